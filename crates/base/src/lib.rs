@@ -1,0 +1,20 @@
+//! Words every floor above shares: identifiers, time, randomness, ranges, errors and limits.
+//!
+//! `base` knows no packet, no stream and no path; it only names them.
+
+pub mod board;
+pub mod errors;
+pub mod ids;
+pub mod limits;
+pub mod probe;
+pub mod random;
+pub mod ranges;
+pub mod time;
+pub mod units;
+
+pub use errors::{CloseCode, TransportError, Violation};
+pub use ids::{ConnectionId, Dir, FourTuple, PathId, ResetToken, Side, Space, StreamId};
+pub use random::Random;
+pub use ranges::RangeSet;
+pub use time::Instant;
+pub use units::{Ecn, EcnCounts};

@@ -1,0 +1,86 @@
+//! Every bound on what a peer can make us keep or do, by name.
+
+use std::time::Duration;
+
+/// Longest connection id of QUIC v1, bytes (RFC 9000 17.2).
+pub const MAX_CID_LEN: usize = 20;
+/// Smallest UDP payload that carries an Initial, and the smallest MTU a path must prove (RFC 9000 14.1).
+pub const MIN_DATAGRAM_BYTES: usize = 1200;
+/// Largest UDP payload we ever build or read.
+pub const MAX_DATAGRAM_BYTES: usize = 65_527;
+/// Before its address is validated a peer gets at most this many times what it sent (RFC 9000 8.1).
+pub const AMPLIFICATION_FACTOR: u64 = 3;
+
+/// Paths a connection keeps open or draining at once.
+pub const MAX_PATHS: usize = 64;
+/// Path validations under way at once; attackers may open or migrate many paths (RFC 10069 security considerations).
+pub const MAX_VALIDATIONS: usize = 8;
+/// PATH_RESPONSE frames waiting on one path; older challenges are forgotten (RFC 9000 8.2).
+pub const MAX_QUEUED_PATH_RESPONSES: usize = 4;
+/// Challenges of one validation whose answers are still accepted.
+pub const MAX_OUTSTANDING_CHALLENGES: usize = 8;
+/// Ranges of path ids that are gone; ids used out of order beyond this are refused.
+pub const MAX_DEAD_PATH_RANGES: usize = 256;
+
+/// Connection ids that we issue and keep active for one path, at most.
+pub const MAX_LOCAL_CIDS_PER_PATH: usize = 8;
+/// active_connection_id_limit that we announce: ids of the peer that we keep for one path.
+pub const MAX_REMOTE_CIDS_PER_PATH: u64 = 4;
+/// RETIRE_CONNECTION_ID frames that may wait; a peer that forces more is closed (RFC 9000 5.1.2).
+pub const MAX_PENDING_RETIREMENTS: usize = 64;
+
+/// Ranges of received packet numbers that we remember and report for one space.
+pub const MAX_ACK_RANGES: usize = 128;
+/// Ranges of packet numbers below which duplicates are no longer told apart: all below count as seen.
+pub const MAX_DEDUP_RANGES: usize = 512;
+
+/// Disjoint received ranges of one stream beyond its read offset that are kept apart, at least; grows with the window.
+pub const MIN_REASSEMBLY_FRAGMENTS: usize = 1024;
+/// One more fragment is allowed for every so many bytes of receive window.
+pub const REASSEMBLY_BYTES_PER_FRAGMENT: u64 = 512;
+/// Bytes of CRYPTO data beyond the read offset that we buffer in a space (RFC 9000 7.5 asks for at least 4096).
+pub const MAX_CRYPTO_BUFFER_BYTES: u64 = 65_536;
+/// Disjoint CRYPTO fragments that we buffer in a space.
+pub const MAX_CRYPTO_FRAGMENTS: usize = 256;
+
+/// Concurrent streams of each direction that a peer may open, by default.
+pub const DEFAULT_MAX_STREAMS: u64 = 256;
+/// Largest stream count that the wire allows (RFC 9000 4.6).
+pub const MAX_STREAM_COUNT: u64 = 1 << 60;
+/// Bytes of application datagrams queued in each direction, by default.
+pub const DEFAULT_DATAGRAM_BUFFER_BYTES: usize = 1 << 20;
+
+/// Datagrams of one unknown connection that wait for its handshake to be accepted.
+pub const MAX_INCOMING_DATAGRAMS: usize = 8;
+/// Connections whose acceptance is undecided; further Initials are answered with Retry or dropped.
+pub const MAX_INCOMING_CONNECTIONS: usize = 1024;
+/// Packets that arrive before their keys, kept per connection.
+pub const MAX_EARLY_PACKETS: usize = 16;
+/// Longest token that we accept or keep, bytes.
+pub const MAX_TOKEN_BYTES: usize = 1024;
+/// NEW_TOKEN tokens that a client keeps for one server.
+pub const MAX_STORED_TOKENS: usize = 8;
+/// Addresses that one NEW_TOKEN token names, at most.
+pub const MAX_TOKEN_ADDRESSES: usize = 8;
+/// Stateless replies (version negotiation, resets) that wait in an endpoint.
+pub const MAX_QUEUED_REPLIES: usize = 256;
+/// Longest reason phrase that we send, bytes.
+pub const MAX_REASON_BYTES: usize = 512;
+/// Events that wait for the application, beyond which the oldest repeatable ones merge.
+pub const MAX_QUEUED_EVENTS: usize = 4096;
+
+/// Ack delay a peer may announce, milliseconds (RFC 9000 18.2: below 2^14).
+pub const MAX_ACK_DELAY_MS: u64 = (1 << 14) - 1;
+/// Ack delay exponent a peer may announce (RFC 9000 18.2).
+pub const MAX_ACK_DELAY_EXPONENT: u64 = 20;
+
+/// RTT before the first sample (RFC 9002 6.2.2).
+pub const INITIAL_RTT: Duration = Duration::from_millis(333);
+/// Timer granularity (RFC 9002 6.1.2).
+pub const TIMER_GRANULARITY: Duration = Duration::from_millis(1);
+/// Exponent beyond which a probe time-out no longer doubles.
+pub const MAX_PTO_BACKOFF: u32 = 10;
+/// Longest probe time-out; a dead path is probed at least this often.
+pub const MAX_PTO: Duration = Duration::from_secs(60);
+/// Duplicate copies of frames waiting for another path.
+pub const MAX_PENDING_COPIES: usize = 1024;

@@ -1,0 +1,196 @@
+//! The one vocabulary of events that observers read: tracing, qlog, metrics and oracles.
+//!
+//! Observers never steer: nothing in the engine reads an event back.
+
+use std::time::Duration;
+
+use crate::errors::CloseCode;
+use crate::ids::{ConnectionId, FourTuple, PathId, Side, Space};
+use crate::time::Instant;
+
+/// Why a packet was dropped before its frames were read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drop {
+    /// Its header could not be parsed.
+    Malformed,
+    /// No keys (yet, or any more) for its type.
+    NoKeys,
+    /// Authentication failed.
+    Authentication,
+    /// Its packet number was seen before.
+    Duplicate,
+    /// It arrived from an address that the path does not accept.
+    WrongAddress,
+    /// Its path is closed or was refused.
+    PathGone,
+    /// A version that this connection does not use.
+    WrongVersion,
+    /// A queue that is bounded was full.
+    Overflow,
+}
+
+/// Why a packet was declared lost (RFC 9002 6.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LossTrigger {
+    /// Enough later packets were acknowledged.
+    Reordering,
+    /// Enough time passed.
+    Time,
+    /// The path or its keys are gone.
+    Discarded,
+}
+
+/// State of a path, as `cli.md` names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PathState {
+    /// Its address is being validated.
+    Validating,
+    /// It carries data.
+    Active,
+    /// It carries data only when no other path can.
+    Backup,
+    /// Potentially failed: a probe time-out passed with nothing heard.
+    Failed,
+    /// PATH_ABANDON was sent or received; late packets drain.
+    Closing,
+    /// Gone.
+    Closed,
+}
+
+impl PathState {
+    /// The word that programs read.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Validating => "validating",
+            Self::Active => "active",
+            Self::Backup => "backup",
+            Self::Failed => "failed",
+            Self::Closing => "closing",
+            Self::Closed => "closed",
+        }
+    }
+}
+
+/// Something that happened on a connection.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Event {
+    /// The connection came to be.
+    Started {
+        /// Our end.
+        side: Side,
+        /// QUIC version.
+        version: u32,
+        /// The first Initial's destination connection id, the trace's name.
+        original_dcid: ConnectionId,
+        /// Addresses of the handshake path.
+        route: FourTuple,
+    },
+    /// The handshake finished.
+    HandshakeCompleted {
+        /// True when RFC 10069 was negotiated.
+        multipath: bool,
+    },
+    /// A packet left.
+    PacketSent {
+        /// Path it left on.
+        path: PathId,
+        /// Its number space.
+        space: Space,
+        /// Its number.
+        number: u64,
+        /// Its bytes, header to tag.
+        bytes: u16,
+        /// True when the peer must acknowledge it.
+        ack_eliciting: bool,
+    },
+    /// A packet was opened.
+    PacketReceived {
+        /// Path it arrived on.
+        path: PathId,
+        /// Its number space.
+        space: Space,
+        /// Its number.
+        number: u64,
+        /// Its bytes, header to tag.
+        bytes: u16,
+    },
+    /// A packet was dropped.
+    PacketDropped {
+        /// Its bytes.
+        bytes: usize,
+        /// Why.
+        why: Drop,
+    },
+    /// A packet was declared lost.
+    PacketLost {
+        /// Path it left on.
+        path: PathId,
+        /// Its number space.
+        space: Space,
+        /// Its number.
+        number: u64,
+        /// Why.
+        trigger: LossTrigger,
+    },
+    /// A probe time-out fired.
+    ProbeTimeout {
+        /// Path it fired on.
+        path: PathId,
+        /// How many fired in a row.
+        count: u32,
+    },
+    /// RTT, window or bytes in flight changed.
+    Metrics {
+        /// Whose figures.
+        path: PathId,
+        /// Smoothed RTT.
+        rtt: Duration,
+        /// Smallest RTT.
+        rtt_min: Duration,
+        /// RTT variation.
+        rtt_var: Duration,
+        /// Congestion window, bytes.
+        window_bytes: u64,
+        /// Bytes in flight.
+        in_flight_bytes: u64,
+        /// Slow start threshold, bytes.
+        ssthresh_bytes: u64,
+    },
+    /// A path changed state.
+    Path {
+        /// Which.
+        path: PathId,
+        /// Its addresses.
+        route: FourTuple,
+        /// The new state.
+        state: PathState,
+    },
+    /// The path's largest datagram changed.
+    Mtu {
+        /// Which path.
+        path: PathId,
+        /// UDP payload, bytes.
+        bytes: u16,
+    },
+    /// The keys changed (RFC 9001 6).
+    KeysUpdated {
+        /// True when we began it.
+        locally: bool,
+    },
+    /// The connection is closing.
+    Closed {
+        /// True when we close it.
+        locally: bool,
+        /// The code, a transport's or the application's.
+        code: CloseCode,
+        /// Reason phrase.
+        reason: String,
+    },
+}
+
+/// An observer. Installed per connection; told of each event in order.
+pub trait Probe: Send {
+    /// Something happened at `now`.
+    fn on_event(&mut self, now: Instant, event: &Event);
+}
