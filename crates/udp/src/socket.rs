@@ -1,0 +1,216 @@
+//! One UDP socket, bound to one local address and, where permitted, to its interface.
+
+use std::io::{self, IoSliceMut};
+use std::net::{IpAddr, SocketAddr};
+use std::task::{Context, Poll, ready};
+
+use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
+use tokio::io::Interest;
+
+use crate::batch::{MAX_SLOTS, ReceiveBatch};
+
+/// How a socket is made.
+#[derive(Clone, Debug)]
+pub struct SocketOptions {
+    /// Interface to bind to (`SO_BINDTODEVICE`); where the system forbids it the address alone decides.
+    pub interface: Option<String>,
+    /// Kernel send buffer asked for, bytes.
+    pub send_buffer_bytes: usize,
+    /// Kernel receive buffer asked for, bytes.
+    pub receive_buffer_bytes: usize,
+}
+
+impl Default for SocketOptions {
+    fn default() -> Self {
+        Self { interface: None, send_buffer_bytes: 4 << 20, receive_buffer_bytes: 4 << 20 }
+    }
+}
+
+/// Why a socket could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum BindError {
+    /// Another program uses the address and port.
+    #[error("{0} is in use; choose another port or stop the program that holds it")]
+    InUse(SocketAddr),
+    /// No interface has the address.
+    #[error("no interface has the address {0}; `ip addr` lists those of this machine")]
+    NoSuchAddress(SocketAddr),
+    /// No interface has the name.
+    #[error("there is no interface {0}; `ip link` lists those of this machine")]
+    NoSuchInterface(String),
+    /// Ports below 1024 and some interfaces need privileges.
+    #[error("no permission to bind {0}; choose a port above 1023")]
+    Denied(SocketAddr),
+    /// Anything else that the system says.
+    #[error("cannot bind {0}: {1}")]
+    Other(SocketAddr, #[source] io::Error),
+}
+
+/// A datagram, or a train of equal datagrams, to send.
+#[derive(Clone, Copy, Debug)]
+pub struct Outgoing<'a> {
+    /// Where it goes.
+    pub remote: SocketAddr,
+    /// Source address for sockets that are bound to the wildcard address.
+    pub source: Option<IpAddr>,
+    /// ECN mark.
+    pub ecn: Option<EcnCodepoint>,
+    /// One payload, or several back to back.
+    pub bytes: &'a [u8],
+    /// Size of each payload but the last; none for a single datagram.
+    pub segment_bytes: Option<usize>,
+}
+
+/// What became of a datagram that was handed to the system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SendOutcome {
+    /// The system took it.
+    Sent,
+    /// It is larger than the interface's MTU.
+    TooLarge,
+    /// No route, interface down, or a filter: as if lost on the way.
+    Unreachable,
+}
+
+/// A UDP socket driven by tokio.
+#[derive(Debug)]
+pub struct Socket {
+    io: tokio::net::UdpSocket,
+    state: UdpSocketState,
+    local: SocketAddr,
+}
+
+impl Socket {
+    /// Binds `address`; must be called within a tokio runtime. An IPv6 wildcard address also takes IPv4 where the
+    /// system allows it.
+    ///
+    /// # Errors
+    /// Names the address or interface at fault and what to try.
+    pub fn bind(address: SocketAddr, options: &SocketOptions) -> Result<Self, BindError> {
+        let other = |e| BindError::Other(address, e);
+        let socket =
+            socket2::Socket::new(socket2::Domain::for_address(address), socket2::Type::DGRAM, None).map_err(other)?;
+        if address.is_ipv6() {
+            // Not every system can; then IPv6 alone is served.
+            let _ = socket.set_only_v6(!address.ip().is_unspecified());
+        }
+        if let Some(name) = &options.interface {
+            bind_device(&socket, name)?;
+        }
+        socket.bind(&address.into()).map_err(|e| match e.kind() {
+            io::ErrorKind::AddrInUse => BindError::InUse(address),
+            io::ErrorKind::AddrNotAvailable => BindError::NoSuchAddress(address),
+            io::ErrorKind::PermissionDenied => BindError::Denied(address),
+            _ => BindError::Other(address, e),
+        })?;
+        Self::from_std(socket.into(), options).map_err(other)
+    }
+
+    /// Takes over a bound socket.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn from_std(socket: std::net::UdpSocket, options: &SocketOptions) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        let state = UdpSocketState::new((&socket).into())?;
+        // Buffers are a wish: the system may cap them.
+        let _ = state.set_send_buffer_size((&socket).into(), options.send_buffer_bytes);
+        let _ = state.set_recv_buffer_size((&socket).into(), options.receive_buffer_bytes);
+        let local = socket.local_addr()?;
+        Ok(Self { io: tokio::net::UdpSocket::from_std(socket)?, state, local })
+    }
+
+    /// The bound address.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Datagrams that one train may hold.
+    pub fn max_segments(&self) -> usize {
+        self.state.max_gso_segments()
+    }
+
+    /// True when the system may fragment datagrams, so that MTU probes prove nothing.
+    pub fn may_fragment(&self) -> bool {
+        self.state.may_fragment()
+    }
+
+    /// Sends a datagram or a train; pending while the socket's buffer is full.
+    ///
+    /// # Errors
+    /// Only those that end the socket; what a network may do to a datagram is a [`SendOutcome`].
+    pub fn poll_send(&self, cx: &mut Context<'_>, out: &Outgoing<'_>) -> Poll<io::Result<SendOutcome>> {
+        let transmit = Transmit {
+            destination: out.remote,
+            ecn: out.ecn,
+            contents: out.bytes,
+            segment_size: out.segment_bytes,
+            src_ip: out.source,
+        };
+        loop {
+            ready!(self.io.poll_send_ready(cx))?;
+            let sent = self.io.try_io(Interest::WRITABLE, || self.state.try_send((&self.io).into(), &transmit));
+            return Poll::Ready(match sent {
+                Ok(()) => Ok(SendOutcome::Sent),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => continue,
+                Err(e) if e.raw_os_error() == Some(libc::EMSGSIZE) => Ok(SendOutcome::TooLarge),
+                Err(e) if is_fatal(&e) => Err(e),
+                Err(e) => {
+                    tracing::debug!(error = %e, remote = %out.remote, "datagram not sent");
+                    Ok(SendOutcome::Unreachable)
+                }
+            });
+        }
+    }
+
+    /// Receives what waits into `batch`; pending while nothing does.
+    ///
+    /// # Errors
+    /// Only those that end the socket; errors that a peer's ICMP causes are passed over.
+    pub fn poll_receive(&self, cx: &mut Context<'_>, batch: &mut ReceiveBatch) -> Poll<io::Result<()>> {
+        let mut metas = [RecvMeta::default(); MAX_SLOTS];
+        loop {
+            ready!(self.io.poll_recv_ready(cx))?;
+            let received = self.io.try_io(Interest::READABLE, || {
+                let mut slots: [IoSliceMut<'_>; MAX_SLOTS] = std::array::from_fn(|_| IoSliceMut::new(&mut []));
+                let mut count = 0;
+                for (slot, bytes) in slots.iter_mut().zip(batch.slots()) {
+                    *slot = IoSliceMut::new(bytes);
+                    count += 1;
+                }
+                self.state.recv((&self.io).into(), &mut slots[..count], &mut metas)
+            });
+            match received {
+                Ok(count) => {
+                    batch.filled(&metas[..count]);
+                    return Poll::Ready(Ok(()));
+                }
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                Err(e) if is_fatal(&e) => return Poll::Ready(Err(e)),
+                // ICMP errors of earlier sends surface here; they concern one peer, not the socket.
+                Err(e) => tracing::debug!(error = %e, "receive error passed over"),
+            }
+        }
+    }
+}
+
+fn is_fatal(e: &io::Error) -> bool {
+    matches!(e.raw_os_error(), Some(libc::EBADF | libc::ENOTSOCK | libc::EFAULT | libc::ENOMEM))
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn bind_device(socket: &socket2::Socket, name: &str) -> Result<(), BindError> {
+    match socket.bind_device(Some(name.as_bytes())) {
+        Err(e) if e.raw_os_error() == Some(libc::ENODEV) => Err(BindError::NoSuchInterface(name.into())),
+        Err(e) => {
+            tracing::debug!(error = %e, interface = name, "not bound to the interface; its address decides");
+            Ok(())
+        }
+        Ok(()) => Ok(()),
+    }
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn bind_device(_: &socket2::Socket, _: &str) -> Result<(), BindError> {
+    Ok(())
+}

@@ -1,0 +1,54 @@
+//! Trains leave as one call and arrive as the same datagrams, marks included.
+
+use std::future::poll_fn;
+
+use plait_udp::{BindError, EcnCodepoint, Outgoing, ReceiveBatch, SendOutcome, Socket, SocketOptions};
+
+fn bind(address: &str) -> Socket {
+    Socket::bind(address.parse().unwrap(), &SocketOptions::default()).unwrap()
+}
+
+#[tokio::test]
+async fn a_train_arrives_cut_apart() {
+    let (a, b) = (bind("127.0.0.1:0"), bind("0.0.0.0:0"));
+    let bytes: Vec<u8> = (0..10 * 1200 + 7).map(|i| (i / 1200) as u8).collect();
+    let remote = format!("127.0.0.1:{}", b.local_addr().port()).parse().unwrap();
+    let ecn = Some(EcnCodepoint::Ect0);
+    let sent = if a.max_segments() >= 11 {
+        let out = Outgoing { remote, source: None, ecn, bytes: &bytes, segment_bytes: Some(1200) };
+        vec![poll_fn(|cx| a.poll_send(cx, &out)).await.unwrap()]
+    } else {
+        let mut sent = Vec::new();
+        for bytes in bytes.chunks(1200) {
+            let out = Outgoing { remote, source: None, ecn, bytes, segment_bytes: None };
+            sent.push(poll_fn(|cx| a.poll_send(cx, &out)).await.unwrap());
+        }
+        sent
+    };
+    assert!(sent.iter().all(|s| *s == SendOutcome::Sent));
+    let (mut batch, mut got) = (ReceiveBatch::default(), Vec::new());
+    while got.len() < 11 {
+        poll_fn(|cx| b.poll_receive(cx, &mut batch)).await.unwrap();
+        got.extend(batch.by_ref());
+    }
+    for (i, datagram) in got.iter().enumerate() {
+        assert_eq!(datagram.bytes.len(), if i == 10 { 7 } else { 1200 });
+        assert!(datagram.bytes.iter().all(|b| *b == i as u8));
+        assert_eq!((datagram.remote, datagram.ecn), (a.local_addr(), ecn));
+        assert_eq!(datagram.destination, Some("127.0.0.1".parse().unwrap()));
+    }
+}
+
+#[tokio::test]
+async fn bind_errors_say_what_to_try() {
+    let taken = bind("127.0.0.1:0");
+    let again = Socket::bind(taken.local_addr(), &SocketOptions::default());
+    assert!(matches!(again, Err(BindError::InUse(_))));
+    let foreign = Socket::bind("192.0.2.77:0".parse().unwrap(), &SocketOptions::default());
+    assert!(matches!(foreign, Err(BindError::NoSuchAddress(_))));
+    if cfg!(target_os = "linux") {
+        let options = SocketOptions { interface: Some("no-such-if0".into()), ..SocketOptions::default() };
+        let missing = Socket::bind("127.0.0.1:0".parse().unwrap(), &options);
+        assert!(matches!(missing, Err(BindError::NoSuchInterface(_) | BindError::Other(..))), "{missing:?}");
+    }
+}
