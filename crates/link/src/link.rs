@@ -1,0 +1,208 @@
+//! One direction of a link: offered datagrams come out later, changed, twice or not at all.
+
+use std::time::Duration;
+
+use plait_base::{Ecn, Instant, Random};
+
+use crate::aqm::{Care, Red};
+use crate::config::{Aqm, LinkConfig, LinkState, LossPlace, Service};
+use crate::live::{LiveQueue, Taking};
+use crate::pipe::Pipe;
+use crate::planned::{PlannedQueue, fits};
+use crate::rate::{Rate, Transmitter};
+use crate::stats::LinkStats;
+use crate::verdict::{DropCause, Outcome, Release, Verdict};
+
+/// One direction of a link. Calls must come with non-decreasing `now`.
+///
+/// Two ways of service share one interface. Where the fate of a datagram depends only on what came before it,
+/// [`Link::offer`] answers with its arrival times at once and no timer runs. CoDel, [`Service::Live`] and a rate of 0
+/// answer [`Verdict::Queued`]; the caller then keeps the datagram and asks [`Link::poll`] at [`Link::deadline`].
+#[derive(Clone, Debug)]
+pub struct Link {
+    config: LinkConfig,
+    stats: LinkStats,
+    pipe: Pipe,
+    transmitter: Transmitter,
+    /// When the last planned datagram has left.
+    free_at: Instant,
+    planned: PlannedQueue,
+    live: LiveQueue,
+    red: Red,
+    cut_at: Option<Instant>,
+}
+
+impl Link {
+    /// A link with these settings; a trace begins at the origin of time.
+    pub fn new(config: LinkConfig, random: Random) -> Self {
+        Self {
+            config,
+            stats: LinkStats::default(),
+            pipe: Pipe::new(random),
+            transmitter: Transmitter::default(),
+            free_at: Instant::ZERO,
+            planned: PlannedQueue::default(),
+            live: LiveQueue::default(),
+            red: Red::default(),
+            cut_at: None,
+        }
+    }
+
+    /// The present settings.
+    pub fn config(&self) -> &LinkConfig {
+        &self.config
+    }
+
+    /// What happened so far.
+    pub fn stats(&self) -> &LinkStats {
+        &self.stats
+    }
+
+    /// When the link last went down: datagrams offered before and due to depart after this are lost, also those
+    /// whose arrival has been announced already.
+    pub fn cut_at(&self) -> Option<Instant> {
+        self.cut_at
+    }
+
+    /// Bytes that wait at `now`, header overhead included, without the datagram being sent.
+    pub fn queued_bytes(&mut self, now: Instant) -> u64 {
+        self.planned.advance(now);
+        self.planned.bytes() + self.live.bytes()
+    }
+
+    /// Datagrams that wait at `now`, without the one being sent.
+    pub fn queued_packets(&mut self, now: Instant) -> usize {
+        self.planned.advance(now);
+        self.planned.packets() + self.live.packets()
+    }
+
+    /// How long a datagram offered at `now` would wait before being sent.
+    pub fn queue_time(&self, now: Instant) -> Duration {
+        self.free_at.since(now).saturating_add(self.live.wait(now, &self.config.rate))
+    }
+
+    /// A datagram of `size` bytes, marked `ecn`, enters at `now`.
+    pub fn offer(&mut self, now: Instant, size: usize, ecn: Option<Ecn>) -> Verdict {
+        let bytes = size as u64 + u64::from(self.config.overhead_bytes);
+        self.stats.offered_packets += 1;
+        self.stats.offered_bytes += bytes;
+        match self.refuses(now, bytes, ecn) {
+            Err(cause) => {
+                self.stats.on_drop(cause);
+                Verdict::Dropped(cause)
+            }
+            Ok(ecn) if self.is_live() => self.enqueue(now, bytes, ecn),
+            Ok(ecn) => self.plan(now, bytes, ecn),
+        }
+    }
+
+    /// When [`Link::poll`] has something to do; none while the queue is empty or stands still.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.live.deadline()
+    }
+
+    /// The next datagram to leave the queue by `now`; to be called until it answers none.
+    pub fn poll(&mut self, now: Instant) -> Option<Release> {
+        loop {
+            if let Some(release) = self.live.poll_dropped() {
+                return Some(release);
+            }
+            if let Some(sent) = self.live.poll_sent(now) {
+                self.take(sent.at);
+                let outcome = self.pipe.carry(&self.config, &mut self.stats, (sent.at, sent.bytes, sent.ecn));
+                return Some(Release { ticket: sent.ticket, outcome });
+            }
+            let gate = self.live.open_gate(now)?;
+            self.take(gate);
+        }
+    }
+
+    /// Changes settings at `now`. What has been announced stands, except what a link going down cuts off: see
+    /// [`Link::cut_at`].
+    pub fn change(&mut self, now: Instant, edit: impl FnOnce(&mut LinkConfig)) {
+        let (rate, state) = (self.config.rate.clone(), self.config.state);
+        edit(&mut self.config);
+        if self.config.rate != rate {
+            if matches!(self.config.rate, Rate::Trace(_)) {
+                self.transmitter.restart(now);
+            }
+            self.live.on_rate(now, &self.config.rate, &mut self.transmitter);
+        }
+        if state == LinkState::Up && self.config.state == LinkState::Down {
+            self.cut_at = Some(now);
+            self.planned.clear();
+            self.free_at = self.free_at.min(now);
+            self.live.flush(&mut self.stats);
+        }
+        self.take(now);
+    }
+
+    /// Whether datagrams are queued for real.
+    fn is_live(&self) -> bool {
+        self.config.service == Service::Live
+            || matches!(self.config.aqm, Aqm::CoDel(_))
+            || self.config.rate == Rate::Fixed(0)
+            || !self.live.is_empty()
+    }
+
+    /// Whether a datagram may enter, and with what mark.
+    fn refuses(&mut self, now: Instant, bytes: u64, ecn: Option<Ecn>) -> Result<Option<Ecn>, DropCause> {
+        if self.config.state == LinkState::Down {
+            return Err(DropCause::Down);
+        }
+        if bytes > u64::from(self.config.mtu_bytes) {
+            return Err(DropCause::TooBig);
+        }
+        if self.pipe.loses(&self.config, LossPlace::Entry, bytes) {
+            return Err(DropCause::Loss);
+        }
+        self.planned.advance(now);
+        let queued = (self.planned.bytes() + self.live.bytes(), self.planned.packets() + self.live.packets());
+        let idle = self.free_at <= now && self.live.is_idle();
+        if !idle && !fits(&self.config.queue, bytes, queued, self.queue_time(now)) {
+            return Err(DropCause::QueueFull);
+        }
+        let Aqm::Red(red) = &self.config.aqm else { return Ok(ecn) };
+        let slot = self.config.rate.time_of(1500);
+        match self.red.on_enqueue(red, (now, self.free_at, slot), queued.0, self.pipe.random()) {
+            Care::Pass => Ok(ecn),
+            Care::Signal if ecn.is_some() => {
+                self.stats.marked += 1;
+                Ok(Some(Ecn::Ce))
+            }
+            Care::Signal | Care::Drop => Err(DropCause::Aqm),
+        }
+    }
+
+    fn plan(&mut self, now: Instant, bytes: u64, ecn: Option<Ecn>) -> Verdict {
+        let (begin, end) = self.transmitter.send(&self.config.rate, now.max(self.free_at), bytes);
+        self.free_at = end;
+        self.stats.on_wait(begin.since(now));
+        if begin > now {
+            self.planned.push(begin, bytes);
+            self.stats.queue_bytes_max = self.stats.queue_bytes_max.max(self.planned.bytes());
+        }
+        match self.pipe.carry(&self.config, &mut self.stats, (end, bytes, ecn)) {
+            Outcome::Forward(delivery) => Verdict::Forward(delivery),
+            Outcome::Dropped(cause) => Verdict::Dropped(cause),
+        }
+    }
+
+    fn enqueue(&mut self, now: Instant, bytes: u64, ecn: Option<Ecn>) -> Verdict {
+        let ticket = self.live.push(now, bytes, ecn);
+        self.take(now);
+        self.stats.queue_bytes_max = self.stats.queue_bytes_max.max(self.live.bytes());
+        Verdict::Queued(ticket)
+    }
+
+    /// Lets the queue send its next datagram, not before what was planned has left.
+    fn take(&mut self, at: Instant) {
+        let codel = match &self.config.aqm {
+            Aqm::CoDel(codel) => Some(codel),
+            Aqm::DropTail | Aqm::Red(_) => None,
+        };
+        let mut taking =
+            Taking { rate: &self.config.rate, codel, transmitter: &mut self.transmitter, stats: &mut self.stats };
+        self.live.take(at.max(self.free_at), &mut taking);
+    }
+}

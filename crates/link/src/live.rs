@@ -1,0 +1,182 @@
+//! A real queue: datagrams wait until the link takes them, and may still be dropped then.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use plait_base::{Ecn, Instant};
+
+use crate::aqm::{Care, CoDel, CoDelConfig};
+use crate::rate::{Rate, Transmitter};
+use crate::stats::LinkStats;
+use crate::verdict::{DropCause, Outcome, Release, Ticket};
+
+/// A datagram that waits.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    ticket: Ticket,
+    entered: Instant,
+    bytes: u64,
+    ecn: Option<Ecn>,
+}
+
+/// A datagram that is being sent.
+#[derive(Clone, Copy, Debug)]
+struct Sending {
+    item: Waiting,
+    /// Since when `left` bytes are being sent at an unchanged rate.
+    since: Instant,
+    left: u64,
+    done: Instant,
+}
+
+/// A datagram that has just been sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sent {
+    pub(crate) ticket: Ticket,
+    pub(crate) at: Instant,
+    pub(crate) bytes: u64,
+    pub(crate) ecn: Option<Ecn>,
+}
+
+/// The queue and the datagram on its way out.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LiveQueue {
+    waiting: VecDeque<Waiting>,
+    bytes: u64,
+    sending: Option<Sending>,
+    /// When a trace lets the next datagram begin.
+    gate: Option<Instant>,
+    next_ticket: u64,
+    dropped: VecDeque<Release>,
+    codel: CoDel,
+}
+
+/// What the queue needs to take the next datagram.
+pub(crate) struct Taking<'a> {
+    pub(crate) rate: &'a Rate,
+    pub(crate) codel: Option<&'a CoDelConfig>,
+    pub(crate) transmitter: &'a mut Transmitter,
+    pub(crate) stats: &'a mut LinkStats,
+}
+
+impl LiveQueue {
+    /// True when nothing waits or is being sent or reported.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty() && self.sending.is_none() && self.dropped.is_empty()
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(crate) fn packets(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// True when a datagram could be sent at once.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.waiting.is_empty() && self.sending.is_none()
+    }
+
+    /// How long a datagram that enters at `now` would wait at the present rate.
+    pub(crate) fn wait(&self, now: Instant, rate: &Rate) -> Duration {
+        let sending = self.sending.map_or(Duration::ZERO, |s| s.done.since(now));
+        sending.saturating_add(rate.time_of(self.bytes))
+    }
+
+    /// One more.
+    pub(crate) fn push(&mut self, now: Instant, bytes: u64, ecn: Option<Ecn>) -> Ticket {
+        let ticket = Ticket(self.next_ticket);
+        self.next_ticket += 1;
+        self.waiting.push_back(Waiting { ticket, entered: now, bytes, ecn });
+        self.bytes += bytes;
+        ticket
+    }
+
+    /// When something happens next; the origin when something is to be reported at once.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        if !self.dropped.is_empty() {
+            return Some(Instant::ZERO);
+        }
+        let done = self.sending.map(|s| s.done).or(self.gate)?;
+        (done < NEVER).then_some(done)
+    }
+
+    /// A datagram that the queue dropped.
+    pub(crate) fn poll_dropped(&mut self) -> Option<Release> {
+        self.dropped.pop_front()
+    }
+
+    /// The datagram whose sending has ended by `now`.
+    pub(crate) fn poll_sent(&mut self, now: Instant) -> Option<Sent> {
+        let Sending { item, done, .. } = self.sending.take_if(|s| s.done <= now)?;
+        Some(Sent { ticket: item.ticket, at: done, bytes: item.bytes, ecn: item.ecn })
+    }
+
+    /// When the gate of a trace has opened by `now`: the instant it did.
+    pub(crate) fn open_gate(&mut self, now: Instant) -> Option<Instant> {
+        self.gate.take_if(|gate| *gate <= now)
+    }
+
+    /// Takes datagrams at `at`, once the link is free, until one is being sent.
+    pub(crate) fn take(&mut self, at: Instant, t: &mut Taking<'_>) {
+        if self.sending.is_some() || self.gate.is_some() {
+            return;
+        }
+        while let Some(front) = self.waiting.front() {
+            let begin = t.transmitter.peek(t.rate, at);
+            if begin > at {
+                self.gate = Some(begin);
+                return;
+            }
+            let mut item = *front;
+            self.waiting.pop_front();
+            self.bytes -= item.bytes;
+            let wait = at.since(item.entered);
+            if let Some(codel) = t.codel
+                && self.codel.on_dequeue(codel, at, wait, self.bytes) != Care::Pass
+            {
+                if item.ecn.is_none() {
+                    t.stats.on_drop(DropCause::Aqm);
+                    self.dropped.push_back(Release { ticket: item.ticket, outcome: Outcome::Dropped(DropCause::Aqm) });
+                    continue;
+                }
+                item.ecn = Some(Ecn::Ce);
+                t.stats.marked += 1;
+            }
+            t.stats.on_wait(wait);
+            let (_, done) = t.transmitter.send(t.rate, at, item.bytes);
+            self.sending = Some(Sending { item, since: at, left: item.bytes, done });
+            return;
+        }
+        self.codel.on_empty();
+    }
+
+    /// The rate has changed at `now`; `transmitter` is ready for the new one.
+    pub(crate) fn on_rate(&mut self, now: Instant, rate: &Rate, transmitter: &mut Transmitter) {
+        self.gate = None;
+        let Some(s) = &mut self.sending else { return };
+        let (whole, rest) = (s.done.since(s.since), s.done.since(now));
+        if whole > Duration::ZERO && s.done > now {
+            // Round up: a datagram that is not finished has at least a byte to go.
+            s.left = ((s.left as f64 * rest.as_secs_f64() / whole.as_secs_f64()).ceil() as u64).clamp(1, s.left.max(1));
+            s.since = now;
+            s.done = transmitter.send(rate, now, s.left).1;
+        }
+    }
+
+    /// Everything that waits or is being sent is lost.
+    pub(crate) fn flush(&mut self, stats: &mut LinkStats) {
+        let sending = self.sending.take().map(|s| s.item);
+        for item in sending.into_iter().chain(self.waiting.drain(..)) {
+            stats.on_drop(DropCause::Down);
+            self.dropped.push_back(Release { ticket: item.ticket, outcome: Outcome::Dropped(DropCause::Down) });
+        }
+        self.bytes = 0;
+        self.gate = None;
+        self.codel.on_empty();
+    }
+}
+
+/// Beyond any time that is waited for.
+const NEVER: Instant = Instant::from_nanos(u64::MAX);

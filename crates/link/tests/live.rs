@@ -1,0 +1,171 @@
+//! A link with a real queue: CoDel, and changes that hold for what already waits.
+
+use std::time::Duration;
+
+use plait_base::{Ecn, Instant, Random};
+use plait_link::{
+    Aqm, CoDelConfig, DropCause, Link, LinkConfig, LinkState, Loss, Outcome, QueueLimit, Rate, Release, Service,
+    Ticket, Trace, Verdict,
+};
+
+const MS: Duration = Duration::from_millis(1);
+
+fn at(us: u64) -> Instant {
+    Instant::from_nanos(us * 1000)
+}
+
+fn link(config: LinkConfig) -> Link {
+    Link::new(config, Random::from_u64(7))
+}
+
+/// Everything that leaves by `until`, each polled at its deadline.
+fn drain(link: &mut Link, until: Instant) -> Vec<Release> {
+    let mut out = Vec::new();
+    while let Some(deadline) = link.deadline().filter(|d| *d <= until) {
+        out.extend(std::iter::from_fn(|| link.poll(deadline)));
+    }
+    out
+}
+
+fn departures(releases: &[Release]) -> Vec<Instant> {
+    let departure = |r: &Release| match r.outcome {
+        Outcome::Forward(d) => Some(d.departure),
+        Outcome::Dropped(_) => None,
+    };
+    releases.iter().filter_map(departure).collect()
+}
+
+#[test]
+fn live_and_planned_service_agree() {
+    for rate in [Rate::Fixed(7_000_000), Rate::Trace(Trace::parse("1\n3\n3\n8\n").unwrap())] {
+        let config = LinkConfig { rate, delay: 3 * MS, ..LinkConfig::default() }
+            .queue(QueueLimit::packets(5))
+            .loss(Loss::Bernoulli(0.05));
+        let mut planned = link(config.clone());
+        let mut live = link(config.service(Service::Live));
+        let (mut expected, mut got) = (Vec::new(), Vec::new());
+        for i in 0..500 {
+            let (now, size) = (at(i * 700), 200 + (i as usize * 377) % 1200);
+            got.extend(departures(&drain(&mut live, now)));
+            if let Verdict::Forward(d) = planned.offer(now, size, None) {
+                expected.push(d.departure);
+            }
+            live.offer(now, size, None);
+        }
+        got.extend(departures(&drain(&mut live, at(10_000_000))));
+        assert_eq!(got, expected);
+        assert_eq!(planned.stats().dropped, live.stats().dropped);
+        assert!(live.stats().drops(DropCause::QueueFull) > 0);
+    }
+}
+
+#[test]
+fn a_new_rate_holds_at_once() {
+    let mut l = link(LinkConfig::new(10_000_000, Duration::ZERO).service(Service::Live));
+    (0..3).for_each(|i| assert_eq!(l.offer(at(0), 1250, None), Verdict::Queued(Ticket(i))));
+    // Half of the first is sent; the rest takes ten times as long.
+    l.change(at(500), |c| c.rate = Rate::Fixed(1_000_000));
+    assert_eq!(departures(&drain(&mut l, at(40_000))), [at(5_500), at(15_500), at(25_500)]);
+}
+
+#[test]
+fn a_link_that_stands_still_waits_for_its_rate() {
+    let mut l = link(LinkConfig::new(0, Duration::ZERO));
+    assert_eq!(l.offer(at(0), 1250, None), Verdict::Queued(Ticket(0)));
+    assert_eq!(l.deadline(), None);
+    l.change(at(50_000), |c| c.rate = Rate::Fixed(10_000_000));
+    assert_eq!(departures(&drain(&mut l, at(60_000))), [at(51_000)]);
+    // With nothing left the link plans again.
+    assert!(matches!(l.offer(at(60_000), 1250, None), Verdict::Forward(_)));
+}
+
+#[test]
+fn what_was_planned_leaves_before_what_is_queued() {
+    let mut l = link(LinkConfig::new(10_000_000, Duration::ZERO));
+    assert!(matches!(l.offer(at(0), 1250, None), Verdict::Forward(_)));
+    l.change(at(100), |c| c.service = Service::Live);
+    l.offer(at(200), 1250, None);
+    assert_eq!(departures(&drain(&mut l, at(9_000))), [at(2_000)]);
+}
+
+#[test]
+fn down_loses_what_waits() {
+    let mut l = link(LinkConfig::new(10_000_000, MS).service(Service::Live));
+    (0..4).for_each(|_| _ = l.offer(at(0), 1250, None));
+    assert_eq!(departures(&drain(&mut l, at(1_500))), [at(1_000)]);
+    l.change(at(1_500), |c| c.state = LinkState::Down);
+    let gone = drain(&mut l, at(1_500));
+    assert_eq!(gone.len(), 3);
+    assert!(gone.iter().all(|r| r.outcome == Outcome::Dropped(DropCause::Down)));
+    assert_eq!(l.stats().drops(DropCause::Down), 3);
+}
+
+/// Offers `load` times the rate for `seconds`; answers the waits (in ms) of what got through in the last half.
+fn codel_run(load: f64, seconds: u64, ecn: Option<Ecn>) -> (Link, Vec<f64>) {
+    let config = LinkConfig::new(10_000_000, Duration::ZERO).aqm(Aqm::CoDel(CoDelConfig::default()));
+    let mut l = link(config);
+    let (mut entered, mut waits) = (Vec::new(), Vec::new());
+    let count = (seconds as f64 * 1000.0 * load) as u64;
+    for i in 0..count {
+        let now = at((i as f64 * 1000.0 / load) as u64);
+        for release in drain(&mut l, now) {
+            if let Outcome::Forward(d) = release.outcome {
+                let start: Instant = entered[release.ticket.0 as usize];
+                if start > at(seconds * 500_000) {
+                    waits.push(d.departure.since(start).as_secs_f64() * 1000.0 - 1.0);
+                }
+            }
+        }
+        entered.push(now);
+        assert!(matches!(l.offer(now, 1250, ecn), Verdict::Queued(_)));
+    }
+    (l, waits)
+}
+
+#[test]
+fn codel_lets_a_light_load_and_a_burst_pass() {
+    let (l, waits) = codel_run(0.9, 20, None);
+    assert_eq!(l.stats().drops_total(), 0);
+    assert!(waits.iter().all(|w| *w < 0.01));
+    let mut l = link(LinkConfig::new(10_000_000, MS).aqm(Aqm::CoDel(CoDelConfig::default())));
+    (0..60).for_each(|_| _ = l.offer(at(0), 1250, None));
+    assert_eq!(departures(&drain(&mut l, at(1_000_000))).len(), 60, "a burst shorter than an interval is not punished");
+}
+
+#[test]
+fn codel_drops_under_overload_and_more_as_time_goes_on() {
+    let (l, _) = codel_run(1.1, 10, None);
+    let drops = l.stats().drops(DropCause::Aqm);
+    assert!((100..1200).contains(&drops), "{drops}");
+    let (longer, waits) = codel_run(1.1, 60, None);
+    assert!(longer.stats().drops(DropCause::Aqm) > 6 * drops, "the control law speeds up");
+    // 10 % too much is 6,000 datagrams in a minute: without drops the wait would reach 6 s.
+    let worst = waits.iter().cloned().fold(0.0, f64::max);
+    assert!(worst < 1000.0, "{worst}");
+}
+
+#[test]
+fn codel_marks_instead_of_dropping() {
+    let (l, _) = codel_run(1.1, 10, Some(Ecn::Ect0));
+    assert_eq!(l.stats().drops(DropCause::Aqm), 0);
+    assert!(l.stats().marked > 100);
+}
+
+#[test]
+fn codel_signals_come_faster_by_the_square_root() {
+    // The first signals of RFC 8289: an interval after the target is crossed, then interval / sqrt(count).
+    let mut l = link(LinkConfig::new(10_000_000, Duration::ZERO).aqm(Aqm::CoDel(CoDelConfig::default())));
+    (0..1000).for_each(|_| _ = l.offer(at(0), 1250, None));
+    let mut drops = Vec::new();
+    while let Some(deadline) = l.deadline() {
+        let now = deadline.max(drops.last().copied().unwrap_or(Instant::ZERO));
+        while let Some(release) = l.poll(now) {
+            if release.outcome == Outcome::Dropped(DropCause::Aqm) {
+                drops.push(now);
+            }
+        }
+    }
+    // The 6th datagram waits 5 ms at 5 ms; the first drop comes at 105 ms, then after 100, 70.7, 57.7 ms.
+    let expected = [105_000, 205_000, 276_000, 334_000];
+    assert_eq!(&drops[..4], expected.map(at));
+}
