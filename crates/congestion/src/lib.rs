@@ -1,1 +1,27 @@
-//! placeholder
+//! Congestion control: how many bytes each path may have in flight, and how fast they leave.
+//!
+//! A controller is told facts ([`Acked`], [`Congestion`]) and answers with [`CongestionController::window`]; it never
+//! sees packets, paths or clocks. Coupled controllers read their siblings from the `Board`. Every controller is one
+//! file and one line in [`registry`].
+
+// pub mod balia;
+pub mod controller;
+// mod coupled;
+// pub mod cubic;
+#[cfg(test)]
+mod facts;
+pub mod hystart;
+// pub mod lia;
+// mod math;
+pub mod newreno;
+// pub mod olia;
+pub mod pacer;
+pub mod registry;
+pub mod window;
+
+pub use controller::{
+    Acked, Congestion, CongestionController, CongestionKind, ControllerFactory, Limit, NO_THRESHOLD, RttSample,
+};
+pub use pacer::Pacer;
+pub use registry::{NAMES, by_name};
+pub use window::{SlowStart, initial_window, minimum_window};

@@ -1,0 +1,136 @@
+//! What every congestion controller is told and what it answers.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use plait_base::board::Board;
+use plait_base::{Instant, PathId};
+
+/// The slow start threshold before the first congestion event: none.
+pub const NO_THRESHOLD: u64 = u64::MAX;
+
+/// RTT figures of a path at one moment (RFC 9002 5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RttSample {
+    /// The newest sample, ack delay taken off where RFC 9002 5.3 says so.
+    pub latest: Duration,
+    /// Smoothed.
+    pub smoothed: Duration,
+    /// Smallest.
+    pub min: Duration,
+}
+
+/// What kept the sender from sending more when the acked packets were in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// The congestion window (or the pacer): the window was in use, so it may grow.
+    Window,
+    /// The application, flow control or the scheduler: the window may not grow (RFC 9002 7.8).
+    Application,
+}
+
+/// One ACK frame's news, in sums over the packets it acknowledged for the first time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Acked {
+    /// The path that carried the packets.
+    pub path: PathId,
+    /// When the frame arrived.
+    pub now: Instant,
+    /// In-flight bytes newly acked that were sent after the current recovery period began; may be 0.
+    pub bytes: u64,
+    /// All in-flight bytes newly acked, `bytes` included.
+    pub bytes_total: u64,
+    /// When the newest acked packet was sent.
+    pub sent_at: Instant,
+    /// Largest packet number acked.
+    pub largest: u64,
+    /// The next packet number to be sent: packets of the round that begins now have at least this number.
+    pub next_number: u64,
+    /// The path's RTT figures, this ACK's sample included.
+    pub rtt: RttSample,
+    /// Bytes in flight once this ACK is accounted for.
+    pub in_flight: u64,
+    /// What limited the sender.
+    pub limit: Limit,
+}
+
+/// What showed congestion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CongestionKind {
+    /// Packets were declared lost; once per recovery period (RFC 9002 7.3.2).
+    Loss,
+    /// The peer's CE count rose; once per recovery period (RFC 9002 7.3.2).
+    Ecn,
+    /// Everything sent over a long span was lost (RFC 9002 7.6). Told after the `Loss` of the same detection, if that
+    /// one began a period: it collapses the window and leaves the threshold to `Loss`.
+    Persistent,
+}
+
+/// A congestion event on one path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Congestion {
+    /// The path.
+    pub path: PathId,
+    /// When it was noticed.
+    pub now: Instant,
+    /// What showed it.
+    pub kind: CongestionKind,
+    /// Bytes declared lost; 0 for ECN.
+    pub lost_bytes: u64,
+    /// Bytes in flight afterwards.
+    pub in_flight: u64,
+}
+
+/// The congestion controller of one path.
+///
+/// The caller keeps the recovery period (RFC 9002 7.3.2): it reports [`CongestionKind::Loss`] or `Ecn` once per period
+/// and leaves packets sent before its start out of [`Acked::bytes`]. All sizes are bytes.
+pub trait CongestionController: Send + Debug {
+    /// The name that configuration and results use.
+    fn name(&self) -> &'static str;
+
+    /// Bytes that may be in flight; never below two datagrams.
+    fn window(&self) -> u64;
+
+    /// Slow start threshold; [`NO_THRESHOLD`] before the first congestion event.
+    fn ssthresh(&self) -> u64;
+
+    /// Bytes per second to pace at, given the smoothed RTT; none leaves it to the pacer's default (RFC 9002 7.7).
+    fn pacing_rate(&self, _rtt: Duration) -> Option<u64> {
+        None
+    }
+
+    /// An in-flight packet of `bytes` left; `in_flight` counts it already.
+    fn on_sent(&mut self, _now: Instant, _bytes: u64, _in_flight: u64, _number: u64) {}
+
+    /// An ACK frame acknowledged packets; called once per frame, also when [`Acked::bytes`] is 0.
+    fn on_acked(&mut self, ack: &Acked, board: &Board);
+
+    /// Congestion was noticed.
+    fn on_congestion(&mut self, event: &Congestion, board: &Board);
+
+    /// The path's largest datagram is now `mss` bytes.
+    fn on_mss(&mut self, mss: u64);
+
+    /// OLIA's l_r for the board; 0 where the controller does not keep it.
+    fn between_losses_bytes(&self) -> u64 {
+        0
+    }
+
+    /// The last congestion event proved false: every packet that showed it was acked after all.
+    fn on_spurious(&mut self) {}
+
+    /// True where the controller reads its siblings' postings.
+    fn is_coupled(&self) -> bool {
+        false
+    }
+}
+
+/// Makes one controller for each path; sits in the configuration and is shared by connections.
+pub trait ControllerFactory: Send + Sync + Debug {
+    /// Name of what it builds.
+    fn name(&self) -> &'static str;
+
+    /// A controller for `path`, whose largest datagram is `mss` bytes.
+    fn build(&self, path: PathId, now: Instant, mss: u64) -> Box<dyn CongestionController>;
+}

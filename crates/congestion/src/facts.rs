@@ -1,0 +1,48 @@
+//! Facts that unit tests tell controllers.
+
+use std::time::Duration;
+
+use plait_base::board::{Board, Posting};
+use plait_base::{Instant, PathId};
+
+use crate::controller::{Acked, Congestion, CongestionKind, Limit, RttSample};
+
+/// `bytes` acked on path 0 at second 1, window in use, RTT 100 ms.
+pub(crate) fn acked(bytes: u64) -> Acked {
+    let rtt = Duration::from_millis(100);
+    Acked {
+        path: PathId::ZERO,
+        now: Instant::from_nanos(1_000_000_000),
+        bytes,
+        bytes_total: bytes,
+        sent_at: Instant::from_nanos(900_000_000),
+        largest: 10,
+        next_number: 20,
+        rtt: RttSample { latest: rtt, smoothed: rtt, min: rtt },
+        in_flight: 0,
+        limit: Limit::Window,
+    }
+}
+
+/// A congestion event on path 0 at second 1.
+pub(crate) fn congestion(kind: CongestionKind) -> Congestion {
+    Congestion { path: PathId::ZERO, now: Instant::from_nanos(1_000_000_000), kind, lost_bytes: 1000, in_flight: 0 }
+}
+
+/// A posting of an active path with datagrams of 1000 bytes.
+pub(crate) fn posting(path: u32, window_bytes: u64, rtt_ms: u64) -> Posting {
+    Posting {
+        window_bytes,
+        rtt: Some(Duration::from_millis(rtt_ms)),
+        mss_bytes: 1000,
+        active: true,
+        ..Posting::new(PathId(path))
+    }
+}
+
+/// A board with these postings.
+pub(crate) fn board(postings: &[Posting]) -> Board {
+    let mut board = Board::default();
+    postings.iter().for_each(|p| board.publish(*p));
+    board
+}

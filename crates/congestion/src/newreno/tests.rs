@@ -1,0 +1,74 @@
+use super::*;
+use crate::controller::NO_THRESHOLD;
+use crate::facts::{acked, congestion};
+
+fn reno() -> Box<dyn CongestionController> {
+    NewRenoFactory::default().build(PathId::ZERO, Instant::ZERO, 1000)
+}
+
+#[test]
+fn slow_start_doubles_and_stops_at_the_threshold() {
+    let (mut reno, board) = (reno(), Board::default());
+    assert_eq!((reno.window(), reno.ssthresh()), (10_000, NO_THRESHOLD));
+    reno.on_acked(&acked(10_000), &board);
+    assert_eq!(reno.window(), 20_000);
+    reno.on_congestion(&congestion(CongestionKind::Loss), &board);
+    assert_eq!((reno.window(), reno.ssthresh()), (10_000, 10_000));
+}
+
+#[test]
+fn avoidance_adds_one_datagram_per_window() {
+    let (mut reno, board) = (reno(), Board::default());
+    reno.on_congestion(&congestion(CongestionKind::Ecn), &board);
+    assert_eq!(reno.window(), 5000);
+    reno.on_acked(&acked(5000), &board);
+    assert_eq!(reno.window(), 6000);
+    for _ in 0..6 {
+        reno.on_acked(&acked(1000), &board);
+    }
+    // Six sixths of a growing window: a little below one datagram.
+    assert!((6900..7000).contains(&reno.window()), "{}", reno.window());
+}
+
+#[test]
+fn growth_beyond_the_threshold_is_avoidance() {
+    let (mut reno, board) = (reno(), Board::default());
+    reno.on_congestion(&congestion(CongestionKind::Loss), &board);
+    reno.on_congestion(&congestion(CongestionKind::Persistent), &board);
+    assert_eq!((reno.window(), reno.ssthresh()), (2000, 5000));
+    reno.on_acked(&acked(4000), &board);
+    // 3000 of slow start, then 1000 * 1000 / 5000.
+    assert_eq!(reno.window(), 5200);
+}
+
+#[test]
+fn unused_window_does_not_grow() {
+    // RFC 9002 7.8
+    let (mut reno, board) = (reno(), Board::default());
+    reno.on_acked(&Acked { limit: crate::Limit::Application, ..acked(10_000) }, &board);
+    assert_eq!(reno.window(), 10_000);
+}
+
+#[test]
+fn minimum_window_and_persistent_congestion() {
+    // RFC 9002 7.6.2
+    let (mut reno, board) = (reno(), Board::default());
+    for _ in 0..10 {
+        reno.on_congestion(&congestion(CongestionKind::Loss), &board);
+    }
+    assert_eq!(reno.window(), 2000);
+    reno.on_congestion(&congestion(CongestionKind::Persistent), &board);
+    assert_eq!(reno.window(), 2000);
+}
+
+#[test]
+fn spurious_loss_is_taken_back_once() {
+    let (mut reno, board) = (reno(), Board::default());
+    reno.on_congestion(&congestion(CongestionKind::Loss), &board);
+    reno.on_spurious();
+    assert_eq!((reno.window(), reno.ssthresh()), (10_000, NO_THRESHOLD));
+    reno.on_congestion(&congestion(CongestionKind::Loss), &board);
+    reno.on_congestion(&congestion(CongestionKind::Persistent), &board);
+    reno.on_spurious();
+    assert_eq!(reno.window(), 2000);
+}

@@ -1,0 +1,78 @@
+//! The pacer: a token bucket that spreads a window over its round trip (RFC 9002 7.7).
+
+use std::time::Duration;
+
+use plait_base::Instant;
+
+/// RFC 9002 7.7: N, by which the rate exceeds one window per RTT, as numerator and denominator.
+const GAIN: (u128, u128) = (5, 4);
+/// RFC 9002 7.7: bursts are limited to the initial window, ten datagrams.
+const BURST_DATAGRAMS: u64 = 10;
+/// Fast paths may send this much time's worth at once, so that segmentation offload pays.
+const BURST_TIME: Duration = Duration::from_millis(2);
+/// A held sender waits for at least this much time's worth (or one datagram), so that timers stay few.
+const QUANTUM_TIME: Duration = Duration::from_micros(500);
+const NANOS: u128 = 1_000_000_000;
+
+/// One path's pacer. Over any span `t` at a steady rate it lets out at most `rate * t` plus one burst.
+#[derive(Clone, Debug)]
+pub struct Pacer {
+    /// Credit in bytes times 10^9, so that rate times nanoseconds is exact; negative when packets left unasked.
+    credit: i128,
+    refilled_at: Instant,
+    /// False until the first refill fills the bucket.
+    primed: bool,
+}
+
+impl Pacer {
+    /// A pacer with a full bucket.
+    pub fn new(now: Instant) -> Self {
+        Self { credit: 0, refilled_at: now, primed: false }
+    }
+
+    /// Whether a datagram of `mss` bytes may leave now (none), or when to ask again.
+    ///
+    /// `rate` is the controller's in bytes per second; without one it is 5/4 windows per smoothed RTT.
+    pub fn delay(&mut self, now: Instant, srtt: Duration, window: u64, mss: u64, rate: Option<u64>) -> Option<Instant> {
+        let rate = match rate {
+            Some(rate) => u128::from(rate),
+            None if srtt.is_zero() => return None,
+            None => u128::from(window) * GAIN.0 * NANOS / (GAIN.1 * srtt.as_nanos()),
+        };
+        let rate = rate.clamp(1, u128::from(u64::MAX)) as i128;
+        let needed = i128::from(mss) * NANOS as i128;
+        let burst = (needed * i128::from(BURST_DATAGRAMS)).max(rate * BURST_TIME.as_nanos() as i128);
+        self.refill(now, rate, burst);
+        if self.credit >= needed {
+            return None;
+        }
+        let quantum = needed.max(rate * QUANTUM_TIME.as_nanos() as i128);
+        let nanos = (quantum - self.credit + rate - 1) / rate;
+        Some(now + Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
+    }
+
+    /// Bytes that may leave at once, as of the last [`Pacer::delay`].
+    pub fn burst_left(&self) -> u64 {
+        u64::try_from(self.credit.max(0) / NANOS as i128).unwrap_or(u64::MAX)
+    }
+
+    /// An in-flight packet of `bytes` left.
+    pub fn on_sent(&mut self, _now: Instant, bytes: u64) {
+        self.credit -= i128::from(bytes) * NANOS as i128;
+    }
+
+    fn refill(&mut self, now: Instant, rate: i128, burst: i128) {
+        if !self.primed {
+            self.primed = true;
+            self.credit += burst;
+        }
+        let elapsed = now.since(self.refilled_at).as_nanos() as i128;
+        self.refilled_at = self.refilled_at.max(now);
+        // Debt is bounded too: probes that leave unasked cannot silence the path for long.
+        self.credit = (self.credit + rate * elapsed).clamp(-burst, burst);
+    }
+}
+
+#[cfg(test)]
+#[path = "pacer/tests.rs"]
+mod tests;

@@ -1,0 +1,89 @@
+use super::*;
+use proptest::prelude::*;
+
+const MSS: u64 = 1200;
+
+fn at(micros: u64) -> Instant {
+    Instant::from_nanos(micros * 1000)
+}
+
+#[test]
+fn a_burst_of_ten_then_the_rate() {
+    let mut pacer = Pacer::new(at(0));
+    // 12 000 bytes in 100 ms at 5/4: 150 000 bytes/s, one datagram in 8 ms.
+    let ask = |pacer: &mut Pacer, now| pacer.delay(now, Duration::from_millis(100), 12_000, MSS, None);
+    for _ in 0..10 {
+        assert_eq!(ask(&mut pacer, at(0)), None);
+        pacer.on_sent(at(0), MSS);
+    }
+    assert_eq!(ask(&mut pacer, at(0)), Some(at(8000)));
+    assert_eq!(ask(&mut pacer, at(7999)), Some(at(8000)));
+    assert_eq!(ask(&mut pacer, at(8000)), None);
+    pacer.on_sent(at(8000), MSS);
+    assert_eq!(ask(&mut pacer, at(8000)), Some(at(16_000)));
+}
+
+#[test]
+fn the_controllers_rate_wins_and_fast_paths_burst_two_milliseconds() {
+    let mut pacer = Pacer::new(at(0));
+    let rate = Some(100_000_000);
+    assert_eq!(pacer.delay(at(0), Duration::from_millis(100), 1, MSS, rate), None);
+    assert_eq!(pacer.burst_left(), 200_000);
+    pacer.on_sent(at(0), 200_000);
+    // Waits for half a millisecond's worth, not for one datagram.
+    assert_eq!(pacer.delay(at(0), Duration::ZERO, 1, MSS, rate), Some(at(500)));
+    assert_eq!(pacer.delay(at(500), Duration::ZERO, 1, MSS, rate), None);
+}
+
+#[test]
+fn idle_time_fills_one_burst_only_and_debt_is_bounded() {
+    let mut pacer = Pacer::new(at(0));
+    let ask = |pacer: &mut Pacer, now| pacer.delay(now, Duration::from_millis(100), 12_000, MSS, None);
+    assert_eq!(ask(&mut pacer, at(0)), None);
+    assert_eq!(ask(&mut pacer, at(60_000_000)), None);
+    assert_eq!(pacer.burst_left(), 12_000);
+    pacer.on_sent(at(60_000_000), 1_000_000);
+    assert_eq!(ask(&mut pacer, at(60_000_000)), Some(at(60_000_000 + 80_000 + 8000)));
+}
+
+#[test]
+fn no_rtt_and_no_rate_do_not_hold() {
+    let mut pacer = Pacer::new(at(0));
+    pacer.on_sent(at(0), 1 << 40);
+    assert_eq!(pacer.delay(at(0), Duration::ZERO, 12_000, MSS, None), None);
+}
+
+proptest! {
+    #[test]
+    fn never_exceeds_rate_times_time_plus_burst(
+        rate in 1_000u64..1_000_000_000,
+        steps in proptest::collection::vec(0u64..5_000_000, 1..200),
+    ) {
+        let mut pacer = Pacer::new(at(0));
+        let (mut now, mut sent) = (0u64, 0u128);
+        let burst = u128::from((10 * MSS).max(rate / 500));
+        for step in steps {
+            now += step;
+            let t = Instant::from_nanos(now);
+            while pacer.delay(t, Duration::ZERO, 0, MSS, Some(rate)).is_none() {
+                pacer.on_sent(t, MSS);
+                sent += u128::from(MSS);
+            }
+            prop_assert!(sent * NANOS <= u128::from(rate) * u128::from(now) + burst * NANOS);
+        }
+    }
+
+    #[test]
+    fn the_instant_it_names_is_enough(rate in 1_000u64..10_000_000_000, mss in 100u64..9000) {
+        let mut pacer = Pacer::new(at(0));
+        let mut now = at(0);
+        for _ in 0..50 {
+            if let Some(then) = pacer.delay(now, Duration::ZERO, 0, mss, Some(rate)) {
+                prop_assert!(then > now);
+                now = then;
+                prop_assert_eq!(pacer.delay(now, Duration::ZERO, 0, mss, Some(rate)), None);
+            }
+            pacer.on_sent(now, mss);
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The window that all loss-based controllers share: slow start, thresholds, floors and fractions of a byte.
+
+use std::time::Duration;
+
+use crate::controller::{Acked, Limit, NO_THRESHOLD};
+use crate::hystart::HyStart;
+
+/// How a controller leaves its first slow start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SlowStart {
+    /// On loss or ECN only (RFC 9002 7.3.1).
+    Standard,
+    /// Also when the RTT rises: HyStart++ (RFC 9406).
+    #[default]
+    HyStart,
+}
+
+/// RFC 9002 7.2: ten datagrams, at most 14720 bytes or two datagrams.
+pub fn initial_window(mss: u64) -> u64 {
+    (10 * mss).min(14_720.max(2 * mss))
+}
+
+/// RFC 9002 7.2: two datagrams.
+pub fn minimum_window(mss: u64) -> u64 {
+    2 * mss
+}
+
+/// A congestion window in bytes with what all loss-based controllers do to it alike.
+#[derive(Clone, Debug)]
+pub struct Window {
+    bytes: u64,
+    ssthresh: u64,
+    mss: u64,
+    /// Growth (or shrinkage) of less than a byte that has not been applied yet, in (-1, 1).
+    fraction: f64,
+    hystart: Option<HyStart>,
+}
+
+impl Window {
+    /// The initial window for datagrams of `mss` bytes.
+    pub fn new(mss: u64, slow_start: SlowStart) -> Self {
+        let mss = mss.max(1);
+        Self {
+            bytes: initial_window(mss),
+            ssthresh: NO_THRESHOLD,
+            mss,
+            fraction: 0.0,
+            hystart: (slow_start == SlowStart::HyStart).then(HyStart::default),
+        }
+    }
+
+    /// The window, bytes.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The window in datagrams, with its fraction.
+    pub fn segments(&self) -> f64 {
+        (self.bytes as f64 + self.fraction) / self.mss as f64
+    }
+
+    /// The threshold, bytes.
+    pub fn ssthresh(&self) -> u64 {
+        self.ssthresh
+    }
+
+    /// Largest datagram, bytes.
+    pub fn mss(&self) -> u64 {
+        self.mss
+    }
+
+    /// True while the window is below the threshold.
+    pub fn in_slow_start(&self) -> bool {
+        self.bytes < self.ssthresh
+    }
+
+    /// Lets slow start take its part of the acked bytes; returns what is left for congestion avoidance.
+    pub fn slow_start(&mut self, ack: &Acked) -> u64 {
+        let eligible = if ack.limit == Limit::Window { ack.bytes } else { 0 };
+        if !self.in_slow_start() {
+            return eligible;
+        }
+        let growth = match &mut self.hystart {
+            // RFC 9406 4.3: only the first slow start, before any threshold is known.
+            Some(hystart) if self.ssthresh == NO_THRESHOLD => {
+                let growth = hystart.growth(eligible);
+                if hystart.on_acked(ack).is_over() {
+                    self.bytes = self.bytes.saturating_add(growth);
+                    self.ssthresh = self.bytes;
+                    return 0;
+                }
+                return self.grow_to(growth, growth);
+            }
+            _ => eligible.min(self.ssthresh - self.bytes),
+        };
+        self.grow_to(growth, eligible)
+    }
+
+    fn grow_to(&mut self, growth: u64, eligible: u64) -> u64 {
+        self.bytes = self.bytes.saturating_add(growth);
+        eligible - growth
+    }
+
+    /// Adds `bytes`, which may be negative or below one; the floor of two datagrams holds.
+    pub fn add(&mut self, bytes: f64) {
+        let sum = self.fraction + bytes;
+        let whole = sum.trunc();
+        self.fraction = sum - whole;
+        let floor = minimum_window(self.mss);
+        if whole >= 0.0 {
+            self.bytes = self.bytes.saturating_add(whole as u64);
+        } else {
+            self.bytes = self.bytes.saturating_sub((-whole) as u64);
+        }
+        if self.bytes < floor {
+            (self.bytes, self.fraction) = (floor, 0.0);
+        }
+    }
+
+    /// A congestion event: window and threshold become `bytes`, but at least two datagrams.
+    pub fn reduce(&mut self, bytes: u64) {
+        self.bytes = bytes.max(minimum_window(self.mss));
+        self.ssthresh = self.bytes;
+        self.fraction = 0.0;
+    }
+
+    /// RFC 9002 7.6.2: persistent congestion leaves two datagrams; a threshold that no loss has set yet becomes
+    /// `threshold`.
+    pub fn collapse(&mut self, threshold: u64) {
+        if self.ssthresh == NO_THRESHOLD {
+            self.ssthresh = threshold.max(minimum_window(self.mss));
+        }
+        self.bytes = minimum_window(self.mss);
+        self.fraction = 0.0;
+    }
+
+    /// Takes a false reduction back: window and threshold are at least what they were.
+    pub fn restore(&mut self, bytes: u64, ssthresh: u64) {
+        self.bytes = self.bytes.max(bytes);
+        self.ssthresh = self.ssthresh.max(ssthresh);
+    }
+
+    /// RFC 9002 7.2: an untouched initial window follows the datagram size; a used one only keeps its floor.
+    pub fn on_mss(&mut self, mss: u64) {
+        let mss = mss.max(1);
+        let untouched = self.ssthresh == NO_THRESHOLD && self.bytes == initial_window(self.mss);
+        self.mss = mss;
+        self.bytes = if untouched { initial_window(mss) } else { self.bytes.max(minimum_window(mss)) };
+    }
+
+    /// Two windows per RTT in slow start, so that pacing does not hold back its doubling; else the pacer's default.
+    pub fn pacing_rate(&self, rtt: Duration) -> Option<u64> {
+        if !self.in_slow_start() || rtt.is_zero() {
+            return None;
+        }
+        let rate = u128::from(self.bytes) * 2 * 1_000_000_000 / rtt.as_nanos();
+        Some(u64::try_from(rate).unwrap_or(u64::MAX))
+    }
+}
+
+#[cfg(test)]
+#[path = "window/tests.rs"]
+mod tests;

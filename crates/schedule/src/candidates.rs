@@ -1,0 +1,57 @@
+//! Which of the offered paths may carry data at all: active ones, else backups, else failed ones.
+
+use plait_base::probe::PathState;
+
+use crate::view::PathView;
+
+/// Paths of one tier are used only when no better tier has a usable path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Tier {
+    /// Free to use.
+    Active,
+    /// RFC 10069 path status: only while no other path is usable.
+    Backup,
+    /// Potentially failed: only when nothing else is left.
+    Failed,
+}
+
+impl Tier {
+    /// The tier of a path in `state`; none where it may not carry data.
+    pub fn of(state: PathState) -> Option<Self> {
+        match state {
+            PathState::Active => Some(Self::Active),
+            PathState::Backup => Some(Self::Backup),
+            PathState::Failed => Some(Self::Failed),
+            PathState::Validating | PathState::Closing | PathState::Closed => None,
+        }
+    }
+
+    /// The best tier with a usable path.
+    pub fn best(paths: &[PathView]) -> Option<Self> {
+        paths.iter().filter(|p| p.is_usable()).filter_map(|p| Self::of(p.state)).min()
+    }
+}
+
+/// Usable paths of the best tier, whether or not they admit a packet now.
+pub fn eligible(paths: &[PathView]) -> impl Iterator<Item = &PathView> {
+    let best = Tier::best(paths);
+    paths.iter().filter(move |p| p.is_usable() && best.is_some() && Tier::of(p.state) == best)
+}
+
+/// Eligible paths that admit a packet now.
+pub fn candidates(paths: &[PathView]) -> impl Iterator<Item = &PathView> {
+    eligible(paths).filter(|p| p.is_open())
+}
+
+/// The eligible path with the smallest smoothed RTT, open or not; ties go to the lower id.
+pub fn fastest(paths: &[PathView]) -> Option<&PathView> {
+    eligible(paths).min_by_key(|p| (p.rtt_or_max(), p.id))
+}
+
+/// The candidate with the smallest smoothed RTT; ties go to the lower id.
+pub fn fastest_open(paths: &[PathView]) -> Option<&PathView> {
+    candidates(paths).min_by_key(|p| (p.rtt_or_max(), p.id))
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,131 @@
+//! What a scheduler sees: one view per path, and what waits to be sent.
+
+use std::time::Duration;
+
+use plait_base::probe::PathState;
+use plait_base::{Instant, PathId};
+
+/// Whether a path admits one full packet now, and if not, why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    /// It does.
+    Open,
+    /// Its congestion window is full.
+    Window,
+    /// Its pacer holds it until then.
+    Paced(Instant),
+    /// The peer's address is not validated and three times what it sent is spent (RFC 9000 8.1).
+    Amplification,
+    /// No connection id of the peer is left for it.
+    NoCid,
+    /// Its address is not validated.
+    NotValidated,
+}
+
+/// What the peer advised for sending to it on a path (RFC 10069 path status).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PeerAdvice {
+    /// Free choice; also when nothing was said.
+    #[default]
+    Available,
+    /// Send on it only when no other path is usable.
+    Backup,
+}
+
+/// One path as the scheduler sees it. Sizes are bytes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PathView {
+    /// Which path.
+    pub id: PathId,
+    /// Its state; `Backup` when either end asked for that.
+    pub state: PathState,
+    /// The peer's advice; tells the two reasons for `Backup` apart.
+    pub peer_advice: PeerAdvice,
+    /// Whether it admits a packet.
+    pub room: Room,
+    /// Smoothed RTT; none before the first sample.
+    pub rtt: Option<Duration>,
+    /// RTT variation.
+    pub rtt_var: Duration,
+    /// Smallest RTT.
+    pub rtt_min: Duration,
+    /// Largest RTT.
+    pub rtt_max: Duration,
+    /// Congestion window.
+    pub window_bytes: u64,
+    /// Bytes in flight.
+    pub in_flight_bytes: u64,
+    /// Slow start threshold; `u64::MAX` before the first loss.
+    pub ssthresh_bytes: u64,
+    /// Largest datagram.
+    pub mss_bytes: u64,
+    /// Bytes sent so far.
+    pub sent_bytes: u64,
+    /// Packets sent so far.
+    pub sent_packets: u64,
+    /// Measured delivery rate, bits per second.
+    pub delivery_rate_bps: Option<u64>,
+}
+
+impl PathView {
+    /// A path that has not sent yet: active, open, no RTT sample, an initial window.
+    pub fn new(id: PathId) -> Self {
+        let mss_bytes = plait_base::limits::MIN_DATAGRAM_BYTES as u64;
+        Self {
+            id,
+            state: PathState::Active,
+            peer_advice: PeerAdvice::Available,
+            room: Room::Open,
+            rtt: None,
+            rtt_var: Duration::ZERO,
+            rtt_min: Duration::ZERO,
+            rtt_max: Duration::ZERO,
+            window_bytes: 10 * mss_bytes,
+            in_flight_bytes: 0,
+            ssthresh_bytes: u64::MAX,
+            mss_bytes,
+            sent_bytes: 0,
+            sent_packets: 0,
+            delivery_rate_bps: None,
+        }
+    }
+
+    /// True when a packet may leave on it now.
+    pub fn is_open(&self) -> bool {
+        self.room == Room::Open
+    }
+
+    /// True when it can send now or as soon as acks arrive or time passes.
+    pub fn is_usable(&self) -> bool {
+        matches!(self.room, Room::Open | Room::Window | Room::Paced(_))
+    }
+
+    /// Smoothed RTT, with paths not sampled yet behind all others.
+    pub fn rtt_or_max(&self) -> Duration {
+        self.rtt.unwrap_or(Duration::MAX)
+    }
+}
+
+/// What kind of data waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DemandKind {
+    /// Stream data.
+    Stream,
+    /// Control frames that belong to no path: never worth waiting for.
+    Control,
+    /// Application datagrams.
+    Datagram,
+}
+
+/// What waits to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Demand {
+    /// Current time.
+    pub now: Instant,
+    /// Kind of data that the next packet carries.
+    pub kind: DemandKind,
+    /// Bytes that could be sent now under flow control, lost ones included.
+    pub unsent_bytes: u64,
+    /// Connection flow-control credit left, bytes beyond what was sent.
+    pub send_credit_bytes: u64,
+}
