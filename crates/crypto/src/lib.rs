@@ -1,1 +1,31 @@
-//! placeholder
+//! Packet protection and TLS: the only floor that knows how packets are kept secret.
+//!
+//! * [`tls`]: configurations and the session that drives the handshake (RFC 9001 4).
+//! * [`keys`]: keys of Initial, Handshake and 0-RTT packets; sealing and opening in place (RFC 9001 5).
+//! * [`one_rtt`]: the 1-RTT keys of all paths with their phases (RFC 9001 6, RFC 10069).
+//! * [`usage`]: how much a key may still be used (RFC 9001 6.6).
+//! * [`retry`], [`tokens`], [`reset`]: what an endpoint signs or seals for itself.
+//!
+//! Nothing here knows frames, streams, paths or sockets. The nonce of every packet is built from path id and
+//! packet number; on path 0 this is the nonce of RFC 9001.
+
+mod backend;
+pub mod error;
+pub mod initial;
+pub mod keys;
+mod null;
+pub mod one_rtt;
+pub mod reset;
+pub mod retry;
+pub mod tls;
+pub mod tokens;
+pub mod usage;
+
+pub use error::{ConfigError, ExportError, OpenError, SealError, UpdateRefused};
+pub use initial::initial_keys;
+pub use keys::{EarlyKeys, HeaderKey, Layout, OpenKey, OpenKeys, PacketKeys, SealKey, SealKeys, TAG_BYTES, Unmasked};
+pub use one_rtt::{OneRttKeys, Opened, PhaseMark, SealMark, Which};
+pub use reset::ResetKey;
+pub use tls::{CipherSuite, ClientTlsConfig, KeyChange, Protection, ServerTlsConfig, SessionStore, TlsSession};
+pub use tokens::{Token, TokenKey};
+pub use usage::{Advice, AeadUsage};

@@ -1,0 +1,412 @@
+//! 1-RTT keys of all paths: one phase for the whole connection, updated by either end (RFC 9001 6, RFC 10069).
+
+use std::fmt;
+use std::ops::Range;
+use std::time::Duration;
+
+use plait_base::{Instant, PathId, Side, Violation};
+use rustls::quic;
+
+use crate::error::{OpenError, SealError, UpdateRefused};
+use crate::keys::{HeaderKey, Layout, OpenKey, PHASE_BIT, SealKey, Unmasked, seal_packet};
+use crate::null::NullKey;
+use crate::usage::{Advice, AeadUsage};
+
+/// Which keys a packet is opened with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// Those before the last update; kept for packets that were delayed.
+    Previous,
+    /// Those of the current phase.
+    Current,
+    /// Those after the next update, which the peer may start.
+    Next,
+}
+
+/// What one path's receive flow remembers of key phases: packet numbers opened under them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PhaseMark {
+    phase: u64,
+    lowest: Option<u64>,
+    highest: Option<u64>,
+    highest_before: Option<u64>,
+}
+
+impl PhaseMark {
+    /// Lowest number opened under `phase` on this path.
+    pub fn lowest(&self, phase: u64) -> Option<u64> {
+        self.lowest.filter(|_| self.phase == phase)
+    }
+
+    /// Takes note of a packet opened under `phase`; an error when numbers and phases run in opposite directions.
+    fn on_opened(&mut self, phase: u64, pn: u64) -> Result<(), Violation> {
+        if phase > self.phase {
+            let before = self.highest_before.max(self.highest);
+            *self = Self { phase, lowest: None, highest: None, highest_before: before };
+        }
+        // RFC 9001 6.4: a higher packet number never has older keys.
+        if phase < self.phase {
+            if self.lowest.is_some_and(|lowest| pn > lowest) {
+                return Err(Violation::KeyPhaseRegressed);
+            }
+            self.highest_before = self.highest_before.max(Some(pn));
+            return Ok(());
+        }
+        if self.highest_before.is_some_and(|before| pn < before) {
+            return Err(Violation::KeyPhaseRegressed);
+        }
+        self.lowest = Some(self.lowest.map_or(pn, |lowest| lowest.min(pn)));
+        self.highest = self.highest.max(Some(pn));
+        Ok(())
+    }
+}
+
+/// What one path's send flow remembers of key phases: the first packet number sealed under the latest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SealMark {
+    phase: u64,
+    first: Option<u64>,
+}
+
+impl SealMark {
+    fn on_sealed(&mut self, phase: u64, pn: u64) {
+        if self.first.is_none() || self.phase != phase {
+            *self = Self { phase, first: Some(pn) };
+        }
+    }
+
+    fn covers(&self, phase: u64, largest_acked: u64) -> bool {
+        self.phase == phase && self.first.is_some_and(|first| largest_acked >= first)
+    }
+}
+
+/// A packet that was opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Opened {
+    /// Where in the packet the plaintext lies.
+    pub payload: Range<usize>,
+    /// Which keys opened it; `Next` means that the peer started a key update, which is done by now.
+    pub which: Which,
+}
+
+#[derive(Clone)]
+struct Pair {
+    seal: SealKey,
+    open: OpenKey,
+}
+
+/// Derives the keys of one phase after the other.
+#[derive(Clone)]
+enum Source {
+    Tls(Box<quic::Secrets>),
+    Null { side: Side, phase: u64 },
+}
+
+impl Source {
+    fn next(&mut self) -> Pair {
+        match self {
+            Self::Tls(secrets) => {
+                let keys = secrets.next_packet_keys();
+                Pair { seal: SealKey::tls(keys.local), open: OpenKey::tls(keys.remote) }
+            }
+            Self::Null { side, phase } => {
+                let pair = null_pair(*side, *phase);
+                *phase += 1;
+                pair
+            }
+        }
+    }
+}
+
+fn null_pair(side: Side, phase: u64) -> Pair {
+    Pair { seal: SealKey::null(NullKey::new(side, phase)), open: OpenKey::null(NullKey::new(side.peer(), phase)) }
+}
+
+/// How many users the keys have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sharing {
+    Alone,
+    /// Other clones seal with the same keys, unseen by this one.
+    Shared,
+}
+
+/// The 1-RTT keys of a connection.
+///
+/// Every path uses the same keys; nonces differ by path id. What belongs to one path ([`PhaseMark`],
+/// [`SealMark`]) is kept by that path's flows and handed in.
+///
+/// A clone shares key material, not counts: see [`Self::share`].
+#[derive(Clone)]
+pub struct OneRttKeys {
+    local_header: HeaderKey,
+    remote_header: HeaderKey,
+    phase: u64,
+    current: Pair,
+    /// Derived ahead of use, so that a packet of the next phase takes no longer to open (RFC 9001 9.5).
+    next: Option<Pair>,
+    previous: Option<OpenKey>,
+    previous_ends: Option<Instant>,
+    source: Source,
+    peer: PeerPhase,
+    handshake: Handshake,
+    /// From when on we may update; none until a packet of this phase was acknowledged.
+    update_from: Option<Instant>,
+    sharing: Sharing,
+    usage: AeadUsage,
+}
+
+/// Whether the peer was heard in the current phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PeerPhase {
+    Behind,
+    Here,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Handshake {
+    Unconfirmed,
+    Confirmed,
+}
+
+impl OneRttKeys {
+    pub(crate) fn tls(keys: quic::Keys, next: quic::Secrets) -> Self {
+        let current = Pair { seal: SealKey::tls(keys.local.packet), open: OpenKey::tls(keys.remote.packet) };
+        let headers = (HeaderKey::tls(keys.local.header), HeaderKey::tls(keys.remote.header));
+        Self::new(headers, current, Source::Tls(Box::new(next)))
+    }
+
+    /// Keys without secrecy, for simulations only; both ends must use them.
+    pub fn null(side: Side) -> Self {
+        Self::new((HeaderKey::null(), HeaderKey::null()), null_pair(side, 0), Source::Null { side, phase: 1 })
+    }
+
+    fn new((local_header, remote_header): (HeaderKey, HeaderKey), current: Pair, mut source: Source) -> Self {
+        Self {
+            local_header,
+            remote_header,
+            phase: 0,
+            usage: AeadUsage::for_key(&current.seal),
+            current,
+            next: Some(source.next()),
+            previous: None,
+            previous_ends: None,
+            source,
+            peer: PeerPhase::Here,
+            handshake: Handshake::Unconfirmed,
+            update_from: None,
+            sharing: Sharing::Alone,
+        }
+    }
+
+    /// Updates so far, from 0.
+    pub fn phase(&self) -> u64 {
+        self.phase
+    }
+
+    /// The key phase bit of packets that we send now.
+    pub fn phase_bit(&self) -> bool {
+        self.phase & 1 == 1
+    }
+
+    /// Counts of use.
+    pub fn usage(&self) -> &AeadUsage {
+        &self.usage
+    }
+
+    /// To adjust when an update is advised, or limits in tests.
+    pub fn usage_mut(&mut self) -> &mut AeadUsage {
+        &mut self.usage
+    }
+
+    /// What the counts advise now.
+    pub fn advice(&self) -> Advice {
+        self.usage.advice()
+    }
+
+    /// One of `of` users of these keys, with its part of the AEAD limits. Make all `of` of them this way and
+    /// drop the original. A user that falls behind catches up with [`Self::advance_to`].
+    pub fn share(&self, of: u64) -> Self {
+        Self { usage: self.usage.share(of), sharing: Sharing::Shared, ..self.clone() }
+    }
+
+    /// Seals the packet that fills `buf` from `layout.start` to its end, and sets its key phase bit; the rest is
+    /// as in [`crate::SealKeys::seal_packet`]. `mark` belongs to the path's send flow.
+    pub fn seal_packet(
+        &mut self,
+        buf: &mut Vec<u8>,
+        layout: Layout,
+        path: PathId,
+        pn: u64,
+        mark: &mut SealMark,
+    ) -> Result<(), SealError> {
+        self.usage.on_seal()?;
+        let bit = if self.phase_bit() { PHASE_BIT } else { 0 };
+        let first = buf.get_mut(layout.start).ok_or(SealError::TooShort)?;
+        *first = *first & !PHASE_BIT | bit;
+        seal_packet(&self.current.seal, &self.local_header, buf, layout, path, pn)?;
+        mark.on_sealed(self.phase, pn);
+        self.prepare();
+        Ok(())
+    }
+
+    /// Unmasks the header of `packet` in place; `pn_at` is the offset of the packet number in it.
+    pub fn unmask(&self, packet: &mut [u8], pn_at: usize) -> Result<Unmasked, OpenError> {
+        self.remote_header.unmask(packet, pn_at)
+    }
+
+    /// Which keys a packet takes. Packets with the other phase bit are old when numbered below the first one of
+    /// this phase on their path, and on a path without such a packet, as long as old keys are kept.
+    pub fn choose(&self, phase_bit: bool, pn: u64, mark: &PhaseMark) -> Which {
+        if phase_bit == self.phase_bit() {
+            return Which::Current;
+        }
+        match (mark.lowest(self.phase), self.peer) {
+            (Some(lowest), _) if pn < lowest => Which::Previous,
+            (Some(_), _) => Which::Next,
+            // The peer cannot be a phase ahead before it answered our update.
+            (None, PeerPhase::Behind) => Which::Previous,
+            (None, PeerPhase::Here) if self.previous.is_some() => Which::Previous,
+            (None, PeerPhase::Here) => Which::Next,
+        }
+    }
+
+    /// Opens the unmasked short header `packet` in place. `header_len` counts the packet number. `mark` belongs
+    /// to the path's receive flow. When the peer turns out to have updated its keys, ours follow at once, and
+    /// the old ones live for `guard` more (three times the largest PTO of all paths).
+    #[allow(clippy::too_many_arguments)]
+    pub fn open(
+        &mut self,
+        packet: &mut [u8],
+        header_len: usize,
+        path: PathId,
+        pn: u64,
+        mark: &mut PhaseMark,
+        now: Instant,
+        guard: Duration,
+    ) -> Result<Opened, OpenError> {
+        let bit = packet.first().is_some_and(|first| first & PHASE_BIT != 0);
+        let which = self.choose(bit, pn, mark);
+        if which == Which::Next {
+            self.prepare();
+        }
+        let key = match which {
+            Which::Previous => self.previous.as_ref(),
+            Which::Current => Some(&self.current.open),
+            Which::Next => self.next.as_ref().map(|pair| &pair.open),
+        };
+        let opened = key.ok_or(OpenError::NoKeys)?.open(packet, header_len, path, pn);
+        if opened == Err(OpenError::Forged) {
+            self.usage.on_forged().map_err(OpenError::Violation)?;
+        }
+        let payload = opened?;
+        self.on_opened(which, now, guard).map_err(OpenError::Violation)?;
+        let phase = if which == Which::Previous { self.phase.saturating_sub(1) } else { self.phase };
+        mark.on_opened(phase, pn).map_err(OpenError::Violation)?;
+        Ok(Opened { payload, which })
+    }
+
+    fn on_opened(&mut self, which: Which, now: Instant, guard: Duration) -> Result<(), Violation> {
+        match which {
+            Which::Previous => {}
+            Which::Current if self.peer == PeerPhase::Behind => {
+                // Our update is answered: packets of the old phase can only be late ones now.
+                self.peer = PeerPhase::Here;
+                self.previous_ends = Some(now + guard);
+            }
+            Which::Current => {}
+            Which::Next => {
+                // RFC 9001 6.2: two updates without a packet of ours in between to acknowledge the first.
+                if self.phase > 0 && self.usage.sealed() == 0 && self.sharing == Sharing::Alone {
+                    return Err(Violation::KeyUpdateTooSoon);
+                }
+                self.rotate(PeerPhase::Here);
+                self.previous_ends = Some(now + guard);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes note that an ACK covers `largest_acked` on the path of `mark`. Once it covers a packet of the current
+    /// phase, we may update again: at once the first time, else after `guard` (three times the largest PTO).
+    pub fn on_acked(&mut self, mark: &SealMark, largest_acked: u64, now: Instant, guard: Duration) {
+        if self.update_from.is_none() && mark.covers(self.phase, largest_acked) {
+            // RFC 9001 6.5: wait three PTO after the update was confirmed.
+            self.update_from = Some(if self.phase == 0 { now } else { now + guard });
+        }
+    }
+
+    /// The handshake is confirmed: key updates may begin (RFC 9001 6.1).
+    pub fn on_handshake_confirmed(&mut self) {
+        self.handshake = Handshake::Confirmed;
+    }
+
+    /// Whether we may update now.
+    pub fn may_update(&self, now: Instant) -> Result<(), UpdateRefused> {
+        if self.handshake == Handshake::Unconfirmed {
+            return Err(UpdateRefused::HandshakeNotConfirmed);
+        }
+        match self.update_from {
+            None => Err(UpdateRefused::Unacknowledged),
+            Some(from) if from > now => Err(UpdateRefused::TooSoon(from)),
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// Starts a key update; the next packet that we seal on any path tells the peer.
+    pub fn update(&mut self, now: Instant) -> Result<(), UpdateRefused> {
+        self.may_update(now)?;
+        // Old keys are kept until `guard` after the peer's answer.
+        self.rotate(PeerPhase::Behind);
+        Ok(())
+    }
+
+    /// Follows another user of shared keys to `phase`, which that one learned to be current.
+    pub fn advance_to(&mut self, phase: u64, now: Instant, guard: Duration) {
+        while self.phase < phase {
+            self.rotate(PeerPhase::Here);
+            self.previous_ends = Some(now + guard);
+        }
+    }
+
+    fn rotate(&mut self, peer: PeerPhase) {
+        self.prepare();
+        let Some(next) = self.next.take() else { return };
+        let old = std::mem::replace(&mut self.current, next);
+        self.previous = Some(old.open);
+        self.previous_ends = None;
+        self.phase += 1;
+        self.peer = peer;
+        self.update_from = None;
+        self.usage.on_new_phase();
+    }
+
+    /// Derives the next phase's keys unless they are there. Sealing does this, so that no packet's opening takes
+    /// the time of it.
+    fn prepare(&mut self) {
+        if self.next.is_none() {
+            self.next = Some(self.source.next());
+        }
+    }
+
+    /// When old keys are to be dropped.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.previous_ends
+    }
+
+    /// Drops old keys when their time is over.
+    pub fn on_timeout(&mut self, now: Instant) {
+        if self.previous_ends.is_some_and(|end| end <= now) {
+            self.previous = None;
+            self.previous_ends = None;
+        }
+    }
+}
+
+impl fmt::Debug for OneRttKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OneRttKeys").field("phase", &self.phase).field("usage", &self.usage).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

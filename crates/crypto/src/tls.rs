@@ -1,0 +1,19 @@
+//! TLS 1.3 for QUIC by rustls: configurations of both sides, and the session of one connection (RFC 9001 4).
+
+mod client;
+mod options;
+mod server;
+mod session;
+mod store;
+
+pub use client::{ClientTlsBuilder, ClientTlsConfig};
+pub use options::{CipherSuite, Identity, Protection};
+pub use server::{ServerTlsBuilder, ServerTlsConfig};
+pub use session::{KeyChange, TlsSession};
+pub use store::SessionStore;
+
+/// Re-exported so that callers name the same rustls that the configurations take.
+pub use rustls;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,226 @@
+//! The client's configuration: whom to trust, who we are, what to resume.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{Resumption, WebPkiServerVerifier};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::{DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
+
+use super::options::{CipherSuite, Identity, Options, Protection, check_provider, common_setters};
+use super::store::SessionStore;
+use crate::error::ConfigError;
+use crate::initial::{V1, V2};
+
+/// A client's TLS configuration, checked to be fit for QUIC; cheap to clone.
+#[derive(Clone)]
+pub struct ClientTlsConfig {
+    v1: Arc<rustls::ClientConfig>,
+    v2: Arc<rustls::ClientConfig>,
+    protection: Protection,
+}
+
+impl ClientTlsConfig {
+    /// Starts with nothing trusted.
+    pub fn builder() -> ClientTlsBuilder {
+        ClientTlsBuilder::default()
+    }
+
+    /// Trusts certificates that `roots` signed; all else as by default, 0-RTT on.
+    pub fn with_roots(roots: RootCertStore) -> Result<Self, ConfigError> {
+        Self::builder().roots(roots).build()
+    }
+
+    /// Takes a rustls configuration as it is. Sessions of QUIC v2 are kept apart from its own, in memory.
+    pub fn from_rustls(config: Arc<rustls::ClientConfig>) -> Result<Self, ConfigError> {
+        check_provider(config.crypto_provider())?;
+        let mut v2 = (*config).clone();
+        v2.resumption = Resumption::default();
+        Ok(Self { v1: config, v2: Arc::new(v2), protection: Protection::Tls })
+    }
+
+    /// The same with other protection after the handshake.
+    pub fn with_protection(self, protection: Protection) -> Self {
+        Self { protection, ..self }
+    }
+
+    /// Protection after the handshake.
+    pub fn protection(&self) -> Protection {
+        self.protection
+    }
+
+    /// Application protocols, preferred first.
+    pub fn alpn(&self) -> &[Vec<u8>] {
+        &self.v1.alpn_protocols
+    }
+
+    pub(crate) fn for_version(&self, version: u32) -> Result<&Arc<rustls::ClientConfig>, ConfigError> {
+        match version {
+            V1 => Ok(&self.v1),
+            V2 => Ok(&self.v2),
+            other => Err(ConfigError::Version(other)),
+        }
+    }
+}
+
+impl fmt::Debug for ClientTlsConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientTlsConfig").field("protection", &self.protection).finish_non_exhaustive()
+    }
+}
+
+/// Whom to trust.
+#[derive(Clone)]
+enum Trust {
+    Nobody,
+    Roots(Arc<RootCertStore>),
+    Verifier(Arc<dyn ServerCertVerifier>),
+    Anybody,
+}
+
+/// Builds a [`ClientTlsConfig`].
+#[derive(Clone)]
+pub struct ClientTlsBuilder {
+    options: Options,
+    trust: Trust,
+    identity: Option<Identity>,
+    sessions: Option<SessionStore>,
+    early_data: bool,
+}
+
+impl Default for ClientTlsBuilder {
+    fn default() -> Self {
+        Self {
+            options: Options::default(),
+            trust: Trust::Nobody,
+            identity: None,
+            sessions: Some(SessionStore::default()),
+            early_data: true,
+        }
+    }
+}
+
+impl ClientTlsBuilder {
+    common_setters!();
+
+    /// Trusts servers whose certificates these roots signed.
+    pub fn roots(mut self, roots: RootCertStore) -> Self {
+        self.trust = Trust::Roots(Arc::new(roots));
+        self
+    }
+
+    /// Trusts whom `verifier` accepts: the platform's, a pinned certificate, ...
+    pub fn verifier(mut self, verifier: Arc<dyn ServerCertVerifier>) -> Self {
+        self.trust = Trust::Verifier(verifier);
+        self
+    }
+
+    /// DANGER: accepts every certificate of every server, so anybody on the way can pose as it. Only signatures of
+    /// the handshake are still checked. For tests and laboratories.
+    pub fn accept_any_certificate(mut self) -> Self {
+        self.trust = Trust::Anybody;
+        self
+    }
+
+    /// Who we are, for servers that ask.
+    pub fn identity(mut self, identity: Identity) -> Self {
+        self.identity = Some(identity);
+        self
+    }
+
+    /// Remembers sessions here, shared with other configurations that have the same store. Sharing is safe only
+    /// where they trust the same servers.
+    pub fn sessions(mut self, store: SessionStore) -> Self {
+        self.sessions = Some(store);
+        self
+    }
+
+    /// Resumes no sessions, hence no 0-RTT.
+    pub fn no_resumption(mut self) -> Self {
+        self.sessions = None;
+        self
+    }
+
+    /// Never offers 0-RTT; by default it is offered when a session to resume allows it.
+    pub fn no_early_data(mut self) -> Self {
+        self.early_data = false;
+        self
+    }
+
+    /// Checks and builds.
+    pub fn build(self) -> Result<ClientTlsConfig, ConfigError> {
+        let provider = self.options.provider()?;
+        let verifier: Arc<dyn ServerCertVerifier> = match self.trust {
+            Trust::Nobody => return Err(ConfigError::NoTrust),
+            Trust::Roots(roots) => WebPkiServerVerifier::builder_with_provider(roots, provider.clone())
+                .build()
+                .map_err(|e| ConfigError::Tls(rustls::Error::General(e.to_string())))?,
+            Trust::Verifier(verifier) => verifier,
+            Trust::Anybody => Arc::new(AcceptAny(provider.clone())),
+        };
+        let wants_identity = rustls::ClientConfig::builder_with_details(provider, self.options.time)
+            .with_protocol_versions(&[&rustls::version::TLS13])?
+            .dangerous()
+            .with_custom_certificate_verifier(verifier);
+        let mut config = match self.identity {
+            Some(identity) => wants_identity.with_client_auth_cert(identity.chain, identity.key)?,
+            None => wants_identity.with_no_client_auth(),
+        };
+        config.alpn_protocols = self.options.alpn;
+        config.key_log = self.options.key_log;
+        config.enable_early_data = self.early_data;
+        let mut v2 = config.clone();
+        (config.resumption, v2.resumption) = match self.sessions {
+            Some(store) => (Resumption::store(store.v1), Resumption::store(store.v2)),
+            None => (Resumption::disabled(), Resumption::disabled()),
+        };
+        Ok(ClientTlsConfig { v1: Arc::new(config), v2: Arc::new(v2), protection: self.options.protection })
+    }
+}
+
+impl fmt::Debug for ClientTlsBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientTlsBuilder").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+/// Accepts every certificate, yet checks that the handshake is signed with its key.
+#[derive(Debug)]
+struct AcceptAny(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for AcceptAny {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, cert, dss, &self.0.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, cert, dss, &self.0.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,173 @@
+//! The TLS session of one connection: handshake bytes in and out, keys as they come (RFC 9001 4.1).
+
+use std::fmt;
+
+use plait_base::{CloseCode, Side, TransportError};
+use rustls::quic;
+use rustls_pki_types::{CertificateDer, ServerName};
+
+use super::client::ClientTlsConfig;
+use super::options::{CipherSuite, Protection};
+use super::server::ServerTlsConfig;
+use crate::error::{ConfigError, ExportError};
+use crate::initial::tls_version;
+use crate::keys::{EarlyKeys, PacketKeys};
+use crate::one_rtt::OneRttKeys;
+
+/// New keys; handshake bytes written from now on belong to their level.
+#[derive(Debug)]
+pub enum KeyChange {
+    /// Keys of Handshake packets.
+    Handshake(PacketKeys),
+    /// Keys of 1-RTT packets. A server may send with them at once, but reads nothing before the handshake is
+    /// complete (RFC 9001 5.7).
+    OneRtt(Box<OneRttKeys>),
+}
+
+/// A TLS session of either side.
+pub struct TlsSession {
+    tls: quic::Connection,
+    side: Side,
+    protection: Protection,
+    /// Transport parameters of the session that we try to resume with 0-RTT.
+    remembered: Option<Vec<u8>>,
+}
+
+impl TlsSession {
+    /// A client's session with the server of `server_name` (DNS name or IP address). `params` are our encoded
+    /// transport parameters.
+    pub fn new_client(
+        config: &ClientTlsConfig,
+        version: u32,
+        server_name: &str,
+        params: Vec<u8>,
+    ) -> Result<Self, ConfigError> {
+        let name =
+            ServerName::try_from(server_name).map_err(|_| ConfigError::ServerName(server_name.into()))?.to_owned();
+        let quic_version = tls_version(version).ok_or(ConfigError::Version(version))?;
+        let tls = quic::ClientConnection::new(config.for_version(version)?.clone(), quic_version, name, params)?;
+        let remembered = match tls.zero_rtt_keys() {
+            Some(_) => tls.quic_transport_parameters().map(<[u8]>::to_vec),
+            None => None,
+        };
+        Ok(Self { tls: tls.into(), side: Side::Client, protection: config.protection(), remembered })
+    }
+
+    /// A server's session with a client yet unknown. `params` are our encoded transport parameters.
+    pub fn new_server(config: &ServerTlsConfig, version: u32, params: Vec<u8>) -> Result<Self, ConfigError> {
+        let quic_version = tls_version(version).ok_or(ConfigError::Version(version))?;
+        let tls = quic::ServerConnection::new(config.for_version(version)?.clone(), quic_version, params)?;
+        Ok(Self { tls: tls.into(), side: Side::Server, protection: config.protection(), remembered: None })
+    }
+
+    /// Takes in bytes of CRYPTO frames, in order; bytes of different levels in different calls.
+    pub fn read_crypto(&mut self, bytes: &[u8]) -> Result<(), TransportError> {
+        self.tls.read_hs(bytes).map_err(|e| {
+            // RFC 9001 4.8: a TLS alert becomes a code of its own.
+            let code = match self.tls.alert() {
+                Some(alert) => CloseCode::crypto(alert.into()),
+                None => CloseCode::PROTOCOL_VIOLATION,
+            };
+            TransportError::new(code, format!("TLS: {e}"))
+        })
+    }
+
+    /// Appends bytes to send at the current level. Call again as long as it returns keys: what a later call
+    /// appends belongs to the new keys' level.
+    pub fn write_crypto(&mut self, out: &mut Vec<u8>) -> Option<KeyChange> {
+        match self.tls.write_hs(out)? {
+            quic::KeyChange::Handshake { keys } => Some(KeyChange::Handshake(keys.into())),
+            quic::KeyChange::OneRtt { keys, next } => {
+                let keys = match self.protection {
+                    Protection::Tls => OneRttKeys::tls(keys, next),
+                    Protection::NullAfterHandshake => OneRttKeys::null(self.side),
+                };
+                Some(KeyChange::OneRtt(Box::new(keys)))
+            }
+        }
+    }
+
+    /// Which end this is.
+    pub fn side(&self) -> Side {
+        self.side
+    }
+
+    /// True until the handshake is complete.
+    pub fn is_handshaking(&self) -> bool {
+        self.tls.is_handshaking()
+    }
+
+    /// 0-RTT keys: on a client from the start when a remembered session allows 0-RTT; on a server once it read
+    /// a ClientHello whose early data it accepts.
+    pub fn early_keys(&self) -> Option<EarlyKeys> {
+        let keys = self.tls.zero_rtt_keys()?;
+        match self.side {
+            Side::Client => self.remembered.is_some().then(|| EarlyKeys::Seal(keys.into())),
+            Side::Server => Some(EarlyKeys::Open(keys.into())),
+        }
+    }
+
+    /// Whether early data is accepted; on a client known once its handshake is complete, false before.
+    pub fn early_data_accepted(&self) -> bool {
+        match &self.tls {
+            quic::Connection::Client(tls) => self.remembered.is_some() && tls.is_early_data_accepted(),
+            quic::Connection::Server(tls) => tls.zero_rtt_keys().is_some(),
+        }
+    }
+
+    /// The peer's encoded transport parameters: on a server from the ClientHello on, on a client when they are
+    /// authenticated, with the end of the handshake.
+    pub fn peer_params(&self) -> Option<&[u8]> {
+        match self.side {
+            Side::Client if self.is_handshaking() => None,
+            _ => self.tls.quic_transport_parameters(),
+        }
+    }
+
+    /// On a client that may send 0-RTT: the server's parameters of the remembered session (RFC 9000 7.4.1).
+    pub fn remembered_params(&self) -> Option<&[u8]> {
+        self.remembered.as_deref()
+    }
+
+    /// The application protocol agreed on.
+    pub fn alpn(&self) -> Option<&[u8]> {
+        self.tls.alpn_protocol()
+    }
+
+    /// On a server: the name that the client asked for.
+    pub fn server_name(&self) -> Option<&str> {
+        match &self.tls {
+            quic::Connection::Client(_) => None,
+            quic::Connection::Server(tls) => tls.server_name(),
+        }
+    }
+
+    /// The peer's certificates, its own first; on resumption those of the first session.
+    pub fn peer_identity(&self) -> Option<&[CertificateDer<'static>]> {
+        self.tls.peer_certificates()
+    }
+
+    /// The negotiated cipher suite, once known.
+    pub fn cipher_suite(&self) -> Option<CipherSuite> {
+        CipherSuite::from_tls(self.tls.negotiated_cipher_suite()?)
+    }
+
+    /// True when the handshake resumed an earlier session.
+    pub fn is_resumed(&self) -> bool {
+        self.tls.handshake_kind() == Some(rustls::HandshakeKind::Resumed)
+    }
+
+    /// Fills `out` with keying material bound to this session (RFC 5705, RFC 8446 7.5).
+    pub fn export_keying_material(&self, out: &mut [u8], label: &[u8], context: &[u8]) -> Result<(), ExportError> {
+        self.tls.export_keying_material(out, label, Some(context)).map(|_| ()).map_err(|_| ExportError)
+    }
+}
+
+impl fmt::Debug for TlsSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TlsSession")
+            .field("side", &self.side)
+            .field("handshaking", &self.is_handshaking())
+            .finish_non_exhaustive()
+    }
+}
