@@ -1,4 +1,8 @@
-//! Variable-length integers (RFC 9000 16).
+//! Variable-length integers (RFC 9000 16), and the reader of all wire fields.
+
+use std::fmt;
+
+use plait_base::Violation;
 
 /// Appends `value`, which must not exceed 2^62 - 1.
 pub fn put(buf: &mut Vec<u8>, value: u64) {
@@ -18,5 +22,167 @@ pub fn size(value: u64) -> usize {
         0x40..=0x3fff => 2,
         0x4000..=0x3fff_ffff => 4,
         _ => 8,
+    }
+}
+
+/// The bytes end before the field does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Truncated;
+
+impl From<Truncated> for Violation {
+    fn from(_: Truncated) -> Self {
+        Self::TruncatedFrame
+    }
+}
+
+impl fmt::Display for Truncated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the bytes end before the field does")
+    }
+}
+
+impl std::error::Error for Truncated {}
+
+/// Reads fields from the front of a slice, borrowing from it; a failed read takes nothing.
+///
+/// ```
+/// use plait_wire::varint::Reader;
+/// let mut r = Reader::new(&[0x7b, 0xbd, 9]);
+/// assert_eq!((r.varint(), r.u8()), (Ok(15_293), Ok(9)));
+/// assert!(r.u8().is_err());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    /// Reads `bytes` from their start.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes }
+    }
+
+    /// A variable-length integer.
+    pub fn varint(&mut self) -> Result<u64, Truncated> {
+        let first = *self.rest.first().ok_or(Truncated)?;
+        match first >> 6 {
+            0 => {
+                self.bytes(1)?;
+                Ok(u64::from(first))
+            }
+            1 => Ok(u64::from(self.u16()? & 0x3fff)),
+            2 => Ok(u64::from(self.u32()? & 0x3fff_ffff)),
+            _ => Ok(u64::from_be_bytes(self.array()?) & plait_base::units::VARINT_MAX),
+        }
+    }
+
+    /// One byte.
+    pub fn u8(&mut self) -> Result<u8, Truncated> {
+        let [byte] = self.array()?;
+        Ok(byte)
+    }
+
+    /// Two bytes, big endian.
+    pub fn u16(&mut self) -> Result<u16, Truncated> {
+        Ok(u16::from_be_bytes(self.array()?))
+    }
+
+    /// Four bytes, big endian.
+    pub fn u32(&mut self) -> Result<u32, Truncated> {
+        Ok(u32::from_be_bytes(self.array()?))
+    }
+
+    /// The next `n` bytes.
+    pub fn bytes(&mut self, n: usize) -> Result<&'a [u8], Truncated> {
+        let (head, rest) = self.rest.split_at_checked(n).ok_or(Truncated)?;
+        self.rest = rest;
+        Ok(head)
+    }
+
+    /// A varint that counts bytes, then those bytes.
+    pub fn prefixed(&mut self) -> Result<&'a [u8], Truncated> {
+        let mut ahead = *self;
+        let len = ahead.varint()?;
+        let bytes = ahead.bytes(usize::try_from(len).map_err(|_| Truncated)?)?;
+        *self = ahead;
+        Ok(bytes)
+    }
+
+    /// The next `N` bytes, by value.
+    pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Truncated> {
+        let (head, rest) = self.rest.split_first_chunk::<N>().ok_or(Truncated)?;
+        self.rest = rest;
+        Ok(*head)
+    }
+
+    /// All that is left.
+    pub fn rest(&mut self) -> &'a [u8] {
+        std::mem::take(&mut self.rest)
+    }
+
+    /// All that is left, without taking it.
+    pub fn peek(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    /// Bytes left.
+    pub fn remaining(&self) -> usize {
+        self.rest.len()
+    }
+
+    /// True when nothing is left.
+    pub fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plait_base::units::VARINT_MAX;
+    use proptest::prelude::*;
+
+    #[test]
+    fn rfc9000_a1_vectors() {
+        // RFC 9000 A.1: sample varint decodings
+        let cases: [(&[u8], u64); 5] = [
+            (&[0xc2, 0x19, 0x7c, 0x5e, 0xff, 0x14, 0xe8, 0x8c], 151_288_809_941_952_652),
+            (&[0x9d, 0x7f, 0x3e, 0x7d], 494_878_333),
+            (&[0x7b, 0xbd], 15_293),
+            (&[0x25], 37),
+            (&[0x40, 0x25], 37),
+        ];
+        for (bytes, value) in cases {
+            let mut r = Reader::new(bytes);
+            assert_eq!(r.varint(), Ok(value));
+            assert!(r.is_empty());
+            for cut in 0..bytes.len() {
+                assert_eq!(Reader::new(&bytes[..cut]).varint(), Err(Truncated));
+            }
+            let mut out = Vec::new();
+            put(&mut out, value);
+            if bytes.len() == size(value) {
+                assert_eq!(out, bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn a_failed_read_takes_nothing() {
+        let mut r = Reader::new(&[3, 1, 2]);
+        assert_eq!(r.prefixed(), Err(Truncated));
+        assert_eq!(r.bytes(4), Err(Truncated));
+        assert_eq!((r.remaining(), r.rest()), (3, &[3, 1, 2][..]));
+    }
+
+    proptest! {
+        #[test]
+        fn round_trip(value in 0..=VARINT_MAX, shift in 0u32..62) {
+            let value = value >> shift;
+            let mut out = Vec::new();
+            put(&mut out, value);
+            prop_assert_eq!(out.len(), size(value));
+            prop_assert_eq!(Reader::new(&out).varint(), Ok(value));
+        }
     }
 }

@@ -1,0 +1,260 @@
+//! ACK and PATH_ACK: one value for both, ranges read straight from the packet (RFC 9000 19.3, MP 4: PATH_ACK).
+
+use std::iter::FusedIterator;
+use std::ops::RangeInclusive;
+
+use plait_base::{EcnCounts, PathId, RangeSet, Violation};
+
+use super::{read_path_id, types};
+use crate::sink::Sink;
+use crate::varint::{self, Reader};
+
+/// Which of the two frames carries an acknowledgment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AckForm {
+    /// ACK: any space; in 1-RTT packets it speaks of path 0.
+    Plain,
+    /// PATH_ACK: names its path.
+    Path,
+}
+
+/// A received ACK or PATH_ACK, checked down to packet number 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ack<'a> {
+    /// Path whose packets are acknowledged; 0 in the plain form.
+    pub path: PathId,
+    /// Largest packet number acknowledged.
+    pub largest: u64,
+    /// Ack delay as sent: microseconds, shifted right by the sender's ack_delay_exponent.
+    pub delay: u64,
+    /// ECN counts of the space, where the frame has them.
+    pub ecn: Option<EcnCounts>,
+    /// Which frame it was.
+    pub form: AckForm,
+    first_range: u64,
+    range_count: u64,
+    /// Gap and length pairs, checked.
+    blocks: &'a [u8],
+}
+
+/// The acknowledged packet numbers, newest range first.
+#[derive(Clone, Debug)]
+pub struct AckRanges<'a> {
+    next: Option<(u64, u64)>,
+    blocks: Reader<'a>,
+}
+
+impl<'a> Ack<'a> {
+    pub(super) fn decode(r: &mut Reader<'a>, frame_type: u64) -> Result<Self, Violation> {
+        let (form, path) = match frame_type {
+            types::PATH_ACK | types::PATH_ACK_ECN => (AckForm::Path, read_path_id(r)?),
+            _ => (AckForm::Plain, PathId::ZERO),
+        };
+        let largest = r.varint()?;
+        let delay = r.varint()?;
+        let range_count = r.varint()?;
+        let first_range = r.varint()?;
+        let mut smallest = largest.checked_sub(first_range).ok_or(Violation::AckRangeUnderflow)?;
+        let from = r.peek();
+        // Bounded by the packet: each turn takes two bytes or ends.
+        for _ in 0..range_count {
+            let gap = r.varint()?;
+            let len = r.varint()?;
+            smallest = before(smallest, gap, len).ok_or(Violation::AckRangeUnderflow)?.0;
+        }
+        let blocks = from.get(..from.len() - r.remaining()).unwrap_or_default();
+        let ecn = match frame_type {
+            types::ACK_ECN | types::PATH_ACK_ECN => {
+                Some(EcnCounts { ect0: r.varint()?, ect1: r.varint()?, ce: r.varint()? })
+            }
+            _ => None,
+        };
+        Ok(Self { path, largest, delay, ecn, form, first_range, range_count, blocks })
+    }
+
+    /// The acknowledged numbers, newest range first.
+    pub fn ranges(&self) -> AckRanges<'a> {
+        let smallest = self.largest.saturating_sub(self.first_range);
+        AckRanges { next: Some((smallest, self.largest)), blocks: Reader::new(self.blocks) }
+    }
+
+    /// How many ranges there are, at least 1.
+    pub fn range_count(&self) -> u64 {
+        self.range_count + 1
+    }
+
+    /// The frame type that it had.
+    pub fn frame_type(&self) -> u64 {
+        type_of(self.form, self.ecn.is_some())
+    }
+
+    /// Writes it as it was.
+    pub fn encode<S: Sink>(&self, out: &mut S) {
+        put_start(out, self.form, self.path, self.ecn.is_some());
+        for field in [self.largest, self.delay, self.range_count, self.first_range] {
+            out.put_varint(field);
+        }
+        out.put_bytes(self.blocks);
+        put_ecn(out, self.ecn);
+    }
+
+    /// Bytes that [`Ack::encode`] writes.
+    pub fn size(&self) -> usize {
+        let fields = [self.largest, self.delay, self.range_count, self.first_range];
+        start_size(self.form, self.path)
+            + fields.iter().map(|&f| varint::size(f)).sum::<usize>()
+            + self.blocks.len()
+            + ecn_size(self.ecn)
+    }
+}
+
+impl Iterator for AckRanges<'_> {
+    type Item = RangeInclusive<u64>;
+
+    fn next(&mut self) -> Option<RangeInclusive<u64>> {
+        let (smallest, largest) = self.next.take()?;
+        if let (Ok(gap), Ok(len)) = (self.blocks.varint(), self.blocks.varint()) {
+            self.next = before(smallest, gap, len);
+        }
+        Some(smallest..=largest)
+    }
+}
+
+impl FusedIterator for AckRanges<'_> {}
+
+/// The range that lies `gap` below one that begins at `smallest` (RFC 9000 19.3.1).
+fn before(smallest: u64, gap: u64, len: u64) -> Option<(u64, u64)> {
+    let largest = smallest.checked_sub(gap)?.checked_sub(2)?;
+    Some((largest.checked_sub(len)?, largest))
+}
+
+/// An ACK or PATH_ACK to write from the set of received numbers.
+#[derive(Clone, Copy, Debug)]
+pub struct OutAck<'a> {
+    /// Which frame to write.
+    pub form: AckForm,
+    /// Path whose packets are acknowledged.
+    pub path: PathId,
+    /// What was received.
+    pub ranges: &'a RangeSet,
+    /// Ack delay as sent: microseconds, shifted right by our ack_delay_exponent.
+    pub delay: u64,
+    /// Counts to report, where the path's marks are readable.
+    pub ecn: Option<EcnCounts>,
+}
+
+impl OutAck<'_> {
+    /// Writes the newest ranges, as many as fit in `budget_bytes`; the largest number reported, or none where
+    /// there is nothing to report or not even one range fits (then nothing is written).
+    pub fn encode<S: Sink>(&self, budget_bytes: usize, out: &mut S) -> Option<u64> {
+        let newest = self.ranges.last()?;
+        let (first, largest) = (newest.end - 1 - newest.start, newest.end - 1);
+        let count_size = varint::size(self.ranges.len() as u64 - 1);
+        let fixed = start_size(self.form, self.path)
+            + varint::size(largest)
+            + varint::size(self.delay)
+            + varint::size(first)
+            + ecn_size(self.ecn)
+            + count_size;
+        let mut room = budget_bytes.checked_sub(fixed)?;
+        let older = self.blocks().take_while(|&(gap, len)| {
+            let size = varint::size(gap) + varint::size(len);
+            let fits = size <= room;
+            room = room.saturating_sub(size);
+            fits
+        });
+        let count = older.count();
+        put_start(out, self.form, self.path, self.ecn.is_some());
+        for field in [largest, self.delay, count as u64, first] {
+            out.put_varint(field);
+        }
+        for (gap, len) in self.blocks().take(count) {
+            out.put_varint(gap);
+            out.put_varint(len);
+        }
+        put_ecn(out, self.ecn);
+        Some(largest)
+    }
+
+    /// Gap and length of each range below the newest.
+    fn blocks(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let above = self.ranges.iter().rev();
+        let below = self.ranges.iter().rev().skip(1);
+        // Ranges are half-open and never touch, so at least one number is missing between two of them.
+        above.zip(below).map(|(a, b)| (a.start - b.end - 1, b.end - b.start - 1))
+    }
+}
+
+fn type_of(form: AckForm, with_ecn: bool) -> u64 {
+    match (form, with_ecn) {
+        (AckForm::Plain, false) => types::ACK,
+        (AckForm::Plain, true) => types::ACK_ECN,
+        (AckForm::Path, false) => types::PATH_ACK,
+        (AckForm::Path, true) => types::PATH_ACK_ECN,
+    }
+}
+
+fn put_start<S: Sink>(out: &mut S, form: AckForm, path: PathId, with_ecn: bool) {
+    out.put_varint(type_of(form, with_ecn));
+    if form == AckForm::Path {
+        out.put_varint(path.0.into());
+    }
+}
+
+fn start_size(form: AckForm, path: PathId) -> usize {
+    match form {
+        AckForm::Plain => 1,
+        AckForm::Path => 1 + varint::size(path.0.into()),
+    }
+}
+
+fn put_ecn<S: Sink>(out: &mut S, ecn: Option<EcnCounts>) {
+    if let Some(counts) = ecn {
+        out.put_varint(counts.ect0);
+        out.put_varint(counts.ect1);
+        out.put_varint(counts.ce);
+    }
+}
+
+fn ecn_size(ecn: Option<EcnCounts>) -> usize {
+    ecn.map_or(0, |c| varint::size(c.ect0) + varint::size(c.ect1) + varint::size(c.ce))
+}
+
+/// ACK_FREQUENCY (draft-ietf-quic-ack-frequency): how often the sender wishes to be acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AckFrequency {
+    /// Counts up with each frame; older ones are ignored.
+    pub sequence: u64,
+    /// Ack-eliciting packets that may arrive without an ack being sent at once.
+    pub ack_eliciting_threshold: u64,
+    /// The max_ack_delay asked for, microseconds; not below the receiver's min_ack_delay.
+    pub max_ack_delay_us: u64,
+    /// Reordering, in packets, beyond which an ack is sent at once; 0 turns that off.
+    pub reordering_threshold: u64,
+}
+
+impl AckFrequency {
+    pub(super) fn decode(r: &mut Reader<'_>) -> Result<Self, Violation> {
+        Ok(Self {
+            sequence: r.varint()?,
+            ack_eliciting_threshold: r.varint()?,
+            max_ack_delay_us: r.varint()?,
+            reordering_threshold: r.varint()?,
+        })
+    }
+
+    fn fields(&self) -> [u64; 5] {
+        let Self { sequence, ack_eliciting_threshold, max_ack_delay_us, reordering_threshold } = *self;
+        [types::ACK_FREQUENCY, sequence, ack_eliciting_threshold, max_ack_delay_us, reordering_threshold]
+    }
+
+    /// Writes the frame.
+    pub fn encode<S: Sink>(&self, out: &mut S) {
+        self.fields().into_iter().for_each(|f| out.put_varint(f));
+    }
+
+    /// Bytes that [`AckFrequency::encode`] writes.
+    pub fn size(&self) -> usize {
+        self.fields().into_iter().map(varint::size).sum()
+    }
+}

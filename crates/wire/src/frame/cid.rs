@@ -1,0 +1,135 @@
+//! Connection ids given and returned: NEW_/RETIRE_CONNECTION_ID and their PATH_ forms (RFC 9000 19.15, 19.16; MP 4).
+
+use plait_base::{ConnectionId, PathId, ResetToken, Violation};
+
+use super::{put_varints, read_path_id, types, varints_size};
+use crate::sink::Sink;
+use crate::varint::{self, Reader};
+
+/// Which of two frames speaks of a connection id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CidForm {
+    /// NEW_CONNECTION_ID, RETIRE_CONNECTION_ID: path 0.
+    Plain,
+    /// PATH_NEW_CONNECTION_ID, PATH_RETIRE_CONNECTION_ID: names its path.
+    Path,
+}
+
+/// NEW_CONNECTION_ID or PATH_NEW_CONNECTION_ID.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NewCid {
+    /// Which frame.
+    pub form: CidForm,
+    /// Path of the id; 0 in the plain form.
+    pub path: PathId,
+    /// Sequence number of the id on its path.
+    pub sequence: u64,
+    /// Ids of this path below this number are to be retired; at most `sequence`.
+    pub retire_prior_to: u64,
+    /// The id, 1 to 20 bytes.
+    pub cid: ConnectionId,
+    /// Its stateless reset token.
+    pub token: ResetToken,
+}
+
+/// RETIRE_CONNECTION_ID or PATH_RETIRE_CONNECTION_ID.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetireCid {
+    /// Which frame.
+    pub form: CidForm,
+    /// Path of the id; 0 in the plain form.
+    pub path: PathId,
+    /// Sequence number of the id on its path.
+    pub sequence: u64,
+}
+
+fn read_path(r: &mut Reader<'_>, form: CidForm) -> Result<PathId, Violation> {
+    match form {
+        CidForm::Plain => Ok(PathId::ZERO),
+        CidForm::Path => read_path_id(r),
+    }
+}
+
+fn put_start<S: Sink>(out: &mut S, frame_type: u64, form: CidForm, path: PathId) {
+    out.put_varint(frame_type);
+    if form == CidForm::Path {
+        out.put_varint(path.0.into());
+    }
+}
+
+fn start_size(frame_type: u64, form: CidForm, path: PathId) -> usize {
+    let path = match form {
+        CidForm::Plain => 0,
+        CidForm::Path => varint::size(path.0.into()),
+    };
+    varint::size(frame_type) + path
+}
+
+impl NewCid {
+    pub(super) fn decode(r: &mut Reader<'_>, form: CidForm) -> Result<Self, Violation> {
+        let path = read_path(r, form)?;
+        let sequence = r.varint()?;
+        let retire_prior_to = r.varint()?;
+        // RFC 9000 19.15: both are encoding errors.
+        if retire_prior_to > sequence {
+            return Err(Violation::RetirePriorToTooLarge);
+        }
+        let len = usize::from(r.u8()?);
+        if len == 0 || len > plait_base::limits::MAX_CID_LEN {
+            return Err(Violation::CidLength);
+        }
+        let cid = ConnectionId::new(r.bytes(len)?).ok_or(Violation::CidLength)?;
+        Ok(Self { form, path, sequence, retire_prior_to, cid, token: ResetToken(r.array()?) })
+    }
+
+    /// The type of its form.
+    pub fn frame_type(&self) -> u64 {
+        match self.form {
+            CidForm::Plain => types::NEW_CONNECTION_ID,
+            CidForm::Path => types::PATH_NEW_CONNECTION_ID,
+        }
+    }
+
+    /// Writes the frame.
+    pub fn encode<S: Sink>(&self, out: &mut S) {
+        put_start(out, self.frame_type(), self.form, self.path);
+        put_varints(out, &[self.sequence, self.retire_prior_to]);
+        out.put_bytes(&[self.cid.len() as u8]);
+        out.put_bytes(&self.cid);
+        out.put_bytes(&self.token.0);
+    }
+
+    /// Bytes that [`NewCid::encode`] writes.
+    pub fn size(&self) -> usize {
+        start_size(self.frame_type(), self.form, self.path)
+            + varints_size(&[self.sequence, self.retire_prior_to])
+            + 1
+            + self.cid.len()
+            + self.token.0.len()
+    }
+}
+
+impl RetireCid {
+    pub(super) fn decode(r: &mut Reader<'_>, form: CidForm) -> Result<Self, Violation> {
+        Ok(Self { form, path: read_path(r, form)?, sequence: r.varint()? })
+    }
+
+    /// The type of its form.
+    pub fn frame_type(&self) -> u64 {
+        match self.form {
+            CidForm::Plain => types::RETIRE_CONNECTION_ID,
+            CidForm::Path => types::PATH_RETIRE_CONNECTION_ID,
+        }
+    }
+
+    /// Writes the frame.
+    pub fn encode<S: Sink>(&self, out: &mut S) {
+        put_start(out, self.frame_type(), self.form, self.path);
+        out.put_varint(self.sequence);
+    }
+
+    /// Bytes that [`RetireCid::encode`] writes.
+    pub fn size(&self) -> usize {
+        start_size(self.frame_type(), self.form, self.path) + varint::size(self.sequence)
+    }
+}

@@ -1,0 +1,160 @@
+//! The walk over a packet's payload: one frame after the other, up to the first that breaks a rule.
+
+use std::iter::FusedIterator;
+
+use plait_base::{Dir, TransportError, Violation};
+
+use super::{
+    Ack, AckFrequency, CidForm, Close, Crypto, DataBlocked, Datagram, Frame, MaxData, MaxPathId, MaxStreamData,
+    MaxStreams, NewCid, NewToken, PathAbandon, PathChallenge, PathCidsBlocked, PathResponse, PathStatus,
+    PathStatusUpdate, PathsBlocked, ResetStream, RetireCid, StopSending, Stream, StreamDataBlocked, StreamsBlocked,
+    types,
+};
+use crate::header::PacketKind;
+use crate::varint::{self, Reader};
+
+/// A frame that closes the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameError {
+    /// Type of the frame at fault; 0 when it could not be read.
+    pub frame_type: u64,
+    /// The rule that it breaks.
+    pub violation: Violation,
+}
+
+impl From<FrameError> for TransportError {
+    fn from(error: FrameError) -> Self {
+        Self::from(error.violation).in_frame(error.frame_type)
+    }
+}
+
+/// The frames of one packet, in order; ends after the first error. A payload without frames gives
+/// [`Violation::EmptyPacket`].
+#[derive(Clone, Debug)]
+pub struct Frames<'a> {
+    rest: Reader<'a>,
+    kind: Option<PacketKind>,
+    state: Walk,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Walk {
+    Start,
+    Under,
+    Over,
+}
+
+impl<'a> Frames<'a> {
+    /// Walks over `payload`, whatever packet it came in.
+    pub fn new(payload: &'a [u8]) -> Self {
+        Self { rest: Reader::new(payload), kind: None, state: Walk::Start }
+    }
+
+    /// Walks over the `payload` of a packet of this kind: frames that it may not carry are
+    /// [`Violation::FrameNotAllowedHere`].
+    pub fn in_packet(payload: &'a [u8], kind: PacketKind) -> Self {
+        Self { kind: Some(kind), ..Self::new(payload) }
+    }
+
+    fn read(&mut self) -> Result<Frame<'a>, FrameError> {
+        let before = self.rest.remaining();
+        let fault = |frame_type| move |violation| FrameError { frame_type, violation };
+        let frame_type = self.rest.varint().map_err(|t| fault(0)(t.into()))?;
+        // RFC 9000 12.4: a frame type takes the fewest bytes.
+        if before - self.rest.remaining() != varint::size(frame_type) {
+            return Err(fault(frame_type)(Violation::FrameTypeNotMinimal));
+        }
+        if let Some(kind) = self.kind {
+            if !types::is_allowed(frame_type, kind) {
+                let known = types::name(frame_type) != "unknown";
+                let violation = if known { Violation::FrameNotAllowedHere } else { Violation::UnknownFrame };
+                return Err(fault(frame_type)(violation));
+            }
+        }
+        self.body(frame_type).map_err(fault(frame_type))
+    }
+
+    fn body(&mut self, frame_type: u64) -> Result<Frame<'a>, Violation> {
+        let r = &mut self.rest;
+        Ok(match frame_type {
+            types::PADDING => Frame::Padding(1 + skip_zeros(r)),
+            types::PING => Frame::Ping,
+            types::ACK | types::ACK_ECN | types::PATH_ACK | types::PATH_ACK_ECN => {
+                Frame::Ack(Ack::decode(r, frame_type)?)
+            }
+            types::RESET_STREAM => Frame::ResetStream(ResetStream::decode(r)?),
+            types::STOP_SENDING => Frame::StopSending(StopSending::decode(r)?),
+            types::CRYPTO => Frame::Crypto(Crypto::decode(r)?),
+            types::NEW_TOKEN => Frame::NewToken(NewToken::decode(r)?),
+            types::STREAM..=types::STREAM_LAST => Frame::Stream(Stream::decode(r, frame_type)?),
+            types::MAX_DATA => Frame::MaxData(MaxData::decode(r)?),
+            types::MAX_STREAM_DATA => Frame::MaxStreamData(MaxStreamData::decode(r)?),
+            types::MAX_STREAMS_BIDI => Frame::MaxStreams(MaxStreams::decode(r, Dir::Bi)?),
+            types::MAX_STREAMS_UNI => Frame::MaxStreams(MaxStreams::decode(r, Dir::Uni)?),
+            types::DATA_BLOCKED => Frame::DataBlocked(DataBlocked::decode(r)?),
+            types::STREAM_DATA_BLOCKED => Frame::StreamDataBlocked(StreamDataBlocked::decode(r)?),
+            types::STREAMS_BLOCKED_BIDI => Frame::StreamsBlocked(StreamsBlocked::decode(r, Dir::Bi)?),
+            types::STREAMS_BLOCKED_UNI => Frame::StreamsBlocked(StreamsBlocked::decode(r, Dir::Uni)?),
+            types::NEW_CONNECTION_ID => Frame::NewCid(NewCid::decode(r, CidForm::Plain)?),
+            types::RETIRE_CONNECTION_ID => Frame::RetireCid(RetireCid::decode(r, CidForm::Plain)?),
+            types::PATH_CHALLENGE => Frame::PathChallenge(PathChallenge::decode(r)?),
+            types::PATH_RESPONSE => Frame::PathResponse(PathResponse::decode(r)?),
+            types::CONNECTION_CLOSE | types::APPLICATION_CLOSE => Frame::Close(Close::decode(r, frame_type)?),
+            types::HANDSHAKE_DONE => Frame::HandshakeDone,
+            types::DATAGRAM | types::DATAGRAM_LEN => Frame::Datagram(Datagram::decode(r, frame_type)?),
+            types::IMMEDIATE_ACK => Frame::ImmediateAck,
+            types::ACK_FREQUENCY => Frame::AckFrequency(AckFrequency::decode(r)?),
+            _ => return multipath_body(r, frame_type),
+        })
+    }
+}
+
+/// The control frames of RFC 10069.
+fn multipath_body<'a>(r: &mut Reader<'a>, frame_type: u64) -> Result<Frame<'a>, Violation> {
+    Ok(match frame_type {
+        types::PATH_ABANDON => Frame::PathAbandon(PathAbandon::decode(r)?),
+        types::PATH_STATUS_BACKUP => Frame::PathStatus(PathStatusUpdate::decode(r, PathStatus::Backup)?),
+        types::PATH_STATUS_AVAILABLE => Frame::PathStatus(PathStatusUpdate::decode(r, PathStatus::Available)?),
+        types::PATH_NEW_CONNECTION_ID => Frame::NewCid(NewCid::decode(r, CidForm::Path)?),
+        types::PATH_RETIRE_CONNECTION_ID => Frame::RetireCid(RetireCid::decode(r, CidForm::Path)?),
+        types::MAX_PATH_ID => Frame::MaxPathId(MaxPathId::decode(r)?),
+        types::PATHS_BLOCKED => Frame::PathsBlocked(PathsBlocked::decode(r)?),
+        types::PATH_CIDS_BLOCKED => Frame::PathCidsBlocked(PathCidsBlocked::decode(r)?),
+        _ => return Err(Violation::UnknownFrame),
+    })
+}
+
+/// Takes the zeros at the front; how many there were.
+fn skip_zeros(r: &mut Reader<'_>) -> usize {
+    let rest = r.peek();
+    let count = rest.iter().position(|&byte| byte != 0).unwrap_or(rest.len());
+    let _ = r.bytes(count);
+    count
+}
+
+impl<'a> Iterator for Frames<'a> {
+    type Item = Result<Frame<'a>, FrameError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self.state {
+            Walk::Over => return None,
+            Walk::Start if self.rest.is_empty() => {
+                self.state = Walk::Over;
+                // RFC 9000 12.4: a packet contains at least one frame.
+                return Some(Err(FrameError { frame_type: types::PADDING, violation: Violation::EmptyPacket }));
+            }
+            _ if self.rest.is_empty() => {
+                self.state = Walk::Over;
+                return None;
+            }
+            _ => self.state = Walk::Under,
+        }
+        let frame = self.read();
+        if frame.is_err() {
+            self.state = Walk::Over;
+        }
+        Some(frame)
+    }
+}
+
+impl FusedIterator for Frames<'_> {}

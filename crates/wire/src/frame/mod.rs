@@ -1,0 +1,187 @@
+//! Frames: one value for each type, decoded in place from a packet's payload.
+
+pub mod ack;
+pub mod cid;
+pub mod close;
+pub mod crypto;
+pub mod datagram;
+pub mod decode;
+pub mod flow_control;
+pub mod path;
+pub mod stream;
+pub mod token;
+pub mod types;
+
+#[cfg(test)]
+mod tests;
+
+pub use ack::{Ack, AckForm, AckFrequency, AckRanges, OutAck};
+pub use cid::{CidForm, NewCid, RetireCid};
+pub use close::Close;
+pub use crypto::Crypto;
+pub use datagram::Datagram;
+pub use decode::{FrameError, Frames};
+pub use flow_control::{DataBlocked, MaxData, MaxStreamData, MaxStreams, StreamDataBlocked, StreamsBlocked};
+pub use path::{
+    MaxPathId, PathAbandon, PathChallenge, PathCidsBlocked, PathResponse, PathStatus, PathStatusUpdate, PathsBlocked,
+};
+pub use stream::{ResetStream, StopSending, Stream, StreamHead};
+pub use token::NewToken;
+pub use types::{is_ack_eliciting, is_allowed, is_multipath, is_probing, name};
+
+use plait_base::{PathId, Violation};
+
+use crate::sink::Sink;
+use crate::varint::{self, Reader};
+
+/// A frame; data is borrowed from the packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)] // each variant is the frame that its value describes
+pub enum Frame<'a> {
+    /// This many PADDING frames in a row.
+    Padding(usize),
+    Ping,
+    /// ACK or PATH_ACK.
+    Ack(Ack<'a>),
+    ResetStream(ResetStream),
+    StopSending(StopSending),
+    Crypto(Crypto<'a>),
+    NewToken(NewToken<'a>),
+    Stream(Stream<'a>),
+    MaxData(MaxData),
+    MaxStreamData(MaxStreamData),
+    MaxStreams(MaxStreams),
+    DataBlocked(DataBlocked),
+    StreamDataBlocked(StreamDataBlocked),
+    StreamsBlocked(StreamsBlocked),
+    /// NEW_CONNECTION_ID or PATH_NEW_CONNECTION_ID.
+    NewCid(NewCid),
+    /// RETIRE_CONNECTION_ID or PATH_RETIRE_CONNECTION_ID.
+    RetireCid(RetireCid),
+    PathChallenge(PathChallenge),
+    PathResponse(PathResponse),
+    Close(Close<'a>),
+    HandshakeDone,
+    Datagram(Datagram<'a>),
+    AckFrequency(AckFrequency),
+    ImmediateAck,
+    PathAbandon(PathAbandon),
+    /// PATH_STATUS_AVAILABLE or PATH_STATUS_BACKUP.
+    PathStatus(PathStatusUpdate),
+    MaxPathId(MaxPathId),
+    PathsBlocked(PathsBlocked),
+    PathCidsBlocked(PathCidsBlocked),
+}
+
+impl Frame<'_> {
+    /// The type as written by [`Frame::encode`]; a STREAM or DATAGRAM may have arrived without its length.
+    pub fn frame_type(&self) -> u64 {
+        match self {
+            Self::Padding(_) => types::PADDING,
+            Self::Ping => types::PING,
+            Self::Ack(f) => f.frame_type(),
+            Self::ResetStream(_) => types::RESET_STREAM,
+            Self::StopSending(_) => types::STOP_SENDING,
+            Self::Crypto(_) => types::CRYPTO,
+            Self::NewToken(_) => types::NEW_TOKEN,
+            Self::Stream(f) => f.frame_type(),
+            Self::MaxData(_) => types::MAX_DATA,
+            Self::MaxStreamData(_) => types::MAX_STREAM_DATA,
+            Self::MaxStreams(f) => f.frame_type(),
+            Self::DataBlocked(_) => types::DATA_BLOCKED,
+            Self::StreamDataBlocked(_) => types::STREAM_DATA_BLOCKED,
+            Self::StreamsBlocked(f) => f.frame_type(),
+            Self::NewCid(f) => f.frame_type(),
+            Self::RetireCid(f) => f.frame_type(),
+            Self::PathChallenge(_) => types::PATH_CHALLENGE,
+            Self::PathResponse(_) => types::PATH_RESPONSE,
+            Self::Close(f) => f.frame_type(),
+            Self::HandshakeDone => types::HANDSHAKE_DONE,
+            Self::Datagram(_) => types::DATAGRAM_LEN,
+            Self::AckFrequency(_) => types::ACK_FREQUENCY,
+            Self::ImmediateAck => types::IMMEDIATE_ACK,
+            Self::PathAbandon(_) => types::PATH_ABANDON,
+            Self::PathStatus(f) => f.frame_type(),
+            Self::MaxPathId(_) => types::MAX_PATH_ID,
+            Self::PathsBlocked(_) => types::PATHS_BLOCKED,
+            Self::PathCidsBlocked(_) => types::PATH_CIDS_BLOCKED,
+        }
+    }
+
+    /// Writes the frame in its shortest form that ends by itself.
+    pub fn encode<S: Sink>(&self, out: &mut S) {
+        match self {
+            Self::Padding(count) => (0..*count).for_each(|_| out.put_bytes(&[0])),
+            Self::Ping | Self::HandshakeDone | Self::ImmediateAck => out.put_varint(self.frame_type()),
+            Self::Ack(f) => f.encode(out),
+            Self::ResetStream(f) => f.encode(out),
+            Self::StopSending(f) => f.encode(out),
+            Self::Crypto(f) => f.encode(out),
+            Self::NewToken(f) => f.encode(out),
+            Self::Stream(f) => f.encode(out),
+            Self::MaxData(f) => f.encode(out),
+            Self::MaxStreamData(f) => f.encode(out),
+            Self::MaxStreams(f) => f.encode(out),
+            Self::DataBlocked(f) => f.encode(out),
+            Self::StreamDataBlocked(f) => f.encode(out),
+            Self::StreamsBlocked(f) => f.encode(out),
+            Self::NewCid(f) => f.encode(out),
+            Self::RetireCid(f) => f.encode(out),
+            Self::PathChallenge(f) => f.encode(out),
+            Self::PathResponse(f) => f.encode(out),
+            Self::Close(f) => f.encode(out),
+            Self::Datagram(f) => f.encode(out),
+            Self::AckFrequency(f) => f.encode(out),
+            Self::PathAbandon(f) => f.encode(out),
+            Self::PathStatus(f) => f.encode(out),
+            Self::MaxPathId(f) => f.encode(out),
+            Self::PathsBlocked(f) => f.encode(out),
+            Self::PathCidsBlocked(f) => f.encode(out),
+        }
+    }
+
+    /// Bytes that [`Frame::encode`] writes.
+    pub fn size(&self) -> usize {
+        match self {
+            Self::Padding(count) => *count,
+            Self::Ping | Self::HandshakeDone | Self::ImmediateAck => 1,
+            Self::Ack(f) => f.size(),
+            Self::ResetStream(f) => f.size(),
+            Self::StopSending(f) => f.size(),
+            Self::Crypto(f) => f.size(),
+            Self::NewToken(f) => f.size(),
+            Self::Stream(f) => f.size(),
+            Self::MaxData(f) => f.size(),
+            Self::MaxStreamData(f) => f.size(),
+            Self::MaxStreams(f) => f.size(),
+            Self::DataBlocked(f) => f.size(),
+            Self::StreamDataBlocked(f) => f.size(),
+            Self::StreamsBlocked(f) => f.size(),
+            Self::NewCid(f) => f.size(),
+            Self::RetireCid(f) => f.size(),
+            Self::PathChallenge(_) => PathChallenge::SIZE,
+            Self::PathResponse(_) => PathResponse::SIZE,
+            Self::Close(f) => f.size(),
+            Self::Datagram(f) => f.size(),
+            Self::AckFrequency(f) => f.size(),
+            Self::PathAbandon(f) => f.size(),
+            Self::PathStatus(f) => f.size(),
+            Self::MaxPathId(f) => f.size(),
+            Self::PathsBlocked(f) => f.size(),
+            Self::PathCidsBlocked(f) => f.size(),
+        }
+    }
+}
+
+/// A path id; none above 2^32 - 1 can be within a limit that we announced (MP 4).
+fn read_path_id(r: &mut Reader<'_>) -> Result<PathId, Violation> {
+    u32::try_from(r.varint()?).map(PathId).map_err(|_| Violation::PathIdAboveLimit)
+}
+
+fn put_varints<S: Sink>(out: &mut S, fields: &[u64]) {
+    fields.iter().for_each(|&f| out.put_varint(f));
+}
+
+fn varints_size(fields: &[u64]) -> usize {
+    fields.iter().map(|&f| varint::size(f)).sum()
+}

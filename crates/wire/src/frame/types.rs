@@ -1,0 +1,162 @@
+//! The table of frame types: number, name, the packets that may carry it, and what it does to them.
+
+use crate::header::PacketKind;
+
+/// PADDING.
+pub const PADDING: u64 = 0x00;
+/// PING.
+pub const PING: u64 = 0x01;
+/// ACK.
+pub const ACK: u64 = 0x02;
+/// ACK with ECN counts.
+pub const ACK_ECN: u64 = 0x03;
+/// RESET_STREAM.
+pub const RESET_STREAM: u64 = 0x04;
+/// STOP_SENDING.
+pub const STOP_SENDING: u64 = 0x05;
+/// CRYPTO.
+pub const CRYPTO: u64 = 0x06;
+/// NEW_TOKEN.
+pub const NEW_TOKEN: u64 = 0x07;
+/// STREAM, the lowest of its eight types.
+pub const STREAM: u64 = 0x08;
+/// STREAM bit: the stream ends here.
+pub const STREAM_FIN: u64 = 0x01;
+/// STREAM bit: a length is present.
+pub const STREAM_LEN: u64 = 0x02;
+/// STREAM bit: an offset is present.
+pub const STREAM_OFF: u64 = 0x04;
+/// STREAM, the highest of its eight types.
+pub const STREAM_LAST: u64 = 0x0f;
+/// MAX_DATA.
+pub const MAX_DATA: u64 = 0x10;
+/// MAX_STREAM_DATA.
+pub const MAX_STREAM_DATA: u64 = 0x11;
+/// MAX_STREAMS, bidirectional.
+pub const MAX_STREAMS_BIDI: u64 = 0x12;
+/// MAX_STREAMS, unidirectional.
+pub const MAX_STREAMS_UNI: u64 = 0x13;
+/// DATA_BLOCKED.
+pub const DATA_BLOCKED: u64 = 0x14;
+/// STREAM_DATA_BLOCKED.
+pub const STREAM_DATA_BLOCKED: u64 = 0x15;
+/// STREAMS_BLOCKED, bidirectional.
+pub const STREAMS_BLOCKED_BIDI: u64 = 0x16;
+/// STREAMS_BLOCKED, unidirectional.
+pub const STREAMS_BLOCKED_UNI: u64 = 0x17;
+/// NEW_CONNECTION_ID.
+pub const NEW_CONNECTION_ID: u64 = 0x18;
+/// RETIRE_CONNECTION_ID.
+pub const RETIRE_CONNECTION_ID: u64 = 0x19;
+/// PATH_CHALLENGE.
+pub const PATH_CHALLENGE: u64 = 0x1a;
+/// PATH_RESPONSE.
+pub const PATH_RESPONSE: u64 = 0x1b;
+/// CONNECTION_CLOSE by the transport.
+pub const CONNECTION_CLOSE: u64 = 0x1c;
+/// CONNECTION_CLOSE by the application.
+pub const APPLICATION_CLOSE: u64 = 0x1d;
+/// HANDSHAKE_DONE.
+pub const HANDSHAKE_DONE: u64 = 0x1e;
+/// IMMEDIATE_ACK (draft-ietf-quic-ack-frequency).
+pub const IMMEDIATE_ACK: u64 = 0x1f;
+/// DATAGRAM to the end of the packet (RFC 9221).
+pub const DATAGRAM: u64 = 0x30;
+/// DATAGRAM with a length (RFC 9221).
+pub const DATAGRAM_LEN: u64 = 0x31;
+/// PATH_ACK (RFC 10069).
+pub const PATH_ACK: u64 = 0x3e;
+/// PATH_ACK with ECN counts (RFC 10069).
+pub const PATH_ACK_ECN: u64 = 0x3f;
+/// ACK_FREQUENCY (draft-ietf-quic-ack-frequency).
+pub const ACK_FREQUENCY: u64 = 0xaf;
+/// PATH_ABANDON (RFC 10069).
+pub const PATH_ABANDON: u64 = 0x3e75;
+/// PATH_STATUS_BACKUP (RFC 10069).
+pub const PATH_STATUS_BACKUP: u64 = 0x3e76;
+/// PATH_STATUS_AVAILABLE (RFC 10069).
+pub const PATH_STATUS_AVAILABLE: u64 = 0x3e77;
+/// PATH_NEW_CONNECTION_ID (RFC 10069).
+pub const PATH_NEW_CONNECTION_ID: u64 = 0x3e78;
+/// PATH_RETIRE_CONNECTION_ID (RFC 10069).
+pub const PATH_RETIRE_CONNECTION_ID: u64 = 0x3e79;
+/// MAX_PATH_ID (RFC 10069).
+pub const MAX_PATH_ID: u64 = 0x3e7a;
+/// PATHS_BLOCKED (RFC 10069).
+pub const PATHS_BLOCKED: u64 = 0x3e7b;
+/// PATH_CIDS_BLOCKED (RFC 10069).
+pub const PATH_CIDS_BLOCKED: u64 = 0x3e7c;
+
+/// The name of a frame type, as qlog writes it; `"unknown"` for those we do not speak.
+pub fn name(frame_type: u64) -> &'static str {
+    match frame_type {
+        PADDING => "padding",
+        PING => "ping",
+        ACK | ACK_ECN => "ack",
+        RESET_STREAM => "reset_stream",
+        STOP_SENDING => "stop_sending",
+        CRYPTO => "crypto",
+        NEW_TOKEN => "new_token",
+        STREAM..=STREAM_LAST => "stream",
+        MAX_DATA => "max_data",
+        MAX_STREAM_DATA => "max_stream_data",
+        MAX_STREAMS_BIDI | MAX_STREAMS_UNI => "max_streams",
+        DATA_BLOCKED => "data_blocked",
+        STREAM_DATA_BLOCKED => "stream_data_blocked",
+        STREAMS_BLOCKED_BIDI | STREAMS_BLOCKED_UNI => "streams_blocked",
+        NEW_CONNECTION_ID => "new_connection_id",
+        RETIRE_CONNECTION_ID => "retire_connection_id",
+        PATH_CHALLENGE => "path_challenge",
+        PATH_RESPONSE => "path_response",
+        CONNECTION_CLOSE | APPLICATION_CLOSE => "connection_close",
+        HANDSHAKE_DONE => "handshake_done",
+        IMMEDIATE_ACK => "immediate_ack",
+        DATAGRAM | DATAGRAM_LEN => "datagram",
+        PATH_ACK | PATH_ACK_ECN => "path_ack",
+        ACK_FREQUENCY => "ack_frequency",
+        PATH_ABANDON => "path_abandon",
+        PATH_STATUS_BACKUP => "path_status_backup",
+        PATH_STATUS_AVAILABLE => "path_status_available",
+        PATH_NEW_CONNECTION_ID => "path_new_connection_id",
+        PATH_RETIRE_CONNECTION_ID => "path_retire_connection_id",
+        MAX_PATH_ID => "max_path_id",
+        PATHS_BLOCKED => "paths_blocked",
+        PATH_CIDS_BLOCKED => "path_cids_blocked",
+        _ => "unknown",
+    }
+}
+
+/// True when packets of this kind may carry the frame; false also for types that we do not speak.
+pub fn is_allowed(frame_type: u64, kind: PacketKind) -> bool {
+    use PacketKind::{Handshake, Initial, OneRtt, ZeroRtt};
+    match frame_type {
+        // RFC 9000 12.4, table 3
+        PADDING | PING | CONNECTION_CLOSE => true,
+        ACK | ACK_ECN | CRYPTO => matches!(kind, Initial | Handshake | OneRtt),
+        // RFC 9000 12.5: a 0-RTT packet cannot sensibly carry RETIRE_CONNECTION_ID or PATH_RESPONSE.
+        NEW_TOKEN | RETIRE_CONNECTION_ID | PATH_RESPONSE | HANDSHAKE_DONE => kind == OneRtt,
+        RESET_STREAM..=STREAM_LAST | MAX_DATA..=STREAMS_BLOCKED_UNI => matches!(kind, ZeroRtt | OneRtt),
+        NEW_CONNECTION_ID | PATH_CHALLENGE | APPLICATION_CLOSE => matches!(kind, ZeroRtt | OneRtt),
+        // RFC 9221 3: remembered for 0-RTT
+        DATAGRAM | DATAGRAM_LEN => matches!(kind, ZeroRtt | OneRtt),
+        // Not remembered for 0-RTT: min_ack_delay and the multipath extension.
+        IMMEDIATE_ACK | ACK_FREQUENCY => kind == OneRtt,
+        _ if is_multipath(frame_type) => kind == OneRtt,
+        _ => false,
+    }
+}
+
+/// True for the frames of RFC 10069, which only peers that negotiated it may send.
+pub fn is_multipath(frame_type: u64) -> bool {
+    matches!(frame_type, PATH_ACK | PATH_ACK_ECN | PATH_ABANDON..=PATH_CIDS_BLOCKED)
+}
+
+/// True for probing frames: a packet of nothing else does not move a path (RFC 9000 9.1).
+pub fn is_probing(frame_type: u64) -> bool {
+    matches!(frame_type, PADDING | PATH_CHALLENGE | PATH_RESPONSE | NEW_CONNECTION_ID)
+}
+
+/// True for frames that make their packet ack-eliciting (RFC 9002 2; MP 4: all but PATH_ACK).
+pub fn is_ack_eliciting(frame_type: u64) -> bool {
+    !matches!(frame_type, PADDING | ACK | ACK_ECN | PATH_ACK | PATH_ACK_ECN | CONNECTION_CLOSE | APPLICATION_CLOSE)
+}

@@ -1,0 +1,46 @@
+//! Whether transport parameters agree with the packets that came before, and with those remembered for 0-RTT.
+
+use plait_base::{ConnectionId, Side, Violation};
+
+use super::TransportParameters;
+
+/// The ids that the packets of a handshake bore, as the receiver of the parameters saw them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HandshakeCids {
+    /// Destination id of the client's first Initial; a server need not know it.
+    pub original_dcid: ConnectionId,
+    /// Source id of the peer's first Initial that was opened.
+    pub peer_scid: ConnectionId,
+    /// Source id of the Retry that was followed.
+    pub retry_scid: Option<ConnectionId>,
+}
+
+impl TransportParameters {
+    /// Checks the ids that `sender` declared against the packets' (RFC 9000 7.3).
+    pub fn check_cids(&self, sender: Side, seen: &HandshakeCids) -> Result<(), Violation> {
+        let mut same = self.cids.initial_scid == Some(seen.peer_scid);
+        if sender.is_server() {
+            same &= self.cids.original_dcid == Some(seen.original_dcid) && self.cids.retry_scid == seen.retry_scid;
+        }
+        if same { Ok(()) } else { Err(Violation::CidMismatch) }
+    }
+
+    /// Checks that a server that accepted 0-RTT lowers none of the limits that the client remembered
+    /// (RFC 9000 7.4.1, RFC 9221 3).
+    pub fn check_early_data(&self, remembered: &Self) -> Result<(), Violation> {
+        let limits = |p: &Self| {
+            [
+                p.active_cid_limit,
+                p.max_datagram_frame_bytes,
+                p.limits.max_data,
+                p.limits.max_stream_data_bidi_local,
+                p.limits.max_stream_data_bidi_remote,
+                p.limits.max_stream_data_uni,
+                p.limits.max_streams_bidi,
+                p.limits.max_streams_uni,
+            ]
+        };
+        let lowered = limits(self).iter().zip(limits(remembered)).any(|(&now, then)| now < then);
+        if lowered { Err(Violation::ParametersReducedForEarlyData) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,181 @@
+//! Transport parameters: what each end declares in its TLS handshake (RFC 9000 18).
+
+mod check;
+mod decode;
+mod encode;
+mod preferred;
+mod version_info;
+
+#[cfg(test)]
+mod tests;
+
+pub use check::HandshakeCids;
+pub use preferred::PreferredAddress;
+pub use version_info::VersionInfo;
+
+use plait_base::{ConnectionId, PathId, ResetToken};
+
+/// Identifiers of transport parameters.
+pub mod ids {
+    /// original_destination_connection_id.
+    pub const ORIGINAL_DCID: u64 = 0x00;
+    /// max_idle_timeout.
+    pub const MAX_IDLE_TIMEOUT: u64 = 0x01;
+    /// stateless_reset_token.
+    pub const STATELESS_RESET_TOKEN: u64 = 0x02;
+    /// max_udp_payload_size.
+    pub const MAX_UDP_PAYLOAD_SIZE: u64 = 0x03;
+    /// initial_max_data.
+    pub const INITIAL_MAX_DATA: u64 = 0x04;
+    /// initial_max_stream_data_bidi_local.
+    pub const INITIAL_MAX_STREAM_DATA_BIDI_LOCAL: u64 = 0x05;
+    /// initial_max_stream_data_bidi_remote.
+    pub const INITIAL_MAX_STREAM_DATA_BIDI_REMOTE: u64 = 0x06;
+    /// initial_max_stream_data_uni.
+    pub const INITIAL_MAX_STREAM_DATA_UNI: u64 = 0x07;
+    /// initial_max_streams_bidi.
+    pub const INITIAL_MAX_STREAMS_BIDI: u64 = 0x08;
+    /// initial_max_streams_uni.
+    pub const INITIAL_MAX_STREAMS_UNI: u64 = 0x09;
+    /// ack_delay_exponent.
+    pub const ACK_DELAY_EXPONENT: u64 = 0x0a;
+    /// max_ack_delay.
+    pub const MAX_ACK_DELAY: u64 = 0x0b;
+    /// disable_active_migration.
+    pub const DISABLE_ACTIVE_MIGRATION: u64 = 0x0c;
+    /// preferred_address.
+    pub const PREFERRED_ADDRESS: u64 = 0x0d;
+    /// active_connection_id_limit.
+    pub const ACTIVE_CID_LIMIT: u64 = 0x0e;
+    /// initial_source_connection_id.
+    pub const INITIAL_SCID: u64 = 0x0f;
+    /// retry_source_connection_id.
+    pub const RETRY_SCID: u64 = 0x10;
+    /// version_information (RFC 9368).
+    pub const VERSION_INFORMATION: u64 = 0x11;
+    /// max_datagram_frame_size (RFC 9221).
+    pub const MAX_DATAGRAM_FRAME_SIZE: u64 = 0x20;
+    /// initial_max_path_id (RFC 10069).
+    pub const INITIAL_MAX_PATH_ID: u64 = 0x3e;
+    /// grease_quic_bit (RFC 9287).
+    pub const GREASE_QUIC_BIT: u64 = 0x2ab2;
+    /// min_ack_delay (draft-ietf-quic-ack-frequency).
+    pub const MIN_ACK_DELAY: u64 = 0xff04_de1b;
+}
+
+/// What one end declares. The default is what RFC 9000 18.2 lets absent parameters mean.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TransportParameters {
+    /// Connection ids that tie the parameters to the packets of the handshake.
+    pub cids: CidParameters,
+    /// Flow control at the start.
+    pub limits: InitialLimits,
+    /// How the sender acknowledges.
+    pub acks: AckParameters,
+    /// Silence after which the connection ends, milliseconds; 0 means never.
+    pub max_idle_timeout_ms: u64,
+    /// Reset token of the handshake's connection id; only from a server.
+    pub stateless_reset_token: Option<ResetToken>,
+    /// Largest UDP payload that the sender takes, bytes, 1200 and up.
+    pub max_udp_payload_bytes: u64,
+    /// Whether the peer may move a path on its own account.
+    pub active_migration: ActiveMigration,
+    /// Another address of a server.
+    pub preferred_address: Option<PreferredAddress>,
+    /// Connection ids that the sender keeps, 2 and up; for each path where multipath is negotiated.
+    pub active_cid_limit: u64,
+    /// Largest DATAGRAM frame that the sender takes, bytes, type and length included; 0 means none (RFC 9221 3).
+    pub max_datagram_frame_bytes: u64,
+    /// Whether the sender reads packets with a fixed bit of 0.
+    pub fixed_bit: GreaseQuicBit,
+    /// Largest path id that the sender accepts at first; none without the extension (RFC 10069).
+    pub initial_max_path_id: Option<PathId>,
+    /// Versions (RFC 9368 3).
+    pub version_info: Option<VersionInfo>,
+}
+
+/// Connection ids of the handshake.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CidParameters {
+    /// Destination id of the client's first Initial; from a server, always.
+    pub original_dcid: Option<ConnectionId>,
+    /// Source id of the sender's first Initial; from both, always.
+    pub initial_scid: Option<ConnectionId>,
+    /// Source id of the Retry; from a server that sent one.
+    pub retry_scid: Option<ConnectionId>,
+}
+
+/// Flow control at the start: bytes and stream counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InitialLimits {
+    /// Bytes of all streams together.
+    pub max_data: u64,
+    /// Bytes of a bidirectional stream that the sender of the parameter opens.
+    pub max_stream_data_bidi_local: u64,
+    /// Bytes of a bidirectional stream that the receiver of the parameter opens.
+    pub max_stream_data_bidi_remote: u64,
+    /// Bytes of a unidirectional stream that the receiver of the parameter opens.
+    pub max_stream_data_uni: u64,
+    /// Bidirectional streams that the receiver of the parameter may open, at most 2^60.
+    pub max_streams_bidi: u64,
+    /// Unidirectional streams that the receiver of the parameter may open, at most 2^60.
+    pub max_streams_uni: u64,
+}
+
+/// How an end acknowledges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AckParameters {
+    /// Ack delays are sent shifted right by this, 0 to 20.
+    pub delay_exponent: u8,
+    /// Longest intended delay of an ack, milliseconds, below 2^14.
+    pub max_delay_ms: u64,
+    /// Shortest delay that the sender can keep to, microseconds, at most `max_delay_ms`; none without the
+    /// ACK_FREQUENCY extension.
+    pub min_delay_us: Option<u64>,
+}
+
+/// The disable_active_migration parameter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ActiveMigration {
+    /// The peer may move.
+    #[default]
+    Allowed,
+    /// The peer keeps to one address towards the address of the handshake.
+    Disabled,
+}
+
+/// The grease_quic_bit parameter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GreaseQuicBit {
+    /// The fixed bit must be 1.
+    #[default]
+    Unsupported,
+    /// The fixed bit may be 0 (RFC 9287).
+    Supported,
+}
+
+impl Default for AckParameters {
+    fn default() -> Self {
+        Self { delay_exponent: 3, max_delay_ms: 25, min_delay_us: None }
+    }
+}
+
+impl Default for TransportParameters {
+    fn default() -> Self {
+        Self {
+            cids: CidParameters::default(),
+            limits: InitialLimits::default(),
+            acks: AckParameters::default(),
+            max_idle_timeout_ms: 0,
+            stateless_reset_token: None,
+            max_udp_payload_bytes: plait_base::limits::MAX_DATAGRAM_BYTES as u64,
+            active_migration: ActiveMigration::default(),
+            preferred_address: None,
+            active_cid_limit: 2,
+            max_datagram_frame_bytes: 0,
+            fixed_bit: GreaseQuicBit::default(),
+            initial_max_path_id: None,
+            version_info: None,
+        }
+    }
+}
