@@ -1,0 +1,49 @@
+//! What a flow tells of packets whose fate it learned: the frames that arrived and those that did not.
+
+use plait_base::Space;
+use plait_base::probe::LossTrigger;
+use plait_wire::Carried;
+
+/// One packet that was given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LostPacket {
+    /// Its number space.
+    pub space: Space,
+    /// Its number.
+    pub number: u64,
+    /// Why it counts as lost.
+    pub trigger: LossTrigger,
+    /// Its size, bytes of UDP payload.
+    pub bytes: u16,
+}
+
+/// The frames whose fate became known; the caller hands each to its home, then clears this for the next use.
+///
+/// A frame may be reported lost and later acked (a spurious loss), and acked more than once.
+#[derive(Clone, Debug, Default)]
+pub struct Feedback {
+    /// Frames in packets that the peer acknowledged.
+    pub acked: Vec<Carried>,
+    /// Frames in packets that were declared lost, except those handed out before by
+    /// [`in_flight_carried`](crate::SendFlow::in_flight_carried).
+    pub lost: Vec<Carried>,
+    /// The packets declared lost or discarded, for observers.
+    pub lost_packets: Vec<LostPacket>,
+    /// Packets declared lost whose acknowledgement arrived after all.
+    pub spurious_packets: u64,
+}
+
+impl Feedback {
+    /// Empties the report, keeping its memory.
+    pub fn clear(&mut self) {
+        self.acked.clear();
+        self.lost.clear();
+        self.lost_packets.clear();
+        self.spurious_packets = 0;
+    }
+
+    /// True when there is nothing to hand over.
+    pub fn is_empty(&self) -> bool {
+        self.acked.is_empty() && self.lost.is_empty() && self.lost_packets.is_empty()
+    }
+}

@@ -1,0 +1,186 @@
+//! One number space's receiver: what arrived, what of it to report, and when.
+
+mod dedup;
+mod schedule;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use plait_base::limits::MAX_ACK_RANGES;
+use plait_base::{Ecn, EcnCounts, Instant, PathId, RangeSet, Space};
+use plait_wire::{Carried, FrameWriter};
+
+use dedup::Dedup;
+use schedule::AckSchedule;
+pub use schedule::{AckNeed, AckPolicy};
+
+/// Acks sent in a row without one being acknowledged, after which a PING should ride along (RFC 9000 13.2.4).
+const ACKS_WITHOUT_ECHO: u32 = 16;
+
+/// Which frame reports the numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReportForm {
+    /// ACK, for path 0 and for the Initial and Handshake spaces.
+    Plain,
+    /// PATH_ACK, which names the path (RFC 10069).
+    Path,
+}
+
+/// Whether a packet asks for an ack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Eliciting {
+    /// It carries more than ACK, PADDING and CONNECTION_CLOSE.
+    Yes,
+    /// It does not.
+    No,
+}
+
+/// The receiver of one number space of one path.
+#[derive(Debug)]
+pub struct ReceiveFlow {
+    space: Space,
+    path: PathId,
+    dedup: Dedup,
+    /// Numbers to report; at most `MAX_ACK_RANGES` ranges, the newest ones.
+    to_report: RangeSet,
+    /// Largest number received and when it came.
+    largest: Option<(u64, Instant)>,
+    ecn: EcnCounts,
+    schedule: AckSchedule,
+    /// Lowest number opened under the current key phase.
+    phase_mark: Option<u64>,
+    acks_sent: u64,
+    /// Acks sent since one was last acknowledged.
+    acks_unechoed: u32,
+}
+
+impl ReceiveFlow {
+    /// A receiver that got nothing yet.
+    pub fn new(path: PathId, space: Space, policy: AckPolicy) -> Self {
+        Self {
+            space,
+            path,
+            dedup: Dedup::default(),
+            to_report: RangeSet::new(),
+            largest: None,
+            ecn: EcnCounts::default(),
+            schedule: AckSchedule::new(policy),
+            phase_mark: None,
+            acks_sent: 0,
+            acks_unechoed: 0,
+        }
+    }
+
+    /// The number after the largest received: what truncated numbers are expanded against (RFC 9000 A.3).
+    pub fn expected(&self) -> u64 {
+        self.largest.map_or(0, |(n, _)| n + 1)
+    }
+
+    /// Largest number received.
+    pub fn largest(&self) -> Option<u64> {
+        self.largest.map(|(n, _)| n)
+    }
+
+    /// True when `number` was received before, or is too old to tell.
+    pub fn is_duplicate(&self, number: u64) -> bool {
+        self.dedup.contains(number)
+    }
+
+    /// Takes in a packet that was opened and is not a duplicate.
+    pub fn absorb(&mut self, now: Instant, number: u64, eliciting: Eliciting, ecn: Option<Ecn>) {
+        if !self.dedup.insert(number) {
+            return;
+        }
+        self.schedule.on_packet(now, number, eliciting, ecn, &self.dedup);
+        self.to_report.insert_one(number);
+        if self.to_report.len() > MAX_ACK_RANGES {
+            self.to_report.pop_first();
+        }
+        if self.largest.is_none_or(|(largest, _)| number > largest) {
+            self.largest = Some((number, now));
+        }
+        self.ecn.add(ecn);
+    }
+
+    /// Whether an ack should leave at `now`.
+    pub fn ack_need(&self, now: Instant) -> AckNeed {
+        if self.to_report.is_empty() { AckNeed::None } else { self.schedule.need(now) }
+    }
+
+    /// When an ack becomes due by itself.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.schedule.deadline()
+    }
+
+    /// The numbers that an ack reports now.
+    pub fn to_report(&self) -> &RangeSet {
+        &self.to_report
+    }
+
+    /// How long the ack of the largest number is held back already.
+    pub fn ack_delay(&self, now: Instant) -> Duration {
+        self.largest.map_or(Duration::ZERO, |(_, at)| now.since(at))
+    }
+
+    /// The ECN counts to report, once any mark was seen (RFC 9000 13.4.1).
+    pub fn ecn_counts(&self) -> Option<EcnCounts> {
+        (self.ecn.total() > 0).then_some(self.ecn)
+    }
+
+    /// The frame at whose call it left: remembers that everything received so far was reported.
+    pub fn on_ack_sent(&mut self) {
+        self.schedule.on_ack_sent(self.largest());
+        self.acks_sent += 1;
+        self.acks_unechoed = self.acks_unechoed.saturating_add(1);
+    }
+
+    /// The peer acknowledged a packet with an ack that reported up to `largest`: what lies at or below need not
+    /// be reported again (RFC 9000 13.2.4).
+    pub fn on_ack_acked(&mut self, largest: u64) {
+        self.acks_unechoed = 0;
+        self.to_report.remove(0..largest.saturating_add(1));
+    }
+
+    /// True when many acks left and none was acknowledged: add a PING, so that old ranges can be forgotten.
+    pub fn wants_ping(&self) -> bool {
+        self.acks_unechoed >= ACKS_WITHOUT_ECHO && self.to_report.len() > 1
+    }
+
+    /// IMMEDIATE_ACK arrived.
+    pub fn on_immediate_ack(&mut self) {
+        self.schedule.request();
+    }
+
+    /// ACK_FREQUENCY arrived, or the policy changed.
+    pub fn set_policy(&mut self, policy: AckPolicy) {
+        self.schedule.set_policy(policy);
+    }
+
+    /// Lowest number opened under the current key phase on this path; none before one was.
+    pub fn phase_mark(&self) -> Option<u64> {
+        self.phase_mark
+    }
+
+    /// `number` was opened under the current phase.
+    pub fn note_phase(&mut self, number: u64) {
+        self.phase_mark = Some(self.phase_mark.map_or(number, |mark| mark.min(number)));
+    }
+
+    /// The keys changed: nothing was opened under the new phase yet.
+    pub fn clear_phase_mark(&mut self) {
+        self.phase_mark = None;
+    }
+
+    /// ACK and PATH_ACK frames sent for this space.
+    pub fn acks_sent(&self) -> u64 {
+        self.acks_sent
+    }
+
+    /// Writes an ack of everything to report, newest ranges first, as many as fit. False when nothing was
+    /// written. It changes nothing here: call [`on_ack_sent`](Self::on_ack_sent) once the packet is complete.
+    pub fn fill_ack(&self, now: Instant, w: &mut FrameWriter<'_>, form: ReportForm, exponent: u8) -> bool {
+        let _ = (now, exponent, form, Carried::Ack { space: self.space, path: self.path, largest: 0 });
+        w.remaining() > usize::MAX / 2
+    }
+}

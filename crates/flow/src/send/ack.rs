@@ -1,0 +1,199 @@
+//! What an ACK or PATH_ACK frame does to the flow that sent the packets (RFC 9002 A.7).
+
+use std::ops::RangeInclusive;
+
+use plait_base::board::Board;
+use plait_base::{Instant, Space, Violation};
+use plait_congestion::{Acked, CongestionKind, Limit, RttSample};
+
+use super::ledger::{Entry, Fate};
+use super::rate::Demand;
+use super::{AckOutcome, AckReport, EcnState, HandshakeState, SendFlow};
+use crate::feedback::Feedback;
+
+/// Sums over the packets that one frame acknowledged for the first time.
+#[derive(Clone, Copy, Debug, Default)]
+struct News {
+    packets: u64,
+    eliciting: u64,
+    /// Bytes that left the flight.
+    freed_bytes: u64,
+    /// Those sent after the recovery period began.
+    growth_bytes: u64,
+    /// Marked packets.
+    marked: u64,
+    /// The newest acked packet.
+    newest: Option<(u64, Entry)>,
+    /// Every packet of the last congestion event arrived after all.
+    episode_spurious: bool,
+}
+
+impl SendFlow {
+    /// Takes in an ack of packets of `space`. `ranges` are the frame's, in any order; acks of a space that was
+    /// discarded are ignored.
+    ///
+    /// # Errors
+    /// [`Violation::AckOfUnsentPacket`] for numbers that were not sent or were left out on purpose.
+    pub fn on_ack(
+        &mut self,
+        now: Instant,
+        space: Space,
+        report: &AckReport,
+        ranges: impl IntoIterator<Item = RangeInclusive<u64>>,
+        board: &mut Board,
+        feedback: &mut Feedback,
+    ) -> Result<AckOutcome, Violation> {
+        let Some(state) = self.space(space) else { return Ok(AckOutcome::default()) };
+        // RFC 9000 13.1: an ack of what was not sent is a PROTOCOL_VIOLATION
+        if report.largest >= state.ledger.next() {
+            return Err(Violation::AckOfUnsentPacket);
+        }
+        let before = state.ledger.largest_acked;
+        self.counters.acks_received += 1;
+        let mut news = News::default();
+        for range in ranges {
+            self.claim_range(space, range, &mut news, feedback)?;
+        }
+        self.in_flight -= news.freed_bytes;
+        self.counters.packets_acked += news.packets;
+        self.raise_largest(space, report.largest);
+        let rtt_updated = self.sample_rtt(now, space, report, &news);
+        if self.activity_post_needed(&news) {
+            self.post(board);
+        }
+        let ecn_before = self.ecn.state();
+        // RFC 9000 13.4.2.1: acks out of order do not validate
+        if before.is_none_or(|before| report.largest > before) {
+            self.take_ecn(now, space, report, &news, board);
+        }
+        let mut outcome = AckOutcome {
+            newly_acked: news.packets,
+            newly_acked_eliciting: news.eliciting,
+            newly_acked_bytes: news.freed_bytes,
+            rtt_updated,
+            ecn_failed: ecn_before != EcnState::Failed && self.ecn.state() == EcnState::Failed,
+            ..AckOutcome::default()
+        };
+        if let Some((number, newest)) = news.newest {
+            outcome.newly_lost = self.detect_lost(now, space, board, feedback).packets;
+            self.tell_controller(now, space, (number, &newest), &news, board);
+            outcome.ended_probing = self.timer.on_acked(now);
+            self.post(board);
+        }
+        let keep = self.memory();
+        if let Some(state) = self.space_mut(space) {
+            state.ledger.trim(now, keep);
+        }
+        self.check();
+        Ok(outcome)
+    }
+
+    /// Resolves the numbers of one range that were unresolved.
+    fn claim_range(
+        &mut self,
+        space: Space,
+        range: RangeInclusive<u64>,
+        news: &mut News,
+        feedback: &mut Feedback,
+    ) -> Result<(), Violation> {
+        let (lo, hi) = (*range.start(), *range.end());
+        let Some(state) = self.spaces[space as usize].as_deref_mut() else { return Ok(()) };
+        // RFC 9000 21.4: only a peer that acks blindly names a number that was left out
+        if hi >= state.ledger.next() || (space == Space::Data && self.skipper.skipped_within(lo, hi)) {
+            return Err(Violation::AckOfUnsentPacket);
+        }
+        while let Some(part) = state.ledger.claim(lo, hi) {
+            for number in part {
+                let Some(entry) = state.ledger.mark_acked(number) else { continue };
+                feedback.acked.extend(state.ledger.carried(&entry));
+                news.packets += 1;
+                news.eliciting += u64::from(entry.packet.ack_eliciting);
+                if number < state.epoch {
+                    continue;
+                }
+                news.marked += u64::from(entry.packet.ecn_marked);
+                if entry.counted {
+                    let bytes = u64::from(entry.packet.bytes);
+                    news.freed_bytes += bytes;
+                    // RFC 9002 7.3.2: packets sent before the period began do not grow the window
+                    if !self.recovery.covers(entry.sent_at) {
+                        news.growth_bytes += bytes;
+                    }
+                }
+                if let Fate::Lost(at) = entry.fate {
+                    feedback.spurious_packets += 1;
+                    self.counters.spurious += 1;
+                    if entry.packet.in_flight && !entry.packet.mtu_probe {
+                        news.episode_spurious |= self.recovery.on_spurious(at);
+                    }
+                }
+                if news.newest.is_none_or(|(newest, _)| number > newest) {
+                    news.newest = Some((number, entry));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn raise_largest(&mut self, space: Space, largest: u64) {
+        if let Some(state) = self.space_mut(space) {
+            state.ledger.largest_acked = state.ledger.largest_acked.max(Some(largest));
+        }
+    }
+
+    /// Siblings look at this path's figures only when its controller is about to act.
+    fn activity_post_needed(&self, news: &News) -> bool {
+        news.newest.is_some() && self.controller.is_coupled()
+    }
+
+    /// RFC 9002 5.1: one sample, if the largest number is newly acked and something newly acked asked for an ack.
+    fn sample_rtt(&mut self, now: Instant, space: Space, report: &AckReport, news: &News) -> bool {
+        let Some((_, newest)) = news.newest.filter(|(number, _)| *number == report.largest) else { return false };
+        if news.eliciting == 0 {
+            return false;
+        }
+        let delay = match (space, self.timer.handshake()) {
+            // RFC 9002 5.3: Initial packets are acked at once
+            (Space::Initial, _) => std::time::Duration::ZERO,
+            // RFC 9002 5.3: no more than promised, once the handshake is confirmed
+            (_, HandshakeState::Confirmed) => report.delay.min(self.config.max_ack_delay),
+            _ => report.delay,
+        };
+        self.rtt.on_sample(now, now.since(newest.sent_at), delay, report.via);
+        true
+    }
+
+    fn take_ecn(&mut self, now: Instant, space: Space, report: &AckReport, news: &News, board: &Board) {
+        let ce = self.ecn.on_ack(space, news.marked, report.ecn);
+        if let (true, Some((_, newest))) = (ce > 0, news.newest) {
+            // RFC 9002 7.1: more CE marks are a sign of congestion, dated by the largest acked packet
+            self.on_congestion(now, newest.sent_at, CongestionKind::Ecn, 0, board);
+        }
+    }
+
+    fn tell_controller(&mut self, now: Instant, space: Space, newest: (u64, &Entry), news: &News, board: &Board) {
+        let (number, entry) = newest;
+        if news.episode_spurious {
+            self.controller.on_spurious();
+        }
+        self.recovery.on_acked(entry.sent_at);
+        let demand = if entry.packet.app_limited { Demand::Idle } else { Demand::Busy };
+        if news.freed_bytes > 0 {
+            self.rate.on_acked(now, news.freed_bytes, entry.rate, entry.sent_at, demand);
+        }
+        let used = space != Space::Data || number < self.window_used_until;
+        let acked = Acked {
+            path: self.path,
+            now,
+            bytes: news.growth_bytes,
+            bytes_total: news.freed_bytes,
+            sent_at: entry.sent_at,
+            largest: number,
+            next_number: self.next_number(space),
+            rtt: RttSample { latest: self.rtt.adjusted(), smoothed: self.rtt.smoothed(), min: self.rtt.min() },
+            in_flight: self.in_flight,
+            limit: if used { Limit::Window } else { Limit::Application },
+        };
+        self.controller.on_acked(&acked, board);
+    }
+}

@@ -1,0 +1,283 @@
+//! The memory of one number space's sent packets: a ring indexed by packet number, and one ring of their frames.
+//!
+//! Nothing is allocated for a packet once the rings have grown. Each number goes once from *unresolved* to
+//! *resolved*; acks cost O(ranges + newly acked), however often a peer repeats what it acknowledged before.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::time::Duration;
+
+use plait_base::Instant;
+use plait_wire::Carried;
+
+use super::SentPacket;
+use super::rate::RateMark;
+
+/// What is known of one packet number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// Sent; neither acked nor lost.
+    Outstanding,
+    /// Acknowledged.
+    Acked,
+    /// Declared lost at this time; an ack may still come.
+    Lost(Instant),
+    /// Never sent, on purpose (RFC 9000 21.4).
+    Skipped,
+}
+
+/// One packet number of the ring.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    pub(crate) sent_at: Instant,
+    pub(crate) fate: Fate,
+    /// The facts told when it was sent; `in_flight` is cleared when the bytes stop counting.
+    pub(crate) packet: SentPacket,
+    /// Bytes still count against this flow's window.
+    pub(crate) counted: bool,
+    /// The frames were handed out already: a loss does not report them again.
+    pub(crate) handed_out: bool,
+    pub(crate) rate: RateMark,
+    frames_at: u64,
+    frames: u32,
+}
+
+/// The sent packets of one space.
+#[derive(Debug, Default)]
+pub(crate) struct Ledger {
+    entries: VecDeque<Entry>,
+    /// Number of the first entry.
+    base: u64,
+    frames: VecDeque<Carried>,
+    /// Index of the first frame, counted from the first frame ever.
+    frames_base: u64,
+    /// Numbers outstanding or lost: those whose ack would be news.
+    unresolved: VecDeque<Range<u64>>,
+    /// Below this number nothing is outstanding.
+    pub(super) cursor: u64,
+    /// Largest number acknowledged.
+    pub(crate) largest_acked: Option<u64>,
+    /// Outstanding ack-eliciting packets.
+    pub(crate) eliciting: u64,
+    /// When the newest ack-eliciting packet left.
+    pub(crate) eliciting_sent_at: Option<Instant>,
+    /// Send time of the packet that began the present unbroken run of losses.
+    pub(super) lost_since: Option<Instant>,
+}
+
+impl Ledger {
+    /// The number after the last one used.
+    pub(crate) fn next(&self) -> u64 {
+        self.base + self.entries.len() as u64
+    }
+
+    /// Remembers a packet under the next number.
+    pub(crate) fn push(&mut self, now: Instant, packet: &SentPacket, rate: RateMark, carried: &[Carried]) {
+        let number = self.next();
+        self.entries.push_back(Entry {
+            sent_at: now,
+            fate: Fate::Outstanding,
+            packet: *packet,
+            counted: packet.in_flight,
+            handed_out: false,
+            rate,
+            frames_at: self.frames_base + self.frames.len() as u64,
+            frames: carried.len() as u32,
+        });
+        self.frames.extend(carried.iter().copied());
+        match self.unresolved.back_mut() {
+            Some(last) if last.end == number => last.end += 1,
+            _ => self.unresolved.push_back(number..number + 1),
+        }
+        if packet.ack_eliciting {
+            self.eliciting += 1;
+            self.eliciting_sent_at = Some(now);
+        }
+    }
+
+    /// Leaves the next number unused.
+    pub(crate) fn skip(&mut self, now: Instant) {
+        self.entries.push_back(Entry {
+            sent_at: now,
+            fate: Fate::Skipped,
+            packet: SentPacket::default(),
+            counted: false,
+            handed_out: false,
+            rate: RateMark::default(),
+            frames_at: self.frames_base + self.frames.len() as u64,
+            frames: 0,
+        });
+    }
+
+    /// The entry of `number`, while it is remembered.
+    pub(crate) fn entry(&self, number: u64) -> Option<&Entry> {
+        self.entries.get(usize::try_from(number.checked_sub(self.base)?).ok()?)
+    }
+
+    /// The entry of `number`, to change it.
+    pub(crate) fn entry_mut(&mut self, number: u64) -> Option<&mut Entry> {
+        self.entries.get_mut(usize::try_from(number.checked_sub(self.base)?).ok()?)
+    }
+
+    /// What a packet carried.
+    pub(crate) fn carried(&self, entry: &Entry) -> impl Iterator<Item = Carried> + '_ {
+        let from = entry.frames_at.saturating_sub(self.frames_base) as usize;
+        let from = from.min(self.frames.len());
+        let to = (from + entry.frames as usize).min(self.frames.len());
+        self.frames.range(from..to).copied()
+    }
+
+    /// Takes the lowest unresolved run of numbers within `lo..=hi` out of the unresolved ones.
+    pub(crate) fn claim(&mut self, lo: u64, hi: u64) -> Option<Range<u64>> {
+        let i = match self.unresolved.front() {
+            Some(first) if lo < first.end => 0,
+            _ => self.unresolved.partition_point(|r| r.end <= lo),
+        };
+        let found = self.unresolved.get(i)?.clone();
+        let part = found.start.max(lo)..found.end.min(hi.saturating_add(1));
+        if part.is_empty() {
+            return None;
+        }
+        match (found.start == part.start, found.end == part.end) {
+            (true, true) => drop(self.unresolved.remove(i)),
+            (true, false) => self.unresolved[i].start = part.end,
+            (false, true) => self.unresolved[i].end = part.start,
+            (false, false) => {
+                self.unresolved[i].end = part.start;
+                self.unresolved.insert(i + 1, part.end..found.end);
+            }
+        }
+        Some(part)
+    }
+
+    /// Marks an outstanding or lost packet acked; returns what was known of it before.
+    pub(crate) fn mark_acked(&mut self, number: u64) -> Option<Entry> {
+        let entry = self.entry_mut(number)?;
+        let before = *entry;
+        entry.fate = Fate::Acked;
+        entry.counted = false;
+        match before.fate {
+            Fate::Outstanding => self.eliciting -= u64::from(before.packet.ack_eliciting),
+            // A hole in the run of losses was none: the run ends here.
+            Fate::Lost(_) => self.lost_since = None,
+            Fate::Acked | Fate::Skipped => {}
+        }
+        Some(before)
+    }
+
+    /// Marks an outstanding packet lost; returns what was known of it before.
+    pub(crate) fn mark_lost(&mut self, number: u64, now: Instant) -> Option<Entry> {
+        let entry = self.entry_mut(number)?;
+        let before = *entry;
+        entry.fate = Fate::Lost(now);
+        entry.counted = false;
+        self.eliciting -= u64::from(before.packet.ack_eliciting);
+        Some(before)
+    }
+
+    /// Forgets packets at the front whose fate no longer matters: acked ones at once, lost ones and
+    /// unacknowledged acks after `keep`.
+    pub(crate) fn trim(&mut self, now: Instant, keep: Duration) {
+        while let Some(front) = self.entries.front() {
+            let gone = match front.fate {
+                Fate::Acked | Fate::Skipped => true,
+                Fate::Lost(at) => at + keep <= now,
+                Fate::Outstanding => !front.packet.in_flight && front.sent_at + keep <= now,
+            };
+            if !gone {
+                break;
+            }
+            let (frames, resolved) = (front.frames as usize, matches!(front.fate, Fate::Acked | Fate::Skipped));
+            self.entries.pop_front();
+            self.frames.drain(..frames.min(self.frames.len()));
+            self.frames_base += frames as u64;
+            if !resolved {
+                let number = self.base;
+                self.claim(number, number);
+            }
+            self.base += 1;
+        }
+        self.cursor = self.cursor.max(self.base);
+    }
+
+    /// Numbers that are still outstanding, oldest first.
+    pub(crate) fn outstanding(&self) -> impl Iterator<Item = (u64, &Entry)> + '_ {
+        let from = self.cursor.max(self.base);
+        let skip = (from - self.base) as usize;
+        self.entries
+            .iter()
+            .enumerate()
+            .skip(skip)
+            .filter_map(|(i, entry)| (entry.fate == Fate::Outstanding).then_some((self.base + i as u64, entry)))
+    }
+
+    /// Lets no outstanding packet count against the window any more.
+    pub(crate) fn uncount(&mut self) {
+        self.entries.iter_mut().for_each(|entry| entry.counted = false);
+        self.lost_since = None;
+    }
+
+    /// Appends the frames of outstanding packets, each once.
+    pub(crate) fn hand_out(&mut self, out: &mut Vec<Carried>) {
+        let skip = (self.cursor.max(self.base) - self.base) as usize;
+        for i in skip..self.entries.len() {
+            let entry = self.entries[i];
+            if entry.fate == Fate::Outstanding && !entry.handed_out {
+                self.entries[i].handed_out = true;
+                out.extend(self.carried(&entry));
+            }
+        }
+    }
+
+    /// Sum of the counted bytes, for checks.
+    pub(crate) fn counted_bytes(&self) -> u64 {
+        self.entries.iter().filter(|e| e.counted).map(|e| u64::from(e.packet.bytes)).sum()
+    }
+
+    /// Entries remembered now.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packet() -> SentPacket {
+        SentPacket { bytes: 100, ack_eliciting: true, in_flight: true, ..SentPacket::default() }
+    }
+
+    #[test]
+    fn claim_splits_and_never_repeats() {
+        let mut ledger = Ledger::default();
+        for _ in 0..10 {
+            ledger.push(Instant::ZERO, &packet(), RateMark::default(), &[Carried::Ping]);
+        }
+        assert_eq!(ledger.claim(3, 5), Some(3..6));
+        assert_eq!(ledger.claim(3, 5), None);
+        assert_eq!(ledger.claim(0, 9), Some(0..3));
+        assert_eq!(ledger.claim(0, 9), Some(6..10));
+        assert_eq!(ledger.claim(0, u64::MAX), None);
+    }
+
+    #[test]
+    fn rings_shrink_from_the_front_only() {
+        let mut ledger = Ledger::default();
+        for i in 0..4 {
+            ledger.push(Instant::ZERO, &packet(), RateMark::default(), &[Carried::MaxData(i), Carried::Ping]);
+        }
+        ledger.claim(1, 3);
+        (1..4).for_each(|n| drop(ledger.mark_acked(n)));
+        ledger.trim(Instant::ZERO, Duration::ZERO);
+        assert_eq!(ledger.len(), 4);
+        let entry = *ledger.entry(2).unwrap();
+        assert_eq!(ledger.carried(&entry).collect::<Vec<_>>(), [Carried::MaxData(2), Carried::Ping]);
+        ledger.mark_lost(0, Instant::ZERO);
+        ledger.trim(Instant::ZERO, Duration::from_secs(1));
+        assert_eq!(ledger.len(), 4, "a lost packet is remembered for a while");
+        ledger.trim(Instant::ZERO + Duration::from_secs(1), Duration::from_secs(1));
+        assert_eq!((ledger.len(), ledger.next(), ledger.eliciting), (0, 4, 0));
+        assert!(ledger.claim(0, 10).is_none() && ledger.frames.is_empty());
+    }
+}

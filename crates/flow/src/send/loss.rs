@@ -1,0 +1,248 @@
+//! Loss detection by order and by time, persistent congestion, and the recovery period (RFC 9002 6.1, 7.3.2, 7.6).
+
+use std::time::Duration;
+
+use plait_base::board::Board;
+use plait_base::probe::LossTrigger;
+use plait_base::{Instant, Space};
+use plait_congestion::{Congestion, CongestionKind};
+
+use super::ledger::{Entry, Fate, Ledger};
+use super::{SendFlow, SpaceState};
+use crate::feedback::{Feedback, LostPacket};
+
+/// RFC 9002 7.6.1: kPersistentCongestionThreshold.
+const PERSISTENT_TIMEOUTS: u32 = 3;
+
+/// The loss episode under way. Packets sent before its start cause no further cut (RFC 9002 7.3.2).
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Recovery {
+    /// When the newest episode began; packets sent up to then belong to it.
+    start: Option<Instant>,
+    /// True until a packet sent after the start is acked.
+    open: bool,
+    /// Packets that showed this episode and whose ack has not come; none when CE showed it.
+    unproven: Option<u64>,
+}
+
+impl Recovery {
+    /// True while the episode lasts.
+    pub(crate) fn is_open(&self) -> bool {
+        self.open
+    }
+
+    /// True when a packet sent at `sent_at` left before the episode began.
+    pub(crate) fn covers(&self, sent_at: Instant) -> bool {
+        self.start.is_some_and(|start| sent_at <= start)
+    }
+
+    /// Begins an episode, unless the packet that shows it belongs to the one under way.
+    fn begin(&mut self, now: Instant, sent_at: Instant) -> Begun {
+        if self.covers(sent_at) {
+            return Begun::No;
+        }
+        *self = Self { start: Some(now), open: true, unproven: None };
+        Begun::Yes
+    }
+
+    /// A packet sent at `sent_at` was acked.
+    pub(crate) fn on_acked(&mut self, sent_at: Instant) {
+        if !self.covers(sent_at) {
+            self.open = false;
+        }
+    }
+
+    /// A packet declared lost at `lost_at` was acked; true when this was the episode's last.
+    pub(crate) fn on_spurious(&mut self, lost_at: Instant) -> bool {
+        let Some(left) = self.unproven.filter(|_| self.covers_loss(lost_at)) else { return false };
+        self.unproven = left.checked_sub(1).filter(|left| *left > 0);
+        if left == 1 {
+            self.open = false;
+        }
+        left == 1
+    }
+
+    fn covers_loss(&self, lost_at: Instant) -> bool {
+        self.start.is_some_and(|start| lost_at >= start)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Begun {
+    Yes,
+    No,
+}
+
+/// What one pass of detection found.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Losses {
+    /// Packets declared lost.
+    pub(crate) packets: u64,
+    /// Bytes that left the flight.
+    freed_bytes: u64,
+    /// Bytes that show congestion: in flight, on this network path, not MTU probes.
+    bytes: u64,
+    /// Packets that show congestion.
+    signs: u64,
+    /// Bytes of all lost packets.
+    all_bytes: u64,
+    /// Lost packets that bore an ECN mark.
+    marked: u32,
+    /// Send time of the newest packet that shows congestion.
+    newest_sent_at: Option<Instant>,
+    /// Longest time over which everything sent was lost.
+    span: Duration,
+}
+
+impl Losses {
+    fn add(&mut self, entry: &Entry) {
+        let bytes = u64::from(entry.packet.bytes);
+        self.packets += 1;
+        self.all_bytes += bytes;
+        self.marked += u32::from(entry.packet.ecn_marked);
+        if entry.counted {
+            self.freed_bytes += bytes;
+            // RFC 9000 14.4: the loss of a probe packet is no reliable sign of congestion
+            if !entry.packet.mtu_probe {
+                self.bytes += bytes;
+                self.signs += 1;
+                self.newest_sent_at = self.newest_sent_at.max(Some(entry.sent_at));
+            }
+        }
+    }
+}
+
+/// When packets count as lost.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LossRule {
+    pub(crate) now: Instant,
+    pub(crate) delay: Duration,
+    pub(crate) threshold: u64,
+    pub(crate) first_rtt_at: Option<Instant>,
+}
+
+impl SpaceState {
+    /// Declares packets lost; notes when the next one will be (RFC 9002 A.10).
+    ///
+    /// Send times and numbers rise together, so the first packet that is not lost ends the pass; the cursor
+    /// stays there and no number is passed twice.
+    pub(crate) fn detect_lost(&mut self, space: Space, rule: &LossRule, feedback: &mut Feedback) -> Losses {
+        let mut losses = Losses::default();
+        self.loss_at = None;
+        let Some(largest) = self.ledger.largest_acked else { return losses };
+        while self.ledger.cursor < largest {
+            let number = self.ledger.cursor;
+            let Some(entry) = self.ledger.entry(number).copied() else { break };
+            match entry.fate {
+                Fate::Acked => self.ledger.lost_since = None,
+                Fate::Lost(_) | Fate::Skipped => {}
+                Fate::Outstanding => {
+                    let Some(trigger) = rule.verdict(&entry, number, largest) else {
+                        self.loss_at = Some(entry.sent_at + rule.delay);
+                        break;
+                    };
+                    self.ledger.mark_lost(number, rule.now);
+                    losses.add(&entry);
+                    let bytes = entry.packet.bytes;
+                    feedback.lost_packets.push(LostPacket { space, number, trigger, bytes });
+                    if !entry.handed_out {
+                        feedback.lost.extend(self.ledger.carried(&entry));
+                    }
+                    losses.span = losses.span.max(self.ledger.extend_run(&entry, rule.first_rtt_at));
+                }
+            }
+            self.ledger.cursor += 1;
+        }
+        losses
+    }
+}
+
+impl LossRule {
+    fn verdict(&self, entry: &Entry, number: u64, largest: u64) -> Option<LossTrigger> {
+        if largest >= number.saturating_add(self.threshold) {
+            // RFC 9002 6.1.1: packet threshold
+            Some(LossTrigger::Reordering)
+        } else if entry.sent_at + self.delay <= self.now {
+            // RFC 9002 6.1.2: time threshold
+            Some(LossTrigger::Time)
+        } else {
+            None
+        }
+    }
+}
+
+impl Ledger {
+    /// Adds a lost packet to the unbroken run of losses; answers how long the run lasts by now.
+    fn extend_run(&mut self, entry: &Entry, first_rtt_at: Option<Instant>) -> Duration {
+        // RFC 9002 7.6.2: both ends ack-eliciting, and sent after the first RTT sample
+        let after_sample = first_rtt_at.is_some_and(|at| entry.sent_at > at);
+        if !after_sample || !entry.packet.ack_eliciting || !entry.counted || entry.packet.mtu_probe {
+            return Duration::ZERO;
+        }
+        entry.sent_at.since(*self.lost_since.get_or_insert(entry.sent_at))
+    }
+}
+
+impl SendFlow {
+    /// One pass of detection in `space`, with its consequences for window and validation.
+    pub(crate) fn detect_lost(&mut self, now: Instant, space: Space, board: &Board, feedback: &mut Feedback) -> Losses {
+        let rule = LossRule {
+            now,
+            delay: self.rtt.loss_delay(self.config.time_threshold),
+            threshold: self.config.packet_threshold.max(3),
+            first_rtt_at: self.rtt.first_sample_at(),
+        };
+        let Some(state) = self.space_mut(space) else { return Losses::default() };
+        let losses = state.detect_lost(space, &rule, feedback);
+        self.in_flight -= losses.freed_bytes;
+        self.counters.packets_lost += losses.packets;
+        self.counters.bytes_lost += losses.all_bytes;
+        self.ecn.on_lost(losses.marked);
+        if let Some(newest) = losses.newest_sent_at {
+            self.on_congestion(now, newest, CongestionKind::Loss, losses.bytes, board);
+            if let Some(unproven) = &mut self.recovery.unproven {
+                *unproven += losses.signs;
+            }
+        }
+        self.check_persistent(now, space, &losses, board);
+        losses
+    }
+
+    /// Cuts the window once per recovery period (RFC 9002 7.3.2).
+    pub(crate) fn on_congestion(
+        &mut self,
+        now: Instant,
+        sent_at: Instant,
+        kind: CongestionKind,
+        lost_bytes: u64,
+        board: &Board,
+    ) {
+        if self.recovery.begin(now, sent_at) == Begun::No {
+            return;
+        }
+        if kind == CongestionKind::Loss {
+            self.recovery.unproven = Some(0);
+        }
+        self.counters.congestion_events += 1;
+        let in_flight = self.in_flight;
+        self.controller.on_congestion(&Congestion { path: self.path, now, kind, lost_bytes, in_flight }, board);
+    }
+
+    fn check_persistent(&mut self, now: Instant, space: Space, losses: &Losses, board: &Board) {
+        // RFC 9002 7.6.1: the ack delay counts in every space
+        let limit = (self.rtt.pto_base() + self.config.max_ack_delay) * PERSISTENT_TIMEOUTS;
+        if losses.span <= limit {
+            return;
+        }
+        let (path, in_flight, lost_bytes) = (self.path, self.in_flight, losses.bytes);
+        let kind = CongestionKind::Persistent;
+        self.controller.on_congestion(&Congestion { path, now, kind, lost_bytes, in_flight }, board);
+        self.counters.persistent += 1;
+        // RFC 9002 B.8: the period ends, so that slow start may begin at once
+        self.recovery = Recovery::default();
+        self.rtt.restart_min();
+        if let Some(state) = self.space_mut(space) {
+            state.ledger.lost_since = None;
+        }
+    }
+}

@@ -1,0 +1,491 @@
+//! One direction's sender: packet numbers, the ledger of what was sent, RTT, loss, probes, window, pace and ECN.
+
+mod ack;
+mod ecn;
+mod ledger;
+mod loss;
+mod pto;
+mod rate;
+mod rtt;
+mod skip;
+mod stats;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use plait_base::board::{Board, Posting};
+use plait_base::limits::INITIAL_RTT;
+use plait_base::probe::LossTrigger;
+use plait_base::{Ecn, EcnCounts, Instant, PathId, Random, Space};
+use plait_congestion::{CongestionController, Pacer};
+use plait_wire::Carried;
+
+pub use ecn::{EcnMode, EcnState};
+pub use pto::{HandshakeState, ProbeGate, TimerFired};
+pub use rtt::RttEstimator;
+pub use stats::SendStats;
+
+use crate::feedback::{Feedback, LostPacket};
+use ecn::EcnValidator;
+use ledger::{Fate, Ledger};
+use loss::Recovery;
+use pto::ProbeTimer;
+use rate::{Idle, RateEstimator};
+use skip::Skipper;
+use stats::Counters;
+
+/// Whether packets are spread over the round trip (RFC 9002 7.7).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pacing {
+    /// Spread them.
+    #[default]
+    On,
+    /// Send whatever the window admits at once.
+    Off,
+}
+
+/// How a send flow is set up.
+#[derive(Clone, Debug)]
+pub struct SendConfig {
+    /// RTT assumed before the first sample (RFC 9002 6.2.2).
+    pub initial_rtt: Duration,
+    /// Largest datagram that we send at first, bytes of UDP payload.
+    pub mss: u16,
+    /// Whether to try ECN.
+    pub ecn: EcnMode,
+    /// A packet is lost when one so many numbers later was acked (RFC 9002 6.1.1); at least 3.
+    pub packet_threshold: u64,
+    /// A packet is lost after this multiple of the RTT, as numerator and denominator (RFC 9002 6.1.2).
+    pub time_threshold: (u32, u32),
+    /// The peer's max_ack_delay (RFC 9000 18.2).
+    pub max_ack_delay: Duration,
+    /// Whether to pace.
+    pub pacing: Pacing,
+    /// How far the handshake is; paths other than the first begin after it.
+    pub handshake: HandshakeState,
+    /// Chooses packet numbers to leave out, so that acks of what was not received show (RFC 9000 21.4);
+    /// without it no number is left out.
+    pub skip: Option<Random>,
+}
+
+impl Default for SendConfig {
+    fn default() -> Self {
+        Self {
+            initial_rtt: INITIAL_RTT,
+            mss: 1200,
+            ecn: EcnMode::default(),
+            packet_threshold: 3,
+            time_threshold: (9, 8),
+            max_ack_delay: Duration::from_millis(25),
+            pacing: Pacing::default(),
+            handshake: HandshakeState::Confirmed,
+            skip: None,
+        }
+    }
+}
+
+/// Facts of one packet that is about to be remembered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SentPacket {
+    /// Its size, bytes of UDP payload.
+    pub bytes: u16,
+    /// Asks for an ack: carries more than ACK, PADDING and CONNECTION_CLOSE.
+    pub ack_eliciting: bool,
+    /// Counts against the window: ack-eliciting or padded (RFC 9002 2).
+    pub in_flight: bool,
+    /// Left with the mark that [`SendFlow::ecn`] gave.
+    pub ecn_marked: bool,
+    /// Probes a larger MTU: its loss is no sign of congestion (RFC 9000 14.4).
+    pub mtu_probe: bool,
+    /// Left while there was nothing more to send.
+    pub app_limited: bool,
+}
+
+/// An ACK or PATH_ACK frame's fixed part; its ranges go beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AckReport {
+    /// Largest number that it acknowledges.
+    pub largest: u64,
+    /// How long the peer held it back, decoded with its exponent.
+    pub delay: Duration,
+    /// ECN counts, where it has them.
+    pub ecn: Option<EcnCounts>,
+    /// The path on which it arrived: with ours it makes the pair that the RTT sample measures.
+    pub via: PathId,
+}
+
+/// What an ack brought.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AckOutcome {
+    /// Packets acknowledged for the first time.
+    pub newly_acked: u64,
+    /// Ack-eliciting ones among them.
+    pub newly_acked_eliciting: u64,
+    /// Window bytes that they freed.
+    pub newly_acked_bytes: u64,
+    /// A new RTT sample was taken.
+    pub rtt_updated: bool,
+    /// Packets it made lost.
+    pub newly_lost: u64,
+    /// The probe time-out had fired since the ack before: a potentially failed path is back.
+    pub ended_probing: bool,
+    /// The path stopped passing ECN marks.
+    pub ecn_failed: bool,
+}
+
+/// Whether one more datagram may leave now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    /// Yes.
+    Open,
+    /// The congestion window is full.
+    Window,
+    /// Not before this time.
+    Paced(Instant),
+}
+
+/// Whether a path's figures count for its siblings' coupled controllers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Activity {
+    /// It carries data now.
+    #[default]
+    Active,
+    /// It does not: backup, failed, not validated or closing.
+    Idle,
+}
+
+/// Whether an RTT estimate outlives a change of address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeepRtt {
+    /// Only the port changed, probably the same network path (RFC 9000 9.4).
+    Yes,
+    /// Another network path.
+    No,
+}
+
+/// One number space of the flow.
+#[derive(Debug, Default)]
+pub(crate) struct SpaceState {
+    ledger: Ledger,
+    /// When the oldest outstanding packet below the largest acked one will count as lost.
+    loss_at: Option<Instant>,
+    /// Probes still to send after a time-out.
+    probes: u8,
+    /// Packets below were sent on an earlier network path and say nothing of this one.
+    epoch: u64,
+}
+
+/// Everything that one path's sender keeps, for all its number spaces; path 0 has three, others only `Data`.
+///
+/// Invariant: `in_flight` is the sum of the bytes of all packets that are in flight, outstanding and were sent
+/// on the present network path.
+#[derive(Debug)]
+pub struct SendFlow {
+    path: PathId,
+    config: SendConfig,
+    spaces: [Option<Box<SpaceState>>; 3],
+    rtt: RttEstimator,
+    ecn: EcnValidator,
+    controller: Box<dyn CongestionController>,
+    pacer: Pacer,
+    recovery: Recovery,
+    timer: ProbeTimer,
+    rate: RateEstimator,
+    skipper: Skipper,
+    counters: Counters,
+    in_flight: u64,
+    /// In `Data`, packets up to this number left while the window was in use.
+    window_used_until: u64,
+    activity: Activity,
+}
+
+impl SendFlow {
+    /// A flow that has sent nothing. Path 0 gets the Initial and Handshake spaces as well.
+    pub fn new(path: PathId, now: Instant, controller: Box<dyn CongestionController>, config: SendConfig) -> Self {
+        let space = || Some(Box::<SpaceState>::default());
+        let early = || if path == PathId::ZERO { space() } else { None };
+        Self {
+            path,
+            spaces: [early(), early(), space()],
+            rtt: RttEstimator::new(config.initial_rtt),
+            ecn: EcnValidator::new(config.ecn),
+            controller,
+            pacer: Pacer::new(now),
+            recovery: Recovery::default(),
+            timer: ProbeTimer::new(now, config.handshake),
+            rate: RateEstimator::new(now),
+            skipper: Skipper::new(config.skip.clone()),
+            counters: Counters::default(),
+            in_flight: 0,
+            window_used_until: 0,
+            activity: Activity::default(),
+            config,
+        }
+    }
+
+    /// The path's id.
+    pub fn path(&self) -> PathId {
+        self.path
+    }
+
+    fn space(&self, space: Space) -> Option<&SpaceState> {
+        self.spaces[space as usize].as_deref()
+    }
+
+    fn space_mut(&mut self, space: Space) -> Option<&mut SpaceState> {
+        self.spaces[space as usize].as_deref_mut()
+    }
+
+    /// The number that the next packet of `space` bears.
+    pub fn next_number(&self, space: Space) -> u64 {
+        self.space(space).map_or(0, |s| s.ledger.next())
+    }
+
+    /// The largest number that the peer acknowledged.
+    pub fn largest_acked(&self, space: Space) -> Option<u64> {
+        self.space(space)?.ledger.largest_acked
+    }
+
+    /// True while `space` exists: it was not discarded and this path has it.
+    pub fn has_space(&self, space: Space) -> bool {
+        self.space(space).is_some()
+    }
+
+    /// True when `space` has ack-eliciting packets outstanding.
+    pub fn is_awaiting_ack(&self, space: Space) -> bool {
+        self.space(space).is_some_and(|s| s.ledger.eliciting > 0)
+    }
+
+    /// Remembers the packet that takes [`next_number`](Self::next_number).
+    pub fn on_sent(&mut self, now: Instant, space: Space, packet: &SentPacket, carried: &[Carried]) {
+        let keep = self.memory();
+        let idle = if self.in_flight == 0 { Idle::Yes } else { Idle::No };
+        let mark = self.rate.on_sent(now, idle);
+        let Some(state) = self.spaces[space as usize].as_deref_mut() else { return };
+        let number = state.ledger.next();
+        state.ledger.trim(now, keep);
+        state.ledger.push(now, packet, mark, carried);
+        if packet.ack_eliciting {
+            state.probes = state.probes.saturating_sub(1);
+            self.timer.on_progress(now);
+        }
+        if space == Space::Data {
+            if self.skipper.skips(state.ledger.next()) {
+                state.ledger.skip(now);
+            }
+        }
+        let bytes = u64::from(packet.bytes);
+        if packet.in_flight {
+            self.in_flight += bytes;
+            self.pacer.on_sent(now, bytes);
+            self.controller.on_sent(now, bytes, self.in_flight, number);
+            self.note_window_use(space, number);
+        }
+        if packet.ecn_marked {
+            self.ecn.on_sent(now, space, self.rtt.pto_base());
+        }
+        self.counters.on_sent(bytes);
+        self.check();
+    }
+
+    /// RFC 9002 7.8: a window that is not used says nothing about what the path could carry.
+    fn note_window_use(&mut self, space: Space, number: u64) {
+        let window = self.controller.window();
+        let slow_start = window < self.controller.ssthresh();
+        let used = self.in_flight + u64::from(self.config.mss) > window || (slow_start && self.in_flight * 2 >= window);
+        if used && space == Space::Data {
+            self.window_used_until = number + 1;
+        }
+    }
+
+    /// Whether `bytes` more may leave now. Probes after a time-out need not ask (RFC 9002 7.5).
+    pub fn room(&mut self, now: Instant, bytes: u64) -> Room {
+        let window = self.controller.window();
+        if self.in_flight + bytes > window {
+            return Room::Window;
+        }
+        if self.config.pacing == Pacing::Off {
+            return Room::Open;
+        }
+        let rtt = self.rtt.smoothed();
+        let rate = self.controller.pacing_rate(rtt);
+        match self.pacer.delay(now, rtt, window, u64::from(self.config.mss), rate) {
+            Some(at) if at > now => Room::Paced(at),
+            _ => Room::Open,
+        }
+    }
+
+    /// The mark for the next packet's IP header.
+    pub fn ecn(&self) -> Option<Ecn> {
+        self.ecn.mark()
+    }
+
+    /// What is known of ECN on this path.
+    pub fn ecn_state(&self) -> EcnState {
+        self.ecn.state()
+    }
+
+    /// The RTT estimate.
+    pub fn rtt(&self) -> &RttEstimator {
+        &self.rtt
+    }
+
+    /// Bytes in flight.
+    pub fn in_flight(&self) -> u64 {
+        self.in_flight
+    }
+
+    /// Congestion window, bytes.
+    pub fn window(&self) -> u64 {
+        self.controller.window()
+    }
+
+    /// Slow start threshold, bytes.
+    pub fn ssthresh(&self) -> u64 {
+        self.controller.ssthresh()
+    }
+
+    /// The controller, to read.
+    pub fn controller(&self) -> &dyn CongestionController {
+        &*self.controller
+    }
+
+    /// True while a loss episode lasts: no packet sent after it began was acked yet.
+    pub fn is_in_recovery(&self) -> bool {
+        self.recovery.is_open()
+    }
+
+    /// Largest datagram, bytes of UDP payload.
+    pub fn mss(&self) -> u16 {
+        self.config.mss
+    }
+
+    /// The path MTU changed.
+    pub fn set_mss(&mut self, mss: u16) {
+        self.config.mss = mss;
+        self.controller.on_mss(u64::from(mss));
+    }
+
+    /// The peer's max_ack_delay became known or was changed by ACK_FREQUENCY.
+    pub fn set_max_ack_delay(&mut self, delay: Duration) {
+        self.config.max_ack_delay = delay;
+    }
+
+    /// Acks that came back over `path` will no more: the smallest RTT is learned anew.
+    pub fn on_ack_path_gone(&mut self, path: PathId) {
+        self.rtt.forget_via(path);
+    }
+
+    /// Posts this path's figures for its siblings.
+    pub fn publish(&mut self, board: &mut Board, activity: Activity) {
+        self.activity = activity;
+        self.post(board);
+    }
+
+    fn post(&self, board: &mut Board) {
+        board.publish(Posting {
+            path: self.path,
+            window_bytes: self.controller.window(),
+            ssthresh_bytes: self.controller.ssthresh(),
+            rtt: self.rtt.measured(),
+            mss_bytes: u64::from(self.config.mss),
+            in_recovery: self.recovery.is_open(),
+            active: self.activity == Activity::Active,
+            between_losses_bytes: self.controller.between_losses_bytes(),
+        });
+    }
+
+    /// The keys of `space` are gone: its packets leave the flight and nothing of them is sent again
+    /// (RFC 9002 6.4). Their numbers are reported as discarded, their frames are not.
+    pub fn discard(&mut self, now: Instant, space: Space, feedback: &mut Feedback) {
+        let Some(state) = self.spaces[space as usize].take() else { return };
+        for (number, entry) in state.ledger.outstanding() {
+            let bytes = entry.packet.bytes;
+            feedback.lost_packets.push(LostPacket { space, number, trigger: LossTrigger::Discarded, bytes });
+        }
+        self.in_flight -= state.ledger.counted_bytes();
+        // RFC 9002 6.2.2: discarding keys resets the backoff
+        self.timer.reset_backoff();
+        self.timer.on_progress(now);
+        self.check();
+    }
+
+    /// Reports everything outstanding in `space` as lost without a sign of congestion: Retry, version change,
+    /// rejected 0-RTT. Numbers go on.
+    pub fn surrender(&mut self, now: Instant, space: Space, feedback: &mut Feedback) {
+        let Some(state) = self.spaces[space as usize].as_deref_mut() else { return };
+        let ledger = &mut state.ledger;
+        let mut number = ledger.cursor;
+        while number < ledger.next() {
+            if ledger.entry(number).is_some_and(|e| e.fate == Fate::Outstanding) {
+                if let Some(before) = ledger.mark_lost(number, now) {
+                    self.in_flight -= if before.counted { u64::from(before.packet.bytes) } else { 0 };
+                    let (trigger, bytes) = (LossTrigger::Discarded, before.packet.bytes);
+                    feedback.lost_packets.push(LostPacket { space, number, trigger, bytes });
+                    if !before.handed_out {
+                        feedback.lost.extend(ledger.carried(&before));
+                    }
+                }
+            }
+            number += 1;
+        }
+        ledger.cursor = number;
+        ledger.lost_since = None;
+        state.loss_at = None;
+        state.probes = 0;
+        self.check();
+    }
+
+    /// The path is deleted: all that is outstanding counts as lost (RFC 10069, abandoned paths).
+    pub fn on_path_gone(&mut self, now: Instant, feedback: &mut Feedback) {
+        Space::ALL.into_iter().for_each(|space| self.surrender(now, space, feedback));
+    }
+
+    /// The path moved to another address (RFC 9000 9.4): window and ECN begin anew, and so does the RTT unless
+    /// it is kept. Packets sent before still report their frames, but touch neither window nor RTT.
+    pub fn reset_for_new_address(&mut self, now: Instant, controller: Box<dyn CongestionController>, keep: KeepRtt) {
+        for state in self.spaces.iter_mut().flatten() {
+            state.epoch = state.ledger.next();
+            state.ledger.uncount();
+            state.probes = 0;
+        }
+        self.in_flight = 0;
+        self.controller = controller;
+        self.pacer = Pacer::new(now);
+        self.recovery = Recovery::default();
+        self.ecn.restart(self.config.ecn);
+        self.rate = RateEstimator::new(now);
+        self.window_used_until = 0;
+        self.timer.reset_backoff();
+        self.timer.on_progress(now);
+        if keep == KeepRtt::No {
+            self.rtt = RttEstimator::new(self.config.initial_rtt);
+        }
+        self.check();
+    }
+
+    /// Appends the frames of every outstanding packet of `Data`, to be sent on another path; a later loss of
+    /// these packets does not report the frames again. Oldest first.
+    pub fn in_flight_carried(&mut self, out: &mut Vec<Carried>) {
+        if let Some(state) = self.spaces[Space::Data as usize].as_deref_mut() {
+            state.ledger.hand_out(out);
+        }
+    }
+
+    /// How long a lost packet is remembered, so that a late ack of it is understood.
+    fn memory(&self) -> Duration {
+        (self.rtt.pto_base() + self.config.max_ack_delay) * 3
+    }
+
+    /// Checks the invariant on bytes in flight; only in debug builds, and while it is cheap.
+    fn check(&self) {
+        if cfg!(debug_assertions) {
+            let spaces = self.spaces.iter().flatten();
+            if spaces.clone().map(|s| s.ledger.len()).sum::<usize>() <= 256 {
+                let sum: u64 = spaces.map(|s| s.ledger.counted_bytes()).sum();
+                debug_assert_eq!(self.in_flight, sum, "bytes in flight");
+            }
+        }
+    }
+}

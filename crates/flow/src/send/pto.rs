@@ -1,0 +1,211 @@
+//! The probe timer: when a flow that hears nothing sends something to provoke an ack (RFC 9002 6.2).
+
+use std::time::Duration;
+
+use plait_base::board::Board;
+use plait_base::limits::{MAX_PTO, MAX_PTO_BACKOFF};
+use plait_base::time::earliest;
+use plait_base::{Instant, Space};
+
+use super::SendFlow;
+use crate::feedback::Feedback;
+
+/// Probes that one time-out allows while ack-eliciting packets are outstanding (RFC 9002 6.2.4: one or two).
+const PROBES: u8 = 2;
+
+/// How far the handshake is, as far as timers care. Servers begin at [`Unconfirmed`](Self::Unconfirmed), for
+/// clients always validate a server's address (RFC 9002 A.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum HandshakeState {
+    /// Client without Handshake keys: with nothing in flight it probes with Initial packets, so that the
+    /// server gets leave to send (RFC 9002 6.2.2.1).
+    AwaitingServer,
+    /// Client with Handshake keys whose address the server may not have validated: probes with Handshake.
+    AwaitingValidation,
+    /// The peer has validated our address; the handshake is not confirmed: no probe time-out in `Data`.
+    Unconfirmed,
+    /// Confirmed (RFC 9001 4.1.2).
+    Confirmed,
+}
+
+/// Whether probes may leave at all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ProbeGate {
+    /// Yes.
+    #[default]
+    Open,
+    /// The amplification limit holds everything back: the probe timer rests (RFC 9002 6.2.2.1).
+    Amplification,
+}
+
+/// What the timer did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimerFired {
+    /// Nothing was due.
+    None,
+    /// Packets were declared lost; they are in the feedback.
+    Lost,
+    /// A probe time-out: send so many ack-eliciting packets in this space, whatever the window says.
+    Probe {
+        /// The space that waited longest.
+        space: Space,
+        /// One or two.
+        count: u8,
+    },
+}
+
+/// State of the probe timer.
+#[derive(Clone, Debug)]
+pub(crate) struct ProbeTimer {
+    /// Time-outs in a row without an ack.
+    backoff: u32,
+    handshake: HandshakeState,
+    gate: ProbeGate,
+    /// When something last happened that restarts the timer of a client with nothing in flight.
+    progress_at: Instant,
+    /// When the timer last fired.
+    fired_at: Option<Instant>,
+}
+
+impl ProbeTimer {
+    pub(crate) fn new(now: Instant, handshake: HandshakeState) -> Self {
+        Self { backoff: 0, handshake, gate: ProbeGate::Open, progress_at: now, fired_at: None }
+    }
+
+    pub(crate) fn handshake(&self) -> HandshakeState {
+        self.handshake
+    }
+
+    pub(crate) fn reset_backoff(&mut self) {
+        self.backoff = 0;
+        self.fired_at = None;
+    }
+
+    pub(crate) fn on_progress(&mut self, now: Instant) {
+        self.progress_at = now;
+    }
+
+    /// Something was newly acked; true when this ends a series of time-outs.
+    pub(crate) fn on_acked(&mut self, now: Instant) -> bool {
+        self.on_progress(now);
+        let ended = self.backoff > 0;
+        // RFC 9002 6.2.1: a client does not reset before it knows that the server validated its address
+        if self.handshake >= HandshakeState::Unconfirmed {
+            self.reset_backoff();
+        }
+        ended
+    }
+}
+
+impl SendFlow {
+    /// The handshake went on.
+    pub fn set_handshake(&mut self, now: Instant, state: HandshakeState) {
+        if self.timer.handshake != state {
+            self.timer.handshake = state;
+            self.timer.on_progress(now);
+        }
+    }
+
+    /// The amplification limit closed or opened.
+    pub fn set_probe_gate(&mut self, gate: ProbeGate) {
+        self.timer.gate = gate;
+    }
+
+    /// Probe time-outs in a row.
+    pub fn pto_count(&self) -> u32 {
+        self.timer.backoff
+    }
+
+    /// The probe time-out of `space` without backoff (RFC 9002 6.2.1).
+    pub fn pto(&self, space: Space) -> Duration {
+        match space {
+            Space::Data => self.rtt.pto_base() + self.config.max_ack_delay,
+            Space::Initial | Space::Handshake => self.rtt.pto_base(),
+        }
+    }
+
+    fn backed_off(&self, pto: Duration) -> Duration {
+        // RFC 9002 6.2.1: doubles with each time-out; ours ends at a limit
+        pto.saturating_mul(1 << self.timer.backoff.min(MAX_PTO_BACKOFF)).min(MAX_PTO.max(pto))
+    }
+
+    /// Probes still to send in `space`. Every ack-eliciting packet sent there counts as one.
+    pub fn probes_due(&self, space: Space) -> u8 {
+        self.space(space).map_or(0, |s| s.probes)
+    }
+
+    /// True when any space has probes to send.
+    pub fn has_probes_due(&self) -> bool {
+        self.spaces.iter().flatten().any(|s| s.probes > 0)
+    }
+
+    /// When [`on_timeout`](Self::on_timeout) is to be called.
+    pub fn deadline(&self) -> Option<Instant> {
+        let loss = self.spaces.iter().flatten().fold(None, |at, s| earliest(at, s.loss_at));
+        // RFC 9002 6.2.1: no probe time-out while the time threshold timer is set
+        loss.or_else(|| self.probe_deadline().map(|(at, _)| at))
+    }
+
+    /// RFC 9002 A.8: the space whose probe is due first, and when.
+    fn probe_deadline(&self) -> Option<(Instant, Space)> {
+        if self.timer.gate == ProbeGate::Amplification {
+            return None;
+        }
+        let mut first: Option<(Instant, Space)> = None;
+        for space in Space::ALL {
+            let Some(state) = self.space(space).filter(|s| s.ledger.eliciting > 0) else { continue };
+            // RFC 9002 6.2.1: not for application data before the handshake is confirmed
+            if space == Space::Data && self.timer.handshake != HandshakeState::Confirmed {
+                continue;
+            }
+            let Some(sent_at) = state.ledger.eliciting_sent_at else { continue };
+            let at = sent_at.max(self.timer.fired_at.unwrap_or(sent_at)) + self.backed_off(self.pto(space));
+            if first.is_none_or(|(earliest, _)| at < earliest) {
+                first = Some((at, space));
+            }
+        }
+        first.or_else(|| self.anti_deadlock())
+    }
+
+    /// RFC 9002 6.2.2.1: a client probes even with nothing in flight, until its address is validated.
+    fn anti_deadlock(&self) -> Option<(Instant, Space)> {
+        let space = match self.timer.handshake {
+            HandshakeState::AwaitingServer => Space::Initial,
+            HandshakeState::AwaitingValidation => Space::Handshake,
+            HandshakeState::Unconfirmed | HandshakeState::Confirmed => return None,
+        };
+        self.space(space)?;
+        Some((self.timer.progress_at + self.backed_off(self.rtt.pto_base()), space))
+    }
+
+    /// The deadline may have passed: declares losses or asks for probes (RFC 9002 A.9).
+    pub fn on_timeout(&mut self, now: Instant, board: &mut Board, feedback: &mut Feedback) -> TimerFired {
+        let mut loss: Option<(Instant, Space)> = None;
+        for space in Space::ALL {
+            if let Some(at) = self.space(space).and_then(|s| s.loss_at) {
+                if loss.is_none_or(|(first, _)| at < first) {
+                    loss = Some((at, space));
+                }
+            }
+        }
+        if let Some((at, space)) = loss {
+            if at > now {
+                return TimerFired::None;
+            }
+            let lost = self.detect_lost(now, space, board, feedback).packets;
+            self.post(board);
+            self.check();
+            return if lost > 0 { TimerFired::Lost } else { TimerFired::None };
+        }
+        let Some((_, space)) = self.probe_deadline().filter(|(at, _)| *at <= now) else { return TimerFired::None };
+        let count = if self.is_awaiting_ack(space) { PROBES } else { 1 };
+        self.timer.backoff = self.timer.backoff.saturating_add(1);
+        self.timer.fired_at = Some(now);
+        self.timer.on_progress(now);
+        self.counters.timeouts += 1;
+        if let Some(state) = self.space_mut(space) {
+            state.probes = count;
+        }
+        TimerFired::Probe { space, count }
+    }
+}

@@ -1,0 +1,188 @@
+//! Round-trip time of one path: smoothed, varying, smallest (RFC 9002 5).
+
+use std::time::Duration;
+
+use plait_base::limits::TIMER_GRANULARITY;
+use plait_base::{Instant, PathId};
+
+/// Windows over which the largest sample is remembered.
+const MAX_WINDOW: Duration = Duration::from_secs(10);
+
+/// RTT estimate of a send flow. Each sample names the path on which its ack came back, because a sample is
+/// the one-way delay of this path plus that of the returning one.
+#[derive(Clone, Debug)]
+pub struct RttEstimator {
+    latest: Duration,
+    adjusted: Duration,
+    smoothed: Duration,
+    var: Duration,
+    min: Duration,
+    /// Largest samples of this window and the one before.
+    max: [Duration; 2],
+    max_since: Instant,
+    first_sample_at: Option<Instant>,
+    via: Option<PathId>,
+}
+
+impl RttEstimator {
+    /// An estimate without samples (RFC 9002 5.3: smoothed = initial, var = initial / 2).
+    pub fn new(initial: Duration) -> Self {
+        Self {
+            latest: Duration::ZERO,
+            adjusted: Duration::ZERO,
+            smoothed: initial,
+            var: initial / 2,
+            min: Duration::ZERO,
+            max: [Duration::ZERO; 2],
+            max_since: Instant::ZERO,
+            first_sample_at: None,
+            via: None,
+        }
+    }
+
+    /// Takes in one sample whose ack arrived on path `via`; `ack_delay` is already clamped.
+    pub fn on_sample(&mut self, now: Instant, latest: Duration, ack_delay: Duration, via: PathId) {
+        (self.latest, self.adjusted) = (latest, latest);
+        self.track_max(now, latest);
+        let Some(_) = self.first_sample_at else {
+            // RFC 9002 5.3: the first sample sets everything
+            (self.min, self.smoothed, self.var) = (latest, latest, latest / 2);
+            (self.first_sample_at, self.via) = (Some(now), Some(via));
+            return;
+        };
+        // RFC 10069: the smallest RTT belongs to one way back; another way starts anew
+        if self.via != Some(via) {
+            (self.via, self.min) = (Some(via), latest);
+        }
+        // RFC 9002 5.2: min_rtt ignores ack delay
+        self.min = self.min.min(latest);
+        // RFC 9002 5.3: subtract ack delay only where the result stays plausible
+        let adjusted = if latest >= self.min + ack_delay { latest - ack_delay } else { latest };
+        self.adjusted = adjusted;
+        let deviation = self.smoothed.abs_diff(adjusted);
+        self.var = (self.var * 3 + deviation) / 4;
+        self.smoothed = (self.smoothed * 7 + adjusted) / 8;
+    }
+
+    fn track_max(&mut self, now: Instant, latest: Duration) {
+        if now.since(self.max_since) >= MAX_WINDOW {
+            self.max = [Duration::ZERO, self.max[0]];
+            self.max_since = now;
+        }
+        self.max[0] = self.max[0].max(latest);
+    }
+
+    /// The path that carried the acks died: the smallest RTT starts anew with the next sample.
+    pub fn forget_via(&mut self, path: PathId) {
+        if self.via == Some(path) {
+            self.via = None;
+        }
+    }
+
+    /// Lets the smallest RTT be learned anew (RFC 9002 5.2: after persistent congestion).
+    pub(crate) fn restart_min(&mut self) {
+        self.via = None;
+    }
+
+    /// The newest sample; zero before the first.
+    pub fn latest(&self) -> Duration {
+        self.latest
+    }
+
+    /// The newest sample less the peer's ack delay, where that is plausible; zero before the first.
+    pub fn adjusted(&self) -> Duration {
+        self.adjusted
+    }
+
+    /// Smoothed RTT; the initial RTT before the first sample.
+    pub fn smoothed(&self) -> Duration {
+        self.smoothed
+    }
+
+    /// Smoothed RTT; none before the first sample.
+    pub fn measured(&self) -> Option<Duration> {
+        self.first_sample_at.map(|_| self.smoothed)
+    }
+
+    /// Mean deviation.
+    pub fn var(&self) -> Duration {
+        self.var
+    }
+
+    /// Smallest sample over the present way back; zero before the first.
+    pub fn min(&self) -> Duration {
+        self.min
+    }
+
+    /// Largest sample of the last 10 to 20 seconds; zero before the first.
+    pub fn max(&self) -> Duration {
+        self.max[0].max(self.max[1])
+    }
+
+    /// When the first sample was taken.
+    pub fn first_sample_at(&self) -> Option<Instant> {
+        self.first_sample_at
+    }
+
+    /// The path over which the newest sample's ack returned.
+    pub fn via(&self) -> Option<PathId> {
+        self.via
+    }
+
+    /// Probe time-out without ack delay and backoff: smoothed + max(4 var, granularity) (RFC 9002 6.2.1).
+    pub fn pto_base(&self) -> Duration {
+        self.smoothed + (self.var * 4).max(TIMER_GRANULARITY)
+    }
+
+    /// After so long without an ack a packet counts as lost once a later one is acked (RFC 9002 6.1.2).
+    pub fn loss_delay(&self, threshold: (u32, u32)) -> Duration {
+        let base = if self.first_sample_at.is_some() { self.smoothed.max(self.latest) } else { self.smoothed };
+        (base * threshold.0 / threshold.1.max(1)).max(TIMER_GRANULARITY)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+    const P0: PathId = PathId(0);
+    const P1: PathId = PathId(1);
+
+    #[test]
+    fn first_and_later_samples() {
+        // RFC 9002 5.3
+        let mut rtt = RttEstimator::new(MS * 333);
+        assert_eq!((rtt.measured(), rtt.pto_base()), (None, MS * 999 - Duration::ZERO));
+        rtt.on_sample(Instant::ZERO, MS * 100, MS * 20, P0);
+        assert_eq!((rtt.smoothed(), rtt.var(), rtt.min()), (MS * 100, MS * 50, MS * 100));
+        rtt.on_sample(Instant::ZERO, MS * 140, MS * 40, P0);
+        assert_eq!((rtt.smoothed(), rtt.var()), (MS * 100, Duration::from_micros(37_500)));
+        // an ack delay that would take the sample below the minimum is ignored
+        rtt.on_sample(Instant::ZERO, MS * 108, MS * 20, P0);
+        assert_eq!((rtt.smoothed(), rtt.min()), (MS * 101, MS * 100));
+    }
+
+    #[test]
+    fn another_way_back_restarts_the_minimum() {
+        let mut rtt = RttEstimator::new(MS * 333);
+        rtt.on_sample(Instant::ZERO, MS * 10, MS, P0);
+        rtt.on_sample(Instant::ZERO, MS * 30, MS, P1);
+        assert_eq!((rtt.min(), rtt.via()), (MS * 30, Some(P1)));
+        rtt.forget_via(P0);
+        rtt.on_sample(Instant::ZERO, MS * 40, MS, P1);
+        assert_eq!(rtt.min(), MS * 30);
+        rtt.forget_via(P1);
+        rtt.on_sample(Instant::ZERO, MS * 50, MS, P1);
+        assert_eq!((rtt.min(), rtt.max()), (MS * 50, MS * 50));
+    }
+
+    #[test]
+    fn loss_delay_takes_the_larger() {
+        // RFC 9002 6.1.2
+        let mut rtt = RttEstimator::new(MS * 333);
+        rtt.on_sample(Instant::ZERO, MS * 80, MS * 0, P0);
+        rtt.on_sample(Instant::ZERO, MS * 160, MS * 0, P0);
+        assert_eq!(rtt.loss_delay((9, 8)), MS * 180);
+    }
+}

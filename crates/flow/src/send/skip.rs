@@ -1,0 +1,65 @@
+//! Packet numbers left out on purpose, so that a peer that acks what it did not receive is found out.
+
+use plait_base::Random;
+
+/// The first number is left out within so many packets; the distance doubles from time to time.
+const FIRST_DISTANCE: u64 = 64;
+/// Distances stop growing here.
+const MAX_DISTANCE: u64 = 1 << 16;
+
+/// Chooses the numbers to leave out and remembers the newest ones (RFC 9000 21.4).
+#[derive(Debug)]
+pub(crate) struct Skipper {
+    random: Option<Random>,
+    next: u64,
+    distance: u64,
+    recent: [Option<u64>; 4],
+}
+
+impl Skipper {
+    pub(crate) fn new(random: Option<Random>) -> Self {
+        let mut skipper = Self { random, next: 0, distance: FIRST_DISTANCE, recent: [None; 4] };
+        skipper.choose(0);
+        skipper
+    }
+
+    fn choose(&mut self, from: u64) {
+        self.next = match &mut self.random {
+            Some(random) => from + self.distance / 2 + random.below(self.distance),
+            None => u64::MAX,
+        };
+        self.distance = (self.distance * 2).min(MAX_DISTANCE);
+    }
+
+    /// Whether to leave `number` out; each number is asked once, ascending.
+    pub(crate) fn skips(&mut self, number: u64) -> bool {
+        if number < self.next {
+            return false;
+        }
+        self.recent.rotate_right(1);
+        self.recent[0] = Some(number);
+        self.choose(number);
+        true
+    }
+
+    /// True when a number left out not long ago lies in `lo..=hi`.
+    pub(crate) fn skipped_within(&self, lo: u64, hi: u64) -> bool {
+        self.recent.iter().flatten().any(|n| (lo..=hi).contains(n))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn skips_rarely_and_remembers() {
+        let mut skipper = Skipper::new(Some(Random::from_u64(1)));
+        let skipped: Vec<u64> = (1..100_000).filter(|n| skipper.skips(*n)).collect();
+        assert!((5..20).contains(&skipped.len()), "{skipped:?}");
+        let last = *skipped.last().unwrap();
+        assert!(skipper.skipped_within(last - 1, last + 1) && !skipper.skipped_within(last + 1, u64::MAX));
+        let mut never = Skipper::new(None);
+        assert!((1..100_000).all(|n| !never.skips(n)) && !never.skipped_within(0, u64::MAX));
+    }
+}

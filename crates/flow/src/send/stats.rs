@@ -1,0 +1,94 @@
+//! Counters of a send flow, and the snapshot of them that statistics show.
+
+use std::time::Duration;
+
+use super::SendFlow;
+
+/// Sums over a flow's life; they steer nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) packets_sent: u64,
+    pub(crate) bytes_sent: u64,
+    pub(crate) packets_acked: u64,
+    pub(crate) packets_lost: u64,
+    pub(crate) bytes_lost: u64,
+    pub(crate) spurious: u64,
+    pub(crate) acks_received: u64,
+    pub(crate) congestion_events: u64,
+    pub(crate) persistent: u64,
+    pub(crate) timeouts: u64,
+}
+
+impl Counters {
+    pub(crate) fn on_sent(&mut self, bytes: u64) {
+        self.packets_sent += 1;
+        self.bytes_sent += bytes;
+    }
+}
+
+/// A send flow's figures at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SendStats {
+    /// Packets sent, of all spaces.
+    pub packets_sent: u64,
+    /// Their bytes of UDP payload.
+    pub sent_bytes: u64,
+    /// Packets acknowledged.
+    pub packets_acked: u64,
+    /// Packets declared lost; spurious ones included, discarded ones not.
+    pub packets_lost: u64,
+    /// Their bytes.
+    pub lost_bytes: u64,
+    /// Packets declared lost whose ack came after all.
+    pub packets_spurious: u64,
+    /// ACK and PATH_ACK frames received for this flow.
+    pub acks_received: u64,
+    /// Times that the window was cut.
+    pub congestion_events: u64,
+    /// Times that the window collapsed (RFC 9002 7.6).
+    pub persistent_congestions: u64,
+    /// Probe time-outs.
+    pub timeouts: u64,
+    /// Smoothed RTT; none before the first sample.
+    pub rtt: Option<Duration>,
+    /// RTT variation.
+    pub rtt_var: Duration,
+    /// Smallest RTT over the present way back.
+    pub rtt_min: Option<Duration>,
+    /// Congestion window, bytes.
+    pub window_bytes: u64,
+    /// Bytes in flight.
+    pub in_flight_bytes: u64,
+    /// Delivery rate, bits per second; none before the first sample.
+    pub delivery_rate_bps: Option<u64>,
+}
+
+impl SendFlow {
+    /// The figures now.
+    pub fn stats(&self) -> SendStats {
+        let c = &self.counters;
+        SendStats {
+            packets_sent: c.packets_sent,
+            sent_bytes: c.bytes_sent,
+            packets_acked: c.packets_acked,
+            packets_lost: c.packets_lost,
+            lost_bytes: c.bytes_lost,
+            packets_spurious: c.spurious,
+            acks_received: c.acks_received,
+            congestion_events: c.congestion_events,
+            persistent_congestions: c.persistent,
+            timeouts: c.timeouts,
+            rtt: self.rtt.measured(),
+            rtt_var: self.rtt.var(),
+            rtt_min: self.rtt.measured().map(|_| self.rtt.min()),
+            window_bytes: self.window(),
+            in_flight_bytes: self.in_flight,
+            delivery_rate_bps: self.rate.estimate_bps(),
+        }
+    }
+
+    /// Delivery rate, bits per second; none before the first sample.
+    pub fn delivery_rate_bps(&self) -> Option<u64> {
+        self.rate.estimate_bps()
+    }
+}
