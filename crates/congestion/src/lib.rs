@@ -6,15 +6,15 @@
 
 // pub mod balia;
 pub mod controller;
-// mod coupled;
-// pub mod cubic;
+mod coupled;
+pub mod cubic;
 #[cfg(test)]
 mod facts;
 pub mod hystart;
 // pub mod lia;
-// mod math;
+mod math;
 pub mod newreno;
-// pub mod olia;
+pub mod olia;
 pub mod pacer;
 pub mod registry;
 pub mod window;

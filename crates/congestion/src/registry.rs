@@ -3,15 +3,19 @@
 use std::sync::Arc;
 
 use crate::controller::ControllerFactory;
+use crate::cubic::CubicFactory;
 use crate::newreno::NewRenoFactory;
+use crate::olia::OliaFactory;
 
 /// Every name that [`by_name`] knows.
-pub const NAMES: [&str; 1] = ["newreno"];
+pub const NAMES: [&str; 3] = ["newreno", "cubic", "olia"];
 
 /// The factory of that name with its default settings.
 pub fn by_name(name: &str) -> Option<Arc<dyn ControllerFactory>> {
     Some(match name {
         "newreno" => Arc::new(NewRenoFactory::default()),
+        "cubic" => Arc::new(CubicFactory::default()),
+        "olia" => Arc::new(OliaFactory::default()),
         _ => return None,
     })
 }

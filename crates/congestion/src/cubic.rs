@@ -1,0 +1,213 @@
+//! CUBIC (RFC 9438): growth by time since the last congestion event, not by round trips.
+
+use std::time::Duration;
+
+use plait_base::board::Board;
+use plait_base::{Instant, PathId};
+
+use crate::controller::{Acked, Congestion, CongestionController, CongestionKind, ControllerFactory, Limit};
+use crate::math::cbrt;
+use crate::window::{SlowStart, Window};
+
+/// RFC 9438 4.1: C, segments per cubed second.
+pub const C: f64 = 0.4;
+/// RFC 9438 4.6: the multiplicative decrease factor.
+pub const BETA: f64 = 0.7;
+/// RFC 9438 4.3: additive increase that makes the Reno-friendly estimate as aggressive as Reno with [`BETA`].
+pub const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
+
+/// Builds [`Cubic`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CubicFactory {
+    /// How the first slow start ends; HyStart++ by default.
+    pub slow_start: SlowStart,
+}
+
+impl ControllerFactory for CubicFactory {
+    fn name(&self) -> &'static str {
+        "cubic"
+    }
+
+    fn build(&self, _path: PathId, _now: Instant, mss: u64) -> Box<dyn CongestionController> {
+        Box::new(Cubic::new(mss, self.slow_start))
+    }
+}
+
+/// A stage of congestion avoidance: the curve and the Reno-friendly estimate. Windows in segments.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Epoch {
+    /// t_epoch: when the stage began, moved forward by the time in which the application was the limit.
+    pub began: Instant,
+    /// W_max: where the curve has its plateau.
+    pub plateau: f64,
+    /// K: seconds from the beginning to the plateau.
+    pub k: f64,
+    /// W_est: what Reno would have.
+    pub estimate: f64,
+}
+
+impl Epoch {
+    /// RFC 9438 4.2: the stage that begins with a window of `window` segments below (or at) `plateau`.
+    pub fn new(began: Instant, window: f64, plateau: f64) -> Self {
+        if window < plateau {
+            Self { began, plateau, k: cbrt((plateau - window) / C), estimate: window }
+        } else {
+            // RFC 9438 4.8, 4.10: no reduction to recover from, the curve begins at its plateau.
+            Self { began, plateau: window, k: 0.0, estimate: window }
+        }
+    }
+
+    /// RFC 9438 4.2, W_cubic: the curve's window, segments, `t` seconds into the stage.
+    pub fn curve(&self, t: f64) -> f64 {
+        let d = t - self.k;
+        C * d * d * d + self.plateau
+    }
+}
+
+/// What a false congestion event would have to give back.
+#[derive(Clone, Copy, Debug)]
+struct Before {
+    bytes: u64,
+    ssthresh: u64,
+    plateau: f64,
+    prior: f64,
+    epoch: Option<Epoch>,
+}
+
+/// One path's CUBIC.
+#[derive(Clone, Debug)]
+pub struct Cubic {
+    window: Window,
+    /// W_max after the last congestion event, segments; 0 when there is none to return to.
+    plateau: f64,
+    /// cwnd_prior, segments: the window at the last congestion event.
+    prior: f64,
+    epoch: Option<Epoch>,
+    /// Since when the application, not the window, has been the limit.
+    limited_since: Option<Instant>,
+    before: Option<Before>,
+}
+
+impl Cubic {
+    /// A controller with an initial window for datagrams of `mss` bytes.
+    pub fn new(mss: u64, slow_start: SlowStart) -> Self {
+        Self {
+            window: Window::new(mss, slow_start),
+            plateau: 0.0,
+            prior: 0.0,
+            epoch: None,
+            limited_since: None,
+            before: None,
+        }
+    }
+
+    /// The current stage of congestion avoidance.
+    pub fn epoch(&self) -> Option<&Epoch> {
+        self.epoch.as_ref()
+    }
+
+    fn avoid(&mut self, ack: &Acked, bytes: u64) {
+        let window = self.window.segments();
+        let mut epoch = self.epoch.unwrap_or_else(|| Epoch::new(ack.now, window, self.plateau));
+        if let Some(since) = self.limited_since.take() {
+            // RFC 9438 5.8: time without use of the window does not move it along the curve.
+            epoch.began = (epoch.began + ack.now.since(since)).min(ack.now);
+        }
+        let acked = bytes as f64 / self.window.mss() as f64;
+        // RFC 9438 4.3: as aggressive as Reno, from cwnd_prior on with Reno's own increase.
+        let alpha = if epoch.estimate >= self.prior { 1.0 } else { ALPHA };
+        epoch.estimate += alpha * acked / window;
+        let t = seconds(ack.now.since(epoch.began));
+        let growth = if epoch.curve(t) < epoch.estimate {
+            epoch.estimate - window
+        } else {
+            // RFC 9438 4.4, 4.5: towards the curve one RTT ahead, at most half a window per RTT.
+            let target = epoch.curve(t + seconds(ack.rtt.smoothed)).clamp(window, 1.5 * window);
+            (target - window) / window * acked
+        };
+        self.window.add(growth.max(0.0) * self.window.mss() as f64);
+        self.epoch = Some(epoch);
+    }
+
+    fn on_loss(&mut self) {
+        let window = self.window.segments();
+        self.before = Some(Before {
+            bytes: self.window.bytes(),
+            ssthresh: self.window.ssthresh(),
+            plateau: self.plateau,
+            prior: self.prior,
+            epoch: self.epoch,
+        });
+        // RFC 9438 4.7: fast convergence gives room to newer flows.
+        self.plateau = if window < self.plateau { window * (1.0 + BETA) / 2.0 } else { window };
+        self.prior = window;
+        self.epoch = None;
+        self.limited_since = None;
+        self.window.reduce((self.window.bytes() as f64 * BETA) as u64);
+    }
+}
+
+impl CongestionController for Cubic {
+    fn name(&self) -> &'static str {
+        "cubic"
+    }
+
+    fn window(&self) -> u64 {
+        self.window.bytes()
+    }
+
+    fn ssthresh(&self) -> u64 {
+        self.window.ssthresh()
+    }
+
+    fn pacing_rate(&self, rtt: Duration) -> Option<u64> {
+        self.window.pacing_rate(rtt)
+    }
+
+    fn on_acked(&mut self, ack: &Acked, _board: &Board) {
+        let bytes = self.window.slow_start(ack);
+        if ack.limit == Limit::Application {
+            if self.epoch.is_some() {
+                self.limited_since.get_or_insert(ack.now);
+            }
+        } else if bytes > 0 {
+            self.avoid(ack, bytes);
+        }
+    }
+
+    fn on_congestion(&mut self, event: &Congestion, _board: &Board) {
+        match event.kind {
+            CongestionKind::Loss | CongestionKind::Ecn => self.on_loss(),
+            CongestionKind::Persistent => {
+                // RFC 9438 4.8: the stage after a time-out begins at its own plateau.
+                self.window.collapse((self.window.bytes() as f64 * BETA) as u64);
+                (self.plateau, self.epoch, self.limited_since, self.before) = (0.0, None, None, None);
+            }
+        }
+    }
+
+    fn on_mss(&mut self, mss: u64) {
+        // The curve is in segments: it keeps its bytes.
+        let scale = self.window.mss() as f64 / mss.max(1) as f64;
+        self.window.on_mss(mss);
+        self.plateau *= scale;
+        self.prior *= scale;
+        self.epoch = None;
+    }
+
+    fn on_spurious(&mut self) {
+        // RFC 9438 4.9.1
+        if let Some(before) = self.before.take() {
+            self.window.restore(before.bytes, before.ssthresh);
+            (self.plateau, self.prior, self.epoch) = (before.plateau, before.prior, before.epoch);
+        }
+    }
+}
+
+fn seconds(d: Duration) -> f64 {
+    d.as_nanos() as f64 / 1e9
+}
+
+#[cfg(test)]
+#[path = "cubic/tests.rs"]
+mod tests;
