@@ -1,0 +1,165 @@
+//! On which paths the acknowledgements of a path travel.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use plait_base::PathId;
+use plait_base::probe::PathState;
+use smallvec::SmallVec;
+
+/// What an ack policy sees of a path that may carry acks now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AckCarrier {
+    /// Which path.
+    pub id: PathId,
+    /// Its state.
+    pub state: PathState,
+    /// Smoothed RTT; none before the first sample.
+    pub rtt: Option<Duration>,
+}
+
+/// Paths chosen, in the order of preference.
+pub type AckPaths = SmallVec<[PathId; 4]>;
+
+/// Chooses where the acks of a path travel (RFC 10069: any open path may carry them).
+pub trait AckRoute: Send + Debug {
+    /// Its name in configurations and results.
+    fn name(&self) -> &'static str;
+
+    /// The paths that carry the acks of `of`; `carriers` are open, validated and can send a small packet now.
+    ///
+    /// Nothing chosen means: wait until a path can.
+    fn choose(&mut self, of: PathId, carriers: &[AckCarrier]) -> AckPaths;
+
+    /// A path is gone: forget it.
+    fn on_path_gone(&mut self, _path: PathId) {}
+}
+
+/// Makes one policy for each connection.
+pub trait AckRouteFactory: Send + Sync + Debug {
+    /// Name of the policy that it makes.
+    fn name(&self) -> &'static str;
+
+    /// A fresh policy.
+    fn build(&self) -> Box<dyn AckRoute>;
+}
+
+/// Names of the policies at hand; the second is the default.
+pub const NAMES: [&str; 3] = ["own", "fastest", "all"];
+
+/// The policy of that name.
+pub fn by_name(name: &str) -> Option<Arc<dyn AckRouteFactory>> {
+    match name {
+        "own" => Some(Arc::new(Own)),
+        "fastest" => Some(Arc::new(Fastest { last: None })),
+        "all" => Some(Arc::new(All)),
+        _ => None,
+    }
+}
+
+macro_rules! factory {
+    ($policy:ident, $name:literal, $fresh:expr) => {
+        impl AckRouteFactory for $policy {
+            fn name(&self) -> &'static str {
+                $name
+            }
+            fn build(&self) -> Box<dyn AckRoute> {
+                Box::new($fresh)
+            }
+        }
+    };
+}
+
+factory!(Own, "own", Own);
+factory!(Fastest, "fastest", Fastest { last: None });
+factory!(All, "all", All);
+
+/// How good a carrier's state is; lower is better.
+fn rank(state: PathState) -> u8 {
+    match state {
+        PathState::Active => 0,
+        PathState::Backup => 1,
+        PathState::Failed => 2,
+        PathState::Validating => 3,
+        PathState::Closing | PathState::Closed => 4,
+    }
+}
+
+fn usable(carrier: &&AckCarrier) -> bool {
+    rank(carrier.state) < 4
+}
+
+/// The best carrier: by state, then RTT, then id.
+fn best(carriers: &[AckCarrier]) -> Option<&AckCarrier> {
+    carriers.iter().filter(usable).min_by_key(|c| (rank(c.state), c.rtt.unwrap_or(Duration::MAX), c.id))
+}
+
+/// Acks travel on the path that they acknowledge; RTT samples stay clean.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Own;
+
+impl AckRoute for Own {
+    fn name(&self) -> &'static str {
+        "own"
+    }
+
+    fn choose(&mut self, of: PathId, carriers: &[AckCarrier]) -> AckPaths {
+        let own = carriers.iter().filter(usable).find(|c| c.id == of && c.state != PathState::Failed);
+        own.or_else(|| best(carriers)).map(|c| c.id).into_iter().collect()
+    }
+}
+
+/// Acks travel on the path of the smallest RTT, and stay there until another is clearly faster.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Fastest {
+    last: Option<PathId>,
+}
+
+impl AckRoute for Fastest {
+    fn name(&self) -> &'static str {
+        "fastest"
+    }
+
+    fn choose(&mut self, of: PathId, carriers: &[AckCarrier]) -> AckPaths {
+        let Some(mut chosen) = best(carriers) else { return AckPaths::new() };
+        if chosen.rtt.is_none() {
+            // Nothing measured yet: the path that brought the data works.
+            chosen = carriers.iter().filter(usable).find(|c| c.id == of).unwrap_or(chosen);
+        }
+        // MP 5.4: a stable return path keeps RTT samples comparable; change for an eighth or more only.
+        let last = carriers.iter().find(|c| Some(c.id) == self.last && rank(c.state) == rank(chosen.state));
+        if let Some((last, rtt)) = last.and_then(|c| Some((c, c.rtt?))) {
+            if chosen.rtt.is_none_or(|fastest| fastest >= rtt - rtt / 8) {
+                chosen = last;
+            }
+        }
+        if chosen.rtt.is_some() {
+            self.last = Some(chosen.id);
+        }
+        std::iter::once(chosen.id).collect()
+    }
+
+    fn on_path_gone(&mut self, path: PathId) {
+        self.last = self.last.filter(|&last| last != path);
+    }
+}
+
+/// Acks travel on every path that works: the first copy to arrive counts.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct All;
+
+impl AckRoute for All {
+    fn name(&self) -> &'static str {
+        "all"
+    }
+
+    fn choose(&mut self, _of: PathId, carriers: &[AckCarrier]) -> AckPaths {
+        let working = |c: &&AckCarrier| matches!(c.state, PathState::Active | PathState::Backup);
+        let all: AckPaths = carriers.iter().filter(working).map(|c| c.id).collect();
+        if all.is_empty() { best(carriers).map(|c| c.id).into_iter().collect() } else { all }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,165 @@
+//! Connection ids that we issue for one path id: how many, under which numbers, and when the peer retires them.
+
+use plait_base::limits::MAX_LOCAL_CIDS_PER_PATH;
+use plait_base::{ConnectionId, PathId, ResetToken, Violation};
+use plait_wire::{Carried, FrameWriter};
+use smallvec::SmallVec;
+
+use super::{CidSource, IssuedCid};
+use crate::delivery::Delivery;
+use crate::frames::{self, CidForm, NewCid};
+
+#[derive(Clone, Copy, Debug)]
+struct LocalCid {
+    sequence: u64,
+    cid: ConnectionId,
+    token: ResetToken,
+    delivery: Delivery,
+}
+
+/// The ids of ours that the peer may use to reach us on one path.
+///
+/// Invariant: at most `min(peer's active_connection_id_limit, MAX_LOCAL_CIDS_PER_PATH)` are active.
+#[derive(Clone, Debug)]
+pub struct LocalCids {
+    path: PathId,
+    entries: SmallVec<[LocalCid; 4]>,
+    next_sequence: u64,
+    retire_prior_to: u64,
+    limit: usize,
+    closed: bool,
+}
+
+impl LocalCids {
+    /// No id yet. `peer_limit` is the peer's active_connection_id_limit, per path id.
+    pub fn new(path: PathId, peer_limit: u64) -> Self {
+        let mut cids =
+            Self { path, entries: SmallVec::new(), next_sequence: 0, retire_prior_to: 0, limit: 0, closed: false };
+        cids.set_limit(peer_limit);
+        cids
+    }
+
+    /// The peer's active_connection_id_limit became known.
+    pub fn set_limit(&mut self, peer_limit: u64) {
+        self.limit = usize::try_from(peer_limit).unwrap_or(usize::MAX).min(MAX_LOCAL_CIDS_PER_PATH);
+    }
+
+    /// An id that the peer learned without a frame: the handshake's, or the preferred address's (sequence 1).
+    pub fn add_known(&mut self, cid: ConnectionId, token: ResetToken) -> IssuedCid {
+        self.push(cid, token, Delivery::Done)
+    }
+
+    fn push(&mut self, cid: ConnectionId, token: ResetToken, delivery: Delivery) -> IssuedCid {
+        let sequence = self.next_sequence;
+        self.next_sequence += 1;
+        self.entries.push(LocalCid { sequence, cid, token, delivery });
+        IssuedCid { path: self.path, sequence, cid }
+    }
+
+    /// How many ids may be issued to have `wanted` active.
+    pub fn need(&self, wanted: usize) -> usize {
+        let zero_length = self.entries.first().is_some_and(|e| e.cid.is_empty());
+        if self.closed || zero_length { 0 } else { wanted.min(self.limit).saturating_sub(self.entries.len()) }
+    }
+
+    /// Makes one more id; its frame is due.
+    pub fn issue(&mut self, source: &mut dyn CidSource) -> Option<IssuedCid> {
+        if self.closed || self.entries.len() >= self.limit {
+            return None;
+        }
+        let (cid, token) = source.issue(self.path);
+        Some(self.push(cid, token, Delivery::Due))
+    }
+
+    /// Asks the peer to retire every id issued so far; replacements are issued with the next frames.
+    ///
+    /// Ids that wait for retirement still count towards the limit, so this needs the peer's answer to complete.
+    pub fn replace_all(&mut self) {
+        self.retire_prior_to = self.next_sequence;
+    }
+
+    /// Sequence number that the next id will have.
+    pub fn next_sequence(&self) -> u64 {
+        self.next_sequence
+    }
+
+    /// Ids that the peer may use now, oldest first.
+    pub fn iter(&self) -> impl Iterator<Item = IssuedCid> + '_ {
+        self.entries.iter().map(|e| IssuedCid { path: self.path, sequence: e.sequence, cid: e.cid })
+    }
+
+    /// Number of active ids.
+    pub fn active(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// True when `cid` is one of these.
+    pub fn owns(&self, cid: &ConnectionId) -> bool {
+        self.entries.iter().any(|e| e.cid == *cid)
+    }
+
+    /// The peer retires an id in a packet that came to `arrived_on`; the id when it was still active.
+    pub fn on_retire(&mut self, sequence: u64, arrived_on: &ConnectionId) -> Result<Option<ConnectionId>, Violation> {
+        // RFC 9000 19.16: never issued.
+        if sequence >= self.next_sequence {
+            return Err(Violation::RetireUnissuedCid);
+        }
+        let Some(at) = self.entries.iter().position(|e| e.sequence == sequence) else { return Ok(None) };
+        let cid = self.entries[at].cid;
+        if cid.is_empty() {
+            return Err(Violation::CidForZeroLength);
+        }
+        // RFC 9000 19.16: not the id of the packet that says so.
+        if cid == *arrived_on {
+            return Err(Violation::RetireCidInUse);
+        }
+        self.entries.remove(at);
+        Ok(Some(cid))
+    }
+
+    /// The path is abandoned: no further ids, no further frames. Active ids stay until [`Self::take_all`].
+    pub fn close(&mut self) {
+        self.closed = true;
+    }
+
+    /// Takes every active id off, for the endpoint to forget.
+    pub fn take_all(&mut self) -> SmallVec<[ConnectionId; 4]> {
+        self.closed = true;
+        self.entries.drain(..).map(|e| e.cid).collect()
+    }
+
+    /// True when a frame waits.
+    pub fn wants_frame(&self) -> bool {
+        !self.closed && self.entries.iter().any(|e| e.delivery.is_due())
+    }
+
+    /// Writes the frames that wait, as many as fit.
+    pub fn fill(&mut self, form: CidForm, w: &mut FrameWriter<'_>) {
+        if self.closed {
+            return;
+        }
+        for entry in self.entries.iter_mut().filter(|e| e.delivery.is_due()) {
+            let retire_prior_to = self.retire_prior_to.min(entry.sequence);
+            let new = NewCid { sequence: entry.sequence, retire_prior_to, cid: entry.cid, token: entry.token };
+            if !frames::put_new_cid(w, form, self.path, &new) {
+                return;
+            }
+            w.note(Carried::NewCid { path: self.path, sequence: entry.sequence });
+            entry.delivery.on_written();
+        }
+    }
+
+    /// A packet with the id's frame was acknowledged.
+    pub fn on_acked(&mut self, sequence: u64) {
+        if let Some(entry) = self.entries.iter_mut().find(|e| e.sequence == sequence) {
+            entry.delivery.on_acked();
+        }
+    }
+
+    /// A packet with the id's frame was lost: again, unless retired or the path is abandoned (MP 2.4 loss repair).
+    pub fn on_lost(&mut self, sequence: u64) {
+        if let Some(entry) = self.entries.iter_mut().find(|e| e.sequence == sequence) {
+            entry.delivery.on_lost();
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! Connection ids that the peer issued for one path id: which is in use, which are spare, which to retire.
+
+use plait_base::limits::{MAX_PENDING_RETIREMENTS, MAX_REMOTE_CIDS_PER_PATH};
+use plait_base::{ConnectionId, PathId, RangeSet, ResetToken, Violation};
+use plait_wire::{Carried, FrameWriter};
+use smallvec::SmallVec;
+
+use crate::delivery::Delivery;
+use crate::frames::{self, CidForm, NewCid};
+
+/// Whether packets were sent to an id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CidUse {
+    /// Never used.
+    Spare,
+    /// In use on one of the path's legs; its reset token counts (RFC 9000 10.3.1).
+    InUse,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct RemoteCid {
+    sequence: u64,
+    cid: ConnectionId,
+    token: Option<ResetToken>,
+    used: CidUse,
+}
+
+/// The peer's ids of one path.
+///
+/// Invariants: `entries` is sorted by sequence and no longer than the limit that we announced;
+/// retirements that wait for an ack are at most [`MAX_PENDING_RETIREMENTS`].
+#[derive(Clone, Debug)]
+pub struct RemoteCids {
+    path: PathId,
+    entries: SmallVec<[RemoteCid; 4]>,
+    active: Option<u64>,
+    /// One above the largest sequence seen.
+    next_expected: u64,
+    retire_prior_to: u64,
+    retired: RangeSet,
+    retirements: Vec<(u64, Delivery)>,
+    limit: usize,
+    closed: bool,
+}
+
+impl RemoteCids {
+    /// No id yet; `limit` is the active_connection_id_limit that we announced.
+    pub fn new(path: PathId, limit: u64) -> Self {
+        Self {
+            path,
+            entries: SmallVec::new(),
+            active: None,
+            next_expected: 0,
+            retire_prior_to: 0,
+            retired: RangeSet::new(),
+            retirements: Vec::new(),
+            limit: usize::try_from(limit).unwrap_or(usize::MAX),
+            closed: false,
+        }
+    }
+
+    /// Like [`Self::new`] with the limit that this implementation announces by default.
+    pub fn with_default_limit(path: PathId) -> Self {
+        Self::new(path, MAX_REMOTE_CIDS_PER_PATH)
+    }
+
+    /// The handshake's id (sequence 0 of path 0); replaces it when the peer chose another during the handshake.
+    pub fn set_initial(&mut self, cid: ConnectionId, token: Option<ResetToken>) {
+        self.entries.retain(|e| e.sequence != 0);
+        self.entries.insert(0, RemoteCid { sequence: 0, cid, token, used: CidUse::InUse });
+        self.next_expected = self.next_expected.max(1);
+        self.active = Some(0);
+    }
+
+    /// The active id, to which packets of the path go.
+    pub fn active(&self) -> Option<ConnectionId> {
+        self.active.and_then(|sequence| self.cid(sequence))
+    }
+
+    /// Sequence number of the active id.
+    pub fn active_sequence(&self) -> Option<u64> {
+        self.active
+    }
+
+    /// The id of a sequence number, while it is not retired.
+    pub fn cid(&self, sequence: u64) -> Option<ConnectionId> {
+        self.entries.iter().find(|e| e.sequence == sequence).map(|e| e.cid)
+    }
+
+    /// Number of ids held, in use or spare.
+    pub fn held(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Number of ids never used.
+    pub fn spares(&self) -> usize {
+        self.entries.iter().filter(|e| e.used == CidUse::Spare).count()
+    }
+
+    /// The sequence number to name in PATH_CIDS_BLOCKED: the next one expected from the peer, 0 if none was seen.
+    pub fn next_expected(&self) -> u64 {
+        self.next_expected
+    }
+
+    /// Reset tokens of the ids in use.
+    pub fn tokens_in_use(&self) -> impl Iterator<Item = ResetToken> + '_ {
+        self.entries.iter().filter(|e| e.used == CidUse::InUse).filter_map(|e| e.token)
+    }
+
+    /// True when `cid` is held under any sequence.
+    pub fn holds(&self, cid: &ConnectionId) -> bool {
+        self.entries.iter().any(|e| e.cid == *cid)
+    }
+
+    /// Starts to use the path: the lowest id becomes active. None without an id.
+    pub fn begin(&mut self) -> Option<ConnectionId> {
+        if self.active.is_none() {
+            self.active = self.take_spare();
+        }
+        self.active()
+    }
+
+    /// Marks the lowest spare as in use, for another leg of the path (RFC 9000 9.5: an id for each address).
+    pub fn take_spare(&mut self) -> Option<u64> {
+        if self.closed {
+            return None;
+        }
+        let entry = self.entries.iter_mut().find(|e| e.used == CidUse::Spare)?;
+        entry.used = CidUse::InUse;
+        Some(entry.sequence)
+    }
+
+    /// Makes an id in use the active one; the former active one stays in use until [`Self::retire`].
+    pub fn activate(&mut self, sequence: u64) -> Option<u64> {
+        self.cid(sequence)?;
+        self.active.replace(sequence)
+    }
+
+    /// Changes to the next spare and retires the active id; none when there is no spare.
+    pub fn rotate(&mut self) -> Option<ConnectionId> {
+        let next = self.take_spare()?;
+        if let Some(old) = self.active.replace(next) {
+            self.retire(old);
+        }
+        self.active()
+    }
+
+    /// Stops using an id; RETIRE_CONNECTION_ID is due.
+    pub fn retire(&mut self, sequence: u64) {
+        if self.cid(sequence).is_none() {
+            return;
+        }
+        self.entries.retain(|e| e.sequence != sequence);
+        if self.active == Some(sequence) {
+            self.active = None;
+        }
+        self.queue(sequence);
+    }
+
+    fn queue(&mut self, sequence: u64) {
+        self.retired.insert_one(sequence);
+        while self.retired.len() > MAX_PENDING_RETIREMENTS {
+            self.retired.pop_first();
+        }
+        if !self.closed && !self.retirements.iter().any(|(s, _)| *s == sequence) {
+            self.retirements.push((sequence, Delivery::Due));
+        }
+    }
+
+    /// NEW_CONNECTION_ID or PATH_NEW_CONNECTION_ID arrived for this path (RFC 9000 19.15).
+    pub fn on_new(&mut self, new: &NewCid) -> Result<(), Violation> {
+        check_encoding(new)?;
+        if self.entries.first().is_some_and(|e| e.cid.is_empty()) {
+            return Err(Violation::CidForZeroLength);
+        }
+        if self.closed {
+            return Ok(());
+        }
+        let mut known = self.retired.contains(new.sequence);
+        for e in &self.entries {
+            match (e.sequence == new.sequence, e.cid == new.cid) {
+                // A handshake id may have come without a token, and never comes in a frame.
+                (true, true) if e.token == Some(new.token) => known = true,
+                (false, false) => {}
+                _ => return Err(Violation::CidReissued),
+            }
+        }
+        self.next_expected = self.next_expected.max(new.sequence + 1);
+        if !known {
+            let at = self.entries.partition_point(|e| e.sequence < new.sequence);
+            let entry = RemoteCid { sequence: new.sequence, cid: new.cid, token: Some(new.token), used: CidUse::Spare };
+            self.entries.insert(at, entry);
+        }
+        self.retire_prior_to = self.retire_prior_to.max(new.retire_prior_to);
+        self.retire_below();
+        // RFC 9000 5.1.1: counted after retiring.
+        if self.entries.len() > self.limit {
+            return Err(Violation::CidLimit);
+        }
+        // RFC 9000 5.1.2: a bound on retirements that the peer has not acknowledged.
+        if self.retirements.len() > MAX_PENDING_RETIREMENTS {
+            return Err(Violation::TooManyRetirements);
+        }
+        Ok(())
+    }
+
+    fn retire_below(&mut self) {
+        let was_active = self.active.is_some();
+        while let Some(sequence) = self.entries.first().map(|e| e.sequence).filter(|&s| s < self.retire_prior_to) {
+            self.retire(sequence);
+        }
+        if was_active && self.active.is_none() {
+            self.active = self.take_spare();
+        }
+    }
+
+    /// Retires ids in use that neither the path nor one of its legs needs any longer.
+    pub(crate) fn keep_only(&mut self, needed: &[u64]) {
+        let stale: SmallVec<[u64; 4]> = self
+            .entries
+            .iter()
+            .filter(|e| e.used == CidUse::InUse && self.active != Some(e.sequence) && !needed.contains(&e.sequence))
+            .map(|e| e.sequence)
+            .collect();
+        stale.into_iter().for_each(|sequence| self.retire(sequence));
+    }
+
+    /// Supplies an active id again once a spare came, after the last one had to be retired.
+    pub fn resume(&mut self) -> Option<ConnectionId> {
+        self.begin()
+    }
+
+    /// The path is abandoned: all ids count as retired, without frames (MP 3.4).
+    pub fn close(&mut self) {
+        self.closed = true;
+        self.entries.clear();
+        self.retirements.clear();
+        self.active = None;
+    }
+
+    /// True when a frame waits.
+    pub fn wants_frame(&self) -> bool {
+        self.retirements.iter().any(|(_, d)| d.is_due())
+    }
+
+    /// Writes the frames that wait, as many as fit.
+    pub fn fill(&mut self, form: CidForm, w: &mut FrameWriter<'_>) {
+        for (sequence, delivery) in self.retirements.iter_mut().filter(|(_, d)| d.is_due()) {
+            if !frames::put_retire_cid(w, form, self.path, *sequence) {
+                return;
+            }
+            w.note(Carried::RetireCid { path: self.path, sequence: *sequence });
+            delivery.on_written();
+        }
+    }
+
+    /// A packet with the retirement was acknowledged.
+    pub fn on_acked(&mut self, sequence: u64) {
+        self.retirements.retain(|(s, _)| *s != sequence);
+    }
+
+    /// A packet with the retirement was lost: again.
+    pub fn on_lost(&mut self, sequence: u64) {
+        if let Some((_, delivery)) = self.retirements.iter_mut().find(|(s, _)| *s == sequence) {
+            delivery.on_lost();
+        }
+    }
+}
+
+/// What no path id can excuse: checked even for paths that are gone.
+pub(crate) fn check_encoding(new: &NewCid) -> Result<(), Violation> {
+    if new.cid.is_empty() {
+        return Err(Violation::CidLength);
+    }
+    if new.retire_prior_to > new.sequence {
+        return Err(Violation::RetirePriorToTooLarge);
+    }
+    Ok(())
+}

@@ -1,0 +1,288 @@
+//! The largest datagram of a path: probed upwards, and given up when large packets vanish (RFC 8899).
+
+use std::time::Duration;
+
+use plait_base::Instant;
+use plait_base::limits::MIN_DATAGRAM_BYTES;
+
+/// Losses of one probe size before it counts as too large (RFC 8899 5.1.2 MAX_PROBES).
+const MAX_PROBES: u8 = 3;
+/// The search ends when sizes that differ by less are left, bytes.
+const GRANULARITY: u16 = 20;
+/// Separate loss episodes of large packets only, with no large packet acked since, that reveal a black hole.
+const BLACK_HOLE_EPISODES: usize = 3;
+/// Consecutive probe time-outs after which large packets are suspected.
+const BLACK_HOLE_PTOS: u32 = 3;
+/// UDP payload that fits nearly every Ethernet path over IPv6: the first guess when more is allowed.
+const ETHERNET: u16 = 1452;
+
+/// In which order sizes are tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MtuSearch {
+    /// The ceiling first, then halves of what is left: few probes.
+    Binary,
+    /// One table entry above the other: few lost probes.
+    Stepped,
+    /// No probes at all; the base is used.
+    Off,
+}
+
+/// How the search goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MtuConfig {
+    /// Size that is assumed to pass, UDP payload bytes; at least 1200.
+    pub base: u16,
+    /// Largest size tried, UDP payload bytes; up to 65527.
+    pub max: u16,
+    /// Order of the sizes.
+    pub search: MtuSearch,
+    /// Pause before larger sizes are tried again (RFC 8899 5.1.1 PMTU_RAISE_TIMER).
+    pub raise_after: Duration,
+    /// Pause after a black hole.
+    pub black_hole_pause: Duration,
+}
+
+impl Default for MtuConfig {
+    fn default() -> Self {
+        Self {
+            base: MIN_DATAGRAM_BYTES as u16,
+            max: ETHERNET,
+            search: MtuSearch::Binary,
+            raise_after: Duration::from_secs(600),
+            black_hole_pause: Duration::from_secs(60),
+        }
+    }
+}
+
+/// Sizes of the stepped search, UDP payload over IPv6 or IPv4 on common links.
+const STEPS: [u16; 10] = [1252, 1312, 1372, 1412, 1452, 1472, 4352, 8952, 16_336, 65_527];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Probe {
+    size: u16,
+    losses: u8,
+    in_flight: bool,
+}
+
+/// A run of lost packets with consecutive numbers.
+#[derive(Clone, Copy, Debug)]
+struct Episode {
+    last: u64,
+    smallest: u16,
+}
+
+/// The search state of one path.
+///
+/// ```
+/// use plait_base::Instant;
+/// use plait_path::mtu::{Mtu, MtuConfig};
+/// let mut mtu = Mtu::new(MtuConfig::default());
+/// let size = mtu.probe_due(Instant::ZERO).unwrap();
+/// mtu.on_probe_sent(size);
+/// assert_eq!(mtu.on_probe_acked(Instant::ZERO, size), Some(1452));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Mtu {
+    config: MtuConfig,
+    current: u16,
+    /// Largest size that may still pass.
+    ceiling: u16,
+    /// What the peer accepts (max_udp_payload_size).
+    peer_max: u16,
+    probe: Option<Probe>,
+    /// No probe before this.
+    paused_until: Option<Instant>,
+    episodes: Vec<Episode>,
+    largest_acked: Option<u64>,
+    black_holes: u32,
+}
+
+impl Mtu {
+    /// Starts at the base, ready to search.
+    pub fn new(config: MtuConfig) -> Self {
+        let base = config.base.max(MIN_DATAGRAM_BYTES as u16);
+        let config = MtuConfig { base, max: config.max.max(base), ..config };
+        Self {
+            config,
+            current: base,
+            ceiling: config.max,
+            peer_max: u16::MAX,
+            probe: None,
+            paused_until: None,
+            episodes: Vec::new(),
+            largest_acked: None,
+            black_holes: 0,
+        }
+    }
+
+    /// Largest datagram to send now, UDP payload bytes.
+    pub fn current(&self) -> u16 {
+        self.current
+    }
+
+    /// Black holes met so far.
+    pub fn black_holes(&self) -> u32 {
+        self.black_holes
+    }
+
+    /// The peer's max_udp_payload_size (RFC 9000 18.2); values above 65527 mean no limit.
+    pub fn set_peer_max(&mut self, bytes: u64) {
+        self.peer_max = u16::try_from(bytes).unwrap_or(u16::MAX).max(MIN_DATAGRAM_BYTES as u16);
+        self.ceiling = self.ceiling.min(self.peer_max);
+        self.current = self.current.min(self.peer_max);
+        self.probe = self.probe.filter(|p| p.size <= self.ceiling);
+    }
+
+    /// The system refused a datagram of `bytes` as too large for the interface (EMSGSIZE).
+    pub fn on_too_large(&mut self, now: Instant, bytes: u16) {
+        if bytes <= self.config.base {
+            return;
+        }
+        self.ceiling = self.ceiling.min(bytes - 1);
+        self.current = self.current.min(self.ceiling).max(self.config.base);
+        if self.probe.is_some_and(|p| p.size > self.ceiling) {
+            self.probe = None;
+        }
+        self.settle_if_done(now);
+    }
+
+    /// The addresses changed: nothing known holds any longer.
+    pub fn reset(&mut self) {
+        let (peer_max, black_holes) = (self.peer_max, self.black_holes);
+        *self = Self::new(self.config);
+        self.black_holes = black_holes;
+        self.set_peer_max(u64::from(peer_max));
+    }
+
+    /// Size of the probe to send now; the caller sends only when the window has room and data is flowing.
+    pub fn probe_due(&mut self, now: Instant) -> Option<u16> {
+        if self.paused_until.is_some_and(|until| now < until) || self.config.search == MtuSearch::Off {
+            return None;
+        }
+        if self.paused_until.take().is_some() {
+            // RFC 8899 5.3.2: the raise timer starts a new search to the full height.
+            self.ceiling = self.config.max.min(self.peer_max);
+            self.probe = None;
+        }
+        if self.probe.is_none() {
+            self.probe = self.next_size().map(|size| Probe { size, losses: 0, in_flight: false });
+        }
+        if self.probe.is_none() {
+            self.settle_if_done(now);
+        }
+        self.probe.filter(|p| !p.in_flight).map(|p| p.size)
+    }
+
+    fn next_size(&self) -> Option<u16> {
+        let (low, high) = (self.current, self.ceiling);
+        if high <= low || (high - low < GRANULARITY && high != self.config.max.min(self.peer_max)) {
+            return None;
+        }
+        if self.config.search == MtuSearch::Stepped {
+            return Some(STEPS.into_iter().find(|&s| s > low && s <= high).unwrap_or(high));
+        }
+        let untouched = high == self.config.max.min(self.peer_max);
+        if untouched && low < ETHERNET && high > ETHERNET {
+            return Some(ETHERNET);
+        }
+        Some(if untouched { high } else { low + (high - low).div_ceil(2) })
+    }
+
+    fn settle_if_done(&mut self, now: Instant) {
+        if self.probe.is_none() && self.paused_until.is_none() && self.next_size().is_none() {
+            self.paused_until = Some(now + self.config.raise_after);
+        }
+    }
+
+    /// A probe of `size` left.
+    pub fn on_probe_sent(&mut self, size: u16) {
+        if let Some(probe) = self.probe.as_mut().filter(|p| p.size == size) {
+            probe.in_flight = true;
+        }
+    }
+
+    /// A probe arrived; the new size when it grew.
+    pub fn on_probe_acked(&mut self, now: Instant, size: u16) -> Option<u16> {
+        if self.probe.is_some_and(|p| p.size == size) {
+            self.probe = None;
+        }
+        if size <= self.current || size > self.peer_max || size > self.config.max {
+            return None;
+        }
+        self.current = size;
+        self.ceiling = self.ceiling.max(size);
+        self.settle_if_done(now);
+        Some(size)
+    }
+
+    /// A probe was lost: that says nothing of congestion (RFC 9000 14.4).
+    pub fn on_probe_lost(&mut self, now: Instant, size: u16) {
+        let Some(probe) = self.probe.as_mut().filter(|p| p.size == size) else { return };
+        probe.in_flight = false;
+        probe.losses += 1;
+        if probe.losses >= MAX_PROBES {
+            self.probe = None;
+            self.ceiling = self.ceiling.min(size - 1).max(self.current);
+            self.settle_if_done(now);
+        }
+    }
+
+    /// An ordinary packet arrived: large ones pass, so earlier losses were not a black hole.
+    pub fn on_acked(&mut self, number: u64, bytes: u16) {
+        if bytes <= self.config.base && self.current > self.config.base {
+            return;
+        }
+        if self.largest_acked.is_none_or(|n| n < number) {
+            self.largest_acked = Some(number);
+        }
+        self.episodes.retain(|e| e.smallest > bytes || e.last > number);
+    }
+
+    /// An ordinary packet was lost; the reduced size when this reveals a black hole.
+    pub fn on_lost(&mut self, now: Instant, number: u64, bytes: u16) -> Option<u16> {
+        if self.current == self.config.base || self.largest_acked.is_some_and(|n| n > number) {
+            return None;
+        }
+        match self.episodes.last_mut().filter(|e| number <= e.last + 1) {
+            Some(episode) => {
+                episode.last = episode.last.max(number);
+                episode.smallest = episode.smallest.min(bytes);
+            }
+            None => self.episodes.push(Episode { last: number, smallest: bytes }),
+        }
+        // An episode that took small packets as well is congestion, and says nothing about size.
+        let suspicious = self.episodes.iter().filter(|e| e.smallest > self.config.base).count();
+        if suspicious >= BLACK_HOLE_EPISODES {
+            return self.enter_black_hole(now);
+        }
+        if self.episodes.len() > BLACK_HOLE_EPISODES {
+            let base = self.config.base;
+            self.episodes.retain(|e| e.smallest > base);
+        }
+        None
+    }
+
+    /// The `count`-th probe time-out in a row; the reduced size when large packets are to blame, perhaps.
+    pub fn on_pto(&mut self, now: Instant, count: u32) -> Option<u16> {
+        let suspect = count >= BLACK_HOLE_PTOS && self.current > self.config.base;
+        if suspect { self.enter_black_hole(now) } else { None }
+    }
+
+    fn enter_black_hole(&mut self, now: Instant) -> Option<u16> {
+        // RFC 8899 4.3: fall back to the base, search again later.
+        self.black_holes += 1;
+        self.episodes.clear();
+        self.current = self.config.base;
+        self.probe = None;
+        self.paused_until = Some(now + self.config.black_hole_pause);
+        Some(self.current)
+    }
+
+    /// When the next search may start; probes are only sent along with data, so no one must wake for it.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.paused_until
+    }
+}
+
+#[cfg(test)]
+mod tests;

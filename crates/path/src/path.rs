@@ -1,0 +1,78 @@
+//! One path: its addresses, its largest datagram, its two flows and how it fares.
+
+use plait_base::{Instant, PathId};
+
+use crate::mtu::{Mtu, MtuConfig};
+use crate::route::Route;
+use crate::stats::PathCounters;
+
+/// How a path fares, beyond loss and delay.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Health {
+    /// It works as far as we know.
+    #[default]
+    Good,
+    /// Potentially failed: a probe time-out passed and nothing was heard since.
+    Failed {
+        /// When that was noticed.
+        since: Instant,
+    },
+}
+
+/// One path of a connection: a send flow and a receive flow of the same id, on one route.
+///
+/// The flows are type parameters, so that this floor depends on no detail of theirs.
+#[derive(Debug)]
+pub struct Path<S, R> {
+    /// Its id.
+    pub id: PathId,
+    /// Its addresses and their validation.
+    pub route: Route,
+    /// Its largest datagram.
+    pub mtu: Mtu,
+    /// What we send: numbers, ledger, RTT, loss, window.
+    pub send: S,
+    /// What we receive: numbers seen and acks owed.
+    pub receive: R,
+    /// What went over it.
+    pub counters: PathCounters,
+    health: Health,
+}
+
+impl<S, R> Path<S, R> {
+    /// A path on `route`.
+    pub fn new(id: PathId, route: Route, mtu: MtuConfig, send: S, receive: R) -> Self {
+        let counters = PathCounters::default();
+        Self { id, route, mtu: Mtu::new(mtu), send, receive, counters, health: Health::Good }
+    }
+
+    /// How it fares.
+    pub fn health(&self) -> Health {
+        self.health
+    }
+
+    /// True while potentially failed.
+    pub fn is_failed(&self) -> bool {
+        self.health != Health::Good
+    }
+
+    /// A probe time-out passed with nothing heard since the last packet; true when that is news.
+    pub fn on_silence(&mut self, now: Instant) -> bool {
+        let news = !self.is_failed();
+        if news {
+            self.health = Health::Failed { since: now };
+        }
+        news
+    }
+
+    /// A packet or an ack for the path arrived; true when the path recovers by it.
+    pub fn on_heard(&mut self) -> bool {
+        std::mem::take(&mut self.health) != Health::Good
+    }
+
+    /// A datagram left on the current leg.
+    pub fn on_sent(&mut self, bytes: u64) {
+        self.route.on_sent(crate::route::LegName::Current, bytes);
+        self.counters.sent_bytes += bytes;
+    }
+}

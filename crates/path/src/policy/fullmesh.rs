@@ -1,0 +1,109 @@
+//! The policy that opens a path from each of our addresses to each of the peer's.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use plait_base::probe::PathState;
+use plait_base::time::earliest;
+use plait_base::{CloseCode, FourTuple, Instant};
+
+use super::{Facts, PathPolicy, PathPolicyFactory, Wish};
+use crate::status::PathStatus;
+
+/// Pause after the first failure of a pair of addresses; doubles with each further one.
+const RETRY_FIRST: Duration = Duration::from_secs(1);
+/// Longest pause.
+const RETRY_MAX: Duration = Duration::from_secs(60);
+/// Pairs whose failures are remembered.
+const MAX_REMEMBERED: usize = 64;
+
+#[derive(Clone, Copy, Debug)]
+struct Failure {
+    route: FourTuple,
+    retry_at: Instant,
+    pause: Duration,
+}
+
+/// One path for each pair of addresses of the same family, as far as limits allow; paths whose local address
+/// went away are ended once another path works.
+#[derive(Clone, Debug, Default)]
+pub struct FullMesh {
+    failures: Vec<Failure>,
+    /// When the first pair that has to wait may be tried again.
+    retry_at: Option<Instant>,
+}
+
+impl FullMesh {
+    /// The time before which the pair is not to be tried, if that is still ahead.
+    fn barred_until(&self, now: Instant, route: &FourTuple) -> Option<Instant> {
+        self.failures.iter().find(|f| f.route == *route && f.retry_at > now).map(|f| f.retry_at)
+    }
+}
+
+/// True when a path on `route` starts at the address `local`; an unspecified one stands for all of its family.
+fn starts_at(route: &FourTuple, local: &SocketAddr) -> bool {
+    let same_family = route.local.is_ipv4() == local.is_ipv4();
+    let any = route.local.ip().is_unspecified() || local.ip().is_unspecified();
+    same_family && (any || route.local.ip() == local.ip()) && (any || route.local.port() == local.port())
+}
+
+impl PathPolicy for FullMesh {
+    fn name(&self) -> &'static str {
+        "fullmesh"
+    }
+
+    fn decide(&mut self, facts: &Facts<'_>, wishes: &mut Vec<Wish>) {
+        self.retry_at = None;
+        if facts.side.is_server() {
+            return;
+        }
+        let has_address = |path: &&super::PathFact| facts.local.iter().any(|l| starts_at(&path.route, l));
+        let other_works =
+            facts.paths.iter().filter(has_address).any(|p| matches!(p.state, PathState::Active | PathState::Backup));
+        if other_works {
+            let orphans = facts.paths.iter().filter(|p| !has_address(p));
+            wishes.extend(orphans.map(|p| Wish::Abandon { id: p.id, code: CloseCode::PATH_UNSTABLE_OR_POOR }));
+        }
+        let mut left = facts.room.min(facts.validations);
+        for &remote in facts.peer {
+            for &local in facts.local.iter().filter(|l| l.is_ipv4() == remote.is_ipv4()) {
+                let route = FourTuple { local, remote };
+                if facts.paths.iter().any(|p| p.route.remote == remote && starts_at(&p.route, &local)) {
+                    continue;
+                }
+                if let Some(at) = self.barred_until(facts.now, &route) {
+                    self.retry_at = earliest(self.retry_at, Some(at));
+                } else if left > 0 {
+                    left -= 1;
+                    wishes.push(Wish::Open { route, status: PathStatus::Available });
+                }
+            }
+        }
+    }
+
+    fn on_ended(&mut self, now: Instant, route: FourTuple, _code: CloseCode) {
+        let before = self.failures.iter().position(|f| f.route == route).map(|at| self.failures.remove(at));
+        // A pair that worked for long since its last failure starts afresh.
+        let recent = before.filter(|f| now.since(f.retry_at) < RETRY_MAX * 2);
+        let pause = recent.map_or(RETRY_FIRST, |f| (f.pause * 2).min(RETRY_MAX));
+        if self.failures.len() >= MAX_REMEMBERED {
+            self.failures.remove(0);
+        }
+        self.failures.push(Failure { route, retry_at: now + pause, pause });
+        self.retry_at = earliest(self.retry_at, Some(now + pause));
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.retry_at
+    }
+}
+
+impl PathPolicyFactory for FullMesh {
+    fn name(&self) -> &'static str {
+        "fullmesh"
+    }
+
+    fn build(&self) -> Box<dyn PathPolicy> {
+        Box::new(Self::default())
+    }
+}

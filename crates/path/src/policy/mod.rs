@@ -1,0 +1,106 @@
+//! Which paths a connection wants: facts about addresses and paths in, wishes out.
+
+mod fullmesh;
+mod manual;
+
+use std::fmt::Debug;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use plait_base::probe::PathState;
+use plait_base::{CloseCode, FourTuple, Instant, PathId, Side};
+
+use crate::status::PathStatus;
+
+pub use fullmesh::FullMesh;
+pub use manual::Manual;
+
+/// A path as a policy sees it; closing ones are not shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathFact {
+    /// Which path.
+    pub id: PathId,
+    /// Its addresses.
+    pub route: FourTuple,
+    /// Its state.
+    pub state: PathState,
+}
+
+/// What a policy decides from.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts<'a> {
+    /// The time.
+    pub now: Instant,
+    /// Our end; servers open no paths.
+    pub side: Side,
+    /// Our usable addresses, each with the port of its socket.
+    pub local: &'a [SocketAddr],
+    /// The peer's addresses: the handshake's first, then announced ones.
+    pub peer: &'a [SocketAddr],
+    /// Paths that are open or being validated.
+    pub paths: &'a [PathFact],
+    /// Further paths that limits allow.
+    pub room: usize,
+    /// Further validations that may begin now.
+    pub validations: usize,
+}
+
+/// What a policy wants done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wish {
+    /// Open a path between these addresses.
+    Open {
+        /// Its addresses.
+        route: FourTuple,
+        /// What to advise the peer about it.
+        status: PathStatus,
+    },
+    /// End a path.
+    Abandon {
+        /// Which.
+        id: PathId,
+        /// With which code.
+        code: CloseCode,
+    },
+}
+
+/// Decides which paths a connection opens and ends.
+pub trait PathPolicy: Send + Debug {
+    /// Its name in configurations and results.
+    fn name(&self) -> &'static str;
+
+    /// Told all facts whenever they change or [`Self::deadline`] passed; adds wishes.
+    fn decide(&mut self, facts: &Facts<'_>, wishes: &mut Vec<Wish>);
+
+    /// A path between these addresses could not be opened or was ended.
+    fn on_ended(&mut self, _now: Instant, _route: FourTuple, _code: CloseCode) {}
+
+    /// When the policy wants to decide again though no fact changed.
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
+}
+
+/// Makes one policy for each connection.
+pub trait PathPolicyFactory: Send + Sync + Debug {
+    /// Name of the policy that it makes.
+    fn name(&self) -> &'static str;
+
+    /// A fresh policy.
+    fn build(&self) -> Box<dyn PathPolicy>;
+}
+
+/// Names of the policies at hand; the first is the default.
+pub const NAMES: [&str; 2] = ["fullmesh", "manual"];
+
+/// The policy of that name.
+pub fn by_name(name: &str) -> Option<Arc<dyn PathPolicyFactory>> {
+    match name {
+        "fullmesh" => Some(Arc::new(FullMesh::default())),
+        "manual" => Some(Arc::new(Manual)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

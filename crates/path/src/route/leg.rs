@@ -1,0 +1,292 @@
+//! One 4-tuple: its validation by challenge and response, and the credit of an unproven address.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use plait_base::limits::{
+    AMPLIFICATION_FACTOR, MAX_OUTSTANDING_CHALLENGES, MAX_QUEUED_PATH_RESPONSES, MIN_DATAGRAM_BYTES,
+};
+use plait_base::{FourTuple, Instant, Random};
+use plait_wire::{Carried, FrameWriter};
+
+use crate::frames;
+
+/// The unpredictable bytes of PATH_CHALLENGE and PATH_RESPONSE (RFC 9000 19.17).
+pub type ChallengeData = [u8; 8];
+
+/// What is known of the peer's address at the other end of a 4-tuple.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Validation {
+    /// Nothing was proven; the amplification limit holds.
+    Unvalidated,
+    /// The peer showed that it receives at this address.
+    Validated,
+    /// Challenges went unanswered for too long.
+    Failed,
+}
+
+/// Whose idea it was to send to an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// We chose it: the amplification limit does not bind us, as it does not bind a client's first flight.
+    Ours,
+    /// A datagram came from there: at most three times its bytes go back before validation.
+    Peers,
+}
+
+/// Whether the datagram being built is to be grown to 1200 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pad {
+    /// As it is.
+    No,
+    /// To [`MIN_DATAGRAM_BYTES`] (RFC 9000 8.2.1).
+    Full,
+}
+
+/// How often challenges are repeated, and when to give up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ValidationTimes {
+    /// Time to the first repetition; doubles each time.
+    pub retry: Duration,
+    /// Time after which validation has failed.
+    pub give_up: Duration,
+}
+
+impl ValidationTimes {
+    /// From the best known PTO and the PTO that the initial RTT gives.
+    pub fn new(pto: Duration, pto_initial: Duration) -> Self {
+        // RFC 9000 8.2.4: three times the larger of the current PTO and the PTO of a new path.
+        Self { retry: pto.min(pto_initial), give_up: pto.max(pto_initial) * 3 }
+    }
+}
+
+/// What a leg's timer did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LegTimeout {
+    /// Nothing yet.
+    Nothing,
+    /// A further challenge is due.
+    Again,
+    /// No answer came in time.
+    GaveUp,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Challenge {
+    data: ChallengeData,
+    pad: Pad,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Running {
+    retry: Duration,
+    next: Instant,
+    give_up: Instant,
+    challenge_due: bool,
+}
+
+/// One 4-tuple that a path uses or may use.
+#[derive(Clone, Debug)]
+pub struct Leg {
+    tuple: FourTuple,
+    validation: Validation,
+    origin: Origin,
+    /// True once a datagram of 1200 bytes is known to pass (RFC 9000 8.2.1).
+    full_size_proven: bool,
+    received_bytes: u64,
+    sent_bytes: u64,
+    running: Option<Running>,
+    challenges: VecDeque<Challenge>,
+    responses: VecDeque<ChallengeData>,
+    /// Sequence of the peer's connection id used here; none means the path's active one.
+    pub(crate) cid: Option<u64>,
+}
+
+impl Leg {
+    /// A leg in a known state; a validated one counts as full-size proven (the handshake did it).
+    pub fn new(tuple: FourTuple, validation: Validation, origin: Origin) -> Self {
+        Self {
+            tuple,
+            validation,
+            origin,
+            full_size_proven: validation == Validation::Validated,
+            received_bytes: 0,
+            sent_bytes: 0,
+            running: None,
+            challenges: VecDeque::new(),
+            responses: VecDeque::new(),
+            cid: None,
+        }
+    }
+
+    /// Its addresses.
+    pub fn tuple(&self) -> FourTuple {
+        self.tuple
+    }
+
+    /// What is known of the peer's address.
+    pub fn validation(&self) -> Validation {
+        self.validation
+    }
+
+    /// True when the peer's address is proven.
+    pub fn is_validated(&self) -> bool {
+        self.validation == Validation::Validated
+    }
+
+    /// True while challenges are out or due.
+    pub fn is_validating(&self) -> bool {
+        self.running.is_some()
+    }
+
+    /// True once 1200-byte datagrams are known to pass.
+    pub fn is_full_size_proven(&self) -> bool {
+        self.full_size_proven
+    }
+
+    /// Learns our own address once the first datagram shows which one the system chose.
+    pub(crate) fn learn_local(&mut self, tuple: &FourTuple) {
+        if self.tuple.local.ip().is_unspecified() {
+            self.tuple.local = tuple.local;
+        }
+    }
+
+    /// A datagram of `bytes` came from the peer at this address.
+    pub fn on_received(&mut self, bytes: u64) {
+        self.received_bytes = self.received_bytes.saturating_add(bytes);
+    }
+
+    /// A datagram of `bytes` left on this leg; counts every datagram, probes and closes too.
+    pub fn on_sent(&mut self, bytes: u64) {
+        self.sent_bytes = self.sent_bytes.saturating_add(bytes);
+    }
+
+    /// Bytes that may be sent now: `u64::MAX` once validated, else three times what came less what went.
+    pub fn amplification_room(&self) -> u64 {
+        match (self.validation, self.origin) {
+            (Validation::Validated, _) | (_, Origin::Ours) => u64::MAX,
+            // RFC 9000 8.1, 8.2: never more than three times the bytes received.
+            _ => self.received_bytes.saturating_mul(AMPLIFICATION_FACTOR).saturating_sub(self.sent_bytes),
+        }
+    }
+
+    /// The peer proved this address by other means: a handshake packet or a token.
+    pub fn on_address_proven(&mut self) {
+        self.validation = Validation::Validated;
+        self.full_size_proven = true;
+        self.settle();
+    }
+
+    /// Starts to validate: a challenge is due at once, and the timer runs.
+    pub fn begin_validation(&mut self, now: Instant, times: ValidationTimes) {
+        if self.validation == Validation::Failed {
+            self.validation = Validation::Unvalidated;
+        }
+        self.challenges.clear();
+        self.running = Some(Running {
+            retry: times.retry,
+            next: now + times.retry,
+            give_up: now + times.give_up,
+            challenge_due: true,
+        });
+    }
+
+    /// PATH_CHALLENGE arrived here: an answer is due here and nowhere else (RFC 9000 8.2.2).
+    pub fn on_challenge(&mut self, data: ChallengeData) {
+        if self.responses.contains(&data) {
+            return;
+        }
+        if self.responses.len() >= MAX_QUEUED_PATH_RESPONSES {
+            self.responses.pop_front();
+        }
+        self.responses.push_back(data);
+    }
+
+    /// True when `data` answers a challenge sent here; the leg is then validated.
+    pub(crate) fn on_response(&mut self, now: Instant, data: ChallengeData) -> bool {
+        let Some(challenge) = self.challenges.iter().find(|c| c.data == data).copied() else {
+            return false;
+        };
+        self.validation = Validation::Validated;
+        self.full_size_proven |= challenge.pad == Pad::Full;
+        if self.full_size_proven {
+            self.settle();
+        } else if let Some(running) = &mut self.running {
+            // RFC 9000 8.2.1: the address is proven but not the size; validate again with a full datagram.
+            self.challenges.clear();
+            running.challenge_due = true;
+            running.next = now + running.retry;
+        }
+        true
+    }
+
+    fn settle(&mut self) {
+        self.running = None;
+        self.challenges.clear();
+    }
+
+    /// True when a challenge or a response waits and at least some of it may be sent.
+    pub fn wants_probe(&self) -> bool {
+        let due = !self.responses.is_empty() || self.running.is_some_and(|r| r.challenge_due);
+        due && self.amplification_room() > 0
+    }
+
+    /// Writes the waiting responses and a due challenge. Says whether the datagram must be grown.
+    ///
+    /// `w` must not extend beyond the amplification room: the caller cuts it.
+    pub fn fill(&mut self, rng: &mut Random, w: &mut FrameWriter<'_>) -> Pad {
+        let room = if self.amplification_room() >= MIN_DATAGRAM_BYTES as u64 { Pad::Full } else { Pad::No };
+        let mut wrote = false;
+        while let Some(data) = self.responses.front() {
+            if !frames::put_data(w, frames::PATH_RESPONSE, data) {
+                break;
+            }
+            w.note(Carried::PathResponse);
+            self.responses.pop_front();
+            wrote = true;
+        }
+        if let Some(running) = self.running.as_mut().filter(|r| r.challenge_due) {
+            let mut data = ChallengeData::default();
+            rng.fill(&mut data);
+            if frames::put_data(w, frames::PATH_CHALLENGE, &data) {
+                w.note(Carried::PathChallenge);
+                running.challenge_due = false;
+                if self.challenges.len() >= MAX_OUTSTANDING_CHALLENGES {
+                    self.challenges.pop_front();
+                }
+                self.challenges.push_back(Challenge { data, pad: room });
+                wrote = true;
+            }
+        }
+        // RFC 9000 8.2.1, 8.2.2: both frames travel in 1200 bytes unless the amplification limit forbids.
+        if wrote { room } else { Pad::No }
+    }
+
+    /// True while an answer is awaited.
+    pub(crate) fn has_asked(&self) -> bool {
+        !self.challenges.is_empty()
+    }
+
+    /// When the next challenge or the end of patience is due.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.running.map(|r| if r.challenge_due { r.give_up } else { r.next.min(r.give_up) })
+    }
+
+    pub(crate) fn on_timeout(&mut self, now: Instant) -> LegTimeout {
+        let Some(running) = &mut self.running else { return LegTimeout::Nothing };
+        if now >= running.give_up {
+            self.settle();
+            if self.validation != Validation::Validated {
+                self.validation = Validation::Failed;
+            }
+            return LegTimeout::GaveUp;
+        }
+        if now < running.next {
+            return LegTimeout::Nothing;
+        }
+        running.retry = running.retry.saturating_mul(2);
+        running.next = now + running.retry;
+        running.challenge_due = true;
+        LegTimeout::Again
+    }
+}

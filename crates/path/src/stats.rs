@@ -1,0 +1,50 @@
+//! What a path did so far, for results and people.
+
+use std::time::Duration;
+
+use plait_base::probe::PathState;
+use plait_base::{FourTuple, PathId};
+
+/// Counters that a path keeps itself; the flows keep the others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PathCounters {
+    /// UDP payload bytes sent.
+    pub sent_bytes: u64,
+    /// UDP payload bytes received in authentic datagrams.
+    pub received_bytes: u64,
+    /// Bytes of STREAM data received.
+    pub stream_bytes_received: u64,
+    /// Packets with an ACK or PATH_ACK sent on this path.
+    pub acks_sent: u64,
+    /// ACK or PATH_ACK frames received for this path's packets.
+    pub acks_received: u64,
+}
+
+/// One entry of `paths[]` in a result.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PathStats {
+    /// Which path.
+    pub id: PathId,
+    /// Its addresses now.
+    pub route: FourTuple,
+    /// Its state.
+    pub state: PathState,
+    /// Why it carries no data: one of the words of the scheduler; none while it does.
+    pub why_idle: Option<&'static str>,
+    /// Smoothed RTT; none before the first sample.
+    pub rtt: Option<Duration>,
+    /// Smallest RTT seen.
+    pub rtt_min: Option<Duration>,
+    /// Congestion window, bytes.
+    pub window_bytes: u64,
+    /// Bytes in flight.
+    pub in_flight_bytes: u64,
+    /// Largest datagram, UDP payload bytes.
+    pub mtu_bytes: u16,
+    /// What went over it.
+    pub counters: PathCounters,
+    /// Packets sent.
+    pub packets_sent: u64,
+    /// Packets declared lost.
+    pub packets_lost: u64,
+}

@@ -1,0 +1,93 @@
+//! The end of a path id: abandoned, answered, drained for three PTO, gone.
+
+use std::time::Duration;
+
+use plait_base::limits::MAX_PATHS;
+use plait_base::{CloseCode, Instant, PathId};
+
+use super::{Closing, EndedBy, Expired, PathTable, Slot, TableEvent};
+use crate::delivery::Delivery;
+
+/// A PATH_ABANDON of ours; outlives its slot until the peer acknowledges it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Farewell {
+    pub(crate) id: PathId,
+    pub(crate) code: CloseCode,
+    pub(crate) delivery: Delivery,
+}
+
+/// Why a path cannot be abandoned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AbandonError {
+    /// Multipath is not in effect: close the connection instead.
+    NotNegotiated,
+    /// No such path id, or it is gone.
+    NoPath,
+    /// It is closing already.
+    Closing,
+}
+
+impl<S, R> PathTable<S, R> {
+    /// Ends a path, or refuses an id that the peer wants to use. PATH_ABANDON is due; from now on nothing is
+    /// sent on the path and the peer's ids of it count as retired (MP 3.4). `pto` is the largest over all paths.
+    pub fn abandon(&mut self, now: Instant, id: PathId, code: CloseCode, pto: Duration) -> Result<(), AbandonError> {
+        if self.credit.is_none() {
+            return Err(AbandonError::NotNegotiated);
+        }
+        match self.slot(id) {
+            None => Err(AbandonError::NoPath),
+            Some(slot) if slot.closing.is_some() => Err(AbandonError::Closing),
+            Some(_) => {
+                self.begin_closing(now, id, EndedBy::Us, code, pto);
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn begin_closing(&mut self, now: Instant, id: PathId, by: EndedBy, code: CloseCode, pto: Duration) {
+        // MP 2.12: the answer carries NO_ERROR.
+        let said = if by == EndedBy::Us { code } else { CloseCode::NO_ERROR };
+        if self.farewells.len() >= 2 * MAX_PATHS {
+            self.farewells.remove(0);
+        }
+        self.farewells.push(Farewell { id, code: said, delivery: Delivery::Due });
+        self.change_remote(id, |slot| {
+            // An answer may take a while; twice the drain time for a peer that never gives one.
+            slot.closing = Some(Closing { by, code, received_at: None, gone_at: now + pto * 6 });
+            slot.remote.close();
+            slot.local.close();
+            slot.cids_blocked = Delivery::Quiet;
+        });
+    }
+
+    pub(super) fn on_abandon_received(&mut self, now: Instant, id: PathId, pto: Duration) {
+        let Some(closing) = self.slot_mut(id).and_then(|slot| slot.closing.as_mut()) else { return };
+        closing.received_at = Some(now);
+        // MP 3.4: our ids and the receive space stay for three PTO after the peer's PATH_ABANDON.
+        closing.gone_at = now + pto * 3;
+        self.raise_credit();
+    }
+
+    /// Allows the peer one more id for one that died, as long as slots stay bounded.
+    fn raise_credit(&mut self) {
+        let slots = self.slots.len();
+        if let Some(credit) = self.credit.as_mut().filter(|_| slots < MAX_PATHS) {
+            credit.raise();
+        }
+    }
+
+    pub(super) fn take_gone(&mut self, now: Instant) -> Option<Expired<S, R>> {
+        let due = |slot: &Slot<S, R>| slot.closing.is_some_and(|c| c.gone_at <= now);
+        let at = self.slots.iter().position(due)?;
+        let mut slot = self.slots.remove(at);
+        self.dead.insert_one(u64::from(slot.id.0));
+        for cid in slot.local.take_all() {
+            self.events.push_back(TableEvent::CidRetired { path: slot.id, cid });
+        }
+        self.settle_credit();
+        Some(Expired::Gone(slot.id, slot.path))
+    }
+
+    /// Makes good for ids that died while slots were short or that the peer never answered for.
+    fn settle_credit(&mut self) {}
+}

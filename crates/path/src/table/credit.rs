@@ -1,0 +1,134 @@
+//! How many path ids each side allows: MAX_PATH_ID and PATHS_BLOCKED, both ways.
+
+use plait_base::{PathId, Violation};
+use plait_wire::{Carried, FrameWriter};
+
+use crate::delivery::Delivery;
+use crate::frames;
+
+/// Path id limits of both sides (RFC 10069; draft 21 sections 4.5 to 4.7).
+#[derive(Clone, Debug)]
+pub struct PathCredit {
+    /// Largest id that we want to accept.
+    local_max: u32,
+    /// Largest id that we have told the peer: the limit it is held to.
+    announced: u32,
+    max_delivery: Delivery,
+    /// The peer's initial_max_path_id.
+    remote_initial: u32,
+    remote_max: u32,
+    /// The peer's limit that stopped us from opening a path.
+    blocked_at: Option<(u32, Delivery)>,
+    /// The limit of ours that stopped the peer.
+    peer_blocked_at: Option<u32>,
+}
+
+impl PathCredit {
+    /// Limits from both transport parameters.
+    pub fn new(local_initial: u32, remote_initial: u32) -> Self {
+        Self {
+            local_max: local_initial,
+            announced: local_initial,
+            max_delivery: Delivery::Quiet,
+            remote_initial,
+            remote_max: remote_initial,
+            blocked_at: None,
+            peer_blocked_at: None,
+        }
+    }
+
+    /// Largest id that the peer may name: what we announced, not what we intend (MP 4.6).
+    pub fn announced(&self) -> PathId {
+        PathId(self.announced)
+    }
+
+    /// Largest id that the peer accepts.
+    pub fn remote_max(&self) -> PathId {
+        PathId(self.remote_max)
+    }
+
+    /// Largest id that both sides accept.
+    pub fn usable_max(&self) -> PathId {
+        PathId(self.announced.min(self.remote_max))
+    }
+
+    /// The limit of ours at which the peer said that it is blocked.
+    pub fn peer_blocked_at(&self) -> Option<PathId> {
+        self.peer_blocked_at.map(PathId)
+    }
+
+    /// Allows one more id, in place of one that died.
+    pub fn raise(&mut self) {
+        if let Some(next) = self.local_max.checked_add(1) {
+            self.local_max = next;
+            self.max_delivery = Delivery::Due;
+        }
+    }
+
+    /// MAX_PATH_ID arrived; true when it raised the limit.
+    pub fn on_max_path_id(&mut self, max: u64) -> Result<bool, Violation> {
+        let max = u32::try_from(max).map_err(|_| Violation::MaxPathIdTooLarge)?;
+        if max < self.remote_initial {
+            return Err(Violation::MaxPathIdBelowInitial);
+        }
+        if max <= self.remote_max {
+            return Ok(false);
+        }
+        self.remote_max = max;
+        self.blocked_at = None;
+        Ok(true)
+    }
+
+    /// PATHS_BLOCKED arrived.
+    pub fn on_paths_blocked(&mut self, max: u64) -> Result<(), Violation> {
+        match u32::try_from(max) {
+            Ok(max) if max <= self.announced => {
+                self.peer_blocked_at = Some(max);
+                Ok(())
+            }
+            _ => Err(Violation::PathsBlockedAboveLimit),
+        }
+    }
+
+    /// We wanted to open a path above the peer's limit: tell it once for each limit.
+    pub fn on_blocked(&mut self) {
+        if self.blocked_at.is_none_or(|(limit, _)| limit != self.remote_max) {
+            self.blocked_at = Some((self.remote_max, Delivery::Due));
+        }
+    }
+
+    pub(crate) fn wants_frame(&self) -> bool {
+        self.max_delivery.is_due() || self.blocked_at.is_some_and(|(_, d)| d.is_due())
+    }
+
+    pub(crate) fn fill(&mut self, w: &mut FrameWriter<'_>) {
+        if self.max_delivery.is_due() && frames::put(w, &[frames::MAX_PATH_ID, u64::from(self.local_max)]) {
+            w.note(Carried::MaxPathId(PathId(self.local_max)));
+            self.announced = self.local_max;
+            self.max_delivery.on_written();
+        }
+        if let Some((limit, delivery)) = self.blocked_at.as_mut().filter(|(_, d)| d.is_due()) {
+            if frames::put(w, &[frames::PATHS_BLOCKED, u64::from(*limit)]) {
+                w.note(Carried::PathsBlocked(PathId(*limit)));
+                delivery.on_written();
+            }
+        }
+    }
+
+    pub(crate) fn on_acked(&mut self, carried: &Carried) {
+        match (carried, &mut self.blocked_at) {
+            (Carried::MaxPathId(max), _) if max.0 == self.local_max => self.max_delivery.on_acked(),
+            (Carried::PathsBlocked(at), Some((limit, delivery))) if at.0 == *limit => delivery.on_acked(),
+            _ => {}
+        }
+    }
+
+    /// MAX_PATH_ID is repeated only as the latest, PATHS_BLOCKED only while still blocked there.
+    pub(crate) fn on_lost(&mut self, carried: &Carried) {
+        match (carried, &mut self.blocked_at) {
+            (Carried::MaxPathId(max), _) if max.0 == self.local_max => self.max_delivery.on_lost(),
+            (Carried::PathsBlocked(at), Some((limit, delivery))) if at.0 == *limit => delivery.on_lost(),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! The peer's frames about paths: one method for each, with every rule and its named violation.
+
+use std::time::Duration;
+
+use plait_base::{CloseCode, ConnectionId, Instant, PathId, Violation};
+
+use super::{EndedBy, PathTable, Slot, TableEvent};
+use crate::cids::check_encoding;
+use crate::delivery::Delivery;
+use crate::frames::NewCid;
+use crate::route::{ChallengeData, RouteEvent};
+use crate::status::PathStatus;
+
+/// What a PATH_ABANDON means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AbandonNews {
+    /// The peer ends the path; our answer is due.
+    PeerEnds,
+    /// The peer answers ours.
+    Answered,
+    /// Known already, or long forgotten.
+    Old,
+}
+
+/// What a PATH_ACK or ACK is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AckTarget {
+    /// A path with a ledger.
+    Path,
+    /// A path that is forgotten: ignore the frame.
+    Forgotten,
+}
+
+impl<S, R> PathTable<S, R> {
+    /// The slot that a multipath frame names; none for a forgotten id, whose frames are ignored.
+    fn named(&mut self, id: PathId) -> Result<Option<&mut Slot<S, R>>, Violation> {
+        let Some(credit) = &self.credit else { return Err(Violation::MultipathNotNegotiated) };
+        // MP 4.6: held to what we announced, whatever the peer's own limit.
+        if id > credit.announced() {
+            return Err(Violation::PathIdAboveLimit);
+        }
+        Ok(self.ensure_slot(id))
+    }
+
+    /// ACK (path 0) or PATH_ACK; the caller checks packet numbers.
+    pub fn on_path_ack(&mut self, id: PathId) -> Result<AckTarget, Violation> {
+        match self.named(id)? {
+            None => Ok(AckTarget::Forgotten),
+            Some(slot) if slot.path.is_some() => Ok(AckTarget::Path),
+            Some(slot) if slot.closing.is_some() => Ok(AckTarget::Forgotten),
+            // RFC 9000 13.1: nothing was ever sent there.
+            Some(_) => Err(Violation::AckOfUnsentPacket),
+        }
+    }
+
+    /// NEW_CONNECTION_ID: path 0, with or without multipath.
+    pub fn on_new_connection_id(&mut self, new: &NewCid) -> Result<(), Violation> {
+        self.new_cid(PathId::ZERO, new)
+    }
+
+    /// PATH_NEW_CONNECTION_ID.
+    pub fn on_path_new_connection_id(&mut self, id: PathId, new: &NewCid) -> Result<(), Violation> {
+        check_encoding(new)?;
+        self.named(id)?;
+        self.new_cid(id, new)
+    }
+
+    fn new_cid(&mut self, id: PathId, new: &NewCid) -> Result<(), Violation> {
+        check_encoding(new)?;
+        // MP 2.2: unique per connection over all paths.
+        if self.slots.iter().any(|slot| slot.id != id && slot.remote.holds(&new.cid)) {
+            return Err(Violation::CidReissued);
+        }
+        let done = self.change_remote(id, |slot| {
+            let result = slot.remote.on_new(new);
+            if slot.remote.held() > 0 {
+                slot.cids_blocked = Delivery::Quiet;
+            }
+            slot.settle_cids();
+            result
+        });
+        done.unwrap_or(Ok(()))
+    }
+
+    /// RETIRE_CONNECTION_ID in a packet that came to `arrived_on`: path 0.
+    pub fn on_retire_connection_id(&mut self, sequence: u64, arrived_on: &ConnectionId) -> Result<(), Violation> {
+        self.retire_cid(PathId::ZERO, sequence, arrived_on)
+    }
+
+    /// PATH_RETIRE_CONNECTION_ID in a packet that came to `arrived_on`.
+    pub fn on_path_retire_connection_id(
+        &mut self,
+        id: PathId,
+        sequence: u64,
+        arrived_on: &ConnectionId,
+    ) -> Result<(), Violation> {
+        self.named(id)?;
+        self.retire_cid(id, sequence, arrived_on)
+    }
+
+    fn retire_cid(&mut self, id: PathId, sequence: u64, arrived_on: &ConnectionId) -> Result<(), Violation> {
+        let Some(slot) = self.slot_mut(id) else { return Ok(()) };
+        if let Some(cid) = slot.local.on_retire(sequence, arrived_on)? {
+            self.events.push_back(TableEvent::CidRetired { path: id, cid });
+        }
+        Ok(())
+    }
+
+    /// PATH_ABANDON; `pto` is the largest over all paths.
+    pub fn on_path_abandon(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        code: CloseCode,
+        pto: Duration,
+    ) -> Result<AbandonNews, Violation> {
+        if self.named(id)?.is_none() {
+            return Ok(AbandonNews::Old);
+        }
+        let news = match self.slot(id).and_then(Slot::closing) {
+            // MP 3.4: answered unless ours was first; also for a path that was never used.
+            None => {
+                self.begin_closing(now, id, EndedBy::Peer, code, pto);
+                AbandonNews::PeerEnds
+            }
+            Some(closing) if closing.received_at.is_none() => AbandonNews::Answered,
+            Some(_) => return Ok(AbandonNews::Old),
+        };
+        self.on_abandon_received(now, id, pto);
+        Ok(news)
+    }
+
+    /// PATH_STATUS_AVAILABLE; the new status when it is news.
+    pub fn on_path_status_available(&mut self, id: PathId, sequence: u64) -> Result<Option<PathStatus>, Violation> {
+        self.on_path_status(id, PathStatus::Available, sequence)
+    }
+
+    /// PATH_STATUS_BACKUP; the new status when it is news.
+    pub fn on_path_status_backup(&mut self, id: PathId, sequence: u64) -> Result<Option<PathStatus>, Violation> {
+        self.on_path_status(id, PathStatus::Backup, sequence)
+    }
+
+    fn on_path_status(
+        &mut self,
+        id: PathId,
+        status: PathStatus,
+        sequence: u64,
+    ) -> Result<Option<PathStatus>, Violation> {
+        let slot = self.named(id)?.filter(|slot| slot.closing.is_none());
+        Ok(slot.and_then(|slot| slot.status.on_remote(status, sequence)))
+    }
+
+    /// MAX_PATH_ID; true when it raised the peer's limit.
+    pub fn on_max_path_id(&mut self, max: u64) -> Result<bool, Violation> {
+        self.credit.as_mut().ok_or(Violation::MultipathNotNegotiated)?.on_max_path_id(max)
+    }
+
+    /// PATHS_BLOCKED.
+    pub fn on_paths_blocked(&mut self, max: u64) -> Result<(), Violation> {
+        self.credit.as_mut().ok_or(Violation::MultipathNotNegotiated)?.on_paths_blocked(max)
+    }
+
+    /// PATH_CIDS_BLOCKED; the ids that are missing are issued by the next [`Self::issue_cids`].
+    pub fn on_path_cids_blocked(&mut self, id: PathId, next_sequence: u64) -> Result<(), Violation> {
+        match self.named(id)? {
+            // MP 4.8: it cannot have seen a sequence number that we have not used.
+            Some(slot) if next_sequence > slot.local.next_sequence() => Err(Violation::PathCidsBlockedSequence),
+            _ => Ok(()),
+        }
+    }
+
+    /// PATH_RESPONSE for a path; what it validated, if anything.
+    pub fn on_path_response(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        data: ChallengeData,
+    ) -> Result<Option<RouteEvent>, Violation> {
+        let changed = self.change_remote(id, |slot| {
+            let Some(path) = slot.path.as_mut().filter(|_| slot.closing.is_none()) else { return Ok(None) };
+            let event = path.route.on_response(now, data)?;
+            slot.settle_cids();
+            Ok(event)
+        });
+        changed.unwrap_or(Ok(None))
+    }
+}

@@ -1,0 +1,297 @@
+//! The path table: every path id of a connection, from its first connection id to its oblivion.
+
+mod closing;
+mod credit;
+mod inbound;
+mod opening;
+mod outbound;
+mod slot;
+
+use std::collections::VecDeque;
+
+use plait_base::limits::MAX_PATHS;
+use plait_base::time::earliest;
+use plait_base::{ConnectionId, Instant, PathId, RangeSet, ResetToken, Side};
+use smallvec::SmallVec;
+
+use crate::cids::{CidSource, IssuedCid};
+use crate::frames::CidForm;
+use crate::path::Path;
+use crate::route::RouteEvent;
+
+pub use closing::AbandonError;
+pub(crate) use closing::Farewell;
+pub use credit::PathCredit;
+pub use inbound::{AbandonNews, AckTarget};
+pub use opening::{Admission, CidChange, OpenError, ProbeError};
+pub use slot::{Closing, EndedBy, Slot};
+
+/// Ids issued ahead for a path id that no one uses yet: one to open it and one to spare.
+const CIDS_AHEAD: usize = 2;
+
+/// What the table must know from the start.
+#[derive(Clone, Copy, Debug)]
+pub struct TableConfig {
+    /// Our end.
+    pub side: Side,
+    /// active_connection_id_limit that we announce, at least 2.
+    pub cid_limit: u64,
+    /// initial_max_path_id that we announce; none leaves multipath off. Cut to [`MAX_PATHS`] - 1.
+    pub initial_max_path_id: Option<u32>,
+}
+
+/// What the peer's transport parameters say.
+#[derive(Clone, Copy, Debug)]
+pub struct PeerLimits {
+    /// Its active_connection_id_limit.
+    pub cid_limit: u64,
+    /// Its initial_max_path_id; none when it does not know multipath.
+    pub initial_max_path_id: Option<u32>,
+}
+
+/// What the endpoint and the routing of resets must be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableEvent {
+    /// A connection id of ours: route it here.
+    CidIssued(IssuedCid),
+    /// A connection id of ours is no longer used.
+    CidRetired {
+        /// Its path.
+        path: PathId,
+        /// The id.
+        cid: ConnectionId,
+    },
+    /// A reset token of the peer counts from now on.
+    TokenInUse {
+        /// Path of its connection id.
+        path: PathId,
+        /// The token.
+        token: ResetToken,
+    },
+    /// A reset token of the peer no longer counts.
+    TokenForgotten {
+        /// Path of its connection id.
+        path: PathId,
+        /// The token.
+        token: ResetToken,
+    },
+}
+
+/// What a timer did.
+#[derive(Debug)]
+pub enum Expired<S, R> {
+    /// A validation ended.
+    Route(PathId, RouteEvent),
+    /// A path id is gone for good; its unacknowledged packets count as lost.
+    Gone(PathId, Option<Box<Path<S, R>>>),
+}
+
+/// All path ids of a connection.
+///
+/// Invariants: slots are sorted by id; an id is in a slot or among the dead, never in both; there are at
+/// most [`MAX_PATHS`] slots, since we never allow more ids than that many live ones.
+#[derive(Debug)]
+pub struct PathTable<S, R> {
+    config: TableConfig,
+    peer: Option<PeerLimits>,
+    /// None until multipath is negotiated and the handshake is complete.
+    credit: Option<PathCredit>,
+    slots: Vec<Slot<S, R>>,
+    dead: RangeSet,
+    farewells: Vec<Farewell>,
+    events: VecDeque<TableEvent>,
+}
+
+impl<S, R> PathTable<S, R> {
+    /// A table with a slot for path 0.
+    pub fn new(config: TableConfig) -> Self {
+        let initial_max_path_id = config.initial_max_path_id.map(|max| max.min(MAX_PATHS as u32 - 1));
+        let config = TableConfig { initial_max_path_id, ..config };
+        // RFC 9000 18.2: the peer's limit is 2 until it says otherwise.
+        let slots = vec![Slot::new(PathId::ZERO, config.cid_limit, 2)];
+        Self {
+            config,
+            peer: None,
+            credit: None,
+            slots,
+            dead: RangeSet::new(),
+            farewells: Vec::new(),
+            events: VecDeque::new(),
+        }
+    }
+
+    /// The peer's transport parameters are authenticated.
+    pub fn set_peer_limits(&mut self, peer: PeerLimits) {
+        self.peer = Some(peer);
+        self.slots.iter_mut().for_each(|slot| slot.local.set_limit(peer.cid_limit));
+    }
+
+    /// The handshake is complete: multipath takes effect if both sides want it; true when it does.
+    pub fn on_handshake_complete(&mut self) -> bool {
+        let both = (self.config.initial_max_path_id, self.peer.and_then(|p| p.initial_max_path_id));
+        if let (Some(local), Some(remote), None) = (both.0, both.1, &self.credit) {
+            self.credit = Some(PathCredit::new(local, remote));
+        }
+        self.is_multipath()
+    }
+
+    /// True once multipath is in effect.
+    pub fn is_multipath(&self) -> bool {
+        self.credit.is_some()
+    }
+
+    /// In which frames connection ids travel now.
+    pub fn form(&self) -> CidForm {
+        if self.is_multipath() { CidForm::Path } else { CidForm::Plain }
+    }
+
+    /// Path id limits, once multipath is in effect.
+    pub fn credit(&self) -> Option<&PathCredit> {
+        self.credit.as_ref()
+    }
+
+    /// The slot of an id.
+    pub fn slot(&self, id: PathId) -> Option<&Slot<S, R>> {
+        self.index(id).map(|i| &self.slots[i])
+    }
+
+    /// The slot of an id, to change.
+    pub fn slot_mut(&mut self, id: PathId) -> Option<&mut Slot<S, R>> {
+        self.index(id).map(|i| &mut self.slots[i])
+    }
+
+    fn index(&self, id: PathId) -> Option<usize> {
+        self.slots.binary_search_by_key(&id, |slot| slot.id).ok()
+    }
+
+    /// The path of an id, open or closing.
+    pub fn path(&self, id: PathId) -> Option<&Path<S, R>> {
+        self.slot(id)?.path.as_deref()
+    }
+
+    /// The path of an id, open or closing, to change.
+    pub fn path_mut(&mut self, id: PathId) -> Option<&mut Path<S, R>> {
+        self.slot_mut(id)?.path.as_deref_mut()
+    }
+
+    /// All slots, by id.
+    pub fn slots(&self) -> impl DoubleEndedIterator<Item = &Slot<S, R>> + Clone {
+        self.slots.iter()
+    }
+
+    /// All slots, by id, to change.
+    pub fn slots_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut Slot<S, R>> {
+        self.slots.iter_mut()
+    }
+
+    /// Slots of open paths that are not closing, by id.
+    pub fn open_slots(&self) -> impl DoubleEndedIterator<Item = &Slot<S, R>> + Clone {
+        self.slots.iter().filter(|slot| slot.is_open())
+    }
+
+    /// True when the id was used and is forgotten: what comes for it is ignored.
+    pub fn is_dead(&self, id: PathId) -> bool {
+        self.dead.contains(u64::from(id.0))
+    }
+
+    /// Path validations under way.
+    pub fn validations(&self) -> usize {
+        self.slots.iter().filter_map(|slot| slot.path.as_ref()).map(|path| path.route.validations()).sum()
+    }
+
+    /// Installs what the handshake gave path 0: our own id, known to the peer.
+    pub fn set_local_initial(&mut self, cid: ConnectionId, token: ResetToken) -> IssuedCid {
+        self.slots[0].local.add_known(cid, token)
+    }
+
+    /// Installs or replaces the peer's handshake id of path 0; the token comes with a server's parameters.
+    pub fn set_remote_initial(&mut self, cid: ConnectionId, token: Option<ResetToken>) {
+        self.change_remote(PathId::ZERO, |slot| slot.remote.set_initial(cid, token));
+    }
+
+    /// Issues the connection ids that are missing: for every id in use up to the peer's limit, for every id that
+    /// may be opened a few ahead. Each comes out as [`TableEvent::CidIssued`].
+    pub fn issue_cids(&mut self, source: &mut dyn CidSource) {
+        if self.peer.is_none() {
+            return;
+        }
+        if let Some(credit) = &self.credit {
+            let max = credit.usable_max();
+            (1..=max.0).for_each(|id| drop(self.ensure_slot(PathId(id))));
+        }
+        for slot in &mut self.slots {
+            let wanted = if slot.path.is_some() { usize::MAX } else { CIDS_AHEAD };
+            for _ in 0..slot.local.need(wanted) {
+                if let Some(issued) = slot.local.issue(source) {
+                    self.events.push_back(TableEvent::CidIssued(issued));
+                }
+            }
+        }
+    }
+
+    /// The slot of an id that is not dead; made when missing. The caller checked the id against our limit.
+    fn ensure_slot(&mut self, id: PathId) -> Option<&mut Slot<S, R>> {
+        if self.is_dead(id) {
+            return None;
+        }
+        let at = match self.slots.binary_search_by_key(&id, |slot| slot.id) {
+            Ok(at) => at,
+            Err(at) => {
+                let peer_limit = self.peer.map_or(2, |p| p.cid_limit);
+                self.slots.insert(at, Slot::new(id, self.config.cid_limit, peer_limit));
+                at
+            }
+        };
+        self.slots.get_mut(at)
+    }
+
+    /// Changes a slot's remote ids and reports which reset tokens came into or went out of use.
+    fn change_remote<T>(&mut self, id: PathId, change: impl FnOnce(&mut Slot<S, R>) -> T) -> Option<T> {
+        let at = self.index(id)?;
+        let slot = &mut self.slots[at];
+        let before: SmallVec<[ResetToken; 4]> = slot.remote.tokens_in_use().collect();
+        let out = change(slot);
+        let after: SmallVec<[ResetToken; 4]> = slot.remote.tokens_in_use().collect();
+        for &token in before.iter().filter(|t| !after.contains(t)) {
+            self.events.push_back(TableEvent::TokenForgotten { path: id, token });
+        }
+        for &token in after.iter().filter(|t| !before.contains(t)) {
+            self.events.push_back(TableEvent::TokenInUse { path: id, token });
+        }
+        Some(out)
+    }
+
+    /// What the endpoint must be told next.
+    pub fn poll_event(&mut self) -> Option<TableEvent> {
+        self.events.pop_front()
+    }
+
+    /// When [`Self::poll_timeout`] wants to be called; covers validations and closing ids, not the flows.
+    pub fn deadline(&self) -> Option<Instant> {
+        let of = |slot: &Slot<S, R>| match &slot.closing {
+            Some(closing) => Some(closing.gone_at),
+            None => slot.path.as_ref().and_then(|path| path.route.deadline()),
+        };
+        self.slots.iter().fold(None, |first, slot| earliest(first, of(slot)))
+    }
+
+    /// What time has brought by `now`; call until none.
+    pub fn poll_timeout(&mut self, now: Instant) -> Option<Expired<S, R>> {
+        if let Some(gone) = self.take_gone(now) {
+            return Some(gone);
+        }
+        for at in 0..self.slots.len() {
+            let slot = &mut self.slots[at];
+            let Some(path) = slot.path.as_mut().filter(|_| slot.closing.is_none()) else { continue };
+            let id = path.id;
+            if let Some(event) = path.route.on_timeout(now) {
+                self.change_remote(id, Slot::settle_cids);
+                return Some(Expired::Route(id, event));
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,224 @@
+//! Opening paths: which id is next, what is missing, and whom to let in.
+
+use plait_base::limits::{MAX_PATHS, MAX_VALIDATIONS};
+use plait_base::{CloseCode, FourTuple, Instant, PathId, Side};
+
+use super::{PathTable, Slot};
+use crate::delivery::Delivery;
+use crate::path::Path;
+use crate::route::{LegName, Moved, ValidationTimes};
+
+/// Why a path cannot be opened now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenError {
+    /// Multipath is not negotiated, or the handshake is not complete.
+    NotNegotiated,
+    /// Only clients open paths.
+    ServerSide,
+    /// The peer allows no further path id; PATHS_BLOCKED is due.
+    PeerLimit,
+    /// Our own limit allows no further path id.
+    OwnLimit,
+    /// The peer gave no connection id for the next path id; PATH_CIDS_BLOCKED is due.
+    NoRemoteCid(PathId),
+    /// We gave the peer no connection id for the next path id yet.
+    NoLocalCid(PathId),
+    /// Too many validations are under way.
+    TooManyValidations,
+    /// The id is not unused.
+    NotUnused(PathId),
+}
+
+impl std::fmt::Display for OpenError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NotNegotiated => f.write_str("multipath is not negotiated"),
+            Self::ServerSide => f.write_str("only clients open paths"),
+            Self::PeerLimit => f.write_str("the peer allows no further path"),
+            Self::OwnLimit => f.write_str("our own limit allows no further path"),
+            Self::NoRemoteCid(id) => write!(f, "the peer gave no connection id for path {id}"),
+            Self::NoLocalCid(id) => write!(f, "no connection id was issued for path {id}"),
+            Self::TooManyValidations => f.write_str("too many path validations are under way"),
+            Self::NotUnused(id) => write!(f, "path {id} was used before"),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+/// Why another address cannot be probed now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProbeError {
+    /// No such open path.
+    NoPath,
+    /// The peer gave no spare connection id (RFC 9000 9.5).
+    NoSpareCid,
+    /// Too many validations are under way.
+    TooManyValidations,
+}
+
+/// What to do with an authentic packet for a path id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// The path is there.
+    Open,
+    /// The peer opens a path with this packet: make it, then [`PathTable::open`].
+    New,
+    /// The path is closing: read and acknowledge, elsewhere, but send nothing on it.
+    Closing,
+    /// We cannot take the path: abandon it with this code.
+    Refuse(CloseCode),
+    /// The id is forgotten or never allowed: drop the packet.
+    Gone,
+}
+
+impl<S, R> PathTable<S, R> {
+    /// The smallest unused id that both sides allow and have connection ids for (MP 3.1).
+    ///
+    /// When the peer stands in the way, the frame that tells it so is queued.
+    pub fn next_id(&mut self) -> Result<PathId, OpenError> {
+        let Some(credit) = &mut self.credit else { return Err(OpenError::NotNegotiated) };
+        if self.config.side == Side::Server {
+            return Err(OpenError::ServerSide);
+        }
+        let used =
+            |id: PathId| self.dead.contains(u64::from(id.0)) || self.slots.iter().any(|s| s.id == id && !s.is_unused());
+        // Dead ids form a prefix with few gaps, so this takes few steps.
+        let start = self.dead.first().filter(|r| r.start == 0).map_or(0, |r| r.end);
+        let next = (start..=u64::from(u32::MAX)).map(|id| PathId(id as u32)).find(|&id| !used(id));
+        let id = next.ok_or(OpenError::OwnLimit)?;
+        if id > credit.remote_max() {
+            credit.on_blocked();
+            return Err(OpenError::PeerLimit);
+        }
+        if id > credit.announced() {
+            return Err(OpenError::OwnLimit);
+        }
+        if self.validations() >= MAX_VALIDATIONS {
+            return Err(OpenError::TooManyValidations);
+        }
+        let Some(slot) = self.ensure_slot(id) else { return Err(OpenError::NotUnused(id)) };
+        if slot.remote.held() == 0 {
+            if slot.cids_blocked == Delivery::Quiet {
+                slot.cids_blocked = Delivery::Due;
+            }
+            return Err(OpenError::NoRemoteCid(id));
+        }
+        if slot.local.active() == 0 {
+            return Err(OpenError::NoLocalCid(id));
+        }
+        Ok(id)
+    }
+
+    /// Puts a path in its slot and takes a connection id of the peer into use.
+    ///
+    /// For path 0, for an id from [`Self::next_id`], or one that [`Self::admission`] called new.
+    pub fn open(&mut self, path: Box<Path<S, R>>) -> Result<(), OpenError> {
+        let id = path.id;
+        match self.slot(id) {
+            Some(slot) if slot.is_unused() => {}
+            _ => return Err(OpenError::NotUnused(id)),
+        }
+        self.change_remote(id, |slot| {
+            slot.path = Some(path);
+            slot.cids_blocked = Delivery::Quiet;
+            slot.remote.begin();
+        });
+        Ok(())
+    }
+
+    /// What to do with an authentic packet for `id`.
+    pub fn admission(&self, id: PathId) -> Admission {
+        let Some(slot) = self.slot(id) else { return Admission::Gone };
+        if slot.closing.is_some() {
+            return Admission::Closing;
+        }
+        if slot.path.is_some() {
+            return Admission::Open;
+        }
+        if self.credit.is_none() || self.config.side == Side::Client {
+            // MP 3.1: servers open no paths.
+            return Admission::Gone;
+        }
+        if slot.remote.held() == 0 {
+            return Admission::Refuse(CloseCode::NO_CID_AVAILABLE_FOR_PATH);
+        }
+        let open = self.slots.iter().filter(|s| s.path.is_some()).count();
+        if open >= MAX_PATHS || self.validations() >= MAX_VALIDATIONS {
+            return Admission::Refuse(CloseCode::PATH_RESOURCE_LIMIT_REACHED);
+        }
+        Admission::New
+    }
+
+    /// Probes other addresses for an open path, with a connection id of their own.
+    pub fn probe(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        tuple: FourTuple,
+        times: ValidationTimes,
+    ) -> Result<(), ProbeError> {
+        if self.validations() >= MAX_VALIDATIONS {
+            return Err(ProbeError::TooManyValidations);
+        }
+        self.change_remote(id, |slot| {
+            let Some(path) = slot.path.as_mut().filter(|_| slot.closing.is_none()) else {
+                return Err(ProbeError::NoPath);
+            };
+            let has_own = path.route.leg(LegName::Candidate).is_some_and(|l| l.tuple() == tuple && l.cid.is_some());
+            let zero_length = slot.remote.active().is_some_and(|cid| cid.is_empty());
+            let spare = if has_own || zero_length { None } else { slot.remote.take_spare() };
+            if spare.is_none() && !has_own && !zero_length {
+                return Err(ProbeError::NoSpareCid);
+            }
+            path.route.probe(now, tuple, times);
+            if let (Some(sequence), Some(leg)) = (spare, path.route.leg_mut(LegName::Candidate)) {
+                leg.cid = Some(sequence);
+            }
+            slot.settle_cids();
+            Ok(())
+        })
+        .unwrap_or(Err(ProbeError::NoPath))
+    }
+
+    /// Moves an open path to other addresses; no other path is touched (MP 3.1.3, RFC 9000 9.3).
+    ///
+    /// With `CidChange::Fresh` a new connection id of the peer is taken into use when there is a spare.
+    pub fn migrate(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        tuple: FourTuple,
+        cid: CidChange,
+        times: ValidationTimes,
+    ) -> Moved {
+        self.change_remote(id, |slot| {
+            let Some(path) = slot.path.as_mut().filter(|_| slot.closing.is_none()) else { return Moved::No };
+            let old = slot.remote.active_sequence();
+            let moved = path.route.migrate(now, tuple, times);
+            if moved == Moved::No {
+                return moved;
+            }
+            if let Some(leg) = path.route.leg_mut(LegName::Fallback) {
+                leg.cid = leg.cid.or(old);
+            }
+            if let Some(leg) = path.route.leg_mut(LegName::Current) {
+                if leg.cid.is_none() && cid == CidChange::Fresh {
+                    leg.cid = slot.remote.take_spare();
+                }
+            }
+            Slot::settle_cids(slot);
+            moved
+        })
+        .unwrap_or(Moved::No)
+    }
+}
+
+/// Whether a move takes a fresh connection id of the peer into use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CidChange {
+    /// When a spare is there: the peer changed its id too, or we chose to move (RFC 9000 9.5).
+    Fresh,
+    /// The peer's packets still come to the same id: a NAT moved it, and it may not even know.
+    Keep,
+}

@@ -1,0 +1,98 @@
+//! Our frames about paths: written when due, repeated when lost and still true.
+
+use plait_base::PathId;
+use plait_wire::{Carried, FrameWriter};
+
+use super::PathTable;
+use crate::delivery::Delivery;
+use crate::frames;
+
+impl<S, R> PathTable<S, R> {
+    /// True when [`Self::fill_control`] has something to write.
+    pub fn wants_control(&self) -> bool {
+        self.farewells.iter().any(|f| f.delivery.is_due())
+            || self.credit.as_ref().is_some_and(|c| c.wants_frame())
+            || self.slots.iter().any(|slot| {
+                slot.local.wants_frame()
+                    || slot.remote.wants_frame()
+                    || self.credit.is_some() && slot.closing.is_none() && slot.status.wants_frame()
+                    || slot.cids_blocked.is_due()
+            })
+    }
+
+    /// Writes what is due, as much as fits: any open path may carry it (1-RTT packets only).
+    pub fn fill_control(&mut self, w: &mut FrameWriter<'_>) {
+        let form = self.form();
+        for farewell in self.farewells.iter_mut().filter(|f| f.delivery.is_due()) {
+            if frames::put(w, &[frames::PATH_ABANDON, u64::from(farewell.id.0), farewell.code.0]) {
+                w.note(Carried::PathAbandon(farewell.id));
+                farewell.delivery.on_written();
+            }
+        }
+        let multipath = self.credit.is_some();
+        for slot in &mut self.slots {
+            slot.remote.fill(form, w);
+            slot.local.fill(form, w);
+            if multipath && slot.closing.is_none() {
+                slot.status.fill(slot.id, w);
+            }
+            let blocked = [frames::PATH_CIDS_BLOCKED, u64::from(slot.id.0), slot.remote.next_expected()];
+            if slot.cids_blocked.is_due() && frames::put(w, &blocked) {
+                w.note(Carried::PathCidsBlocked(slot.id));
+                slot.cids_blocked.on_written();
+            }
+        }
+        if let Some(credit) = &mut self.credit {
+            credit.fill(w);
+        }
+    }
+
+    /// A frame of this home arrived.
+    pub fn on_acked(&mut self, carried: &Carried) {
+        match *carried {
+            Carried::NewCid { path, sequence } => self.with(path, |slot| slot.local.on_acked(sequence)),
+            Carried::RetireCid { path, sequence } => self.with(path, |slot| slot.remote.on_acked(sequence)),
+            Carried::PathStatus { path, sequence } => self.with(path, |slot| slot.status.on_acked(sequence)),
+            Carried::PathCidsBlocked(path) => self.with(path, |slot| slot.cids_blocked.on_acked()),
+            Carried::PathAbandon(path) => self.farewells.retain(|f| f.id != path),
+            Carried::MaxPathId(_) | Carried::PathsBlocked(_) => {
+                if let Some(credit) = &mut self.credit {
+                    credit.on_acked(carried);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A frame of this home was lost: repeated where it is still true (MP 2.4 loss repair).
+    pub fn on_lost(&mut self, carried: &Carried) {
+        match *carried {
+            Carried::NewCid { path, sequence } => self.with(path, |slot| slot.local.on_lost(sequence)),
+            Carried::RetireCid { path, sequence } => self.with(path, |slot| slot.remote.on_lost(sequence)),
+            Carried::PathStatus { path, sequence } => self.with(path, |slot| slot.status.on_lost(sequence)),
+            Carried::PathCidsBlocked(path) => self.with(path, |slot| {
+                // Only while still blocked.
+                if slot.remote.held() == 0 {
+                    slot.cids_blocked.on_lost();
+                } else {
+                    slot.cids_blocked = Delivery::Quiet;
+                }
+            }),
+            Carried::PathAbandon(path) => {
+                self.farewells.iter_mut().filter(|f| f.id == path).for_each(|f| f.delivery.on_lost());
+            }
+            Carried::MaxPathId(_) | Carried::PathsBlocked(_) => {
+                if let Some(credit) = &mut self.credit {
+                    credit.on_lost(carried);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn with(&mut self, id: PathId, change: impl FnOnce(&mut super::Slot<S, R>)) {
+        if let Some(slot) = self.slot_mut(id) {
+            change(slot);
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Everything known of one path id, opened or not.
+
+use plait_base::probe::PathState;
+use plait_base::{CloseCode, ConnectionId, Instant, PathId};
+use smallvec::SmallVec;
+
+use crate::cids::{LocalCids, RemoteCids};
+use crate::delivery::Delivery;
+use crate::path::Path;
+use crate::route::LegName;
+use crate::status::{PathStatus, Status};
+
+/// Who ended a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndedBy {
+    /// We sent PATH_ABANDON first.
+    Us,
+    /// The peer did.
+    Peer,
+}
+
+/// A path id between PATH_ABANDON and oblivion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Closing {
+    /// Who ended it.
+    pub by: EndedBy,
+    /// The code given.
+    pub code: CloseCode,
+    /// When the peer's PATH_ABANDON arrived.
+    pub received_at: Option<Instant>,
+    /// When the id is forgotten.
+    pub gone_at: Instant,
+}
+
+/// One path id: connection ids both ways, advice, and the path once it is opened.
+#[derive(Debug)]
+pub struct Slot<S, R> {
+    /// The id.
+    pub id: PathId,
+    /// Ids of ours, by which the peer reaches us on this path.
+    pub local: LocalCids,
+    /// Ids of the peer, to which we send on this path.
+    pub remote: RemoteCids,
+    /// Advice of both sides.
+    pub status: Status,
+    /// The path, once opened by either side.
+    pub path: Option<Box<Path<S, R>>>,
+    pub(super) closing: Option<Closing>,
+    pub(super) cids_blocked: Delivery,
+}
+
+impl<S, R> Slot<S, R> {
+    pub(super) fn new(id: PathId, local_limit: u64, remote_limit: u64) -> Self {
+        Self {
+            id,
+            local: LocalCids::new(id, remote_limit),
+            remote: RemoteCids::new(id, local_limit),
+            status: Status::default(),
+            path: None,
+            closing: None,
+            cids_blocked: Delivery::Quiet,
+        }
+    }
+
+    /// The end of the path, once it has begun.
+    pub fn closing(&self) -> Option<&Closing> {
+        self.closing.as_ref()
+    }
+
+    /// True for an opened path that is not being closed.
+    pub fn is_open(&self) -> bool {
+        self.path.is_some() && self.closing.is_none()
+    }
+
+    /// True while neither side used or ended the id.
+    pub fn is_unused(&self) -> bool {
+        self.path.is_none() && self.closing.is_none()
+    }
+
+    /// The state of the path; an unused id counts as validating.
+    pub fn state(&self) -> PathState {
+        if self.closing.is_some() {
+            return PathState::Closing;
+        }
+        match &self.path {
+            None => PathState::Validating,
+            Some(path) if !path.route.is_validated() => PathState::Validating,
+            Some(path) if path.is_failed() => PathState::Failed,
+            Some(_) if self.is_backup() => PathState::Backup,
+            Some(_) => PathState::Active,
+        }
+    }
+
+    /// True when either side advised to keep the path as a backup.
+    pub fn is_backup(&self) -> bool {
+        [self.status.local(), self.status.remote()].contains(&Some(PathStatus::Backup))
+    }
+
+    /// The connection id to send to on a leg; none while the peer gave none.
+    pub fn dcid(&self, leg: LegName) -> Option<ConnectionId> {
+        let own = self.path.as_ref().and_then(|p| p.route.leg(leg)).and_then(|l| l.cid);
+        own.and_then(|sequence| self.remote.cid(sequence)).or_else(|| self.remote.active())
+    }
+
+    /// Makes connection ids follow the legs: the current leg's id is the active one; ids of legs that are
+    /// gone are retired (RFC 9000 9.5: an id is used with one pair of addresses).
+    pub(super) fn settle_cids(&mut self) {
+        let Some(path) = &mut self.path else { return };
+        if let Some(sequence) = path.route.leg_mut(LegName::Current).and_then(|l| l.cid.take()) {
+            self.remote.activate(sequence);
+        }
+        let legs = [LegName::Candidate, LegName::Fallback];
+        let needed: SmallVec<[u64; 2]> =
+            legs.into_iter().filter_map(|name| path.route.leg(name).and_then(|l| l.cid)).collect();
+        self.remote.keep_only(&needed);
+        if self.remote.active_sequence().is_none() {
+            self.remote.resume();
+        }
+    }
+}
