@@ -1,1 +1,29 @@
-//! placeholder
+//! Streams, their flow control, application datagrams and CRYPTO data of one connection.
+//!
+//! Values only: a part is told of facts (`on_*`), fills packets (`fill*`) and answers the application. It knows
+//! no path and no packet number; what a packet carried comes back as [`plait_wire::Carried`], acked or lost.
+//!
+//! - [`Streams`]: every stream of a connection and the connection's flow control (RFC 9000 2, 3, 4).
+//! - [`Datagrams`]: unreliable datagrams, bounded queues both ways (RFC 9221).
+//! - [`CryptoStream`]: handshake bytes of one packet number space (RFC 9000 7.5, 19.6).
+
+mod byte_ranges;
+mod config;
+mod credit;
+mod crypto_stream;
+mod datagrams;
+mod events;
+mod priority;
+mod reassembly;
+mod receive;
+mod send;
+mod send_buffer;
+mod stream_frame;
+mod streams;
+mod table;
+
+pub use config::{AutoTune, PeerLimits, StreamsConfig};
+pub use crypto_stream::CryptoStream;
+pub use datagrams::{Datagrams, DatagramsConfig, Overflow, SendDatagramError};
+pub use events::{Chunk, ClosedStream, CopyOutcome, Order, ReadError, StreamEvent, WriteError};
+pub use streams::Streams;

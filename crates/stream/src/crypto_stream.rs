@@ -1,0 +1,143 @@
+//! The handshake bytes of one packet number space: an ordered stream without flow control (RFC 9000 7.5, 19.6).
+
+use bytes::Bytes;
+use plait_base::limits::{MAX_CRYPTO_BUFFER_BYTES, MAX_CRYPTO_FRAGMENTS};
+use plait_base::units::VARINT_MAX;
+use plait_base::{Space, Violation};
+use plait_wire::{Carried, FrameWriter, varint};
+
+use crate::events::Order;
+use crate::reassembly::Reassembly;
+use crate::send_buffer::SendBuffer;
+use crate::stream_frame::{CRYPTO, layout_explicit};
+
+/// CRYPTO data of one space, both ways.
+#[derive(Debug)]
+pub struct CryptoStream {
+    space: Space,
+    outgoing: SendBuffer,
+    incoming: Reassembly,
+    read: u64,
+    /// Highest offset that the peer sent.
+    highest: u64,
+}
+
+impl CryptoStream {
+    /// No data yet.
+    pub fn new(space: Space) -> Self {
+        Self { space, outgoing: SendBuffer::default(), incoming: Reassembly::default(), read: 0, highest: 0 }
+    }
+
+    /// Queues handshake bytes.
+    pub fn write(&mut self, data: &[u8]) {
+        self.outgoing.write(data);
+    }
+
+    /// True when [`Self::fill`] has something to write.
+    pub fn wants_send(&self) -> bool {
+        self.outgoing.next(u64::MAX).is_some()
+    }
+
+    /// Bytes to send now, lost ones included.
+    pub fn unsent_bytes(&self) -> u64 {
+        self.outgoing.lost_bytes() + self.outgoing.unsent_bytes()
+    }
+
+    /// True when bytes were sent that are not acked yet.
+    pub fn has_unacked(&self) -> bool {
+        self.outgoing.base() < self.outgoing.sent()
+    }
+
+    /// Writes CRYPTO frames, as many as fit; lost data first.
+    pub fn fill(&mut self, w: &mut FrameWriter<'_>) {
+        while let Some(next) = self.outgoing.next(u64::MAX) {
+            let head = 1 + varint::size(next.start);
+            let Some(len) = layout_explicit(w.remaining(), head, next.end - next.start) else { return };
+            let range = next.start..next.start + len;
+            w.put_varint(CRYPTO);
+            w.put_varint(range.start);
+            w.put_varint(len);
+            self.outgoing.put(range.clone(), w);
+            w.note(Carried::Crypto { space: self.space, offset: range.start, len: len as u32 });
+            self.outgoing.on_sent(range);
+        }
+    }
+
+    /// A CRYPTO frame of this space arrived; other frames are ignored.
+    pub fn on_acked(&mut self, carried: &Carried) {
+        if let Some(range) = self.range_of(carried) {
+            self.outgoing.on_acked(range);
+        }
+    }
+
+    /// A CRYPTO frame of this space was lost; other frames are ignored.
+    pub fn on_lost(&mut self, carried: &Carried) {
+        if let Some(range) = self.range_of(carried) {
+            self.outgoing.on_lost(range);
+        }
+    }
+
+    fn range_of(&self, carried: &Carried) -> Option<std::ops::Range<u64>> {
+        match *carried {
+            Carried::Crypto { space, offset, len } if space == self.space => {
+                Some(offset..offset.saturating_add(u64::from(len)))
+            }
+            _ => None,
+        }
+    }
+
+    /// Sends all that is unacked again: after a Retry, and in probes (RFC 9000 17.2.5.2, RFC 9002 6.2.4).
+    pub fn resend_unacked(&mut self) {
+        self.outgoing.on_lost(0..self.outgoing.sent());
+    }
+
+    /// A CRYPTO frame; [`Self::read`] yields what is in order.
+    pub fn on_crypto(&mut self, offset: u64, data: Bytes) -> Result<(), Violation> {
+        let end = offset.saturating_add(data.len() as u64);
+        // RFC 9000 19.6: the largest offset is 2^62 - 1.
+        if end > VARINT_MAX {
+            return Err(Violation::OffsetTooLarge);
+        }
+        // RFC 9000 7.5: more than we are ready to buffer is CRYPTO_BUFFER_EXCEEDED.
+        if end > self.read + MAX_CRYPTO_BUFFER_BYTES {
+            return Err(Violation::CryptoBufferExceeded);
+        }
+        self.highest = self.highest.max(end);
+        if data.is_empty() {
+            return Ok(());
+        }
+        self.incoming.insert(offset, data, MAX_CRYPTO_FRAGMENTS).map_err(|_| Violation::CryptoBufferExceeded)
+    }
+
+    /// The next handshake bytes in order.
+    pub fn read(&mut self) -> Option<Bytes> {
+        let chunk = self.incoming.read(usize::MAX, Order::Ordered).ok()??;
+        self.read += chunk.bytes.len() as u64;
+        Some(chunk.bytes)
+    }
+
+    /// Bytes read so far.
+    pub fn read_offset(&self) -> u64 {
+        self.read
+    }
+
+    /// True when the peer sent bytes that were not read: TLS must not change keys now (RFC 9001 4.1.3).
+    pub fn has_unread(&self) -> bool {
+        self.highest > self.read
+    }
+
+    /// True when `offset..offset + len` brings bytes that were not in order yet.
+    pub fn is_new(&self, offset: u64, len: u64) -> bool {
+        offset.saturating_add(len) > self.incoming.edge()
+    }
+
+    /// Forgets all data: the keys of the space are gone.
+    pub fn discard(&mut self) {
+        self.outgoing.clear();
+        self.incoming.clear();
+        self.highest = self.read;
+    }
+}
+
+#[cfg(test)]
+mod tests;

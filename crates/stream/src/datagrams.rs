@@ -1,0 +1,248 @@
+//! Application datagrams: unreliable, unordered, in bounded queues both ways (RFC 9221).
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use plait_base::Violation;
+use plait_base::limits::DEFAULT_DATAGRAM_BUFFER_BYTES;
+use plait_wire::{Carried, FrameWriter, varint};
+
+use crate::stream_frame::{DATAGRAM, Length, layout};
+
+/// What a queued datagram costs beyond its bytes, so that empty ones are bounded too.
+const OVERHEAD_BYTES: usize = 64;
+/// Received datagrams below this size are copied out of their packet, bytes.
+const COPY_BELOW_BYTES: usize = 512;
+/// The max_datagram_frame_size that we announce: any frame that fits a packet (RFC 9221 3).
+const ANNOUNCED_FRAME_BYTES: u64 = 65_535;
+
+/// Bounds of the queues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DatagramsConfig {
+    /// Bytes of datagrams that wait to be sent.
+    pub send_buffer: usize,
+    /// Bytes of received datagrams that wait for the application; none refuses datagrams.
+    pub receive_buffer: Option<usize>,
+}
+
+impl Default for DatagramsConfig {
+    fn default() -> Self {
+        Self { send_buffer: DEFAULT_DATAGRAM_BUFFER_BYTES, receive_buffer: Some(DEFAULT_DATAGRAM_BUFFER_BYTES) }
+    }
+}
+
+/// What to do with a datagram when the send queue is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overflow {
+    /// Drop the oldest ones, which matter least.
+    DropOldest,
+    /// Give the datagram back.
+    Refuse,
+}
+
+/// Why a datagram was not queued.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SendDatagramError {
+    /// The peer takes no datagrams.
+    #[error("the peer takes no datagrams")]
+    UnsupportedByPeer,
+    /// It fits no packet, or the peer takes none that large.
+    #[error("datagram too large")]
+    TooLarge,
+    /// The queue is full; the datagram comes back. [`Datagrams::poll_unblocked`] tells when to try again.
+    #[error("datagram queue is full")]
+    Blocked(Bytes),
+}
+
+/// The datagram queues of one connection.
+#[derive(Debug)]
+pub struct Datagrams {
+    config: DatagramsConfig,
+    /// The peer's max_datagram_frame_size; 0 when it takes none.
+    peer_frame_max: u64,
+    outgoing: VecDeque<Bytes>,
+    outgoing_bytes: usize,
+    incoming: VecDeque<Bytes>,
+    incoming_bytes: usize,
+    waiting: bool,
+    unblocked: bool,
+    dropped_outgoing: u64,
+    dropped_incoming: u64,
+}
+
+fn cost(datagram: &Bytes) -> usize {
+    datagram.len() + OVERHEAD_BYTES
+}
+
+impl Datagrams {
+    /// Empty queues; nothing can be sent before [`Self::set_peer_frame_max`].
+    pub fn new(config: DatagramsConfig) -> Self {
+        Self {
+            config,
+            peer_frame_max: 0,
+            outgoing: VecDeque::new(),
+            outgoing_bytes: 0,
+            incoming: VecDeque::new(),
+            incoming_bytes: 0,
+            waiting: false,
+            unblocked: false,
+            dropped_outgoing: 0,
+            dropped_incoming: 0,
+        }
+    }
+
+    /// The max_datagram_frame_size to announce; none refuses datagrams (RFC 9221 3).
+    pub fn announced(&self) -> Option<u64> {
+        self.config.receive_buffer.map(|_| ANNOUNCED_FRAME_BYTES)
+    }
+
+    /// The peer's max_datagram_frame_size, bytes of the whole frame; 0 when it takes none.
+    pub fn set_peer_frame_max(&mut self, bytes: u64) {
+        self.peer_frame_max = bytes;
+    }
+
+    /// Largest datagram that can be sent in a packet with room for `room` bytes of frames; none when the peer
+    /// takes none.
+    pub fn max_size(&self, room: usize) -> Option<usize> {
+        if self.peer_frame_max == 0 {
+            return None;
+        }
+        // A frame that fills its packet needs no length; the peer's limit counts the largest form.
+        let peer = usize::try_from(self.peer_frame_max).unwrap_or(usize::MAX).min(ANNOUNCED_FRAME_BYTES as usize);
+        let field = varint::size(peer as u64);
+        Some(room.saturating_sub(1).min(peer.saturating_sub(1 + field)))
+    }
+
+    /// Queues `datagram`; `room` is the room for frames in the largest packet that can be sent now, bytes.
+    pub fn send(&mut self, datagram: Bytes, room: usize, overflow: Overflow) -> Result<(), SendDatagramError> {
+        let max = self.max_size(room).ok_or(SendDatagramError::UnsupportedByPeer)?;
+        if datagram.len() > max || cost(&datagram) > self.config.send_buffer {
+            return Err(SendDatagramError::TooLarge);
+        }
+        while self.outgoing_bytes + cost(&datagram) > self.config.send_buffer {
+            if overflow == Overflow::Refuse {
+                self.waiting = true;
+                return Err(SendDatagramError::Blocked(datagram));
+            }
+            self.pop_outgoing();
+            self.dropped_outgoing += 1;
+        }
+        self.outgoing_bytes += cost(&datagram);
+        self.outgoing.push_back(datagram);
+        Ok(())
+    }
+
+    fn pop_outgoing(&mut self) {
+        if let Some(datagram) = self.outgoing.pop_front() {
+            self.outgoing_bytes -= cost(&datagram);
+            if self.waiting {
+                self.waiting = false;
+                self.unblocked = true;
+            }
+        }
+    }
+
+    /// Bytes that can be queued without dropping or blocking; each datagram costs a little more than its bytes.
+    pub fn send_buffer_room(&self) -> usize {
+        (self.config.send_buffer - self.outgoing_bytes).saturating_sub(OVERHEAD_BYTES)
+    }
+
+    /// True when a datagram waits to be sent.
+    pub fn wants_send(&self) -> bool {
+        !self.outgoing.is_empty()
+    }
+
+    /// Bytes of the datagram that is to be sent next.
+    pub fn next_size(&self) -> Option<usize> {
+        self.outgoing.front().map(Bytes::len)
+    }
+
+    /// Bytes of all datagrams that wait to be sent.
+    pub fn unsent_bytes(&self) -> u64 {
+        (self.outgoing_bytes - self.outgoing.len() * OVERHEAD_BYTES) as u64
+    }
+
+    /// True once after room was made in a send queue that refused a datagram.
+    pub fn poll_unblocked(&mut self) -> bool {
+        std::mem::take(&mut self.unblocked)
+    }
+
+    /// Writes DATAGRAM frames, oldest first, as many as fit.
+    pub fn fill(&mut self, w: &mut FrameWriter<'_>) {
+        while let Some(front) = self.outgoing.front() {
+            let len = front.len() as u64;
+            let Some(layout) = layout(w.remaining(), 1, len).filter(|l| l.len == len) else { return };
+            w.pad(layout.pad);
+            // RFC 9221 4: the lowest bit says that there is a length.
+            match layout.length {
+                Length::ToEnd => w.put_varint(DATAGRAM),
+                Length::Explicit => {
+                    w.put_varint(DATAGRAM | 1);
+                    w.put_varint(len);
+                }
+            }
+            w.put_bytes(front);
+            w.note(Carried::Datagram { len: front.len() as u32 });
+            self.pop_outgoing();
+        }
+    }
+
+    /// Drops queued datagrams that fit no packet any more, after the paths' packets shrank to `room` bytes of
+    /// frames; how many. RFC 9221 5: they cannot be fragmented.
+    pub fn drop_larger_than(&mut self, room: usize) -> usize {
+        let max = self.max_size(room).unwrap_or(0);
+        let before = self.outgoing.len();
+        self.outgoing.retain(|d| d.len() <= max);
+        let dropped = before - self.outgoing.len();
+        if dropped > 0 {
+            self.outgoing_bytes = self.outgoing.iter().map(cost).sum();
+            self.dropped_outgoing += dropped as u64;
+            self.unblocked |= std::mem::take(&mut self.waiting);
+        }
+        dropped
+    }
+
+    /// A DATAGRAM frame; true when the queue was empty before: the application should be told.
+    pub fn on_datagram(&mut self, data: Bytes) -> Result<bool, Violation> {
+        // RFC 9221 3: without the transport parameter a DATAGRAM frame is a PROTOCOL_VIOLATION, and so is one
+        // above the announced size.
+        let Some(bound) = self.config.receive_buffer else { return Err(Violation::DatagramNotNegotiated) };
+        if data.len() as u64 + 1 > ANNOUNCED_FRAME_BYTES {
+            return Err(Violation::DatagramTooLarge);
+        }
+        if cost(&data) > bound {
+            self.dropped_incoming += 1;
+            return Ok(false);
+        }
+        let data = if data.len() < COPY_BELOW_BYTES { Bytes::copy_from_slice(&data) } else { data };
+        let was_empty = self.incoming.is_empty();
+        while self.incoming_bytes + cost(&data) > bound {
+            let Some(oldest) = self.incoming.pop_front() else { break };
+            self.incoming_bytes -= cost(&oldest);
+            self.dropped_incoming += 1;
+        }
+        self.incoming_bytes += cost(&data);
+        self.incoming.push_back(data);
+        Ok(was_empty)
+    }
+
+    /// Takes the oldest received datagram.
+    pub fn read(&mut self) -> Option<Bytes> {
+        let datagram = self.incoming.pop_front()?;
+        self.incoming_bytes -= cost(&datagram);
+        Some(datagram)
+    }
+
+    /// Datagrams dropped unsent, because newer ones took their place or packets shrank.
+    pub fn dropped_outgoing(&self) -> u64 {
+        self.dropped_outgoing
+    }
+
+    /// Datagrams dropped unread, because the application did not keep up.
+    pub fn dropped_incoming(&self) -> u64 {
+        self.dropped_incoming
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+//! Which stream sends next: higher priority first, round robin among equals.
+
+use std::collections::VecDeque;
+
+use plait_base::StreamId;
+
+/// Empty levels are kept, so that steady use does not allocate, up to this many.
+const KEPT_LEVELS: usize = 8;
+
+#[derive(Debug)]
+struct Level {
+    priority: i32,
+    ids: VecDeque<StreamId>,
+}
+
+/// Streams with something to send, by priority.
+#[derive(Debug, Default)]
+pub(crate) struct ReadyQueue {
+    /// Sorted, highest priority first.
+    levels: Vec<Level>,
+}
+
+impl ReadyQueue {
+    /// Puts `id` at the back of its level; the caller sees to it that it is queued once.
+    pub(crate) fn push(&mut self, id: StreamId, priority: i32) {
+        let at = self.levels.partition_point(|l| l.priority > priority);
+        match self.levels.get_mut(at) {
+            Some(level) if level.priority == priority => level.ids.push_back(id),
+            _ => {
+                if self.levels.len() >= KEPT_LEVELS {
+                    self.levels.retain(|l| !l.ids.is_empty());
+                }
+                let at = self.levels.partition_point(|l| l.priority > priority);
+                self.levels.insert(at, Level { priority, ids: VecDeque::from([id]) });
+            }
+        }
+    }
+
+    /// Puts `id` back at the front of its level: its turn is not over.
+    pub(crate) fn push_front(&mut self, id: StreamId, priority: i32) {
+        match self.levels.iter_mut().find(|l| l.priority == priority) {
+            Some(level) => level.ids.push_front(id),
+            None => self.push(id, priority),
+        }
+    }
+
+    /// Takes the stream whose turn it is.
+    pub(crate) fn pop(&mut self) -> Option<StreamId> {
+        self.levels.iter_mut().find_map(|l| l.ids.pop_front())
+    }
+
+    /// Takes `id` out of the level of `priority`; false when it is not there.
+    pub(crate) fn remove(&mut self, id: StreamId, priority: i32) -> bool {
+        let Some(level) = self.levels.iter_mut().find(|l| l.priority == priority) else { return false };
+        let Some(at) = level.ids.iter().position(|&x| x == id) else { return false };
+        level.ids.remove(at);
+        true
+    }
+
+    /// True when no stream waits.
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.levels.iter().all(|l| l.ids.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn higher_first_and_round_robin() {
+        let mut q = ReadyQueue::default();
+        for i in 0..3 {
+            q.push(StreamId(i), 0);
+        }
+        q.push(StreamId(9), 5);
+        assert_eq!(q.pop(), Some(StreamId(9)));
+        assert_eq!(q.pop(), Some(StreamId(0)));
+        q.push(StreamId(0), 0);
+        assert_eq!(q.pop(), Some(StreamId(1)));
+        q.push_front(StreamId(1), 0);
+        assert_eq!(q.pop(), Some(StreamId(1)));
+        assert!(q.remove(StreamId(2), 0) && !q.remove(StreamId(2), 0) && !q.remove(StreamId(2), 7));
+        assert_eq!((q.pop(), q.pop()), (Some(StreamId(0)), None));
+    }
+
+    #[test]
+    fn levels_stay_few_and_sorted() {
+        let mut q = ReadyQueue::default();
+        for p in 0..100 {
+            q.push(StreamId(p as u64), p);
+            q.pop();
+        }
+        assert!(q.levels.len() <= KEPT_LEVELS && q.is_empty());
+        for p in [3, -4, 9, 0, 100, -100, 5, 1, 2, 55] {
+            q.push(StreamId((p + 200) as u64), p);
+        }
+        let order: Vec<_> = std::iter::from_fn(|| q.pop()).map(|id| id.0 as i32 - 200).collect();
+        assert_eq!(order, [100, 55, 9, 5, 3, 2, 1, 0, -4, -100]);
+    }
+}

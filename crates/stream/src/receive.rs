@@ -1,0 +1,225 @@
+//! The receiving half of one stream (RFC 9000 3.2): checks, data, and its end.
+
+use bytes::Bytes;
+use plait_base::Violation;
+use plait_base::units::VARINT_MAX;
+
+use crate::credit::ReceiveCredit;
+use crate::events::{Chunk, Order, ReadError};
+use crate::reassembly::{Reassembly, max_fragments};
+use crate::stream_frame::Fin;
+
+/// What is still expected of the stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Recv, Size Known or Data Recvd: data is kept for the application.
+    Open,
+    /// Reset Recvd: the application has not been told this code yet.
+    Reset(u64),
+    /// The application wants no more; what arrives is counted and dropped.
+    Stopped(u64),
+}
+
+/// Whether the half is over for both the peer and the application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Life {
+    /// It goes on.
+    Alive,
+    /// Nothing more can come of it.
+    Over,
+}
+
+/// What one frame changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Arrival {
+    /// New bytes that count against the connection's limit.
+    pub(crate) counted: u64,
+    /// Bytes that the application will never read.
+    pub(crate) discarded: u64,
+    /// The application should be told that a read will not block.
+    pub(crate) wake: bool,
+    /// Whether the half is over.
+    pub(crate) life: Life,
+}
+
+/// The receiving half of one stream.
+#[derive(Debug)]
+pub(crate) struct ReceiveStream {
+    data: Reassembly,
+    pub(crate) credit: ReceiveCredit,
+    final_size: Option<u64>,
+    state: State,
+    /// The application was told that it can read, and did not run dry since.
+    told: bool,
+}
+
+impl ReceiveStream {
+    pub(crate) fn new(window: u64) -> Self {
+        Self {
+            data: Reassembly::default(),
+            credit: ReceiveCredit::new(window),
+            final_size: None,
+            state: State::Open,
+            told: false,
+        }
+    }
+
+    /// Code of the peer's RESET_STREAM that was not read yet.
+    pub(crate) fn received_reset(&self) -> Option<u64> {
+        match self.state {
+            State::Reset(code) => Some(code),
+            _ => None,
+        }
+    }
+
+    /// Code of our STOP_SENDING.
+    pub(crate) fn stop_code(&self) -> Option<u64> {
+        match self.state {
+            State::Stopped(code) => Some(code),
+            _ => None,
+        }
+    }
+
+    /// True when more credit would let the peer send more.
+    pub(crate) fn wants_update(&self) -> bool {
+        self.takes_updates() && self.credit.wants_update()
+    }
+
+    /// RFC 9000 4.1, 3.2: no MAX_STREAM_DATA once the size is known or the data unwanted.
+    pub(crate) fn takes_updates(&self) -> bool {
+        self.state == State::Open && self.final_size.is_none()
+    }
+
+    /// New bytes for the connection's count if the stream reaches `end`; every rule is checked first.
+    fn check(&self, end: u64, is_final: bool, room: u64) -> Result<u64, Violation> {
+        let highest = self.credit.received();
+        if let Some(size) = self.final_size {
+            // RFC 9000 4.5: the final size cannot change, and no data lies beyond it.
+            if is_final && end != size {
+                return Err(Violation::FinalSizeChanged);
+            }
+            if end > size {
+                return Err(Violation::DataBeyondFinalSize);
+            }
+        } else if is_final && end < highest {
+            return Err(Violation::FinalSizeBelowData);
+        }
+        let counted = end.saturating_sub(highest);
+        self.credit.check(counted, Violation::StreamFlowControl)?;
+        if counted > room {
+            return Err(Violation::ConnectionFlowControl);
+        }
+        Ok(counted)
+    }
+
+    /// A STREAM frame; `room` is what the connection's limit still allows.
+    pub(crate) fn on_data(&mut self, offset: u64, fin: Fin, data: Bytes, room: u64) -> Result<Arrival, Violation> {
+        let end = offset.saturating_add(data.len() as u64);
+        // RFC 9000 19.8: the largest offset is 2^62 - 1.
+        if end > VARINT_MAX {
+            return Err(Violation::OffsetTooLarge);
+        }
+        let counted = self.check(end, fin.is_yes(), room)?;
+        self.credit.on_received(counted);
+        if fin.is_yes() {
+            self.final_size = Some(end);
+        }
+        let mut arrival = Arrival { counted, discarded: 0, wake: false, life: Life::Alive };
+        match self.state {
+            State::Open => {
+                let fragments_max = max_fragments(self.credit.window());
+                if !data.is_empty() {
+                    self.data.insert(offset, data, fragments_max)?;
+                }
+                arrival.wake = self.wake();
+            }
+            State::Reset(_) => arrival.discarded = counted,
+            State::Stopped(_) => {
+                arrival.discarded = counted;
+                if self.final_size.is_some() {
+                    arrival.life = Life::Over;
+                }
+            }
+        }
+        self.credit.on_consumed(arrival.discarded);
+        Ok(arrival)
+    }
+
+    /// A RESET_STREAM frame (RFC 9000 19.4).
+    pub(crate) fn on_reset(&mut self, code: u64, size: u64, room: u64) -> Result<Arrival, Violation> {
+        let counted = self.check(size, true, room)?;
+        self.credit.on_received(counted);
+        self.final_size = Some(size);
+        let mut arrival = Arrival { counted, discarded: 0, wake: false, life: Life::Alive };
+        match self.state {
+            // RFC 9000 3.2: with all data here the reset may be ignored.
+            State::Open if self.data.has_all_below(size) => {}
+            State::Open => {
+                self.state = State::Reset(code);
+                self.data.clear();
+                arrival.discarded = self.discard_rest();
+                arrival.wake = !self.told;
+                self.told = true;
+            }
+            State::Reset(_) => {}
+            State::Stopped(_) => {
+                arrival.discarded = self.discard_rest();
+                arrival.life = Life::Over;
+            }
+        }
+        Ok(arrival)
+    }
+
+    /// Counts all that was received and not read as consumed.
+    fn discard_rest(&mut self) -> u64 {
+        let rest = self.credit.received() - self.credit.consumed();
+        self.credit.on_consumed(rest);
+        rest
+    }
+
+    fn is_at_end(&self) -> bool {
+        self.final_size.is_some_and(|size| self.data.is_drained() && self.data.has_all_below(size))
+    }
+
+    /// True once, when there is something to read and the application does not know.
+    fn wake(&mut self) -> bool {
+        let wake = !self.told && (self.data.is_readable() || self.is_at_end());
+        self.told |= wake;
+        wake
+    }
+
+    /// The application reads. Nothing more can be read after `Ok(None)` and `Reset`.
+    pub(crate) fn read(&mut self, max_len: usize, order: Order) -> Result<Option<Chunk>, ReadError> {
+        match self.state {
+            State::Reset(code) => return Err(ReadError::Reset(code)),
+            State::Stopped(_) => return Err(ReadError::ClosedStream),
+            State::Open => {}
+        }
+        let chunk = self.data.read(max_len, order).map_err(|_| ReadError::IllegalOrderedRead)?;
+        if let Some(chunk) = chunk {
+            self.credit.on_consumed(chunk.bytes.len() as u64);
+            return Ok(Some(chunk));
+        }
+        if self.is_at_end() {
+            return Ok(None);
+        }
+        self.told = self.data.is_readable();
+        Err(ReadError::Blocked)
+    }
+
+    /// The application wants no more: bytes to credit, and whether the half is over.
+    pub(crate) fn stop(&mut self, code: u64) -> (u64, Life) {
+        let life = match self.final_size {
+            Some(_) => Life::Over,
+            None => Life::Alive,
+        };
+        self.state = State::Stopped(code);
+        self.data.clear();
+        (self.discard_rest(), life)
+    }
+
+    /// True when the peer need not be told to stop: all is here or it has reset.
+    pub(crate) fn needs_no_stop(&self) -> bool {
+        matches!(self.state, State::Reset(_)) || self.final_size.is_some_and(|size| self.data.has_all_below(size))
+    }
+}

@@ -1,0 +1,197 @@
+//! The sending half of one stream (RFC 9000 3.1): its buffer, its end, its credit.
+
+use std::ops::Range;
+
+use plait_base::StreamId;
+use plait_wire::{Carried, FrameWriter};
+
+use crate::credit::SendCredit;
+use crate::send_buffer::SendBuffer;
+use crate::stream_frame::{Fin, layout, put_stream_head, stream_head};
+
+/// How the stream ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The application may write more.
+    Open,
+    /// Finished; the end is to be sent (again).
+    FinDue,
+    /// Finished; the end was sent.
+    FinSent,
+    /// Finished, and the end was acked.
+    FinAcked,
+    /// RESET_STREAM with this code ends it.
+    Reset(u64),
+}
+
+/// Where the stream waits for its turn to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// It has nothing to send.
+    Idle,
+    /// It is in the ready queue.
+    Ready,
+    /// All it has is new data, which the connection's credit forbids.
+    Parked,
+}
+
+/// The sending half of one stream.
+#[derive(Debug)]
+pub(crate) struct SendStream {
+    pub(crate) buffer: SendBuffer,
+    /// `used` is the end of what was written: a stream buffers no more than the peer's limit for it.
+    pub(crate) credit: SendCredit,
+    pub(crate) end: End,
+    pub(crate) turn: Turn,
+    pub(crate) priority: i32,
+    /// Code of the peer's STOP_SENDING.
+    pub(crate) stopped: Option<u64>,
+    /// A write blocked, and the application was not told since that it may go on.
+    pub(crate) wants_write: bool,
+}
+
+/// Bytes that a frame took from each kind of backlog.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Taken {
+    /// New bytes, which the connection's credit pays for.
+    pub(crate) fresh: u64,
+    /// Bytes sent again.
+    pub(crate) again: u64,
+}
+
+impl SendStream {
+    pub(crate) fn new(limit: u64) -> Self {
+        Self {
+            buffer: SendBuffer::default(),
+            credit: SendCredit { limit, ..SendCredit::default() },
+            end: End::Open,
+            turn: Turn::Idle,
+            priority: 0,
+            stopped: None,
+            wants_write: false,
+        }
+    }
+
+    pub(crate) fn is_reset(&self) -> bool {
+        matches!(self.end, End::Reset(_))
+    }
+
+    /// True when the end of the stream, and nothing else of it, waits to be sent.
+    pub(crate) fn has_lone_fin(&self) -> bool {
+        self.end == End::FinDue && self.buffer.unsent_bytes() == 0 && self.buffer.lost_bytes() == 0
+    }
+
+    /// True when a frame can be sent with `credit` bytes of the connection's limit left.
+    pub(crate) fn can_send(&self, credit: u64) -> bool {
+        self.buffer.lost_bytes() > 0 || (self.buffer.unsent_bytes() > 0 && credit > 0) || self.has_lone_fin()
+    }
+
+    /// True when it has anything to send at all, allowed or not.
+    pub(crate) fn has_backlog(&self) -> bool {
+        self.can_send(u64::MAX)
+    }
+
+    /// True when all data and the end were acked.
+    pub(crate) fn is_delivered(&self) -> bool {
+        self.end == End::FinAcked && self.buffer.is_all_acked()
+    }
+
+    /// Writes one frame with the next data; none when nothing fits or waits.
+    pub(crate) fn fill(&mut self, id: StreamId, credit: u64, w: &mut FrameWriter<'_>) -> Option<Taken> {
+        let next = match self.buffer.next(credit) {
+            Some(range) => range,
+            None if self.has_lone_fin() => self.buffer.end()..self.buffer.end(),
+            None => return None,
+        };
+        let before = self.buffer.lost_bytes();
+        let (sent, fin) = self.put(id, next, self.end == End::FinDue, w)?;
+        if fin.is_yes() {
+            self.end = End::FinSent;
+        }
+        let fresh = self.buffer.on_sent(sent);
+        Some(Taken { fresh, again: before - self.buffer.lost_bytes() })
+    }
+
+    /// Writes as much of `range` as fits, with the end of the stream where `fin_wanted` and reached.
+    fn put(
+        &self,
+        id: StreamId,
+        range: Range<u64>,
+        fin_wanted: bool,
+        w: &mut FrameWriter<'_>,
+    ) -> Option<(Range<u64>, Fin)> {
+        let layout = layout(w.remaining(), stream_head(id, range.start), range.end - range.start)?;
+        let sent = range.start..range.start + layout.len;
+        if sent.is_empty() && !range.is_empty() {
+            return None;
+        }
+        let fin = Fin::when(fin_wanted && sent.end == self.buffer.end());
+        put_stream_head(w, id, &sent, fin, &layout);
+        self.buffer.put(sent.clone(), w);
+        w.note(Carried::Stream { id, offset: sent.start, len: layout.len as u32, fin: fin.is_yes() });
+        Some((sent, fin))
+    }
+
+    /// Writes what is unacked of an earlier frame again; what is left of it, if anything, and what was taken.
+    pub(crate) fn fill_copy(&mut self, id: StreamId, range: Range<u64>, fin: Fin, w: &mut FrameWriter<'_>) -> Copied {
+        let fin_wanted = fin.is_yes() && matches!(self.end, End::FinDue | End::FinSent);
+        let (mut at, mut copied) = (range.start, Copied::default());
+        loop {
+            let gap = match self.buffer.first_unacked(at..range.end) {
+                Some(gap) => gap,
+                None if fin_wanted && !copied.fin && range.end == self.buffer.end() => range.end..range.end,
+                None => return copied,
+            };
+            let before = self.buffer.lost_bytes();
+            let Some((sent, fin)) = self.put(id, gap.clone(), fin_wanted, w) else {
+                copied.left_from = Some(gap.start);
+                return copied;
+            };
+            self.buffer.on_sent(sent.clone());
+            copied.again += before - self.buffer.lost_bytes();
+            copied.wrote = true;
+            copied.fin |= fin.is_yes();
+            if fin.is_yes() {
+                self.end = End::FinSent;
+            }
+            at = sent.end;
+        }
+    }
+
+    /// Notes that a frame arrived: bytes of the buffer that became free.
+    pub(crate) fn on_acked(&mut self, range: Range<u64>, fin: Fin) -> u64 {
+        if self.is_reset() {
+            return 0;
+        }
+        let base = self.buffer.base();
+        self.buffer.on_acked(range);
+        if fin.is_yes() && matches!(self.end, End::FinSent | End::FinDue) {
+            self.end = End::FinAcked;
+        }
+        self.buffer.base() - base
+    }
+
+    /// Notes that a frame was lost.
+    pub(crate) fn on_lost(&mut self, range: Range<u64>, fin: Fin) {
+        if self.is_reset() {
+            return;
+        }
+        self.buffer.on_lost(range);
+        if fin.is_yes() && self.end == End::FinSent {
+            self.end = End::FinDue;
+        }
+    }
+}
+
+/// What a copy wrote.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Copied {
+    /// Something was written.
+    pub(crate) wrote: bool,
+    /// The end of the stream was written.
+    pub(crate) fin: bool,
+    /// Bytes that waited to be sent again and now were.
+    pub(crate) again: u64,
+    /// The packet was full here.
+    pub(crate) left_from: Option<u64>,
+}

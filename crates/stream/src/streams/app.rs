@@ -1,0 +1,193 @@
+//! What the application does with streams: open, write, read, end.
+
+use bytes::Bytes;
+use plait_base::{Dir, StreamId};
+
+use super::Streams;
+use crate::events::{Chunk, ClosedStream, Order, ReadError, WriteError};
+use crate::receive::{Life, ReceiveStream};
+use crate::send::{End, SendStream, Turn};
+
+impl Streams {
+    /// Opens a stream; none when the peer's limit is reached: [`crate::StreamEvent::Available`] follows.
+    pub fn open(&mut self, dir: Dir) -> Option<StreamId> {
+        let id = self.table.open(dir);
+        if id.is_none() && !self.wants_open[dir as usize] {
+            self.wants_open[dir as usize] = true;
+            // RFC 9000 4.6: STREAMS_BLOCKED tells the peer of it.
+            self.pending.streams_blocked[dir as usize] = true;
+        }
+        id
+    }
+
+    /// Streams that could be opened now.
+    pub fn openable(&self, dir: Dir) -> u64 {
+        self.table.openable(dir)
+    }
+
+    /// The next stream that the peer opened, in the order of their ids.
+    pub fn accept(&mut self, dir: Dir) -> Option<StreamId> {
+        let id = self.table.accept(dir);
+        if id.is_none() {
+            self.told_open[dir as usize] = false;
+        }
+        id
+    }
+
+    /// The sending half and how many bytes it may take now.
+    fn writable(&mut self, id: StreamId) -> Result<u64, WriteError> {
+        let window_room = self.send_buffer_room();
+        let half = self.table.use_send(id).ok_or(ClosedStream)?;
+        if let Some(code) = half.stopped {
+            return Err(WriteError::Stopped(code));
+        }
+        if half.end != End::Open {
+            return Err(WriteError::ClosedStream);
+        }
+        let room = window_room.min(half.credit.left());
+        if room > 0 {
+            return Ok(room);
+        }
+        let waited = std::mem::replace(&mut half.wants_write, true);
+        if half.credit.left() == 0 {
+            // RFC 9000 4.1: a blocked sender says so, once for each limit.
+            if half.credit.blocked_at != Some(half.credit.limit) {
+                half.credit.blocked_at = Some(half.credit.limit);
+                self.pending.streams_data_blocked.insert(id);
+            }
+        } else if !waited {
+            self.waiting_writers.push_back(id);
+        }
+        Err(WriteError::Blocked)
+    }
+
+    /// Appends a copy of the beginning of `data`; how many bytes that was, at least one unless `data` is empty.
+    pub fn write(&mut self, id: StreamId, data: &[u8]) -> Result<usize, WriteError> {
+        let room = self.writable(id)?;
+        let len = data.len().min(usize::try_from(room).unwrap_or(usize::MAX));
+        self.append(id, len, |half| half.buffer.write(&data[..len]));
+        Ok(len)
+    }
+
+    /// Appends chunks without copying large ones. Each is left with what was not taken of it; the number of bytes
+    /// taken is returned.
+    pub fn write_chunks(&mut self, id: StreamId, chunks: &mut [Bytes]) -> Result<usize, WriteError> {
+        let room = usize::try_from(self.writable(id)?).unwrap_or(usize::MAX);
+        let mut taken = 0;
+        for chunk in chunks {
+            let piece = chunk.split_to(chunk.len().min(room - taken));
+            let len = piece.len();
+            taken += len;
+            self.append(id, len, |half| half.buffer.write_chunk(piece));
+            if taken == room {
+                break;
+            }
+        }
+        Ok(taken)
+    }
+
+    fn append(&mut self, id: StreamId, len: usize, put: impl FnOnce(&mut SendStream)) {
+        if len > 0 {
+            self.change(id, |half| {
+                put(half);
+                half.credit.used = half.buffer.end();
+            });
+        }
+    }
+
+    /// No more data follows; [`crate::StreamEvent::Finished`] tells when all has arrived.
+    pub fn finish(&mut self, id: StreamId) -> Result<(), WriteError> {
+        let half = self.table.use_send(id).ok_or(ClosedStream)?;
+        if let Some(code) = half.stopped {
+            return Err(WriteError::Stopped(code));
+        }
+        if half.end != End::Open {
+            return Err(WriteError::ClosedStream);
+        }
+        self.change(id, |half| half.end = End::FinDue);
+        self.pending.streams_data_blocked.remove(&id);
+        Ok(())
+    }
+
+    /// Ends our half at once with an application error code (RFC 9000 2.4); data not yet delivered may be lost.
+    pub fn reset(&mut self, id: StreamId, code: u64) -> Result<(), ClosedStream> {
+        let half = self.table.use_send(id).ok_or(ClosedStream)?;
+        if half.is_reset() {
+            // Reset already, by us or in answer to STOP_SENDING: the first code stays (RFC 9000 3.1).
+            return if half.stopped.is_some() { Ok(()) } else { Err(ClosedStream) };
+        }
+        self.reset_now(id, code);
+        Ok(())
+    }
+
+    /// Asks the peer to send no more, and drops what it sent (RFC 9000 3.5).
+    pub fn stop(&mut self, id: StreamId, code: u64) -> Result<(), ClosedStream> {
+        let half = self.table.use_receive(id).ok_or(ClosedStream)?;
+        if half.stop_code().is_some() {
+            return Err(ClosedStream);
+        }
+        let tell = !half.needs_no_stop();
+        let (credit, life) = half.stop(code);
+        self.receive.on_consumed(credit);
+        self.pending.stream_credits.remove(&id);
+        if tell {
+            self.pending.stops.insert(id, code);
+        }
+        if life == Life::Over {
+            self.table.close_receive(id);
+        }
+        Ok(())
+    }
+
+    /// Sets the priority of our half: higher goes first, equals take turns. 0 is where each stream begins.
+    pub fn set_priority(&mut self, id: StreamId, priority: i32) -> Result<(), ClosedStream> {
+        let half = self.table.use_send(id).ok_or(ClosedStream)?;
+        let old = std::mem::replace(&mut half.priority, priority);
+        if half.turn == Turn::Ready && old != priority && self.ready.remove(id, old) {
+            self.ready.push(id, priority);
+        }
+        Ok(())
+    }
+
+    /// The priority of our half.
+    pub fn priority(&mut self, id: StreamId) -> Result<i32, ClosedStream> {
+        self.table.use_send(id).map(|half| half.priority).ok_or(ClosedStream)
+    }
+
+    /// Code of the peer's STOP_SENDING, if it sent one. Once our reset is acknowledged the stream is closed.
+    pub fn stopped(&mut self, id: StreamId) -> Result<Option<u64>, ClosedStream> {
+        self.table.use_send(id).map(|half| half.stopped).ok_or(ClosedStream)
+    }
+
+    /// Reads up to `max_len` bytes; `Ok(None)` once at the end of the stream, which is closed from then on.
+    /// Read until it blocks: [`crate::StreamEvent::Readable`] is told only after that.
+    pub fn read(&mut self, id: StreamId, max_len: usize, order: Order) -> Result<Option<Chunk>, ReadError> {
+        let half = self.table.use_receive(id).ok_or(ClosedStream)?;
+        let result = half.read(max_len, order);
+        match &result {
+            Ok(Some(chunk)) => {
+                self.receive.on_consumed(chunk.bytes.len() as u64);
+                if half.wants_update() {
+                    self.pending.stream_credits.insert(id);
+                }
+            }
+            Ok(None) | Err(ReadError::Reset(_)) => self.table.close_receive(id),
+            Err(_) => {}
+        }
+        result
+    }
+
+    /// Code of the peer's RESET_STREAM, if it sent one; that read the stream's end is over then.
+    pub fn received_reset(&mut self, id: StreamId) -> Result<Option<u64>, ClosedStream> {
+        let code = self.table.use_receive(id).map(|half| ReceiveStream::received_reset(half)).ok_or(ClosedStream)?;
+        if code.is_some() {
+            self.table.close_receive(id);
+        }
+        Ok(code)
+    }
+
+    /// True when the peer acknowledged all of our half, or nothing of it was ever written.
+    pub fn is_all_acked(&mut self, id: StreamId) -> Result<bool, ClosedStream> {
+        self.table.use_send(id).map(|half| half.buffer.is_all_acked()).ok_or(ClosedStream)
+    }
+}

@@ -1,0 +1,260 @@
+//! All streams of one connection, and the connection's own flow control.
+
+mod app;
+mod feedback;
+mod output;
+mod peer;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use plait_base::limits::INITIAL_RTT;
+use plait_base::{Dir, Side, StreamId};
+use plait_wire::Carried;
+
+use crate::config::{PeerLimits, StreamsConfig};
+use crate::credit::{ReceiveCredit, SendCredit};
+use crate::events::StreamEvent;
+use crate::priority::ReadyQueue;
+use crate::send::{SendStream, Turn};
+use crate::table::Table;
+
+/// Every stream of a connection: the application's calls, the peer's frames, our frames and their fate.
+///
+/// ```
+/// use plait_base::{Dir, Side};
+/// use plait_stream::{PeerLimits, Streams, StreamsConfig};
+/// let mut streams = Streams::new(Side::Client, StreamsConfig::default());
+/// assert_eq!(streams.open(Dir::Bi), None, "no limits of the peer yet");
+/// streams.set_peer_limits(&StreamsConfig::default().announced());
+/// let id = streams.open(Dir::Bi).unwrap();
+/// assert_eq!(streams.write(id, b"hello"), Ok(5));
+/// assert_eq!(streams.unsent_bytes(), 5);
+/// ```
+#[derive(Debug)]
+pub struct Streams {
+    config: StreamsConfig,
+    table: Table,
+    /// What the peer lets us send over all streams.
+    send: SendCredit,
+    /// What we let the peer send over all streams.
+    receive: ReceiveCredit,
+    tally: Tally,
+    ready: ReadyQueue,
+    /// Streams whose new data the connection's credit forbids; entries may be stale.
+    parked: Vec<StreamId>,
+    /// Streams whose write found the send window full.
+    waiting_writers: VecDeque<StreamId>,
+    pending: Pending,
+    /// Window updates just sent, for copies on other paths.
+    updates: Vec<Carried>,
+    events: VecDeque<StreamEvent>,
+    /// `Opened` was told, and not all was accepted since.
+    told_open: [bool; 2],
+    /// `open` failed, and `Available` was not told since.
+    wants_open: [bool; 2],
+    /// Smallest RTT of the paths in use, to judge how fast the application reads.
+    rtt: Duration,
+}
+
+/// Sums over the sending halves of all streams.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Tally {
+    /// Bytes never sent.
+    fresh: u64,
+    /// Bytes to be sent again.
+    lost: u64,
+    /// Bytes in send buffers, the lowest unacked one to the end.
+    held: u64,
+    /// Streams of which only the end waits to be sent.
+    fins: u64,
+}
+
+impl Tally {
+    fn of(half: &SendStream) -> Self {
+        Self {
+            fresh: half.buffer.unsent_bytes(),
+            lost: half.buffer.lost_bytes(),
+            held: half.buffer.held_bytes(),
+            fins: u64::from(half.has_lone_fin()),
+        }
+    }
+
+    /// A stream's share changed.
+    fn shift(&mut self, before: Self, after: Self) {
+        self.fresh = self.fresh + after.fresh - before.fresh;
+        self.lost = self.lost + after.lost - before.lost;
+        self.held = self.held + after.held - before.held;
+        self.fins = self.fins + after.fins - before.fins;
+    }
+}
+
+/// Control frames that wait to be sent; values are read when they are written.
+#[derive(Debug, Default)]
+struct Pending {
+    resets: BTreeSet<StreamId>,
+    /// With the application's code: the half may be gone when the frame is written.
+    stops: BTreeMap<StreamId, u64>,
+    stream_credits: BTreeSet<StreamId>,
+    streams_data_blocked: BTreeSet<StreamId>,
+    max_data: bool,
+    data_blocked: bool,
+    max_streams: [bool; 2],
+    streams_blocked: [bool; 2],
+}
+
+impl Pending {
+    fn is_empty(&self) -> bool {
+        self.resets.is_empty()
+            && self.stops.is_empty()
+            && self.stream_credits.is_empty()
+            && self.streams_data_blocked.is_empty()
+            && !self.max_data
+            && !self.data_blocked
+            && self.max_streams == [false; 2]
+            && self.streams_blocked == [false; 2]
+    }
+}
+
+impl Streams {
+    /// No streams yet; nothing can be opened before [`Self::set_peer_limits`].
+    pub fn new(side: Side, config: StreamsConfig) -> Self {
+        let config = config.clamped();
+        Self {
+            table: Table::new(side, [config.max_bidi, config.max_uni], config.first_stream_window()),
+            send: SendCredit::default(),
+            receive: ReceiveCredit::new(config.first_window()),
+            tally: Tally::default(),
+            ready: ReadyQueue::default(),
+            parked: Vec::new(),
+            waiting_writers: VecDeque::new(),
+            pending: Pending::default(),
+            updates: Vec::new(),
+            events: VecDeque::new(),
+            told_open: [false; 2],
+            wants_open: [false; 2],
+            rtt: INITIAL_RTT,
+            config,
+        }
+    }
+
+    /// The limits to announce in our transport parameters.
+    pub fn announced(&self) -> PeerLimits {
+        self.config.announced()
+    }
+
+    /// The peer's transport parameters, or those remembered for 0-RTT; limits never shrink, so that the
+    /// parameters of an accepted 0-RTT handshake may follow the remembered ones (RFC 9000 7.4.1).
+    pub fn set_peer_limits(&mut self, limits: &PeerLimits) {
+        let first = &mut self.table.first;
+        first.send_ours_bidi = first.send_ours_bidi.max(limits.max_stream_data_bidi_remote);
+        first.send_theirs_bidi = first.send_theirs_bidi.max(limits.max_stream_data_bidi_local);
+        first.send_ours_uni = first.send_ours_uni.max(limits.max_stream_data_uni);
+        let (first, side) = (*first, self.table.side());
+        let mut raised = Vec::new();
+        for (id, half) in self.table.live_sends() {
+            let limit = match (id.dir(), id.initiator() == side) {
+                (Dir::Uni, _) => first.send_ours_uni,
+                (Dir::Bi, true) => first.send_ours_bidi,
+                (Dir::Bi, false) => first.send_theirs_bidi,
+            };
+            if half.credit.raise(limit) {
+                raised.push(id);
+            }
+        }
+        raised.sort_unstable();
+        raised.into_iter().for_each(|id| self.on_stream_credit_raised(id));
+        self.on_max_data(limits.max_data);
+        self.raise_streams(Dir::Bi, limits.max_streams_bidi);
+        self.raise_streams(Dir::Uni, limits.max_streams_uni);
+    }
+
+    /// 0-RTT was refused: every stream and all flow-control state is forgotten (RFC 9001 4.6.2), stream ids
+    /// start over, and the application opens its streams again. Reports about 0-RTT packets must not follow.
+    pub fn on_early_rejected(&mut self) {
+        let rtt = self.rtt;
+        *self = Self::new(self.table.side(), self.config);
+        self.rtt = rtt;
+    }
+
+    /// Smallest smoothed RTT among the paths that carry this connection.
+    pub fn on_rtt(&mut self, rtt: Duration) {
+        self.rtt = rtt;
+    }
+
+    /// The next event for the application.
+    pub fn poll_event(&mut self) -> Option<StreamEvent> {
+        self.events.pop_front()
+    }
+
+    /// Streams that exist, both halves' ends included.
+    pub fn open_streams(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Bytes that could be sent now: lost ones, and new ones within the connection's credit.
+    /// A stream's lone end counts as one byte.
+    pub fn unsent_bytes(&self) -> u64 {
+        self.tally.lost + self.tally.fins + self.tally.fresh.min(self.send.left())
+    }
+
+    /// Bytes of new data that the peer's connection limit still allows.
+    pub fn send_credit(&self) -> u64 {
+        self.send.left()
+    }
+
+    /// Bytes that the application may still hand over before the send window is full.
+    pub fn send_buffer_room(&self) -> u64 {
+        self.config.send_window.saturating_sub(self.tally.held)
+    }
+
+    /// Changes a sending half that is in use and keeps the sums and the ready queue in step.
+    fn change<R>(&mut self, id: StreamId, change: impl FnOnce(&mut SendStream) -> R) -> Option<R> {
+        let half = self.table.send(id)?;
+        let before = Tally::of(half);
+        let result = change(half);
+        self.tally.shift(before, Tally::of(half));
+        let due = match half.turn {
+            Turn::Ready => false,
+            Turn::Idle => half.has_backlog(),
+            Turn::Parked => half.can_send(self.send.left()),
+        };
+        if due {
+            half.turn = Turn::Ready;
+            self.ready.push(id, half.priority);
+        }
+        Some(result)
+    }
+
+    /// Ends a stream at once: what was not sent never is, and RESET_STREAM says so.
+    fn reset_now(&mut self, id: StreamId, code: u64) {
+        self.change(id, |half| {
+            half.end = crate::send::End::Reset(code);
+            half.wants_write = false;
+            half.buffer.clear();
+        });
+        self.pending.streams_data_blocked.remove(&id);
+        self.pending.resets.insert(id);
+        self.wake_writers();
+    }
+
+    /// Tells writers that wait for room in the send window, once there is a worthwhile amount.
+    fn wake_writers(&mut self) {
+        if self.waiting_writers.is_empty() || self.send_buffer_room() <= self.config.send_window / 8 {
+            return;
+        }
+        while let Some(id) = self.waiting_writers.pop_front() {
+            self.tell_writable(id);
+        }
+    }
+
+    fn tell_writable(&mut self, id: StreamId) {
+        if let Some(half) = self.table.send(id).filter(|half| half.wants_write) {
+            half.wants_write = false;
+            self.events.push_back(StreamEvent::Writable(id));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

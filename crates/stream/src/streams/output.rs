@@ -1,0 +1,251 @@
+//! What streams put into packets: control frames, data, and copies of either for other paths.
+
+use plait_base::limits::MAX_PENDING_COPIES;
+use plait_base::{Dir, Instant, StreamId};
+use plait_wire::{Carried, FrameWriter};
+
+use super::{Streams, Tally};
+use crate::events::CopyOutcome;
+use crate::send::{End, Turn};
+use crate::stream_frame::{
+    DATA_BLOCKED, Fin, MAX_DATA, MAX_STREAM_DATA, MAX_STREAMS_BIDI, RESET_STREAM, STOP_SENDING, STREAM_DATA_BLOCKED,
+    STREAMS_BLOCKED_BIDI, put_fields,
+};
+
+impl Streams {
+    /// True when [`Self::fill_control`] has something to write.
+    pub fn wants_control(&self) -> bool {
+        !self.pending.is_empty()
+            || self.receive.wants_update()
+            || Dir::ALL.into_iter().any(|dir| self.table.wants_peer_limit(dir))
+    }
+
+    /// Writes RESET_STREAM, STOP_SENDING, MAX_* and *_BLOCKED frames, as many as fit.
+    pub fn fill_control(&mut self, now: Instant, w: &mut FrameWriter<'_>) {
+        let _ = self.fill_ends(w)
+            && self.fill_max_data(now, w)
+            && self.fill_stream_credits(now, w)
+            && self.fill_max_streams(w)
+            && self.fill_blocked(w);
+    }
+
+    /// RESET_STREAM and STOP_SENDING; false when the packet is full.
+    fn fill_ends(&mut self, w: &mut FrameWriter<'_>) -> bool {
+        while let Some(&id) = self.pending.resets.first() {
+            if !self.fill_reset(id, w) {
+                return false;
+            }
+            self.pending.resets.pop_first();
+        }
+        while let Some((&id, &code)) = self.pending.stops.first_key_value() {
+            if !put_fields(w, &[STOP_SENDING, id.0, code]) {
+                return false;
+            }
+            w.note(Carried::StopSending(id));
+            self.pending.stops.pop_first();
+        }
+        true
+    }
+
+    /// RFC 9000 19.4; the final size is what was sent, which is also what flow control counted (4.5).
+    fn fill_reset(&mut self, id: StreamId, w: &mut FrameWriter<'_>) -> bool {
+        let Some(half) = self.table.send(id) else { return true };
+        let End::Reset(code) = half.end else { return true };
+        if !put_fields(w, &[RESET_STREAM, id.0, code, half.buffer.sent()]) {
+            return false;
+        }
+        w.note(Carried::ResetStream(id));
+        true
+    }
+
+    fn fill_max_data(&mut self, now: Instant, w: &mut FrameWriter<'_>) -> bool {
+        if !self.pending.max_data && !self.receive.wants_update() {
+            return true;
+        }
+        self.pending.max_data = true;
+        let limit = self.receive.update(now, self.rtt, self.config.window);
+        if !put_fields(w, &[MAX_DATA, limit]) {
+            return false;
+        }
+        self.pending.max_data = false;
+        self.note_update(Carried::MaxData(limit), w);
+        true
+    }
+
+    fn fill_stream_credits(&mut self, now: Instant, w: &mut FrameWriter<'_>) -> bool {
+        while let Some(&id) = self.pending.stream_credits.first() {
+            if let Some(half) = self.table.receive(id).filter(|half| half.takes_updates()) {
+                let limit = half.credit.update(now, self.rtt, self.config.stream_window);
+                let window = half.credit.window();
+                if !put_fields(w, &[MAX_STREAM_DATA, id.0, limit]) {
+                    return false;
+                }
+                // The connection must not hold a stream back that reads fast.
+                self.receive.widen(window.saturating_mul(3).div_euclid(2).min(self.config.window));
+                self.note_update(Carried::MaxStreamData(id, limit), w);
+            }
+            self.pending.stream_credits.pop_first();
+        }
+        true
+    }
+
+    fn fill_max_streams(&mut self, w: &mut FrameWriter<'_>) -> bool {
+        for dir in Dir::ALL {
+            if !self.pending.max_streams[dir as usize] && !self.table.wants_peer_limit(dir) {
+                continue;
+            }
+            self.pending.max_streams[dir as usize] = true;
+            let limit = self.table.update_peer_limit(dir);
+            if !put_fields(w, &[MAX_STREAMS_BIDI + dir as u64, limit]) {
+                return false;
+            }
+            self.pending.max_streams[dir as usize] = false;
+            w.note(Carried::MaxStreams(dir, limit));
+        }
+        true
+    }
+
+    fn fill_blocked(&mut self, w: &mut FrameWriter<'_>) -> bool {
+        if self.pending.data_blocked {
+            if !put_fields(w, &[DATA_BLOCKED, self.send.limit]) {
+                return false;
+            }
+            self.pending.data_blocked = false;
+            w.note(Carried::DataBlocked(self.send.limit));
+        }
+        while let Some(&id) = self.pending.streams_data_blocked.first() {
+            if let Some(half) = self.table.send(id).filter(|half| half.wants_write) {
+                let limit = half.credit.limit;
+                if !put_fields(w, &[STREAM_DATA_BLOCKED, id.0, limit]) {
+                    return false;
+                }
+                w.note(Carried::StreamDataBlocked(id, limit));
+            }
+            self.pending.streams_data_blocked.pop_first();
+        }
+        for dir in Dir::ALL {
+            if self.pending.streams_blocked[dir as usize] {
+                let limit = self.table.limit(dir);
+                if !put_fields(w, &[STREAMS_BLOCKED_BIDI + dir as u64, limit]) {
+                    return false;
+                }
+                self.pending.streams_blocked[dir as usize] = false;
+                w.note(Carried::StreamsBlocked(dir, limit));
+            }
+        }
+        true
+    }
+
+    fn note_update(&mut self, update: Carried, w: &mut FrameWriter<'_>) {
+        w.note(update);
+        if self.updates.len() < MAX_PENDING_COPIES {
+            self.updates.push(update);
+        }
+    }
+
+    /// Moves the window updates that were written since the last call to `out`, so that they can be copied to
+    /// other paths.
+    pub fn poll_window_updates(&mut self, out: &mut Vec<Carried>) {
+        out.append(&mut self.updates);
+    }
+
+    /// Writes STREAM frames: higher priority first, round robin among equals, lost data first in each stream.
+    pub fn fill_data(&mut self, w: &mut FrameWriter<'_>) {
+        while w.remaining() > 0 {
+            let Some(id) = self.ready.pop() else { return };
+            let Some(half) = self.table.send(id) else { continue };
+            let credit = self.send.left();
+            if !half.can_send(credit) {
+                half.turn = if half.has_backlog() { Turn::Parked } else { Turn::Idle };
+                if half.turn == Turn::Parked {
+                    self.parked.push(id);
+                    self.on_blocked();
+                }
+                continue;
+            }
+            let before = Tally::of(half);
+            let Some(taken) = half.fill(id, credit, w) else {
+                self.ready.push_front(id, half.priority);
+                return;
+            };
+            self.tally.shift(before, Tally::of(half));
+            self.send.used += taken.fresh;
+            if half.has_backlog() {
+                self.ready.push(id, half.priority);
+            } else {
+                half.turn = Turn::Idle;
+            }
+        }
+    }
+
+    /// RFC 9000 4.1: DATA_BLOCKED once for each limit.
+    fn on_blocked(&mut self) {
+        if self.send.blocked_at != Some(self.send.limit) {
+            self.send.blocked_at = Some(self.send.limit);
+            self.pending.data_blocked = true;
+        }
+    }
+
+    /// Writes an earlier sent frame again, on any path: what is unacked of STREAM data, or the present value of a
+    /// control frame of streams. Other frames are obsolete here.
+    pub fn fill_copy(&mut self, w: &mut FrameWriter<'_>, carried: &Carried) -> CopyOutcome {
+        match *carried {
+            Carried::Stream { id, offset, len, fin } => self.copy_data(w, id, offset, len, Fin::when(fin)),
+            Carried::MaxData(_) => {
+                let limit = self.receive.limit();
+                copied(put_fields(w, &[MAX_DATA, limit]), Carried::MaxData(limit), carried, w)
+            }
+            Carried::MaxStreamData(id, _) => {
+                let Some(half) = self.table.receive(id).filter(|half| half.takes_updates()) else {
+                    return CopyOutcome::Obsolete;
+                };
+                let limit = half.credit.limit();
+                let wrote = put_fields(w, &[MAX_STREAM_DATA, id.0, limit]);
+                copied(wrote, Carried::MaxStreamData(id, limit), carried, w)
+            }
+            Carried::MaxStreams(dir, _) => {
+                let limit = self.table.peer_limit(dir);
+                let wrote = put_fields(w, &[MAX_STREAMS_BIDI + dir as u64, limit]);
+                copied(wrote, Carried::MaxStreams(dir, limit), carried, w)
+            }
+            Carried::ResetStream(id) => match self.table.send(id).map(|half| half.is_reset()) {
+                Some(true) if self.fill_reset(id, w) => CopyOutcome::Written,
+                Some(true) => CopyOutcome::Left(*carried),
+                _ => CopyOutcome::Obsolete,
+            },
+            Carried::StopSending(id) => match self.table.receive(id).and_then(|half| half.stop_code()) {
+                Some(code) => {
+                    let wrote = put_fields(w, &[STOP_SENDING, id.0, code]);
+                    copied(wrote, Carried::StopSending(id), carried, w)
+                }
+                None => CopyOutcome::Obsolete,
+            },
+            _ => CopyOutcome::Obsolete,
+        }
+    }
+
+    fn copy_data(&mut self, w: &mut FrameWriter<'_>, id: StreamId, offset: u64, len: u32, fin: Fin) -> CopyOutcome {
+        let end = offset.saturating_add(u64::from(len));
+        let Some(done) = self.change(id, |half| half.fill_copy(id, offset..end, fin, w)) else {
+            return CopyOutcome::Obsolete;
+        };
+        match done.left_from {
+            Some(from) => {
+                let len = (end - from) as u32;
+                CopyOutcome::Left(Carried::Stream { id, offset: from, len, fin: fin.is_yes() })
+            }
+            None if done.wrote => CopyOutcome::Written,
+            None => CopyOutcome::Obsolete,
+        }
+    }
+}
+
+/// Notes a copy that was written.
+fn copied(wrote: bool, now: Carried, before: &Carried, w: &mut FrameWriter<'_>) -> CopyOutcome {
+    if wrote {
+        w.note(now);
+        CopyOutcome::Written
+    } else {
+        CopyOutcome::Left(*before)
+    }
+}

@@ -1,0 +1,144 @@
+//! What the peer's frames do to streams, with every rule of RFC 9000 2 to 4 and 19 that they can break.
+
+use bytes::Bytes;
+use plait_base::limits::MAX_STREAM_COUNT;
+use plait_base::{Dir, StreamId, Violation};
+
+use super::Streams;
+use crate::events::StreamEvent;
+use crate::receive::{Arrival, Life};
+use crate::stream_frame::Fin;
+
+impl Streams {
+    /// A STREAM frame (RFC 9000 19.8). `data` should be a slice of no more than one datagram's allocation.
+    pub fn on_stream(&mut self, id: StreamId, offset: u64, fin: bool, data: Bytes) -> Result<(), Violation> {
+        self.check_peer_sends(id)?;
+        let room = self.receive.limit().saturating_sub(self.receive.received());
+        // A half that is over was counted to its final size: late frames change nothing.
+        let Some(half) = self.table.use_receive(id) else { return Ok(()) };
+        let arrival = half.on_data(offset, Fin::when(fin), data, room)?;
+        self.on_arrival(id, arrival);
+        Ok(())
+    }
+
+    /// A RESET_STREAM frame (RFC 9000 19.4).
+    pub fn on_reset_stream(&mut self, id: StreamId, code: u64, final_size: u64) -> Result<(), Violation> {
+        self.check_peer_sends(id)?;
+        let room = self.receive.limit().saturating_sub(self.receive.received());
+        let Some(half) = self.table.use_receive(id) else { return Ok(()) };
+        let arrival = half.on_reset(code, final_size, room)?;
+        self.pending.stops.remove(&id);
+        self.on_arrival(id, arrival);
+        Ok(())
+    }
+
+    fn on_arrival(&mut self, id: StreamId, arrival: Arrival) {
+        self.receive.on_received(arrival.counted);
+        self.receive.on_consumed(arrival.discarded);
+        if arrival.wake {
+            self.events.push_back(StreamEvent::Readable(id));
+        }
+        if arrival.life == Life::Over {
+            self.table.close_receive(id);
+        }
+    }
+
+    /// A STOP_SENDING frame (RFC 9000 19.5): the stream is reset with the same code.
+    pub fn on_stop_sending(&mut self, id: StreamId, code: u64) -> Result<(), Violation> {
+        self.check_we_send(id)?;
+        let Some(half) = self.table.use_send(id) else { return Ok(()) };
+        if half.stopped.is_some() {
+            return Ok(());
+        }
+        half.stopped = Some(code);
+        let reset = half.is_reset();
+        // RFC 9000 3.5: RESET_STREAM must follow, and should carry the code of STOP_SENDING.
+        if !reset {
+            self.reset_now(id, code);
+            self.events.push_back(StreamEvent::Stopped { id, code });
+        }
+        Ok(())
+    }
+
+    /// A MAX_DATA frame (RFC 9000 19.9).
+    pub fn on_max_data(&mut self, limit: u64) {
+        if !self.send.raise(limit) {
+            return;
+        }
+        self.pending.data_blocked = false;
+        for id in std::mem::take(&mut self.parked) {
+            self.change(id, |_| ());
+        }
+    }
+
+    /// A MAX_STREAM_DATA frame (RFC 9000 19.10).
+    pub fn on_max_stream_data(&mut self, id: StreamId, limit: u64) -> Result<(), Violation> {
+        self.check_we_send(id)?;
+        let Some(half) = self.table.use_send(id) else { return Ok(()) };
+        if half.credit.raise(limit) {
+            self.on_stream_credit_raised(id);
+        }
+        Ok(())
+    }
+
+    pub(super) fn on_stream_credit_raised(&mut self, id: StreamId) {
+        self.pending.streams_data_blocked.remove(&id);
+        self.tell_writable(id);
+    }
+
+    /// A MAX_STREAMS frame (RFC 9000 19.11).
+    pub fn on_max_streams(&mut self, dir: Dir, limit: u64) -> Result<(), Violation> {
+        // RFC 9000 4.6: above 2^60 is an error of encoding.
+        if limit > MAX_STREAM_COUNT {
+            return Err(Violation::StreamCountTooLarge);
+        }
+        self.raise_streams(dir, limit);
+        Ok(())
+    }
+
+    pub(super) fn raise_streams(&mut self, dir: Dir, limit: u64) {
+        if self.table.raise_limit(dir, limit) {
+            self.pending.streams_blocked[dir as usize] = false;
+            if std::mem::replace(&mut self.wants_open[dir as usize], false) {
+                self.events.push_back(StreamEvent::Available(dir));
+            }
+        }
+    }
+
+    /// A DATA_BLOCKED frame (RFC 9000 19.12); credit follows the application's reads, so it changes nothing.
+    pub fn on_data_blocked(&mut self, _limit: u64) {}
+
+    /// A STREAM_DATA_BLOCKED frame (RFC 9000 19.13).
+    pub fn on_stream_data_blocked(&mut self, id: StreamId, _limit: u64) -> Result<(), Violation> {
+        self.check_peer_sends(id)
+    }
+
+    /// A STREAMS_BLOCKED frame (RFC 9000 19.14).
+    pub fn on_streams_blocked(&mut self, _dir: Dir, limit: u64) -> Result<(), Violation> {
+        if limit > MAX_STREAM_COUNT { Err(Violation::StreamCountTooLarge) } else { Ok(()) }
+    }
+
+    /// A frame for data that flows to us: it may open the stream.
+    fn check_peer_sends(&mut self, id: StreamId) -> Result<(), Violation> {
+        if !id.receives(self.table.side()) {
+            return Err(Violation::SendOnReceiveOnlyStream);
+        }
+        self.check_exists(id)
+    }
+
+    /// A frame about data that flows from us: it may open a bidirectional stream.
+    fn check_we_send(&mut self, id: StreamId) -> Result<(), Violation> {
+        if !id.sends(self.table.side()) {
+            return Err(Violation::ControlOfSendOnlyStream);
+        }
+        self.check_exists(id)
+    }
+
+    fn check_exists(&mut self, id: StreamId) -> Result<(), Violation> {
+        let dir = id.dir();
+        if self.table.on_named_by_peer(id)? && !std::mem::replace(&mut self.told_open[dir as usize], true) {
+            self.events.push_back(StreamEvent::Opened(dir));
+        }
+        Ok(())
+    }
+}
