@@ -16,4 +16,4 @@ pub use store::SessionStore;
 pub use rustls;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

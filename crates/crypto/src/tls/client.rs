@@ -46,6 +46,19 @@ impl ClientTlsConfig {
         Self { protection, ..self }
     }
 
+    /// The same with changes that the builder has no word for, made for every QUIC version alike. Leave
+    /// `resumption` as it is. In contrast to a configuration built anew, this one resumes the same sessions.
+    pub fn with_changes(mut self, change: impl Fn(&mut rustls::ClientConfig)) -> Self {
+        change(Arc::make_mut(&mut self.v1));
+        change(Arc::make_mut(&mut self.v2));
+        self
+    }
+
+    /// The same that never offers 0-RTT.
+    pub fn without_early_data(self) -> Self {
+        self.with_changes(|config| config.enable_early_data = false)
+    }
+
     /// Protection after the handshake.
     pub fn protection(&self) -> Protection {
         self.protection
@@ -130,8 +143,9 @@ impl ClientTlsBuilder {
         self
     }
 
-    /// Remembers sessions here, shared with other configurations that have the same store. Sharing is safe only
-    /// where they trust the same servers.
+    /// Remembers sessions here, together with other configurations that have the same store. A session is resumed
+    /// only by configurations with the very same verifier and identity objects: clones of one configuration, or
+    /// what [`ClientTlsConfig::with_changes`] made of it.
     pub fn sessions(mut self, store: SessionStore) -> Self {
         self.sessions = Some(store);
         self

@@ -64,9 +64,12 @@ impl TlsSession {
     pub fn read_crypto(&mut self, bytes: &[u8]) -> Result<(), TransportError> {
         self.tls.read_hs(bytes).map_err(|e| {
             // RFC 9001 4.8: a TLS alert becomes a code of its own.
-            let code = match self.tls.alert() {
-                Some(alert) => CloseCode::crypto(alert.into()),
-                None => CloseCode::PROTOCOL_VIOLATION,
+            let code = match (self.tls.alert(), &e) {
+                (Some(alert), _) => CloseCode::crypto(alert.into()),
+                (None, rustls::Error::InvalidMessage(_)) => {
+                    CloseCode::crypto(rustls::AlertDescription::DecodeError.into())
+                }
+                (None, _) => CloseCode::PROTOCOL_VIOLATION,
             };
             TransportError::new(code, format!("TLS: {e}"))
         })

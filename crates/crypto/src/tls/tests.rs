@@ -1,1 +1,353 @@
+//! Whole handshakes in memory: keys, resumption with 0-RTT, alerts, suites, versions, clocks.
 
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use plait_base::{CloseCode, PathId, Side, TransportError};
+use rustls::RootCertStore;
+use rustls::time_provider::TimeProvider;
+use rustls_pki_types::{PrivateKeyDer, UnixTime};
+
+use super::*;
+use crate::error::ConfigError;
+use crate::initial::{V1, V2};
+use crate::keys::{EarlyKeys, Layout};
+use crate::one_rtt::{OneRttKeys, PhaseMark, SealMark};
+
+fn identity() -> &'static Identity {
+    static IDENTITY: OnceLock<Identity> = OnceLock::new();
+    IDENTITY.get_or_init(|| {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
+        Identity::new(vec![made.cert.der().clone()], key)
+    })
+}
+
+fn roots() -> RootCertStore {
+    let mut roots = RootCertStore::empty();
+    roots.add(identity().chain[0].clone()).unwrap();
+    roots
+}
+
+fn client_builder() -> ClientTlsBuilder {
+    ClientTlsConfig::builder().roots(roots()).alpn(["plait"])
+}
+
+fn server_builder() -> ServerTlsBuilder {
+    ServerTlsConfig::builder(identity().clone()).alpn(["other", "plait"])
+}
+
+/// Both ends of a connection.
+pub(crate) struct Ends {
+    pub(crate) client: TlsSession,
+    pub(crate) server: TlsSession,
+    pub(crate) client_keys: Option<Box<OneRttKeys>>,
+    pub(crate) server_keys: Option<Box<OneRttKeys>>,
+}
+
+impl Ends {
+    fn new(client: &ClientTlsConfig, server: &ServerTlsConfig, version: u32) -> Self {
+        Self {
+            client: TlsSession::new_client(client, version, "localhost", b"client params".to_vec()).unwrap(),
+            server: TlsSession::new_server(server, version, b"server params".to_vec()).unwrap(),
+            client_keys: None,
+            server_keys: None,
+        }
+    }
+
+    /// Moves handshake bytes until neither side has any more.
+    fn drive(&mut self) -> Result<(), TransportError> {
+        for _ in 0..8 {
+            flow(&mut self.client, &mut self.server, &mut self.client_keys)?;
+            flow(&mut self.server, &mut self.client, &mut self.server_keys)?;
+        }
+        assert!(!self.client.is_handshaking() && !self.server.is_handshaking());
+        Ok(())
+    }
+}
+
+fn flow(
+    from: &mut TlsSession,
+    to: &mut TlsSession,
+    one_rtt: &mut Option<Box<OneRttKeys>>,
+) -> Result<(), TransportError> {
+    loop {
+        let mut bytes = Vec::new();
+        let change = from.write_crypto(&mut bytes);
+        if !bytes.is_empty() {
+            to.read_crypto(&bytes)?;
+        }
+        match change {
+            None => return Ok(()),
+            Some(KeyChange::Handshake(_)) => {}
+            Some(KeyChange::OneRtt(keys)) => *one_rtt = Some(keys),
+        }
+    }
+}
+
+/// 1-RTT keys of client and server after a handshake with this cipher.
+pub(crate) fn one_rtt_pair(suite: CipherSuite) -> (OneRttKeys, OneRttKeys) {
+    let mut ends =
+        Ends::new(&client_builder().suites([suite]).build().unwrap(), &server_builder().build().unwrap(), V1);
+    ends.drive().unwrap();
+    (*ends.client_keys.unwrap(), *ends.server_keys.unwrap())
+}
+
+/// Sends one packet with 1-RTT keys.
+fn exchange(from: &mut OneRttKeys, to: &mut OneRttKeys) {
+    let mut packet = b"\x40\x09hello".to_vec();
+    let layout = Layout { start: 0, pn_at: 1, pn_len: 1 };
+    from.seal_packet(&mut packet, layout, PathId(2), 9, &mut SealMark::default()).unwrap();
+    to.unmask(&mut packet, 1).unwrap();
+    let mut mark = PhaseMark::default();
+    let opened =
+        to.open(&mut packet, 2, PathId(2), 9, &mut mark, plait_base::Instant::ZERO, Duration::from_secs(1)).unwrap();
+    assert_eq!(&packet[opened.payload], b"hello");
+}
+
+#[test]
+fn full_handshake() {
+    for version in [V1, V2] {
+        let mut ends = Ends::new(&client_builder().build().unwrap(), &server_builder().build().unwrap(), version);
+        assert!(ends.client.early_keys().is_none() && ends.client.remembered_params().is_none());
+        assert!(ends.client.peer_params().is_none() && ends.server.peer_params().is_none());
+        assert!(ends.client.export_keying_material(&mut [0; 8], b"x", b"").is_err());
+        ends.drive().unwrap();
+        let Ends { client, server, client_keys, server_keys } = &mut ends;
+        assert_eq!(client.peer_params(), Some(&b"server params"[..]));
+        assert_eq!(server.peer_params(), Some(&b"client params"[..]));
+        assert_eq!((client.alpn(), server.alpn()), (Some(&b"plait"[..]), Some(&b"plait"[..])));
+        assert_eq!((client.server_name(), server.server_name()), (None, Some("localhost")));
+        assert_eq!(client.peer_identity().unwrap(), identity().chain);
+        assert!(server.peer_identity().is_none() && !client.is_resumed() && !client.early_data_accepted());
+        assert_eq!((client.side(), server.side()), (Side::Client, Side::Server));
+        let (mut a, mut b) = ([0; 32], [0; 32]);
+        client.export_keying_material(&mut a, b"EXPORTER-x", b"c").unwrap();
+        server.export_keying_material(&mut b, b"EXPORTER-x", b"c").unwrap();
+        assert_eq!(a, b);
+        let (client, server) = (client_keys.as_mut().unwrap(), server_keys.as_mut().unwrap());
+        exchange(client, server);
+        exchange(server, client);
+    }
+}
+
+#[test]
+fn every_suite_can_be_forced() {
+    for suite in CipherSuite::ALL {
+        for by_client in [true, false] {
+            let (mut client, mut server) = (client_builder(), server_builder());
+            if by_client {
+                client = client.suites([suite]);
+            } else {
+                server = server.suites([suite]);
+            }
+            let mut ends = Ends::new(&client.build().unwrap(), &server.build().unwrap(), V1);
+            ends.drive().unwrap();
+            assert_eq!(ends.client.cipher_suite(), Some(suite));
+            assert_eq!(ends.server.cipher_suite(), Some(suite), "{}", suite.name());
+            exchange(ends.client_keys.as_mut().unwrap(), ends.server_keys.as_mut().unwrap());
+        }
+    }
+}
+
+#[test]
+fn early_data_with_remembered_parameters() {
+    for version in [V1, V2] {
+        let client = client_builder().build().unwrap();
+        let server = server_builder().early_data().build().unwrap();
+        Ends::new(&client, &server, version).drive().unwrap();
+
+        let mut ends = Ends::new(&client, &server, version);
+        // RFC 9000 7.4.1: limits of the earlier connection hold until the handshake is complete.
+        assert_eq!(ends.client.remembered_params(), Some(&b"server params"[..]));
+        assert_eq!(ends.client.peer_params(), None);
+        let Some(EarlyKeys::Seal(seal)) = ends.client.early_keys() else { panic!("no 0-RTT keys") };
+        let mut hello = Vec::new();
+        assert!(ends.client.write_crypto(&mut hello).is_none());
+        ends.server.read_crypto(&hello).unwrap();
+        let Some(EarlyKeys::Open(open)) = ends.server.early_keys() else { panic!("0-RTT refused") };
+        let mut packet = b"\xd0\x00early".to_vec();
+        seal.seal_packet(&mut packet, Layout { start: 0, pn_at: 1, pn_len: 1 }, PathId::ZERO, 0).unwrap();
+        open.unmask(&mut packet, 1).unwrap();
+        let range = open.open(&mut packet, 2, PathId::ZERO, 0).unwrap();
+        assert_eq!(&packet[range], b"early");
+        ends.drive().unwrap();
+        assert!(ends.client.early_data_accepted() && ends.server.early_data_accepted());
+        assert!(ends.client.is_resumed() && ends.server.is_resumed());
+        assert_eq!(ends.client.peer_params(), Some(&b"server params"[..]));
+    }
+}
+
+#[test]
+fn early_data_refused_or_not_offered() {
+    let client = client_builder().sessions(SessionStore::new(8)).build().unwrap();
+    let server = server_builder().early_data().build().unwrap();
+    Ends::new(&client, &server, V1).drive().unwrap();
+    // A server that forgot the session.
+    let mut ends = Ends::new(&client, &server_builder().early_data().build().unwrap(), V1);
+    assert!(ends.client.early_keys().is_some());
+    ends.drive().unwrap();
+    assert!(!ends.client.early_data_accepted() && !ends.server.early_data_accepted());
+    assert!(!ends.client.is_resumed() && ends.server.early_keys().is_none());
+    exchange(ends.client_keys.as_mut().unwrap(), ends.server_keys.as_mut().unwrap());
+
+    // A client may resume without 0-RTT; RFC 9369 4.1: a session stays in its version.
+    Ends::new(&client, &server, V1).drive().unwrap();
+    assert!(Ends::new(&client, &server, V2).client.early_keys().is_none());
+    let cautious = client.clone().without_early_data();
+    let mut ends = Ends::new(&cautious, &server, V1);
+    assert!(ends.client.early_keys().is_none() && ends.client.remembered_params().is_none());
+    ends.drive().unwrap();
+    assert!(ends.client.is_resumed() && !ends.client.early_data_accepted());
+    let other = client_builder().no_early_data().build().unwrap();
+    Ends::new(&other, &server, V1).drive().unwrap();
+    assert!(Ends::new(&other, &server, V1).client.early_keys().is_none());
+    let mut ends = Ends::new(&client_builder().no_resumption().build().unwrap(), &server, V1);
+    ends.drive().unwrap();
+    assert!(!ends.client.is_resumed());
+    // Servers without early data or sessions give none.
+    for server in [server_builder().build().unwrap(), server_builder().early_data().sessions(0).build().unwrap()] {
+        let client = client_builder().build().unwrap();
+        Ends::new(&client, &server, V1).drive().unwrap();
+        assert!(Ends::new(&client, &server, V1).client.early_keys().is_none());
+    }
+}
+
+#[test]
+fn alerts_become_crypto_errors() {
+    // RFC 9001 4.8, 8.1
+    let server = server_builder().build().unwrap();
+    let stranger = client_builder().alpn(["unknown"]).build().unwrap();
+    let error = Ends::new(&stranger, &server, V1).drive().unwrap_err();
+    assert_eq!(error.code, CloseCode::crypto(120), "no_application_protocol: {error}");
+
+    let mut other = RootCertStore::empty();
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    other.add(made.cert.der().clone()).unwrap();
+    let distrustful = client_builder().roots(other).build().unwrap();
+    let error = Ends::new(&distrustful, &server, V1).drive().unwrap_err();
+    assert!((0x100..0x200).contains(&error.code.0), "{error}");
+
+    let error = Ends::new(&client_builder().build().unwrap(), &server, V1).server.read_crypto(&[7; 40]).unwrap_err();
+    assert!((0x100..0x200).contains(&error.code.0), "{error}");
+}
+
+#[test]
+fn insecure_client_accepts_strangers() {
+    let client = ClientTlsConfig::builder().accept_any_certificate().alpn(["plait"]).build().unwrap();
+    let made = rcgen::generate_simple_self_signed(["elsewhere".to_owned()]).unwrap();
+    let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
+    let server = ServerTlsConfig::builder(Identity::new(vec![made.cert.der().clone()], key)).alpn(["plait"]);
+    let mut ends = Ends::new(&client, &server.build().unwrap(), V1);
+    ends.drive().unwrap();
+    assert_eq!(ends.client.peer_identity().unwrap(), [made.cert.der().clone()]);
+}
+
+#[test]
+fn client_certificates() {
+    let verifier = rustls::server::WebPkiClientVerifier::builder_with_provider(
+        Arc::new(roots()),
+        Arc::new(crate::backend::tls::default_provider()),
+    );
+    let server = server_builder().client_verifier(verifier.build().unwrap()).build().unwrap();
+    assert!(Ends::new(&client_builder().build().unwrap(), &server, V1).drive().is_err());
+    let mut ends = Ends::new(&client_builder().identity(identity().clone()).build().unwrap(), &server, V1);
+    ends.drive().unwrap();
+    assert_eq!(ends.server.peer_identity().unwrap(), identity().chain);
+}
+
+#[derive(Debug)]
+struct FixedTime(u64);
+
+impl TimeProvider for FixedTime {
+    fn current_time(&self) -> Option<UnixTime> {
+        Some(UnixTime::since_unix_epoch(Duration::from_secs(self.0)))
+    }
+}
+
+#[test]
+fn clock_comes_from_the_caller() {
+    // rcgen's certificates are valid from 1975 to 4096.
+    let server = server_builder().time_provider(Arc::new(FixedTime(1))).build().unwrap();
+    let early = client_builder().time_provider(Arc::new(FixedTime(1))).build().unwrap();
+    assert!(Ends::new(&early, &server, V1).drive().is_err());
+    let later = client_builder().time_provider(Arc::new(FixedTime(1_000_000_000))).build().unwrap();
+    Ends::new(&later, &server, V1).drive().unwrap();
+}
+
+#[derive(Debug, Default)]
+struct Log(std::sync::Mutex<Vec<String>>);
+
+impl rustls::KeyLog for Log {
+    fn log(&self, label: &str, _client_random: &[u8], _secret: &[u8]) {
+        self.0.lock().unwrap().push(label.to_owned());
+    }
+}
+
+#[test]
+fn secrets_can_be_logged() {
+    let log = Arc::new(Log::default());
+    let client = client_builder().key_log(log.clone()).build().unwrap();
+    Ends::new(&client, &server_builder().key_log_file().build().unwrap(), V1).drive().unwrap();
+    let labels = log.0.lock().unwrap();
+    for label in ["CLIENT_HANDSHAKE_TRAFFIC_SECRET", "SERVER_TRAFFIC_SECRET_0"] {
+        assert!(labels.iter().any(|l| l == label), "{label} in {labels:?}");
+    }
+}
+
+#[test]
+fn configurations_are_checked() {
+    assert_eq!(ClientTlsConfig::builder().build().unwrap_err(), ConfigError::NoTrust);
+    let mut provider = crate::backend::tls::default_provider();
+    provider.cipher_suites.clear();
+    let empty = client_builder().provider(Arc::new(provider)).build();
+    assert_eq!(empty.unwrap_err(), ConfigError::NoSuite);
+    let client = client_builder().build().unwrap();
+    let version = TlsSession::new_client(&client, 5, "localhost", vec![]).unwrap_err();
+    assert_eq!(version, ConfigError::Version(5));
+    let name = TlsSession::new_client(&client, V1, "no name", vec![]).unwrap_err();
+    assert_eq!(name, ConfigError::ServerName("no name".into()));
+    assert!(TlsSession::new_client(&client, V1, "192.0.2.1", vec![]).is_ok());
+    assert!(TlsSession::new_client(&client, V1, "2001:db8::1", vec![]).is_ok());
+
+    let limited = |size| {
+        let provider = Arc::new(crate::backend::tls::default_provider());
+        let who = identity().clone();
+        let mut config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(who.chain, who.key)
+            .unwrap();
+        config.max_early_data_size = size;
+        ServerTlsConfig::from_rustls(Arc::new(config))
+    };
+    assert_eq!(limited(1000).unwrap_err(), ConfigError::EarlyDataLimited);
+    assert!(limited(0).is_ok() && limited(u32::MAX).is_ok());
+}
+
+#[test]
+fn identity_from_pem() {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let (chain, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+    let identity = Identity::from_pem(chain.as_bytes(), key.as_bytes()).unwrap();
+    assert_eq!(identity.chain, [made.cert.der().clone()]);
+    assert!(ServerTlsConfig::builder(identity).build().is_ok());
+    assert!(matches!(Identity::from_pem(b"", key.as_bytes()), Err(ConfigError::Pem(_))));
+    assert!(matches!(Identity::from_pem(chain.as_bytes(), b"nothing"), Err(ConfigError::Pem(_))));
+}
+
+#[test]
+fn null_protection_after_a_real_handshake() {
+    let client = client_builder().protection(Protection::NullAfterHandshake).build().unwrap();
+    let server = server_builder().build().unwrap().with_protection(Protection::NullAfterHandshake);
+    let mut ends = Ends::new(&client, &server, V1);
+    ends.drive().unwrap();
+    let (client, server) = (ends.client_keys.as_mut().unwrap(), ends.server_keys.as_mut().unwrap());
+    exchange(client, server);
+    exchange(server, client);
+    let mut packet = b"\x40\x09hello".to_vec();
+    let layout = Layout { start: 0, pn_at: 1, pn_len: 1 };
+    client.seal_packet(&mut packet, layout, PathId(2), 9, &mut SealMark::default()).unwrap();
+    assert_eq!(&packet[..7], b"\x40\x09hello", "in the clear");
+}
