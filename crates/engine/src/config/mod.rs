@@ -1,0 +1,44 @@
+//! What a user may set: the endpoint, its two roles, and the transport of a connection.
+//!
+//! Setter names follow quinn where quinn has the setting and noq where only noq has it. A setter never fails: a value
+//! outside the documented range is moved to its nearest end.
+
+mod client;
+mod endpoint;
+mod paths;
+mod recovery;
+mod server;
+#[cfg(test)]
+mod tests;
+mod tokens;
+mod transport;
+
+pub use client::ClientConfig;
+pub use endpoint::EndpointConfig;
+pub use paths::{MigrationPolicy, PathTuning};
+pub use recovery::{AckTuning, MtuDiscoveryConfig, MtuTuning, RecoveryTuning};
+pub use server::{RetryPolicy, ServerConfig};
+pub use tokens::{MemoryTokenStore, NoTokenStore, TokenStore};
+pub use transport::{DatagramTuning, StreamTuning, TimingTuning, TransportConfig, WireTuning};
+
+/// A setting that is on or off. Setters take `impl Into<Switch>`, so that `true` and `false` work too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Switch {
+    /// The feature is used.
+    On,
+    /// The feature is not used.
+    Off,
+}
+
+impl Switch {
+    /// True when on.
+    pub fn is_on(self) -> bool {
+        self == Self::On
+    }
+}
+
+impl From<bool> for Switch {
+    fn from(on: bool) -> Self {
+        if on { Self::On } else { Self::Off }
+    }
+}

@@ -1,0 +1,138 @@
+//! Loss recovery, acknowledgements and path MTU, as a connection reads them.
+
+use std::time::Duration;
+
+use plait_base::limits;
+
+use super::Switch;
+
+/// Loss detection (RFC 9002).
+#[derive(Clone, Copy, Debug)]
+pub struct RecoveryTuning {
+    /// RTT before the first sample.
+    pub initial_rtt: Duration,
+    /// Packets acknowledged beyond a missing one after which it counts as lost.
+    pub packet_threshold: u32,
+    /// RTTs after which an overtaken packet counts as lost.
+    pub time_threshold: f32,
+    /// Probe time-outs that make persistent congestion.
+    pub persistent_congestion_threshold: u32,
+    /// Whether packets are paced.
+    pub pacing: Switch,
+}
+
+impl Default for RecoveryTuning {
+    fn default() -> Self {
+        Self {
+            initial_rtt: limits::INITIAL_RTT,
+            packet_threshold: 3,
+            time_threshold: 9.0 / 8.0,
+            persistent_congestion_threshold: 3,
+            pacing: Switch::On,
+        }
+    }
+}
+
+/// When and how we acknowledge (RFC 9000 13.2).
+#[derive(Clone, Copy, Debug)]
+pub struct AckTuning {
+    /// Longest delay of an ACK.
+    pub max_delay: Duration,
+    /// Unit of the delay field: 2^exponent microseconds.
+    pub delay_exponent: u8,
+    /// Ack-eliciting packets after which an ACK is sent at once.
+    pub eliciting_threshold: u32,
+}
+
+impl Default for AckTuning {
+    fn default() -> Self {
+        Self { max_delay: Duration::from_millis(25), delay_exponent: 3, eliciting_threshold: 2 }
+    }
+}
+
+/// Datagram sizes, UDP payload bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct MtuTuning {
+    /// Size of a path's first packets.
+    pub initial: u16,
+    /// Size that every path carries.
+    pub min: u16,
+    /// Largest that we accept.
+    pub max_receive: u16,
+    /// The search for more; none keeps `initial`.
+    pub discovery: Option<MtuDiscoveryConfig>,
+}
+
+impl MtuTuning {
+    /// RFC 9000 14: the least that a path must carry.
+    pub const SMALLEST: u16 = limits::MIN_DATAGRAM_BYTES as u16;
+    /// RFC 9000 18.2: the largest UDP payload.
+    pub const LARGEST: u16 = limits::MAX_DATAGRAM_BYTES as u16;
+
+    /// What the first packets of a path may take: at least the minimum.
+    pub fn first(&self) -> u16 {
+        self.initial.max(self.min)
+    }
+}
+
+impl Default for MtuTuning {
+    fn default() -> Self {
+        Self {
+            initial: Self::SMALLEST,
+            min: Self::SMALLEST,
+            max_receive: Self::LARGEST,
+            discovery: Some(MtuDiscoveryConfig::default()),
+        }
+    }
+}
+
+/// The search for a larger MTU by probes (RFC 8899).
+#[derive(Clone, Copy, Debug)]
+pub struct MtuDiscoveryConfig {
+    pub(crate) upper_bound: u16,
+    pub(crate) interval: Duration,
+    pub(crate) minimum_change: u16,
+    pub(crate) black_hole_cooldown: Duration,
+}
+
+impl Default for MtuDiscoveryConfig {
+    fn default() -> Self {
+        Self {
+            upper_bound: 1452,
+            interval: Duration::from_secs(600),
+            minimum_change: 20,
+            black_hole_cooldown: Duration::from_secs(60),
+        }
+    }
+}
+
+impl MtuDiscoveryConfig {
+    /// Largest UDP payload that is tried. 1200 to 65527 bytes, default 1452: Ethernet with IPv6.
+    pub fn upper_bound(&mut self, bytes: u16) -> &mut Self {
+        self.upper_bound = bytes.clamp(MtuTuning::SMALLEST, MtuTuning::LARGEST);
+        self
+    }
+
+    /// Time from the end of one search to the next. Default 10 min (RFC 8899 5.1.1).
+    pub fn interval(&mut self, interval: Duration) -> &mut Self {
+        self.interval = interval;
+        self
+    }
+
+    /// The search ends when it is this close, bytes. At least 1, default 20.
+    pub fn minimum_change(&mut self, bytes: u16) -> &mut Self {
+        self.minimum_change = bytes.max(1);
+        self
+    }
+
+    /// Time without searching after a path turned out to swallow large packets. Default 60 s.
+    pub fn black_hole_cooldown(&mut self, cooldown: Duration) -> &mut Self {
+        self.black_hole_cooldown = cooldown;
+        self
+    }
+
+    /// Reads the settings back: (upper bound, interval, minimum change, black hole cooldown).
+    pub fn values(&self) -> (u16, Duration, u16, Duration) {
+        (self.upper_bound, self.interval, self.minimum_change, self.black_hole_cooldown)
+    }
+}

@@ -1,0 +1,56 @@
+//! Settings stay within their ranges.
+
+use std::time::Duration;
+
+use plait_base::PathId;
+use plait_base::units::VARINT_MAX;
+
+use super::*;
+
+#[test]
+fn values_outside_their_range_move_to_its_end() {
+    let mut config = TransportConfig::default();
+    config
+        .max_concurrent_bidi_streams(u64::MAX)
+        .packet_threshold(0)
+        .time_threshold(f32::NAN)
+        .initial_mtu(1)
+        .min_mtu(u16::MAX)
+        .max_ack_delay(Duration::from_secs(1_000))
+        .ack_delay_exponent(200)
+        .max_idle_timeout(Some(Duration::ZERO))
+        .initial_rtt(Duration::ZERO);
+    assert_eq!(config.streams.max_bidi, 1 << 60);
+    assert_eq!((config.recovery.packet_threshold, config.recovery.time_threshold), (3, 1.125));
+    assert_eq!((config.mtu.initial, config.mtu.min, config.mtu.first()), (1_200, 65_527, 65_527));
+    assert_eq!((config.ack.max_delay, config.ack.delay_exponent), (Duration::from_millis(16_383), 20));
+    assert_eq!(config.timing.max_idle_timeout, Some(Duration::from_millis(1)));
+    assert_eq!(config.recovery.initial_rtt, Duration::from_millis(1));
+}
+
+#[test]
+fn a_window_starts_no_higher_than_it_may_grow() {
+    let mut config = TransportConfig::default();
+    config.stream_receive_window(100 << 20).receive_window(u64::MAX);
+    assert_eq!((config.streams.window_bytes, config.streams.max_window_bytes), (100 << 20, 100 << 20));
+    assert_eq!(config.streams.max_connection_window_bytes, VARINT_MAX);
+    config.max_stream_receive_window(5_000).max_receive_window(6_000);
+    assert_eq!((config.streams.window_bytes, config.streams.connection_window_bytes), (5_000, 6_000));
+}
+
+#[test]
+fn path_count_becomes_the_highest_path_id() {
+    // MP 2.1: the parameter is the highest id, and some peers take 0 for "no multipath"
+    let mut config = TransportConfig::default();
+    assert_eq!(config.paths.initial_max_path_id(), Some(PathId(7)));
+    let mut announced = |count| config.max_concurrent_multipath_paths(count).paths.initial_max_path_id();
+    assert_eq!([announced(0), announced(1)], [None, None]);
+    assert_eq!([announced(2), announced(1_000)], [Some(PathId(1)), Some(PathId(63))]);
+}
+
+#[test]
+fn switches_take_booleans() {
+    let mut config = TransportConfig::default();
+    config.pacing(false).ecn(Switch::Off).allow_spin(true);
+    assert!(!config.recovery.pacing.is_on() && !config.wire.ecn.is_on() && config.wire.spin.is_on());
+}

@@ -1,0 +1,129 @@
+//! Where a client keeps the NEW_TOKEN tokens that spare it a later Retry (RFC 9000 8.1.3).
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::sync::Mutex;
+
+use bytes::Bytes;
+use plait_base::limits;
+
+/// A client's memory of tokens, by server name. Shared by connections, hence `&self`.
+pub trait TokenStore: Send + Sync + fmt::Debug {
+    /// Keeps a token that `server_name` gave.
+    fn insert(&self, server_name: &str, token: Bytes);
+    /// Gives a token for `server_name` and forgets it: a token is used once (RFC 9000 8.1.3).
+    fn take(&self, server_name: &str) -> Option<Bytes>;
+}
+
+/// Keeps no tokens.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoTokenStore;
+
+impl TokenStore for NoTokenStore {
+    fn insert(&self, _server_name: &str, _token: Bytes) {}
+
+    fn take(&self, _server_name: &str) -> Option<Bytes> {
+        None
+    }
+}
+
+/// Keeps the newest tokens of the servers heard from last, in memory.
+///
+/// The lock is held for a map look-up and nothing else; it is taken once or twice in the life of a connection.
+pub struct MemoryTokenStore {
+    max_servers: usize,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    /// Tokens, oldest first, with the time of the last insertion by count.
+    servers: BTreeMap<String, (u64, VecDeque<Bytes>)>,
+    insertions: u64,
+}
+
+impl MemoryTokenStore {
+    /// A store for at most `max_servers` names (at least 1), with 8 tokens of 1024 bytes each at most.
+    pub fn new(max_servers: usize) -> Self {
+        Self { max_servers: max_servers.max(1), kept: Mutex::default() }
+    }
+}
+
+impl Default for MemoryTokenStore {
+    /// For 256 servers.
+    fn default() -> Self {
+        Self::new(256)
+    }
+}
+
+impl fmt::Debug for MemoryTokenStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryTokenStore").field("max_servers", &self.max_servers).finish_non_exhaustive()
+    }
+}
+
+impl TokenStore for MemoryTokenStore {
+    fn insert(&self, server_name: &str, token: Bytes) {
+        if token.is_empty() || token.len() > limits::MAX_TOKEN_BYTES {
+            return;
+        }
+        let Ok(mut kept) = self.kept.lock() else { return };
+        kept.insertions += 1;
+        let now = kept.insertions;
+        if !kept.servers.contains_key(server_name) && kept.servers.len() >= self.max_servers {
+            let oldest = kept.servers.iter().min_by_key(|(_, (at, _))| *at).map(|(name, _)| name.clone());
+            if let Some(name) = oldest {
+                kept.servers.remove(&name);
+            }
+        }
+        let (at, tokens) = kept.servers.entry(server_name.to_owned()).or_default();
+        *at = now;
+        if tokens.len() >= limits::MAX_STORED_TOKENS {
+            tokens.pop_front();
+        }
+        // A copy: the token must not pin the datagram that it arrived in.
+        tokens.push_back(Bytes::copy_from_slice(&token));
+    }
+
+    fn take(&self, server_name: &str) -> Option<Bytes> {
+        let mut kept = self.kept.lock().ok()?;
+        let (_, tokens) = kept.servers.get_mut(server_name)?;
+        let newest = tokens.pop_back();
+        if tokens.is_empty() {
+            kept.servers.remove(server_name);
+        }
+        newest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn newest_token_first_and_only_once() {
+        let store = MemoryTokenStore::default();
+        store.insert("a", Bytes::from_static(b"1"));
+        store.insert("a", Bytes::from_static(b"2"));
+        assert_eq!(store.take("a").as_deref(), Some(&b"2"[..]));
+        assert_eq!(store.take("a").as_deref(), Some(&b"1"[..]));
+        assert_eq!(store.take("a"), None);
+    }
+
+    #[test]
+    fn bounded_in_servers_tokens_and_bytes() {
+        let store = MemoryTokenStore::new(2);
+        for name in ["a", "b", "c"] {
+            store.insert(name, Bytes::from_static(b"t"));
+        }
+        assert_eq!(store.take("a"), None);
+        assert!(store.take("b").is_some() && store.take("c").is_some());
+        for _ in 0..100 {
+            store.insert("d", Bytes::from_static(b"t"));
+        }
+        assert_eq!(std::iter::from_fn(|| store.take("d")).count(), limits::MAX_STORED_TOKENS);
+        store.insert("e", Bytes::from(vec![0; limits::MAX_TOKEN_BYTES + 1]));
+        store.insert("e", Bytes::new());
+        assert_eq!(store.take("e"), None);
+    }
+}

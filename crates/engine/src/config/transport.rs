@@ -1,0 +1,386 @@
+//! The transport of a connection: streams, datagrams, timing, wire habits, recovery and paths.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use plait_base::limits;
+use plait_base::units::VARINT_MAX;
+use plait_congestion::ControllerFactory;
+use plait_congestion::newreno::NewRenoFactory;
+use plait_schedule::SchedulerFactory;
+use plait_schedule::minrtt::MinRttFactory;
+
+use super::{AckTuning, MtuDiscoveryConfig, MtuTuning, PathTuning, RecoveryTuning, Switch};
+
+/// Streams and flow control (RFC 9000 2 and 4).
+#[derive(Clone, Copy, Debug)]
+pub struct StreamTuning {
+    /// Bidirectional streams that the peer may have open at once; 0 to 2^60.
+    pub max_bidi: u64,
+    /// Unidirectional streams that the peer may have open at once; 0 to 2^60.
+    pub max_uni: u64,
+    /// Bytes that the peer may send on one stream ahead of the reader, at first.
+    pub window_bytes: u64,
+    /// Bytes to which auto-tuning may raise the window of one stream.
+    pub max_window_bytes: u64,
+    /// Bytes that the peer may send on all streams ahead of the reader, at first.
+    pub connection_window_bytes: u64,
+    /// Bytes to which auto-tuning may raise the window of the connection.
+    pub max_connection_window_bytes: u64,
+    /// Bytes written by the application and not yet acknowledged that we keep.
+    pub send_window_bytes: u64,
+    /// Whether windows grow when the application reads as fast as the peer sends.
+    pub auto_tune: Switch,
+    /// Whether streams of one priority take turns by packet (on) or drain one after the other (off).
+    pub fairness: Switch,
+}
+
+/// Application datagrams (RFC 9221).
+#[derive(Clone, Copy, Debug)]
+pub struct DatagramTuning {
+    /// Bytes of received datagrams that wait for the application; none refuses datagrams altogether.
+    pub receive_buffer_bytes: Option<usize>,
+    /// Bytes of outgoing datagrams that wait for the network.
+    pub send_buffer_bytes: usize,
+}
+
+/// Timers of the whole connection.
+#[derive(Clone, Copy, Debug)]
+pub struct TimingTuning {
+    /// Silence on all paths after which the connection is dropped; none leaves it to the peer (RFC 9000 10.1).
+    pub max_idle_timeout: Option<Duration>,
+    /// Send a PING on each open path that was silent for so long; none sends none.
+    pub keep_alive_interval: Option<Duration>,
+    /// Time between our own key updates; none updates only when an AEAD limit comes near (RFC 9001 6).
+    pub key_update_interval: Option<Duration>,
+}
+
+/// Habits on the wire.
+#[derive(Clone, Copy, Debug)]
+pub struct WireTuning {
+    /// Mark packets ECT(0) and react to CE, each path validated for itself (RFC 9000 13.4).
+    pub ecn: Switch,
+    /// Spin the latency bit (RFC 9000 17.4); even when on, one connection in sixteen does not.
+    pub spin: Switch,
+    /// Send the fixed bit at random values to peers that allow it, and allow it to them (RFC 9287).
+    pub grease: Switch,
+    /// Hand several datagrams of one size to the operating system at once.
+    pub segmentation_offload: Switch,
+}
+
+/// Parameters of the transport of a connection, on either side.
+///
+/// ```
+/// use plait_engine::config::TransportConfig;
+/// use std::time::Duration;
+/// let mut transport = TransportConfig::default();
+/// transport.max_idle_timeout(Some(Duration::from_secs(10))).max_concurrent_uni_streams(0);
+/// ```
+#[derive(Clone, Debug)]
+pub struct TransportConfig {
+    pub(crate) streams: StreamTuning,
+    pub(crate) datagrams: DatagramTuning,
+    pub(crate) timing: TimingTuning,
+    pub(crate) wire: WireTuning,
+    pub(crate) recovery: RecoveryTuning,
+    pub(crate) ack: AckTuning,
+    pub(crate) mtu: MtuTuning,
+    pub(crate) paths: PathTuning,
+    pub(crate) scheduler: Arc<dyn SchedulerFactory>,
+    pub(crate) controller: Arc<dyn ControllerFactory>,
+    pub(crate) multipath_controller: Option<Arc<dyn ControllerFactory>>,
+}
+
+const MIB: u64 = 1 << 20;
+
+impl Default for StreamTuning {
+    fn default() -> Self {
+        Self {
+            max_bidi: limits::DEFAULT_MAX_STREAMS,
+            max_uni: limits::DEFAULT_MAX_STREAMS,
+            window_bytes: MIB,
+            max_window_bytes: 16 * MIB,
+            connection_window_bytes: 2 * MIB,
+            max_connection_window_bytes: 24 * MIB,
+            send_window_bytes: 16 * MIB,
+            auto_tune: Switch::On,
+            fairness: Switch::On,
+        }
+    }
+}
+
+impl Default for DatagramTuning {
+    fn default() -> Self {
+        Self {
+            receive_buffer_bytes: Some(limits::DEFAULT_DATAGRAM_BUFFER_BYTES),
+            send_buffer_bytes: limits::DEFAULT_DATAGRAM_BUFFER_BYTES,
+        }
+    }
+}
+
+impl Default for TimingTuning {
+    fn default() -> Self {
+        Self { max_idle_timeout: Some(Duration::from_secs(30)), keep_alive_interval: None, key_update_interval: None }
+    }
+}
+
+impl Default for WireTuning {
+    fn default() -> Self {
+        Self {
+            ecn: Switch::On,
+            spin: Switch::On,
+            grease: Switch::On,
+            segmentation_offload: Switch::On,
+        }
+    }
+}
+
+impl Default for TransportConfig {
+    fn default() -> Self {
+        Self {
+            streams: StreamTuning::default(),
+            datagrams: DatagramTuning::default(),
+            timing: TimingTuning::default(),
+            wire: WireTuning::default(),
+            recovery: RecoveryTuning::default(),
+            ack: AckTuning::default(),
+            mtu: MtuTuning::default(),
+            paths: PathTuning::default(),
+            scheduler: Arc::new(MinRttFactory),
+            controller: Arc::new(NewRenoFactory::default()),
+            multipath_controller: Some(Arc::new(NewRenoFactory::default())),
+        }
+    }
+}
+
+/// Streams and flow control.
+impl TransportConfig {
+    /// Bidirectional streams that the peer may have open at once. 0 to 2^60, default 256.
+    pub fn max_concurrent_bidi_streams(&mut self, count: u64) -> &mut Self {
+        self.streams.max_bidi = count.min(limits::MAX_STREAM_COUNT);
+        self
+    }
+
+    /// Unidirectional streams that the peer may have open at once. 0 to 2^60, default 256.
+    pub fn max_concurrent_uni_streams(&mut self, count: u64) -> &mut Self {
+        self.streams.max_uni = count.min(limits::MAX_STREAM_COUNT);
+        self
+    }
+
+    /// Bytes that the peer may send on one stream ahead of the reader. Up to 2^62 - 1, default 1 MiB.
+    ///
+    /// The window starts here and grows up to [`Self::max_stream_receive_window`], which is raised to this value
+    /// if it lies below.
+    pub fn stream_receive_window(&mut self, bytes: u64) -> &mut Self {
+        self.streams.window_bytes = bytes.min(VARINT_MAX);
+        self.streams.max_window_bytes = self.streams.max_window_bytes.max(self.streams.window_bytes);
+        self
+    }
+
+    /// Bytes to which auto-tuning may raise one stream's window. At least the starting window, default 16 MiB.
+    pub fn max_stream_receive_window(&mut self, bytes: u64) -> &mut Self {
+        self.streams.max_window_bytes = bytes.min(VARINT_MAX);
+        self.streams.window_bytes = self.streams.window_bytes.min(self.streams.max_window_bytes);
+        self
+    }
+
+    /// Bytes that the peer may send on all streams ahead of the reader. Up to 2^62 - 1, default 2 MiB.
+    ///
+    /// The window starts here and grows up to [`Self::max_receive_window`], which is raised to this value if it
+    /// lies below.
+    pub fn receive_window(&mut self, bytes: u64) -> &mut Self {
+        let streams = &mut self.streams;
+        streams.connection_window_bytes = bytes.min(VARINT_MAX);
+        streams.max_connection_window_bytes = streams.max_connection_window_bytes.max(streams.connection_window_bytes);
+        self
+    }
+
+    /// Bytes to which auto-tuning may raise the connection's window: the memory that a peer can make us spend on
+    /// unread stream data. Default 24 MiB.
+    pub fn max_receive_window(&mut self, bytes: u64) -> &mut Self {
+        let streams = &mut self.streams;
+        streams.max_connection_window_bytes = bytes.min(VARINT_MAX);
+        streams.connection_window_bytes = streams.connection_window_bytes.min(streams.max_connection_window_bytes);
+        self
+    }
+
+    /// Whether windows grow while the application keeps up. Default on.
+    pub fn auto_tune_windows(&mut self, switch: impl Into<Switch>) -> &mut Self {
+        self.streams.auto_tune = switch.into();
+        self
+    }
+
+    /// Bytes written and not yet acknowledged that we keep, over all streams. Default 16 MiB.
+    pub fn send_window(&mut self, bytes: u64) -> &mut Self {
+        self.streams.send_window_bytes = bytes;
+        self
+    }
+
+    /// Whether streams of the same priority take turns. Default on.
+    pub fn send_fairness(&mut self, switch: impl Into<Switch>) -> &mut Self {
+        self.streams.fairness = switch.into();
+        self
+    }
+
+    /// Bytes of received datagrams that wait for the application, beyond which the oldest are dropped; none refuses
+    /// datagrams. Default 1 MiB.
+    pub fn datagram_receive_buffer_size(&mut self, bytes: Option<usize>) -> &mut Self {
+        self.datagrams.receive_buffer_bytes = bytes;
+        self
+    }
+
+    /// Bytes of outgoing datagrams that wait for the network. Default 1 MiB.
+    pub fn datagram_send_buffer_size(&mut self, bytes: usize) -> &mut Self {
+        self.datagrams.send_buffer_bytes = bytes;
+        self
+    }
+}
+
+/// Timing and habits on the wire.
+impl TransportConfig {
+    /// Silence on all paths after which the connection is dropped; the smaller of both ends' values counts. None
+    /// disables it. At least 1 ms, below 2^62 ms; default 30 s (RFC 9000 10.1).
+    pub fn max_idle_timeout(&mut self, timeout: Option<Duration>) -> &mut Self {
+        let (shortest, longest) = (Duration::from_millis(1), Duration::from_millis(VARINT_MAX));
+        self.timing.max_idle_timeout = timeout.map(|t| t.clamp(shortest, longest));
+        self
+    }
+
+    /// Send a PING on each path that was silent for so long. At least 1 ms; default none. Must be shorter than both
+    /// ends' idle timeouts to keep the connection alive.
+    pub fn keep_alive_interval(&mut self, interval: Option<Duration>) -> &mut Self {
+        self.timing.keep_alive_interval = interval.map(|i| i.max(limits::TIMER_GRANULARITY));
+        self
+    }
+
+    /// Time between key updates that we begin. Default none: only before an AEAD limit (RFC 9001 6.6).
+    pub fn key_update_interval(&mut self, interval: Option<Duration>) -> &mut Self {
+        self.timing.key_update_interval = interval.map(|i| i.max(limits::TIMER_GRANULARITY));
+        self
+    }
+
+    /// Whether to use explicit congestion notification where a path carries it. Default on.
+    pub fn ecn(&mut self, switch: impl Into<Switch>) -> &mut Self {
+        self.wire.ecn = switch.into();
+        self
+    }
+
+    /// Whether on-path observers may measure the RTT by the spin bit (RFC 9000 17.4). Default on.
+    pub fn allow_spin(&mut self, switch: impl Into<Switch>) -> &mut Self {
+        self.wire.spin = switch.into();
+        self
+    }
+
+    /// Whether to grease the fixed bit (RFC 9287). Default on.
+    pub fn grease_quic_bit(&mut self, switch: impl Into<Switch>) -> &mut Self {
+        self.wire.grease = switch.into();
+        self
+    }
+
+    /// Whether to hand trains of datagrams to the operating system. Default on.
+    pub fn enable_segmentation_offload(&mut self, switch: impl Into<Switch>) -> &mut Self {
+        self.wire.segmentation_offload = switch.into();
+        self
+    }
+}
+
+/// Loss recovery and path MTU.
+impl TransportConfig {
+    /// RTT assumed before the first sample. At least 1 ms, default 333 ms (RFC 9002 6.2.2).
+    pub fn initial_rtt(&mut self, rtt: Duration) -> &mut Self {
+        self.recovery.initial_rtt = rtt.max(limits::TIMER_GRANULARITY);
+        self
+    }
+
+    /// Packets acknowledged beyond a missing one after which it counts as lost. At least 3, default 3
+    /// (RFC 9002 6.1.1).
+    pub fn packet_threshold(&mut self, packets: u32) -> &mut Self {
+        self.recovery.packet_threshold = packets.max(3);
+        self
+    }
+
+    /// RTTs after which a packet sent before an acknowledged one counts as lost. 1 to 8, default 1.125
+    /// (RFC 9002 6.1.2).
+    pub fn time_threshold(&mut self, factor: f32) -> &mut Self {
+        self.recovery.time_threshold = if factor.is_finite() { factor.clamp(1.0, 8.0) } else { 1.125 };
+        self
+    }
+
+    /// Probe time-outs over which everything must be lost to count as persistent congestion. At least 1, default 3
+    /// (RFC 9002 7.6.1).
+    pub fn persistent_congestion_threshold(&mut self, probes: u32) -> &mut Self {
+        self.recovery.persistent_congestion_threshold = probes.max(1);
+        self
+    }
+
+    /// Whether packets leave evenly over an RTT (RFC 9002 7.7) or as the window allows. Default on.
+    pub fn pacing(&mut self, switch: impl Into<Switch>) -> &mut Self {
+        self.recovery.pacing = switch.into();
+        self
+    }
+
+    /// Longest time for which we delay an ACK. 1 ms to 2^14 - 1 ms, default 25 ms (RFC 9000 18.2).
+    pub fn max_ack_delay(&mut self, delay: Duration) -> &mut Self {
+        self.ack.max_delay =
+            delay.clamp(limits::TIMER_GRANULARITY, Duration::from_millis(limits::MAX_ACK_DELAY_MS));
+        self
+    }
+
+    /// Unit of the delay in our ACKs: 2^exponent microseconds. 0 to 20, default 3 (RFC 9000 18.2).
+    pub fn ack_delay_exponent(&mut self, exponent: u8) -> &mut Self {
+        self.ack.delay_exponent = exponent.min(limits::MAX_ACK_DELAY_EXPONENT as u8);
+        self
+    }
+
+    /// Ack-eliciting packets after which an ACK is sent at once. At least 1, default 2 (RFC 9000 13.2.2).
+    pub fn ack_eliciting_threshold(&mut self, packets: u32) -> &mut Self {
+        self.ack.eliciting_threshold = packets.max(1);
+        self
+    }
+
+    /// UDP payload of the first packets of a path. 1200 to 65527 bytes, default 1200 (RFC 9000 14.1). A larger value
+    /// fails on paths that do not carry it until black holes are detected.
+    pub fn initial_mtu(&mut self, bytes: u16) -> &mut Self {
+        self.mtu.initial = bytes.clamp(MtuTuning::SMALLEST, MtuTuning::LARGEST);
+        self
+    }
+
+    /// UDP payload that every path is known to carry, below which black hole detection never falls. 1200 to 65527
+    /// bytes, default 1200.
+    pub fn min_mtu(&mut self, bytes: u16) -> &mut Self {
+        self.mtu.min = bytes.clamp(MtuTuning::SMALLEST, MtuTuning::LARGEST);
+        self
+    }
+
+    /// How to search for a larger MTU (RFC 8899); none keeps [`Self::initial_mtu`].
+    pub fn mtu_discovery_config(&mut self, config: Option<MtuDiscoveryConfig>) -> &mut Self {
+        self.mtu.discovery = config;
+        self
+    }
+
+    /// Largest UDP payload that we accept, announced to the peer. 1200 to 65527, default 65527 (RFC 9000 18.2).
+    pub fn max_udp_payload_size(&mut self, bytes: u16) -> &mut Self {
+        self.mtu.max_receive = bytes.clamp(MtuTuning::SMALLEST, MtuTuning::LARGEST);
+        self
+    }
+
+    /// Makes the congestion controllers of connections with one path. Default `cubic`.
+    ///
+    /// It serves paths of multipath connections too unless [`Self::multipath_controller`] names another.
+    pub fn congestion_controller_factory(&mut self, factory: Arc<dyn ControllerFactory>) -> &mut Self {
+        self.controller = factory;
+        self
+    }
+
+    /// The controllers of connections that negotiated multipath; none uses those of one path. Default `olia`.
+    pub fn multipath_controller(&mut self, factory: Option<Arc<dyn ControllerFactory>>) -> &mut Self {
+        self.multipath_controller = factory;
+        self
+    }
+
+    /// Decides which path carries what. Default `minrtt`.
+    pub fn scheduler(&mut self, factory: Arc<dyn SchedulerFactory>) -> &mut Self {
+        self.scheduler = factory;
+        self
+    }
+}

@@ -1,0 +1,49 @@
+//! Whether a client's first packet is genuine, found out before anything is kept for it.
+
+use std::ops::Range;
+
+use plait_base::{ConnectionId, PathId, Side};
+use plait_crypto::initial_keys;
+use plait_wire::header::packet_number;
+use plait_wire::{Frame, Frames, PacketKind, PacketSpan, Version};
+
+/// The first Initial of a would-be client, by its header.
+#[derive(Clone, Debug)]
+pub(crate) struct FirstInitial {
+    pub(crate) version: Version,
+    pub(crate) dcid: ConnectionId,
+    pub(crate) scid: ConnectionId,
+    /// Where the token lies in the datagram.
+    pub(crate) token: Range<usize>,
+    pub(crate) span: PacketSpan,
+}
+
+/// Length of the destination id of our own first packets.
+pub(crate) const CLIENT_DCID_LEN: usize = 8;
+/// Shortest destination connection id that a client may choose (RFC 9000 7.2).
+pub(crate) const MIN_FIRST_DCID: usize = 8;
+
+impl FirstInitial {
+    /// True when the packet opens under the keys that its destination id gives, is well-formed and carries CRYPTO
+    /// data, as every first Initial does (RFC 9000 17.2.2). The datagram stays as it is; `scratch` is reused.
+    pub(crate) fn is_genuine(&self, datagram: &[u8], scratch: &mut Vec<u8>) -> bool {
+        let Some(packet) = datagram.get(..self.span.end) else { return false };
+        scratch.clear();
+        scratch.extend_from_slice(packet);
+        self.opens(scratch).unwrap_or(false)
+    }
+
+    fn opens(&self, packet: &mut [u8]) -> Option<bool> {
+        let keys = initial_keys(self.version.0, &self.dcid, Side::Server)?;
+        let unmasked = keys.remote.unmask(packet, self.span.pn_offset).ok()?;
+        let truncated = u32::try_from(unmasked.truncated).ok()?;
+        let number = packet_number::expand(truncated, unmasked.pn_len, 0);
+        let header_len = self.span.pn_offset + unmasked.pn_len;
+        let payload = keys.remote.open(packet, header_len, PathId::ZERO, number).ok()?;
+        let mut crypto = false;
+        for frame in Frames::in_packet(packet.get(payload)?, PacketKind::Initial) {
+            crypto |= matches!(frame.ok()?, Frame::Crypto(_));
+        }
+        Some(crypto)
+    }
+}

@@ -1,0 +1,272 @@
+//! Each datagram on its way to a connection, to the application, or to an answer.
+
+use bytes::BytesMut;
+use plait_base::limits::MIN_DATAGRAM_BYTES;
+use plait_base::{CloseCode, ConnectionId, Ecn, FourTuple, Instant, PathId};
+use plait_wire::header::FixedBitRule;
+use plait_wire::ProtectedHeader;
+
+use super::demux::{Destination, FirstKey, FirstOwner};
+use super::first::{FirstInitial, MIN_FIRST_DCID};
+use super::reply::{self, ReplyIds};
+use super::token::{self, Verdict};
+use super::waiting::Queued;
+use super::{Endpoint, Incoming};
+use crate::config::RetryPolicy;
+use crate::shared::{ConnectionHandle, Input, InputKind, Transmit};
+
+/// What became of a datagram.
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant)] // lives on the stack for a moment, and the small ones are the frequent ones
+pub enum Received {
+    /// It was dropped, or waits with an undecided connection.
+    Nothing,
+    /// It belongs to this connection.
+    Connection(ConnectionHandle, Input),
+    /// A new connection, to be decided on.
+    Incoming(Incoming),
+    /// An answer without a connection; its bytes are in the caller's buffer.
+    Reply(Transmit),
+}
+
+/// A datagram that was received, less its bytes.
+#[derive(Clone, Copy)]
+struct Arrival {
+    now: Instant,
+    route: FourTuple,
+    ecn: Option<Ecn>,
+}
+
+impl Arrival {
+    fn input(self, kind: InputKind, path: PathId, data: BytesMut) -> Input {
+        Input { kind, path, route: self.route, ecn: self.ecn, arrived: self.now, data }
+    }
+
+    fn deliver(self, to: Destination, data: BytesMut) -> Received {
+        Received::Connection(to.handle, self.input(InputKind::Packets, to.path, data))
+    }
+}
+
+const LONG_FORM: u8 = 0x80;
+
+impl Endpoint {
+    /// Takes one datagram in. `reply` is cleared, and holds the bytes of a [`Received::Reply`].
+    pub fn receive(
+        &mut self,
+        now: Instant,
+        route: FourTuple,
+        ecn: Option<Ecn>,
+        data: BytesMut,
+        reply: &mut Vec<u8>,
+    ) -> Received {
+        reply.clear();
+        let arrival = Arrival { now, route, ecn };
+        match data.first() {
+            Some(first) if first & LONG_FORM == 0 => self.receive_short(arrival, data, reply),
+            Some(_) => self.receive_long(arrival, data, reply),
+            None => Received::Nothing,
+        }
+    }
+
+    /// A short header: nearly every datagram. One look-up finds connection and path.
+    fn receive_short(&mut self, arrival: Arrival, data: BytesMut, reply: &mut Vec<u8>) -> Received {
+        let cid_len = self.config.cid_len;
+        let cid = data.get(1..1 + cid_len).and_then(ConnectionId::new);
+        let to = match cid {
+            Some(cid) if cid.is_empty() => self.demux.by_peer(&arrival.route),
+            Some(cid) => self.demux.by_cid(&cid),
+            None => None,
+        };
+        if let Some(to) = to {
+            return arrival.deliver(to, data);
+        }
+        if data.len() >= plait_wire::header::stateless_reset::MIN_LEN
+            && let Some(handle) = self.demux.by_reset(arrival.route.remote, &data)
+        {
+            return Received::Connection(handle, arrival.input(InputKind::StatelessReset, PathId::ZERO, data));
+        }
+        match cid {
+            Some(cid) if !cid.is_empty() => self.reset_stranger(arrival, &cid, data.len(), reply),
+            _ => Received::Nothing,
+        }
+    }
+
+    /// RFC 9000 10.3: tells a peer whose connection we lost.
+    fn reset_stranger(
+        &mut self,
+        arrival: Arrival,
+        cid: &ConnectionId,
+        received: usize,
+        reply: &mut Vec<u8>,
+    ) -> Received {
+        if !self.config.stateless_resets.is_on() || !self.resets.take(arrival.now) {
+            return Received::Nothing;
+        }
+        let token = self.config.reset_key.token(cid);
+        let written = reply::reset(reply, received, &token, &mut self.random);
+        answer(written, arrival.route, received, reply)
+    }
+
+    fn receive_long(&mut self, arrival: Arrival, data: BytesMut, reply: &mut Vec<u8>) -> Received {
+        let rule = if self.config.grease.is_on() { FixedBitRule::Ignored } else { FixedBitRule::MustBeSet };
+        let Ok((header, span)) = ProtectedHeader::parse(&data, self.config.cid_len, rule) else {
+            return Received::Nothing;
+        };
+        let dcid = ConnectionId::new(header.dcid(&data));
+        let to = match dcid {
+            Some(cid) if cid.is_empty() => self.demux.by_peer(&arrival.route),
+            Some(cid) => self.demux.by_cid(&cid),
+            None => None,
+        };
+        if let Some(to) = to {
+            return arrival.deliver(to, data);
+        }
+        let unspoken = header.version().is_some_and(|v| v.0 != 0 && !self.config.supports(v));
+        if unspoken {
+            return self.negotiate(arrival, &header, &data, reply);
+        }
+        let Some(dcid) = dcid else { return Received::Nothing };
+        let key = (arrival.route.remote, dcid);
+        match self.demux.by_first(&key) {
+            Some(FirstOwner::Connection(handle)) => {
+                return arrival.deliver(Destination { handle, path: PathId::ZERO }, data);
+            }
+            Some(FirstOwner::Waiting(id)) => {
+                if let Some(server) = &self.server {
+                    let input = arrival.input(InputKind::Packets, PathId::ZERO, data);
+                    self.waiting.absorb(id, input, &server.waiting_limits());
+                }
+                return Received::Nothing;
+            }
+            None => {}
+        }
+        match header {
+            ProtectedHeader::Initial { version, dcid, scid, token } => {
+                let first = FirstInitial { version, dcid, scid, token, span };
+                self.receive_first(arrival, first, data, reply)
+            }
+            _ => Received::Nothing,
+        }
+    }
+
+    /// RFC 9000 6.1: a server tells a client of another version which ones it speaks.
+    fn negotiate(
+        &mut self,
+        arrival: Arrival,
+        header: &ProtectedHeader,
+        data: &[u8],
+        reply: &mut Vec<u8>,
+    ) -> Received {
+        // RFC 9000 5.2.2: only datagrams large enough to begin a connection are answered.
+        if self.server.is_none() || data.len() < MIN_DATAGRAM_BYTES || !self.negotiations.take(arrival.now) {
+            return Received::Nothing;
+        }
+        let theirs = (header.dcid(data), header.scid(data));
+        reply::negotiate_version(reply, theirs, &self.config.versions, &mut self.random);
+        answer(Some(()), arrival.route, data.len(), reply)
+    }
+
+    /// An Initial that no connection knows. Nothing is kept before it proved to be genuine.
+    fn receive_first(
+        &mut self,
+        arrival: Arrival,
+        first: FirstInitial,
+        data: BytesMut,
+        reply: &mut Vec<u8>,
+    ) -> Received {
+        let Some(server) = self.server.clone() else { return Received::Nothing };
+        // RFC 9000 14.1 and 7.2; and RFC 9000 5.1: servers need ids of their own.
+        if data.len() < MIN_DATAGRAM_BYTES || first.dcid.len() < MIN_FIRST_DCID || self.config.cid_len == 0 {
+            return Received::Nothing;
+        }
+        if !first.is_genuine(&data, &mut self.scratch) {
+            return Received::Nothing;
+        }
+        let remote = arrival.route.remote;
+        let token = data.get(first.token.clone()).unwrap_or_default();
+        let now_unix = self.config.unix_seconds(arrival.now);
+        let verdict = token::judge(token, remote, now_unix, &server, &mut self.used_tokens);
+        let key = (remote, first.dcid);
+        if verdict == Verdict::Invalid {
+            return self.close_stranger(arrival, &first, data.len(), CloseCode::INVALID_TOKEN, reply);
+        }
+        if self.demux.connections() >= self.config.max_connections {
+            return self.close_stranger(arrival, &first, data.len(), CloseCode::CONNECTION_REFUSED, reply);
+        }
+        let unproven = !verdict.proof().is_validated();
+        if unproven && self.is_under_pressure(server.retry, server.max_incoming) {
+            return self.retry_stranger(arrival, &first, key, data.len(), reply);
+        }
+        match self.waiting.enter(arrival.now, key, &server.waiting_limits()) {
+            Queued::Full => Received::Nothing,
+            Queued::In { id, expired } => {
+                if let Some(old) = expired {
+                    self.demux.first_forgotten(&old);
+                }
+                self.demux.first_waits(key, id);
+                let original_dcid = match verdict {
+                    Verdict::Retry { original_dcid } => original_dcid,
+                    _ => first.dcid,
+                };
+                Received::Incoming(Incoming {
+                    id,
+                    key,
+                    version: first.version,
+                    client_scid: first.scid,
+                    original_dcid,
+                    proof: verdict.proof(),
+                    first: arrival.input(InputKind::Packets, PathId::ZERO, data),
+                })
+            }
+        }
+    }
+
+    /// Whether clients must prove their addresses first. Half of the places for undecided connections are kept for
+    /// those who did, so that packets with invented addresses cannot shut others out.
+    fn is_under_pressure(&self, policy: RetryPolicy, max_incoming: usize) -> bool {
+        let crowded = self.waiting.len() >= max_incoming.div_ceil(2);
+        crowded
+            || match policy {
+                RetryPolicy::Application => false,
+                RetryPolicy::Above(count) => self.waiting.len() + self.demux.handshaking() >= count,
+                RetryPolicy::Always => true,
+            }
+    }
+
+    fn retry_stranger(
+        &mut self,
+        arrival: Arrival,
+        first: &FirstInitial,
+        key: FirstKey,
+        received: usize,
+        reply: &mut Vec<u8>,
+    ) -> Received {
+        let written = self.ask_to_retry(first.version, first.scid, &key, arrival.now, reply);
+        answer(written, arrival.route, received, reply)
+    }
+
+    fn close_stranger(
+        &mut self,
+        arrival: Arrival,
+        first: &FirstInitial,
+        received: usize,
+        code: CloseCode,
+        reply: &mut Vec<u8>,
+    ) -> Received {
+        if !self.negotiations.take(arrival.now) {
+            return Received::Nothing;
+        }
+        let ours = self.random.connection_id(self.config.cid_len);
+        let ids = ReplyIds { client: first.scid, ours, answered: first.dcid };
+        let written = reply::close(reply, first.version, &ids, code);
+        answer(written, arrival.route, received, reply)
+    }
+}
+
+/// The reply in the buffer, if one was written and the 3x rule lets it leave (RFC 9000 8.1).
+fn answer(written: Option<()>, route: FourTuple, received: usize, reply: &mut Vec<u8>) -> Received {
+    match written.and_then(|()| reply::bounded(reply, received)) {
+        Some(size) => Received::Reply(Transmit::single(route, size)),
+        None => Received::Nothing,
+    }
+}

@@ -1,0 +1,128 @@
+//! What a client's token proves, and tokens to give out (RFC 9000 8.1).
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
+
+use plait_base::{ConnectionId, Instant, Random, limits};
+use plait_crypto::Token;
+
+use super::parts::AddressProof;
+use crate::config::{EndpointConfig, ServerConfig};
+
+/// The judgement on the token field of an Initial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// No token, or one that says nothing: go on as without (RFC 9000 8.1.3).
+    Nothing,
+    /// The token of a Retry that answered an Initial with this destination connection id.
+    Retry {
+        /// The client's very first destination connection id.
+        original_dcid: ConnectionId,
+    },
+    /// A token from an earlier connection.
+    Validated,
+    /// A Retry token that is too old or another address's: the connection must not go on (RFC 9000 8.1.2).
+    Invalid,
+}
+
+impl Verdict {
+    /// What a connection will know of it.
+    pub(crate) fn proof(self) -> AddressProof {
+        match self {
+            Self::Retry { .. } => AddressProof::Retry,
+            Self::Validated => AddressProof::Token,
+            Self::Nothing | Self::Invalid => AddressProof::None,
+        }
+    }
+}
+
+/// Judges `token` as it came from `remote` at `now_unix` seconds.
+pub(crate) fn judge(
+    token: &[u8],
+    remote: SocketAddr,
+    now_unix: u64,
+    config: &ServerConfig,
+    used: &mut UsedTokens,
+) -> Verdict {
+    if token.is_empty() || token.len() > limits::MAX_TOKEN_BYTES {
+        return Verdict::Nothing;
+    }
+    let Some(opened) = config.token_key.open(token) else { return Verdict::Nothing };
+    let issued = opened.issued();
+    let lifetime = match opened {
+        Token::Retry { .. } => config.retry_token_lifetime,
+        Token::Validated { .. } => config.validation_token_lifetime,
+    };
+    let proven = opened.proves(remote, now_unix, lifetime.as_secs());
+    match opened {
+        Token::Retry { odcid, .. } if proven => Verdict::Retry { original_dcid: odcid },
+        Token::Retry { .. } => Verdict::Invalid,
+        Token::Validated { .. } if proven && !lifetime.is_zero() && used.first_use(token, issued) => Verdict::Validated,
+        Token::Validated { .. } => Verdict::Nothing,
+    }
+}
+
+/// Remembers tokens that were used, so that none spares validation twice (RFC 9000 8.1.4).
+///
+/// Bounded: when both generations are full, the older is forgotten and with it every token issued before its last
+/// entry was seen. Forgetting never makes a used token good again.
+#[derive(Debug, Default)]
+pub(crate) struct UsedTokens {
+    current: BTreeSet<Fingerprint>,
+    previous: BTreeSet<Fingerprint>,
+    /// Newest issue time in each generation.
+    newest: (u64, u64),
+    /// Tokens issued at or before this second are no longer told apart: they count as used.
+    horizon: Option<u64>,
+}
+
+/// The authentication tag at a token's end; unique for each token that we sealed.
+type Fingerprint = [u8; 16];
+
+/// Tokens remembered in one generation.
+const GENERATION: usize = 32_768;
+
+impl UsedTokens {
+    /// Notes the use of an authentic token; true when it was not used before.
+    pub(crate) fn first_use(&mut self, token: &[u8], issued_at: u64) -> bool {
+        let Some(mark) = token.last_chunk::<16>() else { return false };
+        if self.horizon.is_some_and(|h| issued_at <= h) || self.previous.contains(mark) || !self.current.insert(*mark) {
+            return false;
+        }
+        self.newest.0 = self.newest.0.max(issued_at);
+        if self.current.len() >= GENERATION {
+            if !self.previous.is_empty() {
+                self.horizon = self.horizon.max(Some(self.newest.1));
+            }
+            self.previous = std::mem::take(&mut self.current);
+            self.newest = (0, self.newest.0);
+        }
+        true
+    }
+}
+
+/// The token of a Retry for a client at `remote`.
+pub(crate) fn for_retry(
+    config: &ServerConfig,
+    remote: SocketAddr,
+    original_dcid: ConnectionId,
+    now_unix: u64,
+    random: &mut Random,
+) -> Vec<u8> {
+    config.token_key.seal(&Token::Retry { addr: remote, odcid: original_dcid, issued: now_unix }, random)
+}
+
+/// A token for a NEW_TOKEN frame, good for every address of the client that was validated (RFC 10069 asks for that);
+/// at most the first 8 count.
+pub fn for_validated(
+    config: &ServerConfig,
+    endpoint: &EndpointConfig,
+    now: Instant,
+    addresses: &[IpAddr],
+    random: &mut Random,
+) -> Vec<u8> {
+    let addresses = addresses.iter().take(limits::MAX_TOKEN_ADDRESSES).copied().collect();
+    let issued = endpoint.unix_seconds(now);
+    config.token_key.seal(&Token::Validated { addresses, issued }, random)
+}
+

@@ -1,0 +1,104 @@
+//! The values that endpoint, connection and caller hand each other.
+
+use std::net::SocketAddr;
+
+use bytes::BytesMut;
+use plait_base::{ConnectionId, Ecn, FourTuple, Instant, PathId, ResetToken};
+
+/// Names a connection at its endpoint. Given out again after the connection has drained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ConnectionHandle(pub usize);
+
+/// One datagram, or a train of datagrams of one size, to be sent; its bytes lie in the buffer that came with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transmit {
+    /// From where to where. An unspecified local IP leaves the choice to the operating system.
+    pub route: FourTuple,
+    /// The mark of the IP header.
+    pub ecn: Option<Ecn>,
+    /// Bytes in the buffer.
+    pub size: usize,
+    /// Bytes of each datagram of a train but the last, which may be shorter; none for a single datagram.
+    pub segment_size: Option<usize>,
+}
+
+impl Transmit {
+    /// A single unmarked datagram.
+    pub fn single(route: FourTuple, size: usize) -> Self {
+        Self { route, ecn: None, size, segment_size: None }
+    }
+}
+
+/// What a datagram is to the connection that gets it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InputKind {
+    /// Packets with a connection id of ours.
+    Packets,
+    /// No packet of ours, but its end is a stateless reset token of this connection's peer (RFC 9000 10.3.1).
+    StatelessReset,
+}
+
+/// A received datagram on its way to its connection.
+#[derive(Debug)]
+pub struct Input {
+    pub(crate) kind: InputKind,
+    /// Path of the first packet's connection id; path 0 for packets without one of ours and for resets.
+    pub(crate) path: PathId,
+    pub(crate) route: FourTuple,
+    pub(crate) ecn: Option<Ecn>,
+    pub(crate) arrived: Instant,
+    pub(crate) data: BytesMut,
+}
+
+impl Input {
+    /// Addresses that the datagram travelled between.
+    pub fn route(&self) -> FourTuple {
+        self.route
+    }
+
+    /// Path of the datagram's first packet, by its connection id.
+    pub fn path(&self) -> PathId {
+        self.path
+    }
+
+    /// UDP payload, bytes.
+    pub fn size(&self) -> usize {
+        self.data.len()
+    }
+}
+
+/// What a connection tells its endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndpointEvent {
+    /// The peer may use this connection id from now on; its packets belong to this path.
+    Register {
+        /// The id, of the endpoint's length.
+        cid: ConnectionId,
+        /// Its path.
+        path: PathId,
+    },
+    /// Packets with this id are no longer ours.
+    Retire {
+        /// The id.
+        cid: ConnectionId,
+    },
+    /// The peer at `remote` would end the connection with this token.
+    ResetToken {
+        /// Address from which the reset would come.
+        remote: SocketAddr,
+        /// The token.
+        token: ResetToken,
+    },
+    /// The id of this token is no longer used towards `remote`.
+    ForgetToken {
+        /// As in `ResetToken`.
+        remote: SocketAddr,
+        /// As in `ResetToken`.
+        token: ResetToken,
+    },
+    /// The handshake is complete and the peer's address validated: the connection no longer counts as pressure that
+    /// makes a server ask others for a Retry. To be sent once by every server connection.
+    Established,
+    /// The connection is over; the endpoint forgets it and may give its handle away.
+    Drained,
+}
