@@ -4,14 +4,14 @@
 //! sees packets, paths or clocks. Coupled controllers read their siblings from the `Board`. Every controller is one
 //! file and one line in [`registry`].
 
-// pub mod balia;
+pub mod balia;
 pub mod controller;
 mod coupled;
 pub mod cubic;
 #[cfg(test)]
 mod facts;
 pub mod hystart;
-// pub mod lia;
+pub mod lia;
 mod math;
 pub mod newreno;
 pub mod olia;

@@ -2,19 +2,23 @@
 
 use std::sync::Arc;
 
+use crate::balia::BaliaFactory;
 use crate::controller::ControllerFactory;
 use crate::cubic::CubicFactory;
+use crate::lia::LiaFactory;
 use crate::newreno::NewRenoFactory;
 use crate::olia::OliaFactory;
 
 /// Every name that [`by_name`] knows.
-pub const NAMES: [&str; 3] = ["newreno", "cubic", "olia"];
+pub const NAMES: [&str; 5] = ["newreno", "cubic", "lia", "olia", "balia"];
 
 /// The factory of that name with its default settings.
 pub fn by_name(name: &str) -> Option<Arc<dyn ControllerFactory>> {
     Some(match name {
         "newreno" => Arc::new(NewRenoFactory::default()),
         "cubic" => Arc::new(CubicFactory::default()),
+        "lia" => Arc::new(LiaFactory::default()),
+        "balia" => Arc::new(BaliaFactory::default()),
         "olia" => Arc::new(OliaFactory::default()),
         _ => return None,
     })

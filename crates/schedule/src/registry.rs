@@ -2,18 +2,28 @@
 
 use std::sync::Arc;
 
+use crate::backup::BackupFactory;
+use crate::blest::BlestFactory;
+use crate::ecf::EcfFactory;
 use crate::minrtt::MinRttFactory;
+use crate::redundant::RedundantFactory;
 use crate::round_robin::RoundRobinFactory;
 use crate::scheduler::SchedulerFactory;
+use crate::weighted::WeightedFactory;
 
 /// Every name that [`by_name`] knows; the first is the default.
-pub const NAMES: [&str; 2] = ["minrtt", "round-robin"];
+pub const NAMES: [&str; 7] = ["minrtt", "round-robin", "weighted", "blest", "ecf", "redundant", "backup"];
 
 /// The factory of that name with its default settings.
 pub fn by_name(name: &str) -> Option<Arc<dyn SchedulerFactory>> {
     Some(match name {
         "minrtt" => Arc::new(MinRttFactory),
         "round-robin" => Arc::new(RoundRobinFactory),
+        "weighted" => Arc::new(WeightedFactory::default()),
+        "blest" => Arc::new(BlestFactory),
+        "ecf" => Arc::new(EcfFactory),
+        "redundant" => Arc::new(RedundantFactory),
+        "backup" => Arc::new(BackupFactory),
         _ => return None,
     })
 }
