@@ -120,6 +120,8 @@ violations! {
     NewTokenFromClient => PROTOCOL_VIOLATION, "NEW_TOKEN from a client";
     HandshakeDoneFromClient => PROTOCOL_VIOLATION, "HANDSHAKE_DONE from a client";
     OffsetTooLarge => FRAME_ENCODING_ERROR, "stream data beyond offset 2^62 - 1";
+    AckFrequencyNotNegotiated => PROTOCOL_VIOLATION, "an ACK_FREQUENCY or IMMEDIATE_ACK frame that we did not ask for";
+    AckFrequencyDelay => PROTOCOL_VIOLATION, "ACK_FREQUENCY asks for a delay below our min_ack_delay";
     DatagramNotNegotiated => PROTOCOL_VIOLATION, "a DATAGRAM frame that we did not ask for";
     DatagramTooLarge => PROTOCOL_VIOLATION, "a DATAGRAM frame larger than announced";
     // Streams

@@ -40,7 +40,7 @@ pub struct Frames<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Walk {
     Start,
-    Under,
+    Inside,
     Over,
 }
 
@@ -64,12 +64,10 @@ impl<'a> Frames<'a> {
         if before - self.rest.remaining() != varint::size(frame_type) {
             return Err(fault(frame_type)(Violation::FrameTypeNotMinimal));
         }
-        if let Some(kind) = self.kind {
-            if !types::is_allowed(frame_type, kind) {
-                let known = types::name(frame_type) != "unknown";
-                let violation = if known { Violation::FrameNotAllowedHere } else { Violation::UnknownFrame };
-                return Err(fault(frame_type)(violation));
-            }
+        if self.kind.is_some_and(|kind| !types::is_allowed(frame_type, kind)) {
+            let violation =
+                if types::is_known(frame_type) { Violation::FrameNotAllowedHere } else { Violation::UnknownFrame };
+            return Err(fault(frame_type)(violation));
         }
         self.body(frame_type).map_err(fault(frame_type))
     }
@@ -147,7 +145,7 @@ impl<'a> Iterator for Frames<'a> {
                 self.state = Walk::Over;
                 return None;
             }
-            _ => self.state = Walk::Under,
+            _ => self.state = Walk::Inside,
         }
         let frame = self.read();
         if frame.is_err() {

@@ -3,7 +3,7 @@
 use plait_base::limits::MAX_STREAM_COUNT;
 use plait_base::{Dir, StreamId, Violation};
 
-use super::{put_varints, types, varints_size};
+use super::{types, varint_frame};
 use crate::sink::Sink;
 use crate::varint::Reader;
 
@@ -63,27 +63,6 @@ fn read_stream_count(r: &mut Reader<'_>) -> Result<u64, Violation> {
         limit if limit > MAX_STREAM_COUNT => Err(Violation::StreamCountTooLarge),
         limit => Ok(limit),
     }
-}
-
-macro_rules! varint_frame {
-    ($name:ident, |$frame:ident| $fields:expr) => {
-        impl $name {
-            fn fields(&self) -> impl AsRef<[u64]> {
-                let $frame = self;
-                $fields
-            }
-
-            /// Writes the frame.
-            pub fn encode<S: Sink>(&self, out: &mut S) {
-                put_varints(out, self.fields().as_ref());
-            }
-
-            /// Bytes that `encode` writes.
-            pub fn size(&self) -> usize {
-                varints_size(self.fields().as_ref())
-            }
-        }
-    };
 }
 
 varint_frame!(MaxData, |f| [types::MAX_DATA, f.limit]);

@@ -5,7 +5,7 @@ pub mod cid;
 pub mod close;
 pub mod crypto;
 pub mod datagram;
-pub mod decode;
+mod decode;
 pub mod flow_control;
 pub mod path;
 pub mod stream;
@@ -111,7 +111,7 @@ impl Frame<'_> {
     /// Writes the frame in its shortest form that ends by itself.
     pub fn encode<S: Sink>(&self, out: &mut S) {
         match self {
-            Self::Padding(count) => (0..*count).for_each(|_| out.put_bytes(&[0])),
+            Self::Padding(count) => (0..*count).for_each(|_| out.put_varint(types::PADDING)),
             Self::Ping | Self::HandshakeDone | Self::ImmediateAck => out.put_varint(self.frame_type()),
             Self::Ack(f) => f.encode(out),
             Self::ResetStream(f) => f.encode(out),
@@ -185,3 +185,26 @@ fn put_varints<S: Sink>(out: &mut S, fields: &[u64]) {
 fn varints_size(fields: &[u64]) -> usize {
     fields.iter().map(|&f| varint::size(f)).sum()
 }
+
+/// Writing and size of a frame that is nothing but varints, its type first.
+macro_rules! varint_frame {
+    ($name:ident, |$frame:ident| $fields:expr) => {
+        impl $name {
+            fn fields(&self) -> impl AsRef<[u64]> {
+                let $frame = self;
+                $fields
+            }
+
+            /// Writes the frame.
+            pub fn encode<S: Sink>(&self, out: &mut S) {
+                $crate::frame::put_varints(out, self.fields().as_ref());
+            }
+
+            /// Bytes that `encode` writes.
+            pub fn size(&self) -> usize {
+                $crate::frame::varints_size(self.fields().as_ref())
+            }
+        }
+    };
+}
+use varint_frame;

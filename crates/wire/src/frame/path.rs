@@ -2,7 +2,7 @@
 
 use plait_base::{CloseCode, PathId, Violation};
 
-use super::{put_varints, read_path_id, types, varints_size};
+use super::{read_path_id, types, varint_frame};
 use crate::sink::Sink;
 use crate::varint::Reader;
 
@@ -101,27 +101,6 @@ pub struct PathCidsBlocked {
     pub path: PathId,
     /// Sequence number that the sender expects next on it; 0 if it has seen none.
     pub next_sequence: u64,
-}
-
-macro_rules! varint_frame {
-    ($name:ident, |$frame:ident| $fields:expr) => {
-        impl $name {
-            fn fields(&self) -> impl AsRef<[u64]> {
-                let $frame = self;
-                $fields
-            }
-
-            /// Writes the frame.
-            pub fn encode<S: Sink>(&self, out: &mut S) {
-                put_varints(out, self.fields().as_ref());
-            }
-
-            /// Bytes that `encode` writes.
-            pub fn size(&self) -> usize {
-                varints_size(self.fields().as_ref())
-            }
-        }
-    };
 }
 
 varint_frame!(PathAbandon, |f| [types::PATH_ABANDON, f.path.0.into(), f.code.0]);

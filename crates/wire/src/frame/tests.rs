@@ -1,1 +1,406 @@
+//! Frames against their RFCs: vectors, violations, round trips, and cuts at every byte.
 
+use plait_base::{CloseCode, ConnectionId, Dir, EcnCounts, PathId, RangeSet, ResetToken, StreamId, Violation};
+use proptest::prelude::*;
+
+use super::*;
+use crate::header::PacketKind;
+
+fn hex(text: &str) -> Vec<u8> {
+    let digits: Vec<u32> = text.chars().filter_map(|c| c.to_digit(16)).collect();
+    digits.chunks(2).map(|pair| (pair[0] << 4 | pair[1]) as u8).collect()
+}
+
+fn encoded(frame: &Frame<'_>) -> Vec<u8> {
+    let mut out = Vec::new();
+    frame.encode(&mut out);
+    assert_eq!(out.len(), frame.size(), "{frame:?}");
+    out
+}
+
+fn one(bytes: &[u8]) -> Frame<'_> {
+    let mut frames = Frames::new(bytes);
+    let frame = frames.next().unwrap().unwrap();
+    assert_eq!(frames.next(), None);
+    frame
+}
+
+fn violation(text: &str) -> Violation {
+    Frames::new(&hex(text)).find_map(Result::err).unwrap().violation
+}
+
+const CID: [u8; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
+
+#[test]
+fn multipath_vectors_both_ways() {
+    let token = *hex("f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff").first_chunk().unwrap();
+    let status = |status, sequence| Frame::PathStatus(PathStatusUpdate { path: PathId(1), sequence, status });
+    let new_cid = NewCid {
+        form: CidForm::Path,
+        path: PathId(1),
+        sequence: 0,
+        retire_prior_to: 0,
+        cid: ConnectionId::new(&CID).unwrap(),
+        token: ResetToken(token),
+    };
+    let cases = [
+        (
+            "7e75017e75",
+            Frame::PathAbandon(PathAbandon { path: PathId(1), code: CloseCode::PATH_RESOURCE_LIMIT_REACHED }),
+        ),
+        ("7e760100", status(PathStatus::Backup, 0)),
+        ("7e770101", status(PathStatus::Available, 1)),
+        ("7e78010000080102030405060708f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff", Frame::NewCid(new_cid)),
+        ("7e790100", Frame::RetireCid(RetireCid { form: CidForm::Path, path: PathId(1), sequence: 0 })),
+        ("7e7a412c", Frame::MaxPathId(MaxPathId { limit: PathId(300) })),
+        ("7e7b02", Frame::PathsBlocked(PathsBlocked { limit: PathId(2) })),
+        ("7e7c0300", Frame::PathCidsBlocked(PathCidsBlocked { path: PathId(3), next_sequence: 0 })),
+    ];
+    for (text, frame) in cases {
+        assert_eq!(encoded(&frame), hex(text));
+        assert_eq!(one(&hex(text)), frame);
+        assert!(is_ack_eliciting(frame.frame_type()) && is_multipath(frame.frame_type()));
+    }
+}
+
+#[test]
+fn path_ack_vectors_both_ways() {
+    let two_ranges: RangeSet = {
+        let mut set = RangeSet::new();
+        set.insert(3..6);
+        set.insert(8..11);
+        set
+    };
+    let zero = {
+        let mut set = RangeSet::new();
+        set.insert(0..1);
+        set
+    };
+    let counts = EcnCounts { ect0: 7, ect1: 0, ce: 1 };
+    let cases = [
+        ("3e010a1901020102", PathId(1), &two_ranges, 25, None),
+        ("3f0200000000070001", PathId(2), &zero, 0, Some(counts)),
+    ];
+    for (text, path, ranges, delay, ecn) in cases {
+        let mut out = Vec::new();
+        let form = AckForm::Path;
+        let largest = OutAck { form, path, ranges, delay, ecn }.encode(100, &mut out);
+        assert_eq!((out, largest), (hex(text), ranges.max()));
+        let bytes = hex(text);
+        let Frame::Ack(ack) = one(&bytes) else { panic!() };
+        assert_eq!((ack.path, ack.form, ack.delay, ack.ecn), (path, form, delay, ecn));
+        assert!(ack.ranges().eq(ranges.iter().rev().map(|r| r.start..=r.end - 1)));
+        assert_eq!(encoded(&Frame::Ack(ack)), bytes);
+        assert!(!is_ack_eliciting(ack.frame_type()));
+    }
+}
+
+#[test]
+fn violations_by_name() {
+    let big_varint = "c000000100000000"; // 2^32
+    let cases = [
+        ("", Violation::EmptyPacket),
+        ("4001", Violation::FrameTypeNotMinimal),           // RFC 9000 12.4
+        ("80003e75 01 00", Violation::FrameTypeNotMinimal), // MP 4
+        ("21", Violation::UnknownFrame),
+        ("7e7d", Violation::UnknownFrame),
+        ("02 05 00 00 06", Violation::AckRangeUnderflow), // RFC 9000 19.3.1
+        ("02 05 00 01 02 02 00", Violation::AckRangeUnderflow),
+        ("02 05 00 01 00 00 04", Violation::AckRangeUnderflow),
+        ("0700", Violation::EmptyNewToken),                          // RFC 9000 19.7
+        ("06 ffffffffffffffff 01 00", Violation::OffsetTooLarge),    // RFC 9000 19.6
+        ("0e 00 ffffffffffffffff 01 00", Violation::OffsetTooLarge), // RFC 9000 19.8
+        ("0c 00 ffffffffffffffff 00", Violation::OffsetTooLarge),
+        ("12 d000000000000001", Violation::StreamCountTooLarge), // RFC 9000 19.11
+        ("13 d000000000000001", Violation::StreamCountTooLarge),
+        ("16 d000000000000001", Violation::StreamCountTooLarge), // RFC 9000 19.14
+        ("17 d000000000000001", Violation::StreamCountTooLarge),
+        ("18 00 01", Violation::RetirePriorToTooLarge), // RFC 9000 19.15
+        ("18 01 01 00", Violation::CidLength),
+        ("18 01 01 15", Violation::CidLength),
+        ("7e78 01 00 01", Violation::RetirePriorToTooLarge), // MP 4: as NEW_CONNECTION_ID
+        ("7e78 01 01 01 00", Violation::CidLength),
+        ("7e78 01 01 01 15", Violation::CidLength),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(violation(text), expected, "{text}");
+    }
+    // MP 4: no path id above 2^32 - 1 can be within an announced limit.
+    for frame_type in ["3e", "3f", "7e75", "7e76", "7e77", "7e78", "7e79", "7e7c"] {
+        assert_eq!(violation(&format!("{frame_type}{big_varint}")), Violation::PathIdAboveLimit);
+    }
+    assert_eq!(violation(&format!("7e7a{big_varint}")), Violation::MaxPathIdTooLarge);
+    assert_eq!(violation(&format!("7e7b{big_varint}")), Violation::PathsBlockedAboveLimit);
+    assert!(matches!(
+        one(&hex("12 d000000000000000")),
+        Frame::MaxStreams(MaxStreams { limit: 0x1000_0000_0000_0000, .. })
+    ));
+}
+
+#[test]
+fn walk_stops_at_the_first_error() {
+    let bytes = hex("00 00 00 01 21 01");
+    let mut frames = Frames::new(&bytes);
+    assert_eq!(frames.next(), Some(Ok(Frame::Padding(3))));
+    assert_eq!(frames.next(), Some(Ok(Frame::Ping)));
+    let error = FrameError { frame_type: 0x21, violation: Violation::UnknownFrame };
+    assert_eq!(frames.next(), Some(Err(error)));
+    assert_eq!((frames.next(), frames.next()), (None, None));
+    assert_eq!(plait_base::TransportError::from(error).frame, Some(0x21));
+}
+
+#[test]
+fn who_may_carry_what() {
+    use PacketKind::{Handshake, Initial, OneRtt, ZeroRtt};
+    // RFC 9000 12.4 table 3, with 0-RTT as 12.5 narrows it; MP 4: only 1-RTT.
+    let rows: [(&[u64], &[PacketKind]); 5] = [
+        (&[0x00, 0x01, 0x1c], &[Initial, Handshake, ZeroRtt, OneRtt]),
+        (&[0x02, 0x03, 0x06], &[Initial, Handshake, OneRtt]),
+        (
+            &[0x04, 0x05, 0x08, 0x0f, 0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x1a, 0x1d, 0x30, 0x31],
+            &[ZeroRtt, OneRtt],
+        ),
+        (&[0x07, 0x19, 0x1b, 0x1e, 0x1f, 0xaf], &[OneRtt]),
+        (&[0x3e, 0x3f, 0x3e75, 0x3e76, 0x3e77, 0x3e78, 0x3e79, 0x3e7a, 0x3e7b, 0x3e7c], &[OneRtt]),
+    ];
+    for (frame_types, kinds) in rows {
+        for &frame_type in frame_types {
+            for kind in [Initial, Handshake, ZeroRtt, OneRtt] {
+                assert_eq!(is_allowed(frame_type, kind), kinds.contains(&kind), "{frame_type:#x} in {kind:?}");
+            }
+        }
+    }
+    let refusal = |bytes: &[u8], kind| Frames::in_packet(bytes, kind).next().unwrap().unwrap_err().violation;
+    assert_eq!(refusal(&[0x1e], Handshake), Violation::FrameNotAllowedHere);
+    assert_eq!(refusal(&hex("7e7b02"), ZeroRtt), Violation::FrameNotAllowedHere);
+    assert_eq!(refusal(&[0x21], Initial), Violation::UnknownFrame);
+    assert!(Frames::in_packet(&[0x1e], OneRtt).next().unwrap().is_ok());
+    for frame_type in 0..0x4000 {
+        assert_eq!(types::is_known(frame_type), name(frame_type) != "unknown");
+        assert_eq!(types::is_known(frame_type), is_allowed(frame_type, OneRtt));
+        // RFC 9000 9.1
+        assert_eq!(is_probing(frame_type), [0x00, 0x18, 0x1a, 0x1b].contains(&frame_type));
+    }
+}
+
+#[test]
+fn data_is_borrowed_and_may_reach_to_the_end() {
+    let bytes = hex("0d 04 05 aabbcc");
+    let Frame::Stream(stream) = one(&bytes) else { panic!() };
+    assert_eq!((stream.id, stream.offset, stream.fin), (StreamId(4), 5, true));
+    assert_eq!(stream.data.as_ptr(), bytes[3..].as_ptr());
+    let head = StreamHead { id: StreamId(4), offset: 5, fin: true, len: None };
+    let mut out = Vec::new();
+    head.encode(&mut out);
+    assert_eq!((&out[..], head.size()), (&bytes[..3], 3));
+    let bytes = hex("30 aabb");
+    let Frame::Datagram(datagram) = one(&bytes) else { panic!() };
+    assert_eq!((datagram.data, datagram.frame_bytes), (&bytes[1..], 3));
+    out.clear();
+    datagram.encode_to_end(&mut out);
+    assert_eq!(out, bytes);
+}
+
+#[test]
+fn frames_go_into_a_packet_as_into_a_buffer() {
+    let (mut buf, mut carried) = (vec![0xff], Vec::new());
+    let mut writer = crate::FrameWriter::new(&mut buf, 40, &mut carried);
+    let frame = Frame::MaxPathId(MaxPathId { limit: PathId(300) });
+    frame.encode(&mut writer);
+    assert_eq!(writer.remaining(), 40 - 1 - frame.size());
+    assert_eq!(buf[1..], encoded(&frame));
+}
+
+proptest! {
+    #[test]
+    fn fit_fills_the_room(offset in varints(), wanted in 0usize..20_000, room in 0usize..20_000) {
+        let id = StreamId(9);
+        let size = |len| StreamHead { id, offset, fin: false, len: Some(len) }.size() + len;
+        match StreamHead::fit(id, offset, wanted, room) {
+            None => prop_assert!(size(0) > room),
+            Some(len) => {
+                prop_assert!(size(len) <= room && len <= wanted);
+                // A longer length field may leave one byte unused.
+                prop_assert!(len == wanted || size(len + 2) > room);
+            }
+        }
+        let data = vec![0; wanted];
+        if let Some(len) = Crypto::fit(offset, wanted, room) {
+            let frame = Crypto { offset, data: &data[..len] };
+            prop_assert!(frame.size() <= room);
+        }
+        let close = Close::Transport { code: CloseCode::NO_ERROR, frame_type: 0, reason: &data };
+        prop_assert_eq!(close.fit(room).is_some(), room >= 4);
+        prop_assert!(close.fit(room).is_none_or(|c| c.size() <= room));
+    }
+
+    #[test]
+    fn acks_report_the_newest_that_fit(
+        starts in prop::collection::btree_set(0u64..5000, 1..100), delay in varints(), budget in 0usize..300, plain: bool, ecn in ecn(),
+    ) {
+        let mut ranges = RangeSet::new();
+        starts.iter().for_each(|&n| { ranges.insert(n..n + 1 + n % 3); });
+        let form = if plain { AckForm::Plain } else { AckForm::Path };
+        let path = if plain { PathId::ZERO } else { PathId(70) };
+        let ack = OutAck { form, path, ranges: &ranges, delay, ecn };
+        let mut out = Vec::new();
+        let Some(largest) = ack.encode(budget, &mut out) else {
+            prop_assert!(out.is_empty() && budget < 50);
+            return Ok(());
+        };
+        prop_assert!(out.len() <= budget);
+        let Frame::Ack(read) = one(&out) else { panic!() };
+        prop_assert_eq!((read.largest, Some(largest), read.delay, read.ecn), (largest, ranges.max(), delay, ecn));
+        let all: Vec<_> = ranges.iter().rev().map(|r| r.start..=r.end - 1).collect();
+        let told: Vec<_> = read.ranges().collect();
+        prop_assert_eq!(told.len() as u64, read.range_count());
+        prop_assert_eq!(&told[..], &all[..told.len()]);
+        // What was left out would not have fitted.
+        prop_assert!(told.len() == all.len() || out.len() + 6 > budget);
+    }
+
+    #[test]
+    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        for frame in Frames::new(&bytes).map_while(Result::ok) {
+            let again = encoded(&frame);
+            let read = one_or_none(&again);
+            let same = match (frame, read) {
+                (Frame::Datagram(a), Some(Frame::Datagram(b))) => a.data == b.data,
+                (Frame::Padding(_), _) => true,
+                (a, b) => Some(a) == b,
+            };
+            prop_assert!(same, "{:?} became {:?}", frame, read);
+        }
+    }
+
+    #[test]
+    fn every_frame_round_trips_and_may_be_cut_anywhere(seed in seeds()) {
+        for kind in 0..FRAMES {
+            let ack = seed.ack();
+            let frame = seed.frame(kind, &ack);
+            let bytes = encoded(&frame);
+            prop_assert_eq!(one(&bytes), frame);
+            prop_assert_eq!(varint::Reader::new(&bytes).varint(), Ok(frame.frame_type()));
+            prop_assert!(Frames::in_packet(&bytes, PacketKind::OneRtt).next().unwrap().is_ok());
+            // Two in a row stay apart.
+            let twice = [&bytes[..], &[1], &bytes[..]].concat();
+            let read: Vec<_> = Frames::new(&twice).map(Result::unwrap).collect();
+            prop_assert_eq!(read, [frame, Frame::Ping, frame]);
+            for cut in 1..bytes.len() {
+                let error = Frames::new(&bytes[..cut]).find_map(Result::err).unwrap();
+                prop_assert_eq!(error.violation, Violation::TruncatedFrame);
+            }
+        }
+    }
+}
+
+fn one_or_none(bytes: &[u8]) -> Option<Frame<'_>> {
+    Frames::new(bytes).next().and_then(Result::ok)
+}
+
+fn varints() -> impl Strategy<Value = u64> {
+    (0..=plait_base::units::VARINT_MAX, 0u32..62).prop_map(|(value, shift)| value >> shift)
+}
+
+fn ecn() -> impl Strategy<Value = Option<EcnCounts>> {
+    prop::option::of((varints(), varints(), varints()).prop_map(|(ect0, ect1, ce)| EcnCounts { ect0, ect1, ce }))
+}
+
+fn seeds() -> impl Strategy<Value = Seed> {
+    let numbers = [varints(), varints(), varints(), varints()];
+    let bytes = prop::collection::vec(any::<u8>(), 20..100);
+    let acked = prop::collection::vec((0u64..1 << 40, 1u64..50), 1..20);
+    (numbers, any::<u32>(), bytes, acked, ecn(), any::<bool>()).prop_map(|(n, path, bytes, acked, ecn, flag)| Seed {
+        n,
+        path: PathId(path),
+        bytes,
+        acked,
+        ecn,
+        flag,
+    })
+}
+
+/// The material of one frame of each kind.
+#[derive(Debug)]
+struct Seed {
+    n: [u64; 4],
+    path: PathId,
+    bytes: Vec<u8>,
+    acked: Vec<(u64, u64)>,
+    ecn: Option<EcnCounts>,
+    flag: bool,
+}
+
+/// How many kinds [`Seed::frame`] makes.
+const FRAMES: u32 = 28;
+
+impl Seed {
+    fn ack(&self) -> Vec<u8> {
+        let (form, path) = if self.flag { (AckForm::Path, self.path) } else { (AckForm::Plain, PathId::ZERO) };
+        let mut ranges = RangeSet::new();
+        self.acked.iter().for_each(|&(start, len)| {
+            ranges.insert(start..start + len);
+        });
+        let mut out = Vec::new();
+        OutAck { form, path, ranges: &ranges, delay: self.n[0], ecn: self.ecn }.encode(1000, &mut out);
+        out
+    }
+
+    fn frame<'a>(&'a self, kind: u32, ack: &'a [u8]) -> Frame<'a> {
+        let ([a, b, c, d], path, data) = (self.n, self.path, &self.bytes[..]);
+        let (id, small, count) = (StreamId(a), b >> 1, c >> 2);
+        let dir = if self.flag { Dir::Bi } else { Dir::Uni };
+        match kind {
+            0 => one_or_none(ack).unwrap(),
+            1 => Frame::Ping,
+            2 => Frame::ResetStream(ResetStream { id, code: b, final_size: c }),
+            3 => Frame::StopSending(StopSending { id, code: b }),
+            4 => Frame::Crypto(Crypto { offset: small, data }),
+            5 => Frame::NewToken(NewToken { token: data }),
+            6 => Frame::Stream(Stream { id, offset: small, fin: self.flag, data }),
+            7 => Frame::MaxData(MaxData { limit: a }),
+            8 => Frame::MaxStreamData(MaxStreamData { id, limit: b }),
+            9 => Frame::MaxStreams(MaxStreams { dir, limit: count }),
+            10 => Frame::DataBlocked(DataBlocked { limit: a }),
+            11 => Frame::StreamDataBlocked(StreamDataBlocked { id, limit: b }),
+            12 => Frame::StreamsBlocked(StreamsBlocked { dir, limit: count }),
+            13 => self.new_cid(CidForm::Plain, PathId::ZERO),
+            14 => self.new_cid(CidForm::Path, path),
+            15 => Frame::RetireCid(RetireCid { form: CidForm::Plain, path: PathId::ZERO, sequence: a }),
+            16 => Frame::RetireCid(RetireCid { form: CidForm::Path, path, sequence: a }),
+            17 => Frame::PathChallenge(PathChallenge { data: *data.first_chunk().unwrap() }),
+            18 => Frame::PathResponse(PathResponse { data: *data.first_chunk().unwrap() }),
+            19 => Frame::Close(Close::Transport { code: CloseCode(a), frame_type: b, reason: data }),
+            20 => Frame::Close(Close::Application { code: a, reason: data }),
+            21 => Frame::HandshakeDone,
+            22 => Frame::Datagram(Datagram::new(data)),
+            23 => Frame::AckFrequency(AckFrequency {
+                sequence: a,
+                ack_eliciting_threshold: b,
+                max_ack_delay_us: c,
+                reordering_threshold: d,
+            }),
+            24 => Frame::ImmediateAck,
+            25 => Frame::PathAbandon(PathAbandon { path, code: CloseCode(b) }),
+            26 => {
+                let status = if self.flag { PathStatus::Available } else { PathStatus::Backup };
+                Frame::PathStatus(PathStatusUpdate { path, sequence: b, status })
+            }
+            27 if self.flag => Frame::MaxPathId(MaxPathId { limit: path }),
+            27 if a % 2 == 0 => Frame::PathsBlocked(PathsBlocked { limit: path }),
+            _ => Frame::PathCidsBlocked(PathCidsBlocked { path, next_sequence: b }),
+        }
+    }
+
+    fn new_cid(&self, form: CidForm, path: PathId) -> Frame<'_> {
+        let len = 1 + (self.n[0] % 20) as usize;
+        Frame::NewCid(NewCid {
+            form,
+            path,
+            sequence: self.n[1],
+            retire_prior_to: self.n[2].min(self.n[1]),
+            cid: ConnectionId::new(&self.bytes[..len]).unwrap(),
+            token: ResetToken(*self.bytes.last_chunk().unwrap()),
+        })
+    }
+}

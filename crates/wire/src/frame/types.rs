@@ -146,6 +146,11 @@ pub fn is_allowed(frame_type: u64, kind: PacketKind) -> bool {
     }
 }
 
+/// True for types that we decode.
+pub fn is_known(frame_type: u64) -> bool {
+    matches!(frame_type, PADDING..=IMMEDIATE_ACK | DATAGRAM | DATAGRAM_LEN | ACK_FREQUENCY) || is_multipath(frame_type)
+}
+
 /// True for the frames of RFC 10069, which only peers that negotiated it may send.
 pub fn is_multipath(frame_type: u64) -> bool {
     matches!(frame_type, PATH_ACK | PATH_ACK_ECN | PATH_ABANDON..=PATH_CIDS_BLOCKED)

@@ -4,7 +4,6 @@ use std::fmt;
 use std::ops::Range;
 
 use plait_base::ConnectionId;
-use plait_base::limits::MAX_CID_LEN;
 
 use super::{LongType, PacketKind};
 use crate::varint::{Reader, Truncated};
@@ -143,11 +142,10 @@ impl ProtectedHeader {
     ) -> Result<(Self, PacketSpan), HeaderError> {
         let mut r = Reader::new(datagram);
         let first = r.u8()?;
-        let fixed = if first & 0x40 == 0 { Some(HeaderError::FixedBitClear) } else { None };
-        let refused = fixed.filter(|_| fixed_bit == FixedBitRule::MustBeSet);
+        let refused = first & 0x40 == 0 && fixed_bit == FixedBitRule::MustBeSet;
         if first & 0x80 == 0 {
-            if let Some(error) = refused {
-                return Err(error);
+            if refused {
+                return Err(HeaderError::FixedBitClear);
             }
             let dcid = ConnectionId::new(r.bytes(local_cid_len)?).ok_or(HeaderError::CidTooLong)?;
             let span = PacketSpan { pn_offset: 1 + local_cid_len, end: datagram.len() };
@@ -160,7 +158,7 @@ impl ProtectedHeader {
         // RFC 8999 6: the fixed bit means nothing in Version Negotiation and in other versions.
         if version.0 == 0 {
             let versions = scid.end..datagram.len();
-            if versions.is_empty() || versions.len() % 4 != 0 {
+            if versions.is_empty() || !versions.len().is_multiple_of(4) {
                 return Err(HeaderError::BadVersionList);
             }
             return Ok((Self::VersionNegotiation { dcid, scid, versions }, whole));
@@ -168,10 +166,10 @@ impl ProtectedHeader {
         if !version.is_supported() {
             return Ok((Self::UnknownVersion { version, dcid, scid }, whole));
         }
-        match refused {
-            Some(error) => Err(error),
-            None => Self::parse_known(datagram, version, (dcid, scid), r),
+        if refused {
+            return Err(HeaderError::FixedBitClear);
         }
+        Self::parse_known(datagram, version, (dcid, scid), r)
     }
 
     /// The rest of a long header of version 1 or 2; `r` stands behind the source id.
@@ -264,6 +262,5 @@ fn short_prefixed(r: &mut Reader<'_>, total: usize) -> Result<Range<usize>, Trun
     let len = usize::from(r.u8()?);
     r.bytes(len)?;
     let end = total - r.remaining();
-    debug_assert!(len <= 255 && MAX_CID_LEN <= 255);
     Ok(end - len..end)
 }

@@ -5,20 +5,14 @@ use plait_base::{Random, ResetToken};
 /// Fewest bytes of a datagram that can be a stateless reset (RFC 9000 10.3: 38 bits and the token).
 pub const MIN_LEN: usize = 21;
 
-/// Most bytes that we send; enough to look like a short packet with the longest connection id.
+/// Most bytes that we send: what a short packet with the longest connection id and little in it takes.
 const MAX_LEN: usize = 44;
 
 /// Bytes of the reset that answers a datagram of `received` bytes; none when it is too small to answer.
 pub fn len_for(received: usize, random: &mut Random) -> Option<usize> {
-    // RFC 9000 10.3.3: smaller than what it answers, so that resets never loop.
-    let most = received.checked_sub(1)?.min(MAX_LEN);
-    let spread = most.checked_sub(MIN_LEN)? as u64 + 1;
-    // Where there is room, a size that leaves no mark: RFC 9000 10.3 asks for what a short packet may look like.
-    Some(if received > MAX_LEN {
-        MAX_LEN - random.below(4) as usize
-    } else {
-        most - random.below(spread.min(4)) as usize
-    })
+    // RFC 9000 10.3.3: smaller than what it answers, so that resets never loop; one byte smaller than a small one.
+    let len = if received <= MAX_LEN { received.checked_sub(1)? } else { MAX_LEN - random.below(4) as usize };
+    (len >= MIN_LEN).then_some(len)
 }
 
 /// Appends a stateless reset of `len` bytes, at least [`MIN_LEN`].

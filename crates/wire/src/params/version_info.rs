@@ -23,7 +23,7 @@ impl VersionInfo {
             Ok(0) | Err(_) => Err(Violation::ParameterMalformed),
             Ok(version) => Ok(Version(version)),
         };
-        if value.len() % 4 != 0 {
+        if !value.len().is_multiple_of(4) {
             return Err(Violation::ParameterMalformed);
         }
         let chosen = read()?;
