@@ -12,6 +12,8 @@ const BURST_DATAGRAMS: u64 = 10;
 const BURST_TIME: Duration = Duration::from_millis(2);
 /// A held sender waits for at least this much time's worth (or one datagram), so that timers stay few.
 const QUANTUM_TIME: Duration = Duration::from_micros(500);
+/// Rates beyond a petabyte per second count as one, so that products with any time fit 128 bits.
+const RATE_MAX: u128 = 1_000_000_000_000_000;
 const NANOS: u128 = 1_000_000_000;
 
 /// One path's pacer. Over any span `t` at a steady rate it lets out at most `rate * t` plus one burst.
@@ -39,7 +41,7 @@ impl Pacer {
             None if srtt.is_zero() => return None,
             None => u128::from(window) * GAIN.0 * NANOS / (GAIN.1 * srtt.as_nanos()),
         };
-        let rate = rate.clamp(1, u128::from(u64::MAX)) as i128;
+        let rate = rate.clamp(1, RATE_MAX) as i128;
         let needed = i128::from(mss) * NANOS as i128;
         let burst = (needed * i128::from(BURST_DATAGRAMS)).max(rate * BURST_TIME.as_nanos() as i128);
         self.refill(now, rate, burst);

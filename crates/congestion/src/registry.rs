@@ -27,7 +27,11 @@ pub fn by_name(name: &str) -> Option<Arc<dyn ControllerFactory>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::controller::{Acked, CongestionKind, Limit, RttSample};
+    use crate::facts::{acked, board, congestion, posting};
     use plait_base::{Instant, PathId};
+    use proptest::prelude::*;
+    use std::time::Duration;
 
     #[test]
     fn every_name_builds_what_it_says() {
@@ -38,5 +42,59 @@ mod tests {
             assert_eq!(controller.window(), 12_000);
         }
         assert!(by_name("reno").is_none());
+    }
+
+    #[test]
+    fn only_coupled_controllers_read_the_board() {
+        let coupled: Vec<_> = NAMES
+            .into_iter()
+            .filter(|n| by_name(n).unwrap().build(PathId::ZERO, Instant::ZERO, 1200).is_coupled())
+            .collect();
+        assert_eq!(coupled, ["lia", "olia", "balia"]);
+    }
+
+    /// Facts in any order: acks (bytes, RTT in microseconds, limit) and events.
+    fn facts() -> impl Strategy<Value = Vec<(u8, u64, u64, u64)>> {
+        proptest::collection::vec((0u8..10, 0u64..200_000, 0u64..3_000_000, 0u64..1_000_000_000), 1..200)
+    }
+
+    proptest! {
+        #[test]
+        fn any_facts_leave_a_sane_window(facts in facts()) {
+            for name in NAMES {
+                let mut controller = by_name(name).unwrap().build(PathId::ZERO, Instant::ZERO, 1200);
+                let mut twin = by_name(name).unwrap().build(PathId::ZERO, Instant::ZERO, 1200);
+                let board = board(&[posting(1, 30_000, 40), posting(2, 3_000, 300)]);
+                let (mut now, mut mss) = (Instant::ZERO, 1200);
+                for (kind, bytes, rtt_us, step) in &facts {
+                    now += Duration::from_nanos(*step);
+                    let before = controller.window();
+                    for c in [&mut controller, &mut twin] {
+                        match kind {
+                            0 => c.on_congestion(&congestion(CongestionKind::Loss), &board),
+                            1 if bytes % 4 == 0 => c.on_congestion(&congestion(CongestionKind::Persistent), &board),
+                            2 => c.on_spurious(),
+                            3 => {
+                                mss = 1200 + bytes % 8000;
+                                c.on_mss(mss);
+                            }
+                            _ => {
+                                let latest = Duration::from_micros(*rtt_us);
+                                let rtt = RttSample { latest, smoothed: latest, min: latest };
+                                let limit = if kind % 2 == 0 { Limit::Window } else { Limit::Application };
+                                c.on_acked(&Acked { now, rtt, limit, ..acked(*bytes) }, &board);
+                            }
+                        }
+                    }
+                    prop_assert!(controller.window() >= 2 * mss, "{} {}", name, controller.window());
+                    prop_assert_eq!(controller.window(), twin.window());
+                    if *kind > 3 {
+                        // At most slow start's doubling, or OLIA's two segments per two-segment window.
+                        prop_assert!(controller.window() <= before + 2 * bytes + mss, "{} {}", name, before);
+                        prop_assert!(kind % 2 == 0 || controller.window() == before, "{}", name);
+                    }
+                }
+            }
+        }
     }
 }

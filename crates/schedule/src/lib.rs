@@ -10,7 +10,7 @@ mod choice;
 pub mod decision;
 pub mod ecf;
 pub mod minrtt;
-// pub mod peekaboo;
+pub mod peekaboo;
 mod quota;
 pub mod redundant;
 pub mod registry;

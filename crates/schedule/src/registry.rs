@@ -6,13 +6,14 @@ use crate::backup::BackupFactory;
 use crate::blest::BlestFactory;
 use crate::ecf::EcfFactory;
 use crate::minrtt::MinRttFactory;
+use crate::peekaboo::PeekabooFactory;
 use crate::redundant::RedundantFactory;
 use crate::round_robin::RoundRobinFactory;
 use crate::scheduler::SchedulerFactory;
 use crate::weighted::WeightedFactory;
 
 /// Every name that [`by_name`] knows; the first is the default.
-pub const NAMES: [&str; 7] = ["minrtt", "round-robin", "weighted", "blest", "ecf", "redundant", "backup"];
+pub const NAMES: [&str; 8] = ["minrtt", "round-robin", "weighted", "blest", "ecf", "peekaboo", "redundant", "backup"];
 
 /// The factory of that name with its default settings.
 pub fn by_name(name: &str) -> Option<Arc<dyn SchedulerFactory>> {
@@ -22,6 +23,7 @@ pub fn by_name(name: &str) -> Option<Arc<dyn SchedulerFactory>> {
         "weighted" => Arc::new(WeightedFactory::default()),
         "blest" => Arc::new(BlestFactory),
         "ecf" => Arc::new(EcfFactory),
+        "peekaboo" => Arc::new(PeekabooFactory),
         "redundant" => Arc::new(RedundantFactory),
         "backup" => Arc::new(BackupFactory),
         _ => return None,

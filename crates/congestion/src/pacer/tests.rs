@@ -53,6 +53,16 @@ fn no_rtt_and_no_rate_do_not_hold() {
     assert_eq!(pacer.delay(at(0), Duration::ZERO, 12_000, MSS, None), None);
 }
 
+#[test]
+fn extremes_do_not_overflow() {
+    let mut pacer = Pacer::new(at(0));
+    let end = Instant::from_nanos(u64::MAX);
+    assert_eq!(pacer.delay(end, Duration::from_nanos(1), u64::MAX, 65_527, Some(u64::MAX)), None);
+    assert_eq!(pacer.delay(end, Duration::from_nanos(1), u64::MAX, 65_527, None), None);
+    pacer.on_sent(end, u64::MAX);
+    assert!(pacer.delay(at(0), Duration::MAX, 1, 65_527, None).is_some());
+}
+
 proptest! {
     #[test]
     fn never_exceeds_rate_times_time_plus_burst(
