@@ -18,7 +18,6 @@ pub mod table;
 
 pub use ack_route::{AckCarrier, AckRoute, AckRouteFactory};
 pub use cids::{CidSource, IssuedCid, LocalCids, RemoteCids};
-pub use frames::{CidForm, NewCid};
 pub use mtu::{Mtu, MtuConfig, MtuSearch};
 pub use path::{Health, Path};
 pub use policy::{PathPolicy, PathPolicyFactory};

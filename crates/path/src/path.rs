@@ -1,6 +1,7 @@
 //! One path: its addresses, its largest datagram, its two flows and how it fares.
 
 use plait_base::{Instant, PathId};
+use plait_flow::{ReceiveFlow, SendFlow};
 
 use crate::mtu::{Mtu, MtuConfig};
 use crate::route::Route;
@@ -21,9 +22,9 @@ pub enum Health {
 
 /// One path of a connection: a send flow and a receive flow of the same id, on one route.
 ///
-/// The flows are type parameters, so that this floor depends on no detail of theirs.
+/// The flows are type parameters: the table below needs no detail of theirs.
 #[derive(Debug)]
-pub struct Path<S, R> {
+pub struct Path<S = SendFlow, R = ReceiveFlow> {
     /// Its id.
     pub id: PathId,
     /// Its addresses and their validation.

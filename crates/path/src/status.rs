@@ -1,20 +1,13 @@
 //! What each side advises about the use of a path: PATH_STATUS_AVAILABLE and PATH_STATUS_BACKUP.
 
 use plait_base::PathId;
+use plait_wire::frame::PathStatusUpdate;
 use plait_wire::{Carried, FrameWriter};
 
 use crate::delivery::Delivery;
 use crate::frames;
 
-/// Advice about a path (RFC 10069; draft 21 section 3.3).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum PathStatus {
-    /// To be used freely.
-    #[default]
-    Available,
-    /// To be used while no available path works.
-    Backup,
-}
+pub use plait_wire::frame::PathStatus;
 
 /// The advice of both sides for one path id.
 #[derive(Clone, Copy, Debug, Default)]
@@ -68,12 +61,8 @@ impl Status {
 
     pub(crate) fn fill(&mut self, path: PathId, w: &mut FrameWriter<'_>) {
         let (Some(status), true) = (self.local, self.delivery.is_due()) else { return };
-        let kind = match status {
-            PathStatus::Available => frames::PATH_STATUS_AVAILABLE,
-            PathStatus::Backup => frames::PATH_STATUS_BACKUP,
-        };
         let sequence = self.sequence();
-        if frames::put(w, &[kind, u64::from(path.0), sequence]) {
+        if frames::put(w, &PathStatusUpdate { path, sequence, status }) {
             w.note(Carried::PathStatus { path, sequence });
             self.delivery.on_written();
         }

@@ -2,12 +2,13 @@
 
 use plait_base::limits::MAX_LOCAL_CIDS_PER_PATH;
 use plait_base::{ConnectionId, PathId, ResetToken, Violation};
+use plait_wire::frame::{CidForm, NewCid};
 use plait_wire::{Carried, FrameWriter};
 use smallvec::SmallVec;
 
 use super::{CidSource, IssuedCid};
 use crate::delivery::Delivery;
-use crate::frames::{self, CidForm, NewCid};
+use crate::frames;
 
 #[derive(Clone, Copy, Debug)]
 struct LocalCid {
@@ -140,8 +141,9 @@ impl LocalCids {
         }
         for entry in self.entries.iter_mut().filter(|e| e.delivery.is_due()) {
             let retire_prior_to = self.retire_prior_to.min(entry.sequence);
-            let new = NewCid { sequence: entry.sequence, retire_prior_to, cid: entry.cid, token: entry.token };
-            if !frames::put_new_cid(w, form, self.path, &new) {
+            let (path, sequence, cid, token) = (self.path, entry.sequence, entry.cid, entry.token);
+            let new = NewCid { form, path, sequence, retire_prior_to, cid, token };
+            if !frames::put(w, &new) {
                 return;
             }
             w.note(Carried::NewCid { path: self.path, sequence: entry.sequence });

@@ -2,11 +2,12 @@
 
 use plait_base::limits::{MAX_PENDING_RETIREMENTS, MAX_REMOTE_CIDS_PER_PATH};
 use plait_base::{ConnectionId, PathId, RangeSet, ResetToken, Violation};
+use plait_wire::frame::{CidForm, NewCid, RetireCid};
 use plait_wire::{Carried, FrameWriter};
 use smallvec::SmallVec;
 
 use crate::delivery::Delivery;
-use crate::frames::{self, CidForm, NewCid};
+use crate::frames;
 
 /// Whether packets were sent to an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -246,7 +247,7 @@ impl RemoteCids {
     /// Writes the frames that wait, as many as fit.
     pub fn fill(&mut self, form: CidForm, w: &mut FrameWriter<'_>) {
         for (sequence, delivery) in self.retirements.iter_mut().filter(|(_, d)| d.is_due()) {
-            if !frames::put_retire_cid(w, form, self.path, *sequence) {
+            if !frames::put(w, &RetireCid { form, path: self.path, sequence: *sequence }) {
                 return;
             }
             w.note(Carried::RetireCid { path: self.path, sequence: *sequence });

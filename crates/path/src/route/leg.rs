@@ -7,6 +7,7 @@ use plait_base::limits::{
     AMPLIFICATION_FACTOR, MAX_OUTSTANDING_CHALLENGES, MAX_QUEUED_PATH_RESPONSES, MIN_DATAGRAM_BYTES,
 };
 use plait_base::{FourTuple, Instant, Random};
+use plait_wire::frame::{PathChallenge, PathResponse};
 use plait_wire::{Carried, FrameWriter};
 
 use crate::frames;
@@ -237,8 +238,8 @@ impl Leg {
     pub fn fill(&mut self, rng: &mut Random, w: &mut FrameWriter<'_>) -> Pad {
         let room = if self.amplification_room() >= MIN_DATAGRAM_BYTES as u64 { Pad::Full } else { Pad::No };
         let mut wrote = false;
-        while let Some(data) = self.responses.front() {
-            if !frames::put_data(w, frames::PATH_RESPONSE, data) {
+        while let Some(&data) = self.responses.front() {
+            if !frames::put(w, &PathResponse { data }) {
                 break;
             }
             w.note(Carried::PathResponse);
@@ -248,7 +249,7 @@ impl Leg {
         if let Some(running) = self.running.as_mut().filter(|r| r.challenge_due) {
             let mut data = ChallengeData::default();
             rng.fill(&mut data);
-            if frames::put_data(w, frames::PATH_CHALLENGE, &data) {
+            if frames::put(w, &PathChallenge { data }) {
                 w.note(Carried::PathChallenge);
                 running.challenge_due = false;
                 if self.challenges.len() >= MAX_OUTSTANDING_CHALLENGES {

@@ -1,6 +1,7 @@
 //! How many path ids each side allows: MAX_PATH_ID and PATHS_BLOCKED, both ways.
 
 use plait_base::{PathId, Violation};
+use plait_wire::frame::{MaxPathId, PathsBlocked};
 use plait_wire::{Carried, FrameWriter};
 
 use crate::delivery::Delivery;
@@ -66,8 +67,8 @@ impl PathCredit {
     }
 
     /// MAX_PATH_ID arrived; true when it raised the limit.
-    pub fn on_max_path_id(&mut self, max: u64) -> Result<bool, Violation> {
-        let max = u32::try_from(max).map_err(|_| Violation::MaxPathIdTooLarge)?;
+    pub fn on_max_path_id(&mut self, max: PathId) -> Result<bool, Violation> {
+        let max = max.0;
         if max < self.remote_initial {
             return Err(Violation::MaxPathIdBelowInitial);
         }
@@ -80,14 +81,12 @@ impl PathCredit {
     }
 
     /// PATHS_BLOCKED arrived.
-    pub fn on_paths_blocked(&mut self, max: u64) -> Result<(), Violation> {
-        match u32::try_from(max) {
-            Ok(max) if max <= self.announced => {
-                self.peer_blocked_at = Some(max);
-                Ok(())
-            }
-            _ => Err(Violation::PathsBlockedAboveLimit),
+    pub fn on_paths_blocked(&mut self, limit: PathId) -> Result<(), Violation> {
+        if limit.0 > self.announced {
+            return Err(Violation::PathsBlockedAboveLimit);
         }
+        self.peer_blocked_at = Some(limit.0);
+        Ok(())
     }
 
     /// We wanted to open a path above the peer's limit: tell it once for each limit.
@@ -102,13 +101,13 @@ impl PathCredit {
     }
 
     pub(crate) fn fill(&mut self, w: &mut FrameWriter<'_>) {
-        if self.max_delivery.is_due() && frames::put(w, &[frames::MAX_PATH_ID, u64::from(self.local_max)]) {
+        if self.max_delivery.is_due() && frames::put(w, &MaxPathId { limit: PathId(self.local_max) }) {
             w.note(Carried::MaxPathId(PathId(self.local_max)));
             self.announced = self.local_max;
             self.max_delivery.on_written();
         }
         if let Some((limit, delivery)) = self.blocked_at.as_mut().filter(|(_, d)| d.is_due()) {
-            if frames::put(w, &[frames::PATHS_BLOCKED, u64::from(*limit)]) {
+            if frames::put(w, &PathsBlocked { limit: PathId(*limit) }) {
                 w.note(Carried::PathsBlocked(PathId(*limit)));
                 delivery.on_written();
             }

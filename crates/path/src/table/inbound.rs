@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use plait_base::{CloseCode, ConnectionId, Instant, PathId, Violation};
+use plait_base::{ConnectionId, Instant, PathId, Violation};
+use plait_wire::frame::{
+    CidForm, MaxPathId, NewCid, PathAbandon, PathCidsBlocked, PathStatus, PathStatusUpdate, PathsBlocked, RetireCid,
+};
 
 use super::{EndedBy, PathTable, Slot, TableEvent};
 use crate::cids::check_encoding;
 use crate::delivery::Delivery;
-use crate::frames::NewCid;
 use crate::route::{ChallengeData, RouteEvent};
-use crate::status::PathStatus;
 
 /// What a PATH_ABANDON means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,20 +54,13 @@ impl<S, R> PathTable<S, R> {
         }
     }
 
-    /// NEW_CONNECTION_ID: path 0, with or without multipath.
-    pub fn on_new_connection_id(&mut self, new: &NewCid) -> Result<(), Violation> {
-        self.new_cid(PathId::ZERO, new)
-    }
-
-    /// PATH_NEW_CONNECTION_ID.
-    pub fn on_path_new_connection_id(&mut self, id: PathId, new: &NewCid) -> Result<(), Violation> {
+    /// NEW_CONNECTION_ID (path 0, with or without multipath) or PATH_NEW_CONNECTION_ID.
+    pub fn on_new_cid(&mut self, new: &NewCid) -> Result<(), Violation> {
         check_encoding(new)?;
-        self.named(id)?;
-        self.new_cid(id, new)
-    }
-
-    fn new_cid(&mut self, id: PathId, new: &NewCid) -> Result<(), Violation> {
-        check_encoding(new)?;
+        let id = new.path;
+        if new.form == CidForm::Path {
+            self.named(id)?;
+        }
         // MP 2.2: unique per connection over all paths.
         if self.slots.iter().any(|slot| slot.id != id && slot.remote.holds(&new.cid)) {
             return Err(Violation::CidReissued);
@@ -82,23 +76,12 @@ impl<S, R> PathTable<S, R> {
         done.unwrap_or(Ok(()))
     }
 
-    /// RETIRE_CONNECTION_ID in a packet that came to `arrived_on`: path 0.
-    pub fn on_retire_connection_id(&mut self, sequence: u64, arrived_on: &ConnectionId) -> Result<(), Violation> {
-        self.retire_cid(PathId::ZERO, sequence, arrived_on)
-    }
-
-    /// PATH_RETIRE_CONNECTION_ID in a packet that came to `arrived_on`.
-    pub fn on_path_retire_connection_id(
-        &mut self,
-        id: PathId,
-        sequence: u64,
-        arrived_on: &ConnectionId,
-    ) -> Result<(), Violation> {
-        self.named(id)?;
-        self.retire_cid(id, sequence, arrived_on)
-    }
-
-    fn retire_cid(&mut self, id: PathId, sequence: u64, arrived_on: &ConnectionId) -> Result<(), Violation> {
+    /// RETIRE_CONNECTION_ID (path 0) or PATH_RETIRE_CONNECTION_ID, in a packet that came to `arrived_on`.
+    pub fn on_retire_cid(&mut self, frame: &RetireCid, arrived_on: &ConnectionId) -> Result<(), Violation> {
+        let (id, sequence) = (frame.path, frame.sequence);
+        if frame.form == CidForm::Path {
+            self.named(id)?;
+        }
         let Some(slot) = self.slot_mut(id) else { return Ok(()) };
         if let Some(cid) = slot.local.on_retire(sequence, arrived_on)? {
             self.events.push_back(TableEvent::CidRetired { path: id, cid });
@@ -110,10 +93,10 @@ impl<S, R> PathTable<S, R> {
     pub fn on_path_abandon(
         &mut self,
         now: Instant,
-        id: PathId,
-        code: CloseCode,
+        frame: &PathAbandon,
         pto: Duration,
     ) -> Result<AbandonNews, Violation> {
+        let (id, code) = (frame.path, frame.code);
         if self.named(id)?.is_none() {
             return Ok(AbandonNews::Old);
         }
@@ -130,41 +113,27 @@ impl<S, R> PathTable<S, R> {
         Ok(news)
     }
 
-    /// PATH_STATUS_AVAILABLE; the new status when it is news.
-    pub fn on_path_status_available(&mut self, id: PathId, sequence: u64) -> Result<Option<PathStatus>, Violation> {
-        self.on_path_status(id, PathStatus::Available, sequence)
-    }
-
-    /// PATH_STATUS_BACKUP; the new status when it is news.
-    pub fn on_path_status_backup(&mut self, id: PathId, sequence: u64) -> Result<Option<PathStatus>, Violation> {
-        self.on_path_status(id, PathStatus::Backup, sequence)
-    }
-
-    fn on_path_status(
-        &mut self,
-        id: PathId,
-        status: PathStatus,
-        sequence: u64,
-    ) -> Result<Option<PathStatus>, Violation> {
-        let slot = self.named(id)?.filter(|slot| slot.closing.is_none());
-        Ok(slot.and_then(|slot| slot.status.on_remote(status, sequence)))
+    /// PATH_STATUS_AVAILABLE or PATH_STATUS_BACKUP; the new status when it is news.
+    pub fn on_path_status(&mut self, frame: &PathStatusUpdate) -> Result<Option<PathStatus>, Violation> {
+        let slot = self.named(frame.path)?.filter(|slot| slot.closing.is_none());
+        Ok(slot.and_then(|slot| slot.status.on_remote(frame.status, frame.sequence)))
     }
 
     /// MAX_PATH_ID; true when it raised the peer's limit.
-    pub fn on_max_path_id(&mut self, max: u64) -> Result<bool, Violation> {
-        self.credit.as_mut().ok_or(Violation::MultipathNotNegotiated)?.on_max_path_id(max)
+    pub fn on_max_path_id(&mut self, frame: &MaxPathId) -> Result<bool, Violation> {
+        self.credit.as_mut().ok_or(Violation::MultipathNotNegotiated)?.on_max_path_id(frame.limit)
     }
 
     /// PATHS_BLOCKED.
-    pub fn on_paths_blocked(&mut self, max: u64) -> Result<(), Violation> {
-        self.credit.as_mut().ok_or(Violation::MultipathNotNegotiated)?.on_paths_blocked(max)
+    pub fn on_paths_blocked(&mut self, frame: &PathsBlocked) -> Result<(), Violation> {
+        self.credit.as_mut().ok_or(Violation::MultipathNotNegotiated)?.on_paths_blocked(frame.limit)
     }
 
     /// PATH_CIDS_BLOCKED; the ids that are missing are issued by the next [`Self::issue_cids`].
-    pub fn on_path_cids_blocked(&mut self, id: PathId, next_sequence: u64) -> Result<(), Violation> {
-        match self.named(id)? {
+    pub fn on_path_cids_blocked(&mut self, frame: &PathCidsBlocked) -> Result<(), Violation> {
+        match self.named(frame.path)? {
             // MP 4.8: it cannot have seen a sequence number that we have not used.
-            Some(slot) if next_sequence > slot.local.next_sequence() => Err(Violation::PathCidsBlockedSequence),
+            Some(slot) if frame.next_sequence > slot.local.next_sequence() => Err(Violation::PathCidsBlockedSequence),
             _ => Ok(()),
         }
     }

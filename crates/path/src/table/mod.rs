@@ -12,10 +12,11 @@ use std::collections::VecDeque;
 use plait_base::limits::MAX_PATHS;
 use plait_base::time::earliest;
 use plait_base::{ConnectionId, Instant, PathId, RangeSet, ResetToken, Side};
+use plait_flow::{ReceiveFlow, SendFlow};
+use plait_wire::frame::CidForm;
 use smallvec::SmallVec;
 
 use crate::cids::{CidSource, IssuedCid};
-use crate::frames::CidForm;
 use crate::path::Path;
 use crate::route::RouteEvent;
 
@@ -79,7 +80,7 @@ pub enum TableEvent {
 
 /// What a timer did.
 #[derive(Debug)]
-pub enum Expired<S, R> {
+pub enum Expired<S = SendFlow, R = ReceiveFlow> {
     /// A validation ended.
     Route(PathId, RouteEvent),
     /// A path id is gone for good; its unacknowledged packets count as lost.
@@ -91,7 +92,7 @@ pub enum Expired<S, R> {
 /// Invariants: slots are sorted by id; an id is in a slot or among the dead, never in both; there are at
 /// most [`MAX_PATHS`] slots, since we never allow more ids than that many live ones.
 #[derive(Debug)]
-pub struct PathTable<S, R> {
+pub struct PathTable<S = SendFlow, R = ReceiveFlow> {
     config: TableConfig,
     peer: Option<PeerLimits>,
     /// None until multipath is negotiated and the handshake is complete.

@@ -1,6 +1,7 @@
 //! Our frames about paths: written when due, repeated when lost and still true.
 
 use plait_base::PathId;
+use plait_wire::frame::{PathAbandon, PathCidsBlocked};
 use plait_wire::{Carried, FrameWriter};
 
 use super::PathTable;
@@ -24,7 +25,7 @@ impl<S, R> PathTable<S, R> {
     pub fn fill_control(&mut self, w: &mut FrameWriter<'_>) {
         let form = self.form();
         for farewell in self.farewells.iter_mut().filter(|f| f.delivery.is_due()) {
-            if frames::put(w, &[frames::PATH_ABANDON, u64::from(farewell.id.0), farewell.code.0]) {
+            if frames::put(w, &PathAbandon { path: farewell.id, code: farewell.code }) {
                 w.note(Carried::PathAbandon(farewell.id));
                 farewell.delivery.on_written();
             }
@@ -36,7 +37,7 @@ impl<S, R> PathTable<S, R> {
             if multipath && slot.closing.is_none() {
                 slot.status.fill(slot.id, w);
             }
-            let blocked = [frames::PATH_CIDS_BLOCKED, u64::from(slot.id.0), slot.remote.next_expected()];
+            let blocked = PathCidsBlocked { path: slot.id, next_sequence: slot.remote.next_expected() };
             if slot.cids_blocked.is_due() && frames::put(w, &blocked) {
                 w.note(Carried::PathCidsBlocked(slot.id));
                 slot.cids_blocked.on_written();

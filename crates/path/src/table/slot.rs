@@ -2,6 +2,7 @@
 
 use plait_base::probe::PathState;
 use plait_base::{CloseCode, ConnectionId, Instant, PathId};
+use plait_flow::{ReceiveFlow, SendFlow};
 use smallvec::SmallVec;
 
 use crate::cids::{LocalCids, RemoteCids};
@@ -34,7 +35,7 @@ pub struct Closing {
 
 /// One path id: connection ids both ways, advice, and the path once it is opened.
 #[derive(Debug)]
-pub struct Slot<S, R> {
+pub struct Slot<S = SendFlow, R = ReceiveFlow> {
     /// The id.
     pub id: PathId,
     /// Ids of ours, by which the peer reaches us on this path.
