@@ -315,7 +315,7 @@ fn shared_keys_split_the_limits_and_catch_up() {
             std::iter::from_fn(|| end.try_send(1).ok()).count() as u64
         })
         .sum();
-    assert!(sendable <= 80 && sendable >= 75, "{sendable}");
+    assert!((75..=80).contains(&sendable), "{sendable}");
     // One user learns of an update; the other follows.
     let (mut one, mut two) = (End::new(b.keys.share(2)), End::new(b.keys.share(2)));
     let packet = a.send(0);
