@@ -101,9 +101,9 @@ impl StreamHead {
 
 /// How many bytes, up to `wanted`, fit in `room` together with the varint that counts them.
 pub(super) fn fit_prefixed(room: usize, wanted: usize) -> Option<usize> {
-    let most = wanted.min(room.checked_sub(1)?);
-    let len = most.min(room.checked_sub(varint::size(most as u64))?);
-    Some(len)
+    // The most that a count of each size can name; frames end far below the largest varint.
+    let sizes = [(1, 0x3f), (2, 0x3fff), (4, 0x3fff_ffff)];
+    sizes.into_iter().filter_map(|(count, most)| Some(wanted.min(most).min(room.checked_sub(count)?))).max()
 }
 
 /// RFC 9000 19.8: no data beyond offset 2^62 - 1.
