@@ -8,7 +8,8 @@ pub mod receive;
 pub mod send;
 
 pub use feedback::{Feedback, LostPacket};
-pub use receive::{AckNeed, AckPolicy, Eliciting, ReceiveFlow, ReportForm};
+pub use receive::{AckNeed, AckPolicy, Eliciting, ReceiveFlow};
+pub use send::builder::{Built, PacketBuilder, Padding, Sealer};
 pub use send::{
     AckOutcome, AckReport, Activity, EcnMode, EcnState, HandshakeState, KeepRtt, Pacing, ProbeGate, Room, RttEstimator,
     SendConfig, SendFlow, SendStats, SentPacket, TimerFired,

@@ -8,7 +8,10 @@ mod tests;
 use std::time::Duration;
 
 use plait_base::limits::MAX_ACK_RANGES;
+use plait_base::units::VARINT_MAX;
 use plait_base::{Ecn, EcnCounts, Instant, PathId, RangeSet, Space};
+use plait_crypto::PhaseMark;
+use plait_wire::frame::{AckForm, OutAck};
 use plait_wire::{Carried, FrameWriter};
 
 use dedup::Dedup;
@@ -17,15 +20,6 @@ pub use schedule::{AckNeed, AckPolicy};
 
 /// Acks sent in a row without one being acknowledged, after which a PING should ride along (RFC 9000 13.2.4).
 const ACKS_WITHOUT_ECHO: u32 = 16;
-
-/// Which frame reports the numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReportForm {
-    /// ACK, for path 0 and for the Initial and Handshake spaces.
-    Plain,
-    /// PATH_ACK, which names the path (RFC 10069).
-    Path,
-}
 
 /// Whether a packet asks for an ack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,8 +42,8 @@ pub struct ReceiveFlow {
     largest: Option<(u64, Instant)>,
     ecn: EcnCounts,
     schedule: AckSchedule,
-    /// Lowest number opened under the current key phase.
-    phase_mark: Option<u64>,
+    /// Numbers opened under each key phase.
+    phase_mark: PhaseMark,
     acks_sent: u64,
     /// Acks sent since one was last acknowledged.
     acks_unechoed: u32,
@@ -66,7 +60,7 @@ impl ReceiveFlow {
             largest: None,
             ecn: EcnCounts::default(),
             schedule: AckSchedule::new(policy),
-            phase_mark: None,
+            phase_mark: PhaseMark::default(),
             acks_sent: 0,
             acks_unechoed: 0,
         }
@@ -128,7 +122,7 @@ impl ReceiveFlow {
         (self.ecn.total() > 0).then_some(self.ecn)
     }
 
-    /// The frame at whose call it left: remembers that everything received so far was reported.
+    /// A packet with an ack left: everything received so far was reported.
     pub fn on_ack_sent(&mut self) {
         self.schedule.on_ack_sent(self.largest());
         self.acks_sent += 1;
@@ -157,19 +151,14 @@ impl ReceiveFlow {
         self.schedule.set_policy(policy);
     }
 
-    /// Lowest number opened under the current key phase on this path; none before one was.
-    pub fn phase_mark(&self) -> Option<u64> {
-        self.phase_mark
+    /// What this path's numbers say of key phases.
+    pub fn phase_mark(&self) -> &PhaseMark {
+        &self.phase_mark
     }
 
-    /// `number` was opened under the current phase.
-    pub fn note_phase(&mut self, number: u64) {
-        self.phase_mark = Some(self.phase_mark.map_or(number, |mark| mark.min(number)));
-    }
-
-    /// The keys changed: nothing was opened under the new phase yet.
-    pub fn clear_phase_mark(&mut self) {
-        self.phase_mark = None;
+    /// The same, for [`OneRttKeys::open`](plait_crypto::OneRttKeys::open).
+    pub fn phase_mark_mut(&mut self) -> &mut PhaseMark {
+        &mut self.phase_mark
     }
 
     /// ACK and PATH_ACK frames sent for this space.
@@ -177,10 +166,17 @@ impl ReceiveFlow {
         self.acks_sent
     }
 
-    /// Writes an ack of everything to report, newest ranges first, as many as fit. False when nothing was
-    /// written. It changes nothing here: call [`on_ack_sent`](Self::on_ack_sent) once the packet is complete.
-    pub fn fill_ack(&self, now: Instant, w: &mut FrameWriter<'_>, form: ReportForm, exponent: u8) -> bool {
-        let _ = (now, exponent, form, Carried::Ack { space: self.space, path: self.path, largest: 0 });
-        w.remaining() > usize::MAX / 2
+    /// Writes an ack of everything to report, newest ranges first, as many as fit, and notes it. None when
+    /// nothing was written, else the largest number reported. It changes nothing here, so that several paths may
+    /// carry the same report: call [`on_ack_sent`](Self::on_ack_sent) once a packet with it is complete.
+    ///
+    /// `exponent` is our ack_delay_exponent, 3 in Initial and Handshake packets (RFC 9000 18.2).
+    pub fn fill_ack(&self, now: Instant, w: &mut FrameWriter<'_>, form: AckForm, exponent: u8) -> Option<u64> {
+        let micros = u64::try_from(self.ack_delay(now).as_micros()).unwrap_or(VARINT_MAX).min(VARINT_MAX);
+        let delay = micros.checked_shr(exponent.into()).unwrap_or(0);
+        let ack = OutAck { form, path: self.path, ranges: &self.to_report, delay, ecn: self.ecn_counts() };
+        let largest = ack.encode(w.remaining(), w)?;
+        w.note(Carried::Ack { space: self.space, path: self.path, largest });
+        Some(largest)
     }
 }

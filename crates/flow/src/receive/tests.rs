@@ -1,1 +1,174 @@
+//! When acks are due, what they report, what counts as a duplicate.
 
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+
+use plait_base::limits::MAX_DEDUP_RANGES;
+use plait_wire::{Frame, Frames};
+
+use super::*;
+
+const MS: Duration = Duration::from_millis(1);
+
+fn at(ms: u32) -> Instant {
+    Instant::ZERO + MS * ms
+}
+
+fn flow(policy: AckPolicy) -> ReceiveFlow {
+    ReceiveFlow::new(PathId(2), Space::Data, policy)
+}
+
+fn delayed() -> ReceiveFlow {
+    flow(AckPolicy::delayed(MS * 25))
+}
+
+#[test]
+fn every_second_packet_or_after_the_delay() {
+    // RFC 9000 13.2.1, 13.2.2
+    let mut f = delayed();
+    assert_eq!((f.ack_need(at(0)), f.deadline(), f.expected()), (AckNeed::None, None, 0));
+    f.absorb(at(0), 0, Eliciting::Yes, None);
+    assert_eq!((f.ack_need(at(24)), f.deadline()), (AckNeed::Piggyback, Some(at(25))));
+    assert_eq!(f.ack_need(at(25)), AckNeed::Now);
+    f.absorb(at(1), 1, Eliciting::Yes, None);
+    assert_eq!((f.ack_need(at(1)), f.expected()), (AckNeed::Now, 2));
+    f.on_ack_sent();
+    assert_eq!((f.ack_need(at(99)), f.deadline(), f.acks_sent()), (AckNeed::None, None, 1));
+}
+
+#[test]
+fn packets_that_ask_for_nothing_get_nothing() {
+    // RFC 9000 13.2.1: no acks of acks
+    let mut f = delayed();
+    (0..9).for_each(|n| f.absorb(at(0), n, Eliciting::No, None));
+    assert_eq!((f.ack_need(at(999)), f.deadline()), (AckNeed::Piggyback, None));
+}
+
+#[test]
+fn disorder_and_ce_hasten() {
+    // RFC 9000 13.2.1
+    let mut f = delayed();
+    f.absorb(at(0), 0, Eliciting::Yes, None);
+    f.on_ack_sent();
+    f.absorb(at(1), 2, Eliciting::Yes, None);
+    assert_eq!(f.ack_need(at(1)), AckNeed::Now, "a gap");
+    f.on_ack_sent();
+    f.absorb(at(2), 3, Eliciting::Yes, None);
+    assert_eq!(f.ack_need(at(2)), AckNeed::Piggyback, "the gap is known already");
+    f.on_ack_sent();
+    f.absorb(at(3), 1, Eliciting::Yes, None);
+    assert_eq!(f.ack_need(at(3)), AckNeed::Now, "late");
+    f.on_ack_sent();
+    f.absorb(at(4), 4, Eliciting::Yes, Some(Ecn::Ce));
+    assert_eq!(f.ack_need(at(4)), AckNeed::Now, "congestion experienced");
+    f.on_ack_sent();
+    f.absorb(at(5), 5, Eliciting::No, None);
+    f.absorb(at(5), 6, Eliciting::Yes, None);
+    assert_eq!(f.ack_need(at(5)), AckNeed::Piggyback, "an ack-only packet between is no gap");
+}
+
+#[test]
+fn initial_packets_are_acked_at_once() {
+    let mut f = flow(AckPolicy::immediate());
+    f.absorb(at(0), 0, Eliciting::Yes, None);
+    assert_eq!(f.ack_need(at(0)), AckNeed::Now);
+}
+
+#[test]
+fn ack_frequency() {
+    let relaxed = AckPolicy { eliciting_threshold: 9, max_ack_delay: MS * 100, reordering_threshold: 3 };
+    let mut f = delayed();
+    f.set_policy(relaxed);
+    f.absorb(at(0), 0, Eliciting::Yes, None);
+    assert_eq!(f.deadline(), Some(at(100)));
+    f.on_ack_sent();
+    for n in [2, 3] {
+        f.absorb(at(1), n, Eliciting::Yes, None);
+        assert_eq!(f.ack_need(at(1)), AckNeed::Piggyback, "1 may still come: {n}");
+    }
+    f.absorb(at(1), 4, Eliciting::Yes, None);
+    assert_eq!(f.ack_need(at(1)), AckNeed::Now, "1 is three below 4");
+    f.on_ack_sent();
+    f.set_policy(AckPolicy { reordering_threshold: 0, ..relaxed });
+    f.absorb(at(2), 40, Eliciting::Yes, None);
+    assert_eq!(f.ack_need(at(2)), AckNeed::Piggyback);
+    f.on_immediate_ack();
+    assert_eq!(f.ack_need(at(2)), AckNeed::Now);
+    f.on_ack_sent();
+    (50..60).for_each(|n| f.absorb(at(3), n, Eliciting::Yes, None));
+    assert_eq!(f.ack_need(at(3)), AckNeed::Now, "the tenth");
+}
+
+#[test]
+fn writes_path_ack_with_delay_and_counts() {
+    let mut f = delayed();
+    for n in [0, 1, 2, 5, 7] {
+        f.absorb(at(n as u32), n, Eliciting::Yes, Some(Ecn::Ect0));
+    }
+    let (mut buf, mut carried) = (Vec::new(), Vec::new());
+    let mut w = FrameWriter::new(&mut buf, 100, &mut carried);
+    assert_eq!(f.fill_ack(at(15), &mut w, AckForm::Path, 3), Some(7));
+    assert!(!w.is_ack_eliciting());
+    assert_eq!(carried, [Carried::Ack { space: Space::Data, path: PathId(2), largest: 7 }]);
+    let Some(Ok(Frame::Ack(ack))) = Frames::new(&buf).next() else { panic!("{buf:?}") };
+    assert_eq!((ack.path, ack.largest, ack.delay), (PathId(2), 7, 1000));
+    assert_eq!(ack.ecn, Some(EcnCounts { ect0: 5, ect1: 0, ce: 0 }));
+    assert_eq!(ack.ranges().collect::<Vec<_>>(), [7..=7, 5..=5, 0..=2]);
+
+    f.on_ack_acked(5);
+    assert_eq!((f.to_report().len(), f.to_report().first()), (1, Some(7..8)));
+    f.on_ack_acked(7);
+    let mut w = FrameWriter::new(&mut buf, 1000, &mut carried);
+    assert_eq!(f.fill_ack(at(15), &mut w, AckForm::Path, 3), None);
+    assert!(f.is_duplicate(5) && f.is_duplicate(7) && !f.is_duplicate(6), "forgotten for reports, not for duplicates");
+}
+
+#[test]
+fn no_room_writes_nothing() {
+    let mut f = delayed();
+    f.absorb(at(0), 0, Eliciting::Yes, None);
+    let (mut buf, mut carried) = (Vec::new(), Vec::new());
+    let mut w = FrameWriter::new(&mut buf, 3, &mut carried);
+    assert_eq!(f.fill_ack(at(0), &mut w, AckForm::Path, 3), None);
+    assert!(buf.is_empty() && carried.is_empty());
+}
+
+#[test]
+fn asks_for_an_echo_when_ranges_pile_up() {
+    // RFC 9000 13.2.4
+    let mut f = delayed();
+    for n in 0..40 {
+        f.absorb(at(0), n * 2, Eliciting::Yes, None);
+        f.on_ack_sent();
+    }
+    assert!(f.wants_ping());
+    f.on_ack_acked(20);
+    assert!(!f.wants_ping());
+}
+
+#[test]
+fn memory_is_bounded() {
+    let mut f = delayed();
+    (0..5000).for_each(|n| f.absorb(at(0), n * 2, Eliciting::Yes, None));
+    assert_eq!(f.to_report().len(), MAX_ACK_RANGES);
+    let floor = 2 * (5000 - MAX_DEDUP_RANGES as u64);
+    assert!(f.is_duplicate(1) && f.is_duplicate(floor - 2), "too old to tell");
+    assert!(!f.is_duplicate(floor + 1) && f.is_duplicate(floor));
+    f.absorb(at(0), 1, Eliciting::Yes, None);
+    assert_eq!(f.largest(), Some(9998));
+}
+
+proptest! {
+    #[test]
+    fn duplicates_are_told_apart(numbers in prop::collection::vec(0u64..300, 0..400)) {
+        let (mut f, mut model) = (delayed(), BTreeSet::new());
+        for n in numbers {
+            prop_assert_eq!(f.is_duplicate(n), model.contains(&n));
+            f.absorb(at(0), n, Eliciting::Yes, None);
+            model.insert(n);
+            prop_assert_eq!(f.largest(), model.last().copied());
+            prop_assert_ne!(f.ack_need(at(0)), AckNeed::None);
+        }
+        prop_assert_eq!(f.to_report().iter().flatten().collect::<Vec<_>>(), model.into_iter().collect::<Vec<_>>());
+    }
+}

@@ -74,8 +74,13 @@ impl SendFlow {
             ecn_failed: ecn_before != EcnState::Failed && self.ecn.state() == EcnState::Failed,
             ..AckOutcome::default()
         };
-        if let Some((number, newest)) = news.newest {
+        if news.episode_spurious {
+            self.controller.on_spurious();
+        }
+        if news.packets > 0 {
             outcome.newly_lost = self.detect_lost(now, space, board, feedback).packets;
+        }
+        if let Some((number, newest)) = news.newest {
             self.tell_controller(now, space, (number, &newest), &news, board);
             outcome.ended_probing = self.timer.on_acked(now);
             self.post(board);
@@ -173,9 +178,6 @@ impl SendFlow {
 
     fn tell_controller(&mut self, now: Instant, space: Space, newest: (u64, &Entry), news: &News, board: &Board) {
         let (number, entry) = newest;
-        if news.episode_spurious {
-            self.controller.on_spurious();
-        }
         self.recovery.on_acked(entry.sent_at);
         let demand = if entry.packet.app_limited { Demand::Idle } else { Demand::Busy };
         if news.freed_bytes > 0 {

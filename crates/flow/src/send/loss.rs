@@ -55,11 +55,12 @@ impl Recovery {
     /// A packet declared lost at `lost_at` was acked; true when this was the episode's last.
     pub(crate) fn on_spurious(&mut self, lost_at: Instant) -> bool {
         let Some(left) = self.unproven.filter(|_| self.covers_loss(lost_at)) else { return false };
-        self.unproven = left.checked_sub(1).filter(|left| *left > 0);
-        if left == 1 {
-            self.open = false;
+        if left > 1 {
+            self.unproven = Some(left - 1);
+            return false;
         }
-        left == 1
+        *self = Self::default();
+        true
     }
 
     fn covers_loss(&self, lost_at: Instant) -> bool {

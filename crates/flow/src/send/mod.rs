@@ -1,6 +1,7 @@
 //! One direction's sender: packet numbers, the ledger of what was sent, RTT, loss, probes, window, pace and ECN.
 
 mod ack;
+pub mod builder;
 mod ecn;
 mod ledger;
 mod loss;
@@ -19,6 +20,7 @@ use plait_base::limits::INITIAL_RTT;
 use plait_base::probe::LossTrigger;
 use plait_base::{Ecn, EcnCounts, Instant, PathId, Random, Space};
 use plait_congestion::{CongestionController, Pacer};
+use plait_crypto::SealMark;
 use plait_wire::Carried;
 
 pub use ecn::{EcnMode, EcnState};
@@ -28,7 +30,7 @@ pub use stats::SendStats;
 
 use crate::feedback::{Feedback, LostPacket};
 use ecn::EcnValidator;
-use ledger::{Fate, Ledger};
+use ledger::Ledger;
 use loss::Recovery;
 use pto::ProbeTimer;
 use rate::{Idle, RateEstimator};
@@ -198,6 +200,7 @@ pub struct SendFlow {
     /// In `Data`, packets up to this number left while the window was in use.
     window_used_until: u64,
     activity: Activity,
+    seal_mark: SealMark,
 }
 
 impl SendFlow {
@@ -220,6 +223,7 @@ impl SendFlow {
             in_flight: 0,
             window_used_until: 0,
             activity: Activity::default(),
+            seal_mark: SealMark::default(),
             config,
         }
     }
@@ -270,10 +274,8 @@ impl SendFlow {
             state.probes = state.probes.saturating_sub(1);
             self.timer.on_progress(now);
         }
-        if space == Space::Data {
-            if self.skipper.skips(state.ledger.next()) {
-                state.ledger.skip(now);
-            }
+        if space == Space::Data && self.skipper.skips(state.ledger.next()) {
+            state.ledger.skip(now);
         }
         let bytes = u64::from(packet.bytes);
         if packet.in_flight {
@@ -324,6 +326,16 @@ impl SendFlow {
     /// What is known of ECN on this path.
     pub fn ecn_state(&self) -> EcnState {
         self.ecn.state()
+    }
+
+    /// The first number sealed under each key phase, for [`OneRttKeys::seal_packet`](plait_crypto::OneRttKeys).
+    pub fn seal_mark_mut(&mut self) -> &mut SealMark {
+        &mut self.seal_mark
+    }
+
+    /// The same, to read.
+    pub fn seal_mark(&self) -> &SealMark {
+        &self.seal_mark
     }
 
     /// The RTT estimate.
@@ -418,14 +430,12 @@ impl SendFlow {
         let ledger = &mut state.ledger;
         let mut number = ledger.cursor;
         while number < ledger.next() {
-            if ledger.entry(number).is_some_and(|e| e.fate == Fate::Outstanding) {
-                if let Some(before) = ledger.mark_lost(number, now) {
-                    self.in_flight -= if before.counted { u64::from(before.packet.bytes) } else { 0 };
-                    let (trigger, bytes) = (LossTrigger::Discarded, before.packet.bytes);
-                    feedback.lost_packets.push(LostPacket { space, number, trigger, bytes });
-                    if !before.handed_out {
-                        feedback.lost.extend(ledger.carried(&before));
-                    }
+            if let Some(before) = ledger.mark_lost(number, now) {
+                self.in_flight -= if before.counted { u64::from(before.packet.bytes) } else { 0 };
+                let (trigger, bytes) = (LossTrigger::Discarded, before.packet.bytes);
+                feedback.lost_packets.push(LostPacket { space, number, trigger, bytes });
+                if !before.handed_out {
+                    feedback.lost.extend(ledger.carried(&before));
                 }
             }
             number += 1;

@@ -180,14 +180,8 @@ impl SendFlow {
 
     /// The deadline may have passed: declares losses or asks for probes (RFC 9002 A.9).
     pub fn on_timeout(&mut self, now: Instant, board: &mut Board, feedback: &mut Feedback) -> TimerFired {
-        let mut loss: Option<(Instant, Space)> = None;
-        for space in Space::ALL {
-            if let Some(at) = self.space(space).and_then(|s| s.loss_at) {
-                if loss.is_none_or(|(first, _)| at < first) {
-                    loss = Some((at, space));
-                }
-            }
-        }
+        let due = |space| Some((self.space(space)?.loss_at?, space));
+        let loss = Space::ALL.into_iter().filter_map(due).min();
         if let Some((at, space)) = loss {
             if at > now {
                 return TimerFired::None;

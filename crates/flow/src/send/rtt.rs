@@ -181,8 +181,8 @@ mod tests {
     fn loss_delay_takes_the_larger() {
         // RFC 9002 6.1.2
         let mut rtt = RttEstimator::new(MS * 333);
-        rtt.on_sample(Instant::ZERO, MS * 80, MS * 0, P0);
-        rtt.on_sample(Instant::ZERO, MS * 160, MS * 0, P0);
+        rtt.on_sample(Instant::ZERO, MS * 80, Duration::ZERO, P0);
+        rtt.on_sample(Instant::ZERO, MS * 160, Duration::ZERO, P0);
         assert_eq!(rtt.loss_delay((9, 8)), MS * 180);
     }
 }

@@ -1,0 +1,394 @@
+//! Loss, recovery, persistent congestion, ECN, spurious losses, migration.
+
+use super::*;
+
+#[test]
+fn packet_threshold() {
+    // RFC 9002 6.1.1
+    let mut b = Bench::new();
+    b.send_many(5, 0);
+    b.ack(10, &[2..=2]).unwrap();
+    assert!(b.lost().is_empty(), "two packets behind is reordering");
+    assert_eq!(b.flow.in_flight(), 4000);
+    b.ack(10, &[2..=3]).unwrap();
+    assert_eq!((b.lost(), b.acked()), (vec![0], vec![3]));
+    b.ack(10, &[2..=4]).unwrap();
+    assert_eq!(b.lost(), [1]);
+    assert_eq!(b.flow.in_flight(), 0);
+    assert_eq!(b.tape().events, [(CongestionKind::Loss, 1000)], "one cut in a recovery period");
+    assert_eq!(b.feedback.lost_packets[0].trigger, LossTrigger::Reordering);
+}
+
+#[test]
+fn time_threshold_and_its_timer() {
+    // RFC 9002 6.1.2
+    let mut b = Bench::new();
+    b.send(0);
+    b.ack(80, &[0..=0]).unwrap();
+    b.send(100);
+    b.send(105);
+    b.ack(185, &[2..=2]).unwrap();
+    assert!(b.lost().is_empty());
+    assert_eq!(b.flow.deadline(), Some(at(190)), "9/8 of 80 ms after it was sent");
+    assert_eq!(b.timeout(189), TimerFired::None);
+    assert_eq!(b.timeout(190), TimerFired::Lost);
+    assert_eq!((b.lost(), b.feedback.lost_packets[0].trigger), (vec![1], LossTrigger::Time));
+    assert_eq!(b.flow.deadline(), None);
+}
+
+#[test]
+fn each_frame_is_reported_once_and_repeated_acks_are_cheap() {
+    let mut b = Bench::new();
+    b.send_many(4, 0);
+    assert_eq!(b.ack(10, &[0..=1]).unwrap().newly_acked, 2);
+    let again = b.ack(11, &[0..=1]).unwrap();
+    assert_eq!((again, b.feedback.is_empty()), (AckOutcome::default(), true));
+    b.ack(12, &[0..=3]).unwrap();
+    assert_eq!(b.acked(), [2, 3]);
+    assert_eq!(b.flow.stats().acks_received, 3);
+    assert_eq!(b.flow.largest_acked(Space::Data), Some(3));
+}
+
+#[test]
+fn acks_of_unsent_numbers() {
+    // RFC 9000 13.1
+    let mut b = Bench::new();
+    assert_eq!(b.ack(1, &[0..=0]), Err(Violation::AckOfUnsentPacket));
+    b.send(1);
+    assert_eq!(b.ack(2, &[0..=1]), Err(Violation::AckOfUnsentPacket));
+    assert_eq!(b.ack(2, &[0..=u64::MAX]), Err(Violation::AckOfUnsentPacket));
+    assert!(b.ack(2, &[0..=0]).is_ok());
+}
+
+#[test]
+fn acks_of_skipped_numbers() {
+    // RFC 9000 21.4
+    let config = SendConfig { skip: Some(Random::from_u64(5)), ..SendConfig::default() };
+    let mut b = Bench::with(config);
+    let mut skipped = None;
+    let mut last = b.send(0);
+    while skipped.is_none() {
+        let number = b.send(0);
+        skipped = (number != last + 1).then_some(last + 1);
+        last = number;
+    }
+    let skipped = skipped.unwrap();
+    b.ack(1, &[skipped + 1..=last, 0..=skipped - 1]).unwrap();
+    assert_eq!((b.flow.in_flight(), b.acked().len() as u64), (0, skipped + 1));
+    b.send_many(10, 2);
+    assert_eq!(b.ack(3, &[0..=last + 3]), Err(Violation::AckOfUnsentPacket), "also when long forgotten");
+}
+
+#[test]
+fn one_cut_for_each_recovery_period() {
+    // RFC 9002 7.3.2
+    let mut b = Bench::new();
+    b.send_many(10, 0);
+    b.ack(10, &[4..=4]).unwrap();
+    assert!(b.flow.is_in_recovery());
+    b.send(11);
+    b.ack(20, &[4..=5]).unwrap();
+    b.ack(20, &[4..=9]).unwrap();
+    assert_eq!(b.kinds(), [CongestionKind::Loss]);
+    assert_eq!((b.tape().acked, b.tape().acked_total), (1000, 6000), "no growth for packets sent before");
+    b.ack(21, &[10..=10]).unwrap();
+    assert!(!b.flow.is_in_recovery(), "a packet sent after the start ends it");
+    assert_eq!(b.tape().acked, 2000);
+    b.send_many(5, 30);
+    b.ack(40, &[14..=14]).unwrap();
+    b.ack(40, &[15..=15]).unwrap();
+    assert_eq!(b.kinds(), [CongestionKind::Loss; 2]);
+}
+
+#[test]
+fn spurious_loss() {
+    let mut b = Bench::new();
+    b.send_many(6, 0);
+    b.ack(10, &[4..=4]).unwrap();
+    assert_eq!(b.lost(), [0, 1]);
+    b.ack(11, &[4..=4, 1..=1]).unwrap();
+    assert_eq!((b.acked(), b.feedback.spurious_packets, b.tape().spurious), (vec![1], 1, 0));
+    b.ack(11, &[4..=4, 0..=1]).unwrap();
+    assert_eq!((b.acked(), b.tape().spurious), (vec![0], 1), "every packet of the event arrived");
+    assert_eq!(b.flow.stats().packets_spurious, 2);
+    assert_eq!(b.flow.in_flight(), 3000);
+}
+
+#[test]
+fn spurious_loss_does_not_undo_a_real_one() {
+    let mut b = Bench::new();
+    b.send_many(6, 0);
+    b.ack(10, &[3..=3]).unwrap();
+    b.send_many(6, 20);
+    // The same ack proves the first event false and shows a new one.
+    b.ack(30, &[9..=10, 0..=5]).unwrap();
+    assert_eq!((b.lost(), b.tape().spurious), (vec![6, 7], 1));
+    assert!(b.flow.is_in_recovery());
+}
+
+#[test]
+fn lost_packets_are_forgotten_after_a_while() {
+    let mut b = Bench::new();
+    b.send_many(4, 0);
+    b.ack(10, &[1..=3]).unwrap();
+    assert_eq!(b.lost(), [0]);
+    b.send(5000);
+    b.ack(5010, &[0..=4]).unwrap();
+    assert_eq!((b.acked(), b.feedback.spurious_packets), (vec![4], 0));
+    assert_eq!(b.flow.stats().packets_lost, 1);
+}
+
+#[test]
+fn persistent_congestion() {
+    // RFC 9002 7.6.3, with an RTT of 1 s: (1 + 4 * 0.5 or less + 0) * 3
+    let config = SendConfig { max_ack_delay: Duration::ZERO, ecn: EcnMode::Off, ..SendConfig::default() };
+    let mut b = Bench::with(config);
+    (0..10).for_each(|i| b.send_and_ack(i * 100));
+    let span = b.flow.pto(Space::Data) * 3;
+    let long = 200 + span.as_millis() as u32;
+    b.send(1000);
+    b.send(1000 + long / 2);
+    b.send(1000 + long);
+    let newest = b.send(2000 + long);
+    b.ack(2100 + long, &[newest..=newest]).unwrap();
+    assert_eq!(b.lost().len(), 3);
+    assert_eq!(b.kinds(), [CongestionKind::Loss, CongestionKind::Persistent]);
+    assert!(!b.flow.is_in_recovery(), "the period ends with the collapse");
+    assert_eq!(b.flow.stats().persistent_congestions, 1);
+}
+
+impl Bench {
+    fn send_and_ack(&mut self, ms: u32) {
+        let number = self.send(ms);
+        self.ack(ms + 50, &[number..=number]).unwrap();
+    }
+
+    fn send_many(&mut self, count: usize, ms: u32) {
+        for _ in 0..count {
+            self.send(ms);
+        }
+    }
+
+    /// Loses packets at these times, one of them acked.
+    fn lose(&mut self, times: &[u32], acked: Option<usize>, ack_at: u32) {
+        let numbers: Vec<u64> = times.iter().map(|ms| self.send(*ms)).collect();
+        let newest = self.send(ack_at - 50);
+        let mut ranges = vec![newest..=newest];
+        ranges.extend(acked.map(|i| numbers[i]..=numbers[i]));
+        self.ack(ack_at, &ranges).unwrap();
+    }
+}
+
+#[test]
+fn no_persistent_congestion() {
+    // RFC 9002 7.6.2: something in between arrived
+    let mut b = Bench::new();
+    (0..10).for_each(|i| b.send_and_ack(i * 100));
+    b.lose(&[2000, 4000, 6000], Some(1), 7000);
+    assert_eq!(b.kinds(), [CongestionKind::Loss]);
+    // Before the first RTT sample nothing counts.
+    let mut b = Bench::new();
+    b.lose(&[0, 3000, 9000], None, 10_000);
+    assert_eq!(b.kinds(), [CongestionKind::Loss]);
+    // Too short.
+    let mut b = Bench::new();
+    (0..10).for_each(|i| b.send_and_ack(i * 100));
+    b.lose(&[2000, 2100, 2150], None, 3000);
+    assert_eq!(b.kinds(), [CongestionKind::Loss]);
+}
+
+#[test]
+fn persistent_congestion_over_several_acks() {
+    let mut b = Bench::new();
+    (0..10).for_each(|i| b.send_and_ack(i * 100));
+    let first = b.send(2000);
+    let fourth = (0..3).map(|_| b.send(2001)).last().unwrap();
+    assert_eq!(fourth, first + 3);
+    b.ack(2060, &[fourth..=fourth]).unwrap();
+    assert_eq!(b.lost()[0], first, "one ack breaks the run at its number");
+    b.lose(&[2100, 2300, 4000], None, 5000);
+    assert_eq!(b.flow.stats().persistent_congestions, 1);
+}
+
+#[test]
+fn mtu_probe_loss_is_no_congestion() {
+    // RFC 9000 14.4
+    let mut b = Bench::new();
+    b.send_in(0, Space::Data, SentPacket { mtu_probe: true, ..packet() });
+    b.send_many(4, 0);
+    b.ack(10, &[1..=4]).unwrap();
+    assert_eq!((b.lost(), b.flow.in_flight()), (vec![0], 0));
+    assert!(b.kinds().is_empty());
+}
+
+#[test]
+fn ack_only_packets_neither_fill_nor_cut_the_window() {
+    let mut b = Bench::new();
+    let ack_only = SentPacket { bytes: BYTES, ..SentPacket::default() };
+    for _ in 0..4 {
+        b.send_in(0, Space::Data, ack_only);
+    }
+    assert_eq!((b.flow.in_flight(), b.flow.deadline()), (0, None));
+    b.send(0);
+    b.ack(10, &[4..=4]).unwrap();
+    assert_eq!((b.lost(), b.kinds()), (vec![0, 1], vec![]));
+    // Never acked, they are forgotten in time.
+    for i in 0..50 {
+        b.send_in(1000 * i, Space::Data, ack_only);
+    }
+    assert!(b.flow.space(Space::Data).unwrap().ledger.len() < 10);
+}
+
+#[test]
+fn rtt_samples_need_the_largest_and_something_ack_eliciting() {
+    // RFC 9002 5.1
+    let mut b = Bench::new();
+    let ack_only = SentPacket { bytes: BYTES, ..SentPacket::default() };
+    b.send(0);
+    b.send_in(0, Space::Data, ack_only);
+    b.send_in(0, Space::Data, ack_only);
+    assert!(!b.ack(10, &[2..=2]).unwrap().rtt_updated, "nothing ack-eliciting");
+    assert!(!b.ack(11, &[0..=2]).unwrap().rtt_updated, "the largest is old news");
+    b.send(20);
+    assert!(b.ack(50, &[3..=3]).unwrap().rtt_updated);
+    assert_eq!(b.flow.rtt().smoothed(), MS * 30);
+}
+
+#[test]
+fn ack_delay_is_clamped_once_confirmed() {
+    // RFC 9002 5.3
+    let mut b = Bench::with(SendConfig { handshake: HandshakeState::Unconfirmed, ..SendConfig::default() });
+    b.send(0);
+    b.ack(100, &[0..=0]).unwrap();
+    b.send(200);
+    b.ack_with(400, Space::Data, MS * 100, None, &[1..=1]).unwrap();
+    assert_eq!(b.flow.rtt().adjusted(), MS * 100);
+    b.flow.set_handshake(at(400), HandshakeState::Confirmed);
+    b.send(500);
+    b.ack_with(700, Space::Data, MS * 100, None, &[2..=2]).unwrap();
+    assert_eq!(b.flow.rtt().adjusted(), MS * 175, "max_ack_delay is 25 ms");
+    b.send_in(800, Space::Initial, packet());
+    b.ack_with(1000, Space::Initial, MS * 100, None, &[0..=0]).unwrap();
+    assert_eq!(b.flow.rtt().adjusted(), MS * 200, "Initial packets are acked at once");
+}
+
+#[test]
+fn ce_marks_cut_once_a_period() {
+    // RFC 9002 7.1, 7.3.2
+    let mut b = Bench::with(SendConfig::default());
+    let marked = SentPacket { ecn_marked: true, ..packet() };
+    for _ in 0..10 {
+        b.send_in(0, Space::Data, marked);
+    }
+    assert_eq!(b.flow.ecn(), None, "testing is over, the verdict is not in");
+    let counts = |ect0, ce| Some(EcnCounts { ect0, ect1: 0, ce });
+    b.ack_with(10, Space::Data, Duration::ZERO, counts(2, 0), &[0..=1]).unwrap();
+    assert_eq!(b.flow.ecn(), Some(Ecn::Ect0));
+    b.ack_with(11, Space::Data, Duration::ZERO, counts(3, 1), &[0..=3]).unwrap();
+    b.ack_with(12, Space::Data, Duration::ZERO, counts(4, 2), &[0..=5]).unwrap();
+    assert_eq!(b.kinds(), [CongestionKind::Ecn]);
+    // An older ack that arrives late is not held against the path.
+    b.ack_with(12, Space::Data, Duration::ZERO, counts(1, 0), &[0..=0]).unwrap();
+    assert_eq!(b.flow.ecn_state(), EcnState::Capable);
+    let outcome = b.ack_with(13, Space::Data, Duration::ZERO, None, &[0..=6]).unwrap();
+    assert!(outcome.ecn_failed && b.flow.ecn().is_none(), "bleached");
+}
+
+#[test]
+fn window_limited_or_not() {
+    // RFC 9002 7.8
+    let mut b = Bench::new();
+    b.flow.controller = b.scribe(3000);
+    b.send(0);
+    assert_eq!(b.flow.room(at(0), 1000), Room::Open);
+    b.ack(10, &[0..=0]).unwrap();
+    b.send_many(3, 20);
+    assert_eq!(b.flow.room(at(20), 1000), Room::Window);
+    b.ack(30, &[1..=3]).unwrap();
+    assert_eq!(b.tape().limits, [Limit::Application, Limit::Window]);
+}
+
+#[test]
+fn pacing_holds_back_a_burst() {
+    let mut b = Bench::new();
+    b.flow.controller = b.scribe(100_000);
+    b.send(0);
+    b.ack(100, &[0..=0]).unwrap();
+    let mut sent = 0;
+    while b.flow.room(at(100), 1000) == Room::Open {
+        b.send(100);
+        sent += 1;
+    }
+    assert!((9..20).contains(&sent), "{sent}");
+    assert!(matches!(b.flow.room(at(100), 1000), Room::Paced(t) if t > at(100) && t < at(110)));
+    b.flow.config.pacing = Pacing::Off;
+    assert_eq!(b.flow.room(at(100), 1000), Room::Open);
+}
+
+#[test]
+fn discarded_space_gives_its_bytes_back() {
+    // RFC 9002 6.4
+    let mut b = Bench::new();
+    b.send_in(0, Space::Initial, packet());
+    b.send_in(0, Space::Handshake, packet());
+    b.send(0);
+    b.timeout(5000);
+    assert_eq!(b.flow.pto_count(), 1);
+    b.feedback.clear();
+    b.flow.discard(at(5000), Space::Initial, &mut b.feedback);
+    assert_eq!((b.flow.in_flight(), b.flow.pto_count()), (2000, 0));
+    assert_eq!((b.feedback.lost.len(), b.feedback.lost_packets.len()), (0, 1));
+    assert!(!b.flow.has_space(Space::Initial) && b.flow.has_space(Space::Handshake));
+    assert_eq!(b.ack_with(5001, Space::Initial, MS, None, &[0..=9]), Ok(AckOutcome::default()), "ignored");
+}
+
+#[test]
+fn a_gone_path_loses_everything_once() {
+    let mut b = Bench::new();
+    b.send_many(6, 0);
+    b.ack(10, &[4..=4, 0..=0]).unwrap();
+    assert_eq!(b.lost(), [1]);
+    let mut copies = Vec::new();
+    b.flow.in_flight_carried(&mut copies);
+    assert_eq!(copies, [2, 3, 5].map(Carried::MaxData));
+    b.flow.in_flight_carried(&mut copies);
+    assert_eq!(copies.len(), 3, "handed out once");
+    b.send(11);
+    b.feedback.clear();
+    b.flow.on_path_gone(at(12), &mut b.feedback);
+    assert_eq!((b.lost(), b.feedback.lost_packets.len(), b.flow.in_flight()), (vec![6], 4, 0));
+    assert_eq!((b.kinds().len(), b.flow.deadline()), (1, None));
+    // A late ack still counts.
+    b.ack(13, &[2..=6]).unwrap();
+    assert_eq!(b.acked(), [2, 3, 5, 6]);
+}
+
+#[test]
+fn migration_starts_anew() {
+    // RFC 9000 9.4
+    let mut b = Bench::new();
+    b.send_many(6, 0);
+    b.ack(100, &[0..=0]).unwrap();
+    let controller = b.scribe(50_000);
+    b.flow.reset_for_new_address(at(100), controller, KeepRtt::No);
+    assert_eq!((b.flow.in_flight(), b.flow.rtt().measured(), b.flow.window()), (0, None, 50_000));
+    b.send(101);
+    let before = b.tape();
+    assert!(!b.ack(400, &[4..=5]).unwrap().rtt_updated, "sent on the old network path");
+    assert_eq!((b.lost(), b.acked()), (vec![1, 2, 3], vec![4, 5]));
+    assert_eq!((b.kinds().len(), b.tape().acked_total), (before.events.len(), before.acked_total));
+    b.ack(401, &[6..=6]).unwrap();
+    assert_eq!((b.flow.rtt().measured(), b.flow.in_flight()), (Some(MS * 300), 0));
+}
+
+#[test]
+fn publishes_its_figures() {
+    let mut b = Bench::new();
+    b.flow.publish(&mut b.board, Activity::Idle);
+    assert!(!b.board.get(PathId::ZERO).unwrap().active);
+    b.flow.publish(&mut b.board, Activity::Active);
+    b.send(0);
+    b.ack(40, &[0..=0]).unwrap();
+    let posting = b.board.get(PathId::ZERO).unwrap();
+    assert_eq!((posting.rtt, posting.active, posting.window_bytes), (Some(MS * 40), true, 1_000_000));
+}
