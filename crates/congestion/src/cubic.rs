@@ -187,12 +187,12 @@ impl CongestionController for Cubic {
     }
 
     fn on_mss(&mut self, mss: u64) {
-        // The curve is in segments: it keeps its bytes.
+        // What is kept in segments keeps its bytes; the stage begins anew, and an older event is not taken back.
         let scale = self.window.mss() as f64 / mss.max(1) as f64;
         self.window.on_mss(mss);
         self.plateau *= scale;
         self.prior *= scale;
-        self.epoch = None;
+        (self.epoch, self.limited_since, self.before) = (None, None, None);
     }
 
     fn on_spurious(&mut self) {

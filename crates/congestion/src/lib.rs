@@ -3,6 +3,12 @@
 //! A controller is told facts ([`Acked`], [`Congestion`]) and answers with [`CongestionController::window`]; it never
 //! sees packets, paths or clocks. Coupled controllers read their siblings from the `Board`. Every controller is one
 //! file and one line in [`registry`].
+//!
+//! ```
+//! use plait_base::{Instant, PathId};
+//! let controller = plait_congestion::by_name("cubic").unwrap().build(PathId::ZERO, Instant::ZERO, 1200);
+//! assert_eq!(controller.window(), 12_000); // ten datagrams
+//! ```
 
 pub mod balia;
 pub mod controller;

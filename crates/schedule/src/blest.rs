@@ -85,7 +85,8 @@ impl Blest {
             let window = window.max(fast.ssthresh_bytes / mss + 1);
             (window.saturating_add(u64::from(rounds - 1) / 2)).saturating_mul(u64::from(rounds))
         };
-        u64::try_from(u128::from(packets) * u128::from(mss) * u128::from(self.lambda) / 100).unwrap_or(u64::MAX)
+        let bytes = u128::from(packets) * u128::from(mss);
+        u64::try_from(bytes.saturating_mul(u128::from(self.lambda)) / 100).unwrap_or(u64::MAX)
     }
 }
 

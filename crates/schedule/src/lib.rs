@@ -2,6 +2,15 @@
 //!
 //! A scheduler sees read-only [`PathView`]s and a [`Demand`] and gives one [`Decision`]; it never sees packets, streams
 //! or clocks. Every scheduler is one file and one line in [`registry`].
+//!
+//! ```
+//! use plait_base::{Instant, PathId, Random};
+//! use plait_schedule::{Decision, Demand, DemandKind, PathView, by_name};
+//! let mut scheduler = by_name("minrtt").unwrap().build(Random::from_u64(1));
+//! let demand =
+//!     Demand { now: Instant::ZERO, kind: DemandKind::Stream, unsent_bytes: 1000, send_credit_bytes: 9000 };
+//! assert_eq!(scheduler.pick(&[PathView::new(PathId(3))], &demand), Decision::Send(PathId(3)));
+//! ```
 
 pub mod backup;
 pub mod blest;

@@ -17,7 +17,7 @@ impl Quotas {
     /// Counts one packet of `path`.
     pub(crate) fn add(&mut self, path: PathId) {
         if let Ok(i) = self.0.binary_search_by_key(&path, |q| q.0) {
-            self.0[i].1 += 1;
+            self.0[i].1 = self.0[i].1.saturating_add(1);
         }
     }
 

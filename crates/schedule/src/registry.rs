@@ -33,7 +33,14 @@ pub fn by_name(name: &str) -> Option<Arc<dyn SchedulerFactory>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plait_base::Random;
+    use crate::candidates::{candidates, eligible};
+    use crate::decision::{Decision, WaitReason};
+    use crate::scheduler::Delivery;
+    use crate::view::{Demand, DemandKind, PathView, Room};
+    use plait_base::probe::PathState;
+    use plait_base::{Instant, PathId, Random};
+    use proptest::prelude::*;
+    use std::time::Duration;
 
     #[test]
     fn every_name_builds_what_it_says() {
@@ -42,5 +49,83 @@ mod tests {
             assert_eq!((factory.name(), factory.build(Random::from_u64(1)).name()), (name, name));
         }
         assert!(by_name("fastest").is_none());
+    }
+
+    const STATES: [PathState; 6] = [
+        PathState::Active,
+        PathState::Backup,
+        PathState::Failed,
+        PathState::Validating,
+        PathState::Closing,
+        PathState::Closed,
+    ];
+    const ROOMS: [Room; 6] =
+        [Room::Open, Room::Window, Room::Paced(Instant::ZERO), Room::Amplification, Room::NoCid, Room::NotValidated];
+
+    /// Any path, extreme figures included; `id` is set later.
+    fn any_path() -> impl Strategy<Value = PathView> {
+        let figure = || prop_oneof![Just(0u64), 0u64..10_000_000, Just(u64::MAX)];
+        let time = || prop_oneof![Just(0u64), 0u64..2_000_000_000, Just(u64::MAX)].prop_map(Duration::from_nanos);
+        let rtts = (proptest::option::of(time()), time(), time(), time());
+        (0usize..6, 0usize..6, rtts, figure(), figure(), figure(), figure()).prop_map(
+            |(state, room, (rtt, rtt_var, rtt_min, rtt_max), window, in_flight, ssthresh, mss)| PathView {
+                state: STATES[state],
+                room: ROOMS[room],
+                rtt,
+                rtt_var,
+                rtt_min,
+                rtt_max,
+                window_bytes: window,
+                in_flight_bytes: in_flight,
+                ssthresh_bytes: ssthresh,
+                mss_bytes: mss,
+                ..PathView::new(PathId::ZERO)
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn only_open_paths_of_the_best_tier_are_named(
+            rounds in proptest::collection::vec(
+                (proptest::collection::vec(any_path(), 0..5), any::<u64>(), any::<u64>(), any::<u64>()), 1..20),
+        ) {
+            for name in NAMES {
+                let mut scheduler = by_name(name).unwrap().build(Random::from_u64(5));
+                let mut twin = by_name(name).unwrap().build(Random::from_u64(5));
+                for (paths, now, unsent, credit) in &rounds {
+                    let paths: Vec<_> =
+                        paths.iter().zip(0..).map(|(p, id)| PathView { id: PathId(id), ..*p }).collect();
+                    let now = Instant::from_nanos(*now);
+                    let kind = DemandKind::Stream;
+                    let demand = Demand { now, kind, unsent_bytes: *unsent, send_credit_bytes: *credit };
+                    let decision = scheduler.pick(&paths, &demand);
+                    prop_assert_eq!(decision, twin.pick(&paths, &demand), "{}", name);
+                    let open: Vec<_> = candidates(&paths).map(|p| p.id).collect();
+                    match decision {
+                        Decision::Send(id) => prop_assert!(open.contains(&id), "{}", name),
+                        Decision::SendAlso { primary, copies } => {
+                            prop_assert!(open.contains(&primary) && !copies.is_empty());
+                            prop_assert!(copies.ids(&paths).all(|id| id != primary && open.contains(&id)));
+                        }
+                        Decision::Wait(WaitReason::NoPath) => prop_assert_eq!(eligible(&paths).count(), 0),
+                        // What is waited for will open by itself: an ack or the pacer's timer brings it.
+                        Decision::Wait(WaitReason::Faster(id)) => prop_assert!(
+                            eligible(&paths).any(|p| p.id == id && !p.is_open()) && !open.is_empty(), "{}", name),
+                        Decision::Wait(WaitReason::Busy) => prop_assert!(name == "backup" || open.is_empty(), "{}", name),
+                    }
+                    for each in [&mut scheduler, &mut twin] {
+                        if let Some(id) = decision.primary() {
+                            each.on_sent(id, 1000, now);
+                            each.on_acked(id, &Delivery { bytes: *unsent, sent_at: Instant::ZERO, now });
+                        }
+                        if unsent % 7 == 0 {
+                            each.on_path_closed(PathId(1));
+                            each.on_credit_blocked(now);
+                        }
+                    }
+                }
+            }
+        }
     }
 }

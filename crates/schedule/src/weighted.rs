@@ -10,6 +10,9 @@ use crate::quota::Quotas;
 use crate::scheduler::{Scheduler, SchedulerFactory};
 use crate::view::{Demand, PathView};
 
+/// Weights beyond this (bytes or microseconds) count as this, so that products with quotas fit.
+const WEIGHT_MAX: u128 = u32::MAX as u128;
+
 /// What a path's share is in proportion to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Weight {
@@ -24,8 +27,8 @@ impl Weight {
     /// The weight as a fraction, numerator and denominator, both above 0.
     fn of(self, path: &PathView) -> (u128, u128) {
         match self {
-            Self::Window => (u128::from(path.window_bytes.max(1)), 1),
-            Self::Rtt => (1, path.rtt.unwrap_or(Duration::from_secs(1)).as_micros().clamp(1, u128::from(u32::MAX))),
+            Self::Window => (u128::from(path.window_bytes).clamp(1, WEIGHT_MAX), 1),
+            Self::Rtt => (1, path.rtt.unwrap_or(Duration::from_secs(1)).as_micros().clamp(1, WEIGHT_MAX)),
         }
     }
 }
@@ -65,7 +68,7 @@ impl Scheduler for Weighted {
             let ((a, b), (c, d)) = (weight.of(path), weight.of(other));
             u64::try_from(u128::from(quota) * a * d / (b * c)).unwrap_or(u64::MAX)
         });
-        // quota / (n / d) compared by cross-multiplication; 64 + 32 + 64 bits cannot overflow for one weight kind.
+        // quota / (n / d) compared by cross-multiplication; 64 + 32 bits fit.
         let least = candidates(paths).min_by(|a, b| {
             let ((an, ad), (bn, bd)) = (weight.of(a), weight.of(b));
             let left = u128::from(self.quotas.get(a.id)).saturating_mul(ad * bn);

@@ -173,3 +173,12 @@ fn the_window_never_falls_below_two_datagrams() {
     }
     assert_eq!(cubic.window(), 2000);
 }
+
+#[test]
+fn a_new_datagram_size_keeps_bytes_and_forgets_the_undo() {
+    let mut cubic = after_loss_at(100);
+    cubic.on_mss(2 * MSS);
+    assert!((cubic.plateau - 50.0).abs() < 1e-9);
+    cubic.on_spurious();
+    assert_eq!(cubic.window(), 70_000);
+}
