@@ -21,6 +21,8 @@ mod send_buffer;
 mod stream_frame;
 mod streams;
 mod table;
+#[cfg(test)]
+mod testing;
 
 pub use config::{AutoTune, PeerLimits, StreamsConfig};
 pub use crypto_stream::CryptoStream;

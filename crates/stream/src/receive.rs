@@ -149,11 +149,11 @@ impl ReceiveStream {
     pub(crate) fn on_reset(&mut self, code: u64, size: u64, room: u64) -> Result<Arrival, Violation> {
         let counted = self.check(size, true, room)?;
         self.credit.on_received(counted);
-        self.final_size = Some(size);
+        let ended = self.final_size.replace(size).is_some();
         let mut arrival = Arrival { counted, discarded: 0, wake: false, life: Life::Alive };
         match self.state {
-            // RFC 9000 3.2: with all data here the reset may be ignored.
-            State::Open if self.data.has_all_below(size) => {}
+            // RFC 9000 3.2: in Data Recvd, with the end and all data here, the reset may be ignored.
+            State::Open if ended && self.data.has_all_below(size) => {}
             State::Open => {
                 self.state = State::Reset(code);
                 self.data.clear();

@@ -1,1 +1,71 @@
+//! CRYPTO data over packets, and its bounds.
 
+use super::*;
+use crate::testing::{packet, varint as take};
+
+fn frames(mut p: Bytes) -> Vec<(u64, Bytes)> {
+    let mut out = Vec::new();
+    while !p.is_empty() {
+        assert_eq!(take(&mut p), CRYPTO);
+        let offset = take(&mut p);
+        let len = take(&mut p) as usize;
+        out.push((offset, p.split_to(len)));
+    }
+    out
+}
+
+#[test]
+fn data_crosses_in_packets_with_loss() {
+    let (mut a, mut b) = (CryptoStream::new(Space::Initial), CryptoStream::new(Space::Initial));
+    let data: Vec<u8> = (0..5000).map(|i| i as u8).collect();
+    a.write(&data);
+    assert_eq!(a.unsent_bytes(), 5000);
+    let (mut sent, mut got, mut n) = (Vec::new(), Vec::new(), 0);
+    while a.wants_send() || a.has_unacked() {
+        if !a.wants_send() {
+            a.resend_unacked();
+        }
+        let (p, carried) = packet(1100, |w| a.fill(w));
+        n += 1;
+        if n % 3 == 0 {
+            carried.iter().for_each(|c| a.on_lost(c));
+        } else {
+            for (offset, bytes) in frames(p) {
+                b.on_crypto(offset, bytes).unwrap();
+            }
+            carried.iter().for_each(|c| a.on_acked(c));
+        }
+        sent.extend(carried);
+        while let Some(bytes) = b.read() {
+            got.extend_from_slice(&bytes);
+        }
+    }
+    assert_eq!(got, data);
+    assert!(!b.has_unread() && b.read_offset() == 5000 && !b.is_new(0, 5000) && b.is_new(0, 5001));
+    // Stale news, and those of another space, change nothing.
+    sent.iter().for_each(|c| a.on_lost(c));
+    a.on_lost(&Carried::Crypto { space: Space::Data, offset: 0, len: 9 });
+    assert!(!a.wants_send());
+}
+
+#[test]
+fn buffering_is_bounded() {
+    let mut c = CryptoStream::new(Space::Handshake);
+    // RFC 9000 7.5: CRYPTO_BUFFER_EXCEEDED
+    assert!(c.on_crypto(MAX_CRYPTO_BUFFER_BYTES - 1, Bytes::from_static(b"x")).is_ok());
+    assert_eq!(c.on_crypto(MAX_CRYPTO_BUFFER_BYTES, Bytes::from_static(b"x")), Err(Violation::CryptoBufferExceeded));
+    assert_eq!(c.on_crypto(VARINT_MAX, Bytes::from_static(b"x")), Err(Violation::OffsetTooLarge));
+    assert!(c.has_unread() && c.read().is_none());
+    let mut c = CryptoStream::new(Space::Handshake);
+    let refused = (0..32_000).find_map(|i| c.on_crypto(1 + 2 * i, Bytes::from_static(b"x")).err());
+    assert_eq!(refused, Some(Violation::CryptoBufferExceeded), "too many fragments");
+}
+
+#[test]
+fn discarding_forgets() {
+    let mut c = CryptoStream::new(Space::Initial);
+    c.write(b"hello");
+    c.on_crypto(1, Bytes::from_static(b"x")).unwrap();
+    c.discard();
+    assert!(!c.wants_send() && !c.has_unread() && !c.has_unacked());
+}

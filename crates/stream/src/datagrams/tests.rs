@@ -1,1 +1,68 @@
+//! Datagram queues and frames.
 
+use super::*;
+use crate::testing::{packet, varint as take};
+
+fn ready() -> Datagrams {
+    let mut d = Datagrams::new(DatagramsConfig { send_buffer: 1000, receive_buffer: Some(1000) });
+    d.set_peer_frame_max(65_535);
+    d
+}
+
+#[test]
+fn refused_without_the_peers_consent_or_ours() {
+    let mut d = Datagrams::new(DatagramsConfig { receive_buffer: None, ..DatagramsConfig::default() });
+    assert_eq!(d.announced(), None);
+    let sent = d.send(Bytes::from_static(b"x"), 1200, Overflow::Refuse);
+    assert_eq!(sent, Err(SendDatagramError::UnsupportedByPeer));
+    // RFC 9221 3
+    assert_eq!(d.on_datagram(Bytes::new()), Err(Violation::DatagramNotNegotiated));
+    assert_eq!(ready().on_datagram(vec![0; 70_000].into()), Err(Violation::DatagramTooLarge));
+}
+
+#[test]
+fn both_frame_forms_round_trip() {
+    let mut d = ready();
+    d.send(Bytes::from(vec![1; 50]), 1200, Overflow::Refuse).unwrap();
+    d.send(Bytes::from(vec![2; 47]), 1200, Overflow::Refuse).unwrap();
+    let (mut p, carried) = packet(100, |w| d.fill(w));
+    assert_eq!(carried, [Carried::Datagram { len: 50 }, Carried::Datagram { len: 47 }]);
+    assert_eq!((take(&mut p), take(&mut p)), (0x31, 50));
+    assert_eq!(p.split_to(50), vec![1; 50]);
+    assert_eq!(take(&mut p), 0x30, "reaches the end, so no length");
+    assert_eq!(p, vec![2; 47]);
+    assert!(!d.wants_send() && d.unsent_bytes() == 0);
+}
+
+#[test]
+fn the_send_queue_is_bounded() {
+    let mut d = ready();
+    let x = Bytes::from(vec![0; 400]);
+    d.send(x.clone(), 1200, Overflow::Refuse).unwrap();
+    d.send(x.clone(), 1200, Overflow::Refuse).unwrap();
+    assert!(matches!(d.send(x.clone(), 1200, Overflow::Refuse), Err(SendDatagramError::Blocked(_))));
+    assert!(!d.poll_unblocked());
+    packet(500, |w| d.fill(w));
+    assert!(d.poll_unblocked() && !d.poll_unblocked());
+    for _ in 0..10 {
+        d.send(x.clone(), 1200, Overflow::DropOldest).unwrap();
+    }
+    assert_eq!((d.dropped_outgoing(), d.unsent_bytes()), (9, 800));
+    assert_eq!(d.send(vec![0; 1200].into(), 1200, Overflow::DropOldest), Err(SendDatagramError::TooLarge));
+    assert_eq!(d.drop_larger_than(300), 2);
+    assert!(!d.wants_send() && d.send_buffer_room() == 1000 - OVERHEAD_BYTES);
+}
+
+#[test]
+fn the_receive_queue_is_bounded_even_for_empty_datagrams() {
+    let mut d = ready();
+    assert_eq!(d.on_datagram(Bytes::new()), Ok(true));
+    for _ in 0..10_000 {
+        assert_eq!(d.on_datagram(Bytes::new()), Ok(false));
+    }
+    assert!(d.incoming.len() <= 1000 / OVERHEAD_BYTES);
+    assert_eq!(d.on_datagram(vec![0; 2000].into()), Ok(false), "never fits: dropped");
+    assert!(d.dropped_incoming() > 9_000);
+    while d.read().is_some() {}
+    assert_eq!(d.incoming_bytes, 0);
+}

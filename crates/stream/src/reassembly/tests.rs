@@ -1,1 +1,132 @@
+//! Reassembly against a model, and its bounds.
 
+use std::collections::BTreeMap as Map;
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn byte(i: u64) -> u8 {
+    (i * 31 + i / 251) as u8
+}
+
+fn piece(start: u64, len: u64) -> Bytes {
+    (start..start + len).map(byte).collect::<Vec<_>>().into()
+}
+
+fn check(chunk: &Chunk) {
+    assert!(chunk.bytes.iter().enumerate().all(|(i, &b)| b == byte(chunk.offset + i as u64)), "wrong bytes");
+}
+
+#[test]
+fn in_order_data_is_not_copied() {
+    let data = piece(0, 1200);
+    let mut r = Reassembly::default();
+    r.insert(0, data.clone(), 8).unwrap();
+    let chunk = r.read(usize::MAX, Order::Ordered).unwrap().unwrap();
+    assert_eq!(chunk.bytes.as_ptr(), data.as_ptr());
+    assert!(r.is_drained() && r.has_all_below(1200) && !r.has_all_below(1201));
+}
+
+#[test]
+fn small_pieces_do_not_keep_their_packet_alive() {
+    let data = piece(0, 1200);
+    let mut r = Reassembly::default();
+    for at in [0, 100, 600] {
+        r.insert(at, data.slice(at as usize..at as usize + 100), 8).unwrap();
+    }
+    assert!(data.is_unique(), "copied out, joined or kept");
+    assert_eq!(r.read(usize::MAX, Order::Ordered).unwrap().unwrap().bytes.len(), 200, "joined");
+}
+
+#[test]
+fn sixteen_megabytes_with_heavy_loss_and_tiny_fragments() {
+    // Every other 600 bytes of a 16 MiB window are lost: within the bound, and nothing is joined.
+    let window = 16 << 20;
+    let max = max_fragments(window);
+    let mut r = Reassembly::default();
+    let step = 600;
+    for start in (step..window - step).step_by(2 * step as usize) {
+        r.insert(start, piece(start, step), max).unwrap();
+    }
+    for start in (0..window - step).step_by(2 * step as usize) {
+        r.insert(start, piece(start, step), max).unwrap();
+    }
+    let mut total = 0;
+    while let Some(chunk) = r.read(usize::MAX, Order::Ordered).unwrap() {
+        check(&chunk);
+        total += chunk.bytes.len() as u64;
+    }
+    assert!(total > window - 3 * step, "{total}");
+
+    // One lost byte, then 2 million pieces of 4 bytes: they touch, so that joining keeps them few.
+    let mut r = Reassembly::default();
+    for i in 0..2_000_000u64 {
+        r.insert(1 + 4 * i, piece(1 + 4 * i, 4), max).unwrap();
+        assert!(r.pieces() <= 2 * max);
+    }
+    r.insert(0, piece(0, 1), max).unwrap();
+    assert_eq!(r.edge(), 8_000_001);
+
+    // Disjoint single bytes beyond the bound are refused.
+    let mut r = Reassembly::default();
+    let refused = (0..).map(|i| r.insert(1 + 2 * i, piece(1 + 2 * i, 1), max)).find(Result::is_err);
+    assert_eq!(refused, Some(Err(Violation::StreamTooFragmented)));
+    assert!(r.pieces() <= 2 * max + 1);
+}
+
+#[test]
+fn an_ordered_read_after_an_unordered_one_is_refused() {
+    let mut r = Reassembly::default();
+    r.insert(5, piece(5, 5), 8).unwrap();
+    assert_eq!(r.read(10, Order::Ordered), Ok(None));
+    let chunk = r.read(3, Order::Unordered).unwrap().unwrap();
+    assert_eq!((chunk.offset, chunk.bytes.len()), (5, 3));
+    assert_eq!(r.read(10, Order::Ordered), Err(ReadOutOfOrderBefore));
+}
+
+proptest! {
+    #[test]
+    fn agrees_with_a_model(
+        ops in prop::collection::vec((0u64..400, 0u64..90, 0usize..60), 1..200),
+        scale in prop::sample::select(vec![1u64, 7, 40]),
+        unordered_from in 0usize..300,
+    ) {
+        let mut r = Reassembly::default();
+        let mut known = vec![false; 40_000];
+        let mut given: Map<u64, u8> = Map::new();
+        let mut next = 0u64;
+        for (i, (offset, len, max_len)) in ops.into_iter().enumerate() {
+            let (offset, len) = (offset * scale, len * scale);
+            r.insert(offset, piece(offset, len), 16).unwrap_or(());
+            known[offset as usize..(offset + len) as usize].fill(true);
+            let order = if i >= unordered_from { Order::Unordered } else { Order::Ordered };
+            if let Some(chunk) = r.read(max_len, order).unwrap() {
+                check(&chunk);
+                prop_assert!(!chunk.bytes.is_empty() && chunk.bytes.len() <= max_len);
+                if order == Order::Ordered {
+                    prop_assert_eq!(chunk.offset, next);
+                    next += chunk.bytes.len() as u64;
+                }
+                for (o, &b) in (chunk.offset..).zip(&chunk.bytes) {
+                    prop_assert!(known[o as usize], "never arrived");
+                    prop_assert!(given.insert(o, b).is_none(), "read twice");
+                }
+            }
+            let all = known.iter().take_while(|&&k| k).count() as u64;
+            prop_assert!(r.has_all_below(all) && !r.has_all_below(all + 1));
+        }
+        let order = if r.seen.is_some() { Order::Unordered } else { Order::Ordered };
+        while let Some(chunk) = r.read(usize::MAX, order).unwrap() {
+            check(&chunk);
+            for (o, &b) in (chunk.offset..).zip(&chunk.bytes) {
+                prop_assert!(given.insert(o, b).is_none(), "read twice");
+            }
+        }
+        let expected = match order {
+            Order::Ordered => known.iter().take_while(|&&k| k).count(),
+            Order::Unordered => known.iter().filter(|&&k| k).count(),
+        };
+        prop_assert_eq!(given.len(), expected);
+    }
+}

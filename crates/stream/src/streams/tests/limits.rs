@@ -1,0 +1,210 @@
+//! What a peer may not do, by name, and the limits on data and streams.
+
+use plait_base::units::VARINT_MAX;
+use plait_base::{Dir, Violation};
+
+use super::*;
+use crate::events::WriteError;
+
+fn id(side: Side, dir: Dir, index: u64) -> StreamId {
+    StreamId::new(side, dir, index)
+}
+
+fn bytes(n: usize) -> Bytes {
+    vec![0; n].into()
+}
+
+#[test]
+fn wrong_directions_are_stream_state_errors() {
+    let (mut a, _) = pair(small());
+    let ours = a.open(Dir::Uni).unwrap();
+    // RFC 9000 19.4, 19.8, 19.13: frames of a sender for a stream on which only we send.
+    assert_eq!(a.on_stream(ours, 0, false, bytes(1)), Err(Violation::SendOnReceiveOnlyStream));
+    assert_eq!(a.on_reset_stream(ours, 0, 0), Err(Violation::SendOnReceiveOnlyStream));
+    assert_eq!(a.on_stream_data_blocked(ours, 0), Err(Violation::SendOnReceiveOnlyStream));
+    // RFC 9000 19.5, 19.10: frames of a receiver for a stream on which only the peer sends.
+    let theirs = id(Side::Server, Dir::Uni, 0);
+    assert_eq!(a.on_stop_sending(theirs, 0), Err(Violation::ControlOfSendOnlyStream));
+    assert_eq!(a.on_max_stream_data(theirs, 9), Err(Violation::ControlOfSendOnlyStream));
+}
+
+#[test]
+fn streams_that_we_never_opened_are_stream_state_errors() {
+    let (mut a, _) = pair(small());
+    let never = id(Side::Client, Dir::Bi, 0);
+    assert_eq!(a.on_stream(never, 0, false, bytes(1)), Err(Violation::StreamNeverOpened));
+    assert_eq!(a.on_stop_sending(never, 0), Err(Violation::StreamNeverOpened));
+    assert_eq!(a.on_max_stream_data(never, 0), Err(Violation::StreamNeverOpened));
+    assert_eq!(a.on_reset_stream(never, 0, 0), Err(Violation::StreamNeverOpened));
+    assert_eq!(a.on_stop_sending(id(Side::Client, Dir::Uni, 0), 0), Err(Violation::StreamNeverOpened));
+}
+
+#[test]
+fn streams_beyond_the_limit_are_stream_limit_errors() {
+    let (mut a, _) = pair(small());
+    for dir in Dir::ALL {
+        assert_eq!(a.on_stream(id(Side::Server, dir, 4), 0, false, bytes(1)), Err(Violation::StreamCount));
+        assert_eq!(a.on_stream(id(Side::Server, dir, 3), 0, false, bytes(1)), Ok(()));
+        // RFC 9000 2.1: opening one opens all below it.
+        let accepted: Vec<_> = std::iter::from_fn(|| a.accept(dir)).map(StreamId::index).collect();
+        assert_eq!(accepted, [0, 1, 2, 3]);
+    }
+    assert_eq!(a.on_max_streams(Dir::Bi, (1 << 60) + 1), Err(Violation::StreamCountTooLarge));
+    assert_eq!(a.on_streams_blocked(Dir::Uni, (1 << 60) + 1), Err(Violation::StreamCountTooLarge));
+    assert_eq!(a.on_max_streams(Dir::Bi, 1 << 60), Ok(()));
+}
+
+#[test]
+fn final_sizes_hold() {
+    let fresh = || (pair(small()).0, id(Side::Server, Dir::Bi, 0));
+    let (mut a, s) = fresh();
+    a.on_stream(s, 0, true, bytes(10)).unwrap();
+    // RFC 9000 4.5
+    assert_eq!(a.on_stream(s, 5, true, bytes(6)), Err(Violation::FinalSizeChanged));
+    assert_eq!(a.on_stream(s, 5, true, bytes(1)), Err(Violation::FinalSizeChanged));
+    assert_eq!(a.on_stream(s, 5, false, bytes(6)), Err(Violation::DataBeyondFinalSize));
+    assert_eq!(a.on_reset_stream(s, 0, 11), Err(Violation::FinalSizeChanged));
+    assert_eq!(a.on_stream(s, 5, true, bytes(5)), Ok(()));
+    assert_eq!(a.on_reset_stream(s, 0, 10), Ok(()), "all data is here: ignored");
+    assert_eq!(a.read_all(s).0.len(), 10);
+
+    let (mut a, s) = fresh();
+    a.on_stream(s, 100, false, bytes(10)).unwrap();
+    assert_eq!(a.on_stream(s, 0, true, bytes(10)), Err(Violation::FinalSizeBelowData));
+    assert_eq!(a.on_reset_stream(s, 0, 109), Err(Violation::FinalSizeBelowData));
+    assert_eq!(a.on_reset_stream(s, 0, 110), Ok(()));
+    assert_eq!(a.on_stream(s, 0, false, bytes(111)), Err(Violation::DataBeyondFinalSize));
+
+    let (mut a, s) = fresh();
+    assert_eq!(a.on_stream(s, VARINT_MAX, false, bytes(1)), Err(Violation::OffsetTooLarge));
+}
+
+#[test]
+fn data_beyond_flow_control_is_refused() {
+    let (mut a, _) = pair(small());
+    let (s, t) = (id(Side::Server, Dir::Bi, 0), id(Side::Server, Dir::Bi, 1));
+    assert_eq!(a.on_stream(s, 1000, false, bytes(1)), Err(Violation::StreamFlowControl));
+    assert_eq!(a.on_reset_stream(s, 0, 1001), Err(Violation::StreamFlowControl));
+    // RFC 9000 4.1: the connection counts the highest offset, gaps included.
+    a.on_stream(s, 999, false, bytes(1)).unwrap();
+    a.on_stream(s, 0, false, bytes(1000)).unwrap();
+    assert_eq!(a.on_stream(t, 500, false, bytes(1)), Err(Violation::ConnectionFlowControl));
+    assert_eq!(a.on_reset_stream(t, 0, 501), Err(Violation::ConnectionFlowControl));
+    assert_eq!(a.on_stream(t, 499, false, bytes(1)), Ok(()));
+}
+
+#[test]
+fn a_reset_stream_counts_to_its_final_size_and_returns_its_credit() {
+    let (mut a, _) = pair(small());
+    let s = id(Side::Server, Dir::Uni, 0);
+    a.on_stream(s, 0, false, bytes(10)).unwrap();
+    a.on_reset_stream(s, 7, 900).unwrap();
+    assert_eq!(a.receive.received(), 900);
+    assert_eq!(a.receive.consumed(), 900);
+    assert_eq!(a.read(s, 9, Order::Ordered), Err(ReadError::Reset(7)));
+    assert_eq!(a.read(s, 9, Order::Ordered), Err(ReadError::ClosedStream));
+    a.on_stream(s, 0, false, bytes(10)).unwrap();
+    assert_eq!(a.receive.received(), 900, "late frames of a closed stream change nothing");
+    assert!(a.wants_control());
+}
+
+#[test]
+fn blocked_writers_say_so_and_go_on_with_credit() {
+    let (mut a, mut b) = pair(small());
+    let s = a.open(Dir::Bi).unwrap();
+    assert_eq!(a.write(s, &[1; 2000]), Ok(1000));
+    assert_eq!(a.write(s, &[1; 10]), Err(WriteError::Blocked));
+    let (p, carried) = a.packet(3000);
+    assert!(carried.contains(&Carried::StreamDataBlocked(s, 1000)));
+    deliver(p, &mut b).unwrap();
+    a.acked(&carried);
+    assert_eq!(b.read_all(s).0.len(), 1000);
+    flush(&mut b, &mut a);
+    assert!(a.events().contains(&StreamEvent::Writable(s)));
+    assert_eq!(a.write(s, &[1; 2000]), Ok(1000));
+
+    // Two more streams: now the connection's 1500 + 1000 bytes bind.
+    let t = a.open(Dir::Bi).unwrap();
+    assert_eq!(a.write(t, &[2; 1000]), Ok(1000));
+    assert_eq!(a.unsent_bytes(), 1500);
+    flush(&mut a, &mut b);
+    assert_eq!((a.send_credit(), a.unsent_bytes()), (0, 0));
+    assert_eq!(a.send.blocked_at, Some(2500));
+    let _ = b.read_all(s);
+    let _ = b.read_all(t);
+    flush(&mut b, &mut a);
+    assert_eq!(a.unsent_bytes(), 500);
+    flush(&mut a, &mut b);
+    assert_eq!(b.read_all(t).0.len() + b.read_all(s).0.len(), 500);
+}
+
+#[test]
+fn lost_updates_are_sent_again_with_their_present_value() {
+    let (mut a, mut b) = pair(small());
+    let s = a.open(Dir::Bi).unwrap();
+    a.write(s, &[1; 1000]).unwrap();
+    flush(&mut a, &mut b);
+    let _ = b.read_all(s);
+    let (_, first) = b.packet(1200);
+    assert_eq!(first, [Carried::MaxData(2500), Carried::MaxStreamData(s, 2000)]);
+    let mut updates = Vec::new();
+    b.poll_window_updates(&mut updates);
+    assert_eq!(updates, first);
+    let (p, copy) =
+        packet(100, |w| updates.iter().for_each(|u| assert_eq!(b.fill_copy(w, u), crate::CopyOutcome::Written)));
+    assert_eq!(copy, first);
+    assert!(!b.wants_control());
+    b.lost(&first);
+    assert_eq!(b.packet(1200).1, first);
+    deliver(p, &mut a).unwrap();
+    assert_eq!(a.send_credit(), 1500);
+    b.lost(&[Carried::MaxData(1500), Carried::MaxStreamData(s, 1000), Carried::MaxStreams(Dir::Bi, 1)]);
+    assert!(!b.wants_control(), "older values are of no use");
+}
+
+#[test]
+fn ended_streams_make_room_for_new_ones() {
+    let (mut a, mut b) = pair(small());
+    let mut opened = 0;
+    for _ in 0..20 {
+        while let Some(s) = a.open(Dir::Uni) {
+            opened += 1;
+            a.write(s, b"x").unwrap();
+            a.finish(s).unwrap();
+        }
+        flush(&mut a, &mut b);
+        while let Some(s) = b.accept(Dir::Uni) {
+            assert_eq!(b.read_all(s), (b"x".to_vec(), Ok(())));
+        }
+        flush(&mut b, &mut a);
+        assert!(a.events().contains(&StreamEvent::Available(Dir::Uni)));
+    }
+    assert_eq!((opened, a.open_streams(), b.open_streams()), (80, 0, 0));
+}
+
+#[test]
+fn refused_early_data_starts_over() {
+    let (mut a, _) = pair(small());
+    let s = a.open(Dir::Bi).unwrap();
+    a.write(s, &[1; 500]).unwrap();
+    let (_, carried) = a.packet(1200);
+    a.on_early_rejected();
+    a.assert_sums();
+    assert_eq!((a.open(Dir::Bi), a.unsent_bytes(), a.write(s, b"x")), (None, 0, Err(WriteError::ClosedStream)));
+    a.set_peer_limits(&small().announced());
+    assert_eq!(a.open(Dir::Bi), Some(s), "ids start over");
+    a.lost(&carried);
+    assert_eq!(a.unsent_bytes(), 0, "nothing of it was sent since");
+}
+
+#[test]
+fn accepted_early_data_goes_on_with_larger_limits() {
+    let mut a = Streams::new(Side::Client, small());
+    a.set_peer_limits(&small().announced());
+    let s = a.open(Dir::Bi).unwrap();
+    a.write(s, &[1; 1000]).unwrap();
+    assert_eq!(a.write(s, b"x"), Err(WriteError::Blocked));
+    a.set_peer_limits(&PeerLimits { max_stream_data_bidi_remote: 2000, ..small().announced() });
+    assert_eq!(a.events(), [StreamEvent::Writable(s)]);
+    assert_eq!(a.write(s, &[1; 2000]), Ok(1000));
+}
