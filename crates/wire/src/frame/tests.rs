@@ -235,7 +235,8 @@ proptest! {
 
     #[test]
     fn acks_report_the_newest_that_fit(
-        starts in prop::collection::btree_set(0u64..5000, 1..100), delay in varints(), budget in 0usize..300, plain: bool, ecn in ecn(),
+        starts in prop::collection::btree_set(0u64..5000, 1..100), delay in varints(),
+        budget in 0usize..300, plain: bool, ecn in ecn(),
     ) {
         let mut ranges = RangeSet::new();
         starts.iter().for_each(|&n| { ranges.insert(n..n + 1 + n % 3); });

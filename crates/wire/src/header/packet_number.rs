@@ -56,7 +56,7 @@ mod tests {
         assert_eq!((len_for(0, None), len_for(127, None), len_for(128, None)), (1, 1, 2));
         assert_eq!(len_for(VARINT_MAX, Some(0)), 4);
         // The last distance that each size covers.
-        for (len, most) in [(1, 0x80), (2, 0x8000), (3, 0x80_0000)] {
+        for (len, most) in [(1, 0x80_u64), (2, 0x8000), (3, 0x80_0000)] {
             assert_eq!((len_for(5 + most, Some(5)), len_for(6 + most, Some(5))), (len, len + 1));
         }
     }
@@ -72,8 +72,11 @@ mod tests {
     proptest! {
         #[test]
         fn recovered_by_any_peer_that_saw_what_was_acked(
-            acked in 0..VARINT_MAX / 2, ahead in (0u64..1 << 31, 0..31).prop_map(|(n, shift)| 1 + (n >> shift)), seen in 0u64..1 << 31,
+            acked in 0..VARINT_MAX / 2,
+            (ahead, shift) in (0u64..1 << 31, 0u32..31),
+            seen in 0u64..1 << 31,
         ) {
+            let ahead = 1 + (ahead >> shift);
             let number = acked + ahead;
             let len = len_for(number, Some(acked));
             let expected = acked + 1 + seen.min(ahead - 1);

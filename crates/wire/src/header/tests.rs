@@ -190,7 +190,8 @@ fn any_cid() -> impl Strategy<Value = ConnectionId> {
 proptest! {
     #[test]
     fn any_header_round_trip(
-        kind in 0..4, v2: bool, dcid in any_cid(), scid in any_cid(), token in prop::collection::vec(any::<u8>(), 0..90),
+        kind in 0..4, v2: bool, dcid in any_cid(), scid in any_cid(),
+        token in prop::collection::vec(any::<u8>(), 0..90),
         pn_len in 1usize..=4, number: u32, body in 0usize..60, spin: bool, key_phase: bool,
     ) {
         let version = if v2 { Version::V2 } else { Version::V1 };
@@ -221,7 +222,9 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_read_or_refused(mut bytes in prop::collection::vec(any::<u8>(), 0..80), version in 0usize..4, len in 0usize..25) {
+    fn any_bytes_are_read_or_refused(
+        mut bytes in prop::collection::vec(any::<u8>(), 0..80), version in 0usize..4, len in 0usize..25,
+    ) {
         let versions: [u32; 4] = [0, 1, Version::V2.0, 0xdead_beef];
         if let Some(field) = bytes.get_mut(1..5) {
             field.copy_from_slice(&versions[version].to_be_bytes());

@@ -219,7 +219,10 @@ fn cids() -> impl Strategy<Value = ConnectionId> {
 }
 
 prop_compose! {
-    fn limits()(n in prop::array::uniform4(0u64..1 << 62), streams in prop::array::uniform2(0u64..=1 << 60)) -> InitialLimits {
+    fn limits()(
+        n in prop::array::uniform4(0u64..1 << 62),
+        streams in prop::array::uniform2(0u64..=1 << 60),
+    ) -> InitialLimits {
         InitialLimits {
             max_data: n[0],
             max_stream_data_bidi_local: n[1],
@@ -232,7 +235,9 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn preferred_addresses()(v4: u32, v6: u128, port in 1u16.., cid in cids(), token: [u8; 16], which in 1..4) -> PreferredAddress {
+    fn preferred_addresses()(
+        v4: u32, v6: u128, port in 1u16.., cid in cids(), token: [u8; 16], which in 1..4,
+    ) -> PreferredAddress {
         PreferredAddress {
             v4: (which & 1 != 0).then(|| std::net::SocketAddrV4::new(v4.into(), port)),
             v6: (which & 2 != 0).then(|| std::net::SocketAddrV6::new(v6.into(), port, 0, 0)),
