@@ -3,8 +3,8 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use plait_base::limits;
 use plait_base::PathId;
+use plait_base::limits;
 use plait_path::ack_route::Fastest;
 use plait_path::policy::Manual;
 use plait_path::{AckRouteFactory, PathPolicyFactory};

@@ -6,7 +6,8 @@ use std::time::Duration;
 use plait_base::limits;
 use plait_base::units::VARINT_MAX;
 use plait_congestion::ControllerFactory;
-use plait_congestion::newreno::NewRenoFactory;
+use plait_congestion::cubic::CubicFactory;
+use plait_congestion::olia::OliaFactory;
 use plait_schedule::SchedulerFactory;
 use plait_schedule::minrtt::MinRttFactory;
 
@@ -126,12 +127,7 @@ impl Default for TimingTuning {
 
 impl Default for WireTuning {
     fn default() -> Self {
-        Self {
-            ecn: Switch::On,
-            spin: Switch::On,
-            grease: Switch::On,
-            segmentation_offload: Switch::On,
-        }
+        Self { ecn: Switch::On, spin: Switch::On, grease: Switch::On, segmentation_offload: Switch::On }
     }
 }
 
@@ -147,8 +143,8 @@ impl Default for TransportConfig {
             mtu: MtuTuning::default(),
             paths: PathTuning::default(),
             scheduler: Arc::new(MinRttFactory),
-            controller: Arc::new(NewRenoFactory::default()),
-            multipath_controller: Some(Arc::new(NewRenoFactory::default())),
+            controller: Arc::new(CubicFactory::default()),
+            multipath_controller: Some(Arc::new(OliaFactory::default())),
         }
     }
 }
@@ -321,8 +317,7 @@ impl TransportConfig {
 
     /// Longest time for which we delay an ACK. 1 ms to 2^14 - 1 ms, default 25 ms (RFC 9000 18.2).
     pub fn max_ack_delay(&mut self, delay: Duration) -> &mut Self {
-        self.ack.max_delay =
-            delay.clamp(limits::TIMER_GRANULARITY, Duration::from_millis(limits::MAX_ACK_DELAY_MS));
+        self.ack.max_delay = delay.clamp(limits::TIMER_GRANULARITY, Duration::from_millis(limits::MAX_ACK_DELAY_MS));
         self
     }
 

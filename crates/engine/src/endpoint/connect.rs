@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use plait_base::{FourTuple, Instant, PathId, TransportError};
 
 use super::incoming::{AcceptCause, AcceptError, Admission};
@@ -85,7 +84,7 @@ impl Endpoint {
         }
         // RFC 9000 7.2: unpredictable, at least 8 bytes.
         let dcid = config.first_dcid.unwrap_or_else(|| self.random.connection_id(first::CLIENT_DCID_LEN));
-        let token = config.token_store.take(server_name).unwrap_or_else(Bytes::new);
+        let token = config.token_store.take(server_name).unwrap_or_default();
         let parts = ConnectionParts {
             version: config.version,
             route,
@@ -125,7 +124,7 @@ impl Endpoint {
             }
             Err(error) => {
                 self.demux.leave(handle);
-                Err(AcceptError { cause: AcceptCause::Transport(error), reply: None })
+                Err(AcceptError { cause: AcceptCause::Transport(Box::new(error)), reply: None })
             }
         }
     }

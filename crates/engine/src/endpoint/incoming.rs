@@ -97,7 +97,7 @@ pub enum AcceptCause {
     CidsExhausted,
     /// The connection could not begin.
     #[error("{0}")]
-    Transport(TransportError),
+    Transport(Box<TransportError>),
 }
 
 /// An incoming connection that was not accepted, and what to tell the client.

@@ -3,8 +3,8 @@
 use bytes::BytesMut;
 use plait_base::limits::MIN_DATAGRAM_BYTES;
 use plait_base::{CloseCode, ConnectionId, Ecn, FourTuple, Instant, PathId};
-use plait_wire::header::FixedBitRule;
 use plait_wire::ProtectedHeader;
+use plait_wire::header::FixedBitRule;
 
 use super::demux::{Destination, FirstKey, FirstOwner};
 use super::first::{FirstInitial, MIN_FIRST_DCID};
@@ -150,13 +150,7 @@ impl Endpoint {
     }
 
     /// RFC 9000 6.1: a server tells a client of another version which ones it speaks.
-    fn negotiate(
-        &mut self,
-        arrival: Arrival,
-        header: &ProtectedHeader,
-        data: &[u8],
-        reply: &mut Vec<u8>,
-    ) -> Received {
+    fn negotiate(&mut self, arrival: Arrival, header: &ProtectedHeader, data: &[u8], reply: &mut Vec<u8>) -> Received {
         // RFC 9000 5.2.2: only datagrams large enough to begin a connection are answered.
         if self.server.is_none() || data.len() < MIN_DATAGRAM_BYTES || !self.negotiations.take(arrival.now) {
             return Received::Nothing;

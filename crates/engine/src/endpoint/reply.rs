@@ -139,8 +139,7 @@ mod tests {
             assert!(matches!(header, ProtectedHeader::Initial { .. }));
             let keys = initial_keys(version.0, &ids().answered, Side::Client).unwrap();
             let unmasked = keys.remote.unmask(&mut reply, span.pn_offset).unwrap();
-            let payload =
-                keys.remote.open(&mut reply, span.pn_offset + unmasked.pn_len, PathId::ZERO, 0).unwrap();
+            let payload = keys.remote.open(&mut reply, span.pn_offset + unmasked.pn_len, PathId::ZERO, 0).unwrap();
             let frames: Vec<_> = Frames::new(&reply[payload]).map(Result::unwrap).collect();
             let refused = Close::Transport { code: CloseCode::CONNECTION_REFUSED, frame_type: 0, reason: &[] };
             assert_eq!(frames, [Frame::Close(refused)]);

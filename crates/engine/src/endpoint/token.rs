@@ -126,3 +126,31 @@ pub fn for_validated(
     config.token_key.seal(&Token::Validated { addresses, issued }, random)
 }
 
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mark(n: u64) -> [u8; 16] {
+        u128::from(n).to_be_bytes()
+    }
+
+    #[test]
+    fn a_token_is_used_once() {
+        let mut used = UsedTokens::default();
+        assert!(used.first_use(&mark(1), 5));
+        assert!(!used.first_use(&mark(1), 5));
+        assert!(used.first_use(&mark(2), 5));
+        assert!(!used.first_use(&[1, 2, 3], 5), "too short to be one of ours");
+    }
+
+    #[test]
+    fn what_is_forgotten_stays_used() {
+        let mut used = UsedTokens::default();
+        let count = 3 * GENERATION as u64;
+        assert!((0..count).all(|n| used.first_use(&mark(n), 1_000 + n)));
+        assert!(used.current.len() + used.previous.len() <= 2 * GENERATION);
+        assert!((0..count).step_by(97).all(|n| !used.first_use(&mark(n), 1_000 + n)));
+        assert!(!used.first_use(&mark(count), 1_000), "old tokens are no longer told apart");
+        assert!(used.first_use(&mark(count), 1_000 + count));
+    }
+}

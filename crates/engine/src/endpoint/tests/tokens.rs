@@ -1,0 +1,106 @@
+//! What tokens prove: Retry, NEW_TOKEN, and those of others.
+
+use super::*;
+use crate::config::RetryPolicy;
+use plait_base::CloseCode;
+use std::net::IpAddr;
+use std::time::Duration;
+
+fn always() -> Bench {
+    let mut server = server_config();
+    server.retry_policy(RetryPolicy::Always);
+    Bench::new(endpoint_config(), Some(server))
+}
+
+#[test]
+fn a_retry_proves_the_address() {
+    for version in Version::SUPPORTED {
+        let mut bench = always();
+        let initial = Craft { version, ..Craft::new(1) };
+        let (scid, token) = bench.retried(route(1), &initial);
+        assert_eq!((bench.endpoint.incoming(), bench.endpoint.connections()), (0, 0));
+        assert!(scid.len() >= 8 && scid != initial.dcid);
+        let incoming = bench.incoming(route(1), &initial.with_token(scid, &token).datagram());
+        assert_eq!((incoming.address_proof(), incoming.orig_dst_cid()), (AddressProof::Retry, initial.dcid));
+        // RFC 9000 17.2.5: at most one Retry
+        let error = bench.endpoint.retry(incoming, &mut bench.reply).unwrap_err();
+        let admission = bench.admit(*error.0);
+        assert_eq!(admission.parts.ids.retry_scid, Some(scid));
+        assert_eq!((admission.parts.ids.original_dcid, admission.parts.ids.keys_from()), (initial.dcid, scid));
+        let Role::Server(server) = admission.parts.role else { panic!("a server's part") };
+        assert!(server.proof.is_validated());
+    }
+}
+
+#[test]
+fn a_retry_token_is_good_for_its_address_only() {
+    // RFC 9000 8.1.2 and 8.1.4
+    let mut bench = always();
+    let initial = Craft::new(1);
+    let (scid, token) = bench.retried(route(1), &initial);
+    let second = initial.with_token(scid, &token);
+    assert!(matches!(bench.receive(route(2), &second.datagram()), Received::Reply(_)));
+    assert_eq!(bench.close_code(&second), CloseCode::INVALID_TOKEN.0);
+    assert_eq!(bench.endpoint.incoming(), 0);
+}
+
+#[test]
+fn a_retry_token_grows_old() {
+    let mut bench = always();
+    let initial = Craft::new(1);
+    let (scid, token) = bench.retried(route(1), &initial);
+    let second = initial.with_token(scid, &token);
+    bench.now += Duration::from_secs(17);
+    assert!(matches!(bench.receive(route(1), &second.datagram()), Received::Reply(_)));
+    assert_eq!(bench.close_code(&second), CloseCode::INVALID_TOKEN.0);
+}
+
+#[test]
+fn a_token_of_others_counts_as_none() {
+    // RFC 9000 8.1.3
+    let mut bench = Bench::server();
+    let initial = Craft { token: vec![7; 60], ..Craft::new(1) };
+    let incoming = bench.incoming(route(1), &initial.datagram());
+    assert_eq!(incoming.address_proof(), AddressProof::None);
+}
+
+#[test]
+fn the_application_may_ask_for_a_retry() {
+    let mut bench = Bench::server();
+    let initial = Craft::new(1);
+    let incoming = bench.incoming(route(1), &initial.datagram());
+    let sent = bench.endpoint.retry(incoming, &mut bench.reply).unwrap().unwrap();
+    assert_eq!((sent.route, sent.size), (route(1), bench.reply.len()));
+    assert_eq!(bench.endpoint.incoming(), 0);
+    assert!(plait_crypto::retry::verify(1, &initial.dcid, &bench.reply));
+}
+
+#[test]
+fn a_new_token_spares_the_retry_once() {
+    // RFC 9000 8.1.3 and 8.1.4; RFC 10069: good for every validated address
+    let mut bench = always();
+    let config = bench.endpoint.config().clone();
+    let server = bench.endpoint.server.clone().unwrap();
+    let addresses: [IpAddr; 2] = ["198.51.100.7".parse().unwrap(), route(1).remote.ip()];
+    let token = token::for_validated(&server, &config, bench.now, &addresses, &mut Random::from_u64(3));
+    let initial = Craft { token, ..Craft::new(1) };
+    bench.now += Duration::from_secs(3_600);
+    let incoming = bench.incoming(route(50), &initial.datagram());
+    assert_eq!((incoming.address_proof(), incoming.orig_dst_cid()), (AddressProof::Token, initial.dcid));
+    assert_eq!(bench.admit(incoming).parts.ids.retry_scid, None);
+    // The second use goes the long way.
+    bench.retried(route(51), &initial);
+}
+
+#[test]
+fn a_new_token_is_no_use_elsewhere_or_later() {
+    let mut bench = always();
+    let config = bench.endpoint.config().clone();
+    let server = bench.endpoint.server.clone().unwrap();
+    let seal = |n, ip: &str| {
+        token::for_validated(&server, &config, at(1_000), &[ip.parse().unwrap()], &mut Random::from_u64(n))
+    };
+    bench.retried(route(1), &Craft { token: seal(1, "198.51.100.7"), ..Craft::new(1) });
+    bench.now += Duration::from_secs(15 * 24 * 3600);
+    bench.retried(route(1), &Craft { token: seal(2, "192.0.2.1"), ..Craft::new(2) });
+}
