@@ -1,9 +1,9 @@
 //! The endpoint: finds the connection of each datagram, and answers those that have none.
 //!
-//! A datagram comes in by [`Endpoint::receive`]. An id of ours names connection and path ([`demux`]). A client's first
-//! packet is opened before anything is kept for it ([`first`]); only an authentic one becomes an [`Incoming`], whose
-//! later datagrams wait in [`waiting`]. What has no connection is answered, if at all, by [`reply`]: never with more
-//! than three times its bytes, and resets and version negotiations no more often than [`bucket`] allows.
+//! A datagram comes in by [`Endpoint::receive`]. An id of ours names connection and path (`demux`). A client's first
+//! packet is opened before anything is kept for it (`first`); only an authentic one becomes an [`Incoming`], whose
+//! later datagrams wait in `waiting`. What has no connection is answered, if at all, by `reply`: never with more
+//! than three times its bytes, and resets and version negotiations no more often than `bucket` allows.
 
 mod bucket;
 mod connect;
@@ -15,7 +15,7 @@ mod receive;
 mod reply;
 #[cfg(test)]
 mod tests;
-pub mod token;
+mod token;
 mod waiting;
 
 use std::fmt;

@@ -1,13 +1,13 @@
-//! What a client's token proves, and tokens to give out (RFC 9000 8.1).
+//! What a client's token proves, and the token of a Retry (RFC 9000 8.1).
 
 use std::collections::BTreeSet;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
-use plait_base::{ConnectionId, Instant, Random, limits};
+use plait_base::{ConnectionId, Random, limits};
 use plait_crypto::Token;
 
 use super::parts::AddressProof;
-use crate::config::{EndpointConfig, ServerConfig};
+use crate::config::ServerConfig;
 
 /// The judgement on the token field of an Initial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,20 +110,6 @@ pub(crate) fn for_retry(
     random: &mut Random,
 ) -> Vec<u8> {
     config.token_key.seal(&Token::Retry { addr: remote, odcid: original_dcid, issued: now_unix }, random)
-}
-
-/// A token for a NEW_TOKEN frame, good for every address of the client that was validated (RFC 10069 asks for that);
-/// at most the first 8 count.
-pub fn for_validated(
-    config: &ServerConfig,
-    endpoint: &EndpointConfig,
-    now: Instant,
-    addresses: &[IpAddr],
-    random: &mut Random,
-) -> Vec<u8> {
-    let addresses = addresses.iter().take(limits::MAX_TOKEN_ADDRESSES).copied().collect();
-    let issued = endpoint.unix_seconds(now);
-    config.token_key.seal(&Token::Validated { addresses, issued }, random)
 }
 
 #[cfg(test)]
