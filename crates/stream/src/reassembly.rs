@@ -16,6 +16,9 @@ use crate::events::{Chunk, Order};
 /// Pieces below this size are copied, so that they do not keep a whole datagram alive, bytes.
 const COPY_BELOW_BYTES: usize = 512;
 
+/// Small pieces in order gather in blocks of about this size, bytes.
+const MAX_TAIL_BYTES: usize = 64 << 10;
+
 /// The ordered read was refused: some data was read out of order before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ReadOutOfOrderBefore;
@@ -94,6 +97,9 @@ impl Reassembly {
         self.edge += data.len() as u64;
         if data.len() < COPY_BELOW_BYTES {
             self.tail.extend_from_slice(&data);
+            if self.tail.len() >= MAX_TAIL_BYTES {
+                self.close_tail();
+            }
         } else {
             self.close_tail();
             self.ready.push_back(data);

@@ -48,6 +48,10 @@ pub(crate) struct SendStream {
     pub(crate) stopped: Option<u64>,
     /// A write blocked, and the application was not told since that it may go on.
     pub(crate) wants_write: bool,
+    /// It stands in the line of writers that wait for the send window.
+    pub(crate) in_line: bool,
+    /// It stands in the list of streams that wait for the connection's credit; it may have left [`Turn::Parked`].
+    pub(crate) in_lot: bool,
 }
 
 /// Bytes that a frame took from each kind of backlog.
@@ -69,6 +73,8 @@ impl SendStream {
             priority: 0,
             stopped: None,
             wants_write: false,
+            in_line: false,
+            in_lot: false,
         }
     }
 

@@ -76,6 +76,15 @@ fn sixteen_megabytes_with_heavy_loss_and_tiny_fragments() {
 }
 
 #[test]
+fn tiny_pieces_in_order_gather_in_blocks() {
+    let mut r = Reassembly::default();
+    for i in 0..1_000_000 {
+        r.insert(i, piece(i, 1), 8).unwrap();
+    }
+    assert!(r.ready.len() <= 1_000_000 / MAX_TAIL_BYTES && r.has_all_below(1_000_000));
+}
+
+#[test]
 fn an_ordered_read_after_an_unordered_one_is_refused() {
     let mut r = Reassembly::default();
     r.insert(5, piece(5, 5), 8).unwrap();

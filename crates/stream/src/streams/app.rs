@@ -48,14 +48,14 @@ impl Streams {
         if room > 0 {
             return Ok(room);
         }
-        let waited = std::mem::replace(&mut half.wants_write, true);
+        half.wants_write = true;
         if half.credit.left() == 0 {
             // RFC 9000 4.1: a blocked sender says so, once for each limit.
             if half.credit.blocked_at != Some(half.credit.limit) {
                 half.credit.blocked_at = Some(half.credit.limit);
                 self.pending.streams_data_blocked.insert(id);
             }
-        } else if !waited {
+        } else if !std::mem::replace(&mut half.in_line, true) {
             self.waiting_writers.push_back(id);
         }
         Err(WriteError::Blocked)

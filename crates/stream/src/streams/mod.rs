@@ -244,6 +244,9 @@ impl Streams {
             return;
         }
         while let Some(id) = self.waiting_writers.pop_front() {
+            if let Some(half) = self.table.send(id) {
+                half.in_line = false;
+            }
             self.tell_writable(id);
         }
     }

@@ -158,7 +158,9 @@ impl Streams {
             if !half.can_send(credit) {
                 half.turn = if half.has_backlog() { Turn::Parked } else { Turn::Idle };
                 if half.turn == Turn::Parked {
-                    self.parked.push(id);
+                    if !std::mem::replace(&mut half.in_lot, true) {
+                        self.parked.push(id);
+                    }
                     self.on_blocked();
                 }
                 continue;

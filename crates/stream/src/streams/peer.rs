@@ -67,7 +67,7 @@ impl Streams {
         }
         self.pending.data_blocked = false;
         for id in std::mem::take(&mut self.parked) {
-            self.change(id, |_| ());
+            self.change(id, |half| half.in_lot = false);
         }
     }
 

@@ -77,6 +77,35 @@ fn a_stream_without_credit_does_not_hold_back_lost_data_of_others() {
 }
 
 #[test]
+fn waiting_lists_hold_each_stream_once() {
+    let (mut a, _) = pair(StreamsConfig { send_window: 700, ..small() });
+    let s = a.open(Dir::Bi).unwrap();
+    a.write(s, &[1; 700]).unwrap();
+    let (_, data) = a.packet(1200);
+    for i in 0..100 {
+        assert_eq!(a.write(s, b"x"), Err(WriteError::Blocked));
+        a.on_max_stream_data(s, 2000 + i).unwrap();
+        a.lost(&data);
+        a.packet(1200);
+    }
+    assert_eq!(a.waiting_writers.len(), 1);
+
+    let (mut a, _) = pair(small());
+    let (s, t) = (a.open(Dir::Bi).unwrap(), a.open(Dir::Bi).unwrap());
+    a.write(s, &[1; 1000]).unwrap();
+    a.write(t, &[1; 1000]).unwrap();
+    let (_, data) = a.packet(3000);
+    for _ in 0..100 {
+        a.lost(&data);
+        a.packet(3000);
+    }
+    assert_eq!(a.parked, [t]);
+    a.on_max_data(3000);
+    assert_eq!(a.unsent_bytes(), 500);
+    assert!(a.parked.is_empty());
+}
+
+#[test]
 fn the_send_window_bounds_what_is_buffered() {
     let config = StreamsConfig { send_window: 1000, ..StreamsConfig::default() };
     let (mut a, mut b) = pair(config);
