@@ -205,7 +205,7 @@ pub struct SendFlow {
 
 impl SendFlow {
     /// A flow that has sent nothing. Path 0 gets the Initial and Handshake spaces as well.
-    pub fn new(path: PathId, now: Instant, controller: Box<dyn CongestionController>, config: SendConfig) -> Self {
+    pub fn new(path: PathId, now: Instant, controller: Box<dyn CongestionController>, mut config: SendConfig) -> Self {
         let space = || Some(Box::<SpaceState>::default());
         let early = || if path == PathId::ZERO { space() } else { None };
         Self {
@@ -218,7 +218,7 @@ impl SendFlow {
             recovery: Recovery::default(),
             timer: ProbeTimer::new(now, config.handshake),
             rate: RateEstimator::new(now),
-            skipper: Skipper::new(config.skip.clone()),
+            skipper: Skipper::new(config.skip.take()),
             counters: Counters::default(),
             in_flight: 0,
             window_used_until: 0,
@@ -480,6 +480,16 @@ impl SendFlow {
     pub fn in_flight_carried(&mut self, out: &mut Vec<Carried>) {
         if let Some(state) = self.spaces[Space::Data as usize].as_deref_mut() {
             state.ledger.hand_out(out);
+        }
+    }
+
+    /// Appends the frames of the `packets` oldest outstanding ack-eliciting packets of `space`: what a probe
+    /// should carry (RFC 9002 6.2.4). Nothing is marked; these packets may still be acked or lost.
+    pub fn oldest_carried(&self, space: Space, packets: usize, out: &mut Vec<Carried>) {
+        let Some(state) = self.space(space) else { return };
+        let waiting = state.ledger.outstanding().filter(|(_, entry)| entry.packet.ack_eliciting);
+        for (_, entry) in waiting.take(packets) {
+            out.extend(state.ledger.carried(entry));
         }
     }
 

@@ -392,3 +392,43 @@ fn publishes_its_figures() {
     let posting = b.board.get(PathId::ZERO).unwrap();
     assert_eq!((posting.rtt, posting.active, posting.window_bytes), (Some(MS * 40), true, 1_000_000));
 }
+
+#[test]
+fn the_way_back_of_acks_belongs_to_the_smallest_rtt() {
+    // RFC 10069: a sample is this path's delay plus that of the returning one
+    let mut b = Bench::new();
+    b.send(0);
+    b.ack(10, &[0..=0]).unwrap();
+    b.send(100);
+    let report = AckReport { largest: 1, delay: Duration::ZERO, ecn: None, via: PathId(1) };
+    b.flow.on_ack(at(140), Space::Data, &report, [1..=1], &mut b.board, &mut b.feedback).unwrap();
+    assert_eq!((b.flow.rtt().min(), b.flow.rtt().via()), (MS * 40, Some(PathId(1))));
+    b.flow.on_ack_path_gone(PathId(1));
+    b.send(200);
+    let report = AckReport { largest: 2, ..report };
+    b.flow.on_ack(at(250), Space::Data, &report, [2..=2], &mut b.board, &mut b.feedback).unwrap();
+    assert_eq!(b.flow.rtt().min(), MS * 50);
+}
+
+#[test]
+fn probes_get_the_oldest_frames() {
+    // RFC 9002 6.2.4
+    let mut b = Bench::new();
+    b.send_many(4, 0);
+    b.ack(10, &[1..=1]).unwrap();
+    let mut out = Vec::new();
+    b.flow.oldest_carried(Space::Data, 2, &mut out);
+    assert_eq!(out, [0, 2].map(Carried::MaxData));
+    b.flow.oldest_carried(Space::Handshake, 2, &mut out);
+    assert_eq!(out.len(), 2);
+}
+
+#[test]
+fn surrendered_packets_go_again_without_blame() {
+    // RFC 9001 4.6.2: rejected 0-RTT is sent again
+    let mut b = Bench::new();
+    b.send_many(3, 0);
+    b.flow.surrender(at(1), Space::Data, &mut b.feedback);
+    assert_eq!((b.lost(), b.flow.in_flight(), b.flow.next_number(Space::Data)), (vec![0, 1, 2], 0, 3));
+    assert!(b.kinds().is_empty() && b.flow.stats().packets_lost == 0);
+}
