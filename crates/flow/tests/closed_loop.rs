@@ -150,10 +150,9 @@ impl World {
             }
         }
         for carried in self.feedback.lost.drain(..) {
-            if let Carried::MaxData(block) = carried {
-                if !self.acked.contains(&block) {
-                    self.to_send.push_back(block);
-                }
+            match carried {
+                Carried::MaxData(block) if !self.acked.contains(&block) => self.to_send.push_back(block),
+                _ => {}
             }
         }
         self.feedback.clear();
