@@ -432,3 +432,27 @@ fn surrendered_packets_go_again_without_blame() {
     assert_eq!((b.lost(), b.flow.in_flight(), b.flow.next_number(Space::Data)), (vec![0, 1, 2], 0, 3));
     assert!(b.kinds().is_empty() && b.flow.stats().packets_lost == 0);
 }
+
+#[test]
+fn a_spurious_loss_breaks_the_run_of_losses() {
+    // RFC 9002 7.6.2: all packets in between must be lost
+    let mut ledger = Ledger::default();
+    ledger.push(at(0), &packet(), rate::RateMark::default(), &[]);
+    ledger.mark_lost(0, at(1));
+    ledger.lost_since = Some(at(0));
+    ledger.mark_acked(0);
+    assert_eq!(ledger.lost_since, None);
+}
+
+#[test]
+fn migration_tests_ecn_anew() {
+    // RFC 9000 13.4.2: ECN is validated for each network path
+    let mut b = Bench::with(SendConfig::default());
+    let marked = SentPacket { ecn_marked: true, ..packet() };
+    b.send_in(0, Space::Data, marked);
+    b.ack(10, &[0..=0]).unwrap();
+    assert_eq!(b.flow.ecn_state(), EcnState::Failed);
+    let controller = b.scribe(50_000);
+    b.flow.reset_for_new_address(at(10), controller, KeepRtt::Yes);
+    assert_eq!((b.flow.ecn_state(), b.flow.rtt().measured()), (EcnState::Testing, Some(MS * 10)));
+}
