@@ -1,0 +1,120 @@
+//! Other QUIC implementations, and later our own, as hosts of a world, all speaking one tiny application.
+//!
+//! To add an implementation, write one file with a [`Stack`] and a line in [`Kind`].
+
+#![allow(dead_code, unreachable_pub, missing_docs)] // each test binary uses its own part of this
+
+pub mod app;
+pub mod noq;
+pub mod pattern;
+pub mod quinn;
+pub mod tls;
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
+
+use plait_base::Instant;
+use plait_netsim::{Datagram, Host, HostId, InterfaceState, World};
+
+pub use app::{Progress, Request};
+
+/// A QUIC implementation with the test application on top. Time passes through [`Host`].
+pub trait Stack: Host {
+    /// Its name, for people.
+    fn label(&self) -> &'static str;
+    /// Client: begins a request, as soon as the connection allows.
+    fn request(&mut self, request: Request);
+    /// How far the requests are (client), or what has been served (server).
+    fn progress(&self) -> Progress;
+    /// Client: opens one more path, as soon as the connection allows.
+    fn open_path(&mut self, local: IpAddr, remote: SocketAddr);
+    /// Bytes sent and received on each path of the first connection.
+    fn paths(&mut self) -> Vec<PathBytes>;
+    /// Closes every connection.
+    fn close(&mut self, now: Instant);
+}
+
+/// Traffic of one path, UDP payload bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathBytes {
+    pub id: u64,
+    pub sent: u64,
+    pub received: u64,
+}
+
+/// What an endpoint is to be.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup {
+    pub local: SocketAddr,
+    /// The server to connect to; none for a server.
+    pub remote: Option<SocketAddr>,
+    /// Paths to allow; 1 switches multipath off.
+    pub paths: u32,
+    pub seed: u64,
+}
+
+/// The implementations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Quinn,
+    Noq,
+}
+
+impl Kind {
+    pub const ALL: [Self; 2] = [Self::Quinn, Self::Noq];
+
+    pub fn build(self, setup: Setup) -> Peer {
+        match self {
+            Self::Quinn => Peer(Box::new(quinn::QuinnHost::new(setup))),
+            Self::Noq => Peer(Box::new(noq::NoqHost::new(setup))),
+        }
+    }
+}
+
+/// Any stack as a host of one known type.
+pub struct Peer(pub Box<dyn Stack>);
+
+impl Host for Peer {
+    fn on_datagram(&mut self, now: Instant, datagram: Datagram) {
+        self.0.on_datagram(now, datagram);
+    }
+
+    fn on_timeout(&mut self, now: Instant) {
+        self.0.on_timeout(now);
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.0.deadline()
+    }
+
+    fn poll_transmit(&mut self, now: Instant, out: &mut VecDeque<Datagram>) {
+        self.0.poll_transmit(now, out);
+    }
+
+    fn on_interface(&mut self, now: Instant, address: IpAddr, state: InterfaceState) {
+        self.0.on_interface(now, address, state);
+    }
+}
+
+/// The progress of a peer in a world.
+pub fn progress(world: &World, id: HostId) -> Progress {
+    world.host::<Peer>(id).map(|peer| peer.0.progress()).unwrap_or_default()
+}
+
+/// Maps virtual time to the clock type of the other implementations.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock(std::time::Instant);
+
+impl Clock {
+    pub fn new() -> Self {
+        Self(std::time::Instant::now())
+    }
+
+    pub fn to_std(self, now: Instant) -> std::time::Instant {
+        self.0 + now.since_origin()
+    }
+
+    pub fn to_virtual(self, at: std::time::Instant) -> Instant {
+        Instant::ZERO + at.saturating_duration_since(self.0)
+    }
+}

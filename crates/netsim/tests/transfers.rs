@@ -1,0 +1,131 @@
+//! Other implementations transfer over lossy worlds: the world, and the adapters, hold.
+
+mod peers;
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use peers::{Kind, Peer, Request, Setup, progress};
+use plait_base::Instant;
+use plait_netsim::{Depth, Duplex, HostId, PathSpec, RunEnd, World};
+
+const CLIENT: [IpAddr; 2] = [ip(10, 0, 0, 1), ip(10, 0, 1, 1)];
+const SERVER: [IpAddr; 2] = [ip(10, 9, 0, 1), ip(10, 9, 1, 1)];
+const PORT: u16 = 4433;
+
+const fn ip(a: u8, b: u8, c: u8, d: u8) -> IpAddr {
+    IpAddr::V4(std::net::Ipv4Addr::new(a, b, c, d))
+}
+
+fn seconds(s: u64) -> Instant {
+    Instant::ZERO + Duration::from_secs(s)
+}
+
+struct Lab {
+    world: World,
+    client: HostId,
+    server: HostId,
+    links: Vec<Duplex>,
+}
+
+/// A client and a server with one link for each spec.
+fn lab(seed: u64, (client, server): (Kind, Kind), specs: &[PathSpec]) -> Lab {
+    let mut world = World::new(seed);
+    world.set_digest_depth(Depth::Timing); // TLS draws its keys from the system
+    let paths = specs.len() as u32;
+    let remote = SocketAddr::new(SERVER[0], PORT);
+    let setup = Setup { local: SocketAddr::new(CLIENT[0], 50_000), remote: Some(remote), paths, seed };
+    let client = world.add_host(client.build(setup), &CLIENT);
+    let setup = Setup { local: remote, remote: None, paths, seed: seed + 1 };
+    let server = world.add_host(server.build(setup), &SERVER);
+    let links =
+        std::iter::zip(CLIENT, SERVER).zip(specs).map(|((a, b), spec)| world.net.connect(a, b, spec.link())).collect();
+    Lab { world, client, server, links }
+}
+
+impl Lab {
+    fn ask(&mut self, request: Request) {
+        self.world.act::<Peer, _>(self.client, |peer, _| peer.0.request(request));
+    }
+
+    /// Runs until every request is done; answers the time it took.
+    fn finish(&mut self, limit: u64) -> Duration {
+        let client = self.client;
+        let end = self.world.run_until_done(seconds(limit), |world| {
+            let p = progress(world, client);
+            p.is_done() || p.failure.is_some()
+        });
+        let p = progress(&self.world, self.client);
+        assert_eq!(end, RunEnd::Condition, "{p:?}, server {:?}", progress(&self.world, self.server));
+        assert!(p.is_done(), "{p:?}");
+        self.world.now().since_origin()
+    }
+}
+
+#[test]
+fn every_pair_downloads_and_uploads_with_loss() {
+    for client in Kind::ALL {
+        for server in Kind::ALL {
+            let mut lab = lab(7, (client, server), &[PathSpec::new(20, 20).loss(0.01)]);
+            lab.ask(Request::download(1_000_000));
+            lab.ask(Request::upload(300_000));
+            lab.ask(Request::download(0));
+            let took = lab.finish(60);
+            assert_eq!(progress(&lab.world, lab.client).verified_bytes, 1_000_000);
+            assert!(took > Duration::from_millis(400), "faster than the link: {took:?}");
+            assert!(lab.world.net.link_stats(lab.links[0].backward).drops_total() > 0);
+            // The server sees the client's good-bye.
+            lab.world.act::<Peer, _>(lab.client, |peer, now| peer.0.close(now));
+            let end = lab.world.now() + Duration::from_secs(40);
+            assert_eq!(lab.world.run_until(end), RunEnd::Idle, "{client:?} to {server:?}");
+        }
+    }
+}
+
+#[test]
+fn quinn_is_replayed_to_the_bit_of_timing() {
+    let run = |seed| {
+        let mut lab = lab(seed, (Kind::Quinn, Kind::Quinn), &[PathSpec::new(10, 30).loss(0.02)]);
+        lab.ask(Request::download(2_000_000));
+        let took = lab.finish(120);
+        (took, lab.world.digest(), lab.world.totals())
+    };
+    assert_eq!(run(1), run(1));
+    assert_ne!(run(1).1, run(2).1);
+}
+
+#[test]
+fn noq_uses_two_paths() {
+    let two = [PathSpec::new(10, 20).loss(0.001), PathSpec::new(10, 20).loss(0.001)];
+    let time = |paths: usize| {
+        let mut lab = lab(3, (Kind::Noq, Kind::Noq), &two[..paths]);
+        lab.ask(Request::download(5_000_000));
+        if paths == 2 {
+            let remote = SocketAddr::new(SERVER[1], PORT);
+            lab.world.act::<Peer, _>(lab.client, |peer, _| peer.0.open_path(CLIENT[1], remote));
+        }
+        let took = lab.finish(120);
+        let carried: Vec<u64> =
+            lab.links.iter().map(|l| lab.world.net.link_stats(l.backward).forwarded_bytes).collect();
+        let paths = lab.world.act::<Peer, _>(lab.client, |peer, _| peer.0.paths()).unwrap();
+        (took, carried, paths)
+    };
+    let (one, _, _) = time(1);
+    let (both, carried, paths) = time(2);
+    println!("one {one:?} two {both:?} carried {carried:?} {paths:?}");
+    assert_eq!(paths.len(), 2);
+    assert!(carried.iter().all(|bytes| *bytes > 1_000_000), "both links carry: {carried:?}");
+    assert!(both < one.mul_f64(0.75), "{one:?} on one path, {both:?} on two");
+}
+
+#[test]
+fn noq_runs_differ_only_by_what_it_draws_from_the_system() {
+    let run = || {
+        let mut lab = lab(3, (Kind::Noq, Kind::Noq), &[PathSpec::new(10, 20)]);
+        lab.ask(Request::download(1_000_000));
+        (lab.finish(60), lab.world.totals().sent)
+    };
+    let ((a, sent_a), (b, sent_b)) = (run(), run());
+    println!("{a:?} {sent_a} {b:?} {sent_b}");
+    assert!(a.abs_diff(b) < Duration::from_millis(50) && sent_a.abs_diff(sent_b) < 100);
+}
