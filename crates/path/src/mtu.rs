@@ -178,10 +178,11 @@ impl Mtu {
         if high <= low || (high - low < GRANULARITY && high != self.config.max.min(self.peer_max)) {
             return None;
         }
-        if self.config.search == MtuSearch::Stepped {
-            return Some(STEPS.into_iter().find(|&s| s > low && s <= high).unwrap_or(high));
-        }
         let untouched = high == self.config.max.min(self.peer_max);
+        if self.config.search == MtuSearch::Stepped {
+            let step = STEPS.into_iter().find(|&s| s > low && s <= high);
+            return step.or_else(|| untouched.then_some(high));
+        }
         if untouched && low < ETHERNET && high > ETHERNET {
             return Some(ETHERNET);
         }

@@ -5,6 +5,8 @@ use std::time::Duration;
 use plait_base::probe::PathState;
 use plait_base::{FourTuple, PathId};
 
+use crate::table::Slot;
+
 /// Counters that a path keeps itself; the flows keep the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PathCounters {
@@ -14,10 +16,6 @@ pub struct PathCounters {
     pub received_bytes: u64,
     /// Bytes of STREAM data received.
     pub stream_bytes_received: u64,
-    /// Packets with an ACK or PATH_ACK sent on this path.
-    pub acks_sent: u64,
-    /// ACK or PATH_ACK frames received for this path's packets.
-    pub acks_received: u64,
 }
 
 /// One entry of `paths[]` in a result.
@@ -47,4 +45,32 @@ pub struct PathStats {
     pub packets_sent: u64,
     /// Packets declared lost.
     pub packets_lost: u64,
+    /// ACK or PATH_ACK frames sent for packets that arrived here.
+    pub acks_sent: u64,
+    /// ACK or PATH_ACK frames received for packets that left here.
+    pub acks_received: u64,
+}
+
+impl Slot {
+    /// The figures now; none for an id that is not opened. `why_idle` is the scheduler's word.
+    pub fn stats(&self, why_idle: Option<&'static str>) -> Option<PathStats> {
+        let path = self.path.as_deref()?;
+        let send = path.send.stats();
+        Some(PathStats {
+            id: self.id,
+            route: path.route.tuple(),
+            state: self.state(),
+            why_idle,
+            rtt: send.rtt,
+            rtt_min: send.rtt_min,
+            window_bytes: send.window_bytes,
+            in_flight_bytes: send.in_flight_bytes,
+            mtu_bytes: path.mtu.current(),
+            counters: path.counters,
+            packets_sent: send.packets_sent,
+            packets_lost: send.packets_lost,
+            acks_sent: path.receive.acks_sent(),
+            acks_received: send.acks_received,
+        })
+    }
 }

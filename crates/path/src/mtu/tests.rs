@@ -1,1 +1,152 @@
-//! Tests.
+//! The search for the largest datagram over simulated links.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn at(ms: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(ms)
+}
+
+/// Runs the search until it rests over a link that passes up to `link` bytes; the number of probes sent.
+fn search(mtu: &mut Mtu, link: u16, start: u64) -> usize {
+    for probes in 0..200 {
+        let now = at(start + probes as u64);
+        let Some(size) = mtu.probe_due(now) else { return probes };
+        mtu.on_probe_sent(size);
+        assert_eq!(mtu.probe_due(now), None, "one probe at a time");
+        if size <= link {
+            mtu.on_probe_acked(now, size);
+        } else {
+            mtu.on_probe_lost(now, size);
+        }
+    }
+    panic!("the search does not end")
+}
+
+#[test]
+fn whole_ceiling_costs_one_probe() {
+    let mut mtu = Mtu::new(MtuConfig::default());
+    assert_eq!(mtu.current(), 1200);
+    assert_eq!((search(&mut mtu, 1500, 0), mtu.current()), (1, 1452));
+}
+
+#[test]
+fn jumbo_ceiling_tries_ethernet_first() {
+    let mut mtu = Mtu::new(MtuConfig { max: 65_527, ..MtuConfig::default() });
+    assert_eq!(mtu.probe_due(at(0)), Some(1452));
+    search(&mut mtu, 9000, 0);
+    assert!(mtu.current() > 9000 - GRANULARITY && mtu.current() <= 9000, "{}", mtu.current());
+}
+
+#[test]
+fn peer_limit_holds() {
+    let mut mtu = Mtu::new(MtuConfig { max: 9000, ..MtuConfig::default() });
+    mtu.set_peer_max(1400);
+    search(&mut mtu, 9000, 0);
+    assert_eq!(mtu.current(), 1400);
+    mtu.reset();
+    search(&mut mtu, 9000, 1000);
+    assert_eq!(mtu.current(), 1400);
+}
+
+#[test]
+fn one_lost_probe_is_no_verdict() {
+    let mut mtu = Mtu::new(MtuConfig::default());
+    for _ in 0..MAX_PROBES - 1 {
+        let size = mtu.probe_due(at(0)).unwrap();
+        assert_eq!(size, 1452);
+        mtu.on_probe_sent(size);
+        mtu.on_probe_lost(at(0), size);
+    }
+    mtu.on_probe_sent(1452);
+    assert_eq!(mtu.on_probe_acked(at(0), 1452), Some(1452));
+}
+
+#[test]
+fn raise_timer_searches_again() {
+    let mut mtu = Mtu::new(MtuConfig::default());
+    search(&mut mtu, 1300, 0);
+    let small = mtu.current();
+    assert!(small > 1280 && small <= 1300);
+    let again = mtu.deadline().unwrap();
+    assert_eq!(mtu.probe_due(again - Duration::from_millis(1)), None);
+    search(&mut mtu, 1500, again.as_nanos() / 1_000_000 + 1);
+    assert_eq!(mtu.current(), 1452);
+}
+
+#[test]
+fn black_hole_is_found_and_left() {
+    let mut mtu = Mtu::new(MtuConfig::default());
+    search(&mut mtu, 1500, 0);
+    mtu.on_acked(0, 1452);
+    // From packet 1 on large packets vanish; small ones (acks, probes) pass.
+    let mut number = 1;
+    let mut reduced = None;
+    while reduced.is_none() && number < 40 {
+        reduced = mtu.on_lost(at(number), number, 1452);
+        mtu.on_acked(number + 1, 60);
+        number += 2;
+    }
+    assert_eq!((reduced, mtu.current(), mtu.black_holes()), (Some(1200), 1200, 1));
+    assert!(number < 10, "found within a few episodes");
+    // Not probed before the pause is over; then found again.
+    assert_eq!(mtu.probe_due(at(1000)), None);
+    search(&mut mtu, 1500, 61_000);
+    assert_eq!(mtu.current(), 1452);
+}
+
+#[test]
+fn congestion_is_no_black_hole() {
+    let mut mtu = Mtu::new(MtuConfig::default());
+    search(&mut mtu, 1500, 0);
+    // Losses of large packets with large packets acked in between.
+    for number in (0..1000).step_by(2) {
+        assert_eq!(mtu.on_lost(at(0), number, 1452), None);
+        mtu.on_acked(number + 1, 1452);
+    }
+    // Episodes that take small packets as well.
+    for number in (2000..3000).step_by(3) {
+        assert_eq!(mtu.on_lost(at(0), number, 1452), None);
+        assert_eq!(mtu.on_lost(at(0), number + 1, 80), None);
+    }
+    assert_eq!((mtu.current(), mtu.black_holes()), (1452, 0));
+    assert!(mtu.episodes.len() <= BLACK_HOLE_EPISODES + 1);
+}
+
+#[test]
+fn silence_suspects_size() {
+    let mut mtu = Mtu::new(MtuConfig::default());
+    search(&mut mtu, 1500, 0);
+    assert_eq!((mtu.on_pto(at(0), 1), mtu.on_pto(at(0), 2), mtu.on_pto(at(0), 3)), (None, None, Some(1200)));
+    assert_eq!(mtu.on_pto(at(0), 4), None);
+}
+
+#[test]
+fn system_refusal_lowers_the_ceiling() {
+    let mut mtu = Mtu::new(MtuConfig { max: 9000, ..MtuConfig::default() });
+    mtu.on_too_large(at(0), 1401);
+    search(&mut mtu, 9000, 0);
+    assert!(mtu.current() <= 1400 && mtu.current() > 1380);
+}
+
+#[test]
+fn off_means_off() {
+    let mut mtu = Mtu::new(MtuConfig { search: MtuSearch::Off, ..MtuConfig::default() });
+    assert_eq!((mtu.probe_due(at(0)), mtu.current()), (None, 1200));
+}
+
+proptest! {
+    #[test]
+    fn search_ends_close_below_the_link(link in 1200u16.., max in 1200u16..=65_527, stepped in any::<bool>()) {
+        let search_kind = if stepped { MtuSearch::Stepped } else { MtuSearch::Binary };
+        let mut mtu = Mtu::new(MtuConfig { max, search: search_kind, ..MtuConfig::default() });
+        let probes = search(&mut mtu, link, 0);
+        let best = link.min(max);
+        prop_assert!(mtu.current() <= best);
+        if !stepped {
+            prop_assert!(best - mtu.current() < GRANULARITY, "{} of {best}", mtu.current());
+        }
+        prop_assert!(probes <= 70, "{probes}");
+    }
+}

@@ -72,6 +72,20 @@ pub(crate) enum LegTimeout {
     GaveUp,
 }
 
+/// What a PATH_RESPONSE means to a leg.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// It answers no challenge of this leg.
+    NotOurs,
+    /// It validates the leg.
+    Validates,
+    /// The leg was validated before.
+    Known,
+}
+
+/// Room below which no packet with a challenge fits, bytes.
+const MIN_PROBE_BYTES: u64 = 64;
+
 #[derive(Clone, Copy, Debug)]
 struct Challenge {
     data: ChallengeData,
@@ -203,11 +217,12 @@ impl Leg {
         self.responses.push_back(data);
     }
 
-    /// True when `data` answers a challenge sent here; the leg is then validated.
-    pub(crate) fn on_response(&mut self, now: Instant, data: ChallengeData) -> bool {
+    /// What `data` answers here, if anything; the leg is then validated.
+    pub(crate) fn on_response(&mut self, now: Instant, data: ChallengeData) -> Answer {
         let Some(challenge) = self.challenges.iter().find(|c| c.data == data).copied() else {
-            return false;
+            return Answer::NotOurs;
         };
+        let news = !self.is_validated();
         self.validation = Validation::Validated;
         self.full_size_proven |= challenge.pad == Pad::Full;
         if self.full_size_proven {
@@ -218,7 +233,7 @@ impl Leg {
             running.challenge_due = true;
             running.next = now + running.retry;
         }
-        true
+        if news { Answer::Validates } else { Answer::Known }
     }
 
     fn settle(&mut self) {
@@ -229,7 +244,7 @@ impl Leg {
     /// True when a challenge or a response waits and at least some of it may be sent.
     pub fn wants_probe(&self) -> bool {
         let due = !self.responses.is_empty() || self.running.is_some_and(|r| r.challenge_due);
-        due && self.amplification_room() > 0
+        due && self.amplification_room() >= MIN_PROBE_BYTES
     }
 
     /// Writes the waiting responses and a due challenge. Says whether the datagram must be grown.

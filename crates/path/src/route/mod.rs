@@ -6,7 +6,7 @@ use plait_base::time::earliest;
 use plait_base::{FourTuple, Instant, Random, Violation};
 use plait_wire::FrameWriter;
 
-use leg::LegTimeout;
+use leg::{Answer, LegTimeout};
 pub use leg::{ChallengeData, Leg, Origin, Pad, Validation, ValidationTimes};
 
 /// Names one of a route's 4-tuples.
@@ -154,11 +154,6 @@ impl Route {
         }
     }
 
-    /// Validates the current address once more though it was proven before.
-    pub fn challenge_again(&mut self, now: Instant, times: ValidationTimes) {
-        self.current.begin_validation(now, times);
-    }
-
     /// An authentic packet came from addresses that no leg has: they become the candidate.
     ///
     /// A later candidate replaces an earlier one that is not proven, so that state stays bounded.
@@ -229,11 +224,15 @@ impl Route {
             return Err(Violation::UnsolicitedPathResponse);
         }
         for name in LegName::ALL {
-            if self.leg_mut(name).is_some_and(|leg| leg.on_response(now, data)) {
-                if name == LegName::Current {
-                    self.fallback = None;
+            match self.leg_mut(name).map_or(Answer::NotOurs, |leg| leg.on_response(now, data)) {
+                Answer::NotOurs => {}
+                Answer::Known => return Ok(None),
+                Answer::Validates => {
+                    if name == LegName::Current {
+                        self.fallback = None;
+                    }
+                    return Ok(Some(RouteEvent::Validated(name)));
                 }
-                return Ok(Some(RouteEvent::Validated(name)));
             }
         }
         Ok(None)

@@ -1,1 +1,244 @@
-//! Tests.
+//! Validation, amplification and migration of one path's addresses.
+
+use std::time::Duration;
+
+use plait_base::limits::{MAX_OUTSTANDING_CHALLENGES, MAX_QUEUED_PATH_RESPONSES};
+use plait_wire::{Carried, Frame, Frames};
+use proptest::prelude::*;
+
+use super::*;
+
+const TIMES: ValidationTimes =
+    ValidationTimes { retry: Duration::from_millis(100), give_up: Duration::from_millis(3000) };
+
+fn tuple(local: &str, remote: &str) -> FourTuple {
+    FourTuple { local: local.parse().unwrap(), remote: remote.parse().unwrap() }
+}
+
+fn home() -> FourTuple {
+    tuple("10.0.0.1:1", "10.9.0.1:443")
+}
+
+fn away() -> FourTuple {
+    tuple("10.0.0.1:1", "10.8.0.1:443")
+}
+
+fn at(ms: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(ms)
+}
+
+/// Fills a packet from one leg: what it asked, what it answered, and how it is to be padded.
+fn write(route: &mut Route, name: LegName) -> (Vec<ChallengeData>, Vec<ChallengeData>, Pad) {
+    let (mut buf, mut carried, mut rng) = (Vec::new(), Vec::<Carried>::new(), Random::from_u64(7));
+    rng.next_u64();
+    let mut w = FrameWriter::new(&mut buf, 1200, &mut carried);
+    // A different stream for each call, so that challenges differ.
+    let mut rng = Random::from_u64(route.leg(name).map_or(0, |l| l.deadline().map_or(1, Instant::as_nanos)));
+    let pad = route.fill(name, &mut rng, &mut w);
+    let (mut asked, mut answered) = (vec![], vec![]);
+    for frame in Frames::new(&buf).filter(|_| !buf.is_empty()) {
+        match frame.unwrap() {
+            Frame::PathChallenge(f) => asked.push(f.data),
+            Frame::PathResponse(f) => answered.push(f.data),
+            other => panic!("{other:?}"),
+        }
+    }
+    (asked, answered, pad)
+}
+
+#[test]
+fn answer_validates_and_lifts_the_limit() {
+    let mut route = Route::new(home(), Validation::Unvalidated);
+    assert_eq!(route.on_received(&home(), 1200), Some(LegName::Current));
+    route.challenge(at(0), TIMES);
+    assert_eq!(route.due(), Some(LegName::Current));
+    let (asked, _, pad) = write(&mut route, LegName::Current);
+    assert_eq!((asked.len(), pad), (1, Pad::Full));
+    assert_eq!(route.due(), None);
+    assert_eq!(route.on_response(at(50), asked[0]), Ok(Some(RouteEvent::Validated(LegName::Current))));
+    assert_eq!((route.amplification_room(), route.deadline(), route.validations()), (u64::MAX, None, 0));
+    // A second copy of the answer is late, not wrong.
+    assert_eq!(route.on_response(at(60), asked[0]), Ok(None));
+}
+
+#[test]
+fn response_without_any_challenge_is_a_violation() {
+    let mut route = Route::new(home(), Validation::Validated);
+    assert_eq!(route.on_response(at(0), [1; 8]), Err(Violation::UnsolicitedPathResponse));
+}
+
+#[test]
+fn challenges_back_off_and_validation_gives_up() {
+    let mut route = Route::opened(home());
+    route.challenge(at(0), TIMES);
+    let mut sent = vec![];
+    let end = loop {
+        if route.due().is_some() {
+            sent.push(write(&mut route, LegName::Current).0[0]);
+        }
+        let now = route.deadline().unwrap();
+        if let Some(event) = route.on_timeout(now) {
+            break (now, event);
+        }
+    };
+    assert_eq!(end, (at(3000), RouteEvent::Unreachable));
+    // At 0, 100, 300, 700, 1500 ms.
+    assert_eq!(sent.len(), 5);
+    assert!(sent.len() <= MAX_OUTSTANDING_CHALLENGES);
+    assert_eq!(route.leg(LegName::Current).unwrap().validation(), Validation::Failed);
+}
+
+#[test]
+fn any_outstanding_challenge_may_be_answered() {
+    let mut route = Route::opened(home());
+    route.challenge(at(0), TIMES);
+    let first = write(&mut route, LegName::Current).0[0];
+    route.on_timeout(at(100));
+    write(&mut route, LegName::Current);
+    assert_eq!(route.on_response(at(150), first), Ok(Some(RouteEvent::Validated(LegName::Current))));
+}
+
+#[test]
+fn small_challenge_proves_the_address_but_not_the_size() {
+    // RFC 9000 8.2.1: the amplification limit forbids 1200 bytes, so the size is validated afterwards.
+    let mut route = Route::new(home(), Validation::Unvalidated);
+    route.on_received(&home(), 100);
+    route.challenge(at(0), TIMES);
+    let (asked, _, pad) = write(&mut route, LegName::Current);
+    assert_eq!(pad, Pad::No);
+    assert_eq!(route.on_response(at(10), asked[0]), Ok(Some(RouteEvent::Validated(LegName::Current))));
+    assert!(!route.leg(LegName::Current).unwrap().is_full_size_proven());
+    let (asked, _, pad) = write(&mut route, LegName::Current);
+    assert_eq!(pad, Pad::Full);
+    assert_eq!(route.on_response(at(20), asked[0]), Ok(None));
+    assert!(route.leg(LegName::Current).unwrap().is_full_size_proven());
+    assert_eq!(route.deadline(), None);
+}
+
+#[test]
+fn responses_go_where_the_challenge_came_from() {
+    // Pitfall 5: PATH_RESPONSE only on the same path id and 4-tuple.
+    let mut route = Route::new(home(), Validation::Validated);
+    assert!(!route.on_challenge(&away(), [1; 8]));
+    assert_eq!(route.admit(away(), 1200), LegName::Candidate);
+    assert!(route.on_challenge(&away(), [1; 8]));
+    assert_eq!(route.due(), Some(LegName::Candidate));
+    assert_eq!(write(&mut route, LegName::Current).1, Vec::<ChallengeData>::new());
+    assert_eq!(write(&mut route, LegName::Candidate).1, vec![[1; 8]]);
+    assert_eq!(route.tuple(), home());
+}
+
+#[test]
+fn response_queue_is_bounded_and_forgets_the_oldest() {
+    let mut route = Route::new(home(), Validation::Validated);
+    for i in 0..20 {
+        route.on_challenge(&home(), [i; 8]);
+    }
+    let (_, answered, _) = write(&mut route, LegName::Current);
+    assert_eq!(answered.len(), MAX_QUEUED_PATH_RESPONSES);
+    assert_eq!(answered.last(), Some(&[19; 8]));
+}
+
+#[test]
+fn nat_rebinding_moves_ports_only_and_falls_back() {
+    let mut route = Route::new(home(), Validation::Validated);
+    let rebound = tuple("10.0.0.1:1", "10.9.0.1:999");
+    route.admit(rebound, 1200);
+    assert_eq!(route.migrate(at(0), rebound, TIMES), Moved::Ports);
+    assert_eq!(route.tuple(), rebound);
+    // The new address has its own credit, the old one stays proven.
+    assert_eq!(route.amplification_room(), 3600);
+    assert_eq!(route.validations(), 2);
+    write(&mut route, LegName::Current);
+    write(&mut route, LegName::Fallback);
+    let mut events = vec![];
+    for ms in (0..=3000).step_by(100) {
+        events.extend(route.on_timeout(at(ms)));
+    }
+    assert_eq!(events, [RouteEvent::FellBack(Moved::Ports)]);
+    assert_eq!((route.tuple(), route.is_validated()), (home(), true));
+}
+
+#[test]
+fn moving_to_another_host_resets_and_validation_drops_the_fallback() {
+    let mut route = Route::new(home(), Validation::Validated);
+    route.admit(away(), 1200);
+    assert_eq!(route.migrate(at(0), away(), TIMES), Moved::Hosts);
+    let asked = write(&mut route, LegName::Current).0[0];
+    assert_eq!(route.on_response(at(1), asked), Ok(Some(RouteEvent::Validated(LegName::Current))));
+    assert!(route.leg(LegName::Fallback).is_none());
+    assert_eq!(route.migrate(at(2), away(), TIMES), Moved::No);
+}
+
+#[test]
+fn second_move_keeps_the_last_proven_address() {
+    let third = tuple("10.0.0.1:1", "10.7.0.1:443");
+    let mut route = Route::new(home(), Validation::Validated);
+    for to in [away(), third] {
+        route.admit(to, 1200);
+        route.migrate(at(0), to, TIMES);
+    }
+    assert_eq!(route.leg(LegName::Fallback).unwrap().tuple(), home());
+    // The peer comes back: its address is still proven.
+    assert_eq!(route.migrate(at(5), home(), TIMES), Moved::Hosts);
+    assert!(route.is_validated() && route.leg(LegName::Fallback).is_none());
+}
+
+#[test]
+fn failed_probe_leaves_the_current_address_alone() {
+    let mut route = Route::new(home(), Validation::Validated);
+    route.probe(at(0), away(), TIMES);
+    assert_eq!(write(&mut route, LegName::Candidate).2, Pad::Full);
+    let mut events = vec![];
+    for ms in (0..=3000).step_by(100) {
+        events.extend(route.on_timeout(at(ms)));
+    }
+    assert_eq!(events, [RouteEvent::CandidateFailed]);
+    assert_eq!((route.tuple(), route.deadline()), (home(), None));
+}
+
+#[test]
+fn later_candidate_replaces_an_earlier_one() {
+    let mut route = Route::new(home(), Validation::Validated);
+    for port in 1..50 {
+        let from = FourTuple { remote: format!("10.8.0.1:{port}").parse().unwrap(), ..home() };
+        route.admit(from, 50);
+    }
+    assert_eq!(route.leg(LegName::Candidate).unwrap().tuple().remote.port(), 49);
+    assert_eq!(route.leg(LegName::Candidate).unwrap().amplification_room(), 150);
+}
+
+#[test]
+fn local_address_is_learned() {
+    let mut route = Route::opened(tuple("0.0.0.0:1", "10.9.0.1:443"));
+    route.on_received(&home(), 1);
+    assert_eq!(route.tuple(), home());
+}
+
+proptest! {
+    /// RFC 9000 8.1: never more than three times what came, whatever the order, and each leg for itself
+    /// (pitfall 20: credit is not shared).
+    #[test]
+    fn never_more_than_three_times(ops in prop::collection::vec((any::<bool>(), any::<bool>(), 1u64..3000), 0..200)) {
+        let mut route = Route::new(home(), Validation::Unvalidated);
+        route.admit(away(), 0);
+        let (mut came, mut went) = ([0u64; 2], [0u64; 2]);
+        for (receives, elsewhere, bytes) in ops {
+            let i = usize::from(elsewhere);
+            let (name, tuple) = [(LegName::Current, home()), (LegName::Candidate, away())][i];
+            if receives {
+                route.on_received(&tuple, bytes);
+                came[i] += bytes;
+            } else {
+                let sent = bytes.min(route.leg(name).unwrap().amplification_room());
+                route.on_sent(name, sent);
+                went[i] += sent;
+            }
+            for i in 0..2 {
+                prop_assert!(went[i] <= 3 * came[i]);
+                let name = [LegName::Current, LegName::Candidate][i];
+                prop_assert_eq!(route.leg(name).unwrap().amplification_room(), 3 * came[i] - went[i]);
+            }
+        }
+    }
+}

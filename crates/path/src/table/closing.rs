@@ -62,16 +62,24 @@ impl<S, R> PathTable<S, R> {
 
     pub(super) fn on_abandon_received(&mut self, now: Instant, id: PathId, pto: Duration) {
         let Some(closing) = self.slot_mut(id).and_then(|slot| slot.closing.as_mut()) else { return };
-        closing.received_at = Some(now);
+        let first = closing.received_at.replace(now).is_none();
         // MP 3.4: our ids and the receive space stay for three PTO after the peer's PATH_ABANDON.
         closing.gone_at = now + pto * 3;
-        self.raise_credit();
+        if first {
+            self.owed_ids += 1;
+            self.pay_credit();
+        }
     }
 
-    /// Allows the peer one more id for one that died, as long as slots stay bounded.
-    fn raise_credit(&mut self) {
-        let slots = self.slots.len();
-        if let Some(credit) = self.credit.as_mut().filter(|_| slots < MAX_PATHS) {
+    /// Allows the peer a new id for each that died, as long as the ids that may be alive stay bounded.
+    fn pay_credit(&mut self) {
+        let Some(credit) = &mut self.credit else { return };
+        while self.owed_ids > 0 {
+            let alive = u64::from(credit.wanted().0) + 1 - self.dead.count();
+            if alive >= MAX_PATHS as u64 {
+                return;
+            }
+            self.owed_ids -= 1;
             credit.raise();
         }
     }
@@ -84,10 +92,11 @@ impl<S, R> PathTable<S, R> {
         for cid in slot.local.take_all() {
             self.events.push_back(TableEvent::CidRetired { path: slot.id, cid });
         }
-        self.settle_credit();
+        if slot.closing.is_some_and(|c| c.received_at.is_none()) {
+            // The peer never answered; its id is gone all the same.
+            self.owed_ids += 1;
+        }
+        self.pay_credit();
         Some(Expired::Gone(slot.id, slot.path))
     }
-
-    /// Makes good for ids that died while slots were short or that the peer never answered for.
-    fn settle_credit(&mut self) {}
 }

@@ -43,6 +43,11 @@ impl PathCredit {
         PathId(self.announced)
     }
 
+    /// Largest id that we mean to announce.
+    pub(super) fn wanted(&self) -> PathId {
+        PathId(self.local_max)
+    }
+
     /// Largest id that the peer accepts.
     pub fn remote_max(&self) -> PathId {
         PathId(self.remote_max)

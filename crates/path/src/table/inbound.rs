@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use plait_base::{ConnectionId, Instant, PathId, Violation};
 use plait_wire::frame::{
-    CidForm, MaxPathId, NewCid, PathAbandon, PathCidsBlocked, PathStatus, PathStatusUpdate, PathsBlocked, RetireCid,
+    AckForm, CidForm, MaxPathId, NewCid, PathAbandon, PathCidsBlocked, PathStatus, PathStatusUpdate, PathsBlocked,
+    RetireCid,
 };
 
 use super::{EndedBy, PathTable, Slot, TableEvent};
@@ -43,9 +44,13 @@ impl<S, R> PathTable<S, R> {
         Ok(self.ensure_slot(id))
     }
 
-    /// ACK (path 0) or PATH_ACK; the caller checks packet numbers.
-    pub fn on_path_ack(&mut self, id: PathId) -> Result<AckTarget, Violation> {
-        match self.named(id)? {
+    /// ACK in a 1-RTT packet (path 0) or PATH_ACK; the caller checks packet numbers.
+    pub fn on_ack(&mut self, id: PathId, form: AckForm) -> Result<AckTarget, Violation> {
+        let slot = match form {
+            AckForm::Plain => self.slot_mut(PathId::ZERO),
+            AckForm::Path => self.named(id)?,
+        };
+        match slot {
             None => Ok(AckTarget::Forgotten),
             Some(slot) if slot.path.is_some() => Ok(AckTarget::Path),
             Some(slot) if slot.closing.is_some() => Ok(AckTarget::Forgotten),

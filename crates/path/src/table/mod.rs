@@ -99,6 +99,8 @@ pub struct PathTable<S = SendFlow, R = ReceiveFlow> {
     credit: Option<PathCredit>,
     slots: Vec<Slot<S, R>>,
     dead: RangeSet,
+    /// Ids that died and for which the peer has no new one yet.
+    owed_ids: u32,
     farewells: Vec<Farewell>,
     events: VecDeque<TableEvent>,
 }
@@ -116,6 +118,7 @@ impl<S, R> PathTable<S, R> {
             credit: None,
             slots,
             dead: RangeSet::new(),
+            owed_ids: 0,
             farewells: Vec::new(),
             events: VecDeque::new(),
         }
