@@ -129,10 +129,10 @@ impl AckRoute for Fastest {
         }
         // MP 5.4: a stable return path keeps RTT samples comparable; change for an eighth or more only.
         let last = carriers.iter().find(|c| Some(c.id) == self.last && rank(c.state) == rank(chosen.state));
-        if let Some((last, rtt)) = last.and_then(|c| Some((c, c.rtt?))) {
-            if chosen.rtt.is_none_or(|fastest| fastest >= rtt - rtt / 8) {
-                chosen = last;
-            }
+        if let Some((last, rtt)) = last.and_then(|c| Some((c, c.rtt?)))
+            && chosen.rtt.is_none_or(|fastest| fastest >= rtt - rtt / 8)
+        {
+            chosen = last;
         }
         if chosen.rtt.is_some() {
             self.last = Some(chosen.id);

@@ -149,7 +149,8 @@ impl Route {
 
     /// Starts to validate the current address, unless that is done or under way.
     pub fn challenge(&mut self, now: Instant, times: ValidationTimes) {
-        if !self.current.is_validating() && !(self.current.is_validated() && self.current.is_full_size_proven()) {
+        let done = self.current.is_validated() && self.current.is_full_size_proven();
+        if !done && !self.current.is_validating() {
             self.current.begin_validation(now, times);
         }
     }
@@ -258,11 +259,11 @@ impl Route {
 
     /// Repeats challenges and gives up on silent addresses.
     pub fn on_timeout(&mut self, now: Instant) -> Option<RouteEvent> {
-        if self.candidate.as_mut().is_some_and(|l| l.on_timeout(now) == LegTimeout::GaveUp) {
-            if !self.candidate.as_ref().is_some_and(Leg::is_validated) {
-                self.candidate = None;
-                return Some(RouteEvent::CandidateFailed);
-            }
+        if self.candidate.as_mut().is_some_and(|l| l.on_timeout(now) == LegTimeout::GaveUp)
+            && !self.candidate.as_ref().is_some_and(Leg::is_validated)
+        {
+            self.candidate = None;
+            return Some(RouteEvent::CandidateFailed);
         }
         if let Some(leg) = &mut self.fallback {
             // It was proven once, so it stays proven; silence now only shows that the peer really left.

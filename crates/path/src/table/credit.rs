@@ -111,11 +111,11 @@ impl PathCredit {
             self.announced = self.local_max;
             self.max_delivery.on_written();
         }
-        if let Some((limit, delivery)) = self.blocked_at.as_mut().filter(|(_, d)| d.is_due()) {
-            if frames::put(w, &PathsBlocked { limit: PathId(*limit) }) {
-                w.note(Carried::PathsBlocked(PathId(*limit)));
-                delivery.on_written();
-            }
+        if let Some((limit, delivery)) = self.blocked_at.as_mut().filter(|(_, d)| d.is_due())
+            && frames::put(w, &PathsBlocked { limit: PathId(*limit) })
+        {
+            w.note(Carried::PathsBlocked(PathId(*limit)));
+            delivery.on_written();
         }
     }
 

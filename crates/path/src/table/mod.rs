@@ -220,8 +220,10 @@ impl<S, R> PathTable<S, R> {
             return;
         }
         if let Some(credit) = &self.credit {
-            let max = credit.usable_max();
-            (1..=max.0).for_each(|id| drop(self.ensure_slot(PathId(id))));
+            let ids: SmallVec<[PathId; MAX_PATHS]> = living(&self.dead, credit.usable_max()).collect();
+            for id in ids {
+                self.ensure_slot(id);
+            }
         }
         for slot in &mut self.slots {
             let wanted = if slot.path.is_some() { usize::MAX } else { CIDS_AHEAD };
@@ -295,6 +297,14 @@ impl<S, R> PathTable<S, R> {
         }
         None
     }
+}
+
+/// Ids up to `max` that are not dead, ascending; costs no more than their number and that of dead ranges.
+fn living(dead: &RangeSet, max: PathId) -> impl Iterator<Item = PathId> + '_ {
+    let end = u64::from(max.0) + 1;
+    let starts = std::iter::once(0).chain(dead.iter().map(|r| r.end));
+    let ends = dead.iter().map(|r| r.start).chain(std::iter::once(end));
+    starts.zip(ends).flat_map(move |(start, stop)| start..stop.min(end)).map(|id| PathId(id as u32))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use plait_base::limits::{MAX_PATHS, MAX_VALIDATIONS};
 use plait_base::{CloseCode, FourTuple, Instant, PathId, Side};
 
-use super::{PathTable, Slot};
+use super::{PathTable, Slot, living};
 use crate::delivery::Delivery;
 use crate::path::Path;
 use crate::route::{LegName, Moved, ValidationTimes};
@@ -81,12 +81,8 @@ impl<S, R> PathTable<S, R> {
         if self.config.side == Side::Server {
             return Err(OpenError::ServerSide);
         }
-        let used =
-            |id: PathId| self.dead.contains(u64::from(id.0)) || self.slots.iter().any(|s| s.id == id && !s.is_unused());
-        // Dead ids form a prefix with few gaps, so this takes few steps.
-        let start = self.dead.first().filter(|r| r.start == 0).map_or(0, |r| r.end);
-        let next = (start..=u64::from(u32::MAX)).map(|id| PathId(id as u32)).find(|&id| !used(id));
-        let id = next.ok_or(OpenError::OwnLimit)?;
+        let used = |id: &PathId| self.slots.iter().any(|s| s.id == *id && !s.is_unused());
+        let id = living(&self.dead, PathId::MAX).find(|id| !used(id)).ok_or(OpenError::OwnLimit)?;
         if id > credit.remote_max() {
             credit.on_blocked();
             return Err(OpenError::PeerLimit);
@@ -202,10 +198,11 @@ impl<S, R> PathTable<S, R> {
             if let Some(leg) = path.route.leg_mut(LegName::Fallback) {
                 leg.cid = leg.cid.or(old);
             }
-            if let Some(leg) = path.route.leg_mut(LegName::Current) {
-                if leg.cid.is_none() && cid == CidChange::Fresh {
-                    leg.cid = slot.remote.take_spare();
-                }
+            if let Some(leg) = path.route.leg_mut(LegName::Current)
+                && leg.cid.is_none()
+                && cid == CidChange::Fresh
+            {
+                leg.cid = slot.remote.take_spare();
             }
             Slot::settle_cids(slot);
             moved
