@@ -1,8 +1,8 @@
 //! Paths: addresses and their validation, largest datagrams, connection ids, advice, life and death of path
 //! ids, and the policies about them.
 //!
-//! `path` knows no stream, no scheduler and no connection. A [`Path`](path::Path) is a send flow and a receive flow of one
-//! id on one route; the [`PathTable`](table::PathTable) holds every id, used or not, and speaks the frames of RFC 10069.
+//! `path` knows no stream, no scheduler and no connection. A [`Path`] is a send flow and a receive flow of one
+//! id on one route; the [`PathTable`] holds every id, used or not, and speaks the frames of RFC 10069.
 
 pub mod ack_route;
 pub mod cids;
