@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::BytesMut;
 use plait_base::Instant;
 use plait_link::{Aqm, CoDelConfig, LinkConfig, Loss, QueueLimit, Service};
-use plait_netsim::{Datagram, Hop, Host, World};
+use plait_netsim::{Datagram, Depth, Hop, Host, World};
 
 /// Sends 1,200 bytes at a fixed interval, again and again from the same memory.
 struct Source {
@@ -61,8 +61,10 @@ fn processor_seconds() -> Option<f64> {
     text.split_whitespace().next()?.parse::<f64>().ok().map(|nanos| nanos / 1e9)
 }
 
-fn run(name: &str, hops: usize, config: &LinkConfig) {
+#[allow(clippy::disallowed_methods)] // a measuring tool
+fn run(name: &str, (hops, depth): (usize, Depth), config: &LinkConfig) {
     let mut world = World::new(1);
+    world.set_digest_depth(depth);
     let (a, b): (IpAddr, IpAddr) = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
     let source = Source {
         route: ((a, 1).into(), (b, 2).into()),
@@ -91,10 +93,13 @@ fn run(name: &str, hops: usize, config: &LinkConfig) {
 
 fn main() {
     let config = LinkConfig::new(1_000_000_000, Duration::from_millis(10))
-        .queue(QueueLimit::time(Duration::from_millis(50)))
+        .queue(QueueLimit::time(Duration::from_millis(5)))
         .loss(Loss::Bernoulli(0.01));
-    run("one hop", 1, &config);
-    run("three hops", 3, &config);
-    run("one hop, live queue", 1, &config.clone().service(Service::Live));
-    run("one hop, CoDel", 1, &config.aqm(Aqm::CoDel(CoDelConfig::default())));
+    run("one hop", (1, Depth::Timing), &config);
+    run("one hop, payloads hashed", (1, Depth::Payload), &config);
+    let long = config.clone().queue(QueueLimit::time(Duration::from_millis(50)));
+    run("one hop, 60 ms in flight", (1, Depth::Payload), &long);
+    run("three hops", (3, Depth::Timing), &config);
+    run("one hop, live queue", (1, Depth::Timing), &config.clone().service(Service::Live));
+    run("one hop, CoDel", (1, Depth::Timing), &long.aqm(Aqm::CoDel(CoDelConfig::default())));
 }

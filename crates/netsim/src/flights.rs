@@ -20,7 +20,7 @@ pub(crate) struct Flight {
     pub(crate) departure: Instant,
 }
 
-/// All of them.
+/// All of them. A datagram stays in its slot from the first hop to the last.
 #[derive(Debug, Default)]
 pub(crate) struct Flights {
     slots: Vec<Option<Flight>>,
@@ -29,12 +29,18 @@ pub(crate) struct Flights {
 
 impl Flights {
     pub(crate) fn insert(&mut self, flight: Flight) -> u32 {
-        if let Some(index) = self.free.pop() {
-            self.slots[index as usize] = Some(flight);
+        if let Some(index) = self.free.pop()
+            && let Some(slot) = self.slots.get_mut(index as usize)
+        {
+            *slot = Some(flight);
             return index;
         }
         self.slots.push(Some(flight));
         self.slots.len() as u32 - 1
+    }
+
+    pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut Flight> {
+        self.slots.get_mut(index as usize)?.as_mut()
     }
 
     pub(crate) fn take(&mut self, index: u32) -> Option<Flight> {

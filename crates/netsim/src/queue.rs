@@ -1,7 +1,11 @@
 //! What happens next: events in the order of time, and of their making within an instant.
+//!
+//! Most events of a link come in order already. They wait in a lane of their own, and only the first of each lane
+//! takes part in the heap, which so stays as small as the network instead of growing with what is in flight.
 
 use std::cmp::Ordering;
-use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+use std::collections::{BinaryHeap, VecDeque};
 
 use plait_base::Instant;
 
@@ -18,11 +22,15 @@ pub(crate) enum What {
     Action(u32),
 }
 
+/// In no lane.
+const ALONE: u32 = u32::MAX;
+
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     at: Instant,
     sequence: u64,
     what: What,
+    lane: u32,
 }
 
 impl PartialEq for Entry {
@@ -46,28 +54,105 @@ impl Ord for Entry {
     }
 }
 
+/// Events in order behind one that is in the heap.
+#[derive(Debug, Default)]
+struct Lane {
+    rest: VecDeque<Entry>,
+    /// Time of the last event, while one is in the heap.
+    last: Option<Instant>,
+}
+
 /// Events to come.
 #[derive(Debug, Default)]
 pub(crate) struct EventQueue {
     heap: BinaryHeap<Entry>,
+    lanes: Vec<Lane>,
     sequence: u64,
 }
 
 impl EventQueue {
+    /// An event on its own.
     pub(crate) fn push(&mut self, at: Instant, what: What) {
         self.sequence += 1;
-        self.heap.push(Entry { at, sequence: self.sequence, what });
+        self.heap.push(Entry { at, sequence: self.sequence, what, lane: ALONE });
+    }
+
+    /// An event that mostly comes after the others of its lane; where it does not, nothing but speed is lost.
+    pub(crate) fn push_in_lane(&mut self, lane: u32, at: Instant, what: What) {
+        let index = lane as usize;
+        if index >= self.lanes.len() {
+            self.lanes.resize_with(index + 1, Lane::default);
+        }
+        let Some(place) = self.lanes.get_mut(index) else { return };
+        match place.last {
+            Some(last) if at < last => self.push(at, what),
+            last => {
+                self.sequence += 1;
+                place.last = Some(at);
+                let entry = Entry { at, sequence: self.sequence, what, lane };
+                match last {
+                    Some(_) => place.rest.push_back(entry),
+                    None => self.heap.push(entry),
+                }
+            }
+        }
     }
 
     /// The next event, unless it is later than `limit`.
     pub(crate) fn pop_until(&mut self, limit: Instant) -> Option<(Instant, What)> {
-        if self.heap.peek()?.at > limit {
+        let mut top = self.heap.peek_mut()?;
+        if top.at > limit {
             return None;
         }
-        self.heap.pop().map(|entry| (entry.at, entry.what))
+        let entry = *top;
+        match self.lanes.get_mut(entry.lane as usize) {
+            Some(lane) => match lane.rest.pop_front() {
+                Some(next) => *top = next,
+                None => {
+                    lane.last = None;
+                    PeekMut::pop(top);
+                }
+            },
+            None => {
+                PeekMut::pop(top);
+            }
+        }
+        Some((entry.at, entry.what))
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.heap.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plait_base::Random;
+
+    use super::*;
+
+    #[test]
+    fn lanes_change_nothing_but_speed() {
+        let mut random = Random::from_u64(1);
+        let (mut plain, mut laned) = (EventQueue::default(), EventQueue::default());
+        let mut now = Instant::ZERO;
+        for n in 0..20_000 {
+            let at = Instant::from_nanos(now.as_nanos() + random.below(200));
+            plain.push(at, What::Arrive(n));
+            match random.below(4) {
+                3 => laned.push(at, What::Arrive(n)),
+                lane => laned.push_in_lane(lane as u32, at, What::Arrive(n)),
+            }
+            if random.chance(0.45) {
+                let (expected, got) = (plain.pop_until(at), laned.pop_until(at));
+                assert_eq!(expected, got);
+                now = expected.map_or(now, |(at, _)| at);
+            }
+        }
+        let end = Instant::from_nanos(u64::MAX);
+        while let Some(expected) = plain.pop_until(end) {
+            assert_eq!(laned.pop_until(end), Some(expected));
+        }
+        assert!(laned.is_empty());
     }
 }

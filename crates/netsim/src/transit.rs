@@ -1,14 +1,21 @@
 //! A datagram's way through the network, hop by hop.
 
 use plait_base::Instant;
-use plait_link::{Delivery, Integrity, Outcome, Verdict};
+use plait_link::{Delivery, DropCause, Integrity, Outcome, Verdict};
 
 use crate::capture::{Fate, Lost};
 use crate::flights::Flight;
 use crate::host::{Datagram, HostId, InterfaceState};
 use crate::middlebox::{Pass, flip_bit};
-use crate::network::{Damage, Hop, LinkId, Network};
+use crate::network::{BoxId, Damage, Hop, LinkId, NatId, Network};
 use crate::queue::What;
+
+/// The way through a NAT.
+#[derive(Clone, Copy, Debug)]
+enum Towards {
+    Public,
+    Inner,
+}
 
 impl Network {
     /// A host sends a datagram now.
@@ -16,118 +23,148 @@ impl Network {
         self.observer.note(self.now, Fate::Sent, &datagram);
         let (src, dst) = (datagram.src.ip(), datagram.dst.ip());
         if self.interfaces.get(&src).is_some_and(|i| i.state == InterfaceState::Down) {
-            return self.lose(Lost::InterfaceDown, &datagram);
+            return self.observer.note(self.now, Fate::Lost(Lost::InterfaceDown), &datagram);
         }
         let route = self.by_pair.get(&(Some(src), dst)).or_else(|| self.by_pair.get(&(None, dst)));
         let Some(route) = route.copied() else {
-            return self.lose(Lost::NoRoute, &datagram);
+            return self.observer.note(self.now, Fate::Lost(Lost::NoRoute), &datagram);
         };
         let flight = Flight { datagram, route, hop: 0, link: None, entered: self.now, departure: self.now };
-        self.advance(flight);
+        let index = self.flights.insert(flight);
+        self.advance(index);
     }
 
     /// A datagram reaches the far end of a link, or the end of its route: then it is given to a host.
     pub(crate) fn arrive(&mut self, index: u32) -> Option<(HostId, Datagram)> {
-        let flight = self.flights.take(index)?;
+        let flight = self.flights.get_mut(index)?;
         if let Some(link) = flight.link
             && let Some(cut) = self.links.get(link as usize).and_then(|slot| slot.link.cut_at())
             && flight.entered <= cut
             && flight.departure > cut
         {
-            self.lose(Lost::Link(LinkId(link), plait_link::DropCause::Down), &flight.datagram);
+            self.lose(Lost::Link(LinkId(link), DropCause::Down), index);
             return None;
         }
         let hops = self.routes.get(flight.route as usize).map_or(0, Vec::len);
         if (flight.hop as usize) < hops {
-            self.advance(flight);
+            self.advance(index);
             return None;
         }
-        self.deliver(flight.datagram)
-    }
-
-    fn deliver(&mut self, datagram: Datagram) -> Option<(HostId, Datagram)> {
-        match self.interfaces.get(&datagram.dst.ip()) {
-            None => self.lose(Lost::NoHost, &datagram),
-            Some(i) if i.state == InterfaceState::Down => self.lose(Lost::InterfaceDown, &datagram),
+        let interface = self.interfaces.get(&flight.datagram.dst.ip());
+        let lost = match interface {
+            None => Lost::NoHost,
+            Some(i) if i.state == InterfaceState::Down => Lost::InterfaceDown,
             Some(i) => {
                 let host = i.host;
+                let datagram = self.flights.take(index)?.datagram;
                 self.observer.note(self.now, Fate::Arrived, &datagram);
                 return Some((host, datagram));
+            }
+        };
+        self.lose(lost, index);
+        None
+    }
+
+    /// Takes the datagram through its next hops until it is on a link, waits or is lost.
+    fn advance(&mut self, index: u32) {
+        loop {
+            let Some(flight) = self.flights.get_mut(index) else { return };
+            let hop = self.routes.get(flight.route as usize).and_then(|hops| hops.get(flight.hop as usize)).copied();
+            flight.hop += 1;
+            flight.link = None;
+            let goes_on = match hop {
+                None => return self.events.push(self.now, What::Arrive(index)),
+                Some(Hop::Link(link)) => return self.offer(link, index),
+                Some(Hop::NatOut(id)) => self.translate(id, index, Towards::Public),
+                Some(Hop::NatIn(id)) => self.translate(id, index, Towards::Inner),
+                Some(Hop::Middlebox(id)) => self.pass(id, index),
+            };
+            if goes_on.is_none() {
+                return;
+            }
+        }
+    }
+
+    /// Through a NAT; none when it is lost there.
+    fn translate(&mut self, id: NatId, index: u32, towards: Towards) -> Option<()> {
+        let flight = self.flights.get_mut(index)?;
+        let Datagram { src, dst, .. } = flight.datagram;
+        let nat = self.nats.get_mut(id.0 as usize);
+        let address = match towards {
+            Towards::Public => nat.and_then(|nat| nat.outbound(self.now, src, dst)),
+            Towards::Inner => nat.and_then(|nat| nat.inbound(self.now, src, dst)),
+        };
+        match (address, towards) {
+            (Some(public), Towards::Public) => flight.datagram.src = public,
+            (Some(inner), Towards::Inner) => flight.datagram.dst = inner,
+            (None, _) => {
+                self.lose(Lost::Nat(id), index);
+                return None;
+            }
+        }
+        Some(())
+    }
+
+    /// Past a middlebox; none when it does not go on now.
+    fn pass(&mut self, id: BoxId, index: u32) -> Option<()> {
+        let flight = self.flights.get_mut(index)?;
+        let Some(middlebox) = self.boxes.get_mut(id.0 as usize) else { return Some(()) };
+        match middlebox.pass(self.now, &mut flight.datagram, &mut self.random) {
+            Pass::On => return Some(()),
+            Pass::Drop => self.lose(Lost::Middlebox(id), index),
+            Pass::Later(delay) => self.events.push(self.now + delay, What::Arrive(index)),
+            Pass::Twice => {
+                let copy = flight.clone();
+                let copy = self.flights.insert(copy);
+                self.events.push(self.now, What::Arrive(copy));
+                return Some(());
             }
         }
         None
     }
 
-    /// Takes the datagram through its next hops until it is on a link, waits or is lost.
-    fn advance(&mut self, mut flight: Flight) {
-        loop {
-            let hop = self.routes.get(flight.route as usize).and_then(|hops| hops.get(flight.hop as usize)).copied();
-            flight.hop += 1;
-            flight.link = None;
-            match hop {
-                None => return self.schedule(self.now, flight),
-                Some(Hop::Link(link)) => return self.offer(link, flight),
-                Some(Hop::NatOut(id)) => {
-                    let Datagram { src, dst, .. } = flight.datagram;
-                    match self.nats.get_mut(id.0 as usize).and_then(|nat| nat.outbound(self.now, src, dst)) {
-                        Some(public) => flight.datagram.src = public,
-                        None => return self.lose(Lost::Nat(id), &flight.datagram),
-                    }
-                }
-                Some(Hop::NatIn(id)) => {
-                    let Datagram { src, dst, .. } = flight.datagram;
-                    match self.nats.get_mut(id.0 as usize).and_then(|nat| nat.inbound(self.now, src, dst)) {
-                        Some(inner) => flight.datagram.dst = inner,
-                        None => return self.lose(Lost::Nat(id), &flight.datagram),
-                    }
-                }
-                Some(Hop::Middlebox(id)) => {
-                    let Some(middlebox) = self.boxes.get_mut(id.0 as usize) else { continue };
-                    match middlebox.pass(self.now, &mut flight.datagram, &mut self.random) {
-                        Pass::On => {}
-                        Pass::Drop => return self.lose(Lost::Middlebox(id), &flight.datagram),
-                        Pass::Later(delay) => return self.schedule(self.now + delay, flight),
-                        Pass::Twice => self.schedule(self.now, flight.clone()),
-                    }
-                }
-            }
-        }
-    }
-
-    fn offer(&mut self, id: LinkId, mut flight: Flight) {
+    fn offer(&mut self, id: LinkId, index: u32) {
+        let Some(flight) = self.flights.get_mut(index) else { return };
         let Some(slot) = self.links.get_mut(id.0 as usize) else {
-            return self.lose(Lost::NoRoute, &flight.datagram);
+            return self.lose(Lost::NoRoute, index);
         };
         flight.link = Some(id.0);
         flight.entered = self.now;
         match slot.link.offer(self.now, flight.datagram.payload.len(), flight.datagram.ecn) {
-            Verdict::Forward(delivery) => self.forward(id, flight, &delivery),
-            Verdict::Dropped(cause) => self.lose(Lost::Link(id, cause), &flight.datagram),
+            Verdict::Forward(delivery) => self.forward(id, index, &delivery),
+            Verdict::Dropped(cause) => self.lose(Lost::Link(id, cause), index),
             Verdict::Queued(ticket) => {
-                slot.waiting.push_back((ticket, self.flights.insert(flight)));
+                slot.waiting.push_back((ticket, index));
                 self.serve_link(id);
             }
         }
     }
 
     /// The link has let the datagram through: one or two copies are on their way.
-    fn forward(&mut self, id: LinkId, mut flight: Flight, delivery: &Delivery) {
+    fn forward(&mut self, id: LinkId, index: u32, delivery: &Delivery) {
+        let Some(flight) = self.flights.get_mut(index) else { return };
         flight.departure = delivery.departure;
         flight.datagram.ecn = delivery.ecn;
         if let Some(second) = delivery.second {
-            self.land(id, flight.clone(), second.at, second.integrity);
+            let copy = flight.clone();
+            let copy = self.flights.insert(copy);
+            self.land(id, copy, second.at, second.integrity);
         }
-        self.land(id, flight, delivery.first.at, delivery.first.integrity);
+        self.land(id, index, delivery.first.at, delivery.first.integrity);
     }
 
-    fn land(&mut self, id: LinkId, mut flight: Flight, at: Instant, integrity: Integrity) {
+    fn land(&mut self, id: LinkId, index: u32, at: Instant, integrity: Integrity) {
         if integrity == Integrity::Corrupted {
             match self.damage {
-                Damage::Flip => flip_bit(&mut flight.datagram.payload, &mut self.random),
-                Damage::Checksum => return self.lose(Lost::Checksum(id), &flight.datagram),
+                Damage::Checksum => return self.lose(Lost::Checksum(id), index),
+                Damage::Flip => {
+                    if let Some(flight) = self.flights.get_mut(index) {
+                        flip_bit(&mut flight.datagram.payload, &mut self.random);
+                    }
+                }
             }
         }
-        self.schedule(at, flight);
+        self.events.push_in_lane(id.0, at, What::Arrive(index));
     }
 
     /// Takes what the queue of a link has released by now, and sees to its next event.
@@ -146,12 +183,10 @@ impl Network {
             let Some(position) = slot.waiting.iter().position(|(ticket, _)| *ticket == release.ticket) else {
                 continue;
             };
-            let Some(flight) = slot.waiting.remove(position).and_then(|(_, index)| self.flights.take(index)) else {
-                continue;
-            };
+            let Some((_, index)) = slot.waiting.remove(position) else { continue };
             match release.outcome {
-                Outcome::Forward(delivery) => self.forward(id, flight, &delivery),
-                Outcome::Dropped(cause) => self.lose(Lost::Link(id, cause), &flight.datagram),
+                Outcome::Forward(delivery) => self.forward(id, index, &delivery),
+                Outcome::Dropped(cause) => self.lose(Lost::Link(id, cause), index),
             }
         }
     }
@@ -166,12 +201,9 @@ impl Network {
         }
     }
 
-    fn schedule(&mut self, at: Instant, flight: Flight) {
-        let index = self.flights.insert(flight);
-        self.events.push(at, What::Arrive(index));
-    }
-
-    fn lose(&mut self, lost: Lost, datagram: &Datagram) {
-        self.observer.note(self.now, Fate::Lost(lost), datagram);
+    fn lose(&mut self, lost: Lost, index: u32) {
+        if let Some(flight) = self.flights.take(index) {
+            self.observer.note(self.now, Fate::Lost(lost), &flight.datagram);
+        }
     }
 }
