@@ -363,6 +363,12 @@ impl SendFlow {
         &*self.controller
     }
 
+    /// Changes to another controller, which begins with its own first window; what is in flight stays counted.
+    pub fn replace_controller(&mut self, mut controller: Box<dyn CongestionController>) {
+        controller.on_mss(u64::from(self.config.mss));
+        self.controller = controller;
+    }
+
     /// True while a loss episode lasts: no packet sent after it began was acked yet.
     pub fn is_in_recovery(&self) -> bool {
         self.recovery.is_open()

@@ -65,11 +65,13 @@ pub(crate) struct ProbeTimer {
     progress_at: Instant,
     /// When the timer last fired.
     fired_at: Option<Instant>,
+    /// Longest time between probes; none leaves it to the backoff.
+    interval_max: Option<Duration>,
 }
 
 impl ProbeTimer {
     pub(crate) fn new(now: Instant, handshake: HandshakeState) -> Self {
-        Self { backoff: 0, handshake, gate: ProbeGate::Open, progress_at: now, fired_at: None }
+        Self { backoff: 0, handshake, gate: ProbeGate::Open, progress_at: now, fired_at: None, interval_max: None }
     }
 
     pub(crate) fn handshake(&self) -> HandshakeState {
@@ -126,7 +128,14 @@ impl SendFlow {
 
     fn backed_off(&self, pto: Duration) -> Duration {
         // RFC 9002 6.2.1: doubles with each time-out; ours ends at a limit
-        pto.saturating_mul(1 << self.timer.backoff.min(MAX_PTO_BACKOFF)).min(MAX_PTO.max(pto))
+        let longest = self.timer.interval_max.unwrap_or(MAX_PTO);
+        pto.saturating_mul(1 << self.timer.backoff.min(MAX_PTO_BACKOFF)).min(longest.max(pto))
+    }
+
+    /// Probes at least so often: for a path that failed while others carry the data, so that its return is noticed
+    /// soon. None gives way to the backoff again.
+    pub fn set_probe_interval(&mut self, longest: Option<Duration>) {
+        self.timer.interval_max = longest;
     }
 
     /// Probes still to send in `space`. Every ack-eliciting packet sent there counts as one.

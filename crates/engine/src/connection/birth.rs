@@ -1,0 +1,229 @@
+//! How a connection comes to be, and how its first path is made.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use plait_base::board::Board;
+use plait_base::probe::Event as Observed;
+use plait_base::{CloseCode, ConnectionId, Instant, PathId, Random, Side, TransportError};
+use plait_congestion::ControllerFactory;
+use plait_crypto::TlsSession;
+use plait_flow::{AckPolicy, EcnMode, HandshakeState, Pacing, ReceiveFlow, SendConfig, SendFlow};
+use plait_path::{MtuConfig, MtuSearch, Route, TableConfig, Validation};
+use plait_stream::{Datagrams, DatagramsConfig, Streams};
+use plait_wire::params::PreferredAddress;
+
+use super::events::Events;
+use super::flows::{Path, Paths};
+use super::handshake::Handshake;
+use super::lifecycle::Lifecycle;
+use super::plan::Plan;
+use super::traffic::Traffic;
+use super::{Connection, Registry, RoleSettings, Scratch, Settings, parameters};
+use crate::config::{MigrationPolicy, Switch, TransportConfig};
+use crate::endpoint::parts::{ConnectionParts, Role};
+use crate::shared::EndpointEvent;
+
+impl Connection {
+    /// A connection from what the endpoint prepared; a client's has its first flight ready to be polled.
+    ///
+    /// # Errors
+    /// TLS refuses the configuration or the server name.
+    pub fn new(now: Instant, parts: ConnectionParts) -> Result<Self, TransportError> {
+        let side = parts.side();
+        let mut random = parts.random.clone();
+        let mut paths = Paths::new(TableConfig {
+            side,
+            cid_limit: parts.transport.paths.cid_limit,
+            initial_max_path_id: Some(&parts)
+                .filter(|p| !p.ids.local.is_empty())
+                .and_then(|p| p.transport.paths.initial_max_path_id())
+                .map(|id| id.0),
+        });
+        let mut events = Events::default();
+        paths.set_local_initial(parts.ids.local, parts.endpoint.reset_key.token(&parts.ids.local));
+        let preferred = preferred_address(&parts, &mut paths, &mut random, &mut events);
+        paths.set_remote_initial(parts.ids.remote, None);
+        let tls = session(&parts, preferred, &mut random)?;
+        let transport = parts.transport.clone();
+        let (validation, token, role, migration) = match parts.role {
+            Role::Client(client) => {
+                let role = RoleSettings::Client {
+                    tls: client.tls,
+                    server_name: client.server_name,
+                    token_store: client.token_store,
+                };
+                (None, client.token, role, MigrationPolicy::Allowed)
+            }
+            Role::Server(server) => {
+                let proven = if server.proof.is_validated() { Validation::Validated } else { Validation::Unvalidated };
+                let migration = server.config.migration;
+                (Some(proven), bytes::Bytes::new(), RoleSettings::Server(server.config), migration)
+            }
+        };
+        let route = match validation {
+            None => Route::opened(parts.route),
+            Some(validation) => Route::new(parts.route, validation),
+        };
+        let handshake_state = match side {
+            Side::Client => HandshakeState::AwaitingServer,
+            Side::Server => HandshakeState::Unconfirmed,
+        };
+        let mut plan = Plan::new(transport.paths.policy.build());
+        plan.add_peer(parts.route.remote);
+        let mut connection = Self {
+            handshake: Handshake::new(side, parts.version, tls, parts.ids, token),
+            keys: None,
+            paths,
+            streams: Streams::new(side, parameters::streams_config(&transport)),
+            datagrams: Datagrams::new(DatagramsConfig {
+                receive_buffer: transport.datagrams.receive_buffer_bytes,
+                send_buffer: transport.datagrams.send_buffer_bytes,
+            }),
+            traffic: Traffic::new(&transport, random.fork()),
+            plan,
+            board: Board::default(),
+            lifecycle: Lifecycle::new(now, transport.timing.max_idle_timeout, transport.timing.keep_alive_interval),
+            events,
+            registry: Registry::default(),
+            waiting: Vec::new(),
+            scratch: Scratch::default(),
+            settings: Settings { transport, endpoint: parts.endpoint, role, migration },
+            random,
+        };
+        connection.make_first_path(now, route, handshake_state);
+        connection.begin(now)?;
+        Ok(connection)
+    }
+
+    fn make_first_path(&mut self, now: Instant, route: Route, state: HandshakeState) {
+        let tuple = route.tuple();
+        let (side, original_dcid) = (self.side(), self.handshake.ids.original_dcid);
+        let version = self.handshake.version.0;
+        self.events.observe(now, || Observed::Started { side, version, original_dcid, route: tuple });
+        let path = self.make_path(now, PathId::ZERO, route, state);
+        // The slot of path 0 is there from the start and unused.
+        let opened = self.paths.open(Box::new(path));
+        debug_assert!(opened.is_ok());
+        self.drain_table_events();
+    }
+
+    /// A client produces its first flight; both prepare for 0-RTT.
+    fn begin(&mut self, now: Instant) -> Result<(), TransportError> {
+        let progress = self.handshake.advance()?;
+        self.on_progress(now, progress);
+        if self.side().is_client() {
+            if let Some(remembered) = self.handshake.early_seal_keys().and(self.handshake.remembered()) {
+                self.streams.set_peer_limits(&parameters::peer_limits(&remembered));
+                self.datagrams.set_peer_frame_max(remembered.max_datagram_frame_bytes);
+            }
+        }
+        Ok(())
+    }
+
+    /// A path with fresh flows, set up from the configuration and what is known of the peer.
+    pub(super) fn make_path(&mut self, now: Instant, id: PathId, route: Route, state: HandshakeState) -> Path {
+        let transport = &self.settings.transport;
+        let mtu = mtu_config(transport);
+        let config = SendConfig {
+            initial_rtt: transport.recovery.initial_rtt,
+            mss: mtu.base,
+            ecn: if transport.wire.ecn == Switch::On { EcnMode::Ect0 } else { EcnMode::Off },
+            packet_threshold: u64::from(transport.recovery.packet_threshold),
+            time_threshold: ((transport.recovery.time_threshold * 8.0).round() as u32, 8),
+            max_ack_delay: self.peer_max_ack_delay(),
+            pacing: if transport.recovery.pacing == Switch::On { Pacing::On } else { Pacing::Off },
+            handshake: state,
+            skip: Some(self.random.fork()),
+        };
+        let controller = self.controller().build(id, now, u64::from(mtu.base));
+        let policy = AckPolicy {
+            eliciting_threshold: u64::from(transport.ack.eliciting_threshold.saturating_sub(1)),
+            ..AckPolicy::delayed(transport.ack.max_delay)
+        };
+        let send = SendFlow::new(id, now, controller, config);
+        let receive = ReceiveFlow::new(id, plait_base::Space::Data, policy);
+        let mut path = Path::new(id, route, mtu, send, receive);
+        if let Some(params) = &self.handshake.peer_params {
+            path.mtu.set_peer_max(params.max_udp_payload_bytes);
+        }
+        path
+    }
+
+    /// The factory of the controller that a path gets now.
+    pub(super) fn controller(&self) -> Arc<dyn ControllerFactory> {
+        let transport = &self.settings.transport;
+        match &transport.multipath_controller {
+            Some(coupled) if self.paths.is_multipath() => coupled.clone(),
+            _ => transport.controller.clone(),
+        }
+    }
+
+    pub(super) fn peer_max_ack_delay(&self) -> Duration {
+        Duration::from_millis(self.handshake.peer_params.as_ref().map_or(25, |p| p.acks.max_delay_ms))
+    }
+}
+
+fn mtu_config(transport: &TransportConfig) -> MtuConfig {
+    let base = transport.mtu.first();
+    match &transport.mtu.discovery {
+        None => MtuConfig { base, max: base, ..MtuConfig::default() },
+        Some(discovery) => {
+            let (upper, interval, _change, cooldown) = discovery.values();
+            MtuConfig {
+                base,
+                max: upper.max(base),
+                search: MtuSearch::Binary,
+                raise_after: interval,
+                black_hole_pause: cooldown,
+            }
+        }
+    }
+}
+
+/// A server's preferred address comes with connection id 1 of path 0 (RFC 9000 9.6).
+fn preferred_address(
+    parts: &ConnectionParts,
+    paths: &mut Paths,
+    random: &mut Random,
+    events: &mut Events,
+) -> Option<PreferredAddress> {
+    let Role::Server(server) = &parts.role else { return None };
+    let (v4, v6) = (server.config.preferred_v4, server.config.preferred_v6);
+    if (v4.is_none() && v6.is_none()) || parts.ids.local.is_empty() {
+        return None;
+    }
+    let cid: ConnectionId = random.connection_id(parts.endpoint.cid_len);
+    let token = parts.endpoint.reset_key.token(&cid);
+    paths.set_local_initial(cid, token);
+    events.tell_endpoint(EndpointEvent::Register { cid, path: PathId::ZERO });
+    Some(PreferredAddress { v4, v6, cid, token })
+}
+
+fn session(
+    parts: &ConnectionParts,
+    preferred: Option<PreferredAddress>,
+    random: &mut Random,
+) -> Result<TlsSession, TransportError> {
+    let params = parameters::announced(parts, preferred).encode(parts.side(), random);
+    let session = match &parts.role {
+        Role::Client(client) => TlsSession::new_client(&client.tls, parts.version.0, &client.server_name, params),
+        Role::Server(server) => TlsSession::new_server(&server.config.tls, parts.version.0, params),
+    };
+    session.map_err(|e| TransportError::new(CloseCode::INTERNAL_ERROR, e.to_string()))
+}
+
+impl Connection {
+    /// The handshake of a client once more, in another version.
+    pub(super) fn new_client_handshake(&mut self, version: plait_wire::Version) -> Result<Handshake, TransportError> {
+        let RoleSettings::Client { tls, server_name, .. } = &self.settings.role else {
+            return Err(TransportError::new(CloseCode::INTERNAL_ERROR, "only clients choose a version"));
+        };
+        let ids = self.handshake.ids;
+        let params =
+            parameters::announced_by_client(&self.settings, &ids, version).encode(Side::Client, &mut self.random);
+        let session = TlsSession::new_client(tls, version.0, server_name, params)
+            .map_err(|e| TransportError::new(CloseCode::INTERNAL_ERROR, e.to_string()))?;
+        Ok(Handshake::new(Side::Client, version, session, ids, self.handshake.token.clone()))
+    }
+}

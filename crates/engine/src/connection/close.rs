@@ -1,0 +1,222 @@
+//! The end of a connection: our close, the peer's close, a reset, silence (RFC 9000 10).
+
+use bytes::Bytes;
+use plait_base::probe::Event as Observed;
+use plait_base::{CloseCode, Instant, PathId, Space};
+use plait_crypto::TAG_BYTES;
+use plait_flow::{PacketBuilder, Padding, Sealer};
+use plait_path::LegName;
+use plait_wire::frame::Close;
+use plait_wire::header::{FixedBit, OutHeader};
+
+use super::lifecycle::{CloseFrame, ConnectionError};
+use super::{Connection, Event};
+use crate::shared::{EndpointEvent, Transmit};
+
+/// How long a connection that ends stays around, in probe time-outs (RFC 9000 10.2).
+const CLOSING_PTOS: u32 = 3;
+
+impl Connection {
+    /// Closes, says so to the peer on every path, and tells the application why.
+    pub(super) fn begin_closing(&mut self, now: Instant, frame: CloseFrame, why: ConnectionError) {
+        if !self.lifecycle.is_open() {
+            return;
+        }
+        let until = now + self.max_pto() * CLOSING_PTOS;
+        let (code, reason) = match &frame {
+            CloseFrame::Transport(e) => (e.code, e.reason.clone()),
+            CloseFrame::Application(c) => (CloseCode(c.code), String::from_utf8_lossy(&c.reason).into_owned()),
+        };
+        self.events.observe(now, || Observed::Closed { locally: true, code, reason });
+        self.lifecycle.close(frame, until);
+        self.traffic.pings.clear();
+        self.events.push(Event::ConnectionLost(why));
+    }
+
+    /// The peer closed.
+    pub(super) fn on_peer_closed(&mut self, now: Instant, why: ConnectionError) {
+        if !self.lifecycle.is_open() {
+            return;
+        }
+        let (code, reason) = match &why {
+            ConnectionError::ConnectionClosed(e) => (e.code, e.reason.clone()),
+            ConnectionError::ApplicationClosed(c) => {
+                (CloseCode(c.code), String::from_utf8_lossy(&c.reason).into_owned())
+            }
+            other => (CloseCode::NO_ERROR, other.to_string()),
+        };
+        self.events.observe(now, || Observed::Closed { locally: false, code, reason });
+        self.begin_draining(now);
+        self.events.push(Event::ConnectionLost(why));
+    }
+
+    pub(super) fn begin_draining(&mut self, now: Instant) {
+        let until = now + self.max_pto() * CLOSING_PTOS;
+        self.lifecycle.drain(until);
+    }
+
+    /// The endpoint recognized a reset token of ours (RFC 9000 10.3.1): a reset on any path ends everything.
+    pub(super) fn on_stateless_reset(&mut self, now: Instant) {
+        if self.lifecycle.is_open() {
+            self.events.push(Event::ConnectionLost(ConnectionError::Reset));
+        }
+        self.begin_draining(now);
+    }
+
+    /// Ends at once and silently: idle, or nobody there.
+    pub(super) fn die(&mut self, why: ConnectionError) {
+        if self.lifecycle.is_open() {
+            self.events.push(Event::ConnectionLost(why));
+        }
+        self.lifecycle.finish();
+        self.events.tell_endpoint(EndpointEvent::Drained);
+    }
+
+    /// A datagram with our close, as long as one is due on some path.
+    pub(super) fn poll_close(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
+        self.lifecycle.due_close()?;
+        if self.traffic.pings.is_empty() {
+            // One close on each path that may be heard, since some may be dead.
+            let mut targets: Vec<PathId> = self.paths.open_slots().map(|slot| slot.id).collect();
+            targets.reverse();
+            self.traffic.pings = targets;
+        }
+        while let Some(id) = self.traffic.pings.pop() {
+            let transmit = self.build_close(now, id, buf);
+            if self.traffic.pings.is_empty() {
+                self.lifecycle.on_close_sent();
+            }
+            if transmit.is_some() {
+                return transmit;
+            }
+        }
+        self.lifecycle.on_close_sent();
+        None
+    }
+
+    fn build_close(&mut self, now: Instant, id: PathId, buf: &mut Vec<u8>) -> Option<Transmit> {
+        buf.clear();
+        let route = self.paths.path(id)?.route.tuple();
+        let room = self.paths.path(id)?.route.amplification_room();
+        let end = usize::try_from(room).unwrap_or(usize::MAX).min(plait_base::limits::MIN_DATAGRAM_BYTES);
+        // RFC 9000 10.2.3: at every level that the peer may read
+        let spaces: &[Space] =
+            match (self.handshake.is_confirmed(), self.keys.is_some() && self.handshake.is_complete()) {
+                (true, _) => &[Space::Data],
+                (false, true) => &[Space::Handshake, Space::Data],
+                (false, false) => &[Space::Initial, Space::Handshake],
+            };
+        for &space in spaces.iter().filter(|s| id == PathId::ZERO || **s == Space::Data) {
+            self.close_packet(now, id, space, buf, end);
+        }
+        if buf.is_empty() {
+            return None;
+        }
+        let path = self.paths.path_mut(id)?;
+        path.on_sent(buf.len() as u64);
+        Some(Transmit::single(route, buf.len()))
+    }
+
+    fn close_packet(&mut self, now: Instant, id: PathId, space: Space, buf: &mut Vec<u8>, end: usize) -> Option<()> {
+        let slot = self.paths.slot(id)?;
+        let dcid = slot.dcid(LegName::Current)?;
+        let (version, scid) = (self.handshake.version, self.handshake.ids.local);
+        let token = self.handshake.token.clone();
+        let header = match space {
+            Space::Initial => OutHeader::Initial { version, dcid, scid, token: &token },
+            Space::Handshake => OutHeader::Handshake { version, dcid, scid },
+            Space::Data => OutHeader::Short { dcid, spin: false, key_phase: false },
+        };
+        let path = slot.path.as_ref()?;
+        let (number, acked) = (path.send.next_number(space), path.send.largest_acked(space));
+        if space != Space::Data && self.handshake.level(space)?.keys.is_none() {
+            return None;
+        }
+        let frame = self.lifecycle.due_close()?.clone();
+        let builder = PacketBuilder::begin(buf, &header, id, number, acked, end, FixedBit::Set)?;
+        let mut carried = Vec::new();
+        let mut w = builder.writer(buf, &mut carried);
+        let early;
+        let close = match (&frame, space) {
+            (CloseFrame::Application(c), Space::Data) => Close::Application { code: c.code, reason: &c.reason },
+            (frame, _) => {
+                early = frame.for_handshake();
+                let reason = early.reason.as_bytes();
+                let reason = &reason[..reason.len().min(plait_base::limits::MAX_REASON_BYTES)];
+                Close::Transport { code: early.code, frame_type: early.frame.unwrap_or(0), reason }
+            }
+        };
+        let room = w.remaining();
+        match close.fit(room) {
+            Some(close) => close.encode(&mut w),
+            None => {
+                builder.abandon(buf);
+                return None;
+            }
+        }
+        let path = self.paths.path_mut(id)?;
+        let keys = self.keys.as_deref_mut();
+        let sealer = match space {
+            Space::Data => Sealer::OneRtt(keys?, path.send.seal_mark_mut()),
+            space => Sealer::Level(&self.handshake.level(space)?.keys.as_ref()?.local),
+        };
+        let padding = match space {
+            // RFC 9000 14.1: datagrams with a client's Initial are full-sized; the last packet carries the padding
+            Space::Initial if end >= plait_base::limits::MIN_DATAGRAM_BYTES => Padding::UpTo(end),
+            _ => Padding::Least,
+        };
+        let built = builder.finish(buf, sealer, padding).ok()?;
+        debug_assert!(built.bytes > TAG_BYTES);
+        let packet = plait_flow::SentPacket { bytes: built.bytes as u16, ..Default::default() };
+        path.send.on_sent(now, space, &packet, &[]);
+        Some(())
+    }
+
+    /// Version Negotiation answered a client's first packet (RFC 9000 6.2).
+    pub(super) fn on_version_negotiation(&mut self, now: Instant, versions: &[u8]) {
+        if self.side().is_server() || self.handshake.peer_scid.is_some() || self.handshake.ids.retry_scid.is_some() {
+            return;
+        }
+        let offered: Vec<u32> =
+            versions.chunks_exact(4).map(|v| u32::from_be_bytes([v[0], v[1], v[2], v[3]])).collect();
+        // RFC 9000 6.2: a list with the version in use is to be ignored
+        if offered.contains(&self.handshake.version.0) {
+            return;
+        }
+        let ours = self.settings.endpoint.versions.iter().copied().find(|v| offered.contains(&v.0));
+        match ours {
+            Some(version) => self.restart_with(now, version),
+            None => self.die(ConnectionError::VersionMismatch),
+        }
+    }
+
+    /// A Retry asks for a token (RFC 9000 17.2.5).
+    pub(super) fn on_retry(
+        &mut self,
+        now: Instant,
+        version: plait_wire::Version,
+        scid: plait_base::ConnectionId,
+        token: Bytes,
+        packet: &[u8],
+    ) {
+        let ids = &self.handshake.ids;
+        let unwanted = self.side().is_server()
+            || version != self.handshake.version
+            || self.handshake.peer_scid.is_some()
+            || ids.retry_scid.is_some()
+            || token.is_empty()
+            || scid == ids.remote;
+        // RFC 9001 5.8: only a genuine one counts
+        if unwanted || !plait_crypto::retry::verify(version.0, &ids.original_dcid, packet) {
+            return;
+        }
+        self.handshake.on_retry(scid, token);
+        self.paths.set_remote_initial(scid, None);
+        if let Some(path) = self.paths.path_mut(PathId::ZERO) {
+            path.send.surrender(now, Space::Initial, &mut self.scratch.feedback);
+            path.send.surrender(now, Space::Data, &mut self.scratch.feedback);
+        }
+        self.handshake.initial.crypto.resend_unacked();
+        self.settle_feedback(now, PathId::ZERO);
+    }
+}

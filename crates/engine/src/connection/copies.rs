@@ -1,0 +1,72 @@
+//! Frames that are to be sent once more on another path: duplicates while an RTT is unknown, and credit on all paths.
+
+use std::collections::VecDeque;
+
+use plait_base::PathId;
+use plait_base::limits::MAX_PENDING_COPIES;
+use plait_stream::{CopyOutcome, Streams};
+use plait_wire::{Carried, FrameWriter};
+
+/// Where a copy may go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    /// On this path only.
+    On(PathId),
+    /// On any path but this one.
+    NotOn(PathId),
+}
+
+impl Target {
+    fn admits(self, path: PathId) -> bool {
+        match self {
+            Self::On(id) => id == path,
+            Self::NotOn(id) => id != path,
+        }
+    }
+}
+
+/// Copies that wait, oldest first, bounded.
+#[derive(Debug, Default)]
+pub(super) struct Copies {
+    waiting: VecDeque<(Carried, Target)>,
+}
+
+impl Copies {
+    pub(super) fn push(&mut self, carried: Carried, target: Target) {
+        if self.waiting.len() < MAX_PENDING_COPIES {
+            self.waiting.push_back((carried, target));
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    pub(super) fn wants(&self, path: PathId) -> bool {
+        self.waiting.iter().any(|(_, target)| target.admits(path))
+    }
+
+    /// Writes what may go on `path`, as much as fits; what is acked by now is forgotten.
+    pub(super) fn fill(&mut self, path: PathId, streams: &mut Streams, w: &mut FrameWriter<'_>) {
+        let mut i = 0;
+        while let Some(&(carried, target)) = self.waiting.get(i) {
+            if !target.admits(path) {
+                i += 1;
+                continue;
+            }
+            match streams.fill_copy(w, &carried) {
+                CopyOutcome::Obsolete | CopyOutcome::Written => {
+                    self.waiting.remove(i);
+                }
+                CopyOutcome::Left(rest) => {
+                    self.waiting[i].0 = rest;
+                    return;
+                }
+            }
+        }
+    }
+
+    pub(super) fn on_path_gone(&mut self, path: PathId) {
+        self.waiting.retain(|(_, target)| *target != Target::On(path));
+    }
+}

@@ -1,0 +1,275 @@
+//! Each frame to its one home: frames that arrived, and frames of ours that were acked or lost.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use plait_base::{Instant, PathId, Space, TransportError, Violation};
+use plait_flow::AckReport;
+use plait_path::path::Health;
+use plait_path::table::{AbandonNews, AckTarget};
+use plait_path::{LegName, RouteEvent};
+use plait_wire::Carried;
+use plait_wire::frame::{
+    Ack, AckFrequency, Close, Frame, NewCid, PathAbandon, PathStatus, PathStatusUpdate, RetireCid,
+};
+
+use super::Connection;
+use super::events::{Event, PathEvent};
+use super::lifecycle::{ApplicationClose, ConnectionError};
+use super::receive::Arrival;
+
+impl Connection {
+    /// One frame of a packet that was opened.
+    pub(super) fn dispatch(&mut self, at: &Arrival, frame: Frame<'_>, payload: &Bytes) -> Result<(), TransportError> {
+        match frame {
+            Frame::Padding(_) | Frame::Ping => {}
+            Frame::Ack(ack) => self.on_ack(at, &ack)?,
+            Frame::Crypto(f) => self.handshake.on_crypto(at.space, f.offset, payload.slice_ref(f.data))?,
+            Frame::Stream(f) => {
+                if let Some(path) = self.paths.path_mut(at.path) {
+                    path.counters.stream_bytes_received += f.data.len() as u64;
+                }
+                self.streams.on_stream(f.id, f.offset, f.fin, payload.slice_ref(f.data))?;
+            }
+            Frame::ResetStream(f) => self.streams.on_reset_stream(f.id, f.code, f.final_size)?,
+            Frame::StopSending(f) => self.streams.on_stop_sending(f.id, f.code)?,
+            Frame::MaxData(f) => self.streams.on_max_data(f.limit),
+            Frame::MaxStreamData(f) => self.streams.on_max_stream_data(f.id, f.limit)?,
+            Frame::MaxStreams(f) => self.streams.on_max_streams(f.dir, f.limit)?,
+            Frame::DataBlocked(f) => self.streams.on_data_blocked(f.limit),
+            Frame::StreamDataBlocked(f) => self.streams.on_stream_data_blocked(f.id, f.limit)?,
+            Frame::StreamsBlocked(f) => self.streams.on_streams_blocked(f.dir, f.limit)?,
+            Frame::Datagram(f) => self.on_datagram_frame(payload.slice_ref(f.data), f.frame_bytes)?,
+            Frame::NewToken(f) => self.on_new_token(f.token)?,
+            Frame::HandshakeDone => self.on_handshake_done(at.now)?,
+            Frame::NewCid(f) => self.on_new_cid(&f)?,
+            Frame::RetireCid(f) => self.on_retire_cid(at, &f)?,
+            Frame::PathChallenge(f) => self.on_path_challenge(at, f.data),
+            Frame::PathResponse(f) => {
+                let event = self.paths.on_path_response(at.now, at.path, f.data)?;
+                self.on_route_event(at.now, at.path, event);
+            }
+            Frame::PathAbandon(f) => self.on_path_abandon(at.now, &f)?,
+            Frame::PathStatus(f) => self.on_path_status(&f)?,
+            Frame::MaxPathId(f) => {
+                self.paths.on_max_path_id(&f)?;
+                self.plan.touch();
+            }
+            Frame::PathsBlocked(f) => self.paths.on_paths_blocked(&f)?,
+            Frame::PathCidsBlocked(f) => self.paths.on_path_cids_blocked(&f)?,
+            Frame::Close(f) => self.on_close_frame(at.now, f),
+            Frame::AckFrequency(f) => self.on_ack_frequency(&f)?,
+            Frame::ImmediateAck => self.on_immediate_ack(at.path)?,
+        }
+        Ok(())
+    }
+
+    fn on_ack(&mut self, at: &Arrival, ack: &Ack<'_>) -> Result<(), TransportError> {
+        let target = if at.space == Space::Data { ack.path } else { PathId::ZERO };
+        if at.space == Space::Data && self.paths.on_ack(target, ack.form)? == AckTarget::Forgotten {
+            return Ok(());
+        }
+        let exponent = match (&self.handshake.peer_params, at.space) {
+            (Some(params), Space::Data) => params.acks.delay_exponent,
+            _ => 3,
+        };
+        let report = AckReport {
+            largest: ack.largest,
+            delay: Duration::from_micros(ack.delay.saturating_mul(1 << exponent).min(1 << 40)),
+            ecn: ack.ecn,
+            via: at.path,
+        };
+        let guard = self.max_pto() * 3;
+        let Some(path) = self.paths.path_mut(target) else { return Ok(()) };
+        let flow = &mut path.send;
+        let outcome =
+            flow.on_ack(at.now, at.space, &report, ack.ranges(), &mut self.board, &mut self.scratch.feedback)?;
+        if at.space == Space::Data {
+            if let Some(keys) = &mut self.keys {
+                keys.on_acked(path.send.seal_mark(), ack.largest, at.now, guard);
+            }
+        }
+        if outcome.newly_acked_eliciting > 0 && path.health() != Health::Good && path.on_heard() {
+            self.on_path_recovered(at.now, target);
+        }
+        if outcome.rtt_updated {
+            self.on_rtt_updated(at.now, target);
+        }
+        self.settle_feedback(at.now, target);
+        Ok(())
+    }
+
+    /// Hands every acked and lost frame of the last report to its home.
+    pub(super) fn settle_feedback(&mut self, now: Instant, path: PathId) {
+        let mut feedback = std::mem::take(&mut self.scratch.feedback);
+        for carried in &feedback.acked {
+            self.on_carried_acked(now, path, carried);
+        }
+        for carried in &feedback.lost {
+            self.on_carried_lost(now, path, carried);
+        }
+        for lost in &feedback.lost_packets {
+            self.on_packet_lost(now, path, lost);
+        }
+        feedback.clear();
+        self.scratch.feedback = feedback;
+    }
+
+    fn on_carried_acked(&mut self, now: Instant, path: PathId, carried: &Carried) {
+        match *carried {
+            Carried::Stream { .. }
+            | Carried::ResetStream(_)
+            | Carried::StopSending(_)
+            | Carried::MaxData(_)
+            | Carried::MaxStreamData(..)
+            | Carried::MaxStreams(..)
+            | Carried::DataBlocked(_)
+            | Carried::StreamDataBlocked(..)
+            | Carried::StreamsBlocked(..) => self.streams.on_acked(carried),
+            Carried::Crypto { .. } | Carried::HandshakeDone => self.handshake.on_acked(carried),
+            Carried::Ack { space, path, largest } => self.on_ack_acked(space, path, largest),
+            Carried::NewToken(number) => self.registry.tokens.on_acked(number),
+            Carried::MtuProbe(bytes) => self.on_mtu_probe_acked(now, path, bytes),
+            Carried::NewCid { .. }
+            | Carried::RetireCid { .. }
+            | Carried::PathAbandon(_)
+            | Carried::PathStatus { .. }
+            | Carried::MaxPathId(_)
+            | Carried::PathsBlocked(_)
+            | Carried::PathCidsBlocked(_) => self.paths.on_acked(carried),
+            Carried::Datagram { .. } | Carried::Ping | Carried::PathChallenge | Carried::PathResponse => {}
+        }
+    }
+
+    pub(super) fn on_carried_lost(&mut self, now: Instant, path: PathId, carried: &Carried) {
+        match *carried {
+            Carried::Stream { .. }
+            | Carried::ResetStream(_)
+            | Carried::StopSending(_)
+            | Carried::MaxData(_)
+            | Carried::MaxStreamData(..)
+            | Carried::MaxStreams(..)
+            | Carried::DataBlocked(_)
+            | Carried::StreamDataBlocked(..)
+            | Carried::StreamsBlocked(..) => self.streams.on_lost(carried),
+            Carried::Crypto { .. } | Carried::HandshakeDone => self.handshake.on_lost(carried),
+            Carried::NewToken(number) => self.registry.tokens.on_lost(number),
+            Carried::MtuProbe(bytes) => {
+                if let Some(path) = self.paths.path_mut(path) {
+                    path.mtu.on_probe_lost(now, bytes);
+                }
+            }
+            Carried::NewCid { .. }
+            | Carried::RetireCid { .. }
+            | Carried::PathAbandon(_)
+            | Carried::PathStatus { .. }
+            | Carried::MaxPathId(_)
+            | Carried::PathsBlocked(_)
+            | Carried::PathCidsBlocked(_) => self.paths.on_lost(carried),
+            // What was received is reported anew by every later ack; the others are never sent again as they were.
+            Carried::Ack { .. }
+            | Carried::Datagram { .. }
+            | Carried::Ping
+            | Carried::PathChallenge
+            | Carried::PathResponse => {}
+        }
+    }
+
+    fn on_ack_acked(&mut self, space: Space, path: PathId, largest: u64) {
+        match self.handshake.level(space) {
+            Some(level) => level.receive.on_ack_acked(largest),
+            None => {
+                if let Some(path) = self.paths.path_mut(path) {
+                    path.receive.on_ack_acked(largest);
+                }
+            }
+        }
+    }
+
+    fn on_datagram_frame(&mut self, data: Bytes, frame_bytes: usize) -> Result<(), Violation> {
+        let Some(limit) = self.settings.transport.datagrams.receive_buffer_bytes else {
+            return Err(Violation::DatagramNotNegotiated);
+        };
+        // RFC 9221 3: our max_datagram_frame_size counts the whole frame
+        if frame_bytes > limit.min(65_535) {
+            return Err(Violation::DatagramTooLarge);
+        }
+        if self.datagrams.on_datagram(data)? {
+            self.events.push(Event::DatagramReceived);
+        }
+        Ok(())
+    }
+
+    fn on_new_cid(&mut self, f: &NewCid) -> Result<(), Violation> {
+        self.paths.on_new_cid(f)?;
+        self.drain_table_events();
+        self.plan.touch();
+        Ok(())
+    }
+
+    fn on_retire_cid(&mut self, at: &Arrival, f: &RetireCid) -> Result<(), Violation> {
+        self.paths.on_retire_cid(f, &at.dcid)?;
+        self.issue_cids();
+        Ok(())
+    }
+
+    fn on_path_challenge(&mut self, at: &Arrival, data: [u8; 8]) {
+        let Some(path) = self.paths.path_mut(at.path) else { return };
+        // RFC 9000 8.2.2: the response goes where the challenge came from
+        if !path.route.on_challenge(&at.route, data) {
+            path.route.admit(at.route, at.bytes);
+            path.route.on_challenge(&at.route, data);
+        }
+    }
+
+    fn on_path_abandon(&mut self, now: Instant, f: &PathAbandon) -> Result<(), Violation> {
+        let pto = self.max_pto();
+        if self.paths.on_path_abandon(now, f, pto)? == AbandonNews::PeerEnds {
+            self.on_path_closing(now, f.path, f.code);
+        }
+        Ok(())
+    }
+
+    fn on_path_status(&mut self, f: &PathStatusUpdate) -> Result<(), Violation> {
+        if self.paths.on_path_status(f)?.is_some() {
+            let available = f.status == PathStatus::Available;
+            self.events.path(PathEvent::RemoteStatus { id: f.path, available });
+        }
+        Ok(())
+    }
+
+    fn on_close_frame(&mut self, now: Instant, close: Close<'_>) {
+        let error = match close {
+            Close::Transport { code, frame_type, reason } => {
+                let mut error = TransportError::new(code, String::from_utf8_lossy(reason));
+                error.frame = Some(frame_type).filter(|t| *t != 0);
+                ConnectionError::ConnectionClosed(error)
+            }
+            Close::Application { code, reason } => {
+                ConnectionError::ApplicationClosed(ApplicationClose { code, reason: Bytes::copy_from_slice(reason) })
+            }
+        };
+        self.on_peer_closed(now, error);
+    }
+
+    fn on_ack_frequency(&mut self, _frame: &AckFrequency) -> Result<(), Violation> {
+        // We announce no min_ack_delay, so the peer must not ask for another frequency.
+        Err(Violation::AckFrequencyNotNegotiated)
+    }
+
+    fn on_immediate_ack(&mut self, _path: PathId) -> Result<(), Violation> {
+        Err(Violation::AckFrequencyNotNegotiated)
+    }
+
+    /// What a response or a timer changed about a path's addresses.
+    pub(super) fn on_route_event(&mut self, now: Instant, id: PathId, event: Option<RouteEvent>) {
+        match event {
+            Some(RouteEvent::Validated(LegName::Current)) => self.on_path_validated(now, id),
+            Some(RouteEvent::FellBack(moved)) => self.on_path_moved(now, id, moved),
+            Some(RouteEvent::Unreachable) => self.on_path_unreachable(now, id),
+            Some(RouteEvent::SizeUnproven) => self.on_path_unreachable(now, id),
+            Some(RouteEvent::Validated(LegName::Candidate)) => self.on_candidate_validated(now, id),
+            Some(RouteEvent::Validated(LegName::Fallback) | RouteEvent::CandidateFailed) | None => {}
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! What the connection tells its application, its endpoint and its observer.
+
+use std::collections::VecDeque;
+
+use plait_base::probe::{Event as Observed, Probe};
+use plait_base::{CloseCode, FourTuple, Instant, PathId, limits};
+use plait_stream::StreamEvent;
+
+use super::lifecycle::ConnectionError;
+use crate::shared::EndpointEvent;
+
+/// Something the application wants to know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// ALPN and server name are known.
+    HandshakeDataReady,
+    /// The handshake is complete; the connection carries data at full rights.
+    Connected,
+    /// A stream changed.
+    Stream(StreamEvent),
+    /// An application datagram waits to be read.
+    DatagramReceived,
+    /// There is room again in the queue of outgoing datagrams.
+    DatagramsUnblocked,
+    /// A path changed.
+    Path(PathEvent),
+    /// The connection is over.
+    ConnectionLost(ConnectionError),
+}
+
+/// A change in one path's life.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PathEvent {
+    /// The path exists; its address is being validated.
+    Opened {
+        /// Which.
+        id: PathId,
+        /// Its addresses.
+        route: FourTuple,
+    },
+    /// The path's address is validated; it may carry data.
+    Established {
+        /// Which.
+        id: PathId,
+    },
+    /// Nothing came back for a probe time-out: other paths take over.
+    Failed {
+        /// Which.
+        id: PathId,
+    },
+    /// A failed path answers again.
+    Recovered {
+        /// Which.
+        id: PathId,
+    },
+    /// The peer announced how it wants the path used.
+    RemoteStatus {
+        /// Which.
+        id: PathId,
+        /// True for PATH_STATUS_AVAILABLE, false for PATH_STATUS_BACKUP.
+        available: bool,
+    },
+    /// The path moved to other addresses (migration or NAT rebinding).
+    Migrated {
+        /// Which.
+        id: PathId,
+        /// Its new addresses.
+        route: FourTuple,
+    },
+    /// One side gave the path up; late packets drain.
+    Abandoned {
+        /// Which.
+        id: PathId,
+        /// Why, as PATH_ABANDON said.
+        code: CloseCode,
+    },
+    /// The path is gone and its state freed.
+    Closed {
+        /// Which.
+        id: PathId,
+    },
+}
+
+/// The queues out of the connection.
+#[derive(Default)]
+pub(crate) struct Events {
+    application: VecDeque<Event>,
+    endpoint: VecDeque<EndpointEvent>,
+    probe: Option<Box<dyn Probe>>,
+}
+
+impl Events {
+    pub(crate) fn install(&mut self, probe: Box<dyn Probe>) {
+        self.probe = Some(probe);
+    }
+
+    /// Queues for the application. Path events beyond the bound are forgotten, oldest first.
+    pub(crate) fn push(&mut self, event: Event) {
+        if self.application.len() >= limits::MAX_QUEUED_EVENTS {
+            if let Some(i) = self.application.iter().position(|e| matches!(e, Event::Path(_))) {
+                self.application.remove(i);
+            }
+        }
+        self.application.push_back(event);
+    }
+
+    pub(crate) fn path(&mut self, event: PathEvent) {
+        self.push(Event::Path(event));
+    }
+
+    pub(crate) fn tell_endpoint(&mut self, event: EndpointEvent) {
+        self.endpoint.push_back(event);
+    }
+
+    pub(crate) fn poll(&mut self) -> Option<Event> {
+        self.application.pop_front()
+    }
+
+    pub(crate) fn poll_endpoint(&mut self) -> Option<EndpointEvent> {
+        self.endpoint.pop_front()
+    }
+
+    /// Shows an event to tracing and to the observer, if any.
+    pub(crate) fn observe(&mut self, now: Instant, event: impl FnOnce() -> Observed) {
+        let traced = tracing::enabled!(tracing::Level::TRACE);
+        if !traced && self.probe.is_none() {
+            return;
+        }
+        let event = event();
+        if traced {
+            tracing::trace!(at = ?now, ?event);
+        }
+        if let Some(probe) = &mut self.probe {
+            probe.on_event(now, &event);
+        }
+    }
+}

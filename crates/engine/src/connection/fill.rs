@@ -1,0 +1,156 @@
+//! What goes into a packet, in this order: validation, acks, handshake, control, datagrams, stream data.
+
+use plait_base::{Instant, PathId};
+use plait_flow::AckNeed;
+use plait_path::{LegName, Pad};
+use plait_wire::frame::{AckForm, types};
+use plait_wire::{Carried, FrameWriter};
+
+use super::Connection;
+use super::copies::Target;
+use super::handshake::Owed;
+use super::send::Purpose;
+
+/// Writes a PING.
+pub(super) fn ping(w: &mut FrameWriter<'_>) {
+    if w.remaining() > 0 {
+        w.put_varint(types::PING);
+        w.note(Carried::Ping);
+    }
+}
+
+impl Connection {
+    /// Fills one packet of the data space that leaves on path `id`. Says whether it must be full-sized.
+    pub(super) fn fill(&mut self, now: Instant, id: PathId, purpose: Purpose, w: &mut FrameWriter<'_>) -> Pad {
+        if let Purpose::Mtu(size) = purpose {
+            ping(w);
+            w.note(Carried::MtuProbe(size));
+            return Pad::No;
+        }
+        let one_rtt = self.keys.is_some();
+        let mut pad = Pad::No;
+        if one_rtt {
+            if let Some(path) = self.paths.path_mut(id) {
+                pad = path.route.fill(LegName::Current, &mut self.random, w);
+            }
+            self.fill_acks(now, id, w);
+        }
+        match purpose {
+            Purpose::Acks | Purpose::Ping => return pad,
+            // The peer's address is not proven: a server keeps to what validation needs (RFC 9000 8.1).
+            Purpose::Validation if !self.may_carry_data(id) => return pad,
+            _ => {}
+        }
+        if purpose == Purpose::Probe {
+            self.fill_probe(id, w);
+        }
+        if one_rtt {
+            self.fill_control(now, id, w);
+        }
+        self.streams.fill_control(now, w);
+        self.copy_credit(id);
+        self.traffic.copies.fill(id, &mut self.streams, w);
+        if purpose != Purpose::Copies {
+            self.datagrams.fill(w);
+            self.streams.fill_data(w);
+        }
+        pad
+    }
+
+    /// A client's data may ride in the first packet of a new path; a server's waits for validation.
+    fn may_carry_data(&mut self, id: PathId) -> bool {
+        let Some(path) = self.paths.path_mut(id) else { return false };
+        let room = path.send.in_flight() + u64::from(path.mtu.current()) <= path.send.window();
+        room && (self.handshake.side.is_client() || path.route.is_validated())
+    }
+
+    /// Acks of every path whose acks the policy wants here.
+    fn fill_acks(&mut self, now: Instant, carrier: PathId, w: &mut FrameWriter<'_>) {
+        // RFC 9001 5.7: a client's acks of 0.5-RTT data wait for keys, which are there
+        let form = if self.paths.is_multipath() { AckForm::Path } else { AckForm::Plain };
+        let exponent = self.settings.transport.ack.delay_exponent;
+        let mut i = 0;
+        while let Some(&(on, of)) = self.traffic.ack_copies.get(i) {
+            if on != carrier {
+                i += 1;
+                continue;
+            }
+            self.traffic.ack_copies.remove(i);
+            if let Some(path) = self.paths.path_mut(of) {
+                path.receive.fill_ack(now, w, form, exponent);
+            }
+        }
+        let due = |s: &super::flows::Slot| s.path.as_ref().is_some_and(|p| p.receive.ack_need(now) != AckNeed::None);
+        let ids: smallvec::SmallVec<[PathId; 8]> = self.paths.slots().filter(|s| due(s)).map(|s| s.id).collect();
+        for of in ids {
+            let chosen = self.traffic.ack_paths(&self.paths, of);
+            if !chosen.contains(&carrier) {
+                continue;
+            }
+            let Some(path) = self.paths.path_mut(of) else { continue };
+            if path.receive.fill_ack(now, w, form, exponent).is_none() {
+                continue;
+            }
+            path.receive.on_ack_sent();
+            if path.receive.wants_ping() {
+                ping(w);
+            }
+            for &other in chosen.iter().filter(|c| **c != carrier) {
+                if !self.traffic.ack_copies.contains(&(other, of)) {
+                    self.traffic.ack_copies.push((other, of));
+                }
+            }
+        }
+    }
+
+    /// Control frames that any path may carry.
+    fn fill_control(&mut self, _now: Instant, _id: PathId, w: &mut FrameWriter<'_>) {
+        if self.handshake.done == Owed::Due && w.remaining() > 0 {
+            w.put_varint(types::HANDSHAKE_DONE);
+            w.note(Carried::HandshakeDone);
+            self.handshake.done = Owed::Sent;
+        }
+        self.handshake.data.fill(w);
+        if self.handshake.is_complete() {
+            self.registry.tokens.fill(w);
+            self.paths.fill_control(w);
+        }
+    }
+
+    /// True when control frames wait for a packet.
+    pub(super) fn wants_control(&self) -> bool {
+        let one_rtt = self.keys.is_some();
+        let complete = one_rtt && self.handshake.is_complete();
+        (one_rtt && (self.handshake.done == Owed::Due || self.handshake.data.wants_send()))
+            || (complete && (self.registry.tokens.wants_send() || self.paths.wants_control()))
+            || self.streams.wants_control()
+    }
+
+    /// A probe carries what has waited longest for its ack (RFC 9002 6.2.4).
+    fn fill_probe(&mut self, id: PathId, w: &mut FrameWriter<'_>) {
+        let mut oldest = std::mem::take(&mut self.scratch.updates);
+        oldest.clear();
+        if let Some(path) = self.paths.path(id) {
+            path.send.oldest_carried(plait_base::Space::Data, 1, &mut oldest);
+        }
+        for carried in &oldest {
+            let _ = self.streams.fill_copy(w, carried);
+        }
+        self.scratch.updates = oldest;
+    }
+
+    /// Window updates just written go out on every other active path too, so that none waits for a slow one
+    /// (CoNEXT 2017, section 4.2).
+    fn copy_credit(&mut self, id: PathId) {
+        let mut updates = std::mem::take(&mut self.scratch.updates);
+        updates.clear();
+        self.streams.poll_window_updates(&mut updates);
+        if !updates.is_empty() && self.paths.is_multipath() {
+            let others = self.paths.open_slots().filter(|s| s.id != id && super::traffic::is_usable(s));
+            for other in others.map(|s| s.id) {
+                updates.iter().for_each(|c| self.traffic.copies.push(*c, Target::On(other)));
+            }
+        }
+        self.scratch.updates = updates;
+    }
+}

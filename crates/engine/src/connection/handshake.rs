@@ -1,0 +1,312 @@
+//! The handshake: TLS, CRYPTO streams and keys of the early levels, up to confirmation (RFC 9001 4).
+
+use bytes::Bytes;
+use plait_base::{ConnectionId, PathId, Side, Space, TransportError, Violation};
+use plait_crypto::{EarlyKeys, KeyChange, OneRttKeys, OpenKeys, PacketKeys, SealKeys, TlsSession};
+use plait_flow::{AckPolicy, ReceiveFlow};
+use plait_stream::CryptoStream;
+use plait_wire::params::{HandshakeCids, TransportParameters};
+use plait_wire::{Carried, Version};
+
+use super::parameters;
+use crate::endpoint::parts::HandshakeIds;
+
+/// How far the handshake is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stage {
+    /// Messages go back and forth.
+    Negotiating,
+    /// TLS is done on our side (RFC 9001 4.1.1).
+    Complete,
+    /// Both sides know that it is done (RFC 9001 4.1.2).
+    Confirmed,
+}
+
+/// What became of 0-RTT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EarlyData {
+    None,
+    Offered,
+    Accepted,
+    Rejected,
+}
+
+/// One early encryption level: its handshake bytes, its keys while they live, what arrived.
+pub(crate) struct Level {
+    pub(crate) crypto: CryptoStream,
+    pub(crate) keys: Option<PacketKeys>,
+    pub(crate) receive: ReceiveFlow,
+}
+
+impl Level {
+    fn new(space: Space) -> Self {
+        let receive = ReceiveFlow::new(PathId::ZERO, space, AckPolicy::immediate());
+        Self { crypto: CryptoStream::new(space), keys: None, receive }
+    }
+}
+
+/// A frame that a server owes until it is acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owed {
+    Nothing,
+    Due,
+    Sent,
+}
+
+/// What a step of the handshake brought.
+#[derive(Default)]
+pub(crate) struct Progress {
+    pub(crate) one_rtt: Option<Box<OneRttKeys>>,
+    pub(crate) params: Option<TransportParameters>,
+    pub(crate) completed: bool,
+    pub(crate) early: Option<EarlyData>,
+    pub(crate) data_ready: bool,
+}
+
+/// TLS with everything that ends when it is confirmed.
+pub(crate) struct Handshake {
+    pub(crate) side: Side,
+    pub(crate) version: Version,
+    pub(crate) tls: TlsSession,
+    pub(crate) ids: HandshakeIds,
+    /// The peer's source id, fixed by its first authentic packet.
+    pub(crate) peer_scid: Option<ConnectionId>,
+    /// Token for our Initial packets; clients only.
+    pub(crate) token: Bytes,
+    pub(crate) initial: Level,
+    pub(crate) handshake: Level,
+    pub(crate) data: CryptoStream,
+    pub(crate) early: Option<EarlyKeys>,
+    pub(crate) early_data: EarlyData,
+    pub(crate) stage: Stage,
+    pub(crate) done: Owed,
+    pub(crate) peer_params: Option<TransportParameters>,
+    write_level: Space,
+}
+
+impl Handshake {
+    /// Begins with the Initial keys of `ids`; a client's first flight is produced by [`Self::advance`].
+    pub(crate) fn new(side: Side, version: Version, tls: TlsSession, ids: HandshakeIds, token: Bytes) -> Self {
+        let mut initial = Level::new(Space::Initial);
+        initial.keys = plait_crypto::initial_keys(version.0, &ids.keys_from(), side);
+        let early = if side.is_client() { tls.early_keys() } else { None };
+        Self {
+            side,
+            version,
+            early_data: if early.is_some() { EarlyData::Offered } else { EarlyData::None },
+            early,
+            tls,
+            ids,
+            peer_scid: None,
+            token,
+            initial,
+            handshake: Level::new(Space::Handshake),
+            data: CryptoStream::new(Space::Data),
+            stage: Stage::Negotiating,
+            done: Owed::Nothing,
+            peer_params: None,
+            write_level: Space::Initial,
+        }
+    }
+
+    pub(crate) fn is_complete(&self) -> bool {
+        self.stage >= Stage::Complete
+    }
+
+    pub(crate) fn is_confirmed(&self) -> bool {
+        self.stage == Stage::Confirmed
+    }
+
+    /// An early level; none for the data space.
+    pub(crate) fn level(&mut self, space: Space) -> Option<&mut Level> {
+        match space {
+            Space::Initial => Some(&mut self.initial),
+            Space::Handshake => Some(&mut self.handshake),
+            Space::Data => None,
+        }
+    }
+
+    pub(crate) fn crypto(&mut self, space: Space) -> &mut CryptoStream {
+        match space {
+            Space::Initial => &mut self.initial.crypto,
+            Space::Handshake => &mut self.handshake.crypto,
+            Space::Data => &mut self.data,
+        }
+    }
+
+    /// Keys that open packets of an early level, while they live.
+    pub(crate) fn open_keys(&self, space: Space) -> Option<&OpenKeys> {
+        match space {
+            Space::Initial => self.initial.keys.as_ref().map(|k| &k.remote),
+            Space::Handshake => self.handshake.keys.as_ref().map(|k| &k.remote),
+            Space::Data => match &self.early {
+                Some(EarlyKeys::Open(keys)) => Some(keys),
+                _ => None,
+            },
+        }
+    }
+
+    /// A client's 0-RTT keys, while it may send with them.
+    pub(crate) fn early_seal_keys(&self) -> Option<&SealKeys> {
+        match &self.early {
+            Some(EarlyKeys::Seal(keys)) if self.early_data == EarlyData::Offered => Some(keys),
+            _ => None,
+        }
+    }
+
+    /// Level whose CRYPTO bytes TLS expects next.
+    fn read_level(&self) -> Space {
+        if self.is_complete() {
+            Space::Data
+        } else if self.handshake.keys.is_some() {
+            Space::Handshake
+        } else {
+            Space::Initial
+        }
+    }
+
+    /// A CRYPTO frame arrived.
+    pub(crate) fn on_crypto(&mut self, space: Space, offset: u64, data: Bytes) -> Result<(), Violation> {
+        let expected = self.read_level();
+        let stream = self.crypto(space);
+        // RFC 9001 4.1.3: new bytes at a level that TLS has left behind
+        if space < expected && offset.saturating_add(data.len() as u64) > stream.read_offset() {
+            return Err(Violation::CryptoAfterHandshakeLevel);
+        }
+        stream.on_crypto(offset, data)
+    }
+
+    /// Feeds TLS with what arrived and takes out what it wants to send.
+    pub(crate) fn advance(&mut self) -> Result<Progress, TransportError> {
+        let mut progress = Progress::default();
+        let data_was_ready = self.tls.alpn().is_some();
+        self.produce(&mut progress);
+        loop {
+            let level = self.read_level();
+            let Some(bytes) = self.crypto(level).read() else { break };
+            self.tls.read_crypto(&bytes)?;
+            self.produce(&mut progress);
+            self.learn(&mut progress)?;
+        }
+        progress.data_ready = !data_was_ready && self.tls.alpn().is_some();
+        Ok(progress)
+    }
+
+    fn produce(&mut self, progress: &mut Progress) {
+        loop {
+            let mut out = Vec::new();
+            let change = self.tls.write_crypto(&mut out);
+            if !out.is_empty() {
+                let level = self.write_level;
+                self.crypto(level).write(&out);
+            }
+            match change {
+                Some(KeyChange::Handshake(keys)) => {
+                    self.handshake.keys = Some(keys);
+                    self.write_level = Space::Handshake;
+                }
+                Some(KeyChange::OneRtt(keys)) => {
+                    progress.one_rtt = Some(keys);
+                    self.write_level = Space::Data;
+                }
+                None => return,
+            }
+        }
+    }
+
+    fn learn(&mut self, progress: &mut Progress) -> Result<(), TransportError> {
+        if self.side.is_server() && self.early.is_none() && !self.is_complete() {
+            self.early = self.tls.early_keys();
+            if self.early.is_some() {
+                self.early_data = EarlyData::Accepted;
+            }
+        }
+        if self.peer_params.is_none() {
+            if let Some(bytes) = self.tls.peer_params() {
+                let params = parameters::decode(bytes, self.side)?;
+                self.check(&params)?;
+                progress.params = Some(params.clone());
+                self.peer_params = Some(params);
+            }
+        }
+        if self.stage == Stage::Negotiating && !self.tls.is_handshaking() {
+            // RFC 9001 8.2: parameters are mandatory
+            self.peer_params.as_ref().ok_or(Violation::MissingTransportParameters)?;
+            self.stage = Stage::Complete;
+            progress.completed = true;
+            self.settle_early_data(progress)?;
+        }
+        Ok(())
+    }
+
+    fn settle_early_data(&mut self, progress: &mut Progress) -> Result<(), TransportError> {
+        if self.side.is_client() && self.early_data == EarlyData::Offered {
+            self.early_data = if self.tls.early_data_accepted() { EarlyData::Accepted } else { EarlyData::Rejected };
+            progress.early = Some(self.early_data);
+            self.early = None;
+            if let (EarlyData::Accepted, Some(remembered)) = (self.early_data, self.remembered()) {
+                self.peer_params.as_ref().map_or(Ok(()), |now| now.check_early_data(&remembered))?;
+            }
+        }
+        if self.side.is_server() {
+            // RFC 9001 4.1.2: the server's handshake is confirmed when it is complete
+            self.stage = Stage::Confirmed;
+            self.done = Owed::Due;
+        }
+        Ok(())
+    }
+
+    /// The server's limits of the session that a client resumes, to go by in 0-RTT (RFC 9000 7.4.1).
+    pub(crate) fn remembered(&self) -> Option<TransportParameters> {
+        parameters::decode(self.tls.remembered_params()?, self.side).ok()
+    }
+
+    fn check(&self, params: &TransportParameters) -> Result<(), TransportError> {
+        let seen = HandshakeCids {
+            original_dcid: self.ids.original_dcid,
+            peer_scid: self.peer_scid.unwrap_or(self.ids.remote),
+            retry_scid: self.ids.retry_scid,
+        };
+        params.check_cids(self.side.peer(), &seen)?;
+        // MP 2.1: multipath needs connection ids on both sides
+        if params.initial_max_path_id.is_some() && (seen.peer_scid.is_empty() || self.ids.local.is_empty()) {
+            return Err(Violation::MultipathZeroLengthCid.into());
+        }
+        // RFC 9368 4: the chosen version is the one in use
+        match &params.version_info {
+            Some(info) if info.chosen != self.version => Err(Violation::VersionNegotiation.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// A Retry was followed: new Initial keys, a token, and all Initial data again (RFC 9000 17.2.5.3).
+    pub(crate) fn on_retry(&mut self, scid: ConnectionId, token: Bytes) {
+        self.ids.retry_scid = Some(scid);
+        self.ids.remote = scid;
+        self.token = token;
+        self.initial.keys = plait_crypto::initial_keys(self.version.0, &scid, self.side);
+    }
+
+    /// Drops the keys of an early level; what is left of it is freed.
+    pub(crate) fn discard(&mut self, space: Space) {
+        if let Some(level) = self.level(space) {
+            *level = Level::new(space);
+        }
+    }
+
+    pub(crate) fn on_acked(&mut self, carried: &Carried) {
+        match *carried {
+            Carried::Crypto { space, .. } => self.crypto(space).on_acked(carried),
+            Carried::HandshakeDone => self.done = Owed::Nothing,
+            _ => {}
+        }
+    }
+
+    pub(crate) fn on_lost(&mut self, carried: &Carried) {
+        match *carried {
+            Carried::Crypto { space, .. } => self.crypto(space).on_lost(carried),
+            Carried::HandshakeDone if self.done == Owed::Sent => self.done = Owed::Due,
+            _ => {}
+        }
+    }
+}

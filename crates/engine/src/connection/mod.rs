@@ -1,0 +1,197 @@
+//! One connection: its parts side by side, and the public calls that a runtime makes.
+//!
+//! In: [`receive`] opens packets, [`dispatch`] hands each frame to its home. Out: [`send`] chooses path and packet,
+//! [`fill`] asks the parts for frames. Time: [`timers`]. The parts never see this struct; they talk in values.
+
+mod application;
+mod birth;
+mod close;
+mod copies;
+mod dispatch;
+mod events;
+mod fill;
+mod flows;
+mod handshake;
+mod lifecycle;
+mod parameters;
+mod paths;
+mod plan;
+mod receive;
+mod resets;
+mod send;
+mod settle;
+mod timers;
+mod tokens;
+mod traffic;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use plait_base::board::Board;
+use plait_base::probe::Probe;
+use plait_base::{ConnectionId, FourTuple, Instant, PathId, Random, Side};
+use plait_crypto::{ClientTlsConfig, OneRttKeys};
+use plait_flow::Feedback;
+use plait_stream::{Datagrams, Streams};
+use plait_wire::Carried;
+
+use crate::config::{EndpointConfig, MigrationPolicy, ServerConfig, TokenStore, TransportConfig};
+use crate::shared::EndpointEvent;
+
+pub use application::{HandshakeSummary, PathStatistics};
+pub use events::{Event, PathEvent};
+pub use lifecycle::{ApplicationClose, ConnectionError};
+pub use paths::PathError;
+
+use events::Events;
+use flows::Paths;
+use handshake::Handshake;
+use lifecycle::Lifecycle;
+use plan::Plan;
+use receive::Waiting;
+use resets::ResetTokens;
+use tokens::Tokens;
+use traffic::Traffic;
+
+/// A QUIC connection of either side, over one path or many. It does no IO and reads no clock.
+///
+/// A runtime gives it datagrams ([`Self::absorb`]), the time ([`Self::on_timeout`] at [`Self::deadline`]), takes
+/// datagrams ([`Self::poll_transmit`]), and news for the application ([`Self::poll`]) and the endpoint
+/// ([`Self::poll_endpoint_event`]).
+pub struct Connection {
+    settings: Settings,
+    random: Random,
+    handshake: Handshake,
+    /// 1-RTT keys, once TLS has them.
+    keys: Option<Box<OneRttKeys>>,
+    paths: Paths,
+    streams: Streams,
+    datagrams: Datagrams,
+    traffic: Traffic,
+    plan: Plan,
+    board: Board,
+    lifecycle: Lifecycle,
+    events: Events,
+    registry: Registry,
+    /// Packets that arrived before their keys; bounded.
+    waiting: Vec<Waiting>,
+    scratch: Scratch,
+}
+
+/// What was decided before the first packet.
+struct Settings {
+    transport: Arc<TransportConfig>,
+    endpoint: Arc<EndpointConfig>,
+    role: RoleSettings,
+    migration: MigrationPolicy,
+}
+
+/// What only one side needs after the handshake began.
+enum RoleSettings {
+    Client { tls: ClientTlsConfig, server_name: String, token_store: Arc<dyn TokenStore> },
+    Server(Arc<ServerConfig>),
+}
+
+/// What the endpoint and the peer must keep for us.
+#[derive(Default)]
+struct Registry {
+    resets: ResetTokens,
+    tokens: Tokens,
+    /// Path and id of the last packet that moved a path.
+    last_dcid: Option<(PathId, ConnectionId)>,
+    /// When 0-RTT keys are dropped.
+    discard_early_at: Option<Instant>,
+    /// Until when a connection without a path waits for one.
+    pathless_until: Option<Instant>,
+    /// A server's preferred address, to be probed once the handshake is confirmed.
+    preferred: Option<FourTuple>,
+    /// Paths that we advised the peer to avoid because they failed.
+    demoted: Vec<PathId>,
+    /// Whether the endpoint knows that we are drained.
+    drained_told: bool,
+}
+
+/// Memory that is used again for each packet.
+#[derive(Default)]
+struct Scratch {
+    feedback: Feedback,
+    carried: Vec<Carried>,
+    updates: Vec<Carried>,
+}
+
+impl Connection {
+    /// Our end.
+    pub fn side(&self) -> Side {
+        self.handshake.side
+    }
+
+    /// True once RFC 10069 is in effect.
+    pub fn is_multipath(&self) -> bool {
+        self.paths.is_multipath()
+    }
+
+    /// True until the handshake is complete.
+    pub fn is_handshaking(&self) -> bool {
+        !self.handshake.is_complete()
+    }
+
+    /// True once it was closed by either side or lost; it may still have packets to send.
+    pub fn is_closed(&self) -> bool {
+        !self.lifecycle.is_open()
+    }
+
+    /// True once nothing will ever come from it again.
+    pub fn is_drained(&self) -> bool {
+        self.lifecycle.is_drained()
+    }
+
+    /// Shows every event to an observer from now on.
+    pub fn observe_with(&mut self, probe: Box<dyn Probe>) {
+        self.events.install(probe);
+    }
+
+    /// The next news for the application.
+    pub fn poll(&mut self) -> Option<Event> {
+        if let Some(event) = self.streams.poll_event() {
+            return Some(Event::Stream(event));
+        }
+        if self.datagrams.poll_unblocked() {
+            return Some(Event::DatagramsUnblocked);
+        }
+        self.events.poll()
+    }
+
+    /// The next news for the endpoint.
+    pub fn poll_endpoint_event(&mut self) -> Option<EndpointEvent> {
+        self.events.poll_endpoint()
+    }
+
+    /// Length of our connection ids, bytes.
+    fn cid_len(&self) -> usize {
+        self.handshake.ids.local.len()
+    }
+
+    /// Closes with a transport error of the peer's making, or of ours.
+    fn close_with(&mut self, now: Instant, error: plait_base::TransportError) {
+        let frame = lifecycle::CloseFrame::Transport(error.clone());
+        self.begin_closing(now, frame, ConnectionError::TransportError(error));
+    }
+
+    /// Closes the connection. `code` is the application's, at most 2^62 - 1; `reason` is cut to 512 bytes.
+    pub fn close(&mut self, now: Instant, code: u64, reason: Bytes) {
+        let code = code.min(plait_base::units::VARINT_MAX);
+        let reason = reason.slice(..reason.len().min(plait_base::limits::MAX_REASON_BYTES));
+        let frame = lifecycle::CloseFrame::Application(ApplicationClose { code, reason });
+        self.begin_closing(now, frame, ConnectionError::LocallyClosed);
+    }
+}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connection")
+            .field("side", &self.side())
+            .field("stage", &self.handshake.stage)
+            .field("paths", &self.paths.open_slots().count())
+            .finish_non_exhaustive()
+    }
+}

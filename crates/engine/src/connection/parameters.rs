@@ -1,0 +1,109 @@
+//! The transport parameters that we announce, from the configuration (RFC 9000 18.2).
+
+use plait_base::{ConnectionId, PathId, ResetToken, Side};
+use plait_stream::{AutoTune, PeerLimits, StreamsConfig};
+use plait_wire::params::{
+    ActiveMigration, CidParameters, GreaseQuicBit, InitialLimits, PreferredAddress, TransportParameters, VersionInfo,
+};
+
+use plait_wire::Version;
+
+use crate::config::{EndpointConfig, MigrationPolicy, Switch, TransportConfig};
+use crate::endpoint::parts::{ConnectionParts, HandshakeIds, Role};
+
+/// How streams and windows are set up.
+pub(crate) fn streams_config(transport: &TransportConfig) -> StreamsConfig {
+    let s = &transport.streams;
+    StreamsConfig {
+        max_bidi: s.max_bidi,
+        max_uni: s.max_uni,
+        stream_window: if s.auto_tune == Switch::On { s.max_window_bytes } else { s.window_bytes },
+        window: if s.auto_tune == Switch::On { s.max_connection_window_bytes } else { s.connection_window_bytes },
+        send_window: s.send_window_bytes,
+        auto_tune: if s.auto_tune == Switch::On { AutoTune::On } else { AutoTune::Off },
+    }
+}
+
+/// What a client announces, in its first handshake or after a change of version.
+pub(super) fn announced_by_client(
+    settings: &super::Settings,
+    ids: &HandshakeIds,
+    version: Version,
+) -> TransportParameters {
+    common(&settings.transport, &settings.endpoint, ids, version)
+}
+
+/// What a client or server announces. `preferred` is the server's preferred address with the id issued for it.
+pub(crate) fn announced(parts: &ConnectionParts, preferred: Option<PreferredAddress>) -> TransportParameters {
+    let mut params = common(&parts.transport, &parts.endpoint, &parts.ids, parts.version);
+    if let Role::Server(server) = &parts.role {
+        params.cids.original_dcid = Some(parts.ids.original_dcid);
+        params.cids.retry_scid = parts.ids.retry_scid;
+        params.stateless_reset_token = Some(reset_token(parts, &parts.ids.local));
+        params.preferred_address = preferred;
+        if server.config.migration == MigrationPolicy::Refused {
+            params.active_migration = ActiveMigration::Disabled;
+        }
+    }
+    params
+}
+
+fn common(
+    transport: &TransportConfig,
+    endpoint: &EndpointConfig,
+    ids: &HandshakeIds,
+    version: Version,
+) -> TransportParameters {
+    let granted = streams_config(transport).announced();
+    let mut params = TransportParameters {
+        cids: CidParameters { initial_scid: Some(ids.local), ..CidParameters::default() },
+        limits: InitialLimits {
+            max_data: granted.max_data,
+            max_stream_data_bidi_local: granted.max_stream_data_bidi_local,
+            max_stream_data_bidi_remote: granted.max_stream_data_bidi_remote,
+            max_stream_data_uni: granted.max_stream_data_uni,
+            max_streams_bidi: granted.max_streams_bidi,
+            max_streams_uni: granted.max_streams_uni,
+        },
+        max_idle_timeout_ms: transport.timing.max_idle_timeout.map_or(0, |d| d.as_millis().max(1) as u64),
+        active_cid_limit: transport.paths.cid_limit,
+        max_udp_payload_bytes: u64::from(transport.mtu.max_receive),
+        max_datagram_frame_bytes: transport.datagrams.receive_buffer_bytes.map_or(0, |b| b.min(65_535) as u64),
+        version_info: Some(VersionInfo { chosen: version, available: endpoint.versions.clone() }),
+        initial_max_path_id: announced_max_path_id(transport, ids.local),
+        ..TransportParameters::default()
+    };
+    params.acks.max_delay_ms = transport.ack.max_delay.as_millis() as u64;
+    params.acks.delay_exponent = transport.ack.delay_exponent;
+    if transport.wire.grease == Switch::On && endpoint.grease == Switch::On {
+        params.fixed_bit = GreaseQuicBit::Supported;
+    }
+    params
+}
+
+/// RFC 10069 needs connection ids on both sides; without ours the extension is not offered.
+fn announced_max_path_id(transport: &TransportConfig, local: ConnectionId) -> Option<PathId> {
+    if local.is_empty() { None } else { transport.paths.initial_max_path_id() }
+}
+
+fn reset_token(parts: &ConnectionParts, cid: &ConnectionId) -> ResetToken {
+    parts.endpoint.reset_key.token(cid)
+}
+
+/// The peer's stream limits out of its parameters.
+pub(crate) fn peer_limits(params: &TransportParameters) -> PeerLimits {
+    let l = &params.limits;
+    PeerLimits {
+        max_data: l.max_data,
+        max_stream_data_bidi_local: l.max_stream_data_bidi_local,
+        max_stream_data_bidi_remote: l.max_stream_data_bidi_remote,
+        max_stream_data_uni: l.max_stream_data_uni,
+        max_streams_bidi: l.max_streams_bidi,
+        max_streams_uni: l.max_streams_uni,
+    }
+}
+
+/// Reads the peer's encoded parameters.
+pub(crate) fn decode(bytes: &[u8], us: Side) -> Result<TransportParameters, plait_base::Violation> {
+    TransportParameters::decode(bytes, us.peer())
+}

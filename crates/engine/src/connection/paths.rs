@@ -1,0 +1,380 @@
+//! Opening, failing, recovering, abandoning and closing paths.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use plait_base::{CloseCode, FourTuple, Instant, PathId, Space};
+use plait_flow::HandshakeState;
+use plait_path::policy::Wish;
+use plait_path::table::{AbandonError, Expired, OpenError};
+use plait_path::{LegName, PathStatus, Route, Validation};
+use plait_wire::frame::{CidForm, NewCid};
+
+use super::Connection;
+use super::events::PathEvent;
+use super::receive::Arrival;
+use super::traffic::{Stance, is_usable};
+use crate::config::Switch;
+
+/// A failed path is probed at least this often, so that its return is noticed soon.
+const FAILED_PROBE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Why a call about a path could not be obeyed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PathError {
+    /// The path could not be opened now; the reason says whether trying later helps.
+    #[error("the path cannot be opened: {0}")]
+    Open(OpenError),
+    /// There is no such open path.
+    #[error("there is no such open path")]
+    NoPath,
+    /// Multipath is not in effect on this connection.
+    #[error("multipath is not in effect on this connection")]
+    NotMultipath,
+    /// The path between these addresses exists already.
+    #[error("a path between these addresses exists already")]
+    Exists(PathId),
+    /// The connection is closed.
+    #[error("the connection is closed")]
+    Closed,
+}
+
+impl Connection {
+    /// Opens a path between two addresses (clients only). It carries data from its first packet on.
+    ///
+    /// # Errors
+    /// See [`PathError`]. A path that lacks the peer's connection ids may be tried again after a round trip.
+    pub fn open_path(&mut self, now: Instant, route: FourTuple, status: PathStatus) -> Result<PathId, PathError> {
+        if !self.lifecycle.is_open() {
+            return Err(PathError::Closed);
+        }
+        if self.paths.open_slots().count() >= self.max_paths() {
+            return Err(PathError::Open(OpenError::OwnLimit));
+        }
+        let id = self.paths.next_id().map_err(PathError::Open)?;
+        let mut path = self.make_path(now, id, Route::opened(route), HandshakeState::Confirmed);
+        let times = self.validation_times(PathId::ZERO);
+        path.route.challenge(now, times);
+        self.paths.open(Box::new(path)).map_err(PathError::Open)?;
+        if status == PathStatus::Backup {
+            self.set_status(id, status);
+        }
+        self.finish_opening(now, id, route);
+        Ok(id)
+    }
+
+    fn finish_opening(&mut self, now: Instant, id: PathId, route: FourTuple) {
+        self.drain_table_events();
+        self.events.path(PathEvent::Opened { id, route });
+        self.observe_path(now, id);
+        self.issue_cids();
+        self.plan.touch();
+    }
+
+    /// The peer opens a path with its first packet on it.
+    pub(super) fn accept_path(&mut self, at: &Arrival) -> bool {
+        let remote = at.route.remote;
+        // MP 3.1: an address that another path of the client proved need not be proven again
+        let proven = self.paths.open_slots().filter_map(|s| s.path.as_ref()).any(|p| {
+            p.route.is_validated() && p.route.tuple().remote == remote && p.route.tuple().local == at.route.local
+        });
+        let validation = if proven { Validation::Validated } else { Validation::Unvalidated };
+        let mut route = Route::new(at.route, validation);
+        route.on_received(&at.route, at.bytes);
+        route.challenge(at.now, self.validation_times(PathId::ZERO));
+        let path = self.make_path(at.now, at.path, route, HandshakeState::Confirmed);
+        if self.paths.open(Box::new(path)).is_err() {
+            return false;
+        }
+        self.finish_opening(at.now, at.path, at.route);
+        true
+    }
+
+    fn max_paths(&self) -> usize {
+        self.settings.transport.paths.max_concurrent.map_or(1, |n| n.get() as usize)
+    }
+
+    /// Gives a path up with the application's code.
+    ///
+    /// # Errors
+    /// There is no such path, or multipath is not in effect.
+    pub fn close_path(&mut self, now: Instant, id: PathId) -> Result<(), PathError> {
+        if !self.paths.is_multipath() {
+            return Err(PathError::NotMultipath);
+        }
+        match self.abandon_path(now, id, CloseCode::APPLICATION_ABANDON_PATH) {
+            Ok(()) => Ok(()),
+            Err(AbandonError::NotNegotiated) => Err(PathError::NotMultipath),
+            Err(AbandonError::NoPath | AbandonError::Closing) => Err(PathError::NoPath),
+        }
+    }
+
+    pub(super) fn abandon_path(&mut self, now: Instant, id: PathId, code: CloseCode) -> Result<(), AbandonError> {
+        let pto = self.max_pto();
+        self.paths.abandon(now, id, code, pto)?;
+        self.on_path_closing(now, id, code);
+        Ok(())
+    }
+
+    /// A path ends, by our will or the peer's: its frames go elsewhere, nothing more is sent on it.
+    pub(super) fn on_path_closing(&mut self, now: Instant, id: PathId, code: CloseCode) {
+        self.drain_table_events();
+        let route = self.paths.path(id).map(|p| p.route.tuple());
+        if let Some(path) = self.paths.path_mut(id) {
+            path.send.on_path_gone(now, &mut self.scratch.feedback);
+        }
+        self.settle_feedback(now, id);
+        self.board.withdraw(id);
+        self.traffic.on_path_gone(id);
+        self.events.path(PathEvent::Abandoned { id, code });
+        if let Some(route) = route {
+            self.plan.policy_mut().on_ended(now, route, code);
+        }
+        self.plan.touch();
+        self.issue_cids();
+        self.last_path_check(now);
+    }
+
+    /// RFC 10069: without a path left, the connection ends, unless a client opens another at once.
+    fn last_path_check(&mut self, now: Instant) {
+        if self.paths.open_slots().next().is_some() || !self.lifecycle.is_open() {
+            return;
+        }
+        self.registry.pathless_until = Some(now + self.max_pto() * 3);
+    }
+
+    /// Tells the peer how this path is to be used.
+    ///
+    /// # Errors
+    /// There is no such open path, or multipath is not in effect.
+    pub fn set_path_status(&mut self, now: Instant, id: PathId, status: PathStatus) -> Result<(), PathError> {
+        if !self.paths.is_multipath() {
+            return Err(PathError::NotMultipath);
+        }
+        if !self.paths.slot(id).is_some_and(|slot| slot.is_open()) {
+            return Err(PathError::NoPath);
+        }
+        self.set_status(id, status);
+        self.observe_path(now, id);
+        Ok(())
+    }
+
+    fn set_status(&mut self, id: PathId, status: PathStatus) {
+        if let Some(slot) = self.paths.slot_mut(id) {
+            slot.status.set_local(status);
+        }
+    }
+
+    /// Our usable addresses changed: the path policy opens and ends paths accordingly.
+    pub fn set_local_addresses(&mut self, now: Instant, addresses: &[SocketAddr]) {
+        self.plan.set_local(addresses);
+        self.tend_paths(now);
+    }
+
+    /// The addresses that the path policy knows of ours.
+    pub fn local_addresses(&self) -> &[SocketAddr] {
+        self.plan.local()
+    }
+
+    /// A server's preferred address becomes one more address that paths may lead to; on connections without multipath
+    /// path 0 moves there (RFC 9000 9.6).
+    pub(super) fn adopt_preferred_address(&mut self) {
+        if self.side().is_server() {
+            return;
+        }
+        let Some(preferred) = self.handshake.peer_params.as_ref().and_then(|p| p.preferred_address) else { return };
+        let Some(tuple) = self.paths.path(PathId::ZERO).map(|p| p.route.tuple()) else { return };
+        let same_family = match tuple.remote {
+            SocketAddr::V4(_) => preferred.v4.map(SocketAddr::V4),
+            SocketAddr::V6(_) => preferred.v6.map(SocketAddr::V6),
+        };
+        let new = NewCid {
+            form: CidForm::Plain,
+            path: PathId::ZERO,
+            sequence: 1,
+            retire_prior_to: 0,
+            cid: preferred.cid,
+            token: preferred.token,
+        };
+        let _ = self.paths.on_new_cid(&new);
+        if let Some(remote) = same_family.filter(|remote| remote.port() != 0 && !remote.ip().is_unspecified()) {
+            self.plan.add_peer(remote);
+            if !self.paths.is_multipath() {
+                self.registry.preferred = Some(FourTuple { remote, ..tuple });
+            }
+        }
+    }
+
+    /// Lets the policy have its way, where limits allow.
+    pub(super) fn tend_paths(&mut self, now: Instant) {
+        if !self.lifecycle.is_open() || !self.handshake.is_confirmed() {
+            return;
+        }
+        self.probe_preferred(now);
+        if !self.paths.is_multipath() {
+            return;
+        }
+        let limits = (self.max_paths(), self.settings.transport.paths.max_validations);
+        let wishes = self.plan.wishes(now, self.handshake.side, &self.paths, limits);
+        for wish in wishes {
+            match wish {
+                Wish::Open { route, status } => {
+                    // What stands in the way is told to the peer; the policy is asked again when that changes.
+                    if let Err(error) = self.open_path(now, route, status) {
+                        tracing::debug!(%error, %route, "path not opened");
+                    }
+                }
+                Wish::Abandon { id, code } => {
+                    let _ = self.abandon_path(now, id, code);
+                }
+            }
+        }
+    }
+
+    fn probe_preferred(&mut self, now: Instant) {
+        let Some(tuple) = self.registry.preferred.take() else { return };
+        let times = self.validation_times(PathId::ZERO);
+        let _ = self.paths.probe(now, PathId::ZERO, tuple, times);
+        self.drain_table_events();
+    }
+
+    /// Moves a path to other addresses of ours: probes them and goes there once they answer (RFC 9000 9.2).
+    ///
+    /// # Errors
+    /// There is no such open path, or no spare connection id for the new addresses.
+    pub fn migrate_path(&mut self, now: Instant, id: PathId, route: FourTuple) -> Result<(), PathError> {
+        let times = self.validation_times(id);
+        self.paths.probe(now, id, route, times).map_err(|_| PathError::NoPath)?;
+        self.drain_table_events();
+        Ok(())
+    }
+
+    /// A candidate address of ours answered: the path moves there.
+    pub(super) fn on_candidate_validated(&mut self, now: Instant, id: PathId) {
+        if self.side().is_server() {
+            return;
+        }
+        let Some(tuple) = self.paths.path(id).and_then(|p| p.route.leg(LegName::Candidate)).map(|l| l.tuple()) else {
+            return;
+        };
+        let times = self.validation_times(id);
+        let moved = self.paths.migrate(now, id, tuple, plait_path::table::CidChange::Fresh, times);
+        self.on_path_moved(now, id, moved);
+    }
+
+    /// A probe time-out passed on a path: others take over its frames; with another path at hand it counts as
+    /// potentially failed (CoNEXT 2017, section 4.3).
+    pub(super) fn on_probe_timeout(&mut self, now: Instant, id: PathId) {
+        let other_works = self.paths.open_slots().any(|s| s.id != id && is_usable(s));
+        let Some(path) = self.paths.path_mut(id) else { return };
+        let count = path.send.pto_count();
+        if let Some(mtu) = path.mtu.on_pto(now, count) {
+            path.send.set_mss(mtu);
+        }
+        let mut outstanding = std::mem::take(&mut self.scratch.carried);
+        outstanding.clear();
+        path.send.in_flight_carried(&mut outstanding);
+        for carried in &outstanding {
+            self.on_carried_lost(now, id, carried);
+        }
+        outstanding.clear();
+        self.scratch.carried = outstanding;
+        self.events.observe(now, || plait_base::probe::Event::ProbeTimeout { path: id, count });
+        if !other_works || self.settings.transport.paths.potentially_failed == Switch::Off {
+            return;
+        }
+        if !self.handshake.is_confirmed() || !self.paths.is_multipath() {
+            return;
+        }
+        if count >= self.settings.transport.paths.abandon_after_probes {
+            let _ = self.abandon_path(now, id, CloseCode::PATH_UNSTABLE_OR_POOR);
+            return;
+        }
+        self.mark_failed(now, id);
+    }
+
+    fn mark_failed(&mut self, now: Instant, id: PathId) {
+        let Some(slot) = self.paths.slot_mut(id) else { return };
+        let Some(path) = slot.path.as_mut() else { return };
+        if !path.on_silence(now) {
+            return;
+        }
+        path.send.set_probe_interval(Some(FAILED_PROBE_INTERVAL));
+        if slot.status.local() != Some(PathStatus::Backup) {
+            // The peer is told not to answer there (RFC 10069 section 3.3).
+            slot.status.set_local(PathStatus::Backup);
+            self.registry.demoted.push(id);
+        }
+        self.events.path(PathEvent::Failed { id });
+        self.observe_path(now, id);
+        self.plan.touch();
+    }
+
+    /// A failed path answered.
+    pub(super) fn on_path_recovered(&mut self, now: Instant, id: PathId) {
+        if let Some(slot) = self.paths.slot_mut(id) {
+            if self.registry.demoted.contains(&id) {
+                self.registry.demoted.retain(|d| *d != id);
+                slot.status.set_local(PathStatus::Available);
+            }
+            if let Some(path) = slot.path.as_mut() {
+                path.send.set_probe_interval(None);
+            }
+        }
+        self.events.path(PathEvent::Recovered { id });
+        self.observe_path(now, id);
+    }
+
+    /// Timers of the path table: validations that ended, ids that are forgotten.
+    pub(super) fn poll_path_timers(&mut self, now: Instant) {
+        while let Some(expired) = self.paths.poll_timeout(now) {
+            match expired {
+                Expired::Route(id, event) => self.on_route_event(now, id, Some(event)),
+                Expired::Gone(id, path) => {
+                    if path.is_some() {
+                        self.events.path(PathEvent::Closed { id });
+                    }
+                    self.plan.touch();
+                }
+            }
+            self.drain_table_events();
+        }
+        self.issue_cids_if_due();
+    }
+
+    fn issue_cids_if_due(&mut self) {
+        if self.handshake.is_confirmed() {
+            self.issue_cids();
+        }
+    }
+
+    /// Whose rules hold at addresses that are not proven.
+    pub(super) fn stance(&self) -> Stance {
+        if self.side().is_client() { Stance::Client } else { Stance::Server }
+    }
+
+    /// Asks for a PING on some open path.
+    pub(super) fn request_ping(&mut self) {
+        let first = self.paths.open_slots().find(|s| is_usable(s)).or_else(|| self.paths.open_slots().next());
+        if let Some(id) = first.map(|s| s.id) {
+            self.ping(id);
+        }
+    }
+
+    /// A PING on each open path, for keep-alive.
+    pub(super) fn ping_all(&mut self) {
+        let ids: Vec<PathId> = self.paths.open_slots().map(|s| s.id).collect();
+        ids.into_iter().for_each(|id| self.ping(id));
+    }
+
+    pub(super) fn ping(&mut self, id: PathId) {
+        if !self.traffic.pings.contains(&id) {
+            self.traffic.pings.push(id);
+        }
+    }
+
+    /// True when an early level or the data space of path 0 owes probes after a time-out.
+    pub(super) fn owes_probe(&self, space: Space) -> bool {
+        self.paths.path(PathId::ZERO).is_some_and(|p| p.send.probes_due(space) > 0)
+    }
+}

@@ -1,0 +1,394 @@
+//! A datagram on its way in: split into packets, opened, deduplicated, its frames handed to dispatch.
+
+use bytes::{Bytes, BytesMut};
+use plait_base::probe::{Drop, Event as Observed};
+use plait_base::{ConnectionId, Ecn, FourTuple, Instant, PathId, Space, TransportError, Violation};
+use plait_crypto::{OpenError, Unmasked};
+use plait_flow::Eliciting;
+use plait_path::table::{Admission, CidChange};
+use plait_wire::frame::{Frame, Frames, types};
+use plait_wire::header::{FixedBitRule, PacketKind, PacketSpan, ProtectedHeader, packet_number};
+
+use super::Connection;
+use crate::config::{MigrationPolicy, Switch};
+use crate::shared::{Input, InputKind};
+
+/// A packet's circumstances, known before its frames are read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrival {
+    pub(super) now: Instant,
+    pub(super) path: PathId,
+    pub(super) route: FourTuple,
+    pub(super) ecn: Option<Ecn>,
+    pub(super) space: Space,
+    pub(super) kind: PacketKind,
+    pub(super) dcid: ConnectionId,
+    /// Bytes of the datagram.
+    pub(super) bytes: u64,
+    pub(super) number: u64,
+}
+
+/// A packet that waits for its keys.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    path: PathId,
+    route: FourTuple,
+    ecn: Option<Ecn>,
+    space: Space,
+    data: BytesMut,
+}
+
+/// Why a packet went no further.
+enum Refusal {
+    Drop(Drop),
+    Wait,
+    Close(TransportError),
+}
+
+impl<E: Into<TransportError>> From<E> for Refusal {
+    fn from(error: E) -> Self {
+        Self::Close(error.into())
+    }
+}
+
+impl Connection {
+    /// Takes a datagram in.
+    pub fn absorb(&mut self, now: Instant, input: Input) {
+        match input.kind {
+            InputKind::StatelessReset => self.on_stateless_reset(now),
+            InputKind::Packets => self.on_datagram(now, input),
+        }
+        self.after_input(now);
+    }
+
+    fn on_datagram(&mut self, now: Instant, input: Input) {
+        if self.lifecycle.is_drained() {
+            return;
+        }
+        if self.lifecycle.is_closing() {
+            self.lifecycle.on_heard_while_closing();
+        }
+        let Input { path, route, ecn, mut data, .. } = input;
+        let total = data.len() as u64;
+        let known = self.paths.path_mut(path).map(|p| p.route.on_received(&route, total));
+        // RFC 9000 9: a client hears only from addresses that it chose
+        if known == Some(None) && (self.side().is_client() || !self.may_migrate()) {
+            self.drop_packet(now, total as usize, Drop::WrongAddress);
+            return;
+        }
+        let mut first_dcid = None;
+        while !data.is_empty() && !self.lifecycle.is_drained() {
+            let Ok((header, span)) = ProtectedHeader::parse(&data, self.cid_len(), self.fixed_bit_rule()) else {
+                self.drop_packet(now, data.len(), Drop::Malformed);
+                break;
+            };
+            let dcid = ConnectionId::new(header.dcid(&data)).unwrap_or(ConnectionId::EMPTY);
+            // RFC 9000 12.2: coalesced packets share the first one's connection id
+            if *first_dcid.get_or_insert(dcid) != dcid {
+                self.drop_packet(now, data.len(), Drop::Malformed);
+                break;
+            }
+            let packet = data.split_to(span.end.min(data.len()));
+            self.on_packet(now, (path, route, ecn, total), &header, span, packet);
+        }
+    }
+
+    fn may_migrate(&self) -> bool {
+        self.settings.migration == MigrationPolicy::Allowed && self.handshake.is_confirmed()
+    }
+
+    fn fixed_bit_rule(&self) -> FixedBitRule {
+        // RFC 9287 3: whoever announced it must take packets with the bit cleared
+        match self.settings.transport.wire.grease == Switch::On && self.settings.endpoint.grease == Switch::On {
+            true => FixedBitRule::Ignored,
+            false => FixedBitRule::MustBeSet,
+        }
+    }
+
+    fn on_packet(
+        &mut self,
+        now: Instant,
+        (path, route, ecn, total): (PathId, FourTuple, Option<Ecn>, u64),
+        header: &ProtectedHeader,
+        span: PacketSpan,
+        packet: BytesMut,
+    ) {
+        let bytes = packet.len();
+        let (kind, path) = match header {
+            ProtectedHeader::VersionNegotiation { versions, .. } => {
+                return self.on_version_negotiation(now, packet.get(versions.clone()).unwrap_or_default());
+            }
+            ProtectedHeader::Retry { version, scid, token, .. } => {
+                let token = Bytes::copy_from_slice(packet.get(token.clone()).unwrap_or_default());
+                return self.on_retry(now, *version, *scid, token, &packet);
+            }
+            ProtectedHeader::UnknownVersion { .. } => return self.drop_packet(now, bytes, Drop::WrongVersion),
+            ProtectedHeader::Short { .. } => (PacketKind::OneRtt, path),
+            ProtectedHeader::Initial { .. } => (PacketKind::Initial, PathId::ZERO),
+            ProtectedHeader::Handshake { .. } => (PacketKind::Handshake, PathId::ZERO),
+            ProtectedHeader::ZeroRtt { .. } => (PacketKind::ZeroRtt, PathId::ZERO),
+        };
+        if header.version().is_some_and(|v| v != self.handshake.version) {
+            return self.drop_packet(now, bytes, Drop::WrongVersion);
+        }
+        // RFC 9000 7.2: the peer's source id is fixed by its first packet
+        let scid = header.version().and_then(|_| ConnectionId::new(header.scid(&[])));
+        if let (Some(fixed), Some(scid)) = (self.handshake.peer_scid, scid) {
+            if fixed != scid {
+                return self.drop_packet(now, bytes, Drop::Malformed);
+            }
+        }
+        let space = kind.space();
+        let dcid = ConnectionId::new(header.dcid(&packet)).unwrap_or(ConnectionId::EMPTY);
+        let at = Arrival { now, path, route, ecn, space, kind, dcid, bytes: total, number: 0 };
+        let spare = if self.may_wait(kind) { Some(packet.clone()) } else { None };
+        match self.unprotect(at, span, packet) {
+            Ok((at, payload)) => {
+                if let Some(scid) = scid {
+                    self.learn_peer_scid(scid, kind);
+                }
+                self.on_opened(at, header, &payload);
+            }
+            Err(Refusal::Drop(why)) => self.drop_packet(now, bytes, why),
+            Err(Refusal::Close(error)) => self.close_with(now, error),
+            Err(Refusal::Wait) => match spare {
+                Some(data) if self.waiting.len() < plait_base::limits::MAX_EARLY_PACKETS => {
+                    self.waiting.push(Waiting { path, route, ecn, space, data });
+                }
+                _ => self.drop_packet(now, bytes, Drop::NoKeys),
+            },
+        }
+    }
+
+    /// Packets that arrive before their keys are kept for a while (RFC 9000 5.7, RFC 9001 5.7).
+    fn may_wait(&self, kind: PacketKind) -> bool {
+        match kind {
+            PacketKind::Initial => false,
+            PacketKind::Handshake => self.handshake.handshake.keys.is_none() && !self.handshake.is_complete(),
+            PacketKind::ZeroRtt => false,
+            PacketKind::OneRtt => !self.handshake.is_complete(),
+        }
+    }
+
+    /// Tries again with packets that waited for keys which may be there now.
+    pub(super) fn reopen_waiting(&mut self, now: Instant) {
+        for w in std::mem::take(&mut self.waiting) {
+            let ready = match w.space {
+                Space::Data => self.handshake.is_complete() && self.keys.is_some(),
+                space => self.handshake.open_keys(space).is_some(),
+            };
+            if !ready {
+                self.waiting.push(w);
+                continue;
+            }
+            let Ok((header, span)) = ProtectedHeader::parse(&w.data, self.cid_len(), self.fixed_bit_rule()) else {
+                continue;
+            };
+            let total = w.data.len() as u64;
+            self.on_packet(now, (w.path, w.route, w.ecn, total), &header, span, w.data);
+        }
+    }
+
+    fn learn_peer_scid(&mut self, scid: ConnectionId, kind: PacketKind) {
+        if self.handshake.peer_scid.is_none() && kind == PacketKind::Initial {
+            self.handshake.peer_scid = Some(scid);
+            if self.side().is_client() {
+                self.handshake.ids.remote = scid;
+                self.paths.set_remote_initial(scid, None);
+            }
+        }
+    }
+
+    /// Removes the protection of a packet in place.
+    fn unprotect(&mut self, at: Arrival, span: PacketSpan, mut packet: BytesMut) -> Result<(Arrival, Bytes), Refusal> {
+        let (number, header_len, payload) = match at.kind {
+            PacketKind::OneRtt => self.open_short(&at, span, &mut packet)?,
+            _ => self.open_long(&at, span, &mut packet)?,
+        };
+        debug_assert!(header_len <= payload.start);
+        let payload = packet.freeze().slice(payload);
+        Ok((Arrival { number, ..at }, payload))
+    }
+
+    fn open_long(&mut self, at: &Arrival, span: PacketSpan, packet: &mut BytesMut) -> Result<Parts, Refusal> {
+        let expected = match at.space {
+            Space::Data => self.paths.path(PathId::ZERO).map_or(0, |p| p.receive.expected()),
+            space => self.handshake.level(space).map_or(0, |l| l.receive.expected()),
+        };
+        let keys = self.handshake.open_keys(at.space).ok_or(Refusal::Wait)?;
+        let unmasked = keys.unmask(packet, span.pn_offset).map_err(refusal)?;
+        let number = expand(&unmasked, expected);
+        let header_len = span.pn_offset + unmasked.pn_len;
+        let payload = keys.open(packet, header_len, PathId::ZERO, number).map_err(refusal)?;
+        self.check_duplicate(at, number)?;
+        Ok((number, header_len, payload))
+    }
+
+    fn open_short(&mut self, at: &Arrival, span: PacketSpan, packet: &mut BytesMut) -> Result<Parts, Refusal> {
+        // RFC 9001 5.7: 1-RTT packets wait until the handshake is complete
+        if !self.handshake.is_complete() {
+            return Err(Refusal::Wait);
+        }
+        if self.paths.admission(at.path) == Admission::Gone {
+            return Err(Refusal::Drop(Drop::PathGone));
+        }
+        let guard = self.max_pto() * 3;
+        let keys = self.keys.as_mut().ok_or(Refusal::Wait)?;
+        let unmasked = keys.unmask(packet, span.pn_offset).map_err(refusal)?;
+        let header_len = span.pn_offset + unmasked.pn_len;
+        let mut fresh = Default::default();
+        let (expected, mark) = match self.paths.path_mut(at.path) {
+            Some(path) => (path.receive.expected(), path.receive.phase_mark_mut()),
+            None => (0, &mut fresh),
+        };
+        let number = expand(&unmasked, expected);
+        let phase = keys.phase();
+        let opened = keys.open(packet, header_len, at.path, number, mark, at.now, guard).map_err(refusal)?;
+        if keys.phase() != phase {
+            self.events.observe(at.now, || Observed::KeysUpdated { locally: false });
+        }
+        self.check_duplicate(at, number)?;
+        Ok((number, header_len, opened.payload))
+    }
+
+    fn check_duplicate(&mut self, at: &Arrival, number: u64) -> Result<(), Refusal> {
+        let seen = match at.space {
+            Space::Data => self.paths.path(at.path).is_some_and(|p| p.receive.is_duplicate(number)),
+            space => self.handshake.level(space).is_some_and(|l| l.receive.is_duplicate(number)),
+        };
+        if seen { Err(Refusal::Drop(Drop::Duplicate)) } else { Ok(()) }
+    }
+
+    fn on_opened(&mut self, at: Arrival, header: &ProtectedHeader, payload: &Bytes) {
+        if !self.lifecycle.is_open() {
+            // RFC 9000 10.2.1: only the peer's own close still matters
+            let mut frames = Frames::in_packet(payload, at.kind);
+            if frames.any(|f| matches!(f, Ok(Frame::Close(_)))) && self.lifecycle.is_closing() {
+                self.begin_draining(at.now);
+            }
+            return;
+        }
+        self.events.observe(at.now, || Observed::PacketReceived {
+            path: at.path,
+            space: at.space,
+            number: at.number,
+            bytes: payload.len() as u16,
+        });
+        if let Err(error) = self.read_packet(&at, header, payload) {
+            self.close_with(at.now, error);
+        }
+    }
+
+    fn read_packet(&mut self, at: &Arrival, header: &ProtectedHeader, payload: &Bytes) -> Result<(), TransportError> {
+        self.prove_address(at);
+        if matches!(header, ProtectedHeader::Initial { token, .. } if self.side().is_client() && !token.is_empty()) {
+            // RFC 9000 17.2.2: servers send no token
+            return Err(Violation::InitialTokenFromServer.into());
+        }
+        if at.space == Space::Data && !self.admit(at) {
+            return Ok(());
+        }
+        let newest = self.is_newest(at);
+        let (mut eliciting, mut probing) = (Eliciting::No, true);
+        for frame in Frames::in_packet(payload, at.kind) {
+            let frame = frame?;
+            let frame_type = frame.frame_type();
+            if types::is_ack_eliciting(frame_type) {
+                eliciting = Eliciting::Yes;
+            }
+            probing &= types::is_probing(frame_type);
+            self.dispatch(at, frame, payload).map_err(|e| e.in_frame(frame_type))?;
+        }
+        self.note_received(at, eliciting);
+        if at.kind == PacketKind::OneRtt && newest && !probing {
+            self.follow(at);
+        }
+        Ok(())
+    }
+
+    /// Remembers the packet for acks, and that something was heard.
+    fn note_received(&mut self, at: &Arrival, eliciting: Eliciting) {
+        match self.handshake.level(at.space) {
+            Some(level) => level.receive.absorb(at.now, at.number, eliciting, at.ecn),
+            None => {
+                if let Some(path) = self.paths.path_mut(at.path) {
+                    path.receive.absorb(at.now, at.number, eliciting, at.ecn);
+                    path.counters.received_bytes += at.bytes;
+                }
+            }
+        }
+        let pto = self.max_pto();
+        self.lifecycle.on_heard(at.now, pto);
+    }
+
+    fn is_newest(&self, at: &Arrival) -> bool {
+        self.paths.path(at.path).is_none_or(|p| p.receive.largest().is_none_or(|largest| at.number > largest))
+    }
+
+    /// A Handshake packet proves the client's address; its keys end the Initial ones (RFC 9001 4.9.1).
+    fn prove_address(&mut self, at: &Arrival) {
+        if at.kind != PacketKind::Handshake {
+            return;
+        }
+        if let Some(path) = self.paths.path_mut(PathId::ZERO) {
+            if !path.route.is_validated() {
+                path.route.on_address_proven();
+            }
+        }
+        if self.side().is_server() {
+            self.discard_space(at.now, Space::Initial);
+        }
+    }
+
+    /// Lets a 1-RTT packet in on its path; opens the path when the packet is the peer's first on it.
+    fn admit(&mut self, at: &Arrival) -> bool {
+        match self.paths.admission(at.path) {
+            Admission::Open | Admission::Closing => true,
+            Admission::New => self.accept_path(at),
+            Admission::Refuse(code) => {
+                let pto = self.max_pto();
+                let _ = self.paths.abandon(at.now, at.path, code, pto);
+                false
+            }
+            Admission::Gone => false,
+        }
+    }
+
+    /// The peer's newest packet that is no mere probe came from another address: follow it (RFC 9000 9.3).
+    fn follow(&mut self, at: &Arrival) {
+        if self.side().is_client() || !self.handshake.is_confirmed() {
+            return;
+        }
+        let times = self.validation_times(at.path);
+        let Some(path) = self.paths.path_mut(at.path) else { return };
+        if path.route.tuple().admits(&at.route) {
+            return;
+        }
+        path.route.admit(at.route, at.bytes);
+        let changed_cid = self.registry.last_dcid.is_some_and(|(p, cid)| p == at.path && cid != at.dcid);
+        let cid = if changed_cid { CidChange::Fresh } else { CidChange::Keep };
+        let moved = self.paths.migrate(at.now, at.path, at.route, cid, times);
+        self.registry.last_dcid = Some((at.path, at.dcid));
+        self.on_path_moved(at.now, at.path, moved);
+    }
+
+    fn drop_packet(&mut self, now: Instant, bytes: usize, why: Drop) {
+        self.events.observe(now, || Observed::PacketDropped { bytes, why });
+    }
+}
+
+/// Packet number, header length, payload.
+type Parts = (u64, usize, std::ops::Range<usize>);
+
+fn expand(unmasked: &Unmasked, expected: u64) -> u64 {
+    packet_number::expand(unmasked.truncated as u32, unmasked.pn_len, expected)
+}
+
+fn refusal(error: OpenError) -> Refusal {
+    match error {
+        OpenError::TooShort => Refusal::Drop(Drop::Malformed),
+        OpenError::NoKeys => Refusal::Drop(Drop::NoKeys),
+        OpenError::Forged => Refusal::Drop(Drop::Authentication),
+        OpenError::Violation(violation) => Refusal::Close(violation.into()),
+    }
+}

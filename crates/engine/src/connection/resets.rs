@@ -1,0 +1,40 @@
+//! Stateless reset tokens of the peer's connection ids in use, as the endpoint knows them (RFC 9000 10.3).
+
+use std::net::SocketAddr;
+
+use plait_base::{PathId, ResetToken};
+
+use super::events::Events;
+use crate::shared::EndpointEvent;
+
+/// The tokens that the endpoint watches for this connection.
+#[derive(Debug, Default)]
+pub(super) struct ResetTokens {
+    watched: Vec<(PathId, ResetToken, SocketAddr)>,
+}
+
+impl ResetTokens {
+    pub(super) fn watch(&mut self, path: PathId, token: ResetToken, remote: SocketAddr, events: &mut Events) {
+        self.watched.push((path, token, remote));
+        events.tell_endpoint(EndpointEvent::ResetToken { remote, token });
+    }
+
+    pub(super) fn forget(&mut self, path: PathId, token: ResetToken, events: &mut Events) {
+        self.watched.retain(|&(p, t, remote)| {
+            let gone = p == path && t == token;
+            if gone {
+                events.tell_endpoint(EndpointEvent::ForgetToken { remote, token });
+            }
+            !gone
+        });
+    }
+
+    /// The path's peer is at another address now.
+    pub(super) fn on_moved(&mut self, path: PathId, remote: SocketAddr, events: &mut Events) {
+        for entry in self.watched.iter_mut().filter(|(p, _, at)| *p == path && *at != remote) {
+            events.tell_endpoint(EndpointEvent::ForgetToken { remote: entry.2, token: entry.1 });
+            events.tell_endpoint(EndpointEvent::ResetToken { remote, token: entry.1 });
+            entry.2 = remote;
+        }
+    }
+}

@@ -1,0 +1,496 @@
+//! A datagram on its way out: which path, which packets, sealed into trains of one size.
+
+use plait_base::limits::MIN_DATAGRAM_BYTES;
+use plait_base::probe::Event as Observed;
+use plait_base::{Instant, PathId, Space};
+use plait_flow::{AckNeed, Built, PacketBuilder, Padding, Sealer, SentPacket};
+use plait_path::{LegName, Pad};
+use plait_schedule::{Decision, Demand, DemandKind};
+use plait_wire::Carried;
+use plait_wire::header::{FixedBit, OutHeader};
+
+use super::Connection;
+use super::copies::Target;
+use crate::config::Switch;
+use crate::shared::Transmit;
+
+/// A packet that is smaller than its train's segments by no more than this is padded to keep the train going.
+const TRAIN_PADDING_BYTES: usize = 64;
+/// Bytes of one train, at most: what a UDP send call takes.
+const MAX_TRAIN_BYTES: usize = 65_000;
+
+/// Why a packet leaves on a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// A probe after a time-out: any window, something that asks for an ack.
+    Probe,
+    /// A challenge or response that only this path can carry.
+    Validation,
+    /// What the scheduler was asked about: control frames, datagrams, stream data.
+    Data,
+    /// Frames that were sent elsewhere already.
+    Copies,
+    /// Acks and nothing else.
+    Acks,
+    /// A larger datagram, to learn whether it passes.
+    Mtu(u16),
+    /// A PING for keep-alive or to show new keys.
+    Ping,
+}
+
+impl Purpose {
+    /// True where a packet that asks for no ack would miss the point.
+    fn must_elicit(self) -> bool {
+        matches!(self, Self::Probe | Self::Mtu(_) | Self::Ping)
+    }
+}
+
+impl Connection {
+    /// The next datagram, or train of up to `max_segments` datagrams of one size, written into `buf` (cleared first).
+    /// None when nothing can leave now.
+    pub fn poll_transmit(&mut self, now: Instant, max_segments: usize, buf: &mut Vec<u8>) -> Option<Transmit> {
+        buf.clear();
+        if let Some(transmit) = self.poll_close(now, buf) {
+            return Some(transmit);
+        }
+        if !self.lifecycle.is_open() {
+            return None;
+        }
+        let transmit = self.poll_handshake(now, buf);
+        let transmit = transmit.or_else(|| self.poll_other_legs(now, buf));
+        let transmit = transmit.or_else(|| self.poll_train(now, max_segments.max(1), buf));
+        if transmit.is_none() {
+            self.update_keys_if_worn(now);
+        }
+        transmit
+    }
+
+    /// Initial and Handshake packets, coalesced, on path 0.
+    fn poll_handshake(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
+        if self.handshake.initial.keys.is_none() && self.handshake.handshake.keys.is_none() {
+            return None;
+        }
+        let spaces = [Space::Initial, Space::Handshake].map(|s| (s, self.wants_handshake(now, s)));
+        if spaces.iter().all(|(_, wants)| !wants) {
+            return None;
+        }
+        let path = self.paths.path_mut(PathId::ZERO)?;
+        let (route, ecn) = (path.route.tuple(), path.send.ecn());
+        let room = usize::try_from(path.route.amplification_room()).unwrap_or(usize::MAX);
+        // RFC 9000 14.1: a datagram with an ack-eliciting Initial is full-sized; without credit for that it waits
+        let end = room.min(usize::from(path.mtu.current()));
+        if end < MIN_DATAGRAM_BYTES {
+            return None;
+        }
+        let mut has_initial = false;
+        for (i, &(space, wants)) in spaces.iter().enumerate() {
+            if !wants && !(space == Space::Handshake && has_initial && self.handshake.handshake.keys.is_some()) {
+                continue;
+            }
+            let last = i == 1 || !spaces[1].1;
+            has_initial |= space == Space::Initial;
+            let padding = if last && has_initial { Padding::UpTo(MIN_DATAGRAM_BYTES) } else { Padding::Least };
+            self.handshake_packet(now, space, ecn.is_some(), buf, (end, padding));
+        }
+        if buf.is_empty() {
+            return None;
+        }
+        let bytes = buf.len() as u64;
+        self.paths.path_mut(PathId::ZERO)?.on_sent(bytes);
+        Some(Transmit { route, ecn, size: buf.len(), segment_size: None })
+    }
+
+    fn wants_handshake(&mut self, now: Instant, space: Space) -> bool {
+        let probe = self.owes_probe(space);
+        let Some(level) = self.handshake.level(space) else { return false };
+        if level.keys.is_none() {
+            return false;
+        }
+        if probe || level.receive.ack_need(now) == AckNeed::Now {
+            return true;
+        }
+        let wants = level.crypto.wants_send();
+        let path = self.paths.path_mut(PathId::ZERO);
+        wants && path.is_some_and(|p| p.send.in_flight() + 1200 <= p.send.window())
+    }
+
+    fn handshake_packet(
+        &mut self,
+        now: Instant,
+        space: Space,
+        marked: bool,
+        buf: &mut Vec<u8>,
+        (end, padding): (usize, Padding),
+    ) -> Option<Built> {
+        let probe = self.owes_probe(space);
+        let slot = self.paths.slot_mut(PathId::ZERO)?;
+        let dcid = slot.dcid(LegName::Current)?;
+        let path = slot.path.as_mut()?;
+        let (version, scid) = (self.handshake.version, self.handshake.ids.local);
+        let token = self.handshake.token.clone();
+        let header = match space {
+            Space::Initial => OutHeader::Initial { version, dcid, scid, token: &token },
+            _ => OutHeader::Handshake { version, dcid, scid },
+        };
+        let (number, acked) = (path.send.next_number(space), path.send.largest_acked(space));
+        let builder = PacketBuilder::begin(buf, &header, PathId::ZERO, number, acked, end, FixedBit::Set)?;
+        let mut carried = std::mem::take(&mut self.scratch.carried);
+        carried.clear();
+        let mut w = builder.writer(buf, &mut carried);
+        let level = self.handshake.level(space)?;
+        let acks = level.receive.ack_need(now) != AckNeed::None
+            && level.receive.fill_ack(now, &mut w, plait_wire::frame::AckForm::Plain, 3).is_some();
+        level.crypto.fill(&mut w);
+        if probe && !w.is_ack_eliciting() {
+            super::fill::ping(&mut w);
+        }
+        let eliciting = w.is_ack_eliciting();
+        if builder.is_empty(buf) && padding == Padding::Least {
+            builder.abandon(buf);
+            self.scratch.carried = carried;
+            return None;
+        }
+        if acks {
+            level.receive.on_ack_sent();
+        }
+        let built = builder.finish(buf, Sealer::Level(&level.keys.as_ref()?.local), padding);
+        let built = self.note_sent(now, PathId::ZERO, space, (built, eliciting, marked), Purpose::Data, &carried);
+        self.scratch.carried = carried;
+        if space == Space::Handshake && self.side().is_client() && built.is_some() {
+            // RFC 9001 4.9.1: a client is done with Initial keys once it sends a Handshake packet
+            self.discard_space(now, Space::Initial);
+        }
+        built
+    }
+
+    /// Challenges and responses on addresses other than the path's own.
+    fn poll_other_legs(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
+        if !self.handshake.is_complete() {
+            return None;
+        }
+        let due = |s: &super::flows::Slot| s.path.as_ref()?.route.due().filter(|l| *l != LegName::Current);
+        let (id, leg) = self.paths.open_slots().find_map(|s| Some((s.id, due(s)?)))?;
+        let tuple = self.paths.path(id)?.route.leg(leg)?.tuple();
+        let room = self.paths.path(id)?.route.leg(leg)?.amplification_room();
+        let end = usize::try_from(room).unwrap_or(usize::MAX).min(MIN_DATAGRAM_BYTES);
+        self.leg_packet(now, id, leg, buf, end)?;
+        self.paths.path_mut(id)?.route.on_sent(leg, buf.len() as u64);
+        Some(Transmit::single(tuple, buf.len()))
+    }
+
+    fn leg_packet(&mut self, now: Instant, id: PathId, leg: LegName, buf: &mut Vec<u8>, end: usize) -> Option<Built> {
+        let builder = self.begin_short(id, leg, buf, end)?;
+        let mut carried = Vec::new();
+        let mut w = builder.writer(buf, &mut carried);
+        let path = self.paths.path_mut(id)?;
+        let pad = path.route.fill(leg, &mut self.random, &mut w);
+        let eliciting = w.is_ack_eliciting();
+        if builder.is_empty(buf) {
+            builder.abandon(buf);
+            return None;
+        }
+        let padding = if pad == Pad::Full { Padding::UpTo(MIN_DATAGRAM_BYTES.min(end)) } else { Padding::Least };
+        let sealer = Sealer::OneRtt(self.keys.as_deref_mut()?, path.send.seal_mark_mut());
+        let built = builder.finish(buf, sealer, padding);
+        self.note_sent(now, id, Space::Data, (built, eliciting, false), Purpose::Validation, &carried)
+    }
+
+    /// Packets of the data space, several in one train when the scheduler keeps to one path.
+    fn poll_train(&mut self, now: Instant, max_segments: usize, buf: &mut Vec<u8>) -> Option<Transmit> {
+        let (id, mut purpose) = self.next_packet(now)?;
+        let path = self.paths.path_mut(id)?;
+        let (route, ecn) = (path.route.tuple(), path.send.ecn());
+        let mut segment = usize::from(path.mtu.current());
+        if let Purpose::Mtu(size) = purpose {
+            segment = usize::from(size);
+        }
+        let max_segments = match self.settings.transport.wire.segmentation_offload {
+            Switch::On => max_segments.min(MAX_TRAIN_BYTES / segment).max(1),
+            Switch::Off => 1,
+        };
+        let mut count = 0;
+        loop {
+            let start = buf.len();
+            let room = self.paths.path(id)?.route.amplification_room();
+            let end = start + segment.min(usize::try_from(room).unwrap_or(usize::MAX));
+            let Some(built) = self.data_packet(now, id, purpose, ecn.is_some(), buf, (start, end)) else { break };
+            self.paths.path_mut(id)?.on_sent(built.bytes as u64);
+            count += 1;
+            if count == 1 {
+                segment = built.bytes;
+            }
+            let single = matches!(purpose, Purpose::Mtu(_) | Purpose::Acks | Purpose::Ping);
+            if built.bytes < segment || count >= max_segments || single {
+                break;
+            }
+            match self.next_packet(now) {
+                Some((same, next)) if same == id && matches!(next, Purpose::Data | Purpose::Probe) => purpose = next,
+                _ => break,
+            }
+            if self.paths.path(id)?.send.ecn() != ecn {
+                break;
+            }
+        }
+        if buf.is_empty() {
+            return None;
+        }
+        Some(Transmit { route, ecn, size: buf.len(), segment_size: (count > 1).then_some(segment) })
+    }
+
+    /// Which path sends next, and what for.
+    fn next_packet(&mut self, now: Instant) -> Option<(PathId, Purpose)> {
+        if self.keys.is_none() && self.handshake.early_seal_keys().is_none() {
+            return None;
+        }
+        if self.keys.is_some() {
+            if let Some(found) = self.next_bound(now) {
+                return Some(found);
+            }
+        }
+        if let Some(demand) = self.demand(now) {
+            if self.streams.send_credit() == 0 && self.streams.unsent_bytes() > 0 {
+                self.traffic.scheduler.on_credit_blocked(now);
+            }
+            let stance = self.stance();
+            match self.traffic.pick(&mut self.paths, &demand, stance) {
+                Decision::Send(id) => return Some((id, self.data_or_probe(now, id))),
+                Decision::SendAlso { primary, copies } => {
+                    self.traffic.copy_to = copies.ids(&self.traffic.views).collect();
+                    return Some((primary, Purpose::Data));
+                }
+                Decision::Wait(_) => {}
+            }
+        } else {
+            self.traffic.paced_until = None;
+        }
+        if self.keys.is_some() { self.next_ack(now) } else { None }
+    }
+
+    /// A larger datagram instead of data, while data flows and a probe is due.
+    fn data_or_probe(&mut self, now: Instant, id: PathId) -> Purpose {
+        if !self.handshake.is_confirmed() {
+            return Purpose::Data;
+        }
+        let Some(path) = self.paths.path_mut(id) else { return Purpose::Data };
+        let open = path.send.in_flight() + u64::from(path.mtu.current()) * 3 < path.send.window();
+        match path.mtu.probe_due(now).filter(|_| open && path.route.is_validated()) {
+            Some(size) => Purpose::Mtu(size),
+            None => Purpose::Data,
+        }
+    }
+
+    /// Packets bound to one path: probes, validation, copies, pings.
+    fn next_bound(&mut self, now: Instant) -> Option<(PathId, Purpose)> {
+        let found = {
+            let mut open = self.paths.open_slots().filter_map(|s| Some((s.id, s.path.as_deref()?)));
+            let owes = |p: &super::flows::Path| p.send.probes_due(Space::Data) > 0 && p.route.amplification_room() > 60;
+            let probe = open.clone().find(|(_, p)| owes(p)).map(|(id, _)| (id, Purpose::Probe));
+            let mut validate = || open.find(|(_, p)| p.route.due() == Some(LegName::Current));
+            probe.or_else(|| validate().map(|(id, _)| (id, Purpose::Validation)))
+        };
+        if found.is_some() {
+            return found;
+        }
+        if let Some(id) = self.traffic.pings.pop() {
+            return Some((id, Purpose::Ping));
+        }
+        self.next_copy(now)
+    }
+
+    fn next_copy(&mut self, now: Instant) -> Option<(PathId, Purpose)> {
+        if self.traffic.copies.is_empty() {
+            return None;
+        }
+        let stance = self.stance();
+        self.traffic.look(&mut self.paths, now, stance);
+        let Self { traffic, .. } = self;
+        let open = plait_schedule::candidates(&traffic.views).filter(|v| traffic.copies.wants(v.id));
+        let best = open.min_by_key(|v| (v.rtt_or_max(), v.id))?;
+        Some((best.id, Purpose::Copies))
+    }
+
+    /// An ack that is due, on the path that the policy wants it on.
+    fn next_ack(&mut self, now: Instant) -> Option<(PathId, Purpose)> {
+        if let Some(&(carrier, _)) = self.traffic.ack_copies.first() {
+            return Some((carrier, Purpose::Acks));
+        }
+        let mut due: smallvec::SmallVec<[PathId; 8]> = smallvec::SmallVec::new();
+        for slot in self.paths.slots() {
+            let need = slot.path.as_ref().map_or(AckNeed::None, |p| p.receive.ack_need(now));
+            if need == AckNeed::Now {
+                due.push(slot.id);
+            }
+        }
+        for of in due {
+            if let Some(&carrier) = self.traffic.ack_paths(&self.paths, of).first() {
+                return Some((carrier, Purpose::Acks));
+            }
+        }
+        None
+    }
+
+    /// What waits for the scheduler; none when nothing does.
+    pub(super) fn demand(&self, now: Instant) -> Option<Demand> {
+        let control = self.wants_control();
+        let (stream, datagram) = (self.streams.unsent_bytes(), self.datagrams.unsent_bytes());
+        if !control && stream == 0 && datagram == 0 {
+            return None;
+        }
+        let kind = match (control, datagram > 0) {
+            (true, _) => DemandKind::Control,
+            (false, true) => DemandKind::Datagram,
+            (false, false) => DemandKind::Stream,
+        };
+        let send_credit_bytes = self.streams.send_credit();
+        Some(Demand { now, kind, unsent_bytes: stream + datagram, send_credit_bytes })
+    }
+
+    fn begin_short(&mut self, id: PathId, leg: LegName, buf: &mut Vec<u8>, end: usize) -> Option<PacketBuilder> {
+        let slot = self.paths.slot(id)?;
+        let dcid = slot.dcid(leg)?;
+        let path = slot.path.as_ref()?;
+        let (number, acked) = (path.send.next_number(Space::Data), path.send.largest_acked(Space::Data));
+        let (version, scid) = (self.handshake.version, self.handshake.ids.local);
+        let header = match self.keys {
+            Some(_) => OutHeader::Short { dcid, spin: false, key_phase: false },
+            None => OutHeader::ZeroRtt { version, dcid, scid },
+        };
+        let fixed = self.fixed_bit();
+        PacketBuilder::begin(buf, &header, id, number, acked, end, fixed)
+    }
+
+    /// RFC 9287 3: peers that allow it get the bit at random.
+    fn fixed_bit(&mut self) -> FixedBit {
+        let allowed = self.settings.transport.wire.grease == Switch::On
+            && self.handshake.is_confirmed()
+            && self
+                .handshake
+                .peer_params
+                .as_ref()
+                .is_some_and(|p| p.fixed_bit == plait_wire::params::GreaseQuicBit::Supported);
+        if allowed && self.random.next_u32() & 1 == 1 { FixedBit::Clear } else { FixedBit::Set }
+    }
+
+    fn data_packet(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        purpose: Purpose,
+        marked: bool,
+        buf: &mut Vec<u8>,
+        (start, end): (usize, usize),
+    ) -> Option<Built> {
+        let builder = self.begin_short(id, LegName::Current, buf, end)?;
+        let mut carried = std::mem::take(&mut self.scratch.carried);
+        carried.clear();
+        let mut w = builder.writer(buf, &mut carried);
+        let pad = self.fill(now, id, purpose, &mut w);
+        if purpose.must_elicit() && !w.is_ack_eliciting() {
+            super::fill::ping(&mut w);
+        }
+        let eliciting = w.is_ack_eliciting();
+        if builder.is_empty(buf) {
+            builder.abandon(buf);
+            self.scratch.carried = carried;
+            return None;
+        }
+        let size = builder.size(buf);
+        let padding = match purpose {
+            Purpose::Mtu(_) => Padding::UpTo(end),
+            _ if pad == Pad::Full => Padding::UpTo((start + MIN_DATAGRAM_BYTES).min(end)),
+            Purpose::Data if size + TRAIN_PADDING_BYTES > end - start && self.streams.unsent_bytes() > 0 => {
+                Padding::UpTo(end)
+            }
+            _ => Padding::Least,
+        };
+        let path = self.paths.path_mut(id)?;
+        let sealer = match self.keys.as_deref_mut() {
+            Some(keys) => Sealer::OneRtt(keys, path.send.seal_mark_mut()),
+            None => Sealer::Level(self.handshake.early_seal_keys()?),
+        };
+        let built = builder.finish(buf, sealer, padding);
+        let built = self.note_sent(now, id, Space::Data, (built, eliciting, marked), purpose, &carried);
+        if built.is_some() {
+            self.copy_elsewhere(id, &carried);
+        }
+        self.scratch.carried = carried;
+        built
+    }
+
+    /// Remembers a sealed packet; a seal that failed closes the connection.
+    fn note_sent(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        space: Space,
+        (built, ack_eliciting, ecn_marked): (Result<Built, plait_crypto::SealError>, bool, bool),
+        purpose: Purpose,
+        carried: &[Carried],
+    ) -> Option<Built> {
+        let built = match built {
+            Ok(built) => built,
+            Err(error) => {
+                self.close_with(now, error.into());
+                return None;
+            }
+        };
+        let app_limited = self.streams.unsent_bytes() == 0;
+        let path = self.paths.path_mut(id)?;
+        let packet = SentPacket {
+            bytes: built.bytes as u16,
+            ack_eliciting,
+            in_flight: ack_eliciting || built.padding_bytes > 0,
+            ecn_marked,
+            mtu_probe: matches!(purpose, Purpose::Mtu(_)),
+            app_limited,
+        };
+        path.send.on_sent(now, space, &packet, carried);
+        if let Purpose::Mtu(size) = purpose {
+            path.mtu.on_probe_sent(size);
+        }
+        self.traffic.scheduler.on_sent(id, built.bytes as u64, now);
+        if ack_eliciting {
+            let pto = self.max_pto();
+            self.lifecycle.on_sent_eliciting(now, pto);
+        }
+        let (number, bytes) = (built.number, built.bytes as u16);
+        self.events.observe(now, || Observed::PacketSent { path: id, space, number, bytes, ack_eliciting });
+        Some(built)
+    }
+
+    /// While a path's RTT is unknown its frames go on another path too (CoNEXT 2017, section 4.1); what the scheduler
+    /// wants on further paths goes there as well.
+    fn copy_elsewhere(&mut self, id: PathId, carried: &[Carried]) {
+        let targets = std::mem::take(&mut self.traffic.copy_to);
+        for &target in targets.iter().filter(|t| **t != id) {
+            carried.iter().filter(|c| is_copied(c)).for_each(|c| self.traffic.copies.push(*c, Target::On(target)));
+        }
+        if self.settings.transport.paths.duplicate_until_rtt == Switch::Off || !self.paths.is_multipath() {
+            return;
+        }
+        let measured = self.paths.path(id).is_none_or(|p| p.send.rtt().measured().is_some());
+        let other = self.paths.open_slots().any(|s| s.id != id && super::traffic::is_usable(s));
+        if !measured && other {
+            carried.iter().filter(|c| is_copied(c)).for_each(|c| self.traffic.copies.push(*c, Target::NotOn(id)));
+        }
+    }
+
+    /// Starts a key update when the AEAD's limit comes near (RFC 9001 6.6).
+    fn update_keys_if_worn(&mut self, now: Instant) {
+        if self.keys.as_ref().is_some_and(|k| k.advice() != plait_crypto::Advice::Fine) {
+            let _ = self.update_keys(now);
+        }
+    }
+}
+
+fn is_copied(carried: &Carried) -> bool {
+    matches!(
+        carried,
+        Carried::Stream { .. }
+            | Carried::MaxData(_)
+            | Carried::MaxStreamData(..)
+            | Carried::MaxStreams(..)
+            | Carried::ResetStream(_)
+            | Carried::StopSending(_)
+    )
+}

@@ -1,0 +1,332 @@
+//! What follows from what just happened: keys, parameters, paths validated, moved, failed or lost.
+
+use std::time::Duration;
+
+use plait_base::probe::{Event as Observed, LossTrigger, PathState};
+use plait_base::{CloseCode, Instant, PathId, Space, TransportError, Violation};
+use plait_flow::{Activity, HandshakeState, KeepRtt, LostPacket};
+use plait_path::route::Moved;
+use plait_path::table::TableEvent;
+use plait_path::{PeerLimits, ValidationTimes};
+use plait_wire::params::TransportParameters;
+
+use super::events::{Event, PathEvent};
+use super::handshake::{EarlyData, Progress, Stage};
+use super::{Connection, RoleSettings, parameters, tokens};
+use crate::shared::EndpointEvent;
+
+/// 0-RTT keys are kept so many probe time-outs after the handshake, for packets that come late (RFC 9001 4.9.3).
+const EARLY_KEYS_PTOS: u32 = 3;
+
+impl Connection {
+    /// After a datagram: the handshake goes on, waiting packets are tried again, news are passed on.
+    pub(super) fn after_input(&mut self, now: Instant) {
+        if self.lifecycle.is_open() {
+            self.advance_handshake(now);
+            if !self.waiting.is_empty() {
+                self.reopen_waiting(now);
+                self.advance_handshake(now);
+            }
+            self.tend_paths(now);
+        }
+        if self.lifecycle.is_drained() && !self.registry.drained_told {
+            self.registry.drained_told = true;
+            self.events.tell_endpoint(EndpointEvent::Drained);
+        }
+    }
+
+    fn advance_handshake(&mut self, now: Instant) {
+        match self.handshake.advance() {
+            Ok(progress) => self.on_progress(now, progress),
+            Err(error) => self.close_with(now, error),
+        }
+    }
+
+    /// Takes in what a step of the handshake brought.
+    pub(super) fn on_progress(&mut self, now: Instant, progress: Progress) {
+        if let Some(keys) = progress.one_rtt {
+            self.keys = Some(keys);
+        }
+        if progress.data_ready {
+            self.events.push(Event::HandshakeDataReady);
+        }
+        if let Some(early) = progress.early {
+            self.on_early_data(now, early);
+        }
+        if let Some(params) = progress.params {
+            self.on_peer_params(&params);
+        }
+        if progress.completed {
+            self.on_complete(now);
+        }
+    }
+
+    fn on_early_data(&mut self, now: Instant, early: EarlyData) {
+        if early != EarlyData::Rejected {
+            return;
+        }
+        // RFC 9001 4.6.2: nothing of it counts; packet numbers go on
+        self.streams.on_early_rejected();
+        if let Some(path) = self.paths.path_mut(PathId::ZERO) {
+            path.send.surrender(now, Space::Data, &mut self.scratch.feedback);
+        }
+        self.scratch.feedback.clear();
+    }
+
+    fn on_peer_params(&mut self, params: &TransportParameters) {
+        self.streams.set_peer_limits(&parameters::peer_limits(params));
+        self.datagrams.set_peer_frame_max(params.max_datagram_frame_bytes);
+        let idle = Some(params.max_idle_timeout_ms).filter(|ms| *ms > 0).map(Duration::from_millis);
+        self.lifecycle.negotiate_idle(idle);
+        let initial_max_path_id = params.initial_max_path_id.map(|id| id.0);
+        self.paths.set_peer_limits(PeerLimits { cid_limit: params.active_cid_limit, initial_max_path_id });
+        if let Some(token) = params.stateless_reset_token {
+            self.paths.set_remote_initial(self.handshake.peer_scid.unwrap_or(self.handshake.ids.remote), Some(token));
+        }
+        if let Some(path) = self.paths.path_mut(PathId::ZERO) {
+            path.mtu.set_peer_max(params.max_udp_payload_bytes);
+            path.send.set_max_ack_delay(Duration::from_millis(params.acks.max_delay_ms));
+        }
+        self.drain_table_events();
+    }
+
+    fn on_complete(&mut self, now: Instant) {
+        let multipath = self.paths.on_handshake_complete();
+        self.events.observe(now, || Observed::HandshakeCompleted { multipath });
+        if multipath {
+            let controller = self.controller().build(PathId::ZERO, now, 1200);
+            if let Some(path) = self.paths.path_mut(PathId::ZERO).filter(|p| p.send.in_flight() == 0) {
+                path.send.replace_controller(controller);
+            }
+        }
+        self.events.push(Event::Connected);
+        self.registry.discard_early_at = Some(now + self.max_pto() * EARLY_KEYS_PTOS);
+        if self.side().is_server() {
+            self.confirm(now);
+            self.events.tell_endpoint(EndpointEvent::Established);
+            self.issue_tokens(now);
+        }
+        self.adopt_preferred_address();
+    }
+
+    /// HANDSHAKE_DONE: the client's handshake is confirmed (RFC 9001 4.1.2).
+    pub(super) fn on_handshake_done(&mut self, now: Instant) -> Result<(), Violation> {
+        if self.side().is_server() {
+            return Err(Violation::HandshakeDoneFromClient);
+        }
+        if self.handshake.stage == Stage::Complete {
+            self.confirm(now);
+        }
+        Ok(())
+    }
+
+    fn confirm(&mut self, now: Instant) {
+        self.handshake.stage = Stage::Confirmed;
+        if let Some(keys) = &mut self.keys {
+            keys.on_handshake_confirmed();
+        }
+        self.discard_space(now, Space::Initial);
+        self.discard_space(now, Space::Handshake);
+        if let Some(path) = self.paths.path_mut(PathId::ZERO) {
+            path.send.set_handshake(now, HandshakeState::Confirmed);
+        }
+        self.issue_cids();
+        self.plan.touch();
+    }
+
+    /// Drops an early level with its keys and what is outstanding there (RFC 9001 4.9).
+    pub(super) fn discard_space(&mut self, now: Instant, space: Space) {
+        if self.handshake.level(space).is_none_or(|level| level.keys.is_none()) {
+            return;
+        }
+        self.handshake.discard(space);
+        if let Some(path) = self.paths.path_mut(PathId::ZERO) {
+            path.send.discard(now, space, &mut self.scratch.feedback);
+            if space == Space::Initial && self.handshake.side.is_client() {
+                path.send.set_handshake(now, HandshakeState::AwaitingValidation);
+            }
+        }
+        self.settle_feedback(now, PathId::ZERO);
+    }
+
+    /// NEW_TOKEN from a server.
+    pub(super) fn on_new_token(&mut self, token: &[u8]) -> Result<(), Violation> {
+        match &self.settings.role {
+            RoleSettings::Server(_) => Err(Violation::NewTokenFromClient),
+            RoleSettings::Client { token_store, server_name, .. } => {
+                if token.len() <= plait_base::limits::MAX_TOKEN_BYTES {
+                    token_store.insert(server_name, bytes::Bytes::copy_from_slice(token));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn issue_tokens(&mut self, now: Instant) {
+        if let RoleSettings::Server(server) = &self.settings.role {
+            let count = server.validation_tokens_sent;
+            let by = (&**server, &*self.settings.endpoint);
+            self.registry.tokens.issue(now, by, &self.paths, count, &mut self.random);
+        }
+    }
+
+    /// Another QUIC version: the whole handshake once more (RFC 9000 6.2).
+    pub(super) fn restart_with(&mut self, now: Instant, version: plait_wire::Version) {
+        let outcome = self.new_client_handshake(version);
+        match outcome {
+            Ok(handshake) => {
+                self.handshake = handshake;
+                if let Some(path) = self.paths.path_mut(PathId::ZERO) {
+                    path.send.surrender(now, Space::Initial, &mut self.scratch.feedback);
+                    path.send.surrender(now, Space::Data, &mut self.scratch.feedback);
+                }
+                // TLS starts over: what was said in the other version is void.
+                self.scratch.feedback.lost.retain(|c| !matches!(c, plait_wire::Carried::Crypto { .. }));
+                self.settle_feedback(now, PathId::ZERO);
+                self.advance_handshake(now);
+            }
+            Err(error) => self.close_with(now, error),
+        }
+    }
+
+    pub(super) fn on_rtt_updated(&mut self, now: Instant, id: PathId) {
+        let smallest = self.paths.open_slots().filter_map(|s| s.path.as_ref()?.send.rtt().measured()).max();
+        if let Some(rtt) = smallest {
+            self.streams.on_rtt(rtt);
+        }
+        let Some(path) = self.paths.path(id) else { return };
+        let (rtt, send) = (path.send.rtt(), &path.send);
+        self.events.observe(now, || Observed::Metrics {
+            path: id,
+            rtt: rtt.smoothed(),
+            rtt_min: rtt.min(),
+            rtt_var: rtt.var(),
+            window_bytes: send.window(),
+            in_flight_bytes: send.in_flight(),
+            ssthresh_bytes: send.ssthresh(),
+        });
+    }
+
+    pub(super) fn on_packet_lost(&mut self, now: Instant, id: PathId, lost: &LostPacket) {
+        let LostPacket { space, number, trigger, bytes } = *lost;
+        self.events.observe(now, || Observed::PacketLost { path: id, space, number, trigger });
+        if space != Space::Data || trigger == LossTrigger::Discarded {
+            return;
+        }
+        self.traffic.scheduler.on_lost(id, u64::from(bytes), now);
+        let Some(path) = self.paths.path_mut(id) else { return };
+        if let Some(mtu) = path.mtu.on_lost(now, number, bytes) {
+            path.send.set_mss(mtu);
+            self.events.observe(now, || Observed::Mtu { path: id, bytes: mtu });
+        }
+    }
+
+    pub(super) fn on_mtu_probe_acked(&mut self, now: Instant, id: PathId, size: u16) {
+        let Some(path) = self.paths.path_mut(id) else { return };
+        if let Some(mtu) = path.mtu.on_probe_acked(now, size) {
+            path.send.set_mss(mtu);
+            self.events.observe(now, || Observed::Mtu { path: id, bytes: mtu });
+        }
+    }
+
+    /// The path's current address is proven.
+    pub(super) fn on_path_validated(&mut self, now: Instant, id: PathId) {
+        let new_address = tokens::is_new_address(&self.paths, id);
+        self.observe_path(now, id);
+        if id != PathId::ZERO || self.handshake.is_confirmed() {
+            self.events.path(PathEvent::Established { id });
+        }
+        if self.side().is_server() && new_address && self.handshake.is_confirmed() {
+            self.issue_tokens(now);
+        }
+        self.plan.touch();
+    }
+
+    /// The path's addresses changed: its RTT, window and MTU begin anew unless only ports did (RFC 9000 9.4).
+    pub(super) fn on_path_moved(&mut self, now: Instant, id: PathId, moved: Moved) {
+        if moved == Moved::No {
+            return;
+        }
+        let factory = self.controller();
+        let Some(path) = self.paths.path_mut(id) else { return };
+        if moved == Moved::Hosts {
+            let controller = factory.build(id, now, plait_base::limits::MIN_DATAGRAM_BYTES as u64);
+            path.mtu.reset();
+            path.send.set_mss(path.mtu.current());
+            path.send.reset_for_new_address(now, controller, KeepRtt::No);
+        }
+        let route = path.route.tuple();
+        self.registry.resets.on_moved(id, route.remote, &mut self.events);
+        self.events.path(PathEvent::Migrated { id, route });
+        self.drain_table_events();
+        self.observe_path(now, id);
+        self.plan.touch();
+    }
+
+    /// Nothing answers at the path's address: it is abandoned, or with it the connection.
+    pub(super) fn on_path_unreachable(&mut self, now: Instant, id: PathId) {
+        if self.paths.is_multipath() {
+            let _ = self.abandon_path(now, id, CloseCode::PATH_UNSTABLE_OR_POOR);
+        } else {
+            let error = TransportError::new(CloseCode::NO_VIABLE_PATH, "the peer's address could not be validated");
+            self.close_with(now, error);
+        }
+    }
+
+    pub(super) fn observe_path(&mut self, now: Instant, id: PathId) {
+        let Some(slot) = self.paths.slot_mut(id) else { return };
+        let state = slot.state();
+        let activity = if state == PathState::Active { Activity::Active } else { Activity::Idle };
+        let Some(path) = slot.path.as_mut() else { return };
+        path.send.publish(&mut self.board, activity);
+        let route = path.route.tuple();
+        self.events.observe(now, || Observed::Path { path: id, route, state });
+    }
+
+    /// Largest probe time-out of all open paths; the initial one before there is any sample.
+    pub(super) fn max_pto(&self) -> Duration {
+        let ptos = self.paths.open_slots().filter_map(|s| s.path.as_ref()).map(|p| p.send.pto(Space::Data));
+        ptos.max().unwrap_or(Duration::from_secs(1))
+    }
+
+    pub(super) fn validation_times(&self, id: PathId) -> ValidationTimes {
+        let initial = self.settings.transport.recovery.initial_rtt * 3;
+        let pto = self.paths.path(id).map_or(initial, |p| p.send.pto(Space::Data));
+        ValidationTimes::new(pto, initial)
+    }
+
+    /// Passes on what the path table wants the endpoint to know.
+    pub(super) fn drain_table_events(&mut self) {
+        while let Some(event) = self.paths.poll_event() {
+            match event {
+                TableEvent::CidIssued(issued) => {
+                    self.events.tell_endpoint(EndpointEvent::Register { cid: issued.cid, path: issued.path });
+                }
+                TableEvent::CidRetired { cid, .. } => self.events.tell_endpoint(EndpointEvent::Retire { cid }),
+                TableEvent::TokenInUse { path, token } => {
+                    let remote = self.paths.path(path).map(|p| p.route.tuple().remote);
+                    if let Some(remote) = remote {
+                        self.registry.resets.watch(path, token, remote, &mut self.events);
+                    }
+                }
+                TableEvent::TokenForgotten { path, token } => {
+                    self.registry.resets.forget(path, token, &mut self.events);
+                }
+            }
+        }
+    }
+
+    /// Issues the connection ids that the peer lacks.
+    pub(super) fn issue_cids(&mut self) {
+        let len = self.cid_len();
+        if len == 0 {
+            return;
+        }
+        let Self { paths, random, settings, .. } = self;
+        paths.issue_cids(&mut |_| {
+            let cid = random.connection_id(len);
+            (cid, settings.endpoint.reset_key.token(&cid))
+        });
+        self.drain_table_events();
+    }
+}

@@ -1,0 +1,96 @@
+//! Time: the earliest deadline of all parts, and what happens when it comes.
+
+use plait_base::time::earliest;
+use plait_base::{CloseCode, Instant, PathId, Space, TransportError};
+use plait_flow::{ProbeGate, TimerFired};
+
+use super::Connection;
+use super::lifecycle::{ConnectionError, LifecycleTimer};
+use crate::shared::EndpointEvent;
+
+impl Connection {
+    /// When [`Self::on_timeout`] wants to be called; none when only a datagram or the application can change anything.
+    pub fn deadline(&self) -> Option<Instant> {
+        let mut at = self.lifecycle.deadline();
+        if !self.lifecycle.is_open() {
+            return at;
+        }
+        for slot in self.paths.slots() {
+            let Some(path) = &slot.path else { continue };
+            at = earliest(at, path.receive.deadline());
+            if slot.is_open() {
+                at = earliest(at, path.send.deadline());
+            }
+        }
+        for level in [&self.handshake.initial, &self.handshake.handshake] {
+            at = earliest(at, level.receive.deadline().filter(|_| level.keys.is_some()));
+        }
+        at = earliest(at, self.paths.deadline());
+        at = earliest(at, self.keys.as_ref().and_then(|k| k.deadline()));
+        at = earliest(at, self.traffic.paced_until);
+        at = earliest(at, self.plan.deadline());
+        at = earliest(at, self.registry.discard_early_at);
+        earliest(at, self.registry.pathless_until)
+    }
+
+    /// Does what is due at `now`. Poll for datagrams afterwards.
+    pub fn on_timeout(&mut self, now: Instant) {
+        match self.lifecycle.on_timeout(now) {
+            LifecycleTimer::Idle => self.die(ConnectionError::TimedOut),
+            LifecycleTimer::Drained => self.events.tell_endpoint(EndpointEvent::Drained),
+            LifecycleTimer::KeepAlive => self.ping_all(),
+            LifecycleTimer::None => {}
+        }
+        if !self.lifecycle.is_open() {
+            return;
+        }
+        if self.traffic.paced_until.is_some_and(|at| at <= now) {
+            self.traffic.paced_until = None;
+        }
+        if let Some(keys) = &mut self.keys {
+            keys.on_timeout(now);
+        }
+        if self.registry.discard_early_at.is_some_and(|at| at <= now) {
+            self.registry.discard_early_at = None;
+            self.handshake.early = None;
+        }
+        self.poll_flow_timers(now);
+        self.poll_path_timers(now);
+        self.check_pathless(now);
+        self.tend_paths(now);
+    }
+
+    fn poll_flow_timers(&mut self, now: Instant) {
+        let ids: smallvec::SmallVec<[PathId; 8]> = self.paths.open_slots().map(|s| s.id).collect();
+        for id in ids {
+            // A few rounds at most: a loss timer may give way to a probe timer that is due as well.
+            for _ in 0..4 {
+                let Some(path) = self.paths.path_mut(id) else { break };
+                let starved = path.route.amplification_room() == 0;
+                path.send.set_probe_gate(if starved { ProbeGate::Amplification } else { ProbeGate::Open });
+                if path.send.deadline().is_none_or(|at| at > now) {
+                    break;
+                }
+                let fired = path.send.on_timeout(now, &mut self.board, &mut self.scratch.feedback);
+                self.settle_feedback(now, id);
+                match fired {
+                    TimerFired::None => break,
+                    TimerFired::Lost => {}
+                    TimerFired::Probe { space: Space::Data, .. } => self.on_probe_timeout(now, id),
+                    TimerFired::Probe { space, .. } => self.handshake.crypto(space).resend_unacked(),
+                }
+            }
+        }
+    }
+
+    /// RFC 10069 section 3.4: with its last path gone a connection closes, unless another opens soon.
+    fn check_pathless(&mut self, now: Instant) {
+        let Some(until) = self.registry.pathless_until else { return };
+        if self.paths.open_slots().next().is_some() {
+            self.registry.pathless_until = None;
+        } else if until <= now {
+            self.registry.pathless_until = None;
+            self.close_with(now, TransportError::new(CloseCode::NO_VIABLE_PATH, "no path is left"));
+        }
+    }
+}

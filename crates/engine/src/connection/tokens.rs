@@ -1,0 +1,85 @@
+//! NEW_TOKEN: what a server sends so that a client's next connection starts validated (RFC 9000 8.1.3).
+
+use std::net::IpAddr;
+
+use plait_base::limits::{MAX_STORED_TOKENS, MAX_TOKEN_ADDRESSES};
+use plait_base::{Instant, PathId, Random};
+use plait_crypto::Token;
+use plait_wire::frame::NewToken;
+use plait_wire::{Carried, FrameWriter};
+
+use super::flows::Paths;
+use crate::config::{EndpointConfig, ServerConfig};
+
+/// Tokens that wait to be sent or acknowledged.
+#[derive(Debug, Default)]
+pub(super) struct Tokens {
+    next: u32,
+    /// Number, sealed token, whether it is to be sent now.
+    kept: Vec<(u32, Vec<u8>, Delivery)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Delivery {
+    Due,
+    Sent,
+}
+
+impl Tokens {
+    /// Makes tokens good for every validated address of the client.
+    pub(super) fn issue(
+        &mut self,
+        now: Instant,
+        (server, endpoint): (&ServerConfig, &EndpointConfig),
+        paths: &Paths,
+        count: u32,
+        random: &mut Random,
+    ) {
+        let mut addresses: Vec<IpAddr> = Vec::new();
+        for path in paths.open_slots().filter_map(|slot| slot.path.as_ref()).filter(|p| p.route.is_validated()) {
+            let ip = path.route.tuple().remote.ip();
+            if !addresses.contains(&ip) && addresses.len() < MAX_TOKEN_ADDRESSES {
+                addresses.push(ip);
+            }
+        }
+        let token = Token::Validated { addresses, issued: endpoint.unix_seconds(now) };
+        for _ in 0..count {
+            if self.kept.len() >= MAX_STORED_TOKENS {
+                self.kept.remove(0);
+            }
+            let sealed = server.token_key.seal(&token, random);
+            self.kept.push((self.next, sealed, Delivery::Due));
+            self.next = self.next.wrapping_add(1);
+        }
+    }
+
+    pub(super) fn wants_send(&self) -> bool {
+        self.kept.iter().any(|(_, _, delivery)| *delivery == Delivery::Due)
+    }
+
+    pub(super) fn fill(&mut self, w: &mut FrameWriter<'_>) {
+        for (number, token, delivery) in self.kept.iter_mut().filter(|(_, _, d)| *d == Delivery::Due) {
+            let frame = NewToken { token };
+            if frame.size() <= w.remaining() {
+                frame.encode(w);
+                w.note(Carried::NewToken(*number));
+                *delivery = Delivery::Sent;
+            }
+        }
+    }
+
+    pub(super) fn on_acked(&mut self, number: u32) {
+        self.kept.retain(|(n, _, _)| *n != number);
+    }
+
+    pub(super) fn on_lost(&mut self, number: u32) {
+        self.kept.iter_mut().filter(|(n, _, _)| *n == number).for_each(|(_, _, d)| *d = Delivery::Due);
+    }
+}
+
+/// The paths whose figures matter for tokens: used when a path becomes validated.
+pub(super) fn is_new_address(paths: &Paths, id: PathId) -> bool {
+    let Some(ip) = paths.path(id).map(|p| p.route.tuple().remote.ip()) else { return false };
+    let mut others = paths.open_slots().filter(|s| s.id != id).filter_map(|s| s.path.as_ref());
+    !others.any(|p| p.route.is_validated() && p.route.tuple().remote.ip() == ip)
+}

@@ -1,0 +1,142 @@
+//! Which path the next packet takes: the views that policies see, and their answers.
+
+use plait_base::probe::PathState;
+use plait_base::{Instant, PathId, Random};
+use plait_flow::Room as FlowRoom;
+use plait_path::{AckCarrier, AckRoute, LegName};
+use plait_schedule::{Decision, Demand, PathView, Room, Scheduler};
+
+use super::copies::Copies;
+use super::flows::{Paths, Slot};
+use crate::config::TransportConfig;
+
+/// The policies about paths and packets, and what they were shown.
+pub(super) struct Traffic {
+    pub(super) scheduler: Box<dyn Scheduler>,
+    pub(super) ack_route: Box<dyn AckRoute>,
+    pub(super) copies: Copies,
+    /// Acks that a policy wants on further paths: carrier, path acknowledged.
+    pub(super) ack_copies: Vec<(PathId, PathId)>,
+    /// Further paths on which the scheduler wants the packet being built.
+    pub(super) copy_to: Vec<PathId>,
+    /// When pacing lets the next packet go, if that alone holds it.
+    pub(super) paced_until: Option<Instant>,
+    /// Path that owes a PING for keep-alive or a probe by request.
+    pub(super) pings: Vec<PathId>,
+    pub(super) views: Vec<PathView>,
+    carriers: Vec<AckCarrier>,
+}
+
+impl Traffic {
+    pub(super) fn new(transport: &TransportConfig, random: Random) -> Self {
+        Self {
+            scheduler: transport.scheduler.build(random),
+            ack_route: transport.paths.ack_route.build(),
+            copies: Copies::default(),
+            ack_copies: Vec::new(),
+            copy_to: Vec::new(),
+            paced_until: None,
+            pings: Vec::new(),
+            views: Vec::new(),
+            carriers: Vec::new(),
+        }
+    }
+
+    /// Shows every open path to the scheduler and takes its answer.
+    pub(super) fn pick(&mut self, paths: &mut Paths, demand: &Demand, stance: Stance) -> Decision {
+        self.look(paths, demand.now, stance);
+        self.scheduler.pick(&self.views, demand)
+    }
+
+    /// Refreshes the views of all open paths.
+    pub(super) fn look(&mut self, paths: &mut Paths, now: Instant, stance: Stance) {
+        self.views.clear();
+        let views = &mut self.views;
+        paths.slots_mut().filter(|slot| slot.is_open()).for_each(|slot| views.extend(view(slot, now, stance)));
+        self.paced_until =
+            self.views.iter().filter_map(|v| if let Room::Paced(at) = v.room { Some(at) } else { None }).min();
+    }
+
+    /// The paths that carry the acks of `of`, as the policy chooses among those that can.
+    pub(super) fn ack_paths(&mut self, paths: &Paths, of: PathId) -> plait_path::ack_route::AckPaths {
+        self.carriers.clear();
+        for slot in paths.open_slots() {
+            let Some(path) = &slot.path else { continue };
+            // A short packet with an ack must fit into the credit of an address that is not proven.
+            if path.route.amplification_room() >= ACK_PACKET_BYTES && slot.dcid(LegName::Current).is_some() {
+                self.carriers.push(AckCarrier { id: slot.id, state: slot.state(), rtt: path.send.rtt().measured() });
+            }
+        }
+        self.ack_route.choose(of, &self.carriers)
+    }
+
+    pub(super) fn on_path_gone(&mut self, id: PathId) {
+        self.scheduler.on_path_closed(id);
+        self.ack_route.on_path_gone(id);
+        self.copies.on_path_gone(id);
+        self.ack_copies.retain(|&(carrier, of)| carrier != id && of != id);
+        self.pings.retain(|&p| p != id);
+    }
+}
+
+/// Room that a packet with acks alone wants at an address that is not proven, bytes.
+const ACK_PACKET_BYTES: u64 = 100;
+
+/// Whether application data may go to an address that is not validated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stance {
+    /// A client may send on path 0 before it heard from the server.
+    Client,
+    /// A server may within three times what it got, and on path 0 only.
+    Server,
+}
+
+fn view(slot: &mut Slot, now: Instant, stance: Stance) -> Option<PathView> {
+    let (state, has_cid) = (slot.state(), slot.dcid(LegName::Current).is_some());
+    let backup = slot.is_backup();
+    let id = slot.id;
+    let path = slot.path.as_mut()?;
+    let mtu = u64::from(path.mtu.current());
+    let credit = path.route.amplification_room();
+    let early = id == PathId::ZERO && state == PathState::Validating;
+    let room = if !has_cid {
+        Room::NoCid
+    } else if state == PathState::Validating && !early {
+        Room::NotValidated
+    } else if stance == Stance::Server && credit < mtu.min(1200) {
+        Room::Amplification
+    } else {
+        match path.send.room(now, mtu) {
+            FlowRoom::Open => Room::Open,
+            FlowRoom::Window => Room::Window,
+            FlowRoom::Paced(at) => Room::Paced(at),
+        }
+    };
+    let rtt = path.send.rtt();
+    let stats = path.send.stats();
+    Some(PathView {
+        state: match (early, state) {
+            (true, _) => PathState::Active,
+            (_, PathState::Active) if backup => PathState::Backup,
+            (_, state) => state,
+        },
+        room,
+        rtt: rtt.measured(),
+        rtt_var: rtt.var(),
+        rtt_min: rtt.min(),
+        rtt_max: rtt.max(),
+        window_bytes: path.send.window(),
+        in_flight_bytes: path.send.in_flight(),
+        ssthresh_bytes: path.send.ssthresh(),
+        mss_bytes: mtu,
+        sent_bytes: stats.sent_bytes,
+        sent_packets: stats.packets_sent,
+        delivery_rate_bps: stats.delivery_rate_bps,
+        ..PathView::new(id)
+    })
+}
+
+/// True for a path that carries data now: validated and not failed.
+pub(super) fn is_usable(slot: &Slot) -> bool {
+    slot.is_open() && matches!(slot.state(), PathState::Active | PathState::Backup)
+}
