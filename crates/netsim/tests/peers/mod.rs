@@ -7,6 +7,7 @@
 pub mod app;
 pub mod noq;
 pub mod pattern;
+pub mod plait;
 pub mod quinn;
 pub mod tls;
 
@@ -56,15 +57,17 @@ pub struct Setup {
 /// The implementations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
+    Plait,
     Quinn,
     Noq,
 }
 
 impl Kind {
-    pub const ALL: [Self; 2] = [Self::Quinn, Self::Noq];
+    pub const ALL: [Self; 3] = [Self::Plait, Self::Quinn, Self::Noq];
 
     pub fn build(self, setup: Setup) -> Peer {
         match self {
+            Self::Plait => Peer(Box::new(plait::PlaitHost::new(setup))),
             Self::Quinn => Peer(Box::new(quinn::QuinnHost::new(setup))),
             Self::Noq => Peer(Box::new(noq::NoqHost::new(setup))),
         }

@@ -1,0 +1,261 @@
+//! plait's own engine as a host.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use plait_base::{Dir, FourTuple, Instant, Random, StreamId};
+use plait_engine::config::{RetryPolicy, Switch};
+use plait_engine::crypto::{ClientTlsConfig, ServerTlsConfig};
+use plait_engine::path::PathStatus;
+use plait_engine::stream::{Order, ReadError, WriteError};
+use plait_engine::{
+    ClientConfig, Connection, ConnectionHandle, Endpoint, EndpointConfig, Event, Received, ServerConfig, Transmit,
+    TransportConfig,
+};
+use plait_netsim::{Datagram, Host};
+
+use super::app::{ClientApp, Progress, ReadEnd, Request, ServerApp, Wire};
+use super::{PathBytes, Setup, Stack, tls};
+
+struct Live {
+    connection: Connection,
+    server: Option<ServerApp>,
+}
+
+/// A plait endpoint: a client with one connection, or a server.
+pub struct PlaitHost {
+    local: SocketAddr,
+    endpoint: Endpoint,
+    live: BTreeMap<ConnectionHandle, Live>,
+    app: ClientApp,
+    served: Vec<Progress>,
+    wished: Vec<(IpAddr, SocketAddr)>,
+    out: VecDeque<Datagram>,
+}
+
+/// Transport settings of tests.
+pub fn transport(paths: u32) -> TransportConfig {
+    let mut config = TransportConfig::default();
+    config.max_concurrent_multipath_paths(paths);
+    config.max_idle_timeout(Some(Duration::from_secs(30)));
+    config
+}
+
+impl PlaitHost {
+    pub fn new(setup: Setup) -> Self {
+        Self::with(setup, transport(setup.paths), RetryPolicy::Application)
+    }
+
+    pub fn with(setup: Setup, transport: TransportConfig, retry: RetryPolicy) -> Self {
+        let mut random = Random::from_u64(setup.seed);
+        let transport = Arc::new(transport);
+        let config = Arc::new(EndpointConfig::from_random(&mut random));
+        let server = setup.remote.is_none().then(|| {
+            let tls = ServerTlsConfig::from_rustls(Arc::new(tls::server())).unwrap();
+            let mut server = ServerConfig::from_random(tls, &mut random);
+            server.transport_config(transport.clone()).retry_policy(retry);
+            Arc::new(server)
+        });
+        let mut endpoint = Endpoint::new(config, server, random.fork());
+        let mut live = BTreeMap::new();
+        if let Some(remote) = setup.remote {
+            let mut client = ClientConfig::new(ClientTlsConfig::from_rustls(Arc::new(tls::client())).unwrap());
+            client.transport_config(transport);
+            let route = FourTuple { local: setup.local, remote };
+            let (handle, connection) = endpoint.connect(Instant::ZERO, client, route, "localhost").unwrap();
+            live.insert(handle, Live { connection, server: None });
+        }
+        Self {
+            local: setup.local,
+            endpoint,
+            live,
+            app: ClientApp::default(),
+            served: Vec::new(),
+            wished: Vec::new(),
+            out: VecDeque::new(),
+        }
+    }
+
+    /// The first connection, to look at or to steer.
+    pub fn connection(&mut self) -> Option<&mut Connection> {
+        self.live.values_mut().next().map(|one| &mut one.connection)
+    }
+
+    fn open_wished(&mut self, now: Instant) {
+        let port = self.local.port();
+        let Some(one) = self.live.values_mut().find(|one| one.server.is_none()) else { return };
+        self.wished.retain(|(local, remote)| {
+            let route = FourTuple { local: SocketAddr::new(*local, port), remote: *remote };
+            one.connection.open_path(now, route, PathStatus::Available).is_err()
+        });
+    }
+
+    fn pump(&mut self, now: Instant) {
+        self.open_wished(now);
+        let Self { endpoint, live, app, served, out, .. } = self;
+        live.retain(|handle, one| {
+            pump_connection(now, one, (endpoint, *handle), app, out);
+            let keep = !one.connection.is_drained();
+            if let Some(server) = one.server.as_ref().filter(|_| !keep) {
+                served.push(server.progress());
+            }
+            keep
+        });
+    }
+}
+
+fn push(out: &mut VecDeque<Datagram>, transmit: &Transmit, data: &[u8]) {
+    let segment = transmit.segment_size.unwrap_or(transmit.size).max(1);
+    for bytes in data[..transmit.size].chunks(segment) {
+        let FourTuple { local, remote } = transmit.route;
+        out.push_back(Datagram { src: local, dst: remote, ecn: transmit.ecn, payload: BytesMut::from(bytes) });
+    }
+}
+
+fn pump_connection(
+    now: Instant,
+    one: &mut Live,
+    (endpoint, handle): (&mut Endpoint, ConnectionHandle),
+    client: &mut ClientApp,
+    out: &mut VecDeque<Datagram>,
+) {
+    while let Some(event) = one.connection.poll() {
+        match (event, &mut one.server) {
+            (Event::Connected, Some(server)) => server.on_connected(),
+            (Event::Connected, None) => client.on_connected(),
+            (Event::ConnectionLost(reason), Some(server)) => server.on_failure(reason.to_string()),
+            (Event::ConnectionLost(reason), None) => client.on_failure(reason.to_string()),
+            _ => {}
+        }
+    }
+    let mut streams = Streams(&mut one.connection);
+    match &mut one.server {
+        Some(server) => server.drive(&mut streams),
+        None => client.drive(&mut streams),
+    }
+    let mut buffer = Vec::new();
+    while let Some(transmit) = one.connection.poll_transmit(now, 10, &mut buffer) {
+        push(out, &transmit, &buffer);
+    }
+    while let Some(event) = one.connection.poll_endpoint_event() {
+        endpoint.on_connection_event(handle, event);
+    }
+}
+
+impl Host for PlaitHost {
+    fn on_datagram(&mut self, now: Instant, datagram: Datagram) {
+        let mut reply = Vec::new();
+        let route = FourTuple { local: datagram.dst, remote: datagram.src };
+        match self.endpoint.receive(now, route, datagram.ecn, datagram.payload, &mut reply) {
+            Received::Nothing => {}
+            Received::Connection(handle, input) => {
+                if let Some(one) = self.live.get_mut(&handle) {
+                    one.connection.absorb(now, input);
+                }
+            }
+            Received::Reply(transmit) => push(&mut self.out, &transmit, &reply),
+            Received::Incoming(incoming) => match self.endpoint.accept(incoming, now, &mut reply, None) {
+                Ok((handle, connection)) => {
+                    self.live.insert(handle, Live { connection, server: Some(ServerApp::default()) });
+                }
+                Err(error) => {
+                    if let Some(transmit) = error.reply {
+                        push(&mut self.out, &transmit, &reply);
+                    }
+                }
+            },
+        }
+    }
+
+    fn on_timeout(&mut self, now: Instant) {
+        for one in self.live.values_mut() {
+            if one.connection.deadline().is_some_and(|at| at <= now) {
+                one.connection.on_timeout(now);
+            }
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.live.values().filter_map(|one| one.connection.deadline()).min()
+    }
+
+    fn poll_transmit(&mut self, now: Instant, out: &mut VecDeque<Datagram>) {
+        self.pump(now);
+        out.append(&mut self.out);
+    }
+}
+
+impl Stack for PlaitHost {
+    fn label(&self) -> &'static str {
+        "plait"
+    }
+
+    fn request(&mut self, request: Request) {
+        self.app.request(request);
+    }
+
+    fn progress(&self) -> Progress {
+        let live = self.live.values().find_map(|one| one.server.as_ref()).map(ServerApp::progress);
+        live.or_else(|| self.served.last().cloned()).unwrap_or_else(|| self.app.progress())
+    }
+
+    fn open_path(&mut self, local: IpAddr, remote: SocketAddr) {
+        self.wished.push((local, remote));
+    }
+
+    fn paths(&mut self) -> Vec<PathBytes> {
+        let Some(one) = self.live.values_mut().next() else { return Vec::new() };
+        let ids = one.connection.all_path_ids();
+        let bytes = |id| {
+            let stats = one.connection.path_statistics(Instant::ZERO, id)?;
+            Some(PathBytes { id: u64::from(id.0), sent: stats.sent_bytes, received: stats.received_bytes })
+        };
+        ids.into_iter().filter_map(bytes).collect()
+    }
+
+    fn close(&mut self, now: Instant) {
+        self.live.values_mut().for_each(|one| one.connection.close(now, 0, Bytes::new()));
+    }
+}
+
+struct Streams<'a>(&'a mut Connection);
+
+impl Wire for Streams<'_> {
+    fn open(&mut self) -> Option<u64> {
+        self.0.open(Dir::Bi).map(|id| id.0)
+    }
+
+    fn accept(&mut self) -> Option<u64> {
+        self.0.accept(Dir::Bi).map(|id| id.0)
+    }
+
+    fn write(&mut self, id: u64, data: &[u8]) -> Result<usize, String> {
+        match self.0.write(StreamId(id), data) {
+            Err(WriteError::Blocked) => Ok(0),
+            other => other.map_err(|error| error.to_string()),
+        }
+    }
+
+    fn finish(&mut self, id: u64) -> Result<(), String> {
+        self.0.finish(StreamId(id)).map_err(|error| error.to_string())
+    }
+
+    fn read(&mut self, id: u64, sink: &mut dyn FnMut(&[u8])) -> ReadEnd {
+        loop {
+            match self.0.read(StreamId(id), usize::MAX, Order::Ordered) {
+                Ok(Some(chunk)) => sink(&chunk.bytes),
+                Ok(None) => return ReadEnd::Finished,
+                Err(ReadError::Blocked) => return ReadEnd::Blocked,
+                Err(error) => return ReadEnd::Failed(error.to_string()),
+            }
+        }
+    }
+}
+
+/// A switch by its name, so that tests read well.
+pub fn switch(on: bool) -> Switch {
+    Switch::from(on)
+}
