@@ -42,6 +42,11 @@ impl Connection {
             _ => {}
         }
         if purpose == Purpose::Probe {
+            if self.paths.path(id).is_some_and(|p| p.is_failed()) {
+                // What was outstanding here went elsewhere already; the probe only asks whether the path is back.
+                ping(w);
+                return pad;
+            }
             self.fill_probe(id, w);
         }
         if one_rtt {
