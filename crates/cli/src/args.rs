@@ -1,0 +1,274 @@
+//! What can be typed: commands and their flags.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::units::{parse_mbps, parse_millis, parse_seconds, parse_share, parse_size};
+
+/// Multipath QUIC: downloads that use several networks at once.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "plait", version, about, arg_required_else_help = true, max_term_width = 110)]
+pub(crate) struct CommandLine {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The commands.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Show on this machine what two paths give over one: downloads over A, B and both, then path A dies
+    Demo(DemoArgs),
+    /// Serve files and synthetic bodies (/bytes/100M)
+    Serve(ServeArgs),
+    /// Download over one or several paths
+    Get(GetArgs),
+}
+
+/// What both sides may choose about the transport.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct TransportArgs {
+    /// Which path carries the next packet that this side sends
+    #[arg(long, value_name = "NAME", value_enum)]
+    pub(crate) scheduler: Option<SchedulerName>,
+    /// Congestion control of this side [default: olia over several paths, cubic over one]
+    #[arg(long, value_name = "NAME", value_enum)]
+    pub(crate) cc: Option<CongestionName>,
+    /// Path that carries the acknowledgements of a path
+    #[arg(long, value_name = "NAME", value_enum)]
+    pub(crate) ack_path: Option<AckPathName>,
+}
+
+/// What is printed, and for whom.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub(crate) struct OutputArgs {
+    /// Print one JSON object on standard output, as its last line
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print one JSON object a line while it runs, the summary last
+    #[arg(long)]
+    pub(crate) json_stream: bool,
+    /// Say nothing on standard error but errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+/// `plait demo`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct DemoArgs {
+    /// Size of each download
+    #[arg(long, value_name = "SIZE", default_value = "20M", value_parser = parse_size)]
+    pub(crate) bytes: u64,
+    /// Rate of path A, Mbit/s
+    #[arg(long, value_name = "MBPS", default_value = "50", value_parser = parse_mbps)]
+    pub(crate) a_rate_mbps: f64,
+    /// Round-trip time of path A, ms
+    #[arg(long, value_name = "MS", default_value = "20", value_parser = parse_millis)]
+    pub(crate) a_rtt_ms: Duration,
+    /// Rate of path B, Mbit/s
+    #[arg(long, value_name = "MBPS", default_value = "30", value_parser = parse_mbps)]
+    pub(crate) b_rate_mbps: f64,
+    /// Round-trip time of path B, ms
+    #[arg(long, value_name = "MS", default_value = "40", value_parser = parse_millis)]
+    pub(crate) b_rtt_ms: Duration,
+    /// Share of the datagrams that each path loses, each way, as 0.001 or 0.1%
+    #[arg(long, value_name = "SHARE", default_value = "0.1%", value_parser = parse_share)]
+    pub(crate) loss: f64,
+    /// Longest wait in the queue of a path, ms
+    #[arg(long, value_name = "MS", default_value = "50", value_parser = parse_millis)]
+    pub(crate) queue_ms: Duration,
+    /// Share of the last download after which path A dies, as 0.5 or 50%
+    #[arg(long, value_name = "SHARE", default_value = "50%", value_parser = parse_share)]
+    pub(crate) kill_at: f64,
+    /// Seed of the losses
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Give up on a download after so many seconds
+    #[arg(long, value_name = "SECONDS", default_value = "120", value_parser = parse_seconds)]
+    pub(crate) max_time: Duration,
+    #[command(flatten)]
+    pub(crate) transport: TransportArgs,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// `plait serve`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ServeArgs {
+    /// Address and port to listen on; repeatable; port 0 takes a free one
+    #[arg(long, value_name = "ADDR:PORT", default_value = "[::]:4433")]
+    pub(crate) listen: Vec<SocketAddr>,
+    /// Folder whose files are served; without it only /bytes/N and /sink are
+    #[arg(long, value_name = "DIR")]
+    pub(crate) root: Option<PathBuf>,
+    /// Certificate chain, PEM; without it a self-signed certificate is made
+    #[arg(long, value_name = "FILE", requires = "key")]
+    pub(crate) cert: Option<PathBuf>,
+    /// Private key, PEM
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub(crate) key: Option<PathBuf>,
+    /// Write the self-signed certificate here, for `get --ca`
+    #[arg(long, value_name = "FILE", conflicts_with = "cert")]
+    pub(crate) cert_out: Option<PathBuf>,
+    /// Name in the self-signed certificate besides localhost and the addresses; repeatable
+    #[arg(long, value_name = "NAME", conflicts_with = "cert")]
+    pub(crate) name: Vec<String>,
+    /// Make each client prove its address first (Retry)
+    #[arg(long)]
+    pub(crate) retry: bool,
+    /// Paths that a client may open, the first included; 1 refuses multipath
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(crate) max_paths: u32,
+    #[command(flatten)]
+    pub(crate) transport: TransportArgs,
+    /// Say nothing on standard error but errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+/// `plait get`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct GetArgs {
+    /// What to download; several URLs of one server share a connection
+    #[arg(required = true, value_name = "URL")]
+    pub(crate) urls: Vec<String>,
+    /// Local address or interface of a path; repeatable, the first is the initial path
+    /// [default: every usable interface that has a route]
+    #[arg(long, value_name = "ADDR|IFACE", conflicts_with = "single")]
+    pub(crate) path: Vec<String>,
+    /// Use one path only, the one that the system chooses
+    #[arg(long)]
+    pub(crate) single: bool,
+    /// Write the body here, `-` for standard output; once for each URL
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Vec<PathBuf>,
+    /// Receive, hash and forget the body
+    #[arg(long, conflicts_with = "output")]
+    pub(crate) discard: bool,
+    /// Accept any certificate
+    #[arg(long, conflicts_with = "ca")]
+    pub(crate) insecure: bool,
+    /// Trust the certificates in this file, PEM
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca: Option<PathBuf>,
+    /// Extension to offer
+    #[arg(long, value_enum, default_value_t = ExtensionName::Multipath)]
+    pub(crate) extension: ExtensionName,
+    /// Connect twice, and send the requests of the second connection as early data
+    #[arg(long = "0rtt")]
+    pub(crate) zero_rtt: bool,
+    /// Give up when the handshake takes longer, seconds
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = parse_seconds)]
+    pub(crate) connect_timeout: Duration,
+    /// Give up when everything together takes longer, seconds
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    pub(crate) max_time: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) transport: TransportArgs,
+    #[command(flatten)]
+    pub(crate) show: OutputArgs,
+}
+
+/// Names of a choice, as typed and as reported.
+macro_rules! names {
+    ($(#[$doc:meta])* $name:ident { $($variant:ident = $text:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+        pub(crate) enum $name {
+            $(#[value(name = $text)] $variant,)+
+        }
+
+        impl $name {
+            /// The word for it.
+            pub(crate) fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $text,)+
+                }
+            }
+        }
+    };
+}
+
+names! {
+    /// Schedulers.
+    SchedulerName {
+        MinRtt = "minrtt",
+        RoundRobin = "round-robin",
+        Weighted = "weighted",
+        Blest = "blest",
+        Ecf = "ecf",
+        Peekaboo = "peekaboo",
+        Redundant = "redundant",
+        Backup = "backup",
+    }
+}
+
+names! {
+    /// Congestion controllers.
+    CongestionName { NewReno = "newreno", Cubic = "cubic", Lia = "lia", Olia = "olia", Balia = "balia" }
+}
+
+names! {
+    /// Paths of acknowledgements.
+    AckPathName { Own = "own", Fastest = "fastest", All = "all" }
+}
+
+names! {
+    /// Extensions.
+    ExtensionName { Multipath = "multipath", Multiflow = "multiflow", None = "none" }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_commands_are_well_formed() {
+        CommandLine::command().debug_assert();
+    }
+
+    #[test]
+    fn defaults() {
+        let Command::Demo(demo) = CommandLine::parse_from(["plait", "demo"]).command else { panic!() };
+        assert_eq!((demo.bytes, demo.a_rate_mbps, demo.b_rate_mbps), (20_000_000, 50.0, 30.0));
+        assert_eq!((demo.a_rtt_ms.as_millis(), demo.b_rtt_ms.as_millis()), (20, 40));
+        assert!((demo.loss - 0.001).abs() < 1e-12 && demo.kill_at == 0.5);
+        let Command::Get(get) = CommandLine::parse_from(["plait", "get", "https://x/"]).command else { panic!() };
+        assert_eq!((get.connect_timeout.as_secs(), get.extension), (10, ExtensionName::Multipath));
+    }
+
+    #[test]
+    fn wrong_usage() {
+        let wrong: [&[&str]; 12] = [
+            &["plait"],
+            &["plait", "perf"],
+            &["plait", "get"],
+            &["plait", "get", "x", "--single", "--path", "127.0.0.1"],
+            &["plait", "get", "x", "--scheduler", "best"],
+            &["plait", "get", "x", "--cc", "magic"],
+            &["plait", "get", "x", "--insecure", "--ca", "f"],
+            &["plait", "get", "x", "--max-time", "0"],
+            &["plait", "serve", "--cert", "c"],
+            &["plait", "serve", "--listen", "nowhere"],
+            &["plait", "serve", "--max-paths", "0"],
+            &["plait", "demo", "--bytes", "many"],
+        ];
+        for line in wrong {
+            let error = CommandLine::try_parse_from(line).unwrap_err();
+            assert_eq!(error.exit_code(), 2, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn words_are_those_of_the_registries() {
+        let cc: Vec<_> = CongestionName::value_variants().iter().map(|name| name.name()).collect();
+        assert_eq!(cc, ["newreno", "cubic", "lia", "olia", "balia"]);
+        assert_eq!(SchedulerName::value_variants().len(), 8);
+        assert_eq!(AckPathName::Fastest.name(), "fastest");
+    }
+}

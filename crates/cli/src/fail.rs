@@ -1,0 +1,64 @@
+//! How a command ends badly: one line that says what happened and one that says what to try.
+
+use std::fmt;
+
+/// Why a command did not do what was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Fail {
+    /// It was asked wrongly: exit code 2.
+    Usage(String),
+    /// It went wrong on the way: exit code 1.
+    Running(String),
+    /// The user stopped it: exit code 1.
+    Interrupted,
+}
+
+impl Fail {
+    /// Something happened, and this may help.
+    pub(crate) fn running(what: impl fmt::Display, hint: impl fmt::Display) -> Self {
+        Self::Running(format!("{what}; {hint}"))
+    }
+
+    /// Wrong usage, and the right one.
+    pub(crate) fn usage(what: impl fmt::Display) -> Self {
+        Self::Usage(what.to_string())
+    }
+
+    /// The process's exit code.
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
+            Self::Usage(_) => 2,
+            Self::Running(_) | Self::Interrupted => 1,
+        }
+    }
+}
+
+impl fmt::Display for Fail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Usage(what) => write!(f, "{} (see `plait --help`)", one_line(what)),
+            Self::Running(what) => f.write_str(&one_line(what)),
+            Self::Interrupted => f.write_str("stopped before it was done"),
+        }
+    }
+}
+
+impl std::error::Error for Fail {}
+
+/// Errors of others may span lines; ours do not.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_and_lines() {
+        let fail = Fail::running("the port\nis taken", "choose another");
+        assert_eq!((fail.exit_code(), fail.to_string().as_str()), (1, "the port is taken; choose another"));
+        assert_eq!(Fail::usage("x").exit_code(), 2);
+        assert_eq!(Fail::Interrupted.exit_code(), 1);
+    }
+}

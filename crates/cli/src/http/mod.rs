@@ -1,0 +1,38 @@
+//! HTTP/0.9 over QUIC streams (ALPN `hq-interop`): one request line a stream, the bare body back.
+
+pub(crate) mod body;
+pub(crate) mod request;
+pub(crate) mod root;
+
+/// The protocol's name in the handshake.
+pub(crate) const ALPN: &[u8] = b"hq-interop";
+
+/// Longest request line, bytes.
+pub(crate) const MAX_REQUEST_BYTES: usize = 8192;
+
+/// Why a server resets a stream; the codes read like those of HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// The request is not one.
+    BadRequest,
+    /// There is no such file, or none that may be seen.
+    NotFound,
+    /// The file could not be read.
+    Broken,
+}
+
+impl Refusal {
+    /// The application error code on the wire.
+    pub(crate) fn code(self) -> u32 {
+        match self {
+            Self::BadRequest => 400,
+            Self::NotFound => 404,
+            Self::Broken => 500,
+        }
+    }
+
+    /// The refusal of that code.
+    pub(crate) fn from_code(code: u64) -> Option<Self> {
+        [Self::BadRequest, Self::NotFound, Self::Broken].into_iter().find(|refusal| u64::from(refusal.code()) == code)
+    }
+}

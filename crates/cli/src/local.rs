@@ -1,0 +1,191 @@
+//! Local addresses of paths: what `--path` names, and which there are when it is not given.
+//!
+//! A UDP socket that is connected tells which source address the system would use towards a server; no datagram leaves.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::fail::Fail;
+
+/// Paths opened when none are named, at most.
+const MAX_DEFAULT_PATHS: usize = 4;
+
+/// The local address that `name`, an address or an interface, gives towards `remote`.
+pub(crate) fn resolve(name: &str, remote: SocketAddr) -> Result<IpAddr, Fail> {
+    if let Ok(address) = name.parse::<IpAddr>() {
+        return usable(address, remote);
+    }
+    if !cfg!(target_os = "linux") {
+        return Err(Fail::running(
+            format!("--path {name}: interfaces by name work on Linux only"),
+            "give one of its addresses",
+        ));
+    }
+    match source_address(Some(name), remote) {
+        Ok(address) => Ok(address),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(Fail::running(
+            format!("--path {name}: this system does not let you name an interface"),
+            "give one of its addresses",
+        )),
+        Err(_) if !interfaces().iter().any(|known| known == name) => Err(Fail::running(
+            format!("--path {name}: there is no interface of that name and it is no address"),
+            format!("try one of: {}", interfaces().join(", ")),
+        )),
+        Err(error) => Err(Fail::running(
+            format!("--path {name}: no way to {remote} from this interface ({error})"),
+            "check that it is up and has an address of the server's family",
+        )),
+    }
+}
+
+/// `address`, if a socket can be bound to it and it suits `remote`.
+fn usable(address: IpAddr, remote: SocketAddr) -> Result<IpAddr, Fail> {
+    if address.is_ipv4() != remote.is_ipv4() {
+        return Err(Fail::running(
+            format!("--path {address}: the server's address {} is of the other IP version", remote.ip()),
+            "give a local address of the same version",
+        ));
+    }
+    let bound = datagram_socket(remote).and_then(|socket| socket.bind(&SocketAddr::new(address, 0).into()));
+    match bound {
+        Ok(()) => Ok(address),
+        Err(error) => Err(Fail::running(
+            format!("--path {address}: not an address of this machine ({error})"),
+            "`ip address` lists those there are",
+        )),
+    }
+}
+
+/// One local address for each interface that leads to `remote`, the system's own choice first.
+pub(crate) fn all(remote: SocketAddr) -> Vec<IpAddr> {
+    let mut found: Vec<IpAddr> = source_address(None, remote).into_iter().collect();
+    if remote.ip().is_loopback() {
+        return found;
+    }
+    for name in interfaces().iter().filter(|name| routes_to(name, remote)) {
+        let Ok(address) = source_address(Some(name), remote) else { continue };
+        if !found.contains(&address) && !address.is_loopback() && found.len() < MAX_DEFAULT_PATHS {
+            found.push(address);
+        }
+    }
+    found
+}
+
+fn datagram_socket(remote: SocketAddr) -> io::Result<Socket> {
+    Socket::new(Domain::for_address(remote), Type::DGRAM, Some(Protocol::UDP))
+}
+
+/// The address that datagrams to `remote` would bear, through `interface` if one is given.
+fn source_address(interface: Option<&str>, remote: SocketAddr) -> io::Result<IpAddr> {
+    let socket = datagram_socket(remote)?;
+    if let Some(name) = interface {
+        bind_to(&socket, name)?;
+    }
+    socket.connect(&remote.into())?;
+    let local = socket.local_addr()?.as_socket().map(|local| local.ip());
+    local.filter(|ip| !ip.is_unspecified()).ok_or_else(|| io::Error::from(io::ErrorKind::AddrNotAvailable))
+}
+
+#[cfg(target_os = "linux")]
+fn bind_to(socket: &Socket, name: &str) -> io::Result<()> {
+    socket.bind_device(Some(name.as_bytes()))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn bind_to(_socket: &Socket, _name: &str) -> io::Result<()> {
+    Err(io::Error::from(io::ErrorKind::Unsupported))
+}
+
+/// Names of the interfaces that are not down, where the system lists them as files.
+fn interfaces() -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir("/sys/class/net") else { return Vec::new() };
+    let up = |name: &String| {
+        let state = std::fs::read_to_string(format!("/sys/class/net/{name}/operstate")).unwrap_or_default();
+        state.trim() != "down"
+    };
+    let mut names: Vec<String> = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort();
+    names.retain(up);
+    names
+}
+
+/// Whether the routing tables lead to `remote` through `interface`; a bound socket alone would assume they do.
+fn routes_to(interface: &str, remote: SocketAddr) -> bool {
+    match remote.ip() {
+        IpAddr::V4(to) => std::fs::read_to_string("/proc/net/route")
+            .is_ok_and(|table| table.lines().skip(1).any(|line| route_v4(line, interface, to.to_bits()))),
+        IpAddr::V6(to) => std::fs::read_to_string("/proc/net/ipv6_route")
+            .is_ok_and(|table| table.lines().any(|line| route_v6(line, interface, to.to_bits()))),
+    }
+}
+
+/// `eth0 00000000 0102A8C0 0003 0 0 0 00000000 ...`: name, destination, gateway, flags, ..., mask; hexadecimal in the
+/// byte order of the network.
+fn route_v4(line: &str, interface: &str, to: u32) -> bool {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let hex = |at: usize| words.get(at).and_then(|word| u32::from_str_radix(word, 16).ok());
+    let (Some(destination), Some(mask)) = (hex(1), hex(7)) else { return false };
+    words.first() == Some(&interface) && to & u32::from_be(mask) == u32::from_be(destination)
+}
+
+/// `<destination> <length> <source> <length> <gateway> <metric> <count> <use> <flags> <name>`.
+fn route_v6(line: &str, interface: &str, to: u128) -> bool {
+    const REJECT: u32 = 0x0200;
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let word = |at: usize| words.get(at).copied().unwrap_or("");
+    let Ok(destination) = u128::from_str_radix(word(0), 16) else { return false };
+    let (Ok(length), Ok(flags)) = (u32::from_str_radix(word(1), 16), u32::from_str_radix(word(8), 16)) else {
+        return false;
+    };
+    let mask = u128::MAX.checked_shl(128 - length.min(128)).unwrap_or(0);
+    word(9) == interface && flags & REJECT == 0 && to & mask == destination & mask
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn remote() -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], 4433))
+    }
+
+    #[test]
+    fn addresses() {
+        assert_eq!(resolve("127.0.0.1", remote()), Ok(IpAddr::from([127, 0, 0, 1])));
+        assert!(resolve("::1", remote()).unwrap_err().to_string().contains("IP version"));
+        assert!(resolve("192.0.2.77", remote()).unwrap_err().to_string().contains("not an address of this machine"));
+        assert_eq!(all(remote()), vec![IpAddr::from([127, 0, 0, 1])]);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn interfaces_by_name() {
+        assert_eq!(resolve("lo", remote()), Ok(IpAddr::from([127, 0, 0, 1])));
+        let error = resolve("eth99", remote()).unwrap_err();
+        assert_eq!(error.exit_code(), 1);
+        assert!(error.to_string().contains("no interface of that name"), "{error}");
+    }
+
+    #[test]
+    fn routing_tables() {
+        let to = u32::from_be_bytes([10, 1, 2, 3]);
+        let word = |bytes: [u8; 4]| format!("{:08X}", u32::from_be_bytes(bytes).to_be());
+        let line = |dest, mask| format!("eth0\t{}\t0\t0003\t0\t0\t0\t{}\t0\t0\t0", word(dest), word(mask));
+        assert!(route_v4(&line([10, 1, 0, 0], [255, 255, 0, 0]), "eth0", to));
+        assert!(route_v4(&line([0; 4], [0; 4]), "eth0", to));
+        assert!(!route_v4(&line([10, 2, 0, 0], [255, 255, 0, 0]), "eth0", to));
+        assert!(!route_v4(&line([0; 4], [0; 4]), "eth1", to));
+        assert!(!route_v4("garbage", "eth0", to));
+        let zeros = "0".repeat(32);
+        let line = |dest: u128, len: u32, flags: &str| {
+            format!("{dest:032x} {len:02x} {zeros} 00 {zeros} 00000400 00000001 00000000 {flags} eth0")
+        };
+        let (to, net) = (0x2001_0db8_u128 << 96 | 7, 0x2001_0db8_u128 << 96);
+        assert!(route_v6(&line(net, 64, "00000001"), "eth0", to));
+        assert!(route_v6(&line(0, 0, "00000003"), "eth0", to));
+        assert!(!route_v6(&line(0, 0, "00200200"), "eth0", to));
+        assert!(!route_v6(&line(net, 128, "00000001"), "eth0", to));
+    }
+}

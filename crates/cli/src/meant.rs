@@ -1,0 +1,376 @@
+//! What was meant: flags checked against each other and turned into plans.
+
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use plait_link::{LinkConfig, Loss, QueueLimit};
+use url::Url;
+
+use crate::args::{AckPathName, CongestionName, DemoArgs, ExtensionName, GetArgs, SchedulerName, TransportArgs};
+use crate::fail::Fail;
+use crate::http::request::Request;
+use crate::output::Format;
+use crate::output::summary::LinkSummary;
+
+/// Policies of this side of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TransportPlan {
+    pub(crate) scheduler: SchedulerName,
+    /// None leaves the choice to the number of paths.
+    pub(crate) congestion: Option<CongestionName>,
+    pub(crate) ack_path: AckPathName,
+    /// Paths at once; none does not offer the extension.
+    pub(crate) paths_max: Option<NonZeroU32>,
+}
+
+impl TransportPlan {
+    /// Policies as typed, for so many paths.
+    pub(crate) fn new(args: &TransportArgs, paths_max: u32) -> Self {
+        Self {
+            scheduler: args.scheduler.unwrap_or(SchedulerName::MinRtt),
+            congestion: args.cc,
+            ack_path: args.ack_path.unwrap_or(AckPathName::Fastest),
+            paths_max: NonZeroU32::new(paths_max).filter(|max| max.get() > 1),
+        }
+    }
+
+    /// The controller that runs, with the extension or without.
+    pub(crate) fn congestion_name(&self, multipath: Multipath) -> &'static str {
+        match (self.congestion, multipath) {
+            (Some(name), _) => name.name(),
+            (None, Multipath::Negotiated) => CongestionName::Olia.name(),
+            (None, Multipath::Absent) => CongestionName::Cubic.name(),
+        }
+    }
+}
+
+/// Whether a connection speaks RFC 10069.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Multipath {
+    /// Both sides offered it.
+    Negotiated,
+    /// One did not.
+    Absent,
+}
+
+/// Where a body goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Destination {
+    /// Hashed and forgotten.
+    Discard,
+    /// Standard output.
+    Stdout,
+    /// This file, which appears when it is whole.
+    File(PathBuf),
+}
+
+/// One body to fetch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Download {
+    pub(crate) url: String,
+    /// What the request line names.
+    pub(crate) target: String,
+    /// Bytes, where the URL says.
+    pub(crate) size: Option<u64>,
+    pub(crate) to: Destination,
+}
+
+/// Whom to trust.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Trust {
+    /// The system's certificate store.
+    System,
+    /// The certificates in this file.
+    File(PathBuf),
+    /// Anybody.
+    Anybody,
+}
+
+/// Local addresses of the paths.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Locals {
+    /// Those named, the first for the handshake.
+    Named(Vec<String>),
+    /// One, of the system's choice.
+    Single,
+    /// All that lead to the server.
+    All,
+}
+
+/// Whether requests go out before the handshake is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EarlyData {
+    /// On a second connection, after a first one for a ticket.
+    Offer,
+    /// Not.
+    No,
+}
+
+/// `plait get`, checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct GetPlan {
+    pub(crate) host: String,
+    pub(crate) port: u16,
+    pub(crate) downloads: Vec<Download>,
+    pub(crate) locals: Locals,
+    pub(crate) trust: Trust,
+    pub(crate) early_data: EarlyData,
+    pub(crate) transport: TransportPlan,
+    pub(crate) connect_timeout: Duration,
+    pub(crate) max_time: Option<Duration>,
+}
+
+/// Paths that a client keeps open at once.
+const CLIENT_PATHS_MAX: u32 = 8;
+
+impl GetPlan {
+    /// Checks the flags of `get`.
+    pub(crate) fn new(args: &GetArgs) -> Result<Self, Fail> {
+        let extension_paths = match args.extension {
+            ExtensionName::Multiflow => {
+                return Err(Fail::usage("--extension multiflow is not available yet; use multipath or none"));
+            }
+            ExtensionName::None if args.path.len() > 1 => {
+                return Err(Fail::usage("--extension none allows one --path only"));
+            }
+            ExtensionName::None => 1,
+            ExtensionName::Multipath => CLIENT_PATHS_MAX,
+        };
+        if args.path.len() > CLIENT_PATHS_MAX as usize {
+            return Err(Fail::usage(format!("at most {CLIENT_PATHS_MAX} paths can be open at once")));
+        }
+        if args.output.len() > args.urls.len() {
+            return Err(Fail::usage("there are more -o than URLs"));
+        }
+        let urls = args.urls.iter().map(|text| parse_url(text)).collect::<Result<Vec<_>, _>>()?;
+        let (host, port) = same_server(&urls)?;
+        let downloads = downloads(args, &urls)?;
+        let locals = match (args.single || args.extension == ExtensionName::None, args.path.is_empty()) {
+            (_, false) => Locals::Named(args.path.clone()),
+            (true, true) => Locals::Single,
+            (false, true) => Locals::All,
+        };
+        let trust = match (&args.ca, args.insecure) {
+            (Some(file), _) => Trust::File(file.clone()),
+            (None, true) => Trust::Anybody,
+            (None, false) => Trust::System,
+        };
+        Ok(Self {
+            host,
+            port,
+            downloads,
+            locals,
+            trust,
+            early_data: if args.zero_rtt { EarlyData::Offer } else { EarlyData::No },
+            transport: TransportPlan::new(&args.transport, extension_paths),
+            connect_timeout: args.connect_timeout,
+            max_time: args.max_time,
+        })
+    }
+
+    /// Bytes of all bodies, where every URL says.
+    pub(crate) fn total(&self) -> Option<u64> {
+        self.downloads.iter().map(|download| download.size).try_fold(0, |sum: u64, size| sum.checked_add(size?))
+    }
+}
+
+fn parse_url(text: &str) -> Result<Url, Fail> {
+    let full = if text.contains("://") { text.to_owned() } else { format!("https://{text}") };
+    let url = Url::parse(&full).map_err(|error| Fail::usage(format!("`{text}` is not a URL: {error}")))?;
+    match (url.scheme(), url.host()) {
+        ("https", Some(_)) => Ok(url),
+        ("https", None) => Err(Fail::usage(format!("`{text}` names no host"))),
+        (scheme, _) => Err(Fail::usage(format!("`{text}`: {scheme} is not spoken here, only https (over QUIC)"))),
+    }
+}
+
+/// The host and port that all URLs share.
+fn same_server(urls: &[Url]) -> Result<(String, u16), Fail> {
+    let server = |url: &Url| (url.host_str().unwrap_or("").to_owned(), url.port().unwrap_or(443));
+    let first = urls.first().map(server).ok_or_else(|| Fail::usage("no URL was given"))?;
+    match urls.iter().find(|url| server(url) != first) {
+        Some(other) => Err(Fail::usage(format!("{other} is on another server than the first URL; use one `get` each"))),
+        None => Ok(first),
+    }
+}
+
+fn downloads(args: &GetArgs, urls: &[Url]) -> Result<Vec<Download>, Fail> {
+    let format = Format::of(args.show);
+    let rest = if args.discard || format.is_json() { Destination::Discard } else { Destination::Stdout };
+    let mut downloads: Vec<Download> = Vec::with_capacity(urls.len());
+    for (at, url) in urls.iter().enumerate() {
+        let to = match args.output.get(at) {
+            Some(file) if file.as_os_str() == "-" => Destination::Stdout,
+            Some(file) => Destination::File(file.clone()),
+            None => rest.clone(),
+        };
+        if to == Destination::Stdout && format.is_json() {
+            return Err(Fail::usage("-o - and JSON cannot share standard output; write the body to a file"));
+        }
+        if matches!(to, Destination::File(_)) && downloads.iter().any(|other| other.to == to) {
+            return Err(Fail::usage("two -o name the same file"));
+        }
+        let target = match url.query() {
+            Some(query) => format!("{}?{query}", url.path()),
+            None => url.path().to_owned(),
+        };
+        let size = match Request::parse(format!("GET {target}").as_bytes()) {
+            Some(Request::Synthetic(size)) => Some(size),
+            _ => None,
+        };
+        downloads.push(Download { url: url.to_string(), target, size, to });
+    }
+    Ok(downloads)
+}
+
+/// One link of the demo, the same both ways.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct LinkPlan {
+    pub(crate) name: &'static str,
+    pub(crate) rate_mbps: f64,
+    pub(crate) rtt: Duration,
+    pub(crate) loss: f64,
+    pub(crate) queue: Duration,
+}
+
+/// Largest IP packet on the demo's links.
+const LINK_MTU_BYTES: u32 = 1500;
+/// Headers of IPv4 and UDP.
+const LINK_OVERHEAD_BYTES: u32 = 28;
+
+impl LinkPlan {
+    /// One direction of it.
+    pub(crate) fn link(&self) -> LinkConfig {
+        LinkConfig::new((self.rate_mbps * 1e6) as u64, self.rtt / 2)
+            .queue(QueueLimit::time(self.queue))
+            .loss(Loss::Bernoulli(self.loss))
+            .sizes(LINK_MTU_BYTES, LINK_OVERHEAD_BYTES)
+    }
+
+    /// As reported.
+    pub(crate) fn summary(&self) -> LinkSummary {
+        LinkSummary {
+            name: self.name,
+            rate_mbps: self.rate_mbps,
+            rtt_ms: self.rtt.as_secs_f64() * 1e3,
+            loss: self.loss,
+            queue_ms: self.queue.as_secs_f64() * 1e3,
+        }
+    }
+}
+
+/// `plait demo`, checked.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct DemoPlan {
+    pub(crate) bytes: u64,
+    pub(crate) links: [LinkPlan; 2],
+    /// Bytes of the last download after which A dies.
+    pub(crate) kill_at_bytes: u64,
+    pub(crate) seed: u64,
+    pub(crate) max_time: Duration,
+    pub(crate) transport: TransportPlan,
+}
+
+/// Largest body of a demo: it should end while somebody watches.
+const DEMO_BYTES_MAX: u64 = 100_000_000_000;
+
+impl DemoPlan {
+    /// Checks the flags of `demo`.
+    pub(crate) fn new(args: &DemoArgs) -> Result<Self, Fail> {
+        if args.bytes == 0 || args.bytes > DEMO_BYTES_MAX {
+            return Err(Fail::usage("--bytes must be above 0 and at most 100G"));
+        }
+        let link = |name, rate_mbps, rtt| LinkPlan { name, rate_mbps, rtt, loss: args.loss, queue: args.queue_ms };
+        Ok(Self {
+            bytes: args.bytes,
+            links: [link("A", args.a_rate_mbps, args.a_rtt_ms), link("B", args.b_rate_mbps, args.b_rtt_ms)],
+            kill_at_bytes: (args.bytes as f64 * args.kill_at) as u64,
+            seed: args.seed,
+            max_time: args.max_time,
+            transport: TransportPlan::new(&args.transport, 2),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::{Command, CommandLine};
+
+    fn get(line: &[&str]) -> Result<GetPlan, Fail> {
+        let line = ["plait", "get"].iter().chain(line);
+        match CommandLine::parse_from(line).command {
+            Command::Get(args) => GetPlan::new(&args),
+            _ => unreachable!(),
+        }
+    }
+
+    fn demo(line: &[&str]) -> Result<DemoPlan, Fail> {
+        match CommandLine::parse_from(["plait", "demo"].iter().chain(line)).command {
+            Command::Demo(args) => DemoPlan::new(&args),
+            _ => unreachable!(),
+        }
+    }
+
+    #[test]
+    fn urls() {
+        let plan = get(&["localhost:4433/bytes/10M", "https://localhost:4433/a?b", "-o", "x"]).unwrap();
+        assert_eq!((plan.host.as_str(), plan.port, plan.downloads.len()), ("localhost", 4433, 2));
+        let [first, second] = &plan.downloads[..] else { panic!() };
+        assert_eq!((first.target.as_str(), first.size), ("/bytes/10M", Some(10_000_000)));
+        assert_eq!((second.target.as_str(), second.size), ("/a?b", None));
+        assert_eq!((&first.to, &second.to), (&Destination::File("x".into()), &Destination::Stdout));
+        assert_eq!(plan.total(), None);
+        assert_eq!(get(&["https://[::1]/", "--json"]).unwrap().host, "[::1]");
+        assert_eq!(get(&["https://h/bytes/1K", "https://h/bytes/2K"]).unwrap().total(), Some(3000));
+    }
+
+    #[test]
+    fn wrong_usage() {
+        let wrong: [&[&str]; 9] = [
+            &["http://x/"],
+            &["ftp://x/"],
+            &["https:///"],
+            &["https://x/", "https://y/"],
+            &["https://x/", "-o", "a", "-o", "b"],
+            &["https://x/1", "https://x/2", "-o", "a", "-o", "a"],
+            &["https://x/", "-o", "-", "--json"],
+            &["https://x/", "--extension", "multiflow"],
+            &["https://x/", "--extension", "none", "--path", "::1", "--path", "::2"],
+        ];
+        for line in wrong {
+            assert_eq!(get(line).unwrap_err().exit_code(), 2, "{line:?}");
+        }
+        assert!(
+            get(&["https://x/", "--extension", "multiflow"]).unwrap_err().to_string().contains("not available yet")
+        );
+        assert!(demo(&["--bytes", "0"]).is_err());
+    }
+
+    #[test]
+    fn paths_and_bodies() {
+        assert_eq!(get(&["x"]).unwrap().locals, Locals::All);
+        assert_eq!(get(&["x", "--single"]).unwrap().locals, Locals::Single);
+        assert_eq!(get(&["x", "--extension", "none"]).unwrap().locals, Locals::Single);
+        assert_eq!(get(&["x", "--path", "lo"]).unwrap().locals, Locals::Named(vec!["lo".into()]));
+        assert_eq!(get(&["x", "--json"]).unwrap().downloads[0].to, Destination::Discard);
+        assert_eq!(get(&["x", "--extension", "none"]).unwrap().transport.paths_max, None);
+        let plan = get(&["x", "--cc", "balia"]).unwrap().transport;
+        assert_eq!(plan.congestion_name(Multipath::Absent), "balia");
+        let plan = get(&["x"]).unwrap().transport;
+        assert_eq!(plan.congestion_name(Multipath::Absent), "cubic");
+        assert_eq!(plan.congestion_name(Multipath::Negotiated), "olia");
+    }
+
+    #[test]
+    fn links() {
+        let plan = demo(&["--bytes", "1M", "--kill-at", "25%"]).unwrap();
+        assert_eq!(plan.kill_at_bytes, 250_000);
+        let link = plan.links[1].link();
+        assert_eq!((link.rate.mean_bps(), link.delay), (Some(30_000_000), Duration::from_millis(20)));
+        assert!(link.check().is_ok());
+    }
+}

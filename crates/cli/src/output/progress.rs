@@ -1,0 +1,161 @@
+//! Progress of a transfer: a bar for each path on a terminal, a line a second elsewhere.
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+
+use super::summary::{Interval, PathSummary};
+use super::{Format, print_json};
+use crate::args::OutputArgs;
+use crate::units::{human_bytes, mbps, rounded};
+
+/// How a transfer stands.
+#[derive(Clone, Debug)]
+pub(crate) struct Snapshot {
+    /// Seconds since it began.
+    pub(crate) at_s: f64,
+    /// Bytes of bodies so far.
+    pub(crate) bytes: u64,
+    /// Its paths.
+    pub(crate) paths: Vec<PathSummary>,
+}
+
+/// How progress is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Manner {
+    Silent,
+    Bars,
+    Lines,
+}
+
+/// Shows the progress of one transfer.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    manner: Manner,
+    format: Format,
+    name: Option<&'static str>,
+    total: Option<u64>,
+    bars: Bars,
+    /// The last interval's end: time, bytes, and bytes of each path.
+    last: (f64, u64, BTreeMap<u32, u64>),
+}
+
+#[derive(Debug)]
+struct Bars {
+    all: MultiProgress,
+    by_path: BTreeMap<u32, ProgressBar>,
+}
+
+impl Progress {
+    /// Progress of a transfer, called `name` among several, of `total` bytes if that is known.
+    pub(crate) fn new(args: OutputArgs, name: Option<&'static str>, total: Option<u64>) -> Self {
+        let manner = match (args.quiet, std::io::stderr().is_terminal()) {
+            (true, _) => Manner::Silent,
+            (false, true) => Manner::Bars,
+            (false, false) => Manner::Lines,
+        };
+        let bars = Bars { all: MultiProgress::new(), by_path: BTreeMap::new() };
+        Self { manner, format: Format::of(args), name, total, bars, last: (0.0, 0, BTreeMap::new()) }
+    }
+
+    /// Time between calls of [`Progress::on_tick`].
+    pub(crate) fn period(&self) -> Duration {
+        match self.manner {
+            Manner::Bars => Duration::from_millis(100),
+            Manner::Silent | Manner::Lines => Duration::from_secs(1),
+        }
+    }
+
+    /// Shows how it stands.
+    pub(crate) fn on_tick(&mut self, snapshot: &Snapshot) {
+        if self.manner == Manner::Bars {
+            self.bars.show(snapshot, self.total);
+        }
+        let (at_s, bytes, _) = self.last;
+        let seconds = snapshot.at_s - at_s;
+        if seconds < 0.95 {
+            return;
+        }
+        let goodput = mbps(snapshot.bytes.saturating_sub(bytes), seconds);
+        if self.manner == Manner::Lines {
+            eprintln!("{}", self.line(snapshot, seconds, goodput));
+        }
+        if self.format == Format::JsonStream {
+            print_json(&Interval {
+                event: "interval",
+                run: self.name,
+                at_s: rounded(snapshot.at_s, 3),
+                bytes: snapshot.bytes,
+                goodput_mbps: rounded(goodput, 2),
+                paths: &snapshot.paths,
+            });
+        }
+        let by_path = snapshot.paths.iter().map(|path| (path.id, path.received_bytes)).collect();
+        self.last = (snapshot.at_s, snapshot.bytes, by_path);
+    }
+
+    fn line(&self, snapshot: &Snapshot, seconds: f64, goodput: f64) -> String {
+        let name = self.name.map(|name| format!("{name}: ")).unwrap_or_default();
+        let mut line =
+            format!("{name}{:6.1} s  {:>9}  {goodput:7.1} Mbit/s", snapshot.at_s, human_bytes(snapshot.bytes));
+        for path in &snapshot.paths {
+            let before = self.last.2.get(&path.id).copied().unwrap_or(0);
+            let rate = mbps(path.received_bytes.saturating_sub(before), seconds);
+            line += &format!("  path {} {} {rate:.1}", path.id, path.state);
+        }
+        line
+    }
+
+    /// Takes the bars away.
+    pub(crate) fn finish(&self) {
+        if self.manner == Manner::Bars {
+            let _ = self.bars.all.clear();
+        }
+    }
+}
+
+impl Bars {
+    fn show(&mut self, snapshot: &Snapshot, total: Option<u64>) {
+        for path in &snapshot.paths {
+            let all = &self.all;
+            let bar = self.by_path.entry(path.id).or_insert_with(|| all.add(new_bar(total)));
+            bar.set_prefix(format!("path {:>2} {}", path.id, path.local));
+            let rtt = path.rtt_ms.map(|ms| format!("{ms:.0} ms ")).unwrap_or_default();
+            let why = path.why_idle.map(|why| format!("({why})")).unwrap_or_default();
+            bar.set_message(format!("{rtt}{} {why}", path.state));
+            bar.set_position(path.stream_bytes_received);
+        }
+    }
+}
+
+fn new_bar(total: Option<u64>) -> ProgressBar {
+    let (bar, template) = match total {
+        Some(total) => {
+            (ProgressBar::new(total), "{prefix:28} {bar:30} {decimal_bytes:>10} {decimal_bytes_per_sec:>12}  {msg}")
+        }
+        None => {
+            (ProgressBar::new_spinner(), "{prefix:28} {spinner} {decimal_bytes:>10} {decimal_bytes_per_sec:>12}  {msg}")
+        }
+    };
+    match ProgressStyle::with_template(template) {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_names_every_path() {
+        let mut progress = Progress::new(OutputArgs::default(), Some("A+B"), None);
+        progress.last = (1.0, 1_000_000, BTreeMap::from([(0, 500_000)]));
+        let path = |id, received_bytes| PathSummary { id, state: "active", received_bytes, ..PathSummary::default() };
+        let paths = vec![path(0, 1_500_000), path(1, 250_000)];
+        let line = progress.line(&Snapshot { at_s: 2.0, bytes: 2_250_000, paths }, 1.0, 10.0);
+        assert_eq!(line, "A+B:    2.0 s     2.2 MB     10.0 Mbit/s  path 0 active 8.0  path 1 active 2.0");
+    }
+}

@@ -1,0 +1,256 @@
+//! The JSON objects that programs read; fields stay, new ones may come.
+
+use serde::Serialize;
+
+/// A path, as every command reports it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct PathSummary {
+    /// Path id of RFC 10069.
+    pub(crate) id: u32,
+    /// Our address.
+    pub(crate) local: String,
+    /// The peer's address.
+    pub(crate) remote: String,
+    /// `validating`, `active`, `backup`, `failed`, `closing` or `closed`.
+    pub(crate) state: &'static str,
+    /// Why it carries no data; none while it does.
+    pub(crate) why_idle: Option<&'static str>,
+    /// Smoothed RTT.
+    pub(crate) rtt_ms: Option<f64>,
+    /// Smallest RTT.
+    pub(crate) rtt_min_ms: Option<f64>,
+    /// Congestion window of our side.
+    pub(crate) cwnd_bytes: u64,
+    /// Largest UDP payload.
+    pub(crate) mtu_bytes: u64,
+    /// UDP payload sent.
+    pub(crate) sent_bytes: u64,
+    /// UDP payload received.
+    pub(crate) received_bytes: u64,
+    /// Payload of STREAM frames received.
+    pub(crate) stream_bytes_received: u64,
+    /// Packets sent.
+    pub(crate) packets_sent: u64,
+    /// Packets that we sent and declared lost.
+    pub(crate) packets_lost: u64,
+    /// ACK and PATH_ACK frames sent on this path.
+    pub(crate) acks_sent: u64,
+    /// ACK and PATH_ACK frames received on this path.
+    pub(crate) acks_received: u64,
+}
+
+/// One of several downloads on a connection.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct DownloadSummary {
+    /// What was asked for.
+    pub(crate) url: String,
+    /// Bytes of the body that arrived.
+    pub(crate) bytes: u64,
+    /// Time from the request to the end of the body.
+    pub(crate) seconds: f64,
+    /// Digest of the body; none when it did not arrive whole.
+    pub(crate) sha256: Option<String>,
+    /// The file written.
+    pub(crate) output: Option<String>,
+    /// What went wrong.
+    pub(crate) error: Option<String>,
+}
+
+/// `get --json`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct GetSummary {
+    /// `get`.
+    pub(crate) command: &'static str,
+    /// True when everything arrived.
+    pub(crate) ok: bool,
+    /// The first URL.
+    pub(crate) url: String,
+    /// Bytes of all bodies.
+    pub(crate) bytes: u64,
+    /// Time from the first packet of the handshake to the last byte.
+    pub(crate) seconds: f64,
+    /// `bytes` over `seconds`.
+    pub(crate) goodput_mbps: f64,
+    /// Time until the handshake was done.
+    pub(crate) handshake_ms: Option<f64>,
+    /// Time until the first byte of a body.
+    pub(crate) first_byte_ms: Option<f64>,
+    /// Digest of the body of the first URL.
+    pub(crate) sha256: Option<String>,
+    /// `multipath` or `none`, as negotiated.
+    pub(crate) extension: &'static str,
+    /// Our scheduler.
+    pub(crate) scheduler: &'static str,
+    /// Our congestion controller.
+    pub(crate) congestion: &'static str,
+    /// Our ack path.
+    pub(crate) ack_path: &'static str,
+    /// What became of early data: `accepted`, `rejected`, or none when there was none.
+    pub(crate) early_data: Option<&'static str>,
+    /// Longest time between two pieces of a body.
+    pub(crate) longest_stall_ms: f64,
+    /// Every path that there was.
+    pub(crate) paths: Vec<PathSummary>,
+    /// Every URL.
+    pub(crate) downloads: Vec<DownloadSummary>,
+    /// What went wrong.
+    pub(crate) error: Option<String>,
+}
+
+/// One download of the demo.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct RunSummary {
+    /// `A`, `B`, `A+B` or `A+B, A dies`.
+    pub(crate) name: &'static str,
+    /// Time from the first packet of the handshake to the last byte.
+    pub(crate) seconds: f64,
+    /// Bytes of the body that arrived.
+    pub(crate) bytes: u64,
+    /// `bytes` over `seconds`.
+    pub(crate) goodput_mbps: f64,
+    /// Time until the handshake was done.
+    pub(crate) handshake_ms: Option<f64>,
+    /// Time until the first byte of the body.
+    pub(crate) first_byte_ms: Option<f64>,
+    /// Longest time between two pieces of the body.
+    pub(crate) longest_stall_ms: f64,
+    /// When path A died, where it did.
+    pub(crate) killed_at_s: Option<f64>,
+    /// True when the digest is that of the body asked for.
+    pub(crate) bytes_intact: bool,
+    /// Bytes of the body that came over the link of A and of B.
+    pub(crate) bytes_by_path: BytesByPath,
+    /// Paths of the client.
+    pub(crate) paths: Vec<PathSummary>,
+    /// What went wrong.
+    pub(crate) error: Option<String>,
+}
+
+/// Bytes over each of the demo's two links.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct BytesByPath {
+    /// Over A.
+    #[serde(rename = "A")]
+    pub(crate) a: u64,
+    /// Over B.
+    #[serde(rename = "B")]
+    pub(crate) b: u64,
+}
+
+/// One link of the demo.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(crate) struct LinkSummary {
+    /// `A` or `B`.
+    pub(crate) name: &'static str,
+    /// Rate each way.
+    pub(crate) rate_mbps: f64,
+    /// Both ways together.
+    pub(crate) rtt_ms: f64,
+    /// Share lost each way.
+    pub(crate) loss: f64,
+    /// Longest wait in its queue.
+    pub(crate) queue_ms: f64,
+}
+
+/// `demo --json`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct DemoSummary {
+    /// `demo`.
+    pub(crate) command: &'static str,
+    /// True when every download arrived whole.
+    pub(crate) ok: bool,
+    /// Bytes of each download.
+    pub(crate) bytes: u64,
+    /// The downloads.
+    pub(crate) runs: Vec<RunSummary>,
+    /// What A+B gained over A and B; none when one of the three is missing.
+    pub(crate) aggregation_benefit: Option<f64>,
+    /// True when every body has the digest that it should have.
+    pub(crate) bytes_intact: bool,
+    /// The links.
+    pub(crate) links: Vec<LinkSummary>,
+    /// The scheduler of both sides.
+    pub(crate) scheduler: &'static str,
+    /// The congestion controller of both sides with one path and with two.
+    pub(crate) congestion: Vec<&'static str>,
+    /// The ack path of both sides.
+    pub(crate) ack_path: &'static str,
+    /// What went wrong.
+    pub(crate) error: Option<String>,
+}
+
+/// What `--json-stream` prints while a transfer runs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Interval<'a> {
+    /// `interval`.
+    pub(crate) event: &'static str,
+    /// Which transfer, where there are several.
+    pub(crate) run: Option<&'a str>,
+    /// Time since the transfer began.
+    pub(crate) at_s: f64,
+    /// Bytes of bodies so far.
+    pub(crate) bytes: u64,
+    /// Over the last interval.
+    pub(crate) goodput_mbps: f64,
+    /// Paths now.
+    pub(crate) paths: &'a [PathSummary],
+}
+
+/// What `serve` prints when it is ready.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Listening {
+    /// `listening`.
+    pub(crate) event: &'static str,
+    /// Where, with the ports taken.
+    pub(crate) addresses: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys(value: &serde_json::Value) -> Vec<&str> {
+        value.as_object().map(|object| object.keys().map(String::as_str).collect()).unwrap_or_default()
+    }
+
+    #[test]
+    fn get_has_the_fields_that_programs_know() {
+        let summary = GetSummary {
+            command: "get",
+            ok: true,
+            url: "https://x/".into(),
+            bytes: 1,
+            seconds: 1.0,
+            goodput_mbps: 1.0,
+            handshake_ms: None,
+            first_byte_ms: None,
+            sha256: None,
+            extension: "multipath",
+            scheduler: "minrtt",
+            congestion: "olia",
+            ack_path: "fastest",
+            early_data: None,
+            longest_stall_ms: 0.0,
+            paths: vec![PathSummary::default()],
+            downloads: Vec::new(),
+            error: None,
+        };
+        let json = serde_json::to_value(&summary).unwrap();
+        let known = "command ok url bytes seconds goodput_mbps handshake_ms first_byte_ms sha256 extension scheduler \
+                     congestion paths error";
+        for key in known.split_whitespace() {
+            assert!(keys(&json).contains(&key), "{key}");
+        }
+        let known = "id local remote state why_idle rtt_ms rtt_min_ms cwnd_bytes mtu_bytes sent_bytes received_bytes \
+                     stream_bytes_received packets_sent packets_lost acks_sent acks_received";
+        let known: std::collections::BTreeSet<_> = known.split_whitespace().collect();
+        assert_eq!(keys(&json["paths"][0]).into_iter().collect::<std::collections::BTreeSet<_>>(), known);
+        assert_eq!(serde_json::to_string(&summary).unwrap().lines().count(), 1);
+    }
+
+    #[test]
+    fn demo_names_links_by_letter() {
+        let json = serde_json::to_value(BytesByPath { a: 1, b: 2 }).unwrap();
+        assert_eq!(json, serde_json::json!({"A": 1, "B": 2}));
+    }
+}

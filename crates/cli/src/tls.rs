@@ -1,0 +1,96 @@
+//! Certificates: those a server shows and those a client trusts.
+
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
+
+use rustls::RootCertStore;
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+
+use crate::fail::Fail;
+
+/// A certificate chain and its key.
+#[derive(Debug)]
+pub(crate) struct Shown {
+    pub(crate) chain: Vec<CertificateDer<'static>>,
+    pub(crate) key: PrivateKeyDer<'static>,
+    /// The certificate as PEM, where it was made here.
+    pub(crate) made_pem: Option<String>,
+}
+
+impl Shown {
+    /// Reads a chain and a key, both PEM.
+    pub(crate) fn read(cert: &Path, key: &Path) -> Result<Self, Fail> {
+        let chain = certificates("--cert", cert)?;
+        let bytes = read("--key", key)?;
+        let key = PrivateKeyDer::from_pem_slice(&bytes).map_err(|error| {
+            Fail::running(format!("--key {}: no private key in it ({error})", key.display()), "give a PEM file")
+        })?;
+        Ok(Self { chain, key, made_pem: None })
+    }
+
+    /// Makes a certificate that signs itself, for localhost, `names` and the addresses `listen`.
+    pub(crate) fn self_signed(names: &[String], listen: &[SocketAddr]) -> Result<Self, Fail> {
+        let mut subjects = vec!["localhost".to_owned()];
+        let addresses = listen.iter().map(|address| address.ip()).filter(|ip| !ip.is_unspecified());
+        let loopback = [IpAddr::from(Ipv4Addr::LOCALHOST), IpAddr::from(Ipv6Addr::LOCALHOST)];
+        for subject in addresses.chain(loopback).map(|ip| ip.to_string()).chain(names.iter().cloned()) {
+            if !subjects.contains(&subject) {
+                subjects.push(subject);
+            }
+        }
+        let made = rcgen::generate_simple_self_signed(subjects).map_err(|error| {
+            Fail::running(format!("no certificate could be made: {error}"), "check the names given with --name")
+        })?;
+        let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
+        Ok(Self { chain: vec![made.cert.der().clone()], key, made_pem: Some(made.cert.pem()) })
+    }
+}
+
+/// The certificates in a file, as roots to trust.
+pub(crate) fn roots(file: &Path) -> Result<RootCertStore, Fail> {
+    let mut store = RootCertStore::empty();
+    for certificate in certificates("--ca", file)? {
+        store.add(certificate).map_err(|error| {
+            Fail::running(
+                format!("--ca {}: a certificate in it cannot be trusted ({error})", file.display()),
+                "give the certificates of authorities, or what `plait serve --cert-out` wrote",
+            )
+        })?;
+    }
+    Ok(store)
+}
+
+fn certificates(flag: &str, file: &Path) -> Result<Vec<CertificateDer<'static>>, Fail> {
+    let bytes = read(flag, file)?;
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
+    let broken = |what: String| Fail::running(format!("{flag} {}: {what}", file.display()), "give a PEM file");
+    match found {
+        Ok(found) if found.is_empty() => Err(broken("no certificate in it".into())),
+        Ok(found) => Ok(found),
+        Err(error) => Err(broken(format!("not readable as PEM ({error})"))),
+    }
+}
+
+fn read(flag: &str, file: &Path) -> Result<Vec<u8>, Fail> {
+    fs::read(file).map_err(|error| Fail::running(format!("{flag} {}: {error}", file.display()), "check the file name"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn made_certificates_can_be_trusted() {
+        let dir = tempfile::tempdir().unwrap();
+        let made = Shown::self_signed(&["example.org".into()], &["127.0.0.2:0".parse().unwrap()]).unwrap();
+        let file = dir.path().join("ca.pem");
+        fs::write(&file, made.made_pem.as_deref().unwrap()).unwrap();
+        assert_eq!(roots(&file).unwrap().len(), 1);
+        fs::write(&file, "nothing").unwrap();
+        assert!(roots(&file).unwrap_err().to_string().contains("no certificate in it"));
+        assert!(roots(&dir.path().join("none")).unwrap_err().to_string().contains("--ca"));
+        assert!(Shown::read(&file, &file).is_err());
+    }
+}
