@@ -13,11 +13,13 @@ pub mod tls;
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 use plait_base::Instant;
+use plait_engine::Version;
 use plait_netsim::{Datagram, Host, HostId, InterfaceState, World};
 
-pub use app::{Progress, Request};
+pub use app::{Progress, Request, Way};
 
 /// A QUIC implementation with the test application on top. Time passes through [`Host`].
 pub trait Stack: Host {
@@ -33,6 +35,46 @@ pub trait Stack: Host {
     fn paths(&mut self) -> Vec<PathBytes>;
     /// Closes every connection.
     fn close(&mut self, now: Instant);
+    /// Does something to the first connection in mid-transfer, where it can.
+    fn obey(&mut self, now: Instant, order: Order);
+    /// What is still kept though every connection should be gone; empty when clean.
+    fn leftovers(&self) -> String;
+}
+
+/// Something done to a connection in mid-transfer. Paths are counted among the open ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Gives a path up, unless it is the last.
+    ClosePath(usize),
+    /// Advises the peer not to use a path.
+    Backup(usize),
+    /// Takes the advice back.
+    Available(usize),
+    /// Updates the keys.
+    UpdateKeys,
+}
+
+/// How a server meets a first packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Welcome {
+    #[default]
+    Direct,
+    Retry,
+}
+
+/// What differs from connection to connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Habits {
+    pub welcome: Welcome,
+    /// Of the client's first packet; only plait knows another than v1.
+    pub version: Version,
+    pub keep_alive: Option<Duration>,
+}
+
+impl Default for Habits {
+    fn default() -> Self {
+        Self { welcome: Welcome::Direct, version: Version::V1, keep_alive: None }
+    }
 }
 
 /// Traffic of one path, UDP payload bytes.
@@ -66,10 +108,14 @@ impl Kind {
     pub const ALL: [Self; 3] = [Self::Plait, Self::Quinn, Self::Noq];
 
     pub fn build(self, setup: Setup) -> Peer {
+        self.build_with(setup, Habits::default())
+    }
+
+    pub fn build_with(self, setup: Setup, habits: Habits) -> Peer {
         match self {
-            Self::Plait => Peer(Box::new(plait::PlaitHost::new(setup))),
-            Self::Quinn => Peer(Box::new(quinn::QuinnHost::new(setup))),
-            Self::Noq => Peer(Box::new(noq::NoqHost::new(setup))),
+            Self::Plait => Peer(Box::new(plait::PlaitHost::with_habits(setup, habits))),
+            Self::Quinn => Peer(Box::new(quinn::QuinnHost::new(setup, habits))),
+            Self::Noq => Peer(Box::new(noq::NoqHost::new(setup, habits))),
         }
     }
 }

@@ -17,7 +17,7 @@ use plait_base::{Ecn, Instant};
 use plait_netsim::{Datagram, Host};
 
 use super::app::{ClientApp, Progress, ReadEnd, Request, ServerApp, Wire};
-use super::{Clock, PathBytes, Setup, Stack, tls};
+use super::{Clock, Habits, Order, PathBytes, Setup, Stack, Welcome, tls};
 
 struct Live {
     connection: Connection,
@@ -36,23 +36,26 @@ pub struct NoqHost {
     wished: Vec<(IpAddr, SocketAddr)>,
     out: VecDeque<Datagram>,
     deadline: Option<Instant>,
+    welcome: Welcome,
 }
 
-fn transport(paths: u32) -> Arc<TransportConfig> {
+fn transport(paths: u32, keep_alive: Option<Duration>) -> Arc<TransportConfig> {
     let mut config = TransportConfig::default();
     config
         .stream_receive_window(VarInt::from_u32(2 << 20))
         .receive_window(VarInt::from_u32(4 << 20))
         .send_window(4 << 20)
         .max_idle_timeout(Some(Duration::from_secs(30).try_into().unwrap()));
+    config.keep_alive_interval(keep_alive);
     if paths > 1 {
+        config.default_path_keep_alive_interval(keep_alive);
         config.max_concurrent_multipath_paths(paths);
     }
     Arc::new(config)
 }
 
 impl NoqHost {
-    pub fn new(setup: Setup) -> Self {
+    pub fn new(setup: Setup, habits: Habits) -> Self {
         let clock = Clock::new();
         let mut config = EndpointConfig::default();
         let mut seed = [0; 32];
@@ -62,14 +65,14 @@ impl NoqHost {
         config.cid_generator(Arc::new(move || Box::new(HashedConnectionIdGenerator::from_key(key))));
         let server = setup.remote.is_none().then(|| {
             let mut server = ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls::server()).unwrap()));
-            server.transport_config(transport(setup.paths));
+            server.transport_config(transport(setup.paths, habits.keep_alive));
             Arc::new(server)
         });
         let mut endpoint = Endpoint::new(Arc::new(config), server, true);
         let mut live = BTreeMap::new();
         if let Some(remote) = setup.remote {
             let mut client = ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls::client()).unwrap()));
-            client.transport_config(transport(setup.paths));
+            client.transport_config(transport(setup.paths, habits.keep_alive));
             let now = clock.to_std(Instant::ZERO);
             let (handle, connection) = endpoint.connect(now, client, remote, "localhost").unwrap();
             live.insert(handle.0, Live { connection, server: None });
@@ -84,6 +87,7 @@ impl NoqHost {
             wished: Vec::new(),
             out: VecDeque::new(),
             deadline: None,
+            welcome: habits.welcome,
         }
     }
 
@@ -188,6 +192,13 @@ impl Host for NoqHost {
                     one.connection.handle_event(event);
                 }
             }
+            Some(DatagramEvent::NewConnection(incoming))
+                if self.welcome == Welcome::Retry && !incoming.remote_address_validated() =>
+            {
+                if let Ok(transmit) = self.endpoint.retry(incoming, &mut buffer) {
+                    self.push(&transmit, &buffer[..transmit.size]);
+                }
+            }
             Some(DatagramEvent::NewConnection(incoming)) => {
                 match self.endpoint.accept(incoming, at, &mut buffer, None) {
                     Ok((handle, connection)) => {
@@ -254,6 +265,31 @@ impl Stack for NoqHost {
     fn close(&mut self, now: Instant) {
         let at = self.clock.to_std(now);
         self.live.values_mut().for_each(|one| one.connection.close(at, VarInt::from_u32(0), Bytes::new()));
+    }
+
+    fn obey(&mut self, now: Instant, order: Order) {
+        let at = self.clock.to_std(now);
+        let Some(one) = self.live.values_mut().next() else { return };
+        let connection = &mut one.connection;
+        let ids = connection.paths();
+        let path = |nth: usize| ids.get(nth % ids.len().max(1)).copied();
+        match order {
+            Order::UpdateKeys => connection.force_key_update(),
+            Order::ClosePath(nth) if ids.len() > 1 => {
+                path(nth).map(|id| connection.close_path(at, id, VarInt::from_u32(0x3e)));
+            }
+            Order::ClosePath(_) => {}
+            Order::Backup(nth) => {
+                path(nth).map(|id| connection.set_path_status(id, PathStatus::Backup));
+            }
+            Order::Available(nth) => {
+                path(nth).map(|id| connection.set_path_status(id, PathStatus::Available));
+            }
+        }
+    }
+
+    fn leftovers(&self) -> String {
+        if self.live.is_empty() { String::new() } else { format!("{} connections", self.live.len()) }
     }
 }
 

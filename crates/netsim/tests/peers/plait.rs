@@ -13,12 +13,12 @@ use plait_engine::path::PathStatus;
 use plait_engine::stream::{Order, ReadError, WriteError};
 use plait_engine::{
     ClientConfig, Connection, ConnectionHandle, Endpoint, EndpointConfig, Event, Received, ServerConfig, Transmit,
-    TransportConfig,
+    TransportConfig, Version,
 };
 use plait_netsim::{Datagram, Host};
 
 use super::app::{ClientApp, Progress, ReadEnd, Request, ServerApp, Wire};
-use super::{PathBytes, Setup, Stack, tls};
+use super::{Habits, Order as Command, PathBytes, Setup, Stack, Welcome, tls};
 
 struct Live {
     connection: Connection,
@@ -50,6 +50,20 @@ impl PlaitHost {
     }
 
     pub fn with(setup: Setup, transport: TransportConfig, retry: RetryPolicy) -> Self {
+        Self::with_version(setup, transport, retry, Version::V1)
+    }
+
+    pub fn with_habits(setup: Setup, habits: Habits) -> Self {
+        let mut transport = transport(setup.paths);
+        transport.keep_alive_interval(habits.keep_alive);
+        let retry = match habits.welcome {
+            Welcome::Direct => RetryPolicy::Application,
+            Welcome::Retry => RetryPolicy::Always,
+        };
+        Self::with_version(setup, transport, retry, habits.version)
+    }
+
+    fn with_version(setup: Setup, transport: TransportConfig, retry: RetryPolicy, version: Version) -> Self {
         let mut random = Random::from_u64(setup.seed);
         let transport = Arc::new(transport);
         let config = Arc::new(EndpointConfig::from_random(&mut random));
@@ -63,9 +77,10 @@ impl PlaitHost {
         let mut live = BTreeMap::new();
         if let Some(remote) = setup.remote {
             let mut client = ClientConfig::new(ClientTlsConfig::from_rustls(Arc::new(tls::client())).unwrap());
-            client.transport_config(transport);
+            client.transport_config(transport).version(version);
             let route = FourTuple { local: setup.local, remote };
-            let (handle, connection) = endpoint.connect(Instant::ZERO, client, route, "localhost").unwrap();
+            let (handle, mut connection) = endpoint.connect(Instant::ZERO, client, route, "localhost").unwrap();
+            observe(&mut connection, "client");
             live.insert(handle, Live { connection, server: None });
         }
         Self {
@@ -104,6 +119,19 @@ impl PlaitHost {
             }
             keep
         });
+    }
+}
+
+/// Prints what a connection observes, when PLAIT_TRACE is set.
+fn observe(connection: &mut Connection, side: &'static str) {
+    struct Printing(&'static str);
+    impl plait_base::probe::Probe for Printing {
+        fn on_event(&mut self, now: Instant, event: &plait_base::probe::Event) {
+            println!("{:>12.6} {} {event:?}", now.since_origin().as_secs_f64(), self.0);
+        }
+    }
+    if std::env::var_os("PLAIT_TRACE").is_some() {
+        connection.observe_with(Box::new(Printing(side)));
     }
 }
 
@@ -158,7 +186,8 @@ impl Host for PlaitHost {
             }
             Received::Reply(transmit) => push(&mut self.out, &transmit, &reply),
             Received::Incoming(incoming) => match self.endpoint.accept(incoming, now, &mut reply, None) {
-                Ok((handle, connection)) => {
+                Ok((handle, mut connection)) => {
+                    observe(&mut connection, "server");
                     self.live.insert(handle, Live { connection, server: Some(ServerApp::default()) });
                 }
                 Err(error) => {
@@ -218,6 +247,32 @@ impl Stack for PlaitHost {
 
     fn close(&mut self, now: Instant) {
         self.live.values_mut().for_each(|one| one.connection.close(now, 0, Bytes::new()));
+    }
+
+    fn obey(&mut self, now: Instant, command: Command) {
+        let Some(connection) = self.connection() else { return };
+        let ids = connection.path_ids();
+        let path = |nth: usize| ids.get(nth % ids.len().max(1)).copied();
+        match command {
+            Command::UpdateKeys => drop(connection.update_keys(now)),
+            Command::ClosePath(nth) if ids.len() > 1 => {
+                path(nth).map(|id| connection.close_path(now, id));
+            }
+            Command::ClosePath(_) => {}
+            Command::Backup(nth) => {
+                path(nth).map(|id| connection.set_path_status(now, id, PathStatus::Backup));
+            }
+            Command::Available(nth) => {
+                path(nth).map(|id| connection.set_path_status(now, id, PathStatus::Available));
+            }
+        }
+    }
+
+    fn leftovers(&self) -> String {
+        match (self.live.len(), self.endpoint.connections(), self.endpoint.incoming()) {
+            (0, 0, 0) => String::new(),
+            counts => format!("live, in the endpoint, incoming: {counts:?}"),
+        }
     }
 }
 

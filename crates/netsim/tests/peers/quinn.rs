@@ -15,7 +15,7 @@ use quinn_proto::{
 };
 
 use super::app::{ClientApp, Progress, ReadEnd, Request, ServerApp, Wire};
-use super::{Clock, PathBytes, Setup, Stack, tls};
+use super::{Clock, Habits, Order, PathBytes, Setup, Stack, Welcome, tls};
 
 struct Live {
     connection: Connection,
@@ -32,20 +32,22 @@ pub struct QuinnHost {
     served: Vec<Progress>,
     out: VecDeque<Datagram>,
     deadline: Option<Instant>,
+    welcome: Welcome,
 }
 
-fn transport() -> Arc<TransportConfig> {
+fn transport(keep_alive: Option<Duration>) -> Arc<TransportConfig> {
     let mut config = TransportConfig::default();
     config
         .stream_receive_window(VarInt::from_u32(2 << 20))
         .receive_window(VarInt::from_u32(4 << 20))
         .send_window(4 << 20)
+        .keep_alive_interval(keep_alive)
         .max_idle_timeout(Some(Duration::from_secs(30).try_into().unwrap()));
     Arc::new(config)
 }
 
 impl QuinnHost {
-    pub fn new(setup: Setup) -> Self {
+    pub fn new(setup: Setup, habits: Habits) -> Self {
         let clock = Clock::new();
         let mut config = EndpointConfig::default();
         let mut seed = [0; 32];
@@ -55,14 +57,14 @@ impl QuinnHost {
         config.cid_generator(move || Box::new(HashedConnectionIdGenerator::from_key(key)));
         let server = setup.remote.is_none().then(|| {
             let mut server = ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls::server()).unwrap()));
-            server.transport_config(transport());
+            server.transport_config(transport(habits.keep_alive));
             Arc::new(server)
         });
         let mut endpoint = Endpoint::new(Arc::new(config), server, true, None);
         let mut live = BTreeMap::new();
         if let Some(remote) = setup.remote {
             let mut client = ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls::client()).unwrap()));
-            client.transport_config(transport());
+            client.transport_config(transport(habits.keep_alive));
             let now = clock.to_std(Instant::ZERO);
             let (handle, connection) = endpoint.connect(now, client, remote, "localhost").unwrap();
             live.insert(handle.0, Live { connection, server: None });
@@ -76,6 +78,7 @@ impl QuinnHost {
             served: Vec::new(),
             out: VecDeque::new(),
             deadline: None,
+            welcome: habits.welcome,
         }
     }
 
@@ -160,6 +163,13 @@ impl Host for QuinnHost {
                     one.connection.handle_event(event);
                 }
             }
+            Some(DatagramEvent::NewConnection(incoming))
+                if self.welcome == Welcome::Retry && !incoming.remote_address_validated() =>
+            {
+                if let Ok(transmit) = self.endpoint.retry(incoming, &mut buffer) {
+                    self.push(&transmit, &buffer[..transmit.size]);
+                }
+            }
             Some(DatagramEvent::NewConnection(incoming)) => {
                 match self.endpoint.accept(incoming, at, &mut buffer, None) {
                     Ok((handle, connection)) => {
@@ -221,6 +231,16 @@ impl Stack for QuinnHost {
     fn close(&mut self, now: Instant) {
         let at = self.clock.to_std(now);
         self.live.values_mut().for_each(|one| one.connection.close(at, VarInt::from_u32(0), Bytes::new()));
+    }
+
+    fn obey(&mut self, _now: Instant, order: Order) {
+        if let (Some(one), Order::UpdateKeys) = (self.live.values_mut().next(), order) {
+            one.connection.force_key_update();
+        }
+    }
+
+    fn leftovers(&self) -> String {
+        if self.live.is_empty() { String::new() } else { format!("{} connections", self.live.len()) }
     }
 }
 
