@@ -1,1 +1,63 @@
-//! placeholder
+//! plait: QUIC over several paths at once, for tokio.
+//!
+//! An [`Endpoint`] owns sockets, one for each local address, and all [`Connection`]s over them. A connection carries
+//! streams and datagrams over every path that is open between the two ends (RFC 9000, RFC 9221, RFC 10069): with the
+//! path policy `fullmesh` a client opens one from each of its addresses by itself, with `manual`, the default, the
+//! application calls [`Connection::open_path`]. Names are quinn's; names about paths are noq's.
+//!
+//! * [`Endpoint::connect`] gives [`Connecting`], which gives a [`Connection`]; [`Endpoint::accept`] gives [`Incoming`].
+//! * [`Connection::open_bi`] and its kin give [`SendStream`] and [`RecvStream`], which are tokio's `AsyncWrite` and
+//!   `AsyncRead`; `send_datagram` and `read_datagram` carry what may be lost.
+//! * [`Path`], [`PathEvents`] and [`Connection::stats`] tell what each path does.
+//! * [`ClientConfig`], [`ServerConfig`], [`EndpointConfig`] and [`TransportConfig`] hold the settings; schedulers,
+//!   congestion controllers, ACK routes and path policies are chosen by name: [`scheduler`], [`congestion_controller`],
+//!   [`ack_route`], [`path_policy`].
+//!
+//! All futures may be dropped at any time without loss, unless their documentation says otherwise. Every queue is
+//! bounded: writers wait for the network, senders of datagrams for room, and peers for readers.
+
+mod clock;
+mod config;
+mod connection;
+mod datagram;
+mod endpoint;
+mod entropy;
+mod interfaces;
+mod path;
+mod registry;
+mod sockets;
+mod stream;
+mod wakers;
+
+pub use config::{ClientConfig, EndpointConfig, ServerConfig, SetupError};
+pub use connection::{Connecting, Connection, ConnectionStats, ZeroRttAccepted};
+pub use datagram::SendDatagramError;
+pub use endpoint::{Accept, ConnectError, Endpoint, EndpointError, Incoming, IncomingFuture, RetryError};
+pub use entropy::NoEntropy;
+pub use interfaces::{LocalAddress, addresses_of, usable_addresses};
+pub use path::{OpenPath, OpenPathError, Path, PathEvents, PathRoute};
+pub use registry::{
+    ACK_ROUTES, CONGESTION_CONTROLLERS, PATH_POLICIES, SCHEDULERS, ack_route, congestion_controller, path_policy,
+    scheduler,
+};
+pub use sockets::Bind;
+pub use stream::{
+    ReadError, ReadExactError, ReadToEndError, RecvStream, ResetError, SendStream, StoppedError, WriteError, Written,
+};
+
+pub use plait_base::probe::PathState;
+pub use plait_base::{CloseCode, ConnectionId, Dir, FourTuple, PathId, Side, StreamId, TransportError};
+pub use plait_crypto::tls::{self, ClientTlsConfig, Identity, ServerTlsConfig};
+pub use plait_crypto::{ExportError, UpdateRefused};
+pub use plait_engine as engine;
+pub use plait_engine::config::{
+    MemoryTokenStore, MigrationPolicy, MtuDiscoveryConfig, NoTokenStore, RetryPolicy, Switch, TokenStore,
+    TransportConfig,
+};
+pub use plait_engine::connection::{
+    ApplicationClose, ConnectionError, HandshakeSummary, PathError, PathEvent, PathStatistics,
+};
+pub use plait_path::PathStatus;
+pub use plait_stream::{Chunk, ClosedStream, Order};
+pub use plait_udp::{BindError, SocketOptions};
+pub use rustls;

@@ -1,0 +1,147 @@
+//! Settings: the engine's, made ready with the system's randomness and with common TLS set-ups.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+
+use plait_crypto::tls::Identity;
+use plait_crypto::{ClientTlsConfig, ConfigError, ServerTlsConfig};
+use rustls::RootCertStore;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+
+use crate::entropy::{self, NoEntropy};
+use plait_engine::config;
+
+/// Why settings could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    /// TLS refused its settings.
+    #[error(transparent)]
+    Tls(#[from] ConfigError),
+    /// No randomness.
+    #[error(transparent)]
+    NoEntropy(#[from] NoEntropy),
+}
+
+macro_rules! wraps {
+    ($name:ident) => {
+        impl Deref for $name {
+            type Target = config::$name;
+            fn deref(&self) -> &Self::Target {
+                &self.0
+            }
+        }
+
+        impl DerefMut for $name {
+            fn deref_mut(&mut self) -> &mut Self::Target {
+                &mut self.0
+            }
+        }
+
+        impl From<config::$name> for $name {
+            fn from(settings: config::$name) -> Self {
+                Self(settings)
+            }
+        }
+    };
+}
+
+/// Settings of outgoing connections; its setters are those of [`plait_engine::config::ClientConfig`].
+///
+/// ```
+/// let mut config = plait::ClientConfig::insecure(["echo"]).unwrap();
+/// let mut transport = plait::TransportConfig::default();
+/// transport.path_policy(plait::path_policy("fullmesh").unwrap());
+/// config.transport_config(std::sync::Arc::new(transport));
+/// ```
+#[derive(Clone, Debug)]
+pub struct ClientConfig(config::ClientConfig);
+
+wraps!(ClientConfig);
+
+impl ClientConfig {
+    /// With TLS settings of the application's making.
+    pub fn new(tls: ClientTlsConfig) -> Self {
+        Self(config::ClientConfig::new(tls))
+    }
+
+    /// Trusts servers whose certificates lead to one of `roots`, and speaks one of the application protocols `alpn`,
+    /// best first.
+    ///
+    /// # Errors
+    /// TLS refuses the roots.
+    pub fn with_roots<P: Into<Vec<u8>>>(
+        roots: RootCertStore,
+        alpn: impl IntoIterator<Item = P>,
+    ) -> Result<Self, SetupError> {
+        Ok(Self::new(ClientTlsConfig::builder().roots(roots).alpn(alpn).build()?))
+    }
+
+    /// Trusts everybody: for tests and for servers whose identity does not matter. Anyone on the way can read and
+    /// change what is sent.
+    ///
+    /// # Errors
+    /// TLS cannot begin.
+    pub fn insecure<P: Into<Vec<u8>>>(alpn: impl IntoIterator<Item = P>) -> Result<Self, SetupError> {
+        Ok(Self::new(ClientTlsConfig::builder().accept_any_certificate().alpn(alpn).build()?))
+    }
+
+    pub(crate) fn into_engine(self) -> config::ClientConfig {
+        self.0
+    }
+}
+
+/// Settings of a server; its setters are those of [`plait_engine::config::ServerConfig`].
+#[derive(Clone, Debug)]
+pub struct ServerConfig(config::ServerConfig);
+
+wraps!(ServerConfig);
+
+impl ServerConfig {
+    /// With TLS settings of the application's making, and a token key that nobody else has.
+    ///
+    /// # Errors
+    /// The system gave no randomness.
+    pub fn new(tls: ServerTlsConfig) -> Result<Self, SetupError> {
+        Ok(Self(config::ServerConfig::from_random(tls, &mut entropy::random()?)))
+    }
+
+    /// Shows one certificate chain, its own first; speaks one of the application protocols `alpn` and takes 0-RTT.
+    ///
+    /// What arrives in 0-RTT may have been repeated by an attacker: see [`crate::Connecting::into_0rtt`]. Use
+    /// [`Self::new`] for a server that takes none.
+    ///
+    /// # Errors
+    /// The key does not fit the certificate.
+    pub fn with_single_cert<P: Into<Vec<u8>>>(
+        chain: Vec<CertificateDer<'static>>,
+        key: PrivateKeyDer<'static>,
+        alpn: impl IntoIterator<Item = P>,
+    ) -> Result<Self, SetupError> {
+        let tls = ServerTlsConfig::builder(Identity::new(chain, key)).alpn(alpn).early_data().build()?;
+        Self::new(tls)
+    }
+
+    pub(crate) fn into_engine(self) -> Arc<config::ServerConfig> {
+        Arc::new(self.0)
+    }
+}
+
+/// Settings of an endpoint; its setters are those of [`plait_engine::config::EndpointConfig`].
+#[derive(Clone, Debug)]
+pub struct EndpointConfig(config::EndpointConfig);
+
+wraps!(EndpointConfig);
+
+impl EndpointConfig {
+    /// Defaults, with a stateless reset key that nobody else has.
+    ///
+    /// # Errors
+    /// The system gave no randomness.
+    pub fn fresh() -> Result<Self, NoEntropy> {
+        Ok(Self(config::EndpointConfig::from_random(&mut entropy::random()?)))
+    }
+
+    pub(crate) fn into_engine(self) -> config::EndpointConfig {
+        self.0
+    }
+}

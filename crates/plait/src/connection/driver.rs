@@ -1,0 +1,200 @@
+//! The task of one connection: datagrams in, timers, datagrams out, news to those who wait.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use plait_base::{CloseCode, FourTuple, Instant, TransportError};
+use plait_engine::connection::ConnectionError;
+use plait_engine::shared::{ConnectionHandle, EndpointEvent, Input};
+use tokio::time::Sleep;
+
+use super::shared::{Shared, State};
+use crate::endpoint::EndpointShared;
+use crate::sockets::{Outboxes, SocketList};
+
+/// Datagrams taken in before others get a turn.
+const MAX_INPUTS: usize = 256;
+/// Trains sent before others get a turn.
+const MAX_TRAINS: usize = 32;
+
+/// Drives one connection until it has drained.
+pub(crate) struct Driver {
+    handle: ConnectionHandle,
+    shared: Arc<Shared>,
+    endpoint: Arc<EndpointShared>,
+    outboxes: Outboxes,
+    inputs: VecDeque<Input>,
+    buffer: Vec<u8>,
+    endpoint_events: Vec<EndpointEvent>,
+    timer: Pin<Box<Sleep>>,
+    timer_at: Option<Instant>,
+    life: Life,
+}
+
+/// Whether there is more to do at once.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Work {
+    Done,
+    Left,
+}
+
+/// Whether the endpoint still knows the connection.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Life {
+    Known,
+    Forgotten,
+}
+
+impl Driver {
+    pub(crate) fn new(
+        handle: ConnectionHandle,
+        shared: Arc<Shared>,
+        endpoint: Arc<EndpointShared>,
+        sockets: Arc<SocketList>,
+    ) -> Self {
+        let timer = Box::pin(tokio::time::sleep_until(shared.clock.for_timer(Instant::ZERO)));
+        Self {
+            handle,
+            shared,
+            endpoint,
+            outboxes: Outboxes::new(sockets),
+            inputs: VecDeque::new(),
+            buffer: Vec::new(),
+            endpoint_events: Vec::new(),
+            timer,
+            timer_at: None,
+            life: Life::Known,
+        }
+    }
+
+    /// Takes in what the endpoint brought, and does what is due.
+    fn absorb(&mut self, cx: &Context<'_>) -> Work {
+        let change = if self.inputs.is_empty() { self.shared.inbox.take(&mut self.inputs, cx.waker()) } else { None };
+        let mut state = self.shared.lock();
+        // From here on each call of the application brings this task back.
+        state.set_driver(cx.waker());
+        let now = self.shared.clock.now();
+        if let Some(sockets) = change {
+            adopt(&mut state, now, &sockets);
+            self.outboxes.set_sockets(sockets);
+        }
+        let heard = !self.inputs.is_empty();
+        for input in self.inputs.drain(..MAX_INPUTS.min(self.inputs.len())) {
+            state.engine.absorb(now, input);
+        }
+        if state.engine.deadline().is_some_and(|at| at <= now) {
+            state.engine.on_timeout(now);
+        }
+        if heard && !state.paths.openers.is_empty() {
+            state.paths.openers.wake_all();
+        }
+        state.tell_news(&self.shared.news);
+        if self.inputs.is_empty() { Work::Done } else { Work::Left }
+    }
+
+    /// Makes datagrams while there is something to say and room to say it.
+    fn transmit(&mut self, cx: &Context<'_>) -> Work {
+        self.outboxes.flush(cx);
+        let max_segments = self.outboxes.sockets().max_segments();
+        for _ in 0..MAX_TRAINS {
+            if self.outboxes.is_full() {
+                return Work::Done;
+            }
+            let mut state = self.shared.lock();
+            let transmit = state.engine.poll_transmit(self.shared.clock.now(), max_segments, &mut self.buffer);
+            self.endpoint_events.extend(std::iter::from_fn(|| state.engine.poll_endpoint_event()));
+            drop(state);
+            // Ids that the peer learns by this datagram must be known before it leaves.
+            self.tell_endpoint();
+            let Some(transmit) = transmit else { return Work::Done };
+            self.outboxes.send(cx, transmit, &mut self.buffer);
+        }
+        Work::Left
+    }
+
+    fn tell_endpoint(&mut self) {
+        if self.life == Life::Known && !self.endpoint_events.is_empty() {
+            if self.endpoint_events.contains(&EndpointEvent::Drained) {
+                self.life = Life::Forgotten;
+            }
+            self.endpoint.on_connection_events(self.handle, &self.endpoint_events);
+        }
+        self.endpoint_events.clear();
+    }
+
+    /// Sets the timer. Ready when there is more to do: the timer has fired already, or the connection is over.
+    fn rest(&mut self, cx: &mut Context<'_>) -> Poll<Work> {
+        let mut state = self.shared.lock();
+        state.tell_news(&self.shared.news);
+        state.lost_locally = self.outboxes.lost();
+        self.endpoint_events.extend(std::iter::from_fn(|| state.engine.poll_endpoint_event()));
+        let (drained, deadline) = (state.engine.is_drained(), state.engine.deadline());
+        drop(state);
+        self.tell_endpoint();
+        if drained {
+            return Poll::Ready(Work::Done);
+        }
+        let Some(at) = deadline else { return Poll::Pending };
+        if self.timer_at != Some(at) {
+            self.timer_at = Some(at);
+            self.timer.as_mut().reset(self.shared.clock.for_timer(at));
+        }
+        if self.timer.as_mut().poll(cx).is_ready() {
+            self.timer_at = None;
+            return Poll::Ready(Work::Left);
+        }
+        Poll::Pending
+    }
+}
+
+impl Future for Driver {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = self.get_mut();
+        let absorbed = this.absorb(cx);
+        let sent = this.transmit(cx);
+        match this.rest(cx) {
+            Poll::Ready(Work::Done) => return Poll::Ready(()),
+            Poll::Ready(Work::Left) => {}
+            Poll::Pending if absorbed == Work::Done && sent == Work::Done => return Poll::Pending,
+            Poll::Pending => {}
+        }
+        // Others get a turn, then it goes on.
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+impl Drop for Driver {
+    /// Whatever ended the task, neither the endpoint nor the application may wait for it any more.
+    fn drop(&mut self) {
+        self.endpoint_events.push(EndpointEvent::Drained);
+        self.tell_endpoint();
+        let mut state = self.shared.lock();
+        let error = TransportError::new(CloseCode::INTERNAL_ERROR, "the connection's task ended");
+        state.end(ConnectionError::TransportError(error), &self.shared.news);
+    }
+}
+
+/// The endpoint's sockets changed: the path policy of a client acts on it, and a connection without multipath moves.
+fn adopt(state: &mut State, now: Instant, sockets: &SocketList) {
+    if !state.engine.side().is_client() {
+        return;
+    }
+    if !state.engine.is_multipath() && !state.engine.is_handshaking() {
+        for id in state.engine.path_ids() {
+            let Some(route) = state.engine.path_statistics(now, id).map(|path| path.route) else { continue };
+            if sockets.exit(&route).is_none()
+                && let Some(local) = sockets.first_for(&route.remote)
+                && let Err(error) = state.engine.migrate_path(now, id, FourTuple { local, ..route })
+            {
+                tracing::debug!(%error, "the path could not move to another socket");
+            }
+        }
+    }
+    state.engine.set_local_addresses(now, &sockets.addresses());
+}

@@ -1,0 +1,204 @@
+//! A connection as applications hold it.
+
+mod connecting;
+mod driver;
+mod inbox;
+mod shared;
+mod stats;
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use plait_base::{Dir, PathId, Side, StreamId};
+use plait_crypto::{ExportError, UpdateRefused};
+use plait_engine::connection::{ConnectionError, HandshakeSummary};
+use rustls_pki_types::CertificateDer;
+
+use crate::stream::{Early, RecvStream, SendStream};
+use crate::wakers::until;
+
+pub use connecting::{Connecting, ZeroRttAccepted};
+pub(crate) use driver::Driver;
+pub(crate) use shared::{Hold, Shared, State};
+pub use stats::ConnectionStats;
+
+/// A QUIC connection, over one path or several.
+///
+/// Cheap to clone; all clones are one connection. When the last clone, and the last of its streams, is dropped, the
+/// connection is closed with code 0. Every `async` method may be cancelled without loss.
+///
+/// ```
+/// # include!("../doc_pair.rs");
+/// # run(async {
+/// let (client, server) = pair().await;
+/// let (mut send, mut recv) = client.open_bi().await?;
+/// send.write_all(b"ping").await?;
+/// send.finish()?;
+/// let (mut answer, mut question) = server.accept_bi().await?;
+/// assert_eq!(question.read_to_end(100).await?, b"ping");
+/// answer.write_all(b"pong").await?;
+/// answer.finish()?;
+/// assert_eq!(recv.read_to_end(100).await?, b"pong");
+/// client.close(0, b"done");
+/// # Ok(())
+/// # });
+/// ```
+#[derive(Clone, Debug)]
+pub struct Connection {
+    pub(crate) hold: Arc<Hold>,
+}
+
+impl Connection {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self { hold: Arc::new(Hold(shared)) }
+    }
+
+    /// Opens a bidirectional stream, waiting while the peer allows no more. The peer learns of it with the first bytes.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub async fn open_bi(&self) -> Result<(SendStream, RecvStream), ConnectionError> {
+        let (id, early) = self.open(Dir::Bi).await?;
+        Ok((SendStream::new(self.hold.clone(), id, early), RecvStream::new(self.hold.clone(), id, early)))
+    }
+
+    /// Opens a stream on which only we send, waiting while the peer allows no more.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub async fn open_uni(&self) -> Result<SendStream, ConnectionError> {
+        let (id, early) = self.open(Dir::Uni).await?;
+        Ok(SendStream::new(self.hold.clone(), id, early))
+    }
+
+    async fn open(&self, dir: Dir) -> Result<(StreamId, Early), ConnectionError> {
+        until(self.hold.news.available(dir), || {
+            let mut state = self.hold.lock();
+            if let Err(error) = state.check() {
+                return Some(Err(error));
+            }
+            let early = Early::of(&state);
+            let id = state.engine.open(dir);
+            if id.is_none() {
+                // The peer is told that we are blocked.
+                state.wake_driver();
+            }
+            id.map(|id| Ok((id, early)))
+        })
+        .await
+    }
+
+    /// The next bidirectional stream that the peer opened.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub async fn accept_bi(&self) -> Result<(SendStream, RecvStream), ConnectionError> {
+        let id = self.accept(Dir::Bi).await?;
+        let hold = || self.hold.clone();
+        Ok((SendStream::new(hold(), id, Early::No), RecvStream::new(hold(), id, Early::No)))
+    }
+
+    /// The next stream that the peer opened and on which only it sends.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub async fn accept_uni(&self) -> Result<RecvStream, ConnectionError> {
+        let id = self.accept(Dir::Uni).await?;
+        Ok(RecvStream::new(self.hold.clone(), id, Early::No))
+    }
+
+    async fn accept(&self, dir: Dir) -> Result<StreamId, ConnectionError> {
+        until(self.hold.news.opened(dir), || {
+            let mut state = self.hold.lock();
+            // What arrived before the end may still be accepted and read.
+            let id = state.engine.accept(dir);
+            id.map_or_else(|| state.check().err().map(Err), |id| Some(Ok(id)))
+        })
+        .await
+    }
+
+    /// Closes the connection at once: what has not arrived yet is lost. `code` is the application's, at most
+    /// 2^62 - 1; `reason` is for people, at most 512 bytes of it are sent. Nothing happens when it is closed already.
+    pub fn close(&self, code: u64, reason: &[u8]) {
+        self.hold.close(code, Bytes::copy_from_slice(reason));
+    }
+
+    /// Waits for the end, and tells why.
+    pub async fn closed(&self) -> ConnectionError {
+        until(&self.hold.news.closed, || self.close_reason()).await
+    }
+
+    /// Why the connection ended; none while it is open.
+    pub fn close_reason(&self) -> Option<ConnectionError> {
+        self.hold.lock().error.clone()
+    }
+
+    /// Which end we are.
+    pub fn side(&self) -> Side {
+        self.hold.lock().engine.side()
+    }
+
+    /// The peer's address on the path with the lowest id.
+    pub fn remote_address(&self) -> SocketAddr {
+        self.first_path().map_or_else(|| self.hold.lock().remote, |path| path.route.remote)
+    }
+
+    /// Our address on that path, once it is known.
+    pub fn local_ip(&self) -> Option<IpAddr> {
+        self.first_path().map(|path| path.route.local.ip()).filter(|ip| !ip.is_unspecified())
+    }
+
+    /// The smallest smoothed RTT among the open paths; zero before the first sample.
+    pub fn rtt(&self) -> Duration {
+        self.stats().paths.iter().filter_map(|path| path.rtt).min().unwrap_or_default()
+    }
+
+    /// What was negotiated in the handshake; complete once the connection is.
+    pub fn handshake_data(&self) -> HandshakeSummary {
+        self.hold.lock().engine.handshake_summary()
+    }
+
+    /// The peer's certificates, its own first; none when it showed none.
+    pub fn peer_identity(&self) -> Option<Vec<CertificateDer<'static>>> {
+        let chain = self.hold.lock().engine.peer_certificates()?;
+        Some(chain.into_iter().map(CertificateDer::from).collect())
+    }
+
+    /// Fills `out` with a secret that both ends share, and nobody else (RFC 5705).
+    ///
+    /// # Errors
+    /// The handshake is not complete, or more is asked for than there is.
+    pub fn export_keying_material(&self, out: &mut [u8], label: &[u8], context: &[u8]) -> Result<(), ExportError> {
+        self.hold.lock().engine.export_keying_material(out, label, context)
+    }
+
+    /// Begins a key update (RFC 9001 6). They happen by themselves as often as security asks for.
+    ///
+    /// # Errors
+    /// Too early; the error says why.
+    pub fn force_key_update(&self) -> Result<(), UpdateRefused> {
+        let mut state = self.hold.lock();
+        state.engine.update_keys(self.hold.clock.now())?;
+        state.wake_driver();
+        Ok(())
+    }
+
+    /// True once both ends agreed on RFC 10069: the connection may use several paths.
+    pub fn is_multipath(&self) -> bool {
+        self.hold.lock().engine.is_multipath()
+    }
+
+    /// A number that no other connection of this process has while this one exists.
+    pub fn stable_id(&self) -> usize {
+        Arc::as_ptr(&self.hold.0).addr()
+    }
+
+    fn first_path(&self) -> Option<plait_engine::connection::PathStatistics> {
+        let now = self.hold.clock.now();
+        let mut state = self.hold.lock();
+        let first = state.engine.path_ids().into_iter().min().unwrap_or(PathId::ZERO);
+        state.engine.path_statistics(now, first)
+    }
+}

@@ -1,0 +1,278 @@
+//! What the driver, the application's handles and the endpoint share of one connection.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+
+use bytes::Bytes;
+use plait_base::{Dir, Instant, StreamId};
+use plait_engine::connection::{Connection as Engine, ConnectionError, Event, PathEvent};
+use plait_stream::StreamEvent;
+use rustc_hash::FxHashMap;
+use tokio::sync::Notify;
+
+use super::inbox::Inbox;
+use crate::clock::Clock;
+use crate::wakers::Wakers;
+
+/// Path events kept for those who listen but are late.
+const MAX_KEPT_PATH_EVENTS: usize = 256;
+
+/// One connection as all its users see it.
+pub(crate) struct Shared {
+    state: Mutex<State>,
+    pub(crate) inbox: Inbox,
+    pub(crate) news: News,
+    pub(crate) clock: Clock,
+}
+
+/// What futures of the application wait for.
+#[derive(Debug, Default)]
+pub(crate) struct News {
+    opened: [Notify; 2],
+    available: [Notify; 2],
+    pub(crate) datagram: Notify,
+    pub(crate) datagram_room: Notify,
+    /// Handshake steps, path changes that openers wait for, and the end.
+    pub(crate) closed: Notify,
+}
+
+impl News {
+    /// The peer opened a stream.
+    pub(crate) fn opened(&self, dir: Dir) -> &Notify {
+        &self.opened[dir as usize]
+    }
+
+    /// We may open a stream.
+    pub(crate) fn available(&self, dir: Dir) -> &Notify {
+        &self.available[dir as usize]
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Notify> {
+        self.opened.iter().chain(&self.available).chain([&self.datagram, &self.datagram_room, &self.closed])
+    }
+}
+
+/// How far the handshake is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Progress {
+    #[default]
+    Begun,
+    /// ALPN and server name are known.
+    DataReady,
+    /// Complete.
+    Connected,
+}
+
+/// What the lock guards.
+pub(crate) struct State {
+    pub(crate) engine: Engine,
+    pub(crate) progress: Progress,
+    /// Tasks that wait for the handshake or the end.
+    pub(crate) handshake_waiters: Wakers,
+    pub(crate) streams: StreamWaiters,
+    pub(crate) paths: PathLog,
+    /// Why the connection ended, once it did.
+    pub(crate) error: Option<ConnectionError>,
+    /// The address that the connection began with, or last had.
+    pub(crate) remote: SocketAddr,
+    /// Datagrams that were lost on this machine before they left.
+    pub(crate) lost_locally: u64,
+    driver: Option<Waker>,
+}
+
+/// Tasks that wait for a stream: one reader, one writer and one that waits for the end of each.
+#[derive(Default)]
+pub(crate) struct StreamWaiters {
+    pub(crate) readers: FxHashMap<StreamId, Waker>,
+    pub(crate) writers: FxHashMap<StreamId, Waker>,
+    pub(crate) ends: FxHashMap<StreamId, Waker>,
+    /// Codes of STOP_SENDING for those that wait for the end.
+    pub(crate) stop_codes: FxHashMap<StreamId, u64>,
+}
+
+/// The latest path events, numbered.
+#[derive(Default)]
+pub(crate) struct PathLog {
+    kept: VecDeque<PathEvent>,
+    /// Number of the event after the last one.
+    pub(crate) end: u64,
+    pub(crate) waiters: Wakers,
+    /// Tasks that try to open a path again when packets arrive.
+    pub(crate) openers: Wakers,
+}
+
+impl PathLog {
+    fn push(&mut self, event: PathEvent) {
+        if self.kept.len() >= MAX_KEPT_PATH_EVENTS {
+            self.kept.pop_front();
+        }
+        self.kept.push_back(event);
+        self.end += 1;
+        self.waiters.wake_all();
+    }
+
+    /// The event of that number, or the oldest one kept if it is forgotten; with the number after it.
+    pub(crate) fn get(&self, number: u64) -> Option<(PathEvent, u64)> {
+        let first = self.end - self.kept.len() as u64;
+        let number = number.max(first);
+        let event = self.kept.get((number - first) as usize)?;
+        Some((event.clone(), number + 1))
+    }
+}
+
+impl StreamWaiters {
+    fn tell(&mut self, event: StreamEvent, news: &News) {
+        let woken = match event {
+            StreamEvent::Opened(dir) => return news.opened(dir).notify_waiters(),
+            StreamEvent::Available(dir) => return news.available(dir).notify_waiters(),
+            StreamEvent::Readable(id) => self.readers.remove(&id),
+            StreamEvent::Writable(id) => self.writers.remove(&id),
+            StreamEvent::Finished(id) => self.ends.remove(&id),
+            StreamEvent::Stopped { id, code } => {
+                if let Some(writer) = self.writers.remove(&id) {
+                    writer.wake();
+                }
+                let waiting = self.ends.remove(&id);
+                if waiting.is_some() {
+                    self.stop_codes.insert(id, code);
+                }
+                waiting
+            }
+        };
+        if let Some(waker) = woken {
+            waker.wake();
+        }
+    }
+
+    fn wake_all(&mut self) {
+        for map in [&mut self.readers, &mut self.writers, &mut self.ends] {
+            map.drain().for_each(|(_, waker)| waker.wake());
+        }
+    }
+}
+
+impl State {
+    /// Something is to be sent, or a timer may have changed.
+    pub(crate) fn wake_driver(&mut self) {
+        if let Some(driver) = self.driver.take() {
+            driver.wake();
+        }
+    }
+
+    pub(crate) fn set_driver(&mut self, driver: &Waker) {
+        if !self.driver.as_ref().is_some_and(|kept| kept.will_wake(driver)) {
+            self.driver = Some(driver.clone());
+        }
+    }
+
+    /// `Err` once the connection is over.
+    pub(crate) fn check(&self) -> Result<(), ConnectionError> {
+        self.error.clone().map_or(Ok(()), Err)
+    }
+
+    /// True when what was sent in 0-RTT has to be given up.
+    pub(crate) fn is_0rtt_rejected(&self) -> bool {
+        self.engine.accepted_0rtt() == Some(false)
+    }
+
+    /// Hands the engine's news to those who wait for them.
+    pub(crate) fn tell_news(&mut self, news: &News) {
+        while let Some(event) = self.engine.poll() {
+            match event {
+                Event::Stream(event) => self.streams.tell(event, news),
+                Event::DatagramReceived => news.datagram.notify_waiters(),
+                Event::DatagramsUnblocked => news.datagram_room.notify_waiters(),
+                Event::Path(event) => self.paths.push(event),
+                Event::HandshakeDataReady => self.advance(Progress::DataReady),
+                Event::Connected => self.advance(Progress::Connected),
+                Event::ConnectionLost(error) => self.end(error, news),
+                _ => {}
+            }
+        }
+    }
+
+    fn advance(&mut self, to: Progress) {
+        self.progress = self.progress.max(to);
+        self.handshake_waiters.wake_all();
+        if to == Progress::Connected {
+            // Streams of a rejected 0-RTT attempt are gone: those who wait for them must hear of it.
+            if self.is_0rtt_rejected() {
+                self.streams.wake_all();
+            }
+            self.paths.openers.wake_all();
+        }
+    }
+
+    pub(crate) fn end(&mut self, error: ConnectionError, news: &News) {
+        self.error.get_or_insert(error);
+        self.handshake_waiters.wake_all();
+        self.streams.wake_all();
+        self.paths.waiters.wake_all();
+        self.paths.openers.wake_all();
+        news.all().for_each(Notify::notify_waiters);
+    }
+
+    /// Closes with the application's code.
+    pub(crate) fn close(&mut self, now: Instant, code: u64, reason: Bytes, news: &News) {
+        if self.error.is_some() {
+            return;
+        }
+        self.engine.close(now, code, reason);
+        self.tell_news(news);
+        // The engine tells of its own end too; without that, ours stands.
+        self.end(ConnectionError::LocallyClosed, news);
+        self.wake_driver();
+    }
+}
+
+impl Shared {
+    pub(crate) fn new(engine: Engine, remote: SocketAddr, clock: Clock) -> Arc<Self> {
+        let state = State {
+            engine,
+            progress: Progress::Begun,
+            handshake_waiters: Wakers::default(),
+            streams: StreamWaiters::default(),
+            paths: PathLog::default(),
+            error: None,
+            remote,
+            lost_locally: 0,
+            driver: None,
+        };
+        Arc::new(Self { state: Mutex::new(state), inbox: Inbox::default(), news: News::default(), clock })
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Closes with the application's code; nothing happens when the connection is over.
+    pub(crate) fn close(&self, code: u64, reason: Bytes) {
+        self.lock().close(self.clock.now(), code, reason, &self.news);
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection").finish_non_exhaustive()
+    }
+}
+
+/// The application's hold on a connection; the connection closes with the last one.
+#[derive(Debug)]
+pub(crate) struct Hold(pub(crate) Arc<Shared>);
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.0.close(0, Bytes::new());
+    }
+}
+
+impl std::ops::Deref for Hold {
+    type Target = Shared;
+    fn deref(&self) -> &Shared {
+        &self.0
+    }
+}

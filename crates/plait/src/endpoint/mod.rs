@@ -1,0 +1,262 @@
+//! An endpoint as applications hold it.
+
+mod driver;
+mod incoming;
+mod shared;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use plait_base::FourTuple;
+use plait_udp::BindError;
+
+use crate::config::{ClientConfig, EndpointConfig, ServerConfig};
+use crate::connection::Connecting;
+use crate::entropy::{self, NoEntropy};
+use crate::sockets::{Bind, SharedSocket, SocketList};
+use crate::wakers::until;
+
+pub use incoming::{Accept, Incoming, IncomingFuture, RetryError};
+pub(crate) use shared::EndpointShared;
+use shared::Hold;
+
+/// Why an endpoint could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum EndpointError {
+    /// A socket could not be bound.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// No randomness.
+    #[error(transparent)]
+    NoEntropy(#[from] NoEntropy),
+    /// The interfaces could not be listed.
+    #[error("the network interfaces could not be listed: {0}")]
+    Interfaces(#[source] std::io::Error),
+    /// There is no address to use.
+    #[error("no interface has a usable address")]
+    NoAddress,
+}
+
+/// Why a connection could not begin.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConnectError {
+    /// The endpoint is closed.
+    #[error("the endpoint is closed")]
+    EndpointStopping,
+    /// Neither the call nor the endpoint has client settings.
+    #[error("no client configuration was set")]
+    NoDefaultClientConfig,
+    /// No socket of the endpoint can reach the address: it is of another family.
+    #[error("no socket of the endpoint can reach {0}")]
+    NoSocket(SocketAddr),
+    /// The engine refused.
+    #[error(transparent)]
+    Refused(#[from] plait_engine::endpoint::ConnectError),
+}
+
+/// All connections over one or more sockets: clients, servers, or both at once.
+///
+/// Cheap to clone; all clones are one endpoint. Connections go on when all clones are dropped. To be made and used
+/// within a tokio runtime.
+///
+/// ```
+/// # include!("../doc_pair.rs");
+/// # run(async {
+/// // A server that echoes every stream.
+/// let (server_config, client_config) = doc_configs();
+/// let server = plait::Endpoint::server(server_config, "127.0.0.1:0".parse()?)?;
+/// let address = server.local_addr()?;
+/// tokio::spawn(async move {
+///     while let Some(incoming) = server.accept().await {
+///         let connection = incoming.await?;
+///         tokio::spawn(async move {
+///             while let Ok((mut send, mut recv)) = connection.accept_bi().await {
+///                 tokio::io::copy(&mut recv, &mut send).await?;
+///             }
+///             Ok::<_, std::io::Error>(())
+///         });
+///     }
+///     Ok::<_, plait::ConnectionError>(())
+/// });
+///
+/// // A client with two local addresses: its connections use both.
+/// let client = plait::Endpoint::new(
+///     plait::EndpointConfig::fresh()?,
+///     None,
+///     ["127.0.0.1:0".parse::<std::net::SocketAddr>()?, "127.0.0.2:0".parse()?],
+/// )?;
+/// client.set_default_client_config(client_config);
+/// let connection = client.connect(address, "localhost")?.await?;
+/// let (mut send, mut recv) = connection.open_bi().await?;
+/// send.write_all(b"hello").await?;
+/// send.finish()?;
+/// assert_eq!(recv.read_to_end(100).await?, b"hello");
+/// connection.close(0, b"");
+/// client.wait_idle().await;
+/// # Ok(())
+/// # });
+/// ```
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    hold: Arc<Hold>,
+}
+
+impl Endpoint {
+    /// A client with one socket; `0.0.0.0:0` or `[::]:0` lets the system choose address and port.
+    ///
+    /// # Errors
+    /// The address cannot be bound.
+    pub fn client(address: SocketAddr) -> Result<Self, EndpointError> {
+        Self::new(EndpointConfig::fresh()?, None, [address])
+    }
+
+    /// A server with one socket.
+    ///
+    /// # Errors
+    /// The address cannot be bound.
+    pub fn server(config: ServerConfig, address: SocketAddr) -> Result<Self, EndpointError> {
+        Self::new(EndpointConfig::fresh()?, Some(config), [address])
+    }
+
+    /// An endpoint with any number of sockets, of which the first is where connections begin. It accepts connections
+    /// if it has a `server` configuration.
+    ///
+    /// # Errors
+    /// A socket cannot be bound.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn new<B: Into<Bind>>(
+        config: EndpointConfig,
+        server: Option<ServerConfig>,
+        sockets: impl IntoIterator<Item = B>,
+    ) -> Result<Self, EndpointError> {
+        let mut list = Vec::new();
+        for bind in sockets {
+            list.push(Arc::new(SharedSocket::new(bind.into().open()?)));
+        }
+        let random = entropy::random()?;
+        let shared = EndpointShared::start(config, server, SocketList::new(list), random);
+        Ok(Self { hold: Arc::new(Hold(shared)) })
+    }
+
+    /// Client settings of [`Self::connect`].
+    pub fn set_default_client_config(&self, config: ClientConfig) {
+        self.hold.lock().client = Some(config);
+    }
+
+    /// Server settings of connections to come; none accepts no more.
+    pub fn set_server_config(&self, config: Option<ServerConfig>) {
+        self.hold.lock().engine.set_server_config(config.map(ServerConfig::into_engine));
+    }
+
+    /// Begins a connection to `remote`, whose certificate must be for `server_name`, with the endpoint's client
+    /// settings. Its first path begins at the first socket that speaks the family of `remote`.
+    ///
+    /// # Errors
+    /// See [`ConnectError`].
+    pub fn connect(&self, remote: SocketAddr, server_name: &str) -> Result<Connecting, ConnectError> {
+        let config = self.hold.lock().client.clone().ok_or(ConnectError::NoDefaultClientConfig)?;
+        self.connect_with(config, remote, server_name)
+    }
+
+    /// As [`Self::connect`] with other settings.
+    ///
+    /// # Errors
+    /// See [`ConnectError`].
+    pub fn connect_with(
+        &self,
+        config: ClientConfig,
+        remote: SocketAddr,
+        server_name: &str,
+    ) -> Result<Connecting, ConnectError> {
+        let local = self.hold.lock().sockets.first_for(&remote).ok_or(ConnectError::NoSocket(remote))?;
+        self.connect_from(config, FourTuple { local, remote }, server_name)
+    }
+
+    /// As [`Self::connect_with`], from one of [`Self::local_addrs`].
+    ///
+    /// # Errors
+    /// See [`ConnectError`].
+    pub fn connect_from(
+        &self,
+        config: ClientConfig,
+        route: FourTuple,
+        server_name: &str,
+    ) -> Result<Connecting, ConnectError> {
+        Ok(Connecting::new(self.hold.connect(config, route, server_name)?))
+    }
+
+    /// The next connection that a client begins; none once the endpoint is closed. May be cancelled without loss.
+    pub fn accept(&self) -> Accept<'_> {
+        Accept::new(&self.hold)
+    }
+
+    /// Adds a socket while connections run; gives its address. Connections of a client whose path policy is `fullmesh`
+    /// open paths from it.
+    ///
+    /// # Errors
+    /// It cannot be bound.
+    pub fn add_socket(&self, bind: impl Into<Bind>) -> Result<SocketAddr, BindError> {
+        let socket = SharedSocket::new(bind.into().open()?);
+        let local = socket.local();
+        self.hold.change_sockets(|list| list.with(socket));
+        Ok(local)
+    }
+
+    /// Removes the socket bound to `local`; false when there is none. Paths that begin there are given up by the policy
+    /// `fullmesh`, or time out; a connection without multipath moves to another socket.
+    pub fn remove_socket(&self, local: SocketAddr) -> bool {
+        let known = self.hold.lock().sockets.has(local);
+        if known {
+            self.hold.change_sockets(|list| list.without(local));
+        }
+        known
+    }
+
+    /// Replaces all sockets by one. Connections without multipath move there.
+    ///
+    /// # Errors
+    /// It cannot be bound; nothing changes then.
+    pub fn rebind(&self, bind: impl Into<Bind>) -> Result<SocketAddr, BindError> {
+        let socket = SharedSocket::new(bind.into().open()?);
+        let local = socket.local();
+        self.hold.change_sockets(|_| SocketList::default().with(socket));
+        Ok(local)
+    }
+
+    /// The address of the first socket.
+    ///
+    /// # Errors
+    /// The endpoint has no socket.
+    pub fn local_addr(&self) -> std::io::Result<SocketAddr> {
+        let first = self.local_addrs().into_iter().next();
+        first.ok_or_else(|| std::io::Error::new(std::io::ErrorKind::NotConnected, "the endpoint has no socket"))
+    }
+
+    /// The addresses of all sockets, in the order in which they were added.
+    pub fn local_addrs(&self) -> Vec<SocketAddr> {
+        self.hold.lock().sockets.iter().map(|socket| socket.local()).collect()
+    }
+
+    /// Connections that are not yet over, in both directions.
+    pub fn open_connections(&self) -> usize {
+        self.hold.lock().engine.connections()
+    }
+
+    /// Closes all connections at once with the application's code, and accepts and begins none any more.
+    pub fn close(&self, code: u64, reason: &[u8]) {
+        self.hold.close(code, Bytes::copy_from_slice(reason));
+    }
+
+    /// Waits until all connections are over and their peers had time to learn of it. Call it before the program ends,
+    /// lest peers wait for their idle timeout.
+    pub async fn wait_idle(&self) {
+        until(&self.hold.idle, || (self.hold.lock().engine.connections() == 0).then_some(())).await;
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<EndpointShared> {
+        &self.hold.0
+    }
+}

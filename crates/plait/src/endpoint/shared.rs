@@ -1,0 +1,286 @@
+//! What the endpoint's task, its connections and the application's handles share.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+
+use bytes::Bytes;
+use plait_base::{FourTuple, Random, limits};
+use plait_engine::config;
+use plait_engine::connection::{Connection as Engine, ConnectionError};
+use plait_engine::endpoint::{self as engine, AcceptError};
+use plait_engine::shared::{ConnectionHandle, EndpointEvent};
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+
+use super::ConnectError;
+use super::driver::Driver;
+use super::incoming::refusal;
+use crate::clock::{self, Clock};
+use crate::config::{ClientConfig, EndpointConfig, ServerConfig};
+use crate::connection::{self, Shared};
+use crate::sockets::SocketList;
+
+/// An endpoint as all its users see it.
+pub(crate) struct EndpointShared {
+    state: Mutex<State>,
+    clock: Clock,
+    runtime: Handle,
+    /// A client's first packet waits, or the endpoint was closed.
+    pub(crate) arrivals: Notify,
+    /// The last connection is over.
+    pub(crate) idle: Notify,
+}
+
+/// What the lock guards.
+pub(crate) struct State {
+    pub(crate) engine: engine::Endpoint,
+    pub(crate) sockets: Arc<SocketList>,
+    pub(crate) client: Option<ClientConfig>,
+    pub(crate) phase: Phase,
+    /// By handle.
+    connections: Vec<Option<Arc<Shared>>>,
+    incoming: VecDeque<engine::Incoming>,
+    /// For answers to clients that are not connections.
+    pub(crate) reply: Vec<u8>,
+    driver: Option<Waker>,
+}
+
+/// How much longer the endpoint lives.
+#[derive(Clone, Debug)]
+pub(crate) enum Phase {
+    Open,
+    /// Closed by the application.
+    Closed,
+    /// No handle is left; it ends with its last connection.
+    Abandoned,
+}
+
+impl State {
+    /// The connection of this handle.
+    pub(crate) fn connection(&self, handle: ConnectionHandle) -> Option<&Arc<Shared>> {
+        self.connections.get(handle.0)?.as_ref()
+    }
+
+    fn keep(&mut self, handle: ConnectionHandle, shared: Arc<Shared>) {
+        if self.connections.len() <= handle.0 {
+            self.connections.resize(handle.0 + 1, None);
+        }
+        self.connections[handle.0] = Some(shared);
+    }
+
+    /// A client wants in.
+    pub(crate) fn arrive(&mut self, incoming: engine::Incoming) {
+        if !matches!(self.phase, Phase::Open) {
+            self.refuse(incoming);
+            return;
+        }
+        if self.incoming.len() >= limits::MAX_INCOMING_CONNECTIONS
+            && let Some(oldest) = self.incoming.pop_front()
+        {
+            self.engine.ignore(oldest);
+        }
+        self.incoming.push_back(incoming);
+    }
+
+    pub(crate) fn next_incoming(&mut self) -> Option<engine::Incoming> {
+        self.incoming.pop_front()
+    }
+
+    /// Tells a client that it is not wanted.
+    pub(crate) fn refuse(&mut self, incoming: engine::Incoming) {
+        if let Some(transmit) = self.engine.refuse(incoming, &mut self.reply) {
+            self.sockets.send_or_drop(&transmit, &self.reply);
+        }
+    }
+
+    pub(crate) fn set_driver(&mut self, driver: &Waker) {
+        if !self.driver.as_ref().is_some_and(|kept| kept.will_wake(driver)) {
+            self.driver = Some(driver.clone());
+        }
+    }
+
+    fn wake_driver(&mut self) {
+        if let Some(driver) = self.driver.take() {
+            driver.wake();
+        }
+    }
+
+    /// True when the endpoint's task has nothing left to live for.
+    pub(crate) fn is_over(&self) -> bool {
+        matches!(self.phase, Phase::Abandoned) && self.engine.connections() == 0
+    }
+}
+
+impl EndpointShared {
+    /// Makes the endpoint and starts its task.
+    pub(crate) fn start(
+        config: EndpointConfig,
+        server: Option<ServerConfig>,
+        sockets: SocketList,
+        random: Random,
+    ) -> Arc<Self> {
+        let mut config: config::EndpointConfig = config.into_engine();
+        config.origin_unix(clock::unix_time());
+        let state = State {
+            engine: engine::Endpoint::new(Arc::new(config), server.map(ServerConfig::into_engine), random),
+            sockets: Arc::new(sockets),
+            client: None,
+            phase: Phase::Open,
+            connections: Vec::new(),
+            incoming: VecDeque::new(),
+            reply: Vec::new(),
+            driver: None,
+        };
+        let shared = Arc::new(Self {
+            state: Mutex::new(state),
+            clock: Clock::start(),
+            runtime: Handle::current(),
+            arrivals: Notify::new(),
+            idle: Notify::new(),
+        });
+        shared.runtime.spawn(Driver::new(shared.clone()));
+        shared
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// Begins a connection as a client.
+    pub(crate) fn connect(
+        self: &Arc<Self>,
+        config: ClientConfig,
+        route: FourTuple,
+        server_name: &str,
+    ) -> Result<Arc<Shared>, ConnectError> {
+        let mut state = self.lock();
+        if !matches!(state.phase, Phase::Open) {
+            return Err(ConnectError::EndpointStopping);
+        }
+        if state.sockets.exit(&route).is_none() {
+            return Err(ConnectError::NoSocket(route.remote));
+        }
+        let now = self.clock.now();
+        let (handle, mut engine) = state.engine.connect(now, config.into_engine(), route, server_name)?;
+        engine.set_local_addresses(now, &state.sockets.addresses());
+        Ok(self.launch(state, handle, engine, route))
+    }
+
+    /// Accepts a client.
+    pub(crate) fn accept(
+        self: &Arc<Self>,
+        incoming: engine::Incoming,
+        config: Option<ServerConfig>,
+    ) -> Result<Arc<Shared>, ConnectionError> {
+        let route = incoming.route();
+        let mut state = self.lock();
+        let now = self.clock.now();
+        let State { engine, reply, .. } = &mut *state;
+        match engine.accept(incoming, now, reply, config.map(ServerConfig::into_engine)) {
+            Ok((handle, engine)) => Ok(self.launch(state, handle, engine, route)),
+            Err(AcceptError { cause, reply }) => {
+                if let Some(transmit) = reply {
+                    state.sockets.send_or_drop(&transmit, &state.reply);
+                }
+                Err(refusal(&cause))
+            }
+        }
+    }
+
+    /// Starts the task of a new connection.
+    fn launch(
+        self: &Arc<Self>,
+        mut state: MutexGuard<'_, State>,
+        handle: ConnectionHandle,
+        engine: Engine,
+        route: FourTuple,
+    ) -> Arc<Shared> {
+        let shared = Shared::new(engine, route.remote, self.clock);
+        state.keep(handle, shared.clone());
+        let sockets = state.sockets.clone();
+        drop(state);
+        let _runtime = self.runtime.enter();
+        self.runtime.spawn(connection::Driver::new(handle, shared.clone(), self.clone(), sockets));
+        shared
+    }
+
+    /// A connection tells what the endpoint must know.
+    pub(crate) fn on_connection_events(&self, handle: ConnectionHandle, events: &[EndpointEvent]) {
+        let mut state = self.lock();
+        for event in events {
+            state.engine.on_connection_event(handle, *event);
+            if *event == EndpointEvent::Drained
+                && let Some(place) = state.connections.get_mut(handle.0)
+            {
+                *place = None;
+            }
+        }
+        if state.engine.connections() == 0 {
+            self.idle.notify_waiters();
+            state.wake_driver();
+        }
+    }
+
+    /// Replaces the list of sockets and tells everybody.
+    pub(crate) fn change_sockets(&self, change: impl FnOnce(&SocketList) -> SocketList) {
+        let mut state = self.lock();
+        let sockets = Arc::new(change(&state.sockets));
+        state.sockets = sockets.clone();
+        state.wake_driver();
+        for connection in state.connections.iter().flatten() {
+            connection.inbox.set_sockets(sockets.clone());
+        }
+    }
+
+    /// Closes everything.
+    pub(crate) fn close(&self, code: u64, reason: Bytes) {
+        let mut state = self.lock();
+        if matches!(state.phase, Phase::Open) {
+            state.phase = Phase::Closed;
+        }
+        while let Some(incoming) = state.next_incoming() {
+            state.refuse(incoming);
+        }
+        let connections: Vec<_> = state.connections.iter().flatten().cloned().collect();
+        state.wake_driver();
+        drop(state);
+        for connection in connections {
+            connection.close(code, reason.clone());
+        }
+        self.arrivals.notify_waiters();
+    }
+}
+
+impl fmt::Debug for EndpointShared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint").finish_non_exhaustive()
+    }
+}
+
+/// The application's hold on an endpoint.
+#[derive(Debug)]
+pub(super) struct Hold(pub(super) Arc<EndpointShared>);
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.phase = Phase::Abandoned;
+        while let Some(incoming) = state.next_incoming() {
+            state.refuse(incoming);
+        }
+        state.wake_driver();
+    }
+}
+
+impl std::ops::Deref for Hold {
+    type Target = Arc<EndpointShared>;
+    fn deref(&self) -> &Arc<EndpointShared> {
+        &self.0
+    }
+}

@@ -1,0 +1,305 @@
+//! Paths of a connection: opening and closing them, what they do, and news of them (RFC 10069).
+
+use std::future::Future;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures_core::Stream;
+use plait_base::probe::PathState;
+use plait_base::{FourTuple, PathId};
+use plait_engine::connection::{ConnectionError, PathError, PathEvent, PathStatistics};
+use plait_path::PathStatus;
+use plait_path::table::OpenError;
+use tokio::time::Sleep;
+
+use crate::connection::{Connection, Hold, State};
+
+/// How long the peer may take to provide what a new path needs of it: connection ids and a higher limit.
+const OPEN_PATIENCE: Duration = Duration::from_secs(5);
+
+/// From where to where a path leads: a [`FourTuple`], or a local IP address and a remote address, where the port is that
+/// of the endpoint's socket on this IP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathRoute {
+    /// Both addresses with their ports.
+    Exact(FourTuple),
+    /// From the endpoint's socket on a local address.
+    From(IpAddr, SocketAddr),
+}
+
+impl From<FourTuple> for PathRoute {
+    fn from(route: FourTuple) -> Self {
+        Self::Exact(route)
+    }
+}
+
+impl From<(SocketAddr, SocketAddr)> for PathRoute {
+    fn from((local, remote): (SocketAddr, SocketAddr)) -> Self {
+        Self::Exact(FourTuple { local, remote })
+    }
+}
+
+impl From<(IpAddr, SocketAddr)> for PathRoute {
+    fn from((local, remote): (IpAddr, SocketAddr)) -> Self {
+        Self::From(local, remote)
+    }
+}
+
+/// Why a path was not opened.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OpenPathError {
+    /// The connection cannot open it.
+    #[error(transparent)]
+    Refused(#[from] PathError),
+    /// The endpoint has no socket on the local address; see [`crate::Endpoint::add_socket`].
+    #[error("the endpoint has no socket on this address")]
+    NoSocket,
+    /// The other end did not answer on it, or gave it up.
+    #[error("the path got no answer, or was given up")]
+    Failed,
+    /// The connection is over.
+    #[error("connection lost: {0}")]
+    ConnectionLost(#[from] ConnectionError),
+}
+
+impl Connection {
+    /// Opens a path between two addresses and waits until the other end answered on it. Clients only; the endpoint must
+    /// have a socket on the local address. Dropping the future does not take the path back.
+    ///
+    /// ```
+    /// # include!("doc_pair.rs");
+    /// # run(async {
+    /// # let (client, _server) = pair().await;
+    /// # let endpoint = client_endpoint();
+    /// // The endpoint of this client has sockets on 127.0.0.1 and 127.0.0.2.
+    /// let second: std::net::IpAddr = "127.0.0.2".parse()?;
+    /// let path = client.open_path((second, client.remote_address())).await?;
+    /// assert_eq!(path.stats().unwrap().route.local.ip(), second);
+    /// assert_eq!(client.paths().len(), 2);
+    /// # drop(endpoint);
+    /// # Ok(())
+    /// # });
+    /// ```
+    pub fn open_path(&self, route: impl Into<PathRoute>) -> OpenPath {
+        self.open_path_with(route, PathStatus::Available)
+    }
+
+    /// As [`Self::open_path`]; a path that begins as [`PathStatus::Backup`] carries data only when no other can.
+    pub fn open_path_with(&self, route: impl Into<PathRoute>, status: PathStatus) -> OpenPath {
+        let route = match route.into() {
+            PathRoute::Exact(route) => Some(route),
+            PathRoute::From(ip, remote) => self.local_on(ip).map(|local| FourTuple { local, remote }),
+        };
+        OpenPath { hold: self.hold.clone(), route, status, opened: None, patience: None }
+    }
+
+    /// The socket address that the endpoint has on `ip`.
+    fn local_on(&self, ip: IpAddr) -> Option<SocketAddr> {
+        let state = self.hold.lock();
+        let locals = state.engine.local_addresses();
+        let exact = locals.iter().find(|local| local.ip() == ip);
+        let wildcard = || locals.iter().find(|l| l.ip().is_unspecified() && l.is_ipv4() == ip.is_ipv4());
+        exact.or_else(wildcard).map(|local| SocketAddr::new(ip, local.port()))
+    }
+
+    /// A path by its id; none when it is gone or never was.
+    pub fn path(&self, id: PathId) -> Option<Path> {
+        let path = Path { hold: self.hold.clone(), id };
+        path.stats().map(|_| path)
+    }
+
+    /// All open paths, by id.
+    pub fn paths(&self) -> Vec<Path> {
+        let ids = self.hold.lock().engine.path_ids();
+        ids.into_iter().map(|id| Path { hold: self.hold.clone(), id }).collect()
+    }
+
+    /// News of the connection's paths from now on.
+    pub fn path_events(&self) -> PathEvents {
+        let next = self.hold.lock().paths.end;
+        PathEvents { hold: self.hold.clone(), next }
+    }
+}
+
+/// A path that is being opened; await it to get the [`Path`].
+#[must_use = "the path is opened when this is awaited"]
+#[derive(Debug)]
+pub struct OpenPath {
+    hold: Arc<Hold>,
+    route: Option<FourTuple>,
+    status: PathStatus,
+    opened: Option<PathId>,
+    patience: Option<Pin<Box<Sleep>>>,
+}
+
+impl OpenPath {
+    fn poll_open(&mut self, cx: &mut Context<'_>, route: FourTuple) -> Poll<Result<PathId, OpenPathError>> {
+        let hold = self.hold.clone();
+        let mut state = hold.lock();
+        if let Err(error) = state.check() {
+            return Poll::Ready(Err(error.into()));
+        }
+        let error = match state.engine.open_path(hold.clock.now(), route, self.status) {
+            Ok(id) => {
+                state.tell_news(&hold.news);
+                state.wake_driver();
+                return Poll::Ready(Ok(id));
+            }
+            Err(error) => error,
+        };
+        if !may_pass(&state, &error) {
+            return Poll::Ready(Err(error.into()));
+        }
+        // The peer is told what is missing; its next packets may bring it.
+        state.wake_driver();
+        state.paths.openers.register(cx.waker());
+        drop(state);
+        let patience = self.patience.get_or_insert_with(|| Box::pin(tokio::time::sleep(OPEN_PATIENCE)));
+        patience.as_mut().poll(cx).map(|()| Err(error.into()))
+    }
+
+    fn poll_validated(&self, cx: &Context<'_>, id: PathId) -> Poll<Result<Path, OpenPathError>> {
+        let mut state = self.hold.lock();
+        if let Err(error) = state.check() {
+            return Poll::Ready(Err(error.into()));
+        }
+        match state.engine.path_statistics(self.hold.clock.now(), id).map(|path| path.state) {
+            Some(PathState::Active | PathState::Backup | PathState::Failed) => {
+                Poll::Ready(Ok(Path { hold: self.hold.clone(), id }))
+            }
+            Some(PathState::Validating) => {
+                state.paths.waiters.register(cx.waker());
+                Poll::Pending
+            }
+            Some(PathState::Closing | PathState::Closed) | None => Poll::Ready(Err(OpenPathError::Failed)),
+        }
+    }
+}
+
+/// True when the same call may succeed a little later.
+fn may_pass(state: &State, error: &PathError) -> bool {
+    match error {
+        PathError::Open(OpenError::NotNegotiated) => state.engine.is_handshaking() || state.engine.is_multipath(),
+        PathError::Open(
+            OpenError::PeerLimit | OpenError::NoRemoteCid(_) | OpenError::NoLocalCid(_) | OpenError::TooManyValidations,
+        ) => true,
+        _ => false,
+    }
+}
+
+impl Future for OpenPath {
+    type Output = Result<Path, OpenPathError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let id = match (self.opened, self.route) {
+            (Some(id), _) => id,
+            (None, None) => return Poll::Ready(Err(OpenPathError::NoSocket)),
+            (None, Some(route)) => match self.poll_open(cx, route) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Ready(Ok(id)) => *self.opened.insert(id),
+            },
+        };
+        self.poll_validated(cx, id)
+    }
+}
+
+/// One path of a connection. Holding it does not keep the path open, but the connection.
+///
+/// ```
+/// # include!("doc_pair.rs");
+/// # run(async {
+/// # let (client, _server) = pair().await;
+/// for path in client.paths() {
+///     let stats = path.stats().unwrap();
+///     println!("path {}: {} {:?}, RTT {:?}", path.id(), stats.route, stats.state, stats.rtt);
+/// }
+/// # Ok(())
+/// # });
+/// ```
+#[derive(Clone, Debug)]
+pub struct Path {
+    hold: Arc<Hold>,
+    id: PathId,
+}
+
+impl Path {
+    /// The path's id.
+    pub fn id(&self) -> PathId {
+        self.id
+    }
+
+    /// What the path did and how it fares; none once it is gone.
+    pub fn stats(&self) -> Option<PathStatistics> {
+        let now = self.hold.clock.now();
+        self.hold.lock().engine.path_statistics(now, self.id)
+    }
+
+    /// Asks the peer to use the path, or to use it only when no other works; our own packets follow the same advice.
+    ///
+    /// # Errors
+    /// The path is gone, or there is only one without a name to the peer.
+    pub fn set_status(&self, status: PathStatus) -> Result<(), PathError> {
+        let mut state = self.hold.lock();
+        state.engine.set_path_status(self.hold.clock.now(), self.id, status)?;
+        state.tell_news(&self.hold.news);
+        state.wake_driver();
+        Ok(())
+    }
+
+    /// Gives the path up: what it carried goes over the others.
+    ///
+    /// # Errors
+    /// The path is gone, or the connection has but this one.
+    pub fn close(&self) -> Result<(), PathError> {
+        let mut state = self.hold.lock();
+        state.engine.close_path(self.hold.clock.now(), self.id)?;
+        state.tell_news(&self.hold.news);
+        state.wake_driver();
+        Ok(())
+    }
+
+    /// The connection that the path belongs to.
+    pub fn connection(&self) -> Connection {
+        Connection { hold: self.hold.clone() }
+    }
+}
+
+/// News of a connection's paths; ends with the connection. A listener that is more than 256 events late misses the
+/// oldest.
+#[derive(Debug)]
+pub struct PathEvents {
+    hold: Arc<Hold>,
+    next: u64,
+}
+
+impl PathEvents {
+    /// The next event; none once the connection is over. May be cancelled without loss.
+    pub async fn next(&mut self) -> Option<PathEvent> {
+        std::future::poll_fn(|cx| self.poll_event(cx)).await
+    }
+
+    fn poll_event(&mut self, cx: &Context<'_>) -> Poll<Option<PathEvent>> {
+        let mut state = self.hold.lock();
+        if let Some((event, next)) = state.paths.get(self.next) {
+            self.next = next;
+            return Poll::Ready(Some(event));
+        }
+        if state.error.is_some() {
+            return Poll::Ready(None);
+        }
+        state.paths.waiters.register(cx.waker());
+        Poll::Pending
+    }
+}
+
+impl Stream for PathEvents {
+    type Item = PathEvent;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<PathEvent>> {
+        self.poll_event(cx)
+    }
+}

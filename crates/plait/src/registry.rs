@@ -1,0 +1,51 @@
+//! Schedulers, congestion controllers, ACK routes and path policies by the names that people type.
+
+use std::sync::Arc;
+
+use plait_congestion::ControllerFactory;
+use plait_path::{AckRouteFactory, PathPolicyFactory};
+use plait_schedule::SchedulerFactory;
+
+/// Names of the schedulers; the first is the default.
+pub const SCHEDULERS: &[&str] = &plait_schedule::NAMES;
+/// Names of the congestion controllers.
+pub const CONGESTION_CONTROLLERS: &[&str] = &plait_congestion::NAMES;
+/// Names of the ACK routes.
+pub const ACK_ROUTES: &[&str] = &plait_path::ack_route::NAMES;
+/// Names of the path policies.
+pub const PATH_POLICIES: &[&str] = &plait_path::policy::NAMES;
+
+/// The scheduler of that name, for [`crate::TransportConfig::scheduler`].
+pub fn scheduler(name: &str) -> Option<Arc<dyn SchedulerFactory>> {
+    plait_schedule::by_name(name)
+}
+
+/// The congestion controller of that name, for [`crate::TransportConfig::congestion_controller_factory`] (one path) and
+/// [`crate::TransportConfig::multipath_controller`] (several).
+pub fn congestion_controller(name: &str) -> Option<Arc<dyn ControllerFactory>> {
+    plait_congestion::by_name(name)
+}
+
+/// The ACK route of that name, for [`crate::TransportConfig::ack_route`].
+pub fn ack_route(name: &str) -> Option<Arc<dyn AckRouteFactory>> {
+    plait_path::ack_route::by_name(name)
+}
+
+/// The path policy of that name, for [`crate::TransportConfig::path_policy`].
+pub fn path_policy(name: &str) -> Option<Arc<dyn PathPolicyFactory>> {
+    plait_path::policy::by_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_somebody() {
+        assert!(SCHEDULERS.iter().all(|name| scheduler(name).is_some()));
+        assert!(CONGESTION_CONTROLLERS.iter().all(|name| congestion_controller(name).is_some()));
+        assert!(ACK_ROUTES.iter().all(|name| ack_route(name).is_some()));
+        assert!(PATH_POLICIES.iter().all(|name| path_policy(name).is_some()));
+        assert!(scheduler("nobody").is_none());
+    }
+}

@@ -1,0 +1,147 @@
+//! The sockets in use, and which of them serves a pair of addresses.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use plait_base::FourTuple;
+use plait_engine::shared::Transmit;
+use plait_udp::Outgoing;
+
+use super::shared::{SharedSocket, ecn_to_socket};
+
+/// All sockets of an endpoint, in the order in which they were added. A change makes a new list.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SocketList {
+    sockets: Vec<Arc<SharedSocket>>,
+}
+
+/// The socket for a datagram.
+#[derive(Clone, Debug)]
+pub(crate) struct Exit {
+    pub(crate) socket: Arc<SharedSocket>,
+    /// The source address to write, on wildcard sockets.
+    pub(crate) source: Option<IpAddr>,
+}
+
+impl SocketList {
+    pub(crate) fn new(sockets: Vec<Arc<SharedSocket>>) -> Self {
+        Self { sockets }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<SharedSocket>> {
+        self.sockets.iter()
+    }
+
+    pub(crate) fn with(&self, socket: SharedSocket) -> Self {
+        let mut sockets = self.sockets.clone();
+        sockets.push(Arc::new(socket));
+        Self { sockets }
+    }
+
+    pub(crate) fn without(&self, local: SocketAddr) -> Self {
+        Self { sockets: self.sockets.iter().filter(|s| s.local() != local).cloned().collect() }
+    }
+
+    pub(crate) fn has(&self, local: SocketAddr) -> bool {
+        self.sockets.iter().any(|s| s.local() == local)
+    }
+
+    /// Where connections to `remote` begin: the first socket that speaks its family.
+    pub(crate) fn first_for(&self, remote: &SocketAddr) -> Option<SocketAddr> {
+        let socket = self.sockets.iter().find(|s| s.speaks_to(remote))?;
+        Some(as_family_of(socket.local(), remote))
+    }
+
+    /// Our addresses as the path policy wants them; an IPv6 wildcard socket counts for IPv4 as well.
+    pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
+        let mut all = Vec::with_capacity(self.sockets.len());
+        for local in self.sockets.iter().map(|s| s.local()) {
+            all.push(local);
+            if local.is_ipv6() && local.ip().is_unspecified() {
+                all.push(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), local.port()));
+            }
+        }
+        all
+    }
+
+    /// The socket by which datagrams on `route` leave: bound to its very address, else a wildcard one on its port.
+    pub(crate) fn exit(&self, route: &FourTuple) -> Option<Exit> {
+        let local = route.local;
+        if let Some(socket) = self.sockets.iter().find(|s| s.local() == local) {
+            return Some(Exit { socket: socket.clone(), source: None });
+        }
+        let on_port = || {
+            let wildcard = |s: &&Arc<SharedSocket>| s.is_wildcard() && s.local().port() == local.port();
+            self.sockets.iter().filter(wildcard).filter(|s| s.speaks_to(&route.remote))
+        };
+        let socket = on_port().find(|s| s.local().is_ipv4() == local.is_ipv4()).or_else(|| on_port().next())?;
+        let source = Some(local.ip()).filter(|ip| !ip.is_unspecified());
+        Some(Exit { socket: socket.clone(), source })
+    }
+
+    /// Datagrams that a train may hold, whichever socket it leaves by.
+    pub(crate) fn max_segments(&self) -> usize {
+        self.sockets.iter().map(|s| s.max_segments()).min().unwrap_or(1)
+    }
+
+    /// Sends an answer that belongs to no connection, if there is room for it now.
+    pub(crate) fn send_or_drop(&self, transmit: &Transmit, bytes: &[u8]) {
+        let (Some(exit), Some(bytes)) = (self.exit(&transmit.route), bytes.get(..transmit.size)) else { return };
+        exit.socket.send_or_drop(&outgoing(transmit, exit.source, bytes));
+    }
+}
+
+/// A wildcard address in the family of `remote`; others as they are.
+fn as_family_of(local: SocketAddr, remote: &SocketAddr) -> SocketAddr {
+    if local.ip().is_unspecified() && local.is_ipv6() && remote.is_ipv4() {
+        return SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), local.port());
+    }
+    local
+}
+
+/// `bytes` of a transmit as the socket takes them.
+pub(crate) fn outgoing<'a>(transmit: &Transmit, source: Option<IpAddr>, bytes: &'a [u8]) -> Outgoing<'a> {
+    Outgoing {
+        remote: transmit.route.remote,
+        source,
+        ecn: transmit.ecn.map(ecn_to_socket),
+        bytes,
+        segment_bytes: transmit.segment_size.filter(|size| *size < bytes.len()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Bind;
+
+    fn list(addresses: &[&str]) -> SocketList {
+        let bound = |a: &&str| SharedSocket::new(Bind::address(a.parse().unwrap()).open().unwrap());
+        SocketList::new(addresses.iter().map(bound).map(Arc::new).collect())
+    }
+
+    fn route(local: SocketAddr, remote: &str) -> FourTuple {
+        FourTuple { local, remote: remote.parse().unwrap() }
+    }
+
+    #[tokio::test]
+    async fn the_exact_address_comes_before_the_wildcard() {
+        let list = list(&["0.0.0.0:0", "127.0.0.1:0"]);
+        let (any, exact) = (list.sockets[0].local(), list.sockets[1].local());
+        let exit = list.exit(&route(exact, "127.0.0.1:9")).unwrap();
+        assert_eq!((exit.socket.local(), exit.source), (exact, None));
+        let from_any = SocketAddr::new([127, 0, 0, 3].into(), any.port());
+        let exit = list.exit(&route(from_any, "127.0.0.1:9")).unwrap();
+        assert_eq!((exit.socket.local(), exit.source), (any, Some(from_any.ip())));
+        let unknown = SocketAddr::new([127, 0, 0, 3].into(), exact.port());
+        assert!(list.exit(&route(unknown, "127.0.0.1:9")).is_none() || exact.port() == any.port());
+    }
+
+    #[tokio::test]
+    async fn connections_begin_at_the_first_socket_of_the_family() {
+        let list = list(&["127.0.0.2:0", "127.0.0.1:0"]);
+        assert_eq!(list.first_for(&"127.0.0.1:1".parse().unwrap()), Some(list.sockets[0].local()));
+        assert_eq!(list.first_for(&"[::1]:1".parse().unwrap()), None);
+        assert_eq!(list.without(list.sockets[0].local()).addresses(), [list.sockets[1].local()]);
+    }
+}

@@ -1,0 +1,11 @@
+//! The sockets of an endpoint: how they are bound, which one a datagram leaves by, and what waits while one is full.
+
+mod bind;
+mod list;
+mod outbox;
+mod shared;
+
+pub use bind::Bind;
+pub(crate) use list::SocketList;
+pub(crate) use outbox::Outboxes;
+pub(crate) use shared::{SharedSocket, ecn_from_socket};

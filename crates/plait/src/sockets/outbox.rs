@@ -1,0 +1,139 @@
+//! What a connection sends, and what waits while a socket is full.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use plait_engine::shared::Transmit;
+
+use super::list::{SocketList, outgoing};
+use super::shared::SharedSocket;
+
+/// Trains that wait for one socket while other sockets go on.
+const MAX_WAITING_TRAINS: usize = 16;
+/// A way out counts as in use until so many trains left by others.
+const IN_USE_TRAINS: u64 = 64;
+/// Bytes that the system takes at once: below the largest UDP payload, IPv6 and options considered.
+const MAX_TRAIN_BYTES: usize = 65_000;
+
+/// The ways out of one connection: a queue for each socket, so that a slow interface holds up no other.
+#[derive(Debug)]
+pub(crate) struct Outboxes {
+    sockets: Arc<SocketList>,
+    lanes: Vec<Lane>,
+    spare: Vec<Vec<u8>>,
+    /// Trains so far.
+    made: u64,
+    lost: u64,
+}
+
+#[derive(Debug)]
+struct Lane {
+    socket: Arc<SharedSocket>,
+    waiting: VecDeque<Train>,
+    /// The count of trains when the latest came here.
+    used_at: u64,
+}
+
+#[derive(Debug)]
+struct Train {
+    transmit: Transmit,
+    source: Option<IpAddr>,
+    bytes: Vec<u8>,
+    sent: usize,
+}
+
+impl Outboxes {
+    pub(crate) fn new(sockets: Arc<SocketList>) -> Self {
+        Self { sockets, lanes: Vec::new(), spare: Vec::new(), made: 0, lost: 0 }
+    }
+
+    /// The sockets in use.
+    pub(crate) fn sockets(&self) -> &Arc<SocketList> {
+        &self.sockets
+    }
+
+    /// The endpoint's sockets changed; what waits for one that is gone is lost.
+    pub(crate) fn set_sockets(&mut self, sockets: Arc<SocketList>) {
+        self.lanes.retain(|lane| sockets.iter().any(|s| Arc::ptr_eq(s, &lane.socket)));
+        self.sockets = sockets;
+    }
+
+    /// Datagrams or trains lost on this machine.
+    pub(crate) fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// True when nothing more should be made: all ways out that are in use are full.
+    pub(crate) fn is_full(&self) -> bool {
+        let mut in_use = self.lanes.iter().filter(|lane| self.made - lane.used_at < IN_USE_TRAINS).peekable();
+        in_use.peek().is_some() && in_use.all(|lane| !lane.waiting.is_empty())
+    }
+
+    /// Sends the transmit in `buffer`, or keeps it until its socket has room; `buffer` is empty afterwards.
+    pub(crate) fn send(&mut self, cx: &Context<'_>, transmit: Transmit, buffer: &mut Vec<u8>) {
+        let Some(exit) = self.sockets.exit(&transmit.route) else {
+            // Its address is gone: as if lost on the way.
+            tracing::debug!(route = %transmit.route, "no socket has this address");
+            self.lost += 1;
+            buffer.clear();
+            return;
+        };
+        let at = self.lanes.iter().position(|lane| Arc::ptr_eq(&lane.socket, &exit.socket)).unwrap_or_else(|| {
+            self.lanes.push(Lane { socket: exit.socket, waiting: VecDeque::new(), used_at: 0 });
+            self.lanes.len() - 1
+        });
+        self.made += 1;
+        let lane = &mut self.lanes[at];
+        lane.used_at = self.made;
+        let mut train = Train { transmit, source: exit.source, bytes: std::mem::take(buffer), sent: 0 };
+        if lane.waiting.is_empty() && train.poll_send(cx, &lane.socket).is_ready() {
+            *buffer = train.bytes;
+        } else if lane.waiting.len() < MAX_WAITING_TRAINS {
+            lane.waiting.push_back(train);
+            *buffer = self.spare.pop().unwrap_or_default();
+        } else {
+            self.lost += 1;
+            *buffer = train.bytes;
+        }
+        buffer.clear();
+    }
+
+    /// Tries again what waits.
+    pub(crate) fn flush(&mut self, cx: &Context<'_>) {
+        for lane in &mut self.lanes {
+            while let Some(train) = lane.waiting.front_mut() {
+                if train.poll_send(cx, &lane.socket).is_pending() {
+                    break;
+                }
+                if let Some(train) = lane.waiting.pop_front() {
+                    self.spare.push(train.bytes);
+                }
+            }
+        }
+        self.spare.truncate(MAX_WAITING_TRAINS);
+    }
+}
+
+impl Train {
+    /// Sends the rest; ready when nothing is left to send, be it that it was lost.
+    fn poll_send(&mut self, cx: &Context<'_>, socket: &SharedSocket) -> Poll<()> {
+        let size = self.transmit.size.min(self.bytes.len());
+        while self.sent < size {
+            let end = match self.transmit.segment_size {
+                Some(segment) => size.min(self.sent + (MAX_TRAIN_BYTES / segment.max(1)).max(1) * segment),
+                None => size,
+            };
+            let out = outgoing(&self.transmit, self.source, &self.bytes[self.sent..end]);
+            match socket.poll_send(cx, &out) {
+                Poll::Pending => return Poll::Pending,
+                // What the network did not take is lost, as any datagram may be.
+                Poll::Ready(Ok(_)) => {}
+                Poll::Ready(Err(error)) => tracing::warn!(%error, local = %socket.local(), "socket cannot send"),
+            }
+            self.sent = end;
+        }
+        Poll::Ready(())
+    }
+}

@@ -1,0 +1,150 @@
+//! One socket that many connections send by.
+
+use std::io;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+
+use plait_base::{Ecn, FourTuple};
+use plait_udp::{EcnCodepoint, Incoming, Outgoing, ReceiveBatch, SendOutcome, Socket};
+
+/// A socket, and the connections that wait until it can send again.
+///
+/// tokio remembers one waiting sender for each socket. That one is `Waiting`, which wakes all.
+#[derive(Debug)]
+pub(crate) struct SharedSocket {
+    socket: Socket,
+    local: SocketAddr,
+    waiting: Arc<Waiting>,
+    relay: Waker,
+}
+
+#[derive(Debug, Default)]
+struct Waiting(Mutex<Vec<Waker>>);
+
+impl Waiting {
+    fn add(&self, waker: &Waker) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !kept.iter().any(|k| k.will_wake(waker)) {
+            kept.push(waker.clone());
+        }
+    }
+}
+
+impl Wake for Waiting {
+    fn wake(self: Arc<Self>) {
+        let wakers = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        wakers.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl SharedSocket {
+    pub(crate) fn new(socket: Socket) -> Self {
+        let waiting = Arc::new(Waiting::default());
+        let relay = Waker::from(waiting.clone());
+        let local = plain(socket.local_addr());
+        Self { socket, local, waiting, relay }
+    }
+
+    /// The bound address.
+    pub(crate) fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// True when it takes datagrams for any address of its family.
+    pub(crate) fn is_wildcard(&self) -> bool {
+        self.local.ip().is_unspecified()
+    }
+
+    /// True when datagrams from or to `address` can use this socket. An IPv6 wildcard socket speaks IPv4 too.
+    pub(crate) fn speaks_to(&self, address: &SocketAddr) -> bool {
+        self.local.is_ipv4() == address.is_ipv4() || (self.local.is_ipv6() && self.is_wildcard())
+    }
+
+    pub(crate) fn max_segments(&self) -> usize {
+        self.socket.max_segments()
+    }
+
+    /// Addresses as this socket's family writes them.
+    fn native(&self, remote: SocketAddr) -> SocketAddr {
+        match remote {
+            SocketAddr::V4(v4) if self.local.is_ipv6() => {
+                SocketAddrV6::new(v4.ip().to_ipv6_mapped(), v4.port(), 0, 0).into()
+            }
+            other => other,
+        }
+    }
+
+    fn attempt(&self, out: &Outgoing<'_>) -> Poll<io::Result<SendOutcome>> {
+        let out = Outgoing { remote: self.native(out.remote), ..*out };
+        self.socket.poll_send(&mut Context::from_waker(&self.relay), &out)
+    }
+
+    /// Sends a datagram or train; pending while the system's buffer is full, and any number of tasks may wait.
+    pub(crate) fn poll_send(&self, cx: &Context<'_>, out: &Outgoing<'_>) -> Poll<io::Result<SendOutcome>> {
+        if let Poll::Ready(done) = self.attempt(out) {
+            return Poll::Ready(done);
+        }
+        self.waiting.add(cx.waker());
+        // Room that came before we were on the list would wake nobody.
+        self.attempt(out)
+    }
+
+    /// Sends if there is room; what finds none is lost.
+    pub(crate) fn send_or_drop(&self, out: &Outgoing<'_>) {
+        if let Poll::Ready(Err(error)) = self.attempt(out) {
+            tracing::warn!(%error, local = %self.local, "socket cannot send");
+        }
+    }
+
+    pub(crate) fn poll_receive(&self, cx: &mut Context<'_>, batch: &mut ReceiveBatch) -> Poll<io::Result<()>> {
+        self.socket.poll_receive(cx, batch)
+    }
+
+    /// The addresses of a received datagram, with our own where the socket or the system knows it.
+    pub(crate) fn route_of(&self, incoming: &Incoming) -> FourTuple {
+        let remote = plain(incoming.remote);
+        let ip = match incoming.destination {
+            Some(ip) if self.is_wildcard() => ip.to_canonical(),
+            None if self.is_wildcard() && remote.is_ipv4() => IpAddr::from([0, 0, 0, 0]),
+            _ => self.local.ip(),
+        };
+        FourTuple { local: SocketAddr::new(ip, self.local.port()), remote }
+    }
+}
+
+/// IPv4 in its own form, and IPv6 without a flow label; only link-local addresses keep their scope.
+fn plain(address: SocketAddr) -> SocketAddr {
+    match address {
+        SocketAddr::V4(_) => address,
+        SocketAddr::V6(v6) => match IpAddr::V6(*v6.ip()).to_canonical() {
+            IpAddr::V4(ip) => SocketAddr::new(ip.into(), v6.port()),
+            IpAddr::V6(ip) => {
+                let scope = if is_link_local(&ip) { v6.scope_id() } else { 0 };
+                SocketAddrV6::new(ip, v6.port(), 0, scope).into()
+            }
+        },
+    }
+}
+
+fn is_link_local(ip: &Ipv6Addr) -> bool {
+    ip.segments()[0] & 0xffc0 == 0xfe80
+}
+
+/// The mark as the engine names it.
+pub(crate) fn ecn_from_socket(mark: EcnCodepoint) -> Ecn {
+    match mark {
+        EcnCodepoint::Ect0 => Ecn::Ect0,
+        EcnCodepoint::Ect1 => Ecn::Ect1,
+        EcnCodepoint::Ce => Ecn::Ce,
+    }
+}
+
+/// The mark as the socket names it.
+pub(crate) fn ecn_to_socket(mark: Ecn) -> EcnCodepoint {
+    match mark {
+        Ecn::Ect0 => EcnCodepoint::Ect0,
+        Ecn::Ect1 => EcnCodepoint::Ect1,
+        Ecn::Ce => EcnCodepoint::Ce,
+    }
+}

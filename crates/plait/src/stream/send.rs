@@ -1,0 +1,257 @@
+//! The half of a stream that we write.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use plait_base::StreamId;
+use plait_stream as engine;
+use tokio::io::AsyncWrite;
+
+use super::{Early, StoppedError, WriteError};
+use crate::connection::{Hold, State};
+
+/// The half of a stream that we write.
+///
+/// When it is dropped, the stream is finished as by [`Self::finish`]; call [`Self::reset`] to abandon it. `write`,
+/// `write_chunk(s)` and the `AsyncWrite` calls may be cancelled without loss; `write_all` may then have written a part.
+///
+/// ```
+/// # include!("../doc_pair.rs");
+/// # run(async {
+/// # let (client, server) = pair().await;
+/// let mut send = client.open_uni().await?;
+/// send.set_priority(1)?;
+/// send.write_all(b"all of it").await?;
+/// send.finish()?;
+/// # let mut recv = server.accept_uni().await?;
+/// # assert_eq!(recv.read_to_end(100).await?, b"all of it");
+/// // Waits until the peer has everything.
+/// assert_eq!(send.stopped().await?, None);
+/// # Ok(())
+/// # });
+/// ```
+#[derive(Debug)]
+pub struct SendStream {
+    hold: Arc<Hold>,
+    id: StreamId,
+    early: Early,
+}
+
+/// How much [`SendStream::write_chunks`] took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Bytes.
+    pub bytes: usize,
+    /// Chunks taken whole.
+    pub chunks: usize,
+}
+
+impl SendStream {
+    pub(crate) fn new(hold: Arc<Hold>, id: StreamId, early: Early) -> Self {
+        Self { hold, id, early }
+    }
+
+    /// The stream's id.
+    pub fn id(&self) -> StreamId {
+        self.id
+    }
+
+    fn poll_with<T>(
+        &self,
+        cx: &Context<'_>,
+        write: impl FnOnce(&mut State) -> Result<T, engine::WriteError>,
+    ) -> Poll<Result<T, WriteError>> {
+        let mut state = self.hold.lock();
+        if self.early.is_rejected(&state) {
+            return Poll::Ready(Err(WriteError::ZeroRttRejected));
+        }
+        if let Err(error) = state.check() {
+            return Poll::Ready(Err(error.into()));
+        }
+        let result = write(&mut state);
+        // Be it that there is data to send, or that the peer has to hear that we are blocked.
+        state.wake_driver();
+        Poll::Ready(match result {
+            Ok(written) => Ok(written),
+            Err(engine::WriteError::Blocked) => {
+                state.streams.writers.insert(self.id, cx.waker().clone());
+                return Poll::Pending;
+            }
+            Err(engine::WriteError::Stopped(code)) => Err(WriteError::Stopped(code)),
+            Err(engine::WriteError::ClosedStream) => Err(WriteError::ClosedStream),
+        })
+    }
+
+    fn poll_write_bytes(&self, cx: &Context<'_>, data: &[u8]) -> Poll<Result<usize, WriteError>> {
+        if data.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
+        self.poll_with(cx, |state| state.engine.write(self.id, data))
+    }
+
+    /// Writes the beginning of `data`: as much as there is room for, at least one byte. How many that was.
+    ///
+    /// # Errors
+    /// See [`WriteError`].
+    pub async fn write(&mut self, data: &[u8]) -> Result<usize, WriteError> {
+        poll_fn(|cx| self.poll_write_bytes(cx, data)).await
+    }
+
+    /// Writes all of `data`.
+    ///
+    /// # Errors
+    /// See [`WriteError`]; a part may have been written.
+    pub async fn write_all(&mut self, mut data: &[u8]) -> Result<(), WriteError> {
+        while !data.is_empty() {
+            let written = self.write(data).await?;
+            data = data.get(written..).unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    /// Writes from `chunks` without copying large ones. Chunks taken whole become empty, one taken in part keeps its
+    /// rest.
+    ///
+    /// # Errors
+    /// See [`WriteError`].
+    pub async fn write_chunks(&mut self, chunks: &mut [Bytes]) -> Result<Written, WriteError> {
+        if chunks.iter().all(Bytes::is_empty) {
+            return Ok(Written { bytes: 0, chunks: chunks.len() });
+        }
+        let bytes = poll_fn(|cx| self.poll_with(cx, |state| state.engine.write_chunks(self.id, chunks))).await?;
+        Ok(Written { bytes, chunks: chunks.iter().take_while(|chunk| chunk.is_empty()).count() })
+    }
+
+    /// Writes a chunk, without copying a large one.
+    ///
+    /// # Errors
+    /// See [`WriteError`]; a part may have been written.
+    pub async fn write_chunk(&mut self, chunk: Bytes) -> Result<(), WriteError> {
+        self.write_all_chunks(&mut [chunk]).await
+    }
+
+    /// Writes all `chunks`, without copying large ones.
+    ///
+    /// # Errors
+    /// See [`WriteError`]; a part may have been written, which is no longer in `chunks` then.
+    pub async fn write_all_chunks(&mut self, chunks: &mut [Bytes]) -> Result<(), WriteError> {
+        let mut left = chunks;
+        while !left.is_empty() {
+            let written = self.write_chunks(left).await?;
+            left = &mut left[written.chunks..];
+        }
+        Ok(())
+    }
+
+    /// Says that no more follows. What was written still travels; [`Self::stopped`] tells when all has arrived.
+    ///
+    /// # Errors
+    /// The stream was finished, reset or stopped before, or the connection is over.
+    pub fn finish(&mut self) -> Result<(), WriteError> {
+        let mut state = self.hold.lock();
+        if self.early.is_rejected(&state) {
+            return Err(WriteError::ZeroRttRejected);
+        }
+        state.check()?;
+        let result = state.engine.finish(self.id);
+        state.wake_driver();
+        result.map_err(|error| match error {
+            engine::WriteError::Stopped(code) => WriteError::Stopped(code),
+            _ => WriteError::ClosedStream,
+        })
+    }
+
+    /// Abandons the stream with the application's code: what has not arrived may be lost.
+    ///
+    /// # Errors
+    /// The stream is over.
+    pub fn reset(&mut self, code: u64) -> Result<(), engine::ClosedStream> {
+        let mut state = self.hold.lock();
+        if self.early.is_rejected(&state) {
+            return Err(engine::ClosedStream);
+        }
+        state.engine.reset(self.id, code)?;
+        state.wake_driver();
+        Ok(())
+    }
+
+    /// Streams of higher priority are sent first, equal ones in turn. 0 at the start.
+    ///
+    /// # Errors
+    /// The stream is over.
+    pub fn set_priority(&self, priority: i32) -> Result<(), engine::ClosedStream> {
+        self.hold.lock().engine.set_priority(self.id, priority)
+    }
+
+    /// The stream's priority.
+    ///
+    /// # Errors
+    /// The stream is over.
+    pub fn priority(&self) -> Result<i32, engine::ClosedStream> {
+        self.hold.lock().engine.priority(self.id)
+    }
+
+    /// Waits until the peer stops the stream, and tells its code; none once the peer has everything up to the end.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub async fn stopped(&mut self) -> Result<Option<u64>, StoppedError> {
+        poll_fn(|cx| self.poll_stopped(cx)).await
+    }
+
+    fn poll_stopped(&self, cx: &Context<'_>) -> Poll<Result<Option<u64>, StoppedError>> {
+        let mut state = self.hold.lock();
+        if self.early.is_rejected(&state) {
+            return Poll::Ready(Err(StoppedError::ZeroRttRejected));
+        }
+        match state.engine.stopped(self.id) {
+            Ok(Some(code)) => return Poll::Ready(Ok(Some(code))),
+            // All acknowledged, or a stop whose reset is acknowledged already.
+            Err(engine::ClosedStream) => return Poll::Ready(Ok(state.streams.stop_codes.get(&self.id).copied())),
+            Ok(None) => {}
+        }
+        if let Err(error) = state.check() {
+            return Poll::Ready(Err(error.into()));
+        }
+        state.streams.ends.insert(self.id, cx.waker().clone());
+        Poll::Pending
+    }
+}
+
+impl AsyncWrite for SendStream {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_write_bytes(cx, data).map_err(Into::into)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(match self.finish() {
+            // Shutting down twice is no error.
+            Ok(()) | Err(WriteError::ClosedStream) => Ok(()),
+            Err(error) => Err(error.into()),
+        })
+    }
+}
+
+impl Drop for SendStream {
+    fn drop(&mut self) {
+        let mut state = self.hold.lock();
+        state.streams.writers.remove(&self.id);
+        state.streams.ends.remove(&self.id);
+        state.streams.stop_codes.remove(&self.id);
+        if state.error.is_some() || self.early.is_rejected(&state) {
+            return;
+        }
+        // A stream that the peer stopped was reset with its code already.
+        if state.engine.finish(self.id).is_ok() {
+            state.wake_driver();
+        }
+    }
+}
