@@ -9,6 +9,7 @@ use plait_path::policy::Wish;
 use plait_path::table::{AbandonError, Expired, OpenError};
 use plait_path::{LegName, PathStatus, Route, Validation};
 use plait_wire::frame::{CidForm, NewCid};
+use plait_wire::params::ActiveMigration;
 
 use super::Connection;
 use super::events::PathEvent;
@@ -34,6 +35,9 @@ pub enum PathError {
     /// The path between these addresses exists already.
     #[error("a path between these addresses exists already")]
     Exists(PathId),
+    /// The server takes clients only at the address of the handshake (disable_active_migration).
+    #[error("the server allows no further path to this address of it")]
+    MigrationDisabled,
     /// The connection is closed.
     #[error("the connection is closed")]
     Closed,
@@ -50,6 +54,12 @@ impl Connection {
         }
         if self.paths.open_slots().count() >= self.max_paths() {
             return Err(PathError::Open(OpenError::OwnLimit));
+        }
+        // MP 2.1: the parameter binds paths to the address of the handshake, not to others of the server
+        let params = self.handshake.peer_params.as_ref();
+        let disabled = params.is_some_and(|p| p.active_migration == ActiveMigration::Disabled);
+        if disabled && Some(route.remote) == self.plan.first_peer() {
+            return Err(PathError::MigrationDisabled);
         }
         let id = self.paths.next_id().map_err(PathError::Open)?;
         let mut path = self.make_path(now, id, Route::opened(route), HandshakeState::Confirmed);

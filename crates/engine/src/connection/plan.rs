@@ -43,6 +43,11 @@ impl Plan {
         }
     }
 
+    /// The peer's address in the handshake.
+    pub(super) fn first_peer(&self) -> Option<SocketAddr> {
+        self.peer.first().copied()
+    }
+
     pub(super) fn policy_mut(&mut self) -> &mut dyn PathPolicy {
         &mut *self.policy
     }

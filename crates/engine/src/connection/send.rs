@@ -16,6 +16,10 @@ use crate::shared::Transmit;
 
 /// A packet that is smaller than its train's segments by no more than this is padded to keep the train going.
 const TRAIN_PADDING_BYTES: usize = 64;
+/// Choices that may come to nothing before a poll gives up.
+const MAX_EMPTY_CHOICES: usize = 8;
+/// Credit below which nothing is sent to an address that is not proven: no packet of use is smaller, bytes.
+const SMALLEST_PACKET_BYTES: u64 = 60;
 /// Bytes of one train, at most: what a UDP send call takes.
 const MAX_TRAIN_BYTES: usize = 65_000;
 
@@ -58,7 +62,15 @@ impl Connection {
         }
         let transmit = self.poll_handshake(now, buf);
         let transmit = transmit.or_else(|| self.poll_other_legs(now, buf));
-        let transmit = transmit.or_else(|| self.poll_train(now, max_segments.max(1), buf));
+        let mut transmit = transmit;
+        // A choice may come to nothing, such as a copy of what is acked by now; then the next one has its turn.
+        for _ in 0..MAX_EMPTY_CHOICES {
+            if transmit.is_some() {
+                break;
+            }
+            let Some((id, purpose)) = self.next_packet(now) else { break };
+            transmit = self.poll_train(now, max_segments.max(1), buf, (id, purpose));
+        }
         if transmit.is_none() {
             self.update_keys_if_worn(now);
         }
@@ -168,7 +180,11 @@ impl Connection {
         if !self.handshake.is_complete() {
             return None;
         }
-        let due = |s: &super::flows::Slot| s.path.as_ref()?.route.due().filter(|l| *l != LegName::Current);
+        let due = |s: &super::flows::Slot| {
+            let route = &s.path.as_ref()?.route;
+            let leg = route.due().filter(|l| *l != LegName::Current)?;
+            Some(leg).filter(|l| route.leg(*l).is_some_and(|l| l.amplification_room() >= SMALLEST_PACKET_BYTES))
+        };
         let (id, leg) = self.paths.open_slots().find_map(|s| Some((s.id, due(s)?)))?;
         let tuple = self.paths.path(id)?.route.leg(leg)?.tuple();
         let room = self.paths.path(id)?.route.leg(leg)?.amplification_room();
@@ -196,8 +212,13 @@ impl Connection {
     }
 
     /// Packets of the data space, several in one train when the scheduler keeps to one path.
-    fn poll_train(&mut self, now: Instant, max_segments: usize, buf: &mut Vec<u8>) -> Option<Transmit> {
-        let (id, mut purpose) = self.next_packet(now)?;
+    fn poll_train(
+        &mut self,
+        now: Instant,
+        max_segments: usize,
+        buf: &mut Vec<u8>,
+        (id, mut purpose): (PathId, Purpose),
+    ) -> Option<Transmit> {
         let path = self.paths.path_mut(id)?;
         let (route, ecn) = (path.route.tuple(), path.send.ecn());
         let mut segment = usize::from(path.mtu.current());
@@ -283,9 +304,10 @@ impl Connection {
     fn next_bound(&mut self, now: Instant) -> Option<(PathId, Purpose)> {
         let found = {
             let mut open = self.paths.open_slots().filter_map(|s| Some((s.id, s.path.as_deref()?)));
-            let owes = |p: &super::flows::Path| p.send.probes_due(Space::Data) > 0 && p.route.amplification_room() > 60;
+            let has_room = |p: &super::flows::Path| p.route.amplification_room() >= SMALLEST_PACKET_BYTES;
+            let owes = |p: &super::flows::Path| p.send.probes_due(Space::Data) > 0 && has_room(p);
             let probe = open.clone().find(|(_, p)| owes(p)).map(|(id, _)| (id, Purpose::Probe));
-            let mut validate = || open.find(|(_, p)| p.route.due() == Some(LegName::Current));
+            let mut validate = || open.find(|(_, p)| p.route.due() == Some(LegName::Current) && has_room(p));
             probe.or_else(|| validate().map(|(id, _)| (id, Purpose::Validation)))
         };
         if found.is_some() {
