@@ -4,7 +4,7 @@ use bytes::{Bytes, BytesMut};
 use plait_base::probe::{Drop, Event as Observed};
 use plait_base::{ConnectionId, Ecn, FourTuple, Instant, PathId, Space, TransportError, Violation};
 use plait_crypto::{OpenError, Unmasked};
-use plait_flow::Eliciting;
+use plait_flow::{Eliciting, ProbeGate};
 use plait_path::table::{Admission, CidChange};
 use plait_wire::frame::{Frame, Frames, types};
 use plait_wire::header::{FixedBitRule, PacketKind, PacketSpan, ProtectedHeader, packet_number};
@@ -56,7 +56,11 @@ impl Connection {
     pub fn absorb(&mut self, now: Instant, input: Input) {
         match input.kind {
             InputKind::StatelessReset => self.on_stateless_reset(now),
-            InputKind::Packets => self.on_datagram(now, input),
+            InputKind::Packets => {
+                let id = input.path;
+                self.on_datagram(now, input);
+                self.open_probe_gate(id);
+            }
         }
         self.after_input(now);
     }
@@ -90,6 +94,13 @@ impl Connection {
             }
             let packet = data.split_to(span.end.min(data.len()));
             self.on_packet(now, (path, route, ecn, total), &header, span, packet);
+        }
+    }
+
+    /// RFC 9002 6.2.2.1: what the peer sent is credit to send, so that the probe timer runs again.
+    fn open_probe_gate(&mut self, id: PathId) {
+        if let Some(path) = self.paths.path_mut(id).filter(|p| p.route.amplification_room() > 0) {
+            path.send.set_probe_gate(ProbeGate::Open);
         }
     }
 

@@ -54,10 +54,22 @@ impl Connection {
             self.registry.discard_early_at = None;
             self.handshake.early = None;
         }
+        self.poll_ack_timers(now);
         self.poll_flow_timers(now);
         self.poll_path_timers(now);
         self.check_pathless(now);
         self.tend_paths(now);
+    }
+
+    /// Acks whose time has come wait for the next chance to leave, without a timer: no path may have room for them.
+    fn poll_ack_timers(&mut self, now: Instant) {
+        for slot in self.paths.slots_mut() {
+            if let Some(path) = &mut slot.path {
+                path.receive.on_timeout(now);
+            }
+        }
+        self.handshake.initial.receive.on_timeout(now);
+        self.handshake.handshake.receive.on_timeout(now);
     }
 
     fn poll_flow_timers(&mut self, now: Instant) {

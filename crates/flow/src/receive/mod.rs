@@ -107,6 +107,11 @@ impl ReceiveFlow {
         self.schedule.deadline()
     }
 
+    /// The deadline may have come: an ack is due from now on, whether or not it can leave at once.
+    pub fn on_timeout(&mut self, now: Instant) {
+        self.schedule.on_timeout(now);
+    }
+
     /// The numbers that an ack reports now.
     pub fn to_report(&self) -> &RangeSet {
         &self.to_report

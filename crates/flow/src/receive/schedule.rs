@@ -100,7 +100,7 @@ impl AckSchedule {
             return;
         }
         self.eliciting += 1;
-        if self.deadline.is_none() {
+        if self.deadline.is_none() && !self.due {
             self.deadline = Some(now + self.policy.max_ack_delay);
         }
         let disorder = self.is_disorder(number, seen);
@@ -139,6 +139,14 @@ impl AckSchedule {
             AckNeed::Piggyback
         } else {
             AckNeed::None
+        }
+    }
+
+    /// A deadline that passed leaves a need and no further time-out: what hinders the ack now ends by another event.
+    pub(crate) fn on_timeout(&mut self, now: Instant) {
+        if self.deadline.is_some_and(|at| at <= now) {
+            self.deadline = None;
+            self.due = true;
         }
     }
 

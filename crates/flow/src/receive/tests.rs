@@ -37,6 +37,21 @@ fn every_second_packet_or_after_the_delay() {
 }
 
 #[test]
+fn an_ack_that_cannot_leave_asks_for_no_further_timeout() {
+    // A host whose only path lacks credit (RFC 9000 8.1) would otherwise be woken without end.
+    let mut f = delayed();
+    f.absorb(at(0), 0, Eliciting::Yes, None);
+    f.on_timeout(at(24));
+    assert_eq!(f.deadline(), Some(at(25)));
+    f.on_timeout(at(25));
+    assert_eq!((f.ack_need(at(25)), f.deadline()), (AckNeed::Now, None));
+    f.absorb(at(30), 1, Eliciting::Yes, None);
+    assert_eq!((f.ack_need(at(30)), f.deadline()), (AckNeed::Now, None));
+    f.on_ack_sent();
+    assert_eq!(f.ack_need(at(30)), AckNeed::None);
+}
+
+#[test]
 fn packets_that_ask_for_nothing_get_nothing() {
     // RFC 9000 13.2.1: no acks of acks
     let mut f = delayed();
