@@ -159,7 +159,7 @@ fn faults(r: &mut Random, pairing: &Pairing, legs: usize, expected: Duration) ->
             6 => Fault::Order(end, Order::Backup(leg)),
             _ => Fault::Order(end, Order::Available(leg)),
         };
-        if is_fair(pairing, &faults, &fault) {
+        if is_fair(pairing, legs, &faults, &fault) {
             faults.push((at, fault));
         }
     }
@@ -167,11 +167,16 @@ fn faults(r: &mut Random, pairing: &Pairing, legs: usize, expected: Duration) ->
 }
 
 /// Faults that the peers are not made for stay away from them.
-fn is_fair(pairing: &Pairing, so_far: &[(Duration, Fault)], fault: &Fault) -> bool {
+fn is_fair(pairing: &Pairing, legs: usize, so_far: &[(Duration, Fault)], fault: &Fault) -> bool {
     match fault {
         // quinn and noq update at once even while their last update is unconfirmed: one is enough for them.
         Fault::Order(_, Order::UpdateKeys) if !only_plait(pairing) => {
             !so_far.iter().any(|(_, f)| matches!(f, Fault::Order(_, Order::UpdateKeys)))
+        }
+        // Both ends may close different paths at the same time; one must be left.
+        Fault::Order(_, Order::ClosePath(_)) => {
+            let closed = |f: &Fault| matches!(f, Fault::Order(_, Order::ClosePath(_)));
+            so_far.iter().filter(|(_, f)| closed(f)).count() + 1 < legs
         }
         _ => true,
     }
