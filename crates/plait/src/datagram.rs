@@ -26,7 +26,8 @@ impl Connection {
     /// Sends a datagram. When the queue is full the oldest ones in it are dropped.
     ///
     /// ```
-    /// # include!("doc_pair.rs");
+    /// # mod support { include!("../doc/pair.in"); }
+    /// # use support::*;
     /// # run(async {
     /// # let (client, server) = pair().await;
     /// client.send_datagram(bytes::Bytes::from_static(b"now or never"))?;

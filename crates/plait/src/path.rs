@@ -70,16 +70,15 @@ impl Connection {
     /// have a socket on the local address. Dropping the future does not take the path back.
     ///
     /// ```
-    /// # include!("doc_pair.rs");
+    /// # mod support { include!("../doc/pair.in"); }
+    /// # use support::*;
     /// # run(async {
     /// # let (client, _server) = pair().await;
-    /// # let endpoint = client_endpoint();
     /// // The endpoint of this client has sockets on 127.0.0.1 and 127.0.0.2.
     /// let second: std::net::IpAddr = "127.0.0.2".parse()?;
     /// let path = client.open_path((second, client.remote_address())).await?;
     /// assert_eq!(path.stats().unwrap().route.local.ip(), second);
     /// assert_eq!(client.paths().len(), 2);
-    /// # drop(endpoint);
     /// # Ok(())
     /// # });
     /// ```
@@ -210,7 +209,8 @@ impl Future for OpenPath {
 /// One path of a connection. Holding it does not keep the path open, but the connection.
 ///
 /// ```
-/// # include!("doc_pair.rs");
+/// # mod support { include!("../doc/pair.in"); }
+/// # use support::*;
 /// # run(async {
 /// # let (client, _server) = pair().await;
 /// for path in client.paths() {

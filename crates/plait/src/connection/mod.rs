@@ -30,7 +30,8 @@ pub use stats::ConnectionStats;
 /// connection is closed with code 0. Every `async` method may be cancelled without loss.
 ///
 /// ```
-/// # include!("../doc_pair.rs");
+/// # mod support { include!("../../doc/pair.in"); }
+/// # use support::*;
 /// # run(async {
 /// let (client, server) = pair().await;
 /// let (mut send, mut recv) = client.open_bi().await?;

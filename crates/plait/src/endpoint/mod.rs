@@ -61,10 +61,11 @@ pub enum ConnectError {
 /// within a tokio runtime.
 ///
 /// ```
-/// # include!("../doc_pair.rs");
+/// # mod support { include!("../../doc/pair.in"); }
+/// # use support::*;
 /// # run(async {
 /// // A server that echoes every stream.
-/// let (server_config, client_config) = doc_configs();
+/// let (server_config, client_config) = configs();
 /// let server = plait::Endpoint::server(server_config, "127.0.0.1:0".parse()?)?;
 /// let address = server.local_addr()?;
 /// tokio::spawn(async move {

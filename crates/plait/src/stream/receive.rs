@@ -23,7 +23,8 @@ const CREDIT_BYTES: usize = 64 << 10;
 /// `AsyncRead` calls may be cancelled without loss; what a cancelled `read_exact` or `read_to_end` has read is lost.
 ///
 /// ```
-/// # include!("../doc_pair.rs");
+/// # mod support { include!("../../doc/pair.in"); }
+/// # use support::*;
 /// # run(async {
 /// # let (client, server) = pair().await;
 /// # let mut send = server.open_uni().await?;

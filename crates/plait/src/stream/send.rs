@@ -20,7 +20,8 @@ use crate::connection::{Hold, State};
 /// `write_chunk(s)` and the `AsyncWrite` calls may be cancelled without loss; `write_all` may then have written a part.
 ///
 /// ```
-/// # include!("../doc_pair.rs");
+/// # mod support { include!("../../doc/pair.in"); }
+/// # use support::*;
 /// # run(async {
 /// # let (client, server) = pair().await;
 /// let mut send = client.open_uni().await?;
