@@ -27,6 +27,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("netsim", &["base", "link", "engine"]),
     ("plait", &["base", "engine", "udp"]),
     ("cli", &["plait", "base", "engine", "link", "qlog", "netsim"]),
+    ("fuzzing", &["base", "wire", "crypto", "stream", "path", "engine"]),
     ("tidy", &[]),
 ];
 

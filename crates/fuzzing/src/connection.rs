@@ -1,0 +1,222 @@
+//! A whole connection whose peer completed the handshake honestly and obeys no rule from then on.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use plait_base::{ConnectionId, Dir, FourTuple, PathId, Side, StreamId};
+use plait_engine::path::PathStatus;
+use plait_engine::stream::{Order, Overflow};
+use plait_wire::frame::AckForm;
+
+use crate::Tape;
+use crate::decoders::frames::all_frames;
+use crate::puppet::frames::{path_id, put_some};
+use crate::puppet::peer::{here, there};
+use crate::puppet::{Peer, Victim, meet};
+
+/// Moves of one input; more say nothing new.
+const MAX_MOVES: usize = 400;
+
+/// The input: which end is the victim, then moves of its peer, its application, and time.
+pub fn run(input: &[u8]) {
+    let mut tape = Tape::new(input);
+    let side = if tape.flag() { Side::Server } else { Side::Client };
+    let (victim, peer) = meet(side);
+    let mut play = Play { side, victim, peer };
+    for _ in 0..MAX_MOVES {
+        if tape.is_over() {
+            break;
+        }
+        play.step(&mut tape);
+        play.settle();
+    }
+    play.victim.perish();
+}
+
+struct Play {
+    side: Side,
+    victim: Victim,
+    peer: Peer,
+}
+
+impl Play {
+    fn step(&mut self, tape: &mut Tape<'_>) {
+        match tape.byte() % 16 {
+            0..=5 => {
+                let mut frames = Vec::new();
+                put_some(tape, &mut frames, 1_100);
+                self.send(tape, frames);
+            }
+            6 => {
+                let frames = tape.piece().to_vec();
+                self.send(tape, frames);
+            }
+            7 => self.noise(tape),
+            8 | 9 => {
+                let mut frames = Vec::new();
+                self.peer.put_responses(1 + tape.below(3), &mut self.victim.watch, &mut frames);
+                self.send(tape, frames);
+            }
+            10 | 11 => {
+                let mut frames = Vec::new();
+                let path = path_id(tape);
+                let form = if path == PathId::ZERO && tape.flag() { AckForm::Plain } else { AckForm::Path };
+                self.peer.put_ack(path, form, &mut frames);
+                self.send(tape, frames);
+            }
+            12 | 13 => self.pass(tape),
+            14 => self.application(tape),
+            _ => self.paths(tape),
+        }
+    }
+
+    /// Takes what the victim says; the peer hears all of it.
+    fn settle(&mut self) {
+        let Self { victim, peer, .. } = self;
+        let now = victim.now;
+        victim.settle(&mut |to, data| peer.hear(now, to, data));
+    }
+
+    /// Where packets of the peer come from and go to.
+    fn route(&self, tape: &mut Tape<'_>) -> FourTuple {
+        let (a, b) = (tape.byte(), tape.byte());
+        // Most come the way of the handshake.
+        let local = if a < 200 { here(0) } else { here(a % 3) };
+        let remote = if b < 128 { there(0) } else { there(b % 9) };
+        FourTuple { local, remote }
+    }
+
+    fn send(&mut self, tape: &mut Tape<'_>, mut frames: Vec<u8>) {
+        let route = self.route(tape);
+        let choice = usize::from(tape.byte());
+        let Some(to) = self.victim.cids.get(choice % self.victim.cids.len().max(1)).copied() else { return };
+        // Room for the sample of header protection; some are as large as probes.
+        let size = if choice & 0x80 == 0 { 8 } else { 1_170 };
+        frames.resize(frames.len().max(size), 0);
+        let packet = self.peer.packet(to, &frames);
+        self.victim.receive(route, &packet);
+        if choice & 0x40 != 0 {
+            self.victim.receive(route, &packet);
+        }
+    }
+
+    /// Bytes that no key fits, some with an id of the victim's.
+    fn noise(&mut self, tape: &mut Tape<'_>) {
+        let route = self.route(tape);
+        let mut data = tape.piece().to_vec();
+        let known = self.victim.cids.get(tape.below(self.victim.cids.len().max(1))).map(|(_, cid)| *cid);
+        let cid = known.unwrap_or(ConnectionId::EMPTY);
+        match data.first_mut() {
+            Some(first) if *first & 0x80 == 0 => {
+                *first |= 0x40;
+                data.splice(1..1, cid.iter().copied());
+            }
+            Some(_) => {
+                data.splice(1..1, [0, 0, 0, 1, cid.len() as u8].into_iter().chain(cid.iter().copied()));
+            }
+            None => {}
+        }
+        if tape.flag() {
+            data.resize(data.len().max(1_200), 0);
+        }
+        self.victim.receive(route, &data);
+    }
+
+    fn pass(&mut self, tape: &mut Tape<'_>) {
+        let time = match tape.byte() % 5 {
+            0 => Duration::from_millis(u64::from(tape.byte())),
+            1 => Duration::from_micros(u64::from(tape.u16())),
+            2 => Duration::from_millis(u64::from(tape.u16() % 8_000)),
+            3 => {
+                self.peer.update_keys(self.victim.now);
+                Duration::ZERO
+            }
+            _ => self.victim.connection.deadline().map_or(Duration::ZERO, |at| at.since(self.victim.now)),
+        };
+        self.victim.pass(time);
+    }
+
+    fn application(&mut self, tape: &mut Tape<'_>) {
+        let dir = if tape.flag() { Dir::Uni } else { Dir::Bi };
+        let initiator = if tape.flag() { self.side } else { self.side.peer() };
+        let id = StreamId::new(initiator, dir, tape.below(5) as u64);
+        let connection = &mut self.victim.connection;
+        match tape.byte() % 12 {
+            0 => {
+                connection.open(dir);
+            }
+            1 => while connection.accept(dir).is_some() {},
+            2 | 3 => {
+                let _ = connection.write(id, &vec![7; usize::from(tape.u16() % 20_000)]);
+            }
+            4 => {
+                let _ = connection.finish(id);
+            }
+            5 => {
+                let _ = connection.reset(id, 1);
+            }
+            6 => {
+                let _ = connection.stop(id, 2);
+            }
+            7 => {
+                let _ = connection
+                    .send_datagram(Bytes::from(vec![1; usize::from(tape.u16() % 1_500)]), Overflow::DropOldest);
+            }
+            8 => while connection.read_datagram().is_some() {},
+            9 => {
+                let _ = connection.set_priority(id, i32::from(tape.byte()) - 100);
+            }
+            _ => {
+                let order = if tape.byte() % 8 == 0 { Order::Unordered } else { Order::Ordered };
+                while let Ok(Some(_)) = connection.read(id, 4_000, order) {}
+            }
+        }
+    }
+
+    fn paths(&mut self, tape: &mut Tape<'_>) {
+        let (id, now) = (path_id(tape), self.victim.now);
+        let route = FourTuple { local: here(tape.byte() % 3), remote: there(tape.byte() % 9) };
+        let status = if tape.flag() { PathStatus::Backup } else { PathStatus::Available };
+        let connection = &mut self.victim.connection;
+        match tape.byte() % 8 {
+            0..=3 if self.side.is_client() => {
+                let _ = connection.open_path(now, route, status);
+                // A client chose the address.
+                self.victim.watch.on_proven(route.remote);
+            }
+            4 => {
+                let _ = connection.close_path(now, id);
+            }
+            5 => {
+                let _ = connection.set_path_status(now, id, status);
+            }
+            6 => {
+                let _ = connection.update_keys(now);
+            }
+            7 if tape.byte() < 32 => connection.close(now, 9, Bytes::from_static(b"done")),
+            _ => {
+                let _ = connection.path_statistics(now, id);
+            }
+        }
+    }
+}
+
+/// Quiet exchanges, paths opened and closed, and each frame once.
+pub fn seeds() -> Vec<Vec<u8>> {
+    let mut raw = vec![1];
+    for frame in all_frames().iter().filter(|frame| !matches!(frame, plait_wire::Frame::Close(_))) {
+        let mut bytes = Vec::new();
+        frame.encode(&mut bytes);
+        raw.extend([6, bytes.len() as u8]);
+        raw.extend(bytes);
+        raw.extend([0, 0, 0]);
+    }
+    let server_paths =
+        [1].into_iter().chain((0..30).flat_map(|i| [0, 5, 9, 0, 0, 128 + i % 9, 128 + i, 8, 1, 0, 0, i]));
+    let client_paths =
+        [0].into_iter().chain((0..20).flat_map(|i| [15, 1, i % 3, i % 9, 0, 0, 8, 1, 0, 0, i, 10, 1, 0, 0, i, 12, 4]));
+    let streams = [1, 14, 1, 1, 0, 0].into_iter().chain((0..20).flat_map(|i| {
+        [0, 1, 0, 0, 0, 5, i * 4, 1, 30, 0, 0, 0, 0, 14, 0, 1, 0, 2, 9, i, 10, 0, 0, 0, 0, 0, 12, 0, 30]
+    }));
+    vec![raw, server_paths.collect(), client_paths.collect(), streams.collect()]
+}

@@ -1,0 +1,62 @@
+//! Transport parameters: read or refused by name, and unchanged when written and read again.
+
+use plait_base::{ConnectionId, PathId, Random, ResetToken, Side};
+use plait_wire::TransportParameters;
+use plait_wire::params::{ActiveMigration, GreaseQuicBit, HandshakeCids, PreferredAddress, VersionInfo};
+use plait_wire::version::Version;
+
+use crate::Tape;
+
+/// The input: who sent them, then the parameters.
+pub fn run(input: &[u8]) {
+    let mut tape = Tape::new(input);
+    let sender = if tape.flag() { Side::Server } else { Side::Client };
+    let Ok(params) = TransportParameters::decode(tape.rest(), sender) else { return };
+    let bytes = params.encode(sender, &mut Random::from_u64(1));
+    assert_eq!(TransportParameters::decode(&bytes, sender).as_ref(), Ok(&params));
+    assert_eq!(params.check_early_data(&params), Ok(()));
+    let none = ConnectionId::EMPTY;
+    let seen = HandshakeCids {
+        original_dcid: params.cids.original_dcid.unwrap_or(none),
+        peer_scid: params.cids.initial_scid.unwrap_or(none),
+        retry_scid: params.cids.retry_scid,
+    };
+    assert_eq!(params.check_cids(sender, &seen), Ok(()));
+}
+
+/// The least, and everything, of both sides.
+pub fn seeds() -> Vec<Vec<u8>> {
+    let cid = ConnectionId::new(&[4; 8]);
+    let mut params = TransportParameters::default();
+    params.cids.initial_scid = cid;
+    let mut full = params.clone();
+    full.limits.max_data = 1 << 20;
+    full.limits.max_stream_data_bidi_local = 1 << 18;
+    full.limits.max_streams_bidi = 100;
+    full.acks.min_delay_us = Some(1_000);
+    full.max_idle_timeout_ms = 30_000;
+    full.active_migration = ActiveMigration::Disabled;
+    full.active_cid_limit = 4;
+    full.max_datagram_frame_bytes = 1_200;
+    full.fixed_bit = GreaseQuicBit::Supported;
+    full.initial_max_path_id = Some(PathId(7));
+    full.version_info = Some(VersionInfo { chosen: Version::V1, available: vec![Version::V1, Version::V2] });
+    let client = full.clone();
+    params.cids.original_dcid = cid;
+    full.cids.original_dcid = cid;
+    full.cids.retry_scid = cid;
+    full.stateless_reset_token = Some(ResetToken([1; 16]));
+    full.preferred_address = cid.map(|cid| PreferredAddress {
+        v4: Some("192.0.2.1:443".parse().expect("an address")),
+        v6: None,
+        cid,
+        token: ResetToken([2; 16]),
+    });
+    let lists = [(1, Side::Server, params), (1, Side::Server, full), (0, Side::Client, client)];
+    let seed = |(head, side, params): (u8, Side, TransportParameters)| {
+        let mut bytes = vec![head];
+        bytes.extend(params.encode(side, &mut Random::from_u64(2)));
+        bytes
+    };
+    lists.into_iter().map(seed).collect()
+}

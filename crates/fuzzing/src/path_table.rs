@@ -1,0 +1,275 @@
+//! The path table under any frames of a peer, any wishes of ours, losses and time.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use plait_base::limits::MAX_PATHS;
+use plait_base::{CloseCode, ConnectionId, FourTuple, Instant, PathId, Random, ResetToken, Side, Violation};
+use plait_path::mtu::MtuConfig;
+use plait_path::route::{Route, Validation, ValidationTimes};
+use plait_path::table::{Admission, CidChange};
+use plait_path::{LegName, Path, PathStatus, PathTable, PeerLimits, TableConfig, TableEvent};
+use plait_wire::{Carried, Frame, FrameWriter, Frames};
+
+use crate::Tape;
+use crate::puppet::frames::{path_id, put_some};
+use crate::puppet::peer::{here, there};
+
+const PTO: Duration = Duration::from_millis(100);
+/// Largest connection id limit of either side, and room for those on their way out.
+const MAX_CIDS: usize = 2_048;
+
+/// The input: side and limits, then frames, wishes and time.
+pub fn run(input: &[u8]) {
+    let mut tape = Tape::new(input);
+    let mut play = Play::new(&mut tape);
+    while !tape.is_over() {
+        if play.step(&mut tape).is_err() {
+            return;
+        }
+        play.check();
+    }
+    play.perish();
+}
+
+struct Play {
+    side: Side,
+    table: PathTable<(), ()>,
+    now: Instant,
+    random: Random,
+    carried: Vec<Carried>,
+    cids: BTreeSet<ConnectionId>,
+    tokens: Vec<ResetToken>,
+    challenges: Vec<[u8; 8]>,
+}
+
+impl Play {
+    fn new(tape: &mut Tape<'_>) -> Self {
+        let side = if tape.flag() { Side::Server } else { Side::Client };
+        let local = tape.byte();
+        let initial_max_path_id = (local > 9).then_some(u32::from(local % 8));
+        let mut table = PathTable::new(TableConfig { side, cid_limit: 4, initial_max_path_id });
+        let first = ConnectionId::new(&[1; 8]).unwrap_or(ConnectionId::EMPTY);
+        table.set_local_initial(first, ResetToken([1; 16]));
+        table.set_remote_initial(ConnectionId::new(&[2; 8]).unwrap_or(ConnectionId::EMPTY), None);
+        table.open(path(PathId::ZERO, Route::new(tuple(0), Validation::Validated))).expect("path 0 is unused");
+        let remote = tape.byte();
+        let cid_limit = 2 + u64::from(tape.byte() % 8);
+        table.set_peer_limits(PeerLimits { cid_limit, initial_max_path_id: (remote > 9).then_some(u32::from(remote)) });
+        table.on_handshake_complete();
+        Self {
+            side,
+            table,
+            now: Instant::ZERO,
+            random: Random::from_u64(3),
+            carried: Vec::new(),
+            cids: BTreeSet::from([first]),
+            tokens: Vec::new(),
+            challenges: Vec::new(),
+        }
+    }
+
+    /// One move; the peer's faults end the play.
+    fn step(&mut self, tape: &mut Tape<'_>) -> Result<(), Violation> {
+        match tape.byte() % 12 {
+            0..=4 => {
+                let mut bytes = Vec::new();
+                put_some(tape, &mut bytes, 600);
+                let on = path_id(tape);
+                self.read(&bytes, on)?;
+            }
+            5 => self.issue(),
+            6 => self.control(tape),
+            7 => self.open(tape),
+            8 => {
+                let _ = self.table.abandon(self.now, path_id(tape), CloseCode::NO_ERROR, PTO);
+            }
+            9 => self.pass(Duration::from_millis(u64::from(tape.byte()) * 4)),
+            10 => self.move_path(tape),
+            _ => self.probe(tape)?,
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, bytes: &[u8], on: PathId) -> Result<(), Violation> {
+        for frame in Frames::new(bytes) {
+            match frame.map_err(|error| error.violation)? {
+                Frame::Ack(f) => drop(self.table.on_ack(f.path, f.form)?),
+                Frame::NewCid(f) => self.table.on_new_cid(&f)?,
+                Frame::RetireCid(f) => self.table.on_retire_cid(&f, &ConnectionId::EMPTY)?,
+                Frame::PathAbandon(f) => drop(self.table.on_path_abandon(self.now, &f, PTO)?),
+                Frame::PathStatus(f) => drop(self.table.on_path_status(&f)?),
+                Frame::MaxPathId(f) => drop(self.table.on_max_path_id(&f)?),
+                Frame::PathsBlocked(f) => self.table.on_paths_blocked(&f)?,
+                Frame::PathCidsBlocked(f) => self.table.on_path_cids_blocked(&f)?,
+                Frame::PathResponse(f) => drop(self.table.on_path_response(self.now, on, f.data)?),
+                Frame::PathChallenge(f) => {
+                    if let Some(path) = self.table.path_mut(on) {
+                        let here = path.route.tuple();
+                        path.route.on_challenge(&here, f.data);
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn issue(&mut self) {
+        let random = &mut self.random;
+        self.table.issue_cids(&mut |_: PathId| {
+            (
+                random.connection_id(8),
+                ResetToken(random.next_u64().to_be_bytes().repeat(2).try_into().unwrap_or([0; 16])),
+            )
+        });
+    }
+
+    /// Writes what is due; the packet is acked or lost, or both, in this order.
+    fn control(&mut self, tape: &mut Tape<'_>) {
+        let (room, fate) = (usize::from(tape.u16() % 1_400), tape.byte() % 4);
+        let mut buf = Vec::new();
+        self.carried.clear();
+        let wanted = self.table.wants_control();
+        self.table.fill_control(&mut FrameWriter::new(&mut buf, room, &mut self.carried));
+        assert!(buf.len() <= room && (wanted || buf.is_empty()));
+        assert!(room < 100 || !wanted || !buf.is_empty(), "wants to write and does not");
+        let frames = Frames::new(&buf).filter(|_| !buf.is_empty()).map(|f| f.expect("we write frames")).count();
+        assert_eq!(frames, self.carried.len());
+        let carried = std::mem::take(&mut self.carried);
+        if fate & 1 != 0 {
+            carried.iter().for_each(|c| self.table.on_lost(c));
+        }
+        if fate & 2 != 0 {
+            carried.iter().for_each(|c| self.table.on_acked(c));
+        }
+    }
+
+    fn open(&mut self, tape: &mut Tape<'_>) {
+        let n = tape.byte() % 9;
+        if self.side.is_client() {
+            let Ok(id) = self.table.next_id() else { return };
+            let mut route = Route::opened(tuple(n));
+            route.challenge(self.now, times());
+            self.table.open(path(id, route)).expect("next_id gives an id that can be opened");
+            return;
+        }
+        let id = path_id(tape);
+        match self.table.admission(id) {
+            Admission::New => {
+                let mut route = Route::new(tuple(n), Validation::Unvalidated);
+                route.on_received(&tuple(n), 1_200);
+                route.challenge(self.now, times());
+                self.table.open(path(id, route)).expect("a new path can be opened");
+            }
+            Admission::Refuse(code) => {
+                self.table.abandon(self.now, id, code, PTO).expect("a refused id can be abandoned");
+            }
+            Admission::Open | Admission::Closing | Admission::Gone => {}
+        }
+    }
+
+    fn move_path(&mut self, tape: &mut Tape<'_>) {
+        let (id, to, fresh) = (path_id(tape), tuple(tape.byte() % 9), tape.flag());
+        if self.side.is_client() {
+            let _ = self.table.probe(self.now, id, to, times());
+        } else {
+            let cid = if fresh { CidChange::Fresh } else { CidChange::Keep };
+            self.table.migrate(self.now, id, to, cid, times());
+        }
+    }
+
+    /// Writes challenges and responses of a path; the peer may answer.
+    fn probe(&mut self, tape: &mut Tape<'_>) -> Result<(), Violation> {
+        let (id, answer) = (path_id(tape), tape.flag());
+        let Some(path) = self.table.path_mut(id) else { return Ok(()) };
+        let Some(leg) = path.route.due() else { return Ok(()) };
+        let (mut buf, mut carried) = (Vec::new(), Vec::new());
+        path.route.fill(leg, &mut self.random, &mut FrameWriter::new(&mut buf, 1_200, &mut carried));
+        path.route.on_sent(leg, 1_200);
+        assert!(
+            leg != LegName::Current || !buf.is_empty() || path.route.due() != Some(leg),
+            "due, but nothing to write"
+        );
+        for frame in Frames::new(&buf).filter(|_| !buf.is_empty()) {
+            if let Frame::PathChallenge(challenge) = frame.expect("we write frames") {
+                self.challenges.push(challenge.data);
+            }
+        }
+        if answer && let Some(data) = self.challenges.pop() {
+            self.table.on_path_response(self.now, id, data)?;
+        }
+        Ok(())
+    }
+
+    fn pass(&mut self, time: Duration) {
+        self.now += time;
+        for turn in 0.. {
+            assert!(turn < 1_000, "timers without end");
+            if self.table.poll_timeout(self.now).is_none() {
+                break;
+            }
+        }
+        assert!(self.table.deadline().is_none_or(|at| at > self.now), "a deadline that stays behind");
+    }
+
+    fn check(&mut self) {
+        while let Some(event) = self.table.poll_event() {
+            match event {
+                TableEvent::CidIssued(issued) => assert!(self.cids.insert(issued.cid), "issued twice"),
+                TableEvent::CidRetired { cid, .. } => assert!(self.cids.remove(&cid), "retired, never issued"),
+                TableEvent::TokenInUse { token, .. } => self.tokens.push(token),
+                TableEvent::TokenForgotten { token, .. } => {
+                    let at = self.tokens.iter().position(|known| *known == token);
+                    self.tokens.swap_remove(at.expect("forgotten, never in use"));
+                }
+            }
+        }
+        let ids: Vec<PathId> = self.table.slots().map(|slot| slot.id).collect();
+        assert!(ids.is_sorted() && ids.len() <= MAX_PATHS && ids.iter().all(|id| !self.table.is_dead(*id)));
+        assert!(self.cids.len() <= MAX_CIDS && self.tokens.len() <= MAX_CIDS);
+        for slot in self.table.slots() {
+            let _ = (slot.state(), slot.dcid(LegName::Current));
+            assert!(slot.remote.held() <= 4, "more ids kept than announced");
+        }
+    }
+
+    /// Every path is given up; then nothing is left but the ids.
+    fn perish(&mut self) {
+        let open: Vec<PathId> = self.table.slots().map(|slot| slot.id).collect();
+        let closed = open.into_iter().filter(|id| self.table.abandon(self.now, *id, CloseCode::NO_ERROR, PTO).is_ok());
+        let closed = closed.count();
+        self.pass(Duration::from_secs(600));
+        self.check();
+        assert!(closed == 0 || !self.table.open_slots().any(|slot| slot.closing().is_some()));
+    }
+}
+
+fn tuple(n: u8) -> FourTuple {
+    FourTuple { local: here(n % 3), remote: there(n) }
+}
+
+fn times() -> ValidationTimes {
+    ValidationTimes::new(PTO, PTO)
+}
+
+fn path(id: PathId, route: Route) -> Box<Path<(), ()>> {
+    Box::new(Path::new(id, route, MtuConfig::default(), (), ()))
+}
+
+/// A status that nothing here depends on, so that both stay covered.
+const _: [PathStatus; 2] = [PathStatus::Available, PathStatus::Backup];
+
+/// Ids exchanged, paths opened, abandoned and moved, on both sides.
+pub fn seeds() -> Vec<Vec<u8>> {
+    let new_cid = |path: u8, sequence: u8| [0, 2, 1, path, 1, sequence, 0, 100 + path * 8 + sequence, 1, 0, 0];
+    let ids = || (1..4).flat_map(move |path| [new_cid(path, 0), new_cid(path, 1)]).flatten();
+    let play = |side: u8| {
+        let mut bytes = vec![side, 20, 30, 4, 5, 6, 4, 0, 2];
+        bytes.extend(ids());
+        bytes.extend((0..20).flat_map(|i| [7, i, i % 4, 11, i % 4, 1, 10, i % 4, i, 1, 9, i, 6, 4, 0, i, 5]));
+        bytes.extend([8, 1, 9, 250, 8, 2, 9, 250, 6, 4, 0, 1, 9, 250]);
+        bytes
+    };
+    vec![play(0), play(1)]
+}
