@@ -127,7 +127,8 @@ impl<S, R> PathTable<S, R> {
     pub fn admission(&self, id: PathId) -> Admission {
         let Some(slot) = self.slot(id) else { return Admission::Gone };
         if slot.closing.is_some() {
-            return Admission::Closing;
+            // Without a receive space nothing tells duplicates apart (RFC 9000 12.3).
+            return if slot.path.is_some() { Admission::Closing } else { Admission::Gone };
         }
         if slot.path.is_some() {
             return Admission::Open;

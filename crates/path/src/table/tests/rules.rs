@@ -148,7 +148,8 @@ fn abandon_of_an_unused_path_is_answered() {
     assert_eq!(news, Ok(AbandonNews::PeerEnds));
     let bytes = end.control();
     assert!(bytes.starts_with(&[0x7e, 0x75, 2, 0]), "PATH_ABANDON(2, NO_ERROR) first");
-    assert_eq!(end.table.admission(PathId(2)), Admission::Closing);
+    // RFC 9000 12.3: without a receive space nothing would tell duplicates apart.
+    assert_eq!(end.table.admission(PathId(2)), Admission::Gone);
 }
 
 /// Not errors: stale status, and status for a path that is not used yet. Pitfall 23: one sequence for both types.
