@@ -36,7 +36,7 @@ impl Connection {
             side,
             cid_limit: parts.transport.paths.cid_limit,
             initial_max_path_id: Some(&parts)
-                .filter(|p| !p.ids.local.is_empty())
+                .filter(|p| !p.ids.local.is_empty() && !p.ids.remote.is_empty())
                 .and_then(|p| p.transport.paths.initial_max_path_id())
                 .map(|id| id.0),
         });

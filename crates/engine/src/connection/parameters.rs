@@ -70,7 +70,7 @@ fn common(
         max_udp_payload_bytes: u64::from(transport.mtu.max_receive),
         max_datagram_frame_bytes: transport.datagrams.receive_buffer_bytes.map_or(0, |b| b.min(65_535) as u64),
         version_info: Some(VersionInfo { chosen: version, available: endpoint.versions.clone() }),
-        initial_max_path_id: announced_max_path_id(transport, ids.local),
+        initial_max_path_id: announced_max_path_id(transport, ids),
         ..TransportParameters::default()
     };
     params.acks.max_delay_ms = transport.ack.max_delay.as_millis() as u64;
@@ -81,9 +81,9 @@ fn common(
     params
 }
 
-/// RFC 10069 needs connection ids on both sides; without ours the extension is not offered.
-fn announced_max_path_id(transport: &TransportConfig, local: ConnectionId) -> Option<PathId> {
-    if local.is_empty() { None } else { transport.paths.initial_max_path_id() }
+/// RFC 10069 needs connection ids on both sides: without ours, or to a client without any, the extension is not offered.
+fn announced_max_path_id(transport: &TransportConfig, ids: &HandshakeIds) -> Option<PathId> {
+    transport.paths.initial_max_path_id().filter(|_| !ids.local.is_empty() && !ids.remote.is_empty())
 }
 
 fn reset_token(parts: &ConnectionParts, cid: &ConnectionId) -> ResetToken {
