@@ -82,18 +82,21 @@ impl Connection {
         if self.handshake.initial.keys.is_none() && self.handshake.handshake.keys.is_none() {
             return None;
         }
-        let spaces = [Space::Initial, Space::Handshake].map(|s| (s, self.wants_handshake(now, s)));
-        if spaces.iter().all(|(_, wants)| !wants) {
-            return None;
-        }
+        let mut spaces = [Space::Initial, Space::Handshake].map(|s| (s, self.wants_handshake(now, s)));
         let path = self.paths.path_mut(PathId::ZERO)?;
         let (route, ecn) = (path.route.tuple(), path.send.ecn());
         let room = usize::try_from(path.route.amplification_room()).unwrap_or(usize::MAX);
-        // RFC 9000 14.1: a datagram with an ack-eliciting Initial is full-sized; without credit for that it waits
         let end = room.min(usize::from(path.mtu.current()));
-        if end < MIN_DATAGRAM_BYTES {
+        // RFC 9000 14.1: a datagram with an ack-eliciting Initial is full-sized; without credit for that it waits,
+        // and what credit is left serves Handshake packets
+        spaces[0].1 &= end >= MIN_DATAGRAM_BYTES;
+        spaces[1].1 &= end as u64 >= SMALLEST_PACKET_BYTES;
+        if spaces.iter().all(|(_, wants)| !wants) {
             return None;
         }
+        // RFC 9000 14.1: every Initial of a client, of a server only those that ask for an ack
+        let full_sized =
+            self.side().is_client() || self.owes_probe(Space::Initial) || self.handshake.initial.crypto.wants_send();
         let mut has_initial = false;
         for (i, &(space, wants)) in spaces.iter().enumerate() {
             if !wants && !(space == Space::Handshake && has_initial && self.handshake.handshake.keys.is_some()) {
@@ -101,7 +104,8 @@ impl Connection {
             }
             let last = i == 1 || !spaces[1].1;
             has_initial |= space == Space::Initial;
-            let padding = if last && has_initial { Padding::UpTo(MIN_DATAGRAM_BYTES) } else { Padding::Least };
+            let padding =
+                if last && has_initial && full_sized { Padding::UpTo(MIN_DATAGRAM_BYTES) } else { Padding::Least };
             self.handshake_packet(now, space, ecn.is_some(), buf, (end, padding));
         }
         if buf.is_empty() {
@@ -110,6 +114,13 @@ impl Connection {
         let bytes = buf.len() as u64;
         self.paths.path_mut(PathId::ZERO)?.on_sent(bytes);
         Some(Transmit { route, ecn, size: buf.len(), segment_size: None })
+    }
+
+    /// True while the 3x rule holds back whatever this path would send next: its probe timer rests (RFC 9002 6.2.2.1).
+    pub(super) fn is_starved(&self, id: PathId) -> bool {
+        let full_sized = id == PathId::ZERO && self.handshake.initial.keys.is_some();
+        let least = if full_sized { MIN_DATAGRAM_BYTES as u64 } else { SMALLEST_PACKET_BYTES };
+        self.paths.path(id).is_some_and(|p| p.route.amplification_room() < least)
     }
 
     fn wants_handshake(&mut self, now: Instant, space: Space) -> bool {

@@ -77,8 +77,8 @@ impl Connection {
         for id in ids {
             // A few rounds at most: a loss timer may give way to a probe timer that is due as well.
             for _ in 0..4 {
+                let starved = self.is_starved(id);
                 let Some(path) = self.paths.path_mut(id) else { break };
-                let starved = path.route.amplification_room() == 0;
                 path.send.set_probe_gate(if starved { ProbeGate::Amplification } else { ProbeGate::Open });
                 if path.send.deadline().is_none_or(|at| at > now) {
                     break;
