@@ -107,7 +107,15 @@ impl Connection {
                 (false, false) => &[Space::Initial, Space::Handshake],
             };
         for &space in spaces.iter().filter(|s| id == PathId::ZERO || **s == Space::Data) {
-            self.close_packet(now, id, space, buf, end);
+            let has_handshake = self.handshake.handshake.keys.is_some();
+            let padding = match space {
+                // RFC 9000 14.1: a client's datagrams with an Initial are full-sized, the last packet carries the
+                // padding; a server's Initial that asks for no ack stays as it is
+                Space::Initial if self.side().is_client() && !has_handshake => Padding::UpTo(end),
+                Space::Handshake if self.side().is_client() && !buf.is_empty() => Padding::UpTo(end),
+                _ => Padding::Least,
+            };
+            self.close_packet(now, (id, space), buf, (end, padding));
         }
         if buf.is_empty() {
             return None;
@@ -117,7 +125,13 @@ impl Connection {
         Some(Transmit::single(route, buf.len()))
     }
 
-    fn close_packet(&mut self, now: Instant, id: PathId, space: Space, buf: &mut Vec<u8>, end: usize) -> Option<()> {
+    fn close_packet(
+        &mut self,
+        now: Instant,
+        (id, space): (PathId, Space),
+        buf: &mut Vec<u8>,
+        (end, padding): (usize, Padding),
+    ) -> Option<()> {
         let slot = self.paths.slot(id)?;
         let dcid = slot.dcid(LegName::Current)?;
         let (version, scid) = (self.handshake.version, self.handshake.ids.local);
@@ -160,11 +174,6 @@ impl Connection {
             Space::Data => Sealer::OneRtt(keys?, path.send.seal_mark_mut()),
             space => Sealer::Level(&self.handshake.level(space)?.keys.as_ref()?.local),
         };
-        let padding = match space {
-            // RFC 9000 14.1: datagrams with a client's Initial are full-sized; the last packet carries the padding
-            Space::Initial if end >= plait_base::limits::MIN_DATAGRAM_BYTES => Padding::UpTo(end),
-            _ => Padding::Least,
-        };
         let built = builder.finish(buf, sealer, padding).ok()?;
         debug_assert!(built.bytes > TAG_BYTES);
         let packet = plait_flow::SentPacket { bytes: built.bytes as u16, ..Default::default() };
@@ -174,13 +183,16 @@ impl Connection {
 
     /// Version Negotiation answered a client's first packet (RFC 9000 6.2).
     pub(super) fn on_version_negotiation(&mut self, now: Instant, versions: &[u8]) {
-        if self.side().is_server() || self.handshake.peer_scid.is_some() || self.handshake.ids.retry_scid.is_some() {
+        let ids = &self.handshake.ids;
+        let heard = self.handshake.peer_scid.is_some() || ids.retry_scid.is_some();
+        // RFC 9000 6.2: any packet processed before, another Version Negotiation included, makes this one void
+        if self.side().is_server() || heard || self.handshake.first_version != self.handshake.version {
             return;
         }
         let offered: Vec<u32> =
             versions.chunks_exact(4).map(|v| u32::from_be_bytes([v[0], v[1], v[2], v[3]])).collect();
-        // RFC 9000 6.2: a list with the version in use is to be ignored
-        if offered.contains(&self.handshake.version.0) {
+        // RFC 9000 6.2: a list with the version in use is to be ignored, and so is one that offers nothing
+        if offered.is_empty() || offered.contains(&self.handshake.version.0) {
             return;
         }
         let ours = self.settings.endpoint.versions.iter().copied().find(|v| offered.contains(&v.0));

@@ -88,6 +88,8 @@ pub enum PathEvent {
 pub(crate) struct Events {
     application: VecDeque<Event>,
     endpoint: VecDeque<EndpointEvent>,
+    /// Set by the last word to the endpoint: it may give our handle away after it.
+    drained: bool,
     probe: Option<Box<dyn Probe>>,
 }
 
@@ -110,8 +112,12 @@ impl Events {
         self.push(Event::Path(event));
     }
 
+    /// Queues for the endpoint. Drained is said once and is the last word, for the handle may be another's after it.
     pub(crate) fn tell_endpoint(&mut self, event: EndpointEvent) {
-        self.endpoint.push_back(event);
+        if !self.drained {
+            self.drained = event == EndpointEvent::Drained;
+            self.endpoint.push_back(event);
+        }
     }
 
     pub(crate) fn poll(&mut self) -> Option<Event> {

@@ -67,6 +67,8 @@ pub(crate) struct Progress {
 pub(crate) struct Handshake {
     pub(crate) side: Side,
     pub(crate) version: Version,
+    /// The version of the first packet: another than `version` once a Version Negotiation was followed.
+    pub(crate) first_version: Version,
     pub(crate) tls: TlsSession,
     pub(crate) ids: HandshakeIds,
     /// The peer's source id, fixed by its first authentic packet.
@@ -93,6 +95,7 @@ impl Handshake {
         Self {
             side,
             version,
+            first_version: version,
             early_data: if early.is_some() { EarlyData::Offered } else { EarlyData::None },
             early,
             tls,
@@ -187,6 +190,10 @@ impl Handshake {
             self.tls.read_crypto(&bytes)?;
             self.produce(&mut progress);
             self.learn(&mut progress)?;
+            // RFC 9001 4.1.3: keys must not change while bytes of the level before wait for what lies ahead of them
+            if self.read_level() != level && self.crypto(level).has_unread() {
+                return Err(Violation::CryptoAfterHandshakeLevel.into());
+            }
         }
         progress.data_ready = !data_was_ready && self.tls.alpn().is_some();
         Ok(progress)

@@ -155,7 +155,8 @@ impl Lifecycle {
 
     /// The peer closed, or reset us: silence until the end (RFC 9000 10.2.2).
     pub(crate) fn drain(&mut self, until: Instant) {
-        if !self.is_drained() {
+        // Whatever comes again while draining prolongs nothing.
+        if self.is_open() || self.is_closing() {
             self.phase = Phase::Draining { until };
             self.close_due = false;
         }

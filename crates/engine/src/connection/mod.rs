@@ -107,8 +107,6 @@ struct Registry {
     preferred: Option<FourTuple>,
     /// Paths that we advised the peer to avoid because they failed.
     demoted: Vec<PathId>,
-    /// Whether the endpoint knows that we are drained.
-    drained_told: bool,
 }
 
 /// Memory that is used again for each packet.

@@ -109,6 +109,9 @@ impl Connection {
     /// # Errors
     /// There is no such path, or multipath is not in effect.
     pub fn close_path(&mut self, now: Instant, id: PathId) -> Result<(), PathError> {
+        if !self.lifecycle.is_open() {
+            return Err(PathError::Closed);
+        }
         if !self.paths.is_multipath() {
             return Err(PathError::NotMultipath);
         }
@@ -158,6 +161,9 @@ impl Connection {
     /// # Errors
     /// There is no such open path, or multipath is not in effect.
     pub fn set_path_status(&mut self, now: Instant, id: PathId, status: PathStatus) -> Result<(), PathError> {
+        if !self.lifecycle.is_open() {
+            return Err(PathError::Closed);
+        }
         if !self.paths.is_multipath() {
             return Err(PathError::NotMultipath);
         }
@@ -253,6 +259,9 @@ impl Connection {
     /// # Errors
     /// There is no such open path, or no spare connection id for the new addresses.
     pub fn migrate_path(&mut self, now: Instant, id: PathId, route: FourTuple) -> Result<(), PathError> {
+        if !self.lifecycle.is_open() {
+            return Err(PathError::Closed);
+        }
         let times = self.validation_times(id);
         self.paths.probe(now, id, route, times).map_err(|_| PathError::NoPath)?;
         self.drain_table_events();

@@ -1,6 +1,7 @@
 //! A datagram on its way in: split into packets, opened, deduplicated, its frames handed to dispatch.
 
 use bytes::{Bytes, BytesMut};
+use plait_base::limits::MIN_DATAGRAM_BYTES;
 use plait_base::probe::{Drop, Event as Observed};
 use plait_base::{ConnectionId, Ecn, FourTuple, Instant, PathId, Space, TransportError, Violation};
 use plait_crypto::{OpenError, Unmasked};
@@ -99,7 +100,10 @@ impl Connection {
 
     /// RFC 9002 6.2.2.1: what the peer sent is credit to send, so that the probe timer runs again.
     fn open_probe_gate(&mut self, id: PathId) {
-        if let Some(path) = self.paths.path_mut(id).filter(|p| p.route.amplification_room() > 0) {
+        if self.is_starved(id) {
+            return;
+        }
+        if let Some(path) = self.paths.path_mut(id) {
             path.send.set_probe_gate(ProbeGate::Open);
         }
     }
@@ -127,6 +131,10 @@ impl Connection {
         let bytes = packet.len();
         let (kind, path) = match header {
             ProtectedHeader::VersionNegotiation { versions, .. } => {
+                // RFC 9000 17.2.1: the server echoes the id that we chose for it
+                if header.scid(&packet) != &*self.handshake.ids.remote {
+                    return self.drop_packet(now, bytes, Drop::Malformed);
+                }
                 return self.on_version_negotiation(now, packet.get(versions.clone()).unwrap_or_default());
             }
             ProtectedHeader::Retry { version, scid, token, .. } => {
@@ -139,6 +147,11 @@ impl Connection {
             ProtectedHeader::Handshake { .. } => (PacketKind::Handshake, PathId::ZERO),
             ProtectedHeader::ZeroRtt { .. } => (PacketKind::ZeroRtt, PathId::ZERO),
         };
+        // RFC 9000 14.1: servers discard Initials that come in smaller datagrams
+        let too_small = kind == PacketKind::Initial && self.side().is_server() && total < MIN_DATAGRAM_BYTES as u64;
+        if too_small {
+            return self.drop_packet(now, bytes, Drop::Malformed);
+        }
         if header.version().is_some_and(|v| v != self.handshake.version) {
             return self.drop_packet(now, bytes, Drop::WrongVersion);
         }

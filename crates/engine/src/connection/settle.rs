@@ -29,8 +29,7 @@ impl Connection {
             }
             self.tend_paths(now);
         }
-        if self.lifecycle.is_drained() && !self.registry.drained_told {
-            self.registry.drained_told = true;
+        if self.lifecycle.is_drained() {
             self.events.tell_endpoint(EndpointEvent::Drained);
         }
     }
@@ -175,7 +174,9 @@ impl Connection {
         let outcome = self.new_client_handshake(version);
         match outcome {
             Ok(handshake) => {
+                let first_version = self.handshake.first_version;
                 self.handshake = handshake;
+                self.handshake.first_version = first_version;
                 if let Some(path) = self.paths.path_mut(PathId::ZERO) {
                     path.send.surrender(now, Space::Initial, &mut self.scratch.feedback);
                     path.send.surrender(now, Space::Data, &mut self.scratch.feedback);
