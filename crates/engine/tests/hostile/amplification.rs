@@ -1,0 +1,193 @@
+//! The 3x rule, byte by byte, whatever is lost and however long it lasts (RFC 9000 8.1, 8.2, 9.3).
+
+use plait_base::{Dir, Random, Space};
+use plait_crypto::ServerTlsConfig;
+use plait_crypto::tls::Identity;
+use plait_engine::base::PathId;
+use plait_wire::frame::AckForm;
+use plait_wire::{Frame, PacketKind};
+
+use crate::puppet::{Packet, Rig, Setup, Tls, identity_pem, ms, route};
+
+/// A server whose certificates alone fill many datagrams.
+fn long_chain() -> Tls {
+    let (chain, key) = identity_pem();
+    let identity = Identity::from_pem(chain.repeat(24).as_bytes(), key.as_bytes()).unwrap();
+    Tls::Server(ServerTlsConfig::builder(identity).alpn(["plait"]).build().unwrap())
+}
+
+#[test]
+fn handshake_never_exceeds_three_times_under_loss_and_timeouts() {
+    // RFC 9000 8.1
+    for seed in 0..60 {
+        let mut random = Random::from_u64(seed);
+        let mut rig = Rig::server(Setup { seed, engine_tls: Some(long_chain()), ..Setup::default() });
+        rig.deaf = true;
+        rig.say_handshake();
+        let remote = rig.route.remote.to_string();
+        rig.assert_amplification(&remote);
+        for _ in 0..60 {
+            match random.below(6) {
+                // The client's own probes: more credit, and something to answer.
+                0 => rig.send(Packet::new(PacketKind::Initial, [0x01])),
+                1 => rig.send(Packet::new(PacketKind::Initial, [0x00]).padded(1200 + random.below(200) as usize)),
+                // Noise from the client's address counts as received, no more.
+                2 => {
+                    let mut noise = vec![0x43; 20 + random.below(300) as usize];
+                    noise[1..9].copy_from_slice(&rig.peer.dcid[..8]);
+                    rig.deliver(&noise);
+                }
+                3 => rig.pass(ms(random.below(50))),
+                4 => rig.pass(ms(random.below(3_000))),
+                _ => {
+                    // An ack of some of the server's packets.
+                    rig.send(Packet::new(PacketKind::Initial, [0x02, 0, 0, 0, 0]));
+                }
+            }
+            rig.assert_amplification(&remote);
+            if !rig.is_open() {
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn handshake_goes_on_when_the_limit_is_lifted() {
+    // RFC 9002 6.2.2.1: what was lost at the limit is probed again once the client sends more
+    let mut rig = Rig::server(Setup { engine_tls: Some(long_chain()), ..Setup::default() });
+    rig.deaf = true;
+    rig.say_handshake();
+    rig.pass(ms(5_000));
+    rig.deaf = false;
+    for round in 0..20 {
+        rig.say_handshake();
+        if rig.peer.is_done() && !rig.conn().is_handshaking() {
+            return;
+        }
+        let acks = rig.peer.ack(Space::Initial, 0, AckForm::Plain).unwrap_or_default();
+        rig.send(Packet::new(PacketKind::Initial, [vec![0x01], acks].concat()));
+        if round > 5 {
+            let acks = rig.peer.ack(Space::Handshake, 0, AckForm::Plain).expect("probes while unproven");
+            rig.send(Packet::new(PacketKind::Handshake, acks));
+        }
+        rig.pass(ms(200));
+    }
+    panic!("the handshake never finished: {:?}", rig.ledger);
+}
+
+#[test]
+fn a_servers_bare_ack_spends_no_credit_on_padding() {
+    // RFC 9000 14.1: only datagrams with ack-eliciting Initials are expanded by servers
+    let mut rig = Rig::server(Setup { engine_tls: Some(long_chain()), ..Setup::default() });
+    rig.deaf = true;
+    rig.say_handshake();
+    rig.pass(ms(5_000));
+    let wire = rig.wire.len();
+    rig.send(Packet::new(PacketKind::Initial, [0x01]));
+    let acks: Vec<usize> = rig.wire[wire..].iter().map(|(_, _, d)| d.len()).collect();
+    assert!(acks.iter().any(|bytes| *bytes < 200) || acks.len() > 1, "{acks:?}");
+}
+
+fn busy_server(seed: u64) -> Rig {
+    let mut rig = Rig::established_server(Setup { seed, ..Setup::default() });
+    let id = rig.conn().open(Dir::Uni).unwrap();
+    rig.conn().write(id, &vec![7; 200_000]).unwrap();
+    rig.pump();
+    rig
+}
+
+#[test]
+fn new_paths_never_exceed_three_times() {
+    // RFC 9000 8.1, RFC 10069: each unvalidated path by itself
+    for seed in 0..40 {
+        let mut random = Random::from_u64(seed);
+        let mut rig = busy_server(seed);
+        let remotes: Vec<String> = (1..6).map(|n| format!("192.0.2.{n}:5000")).collect();
+        for step in 0..60 {
+            let n = random.below(5) as usize;
+            let remote = &remotes[n];
+            let path = n as u32 + 1;
+            match random.below(5) {
+                0 | 1 => {
+                    let mut payload = vec![0x1a];
+                    payload.extend_from_slice(&[step as u8; 8]);
+                    let size = random.below(1300) as usize;
+                    rig.send_all(route(remote), &[Packet::one_rtt(payload).on(path).padded(size)]);
+                }
+                2 => rig.send_all(route(remote), &[Packet::one_rtt([0x01]).on(path)]),
+                3 => rig.pass(ms(random.below(400))),
+                _ => rig.ack_all(),
+            }
+            remotes.iter().for_each(|r| rig.assert_amplification(r));
+        }
+    }
+}
+
+#[test]
+fn migration_never_exceeds_three_times() {
+    // RFC 9000 9.3: an attacker that moves a busy connection to a victim's address
+    for seed in 0..40 {
+        let mut random = Random::from_u64(seed);
+        let mut rig = busy_server(seed);
+        let victims = ["203.0.113.9:53", "203.0.113.10:53"];
+        for _ in 0..60 {
+            let victim = victims[random.below(2) as usize];
+            match random.below(6) {
+                0 | 1 => rig.send_all(route(victim), &[Packet::one_rtt([0x01]).padded(random.below(1300) as usize)]),
+                2 => {
+                    let payload = [vec![0x1a], vec![random.below(256) as u8; 8]].concat();
+                    rig.send_all(route(victim), &[Packet::one_rtt(payload)]);
+                }
+                3 => rig.pass(ms(random.below(400))),
+                4 => rig.frames([0x01]),
+                _ => rig.ack_all(),
+            }
+            victims.iter().for_each(|r| rig.assert_amplification(r));
+            if !rig.is_open() {
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn close_towards_an_unproven_address_keeps_the_limit() {
+    // RFC 9000 10.2.1, 8.1
+    let mut rig = Rig::server(Setup { engine_tls: Some(long_chain()), ..Setup::default() });
+    rig.deaf = true;
+    rig.say_handshake();
+    let remote = rig.route.remote.to_string();
+    let now = rig.now;
+    rig.conn().close(now, 7, "bye".into());
+    rig.pump();
+    for _ in 0..200 {
+        let mut noise = vec![0x43; 30];
+        noise[1..9].copy_from_slice(&rig.peer.dcid[..8]);
+        rig.deliver(&noise);
+        rig.assert_amplification(&remote);
+    }
+}
+
+#[test]
+fn pitfall_20_credit_is_not_shared_between_paths() {
+    // RFC 10069: anti-amplification holds for each unvalidated path
+    let mut rig = busy_server(1);
+    rig.open_path(1, "192.0.2.2:5000", false);
+    rig.open_path(2, "192.0.2.3:5000", false);
+    rig.pass(ms(2_000));
+    rig.assert_amplification("192.0.2.2:5000");
+    rig.assert_amplification("192.0.2.3:5000");
+}
+
+#[test]
+fn pitfall_22_no_application_data_on_an_unvalidated_path() {
+    // RFC 10069 3.1: the server validates the client's address before it sends data there
+    let mut rig = busy_server(1);
+    rig.open_path(1, "192.0.2.2:5000", false);
+    rig.pass(ms(1_000));
+    rig.ack_all();
+    rig.pass(ms(1_000));
+    let data = rig.seen.iter().any(|s| s.path == PathId(1) && s.has(|f| matches!(f, Frame::Stream(_))));
+    assert!(!data);
+}

@@ -1,0 +1,272 @@
+//! Close, drain, reset, silence: every way in which a connection ends, and what must hold then (RFC 9000 10).
+
+use std::time::Duration;
+
+use plait_base::{CloseCode, PathId, Space};
+use plait_engine::{ConnectionError, EndpointEvent, Event};
+use plait_wire::frame::AckForm;
+use plait_wire::{Frame, PacketKind};
+
+use crate::puppet::{Packet, Rig, Setup, ms, route};
+use crate::violations::{half_way, raw};
+
+fn drained(rig: &Rig) -> usize {
+    rig.endpoint_events.iter().filter(|e| **e == EndpointEvent::Drained).count()
+}
+
+fn lost(rig: &Rig) -> Vec<ConnectionError> {
+    rig.events.iter().filter_map(|e| if let Event::ConnectionLost(e) = e { Some(e.clone()) } else { None }).collect()
+}
+
+/// Everything that may still happen to a connection that is over.
+fn prod(rig: &mut Rig) {
+    let now = rig.now;
+    rig.conn().on_timeout(now);
+    rig.conn().close(now, 1, "again".into());
+    let _ = rig.conn().close_path(now, PathId(1));
+    let _ = rig.conn().migrate_path(now, PathId(0), route("192.0.2.77:1"));
+    rig.conn().set_local_addresses(now, &[]);
+    rig.frames([0x01]);
+    rig.frames(raw(&[0x19, 1], &[]));
+    rig.pass(ms(60_000));
+}
+
+#[test]
+fn drained_comes_once_and_last_after_our_close() {
+    let mut rig = Rig::established_server(Setup::default());
+    let now = rig.now;
+    rig.conn().close(now, 7, "bye".into());
+    rig.pump();
+    assert_eq!(rig.close_seen(), Some(CloseCode(7)));
+    assert_eq!(drained(&rig), 0);
+    rig.pass(ms(20_000));
+    prod(&mut rig);
+    assert_eq!((drained(&rig), rig.endpoint.connections()), (1, 0));
+    assert_eq!(lost(&rig), [ConnectionError::LocallyClosed]);
+}
+
+#[test]
+fn drained_comes_once_and_last_after_the_peers_close() {
+    let mut rig = Rig::established_server(Setup::default());
+    let wire = rig.wire.len();
+    rig.frames(raw(&[0x1d, 9, 0], &[]));
+    rig.frames([0x01]);
+    // RFC 9000 10.2.2: nothing is sent while draining
+    assert_eq!(rig.wire.len(), wire);
+    rig.pass(ms(20_000));
+    prod(&mut rig);
+    assert_eq!((drained(&rig), rig.endpoint.connections()), (1, 0));
+    assert!(matches!(&lost(&rig)[..], [ConnectionError::ApplicationClosed(c)] if c.code == 9));
+}
+
+#[test]
+fn drained_comes_once_and_last_after_idle() {
+    let mut setup = Setup::default();
+    setup.transport.max_idle_timeout(Some(Duration::from_secs(5)));
+    let mut rig = Rig::established_server(setup);
+    let wire = rig.wire.len();
+    rig.pass(ms(4_000));
+    assert!(rig.is_open());
+    rig.pass(ms(3_000));
+    // RFC 9000 10.1: silently
+    assert!(rig.wire[wire..].iter().all(|(_, _, d)| d.len() < 1300) && rig.close_seen().is_none());
+    prod(&mut rig);
+    assert_eq!((drained(&rig), rig.endpoint.connections()), (1, 0));
+    assert_eq!(lost(&rig), [ConnectionError::TimedOut]);
+}
+
+#[test]
+fn drained_comes_once_and_last_after_a_stateless_reset() {
+    // RFC 9000 10.3.1: by the endpoint, from the token of an id in use
+    let mut rig = Rig::established_server(Setup::default());
+    rig.open_path(1, "192.0.2.2:5000", true);
+    rig.pass(ms(50));
+    let token = rig.endpoint_events.iter().rev().find_map(|e| match e {
+        EndpointEvent::ResetToken { remote, token } if *remote == route("192.0.2.2:5000").remote => Some(*token),
+        _ => None,
+    });
+    let mut reset = vec![0x5a; 40];
+    reset.extend_from_slice(&token.expect("a token of path 1").0);
+    // From another address the same bytes mean nothing.
+    rig.deliver_from(route("192.0.2.9:5000"), &reset);
+    assert!(rig.is_open());
+    rig.deliver_from(route("192.0.2.2:5000"), &reset);
+    assert!(!rig.is_open());
+    // Repeating it prolongs nothing.
+    for _ in 0..50 {
+        rig.pass(ms(200));
+        rig.deliver_from(route("192.0.2.2:5000"), &reset);
+    }
+    assert_eq!(drained(&rig), 1);
+    prod(&mut rig);
+    assert_eq!((drained(&rig), lost(&rig)), (1, vec![ConnectionError::Reset]));
+}
+
+#[test]
+fn drained_comes_once_when_no_version_fits() {
+    let mut rig = Rig::client(Setup::default());
+    let vn = version_negotiation(&rig, &[0x0a0a_0a0a, 0x7777_7777]);
+    rig.deliver(&vn);
+    assert_eq!((drained(&rig), lost(&rig)), (1, vec![ConnectionError::VersionMismatch]));
+    rig.deliver(&vn);
+    rig.pass(ms(10_000));
+    assert_eq!(drained(&rig), 1);
+}
+
+pub fn version_negotiation(rig: &Rig, versions: &[u32]) -> Vec<u8> {
+    let (_, _, first) = &rig.wire[0];
+    let dcid_len = first[5] as usize;
+    let dcid = first[6..6 + dcid_len].to_vec();
+    let scid_len = first[6 + dcid_len] as usize;
+    let scid = first[7 + dcid_len..7 + dcid_len + scid_len].to_vec();
+    let mut vn = vec![0xc0, 0, 0, 0, 0, scid_len as u8];
+    vn.extend_from_slice(&scid);
+    vn.push(dcid_len as u8);
+    vn.extend_from_slice(&dcid);
+    versions.iter().for_each(|v| vn.extend_from_slice(&v.to_be_bytes()));
+    vn
+}
+
+#[test]
+fn an_established_connection_ignores_version_negotiation() {
+    // RFC 9000 6.2
+    let mut rig = Rig::established_client(Setup::default());
+    let vn = version_negotiation(&rig, &[0x7777_7777]);
+    rig.deliver(&vn);
+    assert!(rig.is_open());
+}
+
+#[test]
+fn version_negotiation_must_echo_our_ids() {
+    // RFC 9000 17.2.1: the source id of the answer is the destination id of our packet
+    let mut rig = Rig::client(Setup::default());
+    let mut vn = version_negotiation(&rig, &[0x7777_7777]);
+    let at = vn.len() - 5;
+    vn[at] ^= 1;
+    rig.deliver(&vn);
+    assert!(rig.is_open());
+}
+
+#[test]
+fn version_negotiation_is_followed_once() {
+    // RFC 9000 6.2: a client that acted on one discards all further ones
+    let mut rig = Rig::client(Setup::default());
+    let to_v2 = version_negotiation(&rig, &[0x6b33_43cf]);
+    let to_v1 = version_negotiation(&rig, &[1]);
+    rig.deaf = true;
+    rig.deliver(&to_v2);
+    let wire = rig.wire.len();
+    assert_eq!(rig.wire[wire - 1].2[1..5], 0x6b33_43cf_u32.to_be_bytes());
+    for _ in 0..10 {
+        rig.deliver(&to_v1);
+        rig.deliver(&to_v2);
+    }
+    assert_eq!(rig.wire.len(), wire, "no further first flights");
+    assert!(rig.is_open());
+}
+
+#[test]
+fn closing_answers_ever_more_rarely_and_draining_not_at_all() {
+    // RFC 9000 10.2.1
+    let mut rig = Rig::established_server(Setup::default());
+    let now = rig.now;
+    rig.conn().close(now, 7, "bye".into());
+    rig.pump();
+    let wire = rig.wire.len();
+    (0..100).for_each(|_| rig.frames([0x01]));
+    let answers = rig.wire.len() - wire;
+    assert!((5..10).contains(&answers), "{answers}");
+    rig.frames(raw(&[0x1c, 0, 0, 0], &[]));
+    let wire = rig.wire.len();
+    (0..100).for_each(|_| rig.frames([0x01]));
+    assert_eq!(rig.wire.len(), wire);
+}
+
+#[test]
+fn close_in_every_state_reaches_the_peer() {
+    // RFC 9000 10.2.3: in Initial and Handshake packets while the peer may lack keys
+    let mut rig = half_way();
+    let now = rig.now;
+    rig.conn().close(now, 7, "private".into());
+    rig.deaf = false;
+    rig.pump();
+    let kinds = |rig: &Rig| -> Vec<PacketKind> {
+        let closes = rig.wire.last().map(|(r, _, d)| (*r, d.clone())).unwrap();
+        let now = rig.now;
+        let _ = closes;
+        rig.seen.iter().filter(|s| s.at == now && s.has(|f| matches!(f, Frame::Close(_)))).map(|s| s.kind).collect()
+    };
+    assert!(kinds(&rig).contains(&PacketKind::Initial));
+    assert_eq!(rig.close_seen(), Some(CloseCode::APPLICATION_ERROR), "the application's code stays private");
+
+    // A client that has Handshake keys, whose server may or may not.
+    let mut rig = Rig::client(Setup::default());
+    let now = rig.now;
+    rig.conn().close(now, 7, "private".into());
+    rig.pump();
+    assert_eq!(rig.close_seen(), Some(CloseCode::APPLICATION_ERROR));
+    assert!(rig.wire.last().unwrap().2.len() >= 1200, "RFC 9000 14.1");
+}
+
+#[test]
+fn a_servers_early_close_travels_at_both_levels() {
+    // RFC 9000 10.2.3: a client may have dropped its Initial keys already
+    let mut rig = half_way();
+    let now = rig.now;
+    rig.conn().close(now, 7, "private".into());
+    // The puppet hears the flight first, so that it has Handshake keys.
+    let flight = rig.wire.clone();
+    rig.deaf = true;
+    rig.pump();
+    let close = rig.wire[flight.len()..].to_vec();
+    for (route, _, data) in flight.iter().chain(&close) {
+        let now = rig.now;
+        let seen = rig.peer.open(now, *route, data);
+        rig.seen.extend(seen);
+    }
+    let has = |kind| rig.seen.iter().any(|s| s.kind == kind && s.has(|f| matches!(f, Frame::Close(_))));
+    assert!(has(PacketKind::Initial) && has(PacketKind::Handshake));
+}
+
+#[test]
+fn idle_timeout_is_at_least_three_probe_timeouts() {
+    // RFC 9000 10.1
+    let mut setup = Setup::default();
+    setup.transport.max_idle_timeout(Some(Duration::from_millis(1)));
+    let mut rig = Rig::established_server(setup);
+    rig.frames([0x01]);
+    rig.pass(ms(20));
+    assert!(rig.is_open());
+    rig.pass(ms(30_000));
+    assert!(!rig.is_open());
+}
+
+#[test]
+fn pitfall_12_close_goes_out_on_all_open_paths() {
+    let mut rig = Rig::established_server(Setup::default());
+    rig.open_path(1, "192.0.2.2:5000", true);
+    rig.open_path(2, "192.0.2.3:5000", true);
+    let now = rig.now;
+    rig.conn().close(now, 7, "bye".into());
+    rig.pump();
+    let mut on: Vec<u32> =
+        rig.seen.iter().filter(|s| s.has(|f| matches!(f, Frame::Close(_)))).map(|s| s.path.0).collect();
+    on.sort_unstable();
+    assert_eq!(on, [0, 1, 2]);
+}
+
+#[test]
+fn pitfall_17_idle_timer_is_global() {
+    // RFC 10069: silence on one path ends nothing while another is alive
+    let mut setup = Setup::default();
+    setup.transport.max_idle_timeout(Some(Duration::from_secs(3)));
+    let mut rig = Rig::established_server(setup);
+    rig.open_path(1, "192.0.2.2:5000", true);
+    for _ in 0..20 {
+        rig.pass(ms(500));
+        rig.send_all(route("192.0.2.2:5000"), &[Packet::one_rtt([0x01]).on(1)]);
+        let ack = rig.peer.ack(Space::Data, 1, AckForm::Path).unwrap();
+        rig.send_all(route("192.0.2.2:5000"), &[Packet::one_rtt(ack).on(1)]);
+    }
+    assert!(rig.is_open());
+}

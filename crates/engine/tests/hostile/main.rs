@@ -1,0 +1,9 @@
+//! The engine against peers that break rules, lie, flood and vanish.
+
+#[path = "../puppet/mod.rs"]
+mod puppet;
+
+mod amplification;
+mod endings;
+mod smoke;
+mod violations;
