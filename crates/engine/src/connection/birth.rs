@@ -112,11 +112,11 @@ impl Connection {
     fn begin(&mut self, now: Instant) -> Result<(), TransportError> {
         let progress = self.handshake.advance()?;
         self.on_progress(now, progress);
-        if self.side().is_client() {
-            if let Some(remembered) = self.handshake.early_seal_keys().and(self.handshake.remembered()) {
-                self.streams.set_peer_limits(&parameters::peer_limits(&remembered));
-                self.datagrams.set_peer_frame_max(remembered.max_datagram_frame_bytes);
-            }
+        if self.side().is_client()
+            && let Some(remembered) = self.handshake.early_seal_keys().and(self.handshake.remembered())
+        {
+            self.streams.set_peer_limits(&parameters::peer_limits(&remembered));
+            self.datagrams.set_peer_frame_max(remembered.max_datagram_frame_bytes);
         }
         Ok(())
     }

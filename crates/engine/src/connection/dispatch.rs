@@ -84,10 +84,10 @@ impl Connection {
         let flow = &mut path.send;
         let outcome =
             flow.on_ack(at.now, at.space, &report, ack.ranges(), &mut self.board, &mut self.scratch.feedback)?;
-        if at.space == Space::Data {
-            if let Some(keys) = &mut self.keys {
-                keys.on_acked(path.send.seal_mark(), ack.largest, at.now, guard);
-            }
+        if at.space == Space::Data
+            && let Some(keys) = &mut self.keys
+        {
+            keys.on_acked(path.send.seal_mark(), ack.largest, at.now, guard);
         }
         if outcome.newly_acked_eliciting > 0 && path.health() != Health::Good && path.on_heard() {
             self.on_path_recovered(at.now, target);

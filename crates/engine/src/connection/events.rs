@@ -100,10 +100,10 @@ impl Events {
 
     /// Queues for the application. Path events beyond the bound are forgotten, oldest first.
     pub(crate) fn push(&mut self, event: Event) {
-        if self.application.len() >= limits::MAX_QUEUED_EVENTS {
-            if let Some(i) = self.application.iter().position(|e| matches!(e, Event::Path(_))) {
-                self.application.remove(i);
-            }
+        if self.application.len() >= limits::MAX_QUEUED_EVENTS
+            && let Some(i) = self.application.iter().position(|e| matches!(e, Event::Path(_)))
+        {
+            self.application.remove(i);
         }
         self.application.push_back(event);
     }

@@ -228,13 +228,13 @@ impl Handshake {
                 self.early_data = EarlyData::Accepted;
             }
         }
-        if self.peer_params.is_none() {
-            if let Some(bytes) = self.tls.peer_params() {
-                let params = parameters::decode(bytes, self.side)?;
-                self.check(&params)?;
-                progress.params = Some(params.clone());
-                self.peer_params = Some(params);
-            }
+        if self.peer_params.is_none()
+            && let Some(bytes) = self.tls.peer_params()
+        {
+            let params = parameters::decode(bytes, self.side)?;
+            self.check(&params)?;
+            progress.params = Some(params.clone());
+            self.peer_params = Some(params);
         }
         if self.stage == Stage::Negotiating && !self.tls.is_handshaking() {
             // RFC 9001 8.2: parameters are mandatory

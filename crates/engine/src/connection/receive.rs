@@ -157,10 +157,10 @@ impl Connection {
         }
         // RFC 9000 7.2: the peer's source id is fixed by its first packet
         let scid = header.version().and_then(|_| ConnectionId::new(header.scid(&[])));
-        if let (Some(fixed), Some(scid)) = (self.handshake.peer_scid, scid) {
-            if fixed != scid {
-                return self.drop_packet(now, bytes, Drop::Malformed);
-            }
+        if let (Some(fixed), Some(scid)) = (self.handshake.peer_scid, scid)
+            && fixed != scid
+        {
+            return self.drop_packet(now, bytes, Drop::Malformed);
         }
         let space = kind.space();
         let dcid = ConnectionId::new(header.dcid(&packet)).unwrap_or(ConnectionId::EMPTY);
@@ -358,10 +358,10 @@ impl Connection {
         if at.kind != PacketKind::Handshake {
             return;
         }
-        if let Some(path) = self.paths.path_mut(PathId::ZERO) {
-            if !path.route.is_validated() {
-                path.route.on_address_proven();
-            }
+        if let Some(path) = self.paths.path_mut(PathId::ZERO)
+            && !path.route.is_validated()
+        {
+            path.route.on_address_proven();
         }
         if self.side().is_server() {
             self.discard_space(at.now, Space::Initial);

@@ -99,7 +99,8 @@ impl Connection {
             self.side().is_client() || self.owes_probe(Space::Initial) || self.handshake.initial.crypto.wants_send();
         let mut has_initial = false;
         for (i, &(space, wants)) in spaces.iter().enumerate() {
-            if !wants && !(space == Space::Handshake && has_initial && self.handshake.handshake.keys.is_some()) {
+            let rides_along = space == Space::Handshake && has_initial && self.handshake.handshake.keys.is_some();
+            if !wants && !rides_along {
                 continue;
             }
             let last = i == 1 || !spaces[1].1;
@@ -274,10 +275,10 @@ impl Connection {
         if self.keys.is_none() && self.handshake.early_seal_keys().is_none() {
             return None;
         }
-        if self.keys.is_some() {
-            if let Some(found) = self.next_bound(now) {
-                return Some(found);
-            }
+        if self.keys.is_some()
+            && let Some(found) = self.next_bound(now)
+        {
+            return Some(found);
         }
         if let Some(demand) = self.demand(now) {
             if self.streams.send_credit() == 0 && self.streams.unsent_bytes() > 0 {
