@@ -167,7 +167,7 @@ impl Play {
                 let _ = connection.set_priority(id, i32::from(tape.byte()) - 100);
             }
             _ => {
-                let order = if tape.byte() % 8 == 0 { Order::Unordered } else { Order::Ordered };
+                let order = if tape.one_in(8) { Order::Unordered } else { Order::Ordered };
                 while let Ok(Some(_)) = connection.read(id, 4_000, order) {}
             }
         }

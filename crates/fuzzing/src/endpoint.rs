@@ -126,7 +126,7 @@ impl Play {
         let mut buf = Vec::new();
         let marks = OutHeader::Initial { version, dcid, scid, token: &token }.write(&mut buf, number, 2, FixedBit::Set);
         buf.extend_from_slice(&frames);
-        let size = if tape.byte() % 8 == 0 { 100 } else { 1_200 };
+        let size = if tape.one_in(8) { 100 } else { 1_200 };
         buf.resize(buf.len().max(size - 16), 0);
         let end = buf.len() + 16;
         marks.set_length(&mut buf, end);

@@ -57,7 +57,7 @@ fn compare(base: u64, set: &RangeSet, model: &[bool; WIDTH]) {
     let position = |found: Option<usize>| found.map(|i| base + i as u64);
     assert_eq!(set.min(), position(model.iter().position(|cell| *cell)));
     assert_eq!(set.max(), position(model.iter().rposition(|cell| *cell)));
-    assert_eq!(set.is_empty(), set.len() == 0);
+    assert_eq!(set.is_empty(), set.iter().next().is_none());
 }
 
 /// Ranges that join, split and vanish.

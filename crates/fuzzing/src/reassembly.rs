@@ -80,7 +80,7 @@ impl World {
                     _ => u64::from(tape.u16() % 4_000),
                 };
                 let len = u64::from(tape.byte()) * if tape.flag() { 5 } else { 1 };
-                self.data(id, offset, len, tape.byte() % 16 == 0)?;
+                self.data(id, offset, len, tape.one_in(16))?;
             }
             5..=8 => self.read(id, 1 + tape.below(900), Order::Ordered),
             9 => self.read(id, 1 + tape.below(900), Order::Unordered),

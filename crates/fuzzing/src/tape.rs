@@ -54,6 +54,11 @@ impl<'a> Tape<'a> {
         self.byte() & 1 == 1
     }
 
+    /// True for one byte in `n`.
+    pub fn one_in(&mut self, n: u8) -> bool {
+        self.byte().checked_rem(n) == Some(0)
+    }
+
     /// The next `n` bytes, or as many as there are.
     pub fn bytes(&mut self, n: usize) -> &'a [u8] {
         let (head, rest) = self.rest.split_at(n.min(self.rest.len()));

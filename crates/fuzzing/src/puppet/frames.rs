@@ -17,7 +17,7 @@ const PATHS: usize = 5;
 pub fn put_some(tape: &mut Tape<'_>, out: &mut Vec<u8>, max_bytes: usize) {
     loop {
         put_one(tape, out);
-        if out.len() >= max_bytes || tape.is_over() || tape.byte() % 3 == 0 {
+        if out.len() >= max_bytes || tape.is_over() || tape.one_in(3) {
             return;
         }
     }
@@ -59,7 +59,7 @@ fn put_ack(tape: &mut Tape<'_>, out: &mut Vec<u8>) {
         let start = number(tape);
         ranges.insert(start..start.saturating_add(1 + u64::from(tape.byte())).min(VARINT_MAX));
     }
-    let ecn = (tape.byte() % 4 == 0).then(|| EcnCounts { ect0: number(tape), ect1: number(tape), ce: number(tape) });
+    let ecn = (tape.one_in(4)).then(|| EcnCounts { ect0: number(tape), ect1: number(tape), ce: number(tape) });
     OutAck { form, path, ranges: &ranges, delay: number(tape), ecn }.encode(500, out);
 }
 
@@ -71,7 +71,7 @@ fn stream<'a>(tape: &mut Tape<'a>) -> Frame<'a> {
         2 => Frame::StreamDataBlocked(StreamDataBlocked { id, limit: number(tape) }),
         3 => Frame::MaxStreamData(MaxStreamData { id, limit: number(tape) }),
         kind => {
-            let (offset, fin) = (number(tape), tape.byte() % 8 == 0);
+            let (offset, fin) = (number(tape), tape.one_in(8));
             let data = if kind == 4 { tape.piece() } else { &FILL[..usize::from(tape.byte()) * 4] };
             let offset = offset.min(VARINT_MAX - data.len() as u64);
             Frame::Stream(Stream { id, offset, fin, data })
@@ -83,14 +83,14 @@ fn stream<'a>(tape: &mut Tape<'a>) -> Frame<'a> {
 const FILL: &[u8] = &[0x5a; 1_024];
 
 fn cid(tape: &mut Tape<'_>) -> Frame<'static> {
-    let form = if tape.byte() % 4 == 0 { CidForm::Plain } else { CidForm::Path };
+    let form = if tape.one_in(4) { CidForm::Plain } else { CidForm::Path };
     let path = if form == CidForm::Path { path_id(tape) } else { PathId::ZERO };
-    if tape.byte() % 3 == 0 {
+    if tape.one_in(3) {
         return Frame::RetireCid(RetireCid { form, path, sequence: number(tape) });
     }
     let sequence = number(tape);
     let retire_prior_to = u64::from(tape.byte() % 8).min(sequence);
-    let (name, len) = (tape.byte(), if tape.byte() % 8 == 0 { 1 + tape.below(20) } else { 8 });
+    let (name, len) = (tape.byte(), if tape.one_in(8) { 1 + tape.below(20) } else { 8 });
     let cid = ConnectionId::new(&[name; 20][..len]).unwrap_or(ConnectionId::EMPTY);
     Frame::NewCid(NewCid { form, path, sequence, retire_prior_to, cid, token: ResetToken([name; 16]) })
 }
