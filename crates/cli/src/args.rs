@@ -98,8 +98,8 @@ pub(crate) struct DemoArgs {
 /// `plait serve`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ServeArgs {
-    /// Address and port to listen on; repeatable; port 0 takes a free one
-    #[arg(long, value_name = "ADDR:PORT", default_value = "[::]:4433")]
+    /// Address and port to listen on; repeatable; port 0 takes a free one [default: port 4433 of every address]
+    #[arg(long, value_name = "ADDR:PORT")]
     pub(crate) listen: Vec<SocketAddr>,
     /// Folder whose files are served; without it only /bytes/N and /sink are
     #[arg(long, value_name = "DIR")]

@@ -12,10 +12,27 @@ use crate::fail::Fail;
 /// Paths opened when none are named, at most.
 const MAX_DEFAULT_PATHS: usize = 4;
 
-/// The local address that `name`, an address or an interface, gives towards `remote`.
-pub(crate) fn resolve(name: &str, remote: SocketAddr) -> Result<IpAddr, Fail> {
+/// Where a path begins: an address of ours and, where it was named or must be kept to, its interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Local {
+    pub(crate) ip: IpAddr,
+    pub(crate) interface: Option<String>,
+}
+
+impl Local {
+    fn address(ip: IpAddr) -> Self {
+        Self { ip, interface: None }
+    }
+
+    fn on(name: &str, ip: IpAddr) -> Self {
+        Self { ip, interface: Some(name.to_owned()) }
+    }
+}
+
+/// The address that `name`, an address or an interface, gives towards `remote`.
+pub(crate) fn resolve(name: &str, remote: SocketAddr) -> Result<Local, Fail> {
     if let Ok(address) = name.parse::<IpAddr>() {
-        return usable(address, remote);
+        return usable(address, remote).map(Local::address);
     }
     if !cfg!(target_os = "linux") {
         return Err(Fail::running(
@@ -24,7 +41,7 @@ pub(crate) fn resolve(name: &str, remote: SocketAddr) -> Result<IpAddr, Fail> {
         ));
     }
     match source_address(Some(name), remote) {
-        Ok(address) => Ok(address),
+        Ok(ip) => Ok(Local::on(name, ip)),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(Fail::running(
             format!("--path {name}: this system does not let you name an interface"),
             "give one of its addresses",
@@ -58,19 +75,27 @@ fn usable(address: IpAddr, remote: SocketAddr) -> Result<IpAddr, Fail> {
     }
 }
 
+/// The address of the system's own choice towards `remote`.
+pub(crate) fn system_choice(remote: SocketAddr) -> Result<Local, Fail> {
+    let hint = "check that this machine is connected, or name a path with --path";
+    source_address(None, remote)
+        .map(Local::address)
+        .map_err(|error| Fail::running(format!("there is no route to {} ({error})", remote.ip()), hint))
+}
+
 /// One local address for each interface that leads to `remote`, the system's own choice first.
-pub(crate) fn all(remote: SocketAddr) -> Vec<IpAddr> {
-    let mut found: Vec<IpAddr> = source_address(None, remote).into_iter().collect();
+pub(crate) fn all(remote: SocketAddr) -> Result<Vec<Local>, Fail> {
+    let mut found = vec![system_choice(remote)?];
     if remote.ip().is_loopback() {
-        return found;
+        return Ok(found);
     }
     for name in interfaces().iter().filter(|name| routes_to(name, remote)) {
-        let Ok(address) = source_address(Some(name), remote) else { continue };
-        if !found.contains(&address) && !address.is_loopback() && found.len() < MAX_DEFAULT_PATHS {
-            found.push(address);
+        let Ok(ip) = source_address(Some(name), remote) else { continue };
+        if found.iter().all(|local| local.ip != ip) && !ip.is_loopback() && found.len() < MAX_DEFAULT_PATHS {
+            found.push(Local::on(name, ip));
         }
     }
-    found
+    Ok(found)
 }
 
 fn datagram_socket(remote: SocketAddr) -> io::Result<Socket> {
@@ -153,16 +178,16 @@ mod tests {
 
     #[test]
     fn addresses() {
-        assert_eq!(resolve("127.0.0.1", remote()), Ok(IpAddr::from([127, 0, 0, 1])));
+        assert_eq!(resolve("127.0.0.1", remote()), Ok(Local::address([127, 0, 0, 1].into())));
         assert!(resolve("::1", remote()).unwrap_err().to_string().contains("IP version"));
         assert!(resolve("192.0.2.77", remote()).unwrap_err().to_string().contains("not an address of this machine"));
-        assert_eq!(all(remote()), vec![IpAddr::from([127, 0, 0, 1])]);
+        assert_eq!(all(remote()), Ok(vec![Local::address([127, 0, 0, 1].into())]));
     }
 
     #[cfg(target_os = "linux")]
     #[test]
     fn interfaces_by_name() {
-        assert_eq!(resolve("lo", remote()), Ok(IpAddr::from([127, 0, 0, 1])));
+        assert_eq!(resolve("lo", remote()), Ok(Local::on("lo", [127, 0, 0, 1].into())));
         let error = resolve("eth99", remote()).unwrap_err();
         assert_eq!(error.exit_code(), 1);
         assert!(error.to_string().contains("no interface of that name"), "{error}");

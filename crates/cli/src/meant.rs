@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use plait_link::{LinkConfig, Loss, QueueLimit};
+use plait_link::{DropCause, LinkConfig, LinkStats, Loss, QueueLimit};
 use url::Url;
 
 use crate::args::{AckPathName, CongestionName, DemoArgs, ExtensionName, GetArgs, SchedulerName, TransportArgs};
@@ -248,14 +248,17 @@ impl LinkPlan {
             .sizes(LINK_MTU_BYTES, LINK_OVERHEAD_BYTES)
     }
 
-    /// As reported.
-    pub(crate) fn summary(&self) -> LinkSummary {
+    /// As reported, with what it did towards the client.
+    pub(crate) fn summary(&self, down: &LinkStats) -> LinkSummary {
         LinkSummary {
             name: self.name,
             rate_mbps: self.rate_mbps,
             rtt_ms: self.rtt.as_secs_f64() * 1e3,
             loss: self.loss,
             queue_ms: self.queue.as_secs_f64() * 1e3,
+            down_packets: down.forwarded_packets,
+            down_lost: down.drops(DropCause::Loss),
+            down_queue_full: down.drops(DropCause::QueueFull),
         }
     }
 }

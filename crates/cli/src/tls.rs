@@ -3,8 +3,10 @@
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
+use std::sync::Arc;
 
 use rustls::RootCertStore;
+use rustls::client::danger::ServerCertVerifier;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
@@ -60,6 +62,18 @@ pub(crate) fn roots(file: &Path) -> Result<RootCertStore, Fail> {
         })?;
     }
     Ok(store)
+}
+
+/// Trusts whom the operating system trusts.
+pub(crate) fn system_verifier() -> Result<Arc<dyn ServerCertVerifier>, Fail> {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    match rustls_platform_verifier::Verifier::new(provider) {
+        Ok(verifier) => Ok(Arc::new(verifier)),
+        Err(error) => Err(Fail::running(
+            format!("this system has no certificates to trust ({error})"),
+            "give the server's authority with --ca FILE, or accept any with --insecure",
+        )),
+    }
 }
 
 fn certificates(flag: &str, file: &Path) -> Result<Vec<CertificateDer<'static>>, Fail> {

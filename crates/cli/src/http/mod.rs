@@ -1,8 +1,12 @@
 //! HTTP/0.9 over QUIC streams (ALPN `hq-interop`): one request line a stream, the bare body back.
 
 pub(crate) mod body;
+pub(crate) mod client;
+pub(crate) mod meter;
 pub(crate) mod request;
 pub(crate) mod root;
+pub(crate) mod server;
+pub(crate) mod sink;
 
 /// The protocol's name in the handshake.
 pub(crate) const ALPN: &[u8] = b"hq-interop";
@@ -23,7 +27,7 @@ pub(crate) enum Refusal {
 
 impl Refusal {
     /// The application error code on the wire.
-    pub(crate) fn code(self) -> u32 {
+    pub(crate) fn code(self) -> u64 {
         match self {
             Self::BadRequest => 400,
             Self::NotFound => 404,
@@ -33,6 +37,6 @@ impl Refusal {
 
     /// The refusal of that code.
     pub(crate) fn from_code(code: u64) -> Option<Self> {
-        [Self::BadRequest, Self::NotFound, Self::Broken].into_iter().find(|refusal| u64::from(refusal.code()) == code)
+        [Self::BadRequest, Self::NotFound, Self::Broken].into_iter().find(|refusal| refusal.code() == code)
     }
 }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
-use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
@@ -60,15 +59,7 @@ impl Progress {
         Self { manner, format: Format::of(args), name, total, bars, last: (0.0, 0, BTreeMap::new()) }
     }
 
-    /// Time between calls of [`Progress::on_tick`].
-    pub(crate) fn period(&self) -> Duration {
-        match self.manner {
-            Manner::Bars => Duration::from_millis(100),
-            Manner::Silent | Manner::Lines => Duration::from_secs(1),
-        }
-    }
-
-    /// Shows how it stands.
+    /// Shows how it stands: bars each time, lines and objects once a second.
     pub(crate) fn on_tick(&mut self, snapshot: &Snapshot) {
         if self.manner == Manner::Bars {
             self.bars.show(snapshot, self.total);

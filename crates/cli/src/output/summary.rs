@@ -150,6 +150,12 @@ pub(crate) struct LinkSummary {
     pub(crate) loss: f64,
     /// Longest wait in its queue.
     pub(crate) queue_ms: f64,
+    /// Datagrams that it carried towards the client.
+    pub(crate) down_packets: u64,
+    /// Datagrams towards the client that it lost at random.
+    pub(crate) down_lost: u64,
+    /// Datagrams towards the client that found its queue full.
+    pub(crate) down_queue_full: u64,
 }
 
 /// `demo --json`.

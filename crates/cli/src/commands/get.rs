@@ -1,0 +1,199 @@
+//! `plait get`: downloads over the paths that were asked for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use plait::Connection;
+use tokio::task::JoinSet;
+
+use crate::args::{ExtensionName, GetArgs};
+use crate::clock::Clock;
+use crate::connect::{self, Connected, Handshake, Voice};
+use crate::fail::Fail;
+use crate::http::client::fetch;
+use crate::http::meter::Meter;
+use crate::http::sink::{Digested, Sink};
+use crate::meant::{Destination, Download, GetPlan, Multipath};
+use crate::output::progress::Progress;
+use crate::output::summary::{DownloadSummary, GetSummary, PathSummary};
+use crate::output::{Format, print_json};
+use crate::paths::PathBook;
+use crate::stop;
+use crate::transfer::watched;
+use crate::units::{human_bytes, mbps, rounded};
+
+/// How a download ended.
+#[derive(Debug)]
+struct Ended {
+    download: Download,
+    seconds: f64,
+    result: Result<Digested, Fail>,
+}
+
+/// What is known of the whole when it ends, well or badly.
+#[derive(Debug, Default)]
+struct Outcome {
+    live: Option<(Connection, Arc<Meter>)>,
+    handshake_ms: Option<f64>,
+    early_data: Option<&'static str>,
+    paths: Vec<PathSummary>,
+    ended: Vec<Ended>,
+}
+
+/// Downloads and reports.
+pub(crate) async fn run(args: GetArgs) -> Result<(), Fail> {
+    let plan = GetPlan::new(&args)?;
+    let mut outcome = Outcome::default();
+    let limit = plan.max_time;
+    let result = tokio::select! {
+        result = download_all(&plan, &args, &mut outcome) => result,
+        () = connect::after(limit) => Err(Fail::running(
+            format!("not done within {} s", limit.unwrap_or_default().as_secs_f64()),
+            "allow more with --max-time, or look at the paths with --json",
+        )),
+        () = stop::asked() => Err(Fail::Interrupted),
+    };
+    let first_failure = outcome.ended.iter().find_map(|ended| ended.result.as_ref().err().cloned());
+    let result = result.and(first_failure.map_or(Ok(()), Err));
+    report(&plan, &args, &outcome, result.as_ref().err());
+    result
+}
+
+async fn download_all(plan: &GetPlan, args: &GetArgs, outcome: &mut Outcome) -> Result<(), Fail> {
+    // Places to write to are opened first: a typing error should not cost a download.
+    let sinks = open_sinks(plan)?;
+    let Connected { connection, endpoint, remote, further, meter, handshake } = connect::connect(plan).await?;
+    outcome.live = Some((connection.clone(), Arc::clone(&meter)));
+    let voice = if args.show.quiet { Voice::Silent } else { Voice::Heard };
+    connect::open_further(&connection, remote, further, voice);
+
+    let mut progress = Progress::new(args.show, None, plan.total());
+    let work = fetch_all(&connection, sinks, &meter);
+    (outcome.ended, outcome.paths) = watched(work, &connection, &meter, &mut progress).await;
+    match handshake {
+        Handshake::Done(ms) => outcome.handshake_ms = Some(ms),
+        Handshake::Early(task) => {
+            let (accepted, ms) = task.await.unwrap_or((false, 0.0));
+            outcome.handshake_ms = Some(ms);
+            outcome.early_data = Some(if accepted { "accepted" } else { "rejected" });
+            if !accepted && connection.close_reason().is_none() {
+                // What went early is lost; the connection stands.
+                let work = fetch_all(&connection, open_sinks(plan)?, &meter);
+                (outcome.ended, outcome.paths) = watched(work, &connection, &meter, &mut progress).await;
+            }
+        }
+    }
+    meter.stop();
+    if let Some(error) = connection.close_reason()
+        && outcome.ended.iter().any(|ended| ended.result.is_err())
+    {
+        return Err(connect::handshake_failure(&plan.host, remote, &error));
+    }
+    connection.close(0, b"done");
+    // A server that does not hear it times out by itself.
+    let _ = tokio::time::timeout(connect::FAREWELL_TIME, endpoint.wait_idle()).await;
+    Ok(())
+}
+
+fn open_sinks(plan: &GetPlan) -> Result<Vec<(Download, Sink)>, Fail> {
+    plan.downloads.iter().map(|download| Ok((download.clone(), Sink::open(&download.to)?))).collect()
+}
+
+/// All at once, unless several share standard output.
+async fn fetch_all(connection: &Connection, sinks: Vec<(Download, Sink)>, meter: &Arc<Meter>) -> Vec<Ended> {
+    let one_by_one = sinks.iter().filter(|(download, _)| download.to == Destination::Stdout).count() > 1;
+    let mut ended = Vec::with_capacity(sinks.len());
+    let mut running = JoinSet::new();
+    for (at, (download, sink)) in sinks.into_iter().enumerate() {
+        let (connection, meter) = (connection.clone(), Arc::clone(meter));
+        running.spawn(async move {
+            let clock = Clock::start();
+            let result = fetch(&connection, &download.target, sink, &meter).await;
+            (at, Ended { download, seconds: clock.seconds(), result })
+        });
+        if one_by_one {
+            ended.extend(running.join_next().await.and_then(Result::ok));
+        }
+    }
+    while let Some(done) = running.join_next().await {
+        ended.extend(done.ok());
+    }
+    ended.sort_by_key(|(at, _)| *at);
+    ended.into_iter().map(|(_, ended)| ended).collect()
+}
+
+fn report(plan: &GetPlan, args: &GetArgs, outcome: &Outcome, error: Option<&Fail>) {
+    let summary = summary(plan, outcome, error);
+    if Format::of(args.show).is_json() {
+        print_json(&summary);
+    } else if error.is_none() && !args.show.quiet {
+        let mut line =
+            format!("{} in {:.2} s, {:.1} Mbit/s", human_bytes(summary.bytes), summary.seconds, summary.goodput_mbps);
+        for path in &summary.paths {
+            let share = human_bytes(path.stream_bytes_received);
+            line += &format!("; path {} {} -> {}: {share}", path.id, path.local, path.remote);
+        }
+        eprintln!("{line}");
+    }
+}
+
+fn summary(plan: &GetPlan, outcome: &Outcome, error: Option<&Fail>) -> GetSummary {
+    let downloads: Vec<_> = outcome.ended.iter().map(download_summary).collect();
+    let connection = outcome.live.as_ref().map(|(connection, _)| connection);
+    let multipath = match connection {
+        Some(connection) if connection.is_multipath() => Multipath::Negotiated,
+        _ => Multipath::Absent,
+    };
+    let meter = outcome.live.as_ref().map(|(_, meter)| meter);
+    let (bytes, seconds) = meter.map_or((0, 0.0), |meter| (meter.bytes(), meter.seconds()));
+    let arrivals = meter.map(|meter| meter.arrivals()).unwrap_or_default();
+    let ms = |time: Duration| rounded(time.as_secs_f64() * 1e3, 3);
+    GetSummary {
+        command: "get",
+        ok: error.is_none(),
+        url: plan.downloads.first().map(|download| download.url.clone()).unwrap_or_default(),
+        bytes,
+        seconds: rounded(seconds, 6),
+        goodput_mbps: rounded(mbps(bytes, seconds), 3),
+        handshake_ms: outcome.handshake_ms,
+        first_byte_ms: arrivals.first().map(ms),
+        sha256: downloads.first().and_then(|first| first.sha256.clone()),
+        extension: match multipath {
+            Multipath::Negotiated => ExtensionName::Multipath.name(),
+            Multipath::Absent => ExtensionName::None.name(),
+        },
+        scheduler: plan.transport.scheduler.name(),
+        congestion: plan.transport.congestion_name(multipath),
+        ack_path: plan.transport.ack_path.name(),
+        early_data: outcome.early_data,
+        longest_stall_ms: ms(arrivals.longest_gap()),
+        paths: paths(outcome),
+        downloads,
+        error: error.map(ToString::to_string),
+    }
+}
+
+/// The paths as they were last seen; those of a download that was cut short are looked at now.
+fn paths(outcome: &Outcome) -> Vec<PathSummary> {
+    let mut book = PathBook::default();
+    if let (true, Some((connection, _))) = (outcome.paths.is_empty(), &outcome.live) {
+        book.look(connection);
+        return book.paths();
+    }
+    outcome.paths.clone()
+}
+
+fn download_summary(ended: &Ended) -> DownloadSummary {
+    let digested = ended.result.as_ref().ok();
+    DownloadSummary {
+        url: ended.download.url.clone(),
+        bytes: digested.map_or(0, |digested| digested.bytes),
+        seconds: rounded(ended.seconds, 6),
+        sha256: digested.map(|digested| digested.sha256.clone()),
+        output: match &ended.download.to {
+            Destination::File(path) => Some(path.display().to_string()),
+            Destination::Stdout | Destination::Discard => None,
+        },
+        error: ended.result.as_ref().err().map(ToString::to_string),
+    }
+}

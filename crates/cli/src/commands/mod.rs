@@ -1,0 +1,5 @@
+//! The commands, a file each.
+
+pub(crate) mod demo;
+pub(crate) mod get;
+pub(crate) mod serve;

@@ -1,0 +1,98 @@
+//! `plait serve`: files and synthetic bodies for anyone who asks, until stopped.
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use plait::{Bind, Endpoint, RetryPolicy, ServerConfig};
+
+use crate::args::ServeArgs;
+use crate::fail::Fail;
+use crate::http::root::Root;
+use crate::http::server::Site;
+use crate::meant::TransportPlan;
+use crate::output::print_json;
+use crate::output::summary::Listening;
+use crate::tls::Shown;
+use crate::{stop, transport};
+
+/// Where we listen when nothing else is said.
+const DEFAULT_PORT: u16 = 4433;
+/// How long connections may take to say goodbye.
+const FAREWELL_TIME: Duration = Duration::from_secs(2);
+
+/// Serves until stopped.
+pub(crate) async fn run(args: ServeArgs) -> Result<(), Fail> {
+    let root = match &args.root {
+        None => None,
+        Some(path) => Some(Root::new(path).map_err(|error| {
+            Fail::running(format!("--root {}: {error}", path.display()), "name a folder that exists")
+        })?),
+    };
+    let shown = match (&args.cert, &args.key) {
+        (Some(cert), Some(key)) => Shown::read(cert, key)?,
+        _ => Shown::self_signed(&args.name, &args.listen)?,
+    };
+    if let (Some(file), Some(pem)) = (&args.cert_out, &shown.made_pem) {
+        std::fs::write(file, pem).map_err(|error| {
+            Fail::running(format!("--cert-out {}: {error}", file.display()), "choose a folder that may be written")
+        })?;
+    }
+    let mut config = transport::server_config(shown)?;
+    config.transport_config(Arc::new(transport::config(&TransportPlan::new(&args.transport, args.max_paths))));
+    if args.retry {
+        config.retry_policy(RetryPolicy::Always);
+    }
+    let endpoint = bind(config, &args.listen)?;
+    let addresses = endpoint.local_addrs().iter().map(SocketAddr::to_string).collect();
+    print_json(&Listening { event: "listening", addresses });
+
+    let site = Arc::new(Site::new(root));
+    tokio::select! {
+        () = accept(&endpoint, &site) => {}
+        () = stop::asked() => {}
+    }
+    endpoint.close(0, b"the server stops");
+    // Clients that do not hear it time out by themselves.
+    let _ = tokio::time::timeout(FAREWELL_TIME, endpoint.wait_idle()).await;
+    Ok(())
+}
+
+fn bind(config: ServerConfig, listen: &[SocketAddr]) -> Result<Endpoint, Fail> {
+    let fail = |error: &dyn std::fmt::Display| Fail::running(format!("cannot listen: {error}"), "see --listen");
+    let (first, rest) = match listen.split_first() {
+        Some((first, rest)) => (*first, rest),
+        None => (SocketAddr::from((Ipv6Addr::UNSPECIFIED, DEFAULT_PORT)), listen),
+    };
+    let endpoint = match Endpoint::server(config.clone(), first) {
+        // No IPv6 on this machine.
+        Err(_) if listen.is_empty() => {
+            Endpoint::server(config, SocketAddr::from((Ipv4Addr::UNSPECIFIED, DEFAULT_PORT)))
+        }
+        result => result,
+    };
+    let endpoint = endpoint.map_err(|error| fail(&error))?;
+    for address in rest {
+        endpoint.add_socket(Bind::from(*address)).map_err(|error| fail(&error))?;
+    }
+    Ok(endpoint)
+}
+
+/// Takes every connection that comes.
+pub(crate) async fn accept(endpoint: &Endpoint, site: &Arc<Site>) {
+    while let Some(incoming) = endpoint.accept().await {
+        let site = Arc::clone(site);
+        tokio::spawn(async move {
+            let remote = incoming.remote_address();
+            match incoming.await {
+                Ok(connection) => {
+                    tracing::info!(%remote, multipath = connection.is_multipath(), "connected");
+                    let watched = connection.clone();
+                    site.serve(connection).await;
+                    tracing::info!(%remote, "ended: {}", watched.closed().await);
+                }
+                Err(error) => tracing::info!(%remote, "handshake failed: {error}"),
+            }
+        });
+    }
+}

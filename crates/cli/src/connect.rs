@@ -1,0 +1,269 @@
+//! The client's way to a server: its addresses, our sockets, the handshake, further paths.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use plait::{Bind, Connection, ConnectionError, Endpoint, EndpointConfig};
+use tokio::task::JoinHandle;
+
+use crate::clock::Clock;
+use crate::fail::Fail;
+use crate::http::meter::Meter;
+use crate::local::{self, Local};
+use crate::meant::{EarlyData, GetPlan, Locals};
+use crate::transport;
+use crate::units::rounded;
+
+/// How long a closing connection may take to say goodbye.
+pub(crate) const FAREWELL_TIME: Duration = Duration::from_millis(500);
+/// Least time that a server gets to send a session ticket after the handshake.
+const TICKET_TIME: Duration = Duration::from_millis(100);
+
+/// A connection with what belongs to it.
+#[derive(Debug)]
+pub(crate) struct Connected {
+    pub(crate) connection: Connection,
+    pub(crate) endpoint: Endpoint,
+    pub(crate) remote: SocketAddr,
+    /// Local addresses of further paths.
+    pub(crate) further: Vec<IpAddr>,
+    /// Runs since the first packet.
+    pub(crate) meter: Arc<Meter>,
+    pub(crate) handshake: Handshake,
+}
+
+/// How far the handshake is.
+#[derive(Debug)]
+pub(crate) enum Handshake {
+    /// Done after so many milliseconds.
+    Done(f64),
+    /// Early data was offered: becomes whether it was taken, and when the handshake was done.
+    Early(JoinHandle<(bool, f64)>),
+}
+
+/// Connects as planned, to the first address of the host that answers.
+pub(crate) async fn connect(plan: &GetPlan) -> Result<Connected, Fail> {
+    let clock = Clock::start();
+    let remotes = addresses(plan).await?;
+    let mut failure = Fail::running(format!("{} has no address", plan.host), "check the name");
+    for (at, remote) in remotes.iter().enumerate() {
+        let share = (remotes.len() - at) as u32;
+        let patience = plan.connect_timeout.saturating_sub(clock.elapsed()) / share;
+        match connect_to(plan, *remote, patience).await {
+            Ok(connected) => return Ok(connected),
+            Err(fail) => failure = fail,
+        }
+    }
+    Err(failure)
+}
+
+/// The host's addresses; those that suit the first named path come first.
+async fn addresses(plan: &GetPlan) -> Result<Vec<SocketAddr>, Fail> {
+    let host = plan.host.trim_start_matches('[').trim_end_matches(']');
+    let found = tokio::net::lookup_host((host, plan.port)).await.map_err(|error| {
+        Fail::running(format!("cannot find the address of {host} ({error})"), "check the name and your connection")
+    })?;
+    let mut found: Vec<_> = found.collect();
+    if let Locals::Named(names) = &plan.locals
+        && let Some(Ok(ip)) = names.first().map(|name| name.parse::<IpAddr>())
+    {
+        found.sort_by_key(|remote| remote.is_ipv4() != ip.is_ipv4());
+    }
+    found.dedup();
+    Ok(found)
+}
+
+async fn connect_to(plan: &GetPlan, remote: SocketAddr, patience: Duration) -> Result<Connected, Fail> {
+    let locals = locals(plan, remote)?;
+    let endpoint = endpoint(&locals)?;
+    let mut config = transport::client_config(&plan.trust)?;
+    config.transport_config(Arc::new(transport::config(&plan.transport)));
+    endpoint.set_default_client_config(config);
+    if plan.early_data == EarlyData::Offer {
+        fetch_ticket(plan, &endpoint, remote, patience).await?;
+    }
+    let meter = Arc::new(Meter::start());
+    let (connection, handshake) = shake_hands(plan, &endpoint, remote, (patience, &meter)).await?;
+    let further = locals.iter().skip(1).map(|local| local.ip).collect();
+    Ok(Connected { connection, endpoint, remote, further, meter, handshake })
+}
+
+fn locals(plan: &GetPlan, remote: SocketAddr) -> Result<Vec<Local>, Fail> {
+    let names = match &plan.locals {
+        Locals::Single => return Ok(vec![local::system_choice(remote)?]),
+        Locals::All => return local::all(remote),
+        Locals::Named(names) => names,
+    };
+    let mut locals: Vec<Local> = Vec::with_capacity(names.len());
+    for name in names {
+        let local = local::resolve(name, remote)?;
+        if locals.iter().any(|other| other.ip == local.ip) {
+            return Err(Fail::usage(format!("--path {name}: {} is used by another --path already", local.ip)));
+        }
+        locals.push(local);
+    }
+    Ok(locals)
+}
+
+/// An endpoint with a socket for each local address.
+fn endpoint(locals: &[Local]) -> Result<Endpoint, Fail> {
+    let address = |local: &Local| SocketAddr::new(local.ip, 0);
+    let bind = |local: &Local| match &local.interface {
+        Some(name) => Bind::address(address(local)).interface(name),
+        None => Bind::address(address(local)),
+    };
+    let config = || EndpointConfig::fresh().map_err(|error| Fail::running(error, "the system must provide randomness"));
+    // Where the system does not let us name the interface, its address has to do.
+    let made = Endpoint::new(config()?, None, locals.iter().map(bind));
+    let made = match made {
+        Err(_) if locals.iter().any(|local| local.interface.is_some()) => {
+            Endpoint::new(config()?, None, locals.iter().map(address))
+        }
+        made => made,
+    };
+    made.map_err(|error| Fail::running(error, "see --path"))
+}
+
+/// A first connection that only brings a session to resume.
+async fn fetch_ticket(plan: &GetPlan, endpoint: &Endpoint, remote: SocketAddr, patience: Duration) -> Result<(), Fail> {
+    let connection = handshake(plan, endpoint, remote, patience).await?;
+    tokio::time::sleep(TICKET_TIME.max(connection.rtt() * 2)).await;
+    connection.close(0, b"ticket");
+    Ok(())
+}
+
+async fn handshake(
+    plan: &GetPlan,
+    endpoint: &Endpoint,
+    remote: SocketAddr,
+    patience: Duration,
+) -> Result<Connection, Fail> {
+    let connecting = endpoint.connect(remote, server_name(plan)).map_err(|error| cannot_begin(remote, &error))?;
+    match tokio::time::timeout(patience, connecting).await {
+        Ok(Ok(connection)) => Ok(connection),
+        Ok(Err(error)) => Err(handshake_failure(&plan.host, remote, &error)),
+        Err(_) => Err(no_answer(&plan.host, remote)),
+    }
+}
+
+async fn shake_hands(
+    plan: &GetPlan,
+    endpoint: &Endpoint,
+    remote: SocketAddr,
+    (patience, meter): (Duration, &Arc<Meter>),
+) -> Result<(Connection, Handshake), Fail> {
+    let done_ms = |meter: &Meter| rounded(meter.seconds() * 1e3, 3);
+    if plan.early_data == EarlyData::Offer {
+        let connecting = endpoint.connect(remote, server_name(plan)).map_err(|error| cannot_begin(remote, &error))?;
+        match connecting.into_0rtt() {
+            Ok((connection, accepted)) => {
+                let meter = Arc::clone(meter);
+                let task = tokio::spawn(async move { (accepted.await, done_ms(&meter)) });
+                return Ok((connection, Handshake::Early(task)));
+            }
+            Err(connecting) => drop(connecting),
+        }
+    }
+    let connection = handshake(plan, endpoint, remote, patience).await?;
+    Ok((connection, Handshake::Done(done_ms(meter))))
+}
+
+fn server_name(plan: &GetPlan) -> &str {
+    plan.host.trim_start_matches('[').trim_end_matches(']')
+}
+
+/// Opens the further paths; those that fail are named on standard error, the download goes on without them.
+pub(crate) fn open_further(connection: &Connection, remote: SocketAddr, further: Vec<IpAddr>, voice: Voice) {
+    for ip in further {
+        let connection = connection.clone();
+        tokio::spawn(async move {
+            if let Err(error) = connection.open_path((ip, remote)).await
+                && connection.close_reason().is_none()
+                && voice == Voice::Heard
+            {
+                eprintln!("plait: no path from {ip}: {error}; going on without it");
+            }
+        });
+    }
+}
+
+/// Whether remarks are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Voice {
+    /// On standard error.
+    Heard,
+    /// Not.
+    Silent,
+}
+
+/// Waits for the end of `limit`; for ever when there is none.
+pub(crate) async fn after(limit: Option<Duration>) {
+    match limit {
+        Some(limit) => tokio::time::sleep(limit).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn cannot_begin(remote: SocketAddr, error: &dyn std::fmt::Display) -> Fail {
+    Fail::running(format!("cannot connect to {remote}: {error}"), "check the address and --path")
+}
+
+fn no_answer(host: &str, remote: SocketAddr) -> Fail {
+    Fail::running(
+        format!("no answer from {host} ({remote})"),
+        "check that a server runs there and that UDP gets through, or allow more with --connect-timeout",
+    )
+}
+
+/// TLS alerts (RFC 8446 6) that speak of the certificate.
+const CERTIFICATE_ALERTS: [u64; 7] = [42, 43, 44, 45, 46, 48, 113];
+const NO_APPLICATION_PROTOCOL: u64 = 120;
+/// Codes of TLS alerts in QUIC begin here (RFC 9001 4.8).
+const CRYPTO_ERROR: u64 = 0x100;
+
+/// A handshake that failed, in words that help.
+pub(crate) fn handshake_failure(host: &str, remote: SocketAddr, error: &ConnectionError) -> Fail {
+    match error {
+        ConnectionError::TransportError(ours) if is_alert(ours.code.0, &CERTIFICATE_ALERTS) => Fail::running(
+            format!("the certificate of {host} was refused ({})", ours.reason),
+            "give its authority with --ca FILE, or accept any with --insecure",
+        ),
+        ConnectionError::TransportError(any) | ConnectionError::ConnectionClosed(any)
+            if is_alert(any.code.0, &[NO_APPLICATION_PROTOCOL]) =>
+        {
+            Fail::running(
+                format!("{host} ({remote}) does not speak hq-interop"),
+                "ask a server that `plait serve` runs",
+            )
+        }
+        ConnectionError::TimedOut => no_answer(host, remote),
+        ConnectionError::VersionMismatch => {
+            Fail::running(format!("{host} ({remote}) speaks neither QUIC v1 nor v2"), "ask another server")
+        }
+        other => Fail::running(format!("no connection to {host} ({remote}): {other}"), "look at the server's log"),
+    }
+}
+
+fn is_alert(code: u64, alerts: &[u64]) -> bool {
+    code.checked_sub(CRYPTO_ERROR).is_some_and(|alert| alerts.contains(&alert))
+}
+
+#[cfg(test)]
+mod tests {
+    use plait::{CloseCode, TransportError};
+
+    use super::*;
+
+    #[test]
+    fn failures_say_what_to_try() {
+        let remote = SocketAddr::from(([127, 0, 0, 1], 1));
+        let alert = |alert| TransportError::new(CloseCode::crypto(alert), "why");
+        let text = |error: ConnectionError| handshake_failure("host", remote, &error).to_string();
+        assert!(text(alert(48).into()).contains("--insecure"));
+        assert!(text(alert(48).into()).contains("(why)"));
+        assert!(text(alert(120).into()).contains("hq-interop"));
+        assert!(text(ConnectionError::TimedOut).contains("no answer from host"));
+        assert!(text(ConnectionError::Reset).contains("no connection to host"));
+    }
+}

@@ -1,0 +1,51 @@
+//! The client's side: one request on one stream, its body to a sink.
+
+use plait::{Connection, Order, ReadError};
+
+use super::Refusal;
+use super::meter::Meter;
+use super::sink::{Digested, Sink};
+use crate::fail::Fail;
+
+/// Largest piece read at once, bytes.
+const PIECE_BYTES: usize = 256 * 1024;
+
+/// Fetches `target` into `sink`.
+pub(crate) async fn fetch(
+    connection: &Connection,
+    target: &str,
+    mut sink: Sink,
+    meter: &Meter,
+) -> Result<Digested, Fail> {
+    let lost = |error: &dyn std::fmt::Display| Fail::running(format!("{target}: {error}"), "try again");
+    let (mut send, mut recv) = connection.open_bi().await.map_err(|error| lost(&error))?;
+    let request = format!("GET {target}\r\n");
+    send.write_all(request.as_bytes()).await.map_err(|error| lost(&error))?;
+    send.finish().map_err(|error| lost(&error))?;
+    loop {
+        match recv.read_chunk(PIECE_BYTES, Order::Ordered).await {
+            Ok(Some(chunk)) => {
+                meter.on_chunk(chunk.bytes.len());
+                sink.push(chunk.bytes).await?;
+            }
+            Ok(None) => return sink.finish().await,
+            Err(ReadError::Reset(code)) => return Err(refused(target, code)),
+            Err(error) => return Err(lost(&error)),
+        }
+    }
+}
+
+fn refused(target: &str, code: u64) -> Fail {
+    match Refusal::from_code(code) {
+        Some(Refusal::NotFound) => {
+            Fail::running(format!("the server has no {target}"), "check the path, and --root of the server")
+        }
+        Some(Refusal::BadRequest) => {
+            Fail::running(format!("the server does not understand {target}"), "ask for a file or /bytes/100M")
+        }
+        Some(Refusal::Broken) => {
+            Fail::running(format!("the server could not read {target} to its end"), "look at the server's log")
+        }
+        None => Fail::running(format!("the server broke off {target} with code {code}"), "look at the server's log"),
+    }
+}

@@ -1,0 +1,239 @@
+//! Where a body goes: hashed on a thread of its own, to a file that appears when it is whole, to standard output, or
+//! nowhere.
+
+use std::fs;
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use sha2::{Digest, Sha256};
+use tempfile::NamedTempFile;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use super::body::hex;
+use crate::fail::Fail;
+use crate::meant::Destination;
+
+/// Pieces that may wait for the writer.
+const QUEUE_PIECES: usize = 256;
+
+/// What the network hands to the writer.
+#[derive(Debug)]
+enum Piece {
+    Data(Bytes),
+    /// The body is whole. A queue that closes without this leaves nothing behind.
+    End,
+}
+
+/// The digest of a body that arrived whole, and its length.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Digested {
+    pub(crate) sha256: String,
+    pub(crate) bytes: u64,
+}
+
+/// Takes a body in. Dropped early, it leaves nothing behind.
+#[derive(Debug)]
+pub(crate) struct Sink {
+    pieces: mpsc::Sender<Piece>,
+    writer: JoinHandle<Result<Digested, Fail>>,
+}
+
+impl Sink {
+    /// Opens the destination; must be called within a tokio runtime.
+    pub(crate) fn open(to: &Destination) -> Result<Self, Fail> {
+        let mut target = Target::open(to)?;
+        let (pieces, mut queue) = mpsc::channel(QUEUE_PIECES);
+        let writer = tokio::task::spawn_blocking(move || {
+            let (mut hash, mut bytes) = (Sha256::new(), 0);
+            while let Some(piece) = queue.blocking_recv() {
+                match piece {
+                    Piece::Data(data) => {
+                        hash.update(&data);
+                        target.write(&data, bytes)?;
+                        bytes += data.len() as u64;
+                    }
+                    Piece::End => {
+                        target.finish()?;
+                        return Ok(Digested { sha256: hex(hash), bytes });
+                    }
+                }
+            }
+            Err(Fail::Interrupted)
+        });
+        Ok(Self { pieces, writer })
+    }
+
+    /// The next piece of the body.
+    pub(crate) async fn push(&mut self, data: Bytes) -> Result<(), Fail> {
+        match self.pieces.send(Piece::Data(data)).await {
+            Ok(()) => Ok(()),
+            Err(_) => Err(self.failure().await),
+        }
+    }
+
+    /// The body is whole.
+    pub(crate) async fn finish(mut self) -> Result<Digested, Fail> {
+        if self.pieces.send(Piece::End).await.is_err() {
+            return Err(self.failure().await);
+        }
+        joined(self.writer.await)
+    }
+
+    async fn failure(&mut self) -> Fail {
+        joined((&mut self.writer).await).err().unwrap_or(Fail::Interrupted)
+    }
+}
+
+fn joined(result: Result<Result<Digested, Fail>, tokio::task::JoinError>) -> Result<Digested, Fail> {
+    result.unwrap_or_else(|error| Err(Fail::Running(format!("the writer stopped: {error}"))))
+}
+
+/// What is written to.
+#[derive(Debug)]
+enum Target {
+    Nothing,
+    Stdout,
+    /// A pipe or device that is there already: it cannot be renamed into place.
+    Device {
+        file: fs::File,
+        path: PathBuf,
+    },
+    File {
+        temporary: NamedTempFile,
+        path: PathBuf,
+    },
+}
+
+impl Target {
+    fn open(to: &Destination) -> Result<Self, Fail> {
+        match to {
+            Destination::Discard => Ok(Self::Nothing),
+            Destination::Stdout => Ok(Self::Stdout),
+            Destination::File(path) if path.is_dir() => {
+                Err(Fail::running(format!("{} is a folder", path.display()), "give a file name with -o"))
+            }
+            Destination::File(path) => {
+                let special = path.metadata().is_ok_and(|meta| !meta.is_file());
+                let path = path.clone();
+                let opened = if special {
+                    fs::OpenOptions::new().write(true).open(&path).map(|file| Self::Device { file, path: path.clone() })
+                } else {
+                    temporary_beside(&path).map(|temporary| Self::File { temporary, path: path.clone() })
+                };
+                opened.map_err(|error| {
+                    let what = format!("{} cannot be written ({error})", path.display());
+                    Fail::running(what, "choose a folder that exists and may be written with -o")
+                })
+            }
+        }
+    }
+
+    fn write(&mut self, data: &[u8], offset: u64) -> Result<(), Fail> {
+        match self {
+            Self::Nothing => Ok(()),
+            Self::Stdout => {
+                let mut out = io::stdout().lock();
+                if offset == 0 && out.is_terminal() && data.contains(&0) {
+                    return Err(Fail::running(
+                        "the body is binary and standard output is a terminal",
+                        "use -o FILE, -o - in a pipe, or --discard",
+                    ));
+                }
+                out.write_all(data)
+                    .map_err(|error| Fail::running(format!("standard output: {error}"), "does its reader still run?"))
+            }
+            Self::Device { file, path } => file.write_all(data).map_err(|error| broken(path, &error)),
+            Self::File { temporary, path } => temporary.write_all(data).map_err(|error| broken(path, &error)),
+        }
+    }
+
+    fn finish(self) -> Result<(), Fail> {
+        match self {
+            Self::Nothing | Self::Device { .. } => Ok(()),
+            Self::Stdout => io::stdout()
+                .lock()
+                .flush()
+                .map_err(|error| Fail::running(format!("standard output: {error}"), "does its reader still run?")),
+            Self::File { temporary, path } => match temporary.persist(&path) {
+                Ok(_) => Ok(()),
+                Err(error) => Err(Fail::running(format!("{}: {}", path.display(), error.error), "is it in use?")),
+            },
+        }
+    }
+}
+
+fn broken(path: &Path, error: &io::Error) -> Fail {
+    Fail::running(format!("{}: {error}", path.display()), "is the disk full?")
+}
+
+/// A file in the same folder, so that renaming it is one step; it has the rights of any new file.
+fn temporary_beside(path: &Path) -> io::Result<NamedTempFile> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".plait-").suffix(".part");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(fs::Permissions::from_mode(0o666));
+    }
+    builder.tempfile_in(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entries(dir: &Path) -> usize {
+        fs::read_dir(dir).unwrap().count()
+    }
+
+    #[tokio::test]
+    async fn whole_bodies_appear_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("body");
+        let mut sink = Sink::open(&Destination::File(file.clone())).unwrap();
+        sink.push(Bytes::from_static(b"ab")).await.unwrap();
+        assert!(!file.exists());
+        sink.push(Bytes::from_static(b"c")).await.unwrap();
+        let digested = sink.finish().await.unwrap();
+        assert_eq!(digested.sha256, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        assert_eq!((digested.bytes, fs::read(&file).unwrap().as_slice()), (3, &b"abc"[..]));
+        assert_eq!(entries(dir.path()), 1);
+    }
+
+    #[tokio::test]
+    async fn broken_bodies_leave_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut sink = Sink::open(&Destination::File(dir.path().join("body"))).unwrap();
+        sink.push(Bytes::from_static(b"ab")).await.unwrap();
+        let Sink { pieces, writer } = sink;
+        drop(pieces);
+        assert_eq!(writer.await.unwrap(), Err(Fail::Interrupted));
+        assert_eq!(entries(dir.path()), 0);
+    }
+
+    #[tokio::test]
+    async fn impossible_places() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = |path: PathBuf| Sink::open(&Destination::File(path)).unwrap_err().to_string();
+        assert!(open(dir.path().to_owned()).contains("is a folder"));
+        assert!(open(dir.path().join("none/body")).contains("cannot be written"));
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn devices_stay_devices() {
+        let mut sink = Sink::open(&Destination::File("/dev/null".into())).unwrap();
+        sink.push(Bytes::from_static(b"ab")).await.unwrap();
+        assert_eq!(sink.finish().await.unwrap().bytes, 2);
+        assert!(!Path::new("/dev/null").metadata().unwrap().is_file());
+    }
+
+    #[tokio::test]
+    async fn nowhere() {
+        let sink = Sink::open(&Destination::Discard).unwrap();
+        assert_eq!(sink.finish().await.unwrap().bytes, 0);
+    }
+}

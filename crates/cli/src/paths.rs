@@ -1,0 +1,53 @@
+//! What a connection's paths did, remembered beyond their end.
+
+use std::collections::BTreeMap;
+
+use plait::{Connection, PathStatistics};
+
+use crate::output::summary::PathSummary;
+use crate::units::rounded;
+
+/// The last figures of every path that there was, by id.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PathBook(BTreeMap<u32, PathSummary>);
+
+impl PathBook {
+    /// Looks at the paths of `connection` now.
+    pub(crate) fn look(&mut self, connection: &Connection) {
+        let now = connection.stats().paths;
+        for (id, known) in &mut self.0 {
+            if now.iter().all(|path| path.id.0 != *id) {
+                known.state = "closed";
+                known.why_idle = None;
+            }
+        }
+        self.0.extend(now.iter().map(|path| (path.id.0, summary(path))));
+    }
+
+    /// All of them.
+    pub(crate) fn paths(&self) -> Vec<PathSummary> {
+        self.0.values().cloned().collect()
+    }
+}
+
+fn summary(path: &PathStatistics) -> PathSummary {
+    let ms = |time: std::time::Duration| rounded(time.as_secs_f64() * 1e3, 3);
+    PathSummary {
+        id: path.id.0,
+        local: path.route.local.to_string(),
+        remote: path.route.remote.to_string(),
+        state: path.state.name(),
+        why_idle: path.why_idle,
+        rtt_ms: path.rtt.map(ms),
+        rtt_min_ms: path.rtt_min.map(ms),
+        cwnd_bytes: path.cwnd_bytes,
+        mtu_bytes: path.mtu_bytes.into(),
+        sent_bytes: path.sent_bytes,
+        received_bytes: path.received_bytes,
+        stream_bytes_received: path.stream_bytes_received,
+        packets_sent: path.packets_sent,
+        packets_lost: path.packets_lost,
+        acks_sent: path.acks_sent,
+        acks_received: path.acks_received,
+    }
+}
