@@ -1,0 +1,7 @@
+//! Designs of experiments: points that fill a space of network parameters evenly, and those of the papers.
+
+pub mod named;
+pub mod wsp;
+
+pub use named::{Design, NAMES, by_name};
+pub use wsp::wsp;

@@ -1,0 +1,251 @@
+//! One direction of a path: its values, changes to them, and the link that they make.
+
+use std::time::Duration;
+
+use plait_link::{
+    Aqm, CoDelConfig, Jitter, LinkConfig, LinkState, Loss, Order, QueueLimit, Rate, Reorder, Service, Trace,
+};
+
+use super::error::ScenarioError;
+use super::reader::Reader;
+use super::traces::Traces;
+
+/// UDP and IPv4 headers.
+pub const OVERHEAD_BYTES: u32 = 28;
+/// A shorter queue turns a handshake's burst into loss.
+const QUEUE_PACKETS_MIN: u64 = 10;
+
+/// Bound of a queue as written.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum QueuePlan {
+    /// As many bytes as the rate sends in this time, but at least ten full packets.
+    Time(Duration),
+    /// Bytes.
+    Bytes(u64),
+    /// Packets.
+    Packets(u64),
+}
+
+/// One direction of a path.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkPlan {
+    /// How fast.
+    pub rate: Rate,
+    /// One-way delay.
+    pub delay: Duration,
+    /// Bound of the queue.
+    pub queue: QueuePlan,
+    /// Whether CoDel manages it.
+    pub codel: bool,
+    /// Loss.
+    pub loss: Loss,
+    /// Spread of a uniform jitter.
+    pub jitter: Duration,
+    /// Held-back datagrams.
+    pub reorder: Reorder,
+    /// Share of datagrams doubled.
+    pub duplicate: f64,
+    /// Share of datagrams damaged.
+    pub corrupt: f64,
+    /// Up or down.
+    pub state: LinkState,
+    /// Largest IP packet.
+    pub mtu_bytes: u32,
+}
+
+impl Default for LinkPlan {
+    fn default() -> Self {
+        Self {
+            rate: Rate::Fixed(10_000_000),
+            delay: Duration::from_millis(10),
+            queue: QueuePlan::Time(Duration::from_millis(50)),
+            codel: false,
+            loss: Loss::None,
+            jitter: Duration::ZERO,
+            reorder: Reorder::default(),
+            duplicate: 0.0,
+            corrupt: 0.0,
+            state: LinkState::Up,
+            mtu_bytes: 1500,
+        }
+    }
+}
+
+impl LinkPlan {
+    /// The link.
+    pub fn config(&self, service: Service) -> LinkConfig {
+        let queue = match self.queue {
+            QueuePlan::Bytes(bytes) => QueueLimit::bytes(bytes),
+            QueuePlan::Packets(packets) => QueueLimit::packets(packets as usize),
+            QueuePlan::Time(time) => match self.rate.mean_bps() {
+                None => QueueLimit::NONE,
+                Some(bps) => {
+                    let bytes = (bps as f64 / 8.0 * time.as_secs_f64()) as u64;
+                    QueueLimit::bytes(bytes.max(QUEUE_PACKETS_MIN * u64::from(self.mtu_bytes)))
+                }
+            },
+        };
+        let jitter = if self.jitter.is_zero() { Jitter::None } else { Jitter::Uniform(self.jitter) };
+        LinkConfig {
+            rate: self.rate.clone(),
+            delay: self.delay,
+            queue,
+            aqm: if self.codel { Aqm::CoDel(CoDelConfig::default()) } else { Aqm::DropTail },
+            loss: self.loss,
+            jitter,
+            order: Order::Kept,
+            reorder: self.reorder,
+            duplicate: self.duplicate,
+            corrupt: self.corrupt,
+            state: self.state,
+            service,
+            ..LinkConfig::default()
+        }
+        .sizes(self.mtu_bytes, OVERHEAD_BYTES)
+    }
+}
+
+/// Changes to a direction: what is there is set.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LinkEdit {
+    rate: Option<Rate>,
+    delay: Option<Duration>,
+    queue: Option<QueuePlan>,
+    codel: Option<bool>,
+    loss: Option<Loss>,
+    jitter: Option<Duration>,
+    reorder: Option<Reorder>,
+    duplicate: Option<f64>,
+    corrupt: Option<f64>,
+    state: Option<LinkState>,
+    mtu_bytes: Option<u32>,
+}
+
+impl LinkEdit {
+    /// Sets what is there.
+    pub fn apply(&self, plan: &mut LinkPlan) {
+        fn set<T: Clone>(to: &mut T, from: &Option<T>) {
+            if let Some(value) = from {
+                *to = value.clone();
+            }
+        }
+        set(&mut plan.rate, &self.rate);
+        set(&mut plan.delay, &self.delay);
+        set(&mut plan.queue, &self.queue);
+        set(&mut plan.codel, &self.codel);
+        set(&mut plan.loss, &self.loss);
+        set(&mut plan.jitter, &self.jitter);
+        set(&mut plan.reorder, &self.reorder);
+        set(&mut plan.duplicate, &self.duplicate);
+        set(&mut plan.corrupt, &self.corrupt);
+        set(&mut plan.state, &self.state);
+        set(&mut plan.mtu_bytes, &self.mtu_bytes);
+    }
+
+    /// Whether it changes what holds for datagrams that wait already.
+    pub fn touches_queue(&self) -> bool {
+        self.rate.is_some() || self.queue.is_some() || self.state.is_some()
+    }
+
+    /// Reads the keys of one direction.
+    pub(crate) fn read(reader: &Reader<'_>, traces: &Traces) -> Result<Self, ScenarioError> {
+        let mbps = reader.number("rate_mbps", 0.0..=1_000_000.0, "Mbit/s (10^6 bit/s)")?;
+        let trace = reader.text("trace")?.map(|name| read_trace(reader, name, traces)).transpose()?;
+        if mbps.is_some() && trace.is_some() {
+            return Err(reader.complain("trace", "there is a rate_mbps too", "one of rate_mbps and trace"));
+        }
+        let rate = mbps.map(|mbps| Rate::Fixed((mbps * 1e6).round() as u64)).or(trace.map(Rate::Trace));
+        let aqm = reader.word("aqm", &["drop-tail", "codel"])?;
+        let state = reader.word("state", &["up", "down"])?;
+        let share = reader.number("reorder", 0.0..=1.0, "")?;
+        let extra = reader.millis("reorder_ms", 0.0..=60_000.0)?;
+        let reorder = (share.is_some() || extra.is_some())
+            .then(|| Reorder { probability: share.unwrap_or(0.01), extra: extra.unwrap_or(Duration::from_millis(10)) });
+        Ok(Self {
+            rate,
+            delay: reader.millis("delay_ms", 0.0..=60_000.0)?,
+            queue: read_queue(reader)?,
+            codel: aqm.map(|word| word == "codel"),
+            loss: read_loss(reader)?,
+            jitter: reader.millis("jitter_ms", 0.0..=60_000.0)?,
+            reorder,
+            duplicate: reader.number("duplicate", 0.0..=1.0, "")?,
+            corrupt: reader.number("corrupt", 0.0..=1.0, "")?,
+            state: state.map(|word| if word == "up" { LinkState::Up } else { LinkState::Down }),
+            mtu_bytes: reader.whole("mtu_bytes", 1228..=65_535, "bytes")?.map(|bytes| bytes as u32),
+        })
+    }
+
+    /// Both, where `stronger` wins.
+    pub(crate) fn over(self, stronger: Self) -> Self {
+        Self {
+            rate: stronger.rate.or(self.rate),
+            delay: stronger.delay.or(self.delay),
+            queue: stronger.queue.or(self.queue),
+            codel: stronger.codel.or(self.codel),
+            loss: stronger.loss.or(self.loss),
+            jitter: stronger.jitter.or(self.jitter),
+            reorder: stronger.reorder.or(self.reorder),
+            duplicate: stronger.duplicate.or(self.duplicate),
+            corrupt: stronger.corrupt.or(self.corrupt),
+            state: stronger.state.or(self.state),
+            mtu_bytes: stronger.mtu_bytes.or(self.mtu_bytes),
+        }
+    }
+
+    /// With a round trip split evenly.
+    pub(crate) fn with_rtt(mut self, rtt: Option<Duration>) -> Self {
+        self.delay = self.delay.or(rtt.map(|rtt| rtt / 2));
+        self
+    }
+}
+
+fn read_queue(reader: &Reader<'_>) -> Result<Option<QueuePlan>, ScenarioError> {
+    let time = reader.millis("queue_ms", 0.0..=600_000.0)?.map(QueuePlan::Time);
+    let bytes = reader.whole("queue_bytes", 0..=1 << 40, "bytes")?.map(QueuePlan::Bytes);
+    let packets = reader.whole("queue_packets", 1..=1 << 30, "packets")?.map(QueuePlan::Packets);
+    if usize::from(time.is_some()) + usize::from(bytes.is_some()) + usize::from(packets.is_some()) > 1 {
+        let accepted = "one of queue_ms, queue_bytes and queue_packets";
+        return Err(reader.complain("queue_bytes", "the queue is bounded twice", accepted));
+    }
+    Ok(time.or(bytes).or(packets))
+}
+
+fn read_loss(reader: &Reader<'_>) -> Result<Option<Loss>, ScenarioError> {
+    let share = reader.number("loss", 0.0..=1.0, "(share of datagrams, each way)")?;
+    let model = reader.table("loss_model")?;
+    let Some(model) = model else {
+        return Ok(share.map(|p| if p > 0.0 { Loss::Bernoulli(p) } else { Loss::None }));
+    };
+    if share.is_some() {
+        return Err(reader.complain("loss_model", "there is a loss too", "one of loss and loss_model"));
+    }
+    let share = |key: &'static str, default: f64| Ok(model.number(key, 0.0..=1.0, "")?.unwrap_or(default));
+    let loss = match model.word("kind", &["bernoulli", "gilbert-elliott", "bursts", "per-byte"])? {
+        Some("bernoulli") => Loss::Bernoulli(share("p", 0.01)?),
+        Some("per-byte") => Loss::PerByte(share("p", 8e-6)?),
+        Some("gilbert-elliott") => Loss::GilbertElliott {
+            to_bad: share("to_bad", 0.01)?,
+            to_good: share("to_good", 0.25)?,
+            loss_good: share("loss_good", 0.0)?,
+            loss_bad: share("loss_bad", 1.0)?,
+        },
+        Some(_) => {
+            let burst = model.number("burst", 1.0..=1e6, "datagrams")?.unwrap_or(4.0);
+            Loss::bursts(share("mean", 0.01)?, burst)
+        }
+        None => {
+            return Err(model.complain("kind", "is missing", "bernoulli, gilbert-elliott, bursts, per-byte"));
+        }
+    };
+    model.finish()?;
+    Ok(Some(loss))
+}
+
+fn read_trace(reader: &Reader<'_>, name: &str, traces: &Traces) -> Result<Trace, ScenarioError> {
+    let text = traces.read(name).map_err(|why| {
+        reader.complain("trace", format!("`{name}` cannot be read: {why}"), "a file in the mahimahi format")
+    })?;
+    Trace::parse(&text)
+        .map_err(|why| reader.complain("trace", format!("`{name}`: {why}"), "a file in the mahimahi format"))
+}

@@ -1,0 +1,117 @@
+//! Scenarios: networks, transfers and endpoints as a TOML file describes them.
+
+pub mod error;
+pub mod link;
+mod read;
+pub(crate) mod reader;
+pub mod sweep;
+#[cfg(test)]
+mod tests;
+pub mod traces;
+pub mod tree;
+
+use std::time::Duration;
+
+use plait_engine::crypto::Protection;
+
+pub use error::ScenarioError;
+pub use link::{LinkEdit, LinkPlan, QueuePlan};
+pub use traces::Traces;
+pub use tree::Tree;
+
+use crate::host::app::Load;
+
+/// Paths that a scenario may have.
+pub const PATHS_MAX: usize = 64;
+
+/// Random values that are drawn anew at an interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Vary {
+    /// From one draw to the next.
+    pub interval: Duration,
+    /// Mbit/s towards the client, and towards the server too where `both` says.
+    pub rate_mbps: Option<(f64, f64)>,
+    /// One-way delay each way, ms.
+    pub delay_ms: Option<(f64, f64)>,
+    /// Share of datagrams lost, towards the client.
+    pub loss: Option<(f64, f64)>,
+    /// Share of bytes lost, towards the client.
+    pub loss_per_byte: Option<(f64, f64)>,
+    /// Whether delays are cut to whole milliseconds.
+    pub whole_ms: bool,
+}
+
+/// One path.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PathPlan {
+    /// From client to server.
+    pub up: LinkPlan,
+    /// From server to client.
+    pub down: LinkPlan,
+    /// What changes at random.
+    pub vary: Option<Vary>,
+}
+
+/// A change at a time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EventPlan {
+    /// When.
+    pub at: Duration,
+    /// Which path.
+    pub path: usize,
+    /// From client to server.
+    pub up: LinkEdit,
+    /// From server to client.
+    pub down: LinkEdit,
+    /// New random ranges.
+    pub vary: Option<Vary>,
+}
+
+/// Whether several paths are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extension {
+    /// RFC 10069.
+    Multipath,
+    /// One path, the initial one.
+    None,
+}
+
+/// What both ends are set to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Endpoints {
+    /// Path of the handshake.
+    pub initial_path: usize,
+    /// Multipath or not.
+    pub extension: Extension,
+    /// Scheduler.
+    pub scheduler: &'static str,
+    /// Congestion controller; none leaves cubic on one path and the engine's choice on several.
+    pub congestion: Option<&'static str>,
+    /// Where acks travel.
+    pub ack_path: &'static str,
+    /// Packet protection after the handshake.
+    pub protection: Protection,
+    /// Largest window of connection and stream, bytes.
+    pub receive_window_bytes: u64,
+    /// Whether a new path carries copies until its RTT is known.
+    pub duplicate_until_rtt: bool,
+}
+
+/// Everything about a run but its seed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    /// Its name.
+    pub name: String,
+    /// First seed.
+    pub seed: u64,
+    /// When a run is given up.
+    pub time_limit: Duration,
+    /// Paths.
+    pub paths: Vec<PathPlan>,
+    /// Changes, in order of time.
+    pub events: Vec<EventPlan>,
+    /// What is transferred.
+    pub load: Load,
+    /// Settings of both ends.
+    pub endpoints: Endpoints,
+}

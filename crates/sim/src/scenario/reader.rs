@@ -1,0 +1,193 @@
+//! Reads the keys of one table, each with its accepted range, and refuses the keys that nobody asked for.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use super::error::ScenarioError;
+use super::tree::{Node, Origin, Value};
+
+/// One table under its dotted key.
+pub(crate) struct Reader<'a> {
+    table: &'a BTreeMap<String, Node>,
+    origin: &'a Origin,
+    key: String,
+    asked: RefCell<Vec<&'static str>>,
+}
+
+type Read<T> = Result<T, ScenarioError>;
+
+impl<'a> Reader<'a> {
+    /// The table `node`.
+    pub(crate) fn new(node: &'a Node, key: &str) -> Read<Self> {
+        match &node.value {
+            Value::Table(table) => {
+                Ok(Self { table, origin: &node.origin, key: key.to_owned(), asked: RefCell::default() })
+            }
+            _ => Err(refuse(node, key, format!("is {}", node.kind()), "a table")),
+        }
+    }
+
+    fn full(&self, key: &str) -> String {
+        if self.key.is_empty() { key.to_owned() } else { format!("{}.{key}", self.key) }
+    }
+
+    fn get(&self, key: &'static str) -> Option<&'a Node> {
+        self.asked.borrow_mut().push(key);
+        self.table.get(key)
+    }
+
+    /// A complaint about `key` in this table.
+    pub(crate) fn complain(&self, key: &str, problem: impl Into<String>, accepted: impl Into<String>) -> ScenarioError {
+        let origin = self.table.get(key).map_or(self.origin, |node| &node.origin);
+        ScenarioError {
+            origin: origin.clone(),
+            key: self.full(key),
+            problem: problem.into(),
+            accepted: accepted.into(),
+        }
+    }
+
+    /// Whether the key is there.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.table.contains_key(key)
+    }
+
+    /// A number within `range`.
+    pub(crate) fn number(&self, key: &'static str, range: RangeInclusive<f64>, unit: &str) -> Read<Option<f64>> {
+        let Some(node) = self.get(key) else { return Ok(None) };
+        number_of(node, &self.full(key), &range, unit).map(Some)
+    }
+
+    /// Two numbers in order within `range`, or one that stands for both.
+    pub(crate) fn span(&self, key: &'static str, range: RangeInclusive<f64>, unit: &str) -> Read<Option<(f64, f64)>> {
+        let Some(node) = self.get(key) else { return Ok(None) };
+        let full = self.full(key);
+        let span = match &node.value {
+            Value::Array(items) => match &items[..] {
+                [low, high] => (number_of(low, &full, &range, unit)?, number_of(high, &full, &range, unit)?),
+                _ => return Err(refuse(node, &full, format!("has {} values", items.len()), "[lowest, highest]")),
+            },
+            _ => {
+                let one = number_of(node, &full, &range, unit)?;
+                (one, one)
+            }
+        };
+        if span.0 > span.1 {
+            return Err(refuse(node, &full, format!("{} is above {}", span.0, span.1), "[lowest, highest]"));
+        }
+        Ok(Some(span))
+    }
+
+    /// A whole number within `range`.
+    pub(crate) fn whole(&self, key: &'static str, range: RangeInclusive<u64>, unit: &str) -> Read<Option<u64>> {
+        let Some(node) = self.get(key) else { return Ok(None) };
+        let accepted = format!("{} to {}{}", range.start(), range.end(), spaced(unit));
+        match node.value {
+            Value::Integer(i) if u64::try_from(i).is_ok_and(|i| range.contains(&i)) => Ok(u64::try_from(i).ok()),
+            Value::Integer(i) => Err(refuse(node, &self.full(key), format!("{i} is out of range"), accepted)),
+            _ => Err(refuse(node, &self.full(key), format!("is {}", node.kind()), accepted)),
+        }
+    }
+
+    /// Milliseconds within `range`.
+    pub(crate) fn millis(&self, key: &'static str, range: RangeInclusive<f64>) -> Read<Option<Duration>> {
+        Ok(self.number(key, range, "ms")?.map(|ms| Duration::from_nanos((ms * 1e6).round() as u64)))
+    }
+
+    /// Seconds within `range`.
+    pub(crate) fn seconds(&self, key: &'static str, range: RangeInclusive<f64>) -> Read<Option<Duration>> {
+        Ok(self.number(key, range, "s")?.map(|s| Duration::from_nanos((s * 1e9).round() as u64)))
+    }
+
+    /// One word of `allowed`.
+    pub(crate) fn word(&self, key: &'static str, allowed: &[&'static str]) -> Read<Option<&'static str>> {
+        let Some(node) = self.get(key) else { return Ok(None) };
+        let accepted = allowed.join(", ");
+        match &node.value {
+            Value::Text(text) => match allowed.iter().find(|word| *word == text) {
+                Some(word) => Ok(Some(word)),
+                None => Err(refuse(node, &self.full(key), format!("`{text}` is not known"), accepted)),
+            },
+            _ => Err(refuse(node, &self.full(key), format!("is {}", node.kind()), accepted)),
+        }
+    }
+
+    /// Any text.
+    pub(crate) fn text(&self, key: &'static str) -> Read<Option<&'a str>> {
+        let Some(node) = self.get(key) else { return Ok(None) };
+        match &node.value {
+            Value::Text(text) => Ok(Some(text)),
+            _ => Err(refuse(node, &self.full(key), format!("is {}", node.kind()), "a string")),
+        }
+    }
+
+    /// `true` or `false`.
+    pub(crate) fn flag(&self, key: &'static str) -> Read<Option<bool>> {
+        let Some(node) = self.get(key) else { return Ok(None) };
+        match node.value {
+            Value::Bool(b) => Ok(Some(b)),
+            _ => Err(refuse(node, &self.full(key), format!("is {}", node.kind()), "true or false")),
+        }
+    }
+
+    /// A table.
+    pub(crate) fn table(&self, key: &'static str) -> Read<Option<Reader<'a>>> {
+        self.get(key).map(|node| Reader::new(node, &self.full(key))).transpose()
+    }
+
+    /// A list of tables.
+    pub(crate) fn tables(&self, key: &'static str) -> Read<Vec<Reader<'a>>> {
+        let Some(node) = self.get(key) else { return Ok(Vec::new()) };
+        let Value::Array(items) = &node.value else {
+            return Err(refuse(node, &self.full(key), format!("is {}", node.kind()), format!("tables [[{key}]]")));
+        };
+        items.iter().enumerate().map(|(i, item)| Reader::new(item, &format!("{}.{i}", self.full(key)))).collect()
+    }
+
+    /// Everything in the table, for tables whose keys are free.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (&'a String, &'a Node)> {
+        self.table.iter()
+    }
+
+    /// Refuses what nobody asked for.
+    pub(crate) fn finish(&self) -> Read<()> {
+        let mut asked = self.asked.borrow().clone();
+        let Some((key, node)) = self.table.iter().find(|(key, _)| !asked.contains(&key.as_str())) else {
+            return Ok(());
+        };
+        asked.sort_unstable();
+        asked.dedup();
+        Err(refuse(node, &self.full(key), "there is no such key", asked.join(", ")))
+    }
+}
+
+fn spaced(unit: &str) -> String {
+    if unit.is_empty() { String::new() } else { format!(" {unit}") }
+}
+
+/// A complaint about `node`.
+pub(crate) fn refuse(node: &Node, key: &str, problem: impl Into<String>, accepted: impl Into<String>) -> ScenarioError {
+    ScenarioError {
+        origin: node.origin.clone(),
+        key: key.to_owned(),
+        problem: problem.into(),
+        accepted: accepted.into(),
+    }
+}
+
+/// A number within `range`.
+pub(crate) fn number_of(node: &Node, key: &str, range: &RangeInclusive<f64>, unit: &str) -> Read<f64> {
+    let accepted = format!("{} to {}{}", range.start(), range.end(), spaced(unit));
+    let number = match node.value {
+        Value::Integer(i) => i as f64,
+        Value::Float(x) => x,
+        _ => return Err(refuse(node, key, format!("is {}", node.kind()), accepted)),
+    };
+    if range.contains(&number) {
+        Ok(number)
+    } else {
+        Err(refuse(node, key, format!("{number} is out of range"), accepted))
+    }
+}

@@ -1,0 +1,127 @@
+//! Sweeps: which settings a campaign tries, as the product of lists or as points that fill a space.
+
+use super::error::ScenarioError;
+use super::reader::{Reader, number_of, refuse};
+use super::tree::{Node, Tree, Value};
+use crate::design;
+
+/// Points of a sweep, at most.
+const POINTS_MAX: usize = 1_000_000;
+
+/// Keys and values of one point.
+pub type Settings = Vec<(String, String)>;
+
+/// Takes the `[sweep]` out of a tree: every point of it, or one without settings where there is none.
+///
+/// # Errors
+/// The table does not describe a sweep.
+pub fn take_sweep(tree: &mut Tree) -> Result<Vec<Settings>, ScenarioError> {
+    let Some(node) = tree.take("sweep") else { return Ok(vec![Vec::new()]) };
+    let reader = Reader::new(&node, "sweep")?;
+    let spaces = reader.table("wsp")?.map(read_wsp).transpose()?;
+    let mut points = spaces.unwrap_or_else(|| vec![Vec::new()]);
+    let mut lists = Vec::new();
+    for (key, node) in reader.entries().filter(|(key, _)| *key != "wsp") {
+        flatten(key, node, &mut lists)?;
+    }
+    for (key, values) in lists {
+        let full = points.len().saturating_mul(values.len());
+        if full > POINTS_MAX {
+            return Err(reader.complain("wsp", format!("the sweep has {full} points"), format!("1 to {POINTS_MAX}")));
+        }
+        let with = |point: &Settings, value: &String| {
+            let mut point = point.clone();
+            point.push((key.clone(), value.clone()));
+            point
+        };
+        points = points.iter().flat_map(|point| values.iter().map(move |value| with(point, value))).collect();
+    }
+    Ok(points)
+}
+
+/// Every list in a table of tables, under its dotted key.
+fn flatten(key: &str, node: &Node, lists: &mut Vec<(String, Vec<String>)>) -> Result<(), ScenarioError> {
+    match &node.value {
+        Value::Array(items) if !items.is_empty() => {
+            lists.push((key.to_owned(), items.iter().map(Node::text).collect()));
+            Ok(())
+        }
+        Value::Table(table) => table.iter().try_for_each(|(next, node)| flatten(&format!("{key}.{next}"), node, lists)),
+        _ => {
+            let accepted = "a list of values, such as [1, 10, 100], or wsp = { points = 100, ... }";
+            Err(refuse(node, &format!("sweep.{key}"), format!("is {}", node.kind()), accepted))
+        }
+    }
+}
+
+/// One dimension of a space.
+struct Dimension {
+    key: String,
+    low: f64,
+    high: f64,
+    log: bool,
+}
+
+impl Dimension {
+    fn at(&self, unit: f64) -> String {
+        let value = if self.log {
+            (self.low.ln() + unit * (self.high.ln() - self.low.ln())).exp()
+        } else {
+            self.low + unit * (self.high - self.low)
+        };
+        format!("{value:.6}")
+    }
+}
+
+fn read_wsp(wsp: Reader<'_>) -> Result<Vec<Settings>, ScenarioError> {
+    let count = wsp.whole("points", 1..=5_000, "points")?;
+    if let Some(name) = wsp.word("design", &design::NAMES)? {
+        wsp.finish()?;
+        let design = design::by_name(name, count.map(|count| count as usize));
+        return Ok(design.map(|design| design.points).unwrap_or_default());
+    }
+    let seed = wsp.whole("seed", 0..=i64::MAX as u64, "")?.unwrap_or(1);
+    let mut dimensions = Vec::new();
+    for (key, node) in wsp.entries().filter(|(key, _)| !["points", "seed", "design"].contains(&key.as_str())) {
+        read_dimensions(key, node, &mut dimensions)?;
+    }
+    if dimensions.is_empty() {
+        let accepted = "keys with ranges, such as path.0.rate_mbps = { min = 1, max = 100 }, or a design";
+        return Err(wsp.complain("points", "there is nothing to vary", accepted));
+    }
+    let cube = design::wsp(count.unwrap_or(100) as usize, dimensions.len(), seed);
+    let settings =
+        |point: &Vec<f64>| dimensions.iter().zip(point).map(|(d, unit)| (d.key.clone(), d.at(*unit))).collect();
+    Ok(cube.points.iter().map(settings).collect())
+}
+
+fn read_dimensions(key: &str, node: &Node, dimensions: &mut Vec<Dimension>) -> Result<(), ScenarioError> {
+    let full = format!("sweep.wsp.{key}");
+    let Value::Table(table) = &node.value else {
+        return Err(refuse(node, &full, format!("is {}", node.kind()), "{ min = .., max = .. }"));
+    };
+    if !table.contains_key("min") {
+        return table.iter().try_for_each(|(next, node)| read_dimensions(&format!("{key}.{next}"), node, dimensions));
+    }
+    let reader = Reader::new(node, &full)?;
+    let everything = f64::MIN..=f64::MAX;
+    let end = |key: &'static str| {
+        let value = table.get(key).ok_or_else(|| reader.complain(key, "is missing", "a number"))?;
+        number_of(value, &format!("{full}.{key}"), &everything, "")
+    };
+    let (low, high) = (end("min")?, end("max")?);
+    let log = reader.word("scale", &["linear", "log"])? == Some("log");
+    reader.number("min", everything.clone(), "")?;
+    reader.number("max", everything.clone(), "")?;
+    reader.finish()?;
+    if low > high || (log && low <= 0.0) {
+        return Err(refuse(
+            node,
+            &full,
+            format!("{low} to {high} is no range"),
+            "min <= max, and min > 0 on a log scale",
+        ));
+    }
+    dimensions.push(Dimension { key: key.to_owned(), low, high, log });
+    Ok(())
+}

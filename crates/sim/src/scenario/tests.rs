@@ -1,0 +1,129 @@
+//! Scenarios as files have them: what is read, and what is refused with which words.
+
+use std::time::Duration;
+
+use plait_link::{Loss, Rate};
+
+use super::sweep::take_sweep;
+use super::{Extension, Scenario, Traces, Tree};
+use crate::host::app::Load;
+
+const TWO_PATHS: &str = r#"
+name = "two-paths"
+seed = 1
+[[path]]
+rate_mbps = 10.0
+rtt_ms = 20.0
+queue_ms = 50.0
+loss = 0.001
+[[path]]
+rate_mbps = 10
+rtt_ms = 50
+up = { rate_mbps = 1.0, delay_ms = 30.0 }
+loss_model = { kind = "gilbert-elliott", to_bad = 0.01 }
+[[event]]
+at_s = 3.0
+path = 0
+loss = 1.0
+[transfer]
+kind = "download"
+bytes = 20_000_000
+[endpoints]
+initial_path = 1
+extension = "none"
+congestion = "olia"
+"#;
+
+fn read(text: &str) -> Result<Scenario, String> {
+    let tree = Tree::parse("x.toml", text).map_err(|e| e.to_string())?;
+    Scenario::read(&tree, &Traces::default()).map_err(|e| e.to_string())
+}
+
+#[test]
+fn every_key_arrives() {
+    let scenario = read(TWO_PATHS).unwrap();
+    assert_eq!((scenario.name.as_str(), scenario.seed, scenario.paths.len()), ("two-paths", 1, 2));
+    let [first, second] = &scenario.paths[..] else { panic!() };
+    assert_eq!((&first.up.rate, first.down.delay), (&Rate::Fixed(10_000_000), Duration::from_millis(10)));
+    assert_eq!(first.down.loss, Loss::Bernoulli(0.001));
+    assert_eq!((&second.up.rate, second.up.delay), (&Rate::Fixed(1_000_000), Duration::from_millis(30)));
+    assert_eq!(second.down.delay, Duration::from_millis(25));
+    assert!(matches!(second.up.loss, Loss::GilbertElliott { .. }));
+    assert_eq!(scenario.load, Load::Download { bytes: 20_000_000 });
+    assert_eq!((scenario.endpoints.initial_path, scenario.endpoints.extension), (1, Extension::None));
+    assert_eq!((scenario.events[0].at, scenario.events[0].path), (Duration::from_secs(3), 0));
+}
+
+#[test]
+fn mistakes_are_named() {
+    let with = |from: &str, to: &str| read(&TWO_PATHS.replace(from, to)).unwrap_err();
+    let wrong = [
+        (
+            with("rate_mbps = 10.0\n", "rate_mbps = -3\n"),
+            "x.toml:5: `path.0.rate_mbps`: -3 is out of range; accepted: 0 to 1000000 Mbit/s",
+        ),
+        (
+            with("rtt_ms = 20.0", "rt_ms = 20.0"),
+            "x.toml:6: `path.0.rt_ms`: there is no such key; accepted: aqm, corrupt",
+        ),
+        (with("at_s = 3.0", "at_s = -1"), "x.toml:15: `event.0.at_s`: -1 is out of range; accepted: 0 to 1000000 s"),
+        (with("path = 0\n", "path = 2\n"), "x.toml:16: `event.0.path`: 2 is out of range; accepted: 0 to 1 "),
+        (with("loss = 0.001", "loss = 2"), "x.toml:8: `path.0.loss`: 2 is out of range; accepted: 0 to 1"),
+        (with("loss = 0.001", "trace = \"none.trace\""), "x.toml:8: `path.0.trace`"),
+        (
+            with("\"download\"", "\"downlaod\""),
+            "x.toml:19: `transfer.kind`: `downlaod` is not known; accepted: download, upload",
+        ),
+        (with("bytes = 20", "bytes = \"many\" #"), "x.toml:20: `transfer.bytes`: is a string"),
+        (
+            with("\"olia\"", "\"reno\""),
+            "x.toml:24: `endpoints.congestion`: `reno` is not known; accepted: newreno, cubic",
+        ),
+        (with("[transfer]", "[tranfser]"), "`transfer`: is missing"),
+        (with("seed = 1", "seed = "), "x.toml:3:"),
+        (with("rate_mbps = 10.0\n", ""), "`path.0.rate_mbps`: is missing"),
+        (with("to_bad = 0.01", "to_bad = 1.5"), "`path.1.loss_model.to_bad`: 1.5 is out of range; accepted: 0 to 1"),
+    ];
+    for (got, expected) in wrong {
+        assert!(got.contains(expected), "{got}\nshould say\n{expected}");
+    }
+}
+
+#[test]
+fn settings_from_outside() {
+    let mut tree = Tree::parse("x.toml", TWO_PATHS).unwrap();
+    tree.set("path.0.rate_mbps", "50", "--set").unwrap();
+    tree.set("path.1.down.delay_ms", "7", "--set").unwrap();
+    tree.set("endpoints.scheduler", "blest", "--set").unwrap();
+    let scenario = Scenario::read(&tree, &Traces::default()).unwrap();
+    assert_eq!(scenario.paths[0].down.rate, Rate::Fixed(50_000_000));
+    assert_eq!(scenario.paths[1].down.delay, Duration::from_millis(7));
+    assert_eq!(scenario.endpoints.scheduler, "blest");
+    assert!(tree.set("path.5.rate_mbps", "1", "--set").unwrap_err().to_string().contains("0 to 2, exclusive"));
+    tree.set("path.0.rate_mbps", "fast", "--set").unwrap();
+    let error = Scenario::read(&tree, &Traces::default()).unwrap_err().to_string();
+    assert!(error.starts_with("--set: `path.0.rate_mbps`: is a string"), "{error}");
+}
+
+#[test]
+fn sweeps_multiply_lists_and_fill_spaces() {
+    let sweep = |text: &str| {
+        let mut tree = Tree::parse("x.toml", &format!("{TWO_PATHS}{text}")).unwrap();
+        take_sweep(&mut tree).map_err(|e| e.to_string())
+    };
+    let points =
+        sweep("[sweep]\npath.0.rate_mbps = [1, 10]\nendpoints.scheduler = [\"minrtt\", \"blest\", \"ecf\"]").unwrap();
+    assert_eq!(points.len(), 6);
+    assert_eq!(
+        points[1],
+        [("endpoints.scheduler".into(), "\"minrtt\"".into()), ("path.0.rate_mbps".into(), "10".into())]
+    );
+    let points = sweep("[sweep]\nwsp = { points = 30, path.0.rtt_ms = { min = 1, max = 100, scale = \"log\" } }\nendpoints.initial_path = [0, 1]").unwrap();
+    assert_eq!(points.len(), 60);
+    assert_eq!(sweep("[sweep]\nwsp = { design = \"conext-low-bdp-loss\", points = 3 }").unwrap().len(), 3);
+    assert_eq!(sweep("").unwrap(), [vec![]]);
+    let error = sweep("[sweep]\npath.0.rate_mbps = 3").unwrap_err();
+    assert!(error.contains("x.toml:26: `sweep.path.0.rate_mbps`: is a whole number; accepted: a list"), "{error}");
+    assert!(sweep("[sweep]\nwsp = { points = 3 }").unwrap_err().contains("nothing to vary"));
+    assert!(sweep("[sweep]\nwsp = { design = \"conext\" }").unwrap_err().contains("accepted: conext-low"));
+}
