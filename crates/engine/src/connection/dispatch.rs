@@ -130,8 +130,14 @@ impl Connection {
             Carried::Ack { space, path, largest } => self.on_ack_acked(space, path, largest),
             Carried::NewToken(number) => self.registry.tokens.on_acked(number),
             Carried::MtuProbe(bytes) => self.on_mtu_probe_acked(now, path, bytes),
-            Carried::NewCid { .. }
-            | Carried::RetireCid { .. }
+            Carried::NewCid { path, .. } => {
+                self.paths.on_acked(carried);
+                if self.paths.slot(path).is_some_and(|slot| slot.is_unused()) {
+                    // Now it may be opened.
+                    self.plan.touch();
+                }
+            }
+            Carried::RetireCid { .. }
             | Carried::PathAbandon(_)
             | Carried::PathStatus { .. }
             | Carried::MaxPathId(_)

@@ -3,7 +3,7 @@
 use bytes::{Bytes, BytesMut};
 use plait_base::limits::MIN_DATAGRAM_BYTES;
 use plait_base::probe::{Drop, Event as Observed};
-use plait_base::{ConnectionId, Ecn, FourTuple, Instant, PathId, Space, TransportError, Violation};
+use plait_base::{CloseCode, ConnectionId, Ecn, FourTuple, Instant, PathId, Space, TransportError, Violation};
 use plait_crypto::{OpenError, Unmasked};
 use plait_flow::{Eliciting, ProbeGate};
 use plait_path::table::{Admission, CidChange};
@@ -375,6 +375,9 @@ impl Connection {
             Admission::New => self.accept_path(at),
             Admission::Refuse(code) => {
                 let pto = self.max_pto();
+                if code == CloseCode::NO_CID_AVAILABLE_FOR_PATH && self.paths.awaits_cids(at.now, at.path, pto * 3) {
+                    return false;
+                }
                 let _ = self.paths.abandon(at.now, at.path, code, pto);
                 false
             }

@@ -106,6 +106,8 @@ impl Connection {
             self.issue_tokens(now);
         }
         self.adopt_preferred_address();
+        // MP 3.1: the sooner the server has them, the sooner a path can be opened
+        self.issue_cids();
     }
 
     /// HANDSHAKE_DONE: the client's handshake is confirmed (RFC 9001 4.1.2).

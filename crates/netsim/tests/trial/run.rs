@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use plait_base::Instant;
 use plait_link::LinkState;
-use plait_netsim::{Depth, Duplex, Hop, HostId, NatConfig, NatId, Rebinding, RunEnd, World};
+use plait_netsim::{Capture, Depth, Duplex, Hop, HostId, NatConfig, NatId, Rebinding, RunEnd, World};
 
 use super::{End, Fault, Outcome, Trial};
 use crate::peers::{Peer, Setup, Way, progress};
@@ -47,6 +47,15 @@ impl Trial {
     /// Says what went wrong: a wrong byte, a stall, an error, something left over.
     pub fn run(&self) -> Result<Outcome, String> {
         let mut stage = Stage::new(self);
+        let result = self.play(&mut stage);
+        for record in stage.world.records() {
+            let head: String = record.payload().iter().take(24).map(|byte| format!("{byte:02x}")).collect();
+            println!("{} {head}", record.line());
+        }
+        result
+    }
+
+    fn play(&self, stage: &mut Stage) -> Result<Outcome, String> {
         for request in &self.requests {
             let request = *request;
             stage.world.act::<Peer, _>(stage.client, |peer, _| peer.0.request(request));
@@ -67,6 +76,9 @@ impl Stage {
     fn new(trial: &Trial) -> Self {
         let mut world = World::new(trial.seed);
         world.set_digest_depth(Depth::Timing);
+        if std::env::var_os("PLAIT_TRACE").is_some() {
+            world.set_capture(Capture::Payloads(100_000));
+        }
         world.net.set_damage(trial.damage);
         let legs = 0..trial.legs.len();
         let (inners, services): (Vec<IpAddr>, Vec<IpAddr>) = legs.clone().map(|i| (inner(i), service(i).ip())).unzip();

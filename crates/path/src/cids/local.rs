@@ -94,6 +94,11 @@ impl LocalCids {
         self.entries.len()
     }
 
+    /// Ids that the peer is known to have.
+    pub fn delivered(&self) -> usize {
+        self.entries.iter().filter(|e| e.delivery == Delivery::Done).count()
+    }
+
     /// True when `cid` is one of these.
     pub fn owns(&self, cid: &ConnectionId) -> bool {
         self.entries.iter().any(|e| e.cid == *cid)

@@ -53,7 +53,8 @@ impl<S, R> PathTable<S, R> {
         self.farewells.push(Farewell { id, code: said, delivery: Delivery::Due });
         self.change_remote(id, |slot| {
             // An answer may take a while; twice the drain time for a peer that never gives one.
-            slot.closing = Some(Closing { by, code, received_at: None, gone_at: now + pto * 6 });
+            let linger = pto * 6;
+            slot.closing = Some(Closing { by, code, received_at: None, gone_at: now + linger, linger });
             slot.remote.close();
             slot.local.close();
             slot.cids_blocked = Delivery::Quiet;
@@ -84,7 +85,21 @@ impl<S, R> PathTable<S, R> {
         }
     }
 
+    /// A peer that knows nothing of the end still uses the path: without its ids the endpoint would answer with a
+    /// stateless reset, which ends the whole connection.
+    fn linger(&mut self, now: Instant) {
+        let Self { slots, farewells, .. } = self;
+        for slot in slots {
+            let unheard = farewells.iter().any(|f| f.id == slot.id);
+            let Some(closing) = slot.closing.as_mut().filter(|c| c.gone_at <= now) else { continue };
+            if unheard && closing.received_at.is_none() {
+                closing.gone_at = now + closing.linger;
+            }
+        }
+    }
+
     pub(super) fn take_gone(&mut self, now: Instant) -> Option<Expired<S, R>> {
+        self.linger(now);
         let due = |slot: &Slot<S, R>| slot.closing.is_some_and(|c| c.gone_at <= now);
         let at = self.slots.iter().position(due)?;
         let mut slot = self.slots.remove(at);

@@ -1,5 +1,7 @@
 //! Opening paths: which id is next, what is missing, and whom to let in.
 
+use std::time::Duration;
+
 use plait_base::limits::{MAX_PATHS, MAX_VALIDATIONS};
 use plait_base::{CloseCode, FourTuple, Instant, PathId, Side};
 
@@ -37,7 +39,7 @@ impl std::fmt::Display for OpenError {
             Self::PeerLimit => f.write_str("the peer allows no further path"),
             Self::OwnLimit => f.write_str("our own limit allows no further path"),
             Self::NoRemoteCid(id) => write!(f, "the peer gave no connection id for path {id}"),
-            Self::NoLocalCid(id) => write!(f, "no connection id was issued for path {id}"),
+            Self::NoLocalCid(id) => write!(f, "the peer does not have our connection ids for path {id} yet"),
             Self::TooManyValidations => f.write_str("too many path validations are under way"),
             Self::NotUnused(id) => write!(f, "path {id} was used before"),
         }
@@ -100,7 +102,8 @@ impl<S, R> PathTable<S, R> {
             }
             return Err(OpenError::NoRemoteCid(id));
         }
-        if slot.local.active() == 0 {
+        // MP 3.1: the server needs our ids too; over a slower path they may arrive after a first packet on this one.
+        if slot.local.delivered() == 0 {
             return Err(OpenError::NoLocalCid(id));
         }
         Ok(id)
@@ -145,6 +148,16 @@ impl<S, R> PathTable<S, R> {
             return Admission::Refuse(CloseCode::PATH_RESOURCE_LIMIT_REACHED);
         }
         Admission::New
+    }
+
+    /// A packet on a new path came before the peer's connection ids for it, which may be under way on a slower path:
+    /// true while it is worth waiting for them, until `patience` after the first such packet.
+    pub fn awaits_cids(&mut self, now: Instant, id: PathId, patience: Duration) -> bool {
+        let Some(slot) = self.slot_mut(id) else { return false };
+        if slot.cids_blocked == Delivery::Quiet {
+            slot.cids_blocked = Delivery::Due;
+        }
+        now < *slot.wanted_since.get_or_insert(now) + patience
     }
 
     /// Probes other addresses for an open path, with a connection id of their own.

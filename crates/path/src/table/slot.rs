@@ -1,5 +1,7 @@
 //! Everything known of one path id, opened or not.
 
+use std::time::Duration;
+
 use plait_base::probe::PathState;
 use plait_base::{CloseCode, ConnectionId, Instant, PathId};
 use plait_flow::{ReceiveFlow, SendFlow};
@@ -31,6 +33,8 @@ pub struct Closing {
     pub received_at: Option<Instant>,
     /// When the id is forgotten.
     pub gone_at: Instant,
+    /// How much longer it stays each time while the peer has neither acknowledged nor answered PATH_ABANDON.
+    pub linger: Duration,
 }
 
 /// One path id: connection ids both ways, advice, and the path once it is opened.
@@ -48,6 +52,8 @@ pub struct Slot<S = SendFlow, R = ReceiveFlow> {
     pub path: Option<Box<Path<S, R>>>,
     pub(super) closing: Option<Closing>,
     pub(super) cids_blocked: Delivery,
+    /// When the peer first used this path without having given connection ids for it.
+    pub(super) wanted_since: Option<Instant>,
 }
 
 impl<S, R> Slot<S, R> {
@@ -60,6 +66,7 @@ impl<S, R> Slot<S, R> {
             path: None,
             closing: None,
             cids_blocked: Delivery::Quiet,
+            wanted_since: None,
         }
     }
 

@@ -94,6 +94,7 @@ fn blocked_by_the_peers_limit_and_freed_by_it() {
 fn blocked_by_missing_cids() {
     let mut client = End::new(Side::Client, 1, 1);
     client.control();
+    client.acked();
     assert_eq!(client.table.next_id(), Err(OpenError::NoRemoteCid(PathId(1))));
     assert_eq!(client.control(), [0x7e, 0x7c, 1, 0], "PATH_CIDS_BLOCKED path 1 next 0");
     client.lose();
@@ -102,6 +103,32 @@ fn blocked_by_missing_cids() {
     client.lose();
     assert_eq!(client.control_types(), Vec::<u64>::new());
     assert_eq!(client.table.next_id(), Ok(PathId(1)));
+}
+
+/// MP 3.1: a path that is faster than path 0 must not be opened ahead of our own ids for it.
+#[test]
+fn no_path_before_the_peer_has_our_cids_for_it() {
+    let (mut client, mut server) = (End::new(Side::Client, 1, 1), End::new(Side::Server, 1, 1));
+    let bytes = server.control();
+    client.read(at(0), 0, &bytes).unwrap();
+    assert_eq!(client.table.next_id(), Err(OpenError::NoLocalCid(PathId(1))));
+    client.control();
+    assert_eq!(client.table.next_id(), Err(OpenError::NoLocalCid(PathId(1))), "on their way only");
+    client.acked();
+    assert_eq!(client.table.next_id(), Ok(PathId(1)));
+}
+
+/// Peers that do not wait so: their ids get some time to arrive, and PATH_CIDS_BLOCKED asks for them.
+#[test]
+fn cids_that_come_after_the_first_packet_of_a_path_are_waited_for() {
+    let mut server = End::new(Side::Server, 1, 1);
+    server.control();
+    assert!(server.table.awaits_cids(at(0), PathId(1), PTO * 3));
+    assert!(server.control_types().contains(&types::PATH_CIDS_BLOCKED));
+    assert!(server.table.awaits_cids(at(299), PathId(1), PTO * 3));
+    assert!(!server.table.awaits_cids(at(300), PathId(1), PTO * 3));
+    server.table.on_new_cid(&new_cid(1, 0, 0, 1)).unwrap();
+    assert_eq!(server.table.admission(PathId(1)), Admission::New);
 }
 
 #[test]
@@ -182,12 +209,16 @@ fn abandoned_path_is_silent_but_its_farewell_is_repeated() {
     // The peer's retirements bring no new ids.
     client.table.on_retire_cid(&retire(1, 0), &cid(5)).unwrap();
     assert!(client.issue().iter().all(|c| c.path != PathId(1)));
-    // No answer: the id is gone after twice the drain time, the farewell is not.
+    // A peer that never heard of it uses the path still: its packets must not meet a stateless reset.
     client.lose();
-    assert!(matches!(client.table.poll_timeout(at(600)), Some(Expired::Gone(PathId(1), Some(_)))));
+    assert!(client.table.poll_timeout(at(600)).is_none());
     assert!(client.control_types().contains(&types::PATH_ABANDON));
     client.acked();
+    // It heard but gives no answer: gone after twice the drain time.
+    assert!(client.table.poll_timeout(at(1199)).is_none());
+    assert!(matches!(client.table.poll_timeout(at(1200)), Some(Expired::Gone(PathId(1), Some(_)))));
     client.control();
+    client.acked();
     assert!(!client.table.wants_control());
 }
 
