@@ -127,7 +127,7 @@ impl Play {
         let marks = OutHeader::Initial { version, dcid, scid, token: &token }.write(&mut buf, number, 2, FixedBit::Set);
         buf.extend_from_slice(&frames);
         let size = if tape.one_in(8) { 100 } else { 1_200 };
-        buf.resize(buf.len().max(size - 16), 0);
+        buf.resize(buf.len().max(size - 16).max(marks.payload_at() + 4), 0);
         let end = buf.len() + 16;
         marks.set_length(&mut buf, end);
         let layout = Layout { start: marks.start, pn_at: marks.pn_at, pn_len: marks.pn_len };

@@ -172,7 +172,8 @@ impl World {
             }
         }
         // Never more ahead of the reader than the largest window.
-        let consumed: u64 = self.models.values().map(|m| if m.over { m.highest } else { m.read.len() as u64 }).sum();
+        let consumed: u64 =
+            self.models.values().map(|m| if m.over || m.reset { m.highest } else { m.read.len() as u64 }).sum();
         assert!(self.limit <= consumed + WINDOW);
     }
 

@@ -1,4 +1,6 @@
 //! Every fuzz target for a moment: its seeds, then random inputs and changed seeds, the same ones each time.
+//!
+//! `PLAIT_FUZZ_FACTOR=100` runs a hundred times as many, where there is no fuzzer.
 
 use plait_base::Random;
 use plait_fuzzing::{TARGETS, Target, targets};
@@ -32,11 +34,12 @@ fn smoke(name: &str) {
     let target = targets::by_name(name).expect("a target of this name");
     let seeds = (target.seeds)();
     assert!(!seeds.is_empty() && seeds.iter().all(|seed| seed.len() <= target.max_len), "seeds of {name}");
-    let mut random = Random::from_u64(target.name.len() as u64);
-    let made = (0..target.smoke_runs).map(|_| input(target, &seeds, &mut random)).collect::<Vec<_>>();
-    for bytes in seeds.iter().chain(&made) {
-        let shown = Shown(name, bytes);
-        (target.run)(bytes);
+    let factor = std::env::var("PLAIT_FUZZ_FACTOR").map_or(1, |factor| factor.parse().expect("a number"));
+    let mut random = Random::from_u64(factor);
+    let made = (0..factor * u64::from(target.smoke_runs)).map(|_| input(target, &seeds, &mut random));
+    for bytes in seeds.iter().cloned().chain(made) {
+        let shown = Shown(name, &bytes);
+        (target.run)(&bytes);
         std::mem::forget(shown);
     }
 }
