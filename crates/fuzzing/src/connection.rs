@@ -16,6 +16,8 @@ use crate::puppet::{Peer, Victim, meet};
 
 /// Moves of one input; more say nothing new.
 const MAX_MOVES: usize = 400;
+/// Moves after the connection was closed.
+const MAX_CLOSED_MOVES: usize = 20;
 
 /// The input: which end is the victim, then moves of its peer, its application, and time.
 pub fn run(input: &[u8]) {
@@ -23,12 +25,14 @@ pub fn run(input: &[u8]) {
     let side = if tape.flag() { Side::Server } else { Side::Client };
     let (victim, peer) = meet(side);
     let mut play = Play { side, victim, peer };
+    let mut closed_moves = 0;
     for _ in 0..MAX_MOVES {
-        if tape.is_over() {
+        if tape.is_over() || closed_moves > MAX_CLOSED_MOVES {
             break;
         }
         play.step(&mut tape);
         play.settle();
+        closed_moves += usize::from(play.victim.connection.is_closed());
     }
     play.victim.perish();
 }
