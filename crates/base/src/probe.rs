@@ -2,6 +2,7 @@
 //!
 //! Observers never steer: nothing in the engine reads an event back.
 
+use std::fmt::Debug;
 use std::time::Duration;
 
 use crate::errors::CloseCode;
@@ -193,4 +194,10 @@ pub enum Event {
 pub trait Probe: Send {
     /// Something happened at `now`.
     fn on_event(&mut self, now: Instant, event: &Event);
+}
+
+/// Makes an observer for each connection, at its birth, so that none of its events is missed.
+pub trait ProbeFactory: Send + Sync + Debug {
+    /// An observer for a new connection.
+    fn probe(&self) -> Box<dyn Probe>;
 }

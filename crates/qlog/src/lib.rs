@@ -1,1 +1,29 @@
-//! placeholder
+//! qlog: what a connection did, as records that other tools read. An observer only; nothing depends on it.
+//!
+//! Files are JSON text sequences (RFC 7464) of draft-ietf-quic-qlog-main-schema and -quic-events: a header, then an
+//! event a record. Times are milliseconds of the engine's clock since the connection began, so that the same run in
+//! virtual time writes the same bytes. Paths of RFC 10069 are tuples named `p0`, `p1`, ..., and the header of each
+//! packet carries its `path_id`.
+//!
+//! ```
+//! use plait_base::probe::{Event, Probe};
+//! use plait_base::{Instant, PathId};
+//! let shared = plait_qlog::Memory::default();
+//! let mut probe = plait_qlog::QlogProbe::to_writer(Box::new(shared.clone()));
+//! probe.on_event(Instant::ZERO, &Event::Mtu { path: PathId(1), bytes: 1452 });
+//! drop(probe);
+//! assert_eq!(shared.records().len(), 2);
+//! ```
+
+mod folder;
+mod memory;
+mod probe;
+mod record;
+mod words;
+
+pub use folder::QlogFolder;
+pub use memory::Memory;
+pub use probe::QlogProbe;
+
+#[cfg(test)]
+mod tests;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plait_base::limits;
+use plait_base::probe::ProbeFactory;
 use plait_base::units::VARINT_MAX;
 use plait_congestion::ControllerFactory;
 use plait_congestion::cubic::CubicFactory;
@@ -90,6 +91,7 @@ pub struct TransportConfig {
     pub(crate) scheduler: Arc<dyn SchedulerFactory>,
     pub(crate) controller: Arc<dyn ControllerFactory>,
     pub(crate) multipath_controller: Option<Arc<dyn ControllerFactory>>,
+    pub(crate) probes: Option<Arc<dyn ProbeFactory>>,
 }
 
 const MIB: u64 = 1 << 20;
@@ -145,6 +147,7 @@ impl Default for TransportConfig {
             scheduler: Arc::new(MinRttFactory),
             controller: Arc::new(CubicFactory::default()),
             multipath_controller: Some(Arc::new(OliaFactory::default())),
+            probes: None,
         }
     }
 }
@@ -376,6 +379,12 @@ impl TransportConfig {
     /// Decides which path carries what. Default `minrtt`.
     pub fn scheduler(&mut self, factory: Arc<dyn SchedulerFactory>) -> &mut Self {
         self.scheduler = factory;
+        self
+    }
+
+    /// Observes every event of each connection from its birth on, for logs and metrics. Default none.
+    pub fn probe_factory(&mut self, factory: Option<Arc<dyn ProbeFactory>>) -> &mut Self {
+        self.probes = factory;
         self
     }
 }

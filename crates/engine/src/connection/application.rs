@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use plait_base::probe::PathState;
+use plait_base::probe::{Event as Observed, PathState};
 use plait_base::{Dir, FourTuple, Instant, PathId, StreamId};
 use plait_crypto::{CipherSuite, ExportError, UpdateRefused};
 use plait_path::LegName;
@@ -238,6 +238,7 @@ impl Connection {
     pub fn update_keys(&mut self, now: Instant) -> Result<(), UpdateRefused> {
         let keys = self.keys.as_mut().ok_or(UpdateRefused::HandshakeNotConfirmed)?;
         keys.update(now)?;
+        self.events.observe(now, || Observed::KeysUpdated { locally: true });
         // The peer learns of it by the next packet.
         self.request_ping();
         Ok(())

@@ -9,7 +9,7 @@ use plait_base::{CloseCode, ConnectionId, Instant, PathId, Random, Side, Transpo
 use plait_congestion::ControllerFactory;
 use plait_crypto::TlsSession;
 use plait_flow::{AckPolicy, EcnMode, HandshakeState, Pacing, ReceiveFlow, SendConfig, SendFlow};
-use plait_path::{MtuConfig, MtuSearch, Route, TableConfig, Validation};
+use plait_path::{MtuConfig, MtuSearch, Route, Spin, TableConfig, Validation};
 use plait_stream::{Datagrams, DatagramsConfig, Streams};
 use plait_wire::params::PreferredAddress;
 
@@ -41,6 +41,9 @@ impl Connection {
                 .map(|id| id.0),
         });
         let mut events = Events::default();
+        if let Some(factory) = &parts.transport.probes {
+            events.install(factory.probe());
+        }
         paths.set_local_initial(parts.ids.local, parts.endpoint.reset_key.token(&parts.ids.local));
         let preferred = preferred_address(&parts, &mut paths, &mut random, &mut events);
         paths.set_remote_initial(parts.ids.remote, None);
@@ -143,7 +146,10 @@ impl Connection {
         };
         let send = SendFlow::new(id, now, controller, config);
         let receive = ReceiveFlow::new(id, plait_base::Space::Data, policy);
+        let spins = transport.wire.spin == Switch::On;
         let mut path = Path::new(id, route, mtu, send, receive);
+        let (side, random) = (self.handshake.side, &mut self.random);
+        path.spin = if spins { Spin::chosen(side, random) } else { Spin::still(random) };
         if let Some(params) = &self.handshake.peer_params {
             path.mtu.set_peer_max(params.max_udp_payload_bytes);
         }
