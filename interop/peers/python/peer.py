@@ -1,0 +1,232 @@
+"""An hq-interop peer on aioquic: `server` or `client`, with the flags of all peers under interop/peers."""
+
+import argparse
+import asyncio
+import hashlib
+import json
+import os
+import ssl
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from aioquic.asyncio import QuicConnectionProtocol, connect, serve
+from aioquic.quic.configuration import QuicConfiguration
+from aioquic.quic.events import ConnectionTerminated, StreamDataReceived, StreamReset
+from aioquic.tls import CipherSuite
+
+PERIOD = 1_048_573
+# Bytes received after which a client that was asked to do so updates its keys.
+UPDATE_AFTER = 100_000
+# Nobody speaks a version of this form (RFC 9000 15).
+RESERVED_VERSION = 0x1A2A3A4A
+UNITS = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "K": 10**3, "M": 10**6, "G": 10**9}
+
+
+def make_block() -> bytes:
+    """One period of the body behind /bytes/N: the top byte of x -> x * 0xd1342543de82ef95 + 1 modulo 2^64."""
+    block, x = bytearray(PERIOD), 0x9E3779B97F4A7C15
+    for i in range(PERIOD):
+        x = (x * 0xD1342543DE82EF95 + 1) & 0xFFFFFFFFFFFFFFFF
+        block[i] = x >> 56
+    return bytes(block)
+
+
+def parse_size(text: str) -> int:
+    for suffix, factor in UNITS.items():
+        if text.endswith(suffix):
+            return int(text[: -len(suffix)]) * factor
+    return int(text)
+
+
+def print_line(value: dict) -> None:
+    print(json.dumps(value), flush=True)
+
+
+def configuration(options: argparse.Namespace, is_client: bool) -> QuicConfiguration:
+    config = QuicConfiguration(is_client=is_client, alpn_protocols=["hq-interop"], max_data=1 << 24, max_stream_data=1 << 24)
+    if options.chacha20:
+        config.cipher_suites = [CipherSuite.CHACHA20_POLY1305_SHA256]
+    if name := os.environ.get("SSLKEYLOGFILE"):
+        config.secrets_log_file = open(name, "a")
+    return config
+
+
+class Server(QuicConnectionProtocol):
+    """Answers each request when its stream ends."""
+
+    def __init__(self, *args, options: argparse.Namespace, block: bytes, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.options, self.block, self.requests = options, block, {}
+
+    def quic_event_received(self, event) -> None:
+        if isinstance(event, StreamDataReceived):
+            line = self.requests.setdefault(event.stream_id, bytearray())
+            line += event.data
+            if event.end_stream:
+                self.answer(event.stream_id, bytes(line).decode().strip())
+        elif isinstance(event, ConnectionTerminated):
+            print_line({"event": "closed", "why": event.reason_phrase, "code": event.error_code})
+
+    def answer(self, stream: int, line: str) -> None:
+        try:
+            body = self.body(line)
+        except (ValueError, OSError) as error:
+            print(error, file=sys.stderr)
+            self._quic.reset_stream(stream, 404)
+            return
+        if self.options.key_update and len(body) >= UPDATE_AFTER:
+            self.request_key_update()
+        self._quic.send_stream_data(stream, body, end_stream=True)
+        self.transmit()
+
+    def body(self, line: str) -> bytes:
+        method, _, target = line.partition(" ")
+        if method != "GET" or not target.startswith("/"):
+            raise ValueError(f"not a request: {line!r}")
+        if target.startswith("/bytes/"):
+            size = parse_size(target.removeprefix("/bytes/"))
+            return (self.block * (size // PERIOD + 1))[:size]
+        name = Path(target.lstrip("/"))
+        if self.options.root is None or ".." in name.parts:
+            raise ValueError(f"nothing at {target}")
+        return (Path(self.options.root) / name).read_bytes()
+
+
+async def run_server(options: argparse.Namespace) -> None:
+    config = configuration(options, is_client=False)
+    config.load_cert_chain(options.cert, options.key)
+    block, tickets, addresses = make_block(), {}, []
+
+    def create(*args, **kwargs):
+        return Server(*args, options=options, block=block, **kwargs)
+
+    for listen in options.listen:
+        host, _, port = listen.rpartition(":")
+        host = host.strip("[]")
+        server = await serve(
+            host,
+            int(port),
+            configuration=config,
+            create_protocol=create,
+            retry=options.retry,
+            # A ticket serves once.
+            session_ticket_fetcher=lambda label: tickets.pop(label, None),
+            session_ticket_handler=lambda ticket: tickets.update({ticket.ticket: ticket}),
+        )
+        host, port = server._transport.get_extra_info("sockname")[:2]
+        addresses.append(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
+    print_line({"event": "listening", "addresses": addresses})
+    await asyncio.Event().wait()
+
+
+class Client(QuicConnectionProtocol):
+    """Hashes what arrives on each stream."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.bodies, self.received, self.update_keys = {}, 0, False
+
+    def fetch(self, target: str) -> asyncio.Future:
+        stream = self._quic.get_next_available_stream_id()
+        self.bodies[stream] = [hashlib.sha256(), 0, asyncio.get_running_loop().create_future()]
+        self._quic.send_stream_data(stream, f"GET {target}\r\n".encode(), end_stream=True)
+        return self.bodies[stream][2]
+
+    def quic_event_received(self, event) -> None:
+        if isinstance(event, StreamDataReceived):
+            body = self.bodies[event.stream_id]
+            body[0].update(event.data)
+            body[1] += len(event.data)
+            self.received += len(event.data)
+            if event.end_stream and not body[2].done():
+                body[2].set_result((body[1], body[0].hexdigest()))
+            if self.update_keys and self.received >= UPDATE_AFTER:
+                self.update_keys = False
+                self.request_key_update()
+        elif isinstance(event, StreamReset):
+            self.fail(event.stream_id, f"reset with {event.error_code}")
+        elif isinstance(event, ConnectionTerminated):
+            for stream in self.bodies:
+                self.fail(stream, f"closed with {event.error_code:#x}: {event.reason_phrase}")
+
+    def fail(self, stream: int, why: str) -> None:
+        future = self.bodies[stream][2]
+        if not future.done():
+            future.set_exception(ConnectionError(why))
+
+
+async def download(client: Client, urls: list) -> list:
+    """Downloads all URLs at once on one connection. Before the handshake the requests are early data."""
+    futures = [client.fetch(urlsplit(url).path) for url in urls]
+    client.transmit()
+    results = await asyncio.gather(*futures)
+    return [{"url": url, "bytes": size, "sha256": sha} for url, (size, sha) in zip(urls, results)]
+
+
+async def run_client(options: argparse.Namespace, report: dict) -> None:
+    where = urlsplit(options.urls[0])
+    config = configuration(options, is_client=True)
+    config.load_verify_locations(options.ca)
+    config.verify_mode = ssl.CERT_REQUIRED
+    config.server_name = where.hostname
+    if options.foreign_version:
+        config.original_version = RESERVED_VERSION
+    tickets, urls = [], options.urls
+    if options.resume or options.early:
+        async with connect(
+            where.hostname,
+            where.port,
+            configuration=config,
+            create_protocol=Client,
+            session_ticket_handler=tickets.append,
+        ) as client:
+            report["downloads"] += await download(client, urls[:1])
+            for _ in range(200):
+                if tickets:
+                    break
+                await asyncio.sleep(0.01)
+        if not tickets:
+            raise ConnectionError("no ticket came")
+        config.session_ticket = tickets[0]
+        urls = urls[1:] or urls
+    async with connect(
+        where.hostname, where.port, configuration=config, create_protocol=Client, wait_connected=not options.early
+    ) as client:
+        client.update_keys = options.key_update
+        report["downloads"] += await download(client, urls)
+        tls = client._quic.tls
+        report["resumed"] = tls.session_resumed
+        report["early_data"] = tls.early_data_accepted
+        report["version_negotiated"] = client._quic._version_negotiated_incompatible
+        report["version"] = client._quic._version
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("mode", choices=["server", "client"])
+    parser.add_argument("urls", nargs="*")
+    parser.add_argument("--listen", action="append", default=[])
+    for name in ["--cert", "--key", "--root", "--ca"]:
+        parser.add_argument(name)
+    for name in ["--retry", "--chacha20", "--key-update", "--resume", "--foreign-version"]:
+        parser.add_argument(name, action="store_true")
+    parser.add_argument("--0rtt", action="store_true", dest="early")
+    options = parser.parse_args()
+    if options.mode == "server":
+        try:
+            asyncio.run(run_server(options))
+        except KeyboardInterrupt:
+            pass
+        return 0
+    report = {"ok": True, "downloads": [], "resumed": False, "early_data": False, "version_negotiated": False, "error": None}
+    try:
+        asyncio.run(asyncio.wait_for(run_client(options, report), 90))
+    except Exception as error:  # whatever it is, it is reported
+        report.update(ok=False, error=f"{type(error).__name__}: {error}")
+    print_line(report)
+    return 0 if report["ok"] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,10 @@
+//! An hq-interop peer on quinn.
+
+#[path = "../../hq.rs"]
+mod hq;
+mod stack;
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    hq::main().await
+}
