@@ -1,0 +1,254 @@
+//! The command as a user runs it: exit codes, what is printed where, files that appear whole or not at all.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::UdpSocket;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+fn plait(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_plait"));
+    command.args(args).env_remove("RUST_LOG").env_remove("SSLKEYLOGFILE").stdin(Stdio::null());
+    command
+}
+
+fn run(args: &[&str]) -> Output {
+    plait(args).output().expect("the command runs")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The last line of standard output as JSON.
+fn summary(output: &Output) -> Value {
+    let text = String::from_utf8_lossy(&output.stdout);
+    let last = text.lines().last().unwrap_or_else(|| panic!("nothing printed; {}", stderr(output)));
+    serde_json::from_str(last).expect("the last line is JSON")
+}
+
+/// A running `plait serve`.
+struct Server {
+    process: Child,
+    // Kept open: the server must not find its standard output closed.
+    _stdout: BufReader<ChildStdout>,
+    address: String,
+    dir: TempDir,
+}
+
+impl Server {
+    fn start(extra: &[&str]) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("root");
+        fs::create_dir(&root).unwrap();
+        fs::write(root.join("hello"), "hello\n").unwrap();
+        let (root, ca) = (root.to_string_lossy().into_owned(), dir.path().join("ca.pem"));
+        let args = ["serve", "--quiet", "--listen", "127.0.0.1:0", "--root", &root, "--cert-out", ca.to_str().unwrap()];
+        let mut process = plait(&args).args(extra).stdout(Stdio::piped()).spawn().unwrap();
+        let mut stdout = BufReader::new(process.stdout.take().unwrap());
+        let mut line = String::new();
+        stdout.read_line(&mut line).unwrap();
+        let ready: Value = serde_json::from_str(&line).expect("the ready line is JSON");
+        assert_eq!(ready["event"], "listening");
+        let address = ready["addresses"][0].as_str().unwrap().to_owned();
+        Self { process, _stdout: stdout, address, dir }
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("https://{}{path}", self.address)
+    }
+
+    fn ca(&self) -> String {
+        self.dir.path().join("ca.pem").to_string_lossy().into_owned()
+    }
+
+    /// An empty folder for downloads.
+    fn downloads(&self) -> PathBuf {
+        let folder = self.dir.path().join("downloads");
+        fs::create_dir(&folder).unwrap();
+        folder
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn entries(folder: &Path) -> usize {
+    fs::read_dir(folder).unwrap().count()
+}
+
+#[test]
+fn wrong_usage_is_two() {
+    let wrong: [(&[&str], &str); 8] = [
+        (&[], "Usage"),
+        (&["perf"], "unrecognized subcommand"),
+        (&["get"], "required"),
+        (&["get", "http://localhost/"], "only https"),
+        (&["get", "https://a/", "https://b/"], "another server"),
+        (&["get", "https://a/", "--extension", "multiflow"], "not available yet"),
+        (&["get", "https://a/", "--scheduler", "best"], "minrtt"),
+        (&["demo", "--bytes", "much"], "64Ki"),
+    ];
+    for (args, expected) in wrong {
+        let output = run(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(stderr(&output).contains(expected), "{args:?}: {}", stderr(&output));
+        assert!(output.stdout.is_empty(), "{args:?}");
+    }
+}
+
+#[test]
+fn help_and_version_are_zero() {
+    for args in [&["--help"][..], &["-V"], &["get", "--help"]] {
+        assert_eq!(run(args).status.code(), Some(0), "{args:?}");
+    }
+}
+
+#[test]
+fn two_paths_carry_one_file() {
+    let server = Server::start(&[]);
+    let file = server.downloads().join("body");
+    let (url, ca) = (server.url("/bytes/8M"), server.ca());
+    let paths = ["--path", "127.0.0.1", "--path", "127.0.0.2"];
+    let output =
+        plait(&["get", &url, "--ca", &ca, "--json", "-o", file.to_str().unwrap()]).args(paths).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let summary = summary(&output);
+    assert_eq!(
+        (&summary["ok"], &summary["bytes"], &summary["extension"]),
+        (&true.into(), &8_000_000.into(), &"multipath".into())
+    );
+    let locals: Vec<_> = summary["paths"].as_array().unwrap().iter().map(|p| p["local"].as_str().unwrap()).collect();
+    assert!(
+        locals.len() == 2 && locals[0].starts_with("127.0.0.1:") && locals[1].starts_with("127.0.0.2:"),
+        "{locals:?}"
+    );
+    assert_eq!(fs::metadata(&file).unwrap().len(), 8_000_000);
+    // The digest in the summary is that of the file.
+    let again = run(&["get", &url, "--ca", &ca, "--single", "--json"]);
+    assert_eq!(self::summary(&again)["sha256"], summary["sha256"]);
+    assert_eq!(self::summary(&again)["paths"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn bodies_go_to_standard_output() {
+    let server = Server::start(&["--retry"]);
+    let output = run(&["get", &server.url("/hello"), &server.url("/hello"), "--insecure", "--single"]);
+    assert_eq!((output.status.code(), &output.stdout[..]), (Some(0), &b"hello\nhello\n"[..]), "{}", stderr(&output));
+    assert!(stderr(&output).contains("Mbit/s"));
+}
+
+#[test]
+fn streams_of_json_end_with_the_summary() {
+    let server = Server::start(&[]);
+    let output =
+        run(&["get", &server.url("/bytes/100K"), "--insecure", "--single", "--json-stream", "--extension", "none"]);
+    let summary = summary(&output);
+    assert_eq!(
+        (&summary["command"], &summary["extension"], &summary["error"]),
+        (&"get".into(), &"none".into(), &Value::Null)
+    );
+}
+
+#[test]
+fn early_data_is_told() {
+    let server = Server::start(&[]);
+    let output = run(&["get", &server.url("/hello"), "--insecure", "--single", "--0rtt", "--json"]);
+    let summary = summary(&output);
+    assert_eq!((&summary["ok"], &summary["early_data"]), (&true.into(), &"accepted".into()), "{summary}");
+}
+
+#[test]
+fn what_the_server_lacks_leaves_no_file() {
+    let server = Server::start(&[]);
+    let folder = server.downloads();
+    let file = folder.join("body");
+    for path in ["/none", "/../ca.pem", "/%2e%2e/ca.pem"] {
+        let output = run(&["get", &server.url(path), "--insecure", "--single", "-o", file.to_str().unwrap()]);
+        assert_eq!(output.status.code(), Some(1), "{path}");
+        assert!(stderr(&output).contains("the server"), "{path}: {}", stderr(&output));
+        assert_eq!(entries(&folder), 0, "{path}");
+    }
+}
+
+#[test]
+fn downloads_cut_short_leave_no_file() {
+    let server = Server::start(&[]);
+    let folder = server.downloads();
+    let file = folder.join("body");
+    let args = ["--insecure", "--single", "--json", "--max-time", "0.3", "-o", file.to_str().unwrap()];
+    let output = plait(&["get", &server.url("/bytes/1T")]).args(args).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("not done within"), "{}", stderr(&output));
+    assert_eq!(summary(&output)["ok"], false);
+    assert_eq!(entries(&folder), 0);
+}
+
+#[test]
+fn strangers_are_refused() {
+    let (server, other) = (Server::start(&[]), Server::start(&[]));
+    let output = run(&["get", &server.url("/hello"), "--ca", &other.ca(), "--single"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("certificate"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("--insecure"), "{}", stderr(&output));
+    assert!(output.stdout.is_empty());
+}
+
+#[test]
+fn nobody_there() {
+    // A port that somebody holds who does not answer.
+    let mute = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let url = format!("https://{}/", mute.local_addr().unwrap());
+    let output = run(&["get", &url, "--insecure", "--connect-timeout", "300ms", "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(stderr(&output).lines().count(), 1);
+    assert!(stderr(&output).contains("no answer from 127.0.0.1"), "{}", stderr(&output));
+    assert!(summary(&output)["error"].as_str().unwrap().contains("no answer"));
+}
+
+#[test]
+fn interfaces_that_do_not_exist() {
+    let output = run(&["get", "https://127.0.0.1:9/", "--path", "eth99"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("--path eth99"), "{}", stderr(&output));
+}
+
+#[test]
+fn servers_that_cannot_start() {
+    let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let output = run(&["serve", "--listen", &address]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("in use"), "{}", stderr(&output));
+    let output = run(&["serve", "--listen", "127.0.0.1:0", "--root", "/nowhere/at/all"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("--root"), "{}", stderr(&output));
+}
+
+#[cfg(unix)]
+#[test]
+fn servers_stop_when_told() {
+    let mut server = Server::start(&[]);
+    let told = Command::new("kill").args(["-TERM", &server.process.id().to_string()]).status().unwrap();
+    assert!(told.success());
+    assert_eq!(server.process.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn the_demo_in_small() {
+    let output = run(&["demo", "--bytes", "300K", "--json", "--quiet", "--loss", "0", "--max-time", "60"]);
+    let summary = summary(&output);
+    assert_eq!((output.status.code(), &summary["ok"]), (Some(0), &true.into()), "{summary}");
+    assert_eq!((&summary["command"], &summary["bytes_intact"]), (&"demo".into(), &true.into()));
+    let names: Vec<_> = summary["runs"].as_array().unwrap().iter().map(|run| run["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["A", "B", "A+B", "A+B, A dies"]);
+    assert!(summary["aggregation_benefit"].is_number());
+    assert!(output.stderr.is_empty());
+}
