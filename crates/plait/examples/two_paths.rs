@@ -1,25 +1,23 @@
 //! One download over two local addresses, and what each path carried. Start `plait serve` first.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use plait::{ClientConfig, Endpoint, EndpointConfig, TransportConfig};
+use plait::{ClientConfig, Endpoint, EndpointConfig};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut transport = TransportConfig::default();
-    transport.path_policy(plait::path_policy("fullmesh").ok_or("no such policy")?);
-    let mut config = ClientConfig::insecure(["hq-interop"])?; // trusts anybody: for trials only
-    config.transport_config(Arc::new(transport));
+    let (wifi, cellular) = (IpAddr::from(Ipv4Addr::new(127, 0, 0, 1)), IpAddr::from(Ipv4Addr::new(127, 0, 0, 2)));
+    let sockets = [SocketAddr::new(wifi, 0), SocketAddr::new(cellular, 0)];
+    let endpoint = Endpoint::new(EndpointConfig::fresh()?, None, sockets)?;
+    endpoint.set_default_client_config(ClientConfig::insecure(["hq-interop"])?); // trusts anybody: for trials only
 
-    let locals: [SocketAddr; 2] = ["127.0.0.1:0".parse()?, "127.0.0.2:0".parse()?];
-    let endpoint = Endpoint::new(EndpointConfig::fresh()?, None, locals)?;
-    endpoint.set_default_client_config(config);
     let connection = endpoint.connect("127.0.0.1:4433".parse()?, "localhost")?.await?;
+    connection.open_path((cellular, connection.remote_address())).await?;
 
     let (mut send, mut recv) = connection.open_bi().await?;
-    send.write_all(b"GET /bytes/10M\r\n").await?;
+    send.write_all(b"GET /bytes/100M\r\n").await?;
     send.finish()?;
-    let body = recv.read_to_end(20_000_000).await?;
+    let body = recv.read_to_end(200_000_000).await?;
     println!("{} bytes", body.len());
     for stats in connection.paths().iter().filter_map(plait::Path::stats) {
         println!("{} is {}: {} bytes received", stats.route, stats.state.name(), stats.received_bytes);
