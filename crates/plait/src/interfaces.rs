@@ -115,14 +115,33 @@ fn interface_of(ip: IpAddr) -> Option<String> {
             let line = table.lines().find(|line| line.starts_with(&wanted))?;
             line.split_whitespace().last().map(str::to_owned)
         }
+        IpAddr::V4(ip) if ip.is_loopback() => Some("lo".to_owned()),
         IpAddr::V4(ip) => {
             let names = std::fs::read_dir("/sys/class/net").ok()?;
-            names
+            let mut claims: Vec<String> = names
                 .flatten()
                 .filter_map(|entry| entry.file_name().into_string().ok())
-                .find(|name| v4_of(name) == Some(ip))
+                .filter(|name| name != "lo" && v4_of(name) == Some(ip))
+                .collect();
+            // An interface without an address of its own borrows another's; the routing table tells whose it is.
+            let table = std::fs::read_to_string("/proc/net/route").unwrap_or_default();
+            let owner = claims.iter().position(|name| is_on_link(&table, name, ip)).unwrap_or(0);
+            (owner < claims.len()).then(|| claims.swap_remove(owner))
         }
     }
+}
+
+/// True when the routing table has the network of `ip` on this interface without a gateway. Its lines begin with name,
+/// destination, gateway, and have the mask in the eighth place; numbers are in hex, in the machine's byte order.
+#[cfg(target_os = "linux")]
+fn is_on_link(table: &str, interface: &str, ip: Ipv4Addr) -> bool {
+    let ip = u32::from_ne_bytes(ip.octets());
+    table.lines().skip(1).any(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let number = |at: usize| fields.get(at).and_then(|text| u32::from_str_radix(text, 16).ok());
+        let (Some(destination), Some(gateway), Some(mask)) = (number(1), number(2), number(7)) else { return false };
+        fields.first() == Some(&interface) && gateway == 0 && mask != 0 && ip & mask == destination
+    })
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -233,6 +252,19 @@ mod tests {
         }
         for ip in ["10.0.0.1", "192.0.2.1", "2001:db8::1", "fd00::1"] {
             assert!(is_usable(ip.parse().unwrap()), "{ip}");
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn networks_are_found_in_the_routing_table() {
+        let table = "Iface Destination Gateway Flags RefCnt Use Metric Mask MTU Window IRTT\n\
+            eth0 00000000 0100000A 0003 0 0 0 00000000 0 0 0\n\
+            eth0 0000000A 00000000 0001 0 0 0 00FFFFFF 0 0 0\n";
+        if cfg!(target_endian = "little") {
+            assert!(is_on_link(table, "eth0", "10.0.0.7".parse().unwrap()));
+            assert!(!is_on_link(table, "eth0", "10.0.1.7".parse().unwrap()));
+            assert!(!is_on_link(table, "eth1", "10.0.0.7".parse().unwrap()));
         }
     }
 
