@@ -25,6 +25,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("path", &["base", "wire", "flow", "congestion"]),
     ("engine", &["base", "wire", "crypto", "stream", "congestion", "schedule", "flow", "path"]),
     ("netsim", &["base", "link", "engine"]),
+    ("sim", &["base", "link", "netsim", "engine", "congestion", "schedule", "path", "qlog"]),
     ("plait", &["base", "engine", "udp"]),
     ("cli", &["plait", "base", "engine", "link", "qlog", "netsim"]),
     ("fuzzing", &["base", "wire", "crypto", "stream", "path", "engine"]),

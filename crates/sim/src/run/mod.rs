@@ -1,2 +1,307 @@
-//! x
+//! One run: a scenario and a seed make a world, the world makes an outcome.
+
 pub mod network;
+pub mod oracle;
+pub mod outcome;
+pub mod series;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use plait_base::probe::Probe;
+use plait_base::{Instant, Random};
+use plait_engine::TransportConfig;
+use plait_engine::congestion;
+use plait_engine::path::{ack_route, policy};
+use plait_engine::schedule;
+use plait_netsim::{Depth, Duplex, HostId, RunEnd, World};
+
+use crate::host::app::{Client, Load, Progress, Server};
+use crate::host::ledger::{Ledger, PathFigures, SharedLedger, Watched};
+use crate::host::{HostError, HostSetup, PlaitHost};
+use crate::scenario::{Endpoints, Extension, Scenario};
+
+use network::{Timeline, client_address, server_address};
+use oracle::Fault;
+use outcome::{End, Outcome, PathOutcome};
+use series::{Sample, Series};
+
+/// Silence that counts as a stall: so many of the longest RTTs seen, and at least this long.
+const STALL_RTTS: u32 = 3;
+const STALL_MIN: Duration = Duration::from_millis(500);
+/// How often the run looks whether bytes arrive.
+const LOOK_INTERVAL: Duration = Duration::from_millis(50);
+/// First interval of time series.
+const SERIES_INTERVAL: Duration = Duration::from_millis(20);
+/// Silence after which a connection is given up, far beyond any path's.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
+
+
+/// What to write down besides the outcome.
+#[derive(Default)]
+pub struct Watch {
+    /// Whether to keep time series.
+    pub series: bool,
+    /// Further observers: client's and server's.
+    pub probes: Option<(Box<dyn Probe>, Box<dyn Probe>)>,
+}
+
+/// Runs a scenario with a seed.
+///
+/// # Errors
+/// The hosts cannot be made: the cryptographic library refuses.
+pub fn run(scenario: &Scenario, seed: u64, watch: Watch) -> Result<Outcome, HostError> {
+    Ok(Running::new(scenario, seed, watch)?.finish())
+}
+
+/// Both observers of one connection.
+struct Both(SharedLedger, Box<dyn Probe>);
+
+impl Probe for Both {
+    fn on_event(&mut self, now: Instant, event: &plait_base::probe::Event) {
+        self.0.on_event(now, event);
+        self.1.on_event(now, event);
+    }
+}
+
+fn probe(ledger: &SharedLedger, more: Option<Box<dyn Probe>>) -> Box<dyn Probe> {
+    match more {
+        Some(more) => Box::new(Both(ledger.clone(), more)),
+        None => Box::new(ledger.clone()),
+    }
+}
+
+/// The transport of one end; the decisions of its scheduler are counted.
+fn transport(endpoints: &Endpoints, paths: usize, ledger: &SharedLedger) -> Arc<TransportConfig> {
+    let mut config = TransportConfig::default();
+    let multipath = endpoints.extension == Extension::Multipath && paths > 1;
+    // Room for paths that are tried again while the old ones drain.
+    config.max_concurrent_multipath_paths(if multipath { paths as u32 + 2 } else { 1 });
+    config.max_idle_timeout(Some(IDLE_TIMEOUT));
+    let window = endpoints.receive_window_bytes;
+    config.stream_receive_window(window).max_stream_receive_window(window);
+    config.receive_window(window).max_receive_window(window);
+    config.duplicate_until_rtt(endpoints.duplicate_until_rtt);
+    if let Some(factory) = schedule::by_name(endpoints.scheduler) {
+        config.scheduler(Arc::new(Watched::new(factory, ledger.clone())));
+    }
+    if let Some(factory) = endpoints.congestion.and_then(congestion::by_name) {
+        config.congestion_controller_factory(factory.clone()).multipath_controller(Some(factory));
+    }
+    if let Some(factory) = ack_route::by_name(endpoints.ack_path) {
+        config.ack_route(factory);
+    }
+    if let Some(factory) = policy::by_name("fullmesh") {
+        config.path_policy(factory);
+    }
+    Arc::new(config)
+}
+
+/// Gaps between bytes that arrive in order.
+#[derive(Debug, Default)]
+struct Stalls {
+    seen_bytes: u64,
+    since: Instant,
+    longest: Duration,
+    count: u32,
+}
+
+impl Stalls {
+    fn look(&mut self, now: Instant, progress: &Progress, bytes: u64, rtt: Duration) {
+        let moves = bytes > self.seen_bytes || progress.first_byte.is_none();
+        let gap = now.since(self.since);
+        if moves {
+            self.count += u32::from(gap > STALL_MIN.max(rtt * STALL_RTTS));
+            self.since = now;
+            self.seen_bytes = bytes;
+        } else {
+            self.longest = self.longest.max(gap);
+        }
+    }
+}
+
+struct Running<'a> {
+    scenario: &'a Scenario,
+    world: World,
+    links: Vec<Duplex>,
+    timeline: Timeline,
+    client: HostId,
+    server: HostId,
+    ledgers: [SharedLedger; 2],
+    series: Option<Series>,
+    stalls: Stalls,
+}
+
+impl<'a> Running<'a> {
+    fn new(scenario: &'a Scenario, seed: u64, watch: Watch) -> Result<Self, HostError> {
+        let mut world = World::new(seed);
+        // TLS draws from the operating system: payloads differ between runs, their times and sizes never do.
+        world.set_digest_depth(Depth::Timing);
+        let links = network::build(&mut world.net, scenario);
+        let timeline = Timeline::new(scenario, links.clone(), world.fork_random());
+        let endpoints = &scenario.endpoints;
+        let ledgers = [SharedLedger::default(), SharedLedger::default()];
+        let (client_probe, server_probe) = watch.probes.unzip();
+        let setup = |random: Random, ledger: &SharedLedger| HostSetup {
+            transport: transport(endpoints, scenario.paths.len(), ledger),
+            protection: endpoints.protection,
+            random,
+        };
+        let first = endpoints.initial_path;
+        let others = (0..scenario.paths.len()).filter(|path| *path != first);
+        let others = others.filter(|_| endpoints.extension == Extension::Multipath);
+        let locals: Vec<_> = std::iter::once(first).chain(others).map(client_address).collect();
+        let app = Client::new(scenario.load);
+        let client_setup = setup(world.fork_random(), &ledgers[0]);
+        let client =
+            PlaitHost::client(client_setup, &locals, server_address(), app, Some(probe(&ledgers[0], client_probe)))?;
+        let server_setup = setup(world.fork_random(), &ledgers[1]);
+        let (ledger, mut more) = (ledgers[1].clone(), server_probe);
+        let server = PlaitHost::server(
+            server_setup,
+            Box::new(|| Box::new(Server::default())),
+            Some(Box::new(move || probe(&ledger, more.take()))),
+        )?;
+        let addresses: Vec<_> = locals.iter().map(|local| local.ip()).collect();
+        let client = world.add_host(client, &addresses);
+        let server = world.add_host(server, &[server_address().ip()]);
+        let series = watch.series.then(|| Series::new(SERIES_INTERVAL));
+        Ok(Self { scenario, world, links, timeline, client, server, ledgers, series, stalls: Stalls::default() })
+    }
+
+    /// The ledger of the end that sends the bulk.
+    fn sender(&self) -> &SharedLedger {
+        match self.scenario.load {
+            Load::Upload { .. } => &self.ledgers[0],
+            _ => &self.ledgers[1],
+        }
+    }
+
+    fn progress(&self, host: HostId) -> Progress {
+        self.world.host::<PlaitHost>(host).map(|host| host.progress().clone()).unwrap_or_default()
+    }
+
+    /// Bytes at the receiver of the bulk.
+    fn verified_bytes(&self) -> u64 {
+        let receiver = if matches!(self.scenario.load, Load::Upload { .. }) { self.server } else { self.client };
+        self.world.host::<PlaitHost>(receiver).map_or(0, |host| host.progress().verified_bytes)
+    }
+
+    fn finish(mut self) -> Outcome {
+        let limit = Instant::ZERO + self.scenario.time_limit;
+        let client = self.client;
+        let done = move |world: &World| {
+            let host = world.host::<PlaitHost>(client);
+            host.is_none_or(|h| h.progress().finished.is_some() || h.progress().failure.is_some() || h.failure().is_some())
+        };
+        let end = loop {
+            let now = self.world.now();
+            self.timeline.advance(now, self.scenario, &mut self.world.net);
+            self.look(now);
+            let next = now + LOOK_INTERVAL;
+            let next = self.timeline.next_at(self.scenario).map_or(next, |at| at.min(next));
+            let next = self.series.as_ref().map_or(next, |series| series.next_at().min(next));
+            let end = self.world.run_until_done(next.max(now + Duration::from_nanos(1)).min(limit), done);
+            if end != RunEnd::TimeLimit || self.world.now() >= limit {
+                break end;
+            }
+        };
+        self.look(self.world.now());
+        self.outcome(end)
+    }
+
+    /// Between events: samples, and whether bytes still arrive.
+    fn look(&mut self, now: Instant) {
+        let bytes = self.verified_bytes();
+        let rtt = self.sender().lock().paths.values().filter_map(|figures| figures.rtt).max().unwrap_or_default();
+        let quiet = matches!(self.scenario.load, Load::Requests { .. });
+        if let Some(host) = self.world.host::<PlaitHost>(self.client).filter(|_| !quiet) {
+            self.stalls.look(now, host.progress(), bytes, rtt);
+        }
+        if self.series.as_ref().is_some_and(|series| series.next_at() <= now) {
+            let sample = self.sample(now, bytes);
+            if let Some(series) = &mut self.series {
+                series.push(sample);
+            }
+        }
+    }
+
+    fn sample(&self, now: Instant, verified_bytes: u64) -> Sample {
+        let ledger = self.sender().lock();
+        let upload = matches!(self.scenario.load, Load::Upload { .. });
+        let of = |(path, duplex): (usize, &Duplex)| {
+            let mut sample = series::of_ledger(&ledger, path);
+            let link = if upload { duplex.forward } else { duplex.backward };
+            sample.carried_bytes = self.world.net.link_stats(link).forwarded_bytes;
+            let wait = self.world.net.link(link).map(|link| link.queue_time(now)).unwrap_or_default();
+            sample.queue_ms = wait.as_secs_f64().min(3600.0) * 1e3;
+            sample
+        };
+        Sample { at: now, verified_bytes, paths: self.links.iter().enumerate().map(of).collect() }
+    }
+
+    fn outcome(self, run_end: RunEnd) -> Outcome {
+        let (client, server) = (self.progress(self.client), self.progress(self.server));
+        let lost = self.world.host::<PlaitHost>(self.client).and_then(|host| host.failure().map(str::to_owned));
+        let failure = client.failure.clone().or(server.failure.clone());
+        let end = match (&failure, &lost, client.finished) {
+            (Some(failure), _, _) => End::Failed(failure.clone()),
+            (None, _, Some(_)) => End::Complete,
+            (None, Some(lost), None) => End::Failed(lost.clone()),
+            (None, None, None) if run_end == RunEnd::Idle => End::Unfinished("idle"),
+            (None, None, None) => End::Unfinished("time limit"),
+        };
+        let ledger = self.sender().lock().clone();
+        let traffic = network::traffic(&self.world.net, &self.links);
+        let totals = self.world.totals();
+        let doubled = traffic.iter().map(|path| path.up.duplicates + path.down.duplicates).sum();
+        let mut faults: Vec<Fault> = failure.filter(|f| f.contains("byte")).map(Fault::Bytes).into_iter().collect();
+        faults.extend(oracle::idle_sender(&ledger));
+        faults.extend(oracle::conservation(&totals, doubled, self.world.net.in_flight()));
+        faults.extend(oracle::bounds(&ledger, self.world.now()));
+        faults.extend(matches!(run_end, RunEnd::Spinning(_)).then_some(Fault::Spinning));
+        let paths = traffic.into_iter().enumerate();
+        let paths = paths.map(|(path, traffic)| PathOutcome { sender: of_path(&ledger, path), traffic }).collect();
+        let since_start = |at: Instant| at.since_origin();
+        Outcome {
+            end,
+            elapsed: client.finished.map_or(self.world.now().since_origin(), since_start),
+            verified_bytes: self.verified_bytes(),
+            handshake: client.connected.map(since_start),
+            first_byte: client.first_byte.map(since_start),
+            exchanges: client.exchanges,
+            stall_longest: self.stalls.longest,
+            stalls: self.stalls.count,
+            decisions: ledger.decisions,
+            changes: ledger.changes,
+            paths,
+            faults,
+            datagrams: (totals.sent, totals.arrived, totals.lost),
+            events: self.world.events(),
+            digest: self.world.digest(),
+            series: self.series,
+        }
+    }
+}
+
+/// Figures of a path of the scenario over all path ids that ran there.
+fn of_path(ledger: &Ledger, path: usize) -> PathFigures {
+    let mut sum = PathFigures::default();
+    for figures in ledger.paths.values().filter(|figures| figures.scenario_path == Some(path)) {
+        sum = PathFigures {
+            sent_bytes: sum.sent_bytes + figures.sent_bytes,
+            packets_sent: sum.packets_sent + figures.packets_sent,
+            packets_lost: sum.packets_lost + figures.packets_lost,
+            packets_received: sum.packets_received + figures.packets_received,
+            received_bytes: sum.received_bytes + figures.received_bytes,
+            probe_timeouts: sum.probe_timeouts + figures.probe_timeouts,
+            rtt_min: sum.rtt_min.into_iter().chain(figures.rtt_min).min(),
+            active_at: sum.active_at.into_iter().chain(figures.active_at).min(),
+            window_max_bytes: sum.window_max_bytes.max(figures.window_max_bytes),
+            ..figures.clone()
+        };
+    }
+    sum
+}

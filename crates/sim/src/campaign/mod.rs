@@ -1,0 +1,245 @@
+//! Campaigns: many runs of one scenario over seeds and sweeps, on several threads, in an order that never varies.
+
+pub mod merge;
+pub mod row;
+pub mod store;
+#[cfg(test)]
+mod tests;
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use crate::host::HostError;
+use crate::run::outcome::Outcome;
+use crate::run::{self, Watch};
+use crate::scenario::sweep::{Settings, take_sweep};
+use crate::scenario::{Scenario, ScenarioError, Traces, Tree};
+
+pub use row::Row;
+pub use store::{Store, StoreError};
+
+/// One run of a campaign.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Job {
+    /// Its place in the campaign.
+    pub index: usize,
+    /// The point of the sweep.
+    pub settings: Settings,
+    /// Its seed.
+    pub seed: u64,
+}
+
+/// All runs of one scenario file.
+#[derive(Clone, Debug)]
+pub struct Campaign {
+    /// The scenario's name.
+    pub name: String,
+    /// The file without its sweep.
+    tree: Tree,
+    traces: Traces,
+    /// The runs in order: points of the sweep first, seeds within.
+    pub jobs: Vec<Job>,
+}
+
+/// Why a campaign could not be run.
+#[derive(Debug, thiserror::Error)]
+pub enum CampaignError {
+    /// The scenario is wrong.
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    /// The hosts cannot be made.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// Results cannot be kept.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// It was asked to stop.
+    #[error("interrupted after {done} of {total} runs; the same command goes on from there")]
+    Interrupted {
+        /// Runs with results.
+        done: usize,
+        /// Runs in all.
+        total: usize,
+    },
+}
+
+impl Campaign {
+    /// Plans a campaign: `seeds` runs of every point of the sweep. Every point is checked before the first run.
+    ///
+    /// # Errors
+    /// The scenario or its sweep is wrong.
+    pub fn plan(mut tree: Tree, traces: Traces, seeds: u64) -> Result<Self, ScenarioError> {
+        let points = take_sweep(&mut tree)?;
+        let mut campaign = Self { name: String::new(), tree, traces, jobs: Vec::new() };
+        for settings in points {
+            let scenario = campaign.scenario_of(&settings)?;
+            campaign.name.clone_from(&scenario.name);
+            for seed in 0..seeds.max(1) {
+                let index = campaign.jobs.len();
+                campaign.jobs.push(Job { index, settings: settings.clone(), seed: scenario.seed.wrapping_add(seed) });
+            }
+        }
+        Ok(campaign)
+    }
+
+    /// The scenario of a job.
+    ///
+    /// # Errors
+    /// The scenario is wrong.
+    pub fn scenario(&self, job: &Job) -> Result<Scenario, ScenarioError> {
+        self.scenario_of(&job.settings)
+    }
+
+    fn scenario_of(&self, settings: &Settings) -> Result<Scenario, ScenarioError> {
+        let mut tree = self.tree.clone();
+        settings.iter().try_for_each(|(key, value)| tree.set(key, value, "[sweep]"))?;
+        Scenario::read(&tree, &self.traces)
+    }
+
+    /// A hash over everything that decides the results but the program itself.
+    pub fn hash(&self) -> u64 {
+        let mut hash = Fnv::default();
+        hash.absorb(&self.tree.canonical());
+        for job in &self.jobs {
+            job.settings.iter().for_each(|(key, value)| {
+                hash.absorb(key);
+                hash.absorb(value);
+            });
+            hash.absorb(&job.seed.to_string());
+        }
+        hash.0
+    }
+}
+
+/// FNV-1a over texts, each with an end.
+struct Fnv(u64);
+
+impl Default for Fnv {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Fnv {
+    fn absorb(&mut self, text: &str) {
+        for byte in text.bytes().chain([0xff]) {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+}
+
+/// Which jobs of a campaign this process does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shard {
+    /// From 0.
+    pub index: usize,
+    /// How many there are.
+    pub count: usize,
+}
+
+impl Shard {
+    /// The whole campaign.
+    pub const WHOLE: Self = Self { index: 0, count: 1 };
+
+    /// Whether the job is one of this shard's.
+    pub fn has(self, job: usize) -> bool {
+        job % self.count.max(1) == self.index
+    }
+}
+
+impl std::str::FromStr for Shard {
+    type Err = String;
+
+    /// `i/n` with i from 1 to n.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("`{text}` is not a shard; accepted: i/n with 1 <= i <= n, such as 2/8");
+        let (index, count) = text.split_once('/').ok_or_else(wrong)?;
+        let (index, count): (usize, usize) = (index.parse().map_err(|_| wrong())?, count.parse().map_err(|_| wrong())?);
+        if index == 0 || index > count { Err(wrong()) } else { Ok(Self { index: index - 1, count }) }
+    }
+}
+
+/// Does `work` for each of `items` on up to `threads` threads and gives the results in the order of the items.
+/// `news` hears of each result as it comes, in any order. Work ends early once `stop` is set: then results are missing.
+pub fn spread<T: Sync, R: Send>(
+    items: &[T],
+    threads: usize,
+    stop: &AtomicBool,
+    work: impl Fn(&T) -> R + Sync,
+    news: impl Fn(usize, &R) + Sync,
+) -> Vec<Option<R>> {
+    let next = AtomicUsize::new(0);
+    let results: Vec<Mutex<Option<R>>> = items.iter().map(|_| Mutex::new(None)).collect();
+    let worker = || {
+        while !stop.load(Ordering::Relaxed) {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let (Some(item), Some(place)) = (items.get(at), results.get(at)) else { return };
+            let result = work(item);
+            news(at, &result);
+            *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..threads.max(1) {
+            scope.spawn(worker);
+        }
+        worker();
+    });
+    results.into_iter().map(|place| place.into_inner().unwrap_or_else(PoisonError::into_inner)).collect()
+}
+
+/// How a campaign is done.
+pub struct Doing<'a> {
+    /// Threads.
+    pub threads: usize,
+    /// Which part.
+    pub shard: Shard,
+    /// Set it to end early.
+    pub stop: &'a AtomicBool,
+    /// Where results are kept and found again.
+    pub store: Option<&'a Store>,
+    /// Hears of runs done and runs in all.
+    pub progress: &'a (dyn Fn(usize, usize) + Sync),
+}
+
+impl Campaign {
+    /// Does every job of the shard that has no result yet; gives all rows of the shard in order.
+    ///
+    /// # Errors
+    /// A scenario is wrong, results cannot be kept, or it was interrupted.
+    pub fn run(&self, doing: &Doing<'_>) -> Result<Vec<Row>, CampaignError> {
+        let mine: Vec<&Job> = self.jobs.iter().filter(|job| doing.shard.has(job.index)).collect();
+        let kept = doing.store.map(Store::load).transpose()?.unwrap_or_default();
+        let todo: Vec<&Job> = mine.iter().copied().filter(|job| !kept.contains_key(&job.index)).collect();
+        let done = AtomicUsize::new(mine.len() - todo.len());
+        let results = spread(
+            &todo,
+            doing.threads,
+            doing.stop,
+            |job| -> Result<Row, CampaignError> {
+                let row = Row::new(job, &self.one(job, Watch::default())?);
+                doing.store.map(|store| store.keep(&row)).transpose()?;
+                Ok(row)
+            },
+            |_, _| (doing.progress)(done.fetch_add(1, Ordering::Relaxed) + 1, mine.len()),
+        );
+        let mut rows = kept;
+        rows.retain(|index, _| doing.shard.has(*index));
+        for row in results.into_iter().flatten() {
+            let row = row?;
+            rows.insert(row.index, row);
+        }
+        if rows.len() < mine.len() {
+            return Err(CampaignError::Interrupted { done: rows.len(), total: mine.len() });
+        }
+        Ok(rows.into_values().collect())
+    }
+
+    /// One job.
+    ///
+    /// # Errors
+    /// The scenario is wrong, or the hosts cannot be made.
+    pub fn one(&self, job: &Job, watch: Watch) -> Result<Outcome, CampaignError> {
+        Ok(run::run(&self.scenario(job)?, job.seed, watch)?)
+    }
+}

@@ -1,0 +1,216 @@
+//! What `plait sim` does, free of any command line: plans, runs, writes files and gives a summary for people.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use crate::campaign::store::io;
+use crate::campaign::{Campaign, CampaignError, Doing, Row, Shard, Store, StoreError};
+use crate::report;
+use crate::run::Watch;
+use crate::scenario::error::ScenarioError;
+use crate::scenario::{Traces, Tree};
+
+/// `plait sim run`.
+#[derive(Clone, Debug)]
+pub struct RunRequest {
+    /// The scenario file.
+    pub file: PathBuf,
+    /// Settings over the file's, as `key=value`.
+    pub sets: Vec<String>,
+    /// Runs of each point.
+    pub seeds: u64,
+    /// Threads.
+    pub jobs: usize,
+    /// Where results go; none prints the summary only.
+    pub out: Option<PathBuf>,
+    /// Which part of the campaign.
+    pub shard: Shard,
+    /// What results belong to; results of different commits are never mixed.
+    pub commit: String,
+}
+
+/// What a campaign or a run gave.
+#[derive(Clone, Debug)]
+pub struct RunSummary {
+    /// For people.
+    pub text: String,
+    /// All rows of this shard.
+    pub rows: Vec<Row>,
+    /// Files written.
+    pub files: Vec<PathBuf>,
+    /// True when every run completed and no rule was broken.
+    pub ok: bool,
+}
+
+/// Why a command failed.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    /// The file cannot be read.
+    #[error("{0}: {1}")]
+    File(PathBuf, std::io::Error),
+    /// What was asked for is not there, or not so.
+    #[error("{0}")]
+    Usage(String),
+    /// The campaign failed.
+    #[error(transparent)]
+    Campaign(#[from] CampaignError),
+}
+
+impl From<ScenarioError> for CommandError {
+    fn from(error: ScenarioError) -> Self {
+        Self::Campaign(error.into())
+    }
+}
+
+impl From<StoreError> for CommandError {
+    fn from(error: StoreError) -> Self {
+        Self::Campaign(error.into())
+    }
+}
+
+impl CommandError {
+    /// True when the fault is in what was typed or in the scenario file.
+    pub fn is_usage(&self) -> bool {
+        matches!(self, Self::Usage(_) | Self::File(..) | Self::Campaign(CampaignError::Scenario(_)))
+    }
+}
+
+/// Reads a scenario file with settings over it and plans its campaign.
+///
+/// # Errors
+/// The file cannot be read or is wrong.
+pub fn plan(file: &Path, sets: &[String], seeds: u64) -> Result<Campaign, CommandError> {
+    let text = fs::read_to_string(file).map_err(|error| CommandError::File(file.to_owned(), error))?;
+    let mut tree = Tree::parse(&file.display().to_string(), &text)?;
+    for set in sets {
+        let wrong = || CommandError::Usage(format!("`{set}` is not a setting; accepted: key=value, such as path.0.loss=0.01"));
+        let (key, value) = set.split_once('=').ok_or_else(wrong)?;
+        tree.set(key.trim(), value.trim(), "--set")?;
+    }
+    Ok(Campaign::plan(tree, Traces::beside(file), seeds)?)
+}
+
+/// Runs a scenario file: one run with its report, or a campaign.
+///
+/// # Errors
+/// The file is wrong, results cannot be written, or it was interrupted.
+pub fn run(
+    request: &RunRequest,
+    stop: &AtomicBool,
+    progress: &(dyn Fn(usize, usize) + Sync),
+) -> Result<RunSummary, CommandError> {
+    let campaign = plan(&request.file, &request.sets, request.seeds)?;
+    if campaign.jobs.len() == 1 {
+        return run_one(&campaign, request);
+    }
+    let store = request.out.as_deref();
+    let store = store.map(|out| Store::open(out, &campaign, &request.commit, request.shard)).transpose()?;
+    let doing = Doing { threads: request.jobs, shard: request.shard, stop, store: store.as_ref(), progress };
+    let rows = campaign.run(&doing)?;
+    let mut files = Vec::new();
+    if let (Some(store), Some(out)) = (&store, &request.out) {
+        files.push(store.write(&rows)?);
+        if request.shard == Shard::WHOLE {
+            files.push(write(out, "report.html", &report::campaign_report(&campaign, &rows))?);
+        }
+    }
+    let groups = report::groups(&campaign, &rows);
+    let text = campaign_text(&campaign, &rows, &report::table_of_groups(&groups), &files);
+    let ok = rows.iter().all(|row| row.is_complete() && row.cell("faults") == Some(""));
+    Ok(RunSummary { text, rows, files, ok })
+}
+
+fn run_one(campaign: &Campaign, request: &RunRequest) -> Result<RunSummary, CommandError> {
+    let Some(job) = campaign.jobs.first() else { return Err(CommandError::Usage("there is nothing to run".into())) };
+    let watch = Watch { series: request.out.is_some(), ..Watch::default() };
+    let outcome = campaign.one(job, watch)?;
+    let row = Row::new(job, &outcome);
+    let scenario = campaign.scenario(job)?;
+    let mut files = Vec::new();
+    if let Some(out) = &request.out {
+        fs::create_dir_all(out).map_err(io(out))?;
+        let stamp = crate::campaign::store::stamp(campaign, &request.commit);
+        files.push(write(out, "runs.csv", &crate::campaign::store::table(&stamp, std::slice::from_ref(&row)))?);
+        files.push(write(out, "report.html", &report::run_report(&scenario, job.seed, &outcome))?);
+        if let Some(series) = &outcome.series {
+            files.push(write(out, "series.csv", &report::series_csv(series))?);
+        }
+    }
+    let text = run_text(&scenario.name, &row, scenario.paths.len(), &files);
+    let ok = outcome.is_complete() && outcome.faults.is_empty();
+    Ok(RunSummary { text, rows: vec![row], files, ok })
+}
+
+/// Writes a file of a result folder.
+///
+/// # Errors
+/// The file system refuses.
+pub(crate) fn write(folder: &Path, name: &str, text: &str) -> Result<PathBuf, StoreError> {
+    let path = folder.join(name);
+    fs::write(&path, text).map_err(io(&path))?;
+    Ok(path)
+}
+
+fn run_text(name: &str, row: &Row, paths: usize, files: &[PathBuf]) -> String {
+    let cell = |name: &str| row.cell(name).unwrap_or("").to_owned();
+    let mut text = format!(
+        "{name}, seed {}: {} after {} s, {} bytes, {} Mbit/s\n",
+        cell("seed"),
+        cell("end"),
+        cell("seconds").trim_end_matches('0'),
+        cell("bytes"),
+        cell("goodput_mbps"),
+    );
+    if !cell("error").is_empty() {
+        text.push_str(&format!("  error       {}\n", cell("error")));
+    }
+    text.push_str(&format!("  handshake   {} ms, first byte {} ms\n", cell("handshake_ms"), cell("first_byte_ms")));
+    if row.number("requests").is_some_and(|count| count > 1.0) {
+        text.push_str(&format!(
+            "  requests    {} ({} unanswered), delay p50 {} ms, p95 {} ms, max {} ms\n",
+            cell("requests"),
+            cell("unanswered"),
+            cell("delay_p50_ms"),
+            cell("delay_p95_ms"),
+            cell("delay_max_ms")
+        ));
+    }
+    for path in 0..paths {
+        let of = |name: &str| cell(&format!("path{path}_{name}"));
+        text.push_str(&format!(
+            "  path {path}      {} bytes sent in {} packets, {} lost, RTT {} ms (least {}), cwnd {} bytes\n",
+            of("sent_bytes"),
+            of("packets_sent"),
+            of("packets_lost"),
+            of("rtt_ms"),
+            of("rtt_min_ms"),
+            of("cwnd_bytes")
+        ));
+    }
+    text.push_str(&format!(
+        "  scheduler   {} waits for a faster path, {} copies; {} stalls\n",
+        cell("scheduler_waits_faster"),
+        cell("scheduler_copies"),
+        cell("stalls")
+    ));
+    if !cell("faults").is_empty() {
+        text.push_str(&format!("  BROKEN      {}\n", cell("faults")));
+    }
+    files.iter().for_each(|file| text.push_str(&format!("  wrote       {}\n", file.display())));
+    text
+}
+
+fn campaign_text(campaign: &Campaign, rows: &[Row], table: &[Vec<String>], files: &[PathBuf]) -> String {
+    let complete = rows.iter().filter(|row| row.is_complete()).count();
+    let broken = rows.iter().filter(|row| row.cell("faults").is_some_and(|faults| !faults.is_empty())).count();
+    let mut text = format!("{}: {} runs, {complete} complete, {broken} broke a rule\n", campaign.name, rows.len());
+    for row in table {
+        let [name, runs, complete, median, quartiles, interval] = &row[..] else { continue };
+        text.push_str(&format!(
+            "  {name}: n {runs}, complete {complete}, median {median} s, IQR {quartiles}, 95 % {interval}\n"
+        ));
+    }
+    files.iter().for_each(|file| text.push_str(&format!("  wrote {}\n", file.display())));
+    text
+}

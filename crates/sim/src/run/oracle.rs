@@ -1,0 +1,70 @@
+//! Rules that hold in every run, whatever the network does.
+
+use std::time::Duration;
+
+use plait_base::Instant;
+use plait_base::limits::MAX_PATHS;
+use plait_netsim::Totals;
+
+use crate::host::ledger::Ledger;
+
+/// A rule that was broken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// A byte arrived in the wrong place, or too many or too few did.
+    Bytes(String),
+    /// The sender had data and an open path and yet sent nothing for so long.
+    IdleSender(Duration),
+    /// Datagrams that neither arrived nor were lost nor are on their way.
+    Conservation {
+        /// Sent and doubled.
+        made: u64,
+        /// Arrived, lost or on their way.
+        seen: u64,
+    },
+    /// A bound of `limits.rs` was passed.
+    Bound(&'static str),
+    /// A host asked for timers at one instant without end.
+    Spinning,
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Bytes(what) => write!(f, "bytes: {what}"),
+            Self::IdleSender(time) => write!(f, "idle sender for {} ms", time.as_millis()),
+            Self::Conservation { made, seen } => write!(f, "{made} datagrams made and {seen} seen"),
+            Self::Bound(what) => write!(f, "bound passed: {what}"),
+            Self::Spinning => f.write_str("a host spins"),
+        }
+    }
+}
+
+/// A scheduler may wait for a faster path for so many of the longest RTTs, and at least this long.
+const IDLE_RTTS: u32 = 4;
+const IDLE_MIN: Duration = Duration::from_secs(1);
+
+/// The sender never rests with data, an open path and nothing on its way for long.
+pub(crate) fn idle_sender(ledger: &Ledger) -> Option<Fault> {
+    let rtt = ledger.paths.values().filter_map(|figures| figures.rtt).max().unwrap_or_default();
+    let idle = ledger.decisions.idle_longest;
+    (idle > IDLE_MIN.max(rtt * IDLE_RTTS)).then_some(Fault::IdleSender(idle))
+}
+
+/// Every datagram that was sent or doubled arrived, was lost or is on its way.
+pub(crate) fn conservation(totals: &Totals, doubled: u64, on_the_way: usize) -> Option<Fault> {
+    let made = totals.sent + doubled;
+    let seen = totals.arrived + totals.lost + on_the_way as u64;
+    (made != seen).then_some(Fault::Conservation { made, seen })
+}
+
+/// Bounds that a run can show.
+pub(crate) fn bounds(ledger: &Ledger, _now: Instant) -> Option<Fault> {
+    let open = ledger.paths.len() > MAX_PATHS * 64;
+    let window = ledger.paths.values().any(|figures| figures.window_max_bytes > 1 << 40);
+    match (open, window) {
+        (true, _) => Some(Fault::Bound("path ids")),
+        (_, true) => Some(Fault::Bound("congestion window")),
+        _ => None,
+    }
+}
