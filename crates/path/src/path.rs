@@ -5,6 +5,7 @@ use plait_flow::{ReceiveFlow, SendFlow};
 
 use crate::mtu::{Mtu, MtuConfig};
 use crate::route::Route;
+use crate::spin::Spin;
 use crate::stats::PathCounters;
 
 /// How a path fares, beyond loss and delay.
@@ -37,6 +38,8 @@ pub struct Path<S = SendFlow, R = ReceiveFlow> {
     pub receive: R,
     /// What went over it.
     pub counters: PathCounters,
+    /// The spin bit of what we send.
+    pub spin: Spin,
     health: Health,
 }
 
@@ -44,7 +47,7 @@ impl<S, R> Path<S, R> {
     /// A path on `route`.
     pub fn new(id: PathId, route: Route, mtu: MtuConfig, send: S, receive: R) -> Self {
         let counters = PathCounters::default();
-        Self { id, route, mtu: Mtu::new(mtu), send, receive, counters, health: Health::Good }
+        Self { id, route, mtu: Mtu::new(mtu), send, receive, counters, spin: Spin::default(), health: Health::Good }
     }
 
     /// How it fares.

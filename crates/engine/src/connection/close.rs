@@ -134,14 +134,14 @@ impl Connection {
     ) -> Option<()> {
         let slot = self.paths.slot(id)?;
         let dcid = slot.dcid(LegName::Current)?;
+        let path = slot.path.as_ref()?;
         let (version, scid) = (self.handshake.version, self.handshake.ids.local);
         let token = self.handshake.token.clone();
         let header = match space {
             Space::Initial => OutHeader::Initial { version, dcid, scid, token: &token },
             Space::Handshake => OutHeader::Handshake { version, dcid, scid },
-            Space::Data => OutHeader::Short { dcid, spin: false, key_phase: false },
+            Space::Data => OutHeader::Short { dcid, spin: path.spin.bit(), key_phase: false },
         };
-        let path = slot.path.as_ref()?;
         let (number, acked) = (path.send.next_number(space), path.send.largest_acked(space));
         if space != Space::Data && self.handshake.level(space)?.keys.is_none() {
             return None;

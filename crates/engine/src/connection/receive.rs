@@ -27,6 +27,8 @@ pub(super) struct Arrival {
     /// Bytes of the datagram.
     pub(super) bytes: u64,
     pub(super) number: u64,
+    /// The spin bit of a short header.
+    pub(super) spin: bool,
 }
 
 /// A packet that waits for its keys.
@@ -37,6 +39,13 @@ pub(super) struct Waiting {
     ecn: Option<Ecn>,
     space: Space,
     data: BytesMut,
+}
+
+impl Waiting {
+    /// True for 0-RTT, the only packets of the data space with a long header.
+    fn is_early(&self) -> bool {
+        self.space == Space::Data && self.data.first().is_some_and(|first| first & 0x80 != 0)
+    }
 }
 
 /// Why a packet went no further.
@@ -163,8 +172,10 @@ impl Connection {
             return self.drop_packet(now, bytes, Drop::Malformed);
         }
         let space = kind.space();
+        // RFC 9001 5.4.1: header protection leaves the spin bit as it is
+        let spin = packet.first().is_some_and(|first| first & 0x20 != 0);
         let dcid = ConnectionId::new(header.dcid(&packet)).unwrap_or(ConnectionId::EMPTY);
-        let at = Arrival { now, path, route, ecn, space, kind, dcid, bytes: total, number: 0 };
+        let at = Arrival { now, path, route, ecn, space, kind, dcid, bytes: total, number: 0, spin };
         let spare = if self.may_wait(kind) { Some(packet.clone()) } else { None };
         match self.unprotect(at, span, packet) {
             Ok((at, payload)) => {
@@ -189,7 +200,10 @@ impl Connection {
         match kind {
             PacketKind::Initial => false,
             PacketKind::Handshake => self.handshake.handshake.keys.is_none() && !self.handshake.is_complete(),
-            PacketKind::ZeroRtt => false,
+            // RFC 9000 12.2: coalesced with the ClientHello that brings its keys
+            PacketKind::ZeroRtt => {
+                self.side().is_server() && self.handshake.early.is_none() && self.handshake.handshake.keys.is_none()
+            }
             PacketKind::OneRtt => !self.handshake.is_complete(),
         }
     }
@@ -198,6 +212,7 @@ impl Connection {
     pub(super) fn reopen_waiting(&mut self, now: Instant) {
         for w in std::mem::take(&mut self.waiting) {
             let ready = match w.space {
+                Space::Data if w.is_early() && self.handshake.open_keys(Space::Data).is_some() => true,
                 Space::Data => self.handshake.is_complete() && self.keys.is_some(),
                 space => self.handshake.open_keys(space).is_some(),
             };
@@ -324,8 +339,13 @@ impl Connection {
             self.dispatch(at, frame, payload).map_err(|e| e.in_frame(frame_type))?;
         }
         self.note_received(at, eliciting);
-        if at.kind == PacketKind::OneRtt && newest && !probing {
-            self.follow(at);
+        if at.kind == PacketKind::OneRtt && newest {
+            if let Some(path) = self.paths.path_mut(at.path) {
+                path.spin.on_received(at.spin);
+            }
+            if !probing {
+                self.follow(at);
+            }
         }
         Ok(())
     }

@@ -386,7 +386,7 @@ impl Connection {
         let (number, acked) = (path.send.next_number(Space::Data), path.send.largest_acked(Space::Data));
         let (version, scid) = (self.handshake.version, self.handshake.ids.local);
         let header = match self.keys {
-            Some(_) => OutHeader::Short { dcid, spin: false, key_phase: false },
+            Some(_) => OutHeader::Short { dcid, spin: path.spin.bit(), key_phase: false },
             None => OutHeader::ZeroRtt { version, dcid, scid },
         };
         let fixed = self.fixed_bit();

@@ -256,7 +256,12 @@ impl<S, R> PathTable<S, R> {
         let at = self.index(id)?;
         let slot = &mut self.slots[at];
         let before: SmallVec<[ResetToken; 4]> = slot.remote.tokens_in_use().collect();
+        let active = slot.remote.active_sequence();
         let out = change(slot);
+        if slot.remote.active_sequence() != active {
+            // RFC 9000 17.4: the spin bit starts at 0 under each connection id
+            slot.path.iter_mut().for_each(|path| path.spin.on_new_cid());
+        }
         let after: SmallVec<[ResetToken; 4]> = slot.remote.tokens_in_use().collect();
         for &token in before.iter().filter(|t| !after.contains(t)) {
             self.events.push_back(TableEvent::TokenForgotten { path: id, token });
