@@ -26,6 +26,8 @@ pub struct LocalCids {
     path: PathId,
     entries: SmallVec<[LocalCid; 4]>,
     next_sequence: u64,
+    /// One above the largest sequence that the peer was told.
+    told: u64,
     retire_prior_to: u64,
     limit: usize,
     closed: bool,
@@ -34,8 +36,15 @@ pub struct LocalCids {
 impl LocalCids {
     /// No id yet. `peer_limit` is the peer's active_connection_id_limit, per path id.
     pub fn new(path: PathId, peer_limit: u64) -> Self {
-        let mut cids =
-            Self { path, entries: SmallVec::new(), next_sequence: 0, retire_prior_to: 0, limit: 0, closed: false };
+        let mut cids = Self {
+            path,
+            entries: SmallVec::new(),
+            next_sequence: 0,
+            told: 0,
+            retire_prior_to: 0,
+            limit: 0,
+            closed: false,
+        };
         cids.set_limit(peer_limit);
         cids
     }
@@ -47,6 +56,7 @@ impl LocalCids {
 
     /// An id that the peer learned without a frame: the handshake's, or the preferred address's (sequence 1).
     pub fn add_known(&mut self, cid: ConnectionId, token: ResetToken) -> IssuedCid {
+        self.told = self.next_sequence + 1;
         self.push(cid, token, Delivery::Done)
     }
 
@@ -106,8 +116,8 @@ impl LocalCids {
 
     /// The peer retires an id in a packet that came to `arrived_on`; the id when it was still active.
     pub fn on_retire(&mut self, sequence: u64, arrived_on: &ConnectionId) -> Result<Option<ConnectionId>, Violation> {
-        // RFC 9000 19.16: never issued.
-        if sequence >= self.next_sequence {
+        // RFC 9000 19.16: never sent; by guessing numbers a peer would make us issue ids without end.
+        if sequence >= self.told {
             return Err(Violation::RetireUnissuedCid);
         }
         let Some(at) = self.entries.iter().position(|e| e.sequence == sequence) else { return Ok(None) };
@@ -153,6 +163,7 @@ impl LocalCids {
             }
             w.note(Carried::NewCid { path: self.path, sequence: entry.sequence });
             entry.delivery.on_written();
+            self.told = self.told.max(entry.sequence + 1);
         }
     }
 
