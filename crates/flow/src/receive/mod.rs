@@ -38,6 +38,8 @@ pub struct ReceiveFlow {
     dedup: Dedup,
     /// Numbers to report; at most `MAX_ACK_RANGES` ranges, the newest ones.
     to_report: RangeSet,
+    /// Smallest number that no ack reported yet.
+    unreported_from: Option<u64>,
     /// Largest number received and when it came.
     largest: Option<(u64, Instant)>,
     ecn: EcnCounts,
@@ -57,6 +59,7 @@ impl ReceiveFlow {
             path,
             dedup: Dedup::default(),
             to_report: RangeSet::new(),
+            unreported_from: None,
             largest: None,
             ecn: EcnCounts::default(),
             schedule: AckSchedule::new(policy),
@@ -88,6 +91,7 @@ impl ReceiveFlow {
         }
         self.schedule.on_packet(now, number, eliciting, ecn, &self.dedup);
         self.to_report.insert_one(number);
+        self.unreported_from = Some(self.unreported_from.map_or(number, |from| from.min(number)));
         if self.to_report.len() > MAX_ACK_RANGES {
             self.to_report.pop_first();
         }
@@ -130,6 +134,7 @@ impl ReceiveFlow {
     /// A packet with an ack left: everything received so far was reported.
     pub fn on_ack_sent(&mut self) {
         self.schedule.on_ack_sent(self.largest());
+        self.unreported_from = None;
         self.acks_sent += 1;
         self.acks_unechoed = self.acks_unechoed.saturating_add(1);
     }
@@ -138,7 +143,9 @@ impl ReceiveFlow {
     /// be reported again (RFC 9000 13.2.4).
     pub fn on_ack_acked(&mut self, largest: u64) {
         self.acks_unechoed = 0;
-        self.to_report.remove(0..largest.saturating_add(1));
+        // What came late, below the largest number of that ack, was not in it and is still to be reported.
+        let end = largest.saturating_add(1).min(self.unreported_from.unwrap_or(u64::MAX));
+        self.to_report.remove(0..end);
     }
 
     /// True when many acks left and none was acknowledged: add a PING, so that old ranges can be forgotten.

@@ -130,6 +130,7 @@ fn writes_path_ack_with_delay_and_counts() {
     assert_eq!(ack.ecn, Some(EcnCounts { ect0: 5, ect1: 0, ce: 0 }));
     assert_eq!(ack.ranges().collect::<Vec<_>>(), [7..=7, 5..=5, 0..=2]);
 
+    f.on_ack_sent();
     f.on_ack_acked(5);
     assert_eq!((f.to_report().len(), f.to_report().first()), (1, Some(7..8)));
     f.on_ack_acked(7);
@@ -186,4 +187,18 @@ proptest! {
         }
         prop_assert_eq!(f.to_report().iter().flatten().collect::<Vec<_>>(), model.into_iter().collect::<Vec<_>>());
     }
+}
+
+#[test]
+fn what_came_late_is_reported_although_a_larger_ack_was_echoed() {
+    // RFC 9000 13.2.1: every ack-eliciting packet is acknowledged at least once
+    let mut f = delayed();
+    [0, 2].into_iter().for_each(|n| f.absorb(at(0), n, Eliciting::Yes, None));
+    f.on_ack_sent();
+    f.absorb(at(1), 1, Eliciting::Yes, None);
+    f.on_ack_acked(2);
+    assert_eq!((f.ack_need(at(1)), f.to_report().first()), (AckNeed::Now, Some(1..3)));
+    f.on_ack_sent();
+    f.on_ack_acked(2);
+    assert_eq!(f.ack_need(at(1)), AckNeed::None);
 }
