@@ -5,5 +5,9 @@ mod puppet;
 
 mod amplification;
 mod endings;
+mod floods;
+mod multipath;
+mod random;
+mod rules;
 mod smoke;
 mod violations;

@@ -272,6 +272,15 @@ fn connection_ids() -> Vec<(Violation, Attack)> {
         (CidLength, || server_gets(&[raw(&[0x18, 5, 0, 0], &[1; 16])])),
         (RetirePriorToTooLarge, || server_gets(&[raw(&[0x18, 5, 6, 8], &[1; 24])])),
         (CidReissued, || server_gets(&[raw(&[0x18, 2, 0, 8], &[1; 24]), raw(&[0x18, 2, 0, 8], &[2; 24])])),
+        // RFC 9000 10.3.2
+        (ResetTokenReused, || {
+            let mut rig = Rig::established_server(Setup::default());
+            let first = rig.peer.new_cid(CidForm::Path, 0, 2);
+            rig.frames(encoded(&first));
+            let second = rig.peer.new_cid(CidForm::Path, 0, 3);
+            rig.frames(encoded(&NewCid { token: first.token, ..second }));
+            rig
+        }),
         (CidForZeroLength, || {
             let mut setup = Setup::single_path();
             setup.habits.scid_len = Some(0);

@@ -1,0 +1,239 @@
+//! More of everything than is sensible: what a peer can make us keep, do and send stays bounded.
+
+use bytes::BytesMut;
+use plait_base::{PathId, Random, limits};
+use plait_engine::{EndpointEvent, Event, Received};
+use plait_wire::frame::CidForm;
+use plait_wire::{Frame, PacketKind};
+
+use crate::puppet::{Packet, Rig, Setup, ms, route};
+use crate::violations::{encoded, raw, stream};
+
+#[test]
+fn garbage_initials_leave_nothing_behind() {
+    let mut rig = Rig::server(Setup::default());
+    let mut random = Random::from_u64(1);
+    let mut reply = Vec::new();
+    for i in 0..20_000u32 {
+        let mut data = BytesMut::zeroed(1200);
+        random.fill(&mut data);
+        data[0] = 0xc0 | (data[0] & 0x3f);
+        data[1..5].copy_from_slice(&1u32.to_be_bytes());
+        data[5] = 8;
+        data[14] = 8;
+        let from = route(&format!("203.0.113.{}:{}", i % 250, 1024 + i % 60_000));
+        let received = rig.endpoint.receive(rig.now, from, None, data, &mut reply);
+        assert!(matches!(received, Received::Nothing));
+    }
+    assert_eq!((rig.endpoint.connections(), rig.endpoint.incoming()), (0, 0));
+}
+
+#[test]
+fn early_packets_wait_in_a_bounded_queue() {
+    // RFC 9000 5.2.1
+    let mut rig = Rig::server(Setup::default());
+    let hello = rig.peer.crypto_frames(plait_base::Space::Initial, 0, 1000).concat();
+    rig.send(Packet::new(PacketKind::Initial, hello));
+    for _ in 0..1_000 {
+        rig.frames(raw(&[0x31, 3], b"abc"));
+    }
+    let finished = rig.peer.crypto_frames(plait_base::Space::Handshake, 0, 1000).concat();
+    rig.send(Packet::new(PacketKind::Handshake, finished));
+    let mut read = 0;
+    while rig.conn().read_datagram().is_some() {
+        read += 1;
+    }
+    assert!(read > 0 && read <= limits::MAX_EARLY_PACKETS, "{read}");
+}
+
+#[test]
+fn challenges_are_answered_a_few_at_a_time() {
+    // RFC 9000 8.2, 21.8
+    let mut rig = Rig::established_server(Setup::default());
+    for round in 0..50u8 {
+        let payload: Vec<u8> =
+            (0..120u8).flat_map(|i| [vec![0x1a], vec![round, i, 0, 0, 0, 0, 0, 0]].concat()).collect();
+        let (wire, seen) = (rig.wire.len(), rig.seen.len());
+        rig.frames(payload);
+        assert!(rig.wire.len() - wire <= 3, "datagrams in answer to one");
+        let responses =
+            |s: &crate::puppet::Seen| s.frames().iter().filter(|f| matches!(f, Frame::PathResponse(_))).count();
+        let answers: usize = rig.seen[seen..].iter().map(responses).sum();
+        assert!(answers <= limits::MAX_QUEUED_PATH_RESPONSES);
+    }
+    assert!(rig.is_open());
+}
+
+#[test]
+fn challenges_from_many_addresses_are_followed_by_few_validations() {
+    let mut rig = Rig::established_server(Setup::default());
+    for i in 0..500u32 {
+        let from = format!("203.0.113.{}:{}", i % 250, 1000 + i);
+        rig.send_all(route(&from), &[Packet::one_rtt([vec![0x1a], vec![1; 8]].concat())]);
+        rig.assert_amplification(&from);
+    }
+    rig.pass(ms(5_000));
+    assert!(rig.is_open());
+}
+
+#[test]
+fn fake_paths_are_few_and_their_ids_run_out_slowly() {
+    // RFC 10069 security considerations
+    let mut rig = Rig::established_server(Setup::default());
+    for i in 1..400u32 {
+        let cid = rig.peer.engine_cid(PathId(i));
+        if cid.is_none() {
+            break;
+        }
+        let frame = rig.peer.new_cid(CidForm::Path, i, 0);
+        if i >= 8 {
+            rig.frames(encoded(&frame));
+        }
+        rig.open_path(i, &format!("203.0.113.{}:{}", i % 250, 1000 + i), false);
+        rig.frames(raw(&[0x3e75, u64::from(i), 0], &[]));
+        rig.pass(ms(1));
+        rig.ack_all();
+        let alive = rig.conn().all_path_ids().len();
+        assert!(alive <= limits::MAX_PATHS, "{alive}");
+        if !rig.is_open() {
+            break;
+        }
+    }
+    assert!(rig.is_open(), "{:?}", rig.close_seen());
+    rig.pass(ms(60_000));
+    assert!(rig.conn().all_path_ids().len() <= 2);
+}
+
+#[test]
+fn opened_and_reset_streams_are_recycled_within_the_limit() {
+    // RFC 9000 4.6
+    let mut setup = Setup::default();
+    setup.transport.max_concurrent_uni_streams(16);
+    let mut rig = Rig::established_server(setup);
+    let mut limit = 16;
+    let mut opened = 0u64;
+    for _ in 0..2_000 {
+        while opened < limit {
+            let id = opened * 4 + 2;
+            rig.frames([stream(id, 0, false, b"x"), raw(&[0x04, id, 0, 1], &[])].concat());
+            opened += 1;
+        }
+        while let Some(id) = rig.conn().accept(plait_base::Dir::Uni) {
+            let _ = rig.conn().read(id, 100, plait_engine::stream::Order::Ordered);
+        }
+        rig.pump();
+        for seen in &rig.seen {
+            for frame in seen.frames() {
+                if let Frame::MaxStreams(m) = frame {
+                    limit = limit.max(m.limit);
+                }
+            }
+        }
+        assert!(limit <= opened + 16);
+        rig.seen.clear();
+        rig.events.clear();
+        rig.wire.clear();
+        if opened > 3_000 {
+            break;
+        }
+        rig.pass(ms(1));
+        rig.ack_all();
+    }
+    assert!(rig.is_open());
+    assert!(opened > 1_000, "streams are given back: {opened}");
+}
+
+#[test]
+fn status_floods_keep_no_more_news_than_the_bound() {
+    let mut rig = Rig::established_server(Setup::default());
+    let mut sequence = 0u64;
+    for _ in 0..100 {
+        let mut payload = Vec::new();
+        for _ in 0..100 {
+            sequence += 1;
+            payload.extend(raw(&[0x3e76 + (sequence & 1), 1, sequence], &[]));
+        }
+        rig.frames(payload);
+    }
+    let news = rig.events.iter().filter(|e| matches!(e, Event::Path(_))).count();
+    assert!(news <= 10_000 && rig.is_open());
+}
+
+#[test]
+fn status_floods_that_nobody_reads_are_forgotten() {
+    let mut rig = Rig::established_server(Setup::default());
+    let mut sequence = 0u64;
+    for _ in 0..100 {
+        let mut payload = Vec::new();
+        for _ in 0..100 {
+            sequence += 1;
+            payload.extend(raw(&[0x3e76 + (sequence & 1), 1, sequence], &[]));
+        }
+        let mut datagram = Vec::new();
+        rig.peer.seal(&Packet::one_rtt(payload), &mut datagram);
+        let at = rig.route;
+        let mut reply = Vec::new();
+        if let Received::Connection(_, input) =
+            rig.endpoint.receive(rig.now, at, None, BytesMut::from(&datagram[..]), &mut reply)
+        {
+            let now = rig.now;
+            rig.conn().absorb(now, input);
+        }
+    }
+    let mut news = 0;
+    while rig.conn().poll().is_some() {
+        news += 1;
+    }
+    assert!(news <= limits::MAX_QUEUED_EVENTS, "{news}");
+}
+
+#[test]
+fn retirements_cost_the_endpoint_few_ids_for_each_datagram() {
+    let mut rig = Rig::established_server(Setup::default());
+    for _ in 0..50 {
+        let cids: Vec<(u32, u64)> = rig.peer.issued.keys().map(|(p, s)| (p.0, *s)).filter(|(p, _)| *p > 0).collect();
+        let payload: Vec<u8> = cids.iter().flat_map(|(p, s)| raw(&[0x3e79, u64::from(*p), *s], &[])).collect();
+        rig.peer.issued.retain(|(p, _), _| p.0 == 0);
+        let events = rig.endpoint_events.len();
+        payload.chunks(1000).next().map(|_| ()).unwrap_or_default();
+        rig.frames(payload);
+        let registered = |e: &&EndpointEvent| matches!(e, EndpointEvent::Register { .. });
+        assert!(rig.endpoint_events[events..].iter().filter(registered).count() <= 7 * limits::MAX_LOCAL_CIDS_PER_PATH);
+        rig.pass(ms(30));
+        rig.ack_all();
+    }
+    assert!(rig.is_open());
+}
+
+#[test]
+fn ack_floods_with_every_range_that_fits() {
+    let mut rig = Rig::established_server(Setup::default());
+    let id = rig.conn().open(plait_base::Dir::Uni).unwrap();
+    rig.conn().write(id, &[1; 60_000]).unwrap();
+    rig.pump();
+    for _ in 0..2_000 {
+        let ack = rig.peer.ack(plait_base::Space::Data, 0, plait_wire::frame::AckForm::Path).unwrap();
+        rig.frames(ack.repeat(20));
+        rig.seen.clear();
+        rig.wire.clear();
+    }
+    assert!(rig.is_open());
+}
+
+#[test]
+fn numbers_with_gaps_are_remembered_within_bounds() {
+    // RFC 9000 13.2.3: ranges are limited; acks of ours stay within a packet
+    let mut rig = Rig::established_server(Setup::default());
+    let first = rig.peer.next_number(plait_base::Space::Data, 0);
+    for i in 0..4_000u64 {
+        rig.send(Packet::one_rtt([0x01]).numbered(first + 2 * i));
+    }
+    for i in (0..4_000u64).rev() {
+        rig.send(Packet::one_rtt(raw(&[0x31, 3], b"old")).numbered(first + 2 * i + 1));
+        while rig.conn().read_datagram().is_some() {}
+    }
+    let largest = |f: &Frame<'_>| if let Frame::Ack(a) = f { a.range_count() } else { 0 };
+    let ranges = rig.seen.iter().flat_map(|s| s.frames().iter().map(largest).collect::<Vec<_>>()).max();
+    assert!(ranges.unwrap() <= limits::MAX_ACK_RANGES as u64);
+    assert!(rig.is_open());
+}

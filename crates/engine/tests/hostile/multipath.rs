@@ -1,0 +1,424 @@
+//! RFC 10069 rule by rule: the errors, what is no error, and the known pitfalls (fact sheet 2.5 and 8).
+
+use plait_base::{CloseCode, PathId, Space};
+use plait_engine::path::PathStatus;
+use plait_engine::{Event, PathEvent};
+use plait_wire::frame::{AckForm, CidForm, PathStatus as Advice};
+use plait_wire::{Frame, PacketKind, TransportParameters};
+
+use crate::puppet::{Packet, Rig, Setup, addr, ms, route};
+use crate::violations::{encoded, raw, stream};
+
+const SECOND: &str = "192.0.2.2:5000";
+const THIRD: &str = "192.0.2.3:5000";
+
+fn two_paths() -> Rig {
+    let mut rig = Rig::established_server(Setup::default());
+    rig.open_path(1, SECOND, true);
+    rig.pass(ms(50));
+    rig.ack_all();
+    rig
+}
+
+/// Frames on path 1 from its own address.
+fn on_second(rig: &mut Rig, payload: impl Into<Vec<u8>>) {
+    rig.send_all(route(SECOND), &[Packet::one_rtt(payload).on(1)]);
+}
+
+fn abandons(rig: &Rig, path: u32) -> Vec<CloseCode> {
+    let codes = |s: &crate::puppet::Seen| -> Vec<CloseCode> {
+        let code = |f: &Frame<'_>| if let Frame::PathAbandon(a) = f { Some((a.path.0, a.code)) } else { None };
+        s.frames().iter().filter_map(code).filter(|(p, _)| *p == path).map(|(_, c)| c).collect()
+    };
+    rig.seen.iter().flat_map(codes).collect()
+}
+
+#[test]
+fn errors_of_table_2_5_on_other_paths() {
+    type Attack = fn(&mut Rig);
+    let table: [(&str, u64, Attack); 9] = [
+        ("more ids on path 1 than active_connection_id_limit", 0x09, |rig| {
+            for sequence in 1..6 {
+                let frame = rig.peer.new_cid(CidForm::Path, 1, sequence);
+                rig.frames(encoded(&frame));
+            }
+        }),
+        ("the same id on two paths", 0x0a, |rig| {
+            let mut frame = rig.peer.new_cid(CidForm::Path, 2, 1);
+            rig.frames(encoded(&frame));
+            frame.path = PathId(3);
+            rig.frames(encoded(&frame));
+        }),
+        ("the same id under two sequences", 0x0a, |rig| {
+            let mut frame = rig.peer.new_cid(CidForm::Path, 2, 1);
+            rig.frames(encoded(&frame));
+            frame.sequence = 2;
+            rig.frames(encoded(&frame));
+        }),
+        ("the same id with another token", 0x0a, |rig| {
+            let mut frame = rig.peer.new_cid(CidForm::Path, 2, 1);
+            rig.frames(encoded(&frame));
+            frame.token.0[0] ^= 1;
+            rig.frames(encoded(&frame));
+        }),
+        ("an id never issued on path 2 retired", 0x0a, |rig| rig.frames(raw(&[0x3e79, 2, 50], &[]))),
+        ("the id in use retired on its own path", 0x0a, |rig| on_second(rig, raw(&[0x3e79, 1, 0], &[]))),
+        ("PATH_ACK of an unsent number", 0x0a, |rig| rig.frames(raw(&[0x3e, 1, 9_999, 0, 0, 0], &[]))),
+        ("PATH_ACK above the limit", 0x0a, |rig| rig.frames(raw(&[0x3e, 99, 0, 0, 0, 0], &[]))),
+        ("PATH_ABANDON above the limit", 0x0a, |rig| rig.frames(raw(&[0x3e75, 99, 0], &[]))),
+    ];
+    for (what, code, attack) in table {
+        let mut rig = two_paths();
+        attack(&mut rig);
+        assert_eq!(rig.close_seen(), Some(CloseCode(code)), "{what}");
+    }
+}
+
+#[test]
+fn multipath_frames_belong_in_1_rtt_packets_only() {
+    for frame in [raw(&[0x3e75, 0, 0], &[]), raw(&[0x3e, 0, 0, 0, 0, 0], &[]), raw(&[0x3e7a, 9], &[])] {
+        let mut rig = crate::violations::half_way();
+        rig.send(Packet::new(PacketKind::Initial, frame));
+        assert_eq!(rig.close_seen(), Some(CloseCode::PROTOCOL_VIOLATION));
+    }
+}
+
+#[test]
+fn what_is_no_error() {
+    type Oddity = fn(&mut Rig);
+    let table: [(&str, Oddity); 9] = [
+        ("PATH_ABANDON of a path never used", |rig| rig.frames(raw(&[0x3e75, 5, 0], &[]))),
+        ("PATH_ACK of a path that is gone", |rig| {
+            on_second(rig, [0x01]);
+            rig.frames(raw(&[0x3e75, 1, 0], &[]));
+            rig.pass(ms(20_000));
+            rig.frames(raw(&[0x3e, 1, 9_999, 0, 0, 0], &[]));
+        }),
+        ("frames of a path that is gone", |rig| {
+            rig.frames(raw(&[0x3e75, 1, 0], &[]));
+            rig.pass(ms(20_000));
+            rig.frames(raw(&[0x3e76, 1, 9], &[]));
+            rig.frames(raw(&[0x3e79, 1, 9], &[]));
+            rig.frames(raw(&[0x3e7c, 1, 9], &[]));
+        }),
+        ("MAX_PATH_ID that raises nothing", |rig| rig.frames(raw(&[0x3e7a, 7], &[]))),
+        ("stale PATH_STATUS", |rig| {
+            rig.frames(raw(&[0x3e76, 1, 9], &[]));
+            rig.frames(raw(&[0x3e77, 1, 8], &[]));
+        }),
+        ("PATH_STATUS of an unused path", |rig| rig.frames(raw(&[0x3e76, 6, 0], &[]))),
+        ("a first packet without PATH_CHALLENGE", |rig| {
+            rig.send_all(route(THIRD), &[Packet::one_rtt([0x01]).on(2)]);
+            assert_eq!(rig.conn().path_ids().len(), 3);
+        }),
+        ("path ids out of order", |rig| {
+            rig.open_path(7, "192.0.2.7:1", true);
+            rig.open_path(4, "192.0.2.4:1", true);
+            assert_eq!(rig.conn().path_ids(), [PathId(0), PathId(1), PathId(4), PathId(7)]);
+        }),
+        ("plain ACK and ids for path 0", |rig| {
+            let ack = rig.peer.ack(Space::Data, 0, AckForm::Plain).unwrap();
+            rig.frames(ack);
+            let frame = rig.peer.new_cid(CidForm::Plain, 0, 2);
+            rig.frames(encoded(&frame));
+        }),
+    ];
+    for (what, oddity) in table {
+        let mut rig = two_paths();
+        oddity(&mut rig);
+        assert!(rig.is_open(), "{what}: {:?}", rig.close_seen());
+    }
+}
+
+#[test]
+fn an_initial_max_path_id_of_zero_is_no_error() {
+    let mut setup = Setup::default();
+    setup.habits.params.initial_max_path_id = Some(PathId(0));
+    let mut rig = Rig::server(setup);
+    (0..4).for_each(|_| {
+        rig.say_handshake();
+        rig.pass(ms(5));
+    });
+    assert!(rig.conn().is_multipath() && rig.is_open());
+}
+
+#[test]
+fn pitfall_01_we_announce_at_least_one() {
+    let mut setup = Setup::default();
+    setup.transport.max_concurrent_multipath_paths(2);
+    let mut rig = Rig::server(setup);
+    rig.say_handshake();
+    let params = rig.peer.tls.as_ref().unwrap().peer_params().unwrap();
+    let params = TransportParameters::decode(params, plait_base::Side::Server).unwrap();
+    assert_eq!(params.initial_max_path_id, Some(PathId(1)));
+}
+
+#[test]
+fn pitfall_02_limits_are_what_we_announced() {
+    // Not the smaller of both sides' limits.
+    let mut setup = Setup::default();
+    setup.habits.params.initial_max_path_id = Some(PathId(1));
+    let mut rig = Rig::established_server(setup);
+    rig.frames(raw(&[0x3e76, 5, 0], &[]));
+    assert!(rig.is_open());
+    rig.frames(raw(&[0x3e76, 8, 0], &[]));
+    assert_eq!(rig.close_seen(), Some(CloseCode::PROTOCOL_VIOLATION));
+}
+
+#[test]
+fn pitfall_03_acks_of_never_used_and_of_dropped_paths_differ() {
+    let mut rig = two_paths();
+    rig.frames(raw(&[0x3e75, 1, 0], &[]));
+    rig.pass(ms(20_000));
+    rig.frames(raw(&[0x3e, 1, 0, 0, 0, 0], &[]));
+    assert!(rig.is_open());
+    rig.frames(raw(&[0x3e, 5, 0, 0, 0, 0], &[]));
+    assert_eq!(rig.close_seen(), Some(CloseCode::PROTOCOL_VIOLATION));
+}
+
+#[test]
+fn pitfall_04_no_ack_of_a_path_on_which_nothing_came() {
+    let mut rig = Rig::established_client(Setup::default());
+    let now = rig.now;
+    let other = plait_base::FourTuple { local: addr("10.0.0.2:1"), ..rig.route };
+    rig.conn().open_path(now, other, PathStatus::Available).unwrap();
+    rig.pass(ms(500));
+    rig.frames([0x01]);
+    assert!(rig.seen.iter().any(|s| s.path == PathId(1)), "the path is used");
+    assert_eq!(rig.count(|f| matches!(f, Frame::Ack(a) if a.path == PathId(1))), 0);
+}
+
+#[test]
+fn pitfall_05_path_response_on_the_same_path_and_addresses() {
+    // RFC 9000 8.2.2
+    let mut rig = two_paths();
+    for (path, remote) in [(1, SECOND), (1, "192.0.2.77:9"), (0, crate::puppet::PUPPET)] {
+        let from = rig.seen.len();
+        let mut payload = vec![0x1a];
+        payload.extend_from_slice(b"01234567");
+        rig.send_all(route(remote), &[Packet::one_rtt(payload).on(path).padded(1200)]);
+        let answers: Vec<_> =
+            rig.seen[from..].iter().filter(|s| s.has(|f| matches!(f, Frame::PathResponse(_)))).collect();
+        assert_eq!(answers.len(), 1);
+        assert_eq!((answers[0].path, answers[0].route.remote), (PathId(path), addr(remote)));
+        assert!(answers[0].datagram >= 1200, "RFC 9000 8.2.2");
+    }
+}
+
+#[test]
+fn pitfall_06_ids_for_paths_never_opened_and_none_means_no() {
+    let rig = Rig::established_server(Setup::default());
+    for path in 1..8 {
+        assert!(rig.peer.engine_cid(PathId(path)).is_some(), "an id for path {path} ahead of its use");
+    }
+    let mut rig = Rig::server(Setup::default());
+    (0..4).for_each(|_| {
+        rig.say_handshake();
+        rig.pass(ms(5));
+    });
+    rig.frames([0x01]);
+    rig.open_path(1, SECOND, false);
+    rig.pass(ms(50));
+    // They may come late over a slower path: we ask for them, and wait a little.
+    assert!(abandons(&rig, 1).is_empty());
+    assert!(rig.count(|f| matches!(f, Frame::PathCidsBlocked(b) if b.path == PathId(1))) > 0);
+    rig.pass(ms(5_000));
+    rig.open_path(1, SECOND, false);
+    rig.pass(ms(10));
+    assert_eq!(abandons(&rig, 1), [CloseCode::NO_CID_AVAILABLE_FOR_PATH]);
+    assert!(rig.is_open() && rig.conn().path_ids().len() == 1);
+}
+
+#[test]
+fn pitfall_07_a_retired_id_is_replaced() {
+    let mut rig = two_paths();
+    let before = rig.peer.issued.range((PathId(1), 0)..(PathId(2), 0)).count();
+    assert!(before >= 2, "a spare for rebinding");
+    rig.frames(raw(&[0x3e79, 1, 0], &[]));
+    rig.pass(ms(50));
+    let after = rig.peer.issued.range((PathId(1), 0)..(PathId(2), 0)).count();
+    assert_eq!(after, before + 1);
+}
+
+#[test]
+fn pitfall_08_max_path_id_rises_as_paths_die() {
+    let mut rig = two_paths();
+    for path in 1..6 {
+        rig.frames(raw(&[0x3e75, path, 0], &[]));
+        rig.pass(ms(50));
+        rig.ack_all();
+    }
+    let limit = |f: &Frame<'_>| if let Frame::MaxPathId(m) = f { Some(m.limit.0) } else { None };
+    let highest = rig.seen.iter().flat_map(|s| s.frames().iter().filter_map(limit).collect::<Vec<_>>()).max();
+    assert_eq!(highest, Some(12));
+}
+
+#[test]
+fn pitfall_09_abandon_is_answered_and_late_packets_acked_elsewhere() {
+    let mut rig = two_paths();
+    rig.frames(raw(&[0x3e75, 1, 0], &[]));
+    assert_eq!(abandons(&rig, 1), [CloseCode::NO_ERROR]);
+    let from = rig.seen.len();
+    let number = rig.peer.next_number(Space::Data, 1);
+    on_second(&mut rig, stream(0, 0, false, b"late"));
+    rig.pass(ms(50));
+    let acked = |f: &Frame<'_>| matches!(f, Frame::Ack(a) if a.path == PathId(1) && a.largest == number);
+    assert!(rig.seen[from..].iter().any(|s| s.path == PathId(0) && s.has(acked)));
+    assert!(rig.seen[from..].iter().all(|s| s.path != PathId(1)), "nothing leaves on an abandoned path");
+    rig.pass(ms(20_000));
+    let from = rig.seen.len();
+    on_second(&mut rig, [0x01]);
+    rig.pass(ms(50));
+    assert!(!rig.seen[from..].iter().any(|s| s.has(|f| matches!(f, Frame::Ack(a) if a.path == PathId(1)))));
+    assert!(rig.is_open());
+}
+
+#[test]
+fn pitfall_10_stale_packets_of_a_slow_path_survive_a_key_update() {
+    let mut rig = two_paths();
+    let mut stale = Vec::new();
+    rig.peer.seal(&Packet::one_rtt(stream(0, 0, false, b"slow")).on(1), &mut stale);
+    let now = rig.now;
+    rig.peer.one_rtt.as_mut().unwrap().advance_to(1, now, ms(300));
+    rig.frames([0x01]);
+    assert_eq!(rig.conn().key_phase(), 1);
+    rig.pass(ms(10));
+    rig.deliver_from(route(SECOND), &stale);
+    assert!(rig.events.iter().any(|e| matches!(e, Event::Stream(_))), "the stale packet was read");
+    on_second(&mut rig, [0x01]);
+    assert!(rig.is_open() && rig.conn().key_phase() == 1);
+}
+
+#[test]
+fn pitfall_11_1_rtt_before_the_end_of_the_handshake_waits() {
+    // RFC 9001 5.7
+    let mut rig = Rig::server(Setup::default());
+    let initial = rig.peer.crypto_frames(Space::Initial, 0, 1000).concat();
+    rig.send(Packet::new(PacketKind::Initial, initial));
+    assert!(rig.peer.is_done());
+    rig.frames(stream(0, 0, false, b"early"));
+    assert!(rig.conn().is_handshaking() && !rig.events.iter().any(|e| matches!(e, Event::Stream(_))));
+    let finished = rig.peer.crypto_frames(Space::Handshake, 0, 1000).concat();
+    rig.send(Packet::new(PacketKind::Handshake, finished));
+    assert!(rig.events.iter().any(|e| matches!(e, Event::Stream(_))));
+}
+
+#[test]
+fn pitfall_13_rebinding_of_one_path_touches_no_other() {
+    let mut rig = two_paths();
+    rig.send_all(route("192.0.2.2:6000"), &[Packet::one_rtt([0x01]).on(1)]);
+    let now = rig.now;
+    let mut remote = |id| rig.conn().path_statistics(now, PathId(id)).unwrap().route.remote;
+    assert_eq!((remote(0), remote(1)), (addr(crate::puppet::PUPPET), addr("192.0.2.2:6000")));
+}
+
+#[test]
+fn pitfall_14_two_ids_on_the_same_addresses() {
+    let mut rig = Rig::established_server(Setup::default());
+    rig.open_path(1, crate::puppet::PUPPET, true);
+    rig.open_path(2, crate::puppet::PUPPET, true);
+    assert_eq!(rig.conn().path_ids().len(), 3);
+    assert!(rig.is_open());
+}
+
+#[test]
+fn pitfall_15_long_headers_travel_without_packets_of_other_paths() {
+    for rig in [two_paths(), Rig::established_client(Setup::default())] {
+        for (_, _, data) in rig.wire.iter().filter(|(_, _, d)| d[0] & 0x80 != 0) {
+            let in_it = rig.seen.iter().filter(|s| s.datagram == data.len() && s.kind == PacketKind::OneRtt);
+            assert!(in_it.filter(|s| s.path != PathId(0)).all(|s| s.at > plait_base::Instant::ZERO + ms(30)));
+        }
+    }
+}
+
+#[test]
+fn pitfall_16_reset_tokens_end_with_their_path() {
+    let mut rig = two_paths();
+    let token = rig.endpoint_events.iter().find_map(|e| match e {
+        plait_engine::EndpointEvent::ResetToken { remote, token } if *remote == addr(SECOND) => Some(*token),
+        _ => None,
+    });
+    rig.frames(raw(&[0x3e75, 1, 0], &[]));
+    let mut reset = vec![0x5a; 40];
+    reset.extend_from_slice(&token.unwrap().0);
+    rig.deliver_from(route(SECOND), &reset);
+    assert!(rig.is_open());
+}
+
+#[test]
+fn pitfall_23_status_sequence_is_per_path_and_shared_by_both_types() {
+    let mut rig = two_paths();
+    let news = |rig: &mut Rig| {
+        let status = |e: Event| {
+            if let Event::Path(PathEvent::RemoteStatus { id, available }) = e { Some((id.0, available)) } else { None }
+        };
+        std::mem::take(&mut rig.events).into_iter().filter_map(status).collect::<Vec<_>>()
+    };
+    rig.frames(raw(&[0x3e76, 1, 5], &[]));
+    rig.frames(raw(&[0x3e77, 1, 4], &[]));
+    rig.frames(raw(&[0x3e77, 1, 5], &[]));
+    rig.frames(raw(&[0x3e76, 0, 0], &[]));
+    assert_eq!(news(&mut rig), [(1, false), (0, false)]);
+    rig.frames(raw(&[0x3e77, 1, 6], &[]));
+    assert_eq!(news(&mut rig), [(1, true)]);
+    let _ = Advice::Available;
+}
+
+#[test]
+fn pitfall_24_path_cids_blocked_names_the_next_sequence() {
+    let mut rig = Rig::client(Setup::default());
+    for _ in 0..8 {
+        if !rig.say_handshake() && rig.peer.is_done() {
+            break;
+        }
+        rig.pass(ms(5));
+    }
+    rig.frames([0x1e]);
+    rig.pass(ms(50));
+    let now = rig.now;
+    let other = plait_base::FourTuple { local: addr("10.0.0.2:1"), ..rig.route };
+    assert!(rig.conn().open_path(now, other, PathStatus::Available).is_err());
+    rig.pump();
+    assert_eq!(rig.count(|f| matches!(f, Frame::PathCidsBlocked(b) if b.path == PathId(1) && b.next_sequence == 0)), 1);
+}
+
+/// Where the pitfalls that are no matter of one connection alone are tested.
+#[test]
+fn pitfalls_tested_elsewhere() {
+    let elsewhere = [
+        ("pitfall_12, pitfall_17", "endings.rs"),
+        ("pitfall_18: min_rtt with a moving ack path", "plait-flow, send/rtt.rs"),
+        ("pitfall_19: ECN per path", "plait-flow, send/ecn.rs and send/tests"),
+        ("pitfall_20, pitfall_22", "amplification.rs"),
+        ("pitfall_21: frames are cut anew for a smaller path", "plait-stream, fill_copy tests"),
+    ];
+    assert_eq!(elsewhere.len(), 5);
+}
+
+#[test]
+fn packets_of_a_refused_path_are_not_read_twice() {
+    // RFC 9000 12.3: a duplicate is discarded, also where there is no receive space
+    let mut rig = Rig::established_server(Setup::default());
+    rig.frames(raw(&[0x3e75, 3, 0], &[]));
+    let mut datagram = Vec::new();
+    rig.peer.seal(&Packet::one_rtt(raw(&[0x31, 3], b"abc")).on(3), &mut datagram);
+    (0..3).for_each(|_| rig.deliver_from(route(THIRD), &datagram));
+    assert!(rig.conn().read_datagram().is_none());
+}
+
+#[test]
+fn a_client_without_ids_meets_a_multipath_server() {
+    // MP 2.1: the extension is not offered to a peer with zero-length ids
+    let mut setup = Setup::default();
+    setup.habits.scid_len = Some(0);
+    setup.habits.params.initial_max_path_id = None;
+    let mut rig = Rig::server(setup);
+    (0..4).for_each(|_| {
+        rig.say_handshake();
+        rig.pass(ms(5));
+    });
+    let params = rig.peer.tls.as_ref().unwrap().peer_params().unwrap();
+    let params = TransportParameters::decode(params, plait_base::Side::Server).unwrap();
+    assert_eq!(params.initial_max_path_id, None);
+    assert!(rig.is_open() && !rig.conn().is_multipath());
+}

@@ -1,0 +1,392 @@
+//! What RFC 9000 and 9001 demand of an endpoint whose peer does what it likes.
+
+use plait_base::{ConnectionId, Dir, PathId, Space};
+use plait_engine::config::MigrationPolicy;
+use plait_engine::{Event, PathEvent};
+use plait_wire::frame::CidForm;
+use plait_wire::{Frame, PacketKind};
+
+use crate::puppet::{PUPPET, Packet, Rig, Setup, Tls, addr, ms, resuming_client_tls, route};
+use crate::violations::{encoded, raw, stream};
+
+const ELSEWHERE: &str = "198.51.100.7:9999";
+
+fn remote(rig: &mut Rig) -> std::net::SocketAddr {
+    let now = rig.now;
+    rig.conn().path_statistics(now, PathId(0)).unwrap().route.remote
+}
+
+fn streams_seen(rig: &Rig) -> usize {
+    rig.events.iter().filter(|e| matches!(e, Event::Stream(_))).count()
+}
+
+#[test]
+fn duplicates_are_discarded() {
+    // RFC 9000 12.3
+    let mut rig = Rig::established_server(Setup::default());
+    let mut datagram = Vec::new();
+    rig.peer.seal(&Packet::one_rtt(raw(&[0x31, 3], b"abc")), &mut datagram);
+    (0..5).for_each(|_| rig.deliver(&datagram));
+    assert!(rig.conn().read_datagram().is_some() && rig.conn().read_datagram().is_none());
+}
+
+#[test]
+fn coalesced_packets_for_other_ids_are_dropped() {
+    // RFC 9000 12.2
+    let mut rig = crate::violations::half_way();
+    let original = rig.peer.original_dcid;
+    let stray = ConnectionId::new(&[9; 8]).unwrap();
+    let (mut good, mut bad) = (Packet::new(PacketKind::Initial, [0x01]), Packet::new(PacketKind::Initial, [0x1a; 9]));
+    (good.dcid, bad.dcid, good.pad_to) = (Some(original), Some(stray), 600);
+    let at = rig.route;
+    rig.send_all(at, &[good, bad]);
+    assert!(rig.is_open());
+}
+
+#[test]
+fn the_peers_source_id_does_not_change() {
+    // RFC 9000 7.2
+    let mut rig = crate::violations::half_way();
+    let mut packet = Packet::new(PacketKind::Initial, [0x1a; 9]);
+    packet.scid = ConnectionId::new(&[7; 8]);
+    rig.send(packet);
+    assert!(rig.is_open());
+}
+
+#[test]
+fn small_initials_are_discarded_on_connections_too() {
+    // RFC 9000 14.1
+    let mut rig = crate::violations::half_way();
+    rig.send(Packet::new(PacketKind::Initial, [0x1a; 9]).padded(1199));
+    assert!(rig.is_open());
+    rig.send(Packet::new(PacketKind::Initial, [0x1a; 9]).padded(1200));
+    assert!(!rig.is_open());
+}
+
+#[test]
+fn a_newest_non_probing_packet_moves_the_path() {
+    // RFC 9000 9.3
+    let mut rig = Rig::established_server(Setup::default());
+    let old = rig.peer.next_number(Space::Data, 0);
+    rig.send(Packet::one_rtt([0x01]).numbered(old + 5));
+    // An older packet from elsewhere moves nothing,
+    rig.send_all(route(ELSEWHERE), &[Packet::one_rtt([0x01]).numbered(old)]);
+    assert_eq!(remote(&mut rig), addr(PUPPET));
+    // nor does a probing one.
+    let challenge = [vec![0x1a], vec![3; 8]].concat();
+    rig.send_all(route(ELSEWHERE), &[Packet::one_rtt(challenge).padded(1200)]);
+    assert_eq!(remote(&mut rig), addr(PUPPET));
+    let from = rig.seen.len();
+    rig.send_all(route(ELSEWHERE), &[Packet::one_rtt([0x01])]);
+    rig.pass(ms(1));
+    assert_eq!(remote(&mut rig), addr(ELSEWHERE));
+    // RFC 9000 9.3.3: both addresses are challenged, for the packet may have been forwarded by an attacker
+    let challenged = |at: &str| {
+        rig.seen[from..].iter().any(|s| s.route.remote == addr(at) && s.has(|f| matches!(f, Frame::PathChallenge(_))))
+    };
+    assert!(challenged(ELSEWHERE) && challenged(PUPPET));
+}
+
+#[test]
+fn a_spoofed_move_is_undone() {
+    // RFC 9000 9.3.2: without an answer from the new address the path goes back
+    let mut rig = Rig::established_server(Setup::default());
+    rig.send_all(route(ELSEWHERE), &[Packet::one_rtt([0x01])]);
+    assert_eq!(remote(&mut rig), addr(ELSEWHERE));
+    rig.pass(ms(10_000));
+    assert_eq!(remote(&mut rig), addr(PUPPET));
+    rig.assert_amplification(ELSEWHERE);
+    assert!(rig.is_open());
+    // The true peer speaks again and is heard.
+    rig.frames(stream(0, 0, false, b"here"));
+    assert!(streams_seen(&rig) > 0);
+}
+
+#[test]
+fn an_attacker_that_forwards_packets_loses_to_the_peer() {
+    // RFC 9000 9.3.3: the next packet from the old address takes the path back at once
+    let mut rig = Rig::established_server(Setup::default());
+    for _ in 0..5 {
+        rig.send_all(route(ELSEWHERE), &[Packet::one_rtt([0x01])]);
+        assert_eq!(remote(&mut rig), addr(ELSEWHERE));
+        rig.frames([0x01]);
+        assert_eq!(remote(&mut rig), addr(PUPPET));
+    }
+    assert!(rig.is_open());
+}
+
+#[test]
+fn a_proven_move_stays() {
+    let mut rig = Rig::established_server(Setup::default());
+    let from = rig.seen.len();
+    rig.send_all(route(ELSEWHERE), &[Packet::one_rtt([0x01]).padded(1200)]);
+    rig.answer_challenges(from, route(ELSEWHERE), 0);
+    rig.pass(ms(10_000));
+    assert_eq!(remote(&mut rig), addr(ELSEWHERE));
+    assert!(rig.events.iter().any(|e| matches!(e, Event::Path(PathEvent::Migrated { .. }))));
+}
+
+#[test]
+fn no_move_where_migration_is_refused_or_the_handshake_runs() {
+    // RFC 9000 9, 18.2
+    let mut rig = Rig::established_server(Setup { migration: MigrationPolicy::Refused, ..Setup::default() });
+    rig.send_all(route(ELSEWHERE), &[Packet::one_rtt(stream(0, 0, false, b"x"))]);
+    assert_eq!((remote(&mut rig), streams_seen(&rig)), (addr(PUPPET), 0));
+    let mut rig = crate::violations::half_way();
+    rig.send_all(route(ELSEWHERE), &[Packet::new(PacketKind::Initial, [0x1a; 9])]);
+    assert!(rig.is_open(), "handshake packets from another address are dropped");
+    assert!(!rig.ledger.contains_key(&addr(ELSEWHERE)) || rig.ledger[&addr(ELSEWHERE)].from_engine == 0);
+}
+
+#[test]
+fn a_client_hears_its_server_only() {
+    // RFC 9000 9: servers do not move
+    let mut rig = Rig::established_client(Setup::default());
+    rig.send_all(route(ELSEWHERE), &[Packet::one_rtt([0x21])]);
+    assert!(rig.is_open());
+    assert_eq!(rig.ledger[&addr(ELSEWHERE)].from_engine, 0);
+}
+
+#[test]
+fn key_updates_are_followed_and_answered() {
+    // RFC 9001 6.2
+    let mut rig = Rig::established_server(Setup::default());
+    for phase in 1..6u64 {
+        let now = rig.now;
+        rig.peer.one_rtt.as_mut().unwrap().advance_to(phase, now, ms(100));
+        let from = rig.seen.len();
+        rig.frames([0x01]);
+        rig.pass(ms(50));
+        assert!(rig.seen[from..].iter().any(|s| u64::from(s.first >> 2 & 1) == phase & 1));
+        rig.ack_all();
+        rig.pass(ms(3_000));
+        assert!(rig.is_open() && rig.conn().key_phase() == phase);
+    }
+}
+
+#[test]
+fn our_key_update_waits_for_the_peer() {
+    // RFC 9001 6.1, 6.5
+    let mut rig = Rig::established_server(Setup::default());
+    let now = rig.now;
+    rig.conn().update_keys(now).unwrap();
+    rig.pump();
+    assert!(rig.conn().update_keys(now).is_err(), "the first is not acknowledged");
+    rig.ack_all();
+    assert!(rig.conn().update_keys(now).is_err(), "three PTO have to pass");
+    rig.pass(ms(5_000));
+    let now = rig.now;
+    rig.conn().update_keys(now).unwrap();
+}
+
+#[test]
+fn retire_prior_to_moves_us_to_the_next_id() {
+    // RFC 9000 5.1.2, 19.15
+    let mut rig = Rig::established_server(Setup::default());
+    let mut frame = rig.peer.new_cid(CidForm::Path, 0, 2);
+    frame.retire_prior_to = 2;
+    rig.frames(encoded(&frame));
+    rig.frames([0x01]);
+    rig.pass(ms(50));
+    assert_eq!(rig.seen.last().map(|s| s.dcid), Some(frame.cid));
+    let mut retired: Vec<u64> = Vec::new();
+    for seen in &rig.seen {
+        retired.extend(
+            seen.frames().iter().filter_map(|f| if let Frame::RetireCid(r) = f { Some(r.sequence) } else { None }),
+        );
+    }
+    retired.dedup();
+    assert_eq!(retired[..2], [0, 1]);
+}
+
+#[test]
+fn ids_that_were_never_sent_cannot_be_retired() {
+    // RFC 9000 19.16: greater than any sequence number sent; guessing numbers makes us issue no ids without end
+    let mut rig = Rig::established_server(Setup::default());
+    let events = rig.endpoint_events.len();
+    let flood: Vec<u8> = (1..150).flat_map(|sequence| raw(&[0x19, sequence], &[])).collect();
+    rig.frames(flood);
+    assert!(!rig.is_open());
+    assert!(rig.endpoint_events.len() - events < 32, "{}", rig.endpoint_events.len() - events);
+}
+
+#[test]
+fn a_retry_is_followed_once_and_only_if_genuine() {
+    // RFC 9000 17.2.5
+    let mut rig = Rig::client(Setup::default());
+    let original = rig.peer.original_dcid;
+    let retry = |scid: u8, token: &[u8], forged: bool| {
+        let mut packet = vec![0xf0, 0, 0, 0, 1, 8];
+        packet.extend_from_slice(&rig.wire[0].2[15..23]);
+        packet.push(8);
+        packet.extend_from_slice(&[scid; 8]);
+        packet.extend_from_slice(token);
+        let mut tag = plait_crypto::retry::tag(1, &original, &packet).unwrap();
+        tag[0] ^= u8::from(forged);
+        packet.extend_from_slice(&tag);
+        packet
+    };
+    let (forged, empty) = (retry(5, b"token", true), retry(5, b"", false));
+    let (good, second) = (retry(6, b"token", false), retry(7, b"other", false));
+    rig.deaf = true;
+    let wire = rig.wire.len();
+    rig.deliver(&forged);
+    rig.deliver(&empty);
+    assert_eq!(rig.wire.len(), wire);
+    rig.deliver(&good);
+    assert_eq!(rig.wire[wire].2[6..14], [6; 8]);
+    assert!(rig.wire[wire].2.windows(5).any(|w| w == b"token"));
+    let wire = rig.wire.len();
+    rig.deliver(&second);
+    assert_eq!(rig.wire.len(), wire);
+    assert!(rig.is_open());
+}
+
+#[test]
+fn our_retry_validates_the_address() {
+    // RFC 9000 8.1.2
+    let mut rig = Rig::server(Setup::default());
+    rig.accepts = false;
+    rig.say_handshake();
+    assert!(rig.conn.is_none());
+    let retry = rig.replies.pop().unwrap();
+    let dcid_len = retry[5] as usize;
+    let scid_at = 7 + dcid_len;
+    let scid = ConnectionId::new(&retry[scid_at..scid_at + retry[scid_at - 1] as usize]).unwrap();
+    let token = retry[scid_at + scid.len()..retry.len() - 16].to_vec();
+    rig.peer.after_retry(scid, token);
+    rig.accepts = true;
+    let hello = rig.peer.crypto_frames(Space::Initial, 0, 1000).concat();
+    rig.send(Packet::new(PacketKind::Initial, hello));
+    assert!(rig.peer.handshake.is_some());
+    // Nothing holds a validated server back.
+    rig.pass(ms(30_000));
+    let ledger = rig.ledger[&addr(PUPPET)];
+    assert!(ledger.from_engine > 3 * 1200, "{ledger:?}");
+}
+
+fn resumed(change: fn(&mut Setup)) -> Rig {
+    let engine = crate::puppet::server_tls();
+    let client = resuming_client_tls();
+    let setup = || {
+        let peer_tls = Some(Tls::Client(client.clone()));
+        Setup { peer_tls, engine_tls: Some(Tls::Server(engine.clone())), ..Setup::default() }
+    };
+    let mut first = Rig::established_server(setup());
+    first.pass(ms(100));
+    first.ack_all();
+    let mut second = setup();
+    change(&mut second);
+    let rig = Rig::server(second);
+    assert!(rig.peer.early.is_some(), "no session was remembered");
+    rig
+}
+
+#[test]
+fn early_data_is_read_also_when_coalesced() {
+    // RFC 9000 12.2, RFC 9001 4.6
+    let mut rig = resumed(|_| {});
+    let hello = rig.peer.crypto_frames(Space::Initial, 0, 1000).concat();
+    let early = Packet::new(PacketKind::ZeroRtt, stream(0, 0, false, b"early")).padded(400);
+    let at = rig.route;
+    rig.send_all(at, &[Packet::new(PacketKind::Initial, hello).padded(800), early]);
+    assert!(streams_seen(&rig) > 0);
+}
+
+#[test]
+fn replayed_early_data_is_a_duplicate() {
+    // RFC 9001 9.2 speaks of whole connections; within one, packet numbers hold
+    let mut rig = resumed(|_| {});
+    rig.say_handshake();
+    let mut rig = resumed(|_| {});
+    let hello = rig.peer.crypto_frames(Space::Initial, 0, 1000).concat();
+    rig.send(Packet::new(PacketKind::Initial, hello));
+    let mut datagram = Vec::new();
+    rig.peer.seal(&Packet::new(PacketKind::ZeroRtt, raw(&[0x31, 3], b"abc")), &mut datagram);
+    (0..3).for_each(|_| rig.deliver(&datagram));
+    assert!(rig.conn().read_datagram().is_some() && rig.conn().read_datagram().is_none());
+}
+
+#[test]
+fn frames_that_have_no_place_in_early_data() {
+    // RFC 9000 12.5, fact sheet 2.5
+    let forbidden = [vec![0x02, 0, 0, 0, 0], vec![0x06, 0, 1, 0], vec![0x1e], vec![0x19, 0], raw(&[0x3e75, 0, 0], &[])];
+    for frame in forbidden {
+        let mut rig = resumed(|_| {});
+        let hello = rig.peer.crypto_frames(Space::Initial, 0, 1000).concat();
+        rig.send(Packet::new(PacketKind::Initial, hello));
+        rig.send(Packet::new(PacketKind::ZeroRtt, frame.clone()));
+        assert!(!rig.is_open(), "{frame:?}");
+    }
+}
+
+#[test]
+fn rejected_early_data_is_sent_again() {
+    // RFC 9001 4.6.2
+    let client = resuming_client_tls();
+    let setup = |tls: plait_crypto::ServerTlsConfig| Setup {
+        engine_tls: Some(Tls::Client(client.clone())),
+        peer_tls: Some(Tls::Server(tls)),
+        ..Setup::default()
+    };
+    let mut first = Rig::established_client(setup(crate::puppet::server_tls()));
+    crate::violations::tickets(&mut first);
+    let forgetful = plait_crypto::ServerTlsConfig::builder(crate::puppet::identity()).alpn(["plait"]).build().unwrap();
+    let mut rig = Rig::client(setup(forgetful));
+    assert!(rig.conn().has_0rtt());
+    let id = rig.conn().open(Dir::Uni).unwrap();
+    rig.conn().write(id, b"early").unwrap();
+    rig.pump();
+    rig.shake_hands();
+    assert_eq!(rig.conn().accepted_0rtt(), Some(false));
+}
+
+#[test]
+fn a_preferred_address_is_validated_before_it_is_used() {
+    // RFC 9000 9.6
+    let mut setup = Setup::single_path();
+    let cid = ConnectionId::new(&[0x77; 8]).unwrap();
+    setup.habits.params.preferred_address = Some(plait_wire::params::PreferredAddress {
+        v4: Some("198.51.100.9:443".parse().unwrap()),
+        v6: None,
+        cid,
+        token: plait_base::ResetToken([5; 16]),
+    });
+    let mut rig = Rig::client(setup);
+    rig.peer.ours.insert(cid, PathId(0));
+    for _ in 0..8 {
+        if !rig.say_handshake() && rig.peer.is_done() {
+            break;
+        }
+        rig.pass(ms(5));
+    }
+    rig.frames([0x1e]);
+    rig.pass(ms(20));
+    let there: Vec<_> = rig.seen.iter().filter(|s| s.route.remote == addr("198.51.100.9:443")).collect();
+    assert!(!there.is_empty() && there.iter().all(|s| s.dcid == cid && s.datagram >= 1200));
+    assert!(there.iter().all(|s| s.frames().iter().all(|f| matches!(f, Frame::PathChallenge(_) | Frame::Padding(_)))));
+    assert_eq!(remote(&mut rig), addr(PUPPET));
+    rig.answer_challenges(0, route("198.51.100.9:443"), 0);
+    assert_eq!(remote(&mut rig), addr("198.51.100.9:443"));
+}
+
+#[test]
+fn spin_bit_follows_the_peer() {
+    // RFC 9000 17.4: servers reflect, on paths where it is not disabled at random
+    let mut reflecting = 0;
+    for seed in 0..40 {
+        let mut rig = Rig::established_server(Setup { seed, ..Setup::default() });
+        let mut follows = true;
+        for spin in [1u8, 0, 1, 0, 1, 1, 0, 0] {
+            let mut packet = Packet::one_rtt([0x01]);
+            packet.first_bits = spin << 5;
+            let from = rig.seen.len();
+            rig.send(packet);
+            rig.pass(ms(30));
+            follows &=
+                rig.seen[from..].iter().filter(|s| s.kind == PacketKind::OneRtt).all(|s| s.first >> 5 & 1 == spin);
+        }
+        reflecting += usize::from(follows);
+    }
+    assert!((30..40).contains(&reflecting), "at least one in sixteen disabled: {reflecting} of 40 spin");
+}
