@@ -159,6 +159,7 @@ violations! {
     CidLength => FRAME_ENCODING_ERROR, "a new connection id of length 0 or above 20";
     RetirePriorToTooLarge => FRAME_ENCODING_ERROR, "retire_prior_to above the sequence number";
     CidReissued => PROTOCOL_VIOLATION, "a connection id issued again with other values";
+    ResetTokenReused => PROTOCOL_VIOLATION, "a stateless reset token given to two connection ids";
     CidForZeroLength => PROTOCOL_VIOLATION, "new or retired ids where zero-length ids are used";
     RetireUnissuedCid => PROTOCOL_VIOLATION, "a connection id retired that was never issued";
     RetireCidInUse => PROTOCOL_VIOLATION, "a connection id retired by a packet that used it";

@@ -113,6 +113,11 @@ impl RemoteCids {
         self.entries.iter().any(|e| e.cid == *cid)
     }
 
+    /// True when `token` is that of another id than `cid`.
+    pub fn holds_token(&self, token: &ResetToken, cid: &ConnectionId) -> bool {
+        self.entries.iter().any(|e| e.token.as_ref() == Some(token) && e.cid != *cid)
+    }
+
     /// Starts to use the path: the lowest id becomes active. None without an id.
     pub fn begin(&mut self) -> Option<ConnectionId> {
         if self.active.is_none() {

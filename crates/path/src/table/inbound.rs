@@ -70,6 +70,10 @@ impl<S, R> PathTable<S, R> {
         if self.slots.iter().any(|slot| slot.id != id && slot.remote.holds(&new.cid)) {
             return Err(Violation::CidReissued);
         }
+        // RFC 9000 10.3.2: one token, one id; else the end of one would take the other's token out of use.
+        if self.slots.iter().any(|slot| slot.remote.holds_token(&new.token, &new.cid)) {
+            return Err(Violation::ResetTokenReused);
+        }
         let done = self.change_remote(id, |slot| {
             let result = slot.remote.on_new(new);
             if slot.remote.held() > 0 {

@@ -81,7 +81,9 @@ impl End {
         let random = &mut self.random;
         self.table.issue_cids(&mut |_path: PathId| {
             let cid = random.connection_id(8);
-            (cid, ResetToken([random.next_u64() as u8; 16]))
+            let mut token = [0; 16];
+            random.fill(&mut token);
+            (cid, ResetToken(token))
         });
         let mut issued = vec![];
         while let Some(event) = self.table.poll_event() {

@@ -186,6 +186,19 @@ fn same_cid_on_two_paths() {
 }
 
 #[test]
+fn same_reset_token_for_two_cids() {
+    // RFC 9000 10.3.2
+    let mut end = server();
+    let first = new_cid(1, 0, 0, 7);
+    end.table.on_new_cid(&first).unwrap();
+    end.table.on_new_cid(&first).unwrap();
+    for path in [1, 2] {
+        let second = NewCid { token: first.token, ..new_cid(path, 1, 0, 8) };
+        assert_eq!(end.table.on_new_cid(&second), Err(Violation::ResetTokenReused));
+    }
+}
+
+#[test]
 fn limit_is_per_path_id() {
     let mut end = server();
     for path in [1, 2] {
