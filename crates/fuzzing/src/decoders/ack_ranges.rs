@@ -21,7 +21,7 @@ pub fn run(input: &[u8]) {
     let mut at = 0u64;
     while !tape.is_over() {
         let start = at.saturating_add(tape.number());
-        let end = start.saturating_add(1 + tape.number());
+        let end = start.saturating_add(tape.number()).saturating_add(1);
         if end > VARINT_MAX {
             break;
         }
