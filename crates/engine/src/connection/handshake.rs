@@ -279,11 +279,19 @@ impl Handshake {
         if params.initial_max_path_id.is_some() && (seen.peer_scid.is_empty() || self.ids.local.is_empty()) {
             return Err(Violation::MultipathZeroLengthCid.into());
         }
-        // RFC 9368 4: the chosen version is the one in use
-        match &params.version_info {
-            Some(info) if info.chosen != self.version => Err(Violation::VersionNegotiation.into()),
-            _ => Ok(()),
-        }
+        self.check_versions(params)
+    }
+
+    /// RFC 9368 4: the chosen version is the one in use, and no Version Negotiation that we followed was forged.
+    fn check_versions(&self, params: &TransportParameters) -> Result<(), TransportError> {
+        let followed = self.first_version != self.version;
+        let fits = match &params.version_info {
+            // We would have stayed with our first version, had the server offered it.
+            Some(info) => info.chosen == self.version && !(followed && info.available.contains(&self.first_version)),
+            // RFC 9368 8: servers of version 1 may not know the parameter
+            None => !followed || self.version == Version::V1,
+        };
+        if fits { Ok(()) } else { Err(Violation::VersionNegotiation.into()) }
     }
 
     /// A Retry was followed: new Initial keys, a token, and all Initial data again (RFC 9000 17.2.5.3).
