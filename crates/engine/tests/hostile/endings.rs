@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use plait_base::{CloseCode, PathId, Space};
+use plait_base::{CloseCode, PathId, Side, Space};
 use plait_engine::{ConnectionError, EndpointEvent, Event};
-use plait_wire::frame::AckForm;
-use plait_wire::{Frame, PacketKind};
+use plait_wire::frame::{AckForm, CidForm};
+use plait_wire::params::VersionInfo;
+use plait_wire::{Frame, PacketKind, Version};
 
-use crate::puppet::{Packet, Rig, Setup, ms, route};
+use crate::puppet::{Habits, Packet, Peer, Rig, Setup, Tls, ms, params, route, server_tls};
 use crate::violations::{half_way, raw};
 
 fn drained(rig: &Rig) -> usize {
@@ -268,5 +269,67 @@ fn pitfall_17_idle_timer_is_global() {
         let ack = rig.peer.ack(Space::Data, 1, AckForm::Path).unwrap();
         rig.send_all(route("192.0.2.2:5000"), &[Packet::one_rtt(ack).on(1)]);
     }
+    assert!(rig.is_open());
+}
+
+/// A client that a Version Negotiation moved to version 2, and a server that says these versions are available.
+fn moved_to_v2(available: Option<Vec<Version>>) -> Rig {
+    let mut rig = Rig::client(Setup::default());
+    let vn = version_negotiation(&rig, &[0x6b33_43cf]);
+    let mut habits = Habits { params: params(), ..Habits::default() };
+    habits.params.version_info = available.map(|available| VersionInfo { chosen: Version::V2, available });
+    rig.peer = Peer::new(Side::Server, Tls::Server(server_tls()), habits, 5);
+    rig.peer.version = Version::V2;
+    rig.deliver(&vn);
+    (0..4).for_each(|_| {
+        rig.say_handshake();
+        rig.pass(ms(5));
+    });
+    rig
+}
+
+#[test]
+fn a_forged_version_negotiation_is_found_out() {
+    // RFC 9368 4: the server would have taken the version that the client tried first
+    let mut rig = moved_to_v2(Some(vec![Version::V2, Version::V1]));
+    assert_eq!(rig.close_seen(), Some(CloseCode::VERSION_NEGOTIATION_ERROR));
+    assert!(!rig.is_open());
+    let mut rig = moved_to_v2(None);
+    assert!(!rig.is_open(), "RFC 9368 4: the parameter is missing");
+    let mut rig = moved_to_v2(Some(vec![Version::V2]));
+    assert!(rig.is_open() && !rig.conn().is_handshaking());
+}
+
+#[test]
+fn a_peer_that_abandons_its_only_path_is_forgotten_in_time() {
+    // RFC 10069: without a path left the connection ends
+    let mut rig = Rig::established_server(Setup::default());
+    let id = rig.conn().open(plait_base::Dir::Uni).unwrap();
+    rig.conn().write(id, &[1; 50_000]).unwrap();
+    rig.pump();
+    rig.frames(raw(&[0x3e75, 0, 0], &[]));
+    let wire = rig.wire.len();
+    rig.pass(ms(60_000));
+    assert!(rig.wire.len() - wire < 5, "nothing leaves on an abandoned path");
+    assert_eq!(drained(&rig), 1);
+}
+
+#[test]
+fn a_path_whose_ids_are_all_retired_stops_no_other() {
+    // RFC 9000 5.1.2: nothing to address packets to is the peer's loss on that path only
+    let mut rig = Rig::established_server(Setup::default());
+    rig.open_path(1, "192.0.2.2:5000", true);
+    let mut frame = rig.peer.new_cid(CidForm::Path, 1, 1);
+    rig.frames(crate::violations::encoded(&frame));
+    frame.retire_prior_to = 1;
+    rig.frames(crate::violations::encoded(&frame));
+    let mut next = rig.peer.new_cid(CidForm::Path, 1, 2);
+    next.retire_prior_to = 2;
+    rig.frames(crate::violations::encoded(&next));
+    let id = rig.conn().open(plait_base::Dir::Uni).unwrap();
+    let from = rig.seen.len();
+    rig.conn().write(id, &[1; 5_000]).unwrap();
+    rig.pass(ms(100));
+    assert!(rig.seen[from..].iter().any(|s| s.has(|f| matches!(f, Frame::Stream(_)))));
     assert!(rig.is_open());
 }

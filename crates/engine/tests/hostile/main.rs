@@ -1,5 +1,7 @@
 //! The engine against peers that break rules, lie, flood and vanish.
 
+#![allow(unreachable_pub)] // modules of one test binary
+
 #[path = "../puppet/mod.rs"]
 mod puppet;
 

@@ -66,7 +66,7 @@ fn watch(rig: &mut Rig) {
 
 fn begin(seed: u64) -> Rig {
     let setup = Setup { seed, ..Setup::default() };
-    if seed % 2 == 0 { Rig::established_server(setup) } else { Rig::established_client(setup) }
+    if seed.is_multiple_of(2) { Rig::established_server(setup) } else { Rig::established_client(setup) }
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn plausible_frames_on_any_path_from_anywhere_never_panic() {
 fn mutated_datagrams_never_panic() {
     for seed in 0..300 {
         let mut random = Random::from_u64(seed ^ 0x77);
-        let mut rig = if seed % 3 == 0 { crate::violations::half_way() } else { begin(seed) };
+        let mut rig = if seed.is_multiple_of(3) { crate::violations::half_way() } else { begin(seed) };
         for _ in 0..30 {
             let mut datagram = Vec::new();
             if rig.peer.one_rtt.is_some() {

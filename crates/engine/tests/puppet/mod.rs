@@ -291,6 +291,7 @@ impl Rig {
                 self.wire.push((transmit.route, transmit.ecn, datagram.to_vec()));
                 if !self.deaf {
                     let seen = self.peer.open(self.now, transmit.route, datagram);
+                    seen.iter().for_each(|s| s.check_size(self.peer.side));
                     self.seen.extend(seen);
                 }
             }
@@ -334,6 +335,7 @@ impl Rig {
                 self.wire.push((transmit.route, transmit.ecn, datagram.to_vec()));
                 if !self.deaf {
                     let seen = self.peer.open(self.now, transmit.route, datagram);
+                    seen.iter().for_each(|s| s.check_size(self.peer.side));
                     self.seen.extend(seen);
                 }
             }

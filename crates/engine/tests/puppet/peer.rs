@@ -101,6 +101,14 @@ impl Seen {
         Frames::in_packet(&self.payload, self.kind).map(|f| f.expect("the engine sends valid frames")).collect()
     }
 
+    /// RFC 9000 14.1: datagrams with Initials of a client, and with such of a server that ask for an ack, are full-sized.
+    pub fn check_size(&self, puppet: Side) {
+        let eliciting = self.has(|f| plait_wire::frame::is_ack_eliciting(f.frame_type()));
+        if self.kind == PacketKind::Initial && (puppet.is_server() || eliciting) {
+            assert!(self.datagram >= 1200, "an Initial in {} bytes: {:?}", self.datagram, self.frames());
+        }
+    }
+
     pub fn has(&self, wanted: impl Fn(&Frame<'_>) -> bool) -> bool {
         self.frames().iter().any(wanted)
     }
