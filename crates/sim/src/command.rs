@@ -84,7 +84,8 @@ pub fn plan(file: &Path, sets: &[String], seeds: u64) -> Result<Campaign, Comman
     let text = fs::read_to_string(file).map_err(|error| CommandError::File(file.to_owned(), error))?;
     let mut tree = Tree::parse(&file.display().to_string(), &text)?;
     for set in sets {
-        let wrong = || CommandError::Usage(format!("`{set}` is not a setting; accepted: key=value, such as path.0.loss=0.01"));
+        let wrong =
+            || CommandError::Usage(format!("`{set}` is not a setting; accepted: key=value, such as path.0.loss=0.01"));
         let (key, value) = set.split_once('=').ok_or_else(wrong)?;
         tree.set(key.trim(), value.trim(), "--set")?;
     }

@@ -28,6 +28,7 @@
 pub mod campaign;
 pub mod command;
 pub mod design;
+pub mod figures;
 pub mod host;
 pub mod plot;
 pub mod report;

@@ -17,7 +17,8 @@ pub fn read(path: &Path) -> Result<(String, Vec<Row>), StoreError> {
     let mut lines = text.lines();
     let stamp = lines.next().filter(|line| line.starts_with("# plait sim,")).ok_or_else(wrong)?.to_owned();
     let names = lines.next().map(split_csv).unwrap_or_default();
-    let rows = lines.map(|line| Row::from_lines(&names, split_csv(line)).ok_or_else(wrong)).collect::<Result<_, _>>()?;
+    let rows =
+        lines.map(|line| Row::from_lines(&names, split_csv(line)).ok_or_else(wrong)).collect::<Result<_, _>>()?;
     Ok((stamp, rows))
 }
 

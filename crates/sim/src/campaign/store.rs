@@ -134,7 +134,11 @@ pub(crate) fn table(stamp: &str, rows: &[Row]) -> String {
 }
 
 fn journal_name(shard: Shard) -> String {
-    if shard == Shard::WHOLE { "journal.csv".into() } else { format!("journal-{}-of-{}.csv", shard.index + 1, shard.count) }
+    if shard == Shard::WHOLE {
+        "journal.csv".into()
+    } else {
+        format!("journal-{}-of-{}.csv", shard.index + 1, shard.count)
+    }
 }
 
 fn result_name(shard: Shard) -> String {

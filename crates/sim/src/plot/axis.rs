@@ -75,7 +75,16 @@ fn step(span: f64) -> f64 {
     let rough = (span / 6.0).max(1e-12);
     let decade = 10f64.powf(rough.log10().floor());
     let digit = rough / decade;
-    decade * if digit < 1.5 { 1.0 } else if digit < 3.5 { 2.0 } else if digit < 7.5 { 5.0 } else { 10.0 }
+    decade
+        * if digit < 1.5 {
+            1.0
+        } else if digit < 3.5 {
+            2.0
+        } else if digit < 7.5 {
+            5.0
+        } else {
+            10.0
+        }
 }
 
 /// A number with no more digits than a reader wants.

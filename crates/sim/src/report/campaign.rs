@@ -45,7 +45,8 @@ pub fn table_of_groups(groups: &BTreeMap<String, Vec<Row>>) -> Vec<Vec<String>> 
 }
 
 /// Columns of [`table_of_groups`].
-pub(crate) const COLUMNS: [&str; 6] = ["settings", "runs", "complete", "median s", "IQR s", "95 % interval of the median"];
+pub(crate) const COLUMNS: [&str; 6] =
+    ["settings", "runs", "complete", "median s", "IQR s", "95 % interval of the median"];
 
 /// The report of a campaign.
 pub fn campaign_report(campaign: &Campaign, rows: &[Row]) -> String {

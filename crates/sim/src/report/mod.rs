@@ -5,7 +5,6 @@ mod run;
 
 pub use campaign::{campaign_report, groups, table_of_groups};
 pub use run::{run_report, series_csv};
-pub(crate) use run::{over_time, rates};
 
 use crate::plot::{Plot, STYLE, escape};
 

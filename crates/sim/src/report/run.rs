@@ -75,11 +75,15 @@ fn path_rows(outcome: &Outcome) -> Vec<Vec<String>> {
 }
 
 /// Rate, window, RTT and queue of each path.
-pub(crate) fn over_time(series: &Series) -> Vec<Plot> {
+fn over_time(series: &Series) -> Vec<Plot> {
     let mut rate = Plot::new("Rate carried by each path", "s", "Mbit/s");
     let paths = series.samples.first().map_or(0, |sample| sample.paths.len());
     for path in 0..paths {
-        rate.curve(format!("path {path}"), rates(series, |s| s.paths.get(path).map_or(0, |p| p.carried_bytes)), Style::Line);
+        rate.curve(
+            format!("path {path}"),
+            rates(series, |s| s.paths.get(path).map_or(0, |p| p.carried_bytes)),
+            Style::Line,
+        );
     }
     rate.curve("goodput", rates(series, |sample| sample.verified_bytes), Style::Line);
     let mut plots = vec![rate];
@@ -102,7 +106,7 @@ pub(crate) fn over_time(series: &Series) -> Vec<Plot> {
 }
 
 /// Mbit/s of a counter, over windows of a hundredth of the run and at least five samples.
-pub(crate) fn rates(series: &Series, bytes: impl Fn(&crate::run::series::Sample) -> u64) -> Vec<(f64, f64)> {
+fn rates(series: &Series, bytes: impl Fn(&crate::run::series::Sample) -> u64) -> Vec<(f64, f64)> {
     let width = (series.samples.len() / 100).max(5);
     let starts = series.samples.iter().step_by(width);
     let pairs = starts.clone().zip(starts.skip(1).chain(series.samples.last()));
@@ -116,9 +120,10 @@ pub(crate) fn rates(series: &Series, bytes: impl Fn(&crate::run::series::Sample)
 
 fn delays(outcome: &Outcome) -> Plot {
     let mut plot = Plot::new("Delay of each answer", "s", "ms");
-    let answered = outcome.exchanges.iter().filter_map(|e| {
-        Some((e.asked.since_origin().as_secs_f64(), e.answered?.since(e.asked).as_secs_f64() * 1e3))
-    });
+    let answered = outcome
+        .exchanges
+        .iter()
+        .filter_map(|e| Some((e.asked.since_origin().as_secs_f64(), e.answered?.since(e.asked).as_secs_f64() * 1e3)));
     plot.curve("delay", answered.collect(), Style::Dots);
     plot
 }
@@ -156,7 +161,10 @@ pub fn series_csv(series: &Series) -> String {
         text.push_str(&format!("{:.6},{}", sample.at.since_origin().as_secs_f64(), sample.verified_bytes));
         for p in &sample.paths {
             let (rtt, queue) = (p.rtt_ms, p.queue_ms);
-            text.push_str(&format!(",{},{},{},{rtt:.3},{queue:.3}", p.carried_bytes, p.window_bytes, p.in_flight_bytes));
+            text.push_str(&format!(
+                ",{},{},{},{rtt:.3},{queue:.3}",
+                p.carried_bytes, p.window_bytes, p.in_flight_bytes
+            ));
         }
         text.push('\n');
     }

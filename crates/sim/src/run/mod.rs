@@ -38,7 +38,6 @@ const SERIES_INTERVAL: Duration = Duration::from_millis(20);
 /// Silence after which a connection is given up, far beyond any path's.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 
-
 /// What to write down besides the outcome.
 #[derive(Default)]
 pub struct Watch {
@@ -194,7 +193,9 @@ impl<'a> Running<'a> {
         let client = self.client;
         let done = move |world: &World| {
             let host = world.host::<PlaitHost>(client);
-            host.is_none_or(|h| h.progress().finished.is_some() || h.progress().failure.is_some() || h.failure().is_some())
+            host.is_none_or(|h| {
+                h.progress().finished.is_some() || h.progress().failure.is_some() || h.failure().is_some()
+            })
         };
         let end = loop {
             let now = self.world.now();

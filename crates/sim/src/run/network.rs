@@ -153,10 +153,8 @@ pub struct PathTraffic {
 
 /// Counters of every path.
 pub(crate) fn traffic(net: &Network, links: &[Duplex]) -> Vec<PathTraffic> {
-    let of = |duplex: &Duplex| PathTraffic {
-        up: net.link_stats(duplex.forward),
-        down: net.link_stats(duplex.backward),
-    };
+    let of =
+        |duplex: &Duplex| PathTraffic { up: net.link_stats(duplex.forward), down: net.link_stats(duplex.backward) };
     links.iter().map(of).collect()
 }
 

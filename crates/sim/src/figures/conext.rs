@@ -1,0 +1,232 @@
+//! CoNEXT 2017, sections 4.1 to 4.3: large and short downloads over WSP designs, and handover.
+
+use crate::campaign::Row;
+use crate::command::CommandError;
+use crate::plot::{Plot, Scale, Style};
+use crate::run::{self, Watch};
+use crate::scenario::{Scenario, Traces, Tree};
+use crate::stats::{Sorted, aggregation_benefit};
+
+use super::{Figure, FigureRequest, rows};
+
+/// Bytes of the large download.
+const LARGE_BYTES: u64 = 20_000_000;
+/// Bytes of the short one.
+const SHORT_BYTES: u64 = 256_000;
+
+/// One point of a design: both paths alone, and both together from either initial path.
+#[derive(Clone, Debug)]
+pub(super) struct Point {
+    /// Goodput of each path alone, Mbit/s.
+    pub(super) single: [f64; 2],
+    /// Goodput of both together, by initial path.
+    pub(super) multipath: [f64; 2],
+    /// The four rows in the same order.
+    pub(super) rows: Vec<Row>,
+}
+
+impl Point {
+    /// The path that is better alone.
+    pub(super) fn best(&self) -> usize {
+        usize::from(self.single[1] > self.single[0])
+    }
+
+    /// Benefit with this initial path.
+    pub(super) fn benefit(&self, initial: usize) -> f64 {
+        aggregation_benefit(self.multipath.get(initial).copied().unwrap_or(0.0), &self.single)
+    }
+}
+
+/// A campaign over a class of the CoNEXT design.
+pub(super) fn scenario_text(class: &str, bytes: u64, points: Option<usize>) -> String {
+    let points = points.map_or(String::new(), |points| format!(", points = {points}"));
+    format!(
+        "name = \"conext-{class}\"\n[[path]]\nrate_mbps = 1\n[[path]]\nrate_mbps = 1\n\
+         [transfer]\nkind = \"download\"\nbytes = {bytes}\n[endpoints]\n\
+         [sweep]\nwsp = {{ design = \"conext-{class}\"{points} }}\n\
+         endpoints.extension = [\"none\", \"multipath\"]\nendpoints.initial_path = [0, 1]\n"
+    )
+}
+
+/// Runs a class and puts the four runs of each point together.
+pub(super) fn points(request: &FigureRequest<'_>, class: &str, bytes: u64) -> Result<Vec<Point>, CommandError> {
+    let text = scenario_text(class, bytes, request.points);
+    let rows = rows(request, &format!("conext-{class}-{bytes}"), &text, 1)?;
+    let goodput = |row: Option<&Row>| row.and_then(|row| row.number("goodput_mbps")).unwrap_or(0.0);
+    let point = |four: &[Row]| Point {
+        single: [goodput(four.first()), goodput(four.get(1))],
+        multipath: [goodput(four.get(2)), goodput(four.get(3))],
+        rows: four.to_vec(),
+    };
+    Ok(rows.chunks(4).map(point).collect())
+}
+
+/// What the paper and the anchors say of a class.
+fn published(class: &str) -> (&'static str, &'static str) {
+    match class {
+        "low-bdp-no-loss" => (
+            "better than MPTCP in 77 % of scenarios (MPTCP 45 %)",
+            "noq 0.91 / 0.65, kernel MPTCP 0.80 / 0.80; goal median >= 0.95, >= 0 in 99 %",
+        ),
+        "low-bdp-loss" => ("faster nearly always", "noq 1.15 / 0.74, kernel MPTCP 0.75 / 0.20; goal median >= 0.9"),
+        "high-bdp-no-loss" => {
+            ("beneficial in 58 % (MPTCP 20 %)", "noq -0.06 / -0.34, kernel MPTCP 0.20 / 0.12; goal > 0 in >= 90 %")
+        }
+        _ => ("faster than MPTCP", "kernel MPTCP 0.46 / 0.08; goal median >= 0.8"),
+    }
+}
+
+/// Aggregation benefit over a class.
+pub(super) fn benefit(request: &FigureRequest<'_>, class: &str) -> Result<Figure, CommandError> {
+    let points = points(request, class, LARGE_BYTES)?;
+    Ok(benefit_figure(&points, class, "20 MB"))
+}
+
+fn benefit_figure(points: &[Point], class: &str, size: &str) -> Figure {
+    let mut figure = Figure::default();
+    let best: Vec<f64> = points.iter().map(|point| point.benefit(point.best())).collect();
+    let worst: Vec<f64> = points.iter().map(|point| point.benefit(1 - point.best())).collect();
+    let mut plot = Plot::new(format!("{class}, {size}"), "", "experimental aggregation benefit").y_range(-1.0, 1.2);
+    plot.boxed("best path first", best.clone());
+    plot.boxed("worst path first", worst.clone());
+    let mut cdf = Plot::new(format!("{class}, {size}"), "experimental aggregation benefit", "share of scenarios");
+    cdf.cdf("best path first", best.clone());
+    cdf.cdf("worst path first", worst.clone());
+    figure.plots = vec![plot, cdf.y_range(0.0, 1.0)];
+    let (paper, anchors) = published(class);
+    let (best, worst) = (Sorted::new(best), Sorted::new(worst));
+    figure.claim("benefit, best path first", anchors, best.summary());
+    figure.claim("benefit, worst path first", paper, worst.summary());
+    let all = Sorted::new(best.values().iter().chain(worst.values()).copied());
+    figure.claim("share of runs with benefit > 0", "-", format!("{:.1} %", 100.0 * all.share(|x| x > 0.0)));
+    figure.claim("share of runs with benefit >= -0.01", "-", format!("{:.1} %", 100.0 * all.share(|x| x >= -0.01)));
+    let bad =
+        points.iter().enumerate().flat_map(|(i, point)| [0, 1].map(|initial| (point.benefit(initial), i, initial)));
+    let mut bad: Vec<_> = bad.filter(|(benefit, _, _)| *benefit < 0.0).collect();
+    bad.sort_by(|a, b| a.0.total_cmp(&b.0));
+    for (benefit, index, initial) in bad.iter().take(5) {
+        figure.notes.push(format!(
+            "point {index}, initial path {initial}: benefit {benefit:.3}; {}",
+            describe(&points[*index])
+        ));
+    }
+    figure.notes.extend(unfinished(points));
+    figure
+}
+
+/// The inputs of a point on one line.
+pub(super) fn describe(point: &Point) -> String {
+    let Some(row) = point.rows.first() else { return String::new() };
+    let inputs =
+        row.cells.iter().filter(|(name, _)| name.starts_with("path.")).map(|(name, value)| format!("{name}={value}"));
+    let times = point.rows.iter().map(|row| row.cell("seconds").unwrap_or("-").to_owned());
+    format!("{}; seconds {}", inputs.collect::<Vec<_>>().join(" "), times.collect::<Vec<_>>().join(" "))
+}
+
+fn unfinished(points: &[Point]) -> Option<String> {
+    let rows = points.iter().flat_map(|point| &point.rows);
+    let (mut all, mut complete) = (0, 0);
+    rows.for_each(|row| {
+        all += 1;
+        complete += usize::from(row.is_complete());
+    });
+    (complete < all)
+        .then(|| format!("{} of {all} runs did not complete; they count with a goodput of 0", all - complete))
+}
+
+/// Completion times over a class.
+pub(super) fn times(request: &FigureRequest<'_>, class: &str) -> Result<Figure, CommandError> {
+    let points = points(request, class, LARGE_BYTES)?;
+    Ok(times_figure(&points, class, "20 MB"))
+}
+
+fn times_figure(points: &[Point], class: &str, size: &str) -> Figure {
+    let mut figure = Figure::default();
+    let seconds = |places: [usize; 2]| -> Vec<f64> {
+        points.iter().flat_map(|p| places.map(|i| p.rows.get(i).and_then(Row::seconds).unwrap_or(f64::NAN))).collect()
+    };
+    let (single, multi) = (seconds([0, 1]), seconds([2, 3]));
+    let mut plot = Plot::new(format!("{class}, {size}"), "s", "share of runs").x_scale(Scale::Log).y_range(0.0, 1.0);
+    plot.cdf("QUIC", single.clone());
+    plot.cdf("MPQUIC", multi.clone());
+    let ratios: Vec<f64> = single.iter().zip(&multi).map(|(one, two)| one / two).collect();
+    let mut ratio = Plot::new("QUIC over its initial path / MPQUIC from it", "time ratio", "share of runs")
+        .x_scale(Scale::Log)
+        .y_range(0.0, 1.0);
+    ratio.cdf("ratio", ratios.clone());
+    figure.plots = vec![plot, ratio];
+    figure.claim("QUIC, seconds", "-", Sorted::new(single).summary());
+    figure.claim("MPQUIC, seconds", "-", Sorted::new(multi).summary());
+    let ratios = Sorted::new(ratios);
+    figure.claim("time ratio, same initial path", "-", ratios.summary());
+    figure.claim("share of runs in which MPQUIC is faster", "-", format!("{:.1} %", 100.0 * ratios.share(|x| x > 1.0)));
+    figure.notes.push("kernel TCP and MPTCP, the other halves of this figure, need `plait lab`".into());
+    figure.notes.extend(unfinished(points));
+    figure
+}
+
+/// Completion times of 256 KB.
+pub(super) fn short_times(request: &FigureRequest<'_>) -> Result<Figure, CommandError> {
+    let points = points(request, "low-bdp-no-loss", SHORT_BYTES)?;
+    let mut figure = times_figure(&points, "low-bdp-no-loss", "256 KB");
+    figure.claim("median of 256 KB, anchors", "TCP 0.30 s, MPTCP 0.29, noq one path 0.28, two 0.23", "see above");
+    Ok(figure)
+}
+
+/// Benefit for 256 KB.
+pub(super) fn short_benefit(request: &FigureRequest<'_>) -> Result<Figure, CommandError> {
+    let points = points(request, "low-bdp-no-loss", SHORT_BYTES)?;
+    let mut figure = benefit_figure(&points, "low-bdp-no-loss", "256 KB");
+    figure.claims.iter_mut().for_each(|claim| claim.published = "\"not desirable for short transfers\"".into());
+    Ok(figure)
+}
+
+/// Handover as in Fig. 11 and its variations.
+pub(super) fn handover(request: &FigureRequest<'_>) -> Result<Figure, CommandError> {
+    let base = |event: &str| {
+        format!(
+            "name = \"handover\"\n[[path]]\nrate_mbps = 10\nrtt_ms = 15\n[[path]]\nrate_mbps = 10\nrtt_ms = 25\n{event}\
+             [transfer]\nkind = \"request-response\"\nrequest_bytes = 750\nresponse_bytes = 750\ninterval_ms = 400\n\
+             count = 40\n[endpoints]\n"
+        )
+    };
+    let loss = |path: usize, at: f64, loss: f64| format!("[[event]]\nat_s = {at}\npath = {path}\nloss = {loss}\n");
+    let cases = [
+        ("path 0 dies at 3 s", loss(0, 3.0, 1.0)),
+        ("path 1 dies too at 8 s, path 0 is back at 6 s", loss(0, 3.0, 1.0) + &loss(0, 6.0, 0.0) + &loss(1, 8.0, 1.0)),
+        ("path 0 loses 5 % from 3 s", loss(0, 3.0, 0.05)),
+        ("path 0 loses 25 % from 3 s", loss(0, 3.0, 0.25)),
+        ("path 0 loses 50 % from 3 s", loss(0, 3.0, 0.5)),
+    ];
+    let seeds = request.points.unwrap_or(20) as u64;
+    let mut figure = Figure::default();
+    let mut plot = Plot::new("Delay of each answer", "sent at, s", "ms");
+    for (name, event) in cases {
+        let text = base(&event);
+        let tree = Tree::parse("handover", &text)?;
+        let scenario = Scenario::read(&tree, &Traces::default())?;
+        let outcome =
+            run::run(&scenario, scenario.seed, Watch::default()).map_err(crate::campaign::CampaignError::from)?;
+        let answered = outcome.exchanges.iter().filter_map(|e| {
+            Some((e.asked.since_origin().as_secs_f64(), e.answered?.since(e.asked).as_secs_f64() * 1e3))
+        });
+        plot.curve(name, answered.collect(), Style::Dots);
+        let rows = rows(request, &format!("handover-{}", name.replace([' ', ',', '%'], "-")), &text, seeds)?;
+        let figure_of = |column: &str| Sorted::new(rows.iter().filter_map(|row| row.number(column)));
+        let worst = |column: &str| figure_of(column).values().last().copied().unwrap_or(f64::NAN);
+        figure.claim(
+            name,
+            "MPTCP worst 433-481 ms, then 27; noq never, or 1.7 s; goal: worst <= 100 ms, p95 <= 60 ms under loss",
+            format!(
+                "{} seeds: unanswered {}, worst delay median {:.1} ms and at most {:.1} ms, p95 at most {:.1} ms",
+                rows.len(),
+                worst("unanswered"),
+                figure_of("delay_max_ms").median().unwrap_or(f64::NAN),
+                worst("delay_max_ms"),
+                worst("delay_p95_ms"),
+            ),
+        );
+    }
+    figure.plots = vec![plot];
+    Ok(figure)
+}
