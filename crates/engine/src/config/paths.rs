@@ -57,7 +57,7 @@ impl Default for PathTuning {
             cid_limit: limits::MAX_REMOTE_CIDS_PER_PATH,
             potentially_failed: Switch::On,
             duplicate_until_rtt: Switch::On,
-            abandon_after_probes: 6,
+            abandon_after_probes: 30,
             ack_route: Arc::new(Fastest::default()),
             policy: Arc::new(Manual),
         }
@@ -99,7 +99,7 @@ impl TransportConfig {
         self
     }
 
-    /// Probe time-outs in a row after which a failed path is abandoned, if another works. At least 2, default 6.
+    /// Probe time-outs in a row after which a failed path is abandoned, if another works. At least 2, default 30: about half a minute.
     pub fn abandon_after_probes(&mut self, count: u32) -> &mut Self {
         self.paths.abandon_after_probes = count.max(2);
         self

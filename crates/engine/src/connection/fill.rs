@@ -41,18 +41,19 @@ impl Connection {
             Purpose::Validation if !self.may_carry_data(id) => return pad,
             _ => {}
         }
-        if purpose == Purpose::Probe {
-            if self.paths.path(id).is_some_and(|p| p.is_failed()) {
-                // What was outstanding here went elsewhere already; the probe only asks whether the path is back.
-                ping(w);
-                return pad;
-            }
-            self.fill_probe(id, w);
+        if purpose == Purpose::Probe && self.paths.path(id).is_some_and(|p| p.is_failed()) {
+            // What was outstanding here went elsewhere already; the probe only asks whether the path is back.
+            ping(w);
+            return pad;
         }
         if one_rtt {
             self.fill_control(now, id, w);
         }
         self.streams.fill_control(now, w);
+        if purpose == Purpose::Probe {
+            // After control frames: news of a failed path must not wait behind data.
+            self.fill_probe(id, w);
+        }
         self.copy_credit(id);
         self.traffic.copies.fill(id, &mut self.streams, w);
         if purpose != Purpose::Copies {
@@ -97,7 +98,11 @@ impl Connection {
                 continue;
             }
             path.receive.on_ack_sent();
-            if path.receive.wants_ping() {
+            let wants_ping = path.receive.wants_ping();
+            // A path that carries the acks of others is heard of once a round trip, so that its death is noticed.
+            let unheard = carrier != of
+                && self.paths.path(carrier).is_some_and(|p| !p.send.is_awaiting_ack(plait_base::Space::Data));
+            if wants_ping || unheard {
                 ping(w);
             }
             for &other in chosen.iter().filter(|c| **c != carrier) {

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use plait_base::probe::PathState;
 use plait_base::{CloseCode, FourTuple, Instant, PathId, Space};
 use plait_flow::HandshakeState;
 use plait_path::policy::Wish;
@@ -299,27 +300,28 @@ impl Connection {
         outstanding.clear();
         self.scratch.carried = outstanding;
         self.events.observe(now, || plait_base::probe::Event::ProbeTimeout { path: id, count });
-        if !other_works || self.settings.transport.paths.potentially_failed == Switch::Off {
+        let has_other = self.paths.open_slots().any(|s| s.id != id && s.state() != PathState::Validating);
+        if !has_other || self.settings.transport.paths.potentially_failed == Switch::Off {
             return;
         }
         if !self.handshake.is_confirmed() || !self.paths.is_multipath() {
             return;
         }
-        if count >= self.settings.transport.paths.abandon_after_probes {
+        if other_works && count >= self.settings.transport.paths.abandon_after_probes {
             let _ = self.abandon_path(now, id, CloseCode::PATH_UNSTABLE_OR_POOR);
             return;
         }
-        self.mark_failed(now, id);
+        self.mark_failed(now, id, other_works);
     }
 
-    fn mark_failed(&mut self, now: Instant, id: PathId) {
+    fn mark_failed(&mut self, now: Instant, id: PathId, other_works: bool) {
         let Some(slot) = self.paths.slot_mut(id) else { return };
         let Some(path) = slot.path.as_mut() else { return };
         if !path.on_silence(now) {
             return;
         }
         path.send.set_probe_interval(Some(FAILED_PROBE_INTERVAL));
-        if slot.status.local() != Some(PathStatus::Backup) {
+        if other_works && slot.status.local() != Some(PathStatus::Backup) {
             // The peer is told not to answer there (RFC 10069 section 3.3).
             slot.status.set_local(PathStatus::Backup);
             self.registry.demoted.push(id);
