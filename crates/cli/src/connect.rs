@@ -218,6 +218,7 @@ fn no_answer(host: &str, remote: SocketAddr) -> Fail {
 
 /// TLS alerts (RFC 8446 6) that speak of the certificate.
 const CERTIFICATE_ALERTS: [u64; 7] = [42, 43, 44, 45, 46, 48, 113];
+const DECRYPT_ERROR: u64 = 51;
 const NO_APPLICATION_PROTOCOL: u64 = 120;
 /// Codes of TLS alerts in QUIC begin here (RFC 9001 4.8).
 const CRYPTO_ERROR: u64 = 0x100;
@@ -225,10 +226,16 @@ const CRYPTO_ERROR: u64 = 0x100;
 /// A handshake that failed, in words that help.
 pub(crate) fn handshake_failure(host: &str, remote: SocketAddr, error: &ConnectionError) -> Fail {
     match error {
-        ConnectionError::TransportError(ours) if is_alert(ours.code.0, &CERTIFICATE_ALERTS) => Fail::running(
-            format!("the certificate of {host} was refused ({})", ours.reason),
-            "give its authority with --ca FILE, or accept any with --insecure",
-        ),
+        // A certificate of a trusted name that another key signed comes as decrypt_error.
+        ConnectionError::TransportError(ours)
+            if is_alert(ours.code.0, &CERTIFICATE_ALERTS)
+                || is_alert(ours.code.0, &[DECRYPT_ERROR]) && ours.reason.contains("certificate") =>
+        {
+            Fail::running(
+                format!("the certificate of {host} was refused ({})", ours.reason),
+                "give its authority with --ca FILE, or accept any with --insecure",
+            )
+        }
         ConnectionError::TransportError(any) | ConnectionError::ConnectionClosed(any)
             if is_alert(any.code.0, &[NO_APPLICATION_PROTOCOL]) =>
         {
@@ -262,6 +269,8 @@ mod tests {
         let text = |error: ConnectionError| handshake_failure("host", remote, &error).to_string();
         assert!(text(alert(48).into()).contains("--insecure"));
         assert!(text(alert(48).into()).contains("(why)"));
+        let signature = TransportError::new(CloseCode::crypto(51), "invalid peer certificate: BadSignature");
+        assert!(text(signature.into()).contains("--insecure"));
         assert!(text(alert(120).into()).contains("hq-interop"));
         assert!(text(ConnectionError::TimedOut).contains("no answer from host"));
         assert!(text(ConnectionError::Reset).contains("no connection to host"));

@@ -291,7 +291,12 @@ impl DemoPlan {
             kill_at_bytes: (args.bytes as f64 * args.kill_at) as u64,
             seed: args.seed,
             max_time: args.max_time,
-            transport: TransportPlan::new(&args.transport, 2),
+            transport: TransportPlan {
+                // The two links share nothing, so that there is nobody to be fair to: each path takes what it can get,
+                // as a path alone does. A coupled controller would be compared with another one.
+                congestion: Some(args.transport.cc.unwrap_or(CongestionName::Cubic)),
+                ..TransportPlan::new(&args.transport, 2)
+            },
         })
     }
 }

@@ -25,6 +25,13 @@ impl Arrivals {
         self.first
     }
 
+    /// It broke off: the time since the last piece was a stall too.
+    pub(crate) fn on_broken_off(&mut self, at: Duration) {
+        if let Some(last) = self.last {
+            self.longest_gap = self.longest_gap.max(at.saturating_sub(last));
+        }
+    }
+
     /// Longest time between two pieces.
     pub(crate) fn longest_gap(&self) -> Duration {
         self.longest_gap
@@ -68,5 +75,7 @@ mod tests {
         }
         assert_eq!(arrivals.first(), Some(Duration::from_millis(40)));
         assert_eq!(arrivals.longest_gap(), Duration::from_millis(259));
+        arrivals.on_broken_off(Duration::from_millis(1301));
+        assert_eq!(arrivals.longest_gap(), Duration::from_millis(1000));
     }
 }

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use plait::{Endpoint, EndpointConfig};
+use plait::{Connection, Endpoint, EndpointConfig};
 
 use super::serve;
 use crate::args::DemoArgs;
@@ -21,6 +21,7 @@ use crate::output::progress::Progress;
 use crate::output::summary::{BytesByPath, DemoSummary, PathSummary, RunSummary};
 use crate::output::table::Table;
 use crate::output::{Format, print_json, print_line};
+use crate::paths::PathBook;
 use crate::relay::{Relay, RelayConfig};
 use crate::tls::Shown;
 use crate::transfer::watched;
@@ -71,6 +72,7 @@ struct Stage {
 #[derive(Debug, Default)]
 struct Measured {
     meter: Option<Arc<Meter>>,
+    connection: Option<Connection>,
     handshake_ms: Option<f64>,
     killed_at_s: Option<f64>,
     paths: Vec<PathSummary>,
@@ -149,6 +151,15 @@ impl Stage {
                     "try fewer --bytes or a longer --max-time",
                 )),
             };
+        if let (true, Some(connection)) = (measured.paths.is_empty(), &measured.connection) {
+            let mut book = PathBook::default();
+            book.look(connection);
+            measured.paths = book.paths();
+            connection.close(0, b"too late");
+        }
+        if let (Err(_), Some(meter)) = (&result, &measured.meter) {
+            meter.on_broken_off();
+        }
         self.summarize(course, &measured, result.err())
     }
 
@@ -164,6 +175,7 @@ impl Stage {
             .await
             .map_err(|_| no_start(&"the handshake was not done in time"))?
             .map_err(|error| handshake_failure("the demo's server", first.address(), &error))?;
+        measured.connection = Some(connection.clone());
         measured.handshake_ms = Some(rounded(meter.seconds() * 1e3, 3));
 
         let open_second = async {

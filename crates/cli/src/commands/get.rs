@@ -55,6 +55,9 @@ pub(crate) async fn run(args: GetArgs) -> Result<(), Fail> {
     };
     let first_failure = outcome.ended.iter().find_map(|ended| ended.result.as_ref().err().cloned());
     let result = result.and(first_failure.map_or(Ok(()), Err));
+    if let (Err(_), Some((_, meter))) = (&result, &outcome.live) {
+        meter.on_broken_off();
+    }
     report(&plan, &args, &outcome, result.as_ref().err());
     result
 }

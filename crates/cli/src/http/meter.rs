@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use crate::clock::Clock;
 use crate::measure::Arrivals;
@@ -26,6 +27,13 @@ impl Meter {
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         let at = self.clock.elapsed();
         self.arrivals.lock().unwrap_or_else(PoisonError::into_inner).on_chunk(at);
+    }
+
+    /// Nothing more will come, though more should.
+    pub(crate) fn on_broken_off(&self) {
+        let at = Duration::from_secs_f64(self.seconds());
+        self.stop();
+        self.arrivals.lock().unwrap_or_else(PoisonError::into_inner).on_broken_off(at);
     }
 
     /// Bytes so far.
