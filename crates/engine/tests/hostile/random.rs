@@ -6,6 +6,12 @@ use plait_wire::varint;
 use crate::puppet::{Packet, Rig, Setup, ms, route};
 use crate::violations::raw;
 
+/// Rounds of a test, times PLAIT_HOSTILE_ROUNDS where that is set: for long runs.
+fn rounds(count: u64) -> u64 {
+    let times = std::env::var("PLAIT_HOSTILE_ROUNDS").ok().and_then(|n| n.parse().ok());
+    count * times.unwrap_or(1)
+}
+
 const ADDRESSES: [&str; 4] = [crate::puppet::PUPPET, "192.0.2.2:5000", "192.0.2.3:5000", "203.0.113.1:9"];
 
 const TYPES: [u64; 46] = [
@@ -71,7 +77,7 @@ fn begin(seed: u64) -> Rig {
 
 #[test]
 fn random_frames_never_panic() {
-    for seed in 0..1_500 {
+    for seed in 0..rounds(1_500) {
         let mut random = Random::from_u64(seed);
         let mut rig = begin(seed);
         for _ in 0..12 {
@@ -90,7 +96,7 @@ fn random_frames_never_panic() {
 
 #[test]
 fn plausible_frames_on_any_path_from_anywhere_never_panic() {
-    for seed in 0..150 {
+    for seed in 0..rounds(150) {
         let mut random = Random::from_u64(seed ^ 0xabcd);
         let mut rig = begin(seed);
         let id = rig.conn().open(Dir::Uni).unwrap();
@@ -131,7 +137,7 @@ fn plausible_frames_on_any_path_from_anywhere_never_panic() {
 
 #[test]
 fn mutated_datagrams_never_panic() {
-    for seed in 0..300 {
+    for seed in 0..rounds(300) {
         let mut random = Random::from_u64(seed ^ 0x77);
         let mut rig = if seed.is_multiple_of(3) { crate::violations::half_way() } else { begin(seed) };
         for _ in 0..30 {
