@@ -45,11 +45,12 @@ pub use stream::{
     ReadError, ReadExactError, ReadToEndError, RecvStream, ResetError, SendStream, StoppedError, WriteError, Written,
 };
 
-pub use plait_base::probe::PathState;
+pub use plait_base::probe::{PathState, ProbeFactory};
 pub use plait_base::{CloseCode, ConnectionId, Dir, FourTuple, PathId, Side, StreamId, TransportError};
 pub use plait_crypto::tls::{self, ClientTlsConfig, Identity, ServerTlsConfig};
 pub use plait_crypto::{ExportError, UpdateRefused};
 pub use plait_engine as engine;
+pub use plait_engine::Version;
 pub use plait_engine::config::{
     MemoryTokenStore, MigrationPolicy, MtuDiscoveryConfig, NoTokenStore, RetryPolicy, Switch, TokenStore,
     TransportConfig,

@@ -5,6 +5,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use plait_base::{CloseCode, FourTuple, Instant, TransportError};
 use plait_engine::connection::ConnectionError;
@@ -19,6 +20,8 @@ use crate::sockets::{Outboxes, SocketList};
 const MAX_INPUTS: usize = 256;
 /// Trains sent before others get a turn.
 const MAX_TRAINS: usize = 32;
+/// Least time to the next timer while all sockets in use are full: what is overdue then waits for them.
+const FULL_PAUSE: Duration = Duration::from_millis(10);
 
 /// Drives one connection until it has drained.
 pub(crate) struct Driver {
@@ -137,7 +140,10 @@ impl Driver {
         if drained {
             return Poll::Ready(Work::Done);
         }
-        let Some(at) = deadline else { return Poll::Pending };
+        let Some(mut at) = deadline else { return Poll::Pending };
+        if self.outboxes.is_full() {
+            at = at.max(self.shared.clock.now() + FULL_PAUSE);
+        }
         if self.timer_at != Some(at) {
             self.timer_at = Some(at);
             self.timer.as_mut().reset(self.shared.clock.for_timer(at));
