@@ -1,7 +1,9 @@
 //! Which path the next packet takes: the views that policies see, and their answers.
 
+use std::time::Duration;
+
 use plait_base::probe::PathState;
-use plait_base::{Instant, PathId, Random};
+use plait_base::{Instant, PathId, Random, Space};
 use plait_flow::Room as FlowRoom;
 use plait_path::{AckCarrier, AckRoute, LegName};
 use plait_schedule::{Decision, Demand, PathView, Room, Scheduler};
@@ -60,11 +62,18 @@ impl Traffic {
     /// The paths that carry the acks of `of`, as the policy chooses among those that can.
     pub(super) fn ack_paths(&mut self, paths: &Paths, of: PathId) -> plait_path::ack_route::AckPaths {
         self.carriers.clear();
+        let heard = |path: &super::flows::Path| path.receive.heard_at();
+        let of_heard = paths.path(of).and_then(heard);
         for slot in paths.open_slots() {
             let Some(path) = &slot.path else { continue };
+            // A receiver sends nothing that shows it the death of a path: one that fell silent while `of` goes on must
+            // not swallow the acks of `of` as well.
+            let silence = of_heard.map_or(Duration::ZERO, |at| heard(path).map_or(Duration::MAX, |own| at.since(own)));
+            let silent = slot.id != of && silence > path.send.pto(Space::Data);
+            let state = if silent { as_failed(slot.state()) } else { slot.state() };
             // A short packet with an ack must fit into the credit of an address that is not proven.
             if path.route.amplification_room() >= ACK_PACKET_BYTES && slot.dcid(LegName::Current).is_some() {
-                self.carriers.push(AckCarrier { id: slot.id, state: slot.state(), rtt: path.send.rtt().measured() });
+                self.carriers.push(AckCarrier { id: slot.id, state, rtt: path.send.rtt().measured() });
             }
         }
         self.ack_route.choose(of, &self.carriers)
@@ -76,6 +85,14 @@ impl Traffic {
         self.copies.on_path_gone(id);
         self.ack_copies.retain(|&(carrier, of)| carrier != id && of != id);
         self.pings.retain(|&p| p != id);
+    }
+}
+
+/// A working path for which there is no sign of life.
+fn as_failed(state: PathState) -> PathState {
+    match state {
+        PathState::Active | PathState::Backup => PathState::Failed,
+        other => other,
     }
 }
 

@@ -79,6 +79,11 @@ impl ReceiveFlow {
         self.largest.map(|(n, _)| n)
     }
 
+    /// When the packet with the largest number arrived.
+    pub fn heard_at(&self) -> Option<Instant> {
+        self.largest.map(|(_, at)| at)
+    }
+
     /// True when `number` was received before, or is too old to tell.
     pub fn is_duplicate(&self, number: u64) -> bool {
         self.dedup.contains(number)

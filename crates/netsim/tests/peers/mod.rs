@@ -19,6 +19,7 @@ use plait_base::Instant;
 use plait_engine::Version;
 use plait_netsim::{Datagram, Host, HostId, InterfaceState, World};
 
+#[allow(unused_imports)] // not every binary asks which way
 pub use app::{Progress, Request, Way};
 
 /// A QUIC implementation with the test application on top. Time passes through [`Host`].

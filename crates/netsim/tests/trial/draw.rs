@@ -215,6 +215,7 @@ fn spare_peers(pairing: &Pairing, legs: &mut [Leg], faults: &mut Vec<(Duration, 
     for leg in gentle {
         for link in [&mut legs[leg].forward, &mut legs[leg].backward] {
             (link.loss, link.corrupt) = (Loss::None, 0.0);
+            link.queue = QueueLimit::bytes(1 << 20);
         }
     }
 }
