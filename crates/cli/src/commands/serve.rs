@@ -44,13 +44,15 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Fail> {
         config.retry_policy(RetryPolicy::Always);
     }
     let endpoint = bind(config, &args.listen)?;
+    // Whoever reads the ready line may stop us at once.
+    let asked_to_stop = stop::asked();
     let addresses = endpoint.local_addrs().iter().map(SocketAddr::to_string).collect();
     print_json(&Listening { event: "listening", addresses });
 
     let site = Arc::new(Site::new(root));
     tokio::select! {
         () = accept(&endpoint, &site) => {}
-        () = stop::asked() => {}
+        () = asked_to_stop => {}
     }
     endpoint.close(0, b"the server stops");
     // Clients that do not hear it time out by themselves.
