@@ -100,7 +100,7 @@ fn specs(which: &[(u64, u64)], loss: f64) -> Vec<PathSpec> {
 /// Mean aggregation benefit (0: the better path alone, 1: the sum; Paasch et al., 2013) and rates of A, B and both.
 fn benefit(loss: f64, coupling: Coupling) -> f64 {
     let mut gains = Vec::new();
-    for seed in 1..=6 {
+    for seed in 1..=2 {
         let rate = |which: &[(u64, u64)]| mbps(lab(seed, &specs(which, loss), coupling).download(Instant::ZERO).0);
         let (a, b, both) = (rate(&[A]), rate(&[B]), rate(&[A, B]));
         let gain = (both - a.max(b)) / a.min(b);
@@ -129,7 +129,7 @@ fn two_lossy_paths_carry_the_sum_of_both() {
 
 #[test]
 fn the_death_of_a_path_stalls_for_less_than_a_second() {
-    for seed in 1..=24 {
+    for seed in 1..=8 {
         let mut lab = lab(seed, &specs(&[A, B], 0.001), Coupling::Olia);
         let dies = Instant::ZERO + Duration::from_millis(900 + seed * 37);
         let link = lab.links[(seed % 2) as usize];
