@@ -1,3 +1,5 @@
+//! CUBIC against the formulas of RFC 9438.
+
 use super::*;
 use crate::controller::{NO_THRESHOLD, RttSample};
 use crate::facts::{acked, congestion};

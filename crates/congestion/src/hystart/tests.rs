@@ -1,3 +1,5 @@
+//! HyStart++ against RFC 9406: when slow start ends, and when that was a mistake.
+
 use super::*;
 use crate::facts::acked;
 

@@ -1,3 +1,5 @@
+//! LIA on one path and on several.
+
 use super::*;
 use crate::facts::{acked, board, congestion, posting};
 

@@ -1,3 +1,5 @@
+//! NewReno against RFC 9002 7.
+
 use super::*;
 use crate::controller::NO_THRESHOLD;
 use crate::facts::{acked, congestion};

@@ -1,3 +1,5 @@
+//! The pacer: bursts, rates and idle times.
+
 use super::*;
 use proptest::prelude::*;
 

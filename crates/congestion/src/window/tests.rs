@@ -1,3 +1,5 @@
+//! The window that all controllers share: growth, loss, bounds.
+
 use super::*;
 
 #[test]

@@ -1,3 +1,5 @@
+//! Which paths may be chosen from at all.
+
 use std::time::Duration;
 
 use plait_base::{Instant, PathId};

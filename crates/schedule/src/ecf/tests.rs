@@ -1,3 +1,5 @@
+//! ECF: when waiting for the fast path is worth it.
+
 use super::*;
 use crate::candidates::tests::{demand, view};
 use crate::view::{DemandKind, Room};

@@ -1,3 +1,5 @@
+//! Peekaboo learns when to wait.
+
 use super::*;
 use crate::candidates::tests::{demand, view};
 use crate::view::{DemandKind, Room};
