@@ -166,6 +166,11 @@ impl Connection {
             && level.receive.fill_ack(now, &mut w, plait_wire::frame::AckForm::Plain, 3).is_some();
         level.crypto.fill(&mut w);
         if probe && !w.is_ack_eliciting() {
+            // RFC 9002 6.2.4: the second probe carries data too; a server does not answer a first packet without
+            level.crypto.resend_unacked();
+            level.crypto.fill(&mut w);
+        }
+        if probe && !w.is_ack_eliciting() {
             super::fill::ping(&mut w);
         }
         let eliciting = w.is_ack_eliciting();
