@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use crate::campaign::store::io;
-use crate::campaign::{Campaign, CampaignError, Doing, Row, Shard, Store, StoreError};
+use crate::campaign::{Campaign, CampaignError, Doing, Row, Shard, Store, StoreError, qlog_probes};
 use crate::report;
 use crate::run::Watch;
 use crate::scenario::error::ScenarioError;
@@ -24,6 +24,8 @@ pub struct RunRequest {
     pub jobs: usize,
     /// Where results go; none prints the summary only.
     pub out: Option<PathBuf>,
+    /// Whether to write a qlog file of each connection there.
+    pub qlog: bool,
     /// Which part of the campaign.
     pub shard: Shard,
     /// What results belong to; results of different commits are never mixed.
@@ -107,7 +109,14 @@ pub fn run(
     }
     let store = request.out.as_deref();
     let store = store.map(|out| Store::open(out, &campaign, &request.commit, request.shard)).transpose()?;
-    let doing = Doing { threads: request.jobs, shard: request.shard, stop, store: store.as_ref(), progress };
+    let doing = Doing {
+        threads: request.jobs,
+        shard: request.shard,
+        stop,
+        qlog: qlog_folder(request),
+        store: store.as_ref(),
+        progress,
+    };
     let rows = campaign.run(&doing)?;
     let mut files = Vec::new();
     if let (Some(store), Some(out)) = (&store, &request.out) {
@@ -122,9 +131,15 @@ pub fn run(
     Ok(RunSummary { text, rows, files, ok })
 }
 
+/// Where qlog files go, if they are wanted.
+fn qlog_folder(request: &RunRequest) -> Option<PathBuf> {
+    request.out.as_ref().filter(|_| request.qlog).map(|out| out.join("qlog"))
+}
+
 fn run_one(campaign: &Campaign, request: &RunRequest) -> Result<RunSummary, CommandError> {
     let Some(job) = campaign.jobs.first() else { return Err(CommandError::Usage("there is nothing to run".into())) };
-    let watch = Watch { series: request.out.is_some(), ..Watch::default() };
+    let probes = qlog_probes(qlog_folder(request).as_deref(), job)?;
+    let watch = Watch { series: request.out.is_some(), probes };
     let outcome = campaign.one(job, watch)?;
     let row = Row::new(job, &outcome);
     let scenario = campaign.scenario(job)?;

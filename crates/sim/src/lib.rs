@@ -35,3 +35,10 @@ pub mod report;
 pub mod run;
 pub mod scenario;
 pub mod stats;
+
+/// Congestion controllers that a scenario may name.
+pub use plait_engine::congestion::NAMES as CONTROLLERS;
+/// Ack routes that a scenario may name.
+pub use plait_engine::path::ack_route::NAMES as ACK_PATHS;
+/// Schedulers that a scenario may name.
+pub use plait_engine::schedule::NAMES as SCHEDULERS;

@@ -6,8 +6,14 @@ pub mod store;
 #[cfg(test)]
 mod tests;
 
+use std::fs::{self, File};
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+
+use plait_base::probe::Probe;
+use plait_qlog::QlogProbe;
 
 use crate::host::HostError;
 use crate::run::outcome::Outcome;
@@ -196,6 +202,8 @@ pub struct Doing<'a> {
     pub shard: Shard,
     /// Set it to end early.
     pub stop: &'a AtomicBool,
+    /// Folder for qlog files, a folder a run in it.
+    pub qlog: Option<PathBuf>,
     /// Where results are kept and found again.
     pub store: Option<&'a Store>,
     /// Hears of runs done and runs in all.
@@ -217,7 +225,8 @@ impl Campaign {
             doing.threads,
             doing.stop,
             |job| -> Result<Row, CampaignError> {
-                let row = Row::new(job, &self.one(job, Watch::default())?);
+                let watch = Watch { probes: qlog_probes(doing.qlog.as_deref(), job)?, ..Watch::default() };
+                let row = Row::new(job, &self.one(job, watch)?);
                 doing.store.map(|store| store.keep(&row)).transpose()?;
                 Ok(row)
             },
@@ -242,4 +251,23 @@ impl Campaign {
     pub fn one(&self, job: &Job, watch: Watch) -> Result<Outcome, CampaignError> {
         Ok(run::run(&self.scenario(job)?, job.seed, watch)?)
     }
+}
+
+/// Observers of both ends.
+pub type Probes = (Box<dyn Probe>, Box<dyn Probe>);
+
+/// Observers that write the qlog files of a job, where a folder for them is given.
+///
+/// # Errors
+/// The files cannot be made.
+pub fn qlog_probes(folder: Option<&Path>, job: &Job) -> Result<Option<Probes>, StoreError> {
+    let Some(folder) = folder else { return Ok(None) };
+    let folder = folder.join(format!("run-{}-seed-{}", job.index, job.seed));
+    fs::create_dir_all(&folder).map_err(store::io(&folder))?;
+    let probe = |name: &str| -> Result<Box<dyn Probe>, StoreError> {
+        let path = folder.join(name);
+        let file = File::create(&path).map_err(store::io(&path))?;
+        Ok(Box::new(QlogProbe::to_writer(Box::new(BufWriter::new(file)))))
+    };
+    Ok(Some((probe("client.sqlog")?, probe("server.sqlog")?)))
 }

@@ -35,7 +35,7 @@ fn folder(name: &str) -> PathBuf {
 }
 
 fn doing<'a>(threads: usize, store: Option<&'a Store>, stop: &'a AtomicBool) -> Doing<'a> {
-    Doing { threads, shard: Shard::WHOLE, stop, store, progress: &|_, _| {} }
+    Doing { threads, shard: Shard::WHOLE, stop, qlog: None, store, progress: &|_, _| {} }
 }
 
 #[test]
@@ -78,10 +78,11 @@ fn interrupted_campaigns_go_on_and_shards_merge() {
     let other = Store::open(&home, &campaign, "def", Shard::WHOLE);
     assert!(matches!(other, Err(StoreError::Foreign { .. })));
 
+    let parts = folder("shards");
     let files: Vec<PathBuf> = (0..3)
         .map(|index| {
             let shard = Shard { index, count: 3 };
-            let store = Store::open(&folder("shards").join(index.to_string()), &campaign, "abc", shard).unwrap();
+            let store = Store::open(&parts.join(index.to_string()), &campaign, "abc", shard).unwrap();
             let rows = campaign.run(&Doing { shard, ..doing(1, Some(&store), &stop) }).unwrap();
             assert_eq!(rows.len(), 4);
             store.write(&rows).unwrap()

@@ -155,6 +155,7 @@ fn rows(request: &FigureRequest<'_>, name: &str, text: &str, seeds: u64) -> Resu
         threads: request.jobs,
         shard: Shard::WHOLE,
         stop: request.stop,
+        qlog: None,
         store: store.as_ref(),
         progress: &progress,
     };

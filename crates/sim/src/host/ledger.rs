@@ -124,6 +124,9 @@ impl Ledger {
                 figures.window_max_bytes = figures.window_max_bytes.max(*window_bytes);
                 figures.in_flight_bytes = *in_flight_bytes;
             }
+            Event::Started { route, .. } => {
+                self.path(PathId::ZERO).scenario_path = crate::run::network::path_of(route);
+            }
             Event::Path { path, route, state } => {
                 let figures = self.path(*path);
                 figures.scenario_path = crate::run::network::path_of(route);

@@ -10,7 +10,6 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use plait_base::probe::Probe;
 use plait_base::time::earliest;
 use plait_base::{FourTuple, Instant, Random};
 use plait_engine::config::RetryPolicy;
@@ -51,8 +50,6 @@ pub enum HostError {
 
 /// Makes an application for each connection that a server accepts.
 pub type MakeApp = Box<dyn FnMut() -> Box<dyn App>>;
-/// Makes an observer for each connection.
-pub type MakeProbe = Box<dyn FnMut() -> Box<dyn Probe>>;
 
 struct Live {
     connection: Connection,
@@ -67,7 +64,6 @@ pub struct PlaitHost {
     /// Local addresses that a client's path policy may use, and whether each is up.
     locals: Vec<(SocketAddr, InterfaceState)>,
     make_app: Option<MakeApp>,
-    make_probe: Option<MakeProbe>,
     last: Progress,
     out: VecDeque<Datagram>,
     buffer: Vec<u8>,
@@ -83,7 +79,6 @@ impl PlaitHost {
         locals: &[SocketAddr],
         remote: SocketAddr,
         app: impl App + 'static,
-        probe: Option<Box<dyn Probe>>,
     ) -> Result<Self, HostError> {
         let mut random = setup.random;
         let config = Arc::new(EndpointConfig::from_random(&mut random));
@@ -92,12 +87,9 @@ impl PlaitHost {
         client.transport_config(setup.transport);
         let local = *locals.first().ok_or_else(|| HostError::Connect("no local address".into()))?;
         let route = FourTuple { local, remote };
-        let (handle, mut connection) = endpoint
+        let (handle, connection) = endpoint
             .connect(Instant::ZERO, client, route, "localhost")
             .map_err(|error| HostError::Connect(error.to_string()))?;
-        if let Some(probe) = probe {
-            connection.observe_with(probe);
-        }
         let mut host = Self::empty(endpoint);
         host.locals = locals.iter().map(|local| (*local, InterfaceState::Up)).collect();
         host.live.insert(handle, Live { connection, app: Box::new(app), failure: None });
@@ -108,14 +100,13 @@ impl PlaitHost {
     ///
     /// # Errors
     /// There is no certificate.
-    pub fn server(setup: HostSetup, make_app: MakeApp, make_probe: Option<MakeProbe>) -> Result<Self, HostError> {
+    pub fn server(setup: HostSetup, make_app: MakeApp) -> Result<Self, HostError> {
         let mut random = setup.random;
         let config = Arc::new(EndpointConfig::from_random(&mut random));
         let mut server = ServerConfig::from_random(Identity::shared()?.server(setup.protection), &mut random);
         server.transport_config(setup.transport).retry_policy(RetryPolicy::Application);
         let mut host = Self::empty(Endpoint::new(config, Some(Arc::new(server)), random.fork()));
         host.make_app = Some(make_app);
-        host.make_probe = make_probe;
         Ok(host)
     }
 
@@ -125,7 +116,6 @@ impl PlaitHost {
             live: BTreeMap::new(),
             locals: Vec::new(),
             make_app: None,
-            make_probe: None,
             last: Progress::default(),
             out: VecDeque::new(),
             buffer: Vec::new(),
@@ -172,12 +162,8 @@ impl PlaitHost {
         });
     }
 
-    fn admit(&mut self, now: Instant, handle: ConnectionHandle, mut connection: Connection) {
+    fn admit(&mut self, handle: ConnectionHandle, connection: Connection) {
         let Some(make_app) = &mut self.make_app else { return };
-        if let Some(make_probe) = &mut self.make_probe {
-            connection.observe_with(make_probe());
-        }
-        let _ = now;
         self.live.insert(handle, Live { connection, app: make_app(), failure: None });
     }
 }
@@ -219,7 +205,7 @@ impl Host for PlaitHost {
             }
             Received::Reply(transmit) => push(&mut self.out, &transmit, &reply),
             Received::Incoming(incoming) => match self.endpoint.accept(incoming, now, &mut reply, None) {
-                Ok((handle, connection)) => self.admit(now, handle, connection),
+                Ok((handle, connection)) => self.admit(handle, connection),
                 Err(error) => {
                     if let Some(transmit) = error.reply {
                         push(&mut self.out, &transmit, &reply);

@@ -7,10 +7,10 @@ pub mod series;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use plait_base::probe::Probe;
+use plait_base::probe::{Event, Probe, ProbeFactory};
 use plait_base::{Instant, Random};
 use plait_engine::TransportConfig;
 use plait_engine::congestion;
@@ -59,21 +59,40 @@ pub fn run(scenario: &Scenario, seed: u64, watch: Watch) -> Result<Outcome, Host
 struct Both(SharedLedger, Box<dyn Probe>);
 
 impl Probe for Both {
-    fn on_event(&mut self, now: Instant, event: &plait_base::probe::Event) {
+    fn on_event(&mut self, now: Instant, event: &Event) {
         self.0.on_event(now, event);
         self.1.on_event(now, event);
     }
 }
 
-fn probe(ledger: &SharedLedger, more: Option<Box<dyn Probe>>) -> Box<dyn Probe> {
-    match more {
-        Some(more) => Box::new(Both(ledger.clone(), more)),
-        None => Box::new(ledger.clone()),
+/// Gives the connection of one end its observers.
+struct Observing {
+    ledger: SharedLedger,
+    more: Mutex<Option<Box<dyn Probe>>>,
+}
+
+impl std::fmt::Debug for Observing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Observing").finish_non_exhaustive()
+    }
+}
+
+impl ProbeFactory for Observing {
+    fn probe(&self) -> Box<dyn Probe> {
+        match self.more.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            Some(more) => Box::new(Both(self.ledger.clone(), more)),
+            None => Box::new(self.ledger.clone()),
+        }
     }
 }
 
 /// The transport of one end; the decisions of its scheduler are counted.
-fn transport(endpoints: &Endpoints, paths: usize, ledger: &SharedLedger) -> Arc<TransportConfig> {
+fn transport(
+    endpoints: &Endpoints,
+    paths: usize,
+    ledger: &SharedLedger,
+    more: Option<Box<dyn Probe>>,
+) -> Arc<TransportConfig> {
     let mut config = TransportConfig::default();
     let multipath = endpoints.extension == Extension::Multipath && paths > 1;
     // Room for paths that are tried again while the old ones drain.
@@ -95,6 +114,7 @@ fn transport(endpoints: &Endpoints, paths: usize, ledger: &SharedLedger) -> Arc<
     if let Some(factory) = policy::by_name("fullmesh") {
         config.path_policy(factory);
     }
+    config.probe_factory(Some(Arc::new(Observing { ledger: ledger.clone(), more: Mutex::new(more) })));
     Arc::new(config)
 }
 
@@ -143,8 +163,8 @@ impl<'a> Running<'a> {
         let endpoints = &scenario.endpoints;
         let ledgers = [SharedLedger::default(), SharedLedger::default()];
         let (client_probe, server_probe) = watch.probes.unzip();
-        let setup = |random: Random, ledger: &SharedLedger| HostSetup {
-            transport: transport(endpoints, scenario.paths.len(), ledger),
+        let setup = |random: Random, ledger: &SharedLedger, more| HostSetup {
+            transport: transport(endpoints, scenario.paths.len(), ledger, more),
             protection: endpoints.protection,
             random,
         };
@@ -153,16 +173,10 @@ impl<'a> Running<'a> {
         let others = others.filter(|_| endpoints.extension == Extension::Multipath);
         let locals: Vec<_> = std::iter::once(first).chain(others).map(client_address).collect();
         let app = Client::new(scenario.load);
-        let client_setup = setup(world.fork_random(), &ledgers[0]);
-        let client =
-            PlaitHost::client(client_setup, &locals, server_address(), app, Some(probe(&ledgers[0], client_probe)))?;
-        let server_setup = setup(world.fork_random(), &ledgers[1]);
-        let (ledger, mut more) = (ledgers[1].clone(), server_probe);
-        let server = PlaitHost::server(
-            server_setup,
-            Box::new(|| Box::new(Server::default())),
-            Some(Box::new(move || probe(&ledger, more.take()))),
-        )?;
+        let client_setup = setup(world.fork_random(), &ledgers[0], client_probe);
+        let client = PlaitHost::client(client_setup, &locals, server_address(), app)?;
+        let server_setup = setup(world.fork_random(), &ledgers[1], server_probe);
+        let server = PlaitHost::server(server_setup, Box::new(|| Box::new(Server::default())))?;
         let addresses: Vec<_> = locals.iter().map(|local| local.ip()).collect();
         let client = world.add_host(client, &addresses);
         let server = world.add_host(server, &[server_address().ip()]);

@@ -1,0 +1,79 @@
+//! What can be typed after `plait sim`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use plait_sim::campaign::Shard;
+
+/// The commands of the laboratory.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum SimCommand {
+    /// Run a scenario file: once, or over seeds and its sweep
+    Run(SimRunArgs),
+    /// Show the figures that can be made, and the designs, schedulers and controllers that scenarios may name
+    List,
+    /// Put the result files of all shards of a campaign together
+    Merge(SimMergeArgs),
+    /// Make one of the papers' figures, or run the gate never-worse
+    Figure(SimFigureArgs),
+}
+
+/// `plait sim run`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct SimRunArgs {
+    /// Scenario file
+    #[arg(value_name = "FILE.toml")]
+    pub(crate) file: PathBuf,
+    /// Runs of each point, with seeds counted up from the scenario's
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub(crate) seeds: u64,
+    /// Set a value over the file's, as path.0.loss=0.01; repeatable
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub(crate) sets: Vec<String>,
+    /// Threads [default: one for each core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) jobs: Option<u16>,
+    /// Folder for results and report; a campaign that was interrupted goes on there
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Write a qlog file of each connection to the folder of --out
+    #[arg(long, requires = "out")]
+    pub(crate) qlog: bool,
+    /// Do one part of the campaign only, as 2/8
+    #[arg(long, value_name = "I/N")]
+    pub(crate) shard: Option<Shard>,
+    /// Print one JSON object on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `plait sim merge`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct SimMergeArgs {
+    /// Result files of all shards
+    #[arg(value_name = "FILE.csv", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// The file to write
+    #[arg(short, long, value_name = "FILE.csv")]
+    pub(crate) out: PathBuf,
+}
+
+/// `plait sim figure`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct SimFigureArgs {
+    /// Name, as `plait sim list` shows them
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// So many points of the design, or rounds, instead of the paper's number
+    #[arg(long, value_name = "N")]
+    pub(crate) points: Option<usize>,
+    /// Set a value over the figure's, as endpoints.scheduler=ecf; repeatable
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub(crate) sets: Vec<String>,
+    /// Threads [default: one for each core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) jobs: Option<u16>,
+    /// Folder for data and report
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+}

@@ -1,0 +1,41 @@
+//! `plait sim` without the rest of the command: `lab run FILE SEEDS OUT|- [KEY=VALUE...]` or `lab figure NAME POINTS OUT|- [KEY=VALUE...]`.
+
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use plait_sim::campaign::Shard;
+use plait_sim::command::{RunRequest, run};
+use plait_sim::figures::{FigureRequest, figure};
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let [what, name, count, out, sets @ ..] = &args[..] else {
+        eprintln!("lab run|figure NAME COUNT OUT|- [KEY=VALUE...]");
+        std::process::exit(2);
+    };
+    let stop = AtomicBool::new(false);
+    let out = (out != "-").then(|| PathBuf::from(out));
+    let count: u64 = count.parse().unwrap_or(0);
+    let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+    let commit = "example".to_owned();
+    let text = if what == "run" {
+        let (file, seeds, shard) = (PathBuf::from(name), count.max(1), Shard::WHOLE);
+        let request = RunRequest { file, sets: sets.to_vec(), seeds, jobs, out, qlog: false, shard, commit };
+        run(&request, &stop, &|_, _| {}).map(|summary| summary.text)
+    } else {
+        if let Some(out) = &out {
+            std::fs::create_dir_all(out).expect("the folder can be made");
+        }
+        let points = (count > 0).then_some(count as usize);
+        let progress = &|_: &str, _, _| {};
+        let request = FigureRequest { points, sets: sets.to_vec(), jobs, out, commit, stop: &stop, progress };
+        figure(name, &request).map(|(text, _, _)| text)
+    };
+    match text {
+        Ok(text) => print!("{text}"),
+        Err(error) => {
+            eprintln!("{error}");
+            std::process::exit(1);
+        }
+    }
+}
