@@ -16,6 +16,8 @@ pub(crate) fn tls_version(version: u32) -> Option<quic::Version> {
     match version {
         V1 => Some(quic::Version::V1),
         V2 => Some(quic::Version::V2),
+        // RFC 9000 6.3: a first packet that no server can read, as well as the next
+        grease if grease & 0x0f0f_0f0f == 0x0a0a_0a0a => Some(quic::Version::V1),
         _ => None,
     }
 }

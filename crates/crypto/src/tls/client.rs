@@ -6,13 +6,13 @@ use std::sync::Arc;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
-use rustls::{DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::{DigitallySignedStruct, RootCertStore, SignatureScheme, quic};
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
 use super::options::{CipherSuite, Identity, Options, Protection, check_provider, common_setters};
 use super::store::SessionStore;
 use crate::error::ConfigError;
-use crate::initial::{V1, V2};
+use crate::initial::tls_version;
 
 /// A client's TLS configuration, checked to be fit for QUIC; cheap to clone.
 #[derive(Clone)]
@@ -70,10 +70,10 @@ impl ClientTlsConfig {
     }
 
     pub(crate) fn for_version(&self, version: u32) -> Result<&Arc<rustls::ClientConfig>, ConfigError> {
-        match version {
-            V1 => Ok(&self.v1),
-            V2 => Ok(&self.v2),
-            other => Err(ConfigError::Version(other)),
+        match tls_version(version) {
+            Some(quic::Version::V1) => Ok(&self.v1),
+            Some(quic::Version::V2) => Ok(&self.v2),
+            _ => Err(ConfigError::Version(version)),
         }
     }
 }

@@ -3,12 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
+use rustls::quic;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, ResolvesServerCert, ServerSessionMemoryCache, StoresServerSessions};
 
 use super::options::{CipherSuite, Identity, Options, Protection, check_provider, common_setters};
 use crate::error::ConfigError;
-use crate::initial::{V1, V2};
+use crate::initial::tls_version;
 
 /// RFC 9001 4.6.1: QUIC limits early data by flow control; TLS must say "unlimited".
 const UNLIMITED: u32 = u32::MAX;
@@ -59,10 +60,10 @@ impl ServerTlsConfig {
     }
 
     pub(crate) fn for_version(&self, version: u32) -> Result<&Arc<rustls::ServerConfig>, ConfigError> {
-        match version {
-            V1 => Ok(&self.v1),
-            V2 => Ok(&self.v2),
-            other => Err(ConfigError::Version(other)),
+        match tls_version(version) {
+            Some(quic::Version::V1) => Ok(&self.v1),
+            Some(quic::Version::V2) => Ok(&self.v2),
+            _ => Err(ConfigError::Version(version)),
         }
     }
 }

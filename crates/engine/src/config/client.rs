@@ -36,9 +36,10 @@ impl ClientConfig {
         self
     }
 
-    /// The version of the first packet, v1 or v2. Default v1; others leave it as it is.
+    /// The version of the first packet, v1 or v2. Default v1; others leave it as it is, except the reserved ones that
+    /// nobody speaks: they make a server show its versions, of which the best is taken (RFC 9000 6.3).
     pub fn version(&mut self, version: Version) -> &mut Self {
-        if version == Version::V1 || version == Version::V2 {
+        if version == Version::V1 || version == Version::V2 || version.is_reserved() {
             self.version = version;
         }
         self

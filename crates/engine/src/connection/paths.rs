@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use plait_base::probe::PathState;
+use plait_base::probe::{Event as Observed, PathState};
 use plait_base::{CloseCode, FourTuple, Instant, PathId, Space};
 use plait_flow::HandshakeState;
 use plait_path::policy::Wish;
@@ -142,6 +142,7 @@ impl Connection {
         self.traffic.on_path_gone(id);
         self.events.path(PathEvent::Abandoned { id, code });
         if let Some(route) = route {
+            self.events.observe(now, || Observed::Path { path: id, route, state: PathState::Closing });
             self.plan.policy_mut().on_ended(now, route, code);
         }
         self.plan.touch();
@@ -299,7 +300,7 @@ impl Connection {
         }
         outstanding.clear();
         self.scratch.carried = outstanding;
-        self.events.observe(now, || plait_base::probe::Event::ProbeTimeout { path: id, count });
+        self.events.observe(now, || Observed::ProbeTimeout { path: id, count });
         let has_other = self.paths.open_slots().any(|s| s.id != id && s.state() != PathState::Validating);
         if !has_other || self.settings.transport.paths.potentially_failed == Switch::Off {
             return;
@@ -352,7 +353,9 @@ impl Connection {
             match expired {
                 Expired::Route(id, event) => self.on_route_event(now, id, Some(event)),
                 Expired::Gone(id, path) => {
-                    if path.is_some() {
+                    if let Some(path) = path {
+                        let route = path.route.tuple();
+                        self.events.observe(now, || Observed::Path { path: id, route, state: PathState::Closed });
                         self.events.path(PathEvent::Closed { id });
                     }
                     self.plan.touch();

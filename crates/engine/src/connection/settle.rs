@@ -98,6 +98,7 @@ impl Connection {
                 path.send.replace_controller(controller);
             }
         }
+        self.observe_path(now, PathId::ZERO);
         self.events.push(Event::Connected);
         self.registry.discard_early_at = Some(now + self.max_pto() * EARLY_KEYS_PTOS);
         if self.side().is_server() {

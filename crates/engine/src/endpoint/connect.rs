@@ -68,7 +68,7 @@ impl Endpoint {
         if route.remote.port() == 0 || route.remote.ip().is_unspecified() {
             return Err(ConnectError::InvalidRemoteAddress);
         }
-        if !self.config.supports(config.version) {
+        if !self.config.supports(config.version) && !config.version.is_reserved() {
             return Err(ConnectError::UnsupportedVersion);
         }
         if self.demux.connections() >= self.config.max_connections {
