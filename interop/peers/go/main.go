@@ -85,7 +85,7 @@ func keyLog() io.Writer {
 
 func main() {
 	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "server | client")
+		fmt.Fprintln(os.Stderr, "server | client | certificate DIR")
 		os.Exit(2)
 	}
 	o, err := readOptions(os.Args[2:])
@@ -93,12 +93,18 @@ func main() {
 		switch os.Args[1] {
 		case "server":
 			err = serve(o)
+		case "certificate":
+			if len(os.Args) != 3 {
+				err = fmt.Errorf("certificate DIR")
+			} else {
+				err = makeCertificate(os.Args[2])
+			}
 		case "client":
 			if !runClient(o) {
 				os.Exit(1)
 			}
 		default:
-			err = fmt.Errorf("server | client")
+			err = fmt.Errorf("server | client | certificate DIR")
 		}
 	}
 	if err != nil {

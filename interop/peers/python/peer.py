@@ -172,6 +172,8 @@ async def run_client(options: argparse.Namespace, report: dict) -> None:
     config.server_name = where.hostname
     if options.foreign_version:
         config.original_version = RESERVED_VERSION
+        # Keys are made for these only.
+        config.supported_versions = [*config.supported_versions, RESERVED_VERSION]
     tickets, urls = [], options.urls
     if options.resume or options.early:
         async with connect(
@@ -212,7 +214,7 @@ def main() -> int:
     for name in ["--retry", "--chacha20", "--key-update", "--resume", "--foreign-version"]:
         parser.add_argument(name, action="store_true")
     parser.add_argument("--0rtt", action="store_true", dest="early")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     if options.mode == "server":
         try:
             asyncio.run(run_server(options))
