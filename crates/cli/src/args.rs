@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::units::{parse_mbps, parse_millis, parse_seconds, parse_share, parse_size};
+use crate::units::{parse_mbps, parse_millis, parse_seconds, parse_share, parse_size, parse_version};
 
 /// Multipath QUIC: downloads that use several networks at once.
 #[derive(Clone, Debug, Parser)]
@@ -26,6 +26,9 @@ pub(crate) enum Command {
     Serve(ServeArgs),
     /// Download over one or several paths
     Get(GetArgs),
+    /// Be an endpoint of the public interop runner; its environment says what to do
+    #[command(hide = true)]
+    Interop,
 }
 
 /// What both sides may choose about the transport.
@@ -120,14 +123,39 @@ pub(crate) struct ServeArgs {
     /// Make each client prove its address first (Retry)
     #[arg(long)]
     pub(crate) retry: bool,
+    /// Write what each connection does to a file in this folder (qlog)
+    #[arg(long, value_name = "DIR")]
+    pub(crate) qlog: Option<PathBuf>,
     /// Paths that a client may open, the first included; 1 refuses multipath
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) max_paths: u32,
     #[command(flatten)]
     pub(crate) transport: TransportArgs,
+    #[command(flatten)]
+    pub(crate) interop: InteropArgs,
     /// Say nothing on standard error but errors
     #[arg(short, long)]
     pub(crate) quiet: bool,
+}
+
+/// Habits that other implementations are tested with; not shown in the help.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct InteropArgs {
+    /// Speak ChaCha20-Poly1305 only
+    #[arg(long, hide = true)]
+    pub(crate) interop_chacha20: bool,
+    /// Update the keys after the first 100 kB (client)
+    #[arg(long, hide = true)]
+    pub(crate) interop_key_update: bool,
+    /// Connect twice, the second time with the session of the first, without early data (client)
+    #[arg(long, hide = true)]
+    pub(crate) interop_resume: bool,
+    /// Version of the first packet; a reserved one makes the server show its versions (client)
+    #[arg(long, value_name = "HEX", value_parser = parse_version, hide = true)]
+    pub(crate) interop_version: Option<u32>,
+    /// Speak version 1 only (server)
+    #[arg(long, hide = true)]
+    pub(crate) interop_v1: bool,
 }
 
 /// `plait get`.
@@ -161,6 +189,11 @@ pub(crate) struct GetArgs {
     /// Connect twice, and send the requests of the second connection as early data
     #[arg(long = "0rtt")]
     pub(crate) zero_rtt: bool,
+    /// Write what the connection does to a file in this folder (qlog)
+    #[arg(long, value_name = "DIR")]
+    pub(crate) qlog: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) interop: InteropArgs,
     /// Give up when the handshake takes longer, seconds
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = parse_seconds)]
     pub(crate) connect_timeout: Duration,

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use plait::{Bind, Connection, ConnectionError, Endpoint, EndpointConfig};
+use plait::{Bind, Connection, ConnectionError, Endpoint, EndpointConfig, Version};
 use tokio::task::JoinHandle;
 
 use crate::clock::Clock;
@@ -77,10 +77,15 @@ async fn addresses(plan: &GetPlan) -> Result<Vec<SocketAddr>, Fail> {
 async fn connect_to(plan: &GetPlan, remote: SocketAddr, patience: Duration) -> Result<Connected, Fail> {
     let locals = locals(plan, remote)?;
     let endpoint = endpoint(&locals)?;
-    let mut config = transport::client_config(&plan.trust)?;
-    config.transport_config(Arc::new(transport::config(&plan.transport)));
+    let mut config = transport::client_config(&plan.trust, plan.habits.suites)?;
+    let mut carriage = transport::config(&plan.transport);
+    transport::log_to(&mut carriage, plan.habits.qlog.as_ref())?;
+    config.transport_config(Arc::new(carriage));
+    if let Some(version) = plan.habits.version {
+        config.version(Version(version));
+    }
     endpoint.set_default_client_config(config);
-    if plan.early_data == EarlyData::Offer {
+    if plan.early_data != EarlyData::No {
         fetch_ticket(plan, &endpoint, remote, patience).await?;
     }
     let meter = Arc::new(Meter::start());

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::commands::interop::UNSUPPORTED;
+
 /// Why a command did not do what was asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fail {
@@ -11,6 +13,8 @@ pub(crate) enum Fail {
     Running(String),
     /// The user stopped it: exit code 1.
     Interrupted,
+    /// A test case of the interop runner that we do not know: exit code 127.
+    Unsupported(String),
 }
 
 impl Fail {
@@ -29,6 +33,7 @@ impl Fail {
         match self {
             Self::Usage(_) => 2,
             Self::Running(_) | Self::Interrupted => 1,
+            Self::Unsupported(_) => UNSUPPORTED,
         }
     }
 }
@@ -39,6 +44,7 @@ impl fmt::Display for Fail {
             Self::Usage(what) => write!(f, "{} (see `plait --help`)", one_line(what)),
             Self::Running(what) => f.write_str(&one_line(what)),
             Self::Interrupted => f.write_str("stopped before it was done"),
+            Self::Unsupported(case) => write!(f, "test case `{case}` is not supported"),
         }
     }
 }

@@ -7,7 +7,9 @@ use std::time::Duration;
 use plait_link::{DropCause, LinkConfig, LinkStats, Loss, QueueLimit};
 use url::Url;
 
-use crate::args::{AckPathName, CongestionName, DemoArgs, ExtensionName, GetArgs, SchedulerName, TransportArgs};
+use crate::args::{
+    AckPathName, CongestionName, DemoArgs, ExtensionName, GetArgs, InteropArgs, SchedulerName, TransportArgs,
+};
 use crate::fail::Fail;
 use crate::http::request::Request;
 use crate::output::Format;
@@ -33,6 +35,11 @@ impl TransportPlan {
             ack_path: args.ack_path.unwrap_or(AckPathName::Fastest),
             paths_max: NonZeroU32::new(paths_max).filter(|max| max.get() > 1),
         }
+    }
+
+    /// Our defaults, for so many paths.
+    pub(crate) fn usual(paths_max: u32) -> Self {
+        Self::new(&TransportArgs { scheduler: None, cc: None, ack_path: None }, paths_max)
     }
 
     /// The controller that runs, with the extension or without.
@@ -103,8 +110,53 @@ pub(crate) enum Locals {
 pub(crate) enum EarlyData {
     /// On a second connection, after a first one for a ticket.
     Offer,
+    /// A second connection resumes the session of a first one, and waits for the handshake.
+    Resume,
     /// Not.
     No,
+}
+
+/// Cipher suites to speak.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Suites {
+    /// All that there are.
+    #[default]
+    All,
+    /// ChaCha20-Poly1305.
+    ChaCha20,
+}
+
+/// Who begins key updates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum KeyUpdates {
+    /// Either side, when the keys are worn.
+    #[default]
+    WhenWorn,
+    /// We, once a little has arrived.
+    Early,
+}
+
+/// What is different for tests with other implementations, and what is logged.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Habits {
+    pub(crate) suites: Suites,
+    pub(crate) key_updates: KeyUpdates,
+    /// Version of the first packet.
+    pub(crate) version: Option<u32>,
+    /// Folder for qlog.
+    pub(crate) qlog: Option<PathBuf>,
+}
+
+impl Habits {
+    /// As typed.
+    pub(crate) fn new(args: &InteropArgs, qlog: Option<&PathBuf>) -> Self {
+        Self {
+            suites: if args.interop_chacha20 { Suites::ChaCha20 } else { Suites::All },
+            key_updates: if args.interop_key_update { KeyUpdates::Early } else { KeyUpdates::WhenWorn },
+            version: args.interop_version,
+            qlog: qlog.cloned(),
+        }
+    }
 }
 
 /// `plait get`, checked.
@@ -117,6 +169,7 @@ pub(crate) struct GetPlan {
     pub(crate) trust: Trust,
     pub(crate) early_data: EarlyData,
     pub(crate) transport: TransportPlan,
+    pub(crate) habits: Habits,
     pub(crate) connect_timeout: Duration,
     pub(crate) max_time: Option<Duration>,
 }
@@ -162,7 +215,12 @@ impl GetPlan {
             downloads,
             locals,
             trust,
-            early_data: if args.zero_rtt { EarlyData::Offer } else { EarlyData::No },
+            early_data: match (args.zero_rtt, args.interop.interop_resume) {
+                (true, _) => EarlyData::Offer,
+                (false, true) => EarlyData::Resume,
+                (false, false) => EarlyData::No,
+            },
+            habits: Habits::new(&args.interop, args.qlog.as_ref()),
             transport: TransportPlan::new(&args.transport, extension_paths),
             connect_timeout: args.connect_timeout,
             max_time: args.max_time,

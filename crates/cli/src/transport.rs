@@ -1,10 +1,15 @@
 //! From plans to the settings of the library.
 
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use plait::tls::CipherSuite;
 use plait::{ClientConfig, ClientTlsConfig, Identity, ServerConfig, ServerTlsConfig, TransportConfig};
+use plait_qlog::QlogFolder;
 
 use crate::fail::Fail;
 use crate::http::ALPN;
-use crate::meant::{TransportPlan, Trust};
+use crate::meant::{Suites, TransportPlan, Trust};
 use crate::tls::{self, Shown};
 
 /// Bytes that may be on their way on a stream and on a connection.
@@ -27,18 +32,37 @@ pub(crate) fn config(plan: &TransportPlan) -> TransportConfig {
     config
 }
 
+/// Lets each connection write a qlog file into this folder.
+pub(crate) fn log_to(config: &mut TransportConfig, folder: Option<&PathBuf>) -> Result<(), Fail> {
+    let Some(folder) = folder else { return Ok(()) };
+    let made = QlogFolder::new(folder).map_err(|error| {
+        Fail::running(format!("--qlog {}: {error}", folder.display()), "choose a folder that may be written")
+    })?;
+    config.probe_factory(Some(Arc::new(made)));
+    Ok(())
+}
+
+/// The suites of a choice; an empty list is all.
+fn wanted(suites: Suites) -> Vec<CipherSuite> {
+    match suites {
+        Suites::All => Vec::new(),
+        Suites::ChaCha20 => vec![CipherSuite::ChaCha20Poly1305],
+    }
+}
+
 /// A server that shows this certificate.
-pub(crate) fn server_config(shown: Shown) -> Result<ServerConfig, Fail> {
+pub(crate) fn server_config(shown: Shown, suites: Suites) -> Result<ServerConfig, Fail> {
     let hint = "check that --key belongs to --cert";
     let failed = |error: &dyn std::fmt::Display| Fail::running(format!("TLS cannot begin: {error}"), hint);
     let identity = Identity::new(shown.chain, shown.key);
-    let tls = ServerTlsConfig::builder(identity).alpn([ALPN]).early_data().key_log_file().build();
+    let tls =
+        ServerTlsConfig::builder(identity).alpn([ALPN]).suites(wanted(suites)).early_data().key_log_file().build();
     ServerConfig::new(tls.map_err(|error| failed(&error))?).map_err(|error| failed(&error))
 }
 
 /// A client with this trust. `SSLKEYLOGFILE` is honoured.
-pub(crate) fn client_config(trust: &Trust) -> Result<ClientConfig, Fail> {
-    let builder = ClientTlsConfig::builder().alpn([ALPN]).key_log_file();
+pub(crate) fn client_config(trust: &Trust, suites: Suites) -> Result<ClientConfig, Fail> {
+    let builder = ClientTlsConfig::builder().alpn([ALPN]).suites(wanted(suites)).key_log_file();
     let builder = match trust {
         Trust::Anybody => builder.accept_any_certificate(),
         Trust::File(file) => builder.roots(tls::roots(file)?),

@@ -102,6 +102,12 @@ pub(crate) fn human_bytes(bytes: u64) -> String {
     }
 }
 
+/// Reads a QUIC version, hexadecimal.
+pub(crate) fn parse_version(text: &str) -> Result<u32, String> {
+    let digits = text.strip_prefix("0x").unwrap_or(text);
+    u32::from_str_radix(digits, 16).map_err(|_| format!("`{text}` is not a version such as 0x1a2a3a4a"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

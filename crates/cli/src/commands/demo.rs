@@ -15,7 +15,7 @@ use crate::http::client::fetch;
 use crate::http::meter::Meter;
 use crate::http::server::Site;
 use crate::http::sink::Sink;
-use crate::meant::{DemoPlan, Destination, Multipath, TransportPlan, Trust};
+use crate::meant::{DemoPlan, Destination, Multipath, Suites, TransportPlan, Trust};
 use crate::measure::aggregation_benefit;
 use crate::output::progress::Progress;
 use crate::output::summary::{BytesByPath, DemoSummary, PathSummary, RunSummary};
@@ -124,7 +124,7 @@ impl Stage {
         let failed = |what: &str, error: &dyn std::fmt::Display| {
             Fail::running(format!("{what}: {error}"), "the demo needs UDP on 127.0.0.1")
         };
-        let mut config = transport::server_config(Shown::self_signed(&[], &[])?)?;
+        let mut config = transport::server_config(Shown::self_signed(&[], &[])?, Suites::All)?;
         config.transport_config(Arc::new(transport::config(&plan.transport)));
         let server = Endpoint::server(config, any_port).map_err(|error| failed("the server cannot start", &error))?;
         let address = server.local_addr().map_err(|error| failed("the server cannot start", &error))?;
@@ -221,7 +221,7 @@ impl Stage {
         let config = EndpointConfig::fresh().map_err(|error| failed(&error))?;
         let first = IpAddr::from(Ipv4Addr::LOCALHOST);
         let endpoint = Endpoint::new(config, None, [SocketAddr::new(first, 0)]).map_err(|error| failed(&error))?;
-        let mut client = transport::client_config(&Trust::Anybody)?;
+        let mut client = transport::client_config(&Trust::Anybody, Suites::All)?;
         let transport = match course.has_two_paths() {
             true => self.plan.transport,
             false => TransportPlan { paths_max: None, ..self.plan.transport },

@@ -13,7 +13,7 @@ use crate::fail::Fail;
 use crate::http::client::fetch;
 use crate::http::meter::Meter;
 use crate::http::sink::{Digested, Sink};
-use crate::meant::{Destination, Download, GetPlan, Multipath};
+use crate::meant::{Destination, Download, GetPlan, KeyUpdates, Multipath};
 use crate::output::progress::Progress;
 use crate::output::summary::{DownloadSummary, GetSummary, PathSummary};
 use crate::output::{Format, print_json};
@@ -21,6 +21,9 @@ use crate::paths::PathBook;
 use crate::stop;
 use crate::transfer::watched;
 use crate::units::{human_bytes, mbps, rounded};
+
+/// Bytes after which keys are updated early.
+const UPDATE_AFTER_BYTES: u64 = 100_000;
 
 /// How a download ended.
 #[derive(Debug)]
@@ -69,6 +72,9 @@ async fn download_all(plan: &GetPlan, args: &GetArgs, outcome: &mut Outcome) -> 
     outcome.live = Some((connection.clone(), Arc::clone(&meter)));
     let voice = if args.show.quiet { Voice::Silent } else { Voice::Heard };
     connect::open_further(&connection, remote, further, voice);
+    if plan.habits.key_updates == KeyUpdates::Early {
+        tokio::spawn(update_keys_early(connection.clone(), Arc::clone(&meter)));
+    }
 
     let mut progress = Progress::new(args.show, None, plan.total());
     let work = fetch_all(&connection, sinks, &meter);
@@ -96,6 +102,16 @@ async fn download_all(plan: &GetPlan, args: &GetArgs, outcome: &mut Outcome) -> 
     // A server that does not hear it times out by itself.
     let _ = tokio::time::timeout(connect::FAREWELL_TIME, endpoint.wait_idle()).await;
     Ok(())
+}
+
+/// Begins a key update once a little has arrived and the peer has confirmed the handshake.
+pub(crate) async fn update_keys_early(connection: Connection, meter: Arc<Meter>) {
+    while connection.close_reason().is_none() {
+        if meter.bytes() >= UPDATE_AFTER_BYTES && connection.force_key_update().is_ok() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
 }
 
 fn open_sinks(plan: &GetPlan) -> Result<Vec<(Download, Sink)>, Fail> {
@@ -169,6 +185,7 @@ fn summary(plan: &GetPlan, outcome: &Outcome, error: Option<&Fail>) -> GetSummar
         congestion: plan.transport.congestion_name(multipath),
         ack_path: plan.transport.ack_path.name(),
         early_data: outcome.early_data,
+        resumed: connection.is_some_and(|connection| connection.handshake_data().resumed),
         longest_stall_ms: ms(arrivals.longest_gap()),
         paths: paths(outcome),
         downloads,

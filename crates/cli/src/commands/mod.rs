@@ -2,4 +2,5 @@
 
 pub(crate) mod demo;
 pub(crate) mod get;
+pub(crate) mod interop;
 pub(crate) mod serve;

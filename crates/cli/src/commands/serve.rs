@@ -4,13 +4,13 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use plait::{Bind, Endpoint, RetryPolicy, ServerConfig};
+use plait::{Bind, Endpoint, EndpointConfig, RetryPolicy, ServerConfig, Version};
 
 use crate::args::ServeArgs;
 use crate::fail::Fail;
 use crate::http::root::Root;
 use crate::http::server::Site;
-use crate::meant::TransportPlan;
+use crate::meant::{Habits, TransportPlan};
 use crate::output::print_json;
 use crate::output::summary::Listening;
 use crate::tls::Shown;
@@ -19,7 +19,7 @@ use crate::{stop, transport};
 /// Where we listen when nothing else is said.
 const DEFAULT_PORT: u16 = 4433;
 /// How long connections may take to say goodbye.
-const FAREWELL_TIME: Duration = Duration::from_secs(2);
+pub(crate) const FAREWELL_TIME: Duration = Duration::from_secs(2);
 
 /// Serves until stopped.
 pub(crate) async fn run(args: ServeArgs) -> Result<(), Fail> {
@@ -38,12 +38,20 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Fail> {
             Fail::running(format!("--cert-out {}: {error}", file.display()), "choose a folder that may be written")
         })?;
     }
-    let mut config = transport::server_config(shown)?;
-    config.transport_config(Arc::new(transport::config(&TransportPlan::new(&args.transport, args.max_paths))));
+    let habits = Habits::new(&args.interop, args.qlog.as_ref());
+    let mut config = transport::server_config(shown, habits.suites)?;
+    let mut carriage = transport::config(&TransportPlan::new(&args.transport, args.max_paths));
+    transport::log_to(&mut carriage, habits.qlog.as_ref())?;
+    config.transport_config(Arc::new(carriage));
     if args.retry {
         config.retry_policy(RetryPolicy::Always);
     }
-    let endpoint = bind(config, &args.listen)?;
+    let mut endpoint_config =
+        EndpointConfig::fresh().map_err(|error| Fail::running(error, "the system must provide randomness"))?;
+    if args.interop.interop_v1 {
+        endpoint_config.supported_versions(vec![Version::V1]);
+    }
+    let endpoint = bind(endpoint_config, config, &args.listen)?;
     // Whoever reads the ready line may stop us at once.
     let asked_to_stop = stop::asked();
     let addresses = endpoint.local_addrs().iter().map(SocketAddr::to_string).collect();
@@ -60,16 +68,16 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Fail> {
     Ok(())
 }
 
-fn bind(config: ServerConfig, listen: &[SocketAddr]) -> Result<Endpoint, Fail> {
+fn bind(settings: EndpointConfig, config: ServerConfig, listen: &[SocketAddr]) -> Result<Endpoint, Fail> {
     let fail = |error: &dyn std::fmt::Display| Fail::running(format!("cannot listen: {error}"), "see --listen");
     let (first, rest) = match listen.split_first() {
         Some((first, rest)) => (*first, rest),
         None => (SocketAddr::from((Ipv6Addr::UNSPECIFIED, DEFAULT_PORT)), listen),
     };
-    let endpoint = match Endpoint::server(config.clone(), first) {
+    let endpoint = match Endpoint::new(settings.clone(), Some(config.clone()), [first]) {
         // No IPv6 on this machine.
         Err(_) if listen.is_empty() => {
-            Endpoint::server(config, SocketAddr::from((Ipv4Addr::UNSPECIFIED, DEFAULT_PORT)))
+            Endpoint::new(settings, Some(config), [SocketAddr::from((Ipv4Addr::UNSPECIFIED, DEFAULT_PORT))])
         }
         result => result,
     };

@@ -87,6 +87,8 @@ pub(crate) struct GetSummary {
     pub(crate) ack_path: &'static str,
     /// What became of early data: `accepted`, `rejected`, or none when there was none.
     pub(crate) early_data: Option<&'static str>,
+    /// True when the connection resumed an earlier session.
+    pub(crate) resumed: bool,
     /// Longest time between two pieces of a body.
     pub(crate) longest_stall_ms: f64,
     /// Every path that there was.
@@ -236,6 +238,7 @@ mod tests {
             congestion: "olia",
             ack_path: "fastest",
             early_data: None,
+            resumed: false,
             longest_stall_ms: 0.0,
             paths: vec![PathSummary::default()],
             downloads: Vec::new(),
