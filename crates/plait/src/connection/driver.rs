@@ -75,7 +75,9 @@ impl Driver {
 
     /// Takes in what the endpoint brought, and does what is due.
     fn absorb(&mut self, cx: &Context<'_>) -> Work {
-        let change = if self.inputs.is_empty() { self.shared.inbox.take(&mut self.inputs, cx.waker()) } else { None };
+        // What is left of an earlier visit goes first. Only a visit to the inbox makes later arrivals wake this task.
+        let visited = self.inputs.is_empty();
+        let change = if visited { self.shared.inbox.take(&mut self.inputs, cx.waker()) } else { None };
         let mut state = self.shared.lock();
         // From here on each call of the application brings this task back.
         state.set_driver(cx.waker());
@@ -95,7 +97,7 @@ impl Driver {
             state.paths.openers.wake_all();
         }
         state.tell_news(&self.shared.news);
-        if self.inputs.is_empty() { Work::Done } else { Work::Left }
+        if visited && self.inputs.is_empty() { Work::Done } else { Work::Left }
     }
 
     /// Makes datagrams while there is something to say and room to say it.
