@@ -8,6 +8,7 @@ use plait_flow::AckReport;
 use plait_path::path::Health;
 use plait_path::table::{AbandonNews, AckTarget};
 use plait_path::{LegName, RouteEvent};
+use plait_schedule::Delivery;
 use plait_wire::Carried;
 use plait_wire::frame::{
     Ack, AckFrequency, Close, Frame, NewCid, PathAbandon, PathStatus, PathStatusUpdate, RetireCid,
@@ -84,6 +85,13 @@ impl Connection {
         let flow = &mut path.send;
         let outcome =
             flow.on_ack(at.now, at.space, &report, ack.ranges(), &mut self.board, &mut self.scratch.feedback)?;
+        if let (Space::Data, Some((number, bytes))) = (at.space, outcome.biggest) {
+            path.mtu.on_acked(number, bytes);
+        }
+        if let Some(sent_at) = outcome.newest_sent_at {
+            let delivery = Delivery { bytes: outcome.newly_acked_bytes, sent_at, now: at.now };
+            self.traffic.scheduler.on_acked(target, &delivery);
+        }
         if at.space == Space::Data
             && let Some(keys) = &mut self.keys
         {

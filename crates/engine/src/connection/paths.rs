@@ -139,6 +139,11 @@ impl Connection {
         }
         self.settle_feedback(now, id);
         self.board.withdraw(id);
+        for slot in self.paths.slots_mut() {
+            if let Some(path) = slot.path.as_mut().filter(|_| slot.id != id) {
+                path.send.on_ack_path_gone(id);
+            }
+        }
         self.traffic.on_path_gone(id);
         self.events.path(PathEvent::Abandoned { id, code });
         if let Some(route) = route {

@@ -24,6 +24,8 @@ struct News {
     marked: u64,
     /// The newest acked packet.
     newest: Option<(u64, Entry)>,
+    /// Number and bytes of the largest datagram acked.
+    biggest: Option<(u64, u16)>,
     /// Every packet of the last congestion event arrived after all.
     episode_spurious: bool,
 }
@@ -70,6 +72,8 @@ impl SendFlow {
             newly_acked: news.packets,
             newly_acked_eliciting: news.eliciting,
             newly_acked_bytes: news.freed_bytes,
+            biggest: news.biggest,
+            newest_sent_at: news.newest.map(|(_, entry)| entry.sent_at),
             rtt_updated,
             ecn_failed: ecn_before != EcnState::Failed && self.ecn.state() == EcnState::Failed,
             ..AckOutcome::default()
@@ -131,6 +135,9 @@ impl SendFlow {
                     if entry.packet.in_flight && !entry.packet.mtu_probe {
                         news.episode_spurious |= self.recovery.on_spurious(at);
                     }
+                }
+                if news.biggest.is_none_or(|(n, bytes)| (entry.packet.bytes, number) > (bytes, n)) {
+                    news.biggest = Some((number, entry.packet.bytes));
                 }
                 if news.newest.is_none_or(|(newest, _)| number > newest) {
                     news.newest = Some((number, entry));

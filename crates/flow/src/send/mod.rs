@@ -126,6 +126,10 @@ pub struct AckOutcome {
     pub newly_acked_eliciting: u64,
     /// Window bytes that they freed.
     pub newly_acked_bytes: u64,
+    /// Number and bytes of the largest datagram among them: such a size passes.
+    pub biggest: Option<(u64, u16)>,
+    /// When the newest of them was sent.
+    pub newest_sent_at: Option<Instant>,
     /// A new RTT sample was taken.
     pub rtt_updated: bool,
     /// Packets it made lost.
