@@ -26,8 +26,8 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("engine", &["base", "wire", "crypto", "stream", "congestion", "schedule", "flow", "path"]),
     ("netsim", &["base", "link", "engine"]),
     ("sim", &["base", "link", "netsim", "engine", "congestion", "schedule", "path", "qlog"]),
-    ("plait", &["base", "engine", "udp"]),
-    ("cli", &["plait", "base", "engine", "link", "qlog", "netsim"]),
+    ("plait", &["base", "congestion", "crypto", "stream", "schedule", "path", "engine", "udp"]),
+    ("cli", &["plait", "base", "engine", "link", "qlog", "netsim", "sim"]),
     ("fuzzing", &["base", "wire", "crypto", "stream", "path", "engine"]),
     ("tidy", &[]),
 ];
