@@ -195,13 +195,15 @@ fn run_text(name: &str, row: &Row, paths: usize, files: &[PathBuf]) -> String {
     for path in 0..paths {
         let of = |name: &str| cell(&format!("path{path}_{name}"));
         text.push_str(&format!(
-            "  path {path}      {} bytes sent in {} packets, {} lost, RTT {} ms (least {}), cwnd {} bytes\n",
+            "  path {path}      {} bytes sent in {} packets, {} lost, RTT {} ms (least {}), cwnd {} bytes, MTU {} ({} falls)\n",
             of("sent_bytes"),
             of("packets_sent"),
             of("packets_lost"),
             of("rtt_ms"),
             of("rtt_min_ms"),
-            of("cwnd_bytes")
+            of("cwnd_bytes"),
+            of("mtu_bytes"),
+            of("mtu_falls")
         ));
     }
     text.push_str(&format!(

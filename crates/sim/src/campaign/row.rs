@@ -56,6 +56,8 @@ impl Row {
             put("rtt_ms", millis(sender.rtt));
             put("rtt_min_ms", millis(sender.rtt_min));
             put("cwnd_bytes", sender.window_bytes.to_string());
+            put("mtu_bytes", sender.mtu_bytes.to_string());
+            put("mtu_falls", sender.mtu_falls.to_string());
             put("active_ms", millis(sender.active_at.map(|at| at.since_origin())));
             put("up_bytes", path.traffic.up.forwarded_bytes.to_string());
             put("down_bytes", path.traffic.down.forwarded_bytes.to_string());

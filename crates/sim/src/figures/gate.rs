@@ -56,7 +56,8 @@ impl GateResult {
 }
 
 /// Judges the two multipath runs of a point. What is allowed: where the initial path is not the best one, a handshake
-/// over it instead of over the best, and one more round trip of it for the connection ids that the other path needs.
+/// over it instead of over the best, one more round trip of it for the connection ids that the other path needs, and one
+/// of the best path to validate it.
 pub(super) fn judge_point(point: &Point, name: &str) -> Vec<Judged> {
     let best = point.best();
     let alone = point.rows.get(best);
@@ -64,8 +65,9 @@ pub(super) fn judge_point(point: &Point, name: &str) -> Vec<Judged> {
     let handshake = |row: Option<&Row>| row.and_then(|row| row.number("handshake_ms")).unwrap_or(0.0) / 1e3;
     let judged = |initial: usize| {
         let row = point.rows.get(2 + initial);
-        let rtt = row.and_then(|row| row.number(&format!("path.{initial}.rtt_ms"))).unwrap_or(0.0) / 1e3;
-        let allowance = if initial == best { 0.0 } else { (handshake(row) - handshake(alone)).max(0.0) + rtt };
+        let rtt = |path: usize| row.and_then(|row| row.number(&format!("path.{path}.rtt_ms"))).unwrap_or(0.0) / 1e3;
+        let start = (handshake(row) - handshake(alone)).max(0.0) + rtt(initial) + rtt(best);
+        let allowance = if initial == best { 0.0 } else { start };
         let slower = match row.and_then(Row::seconds) {
             Some(seconds) => (seconds - allowance) / best_seconds - 1.0,
             None => f64::INFINITY,

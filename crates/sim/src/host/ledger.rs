@@ -37,6 +37,10 @@ pub struct PathFigures {
     pub window_bytes: u64,
     /// Largest congestion window, bytes.
     pub window_max_bytes: u64,
+    /// Largest datagram, the latest, bytes; 0 before the first change.
+    pub mtu_bytes: u16,
+    /// Times that the largest datagram became smaller.
+    pub mtu_falls: u32,
     /// Bytes in flight, the latest.
     pub in_flight_bytes: u64,
     /// When it became active first.
@@ -115,6 +119,11 @@ impl Ledger {
                 figures.received_bytes += u64::from(*bytes);
             }
             Event::PacketLost { path, .. } => self.path(*path).packets_lost += 1,
+            Event::Mtu { path, bytes } => {
+                let figures = self.path(*path);
+                figures.mtu_falls += u32::from(*bytes < figures.mtu_bytes);
+                figures.mtu_bytes = *bytes;
+            }
             Event::ProbeTimeout { path, .. } => self.path(*path).probe_timeouts += 1,
             Event::Metrics { path, rtt, rtt_min, window_bytes, in_flight_bytes, .. } => {
                 let figures = self.path(*path);

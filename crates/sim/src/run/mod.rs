@@ -312,6 +312,7 @@ fn of_path(ledger: &Ledger, path: usize) -> PathFigures {
             packets_received: sum.packets_received + figures.packets_received,
             received_bytes: sum.received_bytes + figures.received_bytes,
             probe_timeouts: sum.probe_timeouts + figures.probe_timeouts,
+            mtu_falls: sum.mtu_falls + figures.mtu_falls,
             rtt_min: sum.rtt_min.into_iter().chain(figures.rtt_min).min(),
             active_at: sum.active_at.into_iter().chain(figures.active_at).min(),
             window_max_bytes: sum.window_max_bytes.max(figures.window_max_bytes),
