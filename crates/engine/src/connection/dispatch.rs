@@ -281,7 +281,7 @@ impl Connection {
             Some(RouteEvent::Validated(LegName::Current)) => self.on_path_validated(now, id),
             Some(RouteEvent::FellBack(moved)) => self.on_path_moved(now, id, moved),
             Some(RouteEvent::Unreachable) => self.on_path_unreachable(now, id),
-            Some(RouteEvent::SizeUnproven) => self.on_path_unreachable(now, id),
+            Some(RouteEvent::SizeUnproven) => self.on_size_unproven(now, id),
             Some(RouteEvent::Validated(LegName::Candidate)) => self.on_candidate_validated(now, id),
             Some(RouteEvent::Validated(LegName::Fallback) | RouteEvent::CandidateFailed) | None => {}
         }

@@ -277,6 +277,18 @@ impl Connection {
         }
     }
 
+    /// The address answers, but no full-sized datagram came through yet: a path among others is given up; the only one
+    /// is asked again, for as long as the peer is heard at all.
+    pub(super) fn on_size_unproven(&mut self, now: Instant, id: PathId) {
+        if self.paths.open_slots().any(|slot| slot.id != id) {
+            return self.on_path_unreachable(now, id);
+        }
+        let times = self.validation_times(id);
+        if let Some(path) = self.paths.path_mut(id) {
+            path.route.challenge(now, times);
+        }
+    }
+
     pub(super) fn observe_path(&mut self, now: Instant, id: PathId) {
         let Some(slot) = self.paths.slot_mut(id) else { return };
         let state = slot.state();

@@ -94,6 +94,7 @@ struct Challenge {
 
 #[derive(Clone, Copy, Debug)]
 struct Running {
+    times: ValidationTimes,
     retry: Duration,
     next: Instant,
     give_up: Instant,
@@ -199,6 +200,7 @@ impl Leg {
         }
         self.challenges.clear();
         self.running = Some(Running {
+            times,
             retry: times.retry,
             next: now + times.retry,
             give_up: now + times.give_up,
@@ -231,7 +233,10 @@ impl Leg {
             // RFC 9000 8.2.1: the address is proven but not the size; validate again with a full datagram.
             self.challenges.clear();
             running.challenge_due = true;
+            // It is a validation of its own: what is left of the first one's time may be next to nothing.
+            running.retry = running.times.retry;
             running.next = now + running.retry;
+            running.give_up = now + running.times.give_up;
         }
         if news { Answer::Validates } else { Answer::Known }
     }

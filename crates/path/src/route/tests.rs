@@ -116,6 +116,22 @@ fn small_challenge_proves_the_address_but_not_the_size() {
 }
 
 #[test]
+fn validation_of_the_size_has_a_time_of_its_own() {
+    // RFC 9000 8.2.1: a second validation; the answer to the first may come just before that one's end.
+    let mut route = Route::new(home(), Validation::Unvalidated);
+    route.on_received(&home(), 100);
+    route.challenge(at(0), TIMES);
+    let (asked, _, _) = write(&mut route, LegName::Current);
+    assert_eq!(route.on_response(at(2990), asked[0]), Ok(Some(RouteEvent::Validated(LegName::Current))));
+    write(&mut route, LegName::Current);
+    assert_eq!(route.deadline(), Some(at(3090)), "asked again soon");
+    assert_eq!(route.on_timeout(at(3090)), None);
+    assert_eq!(route.due(), Some(LegName::Current));
+    assert_eq!(route.on_timeout(at(5989)), None);
+    assert_eq!(route.on_timeout(at(5990)), Some(RouteEvent::SizeUnproven));
+}
+
+#[test]
 fn responses_go_where_the_challenge_came_from() {
     // Pitfall 5: PATH_RESPONSE only on the same path id and 4-tuple.
     let mut route = Route::new(home(), Validation::Validated);
