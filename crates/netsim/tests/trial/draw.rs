@@ -88,7 +88,8 @@ fn link(r: &mut Random, (rate, delay, queue, mtu): (u64, Duration, Duration, u32
         0 => Loss::None,
         1 => Loss::Bernoulli(r.unit() * 0.005),
         2 => Loss::Bernoulli(r.unit() * 0.03),
-        _ => Loss::bursts(r.unit() * 0.02, 2.0 + r.unit() * 4.0),
+        // Bursts count datagrams: a long one outlasts every probe of a handshake, and no peer can help that.
+        _ => Loss::bursts(r.unit() * 0.02, 2.0 + r.unit() * 1.5),
     };
     if r.chance(0.3) {
         link.reorder = Reorder { probability: r.unit() * 0.05, extra: millis(r, 1, 30) };
