@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::commands::sim::args::SimCommand;
 use crate::units::{parse_mbps, parse_millis, parse_seconds, parse_share, parse_size, parse_version};
 
 /// Multipath QUIC: downloads that use several networks at once.
@@ -26,6 +27,9 @@ pub(crate) enum Command {
     Serve(ServeArgs),
     /// Download over one or several paths
     Get(GetArgs),
+    /// Ask what would happen: scenarios, campaigns and the papers' figures in virtual time
+    #[command(subcommand)]
+    Sim(SimCommand),
     /// Be an endpoint of the public interop runner; its environment says what to do
     #[command(hide = true)]
     Interop,

@@ -48,6 +48,7 @@ async fn run(command: Command) -> Result<(), Fail> {
         Command::Demo(args) => commands::demo::run(args).await,
         Command::Serve(args) => commands::serve::run(args).await,
         Command::Get(args) => commands::get::run(args).await,
+        Command::Sim(command) => commands::sim::run(command).await,
         Command::Interop => commands::interop::run().await,
     }
 }

@@ -4,3 +4,4 @@ pub(crate) mod demo;
 pub(crate) mod get;
 pub(crate) mod interop;
 pub(crate) mod serve;
+pub(crate) mod sim;
