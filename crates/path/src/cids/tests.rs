@@ -143,6 +143,10 @@ fn we_issue_no_more_than_allowed() {
         while ids.issue(&mut source).is_some() {}
         assert_eq!((ids.active(), ids.need(usize::MAX)), (most, 0));
         let first = ids.iter().next().unwrap();
+        // RFC 9000 19.16: before it was told of an id the peer cannot retire it.
+        assert_eq!(ids.on_retire(0, &cid(0)), Err(Violation::RetireUnissuedCid));
+        let (mut buf, mut carried) = (vec![], vec![]);
+        ids.fill(CidForm::Path, &mut FrameWriter::new(&mut buf, 1200, &mut carried));
         assert_eq!(ids.on_retire(0, &cid(0)), Ok(Some(first.cid)));
         assert_eq!((ids.need(usize::MAX), ids.issue(&mut source).unwrap().sequence), (1, most as u64));
     }

@@ -214,6 +214,7 @@ fn limit_is_per_path_id() {
 fn retirement_of_what_was_never_issued_or_is_in_use() {
     let mut end = server();
     let first = end.table.slot(PathId(1)).unwrap().local.iter().next().unwrap().cid;
+    end.control();
     let t = &mut end.table;
     assert_eq!(t.on_retire_cid(&retire(1, 2), &cid(9)), Err(Violation::RetireUnissuedCid));
     assert_eq!(t.on_retire_cid(&retire(1, 0), &first), Err(Violation::RetireCidInUse));
