@@ -29,10 +29,13 @@ pub struct Design {
     pub points: Vec<Vec<(String, String)>>,
 }
 
+/// From the name of a design and a point of the unit cube to settings.
+type MakePoint = fn(&str, &[f64]) -> Vec<(String, String)>;
+
 /// A design by its name, cut to its first `limit` points.
 pub fn by_name(name: &str, limit: Option<usize>) -> Option<Design> {
     let name = *NAMES.iter().find(|known| **known == name)?;
-    let (count, make): (usize, fn(&str, &[f64]) -> Vec<(String, String)>) = match name {
+    let (count, make): (usize, MakePoint) = match name {
         "multiflow-asymmetric" => (MULTIFLOW_POINTS, multiflow),
         _ => (CONEXT_POINTS, conext),
     };

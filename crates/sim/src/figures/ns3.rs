@@ -35,8 +35,11 @@ enum Preset {
 
 const PRESETS: [(Preset, &str); 2] = [(Preset::AsRun, "as run"), (Preset::AsPrinted, "as printed")];
 
+/// Ranges of rate and delay, most loss of packets and of bytes.
+type Setting = ((f64, f64), (f64, f64), f64, f64);
+
 /// Table 1: Mbit/s, ms one way, share of packets lost (in the paper), share of bytes lost (in its code).
-const TABLE: [((f64, f64), (f64, f64), f64, f64); 4] = [
+const TABLE: [Setting; 4] = [
     ((5.0, 5.5), (50.0, 55.0), 0.0008, 8e-6),
     ((10.0, 11.0), (10.0, 11.0), 0.0008, 8e-6),
     ((5.0, 5.5), (10.0, 11.0), 0.0001, 1e-6),

@@ -14,7 +14,7 @@ fn tape() -> &'static Bytes {
     static TAPE: OnceLock<Bytes> = OnceLock::new();
     TAPE.get_or_init(|| {
         let mut bytes = BytesMut::zeroed(PERIOD_BYTES);
-        Random::from_u64(0x7061_7474_6572_6e).fill(&mut bytes);
+        Random::from_u64(0x0070_6174_7465_726e).fill(&mut bytes);
         let head = bytes[..SLICE_BYTES].to_vec();
         bytes.extend_from_slice(&head);
         bytes.freeze()

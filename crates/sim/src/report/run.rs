@@ -74,6 +74,9 @@ fn path_rows(outcome: &Outcome) -> Vec<Vec<String>> {
     outcome.paths.iter().enumerate().map(row).collect()
 }
 
+/// One figure of a path at a moment.
+type Figure = fn(&PathSample) -> f64;
+
 /// Rate, window, RTT and queue of each path.
 fn over_time(series: &Series) -> Vec<Plot> {
     let mut rate = Plot::new("Rate carried by each path", "s", "Mbit/s");
@@ -87,7 +90,7 @@ fn over_time(series: &Series) -> Vec<Plot> {
     }
     rate.curve("goodput", rates(series, |sample| sample.verified_bytes), Style::Line);
     let mut plots = vec![rate];
-    let figures: [(&str, &str, fn(&PathSample) -> f64); 3] = [
+    let figures: [(&str, &str, Figure); 3] = [
         ("Congestion window", "kB", |p| p.window_bytes as f64 / 1e3),
         ("Smoothed RTT", "ms", |p| p.rtt_ms),
         ("Wait in the queue", "ms", |p| p.queue_ms),

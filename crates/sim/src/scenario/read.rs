@@ -58,7 +58,8 @@ fn read_path(path: &Reader<'_>, traces: &Traces) -> Result<PathPlan, ScenarioErr
         Ok(side.is_some_and(|side| side.has("rate_mbps") || side.has("trace")))
     };
     let everywhere = path.has("rate_mbps") || path.has("trace") || vary.is_some_and(|v: Vary| v.rate_mbps.is_some());
-    if !everywhere && !(has_rate("up")? && has_rate("down")?) {
+    let each_has_one = has_rate("up")? && has_rate("down")?;
+    if !(everywhere || each_has_one) {
         return Err(path.complain("rate_mbps", "is missing", "rate_mbps or trace, for both directions or for each"));
     }
     let plan = |edit: &LinkEdit| {
