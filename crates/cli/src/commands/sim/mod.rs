@@ -26,7 +26,9 @@ pub(crate) async fn run(command: SimCommand) -> Result<(), Fail> {
     });
     let done = tokio::task::spawn_blocking(move || work(&command, &stop)).await;
     waiting.abort();
-    done.unwrap_or_else(|error| Err(Fail::running(format!("the simulation ended badly: {error}"), "this is a fault of plait")))
+    done.unwrap_or_else(|error| {
+        Err(Fail::running(format!("the simulation ended badly: {error}"), "this is a fault of plait"))
+    })
 }
 
 fn work(command: &SimCommand, stop: &AtomicBool) -> Result<(), Fail> {
