@@ -32,6 +32,13 @@ pub fn root() -> PathBuf {
 
 /// Every `.rs` file below `crates/*/src`, sorted by path.
 pub fn sources() -> Vec<Source> {
+    let mut found = all_sources();
+    found.retain(|s| s.path.contains("/src/"));
+    found
+}
+
+/// Every `.rs` file below `crates`, tests and examples too, sorted by path.
+pub fn all_sources() -> Vec<Source> {
     let root = root();
     let mut found = Vec::new();
     let mut pending = vec![root.join("crates")];
@@ -47,7 +54,6 @@ pub fn sources() -> Vec<Source> {
             }
         }
     }
-    found.retain(|s| s.path.contains("/src/"));
     found.sort_by(|a, b| a.path.cmp(&b.path));
     found
 }

@@ -1,6 +1,6 @@
 //! The rules of the house, held by reading the source: room sizes, downward arrows, captions.
 
-use plait_tidy::{Source, root, sources};
+use plait_tidy::{Source, all_sources, root, sources};
 
 /// Larger rooms that are known; the list may only get shorter, its numbers only smaller.
 const KNOWN_LARGE_FILES: &[(&str, usize)] = &[];
@@ -119,4 +119,15 @@ fn the_engine_floors_forbid_unsafe_code() {
         let text = std::fs::read_to_string(manifest).expect("each crate has a manifest");
         assert!(text.contains("[lints]\nworkspace = true"), "{krate} must inherit the workspace's lints");
     }
+}
+
+#[test]
+fn every_pitfall_of_multipath_has_a_test_that_names_it() {
+    // The 24 pitfalls are those of docs/testing.md.
+    let all = all_sources();
+    let named = |n: usize| {
+        let name = format!("fn pitfall_{n:02}_");
+        all.iter().any(|s| s.lines.iter().any(|l| l.trim_start().starts_with(&name)))
+    };
+    report("pitfalls without a test", (1..=24).filter(|&n| !named(n)).map(|n| n.to_string()).collect());
 }

@@ -384,18 +384,6 @@ fn pitfall_24_path_cids_blocked_names_the_next_sequence() {
 
 /// Where the pitfalls that are no matter of one connection alone are tested.
 #[test]
-fn pitfalls_tested_elsewhere() {
-    let elsewhere = [
-        ("pitfall_12, pitfall_17", "endings.rs"),
-        ("pitfall_18: min_rtt with a moving ack path", "plait-flow, send/rtt.rs"),
-        ("pitfall_19: ECN per path", "plait-flow, send/ecn.rs and send/tests"),
-        ("pitfall_20, pitfall_22", "amplification.rs"),
-        ("pitfall_21: frames are cut anew for a smaller path", "plait-stream, fill_copy tests"),
-    ];
-    assert_eq!(elsewhere.len(), 5);
-}
-
-#[test]
 fn packets_of_a_refused_path_are_not_read_twice() {
     // RFC 9000 12.3: a duplicate is discarded, also where there is no receive space
     let mut rig = Rig::established_server(Setup::default());

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn another_way_back_restarts_the_minimum() {
+    fn pitfall_18_another_way_back_restarts_the_minimum() {
         let mut rtt = RttEstimator::new(MS * 333);
         rtt.on_sample(Instant::ZERO, MS * 10, MS, P0);
         rtt.on_sample(Instant::ZERO, MS * 30, MS, P1);

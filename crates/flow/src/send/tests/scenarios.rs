@@ -445,7 +445,7 @@ fn a_spurious_loss_breaks_the_run_of_losses() {
 }
 
 #[test]
-fn migration_tests_ecn_anew() {
+fn pitfall_19_migration_of_a_path_tests_its_ecn_anew() {
     // RFC 9000 13.4.2: ECN is validated for each network path
     let mut b = Bench::with(SendConfig::default());
     let marked = SentPacket { ecn_marked: true, ..packet() };

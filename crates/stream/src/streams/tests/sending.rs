@@ -122,7 +122,7 @@ fn the_send_window_bounds_what_is_buffered() {
 }
 
 #[test]
-fn copies_carry_only_what_is_unacked() {
+fn pitfall_21_copies_fit_smaller_datagrams_and_carry_only_what_is_unacked() {
     let (mut a, mut b) = pair(StreamsConfig::default());
     let s = a.open(Dir::Bi).unwrap();
     a.write(s, &[9; 3000]).unwrap();
