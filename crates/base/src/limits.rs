@@ -19,8 +19,6 @@ pub const MAX_VALIDATIONS: usize = 8;
 pub const MAX_QUEUED_PATH_RESPONSES: usize = 4;
 /// Challenges of one validation whose answers are still accepted.
 pub const MAX_OUTSTANDING_CHALLENGES: usize = 8;
-/// Ranges of path ids that are gone; ids used out of order beyond this are refused.
-pub const MAX_DEAD_PATH_RANGES: usize = 256;
 
 /// Connection ids that we issue and keep active for one path, at most.
 pub const MAX_LOCAL_CIDS_PER_PATH: usize = 8;

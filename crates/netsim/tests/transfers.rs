@@ -5,8 +5,10 @@ mod peers;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use peers::{Kind, Peer, Request, Setup, progress};
+use peers::plait::PlaitHost;
+use peers::{Kind, Peer, Request, Setup, Stack, progress};
 use plait_base::Instant;
+use plait_engine::config::RetryPolicy;
 use plait_netsim::{Depth, Duplex, HostId, PathSpec, RunEnd, World};
 
 const CLIENT: [IpAddr; 2] = [ip(10, 0, 0, 1), ip(10, 0, 1, 1)];
@@ -128,4 +130,24 @@ fn noq_runs_differ_only_by_what_it_draws_from_the_system() {
     let ((a, sent_a), (b, sent_b)) = (run(), run());
     println!("{a:?} {sent_a} {b:?} {sent_b}");
     assert!(a.abs_diff(b) < Duration::from_millis(50) && sent_a.abs_diff(sent_b) < 100);
+}
+
+#[test]
+fn keys_change_as_often_as_configured() {
+    // RFC 9001 6: a transfer of several seconds sees several phases, and every byte of it arrives
+    let mut transport = peers::plait::transport(1);
+    transport.key_update_interval(Some(Duration::from_millis(300)));
+    let mut world = World::new(5);
+    let remote = SocketAddr::new(SERVER[0], PORT);
+    let setup = Setup { local: SocketAddr::new(CLIENT[0], 50_000), remote: Some(remote), paths: 1, seed: 5 };
+    let client = world.add_host(PlaitHost::with(setup, transport, RetryPolicy::Application), &CLIENT);
+    world.add_host(Kind::Plait.build(Setup { local: remote, remote: None, paths: 1, seed: 6 }), &SERVER);
+    world.net.connect(CLIENT[0], SERVER[0], PathSpec::new(10, 20).loss(0.002).link());
+    world.act::<PlaitHost, _>(client, |host, _| host.request(Request::download(4_000_000)));
+    let is_done = |world: &World| world.host::<PlaitHost>(client).is_some_and(|host| host.progress().is_done());
+    world.run_until_done(seconds(60), is_done);
+    assert!(is_done(&world));
+    let phase = world.act::<PlaitHost, _>(client, |host, _| host.connection().map(|c| c.key_phase()));
+    let phase = phase.flatten().unwrap_or_default();
+    assert!(phase >= 4, "{phase} key updates");
 }

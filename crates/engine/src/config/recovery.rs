@@ -15,8 +15,6 @@ pub struct RecoveryTuning {
     pub packet_threshold: u32,
     /// RTTs after which an overtaken packet counts as lost.
     pub time_threshold: f32,
-    /// Probe time-outs that make persistent congestion.
-    pub persistent_congestion_threshold: u32,
     /// Whether packets are paced.
     pub pacing: Switch,
 }
@@ -27,7 +25,6 @@ impl Default for RecoveryTuning {
             initial_rtt: limits::INITIAL_RTT,
             packet_threshold: 3,
             time_threshold: 9.0 / 8.0,
-            persistent_congestion_threshold: 3,
             pacing: Switch::On,
         }
     }
@@ -91,7 +88,6 @@ impl Default for MtuTuning {
 pub struct MtuDiscoveryConfig {
     pub(crate) upper_bound: u16,
     pub(crate) interval: Duration,
-    pub(crate) minimum_change: u16,
     pub(crate) black_hole_cooldown: Duration,
 }
 
@@ -100,7 +96,6 @@ impl Default for MtuDiscoveryConfig {
         Self {
             upper_bound: 1452,
             interval: Duration::from_secs(600),
-            minimum_change: 20,
             black_hole_cooldown: Duration::from_secs(60),
         }
     }
@@ -119,20 +114,14 @@ impl MtuDiscoveryConfig {
         self
     }
 
-    /// The search ends when it is this close, bytes. At least 1, default 20.
-    pub fn minimum_change(&mut self, bytes: u16) -> &mut Self {
-        self.minimum_change = bytes.max(1);
-        self
-    }
-
     /// Time without searching after a path turned out to swallow large packets. Default 60 s.
     pub fn black_hole_cooldown(&mut self, cooldown: Duration) -> &mut Self {
         self.black_hole_cooldown = cooldown;
         self
     }
 
-    /// Reads the settings back: (upper bound, interval, minimum change, black hole cooldown).
-    pub fn values(&self) -> (u16, Duration, u16, Duration) {
-        (self.upper_bound, self.interval, self.minimum_change, self.black_hole_cooldown)
+    /// Reads the settings back: (upper bound, interval, black hole cooldown).
+    pub fn values(&self) -> (u16, Duration, Duration) {
+        (self.upper_bound, self.interval, self.black_hole_cooldown)
     }
 }

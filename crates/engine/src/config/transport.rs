@@ -33,8 +33,6 @@ pub struct StreamTuning {
     pub send_window_bytes: u64,
     /// Whether windows grow when the application reads as fast as the peer sends.
     pub auto_tune: Switch,
-    /// Whether streams of one priority take turns by packet (on) or drain one after the other (off).
-    pub fairness: Switch,
 }
 
 /// Application datagrams (RFC 9221).
@@ -107,7 +105,6 @@ impl Default for StreamTuning {
             max_connection_window_bytes: 24 * MIB,
             send_window_bytes: 16 * MIB,
             auto_tune: Switch::On,
-            fairness: Switch::On,
         }
     }
 }
@@ -215,12 +212,6 @@ impl TransportConfig {
         self
     }
 
-    /// Whether streams of the same priority take turns. Default on.
-    pub fn send_fairness(&mut self, switch: impl Into<Switch>) -> &mut Self {
-        self.streams.fairness = switch.into();
-        self
-    }
-
     /// Bytes of received datagrams that wait for the application, beyond which the oldest are dropped; none refuses
     /// datagrams. Default 1 MiB.
     pub fn datagram_receive_buffer_size(&mut self, bytes: Option<usize>) -> &mut Self {
@@ -302,13 +293,6 @@ impl TransportConfig {
     /// (RFC 9002 6.1.2).
     pub fn time_threshold(&mut self, factor: f32) -> &mut Self {
         self.recovery.time_threshold = if factor.is_finite() { factor.clamp(1.0, 8.0) } else { 1.125 };
-        self
-    }
-
-    /// Probe time-outs over which everything must be lost to count as persistent congestion. At least 1, default 3
-    /// (RFC 9002 7.6.1).
-    pub fn persistent_congestion_threshold(&mut self, probes: u32) -> &mut Self {
-        self.recovery.persistent_congestion_threshold = probes.max(1);
         self
     }
 

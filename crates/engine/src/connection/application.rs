@@ -238,6 +238,7 @@ impl Connection {
     pub fn update_keys(&mut self, now: Instant) -> Result<(), UpdateRefused> {
         let keys = self.keys.as_mut().ok_or(UpdateRefused::HandshakeNotConfirmed)?;
         keys.update(now)?;
+        self.registry.keys_since = Some(now);
         self.events.observe(now, || Observed::KeysUpdated { locally: true });
         // The peer learns of it by the next packet.
         self.request_ping();

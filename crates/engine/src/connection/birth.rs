@@ -175,7 +175,7 @@ fn mtu_config(transport: &TransportConfig) -> MtuConfig {
     match &transport.mtu.discovery {
         None => MtuConfig { base, max: base, ..MtuConfig::default() },
         Some(discovery) => {
-            let (upper, interval, _change, cooldown) = discovery.values();
+            let (upper, interval, cooldown) = discovery.values();
             MtuConfig {
                 base,
                 max: upper.max(base),

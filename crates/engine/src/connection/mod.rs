@@ -101,6 +101,8 @@ struct Registry {
     last_dcid: Option<(PathId, ConnectionId)>,
     /// When 0-RTT keys are dropped.
     discard_early_at: Option<Instant>,
+    /// Since when the present keys are in use; none before the handshake is confirmed.
+    keys_since: Option<Instant>,
     /// Until when a connection without a path waits for one.
     pathless_until: Option<Instant>,
     /// A server's preferred address, to be probed once the handshake is confirmed.

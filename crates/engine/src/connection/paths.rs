@@ -33,9 +33,6 @@ pub enum PathError {
     /// Multipath is not in effect on this connection.
     #[error("multipath is not in effect on this connection")]
     NotMultipath,
-    /// The path between these addresses exists already.
-    #[error("a path between these addresses exists already")]
-    Exists(PathId),
     /// The server takes clients only at the address of the handshake (disable_active_migration).
     #[error("the server allows no further path to this address of it")]
     MigrationDisabled,

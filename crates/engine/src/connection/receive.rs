@@ -284,6 +284,7 @@ impl Connection {
         let phase = keys.phase();
         let opened = keys.open(packet, header_len, at.path, number, mark, at.now, guard).map_err(refusal)?;
         if keys.phase() != phase {
+            self.registry.keys_since = Some(at.now);
             self.events.observe(at.now, || Observed::KeysUpdated { locally: false });
         }
         self.check_duplicate(at, number)?;

@@ -514,9 +514,13 @@ impl Connection {
         }
     }
 
-    /// Starts a key update when the AEAD's limit comes near (RFC 9001 6.6).
+    /// Starts a key update when the AEAD's limit comes near (RFC 9001 6.6) or the keys are as old as configured.
     fn update_keys_if_worn(&mut self, now: Instant) {
-        if self.keys.as_ref().is_some_and(|k| k.advice() != plait_crypto::Advice::Fine) {
+        let interval = self.settings.transport.timing.key_update_interval;
+        let age = self.registry.keys_since.map_or(std::time::Duration::ZERO, |at| now.since(at));
+        let is_old = interval.is_some_and(|longest| age >= longest);
+        if is_old || self.keys.as_ref().is_some_and(|k| k.advice() != plait_crypto::Advice::Fine) {
+            // Refused while the peer has not confirmed the last one; it is tried again with the next packets.
             let _ = self.update_keys(now);
         }
     }

@@ -126,6 +126,7 @@ impl Connection {
         self.handshake.stage = Stage::Confirmed;
         if let Some(keys) = &mut self.keys {
             keys.on_handshake_confirmed();
+            self.registry.keys_since = Some(now);
         }
         self.discard_space(now, Space::Initial);
         self.discard_space(now, Space::Handshake);
