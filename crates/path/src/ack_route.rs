@@ -122,6 +122,11 @@ impl AckRoute for Fastest {
     }
 
     fn choose(&mut self, of: PathId, carriers: &[AckCarrier]) -> AckPaths {
+        let unmeasured = |c: &&AckCarrier| c.id == of && c.rtt.is_none() && rank(c.state) <= rank(PathState::Backup);
+        if let Some(own) = carriers.iter().find(unmeasured) {
+            // It may be the fastest of all: an ack that went elsewhere would hide that, and slow its first round trips.
+            return std::iter::once(own.id).collect();
+        }
         let Some(mut chosen) = best(carriers) else { return AckPaths::new() };
         if chosen.rtt.is_none() {
             // Nothing measured yet: the path that brought the data works.

@@ -61,7 +61,7 @@ impl Connection {
         }
         let id = self.paths.next_id().map_err(PathError::Open)?;
         let mut path = self.make_path(now, id, Route::opened(route), HandshakeState::Confirmed);
-        let times = self.validation_times(PathId::ZERO);
+        let times = self.first_validation_times();
         path.route.challenge(now, times);
         self.paths.open(Box::new(path)).map_err(PathError::Open)?;
         if status == PathStatus::Backup {
@@ -89,7 +89,7 @@ impl Connection {
         let validation = if proven { Validation::Validated } else { Validation::Unvalidated };
         let mut route = Route::new(at.route, validation);
         route.on_received(&at.route, at.bytes);
-        route.challenge(at.now, self.validation_times(PathId::ZERO));
+        route.challenge(at.now, self.first_validation_times());
         let path = self.make_path(at.now, at.path, route, HandshakeState::Confirmed);
         if self.paths.open(Box::new(path)).is_err() {
             return false;

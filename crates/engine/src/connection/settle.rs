@@ -306,6 +306,13 @@ impl Connection {
         ptos.max().unwrap_or(Duration::from_secs(1))
     }
 
+    /// Times for a path of which nothing is known: its challenges are as rare as Initial packets (RFC 9000 8.2.1), since
+    /// a slow one would choke on more.
+    pub(super) fn first_validation_times(&self) -> ValidationTimes {
+        let initial = self.settings.transport.recovery.initial_rtt * 3;
+        ValidationTimes::new(initial, initial)
+    }
+
     pub(super) fn validation_times(&self, id: PathId) -> ValidationTimes {
         let initial = self.settings.transport.recovery.initial_rtt * 3;
         let pto = self.paths.path(id).map_or(initial, |p| p.send.pto(Space::Data));
