@@ -21,12 +21,7 @@ pub struct RecoveryTuning {
 
 impl Default for RecoveryTuning {
     fn default() -> Self {
-        Self {
-            initial_rtt: limits::INITIAL_RTT,
-            packet_threshold: 3,
-            time_threshold: 9.0 / 8.0,
-            pacing: Switch::On,
-        }
+        Self { initial_rtt: limits::INITIAL_RTT, packet_threshold: 3, time_threshold: 9.0 / 8.0, pacing: Switch::On }
     }
 }
 
@@ -93,11 +88,7 @@ pub struct MtuDiscoveryConfig {
 
 impl Default for MtuDiscoveryConfig {
     fn default() -> Self {
-        Self {
-            upper_bound: 1452,
-            interval: Duration::from_secs(600),
-            black_hole_cooldown: Duration::from_secs(60),
-        }
+        Self { upper_bound: 1452, interval: Duration::from_secs(600), black_hole_cooldown: Duration::from_secs(60) }
     }
 }
 

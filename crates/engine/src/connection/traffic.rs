@@ -27,6 +27,7 @@ pub(super) struct Traffic {
     pub(super) pings: Vec<PathId>,
     pub(super) views: Vec<PathView>,
     carriers: Vec<AckCarrier>,
+    silent_carriers: Vec<AckCarrier>,
 }
 
 impl Traffic {
@@ -41,6 +42,7 @@ impl Traffic {
             pings: Vec::new(),
             views: Vec::new(),
             carriers: Vec::new(),
+            silent_carriers: Vec::new(),
         }
     }
 
@@ -70,12 +72,17 @@ impl Traffic {
             // not swallow the acks of `of` as well.
             let silence = of_heard.map_or(Duration::ZERO, |at| heard(path).map_or(Duration::MAX, |own| at.since(own)));
             let silent = slot.id != of && silence > path.send.pto(Space::Data);
-            let state = if silent { as_failed(slot.state()) } else { slot.state() };
             // A short packet with an ack must fit into the credit of an address that is not proven.
             if path.route.amplification_room() >= ACK_PACKET_BYTES && slot.dcid(LegName::Current).is_some() {
-                self.carriers.push(AckCarrier { id: slot.id, state, rtt: path.send.rtt().measured() });
+                let carrier = AckCarrier { id: slot.id, state: slot.state(), rtt: path.send.rtt().measured() };
+                if silent { &mut self.silent_carriers } else { &mut self.carriers }.push(carrier);
             }
         }
+        // Also where every path counts as failed: the one that still brings packets is the better guess.
+        if self.carriers.is_empty() {
+            self.carriers.append(&mut self.silent_carriers);
+        }
+        self.silent_carriers.clear();
         self.ack_route.choose(of, &self.carriers)
     }
 
@@ -85,14 +92,6 @@ impl Traffic {
         self.copies.on_path_gone(id);
         self.ack_copies.retain(|&(carrier, of)| carrier != id && of != id);
         self.pings.retain(|&p| p != id);
-    }
-}
-
-/// A working path for which there is no sign of life.
-fn as_failed(state: PathState) -> PathState {
-    match state {
-        PathState::Active | PathState::Backup => PathState::Failed,
-        other => other,
     }
 }
 
