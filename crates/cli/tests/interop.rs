@@ -37,11 +37,11 @@ impl Drop for Server {
 /// Downloads from a server with these flags; the summary.
 fn get(serve: &[&str], get: &[&str]) -> Value {
     let server = Server::start(plait(&[&["serve", "--quiet", "--listen", "127.0.0.1:0"], serve].concat()));
-    let url = format!("https://127.0.0.1:{}/bytes/300K", server.1);
+    let url = format!("https://127.0.0.1:{}/bytes/20M", server.1);
     let output = plait(&[&["get", "--json", "--single", "--insecure", &url], get].concat()).output().unwrap();
     let summary: Value = serde_json::from_slice(&output.stdout).expect("a summary");
     assert!(output.status.success(), "{summary}");
-    assert_eq!(summary["bytes"], 300_000);
+    assert_eq!(summary["bytes"], 20_000_000);
     summary
 }
 
