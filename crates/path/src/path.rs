@@ -38,6 +38,8 @@ pub struct Path<S = SendFlow, R = ReceiveFlow> {
     pub receive: R,
     /// What went over it.
     pub counters: PathCounters,
+    /// When something last left on it; for keep-alive, since silence lets NATs forget (RFC 9000 10.1.2).
+    pub sent_at: Option<Instant>,
     /// The spin bit of what we send.
     pub spin: Spin,
     health: Health,
@@ -47,7 +49,17 @@ impl<S, R> Path<S, R> {
     /// A path on `route`.
     pub fn new(id: PathId, route: Route, mtu: MtuConfig, send: S, receive: R) -> Self {
         let counters = PathCounters::default();
-        Self { id, route, mtu: Mtu::new(mtu), send, receive, counters, spin: Spin::default(), health: Health::Good }
+        Self {
+            id,
+            route,
+            mtu: Mtu::new(mtu),
+            send,
+            receive,
+            counters,
+            sent_at: None,
+            spin: Spin::default(),
+            health: Health::Good,
+        }
     }
 
     /// How it fares.

@@ -142,7 +142,13 @@ impl Lifecycle {
         }
         // RFC 9000 10.1: at least three times the current PTO
         self.idle_deadline = self.idle_timeout.map(|d| now + d.max(pto * 3));
-        self.keep_alive_deadline = self.keep_alive_interval.map(|d| now + d);
+        // From then on each path's own silence counts.
+        self.keep_alive_deadline = self.keep_alive_deadline.or(self.keep_alive_interval.map(|d| now + d));
+    }
+
+    /// When a path will have been silent for long enough to want a PING.
+    pub(crate) fn set_keep_alive(&mut self, at: Instant) {
+        self.keep_alive_deadline = self.keep_alive_interval.map(|_| at);
     }
 
     /// We close: the frame is sent now and again, rarely, while packets keep coming.

@@ -387,10 +387,22 @@ impl Connection {
         }
     }
 
-    /// A PING on each open path, for keep-alive.
-    pub(super) fn ping_all(&mut self) {
-        let ids: Vec<PathId> = self.paths.open_slots().map(|s| s.id).collect();
-        ids.into_iter().for_each(|id| self.ping(id));
+    /// A PING on each open path on which nothing left for the keep-alive interval. What others carry keeps no NAT's
+    /// memory of this one alive.
+    pub(super) fn keep_alive(&mut self, now: Instant) {
+        let Some(interval) = self.settings.transport.timing.keep_alive_interval else { return };
+        let mut next = now + interval;
+        let mut silent: smallvec::SmallVec<[PathId; 8]> = smallvec::SmallVec::new();
+        for slot in self.paths.open_slots() {
+            let sent_at = slot.path.as_ref().and_then(|path| path.sent_at).unwrap_or(now);
+            if now.since(sent_at) >= interval {
+                silent.push(slot.id);
+            } else {
+                next = next.min(sent_at + interval);
+            }
+        }
+        self.lifecycle.set_keep_alive(next);
+        silent.into_iter().for_each(|id| self.ping(id));
     }
 
     pub(super) fn ping(&mut self, id: PathId) {

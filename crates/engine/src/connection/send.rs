@@ -484,6 +484,7 @@ impl Connection {
             app_limited,
         };
         path.send.on_sent(now, space, &packet, carried);
+        path.sent_at = Some(now);
         if let Purpose::Mtu(size) = purpose {
             path.mtu.on_probe_sent(size);
         }

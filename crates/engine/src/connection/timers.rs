@@ -38,7 +38,7 @@ impl Connection {
         match self.lifecycle.on_timeout(now) {
             LifecycleTimer::Idle => self.die(ConnectionError::TimedOut),
             LifecycleTimer::Drained => self.events.tell_endpoint(EndpointEvent::Drained),
-            LifecycleTimer::KeepAlive => self.ping_all(),
+            LifecycleTimer::KeepAlive => self.keep_alive(now),
             LifecycleTimer::None => {}
         }
         if !self.lifecycle.is_open() {
