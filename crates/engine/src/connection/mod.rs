@@ -1,7 +1,7 @@
 //! One connection: its parts side by side, and the public calls that a runtime makes.
 //!
-//! In: [`receive`] opens packets, [`dispatch`] hands each frame to its home. Out: [`send`] chooses path and packet,
-//! [`fill`] asks the parts for frames. Time: [`timers`]. The parts never see this struct; they talk in values.
+//! In: `receive` opens packets, `dispatch` hands each frame to its home. Out: `send` chooses path and packet,
+//! `fill` asks the parts for frames. Time: `timers`. The parts never see this struct; they talk in values.
 
 mod application;
 mod birth;
