@@ -45,7 +45,9 @@ impl Connecting {
     pub fn into_0rtt(mut self) -> Result<(Connection, ZeroRttAccepted), Self> {
         let possible = self.hold().is_some_and(|hold| {
             let state = hold.lock();
-            state.error.is_none() && (state.engine.side().is_server() || state.engine.has_0rtt())
+            // On a fast network the handshake may be over before this call: early data was offered all the same.
+            let offered = state.engine.has_0rtt() || state.engine.accepted_0rtt().is_some();
+            state.error.is_none() && (state.engine.side().is_server() || offered)
         });
         match self.connection.take_if(|_| possible) {
             Some(connection) => {
