@@ -1,14 +1,10 @@
 //! The identity of simulated servers and a client that trusts anyone, with sizes that never vary from run to run.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
-use plait_engine::crypto::{ClientTlsConfig, Protection, ServerTlsConfig};
+use plait_engine::crypto::{ClientTlsConfig, Protection, ServerTlsConfig, tls};
 use rcgen::{CertificateParams, KeyPair, PKCS_ED25519, SerialNumber};
-use rustls::client::Resumption;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, aws_lc_rs};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::{DigitallySignedStruct, SignatureScheme};
+use rustls::pki_types::PrivateKeyDer;
 
 /// The application protocol of simulated transfers.
 const ALPN: &[u8] = b"plait-sim";
@@ -44,68 +40,13 @@ impl Identity {
 }
 
 fn make() -> Result<Identity, String> {
-    let provider = Arc::new(aws_lc_rs::default_provider());
     // Ed25519 signatures and a fixed serial number always have the same length.
     let key = KeyPair::generate_for(&PKCS_ED25519).map_err(|e| e.to_string())?;
     let mut params = CertificateParams::new(vec!["localhost".into()]).map_err(|e| e.to_string())?;
     params.serial_number = Some(SerialNumber::from(42u64));
     let cert = params.self_signed(&key).map_err(|e| e.to_string())?.der().clone();
     let key = PrivateKeyDer::try_from(key.serialize_der()).map_err(str::to_owned)?;
-    let mut server = rustls::ServerConfig::builder_with_provider(provider.clone())
-        .with_protocol_versions(&[&rustls::version::TLS13])
-        .map_err(|e| e.to_string())?
-        .with_no_client_auth()
-        .with_single_cert(vec![cert], key)
-        .map_err(|e| e.to_string())?;
-    server.alpn_protocols = vec![ALPN.to_vec()];
-    let mut client = rustls::ClientConfig::builder_with_provider(provider.clone())
-        .with_protocol_versions(&[&rustls::version::TLS13])
-        .map_err(|e| e.to_string())?
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Trusting(provider)))
-        .with_no_client_auth();
-    client.alpn_protocols = vec![ALPN.to_vec()];
-    let client = ClientTlsConfig::from_rustls(Arc::new(client)).map_err(|e| e.to_string())?;
-    Ok(Identity {
-        client: client.with_changes(|config| config.resumption = Resumption::disabled()),
-        server: ServerTlsConfig::from_rustls(Arc::new(server)).map_err(|e| e.to_string())?,
-    })
-}
-
-#[derive(Debug)]
-struct Trusting(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for Trusting {
-    fn verify_server_cert(
-        &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _message: &[u8],
-        _cert: &CertificateDer<'_>,
-        _dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _message: &[u8],
-        _cert: &CertificateDer<'_>,
-        _dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
+    let server = ServerTlsConfig::builder(tls::Identity::new(vec![cert], key)).alpn([ALPN]).build();
+    let client = ClientTlsConfig::builder().accept_any_certificate().no_resumption().alpn([ALPN]).build();
+    Ok(Identity { client: client.map_err(|e| e.to_string())?, server: server.map_err(|e| e.to_string())? })
 }
