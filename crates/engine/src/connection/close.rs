@@ -75,15 +75,15 @@ impl Connection {
     /// A datagram with our close, as long as one is due on some path.
     pub(super) fn poll_close(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
         self.lifecycle.due_close()?;
-        if self.traffic.pings.is_empty() {
+        if self.registry.closes_due.is_empty() {
             // One close on each path that may be heard, since some may be dead.
             let mut targets: Vec<PathId> = self.paths.open_slots().map(|slot| slot.id).collect();
             targets.reverse();
-            self.traffic.pings = targets;
+            self.registry.closes_due = targets;
         }
-        while let Some(id) = self.traffic.pings.pop() {
+        while let Some(id) = self.registry.closes_due.pop() {
             let transmit = self.build_close(now, id, buf);
-            if self.traffic.pings.is_empty() {
+            if self.registry.closes_due.is_empty() {
                 self.lifecycle.on_close_sent();
             }
             if transmit.is_some() {

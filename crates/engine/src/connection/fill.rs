@@ -47,7 +47,7 @@ impl Connection {
             return pad;
         }
         if one_rtt {
-            self.fill_control(now, id, w);
+            self.fill_control(w);
         }
         self.streams.fill_control(now, w);
         if purpose == Purpose::Probe {
@@ -114,7 +114,7 @@ impl Connection {
     }
 
     /// Control frames that any path may carry.
-    fn fill_control(&mut self, _now: Instant, _id: PathId, w: &mut FrameWriter<'_>) {
+    fn fill_control(&mut self, w: &mut FrameWriter<'_>) {
         if self.handshake.done == Owed::Due && w.remaining() > 0 {
             w.put_varint(types::HANDSHAKE_DONE);
             w.note(Carried::HandshakeDone);

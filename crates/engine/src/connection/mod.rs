@@ -103,6 +103,8 @@ struct Registry {
     discard_early_at: Option<Instant>,
     /// Since when the present keys are in use; none before the handshake is confirmed.
     keys_since: Option<Instant>,
+    /// Paths on which the present round of our close is still to be sent.
+    closes_due: Vec<PathId>,
     /// Until when a connection without a path waits for one.
     pathless_until: Option<Instant>,
     /// A server's preferred address, to be probed once the handshake is confirmed.

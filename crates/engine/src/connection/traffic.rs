@@ -109,7 +109,6 @@ pub(super) enum Stance {
 
 fn view(slot: &mut Slot, now: Instant, stance: Stance) -> Option<PathView> {
     let (state, has_cid) = (slot.state(), slot.dcid(LegName::Current).is_some());
-    let backup = slot.is_backup();
     let id = slot.id;
     let path = slot.path.as_mut()?;
     let mtu = u64::from(path.mtu.current());
@@ -131,11 +130,7 @@ fn view(slot: &mut Slot, now: Instant, stance: Stance) -> Option<PathView> {
     let rtt = path.send.rtt();
     let stats = path.send.stats();
     Some(PathView {
-        state: match (early, state) {
-            (true, _) => PathState::Active,
-            (_, PathState::Active) if backup => PathState::Backup,
-            (_, state) => state,
-        },
+        state: if early { PathState::Active } else { state },
         room,
         rtt: rtt.measured(),
         rtt_var: rtt.var(),
