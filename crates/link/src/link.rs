@@ -76,6 +76,11 @@ impl Link {
         self.planned.packets() + self.live.packets()
     }
 
+    /// Datagrams whose fate is still open: they wait in a real queue or are being sent from one.
+    pub fn pending(&self) -> usize {
+        self.live.pending()
+    }
+
     /// How long a datagram offered at `now` would wait before being sent.
     pub fn queue_time(&self, now: Instant) -> Duration {
         self.free_at.since(now).saturating_add(self.live.wait(now, &self.config.rate))

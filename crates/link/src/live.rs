@@ -73,6 +73,11 @@ impl LiveQueue {
         self.waiting.len()
     }
 
+    /// Datagrams that wait or are being sent.
+    pub(crate) fn pending(&self) -> usize {
+        self.waiting.len() + usize::from(self.sending.is_some())
+    }
+
     /// True when a datagram could be sent at once.
     pub(crate) fn is_idle(&self) -> bool {
         self.waiting.is_empty() && self.sending.is_none()

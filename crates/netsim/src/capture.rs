@@ -86,6 +86,8 @@ pub struct Totals {
     pub arrived: u64,
     /// Lost anywhere.
     pub lost: u64,
+    /// Copies made by links and middleboxes.
+    pub doubled: u64,
     /// Payload bytes sent.
     pub sent_bytes: u64,
     /// Payload bytes given to hosts.

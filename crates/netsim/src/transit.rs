@@ -116,6 +116,7 @@ impl Network {
             Pass::Twice => {
                 let copy = flight.clone();
                 let copy = self.flights.insert(copy);
+                self.observer.totals.doubled += 1;
                 self.events.push(self.now, What::Arrive(copy));
                 return Some(());
             }
@@ -148,6 +149,7 @@ impl Network {
         if let Some(second) = delivery.second {
             let copy = flight.clone();
             let copy = self.flights.insert(copy);
+            self.observer.totals.doubled += 1;
             self.land(id, copy, second.at, second.integrity);
         }
         self.land(id, index, delivery.first.at, delivery.first.integrity);

@@ -64,6 +64,7 @@ impl Row {
             put("down_queue_max_ms", millis(Some(path.traffic.down.queue_time_max)));
             put("down_dropped", path.traffic.down.drops_total().to_string());
         }
+        put_shared(&mut cells, outcome);
         Self { index: job.index, cells }
     }
 
@@ -123,6 +124,25 @@ fn put_end(put: &mut impl FnMut(&str, String), outcome: &Outcome) {
     put("first_byte_ms", millis(outcome.first_byte));
     put("stalls", outcome.stalls.to_string());
     put("stall_longest_ms", millis(Some(outcome.stall_longest)));
+}
+
+/// Named links and cross traffic.
+fn put_shared(cells: &mut Vec<(String, String)>, outcome: &Outcome) {
+    for link in &outcome.links {
+        let mut put = |name: &str, value: String| cells.push((format!("link_{}_{name}", link.name), value));
+        put("up_bytes", link.traffic.up.forwarded_bytes.to_string());
+        put("down_bytes", link.traffic.down.forwarded_bytes.to_string());
+        put("down_queue_max_ms", millis(Some(link.traffic.down.queue_time_max)));
+        put("down_dropped", link.traffic.down.drops_total().to_string());
+    }
+    for (i, cross) in outcome.cross.iter().enumerate() {
+        let mut put = |name: &str, value: String| cells.push((format!("cross{i}_{name}"), value));
+        put("bytes", cross.bytes.to_string());
+        put("goodput_mbps", format!("{:.6}", cross.goodput_bps() / 1e6));
+        put("packets_sent", cross.packets_sent.to_string());
+        put("packets_lost", cross.packets_lost.to_string());
+        put("rtt_ms", millis(cross.rtt));
+    }
 }
 
 fn put_requests(put: &mut impl FnMut(&str, String), outcome: &Outcome) {

@@ -35,6 +35,8 @@ pub struct HostSetup {
     pub protection: Protection,
     /// All randomness of this host comes from here.
     pub random: Random,
+    /// When a client connects.
+    pub start: Instant,
 }
 
 /// Why a host could not be made.
@@ -88,7 +90,7 @@ impl PlaitHost {
         let local = *locals.first().ok_or_else(|| HostError::Connect("no local address".into()))?;
         let route = FourTuple { local, remote };
         let (handle, connection) = endpoint
-            .connect(Instant::ZERO, client, route, "localhost")
+            .connect(setup.start, client, route, "localhost")
             .map_err(|error| HostError::Connect(error.to_string()))?;
         let mut host = Self::empty(endpoint);
         host.locals = locals.iter().map(|local| (*local, InterfaceState::Up)).collect();

@@ -1,5 +1,7 @@
 //! One run: a scenario and a seed make a world, the world makes an outcome.
 
+pub mod cross;
+mod ends;
 pub mod network;
 pub mod oracle;
 pub mod outcome;
@@ -7,25 +9,22 @@ pub mod series;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use plait_base::probe::{Event, Probe, ProbeFactory};
+use plait_base::probe::Probe;
 use plait_base::{Instant, Random};
-use plait_engine::TransportConfig;
-use plait_engine::congestion;
-use plait_engine::path::{ack_route, policy};
-use plait_engine::schedule;
 use plait_netsim::{Depth, Duplex, HostId, RunEnd, World};
 
 use crate::host::app::{Client, Load, Progress, Server};
-use crate::host::ledger::{Ledger, PathFigures, SharedLedger, Watched};
+use crate::host::ledger::{Ledger, PathFigures, SharedLedger};
 use crate::host::{HostError, HostSetup, PlaitHost};
-use crate::scenario::{Endpoints, Extension, Scenario};
+use crate::scenario::{Extension, Place, Scenario};
 
+use cross::CrossTraffic;
+use ends::transport;
 use network::{Timeline, client_address, server_address};
 use oracle::Fault;
-use outcome::{End, Outcome, PathOutcome};
+use outcome::{End, LinkOutcome, Outcome, PathOutcome};
 use series::{Sample, Series};
 
 /// Silence that counts as a stall: so many of the longest RTTs seen, and at least this long.
@@ -35,8 +34,6 @@ const STALL_MIN: Duration = Duration::from_millis(500);
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 /// First interval of time series.
 const SERIES_INTERVAL: Duration = Duration::from_millis(20);
-/// Silence after which a connection is given up, far beyond any path's.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// What to write down besides the outcome.
 #[derive(Default)]
@@ -52,70 +49,7 @@ pub struct Watch {
 /// # Errors
 /// The hosts cannot be made: the cryptographic library refuses.
 pub fn run(scenario: &Scenario, seed: u64, watch: Watch) -> Result<Outcome, HostError> {
-    Ok(Running::new(scenario, seed, watch)?.finish())
-}
-
-/// Both observers of one connection.
-struct Both(SharedLedger, Box<dyn Probe>);
-
-impl Probe for Both {
-    fn on_event(&mut self, now: Instant, event: &Event) {
-        self.0.on_event(now, event);
-        self.1.on_event(now, event);
-    }
-}
-
-/// Gives the connection of one end its observers.
-struct Observing {
-    ledger: SharedLedger,
-    more: Mutex<Option<Box<dyn Probe>>>,
-}
-
-impl std::fmt::Debug for Observing {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Observing").finish_non_exhaustive()
-    }
-}
-
-impl ProbeFactory for Observing {
-    fn probe(&self) -> Box<dyn Probe> {
-        match self.more.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            Some(more) => Box::new(Both(self.ledger.clone(), more)),
-            None => Box::new(self.ledger.clone()),
-        }
-    }
-}
-
-/// The transport of one end; the decisions of its scheduler are counted.
-fn transport(
-    endpoints: &Endpoints,
-    paths: usize,
-    ledger: &SharedLedger,
-    more: Option<Box<dyn Probe>>,
-) -> Arc<TransportConfig> {
-    let mut config = TransportConfig::default();
-    let multipath = endpoints.extension == Extension::Multipath && paths > 1;
-    // Room for paths that are tried again while the old ones drain.
-    config.max_concurrent_multipath_paths(if multipath { paths as u32 + 2 } else { 1 });
-    config.max_idle_timeout(Some(IDLE_TIMEOUT));
-    let window = endpoints.receive_window_bytes;
-    config.stream_receive_window(window).max_stream_receive_window(window);
-    config.receive_window(window).max_receive_window(window);
-    config.duplicate_until_rtt(endpoints.duplicate_until_rtt);
-    if let Some(factory) = schedule::by_name(endpoints.scheduler) {
-        config.scheduler(Arc::new(Watched::new(factory, ledger.clone())));
-    }
-    if let Some(factory) = endpoints.congestion.and_then(congestion::by_name) {
-        config.congestion_controller_factory(factory.clone()).multipath_controller(Some(factory));
-    }
-    if let Some(factory) = ack_route::by_name(endpoints.ack_path) {
-        config.ack_route(factory);
-    }
-    if let Some(factory) = policy::by_name("fullmesh") {
-        config.path_policy(factory);
-    }
-    config.probe_factory(Some(Arc::new(Observing { ledger: ledger.clone(), more: Mutex::new(more) })));
-    Arc::new(config)
+    Running::new(scenario, seed, watch)?.finish()
 }
 
 /// Gaps between bytes that arrive in order.
@@ -151,6 +85,7 @@ struct Running<'a> {
     ledgers: [SharedLedger; 2],
     series: Option<Series>,
     stalls: Stalls,
+    cross: CrossTraffic,
 }
 
 impl<'a> Running<'a> {
@@ -167,6 +102,7 @@ impl<'a> Running<'a> {
             transport: transport(endpoints, scenario.paths.len(), ledger, more),
             protection: endpoints.protection,
             random,
+            start: Instant::ZERO,
         };
         let first = endpoints.initial_path;
         let others = (0..scenario.paths.len()).filter(|path| *path != first);
@@ -181,7 +117,9 @@ impl<'a> Running<'a> {
         let client = world.add_host(client, &addresses);
         let server = world.add_host(server, &[server_address().ip()]);
         let series = watch.series.then(|| Series::new(SERIES_INTERVAL));
-        Ok(Self { scenario, world, links, timeline, client, server, ledgers, series, stalls: Stalls::default() })
+        let cross = CrossTraffic::new(scenario, &links, &mut world);
+        let stalls = Stalls::default();
+        Ok(Self { scenario, world, links, timeline, client, server, ledgers, series, stalls, cross })
     }
 
     /// The ledger of the end that sends the bulk.
@@ -202,7 +140,7 @@ impl<'a> Running<'a> {
         self.world.host::<PlaitHost>(receiver).map_or(0, |host| host.progress().verified_bytes)
     }
 
-    fn finish(mut self) -> Outcome {
+    fn finish(mut self) -> Result<Outcome, HostError> {
         let limit = Instant::ZERO + self.scenario.time_limit;
         let client = self.client;
         let done = move |world: &World| {
@@ -214,8 +152,10 @@ impl<'a> Running<'a> {
         let end = loop {
             let now = self.world.now();
             self.timeline.advance(now, self.scenario, &mut self.world.net);
+            self.cross.advance(now, &mut self.world)?;
             self.look(now);
             let next = now + LOOK_INTERVAL;
+            let next = self.cross.next_at().map_or(next, |at| at.min(next));
             let next = self.timeline.next_at(self.scenario).map_or(next, |at| at.min(next));
             let next = self.series.as_ref().map_or(next, |series| series.next_at().min(next));
             let end = self.world.run_until_done(next.max(now + Duration::from_nanos(1)).min(limit), done);
@@ -224,7 +164,7 @@ impl<'a> Running<'a> {
             }
         };
         self.look(self.world.now());
-        self.outcome(end)
+        Ok(self.outcome(end))
     }
 
     /// Between events: samples, and whether bytes still arrive.
@@ -246,15 +186,19 @@ impl<'a> Running<'a> {
     fn sample(&self, now: Instant, verified_bytes: u64) -> Sample {
         let ledger = self.sender().lock();
         let upload = matches!(self.scenario.load, Load::Upload { .. });
-        let of = |(path, duplex): (usize, &Duplex)| {
+        let side = |duplex: &Duplex| if upload { duplex.forward } else { duplex.backward };
+        let wait = |duplex: &Duplex| {
+            let link = self.world.net.link(side(duplex));
+            link.map_or(0.0, |link| link.queue_time(now).as_secs_f64().min(3600.0) * 1e3)
+        };
+        let of = |path: usize| {
             let mut sample = series::of_ledger(&ledger, path);
-            let link = if upload { duplex.forward } else { duplex.backward };
-            sample.carried_bytes = self.world.net.link_stats(link).forwarded_bytes;
-            let wait = self.world.net.link(link).map(|link| link.queue_time(now)).unwrap_or_default();
-            sample.queue_ms = wait.as_secs_f64().min(3600.0) * 1e3;
+            let own = self.links.get(path).map(|own| self.world.net.link_stats(side(own)));
+            sample.carried_bytes = own.map_or(0, |own| own.forwarded_bytes);
+            sample.queue_ms = network::chosen(&self.links, &self.scenario.way(path)).iter().map(wait).sum();
             sample
         };
-        Sample { at: now, verified_bytes, paths: self.links.iter().enumerate().map(of).collect() }
+        Sample { at: now, verified_bytes, paths: (0..self.scenario.paths.len()).map(of).collect() }
     }
 
     fn outcome(self, run_end: RunEnd) -> Outcome {
@@ -271,14 +215,19 @@ impl<'a> Running<'a> {
         let ledger = self.sender().lock().clone();
         let traffic = network::traffic(&self.world.net, &self.links);
         let totals = self.world.totals();
-        let doubled = traffic.iter().map(|path| path.up.duplicates + path.down.duplicates).sum();
+        let cross = self.cross.outcomes(&self.world);
         let mut faults: Vec<Fault> = failure.filter(|f| f.contains("byte")).map(Fault::Bytes).into_iter().collect();
         faults.extend(oracle::idle_sender(&ledger));
-        faults.extend(oracle::conservation(&totals, doubled, self.world.net.in_flight()));
+        faults.extend(oracle::conservation(&totals, self.world.net.in_flight()));
         faults.extend(oracle::bounds(&ledger, self.world.now()));
         faults.extend(matches!(run_end, RunEnd::Spinning(_)).then_some(Fault::Spinning));
-        let paths = traffic.into_iter().enumerate();
-        let paths = paths.map(|(path, traffic)| PathOutcome { sender: of_path(&ledger, path), traffic }).collect();
+        faults.extend(oracle::links(&self.world.net, &self.links));
+        faults.extend(cross.iter().flat_map(|one| one.faults.clone()));
+        let count = self.scenario.paths.len();
+        let paths = traffic.iter().take(count).enumerate();
+        let paths = paths.map(|(path, t)| PathOutcome { sender: of_path(&ledger, path), traffic: *t }).collect();
+        let named = self.scenario.links.iter().zip(traffic.iter().skip(Place::link(count, 0).0));
+        let links = named.map(|(link, t)| LinkOutcome { name: link.name.clone(), traffic: *t }).collect();
         let since_start = |at: Instant| at.since_origin();
         Outcome {
             end,
@@ -292,6 +241,8 @@ impl<'a> Running<'a> {
             decisions: ledger.decisions,
             changes: ledger.changes,
             paths,
+            links,
+            cross,
             faults,
             datagrams: (totals.sent, totals.arrived, totals.lost),
             events: self.world.events(),

@@ -1,4 +1,4 @@
-//! The world of a scenario: one server address, one client address and one link each way per path.
+//! The world of a scenario: one server address, one client address per path, and the links between them.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -6,7 +6,7 @@ use plait_base::{FourTuple, Instant, Random};
 use plait_link::{LinkStats, Loss, Rate, Service};
 use plait_netsim::{Duplex, Hop, Network};
 
-use crate::scenario::{LinkPlan, PathPlan, Scenario, Vary};
+use crate::scenario::{DuplexPlan, LinkPlan, Place, Scenario, Vary};
 
 /// The port of every client address.
 const CLIENT_PORT: u16 = 5000;
@@ -35,26 +35,38 @@ pub(crate) fn path_of(route: &FourTuple) -> Option<usize> {
     }
 }
 
-/// Adds the links of every path to a network.
+/// Adds every link to a network, and the routes of the paths through them.
 pub(crate) fn build(net: &mut Network, scenario: &Scenario) -> Vec<Duplex> {
     let service = service(scenario);
-    let connect = |(index, path): (usize, &PathPlan)| {
-        let (client, server) = (client_address(index).ip(), server_address().ip());
-        let duplex = Duplex {
-            forward: net.add_link(path.up.config(service)),
-            backward: net.add_link(path.down.config(service)),
-        };
-        net.route(client, server, &[Hop::Link(duplex.forward)]);
-        net.route(server, client, &[Hop::Link(duplex.backward)]);
-        duplex
+    let add = |plan: &DuplexPlan| Duplex {
+        forward: net.add_link(plan.up.config(service)),
+        backward: net.add_link(plan.down.config(service)),
     };
-    scenario.paths.iter().enumerate().map(connect).collect()
+    let links: Vec<Duplex> = scenario.duplexes().map(add).collect();
+    for path in 0..scenario.paths.len() {
+        let (client, server) = (client_address(path).ip(), server_address().ip());
+        connect(net, (client, server), &chosen(&links, &scenario.way(path)));
+    }
+    links
+}
+
+/// The links at these places.
+pub(crate) fn chosen(links: &[Duplex], places: &[Place]) -> Vec<Duplex> {
+    places.iter().filter_map(|place| links.get(place.0)).copied().collect()
+}
+
+/// Routes each way between two addresses through links that are named in the order from the first to the second.
+pub(crate) fn connect(net: &mut Network, (near, far): (IpAddr, IpAddr), links: &[Duplex]) {
+    let there: Vec<Hop> = links.iter().map(|link| Hop::Link(link.forward)).collect();
+    let back: Vec<Hop> = links.iter().rev().map(|link| Hop::Link(link.backward)).collect();
+    net.route(near, far, &there);
+    net.route(far, near, &back);
 }
 
 /// Queues are real where something changes them; else links plan ahead, which is faster.
 fn service(scenario: &Scenario) -> Service {
     let touched = scenario.events.iter().any(|event| event.up.touches_queue() || event.down.touches_queue());
-    let varied = scenario.paths.iter().any(|path| path.vary.is_some_and(|vary| vary.rate_mbps.is_some()));
+    let varied = scenario.duplexes().any(|link| link.vary.is_some_and(|vary| vary.rate_mbps.is_some()));
     if touched || varied { Service::Live } else { Service::Planned }
 }
 
@@ -62,7 +74,7 @@ fn service(scenario: &Scenario) -> Service {
 #[derive(Debug)]
 pub(crate) struct Timeline {
     links: Vec<Duplex>,
-    paths: Vec<PathPlan>,
+    plans: Vec<DuplexPlan>,
     service: Service,
     next_event: usize,
     draws: Vec<Option<Instant>>,
@@ -71,8 +83,15 @@ pub(crate) struct Timeline {
 
 impl Timeline {
     pub(crate) fn new(scenario: &Scenario, links: Vec<Duplex>, random: Random) -> Self {
-        let draws = scenario.paths.iter().map(|path| path.vary.map(|_| Instant::ZERO)).collect();
-        Self { links, paths: scenario.paths.clone(), service: service(scenario), next_event: 0, draws, random }
+        let draws = scenario.duplexes().map(|link| link.vary.map(|_| Instant::ZERO)).collect();
+        Self {
+            links,
+            plans: scenario.duplexes().cloned().collect(),
+            service: service(scenario),
+            next_event: 0,
+            draws,
+            random,
+        }
     }
 
     /// When something changes next.
@@ -86,21 +105,22 @@ impl Timeline {
     pub(crate) fn advance(&mut self, now: Instant, scenario: &Scenario, net: &mut Network) {
         while let Some(event) = scenario.events.get(self.next_event).filter(|event| Instant::ZERO + event.at <= now) {
             self.next_event += 1;
-            if let Some(path) = self.paths.get_mut(event.path) {
-                event.up.apply(&mut path.up);
-                event.down.apply(&mut path.down);
-                path.vary = event.vary.or(path.vary);
+            let index = event.place.0;
+            if let Some(plan) = self.plans.get_mut(index) {
+                event.up.apply(&mut plan.up);
+                event.down.apply(&mut plan.down);
+                plan.vary = event.vary.or(plan.vary);
             }
-            if let Some(draw) = self.draws.get_mut(event.path).filter(|_| event.vary.is_some()) {
+            if let Some(draw) = self.draws.get_mut(index).filter(|_| event.vary.is_some()) {
                 *draw = Some(now);
             }
-            self.set(event.path, net);
+            self.set(index, net);
         }
         for index in 0..self.draws.len() {
             let due = self.draws.get(index).copied().flatten().is_some_and(|at| at <= now);
-            let Some(vary) = self.paths.get(index).and_then(|path| path.vary).filter(|_| due) else { continue };
-            if let Some(path) = self.paths.get_mut(index) {
-                redraw(path, &vary, &mut self.random);
+            let Some(vary) = self.plans.get(index).and_then(|plan| plan.vary).filter(|_| due) else { continue };
+            if let Some(plan) = self.plans.get_mut(index) {
+                redraw(plan, &vary, &mut self.random);
             }
             if let Some(draw) = self.draws.get_mut(index) {
                 *draw = Some(now + vary.interval);
@@ -110,51 +130,50 @@ impl Timeline {
     }
 
     fn set(&self, index: usize, net: &mut Network) {
-        let (Some(path), Some(duplex)) = (self.paths.get(index), self.links.get(index)) else { return };
+        let (Some(plan), Some(duplex)) = (self.plans.get(index), self.links.get(index)) else { return };
         let set = |net: &mut Network, link, plan: &LinkPlan| {
             let wanted = plan.config(self.service);
             net.change_link(link, |config| *config = wanted);
         };
-        set(net, duplex.forward, &path.up);
-        set(net, duplex.backward, &path.down);
+        set(net, duplex.forward, &plan.up);
+        set(net, duplex.backward, &plan.down);
     }
 }
 
-fn redraw(path: &mut PathPlan, vary: &Vary, random: &mut Random) {
+fn redraw(plan: &mut DuplexPlan, vary: &Vary, random: &mut Random) {
     let mut draw = |(low, high): (f64, f64)| low + random.unit() * (high - low);
     if let Some(span) = vary.rate_mbps {
-        path.down.rate = Rate::Fixed((draw(span) * 1e6) as u64);
-        if path.up.rate == Rate::Unlimited {
-            path.up.rate = path.down.rate.clone();
+        plan.down.rate = Rate::Fixed((draw(span) * 1e6) as u64);
+        if plan.up.rate == Rate::Unlimited {
+            plan.up.rate = plan.down.rate.clone();
         }
     }
     if let Some(span) = vary.delay_ms {
         let ms = draw(span);
         let ms = if vary.whole_ms { ms.floor() } else { ms };
-        path.down.delay = std::time::Duration::from_nanos((ms * 1e6) as u64);
-        path.up.delay = path.down.delay;
+        plan.down.delay = std::time::Duration::from_nanos((ms * 1e6) as u64);
+        plan.up.delay = plan.down.delay;
     }
     if let Some(span) = vary.loss {
-        path.down.loss = Loss::Bernoulli(draw(span));
+        plan.down.loss = Loss::Bernoulli(draw(span));
     }
     if let Some(span) = vary.loss_per_byte {
-        path.down.loss = Loss::PerByte(draw(span));
+        plan.down.loss = Loss::PerByte(draw(span));
     }
 }
 
-/// Counters of both directions of a path.
+/// Counters of both directions of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PathTraffic {
+pub struct Traffic {
     /// From client to server.
     pub up: LinkStats,
     /// From server to client.
     pub down: LinkStats,
 }
 
-/// Counters of every path.
-pub(crate) fn traffic(net: &Network, links: &[Duplex]) -> Vec<PathTraffic> {
-    let of =
-        |duplex: &Duplex| PathTraffic { up: net.link_stats(duplex.forward), down: net.link_stats(duplex.backward) };
+/// Counters of every link.
+pub(crate) fn traffic(net: &Network, links: &[Duplex]) -> Vec<Traffic> {
+    let of = |duplex: &Duplex| Traffic { up: net.link_stats(duplex.forward), down: net.link_stats(duplex.backward) };
     links.iter().map(of).collect()
 }
 

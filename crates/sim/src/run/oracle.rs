@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use plait_base::Instant;
 use plait_base::limits::MAX_PATHS;
-use plait_netsim::Totals;
+use plait_netsim::{Duplex, Network, Totals};
 
 use crate::host::ledger::Ledger;
 
@@ -52,10 +52,20 @@ pub(crate) fn idle_sender(ledger: &Ledger) -> Option<Fault> {
 }
 
 /// Every datagram that was sent or doubled arrived, was lost or is on its way.
-pub(crate) fn conservation(totals: &Totals, doubled: u64, on_the_way: usize) -> Option<Fault> {
-    let made = totals.sent + doubled;
+pub(crate) fn conservation(totals: &Totals, on_the_way: usize) -> Option<Fault> {
+    let made = totals.sent + totals.doubled;
     let seen = totals.arrived + totals.lost + on_the_way as u64;
     (made != seen).then_some(Fault::Conservation { made, seen })
+}
+
+/// Every datagram that was offered to a link went on, was dropped or waits in its queue, whoever shares the link.
+pub(crate) fn links(net: &Network, links: &[Duplex]) -> Option<Fault> {
+    let ids = links.iter().flat_map(|duplex| [duplex.forward, duplex.backward]);
+    ids.filter_map(|id| net.link(id)).find_map(|link| {
+        let stats = link.stats();
+        let seen = stats.forwarded_packets + stats.drops_total() + link.pending() as u64;
+        (stats.offered_packets != seen).then_some(Fault::Conservation { made: stats.offered_packets, seen })
+    })
 }
 
 /// Bounds that a run can show.

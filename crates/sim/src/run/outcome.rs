@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::network::PathTraffic;
+use super::cross::CrossOutcome;
+use super::network::Traffic;
 use super::oracle::Fault;
 use super::series::Series;
 use crate::host::app::Exchange;
@@ -24,8 +25,17 @@ pub enum End {
 pub struct PathOutcome {
     /// What the sender of the bulk of the data noted, over all path ids that ran here.
     pub sender: PathFigures,
-    /// What the links carried.
-    pub traffic: PathTraffic,
+    /// What its own link carried.
+    pub traffic: Traffic,
+}
+
+/// A named link after a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LinkOutcome {
+    /// Its name.
+    pub name: String,
+    /// What it carried.
+    pub traffic: Traffic,
 }
 
 /// The result of one run.
@@ -53,6 +63,10 @@ pub struct Outcome {
     pub changes: Vec<StateChange>,
     /// Each path.
     pub paths: Vec<PathOutcome>,
+    /// Each named link.
+    pub links: Vec<LinkOutcome>,
+    /// Each source of cross traffic.
+    pub cross: Vec<CrossOutcome>,
     /// Rules that were broken.
     pub faults: Vec<Fault>,
     /// Datagrams sent, arrived and lost in the whole world.

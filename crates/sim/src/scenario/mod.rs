@@ -7,6 +7,7 @@ pub(crate) mod reader;
 pub mod sweep;
 #[cfg(test)]
 mod tests;
+pub mod topology;
 pub mod traces;
 pub mod tree;
 
@@ -16,6 +17,7 @@ use plait_engine::crypto::Protection;
 
 pub use error::ScenarioError;
 pub use link::{LinkEdit, LinkPlan, QueuePlan};
+pub use topology::{CrossLoad, CrossPlan, Direction, NamedLink, Packets, Place};
 pub use traces::Traces;
 pub use tree::Tree;
 
@@ -41,9 +43,9 @@ pub struct Vary {
     pub whole_ms: bool,
 }
 
-/// One path.
+/// Both directions of a link.
 #[derive(Clone, Debug, PartialEq)]
-pub struct PathPlan {
+pub struct DuplexPlan {
     /// From client to server.
     pub up: LinkPlan,
     /// From server to client.
@@ -52,13 +54,22 @@ pub struct PathPlan {
     pub vary: Option<Vary>,
 }
 
+/// One path.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PathPlan {
+    /// The link that it has for itself, next to the client.
+    pub own: DuplexPlan,
+    /// The named links beyond it on the way to the server, by their place in the file.
+    pub via: Vec<usize>,
+}
+
 /// A change at a time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EventPlan {
     /// When.
     pub at: Duration,
-    /// Which path.
-    pub path: usize,
+    /// Which link.
+    pub place: Place,
     /// From client to server.
     pub up: LinkEdit,
     /// From server to client.
@@ -108,10 +119,27 @@ pub struct Scenario {
     pub time_limit: Duration,
     /// Paths.
     pub paths: Vec<PathPlan>,
+    /// Links that have a name: paths and cross traffic may share them.
+    pub links: Vec<NamedLink>,
+    /// What else is on the links.
+    pub cross: Vec<CrossPlan>,
     /// Changes, in order of time.
     pub events: Vec<EventPlan>,
     /// What is transferred.
     pub load: Load,
     /// Settings of both ends.
     pub endpoints: Endpoints,
+}
+
+impl Scenario {
+    /// Every link: those of the paths first, then those with names. [`Place`] counts in this order.
+    pub fn duplexes(&self) -> impl Iterator<Item = &DuplexPlan> {
+        self.paths.iter().map(|path| &path.own).chain(self.links.iter().map(|link| &link.duplex))
+    }
+
+    /// The links of a path, from the client to the server.
+    pub fn way(&self, path: usize) -> Vec<Place> {
+        let via = self.paths.get(path).map_or(&[][..], |plan| &plan.via);
+        std::iter::once(Place::path(path)).chain(via.iter().map(|link| Place::link(self.paths.len(), *link))).collect()
+    }
 }

@@ -5,14 +5,17 @@ use std::time::Duration;
 use plait_engine::crypto::Protection;
 use plait_engine::path::ack_route;
 use plait_engine::{congestion, schedule};
+use plait_link::Rate;
 
+use super::ScenarioError;
 use super::reader::Reader;
-use super::{Endpoints, EventPlan, Extension, LinkEdit, LinkPlan, PATHS_MAX, PathPlan, Scenario, ScenarioError};
+use super::topology::{read_cross, read_links, read_place};
+use super::{DuplexPlan, Endpoints, EventPlan, Extension, LinkEdit, LinkPlan, PATHS_MAX, PathPlan, Scenario};
 use super::{Traces, Tree, Vary};
 use crate::host::app::Load;
 
 /// Longest run, virtual seconds.
-const SECONDS_MAX: f64 = 1e6;
+pub(super) const SECONDS_MAX: f64 = 1e6;
 /// Smallest request: its head.
 const REQUEST_BYTES_MIN: u64 = 16;
 
@@ -26,15 +29,19 @@ impl Scenario {
         let name = top.text("name")?.unwrap_or("unnamed").to_owned();
         let seed = top.whole("seed", 0..=i64::MAX as u64, "")?.unwrap_or(1);
         let time_limit = top.seconds("time_limit_s", 0.001..=SECONDS_MAX)?.unwrap_or(Duration::from_secs(3600));
-        let paths = top.tables("path")?.iter().map(|path| read_path(path, traces)).collect::<Result<Vec<_>, _>>()?;
+        let links = read_links(&top, traces)?;
+        let names: Vec<&str> = links.iter().map(|link| link.name.as_str()).collect();
+        let paths = top.tables("path")?;
+        let paths = paths.iter().map(|path| read_path(path, &names, traces)).collect::<Result<Vec<_>, _>>()?;
         if paths.is_empty() || paths.len() > PATHS_MAX {
             return Err(top.complain("path", format!("there are {} paths", paths.len()), format!("1 to {PATHS_MAX}")));
         }
         let mut events = Vec::new();
         for event in top.tables("event")? {
-            events.push(read_event(&event, paths.len(), traces)?);
+            events.push(read_event(&event, paths.len(), &names, traces)?);
             event.finish()?;
         }
+        let cross = read_cross(&top, paths.len(), &names)?;
         events.sort_by_key(|event| event.at);
         let load = match top.table("transfer")? {
             Some(transfer) => read_load(transfer)?,
@@ -45,36 +52,51 @@ impl Scenario {
             None => Endpoints::default(),
         };
         top.finish()?;
-        Ok(Self { name, seed, time_limit, paths, events, load, endpoints })
+        Ok(Self { name, seed, time_limit, paths, links, cross, events, load, endpoints })
     }
 }
 
-fn read_path(path: &Reader<'_>, traces: &Traces) -> Result<PathPlan, ScenarioError> {
-    let both = LinkEdit::read(path, traces)?.with_rtt(path.millis("rtt_ms", 0.0..=120_000.0)?);
-    let (up, down) = read_directions(path, traces)?;
-    let vary = path.table("vary")?.map(read_vary).transpose()?;
+fn read_path(path: &Reader<'_>, names: &[&str], traces: &Traces) -> Result<PathPlan, ScenarioError> {
+    let via = path.names("via", names)?.unwrap_or_default();
+    // Beyond a path's own link there may be others that set the rate.
+    let base = if via.is_empty() { None } else { Some(Rate::Unlimited) };
+    let own = read_duplex(path, base, traces)?;
+    path.finish()?;
+    Ok(PathPlan { own, via })
+}
+
+/// Both directions of a link; without a `base` for its rate it must have one of its own.
+pub(super) fn read_duplex(
+    table: &Reader<'_>,
+    base: Option<Rate>,
+    traces: &Traces,
+) -> Result<DuplexPlan, ScenarioError> {
+    let both = LinkEdit::read(table, traces)?.with_rtt(table.millis("rtt_ms", 0.0..=120_000.0)?);
+    let (up, down) = read_directions(table, traces)?;
+    let vary = table.table("vary")?.map(read_vary).transpose()?;
     let has_rate = |side: &'static str| {
-        let side = path.table(side)?;
+        let side = table.table(side)?;
         Ok(side.is_some_and(|side| side.has("rate_mbps") || side.has("trace")))
     };
-    let everywhere = path.has("rate_mbps") || path.has("trace") || vary.is_some_and(|v: Vary| v.rate_mbps.is_some());
+    let everywhere = table.has("rate_mbps") || table.has("trace") || vary.is_some_and(|v: Vary| v.rate_mbps.is_some());
     let each_has_one = has_rate("up")? && has_rate("down")?;
-    if !(everywhere || each_has_one) {
-        return Err(path.complain("rate_mbps", "is missing", "rate_mbps or trace, for both directions or for each"));
+    if !(everywhere || each_has_one || base.is_some()) {
+        return Err(table.complain("rate_mbps", "is missing", "rate_mbps or trace, for both directions or for each"));
     }
+    let delay = if base.is_some() { Duration::ZERO } else { LinkPlan::default().delay };
+    let first = LinkPlan { rate: base.unwrap_or(LinkPlan::default().rate), delay, ..LinkPlan::default() };
     let plan = |edit: &LinkEdit| {
-        let mut plan = LinkPlan::default();
+        let mut plan = first.clone();
         both.apply(&mut plan);
         edit.apply(&mut plan);
         plan
     };
-    let plan = PathPlan { up: plan(&up), down: plan(&down), vary };
+    let plan = DuplexPlan { up: plan(&up), down: plan(&down), vary };
     for (side, link) in [("up", &plan.up), ("down", &plan.down)] {
         if let Err(error) = link.config(plait_link::Service::Planned).check() {
-            return Err(path.complain(side, error.to_string(), "see the ranges of each key"));
+            return Err(table.complain(side, error.to_string(), "see the ranges of each key"));
         }
     }
-    path.finish()?;
     Ok(plan)
 }
 
@@ -103,19 +125,15 @@ fn read_vary(vary: Reader<'_>) -> Result<Vary, ScenarioError> {
     Ok(plan)
 }
 
-fn read_event(event: &Reader<'_>, paths: usize, traces: &Traces) -> Result<EventPlan, ScenarioError> {
+fn read_event(event: &Reader<'_>, paths: usize, names: &[&str], traces: &Traces) -> Result<EventPlan, ScenarioError> {
     let Some(at) = event.seconds("at_s", 0.0..=SECONDS_MAX)? else {
         return Err(event.complain("at_s", "is missing", format!("0 to {SECONDS_MAX} s")));
     };
-    let last = paths as u64 - 1;
-    let path = event.whole("path", 0..=last, "(the paths of this file)")?;
-    let Some(path) = path else {
-        return Err(event.complain("path", "is missing", format!("0 to {last} (the paths of this file)")));
-    };
+    let place = read_place(event, paths, names)?;
     let both = LinkEdit::read(event, traces)?.with_rtt(event.millis("rtt_ms", 0.0..=120_000.0)?);
     let (up, down) = read_directions(event, traces)?;
     let vary = event.table("vary")?.map(read_vary).transpose()?;
-    Ok(EventPlan { at, path: path as usize, up: both.clone().over(up), down: both.over(down), vary })
+    Ok(EventPlan { at, place, up: both.clone().over(up), down: both.over(down), vary })
 }
 
 fn read_load(transfer: Reader<'_>) -> Result<Load, ScenarioError> {

@@ -114,6 +114,30 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// One or several of `known`, as a word or a list of words: their places in `known`.
+    pub(crate) fn names(&self, key: &'static str, known: &[&str]) -> Read<Option<Vec<usize>>> {
+        let Some(node) = self.get(key) else { return Ok(None) };
+        let accepted = if known.is_empty() { "nothing, there is no [[link]]".into() } else { known.join(", ") };
+        let place = |item: &Node| match &item.value {
+            Value::Text(text) => known.iter().position(|name| name == text).ok_or_else(|| {
+                refuse(item, &self.full(key), format!("`{text}` is not the name of a link"), accepted.clone())
+            }),
+            _ => Err(refuse(item, &self.full(key), format!("is {}", item.kind()), accepted.clone())),
+        };
+        let places = match &node.value {
+            Value::Array(items) => items.iter().map(place).collect::<Read<Vec<_>>>()?,
+            _ => vec![place(node)?],
+        };
+        let twice = places.iter().enumerate().find(|(i, place)| places.iter().take(*i).any(|before| before == *place));
+        match twice {
+            Some((_, place)) => {
+                let name = known.get(*place).unwrap_or(&"");
+                Err(refuse(node, &self.full(key), format!("`{name}` is there twice"), "each link once"))
+            }
+            None => Ok(Some(places)),
+        }
+    }
+
     /// Any text.
     pub(crate) fn text(&self, key: &'static str) -> Read<Option<&'a str>> {
         let Some(node) = self.get(key) else { return Ok(None) };

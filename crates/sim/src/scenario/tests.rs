@@ -5,7 +5,7 @@ use std::time::Duration;
 use plait_link::{Loss, Rate};
 
 use super::sweep::take_sweep;
-use super::{Extension, Scenario, Traces, Tree};
+use super::{CrossLoad, Direction, Extension, Place, Scenario, Traces, Tree};
 use crate::host::app::Load;
 
 const TWO_PATHS: &str = r#"
@@ -44,14 +44,14 @@ fn every_key_arrives() {
     let scenario = read(TWO_PATHS).unwrap();
     assert_eq!((scenario.name.as_str(), scenario.seed, scenario.paths.len()), ("two-paths", 1, 2));
     let [first, second] = &scenario.paths[..] else { panic!() };
-    assert_eq!((&first.up.rate, first.down.delay), (&Rate::Fixed(10_000_000), Duration::from_millis(10)));
-    assert_eq!(first.down.loss, Loss::Bernoulli(0.001));
-    assert_eq!((&second.up.rate, second.up.delay), (&Rate::Fixed(1_000_000), Duration::from_millis(30)));
-    assert_eq!(second.down.delay, Duration::from_millis(25));
-    assert!(matches!(second.up.loss, Loss::GilbertElliott { .. }));
+    assert_eq!((&first.own.up.rate, first.own.down.delay), (&Rate::Fixed(10_000_000), Duration::from_millis(10)));
+    assert_eq!(first.own.down.loss, Loss::Bernoulli(0.001));
+    assert_eq!((&second.own.up.rate, second.own.up.delay), (&Rate::Fixed(1_000_000), Duration::from_millis(30)));
+    assert_eq!(second.own.down.delay, Duration::from_millis(25));
+    assert!(matches!(second.own.up.loss, Loss::GilbertElliott { .. }));
     assert_eq!(scenario.load, Load::Download { bytes: 20_000_000 });
     assert_eq!((scenario.endpoints.initial_path, scenario.endpoints.extension), (1, Extension::None));
-    assert_eq!((scenario.events[0].at, scenario.events[0].path), (Duration::from_secs(3), 0));
+    assert_eq!((scenario.events[0].at, scenario.events[0].place), (Duration::from_secs(3), Place(0)));
 }
 
 #[test]
@@ -96,8 +96,8 @@ fn settings_from_outside() {
     tree.set("path.1.down.delay_ms", "7", "--set").unwrap();
     tree.set("endpoints.scheduler", "blest", "--set").unwrap();
     let scenario = Scenario::read(&tree, &Traces::default()).unwrap();
-    assert_eq!(scenario.paths[0].down.rate, Rate::Fixed(50_000_000));
-    assert_eq!(scenario.paths[1].down.delay, Duration::from_millis(7));
+    assert_eq!(scenario.paths[0].own.down.rate, Rate::Fixed(50_000_000));
+    assert_eq!(scenario.paths[1].own.down.delay, Duration::from_millis(7));
     assert_eq!(scenario.endpoints.scheduler, "blest");
     assert!(tree.set("path.5.rate_mbps", "1", "--set").unwrap_err().to_string().contains("0 to 2, exclusive"));
     tree.set("path.0.rate_mbps", "fast", "--set").unwrap();
@@ -126,4 +126,90 @@ fn sweeps_multiply_lists_and_fill_spaces() {
     assert!(error.contains("x.toml:26: `sweep.path.0.rate_mbps`: is a whole number; accepted: a list"), "{error}");
     assert!(sweep("[sweep]\nwsp = { points = 3 }").unwrap_err().contains("nothing to vary"));
     assert!(sweep("[sweep]\nwsp = { design = \"conext\" }").unwrap_err().contains("accepted: conext-low"));
+}
+
+const SHARED: &str = r#"
+[[link]]
+name = "bottleneck"
+rate_mbps = 10
+delay_ms = 5
+[[link]]
+name = "core"
+rate_mbps = 1000
+delay_ms = 1
+[[path]]
+delay_ms = 2
+via = ["bottleneck", "core"]
+[[path]]
+rate_mbps = 20
+via = "bottleneck"
+[[cross]]
+kind = "on-off"
+link = "core"
+rate_mbps = 4
+on_s = [0.5, 2]
+off_s = 1
+[[cross]]
+kind = "flow"
+via = ["bottleneck"]
+congestion = "newreno"
+start_s = 1.5
+direction = "up"
+[[event]]
+at_s = 2
+link = "core"
+rate_mbps = 5
+[transfer]
+kind = "upload"
+"#;
+
+#[test]
+fn links_are_shared_by_name() {
+    let scenario = read(SHARED).unwrap();
+    assert_eq!(scenario.way(0), [Place(0), Place(2), Place(3)]);
+    assert_eq!(scenario.way(1), [Place(1), Place(2)]);
+    assert_eq!(scenario.duplexes().count(), 4);
+    assert_eq!(
+        (&scenario.paths[0].own.up.rate, scenario.paths[0].own.up.delay),
+        (&Rate::Unlimited, Duration::from_millis(2))
+    );
+    assert_eq!(scenario.paths[1].own.up.delay, Duration::ZERO);
+    assert_eq!(scenario.events[0].place, Place(3));
+    let [packets, flow] = &scenario.cross[..] else { panic!() };
+    assert!(matches!(packets.load, CrossLoad::Packets(p) if p.on_off == Some(((0.5, 2.0), (1.0, 1.0)))));
+    assert!(matches!(flow.load, CrossLoad::Flow { congestion: "newreno", bytes: None, .. }));
+    assert_eq!((flow.direction, flow.start, &flow.via), (Direction::Up, Duration::from_millis(1500), &vec![Place(2)]));
+}
+
+#[test]
+fn mistakes_in_shared_links_are_named() {
+    let with = |from: &str, to: &str| read(&SHARED.replace(from, to)).unwrap_err();
+    let wrong = [
+        (
+            with("\"core\"]", "\"cor\"]"),
+            "x.toml:12: `path.0.via`: `cor` is not the name of a link; accepted: bottleneck, core",
+        ),
+        (
+            with("\"core\"]", "\"bottleneck\"]"),
+            "x.toml:12: `path.0.via`: `bottleneck` is there twice; accepted: each link once",
+        ),
+        (with("name = \"core\"", "name = \"bottleneck\""), "x.toml:7: `link.1.name`: `bottleneck` cannot be the name"),
+        (with("rate_mbps = 1000\n", ""), "`link.1.rate_mbps`: is missing"),
+        (
+            with("kind = \"flow\"", "kind = \"tcp\""),
+            "`cross.1.kind`: `tcp` is not known; accepted: constant, on-off, flow",
+        ),
+        (with("rate_mbps = 4\n", ""), "`cross.0.rate_mbps`: is missing; accepted: 0.001 to"),
+        (with("on_s = [0.5, 2]", "on_s = [2, 0.5]"), "`cross.0.on_s`: 2 is above 0.5"),
+        (with("link = \"core\"\nrate_mbps = 4", "rate_mbps = 4"), "`cross.0.path`: is missing; accepted: 0 to 1"),
+        (with("start_s = 1.5", "start_s = -1"), "`cross.1.start_s`: -1 is out of range; accepted: 0 to 1000000 s"),
+        (with("start_s = 1.5", "start_s = 1.5\nstop_s = 1"), "`cross.1.stop_s`: is not after the start"),
+        (
+            with("at_s = 2\n", "at_s = 2\npath = 0\n"),
+            "`event.0.link`: there is a path too; accepted: one of path and link",
+        ),
+    ];
+    for (got, expected) in wrong {
+        assert!(got.contains(expected), "{got}\nshould say\n{expected}");
+    }
 }

@@ -1,0 +1,79 @@
+//! What both ends of a simulated connection are set to, with their observers.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use plait_base::Instant;
+use plait_base::probe::{Event, Probe, ProbeFactory};
+use plait_engine::TransportConfig;
+use plait_engine::path::{ack_route, policy};
+use plait_engine::{congestion, schedule};
+
+use crate::host::ledger::{SharedLedger, Watched};
+use crate::scenario::{Endpoints, Extension};
+
+/// Silence after which a connection is given up, far beyond any path's.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Both observers of one connection.
+struct Both(SharedLedger, Box<dyn Probe>);
+
+impl Probe for Both {
+    fn on_event(&mut self, now: Instant, event: &Event) {
+        self.0.on_event(now, event);
+        self.1.on_event(now, event);
+    }
+}
+
+/// Gives the connection of one end its observers.
+struct Observing {
+    ledger: SharedLedger,
+    more: Mutex<Option<Box<dyn Probe>>>,
+}
+
+impl std::fmt::Debug for Observing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Observing").finish_non_exhaustive()
+    }
+}
+
+impl ProbeFactory for Observing {
+    fn probe(&self) -> Box<dyn Probe> {
+        match self.more.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            Some(more) => Box::new(Both(self.ledger.clone(), more)),
+            None => Box::new(self.ledger.clone()),
+        }
+    }
+}
+
+/// The transport of one end; the decisions of its scheduler are counted.
+pub(super) fn transport(
+    endpoints: &Endpoints,
+    paths: usize,
+    ledger: &SharedLedger,
+    more: Option<Box<dyn Probe>>,
+) -> Arc<TransportConfig> {
+    let mut config = TransportConfig::default();
+    let multipath = endpoints.extension == Extension::Multipath && paths > 1;
+    // Room for paths that are tried again while the old ones drain.
+    config.max_concurrent_multipath_paths(if multipath { paths as u32 + 2 } else { 1 });
+    config.max_idle_timeout(Some(IDLE_TIMEOUT));
+    let window = endpoints.receive_window_bytes;
+    config.stream_receive_window(window).max_stream_receive_window(window);
+    config.receive_window(window).max_receive_window(window);
+    config.duplicate_until_rtt(endpoints.duplicate_until_rtt);
+    if let Some(factory) = schedule::by_name(endpoints.scheduler) {
+        config.scheduler(Arc::new(Watched::new(factory, ledger.clone())));
+    }
+    if let Some(factory) = endpoints.congestion.and_then(congestion::by_name) {
+        config.congestion_controller_factory(factory.clone()).multipath_controller(Some(factory));
+    }
+    if let Some(factory) = ack_route::by_name(endpoints.ack_path) {
+        config.ack_route(factory);
+    }
+    if let Some(factory) = policy::by_name("fullmesh") {
+        config.path_policy(factory);
+    }
+    config.probe_factory(Some(Arc::new(Observing { ledger: ledger.clone(), more: Mutex::new(more) })));
+    Arc::new(config)
+}
