@@ -40,7 +40,7 @@ impl Row {
         put("scheduler_waits_no_path", decisions.waited_no_path.to_string());
         put("scheduler_copies", decisions.copied.to_string());
         put("scheduler_idle_ms", millis(Some(decisions.idle_longest)));
-        let (sent, arrived, lost) = outcome.datagrams;
+        let (sent, arrived, lost) = outcome.around.datagrams;
         put("datagrams_sent", sent.to_string());
         put("datagrams_arrived", arrived.to_string());
         put("datagrams_lost", lost.to_string());
@@ -128,14 +128,14 @@ fn put_end(put: &mut impl FnMut(&str, String), outcome: &Outcome) {
 
 /// Named links and cross traffic.
 fn put_shared(cells: &mut Vec<(String, String)>, outcome: &Outcome) {
-    for link in &outcome.links {
+    for link in &outcome.around.links {
         let mut put = |name: &str, value: String| cells.push((format!("link_{}_{name}", link.name), value));
         put("up_bytes", link.traffic.up.forwarded_bytes.to_string());
         put("down_bytes", link.traffic.down.forwarded_bytes.to_string());
         put("down_queue_max_ms", millis(Some(link.traffic.down.queue_time_max)));
         put("down_dropped", link.traffic.down.drops_total().to_string());
     }
-    for (i, cross) in outcome.cross.iter().enumerate() {
+    for (i, cross) in outcome.around.cross.iter().enumerate() {
         let mut put = |name: &str, value: String| cells.push((format!("cross{i}_{name}"), value));
         put("bytes", cross.bytes.to_string());
         put("goodput_mbps", format!("{:.6}", cross.goodput_bps() / 1e6));

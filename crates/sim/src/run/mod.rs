@@ -24,7 +24,7 @@ use cross::CrossTraffic;
 use ends::transport;
 use network::{Timeline, client_address, server_address};
 use oracle::Fault;
-use outcome::{End, LinkOutcome, Outcome, PathOutcome};
+use outcome::{Around, End, LinkOutcome, Outcome, PathOutcome};
 use series::{Sample, Series};
 
 /// Silence that counts as a stall: so many of the longest RTTs seen, and at least this long.
@@ -228,6 +228,8 @@ impl<'a> Running<'a> {
         let paths = paths.map(|(path, t)| PathOutcome { sender: of_path(&ledger, path), traffic: *t }).collect();
         let named = self.scenario.links.iter().zip(traffic.iter().skip(Place::link(count, 0).0));
         let links = named.map(|(link, t)| LinkOutcome { name: link.name.clone(), traffic: *t }).collect();
+        let datagrams = (totals.sent, totals.arrived, totals.lost);
+        let around = Around { links, cross, datagrams, events: self.world.events() };
         let since_start = |at: Instant| at.since_origin();
         Outcome {
             end,
@@ -241,11 +243,8 @@ impl<'a> Running<'a> {
             decisions: ledger.decisions,
             changes: ledger.changes,
             paths,
-            links,
-            cross,
             faults,
-            datagrams: (totals.sent, totals.arrived, totals.lost),
-            events: self.world.events(),
+            around,
             digest: self.world.digest(),
             series: self.series,
         }

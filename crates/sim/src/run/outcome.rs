@@ -38,6 +38,19 @@ pub struct LinkOutcome {
     pub traffic: Traffic,
 }
 
+/// The world around the connection.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Around {
+    /// Each named link.
+    pub links: Vec<LinkOutcome>,
+    /// Each source of cross traffic.
+    pub cross: Vec<CrossOutcome>,
+    /// Datagrams sent, arrived and lost in the whole world.
+    pub datagrams: (u64, u64, u64),
+    /// Events.
+    pub events: u64,
+}
+
 /// The result of one run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
@@ -63,16 +76,10 @@ pub struct Outcome {
     pub changes: Vec<StateChange>,
     /// Each path.
     pub paths: Vec<PathOutcome>,
-    /// Each named link.
-    pub links: Vec<LinkOutcome>,
-    /// Each source of cross traffic.
-    pub cross: Vec<CrossOutcome>,
     /// Rules that were broken.
     pub faults: Vec<Fault>,
-    /// Datagrams sent, arrived and lost in the whole world.
-    pub datagrams: (u64, u64, u64),
-    /// Events of the world.
-    pub events: u64,
+    /// What the world around the connection did.
+    pub around: Around,
     /// A hash over the times, addresses and sizes of all datagrams.
     pub digest: u64,
     /// Time series, where they were wanted.

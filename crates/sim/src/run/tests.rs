@@ -104,7 +104,7 @@ seconds = 20
 #[test]
 fn paths_share_a_bottleneck() {
     let both = outcome(SHARED, &[], 1);
-    let (sum, link) = (both.verified_bytes as f64 * 8.0 / 20.0, &both.links[0]);
+    let (sum, link) = (both.verified_bytes as f64 * 8.0 / 20.0, &both.around.links[0]);
     assert!(sum > 8.5e6 && sum < 10e6, "{sum} bit/s through 10 Mbit/s");
     let carried: u64 = both.paths.iter().map(|path| path.traffic.down.forwarded_bytes).sum();
     let on_the_way = link.traffic.down.forwarded_bytes.checked_sub(carried).unwrap();
@@ -118,13 +118,13 @@ fn paths_share_a_bottleneck() {
 fn cross_traffic_takes_its_part() {
     let cross = "[[cross]]\nkind = \"constant\"\nlink = \"bottleneck\"\nrate_mbps = 4\n";
     let constant = outcome(&SHARED.replace("[transfer]", &format!("{cross}[transfer]")), &[], 1);
-    let (ours, theirs) = (constant.verified_bytes as f64 * 8.0 / 20.0, constant.cross[0].goodput_bps());
+    let (ours, theirs) = (constant.verified_bytes as f64 * 8.0 / 20.0, constant.around.cross[0].goodput_bps());
     assert!(theirs > 3.3e6 && theirs < 4e6, "{theirs}");
     assert!(ours > 4.5e6 && ours + theirs < 10e6, "{ours} beside {theirs}");
     let cross = "[[cross]]\nkind = \"on-off\"\nlink = \"bottleneck\"\nrate_mbps = 4\non_s = [0.5, 1.5]\noff_s = [0.5, 1.5]\n\
                  stop_s = 10\n";
     let on_off = outcome(&SHARED.replace("[transfer]", &format!("{cross}[transfer]")), &[], 1);
-    let sent = on_off.cross[0].packets_sent as f64 * 1228.0 * 8.0 / 10.0;
+    let sent = on_off.around.cross[0].packets_sent as f64 * 1228.0 * 8.0 / 10.0;
     assert!(sent > 1.2e6 && sent < 2.8e6, "{sent} bit/s while it lasted");
 }
 
@@ -138,7 +138,7 @@ fn flows_of_our_own_cross() {
         let text = SHARED.replace("[transfer]", &format!("{cross}[transfer]")).replace("bulk-for", kind);
         let text = text.replace("seconds = 20", if kind == "upload" { "bytes = 10_000_000" } else { "seconds = 20" });
         let run = outcome(&text, &[("endpoints.extension", "none")], 1);
-        let flow = &run.cross[0];
+        let flow = &run.around.cross[0];
         assert_eq!(run.end, End::Complete);
         assert!(flow.goodput_bps() > 2e6 && flow.goodput_bps() < 8e6, "{congestion}: {}", flow.goodput_bps());
         assert!(flow.rtt.unwrap() >= Duration::from_millis(30) && flow.packets_sent > 1_000, "{flow:?}");
