@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::aqm::{CoDelConfig, RedConfig};
+use crate::aqm::{CoDelConfig, FqCoDelConfig, RedConfig};
 use crate::loss::Loss;
 use crate::rate::Rate;
 
@@ -98,6 +98,8 @@ pub enum Aqm {
     CoDel(CoDelConfig),
     /// Random early detection, decided when a datagram enters.
     Red(RedConfig),
+    /// Fair queuing by flow with CoDel in each (RFC 8290): see [`crate::Link::offer_flow`].
+    FqCoDel(FqCoDelConfig),
 }
 
 /// When the fate of a datagram is settled.
@@ -225,6 +227,9 @@ impl LinkConfig {
         if self.overhead_bytes >= self.mtu_bytes {
             return Err(ConfigError::Mtu { mtu_bytes: self.mtu_bytes, overhead_bytes: self.overhead_bytes });
         }
+        if let Aqm::FqCoDel(FqCoDelConfig { quantum_bytes: 0, .. } | FqCoDelConfig { queues: 0, .. }) = &self.aqm {
+            return Err(ConfigError::NoTurns);
+        }
         if let Aqm::Red(red) = &self.aqm {
             share("red weight", red.weight)?;
             share("red drop_max", red.drop_max)?;
@@ -250,6 +255,9 @@ pub enum ConfigError {
         /// The overhead.
         overhead_bytes: u32,
     },
+    /// FQ-CoDel without queues, or with turns of no bytes.
+    #[error("FQ-CoDel needs at least one queue and one byte a turn")]
+    NoTurns,
     /// RED's lower threshold is not below the upper.
     #[error("RED thresholds {min_bytes} and {max_bytes} bytes are not in order")]
     RedThresholds {

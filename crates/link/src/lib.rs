@@ -28,7 +28,7 @@ mod stats;
 mod trace;
 mod verdict;
 
-pub use aqm::{CoDelConfig, RedConfig};
+pub use aqm::{CoDelConfig, FqCoDelConfig, RedConfig};
 pub use config::{Aqm, ConfigError, Jitter, LinkConfig, LinkState, LossPlace, Order, QueueLimit, Reorder, Service};
 pub use link::Link;
 pub use loss::Loss;

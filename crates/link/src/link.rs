@@ -6,7 +6,7 @@ use plait_base::{Ecn, Instant, Random};
 
 use crate::aqm::{Care, Red};
 use crate::config::{Aqm, LinkConfig, LinkState, LossPlace, Service};
-use crate::live::{LiveQueue, Taking};
+use crate::live::{LiveQueue, Management, Taking};
 use crate::pipe::Pipe;
 use crate::planned::{PlannedQueue, fits};
 use crate::rate::{Rate, Transmitter};
@@ -16,7 +16,7 @@ use crate::verdict::{DropCause, Outcome, Release, Verdict};
 /// One direction of a link. Calls must come with non-decreasing `now`.
 ///
 /// Two ways of service share one interface. Where the fate of a datagram depends only on what came before it,
-/// [`Link::offer`] answers with its arrival times at once and no timer runs. CoDel, [`Service::Live`] and a rate of 0
+/// [`Link::offer`] answers with its arrival times at once and no timer runs. CoDel, FQ-CoDel, [`Service::Live`] and a rate of 0
 /// answer [`Verdict::Queued`]; the caller then keeps the datagram and asks [`Link::poll`] at [`Link::deadline`].
 #[derive(Clone, Debug)]
 pub struct Link {
@@ -88,6 +88,16 @@ impl Link {
 
     /// A datagram of `size` bytes, marked `ecn`, enters at `now`.
     pub fn offer(&mut self, now: Instant, size: usize, ecn: Option<Ecn>) -> Verdict {
+        self.offer_flow(now, size, ecn, 0)
+    }
+
+    /// Whether the queue treats flows apart, so that [`Link::offer_flow`] wants to know the flow.
+    pub fn heeds_flows(&self) -> bool {
+        matches!(self.config.aqm, Aqm::FqCoDel(_))
+    }
+
+    /// As [`Link::offer`], of a flow: a hash of what tells it from others.
+    pub fn offer_flow(&mut self, now: Instant, size: usize, ecn: Option<Ecn>, flow: u64) -> Verdict {
         let bytes = size as u64 + u64::from(self.config.overhead_bytes);
         self.stats.offered_packets += 1;
         self.stats.offered_bytes += bytes;
@@ -96,7 +106,7 @@ impl Link {
                 self.stats.on_drop(cause);
                 Verdict::Dropped(cause)
             }
-            Ok(ecn) if self.is_live() => self.enqueue(now, bytes, ecn),
+            Ok(ecn) if self.is_live() => self.enqueue(now, bytes, ecn, flow),
             Ok(ecn) => self.plan(now, bytes, ecn),
         }
     }
@@ -145,7 +155,7 @@ impl Link {
     /// Whether datagrams are queued for real.
     fn is_live(&self) -> bool {
         self.config.service == Service::Live
-            || matches!(self.config.aqm, Aqm::CoDel(_))
+            || matches!(self.config.aqm, Aqm::CoDel(_) | Aqm::FqCoDel(_))
             || self.config.rate == Rate::Fixed(0)
             || !self.live.is_empty()
     }
@@ -193,8 +203,9 @@ impl Link {
         }
     }
 
-    fn enqueue(&mut self, now: Instant, bytes: u64, ecn: Option<Ecn>) -> Verdict {
-        let ticket = self.live.push(now, bytes, ecn);
+    fn enqueue(&mut self, now: Instant, bytes: u64, ecn: Option<Ecn>, flow: u64) -> Verdict {
+        let (live, mut taking) = self.taking();
+        let ticket = live.push(now, (bytes, ecn, flow), &mut taking);
         self.take(now);
         self.stats.queue_bytes_max = self.stats.queue_bytes_max.max(self.live.bytes());
         Verdict::Queued(ticket)
@@ -202,12 +213,18 @@ impl Link {
 
     /// Lets the queue send its next datagram, not before what was planned has left.
     fn take(&mut self, at: Instant) {
-        let codel = match &self.config.aqm {
-            Aqm::CoDel(codel) => Some(codel),
-            Aqm::DropTail | Aqm::Red(_) => None,
+        let free_at = self.free_at;
+        let (live, mut taking) = self.taking();
+        live.take(at.max(free_at), &mut taking);
+    }
+
+    fn taking(&mut self) -> (&mut LiveQueue, Taking<'_>) {
+        let Self { config, live, transmitter, stats, .. } = self;
+        let management = match &config.aqm {
+            Aqm::CoDel(codel) => Management::CoDel(codel),
+            Aqm::FqCoDel(fq) => Management::FqCoDel(fq),
+            Aqm::DropTail | Aqm::Red(_) => Management::None,
         };
-        let mut taking =
-            Taking { rate: &self.config.rate, codel, transmitter: &mut self.transmitter, stats: &mut self.stats };
-        self.live.take(at.max(self.free_at), &mut taking);
+        (live, Taking { rate: &config.rate, management, transmitter, stats })
     }
 }

@@ -5,18 +5,18 @@ use std::time::Duration;
 
 use plait_base::{Ecn, Instant};
 
-use crate::aqm::{Care, CoDel, CoDelConfig};
+use crate::aqm::{Care, CoDel, CoDelConfig, FlowQueues, FqCoDelConfig};
 use crate::rate::{Rate, Transmitter};
 use crate::stats::LinkStats;
 use crate::verdict::{DropCause, Outcome, Release, Ticket};
 
 /// A datagram that waits.
 #[derive(Clone, Copy, Debug)]
-struct Waiting {
-    ticket: Ticket,
-    entered: Instant,
-    bytes: u64,
-    ecn: Option<Ecn>,
+pub(crate) struct Waiting {
+    pub(crate) ticket: Ticket,
+    pub(crate) entered: Instant,
+    pub(crate) bytes: u64,
+    pub(crate) ecn: Option<Ecn>,
 }
 
 /// A datagram that is being sent.
@@ -41,7 +41,10 @@ pub(crate) struct Sent {
 /// The queue and the datagram on its way out.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LiveQueue {
+    /// First in, first out; behind the queues of flows, where there are any, the device's own queue.
     waiting: VecDeque<Waiting>,
+    flows: FlowQueues,
+    /// Bytes that wait in all of them.
     bytes: u64,
     sending: Option<Sending>,
     /// When a trace lets the next datagram begin.
@@ -51,10 +54,18 @@ pub(crate) struct LiveQueue {
     codel: CoDel,
 }
 
+/// Who manages the queue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Management<'a> {
+    None,
+    CoDel(&'a CoDelConfig),
+    FqCoDel(&'a FqCoDelConfig),
+}
+
 /// What the queue needs to take the next datagram.
 pub(crate) struct Taking<'a> {
     pub(crate) rate: &'a Rate,
-    pub(crate) codel: Option<&'a CoDelConfig>,
+    pub(crate) management: Management<'a>,
     pub(crate) transmitter: &'a mut Transmitter,
     pub(crate) stats: &'a mut LinkStats,
 }
@@ -62,7 +73,7 @@ pub(crate) struct Taking<'a> {
 impl LiveQueue {
     /// True when nothing waits or is being sent or reported.
     pub(crate) fn is_empty(&self) -> bool {
-        self.waiting.is_empty() && self.sending.is_none() && self.dropped.is_empty()
+        self.is_idle() && self.dropped.is_empty()
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -70,17 +81,17 @@ impl LiveQueue {
     }
 
     pub(crate) fn packets(&self) -> usize {
-        self.waiting.len()
+        self.waiting.len() + self.flows.packets()
     }
 
     /// Datagrams that wait or are being sent.
     pub(crate) fn pending(&self) -> usize {
-        self.waiting.len() + usize::from(self.sending.is_some())
+        self.packets() + usize::from(self.sending.is_some())
     }
 
     /// True when a datagram could be sent at once.
     pub(crate) fn is_idle(&self) -> bool {
-        self.waiting.is_empty() && self.sending.is_none()
+        self.packets() == 0 && self.sending.is_none()
     }
 
     /// How long a datagram that enters at `now` would wait at the present rate.
@@ -89,13 +100,43 @@ impl LiveQueue {
         sending.saturating_add(rate.time_of(self.bytes))
     }
 
-    /// One more.
-    pub(crate) fn push(&mut self, now: Instant, bytes: u64, ecn: Option<Ecn>) -> Ticket {
+    /// One more: bytes, mark and flow.
+    pub(crate) fn push(
+        &mut self,
+        now: Instant,
+        (bytes, ecn, flow): (u64, Option<Ecn>, u64),
+        t: &mut Taking<'_>,
+    ) -> Ticket {
         let ticket = Ticket(self.next_ticket);
         self.next_ticket += 1;
-        self.waiting.push_back(Waiting { ticket, entered: now, bytes, ecn });
+        let item = Waiting { ticket, entered: now, bytes, ecn };
         self.bytes += bytes;
+        match t.management {
+            Management::FqCoDel(fq) => {
+                if let Some(lost) = self.flows.push(fq, flow, item) {
+                    self.lose(lost, DropCause::QueueFull, t.stats);
+                }
+                self.refill(now, fq, fq.device_packets, t.stats);
+            }
+            Management::None | Management::CoDel(_) => self.waiting.push_back(item),
+        }
         ticket
+    }
+
+    fn lose(&mut self, item: Waiting, cause: DropCause, stats: &mut LinkStats) {
+        self.bytes -= item.bytes;
+        stats.on_drop(cause);
+        self.dropped.push_back(Release { ticket: item.ticket, outcome: Outcome::Dropped(cause) });
+    }
+
+    /// From the queues of flows to the device's, until that holds `packets`.
+    fn refill(&mut self, at: Instant, fq: &FqCoDelConfig, packets: usize, stats: &mut LinkStats) {
+        while self.waiting.len() < packets && self.flows.packets() > 0 {
+            let taken = self.flows.take(fq, at);
+            stats.marked += taken.marked;
+            taken.dropped.into_iter().for_each(|item| self.lose(item, DropCause::Aqm, stats));
+            self.waiting.extend(taken.item);
+        }
     }
 
     /// When something happens next; the origin when something is to be reported at once.
@@ -128,17 +169,16 @@ impl LiveQueue {
         if self.sending.is_some() || self.gate.is_some() {
             return;
         }
-        while let Some(front) = self.waiting.front() {
+        while self.packets() > 0 {
             let begin = t.transmitter.peek(t.rate, at);
             if begin > at {
                 self.gate = Some(begin);
                 return;
             }
-            let mut item = *front;
-            self.waiting.pop_front();
+            let Some(mut item) = self.next(at, t) else { break };
             self.bytes -= item.bytes;
             let wait = at.since(item.entered);
-            if let Some(codel) = t.codel
+            if let Management::CoDel(codel) = t.management
                 && self.codel.on_dequeue(codel, at, wait, self.bytes) != Care::Pass
             {
                 if item.ecn.is_none() {
@@ -157,6 +197,16 @@ impl LiveQueue {
         self.codel.on_empty();
     }
 
+    /// The first in line; flows that wait take their turns even where nobody manages them any more.
+    fn next(&mut self, at: Instant, t: &mut Taking<'_>) -> Option<Waiting> {
+        let unmanaged = FqCoDelConfig::default();
+        let fq = if let Management::FqCoDel(fq) = t.management { fq } else { &unmanaged };
+        self.refill(at, fq, 1, t.stats);
+        let item = self.waiting.pop_front();
+        self.refill(at, fq, fq.device_packets, t.stats);
+        item
+    }
+
     /// The rate has changed at `now`; `transmitter` is ready for the new one.
     pub(crate) fn on_rate(&mut self, now: Instant, rate: &Rate, transmitter: &mut Transmitter) {
         self.gate = None;
@@ -173,7 +223,8 @@ impl LiveQueue {
     /// Everything that waits or is being sent is lost.
     pub(crate) fn flush(&mut self, stats: &mut LinkStats) {
         let sending = self.sending.take().map(|s| s.item);
-        for item in sending.into_iter().chain(self.waiting.drain(..)) {
+        let flows = self.flows.drain();
+        for item in sending.into_iter().chain(self.waiting.drain(..)).chain(flows) {
             stats.on_drop(DropCause::Down);
             self.dropped.push_back(Release { ticket: item.ticket, outcome: Outcome::Dropped(DropCause::Down) });
         }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use plait_base::{Ecn, Instant, Random};
 use plait_link::{
-    Aqm, CoDelConfig, DropCause, Link, LinkConfig, LinkState, Loss, Outcome, QueueLimit, Rate, Release, Service,
-    Ticket, Trace, Verdict,
+    Aqm, CoDelConfig, DropCause, FqCoDelConfig, Link, LinkConfig, LinkState, Loss, Outcome, QueueLimit, Rate, Release,
+    Service, Ticket, Trace, Verdict,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -168,4 +168,63 @@ fn codel_signals_come_faster_by_the_square_root() {
     // The 6th datagram waits 5 ms at 5 ms; the first drop comes at 105 ms, then after 100, 70.7, 57.7 ms.
     let expected = [105_000, 205_000, 276_000, 334_000];
     assert_eq!(&drops[..4], expected.map(at));
+}
+
+/// Two flows into 10 Mbit/s for 5 s: 15 Mbit/s of flow 1 and 1 Mbit/s of flow 2. Bytes sent and longest wait of each.
+fn two_flows(fq: FqCoDelConfig) -> [(u64, f64); 2] {
+    let mut l = link(LinkConfig::new(10_000_000, Duration::ZERO).aqm(Aqm::FqCoDel(fq)));
+    let (mut offered, mut flows) = (Vec::new(), [(0, 0.0f64); 2]);
+    let mut note = |l: &mut Link, until, offered: &Vec<(usize, Instant)>| {
+        for release in drain(l, until) {
+            let (flow, entered) = offered[release.ticket.0 as usize];
+            if let Outcome::Forward(delivery) = release.outcome {
+                flows[flow].0 += 1250;
+                flows[flow].1 = flows[flow].1.max(delivery.departure.since(entered).as_secs_f64() * 1e3);
+            }
+        }
+    };
+    for n in 0..8_000u64 {
+        let now = at(n * 625);
+        note(&mut l, now, &offered);
+        let flow = usize::from(n % 16 == 0);
+        let verdict = l.offer_flow(now, 1250, None, 17 + flow as u64);
+        assert_eq!(verdict, Verdict::Queued(Ticket(offered.len() as u64)));
+        offered.push((flow, now));
+    }
+    note(&mut l, at(60_000_000), &offered);
+    let s = *l.stats();
+    assert_eq!(s.offered_packets, s.forwarded_packets + s.drops_total(), "nothing is left: {s:?}");
+    assert_eq!((l.pending(), l.queued_bytes(at(60_000_000))), (0, 0));
+    flows
+}
+
+#[test]
+fn fq_codel_serves_flows_in_turns() {
+    let [greedy, modest] = two_flows(FqCoDelConfig::default());
+    assert_eq!(modest.0, 500 * 1250, "the modest flow loses nothing");
+    assert!(modest.1 < 3.1, "and waits for one frame of the other: {} ms", modest.1);
+    assert!(greedy.0 > 5_000_000 && greedy.1 > 20.0, "{greedy:?}");
+}
+
+#[test]
+fn a_device_queue_delays_every_flow() {
+    let [_, modest] = two_flows(FqCoDelConfig { device_packets: 100, ..FqCoDelConfig::default() });
+    assert_eq!(modest.0, 500 * 1250);
+    assert!(modest.1 > 99.0 && modest.1 < 104.0, "100 packets of 1 ms are before it: {} ms", modest.1);
+}
+
+#[test]
+fn fq_codel_drops_from_the_fattest() {
+    let fq = FqCoDelConfig { packets: 10, ..FqCoDelConfig::default() };
+    let mut l = link(LinkConfig::new(1_000_000, Duration::ZERO).aqm(Aqm::FqCoDel(fq)));
+    (0..11).for_each(|_| assert!(matches!(l.offer_flow(at(0), 1250, None, 1), Verdict::Queued(_))));
+    assert!(matches!(l.offer_flow(at(0), 1250, None, 2), Verdict::Queued(_)));
+    let gone = l.poll(at(0)).unwrap();
+    assert_eq!(gone, Release { ticket: Ticket(1), outcome: Outcome::Dropped(DropCause::QueueFull) });
+    assert_eq!(departures(&drain(&mut l, at(1_000_000))).len(), 11);
+    let mut l = link(LinkConfig::new(1_000_000, Duration::ZERO).aqm(Aqm::FqCoDel(fq)));
+    (0..9).for_each(|flow| assert!(matches!(l.offer_flow(at(0), 1250, None, flow), Verdict::Queued(_))));
+    l.change(at(1), |config| config.state = LinkState::Down);
+    assert_eq!(drain(&mut l, at(2)).len(), 9);
+    assert_eq!(l.stats().drops_total(), 9);
 }

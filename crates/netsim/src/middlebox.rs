@@ -47,6 +47,8 @@ pub struct When {
     pub bytes: Range<usize>,
     /// Position among the datagrams that meet the conditions above and `header`, from 0.
     pub position: Range<u64>,
+    /// Of those within `position`, each so manieth: 3 is for the third, the sixth and so on; 1 for all.
+    pub every: u64,
     /// Header form.
     pub header: Header,
     /// Share of these, 0 to 1.
@@ -60,6 +62,7 @@ impl Default for When {
             time: Instant::ZERO..Instant::from_nanos(u64::MAX),
             bytes: 0..usize::MAX,
             position: 0..u64::MAX,
+            every: 1,
             header: Header::Any,
             share: 1.0,
         }
@@ -111,8 +114,10 @@ impl Rule {
         if !form || !self.when.time.contains(&now) || !self.when.bytes.contains(&datagram.payload.len()) {
             return false;
         }
+        let (position, every) = (self.seen, self.when.every.max(1));
         self.seen += 1;
-        self.when.position.contains(&(self.seen - 1)) && (self.when.share >= 1.0 || random.chance(self.when.share))
+        let turn = position.checked_sub(self.when.position.start).is_some_and(|nth| nth % every == every - 1);
+        turn && self.when.position.contains(&position) && (self.when.share >= 1.0 || random.chance(self.when.share))
     }
 }
 

@@ -62,9 +62,39 @@ pub enum Damage {
 #[derive(Debug)]
 pub(crate) struct LinkSlot {
     pub(crate) link: Link,
-    pub(crate) waiting: VecDeque<(Ticket, u32)>,
+    pub(crate) waiting: Waiting,
     /// The earliest event that waits for this link.
     pub(crate) armed: Option<Instant>,
+}
+
+/// The datagrams in a queue by their tickets, which count up.
+#[derive(Debug, Default)]
+pub(crate) struct Waiting {
+    slots: VecDeque<Option<u32>>,
+    /// The ticket of the first slot.
+    first: u64,
+}
+
+impl Waiting {
+    pub(crate) fn push(&mut self, ticket: Ticket, index: u32) {
+        if self.slots.is_empty() {
+            self.first = ticket.0;
+        }
+        while self.first + (self.slots.len() as u64) < ticket.0 {
+            self.slots.push_back(None);
+        }
+        self.slots.push_back(Some(index));
+    }
+
+    pub(crate) fn take(&mut self, ticket: Ticket) -> Option<u32> {
+        let at = usize::try_from(ticket.0.checked_sub(self.first)?).ok()?;
+        let index = self.slots.get_mut(at)?.take();
+        while self.slots.front().is_some_and(Option::is_none) {
+            self.slots.pop_front();
+            self.first += 1;
+        }
+        index
+    }
 }
 
 /// An address and who has it.
@@ -122,7 +152,7 @@ impl Network {
     /// Adds one direction of a link, with randomness of its own.
     pub fn add_link(&mut self, config: LinkConfig) -> LinkId {
         let link = Link::new(config, self.random.fork());
-        self.links.push(LinkSlot { link, waiting: VecDeque::new(), armed: None });
+        self.links.push(LinkSlot { link, waiting: Waiting::default(), armed: None });
         LinkId(self.links.len() as u32 - 1)
     }
 

@@ -1,7 +1,10 @@
 //! A datagram's way through the network, hop by hop.
 
+use std::hash::BuildHasher;
+
 use plait_base::Instant;
 use plait_link::{Delivery, DropCause, Integrity, Outcome, Verdict};
+use rustc_hash::FxBuildHasher;
 
 use crate::capture::{Fate, Lost};
 use crate::flights::Flight;
@@ -131,11 +134,13 @@ impl Network {
         };
         flight.link = Some(id.0);
         flight.entered = self.now;
-        match slot.link.offer(self.now, flight.datagram.payload.len(), flight.datagram.ecn) {
+        let Datagram { src, dst, ecn, ref payload } = flight.datagram;
+        let flow = if slot.link.heeds_flows() { FxBuildHasher.hash_one((src, dst)) } else { 0 };
+        match slot.link.offer_flow(self.now, payload.len(), ecn, flow) {
             Verdict::Forward(delivery) => self.forward(id, index, &delivery),
             Verdict::Dropped(cause) => self.lose(Lost::Link(id, cause), index),
             Verdict::Queued(ticket) => {
-                slot.waiting.push_back((ticket, index));
+                slot.waiting.push(ticket, index);
                 self.serve_link(id);
             }
         }
@@ -181,11 +186,7 @@ impl Network {
                 }
                 return;
             };
-            // Tickets leave in the order of their making, except that a drop overtakes the datagram being sent.
-            let Some(position) = slot.waiting.iter().position(|(ticket, _)| *ticket == release.ticket) else {
-                continue;
-            };
-            let Some((_, index)) = slot.waiting.remove(position) else { continue };
+            let Some(index) = slot.waiting.take(release.ticket) else { continue };
             match release.outcome {
                 Outcome::Forward(delivery) => self.forward(id, index, &delivery),
                 Outcome::Dropped(cause) => self.lose(Lost::Link(id, cause), index),

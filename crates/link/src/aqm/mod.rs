@@ -1,10 +1,13 @@
-//! Active queue management: CoDel on leaving, RED on entering.
+//! Active queue management: CoDel on leaving, RED on entering, FQ-CoDel by flow.
 
 mod codel;
+mod fq;
 mod red;
 
 pub(crate) use codel::CoDel;
 pub use codel::CoDelConfig;
+pub(crate) use fq::FlowQueues;
+pub use fq::FqCoDelConfig;
 pub(crate) use red::Red;
 pub use red::RedConfig;
 

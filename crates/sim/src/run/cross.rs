@@ -6,10 +6,10 @@ use std::time::Duration;
 use plait_base::{Instant, Random};
 use plait_engine::crypto::Protection;
 use plait_link::LinkConfig;
-use plait_netsim::{Duplex, HostId, OnOff, Sink, Source, World};
+use plait_netsim::{Hop, HostId, OnOff, Sink, Source, World};
 
 use super::ends::transport;
-use super::network::{chosen, connect};
+use super::network::Wires;
 use super::oracle::{self, Fault};
 use crate::host::app::{Client, Load, Server};
 use crate::host::ledger::SharedLedger;
@@ -65,19 +65,20 @@ pub(crate) struct CrossTraffic {
 
 impl CrossTraffic {
     /// Prepares the sources of a scenario; they start when their time comes.
-    pub(crate) fn new(scenario: &Scenario, links: &[Duplex], world: &mut World) -> Self {
+    pub(crate) fn new(scenario: &Scenario, wires: &Wires, world: &mut World) -> Self {
         let lane = |(index, plan): (usize, &CrossPlan)| {
             let near = SocketAddr::from((Ipv4Addr::new(10, 1, index as u8 + 1, 2), 5000));
             let far = SocketAddr::from((Ipv4Addr::new(10, 2, index as u8 + 1, 2), 4433));
-            let mut way = chosen(links, &plan.via);
+            let (mut there, mut back) = wires.hops(&plan.via);
             if let CrossLoad::Flow { rtt, .. } = plan.load
                 && !rtt.is_zero()
             {
                 let access = LinkConfig { delay: rtt / 2, overhead_bytes: OVERHEAD_BYTES, ..LinkConfig::default() };
-                let forward = world.net.add_link(access.clone());
-                way.push(Duplex { forward, backward: world.net.add_link(access) });
+                there.push(Hop::Link(world.net.add_link(access.clone())));
+                back.insert(0, Hop::Link(world.net.add_link(access)));
             }
-            connect(&mut world.net, (near.ip(), far.ip()), &way);
+            world.net.route(near.ip(), far.ip(), &there);
+            world.net.route(far.ip(), near.ip(), &back);
             let random = world.fork_random();
             let protection = scenario.endpoints.protection;
             Lane { plan: plan.clone(), protection, near, far, random, hosts: None, ledger: SharedLedger::default() }

@@ -22,7 +22,7 @@ use crate::scenario::{Extension, Place, Scenario};
 
 use cross::CrossTraffic;
 use ends::transport;
-use network::{Timeline, client_address, server_address};
+use network::{Timeline, Wires, client_address, server_address};
 use oracle::Fault;
 use outcome::{Around, End, LinkOutcome, Outcome, PathOutcome};
 use series::{Sample, Series};
@@ -78,7 +78,7 @@ impl Stalls {
 struct Running<'a> {
     scenario: &'a Scenario,
     world: World,
-    links: Vec<Duplex>,
+    wires: Wires,
     timeline: Timeline,
     client: HostId,
     server: HostId,
@@ -93,8 +93,8 @@ impl<'a> Running<'a> {
         let mut world = World::new(seed);
         // TLS draws from the operating system: payloads differ between runs, their times and sizes never do.
         world.set_digest_depth(Depth::Timing);
-        let links = network::build(&mut world.net, scenario);
-        let timeline = Timeline::new(scenario, links.clone(), world.fork_random());
+        let wires = Wires::build(&mut world.net, scenario);
+        let timeline = Timeline::new(scenario, wires.clone(), world.fork_random());
         let endpoints = &scenario.endpoints;
         let ledgers = [SharedLedger::default(), SharedLedger::default()];
         let (client_probe, server_probe) = watch.probes.unzip();
@@ -117,9 +117,9 @@ impl<'a> Running<'a> {
         let client = world.add_host(client, &addresses);
         let server = world.add_host(server, &[server_address().ip()]);
         let series = watch.series.then(|| Series::new(SERIES_INTERVAL));
-        let cross = CrossTraffic::new(scenario, &links, &mut world);
+        let cross = CrossTraffic::new(scenario, &wires, &mut world);
         let stalls = Stalls::default();
-        Ok(Self { scenario, world, links, timeline, client, server, ledgers, series, stalls, cross })
+        Ok(Self { scenario, world, wires, timeline, client, server, ledgers, series, stalls, cross })
     }
 
     /// The ledger of the end that sends the bulk.
@@ -151,7 +151,7 @@ impl<'a> Running<'a> {
         };
         let end = loop {
             let now = self.world.now();
-            self.timeline.advance(now, self.scenario, &mut self.world.net);
+            self.timeline.advance(now, self.scenario, &mut self.world);
             self.cross.advance(now, &mut self.world)?;
             self.look(now);
             let next = now + LOOK_INTERVAL;
@@ -193,9 +193,9 @@ impl<'a> Running<'a> {
         };
         let of = |path: usize| {
             let mut sample = series::of_ledger(&ledger, path);
-            let own = self.links.get(path).map(|own| self.world.net.link_stats(side(own)));
+            let own = self.wires.links.get(path).map(|own| self.world.net.link_stats(side(own)));
             sample.carried_bytes = own.map_or(0, |own| own.forwarded_bytes);
-            sample.queue_ms = network::chosen(&self.links, &self.scenario.way(path)).iter().map(wait).sum();
+            sample.queue_ms = self.wires.way(self.scenario, path).map(wait).sum();
             sample
         };
         Sample { at: now, verified_bytes, paths: (0..self.scenario.paths.len()).map(of).collect() }
@@ -213,7 +213,7 @@ impl<'a> Running<'a> {
             (None, None, None) => End::Unfinished("time limit"),
         };
         let ledger = self.sender().lock().clone();
-        let traffic = network::traffic(&self.world.net, &self.links);
+        let traffic = network::traffic(&self.world.net, &self.wires.links);
         let totals = self.world.totals();
         let cross = self.cross.outcomes(&self.world);
         let mut faults: Vec<Fault> = failure.filter(|f| f.contains("byte")).map(Fault::Bytes).into_iter().collect();
@@ -221,7 +221,7 @@ impl<'a> Running<'a> {
         faults.extend(oracle::conservation(&totals, self.world.net.in_flight()));
         faults.extend(oracle::bounds(&ledger, self.world.now()));
         faults.extend(matches!(run_end, RunEnd::Spinning(_)).then_some(Fault::Spinning));
-        faults.extend(oracle::links(&self.world.net, &self.links));
+        faults.extend(oracle::links(&self.world.net, &self.wires.links));
         faults.extend(cross.iter().flat_map(|one| one.faults.clone()));
         let count = self.scenario.paths.len();
         let paths = traffic.iter().take(count).enumerate();

@@ -4,9 +4,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use plait_base::{FourTuple, Instant, Random};
 use plait_link::{LinkStats, Loss, Rate, Service};
-use plait_netsim::{Duplex, Hop, Network};
+use plait_netsim::{BoxId, Duplex, Hop, NatConfig, NatId, Network, Rebinding, Rule, World};
 
-use crate::scenario::{DuplexPlan, LinkPlan, Place, Scenario, Vary};
+use crate::scenario::{DuplexPlan, LinkPlan, Place, Rebind, Scenario, Sides, Vary};
 
 /// The port of every client address.
 const CLIENT_PORT: u16 = 5000;
@@ -23,44 +23,100 @@ pub fn client_address(path: usize) -> SocketAddr {
     (Ipv4Addr::new(10, 0, path as u8 + 1, 2), CLIENT_PORT).into()
 }
 
+/// The second byte of public addresses of NATs.
+const NAT: u8 = 100;
+
+/// A public address of a path's NAT; there is a new one after each change.
+fn public_address(path: usize, change: u8) -> IpAddr {
+    Ipv4Addr::new(10, NAT, path as u8 + 1, change).into()
+}
+
 /// Which path of the scenario a route runs over.
 pub(crate) fn path_of(route: &FourTuple) -> Option<usize> {
     let client = if route.local == server_address() { route.remote } else { route.local };
     match client.ip() {
         IpAddr::V4(ip) => match ip.octets() {
-            [10, 0, path, 2] if path > 0 => Some(usize::from(path) - 1),
+            [10, 0 | NAT, path, _] if path > 0 => Some(usize::from(path) - 1),
             _ => None,
         },
         IpAddr::V6(_) => None,
     }
 }
 
-/// Adds every link to a network, and the routes of the paths through them.
-pub(crate) fn build(net: &mut Network, scenario: &Scenario) -> Vec<Duplex> {
-    let service = service(scenario);
-    let add = |plan: &DuplexPlan| Duplex {
-        forward: net.add_link(plan.up.config(service)),
-        backward: net.add_link(plan.down.config(service)),
-    };
-    let links: Vec<Duplex> = scenario.duplexes().map(add).collect();
-    for path in 0..scenario.paths.len() {
-        let (client, server) = (client_address(path).ip(), server_address().ip());
-        connect(net, (client, server), &chosen(&links, &scenario.way(path)));
+/// Everything between the ends: links in the order of their places, middleboxes before them, NATs of paths.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Wires {
+    pub(crate) links: Vec<Duplex>,
+    /// Before each link: towards the server, and towards the client.
+    boxes: Vec<(Vec<BoxId>, Vec<BoxId>)>,
+    nats: Vec<Option<NatId>>,
+}
+
+impl Wires {
+    /// Adds all of them to a network, and the routes of the paths through them.
+    pub(crate) fn build(net: &mut Network, scenario: &Scenario) -> Self {
+        let service = service(scenario);
+        let mut wires = Self::default();
+        for plan in scenario.duplexes() {
+            let (forward, backward) = (net.add_link(plan.up.config(service)), net.add_link(plan.down.config(service)));
+            wires.links.push(Duplex { forward, backward });
+            wires.boxes.push((Vec::new(), Vec::new()));
+        }
+        for rule in &scenario.rules {
+            let Some((up, down)) = wires.boxes.get_mut(rule.place.0) else { continue };
+            let mut add = |to: &mut Vec<BoxId>| to.push(net.add_middlebox(Rule::new(rule.when.clone(), rule.treat)));
+            if rule.sides != Sides::Down {
+                add(up);
+            }
+            if rule.sides != Sides::Up {
+                add(down);
+            }
+        }
+        for (path, plan) in scenario.paths.iter().enumerate() {
+            let (client, server) = (client_address(path).ip(), server_address().ip());
+            let (mut there, mut back) = wires.hops(&scenario.way(path));
+            let nat = plan.nat.map(|nat| {
+                let public = public_address(path, 1);
+                let (timeout, mapping, filtering) = (nat.timeout, nat.mapping, nat.filtering);
+                net.add_nat(NatConfig { public, timeout, mapping, filtering })
+            });
+            if let Some(nat) = nat {
+                there.insert(0, Hop::NatOut(nat));
+                back.push(Hop::NatIn(nat));
+                net.route(server, public_address(path, 1), &back);
+            }
+            wires.nats.push(nat);
+            net.route(client, server, &there);
+            net.route(server, client, &back);
+        }
+        wires
     }
-    links
-}
 
-/// The links at these places.
-pub(crate) fn chosen(links: &[Duplex], places: &[Place]) -> Vec<Duplex> {
-    places.iter().filter_map(|place| links.get(place.0)).copied().collect()
-}
+    /// Stops through the links at these places, from the first to the last and back.
+    pub(crate) fn hops(&self, places: &[Place]) -> (Vec<Hop>, Vec<Hop>) {
+        let hops =
+            |boxes: &[BoxId], link| boxes.iter().map(|id| Hop::Middlebox(*id)).chain([Hop::Link(link)]).collect();
+        let at = |place: &Place| Some((self.links.get(place.0)?, self.boxes.get(place.0)?));
+        let there = places.iter().filter_map(at).flat_map(|(link, (up, _))| -> Vec<Hop> { hops(up, link.forward) });
+        let back = places.iter().rev().filter_map(at);
+        let back = back.flat_map(|(link, (_, down))| -> Vec<Hop> { hops(down, link.backward) });
+        (there.collect(), back.collect())
+    }
 
-/// Routes each way between two addresses through links that are named in the order from the first to the second.
-pub(crate) fn connect(net: &mut Network, (near, far): (IpAddr, IpAddr), links: &[Duplex]) {
-    let there: Vec<Hop> = links.iter().map(|link| Hop::Link(link.forward)).collect();
-    let back: Vec<Hop> = links.iter().rev().map(|link| Hop::Link(link.backward)).collect();
-    net.route(near, far, &there);
-    net.route(far, near, &back);
+    /// The links of a path.
+    pub(crate) fn way(&self, scenario: &Scenario, path: usize) -> impl Iterator<Item = &Duplex> {
+        scenario.way(path).into_iter().filter_map(|place| self.links.get(place.0))
+    }
+
+    fn rebind(&self, net: &mut Network, scenario: &Scenario, path: usize, rebinding: Rebinding) {
+        let Some(nat) = self.nats.get(path).copied().flatten() else { return };
+        if let Rebinding::Address(public) = rebinding {
+            let (_, mut back) = self.hops(&scenario.way(path));
+            back.push(Hop::NatIn(nat));
+            net.route(server_address().ip(), public, &back);
+        }
+        net.rebind(nat, rebinding);
+    }
 }
 
 /// Queues are real where something changes them; else links plan ahead, which is faster.
@@ -73,25 +129,21 @@ fn service(scenario: &Scenario) -> Service {
 /// Everything that is going to change in the network, in order of time.
 #[derive(Debug)]
 pub(crate) struct Timeline {
-    links: Vec<Duplex>,
+    wires: Wires,
     plans: Vec<DuplexPlan>,
     service: Service,
     next_event: usize,
+    /// Addresses that NATs have had.
+    addresses: u8,
     draws: Vec<Option<Instant>>,
     random: Random,
 }
 
 impl Timeline {
-    pub(crate) fn new(scenario: &Scenario, links: Vec<Duplex>, random: Random) -> Self {
+    pub(crate) fn new(scenario: &Scenario, wires: Wires, random: Random) -> Self {
         let draws = scenario.duplexes().map(|link| link.vary.map(|_| Instant::ZERO)).collect();
-        Self {
-            links,
-            plans: scenario.duplexes().cloned().collect(),
-            service: service(scenario),
-            next_event: 0,
-            draws,
-            random,
-        }
+        let plans = scenario.duplexes().cloned().collect();
+        Self { wires, plans, service: service(scenario), next_event: 0, addresses: 1, draws, random }
     }
 
     /// When something changes next.
@@ -102,7 +154,7 @@ impl Timeline {
     }
 
     /// Makes the changes that are due at `now`.
-    pub(crate) fn advance(&mut self, now: Instant, scenario: &Scenario, net: &mut Network) {
+    pub(crate) fn advance(&mut self, now: Instant, scenario: &Scenario, world: &mut World) {
         while let Some(event) = scenario.events.get(self.next_event).filter(|event| Instant::ZERO + event.at <= now) {
             self.next_event += 1;
             let index = event.place.0;
@@ -114,7 +166,20 @@ impl Timeline {
             if let Some(draw) = self.draws.get_mut(index).filter(|_| event.vary.is_some()) {
                 *draw = Some(now);
             }
-            self.set(index, net);
+            self.set(index, &mut world.net);
+            if let Some(state) = event.interface {
+                world.set_interface(client_address(index).ip(), state);
+            }
+            if let Some(rebind) = event.rebind {
+                let rebinding = match rebind {
+                    Rebind::Port => Rebinding::Port,
+                    Rebind::Address => {
+                        self.addresses = self.addresses.wrapping_add(1).max(1);
+                        Rebinding::Address(public_address(index, self.addresses))
+                    }
+                };
+                self.wires.rebind(&mut world.net, scenario, index, rebinding);
+            }
         }
         for index in 0..self.draws.len() {
             let due = self.draws.get(index).copied().flatten().is_some_and(|at| at <= now);
@@ -125,12 +190,12 @@ impl Timeline {
             if let Some(draw) = self.draws.get_mut(index) {
                 *draw = Some(now + vary.interval);
             }
-            self.set(index, net);
+            self.set(index, &mut world.net);
         }
     }
 
     fn set(&self, index: usize, net: &mut Network) {
-        let (Some(plan), Some(duplex)) = (self.plans.get(index), self.links.get(index)) else { return };
+        let (Some(plan), Some(duplex)) = (self.plans.get(index), self.wires.links.get(index)) else { return };
         let set = |net: &mut Network, link, plan: &LinkPlan| {
             let wanted = plan.config(self.service);
             net.change_link(link, |config| *config = wanted);

@@ -144,3 +144,70 @@ fn flows_of_our_own_cross() {
         assert!(flow.rtt.unwrap() >= Duration::from_millis(30) && flow.packets_sent > 1_000, "{flow:?}");
     }
 }
+
+#[test]
+fn nats_forget_and_connections_go_on() {
+    for what in ["port", "address"] {
+        let text = format!("{TWO}\n[[event]]\nat_s = 0.4\npath = 0\nrebind = \"{what}\"\n");
+        let nat = ("path.0.nat", "{ timeout_s = 30, filtering = \"address-and-port\" }");
+        let upload = outcome(&text, &[nat, ("transfer.kind", "upload")], 1);
+        assert_eq!(upload.end, End::Complete, "{what}");
+        let after = upload.paths[0].traffic.up.forwarded_bytes;
+        assert!(after > 700_000, "{what}: the path is used after its rebinding: {after}");
+    }
+    let error = Scenario::read(
+        &Tree::parse("x", &format!("{TWO}[[event]]\nat_s = 1\npath = 0\nrebind = \"port\"")).unwrap(),
+        &Traces::default(),
+    );
+    assert!(error.unwrap_err().to_string().contains("`event.0.rebind`: there is no NAT"));
+}
+
+#[test]
+fn rules_drop_what_they_are_for() {
+    let rule = |keys: &str| format!("{TWO}\n[[rule]]\npath = 0\n{keys}\n");
+    let large = outcome(&rule("larger_than_bytes = 1300"), &[], 1);
+    assert_eq!(large.end, End::Complete);
+    assert!(large.paths[0].sender.mtu_bytes <= 1300, "{:?}", large.paths[0].sender);
+    assert!(large.paths[0].traffic.down.forwarded_bytes > 500_000);
+    let late = outcome(&rule("from_s = 0.5"), &[], 1);
+    assert_eq!(late.end, End::Complete);
+    assert!(late.paths[0].traffic.down.forwarded_bytes < 700_000, "{:?}", late.paths[0].traffic);
+    let tenth = outcome(&rule("every = 10\ndirection = \"down\""), &[], 1);
+    let (sent, lost) = (tenth.paths[0].sender.packets_sent, tenth.paths[0].sender.packets_lost);
+    assert!(tenth.end == End::Complete && lost * 9 >= sent - 90 && lost * 11 <= sent + 110, "{lost} of {sent} lost");
+}
+
+#[test]
+fn interfaces_go_down_and_up() {
+    let event = |at: f64, state: &str| format!("[[event]]\nat_s = {at}\npath = 0\ninterface = \"{state}\"\n");
+    let text = format!("{TWO}{}{}", event(0.4, "down"), event(0.8, "up"));
+    let back = outcome(&text, &[("transfer.bytes", "4_000_000")], 1);
+    assert_eq!(back.end, End::Complete);
+    assert!(back.paths[0].traffic.down.forwarded_bytes > 1_000_000, "used again: {:?}", back.paths[0].traffic);
+    let gone = outcome(&format!("{TWO}{}", event(0.4, "down")), &[("transfer.bytes", "4_000_000")], 1);
+    assert_eq!(gone.end, End::Complete);
+    assert!(gone.paths[0].traffic.down.forwarded_bytes < 600_000);
+}
+
+#[test]
+fn queues_are_managed() {
+    let bulk = SHARED.replace("queue_ms = 60", "queue_ms = 500");
+    let alone = [("endpoints.extension", "none"), ("endpoints.congestion", "cubic")];
+    let wait = |aqm: &str| {
+        let run = outcome(&bulk, &[&alone[..], &[("link.0.aqm", aqm)]].concat(), 1);
+        let link = run.around.links[0].traffic.down;
+        assert!(run.verified_bytes > 18_000_000, "{aqm}: {}", run.verified_bytes);
+        link.queue_time_mean().as_secs_f64() * 1e3
+    };
+    let [tail, codel, red, fq] = ["drop-tail", "codel", "red", "fq-codel"].map(wait);
+    assert!(tail > 150.0 && red < tail * 0.7 && codel < 25.0 && fq < 25.0, "{tail} {codel} {red} {fq}");
+    let device = wait("{ kind = \"fq-codel\", device_packets = 100 }");
+    assert!(device > 60.0 && device < 150.0, "{device}");
+}
+
+#[test]
+fn links_may_carry_one_way_only() {
+    let text = TWO.replace("rtt_ms = 30", "rtt_ms = 30\nup = { state = \"down\" }");
+    let run = outcome(&text, &[], 1);
+    assert_eq!((run.end, run.paths[1].traffic.up.forwarded_packets), (End::Complete, 0));
+}

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use plait_link::{
-    Aqm, CoDelConfig, Jitter, LinkConfig, LinkState, Loss, Order, QueueLimit, Rate, Reorder, Service, Trace,
+    Aqm, CoDelConfig, FqCoDelConfig, Jitter, LinkConfig, LinkState, Loss, Order, QueueLimit, Rate, RedConfig, Reorder,
+    Service, Trace,
 };
 
 use super::error::ScenarioError;
@@ -26,6 +27,20 @@ pub enum QueuePlan {
     Packets(u64),
 }
 
+/// Who manages a queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum AqmPlan {
+    /// Nobody.
+    #[default]
+    DropTail,
+    /// CoDel.
+    CoDel(CoDelConfig),
+    /// RED; without thresholds of its own: full drops at the queue's bound, none below a sixth of it.
+    Red(Option<RedConfig>),
+    /// FQ-CoDel.
+    FqCoDel(FqCoDelConfig),
+}
+
 /// One direction of a path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkPlan {
@@ -35,8 +50,8 @@ pub struct LinkPlan {
     pub delay: Duration,
     /// Bound of the queue.
     pub queue: QueuePlan,
-    /// Whether CoDel manages it.
-    pub codel: bool,
+    /// Who manages it.
+    pub aqm: AqmPlan,
     /// Loss.
     pub loss: Loss,
     /// Spread of a uniform jitter.
@@ -59,7 +74,7 @@ impl Default for LinkPlan {
             rate: Rate::Fixed(10_000_000),
             delay: Duration::from_millis(10),
             queue: QueuePlan::Time(Duration::from_millis(50)),
-            codel: false,
+            aqm: AqmPlan::DropTail,
             loss: Loss::None,
             jitter: Duration::ZERO,
             reorder: Reorder::default(),
@@ -90,7 +105,7 @@ impl LinkPlan {
             rate: self.rate.clone(),
             delay: self.delay,
             queue,
-            aqm: if self.codel { Aqm::CoDel(CoDelConfig::default()) } else { Aqm::DropTail },
+            aqm: self.aqm(&queue),
             loss: self.loss,
             jitter,
             order: Order::Kept,
@@ -103,6 +118,20 @@ impl LinkPlan {
         }
         .sizes(self.mtu_bytes, OVERHEAD_BYTES)
     }
+
+    fn aqm(&self, queue: &QueueLimit) -> Aqm {
+        match self.aqm {
+            AqmPlan::DropTail => Aqm::DropTail,
+            AqmPlan::CoDel(codel) => Aqm::CoDel(codel),
+            AqmPlan::FqCoDel(fq) => Aqm::FqCoDel(fq),
+            AqmPlan::Red(Some(red)) => Aqm::Red(red),
+            AqmPlan::Red(None) => {
+                let packets = queue.packets.map(|packets| packets as u64 * u64::from(self.mtu_bytes));
+                let bound = queue.bytes.or(packets).unwrap_or(4 * RedConfig::default().max_bytes).max(6);
+                Aqm::Red(RedConfig { min_bytes: bound / 6, max_bytes: bound / 2, ..RedConfig::default() })
+            }
+        }
+    }
 }
 
 /// Changes to a direction: what is there is set.
@@ -111,7 +140,7 @@ pub struct LinkEdit {
     rate: Option<Rate>,
     delay: Option<Duration>,
     queue: Option<QueuePlan>,
-    codel: Option<bool>,
+    aqm: Option<AqmPlan>,
     loss: Option<Loss>,
     jitter: Option<Duration>,
     reorder: Option<Reorder>,
@@ -132,7 +161,7 @@ impl LinkEdit {
         set(&mut plan.rate, &self.rate);
         set(&mut plan.delay, &self.delay);
         set(&mut plan.queue, &self.queue);
-        set(&mut plan.codel, &self.codel);
+        set(&mut plan.aqm, &self.aqm);
         set(&mut plan.loss, &self.loss);
         set(&mut plan.jitter, &self.jitter);
         set(&mut plan.reorder, &self.reorder);
@@ -155,7 +184,6 @@ impl LinkEdit {
             return Err(reader.complain("trace", "there is a rate_mbps too", "one of rate_mbps and trace"));
         }
         let rate = mbps.map(|mbps| Rate::Fixed((mbps * 1e6).round() as u64)).or(trace.map(Rate::Trace));
-        let aqm = reader.word("aqm", &["drop-tail", "codel"])?;
         let state = reader.word("state", &["up", "down"])?;
         let share = reader.number("reorder", 0.0..=1.0, "")?;
         let extra = reader.millis("reorder_ms", 0.0..=60_000.0)?;
@@ -165,7 +193,7 @@ impl LinkEdit {
             rate,
             delay: reader.millis("delay_ms", 0.0..=60_000.0)?,
             queue: read_queue(reader)?,
-            codel: aqm.map(|word| word == "codel"),
+            aqm: read_aqm(reader)?,
             loss: read_loss(reader)?,
             jitter: reader.millis("jitter_ms", 0.0..=60_000.0)?,
             reorder,
@@ -182,7 +210,7 @@ impl LinkEdit {
             rate: stronger.rate.or(self.rate),
             delay: stronger.delay.or(self.delay),
             queue: stronger.queue.or(self.queue),
-            codel: stronger.codel.or(self.codel),
+            aqm: stronger.aqm.or(self.aqm),
             loss: stronger.loss.or(self.loss),
             jitter: stronger.jitter.or(self.jitter),
             reorder: stronger.reorder.or(self.reorder),
@@ -198,6 +226,64 @@ impl LinkEdit {
         self.delay = self.delay.or(rtt.map(|rtt| rtt / 2));
         self
     }
+}
+
+/// `aqm` is a word, or a table with a `kind` and its settings.
+fn read_aqm(reader: &Reader<'_>) -> Result<Option<AqmPlan>, ScenarioError> {
+    const KINDS: [&str; 4] = ["drop-tail", "codel", "red", "fq-codel"];
+    if !reader.has_table("aqm") {
+        return Ok(reader.word("aqm", &KINDS)?.map(|kind| match kind {
+            "codel" => AqmPlan::CoDel(CoDelConfig::default()),
+            "red" => AqmPlan::Red(None),
+            "fq-codel" => AqmPlan::FqCoDel(FqCoDelConfig::default()),
+            _ => AqmPlan::DropTail,
+        }));
+    }
+    let Some(table) = reader.table("aqm")? else { return Ok(None) };
+    let Some(kind) = table.word("kind", &KINDS)? else {
+        return Err(table.complain("kind", "is missing", KINDS.join(", ")));
+    };
+    let plan = match kind {
+        "codel" => AqmPlan::CoDel(read_codel(&table)?),
+        "fq-codel" => {
+            let default = FqCoDelConfig::default();
+            let whole = |key, range, or: u64| Ok(table.whole(key, range, "")?.unwrap_or(or));
+            AqmPlan::FqCoDel(FqCoDelConfig {
+                codel: read_codel(&table)?,
+                quantum_bytes: whole("quantum_bytes", 1..=65_535, u64::from(default.quantum_bytes))? as u32,
+                queues: whole("queues", 1..=65_536, u64::from(default.queues))? as u32,
+                packets: whole("packets", 1..=1 << 20, default.packets as u64)? as usize,
+                device_packets: whole("device_packets", 0..=1 << 20, default.device_packets as u64)? as usize,
+            })
+        }
+        "red" => {
+            let default = RedConfig::default();
+            let bytes = |key| table.whole(key, 1..=1 << 40, "bytes");
+            let (min, max) = (bytes("min_bytes")?, bytes("max_bytes")?);
+            let red = RedConfig {
+                min_bytes: min.unwrap_or(default.min_bytes),
+                max_bytes: max.unwrap_or(default.max_bytes),
+                drop_max: table.number("drop_max", 0.0..=1.0, "")?.unwrap_or(default.drop_max),
+                weight: table.number("weight", 0.0..=1.0, "")?.unwrap_or(default.weight),
+            };
+            if red.min_bytes >= red.max_bytes {
+                return Err(table.complain("max_bytes", "is not above min_bytes", "more than min_bytes"));
+            }
+            AqmPlan::Red(Some(red))
+        }
+        _ => AqmPlan::DropTail,
+    };
+    table.finish()?;
+    Ok(Some(plan))
+}
+
+fn read_codel(table: &Reader<'_>) -> Result<CoDelConfig, ScenarioError> {
+    let default = CoDelConfig::default();
+    Ok(CoDelConfig {
+        target: table.millis("target_ms", 0.001..=60_000.0)?.unwrap_or(default.target),
+        interval: table.millis("interval_ms", 0.001..=60_000.0)?.unwrap_or(default.interval),
+        ..default
+    })
 }
 
 fn read_queue(reader: &Reader<'_>) -> Result<Option<QueuePlan>, ScenarioError> {

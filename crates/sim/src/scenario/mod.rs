@@ -1,5 +1,6 @@
 //! Scenarios: networks, transfers and endpoints as a TOML file describes them.
 
+pub mod boxes;
 pub mod error;
 pub mod link;
 mod read;
@@ -14,9 +15,11 @@ pub mod tree;
 use std::time::Duration;
 
 use plait_engine::crypto::Protection;
+use plait_netsim::InterfaceState;
 
+pub use boxes::{NatPlan, Rebind, RulePlan, Sides};
 pub use error::ScenarioError;
-pub use link::{LinkEdit, LinkPlan, QueuePlan};
+pub use link::{AqmPlan, LinkEdit, LinkPlan, QueuePlan};
 pub use topology::{CrossLoad, CrossPlan, Direction, NamedLink, Packets, Place};
 pub use traces::Traces;
 pub use tree::Tree;
@@ -61,6 +64,8 @@ pub struct PathPlan {
     pub own: DuplexPlan,
     /// The named links beyond it on the way to the server, by their place in the file.
     pub via: Vec<usize>,
+    /// The NAT in front of the client's address.
+    pub nat: Option<NatPlan>,
 }
 
 /// A change at a time.
@@ -76,6 +81,10 @@ pub struct EventPlan {
     pub down: LinkEdit,
     /// New random ranges.
     pub vary: Option<Vary>,
+    /// The client's interface goes up or down.
+    pub interface: Option<InterfaceState>,
+    /// The path's NAT forgets its mappings.
+    pub rebind: Option<Rebind>,
 }
 
 /// Whether several paths are used.
@@ -123,6 +132,8 @@ pub struct Scenario {
     pub links: Vec<NamedLink>,
     /// What else is on the links.
     pub cross: Vec<CrossPlan>,
+    /// Middleboxes.
+    pub rules: Vec<RulePlan>,
     /// Changes, in order of time.
     pub events: Vec<EventPlan>,
     /// What is transferred.

@@ -6,8 +6,10 @@ use plait_engine::crypto::Protection;
 use plait_engine::path::ack_route;
 use plait_engine::{congestion, schedule};
 use plait_link::Rate;
+use plait_netsim::InterfaceState;
 
 use super::ScenarioError;
+use super::boxes::{Rebind, read_nat, read_rules};
 use super::reader::Reader;
 use super::topology::{read_cross, read_links, read_place};
 use super::{DuplexPlan, Endpoints, EventPlan, Extension, LinkEdit, LinkPlan, PATHS_MAX, PathPlan, Scenario};
@@ -38,9 +40,10 @@ impl Scenario {
         }
         let mut events = Vec::new();
         for event in top.tables("event")? {
-            events.push(read_event(&event, paths.len(), &names, traces)?);
+            events.push(read_event(&event, &paths, &names, traces)?);
             event.finish()?;
         }
+        let rules = read_rules(&top, paths.len(), &names)?;
         let cross = read_cross(&top, paths.len(), &names)?;
         events.sort_by_key(|event| event.at);
         let load = match top.table("transfer")? {
@@ -52,7 +55,7 @@ impl Scenario {
             None => Endpoints::default(),
         };
         top.finish()?;
-        Ok(Self { name, seed, time_limit, paths, links, cross, events, load, endpoints })
+        Ok(Self { name, seed, time_limit, paths, links, cross, rules, events, load, endpoints })
     }
 }
 
@@ -61,8 +64,9 @@ fn read_path(path: &Reader<'_>, names: &[&str], traces: &Traces) -> Result<PathP
     // Beyond a path's own link there may be others that set the rate.
     let base = if via.is_empty() { None } else { Some(Rate::Unlimited) };
     let own = read_duplex(path, base, traces)?;
+    let nat = path.table("nat")?.map(|nat| read_nat(&nat)).transpose()?;
     path.finish()?;
-    Ok(PathPlan { own, via })
+    Ok(PathPlan { own, via, nat })
 }
 
 /// Both directions of a link; without a `base` for its rate it must have one of its own.
@@ -125,15 +129,30 @@ fn read_vary(vary: Reader<'_>) -> Result<Vary, ScenarioError> {
     Ok(plan)
 }
 
-fn read_event(event: &Reader<'_>, paths: usize, names: &[&str], traces: &Traces) -> Result<EventPlan, ScenarioError> {
+fn read_event(
+    event: &Reader<'_>,
+    paths: &[PathPlan],
+    names: &[&str],
+    traces: &Traces,
+) -> Result<EventPlan, ScenarioError> {
     let Some(at) = event.seconds("at_s", 0.0..=SECONDS_MAX)? else {
         return Err(event.complain("at_s", "is missing", format!("0 to {SECONDS_MAX} s")));
     };
-    let place = read_place(event, paths, names)?;
+    let place = read_place(event, paths.len(), names)?;
     let both = LinkEdit::read(event, traces)?.with_rtt(event.millis("rtt_ms", 0.0..=120_000.0)?);
     let (up, down) = read_directions(event, traces)?;
     let vary = event.table("vary")?.map(read_vary).transpose()?;
-    Ok(EventPlan { at, place, up: both.clone().over(up), down: both.over(down), vary })
+    let interface = event.word("interface", &["up", "down"])?;
+    if interface.is_some() && place.0 >= paths.len() {
+        return Err(event.complain("interface", "a link has none", "an event with a path"));
+    }
+    let interface = interface.map(|word| if word == "up" { InterfaceState::Up } else { InterfaceState::Down });
+    let rebind = event.word("rebind", &["port", "address"])?;
+    if rebind.is_some() && paths.get(place.0).is_none_or(|path| path.nat.is_none()) {
+        return Err(event.complain("rebind", "there is no NAT", "an event with a path that has a nat"));
+    }
+    let rebind = rebind.map(|word| if word == "port" { Rebind::Port } else { Rebind::Address });
+    Ok(EventPlan { at, place, up: both.clone().over(up), down: both.over(down), vary, interface, rebind })
 }
 
 fn read_load(transfer: Reader<'_>) -> Result<Load, ScenarioError> {

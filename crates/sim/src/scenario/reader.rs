@@ -54,6 +54,11 @@ impl<'a> Reader<'a> {
         self.table.contains_key(key)
     }
 
+    /// Whether the key is there and holds a table.
+    pub(crate) fn has_table(&self, key: &str) -> bool {
+        matches!(self.table.get(key), Some(Node { value: Value::Table(_), .. }))
+    }
+
     /// A number within `range`.
     pub(crate) fn number(&self, key: &'static str, range: RangeInclusive<f64>, unit: &str) -> Read<Option<f64>> {
         let Some(node) = self.get(key) else { return Ok(None) };
