@@ -123,6 +123,19 @@ pub enum Event {
         /// Why.
         why: Drop,
     },
+    /// The peer acknowledged a range of packet numbers; one event for each range of a frame.
+    AckReceived {
+        /// Path whose numbers they are.
+        path: PathId,
+        /// Their number space.
+        space: Space,
+        /// Smallest number.
+        first: u64,
+        /// Largest number.
+        last: u64,
+        /// Which range of the frame it is, from 0.
+        index: u32,
+    },
     /// A packet was declared lost.
     PacketLost {
         /// Path it left on.

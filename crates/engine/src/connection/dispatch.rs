@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use plait_base::probe::Event as Observed;
 use plait_base::{Instant, PathId, Space, TransportError, Violation};
 use plait_flow::AckReport;
 use plait_path::path::Health;
@@ -81,6 +82,10 @@ impl Connection {
             via: at.path,
         };
         let guard = self.max_pto() * 3;
+        for (index, range) in (0..).zip(ack.ranges()) {
+            let (space, first, last) = (at.space, *range.start(), *range.end());
+            self.events.observe(at.now, || Observed::AckReceived { path: target, space, first, last, index });
+        }
         let Some(path) = self.paths.path_mut(target) else { return Ok(()) };
         let flow = &mut path.send;
         let outcome =

@@ -9,6 +9,8 @@ use plait_base::{Instant, PathId, Random};
 use plait_engine::schedule::scheduler::Delivery;
 use plait_engine::schedule::{Decision, Demand, PathView, Scheduler, SchedulerFactory, WaitReason};
 
+use super::acks::AckBook;
+
 /// Changes of path states that are kept.
 const MAX_STATE_CHANGES: usize = 10_000;
 
@@ -87,6 +89,10 @@ pub struct Ledger {
     pub changes: Vec<StateChange>,
     /// When the last packet was sent.
     pub last_sent: Option<Instant>,
+    /// Packet numbers and acknowledgements.
+    pub acks: AckBook,
+    /// Most bytes that were in flight beyond the largest window until then.
+    pub beyond_window_bytes: u64,
 }
 
 /// A ledger that several observers of one connection share.
@@ -106,6 +112,7 @@ impl Ledger {
     }
 
     fn note(&mut self, now: Instant, event: &Event) {
+        self.acks.note(event);
         match event {
             Event::PacketSent { path, bytes, .. } => {
                 let figures = self.path(*path);
@@ -132,6 +139,8 @@ impl Ledger {
                 figures.window_bytes = *window_bytes;
                 figures.window_max_bytes = figures.window_max_bytes.max(*window_bytes);
                 figures.in_flight_bytes = *in_flight_bytes;
+                let beyond = in_flight_bytes.saturating_sub(figures.window_max_bytes);
+                self.beyond_window_bytes = self.beyond_window_bytes.max(beyond);
             }
             Event::Started { route, .. } => {
                 self.path(PathId::ZERO).scenario_path = crate::run::network::path_of(route);

@@ -1,5 +1,6 @@
 //! The plait engine as a host of a simulated world, with a small application on top.
 
+pub mod acks;
 pub mod app;
 pub mod ledger;
 pub(crate) mod pattern;
@@ -138,6 +139,12 @@ impl PlaitHost {
     /// The first connection, to read or to steer.
     pub fn connection(&mut self) -> Option<&mut Connection> {
         self.live.values_mut().next().map(|one| &mut one.connection)
+    }
+
+    /// Path ids of the first connection that are open, and those that are not yet forgotten.
+    pub fn path_counts(&self) -> (usize, usize) {
+        let first = self.live.values().next();
+        first.map_or((0, 0), |one| (one.connection.path_ids().len(), one.connection.all_path_ids().len()))
     }
 
     fn usable_locals(&self) -> Vec<SocketAddr> {

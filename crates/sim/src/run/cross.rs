@@ -55,7 +55,8 @@ struct Lane {
     random: Random,
     /// Who receives and who sends, once they are there.
     hosts: Option<(HostId, HostId)>,
-    ledger: SharedLedger,
+    /// Of the receiver and of the sender.
+    ledgers: [SharedLedger; 2],
 }
 
 /// All sources of a run.
@@ -81,7 +82,7 @@ impl CrossTraffic {
             world.net.route(far.ip(), near.ip(), &back);
             let random = world.fork_random();
             let protection = scenario.endpoints.protection;
-            Lane { plan: plan.clone(), protection, near, far, random, hosts: None, ledger: SharedLedger::default() }
+            Lane { plan: plan.clone(), protection, near, far, random, hosts: None, ledgers: Default::default() }
         };
         Self { lanes: scenario.cross.iter().enumerate().map(lane).collect() }
     }
@@ -134,9 +135,9 @@ impl Lane {
                     let transport = transport(&endpoints, 1, ledger, None);
                     HostSetup { transport, protection, random, start: now }
                 };
-                let client = setup(self.random.fork(), &SharedLedger::default());
+                let client = setup(self.random.fork(), &self.ledgers[0]);
                 let client = PlaitHost::client(client, &[receiver], sender, Client::new(load))?;
-                let server = setup(self.random.fork(), &self.ledger);
+                let server = setup(self.random.fork(), &self.ledgers[1]);
                 let server = PlaitHost::server(server, Box::new(|| Box::new(Server::default())))?;
                 let server = world.add_host(server, &[sender.ip()]);
                 Ok((world.add_host(client, &[receiver.ip()]), server))
@@ -156,7 +157,7 @@ impl Lane {
             outcome.bytes = sink.bytes();
         }
         let Some(client) = world.host::<PlaitHost>(receiver) else { return outcome };
-        let (progress, ledger) = (client.progress(), self.ledger.lock());
+        let (progress, ledger) = (client.progress(), self.ledgers[1].lock().clone());
         outcome.bytes = progress.verified_bytes;
         if let Some(finished) = progress.finished {
             outcome.lasted = finished.since(Instant::ZERO + self.plan.start);
@@ -168,6 +169,8 @@ impl Lane {
         }
         outcome.faults.extend(progress.failure.clone().filter(|f| f.contains("byte")).map(Fault::Bytes));
         outcome.faults.extend(oracle::idle_sender(&ledger));
+        outcome.faults.extend(oracle::bounds(&ledger));
+        outcome.faults.extend(oracle::acks(&self.ledgers));
         outcome
     }
 }

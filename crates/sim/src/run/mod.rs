@@ -86,6 +86,8 @@ struct Running<'a> {
     series: Option<Series>,
     stalls: Stalls,
     cross: CrossTraffic,
+    /// The first bound that was seen passed while it ran.
+    passed: Option<Fault>,
 }
 
 impl<'a> Running<'a> {
@@ -119,7 +121,7 @@ impl<'a> Running<'a> {
         let series = watch.series.then(|| Series::new(SERIES_INTERVAL));
         let cross = CrossTraffic::new(scenario, &wires, &mut world);
         let stalls = Stalls::default();
-        Ok(Self { scenario, world, wires, timeline, client, server, ledgers, series, stalls, cross })
+        Ok(Self { scenario, world, wires, timeline, client, server, ledgers, series, stalls, cross, passed: None })
     }
 
     /// The ledger of the end that sends the bulk.
@@ -170,6 +172,9 @@ impl<'a> Running<'a> {
     /// Between events: samples, and whether bytes still arrive.
     fn look(&mut self, now: Instant) {
         let bytes = self.verified_bytes();
+        let hosts = [self.client, self.server].into_iter().filter_map(|host| self.world.host::<PlaitHost>(host));
+        let passed = hosts.filter_map(|host| oracle::census(host.path_counts())).next();
+        self.passed = self.passed.take().or(passed);
         let rtt = self.sender().lock().paths.values().filter_map(|figures| figures.rtt).max().unwrap_or_default();
         let quiet = matches!(self.scenario.load, Load::Requests { .. });
         if let Some(host) = self.world.host::<PlaitHost>(self.client).filter(|_| !quiet) {
@@ -219,7 +224,9 @@ impl<'a> Running<'a> {
         let mut faults: Vec<Fault> = failure.filter(|f| f.contains("byte")).map(Fault::Bytes).into_iter().collect();
         faults.extend(oracle::idle_sender(&ledger));
         faults.extend(oracle::conservation(&totals, self.world.net.in_flight()));
-        faults.extend(oracle::bounds(&ledger, self.world.now()));
+        faults.extend(self.ledgers.iter().find_map(|ledger| oracle::bounds(&ledger.lock())));
+        faults.extend(oracle::acks(&self.ledgers));
+        faults.extend(self.passed.clone());
         faults.extend(matches!(run_end, RunEnd::Spinning(_)).then_some(Fault::Spinning));
         faults.extend(oracle::links(&self.world.net, &self.wires.links));
         faults.extend(cross.iter().flat_map(|one| one.faults.clone()));

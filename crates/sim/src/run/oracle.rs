@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use plait_base::Instant;
-use plait_base::limits::MAX_PATHS;
+use plait_base::limits::{MAX_DATAGRAM_BYTES, MAX_PATHS};
 use plait_netsim::{Duplex, Network, Totals};
 
-use crate::host::ledger::Ledger;
+use crate::host::ledger::{Ledger, SharedLedger};
 
 /// A rule that was broken.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +23,8 @@ pub enum Fault {
     },
     /// A bound of `limits.rs` was passed.
     Bound(&'static str),
+    /// An acknowledgement or a packet number that cannot be.
+    Acks(String),
     /// A host asked for timers at one instant without end.
     Spinning,
 }
@@ -35,6 +36,7 @@ impl std::fmt::Display for Fault {
             Self::IdleSender(time) => write!(f, "idle sender for {} ms", time.as_millis()),
             Self::Conservation { made, seen } => write!(f, "{made} datagrams made and {seen} seen"),
             Self::Bound(what) => write!(f, "bound passed: {what}"),
+            Self::Acks(what) => write!(f, "acks: {what}"),
             Self::Spinning => f.write_str("a host spins"),
         }
     }
@@ -68,13 +70,36 @@ pub(crate) fn links(net: &Network, links: &[Duplex]) -> Option<Fault> {
     })
 }
 
-/// Bounds that a run can show.
-pub(crate) fn bounds(ledger: &Ledger, _now: Instant) -> Option<Fault> {
-    let open = ledger.paths.len() > MAX_PATHS * 64;
+/// What is acknowledged was sent, was received and stays so; no number is used or accepted twice. Of both ends.
+pub(crate) fn acks(ends: &[SharedLedger; 2]) -> Option<Fault> {
+    let (one, other) = (&ends[0].lock().acks, &ends[1].lock().acks);
+    let wrong = [one, other].into_iter().find_map(|book| book.wrong().map(str::to_owned));
+    wrong.or_else(|| one.false_acks(other)).or_else(|| other.false_acks(one)).map(Fault::Acks)
+}
+
+/// Bytes in flight beyond the window: probes and copies that no window holds back (RFC 9002 7.5).
+const BEYOND_WINDOW_BYTES: u64 = 128 * 1024;
+
+/// Bounds that the observers of one end show.
+pub(crate) fn bounds(ledger: &Ledger) -> Option<Fault> {
     let window = ledger.paths.values().any(|figures| figures.window_max_bytes > 1 << 40);
-    match (open, window) {
-        (true, _) => Some(Fault::Bound("path ids")),
-        (_, true) => Some(Fault::Bound("congestion window")),
+    let datagram = ledger.paths.values().any(|figures| usize::from(figures.mtu_bytes) > MAX_DATAGRAM_BYTES);
+    let checks = [
+        (window, "congestion window"),
+        (datagram, "MAX_DATAGRAM_BYTES"),
+        (ledger.beyond_window_bytes > BEYOND_WINDOW_BYTES, "bytes in flight beyond the window"),
+    ];
+    checks.into_iter().find_map(|(passed, what)| passed.then_some(Fault::Bound(what)))
+}
+
+/// Path ids that may linger: closing ones drain for three probe time-outs.
+const LINGERING_PATHS: usize = 4 * MAX_PATHS;
+
+/// Bounds that a connection shows while it runs.
+pub(crate) fn census((open, known): (usize, usize)) -> Option<Fault> {
+    match (open > MAX_PATHS, known > LINGERING_PATHS) {
+        (true, _) => Some(Fault::Bound("MAX_PATHS")),
+        (_, true) => Some(Fault::Bound("closing paths")),
         _ => None,
     }
 }
