@@ -1,4 +1,4 @@
-//! `plait sim` without the rest of the command: `lab run FILE SEEDS OUT|- [KEY=VALUE...]` or `lab figure NAME POINTS OUT|- [KEY=VALUE...]`.
+//! `plait sim` without the rest of the command: `lab run FILE SEEDS OUT|- [KEY=VALUE...]` `lab figure NAME POINTS OUT|- [KEY=VALUE...]` or `lab swarm FROM COUNT OUT|-`.
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -6,11 +6,12 @@ use std::sync::atomic::AtomicBool;
 use plait_sim::campaign::Shard;
 use plait_sim::command::{RunRequest, run};
 use plait_sim::figures::{FigureRequest, figure};
+use plait_sim::swarm::{SwarmRequest, swarm};
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [what, name, count, out, sets @ ..] = &args[..] else {
-        eprintln!("lab run|figure NAME COUNT OUT|- [KEY=VALUE...]");
+        eprintln!("lab run|figure|swarm NAME COUNT OUT|- [KEY=VALUE...]");
         std::process::exit(2);
     };
     let stop = AtomicBool::new(false);
@@ -22,6 +23,9 @@ fn main() {
         let (file, seeds, shard) = (PathBuf::from(name), count.max(1), Shard::WHOLE);
         let request = RunRequest { file, sets: sets.to_vec(), seeds, jobs, out, qlog: false, shard, commit };
         run(&request, &stop, &|_, _| {}).map(|summary| summary.text)
+    } else if what == "swarm" {
+        let request = SwarmRequest { from: name.parse().unwrap_or(0), seeds: count.max(1), jobs, out };
+        swarm(&request, &stop, &|_, _| {}).map(|summary| summary.text)
     } else {
         if let Some(out) = &out {
             std::fs::create_dir_all(out).expect("the folder can be made");

@@ -35,6 +35,7 @@ pub mod report;
 pub mod run;
 pub mod scenario;
 pub mod stats;
+pub mod swarm;
 
 /// Congestion controllers that a scenario may name.
 pub use plait_engine::congestion::NAMES as CONTROLLERS;

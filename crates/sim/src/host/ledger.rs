@@ -89,8 +89,8 @@ pub struct Ledger {
     pub changes: Vec<StateChange>,
     /// When the last packet was sent.
     pub last_sent: Option<Instant>,
-    /// Packet numbers and acknowledgements.
-    pub acks: AckBook,
+    /// Packet numbers and acknowledgements of each connection: a server may have begun some that nobody went on with.
+    pub acks: Vec<AckBook>,
     /// Most bytes that were in flight beyond the largest window until then.
     pub beyond_window_bytes: u64,
 }
@@ -111,8 +111,10 @@ impl Ledger {
         self.paths.entry(id.0).or_default()
     }
 
-    fn note(&mut self, now: Instant, event: &Event) {
-        self.acks.note(event);
+    fn note(&mut self, now: Instant, connection: usize, event: &Event) {
+        if let Some(book) = self.acks.get_mut(connection) {
+            book.note(event);
+        }
         match event {
             Event::PacketSent { path, bytes, .. } => {
                 let figures = self.path(*path);
@@ -160,9 +162,25 @@ impl Ledger {
     }
 }
 
-impl Probe for SharedLedger {
+impl SharedLedger {
+    /// An observer of one more connection.
+    pub fn observer(&self) -> Observer {
+        let mut ledger = self.lock();
+        ledger.acks.push(AckBook::default());
+        Observer { ledger: self.clone(), connection: ledger.acks.len() - 1 }
+    }
+}
+
+/// Writes down what it hears of one connection.
+#[derive(Clone, Debug)]
+pub struct Observer {
+    ledger: SharedLedger,
+    connection: usize,
+}
+
+impl Probe for Observer {
     fn on_event(&mut self, now: Instant, event: &Event) {
-        self.lock().note(now, event);
+        self.ledger.lock().note(now, self.connection, event);
     }
 }
 

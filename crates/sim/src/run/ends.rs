@@ -9,14 +9,14 @@ use plait_engine::TransportConfig;
 use plait_engine::path::{ack_route, policy};
 use plait_engine::{congestion, schedule};
 
-use crate::host::ledger::{SharedLedger, Watched};
+use crate::host::ledger::{Observer, SharedLedger, Watched};
 use crate::scenario::{Endpoints, Extension};
 
 /// Silence after which a connection is given up, far beyond any path's.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Both observers of one connection.
-struct Both(SharedLedger, Box<dyn Probe>);
+struct Both(Observer, Box<dyn Probe>);
 
 impl Probe for Both {
     fn on_event(&mut self, now: Instant, event: &Event) {
@@ -40,8 +40,8 @@ impl std::fmt::Debug for Observing {
 impl ProbeFactory for Observing {
     fn probe(&self) -> Box<dyn Probe> {
         match self.more.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            Some(more) => Box::new(Both(self.ledger.clone(), more)),
-            None => Box::new(self.ledger.clone()),
+            Some(more) => Box::new(Both(self.ledger.observer(), more)),
+            None => Box::new(self.ledger.observer()),
         }
     }
 }
@@ -58,6 +58,7 @@ pub(super) fn transport(
     // Room for paths that are tried again while the old ones drain.
     config.max_concurrent_multipath_paths(if multipath { paths as u32 + 2 } else { 1 });
     config.max_idle_timeout(Some(IDLE_TIMEOUT));
+    config.keep_alive_interval(endpoints.keep_alive);
     let window = endpoints.receive_window_bytes;
     config.stream_receive_window(window).max_stream_receive_window(window);
     config.receive_window(window).max_receive_window(window);

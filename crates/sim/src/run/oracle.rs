@@ -5,6 +5,7 @@ use std::time::Duration;
 use plait_base::limits::{MAX_DATAGRAM_BYTES, MAX_PATHS};
 use plait_netsim::{Duplex, Network, Totals};
 
+use crate::host::acks::AckBook;
 use crate::host::ledger::{Ledger, SharedLedger};
 
 /// A rule that was broken.
@@ -70,11 +71,20 @@ pub(crate) fn links(net: &Network, links: &[Duplex]) -> Option<Fault> {
     })
 }
 
-/// What is acknowledged was sent, was received and stays so; no number is used or accepted twice. Of both ends.
+/// What is acknowledged was sent, was received and stays so; no number is used or accepted twice. Of both ends, each
+/// connection against the one of the other end that it fits.
 pub(crate) fn acks(ends: &[SharedLedger; 2]) -> Option<Fault> {
     let (one, other) = (&ends[0].lock().acks, &ends[1].lock().acks);
-    let wrong = [one, other].into_iter().find_map(|book| book.wrong().map(str::to_owned));
-    wrong.or_else(|| one.false_acks(other)).or_else(|| other.false_acks(one)).map(Fault::Acks)
+    let wrong = one.iter().chain(other).find_map(|book| book.wrong().map(str::to_owned));
+    let false_acks = |mine: &[AckBook], theirs: &[AckBook]| {
+        let best = |book: &AckBook| {
+            let mut told = theirs.iter().map(|peer| book.false_acks(peer));
+            let first = told.next().unwrap_or_else(|| book.false_acks(&AckBook::default()))?;
+            told.all(|told| told.is_some()).then_some(first)
+        };
+        mine.iter().find_map(best)
+    };
+    wrong.or_else(|| false_acks(one, other)).or_else(|| false_acks(other, one)).map(Fault::Acks)
 }
 
 /// Bytes in flight beyond the window: probes and copies that no window holds back (RFC 9002 7.5).

@@ -115,6 +115,8 @@ pub struct Endpoints {
     pub receive_window_bytes: u64,
     /// Whether a new path carries copies until its RTT is known.
     pub duplicate_until_rtt: bool,
+    /// Silence after which an end sends something of its own accord.
+    pub keep_alive: Option<Duration>,
 }
 
 /// Everything about a run but its seed.

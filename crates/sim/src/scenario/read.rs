@@ -193,6 +193,7 @@ impl Default for Endpoints {
             protection: Protection::Tls,
             receive_window_bytes: 16_000_000,
             duplicate_until_rtt: true,
+            keep_alive: None,
         }
     }
 }
@@ -219,6 +220,7 @@ fn read_endpoints(reader: Reader<'_>, paths: usize) -> Result<Endpoints, Scenari
             .whole("receive_window_bytes", 10_000..=1 << 40, "bytes")?
             .unwrap_or(default.receive_window_bytes),
         duplicate_until_rtt: reader.flag("duplicate_until_rtt")?.unwrap_or(default.duplicate_until_rtt),
+        keep_alive: reader.seconds("keep_alive_s", 0.001..=SECONDS_MAX)?,
     };
     reader.finish()?;
     Ok(endpoints)

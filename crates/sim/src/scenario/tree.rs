@@ -124,6 +124,33 @@ impl Tree {
         }
     }
 
+    /// The whole content as people write it: plain values, then tables.
+    pub fn document(&self) -> String {
+        let Value::Table(top) = &self.0.value else { return String::new() };
+        let is_list = |node: &Node| match &node.value {
+            Value::Array(items) => items.iter().all(|item| matches!(item.value, Value::Table(_))) && !items.is_empty(),
+            _ => false,
+        };
+        let lines = |table: &BTreeMap<String, Node>| -> String {
+            table.iter().map(|(key, node)| format!("{} = {}\n", bare(key), node.text())).collect()
+        };
+        let (mut plain, mut tables) = (String::new(), String::new());
+        for (key, node) in top {
+            match &node.value {
+                Value::Table(table) => tables.push_str(&format!("[{}]\n{}", bare(key), lines(table))),
+                Value::Array(items) if is_list(node) => {
+                    for item in items {
+                        if let Value::Table(table) = &item.value {
+                            tables.push_str(&format!("[[{}]]\n{}", bare(key), lines(table)));
+                        }
+                    }
+                }
+                _ => plain.push_str(&format!("{} = {}\n", bare(key), node.text())),
+            }
+        }
+        plain + &tables
+    }
+
     /// The whole content in one canonical line per value: equal trees have equal text.
     pub fn canonical(&self) -> String {
         let mut out = String::new();
@@ -168,7 +195,7 @@ impl Node {
                 out.push_str("{ ");
                 for (i, (key, item)) in table.iter().enumerate() {
                     out.push_str(if i > 0 { ", " } else { "" });
-                    out.push_str(&format!("{key:?} = "));
+                    out.push_str(&format!("{} = ", bare(key)));
                     item.write(out);
                 }
                 out.push_str(" }");
@@ -188,6 +215,12 @@ impl Node {
             Value::Time(_) => "a time",
         }
     }
+}
+
+/// A key, in quotes where it needs them.
+fn bare(key: &str) -> String {
+    let plain = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
+    if plain { key.to_owned() } else { format!("{key:?}") }
 }
 
 /// A value alone, in TOML; a bare word is a string.

@@ -14,6 +14,8 @@ pub(crate) enum SimCommand {
     List,
     /// Put the result files of all shards of a campaign together
     Merge(SimMergeArgs),
+    /// Run random networks with faults and random settings, each with every check; shrink what fails to a small scenario
+    Swarm(SimSwarmArgs),
     /// Make one of the papers' figures, or run the gate never-worse
     Figure(SimFigureArgs),
 }
@@ -56,6 +58,23 @@ pub(crate) struct SimMergeArgs {
     /// The file to write
     #[arg(short, long, value_name = "FILE.csv")]
     pub(crate) out: PathBuf,
+}
+
+/// `plait sim swarm`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct SimSwarmArgs {
+    /// How many seeds
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    pub(crate) seeds: u64,
+    /// The first seed
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    pub(crate) from: u64,
+    /// Threads [default: one for each core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) jobs: Option<u16>,
+    /// Folder for small scenarios that fail, which `plait sim run` replays
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
 }
 
 /// `plait sim figure`.

@@ -11,9 +11,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 use plait_sim::campaign::{CampaignError, Shard, merge};
 use plait_sim::command::{self, CommandError, RunRequest};
 use plait_sim::figures::{self, FigureRequest};
+use plait_sim::swarm::{self, SwarmRequest};
 
 use crate::fail::Fail;
-use args::{SimCommand, SimFigureArgs, SimMergeArgs, SimRunArgs};
+use args::{SimCommand, SimFigureArgs, SimMergeArgs, SimRunArgs, SimSwarmArgs};
 
 /// Runs a command of the laboratory; Ctrl-C ends a campaign between two runs, and what is done is kept.
 pub(crate) async fn run(command: SimCommand) -> Result<(), Fail> {
@@ -39,6 +40,7 @@ fn work(command: &SimCommand, stop: &AtomicBool) -> Result<(), Fail> {
             Ok(())
         }
         SimCommand::Merge(args) => merge_results(args),
+        SimCommand::Swarm(args) => run_swarm(args, stop),
         SimCommand::Figure(args) => make_figure(args, stop),
     }
 }
@@ -127,6 +129,26 @@ fn list() -> String {
     ];
     words.iter().for_each(|(what, names)| text.push_str(&format!("{what}: {names}\n")));
     text
+}
+
+fn run_swarm(args: &SimSwarmArgs, stop: &AtomicBool) -> Result<(), Fail> {
+    let request = SwarmRequest { from: args.from, seeds: args.seeds, jobs: threads(args.jobs), out: args.out.clone() };
+    let bar = bar();
+    let summary = swarm::swarm(&request, stop, &|done, total| {
+        bar.set_length(total as u64);
+        bar.set_position(done as u64);
+    });
+    bar.finish_and_clear();
+    let summary = summary?;
+    print!("{}", summary.text);
+    if summary.failures.is_empty() && summary.runs as u64 == args.seeds {
+        Ok(())
+    } else {
+        Err(Fail::running(
+            "not every seed passed",
+            "plait sim swarm --from SEED --seeds 1 --out DIR writes a small scenario",
+        ))
+    }
 }
 
 fn merge_results(args: &SimMergeArgs) -> Result<(), Fail> {

@@ -1,0 +1,326 @@
+//! A network with faults and a configuration for it, drawn from one seed as the text of a scenario.
+//!
+//! One path, the survivor, stays usable: whatever is taken away from it comes back. The initial path comes back too, so
+//! that a handshake can end. All others may die for good. Such a run must complete.
+
+use std::fmt::Write;
+
+use plait_base::Random;
+
+use crate::{ACK_PATHS, CONTROLLERS, SCHEDULERS};
+
+/// When the last fault begins at the latest, and how long one that heals lasts, seconds.
+const FAULTS_UNTIL_S: f64 = 15.0;
+const FAULT_MAX_S: f64 = 8.0;
+/// A run that is not done by then is stuck, virtual seconds.
+const TIME_LIMIT_S: u64 = 900;
+
+/// The scenario of a seed.
+pub fn draw(seed: u64) -> String {
+    let mut random = Random::from_u64(seed ^ 0x7377_6172_6d00_0001);
+    let paths = *pick(&mut random, &[1, 1, 2, 2, 2, 2, 2, 2, 3, 3, 4, 4, 6, 8]);
+    let initial = random.below(paths as u64) as usize;
+    let single = paths == 1 || random.chance(0.1);
+    let survivor = if single { initial } else { random.below(paths as u64) as usize };
+    let shared = random.chance(0.25);
+    let text = format!("name = \"swarm-{seed}\"\nseed = {seed}\ntime_limit_s = {TIME_LIMIT_S}\n");
+    let mut draft = Draft {
+        random,
+        paths,
+        initial,
+        survivor,
+        single,
+        shared,
+        damage: false,
+        slowest: f64::MAX,
+        nats: Vec::new(),
+        text,
+    };
+    draft.network();
+    draft.faults();
+    draft.load();
+    draft.ends();
+    draft.text
+}
+
+fn pick<'a, T>(random: &mut Random, items: &'a [T]) -> &'a T {
+    &items[random.below(items.len() as u64) as usize]
+}
+
+/// What is drawn so far.
+struct Draft {
+    random: Random,
+    paths: usize,
+    initial: usize,
+    survivor: usize,
+    single: bool,
+    shared: bool,
+    /// Whether bytes change on the way: then packets need real protection.
+    damage: bool,
+    /// Least rate on the way of the survivor, Mbit/s.
+    slowest: f64,
+    /// Which paths have a NAT.
+    nats: Vec<bool>,
+    text: String,
+}
+
+impl Draft {
+    /// Between two values, evenly, three digits.
+    fn even(&mut self, low: f64, high: f64) -> f64 {
+        round(low + self.random.unit() * (high - low))
+    }
+
+    /// Between two values, evenly on a log scale, three digits.
+    fn log(&mut self, low: f64, high: f64) -> f64 {
+        round((low.ln() + self.random.unit() * (high / low).ln()).exp())
+    }
+
+    fn line(&mut self, line: impl AsRef<str>) {
+        self.text.push_str(line.as_ref());
+        self.text.push('\n');
+    }
+
+    /// A line in a share of all cases.
+    fn maybe(&mut self, share: f64, line: impl FnOnce(&mut Self) -> String) {
+        if self.random.chance(share) {
+            let line = line(self);
+            self.line(line);
+        }
+    }
+
+    fn network(&mut self) {
+        if self.shared {
+            self.line("[[link]]\nname = \"core\"");
+            let (rate, delay) = (self.log(1.0, 60.0), self.even(0.0, 40.0));
+            self.slowest = rate;
+            self.line(format!("rate_mbps = {rate:?}\ndelay_ms = {delay:?}"));
+            self.queue();
+        }
+        for path in 0..self.paths {
+            self.line("[[path]]");
+            let rate = self.log(0.3, 100.0);
+            if path == self.survivor {
+                self.slowest = self.slowest.min(rate);
+            }
+            let rtt = self.log(1.0, 300.0);
+            self.line(format!("rate_mbps = {rate:?}\nrtt_ms = {rtt:?}"));
+            if self.shared && self.random.chance(0.7) {
+                self.line("via = [\"core\"]");
+            }
+            self.queue();
+            self.blemishes();
+            let nat = self.random.chance(0.2);
+            self.nats.push(nat);
+            if nat {
+                let timeout = self.even(20.0, 120.0);
+                self.line(format!("nat = {{ timeout_s = {timeout:?} }}"));
+            }
+            let keeps = path == self.survivor || path == self.initial;
+            match self.random.below(20) {
+                0 if !keeps => self.line("up = { state = \"down\" }"),
+                1..=3 => {
+                    let up = (rate / self.log(1.0, 20.0)).max(0.1);
+                    self.line(format!("up = {{ rate_mbps = {:?}, delay_ms = {:?} }}", round(up), round(rtt)));
+                }
+                4 | 5 => self.line(format!(
+                    "vary = {{ interval_ms = 100, rate_mbps = [{:?}, {rate:?}], delay_ms = [{:?}, {:?}] }}",
+                    round(rate * 0.5),
+                    round(rtt * 0.4),
+                    round(rtt * 0.6)
+                )),
+                _ => {}
+            }
+        }
+        if self.random.chance(0.2) {
+            self.cross();
+        }
+    }
+
+    fn queue(&mut self) {
+        let line = match self.random.below(6) {
+            0 => format!("queue_bytes = {}", self.log(15_000.0, 1e6) as u64),
+            1 => format!("queue_packets = {}", self.log(10.0, 400.0) as u64),
+            _ => format!("queue_ms = {:?}", self.log(5.0, 800.0)),
+        };
+        self.line(line);
+        self.maybe(0.2, |d| format!("aqm = \"{}\"", pick(&mut d.random, &["codel", "red", "fq-codel"])));
+    }
+
+    fn blemishes(&mut self) {
+        match self.random.below(10) {
+            0..=3 => {}
+            4..=7 => {
+                let loss = self.log(0.0001, 0.03);
+                self.line(format!("loss = {loss:?}"));
+            }
+            8 => {
+                let (mean, burst) = (self.log(0.001, 0.05), self.even(1.0, 12.0));
+                self.line(format!("loss_model = {{ kind = \"bursts\", mean = {mean:?}, burst = {burst:?} }}"));
+            }
+            _ => {
+                let loss = self.even(0.03, 0.12);
+                self.line(format!("loss = {loss:?}"));
+            }
+        }
+        self.maybe(0.25, |d| format!("jitter_ms = {:?}", d.log(0.1, 20.0)));
+        self.maybe(0.15, |d| format!("reorder = {:?}\nreorder_ms = {:?}", d.even(0.0, 0.2), d.log(0.1, 80.0)));
+        self.maybe(0.15, |d| format!("duplicate = {:?}", d.even(0.0, 0.2)));
+        self.maybe(0.1, |d| {
+            d.damage = true;
+            format!("corrupt = {:?}", d.log(0.0001, 0.05))
+        });
+        self.maybe(0.15, |d| format!("mtu_bytes = {}", d.even(1228.0, 2000.0) as u64));
+    }
+
+    fn cross(&mut self) {
+        let at = if self.shared { "link = \"core\"".to_owned() } else { format!("path = {}", self.survivor) };
+        let (rate, start) = (round(self.slowest * 0.4), self.even(0.0, 3.0));
+        let direction = *pick(&mut self.random, &["down", "up"]);
+        let stop = start + 10.0;
+        let kind = match self.random.below(3) {
+            0 => format!("kind = \"constant\"\nrate_mbps = {rate:?}"),
+            1 => format!("kind = \"on-off\"\nrate_mbps = {rate:?}\non_s = [0.1, 1.0]\noff_s = [0.1, 1.0]"),
+            _ => format!("kind = \"flow\"\ncongestion = \"{}\"", pick(&mut self.random, &["cubic", "newreno"])),
+        };
+        self.line(format!(
+            "[[cross]]\n{kind}\n{at}\ndirection = \"{direction}\"\nstart_s = {start:?}\nstop_s = {stop:?}"
+        ));
+    }
+
+    fn faults(&mut self) {
+        for _ in 0..self.random.below(7) {
+            let path = self.random.below(self.paths as u64) as usize;
+            let at = self.log(0.01, FAULTS_UNTIL_S);
+            self.fault(path, at);
+        }
+        for _ in 0..self.random.below(6).saturating_sub(3) {
+            self.rule();
+        }
+    }
+
+    /// Something changes, and mostly changes back.
+    fn fault(&mut self, path: usize, at: f64) {
+        let nat = self.nats.get(path).copied().unwrap_or(false);
+        if nat && self.random.chance(0.5) {
+            let what = *pick(&mut self.random, &["port", "address"]);
+            return self.line(format!("[[event]]\nat_s = {at:?}\npath = {path}\nrebind = \"{what}\""));
+        }
+        let (now, then) = match self.random.below(12) {
+            0 => ("state = \"down\"".to_owned(), "state = \"up\"".to_owned()),
+            1 => ("interface = \"down\"".to_owned(), "interface = \"up\"".to_owned()),
+            2 => ("loss = 1.0".to_owned(), "loss = 0.0".to_owned()),
+            3 => ("down = { loss = 1.0 }".to_owned(), "down = { loss = 0.0 }".to_owned()),
+            4 => ("up = { loss = 1.0 }".to_owned(), "up = { loss = 0.0 }".to_owned()),
+            5 => (format!("loss = {:?}", self.even(0.05, 0.5)), "loss = 0.001".to_owned()),
+            6 => {
+                let rate = self.log(0.2, 100.0);
+                (format!("rate_mbps = {rate:?}"), format!("rate_mbps = {:?}", rate.max(1.0)))
+            }
+            7 => (format!("rtt_ms = {:?}", self.log(1.0, 800.0)), format!("rtt_ms = {:?}", self.log(1.0, 200.0))),
+            8 => (format!("mtu_bytes = {}", self.even(1228.0, 1500.0) as u64), "mtu_bytes = 1500".to_owned()),
+            9 => (format!("reorder = {:?}\nreorder_ms = 40.0", self.even(0.0, 0.5)), "reorder = 0.0".to_owned()),
+            10 => (format!("duplicate = {:?}", self.even(0.0, 0.6)), "duplicate = 0.0".to_owned()),
+            _ => {
+                self.damage = true;
+                (format!("corrupt = {:?}", self.even(0.0, 0.4)), "corrupt = 0.0".to_owned())
+            }
+        };
+        self.line(format!("[[event]]\nat_s = {at:?}\npath = {path}\n{now}"));
+        let heals = path == self.survivor || path == self.initial || self.random.chance(0.5);
+        if heals {
+            let end = round(at + self.log(0.05, FAULT_MAX_S));
+            self.line(format!("[[event]]\nat_s = {end:?}\npath = {path}\n{then}"));
+        }
+    }
+
+    fn rule(&mut self) {
+        let path = self.random.below(self.paths as u64) as usize;
+        let dies = path != self.survivor && path != self.initial;
+        let from = self.even(0.0, 5.0);
+        let what = match self.random.below(8) {
+            0 => format!("larger_than_bytes = {}", self.even(1200.0, 1450.0) as u64),
+            1 => format!("every = {}", 3 + self.random.below(30)),
+            2 => format!("skip = {}\ncount = {}", self.random.below(300), 1 + self.random.below(60)),
+            3 => format!("action = \"duplicate\"\nshare = {:?}", self.even(0.0, 0.5)),
+            4 => format!("action = \"delay\"\nshare = 0.1\ndelay_ms = {:?}", self.log(1.0, 200.0)),
+            5 => {
+                self.damage = true;
+                let action = *pick(&mut self.random, &["scramble", "flip-bit", "truncate"]);
+                format!("action = \"{action}\"\nshare = {:?}", self.even(0.0, 0.2))
+            }
+            6 if dies => format!("from_s = {from:?}"),
+            6 => format!("from_s = {from:?}\nto_s = {:?}", round(from + self.log(0.05, FAULT_MAX_S))),
+            _ => format!("action = \"{}\"", pick(&mut self.random, &["clear-ecn", "mark-ce"])),
+        };
+        let direction = *pick(&mut self.random, &["both", "down", "up"]);
+        self.line(format!("[[rule]]\npath = {path}\ndirection = \"{direction}\"\n{what}"));
+    }
+
+    fn load(&mut self) {
+        self.line("[transfer]");
+        // What the survivor can carry in about ten seconds without any fault.
+        let most = (self.slowest * 1e6).clamp(2e4, if self.random.chance(0.05) { 1e7 } else { 1.5e6 });
+        let bytes = self.log(1_000.0, most) as u64;
+        let line = match self.random.below(10) {
+            0..=4 => format!("kind = \"download\"\nbytes = {bytes}"),
+            5 | 6 => format!("kind = \"upload\"\nbytes = {bytes}"),
+            7 => format!("kind = \"bulk-for\"\nseconds = {:?}", self.even(20.0, 30.0).min(4e6 / most + 18.0)),
+            _ => format!(
+                "kind = \"request-response\"\nrequest_bytes = {}\nresponse_bytes = {}\ninterval_ms = {:?}\ncount = {}",
+                self.log(16.0, 2_000.0) as u64,
+                self.log(1.0, 20_000.0) as u64,
+                self.log(5.0, 800.0),
+                1 + self.random.below(40)
+            ),
+        };
+        self.line(line);
+    }
+
+    fn ends(&mut self) {
+        let initial = self.initial;
+        self.line(format!("[endpoints]\ninitial_path = {initial}"));
+        if self.single {
+            self.line("extension = \"none\"");
+        }
+        self.maybe(0.8, |d| format!("scheduler = \"{}\"", pick(&mut d.random, &SCHEDULERS)));
+        self.maybe(0.7, |d| format!("congestion = \"{}\"", pick(&mut d.random, &CONTROLLERS)));
+        self.maybe(0.6, |d| format!("ack_path = \"{}\"", pick(&mut d.random, &ACK_PATHS)));
+        self.maybe(0.4, |d| format!("receive_window_bytes = {}", d.log(20_000.0, 4e6) as u64));
+        self.maybe(0.3, |_| "duplicate_until_rtt = false".to_owned());
+        if self.nats.contains(&true) {
+            // Where a NAT forgets, an end that only receives is never heard of again unless it speaks up.
+            let seconds = self.even(0.5, 8.0);
+            self.line(format!("keep_alive_s = {seconds:?}"));
+        }
+        if !self.damage {
+            self.maybe(0.3, |_| "protection = \"null\"".to_owned());
+        }
+    }
+}
+
+/// Three digits.
+fn round(value: f64) -> f64 {
+    if value == 0.0 {
+        return 0.0;
+    }
+    let mut text = String::new();
+    let _ = write!(text, "{value:.2e}");
+    text.parse().unwrap_or(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::{Scenario, Traces, Tree};
+
+    #[test]
+    fn every_seed_is_a_scenario() {
+        for seed in 0..3_000 {
+            let text = draw(seed);
+            let tree = Tree::parse("drawn.toml", &text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+            Scenario::read(&tree, &Traces::default()).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{text}"));
+        }
+        assert_eq!(draw(7), draw(7));
+        assert_ne!(draw(7), draw(8));
+    }
+}

@@ -1,0 +1,145 @@
+//! The swarm: networks, faults and configurations drawn from seeds, run with every oracle, and shrunk where they fail.
+
+mod draw;
+mod shrink;
+mod usable;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+pub use draw::draw;
+pub use shrink::{Shrunk, shrink};
+
+use crate::campaign::spread;
+use crate::command::{CommandError, write};
+use crate::run::outcome::{End, Outcome};
+use crate::run::{self, Watch};
+use crate::scenario::{Scenario, ScenarioError, Traces, Tree};
+
+/// `plait sim swarm`.
+#[derive(Clone, Debug)]
+pub struct SwarmRequest {
+    /// The first seed.
+    pub from: u64,
+    /// How many.
+    pub seeds: u64,
+    /// Threads.
+    pub jobs: usize,
+    /// Where small scenarios of failures go; none leaves failures as they were drawn.
+    pub out: Option<PathBuf>,
+}
+
+/// How a run failed. Two failures are alike when these are the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// In which way, without the numbers.
+    pub kind: String,
+    /// The whole story.
+    pub story: String,
+}
+
+/// What a swarm found.
+#[derive(Clone, Debug, Default)]
+pub struct SwarmSummary {
+    /// Seeds that were run.
+    pub runs: usize,
+    /// Seeds that failed.
+    pub failures: Vec<(u64, Failure)>,
+    /// Files written.
+    pub files: Vec<PathBuf>,
+    /// For people.
+    pub text: String,
+}
+
+/// Runs a scenario: none where it completed and broke no rule.
+///
+/// # Errors
+/// It is no scenario.
+pub fn judge(tree: &Tree) -> Result<Option<Failure>, ScenarioError> {
+    Ok(judge_scenario(&Scenario::read(tree, &Traces::default())?))
+}
+
+fn judge_scenario(scenario: &Scenario) -> Option<Failure> {
+    let outcome = catch_unwind(AssertUnwindSafe(|| run::run(scenario, scenario.seed, Watch::default())));
+    match outcome {
+        Ok(Ok(outcome)) => failure_of(&outcome),
+        Ok(Err(error)) => Some(Failure { kind: "host".into(), story: error.to_string() }),
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().cloned();
+            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+            let text = text.unwrap_or_else(|| "without words".into());
+            Some(Failure { kind: format!("panic: {}", without_numbers(&text)), story: format!("panic: {text}") })
+        }
+    }
+}
+
+fn failure_of(outcome: &Outcome) -> Option<Failure> {
+    let faults: Vec<String> = outcome.faults.iter().map(ToString::to_string).collect();
+    let end = match &outcome.end {
+        End::Complete => None,
+        End::Unfinished(why) => Some(format!("unfinished ({why}) after {:?}", outcome.elapsed)),
+        End::Failed(why) => Some(format!("failed: {why}")),
+    };
+    let first = faults.first().cloned().or_else(|| end.clone())?;
+    let story: Vec<String> = end.into_iter().chain(faults).collect();
+    let story = format!("{}; {} bytes arrived by {:?}", story.join("; "), outcome.verified_bytes, outcome.elapsed);
+    Some(Failure { kind: without_numbers(&first), story })
+}
+
+/// Failures with other numbers are the same failure.
+fn without_numbers(text: &str) -> String {
+    let plain: String = text.chars().filter(|c| !c.is_ascii_digit() && *c != '.' && *c != 'µ').collect();
+    plain.replace(" ms", " s").replace("ns", "s").trim().to_owned()
+}
+
+/// Runs seeds; what fails is shrunk and written down.
+///
+/// # Errors
+/// Files cannot be written.
+pub fn swarm(
+    request: &SwarmRequest,
+    stop: &AtomicBool,
+    progress: &(dyn Fn(usize, usize) + Sync),
+) -> Result<SwarmSummary, CommandError> {
+    let seeds: Vec<u64> = (request.from..request.from.saturating_add(request.seeds)).collect();
+    let done = std::sync::atomic::AtomicUsize::new(0);
+    let results = spread(
+        &seeds,
+        request.jobs,
+        stop,
+        |seed| -> Result<Option<Found>, ScenarioError> { find(*seed, request.out.is_some()) },
+        |_, _| progress(done.fetch_add(1, Ordering::Relaxed) + 1, seeds.len()),
+    );
+    let mut summary = SwarmSummary::default();
+    for (seed, result) in seeds.iter().zip(results) {
+        let Some(result) = result else { continue };
+        summary.runs += 1;
+        let Some(found) = result? else { continue };
+        summary.text.push_str(&format!("seed {seed}: {}\n", found.failure.story));
+        if let (Some(shrunk), Some(out)) = (&found.shrunk, &request.out) {
+            std::fs::create_dir_all(out).map_err(|error| CommandError::File(out.clone(), error))?;
+            let text = format!("# {}\n{}", shrunk.failure.story, shrunk.text);
+            let file = write(out, &format!("swarm-{seed}.toml"), &text)?;
+            summary.text.push_str(&format!("  shrunk in {} runs: {}\n", shrunk.runs, file.display()));
+            summary.files.push(file);
+        }
+        summary.failures.push((*seed, found.failure));
+    }
+    let (runs, failed) = (summary.runs, summary.failures.len());
+    summary.text.push_str(&format!("swarm: {runs} seeds from {}, {failed} failed\n", request.from));
+    Ok(summary)
+}
+
+/// A seed that failed.
+struct Found {
+    failure: Failure,
+    shrunk: Option<Shrunk>,
+}
+
+fn find(seed: u64, small: bool) -> Result<Option<Found>, ScenarioError> {
+    let tree = Tree::parse(&format!("swarm-{seed}"), &draw(seed))?;
+    let Some(failure) = judge(&tree)? else { return Ok(None) };
+    let shrunk = small.then(|| shrink(&tree, &failure));
+    Ok(Some(Found { failure, shrunk }))
+}

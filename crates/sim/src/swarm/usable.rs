@@ -1,0 +1,98 @@
+//! Whether the network of a scenario lets a run complete: what is taken from the initial path comes back.
+
+use std::time::Duration;
+
+use plait_base::Instant;
+use plait_link::{LinkState, Loss, Rate};
+use plait_netsim::{InterfaceState, Treat};
+
+use crate::scenario::{DuplexPlan, LinkPlan, Place, RulePlan, Scenario};
+
+/// The largest share lost for good.
+const LOSS_MAX: f64 = 0.2;
+/// The least rate, bit/s.
+const RATE_MIN: u64 = 100_000;
+/// The longest one-way delay.
+const DELAY_MAX: Duration = Duration::from_secs(2);
+
+/// True when a run must complete once the last event is over.
+pub(super) fn is_usable(scenario: &Scenario) -> bool {
+    let mut plans: Vec<DuplexPlan> = scenario.duplexes().cloned().collect();
+    let initial = scenario.endpoints.initial_path;
+    let (mut interface, mut rebinds) = (InterfaceState::Up, false);
+    for event in &scenario.events {
+        if let Some(plan) = plans.get_mut(event.place.0) {
+            event.up.apply(&mut plan.up);
+            event.down.apply(&mut plan.down);
+        }
+        rebinds |= event.rebind.is_some();
+        if event.place == Place::path(initial) {
+            interface = event.interface.unwrap_or(interface);
+        }
+    }
+    let way = scenario.way(initial);
+    let good = way.iter().filter_map(|place| plans.get(place.0)).all(|plan| carries(&plan.up) && carries(&plan.down));
+    let ruled_out = scenario.rules.iter().any(|rule| way.contains(&rule.place) && closes(rule));
+    let speaks_up = !rebinds || scenario.endpoints.keep_alive.is_some_and(|after| after <= Duration::from_secs(10));
+    good && !ruled_out && speaks_up && interface == InterfaceState::Up
+}
+
+fn carries(plan: &LinkPlan) -> bool {
+    let loss = match plan.loss {
+        Loss::None => 0.0,
+        Loss::Bernoulli(p) => p,
+        Loss::PerByte(p) => 1.0 - (1.0 - p).powi(1500),
+        Loss::GilbertElliott { to_bad, to_good, loss_good, loss_bad } => {
+            let bad = to_bad / (to_bad + to_good).max(1e-9);
+            bad * loss_bad + (1.0 - bad) * loss_good
+        }
+    };
+    let fast = match plan.rate {
+        Rate::Fixed(bps) => bps >= RATE_MIN,
+        Rate::Unlimited | Rate::Trace(_) => true,
+    };
+    plan.state == LinkState::Up && loss + plan.corrupt <= LOSS_MAX && fast && plan.delay <= DELAY_MAX
+}
+
+/// A rule that may keep a path shut for good, or takes too much.
+fn closes(rule: &RulePlan) -> bool {
+    let when = &rule.when;
+    let harms = matches!(rule.treat, Treat::Drop | Treat::FlipBit | Treat::Scramble | Treat::Truncate(_));
+    let ends = when.time.end < Instant::ZERO + Duration::from_secs(60) || when.position.end < 1_000;
+    let seldom = when.every >= 3 || when.share <= 0.3 || when.bytes.start >= 1201;
+    harms && !ends && !seldom
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::{Traces, Tree};
+    use crate::swarm::draw;
+
+    fn read(text: &str) -> Scenario {
+        Scenario::read(&Tree::parse("x", text).unwrap(), &Traces::default()).unwrap()
+    }
+
+    #[test]
+    fn what_is_drawn_is_usable() {
+        for seed in 0..2_000 {
+            let text = draw(seed);
+            assert!(is_usable(&read(&text)), "seed {seed}:\n{text}");
+        }
+    }
+
+    #[test]
+    fn what_stays_away_is_noticed() {
+        let base = "[[path]]\nrate_mbps = 1\nnat = { }\n[transfer]\nkind = \"upload\"\n";
+        assert!(is_usable(&read(base)));
+        for bad in [
+            "[[event]]\nat_s = 1\npath = 0\nstate = \"down\"",
+            "[[event]]\nat_s = 1\npath = 0\ninterface = \"down\"",
+            "[[event]]\nat_s = 1\npath = 0\nup = { loss = 1.0 }",
+            "[[event]]\nat_s = 1\npath = 0\nrebind = \"port\"",
+            "[[rule]]\npath = 0\nfrom_s = 1",
+        ] {
+            assert!(!is_usable(&read(&format!("{base}{bad}"))), "{bad}");
+        }
+    }
+}
