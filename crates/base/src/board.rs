@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::ids::PathId;
+use crate::time::Instant;
 
 /// One path's published figures.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,6 +24,23 @@ pub struct Posting {
     pub active: bool,
     /// OLIA's l_r: the larger of the bytes acked since the last loss and between the last two losses.
     pub between_losses_bytes: u64,
+    /// The newest cut of its window, where the controller tells.
+    pub cut: Option<Cut>,
+    /// Paths that it believes to wait in the same queue, as [`PathId::bit`]s.
+    pub shares_with: u64,
+}
+
+/// One cut of a path's window after congestion, and what it did to the path's delay.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cut {
+    /// Counts the path's cuts.
+    pub serial: u32,
+    /// When.
+    pub at: Instant,
+    /// The path's smoothed RTT then.
+    pub rtt: Duration,
+    /// By how many seconds the RTT fell within the next round trips; none until that is known.
+    pub fall_s: Option<f64>,
 }
 
 /// The postings of one connection's paths, in order of path id.
@@ -51,6 +69,8 @@ impl Posting {
             in_recovery: false,
             active: false,
             between_losses_bytes: 0,
+            cut: None,
+            shares_with: 0,
         }
     }
 }

@@ -110,6 +110,11 @@ impl PathId {
     pub fn next(self) -> Option<Self> {
         self.0.checked_add(1).map(Self)
     }
+
+    /// Its place in a set of 64. Ids are handed out in order and few live at a time, so that live ones do not meet.
+    pub fn bit(self) -> u64 {
+        1 << (self.0 % 64)
+    }
 }
 
 impl fmt::Display for PathId {

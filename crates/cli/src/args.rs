@@ -246,7 +246,8 @@ names! {
 
 names! {
     /// Congestion controllers.
-    CongestionName { NewReno = "newreno", Cubic = "cubic", Lia = "lia", Olia = "olia", Balia = "balia" }
+    CongestionName { NewReno = "newreno", Cubic = "cubic", Bbr = "bbr", Lia = "lia", Olia = "olia", Balia = "balia",
+        CoupledCubic = "coupled-cubic", Auto = "auto" }
 }
 
 names! {
@@ -305,7 +306,7 @@ mod tests {
     #[test]
     fn words_are_those_of_the_registries() {
         let cc: Vec<_> = CongestionName::value_variants().iter().map(|name| name.name()).collect();
-        assert_eq!(cc, ["newreno", "cubic", "lia", "olia", "balia"]);
+        assert_eq!(cc, ["newreno", "cubic", "bbr", "lia", "olia", "balia", "coupled-cubic", "auto"]);
         assert_eq!(SchedulerName::value_variants().len(), 8);
         assert_eq!(AckPathName::Fastest.name(), "fastest");
     }

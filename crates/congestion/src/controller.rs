@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
-use plait_base::board::Board;
+use plait_base::board::{Board, Posting};
 use plait_base::{Instant, PathId};
 
 /// The slow start threshold before the first congestion event: none.
@@ -52,6 +52,51 @@ pub struct Acked {
     pub in_flight: u64,
     /// What limited the sender.
     pub limit: Limit,
+    /// How fast bytes were delivered.
+    pub delivery: Delivery,
+}
+
+/// What became of the bytes in flight while one packet was under way (draft-cheng-iccrg-delivery-rate-estimation).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// Bytes delivered on this path so far.
+    pub total_bytes: u64,
+    /// The same when the packet left.
+    pub prior_bytes: u64,
+    /// Over how long their difference was delivered; zero where that cannot be told.
+    pub interval: Duration,
+    /// Bytes in flight when the packet had left, its own included.
+    pub flight_bytes: u64,
+    /// Bytes declared lost since it left.
+    pub lost_bytes: u64,
+    /// Whether the window and the pacer set the pace then, or the sender had too little to send on this path.
+    pub limit: Limit,
+}
+
+impl Delivery {
+    /// Bytes delivered meanwhile.
+    pub fn bytes(&self) -> u64 {
+        self.total_bytes.saturating_sub(self.prior_bytes)
+    }
+
+    /// The delivery rate; none without an interval.
+    pub fn bytes_per_s(&self) -> Option<u64> {
+        let rate = (u128::from(self.bytes()) * 1_000_000_000).checked_div(self.interval.as_nanos())?;
+        Some(u64::try_from(rate).unwrap_or(u64::MAX))
+    }
+}
+
+/// Packets that one pass of loss detection found lost, in sums.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lost {
+    /// When.
+    pub now: Instant,
+    /// Bytes declared lost.
+    pub bytes: u64,
+    /// Bytes in flight afterwards.
+    pub in_flight: u64,
+    /// Since the newest of them left; its interval is zero.
+    pub delivery: Delivery,
 }
 
 /// What showed congestion.
@@ -106,6 +151,9 @@ pub trait CongestionController: Send + Debug {
     /// An ACK frame acknowledged packets; called once per frame, also when [`Acked::bytes`] is 0.
     fn on_acked(&mut self, ack: &Acked, board: &Board);
 
+    /// Packets were declared lost; called at every pass that finds any, before [`Self::on_congestion`] where that follows.
+    fn on_lost(&mut self, _lost: &Lost) {}
+
     /// Congestion was noticed.
     fn on_congestion(&mut self, event: &Congestion, board: &Board);
 
@@ -116,6 +164,9 @@ pub trait CongestionController: Send + Debug {
     fn between_losses_bytes(&self) -> u64 {
         0
     }
+
+    /// Adds to the path's posting what siblings may want to know beyond window, threshold and RTT.
+    fn post(&self, _posting: &mut Posting) {}
 
     /// The last congestion event proved false: every packet that showed it was acked after all.
     fn on_spurious(&mut self) {}

@@ -33,6 +33,21 @@ impl ControllerFactory for CubicFactory {
     }
 }
 
+/// How much of one CUBIC flow's growth a path takes: 1 on its own, less among coupled paths.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Gain {
+    /// Part of [`C`].
+    pub curve: f64,
+    /// Part of the Reno-friendly increase, [`ALPHA`] or 1.
+    pub friendly: f64,
+}
+
+impl Default for Gain {
+    fn default() -> Self {
+        Self { curve: 1.0, friendly: 1.0 }
+    }
+}
+
 /// A stage of congestion avoidance: the curve and the Reno-friendly estimate. Windows in segments.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Epoch {
@@ -44,23 +59,30 @@ pub struct Epoch {
     pub k: f64,
     /// W_est: what Reno would have.
     pub estimate: f64,
+    /// The curve's part of [`C`].
+    pub gain: f64,
 }
 
 impl Epoch {
     /// RFC 9438 4.2: the stage that begins with a window of `window` segments below (or at) `plateau`.
     pub fn new(began: Instant, window: f64, plateau: f64) -> Self {
+        Self::with_gain(began, window, plateau, 1.0)
+    }
+
+    /// The same on a curve with `gain` times C.
+    pub fn with_gain(began: Instant, window: f64, plateau: f64, gain: f64) -> Self {
         if window < plateau {
-            Self { began, plateau, k: cbrt((plateau - window) / C), estimate: window }
+            Self { began, plateau, k: cbrt((plateau - window) / (C * gain)), estimate: window, gain }
         } else {
             // RFC 9438 4.8, 4.10: no reduction to recover from, the curve begins at its plateau.
-            Self { began, plateau: window, k: 0.0, estimate: window }
+            Self { began, plateau: window, k: 0.0, estimate: window, gain }
         }
     }
 
     /// RFC 9438 4.2, W_cubic: the curve's window, segments, `t` seconds into the stage.
     pub fn curve(&self, t: f64) -> f64 {
         let d = t - self.k;
-        C * d * d * d + self.plateau
+        C * self.gain * d * d * d + self.plateau
     }
 }
 
@@ -106,9 +128,27 @@ impl Cubic {
         self.epoch.as_ref()
     }
 
-    fn avoid(&mut self, ack: &Acked, bytes: u64) {
+    /// Takes in an ACK frame's news; grows by `gain` of what one flow would.
+    pub fn grow(&mut self, ack: &Acked, gain: Gain) {
+        let bytes = self.window.slow_start(ack);
+        if ack.limit == Limit::Application {
+            if self.epoch.is_some() {
+                self.limited_since.get_or_insert(ack.now);
+            }
+        } else if bytes > 0 {
+            self.avoid(ack, bytes, gain);
+        }
+    }
+
+    /// The window with its slow start, in bytes and segments.
+    pub(crate) fn size(&self) -> &Window {
+        &self.window
+    }
+
+    fn avoid(&mut self, ack: &Acked, bytes: u64, gain: Gain) {
         let window = self.window.segments();
-        let mut epoch = self.epoch.unwrap_or_else(|| Epoch::new(ack.now, window, self.plateau));
+        let fresh = || Epoch::with_gain(ack.now, window, self.plateau, gain.curve);
+        let mut epoch = self.epoch.filter(|e| !has_moved(e.gain, gain.curve)).unwrap_or_else(fresh);
         if let Some(since) = self.limited_since.take() {
             // RFC 9438 5.8: time without use of the window does not move it along the curve.
             epoch.began = (epoch.began + ack.now.since(since)).min(ack.now);
@@ -116,7 +156,7 @@ impl Cubic {
         let acked = bytes as f64 / self.window.mss() as f64;
         // RFC 9438 4.3: as aggressive as Reno, from cwnd_prior on with Reno's own increase.
         let alpha = if epoch.estimate >= self.prior { 1.0 } else { ALPHA };
-        epoch.estimate += alpha * acked / window;
+        epoch.estimate += alpha * gain.friendly * acked / window;
         let t = seconds(ack.now.since(epoch.began));
         let growth = if epoch.curve(t) < epoch.estimate {
             epoch.estimate - window
@@ -129,7 +169,8 @@ impl Cubic {
         self.epoch = Some(epoch);
     }
 
-    fn on_loss(&mut self) {
+    /// A congestion event: the window keeps [`BETA`] of itself.
+    pub fn cut(&mut self) {
         let window = self.window.segments();
         self.before = Some(Before {
             bytes: self.window.bytes(),
@@ -165,19 +206,12 @@ impl CongestionController for Cubic {
     }
 
     fn on_acked(&mut self, ack: &Acked, _board: &Board) {
-        let bytes = self.window.slow_start(ack);
-        if ack.limit == Limit::Application {
-            if self.epoch.is_some() {
-                self.limited_since.get_or_insert(ack.now);
-            }
-        } else if bytes > 0 {
-            self.avoid(ack, bytes);
-        }
+        self.grow(ack, Gain::default());
     }
 
     fn on_congestion(&mut self, event: &Congestion, _board: &Board) {
         match event.kind {
-            CongestionKind::Loss | CongestionKind::Ecn => self.on_loss(),
+            CongestionKind::Loss | CongestionKind::Ecn => self.cut(),
             CongestionKind::Persistent => {
                 // RFC 9438 4.8: the stage after a time-out begins at its own plateau.
                 self.window.collapse((self.window.bytes() as f64 * BETA) as u64);
@@ -202,6 +236,11 @@ impl CongestionController for Cubic {
             (self.plateau, self.prior, self.epoch) = (before.plateau, before.prior, before.epoch);
         }
     }
+}
+
+/// True where a stage's part of C no longer fits: other paths joined or left, or their windows moved.
+fn has_moved(was: f64, is: f64) -> bool {
+    (is - was).abs() > was / 4.0
 }
 
 fn seconds(d: Duration) -> f64 {

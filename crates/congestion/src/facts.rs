@@ -5,7 +5,7 @@ use std::time::Duration;
 use plait_base::board::{Board, Posting};
 use plait_base::{Instant, PathId};
 
-use crate::controller::{Acked, Congestion, CongestionKind, Limit, RttSample};
+use crate::controller::{Acked, Congestion, CongestionKind, Delivery, Limit, RttSample};
 
 /// `bytes` acked on path 0 at second 1, window in use, RTT 100 ms.
 pub(crate) fn acked(bytes: u64) -> Acked {
@@ -20,6 +20,19 @@ pub(crate) fn acked(bytes: u64) -> Acked {
         next_number: 20,
         rtt: RttSample { latest: rtt, smoothed: rtt, min: rtt },
         in_flight: 0,
+        limit: Limit::Window,
+        delivery: delivery(bytes),
+    }
+}
+
+/// `bytes` delivered in 100 ms, all that ever was.
+pub(crate) fn delivery(bytes: u64) -> Delivery {
+    Delivery {
+        total_bytes: bytes,
+        prior_bytes: 0,
+        interval: Duration::from_millis(100),
+        flight_bytes: bytes,
+        lost_bytes: 0,
         limit: Limit::Window,
     }
 }

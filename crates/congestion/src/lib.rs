@@ -10,9 +10,12 @@
 //! assert_eq!(controller.window(), 12_000); // ten datagrams
 //! ```
 
+pub mod auto;
 pub mod balia;
+pub mod bbr;
 pub mod controller;
 mod coupled;
+pub mod coupled_cubic;
 pub mod cubic;
 #[cfg(test)]
 mod facts;
@@ -23,10 +26,12 @@ pub mod newreno;
 pub mod olia;
 pub mod pacer;
 pub mod registry;
+pub mod shared_queue;
 pub mod window;
 
 pub use controller::{
-    Acked, Congestion, CongestionController, CongestionKind, ControllerFactory, Limit, NO_THRESHOLD, RttSample,
+    Acked, Congestion, CongestionController, CongestionKind, ControllerFactory, Delivery, Limit, Lost, NO_THRESHOLD,
+    RttSample,
 };
 pub use pacer::Pacer;
 pub use registry::{NAMES, by_name};

@@ -24,12 +24,14 @@ pub struct Pacer {
     refilled_at: Instant,
     /// False until the first refill fills the bucket.
     primed: bool,
+    /// The bucket was full when it was looked at, and nothing left since.
+    rested: bool,
 }
 
 impl Pacer {
     /// A pacer with a full bucket.
     pub fn new(now: Instant) -> Self {
-        Self { credit: 0, refilled_at: now, primed: false }
+        Self { credit: 0, refilled_at: now, primed: false, rested: false }
     }
 
     /// Whether a datagram of `mss` bytes may leave now (none), or when to ask again.
@@ -58,8 +60,14 @@ impl Pacer {
         u64::try_from(self.credit.max(0) / NANOS as i128).unwrap_or(u64::MAX)
     }
 
+    /// True when the bucket was full at the last [`Pacer::delay`] and nothing left since: the pacer held nothing back.
+    pub fn is_rested(&self) -> bool {
+        self.rested
+    }
+
     /// An in-flight packet of `bytes` left.
     pub fn on_sent(&mut self, _now: Instant, bytes: u64) {
+        self.rested = false;
         self.credit -= i128::from(bytes) * NANOS as i128;
     }
 
@@ -72,6 +80,7 @@ impl Pacer {
         self.refilled_at = self.refilled_at.max(now);
         // Debt is bounded too: probes that leave unasked cannot silence the path for long.
         self.credit = (self.credit + rate * elapsed).clamp(-burst, burst);
+        self.rested = self.credit == burst;
     }
 }
 

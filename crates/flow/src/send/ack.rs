@@ -187,9 +187,10 @@ impl SendFlow {
         let (number, entry) = newest;
         self.recovery.on_acked(entry.sent_at);
         let demand = if entry.packet.app_limited { Demand::Idle } else { Demand::Busy };
-        if news.freed_bytes > 0 {
-            self.rate.on_acked(now, news.freed_bytes, entry.rate, entry.sent_at, demand);
-        }
+        let delivery = match news.freed_bytes {
+            0 => self.rate.delivery(entry.rate, demand),
+            bytes => self.rate.on_acked(now, bytes, entry.rate, entry.sent_at, demand),
+        };
         let used = space != Space::Data || number < self.window_used_until;
         let acked = Acked {
             path: self.path,
@@ -202,6 +203,7 @@ impl SendFlow {
             rtt: RttSample { latest: self.rtt.adjusted(), smoothed: self.rtt.smoothed(), min: self.rtt.min() },
             in_flight: self.in_flight,
             limit: if used { Limit::Window } else { Limit::Application },
+            delivery,
         };
         self.controller.on_acked(&acked, board);
     }

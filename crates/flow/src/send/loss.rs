@@ -5,9 +5,10 @@ use std::time::Duration;
 use plait_base::board::Board;
 use plait_base::probe::LossTrigger;
 use plait_base::{Instant, Space};
-use plait_congestion::{Congestion, CongestionKind};
+use plait_congestion::{Congestion, CongestionKind, Lost};
 
 use super::ledger::{Entry, Fate, Ledger};
+use super::rate::{Demand, RateMark};
 use super::{SendFlow, SpaceState};
 use crate::feedback::{Feedback, LostPacket};
 
@@ -89,8 +90,8 @@ pub(crate) struct Losses {
     all_bytes: u64,
     /// Lost packets that bore an ECN mark.
     marked: u32,
-    /// Send time of the newest packet that shows congestion.
-    newest_sent_at: Option<Instant>,
+    /// The newest packet that shows congestion: when it left, and what it remembers of deliveries.
+    newest: Option<(Instant, RateMark, Demand)>,
     /// Longest time over which everything sent was lost.
     span: Duration,
 }
@@ -107,7 +108,10 @@ impl Losses {
             if !entry.packet.mtu_probe {
                 self.bytes += bytes;
                 self.signs += 1;
-                self.newest_sent_at = self.newest_sent_at.max(Some(entry.sent_at));
+                let demand = if entry.packet.app_limited { Demand::Idle } else { Demand::Busy };
+                if self.newest.is_none_or(|(at, ..)| entry.sent_at >= at) {
+                    self.newest = Some((entry.sent_at, entry.rate, demand));
+                }
             }
         }
     }
@@ -199,7 +203,10 @@ impl SendFlow {
         self.counters.packets_lost += losses.packets;
         self.counters.bytes_lost += losses.all_bytes;
         self.ecn.on_lost(losses.marked);
-        if let Some(newest) = losses.newest_sent_at {
+        if let Some((newest, mark, demand)) = losses.newest {
+            self.rate.on_lost(losses.bytes);
+            let delivery = self.rate.delivery(mark, demand);
+            self.controller.on_lost(&Lost { now, bytes: losses.bytes, in_flight: self.in_flight, delivery });
             self.on_congestion(now, newest, CongestionKind::Loss, losses.bytes, board);
             if let Some(unproven) = &mut self.recovery.unproven {
                 *unproven += losses.signs;

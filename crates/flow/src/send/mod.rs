@@ -33,7 +33,7 @@ use ecn::EcnValidator;
 use ledger::Ledger;
 use loss::Recovery;
 use pto::ProbeTimer;
-use rate::{Idle, RateEstimator};
+use rate::{Demand, Idle, Leaving, RateEstimator, RateMark};
 use skip::Skipper;
 use stats::Counters;
 
@@ -268,8 +268,8 @@ impl SendFlow {
     /// Remembers the packet that takes [`next_number`](Self::next_number).
     pub fn on_sent(&mut self, now: Instant, space: Space, packet: &SentPacket, carried: &[Carried]) {
         let keep = self.memory();
-        let idle = if self.in_flight == 0 { Idle::Yes } else { Idle::No };
-        let mark = self.rate.on_sent(now, idle);
+        let (mark, demand) = self.mark(now, packet);
+        let packet = &SentPacket { app_limited: demand == Demand::Idle, ..*packet };
         let Some(state) = self.spaces[space as usize].as_deref_mut() else { return };
         let number = state.ledger.next();
         state.ledger.trim(now, keep);
@@ -295,6 +295,18 @@ impl SendFlow {
         self.check();
     }
 
+    /// What a packet that leaves now remembers of deliveries, and whether they go as fast as they can.
+    fn mark(&mut self, now: Instant, packet: &SentPacket) -> (RateMark, Demand) {
+        let bytes = if packet.in_flight { u64::from(packet.bytes) } else { 0 };
+        let flight_bytes = self.in_flight + bytes;
+        let open = flight_bytes + u64::from(self.config.mss) <= self.controller.window();
+        // Nothing more to send, or a path that window and pacer left free for a while: others set its pace.
+        let unasked = !self.rate.was_window_full() && self.pacer.is_rested();
+        let demand = if open && (packet.app_limited || unasked) { Demand::Idle } else { Demand::Busy };
+        let idle = if self.in_flight == 0 { Idle::Yes } else { Idle::No };
+        self.rate.on_sent(now, &Leaving { idle, demand, flight_bytes })
+    }
+
     /// RFC 9002 7.8: a window that is not used says nothing about what the path could carry.
     fn note_window_use(&mut self, space: Space, number: u64) {
         let window = self.controller.window();
@@ -309,6 +321,7 @@ impl SendFlow {
     pub fn room(&mut self, now: Instant, bytes: u64) -> Room {
         let window = self.controller.window();
         if self.in_flight + bytes > window {
+            self.rate.on_window_full();
             return Room::Window;
         }
         if self.config.pacing == Pacing::Off {
@@ -406,8 +419,7 @@ impl SendFlow {
     }
 
     fn post(&self, board: &mut Board) {
-        board.publish(Posting {
-            path: self.path,
+        let mut posting = Posting {
             window_bytes: self.controller.window(),
             ssthresh_bytes: self.controller.ssthresh(),
             rtt: self.rtt.measured(),
@@ -415,7 +427,10 @@ impl SendFlow {
             in_recovery: self.recovery.is_open(),
             active: self.activity == Activity::Active,
             between_losses_bytes: self.controller.between_losses_bytes(),
-        });
+            ..Posting::new(self.path)
+        };
+        self.controller.post(&mut posting);
+        board.publish(posting);
     }
 
     /// The keys of `space` are gone: its packets leave the flight and nothing of them is sent again

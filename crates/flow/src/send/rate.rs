@@ -3,6 +3,10 @@
 use std::time::Duration;
 
 use plait_base::Instant;
+use plait_congestion::{Delivery, Limit};
+
+/// Intervals too short to tell a rate by.
+const INTERVAL_MIN: Duration = Duration::from_micros(100);
 
 /// What each packet remembers of deliveries when it leaves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -10,6 +14,21 @@ pub(crate) struct RateMark {
     delivered_bytes: u64,
     delivered_at: Instant,
     first_sent_at: Instant,
+    /// Bytes in flight with this packet; what does not fit counts as the largest.
+    flight_bytes: u32,
+    /// Low bits of all bytes lost by then; less is lost while a packet is under way.
+    lost_bytes: u32,
+}
+
+/// What holds for a packet as it leaves.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Leaving {
+    /// Whether anything was in flight before it.
+    pub(crate) idle: Idle,
+    /// Whether the sender had more to send than it was let.
+    pub(crate) demand: Demand,
+    /// Bytes in flight, the packet's included.
+    pub(crate) flight_bytes: u64,
 }
 
 /// Estimates the delivery rate of one flow.
@@ -18,43 +37,99 @@ pub(crate) struct RateEstimator {
     delivered_bytes: u64,
     delivered_at: Instant,
     first_sent_at: Instant,
+    lost_bytes: u64,
+    /// Once more than this is delivered, the gap in which the sender had nothing to send has left the path.
+    limited_until: u64,
+    /// The window had no room when it was last asked before the newest packet left.
+    window_was_full: bool,
     estimate_bps: Option<u64>,
 }
 
 impl RateEstimator {
     pub(crate) fn new(now: Instant) -> Self {
-        Self { delivered_bytes: 0, delivered_at: now, first_sent_at: now, estimate_bps: None }
+        Self {
+            delivered_bytes: 0,
+            delivered_at: now,
+            first_sent_at: now,
+            lost_bytes: 0,
+            limited_until: 0,
+            window_was_full: false,
+            estimate_bps: None,
+        }
     }
 
-    /// A packet leaves; `idle` when nothing was in flight before it.
-    pub(crate) fn on_sent(&mut self, now: Instant, idle: Idle) -> RateMark {
-        if idle == Idle::Yes {
+    /// A packet leaves: what it is to remember, and whether the sender or the path set the pace of what is in flight.
+    pub(crate) fn on_sent(&mut self, now: Instant, leaving: &Leaving) -> (RateMark, Demand) {
+        if leaving.idle == Idle::Yes {
             (self.first_sent_at, self.delivered_at) = (now, now);
         }
-        RateMark {
+        self.window_was_full = false;
+        if leaving.demand == Demand::Idle {
+            self.limited_until = self.delivered_bytes + leaving.flight_bytes;
+        }
+        let mark = RateMark {
             delivered_bytes: self.delivered_bytes,
             delivered_at: self.delivered_at,
             first_sent_at: self.first_sent_at,
-        }
+            flight_bytes: u32::try_from(leaving.flight_bytes).unwrap_or(u32::MAX),
+            lost_bytes: self.lost_bytes as u32,
+        };
+        (mark, if self.limited_until > self.delivered_bytes { Demand::Idle } else { Demand::Busy })
+    }
+
+    /// The window had no room for one more.
+    pub(crate) fn on_window_full(&mut self) {
+        self.window_was_full = true;
+    }
+
+    /// Whether that was so since the newest packet left.
+    pub(crate) fn was_window_full(&self) -> bool {
+        self.window_was_full
+    }
+
+    /// Bytes were declared lost.
+    pub(crate) fn on_lost(&mut self, bytes: u64) {
+        self.lost_bytes += bytes;
     }
 
     /// An ack covers `bytes`; `newest` is the mark of the newest packet in it, sent at `sent_at`.
-    pub(crate) fn on_acked(&mut self, now: Instant, bytes: u64, newest: RateMark, sent_at: Instant, demand: Demand) {
+    pub(crate) fn on_acked(
+        &mut self,
+        now: Instant,
+        bytes: u64,
+        newest: RateMark,
+        sent_at: Instant,
+        demand: Demand,
+    ) -> Delivery {
         self.delivered_bytes += bytes;
         self.delivered_at = now;
         self.first_sent_at = sent_at;
         let interval = sent_at.since(newest.first_sent_at).max(now.since(newest.delivered_at));
-        if interval < Duration::from_micros(100) {
-            return;
+        let mut delivery = self.delivery(newest, demand);
+        if interval < INTERVAL_MIN {
+            return delivery;
         }
-        let delivered = u128::from(self.delivered_bytes.saturating_sub(newest.delivered_bytes));
-        let sample = u64::try_from(delivered * 8 * 1_000_000_000 / interval.as_nanos()).unwrap_or(u64::MAX);
+        delivery.interval = interval;
+        let sample = delivery.bytes_per_s().unwrap_or(0).saturating_mul(8);
         self.estimate_bps = Some(match self.estimate_bps {
             None => sample,
             // A sender with little to say proves only that the path is at least so fast.
             Some(old) if demand == Demand::Idle && sample < old => old,
             Some(old) => old - old / 8 + sample / 8,
         });
+        delivery
+    }
+
+    /// What was delivered and lost since the packet of that mark left; without an interval.
+    pub(crate) fn delivery(&self, mark: RateMark, demand: Demand) -> Delivery {
+        Delivery {
+            total_bytes: self.delivered_bytes,
+            prior_bytes: mark.delivered_bytes,
+            interval: Duration::ZERO,
+            flight_bytes: u64::from(mark.flight_bytes),
+            lost_bytes: u64::from((self.lost_bytes as u32).wrapping_sub(mark.lost_bytes)),
+            limit: if demand == Demand::Idle { Limit::Application } else { Limit::Window },
+        }
     }
 
     /// Smoothed estimate, bits per second; none before the first sample.
@@ -94,9 +169,29 @@ mod tests {
                 rate.on_acked(now, 1250, mark, at, Demand::Busy);
             }
             let idle = if sent.is_empty() { Idle::Yes } else { Idle::No };
-            sent.push_back((rate.on_sent(now, idle), now));
+            let flight_bytes = 1250 * (sent.len() as u64 + 1);
+            sent.push_back((rate.on_sent(now, &Leaving { idle, demand: Demand::Busy, flight_bytes }).0, now));
         }
         let bps = rate.estimate_bps().unwrap();
         assert!((9_000_000..=10_500_000).contains(&bps), "{bps}");
+    }
+
+    #[test]
+    fn a_gap_in_what_there_was_to_send_marks_packets_until_it_has_left_the_path() {
+        let ms = Duration::from_millis(1);
+        let mut rate = RateEstimator::new(Instant::ZERO);
+        let leaving = |demand, flight_bytes| Leaving { idle: Idle::No, demand, flight_bytes };
+        let (first, demand) = rate.on_sent(Instant::ZERO, &leaving(Demand::Idle, 1000));
+        assert_eq!(demand, Demand::Idle);
+        let (second, demand) = rate.on_sent(Instant::ZERO, &leaving(Demand::Busy, 2000));
+        assert_eq!(demand, Demand::Idle, "the gap is still under way");
+        rate.on_acked(Instant::ZERO + ms, 1000, first, Instant::ZERO, Demand::Idle);
+        rate.on_lost(300);
+        let (_, demand) = rate.on_sent(Instant::ZERO + ms, &leaving(Demand::Busy, 2000));
+        assert_eq!(demand, Demand::Busy);
+        let delivery = rate.on_acked(Instant::ZERO + ms * 2, 1000, second, Instant::ZERO, Demand::Idle);
+        assert_eq!((delivery.total_bytes, delivery.prior_bytes, delivery.interval), (2000, 0, ms * 2));
+        assert_eq!((delivery.flight_bytes, delivery.lost_bytes, delivery.limit), (2000, 300, Limit::Application));
+        assert_eq!(delivery.bytes_per_s(), Some(1_000_000));
     }
 }

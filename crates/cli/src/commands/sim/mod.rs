@@ -124,7 +124,10 @@ fn list() -> String {
     let words = [
         ("designs (sweep.wsp.design)", plait_sim::design::NAMES.join(", ")),
         ("schedulers (endpoints.scheduler)", plait_sim::SCHEDULERS.join(", ")),
-        ("congestion control (endpoints.congestion)", plait_sim::CONTROLLERS.join(", ")),
+        (
+            "congestion control (endpoints.congestion; newreno, cubic, bbr: uncoupled)",
+            plait_sim::CONTROLLERS.join(", "),
+        ),
         ("ack paths (endpoints.ack_path)", plait_sim::ACK_PATHS.join(", ")),
     ];
     words.iter().for_each(|(what, names)| text.push_str(&format!("{what}: {names}\n")));
