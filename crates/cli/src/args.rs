@@ -18,6 +18,15 @@ pub(crate) struct CommandLine {
     pub(crate) command: Command,
 }
 
+/// `plait sim` as a program of its own, with that program's schedulers and controllers.
+#[derive(Clone, Debug, Parser)]
+#[command(version, about, arg_required_else_help = true, max_term_width = 110)]
+pub(crate) struct LaboratoryLine {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: SimCommand,
+}
+
 /// The commands.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum Command {

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
+use plait_sim::Policies;
 use plait_sim::campaign::Shard;
-use plait_sim::command::{RunRequest, run};
+use plait_sim::command::{Pictures, RunRequest, run};
 use plait_sim::figures::{FigureRequest, figure};
 use plait_sim::swarm::{SwarmRequest, swarm};
 
@@ -19,9 +20,11 @@ fn main() {
     let count: u64 = count.parse().unwrap_or(0);
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
     let commit = "example".to_owned();
+    let (policies, pictures) = (Policies::new(), Pictures::None);
     let text = if what == "run" {
         let (file, seeds, shard) = (PathBuf::from(name), count.max(1), Shard::WHOLE);
-        let request = RunRequest { file, sets: sets.to_vec(), seeds, jobs, out, qlog: false, shard, commit };
+        let request =
+            RunRequest { file, sets: sets.to_vec(), seeds, jobs, out, qlog: false, pictures, shard, commit, policies };
         run(&request, &stop, &|_, _| {}).map(|summary| summary.text)
     } else if what == "swarm" {
         let request = SwarmRequest { from: name.parse().unwrap_or(0), seeds: count.max(1), jobs, out };
@@ -32,8 +35,9 @@ fn main() {
         }
         let points = (count > 0).then_some(count as usize);
         let progress = &|_: &str, _, _| {};
-        let request = FigureRequest { points, sets: sets.to_vec(), jobs, out, commit, stop: &stop, progress };
-        figure(name, &request).map(|(text, _, _)| text)
+        let request =
+            FigureRequest { points, sets: sets.to_vec(), jobs, out, pictures, commit, policies, stop: &stop, progress };
+        figure(name, &request).map(|made| made.text())
     };
     match text {
         Ok(text) => print!("{text}"),

@@ -6,10 +6,22 @@ use std::sync::atomic::AtomicBool;
 
 use crate::campaign::store::io;
 use crate::campaign::{Campaign, CampaignError, Doing, Row, Shard, Store, StoreError, qlog_probes};
-use crate::report;
+use crate::plot::png;
+use crate::policies::Policies;
+use crate::report::{self, Page};
 use crate::run::Watch;
 use crate::scenario::error::ScenarioError;
 use crate::scenario::{Traces, Tree};
+
+/// What becomes of the plots of a page besides the page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pictures {
+    /// Nothing.
+    #[default]
+    None,
+    /// Each is a PNG file too.
+    Png,
+}
 
 /// `plait sim run`.
 #[derive(Clone, Debug)]
@@ -26,10 +38,14 @@ pub struct RunRequest {
     pub out: Option<PathBuf>,
     /// Whether to write a qlog file of each connection there.
     pub qlog: bool,
+    /// What becomes of the plots besides the page.
+    pub pictures: Pictures,
     /// Which part of the campaign.
     pub shard: Shard,
     /// What results belong to; results of different commits are never mixed.
     pub commit: String,
+    /// Schedulers and controllers that the file may name.
+    pub policies: Policies,
 }
 
 /// What a campaign or a run gave.
@@ -82,7 +98,7 @@ impl CommandError {
 ///
 /// # Errors
 /// The file cannot be read or is wrong.
-pub fn plan(file: &Path, sets: &[String], seeds: u64) -> Result<Campaign, CommandError> {
+pub fn plan(file: &Path, sets: &[String], seeds: u64, policies: &Policies) -> Result<Campaign, CommandError> {
     let text = fs::read_to_string(file).map_err(|error| CommandError::File(file.to_owned(), error))?;
     let mut tree = Tree::parse(&file.display().to_string(), &text)?;
     for set in sets {
@@ -91,7 +107,7 @@ pub fn plan(file: &Path, sets: &[String], seeds: u64) -> Result<Campaign, Comman
         let (key, value) = set.split_once('=').ok_or_else(wrong)?;
         tree.set(key.trim(), value.trim(), "--set")?;
     }
-    Ok(Campaign::plan(tree, Traces::beside(file), seeds)?)
+    Ok(Campaign::plan_with(tree, Traces::beside(file), seeds, policies.clone())?)
 }
 
 /// Runs a scenario file: one run with its report, or a campaign.
@@ -103,7 +119,7 @@ pub fn run(
     stop: &AtomicBool,
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<RunSummary, CommandError> {
-    let campaign = plan(&request.file, &request.sets, request.seeds)?;
+    let campaign = plan(&request.file, &request.sets, request.seeds, &request.policies)?;
     if campaign.jobs.len() == 1 {
         return run_one(&campaign, request);
     }
@@ -112,6 +128,7 @@ pub fn run(
     let doing = Doing {
         threads: request.jobs,
         shard: request.shard,
+        commit: &request.commit,
         stop,
         qlog: qlog_folder(request),
         store: store.as_ref(),
@@ -122,7 +139,7 @@ pub fn run(
     if let (Some(store), Some(out)) = (&store, &request.out) {
         files.push(store.write(&rows)?);
         if request.shard == Shard::WHOLE {
-            files.push(write(out, "report.html", &report::campaign_report(&campaign, &rows))?);
+            files.extend(write_page(out, "report", &report::campaign_page(&campaign, &rows), request.pictures)?);
         }
     }
     let groups = report::groups(&campaign, &rows);
@@ -141,16 +158,19 @@ fn run_one(campaign: &Campaign, request: &RunRequest) -> Result<RunSummary, Comm
     let probes = qlog_probes(qlog_folder(request).as_deref(), job)?;
     let watch = Watch { series: request.out.is_some(), probes };
     let outcome = campaign.one(job, watch)?;
-    let row = Row::new(job, &outcome);
+    let row = campaign.row(job, &request.commit, &outcome)?;
     let scenario = campaign.scenario(job)?;
     let mut files = Vec::new();
     if let Some(out) = &request.out {
         fs::create_dir_all(out).map_err(io(out))?;
         let stamp = crate::campaign::store::stamp(campaign, &request.commit);
         files.push(write(out, "runs.csv", &crate::campaign::store::table(&stamp, std::slice::from_ref(&row)))?);
-        files.push(write(out, "report.html", &report::run_report(&scenario, job.seed, &outcome))?);
+        files.extend(write_page(out, "report", &report::run_page(&scenario, job.seed, &outcome), request.pictures)?);
         if let Some(series) = &outcome.series {
             files.push(write(out, "series.csv", &report::series_csv(series))?);
+        }
+        if let Some(record) = &outcome.decisions.record {
+            files.push(write(out, "decisions.csv", &report::decisions_csv(record))?);
         }
     }
     let text = run_text(&scenario.name, &row, scenario.paths.len(), &files);
@@ -166,6 +186,26 @@ pub(crate) fn write(folder: &Path, name: &str, text: &str) -> Result<PathBuf, St
     let path = folder.join(name);
     fs::write(&path, text).map_err(io(&path))?;
     Ok(path)
+}
+
+/// Writes a page, and its plots as files beside it where that is wanted.
+///
+/// # Errors
+/// The file system refuses, or a plot cannot be drawn.
+pub(crate) fn write_page(
+    folder: &Path,
+    name: &str,
+    page: &Page,
+    pictures: Pictures,
+) -> Result<Vec<PathBuf>, StoreError> {
+    let mut files = vec![write(folder, &format!("{name}.html"), &page.html())?];
+    for (title, svg) in page.pictures().iter().filter(|_| pictures == Pictures::Png) {
+        let path = folder.join(format!("{name}-{title}.png"));
+        let bytes = png::png(svg).map_err(|error| StoreError::Picture(error.to_string()))?;
+        fs::write(&path, bytes).map_err(io(&path))?;
+        files.push(path);
+    }
+    Ok(files)
 }
 
 fn run_text(name: &str, row: &Row, paths: usize, files: &[PathBuf]) -> String {

@@ -31,15 +31,23 @@ pub mod design;
 pub mod figures;
 pub mod host;
 pub mod plot;
+pub mod policies;
 pub mod report;
 pub mod run;
 pub mod scenario;
 pub mod stats;
 pub mod swarm;
 
-/// Congestion controllers that a scenario may name.
+/// Ids, times and randomness that policies are told of.
+pub use plait_engine::base;
+/// The trait of congestion controllers, for a program's own.
+pub use plait_engine::congestion;
+/// Congestion controllers of the engine.
 pub use plait_engine::congestion::NAMES as CONTROLLERS;
 /// Ack routes that a scenario may name.
 pub use plait_engine::path::ack_route::NAMES as ACK_PATHS;
-/// Schedulers that a scenario may name.
+/// The trait of schedulers, for a program's own.
+pub use plait_engine::schedule;
+/// Schedulers of the engine.
 pub use plait_engine::schedule::NAMES as SCHEDULERS;
+pub use policies::Policies;

@@ -13,13 +13,15 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use plait_base::probe::Probe;
+use plait_engine::crypto::Protection;
 use plait_qlog::QlogProbe;
 
 use crate::host::HostError;
+use crate::policies::{Chosen, Policies};
 use crate::run::outcome::Outcome;
 use crate::run::{self, Watch};
 use crate::scenario::sweep::{Settings, take_sweep};
-use crate::scenario::{Scenario, ScenarioError, Traces, Tree};
+use crate::scenario::{Endpoints, Scenario, ScenarioError, Traces, Tree};
 
 pub use row::Row;
 pub use store::{Store, StoreError};
@@ -43,6 +45,7 @@ pub struct Campaign {
     /// The file without its sweep.
     tree: Tree,
     traces: Traces,
+    policies: Policies,
     /// The runs in order: points of the sweep first, seeds within.
     pub jobs: Vec<Job>,
 }
@@ -74,9 +77,17 @@ impl Campaign {
     ///
     /// # Errors
     /// The scenario or its sweep is wrong.
-    pub fn plan(mut tree: Tree, traces: Traces, seeds: u64) -> Result<Self, ScenarioError> {
+    pub fn plan(tree: Tree, traces: Traces, seeds: u64) -> Result<Self, ScenarioError> {
+        Self::plan_with(tree, traces, seeds, Policies::default())
+    }
+
+    /// As [`Campaign::plan`], with scenarios that may name any of `policies`.
+    ///
+    /// # Errors
+    /// The scenario or its sweep is wrong.
+    pub fn plan_with(mut tree: Tree, traces: Traces, seeds: u64, policies: Policies) -> Result<Self, ScenarioError> {
         let points = take_sweep(&mut tree)?;
-        let mut campaign = Self { name: String::new(), tree, traces, jobs: Vec::new() };
+        let mut campaign = Self { name: String::new(), tree, traces, policies, jobs: Vec::new() };
         for settings in points {
             let scenario = campaign.scenario_of(&settings)?;
             campaign.name.clone_from(&scenario.name);
@@ -97,9 +108,42 @@ impl Campaign {
     }
 
     fn scenario_of(&self, settings: &Settings) -> Result<Scenario, ScenarioError> {
+        Scenario::read_with(&self.tree_of(settings)?, &self.traces, &self.policies)
+    }
+
+    fn tree_of(&self, settings: &Settings) -> Result<Tree, ScenarioError> {
         let mut tree = self.tree.clone();
         settings.iter().try_for_each(|(key, value)| tree.set(key, value, "[sweep]"))?;
-        Scenario::read(&tree, &self.traces)
+        Ok(tree)
+    }
+
+    /// The row of a job: all its inputs, those that nobody set included, and what it gave.
+    ///
+    /// # Errors
+    /// The scenario is wrong.
+    pub fn row(&self, job: &Job, commit: &str, outcome: &Outcome) -> Result<Row, ScenarioError> {
+        let mut inputs = self.tree_of(&job.settings)?.leaves();
+        let Endpoints {
+            initial_path,
+            extension,
+            scheduler,
+            congestion,
+            ack_path,
+            protection,
+            receive_window_bytes,
+            duplicate_until_rtt,
+            ..
+        } = self.scenario(job)?.endpoints;
+        let mut note = |key: &str, value: String| _ = inputs.entry(format!("endpoints.{key}")).or_insert(value);
+        note("initial_path", initial_path.to_string());
+        note("extension", format!("{extension:?}").to_lowercase());
+        note("scheduler", scheduler.name().to_owned());
+        note("congestion", congestion.as_ref().map_or("default", Chosen::name).to_owned());
+        note("ack_path", ack_path.to_owned());
+        note("protection", if protection == Protection::Tls { "tls" } else { "null" }.to_owned());
+        note("receive_window_bytes", receive_window_bytes.to_string());
+        note("duplicate_until_rtt", duplicate_until_rtt.to_string());
+        Ok(Row::new(job, commit, &inputs, outcome))
     }
 
     /// A hash over everything that decides the results but the program itself.
@@ -200,6 +244,8 @@ pub struct Doing<'a> {
     pub threads: usize,
     /// Which part.
     pub shard: Shard,
+    /// What results belong to.
+    pub commit: &'a str,
     /// Set it to end early.
     pub stop: &'a AtomicBool,
     /// Folder for qlog files, a folder a run in it.
@@ -226,7 +272,7 @@ impl Campaign {
             doing.stop,
             |job| -> Result<Row, CampaignError> {
                 let watch = Watch { probes: qlog_probes(doing.qlog.as_deref(), job)?, ..Watch::default() };
-                let row = Row::new(job, &self.one(job, watch)?);
+                let row = self.row(job, doing.commit, &self.one(job, watch)?)?;
                 doing.store.map(|store| store.keep(&row)).transpose()?;
                 Ok(row)
             },

@@ -1,5 +1,6 @@
 //! One line of a result file: inputs and outcome of a run, as text that is the same on every machine.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::Job;
@@ -25,13 +26,14 @@ fn percentile(sorted: &[Duration], share: f64) -> Option<Duration> {
 }
 
 impl Row {
-    /// The row of a job.
-    pub fn new(job: &Job, outcome: &Outcome) -> Self {
+    /// The row of a job; `inputs` are all values of its scenario by their keys.
+    pub fn new(job: &Job, commit: &str, inputs: &BTreeMap<String, String>, outcome: &Outcome) -> Self {
         let mut cells: Vec<(String, String)> = Vec::new();
         let mut put = |name: &str, value: String| cells.push((name.to_owned(), value));
         put("run", job.index.to_string());
         put("seed", job.seed.to_string());
-        job.settings.iter().for_each(|(key, value)| put(key, value.trim_matches('"').to_owned()));
+        put("commit", commit.to_owned());
+        inputs.iter().filter(|(key, _)| *key != "seed").for_each(|(key, value)| put(key, value.clone()));
         put_end(&mut put, outcome);
         put_requests(&mut put, outcome);
         let decisions = &outcome.decisions;
@@ -46,24 +48,7 @@ impl Row {
         put("datagrams_lost", lost.to_string());
         put("faults", outcome.faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
         put("digest", format!("{:016x}", outcome.digest));
-        for (i, path) in outcome.paths.iter().enumerate() {
-            let mut put = |name: &str, value: String| put(&format!("path{i}_{name}"), value);
-            let sender = &path.sender;
-            put("sent_bytes", sender.sent_bytes.to_string());
-            put("packets_sent", sender.packets_sent.to_string());
-            put("packets_lost", sender.packets_lost.to_string());
-            put("probe_timeouts", sender.probe_timeouts.to_string());
-            put("rtt_ms", millis(sender.rtt));
-            put("rtt_min_ms", millis(sender.rtt_min));
-            put("cwnd_bytes", sender.window_bytes.to_string());
-            put("mtu_bytes", sender.mtu_bytes.to_string());
-            put("mtu_falls", sender.mtu_falls.to_string());
-            put("active_ms", millis(sender.active_at.map(|at| at.since_origin())));
-            put("up_bytes", path.traffic.up.forwarded_bytes.to_string());
-            put("down_bytes", path.traffic.down.forwarded_bytes.to_string());
-            put("down_queue_max_ms", millis(Some(path.traffic.down.queue_time_max)));
-            put("down_dropped", path.traffic.down.drops_total().to_string());
-        }
+        put_paths(&mut put, outcome);
         put_shared(&mut cells, outcome);
         Self { index: job.index, cells }
     }
@@ -142,6 +127,27 @@ fn put_shared(cells: &mut Vec<(String, String)>, outcome: &Outcome) {
         put("packets_sent", cross.packets_sent.to_string());
         put("packets_lost", cross.packets_lost.to_string());
         put("rtt_ms", millis(cross.rtt));
+    }
+}
+
+fn put_paths(put: &mut impl FnMut(&str, String), outcome: &Outcome) {
+    for (i, path) in outcome.paths.iter().enumerate() {
+        let mut put = |name: &str, value: String| put(&format!("path{i}_{name}"), value);
+        let sender = &path.sender;
+        put("sent_bytes", sender.sent_bytes.to_string());
+        put("packets_sent", sender.packets_sent.to_string());
+        put("packets_lost", sender.packets_lost.to_string());
+        put("probe_timeouts", sender.probe_timeouts.to_string());
+        put("rtt_ms", millis(sender.rtt));
+        put("rtt_min_ms", millis(sender.rtt_min));
+        put("cwnd_bytes", sender.window_bytes.to_string());
+        put("mtu_bytes", sender.mtu_bytes.to_string());
+        put("mtu_falls", sender.mtu_falls.to_string());
+        put("active_ms", millis(sender.active_at.map(|at| at.since_origin())));
+        put("up_bytes", path.traffic.up.forwarded_bytes.to_string());
+        put("down_bytes", path.traffic.down.forwarded_bytes.to_string());
+        put("down_queue_max_ms", millis(Some(path.traffic.down.queue_time_max)));
+        put("down_dropped", path.traffic.down.drops_total().to_string());
     }
 }
 

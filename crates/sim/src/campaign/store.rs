@@ -43,6 +43,9 @@ pub enum StoreError {
     /// Shards that do not make one campaign.
     #[error("{0}")]
     Merge(String),
+    /// A plot that could not be drawn.
+    #[error("a plot cannot be drawn: {0}")]
+    Picture(String),
 }
 
 pub(crate) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> StoreError + '_ {

@@ -35,7 +35,7 @@ fn folder(name: &str) -> PathBuf {
 }
 
 fn doing<'a>(threads: usize, store: Option<&'a Store>, stop: &'a AtomicBool) -> Doing<'a> {
-    Doing { threads, shard: Shard::WHOLE, stop, qlog: None, store, progress: &|_, _| {} }
+    Doing { threads, shard: Shard::WHOLE, commit: "abc", stop, qlog: None, store, progress: &|_, _| {} }
 }
 
 #[test]

@@ -3,11 +3,10 @@
 use crate::campaign::Row;
 use crate::command::CommandError;
 use crate::plot::{Plot, Scale, Style};
-use crate::run::{self, Watch};
-use crate::scenario::{Scenario, Traces, Tree};
+use crate::run::Watch;
 use crate::stats::{Sorted, aggregation_benefit};
 
-use super::{Figure, FigureRequest, rows};
+use super::{Figure, FigureRequest, one, rows};
 
 /// Bytes of the large download.
 const LARGE_BYTES: u64 = 20_000_000;
@@ -51,7 +50,7 @@ pub(super) fn scenario_text(class: &str, bytes: u64, points: Option<usize>) -> S
 /// Runs a class and puts the four runs of each point together.
 pub(super) fn points(request: &FigureRequest<'_>, class: &str, bytes: u64) -> Result<Vec<Point>, CommandError> {
     let text = scenario_text(class, bytes, request.points);
-    let rows = rows(request, &format!("conext-{class}-{bytes}"), &text, 1)?;
+    let rows = rows(request, &folder(class, bytes, request.points), &text, 1)?;
     let goodput = |row: Option<&Row>| row.and_then(|row| row.number("goodput_mbps")).unwrap_or(0.0);
     let point = |four: &[Row]| Point {
         single: [goodput(four.first()), goodput(four.get(1))],
@@ -59,6 +58,12 @@ pub(super) fn points(request: &FigureRequest<'_>, class: &str, bytes: u64) -> Re
         rows: four.to_vec(),
     };
     Ok(rows.chunks(4).map(point).collect())
+}
+
+/// Where the rows of a class are kept: figures that ask for the same runs share them.
+fn folder(class: &str, bytes: u64, points: Option<usize>) -> String {
+    let points = points.map_or(String::new(), |points| format!("-{points}-points"));
+    format!("conext-{class}-{bytes}{points}")
 }
 
 /// What the paper and the anchors say of a class.
@@ -203,10 +208,7 @@ pub(super) fn handover(request: &FigureRequest<'_>) -> Result<Figure, CommandErr
     let mut plot = Plot::new("Delay of each answer", "sent at, s", "ms");
     for (name, event) in cases {
         let text = base(&event);
-        let tree = Tree::parse("handover", &text)?;
-        let scenario = Scenario::read(&tree, &Traces::default())?;
-        let outcome =
-            run::run(&scenario, scenario.seed, Watch::default()).map_err(crate::campaign::CampaignError::from)?;
+        let outcome = one(request, "handover", &text, Watch::default())?;
         let answered = outcome.exchanges.iter().filter_map(|e| {
             Some((e.asked.since_origin().as_secs_f64(), e.answered?.since(e.asked).as_secs_f64() * 1e3))
         });

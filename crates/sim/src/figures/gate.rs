@@ -88,7 +88,9 @@ pub(super) fn never_worse(request: &FigureRequest<'_>) -> Result<Figure, Command
         points: request.points.or(Some(POINTS)),
         sets: request.sets.clone(),
         out: request.out.clone(),
+        pictures: request.pictures,
         commit: request.commit.clone(),
+        policies: request.policies.clone(),
         ..*request
     };
     let mut figure = Figure::default();

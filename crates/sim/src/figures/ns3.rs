@@ -3,11 +3,10 @@
 use crate::campaign::Row;
 use crate::command::CommandError;
 use crate::plot::{Plot, Style};
-use crate::run::{self, Watch};
-use crate::scenario::{Scenario, Traces, Tree};
+use crate::run::Watch;
 use crate::stats::Sorted;
 
-use super::{Figure, FigureRequest, rows};
+use super::{Figure, FigureRequest, one, rows};
 
 /// Rounds of each experiment.
 const ROUNDS: u64 = 50;
@@ -87,7 +86,7 @@ const TRANSFER: &str = "[transfer]\nkind = \"download\"\nbytes = 5_242_800\n[end
 /// Fig. 7: one, two and four paths under setting 0.
 pub(super) fn scaling(request: &FigureRequest<'_>) -> Result<Figure, CommandError> {
     let mut figure = Figure::default();
-    let mut plot = Plot::new("5 MB over paths of setting 0", "", "s");
+    let mut plot = Plot::new("5 MB over paths of setting 0", "", "completion time, s");
     let published = [(1, "8.68 s"), (2, "4.84 s"), (4, "3.43 s")];
     for (preset, word) in PRESETS {
         for (count, published) in published {
@@ -100,7 +99,6 @@ pub(super) fn scaling(request: &FigureRequest<'_>) -> Result<Figure, CommandErro
             figure.claim(format!("{count} paths, {word}"), published, with_mean(&seconds, rows.len()));
         }
     }
-    figure.notes.push("the ns-3 clock includes a start offset of 1 s; ours does not".into());
     figure.plots = vec![plot];
     Ok(figure)
 }
@@ -120,14 +118,12 @@ pub(super) fn windows(request: &FigureRequest<'_>) -> Result<Figure, CommandErro
              [endpoints]\nscheduler = \"round-robin\"\ncongestion = \"{controller}\"\n",
             path(1, Preset::AsRun).repeat(2)
         );
-        let scenario = Scenario::read(&Tree::parse("ns3-fig8", &text)?, &Traces::default())?;
         if request.stop.load(stop) {
             break;
         }
-        let outcome = run::run(&scenario, 1, Watch { series: true, ..Watch::default() });
-        let outcome = outcome.map_err(crate::campaign::CampaignError::from)?;
+        let outcome = one(request, "ns3-fig8", &text, Watch { series: true, ..Watch::default() })?;
         let Some(series) = &outcome.series else { continue };
-        let mut plot = Plot::new(format!("Congestion window, {controller}"), "s", "kB");
+        let mut plot = Plot::new(format!("Congestion window, {controller}"), "time, s", "kB");
         for index in 0..2 {
             let point = |sample: &crate::run::series::Sample| {
                 let window = sample.paths.get(index).map_or(0.0, |path| path.window_bytes as f64 / 1e3);
@@ -179,12 +175,19 @@ fn by_scheduler(
 pub(super) fn schedulers(request: &FigureRequest<'_>, case: Case) -> Result<Figure, CommandError> {
     let mut figure = Figure::default();
     for preset in PRESETS {
-        let mut plot = Plot::new(format!("{case:?}, {}", preset.1), "", "s");
-        for ((name, rows), published) in by_scheduler(request, case, preset)?.into_iter().zip(published(case, preset.0))
-        {
+        let mut plot = Plot::new(format!("{case:?}, {}", preset.1), "", "completion time, s");
+        let runs = by_scheduler(request, case, preset)?;
+        for ((name, rows), published) in runs.iter().zip(published(case, preset.0)) {
             let seconds = Sorted::new(rows.iter().filter_map(Row::seconds));
             plot.boxed(name.clone(), seconds.values().to_vec());
             figure.claim(format!("{name}, {}", preset.1), format!("{published} s"), with_mean(&seconds, rows.len()));
+        }
+        let minrtt = runs.iter().find(|(name, _)| name == "minrtt").map(|(_, rows)| &rows[..]).unwrap_or_default();
+        for (name, rows) in runs.iter().filter(|(name, _)| name != "minrtt") {
+            // The same seed draws the same network: a pair differs in its scheduler only.
+            let ratios = rows.iter().zip(minrtt).filter_map(|(one, base)| Some(one.seconds()? / base.seconds()?));
+            let what = format!("{name} / minrtt, same seed, {}", preset.1);
+            figure.claim(what, "-", format!("time ratio: {}", Sorted::new(ratios).summary()));
         }
         figure.plots.push(plot);
     }
@@ -199,14 +202,16 @@ pub(super) fn shares(request: &FigureRequest<'_>, case: Case) -> Result<Figure, 
     let mut figure = Figure::default();
     for preset in PRESETS {
         let mut plot = Plot::new(format!("{case:?}, {}: bytes carried by each path", preset.1), "", "MB");
+        plot.bar_names((0..2).map(|path| format!("path {path}")));
         for (name, rows) in by_scheduler(request, case, preset)? {
-            let mut text = Vec::new();
+            let (mut text, mut means) = (Vec::new(), Vec::new());
             for path in 0..2 {
                 let bytes = rows.iter().filter_map(|row| row.number(&format!("path{path}_down_bytes")));
                 let mean = Sorted::new(bytes).mean().unwrap_or(0.0) / 1e6;
-                plot.bar(format!("{} {path}", name.chars().take(4).collect::<String>()), mean);
+                means.push(mean);
                 text.push(format!("path {path} {mean:.2} MB"));
             }
+            plot.bar_group(name.clone(), means);
             let seconds = Sorted::new(rows.iter().filter_map(Row::seconds));
             figure.claim(
                 format!("{name}, {}", preset.1),

@@ -1,13 +1,13 @@
-//! What observers write down of a connection while it runs: figures of each path and the scheduler's decisions.
+//! What observers write down of a connection while it runs: figures of each path and its states.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use plait_base::probe::{Event, PathState, Probe};
-use plait_base::{Instant, PathId, Random};
-use plait_engine::schedule::scheduler::Delivery;
-use plait_engine::schedule::{Decision, Demand, PathView, Scheduler, SchedulerFactory, WaitReason};
+use plait_base::{Instant, PathId};
+
+use super::decisions::Decisions;
 
 use super::acks::AckBook;
 
@@ -49,24 +49,6 @@ pub struct PathFigures {
     pub active_at: Option<Instant>,
 }
 
-/// Decisions of a scheduler, counted.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Decisions {
-    /// Packets given to each path.
-    pub sent: BTreeMap<u32, u64>,
-    /// Packets that were also copied elsewhere.
-    pub copied: u64,
-    /// Waits for a faster path though another was open.
-    pub waited_faster: u64,
-    /// Waits because every usable path was full or paced.
-    pub waited_busy: u64,
-    /// Waits without a usable path.
-    pub waited_no_path: u64,
-    /// Longest time with data, a usable open path and no packet sent.
-    pub idle_longest: Duration,
-    idle_since: Option<Instant>,
-}
-
 /// A change of a path's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StateChange {
@@ -74,6 +56,8 @@ pub struct StateChange {
     pub at: Instant,
     /// Which path.
     pub path: PathId,
+    /// The path of the scenario that it ran over then.
+    pub scenario_path: Option<usize>,
     /// Its new state.
     pub state: PathState,
 }
@@ -149,12 +133,13 @@ impl Ledger {
             }
             Event::Path { path, route, state } => {
                 let figures = self.path(*path);
-                figures.scenario_path = crate::run::network::path_of(route);
+                let scenario_path = crate::run::network::path_of(route);
+                figures.scenario_path = scenario_path;
                 if *state == PathState::Active {
                     figures.active_at.get_or_insert(now);
                 }
                 if self.changes.len() < MAX_STATE_CHANGES {
-                    self.changes.push(StateChange { at: now, path: *path, state: *state });
+                    self.changes.push(StateChange { at: now, path: *path, scenario_path, state: *state });
                 }
             }
             _ => {}
@@ -181,84 +166,5 @@ pub struct Observer {
 impl Probe for Observer {
     fn on_event(&mut self, now: Instant, event: &Event) {
         self.ledger.lock().note(now, self.connection, event);
-    }
-}
-
-/// A scheduler factory whose schedulers have their decisions counted.
-#[derive(Clone, Debug)]
-pub struct Watched {
-    inner: Arc<dyn SchedulerFactory>,
-    ledger: SharedLedger,
-}
-
-impl Watched {
-    /// Counts what the schedulers of `inner` decide in `ledger`.
-    pub fn new(inner: Arc<dyn SchedulerFactory>, ledger: SharedLedger) -> Self {
-        Self { inner, ledger }
-    }
-}
-
-impl SchedulerFactory for Watched {
-    fn name(&self) -> &'static str {
-        self.inner.name()
-    }
-
-    fn build(&self, random: Random) -> Box<dyn Scheduler> {
-        Box::new(Watching { inner: self.inner.build(random), ledger: self.ledger.clone() })
-    }
-}
-
-#[derive(Debug)]
-struct Watching {
-    inner: Box<dyn Scheduler>,
-    ledger: SharedLedger,
-}
-
-impl Scheduler for Watching {
-    fn name(&self) -> &'static str {
-        self.inner.name()
-    }
-
-    fn pick(&mut self, paths: &[PathView], demand: &Demand) -> Decision {
-        let decision = self.inner.pick(paths, demand);
-        let mut ledger = self.ledger.lock();
-        let counts = &mut ledger.decisions;
-        match decision {
-            Decision::Send(id) => *counts.sent.entry(id.0).or_default() += 1,
-            Decision::SendAlso { primary, .. } => {
-                *counts.sent.entry(primary.0).or_default() += 1;
-                counts.copied += 1;
-            }
-            Decision::Wait(WaitReason::Faster(_)) => counts.waited_faster += 1,
-            Decision::Wait(WaitReason::Busy) => counts.waited_busy += 1,
-            Decision::Wait(WaitReason::NoPath) => counts.waited_no_path += 1,
-        }
-        let open = plait_engine::schedule::candidates::candidates(paths).next().is_some();
-        let idle = matches!(decision, Decision::Wait(_)) && open && demand.unsent_bytes > 0;
-        counts.idle_since = idle.then(|| counts.idle_since.unwrap_or(demand.now));
-        if let Some(since) = counts.idle_since {
-            counts.idle_longest = counts.idle_longest.max(demand.now.since(since));
-        }
-        decision
-    }
-
-    fn on_sent(&mut self, path: PathId, bytes: u64, now: Instant) {
-        self.inner.on_sent(path, bytes, now);
-    }
-
-    fn on_acked(&mut self, path: PathId, delivery: &Delivery) {
-        self.inner.on_acked(path, delivery);
-    }
-
-    fn on_lost(&mut self, path: PathId, bytes: u64, now: Instant) {
-        self.inner.on_lost(path, bytes, now);
-    }
-
-    fn on_credit_blocked(&mut self, now: Instant) {
-        self.inner.on_credit_blocked(now);
-    }
-
-    fn on_path_closed(&mut self, path: PathId) {
-        self.inner.on_path_closed(path);
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod acks;
 pub mod app;
+pub mod decisions;
 pub mod ledger;
 pub(crate) mod pattern;
 pub mod tls;

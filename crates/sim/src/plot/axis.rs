@@ -52,21 +52,32 @@ impl Axis {
         from + share * (to - from)
     }
 
+    /// Exactly from the least to the largest value.
+    pub(crate) fn tight(values: &[f64], pixels: (f64, f64)) -> Self {
+        let usable = || values.iter().copied().filter(|x| x.is_finite());
+        let (low, high) = (usable().fold(f64::MAX, f64::min), usable().fold(f64::MIN, f64::max));
+        let (low, high) = if low < high { (low, high) } else { (0.0, 1.0) };
+        Self { low, high, scale: Scale::Linear, pixels }
+    }
+
     /// Values with labels.
     pub(crate) fn ticks(&self) -> Vec<(f64, String)> {
+        let decades = self.high.log10() - self.low.log10();
         let values: Vec<f64> = match self.scale {
-            Scale::Linear => {
-                let step = step(self.high - self.low);
-                let count = ((self.high - self.low) / step).round() as usize;
-                (0..=count.min(20)).map(|i| self.low + i as f64 * step).collect()
-            }
-            Scale::Log => {
+            Scale::Log if decades > 0.8 => {
+                let multiples: &[f64] = if decades > 3.5 { &[1.0] } else { &[1.0, 2.0, 5.0] };
                 let decades = self.low.log10().floor() as i32..=self.high.log10().ceil() as i32;
-                let all = decades.flat_map(|d| [1.0, 2.0, 5.0].map(|m| m * 10f64.powi(d)));
+                let all = decades.flat_map(|d| multiples.iter().map(move |m| m * 10f64.powi(d)));
                 all.filter(|v| *v >= self.low * 0.999 && *v <= self.high * 1.001).collect()
             }
+            _ => {
+                let step = step(self.high - self.low);
+                let first = (self.low / step - 1e-9).ceil() * step;
+                let count = ((self.high - first) / step + 1e-9).floor().max(0.0) as usize;
+                (0..=count.min(20)).map(|i| first + i as f64 * step).collect()
+            }
         };
-        values.into_iter().map(|value| (value, short(value))).collect()
+        values.into_iter().map(|value| (value, short(if value.abs() < 1e-12 { 0.0 } else { value }))).collect()
     }
 }
 
@@ -120,6 +131,9 @@ mod tests {
         assert_eq!(short(2_500_000.0), "2.5M");
         let log = Axis::new(&[0.5, 100.0], Scale::Log, (0.0, 1.0));
         assert!(log.ticks().iter().any(|(value, _)| *value == 10.0));
+        let narrow = Axis::new(&[2.6, 3.4], Scale::Log, (0.0, 1.0));
+        assert!(narrow.ticks().len() >= 4, "{:?}", narrow.ticks());
+        assert_eq!(Axis::tight(&[0.0, 93.0], (0.0, 1.0)).place(93.0), 1.0);
         assert!(log.place(0.5) < 1e-9 && log.place(100.0) > 0.999);
     }
 }

@@ -1,17 +1,19 @@
-//! Small plots as SVG text: lines, steps, bars and boxes with axes that read well, in light and dark.
+//! Small plots as SVG text: lines, steps, dots, areas, bars and boxes with axes that read well. Dark on light, with
+//! nothing fetched from anywhere.
 
 mod axis;
+mod frame;
+mod legend;
+pub mod png;
 
-use axis::Axis;
+use std::fmt::Write;
+
+use frame::Frame;
 
 pub use axis::Scale;
 
-const WIDTH: f64 = 640.0;
-const HEIGHT: f64 = 300.0;
-/// Left, right, top and bottom of the frame.
-const MARGINS: (f64, f64, f64, f64) = (64.0, 16.0, 34.0, 46.0);
 /// Colours that colour-blind people tell apart (Okabe and Ito).
-const COLOURS: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f"];
+const COLOURS: [&str; 8] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b58900", "#56b4e9", "#7f7f7f", "#000000"];
 
 /// How points are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,12 +26,21 @@ pub enum Style {
     Dots,
 }
 
-/// Points with a name.
+/// Points with a name; points that are no numbers leave a gap.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Curve {
+struct Curve {
     name: String,
     points: Vec<(f64, f64)>,
     style: Style,
+}
+
+/// What lies between two curves over the same places.
+#[derive(Clone, Debug, PartialEq)]
+struct Area {
+    name: String,
+    colour: usize,
+    /// Place, lower and upper end.
+    points: Vec<(f64, f64, f64)>,
 }
 
 /// Five numbers of a set, for a box: least, quartile, median, quartile, most.
@@ -39,6 +50,13 @@ struct Boxed {
     numbers: [f64; 5],
 }
 
+/// Bars side by side under one name; the colours mean the same in every group.
+#[derive(Clone, Debug, PartialEq)]
+struct Bars {
+    name: String,
+    values: Vec<f64>,
+}
+
 /// A plot.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plot {
@@ -46,25 +64,36 @@ pub struct Plot {
     x: (String, Scale),
     y: (String, Scale),
     curves: Vec<Curve>,
+    areas: Vec<Area>,
     boxes: Vec<Boxed>,
-    bars: Vec<(String, f64)>,
+    bars: Vec<Bars>,
+    bar_names: Vec<String>,
+    marks: Vec<(f64, String)>,
     x_range: Option<(f64, f64)>,
     y_range: Option<(f64, f64)>,
 }
 
 impl Plot {
-    /// An empty plot with labels.
+    /// An empty plot with labels; they give the units.
     pub fn new(title: impl Into<String>, x: impl Into<String>, y: impl Into<String>) -> Self {
         Self {
             title: title.into(),
             x: (x.into(), Scale::Linear),
             y: (y.into(), Scale::Linear),
             curves: Vec::new(),
+            areas: Vec::new(),
             boxes: Vec::new(),
             bars: Vec::new(),
+            bar_names: Vec::new(),
+            marks: Vec::new(),
             x_range: None,
             y_range: None,
         }
+    }
+
+    /// What it shows.
+    pub fn title(&self) -> &str {
+        &self.title
     }
 
     /// With this scale of the horizontal axis.
@@ -102,6 +131,20 @@ impl Plot {
         self.curve(name, points, Style::Step);
     }
 
+    /// Lays values of several names over each other at each place; the number before a name is its colour.
+    pub fn stacked(&mut self, places: &[f64], layers: Vec<(usize, String, Vec<f64>)>) {
+        let mut base = vec![0.0; places.len()];
+        for (colour, name, values) in layers {
+            let layer = places.iter().zip(base.iter_mut()).zip(values);
+            let points = layer.map(|((place, base), value)| {
+                let low = *base;
+                *base += value;
+                (*place, low, *base)
+            });
+            self.areas.push(Area { name, colour, points: points.collect() });
+        }
+    }
+
     /// Adds a box for values.
     pub fn boxed(&mut self, name: impl Into<String>, values: impl IntoIterator<Item = f64>) {
         let sorted = crate::stats::Sorted::new(values);
@@ -113,48 +156,60 @@ impl Plot {
 
     /// Adds a bar.
     pub fn bar(&mut self, name: impl Into<String>, value: f64) {
-        self.bars.push((name.into(), value));
+        self.bars.push(Bars { name: name.into(), values: vec![value] });
     }
 
-    /// The plot as an SVG element.
+    /// Names the bars of every group, in order.
+    pub fn bar_names(&mut self, names: impl IntoIterator<Item = String>) {
+        self.bar_names = names.into_iter().collect();
+    }
+
+    /// Adds a group of bars.
+    pub fn bar_group(&mut self, name: impl Into<String>, values: Vec<f64>) {
+        self.bars.push(Bars { name: name.into(), values });
+    }
+
+    /// A line across at a place of the horizontal axis, with what happened there.
+    pub fn mark(&mut self, place: f64, what: impl Into<String>) {
+        self.marks.push((place, what.into()));
+    }
+
+    /// Name and colour of everything that needs a legend.
+    fn legend(&self) -> Vec<(&str, &'static str)> {
+        let curves = self.curves.iter().enumerate().map(|(i, curve)| (curve.name.as_str(), colour(i)));
+        let areas = self.areas.iter().map(|area| (area.name.as_str(), colour(area.colour)));
+        let bars = self.bar_names.iter().enumerate().map(|(i, name)| (name.as_str(), colour(i)));
+        let all: Vec<_> = curves.chain(areas).chain(bars).collect();
+        if all.len() > 1 { all } else { Vec::new() }
+    }
+
+    /// The plot as an SVG element that is whole in itself: it can also be a file of its own.
     pub fn svg(&self) -> String {
-        let frame = Frame::of(self);
-        let mut out = format!(
-            "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" xmlns=\"http://www.w3.org/2000/svg\">\
-             <title>{}</title>",
+        let legend = legend::Legend::new(&self.legend());
+        let frame = Frame::of(self, legend.height());
+        let mut out = String::new();
+        let (width, height) = (frame::WIDTH, frame.height());
+        let _ = write!(
+            out,
+            "<svg viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" role=\"img\" \
+             xmlns=\"http://www.w3.org/2000/svg\"><style>{STYLE}</style><title>{}</title>\
+             <rect width=\"{width}\" height=\"{height}\" fill=\"#fff\"/>",
             escape(&self.title)
         );
+        self.areas.iter().for_each(|area| frame.area(area, &mut out));
         frame.grid(self, &mut out);
-        for (i, curve) in self.curves.iter().enumerate() {
-            frame.curve(curve, colour(i), &mut out);
-        }
+        self.marks.iter().for_each(|(place, what)| frame.mark(*place, what, &mut out));
+        self.curves.iter().enumerate().for_each(|(i, curve)| frame.curve(curve, colour(i), &mut out));
         let slots = self.boxes.len() + self.bars.len();
         for (i, boxed) in self.boxes.iter().enumerate() {
             frame.boxed(boxed, frame.slot(i, slots), colour(i), &mut out);
         }
-        for (i, (name, value)) in self.bars.iter().enumerate() {
-            frame.bar(name, *value, frame.slot(self.boxes.len() + i, slots), colour(i), &mut out);
+        for (i, bars) in self.bars.iter().enumerate() {
+            frame.bars(bars, frame.slot(self.boxes.len() + i, slots), self.bar_names.is_empty().then_some(i), &mut out);
         }
-        self.legend(&mut out);
+        legend.draw(&mut out);
         out.push_str("</svg>");
         out
-    }
-
-    fn legend(&self, out: &mut String) {
-        let (left, _, top, _) = MARGINS;
-        let mut x = left;
-        for (i, curve) in self.curves.iter().enumerate().filter(|_| self.curves.len() > 1) {
-            out.push_str(&format!(
-                "<rect x=\"{x:.1}\" y=\"{:.1}\" width=\"14\" height=\"3\" fill=\"{}\"/>\
-                 <text x=\"{:.1}\" y=\"{:.1}\" class=\"s\">{}</text>",
-                top - 10.0,
-                colour(i),
-                x + 18.0,
-                top - 5.0,
-                escape(&curve.name)
-            ));
-            x += 30.0 + 6.6 * curve.name.chars().count() as f64;
-        }
     }
 }
 
@@ -167,137 +222,10 @@ pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// The plane between the axes.
-struct Frame {
-    x: Axis,
-    y: Axis,
-    named_slots: bool,
-}
-
-impl Frame {
-    fn of(plot: &Plot) -> Self {
-        let (left, right, top, bottom) = MARGINS;
-        let points = || plot.curves.iter().flat_map(|curve| curve.points.iter().copied());
-        let named_slots = !plot.boxes.is_empty() || !plot.bars.is_empty();
-        let mut xs: Vec<f64> = points().map(|(x, _)| x).collect();
-        let mut ys: Vec<f64> = points().map(|(_, y)| y).collect();
-        ys.extend(plot.boxes.iter().flat_map(|boxed| boxed.numbers));
-        ys.extend(plot.bars.iter().map(|(_, value)| *value));
-        if !plot.bars.is_empty() {
-            ys.push(0.0);
-        }
-        xs.extend(plot.x_range.into_iter().flat_map(|(a, b)| [a, b]));
-        ys.extend(plot.y_range.into_iter().flat_map(|(a, b)| [a, b]));
-        Self {
-            x: Axis::new(&xs, plot.x.1, (left, WIDTH - right)),
-            y: Axis::new(&ys, plot.y.1, (HEIGHT - bottom, top)),
-            named_slots,
-        }
-    }
-
-    /// Left and right of the place of a box or bar.
-    fn slot(&self, index: usize, count: usize) -> (f64, f64) {
-        let (from, to) = self.x.pixels;
-        let width = (to - from) / count.max(1) as f64;
-        let middle = from + width * (index as f64 + 0.5);
-        let half = (width * 0.35).min(40.0);
-        (middle - half, middle + half)
-    }
-
-    fn grid(&self, plot: &Plot, out: &mut String) {
-        let ((left, right), (bottom, top)) = (self.x.pixels, self.y.pixels);
-        for (value, label) in self.y.ticks() {
-            let y = self.y.place(value);
-            out.push_str(&format!(
-                "<path d=\"M{left:.1} {y:.1}H{right:.1}\" class=\"g\"/>\
-                 <text x=\"{:.1}\" y=\"{:.1}\" class=\"e\">{label}</text>",
-                left - 6.0,
-                y + 4.0
-            ));
-        }
-        for (value, label) in self.x.ticks().into_iter().filter(|_| !self.named_slots) {
-            let x = self.x.place(value);
-            out.push_str(&format!(
-                "<path d=\"M{x:.1} {bottom:.1}V{top:.1}\" class=\"g\"/>\
-                 <text x=\"{x:.1}\" y=\"{:.1}\" class=\"m\">{label}</text>",
-                bottom + 16.0
-            ));
-        }
-        out.push_str(&format!(
-            "<path d=\"M{left:.1} {top:.1}V{bottom:.1}H{right:.1}\" class=\"a\"/>\
-             <text x=\"{left:.1}\" y=\"14\" class=\"t\">{}</text>\
-             <text x=\"{:.1}\" y=\"{:.1}\" class=\"m\">{}</text>\
-             <text transform=\"translate(14 {:.1}) rotate(-90)\" class=\"m\">{}</text>",
-            escape(&plot.title),
-            f64::midpoint(left, right),
-            HEIGHT - 8.0,
-            escape(&plot.x.0),
-            f64::midpoint(top, bottom),
-            escape(&plot.y.0)
-        ));
-    }
-
-    fn curve(&self, curve: &Curve, colour: &str, out: &mut String) {
-        let place = |(x, y): (f64, f64)| (self.x.place(x), self.y.place(y));
-        if curve.style == Style::Dots {
-            for (x, y) in curve.points.iter().copied().map(place) {
-                out.push_str(&format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2.5\" fill=\"{colour}\"/>"));
-            }
-            return;
-        }
-        let mut path = String::new();
-        for (i, (x, y)) in curve.points.iter().copied().map(place).enumerate() {
-            match (i, curve.style) {
-                (0, _) => path.push_str(&format!("M{x:.1} {y:.1}")),
-                (_, Style::Step) => path.push_str(&format!("H{x:.1}V{y:.1}")),
-                _ => path.push_str(&format!("L{x:.1} {y:.1}")),
-            }
-        }
-        out.push_str(&format!(
-            "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.6\"><title>{}</title></path>",
-            escape(&curve.name)
-        ));
-    }
-
-    fn boxed(&self, boxed: &Boxed, (left, right): (f64, f64), colour: &str, out: &mut String) {
-        let [least, low, median, high, most] = boxed.numbers.map(|number| self.y.place(number));
-        let middle = f64::midpoint(left, right);
-        out.push_str(&format!(
-            "<path d=\"M{middle:.1} {least:.1}V{low:.1}M{middle:.1} {high:.1}V{most:.1}\" stroke=\"{colour}\"/>\
-             <rect x=\"{left:.1}\" y=\"{high:.1}\" width=\"{:.1}\" height=\"{:.1}\" fill=\"{colour}\" \
-             fill-opacity=\"0.25\" stroke=\"{colour}\"/>\
-             <path d=\"M{left:.1} {median:.1}H{right:.1}\" stroke=\"{colour}\" stroke-width=\"2.5\"/>",
-            right - left,
-            (low - high).max(0.5)
-        ));
-        self.slot_name(&boxed.name, middle, out);
-    }
-
-    fn bar(&self, name: &str, value: f64, (left, right): (f64, f64), colour: &str, out: &mut String) {
-        let (zero, top) = (self.y.place(0.0), self.y.place(value));
-        let middle = f64::midpoint(left, right);
-        out.push_str(&format!(
-            "<rect x=\"{left:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" fill=\"{colour}\"/>\
-             <text x=\"{middle:.1}\" y=\"{:.1}\" class=\"m\">{}</text>",
-            top.min(zero),
-            right - left,
-            (zero - top).abs().max(0.5),
-            top.min(zero) - 4.0,
-            axis::short(value)
-        ));
-        self.slot_name(name, middle, out);
-    }
-
-    fn slot_name(&self, name: &str, middle: f64, out: &mut String) {
-        let y = self.y.pixels.0 + 16.0;
-        out.push_str(&format!("<text x=\"{middle:.1}\" y=\"{y:.1}\" class=\"m\">{}</text>", escape(name)));
-    }
-}
-
-/// The style that the classes of the plots need, for the page around them.
-pub const STYLE: &str = "svg{width:100%;height:auto;font:12px system-ui,sans-serif}\
-svg text{fill:currentColor}svg .t{font-weight:600;font-size:13px}svg .e{text-anchor:end}svg .m{text-anchor:middle}\
-svg .s{font-size:11px}svg .g{stroke:currentColor;stroke-opacity:.12}svg .a{stroke:currentColor;fill:none;stroke-opacity:.6}";
+/// The style inside each plot.
+const STYLE: &str = "text{font:12px 'DejaVu Sans',Verdana,sans-serif;fill:#333}.t{font-weight:700;font-size:14px;\
+fill:#111}.e{text-anchor:end}.m{text-anchor:middle}.s{font-size:11px}.v{font-size:10px;fill:#666}\
+.g{stroke:#000;stroke-opacity:.1;fill:none}.a{stroke:#444;fill:none}.k{stroke:#888;stroke-dasharray:4 3;fill:none}";
 
 #[cfg(test)]
 mod tests {
@@ -310,9 +238,18 @@ mod tests {
         plot.cdf("two", [3.0, 1.0, 2.0]);
         plot.boxed("three", (0..100).map(f64::from));
         plot.bar("four", 12.0);
+        plot.mark(10.0, "path 0 dies");
         let svg = plot.svg();
         assert!(svg.contains("a &lt; b &amp; &quot;c&quot;") && svg.ends_with("</svg>"));
         assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
         assert_eq!(Plot::new("", "", "").svg().matches("<svg").count(), 1);
+    }
+
+    #[test]
+    fn layers_lie_on_each_other() {
+        let mut plot = Plot::new("", "", "");
+        plot.stacked(&[0.0, 1.0], vec![(0, "a".into(), vec![1.0, 2.0]), (1, "b".into(), vec![3.0, 4.0])]);
+        assert_eq!(plot.areas[1].points, [(0.0, 1.0, 4.0), (1.0, 2.0, 6.0)]);
+        assert_eq!(plot.legend().len(), 2);
     }
 }

@@ -14,6 +14,7 @@ use super::oracle::{self, Fault};
 use crate::host::app::{Client, Load, Server};
 use crate::host::ledger::SharedLedger;
 use crate::host::{HostError, HostSetup, PlaitHost};
+use crate::policies::Policies;
 use crate::scenario::link::OVERHEAD_BYTES;
 use crate::scenario::{CrossLoad, CrossPlan, Direction, Endpoints, Extension, Packets, Scenario};
 
@@ -123,8 +124,8 @@ impl Lane {
                 Ok((sink, world.add_host(source, &[sender.ip()])))
             }
             CrossLoad::Flow { congestion, bytes, .. } => {
-                let endpoints =
-                    Endpoints { extension: Extension::None, congestion: Some(congestion), ..Endpoints::default() };
+                let congestion = Policies::new().controller(congestion);
+                let endpoints = Endpoints { extension: Extension::None, congestion, ..Endpoints::default() };
                 let load = match (bytes, self.plan.stop) {
                     (Some(bytes), _) => Load::Download { bytes },
                     (None, Some(stop)) => Load::DownloadFor { duration: stop },

@@ -7,9 +7,10 @@ use plait_base::Instant;
 use plait_base::probe::{Event, Probe, ProbeFactory};
 use plait_engine::TransportConfig;
 use plait_engine::path::{ack_route, policy};
-use plait_engine::{congestion, schedule};
 
-use crate::host::ledger::{Observer, SharedLedger, Watched};
+use crate::host::decisions::Watched;
+use crate::host::ledger::{Observer, SharedLedger};
+use crate::policies::Chosen;
 use crate::scenario::{Endpoints, Extension};
 
 /// Silence after which a connection is given up, far beyond any path's.
@@ -63,10 +64,8 @@ pub(super) fn transport(
     config.stream_receive_window(window).max_stream_receive_window(window);
     config.receive_window(window).max_receive_window(window);
     config.duplicate_until_rtt(endpoints.duplicate_until_rtt);
-    if let Some(factory) = schedule::by_name(endpoints.scheduler) {
-        config.scheduler(Arc::new(Watched::new(factory, ledger.clone())));
-    }
-    if let Some(factory) = endpoints.congestion.and_then(congestion::by_name) {
+    config.scheduler(Arc::new(Watched::new(endpoints.scheduler.factory(), ledger.clone())));
+    if let Some(factory) = endpoints.congestion.as_ref().map(Chosen::factory) {
         config.congestion_controller_factory(factory.clone()).multipath_controller(Some(factory));
     }
     if let Some(factory) = ack_route::by_name(endpoints.ack_path) {

@@ -119,6 +119,9 @@ impl<'a> Running<'a> {
         let client = world.add_host(client, &addresses);
         let server = world.add_host(server, &[server_address().ip()]);
         let series = watch.series.then(|| Series::new(SERIES_INTERVAL));
+        if watch.series {
+            ledgers.iter().for_each(|ledger| ledger.lock().decisions.record = Some(Box::default()));
+        }
         let cross = CrossTraffic::new(scenario, &wires, &mut world);
         let stalls = Stalls::default();
         Ok(Self { scenario, world, wires, timeline, client, server, ledgers, series, stalls, cross, passed: None })

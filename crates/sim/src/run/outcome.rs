@@ -7,7 +7,8 @@ use super::network::Traffic;
 use super::oracle::Fault;
 use super::series::Series;
 use crate::host::app::Exchange;
-use crate::host::ledger::{Decisions, PathFigures, StateChange};
+use crate::host::decisions::Decisions;
+use crate::host::ledger::{PathFigures, StateChange};
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]

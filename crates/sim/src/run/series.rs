@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use plait_base::Instant;
 
+use crate::host::decisions::Verdicts;
 use crate::host::ledger::Ledger;
 
 /// Samples that are kept; beyond them every second one is dropped and the interval doubles.
@@ -20,6 +21,8 @@ pub struct PathSample {
     pub in_flight_bytes: u64,
     /// Its smoothed RTT, ms; 0 before the first sample.
     pub rtt_ms: f64,
+    /// What the decisions of the sender's scheduler meant for it so far.
+    pub verdicts: Verdicts,
     /// How long a packet towards the receiver would wait in the queue now, ms.
     pub queue_ms: f64,
 }
@@ -76,6 +79,17 @@ pub(crate) fn of_ledger(ledger: &Ledger, path: usize) -> PathSample {
         window_bytes: figures.window_bytes,
         in_flight_bytes: figures.in_flight_bytes,
         rtt_ms: figures.rtt.map_or(0.0, |rtt| rtt.as_secs_f64() * 1e3),
+        verdicts: verdicts(ledger, path),
         queue_ms: 0.0,
     })
+}
+
+/// Verdicts over all path ids that ran over a path of the scenario.
+fn verdicts(ledger: &Ledger, path: usize) -> Verdicts {
+    let mut sum = Verdicts::default();
+    let ids = ledger.paths.iter().filter(|(_, figures)| figures.scenario_path == Some(path)).map(|(id, _)| id);
+    for counts in ids.filter_map(|id| ledger.decisions.record.as_ref()?.verdicts.get(id)) {
+        sum.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+    }
+    sum
 }

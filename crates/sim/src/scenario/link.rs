@@ -137,16 +137,16 @@ impl LinkPlan {
 /// Changes to a direction: what is there is set.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LinkEdit {
-    rate: Option<Rate>,
-    delay: Option<Duration>,
-    queue: Option<QueuePlan>,
+    pub(super) rate: Option<Rate>,
+    pub(super) delay: Option<Duration>,
+    pub(super) queue: Option<QueuePlan>,
     aqm: Option<AqmPlan>,
-    loss: Option<Loss>,
+    pub(super) loss: Option<Loss>,
     jitter: Option<Duration>,
     reorder: Option<Reorder>,
     duplicate: Option<f64>,
     corrupt: Option<f64>,
-    state: Option<LinkState>,
+    pub(super) state: Option<LinkState>,
     mtu_bytes: Option<u32>,
 }
 

@@ -11,10 +11,13 @@ mod tests;
 pub mod topology;
 pub mod traces;
 pub mod tree;
+mod words;
 
 use std::time::Duration;
 
+use plait_engine::congestion::ControllerFactory;
 use plait_engine::crypto::Protection;
+use plait_engine::schedule::SchedulerFactory;
 use plait_netsim::InterfaceState;
 
 pub use boxes::{NatPlan, Rebind, RulePlan, Sides};
@@ -25,6 +28,7 @@ pub use traces::Traces;
 pub use tree::Tree;
 
 use crate::host::app::Load;
+use crate::policies::Chosen;
 
 /// Paths that a scenario may have.
 pub const PATHS_MAX: usize = 64;
@@ -104,9 +108,9 @@ pub struct Endpoints {
     /// Multipath or not.
     pub extension: Extension,
     /// Scheduler.
-    pub scheduler: &'static str,
+    pub scheduler: Chosen<dyn SchedulerFactory>,
     /// Congestion controller; none leaves cubic on one path and the engine's choice on several.
-    pub congestion: Option<&'static str>,
+    pub congestion: Option<Chosen<dyn ControllerFactory>>,
     /// Where acks travel.
     pub ack_path: &'static str,
     /// Packet protection after the handshake.

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use plait_engine::crypto::Protection;
 use plait_engine::path::ack_route;
-use plait_engine::{congestion, schedule};
 use plait_link::Rate;
 use plait_netsim::InterfaceState;
 
@@ -15,6 +14,7 @@ use super::topology::{read_cross, read_links, read_place};
 use super::{DuplexPlan, Endpoints, EventPlan, Extension, LinkEdit, LinkPlan, PATHS_MAX, PathPlan, Scenario};
 use super::{Traces, Tree, Vary};
 use crate::host::app::Load;
+use crate::policies::Policies;
 
 /// Longest run, virtual seconds.
 pub(super) const SECONDS_MAX: f64 = 1e6;
@@ -22,11 +22,19 @@ pub(super) const SECONDS_MAX: f64 = 1e6;
 const REQUEST_BYTES_MIN: u64 = 16;
 
 impl Scenario {
-    /// Reads a scenario; a `[sweep]` must have been taken out before.
+    /// Reads a scenario with the engine's policies; a `[sweep]` must have been taken out before.
     ///
     /// # Errors
     /// Names the first key that is unknown, of the wrong kind or out of range.
     pub fn read(tree: &Tree, traces: &Traces) -> Result<Self, ScenarioError> {
+        Self::read_with(tree, traces, &Policies::default())
+    }
+
+    /// Reads a scenario that may name any of `policies`.
+    ///
+    /// # Errors
+    /// As [`Scenario::read`].
+    pub fn read_with(tree: &Tree, traces: &Traces, policies: &Policies) -> Result<Self, ScenarioError> {
         let top = Reader::new(&tree.0, "")?;
         let name = top.text("name")?.unwrap_or("unnamed").to_owned();
         let seed = top.whole("seed", 0..=i64::MAX as u64, "")?.unwrap_or(1);
@@ -51,7 +59,7 @@ impl Scenario {
             None => return Err(top.complain("transfer", "is missing", "a table [transfer] with a kind")),
         };
         let endpoints = match top.table("endpoints")? {
-            Some(endpoints) => read_endpoints(endpoints, paths.len())?,
+            Some(endpoints) => read_endpoints(endpoints, paths.len(), policies)?,
             None => Endpoints::default(),
         };
         top.finish()?;
@@ -187,7 +195,7 @@ impl Default for Endpoints {
         Self {
             initial_path: 0,
             extension: Extension::Multipath,
-            scheduler: schedule::NAMES[0],
+            scheduler: Policies::default_scheduler(),
             congestion: None,
             ack_path: "fastest",
             protection: Protection::Tls,
@@ -198,7 +206,7 @@ impl Default for Endpoints {
     }
 }
 
-fn read_endpoints(reader: Reader<'_>, paths: usize) -> Result<Endpoints, ScenarioError> {
+fn read_endpoints(reader: Reader<'_>, paths: usize, policies: &Policies) -> Result<Endpoints, ScenarioError> {
     let default = Endpoints::default();
     let last = paths as u64 - 1;
     let extension = match reader.word("extension", &["multipath", "none"])? {
@@ -209,11 +217,13 @@ fn read_endpoints(reader: Reader<'_>, paths: usize) -> Result<Endpoints, Scenari
         Some("null") => Protection::NullAfterHandshake,
         _ => Protection::Tls,
     };
+    let scheduler = reader.word("scheduler", &policies.scheduler_names())?;
+    let congestion = reader.word("congestion", &policies.controller_names())?;
     let endpoints = Endpoints {
         initial_path: reader.whole("initial_path", 0..=last, "(the paths of this file)")?.unwrap_or(0) as usize,
         extension,
-        scheduler: reader.word("scheduler", &schedule::NAMES)?.unwrap_or(default.scheduler),
-        congestion: reader.word("congestion", &congestion::NAMES)?,
+        scheduler: scheduler.and_then(|name| policies.scheduler(name)).unwrap_or(default.scheduler),
+        congestion: congestion.and_then(|name| policies.controller(name)),
         ack_path: reader.word("ack_path", &ack_route::NAMES)?.unwrap_or(default.ack_path),
         protection,
         receive_window_bytes: reader

@@ -157,9 +157,29 @@ impl Tree {
         self.0.write(&mut out);
         out
     }
+
+    /// Every value under its dotted key, such as `path.0.rate_mbps`; strings without quotes.
+    pub fn leaves(&self) -> BTreeMap<String, String> {
+        let mut leaves = BTreeMap::new();
+        self.0.leaves("", &mut leaves);
+        leaves
+    }
 }
 
 impl Node {
+    fn leaves(&self, key: &str, leaves: &mut BTreeMap<String, String>) {
+        let under = |name: &str| if key.is_empty() { name.to_owned() } else { format!("{key}.{name}") };
+        let is_table = |item: &Self| matches!(item.value, Value::Table(_));
+        match &self.value {
+            Value::Table(table) => table.iter().for_each(|(name, item)| item.leaves(&under(name), leaves)),
+            Value::Array(items) if items.iter().any(is_table) => {
+                items.iter().enumerate().for_each(|(i, item)| item.leaves(&under(&i.to_string()), leaves));
+            }
+            Value::Text(text) => _ = leaves.insert(key.to_owned(), text.clone()),
+            _ => _ = leaves.insert(key.to_owned(), self.text()),
+        }
+    }
+
     fn restamp(&mut self, origin: &Origin) {
         self.origin = origin.clone();
         match &mut self.value {

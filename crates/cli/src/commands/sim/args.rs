@@ -41,6 +41,9 @@ pub(crate) struct SimRunArgs {
     /// Write a qlog file of each connection to the folder of --out
     #[arg(long, requires = "out")]
     pub(crate) qlog: bool,
+    /// Write each plot as a PNG file too, to the folder of --out
+    #[arg(long, requires = "out")]
+    pub(crate) png: bool,
     /// Do one part of the campaign only, as 2/8
     #[arg(long, value_name = "I/N")]
     pub(crate) shard: Option<Shard>,
@@ -80,9 +83,9 @@ pub(crate) struct SimSwarmArgs {
 /// `plait sim figure`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct SimFigureArgs {
-    /// Name, as `plait sim list` shows them
-    #[arg(value_name = "NAME")]
-    pub(crate) name: String,
+    /// Names, as `plait sim list` shows them, or `all`
+    #[arg(value_name = "NAME", required = true)]
+    pub(crate) names: Vec<String>,
     /// So many points of the design, or rounds, instead of the paper's number
     #[arg(long, value_name = "N")]
     pub(crate) points: Option<usize>,
@@ -95,4 +98,13 @@ pub(crate) struct SimFigureArgs {
     /// Folder for data and report
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+    /// Write each plot as a PNG file too, to the folder of --out
+    #[arg(long, requires = "out")]
+    pub(crate) png: bool,
+    /// Print one JSON object on standard output: each figure with its claims, published and measured
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print the claims as a Markdown table
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) markdown: bool,
 }

@@ -1,0 +1,31 @@
+//! The `plait` command as a library: a program of three lines is the laboratory with a scheduler or congestion
+//! controller of its own.
+//!
+//! ```no_run
+//! use plait_sim::Policies;
+//! // with_scheduler(...) and with_controller(...) add a program's own to those of the engine.
+//! fn main() -> std::process::ExitCode {
+//!     plait_cli::laboratory(Policies::new())
+//! }
+//! ```
+
+mod args;
+mod clock;
+mod commands;
+mod connect;
+mod fail;
+mod http;
+mod local;
+mod meant;
+mod measure;
+mod output;
+mod paths;
+mod relay;
+mod start;
+mod stop;
+mod tls;
+mod transfer;
+mod transport;
+mod units;
+
+pub use start::{laboratory, plait};

@@ -1,0 +1,260 @@
+//! The plane between the axes, and what is drawn on it.
+
+use std::fmt::Write;
+
+use super::axis::{self, Axis};
+use super::{Area, Bars, Boxed, Curve, Plot, Style, colour, escape};
+
+/// Width of every plot, pixels.
+pub(super) const WIDTH: f64 = 640.0;
+/// Height of the plane.
+const PLANE_HEIGHT: f64 = 236.0;
+const LEFT: f64 = 58.0;
+const RIGHT: f64 = 18.0;
+/// Room for the title.
+const TOP: f64 = 32.0;
+/// Room for ticks and the label below.
+const BOTTOM: f64 = 42.0;
+/// The most that a letter under a box or bar is wide on average.
+const LETTER_WIDTH: f64 = 7.2;
+const LINE_HEIGHT: f64 = 14.0;
+
+/// The plane between the axes.
+pub(super) struct Frame {
+    x: Axis,
+    y: Axis,
+    /// Letters of a line under a box or bar; none where the horizontal axis has numbers.
+    slot_letters: Option<usize>,
+    height: f64,
+}
+
+impl Frame {
+    pub(super) fn of(plot: &Plot, legend_height: f64) -> Self {
+        let points = || plot.curves.iter().flat_map(|curve| curve.points.iter().copied());
+        let areas = || plot.areas.iter().flat_map(|area| area.points.iter().copied());
+        let mut xs: Vec<f64> = points().filter(|(_, y)| y.is_finite()).map(|(x, _)| x).collect();
+        let mut ys: Vec<f64> = points().map(|(_, y)| y).collect();
+        xs.extend(areas().map(|(x, _, _)| x));
+        ys.extend(areas().flat_map(|(_, low, high)| [low, high]));
+        ys.extend(plot.boxes.iter().flat_map(|boxed| boxed.numbers));
+        ys.extend(plot.bars.iter().flat_map(|bars| bars.values.iter().copied()));
+        if !plot.bars.is_empty() {
+            ys.push(0.0);
+        }
+        xs.extend(plot.x_range.into_iter().flat_map(|(a, b)| [a, b]));
+        ys.extend(plot.y_range.into_iter().flat_map(|(a, b)| [a, b]));
+        let names = plot.boxes.iter().map(|boxed| &boxed.name).chain(plot.bars.iter().map(|bars| &bars.name));
+        let names: Vec<&String> = names.collect();
+        let letters = ((WIDTH - LEFT - RIGHT) / names.len().max(1) as f64 / LETTER_WIDTH).max(3.0) as usize;
+        let lines = names.iter().map(|name| wrap(name, letters).len()).max().unwrap_or(1);
+        let top = TOP + legend_height;
+        let bottom = top + PLANE_HEIGHT;
+        // The stacked layers end where the plane ends.
+        let y = if areas().next().is_some() {
+            Axis::tight(&ys, (bottom, top))
+        } else {
+            Axis::new(&ys, plot.y.1, (bottom, top))
+        };
+        Self {
+            x: Axis::new(&xs, plot.x.1, (LEFT, WIDTH - RIGHT)),
+            y,
+            slot_letters: (!names.is_empty()).then_some(letters),
+            height: bottom + BOTTOM + LINE_HEIGHT * lines.saturating_sub(1) as f64,
+        }
+    }
+
+    /// Height of the whole plot.
+    pub(super) fn height(&self) -> f64 {
+        self.height
+    }
+
+    /// Left and right of the place of a box or of a group of bars.
+    pub(super) fn slot(&self, index: usize, count: usize) -> (f64, f64) {
+        let (from, to) = self.x.pixels;
+        let width = (to - from) / count.max(1) as f64;
+        let middle = from + width * (index as f64 + 0.5);
+        let half = (width * 0.38).min(56.0);
+        (middle - half, middle + half)
+    }
+
+    pub(super) fn grid(&self, plot: &Plot, out: &mut String) {
+        let ((left, right), (bottom, top)) = (self.x.pixels, self.y.pixels);
+        for (value, label) in self.y.ticks() {
+            let y = self.y.place(value);
+            let _ = write!(
+                out,
+                "<path d=\"M{left:.1} {y:.1}H{right:.1}\" class=\"g\"/>\
+                 <text x=\"{:.1}\" y=\"{:.1}\" class=\"e s\">{label}</text>",
+                left - 6.0,
+                y + 4.0
+            );
+        }
+        for (value, label) in self.x.ticks().into_iter().filter(|_| self.slot_letters.is_none()) {
+            let x = self.x.place(value);
+            let _ = write!(
+                out,
+                "<path d=\"M{x:.1} {bottom:.1}V{top:.1}\" class=\"g\"/>\
+                 <text x=\"{x:.1}\" y=\"{:.1}\" class=\"m s\">{label}</text>",
+                bottom + 16.0
+            );
+        }
+        let _ = write!(
+            out,
+            "<path d=\"M{left:.1} {top:.1}V{bottom:.1}H{right:.1}\" class=\"a\"/>\
+             <text x=\"{left:.1}\" y=\"18\" class=\"t\">{}</text>\
+             <text x=\"{:.1}\" y=\"{:.1}\" class=\"m\">{}</text>\
+             <text transform=\"translate(14 {:.1}) rotate(-90)\" class=\"m\">{}</text>",
+            escape(&plot.title),
+            f64::midpoint(left, right),
+            self.height - 7.0,
+            escape(&plot.x.0),
+            f64::midpoint(top, bottom),
+            escape(&plot.y.0)
+        );
+    }
+
+    pub(super) fn mark(&self, place: f64, what: &str, out: &mut String) {
+        let ((left, right), (bottom, top)) = (self.x.pixels, self.y.pixels);
+        let x = self.x.place(place);
+        // Text goes where there is room for it.
+        let (at, class) = if x > f64::midpoint(left, right) { (x - 4.0, "v e") } else { (x + 4.0, "v") };
+        let _ = write!(
+            out,
+            "<path d=\"M{x:.1} {bottom:.1}V{top:.1}\" class=\"k\"/><text x=\"{at:.1}\" y=\"{:.1}\" class=\"{class}\">{}</text>",
+            top + 10.0,
+            escape(what)
+        );
+    }
+
+    pub(super) fn area(&self, area: &Area, out: &mut String) {
+        let mut path = String::new();
+        for (i, (x, _, high)) in area.points.iter().enumerate() {
+            let letter = if i == 0 { 'M' } else { 'L' };
+            let _ = write!(path, "{letter}{:.1} {:.1}", self.x.place(*x), self.y.place(*high));
+        }
+        for (x, low, _) in area.points.iter().rev() {
+            let _ = write!(path, "L{:.1} {:.1}", self.x.place(*x), self.y.place(*low));
+        }
+        let _ = write!(
+            out,
+            "<path d=\"{path}Z\" fill=\"{}\" fill-opacity=\"0.75\"><title>{}</title></path>",
+            colour(area.colour),
+            escape(&area.name)
+        );
+    }
+
+    pub(super) fn curve(&self, curve: &Curve, colour: &str, out: &mut String) {
+        let place = |(x, y): (f64, f64)| (self.x.place(x), self.y.place(y));
+        if curve.style == Style::Dots {
+            for (x, y) in curve.points.iter().copied().filter(|(_, y)| y.is_finite()).map(place) {
+                let _ = write!(
+                    out,
+                    "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2.6\" fill=\"{colour}\" fill-opacity=\"0.75\"/>"
+                );
+            }
+            return;
+        }
+        let mut path = String::new();
+        let mut pen_up = true;
+        for (x, y) in &curve.points {
+            if !y.is_finite() {
+                pen_up = true;
+                continue;
+            }
+            let (x, y) = place((*x, *y));
+            let _ = match (pen_up, curve.style) {
+                (true, _) => write!(path, "M{x:.1} {y:.1}"),
+                (false, Style::Step) => write!(path, "H{x:.1}V{y:.1}"),
+                (false, _) => write!(path, "L{x:.1} {y:.1}"),
+            };
+            pen_up = false;
+        }
+        let _ = write!(
+            out,
+            "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.7\" stroke-linejoin=\"round\">\
+             <title>{}</title></path>",
+            escape(&curve.name)
+        );
+    }
+
+    pub(super) fn boxed(&self, boxed: &Boxed, (left, right): (f64, f64), colour: &str, out: &mut String) {
+        let [least, low, median, high, most] = boxed.numbers.map(|number| self.y.place(number));
+        let middle = f64::midpoint(left, right);
+        let _ = write!(
+            out,
+            "<path d=\"M{middle:.1} {least:.1}V{low:.1}M{middle:.1} {high:.1}V{most:.1}\" stroke=\"{colour}\"/>\
+             <rect x=\"{left:.1}\" y=\"{high:.1}\" width=\"{:.1}\" height=\"{:.1}\" fill=\"{colour}\" \
+             fill-opacity=\"0.25\" stroke=\"{colour}\"/>\
+             <path d=\"M{left:.1} {median:.1}H{right:.1}\" stroke=\"{colour}\" stroke-width=\"2.5\"/>\
+             <text x=\"{:.1}\" y=\"{:.1}\" class=\"s\">{}</text>",
+            right - left,
+            (low - high).max(0.5),
+            right + 4.0,
+            median + 4.0,
+            axis::short(boxed.numbers[2])
+        );
+        self.slot_name(&boxed.name, middle, out);
+    }
+
+    /// `single` is the colour of a bar that stands alone.
+    pub(super) fn bars(&self, bars: &Bars, (left, right): (f64, f64), single: Option<usize>, out: &mut String) {
+        let zero = self.y.place(0.0);
+        let width = (right - left) / bars.values.len().max(1) as f64;
+        for (i, value) in bars.values.iter().enumerate().filter(|(_, value)| value.is_finite()) {
+            let (x, top) = (left + width * i as f64, self.y.place(*value));
+            let _ = write!(
+                out,
+                "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" fill=\"{}\"/>\
+                 <text x=\"{:.1}\" y=\"{:.1}\" class=\"m s\">{}</text>",
+                x + 1.0,
+                top.min(zero),
+                width - 2.0,
+                (zero - top).abs().max(0.5),
+                colour(single.unwrap_or(i)),
+                x + width / 2.0,
+                top.min(zero) - 4.0,
+                axis::short(*value)
+            );
+        }
+        self.slot_name(&bars.name, f64::midpoint(left, right), out);
+    }
+
+    fn slot_name(&self, name: &str, middle: f64, out: &mut String) {
+        for (i, line) in wrap(name, self.slot_letters.unwrap_or(usize::MAX)).iter().enumerate() {
+            let y = self.y.pixels.0 + 16.0 + LINE_HEIGHT * i as f64;
+            let _ = write!(out, "<text x=\"{middle:.1}\" y=\"{y:.1}\" class=\"m s\">{}</text>", escape(line));
+        }
+    }
+}
+
+/// A name in lines of at most `letters`, broken at spaces and hyphens where that is possible.
+fn wrap(name: &str, letters: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in name.split_inclusive([' ', '-']) {
+        let mut rest: Vec<char> = word.chars().collect();
+        while !rest.is_empty() {
+            let Some(line) = lines.last_mut() else { break };
+            let room = letters.saturating_sub(line.chars().count());
+            let fits = word.trim_end().chars().count().min(rest.len()) <= room;
+            if fits || line.is_empty() {
+                line.extend(rest.drain(..rest.len().min(letters.max(1))));
+            } else {
+                lines.push(String::new());
+            }
+        }
+    }
+    lines.iter().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_broken_where_they_may_be() {
+        assert_eq!(wrap("best path first", 10), ["best path", "first"]);
+        assert_eq!(wrap("round-robin", 8), ["round-", "robin"]);
+        assert_eq!(wrap("abcdefgh", 3), ["abc", "def", "gh"]);
+        assert_eq!(wrap("", 3), Vec::<String>::new());
+    }
+}

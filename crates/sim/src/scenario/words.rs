@@ -1,0 +1,108 @@
+//! Links and their changes in a few words, for reports.
+
+use std::time::Duration;
+
+use plait_link::{LinkState, Loss, Rate};
+
+use super::link::{LinkEdit, LinkPlan, QueuePlan};
+use super::{EventPlan, Scenario};
+
+fn ms(time: Duration) -> String {
+    let text = format!("{:.2}", time.as_secs_f64() * 1e3);
+    format!("{} ms", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+fn rate(rate: &Rate) -> String {
+    match rate {
+        Rate::Unlimited => "unlimited".into(),
+        Rate::Fixed(bps) => format!("{} Mbit/s", *bps as f64 / 1e6),
+        Rate::Trace(_) => match rate.mean_bps() {
+            Some(bps) => format!("trace of {:.2} Mbit/s", bps as f64 / 1e6),
+            None => "trace".into(),
+        },
+    }
+}
+
+fn loss(loss: Loss) -> String {
+    let percent = |share: f64| format!("{} %", (share * 1e8).round() / 1e6);
+    match loss {
+        Loss::None => "no loss".into(),
+        Loss::Bernoulli(p) => format!("loss {}", percent(p)),
+        Loss::GilbertElliott { .. } => "loss in bursts".into(),
+        Loss::PerByte(p) => format!("loss {p:e} a byte"),
+    }
+}
+
+fn queue(queue: QueuePlan) -> String {
+    match queue {
+        QueuePlan::Time(time) => format!("queue {}", ms(time)),
+        QueuePlan::Bytes(bytes) => format!("queue {bytes} bytes"),
+        QueuePlan::Packets(packets) => format!("queue {packets} packets"),
+    }
+}
+
+fn state(state: LinkState) -> &'static str {
+    match state {
+        LinkState::Up => "up",
+        LinkState::Down => "down",
+    }
+}
+
+impl LinkPlan {
+    /// Rate, delay, queue and loss.
+    pub fn summary(&self) -> String {
+        let mut words = vec![rate(&self.rate), ms(self.delay), queue(self.queue), loss(self.loss)];
+        if self.state == LinkState::Down {
+            words.push("down".into());
+        }
+        words.join(", ")
+    }
+}
+
+impl LinkEdit {
+    /// What it sets; nothing where it sets nothing.
+    pub fn summary(&self) -> String {
+        let words = [
+            self.state.map(|to| state(to).to_owned()),
+            self.rate.as_ref().map(rate),
+            self.delay.map(ms),
+            self.loss.map(loss),
+            self.queue.map(queue),
+        ];
+        words.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl EventPlan {
+    /// Where, and what changes there.
+    pub fn summary(&self, scenario: &Scenario) -> String {
+        let place = self.place.0;
+        let link = place.checked_sub(scenario.paths.len()).and_then(|link| scenario.links.get(link));
+        let place = link.map_or_else(|| format!("path {place}"), |link| link.name.clone());
+        let (up, down) = (self.up.summary(), self.down.summary());
+        let what = match (up == down, up.is_empty(), down.is_empty()) {
+            (true, true, _) if self.vary.is_some() => "other ranges".into(),
+            (true, _, _) => down,
+            (_, true, _) => format!("down {down}"),
+            (_, _, true) => format!("up {up}"),
+            _ => format!("down {down}; up {up}"),
+        };
+        format!("{place}: {what}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::{Scenario, Traces, Tree};
+
+    #[test]
+    fn links_and_events_in_words() {
+        let text = "[[path]]\nrate_mbps = 2.5\nrtt_ms = 21\nqueue_ms = 50\nloss = 0.001\n\
+                    [[event]]\nat_s = 3\npath = 0\nloss = 1.0\n[[event]]\nat_s = 4\npath = 0\nup = { rate_mbps = 1 }\n\
+                    [transfer]\nkind = \"download\"\n";
+        let scenario = Scenario::read(&Tree::parse("x", text).unwrap(), &Traces::default()).unwrap();
+        assert_eq!(scenario.paths[0].own.down.summary(), "2.5 Mbit/s, 10.5 ms, queue 50 ms, loss 0.1 %");
+        let events: Vec<String> = scenario.events.iter().map(|event| event.summary(&scenario)).collect();
+        assert_eq!(events, ["path 0: loss 100 %", "path 0: up 1 Mbit/s"]);
+    }
+}
