@@ -32,6 +32,9 @@ impl Connection {
         if one_rtt {
             if let Some(path) = self.paths.path_mut(id) {
                 pad = path.route.fill(LegName::Current, &mut self.random, w);
+                if self.handshake.side.is_client() && id != PathId::ZERO && !path.route.is_validated() {
+                    self.paths.fill_opening(id, w);
+                }
             }
             self.fill_acks(now, id, w);
         }
@@ -124,6 +127,8 @@ impl Connection {
         if self.handshake.is_complete() {
             self.registry.tokens.fill(w);
             self.paths.fill_control(w);
+        } else {
+            self.paths.fill_early(w);
         }
     }
 
@@ -133,6 +138,7 @@ impl Connection {
         let complete = one_rtt && self.handshake.is_complete();
         (one_rtt && (self.handshake.done == Owed::Due || self.handshake.data.wants_send()))
             || (complete && (self.registry.tokens.wants_send() || self.paths.wants_control()))
+            || (one_rtt && !complete && self.paths.wants_early())
             || self.streams.wants_control()
     }
 

@@ -227,10 +227,13 @@ impl Connection {
 
     /// Lets the policy have its way, where limits allow.
     pub(super) fn tend_paths(&mut self, now: Instant) {
-        if !self.lifecycle.is_open() || !self.handshake.is_confirmed() {
+        if !self.lifecycle.is_open() || !self.handshake.is_complete() {
             return;
         }
-        self.probe_preferred(now);
+        // RFC 9000 9: no migration before the handshake is confirmed
+        if self.handshake.is_confirmed() {
+            self.probe_preferred(now);
+        }
         if !self.paths.is_multipath() {
             return;
         }

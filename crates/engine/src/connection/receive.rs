@@ -325,6 +325,9 @@ impl Connection {
             // RFC 9000 17.2.2: servers send no token
             return Err(Violation::InitialTokenFromServer.into());
         }
+        if at.space == Space::Data && self.lacks_cids(at.path) {
+            self.learn_cids(at, payload)?;
+        }
         if at.space == Space::Data && !self.admit(at) {
             return Ok(());
         }
@@ -387,6 +390,22 @@ impl Connection {
         if self.side().is_server() {
             self.discard_space(at.now, Space::Initial);
         }
+    }
+
+    fn lacks_cids(&self, path: PathId) -> bool {
+        self.paths.admission(path) == Admission::Refuse(CloseCode::NO_CID_AVAILABLE_FOR_PATH)
+    }
+
+    /// The first packet on a path may bring the ids that it needs to be answered (MP 3.1).
+    fn learn_cids(&mut self, at: &Arrival, payload: &Bytes) -> Result<(), TransportError> {
+        for frame in Frames::in_packet(payload, at.kind) {
+            let frame = frame?;
+            let frame_type = frame.frame_type();
+            if matches!(&frame, Frame::NewCid(new) if new.path == at.path) {
+                self.dispatch(at, frame, payload).map_err(|e| e.in_frame(frame_type))?;
+            }
+        }
+        Ok(())
     }
 
     /// Lets a 1-RTT packet in on its path; opens the path when the packet is the peer's first on it.

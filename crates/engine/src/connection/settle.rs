@@ -7,10 +7,11 @@ use plait_base::{CloseCode, Instant, PathId, Space, TransportError, Violation};
 use plait_flow::{Activity, HandshakeState, KeepRtt, LostPacket};
 use plait_path::route::Moved;
 use plait_path::table::TableEvent;
-use plait_path::{PeerLimits, ValidationTimes};
+use plait_path::{CidSource, PeerLimits, ValidationTimes};
 use plait_wire::params::TransportParameters;
 
 use super::events::{Event, PathEvent};
+use super::flows::Paths;
 use super::handshake::{EarlyData, Progress, Stage};
 use super::{Connection, RoleSettings, parameters, tokens};
 use crate::shared::EndpointEvent;
@@ -57,6 +58,9 @@ impl Connection {
         }
         if progress.completed {
             self.on_complete(now);
+        } else if self.side().is_server() && self.keys.is_some() && !self.handshake.is_complete() {
+            // They leave with the server's first flight.
+            self.issue_cids_by(Paths::issue_early_cids);
         }
     }
 
@@ -342,12 +346,16 @@ impl Connection {
 
     /// Issues the connection ids that the peer lacks.
     pub(super) fn issue_cids(&mut self) {
+        self.issue_cids_by(Paths::issue_cids);
+    }
+
+    fn issue_cids_by(&mut self, issue: fn(&mut Paths, &mut dyn CidSource)) {
         let len = self.cid_len();
         if len == 0 {
             return;
         }
         let Self { paths, random, settings, .. } = self;
-        paths.issue_cids(&mut |_| {
+        issue(paths, &mut |_| {
             let cid = random.connection_id(len);
             (cid, settings.endpoint.reset_key.token(&cid))
         });

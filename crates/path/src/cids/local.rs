@@ -104,11 +104,6 @@ impl LocalCids {
         self.entries.len()
     }
 
-    /// Ids that the peer is known to have.
-    pub fn delivered(&self) -> usize {
-        self.entries.iter().filter(|e| e.delivery == Delivery::Done).count()
-    }
-
     /// True when `cid` is one of these.
     pub fn owns(&self, cid: &ConnectionId) -> bool {
         self.entries.iter().any(|e| e.cid == *cid)
@@ -154,7 +149,18 @@ impl LocalCids {
         if self.closed {
             return;
         }
-        for entry in self.entries.iter_mut().filter(|e| e.delivery.is_due()) {
+        self.write(form, w, Delivery::is_due);
+    }
+
+    /// Writes every id that the peer is not known to have, also those whose frames are under way elsewhere.
+    pub fn fill_unconfirmed(&mut self, form: CidForm, w: &mut FrameWriter<'_>) {
+        if !self.closed {
+            self.write(form, w, |delivery| delivery != Delivery::Done);
+        }
+    }
+
+    fn write(&mut self, form: CidForm, w: &mut FrameWriter<'_>, wanted: fn(Delivery) -> bool) {
+        for entry in self.entries.iter_mut().filter(|e| wanted(e.delivery)) {
             let retire_prior_to = self.retire_prior_to.min(entry.sequence);
             let (path, sequence, cid, token) = (self.path, entry.sequence, entry.cid, entry.token);
             let new = NewCid { form, path, sequence, retire_prior_to, cid, token };

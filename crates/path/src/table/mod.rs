@@ -29,6 +29,8 @@ pub use slot::{Closing, EndedBy, Slot};
 
 /// Ids issued ahead for a path id that no one uses yet: one to open it and one to spare.
 const CIDS_AHEAD: usize = 2;
+/// Paths beyond the first for which a server issues a connection id with its first flight.
+const EARLY_PATHS: u32 = 2;
 
 /// What the table must know from the start.
 #[derive(Clone, Copy, Debug)]
@@ -231,6 +233,21 @@ impl<S, R> PathTable<S, R> {
                 if let Some(issued) = slot.local.issue(source) {
                     self.events.push_back(TableEvent::CidIssued(issued));
                 }
+            }
+        }
+    }
+
+    /// Issues one connection id for each of the first paths before the handshake is complete: a server knows from the
+    /// client's parameters that both want multipath, and a client that has these ids need not wait a round trip more.
+    pub fn issue_early_cids(&mut self, source: &mut dyn CidSource) {
+        let both = (self.config.initial_max_path_id, self.peer.and_then(|p| p.initial_max_path_id));
+        let (Some(local), Some(remote)) = both else { return };
+        for id in (1..=local.min(remote).min(EARLY_PATHS)).map(PathId) {
+            let Some(slot) = self.ensure_slot(id) else { continue };
+            if slot.local.need(1) > 0
+                && let Some(issued) = slot.local.issue(source)
+            {
+                self.events.push_back(TableEvent::CidIssued(issued));
             }
         }
     }

@@ -23,7 +23,7 @@ pub enum OpenError {
     OwnLimit,
     /// The peer gave no connection id for the next path id; PATH_CIDS_BLOCKED is due.
     NoRemoteCid(PathId),
-    /// We gave the peer no connection id for the next path id yet.
+    /// We have issued no connection id of ours for the next path id yet.
     NoLocalCid(PathId),
     /// Too many validations are under way.
     TooManyValidations,
@@ -39,7 +39,7 @@ impl std::fmt::Display for OpenError {
             Self::PeerLimit => f.write_str("the peer allows no further path"),
             Self::OwnLimit => f.write_str("our own limit allows no further path"),
             Self::NoRemoteCid(id) => write!(f, "the peer gave no connection id for path {id}"),
-            Self::NoLocalCid(id) => write!(f, "the peer does not have our connection ids for path {id} yet"),
+            Self::NoLocalCid(id) => write!(f, "no connection ids of ours are issued for path {id} yet"),
             Self::TooManyValidations => f.write_str("too many path validations are under way"),
             Self::NotUnused(id) => write!(f, "path {id} was used before"),
         }
@@ -102,8 +102,8 @@ impl<S, R> PathTable<S, R> {
             }
             return Err(OpenError::NoRemoteCid(id));
         }
-        // MP 3.1: the server needs our ids too; over a slower path they may arrive after a first packet on this one.
-        if slot.local.delivered() == 0 {
+        // MP 3.1: the server needs our ids too; those that it is not known to have ride in the first packet.
+        if slot.local.active() == 0 {
             return Err(OpenError::NoLocalCid(id));
         }
         Ok(id)

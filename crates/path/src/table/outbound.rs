@@ -1,7 +1,7 @@
 //! Our frames about paths: written when due, repeated when lost and still true.
 
 use plait_base::PathId;
-use plait_wire::frame::{PathAbandon, PathCidsBlocked};
+use plait_wire::frame::{CidForm, PathAbandon, PathCidsBlocked};
 use plait_wire::{Carried, FrameWriter};
 
 use super::PathTable;
@@ -46,6 +46,24 @@ impl<S, R> PathTable<S, R> {
         if let Some(credit) = &mut self.credit {
             credit.fill(w);
         }
+    }
+
+    /// True when [`Self::fill_early`] has something to write.
+    pub fn wants_early(&self) -> bool {
+        self.slots.iter().any(|slot| slot.id != PathId::ZERO && slot.local.wants_frame())
+    }
+
+    /// Writes the connection ids of paths that may be opened as soon as the handshake is complete.
+    pub fn fill_early(&mut self, w: &mut FrameWriter<'_>) {
+        for slot in self.slots.iter_mut().filter(|slot| slot.id != PathId::ZERO) {
+            slot.local.fill(CidForm::Path, w);
+        }
+    }
+
+    /// Writes what the peer must have to let in the first packet on a path: our connection ids for it, unless it is
+    /// known to have them. They may be under way on a slower path (MP 3.1).
+    pub fn fill_opening(&mut self, id: PathId, w: &mut FrameWriter<'_>) {
+        self.with(id, |slot| slot.local.fill_unconfirmed(CidForm::Path, w));
     }
 
     /// A frame of this home arrived.

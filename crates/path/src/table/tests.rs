@@ -78,8 +78,12 @@ impl End {
     }
 
     fn issue(&mut self) -> Vec<IssuedCid> {
+        self.issue_by(PathTable::issue_cids)
+    }
+
+    fn issue_by(&mut self, issue: fn(&mut PathTable<(), ()>, &mut dyn CidSource)) -> Vec<IssuedCid> {
         let random = &mut self.random;
-        self.table.issue_cids(&mut |_path: PathId| {
+        issue(&mut self.table, &mut |_path: PathId| {
             let cid = random.connection_id(8);
             let mut token = [0; 16];
             random.fill(&mut token);
@@ -96,9 +100,14 @@ impl End {
 
     /// Writes the control frames that are due.
     fn control(&mut self) -> Vec<u8> {
+        self.written(|table, w| table.fill_control(w))
+    }
+
+    /// What a writer of frames writes into the next packet.
+    fn written(&mut self, fill: impl FnOnce(&mut PathTable<(), ()>, &mut FrameWriter<'_>)) -> Vec<u8> {
         let mut buf = Vec::new();
         self.carried.clear();
-        self.table.fill_control(&mut FrameWriter::new(&mut buf, MIN_DATAGRAM_BYTES * 4, &mut self.carried));
+        fill(&mut self.table, &mut FrameWriter::new(&mut buf, MIN_DATAGRAM_BYTES * 4, &mut self.carried));
         buf
     }
 

@@ -105,17 +105,46 @@ fn blocked_by_missing_cids() {
     assert_eq!(client.table.next_id(), Ok(PathId(1)));
 }
 
-/// MP 3.1: a path that is faster than path 0 must not be opened ahead of our own ids for it.
+/// MP 3.1: a path that is faster than path 0 is not opened before ids of ours are issued for it, and brings them along.
 #[test]
-fn no_path_before_the_peer_has_our_cids_for_it() {
+fn the_first_packet_of_a_path_brings_our_cids_for_it() {
     let (mut client, mut server) = (End::new(Side::Client, 1, 1), End::new(Side::Server, 1, 1));
     let bytes = server.control();
     client.read(at(0), 0, &bytes).unwrap();
-    assert_eq!(client.table.next_id(), Err(OpenError::NoLocalCid(PathId(1))));
-    client.control();
-    assert_eq!(client.table.next_id(), Err(OpenError::NoLocalCid(PathId(1))), "on their way only");
+    assert_eq!(client.table.next_id(), Ok(PathId(1)), "issued, if not delivered");
+    let lost = client.control();
+    assert!(!lost.is_empty());
+    let opening = client.written(|table, w| table.fill_opening(PathId(1), w));
+    assert_eq!(server.table.admission(PathId(1)), Admission::Refuse(CloseCode::NO_CID_AVAILABLE_FOR_PATH));
+    server.read(at(0), 0, &opening).unwrap();
+    assert_eq!(server.table.admission(PathId(1)), Admission::New);
     client.acked();
-    assert_eq!(client.table.next_id(), Ok(PathId(1)));
+    let opening = client.written(|table, w| table.fill_opening(PathId(1), w));
+    assert!(opening.is_empty(), "the peer has them");
+}
+
+fn before_completion(peers_max: u32) -> End {
+    let mut server = End::plain(Side::Server, Some(5));
+    server.table.set_peer_limits(PeerLimits { cid_limit: 4, initial_max_path_id: Some(peers_max) });
+    server
+}
+
+/// A server names ids for the first paths before the handshake is complete: one each, and only where both want paths.
+#[test]
+fn a_server_issues_early_ids_for_the_first_paths_only() {
+    let mut server = before_completion(3);
+    assert!(!server.table.wants_early());
+    server.issue_by(PathTable::issue_early_cids);
+    assert!(server.table.wants_early());
+    let early = server.written(|table, w| table.fill_early(w));
+    let paths: Vec<_> =
+        Frames::new(&early).map(|f| if let Ok(Frame::NewCid(new)) = f { new.path.0 } else { 0 }).collect();
+    assert_eq!(paths, [1, 2]);
+    server.issue_by(PathTable::issue_early_cids);
+    assert!(!server.table.wants_early(), "once");
+    let mut single = before_completion(0);
+    single.issue_by(PathTable::issue_early_cids);
+    assert!(!single.table.wants_early());
 }
 
 /// Peers that do not wait so: their ids get some time to arrive, and PATH_CIDS_BLOCKED asks for them.
