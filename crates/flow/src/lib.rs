@@ -11,6 +11,6 @@ pub use feedback::{Feedback, LostPacket};
 pub use receive::{AckNeed, AckPolicy, Eliciting, ReceiveFlow};
 pub use send::builder::{Built, PacketBuilder, Padding, Sealer};
 pub use send::{
-    AckOutcome, AckReport, Activity, EcnMode, EcnState, HandshakeState, KeepRtt, Pacing, ProbeGate, Room, RttEstimator,
-    SendConfig, SendFlow, SendStats, SentPacket, TimerFired,
+    AckOutcome, AckReport, Activity, EcnMode, EcnState, HandshakeState, InFlight, KeepRtt, Order, Pacing, ProbeGate,
+    Room, RttEstimator, SendConfig, SendFlow, SendStats, SentPacket, TimerFired,
 };

@@ -23,6 +23,7 @@ pub mod peekaboo;
 mod quota;
 pub mod redundant;
 pub mod registry;
+pub mod reinject;
 pub mod round_robin;
 pub mod scheduler;
 pub mod view;

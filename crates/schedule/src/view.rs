@@ -65,6 +65,8 @@ pub struct PathView {
     pub sent_packets: u64,
     /// Measured delivery rate, bits per second.
     pub delivery_rate_bps: Option<u64>,
+    /// Share of the latest packets that were lost, in parts per thousand.
+    pub loss_per_mille: u32,
 }
 
 impl PathView {
@@ -87,6 +89,7 @@ impl PathView {
             sent_bytes: 0,
             sent_packets: 0,
             delivery_rate_bps: None,
+            loss_per_mille: 0,
         }
     }
 

@@ -8,6 +8,7 @@ use plait_base::limits;
 use plait_path::ack_route::Fastest;
 use plait_path::policy::Manual;
 use plait_path::{AckRouteFactory, PathPolicyFactory};
+use plait_schedule::reinject::{ReinjectionFactory, TailFactory};
 
 use super::{Switch, TransportConfig};
 
@@ -37,6 +38,8 @@ pub struct PathTuning {
     pub abandon_after_probes: u32,
     /// Which path carries the ACKs of a path.
     pub ack_route: Arc<dyn AckRouteFactory>,
+    /// Whether data under way on one path is sent again on an idle one.
+    pub reinjection: Arc<dyn ReinjectionFactory>,
     /// Who opens and closes paths.
     pub policy: Arc<dyn PathPolicyFactory>,
 }
@@ -59,6 +62,7 @@ impl Default for PathTuning {
             duplicate_until_rtt: Switch::On,
             abandon_after_probes: 30,
             ack_route: Arc::new(Fastest::default()),
+            reinjection: Arc::new(TailFactory),
             policy: Arc::new(Manual),
         }
     }
@@ -108,6 +112,13 @@ impl TransportConfig {
     /// Which path carries the ACKs of a path. Default `fastest`.
     pub fn ack_route(&mut self, factory: Arc<dyn AckRouteFactory>) -> &mut Self {
         self.paths.ack_route = factory;
+        self
+    }
+
+    /// Whether data that is under way on one path is sent again on another that has nothing else to carry.
+    /// Default `tail`.
+    pub fn reinjection(&mut self, factory: Arc<dyn ReinjectionFactory>) -> &mut Self {
+        self.paths.reinjection = factory;
         self
     }
 

@@ -17,6 +17,7 @@ mod parameters;
 mod paths;
 mod plan;
 mod receive;
+mod reinject;
 mod resets;
 mod send;
 mod settle;

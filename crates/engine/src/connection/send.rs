@@ -43,6 +43,11 @@ pub(super) enum Purpose {
 }
 
 impl Purpose {
+    /// True for packets that may follow others in one train.
+    fn joins_trains(self) -> bool {
+        matches!(self, Self::Probe | Self::Data | Self::Copies)
+    }
+
     /// True where a packet that asks for no ack would miss the point.
     fn must_elicit(self) -> bool {
         matches!(self, Self::Probe | Self::Mtu(_) | Self::Ping)
@@ -262,7 +267,7 @@ impl Connection {
                 break;
             }
             match self.next_packet(now) {
-                Some((same, next)) if same == id && matches!(next, Purpose::Data | Purpose::Probe) => purpose = next,
+                Some((same, next)) if same == id && next.joins_trains() => purpose = next,
                 _ => break,
             }
             if self.paths.path(id)?.send.ecn() != ecn {
@@ -301,7 +306,10 @@ impl Connection {
         } else {
             self.traffic.paced_until = None;
         }
-        if self.keys.is_some() { self.next_ack(now) } else { None }
+        if self.keys.is_none() {
+            return None;
+        }
+        self.next_reinjection(now).or_else(|| self.next_ack(now))
     }
 
     /// A larger datagram instead of data, while data flows and a probe is due.
@@ -474,6 +482,7 @@ impl Connection {
             }
         };
         let app_limited = self.streams.unsent_bytes() == 0;
+        let repeats = purpose == Purpose::Copies || self.is_doubled(id);
         let path = self.paths.path_mut(id)?;
         let packet = SentPacket {
             bytes: built.bytes as u16,
@@ -482,6 +491,7 @@ impl Connection {
             ecn_marked,
             mtu_probe: matches!(purpose, Purpose::Mtu(_)),
             app_limited,
+            repeats,
         };
         path.send.on_sent(now, space, &packet, carried);
         path.sent_at = Some(now);
@@ -489,6 +499,7 @@ impl Connection {
             path.mtu.on_probe_sent(size);
         }
         self.traffic.scheduler.on_sent(id, built.bytes as u64, now);
+        self.traffic.reinjector.on_sent(built.bytes as u64, purpose);
         if ack_eliciting {
             let pto = self.max_pto();
             self.lifecycle.on_sent_eliciting(now, pto);
@@ -505,14 +516,18 @@ impl Connection {
         for &target in targets.iter().filter(|t| **t != id) {
             carried.iter().filter(|c| is_copied(c)).for_each(|c| self.traffic.copies.push(*c, Target::On(target)));
         }
-        if self.settings.transport.paths.duplicate_until_rtt == Switch::Off || !self.paths.is_multipath() {
-            return;
-        }
-        let measured = self.paths.path(id).is_none_or(|p| p.send.rtt().measured().is_some());
-        let other = self.paths.open_slots().any(|s| s.id != id && super::traffic::is_usable(s));
-        if !measured && other {
+        if self.is_doubled(id) {
             carried.iter().filter(|c| is_copied(c)).for_each(|c| self.traffic.copies.push(*c, Target::NotOn(id)));
         }
+    }
+
+    /// True while what leaves on this path goes on another one too.
+    fn is_doubled(&self, id: PathId) -> bool {
+        if self.settings.transport.paths.duplicate_until_rtt == Switch::Off || !self.paths.is_multipath() {
+            return false;
+        }
+        let measured = self.paths.path(id).is_none_or(|p| p.send.rtt().measured().is_some());
+        !measured && self.paths.open_slots().any(|s| s.id != id && super::traffic::is_usable(s))
     }
 
     /// Starts a key update when the AEAD's limit comes near (RFC 9001 6.6) or the keys are as old as configured.
@@ -527,7 +542,7 @@ impl Connection {
     }
 }
 
-fn is_copied(carried: &Carried) -> bool {
+pub(super) fn is_copied(carried: &Carried) -> bool {
     matches!(
         carried,
         Carried::Stream { .. }

@@ -28,6 +28,7 @@ impl Connection {
         at = earliest(at, self.paths.deadline());
         at = earliest(at, self.keys.as_ref().and_then(|k| k.deadline()));
         at = earliest(at, self.traffic.paced_until);
+        at = earliest(at, self.traffic.reinjector.next_look());
         at = earliest(at, self.plan.deadline());
         at = earliest(at, self.registry.discard_early_at);
         earliest(at, self.registry.pathless_until)
@@ -47,6 +48,7 @@ impl Connection {
         if self.traffic.paced_until.is_some_and(|at| at <= now) {
             self.traffic.paced_until = None;
         }
+        self.traffic.reinjector.on_timeout(now);
         if let Some(keys) = &mut self.keys {
             keys.on_timeout(now);
         }

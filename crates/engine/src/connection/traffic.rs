@@ -10,6 +10,7 @@ use plait_schedule::{Decision, Demand, PathView, Room, Scheduler};
 
 use super::copies::Copies;
 use super::flows::{Paths, Slot};
+use super::reinject::Reinjector;
 use crate::config::TransportConfig;
 
 /// The policies about paths and packets, and what they were shown.
@@ -17,6 +18,7 @@ pub(super) struct Traffic {
     pub(super) scheduler: Box<dyn Scheduler>,
     pub(super) ack_route: Box<dyn AckRoute>,
     pub(super) copies: Copies,
+    pub(super) reinjector: Reinjector,
     /// Acks that a policy wants on further paths: carrier, path acknowledged.
     pub(super) ack_copies: Vec<(PathId, PathId)>,
     /// Further paths on which the scheduler wants the packet being built.
@@ -36,6 +38,7 @@ impl Traffic {
             scheduler: transport.scheduler.build(random),
             ack_route: transport.paths.ack_route.build(),
             copies: Copies::default(),
+            reinjector: Reinjector::new(&*transport.paths.reinjection),
             ack_copies: Vec::new(),
             copy_to: Vec::new(),
             paced_until: None,
@@ -143,6 +146,7 @@ fn view(slot: &mut Slot, now: Instant, stance: Stance) -> Option<PathView> {
         sent_bytes: stats.sent_bytes,
         sent_packets: stats.packets_sent,
         delivery_rate_bps: stats.delivery_rate_bps,
+        loss_per_mille: stats.loss_per_mille,
         ..PathView::new(id)
     })
 }

@@ -57,7 +57,7 @@ impl SendFlow {
             self.claim_range(space, range, &mut news, feedback)?;
         }
         self.in_flight -= news.freed_bytes;
-        self.counters.packets_acked += news.packets;
+        self.counters.on_acked(news.packets);
         self.raise_largest(space, report.largest);
         let rtt_updated = self.sample_rtt(now, space, report, &news);
         if self.activity_post_needed(&news) {

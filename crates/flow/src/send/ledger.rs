@@ -37,6 +37,8 @@ pub(crate) struct Entry {
     pub(crate) counted: bool,
     /// The frames were handed out already: a loss does not report them again.
     pub(crate) handed_out: bool,
+    /// The frames travel on another path too, or did before.
+    pub(crate) copied: bool,
     pub(crate) rate: RateMark,
     frames_at: u64,
     frames: u32,
@@ -80,6 +82,7 @@ impl Ledger {
             packet: *packet,
             counted: packet.in_flight,
             handed_out: false,
+            copied: packet.repeats,
             rate,
             frames_at: self.frames_base + self.frames.len() as u64,
             frames: carried.len() as u32,
@@ -103,6 +106,7 @@ impl Ledger {
             packet: SentPacket::default(),
             counted: false,
             handed_out: false,
+            copied: true,
             rate: RateMark::default(),
             frames_at: self.frames_base + self.frames.len() as u64,
             frames: 0,
@@ -209,6 +213,11 @@ impl Ledger {
             .enumerate()
             .skip(skip)
             .filter_map(|(i, entry)| (entry.fate == Fate::Outstanding).then_some((self.base + i as u64, entry)))
+    }
+
+    /// The numbers among which all outstanding ones are: first, and one above the last.
+    pub(crate) fn outstanding_numbers(&self) -> (u64, u64) {
+        (self.cursor.max(self.base), self.next())
     }
 
     /// Lets no outstanding packet count against the window any more.

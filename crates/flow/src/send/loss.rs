@@ -200,8 +200,7 @@ impl SendFlow {
         let Some(state) = self.space_mut(space) else { return Losses::default() };
         let losses = state.detect_lost(space, &rule, feedback);
         self.in_flight -= losses.freed_bytes;
-        self.counters.packets_lost += losses.packets;
-        self.counters.bytes_lost += losses.all_bytes;
+        self.counters.on_lost(losses.packets, losses.all_bytes);
         self.ecn.on_lost(losses.marked);
         if let Some((newest, mark, demand)) = losses.newest {
             self.rate.on_lost(losses.bytes);

@@ -2,6 +2,7 @@
 
 mod ack;
 pub mod builder;
+mod copies;
 mod ecn;
 mod ledger;
 mod loss;
@@ -23,6 +24,7 @@ use plait_congestion::{CongestionController, Pacer};
 use plait_crypto::SealMark;
 use plait_wire::Carried;
 
+pub use copies::{InFlight, Order};
 pub use ecn::{EcnMode, EcnState};
 pub use pto::{HandshakeState, ProbeGate, TimerFired};
 pub use rtt::RttEstimator;
@@ -102,6 +104,8 @@ pub struct SentPacket {
     pub mtu_probe: bool,
     /// Left while there was nothing more to send.
     pub app_limited: bool,
+    /// Repeats what another path carries, or is repeated there: not worth one more copy.
+    pub repeats: bool,
 }
 
 /// An ACK or PATH_ACK frame's fixed part; its ranges go beside it.

@@ -17,12 +17,35 @@ pub(crate) struct Counters {
     pub(crate) congestion_events: u64,
     pub(crate) persistent: u64,
     pub(crate) timeouts: u64,
+    /// Share of the latest packets that were lost, of 2^16.
+    recent_loss: u32,
 }
+
+/// One packet moves the share of recent losses by a sixteenth.
+const RECENT_SHIFT: u32 = 4;
 
 impl Counters {
     pub(crate) fn on_sent(&mut self, bytes: u64) {
         self.packets_sent += 1;
         self.bytes_sent += bytes;
+    }
+
+    /// `packets` arrived.
+    pub(crate) fn on_acked(&mut self, packets: u64) {
+        self.packets_acked += packets;
+        // After so many nothing is left of older losses.
+        for _ in 0..packets.min(256) {
+            self.recent_loss -= self.recent_loss >> RECENT_SHIFT;
+        }
+    }
+
+    /// `packets` of `bytes` in all were lost.
+    pub(crate) fn on_lost(&mut self, packets: u64, bytes: u64) {
+        self.packets_lost += packets;
+        self.bytes_lost += bytes;
+        for _ in 0..packets.min(256) {
+            self.recent_loss += ((1 << 16) - self.recent_loss) >> RECENT_SHIFT;
+        }
     }
 }
 
@@ -61,6 +84,8 @@ pub struct SendStats {
     pub in_flight_bytes: u64,
     /// Delivery rate, bits per second; none before the first sample.
     pub delivery_rate_bps: Option<u64>,
+    /// Share of the latest packets, some sixteen, that were lost: parts per thousand.
+    pub loss_per_mille: u32,
 }
 
 impl SendFlow {
@@ -84,6 +109,7 @@ impl SendFlow {
             window_bytes: self.window(),
             in_flight_bytes: self.in_flight,
             delivery_rate_bps: self.rate.estimate_bps(),
+            loss_per_mille: (c.recent_loss * 1000) >> 16,
         }
     }
 

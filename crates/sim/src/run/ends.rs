@@ -68,6 +68,9 @@ pub(super) fn transport(
     if let Some(factory) = endpoints.congestion.as_ref().map(Chosen::factory) {
         config.congestion_controller_factory(factory.clone()).multipath_controller(Some(factory));
     }
+    if let Some(factory) = schedule::reinject::by_name(endpoints.reinjection) {
+        config.reinjection(factory);
+    }
     if let Some(factory) = ack_route::by_name(endpoints.ack_path) {
         config.ack_route(factory);
     }

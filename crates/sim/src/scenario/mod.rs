@@ -121,6 +121,8 @@ pub struct Endpoints {
     pub duplicate_until_rtt: bool,
     /// Silence after which an end sends something of its own accord.
     pub keep_alive: Option<Duration>,
+    /// Name of the reinjection policy.
+    pub reinjection: &'static str,
 }
 
 /// Everything about a run but its seed.

@@ -202,6 +202,7 @@ impl Default for Endpoints {
             receive_window_bytes: 16_000_000,
             duplicate_until_rtt: true,
             keep_alive: None,
+            reinjection: schedule::reinject::NAMES[0],
         }
     }
 }
@@ -231,6 +232,7 @@ fn read_endpoints(reader: Reader<'_>, paths: usize, policies: &Policies) -> Resu
             .unwrap_or(default.receive_window_bytes),
         duplicate_until_rtt: reader.flag("duplicate_until_rtt")?.unwrap_or(default.duplicate_until_rtt),
         keep_alive: reader.seconds("keep_alive_s", 0.001..=SECONDS_MAX)?,
+        reinjection: reader.word("reinjection", &schedule::reinject::NAMES)?.unwrap_or(default.reinjection),
     };
     reader.finish()?;
     Ok(endpoints)

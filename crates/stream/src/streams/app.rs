@@ -48,7 +48,7 @@ impl Streams {
         if room > 0 {
             return Ok(room);
         }
-        half.wants_write = true;
+        self.tally.writers += u64::from(!std::mem::replace(&mut half.wants_write, true));
         if half.credit.left() == 0 {
             // RFC 9000 4.1: a blocked sender says so, once for each limit.
             if half.credit.blocked_at != Some(half.credit.limit) {
@@ -104,7 +104,10 @@ impl Streams {
         if half.end != End::Open {
             return Err(WriteError::ClosedStream);
         }
-        self.change(id, |half| half.end = End::FinDue);
+        self.change(id, |half| {
+            half.end = End::FinDue;
+            half.wants_write = false;
+        });
         self.pending.streams_data_blocked.remove(&id);
         Ok(())
     }

@@ -68,6 +68,8 @@ struct Tally {
     held: u64,
     /// Streams of which only the end waits to be sent.
     fins: u64,
+    /// Streams whose writer waits for room.
+    writers: u64,
 }
 
 impl Tally {
@@ -77,6 +79,7 @@ impl Tally {
             lost: half.buffer.lost_bytes(),
             held: half.buffer.held_bytes(),
             fins: u64::from(half.has_lone_fin()),
+            writers: u64::from(half.wants_write),
         }
     }
 
@@ -86,6 +89,7 @@ impl Tally {
         self.lost = self.lost + after.lost - before.lost;
         self.held = self.held + after.held - before.held;
         self.fins = self.fins + after.fins - before.fins;
+        self.writers = self.writers + after.writers - before.writers;
     }
 }
 
@@ -203,6 +207,12 @@ impl Streams {
         self.send.left()
     }
 
+    /// True when there is more to send than the peer's limits or our own send window let out: what is on its way must
+    /// arrive first.
+    pub fn is_held_back(&self) -> bool {
+        self.tally.writers > 0 || (self.tally.fresh > 0 && self.send.left() == 0)
+    }
+
     /// Bytes that the application may still hand over before the send window is full.
     pub fn send_buffer_room(&self) -> u64 {
         self.config.send_window.saturating_sub(self.tally.held)
@@ -254,6 +264,7 @@ impl Streams {
     fn tell_writable(&mut self, id: StreamId) {
         if let Some(half) = self.table.send(id).filter(|half| half.wants_write) {
             half.wants_write = false;
+            self.tally.writers -= 1;
             self.events.push_back(StreamEvent::Writable(id));
         }
     }

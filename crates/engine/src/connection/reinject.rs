@@ -1,0 +1,99 @@
+//! Data under way on one path goes out again on another that stands idle, as the policy says.
+
+use plait_base::time::earliest;
+use plait_base::{Instant, PathId};
+use plait_flow::{InFlight, Order};
+use plait_schedule::reinject::{Occasion, Outstanding, Reinjection, ReinjectionFactory, Verdict};
+use plait_schedule::{PathView, candidates};
+use plait_wire::Carried;
+
+use super::Connection;
+use super::copies::Target;
+use super::send::{Purpose, is_copied};
+
+/// Packets taken over at once: few enough that an ack may still spare the rest, enough to fill a train.
+const PACKETS_AT_ONCE: usize = 16;
+
+/// The policy, and when it wants to be asked again.
+#[derive(Debug)]
+pub(super) struct Reinjector {
+    policy: Box<dyn Reinjection>,
+    next_look: Option<Instant>,
+    /// Frames found last, before they become copies.
+    found: Vec<Carried>,
+}
+
+impl Reinjector {
+    pub(super) fn new(factory: &dyn ReinjectionFactory) -> Self {
+        Self { policy: factory.build(), next_look: None, found: Vec::new() }
+    }
+
+    pub(super) fn next_look(&self) -> Option<Instant> {
+        self.next_look
+    }
+
+    pub(super) fn on_timeout(&mut self, now: Instant) {
+        self.next_look = self.next_look.filter(|at| *at > now);
+    }
+
+    pub(super) fn on_sent(&mut self, bytes: u64, purpose: Purpose) {
+        self.policy.on_sent(bytes, if purpose == Purpose::Copies { bytes } else { 0 });
+    }
+}
+
+impl Connection {
+    /// With nothing new to send, an idle path may take over what others still hold.
+    pub(super) fn next_reinjection(&mut self, now: Instant) -> Option<(PathId, Purpose)> {
+        self.traffic.reinjector.next_look = None;
+        if !self.paths.is_multipath() || self.streams.unsent_bytes() > 0 || self.paths.open_slots().count() < 2 {
+            return None;
+        }
+        let stance = self.stance();
+        self.traffic.look(&mut self.paths, now, stance);
+        let occasion = if self.streams.is_held_back() { Occasion::Blocked } else { Occasion::Drained };
+        // The best idle path first; it takes over from the slowest first.
+        let mut idle: smallvec::SmallVec<[PathView; 8]> = candidates(&self.traffic.views).copied().collect();
+        idle.sort_by_key(|view| (view.rtt_or_max(), view.id));
+        let mut busy: smallvec::SmallVec<[PathView; 8]> =
+            self.traffic.views.iter().filter(|view| view.in_flight_bytes > 0).copied().collect();
+        busy.sort_by_key(|view| (std::cmp::Reverse(view.rtt_or_max()), view.id));
+        for idle in &idle {
+            for busy in busy.iter().filter(|busy| busy.id != idle.id) {
+                if self.take_over(now, idle, busy, occasion) {
+                    return Some((idle.id, Purpose::Copies));
+                }
+            }
+        }
+        None
+    }
+
+    fn take_over(&mut self, now: Instant, idle: &PathView, busy: &PathView, occasion: Occasion) -> bool {
+        let Some(path) = self.paths.path_mut(busy.id) else { return false };
+        let Reinjector { policy, next_look, found } = &mut self.traffic.reinjector;
+        let room = idle.window_bytes.saturating_sub(idle.in_flight_bytes) / idle.mss_bytes.max(1);
+        let most = usize::try_from(room).unwrap_or(usize::MAX).clamp(1, PACKETS_AT_ONCE);
+        let mut wanted = |packet: &InFlight| {
+            let InFlight { sent_at, bytes, ahead_bytes } = *packet;
+            let packet = Outstanding { sent_at, bytes, ahead_bytes };
+            match policy.judge(idle, busy, &packet, occasion, now) {
+                Verdict::Copy => true,
+                Verdict::Later(at) => {
+                    *next_look = earliest(*next_look, Some(at).filter(|at| *at > now));
+                    false
+                }
+                Verdict::No => false,
+            }
+        };
+        let (first, second) = match occasion {
+            Occasion::Drained => (Order::NewestFirst, Order::OldestFirst),
+            Occasion::Blocked => (Order::OldestFirst, Order::NewestFirst),
+        };
+        found.clear();
+        let taken = path.send.take_copies(first, most, &mut wanted, found)
+            || path.send.take_copies(second, most, &mut wanted, found);
+        for carried in found.iter().filter(|carried| is_copied(carried)) {
+            self.traffic.copies.push(*carried, Target::On(idle.id));
+        }
+        taken && self.traffic.copies.wants(idle.id)
+    }
+}

@@ -1,0 +1,67 @@
+//! What is on its way and may be sent again on another path before anybody knows whether it was lost.
+
+use plait_base::{Instant, Space};
+use plait_wire::Carried;
+
+use super::SendFlow;
+use super::ledger::Fate;
+
+/// A packet of the data space on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InFlight {
+    /// When it was sent.
+    pub sent_at: Instant,
+    /// Its size, bytes.
+    pub bytes: u64,
+    /// Bytes in flight up to and including it.
+    pub ahead_bytes: u64,
+}
+
+/// From which end the flight is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Longest on its way first.
+    OldestFirst,
+    /// Sent last first.
+    NewestFirst,
+}
+
+impl SendFlow {
+    /// Takes the frames of packets in flight, in this order and until `wanted` says no, for another path to carry too;
+    /// `most` packets at most. None is given twice, nor any that repeats another path's. True when some were given.
+    pub fn take_copies(
+        &mut self,
+        order: Order,
+        most: usize,
+        mut wanted: impl FnMut(&InFlight) -> bool,
+        out: &mut Vec<Carried>,
+    ) -> bool {
+        let total = self.in_flight;
+        let Some(state) = self.spaces[Space::Data as usize].as_deref_mut() else { return false };
+        let ledger = &mut state.ledger;
+        let (from, to) = ledger.outstanding_numbers();
+        let (mut passed, mut given) = (0, 0);
+        for step in 0..to - from {
+            let number = if order == Order::OldestFirst { from + step } else { to - 1 - step };
+            let Some(entry) = ledger.entry(number).filter(|e| e.fate == Fate::Outstanding && e.counted).copied() else {
+                continue;
+            };
+            let bytes = u64::from(entry.packet.bytes);
+            let before = passed;
+            passed += bytes;
+            if entry.copied || entry.handed_out || !entry.packet.ack_eliciting {
+                continue;
+            }
+            let ahead_bytes = if order == Order::OldestFirst { passed } else { total.saturating_sub(before) };
+            if given >= most || !wanted(&InFlight { sent_at: entry.sent_at, bytes, ahead_bytes }) {
+                break;
+            }
+            if let Some(entry) = ledger.entry_mut(number) {
+                entry.copied = true;
+            }
+            out.extend(ledger.carried(&entry));
+            given += 1;
+        }
+        given > 0
+    }
+}

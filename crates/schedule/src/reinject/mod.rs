@@ -1,0 +1,161 @@
+//! Reinjection: whether data on its way on one path is sent again on another that has nothing better to carry.
+//!
+//! A policy of its own beside the scheduler: it is asked only when a path stands open and no new data may leave, so a
+//! copy never takes the place of new data. Every packet is copied at most once, and copies are not copied again.
+//!
+//! ```
+//! use plait_base::{Instant, PathId};
+//! use plait_schedule::reinject::{self, Occasion, Outstanding, Verdict};
+//! use plait_schedule::PathView;
+//! use std::time::Duration;
+//! let mut policy = reinject::by_name("tail").unwrap().build();
+//! let idle = PathView { rtt: Some(Duration::from_millis(10)), ..PathView::new(PathId(0)) };
+//! let slow = PathView { rtt: Some(Duration::from_millis(400)), ..PathView::new(PathId(1)) };
+//! let now = Instant::ZERO;
+//! let packet = Outstanding { sent_at: now, bytes: 1200, ahead_bytes: 1200 };
+//! assert_eq!(policy.judge(&idle, &slow, &packet, Occasion::Drained, now), Verdict::Copy);
+//! ```
+
+mod deadline;
+mod opportunistic;
+mod tail;
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use plait_base::Instant;
+
+pub use deadline::{Deadline, DeadlineFactory};
+pub use opportunistic::{Opportunistic, OpportunisticFactory};
+pub use tail::{Tail, TailFactory};
+
+use crate::view::PathView;
+
+/// Why a path stands open with nothing new to carry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Occasion {
+    /// All data was sent: what is outstanding is the end of it.
+    Drained,
+    /// The peer's flow control or our own send buffer lets nothing new out until the oldest data arrives.
+    Blocked,
+}
+
+/// One packet on its way on another path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outstanding {
+    /// When it was sent.
+    pub sent_at: Instant,
+    /// Its size, bytes.
+    pub bytes: u64,
+    /// Bytes of its path's flight up to and including it.
+    pub ahead_bytes: u64,
+}
+
+impl Outstanding {
+    /// When its ack should come: a round trip after it left, or when all that is ahead of it on `path` has drained at
+    /// the measured rate, whichever is later. None while nothing is known of the path.
+    pub fn expected_ack(&self, path: &PathView, now: Instant) -> Option<Instant> {
+        let rtt = path.rtt?;
+        let by_rtt = self.sent_at + rtt;
+        // A rate measured while little was sent says little: it delays by twice the longest round trip seen at most.
+        let limit = path.rtt_max.max(rtt).saturating_mul(2);
+        let rate = path.delivery_rate_bps.unwrap_or(0).max(1);
+        let drain = u128::from(self.ahead_bytes) * 8_000_000_000 / u128::from(rate);
+        let drain = Duration::from_nanos(u64::try_from(drain).unwrap_or(u64::MAX)).min(limit);
+        Some(by_rtt.max(now + drain))
+    }
+
+    /// When it is overdue: a round trip and four times its variation after it left (RFC 9002 6.2.1, without the time
+    /// that a receiver may hold its ack back).
+    pub fn overdue_at(&self, path: &PathView) -> Option<Instant> {
+        Some(self.sent_at + path.rtt? + path.rtt_var.saturating_mul(4).max(Duration::from_millis(1)))
+    }
+}
+
+/// What a policy says of one packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Send its data again on the idle path now.
+    Copy,
+    /// Not now; ask again at that time, if the path is still idle.
+    Later(Instant),
+    /// Not unless something else changes.
+    No,
+}
+
+/// Judges packets, one at a time.
+pub trait Reinjection: Send + Debug {
+    /// The name that configuration and results use.
+    fn name(&self) -> &'static str;
+
+    /// Whether `packet`, on its way on `busy`, is sent again on `idle`, which admits a packet.
+    ///
+    /// Asked for the newest packets of `busy` first when the data is drained, the oldest first when it is blocked, until
+    /// the answer is not [`Verdict::Copy`]; then from the other end.
+    fn judge(
+        &mut self,
+        idle: &PathView,
+        busy: &PathView,
+        packet: &Outstanding,
+        occasion: Occasion,
+        now: Instant,
+    ) -> Verdict;
+
+    /// A packet of `bytes` left; `copied` of them are data sent before.
+    fn on_sent(&mut self, _bytes: u64, _copied: u64) {}
+}
+
+/// Makes one policy for each connection.
+pub trait ReinjectionFactory: Send + Sync + Debug {
+    /// Name of what it builds.
+    fn name(&self) -> &'static str;
+
+    /// A policy.
+    fn build(&self) -> Box<dyn Reinjection>;
+}
+
+/// Builds [`Never`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NeverFactory;
+
+impl ReinjectionFactory for NeverFactory {
+    fn name(&self) -> &'static str {
+        "none"
+    }
+
+    fn build(&self) -> Box<dyn Reinjection> {
+        Box::new(Never)
+    }
+}
+
+/// Copies nothing: lost data alone is sent again.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Never;
+
+impl Reinjection for Never {
+    fn name(&self) -> &'static str {
+        "none"
+    }
+
+    fn judge(&mut self, _: &PathView, _: &PathView, _: &Outstanding, _: Occasion, _: Instant) -> Verdict {
+        Verdict::No
+    }
+}
+
+/// Every name that [`by_name`] knows; the first is the default.
+pub const NAMES: [&str; 4] = ["tail", "none", "opportunistic", "deadline"];
+
+/// The factory of that name with its default settings.
+pub fn by_name(name: &str) -> Option<Arc<dyn ReinjectionFactory>> {
+    Some(match name {
+        "tail" => Arc::new(TailFactory),
+        "none" => Arc::new(NeverFactory),
+        "opportunistic" => Arc::new(OpportunisticFactory),
+        "deadline" => Arc::new(DeadlineFactory::default()),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests;

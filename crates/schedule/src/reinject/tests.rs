@@ -1,0 +1,89 @@
+//! Each policy over views made by hand.
+
+use super::*;
+use crate::candidates::tests::view;
+
+fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+fn at(at: u64) -> Instant {
+    Instant::ZERO + ms(at)
+}
+
+fn packet(sent: u64, ahead_bytes: u64) -> Outstanding {
+    Outstanding { sent_at: at(sent), bytes: 1200, ahead_bytes }
+}
+
+#[test]
+fn every_name_builds_what_it_says() {
+    for name in NAMES {
+        let factory = by_name(name).unwrap();
+        assert_eq!((factory.name(), factory.build().name()), (name, name));
+    }
+    assert!(by_name("always").is_none());
+}
+
+#[test]
+fn what_arrives_later_than_its_copy_is_copied() {
+    let (idle, slow) = (view(0, 20), view(1, 100));
+    assert_eq!(Tail.judge(&idle, &slow, &packet(0, 1200), Occasion::Drained, at(10)), Verdict::Copy);
+    // At 80 ms its ack is 20 ms away, that of a copy 22.5 ms and more.
+    let verdict = Tail.judge(&idle, &slow, &packet(0, 1200), Occasion::Drained, at(80));
+    assert!(matches!(verdict, Verdict::Later(until) if until > at(100)), "{verdict:?}");
+    // The same from a slower path to a faster one is never worth it.
+    let verdict = Tail.judge(&slow, &idle, &packet(0, 1200), Occasion::Drained, at(1));
+    assert!(matches!(verdict, Verdict::Later(_)));
+}
+
+#[test]
+fn a_queue_counts_as_well_as_a_round_trip() {
+    let (idle, mut slow) = (view(0, 20), view(1, 30));
+    slow.rtt_max = ms(500);
+    slow.delivery_rate_bps = Some(1_000_000);
+    // 25 kB at 1 Mbit/s are 200 ms away.
+    assert_eq!(packet(0, 25_000).expected_ack(&slow, at(0)), Some(at(200)));
+    assert_eq!(Tail.judge(&idle, &slow, &packet(0, 25_000), Occasion::Drained, at(0)), Verdict::Copy);
+    assert!(matches!(Tail.judge(&idle, &slow, &packet(0, 1250), Occasion::Drained, at(10)), Verdict::Later(_)));
+    assert_eq!(packet(0, 25_000_000).expected_ack(&slow, at(0)), Some(at(1000)), "bounded by what was seen");
+}
+
+#[test]
+fn overdue_and_lossy_packets_are_copied() {
+    let (idle, mut slow) = (view(0, 50), view(1, 20));
+    let overdue = packet(0, 1200).overdue_at(&slow).unwrap();
+    assert_eq!(Tail.judge(&idle, &slow, &packet(0, 1200), Occasion::Drained, overdue), Verdict::Copy);
+    assert_eq!(Tail.judge(&idle, &slow, &packet(0, 1200), Occasion::Drained, at(1)), Verdict::Later(overdue));
+    slow.loss_per_mille = 50;
+    assert_eq!(Tail.judge(&idle, &slow, &packet(0, 1200), Occasion::Drained, at(1)), Verdict::Copy);
+}
+
+#[test]
+fn an_idle_path_that_is_not_measured_takes_nothing() {
+    let (mut idle, slow) = (view(0, 50), view(1, 20));
+    idle.rtt = None;
+    assert_eq!(Tail.judge(&idle, &slow, &packet(0, 1200), Occasion::Drained, at(900)), Verdict::No);
+}
+
+#[test]
+fn opportunistic_serves_a_full_window_only() {
+    let (fast, slow) = (view(0, 20), view(1, 100));
+    assert_eq!(Opportunistic.judge(&fast, &slow, &packet(0, 1), Occasion::Blocked, at(1)), Verdict::Copy);
+    assert_eq!(Opportunistic.judge(&fast, &slow, &packet(0, 1), Occasion::Drained, at(1)), Verdict::No);
+    assert_eq!(Opportunistic.judge(&slow, &fast, &packet(0, 1), Occasion::Blocked, at(1)), Verdict::No);
+}
+
+#[test]
+fn deadline_keeps_to_its_ages_and_its_budget() {
+    let mut policy = DeadlineFactory::default().build();
+    let (idle, busy) = (view(0, 100), view(1, 100));
+    assert_eq!(policy.judge(&idle, &busy, &packet(0, 1), Occasion::Drained, at(109)), Verdict::Later(at(110)));
+    assert_eq!(policy.judge(&idle, &busy, &packet(0, 1), Occasion::Drained, at(110)), Verdict::Copy);
+    let quick = view(0, 1);
+    assert_eq!(policy.judge(&quick, &busy, &packet(0, 1), Occasion::Drained, at(19)), Verdict::Later(at(20)));
+    // A fifth of the 64 kB assumed at first, and of what is sent later.
+    policy.on_sent(12_000, 12_000);
+    assert_eq!(policy.judge(&idle, &busy, &packet(0, 1), Occasion::Drained, at(110)), Verdict::No);
+    policy.on_sent(12_000, 0);
+    assert_eq!(policy.judge(&idle, &busy, &packet(0, 1), Occasion::Drained, at(110)), Verdict::Copy);
+}
