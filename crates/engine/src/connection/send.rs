@@ -306,9 +306,7 @@ impl Connection {
         } else {
             self.traffic.paced_until = None;
         }
-        if self.keys.is_none() {
-            return None;
-        }
+        self.keys.as_ref()?;
         self.next_reinjection(now).or_else(|| self.next_ack(now))
     }
 
