@@ -108,6 +108,14 @@ impl ReceiveCredit {
         self.limit
     }
 
+    /// Doubles the window, up to `max`; the new one, if it grew.
+    pub(crate) fn widen_up_to(&mut self, max: u64) -> Option<u64> {
+        let wider = self.window.saturating_mul(2).min(max);
+        let grew = wider > self.window;
+        self.window = self.window.max(wider);
+        grew.then_some(self.window)
+    }
+
     /// Widens the window to at least `window`.
     pub(crate) fn widen(&mut self, window: u64) {
         self.window = self.window.max(window);

@@ -85,6 +85,13 @@ impl ReceiveStream {
         self.takes_updates() && self.credit.wants_update()
     }
 
+    /// True when what lies beyond a gap fills half of the window while the application has read all before it: bytes
+    /// that are late on a slow path must not hold up a fast one.
+    pub(crate) fn is_cramped(&self) -> bool {
+        let held = self.credit.received() - self.credit.consumed();
+        self.takes_updates() && held > self.credit.window() / 2 && !self.data.is_readable()
+    }
+
     /// RFC 9000 4.1, 3.2: no MAX_STREAM_DATA once the size is known or the data unwanted.
     pub(crate) fn takes_updates(&self) -> bool {
         self.state == State::Open && self.final_size.is_none()

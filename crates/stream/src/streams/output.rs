@@ -72,6 +72,11 @@ impl Streams {
         true
     }
 
+    /// The connection must not hold a stream back whose window grew.
+    pub(super) fn widen_for(&mut self, stream_window: u64) {
+        self.receive.widen(stream_window.saturating_mul(3).div_euclid(2).min(self.config.window));
+    }
+
     fn fill_stream_credits(&mut self, now: Instant, w: &mut FrameWriter<'_>) -> bool {
         while let Some(&id) = self.pending.stream_credits.first() {
             if let Some(half) = self.table.receive(id).filter(|half| half.takes_updates()) {
@@ -80,8 +85,7 @@ impl Streams {
                 if !put_fields(w, &[MAX_STREAM_DATA, id.0, limit]) {
                     return false;
                 }
-                // The connection must not hold a stream back that reads fast.
-                self.receive.widen(window.saturating_mul(3).div_euclid(2).min(self.config.window));
+                self.widen_for(window);
                 self.note_update(Carried::MaxStreamData(id, limit), w);
             }
             self.pending.stream_credits.pop_first();

@@ -17,7 +17,12 @@ impl Streams {
         // A half that is over was counted to its final size: late frames change nothing.
         let Some(half) = self.table.use_receive(id) else { return Ok(()) };
         let arrival = half.on_data(offset, Fin::when(fin), data, room)?;
+        let window = if half.is_cramped() { half.credit.widen_up_to(self.config.stream_window) } else { None };
         self.on_arrival(id, arrival);
+        if let Some(window) = window {
+            self.pending.stream_credits.insert(id);
+            self.widen_for(window);
+        }
         Ok(())
     }
 

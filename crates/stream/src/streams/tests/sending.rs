@@ -185,3 +185,26 @@ fn windows_grow_for_a_fast_reader_and_stay_for_a_slow_one() {
         assert_eq!((window, b.receive.window()), expected);
     }
 }
+
+/// What is late on one path must not stop another: the window widens while only a gap keeps data from the reader.
+#[test]
+fn windows_grow_for_data_beyond_a_gap_but_not_for_a_reader_that_is_late() {
+    let config = StreamsConfig { stream_window: 4 << 20, window: 5 << 20, ..StreamsConfig::default() };
+    for has_gap in [true, false] {
+        let (mut a, mut b) = pair(config);
+        let s = a.open(Dir::Uni).unwrap();
+        let (mut offset, mut limit) = (u64::from(has_gap), 1 << 20);
+        for _ in 0..8 {
+            while offset + 1000 <= limit {
+                b.on_stream(s, offset, false, Bytes::from(vec![0; 1000])).unwrap();
+                offset += 1000;
+            }
+            let (p, carried) = packet(1200, |w| b.fill_control(Instant::ZERO, w));
+            deliver(p, &mut a).unwrap();
+            b.acked(&carried);
+            limit = b.table.receive(s).unwrap().credit.limit();
+        }
+        let windows = (b.table.receive(s).unwrap().credit.window(), b.receive.window());
+        assert_eq!(windows, if has_gap { (4 << 20, 5 << 20) } else { (1 << 20, 3 << 19) });
+    }
+}
