@@ -1,4 +1,5 @@
-//! Tail duplication: what would arrive later than a copy of it, is overdue, or lies on a path that loses packets.
+//! Tail duplication: what would arrive later than a copy of it, is overdue, or lies on a path that loses packets; and,
+//! within a budget, whatever is last.
 //!
 //! With it a path that is done with its share takes over what a slower one still holds, so that a transfer over several
 //! paths takes no longer than the best of them needs for all of it.
@@ -10,6 +11,10 @@ use crate::view::PathView;
 
 /// Share of lost packets above which a path's last data is doubled at once, in parts per thousand.
 const LOSSY_PER_MILLE: u32 = 20;
+/// Data that is doubled just in case: one byte of so many that were sent,
+const INSURANCE_SHARE: u64 = 16;
+/// and so many more, bytes.
+const INSURANCE_FREE_BYTES: u64 = 16_000;
 
 /// Builds [`Tail`].
 #[derive(Clone, Copy, Debug, Default)]
@@ -21,30 +26,55 @@ impl ReinjectionFactory for TailFactory {
     }
 
     fn build(&self) -> Box<dyn Reinjection> {
-        Box::new(Tail)
+        Box::new(Tail::default())
     }
 }
 
-/// The default policy; keeps no state.
+/// The default policy: what was sent and copied so far, for the budget of what is doubled just in case.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Tail;
+pub struct Tail {
+    sent_bytes: u64,
+    copied_bytes: u64,
+}
+
+impl Tail {
+    fn can_insure(&self, bytes: u64) -> bool {
+        self.copied_bytes + bytes <= INSURANCE_FREE_BYTES + self.sent_bytes / INSURANCE_SHARE
+    }
+}
 
 impl Reinjection for Tail {
     fn name(&self) -> &'static str {
         "tail"
     }
 
-    fn judge(&mut self, idle: &PathView, busy: &PathView, packet: &Outstanding, _: Occasion, now: Instant) -> Verdict {
+    fn judge(
+        &mut self,
+        idle: &PathView,
+        busy: &PathView,
+        packet: &Outstanding,
+        occasion: Occasion,
+        now: Instant,
+    ) -> Verdict {
         // Nothing says that an idle path without a round trip yet is the better one.
         let Some(back) = idle.rtt else { return Verdict::No };
         let (Some(expected), Some(overdue)) = (packet.expected_ack(busy, now), packet.overdue_at(busy)) else {
             return Verdict::Copy;
         };
-        // An eighth of a round trip in favour of what is under way already.
-        let copied = now + back + back / 8 + idle.rtt_var;
-        if expected > copied || now >= overdue || busy.loss_per_mille > LOSSY_PER_MILLE {
+        // Acks of both take the same way back, so that round trips compare as one way trips do. A little goes in favour
+        // of what is under way already.
+        if now >= overdue || expected > now + back + back / 16 {
             return Verdict::Copy;
         }
-        Verdict::Later(overdue)
+        // Should it be lost, its own path repairs it a round trip after it is overdue: a copy must be sooner to be of use.
+        let helps = now + back < overdue + busy.rtt_or_max();
+        let doubtful = busy.loss_per_mille > LOSSY_PER_MILLE;
+        let last = occasion == Occasion::Drained && self.can_insure(packet.bytes);
+        if helps && (doubtful || last) { Verdict::Copy } else { Verdict::Later(overdue) }
+    }
+
+    fn on_sent(&mut self, bytes: u64, copied: u64) {
+        self.sent_bytes += bytes;
+        self.copied_bytes += copied;
     }
 }

@@ -24,15 +24,22 @@ fn every_name_builds_what_it_says() {
     assert!(by_name("always").is_none());
 }
 
+/// The policy with its budget spent.
+fn tail() -> Tail {
+    let mut tail = Tail::default();
+    tail.on_sent(16_000, 17_000);
+    tail
+}
+
 #[test]
 fn what_arrives_later_than_its_copy_is_copied() {
     let (idle, slow) = (view(0, 20), view(1, 100));
-    assert_eq!(Tail.judge(&idle, &slow, &packet(0, 1200), Occasion::Drained, at(10)), Verdict::Copy);
-    // At 80 ms its ack is 20 ms away, that of a copy 22.5 ms and more.
-    let verdict = Tail.judge(&idle, &slow, &packet(0, 1200), Occasion::Drained, at(80));
+    assert_eq!(tail().judge(&idle, &slow, &packet(0, 1200), Occasion::Drained, at(10)), Verdict::Copy);
+    // At 80 ms its ack is 20 ms away, that of a copy a little more.
+    let verdict = tail().judge(&idle, &slow, &packet(0, 1200), Occasion::Drained, at(80));
     assert!(matches!(verdict, Verdict::Later(until) if until > at(100)), "{verdict:?}");
     // The same from a slower path to a faster one is never worth it.
-    let verdict = Tail.judge(&slow, &idle, &packet(0, 1200), Occasion::Drained, at(1));
+    let verdict = tail().judge(&slow, &idle, &packet(0, 1200), Occasion::Drained, at(1));
     assert!(matches!(verdict, Verdict::Later(_)));
 }
 
@@ -43,26 +50,43 @@ fn a_queue_counts_as_well_as_a_round_trip() {
     slow.delivery_rate_bps = Some(1_000_000);
     // 25 kB at 1 Mbit/s are 200 ms away.
     assert_eq!(packet(0, 25_000).expected_ack(&slow, at(0)), Some(at(200)));
-    assert_eq!(Tail.judge(&idle, &slow, &packet(0, 25_000), Occasion::Drained, at(0)), Verdict::Copy);
-    assert!(matches!(Tail.judge(&idle, &slow, &packet(0, 1250), Occasion::Drained, at(10)), Verdict::Later(_)));
+    assert_eq!(tail().judge(&idle, &slow, &packet(0, 25_000), Occasion::Drained, at(0)), Verdict::Copy);
+    assert!(matches!(tail().judge(&idle, &slow, &packet(0, 1250), Occasion::Drained, at(10)), Verdict::Later(_)));
     assert_eq!(packet(0, 25_000_000).expected_ack(&slow, at(0)), Some(at(1000)), "bounded by what was seen");
 }
 
 #[test]
 fn overdue_and_lossy_packets_are_copied() {
-    let (idle, mut slow) = (view(0, 50), view(1, 20));
-    let overdue = packet(0, 1200).overdue_at(&slow).unwrap();
-    assert_eq!(Tail.judge(&idle, &slow, &packet(0, 1200), Occasion::Drained, overdue), Verdict::Copy);
-    assert_eq!(Tail.judge(&idle, &slow, &packet(0, 1200), Occasion::Drained, at(1)), Verdict::Later(overdue));
-    slow.loss_per_mille = 50;
-    assert_eq!(Tail.judge(&idle, &slow, &packet(0, 1200), Occasion::Drained, at(1)), Verdict::Copy);
+    let (idle, mut busy) = (view(0, 30), view(1, 20));
+    let packet = packet(0, 1200);
+    let overdue = packet.overdue_at(&busy).unwrap();
+    assert_eq!(tail().judge(&idle, &busy, &packet, Occasion::Drained, overdue), Verdict::Copy);
+    assert_eq!(tail().judge(&idle, &busy, &packet, Occasion::Drained, at(1)), Verdict::Later(overdue));
+    busy.loss_per_mille = 50;
+    assert_eq!(tail().judge(&idle, &busy, &packet, Occasion::Drained, at(1)), Verdict::Copy);
+    // A copy that arrives after the path's own repair is of no use.
+    assert_eq!(tail().judge(&view(0, 300), &busy, &packet, Occasion::Drained, at(1)), Verdict::Later(overdue));
+}
+
+#[test]
+fn the_last_packets_are_doubled_within_a_budget() {
+    let (idle, busy) = (view(0, 20), view(1, 20));
+    let mut tail = Tail::default();
+    assert_eq!(tail.judge(&idle, &busy, &packet(0, 1200), Occasion::Drained, at(1)), Verdict::Copy);
+    assert!(matches!(tail.judge(&idle, &busy, &packet(0, 1200), Occasion::Blocked, at(1)), Verdict::Later(_)));
+    tail.on_sent(15_000, 15_000);
+    assert_eq!(tail.judge(&idle, &busy, &packet(0, 1200), Occasion::Drained, at(1)), Verdict::Copy);
+    tail.on_sent(2_000, 2_000);
+    assert!(matches!(tail.judge(&idle, &busy, &packet(0, 1200), Occasion::Drained, at(1)), Verdict::Later(_)));
+    tail.on_sent(100_000, 0);
+    assert_eq!(tail.judge(&idle, &busy, &packet(0, 1200), Occasion::Drained, at(1)), Verdict::Copy);
 }
 
 #[test]
 fn an_idle_path_that_is_not_measured_takes_nothing() {
     let (mut idle, slow) = (view(0, 50), view(1, 20));
     idle.rtt = None;
-    assert_eq!(Tail.judge(&idle, &slow, &packet(0, 1200), Occasion::Drained, at(900)), Verdict::No);
+    assert_eq!(tail().judge(&idle, &slow, &packet(0, 1200), Occasion::Drained, at(900)), Verdict::No);
 }
 
 #[test]
