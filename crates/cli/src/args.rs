@@ -57,6 +57,9 @@ pub(crate) struct TransportArgs {
     /// Path that carries the acknowledgements of a path
     #[arg(long, value_name = "NAME", value_enum)]
     pub(crate) ack_path: Option<AckPathName>,
+    /// Whether an idle path sends again what others still have on their way [default: tail]
+    #[arg(long, value_name = "NAME", value_enum)]
+    pub(crate) reinjection: Option<ReinjectionName>,
 }
 
 /// What is printed, and for whom.
@@ -262,6 +265,11 @@ names! {
 names! {
     /// Paths of acknowledgements.
     AckPathName { Own = "own", Fastest = "fastest", All = "all" }
+}
+
+names! {
+    /// Reinjection policies.
+    ReinjectionName { Tail = "tail", None = "none", Opportunistic = "opportunistic", Deadline = "deadline" }
 }
 
 names! {

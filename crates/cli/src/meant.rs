@@ -8,7 +8,8 @@ use plait_link::{DropCause, LinkConfig, LinkStats, Loss, QueueLimit};
 use url::Url;
 
 use crate::args::{
-    AckPathName, CongestionName, DemoArgs, ExtensionName, GetArgs, InteropArgs, SchedulerName, TransportArgs,
+    AckPathName, CongestionName, DemoArgs, ExtensionName, GetArgs, InteropArgs, ReinjectionName, SchedulerName,
+    TransportArgs,
 };
 use crate::fail::Fail;
 use crate::http::request::Request;
@@ -22,6 +23,7 @@ pub(crate) struct TransportPlan {
     /// None leaves the choice to the number of paths.
     pub(crate) congestion: Option<CongestionName>,
     pub(crate) ack_path: AckPathName,
+    pub(crate) reinjection: ReinjectionName,
     /// Paths at once; none does not offer the extension.
     pub(crate) paths_max: Option<NonZeroU32>,
 }
@@ -33,13 +35,14 @@ impl TransportPlan {
             scheduler: args.scheduler.unwrap_or(SchedulerName::MinRtt),
             congestion: args.cc,
             ack_path: args.ack_path.unwrap_or(AckPathName::Fastest),
+            reinjection: args.reinjection.unwrap_or(ReinjectionName::Tail),
             paths_max: NonZeroU32::new(paths_max).filter(|max| max.get() > 1),
         }
     }
 
     /// Our defaults, for so many paths.
     pub(crate) fn usual(paths_max: u32) -> Self {
-        Self::new(&TransportArgs { scheduler: None, cc: None, ack_path: None }, paths_max)
+        Self::new(&TransportArgs { scheduler: None, cc: None, ack_path: None, reinjection: None }, paths_max)
     }
 
     /// The controller that runs, with the extension or without.

@@ -29,6 +29,9 @@ pub(crate) fn config(plan: &TransportPlan) -> TransportConfig {
     if let Some(ack_route) = plait::ack_route(plan.ack_path.name()) {
         config.ack_route(ack_route);
     }
+    if let Some(reinjection) = plait::reinjection(plan.reinjection.name()) {
+        config.reinjection(reinjection);
+    }
     config
 }
 

@@ -10,8 +10,8 @@
 //!   `AsyncRead`; `send_datagram` and `read_datagram` carry what may be lost.
 //! * [`Path`], [`PathEvents`] and [`Connection::stats`] tell what each path does.
 //! * [`ClientConfig`], [`ServerConfig`], [`EndpointConfig`] and [`TransportConfig`] hold the settings; schedulers,
-//!   congestion controllers, ACK routes and path policies are chosen by name: [`scheduler`], [`congestion_controller`],
-//!   [`ack_route`], [`path_policy`].
+//!   congestion controllers, ACK routes, reinjection and path policies are chosen by name: [`scheduler`],
+//!   [`congestion_controller`], [`ack_route`], [`reinjection`], [`path_policy`].
 //!
 //! All futures may be dropped at any time without loss, unless their documentation says otherwise. Every queue is
 //! bounded: writers wait for the network, senders of datagrams for room, and peers for readers.
@@ -37,8 +37,8 @@ pub use entropy::NoEntropy;
 pub use interfaces::{LocalAddress, addresses_of, usable_addresses};
 pub use path::{OpenPath, OpenPathError, Path, PathEvents, PathRoute};
 pub use registry::{
-    ACK_ROUTES, CONGESTION_CONTROLLERS, PATH_POLICIES, SCHEDULERS, ack_route, congestion_controller, path_policy,
-    scheduler,
+    ACK_ROUTES, CONGESTION_CONTROLLERS, PATH_POLICIES, REINJECTIONS, SCHEDULERS, ack_route, congestion_controller,
+    path_policy, reinjection, scheduler,
 };
 pub use sockets::Bind;
 pub use stream::{

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use plait_congestion::ControllerFactory;
 use plait_path::{AckRouteFactory, PathPolicyFactory};
 use plait_schedule::SchedulerFactory;
+use plait_schedule::reinject::{self, ReinjectionFactory};
 
 /// Names of the schedulers; the first is the default.
 pub const SCHEDULERS: &[&str] = &plait_schedule::NAMES;
@@ -12,6 +13,8 @@ pub const SCHEDULERS: &[&str] = &plait_schedule::NAMES;
 pub const CONGESTION_CONTROLLERS: &[&str] = &plait_congestion::NAMES;
 /// Names of the ACK routes.
 pub const ACK_ROUTES: &[&str] = &plait_path::ack_route::NAMES;
+/// Names of the reinjection policies; the first is the default.
+pub const REINJECTIONS: &[&str] = &reinject::NAMES;
 /// Names of the path policies.
 pub const PATH_POLICIES: &[&str] = &plait_path::policy::NAMES;
 
@@ -31,6 +34,11 @@ pub fn ack_route(name: &str) -> Option<Arc<dyn AckRouteFactory>> {
     plait_path::ack_route::by_name(name)
 }
 
+/// The reinjection policy of that name, for [`crate::TransportConfig::reinjection`].
+pub fn reinjection(name: &str) -> Option<Arc<dyn ReinjectionFactory>> {
+    reinject::by_name(name)
+}
+
 /// The path policy of that name, for [`crate::TransportConfig::path_policy`].
 pub fn path_policy(name: &str) -> Option<Arc<dyn PathPolicyFactory>> {
     plait_path::policy::by_name(name)
@@ -45,6 +53,7 @@ mod tests {
         assert!(SCHEDULERS.iter().all(|name| scheduler(name).is_some()));
         assert!(CONGESTION_CONTROLLERS.iter().all(|name| congestion_controller(name).is_some()));
         assert!(ACK_ROUTES.iter().all(|name| ack_route(name).is_some()));
+        assert!(REINJECTIONS.iter().all(|name| reinjection(name).is_some()));
         assert!(PATH_POLICIES.iter().all(|name| path_policy(name).is_some()));
         assert!(scheduler("nobody").is_none());
     }
