@@ -58,10 +58,10 @@ impl Outstanding {
     pub fn expected_ack(&self, path: &PathView, now: Instant) -> Option<Instant> {
         let rtt = path.rtt?;
         let by_rtt = self.sent_at + rtt;
+        let Some(rate) = path.delivery_rate_bps else { return Some(by_rtt) };
         // A rate measured while little was sent says little: it delays by twice the longest round trip seen at most.
         let limit = path.rtt_max.max(rtt).saturating_mul(2);
-        let rate = path.delivery_rate_bps.unwrap_or(0).max(1);
-        let drain = u128::from(self.ahead_bytes) * 8_000_000_000 / u128::from(rate);
+        let drain = u128::from(self.ahead_bytes) * 8_000_000_000 / u128::from(rate.max(1));
         let drain = Duration::from_nanos(u64::try_from(drain).unwrap_or(u64::MAX)).min(limit);
         Some(by_rtt.max(now + drain))
     }
