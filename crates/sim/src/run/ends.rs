@@ -7,6 +7,7 @@ use plait_base::Instant;
 use plait_base::probe::{Event, Probe, ProbeFactory};
 use plait_engine::TransportConfig;
 use plait_engine::path::{ack_route, policy};
+use plait_engine::schedule::reinject;
 
 use crate::host::decisions::Watched;
 use crate::host::ledger::{Observer, SharedLedger};
@@ -68,7 +69,7 @@ pub(super) fn transport(
     if let Some(factory) = endpoints.congestion.as_ref().map(Chosen::factory) {
         config.congestion_controller_factory(factory.clone()).multipath_controller(Some(factory));
     }
-    if let Some(factory) = schedule::reinject::by_name(endpoints.reinjection) {
+    if let Some(factory) = reinject::by_name(endpoints.reinjection) {
         config.reinjection(factory);
     }
     if let Some(factory) = ack_route::by_name(endpoints.ack_path) {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use plait_engine::crypto::Protection;
 use plait_engine::path::ack_route;
+use plait_engine::schedule::reinject;
 use plait_link::Rate;
 use plait_netsim::InterfaceState;
 
@@ -202,7 +203,7 @@ impl Default for Endpoints {
             receive_window_bytes: 16_000_000,
             duplicate_until_rtt: true,
             keep_alive: None,
-            reinjection: schedule::reinject::NAMES[0],
+            reinjection: reinject::NAMES[0],
         }
     }
 }
@@ -232,7 +233,7 @@ fn read_endpoints(reader: Reader<'_>, paths: usize, policies: &Policies) -> Resu
             .unwrap_or(default.receive_window_bytes),
         duplicate_until_rtt: reader.flag("duplicate_until_rtt")?.unwrap_or(default.duplicate_until_rtt),
         keep_alive: reader.seconds("keep_alive_s", 0.001..=SECONDS_MAX)?,
-        reinjection: reader.word("reinjection", &schedule::reinject::NAMES)?.unwrap_or(default.reinjection),
+        reinjection: reader.word("reinjection", &reinject::NAMES)?.unwrap_or(default.reinjection),
     };
     reader.finish()?;
     Ok(endpoints)
