@@ -81,9 +81,10 @@ fn measure(name: &str, scenario: &Scenario, protection: &str, rounds: usize) {
     let (core, simulated) = (median(&mut seconds), outcome.elapsed.as_secs_f64());
     let packets = outcome.around.datagrams.0;
     println!(
-        "| {name} | {protection} | {packets} | {simulated:.2} | {core:.3} | {:.0} | {:.4} | {NS3} |",
+        "| {name} | {protection} | {packets} | {simulated:.2} | {core:.3} | {:.0} | {:.4} | {NS3} | {:.1} |",
         packets as f64 / core,
-        core / simulated
+        core / simulated,
+        memory_mb().unwrap_or(f64::NAN)
     );
 }
 
@@ -93,9 +94,8 @@ fn main() {
     let wanted = |name: &str| words.iter().filter(|word| word.parse::<u32>().is_err()).all(|word| name.contains(word));
     println!(
         "| scenario | protection | packets | simulated s | core s | packets per core-second | core s per simulated s | \
-         ns-3 module, packets per core-second |\n|---|---|---|---|---|---|---|---|"
+         ns-3 module, packets per core-second | most memory so far, MB |\n|---|---|---|---|---|---|---|---|---|"
     );
-    let before = memory_mb();
     for (name, text) in scenarios().into_iter().filter(|(name, _)| wanted(name)) {
         for protection in ["tls", "null"] {
             let mut tree = Tree::parse(name, &text).expect("the scenario is TOML");
@@ -104,6 +104,4 @@ fn main() {
             measure(name, &scenario, protection, rounds);
         }
     }
-    let (before, after) = (before.unwrap_or(f64::NAN), memory_mb().unwrap_or(f64::NAN));
-    println!("\nmost memory of the whole process: {after:.1} MB, {before:.1} MB of it before the first run");
 }

@@ -194,7 +194,9 @@ fn times_figure(points: &[Point], class: &str, size: &str) -> Figure {
         points.iter().flat_map(|p| places.map(|i| p.rows.get(i).and_then(Row::seconds).unwrap_or(f64::NAN))).collect()
     };
     let (single, multi) = (seconds([0, 1]), seconds([2, 3]));
-    let mut plot = Plot::new(format!("{class}, {size}"), "s", "share of runs").x_scale(Scale::Log).y_range(0.0, 1.0);
+    let mut plot = Plot::new(format!("{class}, {size}"), "completion time, s", "share of runs")
+        .x_scale(Scale::Log)
+        .y_range(0.0, 1.0);
     plot.cdf("QUIC", single.clone());
     plot.cdf("MPQUIC", multi.clone());
     let ratios: Vec<f64> = single.iter().zip(&multi).map(|(one, two)| one / two).collect();
@@ -248,7 +250,7 @@ pub(super) fn handover(request: &FigureRequest<'_>) -> Result<Figure, CommandErr
     ];
     let seeds = request.points.unwrap_or(20) as u64;
     let mut figure = Figure::default();
-    let mut plot = Plot::new("Delay of each answer", "sent at, s", "ms");
+    let mut plot = Plot::new("Delay of each answer", "sent at, s", "delay, ms");
     for (name, event) in cases {
         let text = base(&event);
         let outcome = one(request, "handover", &text, Watch::default())?;

@@ -203,6 +203,9 @@ pub fn figure(name: &str, request: &FigureRequest<'_>) -> Result<Made, CommandEr
 fn page(title: &str, figure: &Figure) -> Page {
     let mut page = Page::new(title);
     page.plots(&figure.plots);
+    if figure.plots.iter().any(Plot::has_boxes) {
+        page.text("Boxes: least, quartiles, median (the number above) and most of the complete runs.");
+    }
     let rows = figure.claims.iter().map(|c| vec![c.what.clone(), c.published.clone(), c.ours.clone()]);
     page.table(&["", "published", "here"], &rows.collect::<Vec<_>>());
     page.notes(&figure.notes);

@@ -21,7 +21,7 @@ pub(super) fn satellite(request: &FigureRequest<'_>) -> Result<Figure, CommandEr
     let seeds = request.points.unwrap_or(15) as u64;
     let rows = rows(request, "satellite", &text, seeds)?;
     let mut figure = Figure::default();
-    let mut plot = Plot::new("Download of 10 MB", "", "s");
+    let mut plot = Plot::new("Download of 10 MB", "", "completion time, s");
     let cases = [
         ("primary alone", "none", "fastest", "TCP 8.37 s; about 8.5 s"),
         ("two paths, acks own", "multipath", "own", "MPTCP 10.3-10.6 s; MPQUIC as slow as one path"),

@@ -63,22 +63,35 @@ impl Axis {
     /// Values with labels.
     pub(crate) fn ticks(&self) -> Vec<(f64, String)> {
         let decades = self.high.log10() - self.low.log10();
-        let values: Vec<f64> = match self.scale {
+        match self.scale {
             Scale::Log if decades > 0.8 => {
                 let multiples: &[f64] = if decades > 3.5 { &[1.0] } else { &[1.0, 2.0, 5.0] };
                 let decades = self.low.log10().floor() as i32..=self.high.log10().ceil() as i32;
                 let all = decades.flat_map(|d| multiples.iter().map(move |m| m * 10f64.powi(d)));
-                all.filter(|v| *v >= self.low * 0.999 && *v <= self.high * 1.001).collect()
+                let inside = all.filter(|v| *v >= self.low * 0.999 && *v <= self.high * 1.001);
+                inside.map(|value| (value, short(value))).collect()
             }
             _ => {
                 let step = step(self.high - self.low);
                 let first = (self.low / step - 1e-9).ceil() * step;
                 let count = ((self.high - first) / step + 1e-9).floor().max(0.0) as usize;
-                (0..=count.min(20)).map(|i| first + i as f64 * step).collect()
+                let value = |i: usize| first + i as f64 * step;
+                (0..=count.min(20)).map(|i| (value(i), stepped(value(i), step))).collect()
             }
-        };
-        values.into_iter().map(|value| (value, short(if value.abs() < 1e-12 { 0.0 } else { value }))).collect()
+        }
     }
+}
+
+/// A number with as many decimals as its step has.
+fn stepped(value: f64, step: f64) -> String {
+    if value.abs() < step * 1e-6 {
+        return "0".into();
+    }
+    if value.abs() >= 1e4 {
+        return short(value);
+    }
+    let decimals = (-(step * 1.000_001).log10().floor()).clamp(0.0, 9.0) as usize;
+    format!("{value:.decimals$}")
 }
 
 /// A round step that makes four to eight ticks.
@@ -128,6 +141,7 @@ mod tests {
         };
         assert_eq!(labels(&[0.0, 9.7]), ["0", "2", "4", "6", "8", "10"]);
         assert_eq!(labels(&[-0.3, 1.0])[0], "-0.4");
+        assert_eq!(labels(&[0.0, 0.0098])[..3], ["0", "0.002", "0.004"]);
         assert_eq!(short(2_500_000.0), "2.5M");
         let log = Axis::new(&[0.5, 100.0], Scale::Log, (0.0, 1.0));
         assert!(log.ticks().iter().any(|(value, _)| *value == 10.0));

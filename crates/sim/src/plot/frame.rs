@@ -47,7 +47,8 @@ impl Frame {
         let names: Vec<&String> = names.collect();
         let letters = ((WIDTH - LEFT - RIGHT) / names.len().max(1) as f64 / LETTER_WIDTH).max(3.0) as usize;
         let lines = names.iter().map(|name| wrap(name, letters).len()).max().unwrap_or(1);
-        let top = TOP + legend_height;
+        // What happened is said in a row of its own above the plane.
+        let top = TOP + legend_height + if plot.marks.is_empty() { 0.0 } else { LINE_HEIGHT };
         let bottom = top + PLANE_HEIGHT;
         // The stacked layers end where the plane ends.
         let y = if areas().next().is_some() {
@@ -121,7 +122,7 @@ impl Frame {
         let _ = write!(
             out,
             "<path d=\"M{x:.1} {bottom:.1}V{top:.1}\" class=\"k\"/><text x=\"{at:.1}\" y=\"{:.1}\" class=\"{class}\">{}</text>",
-            top + 10.0,
+            top - 4.0,
             escape(what)
         );
     }
@@ -186,11 +187,10 @@ impl Frame {
              <rect x=\"{left:.1}\" y=\"{high:.1}\" width=\"{:.1}\" height=\"{:.1}\" fill=\"{colour}\" \
              fill-opacity=\"0.25\" stroke=\"{colour}\"/>\
              <path d=\"M{left:.1} {median:.1}H{right:.1}\" stroke=\"{colour}\" stroke-width=\"2.5\"/>\
-             <text x=\"{:.1}\" y=\"{:.1}\" class=\"s\">{}</text>",
+             <text x=\"{middle:.1}\" y=\"{:.1}\" class=\"m s\">{}</text>",
             right - left,
             (low - high).max(0.5),
-            right + 4.0,
-            median + 4.0,
+            most - 5.0,
             axis::short(boxed.numbers[2])
         );
         self.slot_name(&boxed.name, middle, out);

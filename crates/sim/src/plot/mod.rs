@@ -13,7 +13,8 @@ use frame::Frame;
 pub use axis::Scale;
 
 /// Colours that colour-blind people tell apart (Okabe and Ito).
-const COLOURS: [&str; 8] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b58900", "#56b4e9", "#7f7f7f", "#000000"];
+const COLOURS: [&str; 9] =
+    ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b58900", "#56b4e9", "#7f7f7f", "#000000", "#d8d8d8"];
 
 /// How points are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +95,11 @@ impl Plot {
     /// What it shows.
     pub fn title(&self) -> &str {
         &self.title
+    }
+
+    /// Whether it has boxes.
+    pub fn has_boxes(&self) -> bool {
+        !self.boxes.is_empty()
     }
 
     /// With this scale of the horizontal axis.

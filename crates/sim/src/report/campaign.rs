@@ -160,9 +160,9 @@ pub fn campaign_page(campaign: &Campaign, rows: &[Row]) -> Page {
         page.table(&PAIR_COLUMNS, &pairs);
     }
     let share = "share of complete runs";
-    let mut times = Plot::new("Completion time", "s", share).x_scale(Scale::Log).y_range(0.0, 1.0);
-    let mut rates = Plot::new("Goodput", "Mbit/s", share).x_scale(Scale::Log).y_range(0.0, 1.0);
-    let mut starts = Plot::new("First byte", "ms", share).x_scale(Scale::Log).y_range(0.0, 1.0);
+    let mut times = Plot::new("Completion time", "completion time, s", share).x_scale(Scale::Log).y_range(0.0, 1.0);
+    let mut rates = Plot::new("Goodput", "goodput, Mbit/s", share).x_scale(Scale::Log).y_range(0.0, 1.0);
+    let mut starts = Plot::new("First byte", "first byte after, ms", share).x_scale(Scale::Log).y_range(0.0, 1.0);
     for (name, rows) in groups.iter().take(CURVES_MAX) {
         let column = |name| rows.iter().filter(|row| row.is_complete()).filter_map(move |row| row.number(name));
         times.cdf(name.clone(), rows.iter().filter_map(Row::seconds));

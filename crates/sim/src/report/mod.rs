@@ -60,17 +60,20 @@ impl Page {
     /// A table; the first cell of each row is its name.
     pub fn table(&mut self, header: &[&str], rows: &[Vec<String>]) -> &mut Self {
         let _ = write!(self.body, "<div class=\"w\"><table><thead><tr>");
-        header.iter().for_each(|name| {
-            let _ = write!(self.body, "<th>{}</th>", escape(name));
-        });
+        // Words stand left, numbers right.
+        let is_words = |cell: &String| cell.len() > 24 && cell.chars().any(char::is_alphabetic);
+        let class = |column: usize| match rows.iter().filter_map(|row| row.get(column)).any(is_words) {
+            true => " class=\"l\"",
+            false => "",
+        };
+        for (column, name) in header.iter().enumerate() {
+            let _ = write!(self.body, "<th{}>{}</th>", class(column), escape(name));
+        }
         self.body.push_str("</tr></thead><tbody>");
         for row in rows {
-            // Words stand left, numbers right.
-            let cell = |cell: &String| {
-                let word = cell.chars().any(char::is_alphabetic) && cell.len() > 24;
-                format!("<td{}>{}</td>", if word { " class=\"l\"" } else { "" }, escape(cell))
-            };
-            let _ = write!(self.body, "<tr>{}</tr>", row.iter().map(cell).collect::<String>());
+            let cells = row.iter().enumerate();
+            let cells = cells.map(|(column, cell)| format!("<td{}>{}</td>", class(column), escape(cell)));
+            let _ = write!(self.body, "<tr>{}</tr>", cells.collect::<String>());
         }
         self.body.push_str("</tbody></table></div>\n");
         self
@@ -128,7 +131,7 @@ min-width:7rem}.k b{display:block;font-size:1.25rem}.k span{color:#555;font-size
 figure{margin:0;border:1px solid #e4e4e4;border-radius:6px;padding:.3rem}figure svg{display:block;width:100%;height:auto}\
 .w{overflow-x:auto}table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.9rem}\
 td,th{padding:.25rem .7rem;text-align:right;border-bottom:1px solid #e4e4e4;vertical-align:top}th{color:#555;\
-font-weight:600}td:first-child,th:first-child,td.l{text-align:left}tbody tr:hover{background:#f6f8fa}\
+font-weight:600}td:first-child,th:first-child,td.l,th.l{text-align:left}tbody tr:hover{background:#f6f8fa}\
 summary{cursor:pointer;color:#0b5cad;margin:.4rem 0}ul{max-width:70rem;padding-left:1.2rem}";
 
 #[cfg(test)]

@@ -83,15 +83,15 @@ fn what(scenario: &Scenario, seed: u64) -> String {
     };
     let ends = &scenario.endpoints;
     format!(
-        "{load}; {} paths, path {} first; extension {:?}, scheduler {}, congestion control {}, acks by {}, protection {:?}; \
+        "{load}; {} paths, path {} first; extension {}, scheduler {}, congestion control {}, acks by {}, protection {}; \
          seed {seed}.",
         scenario.paths.len(),
         ends.initial_path,
-        ends.extension,
+        format!("{:?}", ends.extension).to_lowercase(),
         ends.scheduler.name(),
         ends.congestion.as_ref().map_or("by default", Chosen::name),
         ends.ack_path,
-        ends.protection,
+        format!("{:?}", ends.protection).to_lowercase(),
     )
 }
 
@@ -168,7 +168,7 @@ type Figure = fn(&PathSample) -> f64;
 
 /// Rate, window, RTT, queue and bytes of each path.
 fn over_time(series: &Series) -> Vec<Plot> {
-    let mut rate = Plot::new("Rate carried by each path, and goodput", "time, s", "Mbit/s").y_range(0.0, 0.1);
+    let mut rate = Plot::new("Rate carried by each path, and goodput", "time, s", "rate, Mbit/s").y_range(0.0, 0.1);
     let paths = series.samples.first().map_or(0, |sample| sample.paths.len());
     for path in 0..paths {
         let bytes = |s: &Sample| s.paths.get(path).map_or(0, |p| p.carried_bytes);
@@ -177,11 +177,10 @@ fn over_time(series: &Series) -> Vec<Plot> {
     rate.curve("goodput", rates(series, |sample| sample.verified_bytes), Style::Line);
     let mut plots = vec![rate];
     let known = |ms: f64| if ms > 0.0 { ms } else { f64::NAN };
-    let figures: [(&str, &str, Figure); 4] = [
-        ("Congestion window", "kB", |p| p.window_bytes as f64 / 1e3),
-        ("Smoothed RTT", "ms", |p| p.rtt_ms),
-        ("Wait in the queue towards the receiver", "ms", |p| p.queue_ms),
-        ("Bytes carried so far", "MB", |p| p.carried_bytes as f64 / 1e6),
+    let figures: [(&str, &str, Figure); 3] = [
+        ("Congestion window", "cwnd, kB", |p| p.window_bytes as f64 / 1e3),
+        ("Smoothed RTT", "RTT, ms", |p| p.rtt_ms),
+        ("Wait in the queue towards the receiver", "wait, ms", |p| p.queue_ms),
     ];
     for (title, unit, figure) in figures {
         let mut plot = Plot::new(title, "time, s", unit).y_range(0.0, 0.1);
@@ -189,22 +188,32 @@ fn over_time(series: &Series) -> Vec<Plot> {
             let point = |s: &Sample| {
                 let value = s.paths.get(path).map_or(f64::NAN, figure);
                 // Before the first sample of the path there is neither a window nor an RTT.
-                (
-                    seconds(s.at),
-                    if matches!(unit, "kB") || title.starts_with("Smoothed") { known(value) } else { value },
-                )
+                (seconds(s.at), if matches!(unit, "cwnd, kB" | "RTT, ms") { known(value) } else { value })
             };
             plot.curve(format!("path {path}"), series.samples.iter().map(point).collect(), Style::Line);
         }
         plots.push(plot);
     }
-    let mut flight = Plot::new("Bytes in flight", "time, s", "kB").y_range(0.0, 0.1);
-    for path in 0..paths {
-        let point = |s: &Sample| (seconds(s.at), s.paths.get(path).map_or(0.0, |p| p.in_flight_bytes as f64 / 1e3));
-        flight.curve(format!("path {path}"), series.samples.iter().map(point).collect(), Style::Line);
-    }
-    plots.push(flight);
+    plots.push(bytes_over_time(series, "Bytes carried so far", |p| p.carried_bytes));
+    plots.push(bytes_over_time(series, "Bytes in flight", |p| p.in_flight_bytes));
     plots
+}
+
+/// Bytes of each path over time.
+fn bytes_over_time(series: &Series, title: &str, bytes: fn(&PathSample) -> u64) -> Plot {
+    let most = series.samples.iter().flat_map(|s| &s.paths).map(bytes).max().unwrap_or(0);
+    let (unit, size) = unit_of(most);
+    let mut plot = Plot::new(title, "time, s", unit).y_range(0.0, 0.1);
+    for path in 0..series.samples.first().map_or(0, |sample| sample.paths.len()) {
+        let point = |s: &Sample| (seconds(s.at), s.paths.get(path).map_or(0.0, |p| bytes(p) as f64 / size));
+        plot.curve(format!("path {path}"), series.samples.iter().map(point).collect(), Style::Line);
+    }
+    plot
+}
+
+/// The unit that suits so many bytes, and its size.
+fn unit_of(bytes: u64) -> (&'static str, f64) {
+    if bytes >= 2_000_000 { ("MB", 1e6) } else { ("kB", 1e3) }
 }
 
 /// Mbit/s of a counter, over windows of a hundredth of the run and at least five samples.
@@ -226,25 +235,26 @@ fn delays(scenario: &Scenario, outcome: &Outcome) -> [Plot; 2] {
         .iter()
         .filter_map(|e| Some((seconds(e.asked), e.answered?.since(e.asked).as_secs_f64() * 1e3)))
         .collect();
-    let mut spread = Plot::new("Delay of answers: distribution", "ms", "share of answers").y_range(0.0, 1.0);
+    let mut spread = Plot::new("Delay of answers: distribution", "delay, ms", "share of answers").y_range(0.0, 1.0);
     spread.cdf("delay", answered.iter().map(|(_, delay)| *delay));
-    let mut plot = Plot::new("Delay of each answer", "asked at, s", "ms").y_range(0.0, 0.1);
+    let mut plot = Plot::new("Delay of each answer", "asked at, s", "delay, ms").y_range(0.0, 0.1);
     plot.curve("delay", answered, Style::Dots);
     events(scenario, &mut plot);
     [plot, spread]
 }
 
 fn shares(outcome: &Outcome) -> Plot {
-    let mut plot = Plot::new("Bytes sent on each path", "", "MB");
+    let (unit, size) = unit_of(outcome.paths.iter().map(|path| path.sender.sent_bytes).max().unwrap_or(0));
+    let mut plot = Plot::new("Bytes sent on each path", "", unit);
     for (i, path) in outcome.paths.iter().enumerate() {
-        plot.bar(format!("path {i}"), path.sender.sent_bytes as f64 / 1e6);
+        plot.bar(format!("path {i}"), path.sender.sent_bytes as f64 / size);
     }
     plot
 }
 
 /// Smoothed RTT by the share of time.
 fn rtt_spread(series: &Series) -> Plot {
-    let mut plot = Plot::new("Smoothed RTT: distribution over time", "ms", "share of time").y_range(0.0, 1.0);
+    let mut plot = Plot::new("Smoothed RTT: distribution over time", "RTT, ms", "share of time").y_range(0.0, 1.0);
     for path in 0..series.samples.first().map_or(0, |sample| sample.paths.len()) {
         let values = series.samples.iter().filter_map(|s| s.paths.get(path).map(|p| p.rtt_ms));
         plot.cdf(format!("path {path}"), values.filter(|ms| *ms > 0.0));
@@ -314,7 +324,7 @@ fn verdicts_over_time(series: &Series, path: usize) -> Plot {
     let title = format!("Path {path}: verdict of each decision");
     let mut plot = Plot::new(title, "time, s", "% of decisions").y_range(0.0, 100.0);
     // Sent is green, full windows orange, preferred others violet: the same on every path.
-    const COLOURS: [usize; Verdict::ALL.len()] = [2, 5, 1, 4, 3, 6, 7, 0, 0, 6, 6, 6];
+    const COLOURS: [usize; Verdict::ALL.len()] = [2, 5, 1, 4, 3, 6, 7, 0, 0, 6, 6, 8];
     let layers = layers.into_iter().zip(Verdict::ALL).zip(COLOURS);
     let layers = layers.filter(|((layer, _), _)| layer.iter().any(|share| *share > 0.0));
     let layers = layers.map(|((layer, verdict), colour)| (colour, verdict.meaning().to_owned(), layer));
