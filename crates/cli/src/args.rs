@@ -50,7 +50,7 @@ pub(crate) struct TransportArgs {
     /// Which path carries the next packet that this side sends
     #[arg(long, value_name = "NAME", value_enum)]
     pub(crate) scheduler: Option<SchedulerName>,
-    /// Congestion control of this side [default: olia over several paths, cubic over one and in
+    /// Congestion control of this side [default: auto over several paths, cubic over one and in
     /// the demo]
     #[arg(long, value_name = "NAME", value_enum)]
     pub(crate) cc: Option<CongestionName>,

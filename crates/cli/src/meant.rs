@@ -49,7 +49,7 @@ impl TransportPlan {
     pub(crate) fn congestion_name(&self, multipath: Multipath) -> &'static str {
         match (self.congestion, multipath) {
             (Some(name), _) => name.name(),
-            (None, Multipath::Negotiated) => CongestionName::Olia.name(),
+            (None, Multipath::Negotiated) => CongestionName::Auto.name(),
             (None, Multipath::Absent) => CongestionName::Cubic.name(),
         }
     }
@@ -431,7 +431,7 @@ mod tests {
         assert_eq!(plan.congestion_name(Multipath::Absent), "balia");
         let plan = get(&["x"]).unwrap().transport;
         assert_eq!(plan.congestion_name(Multipath::Absent), "cubic");
-        assert_eq!(plan.congestion_name(Multipath::Negotiated), "olia");
+        assert_eq!(plan.congestion_name(Multipath::Negotiated), "auto");
     }
 
     #[test]

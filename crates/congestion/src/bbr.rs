@@ -1,6 +1,8 @@
 //! BBR, version 3 (draft-ietf-ccwg-bbr): sends as fast as bytes are delivered and keeps about one round trip in flight.
 //!
 //! It is *uncoupled*: each path has a BBR of its own, so several paths over one bottleneck take several flows' shares.
+//! Where the draft lowers its short-term bounds after any round with a loss, this does after one that lost more than the 2 %
+//! that it allows a probe: else random loss of 1 % takes a share of the bandwidth each round until the next probe.
 //! Where the draft acts for each lost packet, this acts for each pass of loss detection, by its newest lost packet. A CE
 //! mark counts like a round that lost too much: the draft leaves classic ECN open, RFC 3168 asks for an answer.
 
@@ -18,12 +20,10 @@ use crate::controller::{
 use crate::window::initial_window;
 pub use cycle::Phase;
 use cycle::{AckPhase, Cycle, FullPipe};
-use model::{Bounds, ExtraAcked, MaxBandwidth, MinRtt, Rounds, share};
+use model::{Bounds, ExtraAcked, LOSS_MAX, MaxBandwidth, MinRtt, Rounds, is_too_much, share};
 
 /// PacingMarginPercent: paced a little slower than believed, so that no queue stays.
 const PACING_MARGIN: f64 = 0.99;
-/// LossThresh: more than this share lost in a round is too much.
-const LOSS_MAX: f64 = 0.02;
 /// Beta: what too much loss leaves of what was in flight.
 const BETA: f64 = 0.7;
 /// 1 - Headroom: what a cruising flow uses of what it could.
@@ -360,11 +360,6 @@ impl Bbr {
     }
 }
 
-/// IsInflightTooHigh.
-fn is_too_much(lost: u64, flight: u64) -> bool {
-    lost > share(flight, LOSS_MAX)
-}
-
 impl CongestionController for Bbr {
     fn name(&self) -> &'static str {
         "bbr"
@@ -380,11 +375,10 @@ impl CongestionController for Bbr {
     }
 
     fn pacing_rate(&self, rtt: Duration) -> Option<u64> {
-        if self.pacing > 0 {
-            return Some(self.pacing);
-        }
+        // Until the pipe is known to be full, a sender of a packet now and then is not held to that.
+        let least = if self.full.reached && self.pacing > 0 { 0 } else { initial_window(self.mss) };
         let seconds = rtt.max(Duration::from_millis(1)).as_secs_f64();
-        Some(((self.window as f64 / seconds) * Phase::Startup.pacing_gain()) as u64)
+        Some(self.pacing.max((least as f64 / seconds * Phase::Startup.pacing_gain()) as u64))
     }
 
     fn on_sent(&mut self, _now: Instant, bytes: u64, in_flight: u64, _number: u64) {
@@ -411,7 +405,7 @@ impl CongestionController for Bbr {
         let delivery = &lost.delivery;
         self.before = Some((self.bounds, self.window));
         self.lost_bytes += lost.bytes;
-        self.bounds.on_congestion();
+        self.bounds.on_congestion(lost.bytes);
         self.window = self.window.saturating_sub(lost.bytes).max(self.window_min());
         if self.cycle.probing && is_too_much(delivery.lost_bytes, delivery.flight_bytes) {
             // InflightAtLoss: what was in flight when the share lost went beyond the limit.
@@ -426,7 +420,7 @@ impl CongestionController for Bbr {
         match event.kind {
             CongestionKind::Loss => {}
             CongestionKind::Ecn => {
-                self.bounds.on_congestion();
+                self.bounds.on_congestion(u64::MAX);
                 if self.phase == Phase::Startup {
                     self.leave_startup();
                 } else if self.cycle.probing {

@@ -1,11 +1,144 @@
-//! What coupled controllers read from the board: all established paths, this one with its live figures.
+//! What coupled controllers have in common: Reno's window, and what they read from the board: all established paths,
+//! this one with its live figures.
 
+use std::fmt::Debug;
 use std::time::Duration;
 
 use plait_base::PathId;
 use plait_base::board::{Board, Posting};
 
-use crate::window::Window;
+use crate::controller::{Acked, Congestion, CongestionController, CongestionKind};
+use crate::window::{SlowStart, Window};
+
+/// The formulas that tell one coupled controller from another.
+pub trait Rule: Debug + Default + Send {
+    /// The controller's name.
+    const NAME: &'static str;
+
+    /// Segments by which the window grows for each segment acked in congestion avoidance; may be negative.
+    fn increase(&self, own: &Place<'_>) -> f64;
+
+    /// The part of the window that a congestion event leaves.
+    fn kept(&self, _own: &Place<'_>) -> f64 {
+        0.5
+    }
+
+    /// So many bytes were acked.
+    fn on_acked(&mut self, _bytes: u64) {}
+
+    /// A congestion event.
+    fn on_congestion(&mut self, _kind: CongestionKind) {}
+
+    /// OLIA's l_r, bytes.
+    fn between_losses_bytes(&self) -> u64 {
+        0
+    }
+}
+
+/// A path among its siblings.
+#[derive(Debug)]
+pub struct Place<'a> {
+    /// Its posting as it would be now; the board may lag behind the controller.
+    pub(crate) posting: Posting,
+    pub(crate) this: Sibling,
+    pub(crate) board: &'a Board,
+}
+
+impl Place<'_> {
+    /// All established paths, this one among them, in the formulas' units.
+    pub(crate) fn siblings(&self) -> impl Iterator<Item = Sibling> + Clone + '_ {
+        siblings(&self.posting, self.board)
+    }
+}
+
+/// One path's coupled controller: slow start, thresholds and floors like Reno's, growth and cuts by its rule.
+#[derive(Clone, Debug)]
+pub struct Linked<R> {
+    path: PathId,
+    pub(crate) window: Window,
+    pub(crate) rule: R,
+    /// Smoothed RTT of the last ACK; zero before it.
+    pub(crate) rtt: Duration,
+    /// Window and threshold before the last congestion event, bytes.
+    before: Option<(u64, u64)>,
+}
+
+impl<R: Rule> Linked<R> {
+    /// A controller for `path` with an initial window for datagrams of `mss` bytes.
+    pub fn new(path: PathId, mss: u64, slow_start: SlowStart) -> Self {
+        let window = Window::new(mss, slow_start);
+        Self { path, window, rule: R::default(), rtt: Duration::ZERO, before: None }
+    }
+
+    fn place<'a>(&self, board: &'a Board) -> Option<Place<'a>> {
+        let this = this(&self.window, self.rtt)?;
+        let posting = own(self.path, &self.window, self.rtt, self.rule.between_losses_bytes(), board);
+        Some(Place { posting, this, board })
+    }
+}
+
+impl<R: Rule> CongestionController for Linked<R> {
+    fn name(&self) -> &'static str {
+        R::NAME
+    }
+
+    fn window(&self) -> u64 {
+        self.window.bytes()
+    }
+
+    fn ssthresh(&self) -> u64 {
+        self.window.ssthresh()
+    }
+
+    fn pacing_rate(&self, rtt: Duration) -> Option<u64> {
+        self.window.pacing_rate(rtt)
+    }
+
+    fn on_acked(&mut self, ack: &Acked, board: &Board) {
+        self.rtt = ack.rtt.smoothed;
+        self.rule.on_acked(ack.bytes_total.max(ack.bytes));
+        let bytes = self.window.slow_start(ack);
+        if bytes > 0
+            && let Some(place) = self.place(board)
+        {
+            self.window.add(self.rule.increase(&place) * bytes as f64);
+        }
+    }
+
+    fn on_congestion(&mut self, event: &Congestion, board: &Board) {
+        let kept = self.place(board).map_or(0.5, |place| self.rule.kept(&place));
+        let bytes = (self.window.bytes() as f64 * kept) as u64;
+        match event.kind {
+            CongestionKind::Loss | CongestionKind::Ecn => {
+                self.before = Some((self.window.bytes(), self.window.ssthresh()));
+                self.window.reduce(bytes);
+            }
+            CongestionKind::Persistent => {
+                self.before = None;
+                self.window.collapse(bytes);
+            }
+        }
+        self.rule.on_congestion(event.kind);
+    }
+
+    fn on_mss(&mut self, mss: u64) {
+        self.window.on_mss(mss);
+    }
+
+    fn between_losses_bytes(&self) -> u64 {
+        self.rule.between_losses_bytes()
+    }
+
+    fn on_spurious(&mut self) {
+        if let Some((bytes, ssthresh)) = self.before.take() {
+            self.window.restore(bytes, ssthresh);
+        }
+    }
+
+    fn is_coupled(&self) -> bool {
+        true
+    }
+}
 
 /// One path in the units of the coupled formulas.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,13 +1,10 @@
 //! LIA, the linked increases algorithm (RFC 6356): as aggressive in sum as one Reno on the best path.
 
-use std::time::Duration;
-
-use plait_base::board::Board;
 use plait_base::{Instant, PathId};
 
-use crate::controller::{Acked, Congestion, CongestionController, CongestionKind, ControllerFactory};
-use crate::coupled::{self, Sibling};
-use crate::window::{SlowStart, Window};
+use crate::controller::{CongestionController, ControllerFactory};
+use crate::coupled::{Linked, Place, Rule, Sibling};
+use crate::window::SlowStart;
 
 /// Builds [`Lia`].
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,18 +24,11 @@ impl ControllerFactory for LiaFactory {
 }
 
 /// One path's LIA.
-#[derive(Clone, Debug)]
-pub struct Lia {
-    path: PathId,
-    window: Window,
-}
+pub type Lia = Linked<LiaRule>;
 
-impl Lia {
-    /// A controller for `path` with an initial window for datagrams of `mss` bytes.
-    pub fn new(path: PathId, mss: u64, slow_start: SlowStart) -> Self {
-        Self { path, window: Window::new(mss, slow_start) }
-    }
-}
+/// Increases by LIA, reductions by half.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LiaRule;
 
 /// RFC 6356 3: alpha divided by the total window: segments per acked segment that all paths grow by.
 fn linked_increase(paths: impl Iterator<Item = Sibling> + Clone) -> f64 {
@@ -48,48 +38,12 @@ fn linked_increase(paths: impl Iterator<Item = Sibling> + Clone) -> f64 {
     best / (rates * rates)
 }
 
-impl CongestionController for Lia {
-    fn name(&self) -> &'static str {
-        "lia"
-    }
+impl Rule for LiaRule {
+    const NAME: &'static str = "lia";
 
-    fn window(&self) -> u64 {
-        self.window.bytes()
-    }
-
-    fn ssthresh(&self) -> u64 {
-        self.window.ssthresh()
-    }
-
-    fn pacing_rate(&self, rtt: Duration) -> Option<u64> {
-        self.window.pacing_rate(rtt)
-    }
-
-    fn on_acked(&mut self, ack: &Acked, board: &Board) {
-        let bytes = self.window.slow_start(ack);
-        let Some(this) = coupled::this(&self.window, ack.rtt.smoothed) else { return };
-        if bytes > 0 {
-            let own = coupled::own(self.path, &self.window, ack.rtt.smoothed, 0, board);
-            // RFC 6356 3: never more aggressive on a path than Reno alone.
-            let increase = linked_increase(coupled::siblings(&own, board)).min(1.0 / this.window);
-            self.window.add(increase * bytes as f64);
-        }
-    }
-
-    fn on_congestion(&mut self, event: &Congestion, _board: &Board) {
-        let half = self.window.bytes() / 2;
-        match event.kind {
-            CongestionKind::Loss | CongestionKind::Ecn => self.window.reduce(half),
-            CongestionKind::Persistent => self.window.collapse(half),
-        }
-    }
-
-    fn on_mss(&mut self, mss: u64) {
-        self.window.on_mss(mss);
-    }
-
-    fn is_coupled(&self) -> bool {
-        true
+    fn increase(&self, own: &Place<'_>) -> f64 {
+        // RFC 6356 3: never more aggressive on a path than Reno alone.
+        linked_increase(own.siblings()).min(1.0 / own.this.window)
     }
 }
 

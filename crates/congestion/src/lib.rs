@@ -14,7 +14,7 @@ pub mod auto;
 pub mod balia;
 pub mod bbr;
 pub mod controller;
-mod coupled;
+pub mod coupled;
 pub mod coupled_cubic;
 pub mod cubic;
 #[cfg(test)]

@@ -9,16 +9,10 @@ use crate::controller::{Acked, Congestion, CongestionController, CongestionKind,
 use crate::window::{SlowStart, Window};
 
 /// Builds [`NewReno`].
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct NewRenoFactory {
-    /// How slow start ends; RFC 9002 knows the standard one only.
+    /// How the first slow start ends; HyStart++ by default (RFC 9406).
     pub slow_start: SlowStart,
-}
-
-impl Default for NewRenoFactory {
-    fn default() -> Self {
-        Self { slow_start: SlowStart::Standard }
-    }
 }
 
 impl ControllerFactory for NewRenoFactory {

@@ -1,14 +1,12 @@
 //! OLIA, the opportunistic linked increases algorithm (Khalili et al., CoNEXT 2012): coupled growth that moves windows
 //! from the paths that have them to the paths that deserve them.
 
-use std::time::Duration;
-
 use plait_base::board::{Board, Posting};
 use plait_base::{Instant, PathId};
 
-use crate::controller::{Acked, Congestion, CongestionController, CongestionKind, ControllerFactory};
-use crate::coupled;
-use crate::window::{SlowStart, Window};
+use crate::controller::{CongestionController, CongestionKind, ControllerFactory};
+use crate::coupled::{self, Linked, Place, Rule};
+use crate::window::SlowStart;
 
 /// Builds [`Olia`].
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,33 +26,17 @@ impl ControllerFactory for OliaFactory {
 }
 
 /// One path's OLIA.
-#[derive(Clone, Debug)]
-pub struct Olia {
-    path: PathId,
-    window: Window,
+pub type Olia = Linked<OliaRule>;
+
+/// Increases by OLIA with the bytes between losses that they need, reductions by half.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OliaRule {
     /// c_r: bytes acked so far.
     acked_bytes: u64,
     /// L1: `acked_bytes` at the last loss but one.
     mark_before: u64,
     /// L2: `acked_bytes` at the last loss.
     mark: u64,
-}
-
-impl Olia {
-    /// A controller for `path` with an initial window for datagrams of `mss` bytes.
-    pub fn new(path: PathId, mss: u64, slow_start: SlowStart) -> Self {
-        Self { path, window: Window::new(mss, slow_start), acked_bytes: 0, mark_before: 0, mark: 0 }
-    }
-
-    fn avoid(&mut self, bytes: u64, rtt: Duration, board: &Board) {
-        let Some(this) = coupled::this(&self.window, rtt) else { return };
-        let own = coupled::own(self.path, &self.window, rtt, self.between_losses_bytes(), board);
-        let rates: f64 = coupled::siblings(&own, board).map(|s| s.rate()).sum();
-        // CoNEXT'12 eq. 3: (w_r / rtt_r^2) / (sum of w_p / rtt_p)^2 + alpha_r / w_r per acked segment.
-        let coupled = this.rate() / this.rtt / (rates * rates);
-        let increase = coupled + alpha(&own, board) / this.window;
-        self.window.add(increase * bytes as f64);
-    }
 }
 
 /// alpha_r of `own`'s path: positive for good paths with small windows, negative for those with the largest, else 0.
@@ -92,58 +74,29 @@ fn at_least_as_good(p: &Posting, q: &Posting) -> bool {
     u128::from(p.between_losses_bytes) * square(q) >= u128::from(q.between_losses_bytes) * square(p)
 }
 
-impl CongestionController for Olia {
-    fn name(&self) -> &'static str {
-        "olia"
+impl Rule for OliaRule {
+    const NAME: &'static str = "olia";
+
+    fn increase(&self, own: &Place<'_>) -> f64 {
+        // CoNEXT'12 eq. 3: (w_r / rtt_r^2) / (sum of w_p / rtt_p)^2 + alpha_r / w_r per acked segment.
+        let rates: f64 = own.siblings().map(|s| s.rate()).sum();
+        own.this.rate() / own.this.rtt / (rates * rates) + alpha(&own.posting, own.board) / own.this.window
     }
 
-    fn window(&self) -> u64 {
-        self.window.bytes()
+    fn on_acked(&mut self, bytes: u64) {
+        self.acked_bytes = self.acked_bytes.saturating_add(bytes);
     }
 
-    fn ssthresh(&self) -> u64 {
-        self.window.ssthresh()
-    }
-
-    fn pacing_rate(&self, rtt: Duration) -> Option<u64> {
-        self.window.pacing_rate(rtt)
-    }
-
-    fn on_acked(&mut self, ack: &Acked, board: &Board) {
-        self.acked_bytes = self.acked_bytes.saturating_add(ack.bytes_total.max(ack.bytes));
-        let bytes = self.window.slow_start(ack);
-        if bytes > 0 {
-            self.avoid(bytes, ack.rtt.smoothed, board);
+    fn on_congestion(&mut self, kind: CongestionKind) {
+        if kind == CongestionKind::Persistent {
+            *self = Self::default();
+        } else if self.acked_bytes != self.mark {
+            (self.mark_before, self.mark) = (self.mark, self.acked_bytes);
         }
-    }
-
-    fn on_congestion(&mut self, event: &Congestion, _board: &Board) {
-        let half = self.window.bytes() / 2;
-        match event.kind {
-            CongestionKind::Loss | CongestionKind::Ecn => {
-                if self.acked_bytes != self.mark {
-                    self.mark_before = self.mark;
-                    self.mark = self.acked_bytes;
-                }
-                self.window.reduce(half);
-            }
-            CongestionKind::Persistent => {
-                (self.acked_bytes, self.mark_before, self.mark) = (0, 0, 0);
-                self.window.collapse(half);
-            }
-        }
-    }
-
-    fn on_mss(&mut self, mss: u64) {
-        self.window.on_mss(mss);
     }
 
     fn between_losses_bytes(&self) -> u64 {
         (self.acked_bytes - self.mark).max(self.mark - self.mark_before)
-    }
-
-    fn is_coupled(&self) -> bool {
-        true
     }
 }
 

@@ -28,17 +28,24 @@ struct Lab {
     links: Vec<Duplex>,
 }
 
-/// Coupled as RFC 6356 wants it, or each path on its own.
+/// Coupled where a queue is shared, always, or each path on its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Coupling {
+    Default,
     Olia,
     None,
 }
 
 fn host(setup: Setup, coupling: Coupling) -> Peer {
     let mut transport = plait::transport(setup.paths);
-    if coupling == Coupling::None {
-        transport.multipath_controller(None);
+    match coupling {
+        Coupling::Default => {}
+        Coupling::Olia => {
+            transport.multipath_controller(plait_engine::congestion::by_name("olia"));
+        }
+        Coupling::None => {
+            transport.multipath_controller(None);
+        }
     }
     Peer(Box::new(plait::PlaitHost::with(setup, transport, RetryPolicy::Application)))
 }
@@ -112,7 +119,7 @@ fn benefit(loss: f64, coupling: Coupling) -> f64 {
 
 #[test]
 fn two_paths_carry_the_sum_of_both() {
-    for coupling in [Coupling::None, Coupling::Olia] {
+    for coupling in [Coupling::Default, Coupling::None, Coupling::Olia] {
         let gain = benefit(0.0, coupling);
         assert!(gain > 0.75, "{coupling:?}: {gain}");
     }
@@ -120,8 +127,10 @@ fn two_paths_carry_the_sum_of_both() {
 
 #[test]
 fn two_lossy_paths_carry_the_sum_of_both() {
-    let gain = benefit(0.001, Coupling::None);
-    assert!(gain > 0.8, "{gain}");
+    for coupling in [Coupling::Default, Coupling::None] {
+        let gain = benefit(0.001, coupling);
+        assert!(gain > 0.8, "{coupling:?}: {gain}");
+    }
     // Where loss and not the rate limits each path, OLIA takes what one flow on the better path would take, and a bit.
     let gain = benefit(0.001, Coupling::Olia);
     assert!(gain > 0.1, "{gain}");
@@ -130,7 +139,7 @@ fn two_lossy_paths_carry_the_sum_of_both() {
 #[test]
 fn the_death_of_a_path_stalls_for_less_than_a_second() {
     for seed in 1..=8 {
-        let mut lab = lab(seed, &specs(&[A, B], 0.001), Coupling::Olia);
+        let mut lab = lab(seed, &specs(&[A, B], 0.001), Coupling::Default);
         let dies = Instant::ZERO + Duration::from_millis(900 + seed * 37);
         let link = lab.links[(seed % 2) as usize];
         lab.world.at(dies, move |world| world.net.change_duplex(link, |config| config.state = LinkState::Down));

@@ -1,6 +1,11 @@
 //! BALIA on one path and on several.
 
+use std::time::Duration;
+
+use plait_base::board::Board;
+
 use super::*;
+use crate::controller::CongestionKind;
 use crate::facts::{acked, board, congestion, posting};
 
 /// A BALIA on path 0 with RTT 100 ms in congestion avoidance.

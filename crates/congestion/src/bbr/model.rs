@@ -14,6 +14,13 @@ const PROBE_RTT_INTERVAL: Duration = Duration::from_secs(5);
 const EXTRA_ROUNDS: u32 = 5;
 /// BBR.Beta: what a round with losses leaves of the short-term bounds.
 const BETA: f64 = 0.7;
+/// LossThresh: more than this share lost in a round is too much.
+pub(super) const LOSS_MAX: f64 = 0.02;
+
+/// IsInflightTooHigh.
+pub(super) fn is_too_much(lost: u64, flight: u64) -> bool {
+    lost > share(flight, LOSS_MAX)
+}
 
 /// Part of `bytes`.
 pub(super) fn share(bytes: u64, factor: f64) -> u64 {
@@ -136,7 +143,8 @@ pub(super) struct Bounds {
     bandwidth_latest: u64,
     round_end_bytes: u64,
     delivered_bytes: u64,
-    loss_in_round: bool,
+    /// Bytes lost in the present round; all ones after a mark.
+    lost_bytes: u64,
     round_started: bool,
 }
 
@@ -150,7 +158,7 @@ impl Default for Bounds {
             bandwidth_latest: 0,
             round_end_bytes: 0,
             delivered_bytes: 0,
-            loss_in_round: false,
+            lost_bytes: 0,
             round_started: false,
         }
     }
@@ -188,12 +196,12 @@ impl Bounds {
         self.delivered_bytes
     }
 
-    /// A loss or a mark: the round that it shows ends with what was delivered by now.
-    pub(super) fn on_congestion(&mut self) {
-        if !self.loss_in_round {
-            self.loss_in_round = true;
+    /// Bytes lost, or all ones for a mark: the round that the first of them show ends with what was delivered by now.
+    pub(super) fn on_congestion(&mut self, bytes: u64) {
+        if self.lost_bytes == 0 {
             self.round_end_bytes = self.delivered_bytes.max(1);
         }
+        self.lost_bytes = self.lost_bytes.saturating_add(bytes);
     }
 
     /// AdaptLowerBoundsFromCongestion, at the end of a round; not while probing for more.
@@ -201,13 +209,13 @@ impl Bounds {
         if !self.round_started {
             return;
         }
-        if self.loss_in_round && !probing {
+        if is_too_much(self.lost_bytes, self.inflight_latest) && !probing {
             let bandwidth = if self.bandwidth_short == u64::MAX { max_bandwidth } else { self.bandwidth_short };
             let inflight = if self.inflight_short == u64::MAX { window } else { self.inflight_short };
             self.bandwidth_short = self.bandwidth_latest.max(share(bandwidth, BETA));
             self.inflight_short = self.inflight_latest.max(share(inflight, BETA));
         }
-        self.loss_in_round = false;
+        self.lost_bytes = 0;
     }
 
     /// AdvanceLatestDeliverySignals.
@@ -224,6 +232,6 @@ impl Bounds {
 
     /// ResetCongestionSignals.
     pub(super) fn reset_signals(&mut self) {
-        (self.loss_in_round, self.bandwidth_latest, self.inflight_latest) = (false, 0, 0);
+        (self.lost_bytes, self.bandwidth_latest, self.inflight_latest) = (0, 0, 0);
     }
 }

@@ -1,6 +1,9 @@
 //! LIA on one path and on several.
 
+use plait_base::board::Board;
+
 use super::*;
+use crate::controller::CongestionKind;
 use crate::facts::{acked, board, congestion, posting};
 
 fn lia(window: u64) -> Lia {

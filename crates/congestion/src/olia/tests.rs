@@ -1,12 +1,16 @@
 //! OLIA on one path and on several.
 
+use std::time::Duration;
+
 use super::*;
+use crate::controller::Acked;
+use crate::controller::CongestionController;
 use crate::facts::{acked, board, congestion, posting};
 
 /// An OLIA on path 0 in congestion avoidance at `window` bytes, whose loss interval is `interval` bytes.
 fn olia(window: u64, interval: u64) -> Olia {
     let mut olia = Olia::new(PathId(0), 1000, SlowStart::Standard);
-    olia.acked_bytes = interval;
+    olia.rule.acked_bytes = interval;
     olia.window.reduce(window);
     olia
 }

@@ -7,8 +7,8 @@ use plait_base::limits;
 use plait_base::probe::ProbeFactory;
 use plait_base::units::VARINT_MAX;
 use plait_congestion::ControllerFactory;
+use plait_congestion::auto::AutoFactory;
 use plait_congestion::cubic::CubicFactory;
-use plait_congestion::olia::OliaFactory;
 use plait_schedule::SchedulerFactory;
 use plait_schedule::minrtt::MinRttFactory;
 
@@ -143,7 +143,7 @@ impl Default for TransportConfig {
             paths: PathTuning::default(),
             scheduler: Arc::new(MinRttFactory),
             controller: Arc::new(CubicFactory::default()),
-            multipath_controller: Some(Arc::new(OliaFactory::default())),
+            multipath_controller: Some(Arc::new(AutoFactory::default())),
             probes: None,
         }
     }
@@ -354,7 +354,8 @@ impl TransportConfig {
         self
     }
 
-    /// The controllers of connections that negotiated multipath; none uses those of one path. Default `olia`.
+    /// The controllers of connections that negotiated multipath; none uses those of one path. Default `auto`: CUBIC on each
+    /// path, coupled among those that are found to share a queue.
     pub fn multipath_controller(&mut self, factory: Option<Arc<dyn ControllerFactory>>) -> &mut Self {
         self.multipath_controller = factory;
         self
