@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use plait_base::limits::TIMER_GRANULARITY;
 use plait_base::probe::PathState;
+use plait_base::time::earliest;
 use plait_base::{Instant, PathId, Random, Space};
 use plait_flow::Room as FlowRoom;
 use plait_path::{AckCarrier, AckRoute, LegName};
-use plait_schedule::{Decision, Demand, PathView, Room, Scheduler};
+use plait_schedule::{Decision, Demand, PathView, Room, Scheduler, WaitReason};
 
 use super::copies::Copies;
 use super::flows::{Paths, Slot};
@@ -23,7 +25,7 @@ pub(super) struct Traffic {
     pub(super) ack_copies: Vec<(PathId, PathId)>,
     /// Further paths on which the scheduler wants the packet being built.
     pub(super) copy_to: Vec<PathId>,
-    /// When pacing lets the next packet go, if that alone holds it.
+    /// When pacing lets the next packet go, if that alone holds it, or when a wait for a faster path has lasted enough.
     pub(super) paced_until: Option<Instant>,
     /// Path that owes a PING for keep-alive or a probe by request.
     pub(super) pings: Vec<PathId>,
@@ -52,7 +54,17 @@ impl Traffic {
     /// Shows every open path to the scheduler and takes its answer.
     pub(super) fn pick(&mut self, paths: &mut Paths, demand: &Demand, stance: Stance) -> Decision {
         self.look(paths, demand.now, stance);
-        self.scheduler.pick(&self.views, demand)
+        let decision = self.scheduler.pick(&self.views, demand);
+        if let Decision::Wait(WaitReason::Faster(id)) = decision {
+            // The path that is waited for may have fallen silent: ask again when its round trip has passed.
+            let rtt = self.views.iter().find(|v| v.id == id).and_then(|v| v.rtt).unwrap_or_default();
+            self.look_again_at(demand.now + rtt.max(TIMER_GRANULARITY));
+        }
+        decision
+    }
+
+    fn look_again_at(&mut self, at: Instant) {
+        self.paced_until = earliest(self.paced_until, Some(at));
     }
 
     /// Refreshes the views of all open paths.
