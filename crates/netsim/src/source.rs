@@ -9,6 +9,9 @@ use plait_base::{Instant, Random};
 
 use crate::host::{Datagram, Host};
 
+/// Datagrams that share an allocation.
+const DATAGRAMS_PER_BUFFER: usize = 16;
+
 /// How long a source is on and off, each time drawn anew from these ranges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OnOff {
@@ -97,7 +100,10 @@ impl Host for Source {
         while self.next <= now && self.next < self.end {
             self.step();
             self.sent += 1;
-            self.buffer.reserve(self.bytes);
+            if self.buffer.capacity() < self.bytes {
+                // Datagrams of one allocation: it is free again when the last of them has arrived.
+                self.buffer = BytesMut::with_capacity(self.bytes * DATAGRAMS_PER_BUFFER);
+            }
             self.buffer.resize(self.bytes, 7);
             let payload = self.buffer.split();
             out.push_back(Datagram { src: self.route.0, dst: self.route.1, ecn: None, payload });

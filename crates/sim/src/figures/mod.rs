@@ -1,6 +1,7 @@
 //! The papers' figures, as far as virtual time allows: what was published next to what this engine does.
 
 mod conext;
+mod fairness;
 mod gate;
 mod multiflow;
 mod ns3;
@@ -104,6 +105,7 @@ const FIGURES: &[(&str, &str, Make)] = &[
     ("ns3-fig13", "ns-3 MPQUIC Fig. 13: bytes per path by scheduler, unstable", |r| {
         ns3::shares(r, ns3::Case::Unstable)
     }),
+    ("fairness", "Two paths through one queue take no more than a single-path flow beside them", fairness::fairness),
     ("never-worse", "The gate: several paths are never slower than the best of them", gate::never_worse),
 ];
 

@@ -3,8 +3,12 @@
 use std::sync::atomic::AtomicBool;
 
 use super::{FigureRequest, figure, list};
+use crate::campaign::Campaign;
 use crate::command::Pictures;
 use crate::policies::Policies;
+use crate::run::Watch;
+use crate::scenario::{Traces, Tree};
+use crate::stats::Sorted;
 
 #[test]
 fn small_figures() {
@@ -28,5 +32,27 @@ fn small_figures() {
         assert!(!made.figure.notes.is_empty(), "{name} says nowhere why it differs");
     }
     assert!(figure("conext-fig12", &request).unwrap_err().to_string().contains("accepted: conext-fig3"));
-    assert_eq!(list().count(), 20);
+    assert_eq!(list().count(), 21);
+}
+
+/// Median over seeds of what two paths take next to a NewReno flow, through RED.
+fn share(controller: &str) -> f64 {
+    let text = super::fairness::scenario(controller, "red", 1, 8.0, 20.0);
+    let campaign = Campaign::plan(Tree::parse("fairness", &text).unwrap(), Traces::default(), 5).unwrap();
+    let shares = campaign.jobs.iter().map(|job| {
+        let outcome = campaign.one(job, Watch::default()).unwrap();
+        assert_eq!(outcome.faults, [], "{controller}, seed {}", job.seed);
+        outcome.verified_bytes as f64 / outcome.around.cross[0].bytes as f64
+    });
+    Sorted::new(shares).median().unwrap()
+}
+
+#[test]
+fn coupled_paths_are_fair_where_they_share_a_queue() {
+    let [olia, lia, balia, newreno] = ["olia", "lia", "balia", "newreno"].map(share);
+    println!("next to a NewReno flow: olia {olia:.2}, lia {lia:.2}, balia {balia:.2}; newreno {newreno:.2}");
+    assert!(olia <= 1.1 && balia <= 1.1, "olia {olia:.2}, balia {balia:.2}");
+    // LIA takes a little more than the tenth that the figure allows, in runs this short.
+    assert!(lia <= 1.3, "lia {lia:.2}");
+    assert!(newreno > 1.5, "uncoupled paths are two flows: {newreno:.2}");
 }

@@ -12,6 +12,8 @@ use crate::{ACK_PATHS, CONTROLLERS, SCHEDULERS};
 /// When the last fault begins at the latest, and how long one that heals lasts, seconds.
 const FAULTS_UNTIL_S: f64 = 15.0;
 const FAULT_MAX_S: f64 = 8.0;
+/// Handshakes are over by then, seconds.
+const HANDSHAKE_S: f64 = 4.0;
 /// A run that is not done by then is stuck, virtual seconds.
 const TIME_LIMIT_S: u64 = 900;
 
@@ -23,6 +25,7 @@ pub fn draw(seed: u64) -> String {
     let single = paths == 1 || random.chance(0.1);
     let survivor = if single { initial } else { random.below(paths as u64) as usize };
     let shared = random.chance(0.25);
+    let still = random.chance(0.4);
     let text = format!("name = \"swarm-{seed}\"\nseed = {seed}\ntime_limit_s = {TIME_LIMIT_S}\n");
     let mut draft = Draft {
         random,
@@ -34,6 +37,7 @@ pub fn draw(seed: u64) -> String {
         damage: false,
         slowest: f64::MAX,
         nats: Vec::new(),
+        still,
         text,
     };
     draft.network();
@@ -59,6 +63,8 @@ struct Draft {
     damage: bool,
     /// Least rate on the way of the survivor, Mbit/s.
     slowest: f64,
+    /// Whether nothing but rebinding happens to the initial path.
+    still: bool,
     /// Which paths have a NAT.
     nats: Vec<bool>,
     text: String,
@@ -108,7 +114,10 @@ impl Draft {
                 self.line("via = [\"core\"]");
             }
             self.queue();
-            self.blemishes();
+            // Where addresses change, the handshake must be over by then whatever the seed.
+            if !(self.still && path == self.initial) {
+                self.blemishes();
+            }
             let nat = self.random.chance(0.2);
             self.nats.push(nat);
             if nat {
@@ -201,7 +210,13 @@ impl Draft {
     /// Something changes, and mostly changes back.
     fn fault(&mut self, path: usize, at: f64) {
         let nat = self.nats.get(path).copied().unwrap_or(false);
-        if nat && self.random.chance(0.5) {
+        let still = self.still && path == self.initial;
+        if still && !nat {
+            return;
+        }
+        if nat && (still || path != self.initial && self.random.chance(0.5)) {
+            // A change of address during the handshake ends the connection (RFC 9000 9).
+            let at = if still { round(at + HANDSHAKE_S) } else { at };
             let what = *pick(&mut self.random, &["port", "address"]);
             return self.line(format!("[[event]]\nat_s = {at:?}\npath = {path}\nrebind = \"{what}\""));
         }
@@ -240,7 +255,8 @@ impl Draft {
         let what = match self.random.below(8) {
             0 => format!("larger_than_bytes = {}", self.even(1200.0, 1450.0) as u64),
             1 => format!("every = {}", 3 + self.random.below(30)),
-            2 => format!("skip = {}\ncount = {}", self.random.below(300), 1 + self.random.below(60)),
+            // More in a row would take longer than a connection lives: each probe waits twice as long as the one before.
+            2 => format!("skip = {}\ncount = {}", self.random.below(300), 1 + self.random.below(6)),
             3 => format!("action = \"duplicate\"\nshare = {:?}", self.even(0.0, 0.5)),
             4 => format!("action = \"delay\"\nshare = 0.1\ndelay_ms = {:?}", self.log(1.0, 200.0)),
             5 => {

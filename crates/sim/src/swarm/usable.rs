@@ -19,18 +19,24 @@ const DELAY_MAX: Duration = Duration::from_secs(2);
 pub(super) fn is_usable(scenario: &Scenario) -> bool {
     let mut plans: Vec<DuplexPlan> = scenario.duplexes().cloned().collect();
     let initial = scenario.endpoints.initial_path;
-    let (mut interface, mut rebinds) = (InterfaceState::Up, false);
+    let (mut interface, mut rebinds, mut troubled) = (InterfaceState::Up, false, false);
+    let way = scenario.way(initial);
     for event in &scenario.events {
         if let Some(plan) = plans.get_mut(event.place.0) {
             event.up.apply(&mut plan.up);
             event.down.apply(&mut plan.down);
         }
         rebinds |= event.rebind.is_some();
+        // RFC 9000 9: addresses stay the same until the handshake is over
+        let unsure = troubled || event.at < HANDSHAKE;
+        if event.rebind.is_some() && event.place == Place::path(initial) && unsure {
+            return false;
+        }
+        troubled |= way.contains(&event.place) && event.rebind.is_none();
         if event.place == Place::path(initial) {
             interface = event.interface.unwrap_or(interface);
         }
     }
-    let way = scenario.way(initial);
     let good = way.iter().filter_map(|place| plans.get(place.0)).all(|plan| carries(&plan.up) && carries(&plan.down));
     let ruled_out = scenario.rules.iter().any(|rule| way.contains(&rule.place) && closes(rule));
     let speaks_up = !rebinds || scenario.endpoints.keep_alive.is_some_and(|after| after <= Duration::from_secs(10));
@@ -54,11 +60,14 @@ fn carries(plan: &LinkPlan) -> bool {
     plan.state == LinkState::Up && loss + plan.corrupt <= LOSS_MAX && fast && plan.delay <= DELAY_MAX
 }
 
+/// Handshakes are over by then on a path to which nothing happened.
+const HANDSHAKE: Duration = Duration::from_secs(4);
+
 /// A rule that may keep a path shut for good, or takes too much.
 fn closes(rule: &RulePlan) -> bool {
     let when = &rule.when;
     let harms = matches!(rule.treat, Treat::Drop | Treat::FlipBit | Treat::Scramble | Treat::Truncate(_));
-    let ends = when.time.end < Instant::ZERO + Duration::from_secs(60) || when.position.end < 1_000;
+    let ends = when.time.end < Instant::ZERO + Duration::from_secs(60) || when.position.end - when.position.start <= 6;
     let seldom = when.every >= 3 || when.share <= 0.3 || when.bytes.start >= 1201;
     harms && !ends && !seldom
 }
