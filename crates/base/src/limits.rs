@@ -41,6 +41,9 @@ pub const MAX_CRYPTO_BUFFER_BYTES: u64 = 65_536;
 /// Disjoint CRYPTO fragments that we buffer in a space.
 pub const MAX_CRYPTO_FRAGMENTS: usize = 256;
 
+/// Longest ClientHello whose transport parameters a server reads ahead of TLS, to choose the version, bytes.
+pub const MAX_CLIENT_HELLO_BYTES: usize = 16_384;
+
 /// Concurrent streams of each direction that a peer may open, by default.
 pub const DEFAULT_MAX_STREAMS: u64 = 256;
 /// Largest stream count that the wire allows (RFC 9000 4.6).

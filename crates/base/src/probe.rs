@@ -87,6 +87,11 @@ pub enum Event {
         /// Addresses of the handshake path.
         route: FourTuple,
     },
+    /// The connection goes on in another version than it began in (RFC 9368 2.3).
+    VersionChanged {
+        /// QUIC version.
+        version: u32,
+    },
     /// The handshake finished.
     HandshakeCompleted {
         /// True when RFC 10069 was negotiated.

@@ -169,6 +169,9 @@ pub(crate) struct InteropArgs {
     /// Version of the first packet; a reserved one makes the server show its versions (client)
     #[arg(long, value_name = "HEX", value_parser = parse_version, hide = true)]
     pub(crate) interop_version: Option<u32>,
+    /// Prefer version 2 to the one that a connection begins in (both)
+    #[arg(long, hide = true, conflicts_with = "interop_v1")]
+    pub(crate) interop_prefer_v2: bool,
     /// Speak version 1 only (server)
     #[arg(long, hide = true)]
     pub(crate) interop_v1: bool,

@@ -11,7 +11,7 @@ use crate::clock::Clock;
 use crate::fail::Fail;
 use crate::http::meter::Meter;
 use crate::local::{self, Local};
-use crate::meant::{EarlyData, GetPlan, Locals};
+use crate::meant::{EarlyData, GetPlan, Locals, VersionTaste};
 use crate::transport;
 use crate::units::rounded;
 
@@ -76,7 +76,7 @@ async fn addresses(plan: &GetPlan) -> Result<Vec<SocketAddr>, Fail> {
 
 async fn connect_to(plan: &GetPlan, remote: SocketAddr, patience: Duration) -> Result<Connected, Fail> {
     let locals = locals(plan, remote)?;
-    let endpoint = endpoint(&locals)?;
+    let endpoint = endpoint(&locals, plan.habits.taste)?;
     let mut config = transport::client_config(&plan.trust, plan.habits.suites)?;
     let mut carriage = transport::config(&plan.transport);
     transport::log_to(&mut carriage, plan.habits.qlog.as_ref())?;
@@ -112,13 +112,20 @@ fn locals(plan: &GetPlan, remote: SocketAddr) -> Result<Vec<Local>, Fail> {
 }
 
 /// An endpoint with a socket for each local address.
-fn endpoint(locals: &[Local]) -> Result<Endpoint, Fail> {
+fn endpoint(locals: &[Local], taste: VersionTaste) -> Result<Endpoint, Fail> {
     let address = |local: &Local| SocketAddr::new(local.ip, 0);
     let bind = |local: &Local| match &local.interface {
         Some(name) => Bind::address(address(local)).interface(name),
         None => Bind::address(address(local)),
     };
-    let config = || EndpointConfig::fresh().map_err(|error| Fail::running(error, "the system must provide randomness"));
+    let config = || {
+        let mut config =
+            EndpointConfig::fresh().map_err(|error| Fail::running(error, "the system must provide randomness"))?;
+        if taste == VersionTaste::Second {
+            config.supported_versions(vec![Version::V2, Version::V1]);
+        }
+        Ok::<_, Fail>(config)
+    };
     // Where the system does not let us name the interface, its address has to do.
     let made = Endpoint::new(config()?, None, locals.iter().map(bind));
     let made = match made {

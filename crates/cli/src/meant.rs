@@ -146,8 +146,20 @@ pub(crate) struct Habits {
     pub(crate) key_updates: KeyUpdates,
     /// Version of the first packet.
     pub(crate) version: Option<u32>,
+    /// Which version connections end in, where both sides know both.
+    pub(crate) taste: VersionTaste,
     /// Folder for qlog.
     pub(crate) qlog: Option<PathBuf>,
+}
+
+/// Which versions we like.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum VersionTaste {
+    /// The one that the connection began in.
+    #[default]
+    AsBegun,
+    /// Version 2.
+    Second,
 }
 
 impl Habits {
@@ -157,6 +169,7 @@ impl Habits {
             suites: if args.interop_chacha20 { Suites::ChaCha20 } else { Suites::All },
             key_updates: if args.interop_key_update { KeyUpdates::Early } else { KeyUpdates::WhenWorn },
             version: args.interop_version,
+            taste: if args.interop_prefer_v2 { VersionTaste::Second } else { VersionTaste::AsBegun },
             qlog: qlog.cloned(),
         }
     }

@@ -20,6 +20,7 @@ pub mod retry;
 pub mod tls;
 pub mod tokens;
 pub mod usage;
+mod versioned;
 
 pub use error::{ConfigError, ExportError, OpenError, SealError, UpdateRefused};
 pub use initial::initial_keys;

@@ -11,6 +11,7 @@ use crate::error::{OpenError, SealError, UpdateRefused};
 use crate::keys::{HeaderKey, Layout, OpenKey, PHASE_BIT, SealKey, Unmasked, seal_packet};
 use crate::null::NullKey;
 use crate::usage::{Advice, AeadUsage};
+use crate::versioned::VersionedSecrets;
 
 /// Which keys a packet is opened with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,6 +100,7 @@ struct Pair {
 #[derive(Clone)]
 enum Source {
     Tls(Box<quic::Secrets>),
+    Versioned(Box<VersionedSecrets>),
     Null { side: Side, phase: u64 },
 }
 
@@ -108,6 +110,10 @@ impl Source {
             Self::Tls(secrets) => {
                 let keys = secrets.next_packet_keys();
                 Pair { seal: SealKey::tls(keys.local), open: OpenKey::tls(keys.remote) }
+            }
+            Self::Versioned(secrets) => {
+                let (seal, open) = secrets.next();
+                Pair { seal, open }
             }
             Self::Null { side, phase } => {
                 let pair = null_pair(*side, *phase);
@@ -173,6 +179,14 @@ impl OneRttKeys {
         let current = Pair { seal: SealKey::tls(keys.local.packet), open: OpenKey::tls(keys.remote.packet) };
         let headers = (HeaderKey::tls(keys.local.header), HeaderKey::tls(keys.remote.header));
         Self::new(headers, current, Source::Tls(Box::new(next)))
+    }
+
+    /// Keys of another version than that of the session that made the secrets.
+    pub(crate) fn versioned(secrets: VersionedSecrets) -> Self {
+        let keys = secrets.keys();
+        let current = Pair { seal: SealKey::tls(keys.local.packet), open: OpenKey::tls(keys.remote.packet) };
+        let headers = (HeaderKey::tls(keys.local.header), HeaderKey::tls(keys.remote.header));
+        Self::new(headers, current, Source::Versioned(Box::new(secrets)))
     }
 
     /// Keys without secrecy, for simulations only; both ends must use them.

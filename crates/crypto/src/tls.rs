@@ -1,12 +1,15 @@
 //! TLS 1.3 for QUIC by rustls: configurations of both sides, and the session of one connection (RFC 9001 4).
 
 mod client;
+mod hello;
 mod options;
+mod passage;
 mod server;
 mod session;
 mod store;
 
 pub use client::{ClientTlsBuilder, ClientTlsConfig};
+pub use hello::{Hello, read_client_hello};
 pub use options::{CipherSuite, Identity, Protection};
 pub use server::{ServerTlsBuilder, ServerTlsConfig};
 pub use session::{KeyChange, TlsSession};

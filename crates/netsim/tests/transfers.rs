@@ -6,8 +6,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use peers::plait::PlaitHost;
-use peers::{Kind, Peer, Request, Setup, Stack, progress};
+use peers::{Habits, Kind, Peer, Request, Setup, Stack, Welcome, progress};
 use plait_base::Instant;
+use plait_engine::Version;
 use plait_engine::config::RetryPolicy;
 use plait_netsim::{Depth, Duplex, HostId, PathSpec, RunEnd, World};
 
@@ -150,4 +151,30 @@ fn keys_change_as_often_as_configured() {
     let phase = world.act::<PlaitHost, _>(client, |host, _| host.connection().map(|c| c.key_phase()));
     let phase = phase.flatten().unwrap_or_default();
     assert!(phase >= 4, "{phase} key updates");
+}
+
+#[test]
+fn servers_move_their_clients_through_loss() {
+    // RFC 9368 2.3, RFC 9369 4.1: whichever packets are lost, and with a Retry before, both ends end in one version
+    for seed in 0..24 {
+        let (first, prefers) = if seed % 2 == 0 { (Version::V1, Version::V2) } else { (Version::V2, Version::V1) };
+        let welcome = if seed % 3 == 0 { Welcome::Retry } else { Welcome::Direct };
+        let habits = Habits { welcome, version: first, prefers: Some(prefers), keep_alive: None };
+        let mut world = World::new(seed);
+        let remote = SocketAddr::new(SERVER[0], PORT);
+        let setup = Setup { local: SocketAddr::new(CLIENT[0], 50_000), remote: Some(remote), paths: 1, seed };
+        let client = world.add_host(PlaitHost::with_habits(setup, habits), &CLIENT);
+        let setup = Setup { local: remote, remote: None, paths: 1, seed: seed + 1 };
+        let server = world.add_host(PlaitHost::with_habits(setup, habits), &SERVER);
+        world.net.connect(CLIENT[0], SERVER[0], PathSpec::new(10, 20).loss(0.2).link());
+        world.act::<PlaitHost, _>(client, |host, _| host.request(Request::download(50_000)));
+        let is_done = |world: &World| world.host::<PlaitHost>(client).is_some_and(|host| host.progress().is_done());
+        world.run_until_done(seconds(120), is_done);
+        assert!(is_done(&world), "seed {seed}");
+        for host in [client, server] {
+            let version =
+                world.act::<PlaitHost, _>(host, |host, _| Some(host.connection()?.handshake_summary().version));
+            assert_eq!(version.flatten(), Some(prefers), "seed {seed}");
+        }
+    }
 }

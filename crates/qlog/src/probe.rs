@@ -219,8 +219,12 @@ impl QlogProbe {
     fn started(&mut self, now: Instant, version: u32, route: FourTuple) {
         let (local, remote) = (route.local.into(), route.remote.into());
         self.event(now, "quic:connection_started", Started { local, remote });
-        self.event(now, "quic:version_information", Version { chosen_version: format!("{version:08x}") });
+        self.version(now, version);
         self.route(now, PathId::ZERO, route);
+    }
+
+    fn version(&mut self, now: Instant, version: u32) {
+        self.event(now, "quic:version_information", Version { chosen_version: format!("{version:08x}") });
     }
 
     /// Both directions change together.
@@ -265,6 +269,7 @@ impl Probe for QlogProbe {
         self.begin(now, event);
         match event {
             Event::Started { version, route, .. } => self.started(now, *version, *route),
+            Event::VersionChanged { version } => self.version(now, *version),
             Event::HandshakeCompleted { multipath } => {
                 let data = ConnectionState { new: "handshake_complete", multipath: *multipath };
                 self.event(now, "quic:connection_state_updated", data);

@@ -28,6 +28,7 @@ fn all_events() -> Vec<Event> {
     vec![
         started(),
         Event::PacketReceived { path: PathId::ZERO, space: Space::Initial, number: 0, bytes: 1200 },
+        Event::VersionChanged { version: 0x6b33_43cf },
         Event::HandshakeCompleted { multipath: true },
         Event::Path { path, route: route("10.0.0.2:4433"), state: PathState::Validating },
         Event::Path { path, route: route("10.0.0.2:4433"), state: PathState::Active },
@@ -95,6 +96,7 @@ fn every_event_has_its_record() {
             "quic:version_information",
             "quic:tuple_assigned",
             "quic:packet_received",
+            "quic:version_information",
             "quic:connection_state_updated",
             "quic:tuple_assigned",
             "plait:path_state_updated",
@@ -118,7 +120,7 @@ fn every_event_has_its_record() {
         assert!(time >= last && record["data"].is_object());
         last = time;
     }
-    assert_eq!(last, 15.0);
+    assert_eq!(last, 16.25);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::args::ServeArgs;
 use crate::fail::Fail;
 use crate::http::root::Root;
 use crate::http::server::Site;
-use crate::meant::{Habits, TransportPlan};
+use crate::meant::{Habits, TransportPlan, VersionTaste};
 use crate::output::print_json;
 use crate::output::summary::Listening;
 use crate::tls::Shown;
@@ -48,6 +48,9 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Fail> {
     }
     let mut endpoint_config =
         EndpointConfig::fresh().map_err(|error| Fail::running(error, "the system must provide randomness"))?;
+    if habits.taste == VersionTaste::Second {
+        config.preferred_versions(vec![Version::V2, Version::V1]);
+    }
     if args.interop.interop_v1 {
         endpoint_config.supported_versions(vec![Version::V1]);
     }

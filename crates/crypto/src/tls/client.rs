@@ -10,6 +10,7 @@ use rustls::{DigitallySignedStruct, RootCertStore, SignatureScheme, quic};
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
 use super::options::{CipherSuite, Identity, Options, Protection, check_provider, common_setters};
+use super::passage::{ClientTickets, Passage};
 use super::store::SessionStore;
 use crate::error::ConfigError;
 use crate::initial::tls_version;
@@ -20,6 +21,16 @@ pub struct ClientTlsConfig {
     v1: Arc<rustls::ClientConfig>,
     v2: Arc<rustls::ClientConfig>,
     protection: Protection,
+    tickets: Tickets,
+}
+
+/// Where the sessions of a configuration are kept.
+#[derive(Clone)]
+enum Tickets {
+    Nowhere,
+    Here(SessionStore),
+    /// In a store of the caller's that we cannot reach.
+    Elsewhere,
 }
 
 impl ClientTlsConfig {
@@ -33,12 +44,23 @@ impl ClientTlsConfig {
         Self::builder().roots(roots).build()
     }
 
-    /// Takes a rustls configuration as it is. Sessions of QUIC v2 are kept apart from its own, in memory.
+    /// Takes a rustls configuration as it is. Sessions of QUIC v2 are kept apart from its own, in memory; therefore a
+    /// server cannot move its connections to another version, see [`Self::may_move`] and [`Self::from_rustls_with`].
     pub fn from_rustls(config: Arc<rustls::ClientConfig>) -> Result<Self, ConfigError> {
         check_provider(config.crypto_provider())?;
         let mut v2 = (*config).clone();
         v2.resumption = Resumption::default();
-        Ok(Self { v1: config, v2: Arc::new(v2), protection: Protection::Tls })
+        Ok(Self { v1: config, v2: Arc::new(v2), protection: Protection::Tls, tickets: Tickets::Elsewhere })
+    }
+
+    /// As [`Self::from_rustls`], with sessions in `store` instead of where `config` says.
+    pub fn from_rustls_with(config: Arc<rustls::ClientConfig>, store: SessionStore) -> Result<Self, ConfigError> {
+        check_provider(config.crypto_provider())?;
+        let (mut v1, mut v2) = ((*config).clone(), (*config).clone());
+        v1.resumption = Resumption::store(store.v1.clone());
+        v2.resumption = Resumption::store(store.v2.clone());
+        let tickets = Tickets::Here(store);
+        Ok(Self { v1: Arc::new(v1), v2: Arc::new(v2), protection: Protection::Tls, tickets })
     }
 
     /// The same with other protection after the handshake.
@@ -67,6 +89,24 @@ impl ClientTlsConfig {
     /// Application protocols, preferred first.
     pub fn alpn(&self) -> &[Vec<u8>] {
         &self.v1.alpn_protocols
+    }
+
+    /// True when a connection may end in another version than it began in (RFC 9368 2.3): its tickets then belong to
+    /// the version it ends in, and where those go must be ours to say.
+    pub fn may_move(&self) -> bool {
+        !matches!(self.tickets, Tickets::Elsewhere)
+    }
+
+    /// The configuration of one session that begins in `version` and may move.
+    pub(super) fn movable(&self, version: u32) -> Result<(Arc<rustls::ClientConfig>, Arc<Passage>), ConfigError> {
+        let mut config = (**self.for_version(version)?).clone();
+        let passage = Arc::new(Passage::new(config.key_log.clone()));
+        config.key_log = passage.clone();
+        if let Tickets::Here(stores) = &self.tickets {
+            let tickets = ClientTickets { stores: stores.clone(), from: version, passage: passage.clone() };
+            config.resumption = Resumption::store(Arc::new(tickets));
+        }
+        Ok((Arc::new(config), passage))
     }
 
     pub(crate) fn for_version(&self, version: u32) -> Result<&Arc<rustls::ClientConfig>, ConfigError> {
@@ -186,11 +226,18 @@ impl ClientTlsBuilder {
         config.key_log = self.options.key_log;
         config.enable_early_data = self.early_data;
         let mut v2 = config.clone();
-        (config.resumption, v2.resumption) = match self.sessions {
-            Some(store) => (Resumption::store(store.v1), Resumption::store(store.v2)),
-            None => (Resumption::disabled(), Resumption::disabled()),
+        let tickets = match self.sessions {
+            Some(store) => {
+                config.resumption = Resumption::store(store.v1.clone());
+                v2.resumption = Resumption::store(store.v2.clone());
+                Tickets::Here(store)
+            }
+            None => {
+                (config.resumption, v2.resumption) = (Resumption::disabled(), Resumption::disabled());
+                Tickets::Nowhere
+            }
         };
-        Ok(ClientTlsConfig { v1: Arc::new(config), v2: Arc::new(v2), protection: self.options.protection })
+        Ok(ClientTlsConfig { v1: Arc::new(config), v2: Arc::new(v2), protection: self.options.protection, tickets })
     }
 }
 

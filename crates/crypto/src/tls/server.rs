@@ -8,6 +8,7 @@ use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, ResolvesServerCert, ServerSessionMemoryCache, StoresServerSessions};
 
 use super::options::{CipherSuite, Identity, Options, Protection, check_provider, common_setters};
+use super::passage::{Passage, ServerTickets};
 use crate::error::ConfigError;
 use crate::initial::tls_version;
 
@@ -57,6 +58,19 @@ impl ServerTlsConfig {
     /// Application protocols, preferred first.
     pub fn alpn(&self) -> &[Vec<u8>] {
         &self.v1.alpn_protocols
+    }
+
+    /// The configuration of one session whose client began in `from` and goes on in `to`.
+    pub(super) fn moved(&self, from: u32, to: u32) -> Result<(Arc<rustls::ServerConfig>, Arc<Passage>), ConfigError> {
+        let mut config = (**self.for_version(from)?).clone();
+        let passage = Arc::new(Passage::new(config.key_log.clone()));
+        passage.move_to(to);
+        config.key_log = passage.clone();
+        config.session_storage = Arc::new(ServerTickets {
+            from: config.session_storage.clone(),
+            to: self.for_version(to)?.session_storage.clone(),
+        });
+        Ok((Arc::new(config), passage))
     }
 
     pub(crate) fn for_version(&self, version: u32) -> Result<&Arc<rustls::ServerConfig>, ConfigError> {

@@ -1,6 +1,7 @@
 //! The TLS session of one connection: handshake bytes in and out, keys as they come (RFC 9001 4.1).
 
 use std::fmt;
+use std::sync::Arc;
 
 use plait_base::{CloseCode, Side, TransportError};
 use rustls::quic;
@@ -8,11 +9,13 @@ use rustls_pki_types::{CertificateDer, ServerName};
 
 use super::client::ClientTlsConfig;
 use super::options::{CipherSuite, Protection};
+use super::passage::{Passage, Traffic};
 use super::server::ServerTlsConfig;
 use crate::error::{ConfigError, ExportError};
 use crate::initial::tls_version;
 use crate::keys::{EarlyKeys, PacketKeys};
 use crate::one_rtt::OneRttKeys;
+use crate::versioned::VersionedSecrets;
 
 /// New keys; handshake bytes written from now on belong to their level.
 #[derive(Debug)]
@@ -31,6 +34,8 @@ pub struct TlsSession {
     protection: Protection,
     /// Transport parameters of the session that we try to resume with 0-RTT.
     remembered: Option<Vec<u8>>,
+    /// What the session needs to end in another version than it began in.
+    passage: Option<Arc<Passage>>,
 }
 
 impl TlsSession {
@@ -42,22 +47,74 @@ impl TlsSession {
         server_name: &str,
         params: Vec<u8>,
     ) -> Result<Self, ConfigError> {
+        let made = config.for_version(version)?.clone();
+        Self::client(config.protection(), (made, None), version, server_name, params)
+    }
+
+    /// As [`Self::new_client`], for a session that the server may move to another version; see [`Self::move_to`].
+    pub fn new_movable_client(
+        config: &ClientTlsConfig,
+        version: u32,
+        server_name: &str,
+        params: Vec<u8>,
+    ) -> Result<Self, ConfigError> {
+        if !config.may_move() {
+            return Self::new_client(config, version, server_name, params);
+        }
+        let (made, passage) = config.movable(version)?;
+        Self::client(config.protection(), (made, Some(passage)), version, server_name, params)
+    }
+
+    fn client(
+        protection: Protection,
+        (config, passage): (Arc<rustls::ClientConfig>, Option<Arc<Passage>>),
+        version: u32,
+        server_name: &str,
+        params: Vec<u8>,
+    ) -> Result<Self, ConfigError> {
         let name =
             ServerName::try_from(server_name).map_err(|_| ConfigError::ServerName(server_name.into()))?.to_owned();
         let quic_version = tls_version(version).ok_or(ConfigError::Version(version))?;
-        let tls = quic::ClientConnection::new(config.for_version(version)?.clone(), quic_version, name, params)?;
+        let tls = quic::ClientConnection::new(config, quic_version, name, params)?;
         let remembered = match tls.zero_rtt_keys() {
             Some(_) => tls.quic_transport_parameters().map(<[u8]>::to_vec),
             None => None,
         };
-        Ok(Self { tls: tls.into(), side: Side::Client, protection: config.protection(), remembered })
+        Ok(Self { tls: tls.into(), side: Side::Client, protection, remembered, passage })
     }
 
     /// A server's session with a client yet unknown. `params` are our encoded transport parameters.
     pub fn new_server(config: &ServerTlsConfig, version: u32, params: Vec<u8>) -> Result<Self, ConfigError> {
         let quic_version = tls_version(version).ok_or(ConfigError::Version(version))?;
         let tls = quic::ServerConnection::new(config.for_version(version)?.clone(), quic_version, params)?;
-        Ok(Self { tls: tls.into(), side: Side::Server, protection: config.protection(), remembered: None })
+        let protection = config.protection();
+        Ok(Self { tls: tls.into(), side: Side::Server, protection, remembered: None, passage: None })
+    }
+
+    /// A server's session with a client whose first packets are of version `from` and which it moves to `to`
+    /// (RFC 9368 2.3). 0-RTT and resumption are those of `from`; all other keys, and new tickets, those of `to`.
+    pub fn new_moving_server(
+        config: &ServerTlsConfig,
+        (from, to): (u32, u32),
+        params: Vec<u8>,
+    ) -> Result<Self, ConfigError> {
+        let quic_version = tls_version(from).ok_or(ConfigError::Version(from))?;
+        let (made, passage) = config.moved(from, to)?;
+        let tls = quic::ServerConnection::new(made, quic_version, params)?;
+        let protection = config.protection();
+        Ok(Self { tls: tls.into(), side: Side::Server, protection, remembered: None, passage: Some(passage) })
+    }
+
+    /// The server chose `version`: all keys from here on are that version's, and so are tickets (RFC 9369 4.1, 5). To
+    /// be called before there are Handshake keys. False when the session was not made for it.
+    pub fn move_to(&mut self, version: u32) -> bool {
+        match &self.passage {
+            Some(passage) if tls_version(version).is_some() => {
+                passage.move_to(version);
+                passage.target() == Some(version)
+            }
+            _ => false,
+        }
     }
 
     /// Takes in bytes of CRYPTO frames, in order; bytes of different levels in different calls.
@@ -79,15 +136,36 @@ impl TlsSession {
     /// appends belongs to the new keys' level.
     pub fn write_crypto(&mut self, out: &mut Vec<u8>) -> Option<KeyChange> {
         match self.tls.write_hs(out)? {
-            quic::KeyChange::Handshake { keys } => Some(KeyChange::Handshake(keys.into())),
+            quic::KeyChange::Handshake { keys } => {
+                let moved = self.moved_secrets(Traffic::Handshake);
+                if moved.is_none()
+                    && let Some(passage) = &self.passage
+                {
+                    passage.close();
+                }
+                Some(KeyChange::Handshake(moved.map_or(keys, |secrets| secrets.keys()).into()))
+            }
             quic::KeyChange::OneRtt { keys, next } => {
-                let keys = match self.protection {
-                    Protection::Tls => OneRttKeys::tls(keys, next),
-                    Protection::NullAfterHandshake => OneRttKeys::null(self.side),
+                let moved = self.moved_secrets(Traffic::OneRtt);
+                let keys = match (self.protection, moved) {
+                    (Protection::Tls, None) => OneRttKeys::tls(keys, next),
+                    (Protection::Tls, Some(secrets)) => OneRttKeys::versioned(secrets),
+                    (Protection::NullAfterHandshake, _) => OneRttKeys::null(self.side),
                 };
                 Some(KeyChange::OneRtt(Box::new(keys)))
             }
         }
+    }
+
+    /// The secrets of a level, when their keys are to be another version's than TLS was told.
+    fn moved_secrets(&self, level: Traffic) -> Option<VersionedSecrets> {
+        let passage = self.passage.as_ref()?;
+        let version = tls_version(passage.target()?)?;
+        let side = match self.side {
+            Side::Client => rustls::Side::Client,
+            Side::Server => rustls::Side::Server,
+        };
+        VersionedSecrets::new(version, side, self.tls.negotiated_cipher_suite()?, passage.take(level)?)
     }
 
     /// Which end this is.

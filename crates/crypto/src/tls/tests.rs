@@ -351,3 +351,136 @@ fn null_protection_after_a_real_handshake() {
     client.seal_packet(&mut packet, layout, PathId(2), 9, &mut SealMark::default()).unwrap();
     assert_eq!(&packet[..7], b"\x40\x09hello", "in the clear");
 }
+
+/// A client that begins in `from`, and a server that moves it to `to` as it reads the ClientHello.
+fn moving(client: &ClientTlsConfig, server: &ServerTlsConfig, (from, to): (u32, u32)) -> Ends {
+    let mut client = TlsSession::new_movable_client(client, from, "localhost", b"client params".to_vec()).unwrap();
+    let server = TlsSession::new_moving_server(server, (from, to), b"server params".to_vec()).unwrap();
+    assert!(client.move_to(to));
+    Ends { client, server, client_keys: None, server_keys: None }
+}
+
+/// Handshake packets and 1-RTT packets of two key phases pass both ways.
+fn assert_same_keys(ends: &mut Ends) {
+    ends.drive().unwrap();
+    let (client, server) = (ends.client_keys.as_mut().unwrap(), ends.server_keys.as_mut().unwrap());
+    exchange(client, server);
+    exchange(server, client);
+    for _ in 0..2 {
+        client.advance_to(client.phase() + 1, plait_base::Instant::ZERO, Duration::ZERO);
+        server.advance_to(server.phase() + 1, plait_base::Instant::ZERO, Duration::ZERO);
+        exchange(client, server);
+        exchange(server, client);
+    }
+}
+
+#[test]
+fn moved_sessions_have_the_keys_of_their_new_version() {
+    // RFC 9369 4.1; each end's keys are checked against those that rustls derives itself in that version.
+    for (from, to) in [(V1, V2), (V2, V1)] {
+        for suite in CipherSuite::ALL {
+            let client = client_builder().suites([suite]).build().unwrap();
+            let server = server_builder().build().unwrap();
+            assert_same_keys(&mut moving(&client, &server, (from, to)));
+
+            let mut native_server = moving(&client, &server, (from, to));
+            native_server.server = TlsSession::new_server(&server, to, vec![]).unwrap();
+            assert_same_keys(&mut native_server);
+
+            let mut native_client = moving(&client, &server, (from, to));
+            native_client.client = TlsSession::new_client(&client, to, "localhost", vec![]).unwrap();
+            assert_same_keys(&mut native_client);
+        }
+    }
+}
+
+#[test]
+fn movable_sessions_that_stay_are_as_others() {
+    let (client, server) = (client_builder().build().unwrap(), server_builder().build().unwrap());
+    let mut ends = Ends::new(&client, &server, V1);
+    ends.client = TlsSession::new_movable_client(&client, V1, "localhost", vec![]).unwrap();
+    assert_same_keys(&mut ends);
+    assert!(!ends.server.move_to(V2), "not made for it");
+    let mut resumed = Ends::new(&client, &server, V1);
+    resumed.drive().unwrap();
+    assert!(resumed.client.is_resumed(), "tickets are kept as ever");
+}
+
+#[test]
+fn handshake_keys_of_a_moved_session_are_its_new_versions() {
+    let (client, server) = (client_builder().build().unwrap(), server_builder().build().unwrap());
+    let mut ends = moving(&client, &server, (V1, V2));
+    ends.server = TlsSession::new_server(&server, V2, vec![]).unwrap();
+    let mut hello = Vec::new();
+    assert!(ends.client.write_crypto(&mut hello).is_none());
+    assert_eq!(read_client_hello(&hello, 1 << 14), Hello::Params(b"client params"));
+    ends.server.read_crypto(&hello).unwrap();
+    let mut answer = Vec::new();
+    let Some(KeyChange::Handshake(theirs)) = ends.server.write_crypto(&mut answer) else { panic!("no keys") };
+    ends.client.read_crypto(&answer).unwrap();
+    let Some(KeyChange::Handshake(ours)) = ends.client.write_crypto(&mut Vec::new()) else { panic!("no keys") };
+    for (from, to) in [(&ours, &theirs), (&theirs, &ours)] {
+        let mut packet = b"\xd0\x09hello".to_vec();
+        from.local.seal_packet(&mut packet, Layout { start: 0, pn_at: 1, pn_len: 1 }, PathId::ZERO, 9).unwrap();
+        to.remote.unmask(&mut packet, 1).unwrap();
+        let payload = to.remote.open(&mut packet, 2, PathId::ZERO, 9).unwrap();
+        assert_eq!(&packet[payload], b"hello");
+    }
+}
+
+#[test]
+fn tickets_belong_to_the_version_that_a_session_ends_in() {
+    // RFC 9369 5
+    let (client, server) = (client_builder().build().unwrap(), server_builder().early_data().build().unwrap());
+    moving(&client, &server, (V1, V2)).drive().unwrap();
+    let mut first = Ends::new(&client, &server, V1);
+    assert!(first.client.early_keys().is_none(), "none for v1");
+    first.drive().unwrap();
+    assert!(!first.client.is_resumed());
+    let mut second = Ends::new(&client, &server, V2);
+    assert!(second.client.early_keys().is_some());
+    second.drive().unwrap();
+    assert!(second.client.is_resumed() && second.client.early_data_accepted());
+}
+
+#[test]
+fn early_data_stays_in_the_first_version() {
+    // RFC 9369 4.1: a moving server takes the 0-RTT of the version that the client began in
+    let (client, server) = (client_builder().build().unwrap(), server_builder().early_data().build().unwrap());
+    Ends::new(&client, &server, V1).drive().unwrap();
+    let mut ends = moving(&client, &server, (V1, V2));
+    let Some(EarlyKeys::Seal(seal)) = ends.client.early_keys() else { panic!("no 0-RTT offered") };
+    flow(&mut ends.client, &mut ends.server, &mut None).unwrap();
+    let Some(EarlyKeys::Open(open)) = ends.server.early_keys() else { panic!("0-RTT refused") };
+    let mut packet = b"\xd0\x09hello".to_vec();
+    seal.seal_packet(&mut packet, Layout { start: 0, pn_at: 1, pn_len: 1 }, PathId::ZERO, 9).unwrap();
+    open.unmask(&mut packet, 1).unwrap();
+    assert!(open.open(&mut packet, 2, PathId::ZERO, 9).is_ok());
+    assert_same_keys(&mut ends);
+    assert!(ends.client.early_data_accepted() && ends.client.is_resumed());
+}
+
+#[test]
+fn foreign_ticket_stores_cannot_move() {
+    let made = rustls::ClientConfig::builder_with_provider(Arc::new(crate::backend::tls::default_provider()))
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .unwrap()
+        .with_root_certificates(roots())
+        .with_no_client_auth();
+    let made = Arc::new(made);
+    let config = ClientTlsConfig::from_rustls(made.clone()).unwrap();
+    assert!(!config.may_move() && client_builder().no_resumption().build().unwrap().may_move());
+    let mut session = TlsSession::new_movable_client(&config, V1, "localhost", vec![]).unwrap();
+    assert!(!session.move_to(V2));
+    let config = ClientTlsConfig::from_rustls_with(made, SessionStore::default()).unwrap();
+    let mut session = TlsSession::new_movable_client(&config, V1, "localhost", vec![]).unwrap();
+    assert!(config.may_move() && session.move_to(V2));
+}
+
+#[test]
+fn secrets_of_moved_sessions_can_be_logged() {
+    let log = Arc::new(Log::default());
+    let client = client_builder().key_log(log.clone()).build().unwrap();
+    moving(&client, &server_builder().build().unwrap(), (V1, V2)).drive().unwrap();
+    assert!(log.0.lock().unwrap().iter().any(|label| label == "EXPORTER_SECRET"));
+}

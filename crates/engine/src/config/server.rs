@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use plait_base::{Random, limits};
 use plait_crypto::{ServerTlsConfig, TokenKey};
+use plait_wire::Version;
 
 use super::{MigrationPolicy, TransportConfig};
 
@@ -36,6 +37,7 @@ pub struct ServerConfig {
     pub(crate) max_incoming: usize,
     pub(crate) incoming_buffer_bytes: usize,
     pub(crate) incoming_lifetime: Duration,
+    pub(crate) preferred_versions: Vec<Version>,
 }
 
 impl ServerConfig {
@@ -55,6 +57,7 @@ impl ServerConfig {
             max_incoming: limits::MAX_INCOMING_CONNECTIONS,
             incoming_buffer_bytes: 1 << 20,
             incoming_lifetime: Duration::from_secs(10),
+            preferred_versions: Vec::new(),
         }
     }
 
@@ -127,6 +130,15 @@ impl ServerConfig {
     /// most 8 datagrams.
     pub fn incoming_buffer_size_total(&mut self, bytes: usize) -> &mut Self {
         self.incoming_buffer_bytes = bytes;
+        self
+    }
+
+    /// Versions to which clients are moved, best first, when they began in another and say that they know one of these
+    /// (RFC 9368 2.3): their first packets are answered in it, without a round trip more. Name the client's own version
+    /// too where it is as good as what follows it. Default none: every connection stays in the version
+    /// that its client began in.
+    pub fn preferred_versions(&mut self, versions: Vec<Version>) -> &mut Self {
+        self.preferred_versions = versions.into_iter().filter(|v| v.is_supported()).collect();
         self
     }
 

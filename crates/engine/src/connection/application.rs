@@ -9,6 +9,7 @@ use plait_crypto::{CipherSuite, ExportError, UpdateRefused};
 use plait_path::LegName;
 use plait_schedule::{Demand, DemandKind};
 use plait_stream::{Chunk, ClosedStream, Order, Overflow, ReadError, SendDatagramError, WriteError};
+use plait_wire::Version;
 
 use super::Connection;
 use super::handshake::EarlyData;
@@ -20,6 +21,8 @@ pub struct HandshakeSummary {
     pub alpn: Option<Vec<u8>>,
     /// On a server: the name that the client asked for.
     pub server_name: Option<String>,
+    /// The QUIC version; while the handshake goes on, the server may still change it (RFC 9368 2.3).
+    pub version: Version,
     /// The cipher suite.
     pub cipher_suite: Option<CipherSuite>,
     /// True when an earlier session was resumed.
@@ -197,6 +200,7 @@ impl Connection {
         HandshakeSummary {
             alpn: tls.alpn().map(<[u8]>::to_vec),
             server_name: tls.server_name().map(str::to_owned),
+            version: self.handshake.versions.current,
             cipher_suite: tls.cipher_suite(),
             resumed: tls.is_resumed(),
         }

@@ -7,10 +7,11 @@ use plait_base::board::Board;
 use plait_base::probe::Event as Observed;
 use plait_base::{CloseCode, ConnectionId, Instant, PathId, Random, Side, TransportError};
 use plait_congestion::ControllerFactory;
-use plait_crypto::TlsSession;
+use plait_crypto::{ClientTlsConfig, ConfigError, TlsSession};
 use plait_flow::{AckPolicy, EcnMode, HandshakeState, Pacing, ReceiveFlow, SendConfig, SendFlow};
 use plait_path::{MtuConfig, MtuSearch, Route, Spin, TableConfig, Validation};
 use plait_stream::{Datagrams, DatagramsConfig, Streams};
+use plait_wire::Version;
 use plait_wire::params::PreferredAddress;
 
 use super::events::Events;
@@ -19,6 +20,7 @@ use super::handshake::Handshake;
 use super::lifecycle::Lifecycle;
 use super::plan::Plan;
 use super::traffic::Traffic;
+use super::versions::{Mobility, Unbegun, Versions};
 use super::{Connection, Registry, RoleSettings, Scratch, Settings, parameters};
 use crate::config::{MigrationPolicy, Switch, TransportConfig};
 use crate::endpoint::parts::{ConnectionParts, Role};
@@ -47,7 +49,8 @@ impl Connection {
         paths.set_local_initial(parts.ids.local, parts.endpoint.reset_key.token(&parts.ids.local));
         let preferred = preferred_address(&parts, &mut paths, &mut random, &mut events);
         paths.set_remote_initial(parts.ids.remote, None);
-        let tls = session(&parts, preferred, &mut random)?;
+        let (tls, unbegun) = session(&parts, preferred, &mut random)?;
+        let versions = versions(&parts);
         let transport = parts.transport.clone();
         let (validation, token, role, migration) = match parts.role {
             Role::Client(client) => {
@@ -75,7 +78,7 @@ impl Connection {
         let mut plan = Plan::new(transport.paths.policy.build());
         plan.add_peer(parts.route.remote);
         let mut connection = Self {
-            handshake: Handshake::new(side, parts.version, tls, parts.ids, token),
+            handshake: Handshake::new(side, versions, (tls, unbegun), parts.ids, token),
             keys: None,
             paths,
             streams: Streams::new(side, parameters::streams_config(&transport)),
@@ -102,7 +105,7 @@ impl Connection {
     fn make_first_path(&mut self, now: Instant, route: Route, state: HandshakeState) {
         let tuple = route.tuple();
         let (side, original_dcid) = (self.side(), self.handshake.ids.original_dcid);
-        let version = self.handshake.version.0;
+        let version = self.handshake.versions.original.0;
         self.events.observe(now, || Observed::Started { side, version, original_dcid, route: tuple });
         let path = self.make_path(now, PathId::ZERO, route, state);
         // The slot of path 0 is there from the start and unused.
@@ -210,26 +213,63 @@ fn session(
     parts: &ConnectionParts,
     preferred: Option<PreferredAddress>,
     random: &mut Random,
-) -> Result<TlsSession, TransportError> {
-    let params = parameters::announced(parts, preferred).encode(parts.side(), random);
+) -> Result<(TlsSession, Option<Box<Unbegun>>), TransportError> {
+    let params = parameters::announced(parts, preferred);
+    let encoded = params.encode(parts.side(), random);
+    let mut unbegun = None;
     let session = match &parts.role {
-        Role::Client(client) => TlsSession::new_client(&client.tls, parts.version.0, &client.server_name, params),
-        Role::Server(server) => TlsSession::new_server(&server.config.tls, parts.version.0, params),
+        Role::Client(client) => client_session(&client.tls, &versions(parts), &client.server_name, encoded),
+        Role::Server(server) => {
+            let spoken = server.config.preferred_versions.iter().copied().filter(|v| parts.endpoint.supports(*v));
+            let preferred: Vec<Version> = spoken.collect();
+            if preferred.first().is_some_and(|best| *best != parts.version) {
+                let tls = server.config.tls.clone();
+                unbegun = Some(Box::new(Unbegun::new(tls, params, random.fork(), preferred)));
+            }
+            TlsSession::new_server(&server.config.tls, parts.version.0, encoded)
+        }
     };
-    session.map_err(|e| TransportError::new(CloseCode::INTERNAL_ERROR, e.to_string()))
+    let session = session.map_err(|e| TransportError::new(CloseCode::INTERNAL_ERROR, e.to_string()))?;
+    Ok((session, unbegun))
+}
+
+fn client_session(
+    tls: &ClientTlsConfig,
+    versions: &Versions,
+    server_name: &str,
+    params: Vec<u8>,
+) -> Result<TlsSession, ConfigError> {
+    let version = versions.original.0;
+    match versions.may_change() {
+        true => TlsSession::new_movable_client(tls, version, server_name, params),
+        false => TlsSession::new_client(tls, version, server_name, params),
+    }
+}
+
+fn versions(parts: &ConnectionParts) -> Versions {
+    let mobility = match &parts.role {
+        Role::Client(client) => client_mobility(&client.tls),
+        Role::Server(_) => Mobility::Fixed,
+    };
+    Versions::new(parts.version, parts.endpoint.versions.clone(), mobility)
+}
+
+fn client_mobility(tls: &ClientTlsConfig) -> Mobility {
+    if tls.may_move() { Mobility::Free } else { Mobility::Fixed }
 }
 
 impl Connection {
     /// The handshake of a client once more, in another version.
-    pub(super) fn new_client_handshake(&mut self, version: plait_wire::Version) -> Result<Handshake, TransportError> {
+    pub(super) fn new_client_handshake(&mut self, version: Version) -> Result<Handshake, TransportError> {
         let RoleSettings::Client { tls, server_name, .. } = &self.settings.role else {
             return Err(TransportError::new(CloseCode::INTERNAL_ERROR, "only clients choose a version"));
         };
         let ids = self.handshake.ids;
         let params =
             parameters::announced_by_client(&self.settings, &ids, version).encode(Side::Client, &mut self.random);
-        let session = TlsSession::new_client(tls, version.0, server_name, params)
+        let versions = Versions::new(version, self.settings.endpoint.versions.clone(), client_mobility(tls));
+        let session = client_session(tls, &versions, server_name, params)
             .map_err(|e| TransportError::new(CloseCode::INTERNAL_ERROR, e.to_string()))?;
-        Ok(Handshake::new(Side::Client, version, session, ids, self.handshake.token.clone()))
+        Ok(Handshake::new(Side::Client, versions, (session, None), ids, self.handshake.token.clone()))
     }
 }

@@ -135,7 +135,7 @@ impl Connection {
         let slot = self.paths.slot(id)?;
         let dcid = slot.dcid(LegName::Current)?;
         let path = slot.path.as_ref()?;
-        let (version, scid) = (self.handshake.version, self.handshake.ids.local);
+        let (version, scid) = (self.handshake.versions.current, self.handshake.ids.local);
         let token = self.handshake.token.clone();
         let header = match space {
             Space::Initial => OutHeader::Initial { version, dcid, scid, token: &token },
@@ -186,13 +186,13 @@ impl Connection {
         let ids = &self.handshake.ids;
         let heard = self.handshake.peer_scid.is_some() || ids.retry_scid.is_some();
         // RFC 9000 6.2: any packet processed before, another Version Negotiation included, makes this one void
-        if self.side().is_server() || heard || self.handshake.first_version != self.handshake.version {
+        if self.side().is_server() || heard || self.handshake.versions.was_negotiated() {
             return;
         }
         let offered: Vec<u32> =
             versions.chunks_exact(4).map(|v| u32::from_be_bytes([v[0], v[1], v[2], v[3]])).collect();
         // RFC 9000 6.2: a list with the version in use is to be ignored, and so is one that offers nothing
-        if offered.is_empty() || offered.contains(&self.handshake.version.0) {
+        if offered.is_empty() || offered.contains(&self.handshake.versions.original.0) {
             return;
         }
         let ours = self.settings.endpoint.versions.iter().copied().find(|v| offered.contains(&v.0));
@@ -213,7 +213,7 @@ impl Connection {
     ) {
         let ids = &self.handshake.ids;
         let unwanted = self.side().is_server()
-            || version != self.handshake.version
+            || version != self.handshake.versions.original
             || self.handshake.peer_scid.is_some()
             || ids.retry_scid.is_some()
             || token.is_empty()

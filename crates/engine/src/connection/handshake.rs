@@ -9,6 +9,7 @@ use plait_wire::params::{HandshakeCids, TransportParameters};
 use plait_wire::{Carried, Version};
 
 use super::parameters;
+use super::versions::{Unbegun, Versions};
 use crate::endpoint::parts::HandshakeIds;
 
 /// How far the handshake is.
@@ -61,14 +62,14 @@ pub(crate) struct Progress {
     pub(crate) completed: bool,
     pub(crate) early: Option<EarlyData>,
     pub(crate) data_ready: bool,
+    /// A server moved its client to this version.
+    pub(crate) version: Option<Version>,
 }
 
 /// TLS with everything that ends when it is confirmed.
 pub(crate) struct Handshake {
     pub(crate) side: Side,
-    pub(crate) version: Version,
-    /// The version of the first packet: another than `version` once a Version Negotiation was followed.
-    pub(crate) first_version: Version,
+    pub(crate) versions: Versions,
     pub(crate) tls: TlsSession,
     pub(crate) ids: HandshakeIds,
     /// The peer's source id, fixed by its first authentic packet.
@@ -83,19 +84,23 @@ pub(crate) struct Handshake {
     pub(crate) stage: Stage,
     pub(crate) done: Owed,
     pub(crate) peer_params: Option<TransportParameters>,
+    /// On a server that may choose another version than its client's: TLS, until the choice is made.
+    pub(super) unbegun: Option<Box<Unbegun>>,
     write_level: Space,
 }
 
+/// The session of our end, and what it waits for.
+type Tls = (TlsSession, Option<Box<Unbegun>>);
+
 impl Handshake {
     /// Begins with the Initial keys of `ids`; a client's first flight is produced by [`Self::advance`].
-    pub(crate) fn new(side: Side, version: Version, tls: TlsSession, ids: HandshakeIds, token: Bytes) -> Self {
+    pub(crate) fn new(side: Side, versions: Versions, (tls, unbegun): Tls, ids: HandshakeIds, token: Bytes) -> Self {
         let mut initial = Level::new(Space::Initial);
-        initial.keys = plait_crypto::initial_keys(version.0, &ids.keys_from(), side);
+        initial.keys = plait_crypto::initial_keys(versions.original.0, &ids.keys_from(), side);
         let early = if side.is_client() { tls.early_keys() } else { None };
         Self {
             side,
-            version,
-            first_version: version,
+            versions,
             early_data: if early.is_some() { EarlyData::Offered } else { EarlyData::None },
             early,
             tls,
@@ -108,6 +113,7 @@ impl Handshake {
             stage: Stage::Negotiating,
             done: Owed::Nothing,
             peer_params: None,
+            unbegun,
             write_level: Space::Initial,
         }
     }
@@ -183,10 +189,12 @@ impl Handshake {
     pub(crate) fn advance(&mut self) -> Result<Progress, TransportError> {
         let mut progress = Progress::default();
         let data_was_ready = self.tls.alpn().is_some();
+        let version_was = self.versions.current;
         self.produce(&mut progress);
         loop {
             let level = self.read_level();
             let Some(bytes) = self.crypto(level).read() else { break };
+            let Some(bytes) = self.hear_out(bytes)? else { continue };
             self.tls.read_crypto(&bytes)?;
             self.produce(&mut progress);
             self.learn(&mut progress)?;
@@ -195,6 +203,7 @@ impl Handshake {
                 return Err(Violation::CryptoAfterHandshakeLevel.into());
             }
         }
+        progress.version = Some(self.versions.current).filter(|now| *now != version_was);
         progress.data_ready = !data_was_ready && self.tls.alpn().is_some();
         Ok(progress)
     }
@@ -279,19 +288,7 @@ impl Handshake {
         if params.initial_max_path_id.is_some() && (seen.peer_scid.is_empty() || self.ids.local.is_empty()) {
             return Err(Violation::MultipathZeroLengthCid.into());
         }
-        self.check_versions(params)
-    }
-
-    /// RFC 9368 4: the chosen version is the one in use, and no Version Negotiation that we followed was forged.
-    fn check_versions(&self, params: &TransportParameters) -> Result<(), TransportError> {
-        let followed = self.first_version != self.version;
-        let fits = match &params.version_info {
-            // We would have stayed with our first version, had the server offered it.
-            Some(info) => info.chosen == self.version && !(followed && info.available.contains(&self.first_version)),
-            // RFC 9368 8: servers of version 1 may not know the parameter
-            None => !followed || self.version == Version::V1,
-        };
-        if fits { Ok(()) } else { Err(Violation::VersionNegotiation.into()) }
+        if self.fits_versions(params) { Ok(()) } else { Err(Violation::VersionNegotiation.into()) }
     }
 
     /// A Retry was followed: new Initial keys, a token, and all Initial data again (RFC 9000 17.2.5.3).
@@ -299,11 +296,15 @@ impl Handshake {
         self.ids.retry_scid = Some(scid);
         self.ids.remote = scid;
         self.token = token;
-        self.initial.keys = plait_crypto::initial_keys(self.version.0, &scid, self.side);
+        self.versions.forget_other();
+        self.initial.keys = plait_crypto::initial_keys(self.versions.original.0, &scid, self.side);
     }
 
     /// Drops the keys of an early level; what is left of it is freed.
     pub(crate) fn discard(&mut self, space: Space) {
+        if space == Space::Initial {
+            self.versions.forget_other();
+        }
         if let Some(level) = self.level(space) {
             *level = Level::new(space);
         }

@@ -24,6 +24,7 @@ mod settle;
 mod timers;
 mod tokens;
 mod traffic;
+mod versions;
 
 use std::sync::Arc;
 

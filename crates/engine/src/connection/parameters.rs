@@ -1,6 +1,7 @@
 //! The transport parameters that we announce, from the configuration (RFC 9000 18.2).
 
 use plait_base::{ConnectionId, PathId, ResetToken, Side};
+use plait_crypto::ClientTlsConfig;
 use plait_stream::{AutoTune, PeerLimits, StreamsConfig};
 use plait_wire::params::{
     ActiveMigration, CidParameters, GreaseQuicBit, InitialLimits, PreferredAddress, TransportParameters, VersionInfo,
@@ -8,6 +9,7 @@ use plait_wire::params::{
 
 use plait_wire::Version;
 
+use super::{RoleSettings, Settings};
 use crate::config::{EndpointConfig, MigrationPolicy, Switch, TransportConfig};
 use crate::endpoint::parts::{ConnectionParts, HandshakeIds, Role};
 
@@ -25,24 +27,34 @@ pub(crate) fn streams_config(transport: &TransportConfig) -> StreamsConfig {
 }
 
 /// What a client announces, in its first handshake or after a change of version.
-pub(super) fn announced_by_client(
-    settings: &super::Settings,
-    ids: &HandshakeIds,
-    version: Version,
-) -> TransportParameters {
-    common(&settings.transport, &settings.endpoint, ids, version)
+pub(super) fn announced_by_client(settings: &Settings, ids: &HandshakeIds, version: Version) -> TransportParameters {
+    let mut params = common(&settings.transport, &settings.endpoint, ids, version);
+    if let RoleSettings::Client { tls, .. } = &settings.role {
+        limit_versions(&mut params, tls);
+    }
+    params
+}
+
+/// RFC 9368 3: a client lists the versions to which its first flight can be taken.
+fn limit_versions(params: &mut TransportParameters, tls: &ClientTlsConfig) {
+    if let Some(info) = params.version_info.as_mut().filter(|info| info.chosen.is_supported() && !tls.may_move()) {
+        info.available = vec![info.chosen];
+    }
 }
 
 /// What a client or server announces. `preferred` is the server's preferred address with the id issued for it.
 pub(crate) fn announced(parts: &ConnectionParts, preferred: Option<PreferredAddress>) -> TransportParameters {
     let mut params = common(&parts.transport, &parts.endpoint, &parts.ids, parts.version);
-    if let Role::Server(server) = &parts.role {
-        params.cids.original_dcid = Some(parts.ids.original_dcid);
-        params.cids.retry_scid = parts.ids.retry_scid;
-        params.stateless_reset_token = Some(reset_token(parts, &parts.ids.local));
-        params.preferred_address = preferred;
-        if server.config.migration == MigrationPolicy::Refused {
-            params.active_migration = ActiveMigration::Disabled;
+    match &parts.role {
+        Role::Client(client) => limit_versions(&mut params, &client.tls),
+        Role::Server(server) => {
+            params.cids.original_dcid = Some(parts.ids.original_dcid);
+            params.cids.retry_scid = parts.ids.retry_scid;
+            params.stateless_reset_token = Some(reset_token(parts, &parts.ids.local));
+            params.preferred_address = preferred;
+            if server.config.migration == MigrationPolicy::Refused {
+                params.active_migration = ActiveMigration::Disabled;
+            }
         }
     }
     params

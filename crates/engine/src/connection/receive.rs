@@ -7,6 +7,7 @@ use plait_base::{CloseCode, ConnectionId, Ecn, FourTuple, Instant, PathId, Space
 use plait_crypto::{OpenError, Unmasked};
 use plait_flow::{Eliciting, ProbeGate};
 use plait_path::table::{Admission, CidChange};
+use plait_wire::Version;
 use plait_wire::frame::{Frame, Frames, types};
 use plait_wire::header::{FixedBitRule, PacketKind, PacketSpan, ProtectedHeader, packet_number};
 
@@ -161,7 +162,7 @@ impl Connection {
         if too_small {
             return self.drop_packet(now, bytes, Drop::Malformed);
         }
-        if header.version().is_some_and(|v| v != self.handshake.version) {
+        if header.version().is_some_and(|v| !self.handshake.accepts(kind, v)) {
             return self.drop_packet(now, bytes, Drop::WrongVersion);
         }
         // RFC 9000 7.2: the peer's source id is fixed by its first packet
@@ -179,6 +180,11 @@ impl Connection {
         let spare = if self.may_wait(kind) { Some(packet.clone()) } else { None };
         match self.unprotect(at, span, packet) {
             Ok((at, payload)) => {
+                if let Some(version) = header.version().filter(|_| kind == PacketKind::Initial)
+                    && self.handshake.follow_version(version)
+                {
+                    self.events.observe(now, || Observed::VersionChanged { version: version.0 });
+                }
                 if let Some(scid) = scid {
                     self.learn_peer_scid(scid, kind);
                 }
@@ -254,7 +260,11 @@ impl Connection {
             Space::Data => self.paths.path(PathId::ZERO).map_or(0, |p| p.receive.expected()),
             space => self.handshake.level(space).map_or(0, |l| l.receive.expected()),
         };
-        let keys = self.handshake.open_keys(at.space).ok_or(Refusal::Wait)?;
+        let keys = match at.space {
+            Space::Initial => self.handshake.initial_open_keys(version_of(packet)),
+            space => self.handshake.open_keys(space),
+        };
+        let keys = keys.ok_or(Refusal::Wait)?;
         let unmasked = keys.unmask(packet, span.pn_offset).map_err(refusal)?;
         let number = expand(&unmasked, expected);
         let header_len = span.pn_offset + unmasked.pn_len;
@@ -453,6 +463,11 @@ type Parts = (u64, usize, std::ops::Range<usize>);
 
 fn expand(unmasked: &Unmasked, expected: u64) -> u64 {
     packet_number::expand(unmasked.truncated as u32, unmasked.pn_len, expected)
+}
+
+/// The version field of a long header.
+fn version_of(packet: &[u8]) -> Version {
+    Version(packet.get(1..5).and_then(|field| field.try_into().ok()).map_or(0, u32::from_be_bytes))
 }
 
 fn refusal(error: OpenError) -> Refusal {

@@ -155,7 +155,7 @@ impl Connection {
         let slot = self.paths.slot_mut(PathId::ZERO)?;
         let dcid = slot.dcid(LegName::Current)?;
         let path = slot.path.as_mut()?;
-        let (version, scid) = (self.handshake.version, self.handshake.ids.local);
+        let (version, scid) = (self.handshake.versions.current, self.handshake.ids.local);
         let token = self.handshake.token.clone();
         let header = match space {
             Space::Initial => OutHeader::Initial { version, dcid, scid, token: &token },
@@ -395,7 +395,8 @@ impl Connection {
         let dcid = slot.dcid(leg)?;
         let path = slot.path.as_ref()?;
         let (number, acked) = (path.send.next_number(Space::Data), path.send.largest_acked(Space::Data));
-        let (version, scid) = (self.handshake.version, self.handshake.ids.local);
+        // RFC 9369 4.1: 0-RTT stays in the version that it began in
+        let (version, scid) = (self.handshake.versions.original, self.handshake.ids.local);
         let header = match self.keys {
             Some(_) => OutHeader::Short { dcid, spin: path.spin.bit(), key_phase: false },
             None => OutHeader::ZeroRtt { version, dcid, scid },

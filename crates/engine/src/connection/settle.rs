@@ -44,6 +44,9 @@ impl Connection {
 
     /// Takes in what a step of the handshake brought.
     pub(super) fn on_progress(&mut self, now: Instant, progress: Progress) {
+        if let Some(version) = progress.version {
+            self.events.observe(now, || Observed::VersionChanged { version: version.0 });
+        }
         if let Some(keys) = progress.one_rtt {
             self.keys = Some(keys);
         }
@@ -182,9 +185,9 @@ impl Connection {
         let outcome = self.new_client_handshake(version);
         match outcome {
             Ok(handshake) => {
-                let first_version = self.handshake.first_version;
+                let first = self.handshake.versions.first;
                 self.handshake = handshake;
-                self.handshake.first_version = first_version;
+                self.handshake.versions.first = first;
                 if let Some(path) = self.paths.path_mut(PathId::ZERO) {
                     path.send.surrender(now, Space::Initial, &mut self.scratch.feedback);
                     path.send.surrender(now, Space::Data, &mut self.scratch.feedback);

@@ -126,6 +126,8 @@ pub struct Habits {
     pub own_cid_params: bool,
     pub scid_len: Option<usize>,
     pub token: Vec<u8>,
+    /// A server moves its client to this version, a client follows its server to it (RFC 9368 2.3).
+    pub moves_to: Option<Version>,
 }
 
 const GUARD: Duration = Duration::from_millis(300);
@@ -138,6 +140,8 @@ pub struct Peer {
     tls_config: Tls,
     pub tls: Option<TlsSession>,
     pub initial: Option<PacketKeys>,
+    /// Initial keys of the version before the move.
+    first_initial: Option<(Version, PacketKeys)>,
     pub handshake: Option<PacketKeys>,
     pub early: Option<SealKeys>,
     pub one_rtt: Option<Box<OneRttKeys>>,
@@ -174,6 +178,7 @@ impl Peer {
             tls_config,
             tls: None,
             initial: None,
+            first_initial: None,
             handshake: None,
             early: None,
             one_rtt: None,
@@ -211,9 +216,16 @@ impl Peer {
         let mut bytes = params.encode(self.side, &mut self.random);
         bytes.extend_from_slice(&self.habits.extra_params);
         let bytes = self.habits.raw_params.clone().unwrap_or(bytes);
-        let session = match &self.tls_config {
-            Tls::Client(tls) => TlsSession::new_client(tls, self.version.0, "localhost", bytes),
-            Tls::Server(tls) => TlsSession::new_server(tls, self.version.0, bytes),
+        let version = self.version;
+        let session = match (&self.tls_config, self.habits.moves_to) {
+            (Tls::Client(tls), None) => TlsSession::new_client(tls, version.0, "localhost", bytes),
+            (Tls::Client(tls), Some(_)) => TlsSession::new_movable_client(tls, version.0, "localhost", bytes),
+            (Tls::Server(tls), None) => TlsSession::new_server(tls, version.0, bytes),
+            (Tls::Server(tls), Some(to)) => {
+                let session = TlsSession::new_moving_server(tls, (version.0, to.0), bytes);
+                self.move_to(to);
+                session
+            }
         };
         let session = session.unwrap();
         if let Some(EarlyKeys::Seal(keys)) = session.early_keys() {
@@ -221,6 +233,23 @@ impl Peer {
         }
         self.tls = Some(session);
         self.drive_tls();
+    }
+
+    /// From here on in `version`; packets of the one before can still be opened, and made on demand.
+    fn move_to(&mut self, version: Version) {
+        let keys = initial_keys(version.0, &self.original_dcid, self.side);
+        self.first_initial = std::mem::replace(&mut self.initial, keys).map(|keys| (self.version, keys));
+        self.version = version;
+        if let Some(tls) = &mut self.tls {
+            assert!(tls.move_to(version.0));
+        }
+    }
+
+    fn initial_keys_of(&self, version: Version) -> Option<&PacketKeys> {
+        match &self.first_initial {
+            Some((first, keys)) if *first == version => Some(keys),
+            _ => self.initial.as_ref(),
+        }
     }
 
     /// A Retry was followed: keys and ids of the new attempt, the same ClientHello.
@@ -291,7 +320,7 @@ impl Peer {
         let layout = Layout { start, pn_at: marks.pn_at, pn_len: marks.pn_len };
         match packet.kind {
             PacketKind::Initial => {
-                let keys = self.initial.as_ref().expect("Initial keys");
+                let keys = self.initial_keys_of(version).expect("Initial keys");
                 keys.local.seal_packet(buf, layout, packet.path, number).unwrap();
             }
             PacketKind::Handshake => {
@@ -320,7 +349,10 @@ impl Peer {
             let (packet, tail) = rest.split_at(span.end.min(rest.len()));
             rest = tail;
             let kind = match &header {
-                ProtectedHeader::Initial { dcid, scid, .. } => {
+                ProtectedHeader::Initial { version, dcid, scid, .. } => {
+                    if self.side.is_client() && *version != self.version && self.habits.moves_to == Some(*version) {
+                        self.move_to(*version);
+                    }
                     if self.side.is_server() && self.tls.is_none() {
                         self.begin(*dcid);
                     }
@@ -356,7 +388,7 @@ impl Peer {
         let expected = self.received.get(&(space, path)).and_then(RangeSet::max).map_or(0, |n| n + 1);
         let number = |u: &plait_crypto::Unmasked| packet_number::expand(u.truncated as u32, u.pn_len, expected);
         let level = match kind {
-            PacketKind::Initial => self.initial.as_ref(),
+            PacketKind::Initial => self.initial_keys_of(version_of(packet)),
             PacketKind::Handshake => self.handshake.as_ref(),
             _ => None,
         };
@@ -450,4 +482,9 @@ impl Peer {
         self.ours.insert(cid, PathId(path));
         NewCid { form, path: PathId(path), sequence, retire_prior_to: 0, cid, token: ResetToken(token) }
     }
+}
+
+/// The version field of a long header.
+pub fn version_of(packet: &[u8]) -> Version {
+    Version(u32::from_be_bytes(packet[1..5].try_into().unwrap()))
 }

@@ -69,12 +69,14 @@ pub struct Habits {
     pub welcome: Welcome,
     /// Of the client's first packet; only plait knows another than v1.
     pub version: Version,
+    /// Where a server of plait moves its clients; other implementations stay.
+    pub prefers: Option<Version>,
     pub keep_alive: Option<Duration>,
 }
 
 impl Default for Habits {
     fn default() -> Self {
-        Self { welcome: Welcome::Direct, version: Version::V1, keep_alive: None }
+        Self { welcome: Welcome::Direct, version: Version::V1, prefers: None, keep_alive: None }
     }
 }
 

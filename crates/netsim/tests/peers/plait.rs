@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use plait_base::{Dir, FourTuple, Instant, Random, StreamId};
 use plait_engine::config::{RetryPolicy, Switch};
-use plait_engine::crypto::{ClientTlsConfig, ServerTlsConfig};
+use plait_engine::crypto::{ClientTlsConfig, ServerTlsConfig, SessionStore};
 use plait_engine::path::PathStatus;
 use plait_engine::stream::{Order, ReadError, WriteError};
 use plait_engine::{
@@ -50,7 +50,7 @@ impl PlaitHost {
     }
 
     pub fn with(setup: Setup, transport: TransportConfig, retry: RetryPolicy) -> Self {
-        Self::with_version(setup, transport, retry, Version::V1)
+        Self::with_versions(setup, transport, retry, (Version::V1, None))
     }
 
     pub fn with_habits(setup: Setup, habits: Habits) -> Self {
@@ -60,10 +60,15 @@ impl PlaitHost {
             Welcome::Direct => RetryPolicy::Application,
             Welcome::Retry => RetryPolicy::Always,
         };
-        Self::with_version(setup, transport, retry, habits.version)
+        Self::with_versions(setup, transport, retry, (habits.version, habits.prefers))
     }
 
-    fn with_version(setup: Setup, transport: TransportConfig, retry: RetryPolicy, version: Version) -> Self {
+    fn with_versions(
+        setup: Setup,
+        transport: TransportConfig,
+        retry: RetryPolicy,
+        (version, prefers): (Version, Option<Version>),
+    ) -> Self {
         let mut random = Random::from_u64(setup.seed);
         let transport = Arc::new(transport);
         let config = Arc::new(EndpointConfig::from_random(&mut random));
@@ -71,12 +76,15 @@ impl PlaitHost {
             let tls = ServerTlsConfig::from_rustls(Arc::new(tls::server())).unwrap();
             let mut server = ServerConfig::from_random(tls, &mut random);
             server.transport_config(transport.clone()).retry_policy(retry);
+            server.preferred_versions(prefers.into_iter().collect());
             Arc::new(server)
         });
         let mut endpoint = Endpoint::new(config, server, random.fork());
         let mut live = BTreeMap::new();
         if let Some(remote) = setup.remote {
-            let mut client = ClientConfig::new(ClientTlsConfig::from_rustls(Arc::new(tls::client())).unwrap());
+            let mut client = ClientConfig::new(
+                ClientTlsConfig::from_rustls_with(Arc::new(tls::client()), SessionStore::new(1)).unwrap(),
+            );
             client.transport_config(transport).version(version);
             let route = FourTuple { local: setup.local, remote };
             let (handle, mut connection) = endpoint.connect(Instant::ZERO, client, route, "localhost").unwrap();

@@ -36,6 +36,8 @@ impl Trial {
         let habits = Habits {
             welcome: if r.chance(0.2) { Welcome::Retry } else { Welcome::Direct },
             version: if only_plait(&pairing) && r.chance(0.3) { Version::V2 } else { Version::V1 },
+            // Not drawn: seeds mean what they meant before servers had a preference.
+            prefers: Some(Version::V2).filter(|_| only_plait(&pairing) && seed.is_multiple_of(3)),
             // A client that is silent behind a NAT which forgot it can never be reached.
             keep_alive: moves.then_some(KEEP_ALIVE),
         };

@@ -19,6 +19,8 @@ pub(super) enum Case {
     KeyUpdate,
     /// The client begins with a version that nobody speaks.
     VersionNegotiation,
+    /// The client begins with version 1, and the server moves it to version 2.
+    SecondVersion,
     /// The client moves to the server's preferred address.
     Migration,
     /// Ours: a second path to the server's other address, then the first is closed.
@@ -39,9 +41,10 @@ impl Case {
             "zerortt" => Self::ZeroRtt,
             "keyupdate" => Self::KeyUpdate,
             "versionnegotiation" => Self::VersionNegotiation,
+            "v2" => Self::SecondVersion,
             "connectionmigration" => Self::Migration,
             "multipath" => Self::Multipath,
-            // `v2` wants compatible version negotiation (RFC 9368), `http3` another protocol.
+            // `http3` is another protocol.
             _ => return None,
         })
     }
@@ -56,7 +59,8 @@ mod tests {
         assert_eq!(Case::parse("longrtt"), Some(Case::Transfer));
         assert_eq!(Case::parse("multiconnect"), Some(Case::Connections));
         assert_eq!(Case::parse("multipath"), Some(Case::Multipath));
-        for other in ["v2", "http3", "", "Retry"] {
+        assert_eq!(Case::parse("v2"), Some(Case::SecondVersion));
+        for other in ["http3", "", "Retry"] {
             assert_eq!(Case::parse(other), None, "{other}");
         }
     }

@@ -48,6 +48,8 @@ struct Errand<'a> {
 struct Findings {
     resumed: bool,
     early_data: bool,
+    /// QUIC version of the last connection looked at.
+    version: u32,
     paths: Vec<serde_json::Value>,
 }
 
@@ -57,7 +59,7 @@ pub(super) async fn run(setting: &Setting) -> Result<(), Fail> {
     let first = targets.first().ok_or_else(|| Fail::usage("REQUESTS names no URL"))?;
     let host = first.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
     let remotes = remotes(setting, &host, first.port().unwrap_or(443)).await?;
-    let endpoint = endpoint(&remotes)?;
+    let endpoint = endpoint(setting.case, &remotes)?;
     endpoint.set_default_client_config(config(setting)?);
     let errand = Errand { setting, host, remotes, endpoint };
     let mut findings = Findings::default();
@@ -77,14 +79,18 @@ pub(super) async fn run(setting: &Setting) -> Result<(), Fail> {
             errand.download(&connection, &targets).await?;
             findings.look(&connection);
             connection.close(0, b"");
+            if setting.case == Case::SecondVersion && findings.version != Version::V2.0 {
+                return Err(Fail::running("the server stayed in version 1", "it must offer version 2"));
+            }
         }
     }
     // A server that does not hear of the end times out.
     let _ = tokio::time::timeout(FAREWELL_TIME, errand.endpoint.wait_idle()).await;
-    let Findings { resumed, early_data, paths } = findings;
-    print_json(
-        &json!({"ok": true, "files": targets.len(), "resumed": resumed, "early_data": early_data, "paths": paths}),
-    );
+    let Findings { resumed, early_data, version, paths } = findings;
+    print_json(&json!({
+        "ok": true, "files": targets.len(), "resumed": resumed, "early_data": early_data, "version": version,
+        "paths": paths,
+    }));
     Ok(())
 }
 
@@ -185,7 +191,8 @@ impl Errand<'_> {
 
 impl Findings {
     fn look(&mut self, connection: &Connection) {
-        self.resumed = connection.handshake_data().resumed;
+        let agreed = connection.handshake_data();
+        (self.resumed, self.version) = (agreed.resumed, agreed.version.0);
         self.paths.extend(connection.stats().paths.iter().map(|path| {
             json!({"id": path.id.0, "remote": path.route.remote.to_string(), "state": path.state.name(),
                    "stream_bytes_received": path.stream_bytes_received})
@@ -216,7 +223,7 @@ async fn remotes(setting: &Setting, host: &str, port: u16) -> Result<Vec<SocketA
 }
 
 /// An endpoint with a socket towards each address.
-fn endpoint(remotes: &[SocketAddr]) -> Result<Endpoint, Fail> {
+fn endpoint(case: Case, remotes: &[SocketAddr]) -> Result<Endpoint, Fail> {
     let mut binds: Vec<SocketAddr> = Vec::new();
     for remote in remotes {
         let bind = SocketAddr::new(local::system_choice(*remote)?.ip, 0);
@@ -224,7 +231,12 @@ fn endpoint(remotes: &[SocketAddr]) -> Result<Endpoint, Fail> {
             binds.push(bind);
         }
     }
-    let fresh = EndpointConfig::fresh().map_err(|error| Fail::running(error, "the system must provide randomness"))?;
+    let mut fresh =
+        EndpointConfig::fresh().map_err(|error| Fail::running(error, "the system must provide randomness"))?;
+    if case == Case::SecondVersion {
+        // Servers that go by the client's taste see that it likes version 2 better than the one it begins with.
+        fresh.supported_versions(vec![Version::V2, Version::V1]);
+    }
     Endpoint::new(fresh, None, binds).map_err(|error| Fail::running(error, "check the network"))
 }
 

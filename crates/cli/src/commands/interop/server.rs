@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
-use plait::{Bind, Endpoint, RetryPolicy, ServerConfig};
+use plait::{Bind, Endpoint, RetryPolicy, ServerConfig, Version};
 
 use super::Setting;
 use super::case::Case;
@@ -33,6 +33,9 @@ pub(super) async fn run(setting: &Setting) -> Result<(), Fail> {
     config.transport_config(Arc::new(carriage));
     if setting.case == Case::Retry {
         config.retry_policy(RetryPolicy::Always);
+    }
+    if setting.case == Case::SecondVersion {
+        config.preferred_versions(vec![Version::V2, Version::V1]);
     }
     let mut further = setting.param("--also-listen").map(address).transpose()?;
     if setting.case == Case::Migration {

@@ -1,0 +1,136 @@
+//! The transport parameters in a ClientHello, read before there is a TLS session (RFC 8446 4.1.2, RFC 9001 8.2).
+//!
+//! A server must know them to choose the version, and choose it before it begins the session, whose own parameters
+//! name it. Nothing here is trusted: TLS reads the same bytes again and has the last word.
+
+/// Handshake message type (RFC 8446 4).
+const CLIENT_HELLO: u8 = 1;
+/// Extension quic_transport_parameters (RFC 9001 8.2).
+const QUIC_TRANSPORT_PARAMETERS: u16 = 0x39;
+/// Legacy version and random.
+const FIXED_BYTES: usize = 2 + 32;
+
+/// What the bytes so far say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hello<'a> {
+    /// The message is not all there.
+    Partial,
+    /// These are the client's encoded transport parameters.
+    Params(&'a [u8]),
+    /// There are none, or this is no ClientHello: TLS will say what is wrong.
+    Unfit,
+}
+
+/// Looks for transport parameters in the first bytes of a client's handshake. `limit` bounds the message, in bytes.
+pub fn read_client_hello(bytes: &[u8], limit: usize) -> Hello<'_> {
+    let mut message = Cut(bytes);
+    match message.number(1) {
+        None => return Hello::Partial,
+        Some(kind) if kind != usize::from(CLIENT_HELLO) => return Hello::Unfit,
+        Some(_) => {}
+    }
+    let Some(length) = message.number(3) else { return Hello::Partial };
+    if length > limit {
+        return Hello::Unfit;
+    }
+    match message.take(length) {
+        None => Hello::Partial,
+        Some(body) => params(body).map_or(Hello::Unfit, Hello::Params),
+    }
+}
+
+fn params(body: &[u8]) -> Option<&[u8]> {
+    let mut body = Cut(body);
+    body.take(FIXED_BYTES)?;
+    // session id, cipher suites, compression methods
+    body.vector(1)?;
+    body.vector(2)?;
+    body.vector(1)?;
+    let mut extensions = Cut(body.vector(2)?);
+    while !extensions.0.is_empty() {
+        let kind = extensions.number(2)?;
+        let data = extensions.vector(2)?;
+        if kind == usize::from(QUIC_TRANSPORT_PARAMETERS) {
+            return Some(data);
+        }
+    }
+    None
+}
+
+/// Cuts fields off the front.
+struct Cut<'a>(&'a [u8]);
+
+impl<'a> Cut<'a> {
+    fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (head, rest) = self.0.split_at_checked(count)?;
+        self.0 = rest;
+        Some(head)
+    }
+
+    /// A number of `width` bytes, at most 3.
+    fn number(&mut self, width: usize) -> Option<usize> {
+        Some(self.take(width)?.iter().fold(0, |n, byte| n << 8 | usize::from(*byte)))
+    }
+
+    /// Bytes behind a length of `width` bytes.
+    fn vector(&mut self, width: usize) -> Option<&'a [u8]> {
+        let length = self.number(width)?;
+        self.take(length)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: usize = 1 << 14;
+
+    fn hello(extensions: &[(u16, &[u8])]) -> Vec<u8> {
+        let mut list = Vec::new();
+        for (kind, data) in extensions {
+            list.extend_from_slice(&kind.to_be_bytes());
+            list.extend_from_slice(&(data.len() as u16).to_be_bytes());
+            list.extend_from_slice(data);
+        }
+        let mut body = vec![3; FIXED_BYTES];
+        body.extend_from_slice(&[2, 7, 7, 0, 2, 0x13, 1, 1, 0]);
+        body.extend_from_slice(&(list.len() as u16).to_be_bytes());
+        body.extend_from_slice(&list);
+        let mut message = vec![CLIENT_HELLO, 0];
+        message.extend_from_slice(&(body.len() as u16).to_be_bytes());
+        message.extend_from_slice(&body);
+        message
+    }
+
+    #[test]
+    fn parameters_are_found() {
+        let message = hello(&[(0, b"name"), (0x39, b"params"), (43, b"")]);
+        assert_eq!(read_client_hello(&message, LIMIT), Hello::Params(b"params"));
+        for cut in 0..message.len() {
+            assert_eq!(read_client_hello(&message[..cut], LIMIT), Hello::Partial, "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_hello_is_unfit() {
+        assert_eq!(read_client_hello(&hello(&[(0, b"name")]), LIMIT), Hello::Unfit, "no parameters");
+        assert_eq!(read_client_hello(&[2], LIMIT), Hello::Unfit, "a ServerHello");
+        assert_eq!(read_client_hello(&hello(&[(0x39, b"p")]), 8), Hello::Unfit, "too long");
+        assert_eq!(read_client_hello(&[1, 0xff, 0xff, 0xff], LIMIT), Hello::Unfit, "no waiting for what is too long");
+        assert_eq!(read_client_hello(&[1, 0, 0, 0], LIMIT), Hello::Unfit, "empty");
+    }
+
+    #[test]
+    fn every_byte_may_lie() {
+        let message = hello(&[(0, b"name"), (0x39, b"params")]);
+        for at in 0..message.len() {
+            for wrong in 0..=u8::MAX {
+                let mut changed = message.clone();
+                changed[at] = wrong;
+                if let Hello::Params(found) = read_client_hello(&changed, LIMIT) {
+                    assert!(found.len() <= changed.len(), "at {at}");
+                }
+            }
+        }
+    }
+}

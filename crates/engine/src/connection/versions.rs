@@ -1,0 +1,210 @@
+//! The QUIC versions of one connection: the one it began in, the one it is in, and the move between (RFC 9368 2.3).
+//!
+//! A server that prefers another version than its client began in hears the ClientHello out before it begins TLS, and
+//! answers in the version that both know. The client follows with the first packet of it that opens.
+
+use bytes::Bytes;
+use plait_base::limits::MAX_CLIENT_HELLO_BYTES;
+use plait_base::{CloseCode, Random, Side, TransportError};
+use plait_crypto::tls::{Hello, read_client_hello};
+use plait_crypto::{OpenKeys, PacketKeys, ServerTlsConfig, TlsSession, initial_keys};
+use plait_wire::Version;
+use plait_wire::header::PacketKind;
+use plait_wire::params::{TransportParameters, VersionInfo};
+
+use super::handshake::Handshake;
+use super::parameters;
+
+/// Whether TLS lets a connection end in another version than it began in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mobility {
+    Free,
+    Fixed,
+}
+
+/// The versions of a connection.
+pub(crate) struct Versions {
+    /// Of the client's first flight in this handshake: of its 0-RTT, and of Retry.
+    pub(crate) original: Version,
+    /// Of all that is sent now, and of Handshake and 1-RTT packets.
+    pub(crate) current: Version,
+    /// Of the very first packet: another than `original` once a Version Negotiation was followed.
+    pub(crate) first: Version,
+    /// Those that we speak, best first.
+    ours: Vec<Version>,
+    mobility: Mobility,
+    /// Initial keys of one more version. On a client of one that a packet claims and that the server may move to; on a
+    /// server that has moved, of the original one (RFC 9369 4.1).
+    other: Option<(Version, PacketKeys)>,
+}
+
+impl Versions {
+    pub(crate) fn new(version: Version, ours: Vec<Version>, mobility: Mobility) -> Self {
+        Self { original: version, current: version, first: version, ours, mobility, other: None }
+    }
+
+    /// True once a Version Negotiation was followed.
+    pub(crate) fn was_negotiated(&self) -> bool {
+        self.first != self.original
+    }
+
+    /// True on a client whose first flight some server may answer in another version.
+    pub(crate) fn may_change(&self) -> bool {
+        self.mobility == Mobility::Free && self.ours.iter().any(|v| are_compatible(self.original, *v))
+    }
+
+    /// The Initial keys of no further version are of use.
+    pub(crate) fn forget_other(&mut self) {
+        self.other = None;
+    }
+
+    /// RFC 9368 4: what the server says fits the versions that were used, and an honest Version Negotiation.
+    fn fits_server(&self, info: Option<&VersionInfo>) -> bool {
+        let Some(info) = info else {
+            // RFC 9368 8: servers of version 1 may not know the parameter; one that moved us does
+            return self.current == self.original && (!self.was_negotiated() || self.original == Version::V1);
+        };
+        let offered = |v: &Version| info.available.contains(v) || info.chosen == *v;
+        let would_choose = self.ours.iter().copied().find(offered);
+        let honest = !offered(&self.first) && would_choose == Some(self.original);
+        info.chosen == self.current && (!self.was_negotiated() || honest)
+    }
+
+    /// RFC 9368 4: what a client says fits the version of its first flight.
+    fn fits_client(&self, info: Option<&VersionInfo>) -> bool {
+        info.is_none_or(|info| info.chosen == self.original)
+    }
+}
+
+/// RFC 9369 4: the two versions whose first flights are alike.
+fn are_compatible(one: Version, other: Version) -> bool {
+    let known = [Version::V1, Version::V2];
+    one != other && known.contains(&one) && known.contains(&other)
+}
+
+/// A server's TLS before it begins: the ClientHello decides in which version.
+pub(crate) struct Unbegun {
+    tls: ServerTlsConfig,
+    /// Ours; the chosen version is to be filled in.
+    params: TransportParameters,
+    random: Random,
+    /// Versions to move to, best first.
+    preferred: Vec<Version>,
+    heard: Vec<u8>,
+}
+
+impl Unbegun {
+    pub(crate) fn new(
+        tls: ServerTlsConfig,
+        params: TransportParameters,
+        random: Random,
+        preferred: Vec<Version>,
+    ) -> Self {
+        Self { tls, params, random, preferred, heard: Vec::new() }
+    }
+
+    /// The version of the connection, once the ClientHello is there or turned out not to be one.
+    fn choose(&self, original: Version) -> Option<Version> {
+        let params = match read_client_hello(&self.heard, MAX_CLIENT_HELLO_BYTES) {
+            Hello::Partial => return None,
+            Hello::Unfit => return Some(original),
+            Hello::Params(params) => params,
+        };
+        // What is wrong with them is for TLS and `Handshake::learn` to say, in the client's version.
+        let Ok(TransportParameters { version_info: Some(info), .. }) = parameters::decode(params, Side::Server) else {
+            return Some(original);
+        };
+        let possible = |v: &&Version| **v == original || are_compatible(original, **v);
+        let known = |v: &&Version| info.available.contains(v);
+        let best = self.preferred.iter().filter(possible).find(known);
+        // RFC 9368 4: a client that contradicts itself is refused, not moved
+        Some(best.copied().filter(|_| info.chosen == original).unwrap_or(original))
+    }
+
+    fn session(&mut self, original: Version, chosen: Version) -> Result<TlsSession, TransportError> {
+        if let Some(info) = &mut self.params.version_info {
+            info.chosen = chosen;
+        }
+        let params = self.params.encode(Side::Server, &mut self.random);
+        TlsSession::new_moving_server(&self.tls, (original.0, chosen.0), params)
+            .map_err(|e| TransportError::new(CloseCode::INTERNAL_ERROR, e.to_string()))
+    }
+}
+
+impl Handshake {
+    /// True for packets whose version is right for their kind, or may turn out to be.
+    pub(crate) fn accepts(&self, kind: PacketKind, version: Version) -> bool {
+        match kind {
+            PacketKind::OneRtt => true,
+            // RFC 9369 4.1: 0-RTT stays in the version that it began in
+            PacketKind::ZeroRtt => version == self.versions.original,
+            // RFC 9369 4.1: until a Handshake packet comes, the client may not know of the move
+            PacketKind::Initial if self.side.is_server() && version == self.versions.original => true,
+            PacketKind::Initial | PacketKind::Handshake => {
+                version == self.versions.current || self.may_move_to(version)
+            }
+        }
+    }
+
+    /// True on a client whose server may still answer in `version`.
+    fn may_move_to(&self, version: Version) -> bool {
+        let v = &self.versions;
+        self.side.is_client()
+            && v.mobility == Mobility::Free
+            && v.current == v.original
+            && are_compatible(v.original, version)
+            && v.ours.contains(&version)
+            && self.handshake.keys.is_none()
+            && !self.is_complete()
+    }
+
+    /// Keys that open Initial packets of `version`, one that [`Self::accepts`].
+    pub(crate) fn initial_open_keys(&mut self, version: Version) -> Option<&OpenKeys> {
+        // Once the Initial keys are gone, so are those of every version.
+        self.initial.keys.as_ref()?;
+        if version == self.versions.current {
+            return self.initial.keys.as_ref().map(|keys| &keys.remote);
+        }
+        if self.side.is_client() && self.versions.other.is_none() {
+            let keys = initial_keys(version.0, &self.ids.keys_from(), self.side)?;
+            self.versions.other = Some((version, keys));
+        }
+        self.versions.other.as_ref().filter(|(v, _)| *v == version).map(|(_, keys)| &keys.remote)
+    }
+
+    /// An Initial of `version` was opened. A client follows its server to that version; true when it did.
+    pub(crate) fn follow_version(&mut self, version: Version) -> bool {
+        if version == self.versions.current || !self.may_move_to(version) || !self.tls.move_to(version.0) {
+            return false;
+        }
+        let Some((_, keys)) = self.versions.other.take() else { return false };
+        self.initial.keys = Some(keys);
+        self.versions.current = version;
+        true
+    }
+
+    /// Bytes of a client's first flight on their way to TLS: what TLS is to read now, if anything.
+    pub(super) fn hear_out(&mut self, bytes: Bytes) -> Result<Option<Bytes>, TransportError> {
+        let Some(unbegun) = &mut self.unbegun else { return Ok(Some(bytes)) };
+        unbegun.heard.extend_from_slice(&bytes);
+        let original = self.versions.original;
+        let Some(chosen) = unbegun.choose(original) else { return Ok(None) };
+        let Some(mut unbegun) = self.unbegun.take() else { return Ok(Some(bytes)) };
+        if chosen != original {
+            self.tls = unbegun.session(original, chosen)?;
+            let keys = initial_keys(chosen.0, &self.ids.keys_from(), self.side);
+            self.versions.other = std::mem::replace(&mut self.initial.keys, keys).map(|keys| (original, keys));
+            self.versions.current = chosen;
+        }
+        Ok(Some(Bytes::from(unbegun.heard)))
+    }
+
+    /// RFC 9368 4: the chosen version is the one in use, and no Version Negotiation that we followed was forged.
+    pub(super) fn fits_versions(&self, params: &TransportParameters) -> bool {
+        let info = params.version_info.as_ref();
+        match self.side {
+            Side::Client => self.versions.fits_server(info),
+            Side::Server => self.versions.fits_client(info),
+        }
+    }
+}
