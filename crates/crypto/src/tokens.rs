@@ -34,6 +34,8 @@ pub enum Token {
         addresses: Vec<IpAddr>,
         /// When the token was made, in seconds.
         issued: u64,
+        /// QUIC version of that connection; a token is good in no other (RFC 9369 5).
+        version: u32,
     },
 }
 
@@ -70,9 +72,10 @@ impl Token {
                 out.push(odcid.len() as u8);
                 out.extend_from_slice(odcid);
             }
-            Self::Validated { addresses, issued } => {
+            Self::Validated { addresses, issued, version } => {
                 out.push(KIND_VALIDATED);
                 out.extend_from_slice(&issued.to_be_bytes());
+                out.extend_from_slice(&version.to_be_bytes());
                 let count = addresses.len().min(MAX_TOKEN_ADDRESSES);
                 out.push(count as u8);
                 addresses.iter().take(count).for_each(|ip| put_ip(&mut out, *ip));
@@ -94,12 +97,13 @@ impl Token {
                 Self::Retry { addr: SocketAddr::new(ip, port), odcid, issued }
             }
             KIND_VALIDATED => {
+                let version = u32::from_be_bytes(from.array()?);
                 let count = usize::from(from.array::<1>()?[0]);
                 if count > MAX_TOKEN_ADDRESSES {
                     return None;
                 }
                 let addresses = (0..count).map(|_| from.ip()).collect::<Option<_>>()?;
-                Self::Validated { addresses, issued }
+                Self::Validated { addresses, issued, version }
             }
             _ => return None,
         };
@@ -221,7 +225,7 @@ mod tests {
         let addresses = (0..n)
             .map(|i| if i % 2 == 0 { IpAddr::from([10, 0, 0, i]) } else { IpAddr::from([0xfe80, 0, 0, 0, 0, 0, 0, 1]) })
             .collect();
-        Token::Validated { addresses, issued: 7 }
+        Token::Validated { addresses, issued: 7, version: 1 }
     }
 
     #[test]

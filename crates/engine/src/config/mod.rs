@@ -18,6 +18,7 @@ pub use endpoint::EndpointConfig;
 pub use paths::{MigrationPolicy, PathTuning};
 pub use recovery::{AckTuning, MtuDiscoveryConfig, MtuTuning, RecoveryTuning};
 pub use server::{RetryPolicy, ServerConfig};
+pub(crate) use tokens::token_name;
 pub use tokens::{MemoryTokenStore, NoTokenStore, TokenStore};
 pub use transport::{DatagramTuning, StreamTuning, TimingTuning, TransportConfig, WireTuning};
 

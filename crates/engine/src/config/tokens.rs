@@ -1,18 +1,26 @@
 //! Where a client keeps the NEW_TOKEN tokens that spare it a later Retry (RFC 9000 8.1.3).
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::Mutex;
 
 use bytes::Bytes;
 use plait_base::limits;
+use plait_wire::Version;
 
-/// A client's memory of tokens, by server name. Shared by connections, hence `&self`.
+/// A client's memory of tokens, by server name. Shared by connections, hence `&self`. Tokens of QUIC version 2 come with
+/// a name of their own, the server's and what no host name has in it, as they are of no use in version 1.
 pub trait TokenStore: Send + Sync + fmt::Debug {
     /// Keeps a token that `server_name` gave.
     fn insert(&self, server_name: &str, token: Bytes);
     /// Gives a token for `server_name` and forgets it: a token is used once (RFC 9000 8.1.3).
     fn take(&self, server_name: &str) -> Option<Bytes>;
+}
+
+/// The name under which tokens of a server are kept (RFC 9369 5: apart for each version).
+pub(crate) fn token_name(server_name: &str, version: Version) -> Cow<'_, str> {
+    if version == Version::V2 { Cow::Owned(format!("{server_name} (v2)")) } else { Cow::Borrowed(server_name) }
 }
 
 /// Keeps no tokens.

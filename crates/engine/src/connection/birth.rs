@@ -22,7 +22,7 @@ use super::plan::Plan;
 use super::traffic::Traffic;
 use super::versions::{Mobility, Unbegun, Versions};
 use super::{Connection, Registry, RoleSettings, Scratch, Settings, parameters};
-use crate::config::{MigrationPolicy, Switch, TransportConfig};
+use crate::config::{MigrationPolicy, Switch, TransportConfig, token_name};
 use crate::endpoint::parts::{ConnectionParts, Role};
 use crate::shared::EndpointEvent;
 
@@ -261,7 +261,7 @@ fn client_mobility(tls: &ClientTlsConfig) -> Mobility {
 impl Connection {
     /// The handshake of a client once more, in another version.
     pub(super) fn new_client_handshake(&mut self, version: Version) -> Result<Handshake, TransportError> {
-        let RoleSettings::Client { tls, server_name, .. } = &self.settings.role else {
+        let RoleSettings::Client { tls, server_name, token_store } = &self.settings.role else {
             return Err(TransportError::new(CloseCode::INTERNAL_ERROR, "only clients choose a version"));
         };
         let ids = self.handshake.ids;
@@ -270,6 +270,12 @@ impl Connection {
         let versions = Versions::new(version, self.settings.endpoint.versions.clone(), client_mobility(tls));
         let session = client_session(tls, &versions, server_name, params)
             .map_err(|e| TransportError::new(CloseCode::INTERNAL_ERROR, e.to_string()))?;
-        Ok(Handshake::new(Side::Client, versions, (session, None), ids, self.handshake.token.clone()))
+        let (before, name) =
+            (token_name(server_name, self.handshake.versions.original), token_name(server_name, version));
+        let token = match before == name {
+            true => self.handshake.token.clone(),
+            false => token_store.take(&name).unwrap_or_default(),
+        };
+        Ok(Handshake::new(Side::Client, versions, (session, None), ids, token))
     }
 }

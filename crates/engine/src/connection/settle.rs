@@ -14,6 +14,7 @@ use super::events::{Event, PathEvent};
 use super::flows::Paths;
 use super::handshake::{EarlyData, Progress, Stage};
 use super::{Connection, RoleSettings, parameters, tokens};
+use crate::config::token_name;
 use crate::shared::EndpointEvent;
 
 /// 0-RTT keys are kept so many probe time-outs after the handshake, for packets that come late (RFC 9001 4.9.3).
@@ -165,7 +166,8 @@ impl Connection {
             RoleSettings::Server(_) => Err(Violation::NewTokenFromClient),
             RoleSettings::Client { token_store, server_name, .. } => {
                 if token.len() <= plait_base::limits::MAX_TOKEN_BYTES {
-                    token_store.insert(server_name, bytes::Bytes::copy_from_slice(token));
+                    let name = token_name(server_name, self.handshake.versions.current);
+                    token_store.insert(&name, bytes::Bytes::copy_from_slice(token));
                 }
                 Ok(())
             }
@@ -175,7 +177,7 @@ impl Connection {
     fn issue_tokens(&mut self, now: Instant) {
         if let RoleSettings::Server(server) = &self.settings.role {
             let count = server.validation_tokens_sent;
-            let by = (&**server, &*self.settings.endpoint);
+            let by = (&**server, &*self.settings.endpoint, self.handshake.versions.current);
             self.registry.tokens.issue(now, by, &self.paths, count, &mut self.random);
         }
     }

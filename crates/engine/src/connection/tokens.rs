@@ -6,7 +6,7 @@ use plait_base::limits::{MAX_STORED_TOKENS, MAX_TOKEN_ADDRESSES};
 use plait_base::{Instant, PathId, Random};
 use plait_crypto::Token;
 use plait_wire::frame::NewToken;
-use plait_wire::{Carried, FrameWriter};
+use plait_wire::{Carried, FrameWriter, Version};
 
 use super::flows::Paths;
 use crate::config::{EndpointConfig, ServerConfig};
@@ -26,11 +26,11 @@ enum Delivery {
 }
 
 impl Tokens {
-    /// Makes tokens good for every validated address of the client.
+    /// Makes tokens good for every validated address of the client, in the version of this connection.
     pub(super) fn issue(
         &mut self,
         now: Instant,
-        (server, endpoint): (&ServerConfig, &EndpointConfig),
+        (server, endpoint, version): (&ServerConfig, &EndpointConfig, Version),
         paths: &Paths,
         count: u32,
         random: &mut Random,
@@ -42,7 +42,7 @@ impl Tokens {
                 addresses.push(ip);
             }
         }
-        let token = Token::Validated { addresses, issued: endpoint.unix_seconds(now) };
+        let token = Token::Validated { addresses, issued: endpoint.unix_seconds(now), version: version.0 };
         for _ in 0..count {
             if self.kept.len() >= MAX_STORED_TOKENS {
                 self.kept.remove(0);

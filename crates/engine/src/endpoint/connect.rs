@@ -7,7 +7,7 @@ use plait_base::{FourTuple, Instant, PathId, TransportError};
 use super::incoming::{AcceptCause, AcceptError, Admission};
 use super::parts::{ClientParts, ConnectionParts, HandshakeIds, Role};
 use super::{Endpoint, Incoming, first};
-use crate::config::{ClientConfig, ServerConfig};
+use crate::config::{ClientConfig, ServerConfig, token_name};
 use crate::connection::Connection;
 use crate::shared::ConnectionHandle;
 
@@ -84,7 +84,7 @@ impl Endpoint {
         }
         // RFC 9000 7.2: unpredictable, at least 8 bytes.
         let dcid = config.first_dcid.unwrap_or_else(|| self.random.connection_id(first::CLIENT_DCID_LEN));
-        let token = config.token_store.take(server_name).unwrap_or_default();
+        let token = config.token_store.take(&token_name(server_name, config.version)).unwrap_or_default();
         let parts = ConnectionParts {
             version: config.version,
             route,

@@ -179,7 +179,7 @@ impl Endpoint {
         let remote = arrival.route.remote;
         let token = data.get(first.token.clone()).unwrap_or_default();
         let now_unix = self.config.unix_seconds(arrival.now);
-        let verdict = token::judge(token, remote, now_unix, &server, &mut self.used_tokens);
+        let verdict = token::judge(token, (remote, first.version), now_unix, &server, &mut self.used_tokens);
         let key = (remote, first.dcid);
         if verdict == Verdict::Invalid {
             return self.close_stranger(arrival, &first, data.len(), CloseCode::INVALID_TOKEN, reply);

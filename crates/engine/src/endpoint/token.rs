@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use plait_base::{ConnectionId, Random, limits};
 use plait_crypto::Token;
+use plait_wire::Version;
 
 use super::parts::AddressProof;
 use crate::config::ServerConfig;
@@ -36,10 +37,10 @@ impl Verdict {
     }
 }
 
-/// Judges `token` as it came from `remote` at `now_unix` seconds.
+/// Judges `token` as it came from `remote` in an Initial of `version` at `now_unix` seconds.
 pub(crate) fn judge(
     token: &[u8],
-    remote: SocketAddr,
+    (remote, version): (SocketAddr, Version),
     now_unix: u64,
     config: &ServerConfig,
     used: &mut UsedTokens,
@@ -57,7 +58,12 @@ pub(crate) fn judge(
     match opened {
         Token::Retry { odcid, .. } if proven => Verdict::Retry { original_dcid: odcid },
         Token::Retry { .. } => Verdict::Invalid,
-        Token::Validated { .. } if proven && !lifetime.is_zero() && used.first_use(token, issued) => Verdict::Validated,
+        // RFC 9369 5: a token of another version counts as none
+        Token::Validated { version: made_in, .. }
+            if proven && made_in == version.0 && !lifetime.is_zero() && used.first_use(token, issued) =>
+        {
+            Verdict::Validated
+        }
         Token::Validated { .. } => Verdict::Nothing,
     }
 }

@@ -330,6 +330,23 @@ fn early_data_stays_in_the_first_version() {
 }
 
 #[test]
+fn address_tokens_belong_to_the_version_that_a_connection_ends_in() {
+    // RFC 9369 5
+    let mut pair = Pair::new(V1, &[V2], |server, _| {
+        server.retry_policy(RetryPolicy::Always);
+    });
+    let retries = |pair: &Pair| pair.crossed.iter().filter(|c| !c.by_client && c.kind.is_none()).count();
+    pair.assert_works(V2);
+    pair.connect();
+    pair.assert_works(V2);
+    assert_eq!(retries(&pair), 1, "a client that begins in version 1 has no token");
+    pair.client_config.version(V2);
+    pair.connect();
+    pair.assert_works(V2);
+    assert_eq!(retries(&pair), 0, "one that begins in version 2 has");
+}
+
+#[test]
 fn both_negotiations_in_one_connection() {
     // A reserved version makes the server list its versions; the client takes its best, and is moved on from there.
     let mut pair = Pair::new(Version(0x1a2a_3a4a), &[V2], |_, _| {});

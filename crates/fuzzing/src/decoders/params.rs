@@ -1,6 +1,8 @@
 //! Transport parameters: read or refused by name, and unchanged when written and read again.
 
+use plait_base::limits::MAX_CLIENT_HELLO_BYTES;
 use plait_base::{ConnectionId, PathId, Random, ResetToken, Side};
+use plait_crypto::tls::{Hello, read_client_hello};
 use plait_wire::TransportParameters;
 use plait_wire::params::{ActiveMigration, GreaseQuicBit, HandshakeCids, PreferredAddress, VersionInfo};
 use plait_wire::version::Version;
@@ -11,7 +13,9 @@ use crate::Tape;
 pub fn run(input: &[u8]) {
     let mut tape = Tape::new(input);
     let sender = if tape.flag() { Side::Server } else { Side::Client };
-    let Ok(params) = TransportParameters::decode(tape.rest(), sender) else { return };
+    let rest = tape.rest();
+    read_ahead(rest);
+    let Ok(params) = TransportParameters::decode(rest, sender) else { return };
     let bytes = params.encode(sender, &mut Random::from_u64(1));
     assert_eq!(TransportParameters::decode(&bytes, sender).as_ref(), Ok(&params));
     assert_eq!(params.check_early_data(&params), Ok(()));
@@ -24,7 +28,36 @@ pub fn run(input: &[u8]) {
     assert_eq!(params.check_cids(sender, &seen), Ok(()));
 }
 
-/// The least, and everything, of both sides.
+/// The same bytes as the beginning of a client's handshake: what is found lies in them, and more bytes change nothing.
+fn read_ahead(bytes: &[u8]) {
+    let found = read_client_hello(bytes, MAX_CLIENT_HELLO_BYTES);
+    let more = [bytes, &[0; 8]].concat();
+    match found {
+        Hello::Partial => {}
+        Hello::Params(params) => {
+            assert!(bytes.windows(params.len().max(1)).any(|w| w == params) || params.is_empty());
+            assert_eq!(read_client_hello(&more, MAX_CLIENT_HELLO_BYTES), found);
+        }
+        Hello::Unfit => assert_eq!(read_client_hello(&more, MAX_CLIENT_HELLO_BYTES), found),
+    }
+}
+
+/// A ClientHello with these parameters and an extension before them.
+fn client_hello(params: &[u8]) -> Vec<u8> {
+    let mut list = vec![0, 43, 0, 1, 7, 0, 0x39];
+    list.extend_from_slice(&(params.len() as u16).to_be_bytes());
+    list.extend_from_slice(params);
+    let mut body = vec![3; 34];
+    body.extend_from_slice(&[0, 0, 2, 0x13, 1, 1, 0]);
+    body.extend_from_slice(&(list.len() as u16).to_be_bytes());
+    body.extend_from_slice(&list);
+    let mut message = vec![0, 1, 0];
+    message.extend_from_slice(&(body.len() as u16).to_be_bytes());
+    message.extend_from_slice(&body);
+    message
+}
+
+/// The least, and everything, of both sides, and a ClientHello around them.
 pub fn seeds() -> Vec<Vec<u8>> {
     let cid = ConnectionId::new(&[4; 8]);
     let mut params = TransportParameters::default();
@@ -58,5 +91,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
         bytes.extend(params.encode(side, &mut Random::from_u64(2)));
         bytes
     };
-    lists.into_iter().map(seed).collect()
+    let mut seeds: Vec<_> = lists.into_iter().map(seed).collect();
+    seeds.push(client_hello(&seeds[2][1..]));
+    seeds
 }

@@ -45,7 +45,7 @@ fn token(tape: &mut Tape<'_>) -> Token {
         Token::Retry { addr, odcid, issued }
     } else {
         let count = tape.below(MAX_TOKEN_ADDRESSES + 1);
-        Token::Validated { addresses: (0..count).map(|_| ip(tape)).collect(), issued }
+        Token::Validated { addresses: (0..count).map(|_| ip(tape)).collect(), issued, version: 1 }
     }
 }
 

@@ -64,7 +64,7 @@ fn who_waits_too_long_loses_the_place() {
     let key = server.token_key.clone();
     let mut bench = Bench::new(endpoint_config(), Some(server));
     let token = |remote: SocketAddr| {
-        let token = plait_crypto::Token::Validated { addresses: vec![remote.ip()], issued: 0 };
+        let token = plait_crypto::Token::Validated { addresses: vec![remote.ip()], issued: 0, version: 1 };
         key.seal(&token, &mut Random::from_u64(u64::from(remote.port())))
     };
     let craft = |n: u8| Craft::new(n).with_token(cid(n, 8), &token(route(u16::from(n)).remote)).datagram();

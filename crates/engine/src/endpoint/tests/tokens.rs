@@ -15,7 +15,7 @@ fn always() -> Bench {
 
 /// A NEW_TOKEN token, issued in the first second.
 fn seal(server: &ServerConfig, addresses: Vec<IpAddr>, seed: u64) -> Vec<u8> {
-    server.token_key.seal(&Token::Validated { addresses, issued: 1 }, &mut Random::from_u64(seed))
+    server.token_key.seal(&Token::Validated { addresses, issued: 1, version: 1 }, &mut Random::from_u64(seed))
 }
 
 #[test]
@@ -95,6 +95,16 @@ fn a_new_token_spares_the_retry_once() {
     assert_eq!(bench.admit(incoming).parts.ids.retry_scid, None);
     // The second use goes the long way.
     bench.retried(route(51), &initial);
+}
+
+#[test]
+fn a_new_token_is_no_use_in_another_version() {
+    // RFC 9369 5
+    let mut bench = always();
+    let server = bench.endpoint.server.clone().unwrap();
+    let token = Token::Validated { addresses: vec![route(1).remote.ip()], issued: 1, version: 0x6b33_43cf };
+    let token = server.token_key.seal(&token, &mut Random::from_u64(4));
+    bench.retried(route(1), &Craft { token, ..Craft::new(1) });
 }
 
 #[test]
