@@ -50,4 +50,5 @@ pub use plait_engine::path::ack_route::NAMES as ACK_PATHS;
 pub use plait_engine::schedule;
 /// Schedulers of the engine.
 pub use plait_engine::schedule::NAMES as SCHEDULERS;
+pub use plait_engine::schedule::reinject::NAMES as REINJECTIONS;
 pub use policies::Policies;

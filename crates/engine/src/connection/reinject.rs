@@ -45,7 +45,8 @@ impl Connection {
     /// With nothing new to send, an idle path may take over what others still hold.
     pub(super) fn next_reinjection(&mut self, now: Instant) -> Option<(PathId, Purpose)> {
         self.traffic.reinjector.next_look = None;
-        if !self.paths.is_multipath() || self.streams.unsent_bytes() > 0 || self.paths.open_slots().count() < 2 {
+        let idle = self.streams.has_unacked() && self.streams.unsent_bytes() == 0;
+        if !idle || !self.paths.is_multipath() || self.paths.open_slots().nth(1).is_none() {
             return None;
         }
         let stance = self.stance();

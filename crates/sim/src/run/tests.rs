@@ -211,3 +211,34 @@ fn links_may_carry_one_way_only() {
     let run = outcome(&text, &[], 1);
     assert_eq!((run.end, run.paths[1].traffic.up.forwarded_packets), (End::Complete, 0));
 }
+
+/// What a slow path holds at the end goes out again on the fast one: the transfer takes no longer than the fast path
+/// alone would, but for the handshake that began on the slow one.
+#[test]
+fn an_idle_path_takes_over_what_a_slower_one_holds() {
+    let text = TWO
+        .replace("rate_mbps = 10\nrtt_ms = 20", "rate_mbps = 0.5\nrtt_ms = 200")
+        .replace("rate_mbps = 10\nrtt_ms = 30", "rate_mbps = 50\nrtt_ms = 20")
+        .replace("2_000_000", "256_000");
+    let alone = outcome(&text, &[("endpoints.extension", "none"), ("endpoints.initial_path", "1")], 1);
+    let [tail, none] = ["tail", "none"].map(|policy| outcome(&text, &[("endpoints.reinjection", policy)], 1));
+    assert_eq!((&alone.end, &tail.end, &none.end), (&End::Complete, &End::Complete, &End::Complete));
+    assert!(tail.elapsed < alone.elapsed + Duration::from_millis(220), "{:?} {:?}", tail.elapsed, alone.elapsed);
+    assert!(none.elapsed > tail.elapsed + Duration::from_millis(100), "{:?} {:?}", none.elapsed, tail.elapsed);
+}
+
+/// Each request leaves on one path and is doubled where that one turns out to lose: no answer waits for a time-out.
+#[test]
+fn a_lost_request_does_not_wait_for_a_time_out() {
+    let text = TWO.replace(
+        "kind = \"download\"\nbytes = 2_000_000",
+        "kind = \"request-response\"\nrequest_bytes = 750\nresponse_bytes = 750\ninterval_ms = 400\ncount = 30",
+    );
+    for seed in 1..=5 {
+        let outcome = outcome(&text, &[("path.0.loss", "0.3")], seed);
+        assert_eq!(outcome.end, End::Complete);
+        let late = outcome.exchanges.iter().skip(5).filter_map(|e| Some(e.answered?.since(e.asked)));
+        let late = late.filter(|delay| *delay > Duration::from_millis(90)).count();
+        assert!(late <= 1, "seed {seed}: {late} answers took longer than 90 ms");
+    }
+}

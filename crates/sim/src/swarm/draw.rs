@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use plait_base::Random;
 
-use crate::{ACK_PATHS, CONTROLLERS, SCHEDULERS};
+use crate::{ACK_PATHS, CONTROLLERS, REINJECTIONS, SCHEDULERS};
 
 /// When the last fault begins at the latest, and how long one that heals lasts, seconds.
 const FAULTS_UNTIL_S: f64 = 15.0;
@@ -301,6 +301,7 @@ impl Draft {
         self.maybe(0.8, |d| format!("scheduler = \"{}\"", pick(&mut d.random, &SCHEDULERS)));
         self.maybe(0.7, |d| format!("congestion = \"{}\"", pick(&mut d.random, &CONTROLLERS)));
         self.maybe(0.6, |d| format!("ack_path = \"{}\"", pick(&mut d.random, &ACK_PATHS)));
+        self.maybe(0.4, |d| format!("reinjection = \"{}\"", pick(&mut d.random, &REINJECTIONS)));
         self.maybe(0.4, |d| format!("receive_window_bytes = {}", d.log(20_000.0, 4e6) as u64));
         self.maybe(0.3, |_| "duplicate_until_rtt = false".to_owned());
         if self.nats.contains(&true) {

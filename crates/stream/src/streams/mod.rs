@@ -207,6 +207,11 @@ impl Streams {
         self.send.left()
     }
 
+    /// True while data that the application handed over is not acked.
+    pub fn has_unacked(&self) -> bool {
+        self.tally.held > 0
+    }
+
     /// True when there is more to send than the peer's limits or our own send window let out: what is on its way must
     /// arrive first.
     pub fn is_held_back(&self) -> bool {

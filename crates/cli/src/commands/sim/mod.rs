@@ -137,6 +137,7 @@ fn list(policies: &Policies) -> String {
             policies.controller_names().join(", "),
         ),
         ("ack paths (endpoints.ack_path)", plait_sim::ACK_PATHS.join(", ")),
+        ("reinjection (endpoints.reinjection)", plait_sim::REINJECTIONS.join(", ")),
     ];
     words.iter().for_each(|(what, names)| text.push_str(&format!("{what}: {names}\n")));
     text
