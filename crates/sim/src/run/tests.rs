@@ -213,7 +213,7 @@ fn links_may_carry_one_way_only() {
 }
 
 /// What a slow path holds at the end goes out again on the fast one: the transfer takes no longer than the fast path
-/// alone would, but for the handshake that began on the slow one.
+/// alone would, but for a handshake over the slow one, one more round trip of it and one to validate the fast one.
 #[test]
 fn an_idle_path_takes_over_what_a_slower_one_holds() {
     let text = TWO
@@ -223,7 +223,7 @@ fn an_idle_path_takes_over_what_a_slower_one_holds() {
     let alone = outcome(&text, &[("endpoints.extension", "none"), ("endpoints.initial_path", "1")], 1);
     let [tail, none] = ["tail", "none"].map(|policy| outcome(&text, &[("endpoints.reinjection", policy)], 1));
     assert_eq!((&alone.end, &tail.end, &none.end), (&End::Complete, &End::Complete, &End::Complete));
-    assert!(tail.elapsed < alone.elapsed + Duration::from_millis(220), "{:?} {:?}", tail.elapsed, alone.elapsed);
+    assert!(tail.elapsed < alone.elapsed + Duration::from_millis(440), "{:?} {:?}", tail.elapsed, alone.elapsed);
     assert!(none.elapsed > tail.elapsed + Duration::from_millis(100), "{:?} {:?}", none.elapsed, tail.elapsed);
 }
 
