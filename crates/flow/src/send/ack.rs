@@ -53,10 +53,10 @@ impl SendFlow {
         let before = state.ledger.largest_acked;
         self.counters.acks_received += 1;
         let mut news = News::default();
-        for range in ranges {
-            self.claim_range(space, range, &mut news, feedback)?;
-        }
+        let read = ranges.into_iter().try_for_each(|range| self.claim_range(space, range, &mut news, feedback));
+        // Also where a later range breaks the rule: what the ranges before it resolved left the flight.
         self.in_flight -= news.freed_bytes;
+        read?;
         self.counters.on_acked(news.packets);
         self.raise_largest(space, report.largest);
         let rtt_updated = self.sample_rtt(now, space, report, &news);

@@ -79,6 +79,23 @@ fn acks_of_skipped_numbers() {
     assert_eq!(b.ack(3, &[0..=last + 3]), Err(Violation::AckOfUnsentPacket), "also when long forgotten");
 }
 
+/// Found by fuzzing: a rule broken in a later range must not leave what the ranges before it resolved in the flight.
+#[test]
+fn a_forged_range_after_a_true_one_keeps_the_books() {
+    let config = SendConfig { skip: Some(Random::from_u64(1)), ..SendConfig::default() };
+    let mut b = Bench::with(config);
+    let (mut last, mut skipped) = (b.send(0), None);
+    while skipped.is_none() {
+        let number = b.send(0);
+        skipped = (number != last + 1).then_some(last + 1);
+        last = number;
+    }
+    assert_eq!(b.ack(1, &[last..=last, 0..=skipped.unwrap()]), Err(Violation::AckOfUnsentPacket));
+    let before = b.flow.in_flight();
+    b.send(2);
+    assert_eq!(b.flow.in_flight(), before + u64::from(BYTES));
+}
+
 #[test]
 fn one_cut_for_each_recovery_period() {
     // RFC 9002 7.3.2
