@@ -61,9 +61,7 @@ impl Outstanding {
         let Some(rate) = path.delivery_rate_bps else { return Some(by_rtt) };
         // A rate measured while little was sent says little: it delays by twice the longest round trip seen at most.
         let limit = path.rtt_max.max(rtt).saturating_mul(2);
-        let drain = u128::from(self.ahead_bytes) * 8_000_000_000 / u128::from(rate.max(1));
-        let drain = Duration::from_nanos(u64::try_from(drain).unwrap_or(u64::MAX)).min(limit);
-        Some(by_rtt.max(now + drain))
+        Some(by_rtt.max(now + drain(self.ahead_bytes, rate).min(limit)))
     }
 
     /// When it is overdue: a round trip and four times its variation after it left (RFC 9002 6.2.1, without the time
@@ -71,6 +69,20 @@ impl Outstanding {
     pub fn overdue_at(&self, path: &PathView) -> Option<Instant> {
         Some(self.sent_at + path.rtt? + path.rtt_var.saturating_mul(4).max(Duration::from_millis(1)))
     }
+}
+
+/// The round trip of the next packet on `path`: the smoothed one, or what the path's own flight takes to drain where that
+/// is less. A path that stood idle has no queue of its own any more, whatever its last samples said.
+pub fn next_round_trip(path: &PathView) -> Option<Duration> {
+    let rtt = path.rtt?;
+    let Some(rate) = path.delivery_rate_bps else { return Some(rtt) };
+    Some(rtt.min(drain(path.in_flight_bytes.saturating_add(path.mss_bytes), rate).max(path.rtt_min)))
+}
+
+/// How long `bytes` take at a rate of `bps`.
+fn drain(bytes: u64, bps: u64) -> Duration {
+    let nanos = u128::from(bytes) * 8_000_000_000 / u128::from(bps.max(1));
+    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }
 
 /// What a policy says of one packet.

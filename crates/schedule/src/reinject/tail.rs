@@ -6,7 +6,7 @@
 
 use plait_base::Instant;
 
-use super::{Occasion, Outstanding, Reinjection, ReinjectionFactory, Verdict};
+use super::{Occasion, Outstanding, Reinjection, ReinjectionFactory, Verdict, next_round_trip};
 use crate::view::PathView;
 
 /// Share of lost packets above which a path's last data is doubled at once, in parts per thousand.
@@ -57,7 +57,7 @@ impl Reinjection for Tail {
         now: Instant,
     ) -> Verdict {
         // Nothing says that an idle path without a round trip yet is the better one.
-        let Some(back) = idle.rtt else { return Verdict::No };
+        let Some(back) = next_round_trip(idle) else { return Verdict::No };
         let (Some(expected), Some(overdue)) = (packet.expected_ack(busy, now), packet.overdue_at(busy)) else {
             return Verdict::Copy;
         };

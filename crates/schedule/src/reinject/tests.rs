@@ -111,3 +111,20 @@ fn deadline_keeps_to_its_ages_and_its_budget() {
     policy.on_sent(12_000, 0);
     assert_eq!(policy.judge(&idle, &busy, &packet(0, 1), Occasion::Drained, at(110)), Verdict::Copy);
 }
+
+#[test]
+fn a_path_that_stood_idle_has_no_queue_left() {
+    let mut idle = view(0, 900);
+    idle.rtt_min = ms(100);
+    assert_eq!(next_round_trip(&idle), Some(ms(900)), "nothing is known of its rate");
+    idle.delivery_rate_bps = Some(10_000_000);
+    assert_eq!(next_round_trip(&idle), Some(ms(100)));
+    // 500 kB and one packet at 10 Mbit/s.
+    idle.in_flight_bytes = 500_000;
+    let loaded = next_round_trip(&idle).unwrap();
+    assert!(loaded > ms(400) && loaded < ms(402), "{loaded:?}");
+    idle.in_flight_bytes = u64::MAX / 4;
+    assert_eq!(next_round_trip(&idle), Some(ms(900)));
+    idle.in_flight_bytes = 0;
+    assert_eq!(tail().judge(&idle, &view(1, 300), &packet(0, 1200), Occasion::Blocked, at(10)), Verdict::Copy);
+}
