@@ -51,7 +51,11 @@ impl Connection {
         }
         let stance = self.stance();
         self.traffic.look(&mut self.paths, now, stance);
-        let occasion = if self.streams.is_held_back() { Occasion::Blocked } else { Occasion::Drained };
+        let occasion = match (self.streams.is_held_back(), self.streams.is_growing()) {
+            (true, _) => Occasion::Blocked,
+            (false, true) => Occasion::Paused,
+            (false, false) => Occasion::Drained,
+        };
         // The best idle path first; it takes over from the slowest first.
         let mut idle: smallvec::SmallVec<[PathView; 8]> = candidates(&self.traffic.views).copied().collect();
         idle.sort_by_key(|view| (view.rtt_or_max(), view.id));
@@ -87,7 +91,7 @@ impl Connection {
         };
         let (first, second) = match occasion {
             Occasion::Drained => (Order::NewestFirst, Order::OldestFirst),
-            Occasion::Blocked => (Order::OldestFirst, Order::NewestFirst),
+            Occasion::Blocked | Occasion::Paused => (Order::OldestFirst, Order::NewestFirst),
         };
         found.clear();
         let taken = path.send.take_copies(first, most, &mut wanted, found)

@@ -35,8 +35,10 @@ use crate::view::PathView;
 /// Why a path stands open with nothing new to carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Occasion {
-    /// All data was sent: what is outstanding is the end of it.
+    /// All data was sent and no stream goes on: what is outstanding is the end of it.
     Drained,
+    /// All data was sent, but more may follow at any time: the application is the slower one just now.
+    Paused,
     /// The peer's flow control or our own send buffer lets nothing new out until the oldest data arrives.
     Blocked,
 }
@@ -103,7 +105,7 @@ pub trait Reinjection: Send + Debug {
 
     /// Whether `packet`, on its way on `busy`, is sent again on `idle`, which admits a packet.
     ///
-    /// Asked for the newest packets of `busy` first when the data is drained, the oldest first when it is blocked, until
+    /// Asked for the newest packets of `busy` first when the data is drained, the oldest first otherwise, until
     /// the answer is not [`Verdict::Copy`]; then from the other end.
     fn judge(
         &mut self,

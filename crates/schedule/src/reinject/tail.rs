@@ -15,6 +15,8 @@ const LOSSY_PER_MILLE: u32 = 20;
 const INSURANCE_SHARE: u64 = 16;
 /// and so many more, bytes.
 const INSURANCE_FREE_BYTES: u64 = 16_000;
+/// The same where more data follows: what a slow path holds up there is its window at most, bytes.
+const TAKEOVER_FREE_BYTES: u64 = 64_000;
 
 /// Builds [`Tail`].
 #[derive(Clone, Copy, Debug, Default)]
@@ -38,8 +40,8 @@ pub struct Tail {
 }
 
 impl Tail {
-    fn can_insure(&self, bytes: u64) -> bool {
-        self.copied_bytes + bytes <= INSURANCE_FREE_BYTES + self.sent_bytes / INSURANCE_SHARE
+    fn can_afford(&self, bytes: u64, free_bytes: u64) -> bool {
+        self.copied_bytes + bytes <= free_bytes + self.sent_bytes / INSURANCE_SHARE
     }
 }
 
@@ -63,13 +65,16 @@ impl Reinjection for Tail {
         };
         // Acks of both take the same way back, so that round trips compare as one way trips do. A little goes in favour
         // of what is under way already.
-        if now >= overdue || expected > now + back + back / 16 {
+        // While more data follows, a path is idle for a moment only and acks are late for many reasons: what it takes over
+        // keeps to a budget. At the end of all data nothing is gained by thrift.
+        let may = occasion == Occasion::Drained || self.can_afford(packet.bytes, TAKEOVER_FREE_BYTES);
+        if may && (now >= overdue || expected > now + back + back / 16) {
             return Verdict::Copy;
         }
         // Should it be lost, its own path repairs it a round trip after it is overdue: a copy must be sooner to be of use.
         let helps = now + back < overdue + busy.rtt_or_max();
         let doubtful = busy.loss_per_mille > LOSSY_PER_MILLE;
-        let last = occasion == Occasion::Drained && self.can_insure(packet.bytes);
+        let last = occasion != Occasion::Blocked && self.can_afford(packet.bytes, INSURANCE_FREE_BYTES);
         if helps && (doubtful || last) { Verdict::Copy } else { Verdict::Later(overdue) }
     }
 

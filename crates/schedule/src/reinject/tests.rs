@@ -83,6 +83,19 @@ fn the_last_packets_are_doubled_within_a_budget() {
 }
 
 #[test]
+fn what_is_taken_over_in_a_pause_keeps_to_the_budget() {
+    let (idle, slow) = (view(0, 20), view(1, 100));
+    assert_eq!(Tail::default().judge(&idle, &slow, &packet(0, 1200), Occasion::Paused, at(10)), Verdict::Copy);
+    let mut spent = Tail::default();
+    spent.on_sent(64_000, 70_000);
+    for occasion in [Occasion::Paused, Occasion::Blocked] {
+        let verdict = spent.judge(&idle, &slow, &packet(0, 1200), occasion, at(10));
+        assert!(matches!(verdict, Verdict::Later(_)), "{verdict:?}");
+    }
+    assert_eq!(spent.judge(&idle, &slow, &packet(0, 1200), Occasion::Drained, at(10)), Verdict::Copy);
+}
+
+#[test]
 fn an_idle_path_that_is_not_measured_takes_nothing() {
     let (mut idle, slow) = (view(0, 50), view(1, 20));
     idle.rtt = None;

@@ -70,6 +70,8 @@ struct Tally {
     fins: u64,
     /// Streams whose writer waits for room.
     writers: u64,
+    /// Streams with unacked data to which the application may still add.
+    growing: u64,
 }
 
 impl Tally {
@@ -80,6 +82,7 @@ impl Tally {
             held: half.buffer.held_bytes(),
             fins: u64::from(half.has_lone_fin()),
             writers: u64::from(half.wants_write),
+            growing: u64::from(half.end == crate::send::End::Open && half.buffer.held_bytes() > 0),
         }
     }
 
@@ -90,6 +93,7 @@ impl Tally {
         self.held = self.held + after.held - before.held;
         self.fins = self.fins + after.fins - before.fins;
         self.writers = self.writers + after.writers - before.writers;
+        self.growing = self.growing + after.growing - before.growing;
     }
 }
 
@@ -210,6 +214,11 @@ impl Streams {
     /// True while data that the application handed over is not acked.
     pub fn has_unacked(&self) -> bool {
         self.tally.held > 0
+    }
+
+    /// True while the application may still add to a stream of which data is under way.
+    pub fn is_growing(&self) -> bool {
+        self.tally.growing > 0
     }
 
     /// True when there is more to send than the peer's limits or our own send window let out: what is on its way must
