@@ -335,10 +335,7 @@ impl Connection {
             // RFC 9000 17.2.2: servers send no token
             return Err(Violation::InitialTokenFromServer.into());
         }
-        if at.space == Space::Data && self.lacks_cids(at.path) {
-            self.learn_cids(at, payload)?;
-        }
-        if at.space == Space::Data && !self.admit(at) {
+        if at.space == Space::Data && !self.admit(at, payload)? {
             return Ok(());
         }
         let newest = self.is_newest(at);
@@ -402,10 +399,6 @@ impl Connection {
         }
     }
 
-    fn lacks_cids(&self, path: PathId) -> bool {
-        self.paths.admission(path) == Admission::Refuse(CloseCode::NO_CID_AVAILABLE_FOR_PATH)
-    }
-
     /// The first packet on a path may bring the ids that it needs to be answered (MP 3.1).
     fn learn_cids(&mut self, at: &Arrival, payload: &Bytes) -> Result<(), TransportError> {
         for frame in Frames::in_packet(payload, at.kind) {
@@ -419,20 +412,26 @@ impl Connection {
     }
 
     /// Lets a 1-RTT packet in on its path; opens the path when the packet is the peer's first on it.
-    fn admit(&mut self, at: &Arrival) -> bool {
-        match self.paths.admission(at.path) {
+    fn admit(&mut self, at: &Arrival, payload: &Bytes) -> Result<bool, TransportError> {
+        let mut admission = self.paths.admission(at.path);
+        if admission == Admission::Refuse(CloseCode::NO_CID_AVAILABLE_FOR_PATH) {
+            self.learn_cids(at, payload)?;
+            admission = self.paths.admission(at.path);
+        }
+        Ok(match admission {
             Admission::Open | Admission::Closing => true,
             Admission::New => self.accept_path(at),
             Admission::Refuse(code) => {
                 let pto = self.max_pto();
-                if code == CloseCode::NO_CID_AVAILABLE_FOR_PATH && self.paths.awaits_cids(at.now, at.path, pto * 3) {
-                    return false;
+                let waits =
+                    code == CloseCode::NO_CID_AVAILABLE_FOR_PATH && self.paths.awaits_cids(at.now, at.path, pto * 3);
+                if !waits {
+                    let _ = self.paths.abandon(at.now, at.path, code, pto);
                 }
-                let _ = self.paths.abandon(at.now, at.path, code, pto);
                 false
             }
             Admission::Gone => false,
-        }
+        })
     }
 
     /// The peer's newest packet that is no mere probe came from another address: follow it (RFC 9000 9.3).

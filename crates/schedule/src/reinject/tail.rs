@@ -63,11 +63,11 @@ impl Reinjection for Tail {
         let (Some(expected), Some(overdue)) = (packet.expected_ack(busy, now), packet.overdue_at(busy)) else {
             return Verdict::Copy;
         };
-        // Acks of both take the same way back, so that round trips compare as one way trips do. A little goes in favour
-        // of what is under way already.
         // While more data follows, a path is idle for a moment only and acks are late for many reasons: what it takes over
         // keeps to a budget. At the end of all data nothing is gained by thrift.
         let may = occasion == Occasion::Drained || self.can_afford(packet.bytes, TAKEOVER_FREE_BYTES);
+        // Acks of both take the same way back, so that round trips compare as one way trips do. A little goes in favour
+        // of what is under way already.
         if may && (now >= overdue || expected > now + back + back / 16) {
             return Verdict::Copy;
         }
