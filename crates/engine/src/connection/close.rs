@@ -78,6 +78,10 @@ impl Connection {
         if self.registry.closes_due.is_empty() {
             // One close on each path that may be heard, since some may be dead.
             let mut targets: Vec<PathId> = self.paths.open_slots().map(|slot| slot.id).collect();
+            if targets.is_empty() {
+                // RFC 10069 section 3.4: any path may carry it, the one that ended last where none is left.
+                targets = self.paths.slots().filter(|s| s.parting_cid().is_some()).map(|slot| slot.id).collect();
+            }
             targets.reverse();
             self.registry.closes_due = targets;
         }
@@ -133,7 +137,7 @@ impl Connection {
         (end, padding): (usize, Padding),
     ) -> Option<()> {
         let slot = self.paths.slot(id)?;
-        let dcid = slot.dcid(LegName::Current)?;
+        let dcid = slot.dcid(LegName::Current).or_else(|| slot.parting_cid())?;
         let path = slot.path.as_ref()?;
         let (version, scid) = (self.handshake.versions.current, self.handshake.ids.local);
         let token = self.handshake.token.clone();
@@ -179,6 +183,34 @@ impl Connection {
         let packet = plait_flow::SentPacket { bytes: built.bytes as u16, ..Default::default() };
         path.send.on_sent(now, space, &packet, &[]);
         Some(())
+    }
+
+    /// PATH_ABANDON of the last path, on that path itself: the last packet there but for our close (RFC 10069 section
+    /// 3.4). Where another path opened by now it leaves there, as all others do.
+    pub(super) fn poll_last_word(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
+        let id = self.registry.pathless.as_mut()?.unsaid.take()?;
+        let slot = self.paths.slot(id)?;
+        let (dcid, path) = (slot.parting_cid()?, slot.path.as_ref()?);
+        let route = path.route.tuple();
+        let room = usize::try_from(path.route.amplification_room()).unwrap_or(usize::MAX);
+        let header = OutHeader::Short { dcid, spin: path.spin.bit(), key_phase: false };
+        let (number, acked) = (path.send.next_number(Space::Data), path.send.largest_acked(Space::Data));
+        let end = room.min(plait_base::limits::MIN_DATAGRAM_BYTES);
+        let builder = PacketBuilder::begin(buf, &header, id, number, acked, end, FixedBit::Set)?;
+        let mut carried = Vec::new();
+        self.paths.fill_farewell(id, &mut builder.writer(buf, &mut carried));
+        if builder.is_empty(buf) {
+            builder.abandon(buf);
+            return None;
+        }
+        let path = self.paths.path_mut(id)?;
+        let sealer = Sealer::OneRtt(self.keys.as_deref_mut()?, path.send.seal_mark_mut());
+        let built = builder.finish(buf, sealer, Padding::Least).ok()?;
+        // No timer waits for it: what it says is due until it is acknowledged, should another path open.
+        let packet = plait_flow::SentPacket { bytes: built.bytes as u16, ..Default::default() };
+        path.send.on_sent(now, Space::Data, &packet, &carried);
+        path.on_sent(built.bytes as u64);
+        Some(Transmit::single(route, built.bytes))
     }
 
     /// Version Negotiation answered a client's first packet (RFC 9000 6.2).

@@ -107,12 +107,19 @@ struct Registry {
     keys_since: Option<Instant>,
     /// Paths on which the present round of our close is still to be sent.
     closes_due: Vec<PathId>,
-    /// Until when a connection without a path waits for one.
-    pathless_until: Option<Instant>,
+    pathless: Option<Pathless>,
     /// A server's preferred address, to be probed once the handshake is confirmed.
     preferred: Option<FourTuple>,
     /// Paths that we advised the peer to avoid because they failed.
     demoted: Vec<PathId>,
+}
+
+/// A connection whose last path ended, until it closes or another opens.
+struct Pathless {
+    /// Until when it waits for a path.
+    until: Instant,
+    /// The path that ended last, while its PATH_ABANDON did not leave.
+    unsaid: Option<PathId>,
 }
 
 /// Memory that is used again for each packet.

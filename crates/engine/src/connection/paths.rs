@@ -12,14 +12,19 @@ use plait_path::{LegName, PathStatus, Route, Validation};
 use plait_wire::frame::{CidForm, NewCid};
 use plait_wire::params::ActiveMigration;
 
-use super::Connection;
 use super::events::PathEvent;
 use super::receive::Arrival;
 use super::traffic::{Stance, is_usable};
+use super::{Connection, Pathless};
 use crate::config::Switch;
 
 /// A failed path is probed at least this often, so that its return is noticed soon.
 const FAILED_PROBE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How long a client without a path looks for another before it closes, probe time-outs of the last one.
+const CLIENT_PATIENCE_PTOS: u32 = 3;
+/// How long a server waits for its client to open one; it cannot do so itself (RFC 10069 section 3.4).
+const SERVER_PATIENCE_PTOS: u32 = 1;
 
 /// Why a call about a path could not be obeyed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -73,6 +78,7 @@ impl Connection {
 
     fn finish_opening(&mut self, now: Instant, id: PathId, route: FourTuple) {
         self.drain_table_events();
+        self.registry.pathless = None;
         self.events.path(PathEvent::Opened { id, route });
         self.observe_path(now, id);
         self.issue_cids();
@@ -149,15 +155,18 @@ impl Connection {
         }
         self.plan.touch();
         self.issue_cids();
-        self.last_path_check(now);
+        self.last_path_check(now, id);
     }
 
-    /// RFC 10069: without a path left, the connection ends, unless a client opens another at once.
-    fn last_path_check(&mut self, now: Instant) {
-        if self.paths.open_slots().next().is_some() || !self.lifecycle.is_open() {
+    /// RFC 10069: without a path left, the connection ends, unless the client opens another in time.
+    fn last_path_check(&mut self, now: Instant, id: PathId) {
+        if self.paths.open_slots().next().is_some() || !self.lifecycle.is_open() || self.registry.pathless.is_some() {
             return;
         }
-        self.registry.pathless_until = Some(now + self.max_pto() * 3);
+        // No longer than the path's id is kept: the close goes to it.
+        let pto = self.paths.path(id).map_or_else(|| self.max_pto(), |path| path.send.pto(Space::Data));
+        let patience = if self.side().is_client() { CLIENT_PATIENCE_PTOS } else { SERVER_PATIENCE_PTOS };
+        self.registry.pathless = Some(Pathless { until: now + pto * patience, unsaid: Some(id) });
     }
 
     /// Tells the peer how this path is to be used.

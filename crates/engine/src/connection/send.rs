@@ -67,7 +67,7 @@ impl Connection {
         }
         let transmit = self.poll_handshake(now, buf);
         let transmit = transmit.or_else(|| self.poll_other_legs(now, buf));
-        let mut transmit = transmit;
+        let mut transmit = transmit.or_else(|| self.poll_last_word(now, buf));
         // A choice may come to nothing, such as a copy of what is acked by now; then the next one has its turn.
         for _ in 0..MAX_EMPTY_CHOICES {
             if transmit.is_some() {

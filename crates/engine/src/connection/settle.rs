@@ -309,10 +309,12 @@ impl Connection {
         self.events.observe(now, || Observed::Path { path: id, route, state });
     }
 
-    /// Largest probe time-out of all open paths; the initial one before there is any sample.
+    /// Largest probe time-out of all open paths, of those that end where none is open; the initial one before there
+    /// is any sample.
     pub(super) fn max_pto(&self) -> Duration {
-        let ptos = self.paths.open_slots().filter_map(|s| s.path.as_ref()).map(|p| p.send.pto(Space::Data));
-        ptos.max().unwrap_or(Duration::from_secs(1))
+        let paths = |open| self.paths.slots().filter(move |s| s.is_open() == open).filter_map(|s| s.path.as_ref());
+        let longest = |open| paths(open).map(|p| p.send.pto(Space::Data)).max();
+        longest(true).or_else(|| longest(false)).unwrap_or(Duration::from_secs(1))
     }
 
     /// Times for a path of which nothing is known: its challenges are as rare as Initial packets (RFC 9000 8.2.1), since

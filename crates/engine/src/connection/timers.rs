@@ -4,8 +4,8 @@ use plait_base::time::earliest;
 use plait_base::{CloseCode, Instant, PathId, Space, TransportError};
 use plait_flow::{ProbeGate, TimerFired};
 
-use super::Connection;
 use super::lifecycle::{ConnectionError, LifecycleTimer};
+use super::{Connection, Pathless};
 use crate::shared::EndpointEvent;
 
 impl Connection {
@@ -31,7 +31,7 @@ impl Connection {
         at = earliest(at, self.traffic.reinjector.next_look());
         at = earliest(at, self.plan.deadline());
         at = earliest(at, self.registry.discard_early_at);
-        earliest(at, self.registry.pathless_until)
+        earliest(at, self.registry.pathless.as_ref().map(|p| p.until))
     }
 
     /// Does what is due at `now`. Poll for datagrams afterwards.
@@ -58,8 +58,12 @@ impl Connection {
         }
         self.poll_ack_timers(now);
         self.poll_flow_timers(now);
-        self.poll_path_timers(now);
+        // Before ids are forgotten: the close goes to the last of them.
         self.check_pathless(now);
+        if !self.lifecycle.is_open() {
+            return;
+        }
+        self.poll_path_timers(now);
         self.tend_paths(now);
     }
 
@@ -99,11 +103,11 @@ impl Connection {
 
     /// RFC 10069 section 3.4: with its last path gone a connection closes, unless another opens soon.
     fn check_pathless(&mut self, now: Instant) {
-        let Some(until) = self.registry.pathless_until else { return };
+        let Some(Pathless { until, .. }) = self.registry.pathless else { return };
         if self.paths.open_slots().next().is_some() {
-            self.registry.pathless_until = None;
+            self.registry.pathless = None;
         } else if until <= now {
-            self.registry.pathless_until = None;
+            self.registry.pathless = None;
             self.close_with(now, TransportError::new(CloseCode::NO_VIABLE_PATH, "no path is left"));
         }
     }

@@ -300,18 +300,79 @@ fn a_forged_version_negotiation_is_found_out() {
     assert!(rig.is_open() && !rig.conn().is_handshaking());
 }
 
+/// PATH_ABANDON for path 0, and the code it gives.
+fn abandoned(rig: &Rig, from: usize) -> Vec<CloseCode> {
+    let codes = |s: &crate::puppet::Seen| -> Vec<CloseCode> {
+        let of = |f| if let Frame::PathAbandon(f) = f { Some(f) } else { None };
+        s.frames().into_iter().filter_map(of).filter(|f| f.path == PathId(0)).map(|f| f.code).collect()
+    };
+    rig.seen[from..].iter().flat_map(codes).collect()
+}
+
 #[test]
-fn a_peer_that_abandons_its_only_path_is_forgotten_in_time() {
-    // RFC 10069: without a path left the connection ends
+fn a_peer_that_abandons_its_only_path_is_answered_and_told_of_the_end() {
+    // RFC 10069: PATH_ABANDON is answered, and without a path left the connection ends
     let mut rig = Rig::established_server(Setup::default());
     let id = rig.conn().open(plait_base::Dir::Uni).unwrap();
     rig.conn().write(id, &[1; 50_000]).unwrap();
     rig.pump();
+    let (wire, seen) = (rig.wire.len(), rig.seen.len());
     rig.frames(raw(&[0x3e75, 0, 0], &[]));
-    let wire = rig.wire.len();
+    assert_eq!(abandoned(&rig, seen), [CloseCode::NO_ERROR], "answered on the path itself, there is no other");
+    assert!(rig.is_open(), "the client may still open another path");
+    let late = rig.wire.len();
+    // A server cannot open paths: it waits for about one probe time-out.
+    rig.pass(ms(400));
+    assert_eq!(rig.close_seen(), Some(CloseCode::NO_VIABLE_PATH));
+    assert_eq!(rig.wire.len() - late, 1, "nothing but the close");
     rig.pass(ms(60_000));
-    assert!(rig.wire.len() - wire < 5, "nothing leaves on an abandoned path");
+    assert_eq!(rig.wire.len() - wire, 2, "nothing else leaves on an abandoned path");
     assert_eq!(drained(&rig), 1);
+}
+
+#[test]
+fn an_application_that_closes_without_a_path_is_heard() {
+    let mut rig = Rig::established_server(Setup::default());
+    rig.frames(raw(&[0x3e75, 0, 0], &[]));
+    let now = rig.now;
+    rig.conn().close(now, 7, "bye".into());
+    rig.pump();
+    assert_eq!(rig.close_seen(), Some(CloseCode(7)));
+    // The peer missed it and goes on: it is told again.
+    let wire = rig.wire.len();
+    rig.frames([0x01]);
+    assert_eq!(rig.wire.len() - wire, 1);
+    assert_eq!(lost(&rig), [ConnectionError::LocallyClosed]);
+}
+
+#[test]
+fn a_client_that_gives_its_only_path_up_says_so_and_closes() {
+    let mut rig = Rig::established_client(Setup::default());
+    let (now, seen) = (rig.now, rig.seen.len());
+    rig.conn().close_path(now, PathId(0)).unwrap();
+    rig.pump();
+    assert_eq!(abandoned(&rig, seen), [CloseCode::APPLICATION_ABANDON_PATH]);
+    assert!(rig.is_open(), "it may open another");
+    rig.pass(ms(2_000));
+    assert_eq!(rig.close_seen(), Some(CloseCode::NO_VIABLE_PATH));
+    rig.pass(ms(60_000));
+    assert_eq!(drained(&rig), 1);
+}
+
+#[test]
+fn a_path_that_opens_in_time_keeps_the_connection() {
+    // RFC 10069: the end of the last path may be followed by a new one
+    let mut rig = Rig::established_client(Setup::default());
+    let now = rig.now;
+    rig.conn().close_path(now, PathId(0)).unwrap();
+    rig.conn().open_path(now, route("192.0.2.9:443"), plait_engine::path::PathStatus::Available).unwrap();
+    let seen = rig.seen.len();
+    rig.pump();
+    assert!(rig.seen[seen..].iter().all(|s| s.path == PathId(1)), "the path that is open carries the end of the other");
+    assert_eq!(abandoned(&rig, seen), [CloseCode::APPLICATION_ABANDON_PATH]);
+    rig.answer_challenges(seen, route("192.0.2.9:443"), 1);
+    rig.pass(ms(5_000));
+    assert!(rig.is_open() && rig.close_seen().is_none());
 }
 
 #[test]

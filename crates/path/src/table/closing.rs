@@ -7,6 +7,7 @@ use plait_base::{CloseCode, Instant, PathId};
 
 use super::{Closing, EndedBy, Expired, PathTable, Slot, TableEvent};
 use crate::delivery::Delivery;
+use crate::route::LegName;
 
 /// A PATH_ABANDON of ours; outlives its slot until the peer acknowledges it.
 #[derive(Clone, Copy, Debug)]
@@ -54,7 +55,8 @@ impl<S, R> PathTable<S, R> {
         self.change_remote(id, |slot| {
             // An answer may take a while; twice the drain time for a peer that never gives one.
             let linger = pto * 6;
-            slot.closing = Some(Closing { by, code, received_at: None, gone_at: now + linger, linger });
+            let parting_cid = slot.dcid(LegName::Current);
+            slot.closing = Some(Closing { by, code, received_at: None, gone_at: now + linger, linger, parting_cid });
             slot.remote.close();
             slot.local.close();
             slot.cids_blocked = Delivery::Quiet;

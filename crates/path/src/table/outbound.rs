@@ -48,6 +48,15 @@ impl<S, R> PathTable<S, R> {
         }
     }
 
+    /// Writes our PATH_ABANDON of this path, which stays due: nothing says whether the path's last packet arrived.
+    pub fn fill_farewell(&self, id: PathId, w: &mut FrameWriter<'_>) {
+        if let Some(farewell) = self.farewells.iter().find(|f| f.id == id)
+            && frames::put(w, &PathAbandon { path: id, code: farewell.code })
+        {
+            w.note(Carried::PathAbandon(id));
+        }
+    }
+
     /// True when [`Self::fill_early`] has something to write.
     pub fn wants_early(&self) -> bool {
         self.slots.iter().any(|slot| slot.id != PathId::ZERO && slot.local.wants_frame())

@@ -35,6 +35,8 @@ pub struct Closing {
     pub gone_at: Instant,
     /// How much longer it stays each time while the peer has neither acknowledged nor answered PATH_ABANDON.
     pub linger: Duration,
+    /// The peer's id that was in use last. It counts as retired: it serves to end the connection where no path is left.
+    pub parting_cid: Option<ConnectionId>,
 }
 
 /// One path id: connection ids both ways, advice, and the path once it is opened.
@@ -73,6 +75,11 @@ impl<S, R> Slot<S, R> {
     /// The end of the path, once it has begun.
     pub fn closing(&self) -> Option<&Closing> {
         self.closing.as_ref()
+    }
+
+    /// Where the last packets of a closing path go, if any path was there.
+    pub fn parting_cid(&self) -> Option<ConnectionId> {
+        self.closing.as_ref()?.parting_cid.filter(|_| self.path.is_some())
     }
 
     /// True for an opened path that is not being closed.
