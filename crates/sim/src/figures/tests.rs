@@ -35,9 +35,9 @@ fn small_figures() {
     assert_eq!(list().count(), 21);
 }
 
-/// Median over seeds of what two paths take next to a NewReno flow, through RED.
-fn share(controller: &str) -> f64 {
-    let text = super::fairness::scenario(controller, "red", 1, 8.0, 20.0);
+/// Median over seeds of what two paths take next to a NewReno flow.
+fn share(controller: &str, queue: &str) -> f64 {
+    let text = super::fairness::scenario((controller, "newreno"), queue, 1, 8.0, 30.0);
     let campaign = Campaign::plan(Tree::parse("fairness", &text).unwrap(), Traces::default(), 5).unwrap();
     let shares = campaign.jobs.iter().map(|job| {
         let outcome = campaign.one(job, Watch::default()).unwrap();
@@ -49,10 +49,11 @@ fn share(controller: &str) -> f64 {
 
 #[test]
 fn coupled_paths_are_fair_where_they_share_a_queue() {
-    let [olia, lia, balia, newreno] = ["olia", "lia", "balia", "newreno"].map(share);
-    println!("next to a NewReno flow: olia {olia:.2}, lia {lia:.2}, balia {balia:.2}; newreno {newreno:.2}");
-    assert!(olia <= 1.1 && balia <= 1.1, "olia {olia:.2}, balia {balia:.2}");
-    // LIA takes a little more than the tenth that the figure allows, in runs this short.
-    assert!(lia <= 1.3, "lia {lia:.2}");
-    assert!(newreno > 1.5, "uncoupled paths are two flows: {newreno:.2}");
+    for queue in ["red", "drop-tail"] {
+        let [olia, lia, balia, newreno] = ["olia", "lia", "balia", "newreno"].map(|name| share(name, queue));
+        println!("{queue}, next to NewReno: olia {olia:.2}, lia {lia:.2}, balia {balia:.2}; newreno {newreno:.2}");
+        // The figure allows 1.1 over more and longer runs.
+        assert!(olia.max(lia).max(balia) <= 1.2, "olia {olia:.2}, lia {lia:.2}, balia {balia:.2}");
+        assert!(newreno > 1.5, "uncoupled paths are two flows: {newreno:.2}");
+    }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use plait_base::{Instant, Random};
 use plait_engine::crypto::Protection;
-use plait_link::LinkConfig;
+use plait_link::{Jitter, LinkConfig};
 use plait_netsim::{Hop, HostId, OnOff, Sink, Source, World};
 
 use super::ends::transport;
@@ -72,10 +72,12 @@ impl CrossTraffic {
             let near = SocketAddr::from((Ipv4Addr::new(10, 1, index as u8 + 1, 2), 5000));
             let far = SocketAddr::from((Ipv4Addr::new(10, 2, index as u8 + 1, 2), 4433));
             let (mut there, mut back) = wires.hops(&plan.via);
-            if let CrossLoad::Flow { rtt, .. } = plan.load
-                && !rtt.is_zero()
+            if let CrossLoad::Flow { rtt, jitter, .. } = plan.load
+                && !(rtt.is_zero() && jitter.is_zero())
             {
-                let access = LinkConfig { delay: rtt / 2, overhead_bytes: OVERHEAD_BYTES, ..LinkConfig::default() };
+                let jitter = if jitter.is_zero() { Jitter::None } else { Jitter::Uniform(jitter) };
+                let delay = rtt / 2;
+                let access = LinkConfig { delay, jitter, overhead_bytes: OVERHEAD_BYTES, ..LinkConfig::default() };
                 there.push(Hop::Link(world.net.add_link(access.clone())));
                 back.insert(0, Hop::Link(world.net.add_link(access)));
             }

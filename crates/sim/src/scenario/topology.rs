@@ -73,6 +73,8 @@ pub enum CrossLoad {
         bytes: Option<u64>,
         /// Round trip of its own, beside what the links add.
         rtt: Duration,
+        /// Spread of a uniform jitter on its own way to the links, each way; packets stay in order.
+        jitter: Duration,
     },
 }
 
@@ -166,6 +168,7 @@ fn read_load(table: &Reader<'_>) -> Result<CrossLoad, ScenarioError> {
             congestion: table.word("congestion", &congestion::NAMES)?.unwrap_or("cubic"),
             bytes: table.whole("bytes", 1..=1 << 50, "bytes")?,
             rtt: table.millis("rtt_ms", 0.0..=120_000.0)?.unwrap_or_default(),
+            jitter: table.millis("jitter_ms", 0.0..=60_000.0)?.unwrap_or_default(),
         });
     }
     let Some(mbps) = table.number("rate_mbps", 0.001..=1_000_000.0, "Mbit/s (10^6 bit/s)")? else {
