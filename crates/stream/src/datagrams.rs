@@ -187,12 +187,12 @@ impl Datagrams {
         }
     }
 
-    /// Drops queued datagrams that fit no packet any more, after the paths' packets shrank to `room` bytes of
-    /// frames; how many. RFC 9221 5: they cannot be fragmented.
+    /// Drops queued datagrams that cannot be sent any more, after the paths' packets shrank to `room` bytes of frames or
+    /// the peer's limit did; how many. RFC 9221 5: they cannot be fragmented.
     pub fn drop_larger_than(&mut self, room: usize) -> usize {
-        let max = self.max_size(room).unwrap_or(0);
+        let max = self.max_size(room);
         let before = self.outgoing.len();
-        self.outgoing.retain(|d| d.len() <= max);
+        self.outgoing.retain(|d| max.is_some_and(|max| d.len() <= max));
         let dropped = before - self.outgoing.len();
         if dropped > 0 {
             self.outgoing_bytes = self.outgoing.iter().map(cost).sum();

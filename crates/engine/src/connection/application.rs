@@ -194,6 +194,18 @@ impl Connection {
         usize::from(mtu).saturating_sub(1 + plait_base::limits::MAX_CID_LEN + 4 + plait_crypto::TAG_BYTES)
     }
 
+    /// Paths or their packets became smaller, or the peer's limit did: datagrams that cannot leave any more would hold up
+    /// all that comes after them.
+    pub(super) fn drop_unfit_datagrams(&mut self) {
+        if self.datagrams.wants_send() {
+            let room = self.datagram_room();
+            let dropped = self.datagrams.drop_larger_than(room);
+            if dropped > 0 {
+                tracing::debug!(dropped, room, "queued datagrams fit no packet any more");
+            }
+        }
+    }
+
     /// What the handshake agreed on, as far as it is known.
     pub fn handshake_summary(&self) -> HandshakeSummary {
         let tls = &self.handshake.tls;

@@ -82,6 +82,7 @@ impl Connection {
         self.events.path(PathEvent::Opened { id, route });
         self.observe_path(now, id);
         self.issue_cids();
+        self.drop_unfit_datagrams();
         self.plan.touch();
     }
 
@@ -305,7 +306,9 @@ impl Connection {
         let count = path.send.pto_count();
         if let Some(mtu) = path.mtu.on_pto(now, count) {
             path.send.set_mss(mtu);
+            self.drop_unfit_datagrams();
         }
+        let Some(path) = self.paths.path_mut(id) else { return };
         let mut outstanding = std::mem::take(&mut self.scratch.carried);
         outstanding.clear();
         path.send.in_flight_carried(&mut outstanding);

@@ -42,6 +42,15 @@ pub(super) enum Purpose {
     Ping,
 }
 
+/// Who is asked for the next packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ask {
+    /// All, the scheduler among them.
+    Scheduler,
+    /// All but the scheduler, whose choice came to nothing.
+    Others,
+}
+
 impl Purpose {
     /// True for packets that may follow others in one train.
     fn joins_trains(self) -> bool {
@@ -68,13 +77,18 @@ impl Connection {
         let transmit = self.poll_handshake(now, buf);
         let transmit = transmit.or_else(|| self.poll_other_legs(now, buf));
         let mut transmit = transmit.or_else(|| self.poll_last_word(now, buf));
-        // A choice may come to nothing, such as a copy of what is acked by now; then the next one has its turn.
+        // A choice may come to nothing, such as a copy of what is acked by now; then the next one has its turn. The
+        // scheduler would choose the same again, so what comes after data has its turn then.
+        let mut ask = Ask::Scheduler;
         for _ in 0..MAX_EMPTY_CHOICES {
             if transmit.is_some() {
                 break;
             }
-            let Some((id, purpose)) = self.next_packet(now) else { break };
+            let Some((id, purpose)) = self.next_packet(now, ask) else { break };
             transmit = self.poll_train(now, max_segments.max(1), buf, (id, purpose));
+            if purpose == Purpose::Data {
+                ask = Ask::Others;
+            }
         }
         if transmit.is_none() {
             self.update_keys_if_worn(now);
@@ -266,7 +280,7 @@ impl Connection {
             if built.bytes < segment || count >= max_segments || single {
                 break;
             }
-            match self.next_packet(now) {
+            match self.next_packet(now, Ask::Scheduler) {
                 Some((same, next)) if same == id && next.joins_trains() => purpose = next,
                 _ => break,
             }
@@ -281,7 +295,7 @@ impl Connection {
     }
 
     /// Which path sends next, and what for.
-    fn next_packet(&mut self, now: Instant) -> Option<(PathId, Purpose)> {
+    fn next_packet(&mut self, now: Instant, ask: Ask) -> Option<(PathId, Purpose)> {
         if self.keys.is_none() && self.handshake.early_seal_keys().is_none() {
             return None;
         }
@@ -290,7 +304,8 @@ impl Connection {
         {
             return Some(found);
         }
-        if let Some(demand) = self.demand(now) {
+        let demand = self.demand(now);
+        if let Some(demand) = demand.filter(|_| ask == Ask::Scheduler) {
             if self.streams.send_credit() == 0 && self.streams.unsent_bytes() > 0 {
                 self.traffic.scheduler.on_credit_blocked(now);
             }
@@ -303,7 +318,7 @@ impl Connection {
                 }
                 Decision::Wait(_) => {}
             }
-        } else {
+        } else if ask == Ask::Scheduler {
             self.traffic.paced_until = None;
         }
         self.keys.as_ref()?;

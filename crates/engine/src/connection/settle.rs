@@ -94,6 +94,8 @@ impl Connection {
             path.mtu.set_peer_max(params.max_udp_payload_bytes);
             path.send.set_max_ack_delay(Duration::from_millis(params.acks.max_delay_ms));
         }
+        // Those queued for 0-RTT went by the limits of the last connection.
+        self.drop_unfit_datagrams();
         self.drain_table_events();
     }
 
@@ -231,6 +233,7 @@ impl Connection {
         let Some(path) = self.paths.path_mut(id) else { return };
         if let Some(mtu) = path.mtu.on_lost(now, number, bytes) {
             path.send.set_mss(mtu);
+            self.drop_unfit_datagrams();
             self.events.observe(now, || Observed::Mtu { path: id, bytes: mtu });
         }
     }
@@ -272,6 +275,7 @@ impl Connection {
         let route = path.route.tuple();
         self.registry.resets.on_moved(id, route.remote, &mut self.events);
         self.events.path(PathEvent::Migrated { id, route });
+        self.drop_unfit_datagrams();
         self.drain_table_events();
         self.observe_path(now, id);
         self.plan.touch();

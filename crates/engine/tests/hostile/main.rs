@@ -6,6 +6,7 @@
 mod puppet;
 
 mod amplification;
+mod datagrams;
 mod endings;
 mod floods;
 mod multipath;

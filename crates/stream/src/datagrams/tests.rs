@@ -54,6 +54,17 @@ fn the_send_queue_is_bounded() {
 }
 
 #[test]
+fn nothing_stays_queued_for_a_peer_that_takes_no_datagrams() {
+    // RFC 9221 3: after rejected 0-RTT its parameters may say so
+    let mut d = ready();
+    d.send(Bytes::new(), 1200, Overflow::Refuse).unwrap();
+    d.send(Bytes::from_static(b"x"), 1200, Overflow::Refuse).unwrap();
+    d.set_peer_frame_max(0);
+    assert_eq!(d.drop_larger_than(1200), 2);
+    assert!(!d.wants_send() && d.dropped_outgoing() == 2);
+}
+
+#[test]
 fn the_receive_queue_is_bounded_even_for_empty_datagrams() {
     let mut d = ready();
     assert_eq!(d.on_datagram(Bytes::new()), Ok(true));

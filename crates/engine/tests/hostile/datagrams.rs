@@ -1,0 +1,114 @@
+//! Application datagrams that were fit to be sent when they were queued, and are not any more (RFC 9221).
+
+use bytes::Bytes;
+use plait_base::PathId;
+use plait_engine::config::MtuDiscoveryConfig;
+use plait_engine::stream::Overflow;
+use plait_wire::Frame;
+
+use crate::puppet::{Packet, Rig, Setup, Tls, ms, resuming_client_tls, route};
+
+/// A server whose path 0 carries 1452 bytes, proven by a probe.
+fn large_path() -> Rig {
+    let mut setup = Setup::default();
+    setup.transport.mtu_discovery_config(Some(MtuDiscoveryConfig::default()));
+    setup.habits.params.max_datagram_frame_bytes = 65_535;
+    let mut rig = Rig::established_server(setup);
+    let id = rig.conn().open(plait_base::Dir::Uni).unwrap();
+    for _ in 0..20 {
+        rig.conn().write(id, &[1; 2_000]).unwrap();
+        rig.pass(ms(20));
+        rig.ack_all();
+    }
+    let now = rig.now;
+    assert_eq!(rig.conn().path_statistics(now, PathId(0)).unwrap().mtu_bytes, 1452);
+    rig
+}
+
+/// Path 0 has no room left, and datagrams of 1400 bytes wait.
+fn full() -> Rig {
+    let mut rig = large_path();
+    for _ in 0..200 {
+        rig.conn().send_datagram(Bytes::from(vec![7; 1400]), Overflow::Refuse).unwrap();
+    }
+    rig.pump();
+    assert!(queued(&mut rig) > 10_000);
+    rig
+}
+
+/// Bytes that the queue of datagrams took.
+fn queued(rig: &mut Rig) -> usize {
+    (1 << 20) - rig.conn().datagram_send_buffer_room()
+}
+
+#[test]
+fn datagrams_too_large_for_a_new_path_do_not_stall_it() {
+    // RFC 9221 5: they cannot be cut to size
+    let mut rig = full();
+    rig.open_path(1, "192.0.2.2:5000", true);
+    assert!(queued(&mut rig) < 1_000, "what fits no path any more is dropped");
+    let seen = rig.seen.len();
+    rig.conn().send_datagram(Bytes::from(vec![8; 1000]), Overflow::Refuse).unwrap();
+    let id = rig.conn().open(plait_base::Dir::Uni).unwrap();
+    rig.conn().write(id, &[1; 3_000]).unwrap();
+    rig.send_all(route("192.0.2.2:5000"), &[Packet::one_rtt([0x01]).on(1)]);
+    rig.pass(ms(30));
+    let on_path_1 =
+        |wanted: fn(&Frame<'_>) -> bool| rig.seen[seen..].iter().any(|s| s.path == PathId(1) && s.has(wanted));
+    assert!(on_path_1(|f| matches!(f, Frame::Datagram(_))), "newer ones pass");
+    assert!(on_path_1(|f| matches!(f, Frame::Stream(_))), "and so does stream data");
+    let acked = |f: &Frame<'_>| matches!(f, Frame::Ack(a) if a.path == PathId(1));
+    assert!(rig.seen[seen..].iter().any(|s| s.has(acked)), "and acks");
+}
+
+#[test]
+fn a_black_hole_takes_the_queued_datagrams_that_only_fitted_before() {
+    let mut rig = full();
+    rig.deaf = true;
+    rig.pass(ms(20_000));
+    let now = rig.now;
+    assert_eq!(rig.conn().path_statistics(now, PathId(0)).unwrap().mtu_bytes, 1200);
+    assert!(queued(&mut rig) < 1_000, "{}", queued(&mut rig));
+    // The peer is back: nothing stands in the way.
+    rig.deaf = false;
+    let id = rig.conn().open(plait_base::Dir::Uni).unwrap();
+    rig.conn().write(id, &[1; 3_000]).unwrap();
+    let seen = rig.seen.len();
+    for _ in 0..10 {
+        rig.pass(ms(5_000));
+        rig.ack_all();
+    }
+    let fresh = |f: &Frame<'_>| matches!(f, Frame::Stream(f) if f.id == id);
+    assert!(rig.seen[seen..].iter().any(|s| s.has(fresh)));
+}
+
+#[test]
+fn queued_datagrams_obey_the_parameters_that_follow_rejected_early_data() {
+    // RFC 9221 3: no DATAGRAM frame to a peer that did not announce any
+    let client = resuming_client_tls();
+    let setup = |tls: plait_crypto::ServerTlsConfig| Setup {
+        engine_tls: Some(Tls::Client(client.clone())),
+        peer_tls: Some(Tls::Server(tls)),
+        ..Setup::default()
+    };
+    let mut first = Rig::established_client(setup(crate::puppet::server_tls()));
+    crate::violations::tickets(&mut first);
+    let forgetful = plait_crypto::ServerTlsConfig::builder(crate::puppet::identity()).alpn(["plait"]).build().unwrap();
+    let mut second = setup(forgetful);
+    second.habits.params.max_datagram_frame_bytes = 0;
+    let mut rig = Rig::client(second);
+    assert!(rig.conn().has_0rtt());
+    rig.conn().send_datagram(Bytes::new(), Overflow::Refuse).unwrap();
+    for _ in 0..40 {
+        rig.conn().send_datagram(Bytes::from(vec![7; 1000]), Overflow::Refuse).unwrap();
+        rig.conn().send_datagram(Bytes::new(), Overflow::Refuse).unwrap();
+    }
+    rig.pump();
+    assert!(queued(&mut rig) > 10_000, "more than the first window waits");
+    rig.shake_hands();
+    rig.pass(ms(200));
+    assert_eq!(rig.conn().accepted_0rtt(), Some(false));
+    assert_eq!(rig.count(|f| matches!(f, Frame::Datagram(_))), 0);
+    assert!(queued(&mut rig) < 100);
+    assert!(rig.is_open());
+}
