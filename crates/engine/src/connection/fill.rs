@@ -101,11 +101,10 @@ impl Connection {
                 continue;
             }
             path.receive.on_ack_sent();
-            let wants_ping = path.receive.wants_ping();
-            // A path that carries the acks of others is heard of once a round trip, so that its death is noticed.
-            let unheard = carrier != of
-                && self.paths.path(carrier).is_some_and(|p| !p.send.is_awaiting_ack(plait_base::Space::Data));
-            if wants_ping || unheard {
+            // A path that carries the acks of others is heard of once a round trip, so that its death is noticed. One PING
+            // under way is enough (RFC 9000 13.2.4).
+            let wanted = path.receive.wants_ping() || carrier != of;
+            if wanted && self.paths.path(carrier).is_some_and(|p| !p.send.is_awaiting_ack(plait_base::Space::Data)) {
                 ping(w);
             }
             for &other in chosen.iter().filter(|c| **c != carrier) {

@@ -509,8 +509,12 @@ impl Connection {
         };
         path.send.on_sent(now, space, &packet, carried);
         path.sent_at = Some(now);
+        let forgot = !packet.in_flight && path.send.forget_unanswered(now, space, &mut self.scratch.feedback);
         if let Purpose::Mtu(size) = purpose {
             path.mtu.on_probe_sent(size);
+        }
+        if forgot {
+            self.settle_feedback(now, id);
         }
         self.traffic.scheduler.on_sent(id, built.bytes as u64, now);
         self.traffic.reinjector.on_sent(built.bytes as u64, purpose);

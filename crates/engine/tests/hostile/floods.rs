@@ -237,3 +237,28 @@ fn numbers_with_gaps_are_remembered_within_bounds() {
     assert!(ranges.unwrap() <= limits::MAX_ACK_RANGES as u64);
     assert!(rig.is_open());
 }
+
+#[test]
+fn a_peer_that_acknowledges_nothing_is_remembered_within_bounds() {
+    // RFC 9000 13.2.4: the oldest of our acks are forgotten, and what must arrive is sent again
+    let mut rig = Rig::established_server(Setup::default());
+    let id = rig.conn().open(plait_base::Dir::Uni).unwrap();
+    rig.conn().write(id, b"must arrive").unwrap();
+    rig.pump();
+    let first = rig.peer.next_number(plait_base::Space::Data, 0);
+    let (mut pings, mut again) = (0, 0);
+    rig.seen.clear();
+    for i in 0..limits::MAX_UNANSWERED_ACKS as u64 + 100 {
+        // With gaps, so that each is acknowledged at once.
+        rig.send(Packet::one_rtt([0x01]).numbered(first + 2 * i));
+        pings += rig.count(|f| matches!(f, Frame::Ping));
+        again += rig.count(|f| matches!(f, Frame::Stream(f) if f.id == id));
+        rig.seen.clear();
+        rig.wire.clear();
+    }
+    assert!(pings <= 2, "one PING under way is enough: {pings}");
+    assert_eq!(again, 1, "what was forgotten with them leaves again");
+    // The peer comes to its senses: what is forgotten may still be acknowledged.
+    rig.ack_all();
+    assert!(rig.is_open());
+}

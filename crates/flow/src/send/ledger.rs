@@ -61,6 +61,8 @@ pub(crate) struct Ledger {
     pub(crate) largest_acked: Option<u64>,
     /// Outstanding ack-eliciting packets.
     pub(crate) eliciting: u64,
+    /// Outstanding packets that do not count as in flight: acks and nothing else.
+    pub(crate) bare: usize,
     /// When the newest ack-eliciting packet left.
     pub(crate) eliciting_sent_at: Option<Instant>,
     /// Send time of the packet that began the present unbroken run of losses.
@@ -92,6 +94,7 @@ impl Ledger {
             Some(last) if last.end == number => last.end += 1,
             _ => self.unresolved.push_back(number..number + 1),
         }
+        self.bare += usize::from(!packet.in_flight);
         if packet.ack_eliciting {
             self.eliciting += 1;
             self.eliciting_sent_at = Some(now);
@@ -161,7 +164,7 @@ impl Ledger {
         entry.fate = Fate::Acked;
         entry.counted = false;
         match before.fate {
-            Fate::Outstanding => self.eliciting -= u64::from(before.packet.ack_eliciting),
+            Fate::Outstanding => self.settle(&before.packet),
             // A hole in the run of losses was none: the run ends here.
             Fate::Lost(_) => self.lost_since = None,
             Fate::Acked | Fate::Skipped => {}
@@ -175,8 +178,14 @@ impl Ledger {
         let before = *entry;
         entry.fate = Fate::Lost(now);
         entry.counted = false;
-        self.eliciting -= u64::from(before.packet.ack_eliciting);
+        self.settle(&before.packet);
         Some(before)
+    }
+
+    /// A packet is outstanding no longer.
+    fn settle(&mut self, packet: &SentPacket) {
+        self.eliciting -= u64::from(packet.ack_eliciting);
+        self.bare -= usize::from(!packet.in_flight);
     }
 
     /// Forgets packets at the front whose fate no longer matters: acked ones at once, lost ones and
@@ -191,17 +200,29 @@ impl Ledger {
             if !gone {
                 break;
             }
-            let (frames, resolved) = (front.frames as usize, matches!(front.fate, Fate::Acked | Fate::Skipped));
-            self.entries.pop_front();
-            self.frames.drain(..frames.min(self.frames.len()));
-            self.frames_base += frames as u64;
-            if !resolved {
-                let number = self.base;
-                self.claim(number, number);
-            }
-            self.base += 1;
+            self.pop_front();
         }
         self.cursor = self.cursor.max(self.base);
+    }
+
+    /// Forgets packets below `number`, none of which is outstanding any more.
+    pub(crate) fn forget_below(&mut self, number: u64) {
+        while self.base < number && self.pop_front() {}
+        self.cursor = self.cursor.max(self.base);
+    }
+
+    fn pop_front(&mut self) -> bool {
+        let Some(front) = self.entries.pop_front() else { return false };
+        if front.fate == Fate::Outstanding {
+            self.settle(&front.packet);
+        }
+        self.frames.drain(..(front.frames as usize).min(self.frames.len()));
+        self.frames_base += u64::from(front.frames);
+        if !matches!(front.fate, Fate::Acked | Fate::Skipped) {
+            self.claim(self.base, self.base);
+        }
+        self.base += 1;
+        true
     }
 
     /// Numbers that are still outstanding, oldest first.

@@ -17,7 +17,7 @@ mod tests;
 use std::time::Duration;
 
 use plait_base::board::{Board, Posting};
-use plait_base::limits::INITIAL_RTT;
+use plait_base::limits::{INITIAL_RTT, MAX_UNANSWERED_ACKS};
 use plait_base::probe::LossTrigger;
 use plait_base::{Ecn, EcnCounts, Instant, PathId, Random, Space};
 use plait_congestion::{CongestionController, Pacer};
@@ -474,6 +474,30 @@ impl SendFlow {
         state.loss_at = None;
         state.probes = 0;
         self.check();
+    }
+
+    /// Forgets the oldest packets of a space whose peer acknowledges nothing while it makes us send acks without end. What
+    /// some of them had to deliver comes out as lost, to be sent again; the window is not touched. True when some were.
+    pub fn forget_unanswered(&mut self, now: Instant, space: Space, feedback: &mut Feedback) -> bool {
+        let Some(state) = self.spaces[space as usize].as_deref_mut() else { return false };
+        let ledger = &mut state.ledger;
+        if ledger.bare <= MAX_UNANSWERED_ACKS {
+            return false;
+        }
+        let (mut number, end) = ledger.outstanding_numbers();
+        // Many at once, so that it is done rarely.
+        while ledger.bare > MAX_UNANSWERED_ACKS / 2 && number < end {
+            if let Some(before) = ledger.mark_lost(number, now) {
+                self.in_flight -= if before.counted { u64::from(before.packet.bytes) } else { 0 };
+                if before.packet.in_flight && !before.handed_out {
+                    feedback.lost.extend(ledger.carried(&before));
+                }
+            }
+            number += 1;
+        }
+        ledger.forget_below(number);
+        self.check();
+        true
     }
 
     /// The path is deleted: all that is outstanding counts as lost (RFC 10069, abandoned paths).

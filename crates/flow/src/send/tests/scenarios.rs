@@ -473,3 +473,26 @@ fn pitfall_19_migration_of_a_path_tests_its_ecn_anew() {
     b.flow.reset_for_new_address(at(10), controller, KeepRtt::Yes);
     assert_eq!((b.flow.ecn_state(), b.flow.rtt().measured()), (EcnState::Testing, Some(MS * 10)));
 }
+
+#[test]
+fn a_peer_that_acknowledges_nothing_is_remembered_within_bounds() {
+    let mut b = Bench::new();
+    let first = b.send(0);
+    let bare = SentPacket { bytes: 40, ..SentPacket::default() };
+    for i in 0..3 * MAX_UNANSWERED_ACKS {
+        if i == 100 {
+            b.send(1);
+        }
+        b.send_in(1, Space::Data, bare);
+        b.flow.forget_unanswered(at(1), Space::Data, &mut b.feedback);
+        assert!(b.flow.space(Space::Data).unwrap().ledger.len() <= MAX_UNANSWERED_ACKS + 2);
+    }
+    assert_eq!(b.lost(), [first, first + 101], "what had to arrive is sent again");
+    assert_eq!(b.flow.in_flight(), 0);
+    assert!(b.tape().events.is_empty(), "nothing was said of congestion");
+    // Late acks of what is forgotten bring nothing, those of what is not do.
+    let last = b.flow.next_number(Space::Data) - 1;
+    b.feedback.clear();
+    assert_eq!(b.ack(10, &[0..=1000]).unwrap().newly_acked, 0);
+    assert_eq!(b.ack(10, &[last..=last]).unwrap().newly_acked, 1);
+}
