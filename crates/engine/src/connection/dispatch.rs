@@ -54,11 +54,16 @@ impl Connection {
             Frame::PathAbandon(f) => self.on_path_abandon(at.now, &f)?,
             Frame::PathStatus(f) => self.on_path_status(&f)?,
             Frame::MaxPathId(f) => {
-                self.paths.on_max_path_id(&f)?;
-                self.plan.touch();
+                if self.paths.on_max_path_id(&f)? {
+                    self.issue_cids();
+                    self.plan.touch();
+                }
             }
             Frame::PathsBlocked(f) => self.paths.on_paths_blocked(&f)?,
-            Frame::PathCidsBlocked(f) => self.paths.on_path_cids_blocked(&f)?,
+            Frame::PathCidsBlocked(f) => {
+                self.paths.on_path_cids_blocked(&f)?;
+                self.issue_cids();
+            }
             Frame::Close(f) => self.on_close_frame(at.now, f),
             Frame::AckFrequency(f) => self.on_ack_frequency(&f)?,
             Frame::ImmediateAck => self.on_immediate_ack(at.path)?,

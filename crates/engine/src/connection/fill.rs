@@ -125,7 +125,13 @@ impl Connection {
         self.handshake.data.fill(w);
         if self.handshake.is_complete() {
             self.registry.tokens.fill(w);
+            let usable = |paths: &super::flows::Paths| paths.credit().map(|c| c.usable_max());
+            let before = usable(&self.paths);
             self.paths.fill_control(w);
+            if usable(&self.paths) != before {
+                // MAX_PATH_ID was just announced; connection ids for what it allows follow with the next packet.
+                self.issue_cids();
+            }
         } else {
             self.paths.fill_early(w);
         }

@@ -254,6 +254,25 @@ fn pitfall_08_max_path_id_rises_as_paths_die() {
 }
 
 #[test]
+fn ids_for_newly_allowed_paths_come_at_once() {
+    // RFC 10069: one at least for each id that both sides allow; no timer has to fire for it
+    let setup = |max: u32| {
+        let mut setup = Setup::default();
+        setup.habits.params.initial_max_path_id = Some(PathId(max));
+        setup
+    };
+    let mut rig = Rig::established_server(setup(1));
+    assert!(rig.peer.engine_cid(PathId(1)).is_some() && rig.peer.engine_cid(PathId(2)).is_none());
+    rig.frames(raw(&[0x3e7a, 3], &[]));
+    assert!(rig.peer.engine_cid(PathId(3)).is_some(), "the peer allows more");
+    let mut rig = Rig::established_server(setup(15));
+    assert!(rig.peer.engine_cid(PathId(7)).is_some() && rig.peer.engine_cid(PathId(8)).is_none());
+    rig.frames(raw(&[0x3e75, 1, 0], &[]));
+    assert_eq!(rig.count(|f| matches!(f, Frame::MaxPathId(m) if m.limit == PathId(8))), 1);
+    assert!(rig.peer.engine_cid(PathId(8)).is_some(), "we allow more");
+}
+
+#[test]
 fn pitfall_09_abandon_is_answered_and_late_packets_acked_elsewhere() {
     let mut rig = two_paths();
     rig.frames(raw(&[0x3e75, 1, 0], &[]));
