@@ -219,7 +219,8 @@ impl Connection {
         let due = |s: &super::flows::Slot| {
             let route = &s.path.as_ref()?.route;
             let leg = route.due().filter(|l| *l != LegName::Current)?;
-            Some(leg).filter(|l| route.leg(*l).is_some_and(|l| l.amplification_room() >= SMALLEST_PACKET_BYTES))
+            let has_room = route.leg(leg).is_some_and(|l| l.amplification_room() >= SMALLEST_PACKET_BYTES);
+            Some(leg).filter(|leg| has_room && s.dcid(*leg).is_some())
         };
         let (id, leg) = self.paths.open_slots().find_map(|s| Some((s.id, due(s)?)))?;
         let tuple = self.paths.path(id)?.route.leg(leg)?.tuple();
@@ -341,7 +342,9 @@ impl Connection {
     /// Packets bound to one path: probes, validation, copies, pings.
     fn next_bound(&mut self, now: Instant) -> Option<(PathId, Purpose)> {
         let found = {
-            let mut open = self.paths.open_slots().filter_map(|s| Some((s.id, s.path.as_deref()?)));
+            // A path to which the peer gave no id can send nothing, whatever it owes.
+            let open = self.paths.open_slots().filter(|s| s.dcid(LegName::Current).is_some());
+            let mut open = open.filter_map(|s| Some((s.id, s.path.as_deref()?)));
             let has_room = |p: &super::flows::Path| p.route.amplification_room() >= SMALLEST_PACKET_BYTES;
             let owes = |p: &super::flows::Path| p.send.probes_due(Space::Data) > 0 && has_room(p);
             let probe = open.clone().find(|(_, p)| owes(p)).map(|(id, _)| (id, Purpose::Probe));
@@ -369,10 +372,21 @@ impl Connection {
         Some((best.id, Purpose::Copies))
     }
 
+    /// True where at least a small packet can leave: the peer gave an id, and its address is proven or gave credit.
+    fn can_carry(&self, id: PathId) -> bool {
+        self.paths.slot(id).is_some_and(|slot| {
+            let room = slot.path.as_ref().map_or(0, |p| p.route.amplification_room());
+            room >= SMALLEST_PACKET_BYTES && slot.dcid(LegName::Current).is_some()
+        })
+    }
+
     /// An ack that is due, on the path that the policy wants it on.
     fn next_ack(&mut self, now: Instant) -> Option<(PathId, Purpose)> {
-        if let Some(&(carrier, _)) = self.traffic.ack_copies.first() {
-            return Some((carrier, Purpose::Acks));
+        while let Some(&(carrier, _)) = self.traffic.ack_copies.first() {
+            if self.can_carry(carrier) {
+                return Some((carrier, Purpose::Acks));
+            }
+            self.traffic.ack_copies.remove(0);
         }
         let mut due: smallvec::SmallVec<[PathId; 8]> = smallvec::SmallVec::new();
         for slot in self.paths.slots() {

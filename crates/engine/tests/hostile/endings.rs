@@ -394,3 +394,40 @@ fn a_path_whose_ids_are_all_retired_stops_no_other() {
     assert!(rig.seen[from..].iter().any(|s| s.has(|f| matches!(f, Frame::Stream(_)))));
     assert!(rig.is_open());
 }
+
+#[test]
+fn a_path_without_an_id_of_the_peer_holds_up_no_other() {
+    // RFC 9000 5.1.2: an id that failed with the address it was for, named again, retires the one in use
+    let mut rig = Rig::established_client(Setup::default());
+    let second = plait_base::FourTuple { local: crate::puppet::addr("10.0.0.2:1"), ..rig.route };
+    let elsewhere = plait_base::FourTuple { local: crate::puppet::addr("10.0.0.3:1"), ..rig.route };
+    let (now, seen) = (rig.now, rig.seen.len());
+    let path = rig.conn().open_path(now, second, plait_engine::path::PathStatus::Available).unwrap();
+    assert_eq!(path, PathId(1));
+    rig.pump();
+    rig.answer_challenges(seen, second, 1);
+    let mut spare = rig.peer.new_cid(CidForm::Path, 1, 1);
+    rig.frames(crate::violations::encoded(&spare));
+    rig.ack_all();
+    let now = rig.now;
+    rig.conn().migrate_path(now, path, elsewhere).unwrap();
+    rig.pass(ms(10_000));
+    rig.ack_all();
+    let unanswered = rig.seen.len();
+    spare.retire_prior_to = 1;
+    rig.frames(crate::violations::encoded(&spare));
+    // Path 1 owes a response, and later probes; it has no id to send them to.
+    rig.send_all(second, &[Packet::one_rtt([vec![0x1a], vec![9; 8]].concat()).on(1).padded(1200)]);
+    let id = rig.conn().open(plait_base::Dir::Uni).unwrap();
+    rig.conn().write(id, &[1; 3_000]).unwrap();
+    rig.pass(ms(10));
+    let of = |path: u32| rig.seen[unanswered..].iter().filter(|s| s.path == PathId(path)).count();
+    assert_eq!(of(1), 0);
+    assert!(rig.seen[unanswered..].iter().any(|s| s.has(|f| matches!(f, Frame::Stream(f) if f.id == id))));
+    // With an id it goes on.
+    let fresh = rig.peer.new_cid(CidForm::Path, 1, 2);
+    rig.frames(crate::violations::encoded(&fresh));
+    rig.pass(ms(50));
+    let answered = |s: &crate::puppet::Seen| s.path == PathId(1) && s.has(|f| matches!(f, Frame::PathResponse(_)));
+    assert!(rig.seen[unanswered..].iter().any(answered));
+}
