@@ -17,6 +17,8 @@ pub struct AckCarrier {
     pub state: PathState,
     /// Smoothed RTT; none before the first sample.
     pub rtt: Option<Duration>,
+    /// Smallest RTT ever, whichever way its acks came: the path without queues.
+    pub rtt_least: Option<Duration>,
 }
 
 /// Paths chosen, in the order of preference.
@@ -135,7 +137,7 @@ impl AckRoute for Fastest {
         // MP 5.4: a stable return path keeps RTT samples comparable; change for an eighth or more only.
         let last = carriers.iter().find(|c| Some(c.id) == self.last && rank(c.state) == rank(chosen.state));
         if let Some((last, rtt)) = last.and_then(|c| Some((c, c.rtt?)))
-            && chosen.rtt.is_none_or(|fastest| fastest >= rtt - rtt / 8)
+            && chosen.rtt.is_none_or(|fastest| !is_faster(chosen, fastest, last, rtt))
         {
             chosen = last;
         }
@@ -148,6 +150,15 @@ impl AckRoute for Fastest {
     fn on_path_gone(&mut self, path: PathId) {
         self.last = self.last.filter(|&last| last != path);
     }
+}
+
+/// True where acks had better move from `last` to `chosen`.
+///
+/// An RTT is two ways. That of a path whose other way is full of data says little of the way that acks go, and a path
+/// that is slow without queues may be too thin for all acks: such a one must be twice as fast.
+fn is_faster(chosen: &AckCarrier, fastest: Duration, last: &AckCarrier, rtt: Duration) -> bool {
+    let is_longer = chosen.rtt_least > last.rtt_least;
+    fastest < if is_longer { rtt / 2 } else { rtt - rtt / 8 }
 }
 
 /// Acks travel on every path that works: the first copy to arrive counts.

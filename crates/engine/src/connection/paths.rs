@@ -9,6 +9,7 @@ use plait_flow::HandshakeState;
 use plait_path::policy::Wish;
 use plait_path::table::{AbandonError, Expired, OpenError};
 use plait_path::{LegName, PathStatus, Route, Validation};
+use plait_wire::Carried;
 use plait_wire::frame::{CidForm, NewCid};
 use plait_wire::params::ActiveMigration;
 
@@ -21,10 +22,18 @@ use crate::config::Switch;
 /// A failed path is probed at least this often, so that its return is noticed soon.
 const FAILED_PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Something that came within this part of a probe time-out was heard just now.
+const HEARD_PART: u32 = 4;
+
 /// How long a client without a path looks for another before it closes, probe time-outs of the last one.
 const CLIENT_PATIENCE_PTOS: u32 = 3;
 /// How long a server waits for its client to open one; it cannot do so itself (RFC 10069 section 3.4).
 const SERVER_PATIENCE_PTOS: u32 = 1;
+
+/// Data of the application, as against what only steers the peer.
+fn is_payload(carried: &Carried) -> bool {
+    matches!(carried, Carried::Stream { .. } | Carried::Datagram { .. })
+}
 
 /// Why a call about a path could not be obeyed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -312,6 +321,10 @@ impl Connection {
         let mut outstanding = std::mem::take(&mut self.scratch.carried);
         outstanding.clear();
         path.send.in_flight_carried(&mut outstanding);
+        // Who mostly receives knows the RTT from long ago: acks that queue behind the data that comes are late, not lost.
+        let recent = path.send.pto(Space::Data) / HEARD_PART;
+        let is_heard = path.heard_at.is_some_and(|at| now.since(at) < recent);
+        let brings_data = is_heard && !outstanding.iter().any(is_payload);
         for carried in &outstanding {
             self.on_carried_lost(now, id, carried);
         }
@@ -322,7 +335,7 @@ impl Connection {
         if !has_other || self.settings.transport.paths.potentially_failed == Switch::Off {
             return;
         }
-        if !self.handshake.is_confirmed() || !self.paths.is_multipath() {
+        if brings_data || !self.handshake.is_confirmed() || !self.paths.is_multipath() {
             return;
         }
         if other_works && count >= self.settings.transport.paths.abandon_after_probes {

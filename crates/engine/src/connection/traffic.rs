@@ -89,7 +89,9 @@ impl Traffic {
             let silent = slot.id != of && silence > path.send.pto(Space::Data);
             // A short packet with an ack must fit into the credit of an address that is not proven.
             if path.route.amplification_room() >= ACK_PACKET_BYTES && slot.dcid(LegName::Current).is_some() {
-                let carrier = AckCarrier { id: slot.id, state: slot.state(), rtt: path.send.rtt().measured() };
+                let rtt = path.send.rtt();
+                let (id, state) = (slot.id, slot.state());
+                let carrier = AckCarrier { id, state, rtt: rtt.measured(), rtt_least: rtt.least() };
                 if silent { &mut self.silent_carriers } else { &mut self.carriers }.push(carrier);
             }
         }

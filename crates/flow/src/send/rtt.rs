@@ -17,6 +17,7 @@ pub struct RttEstimator {
     smoothed: Duration,
     var: Duration,
     min: Duration,
+    least: Duration,
     /// Largest samples of this window and the one before.
     max: [Duration; 2],
     max_since: Instant,
@@ -33,6 +34,7 @@ impl RttEstimator {
             smoothed: initial,
             var: initial / 2,
             min: Duration::ZERO,
+            least: Duration::MAX,
             max: [Duration::ZERO; 2],
             max_since: Instant::ZERO,
             first_sample_at: None,
@@ -43,6 +45,7 @@ impl RttEstimator {
     /// Takes in one sample whose ack arrived on path `via`; `ack_delay` is already clamped.
     pub fn on_sample(&mut self, now: Instant, latest: Duration, ack_delay: Duration, via: PathId) {
         (self.latest, self.adjusted) = (latest, latest);
+        self.least = self.least.min(latest);
         self.track_max(now, latest);
         let Some(_) = self.first_sample_at else {
             // RFC 9002 5.3: the first sample sets everything
@@ -102,6 +105,11 @@ impl RttEstimator {
     /// Smoothed RTT; none before the first sample.
     pub fn measured(&self) -> Option<Duration> {
         self.first_sample_at.map(|_| self.smoothed)
+    }
+
+    /// The smallest sample of all, whichever way its ack came; none before the first.
+    pub fn least(&self) -> Option<Duration> {
+        self.first_sample_at.map(|_| self.least)
     }
 
     /// Mean deviation.

@@ -3,7 +3,8 @@
 use super::*;
 
 fn carrier(id: u32, state: PathState, ms: u64) -> AckCarrier {
-    AckCarrier { id: PathId(id), state, rtt: (ms > 0).then(|| Duration::from_millis(ms)) }
+    let rtt = (ms > 0).then(|| Duration::from_millis(ms));
+    AckCarrier { id: PathId(id), state, rtt, rtt_least: rtt }
 }
 
 fn choose(name: &str, of: u32, carriers: &[AckCarrier]) -> Vec<u32> {
@@ -54,4 +55,19 @@ fn all_means_all_that_work() {
         [carrier(0, PathState::Active, 50), carrier(1, PathState::Failed, 5), carrier(2, PathState::Backup, 20)];
     assert_eq!(choose("all", 1, &paths), [0, 2]);
     assert_eq!(choose("all", 1, &paths[1..2]), [1]);
+}
+
+#[test]
+fn a_queue_the_other_way_does_not_move_acks_to_a_longer_path() {
+    let ms = Duration::from_millis;
+    let path = |id, rtt, least| AckCarrier {
+        rtt: Some(ms(rtt)),
+        rtt_least: Some(ms(least)),
+        ..carrier(id, PathState::Active, 1)
+    };
+    let mut fastest = by_name("fastest").unwrap().build();
+    assert_eq!(fastest.choose(PathId(0), &[path(0, 200, 198), path(1, 350, 307)])[0], PathId(0));
+    assert_eq!(fastest.choose(PathId(0), &[path(0, 1150, 198), path(1, 880, 307)])[0], PathId(0));
+    // Twice as slow: the queue may be on the way of the acks.
+    assert_eq!(fastest.choose(PathId(0), &[path(0, 1800, 198), path(1, 880, 307)])[0], PathId(1));
 }

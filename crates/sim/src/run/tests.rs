@@ -242,3 +242,30 @@ fn a_lost_request_does_not_wait_for_a_time_out() {
         assert!(late <= 1, "seed {seed}: {late} answers took longer than 90 ms");
     }
 }
+
+/// A path that is 180 times slower with a deep queue beside it costs next to nothing.
+#[test]
+fn a_deep_queue_beside_is_no_reason_to_rest() {
+    let text = r#"
+        time_limit_s = 60
+        [[path]]
+        rate_mbps = 0.12592
+        rtt_ms = 307.7
+        queue_ms = 1536.0
+        [[path]]
+        rate_mbps = 22.9
+        rtt_ms = 198.4
+        queue_ms = 1037.0
+        [transfer]
+        kind = "download"
+        bytes = 20_000_000
+        [endpoints]
+        initial_path = 1
+        protection = "null"
+    "#;
+    let alone = outcome(text, &[("endpoints.extension", "none")], 1).elapsed;
+    for scheduler in ["minrtt", "ecf", "blest"] {
+        let both = outcome(text, &[("endpoints.scheduler", scheduler)], 1).elapsed;
+        assert!(both < alone.mul_f64(1.05), "{scheduler}: {both:?} against {alone:?} alone");
+    }
+}
