@@ -278,7 +278,8 @@ impl Connection {
                 segment = built.bytes;
             }
             let single = matches!(purpose, Purpose::Mtu(_) | Purpose::Acks | Purpose::Ping);
-            if built.bytes < segment || count >= max_segments || single {
+            let stunted = count == 1 && self.would_stunt(id, built.bytes);
+            if built.bytes < segment || count >= max_segments || single || stunted {
                 break;
             }
             match self.next_packet(now, Ask::Scheduler) {
@@ -293,6 +294,14 @@ impl Connection {
             return None;
         }
         Some(Transmit { route, ecn, size: buf.len(), segment_size: (count > 1).then_some(segment) })
+    }
+
+    /// True for a first packet so small that what follows would be cut to its size for no good: all but datagrams of
+    /// the application that are as small themselves.
+    fn would_stunt(&self, id: PathId, bytes: usize) -> bool {
+        let mtu = self.paths.path(id).map_or(0, |path| usize::from(path.mtu.current()));
+        let next = self.datagrams.next_size();
+        bytes + TRAIN_PADDING_BYTES < mtu && next.is_none_or(|next| next > bytes || next + TRAIN_PADDING_BYTES < bytes)
     }
 
     /// Which path sends next, and what for.

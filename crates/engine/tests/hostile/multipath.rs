@@ -273,6 +273,49 @@ fn ids_for_newly_allowed_paths_come_at_once() {
 }
 
 #[test]
+fn a_small_copy_makes_no_train_of_small_packets() {
+    let mut setup = Setup::default();
+    setup.transport.auto_tune_windows(false).receive_window(20_000).stream_receive_window(1_000);
+    let mut rig = Rig::established_server(setup);
+    rig.open_path(1, SECOND, true);
+    rig.pass(ms(50));
+    rig.ack_all();
+    (0..20).for_each(|i| rig.frames(stream(2 + 4 * i, 0, false, &[3; 1_000])));
+    rig.pass(ms(50));
+    rig.ack_all();
+    // Both windows are full, more data waits, and credit is due.
+    let ours = rig.conn().open(plait_base::Dir::Uni).unwrap();
+    rig.conn().write(ours, &[1; 80_000]).unwrap();
+    rig.pump();
+    while let Some(theirs) = rig.conn().accept(plait_base::Dir::Uni) {
+        assert!(rig.conn().read(theirs, 4_000, plait_engine::stream::Order::Ordered).is_ok());
+    }
+    rig.seen.clear();
+    // The first path is free again, and then the second.
+    for path in [0, 1] {
+        let ack = rig.peer.ack(Space::Data, path, AckForm::Path).unwrap();
+        rig.frames(ack);
+        rig.pass(ms(10));
+    }
+    let on_second: Vec<&crate::puppet::Seen> = rig.seen.iter().filter(|s| s.path == PathId(1)).collect();
+    assert!(on_second.iter().any(|s| s.has(|f| matches!(f, Frame::MaxData(_)))), "credit is copied");
+    let small = |s: &&&crate::puppet::Seen| s.datagram < 1_000 && s.has(|f| matches!(f, Frame::Stream(_)));
+    let sizes: Vec<usize> = on_second.iter().map(|s| s.datagram).collect();
+    assert!(on_second.len() > 3 && on_second.iter().filter(small).count() <= 1, "{sizes:?}");
+}
+
+#[test]
+fn datagrams_of_one_size_still_leave_in_trains() {
+    let mut rig = two_paths();
+    for _ in 0..8 {
+        rig.conn().send_datagram(vec![1; 800].into(), plait_engine::stream::Overflow::Refuse).unwrap();
+    }
+    let (now, mut buf) = (rig.now, Vec::new());
+    let transmit = rig.conn().poll_transmit(now, 10, &mut buf).unwrap();
+    assert!(transmit.segment_size.is_some_and(|segment| transmit.size >= 4 * segment), "{transmit:?}");
+}
+
+#[test]
 fn pitfall_09_abandon_is_answered_and_late_packets_acked_elsewhere() {
     let mut rig = two_paths();
     rig.frames(raw(&[0x3e75, 1, 0], &[]));
