@@ -4,6 +4,8 @@
 //! With it a path that is done with its share takes over what a slower one still holds, so that a transfer over several
 //! paths takes no longer than the best of them needs for all of it.
 
+use std::time::Duration;
+
 use plait_base::Instant;
 
 use super::{Occasion, Outstanding, Reinjection, ReinjectionFactory, Verdict, next_round_trip};
@@ -17,6 +19,12 @@ const INSURANCE_SHARE: u64 = 16;
 const INSURANCE_FREE_BYTES: u64 = 16_000;
 /// The same where more data follows: what a slow path holds up there is its window at most, bytes.
 const TAKEOVER_FREE_BYTES: u64 = 64_000;
+
+/// So long nothing new must have followed, where more may follow, before data is doubled just in case: an application
+/// that writes without end rests for a moment after every write.
+const PAUSE: Duration = Duration::from_millis(1);
+/// What a copy must gain while more data follows: acks of fast networks are late by as much for no reason.
+const GAIN_MIN: Duration = Duration::from_millis(2);
 
 /// Builds [`Tail`].
 #[derive(Clone, Copy, Debug, Default)]
@@ -65,17 +73,25 @@ impl Reinjection for Tail {
         };
         // While more data follows, a path is idle for a moment only and acks are late for many reasons: what it takes over
         // keeps to a budget. At the end of all data nothing is gained by thrift.
-        let may = occasion == Occasion::Drained || self.can_afford(packet.bytes, TAKEOVER_FREE_BYTES);
+        let ends = occasion == Occasion::Drained;
+        let may = ends || self.can_afford(packet.bytes, TAKEOVER_FREE_BYTES);
+        let late = if ends { overdue } else { overdue + GAIN_MIN };
         // Acks of both take the same way back, so that round trips compare as one way trips do. A little goes in favour
         // of what is under way already.
-        if may && (now >= overdue || expected > now + back + back / 16) {
+        let margin = if ends { back / 16 } else { GAIN_MIN.max(back / 16) };
+        if may && (now >= late || expected > now + back + margin) {
             return Verdict::Copy;
         }
         // Should it be lost, its own path repairs it a round trip after it is overdue: a copy must be sooner to be of use.
         let helps = now + back < overdue + busy.rtt_or_max();
         let doubtful = busy.loss_per_mille > LOSSY_PER_MILLE;
         let last = occasion != Occasion::Blocked && self.can_afford(packet.bytes, INSURANCE_FREE_BYTES);
-        if helps && (doubtful || last) { Verdict::Copy } else { Verdict::Later(overdue) }
+        let settled = packet.sent_at + if ends { Duration::ZERO } else { PAUSE };
+        match helps && (doubtful || last) {
+            true if now >= settled => Verdict::Copy,
+            true => Verdict::Later(settled.min(late)),
+            false => Verdict::Later(late),
+        }
     }
 
     fn on_sent(&mut self, bytes: u64, copied: u64) {

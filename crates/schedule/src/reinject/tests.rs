@@ -96,6 +96,20 @@ fn what_is_taken_over_in_a_pause_keeps_to_the_budget() {
 }
 
 #[test]
+fn while_more_follows_moments_do_not_count() {
+    let (idle, busy) = (view(0, 1), view(1, 1));
+    let packet = packet(0, 1200);
+    let judge = |occasion, now| Tail::default().judge(&idle, &busy, &packet, occasion, now);
+    assert_eq!(judge(Occasion::Paused, at(0)), Verdict::Later(at(1)), "a rest between two writes");
+    assert_eq!(judge(Occasion::Paused, at(1)), Verdict::Copy);
+    let overdue = packet.overdue_at(&busy).unwrap();
+    assert_eq!(judge(Occasion::Drained, overdue), Verdict::Copy);
+    let late = overdue + ms(2);
+    assert_eq!(judge(Occasion::Blocked, overdue), Verdict::Later(late));
+    assert_eq!(judge(Occasion::Blocked, late), Verdict::Copy);
+}
+
+#[test]
 fn an_idle_path_that_is_not_measured_takes_nothing() {
     let (mut idle, slow) = (view(0, 50), view(1, 20));
     idle.rtt = None;
