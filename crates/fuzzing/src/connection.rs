@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use plait_base::{ConnectionId, Dir, FourTuple, PathId, Side, StreamId};
+use plait_base::{CloseCode, ConnectionId, Dir, FourTuple, PathId, Side, StreamId};
 use plait_engine::path::PathStatus;
 use plait_engine::stream::{Order, Overflow};
 use plait_wire::frame::AckForm;
@@ -189,7 +189,7 @@ impl Play {
                 self.victim.watch.on_proven(route.remote);
             }
             4 => {
-                let _ = connection.close_path(now, id);
+                let _ = connection.close_path(now, id, CloseCode::APPLICATION_ABANDON_PATH);
             }
             5 => {
                 let _ = connection.set_path_status(now, id, status);

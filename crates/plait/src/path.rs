@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use futures_core::Stream;
 use plait_base::probe::PathState;
-use plait_base::{FourTuple, PathId};
+use plait_base::{CloseCode, FourTuple, PathId};
 use plait_engine::connection::{ConnectionError, PathError, PathEvent, PathStatistics};
 use plait_path::PathStatus;
 use plait_path::table::OpenError;
@@ -250,13 +250,44 @@ impl Path {
         Ok(())
     }
 
-    /// Gives the path up: what it carried goes over the others.
+    /// Gives the path up: what it carried goes over the others. Without another path the connection ends as well, unless
+    /// one opens soon.
     ///
     /// # Errors
-    /// The path is gone, or the connection has but this one.
+    /// The path is gone, or multipath is not in effect.
     pub fn close(&self) -> Result<(), PathError> {
+        self.close_with(CloseCode::APPLICATION_ABANDON_PATH)
+    }
+
+    /// As [`Self::close`], with a reason for the other end, which finds it in [`PathEvent::Abandoned`]: one of the
+    /// transport's codes (RFC 10069), at most 2^62 - 1.
+    ///
+    /// ```
+    /// # mod support { include!("../doc/pair.in"); }
+    /// # use support::*;
+    /// # run(async {
+    /// # let (client, server) = pair().await;
+    /// use plait::{CloseCode, PathEvent};
+    /// let second: std::net::IpAddr = "127.0.0.2".parse()?;
+    /// let path = client.open_path((second, client.remote_address())).await?;
+    /// let mut news = server.path_events();
+    /// path.close_with(CloseCode::PATH_UNSTABLE_OR_POOR)?;
+    /// // What the other end is told:
+    /// while let Some(event) = news.next().await {
+    ///     if let PathEvent::Abandoned { id, code } = event {
+    ///         assert_eq!((id, code), (path.id(), CloseCode::PATH_UNSTABLE_OR_POOR));
+    ///         break;
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # });
+    /// ```
+    ///
+    /// # Errors
+    /// The path is gone, or multipath is not in effect.
+    pub fn close_with(&self, code: CloseCode) -> Result<(), PathError> {
         let mut state = self.hold.lock();
-        state.engine.close_path(self.hold.clock.now(), self.id)?;
+        state.engine.close_path(self.hold.clock.now(), self.id, code)?;
         state.tell_news(&self.hold.news);
         state.wake_driver();
         Ok(())

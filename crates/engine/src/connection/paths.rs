@@ -118,18 +118,19 @@ impl Connection {
         self.settings.transport.paths.max_concurrent.map_or(1, |n| n.get() as usize)
     }
 
-    /// Gives a path up with the application's code.
+    /// Gives a path up. PATH_ABANDON tells the peer `code`, one of the transport's such as
+    /// [`CloseCode::APPLICATION_ABANDON_PATH`] (RFC 10069 section 3.4), at most 2^62 - 1.
     ///
     /// # Errors
     /// There is no such path, or multipath is not in effect.
-    pub fn close_path(&mut self, now: Instant, id: PathId) -> Result<(), PathError> {
+    pub fn close_path(&mut self, now: Instant, id: PathId, code: CloseCode) -> Result<(), PathError> {
         if !self.lifecycle.is_open() {
             return Err(PathError::Closed);
         }
         if !self.paths.is_multipath() {
             return Err(PathError::NotMultipath);
         }
-        match self.abandon_path(now, id, CloseCode::APPLICATION_ABANDON_PATH) {
+        match self.abandon_path(now, id, CloseCode(code.0.min(plait_base::units::VARINT_MAX))) {
             Ok(()) => Ok(()),
             Err(AbandonError::NotNegotiated) => Err(PathError::NotMultipath),
             Err(AbandonError::NoPath | AbandonError::Closing) => Err(PathError::NoPath),

@@ -24,7 +24,7 @@ fn prod(rig: &mut Rig) {
     let now = rig.now;
     rig.conn().on_timeout(now);
     rig.conn().close(now, 1, "again".into());
-    let _ = rig.conn().close_path(now, PathId(1));
+    let _ = rig.conn().close_path(now, PathId(1), CloseCode::NO_ERROR);
     let _ = rig.conn().migrate_path(now, PathId(0), route("192.0.2.77:1"));
     rig.conn().set_local_addresses(now, &[]);
     rig.frames([0x01]);
@@ -349,7 +349,7 @@ fn an_application_that_closes_without_a_path_is_heard() {
 fn a_client_that_gives_its_only_path_up_says_so_and_closes() {
     let mut rig = Rig::established_client(Setup::default());
     let (now, seen) = (rig.now, rig.seen.len());
-    rig.conn().close_path(now, PathId(0)).unwrap();
+    rig.conn().close_path(now, PathId(0), CloseCode::APPLICATION_ABANDON_PATH).unwrap();
     rig.pump();
     assert_eq!(abandoned(&rig, seen), [CloseCode::APPLICATION_ABANDON_PATH]);
     assert!(rig.is_open(), "it may open another");
@@ -364,7 +364,7 @@ fn a_path_that_opens_in_time_keeps_the_connection() {
     // RFC 10069: the end of the last path may be followed by a new one
     let mut rig = Rig::established_client(Setup::default());
     let now = rig.now;
-    rig.conn().close_path(now, PathId(0)).unwrap();
+    rig.conn().close_path(now, PathId(0), CloseCode::APPLICATION_ABANDON_PATH).unwrap();
     rig.conn().open_path(now, route("192.0.2.9:443"), plait_engine::path::PathStatus::Available).unwrap();
     let seen = rig.seen.len();
     rig.pump();

@@ -316,6 +316,20 @@ fn datagrams_of_one_size_still_leave_in_trains() {
 }
 
 #[test]
+fn a_path_is_closed_with_the_code_that_the_application_gives() {
+    let mut rig = two_paths();
+    rig.open_path(2, THIRD, true);
+    let now = rig.now;
+    rig.conn().close_path(now, PathId(1), CloseCode::PATH_UNSTABLE_OR_POOR).unwrap();
+    // More than the wire can say becomes the most that it can.
+    rig.conn().close_path(now, PathId(2), CloseCode(u64::MAX)).unwrap();
+    rig.pump();
+    assert_eq!(abandons(&rig, 1), [CloseCode::PATH_UNSTABLE_OR_POOR]);
+    assert_eq!(abandons(&rig, 2), [CloseCode((1 << 62) - 1)]);
+    assert!(rig.is_open());
+}
+
+#[test]
 fn pitfall_09_abandon_is_answered_and_late_packets_acked_elsewhere() {
     let mut rig = two_paths();
     rig.frames(raw(&[0x3e75, 1, 0], &[]));

@@ -122,7 +122,7 @@ fn plausible_frames_on_any_path_from_anywhere_never_panic() {
                 4 => {
                     let now = rig.now;
                     let _ = rig.conn().update_keys(now);
-                    let _ = rig.conn().close_path(now, plait_base::PathId(path));
+                    let _ = rig.conn().close_path(now, plait_base::PathId(path), plait_base::CloseCode(u64::MAX));
                 }
                 _ => {}
             }

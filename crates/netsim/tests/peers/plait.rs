@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use plait_base::{Dir, FourTuple, Instant, Random, StreamId};
+use plait_base::{CloseCode, Dir, FourTuple, Instant, Random, StreamId};
 use plait_engine::config::{RetryPolicy, Switch};
 use plait_engine::crypto::{ClientTlsConfig, ServerTlsConfig, SessionStore};
 use plait_engine::path::PathStatus;
@@ -264,7 +264,7 @@ impl Stack for PlaitHost {
         match command {
             Command::UpdateKeys => drop(connection.update_keys(now)),
             Command::ClosePath(nth) if ids.len() > 1 => {
-                path(nth).map(|id| connection.close_path(now, id));
+                path(nth).map(|id| connection.close_path(now, id, CloseCode::APPLICATION_ABANDON_PATH));
             }
             Command::ClosePath(_) => {}
             Command::Backup(nth) => {
