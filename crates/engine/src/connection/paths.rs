@@ -111,6 +111,10 @@ impl Connection {
             return false;
         }
         self.finish_opening(at.now, at.path, at.route);
+        if proven {
+            // No challenge leaves whose answer would say so.
+            self.on_path_validated(at.now, at.path);
+        }
         true
     }
 

@@ -330,6 +330,27 @@ fn a_path_is_closed_with_the_code_that_the_application_gives() {
 }
 
 #[test]
+fn a_path_on_proven_addresses_is_established_at_once() {
+    // RFC 10069: two paths may share their addresses, and what one proved the other need not prove again
+    let mut rig = Rig::established_server(Setup::default());
+    let established = |rig: &Rig, id: u32| {
+        let of = |e: &&Event| matches!(e, Event::Path(PathEvent::Established { id: it }) if *it == PathId(id));
+        rig.events.iter().filter(of).count()
+    };
+    rig.open_path(1, crate::puppet::PUPPET, false);
+    assert_eq!(established(&rig, 1), 1, "on the addresses of path 0");
+    let seen = rig.seen.len();
+    rig.open_path(2, SECOND, false);
+    assert_eq!(established(&rig, 2), 0, "elsewhere nothing is proven yet");
+    rig.answer_challenges(seen, route(SECOND), 2);
+    rig.pass(ms(50));
+    rig.ack_all();
+    rig.open_path(3, SECOND, true);
+    rig.pass(ms(50));
+    assert_eq!([1, 2, 3].map(|id| established(&rig, id)), [1; 3]);
+}
+
+#[test]
 fn pitfall_09_abandon_is_answered_and_late_packets_acked_elsewhere() {
     let mut rig = two_paths();
     rig.frames(raw(&[0x3e75, 1, 0], &[]));
