@@ -259,6 +259,9 @@ impl Connection {
         let path = self.paths.path_mut(id)?;
         let (route, ecn) = (path.route.tuple(), path.send.ecn());
         let mut segment = usize::from(path.mtu.current());
+        if purpose == Purpose::Ping {
+            self.traffic.pings.retain(|p| *p != id);
+        }
         if let Purpose::Mtu(size) = purpose {
             segment = usize::from(size);
         }
@@ -363,7 +366,7 @@ impl Connection {
         if found.is_some() {
             return found;
         }
-        if let Some(id) = self.traffic.pings.pop() {
+        if let Some(&id) = self.traffic.pings.last() {
             return Some((id, Purpose::Ping));
         }
         self.next_copy(now)

@@ -1,5 +1,7 @@
 //! RFC 10069 rule by rule: the errors, what is no error, and the known pitfalls (fact sheet 2.5 and 8).
 
+use std::time::Duration;
+
 use plait_base::{CloseCode, PathId, Space};
 use plait_engine::path::PathStatus;
 use plait_engine::{Event, PathEvent};
@@ -348,6 +350,25 @@ fn a_path_on_proven_addresses_is_established_at_once() {
     rig.open_path(3, SECOND, true);
     rig.pass(ms(50));
     assert_eq!([1, 2, 3].map(|id| established(&rig, id)), [1; 3]);
+}
+
+#[test]
+fn keep_alive_reaches_each_silent_path_whatever_else_is_due() {
+    let mut setup = Setup::default();
+    setup.transport.keep_alive_interval(Some(Duration::from_secs(5)));
+    let mut rig = Rig::established_server(setup);
+    rig.open_path(1, SECOND, true);
+    rig.pass(ms(50));
+    rig.ack_all();
+    rig.pass(ms(100));
+    // Both paths are silent for long enough, and path 0 owes a response.
+    rig.now = rig.conn().deadline().unwrap();
+    let now = rig.now;
+    rig.conn().on_timeout(now);
+    rig.seen.clear();
+    rig.frames([vec![0x1a], vec![9; 8]].concat());
+    let pinged = |path: u32| rig.seen.iter().any(|s| s.path == PathId(path) && s.has(|f| matches!(f, Frame::Ping)));
+    assert!(rig.count(|f| matches!(f, Frame::PathResponse(_))) == 1 && pinged(0) && pinged(1));
 }
 
 #[test]
