@@ -36,8 +36,12 @@ impl Reinjector {
         self.next_look = self.next_look.filter(|at| *at > now);
     }
 
-    pub(super) fn on_sent(&mut self, bytes: u64, purpose: Purpose) {
-        self.policy.on_sent(bytes, if purpose == Purpose::Copies { bytes } else { 0 });
+    pub(super) fn on_sent(&mut self, bytes: u64, purpose: Purpose, now: Instant) {
+        match purpose {
+            Purpose::Data => self.policy.on_sent(bytes, 0, now),
+            Purpose::Copies => self.policy.on_sent(bytes, bytes, now),
+            _ => {}
+        }
     }
 }
 

@@ -543,7 +543,7 @@ impl Connection {
             self.settle_feedback(now, id);
         }
         self.traffic.scheduler.on_sent(id, built.bytes as u64, now);
-        self.traffic.reinjector.on_sent(built.bytes as u64, purpose);
+        self.traffic.reinjector.on_sent(built.bytes as u64, purpose, now);
         if ack_eliciting {
             let pto = self.max_pto();
             self.lifecycle.on_sent_eliciting(now, pto);

@@ -68,7 +68,7 @@ impl Reinjection for Deadline {
         if now >= due { Verdict::Copy } else { Verdict::Later(due) }
     }
 
-    fn on_sent(&mut self, bytes: u64, copied: u64) {
+    fn on_sent(&mut self, bytes: u64, copied: u64, _now: Instant) {
         self.new_bytes += bytes.saturating_sub(copied);
         self.copied_bytes += copied;
     }

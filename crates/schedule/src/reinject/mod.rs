@@ -116,8 +116,8 @@ pub trait Reinjection: Send + Debug {
         now: Instant,
     ) -> Verdict;
 
-    /// A packet of `bytes` left; `copied` of them are data sent before.
-    fn on_sent(&mut self, _bytes: u64, _copied: u64) {}
+    /// A packet of `bytes` with data left; `copied` of them are data sent before.
+    fn on_sent(&mut self, _bytes: u64, _copied: u64, _now: Instant) {}
 }
 
 /// Makes one policy for each connection.

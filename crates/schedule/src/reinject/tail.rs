@@ -20,11 +20,11 @@ const INSURANCE_FREE_BYTES: u64 = 16_000;
 /// The same where more data follows: what a slow path holds up there is its window at most, bytes.
 const TAKEOVER_FREE_BYTES: u64 = 64_000;
 
-/// So long nothing new must have followed, where more may follow, before data is doubled just in case: an application
-/// that writes without end rests for a moment after every write.
+/// So long nothing new must have left, where more may follow, before data is doubled just in case: an application that
+/// writes without end rests for a moment after every write.
 const PAUSE: Duration = Duration::from_millis(1);
-/// What a copy must gain while more data follows: acks of fast networks are late by as much for no reason.
-const GAIN_MIN: Duration = Duration::from_millis(2);
+/// What a copy must gain while more data follows: on fast networks queues and late acks of this size come and go.
+const GAIN_MIN: Duration = Duration::from_millis(20);
 
 /// Builds [`Tail`].
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,10 +41,18 @@ impl ReinjectionFactory for TailFactory {
 }
 
 /// The default policy: what was sent and copied so far, for the budget of what is doubled just in case.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Tail {
     sent_bytes: u64,
     copied_bytes: u64,
+    /// When new data last left.
+    fresh_at: Instant,
+}
+
+impl Default for Tail {
+    fn default() -> Self {
+        Self { sent_bytes: 0, copied_bytes: 0, fresh_at: Instant::ZERO }
+    }
 }
 
 impl Tail {
@@ -86,7 +94,7 @@ impl Reinjection for Tail {
         let helps = now + back < overdue + busy.rtt_or_max();
         let doubtful = busy.loss_per_mille > LOSSY_PER_MILLE;
         let last = occasion != Occasion::Blocked && self.can_afford(packet.bytes, INSURANCE_FREE_BYTES);
-        let settled = packet.sent_at + if ends { Duration::ZERO } else { PAUSE };
+        let settled = if ends { now } else { self.fresh_at + PAUSE };
         match helps && (doubtful || last) {
             true if now >= settled => Verdict::Copy,
             true => Verdict::Later(settled.min(late)),
@@ -94,7 +102,10 @@ impl Reinjection for Tail {
         }
     }
 
-    fn on_sent(&mut self, bytes: u64, copied: u64) {
+    fn on_sent(&mut self, bytes: u64, copied: u64, now: Instant) {
+        if copied < bytes {
+            self.fresh_at = now;
+        }
         self.sent_bytes += bytes;
         self.copied_bytes += copied;
     }

@@ -27,7 +27,7 @@ fn every_name_builds_what_it_says() {
 /// The policy with its budget spent.
 fn tail() -> Tail {
     let mut tail = Tail::default();
-    tail.on_sent(16_000, 17_000);
+    tail.on_sent(16_000, 17_000, at(0));
     tail
 }
 
@@ -74,11 +74,11 @@ fn the_last_packets_are_doubled_within_a_budget() {
     let mut tail = Tail::default();
     assert_eq!(tail.judge(&idle, &busy, &packet(0, 1200), Occasion::Drained, at(1)), Verdict::Copy);
     assert!(matches!(tail.judge(&idle, &busy, &packet(0, 1200), Occasion::Blocked, at(1)), Verdict::Later(_)));
-    tail.on_sent(15_000, 15_000);
+    tail.on_sent(15_000, 15_000, at(0));
     assert_eq!(tail.judge(&idle, &busy, &packet(0, 1200), Occasion::Drained, at(1)), Verdict::Copy);
-    tail.on_sent(2_000, 2_000);
+    tail.on_sent(2_000, 2_000, at(0));
     assert!(matches!(tail.judge(&idle, &busy, &packet(0, 1200), Occasion::Drained, at(1)), Verdict::Later(_)));
-    tail.on_sent(100_000, 0);
+    tail.on_sent(100_000, 0, at(0));
     assert_eq!(tail.judge(&idle, &busy, &packet(0, 1200), Occasion::Drained, at(1)), Verdict::Copy);
 }
 
@@ -87,7 +87,7 @@ fn what_is_taken_over_in_a_pause_keeps_to_the_budget() {
     let (idle, slow) = (view(0, 20), view(1, 100));
     assert_eq!(Tail::default().judge(&idle, &slow, &packet(0, 1200), Occasion::Paused, at(10)), Verdict::Copy);
     let mut spent = Tail::default();
-    spent.on_sent(64_000, 70_000);
+    spent.on_sent(64_000, 70_000, at(0));
     for occasion in [Occasion::Paused, Occasion::Blocked] {
         let verdict = spent.judge(&idle, &slow, &packet(0, 1200), occasion, at(10));
         assert!(matches!(verdict, Verdict::Later(_)), "{verdict:?}");
@@ -102,9 +102,12 @@ fn while_more_follows_moments_do_not_count() {
     let judge = |occasion, now| Tail::default().judge(&idle, &busy, &packet, occasion, now);
     assert_eq!(judge(Occasion::Paused, at(0)), Verdict::Later(at(1)), "a rest between two writes");
     assert_eq!(judge(Occasion::Paused, at(1)), Verdict::Copy);
+    let mut busy_writer = Tail::default();
+    busy_writer.on_sent(1200, 0, at(4));
+    assert_eq!(busy_writer.judge(&idle, &busy, &packet, Occasion::Paused, at(4)), Verdict::Later(at(5)));
     let overdue = packet.overdue_at(&busy).unwrap();
     assert_eq!(judge(Occasion::Drained, overdue), Verdict::Copy);
-    let late = overdue + ms(2);
+    let late = overdue + ms(20);
     assert_eq!(judge(Occasion::Blocked, overdue), Verdict::Later(late));
     assert_eq!(judge(Occasion::Blocked, late), Verdict::Copy);
 }
@@ -133,9 +136,9 @@ fn deadline_keeps_to_its_ages_and_its_budget() {
     let quick = view(0, 1);
     assert_eq!(policy.judge(&quick, &busy, &packet(0, 1), Occasion::Drained, at(19)), Verdict::Later(at(20)));
     // A fifth of the 64 kB assumed at first, and of what is sent later.
-    policy.on_sent(12_000, 12_000);
+    policy.on_sent(12_000, 12_000, at(0));
     assert_eq!(policy.judge(&idle, &busy, &packet(0, 1), Occasion::Drained, at(110)), Verdict::No);
-    policy.on_sent(12_000, 0);
+    policy.on_sent(12_000, 0, at(0));
     assert_eq!(policy.judge(&idle, &busy, &packet(0, 1), Occasion::Drained, at(110)), Verdict::Copy);
 }
 
