@@ -103,8 +103,8 @@ fn while_more_follows_moments_do_not_count() {
     assert_eq!(judge(Occasion::Paused, at(0)), Verdict::Later(at(1)), "a rest between two writes");
     assert_eq!(judge(Occasion::Paused, at(1)), Verdict::Copy);
     let mut busy_writer = Tail::default();
-    busy_writer.on_sent(1200, 0, at(4));
-    assert_eq!(busy_writer.judge(&idle, &busy, &packet, Occasion::Paused, at(4)), Verdict::Later(at(5)));
+    busy_writer.on_sent(1200, 0, at(1));
+    assert_eq!(busy_writer.judge(&idle, &busy, &packet, Occasion::Paused, at(1)), Verdict::Later(at(2)));
     let overdue = packet.overdue_at(&busy).unwrap();
     assert_eq!(judge(Occasion::Drained, overdue), Verdict::Copy);
     let late = overdue + ms(20);
