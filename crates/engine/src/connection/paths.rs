@@ -25,7 +25,7 @@ const FAILED_PROBE_INTERVAL: Duration = Duration::from_secs(1);
 /// Something that came within this part of a probe time-out was heard just now.
 const HEARD_PART: u32 = 4;
 
-/// How long a client without a path looks for another before it closes, probe time-outs of the last one.
+/// How long a client without a path looks for another before it closes, probe time-outs of a path yet unknown.
 const CLIENT_PATIENCE_PTOS: u32 = 3;
 /// How long a server waits for its client to open one; it cannot do so itself (RFC 10069 section 3.4).
 const SERVER_PATIENCE_PTOS: u32 = 1;
@@ -178,8 +178,8 @@ impl Connection {
         if self.paths.open_slots().next().is_some() || !self.lifecycle.is_open() || self.registry.pathless.is_some() {
             return;
         }
-        // No longer than the path's id is kept: the close goes to it.
-        let pto = self.paths.path(id).map_or_else(|| self.max_pto(), |path| path.send.pto(Space::Data));
+        // What the other path takes is unknown: its first packet may be under way.
+        let pto = self.max_pto().max(self.settings.transport.recovery.initial_rtt * 3);
         let patience = if self.side().is_client() { CLIENT_PATIENCE_PTOS } else { SERVER_PATIENCE_PTOS };
         self.registry.pathless = Some(Pathless { until: now + pto * patience, unsaid: Some(id) });
     }

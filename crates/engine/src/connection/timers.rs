@@ -25,7 +25,9 @@ impl Connection {
         for level in [&self.handshake.initial, &self.handshake.handshake] {
             at = earliest(at, level.receive.deadline().filter(|_| level.keys.is_some()));
         }
-        at = earliest(at, self.paths.deadline());
+        if self.registry.pathless.is_none() {
+            at = earliest(at, self.paths.deadline());
+        }
         at = earliest(at, self.keys.as_ref().and_then(|k| k.deadline()));
         at = earliest(at, self.traffic.paced_until);
         at = earliest(at, self.traffic.reinjector.next_look());
@@ -58,12 +60,14 @@ impl Connection {
         }
         self.poll_ack_timers(now);
         self.poll_flow_timers(now);
-        // Before ids are forgotten: the close goes to the last of them.
         self.check_pathless(now);
         if !self.lifecycle.is_open() {
             return;
         }
-        self.poll_path_timers(now);
+        // Without a path no id is forgotten: the close goes to the last of them.
+        if self.registry.pathless.is_none() {
+            self.poll_path_timers(now);
+        }
         self.tend_paths(now);
     }
 
