@@ -191,6 +191,38 @@ fn downloads_cut_short_leave_no_file() {
     assert_eq!(entries(&folder), 0);
 }
 
+/// The part file of a download under way in this folder, once something is in it.
+fn part_of(folder: &Path, process: &mut Child) -> PathBuf {
+    loop {
+        assert!(process.try_wait().unwrap().is_none(), "it ended before anything arrived");
+        let part =
+            fs::read_dir(folder).unwrap().flatten().find(|entry| entry.metadata().is_ok_and(|meta| meta.len() > 0));
+        if let Some(part) = part {
+            return part.path();
+        }
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn files_that_shrink_while_they_are_sent_are_no_success() {
+    let server = Server::start(&[]);
+    let served = server.dir.path().join("root/big");
+    fs::File::create(&served).unwrap().set_len(2 << 30).unwrap();
+    let folder = server.downloads();
+    let file = folder.join("body");
+    let mut get = plait(&["get", &server.url("/big"), "--insecure", "--single", "-o", file.to_str().unwrap()])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    part_of(&folder, &mut get);
+    fs::OpenOptions::new().write(true).open(&served).unwrap().set_len(0).unwrap();
+    let output = get.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("could not read /big to its end"), "{}", stderr(&output));
+    assert_eq!(entries(&folder), 0);
+}
+
 #[test]
 fn strangers_are_refused() {
     let (server, other) = (Server::start(&[]), Server::start(&[]));

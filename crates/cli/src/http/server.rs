@@ -144,18 +144,22 @@ async fn read_head(recv: &mut RecvStream) -> Result<(Bytes, Bytes), Unanswered> 
     }
 }
 
+/// Sends the file as long as it was when it was opened. HTTP/0.9 names no length: where the file has become shorter,
+/// the reset that follows is all that tells the client.
 async fn send_file(path: &Path, send: &mut SendStream) -> Result<u64, Unanswered> {
     let mut file = tokio::fs::File::open(path).await.map_err(|_| Refusal::NotFound)?;
-    let mut sent = 0;
-    loop {
+    let len = file.metadata().await.map_err(|_| Refusal::Broken)?.len();
+    let mut left = len;
+    while left > 0 {
         let mut piece = BytesMut::with_capacity(PIECE_BYTES);
-        let size = file.read_buf(&mut piece).await.map_err(|_| Refusal::Broken)?;
+        let size = (&mut file).take(left).read_buf(&mut piece).await.map_err(|_| Refusal::Broken)?;
         if size == 0 {
-            return Ok(sent);
+            return Err(Refusal::Broken.into());
         }
-        sent += size as u64;
+        left -= size as u64;
         send.write_chunk(piece.freeze()).await.map_err(gone)?;
     }
+    Ok(len)
 }
 
 /// Reads an upload to its end and counts it.
