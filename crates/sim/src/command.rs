@@ -4,8 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use crate::campaign::store::io;
-use crate::campaign::{Campaign, CampaignError, Doing, Row, Shard, Store, StoreError, qlog_probes};
+use crate::campaign::store::{self, io};
+use crate::campaign::{Campaign, CampaignError, Doing, QlogFiles, Row, Shard, Store, StoreError};
+use crate::files::write_whole;
 use crate::plot::png;
 use crate::policies::Policies;
 use crate::report::{self, Page};
@@ -120,8 +121,8 @@ pub fn run(
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<RunSummary, CommandError> {
     let campaign = plan(&request.file, &request.sets, request.seeds, &request.policies)?;
-    if campaign.jobs.len() == 1 {
-        return run_one(&campaign, request);
+    if campaign.jobs.len() == 1 && request.shard == Shard::WHOLE {
+        return run_one(&campaign, request, stop);
     }
     let store = request.out.as_deref();
     let store = store.map(|out| Store::open(out, &campaign, &request.commit, request.shard)).transpose()?;
@@ -153,18 +154,24 @@ fn qlog_folder(request: &RunRequest) -> Option<PathBuf> {
     request.out.as_ref().filter(|_| request.qlog).map(|out| out.join("qlog"))
 }
 
-fn run_one(campaign: &Campaign, request: &RunRequest) -> Result<RunSummary, CommandError> {
+fn run_one(campaign: &Campaign, request: &RunRequest, stop: &AtomicBool) -> Result<RunSummary, CommandError> {
     let Some(job) = campaign.jobs.first() else { return Err(CommandError::Usage("there is nothing to run".into())) };
-    let probes = qlog_probes(qlog_folder(request).as_deref(), job)?;
-    let watch = Watch { series: request.out.is_some(), probes };
-    let outcome = campaign.one(job, watch)?;
+    let stamp = store::stamp(campaign, &request.commit);
+    if let Some(out) = &request.out {
+        fs::create_dir_all(out).map_err(io(out))?;
+        store::check(out, &stamp, Shard::WHOLE)?;
+    }
+    let (probes, logs) = QlogFiles::open(qlog_folder(request).as_deref(), job)?;
+    let outcome = campaign.one(job, Watch { series: request.out.is_some(), probes, stop: Some(stop) })?;
+    if outcome.was_stopped() {
+        return Err(CampaignError::Stopped.into());
+    }
+    logs.map(QlogFiles::finish).transpose()?;
     let row = campaign.row(job, &request.commit, &outcome)?;
     let scenario = campaign.scenario(job)?;
     let mut files = Vec::new();
     if let Some(out) = &request.out {
-        fs::create_dir_all(out).map_err(io(out))?;
-        let stamp = crate::campaign::store::stamp(campaign, &request.commit);
-        files.push(write(out, "runs.csv", &crate::campaign::store::table(&stamp, std::slice::from_ref(&row)))?);
+        files.push(write(out, "runs.csv", &store::table(&stamp, std::slice::from_ref(&row)))?);
         files.extend(write_page(out, "report", &report::run_page(&scenario, job.seed, &outcome), request.pictures)?);
         if let Some(series) = &outcome.series {
             files.push(write(out, "series.csv", &report::series_csv(series))?);
@@ -184,7 +191,7 @@ fn run_one(campaign: &Campaign, request: &RunRequest) -> Result<RunSummary, Comm
 /// The file system refuses.
 pub(crate) fn write(folder: &Path, name: &str, text: &str) -> Result<PathBuf, StoreError> {
     let path = folder.join(name);
-    fs::write(&path, text).map_err(io(&path))?;
+    write_whole(&path, text.as_bytes()).map_err(io(&path))?;
     Ok(path)
 }
 
@@ -202,7 +209,7 @@ pub(crate) fn write_page(
     for (title, svg) in page.pictures().iter().filter(|_| pictures == Pictures::Png) {
         let path = folder.join(format!("{name}-{title}.png"));
         let bytes = png::png(svg).map_err(|error| StoreError::Picture(error.to_string()))?;
-        fs::write(&path, bytes).map_err(io(&path))?;
+        write_whole(&path, &bytes).map_err(io(&path))?;
         files.push(path);
     }
     Ok(files)

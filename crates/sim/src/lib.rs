@@ -29,6 +29,7 @@ pub mod campaign;
 pub mod command;
 pub mod design;
 pub mod figures;
+pub mod files;
 pub mod host;
 pub mod plot;
 pub mod policies;

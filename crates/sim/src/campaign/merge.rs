@@ -1,11 +1,12 @@
 //! Result files of shards put together into the file that one machine would have written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
 use super::row::{Row, split_csv};
-use super::store::{StoreError, io, table};
+use super::store::{STAMP, StoreError, check_commit, io, table};
+use crate::files::write_whole;
 
 /// The stamp and rows of a result file.
 ///
@@ -15,10 +16,14 @@ pub fn read(path: &Path) -> Result<(String, Vec<Row>), StoreError> {
     let text = fs::read_to_string(path).map_err(io(path))?;
     let wrong = || StoreError::Merge(format!("{}: not a result file of plait sim", path.display()));
     let mut lines = text.lines();
-    let stamp = lines.next().filter(|line| line.starts_with("# plait sim,")).ok_or_else(wrong)?.to_owned();
+    let stamp = lines.next().filter(|line| line.starts_with(STAMP)).ok_or_else(wrong)?.to_owned();
     let names = lines.next().map(split_csv).unwrap_or_default();
-    let rows =
+    if names.iter().collect::<BTreeSet<_>>().len() < names.len() {
+        return Err(StoreError::Merge(format!("{}: a column is there twice", path.display())));
+    }
+    let rows: Vec<Row> =
         lines.map(|line| Row::from_lines(&names, split_csv(line)).ok_or_else(wrong)).collect::<Result<_, _>>()?;
+    rows.iter().try_for_each(|row| check_commit(path, &stamp, row))?;
     Ok((stamp, rows))
 }
 
@@ -27,6 +32,10 @@ pub fn read(path: &Path) -> Result<(String, Vec<Row>), StoreError> {
 /// # Errors
 /// A file cannot be read, the files are of different campaigns or commits, or runs are missing or there twice.
 pub fn merge(paths: &[impl AsRef<Path>], out: &Path) -> Result<usize, StoreError> {
+    let place = |path: &Path| path.canonicalize().ok();
+    if let Some(input) = paths.iter().find(|path| place(out).is_some() && place(path.as_ref()) == place(out)) {
+        return Err(StoreError::Merge(format!("{} is read: write to another file", input.as_ref().display())));
+    }
     let mut rows: BTreeMap<usize, Row> = BTreeMap::new();
     let mut stamp: Option<String> = None;
     for path in paths {
@@ -44,10 +53,14 @@ pub fn merge(paths: &[impl AsRef<Path>], out: &Path) -> Result<usize, StoreError
     }
     let stamp = stamp.ok_or_else(|| StoreError::Merge("no result file was given".into()))?;
     let total: Option<usize> = stamp.split(" of ").nth(1).and_then(|rest| rest.split(' ').next()?.parse().ok());
-    if let Some(missing) = (0..total.unwrap_or(0)).find(|index| !rows.contains_key(index)) {
+    let total = total.ok_or_else(|| StoreError::Merge(format!("`{stamp}` does not say how many runs there are")))?;
+    if let Some(beyond) = rows.keys().find(|index| **index >= total) {
+        return Err(StoreError::Merge(format!("run {beyond} is beyond the {total} runs of the campaign")));
+    }
+    if let Some(missing) = (0..total).find(|index| !rows.contains_key(index)) {
         return Err(StoreError::Merge(format!("run {missing} is in none of the files: is a shard missing?")));
     }
     let rows: Vec<Row> = rows.into_values().collect();
-    fs::write(out, table(&stamp, &rows)).map_err(io(out))?;
+    write_whole(out, table(&stamp, &rows).as_bytes()).map_err(io(out))?;
     Ok(rows.len())
 }

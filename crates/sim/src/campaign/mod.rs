@@ -1,28 +1,27 @@
 //! Campaigns: many runs of one scenario over seeds and sweeps, on several threads, in an order that never varies.
 
 pub mod merge;
+pub mod qlog;
 pub mod row;
 pub mod store;
 #[cfg(test)]
 mod tests;
 
-use std::fs::{self, File};
-use std::io::BufWriter;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use plait_base::probe::Probe;
 use plait_engine::crypto::Protection;
-use plait_qlog::QlogProbe;
 
 use crate::host::HostError;
 use crate::policies::{Chosen, Policies};
 use crate::run::outcome::Outcome;
 use crate::run::{self, Watch};
-use crate::scenario::sweep::{Settings, take_sweep};
-use crate::scenario::{Endpoints, Scenario, ScenarioError, Traces, Tree};
+use crate::scenario::read::SEED_MAX;
+use crate::scenario::sweep::{Origins, Settings, Sweep, take_sweep};
+use crate::scenario::{Endpoints, Extension, Scenario, ScenarioError, Traces, Tree};
 
+pub use qlog::QlogFiles;
 pub use row::Row;
 pub use store::{Store, StoreError};
 
@@ -44,6 +43,8 @@ pub struct Campaign {
     pub name: String,
     /// The file without its sweep.
     tree: Tree,
+    /// Where the values of the sweep were written.
+    origins: Origins,
     traces: Traces,
     policies: Policies,
     /// The runs in order: points of the sweep first, seeds within.
@@ -63,13 +64,21 @@ pub enum CampaignError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// It was asked to stop.
-    #[error("interrupted after {done} of {total} runs; the same command goes on from there")]
+    #[error(
+        "interrupted after {done} of {total} runs; {}",
+        if *kept { "the same command goes on from there" } else { "with --out DIR the same command would go on from there" }
+    )]
     Interrupted {
         /// Runs with results.
         done: usize,
         /// Runs in all.
         total: usize,
+        /// Whether there is a folder that keeps them.
+        kept: bool,
     },
+    /// A single run was asked to stop.
+    #[error("interrupted before the run was done; it begins anew next time")]
+    Stopped,
 }
 
 impl Campaign {
@@ -86,14 +95,19 @@ impl Campaign {
     /// # Errors
     /// The scenario or its sweep is wrong.
     pub fn plan_with(mut tree: Tree, traces: Traces, seeds: u64, policies: Policies) -> Result<Self, ScenarioError> {
-        let points = take_sweep(&mut tree)?;
-        let mut campaign = Self { name: String::new(), tree, traces, policies, jobs: Vec::new() };
+        let Sweep { points, origins } = take_sweep(&mut tree)?;
+        let mut campaign = Self { name: String::new(), tree, origins, traces, policies, jobs: Vec::new() };
         for settings in points {
             let scenario = campaign.scenario_of(&settings)?;
             campaign.name.clone_from(&scenario.name);
+            let first_max = SEED_MAX.saturating_sub(seeds.saturating_sub(1));
+            if scenario.seed > first_max {
+                let problem = format!("{} leaves no room for {seeds} seeds", scenario.seed);
+                return Err(campaign.tree_of(&settings)?.complain("seed", problem, format!("0 to {first_max}")));
+            }
             for seed in 0..seeds.max(1) {
                 let index = campaign.jobs.len();
-                campaign.jobs.push(Job { index, settings: settings.clone(), seed: scenario.seed.wrapping_add(seed) });
+                campaign.jobs.push(Job { index, settings: settings.clone(), seed: scenario.seed + seed });
             }
         }
         Ok(campaign)
@@ -113,7 +127,7 @@ impl Campaign {
 
     fn tree_of(&self, settings: &Settings) -> Result<Tree, ScenarioError> {
         let mut tree = self.tree.clone();
-        settings.iter().try_for_each(|(key, value)| tree.set(key, value, "[sweep]"))?;
+        settings.iter().try_for_each(|(key, value)| tree.set_at(key, value, &self.origins.of(key, value)))?;
         Ok(tree)
     }
 
@@ -123,6 +137,10 @@ impl Campaign {
     /// The scenario is wrong.
     pub fn row(&self, job: &Job, commit: &str, outcome: &Outcome) -> Result<Row, ScenarioError> {
         let mut inputs = self.tree_of(&job.settings)?.leaves();
+        let scenario = self.scenario(job)?;
+        // What the engine takes where nothing is said.
+        let several = scenario.endpoints.extension == Extension::Multipath && scenario.paths.len() > 1;
+        let usual = if several { "auto" } else { "cubic" };
         let Endpoints {
             initial_path,
             extension,
@@ -133,12 +151,12 @@ impl Campaign {
             receive_window_bytes,
             duplicate_until_rtt,
             ..
-        } = self.scenario(job)?.endpoints;
+        } = scenario.endpoints;
         let mut note = |key: &str, value: String| _ = inputs.entry(format!("endpoints.{key}")).or_insert(value);
         note("initial_path", initial_path.to_string());
         note("extension", format!("{extension:?}").to_lowercase());
         note("scheduler", scheduler.name().to_owned());
-        note("congestion", congestion.as_ref().map_or("default", Chosen::name).to_owned());
+        note("congestion", congestion.as_ref().map_or(usual, Chosen::name).to_owned());
         note("ack_path", ack_path.to_owned());
         note("protection", if protection == Protection::Tls { "tls" } else { "null" }.to_owned());
         note("receive_window_bytes", receive_window_bytes.to_string());
@@ -156,6 +174,11 @@ impl Campaign {
                 hash.absorb(value);
             });
             hash.absorb(&job.seed.to_string());
+        }
+        // Planning has read every trace that a point names.
+        for (name, text) in self.traces.known() {
+            hash.absorb(&name);
+            hash.absorb(&text);
         }
         hash.0
     }
@@ -264,56 +287,55 @@ impl Campaign {
     pub fn run(&self, doing: &Doing<'_>) -> Result<Vec<Row>, CampaignError> {
         let mine: Vec<&Job> = self.jobs.iter().filter(|job| doing.shard.has(job.index)).collect();
         let kept = doing.store.map(Store::load).transpose()?.unwrap_or_default();
-        let todo: Vec<&Job> = mine.iter().copied().filter(|job| !kept.contains_key(&job.index)).collect();
-        let done = AtomicUsize::new(mine.len() - todo.len());
+        let is_done = |job: &Job| kept.contains_key(&job.index) && qlog::is_logged(doing.qlog.as_deref(), job);
+        let todo: Vec<&Job> = mine.iter().copied().filter(|job| !is_done(job)).collect();
+        let (done, halt) = (AtomicUsize::new(mine.len() - todo.len()), AtomicBool::new(false));
         let results = spread(
             &todo,
             doing.threads,
             doing.stop,
-            |job| -> Result<Row, CampaignError> {
-                let watch = Watch { probes: qlog_probes(doing.qlog.as_deref(), job)?, ..Watch::default() };
-                let row = self.row(job, doing.commit, &self.one(job, watch)?)?;
-                doing.store.map(|store| store.keep(&row)).transpose()?;
-                Ok(row)
+            |job| match halt.load(Ordering::Relaxed) {
+                true => Ok(None),
+                // What cannot be written will not be writable for the next run either.
+                false => self.do_job(job, doing).inspect_err(|_| halt.store(true, Ordering::Relaxed)),
             },
-            |_, _| (doing.progress)(done.fetch_add(1, Ordering::Relaxed) + 1, mine.len()),
+            |_, result| {
+                if matches!(result, Ok(Some(_))) {
+                    (doing.progress)(done.fetch_add(1, Ordering::Relaxed) + 1, mine.len());
+                }
+            },
         );
         let mut rows = kept;
         rows.retain(|index, _| doing.shard.has(*index));
+        todo.iter().for_each(|job| _ = rows.remove(&job.index));
         for row in results.into_iter().flatten() {
-            let row = row?;
-            rows.insert(row.index, row);
+            rows.extend(row?.map(|row| (row.index, row)));
         }
         if rows.len() < mine.len() {
-            return Err(CampaignError::Interrupted { done: rows.len(), total: mine.len() });
+            let kept = doing.store.is_some();
+            return Err(CampaignError::Interrupted { done: rows.len(), total: mine.len(), kept });
         }
         Ok(rows.into_values().collect())
+    }
+
+    /// Runs a job and keeps its row; none where it was told to stop.
+    fn do_job(&self, job: &Job, doing: &Doing<'_>) -> Result<Option<Row>, CampaignError> {
+        let (probes, files) = QlogFiles::open(doing.qlog.as_deref(), job)?;
+        let outcome = self.one(job, Watch { probes, stop: Some(doing.stop), ..Watch::default() })?;
+        if outcome.was_stopped() {
+            return Ok(None);
+        }
+        files.map(QlogFiles::finish).transpose()?;
+        let row = self.row(job, doing.commit, &outcome)?;
+        doing.store.map(|store| store.keep(&row)).transpose()?;
+        Ok(Some(row))
     }
 
     /// One job.
     ///
     /// # Errors
     /// The scenario is wrong, or the hosts cannot be made.
-    pub fn one(&self, job: &Job, watch: Watch) -> Result<Outcome, CampaignError> {
+    pub fn one(&self, job: &Job, watch: Watch<'_>) -> Result<Outcome, CampaignError> {
         Ok(run::run(&self.scenario(job)?, job.seed, watch)?)
     }
-}
-
-/// Observers of both ends.
-pub type Probes = (Box<dyn Probe>, Box<dyn Probe>);
-
-/// Observers that write the qlog files of a job, where a folder for them is given.
-///
-/// # Errors
-/// The files cannot be made.
-pub fn qlog_probes(folder: Option<&Path>, job: &Job) -> Result<Option<Probes>, StoreError> {
-    let Some(folder) = folder else { return Ok(None) };
-    let folder = folder.join(format!("run-{}-seed-{}", job.index, job.seed));
-    fs::create_dir_all(&folder).map_err(store::io(&folder))?;
-    let probe = |name: &str| -> Result<Box<dyn Probe>, StoreError> {
-        let path = folder.join(name);
-        let file = File::create(&path).map_err(store::io(&path))?;
-        Ok(Box::new(QlogProbe::to_writer(Box::new(BufWriter::new(file)))))
-    };
-    Ok(Some((probe("client.sqlog")?, probe("server.sqlog")?)))
 }

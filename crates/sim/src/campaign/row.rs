@@ -6,6 +6,9 @@ use std::time::Duration;
 use super::Job;
 use crate::run::outcome::{End, Outcome};
 
+/// Columns that name a run: `run`, `seed`, `commit`.
+pub(crate) const HEAD_COLUMNS: usize = 3;
+
 /// A run in a result file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
@@ -73,9 +76,14 @@ impl Row {
         self.number("seconds").filter(|_| self.is_complete())
     }
 
+    /// The column names in order.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.cells.iter().map(|(name, _)| name.as_str())
+    }
+
     /// The names as a CSV line.
     pub fn header(&self) -> String {
-        csv_line(self.cells.iter().map(|(name, _)| name.as_str()))
+        csv_line(self.names())
     }
 
     /// The values as a CSV line.

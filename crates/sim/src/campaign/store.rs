@@ -1,14 +1,19 @@
 //! Results on disk while a campaign runs: each row is kept as it comes, and found again by the same campaign of the
 //! same commit only.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::{self, File, OpenOptions};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use super::row::{Row, split_csv};
+use super::row::{HEAD_COLUMNS, Row, csv_line, split_csv};
 use super::{Campaign, Shard};
+use crate::files::write_whole;
+
+/// How a stamp begins, and what stands before the commit in it.
+pub(crate) const STAMP: &str = "# plait sim,";
+const COMMIT: &str = ", commit ";
 
 /// A folder of results.
 #[derive(Debug)]
@@ -40,6 +45,12 @@ pub enum StoreError {
         /// What is wanted.
         wanted: String,
     },
+    /// A file of that name that does not say what it belongs to.
+    #[error("{path} does not say which campaign it belongs to: remove it, or choose another folder")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+    },
     /// Shards that do not make one campaign.
     #[error("{0}")]
     Merge(String),
@@ -60,11 +71,8 @@ impl Store {
     pub fn open(folder: &Path, campaign: &Campaign, commit: &str, shard: Shard) -> Result<Self, StoreError> {
         fs::create_dir_all(folder).map_err(io(folder))?;
         let stamp = stamp(campaign, commit);
+        check(folder, &stamp, shard)?;
         let path = folder.join(journal_name(shard));
-        let found = first_line(&path);
-        if let Some(found) = found.filter(|found| *found != stamp) {
-            return Err(StoreError::Foreign { path, found, wanted: stamp });
-        }
         let mut journal = OpenOptions::new().create(true).append(true).open(&path).map_err(io(&path))?;
         if journal.metadata().map_err(io(&path))?.len() == 0 {
             writeln!(journal, "{stamp}").map_err(io(&path))?;
@@ -78,18 +86,19 @@ impl Store {
     /// Rows of an earlier, interrupted campaign.
     ///
     /// # Errors
-    /// The journal cannot be read.
+    /// The journal cannot be read, or a row in it is of another commit.
     pub fn load(&self) -> Result<BTreeMap<usize, Row>, StoreError> {
         let path = self.folder.join(journal_name(self.shard));
-        let file = File::open(&path).map_err(io(&path))?;
+        let bytes = fs::read(&path).map_err(io(&path))?;
         let (mut rows, mut names) = (BTreeMap::new(), Vec::new());
-        for line in BufReader::new(file).lines().skip(1) {
-            let line = line.map_err(io(&path))?;
-            // Each row is written with its names and an end mark, so that a torn one is noticed.
-            match line.strip_suffix(",#").map(split_csv) {
-                Some(values) if values.first().is_some_and(|first| first == "run") => names = values,
-                Some(values) => rows.extend(Row::from_lines(&names, values).map(|row| (row.index, row))),
-                None => {}
+        // Each row is written with its names and an end mark, so that a torn one is noticed.
+        let whole = |line: &[u8]| Some(split_csv(std::str::from_utf8(line).ok()?.strip_suffix(",#")?));
+        for values in bytes.split(|byte| *byte == b'\n').skip(1).filter_map(whole) {
+            if values.first().is_some_and(|first| first == "run") {
+                names = values;
+            } else if let Some(row) = Row::from_lines(&names, values) {
+                check_commit(&path, &self.stamp, &row)?;
+                rows.insert(row.index, row);
             }
         }
         Ok(rows)
@@ -111,7 +120,7 @@ impl Store {
     /// The file cannot be written.
     pub fn write(&self, rows: &[Row]) -> Result<PathBuf, StoreError> {
         let path = self.folder.join(result_name(self.shard));
-        fs::write(&path, table(&self.stamp, rows)).map_err(io(&path))?;
+        write_whole(&path, table(&self.stamp, rows).as_bytes()).map_err(io(&path))?;
         Ok(path)
     }
 }
@@ -119,21 +128,58 @@ impl Store {
 /// What results belong to.
 pub fn stamp(campaign: &Campaign, commit: &str) -> String {
     let runs = campaign.jobs.len();
-    format!("# plait sim, campaign {:016x} of {runs} runs, commit {commit}", campaign.hash())
+    format!("{STAMP} campaign {:016x} of {runs} runs{COMMIT}{commit}", campaign.hash())
 }
 
-/// A result file.
+/// A result file: rows under the columns of all of them, whatever order they came in; what a row lacks is empty.
 pub(crate) fn table(stamp: &str, rows: &[Row]) -> String {
+    let columns = columns(rows);
     let mut text = format!("{stamp}\n");
-    if let Some(first) = rows.first() {
-        text.push_str(&first.header());
+    if !rows.is_empty() {
+        text.push_str(&csv_line(columns.iter().copied()));
         text.push('\n');
     }
     for row in rows {
-        text.push_str(&row.line());
+        if row.names().eq(columns.iter().copied()) {
+            text.push_str(&row.line());
+        } else {
+            let cells: HashMap<&str, &str> =
+                row.cells.iter().map(|(name, cell)| (name.as_str(), cell.as_str())).collect();
+            text.push_str(&csv_line(columns.iter().map(|name| cells.get(name).copied().unwrap_or(""))));
+        }
         text.push('\n');
     }
     text
+}
+
+/// Every column of these rows: what names the run, inputs by name, outcomes as rows have them, each path's together.
+fn columns(rows: &[Row]) -> Vec<&str> {
+    let (mut known, mut columns) = (HashSet::new(), Vec::new());
+    let mut before: Option<&Row> = None;
+    for row in rows {
+        if before.is_none_or(|before| !before.names().eq(row.names())) {
+            let outcomes = row.names().position(|name| name == "end").unwrap_or(0);
+            let more = row.names().enumerate().filter(|(_, name)| known.insert(*name));
+            columns.extend(more.map(|(at, name)| (place(at, outcomes, name), name)));
+        }
+        before = Some(row);
+    }
+    // Outcomes keep the order of the rows.
+    columns.sort_by_key(|(place, _)| *place);
+    columns.into_iter().map(|(_, name)| name).collect()
+}
+
+/// Where a column belongs: its group, its number in it, and its name where names decide.
+fn place(at: usize, outcomes: usize, name: &str) -> (usize, usize, &str) {
+    let numbered = |prefix: &str| name.strip_prefix(prefix)?.split('_').next()?.parse::<usize>().ok();
+    match (at, numbered("path"), numbered("cross")) {
+        (at, ..) if at < HEAD_COLUMNS => (0, at, ""),
+        (at, ..) if at < outcomes => (1, 0, name),
+        (_, Some(path), _) => (3, path, ""),
+        (_, _, Some(cross)) => (5, cross, ""),
+        _ if name.starts_with("link_") => (4, 0, ""),
+        _ => (2, 0, ""),
+    }
 }
 
 fn journal_name(shard: Shard) -> String {
@@ -148,6 +194,42 @@ fn result_name(shard: Shard) -> String {
     if shard == Shard::WHOLE { "runs.csv".into() } else { format!("runs-{}-of-{}.csv", shard.index + 1, shard.count) }
 }
 
-pub(crate) fn first_line(path: &Path) -> Option<String> {
-    BufReader::new(File::open(path).ok()?).lines().next()?.ok()
+/// Refuses a folder with results of another campaign or commit, in whole or of this shard.
+pub(crate) fn check(folder: &Path, stamp: &str, shard: Shard) -> Result<(), StoreError> {
+    let names = [journal_name, result_name].map(|name| [name(shard), name(Shard::WHOLE)]);
+    for path in names.as_flattened().iter().map(|name| folder.join(name)) {
+        let mut found = Vec::new();
+        match File::open(&path) {
+            Ok(file) => _ = BufReader::new(file).read_until(b'\n', &mut found).map_err(io(&path))?,
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            Err(error) => return Err(io(&path)(error)),
+        }
+        let found = String::from_utf8_lossy(&found).trim_end().to_owned();
+        if found.is_empty() && path.metadata().is_ok_and(|meta| meta.len() == 0) {
+            // Killed before its first line.
+            continue;
+        }
+        if !found.starts_with(STAMP) || !found.contains(COMMIT) {
+            return Err(StoreError::Damaged { path });
+        }
+        if found != stamp {
+            return Err(StoreError::Foreign { path, found, wanted: stamp.to_owned() });
+        }
+    }
+    Ok(())
+}
+
+/// The commit in a stamp.
+fn commit_of(stamp: &str) -> &str {
+    stamp.split_once(COMMIT).map_or("", |(_, commit)| commit)
+}
+
+/// Refuses a row of another commit than the file that it is in.
+pub(crate) fn check_commit(path: &Path, stamp: &str, row: &Row) -> Result<(), StoreError> {
+    let (found, wanted) = (row.cell("commit").unwrap_or(""), commit_of(stamp));
+    if found == wanted {
+        return Ok(());
+    }
+    let found = format!("run {} of commit {found}", row.index);
+    Err(StoreError::Foreign { path: path.to_owned(), found, wanted: format!("commit {wanted}") })
 }

@@ -226,9 +226,14 @@ fn tree(request: &FigureRequest<'_>, name: &str, text: &str) -> Result<Tree, Com
 }
 
 /// One run of a figure with the scenario's own seed, for its time series.
-fn one(request: &FigureRequest<'_>, name: &str, text: &str, watch: Watch) -> Result<Outcome, CommandError> {
+fn one(request: &FigureRequest<'_>, name: &str, text: &str, watch: Watch<'_>) -> Result<Outcome, CommandError> {
     let scenario = Scenario::read_with(&tree(request, name, text)?, &Traces::default(), &request.policies)?;
-    Ok(run::run(&scenario, scenario.seed, watch).map_err(CampaignError::from)?)
+    let watch = Watch { stop: Some(request.stop), ..watch };
+    let outcome = run::run(&scenario, scenario.seed, watch).map_err(CampaignError::from)?;
+    if outcome.was_stopped() {
+        return Err(CampaignError::Interrupted { done: 0, total: 1, kept: request.out.is_some() }.into());
+    }
+    Ok(outcome)
 }
 
 /// Runs one campaign of a figure; its rows are kept under its name where there is a folder.

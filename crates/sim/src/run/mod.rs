@@ -9,6 +9,7 @@ pub mod series;
 #[cfg(test)]
 mod tests;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use plait_base::probe::Probe;
@@ -37,18 +38,20 @@ const SERIES_INTERVAL: Duration = Duration::from_millis(20);
 
 /// What to write down besides the outcome.
 #[derive(Default)]
-pub struct Watch {
+pub struct Watch<'a> {
     /// Whether to keep time series.
     pub series: bool,
     /// Further observers: client's and server's.
     pub probes: Option<(Box<dyn Probe>, Box<dyn Probe>)>,
+    /// Set from outside to end the run early.
+    pub stop: Option<&'a AtomicBool>,
 }
 
 /// Runs a scenario with a seed.
 ///
 /// # Errors
 /// The hosts cannot be made: the cryptographic library refuses.
-pub fn run(scenario: &Scenario, seed: u64, watch: Watch) -> Result<Outcome, HostError> {
+pub fn run(scenario: &Scenario, seed: u64, watch: Watch<'_>) -> Result<Outcome, HostError> {
     Running::new(scenario, seed, watch)?.finish()
 }
 
@@ -88,10 +91,15 @@ struct Running<'a> {
     cross: CrossTraffic,
     /// The first bound that was seen passed while it ran.
     passed: Option<Fault>,
+    stop: Option<&'a AtomicBool>,
+}
+
+fn is_set(stop: Option<&AtomicBool>) -> bool {
+    stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
 }
 
 impl<'a> Running<'a> {
-    fn new(scenario: &'a Scenario, seed: u64, watch: Watch) -> Result<Self, HostError> {
+    fn new(scenario: &'a Scenario, seed: u64, watch: Watch<'a>) -> Result<Self, HostError> {
         let mut world = World::new(seed);
         // TLS draws from the operating system: payloads differ between runs, their times and sizes never do.
         world.set_digest_depth(Depth::Timing);
@@ -123,8 +131,21 @@ impl<'a> Running<'a> {
             ledgers.iter().for_each(|ledger| ledger.lock().decisions.record = Some(Box::default()));
         }
         let cross = CrossTraffic::new(scenario, &wires, &mut world);
-        let stalls = Stalls::default();
-        Ok(Self { scenario, world, wires, timeline, client, server, ledgers, series, stalls, cross, passed: None })
+        let (stalls, stop) = (Stalls::default(), watch.stop);
+        Ok(Self {
+            scenario,
+            world,
+            wires,
+            timeline,
+            client,
+            server,
+            ledgers,
+            series,
+            stalls,
+            cross,
+            passed: None,
+            stop,
+        })
     }
 
     /// The ledger of the end that sends the bulk.
@@ -147,8 +168,11 @@ impl<'a> Running<'a> {
 
     fn finish(mut self) -> Result<Outcome, HostError> {
         let limit = Instant::ZERO + self.scenario.time_limit;
-        let client = self.client;
+        let (client, stop) = (self.client, self.stop);
         let done = move |world: &World| {
+            if is_set(stop) {
+                return true;
+            }
             let host = world.host::<PlaitHost>(client);
             host.is_none_or(|h| {
                 h.progress().finished.is_some() || h.progress().failure.is_some() || h.failure().is_some()
@@ -217,6 +241,7 @@ impl<'a> Running<'a> {
             (Some(failure), _, _) => End::Failed(failure.clone()),
             (None, _, Some(_)) => End::Complete,
             (None, Some(lost), None) => End::Failed(lost.clone()),
+            (None, None, None) if is_set(self.stop) => End::Unfinished(outcome::STOPPED),
             (None, None, None) if run_end == RunEnd::Idle => End::Unfinished("idle"),
             (None, None, None) => End::Unfinished("time limit"),
         };

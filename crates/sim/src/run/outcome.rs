@@ -10,6 +10,9 @@ use crate::host::app::Exchange;
 use crate::host::decisions::Decisions;
 use crate::host::ledger::{PathFigures, StateChange};
 
+/// Why a run did not finish that was told to stop.
+pub(crate) const STOPPED: &str = "stopped";
+
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
@@ -88,6 +91,11 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// True when it was told to stop before it was done: no result.
+    pub fn was_stopped(&self) -> bool {
+        self.end == End::Unfinished(STOPPED)
+    }
+
     /// True when all arrived and no rule was broken.
     pub fn is_complete(&self) -> bool {
         self.end == End::Complete

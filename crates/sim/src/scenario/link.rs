@@ -180,10 +180,8 @@ impl LinkEdit {
     pub(crate) fn read(reader: &Reader<'_>, traces: &Traces) -> Result<Self, ScenarioError> {
         let mbps = reader.number("rate_mbps", 0.0..=1_000_000.0, "Mbit/s (10^6 bit/s)")?;
         let trace = reader.text("trace")?.map(|name| read_trace(reader, name, traces)).transpose()?;
-        if mbps.is_some() && trace.is_some() {
-            return Err(reader.complain("trace", "there is a rate_mbps too", "one of rate_mbps and trace"));
-        }
-        let rate = mbps.map(|mbps| Rate::Fixed((mbps * 1e6).round() as u64)).or(trace.map(Rate::Trace));
+        // A trace takes the place of a rate beside it.
+        let rate = trace.map(Rate::Trace).or(mbps.map(|mbps| Rate::Fixed((mbps * 1e6).round() as u64)));
         let state = reader.word("state", &["up", "down"])?;
         let share = reader.number("reorder", 0.0..=1.0, "")?;
         let extra = reader.millis("reorder_ms", 0.0..=60_000.0)?;

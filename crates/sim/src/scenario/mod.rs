@@ -3,7 +3,7 @@
 pub mod boxes;
 pub mod error;
 pub mod link;
-mod read;
+pub(crate) mod read;
 pub(crate) mod reader;
 pub mod sweep;
 #[cfg(test)]

@@ -19,6 +19,8 @@ use crate::policies::Policies;
 
 /// Longest run, virtual seconds.
 pub(super) const SECONDS_MAX: f64 = 1e6;
+/// Largest seed: TOML has no larger numbers.
+pub(crate) const SEED_MAX: u64 = i64::MAX as u64;
 /// Smallest request: its head.
 const REQUEST_BYTES_MIN: u64 = 16;
 
@@ -38,7 +40,7 @@ impl Scenario {
     pub fn read_with(tree: &Tree, traces: &Traces, policies: &Policies) -> Result<Self, ScenarioError> {
         let top = Reader::new(&tree.0, "")?;
         let name = top.text("name")?.unwrap_or("unnamed").to_owned();
-        let seed = top.whole("seed", 0..=i64::MAX as u64, "")?.unwrap_or(1);
+        let seed = top.whole("seed", 0..=SEED_MAX, "")?.unwrap_or(1);
         let time_limit = top.seconds("time_limit_s", 0.001..=SECONDS_MAX)?.unwrap_or(Duration::from_secs(3600));
         let links = read_links(&top, traces)?;
         let names: Vec<&str> = links.iter().map(|link| link.name.as_str()).collect();
@@ -63,6 +65,9 @@ impl Scenario {
             Some(endpoints) => read_endpoints(endpoints, paths.len(), policies)?,
             None => Endpoints::default(),
         };
+        if top.table("sweep")?.is_some() {
+            return Err(top.complain("sweep", "is there still", "a campaign, which takes the sweep apart"));
+        }
         top.finish()?;
         Ok(Self { name, seed, time_limit, paths, links, cross, rules, events, load, endpoints })
     }

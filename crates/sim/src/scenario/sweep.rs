@@ -1,8 +1,10 @@
 //! Sweeps: which settings a campaign tries, as the product of lists or as points that fill a space.
 
+use std::collections::BTreeMap;
+
 use super::error::ScenarioError;
 use super::reader::{Reader, number_of, refuse};
-use super::tree::{Node, Tree, Value};
+use super::tree::{Node, Origin, Tree, Value};
 use crate::design;
 
 /// Points of a sweep, at most.
@@ -11,20 +13,59 @@ const POINTS_MAX: usize = 1_000_000;
 /// Keys and values of one point.
 pub type Settings = Vec<(String, String)>;
 
+/// What a `[sweep]` says.
+#[derive(Clone, Debug)]
+pub struct Sweep {
+    /// Its points.
+    pub points: Vec<Settings>,
+    /// Where their values were written.
+    pub origins: Origins,
+}
+
+/// Where the values of a sweep were written.
+#[derive(Clone, Debug)]
+pub struct Origins {
+    /// Where each value of a list is, and each range, whose value is empty here.
+    places: BTreeMap<(String, String), Origin>,
+    /// For all else.
+    sweep: Origin,
+}
+
+impl Origins {
+    /// Where this value of this key comes from.
+    pub(crate) fn of(&self, key: &str, value: &str) -> Origin {
+        let at = |value: &str| self.places.get(&(key.to_owned(), value.to_owned()));
+        at(value).or_else(|| at("")).unwrap_or(&self.sweep).clone()
+    }
+}
+
 /// Takes the `[sweep]` out of a tree: every point of it, or one without settings where there is none.
 ///
 /// # Errors
 /// The table does not describe a sweep.
-pub fn take_sweep(tree: &mut Tree) -> Result<Vec<Settings>, ScenarioError> {
-    let Some(node) = tree.take("sweep") else { return Ok(vec![Vec::new()]) };
+pub fn take_sweep(tree: &mut Tree) -> Result<Sweep, ScenarioError> {
+    let mut origins = Origins { places: BTreeMap::new(), sweep: tree.0.origin.clone() };
+    let Some(node) = tree.take("sweep") else { return Ok(Sweep { points: vec![Vec::new()], origins }) };
+    origins.sweep = node.origin.clone();
     let reader = Reader::new(&node, "sweep")?;
-    let spaces = reader.table("wsp")?.map(read_wsp).transpose()?;
+    let spaces = reader.table("wsp")?.map(|wsp| read_wsp(wsp, &mut origins)).transpose()?;
     let mut points = spaces.unwrap_or_else(|| vec![Vec::new()]);
     let mut lists = Vec::new();
     for (key, node) in reader.entries().filter(|(key, _)| *key != "wsp") {
         flatten(key, node, &mut lists)?;
     }
-    for (key, values) in lists {
+    for (key, items) in lists {
+        let values: Vec<String> = items.iter().map(Node::text).collect();
+        for (item, value) in items.iter().zip(&values) {
+            if origins.places.insert((key.clone(), value.clone()), item.origin.clone()).is_some() {
+                return Err(refuse(
+                    item,
+                    &format!("sweep.{key}"),
+                    format!("{value} is there twice"),
+                    "each value once",
+                ));
+            }
+        }
         let full = points.len().saturating_mul(values.len());
         if full > POINTS_MAX {
             return Err(reader.complain("wsp", format!("the sweep has {full} points"), format!("1 to {POINTS_MAX}")));
@@ -36,14 +77,17 @@ pub fn take_sweep(tree: &mut Tree) -> Result<Vec<Settings>, ScenarioError> {
         };
         points = points.iter().flat_map(|point| values.iter().map(move |value| with(point, value))).collect();
     }
-    Ok(points)
+    Ok(Sweep { points, origins })
 }
 
 /// Every list in a table of tables, under its dotted key.
-fn flatten(key: &str, node: &Node, lists: &mut Vec<(String, Vec<String>)>) -> Result<(), ScenarioError> {
+fn flatten<'a>(key: &str, node: &'a Node, lists: &mut Vec<(String, &'a [Node])>) -> Result<(), ScenarioError> {
     match &node.value {
-        Value::Array(items) if !items.is_empty() => {
-            lists.push((key.to_owned(), items.iter().map(Node::text).collect()));
+        Value::Array(items) if items.is_empty() => {
+            Err(refuse(node, &format!("sweep.{key}"), "is an empty list", "at least one value"))
+        }
+        Value::Array(items) => {
+            lists.push((key.to_owned(), items));
             Ok(())
         }
         Value::Table(table) => table.iter().try_for_each(|(next, node)| flatten(&format!("{key}.{next}"), node, lists)),
@@ -73,7 +117,7 @@ impl Dimension {
     }
 }
 
-fn read_wsp(wsp: Reader<'_>) -> Result<Vec<Settings>, ScenarioError> {
+fn read_wsp(wsp: Reader<'_>, origins: &mut Origins) -> Result<Vec<Settings>, ScenarioError> {
     let count = wsp.whole("points", 1..=5_000, "points")?;
     if let Some(name) = wsp.word("design", &design::NAMES)? {
         wsp.finish()?;
@@ -83,7 +127,7 @@ fn read_wsp(wsp: Reader<'_>) -> Result<Vec<Settings>, ScenarioError> {
     let seed = wsp.whole("seed", 0..=i64::MAX as u64, "")?.unwrap_or(1);
     let mut dimensions = Vec::new();
     for (key, node) in wsp.entries().filter(|(key, _)| !["points", "seed", "design"].contains(&key.as_str())) {
-        read_dimensions(key, node, &mut dimensions)?;
+        read_dimensions(key, node, &mut dimensions, origins)?;
     }
     if dimensions.is_empty() {
         let accepted = "keys with ranges, such as path.0.rate_mbps = { min = 1, max = 100 }, or a design";
@@ -95,13 +139,19 @@ fn read_wsp(wsp: Reader<'_>) -> Result<Vec<Settings>, ScenarioError> {
     Ok(cube.points.iter().map(settings).collect())
 }
 
-fn read_dimensions(key: &str, node: &Node, dimensions: &mut Vec<Dimension>) -> Result<(), ScenarioError> {
+fn read_dimensions(
+    key: &str,
+    node: &Node,
+    dimensions: &mut Vec<Dimension>,
+    origins: &mut Origins,
+) -> Result<(), ScenarioError> {
     let full = format!("sweep.wsp.{key}");
     let Value::Table(table) = &node.value else {
         return Err(refuse(node, &full, format!("is {}", node.kind()), "{ min = .., max = .. }"));
     };
     if !table.contains_key("min") {
-        return table.iter().try_for_each(|(next, node)| read_dimensions(&format!("{key}.{next}"), node, dimensions));
+        let mut below = table.iter().map(|(next, node)| (format!("{key}.{next}"), node));
+        return below.try_for_each(|(next, node)| read_dimensions(&next, node, dimensions, origins));
     }
     let reader = Reader::new(node, &full)?;
     let everything = f64::MIN..=f64::MAX;
@@ -122,6 +172,7 @@ fn read_dimensions(key: &str, node: &Node, dimensions: &mut Vec<Dimension>) -> R
             "min <= max, and min > 0 on a log scale",
         ));
     }
+    origins.places.insert((key.to_owned(), String::new()), node.origin.clone());
     dimensions.push(Dimension { key: key.to_owned(), low, high, log });
     Ok(())
 }

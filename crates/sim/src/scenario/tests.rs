@@ -109,7 +109,7 @@ fn settings_from_outside() {
 fn sweeps_multiply_lists_and_fill_spaces() {
     let sweep = |text: &str| {
         let mut tree = Tree::parse("x.toml", &format!("{TWO_PATHS}{text}")).unwrap();
-        take_sweep(&mut tree).map_err(|e| e.to_string())
+        take_sweep(&mut tree).map(|sweep| sweep.points).map_err(|e| e.to_string())
     };
     let points =
         sweep("[sweep]\npath.0.rate_mbps = [1, 10]\nendpoints.scheduler = [\"minrtt\", \"blest\", \"ecf\"]").unwrap();
@@ -124,8 +124,67 @@ fn sweeps_multiply_lists_and_fill_spaces() {
     assert_eq!(sweep("").unwrap(), [vec![]]);
     let error = sweep("[sweep]\npath.0.rate_mbps = 3").unwrap_err();
     assert!(error.contains("x.toml:26: `sweep.path.0.rate_mbps`: is a whole number; accepted: a list"), "{error}");
+    let error = sweep("[sweep]\npath.0.rate_mbps = []").unwrap_err();
+    assert!(error.contains("x.toml:26: `sweep.path.0.rate_mbps`: is an empty list; accepted: at least one"), "{error}");
+    let error = sweep("[sweep]\npath.0.rate_mbps = [1,\n2,\n1]").unwrap_err();
+    assert!(error.contains("x.toml:28: `sweep.path.0.rate_mbps`: 1 is there twice"), "{error}");
     assert!(sweep("[sweep]\nwsp = { points = 3 }").unwrap_err().contains("nothing to vary"));
     assert!(sweep("[sweep]\nwsp = { design = \"conext\" }").unwrap_err().contains("accepted: conext-low"));
+}
+
+#[test]
+fn the_format_that_is_promised_is_read() {
+    let text = r#"
+name = "two-paths"
+seed = 1
+[[path]]                     # one table a path; up/down override the symmetric values
+rate_mbps = 10.0
+rtt_ms = 20.0                # split evenly unless up.delay_ms / down.delay_ms are given
+queue_ms = 50.0              # or queue_bytes; drop-tail unless aqm = "codel"
+loss = 0.001                 # Bernoulli; or loss_model = {kind="gilbert-elliott", ...}
+jitter_ms = 0.0
+trace = "lte-driving.trace"  # mahimahi format, optional, instead of rate_mbps
+up   = { rate_mbps = 1.0, delay_ms = 30.0 }
+[[event]]                    # at a time, change any link value
+at_s = 3.0
+path = 0
+loss = 1.0
+[transfer]                   # kind = "download" | "upload" | "request-response" | "bulk-for"
+kind = "download"
+bytes = 20_000_000
+[endpoints]
+initial_path = 0
+extension = "multipath"
+scheduler = "minrtt"
+congestion = "olia"
+ack_path = "fastest"
+[sweep]                      # optional: cartesian, or wsp = {points = 253, ...}
+"#;
+    let folder = std::env::temp_dir().join(format!("plait-sim-format-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("lte-driving.trace"), "1\n2\n4\n").unwrap();
+    let mut tree = Tree::parse("x.toml", text).unwrap();
+    assert_eq!(take_sweep(&mut tree).unwrap().points, [vec![]]);
+    let scenario = Scenario::read(&tree, &Traces::beside(&folder.join("x.toml"))).unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+    let own = &scenario.paths[0].own;
+    // The trace takes the place of the path's rate; a direction's own rate stands.
+    assert!(matches!(own.down.rate, Rate::Trace(_)), "{:?}", own.down.rate);
+    assert_eq!(own.up.rate, Rate::Fixed(1_000_000));
+    assert_eq!((own.up.delay, own.down.delay), (Duration::from_millis(30), Duration::from_millis(10)));
+}
+
+#[test]
+fn numbers_that_do_not_fit_are_called_so() {
+    let error = |text: &str| {
+        let rest = TWO_PATHS.replace("seed = ", "time_limit_s = ");
+        let tree = Tree::parse("x.toml", &format!("{text}\n{rest}")).unwrap();
+        Scenario::read(&tree, &Traces::default()).unwrap_err().to_string()
+    };
+    let text = error("seed = 9223372036854775808");
+    assert!(text.starts_with("x.toml:1: `seed`: is too large a number; accepted: 0 to 9223372036854775807"), "{text}");
+    let text = error("sed = 1");
+    assert!(text.contains("there is no such key") && text.contains("sweep"), "{text}");
 }
 
 const SHARED: &str = r#"

@@ -35,6 +35,8 @@ pub enum Value {
     Integer(i64),
     /// A number.
     Float(f64),
+    /// A whole number that does not fit.
+    Huge(String),
     /// A string.
     Text(String),
     /// A list.
@@ -81,16 +83,20 @@ impl Tree {
     /// # Errors
     /// There is no such table or the value is not TOML.
     pub fn set(&mut self, key: &str, value: &str, place: &str) -> Result<(), ScenarioError> {
-        let origin = Origin { place: place.into(), line: None };
+        self.set_at(key, value, &Origin { place: place.into(), line: None })
+    }
+
+    /// As [`Tree::set`], for a value that was written there.
+    pub(crate) fn set_at(&mut self, key: &str, value: &str, origin: &Origin) -> Result<(), ScenarioError> {
         let refuse = |problem: String, accepted: &str| ScenarioError {
             origin: origin.clone(),
             key: key.to_owned(),
             problem,
             accepted: accepted.to_owned(),
         };
-        let mut node = parse_value(value, place)
+        let mut node = parse_value(value, &origin.place)
             .ok_or_else(|| refuse(format!("`{value}` is not a value"), "a number, word, list or table in TOML"))?;
-        node.restamp(&origin);
+        node.restamp(origin);
         let mut parts = key.split('.').peekable();
         let mut at = &mut self.0;
         while let Some(part) = parts.next() {
@@ -114,6 +120,16 @@ impl Tree {
             };
         }
         Err(refuse("the key is empty".into(), "a dotted key such as path.0.rate_mbps"))
+    }
+
+    /// A complaint about a key of the top.
+    pub(crate) fn complain(&self, key: &str, problem: String, accepted: String) -> ScenarioError {
+        let node = match &self.0.value {
+            Value::Table(table) => table.get(key),
+            _ => None,
+        };
+        let origin = node.unwrap_or(&self.0).origin.clone();
+        ScenarioError { origin, key: key.to_owned(), problem, accepted }
     }
 
     /// Takes the table `key` of the top out of the tree.
@@ -202,7 +218,7 @@ impl Node {
             Value::Integer(i) => out.push_str(&i.to_string()),
             Value::Float(x) => out.push_str(&format!("{x:?}")),
             Value::Text(text) => out.push_str(&format!("{text:?}")),
-            Value::Time(text) => out.push_str(text),
+            Value::Time(text) | Value::Huge(text) => out.push_str(text),
             Value::Array(items) => {
                 out.push('[');
                 for (i, item) in items.iter().enumerate() {
@@ -229,6 +245,7 @@ impl Node {
             Value::Bool(_) => "true or false",
             Value::Integer(_) => "a whole number",
             Value::Float(_) => "a number",
+            Value::Huge(_) => "too large a number",
             Value::Text(_) => "a string",
             Value::Array(_) => "a list",
             Value::Table(_) => "a table",
@@ -284,7 +301,7 @@ fn read_value(value: &DeValue<'_>, lines: &Lines) -> Value {
         DeValue::Boolean(b) => Value::Bool(*b),
         DeValue::String(text) => Value::Text(text.to_string()),
         DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
-            .map_or_else(|_| Value::Text(number.as_str().to_owned()), Value::Integer),
+            .map_or_else(|_| Value::Huge(number.as_str().to_owned()), Value::Integer),
         DeValue::Float(number) => {
             number.as_str().parse().map_or_else(|_| Value::Text(number.as_str().to_owned()), Value::Float)
         }

@@ -57,12 +57,19 @@ pub struct SwarmSummary {
 /// # Errors
 /// It is no scenario.
 pub fn judge(tree: &Tree) -> Result<Option<Failure>, ScenarioError> {
-    Ok(judge_scenario(&Scenario::read(tree, &Traces::default())?))
+    judge_until(tree, &AtomicBool::new(false))
 }
 
-fn judge_scenario(scenario: &Scenario) -> Option<Failure> {
-    let outcome = catch_unwind(AssertUnwindSafe(|| run::run(scenario, scenario.seed, Watch::default())));
+fn judge_until(tree: &Tree, stop: &AtomicBool) -> Result<Option<Failure>, ScenarioError> {
+    Ok(judge_scenario(&Scenario::read(tree, &Traces::default())?, stop))
+}
+
+fn judge_scenario(scenario: &Scenario, stop: &AtomicBool) -> Option<Failure> {
+    let watch = Watch { stop: Some(stop), ..Watch::default() };
+    let outcome = catch_unwind(AssertUnwindSafe(|| run::run(scenario, scenario.seed, watch)));
     match outcome {
+        // What was told to stop has shown nothing.
+        Ok(Ok(outcome)) if outcome.was_stopped() => None,
         Ok(Ok(outcome)) => failure_of(&outcome),
         Ok(Err(error)) => Some(Failure { kind: "host".into(), story: error.to_string() }),
         Err(panic) => {
@@ -108,14 +115,18 @@ pub fn swarm(
         &seeds,
         request.jobs,
         stop,
-        |seed| -> Result<Option<Found>, ScenarioError> { find(*seed, request.out.is_some()) },
+        |seed| find(*seed, request.out.is_some(), stop),
         |_, _| progress(done.fetch_add(1, Ordering::Relaxed) + 1, seeds.len()),
     );
     let mut summary = SwarmSummary::default();
     for (seed, result) in seeds.iter().zip(results) {
-        let Some(result) = result else { continue };
+        let found = match result.transpose()? {
+            None | Some(Verdict::Stopped) => continue,
+            Some(Verdict::Passed) => None,
+            Some(Verdict::Failed(found)) => Some(found),
+        };
         summary.runs += 1;
-        let Some(found) = result? else { continue };
+        let Some(found) = found else { continue };
         summary.text.push_str(&format!("seed {seed}: {}\n", found.failure.story));
         if let (Some(shrunk), Some(out)) = (&found.shrunk, &request.out) {
             std::fs::create_dir_all(out).map_err(|error| CommandError::File(out.clone(), error))?;
@@ -127,8 +138,16 @@ pub fn swarm(
         summary.failures.push((*seed, found.failure));
     }
     let (runs, failed) = (summary.runs, summary.failures.len());
-    summary.text.push_str(&format!("swarm: {runs} seeds from {}, {failed} failed\n", request.from));
+    let all = if runs < seeds.len() { format!("interrupted: {runs} of {}", seeds.len()) } else { runs.to_string() };
+    summary.text.push_str(&format!("swarm: {all} seeds from {}, {failed} failed\n", request.from));
     Ok(summary)
+}
+
+/// What became of a seed.
+enum Verdict {
+    Stopped,
+    Passed,
+    Failed(Found),
 }
 
 /// A seed that failed.
@@ -137,9 +156,11 @@ struct Found {
     shrunk: Option<Shrunk>,
 }
 
-fn find(seed: u64, small: bool) -> Result<Option<Found>, ScenarioError> {
+fn find(seed: u64, small: bool, stop: &AtomicBool) -> Result<Verdict, ScenarioError> {
     let tree = Tree::parse(&format!("swarm-{seed}"), &draw(seed))?;
-    let Some(failure) = judge(&tree)? else { return Ok(None) };
-    let shrunk = small.then(|| shrink(&tree, &failure));
-    Ok(Some(Found { failure, shrunk }))
+    let Some(failure) = judge_until(&tree, stop)? else {
+        return Ok(if stop.load(Ordering::Relaxed) { Verdict::Stopped } else { Verdict::Passed });
+    };
+    let shrunk = small.then(|| shrink::shrink_until(&tree, &failure, stop));
+    Ok(Verdict::Failed(Found { failure, shrunk }))
 }

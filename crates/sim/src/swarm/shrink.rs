@@ -1,6 +1,7 @@
 //! From a scenario that fails to a small one that fails in the same way.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
 
 use super::usable::is_usable;
 use super::{Failure, judge_scenario};
@@ -25,11 +26,16 @@ pub struct Shrunk {
 
 /// The smallest scenario found that fails as `failure` does.
 pub fn shrink(tree: &Tree, failure: &Failure) -> Shrunk {
+    shrink_until(tree, failure, &AtomicBool::new(false))
+}
+
+/// As [`shrink`], but what was found so far once `stop` is set.
+pub(super) fn shrink_until(tree: &Tree, failure: &Failure, stop: &AtomicBool) -> Shrunk {
     // A run that does not complete has failed only where the network lets it.
     let must = read(tree).is_some_and(|scenario| is_usable(&scenario));
     shrink_with(tree, failure, &mut |tree| {
         let scenario = read(tree).filter(|scenario| !must || is_usable(scenario))?;
-        judge_scenario(&scenario)
+        judge_scenario(&scenario, stop)
     })
 }
 
