@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::commands::sim::args::SimCommand;
-use crate::units::{parse_mbps, parse_millis, parse_seconds, parse_share, parse_size, parse_version};
+use crate::units::{parse_mbps, parse_millis, parse_seconds, parse_share, parse_size, parse_version, whole};
 
 /// Multipath QUIC: downloads that use several networks at once.
 #[derive(Clone, Debug, Parser)]
@@ -104,7 +104,7 @@ pub(crate) struct DemoArgs {
     #[arg(long, value_name = "SHARE", default_value = "50%", value_parser = parse_share)]
     pub(crate) kill_at: f64,
     /// Seed of the losses
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u64>(0..=u64::MAX))]
     pub(crate) seed: u64,
     /// Give up on a download after so many seconds
     #[arg(long, value_name = "SECONDS", default_value = "120", value_parser = parse_seconds)]
@@ -143,7 +143,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) qlog: Option<PathBuf>,
     /// Paths that a client may open, the first included; 1 refuses multipath
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=64))]
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = whole::<u32>(1..=64))]
     pub(crate) max_paths: u32,
     #[command(flatten)]
     pub(crate) transport: TransportArgs,

@@ -12,8 +12,8 @@ use crate::fail::Fail;
 use crate::http::meter::Meter;
 use crate::local::{self, Local};
 use crate::meant::{EarlyData, GetPlan, Locals, VersionTaste};
+use crate::output::remark;
 use crate::transport;
-use crate::units::rounded;
 
 /// How long a closing connection may take to say goodbye.
 pub(crate) const FAREWELL_TIME: Duration = Duration::from_millis(500);
@@ -36,10 +36,10 @@ pub(crate) struct Connected {
 /// How far the handshake is.
 #[derive(Debug)]
 pub(crate) enum Handshake {
-    /// Done after so many milliseconds.
-    Done(f64),
-    /// Early data was offered: becomes whether it was taken, and when the handshake was done.
-    Early(JoinHandle<(bool, f64)>),
+    /// Done.
+    Done,
+    /// Early data was offered: becomes whether it was taken, once the handshake is done.
+    Early(JoinHandle<bool>),
 }
 
 /// Connects as planned, to the first address of the host that answers.
@@ -77,7 +77,8 @@ async fn addresses(plan: &GetPlan) -> Result<Vec<SocketAddr>, Fail> {
 async fn connect_to(plan: &GetPlan, remote: SocketAddr, patience: Duration) -> Result<Connected, Fail> {
     let locals = locals(plan, remote)?;
     let endpoint = endpoint(&locals, plan.habits.taste)?;
-    let mut config = transport::client_config(&plan.trust, plan.habits.suites)?;
+    let (trust, suites) = (plan.trust.clone(), plan.habits.suites);
+    let mut config = off_thread(move || transport::client_config(&trust, suites)).await?;
     let mut carriage = transport::config(&plan.transport);
     transport::log_to(&mut carriage, plan.habits.qlog.as_ref())?;
     config.transport_config(Arc::new(carriage));
@@ -165,20 +166,24 @@ async fn shake_hands(
     remote: SocketAddr,
     (patience, meter): (Duration, &Arc<Meter>),
 ) -> Result<(Connection, Handshake), Fail> {
-    let done_ms = |meter: &Meter| rounded(meter.seconds() * 1e3, 3);
     if plan.early_data == EarlyData::Offer {
         let connecting = endpoint.connect(remote, server_name(plan)).map_err(|error| cannot_begin(remote, &error))?;
         match connecting.into_0rtt() {
             Ok((connection, accepted)) => {
                 let meter = Arc::clone(meter);
-                let task = tokio::spawn(async move { (accepted.await, done_ms(&meter)) });
+                let task = tokio::spawn(async move {
+                    let accepted = accepted.await;
+                    meter.on_handshake();
+                    accepted
+                });
                 return Ok((connection, Handshake::Early(task)));
             }
             Err(connecting) => drop(connecting),
         }
     }
     let connection = handshake(plan, endpoint, remote, patience).await?;
-    Ok((connection, Handshake::Done(done_ms(meter))))
+    meter.on_handshake();
+    Ok((connection, Handshake::Done))
 }
 
 fn server_name(plan: &GetPlan) -> &str {
@@ -194,7 +199,7 @@ pub(crate) fn open_further(connection: &Connection, remote: SocketAddr, further:
                 && connection.close_reason().is_none()
                 && voice == Voice::Heard
             {
-                eprintln!("plait: no path from {ip}: {error}; going on without it");
+                remark(&format!("plait: no path from {ip}: {error}; going on without it"));
             }
         });
     }
@@ -207,6 +212,14 @@ pub(crate) enum Voice {
     Heard,
     /// Not.
     Silent,
+}
+
+/// Does what may wait for a file, such as a pipe without a writer, where it holds up nothing else.
+pub(crate) async fn off_thread<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Fail> + Send + 'static,
+) -> Result<T, Fail> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(Fail::Running(format!("a thread stopped: {error}"))))
 }
 
 /// Waits for the end of `limit`; for ever when there is none.
@@ -264,6 +277,18 @@ pub(crate) fn handshake_failure(host: &str, remote: SocketAddr, error: &Connecti
     }
 }
 
+/// A connection that stood and then broke off, after so many bytes.
+pub(crate) fn connection_lost(host: &str, remote: SocketAddr, bytes: u64, error: &ConnectionError) -> Fail {
+    let why = match error {
+        ConnectionError::TimedOut => "nothing more came".to_owned(),
+        other => other.to_string(),
+    };
+    Fail::running(
+        format!("the connection to {host} ({remote}) was lost after {bytes} bytes: {why}"),
+        "check that the server still runs, and try again",
+    )
+}
+
 fn is_alert(code: u64, alerts: &[u64]) -> bool {
     code.checked_sub(CRYPTO_ERROR).is_some_and(|alert| alerts.contains(&alert))
 }
@@ -286,5 +311,7 @@ mod tests {
         assert!(text(alert(120).into()).contains("hq-interop"));
         assert!(text(ConnectionError::TimedOut).contains("no answer from host"));
         assert!(text(ConnectionError::Reset).contains("no connection to host"));
+        let lost = connection_lost("host", remote, 12, &ConnectionError::TimedOut).to_string();
+        assert!(lost.contains("lost after 12 bytes: nothing more came"), "{lost}");
     }
 }

@@ -1,4 +1,4 @@
-//! How a command ends badly: one line that says what happened and one that says what to try.
+//! How a command ends badly: one line that says what happened and what to try.
 
 use std::fmt;
 
@@ -41,8 +41,7 @@ impl Fail {
 impl fmt::Display for Fail {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Usage(what) => write!(f, "{} (see `plait --help`)", one_line(what)),
-            Self::Running(what) => f.write_str(&one_line(what)),
+            Self::Usage(what) | Self::Running(what) => f.write_str(&one_line(what)),
             Self::Interrupted => f.write_str("stopped before it was done"),
             Self::Unsupported(case) => write!(f, "test case `{case}` is not supported"),
         }

@@ -27,5 +27,6 @@ mod tls;
 mod transfer;
 mod transport;
 mod units;
+mod usage;
 
 pub use start::{laboratory, plait};

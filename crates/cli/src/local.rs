@@ -46,6 +46,14 @@ pub(crate) fn resolve(name: &str, remote: SocketAddr) -> Result<Local, Fail> {
             format!("--path {name}: this system does not let you name an interface"),
             "give one of its addresses",
         )),
+        Err(_)
+            if name.len() < 16
+                && !name.contains('/')
+                && std::path::Path::new("/sys/class/net").join(name).exists()
+                && !interfaces().iter().any(|known| known == name) =>
+        {
+            Err(Fail::running(format!("--path {name}: this interface is down"), "set it up, or name another"))
+        }
         Err(_) if !interfaces().iter().any(|known| known == name) => Err(Fail::running(
             format!("--path {name}: there is no interface of that name and it is no address"),
             format!("try one of: {}", interfaces().join(", ")),
@@ -63,6 +71,13 @@ fn usable(address: IpAddr, remote: SocketAddr) -> Result<IpAddr, Fail> {
         return Err(Fail::running(
             format!("--path {address}: the server's address {} is of the other IP version", remote.ip()),
             "give a local address of the same version",
+        ));
+    }
+    let is_broadcast = matches!(address, IpAddr::V4(v4) if v4.is_broadcast());
+    if address.is_multicast() || is_broadcast {
+        return Err(Fail::running(
+            format!("--path {address}: not an address of one machine"),
+            "`ip address` lists those of this machine",
         ));
     }
     let bound = datagram_socket(remote).and_then(|socket| socket.bind(&SocketAddr::new(address, 0).into()));
@@ -181,6 +196,9 @@ mod tests {
         assert_eq!(resolve("127.0.0.1", remote()), Ok(Local::address([127, 0, 0, 1].into())));
         assert!(resolve("::1", remote()).unwrap_err().to_string().contains("IP version"));
         assert!(resolve("192.0.2.77", remote()).unwrap_err().to_string().contains("not an address of this machine"));
+        for many in ["224.0.0.1", "255.255.255.255"] {
+            assert!(resolve(many, remote()).unwrap_err().to_string().contains("not an address of one machine"));
+        }
         assert_eq!(all(remote()), Ok(vec![Local::address([127, 0, 0, 1].into())]));
     }
 

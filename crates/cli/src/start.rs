@@ -1,47 +1,70 @@
 //! Where a process begins: arguments, the log, the runtime, the exit code.
 
 use std::io::{IsTerminal, stderr};
+use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
-use clap::Parser;
 use plait_sim::Policies;
 use tracing_subscriber::EnvFilter;
 
 use crate::args::{Command, CommandLine, LaboratoryLine};
-use crate::commands;
 use crate::fail::Fail;
+use crate::output::remark;
+use crate::{commands, usage};
+
+/// How long work in the background, such as taking an unfinished file away, may go on after the end.
+const TIDY_TIME: Duration = Duration::from_millis(500);
 
 /// The whole command: what `plait` does with the arguments of this process.
 pub fn plait() -> ExitCode {
-    let line = CommandLine::parse();
+    let line: CommandLine = match usage::parse("plait") {
+        Ok(line) => line,
+        Err(code) => return code,
+    };
     observe(match &line.command {
         Command::Serve(args) if !args.quiet => "plait=info",
-        _ => "error",
+        // What it says of a certificate that it refuses is said by us too.
+        _ => "error,rustls_platform_verifier=off",
     });
-    finish(run(line.command))
+    finish(run(line.command), || usage::name::<CommandLine>("plait"))
 }
 
 /// `plait sim` alone, with `policies` that scenario files may name beside those of the engine: takes the arguments of
 /// this process as `plait sim` would.
 pub fn laboratory(policies: Policies) -> ExitCode {
-    let line = LaboratoryLine::parse();
+    let program = std::env::args().next().unwrap_or_default();
+    let program = Path::new(&program).file_stem().map_or("laboratory".into(), |name| name.to_string_lossy());
+    let line: LaboratoryLine = match usage::parse(&program) {
+        Ok(line) => line,
+        Err(code) => return code,
+    };
     observe("error");
-    finish(commands::sim::run(line.command, policies))
+    finish(commands::sim::run(line.command, policies), || usage::name::<LaboratoryLine>(&program))
 }
 
-/// Runs a command to its end and turns that into an exit code.
-fn finish(command: impl Future<Output = Result<(), Fail>>) -> ExitCode {
-    let result = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
-        Ok(runtime) => runtime.block_on(command),
-        Err(error) => Err(Fail::running(format!("the runtime cannot start: {error}"), "are there free file handles?")),
+/// Runs a command to its end and turns that into an exit code; `name` is what was called.
+fn finish(command: impl Future<Output = Result<(), Fail>>, name: impl FnOnce() -> String) -> ExitCode {
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            remark(&format!("plait: the runtime cannot start: {error}; are there free file handles?"));
+            return ExitCode::FAILURE;
+        }
     };
-    match result {
+    let result = runtime.block_on(command);
+    let code = match &result {
         Ok(()) => ExitCode::SUCCESS,
         Err(fail) => {
-            eprintln!("plait: {fail}");
+            let hint =
+                if matches!(fail, Fail::Usage(_)) { format!(" (see `{} --help`)", name()) } else { String::new() };
+            remark(&format!("plait: {fail}{hint}"));
             ExitCode::from(fail.exit_code())
         }
-    }
+    };
+    // A thread that waits for a pipe nobody reads must not hold up the end.
+    runtime.shutdown_timeout(TIDY_TIME);
+    code
 }
 
 async fn run(command: Command) -> Result<(), Fail> {

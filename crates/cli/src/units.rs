@@ -1,5 +1,6 @@
 //! Amounts as people type and read them: sizes, shares, seconds, rates.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// Most bytes that one stream can carry (RFC 9000 4.5: 2^62 - 1).
@@ -78,6 +79,15 @@ pub(crate) fn parse_millis(text: &str) -> Result<Duration, String> {
     match text.parse::<f64>() {
         Ok(ms) if (0.0..=60_000.0).contains(&ms) => Ok(Duration::from_secs_f64(ms / 1000.0)),
         _ => Err(format!("`{text}` is not a time in milliseconds between 0 and 60000")),
+    }
+}
+
+/// Reads whole numbers within `range`.
+pub(crate) fn whole<T: TryFrom<u64>>(range: RangeInclusive<u64>) -> impl Fn(&str) -> Result<T, String> + Clone {
+    move |text| {
+        let number = text.parse().ok().filter(|number| range.contains(number));
+        let fits = number.and_then(|number| T::try_from(number).ok());
+        fits.ok_or_else(|| format!("`{text}` is not a whole number from {} to {}", range.start(), range.end()))
     }
 }
 

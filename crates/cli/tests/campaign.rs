@@ -110,6 +110,76 @@ fn a_killed_campaign_goes_on_and_ends_like_one_that_never_was() {
 }
 
 #[test]
+fn results_in_one_folder_belong_together() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("one.toml");
+    fs::write(&file, SCENARIO.split("[sweep]").next().unwrap()).unwrap();
+    let file = file.to_string_lossy().into_owned();
+    let folder = |name: &str| home.path().join(name).to_string_lossy().into_owned();
+    let (one, many, parts) = (folder("one"), folder("many"), folder("parts"));
+    let run = |more: &[&str]| output(&[&["sim", "run", &file], more].concat());
+    let rows = |path: &Path| fs::read_to_string(path).unwrap().lines().count().saturating_sub(2);
+    assert!(run(&["--out", &one]).status.success() && run(&["--out", &many, "--seeds", "2"]).status.success());
+    for (folder, more) in [(&one, &["--seeds", "2"][..]), (&many, &[]), (&one, &["--set", "seed=2"])] {
+        let refused = run(&[&["--out", folder], more].concat());
+        assert_eq!(refused.status.code(), Some(1));
+        assert!(text(&refused.stderr).contains("choose another folder"), "{}", text(&refused.stderr));
+    }
+    assert_eq!((rows(&Path::new(&one).join("runs.csv")), rows(&Path::new(&many).join("runs.csv"))), (1, 2));
+
+    // Of a scenario with one run, one shard has it.
+    let shards = ["1/2", "2/2"].map(|shard| run(&["--out", &parts, "--shard", shard]));
+    assert!(shards.iter().all(|shard| shard.status.success()), "{}", text(&shards[1].stderr));
+    let files = ["runs-1-of-2.csv", "runs-2-of-2.csv"].map(|name| Path::new(&parts).join(name));
+    assert_eq!(files.each_ref().map(|file| rows(file)), [1, 0]);
+    let [first, second] = files.map(|file| file.to_string_lossy().into_owned());
+    let merged = folder("merged.csv");
+    let done = output(&["sim", "merge", &first, &second, "-o", &merged]);
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    assert_eq!(fs::read(&merged).unwrap(), fs::read(Path::new(&one).join("runs.csv")).unwrap());
+
+    // Rows that are there already are run again for traces that are not.
+    let logged = run(&["--out", &many, "--seeds", "2", "--qlog"]);
+    assert!(logged.status.success(), "{}", text(&logged.stderr));
+    for seed in [1, 2] {
+        for end in ["client", "server"] {
+            let name = format!("qlog/run-{}-seed-{seed}/{end}.sqlog", seed - 1);
+            assert!(fs::metadata(Path::new(&many).join(&name)).unwrap().len() > 1000, "{name}");
+        }
+    }
+    let again = run(&["--out", &many, "--seeds", "2", "--qlog", "--json-stream"]);
+    assert_eq!(text(&again.stdout).lines().count(), 1, "nothing was left to do");
+}
+
+#[test]
+fn programs_read_one_object_whatever_happens() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("wrong.toml");
+    fs::write(&file, SCENARIO.replace("loss = 0.01", "lost = 0.01")).unwrap();
+    let failed = output(&["sim", "run", file.to_str().unwrap(), "--json"]);
+    let told: serde_json::Value = serde_json::from_slice(&failed.stdout).unwrap();
+    assert_eq!((failed.status.code(), &told["ok"], &told["command"]), (Some(2), &false.into(), &"sim run".into()));
+    assert!(told["error"].as_str().unwrap().contains("`path.0.lost`: there is no such key"), "{told}");
+    let failed = output(&["sim", "figure", "nofig", "--json"]);
+    let told: serde_json::Value = serde_json::from_slice(&failed.stdout).unwrap();
+    assert_eq!((failed.status.code(), &told["ok"], &told["command"]), (Some(2), &false.into(), &"sim figure".into()));
+
+    fs::write(&file, SCENARIO.replace("\"kill\"", "\"1e5\"\nseed = 9007199254740993")).unwrap();
+    let done = output(&["sim", "run", file.to_str().unwrap(), "--json-stream", "--jobs", "1"]);
+    let lines: Vec<serde_json::Value> =
+        text(&done.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 3, "two runs and the result");
+    assert_eq!((&lines[0]["event"], &lines[1]["done"], &lines[1]["total"]), (&"progress".into(), &2.into(), &2.into()));
+    let told = &lines[2];
+    assert_eq!((&told["ok"], &told["error"]), (&true.into(), &serde_json::Value::Null));
+    let run = &told["runs"][0];
+    assert_eq!((&run["name"], &run["seed"]), (&"1e5".into(), &9_007_199_254_740_993_u64.into()));
+    assert_eq!((&run["path.0.rate_mbps"], &run["transfer.bytes"]), (&10.0.into(), &150_000.into()));
+    assert_eq!((&run["error"], &run["endpoints.duplicate_until_rtt"]), (&serde_json::Value::Null, &true.into()));
+    assert!(run["path0_packets_lost"].is_u64() && run["path0_rtt_ms"].is_f64(), "{run}");
+}
+
+#[test]
 fn rows_have_every_input_and_outcome() {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("rows.toml");

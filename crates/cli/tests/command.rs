@@ -86,10 +86,14 @@ fn entries(folder: &Path) -> usize {
 
 #[test]
 fn wrong_usage_is_two() {
-    let wrong: [(&[&str], &str); 8] = [
-        (&[], "Usage"),
-        (&["perf"], "unrecognized subcommand"),
-        (&["get"], "required"),
+    let wrong: [(&[&str], &str); 12] = [
+        (&["perf"], "unrecognized subcommand 'perf' (see `plait --help`)"),
+        (&["get"], "not provided: <URL>... (see `plait get --help`)"),
+        (&["get", "https://a/", "--max-time", "-1"], "`-1` is not a time"),
+        (&["serve", "--max-paths", "65"], "`65` is not a whole number from 1 to 64 (see `plait serve --help`)"),
+        (&["sim", "run", "x", "--seeds", "-1"], "from 1 to 1000000 (see `plait sim run --help`)"),
+        (&["sim", "figure", "fairness", "nofig"], "there is no figure `nofig`"),
+        (&["get", "https://a/", "https://a/", "-o", "new", "-o", "./new"], "two -o name the same file"),
         (&["get", "http://localhost/"], "only https"),
         (&["get", "https://a/", "https://b/"], "another server"),
         (&["get", "https://a/", "--extension", "multiflow"], "not available yet"),
@@ -101,11 +105,13 @@ fn wrong_usage_is_two() {
         assert_eq!(output.status.code(), Some(2), "{args:?}");
         assert!(stderr(&output).contains(expected), "{args:?}: {}", stderr(&output));
         assert!(output.stdout.is_empty(), "{args:?}");
+        assert_eq!(stderr(&output).lines().count(), 1, "{args:?}: {}", stderr(&output));
     }
 }
 
 #[test]
 fn help_and_version_are_zero() {
+    assert!(stderr(&run(&[])).contains("Usage") && run(&[]).status.code() == Some(2));
     for args in [&["--help"][..], &["-V"], &["get", "--help"]] {
         assert_eq!(run(args).status.code(), Some(0), "{args:?}");
     }
@@ -143,6 +149,12 @@ fn bodies_go_to_standard_output() {
     let output = run(&["get", &server.url("/hello"), &server.url("/hello"), "--insecure", "--single"]);
     assert_eq!((output.status.code(), &output.stdout[..]), (Some(0), &b"hello\nhello\n"[..]), "{}", stderr(&output));
     assert!(stderr(&output).contains("Mbit/s"));
+    // Each body has a digest of its own; there is none of all.
+    let output = run(&["get", &server.url("/hello"), &server.url("/bytes/9"), "--insecure", "--single", "--json"]);
+    let summary = summary(&output);
+    assert_eq!((&summary["bytes"], &summary["sha256"]), (&15.into(), &Value::Null));
+    let digests = [0, 1].map(|at| summary["downloads"][at]["sha256"].as_str().map(str::len));
+    assert_eq!(digests, [Some(64), Some(64)]);
 }
 
 #[test]
@@ -187,7 +199,9 @@ fn downloads_cut_short_leave_no_file() {
     let output = plait(&["get", &server.url("/bytes/1T")]).args(args).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("not done within"), "{}", stderr(&output));
-    assert_eq!(summary(&output)["ok"], false);
+    let summary = summary(&output);
+    assert_eq!(summary["ok"], false);
+    assert!(summary["handshake_ms"].as_f64().is_some_and(|ms| ms > 0.0), "{summary}");
     assert_eq!(entries(&folder), 0);
 }
 
@@ -231,6 +245,9 @@ fn strangers_are_refused() {
     assert!(stderr(&output).contains("certificate"), "{}", stderr(&output));
     assert!(stderr(&output).contains("--insecure"), "{}", stderr(&output));
     assert!(output.stdout.is_empty());
+    // Those whom the system does not know are refused in one line too.
+    let output = run(&["get", &server.url("/hello"), "--single"]);
+    assert_eq!((output.status.code(), stderr(&output).lines().count()), (Some(1), 1), "{}", stderr(&output));
 }
 
 #[test]
@@ -259,6 +276,12 @@ fn servers_that_cannot_start() {
     let output = run(&["serve", "--listen", &address]);
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("in use"), "{}", stderr(&output));
+    // The certificate of the server that holds the port stays.
+    let server = Server::start(&[]);
+    let before = fs::read(server.ca()).unwrap();
+    let output = run(&["serve", "--listen", &server.address, "--cert-out", &server.ca()]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(fs::read(server.ca()).unwrap(), before);
     let output = run(&["serve", "--listen", "127.0.0.1:0", "--root", "/nowhere/at/all"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("--root"), "{}", stderr(&output));
@@ -271,6 +294,34 @@ fn servers_stop_when_told() {
     let told = Command::new("kill").args(["-TERM", &server.process.id().to_string()]).status().unwrap();
     assert!(told.success());
     assert_eq!(server.process.wait().unwrap().code(), Some(0));
+}
+
+#[cfg(unix)]
+#[test]
+fn servers_that_go_away_in_the_middle_are_told_apart_from_those_that_never_answered() {
+    let mut server = Server::start(&[]);
+    let folder = server.downloads();
+    let file = folder.join("body");
+    let mut get = plait(&["get", &server.url("/bytes/1T"), "--insecure", "--single", "-o", file.to_str().unwrap()])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    part_of(&folder, &mut get);
+    let told = Command::new("kill").args(["-TERM", &server.process.id().to_string()]).status().unwrap();
+    assert!(told.success());
+    let output = get.wait_with_output().unwrap();
+    server.process.wait().unwrap();
+    assert_eq!((output.status.code(), entries(&folder)), (Some(1), 0));
+    let said = stderr(&output);
+    assert!(said.contains("was lost after ") && !said.contains("was lost after 0 bytes"), "{said}");
+}
+
+#[test]
+fn the_demo_counts_all_of_its_time() {
+    let output = run(&["demo", "--bytes", "100G", "--json", "--quiet", "--max-time", "0.05"]);
+    let summary = summary(&output);
+    assert_eq!((output.status.code(), &summary["ok"]), (Some(1), &false.into()), "{summary}");
+    assert!(summary["error"].as_str().unwrap().contains("not done within 0.05 s"), "{summary}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use plait::{Connection, Endpoint, EndpointConfig};
 
 use super::serve;
 use crate::args::DemoArgs;
-use crate::connect::{FAREWELL_TIME, handshake_failure};
+use crate::connect::{FAREWELL_TIME, handshake_failure, off_thread};
 use crate::fail::Fail;
 use crate::http::body::Pattern;
 use crate::http::client::fetch;
@@ -20,7 +20,7 @@ use crate::measure::aggregation_benefit;
 use crate::output::progress::Progress;
 use crate::output::summary::{BytesByPath, DemoSummary, PathSummary, RunSummary};
 use crate::output::table::Table;
-use crate::output::{Format, print_json, print_line};
+use crate::output::{Format, print_json, print_line, remark};
 use crate::paths::PathBook;
 use crate::relay::{Relay, RelayConfig};
 use crate::tls::Shown;
@@ -81,33 +81,39 @@ struct Measured {
 
 /// Runs all downloads and reports.
 pub(crate) async fn run(args: DemoArgs) -> Result<(), Fail> {
-    let stage = Stage::set(DemoPlan::new(&args)?)?;
+    let mut stage = Stage::set(DemoPlan::new(&args)?)?;
     announce(&stage.plan, &args);
     let mut runs = Vec::with_capacity(Course::ALL.len());
-    let interrupted = tokio::select! {
-        () = run_all(&stage, &args, &mut runs) => false,
-        () = stop::asked() => true,
+    let ended = tokio::select! {
+        ended = run_all(&mut stage, &args, &mut runs) => ended,
+        () = stop::asked() => Err(Fail::Interrupted),
     };
     stage.server.close(0, b"the demo is over");
-    let failure = if interrupted { Some(Fail::Interrupted) } else { failure_of(&runs) };
+    let failure = ended.err().or_else(|| failure_of(&runs));
     let summary = summarize(&stage, runs, failure.as_ref());
-    if Format::of(args.output).is_json() {
-        print_json(&summary);
-    } else {
-        table(&summary).lines().iter().for_each(|line| print_line(line));
-        if let Some(benefit) = summary.aggregation_benefit {
-            print_line(&format!(
-                "aggregation benefit {benefit:.2}  (0: A+B is as good as the better path alone, 1: as good as both together)"
-            ));
-        }
-    }
-    failure.map_or(Ok(()), Err)
+    let printed = if Format::of(args.output).is_json() { print_json(&summary) } else { print_table(&summary) };
+    failure.map_or(printed, Err)
 }
 
-async fn run_all(stage: &Stage, args: &DemoArgs, runs: &mut Vec<RunSummary>) {
+fn print_table(summary: &DemoSummary) -> Result<(), Fail> {
+    table(summary).lines().iter().try_for_each(|line| print_line(line))?;
+    let Some(benefit) = summary.aggregation_benefit else { return Ok(()) };
+    print_line(&format!(
+        "aggregation benefit {benefit:.2}  (0: A+B is as good as the better path alone, 1: as good as both together)"
+    ))
+}
+
+async fn run_all(stage: &mut Stage, args: &DemoArgs, runs: &mut Vec<RunSummary>) -> Result<(), Fail> {
+    stage.sha256 = stage.digest().await?;
     for course in Course::ALL {
         runs.push(stage.download(course, args).await);
     }
+    Ok(())
+}
+
+fn too_late(limit: Duration) -> Fail {
+    let what = format!("not done within {} s", limit.as_secs_f64());
+    Fail::running(what, "try fewer --bytes or a longer --max-time")
 }
 
 fn failure_of(runs: &[RunSummary]) -> Option<Fail> {
@@ -137,8 +143,14 @@ impl Stage {
         let relays = [relay(0)?, relay(1)?];
         let (site, endpoint) = (Arc::new(Site::new(None)), server.clone());
         tokio::spawn(async move { serve::accept(&endpoint, &site).await });
-        let sha256 = Pattern::new().sha256(plan.bytes);
-        Ok(Self { plan, server, relays, sha256 })
+        Ok(Self { plan, server, relays, sha256: String::new() })
+    }
+
+    /// The digest that every body must have; a long one takes a while, which `--max-time` bounds too.
+    async fn digest(&self) -> Result<String, Fail> {
+        let bytes = self.plan.bytes;
+        let hashing = off_thread(move || Ok(Pattern::new().sha256(bytes)));
+        tokio::time::timeout(self.plan.max_time, hashing).await.unwrap_or_else(|_| Err(too_late(self.plan.max_time)))
     }
 
     async fn download(&self, course: Course, args: &DemoArgs) -> RunSummary {
@@ -146,10 +158,7 @@ impl Stage {
         let result =
             match tokio::time::timeout(self.plan.max_time, self.try_download(course, args, &mut measured)).await {
                 Ok(result) => result,
-                Err(_) => Err(Fail::running(
-                    format!("not done within {} s", self.plan.max_time.as_secs_f64()),
-                    "try fewer --bytes or a longer --max-time",
-                )),
+                Err(_) => Err(too_late(self.plan.max_time)),
             };
         if let (true, Some(connection)) = (measured.paths.is_empty(), &measured.connection) {
             let mut book = PathBook::default();
@@ -197,7 +206,7 @@ impl Stage {
             std::future::pending::<()>().await;
         };
         let target = format!("/bytes/{}", self.plan.bytes);
-        let sink = Sink::open(&Destination::Discard)?;
+        let sink = Sink::open(&Destination::Discard).await?;
         let work = async {
             tokio::select! {
                 result = fetch(&connection, &target, sink, &meter) => result,
@@ -269,8 +278,8 @@ fn announce(plan: &DemoPlan, args: &DemoArgs) {
         format!("{}: {} Mbit/s, RTT {:.0} ms", link.name, link.rate_mbps, link.rtt.as_secs_f64() * 1e3)
     };
     let loss = plan.links[0].loss * 100.0;
-    eprintln!("two links on this machine, {loss} % loss each way; {}; {}", link(0), link(1));
-    eprintln!("{} over A, over B, over both, and over both until A dies", human_bytes(plan.bytes));
+    remark(&format!("two links on this machine, {loss} % loss each way; {}; {}", link(0), link(1)));
+    remark(&format!("{} over A, over B, over both, and over both until A dies", human_bytes(plan.bytes)));
 }
 
 fn summarize(stage: &Stage, runs: Vec<RunSummary>, failure: Option<&Fail>) -> DemoSummary {

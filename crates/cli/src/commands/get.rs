@@ -12,11 +12,11 @@ use crate::connect::{self, Connected, Handshake, Voice};
 use crate::fail::Fail;
 use crate::http::client::fetch;
 use crate::http::meter::Meter;
-use crate::http::sink::{Digested, Sink};
+use crate::http::sink::{Digested, Sink, place_of};
 use crate::meant::{Destination, Download, GetPlan, KeyUpdates, Multipath};
 use crate::output::progress::Progress;
 use crate::output::summary::{DownloadSummary, GetSummary, PathSummary};
-use crate::output::{Format, print_json};
+use crate::output::{Format, print_json, remark};
 use crate::paths::PathBook;
 use crate::stop;
 use crate::transfer::watched;
@@ -37,7 +37,6 @@ struct Ended {
 #[derive(Debug, Default)]
 struct Outcome {
     live: Option<(Connection, Arc<Meter>)>,
-    handshake_ms: Option<f64>,
     early_data: Option<&'static str>,
     paths: Vec<PathSummary>,
     ended: Vec<Ended>,
@@ -61,13 +60,13 @@ pub(crate) async fn run(args: GetArgs) -> Result<(), Fail> {
     if let (Err(_), Some((_, meter))) = (&result, &outcome.live) {
         meter.on_broken_off();
     }
-    report(&plan, &args, &outcome, result.as_ref().err());
-    result
+    let printed = report(&plan, &args, &outcome, result.as_ref().err());
+    result.and(printed)
 }
 
 async fn download_all(plan: &GetPlan, args: &GetArgs, outcome: &mut Outcome) -> Result<(), Fail> {
     // Places to write to are opened first: a typing error should not cost a download.
-    let sinks = open_sinks(plan)?;
+    let sinks = open_sinks(plan).await?;
     let Connected { connection, endpoint, remote, further, meter, handshake } = connect::connect(plan).await?;
     outcome.live = Some((connection.clone(), Arc::clone(&meter)));
     let voice = if args.show.quiet { Voice::Silent } else { Voice::Heard };
@@ -80,14 +79,13 @@ async fn download_all(plan: &GetPlan, args: &GetArgs, outcome: &mut Outcome) -> 
     let work = fetch_all(&connection, sinks, &meter);
     (outcome.ended, outcome.paths) = watched(work, &connection, &meter, &mut progress).await;
     match handshake {
-        Handshake::Done(ms) => outcome.handshake_ms = Some(ms),
+        Handshake::Done => {}
         Handshake::Early(task) => {
-            let (accepted, ms) = task.await.unwrap_or((false, 0.0));
-            outcome.handshake_ms = Some(ms);
+            let accepted = task.await.unwrap_or(false);
             outcome.early_data = Some(if accepted { "accepted" } else { "rejected" });
             if !accepted && connection.close_reason().is_none() {
                 // What went early is lost; the connection stands.
-                let work = fetch_all(&connection, open_sinks(plan)?, &meter);
+                let work = fetch_all(&connection, open_sinks(plan).await?, &meter);
                 (outcome.ended, outcome.paths) = watched(work, &connection, &meter, &mut progress).await;
             }
         }
@@ -96,7 +94,10 @@ async fn download_all(plan: &GetPlan, args: &GetArgs, outcome: &mut Outcome) -> 
     if let Some(error) = connection.close_reason()
         && outcome.ended.iter().any(|ended| ended.result.is_err())
     {
-        return Err(connect::handshake_failure(&plan.host, remote, &error));
+        return Err(match meter.handshake_s() {
+            Some(_) => connect::connection_lost(&plan.host, remote, meter.bytes(), &error),
+            None => connect::handshake_failure(&plan.host, remote, &error),
+        });
     }
     connection.close(0, b"done");
     // A server that does not hear it times out by itself.
@@ -114,8 +115,19 @@ pub(crate) async fn update_keys_early(connection: Connection, meter: Arc<Meter>)
     }
 }
 
-fn open_sinks(plan: &GetPlan) -> Result<Vec<(Download, Sink)>, Fail> {
-    plan.downloads.iter().map(|download| Ok((download.clone(), Sink::open(&download.to)?))).collect()
+async fn open_sinks(plan: &GetPlan) -> Result<Vec<(Download, Sink)>, Fail> {
+    let mut sinks: Vec<(Download, Sink)> = Vec::with_capacity(plan.downloads.len());
+    let mut places = Vec::new();
+    for download in &plan.downloads {
+        if let Some(place) = place_of(&download.to) {
+            if places.contains(&place) {
+                return Err(Fail::usage(format!("two -o name the same file, {}", place.display())));
+            }
+            places.push(place);
+        }
+        sinks.push((download.clone(), Sink::open(&download.to).await?));
+    }
+    Ok(sinks)
 }
 
 /// All at once, unless several share standard output.
@@ -141,19 +153,21 @@ async fn fetch_all(connection: &Connection, sinks: Vec<(Download, Sink)>, meter:
     ended.into_iter().map(|(_, ended)| ended).collect()
 }
 
-fn report(plan: &GetPlan, args: &GetArgs, outcome: &Outcome, error: Option<&Fail>) {
+fn report(plan: &GetPlan, args: &GetArgs, outcome: &Outcome, error: Option<&Fail>) -> Result<(), Fail> {
     let summary = summary(plan, outcome, error);
     if Format::of(args.show).is_json() {
-        print_json(&summary);
-    } else if error.is_none() && !args.show.quiet {
+        return print_json(&summary);
+    }
+    if error.is_none() && !args.show.quiet {
         let mut line =
             format!("{} in {:.2} s, {:.1} Mbit/s", human_bytes(summary.bytes), summary.seconds, summary.goodput_mbps);
         for path in &summary.paths {
             let share = human_bytes(path.stream_bytes_received);
             line += &format!("; path {} {} -> {}: {share}", path.id, path.local, path.remote);
         }
-        eprintln!("{line}");
+        remark(&line);
     }
+    Ok(())
 }
 
 fn summary(plan: &GetPlan, outcome: &Outcome, error: Option<&Fail>) -> GetSummary {
@@ -174,9 +188,12 @@ fn summary(plan: &GetPlan, outcome: &Outcome, error: Option<&Fail>) -> GetSummar
         bytes,
         seconds: rounded(seconds, 6),
         goodput_mbps: rounded(mbps(bytes, seconds), 3),
-        handshake_ms: outcome.handshake_ms,
+        handshake_ms: meter.and_then(|meter| meter.handshake_s()).map(|s| rounded(s * 1e3, 3)),
         first_byte_ms: arrivals.first().map(ms),
-        sha256: downloads.first().and_then(|first| first.sha256.clone()),
+        sha256: match &downloads[..] {
+            [only] if plan.downloads.len() == 1 => only.sha256.clone(),
+            _ => None,
+        },
         extension: match multipath {
             Multipath::Negotiated => ExtensionName::Multipath.name(),
             Multipath::Absent => ExtensionName::None.name(),

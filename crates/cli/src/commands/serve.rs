@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plait::{Bind, Endpoint, EndpointConfig, RetryPolicy, ServerConfig, Version};
+use plait_sim::files::write_whole;
 
 use crate::args::ServeArgs;
 use crate::fail::Fail;
@@ -33,11 +34,7 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Fail> {
         (Some(cert), Some(key)) => Shown::read(cert, key)?,
         _ => Shown::self_signed(&args.name, &args.listen)?,
     };
-    if let (Some(file), Some(pem)) = (&args.cert_out, &shown.made_pem) {
-        std::fs::write(file, pem).map_err(|error| {
-            Fail::running(format!("--cert-out {}: {error}", file.display()), "choose a folder that may be written")
-        })?;
-    }
+    let made_pem = shown.made_pem.clone();
     let habits = Habits::new(&args.interop, args.qlog.as_ref());
     let mut config = transport::server_config(shown, habits.suites)?;
     let mut carriage = transport::config(&TransportPlan::new(&args.transport, args.max_paths));
@@ -55,10 +52,16 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Fail> {
         endpoint_config.supported_versions(vec![Version::V1]);
     }
     let endpoint = bind(endpoint_config, config, &args.listen)?;
+    // Only now: where the port is taken, the file may be that of the server which holds it.
+    if let (Some(file), Some(pem)) = (&args.cert_out, made_pem) {
+        write_whole(file, pem.as_bytes()).map_err(|error| {
+            Fail::running(format!("--cert-out {}: {error}", file.display()), "choose a folder that may be written")
+        })?;
+    }
     // Whoever reads the ready line may stop us at once.
     let asked_to_stop = stop::asked();
     let addresses = endpoint.local_addrs().iter().map(SocketAddr::to_string).collect();
-    print_json(&Listening { event: "listening", addresses });
+    print_json(&Listening { event: "listening", addresses })?;
 
     let site = Arc::new(Site::new(root));
     tokio::select! {

@@ -13,13 +13,31 @@ pub(crate) struct Meter {
     clock: Clock,
     bytes: AtomicU64,
     arrivals: Mutex<Arrivals>,
+    handshake_s: OnceLock<f64>,
     stopped_s: OnceLock<f64>,
 }
 
 impl Meter {
     /// Counts from now on.
     pub(crate) fn start() -> Self {
-        Self { clock: Clock::start(), bytes: AtomicU64::new(0), arrivals: Mutex::default(), stopped_s: OnceLock::new() }
+        Self {
+            clock: Clock::start(),
+            bytes: AtomicU64::new(0),
+            arrivals: Mutex::default(),
+            handshake_s: OnceLock::new(),
+            stopped_s: OnceLock::new(),
+        }
+    }
+
+    /// The handshake is done.
+    pub(crate) fn on_handshake(&self) {
+        // The first one counts.
+        let _ = self.handshake_s.set(self.clock.seconds());
+    }
+
+    /// Seconds from the start to the end of the handshake; none before that.
+    pub(crate) fn handshake_s(&self) -> Option<f64> {
+        self.handshake_s.get().copied()
     }
 
     /// So many bytes of a body arrived.

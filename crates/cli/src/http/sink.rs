@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::body::hex;
+use crate::connect::off_thread;
 use crate::fail::Fail;
 use crate::meant::Destination;
 
@@ -41,14 +42,17 @@ pub(crate) struct Sink {
 }
 
 impl Sink {
-    /// Opens the destination; must be called within a tokio runtime.
-    pub(crate) fn open(to: &Destination) -> Result<Self, Fail> {
-        let mut target = Target::open(to)?;
+    /// Opens the destination; a pipe waits for its reader.
+    pub(crate) async fn open(to: &Destination) -> Result<Self, Fail> {
+        let to = to.clone();
+        let mut target = off_thread(move || Target::open(&to)).await?;
         let (pieces, mut queue) = mpsc::channel(QUEUE_PIECES);
         let writer = tokio::task::spawn_blocking(move || {
             let (mut hash, mut bytes) = (Sha256::new(), 0);
             while let Some(piece) = queue.blocking_recv() {
                 match piece {
+                    // Nobody waits for the rest.
+                    _ if queue.is_closed() => break,
                     Piece::Data(data) => {
                         hash.update(&data);
                         target.write(&data, bytes)?;
@@ -115,8 +119,9 @@ impl Target {
                 Err(Fail::running(format!("{} is a folder", path.display()), "give a file name with -o"))
             }
             Destination::File(path) => {
+                // A link stays one; what it names is replaced.
+                let path = path.canonicalize().unwrap_or_else(|_| path.clone());
                 let special = path.metadata().is_ok_and(|meta| !meta.is_file());
-                let path = path.clone();
                 let opened = if special {
                     fs::OpenOptions::new().write(true).open(&path).map(|file| Self::Device { file, path: path.clone() })
                 } else {
@@ -168,7 +173,7 @@ fn broken(path: &Path, error: &io::Error) -> Fail {
     Fail::running(format!("{}: {error}", path.display()), "is the disk full?")
 }
 
-/// A file in the same folder, so that renaming it is one step; it has the rights of any new file.
+/// A file in the same folder, so that renaming it is one step; it has the rights of the old one or of any new file.
 fn temporary_beside(path: &Path) -> io::Result<NamedTempFile> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
@@ -178,7 +183,19 @@ fn temporary_beside(path: &Path) -> io::Result<NamedTempFile> {
         use std::os::unix::fs::PermissionsExt;
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
-    builder.tempfile_in(folder)
+    let temporary = builder.tempfile_in(folder)?;
+    if let Ok(before) = path.metadata() {
+        temporary.as_file().set_permissions(before.permissions())?;
+    }
+    Ok(temporary)
+}
+
+/// The file that a destination names, however it is spelled; none for what is no file.
+pub(crate) fn place_of(to: &Destination) -> Option<PathBuf> {
+    let Destination::File(path) = to else { return None };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let beside = || Some(folder.canonicalize().ok()?.join(path.file_name()?));
+    Some(path.canonicalize().ok().or_else(beside).unwrap_or_else(|| path.clone()))
 }
 
 #[cfg(test)]
@@ -193,7 +210,7 @@ mod tests {
     async fn whole_bodies_appear_at_once() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("body");
-        let mut sink = Sink::open(&Destination::File(file.clone())).unwrap();
+        let mut sink = Sink::open(&Destination::File(file.clone())).await.unwrap();
         sink.push(Bytes::from_static(b"ab")).await.unwrap();
         assert!(!file.exists());
         sink.push(Bytes::from_static(b"c")).await.unwrap();
@@ -206,7 +223,7 @@ mod tests {
     #[tokio::test]
     async fn broken_bodies_leave_nothing() {
         let dir = tempfile::tempdir().unwrap();
-        let mut sink = Sink::open(&Destination::File(dir.path().join("body"))).unwrap();
+        let mut sink = Sink::open(&Destination::File(dir.path().join("body"))).await.unwrap();
         sink.push(Bytes::from_static(b"ab")).await.unwrap();
         let Sink { pieces, writer } = sink;
         drop(pieces);
@@ -217,23 +234,43 @@ mod tests {
     #[tokio::test]
     async fn impossible_places() {
         let dir = tempfile::tempdir().unwrap();
-        let open = |path: PathBuf| Sink::open(&Destination::File(path)).unwrap_err().to_string();
-        assert!(open(dir.path().to_owned()).contains("is a folder"));
-        assert!(open(dir.path().join("none/body")).contains("cannot be written"));
+        let open = async |path: PathBuf| Sink::open(&Destination::File(path)).await.unwrap_err().to_string();
+        assert!(open(dir.path().to_owned()).await.contains("is a folder"));
+        assert!(open(dir.path().join("none/body")).await.contains("cannot be written"));
     }
 
     #[cfg(unix)]
     #[tokio::test]
     async fn devices_stay_devices() {
-        let mut sink = Sink::open(&Destination::File("/dev/null".into())).unwrap();
+        let mut sink = Sink::open(&Destination::File("/dev/null".into())).await.unwrap();
         sink.push(Bytes::from_static(b"ab")).await.unwrap();
         assert_eq!(sink.finish().await.unwrap().bytes, 2);
         assert!(!Path::new("/dev/null").metadata().unwrap().is_file());
     }
 
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn rights_and_links_stay() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let dir = tempfile::tempdir().unwrap();
+        let (file, link) = (dir.path().join("body"), dir.path().join("link"));
+        fs::write(&file, "old").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+        symlink("body", &link).unwrap();
+        let mut sink = Sink::open(&Destination::File(link.clone())).await.unwrap();
+        sink.push(Bytes::from_static(b"new")).await.unwrap();
+        sink.finish().await.unwrap();
+        assert!(link.symlink_metadata().unwrap().is_symlink());
+        assert_eq!(fs::read(&file).unwrap(), b"new");
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o640);
+        let place = |path: PathBuf| place_of(&Destination::File(path));
+        assert_eq!(place(link), place(file));
+        assert_eq!(place(dir.path().join("new")), place(dir.path().join("./new")));
+    }
+
     #[tokio::test]
     async fn nowhere() {
-        let sink = Sink::open(&Destination::Discard).unwrap();
+        let sink = Sink::open(&Destination::Discard).await.unwrap();
         assert_eq!(sink.finish().await.unwrap().bytes, 0);
     }
 }

@@ -4,11 +4,12 @@ pub(crate) mod progress;
 pub(crate) mod summary;
 pub(crate) mod table;
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 
 use serde::Serialize;
 
 use crate::args::OutputArgs;
+use crate::fail::Fail;
 
 /// Who reads standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,15 +39,29 @@ impl Format {
 }
 
 /// Prints `value` as one line of JSON on standard output.
-pub(crate) fn print_json(value: &impl Serialize) {
-    match serde_json::to_string(value) {
-        Ok(line) => print_line(&line),
-        Err(error) => eprintln!("plait: the result cannot be written as JSON: {error}"),
-    }
+pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Fail> {
+    let line = serde_json::to_string(value)
+        .map_err(|error| Fail::running(format!("the result is no JSON: {error}"), "this is a fault of plait"))?;
+    print_line(&line)
 }
 
 /// Prints a line on standard output; a reader that went away is no error of ours.
-pub(crate) fn print_line(line: &str) {
+pub(crate) fn print_line(line: &str) -> Result<(), Fail> {
+    print_text(&format!("{line}\n"))
+}
+
+/// Prints text as it is, as [`print_line`] does.
+pub(crate) fn print_text(text: &str) -> Result<(), Fail> {
     let mut out = std::io::stdout().lock();
-    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Fail::running(format!("standard output: {error}"), "is the disk full?"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Says something on standard error; there is nobody to tell when that fails.
+pub(crate) fn remark(line: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
 }

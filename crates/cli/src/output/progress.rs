@@ -6,7 +6,7 @@ use std::io::IsTerminal;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use super::summary::{Interval, PathSummary};
-use super::{Format, print_json};
+use super::{Format, print_json, remark};
 use crate::args::OutputArgs;
 use crate::units::{human_bytes, mbps, rounded};
 
@@ -71,10 +71,11 @@ impl Progress {
         }
         let goodput = mbps(snapshot.bytes.saturating_sub(bytes), seconds);
         if self.manner == Manner::Lines {
-            eprintln!("{}", self.line(snapshot, seconds, goodput));
+            remark(&self.line(snapshot, seconds, goodput));
         }
         if self.format == Format::JsonStream {
-            print_json(&Interval {
+            // What cannot be printed now cannot be at the end either, and is told then.
+            let _ = print_json(&Interval {
                 event: "interval",
                 run: self.name,
                 at_s: rounded(snapshot.at_s, 3),

@@ -75,7 +75,7 @@ pub(crate) struct GetSummary {
     pub(crate) handshake_ms: Option<f64>,
     /// Time until the first byte of a body.
     pub(crate) first_byte_ms: Option<f64>,
-    /// Digest of the body of the first URL.
+    /// Digest of the body; none where there are several, each with its own in `downloads`.
     pub(crate) sha256: Option<String>,
     /// `multipath` or `none`, as negotiated.
     pub(crate) extension: &'static str,

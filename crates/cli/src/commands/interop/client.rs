@@ -90,8 +90,7 @@ pub(super) async fn run(setting: &Setting) -> Result<(), Fail> {
     print_json(&json!({
         "ok": true, "files": targets.len(), "resumed": resumed, "early_data": early_data, "version": version,
         "paths": paths,
-    }));
-    Ok(())
+    }))
 }
 
 impl Errand<'_> {
@@ -178,7 +177,7 @@ impl Errand<'_> {
             let (connection, meter, room) = (connection.clone(), Arc::clone(&meter), Arc::clone(&room));
             running.spawn(async move {
                 let _held = room.acquire_owned().await;
-                let sink = Sink::open(&Destination::File(file))?;
+                let sink = Sink::open(&Destination::File(file)).await?;
                 fetch(&connection, &path, sink, &meter).await
             });
         }

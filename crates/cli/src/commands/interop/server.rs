@@ -47,7 +47,7 @@ pub(super) async fn run(setting: &Setting) -> Result<(), Fail> {
     }
     let endpoint = listen(config, setting, further)?;
     let addresses = endpoint.local_addrs().iter().map(SocketAddr::to_string).collect();
-    print_json(&Listening { event: "listening", addresses });
+    print_json(&Listening { event: "listening", addresses })?;
     let site = Arc::new(Site::new(Some(root)));
     tokio::select! {
         () = serve::accept(&endpoint, &site) => {}

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use plait_sim::campaign::Shard;
 
+use crate::units::whole;
+
 /// The commands of the laboratory.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum SimCommand {
@@ -20,6 +22,29 @@ pub(crate) enum SimCommand {
     Figure(SimFigureArgs),
 }
 
+/// Largest seed that a swarm draws.
+const SEED_MAX: u64 = i64::MAX as u64 - 100_000_000;
+/// Most points of a design, or rounds, that a figure may be asked for.
+const POINTS_MAX: u64 = 5_000;
+
+/// What is printed, and for whom.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct ShowArgs {
+    /// Print one JSON object on standard output, as its last line
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print one JSON object a line while it runs, the result last
+    #[arg(long)]
+    pub(crate) json_stream: bool,
+}
+
+impl ShowArgs {
+    /// True when standard output carries JSON.
+    pub(crate) fn is_json(self) -> bool {
+        self.json || self.json_stream
+    }
+}
+
 /// `plait sim run`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct SimRunArgs {
@@ -27,13 +52,13 @@ pub(crate) struct SimRunArgs {
     #[arg(value_name = "FILE.toml")]
     pub(crate) file: PathBuf,
     /// Runs of each point, with seeds counted up from the scenario's
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u64>(1..=1_000_000))]
     pub(crate) seeds: u64,
     /// Set a value over the file's, as path.0.loss=0.01; repeatable
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) sets: Vec<String>,
     /// Threads [default: one for each core]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", value_parser = whole::<u16>(1..=1024))]
     pub(crate) jobs: Option<u16>,
     /// Folder for results and report; a campaign that was interrupted goes on there
     #[arg(long, value_name = "DIR")]
@@ -47,9 +72,8 @@ pub(crate) struct SimRunArgs {
     /// Do one part of the campaign only, as 2/8
     #[arg(long, value_name = "I/N")]
     pub(crate) shard: Option<Shard>,
-    /// Print one JSON object on standard output
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) show: ShowArgs,
 }
 
 /// `plait sim merge`.
@@ -67,17 +91,19 @@ pub(crate) struct SimMergeArgs {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct SimSwarmArgs {
     /// How many seeds
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = whole::<u64>(1..=100_000_000))]
     pub(crate) seeds: u64,
     /// The first seed
-    #[arg(long, value_name = "S", default_value_t = 0)]
+    #[arg(long, value_name = "S", default_value_t = 0, value_parser = whole::<u64>(0..=SEED_MAX))]
     pub(crate) from: u64,
     /// Threads [default: one for each core]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", value_parser = whole::<u16>(1..=1024))]
     pub(crate) jobs: Option<u16>,
     /// Folder for small scenarios that fail, which `plait sim run` replays
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) show: ShowArgs,
 }
 
 /// `plait sim figure`.
@@ -87,13 +113,13 @@ pub(crate) struct SimFigureArgs {
     #[arg(value_name = "NAME", required = true)]
     pub(crate) names: Vec<String>,
     /// So many points of the design, or rounds, instead of the paper's number
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>(1..=POINTS_MAX))]
     pub(crate) points: Option<usize>,
     /// Set a value over the figure's, as endpoints.scheduler=ecf; repeatable
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) sets: Vec<String>,
     /// Threads [default: one for each core]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", value_parser = whole::<u16>(1..=1024))]
     pub(crate) jobs: Option<u16>,
     /// Folder for data and report
     #[arg(long, value_name = "DIR")]
@@ -101,10 +127,9 @@ pub(crate) struct SimFigureArgs {
     /// Write each plot as a PNG file too, to the folder of --out
     #[arg(long, requires = "out")]
     pub(crate) png: bool,
-    /// Print one JSON object on standard output: each figure with its claims, published and measured
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) show: ShowArgs,
     /// Print the claims as a Markdown table
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, conflicts_with_all = ["json", "json_stream"])]
     pub(crate) markdown: bool,
 }

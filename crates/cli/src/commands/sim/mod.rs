@@ -1,50 +1,98 @@
 //! `plait sim`: scenarios, campaigns and figures in virtual time.
 
 pub(crate) mod args;
+mod json;
 
 use std::io::{IsTerminal, stderr};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use plait_sim::Policies;
 use plait_sim::campaign::{CampaignError, Shard, merge};
-use plait_sim::command::{self, CommandError, Pictures, RunRequest};
+use plait_sim::command::{self, CommandError, Pictures, RunRequest, RunSummary};
 use plait_sim::figures::{self, FigureRequest, Made};
+use plait_sim::files::write_whole;
 use plait_sim::swarm::{self, SwarmRequest};
+use serde_json::{Value, json};
 
 use crate::clock::Clock;
 use crate::fail::Fail;
-use args::{SimCommand, SimFigureArgs, SimMergeArgs, SimRunArgs, SimSwarmArgs};
+use crate::output::{print_json, print_text};
+use crate::stop;
+use args::{ShowArgs, SimCommand, SimFigureArgs, SimMergeArgs, SimRunArgs, SimSwarmArgs};
 
-/// Runs a command of the laboratory; Ctrl-C ends a campaign between two runs, and what is done is kept.
+/// How long a run or a file may take to end after Ctrl-C, before we leave without it.
+const STOP_TIME: Duration = Duration::from_secs(2);
+
+/// Runs a command of the laboratory; Ctrl-C ends runs early, and what a campaign has done is kept.
 pub(crate) async fn run(command: SimCommand, policies: Policies) -> Result<(), Fail> {
     let stop = Arc::new(AtomicBool::new(false));
-    let heard = stop.clone();
-    let waiting = tokio::spawn(async move {
-        if tokio::signal::ctrl_c().await.is_ok() {
-            heard.store(true, Ordering::Relaxed);
+    let (asked, heard, name) = (stop::asked(), stop.clone(), json_name(&command));
+    let mut working = tokio::task::spawn_blocking(move || work(&command, &policies, &stop));
+    let too_late = async {
+        asked.await;
+        heard.store(true, Ordering::Relaxed);
+        tokio::time::sleep(STOP_TIME).await;
+    };
+    tokio::select! {
+        done = &mut working => done.unwrap_or_else(|error| {
+            Err(Fail::running(format!("the simulation ended badly: {error}"), "this is a fault of plait"))
+        }),
+        () = too_late => tell(name, Err(Fail::Interrupted)),
+    }
+}
+
+/// What a command has found out.
+struct Told {
+    /// For programs, an object.
+    json: Value,
+    /// For people.
+    text: String,
+    /// Why it is no success all the same.
+    failure: Option<Fail>,
+}
+
+/// Prints the result once: for programs under the command's `name`, where they read, else for people.
+fn tell(name: Option<&str>, result: Result<Told, Fail>) -> Result<(), Fail> {
+    let (mut json, text, failure) = match result {
+        Ok(Told { json, text, failure }) => (json, text, failure),
+        Err(fail) => (json!({}), String::new(), Some(fail)),
+    };
+    let printed = match name {
+        Some(name) => {
+            json["command"] = json!(name);
+            json["ok"] = json!(failure.is_none());
+            json["error"] = json!(failure.as_ref().map(ToString::to_string));
+            print_json(&json)
         }
-    });
-    let done = tokio::task::spawn_blocking(move || work(&command, &policies, &stop)).await;
-    waiting.abort();
-    done.unwrap_or_else(|error| {
-        Err(Fail::running(format!("the simulation ended badly: {error}"), "this is a fault of plait"))
-    })
+        None => print_text(&text),
+    };
+    failure.map_or(printed, Err)
+}
+
+/// The command's name in JSON, where it prints JSON.
+fn json_name(command: &SimCommand) -> Option<&'static str> {
+    let (name, show) = match command {
+        SimCommand::Run(args) => ("sim run", args.show),
+        SimCommand::Swarm(args) => ("sim swarm", args.show),
+        SimCommand::Figure(args) => ("sim figure", args.show),
+        SimCommand::List | SimCommand::Merge(_) => return None,
+    };
+    show.is_json().then_some(name)
 }
 
 fn work(command: &SimCommand, policies: &Policies, stop: &AtomicBool) -> Result<(), Fail> {
-    match command {
+    let told = match command {
         SimCommand::Run(args) => run_scenario(args, policies, stop),
-        SimCommand::List => {
-            print!("{}", list(policies));
-            Ok(())
-        }
+        SimCommand::List => Ok(Told { json: Value::Null, text: list(policies), failure: None }),
         SimCommand::Merge(args) => merge_results(args),
         SimCommand::Swarm(args) => run_swarm(args, stop),
         SimCommand::Figure(args) => make_figures(args, policies, stop),
-    }
+    };
+    tell(json_name(command), told)
 }
 
 impl From<CommandError> for Fail {
@@ -62,29 +110,64 @@ fn threads(jobs: Option<u16>) -> usize {
 }
 
 /// What results belong to: this very program.
-fn commit() -> String {
-    let program = std::env::current_exe().and_then(std::fs::read).unwrap_or_default();
+fn commit() -> Result<String, Fail> {
+    // The first stands for the program even where its file has gone.
+    let program = std::fs::read("/proc/self/exe").or_else(|_| std::env::current_exe().and_then(std::fs::read)).ok();
+    identity(program.as_deref(), std::env::var("PLAIT_COMMIT").ok().as_deref())
+}
+
+/// The identity of a program with this content or, where it cannot be read, what we were told it is.
+fn identity(program: Option<&[u8]>, told: Option<&str>) -> Result<String, Fail> {
+    let built = option_env!("PLAIT_COMMIT").unwrap_or(env!("CARGO_PKG_VERSION"));
+    let Some(program) = program.filter(|program| !program.is_empty()) else {
+        let plain =
+            |told: &&str| !told.is_empty() && told.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+        return told.filter(plain).map(|told| format!("{built}-{told}")).ok_or_else(|| {
+            Fail::running(
+                "this program cannot read itself, so that results of different programs could be mixed",
+                "make its file readable, or name what it was built from in the variable PLAIT_COMMIT",
+            )
+        });
+    };
     let hash = program.chunks(8).fold(0xcbf2_9ce4_8422_2325u64, |hash, bytes| {
         let word = bytes.iter().fold(0u64, |word, byte| word << 8 | u64::from(*byte));
         (hash ^ word).wrapping_mul(0x0100_0000_01b3).rotate_left(17)
     });
-    format!("{}-{hash:016x}", option_env!("PLAIT_COMMIT").unwrap_or(env!("CARGO_PKG_VERSION")))
+    Ok(format!("{built}-{hash:016x}"))
 }
 
 fn pictures(png: bool) -> Pictures {
     if png { Pictures::Png } else { Pictures::None }
 }
 
-/// A bar on a terminal, nothing elsewhere.
-fn bar() -> ProgressBar {
-    if !stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} {eta}");
-    ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+/// Shows how many runs are done: a bar on a terminal, and an object a run for programs that want them.
+struct Progress {
+    bar: ProgressBar,
+    show: ShowArgs,
 }
 
-fn run_scenario(args: &SimRunArgs, policies: &Policies, stop: &AtomicBool) -> Result<(), Fail> {
+impl Progress {
+    fn new(show: ShowArgs) -> Self {
+        let style = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} {eta}");
+        let bar = match stderr().is_terminal() {
+            true => ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())),
+            false => ProgressBar::hidden(),
+        };
+        Self { bar, show }
+    }
+
+    fn on_run(&self, part: Option<&str>, done: usize, total: usize) {
+        self.bar.set_message(part.unwrap_or_default().to_owned());
+        self.bar.set_length(total as u64);
+        self.bar.set_position(done as u64);
+        if self.show.json_stream {
+            // What cannot be printed now cannot be at the end either, and is told then.
+            let _ = print_json(&json!({ "event": "progress", "part": part, "done": done, "total": total }));
+        }
+    }
+}
+
+fn run_scenario(args: &SimRunArgs, policies: &Policies, stop: &AtomicBool) -> Result<Told, Fail> {
     let request = RunRequest {
         file: args.file.clone(),
         sets: args.sets.clone(),
@@ -94,36 +177,16 @@ fn run_scenario(args: &SimRunArgs, policies: &Policies, stop: &AtomicBool) -> Re
         qlog: args.qlog,
         pictures: pictures(args.png),
         shard: args.shard.unwrap_or(Shard::WHOLE),
-        commit: commit(),
+        commit: commit()?,
         policies: policies.clone(),
     };
-    let bar = bar();
-    let summary = command::run(&request, stop, &|done, total| {
-        bar.set_length(total as u64);
-        bar.set_position(done as u64);
-    });
-    bar.finish_and_clear();
-    let summary = summary?;
-    if args.json {
-        println!("{}", json(&summary));
-    } else {
-        print!("{}", summary.text);
-    }
-    if summary.ok { Ok(()) } else { Err(Fail::running("not every run completed cleanly", "the result rows say which")) }
-}
-
-/// The rows as one JSON object.
-fn json(summary: &command::RunSummary) -> String {
-    let cell = |value: &str| match value.parse::<f64>() {
-        Ok(number) if number.is_finite() && value.len() < 16 => serde_json::json!(number),
-        _ => serde_json::json!(value),
-    };
-    let row = |row: &plait_sim::campaign::Row| -> serde_json::Value {
-        let cells = row.cells.iter().map(|(name, value)| (name.clone(), cell(value)));
-        serde_json::Value::Object(cells.collect())
-    };
-    let runs: Vec<_> = summary.rows.iter().map(row).collect();
-    serde_json::json!({ "command": "sim run", "ok": summary.ok, "runs": runs, "files": summary.files }).to_string()
+    let progress = Progress::new(args.show);
+    let summary = command::run(&request, stop, &|done, total| progress.on_run(None, done, total));
+    progress.bar.finish_and_clear();
+    let RunSummary { text, rows, files, ok } = summary?;
+    let runs: Vec<_> = rows.iter().map(json::row).collect();
+    let failure = Fail::running("not every run completed cleanly", "the result rows say which");
+    Ok(Told { json: json!({ "runs": runs, "files": files }), text, failure: (!ok).then_some(failure) })
 }
 
 fn list(policies: &Policies) -> String {
@@ -143,60 +206,60 @@ fn list(policies: &Policies) -> String {
     text
 }
 
-fn run_swarm(args: &SimSwarmArgs, stop: &AtomicBool) -> Result<(), Fail> {
+fn run_swarm(args: &SimSwarmArgs, stop: &AtomicBool) -> Result<Told, Fail> {
     let request = SwarmRequest { from: args.from, seeds: args.seeds, jobs: threads(args.jobs), out: args.out.clone() };
-    let bar = bar();
-    let summary = swarm::swarm(&request, stop, &|done, total| {
-        bar.set_length(total as u64);
-        bar.set_position(done as u64);
-    });
-    bar.finish_and_clear();
+    let progress = Progress::new(args.show);
+    let summary = swarm::swarm(&request, stop, &|done, total| progress.on_run(None, done, total));
+    progress.bar.finish_and_clear();
     let summary = summary?;
-    print!("{}", summary.text);
-    if summary.failures.is_empty() && summary.runs as u64 == args.seeds {
-        Ok(())
+    let failures = summary.failures.iter().map(|(seed, failure)| json!({ "seed": seed, "story": failure.story }));
+    let failures: Vec<_> = failures.collect();
+    let failure = if !failures.is_empty() {
+        let hint = "plait sim swarm --from SEED --seeds 1 --out DIR writes a small scenario";
+        Some(Fail::running("not every seed passed", hint))
+    } else if (summary.runs as u64) < args.seeds {
+        Some(Fail::running(format!("interrupted after {} of {} seeds", summary.runs, args.seeds), "none failed so far"))
     } else {
-        Err(Fail::running(
-            "not every seed passed",
-            "plait sim swarm --from SEED --seeds 1 --out DIR writes a small scenario",
-        ))
-    }
+        None
+    };
+    let json = json!({ "seeds": summary.runs, "failures": failures, "files": summary.files });
+    Ok(Told { json, text: summary.text, failure })
 }
 
-fn merge_results(args: &SimMergeArgs) -> Result<(), Fail> {
+fn merge_results(args: &SimMergeArgs) -> Result<Told, Fail> {
     let rows = merge::merge(&args.files, &args.out).map_err(CommandError::from)?;
-    println!("{rows} runs in {}", args.out.display());
-    Ok(())
+    Ok(Told { json: Value::Null, text: format!("{rows} runs in {}\n", args.out.display()), failure: None })
 }
 
 /// The figures that were asked for; `all` stands for each of them.
-fn wanted(names: &[String]) -> Vec<&str> {
-    if names.iter().any(|name| name == "all") {
-        return figures::list().map(|(name, _)| name).collect();
+fn wanted(names: &[String]) -> Result<Vec<&str>, Fail> {
+    let known: Vec<&str> = figures::list().map(|(name, _)| name).collect();
+    if let Some(other) = names.iter().find(|name| *name != "all" && !known.contains(&name.as_str())) {
+        return Err(Fail::usage(format!("there is no figure `{other}`; accepted: {}, all", known.join(", "))));
     }
-    names.iter().map(String::as_str).collect()
+    if names.iter().any(|name| name == "all") {
+        return Ok(known);
+    }
+    Ok(names.iter().map(String::as_str).collect())
 }
 
-fn make_figures(args: &SimFigureArgs, policies: &Policies, stop: &AtomicBool) -> Result<(), Fail> {
-    let names = wanted(&args.names);
-    if names.len() > 1 && args.out.is_none() && !args.json && !args.markdown {
+fn make_figures(args: &SimFigureArgs, policies: &Policies, stop: &AtomicBool) -> Result<Told, Fail> {
+    let names = wanted(&args.names)?;
+    let for_people = !args.show.is_json() && !args.markdown;
+    if names.len() > 1 && args.out.is_none() && for_people {
         return Err(Fail::usage("several figures share runs and leave many files: give them a folder with --out DIR"));
     }
-    let bar = bar();
+    let progress = Progress::new(args.show);
     let request = FigureRequest {
         points: args.points,
         sets: args.sets.clone(),
         jobs: threads(args.jobs),
         out: args.out.clone(),
         pictures: pictures(args.png),
-        commit: commit(),
+        commit: commit()?,
         policies: policies.clone(),
         stop,
-        progress: &|part: &str, done, total| {
-            bar.set_message(part.to_owned());
-            bar.set_length(total as u64);
-            bar.set_position(done as u64);
-        },
+        progress: &|part: &str, done, total| progress.on_run(Some(part), done, total),
     };
     if let Some(out) = &args.out {
         std::fs::create_dir_all(out).map_err(|error| unwritable(out, &error))?;
@@ -206,48 +269,56 @@ fn make_figures(args: &SimFigureArgs, policies: &Policies, stop: &AtomicBool) ->
         let clock = Clock::start();
         let figure = figures::figure(name, &request)?;
         seconds.push(clock.seconds());
-        if !args.json && !args.markdown {
-            bar.suspend(|| {
-                println!("{}  took {:.1} s on {} threads", figure.text(), seconds[made.len()], request.jobs)
-            });
+        if for_people {
+            let text = format!("{}  took {:.1} s on {} threads\n", figure.text(), seconds[made.len()], request.jobs);
+            progress.bar.suspend(|| print_text(&text))?;
         }
         made.push(figure);
     }
-    bar.finish_and_clear();
+    progress.bar.finish_and_clear();
     let table: String = made.iter().map(Made::markdown).collect();
     let table = format!("{}{table}", figures::MARKDOWN_HEAD);
-    if let Some(out) = args.out.as_ref().filter(|_| made.len() > 1) {
-        std::fs::write(out.join("claims.md"), &table).map_err(|error| unwritable(out, &error))?;
-        let json = claims(&made, &seconds);
-        std::fs::write(out.join("claims.json"), json).map_err(|error| unwritable(out, &error))?;
-    }
-    if args.json {
-        println!("{}", claims(&made, &seconds));
-    } else if args.markdown {
-        print!("{table}");
-    }
     let failed: Vec<_> = made.iter().filter(|figure| !figure.held()).map(|figure| figure.name).collect();
-    if failed.is_empty() {
-        return Ok(());
+    let json = json!({ "command": "sim figure", "ok": failed.is_empty(), "figures": claims(&made, &seconds) });
+    if let Some(out) = args.out.as_ref().filter(|_| made.len() > 1) {
+        for (name, text) in [("claims.md", &table), ("claims.json", &json.to_string())] {
+            write_whole(&out.join(name), text.as_bytes()).map_err(|error| unwritable(out, &error))?;
+        }
     }
-    Err(Fail::running(format!("not held: {}", failed.join(", ")), "the notes name the runs"))
+    let failure = Fail::running(format!("not held: {}", failed.join(", ")), "the notes name the runs");
+    let text = if args.markdown { table } else { String::new() };
+    Ok(Told { json, text, failure: (!failed.is_empty()).then_some(failure) })
 }
 
-/// Figures with their claims as one JSON object.
-fn claims(made: &[Made], seconds: &[f64]) -> String {
+/// Figures with their claims as JSON.
+fn claims(made: &[Made], seconds: &[f64]) -> Vec<Value> {
     let figure = |(one, seconds): (&Made, &f64)| {
         let claims = one.figure.claims.iter();
-        let claims = claims.map(|c| serde_json::json!({ "what": c.what, "published": c.published, "here": c.ours }));
-        serde_json::json!({
+        let claims = claims.map(|c| json!({ "what": c.what, "published": c.published, "here": c.ours }));
+        json!({
             "name": one.name, "title": one.title, "held": one.held(), "wall_seconds": seconds,
             "claims": claims.collect::<Vec<_>>(), "notes": one.figure.notes, "files": one.files,
         })
     };
-    let figures: Vec<_> = made.iter().zip(seconds).map(figure).collect();
-    let ok = made.iter().all(Made::held);
-    serde_json::json!({ "command": "sim figure", "ok": ok, "figures": figures }).to_string()
+    made.iter().zip(seconds).map(figure).collect()
 }
 
 fn unwritable(out: &Path, error: &std::io::Error) -> Fail {
     Fail::running(format!("{}: {error}", out.display()), "choose another folder with --out")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_that_cannot_read_themselves_must_be_named() {
+        let two = [&b"one program"[..], b"another"].map(|program| identity(Some(program), None).unwrap());
+        assert_ne!(two[0], two[1]);
+        for told in [None, Some(""), Some("a, commit b")] {
+            let error = identity(None, told).unwrap_err();
+            assert!(error.exit_code() == 1 && error.to_string().contains("PLAIT_COMMIT"), "{error}");
+        }
+        assert!(identity(None, Some("0a1b2c")).unwrap().ends_with("-0a1b2c"));
+    }
 }

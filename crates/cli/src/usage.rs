@@ -1,0 +1,101 @@
+//! Wrong usage in one line that says where to read on.
+
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{Command, CommandFactory, FromArgMatches};
+
+use crate::output::remark;
+
+/// Reads the arguments of this process; what is wrong with them has been said where there is only an exit code.
+pub(crate) fn parse<Line: CommandFactory + FromArgMatches>(program: &str) -> Result<Line, ExitCode> {
+    let mut command = heeding_negatives(Line::command());
+    let matches = command.try_get_matches_from_mut(std::env::args_os());
+    let line = matches.and_then(|matches| Line::from_arg_matches(&matches).map_err(|error| error.format(&mut command)));
+    line.map_err(|error| {
+        let help =
+            [ErrorKind::DisplayHelp, ErrorKind::DisplayVersion, ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand];
+        if help.contains(&error.kind()) {
+            // A reader that went away has seen enough.
+            let _ = error.print();
+        } else {
+            remark(&format!(
+                "plait: {} (see `{} --help`)",
+                one_line(&error.render().to_string()),
+                name::<Line>(program)
+            ));
+        }
+        ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+    })
+}
+
+/// The program with the commands of this process's arguments: `plait sim run`.
+pub(crate) fn name<Line: CommandFactory>(program: &str) -> String {
+    let command = Line::command();
+    let (mut name, mut at) = (program.to_owned(), &command);
+    for word in std::env::args().skip(1) {
+        let Some(next) = at.find_subcommand(&word) else { break };
+        name = format!("{name} {word}");
+        at = next;
+    }
+    name
+}
+
+/// Takes `-1` for a value, whose range can then be named, not for a flag.
+fn heeding_negatives(command: Command) -> Command {
+    let command = command.mut_args(|arg| match arg.get_action().takes_values() {
+        true => arg.allow_negative_numbers(true),
+        false => arg,
+    });
+    command.mut_subcommands(heeding_negatives)
+}
+
+/// What clap says on several lines, without its pointers to the help.
+fn one_line(text: &str) -> String {
+    let lines = text.lines().map(str::trim);
+    let lines = lines.filter(|line| !(line.is_empty() || line.starts_with("Usage:") || line.starts_with("For more")));
+    let mut whole = String::new();
+    for line in lines {
+        whole.push_str(match line {
+            _ if whole.is_empty() => "",
+            tip if tip.starts_with("tip:") => "; ",
+            _ => " ",
+        });
+        whole.push_str(line);
+    }
+    whole.strip_prefix("error: ").map(str::to_owned).unwrap_or(whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::CommandLine;
+
+    fn wrong(line: &[&str]) -> String {
+        let mut command = heeding_negatives(CommandLine::command());
+        let matches = command.try_get_matches_from_mut([&["plait"], line].concat());
+        let error = matches.and_then(|matches| CommandLine::from_arg_matches(&matches)).unwrap_err();
+        one_line(&error.render().to_string())
+    }
+
+    #[test]
+    fn one_line_names_what_is_accepted() {
+        let lines: [(&[&str], &str); 8] = [
+            (&["get"], "the following required arguments were not provided: <URL>..."),
+            (&["get", "x", "--scheduler", "bleast"], "'bleast' for '--scheduler <NAME>' [possible values: minrtt,"),
+            (
+                &["get", "x", "--pth", "a"],
+                "unexpected argument '--pth' found; tip: a similar argument exists: '--path'",
+            ),
+            (&["sim", "run", "f", "--seeds", "-1"], "`-1` is not a whole number from 1 to 1000000"),
+            (&["sim", "run", "f", "--jobs", "0"], "`0` is not a whole number from 1 to 1024"),
+            (&["sim", "figure", "f", "--points", "0"], "`0` is not a whole number from 1 to"),
+            (&["demo", "--bytes", "-1"], "`-1` is not a size"),
+            (&["get", "x", "--max-time", "-1"], "`-1` is not a time"),
+        ];
+        for (line, expected) in lines {
+            let text = wrong(line);
+            assert!(text.contains(expected) && !text.contains('\n') && !text.contains("Usage"), "{text}");
+        }
+    }
+}
