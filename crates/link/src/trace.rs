@@ -20,6 +20,9 @@ pub enum TraceError {
     /// Not a whole number of milliseconds.
     #[error("line {0} of the trace is not a whole number of milliseconds")]
     NotANumber(usize),
+    /// Later than is kept.
+    #[error("line {0} of the trace is too late: at most 4294967295 ms")]
+    TooLate(usize),
     /// Times go backwards.
     #[error("line {0} of the trace is earlier than the line before it")]
     Backwards(usize),
@@ -40,7 +43,10 @@ impl Trace {
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            let at: u32 = line.parse().map_err(|_| TraceError::NotANumber(index + 1))?;
+            let at: u32 = line.parse().map_err(|error: std::num::ParseIntError| match error.kind() {
+                std::num::IntErrorKind::PosOverflow => TraceError::TooLate(index + 1),
+                _ => TraceError::NotANumber(index + 1),
+            })?;
             if millis.last().is_some_and(|last| at < *last) {
                 return Err(TraceError::Backwards(index + 1));
             }

@@ -222,6 +222,7 @@ fn trace_rate_is_met_over_a_long_time() {
 #[test]
 fn bad_traces_are_named() {
     assert_eq!(Trace::parse("1\nx\n"), Err(TraceError::NotANumber(2)));
+    assert_eq!(Trace::parse("1\n4294967296\n"), Err(TraceError::TooLate(2)));
     assert_eq!(Trace::parse("5\n4\n"), Err(TraceError::Backwards(2)));
     assert_eq!(Trace::parse("# nothing\n"), Err(TraceError::Empty));
     assert_eq!(Trace::parse("0\n0\n"), Err(TraceError::Empty));
