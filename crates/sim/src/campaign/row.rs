@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::Job;
 use crate::run::outcome::{End, Outcome};
 
-/// Columns that name a run: `run`, `seed`, `commit`.
-pub(crate) const HEAD_COLUMNS: usize = 3;
+/// Columns that name a run.
+pub(crate) const HEAD: [&str; 3] = ["run", "seed", "commit"];
 
 /// A run in a result file.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use super::row::{HEAD_COLUMNS, Row, csv_line, split_csv};
+use super::row::{HEAD, Row, csv_line, split_csv};
 use super::{Campaign, Shard};
 use crate::files::write_whole;
 
@@ -172,9 +172,10 @@ fn columns(rows: &[Row]) -> Vec<&str> {
 /// Where a column belongs: its group, its number in it, and its name where names decide.
 fn place(at: usize, outcomes: usize, name: &str) -> (usize, usize, &str) {
     let numbered = |prefix: &str| name.strip_prefix(prefix)?.split('_').next()?.parse::<usize>().ok();
-    match (at, numbered("path"), numbered("cross")) {
-        (at, ..) if at < HEAD_COLUMNS => (0, at, ""),
-        (at, ..) if at < outcomes => (1, 0, name),
+    let head = HEAD.iter().position(|head| *head == name);
+    match (head, numbered("path"), numbered("cross")) {
+        (Some(head), ..) => (0, head, ""),
+        _ if at < outcomes => (1, 0, name),
         (_, Some(path), _) => (3, path, ""),
         (_, _, Some(cross)) => (5, cross, ""),
         _ if name.starts_with("link_") => (4, 0, ""),
