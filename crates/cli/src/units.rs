@@ -8,7 +8,7 @@ pub(crate) const MAX_BYTES: u64 = (1 << 62) - 1;
 
 /// Reads `100M`, `1.5G`, `64Ki` or `1200`: K, M, G, T are powers of 1000, Ki, Mi, Gi, Ti of 1024.
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
-    let hint = || format!("`{text}` is not a size; write bytes as 1200, 64Ki, 100M or 1.5G");
+    let hint = || format!("`{text}` is not a size; write bytes as 1200, 64Ki, 100M or 1.5G, 0 or more");
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, suffix) = text.split_at(digits);
     let unit: u64 = match suffix.strip_suffix('B').unwrap_or(suffix) {
@@ -62,7 +62,7 @@ pub(crate) fn parse_seconds(text: &str) -> Result<Duration, String> {
     };
     match number.trim().parse::<f64>() {
         Ok(value) if value > 0.0 && value * scale <= 31_536_000.0 => Ok(Duration::from_secs_f64(value * scale)),
-        _ => Err(format!("`{text}` is not a time; write seconds as 10, 0.5 or 200ms, above zero")),
+        _ => Err(format!("`{text}` is not a time; write seconds as 10, 0.5 or 200ms, above zero and at most a year")),
     }
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn parse_seconds(text: &str) -> Result<Duration, String> {
 pub(crate) fn parse_mbps(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(rate) if rate > 0.0 && rate <= 100_000.0 => Ok(rate),
-        _ => Err(format!("`{text}` is not a rate; write Mbit/s as 50 or 0.5, up to 100000")),
+        _ => Err(format!("`{text}` is not a rate; write Mbit/s as 50 or 0.5, above 0 and up to 100000")),
     }
 }
 

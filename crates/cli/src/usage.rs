@@ -41,12 +41,17 @@ pub(crate) fn name<Line: CommandFactory>(program: &str) -> String {
     name
 }
 
-/// Takes `-1` for a value, whose range can then be named, not for a flag.
+/// What stands for a number in the help.
+const NUMBERS: [&str; 8] = ["N", "S", "I/N", "SIZE", "MBPS", "MS", "SHARE", "SECONDS"];
+
+/// Takes `-1` and `-1M` for values, whose range can then be named, not for flags.
 fn heeding_negatives(command: Command) -> Command {
-    let command = command.mut_args(|arg| match arg.get_action().takes_values() {
-        true => arg.allow_negative_numbers(true),
-        false => arg,
-    });
+    let is_number = |name: &clap::builder::Str| NUMBERS.contains(&name.as_str());
+    let command =
+        command.mut_args(|arg| match arg.get_value_names().is_some_and(|names| names.iter().any(is_number)) {
+            true => arg.allow_hyphen_values(true),
+            false => arg,
+        });
     command.mut_subcommands(heeding_negatives)
 }
 
@@ -80,7 +85,7 @@ mod tests {
 
     #[test]
     fn one_line_names_what_is_accepted() {
-        let lines: [(&[&str], &str); 8] = [
+        let lines: [(&[&str], &str); 10] = [
             (&["get"], "the following required arguments were not provided: <URL>..."),
             (&["get", "x", "--scheduler", "bleast"], "'bleast' for '--scheduler <NAME>' [possible values: minrtt,"),
             (
@@ -90,7 +95,9 @@ mod tests {
             (&["sim", "run", "f", "--seeds", "-1"], "`-1` is not a whole number from 1 to 1000000"),
             (&["sim", "run", "f", "--jobs", "0"], "`0` is not a whole number from 1 to 1024"),
             (&["sim", "figure", "f", "--points", "0"], "`0` is not a whole number from 1 to"),
-            (&["demo", "--bytes", "-1"], "`-1` is not a size"),
+            (&["sim", "run", "f", "--shard", "-1/2"], "`-1/2` is not a shard; accepted: i/n"),
+            (&["demo", "--bytes", "-1M"], "`-1M` is not a size; write bytes as 1200, 64Ki, 100M or 1.5G, 0 or more"),
+            (&["demo", "--a-rate-mbps", "-2"], "`-2` is not a rate; write Mbit/s as 50 or 0.5, above 0"),
             (&["get", "x", "--max-time", "-1"], "`-1` is not a time"),
         ];
         for (line, expected) in lines {

@@ -146,8 +146,7 @@ impl Target {
                         "use -o FILE, -o - in a pipe, or --discard",
                     ));
                 }
-                out.write_all(data)
-                    .map_err(|error| Fail::running(format!("standard output: {error}"), "does its reader still run?"))
+                out.write_all(data).map_err(|error| unprinted(&error))
             }
             Self::Device { file, path } => file.write_all(data).map_err(|error| broken(path, &error)),
             Self::File { temporary, path } => temporary.write_all(data).map_err(|error| broken(path, &error)),
@@ -157,16 +156,19 @@ impl Target {
     fn finish(self) -> Result<(), Fail> {
         match self {
             Self::Nothing | Self::Device { .. } => Ok(()),
-            Self::Stdout => io::stdout()
-                .lock()
-                .flush()
-                .map_err(|error| Fail::running(format!("standard output: {error}"), "does its reader still run?")),
+            Self::Stdout => io::stdout().lock().flush().map_err(|error| unprinted(&error)),
             Self::File { temporary, path } => match temporary.persist(&path) {
                 Ok(_) => Ok(()),
                 Err(error) => Err(Fail::running(format!("{}: {}", path.display(), error.error), "is it in use?")),
             },
         }
     }
+}
+
+fn unprinted(error: &io::Error) -> Fail {
+    let hint =
+        if error.kind() == io::ErrorKind::BrokenPipe { "does its reader still run?" } else { "is the disk full?" };
+    Fail::running(format!("standard output: {error}"), hint)
 }
 
 fn broken(path: &Path, error: &io::Error) -> Fail {

@@ -39,7 +39,7 @@ pub(crate) async fn run(command: SimCommand, policies: Policies) -> Result<(), F
     };
     tokio::select! {
         done = &mut working => done.unwrap_or_else(|error| {
-            Err(Fail::running(format!("the simulation ended badly: {error}"), "this is a fault of plait"))
+            tell(name, Err(Fail::running(format!("the simulation ended badly: {error}"), "this is a fault of plait")))
         }),
         () = too_late => tell(name, Err(Fail::Interrupted)),
     }
