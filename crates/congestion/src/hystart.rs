@@ -49,6 +49,8 @@ pub struct HyStart {
     baseline: Option<Duration>,
     /// Conservative rounds begun.
     rounds: u32,
+    /// The path's smallest RTT at the last ACK.
+    least: Duration,
 }
 
 impl HyStart {
@@ -67,6 +69,12 @@ impl HyStart {
         if self.phase == Phase::Over {
             return Phase::Over;
         }
+        if ack.rtt.min > self.least {
+            // It never rises but where acks come back another way: what was measured before compares with nothing.
+            (self.phase, self.baseline) = (Phase::SlowStart, None);
+            (self.rtt_min_last, self.rtt_min, self.samples) = (None, None, 0);
+        }
+        self.least = ack.rtt.min;
         // RFC 9406 4.2: a round ends when a packet sent after its start is acked.
         if ack.largest >= self.round_end {
             self.begin_round(ack.next_number);

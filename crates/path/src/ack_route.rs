@@ -4,8 +4,8 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plait_base::PathId;
 use plait_base::probe::PathState;
+use plait_base::{Instant, PathId};
 use smallvec::SmallVec;
 
 /// What an ack policy sees of a path that may carry acks now.
@@ -19,6 +19,8 @@ pub struct AckCarrier {
     pub rtt: Option<Duration>,
     /// Smallest RTT ever, whichever way its acks came: the path without queues.
     pub rtt_least: Option<Duration>,
+    /// Newest RTT sample.
+    pub rtt_latest: Option<Duration>,
 }
 
 /// Paths chosen, in the order of preference.
@@ -32,7 +34,7 @@ pub trait AckRoute: Send + Debug {
     /// The paths that carry the acks of `of`; `carriers` are open, validated and can send a small packet now.
     ///
     /// Nothing chosen means: wait until a path can.
-    fn choose(&mut self, of: PathId, carriers: &[AckCarrier]) -> AckPaths;
+    fn choose(&mut self, now: Instant, of: PathId, carriers: &[AckCarrier]) -> AckPaths;
 
     /// A path is gone: forget it.
     fn on_path_gone(&mut self, _path: PathId) {}
@@ -54,7 +56,7 @@ pub const NAMES: [&str; 3] = ["own", "fastest", "all"];
 pub fn by_name(name: &str) -> Option<Arc<dyn AckRouteFactory>> {
     match name {
         "own" => Some(Arc::new(Own)),
-        "fastest" => Some(Arc::new(Fastest { last: None })),
+        "fastest" => Some(Arc::new(Fastest::default())),
         "all" => Some(Arc::new(All)),
         _ => None,
     }
@@ -74,7 +76,7 @@ macro_rules! factory {
 }
 
 factory!(Own, "own", Own);
-factory!(Fastest, "fastest", Fastest { last: None });
+factory!(Fastest, "fastest", Fastest::default());
 factory!(All, "all", All);
 
 /// How good a carrier's state is; lower is better.
@@ -106,16 +108,39 @@ impl AckRoute for Own {
         "own"
     }
 
-    fn choose(&mut self, of: PathId, carriers: &[AckCarrier]) -> AckPaths {
+    fn choose(&mut self, _now: Instant, of: PathId, carriers: &[AckCarrier]) -> AckPaths {
         let own = carriers.iter().filter(usable).find(|c| c.id == of && c.state != PathState::Failed);
         own.or_else(|| best(carriers)).map(|c| c.id).into_iter().collect()
     }
 }
 
+/// How long acks keep to their own paths after they crowded the fastest one, round trips of that one then.
+const HOME_ROUND_TRIPS: u32 = 32;
+
 /// Acks travel on the path of the smallest RTT, and stay there until another is clearly faster.
+///
+/// The smallest RTT may belong to a thin path. Where the acks of others fill it, as its RTT shows, all acks keep to their
+/// own paths for a while.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Fastest {
     last: Option<PathId>,
+    /// Until when acks keep to their own paths.
+    home_until: Option<Instant>,
+}
+
+impl Fastest {
+    /// True while the acks of `own` had better not travel on other paths.
+    fn stays_home(&mut self, now: Instant, own: &AckCarrier, carriers: &[AckCarrier]) -> bool {
+        let last = carriers.iter().find(|c| Some(c.id) == self.last && c.id != own.id);
+        if let Some((latest, least, home)) = last.and_then(|c| Some((c.rtt_latest?, c.rtt_least?, own.rtt?)))
+            && latest > least * 2
+            && latest > home
+        {
+            self.home_until = Some(now + latest * HOME_ROUND_TRIPS);
+            self.last = None;
+        }
+        self.home_until.is_some_and(|until| now < until)
+    }
 }
 
 impl AckRoute for Fastest {
@@ -123,7 +148,7 @@ impl AckRoute for Fastest {
         "fastest"
     }
 
-    fn choose(&mut self, of: PathId, carriers: &[AckCarrier]) -> AckPaths {
+    fn choose(&mut self, now: Instant, of: PathId, carriers: &[AckCarrier]) -> AckPaths {
         let unmeasured = |c: &&AckCarrier| c.id == of && c.rtt.is_none() && rank(c.state) <= rank(PathState::Backup);
         if let Some(own) = carriers.iter().find(unmeasured) {
             // It may be the fastest of all: an ack that went elsewhere would hide that, and slow its first round trips.
@@ -134,10 +159,15 @@ impl AckRoute for Fastest {
             // Nothing measured yet: the path that brought the data works.
             chosen = carriers.iter().filter(usable).find(|c| c.id == of).unwrap_or(chosen);
         }
+        if let Some(own) = carriers.iter().find(|c| c.id == of && rank(c.state) == rank(chosen.state))
+            && self.stays_home(now, own, carriers)
+        {
+            return std::iter::once(of).collect();
+        }
         // MP 5.4: a stable return path keeps RTT samples comparable; change for an eighth or more only.
         let last = carriers.iter().find(|c| Some(c.id) == self.last && rank(c.state) == rank(chosen.state));
         if let Some((last, rtt)) = last.and_then(|c| Some((c, c.rtt?)))
-            && chosen.rtt.is_none_or(|fastest| !is_faster(chosen, fastest, last, rtt))
+            && chosen.rtt.is_none_or(|fastest| !is_faster(of, chosen, fastest, last, rtt))
         {
             chosen = last;
         }
@@ -152,13 +182,13 @@ impl AckRoute for Fastest {
     }
 }
 
-/// True where acks had better move from `last` to `chosen`.
+/// True where the acks of `of` had better move from `last` to `chosen`.
 ///
-/// An RTT is two ways. That of a path whose other way is full of data says little of the way that acks go, and a path
-/// that is slow without queues may be too thin for all acks: such a one must be twice as fast.
-fn is_faster(chosen: &AckCarrier, fastest: Duration, last: &AckCarrier, rtt: Duration) -> bool {
-    let is_longer = chosen.rtt_least > last.rtt_least;
-    fastest < if is_longer { rtt / 2 } else { rtt - rtt / 8 }
+/// An RTT is two ways. That of a path whose other way is full of its own data says little of the way that acks go, and a
+/// path that is slow without queues may be too thin for them: to leave home for such a one it must be twice as fast.
+fn is_faster(of: PathId, chosen: &AckCarrier, fastest: Duration, last: &AckCarrier, rtt: Duration) -> bool {
+    let leaves_home_for_longer = last.id == of && chosen.rtt_least > last.rtt_least;
+    fastest < if leaves_home_for_longer { rtt / 2 } else { rtt - rtt / 8 }
 }
 
 /// Acks travel on every path that works: the first copy to arrive counts.
@@ -170,7 +200,7 @@ impl AckRoute for All {
         "all"
     }
 
-    fn choose(&mut self, _of: PathId, carriers: &[AckCarrier]) -> AckPaths {
+    fn choose(&mut self, _now: Instant, _of: PathId, carriers: &[AckCarrier]) -> AckPaths {
         let working = |c: &&AckCarrier| matches!(c.state, PathState::Active | PathState::Backup);
         let all: AckPaths = carriers.iter().filter(working).map(|c| c.id).collect();
         if all.is_empty() { best(carriers).map(|c| c.id).into_iter().collect() } else { all }

@@ -40,8 +40,6 @@ pub struct Path<S = SendFlow, R = ReceiveFlow> {
     pub counters: PathCounters,
     /// When something last left on it; for keep-alive, since silence lets NATs forget (RFC 9000 10.1.2).
     pub sent_at: Option<Instant>,
-    /// When an authentic packet last came on it.
-    pub heard_at: Option<Instant>,
     /// The spin bit of what we send.
     pub spin: Spin,
     health: Health,
@@ -59,7 +57,6 @@ impl<S, R> Path<S, R> {
             receive,
             counters,
             sent_at: None,
-            heard_at: None,
             spin: Spin::default(),
             health: Health::Good,
         }

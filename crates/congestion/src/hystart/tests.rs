@@ -78,3 +78,24 @@ fn too_few_samples_judge_nothing() {
         assert_eq!(hystart.on_acked(&ack), Phase::SlowStart);
     }
 }
+
+#[test]
+fn acks_that_come_back_another_way_are_no_rise() {
+    let mut hystart = HyStart::default();
+    let mut round = |index: u64, rtt_ms: u64, least_ms: u64| {
+        for i in 0..PACKETS {
+            let mut ack = acked(1000);
+            (ack.largest, ack.next_number) = (index * PACKETS + i, (index + 1) * PACKETS);
+            ack.rtt.latest = Duration::from_millis(rtt_ms);
+            ack.rtt.min = Duration::from_millis(least_ms);
+            hystart.on_acked(&ack);
+        }
+        hystart.phase()
+    };
+    round(0, 40, 40);
+    assert_eq!(round(1, 90, 90), Phase::SlowStart, "the smallest RTT rose with it");
+    assert_eq!(round(2, 90, 90), Phase::SlowStart);
+    assert_eq!(round(3, 110, 90), Phase::Conservative);
+    // The conservative phase was about another way, too.
+    assert_eq!(round(4, 150, 150), Phase::SlowStart);
+}

@@ -92,7 +92,7 @@ impl Connection {
         let due = |s: &super::flows::Slot| s.path.as_ref().is_some_and(|p| p.receive.ack_need(now) != AckNeed::None);
         let ids: smallvec::SmallVec<[PathId; 8]> = self.paths.slots().filter(|s| due(s)).map(|s| s.id).collect();
         for of in ids {
-            let chosen = self.traffic.ack_paths(&self.paths, of);
+            let chosen = self.traffic.ack_paths(now, &self.paths, of);
             if !chosen.contains(&carrier) {
                 continue;
             }

@@ -328,7 +328,7 @@ impl Connection {
         path.send.in_flight_carried(&mut outstanding);
         // Who mostly receives knows the RTT from long ago: acks that queue behind the data that comes are late, not lost.
         let recent = path.send.pto(Space::Data) / HEARD_PART;
-        let is_heard = path.heard_at.is_some_and(|at| now.since(at) < recent);
+        let is_heard = path.receive.heard_at().is_some_and(|at| now.since(at) < recent);
         let brings_data = is_heard && !outstanding.iter().any(is_payload);
         for carried in &outstanding {
             self.on_carried_lost(now, id, carried);

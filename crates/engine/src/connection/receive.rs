@@ -369,7 +369,6 @@ impl Connection {
                 if let Some(path) = self.paths.path_mut(at.path) {
                     path.receive.absorb(at.now, at.number, eliciting, at.ecn);
                     path.counters.received_bytes += at.bytes;
-                    path.heard_at = Some(at.now);
                     if path.is_failed() {
                         // It may be back: ask at once rather than at the next probe.
                         self.ping(at.path);

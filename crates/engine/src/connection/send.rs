@@ -408,7 +408,7 @@ impl Connection {
             }
         }
         for of in due {
-            if let Some(&carrier) = self.traffic.ack_paths(&self.paths, of).first() {
+            if let Some(&carrier) = self.traffic.ack_paths(now, &self.paths, of).first() {
                 return Some((carrier, Purpose::Acks));
             }
         }

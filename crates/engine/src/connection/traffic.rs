@@ -77,7 +77,7 @@ impl Traffic {
     }
 
     /// The paths that carry the acks of `of`, as the policy chooses among those that can.
-    pub(super) fn ack_paths(&mut self, paths: &Paths, of: PathId) -> plait_path::ack_route::AckPaths {
+    pub(super) fn ack_paths(&mut self, now: Instant, paths: &Paths, of: PathId) -> plait_path::ack_route::AckPaths {
         self.carriers.clear();
         let heard = |path: &super::flows::Path| path.receive.heard_at();
         let of_heard = paths.path(of).and_then(heard);
@@ -91,7 +91,9 @@ impl Traffic {
             if path.route.amplification_room() >= ACK_PACKET_BYTES && slot.dcid(LegName::Current).is_some() {
                 let rtt = path.send.rtt();
                 let (id, state) = (slot.id, slot.state());
-                let carrier = AckCarrier { id, state, rtt: rtt.measured(), rtt_least: rtt.least() };
+                let rtt_latest = rtt.least().map(|_| rtt.latest());
+                let (rtt, rtt_least) = (rtt.measured(), rtt.least());
+                let carrier = AckCarrier { id, state, rtt, rtt_least, rtt_latest };
                 if silent { &mut self.silent_carriers } else { &mut self.carriers }.push(carrier);
             }
         }
@@ -100,7 +102,7 @@ impl Traffic {
             self.carriers.append(&mut self.silent_carriers);
         }
         self.silent_carriers.clear();
-        self.ack_route.choose(of, &self.carriers)
+        self.ack_route.choose(now, of, &self.carriers)
     }
 
     pub(super) fn on_path_gone(&mut self, id: PathId) {

@@ -4,13 +4,13 @@ use super::*;
 
 fn carrier(id: u32, state: PathState, ms: u64) -> AckCarrier {
     let rtt = (ms > 0).then(|| Duration::from_millis(ms));
-    AckCarrier { id: PathId(id), state, rtt, rtt_least: rtt }
+    AckCarrier { id: PathId(id), state, rtt, rtt_least: rtt, rtt_latest: rtt }
 }
 
 fn choose(name: &str, of: u32, carriers: &[AckCarrier]) -> Vec<u32> {
     let mut route = by_name(name).unwrap().build();
     assert_eq!(route.name(), name);
-    route.choose(PathId(of), carriers).iter().map(|id| id.0).collect()
+    route.choose(Instant::ZERO, PathId(of), carriers).iter().map(|id| id.0).collect()
 }
 
 #[test]
@@ -42,11 +42,11 @@ fn fastest_prefers_active_then_rtt() {
 fn fastest_is_stable() {
     let mut route = by_name("fastest").unwrap().build();
     let paths = |b| [carrier(0, PathState::Active, 20), carrier(1, PathState::Active, b)];
-    assert_eq!(route.choose(PathId(0), &paths(30))[0], PathId(0));
-    assert_eq!(route.choose(PathId(0), &paths(19))[0], PathId(0), "not much faster");
-    assert_eq!(route.choose(PathId(0), &paths(10))[0], PathId(1));
+    assert_eq!(route.choose(Instant::ZERO, PathId(0), &paths(30))[0], PathId(0));
+    assert_eq!(route.choose(Instant::ZERO, PathId(0), &paths(19))[0], PathId(0), "not much faster");
+    assert_eq!(route.choose(Instant::ZERO, PathId(0), &paths(10))[0], PathId(1));
     route.on_path_gone(PathId(1));
-    assert_eq!(route.choose(PathId(0), &paths(21))[0], PathId(0));
+    assert_eq!(route.choose(Instant::ZERO, PathId(0), &paths(21))[0], PathId(0));
 }
 
 #[test]
@@ -57,17 +57,34 @@ fn all_means_all_that_work() {
     assert_eq!(choose("all", 1, &paths[1..2]), [1]);
 }
 
+/// A path by its smoothed, its least and its newest RTT, ms.
+fn measured(id: u32, rtt: u64, least: u64, latest: u64) -> AckCarrier {
+    let ms = |n| Some(Duration::from_millis(n));
+    AckCarrier { rtt: ms(rtt), rtt_least: ms(least), rtt_latest: ms(latest), ..carrier(id, PathState::Active, 1) }
+}
+
 #[test]
 fn a_queue_the_other_way_does_not_move_acks_to_a_longer_path() {
-    let ms = Duration::from_millis;
-    let path = |id, rtt, least| AckCarrier {
-        rtt: Some(ms(rtt)),
-        rtt_least: Some(ms(least)),
-        ..carrier(id, PathState::Active, 1)
-    };
     let mut fastest = by_name("fastest").unwrap().build();
-    assert_eq!(fastest.choose(PathId(0), &[path(0, 200, 198), path(1, 350, 307)])[0], PathId(0));
-    assert_eq!(fastest.choose(PathId(0), &[path(0, 1150, 198), path(1, 880, 307)])[0], PathId(0));
-    // Twice as slow: the queue may be on the way of the acks.
-    assert_eq!(fastest.choose(PathId(0), &[path(0, 1800, 198), path(1, 880, 307)])[0], PathId(1));
+    let mut choose = |rtt| {
+        let paths = [measured(0, rtt, 198, rtt), measured(1, 880, 307, 880)];
+        fastest.choose(Instant::ZERO, PathId(0), &paths)[0].0
+    };
+    assert_eq!([choose(200), choose(1150)], [0, 0]);
+    assert_eq!(choose(1800), 1, "twice as slow: the queue may be on the way of the acks");
+}
+
+#[test]
+fn acks_that_crowd_a_thin_path_go_home() {
+    let mut fastest = by_name("fastest").unwrap().build();
+    let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+    let thin = |latest| [measured(0, 110, 105, latest), measured(1, 400, 390, 400)];
+    let mut choose = |now, of, latest| fastest.choose(at(now), PathId(of), &thin(latest))[0].0;
+    assert_eq!(choose(0, 1, 110), 0);
+    assert_eq!(choose(1, 1, 300), 0, "slower than it was, still faster than the other");
+    assert_eq!(choose(2, 1, 500), 1);
+    assert_eq!(choose(3, 0, 500), 0);
+    // For 32 round trips of 500 ms.
+    assert_eq!(choose(16_001, 1, 110), 1);
+    assert_eq!(choose(16_002, 1, 110), 0);
 }
