@@ -144,8 +144,9 @@ fn without_a_loss_the_plateau_is_where_slow_start_ended() {
     let board = Board::default();
     let round = |cubic: &mut Cubic, index: u64, rtt_ms: u64| {
         for i in 0..10 {
-            let facts =
+            let mut facts =
                 Acked { largest: index * 10 + i, next_number: index * 10 + 10, ..ack(index * 100, MSS, rtt_ms) };
+            facts.rtt.min = Duration::from_millis(100);
             cubic.on_acked(&facts, &board);
         }
     };
