@@ -132,6 +132,7 @@ fn results_in_one_folder_belong_together() {
     assert!(shards.iter().all(|shard| shard.status.success()), "{}", text(&shards[1].stderr));
     let files = ["runs-1-of-2.csv", "runs-2-of-2.csv"].map(|name| Path::new(&parts).join(name));
     assert_eq!(files.each_ref().map(|file| rows(file)), [1, 0]);
+    assert_eq!(run(&["--out", &parts, "--seeds", "2"]).status.code(), Some(1), "parts of another campaign are there");
     let [first, second] = files.map(|file| file.to_string_lossy().into_owned());
     let merged = folder("merged.csv");
     let done = output(&["sim", "merge", &first, &second, "-o", &merged]);

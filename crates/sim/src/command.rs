@@ -159,7 +159,7 @@ fn run_one(campaign: &Campaign, request: &RunRequest, stop: &AtomicBool) -> Resu
     let stamp = store::stamp(campaign, &request.commit);
     if let Some(out) = &request.out {
         fs::create_dir_all(out).map_err(io(out))?;
-        store::check(out, &stamp, Shard::WHOLE)?;
+        store::check(out, &stamp)?;
     }
     let (probes, logs) = QlogFiles::open(qlog_folder(request).as_deref(), job)?;
     let outcome = campaign.one(job, Watch { series: request.out.is_some(), probes, stop: Some(stop) })?;

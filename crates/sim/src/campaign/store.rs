@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::{self, File, OpenOptions};
-use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -71,7 +71,7 @@ impl Store {
     pub fn open(folder: &Path, campaign: &Campaign, commit: &str, shard: Shard) -> Result<Self, StoreError> {
         fs::create_dir_all(folder).map_err(io(folder))?;
         let stamp = stamp(campaign, commit);
-        check(folder, &stamp, shard)?;
+        check(folder, &stamp)?;
         let path = folder.join(journal_name(shard));
         let mut journal = OpenOptions::new().create(true).append(true).open(&path).map_err(io(&path))?;
         if journal.metadata().map_err(io(&path))?.len() == 0 {
@@ -195,16 +195,20 @@ fn result_name(shard: Shard) -> String {
     if shard == Shard::WHOLE { "runs.csv".into() } else { format!("runs-{}-of-{}.csv", shard.index + 1, shard.count) }
 }
 
-/// Refuses a folder with results of another campaign or commit, in whole or of this shard.
-pub(crate) fn check(folder: &Path, stamp: &str, shard: Shard) -> Result<(), StoreError> {
-    let names = [journal_name, result_name].map(|name| [name(shard), name(Shard::WHOLE)]);
-    for path in names.as_flattened().iter().map(|name| folder.join(name)) {
+/// Refuses a folder with results of another campaign or commit, in whole or of any shard.
+pub(crate) fn check(folder: &Path, stamp: &str) -> Result<(), StoreError> {
+    let is_ours = |name: &str| {
+        let shard = ["runs", "journal"].iter().find_map(|kind| name.strip_prefix(kind)?.strip_suffix(".csv"));
+        shard.is_some_and(|shard| shard.is_empty() || shard.starts_with('-') && shard.contains("-of-"))
+    };
+    let entries = fs::read_dir(folder).map_err(io(folder))?.flatten();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    paths.retain(|path| path.file_name().and_then(|name| name.to_str()).is_some_and(is_ours));
+    paths.sort();
+    for path in paths {
         let mut found = Vec::new();
-        match File::open(&path) {
-            Ok(file) => _ = BufReader::new(file).read_until(b'\n', &mut found).map_err(io(&path))?,
-            Err(error) if error.kind() == ErrorKind::NotFound => continue,
-            Err(error) => return Err(io(&path)(error)),
-        }
+        let file = File::open(&path).map_err(io(&path))?;
+        BufReader::new(file).read_until(b'\n', &mut found).map_err(io(&path))?;
         let found = String::from_utf8_lossy(&found).trim_end().to_owned();
         if found.is_empty() && path.metadata().is_ok_and(|meta| meta.len() == 0) {
             // Killed before its first line.

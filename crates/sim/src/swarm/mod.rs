@@ -110,6 +110,9 @@ pub fn swarm(
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<SwarmSummary, CommandError> {
     let seeds: Vec<u64> = (request.from..request.from.saturating_add(request.seeds)).collect();
+    if let Some(out) = &request.out {
+        std::fs::create_dir_all(out).map_err(|error| CommandError::File(out.clone(), error))?;
+    }
     let done = std::sync::atomic::AtomicUsize::new(0);
     let results = spread(
         &seeds,
@@ -129,7 +132,6 @@ pub fn swarm(
         let Some(found) = found else { continue };
         summary.text.push_str(&format!("seed {seed}: {}\n", found.failure.story));
         if let (Some(shrunk), Some(out)) = (&found.shrunk, &request.out) {
-            std::fs::create_dir_all(out).map_err(|error| CommandError::File(out.clone(), error))?;
             let text = format!("# {}\n{}", shrunk.failure.story, shrunk.text);
             let file = write(out, &format!("swarm-{seed}.toml"), &text)?;
             summary.text.push_str(&format!("  shrunk in {} runs: {}\n", shrunk.runs, file.display()));
