@@ -80,5 +80,7 @@ async fn run(command: Command) -> Result<(), Fail> {
 /// Shows what the parts say of themselves on standard error: what `RUST_LOG` asks for, else `usual`.
 fn observe(usual: &str) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(usual));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(stderr).with_ansi(stderr().is_terminal()).init();
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(stderr).with_ansi(stderr().is_terminal());
+    // A log that nobody reads any more is no reason to stop: its own complaint would have nowhere to go either.
+    log.log_internal_errors(false).init();
 }

@@ -70,7 +70,11 @@ struct Server(Child, String);
 
 impl Server {
     fn start() -> Self {
-        let mut process = plait(&["serve", "--quiet", "--listen", "127.0.0.1:0"]).spawn().unwrap();
+        Self::of(plait(&["serve", "--quiet", "--listen", "127.0.0.1:0"]))
+    }
+
+    fn of(mut serve: Command) -> Self {
+        let mut process = serve.spawn().unwrap();
         let mut line = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let ready: Value = serde_json::from_str(&line).unwrap();
@@ -117,6 +121,20 @@ fn readers_that_go_away_are_no_error_and_full_disks_are() {
         plait(&["get", &url, "--insecure", "--json"]).stdout(File::create("/dev/full").unwrap()).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("standard output"), "{}", stderr(&output));
+}
+
+#[test]
+fn servers_go_on_when_nobody_reads_their_log() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    let mut serve = plait(&["serve", "--listen", "127.0.0.1:0"]);
+    serve.stderr(writer);
+    let server = Server::of(serve);
+    drop(reader);
+    let url = server.1.replace("1G", "1K");
+    for _ in 0..2 {
+        let output = plait(&["get", &url, "--insecure", "--single", "--json"]).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    }
 }
 
 #[test]
