@@ -148,7 +148,11 @@ impl Connection {
             ..AckPolicy::delayed(transport.ack.max_delay)
         };
         let send = SendFlow::new(id, now, controller, config);
-        let receive = ReceiveFlow::new(id, plait_base::Space::Data, policy);
+        let mut receive = ReceiveFlow::new(id, plait_base::Space::Data, policy);
+        if id != PathId::ZERO {
+            // Path 0 has the handshake's samples.
+            receive.on_new_way();
+        }
         let spins = transport.wire.spin == Switch::On;
         let mut path = Path::new(id, route, mtu, send, receive);
         let (side, random) = (self.handshake.side, &mut self.random);

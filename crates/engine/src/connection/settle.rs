@@ -271,6 +271,7 @@ impl Connection {
             path.mtu.reset();
             path.send.set_mss(path.mtu.current());
             path.send.reset_for_new_address(now, controller, KeepRtt::No);
+            path.receive.on_new_way();
         }
         let route = path.route.tuple();
         self.registry.resets.on_moved(id, route.remote, &mut self.events);

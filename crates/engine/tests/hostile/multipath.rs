@@ -422,6 +422,24 @@ fn pitfall_11_1_rtt_before_the_end_of_the_handshake_waits() {
 }
 
 #[test]
+fn the_first_packets_of_a_path_are_acknowledged_at_once() {
+    // Else the peer's first RTT samples hold our ack delay (RFC 9002 5.3).
+    let mut rig = Rig::established_server(Setup::default());
+    rig.open_path(1, SECOND, true);
+    rig.ack_all();
+    let mut acks = Vec::new();
+    for _ in 0..5 {
+        let (from, number) = (rig.seen.len(), rig.peer.next_number(Space::Data, 1));
+        on_second(&mut rig, [0x01]);
+        let acked = |f: &Frame<'_>| matches!(f, Frame::Ack(a) if a.path == PathId(1) && a.largest == number);
+        acks.push(rig.seen[from..].iter().any(|s| s.has(acked)));
+    }
+    // The challenge and its response had the first two.
+    assert!(acks[0] && acks[1]);
+    assert!(!acks[4], "then acks are delayed (RFC 9000 13.2.2)");
+}
+
+#[test]
 fn pitfall_13_rebinding_of_one_path_touches_no_other() {
     let mut rig = two_paths();
     rig.send_all(route("192.0.2.2:6000"), &[Packet::one_rtt([0x01]).on(1)]);

@@ -170,6 +170,12 @@ impl ReceiveFlow {
 
     /// What this path's numbers say of key phases.
     pub fn phase_mark(&self) -> &PhaseMark {
+    /// Packets take a new way from now on: the first acks of it leave at once, so that the peer soon has RTT samples
+    /// without ack delay.
+    pub fn on_new_way(&mut self) {
+        self.schedule.on_new_way();
+    }
+
         &self.phase_mark
     }
 

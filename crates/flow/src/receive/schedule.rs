@@ -7,6 +7,9 @@ use plait_base::{Ecn, Instant};
 use super::Eliciting;
 use super::dedup::Dedup;
 
+/// So many acks of a new way leave at once: the peer's first RTT samples are free of ack delay.
+const EARLY_ACKS: u64 = 4;
+
 /// How eagerly a receiver acknowledges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckPolicy {
@@ -54,6 +57,8 @@ pub(crate) struct AckSchedule {
     /// An ack is due now.
     due: bool,
     deadline: Option<Instant>,
+    /// So many acks more leave at once, because the way that the packets take is new.
+    early_acks: u64,
     /// Largest ack-eliciting number received.
     largest_eliciting: Option<u64>,
     /// Largest number that an ack of ours reported.
@@ -68,6 +73,7 @@ impl AckSchedule {
             eliciting: 0,
             due: false,
             deadline: None,
+            early_acks: 0,
             largest_eliciting: None,
             largest_reported: None,
         }
@@ -78,6 +84,11 @@ impl AckSchedule {
         if self.eliciting > policy.eliciting_threshold {
             self.due = true;
         }
+    }
+
+    /// The packets take a way of which the peer has no RTT sample yet.
+    pub(crate) fn on_new_way(&mut self) {
+        self.early_acks = EARLY_ACKS;
     }
 
     /// An ack was asked for.
@@ -106,7 +117,8 @@ impl AckSchedule {
         let disorder = self.is_disorder(number, seen);
         self.largest_eliciting = self.largest_eliciting.max(Some(number));
         // RFC 9000 13.2.1: CE marks are reported at once; 13.2.2: every so many packets
-        if disorder || ecn == Some(Ecn::Ce) || self.eliciting > self.policy.eliciting_threshold {
+        let hasty = disorder || ecn == Some(Ecn::Ce) || self.early_acks > 0;
+        if hasty || self.eliciting > self.policy.eliciting_threshold {
             self.due = true;
         }
     }
@@ -128,6 +140,9 @@ impl AckSchedule {
     }
 
     pub(crate) fn on_ack_sent(&mut self, largest: Option<u64>) {
+        if self.eliciting > 0 {
+            self.early_acks = self.early_acks.saturating_sub(1);
+        }
         (self.unreported, self.eliciting, self.due, self.deadline) = (0, 0, false, None);
         self.largest_reported = self.largest_reported.max(largest);
     }

@@ -37,6 +37,23 @@ fn every_second_packet_or_after_the_delay() {
 }
 
 #[test]
+fn the_first_acks_of_a_new_way_leave_at_once() {
+    // RFC 9000 13.2.1 allows it: an ack may always be sooner than max_ack_delay
+    let mut f = delayed();
+    f.on_new_way();
+    for n in 0..4 {
+        f.absorb(at(10), 2 * n, Eliciting::No, None);
+        assert_eq!(f.ack_need(at(10)), AckNeed::Piggyback, "nothing asks for an ack: {n}");
+        f.on_ack_sent();
+        f.absorb(at(10), 2 * n + 1, Eliciting::Yes, None);
+        assert_eq!(f.ack_need(at(10)), AckNeed::Now);
+        f.on_ack_sent();
+    }
+    f.absorb(at(11), 8, Eliciting::Yes, None);
+    assert_eq!((f.ack_need(at(11)), f.deadline()), (AckNeed::Piggyback, Some(at(36))));
+}
+
+#[test]
 fn an_ack_that_cannot_leave_asks_for_no_further_timeout() {
     // A host whose only path lacks credit (RFC 9000 8.1) would otherwise be woken without end.
     let mut f = delayed();

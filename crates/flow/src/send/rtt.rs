@@ -53,14 +53,15 @@ impl RttEstimator {
             (self.first_sample_at, self.via) = (Some(now), Some(via));
             return;
         };
-        // RFC 10069: the smallest RTT belongs to one way back; another way starts anew
+        // RFC 10069: the smallest RTT belongs to one way back; another way starts anew, less the time that its first ack
+        // was held: else no delay could be told from the way until some ack is not held at all
         if self.via != Some(via) {
-            (self.via, self.min) = (Some(via), latest);
+            (self.via, self.min) = (Some(via), latest.checked_sub(ack_delay).unwrap_or(latest));
         }
         // RFC 9002 5.2: min_rtt ignores ack delay
         self.min = self.min.min(latest);
-        // RFC 9002 5.3: subtract ack delay only where the result stays plausible
-        let adjusted = if latest >= self.min + ack_delay { latest - ack_delay } else { latest };
+        // RFC 9002 5.3: subtracting the ack delay must not take the sample below the smallest
+        let adjusted = latest.saturating_sub(ack_delay).max(self.min);
         self.adjusted = adjusted;
         let deviation = self.smoothed.abs_diff(adjusted);
         self.var = (self.var * 3 + deviation) / 4;
@@ -166,9 +167,11 @@ mod tests {
         assert_eq!((rtt.smoothed(), rtt.var(), rtt.min()), (MS * 100, MS * 50, MS * 100));
         rtt.on_sample(Instant::ZERO, MS * 140, MS * 40, P0);
         assert_eq!((rtt.smoothed(), rtt.var()), (MS * 100, Duration::from_micros(37_500)));
-        // an ack delay that would take the sample below the minimum is ignored
+        // an ack delay takes a sample down to the minimum and no further
         rtt.on_sample(Instant::ZERO, MS * 108, MS * 20, P0);
-        assert_eq!((rtt.smoothed(), rtt.min()), (MS * 101, MS * 100));
+        assert_eq!((rtt.adjusted(), rtt.smoothed(), rtt.min()), (MS * 100, MS * 100, MS * 100));
+        rtt.on_sample(Instant::ZERO, MS * 108, MS * 200, P0);
+        assert_eq!((rtt.adjusted(), rtt.min()), (MS * 100, MS * 100));
     }
 
     #[test]
@@ -176,13 +179,29 @@ mod tests {
         let mut rtt = RttEstimator::new(MS * 333);
         rtt.on_sample(Instant::ZERO, MS * 10, MS, P0);
         rtt.on_sample(Instant::ZERO, MS * 30, MS, P1);
-        assert_eq!((rtt.min(), rtt.via()), (MS * 30, Some(P1)));
+        assert_eq!((rtt.min(), rtt.via()), (MS * 29, Some(P1)));
         rtt.forget_via(P0);
         rtt.on_sample(Instant::ZERO, MS * 40, MS, P1);
-        assert_eq!(rtt.min(), MS * 30);
+        assert_eq!(rtt.min(), MS * 29);
         rtt.forget_via(P1);
         rtt.on_sample(Instant::ZERO, MS * 50, MS, P1);
-        assert_eq!((rtt.min(), rtt.max()), (MS * 50, MS * 50));
+        assert_eq!((rtt.min(), rtt.max()), (MS * 49, MS * 50));
+        // a delay longer than the round trip is no delay
+        rtt.on_sample(Instant::ZERO, MS * 30, MS * 40, P0);
+        assert_eq!((rtt.min(), rtt.adjusted()), (MS * 30, MS * 30));
+    }
+
+    #[test]
+    fn held_acks_over_another_way_do_not_lengthen_the_round_trip() {
+        // 25 ms of way and 25 ms of ack delay each time; the first ack came back elsewhere
+        let mut rtt = RttEstimator::new(MS * 333);
+        rtt.on_sample(Instant::ZERO, MS * 25, Duration::ZERO, P1);
+        (0..9).for_each(|_| rtt.on_sample(Instant::ZERO, MS * 50, MS * 25, P0));
+        assert_eq!((rtt.smoothed(), rtt.min()), (MS * 25, MS * 25));
+        // and after a restart (RFC 9002 5.2)
+        rtt.restart_min();
+        (0..9).for_each(|_| rtt.on_sample(Instant::ZERO, MS * 50, MS * 25, P0));
+        assert_eq!((rtt.smoothed(), rtt.min()), (MS * 25, MS * 25));
     }
 
     #[test]
