@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use plait_base::probe::Event as Observed;
 use plait_base::{Instant, PathId, Space, TransportError, Violation};
-use plait_flow::AckReport;
+use plait_flow::{AckReport, HandshakeState};
 use plait_path::path::Health;
 use plait_path::table::{AbandonNews, AckTarget};
 use plait_path::{LegName, RouteEvent};
@@ -91,8 +91,13 @@ impl Connection {
             let (space, first, last) = (at.space, *range.start(), *range.end());
             self.events.observe(at.now, || Observed::AckReceived { path: target, space, first, last, index });
         }
+        let validated = at.space == Space::Handshake && self.side().is_client() && !self.handshake.is_confirmed();
         let Some(path) = self.paths.path_mut(target) else { return Ok(()) };
         let flow = &mut path.send;
+        if validated {
+            // RFC 9002 6.2.2.1, A.8: whoever read a Handshake packet of ours knows that our address is ours
+            flow.set_handshake(at.now, HandshakeState::Unconfirmed);
+        }
         let outcome =
             flow.on_ack(at.now, at.space, &report, ack.ranges(), &mut self.board, &mut self.scratch.feedback)?;
         if let (Space::Data, Some((number, bytes))) = (at.space, outcome.biggest) {

@@ -3,7 +3,7 @@
 use plait_base::{ConnectionId, Dir, PathId, Space};
 use plait_engine::config::MigrationPolicy;
 use plait_engine::{Event, PathEvent};
-use plait_wire::frame::CidForm;
+use plait_wire::frame::{AckForm, CidForm};
 use plait_wire::{Frame, PacketKind};
 
 use crate::puppet::{PUPPET, Packet, Rig, Setup, Tls, addr, ms, resuming_client_tls, route};
@@ -389,4 +389,19 @@ fn spin_bit_follows_the_peer() {
         reflecting += usize::from(follows);
     }
     assert!((30..40).contains(&reflecting), "at least one in sixteen disabled: {reflecting} of 40 spin");
+}
+
+#[test]
+fn a_client_whose_handshake_packet_was_acked_probes_no_more() {
+    // RFC 9002 6.2.2.1: the ack shows that the server validated our address; its HANDSHAKE_DONE may take its time
+    let mut rig = Rig::client(Setup::default());
+    while rig.say_handshake() || !rig.peer.is_done() {
+        rig.pass(ms(5));
+    }
+    let ack = rig.peer.ack(Space::Handshake, 0, AckForm::Plain).unwrap();
+    rig.send(Packet::new(PacketKind::Handshake, ack));
+    let from = rig.seen.len();
+    rig.pass(ms(5_000));
+    assert!(rig.is_open());
+    assert_eq!(rig.seen[from..].iter().filter(|s| s.kind == PacketKind::Handshake).count(), 0);
 }
