@@ -28,12 +28,14 @@ pub enum Carried {
         /// Number of bytes.
         len: u32,
     },
-    /// ACK or PATH_ACK; what lies at or below `largest` need not be reported again once this is acked.
+    /// ACK or PATH_ACK; what it reported need not be reported again once this is acked.
     Ack {
         /// Space acknowledged.
         space: Space,
         /// Path acknowledged.
         path: PathId,
+        /// Smallest number that the frame reported: older ones may not have fitted.
+        smallest: u64,
         /// Largest number that the frame reported.
         largest: u64,
     },

@@ -150,7 +150,7 @@ impl Connection {
             | Carried::StreamDataBlocked(..)
             | Carried::StreamsBlocked(..) => self.streams.on_acked(carried),
             Carried::Crypto { .. } | Carried::HandshakeDone => self.handshake.on_acked(carried),
-            Carried::Ack { space, path, largest } => self.on_ack_acked(space, path, largest),
+            Carried::Ack { space, path, smallest, largest } => self.on_ack_acked(space, path, (smallest, largest)),
             Carried::NewToken(number) => self.registry.tokens.on_acked(number),
             Carried::MtuProbe(bytes) => self.on_mtu_probe_acked(now, path, bytes),
             Carried::NewCid { path, .. } => {
@@ -204,12 +204,12 @@ impl Connection {
         }
     }
 
-    fn on_ack_acked(&mut self, space: Space, path: PathId, largest: u64) {
+    fn on_ack_acked(&mut self, space: Space, path: PathId, (smallest, largest): (u64, u64)) {
         match self.handshake.level(space) {
-            Some(level) => level.receive.on_ack_acked(largest),
+            Some(level) => level.receive.on_ack_acked(smallest, largest),
             None => {
                 if let Some(path) = self.paths.path_mut(path) {
-                    path.receive.on_ack_acked(largest);
+                    path.receive.on_ack_acked(smallest, largest);
                 }
             }
         }

@@ -136,7 +136,7 @@ impl ReceiveFlow {
         (self.ecn.total() > 0).then_some(self.ecn)
     }
 
-    /// A packet with an ack left: everything received so far was reported.
+    /// A packet with an ack left: everything received so far was reported, save old ranges that did not fit.
     pub fn on_ack_sent(&mut self) {
         self.schedule.on_ack_sent(self.largest());
         self.unreported_from = None;
@@ -144,13 +144,15 @@ impl ReceiveFlow {
         self.acks_unechoed = self.acks_unechoed.saturating_add(1);
     }
 
-    /// The peer acknowledged a packet with an ack that reported up to `largest`: what lies at or below need not
-    /// be reported again (RFC 9000 13.2.4).
-    pub fn on_ack_acked(&mut self, largest: u64) {
+    /// The peer acknowledged a packet with an ack that reported from `smallest` to `largest`: what lies between need
+    /// not be reported again (RFC 9000 13.2.4). What lies below had not fitted and waits for a later ack.
+    pub fn on_ack_acked(&mut self, smallest: u64, largest: u64) {
         self.acks_unechoed = 0;
         // What came late, below the largest number of that ack, was not in it and is still to be reported.
         let end = largest.saturating_add(1).min(self.unreported_from.unwrap_or(u64::MAX));
-        self.to_report.remove(0..end);
+        if smallest < end {
+            self.to_report.remove(smallest..end);
+        }
     }
 
     /// True when many acks left and none was acknowledged: add a PING, so that old ranges can be forgotten.
@@ -168,14 +170,14 @@ impl ReceiveFlow {
         self.schedule.set_policy(policy);
     }
 
-    /// What this path's numbers say of key phases.
-    pub fn phase_mark(&self) -> &PhaseMark {
     /// Packets take a new way from now on: the first acks of it leave at once, so that the peer soon has RTT samples
     /// without ack delay.
     pub fn on_new_way(&mut self) {
         self.schedule.on_new_way();
     }
 
+    /// What this path's numbers say of key phases.
+    pub fn phase_mark(&self) -> &PhaseMark {
         &self.phase_mark
     }
 
@@ -198,8 +200,8 @@ impl ReceiveFlow {
         let micros = u64::try_from(self.ack_delay(now).as_micros()).unwrap_or(VARINT_MAX).min(VARINT_MAX);
         let delay = micros.checked_shr(exponent.into()).unwrap_or(0);
         let ack = OutAck { form, path: self.path, ranges: &self.to_report, delay, ecn: self.ecn_counts() };
-        let largest = ack.encode(w.remaining(), w)?;
-        w.note(Carried::Ack { space: self.space, path: self.path, largest });
+        let (smallest, largest) = ack.encode(w.remaining(), w)?.into_inner();
+        w.note(Carried::Ack { space: self.space, path: self.path, smallest, largest });
         Some(largest)
     }
 }

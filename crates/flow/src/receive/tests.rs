@@ -141,19 +141,40 @@ fn writes_path_ack_with_delay_and_counts() {
     let mut w = FrameWriter::new(&mut buf, 100, &mut carried);
     assert_eq!(f.fill_ack(at(15), &mut w, AckForm::Path, 3), Some(7));
     assert!(!w.is_ack_eliciting());
-    assert_eq!(carried, [Carried::Ack { space: Space::Data, path: PathId(2), largest: 7 }]);
+    assert_eq!(carried, [Carried::Ack { space: Space::Data, path: PathId(2), smallest: 0, largest: 7 }]);
     let Some(Ok(Frame::Ack(ack))) = Frames::new(&buf).next() else { panic!("{buf:?}") };
     assert_eq!((ack.path, ack.largest, ack.delay), (PathId(2), 7, 1000));
     assert_eq!(ack.ecn, Some(EcnCounts { ect0: 5, ect1: 0, ce: 0 }));
     assert_eq!(ack.ranges().collect::<Vec<_>>(), [7..=7, 5..=5, 0..=2]);
 
     f.on_ack_sent();
-    f.on_ack_acked(5);
+    f.on_ack_acked(0, 5);
     assert_eq!((f.to_report().len(), f.to_report().first()), (1, Some(7..8)));
-    f.on_ack_acked(7);
+    f.on_ack_acked(0, 7);
     let mut w = FrameWriter::new(&mut buf, 1000, &mut carried);
     assert_eq!(f.fill_ack(at(15), &mut w, AckForm::Path, 3), None);
     assert!(f.is_duplicate(5) && f.is_duplicate(7) && !f.is_duplicate(6), "forgotten for reports, not for duplicates");
+}
+
+#[test]
+fn ranges_that_did_not_fit_are_reported_later() {
+    // RFC 9000 13.2.1: every ack-eliciting packet is acknowledged at least once
+    let mut f = delayed();
+    (0..20).for_each(|n| f.absorb(at(0), n * 2, Eliciting::Yes, None));
+    let (mut told, mut carried) = (BTreeSet::new(), Vec::new());
+    while !f.to_report().is_empty() {
+        let mut buf = Vec::new();
+        assert_eq!(
+            f.fill_ack(at(0), &mut FrameWriter::new(&mut buf, 20, &mut carried), AckForm::Path, 3),
+            f.to_report().max()
+        );
+        f.on_ack_sent();
+        let Some(Ok(Frame::Ack(ack))) = Frames::new(&buf).next() else { panic!("{buf:?}") };
+        told.extend(ack.ranges().flatten());
+        let Some(Carried::Ack { smallest, largest, .. }) = carried.pop() else { panic!("{carried:?}") };
+        f.on_ack_acked(smallest, largest);
+    }
+    assert_eq!(told, (0..20).map(|n| n * 2).collect());
 }
 
 #[test]
@@ -175,7 +196,7 @@ fn asks_for_an_echo_when_ranges_pile_up() {
         f.on_ack_sent();
     }
     assert!(f.wants_ping());
-    f.on_ack_acked(20);
+    f.on_ack_acked(0, 20);
     assert!(!f.wants_ping());
 }
 
@@ -213,9 +234,9 @@ fn what_came_late_is_reported_although_a_larger_ack_was_echoed() {
     [0, 2].into_iter().for_each(|n| f.absorb(at(0), n, Eliciting::Yes, None));
     f.on_ack_sent();
     f.absorb(at(1), 1, Eliciting::Yes, None);
-    f.on_ack_acked(2);
+    f.on_ack_acked(0, 2);
     assert_eq!((f.ack_need(at(1)), f.to_report().first()), (AckNeed::Now, Some(1..3)));
     f.on_ack_sent();
-    f.on_ack_acked(2);
+    f.on_ack_acked(0, 2);
     assert_eq!(f.ack_need(at(1)), AckNeed::None);
 }

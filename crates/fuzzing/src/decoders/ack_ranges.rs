@@ -30,12 +30,13 @@ pub fn run(input: &[u8]) {
     }
     let out = OutAck { form, path, ranges: &ranges, delay, ecn };
     let mut bytes = Vec::new();
-    let Some(largest) = out.encode(budget, &mut bytes) else { return assert!(bytes.is_empty()) };
-    assert!(bytes.len() <= budget && Some(largest) == ranges.max());
+    let Some(told) = out.encode(budget, &mut bytes) else { return assert!(bytes.is_empty()) };
+    assert!(bytes.len() <= budget && Some(*told.end()) == ranges.max());
     let Some(Ok(Frame::Ack(ack))) = Frames::new(&bytes).next() else { panic!("our ack is not read") };
-    assert_eq!((ack.largest, ack.delay, ack.ecn, ack.form, ack.path), (largest, delay, ecn, form, path));
+    assert_eq!((ack.largest, ack.delay, ack.ecn, ack.form, ack.path), (*told.end(), delay, ecn, form, path));
     let newest = ranges.iter().rev().map(|r| r.start..=r.end - 1).take(ack.range_count() as usize);
     assert!(ack.ranges().eq(newest));
+    assert_eq!(ack.ranges().last().map(|r| *r.start()), Some(*told.start()));
 }
 
 fn varints(bytes: &[u8]) {

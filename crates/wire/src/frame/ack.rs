@@ -144,9 +144,9 @@ pub struct OutAck<'a> {
 }
 
 impl OutAck<'_> {
-    /// Writes the newest ranges, as many as fit in `budget_bytes`; the largest number reported, or none where
-    /// there is nothing to report or not even one range fits (then nothing is written).
-    pub fn encode<S: Sink>(&self, budget_bytes: usize, out: &mut S) -> Option<u64> {
+    /// Writes the newest ranges, as many as fit in `budget_bytes`; the smallest and the largest number reported, or
+    /// none where there is nothing to report or not even one range fits (then nothing is written).
+    pub fn encode<S: Sink>(&self, budget_bytes: usize, out: &mut S) -> Option<RangeInclusive<u64>> {
         let newest = self.ranges.last()?;
         let (first, largest) = (newest.end - 1 - newest.start, newest.end - 1);
         let count_size = varint::size(self.ranges.len() as u64 - 1);
@@ -173,7 +173,8 @@ impl OutAck<'_> {
             out.put_varint(len);
         }
         put_ecn(out, self.ecn);
-        Some(largest)
+        let oldest = self.ranges.iter().rev().nth(count)?;
+        Some(oldest.start..=largest)
     }
 
     /// Gap and length of each range below the newest.

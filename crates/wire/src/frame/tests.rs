@@ -84,8 +84,8 @@ fn path_ack_vectors_both_ways() {
     for (text, path, ranges, delay, ecn) in cases {
         let mut out = Vec::new();
         let form = AckForm::Path;
-        let largest = OutAck { form, path, ranges, delay, ecn }.encode(100, &mut out);
-        assert_eq!((out, largest), (hex(text), ranges.max()));
+        let told = OutAck { form, path, ranges, delay, ecn }.encode(100, &mut out);
+        assert_eq!((out, told), (hex(text), ranges.first().zip(ranges.max()).map(|(first, max)| first.start..=max)));
         let bytes = hex(text);
         let Frame::Ack(ack) = one(&bytes) else { panic!() };
         assert_eq!((ack.path, ack.form, ack.delay, ack.ecn), (path, form, delay, ecn));
@@ -244,16 +244,17 @@ proptest! {
         let path = if plain { PathId::ZERO } else { PathId(70) };
         let ack = OutAck { form, path, ranges: &ranges, delay, ecn };
         let mut out = Vec::new();
-        let Some(largest) = ack.encode(budget, &mut out) else {
+        let Some(said) = ack.encode(budget, &mut out) else {
             prop_assert!(out.is_empty() && budget < 50);
             return Ok(());
         };
         prop_assert!(out.len() <= budget);
         let Frame::Ack(read) = one(&out) else { panic!() };
-        prop_assert_eq!((read.largest, Some(largest), read.delay, read.ecn), (largest, ranges.max(), delay, ecn));
+        prop_assert_eq!((read.largest, read.delay, read.ecn), (ranges.max().unwrap(), delay, ecn));
         let all: Vec<_> = ranges.iter().rev().map(|r| r.start..=r.end - 1).collect();
         let told: Vec<_> = read.ranges().collect();
         prop_assert_eq!(told.len() as u64, read.range_count());
+        prop_assert_eq!(said, *told[told.len() - 1].start()..=read.largest);
         prop_assert_eq!(&told[..], &all[..told.len()]);
         // What was left out would not have fitted.
         prop_assert!(told.len() == all.len() || out.len() + 6 > budget);
