@@ -496,3 +496,20 @@ fn a_peer_that_acknowledges_nothing_is_remembered_within_bounds() {
     assert_eq!(b.ack(10, &[0..=1000]).unwrap().newly_acked, 0);
     assert_eq!(b.ack(10, &[last..=last]).unwrap().newly_acked, 1);
 }
+
+#[test]
+fn a_probe_of_the_size_from_before_a_move_tells_nothing_after() {
+    // RFC 9000 9.4: the address before says nothing of the size that passes at this one
+    for moves in [false, true] {
+        let mut b = Bench::new();
+        let probe = SentPacket { mtu_probe: true, ..packet() };
+        let carried = [Carried::MaxData(0), Carried::MtuProbe(1400)];
+        b.flow.on_sent(at(0), Space::Data, &probe, &carried);
+        if moves {
+            let controller = b.scribe(50_000);
+            b.flow.reset_for_new_address(at(10), controller, KeepRtt::No);
+        }
+        b.ack(20, &[0..=0]).unwrap();
+        assert_eq!(b.feedback.acked, carried[..if moves { 1 } else { 2 }]);
+    }
+}
