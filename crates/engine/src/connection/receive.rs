@@ -138,7 +138,7 @@ impl Connection {
         span: PacketSpan,
         packet: BytesMut,
     ) {
-        let bytes = packet.len();
+        let (bytes, last) = (packet.len(), packet.last_chunk::<16>().copied());
         let (kind, path) = match header {
             ProtectedHeader::VersionNegotiation { versions, .. } => {
                 // RFC 9000 17.2.1: the server echoes the id that we chose for it
@@ -190,7 +190,7 @@ impl Connection {
                 }
                 self.on_opened(at, header, &payload);
             }
-            Err(Refusal::Drop(why)) => self.drop_packet(now, bytes, why),
+            Err(Refusal::Drop(why)) => self.on_unread(&at, (bytes, last), why),
             Err(Refusal::Close(error)) => self.close_with(now, error),
             Err(Refusal::Wait) => match spare {
                 Some(data) if self.waiting.len() < plait_base::limits::MAX_EARLY_PACKETS => {
@@ -198,6 +198,18 @@ impl Connection {
                 }
                 _ => self.drop_packet(now, bytes, Drop::NoKeys),
             },
+        }
+    }
+
+    /// RFC 9000 10.3.1: a packet that cannot be read may be a stateless reset. One with an id that is ours cannot.
+    fn on_unread(&mut self, at: &Arrival, (bytes, last): (usize, Option<[u8; 16]>), why: Drop) {
+        let nameless = at.kind == PacketKind::OneRtt && at.dcid.is_empty();
+        let unreadable = matches!(why, Drop::Authentication | Drop::Malformed);
+        match last {
+            Some(last) if nameless && unreadable && self.registry.resets.matches(at.route.remote, &last) => {
+                self.on_stateless_reset(at.now);
+            }
+            _ => self.drop_packet(at.now, bytes, why),
         }
     }
 

@@ -29,6 +29,12 @@ impl ResetTokens {
         });
     }
 
+    /// True when the datagram ends in a token of the peer at `remote`.
+    pub(super) fn matches(&self, remote: SocketAddr, last: &[u8; 16]) -> bool {
+        // Every token is compared, and each in constant time (RFC 9000 10.3.1).
+        self.watched.iter().fold(false, |found, (_, token, at)| found | ((*at == remote) & token.matches(last)))
+    }
+
     /// The path's peer is at another address now.
     pub(super) fn on_moved(&mut self, path: PathId, remote: SocketAddr, events: &mut Events) {
         for entry in self.watched.iter_mut().filter(|(p, _, at)| *p == path && *at != remote) {

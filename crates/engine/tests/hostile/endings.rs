@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plait_base::{CloseCode, PathId, Side, Space};
+use plait_base::{CloseCode, PathId, ResetToken, Side, Space};
 use plait_engine::{ConnectionError, EndpointEvent, Event};
 use plait_wire::frame::{AckForm, CidForm};
 use plait_wire::params::VersionInfo;
@@ -101,6 +101,25 @@ fn drained_comes_once_and_last_after_a_stateless_reset() {
     assert_eq!(drained(&rig), 1);
     prod(&mut rig);
     assert_eq!((drained(&rig), lost(&rig)), (1, vec![ConnectionError::Reset]));
+}
+
+#[test]
+fn a_client_without_ids_knows_a_stateless_reset() {
+    // RFC 9000 10.3.1: also where the addresses lead to a connection, which then cannot read the packet
+    let mut setup = Setup::single_path();
+    setup.endpoint_change = |config| {
+        config.cid_len(0);
+    };
+    setup.habits.params.stateless_reset_token = Some(ResetToken([7; 16]));
+    let mut rig = Rig::established_client(setup);
+    let mut reset = vec![0x5a; 24];
+    rig.deliver(&[&reset[..], &[8; 16]].concat());
+    assert!(rig.is_open(), "another token");
+    reset.extend_from_slice(&[7; 16]);
+    rig.deliver_from(route("192.0.2.9:5000"), &reset);
+    assert!(rig.is_open(), "another address");
+    rig.deliver(&reset);
+    assert_eq!(lost(&rig), vec![ConnectionError::Reset]);
 }
 
 #[test]
