@@ -50,6 +50,9 @@ pub enum PathError {
     /// The server takes clients only at the address of the handshake (disable_active_migration).
     #[error("the server allows no further path to this address of it")]
     MigrationDisabled,
+    /// The handshake is not confirmed yet; later it may be tried again.
+    #[error("the handshake is not confirmed yet")]
+    Unconfirmed,
     /// The connection is closed.
     #[error("the connection is closed")]
     Closed,
@@ -67,10 +70,7 @@ impl Connection {
         if self.paths.open_slots().count() >= self.max_paths() {
             return Err(PathError::Open(OpenError::OwnLimit));
         }
-        // MP 2.1: the parameter binds paths to the address of the handshake, not to others of the server
-        let params = self.handshake.peer_params.as_ref();
-        let disabled = params.is_some_and(|p| p.active_migration == ActiveMigration::Disabled);
-        if disabled && Some(route.remote) == self.plan.first_peer() {
+        if self.is_bound_to(route.remote) {
             return Err(PathError::MigrationDisabled);
         }
         let id = self.paths.next_id().map_err(PathError::Open)?;
@@ -83,6 +83,14 @@ impl Connection {
         }
         self.finish_opening(now, id, route);
         Ok(id)
+    }
+
+    /// True when the peer wants nothing from other addresses of ours at this one of its (RFC 9000 18.2, MP 2.1: the
+    /// parameter speaks of the address of the handshake, not of others of the server).
+    fn is_bound_to(&self, remote: std::net::SocketAddr) -> bool {
+        let params = self.handshake.peer_params.as_ref();
+        let disabled = params.is_some_and(|p| p.active_migration == ActiveMigration::Disabled);
+        disabled && Some(remote) == self.plan.first_peer()
     }
 
     fn finish_opening(&mut self, now: Instant, id: PathId, route: FourTuple) {
@@ -288,10 +296,18 @@ impl Connection {
     /// Moves a path to other addresses of ours: probes them and goes there once they answer (RFC 9000 9.2).
     ///
     /// # Errors
-    /// There is no such open path, or no spare connection id for the new addresses.
+    /// There is no such open path, or no spare connection id for the new addresses; the handshake is not confirmed, or
+    /// the server wants no client to move at this address of it.
     pub fn migrate_path(&mut self, now: Instant, id: PathId, route: FourTuple) -> Result<(), PathError> {
         if !self.lifecycle.is_open() {
             return Err(PathError::Closed);
+        }
+        // RFC 9000 9: no migration before the handshake is confirmed
+        if !self.handshake.is_confirmed() {
+            return Err(PathError::Unconfirmed);
+        }
+        if self.is_bound_to(route.remote) {
+            return Err(PathError::MigrationDisabled);
         }
         let times = self.validation_times(id);
         self.paths.probe(now, id, route, times).map_err(|_| PathError::NoPath)?;

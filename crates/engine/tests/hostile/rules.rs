@@ -2,6 +2,7 @@
 
 use plait_base::{ConnectionId, Dir, PathId, Space};
 use plait_engine::config::MigrationPolicy;
+use plait_engine::connection::PathError;
 use plait_engine::{Event, PathEvent};
 use plait_wire::frame::{AckForm, CidForm};
 use plait_wire::{Frame, PacketKind};
@@ -404,4 +405,24 @@ fn a_client_whose_handshake_packet_was_acked_probes_no_more() {
     rig.pass(ms(5_000));
     assert!(rig.is_open());
     assert_eq!(rig.seen[from..].iter().filter(|s| s.kind == PacketKind::Handshake).count(), 0);
+}
+
+#[test]
+fn a_client_moves_no_path_where_or_when_it_must_not() {
+    // RFC 9000 9: not before the handshake is confirmed; 18.2: not where the server disabled it
+    let other = plait_base::FourTuple { local: addr("10.0.0.2:1"), ..route(PUPPET) };
+    let mut rig = Rig::client(Setup::single_path());
+    while rig.say_handshake() || !rig.peer.is_done() {
+        rig.pass(ms(5));
+    }
+    rig.give_cids();
+    let now = rig.now;
+    assert_eq!(rig.conn().migrate_path(now, PathId(0), other), Err(PathError::Unconfirmed));
+    rig.frames([0x1e]);
+    assert_eq!(rig.conn().migrate_path(now, PathId(0), other), Ok(()));
+    let mut setup = Setup::single_path();
+    setup.habits.params.active_migration = plait_wire::params::ActiveMigration::Disabled;
+    let mut rig = Rig::established_client(setup);
+    let now = rig.now;
+    assert_eq!(rig.conn().migrate_path(now, PathId(0), other), Err(PathError::MigrationDisabled));
 }

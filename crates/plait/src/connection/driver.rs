@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use plait_base::{CloseCode, FourTuple, Instant, TransportError};
-use plait_engine::connection::ConnectionError;
+use plait_engine::connection::{ConnectionError, PathError};
 use plait_engine::shared::{ConnectionHandle, EndpointEvent, Input};
 use tokio::time::Sleep;
 
@@ -35,6 +35,8 @@ pub(crate) struct Driver {
     timer: Pin<Box<Sleep>>,
     timer_at: Option<Instant>,
     life: Life,
+    /// Whether a change of sockets is still to be acted on.
+    adoption: Work,
 }
 
 /// Whether there is more to do at once.
@@ -70,6 +72,7 @@ impl Driver {
             timer,
             timer_at: None,
             life: Life::Known,
+            adoption: Work::Done,
         }
     }
 
@@ -83,12 +86,15 @@ impl Driver {
         state.set_driver(cx.waker());
         let now = self.shared.clock.now();
         if let Some(sockets) = change {
-            adopt(&mut state, now, &sockets);
             self.outboxes.set_sockets(sockets);
+            self.adoption = Work::Left;
         }
         let heard = !self.inputs.is_empty();
         for input in self.inputs.drain(..MAX_INPUTS.min(self.inputs.len())) {
             state.engine.absorb(now, input);
+        }
+        if self.adoption == Work::Left {
+            self.adoption = adopt(&mut state, now, self.outboxes.sockets());
         }
         if state.engine.deadline().is_some_and(|at| at <= now) {
             state.engine.on_timeout(now);
@@ -189,11 +195,14 @@ impl Drop for Driver {
 }
 
 /// The endpoint's sockets changed: the path policy of a client acts on it, and a connection without multipath moves.
-fn adopt(state: &mut State, now: Instant, sockets: &SocketList) {
+///
+/// Work is left where the move has to wait for the handshake (RFC 9000 9).
+fn adopt(state: &mut State, now: Instant, sockets: &SocketList) -> Work {
     if !state.engine.side().is_client() {
-        return;
+        return Work::Done;
     }
-    if !state.engine.is_multipath() && !state.engine.is_handshaking() {
+    let mut work = if state.engine.is_handshaking() { Work::Left } else { Work::Done };
+    if !state.engine.is_multipath() && work == Work::Done {
         for id in state.engine.path_ids() {
             let Some(route) = state.engine.path_statistics(now, id).map(|path| path.route) else { continue };
             if sockets.exit(&route).is_none()
@@ -201,8 +210,12 @@ fn adopt(state: &mut State, now: Instant, sockets: &SocketList) {
                 && let Err(error) = state.engine.migrate_path(now, id, FourTuple { local, ..route })
             {
                 tracing::debug!(%error, "the path could not move to another socket");
+                if error == PathError::Unconfirmed {
+                    work = Work::Left;
+                }
             }
         }
     }
     state.engine.set_local_addresses(now, &sockets.addresses());
+    work
 }
