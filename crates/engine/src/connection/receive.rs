@@ -1,5 +1,7 @@
 //! A datagram on its way in: split into packets, opened, deduplicated, its frames handed to dispatch.
 
+use std::net::SocketAddr;
+
 use bytes::{Bytes, BytesMut};
 use plait_base::limits::MIN_DATAGRAM_BYTES;
 use plait_base::probe::{Drop, Event as Observed};
@@ -11,7 +13,7 @@ use plait_wire::Version;
 use plait_wire::frame::{Frame, Frames, types};
 use plait_wire::header::{FixedBitRule, PacketKind, PacketSpan, ProtectedHeader, packet_number};
 
-use super::Connection;
+use super::{Connection, RoleSettings};
 use crate::config::{MigrationPolicy, Switch};
 use crate::shared::{Input, InputKind};
 
@@ -87,7 +89,7 @@ impl Connection {
         let total = data.len() as u64;
         let known = self.paths.path_mut(path).map(|p| p.route.on_received(&route, total));
         // RFC 9000 9: a client hears only from addresses that it chose
-        if known == Some(None) && (self.side().is_client() || !self.may_migrate()) {
+        if known == Some(None) && (self.side().is_client() || !self.may_migrate(&route)) {
             self.drop_packet(now, total as usize, Drop::WrongAddress);
             return;
         }
@@ -118,8 +120,16 @@ impl Connection {
         }
     }
 
-    fn may_migrate(&self) -> bool {
-        self.settings.migration == MigrationPolicy::Allowed && self.handshake.is_confirmed()
+    fn may_migrate(&self, route: &FourTuple) -> bool {
+        self.handshake.is_confirmed()
+            && (self.settings.migration == MigrationPolicy::Allowed || self.is_preferred(route.local))
+    }
+
+    /// RFC 9000 18.2: disable_active_migration does not keep clients from our preferred address, nor from moving there.
+    fn is_preferred(&self, local: SocketAddr) -> bool {
+        let RoleSettings::Server(server) = &self.settings.role else { return false };
+        let own = [server.preferred_v4.map(SocketAddr::V4), server.preferred_v6.map(SocketAddr::V6)];
+        own.contains(&Some(local))
     }
 
     fn fixed_bit_rule(&self) -> FixedBitRule {

@@ -426,3 +426,22 @@ fn a_client_moves_no_path_where_or_when_it_must_not() {
     let now = rig.now;
     assert_eq!(rig.conn().migrate_path(now, PathId(0), other), Err(PathError::MigrationDisabled));
 }
+
+#[test]
+fn a_server_that_refuses_migration_is_reached_at_its_preferred_address() {
+    // RFC 9000 18.2: disable_active_migration does not speak of the preferred address
+    let mut setup = Setup::single_path();
+    setup.migration = MigrationPolicy::Refused;
+    setup.server_change = |server| {
+        server.preferred_address_v4(Some("10.0.0.99:443".parse().unwrap()));
+    };
+    let mut rig = Rig::established_server(setup);
+    rig.send_all(route(ELSEWHERE), &[Packet::one_rtt([0x01])]);
+    assert_eq!(remote(&mut rig), addr(PUPPET), "refused");
+    let there = plait_base::FourTuple { local: addr("10.0.0.99:443"), remote: addr(PUPPET) };
+    let from = rig.wire.len();
+    rig.send_all(there, &[Packet::one_rtt([0x01])]);
+    assert!(rig.wire[from..].iter().any(|(route, _, _)| *route == there));
+    let now = rig.now;
+    assert_eq!(rig.conn().path_statistics(now, PathId(0)).unwrap().route, there);
+}
