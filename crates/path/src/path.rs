@@ -1,6 +1,6 @@
 //! One path: its addresses, its largest datagram, its two flows and how it fares.
 
-use plait_base::{Instant, PathId};
+use plait_base::{ConnectionId, Instant, PathId};
 use plait_flow::{ReceiveFlow, SendFlow};
 
 use crate::mtu::{Mtu, MtuConfig};
@@ -42,6 +42,8 @@ pub struct Path<S = SendFlow, R = ReceiveFlow> {
     pub sent_at: Option<Instant>,
     /// The spin bit of what we send.
     pub spin: Spin,
+    /// Our connection id to which the peer's newest packet at its present addresses came.
+    pub heard_cid: Option<ConnectionId>,
     health: Health,
 }
 
@@ -58,6 +60,7 @@ impl<S, R> Path<S, R> {
             counters,
             sent_at: None,
             spin: Spin::default(),
+            heard_cid: None,
             health: Health::Good,
         }
     }

@@ -246,8 +246,13 @@ impl Connection {
         let Some(path) = self.paths.path_mut(at.path) else { return };
         // RFC 9000 8.2.2: the response goes where the challenge came from
         if !path.route.on_challenge(&at.route, data) {
+            let changed_cid = path.heard_cid.is_some_and(|cid| cid != at.dcid);
             path.route.admit(at.route, at.bytes);
             path.route.on_challenge(&at.route, data);
+            if changed_cid {
+                self.paths.freshen_candidate(at.path);
+                self.drain_table_events();
+            }
         }
     }
 

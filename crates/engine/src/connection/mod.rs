@@ -31,7 +31,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use plait_base::board::Board;
 use plait_base::probe::Probe;
-use plait_base::{ConnectionId, FourTuple, Instant, PathId, Random, Side};
+use plait_base::{FourTuple, Instant, PathId, Random, Side};
 use plait_crypto::{ClientTlsConfig, OneRttKeys};
 use plait_flow::Feedback;
 use plait_stream::{Datagrams, Streams};
@@ -99,8 +99,6 @@ enum RoleSettings {
 struct Registry {
     resets: ResetTokens,
     tokens: Tokens,
-    /// Path and id of the last packet that moved a path.
-    last_dcid: Option<(PathId, ConnectionId)>,
     /// When 0-RTT keys are dropped.
     discard_early_at: Option<Instant>,
     /// Since when the present keys are in use; none before the handshake is confirmed.

@@ -379,6 +379,9 @@ impl Connection {
             if !probing {
                 self.follow(at);
             }
+            if let Some(path) = self.paths.path_mut(at.path).filter(|path| path.route.tuple().admits(&at.route)) {
+                path.heard_cid = Some(at.dcid);
+            }
         }
         Ok(())
     }
@@ -467,10 +470,9 @@ impl Connection {
             return;
         }
         path.route.admit(at.route, at.bytes);
-        let changed_cid = self.registry.last_dcid.is_some_and(|(p, cid)| p == at.path && cid != at.dcid);
+        let changed_cid = path.heard_cid.is_some_and(|cid| cid != at.dcid);
         let cid = if changed_cid { CidChange::Fresh } else { CidChange::Keep };
         let moved = self.paths.migrate(at.now, at.path, at.route, cid, times);
-        self.registry.last_dcid = Some((at.path, at.dcid));
         self.on_path_moved(at.now, at.path, moved);
     }
 

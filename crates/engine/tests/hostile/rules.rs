@@ -445,3 +445,30 @@ fn a_server_that_refuses_migration_is_reached_at_its_preferred_address() {
     let now = rig.now;
     assert_eq!(rig.conn().path_statistics(now, PathId(0)).unwrap().route, there);
 }
+
+#[test]
+fn a_client_that_moves_to_another_id_is_answered_at_another_id() {
+    // RFC 9000 9.5: so that observers cannot link the two addresses
+    for probes_first in [false, true] {
+        let mut rig = Rig::established_server(Setup::single_path());
+        rig.frames([0x01]);
+        let before = rig.seen.last().unwrap().dcid;
+        let spare = rig.peer.issued.iter().find(|((_, sequence), _)| *sequence > 0).map(|(_, (cid, _))| *cid).unwrap();
+        let mut packets = vec![Packet::one_rtt([0x01]).to(spare)];
+        if probes_first {
+            packets.insert(0, Packet::one_rtt(*b"\x1a01234567").to(spare).padded(1200));
+        }
+        for packet in packets {
+            rig.send_all(route(ELSEWHERE), &[packet]);
+            rig.pass(ms(50));
+        }
+        assert_eq!(remote(&mut rig), addr(ELSEWHERE));
+        let there: Vec<_> = rig.seen.iter().filter(|s| s.route.remote == addr(ELSEWHERE)).map(|s| s.dcid).collect();
+        assert!(!there.is_empty() && there.iter().all(|cid| *cid != before), "{probes_first}");
+        // Whoever keeps its id was moved by a NAT, and keeps ours.
+        let mut rig = Rig::established_server(Setup::single_path());
+        rig.send_all(route(ELSEWHERE), &[Packet::one_rtt([0x01])]);
+        let mut there = rig.seen.iter().filter(|s| s.route.remote == addr(ELSEWHERE)).map(|s| s.dcid);
+        assert!(there.next() == Some(before) && there.all(|cid| cid == before));
+    }
+}

@@ -191,6 +191,16 @@ impl<S, R> PathTable<S, R> {
         .unwrap_or(Err(ProbeError::NoPath))
     }
 
+    /// The peer probes its path from other addresses, to another id of ours: what goes there gets another id of the peer,
+    /// when there is a spare (RFC 9000 9.5).
+    pub fn freshen_candidate(&mut self, id: PathId) {
+        self.change_remote(id, |slot| {
+            let Some(leg) = slot.path.as_mut().and_then(|path| path.route.leg_mut(LegName::Candidate)) else { return };
+            leg.cid = leg.cid.or_else(|| slot.remote.take_spare());
+            slot.settle_cids();
+        });
+    }
+
     /// Moves an open path to other addresses; no other path is touched (MP 3.1.3, RFC 9000 9.3).
     ///
     /// With `CidChange::Fresh` a new connection id of the peer is taken into use when there is a spare.
