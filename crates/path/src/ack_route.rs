@@ -21,6 +21,10 @@ pub struct AckCarrier {
     pub rtt_least: Option<Duration>,
     /// Newest RTT sample.
     pub rtt_latest: Option<Duration>,
+    /// All bytes sent on it.
+    pub sent_bytes: u64,
+    /// All bytes received on it.
+    pub received_bytes: u64,
 }
 
 /// Paths chosen, in the order of preference.
@@ -126,20 +130,29 @@ pub struct Fastest {
     last: Option<PathId>,
     /// Until when acks keep to their own paths.
     home_until: Option<Instant>,
+    /// Bytes sent and received on that path when its RTT last was what it can be.
+    calm: (u64, u64),
 }
 
 impl Fastest {
     /// True while the acks of `own` had better not travel on other paths.
     fn stays_home(&mut self, now: Instant, own: &AckCarrier, carriers: &[AckCarrier]) -> bool {
         let last = carriers.iter().find(|c| Some(c.id) == self.last && c.id != own.id);
-        if let Some((latest, least, home)) = last.and_then(|c| Some((c.rtt_latest?, c.rtt_least?, own.rtt?)))
-            && latest > least * 2
-            && latest > home
-        {
-            self.home_until = Some(now + latest * HOME_ROUND_TRIPS);
-            self.last = None;
+        if let Some((last, latest, least)) = last.and_then(|c| Some((c, c.rtt_latest?, c.rtt_least?))) {
+            if latest <= least * 2 {
+                self.calm = (last.sent_bytes, last.received_bytes);
+            } else if own.rtt.is_some_and(|home| latest > home) && self.is_crowding(last) {
+                self.home_until = Some(now + latest * HOME_ROUND_TRIPS);
+                self.last = None;
+            }
         }
         self.home_until.is_some_and(|until| now < until)
+    }
+
+    /// True where the queue on `last` may be ours: what we send there is no small part of what comes.
+    fn is_crowding(&self, last: &AckCarrier) -> bool {
+        let (sent, received) = self.calm;
+        last.sent_bytes.saturating_sub(sent) > last.received_bytes.saturating_sub(received) / 2
     }
 }
 

@@ -93,7 +93,8 @@ impl Traffic {
                 let (id, state) = (slot.id, slot.state());
                 let rtt_latest = rtt.least().map(|_| rtt.latest());
                 let (rtt, rtt_least) = (rtt.measured(), rtt.least());
-                let carrier = AckCarrier { id, state, rtt, rtt_least, rtt_latest };
+                let (sent_bytes, received_bytes) = (path.counters.sent_bytes, path.counters.received_bytes);
+                let carrier = AckCarrier { id, state, rtt, rtt_least, rtt_latest, sent_bytes, received_bytes };
                 if silent { &mut self.silent_carriers } else { &mut self.carriers }.push(carrier);
             }
         }

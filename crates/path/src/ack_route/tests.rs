@@ -4,7 +4,8 @@ use super::*;
 
 fn carrier(id: u32, state: PathState, ms: u64) -> AckCarrier {
     let rtt = (ms > 0).then(|| Duration::from_millis(ms));
-    AckCarrier { id: PathId(id), state, rtt, rtt_least: rtt, rtt_latest: rtt }
+    let (rtt_least, rtt_latest) = (rtt, rtt);
+    AckCarrier { id: PathId(id), state, rtt, rtt_least, rtt_latest, sent_bytes: 0, received_bytes: 0 }
 }
 
 fn choose(name: &str, of: u32, carriers: &[AckCarrier]) -> Vec<u32> {
@@ -78,13 +79,25 @@ fn a_queue_the_other_way_does_not_move_acks_to_a_longer_path() {
 fn acks_that_crowd_a_thin_path_go_home() {
     let mut fastest = by_name("fastest").unwrap().build();
     let at = |ms| Instant::ZERO + Duration::from_millis(ms);
-    let thin = |latest| [measured(0, 110, 105, latest), measured(1, 400, 390, 400)];
-    let mut choose = |now, of, latest| fastest.choose(at(now), PathId(of), &thin(latest))[0].0;
-    assert_eq!(choose(0, 1, 110), 0);
-    assert_eq!(choose(1, 1, 300), 0, "slower than it was, still faster than the other");
-    assert_eq!(choose(2, 1, 500), 1);
-    assert_eq!(choose(3, 0, 500), 0);
+    let mut choose = |now, of, latest, sent_bytes| {
+        let thin = AckCarrier { sent_bytes, received_bytes: 10_000, ..measured(0, 110, 105, latest) };
+        fastest.choose(at(now), PathId(of), &[thin, measured(1, 400, 390, 400)])[0].0
+    };
+    assert_eq!(choose(0, 1, 110, 1000), 0);
+    assert_eq!(choose(1, 1, 300, 9000), 0, "slower than it was, still faster than the other");
+    assert_eq!(choose(2, 1, 500, 9000), 1);
+    assert_eq!(choose(3, 0, 500, 9000), 0);
     // For 32 round trips of 500 ms.
-    assert_eq!(choose(16_001, 1, 110), 1);
-    assert_eq!(choose(16_002, 1, 110), 0);
+    assert_eq!(choose(16_001, 1, 110, 9000), 1);
+    assert_eq!(choose(16_002, 1, 110, 9000), 0);
+}
+
+#[test]
+fn a_queue_of_what_comes_is_no_crowd_of_acks() {
+    let mut fastest = by_name("fastest").unwrap().build();
+    let mut choose = |latest, received_bytes| {
+        let deep = AckCarrier { sent_bytes: received_bytes / 20, received_bytes, ..measured(0, 200, 40, latest) };
+        fastest.choose(Instant::ZERO, PathId(1), &[deep, measured(1, 290, 286, 290)])[0].0
+    };
+    assert_eq!([choose(50, 1000), choose(400, 900_000)], [0, 0]);
 }
