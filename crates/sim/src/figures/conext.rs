@@ -15,7 +15,7 @@ const SHORT_BYTES: u64 = 256_000;
 /// Runs of each combination where losses are drawn: chance alone moves a single run by half its time,
 const SEEDS_WITH_LOSS: u64 = 5;
 /// and a short one by several times its time.
-const SHORT_SEEDS_WITH_LOSS: u64 = 31;
+const SHORT_SEEDS_WITH_LOSS: u64 = 151;
 
 /// One point of a design: both paths alone, and both together from either initial path.
 #[derive(Clone, Debug)]
