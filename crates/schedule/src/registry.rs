@@ -59,15 +59,23 @@ mod tests {
         PathState::Closing,
         PathState::Closed,
     ];
-    const ROOMS: [Room; 6] =
-        [Room::Open, Room::Window, Room::Paced(Instant::ZERO), Room::Amplification, Room::NoCid, Room::NotValidated];
+    const ROOMS: [Room; 8] = [
+        Room::Open,
+        Room::Window,
+        Room::Paced(Instant::ZERO),
+        Room::Amplification,
+        Room::NoCid,
+        Room::NotValidated,
+        Room::Socket(Instant::ZERO),
+        Room::Stuck,
+    ];
 
     /// Any path, extreme figures included; `id` is set later.
     fn any_path() -> impl Strategy<Value = PathView> {
         let figure = || prop_oneof![Just(0u64), 0u64..10_000_000, Just(u64::MAX)];
         let time = || prop_oneof![Just(0u64), 0u64..2_000_000_000, Just(u64::MAX)].prop_map(Duration::from_nanos);
         let rtts = (proptest::option::of(time()), time(), time(), time());
-        (0usize..6, 0usize..6, rtts, figure(), figure(), figure(), figure()).prop_map(
+        (0usize..6, 0usize..8, rtts, figure(), figure(), figure(), figure()).prop_map(
             |(state, room, (rtt, rtt_var, rtt_min, rtt_max), window, in_flight, ssthresh, mss)| PathView {
                 state: STATES[state],
                 room: ROOMS[room],
@@ -109,7 +117,7 @@ mod tests {
                             prop_assert!(copies.ids(&paths).all(|id| id != primary && open.contains(&id)));
                         }
                         Decision::Wait(WaitReason::NoPath) => prop_assert_eq!(eligible(&paths).count(), 0),
-                        // What is waited for will open by itself: an ack or the pacer's timer brings it.
+                        // What is waited for will open by itself: an ack, the pacer's timer or its socket brings it.
                         Decision::Wait(WaitReason::Faster(id)) => prop_assert!(
                             eligible(&paths).any(|p| p.id == id && !p.is_open()) && !open.is_empty(), "{}", name),
                         Decision::Wait(WaitReason::Busy) => prop_assert!(name == "backup" || open.is_empty(), "{}", name),

@@ -20,6 +20,10 @@ pub enum Room {
     NoCid,
     /// Its address is not validated.
     NotValidated,
+    /// The socket that it leaves by is full, and is waited for until then.
+    Socket(Instant),
+    /// The socket that it leaves by has been full for long: nothing waits for it any more.
+    Stuck,
 }
 
 /// What the peer advised for sending to it on a path (RFC 10069 path status).
@@ -98,9 +102,9 @@ impl PathView {
         self.room == Room::Open
     }
 
-    /// True when it can send now or as soon as acks arrive or time passes.
+    /// True when it can send now or as soon as acks arrive, time passes or its socket has room.
     pub fn is_usable(&self) -> bool {
-        matches!(self.room, Room::Open | Room::Window | Room::Paced(_))
+        matches!(self.room, Room::Open | Room::Window | Room::Paced(_) | Room::Socket(_))
     }
 
     /// Smoothed RTT, with paths not sampled yet behind all others.

@@ -14,7 +14,7 @@ pub enum WhyIdle {
     Backup,
     /// Its congestion window is full.
     Window,
-    /// Its pacer holds it.
+    /// Its pacer holds it, or its full socket.
     Paced,
     /// The anti-amplification limit holds it.
     Amplification,
@@ -69,7 +69,7 @@ pub fn why_idle(path: &PathView, paths: &[PathView], demand: &Demand) -> Option<
         Room::Amplification => WhyIdle::Amplification,
         _ if demand.unsent_bytes == 0 => WhyIdle::NoData,
         Room::Window => WhyIdle::Window,
-        Room::Paced(_) => WhyIdle::Paced,
+        Room::Paced(_) | Room::Socket(_) | Room::Stuck => WhyIdle::Paced,
         Room::Open => WhyIdle::Scheduler,
     })
 }
@@ -91,6 +91,8 @@ mod tests {
         assert_eq!(word(&|_| {}, 0), Some("no-data"));
         assert_eq!(word(&|p| p.room = Room::Window, 1), Some("cwnd"));
         assert_eq!(word(&|p| p.room = Room::Paced(Instant::ZERO), 1), Some("paced"));
+        assert_eq!(word(&|p| p.room = Room::Socket(Instant::ZERO), 1), Some("paced"));
+        assert_eq!(word(&|p| p.room = Room::Stuck, 1), Some("paced"));
         assert_eq!(word(&|p| p.room = Room::Amplification, 1), Some("amplification"));
         assert_eq!(word(&|p| p.room = Room::NoCid, 1), Some("no-cid"));
         assert_eq!(word(&|p| p.room = Room::NotValidated, 1), Some("not-validated"));

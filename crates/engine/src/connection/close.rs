@@ -85,7 +85,9 @@ impl Connection {
             targets.reverse();
             self.registry.closes_due = targets;
         }
-        while let Some(id) = self.registry.closes_due.pop() {
+        // Where a socket is full the close waits for it, as long as this connection lasts.
+        while let Some(place) = self.registry.closes_due.iter().rposition(|id| !self.is_held(*id)) {
+            let id = self.registry.closes_due.remove(place);
             let transmit = self.build_close(now, id, buf);
             if self.registry.closes_due.is_empty() {
                 self.lifecycle.on_close_sent();
@@ -94,7 +96,9 @@ impl Connection {
                 return transmit;
             }
         }
-        self.lifecycle.on_close_sent();
+        if self.registry.closes_due.is_empty() {
+            self.lifecycle.on_close_sent();
+        }
         None
     }
 
@@ -188,7 +192,11 @@ impl Connection {
     /// PATH_ABANDON of the last path, on that path itself: the last packet there but for our close (RFC 10069 section
     /// 3.4). Where another path opened by now it leaves there, as all others do.
     pub(super) fn poll_last_word(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
-        let id = self.registry.pathless.as_mut()?.unsaid.take()?;
+        let id = self.registry.pathless.as_ref()?.unsaid?;
+        if self.is_held(id) {
+            return None;
+        }
+        self.registry.pathless.as_mut()?.unsaid = None;
         let slot = self.paths.slot(id)?;
         let (dcid, path) = (slot.parting_cid()?, slot.path.as_ref()?);
         let route = path.route.tuple();

@@ -168,7 +168,9 @@ impl Connection {
         self.streams.poll_window_updates(&mut updates);
         if !updates.is_empty() && self.paths.is_multipath() {
             let others = self.paths.open_slots().filter(|s| s.id != id && super::traffic::is_usable(s));
-            for other in others.map(|s| s.id) {
+            let others: smallvec::SmallVec<[PathId; 8]> =
+                others.map(|s| s.id).filter(|id| !self.is_held(*id)).collect();
+            for other in others {
                 updates.iter().for_each(|c| self.traffic.copies.push(*c, Target::On(other)));
             }
         }

@@ -21,6 +21,7 @@ mod reinject;
 mod resets;
 mod send;
 mod settle;
+mod sockets;
 mod timers;
 mod tokens;
 mod traffic;

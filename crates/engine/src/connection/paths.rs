@@ -430,7 +430,9 @@ impl Connection {
 
     /// Asks for a PING on some open path.
     pub(super) fn request_ping(&mut self) {
-        let first = self.paths.open_slots().find(|s| is_usable(s)).or_else(|| self.paths.open_slots().next());
+        let usable = || self.paths.open_slots().filter(|s| is_usable(s));
+        let first = usable().find(|s| !self.is_held(s.id)).or_else(|| usable().next());
+        let first = first.or_else(|| self.paths.open_slots().next());
         if let Some(id) = first.map(|s| s.id) {
             self.ping(id);
         }

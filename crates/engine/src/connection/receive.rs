@@ -83,7 +83,11 @@ impl Connection {
             return;
         }
         if self.lifecycle.is_closing() {
-            self.lifecycle.on_heard_while_closing();
+            let again = self.lifecycle.on_heard_while_closing();
+            if again {
+                // A new round: what waits for a full socket must not keep the close from the other paths.
+                self.registry.closes_due.clear();
+            }
         }
         let Input { path, route, ecn, mut data, .. } = input;
         let total = data.len() as u64;

@@ -101,6 +101,9 @@ impl Connection {
         if self.handshake.initial.keys.is_none() && self.handshake.handshake.keys.is_none() {
             return None;
         }
+        if self.is_held(PathId::ZERO) {
+            return None;
+        }
         let mut spaces = [Space::Initial, Space::Handshake].map(|s| (s, self.wants_handshake(now, s)));
         let path = self.paths.path_mut(PathId::ZERO)?;
         let (route, ecn) = (path.route.tuple(), path.send.ecn());
@@ -217,10 +220,12 @@ impl Connection {
             return None;
         }
         let due = |s: &super::flows::Slot| {
-            let route = &s.path.as_ref()?.route;
-            let leg = route.due().filter(|l| *l != LegName::Current)?;
-            let has_room = route.leg(leg).is_some_and(|l| l.amplification_room() >= SMALLEST_PACKET_BYTES);
-            Some(leg).filter(|leg| has_room && s.dcid(*leg).is_some())
+            let (route, full) = (&s.path.as_ref()?.route, &self.traffic.full_sockets);
+            let admits = |l: &plait_path::route::Leg| {
+                l.wants_probe() && l.amplification_room() >= SMALLEST_PACKET_BYTES && !full.hold(&l.tuple())
+            };
+            let other = [LegName::Candidate, LegName::Fallback].into_iter();
+            other.filter(|leg| s.dcid(*leg).is_some()).find(|leg| route.leg(*leg).is_some_and(admits))
         };
         let (id, leg) = self.paths.open_slots().find_map(|s| Some((s.id, due(s)?)))?;
         let tuple = self.paths.path(id)?.route.leg(leg)?.tuple();
@@ -309,6 +314,8 @@ impl Connection {
 
     /// Which path sends next, and what for.
     fn next_packet(&mut self, now: Instant, ask: Ask) -> Option<(PathId, Purpose)> {
+        // Wishes about a packet that was not built after all say nothing about the next one.
+        self.traffic.copy_to.clear();
         if self.keys.is_none() && self.handshake.early_seal_keys().is_none() {
             return None;
         }
@@ -357,7 +364,10 @@ impl Connection {
             // A path to which the peer gave no id can send nothing, whatever it owes.
             let open = self.paths.open_slots().filter(|s| s.dcid(LegName::Current).is_some());
             let mut open = open.filter_map(|s| Some((s.id, s.path.as_deref()?)));
-            let has_room = |p: &super::flows::Path| p.route.amplification_room() >= SMALLEST_PACKET_BYTES;
+            let full = &self.traffic.full_sockets;
+            let has_room = |p: &super::flows::Path| {
+                p.route.amplification_room() >= SMALLEST_PACKET_BYTES && !full.hold(&p.route.tuple())
+            };
             let owes = |p: &super::flows::Path| p.send.probes_due(Space::Data) > 0 && has_room(p);
             let probe = open.clone().find(|(_, p)| owes(p)).map(|(id, _)| (id, Purpose::Probe));
             let mut validate = || open.find(|(_, p)| p.route.due() == Some(LegName::Current) && has_room(p));
@@ -366,7 +376,7 @@ impl Connection {
         if found.is_some() {
             return found;
         }
-        if let Some(&id) = self.traffic.pings.last() {
+        if let Some(&id) = self.traffic.pings.iter().rfind(|id| !self.is_held(**id)) {
             return Some((id, Purpose::Ping));
         }
         self.next_copy(now)
@@ -384,11 +394,12 @@ impl Connection {
         Some((best.id, Purpose::Copies))
     }
 
-    /// True where at least a small packet can leave: the peer gave an id, and its address is proven or gave credit.
+    /// True where at least a small packet can leave: the peer gave an id, its address is proven or gave credit, and our
+    /// socket has room.
     fn can_carry(&self, id: PathId) -> bool {
         self.paths.slot(id).is_some_and(|slot| {
             let room = slot.path.as_ref().map_or(0, |p| p.route.amplification_room());
-            room >= SMALLEST_PACKET_BYTES && slot.dcid(LegName::Current).is_some()
+            room >= SMALLEST_PACKET_BYTES && slot.dcid(LegName::Current).is_some() && !self.is_held(id)
         })
     }
 

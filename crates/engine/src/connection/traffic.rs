@@ -13,6 +13,7 @@ use plait_schedule::{Decision, Demand, PathView, Room, Scheduler, WaitReason};
 use super::copies::Copies;
 use super::flows::{Paths, Slot};
 use super::reinject::Reinjector;
+use super::sockets::FullSockets;
 use crate::config::TransportConfig;
 
 /// The policies about paths and packets, and what they were shown.
@@ -21,11 +22,13 @@ pub(super) struct Traffic {
     pub(super) ack_route: Box<dyn AckRoute>,
     pub(super) copies: Copies,
     pub(super) reinjector: Reinjector,
+    pub(super) full_sockets: FullSockets,
     /// Acks that a policy wants on further paths: carrier, path acknowledged.
     pub(super) ack_copies: Vec<(PathId, PathId)>,
     /// Further paths on which the scheduler wants the packet being built.
     pub(super) copy_to: Vec<PathId>,
-    /// When pacing lets the next packet go, if that alone holds it, or when a wait for a faster path has lasted enough.
+    /// When pacing lets the next packet go, if that alone holds it, or when a wait for a faster path or a full socket has
+    /// lasted enough.
     pub(super) paced_until: Option<Instant>,
     /// Path that owes a PING for keep-alive or a probe by request.
     pub(super) pings: Vec<PathId>,
@@ -41,6 +44,7 @@ impl Traffic {
             ack_route: transport.paths.ack_route.build(),
             copies: Copies::default(),
             reinjector: Reinjector::new(&*transport.paths.reinjection),
+            full_sockets: FullSockets::default(),
             ack_copies: Vec::new(),
             copy_to: Vec::new(),
             paced_until: None,
@@ -70,10 +74,10 @@ impl Traffic {
     /// Refreshes the views of all open paths.
     pub(super) fn look(&mut self, paths: &mut Paths, now: Instant, stance: Stance) {
         self.views.clear();
-        let views = &mut self.views;
-        paths.slots_mut().filter(|slot| slot.is_open()).for_each(|slot| views.extend(view(slot, now, stance)));
-        self.paced_until =
-            self.views.iter().filter_map(|v| if let Room::Paced(at) = v.room { Some(at) } else { None }).min();
+        let (views, full) = (&mut self.views, &self.full_sockets);
+        paths.slots_mut().filter(|slot| slot.is_open()).for_each(|slot| views.extend(view(slot, now, stance, full)));
+        let changes_at = |v: &PathView| if let Room::Paced(at) | Room::Socket(at) = v.room { Some(at) } else { None };
+        self.paced_until = self.views.iter().filter_map(changes_at).min();
     }
 
     /// The paths that carry the acks of `of`, as the policy chooses among those that can.
@@ -88,7 +92,8 @@ impl Traffic {
             let silence = of_heard.map_or(Duration::ZERO, |at| heard(path).map_or(Duration::MAX, |own| at.since(own)));
             let silent = slot.id != of && silence > path.send.pto(Space::Data);
             // A short packet with an ack must fit into the credit of an address that is not proven.
-            if path.route.amplification_room() >= ACK_PACKET_BYTES && slot.dcid(LegName::Current).is_some() {
+            let has_room = path.route.amplification_room() >= ACK_PACKET_BYTES;
+            if has_room && slot.dcid(LegName::Current).is_some() && !self.full_sockets.hold(&path.route.tuple()) {
                 let rtt = path.send.rtt();
                 let (id, state) = (slot.id, slot.state());
                 let rtt_latest = rtt.least().map(|_| rtt.latest());
@@ -127,7 +132,7 @@ pub(super) enum Stance {
     Server,
 }
 
-fn view(slot: &mut Slot, now: Instant, stance: Stance) -> Option<PathView> {
+fn view(slot: &mut Slot, now: Instant, stance: Stance, full: &FullSockets) -> Option<PathView> {
     let (state, has_cid) = (slot.state(), slot.dcid(LegName::Current).is_some());
     let id = slot.id;
     let path = slot.path.as_mut()?;
@@ -140,6 +145,8 @@ fn view(slot: &mut Slot, now: Instant, stance: Stance) -> Option<PathView> {
         Room::NotValidated
     } else if stance == Stance::Server && credit < mtu.min(1200) {
         Room::Amplification
+    } else if let Some(held) = full.room(now, &path.route.tuple(), || path.send.pto(Space::Data)) {
+        held
     } else {
         match path.send.room(now, mtu) {
             FlowRoom::Open => Room::Open,

@@ -9,6 +9,7 @@ mod amplification;
 mod datagrams;
 mod endings;
 mod floods;
+mod full_sockets;
 mod multipath;
 mod pairs;
 mod random;

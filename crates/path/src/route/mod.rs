@@ -98,6 +98,11 @@ impl Route {
         }
     }
 
+    /// All legs, the current one first.
+    pub fn legs(&self) -> impl Iterator<Item = &Leg> {
+        LegName::ALL.into_iter().filter_map(|name| self.leg(name))
+    }
+
     pub(crate) fn leg_mut(&mut self, name: LegName) -> Option<&mut Leg> {
         match name {
             LegName::Current => Some(&mut self.current),

@@ -5,7 +5,6 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use plait_base::{CloseCode, FourTuple, Instant, TransportError};
 use plait_engine::connection::{ConnectionError, PathError};
@@ -20,8 +19,6 @@ use crate::sockets::{Outboxes, SocketList};
 const MAX_INPUTS: usize = 256;
 /// Trains sent before others get a turn.
 const MAX_TRAINS: usize = 32;
-/// Least time to the next timer while all sockets in use are full: what is overdue then waits for them.
-const FULL_PAUSE: Duration = Duration::from_millis(10);
 
 /// Drives one connection until it has drained.
 pub(crate) struct Driver {
@@ -106,16 +103,17 @@ impl Driver {
         if visited && self.inputs.is_empty() { Work::Done } else { Work::Left }
     }
 
-    /// Makes datagrams while there is something to say and room to say it.
+    /// Makes datagrams while there is something to say and a socket with room to say it; one that is full wakes this task
+    /// when it has room again.
     fn transmit(&mut self, cx: &Context<'_>) -> Work {
         self.outboxes.flush(cx);
         let max_segments = self.outboxes.sockets().max_segments();
         for _ in 0..MAX_TRAINS {
-            if self.outboxes.is_full() {
-                return Work::Done;
-            }
             let mut state = self.shared.lock();
-            let transmit = state.engine.poll_transmit(self.shared.clock.now(), max_segments, &mut self.buffer);
+            let now = self.shared.clock.now();
+            let full = self.outboxes.full(state.engine.routes());
+            state.engine.set_full_sockets(now, full);
+            let transmit = state.engine.poll_transmit(now, max_segments, &mut self.buffer);
             self.endpoint_events.extend(std::iter::from_fn(|| state.engine.poll_endpoint_event()));
             drop(state);
             // Ids that the peer learns by this datagram must be known before it leaves.
@@ -148,10 +146,7 @@ impl Driver {
         if drained {
             return Poll::Ready(Work::Done);
         }
-        let Some(mut at) = deadline else { return Poll::Pending };
-        if self.outboxes.is_full() {
-            at = at.max(self.shared.clock.now() + FULL_PAUSE);
-        }
+        let Some(at) = deadline else { return Poll::Pending };
         if self.timer_at != Some(at) {
             self.timer_at = Some(at);
             self.timer.as_mut().reset(self.shared.clock.for_timer(at));

@@ -23,7 +23,7 @@ pub struct ConnectionStats {
     pub packets_lost: u64,
     /// Received datagrams that were dropped because the connection's task could not keep up.
     pub dropped_datagrams: u64,
-    /// Datagrams or trains that found no socket, or one that stayed full.
+    /// Datagrams or trains that found no socket, or waited for one that was removed.
     pub unsent_trains: u64,
     /// Key updates by either side.
     pub key_phase: u64,

@@ -261,3 +261,6 @@ impl Endpoint {
         &self.hold.0
     }
 }
+
+#[cfg(test)]
+mod tests;

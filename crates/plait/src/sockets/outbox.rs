@@ -1,19 +1,18 @@
 //! What a connection sends, and what waits while a socket is full.
 
 use std::collections::VecDeque;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use plait_base::FourTuple;
 use plait_engine::shared::Transmit;
 
 use super::list::{SocketList, outgoing};
 use super::shared::SharedSocket;
 
-/// Trains that wait for one socket while other sockets go on.
-const MAX_WAITING_TRAINS: usize = 16;
-/// A way out counts as in use until so many trains left by others.
-const IN_USE_TRAINS: u64 = 64;
+/// Buffers of trains that are kept for those to come.
+const MAX_SPARE_BUFFERS: usize = 16;
 /// Bytes that the system takes at once: below the largest UDP payload, IPv6 and options considered.
 const MAX_TRAIN_BYTES: usize = 65_000;
 
@@ -23,17 +22,16 @@ pub(crate) struct Outboxes {
     sockets: Arc<SocketList>,
     lanes: Vec<Lane>,
     spare: Vec<Vec<u8>>,
-    /// Trains so far.
-    made: u64,
+    /// Local addresses whose socket is full, as told last.
+    full: Vec<SocketAddr>,
     lost: u64,
 }
 
 #[derive(Debug)]
 struct Lane {
     socket: Arc<SharedSocket>,
+    /// One train at most, as long as nothing more is made for a socket that is full.
     waiting: VecDeque<Train>,
-    /// The count of trains when the latest came here.
-    used_at: u64,
 }
 
 #[derive(Debug)]
@@ -46,7 +44,7 @@ struct Train {
 
 impl Outboxes {
     pub(crate) fn new(sockets: Arc<SocketList>) -> Self {
-        Self { sockets, lanes: Vec::new(), spare: Vec::new(), made: 0, lost: 0 }
+        Self { sockets, lanes: Vec::new(), spare: Vec::new(), full: Vec::new(), lost: 0 }
     }
 
     /// The sockets in use.
@@ -56,7 +54,11 @@ impl Outboxes {
 
     /// The endpoint's sockets changed; what waits for one that is gone is lost.
     pub(crate) fn set_sockets(&mut self, sockets: Arc<SocketList>) {
-        self.lanes.retain(|lane| sockets.iter().any(|s| Arc::ptr_eq(s, &lane.socket)));
+        self.lanes.retain(|lane| {
+            let is_kept = sockets.iter().any(|s| Arc::ptr_eq(s, &lane.socket));
+            self.lost += if is_kept { 0 } else { lane.waiting.len() as u64 };
+            is_kept
+        });
         self.sockets = sockets;
     }
 
@@ -65,10 +67,19 @@ impl Outboxes {
         self.lost
     }
 
-    /// True when nothing more should be made: all ways out that are in use are full.
-    pub(crate) fn is_full(&self) -> bool {
-        let mut in_use = self.lanes.iter().filter(|lane| self.made - lane.used_at < IN_USE_TRAINS).peekable();
-        in_use.peek().is_some() && in_use.all(|lane| !lane.waiting.is_empty())
+    /// The local addresses among those of `routes` whose socket is full: nothing more should be made for them.
+    pub(crate) fn full(&mut self, routes: impl Iterator<Item = FourTuple>) -> &[SocketAddr] {
+        self.full.clear();
+        if self.lanes.iter().any(|lane| !lane.waiting.is_empty()) {
+            for route in routes {
+                let Some(exit) = self.sockets.exit(&route) else { continue };
+                let is_full = |lane: &Lane| Arc::ptr_eq(&lane.socket, &exit.socket) && !lane.waiting.is_empty();
+                if self.lanes.iter().any(is_full) && !self.full.contains(&route.local) {
+                    self.full.push(route.local);
+                }
+            }
+        }
+        &self.full
     }
 
     /// Sends the transmit in `buffer`, or keeps it until its socket has room; `buffer` is empty afterwards.
@@ -81,21 +92,16 @@ impl Outboxes {
             return;
         };
         let at = self.lanes.iter().position(|lane| Arc::ptr_eq(&lane.socket, &exit.socket)).unwrap_or_else(|| {
-            self.lanes.push(Lane { socket: exit.socket, waiting: VecDeque::new(), used_at: 0 });
+            self.lanes.push(Lane { socket: exit.socket, waiting: VecDeque::new() });
             self.lanes.len() - 1
         });
-        self.made += 1;
         let lane = &mut self.lanes[at];
-        lane.used_at = self.made;
         let mut train = Train { transmit, source: exit.source, bytes: std::mem::take(buffer), sent: 0 };
         if lane.waiting.is_empty() && train.poll_send(cx, &lane.socket).is_ready() {
             *buffer = train.bytes;
-        } else if lane.waiting.len() < MAX_WAITING_TRAINS {
+        } else {
             lane.waiting.push_back(train);
             *buffer = self.spare.pop().unwrap_or_default();
-        } else {
-            self.lost += 1;
-            *buffer = train.bytes;
         }
         buffer.clear();
     }
@@ -112,7 +118,7 @@ impl Outboxes {
                 }
             }
         }
-        self.spare.truncate(MAX_WAITING_TRAINS);
+        self.spare.truncate(MAX_SPARE_BUFFERS);
     }
 }
 

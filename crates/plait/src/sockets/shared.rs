@@ -8,6 +8,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use plait_base::{Ecn, FourTuple};
 use plait_udp::{EcnCodepoint, Incoming, Outgoing, ReceiveBatch, SendOutcome, Socket};
 
+use super::jam::Jam;
+
 /// A socket, and the connections that wait until it can send again.
 ///
 /// tokio remembers one waiting sender for each socket. That one is `Waiting`, which wakes all.
@@ -16,7 +18,8 @@ pub(crate) struct SharedSocket {
     socket: Socket,
     local: SocketAddr,
     waiting: Arc<Waiting>,
-    relay: Waker,
+    pub(super) relay: Waker,
+    pub(super) jam: Jam,
 }
 
 #[derive(Debug, Default)]
@@ -43,7 +46,7 @@ impl SharedSocket {
         let waiting = Arc::new(Waiting::default());
         let relay = Waker::from(waiting.clone());
         let local = plain(socket.local_addr());
-        Self { socket, local, waiting, relay }
+        Self { socket, local, waiting, relay, jam: Jam::default() }
     }
 
     /// The bound address.
@@ -76,6 +79,9 @@ impl SharedSocket {
     }
 
     fn attempt(&self, out: &Outgoing<'_>) -> Poll<io::Result<SendOutcome>> {
+        if self.jam.refuses() {
+            return Poll::Pending;
+        }
         let out = Outgoing { remote: self.native(out.remote), ..*out };
         self.socket.poll_send(&mut Context::from_waker(&self.relay), &out)
     }

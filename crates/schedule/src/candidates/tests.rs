@@ -53,6 +53,11 @@ fn backups_and_failed_paths_wait_for_their_turn() {
     paths[0].room = Room::Window;
     assert_eq!(ids(candidates(&paths)), [0; 0]);
     assert_eq!(ids(eligible(&paths)), [0]);
+    // Neither is a full socket, unless it stays full for long.
+    paths[0].room = Room::Socket(Instant::from_nanos(5));
+    assert_eq!((ids(candidates(&paths)), ids(eligible(&paths))), (vec![], vec![0]));
+    paths[0].room = Room::Stuck;
+    assert_eq!(ids(candidates(&paths)), [1]);
     paths[0].room = Room::NoCid;
     assert_eq!(ids(candidates(&paths)), [1]);
     paths[1].state = PathState::Closing;
