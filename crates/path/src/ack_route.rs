@@ -121,6 +121,9 @@ impl AckRoute for Own {
 /// How long acks keep to their own paths after they crowded the fastest one, round trips of that one then.
 const HOME_ROUND_TRIPS: u32 = 32;
 
+/// An RTT that is so many times that of another path is no queue of data any more.
+const ANOTHER_PATH: u32 = 8;
+
 /// Acks travel on the path of the smallest RTT, and stay there until another is clearly faster.
 ///
 /// The smallest RTT may belong to a thin path. Where the acks of others fill it, as its RTT shows, all acks keep to their
@@ -135,22 +138,14 @@ pub struct Fastest {
 }
 
 impl Fastest {
-    /// True while the acks of `own` had better not travel on other paths.
-    fn stays_home(&mut self, now: Instant, own: &AckCarrier, carriers: &[AckCarrier]) -> bool {
-        let last = carriers.iter().find(|c| Some(c.id) == self.last && c.id != own.id);
-        if let Some((last, latest, least)) = last.and_then(|c| Some((c, c.rtt_latest?, c.rtt_least?))) {
-            if latest <= least * 2 {
-                self.calm = (last.sent_bytes, last.received_bytes);
-            } else if own.rtt.is_some_and(|home| latest > home) && self.is_crowding(last) {
-                self.home_until = Some(now + latest * HOME_ROUND_TRIPS);
-                self.last = None;
-            }
+    /// True where the queue on `last` may be our own: its RTT is not what it can be, and what we sent there since it was
+    /// is no small part of what came.
+    fn is_crowded(&mut self, last: &AckCarrier) -> bool {
+        let (Some(latest), Some(least)) = (last.rtt_latest, last.rtt_least) else { return false };
+        if latest <= least * 2 {
+            self.calm = (last.sent_bytes, last.received_bytes);
+            return false;
         }
-        self.home_until.is_some_and(|until| now < until)
-    }
-
-    /// True where the queue on `last` may be ours: what we send there is no small part of what comes.
-    fn is_crowding(&self, last: &AckCarrier) -> bool {
         let (sent, received) = self.calm;
         last.sent_bytes.saturating_sub(sent) > last.received_bytes.saturating_sub(received) / 2
     }
@@ -168,21 +163,25 @@ impl AckRoute for Fastest {
             return std::iter::once(own.id).collect();
         }
         let Some(mut chosen) = best(carriers) else { return AckPaths::new() };
+        let as_good = |c: &&AckCarrier| rank(c.state) == rank(chosen.state);
+        let own = carriers.iter().filter(as_good).find(|c| c.id == of);
         if chosen.rtt.is_none() {
             // Nothing measured yet: the path that brought the data works.
-            chosen = carriers.iter().filter(usable).find(|c| c.id == of).unwrap_or(chosen);
+            chosen = own.or_else(|| carriers.iter().filter(usable).find(|c| c.id == of)).unwrap_or(chosen);
         }
-        if let Some(own) = carriers.iter().find(|c| c.id == of && rank(c.state) == rank(chosen.state))
-            && self.stays_home(now, own, carriers)
-        {
-            return std::iter::once(of).collect();
+        let last = carriers.iter().filter(as_good).find(|c| Some(c.id) == self.last);
+        if let Some((last, rtt)) = last.and_then(|c| Some((c, c.rtt?))) {
+            let is_crowded = self.is_crowded(last);
+            if is_crowded && last.id != of && own.is_some_and(|own| last.rtt_latest > own.rtt) {
+                self.home_until = last.rtt_latest.map(|latest| now + latest * HOME_ROUND_TRIPS);
+                self.last = None;
+            }
+            if chosen.rtt.is_none_or(|fastest| !is_faster(chosen, fastest, last, rtt, is_crowded)) {
+                chosen = last;
+            }
         }
-        // MP 5.4: a stable return path keeps RTT samples comparable; change for an eighth or more only.
-        let last = carriers.iter().find(|c| Some(c.id) == self.last && rank(c.state) == rank(chosen.state));
-        if let Some((last, rtt)) = last.and_then(|c| Some((c, c.rtt?)))
-            && chosen.rtt.is_none_or(|fastest| !is_faster(of, chosen, fastest, last, rtt))
-        {
-            chosen = last;
+        if let Some(own) = own.filter(|_| self.home_until.is_some_and(|until| now < until)) {
+            return std::iter::once(own.id).collect();
         }
         if chosen.rtt.is_some() {
             self.last = Some(chosen.id);
@@ -195,13 +194,14 @@ impl AckRoute for Fastest {
     }
 }
 
-/// True where the acks of `of` had better move from `last` to `chosen`.
+/// True where acks had better move from `last` to `chosen`.
 ///
-/// An RTT is two ways. That of a path whose other way is full of its own data says little of the way that acks go, and a
-/// path that is slow without queues may be too thin for them: to leave home for such a one it must be twice as fast.
-fn is_faster(of: PathId, chosen: &AckCarrier, fastest: Duration, last: &AckCarrier, rtt: Duration) -> bool {
-    let leaves_home_for_longer = last.id == of && chosen.rtt_least > last.rtt_least;
-    fastest < if leaves_home_for_longer { rtt / 2 } else { rtt - rtt / 8 }
+/// MP 5.4: a stable way back keeps RTT samples comparable; an eighth at least must be gained. And an RTT is two ways: that
+/// of a path whose other way is full of its own data says nothing of the way that acks go, so that a path which is longer
+/// without queues takes over only where the queue may be ours, or where the last one has become another path altogether.
+fn is_faster(chosen: &AckCarrier, fastest: Duration, last: &AckCarrier, rtt: Duration, is_crowded: bool) -> bool {
+    let may_move = is_crowded || chosen.rtt_least <= last.rtt_least;
+    fastest < if may_move { rtt - rtt / 8 } else { rtt / ANOTHER_PATH }
 }
 
 /// Acks travel on every path that works: the first copy to arrive counts.
