@@ -3,7 +3,8 @@
 pub(crate) mod args;
 mod json;
 
-use std::io::{IsTerminal, stderr};
+use std::fs::File;
+use std::io::{IsTerminal, Read, stderr};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,6 +27,9 @@ use args::{ShowArgs, SimCommand, SimFigureArgs, SimMergeArgs, SimRunArgs, SimSwa
 
 /// How long a run or a file may take to end after Ctrl-C, before we leave without it.
 const STOP_TIME: Duration = Duration::from_secs(2);
+
+/// So much of the program is read at a time; a multiple of eight.
+const BLOCK_BYTES: usize = 1 << 16;
 
 /// Runs a command of the laboratory; Ctrl-C ends runs early, and what a campaign has done is kept.
 pub(crate) async fn run(command: SimCommand, policies: Policies) -> Result<(), Fail> {
@@ -112,14 +116,31 @@ fn threads(jobs: Option<u16>) -> usize {
 /// What results belong to: this very program.
 fn commit() -> Result<String, Fail> {
     // The first stands for the program even where its file has gone.
-    let program = std::fs::read("/proc/self/exe").or_else(|_| std::env::current_exe().and_then(std::fs::read)).ok();
-    identity(program.as_deref(), std::env::var("PLAIT_COMMIT").ok().as_deref())
+    let file = File::open("/proc/self/exe").or_else(|_| std::env::current_exe().and_then(File::open));
+    let hash = file.and_then(content_hash).ok().flatten();
+    identity(hash, std::env::var("PLAIT_COMMIT").ok().as_deref())
 }
 
-/// The identity of a program with this content or, where it cannot be read, what we were told it is.
-fn identity(program: Option<&[u8]>, told: Option<&str>) -> Result<String, Fail> {
+/// A hash over all that `input` has, block by block: a program may be larger than all else that a run needs. None where
+/// it is empty.
+fn content_hash(mut input: impl Read) -> std::io::Result<Option<u64>> {
+    let mut block = Vec::with_capacity(BLOCK_BYTES);
+    let mut hash = None;
+    loop {
+        block.clear();
+        if input.by_ref().take(BLOCK_BYTES as u64).read_to_end(&mut block)? == 0 {
+            return Ok(hash);
+        }
+        let words = block.chunks(8).map(|bytes| bytes.iter().fold(0u64, |word, byte| word << 8 | u64::from(*byte)));
+        let start = hash.unwrap_or(0xcbf2_9ce4_8422_2325);
+        hash = Some(words.fold(start, |hash, word| (hash ^ word).wrapping_mul(0x0100_0000_01b3).rotate_left(17)));
+    }
+}
+
+/// The identity of a program whose content has this hash or, where it cannot be read, what we were told it is.
+fn identity(hash: Option<u64>, told: Option<&str>) -> Result<String, Fail> {
     let built = option_env!("PLAIT_COMMIT").unwrap_or(env!("CARGO_PKG_VERSION"));
-    let Some(program) = program.filter(|program| !program.is_empty()) else {
+    let Some(hash) = hash else {
         let plain =
             |told: &&str| !told.is_empty() && told.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
         return told.filter(plain).map(|told| format!("{built}-{told}")).ok_or_else(|| {
@@ -129,10 +150,6 @@ fn identity(program: Option<&[u8]>, told: Option<&str>) -> Result<String, Fail> 
             )
         });
     };
-    let hash = program.chunks(8).fold(0xcbf2_9ce4_8422_2325u64, |hash, bytes| {
-        let word = bytes.iter().fold(0u64, |word, byte| word << 8 | u64::from(*byte));
-        (hash ^ word).wrapping_mul(0x0100_0000_01b3).rotate_left(17)
-    });
     Ok(format!("{built}-{hash:016x}"))
 }
 
@@ -313,12 +330,18 @@ mod tests {
 
     #[test]
     fn programs_that_cannot_read_themselves_must_be_named() {
-        let two = [&b"one program"[..], b"another"].map(|program| identity(Some(program), None).unwrap());
+        let hash = |program: &[u8]| content_hash(program).unwrap();
+        let two = [&b"one program"[..], b"another"].map(|program| identity(hash(program), None).unwrap());
         assert_ne!(two[0], two[1]);
         for told in [None, Some(""), Some("a, commit b")] {
             let error = identity(None, told).unwrap_err();
             assert!(error.exit_code() == 1 && error.to_string().contains("PLAIT_COMMIT"), "{error}");
         }
         assert!(identity(None, Some("0a1b2c")).unwrap().ends_with("-0a1b2c"));
+        assert_eq!(hash(b""), None);
+        let mut large = vec![7; 3 * BLOCK_BYTES + 5];
+        let before = hash(&large);
+        large[2 * BLOCK_BYTES] = 8;
+        assert_ne!(hash(&large), before);
     }
 }
