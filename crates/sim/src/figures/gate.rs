@@ -56,8 +56,8 @@ impl GateResult {
 }
 
 /// Judges the two multipath runs of a point. What is allowed: where the initial path is not the best one, a handshake
-/// over it instead of over the best, one more round trip of it for the connection ids that the other path needs, and one
-/// of the best path to validate it.
+/// over it instead of over the best, one more round trip of it with a padded datagram, before which the server takes nothing
+/// on other paths, and one of the best path to validate it.
 pub(super) fn judge_point(point: &Point, name: &str) -> Vec<Judged> {
     let best = point.best();
     let alone = point.rows.get(best);
@@ -66,7 +66,10 @@ pub(super) fn judge_point(point: &Point, name: &str) -> Vec<Judged> {
     let judged = |initial: usize| {
         let row = point.rows.get(2 + initial);
         let rtt = |path: usize| row.and_then(|row| row.number(&format!("path.{path}.rtt_ms"))).unwrap_or(0.0) / 1e3;
-        let start = (handshake(row) - handshake(alone)).max(0.0) + rtt(initial) + rtt(best);
+        // RFC 9000 14.1: the end of the handshake is a datagram of 1200 bytes too, which takes its time on a thin path.
+        let rate = row.and_then(|row| row.number(&format!("path.{initial}.rate_mbps"))).filter(|mbps| *mbps > 0.0);
+        let padded = rate.map_or(0.0, |mbps| 1200.0 * 8.0 / (mbps * 1e6));
+        let start = (handshake(row) - handshake(alone)).max(0.0) + rtt(initial) + padded + rtt(best);
         let allowance = if initial == best { 0.0 } else { start };
         let slower = match row.and_then(Row::seconds) {
             Some(seconds) => (seconds - allowance) / best_seconds - 1.0,
