@@ -177,7 +177,7 @@ fn differences(name: &str) -> Option<&'static str> {
         }
         "never" => {
             "allowed for: where the initial path is the worse one, the handshake over it instead of over the best, one \
-             more round trip of it, and one of the best path to validate it"
+             more round trip of it with a padded datagram, and one of the best path"
         }
         _ => return None,
     })
