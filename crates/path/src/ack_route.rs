@@ -167,7 +167,7 @@ impl AckRoute for Fastest {
         let own = carriers.iter().filter(as_good).find(|c| c.id == of);
         if chosen.rtt.is_none() {
             // Nothing measured yet: the path that brought the data works.
-            chosen = own.or_else(|| carriers.iter().filter(usable).find(|c| c.id == of)).unwrap_or(chosen);
+            chosen = carriers.iter().filter(usable).find(|c| c.id == of).unwrap_or(chosen);
         }
         let last = carriers.iter().filter(as_good).find(|c| Some(c.id) == self.last);
         if let Some((last, rtt)) = last.and_then(|c| Some((c, c.rtt?))) {

@@ -6,7 +6,8 @@ use plait_engine::config::MtuDiscoveryConfig;
 use plait_engine::stream::Overflow;
 use plait_wire::Frame;
 
-use crate::puppet::{Packet, Rig, Setup, Tls, ms, resuming_client_tls, route};
+use crate::puppet::{Packet, Rig, Setup, ms, route};
+use crate::rules::forgotten_session;
 
 /// A server whose path 0 carries 1452 bytes, proven by a probe.
 fn large_path() -> Rig {
@@ -85,16 +86,7 @@ fn a_black_hole_takes_the_queued_datagrams_that_only_fitted_before() {
 #[test]
 fn queued_datagrams_obey_the_parameters_that_follow_rejected_early_data() {
     // RFC 9221 3: no DATAGRAM frame to a peer that did not announce any
-    let client = resuming_client_tls();
-    let setup = |tls: plait_crypto::ServerTlsConfig| Setup {
-        engine_tls: Some(Tls::Client(client.clone())),
-        peer_tls: Some(Tls::Server(tls)),
-        ..Setup::default()
-    };
-    let mut first = Rig::established_client(setup(crate::puppet::server_tls()));
-    crate::violations::tickets(&mut first);
-    let forgetful = plait_crypto::ServerTlsConfig::builder(crate::puppet::identity()).alpn(["plait"]).build().unwrap();
-    let mut second = setup(forgetful);
+    let mut second = forgotten_session();
     second.habits.params.max_datagram_frame_bytes = 0;
     let mut rig = Rig::client(second);
     assert!(rig.conn().has_0rtt());

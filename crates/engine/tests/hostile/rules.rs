@@ -321,9 +321,8 @@ fn frames_that_have_no_place_in_early_data() {
     }
 }
 
-#[test]
-fn rejected_early_data_is_sent_again() {
-    // RFC 9001 4.6.2
+/// A client with a session of which its server knows nothing any more, so that 0-RTT is rejected.
+pub(crate) fn forgotten_session() -> Setup {
     let client = resuming_client_tls();
     let setup = |tls: plait_crypto::ServerTlsConfig| Setup {
         engine_tls: Some(Tls::Client(client.clone())),
@@ -333,7 +332,13 @@ fn rejected_early_data_is_sent_again() {
     let mut first = Rig::established_client(setup(crate::puppet::server_tls()));
     crate::violations::tickets(&mut first);
     let forgetful = plait_crypto::ServerTlsConfig::builder(crate::puppet::identity()).alpn(["plait"]).build().unwrap();
-    let mut rig = Rig::client(setup(forgetful));
+    setup(forgetful)
+}
+
+#[test]
+fn rejected_early_data_is_sent_again() {
+    // RFC 9001 4.6.2
+    let mut rig = Rig::client(forgotten_session());
     assert!(rig.conn().has_0rtt());
     let id = rig.conn().open(Dir::Uni).unwrap();
     rig.conn().write(id, b"early").unwrap();
