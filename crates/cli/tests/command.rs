@@ -1,5 +1,7 @@
 //! The command as a user runs it: exit codes, what is printed where, files that appear whole or not at all.
 
+mod support;
+
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
@@ -7,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
 use serde_json::Value;
+use support::{stderr, summary};
 use tempfile::TempDir;
 
 fn plait(args: &[&str]) -> Command {
@@ -17,17 +20,6 @@ fn plait(args: &[&str]) -> Command {
 
 fn run(args: &[&str]) -> Output {
     plait(args).output().expect("the command runs")
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-/// The last line of standard output as JSON.
-fn summary(output: &Output) -> Value {
-    let text = String::from_utf8_lossy(&output.stdout);
-    let last = text.lines().last().unwrap_or_else(|| panic!("nothing printed; {}", stderr(output)));
-    serde_json::from_str(last).expect("the last line is JSON")
 }
 
 /// A running `plait serve`.

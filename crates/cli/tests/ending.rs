@@ -1,12 +1,15 @@
 //! How commands end when they are told to, and when what they print has no place to go.
 #![cfg(target_os = "linux")]
 
+mod support;
+
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
+use support::{stderr, summary};
 
 /// A run of hours.
 const LONG: &str = r#"
@@ -22,16 +25,6 @@ fn plait(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_plait"));
     command.args(args).env_remove("RUST_LOG").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-fn summary(output: &Output) -> Value {
-    let text = String::from_utf8_lossy(&output.stdout);
-    let last = text.lines().last().unwrap_or_else(|| panic!("nothing printed; {}", stderr(output)));
-    serde_json::from_str(last).expect("the last line is JSON")
 }
 
 /// A scenario file in a new folder.

@@ -1,0 +1,17 @@
+//! What tests of the command read of its output.
+
+use std::process::Output;
+
+use serde_json::Value;
+
+/// Standard error as text.
+pub(crate) fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The last line of standard output as JSON.
+pub(crate) fn summary(output: &Output) -> Value {
+    let text = String::from_utf8_lossy(&output.stdout);
+    let last = text.lines().last().unwrap_or_else(|| panic!("nothing printed; {}", stderr(output)));
+    serde_json::from_str(last).expect("the last line is JSON")
+}
