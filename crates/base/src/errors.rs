@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A transport error code on the wire (RFC 9000 20.1, RFC 10069).
+/// A transport error code on the wire (RFC 9000 20.1, RFC 10069 4.2.1).
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CloseCode(pub u64);
 

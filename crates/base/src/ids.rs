@@ -96,7 +96,7 @@ impl fmt::Display for StreamId {
     }
 }
 
-/// Names one path of a connection: one packet number space each way (RFC 10069).
+/// Names one path of a connection: one packet number space each way (RFC 10069 3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PathId(pub u32);
 

@@ -13,7 +13,7 @@ pub const AMPLIFICATION_FACTOR: u64 = 3;
 
 /// Paths a connection keeps open or draining at once.
 pub const MAX_PATHS: usize = 64;
-/// Path validations under way at once; attackers may open or migrate many paths (RFC 10069 security considerations).
+/// Path validations under way at once; attackers may open or migrate many paths (RFC 10069 7.2).
 pub const MAX_VALIDATIONS: usize = 8;
 /// PATH_RESPONSE frames waiting on one path; older challenges are forgotten (RFC 9000 8.2).
 pub const MAX_QUEUED_PATH_RESPONSES: usize = 4;

@@ -16,7 +16,7 @@ pub const TAG_BYTES: usize = 16;
 pub const SAMPLE_BYTES: usize = 16;
 /// The sample starts this many bytes after the start of the packet number.
 pub const SAMPLE_OFFSET: usize = 4;
-/// Length of the AEAD nonce of every suite, in bytes; multipath asks for at least 12 (RFC 10069).
+/// Length of the AEAD nonce of every suite, in bytes; multipath asks for at least 12 (RFC 10069 2.4).
 pub const NONCE_BYTES: usize = 12;
 
 /// Fewest payload bytes that a packet with a `pn_len` byte packet number may have before it is sealed.
@@ -67,7 +67,7 @@ impl SealKey {
         let (header, rest) = packet.split_at_mut_checked(header_len).ok_or(SealError::TooShort)?;
         let (payload, tag) = rest.split_last_chunk_mut::<TAG_BYTES>().ok_or(SealError::TooShort)?;
         match &self.0 {
-            // RFC 10069 nonce: path id and packet number; path 0 equals RFC 9001 5.3.
+            // RFC 10069 2.4: path id and packet number; path 0 equals RFC 9001 5.3.
             Cipher::Tls(key) => {
                 let made =
                     key.encrypt_in_place_for_path(path.0, pn, header, payload).map_err(|_| SealError::Refused)?;

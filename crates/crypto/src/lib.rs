@@ -2,7 +2,7 @@
 //!
 //! * [`tls`]: configurations and the session that drives the handshake (RFC 9001 4).
 //! * [`keys`]: keys of Initial, Handshake and 0-RTT packets; sealing and opening in place (RFC 9001 5).
-//! * [`one_rtt`]: the 1-RTT keys of all paths with their phases (RFC 9001 6, RFC 10069).
+//! * [`one_rtt`]: the 1-RTT keys of all paths with their phases (RFC 9001 6, RFC 10069 2.5).
 //! * [`usage`]: how much a key may still be used (RFC 9001 6.6).
 //! * [`retry`], [`tokens`], [`reset`]: what an endpoint signs or seals for itself.
 //!

@@ -1,4 +1,4 @@
-//! 1-RTT keys of all paths: one phase for the whole connection, updated by either end (RFC 9001 6, RFC 10069).
+//! 1-RTT keys of all paths: one phase for the whole connection, updated by either end (RFC 9001 6, RFC 10069 2.5).
 
 use std::fmt;
 use std::ops::Range;

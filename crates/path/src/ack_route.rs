@@ -30,7 +30,7 @@ pub struct AckCarrier {
 /// Paths chosen, in the order of preference.
 pub type AckPaths = SmallVec<[PathId; 4]>;
 
-/// Chooses where the acks of a path travel (RFC 10069: any open path may carry them).
+/// Chooses where the acks of a path travel (RFC 10069 3.1: any open path may carry them).
 pub trait AckRoute: Send + Debug {
     /// Its name in configurations and results.
     fn name(&self) -> &'static str;
@@ -196,9 +196,10 @@ impl AckRoute for Fastest {
 
 /// True where acks had better move from `last` to `chosen`.
 ///
-/// MP 5.4: a stable way back keeps RTT samples comparable; an eighth at least must be gained. And an RTT is two ways: that
-/// of a path whose other way is full of its own data says nothing of the way that acks go, so that a path which is longer
-/// without queues takes over only where the queue may be ours, or where the last one has become another path altogether.
+/// RFC 10069 5.4: a stable way back keeps RTT samples comparable; an eighth at least must be gained. And an RTT is two
+/// ways: that of a path whose other way is full of its own data says nothing of the way that acks go, so that a path
+/// which is longer without queues takes over only where the queue may be ours, or where the last one has become another
+/// path altogether.
 fn is_faster(chosen: &AckCarrier, fastest: Duration, last: &AckCarrier, rtt: Duration, is_crowded: bool) -> bool {
     let may_move = is_crowded || chosen.rtt_least <= last.rtt_least;
     fastest < if may_move { rtt - rtt / 8 } else { rtt / ANOTHER_PATH }

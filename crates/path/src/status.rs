@@ -35,7 +35,7 @@ impl Status {
             return;
         }
         self.local = Some(status);
-        // MP 4.3: one sequence for both frame types, strictly increasing.
+        // RFC 10069 4.3: one sequence for both frame types, strictly increasing.
         self.next_sequence += 1;
         self.delivery = Delivery::Due;
     }

@@ -260,7 +260,7 @@ impl Path {
     }
 
     /// As [`Self::close`], with a reason for the other end, which finds it in [`PathEvent::Abandoned`]: one of the
-    /// transport's codes (RFC 10069), at most 2^62 - 1.
+    /// transport's codes (RFC 10069 4.2.1), at most 2^62 - 1.
     ///
     /// ```
     /// # mod support { include!("../doc/pair.in"); }

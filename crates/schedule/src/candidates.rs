@@ -9,7 +9,7 @@ use crate::view::PathView;
 pub enum Tier {
     /// Free to use.
     Active,
-    /// RFC 10069 path status: only while no other path is usable.
+    /// RFC 10069 3.3: only while no other path is usable.
     Backup,
     /// Potentially failed: only when nothing else is left.
     Failed,

@@ -26,7 +26,7 @@ pub enum Room {
     Stuck,
 }
 
-/// What the peer advised for sending to it on a path (RFC 10069 path status).
+/// What the peer advised for sending to it on a path (RFC 10069 3.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PeerAdvice {
     /// Free choice; also when nothing was said.

@@ -55,7 +55,7 @@ pub fn why_idle(path: &PathView, paths: &[PathView], demand: &Demand) -> Option<
         PathState::Validating => return Some(WhyIdle::NotValidated),
         state => Tier::of(state),
     };
-    // RFC 10069 path status: a better tier has a usable path.
+    // RFC 10069 3.3: a better tier has a usable path.
     if Tier::best(paths).is_some_and(|best| Some(best) < tier) {
         return Some(match (path.state, path.peer_advice) {
             (PathState::Failed, _) => WhyIdle::Failed,

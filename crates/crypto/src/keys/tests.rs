@@ -153,7 +153,7 @@ fn chacha20_short_header_vectors() {
 
 #[test]
 fn multipath_nonce_vector() {
-    // RFC 10069: IV xor (path id, packet number)
+    // RFC 10069 2.4: IV xor (path id, packet number)
     let iv: [u8; 12] = hex("6b26114b9cba2b63a9e8dd4f").try_into().unwrap();
     let expected: [u8; 12] = hex("6b2611489cba2b63a9e8097e").try_into().unwrap();
     assert_eq!(Nonce::for_path(3, &Iv::from(iv), 54321).0, expected);

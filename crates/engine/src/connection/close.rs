@@ -79,7 +79,7 @@ impl Connection {
             // One close on each path that may be heard, since some may be dead.
             let mut targets: Vec<PathId> = self.paths.open_slots().map(|slot| slot.id).collect();
             if targets.is_empty() {
-                // RFC 10069 section 3.4: any path may carry it, the one that ended last where none is left.
+                // RFC 10069 2.6: any path may carry it, the one that ended last where none is left.
                 targets = self.paths.slots().filter(|s| s.parting_cid().is_some()).map(|slot| slot.id).collect();
             }
             targets.reverse();
@@ -189,8 +189,8 @@ impl Connection {
         Some(())
     }
 
-    /// PATH_ABANDON of the last path, on that path itself: the last packet there but for our close (RFC 10069 section
-    /// 3.4). Where another path opened by now it leaves there, as all others do.
+    /// PATH_ABANDON of the last path, on that path itself: the last packet there but for our close. Where another
+    /// path opened by now it leaves there, as all others do (RFC 10069 3.4).
     pub(super) fn poll_last_word(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
         let id = self.registry.pathless.as_ref()?.unsaid?;
         if self.is_held(id) {

@@ -284,7 +284,7 @@ impl Handshake {
             retry_scid: self.ids.retry_scid,
         };
         params.check_cids(self.side.peer(), &seen)?;
-        // MP 2.1: multipath needs connection ids on both sides
+        // RFC 10069 2.1: multipath needs connection ids on both sides
         if params.initial_max_path_id.is_some() && (seen.peer_scid.is_empty() || self.ids.local.is_empty()) {
             return Err(Violation::MultipathZeroLengthCid.into());
         }

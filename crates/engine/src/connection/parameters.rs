@@ -93,7 +93,7 @@ fn common(
     params
 }
 
-/// RFC 10069 needs connection ids on both sides: without ours, or to a client without any, the extension is not offered.
+/// RFC 10069 2.1: connection ids on both sides. Without ours, or to a client without any, the extension is not offered.
 fn announced_max_path_id(transport: &TransportConfig, ids: &HandshakeIds) -> Option<PathId> {
     transport.paths.initial_max_path_id().filter(|_| !ids.local.is_empty() && !ids.remote.is_empty())
 }

@@ -27,7 +27,7 @@ const HEARD_PART: u32 = 4;
 
 /// How long a client without a path looks for another before it closes, probe time-outs of a path yet unknown.
 const CLIENT_PATIENCE_PTOS: u32 = 3;
-/// How long a server waits for its client to open one; it cannot do so itself (RFC 10069 section 3.4).
+/// How long a server waits for its client to open one; it cannot do so itself (RFC 10069 3.4).
 const SERVER_PATIENCE_PTOS: u32 = 1;
 
 /// Data of the application, as against what only steers the peer.
@@ -85,8 +85,8 @@ impl Connection {
         Ok(id)
     }
 
-    /// True when the peer wants nothing from other addresses of ours at this one of its (RFC 9000 18.2, MP 2.1: the
-    /// parameter speaks of the address of the handshake, not of others of the server).
+    /// True when the peer wants nothing from other addresses of ours at this one of its (RFC 9000 18.2, RFC 10069 2.2:
+    /// the parameter speaks of the address of the handshake, not of others of the server).
     fn is_bound_to(&self, remote: std::net::SocketAddr) -> bool {
         let params = self.handshake.peer_params.as_ref();
         let disabled = params.is_some_and(|p| p.active_migration == ActiveMigration::Disabled);
@@ -106,7 +106,7 @@ impl Connection {
     /// The peer opens a path with its first packet on it.
     pub(super) fn accept_path(&mut self, at: &Arrival) -> bool {
         let remote = at.route.remote;
-        // MP 3.1: an address that another path of the client proved need not be proven again
+        // RFC 10069 3.1: an address that another path of the client proved need not be proven again
         let proven = self.paths.open_slots().filter_map(|s| s.path.as_ref()).any(|p| {
             p.route.is_validated() && p.route.tuple().remote == remote && p.route.tuple().local == at.route.local
         });
@@ -131,7 +131,7 @@ impl Connection {
     }
 
     /// Gives a path up. PATH_ABANDON tells the peer `code`, one of the transport's such as
-    /// [`CloseCode::APPLICATION_ABANDON_PATH`] (RFC 10069 section 3.4), at most 2^62 - 1.
+    /// [`CloseCode::APPLICATION_ABANDON_PATH`] (RFC 10069 4.2.1), at most 2^62 - 1.
     ///
     /// # Errors
     /// There is no such path, or multipath is not in effect.
@@ -181,7 +181,7 @@ impl Connection {
         self.last_path_check(now, id);
     }
 
-    /// RFC 10069: without a path left, the connection ends, unless the client opens another in time.
+    /// RFC 10069 3.4: without a path left, the connection ends, unless the client opens another in time.
     fn last_path_check(&mut self, now: Instant, id: PathId) {
         if self.paths.open_slots().next().is_some() || !self.lifecycle.is_open() || self.registry.pathless.is_some() {
             return;
@@ -374,7 +374,7 @@ impl Connection {
         }
         path.send.set_probe_interval(Some(FAILED_PROBE_INTERVAL));
         if other_works && slot.status.local() != Some(PathStatus::Backup) {
-            // The peer is told not to answer there (RFC 10069 section 3.3).
+            // The peer is told not to answer there (RFC 10069 3.3).
             slot.status.set_local(PathStatus::Backup);
             self.registry.demoted.push(id);
         }

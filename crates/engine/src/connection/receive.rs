@@ -428,7 +428,7 @@ impl Connection {
         }
     }
 
-    /// The first packet on a path may bring the ids that it needs to be answered (MP 3.1).
+    /// The first packet on a path may bring the ids that it needs to be answered (RFC 10069 3.1).
     fn learn_cids(&mut self, at: &Arrival, payload: &Bytes) -> Result<(), TransportError> {
         for frame in Frames::in_packet(payload, at.kind) {
             let frame = frame?;

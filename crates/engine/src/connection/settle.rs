@@ -117,7 +117,7 @@ impl Connection {
             self.issue_tokens(now);
         }
         self.adopt_preferred_address();
-        // MP 3.1: the sooner the server has them, the sooner a path can be opened
+        // RFC 10069 3.2.1: the sooner the server has them, the sooner a path can be opened
         self.issue_cids();
     }
 

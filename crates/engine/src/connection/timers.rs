@@ -105,7 +105,7 @@ impl Connection {
         }
     }
 
-    /// RFC 10069 section 3.4: with its last path gone a connection closes, unless another opens soon.
+    /// RFC 10069 3.4: with its last path gone a connection closes, unless another opens soon.
     fn check_pathless(&mut self, now: Instant) {
         let Some(Pathless { until, .. }) = self.registry.pathless else { return };
         if self.paths.open_slots().next().is_some() {

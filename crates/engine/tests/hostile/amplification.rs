@@ -99,7 +99,7 @@ fn busy_server(seed: u64) -> Rig {
 
 #[test]
 fn new_paths_never_exceed_three_times() {
-    // RFC 9000 8.1, RFC 10069: each unvalidated path by itself
+    // RFC 9000 8.1, RFC 10069 3.1: each unvalidated path by itself
     for seed in 0..40 {
         let mut random = Random::from_u64(seed);
         let mut rig = busy_server(seed);
@@ -171,7 +171,7 @@ fn close_towards_an_unproven_address_keeps_the_limit() {
 
 #[test]
 fn pitfall_20_credit_is_not_shared_between_paths() {
-    // RFC 10069: anti-amplification holds for each unvalidated path
+    // RFC 10069 3.1: anti-amplification holds for each unvalidated path
     let mut rig = busy_server(1);
     rig.open_path(1, "192.0.2.2:5000", false);
     rig.open_path(2, "192.0.2.3:5000", false);

@@ -277,7 +277,7 @@ fn pitfall_12_close_goes_out_on_all_open_paths() {
 
 #[test]
 fn pitfall_17_idle_timer_is_global() {
-    // RFC 10069: silence on one path ends nothing while another is alive
+    // RFC 10069 5.9: silence on one path ends nothing while another is alive
     let mut setup = Setup::default();
     setup.transport.max_idle_timeout(Some(Duration::from_secs(3)));
     let mut rig = Rig::established_server(setup);
@@ -330,7 +330,7 @@ fn abandoned(rig: &Rig, from: usize) -> Vec<CloseCode> {
 
 #[test]
 fn a_peer_that_abandons_its_only_path_is_answered_and_told_of_the_end() {
-    // RFC 10069: PATH_ABANDON is answered, and without a path left the connection ends
+    // RFC 10069 3.4: PATH_ABANDON is answered, and without a path left the connection ends
     let mut rig = Rig::established_server(Setup::default());
     let id = rig.conn().open(plait_base::Dir::Uni).unwrap();
     rig.conn().write(id, &[1; 50_000]).unwrap();
@@ -382,7 +382,7 @@ fn a_client_that_gives_its_only_path_up_says_so_and_closes() {
 
 #[test]
 fn a_path_that_opens_in_time_keeps_the_connection() {
-    // RFC 10069: the end of the last path may be followed by a new one
+    // RFC 10069 3.4: the end of the last path may be followed by a new one
     let mut rig = Rig::established_client(Setup::default());
     let now = rig.now;
     rig.conn().close_path(now, PathId(0), CloseCode::APPLICATION_ABANDON_PATH).unwrap();

@@ -78,7 +78,7 @@ fn challenges_from_many_addresses_are_followed_by_few_validations() {
 
 #[test]
 fn fake_paths_are_few_and_their_ids_run_out_slowly() {
-    // RFC 10069 security considerations
+    // RFC 10069 7.2
     let mut rig = Rig::established_server(Setup::default());
     for i in 1..400u32 {
         let cid = rig.peer.engine_cid(PathId(i));

@@ -1,4 +1,4 @@
-//! RFC 10069 rule by rule: the errors, what is no error, and the known pitfalls (fact sheet 2.5 and 8).
+//! RFC 10069 rule by rule: the errors, what is no error, and the known pitfalls.
 
 use std::time::Duration;
 
@@ -257,7 +257,7 @@ fn pitfall_08_max_path_id_rises_as_paths_die() {
 
 #[test]
 fn ids_for_newly_allowed_paths_come_at_once() {
-    // RFC 10069: one at least for each id that both sides allow; no timer has to fire for it
+    // RFC 10069 3.2.1: one at least for each id that both sides allow; no timer has to fire for it
     let setup = |max: u32| {
         let mut setup = Setup::default();
         setup.habits.params.initial_max_path_id = Some(PathId(max));
@@ -333,7 +333,7 @@ fn a_path_is_closed_with_the_code_that_the_application_gives() {
 
 #[test]
 fn a_path_on_proven_addresses_is_established_at_once() {
-    // RFC 10069: two paths may share their addresses, and what one proved the other need not prove again
+    // RFC 10069 5.2, 3.1: two paths may share their addresses, and what one proved the other need not prove again
     let mut rig = Rig::established_server(Setup::default());
     let established = |rig: &Rig, id: u32| {
         let of = |e: &&Event| matches!(e, Event::Path(PathEvent::Established { id: it }) if *it == PathId(id));
@@ -532,7 +532,7 @@ fn packets_of_a_refused_path_are_not_read_twice() {
 
 #[test]
 fn a_client_without_ids_meets_a_multipath_server() {
-    // MP 2.1: the extension is not offered to a peer with zero-length ids
+    // RFC 10069 2.1: the extension is not offered to a peer with zero-length ids
     let mut setup = Setup::default();
     setup.habits.scid_len = Some(0);
     setup.habits.params.initial_max_path_id = None;

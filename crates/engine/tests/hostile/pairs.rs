@@ -357,7 +357,7 @@ fn both_negotiations_in_one_connection() {
 
 #[test]
 fn paths_open_on_a_moved_connection() {
-    // RFC 10069 over version 2: the path nonce under keys that were derived here
+    // RFC 10069 2.4 over version 2: the path nonce under keys that were derived here
     let mut pair = Pair::new(V1, &[V2], |_, _| {});
     pair.assert_works(V2);
     let now = pair.now;

@@ -310,7 +310,7 @@ fn replayed_early_data_is_a_duplicate() {
 
 #[test]
 fn frames_that_have_no_place_in_early_data() {
-    // RFC 9000 12.5, fact sheet 2.5
+    // RFC 9000 12.5, RFC 10069 4
     let forbidden = [vec![0x02, 0, 0, 0, 0], vec![0x06, 0, 1, 0], vec![0x1e], vec![0x19, 0], raw(&[0x3e75, 0, 0], &[])];
     for frame in forbidden {
         let mut rig = resumed(|_| {});

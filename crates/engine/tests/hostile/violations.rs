@@ -236,7 +236,7 @@ fn parameters() -> Vec<(Violation, Attack)> {
             });
             rig
         }),
-        // MP 2.1
+        // RFC 10069 2.1
         (MultipathZeroLengthCid, || server_refuses(|s| s.habits.scid_len = Some(0))),
         // RFC 9368 4
         (VersionNegotiation, || {
@@ -319,7 +319,7 @@ fn paths() -> Vec<(Violation, Attack)> {
     vec![
         // RFC 9000 19.18
         (UnsolicitedPathResponse, || server_gets(&[vec![0x1b; 9]])),
-        // RFC 10069, fact sheet 2.5
+        // RFC 10069 4 to 4.7
         (MultipathNotNegotiated, || server_with(Setup::single_path(), &[raw(&[0x3e75, 0, 0], &[])])),
         (PathIdAboveLimit, || server_gets(&[raw(&[0x3e76, 8, 0], &[])])),
         (MaxPathIdTooLarge, || server_gets(&[raw(&[0x3e7a, 1 << 32], &[])])),
@@ -377,7 +377,7 @@ fn no_common_protocol() {
 
 #[test]
 fn every_violation_is_heard_on_other_paths_too() {
-    // MP 3.4: CONNECTION_CLOSE may travel on any path
+    // RFC 10069 2.6: CONNECTION_CLOSE may travel on any path
     let mut rig = Rig::established_server(Setup::default());
     rig.open_path(1, "192.0.2.2:5000", true);
     rig.frames([0x21]);

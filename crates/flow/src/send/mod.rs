@@ -500,7 +500,7 @@ impl SendFlow {
         true
     }
 
-    /// The path is deleted: all that is outstanding counts as lost (RFC 10069, abandoned paths).
+    /// The path is deleted: all that is outstanding counts as lost (RFC 10069 3.4.3).
     pub fn on_path_gone(&mut self, now: Instant, feedback: &mut Feedback) {
         Space::ALL.into_iter().for_each(|space| self.surrender(now, space, feedback));
     }

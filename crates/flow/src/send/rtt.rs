@@ -53,7 +53,7 @@ impl RttEstimator {
             (self.first_sample_at, self.via) = (Some(now), Some(via));
             return;
         };
-        // RFC 10069: the smallest RTT belongs to one way back; another way starts anew, less the time that its first ack
+        // RFC 10069 5.4: the smallest RTT is of one way back; another starts anew, less the time that its first ack
         // was held: else no delay could be told from the way until some ack is not held at all
         if self.via != Some(via) {
             (self.via, self.min) = (Some(via), latest.checked_sub(ack_delay).unwrap_or(latest));

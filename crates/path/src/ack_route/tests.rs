@@ -26,7 +26,7 @@ fn own_stays_unless_it_cannot() {
     assert_eq!(choose("own", 1, &paths), [1]);
     let failed = [paths[0], carrier(1, PathState::Failed, 90)];
     assert_eq!(choose("own", 1, &failed), [0]);
-    // A closing path is acknowledged elsewhere (MP 3.4).
+    // A closing path is acknowledged elsewhere (RFC 10069 3.4.3).
     assert_eq!(choose("own", 1, &[paths[0], carrier(1, PathState::Closing, 90)]), [0]);
     assert_eq!(choose("own", 1, &[]), Vec::<u32>::new());
 }

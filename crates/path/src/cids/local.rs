@@ -180,7 +180,7 @@ impl LocalCids {
         }
     }
 
-    /// A packet with the id's frame was lost: again, unless retired or the path is abandoned (MP 2.4 loss repair).
+    /// A packet with the id's frame was lost: again, unless retired or abandoned (RFC 9000 13.3, RFC 10069 4.5).
     pub fn on_lost(&mut self, sequence: u64) {
         if let Some(entry) = self.entries.iter_mut().find(|e| e.sequence == sequence) {
             entry.delivery.on_lost();

@@ -1,4 +1,4 @@
-//! Connection ids of one path id: those we issue and those the peer issued (RFC 9000 5.1, RFC 10069).
+//! Connection ids of one path id: those we issue and those the peer issued (RFC 9000 5.1, RFC 10069 3.2).
 
 mod local;
 mod remote;

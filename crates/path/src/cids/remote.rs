@@ -236,7 +236,7 @@ impl RemoteCids {
         self.begin()
     }
 
-    /// The path is abandoned: all ids count as retired, without frames (MP 3.4).
+    /// The path is abandoned: all ids count as retired, without frames (RFC 10069 3.4).
     pub fn close(&mut self) {
         self.closed = true;
         self.entries.clear();

@@ -30,7 +30,7 @@ pub enum AbandonError {
 
 impl<S, R> PathTable<S, R> {
     /// Ends a path, or refuses an id that the peer wants to use. PATH_ABANDON is due; from now on nothing is
-    /// sent on the path and the peer's ids of it count as retired (MP 3.4). `pto` is the largest over all paths.
+    /// sent on the path and the peer's ids of it count as retired (RFC 10069 3.4). `pto` is the largest over all paths.
     pub fn abandon(&mut self, now: Instant, id: PathId, code: CloseCode, pto: Duration) -> Result<(), AbandonError> {
         if self.credit.is_none() {
             return Err(AbandonError::NotNegotiated);
@@ -46,7 +46,7 @@ impl<S, R> PathTable<S, R> {
     }
 
     pub(super) fn begin_closing(&mut self, now: Instant, id: PathId, by: EndedBy, code: CloseCode, pto: Duration) {
-        // MP 2.12: the answer carries NO_ERROR.
+        // RFC 10069 4.2: NO_ERROR says that no error was met; the answer carries it.
         let said = if by == EndedBy::Us { code } else { CloseCode::NO_ERROR };
         if self.farewells.len() >= 2 * MAX_PATHS {
             self.farewells.remove(0);
@@ -66,7 +66,7 @@ impl<S, R> PathTable<S, R> {
     pub(super) fn on_abandon_received(&mut self, now: Instant, id: PathId, pto: Duration) {
         let Some(closing) = self.slot_mut(id).and_then(|slot| slot.closing.as_mut()) else { return };
         let first = closing.received_at.replace(now).is_none();
-        // MP 3.4: our ids and the receive space stay for three PTO after the peer's PATH_ABANDON.
+        // RFC 10069 3.4: our ids and the receive space stay for three PTO after the peer's PATH_ABANDON.
         closing.gone_at = now + pto * 3;
         if first {
             self.owed_ids += 1;

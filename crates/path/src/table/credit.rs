@@ -7,7 +7,7 @@ use plait_wire::{Carried, FrameWriter};
 use crate::delivery::Delivery;
 use crate::frames;
 
-/// Path id limits of both sides (RFC 10069; draft 21 sections 4.5 to 4.7).
+/// Path id limits of both sides (RFC 10069 4.5 to 4.7).
 #[derive(Clone, Debug)]
 pub struct PathCredit {
     /// Largest id that we want to accept.
@@ -38,7 +38,7 @@ impl PathCredit {
         }
     }
 
-    /// Largest id that the peer may name: what we announced, not what we intend (MP 4.6).
+    /// Largest id that the peer may name: what we announced, not what we intend (RFC 10069 4).
     pub fn announced(&self) -> PathId {
         PathId(self.announced)
     }

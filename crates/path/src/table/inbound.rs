@@ -37,7 +37,7 @@ impl<S, R> PathTable<S, R> {
     /// The slot that a multipath frame names; none for a forgotten id, whose frames are ignored.
     fn named(&mut self, id: PathId) -> Result<Option<&mut Slot<S, R>>, Violation> {
         let Some(credit) = &self.credit else { return Err(Violation::MultipathNotNegotiated) };
-        // MP 4.6: held to what we announced, whatever the peer's own limit.
+        // RFC 10069 4: held to what we announced, whatever the peer's own limit.
         if id > credit.announced() {
             return Err(Violation::PathIdAboveLimit);
         }
@@ -66,7 +66,7 @@ impl<S, R> PathTable<S, R> {
         if new.form == CidForm::Path {
             self.named(id)?;
         }
-        // MP 2.2: unique per connection over all paths.
+        // RFC 10069 3.2.1: unique per connection over all paths.
         if self.slots.iter().any(|slot| slot.id != id && slot.remote.holds(&new.cid)) {
             return Err(Violation::CidReissued);
         }
@@ -110,7 +110,7 @@ impl<S, R> PathTable<S, R> {
             return Ok(AbandonNews::Old);
         }
         let news = match self.slot(id).and_then(Slot::closing) {
-            // MP 3.4: answered unless ours was first; also for a path that was never used.
+            // RFC 10069 3.4: answered unless ours was first; also for a path that was never used.
             None => {
                 self.begin_closing(now, id, EndedBy::Peer, code, pto);
                 AbandonNews::PeerEnds
@@ -141,7 +141,7 @@ impl<S, R> PathTable<S, R> {
     /// PATH_CIDS_BLOCKED; the ids that are missing are issued by the next [`Self::issue_cids`].
     pub fn on_path_cids_blocked(&mut self, frame: &PathCidsBlocked) -> Result<(), Violation> {
         match self.named(frame.path)? {
-            // MP 4.8: it cannot have seen a sequence number that we have not used.
+            // RFC 10069 4.7: it cannot have seen a sequence number that we have not used.
             Some(slot) if frame.next_sequence > slot.local.next_sequence() => Err(Violation::PathCidsBlockedSequence),
             _ => Ok(()),
         }

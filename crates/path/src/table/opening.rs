@@ -75,7 +75,7 @@ pub enum Admission {
 }
 
 impl<S, R> PathTable<S, R> {
-    /// The smallest unused id that both sides allow and have connection ids for (MP 3.1).
+    /// The smallest unused id that both sides allow and have connection ids for (RFC 10069 3, 3.2.1).
     ///
     /// When the peer stands in the way, the frame that tells it so is queued.
     pub fn next_id(&mut self) -> Result<PathId, OpenError> {
@@ -102,7 +102,7 @@ impl<S, R> PathTable<S, R> {
             }
             return Err(OpenError::NoRemoteCid(id));
         }
-        // MP 3.1: the server needs our ids too; those that it is not known to have ride in the first packet.
+        // RFC 10069 3: the server needs our ids too; those that it is not known to have ride in the first packet.
         if slot.local.active() == 0 {
             return Err(OpenError::NoLocalCid(id));
         }
@@ -137,7 +137,7 @@ impl<S, R> PathTable<S, R> {
             return Admission::Open;
         }
         if self.credit.is_none() || self.config.side == Side::Client {
-            // MP 3.1: servers open no paths.
+            // RFC 10069 3: servers open no paths.
             return Admission::Gone;
         }
         if slot.remote.held() == 0 {
@@ -201,7 +201,7 @@ impl<S, R> PathTable<S, R> {
         });
     }
 
-    /// Moves an open path to other addresses; no other path is touched (MP 3.1.3, RFC 9000 9.3).
+    /// Moves an open path to other addresses; no other path is touched (RFC 10069 3.1.2, RFC 9000 9.3).
     ///
     /// With `CidChange::Fresh` a new connection id of the peer is taken into use when there is a spare.
     pub fn migrate(

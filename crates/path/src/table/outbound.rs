@@ -70,7 +70,7 @@ impl<S, R> PathTable<S, R> {
     }
 
     /// Writes what the peer must have to let in the first packet on a path: our connection ids for it, unless it is
-    /// known to have them. They may be under way on a slower path (MP 3.1).
+    /// known to have them. They may be under way on a slower path (RFC 10069 3).
     pub fn fill_opening(&mut self, id: PathId, w: &mut FrameWriter<'_>) {
         self.with(id, |slot| slot.local.fill_unconfirmed(CidForm::Path, w));
     }
@@ -92,7 +92,7 @@ impl<S, R> PathTable<S, R> {
         }
     }
 
-    /// A frame of this home was lost: repeated where it is still true (MP 2.4 loss repair).
+    /// A frame of this home was lost: repeated where it is still true (RFC 9000 13.3, RFC 10069 4.2 to 4.7).
     pub fn on_lost(&mut self, carried: &Carried) {
         match *carried {
             Carried::NewCid { path, sequence } => self.with(path, |slot| slot.local.on_lost(sequence)),

@@ -188,7 +188,7 @@ fn pair(client_max: u32, server_max: u32) -> (End, End) {
     (client, server)
 }
 
-/// Opens and validates the next path as in the fact sheet 2.12.
+/// Opens and validates the next path as in the example of RFC 10069 3.1.1.
 fn open(now: Instant, client: &mut End, server: &mut End) -> PathId {
     let id = client.table.next_id().unwrap();
     let local = id.0 as u8;

@@ -1,4 +1,4 @@
-//! ACK and PATH_ACK: one value for both, ranges read straight from the packet (RFC 9000 19.3, MP 4: PATH_ACK).
+//! ACK and PATH_ACK: one value for both, ranges read straight from the packet (RFC 9000 19.3, RFC 10069 4.1).
 
 use std::iter::FusedIterator;
 use std::ops::RangeInclusive;

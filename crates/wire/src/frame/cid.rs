@@ -1,4 +1,4 @@
-//! Connection ids given and returned: NEW_/RETIRE_CONNECTION_ID and their PATH_ forms (RFC 9000 19.15, 19.16; MP 4).
+//! Connection ids given and returned, with their PATH_ forms (RFC 9000 19.15, 19.16; RFC 10069 4.4, 4.5).
 
 use plait_base::{ConnectionId, PathId, ResetToken, Violation};
 

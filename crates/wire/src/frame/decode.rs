@@ -107,7 +107,7 @@ impl<'a> Frames<'a> {
     }
 }
 
-/// The control frames of RFC 10069.
+/// The control frames of RFC 10069 4.
 fn multipath_body<'a>(r: &mut Reader<'a>, frame_type: u64) -> Result<Frame<'a>, Violation> {
     Ok(match frame_type {
         types::PATH_ABANDON => Frame::PathAbandon(PathAbandon::decode(r)?),

@@ -1,4 +1,4 @@
-//! Frames about paths: validation (RFC 9000 19.17, 19.18) and the control frames of MP 4.
+//! Frames about paths: validation (RFC 9000 19.17, 19.18) and the control frames of RFC 10069 4.
 
 use plait_base::{CloseCode, PathId, Violation};
 
@@ -131,7 +131,7 @@ impl PathStatusUpdate {
 
 impl MaxPathId {
     pub(super) fn decode(r: &mut Reader<'_>) -> Result<Self, Violation> {
-        // MP 4: MAX_PATH_ID above 2^32 - 1 is a PROTOCOL_VIOLATION.
+        // RFC 10069 4.6: MAX_PATH_ID above 2^32 - 1 is a PROTOCOL_VIOLATION.
         let limit = u32::try_from(r.varint()?).map_err(|_| Violation::MaxPathIdTooLarge)?;
         Ok(Self { limit: PathId(limit) })
     }

@@ -101,7 +101,7 @@ fn violations_by_name() {
     let cases = [
         ("", Violation::EmptyPacket),
         ("4001", Violation::FrameTypeNotMinimal),           // RFC 9000 12.4
-        ("80003e75 01 00", Violation::FrameTypeNotMinimal), // MP 4
+        ("80003e75 01 00", Violation::FrameTypeNotMinimal), // RFC 10069 4
         ("21", Violation::UnknownFrame),
         ("7e7d", Violation::UnknownFrame),
         ("02 05 00 00 06", Violation::AckRangeUnderflow), // RFC 9000 19.3.1
@@ -118,14 +118,14 @@ fn violations_by_name() {
         ("18 00 01", Violation::RetirePriorToTooLarge), // RFC 9000 19.15
         ("18 01 01 00", Violation::CidLength),
         ("18 01 01 15", Violation::CidLength),
-        ("7e78 01 00 01", Violation::RetirePriorToTooLarge), // MP 4: as NEW_CONNECTION_ID
+        ("7e78 01 00 01", Violation::RetirePriorToTooLarge), // RFC 10069 4.4: as NEW_CONNECTION_ID
         ("7e78 01 01 01 00", Violation::CidLength),
         ("7e78 01 01 01 15", Violation::CidLength),
     ];
     for (text, expected) in cases {
         assert_eq!(violation(text), expected, "{text}");
     }
-    // MP 4: no path id above 2^32 - 1 can be within an announced limit.
+    // RFC 10069 4: no path id above 2^32 - 1 can be within an announced limit.
     for frame_type in ["3e", "3f", "7e75", "7e76", "7e77", "7e78", "7e79", "7e7c"] {
         assert_eq!(violation(&format!("{frame_type}{big_varint}")), Violation::PathIdAboveLimit);
     }
@@ -152,7 +152,7 @@ fn walk_stops_at_the_first_error() {
 #[test]
 fn who_may_carry_what() {
     use PacketKind::{Handshake, Initial, OneRtt, ZeroRtt};
-    // RFC 9000 12.4 table 3, with 0-RTT as 12.5 narrows it; MP 4: only 1-RTT.
+    // RFC 9000 12.4 table 3, with 0-RTT as 12.5 narrows it; RFC 10069 4: only 1-RTT.
     let rows: [(&[u64], &[PacketKind]); 5] = [
         (&[0x00, 0x01, 0x1c], &[Initial, Handshake, ZeroRtt, OneRtt]),
         (&[0x02, 0x03, 0x06], &[Initial, Handshake, OneRtt]),

@@ -64,27 +64,27 @@ pub const IMMEDIATE_ACK: u64 = 0x1f;
 pub const DATAGRAM: u64 = 0x30;
 /// DATAGRAM with a length (RFC 9221).
 pub const DATAGRAM_LEN: u64 = 0x31;
-/// PATH_ACK (RFC 10069).
+/// PATH_ACK (RFC 10069 4.1).
 pub const PATH_ACK: u64 = 0x3e;
-/// PATH_ACK with ECN counts (RFC 10069).
+/// PATH_ACK with ECN counts (RFC 10069 4.1).
 pub const PATH_ACK_ECN: u64 = 0x3f;
 /// ACK_FREQUENCY (draft-ietf-quic-ack-frequency).
 pub const ACK_FREQUENCY: u64 = 0xaf;
-/// PATH_ABANDON (RFC 10069).
+/// PATH_ABANDON (RFC 10069 4.2).
 pub const PATH_ABANDON: u64 = 0x3e75;
-/// PATH_STATUS_BACKUP (RFC 10069).
+/// PATH_STATUS_BACKUP (RFC 10069 4.3).
 pub const PATH_STATUS_BACKUP: u64 = 0x3e76;
-/// PATH_STATUS_AVAILABLE (RFC 10069).
+/// PATH_STATUS_AVAILABLE (RFC 10069 4.3).
 pub const PATH_STATUS_AVAILABLE: u64 = 0x3e77;
-/// PATH_NEW_CONNECTION_ID (RFC 10069).
+/// PATH_NEW_CONNECTION_ID (RFC 10069 4.4).
 pub const PATH_NEW_CONNECTION_ID: u64 = 0x3e78;
-/// PATH_RETIRE_CONNECTION_ID (RFC 10069).
+/// PATH_RETIRE_CONNECTION_ID (RFC 10069 4.5).
 pub const PATH_RETIRE_CONNECTION_ID: u64 = 0x3e79;
-/// MAX_PATH_ID (RFC 10069).
+/// MAX_PATH_ID (RFC 10069 4.6).
 pub const MAX_PATH_ID: u64 = 0x3e7a;
-/// PATHS_BLOCKED (RFC 10069).
+/// PATHS_BLOCKED (RFC 10069 4.7).
 pub const PATHS_BLOCKED: u64 = 0x3e7b;
-/// PATH_CIDS_BLOCKED (RFC 10069).
+/// PATH_CIDS_BLOCKED (RFC 10069 4.7).
 pub const PATH_CIDS_BLOCKED: u64 = 0x3e7c;
 
 /// The name of a frame type, as qlog writes it; `"unknown"` for those we do not speak.
@@ -151,7 +151,7 @@ pub fn is_known(frame_type: u64) -> bool {
     matches!(frame_type, PADDING..=IMMEDIATE_ACK | DATAGRAM | DATAGRAM_LEN | ACK_FREQUENCY) || is_multipath(frame_type)
 }
 
-/// True for the frames of RFC 10069, which only peers that negotiated it may send.
+/// True for the frames of RFC 10069 4, which only peers that negotiated it may send.
 pub fn is_multipath(frame_type: u64) -> bool {
     matches!(frame_type, PATH_ACK | PATH_ACK_ECN | PATH_ABANDON..=PATH_CIDS_BLOCKED)
 }
@@ -161,7 +161,7 @@ pub fn is_probing(frame_type: u64) -> bool {
     matches!(frame_type, PADDING | PATH_CHALLENGE | PATH_RESPONSE | NEW_CONNECTION_ID)
 }
 
-/// True for frames that make their packet ack-eliciting (RFC 9002 2; MP 4: all but PATH_ACK).
+/// True for frames that make their packet ack-eliciting (RFC 9002 2; RFC 10069 4: all but PATH_ACK).
 pub fn is_ack_eliciting(frame_type: u64) -> bool {
     !matches!(frame_type, PADDING | ACK | ACK_ECN | PATH_ACK | PATH_ACK_ECN | CONNECTION_CLOSE | APPLICATION_CLOSE)
 }

@@ -72,7 +72,7 @@ impl TransportParameters {
         match id {
             ids::VERSION_INFORMATION => self.version_info = Some(VersionInfo::decode(value, sender)?),
             ids::MAX_DATAGRAM_FRAME_SIZE => self.max_datagram_frame_bytes = integer(value)?,
-            // MP 2: above 2^32 - 1 is a TRANSPORT_PARAMETER_ERROR
+            // RFC 10069 2.1: above 2^32 - 1 is a TRANSPORT_PARAMETER_ERROR
             ids::INITIAL_MAX_PATH_ID => {
                 let limit = u32::try_from(integer(value)?).map_err(|_| Violation::ParameterOutOfRange)?;
                 self.initial_max_path_id = Some(PathId(limit));
@@ -103,7 +103,7 @@ impl TransportParameters {
         if self.preferred_address.is_some() && scid.is_empty() {
             return Err(Violation::ParameterOutOfRange);
         }
-        // MP 2: initial_max_path_id over a zero-length id
+        // RFC 10069 2.1: initial_max_path_id over a zero-length id
         if self.initial_max_path_id.is_some() && scid.is_empty() {
             return Err(Violation::MultipathZeroLengthCid);
         }

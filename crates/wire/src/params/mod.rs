@@ -55,7 +55,7 @@ pub mod ids {
     pub const VERSION_INFORMATION: u64 = 0x11;
     /// max_datagram_frame_size (RFC 9221).
     pub const MAX_DATAGRAM_FRAME_SIZE: u64 = 0x20;
-    /// initial_max_path_id (RFC 10069).
+    /// initial_max_path_id (RFC 10069 2.1).
     pub const INITIAL_MAX_PATH_ID: u64 = 0x3e;
     /// grease_quic_bit (RFC 9287).
     pub const GREASE_QUIC_BIT: u64 = 0x2ab2;
@@ -88,7 +88,7 @@ pub struct TransportParameters {
     pub max_datagram_frame_bytes: u64,
     /// Whether the sender reads packets with a fixed bit of 0.
     pub fixed_bit: GreaseQuicBit,
-    /// Largest path id that the sender accepts at first; none without the extension (RFC 10069).
+    /// Largest path id that the sender accepts at first; none without the extension (RFC 10069 2.1).
     pub initial_max_path_id: Option<PathId>,
     /// Versions (RFC 9368 3).
     pub version_info: Option<VersionInfo>,

@@ -133,7 +133,7 @@ fn repeated_missing_and_cut_parameters() {
     // RFC 9000 7.3
     assert_eq!(decode(&[], Side::Client), Err(Violation::ParameterMissing));
     assert_eq!(decode(&[scid], Side::Server), Err(Violation::ParameterMissing));
-    // MP 2: needs connection ids
+    // RFC 10069 2.1: needs connection ids
     let empty_scid: (u64, &[u8]) = (ids::INITIAL_SCID, &[]);
     assert_eq!(decode(&[empty_scid, (0x3e, &[1])], Side::Client), Err(Violation::MultipathZeroLengthCid));
     // RFC 9000 18.2

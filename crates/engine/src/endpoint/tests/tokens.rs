@@ -83,7 +83,7 @@ fn the_application_may_ask_for_a_retry() {
 
 #[test]
 fn a_new_token_spares_the_retry_once() {
-    // RFC 9000 8.1.3 and 8.1.4; RFC 10069: good for every validated address
+    // RFC 9000 8.1.3 and 8.1.4; RFC 10069 3.1.3: good for every validated address
     let mut bench = always();
     let server = bench.endpoint.server.clone().unwrap();
     let addresses: [IpAddr; 2] = ["198.51.100.7".parse().unwrap(), route(1).remote.ip()];

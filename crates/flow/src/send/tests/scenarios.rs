@@ -412,7 +412,7 @@ fn publishes_its_figures() {
 
 #[test]
 fn the_way_back_of_acks_belongs_to_the_smallest_rtt() {
-    // RFC 10069: a sample is this path's delay plus that of the returning one
+    // RFC 10069 5.4: a sample is this path's delay plus that of the returning one
     let mut b = Bench::new();
     b.send(0);
     b.ack(10, &[0..=0]).unwrap();

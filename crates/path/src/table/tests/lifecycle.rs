@@ -1,4 +1,4 @@
-//! Paths from their first connection id to oblivion (fact sheet 2.7, 2.9 and the sequences of 2.12).
+//! Paths from their first connection id to oblivion (RFC 10069 3.1, 3.4 and their examples).
 
 use plait_base::limits::MAX_VALIDATIONS;
 use plait_base::probe::PathState;
@@ -105,7 +105,8 @@ fn blocked_by_missing_cids() {
     assert_eq!(client.table.next_id(), Ok(PathId(1)));
 }
 
-/// MP 3.1: a path that is faster than path 0 is not opened before ids of ours are issued for it, and brings them along.
+/// RFC 10069 3: a path that is faster than path 0 is not opened before ids of ours are issued for it, and brings them
+/// along.
 #[test]
 fn the_first_packet_of_a_path_brings_our_cids_for_it() {
     let (mut client, mut server) = (End::new(Side::Client, 1, 1), End::new(Side::Server, 1, 1));
@@ -251,7 +252,7 @@ fn abandoned_path_is_silent_but_its_farewell_is_repeated() {
     assert!(!client.table.wants_control());
 }
 
-/// MP 2.4 loss repair: a new id is not repeated once its path is abandoned.
+/// RFC 10069 4.5: a new id is not repeated once its path is abandoned.
 #[test]
 fn lost_cids_of_an_abandoned_path_stay_lost() {
     let mut end = End::new(Side::Server, 1, 1);

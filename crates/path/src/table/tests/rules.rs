@@ -1,4 +1,4 @@
-//! Every rule whose breach closes the connection, and everything that must not (fact sheet 2.5).
+//! Every rule whose breach closes the connection, and everything that must not (RFC 10069 4).
 
 use plait_wire::frame::{AckForm, PathCidsBlocked, PathStatus, PathsBlocked};
 
