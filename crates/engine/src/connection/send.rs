@@ -30,6 +30,8 @@ pub(super) enum Purpose {
     Probe,
     /// A challenge or response that only this path can carry.
     Validation,
+    /// The same on addresses that the path does not use yet, or no longer.
+    OtherAddress,
     /// What the scheduler was asked about: control frames, datagrams, stream data.
     Data,
     /// Frames that were sent elsewhere already.
@@ -250,7 +252,7 @@ impl Connection {
         let padding = if pad == Pad::Full { Padding::UpTo(MIN_DATAGRAM_BYTES.min(end)) } else { Padding::Least };
         let sealer = Sealer::OneRtt(self.keys.as_deref_mut()?, path.send.seal_mark_mut());
         let built = builder.finish(buf, sealer, padding);
-        self.note_sent(now, id, Space::Data, (built, eliciting, false), Purpose::Validation, &carried)
+        self.note_sent(now, id, Space::Data, (built, eliciting, false), Purpose::OtherAddress, &carried)
     }
 
     /// Packets of the data space, several in one train when the scheduler keeps to one path.
@@ -543,9 +545,12 @@ impl Connection {
             mtu_probe: matches!(purpose, Purpose::Mtu(_)),
             app_limited,
             repeats,
+            elsewhere: purpose == Purpose::OtherAddress,
         };
         path.send.on_sent(now, space, &packet, carried);
-        path.sent_at = Some(now);
+        if !packet.elsewhere {
+            path.sent_at = Some(now);
+        }
         let forgot = !packet.in_flight && path.send.forget_unanswered(now, space, &mut self.scratch.feedback);
         if let Purpose::Mtu(size) = purpose {
             path.mtu.on_probe_sent(size);

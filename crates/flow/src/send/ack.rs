@@ -120,7 +120,8 @@ impl SendFlow {
                 feedback.acked.extend(state.ledger.carried(&entry).filter(counts));
                 news.packets += 1;
                 news.eliciting += u64::from(entry.packet.ack_eliciting);
-                if number < state.epoch {
+                // RFC 9000 9.4: nor is the way to other addresses this path's
+                if number < state.epoch || entry.packet.elsewhere {
                     continue;
                 }
                 news.marked += u64::from(entry.packet.ecn_marked);

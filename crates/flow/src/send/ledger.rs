@@ -82,7 +82,7 @@ impl Ledger {
             sent_at: now,
             fate: Fate::Outstanding,
             packet: *packet,
-            counted: packet.in_flight,
+            counted: packet.in_flight && !packet.elsewhere,
             handed_out: false,
             copied: packet.repeats,
             rate,
@@ -95,7 +95,7 @@ impl Ledger {
             _ => self.unresolved.push_back(number..number + 1),
         }
         self.bare += usize::from(!packet.in_flight);
-        if packet.ack_eliciting {
+        if packet.awaits_ack() {
             self.eliciting += 1;
             self.eliciting_sent_at = Some(now);
         }
@@ -184,7 +184,7 @@ impl Ledger {
 
     /// A packet is outstanding no longer.
     fn settle(&mut self, packet: &SentPacket) {
-        self.eliciting -= u64::from(packet.ack_eliciting);
+        self.eliciting -= u64::from(packet.awaits_ack());
         self.bare -= usize::from(!packet.in_flight);
     }
 

@@ -106,6 +106,15 @@ pub struct SentPacket {
     pub app_limited: bool,
     /// Repeats what another path carries, or is repeated there: not worth one more copy.
     pub repeats: bool,
+    /// Left between other addresses than the path's own, to probe them: its fate says nothing of the path (RFC 9000 9.4).
+    pub elsewhere: bool,
+}
+
+impl SentPacket {
+    /// True when silence after it counts against the path.
+    fn awaits_ack(&self) -> bool {
+        self.ack_eliciting && !self.elsewhere
+    }
 }
 
 /// An ACK or PATH_ACK frame's fixed part; its ranges go beside it.
@@ -278,7 +287,7 @@ impl SendFlow {
         let number = state.ledger.next();
         state.ledger.trim(now, keep);
         state.ledger.push(now, packet, mark, carried);
-        if packet.ack_eliciting {
+        if packet.ack_eliciting && !packet.elsewhere {
             state.probes = state.probes.saturating_sub(1);
             self.timer.on_progress(now);
         }
@@ -286,7 +295,8 @@ impl SendFlow {
             state.ledger.skip(now);
         }
         let bytes = u64::from(packet.bytes);
-        if packet.in_flight {
+        // RFC 9000 9.4: probes of other addresses are not subject to this path's window
+        if packet.in_flight && !packet.elsewhere {
             self.in_flight += bytes;
             self.pacer.on_sent(now, bytes);
             self.controller.on_sent(now, bytes, self.in_flight, number);

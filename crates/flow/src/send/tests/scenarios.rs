@@ -239,6 +239,26 @@ fn mtu_probe_loss_is_no_congestion() {
 }
 
 #[test]
+fn probes_of_other_addresses_say_nothing_of_the_path() {
+    // RFC 9000 9.4: neither window, nor RTT, nor probe time-out heed what left between other addresses.
+    let mut b = Bench::new();
+    let elsewhere = SentPacket { elsewhere: true, ..packet() };
+    b.send_in(0, Space::Data, elsewhere);
+    assert_eq!((b.flow.in_flight(), b.flow.deadline()), (0, None));
+    b.send_many(4, 0);
+    b.ack(10, &[1..=4]).unwrap();
+    assert_eq!((b.lost(), b.flow.in_flight(), b.kinds()), (vec![0], 0, vec![]));
+    // Alone in the ack, or the newest in it, it brings no sample.
+    let rtt = b.flow.rtt().latest();
+    b.send_in(100, Space::Data, elsewhere);
+    assert!(!b.ack(900, &[5..=5]).unwrap().rtt_updated);
+    b.send(1000);
+    b.send_in(1001, Space::Data, elsewhere);
+    assert!(!b.ack(1900, &[6..=7]).unwrap().rtt_updated);
+    assert_eq!((b.flow.rtt().latest(), b.flow.in_flight()), (rtt, 0));
+}
+
+#[test]
 fn ack_only_packets_neither_fill_nor_cut_the_window() {
     let mut b = Bench::new();
     let ack_only = SentPacket { bytes: BYTES, ..SentPacket::default() };
