@@ -44,8 +44,8 @@ impl Connection {
             Purpose::Validation if !self.may_carry_data(id) => return pad,
             _ => {}
         }
-        if purpose == Purpose::Probe && self.paths.path(id).is_some_and(|p| p.is_failed()) {
-            // What was outstanding here went elsewhere already; the probe only asks whether the path is back.
+        if purpose == Purpose::Probe && (self.awaits_proof(id) || self.paths.path(id).is_some_and(|p| p.is_failed())) {
+            // What was outstanding here went elsewhere already; the probe only asks whether the path is back, or there.
             ping(w);
             return pad;
         }
@@ -64,6 +64,13 @@ impl Connection {
             self.streams.fill_data(w);
         }
         pad
+    }
+
+    /// RFC 10069 3.1: a server sends no data on a new path before the client's address there is proven, in probes neither.
+    /// On path 0, and on one that moved, what the client sends is credit for it (RFC 9000 8.1, 9.3).
+    fn awaits_proof(&self, id: PathId) -> bool {
+        let unproven = |path: &super::flows::Path| !path.route.is_validated();
+        self.handshake.side.is_server() && id != PathId::ZERO && self.paths.path(id).is_some_and(unproven)
     }
 
     /// A client's data may ride in the first packet of a new path; a server's waits for validation.

@@ -191,3 +191,17 @@ fn pitfall_22_no_application_data_on_an_unvalidated_path() {
     let data = rig.seen.iter().any(|s| s.path == PathId(1) && s.has(|f| matches!(f, Frame::Stream(_))));
     assert!(!data);
 }
+
+#[test]
+fn pitfall_22_probes_bring_no_application_data_there_either() {
+    // RFC 10069 3.1: a client that sends on a new path, and acknowledges nothing there, gets probes, but no data.
+    let mut rig = busy_server(1);
+    rig.open_path(1, "192.0.2.2:5000", false);
+    for _ in 0..28 {
+        rig.send_all(route("192.0.2.2:5000"), &[Packet::one_rtt([0x01]).on(1).padded(1_200)]);
+        rig.pass(ms(100));
+    }
+    let there: Vec<_> = rig.seen.iter().filter(|s| s.path == PathId(1)).collect();
+    assert!(there.iter().any(|s| s.has(|f| matches!(f, Frame::Ping))), "probe time-outs passed");
+    assert!(!there.iter().any(|s| s.has(|f| matches!(f, Frame::Stream(_)))));
+}
