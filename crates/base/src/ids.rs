@@ -261,6 +261,7 @@ mod tests {
 
     #[test]
     fn cid_bounds() {
+        // RFC 9000 17.2-2, 17.2-4
         assert!(ConnectionId::new(&[0; 21]).is_none());
         assert_eq!(&*ConnectionId::new(&[1, 2]).unwrap(), &[1, 2]);
     }

@@ -70,6 +70,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_facts_leave_a_sane_window(facts in facts()) {
+            // RFC 9002 7-1
             for name in NAMES {
                 let mut controller = by_name(name).unwrap().build(PathId::ZERO, Instant::ZERO, 1200);
                 let mut twin = by_name(name).unwrap().build(PathId::ZERO, Instant::ZERO, 1200);

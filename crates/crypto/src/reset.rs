@@ -45,6 +45,7 @@ mod tests {
 
     #[test]
     fn tokens_depend_on_key_and_cid() {
+        // RFC 9000 10.3.2-1, 10.3.2-5
         let (a, b) = (ResetKey::new(&[1; 32]), ResetKey::new(&[2; 32]));
         assert_eq!(a.token(&[1, 2, 3]), ResetKey::new(&[1; 32]).token(&[1, 2, 3]));
         assert_ne!(a.token(&[1, 2, 3]), b.token(&[1, 2, 3]));

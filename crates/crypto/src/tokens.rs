@@ -230,6 +230,7 @@ mod tests {
 
     #[test]
     fn round_trip() {
+        // RFC 9000 8.1.1, 8.1.3-3, 8.1.3-4
         let (key, mut random) = (TokenKey::new(&[9; 32]), Random::from_u64(1));
         let v6 =
             Token::Retry { addr: "[2001:db8::1]:1".parse().unwrap(), odcid: ConnectionId::EMPTY, issued: u64::MAX };
@@ -248,6 +249,7 @@ mod tests {
 
     #[test]
     fn tampering_is_seen() {
+        // RFC 9000 8.1.4-1, 8.1.4-2
         let (key, mut random) = (TokenKey::new(&[9; 32]), Random::from_u64(2));
         for good in [key.seal(&retry(), &mut random), key.seal(&validated(3), &mut random)] {
             for i in 0..good.len() * 8 {
@@ -266,6 +268,7 @@ mod tests {
 
     #[test]
     fn expiry_and_address() {
+        // RFC 9000 8.1.4-3
         let addr: SocketAddr = "192.0.2.7:4433".parse().unwrap();
         let other_port: SocketAddr = "192.0.2.7:4434".parse().unwrap();
         let mapped: SocketAddr = "[::ffff:192.0.2.7]:4433".parse().unwrap();

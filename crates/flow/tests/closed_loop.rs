@@ -221,6 +221,7 @@ fn loss_and_disorder_only_slow_things_down() {
 
 #[test]
 fn ce_marks_keep_the_window_small() {
+    // RFC 9002 7-2
     let mut calm = World::new("newreno", 3, FAIR, 2000);
     calm.run(2000);
     let mut marked = World::new("newreno", 3, Weather { marks: Some(Ecn::Ce), ..FAIR }, 2000);

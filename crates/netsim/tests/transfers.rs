@@ -135,6 +135,7 @@ fn noq_runs_differ_only_by_what_it_draws_from_the_system() {
 
 #[test]
 fn keys_change_as_often_as_configured() {
+    // RFC 9001 5.3-3, 6.6-3
     // RFC 9001 6: a transfer of several seconds sees several phases, and every byte of it arrives
     let mut transport = peers::plait::transport(1);
     transport.key_update_interval(Some(Duration::from_millis(300)));

@@ -20,6 +20,7 @@ fn datagrams_go_both_ways() {
 
 #[test]
 fn sizes_are_bounded() {
+    // RFC 9221 3-2
     run(async {
         let (client, server) = pair().await;
         let max = client.max_datagram_size().unwrap();

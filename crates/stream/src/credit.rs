@@ -144,6 +144,7 @@ mod tests {
 
     #[test]
     fn a_fast_reader_gets_a_larger_window_up_to_the_maximum() {
+        // RFC 9000 4.2
         assert_eq!(drive(100, 1).window(), 16_000);
         assert_eq!(drive(1, 100).window(), 1000);
     }
@@ -164,6 +165,7 @@ mod tests {
 
     #[test]
     fn send_credit_only_grows() {
+        // RFC 9000 4.1-3, 13.3-3
         let mut credit = SendCredit { limit: 5, used: 3, blocked_at: None };
         assert!(!credit.raise(4) && !credit.raise(5) && credit.raise(9));
         assert_eq!(credit.left(), 6);

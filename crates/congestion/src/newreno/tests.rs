@@ -10,6 +10,7 @@ fn reno() -> Box<dyn CongestionController> {
 
 #[test]
 fn slow_start_doubles_and_stops_at_the_threshold() {
+    // RFC 9002 7.3.1, 7.3.2-1, 7.3.2-2
     let (mut reno, board) = (reno(), Board::default());
     assert_eq!((reno.window(), reno.ssthresh()), (10_000, NO_THRESHOLD));
     reno.on_acked(&acked(10_000), &board);
@@ -20,6 +21,7 @@ fn slow_start_doubles_and_stops_at_the_threshold() {
 
 #[test]
 fn avoidance_adds_one_datagram_per_window() {
+    // RFC 9002 7.3.3
     let (mut reno, board) = (reno(), Board::default());
     reno.on_congestion(&congestion(CongestionKind::Ecn), &board);
     assert_eq!(reno.window(), 5000);
@@ -53,7 +55,7 @@ fn unused_window_does_not_grow() {
 
 #[test]
 fn minimum_window_and_persistent_congestion() {
-    // RFC 9002 7.6.2
+    // RFC 9002 7.6.2-2
     let (mut reno, board) = (reno(), Board::default());
     for _ in 0..10 {
         reno.on_congestion(&congestion(CongestionKind::Loss), &board);

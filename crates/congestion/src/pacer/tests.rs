@@ -11,6 +11,7 @@ fn at(micros: u64) -> Instant {
 
 #[test]
 fn a_burst_of_ten_then_the_rate() {
+    // RFC 9002 7.7
     let mut pacer = Pacer::new(at(0));
     // 12 000 bytes in 100 ms at 5/4: 150 000 bytes/s, one datagram in 8 ms.
     let ask = |pacer: &mut Pacer, now| pacer.delay(now, Duration::from_millis(100), 12_000, MSS, None);

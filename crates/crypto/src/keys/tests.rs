@@ -65,6 +65,7 @@ fn check_initial(version: u32, sender: Side, header: &str, pn_len: usize, payloa
 
 #[test]
 fn initial_vectors_of_version_1() {
+    // RFC 9001 5.2
     // RFC 9001 A.2
     check_initial(
         V1,
@@ -207,6 +208,7 @@ fn failing_to_open_keeps_the_last_bytes() {
 
 #[test]
 fn short_packets_are_refused_whole() {
+    // RFC 9001 5.4.2
     let (seal, open) = chacha(V1_KEY, V1_IV, V1_HP);
     for pn_len in 1..=4 {
         let mut packet = vec![0x40 | (pn_len as u8 - 1); 1 + pn_len];
@@ -236,6 +238,7 @@ fn short_packets_are_refused_whole() {
 
 #[test]
 fn reserved_bits_of_genuine_packets_are_a_violation() {
+    // RFC 9000 17.2-7
     let (seal, open) = chacha(V1_KEY, V1_IV, V1_HP);
     for (first, wrong) in [(0x40, false), (0x48, true), (0x50, true), (0xc0, false), (0xc4, true), (0xc8, true)] {
         let mut packet = vec![first, 0, 1, 2, 3, 4];

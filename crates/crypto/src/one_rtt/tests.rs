@@ -70,6 +70,7 @@ fn pairs() -> Vec<(End, End)> {
 
 #[test]
 fn update_by_either_end() {
+    // RFC 9001 6-1, 6.2-1, 6.3-2
     for (mut a, mut b) in pairs() {
         for round in 1..=4 {
             let now = at(10_000 * round);
@@ -101,6 +102,7 @@ fn update_by_either_end() {
 
 #[test]
 fn slow_path_delivers_packets_of_the_previous_phase() {
+    // RFC 9001 6.1-3, 6.3-2
     for (mut a, mut b) in pairs() {
         let now = at(0);
         // Paths 0 and 1 are heard; what is sent on 1 and 2 next stays long on the way.
@@ -152,7 +154,7 @@ fn both_ends_update_at_once() {
 
 #[test]
 fn own_update_waits_for_its_conditions() {
-    // RFC 9001 6.1, 6.5
+    // RFC 9001 6.1-1, 6.1-2, 6.5
     let (a, _) = one_rtt_pair(CipherSuite::Aes128Gcm);
     let mut a = End::new(a);
     a.send(0);
@@ -177,6 +179,7 @@ fn own_update_waits_for_its_conditions() {
 
 #[test]
 fn peer_that_updates_twice_without_an_answer_is_closed() {
+    // RFC 9001 5.5-1
     let (mut a, mut b) = pairs().remove(1);
     let first = a.send(0);
     b.receive(0, &first, at(0)).unwrap();
@@ -213,7 +216,7 @@ fn two_answered_updates_within_the_guard_time() {
 
 #[test]
 fn numbers_must_not_run_against_phases() {
-    // RFC 9001 6.4: old keys for a number above one with new keys.
+    // RFC 9001 6.4-1, 6.4-2: old keys for a number above one with new keys.
     let (mut a, mut b) = pairs().remove(2);
     for path in [0, 1] {
         let packet = a.send(path);
@@ -248,7 +251,8 @@ fn choice_without_marks() {
 
 #[test]
 fn confidentiality_limit() {
-    // RFC 9001 6.6, counted over all paths
+    // RFC 9001 5.3-3
+    // RFC 9001 6.6-1, 6.6-2, 6.6-3, 6.6-4, counted over all paths
     let (mut a, mut b) = pairs().remove(1);
     assert_eq!(a.keys.usage().sealed(), 0);
     *a.keys.usage_mut() = AeadUsage::new(8, 4);
@@ -272,7 +276,7 @@ fn confidentiality_limit() {
 
 #[test]
 fn integrity_limit_outlives_updates() {
-    // RFC 9001 6.6: across all keys
+    // RFC 9001 6.6-5, 6.6-6: across all keys
     let (mut a, mut b) = pairs().remove(3);
     *b.keys.usage_mut() = AeadUsage::new(100, 2);
     let forge = |end: &mut End, now| end.receive(0, &[0x55; 40], now).unwrap_err();
@@ -332,6 +336,7 @@ fn shared_keys_split_the_limits_and_catch_up() {
 
 #[test]
 fn noise_never_panics() {
+    // RFC 9001 5.5-1, 5.5-2
     let mut random = plait_base::Random::from_u64(4);
     for (_, mut b) in pairs() {
         for _ in 0..2_000 {

@@ -107,6 +107,7 @@ fn exchange(from: &mut OneRttKeys, to: &mut OneRttKeys) {
 
 #[test]
 fn full_handshake() {
+    // RFC 9000 7-1; RFC 9001 4.2-1
     for version in [V1, V2] {
         let mut ends = Ends::new(&client_builder().build().unwrap(), &server_builder().build().unwrap(), version);
         assert!(ends.client.early_keys().is_none() && ends.client.remembered_params().is_none());
@@ -133,6 +134,7 @@ fn full_handshake() {
 
 #[test]
 fn every_suite_can_be_forced() {
+    // RFC 9001 5.3-1, 5.3-2
     for suite in CipherSuite::ALL {
         for by_client in [true, false] {
             let (mut client, mut server) = (client_builder(), server_builder());
@@ -152,6 +154,7 @@ fn every_suite_can_be_forced() {
 
 #[test]
 fn early_data_with_remembered_parameters() {
+    // RFC 9001 5.6-3, 8.3-1
     for version in [V1, V2] {
         let client = client_builder().build().unwrap();
         let server = server_builder().early_data().build().unwrap();
@@ -180,6 +183,7 @@ fn early_data_with_remembered_parameters() {
 
 #[test]
 fn early_data_refused_or_not_offered() {
+    // RFC 9001 4.6.2-1, 5.6-1, 9.2-1
     let client = client_builder().sessions(SessionStore::new(8)).build().unwrap();
     let server = server_builder().early_data().build().unwrap();
     Ends::new(&client, &server, V1).drive().unwrap();
@@ -234,6 +238,7 @@ fn alerts_become_crypto_errors() {
 
 #[test]
 fn insecure_client_accepts_strangers() {
+    // RFC 9001 4.4-1
     let client = ClientTlsConfig::builder().accept_any_certificate().alpn(["plait"]).build().unwrap();
     let made = rcgen::generate_simple_self_signed(["elsewhere".to_owned()]).unwrap();
     let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
@@ -297,6 +302,7 @@ fn secrets_can_be_logged() {
 
 #[test]
 fn configurations_are_checked() {
+    // RFC 9001 4.6.1-1, 8.1-1
     assert_eq!(ClientTlsConfig::builder().build().unwrap_err(), ConfigError::NoTrust);
     let mut provider = crate::backend::tls::default_provider();
     provider.cipher_suites.clear();

@@ -40,7 +40,7 @@ fn a_window_starts_no_higher_than_it_may_grow() {
 
 #[test]
 fn path_count_becomes_the_highest_path_id() {
-    // RFC 10069 2.1: the parameter is the highest id, and some peers take 0 for "no multipath"
+    // RFC 10069 2.1-1: the parameter is the highest id, and some peers take 0 for "no multipath"
     let mut config = TransportConfig::default();
     assert_eq!(config.paths.initial_max_path_id(), Some(PathId(7)));
     let mut announced = |count| config.max_concurrent_multipath_paths(count).paths.initial_max_path_id();

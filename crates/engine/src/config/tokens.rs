@@ -110,6 +110,7 @@ mod tests {
 
     #[test]
     fn newest_token_first_and_only_once() {
+        // RFC 9000 8.1.3-5
         let store = MemoryTokenStore::default();
         store.insert("a", Bytes::from_static(b"1"));
         store.insert("a", Bytes::from_static(b"2"));

@@ -334,6 +334,7 @@ mod tests {
 
     #[test]
     fn one_connection_without_ids_for_each_peer_and_port() {
+        // RFC 9000 5.1-3
         let mut demux = demux();
         let (a, b) = (demux.enter(), demux.enter());
         let unknown = FourTuple { local: "0.0.0.0:5".parse().unwrap(), remote: remote(1) };

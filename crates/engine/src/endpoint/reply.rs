@@ -105,6 +105,7 @@ mod tests {
 
     #[test]
     fn versions_are_listed_with_one_that_nobody_speaks() {
+        // RFC 9000 17.2.1-2, 17.2.1-3, 17.2.1-4
         let mut reply = Vec::new();
         let (dcid, scid) = ([7; 255], [8; 30]);
         negotiate_version(&mut reply, (&dcid, &scid), &Version::SUPPORTED, &mut Random::from_u64(1));
@@ -148,6 +149,7 @@ mod tests {
 
     #[test]
     fn resets_shrink() {
+        // RFC 9000 10.3-2
         // RFC 9000 10.3.3
         let mut random = Random::from_u64(1);
         let token = ResetToken([5; 16]);

@@ -128,6 +128,7 @@ mod tests {
 
     #[test]
     fn a_token_is_used_once() {
+        // RFC 9000 8.1.4-5
         let mut used = UsedTokens::default();
         assert!(used.first_use(&mark(1), 5));
         assert!(!used.first_use(&mark(1), 5));

@@ -18,7 +18,8 @@ fn long_chain() -> Tls {
 
 #[test]
 fn handshake_never_exceeds_three_times_under_loss_and_timeouts() {
-    // RFC 9000 8.1
+    // RFC 9000 14.1-4
+    // RFC 9000 8.1-1
     for seed in 0..60 {
         let mut random = Random::from_u64(seed);
         let mut rig = Rig::server(Setup { seed, engine_tls: Some(long_chain()), ..Setup::default() });
@@ -54,6 +55,7 @@ fn handshake_never_exceeds_three_times_under_loss_and_timeouts() {
 
 #[test]
 fn handshake_goes_on_when_the_limit_is_lifted() {
+    // RFC 9000 8.1-5
     // RFC 9002 6.2.2.1: what was lost at the limit is probed again once the client sends more
     let mut rig = Rig::server(Setup { engine_tls: Some(long_chain()), ..Setup::default() });
     rig.deaf = true;
@@ -78,7 +80,7 @@ fn handshake_goes_on_when_the_limit_is_lifted() {
 
 #[test]
 fn a_servers_bare_ack_spends_no_credit_on_padding() {
-    // RFC 9000 14.1: only datagrams with ack-eliciting Initials are expanded by servers
+    // RFC 9000 14.1-2: only datagrams with ack-eliciting Initials are expanded by servers
     let mut rig = Rig::server(Setup { engine_tls: Some(long_chain()), ..Setup::default() });
     rig.deaf = true;
     rig.say_handshake();
@@ -99,6 +101,7 @@ fn busy_server(seed: u64) -> Rig {
 
 #[test]
 fn new_paths_never_exceed_three_times() {
+    // RFC 9000 8
     // RFC 9000 8.1, RFC 10069 3.1: each unvalidated path by itself
     for seed in 0..40 {
         let mut random = Random::from_u64(seed);
@@ -126,7 +129,8 @@ fn new_paths_never_exceed_three_times() {
 
 #[test]
 fn migration_never_exceeds_three_times() {
-    // RFC 9000 9.3: an attacker that moves a busy connection to a victim's address
+    // RFC 9000 8.2.2-6, 9.6.3-2
+    // RFC 9000 9.3-3: an attacker that moves a busy connection to a victim's address
     for seed in 0..40 {
         let mut random = Random::from_u64(seed);
         let mut rig = busy_server(seed);
@@ -153,7 +157,7 @@ fn migration_never_exceeds_three_times() {
 
 #[test]
 fn close_towards_an_unproven_address_keeps_the_limit() {
-    // RFC 9000 10.2.1, 8.1
+    // RFC 9000 10.2.1-1, 10.2.1-2, 8.1
     let mut rig = Rig::server(Setup { engine_tls: Some(long_chain()), ..Setup::default() });
     rig.deaf = true;
     rig.say_handshake();
@@ -182,7 +186,7 @@ fn pitfall_20_credit_is_not_shared_between_paths() {
 
 #[test]
 fn pitfall_22_no_application_data_on_an_unvalidated_path() {
-    // RFC 10069 3.1: the server validates the client's address before it sends data there
+    // RFC 10069 3.1-4: the server validates the client's address before it sends data there
     let mut rig = busy_server(1);
     rig.open_path(1, "192.0.2.2:5000", false);
     rig.pass(ms(1_000));

@@ -52,7 +52,7 @@ fn drained_comes_once_and_last_after_the_peers_close() {
     let wire = rig.wire.len();
     rig.frames(raw(&[0x1d, 9, 0], &[]));
     rig.frames([0x01]);
-    // RFC 9000 10.2.2: nothing is sent while draining
+    // RFC 9000 10.2.2-2: nothing is sent while draining
     assert_eq!(rig.wire.len(), wire);
     rig.pass(ms(20_000));
     prod(&mut rig);
@@ -78,7 +78,7 @@ fn drained_comes_once_and_last_after_idle() {
 
 #[test]
 fn drained_comes_once_and_last_after_a_stateless_reset() {
-    // RFC 9000 10.3.1: by the endpoint, from the token of an id in use
+    // RFC 9000 10.3.1-4: by the endpoint, from the token of an id in use
     let mut rig = Rig::established_server(Setup::default());
     rig.open_path(1, "192.0.2.2:5000", true);
     rig.pass(ms(50));
@@ -105,7 +105,7 @@ fn drained_comes_once_and_last_after_a_stateless_reset() {
 
 #[test]
 fn a_client_without_ids_knows_a_stateless_reset() {
-    // RFC 9000 10.3.1: also where the addresses lead to a connection, which then cannot read the packet
+    // RFC 9000 10.3.1-1: also where the addresses lead to a connection, which then cannot read the packet
     let mut setup = Setup::single_path();
     setup.endpoint_change = |config| {
         config.cid_len(0);
@@ -124,6 +124,7 @@ fn a_client_without_ids_knows_a_stateless_reset() {
 
 #[test]
 fn drained_comes_once_when_no_version_fits() {
+    // RFC 9000 6.2-1
     let mut rig = Rig::client(Setup::default());
     let vn = version_negotiation(&rig, &[0x0a0a_0a0a, 0x7777_7777]);
     rig.deliver(&vn);
@@ -149,7 +150,7 @@ pub fn version_negotiation(rig: &Rig, versions: &[u32]) -> Vec<u8> {
 
 #[test]
 fn an_established_connection_ignores_version_negotiation() {
-    // RFC 9000 6.2
+    // RFC 9000 6.2-2
     let mut rig = Rig::established_client(Setup::default());
     let vn = version_negotiation(&rig, &[0x7777_7777]);
     rig.deliver(&vn);
@@ -169,7 +170,7 @@ fn version_negotiation_must_echo_our_ids() {
 
 #[test]
 fn version_negotiation_is_followed_once() {
-    // RFC 9000 6.2: a client that acted on one discards all further ones
+    // RFC 9000 6.2-2: a client that acted on one discards all further ones
     let mut rig = Rig::client(Setup::default());
     let to_v2 = version_negotiation(&rig, &[0x6b33_43cf]);
     let to_v1 = version_negotiation(&rig, &[1]);
@@ -187,6 +188,7 @@ fn version_negotiation_is_followed_once() {
 
 #[test]
 fn closing_answers_ever_more_rarely_and_draining_not_at_all() {
+    // RFC 9000 10.2.2-1, 10.2.2-2, 10.2.3-1
     // RFC 9000 10.2.1
     let mut rig = Rig::established_server(Setup::default());
     let now = rig.now;
@@ -204,7 +206,8 @@ fn closing_answers_ever_more_rarely_and_draining_not_at_all() {
 
 #[test]
 fn close_in_every_state_reaches_the_peer() {
-    // RFC 9000 10.2.3: in Initial and Handshake packets while the peer may lack keys
+    // RFC 9000 12.5-1
+    // RFC 9000 10.2.3-2, 10.2.3-3: in Initial and Handshake packets while the peer may lack keys
     let mut rig = half_way();
     let now = rig.now;
     rig.conn().close(now, 7, "private".into());
@@ -225,7 +228,7 @@ fn close_in_every_state_reaches_the_peer() {
     rig.conn().close(now, 7, "private".into());
     rig.pump();
     assert_eq!(rig.close_seen(), Some(CloseCode::APPLICATION_ERROR));
-    assert!(rig.wire.last().unwrap().2.len() >= 1200, "RFC 9000 14.1");
+    assert!(rig.wire.last().unwrap().2.len() >= 1200, "RFC 9000 14.1-1");
 }
 
 #[test]

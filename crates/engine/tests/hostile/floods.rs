@@ -48,6 +48,7 @@ fn early_packets_wait_in_a_bounded_queue() {
 
 #[test]
 fn challenges_are_answered_a_few_at_a_time() {
+    // RFC 9000 8.2.1-4, 8.2.2-7
     // RFC 9000 8.2, 21.8
     let mut rig = Rig::established_server(Setup::default());
     for round in 0..50u8 {
@@ -106,7 +107,7 @@ fn fake_paths_are_few_and_their_ids_run_out_slowly() {
 
 #[test]
 fn opened_and_reset_streams_are_recycled_within_the_limit() {
-    // RFC 9000 4.6
+    // RFC 9000 4.6-5
     let mut setup = Setup::default();
     setup.transport.max_concurrent_uni_streams(16);
     let mut rig = Rig::established_server(setup);
@@ -222,7 +223,7 @@ fn ack_floods_with_every_range_that_fits() {
 
 #[test]
 fn numbers_with_gaps_are_remembered_within_bounds() {
-    // RFC 9000 13.2.3: ranges are limited; acks of ours stay within a packet
+    // RFC 9000 13.2.3-1, 13.2.3-2: ranges are limited; acks of ours stay within a packet
     let mut rig = Rig::established_server(Setup::default());
     let first = rig.peer.next_number(plait_base::Space::Data, 0);
     for i in 0..4_000u64 {

@@ -78,6 +78,7 @@ fn errors_of_table_2_5_on_other_paths() {
 
 #[test]
 fn multipath_frames_belong_in_1_rtt_packets_only() {
+    // RFC 10069 4-2
     for frame in [raw(&[0x3e75, 0, 0], &[]), raw(&[0x3e, 0, 0, 0, 0, 0], &[]), raw(&[0x3e7a, 9], &[])] {
         let mut rig = crate::violations::half_way();
         rig.send(Packet::new(PacketKind::Initial, frame));
@@ -87,6 +88,7 @@ fn multipath_frames_belong_in_1_rtt_packets_only() {
 
 #[test]
 fn what_is_no_error() {
+    // RFC 9000 13.3-3; RFC 10069 2.3, 4-4
     type Oddity = fn(&mut Rig);
     let table: [(&str, Oddity); 9] = [
         ("PATH_ABANDON of a path never used", |rig| rig.frames(raw(&[0x3e75, 5, 0], &[]))),
@@ -192,7 +194,8 @@ fn pitfall_04_no_ack_of_a_path_on_which_nothing_came() {
 
 #[test]
 fn pitfall_05_path_response_on_the_same_path_and_addresses() {
-    // RFC 9000 8.2.2
+    // RFC 9000 19.17; RFC 10069 3.1-5
+    // RFC 9000 8.2.2-1, 8.2.2-2, 8.2.2-3, 8.2.2-5, 8.2.2-7
     let mut rig = two_paths();
     for (path, remote) in [(1, SECOND), (1, "192.0.2.77:9"), (0, crate::puppet::PUPPET)] {
         let from = rig.seen.len();
@@ -333,6 +336,7 @@ fn a_path_is_closed_with_the_code_that_the_application_gives() {
 
 #[test]
 fn a_path_on_proven_addresses_is_established_at_once() {
+    // RFC 10069 3.1-3, 3.1-4
     // RFC 10069 5.2, 3.1: two paths may share their addresses, and what one proved the other need not prove again
     let mut rig = Rig::established_server(Setup::default());
     let established = |rig: &Rig, id: u32| {
@@ -373,6 +377,7 @@ fn keep_alive_reaches_each_silent_path_whatever_else_is_due() {
 
 #[test]
 fn pitfall_09_abandon_is_answered_and_late_packets_acked_elsewhere() {
+    // RFC 10069 3.4-3
     let mut rig = two_paths();
     rig.frames(raw(&[0x3e75, 1, 0], &[]));
     assert_eq!(abandons(&rig, 1), [CloseCode::NO_ERROR]);
@@ -409,7 +414,7 @@ fn pitfall_10_stale_packets_of_a_slow_path_survive_a_key_update() {
 
 #[test]
 fn pitfall_11_1_rtt_before_the_end_of_the_handshake_waits() {
-    // RFC 9001 5.7
+    // RFC 9001 5.7-1, 5.7-2
     let mut rig = Rig::server(Setup::default());
     let initial = rig.peer.crypto_frames(Space::Initial, 0, 1000).concat();
     rig.send(Packet::new(PacketKind::Initial, initial));
@@ -441,6 +446,7 @@ fn the_first_packets_of_a_path_are_acknowledged_at_once() {
 
 #[test]
 fn pitfall_13_rebinding_of_one_path_touches_no_other() {
+    // RFC 10069 3.1.2-1
     let mut rig = two_paths();
     rig.send_all(route("192.0.2.2:6000"), &[Packet::one_rtt([0x01]).on(1)]);
     let now = rig.now;
@@ -459,6 +465,7 @@ fn pitfall_14_two_ids_on_the_same_addresses() {
 
 #[test]
 fn pitfall_15_long_headers_travel_without_packets_of_other_paths() {
+    // RFC 9000 12.2-2
     for rig in [two_paths(), Rig::established_client(Setup::default())] {
         for (_, _, data) in rig.wire.iter().filter(|(_, _, d)| d[0] & 0x80 != 0) {
             let in_it = rig.seen.iter().filter(|s| s.datagram == data.len() && s.kind == PacketKind::OneRtt);
@@ -469,6 +476,7 @@ fn pitfall_15_long_headers_travel_without_packets_of_other_paths() {
 
 #[test]
 fn pitfall_16_reset_tokens_end_with_their_path() {
+    // RFC 9000 10.3.1-2
     let mut rig = two_paths();
     let token = rig.endpoint_events.iter().find_map(|e| match e {
         plait_engine::EndpointEvent::ResetToken { remote, token } if *remote == addr(SECOND) => Some(*token),
@@ -483,6 +491,7 @@ fn pitfall_16_reset_tokens_end_with_their_path() {
 
 #[test]
 fn pitfall_23_status_sequence_is_per_path_and_shared_by_both_types() {
+    // RFC 10069 4.3-1
     let mut rig = two_paths();
     let news = |rig: &mut Rig| {
         let status = |e: Event| {
@@ -532,7 +541,7 @@ fn packets_of_a_refused_path_are_not_read_twice() {
 
 #[test]
 fn a_client_without_ids_meets_a_multipath_server() {
-    // RFC 10069 2.1: the extension is not offered to a peer with zero-length ids
+    // RFC 10069 2.1-3: the extension is not offered to a peer with zero-length ids
     let mut setup = Setup::default();
     setup.habits.scid_len = Some(0);
     setup.habits.params.initial_max_path_id = None;

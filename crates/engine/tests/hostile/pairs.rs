@@ -290,6 +290,7 @@ fn retry_stays_in_the_first_version() {
 
 #[test]
 fn a_lost_answer_is_sent_again_in_the_new_version() {
+    // RFC 9001 4
     let mut pair = Pair::new(V1, &[V2], |_, _| {});
     pair.lose = 3;
     pair.run(4_000);

@@ -23,7 +23,7 @@ fn streams_seen(rig: &Rig) -> usize {
 
 #[test]
 fn duplicates_are_discarded() {
-    // RFC 9000 12.3
+    // RFC 9000 12.3-4
     let mut rig = Rig::established_server(Setup::default());
     let mut datagram = Vec::new();
     rig.peer.seal(&Packet::one_rtt(raw(&[0x31, 3], b"abc")), &mut datagram);
@@ -46,7 +46,7 @@ fn coalesced_packets_for_other_ids_are_dropped() {
 
 #[test]
 fn the_peers_source_id_does_not_change() {
-    // RFC 9000 7.2
+    // RFC 9000 7.2-3, 7.2-6
     let mut rig = crate::violations::half_way();
     let mut packet = Packet::new(PacketKind::Initial, [0x1a; 9]);
     packet.scid = ConnectionId::new(&[7; 8]);
@@ -56,7 +56,8 @@ fn the_peers_source_id_does_not_change() {
 
 #[test]
 fn small_initials_are_discarded_on_connections_too() {
-    // RFC 9000 14.1
+    // RFC 9000 14-4
+    // RFC 9000 14.1-3
     let mut rig = crate::violations::half_way();
     rig.send(Packet::new(PacketKind::Initial, [0x1a; 9]).padded(1199));
     assert!(rig.is_open());
@@ -66,7 +67,8 @@ fn small_initials_are_discarded_on_connections_too() {
 
 #[test]
 fn a_newest_non_probing_packet_moves_the_path() {
-    // RFC 9000 9.3
+    // RFC 9000 9-4
+    // RFC 9000 9.3-1, 9.3-2
     let mut rig = Rig::established_server(Setup::default());
     let old = rig.peer.next_number(Space::Data, 0);
     rig.send(Packet::one_rtt([0x01]).numbered(old + 5));
@@ -90,7 +92,7 @@ fn a_newest_non_probing_packet_moves_the_path() {
 
 #[test]
 fn a_spoofed_move_is_undone() {
-    // RFC 9000 9.3.2: without an answer from the new address the path goes back
+    // RFC 9000 9.3.2-1: without an answer from the new address the path goes back
     let mut rig = Rig::established_server(Setup::default());
     rig.send_all(route(ELSEWHERE), &[Packet::one_rtt([0x01])]);
     assert_eq!(remote(&mut rig), addr(ELSEWHERE));
@@ -129,7 +131,7 @@ fn a_proven_move_stays() {
 
 #[test]
 fn no_move_where_migration_is_refused_or_the_handshake_runs() {
-    // RFC 9000 9, 18.2
+    // RFC 9000 9-3, 18.2
     let mut rig = Rig::established_server(Setup { migration: MigrationPolicy::Refused, ..Setup::default() });
     rig.send_all(route(ELSEWHERE), &[Packet::one_rtt(stream(0, 0, false, b"x"))]);
     assert_eq!((remote(&mut rig), streams_seen(&rig)), (addr(PUPPET), 0));
@@ -141,7 +143,7 @@ fn no_move_where_migration_is_refused_or_the_handshake_runs() {
 
 #[test]
 fn a_client_hears_its_server_only() {
-    // RFC 9000 9: servers do not move
+    // RFC 9000 9-5: servers do not move
     let mut rig = Rig::established_client(Setup::default());
     rig.send_all(route(ELSEWHERE), &[Packet::one_rtt([0x21])]);
     assert!(rig.is_open());
@@ -150,7 +152,7 @@ fn a_client_hears_its_server_only() {
 
 #[test]
 fn key_updates_are_followed_and_answered() {
-    // RFC 9001 6.2
+    // RFC 9001 6.2-1, 6.2-2
     let mut rig = Rig::established_server(Setup::default());
     for phase in 1..6u64 {
         let now = rig.now;
@@ -167,7 +169,7 @@ fn key_updates_are_followed_and_answered() {
 
 #[test]
 fn our_key_update_waits_for_the_peer() {
-    // RFC 9001 6.1, 6.5
+    // RFC 9001 6.1-2, 6.5
     let mut rig = Rig::established_server(Setup::default());
     let now = rig.now;
     rig.conn().update_keys(now).unwrap();
@@ -182,7 +184,8 @@ fn our_key_update_waits_for_the_peer() {
 
 #[test]
 fn retire_prior_to_moves_us_to_the_next_id() {
-    // RFC 9000 5.1.2, 19.15
+    // RFC 9000 19.16-2
+    // RFC 9000 5.1.2-1, 19.15
     let mut rig = Rig::established_server(Setup::default());
     let mut frame = rig.peer.new_cid(CidForm::Path, 0, 2);
     frame.retire_prior_to = 2;
@@ -202,7 +205,7 @@ fn retire_prior_to_moves_us_to_the_next_id() {
 
 #[test]
 fn ids_that_were_never_sent_cannot_be_retired() {
-    // RFC 9000 19.16: greater than any sequence number sent; guessing numbers makes us issue no ids without end
+    // RFC 9000 19.16-1: greater than any sequence number sent; guessing numbers makes us issue no ids without end
     let mut rig = Rig::established_server(Setup::default());
     let events = rig.endpoint_events.len();
     let flood: Vec<u8> = (1..150).flat_map(|sequence| raw(&[0x19, sequence], &[])).collect();
@@ -213,6 +216,7 @@ fn ids_that_were_never_sent_cannot_be_retired() {
 
 #[test]
 fn a_retry_is_followed_once_and_only_if_genuine() {
+    // RFC 9000 7.2-4, 8.1.2, 8.1.3-6, 17.2.5.1-3, 17.2.5.2-1, 17.2.5.2-2, 17.2.5.2-3, 17.2.5.2-4
     // RFC 9000 17.2.5
     let mut rig = Rig::client(Setup::default());
     let original = rig.peer.original_dcid;
@@ -245,6 +249,7 @@ fn a_retry_is_followed_once_and_only_if_genuine() {
 
 #[test]
 fn our_retry_validates_the_address() {
+    // RFC 9000 17.2.5.1-1
     // RFC 9000 8.1.2
     let mut rig = Rig::server(Setup::default());
     rig.accepts = false;
@@ -285,7 +290,7 @@ fn resumed(change: fn(&mut Setup)) -> Rig {
 
 #[test]
 fn early_data_is_read_also_when_coalesced() {
-    // RFC 9000 12.2, RFC 9001 4.6
+    // RFC 9000 12.2-1, 12.2-3, RFC 9001 4.6
     let mut rig = resumed(|_| {});
     let hello = rig.peer.crypto_frames(Space::Initial, 0, 1000).concat();
     let early = Packet::new(PacketKind::ZeroRtt, stream(0, 0, false, b"early")).padded(400);
@@ -296,6 +301,7 @@ fn early_data_is_read_also_when_coalesced() {
 
 #[test]
 fn replayed_early_data_is_a_duplicate() {
+    // RFC 9000 12.3-5
     // RFC 9001 9.2 speaks of whole connections; within one, packet numbers hold
     let mut rig = resumed(|_| {});
     rig.say_handshake();
@@ -310,7 +316,8 @@ fn replayed_early_data_is_a_duplicate() {
 
 #[test]
 fn frames_that_have_no_place_in_early_data() {
-    // RFC 9000 12.5, RFC 10069 4
+    // RFC 9001 8.3-2, 9.2-5
+    // RFC 9000 12.5-2, RFC 10069 4-2
     let forbidden = [vec![0x02, 0, 0, 0, 0], vec![0x06, 0, 1, 0], vec![0x1e], vec![0x19, 0], raw(&[0x3e75, 0, 0], &[])];
     for frame in forbidden {
         let mut rig = resumed(|_| {});
@@ -337,7 +344,7 @@ pub(crate) fn forgotten_session() -> Setup {
 
 #[test]
 fn rejected_early_data_is_sent_again() {
-    // RFC 9001 4.6.2
+    // RFC 9001 4.6.2-2
     let mut rig = Rig::client(forgotten_session());
     assert!(rig.conn().has_0rtt());
     let id = rig.conn().open(Dir::Uni).unwrap();
@@ -349,6 +356,7 @@ fn rejected_early_data_is_sent_again() {
 
 #[test]
 fn a_preferred_address_is_validated_before_it_is_used() {
+    // RFC 9000 9.6.2-1, 9.6.3-1, 21.5.3
     // RFC 9000 9.6
     let mut setup = Setup::single_path();
     let cid = ConnectionId::new(&[0x77; 8]).unwrap();
@@ -378,7 +386,7 @@ fn a_preferred_address_is_validated_before_it_is_used() {
 
 #[test]
 fn spin_bit_follows_the_peer() {
-    // RFC 9000 17.4: servers reflect, on paths where it is not disabled at random
+    // RFC 9000 17.4-3, 17.4-4: servers reflect, on paths where it is not disabled at random
     let mut reflecting = 0;
     for seed in 0..40 {
         let mut rig = Rig::established_server(Setup { seed, ..Setup::default() });
@@ -414,7 +422,8 @@ fn a_client_whose_handshake_packet_was_acked_probes_no_more() {
 
 #[test]
 fn a_client_moves_no_path_where_or_when_it_must_not() {
-    // RFC 9000 9: not before the handshake is confirmed; 18.2: not where the server disabled it
+    // RFC 9000 18.2-2
+    // RFC 9000 9-1, 9-2: not before the handshake is confirmed; 18.2: not where the server disabled it
     let other = plait_base::FourTuple { local: addr("10.0.0.2:1"), ..route(PUPPET) };
     let mut rig = Rig::client(Setup::single_path());
     while rig.say_handshake() || !rig.peer.is_done() {
@@ -434,6 +443,7 @@ fn a_client_moves_no_path_where_or_when_it_must_not() {
 
 #[test]
 fn a_server_that_refuses_migration_is_reached_at_its_preferred_address() {
+    // RFC 9000 9.6.2-2
     // RFC 9000 18.2: disable_active_migration does not speak of the preferred address
     let mut setup = Setup::single_path();
     setup.migration = MigrationPolicy::Refused;
@@ -453,7 +463,7 @@ fn a_server_that_refuses_migration_is_reached_at_its_preferred_address() {
 
 #[test]
 fn a_client_that_moves_to_another_id_is_answered_at_another_id() {
-    // RFC 9000 9.5: so that observers cannot link the two addresses
+    // RFC 9000 9.5-2: so that observers cannot link the two addresses
     for probes_first in [false, true] {
         let mut rig = Rig::established_server(Setup::single_path());
         rig.frames([0x01]);

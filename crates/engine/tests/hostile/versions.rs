@@ -126,6 +126,7 @@ fn a_forged_packet_moves_nobody() {
 
 #[test]
 fn after_the_move_only_one_version_counts() {
+    // RFC 9000 5.2.1
     // RFC 9369 4.1: packets of any other version are dropped
     let mut rig = Rig::client(mover(Some((Version::V2, &BOTH))));
     rig.say_handshake();

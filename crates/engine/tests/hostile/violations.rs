@@ -84,15 +84,20 @@ fn frames() -> Vec<(Violation, Attack)> {
     vec![
         // RFC 9000 12.4
         (TruncatedFrame, || server_gets(&[vec![0x06]])),
+        // RFC 9000 12.4-4
         (UnknownFrame, || server_gets(&[vec![0x21]])),
+        // RFC 9000 12.4-5
         (FrameTypeNotMinimal, || server_gets(&[vec![0x40, 0x01]])),
+        // RFC 9000 12.4-2
         (EmptyPacket, || server_gets(&[vec![]])),
+        // RFC 9000 12.4-3
         (FrameNotAllowedHere, || {
             let mut rig = half_way();
             rig.send(Packet::new(PacketKind::Initial, [0x1a; 9]));
             rig
         }),
         // RFC 9000 17.2, 17.3.1
+        // RFC 9000 17.3.1-3
         (ReservedBitsSet, || {
             let mut rig = Rig::established_server(Setup::default());
             let mut packet = Packet::one_rtt([0x01]);
@@ -101,6 +106,7 @@ fn frames() -> Vec<(Violation, Attack)> {
             rig
         }),
         // RFC 9000 17.2.2
+        // RFC 9000 17.2.2-2
         (InitialTokenFromServer, || {
             let mut rig = Rig::client(Setup::default());
             rig.peer.habits.token = vec![1, 2, 3];
@@ -108,26 +114,34 @@ fn frames() -> Vec<(Violation, Attack)> {
             rig
         }),
         // RFC 9000 19.3.1, 13.1
+        // RFC 9000 19.3.1
         (AckRangeUnderflow, || server_gets(&[raw(&[0x02, 5, 0, 0, 6], &[])])),
         (AckOfUnsentPacket, || server_gets(&[raw(&[0x02, 16_000, 0, 0, 0], &[])])),
         // RFC 9000 19.7, 19.20
+        // RFC 9000 19.7-2
         (EmptyNewToken, || client_gets(&[0x07, 0x00])),
+        // RFC 9000 19.7-4
         (NewTokenFromClient, || server_gets(&[vec![0x07, 0x01, 0xaa]])),
+        // RFC 9000 19.20-2
         (HandshakeDoneFromClient, || server_gets(&[vec![0x1e]])),
         (AckFrequencyNotNegotiated, || server_gets(&[raw(&[0xaf, 0, 1, 25_000, 1], &[])])),
         // RFC 9221 3
+        // RFC 9221 3-3
         (DatagramNotNegotiated, || {
             let mut setup = Setup::default();
             setup.transport.datagram_receive_buffer_size(None);
             server_with(setup, &[raw(&[0x31, 3], b"abc")])
         }),
+        // RFC 9221 3-4
         (DatagramTooLarge, || {
             let mut setup = Setup::default();
             setup.transport.datagram_receive_buffer_size(Some(100));
             server_with(setup, &[raw(&[0x31, 200], &[7; 200])])
         }),
         // RFC 9001 4.1.3, RFC 9000 7.5
+        // RFC 9000 7.5-2
         (CryptoBufferExceeded, || server_gets(&[raw(&[0x06, 70_000, 1], &[0])])),
+        // RFC 9001 4.1.3-1, 4.1.3-2
         (CryptoAfterHandshakeLevel, || {
             let mut rig = half_way();
             let end = rig.peer.crypto_out[&Space::Initial].len() as u64;
@@ -140,22 +154,30 @@ fn frames() -> Vec<(Violation, Attack)> {
 fn streams() -> Vec<(Violation, Attack)> {
     use Violation::*;
     vec![
+        // RFC 9000 19.8-2
         (OffsetTooLarge, || server_gets(&[stream(0, (1 << 62) - 1, false, &[1])])),
         // RFC 9000 4.1
+        // RFC 9000 4.1-2, 19.9-2
         (ConnectionFlowControl, || {
             server_with(small_windows(2_000, 1_000), &[stream(0, 0, false, &[0; 600]), stream(4, 0, false, &[0; 401])])
         }),
+        // RFC 9000 19.10-4
         (StreamFlowControl, || server_with(small_windows(1_000, 2_000), &[stream(0, 1_000, false, &[0])])),
         // RFC 9000 4.6
+        // RFC 9000 4.6-3
         (StreamCount, || {
             let mut setup = Setup::default();
             setup.transport.max_concurrent_bidi_streams(4);
             server_with(setup, &[stream(16, 0, false, &[0])])
         }),
+        // RFC 9000 4.6-1
         (StreamCountTooLarge, || server_gets(&[raw(&[0x12, (1 << 60) + 1], &[])])),
         // RFC 9000 2.1, 19.4 to 19.10
+        // RFC 9000 19.8-1
         (SendOnReceiveOnlyStream, || server_gets(&[stream(3, 0, false, &[0])])),
+        // RFC 9000 19.10-2
         (ControlOfSendOnlyStream, || server_gets(&[raw(&[0x11, 2, 9], &[])])),
+        // RFC 9000 19.5-1
         (StreamNeverOpened, || server_gets(&[raw(&[0x05, 1, 9], &[])])),
         // RFC 9000 4.5
         (FinalSizeChanged, || server_gets(&[stream(0, 0, true, &[0; 5]), raw(&[0x04, 0, 0, 6], &[])])),
@@ -186,6 +208,7 @@ fn keys() -> Vec<(Violation, Attack)> {
             rig
         }),
         // RFC 9001 6.4
+        // RFC 9001 6.4-2
         (KeyPhaseRegressed, || {
             let mut rig = Rig::established_server(Setup::default());
             let next = rig.peer.next_number(Space::Data, 0);
@@ -204,14 +227,18 @@ fn parameters() -> Vec<(Violation, Attack)> {
         // RFC 9000 7.4, 18.2
         (ParameterMalformed, || server_refuses(|s| s.habits.extra_params = vec![0x01, 0x20, 0x00])),
         (ParameterRepeated, || server_refuses(|s| s.habits.extra_params = vec![0x01, 0x01, 0x05, 0x01, 0x01, 0x05])),
+        // RFC 9000 7.4-1
         (ParameterOutOfRange, || server_refuses(|s| s.habits.extra_params = vec![0x0a, 0x01, 21])),
+        // RFC 9000 18.2-9
         (ParameterServerOnly, || {
             server_refuses(|s| {
                 s.habits.extra_params = [vec![0x02, 16], vec![9; 16]].concat();
             })
         }),
+        // RFC 9000 7.3-3
         (ParameterMissing, || server_refuses(|s| s.habits.own_cid_params = true)),
         // RFC 9000 7.3
+        // RFC 9000 7.3-2
         (CidMismatch, || {
             server_refuses(|s| {
                 s.habits.own_cid_params = true;
@@ -219,6 +246,7 @@ fn parameters() -> Vec<(Violation, Attack)> {
             })
         }),
         // RFC 9000 7.4.1
+        // RFC 9221 3-7
         (ParametersReducedForEarlyData, || {
             let tls = resuming_client_tls();
             let setup = |max_data| {
@@ -237,6 +265,7 @@ fn parameters() -> Vec<(Violation, Attack)> {
             rig
         }),
         // RFC 10069 2.1
+        // RFC 10069 2.1-4
         (MultipathZeroLengthCid, || server_refuses(|s| s.habits.scid_len = Some(0))),
         // RFC 9368 4
         (VersionNegotiation, || {
@@ -260,6 +289,7 @@ fn connection_ids() -> Vec<(Violation, Attack)> {
     use Violation::*;
     vec![
         // RFC 9000 5.1.1
+        // RFC 9000 5.1.1-4
         (CidLimit, || {
             let mut rig = Rig::established_server(Setup::default());
             for sequence in 2..5 {
@@ -269,10 +299,13 @@ fn connection_ids() -> Vec<(Violation, Attack)> {
             rig
         }),
         // RFC 9000 19.15
+        // RFC 9000 19.15-1
         (CidLength, || server_gets(&[raw(&[0x18, 5, 0, 0], &[1; 16])])),
+        // RFC 9000 19.15-6
         (RetirePriorToTooLarge, || server_gets(&[raw(&[0x18, 5, 6, 8], &[1; 24])])),
         (CidReissued, || server_gets(&[raw(&[0x18, 2, 0, 8], &[1; 24]), raw(&[0x18, 2, 0, 8], &[2; 24])])),
         // RFC 9000 10.3.2
+        // RFC 9000 10.3.2-5
         (ResetTokenReused, || {
             let mut rig = Rig::established_server(Setup::default());
             let first = rig.peer.new_cid(CidForm::Path, 0, 2);
@@ -281,6 +314,7 @@ fn connection_ids() -> Vec<(Violation, Attack)> {
             rig.frames(encoded(&NewCid { token: first.token, ..second }));
             rig
         }),
+        // RFC 9000 19.15-3
         (CidForZeroLength, || {
             let mut setup = Setup::single_path();
             setup.habits.scid_len = Some(0);
@@ -293,9 +327,11 @@ fn connection_ids() -> Vec<(Violation, Attack)> {
             rig
         }),
         // RFC 9000 19.16
+        // RFC 9000 19.16-1
         (RetireUnissuedCid, || server_gets(&[raw(&[0x19, 100], &[])])),
         (RetireCidInUse, || server_gets(&[raw(&[0x19, 0], &[])])),
         // RFC 9000 5.1.2
+        // RFC 9000 5.1.2-2
         (TooManyRetirements, || {
             let mut rig = Rig::established_server(Setup::default());
             for sequence in 2..80 {
@@ -320,11 +356,17 @@ fn paths() -> Vec<(Violation, Attack)> {
         // RFC 9000 19.18
         (UnsolicitedPathResponse, || server_gets(&[vec![0x1b; 9]])),
         // RFC 10069 4 to 4.7
+        // RFC 10069 2
         (MultipathNotNegotiated, || server_with(Setup::single_path(), &[raw(&[0x3e75, 0, 0], &[])])),
+        // RFC 10069 4-3
         (PathIdAboveLimit, || server_gets(&[raw(&[0x3e76, 8, 0], &[])])),
+        // RFC 10069 4.6-3
         (MaxPathIdTooLarge, || server_gets(&[raw(&[0x3e7a, 1 << 32], &[])])),
+        // RFC 10069 4.6-3
         (MaxPathIdBelowInitial, || server_gets(&[raw(&[0x3e7a, 6], &[])])),
+        // RFC 10069 4.7-1
         (PathsBlockedAboveLimit, || server_gets(&[raw(&[0x3e7b, 8], &[])])),
+        // RFC 10069 4.7-2
         (PathCidsBlockedSequence, || server_gets(&[raw(&[0x3e7c, 1, 100], &[])])),
     ]
 }
@@ -342,6 +384,7 @@ const OUT_OF_REACH: &[(Violation, &str)] = &[
 
 #[test]
 fn every_violation_closes_with_its_code() {
+    // RFC 9000 5.2, 10.3-1, 11.1
     let mut table = frames();
     for more in [streams(), keys(), parameters(), connection_ids(), paths()] {
         table.extend(more);
@@ -368,7 +411,8 @@ fn every_violation_closes_with_its_code() {
 
 #[test]
 fn no_common_protocol() {
-    // RFC 9001 8.1: no_application_protocol
+    // RFC 9000 7-2
+    // RFC 9001 8.1-1, 8.1-2, 8.1-5: no_application_protocol
     let tls = plait_crypto::ClientTlsConfig::builder().accept_any_certificate().alpn(["other"]).build().unwrap();
     let mut rig = server_refuses(|s| s.peer_tls = Some(Tls::Client(tls)));
     assert_eq!(rig.close_seen(), Some(Violation::NoAlpn.code()));

@@ -24,7 +24,7 @@ fn delayed() -> ReceiveFlow {
 
 #[test]
 fn every_second_packet_or_after_the_delay() {
-    // RFC 9000 13.2.1, 13.2.2
+    // RFC 9000 13.2.1-1, 13.2.2
     let mut f = delayed();
     assert_eq!((f.ack_need(at(0)), f.deadline(), f.expected()), (AckNeed::None, None, 0));
     f.absorb(at(0), 0, Eliciting::Yes, None);
@@ -55,6 +55,7 @@ fn the_first_acks_of_a_new_way_leave_at_once() {
 
 #[test]
 fn an_ack_that_cannot_leave_asks_for_no_further_timeout() {
+    // RFC 9000 13.2.1-3
     // A host whose only path lacks credit (RFC 9000 8.1) would otherwise be woken without end.
     let mut f = delayed();
     f.absorb(at(0), 0, Eliciting::Yes, None);
@@ -70,7 +71,7 @@ fn an_ack_that_cannot_leave_asks_for_no_further_timeout() {
 
 #[test]
 fn packets_that_ask_for_nothing_get_nothing() {
-    // RFC 9000 13.2.1: no acks of acks
+    // RFC 9000 13.2.1-4: no acks of acks
     let mut f = delayed();
     (0..9).for_each(|n| f.absorb(at(0), n, Eliciting::No, None));
     assert_eq!((f.ack_need(at(999)), f.deadline()), (AckNeed::Piggyback, None));
@@ -101,6 +102,7 @@ fn disorder_and_ce_hasten() {
 
 #[test]
 fn initial_packets_are_acked_at_once() {
+    // RFC 9000 13.2.1-2
     let mut f = flow(AckPolicy::immediate());
     f.absorb(at(0), 0, Eliciting::Yes, None);
     assert_eq!(f.ack_need(at(0)), AckNeed::Now);
@@ -133,6 +135,7 @@ fn ack_frequency() {
 
 #[test]
 fn writes_path_ack_with_delay_and_counts() {
+    // RFC 9000 13.2.5, 13.4.1
     let mut f = delayed();
     for n in [0, 1, 2, 5, 7] {
         f.absorb(at(n as u32), n, Eliciting::Yes, Some(Ecn::Ect0));
@@ -189,6 +192,7 @@ fn no_room_writes_nothing() {
 
 #[test]
 fn asks_for_an_echo_when_ranges_pile_up() {
+    // RFC 9000 13.2.1-5
     // RFC 9000 13.2.4
     let mut f = delayed();
     for n in 0..40 {
@@ -215,6 +219,7 @@ fn memory_is_bounded() {
 proptest! {
     #[test]
     fn duplicates_are_told_apart(numbers in prop::collection::vec(0u64..300, 0..400)) {
+        // RFC 9000 12.3-4
         let (mut f, mut model) = (delayed(), BTreeSet::new());
         for n in numbers {
             prop_assert_eq!(f.is_duplicate(n), model.contains(&n));

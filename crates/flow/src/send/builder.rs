@@ -138,6 +138,7 @@ mod tests {
 
     #[test]
     fn initial_is_padded_and_opens() {
+        // RFC 9000 8.1-3, 14.1-1; RFC 9001 9.3
         let header = OutHeader::Initial { version: Version::V1, dcid: cid(), scid: cid(), token: b"tok" };
         let (mut buf, mut carried) = (Vec::new(), Vec::new());
         let builder = PacketBuilder::begin(&mut buf, &header, PathId::ZERO, 7, None, 1200, FixedBit::Set).unwrap();
@@ -161,6 +162,7 @@ mod tests {
 
     #[test]
     fn short_packets_follow_each_other_and_open_on_their_path() {
+        // RFC 9000 12.3-1, 12.3-2
         let (mut ours, mut theirs) = (OneRttKeys::null(Side::Client), OneRttKeys::null(Side::Server));
         let (mut seal, mut phase) = (SealMark::default(), PhaseMark::default());
         let header = OutHeader::Short { dcid: cid(), spin: false, key_phase: false };
@@ -181,6 +183,7 @@ mod tests {
 
     #[test]
     fn nothing_is_left_of_what_does_not_fit_or_is_abandoned() {
+        // RFC 9000 12.4-1
         let header = OutHeader::Short { dcid: cid(), spin: false, key_phase: false };
         let mut buf = vec![0; 10];
         for end in 0..10 + 9 + 4 + TAG_BYTES {
@@ -196,6 +199,7 @@ mod tests {
 
     #[test]
     fn used_up_keys_leave_nothing() {
+        // RFC 9001 6.6-2, 6.6-4
         let mut keys = OneRttKeys::null(Side::Client);
         keys = keys.share(u64::MAX);
         let header = OutHeader::Short { dcid: cid(), spin: false, key_phase: false };

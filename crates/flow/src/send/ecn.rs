@@ -144,6 +144,7 @@ mod tests {
 
     #[test]
     fn bleaching_and_mangling_fail() {
+        // RFC 9000 13.4.2.2-1, 13.4.2.2-2
         // RFC 9000 13.4.2.1
         for (newly, reported) in [
             (2, None),              // bleached

@@ -160,7 +160,8 @@ mod tests {
 
     #[test]
     fn first_and_later_samples() {
-        // RFC 9002 5.3
+        // RFC 9002 5.2-1, 5.2-2
+        // RFC 9002 5.3-2
         let mut rtt = RttEstimator::new(MS * 333);
         assert_eq!((rtt.measured(), rtt.pto_base()), (None, MS * 999 - Duration::ZERO));
         rtt.on_sample(Instant::ZERO, MS * 100, MS * 20, P0);

@@ -64,6 +64,7 @@ fn reissued_with_other_values() {
 
 #[test]
 fn limit_counts_after_retiring() {
+    // RFC 9000 5.1.1-4
     let mut ids = remote(4);
     assert_eq!(ids.clone().on_new(&new(4, 0, 4)), Err(Violation::CidLimit));
     assert_eq!(ids.on_new(&new(4, 1, 4)), Ok(()));
@@ -73,6 +74,7 @@ fn limit_counts_after_retiring() {
 
 #[test]
 fn retire_prior_to_changes_the_active_id() {
+    // RFC 9000 5.1.2-1, 19.15-7, 19.15-8
     let mut ids = remote(3);
     assert_eq!(ids.begin(), Some(cid(0)));
     ids.on_new(&new(3, 2, 3)).unwrap();
@@ -89,6 +91,7 @@ fn retire_prior_to_changes_the_active_id() {
 
 #[test]
 fn rotation_needs_a_spare() {
+    // RFC 10069 3.2.2
     let mut ids = remote(2);
     ids.begin();
     assert_eq!(ids.rotate(), Some(cid(1)));
@@ -103,6 +106,7 @@ fn rotation_needs_a_spare() {
 
 #[test]
 fn forced_retirements_are_bounded() {
+    // RFC 9000 5.1.2-2
     let mut ids = remote(0);
     let mut refused = None;
     for n in 0..1000 {
@@ -117,6 +121,7 @@ fn forced_retirements_are_bounded() {
 
 #[test]
 fn zero_length_ids_have_no_frames() {
+    // RFC 9000 19.15-2, 19.16-3
     let mut ids = RemoteCids::with_default_limit(PathId::ZERO);
     ids.set_initial(ConnectionId::EMPTY, None);
     assert_eq!(ids.on_new(&new(1, 0, 1)), Err(Violation::CidForZeroLength));
@@ -128,6 +133,7 @@ fn zero_length_ids_have_no_frames() {
 
 #[test]
 fn initial_id_may_change_during_the_handshake() {
+    // RFC 9000 7.2-4
     let mut ids = RemoteCids::with_default_limit(PathId::ZERO);
     ids.set_initial(cid(1), None);
     ids.set_initial(cid(2), Some(ResetToken([2; 16])));
@@ -137,6 +143,7 @@ fn initial_id_may_change_during_the_handshake() {
 
 #[test]
 fn we_issue_no_more_than_allowed() {
+    // RFC 9000 5.1.1-1, 5.1.1-3
     for (peer_limit, most) in [(2, 2), (5, 5), (u64::MAX, MAX_LOCAL_CIDS_PER_PATH)] {
         let mut ids = LocalCids::new(PathId(1), peer_limit);
         let mut source = source();
@@ -173,6 +180,7 @@ fn issued_frames_carry_what_the_source_made() {
 
 #[test]
 fn replacing_all_names_retire_prior_to() {
+    // RFC 9000 19.15-5
     let mut ids = LocalCids::new(PathId(1), 8);
     let mut source = source();
     ids.issue(&mut source);

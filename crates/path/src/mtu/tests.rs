@@ -124,6 +124,7 @@ fn silence_suspects_size() {
 
 #[test]
 fn system_refusal_lowers_the_ceiling() {
+    // RFC 9000 14.2.1-1, 14.2.1-3
     let mut mtu = Mtu::new(MtuConfig { max: 9000, ..MtuConfig::default() });
     mtu.on_too_large(at(0), 1401);
     search(&mut mtu, 9000, 0);

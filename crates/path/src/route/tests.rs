@@ -69,6 +69,7 @@ fn response_without_any_challenge_is_a_violation() {
 
 #[test]
 fn challenges_back_off_and_validation_gives_up() {
+    // RFC 9000 8.2.1-1, 9.4-3
     let mut route = Route::opened(home());
     route.challenge(at(0), TIMES);
     let mut sent = vec![];
@@ -90,6 +91,7 @@ fn challenges_back_off_and_validation_gives_up() {
 
 #[test]
 fn any_outstanding_challenge_may_be_answered() {
+    // RFC 9000 8.2.2-4
     let mut route = Route::opened(home());
     route.challenge(at(0), TIMES);
     let first = write(&mut route, LegName::Current).0[0];
@@ -100,7 +102,8 @@ fn any_outstanding_challenge_may_be_answered() {
 
 #[test]
 fn small_challenge_proves_the_address_but_not_the_size() {
-    // RFC 9000 8.2.1: the amplification limit forbids 1200 bytes, so the size is validated afterwards.
+    // RFC 9000 8.2.3; RFC 10069 3.1-6
+    // RFC 9000 8.2.1-2, 8.2.1-3: the amplification limit forbids 1200 bytes, so the size is validated afterwards.
     let mut route = Route::new(home(), Validation::Unvalidated);
     route.on_received(&home(), 100);
     route.challenge(at(0), TIMES);
@@ -117,6 +120,7 @@ fn small_challenge_proves_the_address_but_not_the_size() {
 
 #[test]
 fn validation_of_the_size_has_a_time_of_its_own() {
+    // RFC 9000 14-1, 14.2
     // RFC 9000 8.2.1: a second validation; the answer to the first may come just before that one's end.
     let mut route = Route::new(home(), Validation::Unvalidated);
     route.on_received(&home(), 100);
@@ -133,6 +137,7 @@ fn validation_of_the_size_has_a_time_of_its_own() {
 
 #[test]
 fn responses_go_where_the_challenge_came_from() {
+    // RFC 9000 8.2.2-3
     // Pitfall 5: PATH_RESPONSE only on the same path id and 4-tuple.
     let mut route = Route::new(home(), Validation::Validated);
     assert!(!route.on_challenge(&away(), [1; 8]));
@@ -157,6 +162,7 @@ fn response_queue_is_bounded_and_forgets_the_oldest() {
 
 #[test]
 fn nat_rebinding_moves_ports_only_and_falls_back() {
+    // RFC 9000 9.4-2
     let mut route = Route::new(home(), Validation::Validated);
     let rebound = tuple("10.0.0.1:1", "10.9.0.1:999");
     route.admit(rebound, 1200);
@@ -232,10 +238,11 @@ fn local_address_is_learned() {
 }
 
 proptest! {
-    /// RFC 9000 8.1: never more than three times what came, whatever the order, and each leg for itself
+    /// RFC 9000 8.1-2: never more than three times what came, whatever the order, and each leg for itself
     /// (pitfall 20: credit is not shared).
     #[test]
     fn never_more_than_three_times(ops in prop::collection::vec((any::<bool>(), any::<bool>(), 1u64..3000), 0..200)) {
+        // RFC 9000 8
         let mut route = Route::new(home(), Validation::Unvalidated);
         route.admit(away(), 0);
         let (mut came, mut went) = ([0u64; 2], [0u64; 2]);

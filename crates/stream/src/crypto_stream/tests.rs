@@ -16,6 +16,7 @@ fn frames(mut p: Bytes) -> Vec<(u64, Bytes)> {
 
 #[test]
 fn data_crosses_in_packets_with_loss() {
+    // RFC 9001 4.9-1
     let (mut a, mut b) = (CryptoStream::new(Space::Initial), CryptoStream::new(Space::Initial));
     let data: Vec<u8> = (0..5000).map(|i| i as u8).collect();
     a.write(&data);
@@ -51,7 +52,7 @@ fn data_crosses_in_packets_with_loss() {
 #[test]
 fn buffering_is_bounded() {
     let mut c = CryptoStream::new(Space::Handshake);
-    // RFC 9000 7.5: CRYPTO_BUFFER_EXCEEDED
+    // RFC 9000 7.5-1, 7.5-2: CRYPTO_BUFFER_EXCEEDED
     assert!(c.on_crypto(MAX_CRYPTO_BUFFER_BYTES - 1, Bytes::from_static(b"x")).is_ok());
     assert_eq!(c.on_crypto(MAX_CRYPTO_BUFFER_BYTES, Bytes::from_static(b"x")), Err(Violation::CryptoBufferExceeded));
     assert_eq!(c.on_crypto(VARINT_MAX, Bytes::from_static(b"x")), Err(Violation::OffsetTooLarge));
@@ -63,6 +64,7 @@ fn buffering_is_bounded() {
 
 #[test]
 fn discarding_forgets() {
+    // RFC 9001 4.9-1
     let mut c = CryptoStream::new(Space::Initial);
     c.write(b"hello");
     c.on_crypto(1, Bytes::from_static(b"x")).unwrap();

@@ -11,11 +11,12 @@ fn ready() -> Datagrams {
 
 #[test]
 fn refused_without_the_peers_consent_or_ours() {
+    // RFC 9000 19.21-1
     let mut d = Datagrams::new(DatagramsConfig { receive_buffer: None, ..DatagramsConfig::default() });
     assert_eq!(d.announced(), None);
     let sent = d.send(Bytes::from_static(b"x"), 1200, Overflow::Refuse);
     assert_eq!(sent, Err(SendDatagramError::UnsupportedByPeer));
-    // RFC 9221 3
+    // RFC 9221 3-1, 3-3
     assert_eq!(d.on_datagram(Bytes::new()), Err(Violation::DatagramNotNegotiated));
     assert_eq!(ready().on_datagram(vec![0; 70_000].into()), Err(Violation::DatagramTooLarge));
 }
@@ -36,6 +37,7 @@ fn both_frame_forms_round_trip() {
 
 #[test]
 fn the_send_queue_is_bounded() {
+    // RFC 9221 5.4
     let mut d = ready();
     let x = Bytes::from(vec![0; 400]);
     d.send(x.clone(), 1200, Overflow::Refuse).unwrap();
@@ -55,7 +57,7 @@ fn the_send_queue_is_bounded() {
 
 #[test]
 fn nothing_stays_queued_for_a_peer_that_takes_no_datagrams() {
-    // RFC 9221 3: after rejected 0-RTT its parameters may say so
+    // RFC 9221 3-2: after rejected 0-RTT its parameters may say so
     let mut d = ready();
     d.send(Bytes::new(), 1200, Overflow::Refuse).unwrap();
     d.send(Bytes::from_static(b"x"), 1200, Overflow::Refuse).unwrap();

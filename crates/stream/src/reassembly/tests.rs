@@ -20,6 +20,7 @@ fn check(chunk: &Chunk) {
 
 #[test]
 fn in_order_data_is_not_copied() {
+    // RFC 9000 2.2-1
     let data = piece(0, 1200);
     let mut r = Reassembly::default();
     r.insert(0, data.clone(), 8).unwrap();

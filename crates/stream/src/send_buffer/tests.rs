@@ -49,6 +49,7 @@ fn large_chunks_are_not_copied_and_small_ones_are_gathered() {
 proptest! {
     #[test]
     fn agrees_with_a_model(ops in prop::collection::vec((0u8..7, 0u64..3000, 1u64..1500), 1..300)) {
+        // RFC 9000 2.2-2
         let mut b = SendBuffer::default();
         let mut model: Vec<Fate> = Vec::new();
         for (op, at, len) in ops {

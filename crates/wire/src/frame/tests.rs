@@ -33,6 +33,7 @@ const CID: [u8; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
 
 #[test]
 fn multipath_vectors_both_ways() {
+    // RFC 9000 19.21-2, 19.21-3
     let token = *hex("f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff").first_chunk().unwrap();
     let status = |status, sequence| Frame::PathStatus(PathStatusUpdate { path: PathId(1), sequence, status });
     let new_cid = NewCid {
@@ -65,6 +66,7 @@ fn multipath_vectors_both_ways() {
 
 #[test]
 fn path_ack_vectors_both_ways() {
+    // RFC 9000 19.3
     let two_ranges: RangeSet = {
         let mut set = RangeSet::new();
         set.insert(3..6);
@@ -97,25 +99,26 @@ fn path_ack_vectors_both_ways() {
 
 #[test]
 fn violations_by_name() {
+    // RFC 9000 4.6-1
     let big_varint = "c000000100000000"; // 2^32
     let cases = [
         ("", Violation::EmptyPacket),
-        ("4001", Violation::FrameTypeNotMinimal),           // RFC 9000 12.4
+        ("4001", Violation::FrameTypeNotMinimal), // RFC 9000 12.4-2, 12.4-4
         ("80003e75 01 00", Violation::FrameTypeNotMinimal), // RFC 10069 4
         ("21", Violation::UnknownFrame),
         ("7e7d", Violation::UnknownFrame),
         ("02 05 00 00 06", Violation::AckRangeUnderflow), // RFC 9000 19.3.1
         ("02 05 00 01 02 02 00", Violation::AckRangeUnderflow),
         ("02 05 00 01 00 00 04", Violation::AckRangeUnderflow),
-        ("0700", Violation::EmptyNewToken),                          // RFC 9000 19.7
+        ("0700", Violation::EmptyNewToken),                          // RFC 9000 19.7-2
         ("06 ffffffffffffffff 01 00", Violation::OffsetTooLarge),    // RFC 9000 19.6
-        ("0e 00 ffffffffffffffff 01 00", Violation::OffsetTooLarge), // RFC 9000 19.8
+        ("0e 00 ffffffffffffffff 01 00", Violation::OffsetTooLarge), // RFC 9000 19.8-2
         ("0c 00 ffffffffffffffff 00", Violation::OffsetTooLarge),
-        ("12 d000000000000001", Violation::StreamCountTooLarge), // RFC 9000 19.11
+        ("12 d000000000000001", Violation::StreamCountTooLarge), // RFC 9000 19.11-1
         ("13 d000000000000001", Violation::StreamCountTooLarge),
         ("16 d000000000000001", Violation::StreamCountTooLarge), // RFC 9000 19.14
         ("17 d000000000000001", Violation::StreamCountTooLarge),
-        ("18 00 01", Violation::RetirePriorToTooLarge), // RFC 9000 19.15
+        ("18 00 01", Violation::RetirePriorToTooLarge), // RFC 9000 19.15-1, 19.15-6
         ("18 01 01 00", Violation::CidLength),
         ("18 01 01 15", Violation::CidLength),
         ("7e78 01 00 01", Violation::RetirePriorToTooLarge), // RFC 10069 4.4: as NEW_CONNECTION_ID
@@ -151,8 +154,9 @@ fn walk_stops_at_the_first_error() {
 
 #[test]
 fn who_may_carry_what() {
+    // RFC 9000 12.5-1, 12.5-2, 17.2.4; RFC 9221 5, 6
     use PacketKind::{Handshake, Initial, OneRtt, ZeroRtt};
-    // RFC 9000 12.4 table 3, with 0-RTT as 12.5 narrows it; RFC 10069 4: only 1-RTT.
+    // RFC 9000 12.4-3 table 3, with 0-RTT as 12.5 narrows it; RFC 10069 4-1: only 1-RTT.
     let rows: [(&[u64], &[PacketKind]); 5] = [
         (&[0x00, 0x01, 0x1c], &[Initial, Handshake, ZeroRtt, OneRtt]),
         (&[0x02, 0x03, 0x06], &[Initial, Handshake, OneRtt]),
@@ -276,6 +280,7 @@ proptest! {
 
     #[test]
     fn every_frame_round_trips_and_may_be_cut_anywhere(seed in seeds()) {
+        // RFC 9000 12.4-5
         for kind in 0..FRAMES {
             let ack = seed.ack();
             let frame = seed.frame(kind, &ack);

@@ -51,6 +51,7 @@ mod tests {
 
     #[test]
     fn rfc9000_a2_lengths() {
+        // RFC 9000 17.1-2
         assert_eq!(len_for(0xac_5c02, Some(0xab_e8b3)), 2);
         assert_eq!(len_for(0xac_e8fe, Some(0xab_e8b3)), 3);
         assert_eq!((len_for(0, None), len_for(127, None), len_for(128, None)), (1, 1, 2));
@@ -76,6 +77,7 @@ mod tests {
             (ahead, shift) in (0u64..1 << 31, 0u32..31),
             seen in 0u64..1 << 31,
         ) {
+            // RFC 9000 17.1-1, 17.1-2
             let ahead = 1 + (ahead >> shift);
             let number = acked + ahead;
             let len = len_for(number, Some(acked));

@@ -20,6 +20,7 @@ fn parse(bytes: &[u8]) -> Result<(ProtectedHeader, PacketSpan), HeaderError> {
 
 #[test]
 fn client_initial_header_of_both_versions() {
+    // RFC 9000 17.2-6
     // RFC 9001 A.2, RFC 9369 A.2
     let cases = [
         (Version::V1, "c300000001088394c8f03e5157080000449e00000002"),
@@ -42,6 +43,7 @@ fn client_initial_header_of_both_versions() {
 
 #[test]
 fn server_initial_and_short_headers() {
+    // RFC 9000 17.2.2-1, 17.3.1-2
     // RFC 9001 A.3, RFC 9369 A.3
     for (version, expected) in [
         (Version::V1, "c1000000010008f067a5502a4262b50040750001"),
@@ -63,6 +65,7 @@ fn server_initial_and_short_headers() {
 
 #[test]
 fn short_header_bits() {
+    // RFC 9000 17.3.1-1
     let dcid = cid("0102030405060708");
     let out = OutHeader::Short { dcid, spin: true, key_phase: true };
     let mut buf = Vec::new();
@@ -130,12 +133,13 @@ fn version_negotiation_round_trip() {
 
 #[test]
 fn unknown_versions_and_long_ids() {
+    // RFC 9000 17.2.1-5
     let mut buf = Vec::new();
     out::put_long(&mut buf, 0, Version(0x0a0a_0a0a), &[1; 21], &[2; 30]);
     let (header, _) = parse(&buf).unwrap();
     assert_eq!((header.dcid(&buf), header.scid(&buf)), (&[1; 21][..], &[2; 30][..]));
     assert_eq!(header.version(), Some(Version(0x0a0a_0a0a)));
-    // RFC 9000 17.2: version 1 stops at 20 bytes
+    // RFC 9000 17.2-3, 17.2-5: version 1 stops at 20 bytes
     buf.clear();
     out::put_long(&mut buf, 0x40, Version::V1, &[1; 21], &[]);
     assert_eq!(parse(&buf), Err(HeaderError::CidTooLong));
@@ -143,6 +147,7 @@ fn unknown_versions_and_long_ids() {
 
 #[test]
 fn coalesced_packets_are_split_and_false_lengths_refused() {
+    // RFC 9000 12.2-1
     let ids = (cid("01"), cid("02"));
     let mut buf = Vec::new();
     let first = OutHeader::Initial { version: Version::V1, dcid: ids.0, scid: ids.1, token: b"tok" };
@@ -167,6 +172,7 @@ fn coalesced_packets_are_split_and_false_lengths_refused() {
 
 #[test]
 fn stateless_reset_layout() {
+    // RFC 9000 10.3-4
     let (mut random, token) = (Random::from_u64(5), ResetToken([9; 16]));
     for received in 0..100 {
         let Some(len) = stateless_reset::len_for(received, &mut random) else {

@@ -65,6 +65,7 @@ fn absent_parameters_mean_their_defaults() {
 
 #[test]
 fn ranges_are_held() {
+    // RFC 9000 4.6-1, 7.4-1, 18.2-5, 18.2-7; RFC 10069 2.1-2
     use Violation::{ParameterMalformed as Malformed, ParameterOutOfRange as Range};
     let bad: [(u64, Vec<u8>, Violation); 22] = [
         (ids::MAX_UDP_PAYLOAD_SIZE, integer(1199), Range),
@@ -109,7 +110,7 @@ fn ranges_are_held() {
 
 #[test]
 fn servers_parameters_from_a_client() {
-    // RFC 9000 18.2
+    // RFC 9000 18.2-9
     let token = [0; 16];
     for (id, value) in [
         (ids::ORIGINAL_DCID, &[1][..]),
@@ -124,19 +125,20 @@ fn servers_parameters_from_a_client() {
 
 #[test]
 fn repeated_missing_and_cut_parameters() {
+    // RFC 9000 7.4.2; RFC 9001 8.2-1
     let decode = |list: &[(u64, &[u8])], sender| TransportParameters::decode(&blob(list), sender);
     let scid: (u64, &[u8]) = (ids::INITIAL_SCID, &[1]);
     // RFC 9000 7.4: twice, be it known or not
     assert_eq!(decode(&[scid, scid], Side::Client), Err(Violation::ParameterRepeated));
     assert_eq!(decode(&[(27, &[]), scid, (27, &[])], Side::Client), Err(Violation::ParameterRepeated));
     assert!(decode(&[(27, &[9]), scid, (58, &[])], Side::Client).is_ok());
-    // RFC 9000 7.3
+    // RFC 9000 7.3-3
     assert_eq!(decode(&[], Side::Client), Err(Violation::ParameterMissing));
     assert_eq!(decode(&[scid], Side::Server), Err(Violation::ParameterMissing));
-    // RFC 10069 2.1: needs connection ids
+    // RFC 10069 2.1-4: needs connection ids
     let empty_scid: (u64, &[u8]) = (ids::INITIAL_SCID, &[]);
     assert_eq!(decode(&[empty_scid, (0x3e, &[1])], Side::Client), Err(Violation::MultipathZeroLengthCid));
-    // RFC 9000 18.2
+    // RFC 9000 18.2-5
     let address = preferred(4);
     let list = [empty_scid, (ids::ORIGINAL_DCID, &[1][..]), (ids::PREFERRED_ADDRESS, &address)];
     assert_eq!(decode(&list, Side::Server), Err(Violation::ParameterOutOfRange));
@@ -166,6 +168,7 @@ fn preferred_address_with_one_family() {
 
 #[test]
 fn ids_must_match_the_packets() {
+    // RFC 9000 7.3-2, 7.3-4
     let id = |byte| ConnectionId::new(&[byte]).unwrap();
     let cids = CidParameters { original_dcid: Some(id(1)), initial_scid: Some(id(2)), retry_scid: None };
     let params = TransportParameters { cids, ..Default::default() };
@@ -184,6 +187,7 @@ fn ids_must_match_the_packets() {
 
 #[test]
 fn early_data_limits_never_shrink() {
+    // RFC 9000 7.4.1-6; RFC 9221 3-6, 3-7
     let mut remembered = TransportParameters::default();
     remembered.limits.max_data = 10;
     let mut fresh = remembered.clone();
@@ -286,6 +290,7 @@ prop_compose! {
 proptest! {
     #[test]
     fn any_parameters_round_trip(params in servers(), seed: u64) {
+        // RFC 9000 7.4-2, 18.2-1, 18.2-8
         let mut random = Random::from_u64(seed);
         let bytes = params.encode(Side::Server, &mut random);
         prop_assert_eq!(TransportParameters::decode(&bytes, Side::Server), Ok(params.clone()));

@@ -139,6 +139,7 @@ fn no_server_means_no_incoming() {
 
 #[test]
 fn equal_seeds_give_equal_bytes() {
+    // RFC 9000 5.1-1
     let run = || {
         let mut bench = Bench::server();
         let incoming = bench.incoming(route(1), &Craft::new(1).datagram());

@@ -17,9 +17,10 @@ fn a_genuine_initial_becomes_incoming_in_both_versions() {
 
 #[test]
 fn malformed_first_packets_are_dropped_unseen() {
+    // RFC 9000 5.2.2-2
     let good = Craft::new(1);
     let bad = [
-        // RFC 9000 14.1: below 1200 bytes
+        // RFC 9000 14.1-3: below 1200 bytes
         Craft { size: 1_199, ..good.clone() },
         // RFC 9000 7.2: a destination id below 8 bytes
         Craft { dcid: cid(1, 7), ..good.clone() },
@@ -39,6 +40,7 @@ fn malformed_first_packets_are_dropped_unseen() {
 
 #[test]
 fn every_changed_byte_of_the_header_or_payload_matters() {
+    // RFC 9000 17.2-1
     let datagram = Craft::new(1).datagram();
     let mut bench = Bench::server();
     for i in (0..60).chain([700, 1_199]) {
@@ -73,6 +75,7 @@ fn a_flood_of_garbage_costs_neither_memory_nor_the_handshakes_of_others() {
 
 #[test]
 fn random_bytes_of_any_kind_leave_nothing_behind() {
+    // RFC 9000 10.3-3
     let mut bench = Bench::server();
     let mut random = Random::from_u64(6);
     for _ in 0..20_000 {
@@ -86,6 +89,7 @@ fn random_bytes_of_any_kind_leave_nothing_behind() {
 
 #[test]
 fn other_versions_are_told_ours() {
+    // RFC 9000 17.2.1-5, 17.2.1-6
     // RFC 9000 6.1 and 17.2.1
     let mut bench = Bench::server();
     let mut datagram = vec![0xc0, 0x1a, 0x2a, 0x3a, 0x4a, 200];
@@ -96,7 +100,7 @@ fn other_versions_are_told_ours() {
     assert!(matches!(bench.receive(route(1), &datagram), Received::Reply(_)));
     let (header, _) = ProtectedHeader::parse(&bench.reply, 8, FixedBitRule::MustBeSet).unwrap();
     assert_eq!((header.dcid(&bench.reply), header.scid(&bench.reply)), (&[8; 3][..], &[7; 200][..]));
-    // RFC 9000 5.2.2: too small to begin a connection
+    // RFC 9000 5.2.2-1: too small to begin a connection
     bench.nothing(route(1), &datagram[..1_199]);
     // A client answers nobody.
     Bench::new(endpoint_config(), None).nothing(route(1), &datagram);

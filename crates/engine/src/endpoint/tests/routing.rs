@@ -12,6 +12,7 @@ fn client(bench: &mut Bench, port: u16) -> Result<(ConnectionHandle, ConnectionP
 
 #[test]
 fn an_id_leads_to_its_path() {
+    // RFC 9000 5.1.1-2; RFC 10069 3.1-2
     let mut bench = Bench::server();
     let incoming = bench.incoming(route(1), &Craft::new(1).datagram());
     let handle = bench.admit(incoming).handle;
@@ -25,6 +26,7 @@ fn an_id_leads_to_its_path() {
 
 #[test]
 fn strangers_are_reset_with_the_token_that_they_know() {
+    // RFC 9000 10.3.2-2
     // RFC 9000 10.3
     let mut bench = Bench::server();
     let lost = cid(9, 8);
@@ -69,7 +71,8 @@ fn two_endpoints_that_lost_everything_fall_silent() {
 
 #[test]
 fn a_reset_finds_its_connection() {
-    // RFC 9000 10.3.1
+    // RFC 9000 10.3-5
+    // RFC 9000 10.3.1-1
     let mut bench = Bench::new(endpoint_config(), None);
     let (handle, _) = client(&mut bench, 1).unwrap();
     let (remote, token) = (route(1).remote, ResetToken([6; 16]));
@@ -85,6 +88,7 @@ fn a_reset_finds_its_connection() {
 
 #[test]
 fn a_client_is_found_by_its_id() {
+    // RFC 9000 7.2-1
     let mut bench = Bench::new(endpoint_config(), None);
     let (handle, parts) = client(&mut bench, 1).unwrap();
     assert_eq!((parts.side(), parts.ids.local.len(), parts.ids.remote.len()), (Side::Client, 8, 8));
@@ -131,6 +135,7 @@ fn impossible_connections_leave_nothing() {
 
 #[test]
 fn a_stored_token_is_used_once() {
+    // RFC 9000 8.1.3-1; RFC 9001 9.2-2, 9.2-3
     let mut bench = Bench::new(endpoint_config(), None);
     let config = ClientConfig::new(client_tls());
     config.token_store.insert("localhost", bytes::Bytes::from_static(b"t"));
@@ -143,6 +148,7 @@ fn a_stored_token_is_used_once() {
 
 #[test]
 fn nothing_outlives_a_connection() {
+    // RFC 9000 11
     let mut bench = Bench::server();
     for round in 0..50u8 {
         let initial = Craft::new(round);

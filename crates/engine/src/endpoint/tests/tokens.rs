@@ -20,6 +20,7 @@ fn seal(server: &ServerConfig, addresses: Vec<IpAddr>, seed: u64) -> Vec<u8> {
 
 #[test]
 fn a_retry_proves_the_address() {
+    // RFC 9000 17.2.5.1-4
     for version in Version::SUPPORTED {
         let mut bench = always();
         let initial = Craft { version, ..Craft::new(1) };
@@ -83,7 +84,8 @@ fn the_application_may_ask_for_a_retry() {
 
 #[test]
 fn a_new_token_spares_the_retry_once() {
-    // RFC 9000 8.1.3 and 8.1.4; RFC 10069 3.1.3: good for every validated address
+    // RFC 9000 8.1.4-5, 19.7-1
+    // RFC 9000 8.1.3-7 and 8.1.4; RFC 10069 3.1.3: good for every validated address
     let mut bench = always();
     let server = bench.endpoint.server.clone().unwrap();
     let addresses: [IpAddr; 2] = ["198.51.100.7".parse().unwrap(), route(1).remote.ip()];
@@ -109,6 +111,7 @@ fn a_new_token_is_no_use_in_another_version() {
 
 #[test]
 fn a_new_token_is_no_use_elsewhere_or_later() {
+    // RFC 9000 8.1.4-4
     let mut bench = always();
     let server = bench.endpoint.server.clone().unwrap();
     let sealed = |n, ip: &str| seal(&server, vec![ip.parse().unwrap()], n);

@@ -98,7 +98,8 @@ fn a_forged_range_after_a_true_one_keeps_the_books() {
 
 #[test]
 fn one_cut_for_each_recovery_period() {
-    // RFC 9002 7.3.2
+    // RFC 9000 13.3-4
+    // RFC 9002 7.3.2-2
     let mut b = Bench::new();
     b.send_many(10, 0);
     b.ack(10, &[4..=4]).unwrap();
@@ -198,7 +199,8 @@ impl Bench {
 
 #[test]
 fn no_persistent_congestion() {
-    // RFC 9002 7.6.2: something in between arrived
+    // RFC 9002 7.4
+    // RFC 9002 7.6.2-1: something in between arrived
     let mut b = Bench::new();
     (0..10).for_each(|i| b.send_and_ack(i * 100));
     b.lose(&[2000, 4000, 6000], Some(1), 7000);
@@ -293,7 +295,7 @@ fn rtt_samples_need_the_largest_and_something_ack_eliciting() {
 
 #[test]
 fn ack_delay_is_clamped_once_confirmed() {
-    // RFC 9002 5.3
+    // RFC 9002 5.3-1
     let mut b = Bench::with(SendConfig { handshake: HandshakeState::Unconfirmed, ..SendConfig::default() });
     b.send(0);
     b.ack(100, &[0..=0]).unwrap();
@@ -333,6 +335,7 @@ fn ce_marks_cut_once_a_period() {
 
 #[test]
 fn window_limited_or_not() {
+    // RFC 9002 7-2
     // RFC 9002 7.8
     let mut b = Bench::new();
     b.flow.controller = b.scribe(3000);
@@ -347,6 +350,7 @@ fn window_limited_or_not() {
 
 #[test]
 fn pacing_holds_back_a_burst() {
+    // RFC 9002 7.7
     let mut b = Bench::new();
     b.flow.controller = b.scribe(100_000);
     b.send(0);
@@ -364,7 +368,8 @@ fn pacing_holds_back_a_burst() {
 
 #[test]
 fn discarded_space_gives_its_bytes_back() {
-    // RFC 9002 6.4
+    // RFC 9001 4; RFC 9002 6.2.2
+    // RFC 9002 6.4-1, 6.4-2
     let mut b = Bench::new();
     b.send_in(0, Space::Initial, packet());
     b.send_in(0, Space::Handshake, packet());
@@ -381,6 +386,7 @@ fn discarded_space_gives_its_bytes_back() {
 
 #[test]
 fn a_gone_path_loses_everything_once() {
+    // RFC 10069 3.4.3
     let mut b = Bench::new();
     b.send_many(6, 0);
     b.ack(10, &[4..=4, 0..=0]).unwrap();
@@ -402,7 +408,7 @@ fn a_gone_path_loses_everything_once() {
 
 #[test]
 fn migration_starts_anew() {
-    // RFC 9000 9.4
+    // RFC 9000 9.4-1, 9.4-2
     let mut b = Bench::new();
     b.send_many(6, 0);
     b.ack(100, &[0..=0]).unwrap();
@@ -449,7 +455,8 @@ fn the_way_back_of_acks_belongs_to_the_smallest_rtt() {
 
 #[test]
 fn probes_get_the_oldest_frames() {
-    // RFC 9002 6.2.4
+    // RFC 9002 7.5-2
+    // RFC 9002 6.2.4-1, 6.2.4-2
     let mut b = Bench::new();
     b.send_many(4, 0);
     b.ack(10, &[1..=1]).unwrap();
@@ -519,7 +526,7 @@ fn a_peer_that_acknowledges_nothing_is_remembered_within_bounds() {
 
 #[test]
 fn a_probe_of_the_size_from_before_a_move_tells_nothing_after() {
-    // RFC 9000 9.4: the address before says nothing of the size that passes at this one
+    // RFC 9000 9.4-1: the address before says nothing of the size that passes at this one
     for moves in [false, true] {
         let mut b = Bench::new();
         let probe = SentPacket { mtu_probe: true, ..packet() };

@@ -4,7 +4,8 @@ use super::*;
 
 #[test]
 fn probe_time_out_and_backoff() {
-    // RFC 9002 6.2.1
+    // RFC 9002 6.2, 7.5-1
+    // RFC 9002 6.2.1-1, 6.2.1-4
     let mut b = Bench::new();
     b.send(0);
     b.ack(100, &[0..=0]).unwrap();
@@ -44,7 +45,7 @@ fn backoff_ends_somewhere() {
 
 #[test]
 fn earliest_space_first_and_data_only_when_confirmed() {
-    // RFC 9002 6.2.1
+    // RFC 9002 6.2.1-2, 6.2.1-3
     let mut b = Bench::with(SendConfig { handshake: HandshakeState::Unconfirmed, ..SendConfig::default() });
     b.send(0);
     assert_eq!(b.flow.deadline(), None, "no probe time-out for data before confirmation");
@@ -60,7 +61,8 @@ fn earliest_space_first_and_data_only_when_confirmed() {
 
 #[test]
 fn client_does_not_deadlock() {
-    // RFC 9002 6.2.2.1
+    // RFC 9000 8.1-4, 8.1-5
+    // RFC 9002 6.2.2.1-2, 6.2.2.1-3, 6.2.2.1-4
     let config = SendConfig { handshake: HandshakeState::AwaitingServer, ..SendConfig::default() };
     let mut b = Bench::with(config);
     b.send_in(0, Space::Initial, packet());
@@ -79,7 +81,7 @@ fn client_does_not_deadlock() {
 
 #[test]
 fn amplification_limit_stops_probes() {
-    // RFC 9002 6.2.2.1
+    // RFC 9002 6.2.2.1-1
     let mut b = Bench::with(SendConfig { handshake: HandshakeState::Unconfirmed, ..SendConfig::default() });
     b.send_in(0, Space::Initial, packet());
     b.flow.set_probe_gate(ProbeGate::Amplification);
@@ -90,6 +92,7 @@ fn amplification_limit_stops_probes() {
 
 #[test]
 fn loss_timer_goes_before_probes() {
+    // RFC 9002 6.2.1-5
     let mut b = Bench::new();
     b.send(0);
     b.ack(100, &[0..=0]).unwrap();

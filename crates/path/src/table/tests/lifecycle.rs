@@ -28,6 +28,7 @@ fn cids_come_ahead_of_paths() {
 
 #[test]
 fn open_sequence() {
+    // RFC 10069 3.1-1, 3.1-2
     let (mut client, mut server) = pair(2, 2);
     let id = open(at(0), &mut client, &mut server);
     assert_eq!(id, PathId(1));
@@ -174,6 +175,7 @@ fn peer_without_our_cid_is_refused() {
 
 #[test]
 fn close_sequence_and_credit() {
+    // RFC 10069 3.4-1, 4.6-1, 4.6-2
     let (mut client, mut server) = pair(1, 1);
     open(at(0), &mut client, &mut server);
     exchange(at(0), &mut client, &mut server);
@@ -212,6 +214,7 @@ fn close_sequence_and_credit() {
 /// Pitfall 16: reset tokens belong to (path, id) and go with the path.
 #[test]
 fn reset_tokens_follow_use_and_abandon() {
+    // RFC 9000 10.3.1-2; RFC 10069 3.4-2
     let mut client = End::new(Side::Client, 1, 1);
     client.table.on_new_cid(&new_cid(1, 0, 0, 1)).unwrap();
     assert_eq!(client.table.poll_event(), None, "a spare's token does not count");
@@ -227,6 +230,7 @@ fn reset_tokens_follow_use_and_abandon() {
 /// Pitfall 9: answer, retire silently, give no new ids, repeat PATH_ABANDON until it arrived.
 #[test]
 fn abandoned_path_is_silent_but_its_farewell_is_repeated() {
+    // RFC 10069 3.4-2
     let (mut client, mut server) = pair(1, 1);
     open(at(0), &mut client, &mut server);
     client.table.on_new_cid(&new_cid(1, 2, 2, 77)).unwrap();
@@ -295,6 +299,7 @@ fn only_the_latest_status_and_limit_are_repeated() {
 
 #[test]
 fn churn_keeps_the_table_small() {
+    // RFC 10069 3.4-4
     let (mut client, mut server) = pair(3, 3);
     for round in 0..200u64 {
         let now = at(round * 1000);
@@ -314,6 +319,7 @@ fn churn_keeps_the_table_small() {
 
 #[test]
 fn failed_validation_ends_the_path_only() {
+    // RFC 10069 3.1-7, 3.1-8
     let (mut client, _) = pair(1, 1);
     let mut route = Route::opened(tuple(1, 0));
     route.challenge(at(0), times());
@@ -334,6 +340,7 @@ fn failed_validation_ends_the_path_only() {
 /// Pitfall 13: the rebinding of one path touches no other.
 #[test]
 fn nat_rebinding_of_one_path() {
+    // RFC 10069 3.1.2-1
     let (mut client, mut server) = pair(1, 1);
     open(at(0), &mut client, &mut server);
     exchange(at(0), &mut client, &mut server);
@@ -355,9 +362,10 @@ fn nat_rebinding_of_one_path() {
     assert_eq!(server.table.slot(PathId(1)).unwrap().remote.held(), 4);
 }
 
-/// RFC 9000 9.5: other addresses, another id; the old one is retired when the move is proven.
+/// RFC 9000 9.5-1: other addresses, another id; the old one is retired when the move is proven.
 #[test]
 fn migration_takes_a_fresh_cid_of_the_same_path() {
+    // RFC 10069 3.1.2-2, 3.2.2
     let (mut client, mut server) = pair(1, 1);
     open(at(0), &mut client, &mut server);
     exchange(at(0), &mut client, &mut server);

@@ -14,6 +14,7 @@ fn status(path: u32, status: PathStatus, sequence: u64) -> PathStatusUpdate {
 
 #[test]
 fn multipath_frames_need_the_extension() {
+    // RFC 9000 19.21-1; RFC 10069 2
     for (local, remote) in [(None, Some(2)), (Some(2), None)] {
         let mut end = End::plain(Side::Server, local);
         end.table.set_peer_limits(PeerLimits { cid_limit: 4, initial_max_path_id: remote });
@@ -46,6 +47,7 @@ fn extension_takes_effect_with_the_handshake_even_at_zero() {
 /// Pitfall 2: the limit is what we announced, not the smaller of both.
 #[test]
 fn path_ids_above_our_announced_limit() {
+    // RFC 10069 4-3
     let mut end = End::new(Side::Server, 5, 1);
     let t = &mut end.table;
     assert_eq!(t.on_new_cid(&new_cid(5, 0, 0, 1)), Ok(()));
@@ -71,6 +73,7 @@ fn raised_limit_counts_once_it_is_sent() {
 
 #[test]
 fn max_path_id_never_below_the_initial_one() {
+    // RFC 10069 4.6-3
     let mut end = server();
     assert_eq!(end.table.on_max_path_id(&MaxPathId { limit: PathId(1) }), Err(Violation::MaxPathIdBelowInitial));
     assert_eq!(Violation::MaxPathIdBelowInitial.code(), CloseCode::PROTOCOL_VIOLATION);
@@ -86,6 +89,7 @@ fn max_path_id_never_below_the_initial_one() {
 /// Not an error: a MAX_PATH_ID that does not raise the limit.
 #[test]
 fn max_path_id_that_does_not_raise_is_ignored() {
+    // RFC 10069 4.6-4
     let mut end = server();
     for (limit, raised) in [(2, false), (5, true), (4, false), (5, false)] {
         assert_eq!(end.table.on_max_path_id(&MaxPathId { limit: PathId(limit) }), Ok(raised));
@@ -95,6 +99,7 @@ fn max_path_id_that_does_not_raise_is_ignored() {
 
 #[test]
 fn blocked_frames_above_our_limits() {
+    // RFC 10069 4.7-1, 4.7-2
     let mut end = server();
     let t = &mut end.table;
     assert_eq!(t.on_paths_blocked(&PathsBlocked { limit: PathId(3) }), Err(Violation::PathsBlockedAboveLimit));
@@ -123,6 +128,7 @@ fn path_ack_never_used_or_forgotten() {
 /// Not errors: any frame for a path that we dropped.
 #[test]
 fn frames_for_a_forgotten_path_are_ignored() {
+    // RFC 10069 4-4
     let mut end = server();
     end.table.on_path_abandon(at(0), &abandon(1, CloseCode::NO_ERROR), PTO).unwrap();
     assert!(matches!(end.table.poll_timeout(at(300)), Some(Expired::Gone(PathId(1), None))));
@@ -143,6 +149,7 @@ fn frames_for_a_forgotten_path_are_ignored() {
 /// Not an error: PATH_ABANDON for a path never used; it is answered.
 #[test]
 fn abandon_of_an_unused_path_is_answered() {
+    // RFC 10069 3.4-3
     let mut end = server();
     let news = end.table.on_path_abandon(at(0), &abandon(2, CloseCode(0x3e)), PTO);
     assert_eq!(news, Ok(AbandonNews::PeerEnds));
@@ -155,6 +162,7 @@ fn abandon_of_an_unused_path_is_answered() {
 /// Not errors: stale status, and status for a path that is not used yet. Pitfall 23: one sequence for both types.
 #[test]
 fn status_is_stored_early_and_stale_status_ignored() {
+    // RFC 10069 4.3-2
     let mut end = server();
     let t = &mut end.table;
     assert_eq!(t.on_path_status(&status(1, PathStatus::Backup, 5)), Ok(Some(PathStatus::Backup)));
@@ -179,6 +187,7 @@ fn path_ids_out_of_order() {
 
 #[test]
 fn same_cid_on_two_paths() {
+    // RFC 9000 19.15-4
     let mut end = server();
     end.table.on_new_cid(&new_cid(1, 0, 0, 7)).unwrap();
     assert_eq!(end.table.on_new_cid(&new_cid(2, 0, 0, 7)), Err(Violation::CidReissued));
@@ -187,7 +196,7 @@ fn same_cid_on_two_paths() {
 
 #[test]
 fn same_reset_token_for_two_cids() {
-    // RFC 9000 10.3.2
+    // RFC 9000 10.3.2-5
     let mut end = server();
     let first = new_cid(1, 0, 0, 7);
     end.table.on_new_cid(&first).unwrap();
@@ -229,6 +238,7 @@ fn retirement_of_what_was_never_issued_or_is_in_use() {
 
 #[test]
 fn plain_frames_stay_legal_for_path_0() {
+    // RFC 10069 2.3
     let (mut client, _) = pair(1, 1);
     let plain = NewCid { form: CidForm::Plain, ..new_cid(0, 9, 0, 99) };
     assert_eq!(client.table.on_new_cid(&plain), Err(Violation::CidLimit));

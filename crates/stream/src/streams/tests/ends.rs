@@ -7,6 +7,7 @@ use crate::events::{ClosedStream, WriteError};
 
 #[test]
 fn finish_is_told_once_all_is_acked_and_the_stream_is_gone() {
+    // RFC 9000 3.3-1, 4.5-2
     let (mut a, mut b) = pair(small());
     let s = a.open(Dir::Bi).unwrap();
     a.write(s, b"ping").unwrap();
@@ -36,6 +37,7 @@ fn finish_is_told_once_all_is_acked_and_the_stream_is_gone() {
 
 #[test]
 fn reset_drops_what_was_not_sent_and_says_what_was() {
+    // RFC 9000 3.3-2, 13.3-1, 19.9-1
     let (mut a, mut b) = pair(small());
     let s = a.open(Dir::Uni).unwrap();
     a.write(s, &[1; 1000]).unwrap();
@@ -61,6 +63,7 @@ fn reset_drops_what_was_not_sent_and_says_what_was() {
 
 #[test]
 fn stop_is_answered_by_a_reset_with_its_code() {
+    // RFC 9000 4.4
     let (mut a, mut b) = pair(small());
     let s = a.open(Dir::Bi).unwrap();
     a.write(s, &[1; 600]).unwrap();

@@ -89,6 +89,7 @@ proptest! {
         fates in prop::collection::vec((fate(), 60usize..1300), 40..41),
         read_max in 1usize..2000,
     ) {
+        // RFC 9000 2.2-1
         let (mut a, mut b) = pair(small());
         let mut left: BTreeMap<StreamId, (u64, u64)> = BTreeMap::new();
         let mut queue: Vec<_> = sizes.clone();

@@ -16,13 +16,14 @@ fn bytes(n: usize) -> Bytes {
 
 #[test]
 fn wrong_directions_are_stream_state_errors() {
+    // RFC 9000 19.8-1, 19.10-2
     let (mut a, _) = pair(small());
     let ours = a.open(Dir::Uni).unwrap();
     // RFC 9000 19.4, 19.8, 19.13: frames of a sender for a stream on which only we send.
     assert_eq!(a.on_stream(ours, 0, false, bytes(1)), Err(Violation::SendOnReceiveOnlyStream));
     assert_eq!(a.on_reset_stream(ours, 0, 0), Err(Violation::SendOnReceiveOnlyStream));
     assert_eq!(a.on_stream_data_blocked(ours, 0), Err(Violation::SendOnReceiveOnlyStream));
-    // RFC 9000 19.5, 19.10: frames of a receiver for a stream on which only the peer sends.
+    // RFC 9000 19.5-2, 19.10: frames of a receiver for a stream on which only the peer sends.
     let theirs = id(Side::Server, Dir::Uni, 0);
     assert_eq!(a.on_stop_sending(theirs, 0), Err(Violation::ControlOfSendOnlyStream));
     assert_eq!(a.on_max_stream_data(theirs, 9), Err(Violation::ControlOfSendOnlyStream));
@@ -30,6 +31,7 @@ fn wrong_directions_are_stream_state_errors() {
 
 #[test]
 fn streams_that_we_never_opened_are_stream_state_errors() {
+    // RFC 9000 19.5-1, 19.8-1, 19.10-1
     let (mut a, _) = pair(small());
     let never = id(Side::Client, Dir::Bi, 0);
     assert_eq!(a.on_stream(never, 0, false, bytes(1)), Err(Violation::StreamNeverOpened));
@@ -41,6 +43,7 @@ fn streams_that_we_never_opened_are_stream_state_errors() {
 
 #[test]
 fn streams_beyond_the_limit_are_stream_limit_errors() {
+    // RFC 9000 3.2, 4.6-3, 19.11-4
     let (mut a, _) = pair(small());
     for dir in Dir::ALL {
         assert_eq!(a.on_stream(id(Side::Server, dir, 4), 0, false, bytes(1)), Err(Violation::StreamCount));
@@ -81,11 +84,12 @@ fn final_sizes_hold() {
 
 #[test]
 fn data_beyond_flow_control_is_refused() {
+    // RFC 9000 19.9-2, 19.10-4
     let (mut a, _) = pair(small());
     let (s, t) = (id(Side::Server, Dir::Bi, 0), id(Side::Server, Dir::Bi, 1));
     assert_eq!(a.on_stream(s, 1000, false, bytes(1)), Err(Violation::StreamFlowControl));
     assert_eq!(a.on_reset_stream(s, 0, 1001), Err(Violation::StreamFlowControl));
-    // RFC 9000 4.1: the connection counts the highest offset, gaps included.
+    // RFC 9000 4.1-2: the connection counts the highest offset, gaps included.
     a.on_stream(s, 999, false, bytes(1)).unwrap();
     a.on_stream(s, 0, false, bytes(1000)).unwrap();
     assert_eq!(a.on_stream(t, 500, false, bytes(1)), Err(Violation::ConnectionFlowControl));
@@ -95,6 +99,7 @@ fn data_beyond_flow_control_is_refused() {
 
 #[test]
 fn a_reset_stream_counts_to_its_final_size_and_returns_its_credit() {
+    // RFC 9000 4.5-1
     let (mut a, _) = pair(small());
     let s = id(Side::Server, Dir::Uni, 0);
     a.on_stream(s, 0, false, bytes(10)).unwrap();
@@ -110,6 +115,7 @@ fn a_reset_stream_counts_to_its_final_size_and_returns_its_credit() {
 
 #[test]
 fn blocked_writers_say_so_and_go_on_with_credit() {
+    // RFC 9000 2.2-3, 4.1-1, 19.10-3
     let (mut a, mut b) = pair(small());
     let s = a.open(Dir::Bi).unwrap();
     assert_eq!(a.write(s, &[1; 2000]), Ok(1000));
@@ -164,6 +170,7 @@ fn lost_updates_are_sent_again_with_their_present_value() {
 
 #[test]
 fn ended_streams_make_room_for_new_ones() {
+    // RFC 9000 2.1, 4.6-2, 19.11-3
     let (mut a, mut b) = pair(small());
     let mut opened = 0;
     for _ in 0..20 {
@@ -184,6 +191,7 @@ fn ended_streams_make_room_for_new_ones() {
 
 #[test]
 fn refused_early_data_starts_over() {
+    // RFC 9000 2.1, 7.4.1-8; RFC 9001 4.6.2-2
     let (mut a, _) = pair(small());
     let s = a.open(Dir::Bi).unwrap();
     a.write(s, &[1; 500]).unwrap();
@@ -199,6 +207,7 @@ fn refused_early_data_starts_over() {
 
 #[test]
 fn accepted_early_data_goes_on_with_larger_limits() {
+    // RFC 9000 7.4.1-9
     let mut a = Streams::new(Side::Client, small());
     a.set_peer_limits(&small().announced());
     let s = a.open(Dir::Bi).unwrap();
