@@ -126,7 +126,7 @@ pub struct Congestion {
     pub in_flight: u64,
 }
 
-/// The congestion controller of one path.
+/// The congestion controller of one path. RFC 9002 7: one that a network of others can live with (RFC 8085 3.1).
 ///
 /// The caller keeps the recovery period (RFC 9002 7.3.2): it reports [`CongestionKind::Loss`] or `Ecn` once per period
 /// and leaves packets sent before its start out of [`Acked::bytes`]. All sizes are bytes.

@@ -148,7 +148,7 @@ pub struct OneRttKeys {
     remote_header: HeaderKey,
     phase: u64,
     current: Pair,
-    /// Derived ahead of use, so that a packet of the next phase takes no longer to open (RFC 9001 9.5).
+    /// Derived ahead of use, so that a packet of the next phase takes no longer to open (RFC 9001 6.3, 9.5).
     next: Option<Pair>,
     previous: Option<OpenKey>,
     previous_ends: Option<Instant>,
@@ -308,6 +308,7 @@ impl OneRttKeys {
             Which::Current => Some(&self.current.open),
             Which::Next => self.next.as_ref().map(|pair| &pair.open),
         };
+        // RFC 9001 5.5: what the key of its phase does not open changes nothing
         let opened = key.ok_or(OpenError::NoKeys)?.open(packet, header_len, path, pn);
         if opened == Err(OpenError::Forged) {
             self.usage.on_forged().map_err(OpenError::Violation)?;

@@ -4,6 +4,7 @@ mod client;
 mod hello;
 mod options;
 mod passage;
+mod promise;
 mod server;
 mod session;
 mod store;

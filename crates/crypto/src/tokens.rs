@@ -1,4 +1,4 @@
-//! Address tokens of Retry and NEW_TOKEN, sealed so that only their maker can read or make them (RFC 9000 8.1).
+//! Address tokens of Retry and NEW_TOKEN, sealed so that only their maker can read or make them (RFC 9000 8.1, 8.1.1).
 //!
 //! Layout: 16 random bytes, then ciphertext and tag of an AEAD whose key is derived from these bytes; hence no
 //! nonce is ever used twice, however many tokens are made.

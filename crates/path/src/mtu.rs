@@ -133,7 +133,8 @@ impl Mtu {
         self.probe = self.probe.filter(|p| p.size <= self.ceiling);
     }
 
-    /// The system refused a datagram of `bytes` as too large for the interface (EMSGSIZE).
+    /// The system refused a datagram of `bytes` as too large for the interface (EMSGSIZE), perhaps because of an ICMP
+    /// message: the ceiling falls, never below 1200 bytes, and nothing rises (RFC 9000 14.2.1).
     pub fn on_too_large(&mut self, now: Instant, bytes: u16) {
         if bytes <= self.config.base {
             return;

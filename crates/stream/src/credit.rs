@@ -86,7 +86,7 @@ impl ReceiveCredit {
         self.consumed.saturating_add(self.window).min(plait_base::units::VARINT_MAX)
     }
 
-    /// True when the peer should be told of more room.
+    /// True when the peer should be told of more room, whether it said that it is blocked or not (RFC 9000 4.2).
     pub(crate) fn wants_update(&self) -> bool {
         self.target().saturating_sub(self.limit) > self.window / UPDATE_FRACTION
     }

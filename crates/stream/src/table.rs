@@ -252,6 +252,7 @@ impl Table {
         self.remove_if_over(id);
     }
 
+    /// RFC 9000 4.4: a stream goes when both halves are over; until then each counts for itself.
     fn remove_if_over(&mut self, id: StreamId) {
         let over = |e: &Entry| matches!((&e.send, &e.receive), (Half::Over, Half::Over));
         if self.entries.get(&id).is_some_and(over) {

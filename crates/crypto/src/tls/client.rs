@@ -124,7 +124,7 @@ impl fmt::Debug for ClientTlsConfig {
     }
 }
 
-/// Whom to trust.
+/// Whom to trust; to trust nobody in particular takes a call that says so (RFC 9001 4.4).
 #[derive(Clone)]
 enum Trust {
     Nobody,
@@ -215,6 +215,7 @@ impl ClientTlsBuilder {
             Trust::Anybody => Arc::new(AcceptAny(provider.clone())),
         };
         let wants_identity = rustls::ClientConfig::builder_with_details(provider, self.options.time)
+            // RFC 9001 4.2, 8.4: no older version, and no compatibility mode, which rustls leaves out for QUIC
             .with_protocol_versions(&[&rustls::version::TLS13])?
             .dangerous()
             .with_custom_certificate_verifier(verifier);

@@ -161,7 +161,7 @@ impl fmt::Debug for Options {
 /// The setters that both builders share.
 macro_rules! common_setters {
     () => {
-        /// Application protocols, preferred first (RFC 7301).
+        /// Application protocols, preferred first (RFC 7301; RFC 9000 7, RFC 9001 8.1).
         pub fn alpn<P: Into<Vec<u8>>>(mut self, protocols: impl IntoIterator<Item = P>) -> Self {
             self.options.alpn = protocols.into_iter().map(Into::into).collect();
             self

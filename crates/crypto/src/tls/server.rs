@@ -9,6 +9,7 @@ use rustls::server::{NoServerSessionStorage, ResolvesServerCert, ServerSessionMe
 
 use super::options::{CipherSuite, Identity, Options, Protection, check_provider, common_setters};
 use super::passage::{Passage, ServerTickets};
+use super::promise::PromisedSessions;
 use crate::error::ConfigError;
 use crate::initial::tls_version;
 
@@ -53,6 +54,22 @@ impl ServerTlsConfig {
     /// Protection after the handshake.
     pub fn protection(&self) -> Protection {
         self.protection
+    }
+
+    /// The same for a connection that announces these limits, always in one order. Where 0-RTT is accepted, sessions that
+    /// were given out with larger ones are not resumed, for their clients may go by them (RFC 9000 7.4.1, RFC 9221 3).
+    ///
+    /// Sessions of stateless tickets, which only [`Self::from_rustls`] can have, are not watched.
+    pub fn with_early_limits(&self, limits: &[u64]) -> Self {
+        if self.v1.max_early_data_size == 0 {
+            return self.clone();
+        }
+        let promising = |config: &Arc<rustls::ServerConfig>| {
+            let mut config = (**config).clone();
+            config.session_storage = Arc::new(PromisedSessions::new(config.session_storage, limits));
+            Arc::new(config)
+        };
+        Self { v1: promising(&self.v1), v2: promising(&self.v2), protection: self.protection }
     }
 
     /// Application protocols, preferred first.

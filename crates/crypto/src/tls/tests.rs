@@ -490,3 +490,74 @@ fn secrets_of_moved_sessions_can_be_logged() {
     moving(&client, &server_builder().build().unwrap(), (V1, V2)).drive().unwrap();
     assert!(log.0.lock().unwrap().iter().any(|label| label == "EXPORTER_SECRET"));
 }
+
+#[test]
+fn sessions_are_resumed_where_their_promise_holds() {
+    // RFC 9000 7.4.1-7
+    let server = server_builder().early_data().build().unwrap();
+    for (then, now, kept) in [([5, 7], [5, 7], true), ([5, 7], [6, 9], true), ([5, 7], [5, 6], false)] {
+        for version in [V1, V2] {
+            let client = client_builder().build().unwrap();
+            Ends::new(&client, &server.with_early_limits(&then), version).drive().unwrap();
+            let mut ends = Ends::new(&client, &server.with_early_limits(&now), version);
+            assert!(ends.client.early_keys().is_some());
+            ends.drive().unwrap();
+            assert_eq!((ends.server.is_resumed(), ends.client.early_data_accepted()), (kept, kept), "{then:?} {now:?}");
+        }
+    }
+    // A session without a note is not resumed with one, and a server without 0-RTT notes nothing.
+    let client = client_builder().build().unwrap();
+    Ends::new(&client, &server, V1).drive().unwrap();
+    let mut ends = Ends::new(&client, &server.with_early_limits(&[1]), V1);
+    ends.drive().unwrap();
+    assert!(!ends.server.is_resumed());
+    let server = server_builder().build().unwrap();
+    Ends::new(&client, &server.with_early_limits(&[9]), V1).drive().unwrap();
+    let mut ends = Ends::new(&client, &server.with_early_limits(&[1]), V1);
+    ends.drive().unwrap();
+    assert!(ends.server.is_resumed());
+}
+
+#[test]
+fn a_client_refuses_a_server_without_a_protocol() {
+    // RFC 9001 8.1-3
+    let mut config = rustls::ServerConfig::clone(server_builder().build().unwrap().for_version(V1).unwrap());
+    config.alpn_protocols.clear();
+    let server = ServerTlsConfig::from_rustls(Arc::new(config)).unwrap();
+    let error = Ends::new(&client_builder().build().unwrap(), &server, V1).drive().unwrap_err();
+    assert_eq!(error.code, CloseCode::crypto(120), "no_application_protocol: {error}");
+}
+
+/// A ClientHello, and where its list of extensions begins.
+fn client_hello(ends: &mut Ends) -> (Vec<u8>, usize) {
+    let mut hello = Vec::new();
+    assert!(ends.client.write_crypto(&mut hello).is_none());
+    // Type, length, version, random; the session id, the suites and the compression methods have lengths of their own.
+    let session_at = 4 + 2 + 32;
+    let suites_at = session_at + 1 + usize::from(hello[session_at]);
+    let suites = usize::from(u16::from_be_bytes([hello[suites_at], hello[suites_at + 1]]));
+    let methods_at = suites_at + 2 + suites;
+    let at = methods_at + 1 + usize::from(hello[methods_at]);
+    (hello, at + 2)
+}
+
+#[test]
+fn a_client_hello_asks_for_no_compatibility_mode() {
+    // RFC 9001 8.4: an empty legacy_session_id
+    let mut ends = Ends::new(&client_builder().build().unwrap(), &server_builder().build().unwrap(), V1);
+    let (hello, _) = client_hello(&mut ends);
+    assert_eq!((hello[0], hello[4 + 2 + 32]), (1, 0));
+}
+
+#[test]
+fn a_hello_without_parameters_is_refused() {
+    // RFC 9001 8.2-2: missing_extension
+    let mut ends = Ends::new(&client_builder().build().unwrap(), &server_builder().build().unwrap(), V1);
+    let (mut hello, mut at) = client_hello(&mut ends);
+    while u16::from_be_bytes([hello[at], hello[at + 1]]) != 0x39 {
+        at += 4 + usize::from(u16::from_be_bytes([hello[at + 2], hello[at + 3]]));
+    }
+    hello[at..at + 2].copy_from_slice(&[0x7a, 0x7a]);
+    let error = ends.server.read_crypto(&hello).unwrap_err();
+    assert_eq!(error.code, CloseCode::crypto(109), "{error}");
+}

@@ -226,11 +226,13 @@ fn session(
         Role::Server(server) => {
             let spoken = server.config.preferred_versions.iter().copied().filter(|v| parts.endpoint.supports(*v));
             let preferred: Vec<Version> = spoken.collect();
+            // RFC 9000 7.4.1: 0-RTT of clients that were promised more is refused
+            let tls = server.config.tls.with_early_limits(&params.early_limits());
             if preferred.first().is_some_and(|best| *best != parts.version) {
-                let tls = server.config.tls.clone();
+                let tls = tls.clone();
                 unbegun = Some(Box::new(Unbegun::new(tls, params, random.fork(), preferred)));
             }
-            TlsSession::new_server(&server.config.tls, parts.version.0, encoded)
+            TlsSession::new_server(&tls, parts.version.0, encoded)
         }
     };
     let session = session.map_err(|e| TransportError::new(CloseCode::INTERNAL_ERROR, e.to_string()))?;

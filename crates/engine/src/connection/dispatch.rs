@@ -25,6 +25,7 @@ impl Connection {
     pub(super) fn dispatch(&mut self, at: &Arrival, frame: Frame<'_>, payload: &Bytes) -> Result<(), TransportError> {
         match frame {
             Frame::Padding(_) | Frame::Ping => {}
+            // RFC 10069 2.3: ACK stays what it is, an ack of path 0
             Frame::Ack(ack) => self.on_ack(at, &ack)?,
             Frame::Crypto(f) => self.handshake.on_crypto(at.space, f.offset, payload.slice_ref(f.data))?,
             Frame::Stream(f) => {

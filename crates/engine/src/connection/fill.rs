@@ -60,6 +60,7 @@ impl Connection {
         self.copy_credit(id);
         self.traffic.copies.fill(id, &mut self.streams, w);
         if purpose != Purpose::Copies {
+            // RFC 9221 5.4: asked only where the window lets a packet leave
             self.datagrams.fill(w);
             self.streams.fill_data(w);
         }
@@ -80,7 +81,8 @@ impl Connection {
         room && (self.handshake.side.is_client() || path.route.is_validated())
     }
 
-    /// Acks of every path whose acks the policy wants here.
+    /// Acks of every path whose acks the policy wants here: of 0-RTT and 1-RTT packets, in 1-RTT packets alone
+    /// (RFC 9000 13.2.6, 17.2.3).
     fn fill_acks(&mut self, now: Instant, carrier: PathId, w: &mut FrameWriter<'_>) {
         // RFC 9001 5.7: a client's acks of 0.5-RTT data wait for keys, which are there
         let form = if self.paths.is_multipath() { AckForm::Path } else { AckForm::Plain };
@@ -124,6 +126,7 @@ impl Connection {
 
     /// Control frames that any path may carry.
     fn fill_control(&mut self, w: &mut FrameWriter<'_>) {
+        // RFC 9000 19.20: due once the handshake is complete, and again when lost
         if self.handshake.done == Owed::Due && w.remaining() > 0 {
             w.put_varint(types::HANDSHAKE_DONE);
             w.note(Carried::HandshakeDone);

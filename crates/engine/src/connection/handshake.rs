@@ -143,7 +143,7 @@ impl Handshake {
         }
     }
 
-    /// Keys that open packets of an early level, while they live.
+    /// Keys that open packets of an early level, while they live. 0-RTT is opened by servers alone (RFC 9001 5.6).
     pub(crate) fn open_keys(&self, space: Space) -> Option<&OpenKeys> {
         match space {
             Space::Initial => self.initial.keys.as_ref().map(|k| &k.remote),
@@ -155,7 +155,7 @@ impl Handshake {
         }
     }
 
-    /// A client's 0-RTT keys, while it may send with them.
+    /// A client's 0-RTT keys, while it may send with them: until 1-RTT keys are there (RFC 9001 5.6, RFC 9000 17.2.3).
     pub(crate) fn early_seal_keys(&self) -> Option<&SealKeys> {
         match &self.early {
             Some(EarlyKeys::Seal(keys)) if self.early_data == EarlyData::Offered => Some(keys),

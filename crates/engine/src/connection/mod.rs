@@ -181,7 +181,7 @@ impl Connection {
         self.handshake.ids.local.len()
     }
 
-    /// Closes with a transport error of the peer's making, or of ours.
+    /// Closes with a transport error of the peer's making, or of ours (RFC 9000 5.2, 11.1).
     fn close_with(&mut self, now: Instant, error: plait_base::TransportError) {
         let frame = lifecycle::CloseFrame::Transport(error.clone());
         self.begin_closing(now, frame, ConnectionError::TransportError(error));

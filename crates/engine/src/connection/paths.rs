@@ -229,7 +229,7 @@ impl Connection {
     }
 
     /// A server's preferred address becomes one more address that paths may lead to; on connections without multipath
-    /// path 0 moves there (RFC 9000 9.6).
+    /// path 0 moves there (RFC 9000 9.6, 9.6.1).
     pub(super) fn adopt_preferred_address(&mut self) {
         if self.side().is_server() {
             return;
@@ -286,6 +286,7 @@ impl Connection {
         }
     }
 
+    /// RFC 9000 9.6.2, 21.5.3: nothing but probes goes to a preferred address before it is proven.
     fn probe_preferred(&mut self, now: Instant) {
         let Some(tuple) = self.registry.preferred.take() else { return };
         let times = self.validation_times(PathId::ZERO);
@@ -315,7 +316,7 @@ impl Connection {
         Ok(())
     }
 
-    /// A candidate address of ours answered: the path moves there.
+    /// A candidate address of ours, or a preferred one of the server, answered: the path moves there (RFC 9000 9.6.3).
     pub(super) fn on_candidate_validated(&mut self, now: Instant, id: PathId) {
         if self.side().is_server() {
             return;

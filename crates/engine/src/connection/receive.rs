@@ -129,7 +129,7 @@ impl Connection {
             && (self.settings.migration == MigrationPolicy::Allowed || self.is_preferred(route.local))
     }
 
-    /// RFC 9000 18.2: disable_active_migration does not keep clients from our preferred address, nor from moving there.
+    /// RFC 9000 9.6.3, 18.2: disable_active_migration does not keep clients from our preferred address.
     fn is_preferred(&self, local: SocketAddr) -> bool {
         let RoleSettings::Server(server) = &self.settings.role else { return false };
         let own = [server.preferred_v4.map(SocketAddr::V4), server.preferred_v6.map(SocketAddr::V6)];
@@ -176,6 +176,7 @@ impl Connection {
         if too_small {
             return self.drop_packet(now, bytes, Drop::Malformed);
         }
+        // RFC 9000 5.2.1: of the version that the connection is in
         if header.version().is_some_and(|v| !self.handshake.accepts(kind, v)) {
             return self.drop_packet(now, bytes, Drop::WrongVersion);
         }
@@ -215,19 +216,18 @@ impl Connection {
         }
     }
 
-    /// RFC 9000 10.3.1: a packet that cannot be read may be a stateless reset. One with an id that is ours cannot.
+    /// RFC 9000 10.3.1: a packet that cannot be read may be a stateless reset, to whatever id.
     fn on_unread(&mut self, at: &Arrival, (bytes, last): (usize, Option<[u8; 16]>), why: Drop) {
-        let nameless = at.kind == PacketKind::OneRtt && at.dcid.is_empty();
         let unreadable = matches!(why, Drop::Authentication | Drop::Malformed);
         match last {
-            Some(last) if nameless && unreadable && self.registry.resets.matches(at.route.remote, &last) => {
+            Some(last) if at.kind == PacketKind::OneRtt && unreadable && self.registry.resets.matches(at.route.remote, &last) => {
                 self.on_stateless_reset(at.now);
             }
             _ => self.drop_packet(at.now, bytes, why),
         }
     }
 
-    /// Packets that arrive before their keys are kept for a while (RFC 9000 5.7, RFC 9001 5.7).
+    /// Packets that arrive before their keys are kept for a while (RFC 9000 5.2.1, RFC 9001 5.7).
     fn may_wait(&self, kind: PacketKind) -> bool {
         match kind {
             PacketKind::Initial => false,

@@ -118,7 +118,7 @@ impl Connection {
         if spaces.iter().all(|(_, wants)| !wants) {
             return None;
         }
-        // RFC 9000 14.1: every Initial of a client, of a server only those that ask for an ack
+        // RFC 9000 14.1, RFC 9001 9.3: every Initial of a client, of a server only those that ask for an ack
         let full_sized =
             self.side().is_client() || self.owes_probe(Space::Initial) || self.handshake.initial.crypto.wants_send();
         let mut has_initial = false;
@@ -449,6 +449,7 @@ impl Connection {
         let dcid = slot.dcid(leg)?;
         let path = slot.path.as_ref()?;
         let (number, acked) = (path.send.next_number(Space::Data), path.send.largest_acked(Space::Data));
+        // RFC 9000 17.2.3: 1-RTT packets as soon as they can be made, their numbers going on from those of 0-RTT;
         // RFC 9369 4.1: 0-RTT stays in the version that it began in
         let (version, scid) = (self.handshake.versions.original, self.handshake.ids.local);
         let header = match self.keys {

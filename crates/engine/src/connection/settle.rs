@@ -121,7 +121,7 @@ impl Connection {
         self.issue_cids();
     }
 
-    /// HANDSHAKE_DONE: the client's handshake is confirmed (RFC 9001 4.1.2).
+    /// HANDSHAKE_DONE: the client's handshake is confirmed (RFC 9001 4.1.2, RFC 9000 19.20).
     pub(super) fn on_handshake_done(&mut self, now: Instant) -> Result<(), Violation> {
         if self.side().is_server() {
             return Err(Violation::HandshakeDoneFromClient);
@@ -139,6 +139,7 @@ impl Connection {
             self.registry.keys_since = Some(now);
         }
         self.discard_space(now, Space::Initial);
+        // RFC 9001 4.9.2
         self.discard_space(now, Space::Handshake);
         if let Some(path) = self.paths.path_mut(PathId::ZERO) {
             path.send.set_handshake(now, HandshakeState::Confirmed);

@@ -80,9 +80,7 @@ impl Endpoint {
         if let Some(to) = to {
             return arrival.deliver(to, data);
         }
-        if data.len() >= plait_wire::header::stateless_reset::MIN_LEN
-            && let Some(handle) = self.demux.by_reset(arrival.route.remote, &data)
-        {
+        if let Some(handle) = self.reset_by(arrival, &data) {
             return Received::Connection(handle, arrival.input(InputKind::StatelessReset, PathId::ZERO, data));
         }
         match cid {
@@ -91,7 +89,13 @@ impl Endpoint {
         }
     }
 
-    /// RFC 9000 10.3: tells a peer whose connection we lost.
+    /// The connection that a datagram of nobody's resets.
+    fn reset_by(&self, arrival: Arrival, data: &[u8]) -> Option<ConnectionHandle> {
+        let long_enough = data.len() >= plait_wire::header::stateless_reset::MIN_LEN;
+        long_enough.then(|| self.demux.by_reset(arrival.route.remote, data)).flatten()
+    }
+
+    /// RFC 9000 10.3, 11: tells a peer whose connection we lost.
     fn reset_stranger(
         &mut self,
         arrival: Arrival,
@@ -120,6 +124,10 @@ impl Endpoint {
         };
         if let Some(to) = to {
             return arrival.deliver(to, data);
+        }
+        // RFC 9000 10.3: other versions might reset under a long header
+        if let Some(handle) = self.reset_by(arrival, &data) {
+            return Received::Connection(handle, arrival.input(InputKind::StatelessReset, PathId::ZERO, data));
         }
         let unspoken = header.version().is_some_and(|v| v.0 != 0 && !self.config.supports(v));
         if unspoken {

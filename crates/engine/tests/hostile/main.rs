@@ -10,6 +10,7 @@ mod datagrams;
 mod endings;
 mod floods;
 mod full_sockets;
+mod handshake;
 mod multipath;
 mod pairs;
 mod random;

@@ -271,7 +271,7 @@ fn our_retry_validates_the_address() {
     assert!(ledger.from_engine > 3 * 1200, "{ledger:?}");
 }
 
-fn resumed(change: fn(&mut Setup)) -> Rig {
+pub fn resumed(change: fn(&mut Setup)) -> Rig {
     let engine = crate::puppet::server_tls();
     let client = resuming_client_tls();
     let setup = || {
@@ -443,7 +443,6 @@ fn a_client_moves_no_path_where_or_when_it_must_not() {
 
 #[test]
 fn a_server_that_refuses_migration_is_reached_at_its_preferred_address() {
-    // RFC 9000 9.6.2-2
     // RFC 9000 18.2: disable_active_migration does not speak of the preferred address
     let mut setup = Setup::single_path();
     setup.migration = MigrationPolicy::Refused;

@@ -97,12 +97,14 @@ impl ReceiveFlow {
         self.schedule.on_packet(now, number, eliciting, ecn, &self.dedup);
         self.to_report.insert_one(number);
         self.unreported_from = Some(self.unreported_from.map_or(number, |from| from.min(number)));
+        // RFC 9000 13.2.3: the oldest ranges may be forgotten; the duplicates' memory takes no more packets in them
         if self.to_report.len() > MAX_ACK_RANGES {
             self.to_report.pop_first();
         }
         if self.largest.is_none_or(|(largest, _)| number > largest) {
             self.largest = Some((number, now));
         }
+        // RFC 9000 13.4.1: reported whether or not we mark what we send
         self.ecn.add(ecn);
     }
 
@@ -126,7 +128,7 @@ impl ReceiveFlow {
         &self.to_report
     }
 
-    /// How long the ack of the largest number is held back already.
+    /// How long the ack of the largest number is held back already, and nothing besides (RFC 9000 13.2.5).
     pub fn ack_delay(&self, now: Instant) -> Duration {
         self.largest.map_or(Duration::ZERO, |(_, at)| now.since(at))
     }

@@ -26,7 +26,7 @@ pub enum EcnState {
     Unknown,
     /// Marks pass; all packets are marked.
     Capable,
-    /// Marks are lost or altered, or marking is off.
+    /// Marks are lost or altered, now or later, or marking is off (RFC 9000 13.4.2.2).
     Failed,
 }
 

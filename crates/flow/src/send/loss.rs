@@ -127,7 +127,7 @@ pub(crate) struct LossRule {
 }
 
 impl SpaceState {
-    /// Declares packets lost; notes when the next one will be (RFC 9002 A.10).
+    /// Declares packets lost, any that left before one acknowledged; notes when the next will be (RFC 9002 7.4, A.10).
     ///
     /// Send times and numbers rise together, so the first packet that is not lost ends the pass; the cursor
     /// stays there and no number is passed twice.

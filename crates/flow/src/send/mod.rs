@@ -331,7 +331,7 @@ impl SendFlow {
         }
     }
 
-    /// Whether `bytes` more may leave now. Probes after a time-out need not ask (RFC 9002 7.5).
+    /// Whether `bytes` more may leave now (RFC 9002 7). Probes after a time-out need not ask (RFC 9002 7.5).
     pub fn room(&mut self, now: Instant, bytes: u64) -> Room {
         let window = self.controller.window();
         if self.in_flight + bytes > window {

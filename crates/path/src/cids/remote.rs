@@ -142,7 +142,8 @@ impl RemoteCids {
         self.active.replace(sequence)
     }
 
-    /// Changes to the next spare and retires the active id; none when there is no spare.
+    /// Changes to the next spare of the same path id and retires the active id; none when there is no spare
+    /// (RFC 10069 3.2.2).
     pub fn rotate(&mut self) -> Option<ConnectionId> {
         let next = self.take_spare()?;
         if let Some(old) = self.active.replace(next) {

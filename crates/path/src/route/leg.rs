@@ -107,7 +107,7 @@ pub struct Leg {
     tuple: FourTuple,
     validation: Validation,
     origin: Origin,
-    /// True once a datagram of 1200 bytes is known to pass (RFC 9000 8.2.1).
+    /// True once a datagram of 1200 bytes is known to pass (RFC 9000 8.2.1, 14, 14.2).
     full_size_proven: bool,
     received_bytes: u64,
     sent_bytes: u64,
@@ -181,7 +181,7 @@ impl Leg {
     pub fn amplification_room(&self) -> u64 {
         match (self.validation, self.origin) {
             (Validation::Validated, _) | (_, Origin::Ours) => u64::MAX,
-            // RFC 9000 8.1, 8.2: never more than three times the bytes received.
+            // RFC 9000 8, 8.1, 8.2: never more than three times the bytes received.
             _ => self.received_bytes.saturating_mul(AMPLIFICATION_FACTOR).saturating_sub(self.sent_bytes),
         }
     }
@@ -230,7 +230,7 @@ impl Leg {
         if self.full_size_proven {
             self.settle();
         } else if let Some(running) = &mut self.running {
-            // RFC 9000 8.2.1: the address is proven but not the size; validate again with a full datagram.
+            // RFC 9000 8.2.1, 8.2.3: the address is proven but not the size; validate again with a full datagram.
             self.challenges.clear();
             running.challenge_due = true;
             // It is a validation of its own: what is left of the first one's time may be next to nothing.

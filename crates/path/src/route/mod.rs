@@ -200,7 +200,7 @@ impl Route {
             self.current.begin_validation(now, times);
         }
         if old.is_validated() {
-            // RFC 9000 9.3.3: challenge the address before, in case an attacker forwarded the packet.
+            // RFC 9000 9.3.2, 9.3.3: keep and challenge the address before, in case an attacker forwarded the packet.
             old.begin_validation(now, times);
             self.fallback = Some(old);
         }

@@ -37,7 +37,7 @@ impl<S, R> PathTable<S, R> {
     /// The slot that a multipath frame names; none for a forgotten id, whose frames are ignored.
     fn named(&mut self, id: PathId) -> Result<Option<&mut Slot<S, R>>, Violation> {
         let Some(credit) = &self.credit else { return Err(Violation::MultipathNotNegotiated) };
-        // RFC 10069 4: held to what we announced, whatever the peer's own limit.
+        // RFC 10069 2, 4 and RFC 9000 19.21: held to what we announced, whatever the peer's own limit.
         if id > credit.announced() {
             return Err(Violation::PathIdAboveLimit);
         }

@@ -130,14 +130,14 @@ pub fn name(frame_type: u64) -> &'static str {
 pub fn is_allowed(frame_type: u64, kind: PacketKind) -> bool {
     use PacketKind::{Handshake, Initial, OneRtt, ZeroRtt};
     match frame_type {
-        // RFC 9000 12.4, table 3
+        // RFC 9000 12.4, table 3; 0-RTT and Handshake as RFC 9000 17.2.4 and RFC 9001 8.3 have it
         PADDING | PING | CONNECTION_CLOSE => true,
         ACK | ACK_ECN | CRYPTO => matches!(kind, Initial | Handshake | OneRtt),
         // RFC 9000 12.5: a 0-RTT packet cannot sensibly carry RETIRE_CONNECTION_ID or PATH_RESPONSE.
         NEW_TOKEN | RETIRE_CONNECTION_ID | PATH_RESPONSE | HANDSHAKE_DONE => kind == OneRtt,
         RESET_STREAM..=STREAM_LAST | MAX_DATA..=STREAMS_BLOCKED_UNI => matches!(kind, ZeroRtt | OneRtt),
         NEW_CONNECTION_ID | PATH_CHALLENGE | APPLICATION_CLOSE => matches!(kind, ZeroRtt | OneRtt),
-        // RFC 9221 3: remembered for 0-RTT
+        // RFC 9221 3, 6: remembered for 0-RTT
         DATAGRAM | DATAGRAM_LEN => matches!(kind, ZeroRtt | OneRtt),
         // Not remembered for 0-RTT: min_ack_delay and the multipath extension.
         IMMEDIATE_ACK | ACK_FREQUENCY => kind == OneRtt,
@@ -161,7 +161,7 @@ pub fn is_probing(frame_type: u64) -> bool {
     matches!(frame_type, PADDING | PATH_CHALLENGE | PATH_RESPONSE | NEW_CONNECTION_ID)
 }
 
-/// True for frames that make their packet ack-eliciting (RFC 9002 2; RFC 10069 4: all but PATH_ACK).
+/// True for frames that make their packet ack-eliciting (RFC 9002 2, RFC 9000 19.21; RFC 10069 4: all but PATH_ACK).
 pub fn is_ack_eliciting(frame_type: u64) -> bool {
     !matches!(frame_type, PADDING | ACK | ACK_ECN | PATH_ACK | PATH_ACK_ECN | CONNECTION_CLOSE | APPLICATION_CLOSE)
 }

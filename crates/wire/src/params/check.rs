@@ -25,22 +25,24 @@ impl TransportParameters {
         if same { Ok(()) } else { Err(Violation::CidMismatch) }
     }
 
+    /// The limits that 0-RTT goes by, always in this order: none of them may be lowered (RFC 9000 7.4.1, RFC 9221 3).
+    pub fn early_limits(&self) -> [u64; 8] {
+        [
+            self.active_cid_limit,
+            self.max_datagram_frame_bytes,
+            self.limits.max_data,
+            self.limits.max_stream_data_bidi_local,
+            self.limits.max_stream_data_bidi_remote,
+            self.limits.max_stream_data_uni,
+            self.limits.max_streams_bidi,
+            self.limits.max_streams_uni,
+        ]
+    }
+
     /// Checks that a server that accepted 0-RTT lowers none of the limits that the client remembered
     /// (RFC 9000 7.4.1, RFC 9221 3).
     pub fn check_early_data(&self, remembered: &Self) -> Result<(), Violation> {
-        let limits = |p: &Self| {
-            [
-                p.active_cid_limit,
-                p.max_datagram_frame_bytes,
-                p.limits.max_data,
-                p.limits.max_stream_data_bidi_local,
-                p.limits.max_stream_data_bidi_remote,
-                p.limits.max_stream_data_uni,
-                p.limits.max_streams_bidi,
-                p.limits.max_streams_uni,
-            ]
-        };
-        let lowered = limits(self).iter().zip(limits(remembered)).any(|(&now, then)| now < then);
+        let lowered = self.early_limits().iter().zip(remembered.early_limits()).any(|(&now, then)| now < then);
         if lowered { Err(Violation::ParametersReducedForEarlyData) } else { Ok(()) }
     }
 }

@@ -82,6 +82,11 @@ fn a_reset_finds_its_connection() {
     let (to, input) = bench.deliver(route(1), &datagram);
     assert_eq!((to, input.kind), (handle, InputKind::StatelessReset));
     assert!(matches!(bench.receive(route(2), &datagram), Received::Reply(_)), "another address cannot");
+    // A long header changes nothing.
+    let long = [&[0xc0, 0, 0, 0, 1, 4, 1, 2, 3, 4, 0, 0, 0][..], &datagram[13..]].concat();
+    let (to, input) = bench.deliver(route(1), &long);
+    assert_eq!((to, input.kind), (handle, InputKind::StatelessReset));
+    bench.nothing(route(2), &long);
     bench.endpoint.on_connection_event(handle, EndpointEvent::ForgetToken { remote, token });
     assert!(matches!(bench.receive(route(1), &datagram), Received::Reply(_)));
 }

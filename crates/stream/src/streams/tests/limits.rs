@@ -190,6 +190,16 @@ fn ended_streams_make_room_for_new_ones() {
 }
 
 #[test]
+fn a_stream_limit_only_grows() {
+    // RFC 9000 4.6-4, 19.11-2
+    let (mut a, _) = pair(small());
+    a.on_max_streams(Dir::Uni, 6).unwrap();
+    a.on_max_streams(Dir::Uni, 5).unwrap();
+    a.on_max_streams(Dir::Uni, 0).unwrap();
+    assert_eq!(std::iter::from_fn(|| a.open(Dir::Uni)).count(), 6);
+}
+
+#[test]
 fn refused_early_data_starts_over() {
     // RFC 9000 2.1, 7.4.1-8; RFC 9001 4.6.2-2
     let (mut a, _) = pair(small());
