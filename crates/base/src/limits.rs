@@ -35,10 +35,14 @@ pub const MAX_UNANSWERED_ACKS: usize = 16_384;
 /// Ranges of packet numbers below which duplicates are no longer told apart: all below count as seen.
 pub const MAX_DEDUP_RANGES: usize = 512;
 
-/// Disjoint received ranges of one stream beyond its read offset that are kept apart, at least; grows with the window.
+/// Disjoint received ranges beyond the read offset that are kept apart on one stream and on all of a connection, at least;
+/// grows with the window.
 pub const MIN_REASSEMBLY_FRAGMENTS: usize = 1024;
 /// One more fragment is allowed for every so many bytes of receive window.
 pub const REASSEMBLY_BYTES_PER_FRAGMENT: u64 = 512;
+/// How long received data may stay in the buffer of its datagram; what is unread then is copied, so that a few bytes do
+/// not keep large buffers.
+pub const LOAN_TIME: Duration = Duration::from_millis(10);
 /// Bytes of CRYPTO data beyond the read offset that we buffer in a space (RFC 9000 7.5 asks for at least 4096).
 pub const MAX_CRYPTO_BUFFER_BYTES: u64 = 65_536;
 /// Disjoint CRYPTO fragments that we buffer in a space.
@@ -60,6 +64,8 @@ pub const MAX_INCOMING_DATAGRAMS: usize = 8;
 pub const MAX_INCOMING_CONNECTIONS: usize = 1024;
 /// Packets that arrive before their keys, kept per connection.
 pub const MAX_EARLY_PACKETS: usize = 16;
+/// Bytes of packets that arrive before their keys, kept per connection.
+pub const MAX_EARLY_BYTES: usize = 65_536;
 /// Longest token that we accept or keep, bytes.
 pub const MAX_TOKEN_BYTES: usize = 1024;
 /// NEW_TOKEN tokens that a client keeps for one server.

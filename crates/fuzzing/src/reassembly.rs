@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use plait_base::{Dir, Instant, Side, StreamId};
-use plait_stream::{AutoTune, Order, ReadError, Streams, StreamsConfig};
+use plait_stream::{Order, ReadError, Streams, StreamsConfig, Window};
 use plait_wire::{Frame, FrameWriter, Frames};
 
 use crate::Tape;
@@ -44,14 +44,13 @@ fn at(id: StreamId, offset: u64) -> u8 {
 /// The input: frames of the peer and reads of the application.
 pub fn run(input: &[u8]) {
     let mut tape = Tape::new(input);
-    let auto_tune = if tape.flag() { AutoTune::On } else { AutoTune::Off };
+    let grown = if tape.flag() { 4 } else { 1 };
     let config = StreamsConfig {
         max_bidi: STREAMS,
         max_uni: STREAMS,
-        stream_window: STREAM_WINDOW,
-        window: WINDOW,
+        stream_window: Window { first: STREAM_WINDOW, max: grown * STREAM_WINDOW },
+        window: Window { first: WINDOW, max: grown * WINDOW },
         send_window: 1_000,
-        auto_tune,
     };
     let streams = Streams::new(Side::Server, config);
     let mut world = World { streams, models: BTreeMap::new(), limit: WINDOW, born: 0, now: Instant::ZERO };

@@ -2,20 +2,28 @@
 
 use plait_base::limits::DEFAULT_MAX_STREAMS;
 
-/// Whether receive windows grow with the speed at which the application reads.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum AutoTune {
-    /// Windows start small and double up to the configured maximum when a whole window is read within two RTTs.
-    #[default]
-    On,
-    /// Windows have their maximum size from the start.
-    Off,
+/// A receive window: where it begins, and how far it may grow.
+///
+/// It doubles when a whole window is read within two RTTs, and where data beyond a gap fills it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Bytes that the peer may send ahead of the reader at first, and what we announce (RFC 9000 18.2).
+    pub first: u64,
+    /// Bytes beyond which it never grows; at least `first`.
+    pub max: u64,
 }
 
-/// First receive window of a stream that is tuned, bytes.
-const FIRST_STREAM_WINDOW: u64 = 1 << 20;
-/// First receive window of a connection that is tuned, bytes.
-const FIRST_WINDOW: u64 = 3 << 19;
+impl Window {
+    /// A window that never grows, bytes.
+    pub fn fixed(bytes: u64) -> Self {
+        Self { first: bytes, max: bytes }
+    }
+
+    fn clamped(self, cap: u64) -> Self {
+        let first = self.first.min(cap);
+        Self { first, max: self.max.clamp(first, cap) }
+    }
+}
 
 /// Limits of our own on streams; windows are capped at 2^60 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,14 +32,12 @@ pub struct StreamsConfig {
     pub max_bidi: u64,
     /// Unidirectional streams that the peer may have open at once, 0 to 2^60.
     pub max_uni: u64,
-    /// Largest receive window of a stream, bytes.
-    pub stream_window: u64,
-    /// Largest receive window of the connection, bytes.
-    pub window: u64,
+    /// Receive window of each stream.
+    pub stream_window: Window,
+    /// Receive window of the connection.
+    pub window: Window,
     /// Bytes that the application may have written and the peer not yet acknowledged, over all streams.
     pub send_window: u64,
-    /// Whether the receive windows are tuned.
-    pub auto_tune: AutoTune,
 }
 
 impl Default for StreamsConfig {
@@ -39,36 +45,19 @@ impl Default for StreamsConfig {
         Self {
             max_bidi: DEFAULT_MAX_STREAMS,
             max_uni: DEFAULT_MAX_STREAMS,
-            stream_window: 16 << 20,
-            window: 24 << 20,
+            stream_window: Window { first: 1 << 20, max: 16 << 20 },
+            window: Window { first: 3 << 19, max: 24 << 20 },
             send_window: 16 << 20,
-            auto_tune: AutoTune::On,
         }
     }
 }
 
 impl StreamsConfig {
-    /// First receive window of a stream, bytes.
-    pub(crate) fn first_stream_window(&self) -> u64 {
-        match self.auto_tune {
-            AutoTune::On => self.stream_window.min(FIRST_STREAM_WINDOW),
-            AutoTune::Off => self.stream_window,
-        }
-    }
-
-    /// First receive window of the connection, bytes.
-    pub(crate) fn first_window(&self) -> u64 {
-        match self.auto_tune {
-            AutoTune::On => self.window.min(FIRST_WINDOW),
-            AutoTune::Off => self.window,
-        }
-    }
-
     /// What to announce in our transport parameters (RFC 9000 18.2).
     pub fn announced(&self) -> PeerLimits {
-        let stream = self.first_stream_window();
+        let stream = self.stream_window.first;
         PeerLimits {
-            max_data: self.first_window(),
+            max_data: self.window.first,
             max_stream_data_bidi_local: stream,
             max_stream_data_bidi_remote: stream,
             max_stream_data_uni: stream,
@@ -79,9 +68,10 @@ impl StreamsConfig {
 
     pub(crate) fn clamped(mut self) -> Self {
         const CAP: u64 = 1 << 60;
-        for v in [&mut self.max_bidi, &mut self.max_uni, &mut self.stream_window, &mut self.window] {
-            *v = (*v).min(CAP);
-        }
+        self.max_bidi = self.max_bidi.min(CAP);
+        self.max_uni = self.max_uni.min(CAP);
+        self.stream_window = self.stream_window.clamped(CAP);
+        self.window = self.window.clamped(CAP);
         self
     }
 }

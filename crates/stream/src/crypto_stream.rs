@@ -106,7 +106,10 @@ impl CryptoStream {
         if data.is_empty() {
             return Ok(());
         }
-        self.incoming.insert(offset, data, MAX_CRYPTO_FRAGMENTS).map_err(|_| Violation::CryptoBufferExceeded)
+        let inserted = self.incoming.insert(offset, data, MAX_CRYPTO_FRAGMENTS);
+        // It may wait for long, and is little.
+        self.incoming.settle();
+        inserted.map_err(|_| Violation::CryptoBufferExceeded)
     }
 
     /// The next handshake bytes in order.

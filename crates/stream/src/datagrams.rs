@@ -7,12 +7,11 @@ use plait_base::Violation;
 use plait_base::limits::DEFAULT_DATAGRAM_BUFFER_BYTES;
 use plait_wire::{Carried, FrameWriter, varint};
 
+use crate::piece::{PIECE_OVERHEAD_BYTES, Piece, settle_all, shrink};
 use crate::stream_frame::{DATAGRAM, Length, layout};
 
 /// What a queued datagram costs beyond its bytes, so that empty ones are bounded too.
 const OVERHEAD_BYTES: usize = 64;
-/// Received datagrams below this size are copied out of their packet, bytes.
-const COPY_BELOW_BYTES: usize = 512;
 /// The max_datagram_frame_size that we announce: any frame that fits a packet (RFC 9221 3).
 const ANNOUNCED_FRAME_BYTES: u64 = 65_535;
 
@@ -62,8 +61,10 @@ pub struct Datagrams {
     peer_frame_max: u64,
     outgoing: VecDeque<Bytes>,
     outgoing_bytes: usize,
-    incoming: VecDeque<Bytes>,
+    incoming: VecDeque<Piece>,
     incoming_bytes: usize,
+    /// Bytes of `incoming` that lie in receive buffers.
+    lent: u64,
     waiting: bool,
     unblocked: bool,
     dropped_outgoing: u64,
@@ -72,6 +73,11 @@ pub struct Datagrams {
 
 fn cost(datagram: &Bytes) -> usize {
     datagram.len() + OVERHEAD_BYTES
+}
+
+/// What a received one costs while it waits.
+fn held(datagram: &Bytes) -> usize {
+    datagram.len() + PIECE_OVERHEAD_BYTES
 }
 
 impl Datagrams {
@@ -84,6 +90,7 @@ impl Datagrams {
             outgoing_bytes: 0,
             incoming: VecDeque::new(),
             incoming_bytes: 0,
+            lent: 0,
             waiting: false,
             unblocked: false,
             dropped_outgoing: 0,
@@ -210,27 +217,38 @@ impl Datagrams {
         if data.len() as u64 + 1 > ANNOUNCED_FRAME_BYTES {
             return Err(Violation::DatagramTooLarge);
         }
-        if cost(&data) > bound {
+        if held(&data) > bound {
             self.dropped_incoming += 1;
             return Ok(false);
         }
-        let data = if data.len() < COPY_BELOW_BYTES { Bytes::copy_from_slice(&data) } else { data };
         let was_empty = self.incoming.is_empty();
-        while self.incoming_bytes + cost(&data) > bound {
-            let Some(oldest) = self.incoming.pop_front() else { break };
-            self.incoming_bytes -= cost(&oldest);
+        while self.incoming_bytes + held(&data) > bound && self.read().is_some() {
             self.dropped_incoming += 1;
         }
-        self.incoming_bytes += cost(&data);
-        self.incoming.push_back(data);
+        self.incoming_bytes += held(&data);
+        let piece = Piece::arrived(data);
+        self.lent += piece.lent();
+        self.incoming.push_back(piece);
         Ok(was_empty)
     }
 
     /// Takes the oldest received datagram.
     pub fn read(&mut self) -> Option<Bytes> {
-        let datagram = self.incoming.pop_front()?;
-        self.incoming_bytes -= cost(&datagram);
-        Some(datagram)
+        let piece = self.incoming.pop_front()?;
+        shrink(&mut self.incoming);
+        self.incoming_bytes -= held(&piece.bytes);
+        self.lent -= piece.lent();
+        Some(piece.bytes)
+    }
+
+    /// Bytes of unread datagrams that keep whole receive buffers alive, until [`Self::settle`].
+    pub fn lent_bytes(&self) -> u64 {
+        self.lent
+    }
+
+    /// Copies unread datagrams out of the receive buffers, so that they can be freed.
+    pub fn settle(&mut self) {
+        settle_all(self.incoming.iter_mut().rev(), &mut self.lent);
     }
 
     /// Datagrams dropped unsent, because newer ones took their place or packets shrank.

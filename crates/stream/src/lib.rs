@@ -13,6 +13,7 @@ mod credit;
 mod crypto_stream;
 mod datagrams;
 mod events;
+mod piece;
 mod priority;
 mod reassembly;
 mod receive;
@@ -24,7 +25,7 @@ mod table;
 #[cfg(test)]
 mod testing;
 
-pub use config::{AutoTune, PeerLimits, StreamsConfig};
+pub use config::{PeerLimits, StreamsConfig, Window};
 pub use crypto_stream::CryptoStream;
 pub use datagrams::{Datagrams, DatagramsConfig, Overflow, SendDatagramError};
 pub use events::{Chunk, ClosedStream, CopyOutcome, Order, ReadError, StreamEvent, WriteError};

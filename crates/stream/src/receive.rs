@@ -42,6 +42,23 @@ pub(crate) struct Arrival {
     pub(crate) life: Life,
 }
 
+/// What a half holds that its flow control does not count by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Held {
+    /// Bytes that keep receive buffers alive.
+    pub(crate) lent: u64,
+    /// Pieces beyond a gap.
+    pub(crate) pieces: usize,
+}
+
+impl Held {
+    /// A half's share changed.
+    pub(crate) fn shift(&mut self, before: Self, after: Self) {
+        self.lent = self.lent + after.lent - before.lent;
+        self.pieces = self.pieces + after.pieces - before.pieces;
+    }
+}
+
 /// The receiving half of one stream.
 #[derive(Debug)]
 pub(crate) struct ReceiveStream {
@@ -51,6 +68,8 @@ pub(crate) struct ReceiveStream {
     state: State,
     /// The application was told that it can read, and did not run dry since.
     told: bool,
+    /// It is in the list of streams that were lent data.
+    pub(crate) in_debt: bool,
 }
 
 impl ReceiveStream {
@@ -61,7 +80,22 @@ impl ReceiveStream {
             final_size: None,
             state: State::Open,
             told: false,
+            in_debt: false,
         }
+    }
+
+    pub(crate) fn held(&self) -> Held {
+        Held { lent: self.data.lent(), pieces: self.data.pieces() }
+    }
+
+    /// Copies what is unread out of the receive buffers.
+    pub(crate) fn settle(&mut self) {
+        self.data.settle();
+    }
+
+    /// Joins pieces that touch; how many disjoint ranges lie beyond a gap.
+    pub(crate) fn join(&mut self) -> usize {
+        self.data.join()
     }
 
     /// Code of the peer's RESET_STREAM that was not read yet.

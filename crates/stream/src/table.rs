@@ -236,6 +236,14 @@ impl Table {
         })
     }
 
+    /// The receiving halves in use, in no order that matters.
+    pub(crate) fn live_receives(&mut self) -> impl Iterator<Item = &mut ReceiveStream> {
+        self.entries.values_mut().filter_map(|e| match &mut e.receive {
+            Half::Live(half) => Some(half.as_mut()),
+            _ => None,
+        })
+    }
+
     /// The sending half is over.
     pub(crate) fn close_send(&mut self, id: StreamId) {
         if let Some(entry) = self.entries.get_mut(&id) {

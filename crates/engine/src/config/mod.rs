@@ -20,7 +20,7 @@ pub use recovery::{AckTuning, MtuDiscoveryConfig, MtuTuning, RecoveryTuning};
 pub use server::{RetryPolicy, ServerConfig};
 pub(crate) use tokens::token_name;
 pub use tokens::{MemoryTokenStore, NoTokenStore, TokenStore};
-pub use transport::{DatagramTuning, StreamTuning, TimingTuning, TransportConfig, WireTuning};
+pub use transport::{Ceiling, DatagramTuning, StreamTuning, TimingTuning, TransportConfig, WindowTuning, WireTuning};
 
 /// A setting that is on or off. Setters take `impl Into<Switch>`, so that `true` and `false` work too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -32,10 +32,19 @@ fn values_outside_their_range_move_to_its_end() {
 fn a_window_starts_no_higher_than_it_may_grow() {
     let mut config = TransportConfig::default();
     config.stream_receive_window(100 << 20).receive_window(u64::MAX);
-    assert_eq!((config.streams.window_bytes, config.streams.max_window_bytes), (100 << 20, 100 << 20));
-    assert_eq!(config.streams.max_connection_window_bytes, VARINT_MAX);
+    let windows = |config: &TransportConfig| {
+        [config.streams.stream_window, config.streams.window].map(|window| (window.first_bytes, window.max_bytes))
+    };
+    assert_eq!(windows(&config), [(100 << 20, 100 << 20), (VARINT_MAX, VARINT_MAX)]);
     config.max_stream_receive_window(5_000).max_receive_window(6_000);
-    assert_eq!((config.streams.window_bytes, config.streams.connection_window_bytes), (5_000, 6_000));
+    assert_eq!(windows(&config), [(5_000, 5_000), (6_000, 6_000)]);
+    // With a maximum of its own the window may grow, whichever was set first.
+    config.stream_receive_window(1_000).receive_window(9_000);
+    assert_eq!(windows(&config), [(1_000, 5_000), (9_000, 9_000)]);
+    // Without one it stays.
+    let mut config = TransportConfig::default();
+    config.stream_receive_window(64 << 10).receive_window(128 << 10);
+    assert_eq!(windows(&config), [(64 << 10, 64 << 10), (128 << 10, 128 << 10)]);
 }
 
 #[test]

@@ -11,6 +11,7 @@ use plait_congestion::auto::AutoFactory;
 use plait_congestion::cubic::CubicFactory;
 use plait_schedule::SchedulerFactory;
 use plait_schedule::minrtt::MinRttFactory;
+use plait_stream::Window;
 
 use super::{AckTuning, MtuDiscoveryConfig, MtuTuning, PathTuning, RecoveryTuning, Switch};
 
@@ -21,18 +22,63 @@ pub struct StreamTuning {
     pub max_bidi: u64,
     /// Unidirectional streams that the peer may have open at once; 0 to 2^60.
     pub max_uni: u64,
-    /// Bytes that the peer may send on one stream ahead of the reader, at first.
-    pub window_bytes: u64,
-    /// Bytes to which auto-tuning may raise the window of one stream.
-    pub max_window_bytes: u64,
-    /// Bytes that the peer may send on all streams ahead of the reader, at first.
-    pub connection_window_bytes: u64,
-    /// Bytes to which auto-tuning may raise the window of the connection.
-    pub max_connection_window_bytes: u64,
+    /// What the peer may send on one stream ahead of the reader.
+    pub stream_window: WindowTuning,
+    /// What the peer may send on all streams ahead of the reader.
+    pub window: WindowTuning,
     /// Bytes written by the application and not yet acknowledged that we keep.
     pub send_window_bytes: u64,
     /// Whether windows grow when the application reads as fast as the peer sends.
     pub auto_tune: Switch,
+}
+
+/// A receive window: where it begins and how far auto-tuning may raise it.
+#[derive(Clone, Copy, Debug)]
+pub struct WindowTuning {
+    /// Bytes at first.
+    pub first_bytes: u64,
+    /// Bytes at most; at least `first_bytes`.
+    pub max_bytes: u64,
+    /// Where the maximum comes from.
+    pub ceiling: Ceiling,
+}
+
+/// Where the maximum of a window comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ceiling {
+    /// Nobody set one: that of our defaults, or the first window where one was set.
+    Implied,
+    /// The application set it.
+    Stated,
+}
+
+impl WindowTuning {
+    fn new(first_bytes: u64, max_bytes: u64) -> Self {
+        Self { first_bytes, max_bytes, ceiling: Ceiling::Implied }
+    }
+
+    /// A window that was set holds on the wire, unless a maximum allows more.
+    fn set_first(&mut self, bytes: u64) {
+        self.first_bytes = bytes.min(VARINT_MAX);
+        self.max_bytes = match self.ceiling {
+            Ceiling::Implied => self.first_bytes,
+            Ceiling::Stated => self.max_bytes.max(self.first_bytes),
+        };
+    }
+
+    fn set_max(&mut self, bytes: u64) {
+        self.max_bytes = bytes.min(VARINT_MAX);
+        self.first_bytes = self.first_bytes.min(self.max_bytes);
+        self.ceiling = Ceiling::Stated;
+    }
+
+    /// The window as streams are to keep it.
+    pub(crate) fn tuned(&self, auto_tune: Switch) -> Window {
+        match auto_tune {
+            Switch::On => Window { first: self.first_bytes, max: self.max_bytes },
+            Switch::Off => Window::fixed(self.first_bytes),
+        }
+    }
 }
 
 /// Application datagrams (RFC 9221).
@@ -99,10 +145,8 @@ impl Default for StreamTuning {
         Self {
             max_bidi: limits::DEFAULT_MAX_STREAMS,
             max_uni: limits::DEFAULT_MAX_STREAMS,
-            window_bytes: MIB,
-            max_window_bytes: 16 * MIB,
-            connection_window_bytes: 2 * MIB,
-            max_connection_window_bytes: 24 * MIB,
+            stream_window: WindowTuning::new(MIB, 16 * MIB),
+            window: WindowTuning::new(3 * MIB / 2, 24 * MIB),
             send_window_bytes: 16 * MIB,
             auto_tune: Switch::On,
         }
@@ -165,42 +209,37 @@ impl TransportConfig {
 
     /// Bytes that the peer may send on one stream ahead of the reader. Up to 2^62 - 1, default 1 MiB.
     ///
-    /// The window starts here and grows up to [`Self::max_stream_receive_window`], which is raised to this value
-    /// if it lies below.
+    /// The window keeps this size unless [`Self::max_stream_receive_window`] is set too: then it starts here and
+    /// grows up to that, which is raised to this value if it lies below.
     pub fn stream_receive_window(&mut self, bytes: u64) -> &mut Self {
-        self.streams.window_bytes = bytes.min(VARINT_MAX);
-        self.streams.max_window_bytes = self.streams.max_window_bytes.max(self.streams.window_bytes);
+        self.streams.stream_window.set_first(bytes);
         self
     }
 
-    /// Bytes to which auto-tuning may raise one stream's window. At least the starting window, default 16 MiB.
+    /// Bytes to which auto-tuning may raise one stream's window; a larger starting window is lowered to it. Up to
+    /// 2^62 - 1, default 16 MiB.
     pub fn max_stream_receive_window(&mut self, bytes: u64) -> &mut Self {
-        self.streams.max_window_bytes = bytes.min(VARINT_MAX);
-        self.streams.window_bytes = self.streams.window_bytes.min(self.streams.max_window_bytes);
+        self.streams.stream_window.set_max(bytes);
         self
     }
 
-    /// Bytes that the peer may send on all streams ahead of the reader. Up to 2^62 - 1, default 2 MiB.
+    /// Bytes that the peer may send on all streams ahead of the reader. Up to 2^62 - 1, default 1.5 MiB.
     ///
-    /// The window starts here and grows up to [`Self::max_receive_window`], which is raised to this value if it
-    /// lies below.
+    /// The window keeps this size unless [`Self::max_receive_window`] is set too: then it starts here and grows up to
+    /// that, which is raised to this value if it lies below.
     pub fn receive_window(&mut self, bytes: u64) -> &mut Self {
-        let streams = &mut self.streams;
-        streams.connection_window_bytes = bytes.min(VARINT_MAX);
-        streams.max_connection_window_bytes = streams.max_connection_window_bytes.max(streams.connection_window_bytes);
+        self.streams.window.set_first(bytes);
         self
     }
 
     /// Bytes to which auto-tuning may raise the connection's window: the memory that a peer can make us spend on
-    /// unread stream data. Default 24 MiB.
+    /// unread stream data, with at most half as much for keeping it. Up to 2^62 - 1, default 24 MiB.
     pub fn max_receive_window(&mut self, bytes: u64) -> &mut Self {
-        let streams = &mut self.streams;
-        streams.max_connection_window_bytes = bytes.min(VARINT_MAX);
-        streams.connection_window_bytes = streams.connection_window_bytes.min(streams.max_connection_window_bytes);
+        self.streams.window.set_max(bytes);
         self
     }
 
-    /// Whether windows grow while the application keeps up. Default on.
+    /// Whether windows grow while the application keeps up; when off they stay as they start. Default on.
     pub fn auto_tune_windows(&mut self, switch: impl Into<Switch>) -> &mut Self {
         self.streams.auto_tune = switch.into();
         self

@@ -29,6 +29,7 @@ impl Connection {
         };
         self.events.observe(now, || Observed::Closed { locally: true, code, reason });
         self.lifecycle.close(frame, until);
+        self.settle_loans();
         self.traffic.pings.clear();
         self.events.push(Event::ConnectionLost(why));
     }
@@ -69,6 +70,7 @@ impl Connection {
             self.events.push(Event::ConnectionLost(why));
         }
         self.lifecycle.finish();
+        self.settle_loans();
         self.events.tell_endpoint(EndpointEvent::Drained);
     }
 

@@ -102,6 +102,8 @@ struct Registry {
     tokens: Tokens,
     /// When 0-RTT keys are dropped.
     discard_early_at: Option<Instant>,
+    /// When unread data is copied out of the receive buffers.
+    settle_at: Option<Instant>,
     /// Since when the present keys are in use; none before the handshake is confirmed.
     keys_since: Option<Instant>,
     /// Paths on which the present round of our close is still to be sent.

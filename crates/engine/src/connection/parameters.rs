@@ -2,7 +2,7 @@
 
 use plait_base::{ConnectionId, PathId, ResetToken, Side};
 use plait_crypto::ClientTlsConfig;
-use plait_stream::{AutoTune, PeerLimits, StreamsConfig};
+use plait_stream::{PeerLimits, StreamsConfig};
 use plait_wire::params::{
     ActiveMigration, CidParameters, GreaseQuicBit, InitialLimits, PreferredAddress, TransportParameters, VersionInfo,
 };
@@ -19,10 +19,9 @@ pub(crate) fn streams_config(transport: &TransportConfig) -> StreamsConfig {
     StreamsConfig {
         max_bidi: s.max_bidi,
         max_uni: s.max_uni,
-        stream_window: if s.auto_tune == Switch::On { s.max_window_bytes } else { s.window_bytes },
-        window: if s.auto_tune == Switch::On { s.max_connection_window_bytes } else { s.connection_window_bytes },
+        stream_window: s.stream_window.tuned(s.auto_tune),
+        window: s.window.tuned(s.auto_tune),
         send_window: s.send_window_bytes,
-        auto_tune: if s.auto_tune == Switch::On { AutoTune::On } else { AutoTune::Off },
     }
 }
 

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use bytes::{Bytes, BytesMut};
-use plait_base::limits::MIN_DATAGRAM_BYTES;
+use plait_base::limits::{self, MIN_DATAGRAM_BYTES};
 use plait_base::probe::{Drop, Event as Observed};
 use plait_base::{CloseCode, ConnectionId, Ecn, FourTuple, Instant, PathId, Space, TransportError, Violation};
 use plait_crypto::{OpenError, Unmasked};
@@ -67,6 +67,9 @@ impl<E: Into<TransportError>> From<E> for Refusal {
 impl Connection {
     /// Takes a datagram in.
     pub fn absorb(&mut self, now: Instant, input: Input) {
+        if !self.holds_loans() {
+            self.registry.settle_at = None;
+        }
         match input.kind {
             InputKind::StatelessReset => self.on_stateless_reset(now),
             InputKind::Packets => {
@@ -208,7 +211,7 @@ impl Connection {
             Err(Refusal::Drop(why)) => self.on_unread(&at, (bytes, last), why),
             Err(Refusal::Close(error)) => self.close_with(now, error),
             Err(Refusal::Wait) => match spare {
-                Some(data) if self.waiting.len() < plait_base::limits::MAX_EARLY_PACKETS => {
+                Some(data) if self.has_room_to_wait(data.len()) => {
                     self.waiting.push(Waiting { path, route, ecn, space, data });
                 }
                 _ => self.drop_packet(now, bytes, Drop::NoKeys),
@@ -225,6 +228,11 @@ impl Connection {
             }
             _ => self.drop_packet(at.now, bytes, why),
         }
+    }
+
+    fn has_room_to_wait(&self, bytes: usize) -> bool {
+        let held: usize = self.waiting.iter().map(|w| w.data.len()).sum();
+        self.waiting.len() < limits::MAX_EARLY_PACKETS && held + bytes <= limits::MAX_EARLY_BYTES
     }
 
     /// Packets that arrive before their keys are kept for a while (RFC 9000 5.2.1, RFC 9001 5.7).

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use plait_base::limits::LOAN_TIME;
 use plait_base::probe::{Event as Observed, LossTrigger, PathState};
 use plait_base::{CloseCode, Instant, PathId, Space, TransportError, Violation};
 use plait_flow::{Activity, HandshakeState, KeepRtt, LostPacket};
@@ -34,6 +35,26 @@ impl Connection {
         if self.lifecycle.is_drained() {
             self.events.tell_endpoint(EndpointEvent::Drained);
         }
+        if !self.holds_loans() {
+            return;
+        }
+        match self.lifecycle.is_open() {
+            true => self.registry.settle_at = self.registry.settle_at.or(Some(now + LOAN_TIME)),
+            // No timer runs any more, and the application may keep what is left for long.
+            false => self.settle_loans(),
+        }
+    }
+
+    /// True while unread data keeps receive buffers alive.
+    pub(super) fn holds_loans(&self) -> bool {
+        self.streams.lent_bytes() + self.datagrams.lent_bytes() > 0
+    }
+
+    /// Gives the receive buffers back: what the application has not read by now is copied.
+    pub(super) fn settle_loans(&mut self) {
+        self.registry.settle_at = None;
+        self.streams.settle();
+        self.datagrams.settle();
     }
 
     fn advance_handshake(&mut self, now: Instant) {

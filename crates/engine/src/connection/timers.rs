@@ -33,6 +33,7 @@ impl Connection {
         at = earliest(at, self.traffic.reinjector.next_look());
         at = earliest(at, self.plan.deadline());
         at = earliest(at, self.registry.discard_early_at);
+        at = earliest(at, self.registry.settle_at.filter(|_| self.holds_loans()));
         earliest(at, self.registry.pathless.as_ref().map(|p| p.until))
     }
 
@@ -57,6 +58,9 @@ impl Connection {
         if self.registry.discard_early_at.is_some_and(|at| at <= now) {
             self.registry.discard_early_at = None;
             self.handshake.early = None;
+        }
+        if self.registry.settle_at.is_some_and(|at| at <= now) {
+            self.settle_loans();
         }
         self.poll_ack_timers(now);
         self.poll_flow_timers(now);

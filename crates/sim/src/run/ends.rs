@@ -62,8 +62,7 @@ pub(super) fn transport(
     config.max_idle_timeout(Some(IDLE_TIMEOUT));
     config.keep_alive_interval(endpoints.keep_alive);
     let window = endpoints.receive_window_bytes;
-    config.stream_receive_window(window).max_stream_receive_window(window);
-    config.receive_window(window).max_receive_window(window);
+    config.max_stream_receive_window(window).max_receive_window(window);
     config.duplicate_until_rtt(endpoints.duplicate_until_rtt);
     config.scheduler(Arc::new(Watched::new(endpoints.scheduler.factory(), ledger.clone())));
     if let Some(factory) = endpoints.congestion.as_ref().map(Chosen::factory) {

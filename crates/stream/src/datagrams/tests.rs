@@ -79,3 +79,15 @@ fn the_receive_queue_is_bounded_even_for_empty_datagrams() {
     while d.read().is_some() {}
     assert_eq!(d.incoming_bytes, 0);
 }
+
+#[test]
+fn unread_datagrams_let_their_packets_go() {
+    let packet = Bytes::from(vec![1; 1_400]);
+    let mut d = Datagrams::new(DatagramsConfig::default());
+    d.on_datagram(packet.slice(..700)).unwrap();
+    d.on_datagram(packet.slice(..100)).unwrap();
+    assert_eq!((d.lent_bytes(), packet.is_unique()), (700, false));
+    d.settle();
+    assert_eq!((d.lent_bytes(), packet.is_unique()), (0, true));
+    assert_eq!((d.read().unwrap().len(), d.read().unwrap().len(), d.read()), (700, 100, None));
+}

@@ -5,6 +5,7 @@ use std::collections::BTreeMap as Map;
 use proptest::prelude::*;
 
 use super::*;
+use crate::piece::PIECE_OVERHEAD_BYTES;
 
 fn byte(i: u64) -> u8 {
     (i * 31 + i / 251) as u8
@@ -38,6 +39,68 @@ fn small_pieces_do_not_keep_their_packet_alive() {
     }
     assert!(data.is_unique(), "copied out, joined or kept");
     assert_eq!(r.read(usize::MAX, Order::Ordered).unwrap().unwrap().bytes.len(), 200, "joined");
+}
+
+/// Bytes that the unread data costs by the reckoning of `piece.rs`.
+fn cost(r: &Reassembly) -> u64 {
+    let pieces = r.ready.iter().chain(r.later.values());
+    let own: usize = pieces.map(|piece| piece.bytes.len() + PIECE_OVERHEAD_BYTES).sum();
+    assert!(r.ready.capacity() <= 64.max(4 * r.ready.len()), "{} places for {}", r.ready.capacity(), r.ready.len());
+    (own + r.tail.capacity()) as u64
+}
+
+#[test]
+fn what_settles_lets_its_datagrams_go() {
+    let data = piece(0, 60_000);
+    let mut r = Reassembly::default();
+    for at in [0, 1200, 2400, 6000, 8000, 9200] {
+        r.insert(at, data.slice(at as usize..at as usize + 1200), 8).unwrap();
+    }
+    assert!(!data.is_unique() && r.lent() == 6 * 1200);
+    let chunk = r.read(700, Order::Ordered).unwrap().unwrap();
+    assert_eq!(r.lent(), 6 * 1200 - 700, "what the application took is its own matter");
+    drop(chunk);
+    r.settle();
+    assert_eq!((r.lent(), data.is_unique()), (0, true));
+    r.insert(3600, data.slice(3600..6000), 8).unwrap();
+    r.insert(7200, data.slice(7200..8000), 8).unwrap();
+    let mut total = 700;
+    while let Some(chunk) = r.read(usize::MAX, Order::Ordered).unwrap() {
+        check(&chunk);
+        total += chunk.bytes.len();
+    }
+    assert_eq!((total, r.lent()), (10_400, 0));
+}
+
+#[test]
+fn held_bytes_stay_within_one_and_a_half_windows() {
+    // Sizes that a hoarding peer would choose, each until the window is full; one settlement for every few pieces.
+    const WINDOW: u64 = 1 << 20;
+    let max = max_fragments(WINDOW);
+    for sizes in [&[1][..], &[1, 512], &[511], &[512], &[513, 3], &[1200], &[16_000, 1], &[511, 16_300, 511, 600]] {
+        for settle_every in [1, 7, 1000] {
+            let mut r = Reassembly::default();
+            let mut end = 0;
+            for (i, &size) in sizes.iter().cycle().enumerate() {
+                if end + size > WINDOW {
+                    break;
+                }
+                r.insert(end, piece(end, size), max).unwrap();
+                end += size;
+                if i % settle_every == 0 {
+                    r.settle();
+                }
+            }
+            r.settle();
+            // As many pieces beyond gaps as are let in, with what they cost in the least credit.
+            let crumbs = (0..).find(|i| r.insert(end + 1 + 2 * i, piece(end + 1 + 2 * i, 1), max).is_err()).unwrap();
+            assert!(crumbs >= max as u64);
+            let bound = WINDOW + WINDOW / 2;
+            assert!(cost(&r) <= bound, "{} of {bound} with pieces of {sizes:?}, every {settle_every}", cost(&r));
+            while r.read(4000, Order::Ordered).unwrap().is_some() {}
+            assert!(r.ready.capacity() <= 64, "places of a queue that is empty now");
+        }
+    }
 }
 
 #[test]
@@ -82,7 +145,7 @@ fn tiny_pieces_in_order_gather_in_blocks() {
     for i in 0..1_000_000 {
         r.insert(i, piece(i, 1), 8).unwrap();
     }
-    assert!(r.ready.len() <= 1_000_000 / MAX_TAIL_BYTES && r.has_all_below(1_000_000));
+    assert!(r.ready.len() <= 1_000_000 / BLOCK_BYTES && r.has_all_below(1_000_000));
 }
 
 #[test]
@@ -109,6 +172,11 @@ proptest! {
         for (i, (offset, len, max_len)) in ops.into_iter().enumerate() {
             let (offset, len) = (offset * scale, len * scale);
             r.insert(offset, piece(offset, len), 16).unwrap_or(());
+            if offset % 3 == 0 {
+                r.settle();
+                prop_assert_eq!(r.lent(), 0);
+            }
+            prop_assert_eq!(r.lent(), r.ready.iter().chain(r.later.values()).map(Piece::lent).sum::<u64>());
             known[offset as usize..(offset + len) as usize].fill(true);
             let order = if i >= unordered_from { Order::Unordered } else { Order::Ordered };
             if let Some(chunk) = r.read(max_len, order).unwrap() {

@@ -130,7 +130,7 @@ impl Streams {
             return Err(ClosedStream);
         }
         let tell = !half.needs_no_stop();
-        let (credit, life) = half.stop(code);
+        let Some((credit, life)) = self.change_receive(id, |half| half.stop(code)) else { return Err(ClosedStream) };
         self.receive.on_consumed(credit);
         self.pending.stream_credits.remove(&id);
         if tell {
@@ -165,12 +165,12 @@ impl Streams {
     /// Reads up to `max_len` bytes; `Ok(None)` once at the end of the stream, which is closed from then on.
     /// Read until it blocks: [`crate::StreamEvent::Readable`] is told only after that.
     pub fn read(&mut self, id: StreamId, max_len: usize, order: Order) -> Result<Option<Chunk>, ReadError> {
-        let half = self.table.use_receive(id).ok_or(ClosedStream)?;
-        let result = half.read(max_len, order);
+        let (result, wants_update) =
+            self.change_receive(id, |half| (half.read(max_len, order), half.wants_update())).ok_or(ClosedStream)?;
         match &result {
             Ok(Some(chunk)) => {
                 self.receive.on_consumed(chunk.bytes.len() as u64);
-                if half.wants_update() {
+                if wants_update {
                     self.pending.stream_credits.insert(id);
                 }
             }

@@ -2,6 +2,7 @@
 
 mod app;
 mod feedback;
+mod loans;
 mod output;
 mod peer;
 
@@ -18,6 +19,7 @@ use crate::events::StreamEvent;
 use crate::priority::ReadyQueue;
 use crate::send::{SendStream, Turn};
 use crate::table::Table;
+use loans::Loans;
 
 /// Every stream of a connection: the application's calls, the peer's frames, our frames and their fate.
 ///
@@ -40,6 +42,7 @@ pub struct Streams {
     /// What we let the peer send over all streams.
     receive: ReceiveCredit,
     tally: Tally,
+    loans: Loans,
     ready: ReadyQueue,
     /// Streams whose new data the connection's credit forbids; entries may be stale.
     parked: Vec<StreamId>,
@@ -129,10 +132,11 @@ impl Streams {
     pub fn new(side: Side, config: StreamsConfig) -> Self {
         let config = config.clamped();
         Self {
-            table: Table::new(side, [config.max_bidi, config.max_uni], config.first_stream_window()),
+            table: Table::new(side, [config.max_bidi, config.max_uni], config.stream_window.first),
             send: SendCredit::default(),
-            receive: ReceiveCredit::new(config.first_window()),
+            receive: ReceiveCredit::new(config.window.first),
             tally: Tally::default(),
+            loans: Loans::default(),
             ready: ReadyQueue::default(),
             parked: Vec::new(),
             waiting_writers: VecDeque::new(),

@@ -63,7 +63,7 @@ impl Streams {
             return true;
         }
         self.pending.max_data = true;
-        let limit = self.receive.update(now, self.rtt, self.config.window);
+        let limit = self.receive.update(now, self.rtt, self.config.window.max);
         if !put_fields(w, &[MAX_DATA, limit]) {
             return false;
         }
@@ -74,13 +74,13 @@ impl Streams {
 
     /// The connection must not hold a stream back whose window grew.
     pub(super) fn widen_for(&mut self, stream_window: u64) {
-        self.receive.widen(stream_window.saturating_mul(3).div_euclid(2).min(self.config.window));
+        self.receive.widen(stream_window.saturating_mul(3).div_euclid(2).min(self.config.window.max));
     }
 
     fn fill_stream_credits(&mut self, now: Instant, w: &mut FrameWriter<'_>) -> bool {
         while let Some(&id) = self.pending.stream_credits.first() {
             if let Some(half) = self.table.receive(id).filter(|half| half.takes_updates()) {
-                let limit = half.credit.update(now, self.rtt, self.config.stream_window);
+                let limit = half.credit.update(now, self.rtt, self.config.stream_window.max);
                 let window = half.credit.window();
                 if !put_fields(w, &[MAX_STREAM_DATA, id.0, limit]) {
                     return false;

@@ -14,10 +14,15 @@ impl Streams {
     pub fn on_stream(&mut self, id: StreamId, offset: u64, fin: bool, data: Bytes) -> Result<(), Violation> {
         self.check_peer_sends(id)?;
         let room = self.receive.limit().saturating_sub(self.receive.received());
+        let window_max = self.config.stream_window.max;
         // A half that is over was counted to its final size: late frames change nothing.
-        let Some(half) = self.table.use_receive(id) else { return Ok(()) };
-        let arrival = half.on_data(offset, Fin::when(fin), data, room)?;
-        let window = if half.is_cramped() { half.credit.widen_up_to(self.config.stream_window) } else { None };
+        let changed = self.change_receive(id, |half| {
+            let arrival = half.on_data(offset, Fin::when(fin), data, room)?;
+            let window = if half.is_cramped() { half.credit.widen_up_to(window_max) } else { None };
+            Ok::<_, Violation>((arrival, window))
+        });
+        let Some((arrival, window)) = changed.transpose()? else { return Ok(()) };
+        self.bound_pieces()?;
         self.on_arrival(id, arrival);
         if let Some(window) = window {
             self.pending.stream_credits.insert(id);
@@ -30,8 +35,8 @@ impl Streams {
     pub fn on_reset_stream(&mut self, id: StreamId, code: u64, final_size: u64) -> Result<(), Violation> {
         self.check_peer_sends(id)?;
         let room = self.receive.limit().saturating_sub(self.receive.received());
-        let Some(half) = self.table.use_receive(id) else { return Ok(()) };
-        let arrival = half.on_reset(code, final_size, room)?;
+        let changed = self.change_receive(id, |half| half.on_reset(code, final_size, room));
+        let Some(arrival) = changed.transpose()? else { return Ok(()) };
         self.pending.stops.remove(&id);
         self.on_arrival(id, arrival);
         Ok(())

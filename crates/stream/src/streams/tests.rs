@@ -9,6 +9,7 @@ use bytes::Bytes;
 use plait_base::{Instant, Side};
 
 use super::*;
+use crate::config::Window;
 use crate::events::{Order, ReadError};
 use crate::testing::{Seen, deliver, packet};
 
@@ -24,10 +25,9 @@ fn small() -> StreamsConfig {
     StreamsConfig {
         max_bidi: 4,
         max_uni: 4,
-        stream_window: 1000,
-        window: 1500,
+        stream_window: Window::fixed(1000),
+        window: Window::fixed(1500),
         send_window: 4000,
-        auto_tune: crate::AutoTune::Off,
     }
 }
 

@@ -227,3 +227,40 @@ fn accepted_early_data_goes_on_with_larger_limits() {
     assert_eq!(a.events(), [StreamEvent::Writable(s)]);
     assert_eq!(a.write(s, &[1; 2000]), Ok(1000));
 }
+
+/// Credit counts offsets, so that a byte behind a gap costs the peer two; over many streams as on one they are bounded.
+#[test]
+fn pieces_beyond_gaps_are_bounded_over_all_streams() {
+    let (mut a, mut b) = pair(StreamsConfig::default());
+    let ids: Vec<_> = (0..200).map(|_| a.open(Dir::Uni).unwrap()).collect();
+    let allowed = crate::reassembly::max_fragments(StreamsConfig::default().window.first);
+    let mut result = Ok(());
+    let mut count = 0;
+    while result.is_ok() {
+        let (id, at) = (ids[count % ids.len()], 1 + 2 * (count / ids.len()) as u64);
+        result = b.on_stream(id, at, false, Bytes::from_static(b"x"));
+        count += 1;
+        assert!(count < 2 * allowed, "without end");
+    }
+    assert_eq!(result, Err(Violation::StreamTooFragmented));
+    assert!(count > allowed);
+}
+
+/// Nothing but an unread byte may be left of a datagram; settling touches the streams that were lent something.
+#[test]
+fn unread_data_of_many_streams_settles() {
+    let (mut a, mut b) = pair(StreamsConfig::default());
+    let datagram = Bytes::from(vec![7; 30_000]);
+    let ids: Vec<_> = (0..20).map(|_| a.open(Dir::Uni).unwrap()).collect();
+    for (i, &id) in ids.iter().enumerate() {
+        b.on_stream(id, 0, false, datagram.slice(i * 1000..(i + 1) * 1000)).unwrap();
+    }
+    assert_eq!(b.lent_bytes(), 20_000);
+    assert_eq!(b.read(ids[3], 400, Order::Ordered).unwrap().unwrap().bytes.len(), 400);
+    b.on_reset_stream(ids[4], 1, 1000).unwrap();
+    b.stop(ids[5], 1).unwrap();
+    assert_eq!(b.lent_bytes(), 20_000 - 400 - 2_000);
+    b.settle();
+    assert_eq!((b.lent_bytes(), datagram.is_unique()), (0, true));
+    assert_eq!(b.read(ids[3], 4_000, Order::Ordered).unwrap().unwrap().bytes.len(), 600);
+}

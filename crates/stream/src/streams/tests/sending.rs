@@ -181,7 +181,7 @@ fn windows_grow_for_a_fast_reader_and_stay_for_a_slow_one() {
             b.acked(&carried);
         }
         let window = b.table.receive(s).unwrap().credit.window();
-        let expected = if grows { (config.stream_window, config.window) } else { (1 << 20, 3 << 19) };
+        let expected = if grows { (config.stream_window.max, config.window.max) } else { (1 << 20, 3 << 19) };
         assert_eq!((window, b.receive.window()), expected);
     }
 }
@@ -189,7 +189,11 @@ fn windows_grow_for_a_fast_reader_and_stay_for_a_slow_one() {
 /// What is late on one path must not stop another: the window widens while only a gap keeps data from the reader.
 #[test]
 fn windows_grow_for_data_beyond_a_gap_but_not_for_a_reader_that_is_late() {
-    let config = StreamsConfig { stream_window: 4 << 20, window: 5 << 20, ..StreamsConfig::default() };
+    let config = StreamsConfig {
+        stream_window: Window { first: 1 << 20, max: 4 << 20 },
+        window: Window { first: 3 << 19, max: 5 << 20 },
+        ..StreamsConfig::default()
+    };
     for has_gap in [true, false] {
         let (mut a, mut b) = pair(config);
         let s = a.open(Dir::Uni).unwrap();
