@@ -1,4 +1,8 @@
 //! Datagrams that one receive call brought, cut apart without copying large trains.
+//!
+//! Each message has a buffer of its own. One that is more than half full is handed on in slices and replaced; a smaller
+//! message is copied to an allocation of its own size. So whatever a slice keeps alive is at most twice what arrived in
+//! its message, and no slice keeps the messages of others.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -10,8 +14,8 @@ use quinn_udp::{EcnCodepoint, RecvMeta};
 pub(crate) const SLOT_BYTES: usize = 65_536;
 /// Slots of one receive call, at most.
 pub(crate) const MAX_SLOTS: usize = 8;
-/// Shorter messages are copied out, so that the arena can be used again at once.
-const COPY_BELOW_BYTES: usize = 4096;
+/// Smaller messages are copied out, and their buffer is used again.
+const COPY_BELOW_BYTES: usize = SLOT_BYTES / 2;
 
 /// One received datagram.
 #[derive(Debug)]
@@ -29,14 +33,15 @@ pub struct Incoming {
 /// What the last receive call brought; iterate to take the datagrams out.
 #[derive(Debug)]
 pub struct ReceiveBatch {
-    arena: BytesMut,
+    /// Empty ones are made when they are needed.
+    buffers: [BytesMut; MAX_SLOTS],
     slots: usize,
     ready: VecDeque<Incoming>,
 }
 
 impl Default for ReceiveBatch {
     fn default() -> Self {
-        Self { arena: BytesMut::new(), slots: 1, ready: VecDeque::new() }
+        Self { buffers: Default::default(), slots: 1, ready: VecDeque::new() }
     }
 }
 
@@ -48,26 +53,24 @@ impl ReceiveBatch {
 
     /// The slots to receive into.
     pub(crate) fn slots(&mut self) -> impl Iterator<Item = &mut [u8]> {
-        let want = self.slots * SLOT_BYTES;
-        if self.arena.len() < want {
-            self.arena = BytesMut::zeroed(want);
-        }
-        self.arena[..want].chunks_mut(SLOT_BYTES)
+        self.buffers[..self.slots].iter_mut().map(|buffer| {
+            if buffer.is_empty() {
+                *buffer = BytesMut::zeroed(SLOT_BYTES);
+            }
+            &mut buffer[..]
+        })
     }
 
     /// Takes what the call filled: one meta a slot.
     pub(crate) fn filled(&mut self, metas: &[RecvMeta]) {
-        let bytes: usize = metas.iter().map(|m| m.len).sum();
-        // An arena full of large trains is handed on and replaced; a nearly empty one is copied from and kept.
-        let copy = bytes < COPY_BELOW_BYTES * metas.len();
-        let mut taken = if copy { BytesMut::new() } else { std::mem::take(&mut self.arena) };
-        for (i, meta) in metas.iter().enumerate() {
-            let mut rest = if copy {
-                BytesMut::from(&self.arena[i * SLOT_BYTES..i * SLOT_BYTES + meta.len])
+        for (meta, buffer) in metas.iter().zip(&mut self.buffers) {
+            let len = meta.len.min(buffer.len());
+            let mut rest = if len < COPY_BELOW_BYTES {
+                BytesMut::from(&buffer[..len])
             } else {
-                let mut slot = taken.split_to(SLOT_BYTES.min(taken.len()));
-                slot.truncate(meta.len);
-                slot
+                let mut whole = std::mem::take(buffer);
+                whole.truncate(len);
+                whole
             };
             while !rest.is_empty() {
                 let bytes = rest.split_to(meta.stride.max(1).min(rest.len()));
@@ -86,5 +89,48 @@ impl Iterator for ReceiveBatch {
     type Item = Incoming;
     fn next(&mut self) -> Option<Incoming> {
         self.ready.pop_front()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn receive(batch: &mut ReceiveBatch, sizes: &[(usize, usize)]) -> Vec<BytesMut> {
+        let metas: Vec<RecvMeta> = batch
+            .slots()
+            .zip(sizes)
+            .enumerate()
+            .map(|(i, (slot, &(len, stride)))| {
+                slot[..len].fill(i as u8 + 1);
+                RecvMeta { len, stride, ..RecvMeta::default() }
+            })
+            .collect();
+        assert_eq!(metas.len(), sizes.len());
+        batch.filled(&metas);
+        batch.map(|datagram| datagram.bytes).collect()
+    }
+
+    /// Bytes that stay allocated for a slice of a message when all the others are gone.
+    fn kept_for_the_first(mut datagrams: Vec<BytesMut>) -> usize {
+        let mut first = datagrams.swap_remove(0);
+        drop(datagrams);
+        first.clear();
+        // Alone, it can have the whole allocation back.
+        (0..=17).rev().map(|shift| 1 << shift).find(|&bytes| first.try_reclaim(bytes)).unwrap_or(0)
+    }
+
+    #[test]
+    fn a_datagram_keeps_at_most_twice_its_message() {
+        for (len, stride) in [(100, 100), (1_400, 1_400), (20_000, 1_000), (32_000, 1_400), (33_000, 1_400), (65_000, 1_300)] {
+            let mut batch = ReceiveBatch::default();
+            // Others of the same call, which must not be kept: a call takes more messages from time to time.
+            receive(&mut batch, &[(60_000, 1_000)]);
+            receive(&mut batch, &[(60_000, 1_000); 2]);
+            let datagrams = receive(&mut batch, &[(len, stride), (60_000, 1_000), (5, 5)]);
+            assert_eq!(datagrams.len(), len.div_ceil(stride) + 60 + 1);
+            assert!(datagrams[0].iter().all(|b| *b == 1) && datagrams[datagrams.len() - 1][..] == [3; 5]);
+            assert!(kept_for_the_first(datagrams) <= 2 * len, "for {len} bytes");
+        }
     }
 }
