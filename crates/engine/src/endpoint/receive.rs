@@ -187,7 +187,7 @@ impl Endpoint {
         let remote = arrival.route.remote;
         let token = data.get(first.token.clone()).unwrap_or_default();
         let now_unix = self.config.unix_seconds(arrival.now);
-        let verdict = token::judge(token, (remote, first.version), now_unix, &server, &mut self.used_tokens);
+        let verdict = token::judge(token, (remote, first.version), now_unix, &server, &self.used_tokens);
         let key = (remote, first.dcid);
         if verdict == Verdict::Invalid {
             return self.close_stranger(arrival, &first, data.len(), CloseCode::INVALID_TOKEN, reply);
@@ -206,6 +206,10 @@ impl Endpoint {
                     self.demux.first_forgotten(&old);
                 }
                 self.demux.first_waits(key, id);
+                // RFC 9000 8.1.4: only now the token has served, and serves no more
+                if let Verdict::Validated(spent) = verdict {
+                    self.used_tokens.note(spent);
+                }
                 let original_dcid = match verdict {
                     Verdict::Retry { original_dcid } => original_dcid,
                     _ => first.dcid,
@@ -217,7 +221,8 @@ impl Endpoint {
                     client_scid: first.scid,
                     original_dcid,
                     proof: verdict.proof(),
-                    first: arrival.input(InputKind::Packets, PathId::ZERO, data),
+                    // It waits for the application, and must not keep a larger receive buffer for so long.
+                    first: arrival.input(InputKind::Packets, PathId::ZERO, BytesMut::from(&*data)),
                 })
             }
         }

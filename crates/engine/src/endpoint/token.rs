@@ -20,8 +20,8 @@ pub(crate) enum Verdict {
         /// The client's very first destination connection id.
         original_dcid: ConnectionId,
     },
-    /// A token from an earlier connection.
-    Validated,
+    /// A token from an earlier connection that was not used yet, as far as we remember.
+    Validated(TokenUse),
     /// A Retry token that is too old or another address's: the connection must not go on (RFC 9000 8.1.2).
     Invalid,
 }
@@ -31,7 +31,7 @@ impl Verdict {
     pub(crate) fn proof(self) -> AddressProof {
         match self {
             Self::Retry { .. } => AddressProof::Retry,
-            Self::Validated => AddressProof::Token,
+            Self::Validated(_) => AddressProof::Token,
             Self::Nothing | Self::Invalid => AddressProof::None,
         }
     }
@@ -43,7 +43,7 @@ pub(crate) fn judge(
     (remote, version): (SocketAddr, Version),
     now_unix: u64,
     config: &ServerConfig,
-    used: &mut UsedTokens,
+    used: &UsedTokens,
 ) -> Verdict {
     if token.is_empty() || token.len() > limits::MAX_TOKEN_BYTES {
         return Verdict::Nothing;
@@ -60,9 +60,9 @@ pub(crate) fn judge(
         Token::Retry { .. } => Verdict::Invalid,
         // RFC 9369 5: a token of another version counts as none
         Token::Validated { version: made_in, .. }
-            if proven && made_in == version.0 && !lifetime.is_zero() && used.first_use(token, issued) =>
+            if proven && made_in == version.0 && !lifetime.is_zero() =>
         {
-            Verdict::Validated
+            used.first_use(token, issued).map_or(Verdict::Nothing, Verdict::Validated)
         }
         Token::Validated { .. } => Verdict::Nothing,
     }
@@ -82,6 +82,13 @@ pub(crate) struct UsedTokens {
     horizon: Option<u64>,
 }
 
+/// A first use of a token, to be noted once it served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TokenUse {
+    mark: Fingerprint,
+    issued_at: u64,
+}
+
 /// The authentication tag at a token's end; unique for each token that we sealed.
 type Fingerprint = [u8; 16];
 
@@ -89,12 +96,17 @@ type Fingerprint = [u8; 16];
 const GENERATION: usize = 32_768;
 
 impl UsedTokens {
-    /// Notes the use of an authentic token; true when it was not used before.
-    pub(crate) fn first_use(&mut self, token: &[u8], issued_at: u64) -> bool {
-        let Some(mark) = token.last_chunk::<16>() else { return false };
-        if self.horizon.is_some_and(|h| issued_at <= h) || self.previous.contains(mark) || !self.current.insert(*mark) {
-            return false;
-        }
+    /// The use of an authentic token, if it was not used before. It counts once it is noted.
+    pub(crate) fn first_use(&self, token: &[u8], issued_at: u64) -> Option<TokenUse> {
+        let mark = *token.last_chunk::<16>()?;
+        let forgotten = self.horizon.is_some_and(|h| issued_at <= h);
+        let used = forgotten || self.previous.contains(&mark) || self.current.contains(&mark);
+        (!used).then_some(TokenUse { mark, issued_at })
+    }
+
+    /// The token spared its bearer a validation, and does so no more.
+    pub(crate) fn note(&mut self, TokenUse { mark, issued_at }: TokenUse) {
+        self.current.insert(mark);
         self.newest.0 = self.newest.0.max(issued_at);
         if self.current.len() >= GENERATION {
             if !self.previous.is_empty() {
@@ -103,7 +115,6 @@ impl UsedTokens {
             self.previous = std::mem::take(&mut self.current);
             self.newest = (0, self.newest.0);
         }
-        true
     }
 }
 
@@ -126,24 +137,34 @@ mod tests {
         u128::from(n).to_be_bytes()
     }
 
+    impl UsedTokens {
+        /// Uses a token; true the first time.
+        fn spend(&mut self, token: &[u8], issued_at: u64) -> bool {
+            let first = self.first_use(token, issued_at);
+            first.into_iter().for_each(|spent| self.note(spent));
+            first.is_some()
+        }
+    }
+
     #[test]
     fn a_token_is_used_once() {
         // RFC 9000 8.1.4-5
         let mut used = UsedTokens::default();
-        assert!(used.first_use(&mark(1), 5));
-        assert!(!used.first_use(&mark(1), 5));
-        assert!(used.first_use(&mark(2), 5));
-        assert!(!used.first_use(&[1, 2, 3], 5), "too short to be one of ours");
+        assert!(used.first_use(&mark(1), 5).is_some(), "asking does not spend it");
+        assert!(used.spend(&mark(1), 5));
+        assert!(!used.spend(&mark(1), 5));
+        assert!(used.spend(&mark(2), 5));
+        assert!(!used.spend(&[1, 2, 3], 5), "too short to be one of ours");
     }
 
     #[test]
     fn what_is_forgotten_stays_used() {
         let mut used = UsedTokens::default();
         let count = 3 * GENERATION as u64;
-        assert!((0..count).all(|n| used.first_use(&mark(n), 1_000 + n)));
+        assert!((0..count).all(|n| used.spend(&mark(n), 1_000 + n)));
         assert!(used.current.len() + used.previous.len() <= 2 * GENERATION);
-        assert!((0..count).step_by(97).all(|n| !used.first_use(&mark(n), 1_000 + n)));
-        assert!(!used.first_use(&mark(count), 1_000), "old tokens are no longer told apart");
-        assert!(used.first_use(&mark(count), 1_000 + count));
+        assert!((0..count).step_by(97).all(|n| !used.spend(&mark(n), 1_000 + n)));
+        assert!(!used.spend(&mark(count), 1_000), "old tokens are no longer told apart");
+        assert!(used.spend(&mark(count), 1_000 + count));
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use bytes::BytesMut;
 use plait_base::{Instant, limits};
 
 use super::demux::FirstKey;
@@ -76,7 +77,7 @@ impl Waiting {
     }
 
     /// Keeps a later datagram of a waiting connection, or drops it when a bound is reached.
-    pub(crate) fn absorb(&mut self, id: WaitingId, input: Input, limits: &WaitingLimits) {
+    pub(crate) fn absorb(&mut self, id: WaitingId, mut input: Input, limits: &WaitingLimits) {
         let Some(entry) = self.entries.get_mut(&id) else { return };
         // The first datagram waits with the application and counts.
         if entry.later.len() + 1 >= limits::MAX_INCOMING_DATAGRAMS {
@@ -88,6 +89,8 @@ impl Waiting {
         }
         entry.bytes += bytes;
         self.bytes += bytes;
+        // Its receive buffer may be much larger.
+        input.data = BytesMut::from(&*input.data);
         entry.later.push(input);
     }
 
@@ -101,7 +104,6 @@ impl Waiting {
 
 #[cfg(test)]
 mod tests {
-    use bytes::BytesMut;
     use plait_base::{ConnectionId, FourTuple, PathId};
 
     use super::*;

@@ -119,3 +119,39 @@ fn a_new_token_is_no_use_elsewhere_or_later() {
     bench.now += Duration::from_secs(15 * 24 * 3600);
     bench.retried(route(1), &Craft { token: sealed(2, "192.0.2.1"), ..Craft::new(2) });
 }
+
+#[test]
+fn a_token_is_spent_only_by_a_connection_that_got_a_place() {
+    // RFC 9000 8.1.4: a client that is turned away may come again with its token
+    let mut server = server_config();
+    server.retry_policy(RetryPolicy::Always).max_incoming(1);
+    let mut bench = Bench::new(endpoint_config(), Some(server));
+    let server = bench.endpoint.server.clone().unwrap();
+    let sealed = |n| seal(&server, vec![route(1).remote.ip()], n);
+    let first = bench.incoming(route(1), &Craft { token: sealed(1), ..Craft::new(1) }.datagram());
+    let second = Craft { token: sealed(2), ..Craft::new(2) };
+    bench.nothing(route(2), &second.datagram());
+    bench.admit(first);
+    let incoming = bench.incoming(route(2), &second.datagram());
+    assert_eq!(incoming.address_proof(), AddressProof::Token, "spent while there was no place");
+    bench.admit(incoming);
+    bench.retried(route(3), &second);
+}
+
+#[test]
+fn what_waits_for_a_decision_keeps_no_receive_buffer() {
+    let mut bench = Bench::server();
+    let initial = Craft::new(1).datagram();
+    let mut buffer = BytesMut::zeroed(64 << 10);
+    buffer[..initial.len()].copy_from_slice(&initial);
+    buffer[initial.len()..2 * initial.len()].copy_from_slice(&initial);
+    let mut kept = Vec::new();
+    for n in 0..2 {
+        let datagram = buffer.split_to(initial.len());
+        let received = bench.endpoint.receive(bench.now, route(1), None, datagram, &mut bench.reply);
+        assert!(matches!(received, Received::Incoming(_)) == (n == 0));
+        kept.push(received);
+    }
+    buffer.clear();
+    assert!(buffer.try_reclaim(64 << 10), "nobody else holds a part of it");
+}
