@@ -95,6 +95,8 @@ pub struct DatagramTuning {
 pub struct TimingTuning {
     /// Silence on all paths after which the connection is dropped; none leaves it to the peer (RFC 9000 10.1).
     pub max_idle_timeout: Option<Duration>,
+    /// Time that a handshake may take, however busy the peer is; none leaves it to the idle timeout.
+    pub handshake_timeout: Option<Duration>,
     /// Send a PING on each open path that was silent for so long; none sends none.
     pub keep_alive_interval: Option<Duration>,
     /// Time between our own key updates; none updates only when an AEAD limit comes near (RFC 9001 6).
@@ -164,7 +166,12 @@ impl Default for DatagramTuning {
 
 impl Default for TimingTuning {
     fn default() -> Self {
-        Self { max_idle_timeout: Some(Duration::from_secs(30)), keep_alive_interval: None, key_update_interval: None }
+        Self {
+            max_idle_timeout: Some(Duration::from_secs(30)),
+            handshake_timeout: Some(Duration::from_secs(30)),
+            keep_alive_interval: None,
+            key_update_interval: None,
+        }
     }
 }
 
@@ -272,6 +279,13 @@ impl TransportConfig {
     pub fn max_idle_timeout(&mut self, timeout: Option<Duration>) -> &mut Self {
         let (shortest, longest) = (Duration::from_millis(1), Duration::from_millis(VARINT_MAX));
         self.timing.max_idle_timeout = timeout.map(|t| t.clamp(shortest, longest));
+        self
+    }
+
+    /// Time after which a handshake that is not complete is given up, even while the peer keeps sending. None leaves it
+    /// to the idle timeout alone. At least 1 ms, default 30 s: five probe time-outs, doubled each time, go by within it.
+    pub fn handshake_timeout(&mut self, timeout: Option<Duration>) -> &mut Self {
+        self.timing.handshake_timeout = timeout.map(|t| t.max(limits::TIMER_GRANULARITY));
         self
     }
 

@@ -89,7 +89,7 @@ impl Connection {
             traffic: Traffic::new(&transport, random.fork()),
             plan,
             board: Board::default(),
-            lifecycle: Lifecycle::new(now, transport.timing.max_idle_timeout, transport.timing.keep_alive_interval),
+            lifecycle: Lifecycle::new(now, &transport.timing),
             events,
             registry: Registry::default(),
             waiting: Vec::new(),

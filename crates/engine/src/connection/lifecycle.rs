@@ -6,6 +6,8 @@ use bytes::Bytes;
 use plait_base::time::earliest;
 use plait_base::{CloseCode, Instant, TransportError};
 
+use crate::config::TimingTuning;
+
 /// Why a connection ended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectionError {
@@ -76,6 +78,8 @@ pub(crate) struct Lifecycle {
     idle_deadline: Option<Instant>,
     keep_alive_interval: Option<Duration>,
     keep_alive_deadline: Option<Instant>,
+    /// When an unfinished handshake is given up.
+    handshake_deadline: Option<Instant>,
     sent_since_heard: bool,
     close_due: bool,
 }
@@ -84,19 +88,21 @@ pub(crate) struct Lifecycle {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LifecycleTimer {
     None,
+    /// Nothing was heard for too long, or no end of the handshake.
     Idle,
     KeepAlive,
     Drained,
 }
 
 impl Lifecycle {
-    pub(crate) fn new(now: Instant, idle_timeout: Option<Duration>, keep_alive_interval: Option<Duration>) -> Self {
+    pub(crate) fn new(now: Instant, timing: &TimingTuning) -> Self {
         Self {
             phase: Phase::Open,
-            idle_timeout,
-            idle_deadline: idle_timeout.map(|d| now + d),
-            keep_alive_interval,
+            idle_timeout: timing.max_idle_timeout,
+            idle_deadline: timing.max_idle_timeout.map(|d| now + d),
+            keep_alive_interval: timing.keep_alive_interval,
             keep_alive_deadline: None,
+            handshake_deadline: timing.handshake_timeout.map(|d| now + d),
             sent_since_heard: false,
             close_due: false,
         }
@@ -120,6 +126,11 @@ impl Lifecycle {
             (Some(ours), Some(theirs)) => Some(ours.min(theirs)),
             (ours, theirs) => ours.or(theirs),
         };
+    }
+
+    /// The handshake is complete: it cannot time out any more.
+    pub(crate) fn on_handshake_complete(&mut self) {
+        self.handshake_deadline = None;
     }
 
     /// A packet was opened: the idle timer starts again.
@@ -202,7 +213,9 @@ impl Lifecycle {
 
     pub(crate) fn deadline(&self) -> Option<Instant> {
         match self.phase {
-            Phase::Open => earliest(self.idle_deadline, self.keep_alive_deadline),
+            Phase::Open => {
+                earliest(earliest(self.idle_deadline, self.keep_alive_deadline), self.handshake_deadline)
+            }
             Phase::Closing { until, .. } | Phase::Draining { until } => Some(until),
             Phase::Drained => None,
         }
@@ -211,7 +224,7 @@ impl Lifecycle {
     pub(crate) fn on_timeout(&mut self, now: Instant) -> LifecycleTimer {
         let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
         match self.phase {
-            Phase::Open if due(self.idle_deadline) => LifecycleTimer::Idle,
+            Phase::Open if due(self.idle_deadline) || due(self.handshake_deadline) => LifecycleTimer::Idle,
             Phase::Open if due(self.keep_alive_deadline) => {
                 self.keep_alive_deadline = self.keep_alive_interval.map(|d| now + d);
                 LifecycleTimer::KeepAlive
@@ -243,10 +256,16 @@ mod tests {
         Duration::from_millis(n)
     }
 
+    fn idle_after(idle: Duration) -> Lifecycle {
+        let timing =
+            TimingTuning { max_idle_timeout: Some(idle), handshake_timeout: None, ..TimingTuning::default() };
+        Lifecycle::new(Instant::ZERO, &timing)
+    }
+
     #[test]
     fn idle_is_the_smaller_but_three_ptos() {
         // RFC 9000 10.1
-        let mut life = Lifecycle::new(Instant::ZERO, Some(ms(100)), None);
+        let mut life = idle_after(ms(100));
         life.negotiate_idle(Some(ms(50)));
         life.on_heard(Instant::ZERO, ms(40));
         assert_eq!(life.deadline(), Some(Instant::ZERO + ms(120)));
@@ -256,7 +275,7 @@ mod tests {
 
     #[test]
     fn only_the_first_packet_sent_restarts_idle() {
-        let mut life = Lifecycle::new(Instant::ZERO, Some(ms(100)), None);
+        let mut life = idle_after(ms(100));
         life.on_sent_eliciting(Instant::ZERO + ms(10), ms(1));
         life.on_sent_eliciting(Instant::ZERO + ms(90), ms(1));
         assert_eq!(life.deadline(), Some(Instant::ZERO + ms(110)));
@@ -265,7 +284,7 @@ mod tests {
     #[test]
     fn close_is_repeated_ever_more_rarely() {
         // RFC 9000 10.2.1
-        let mut life = Lifecycle::new(Instant::ZERO, None, None);
+        let mut life = idle_after(ms(9_000));
         life.close(CloseFrame::Transport(TransportError::new(CloseCode::NO_ERROR, "")), Instant::ZERO + ms(9));
         let mut sent = 0;
         for _ in 0..64 {

@@ -121,6 +121,7 @@ impl Connection {
     }
 
     fn on_complete(&mut self, now: Instant) {
+        self.lifecycle.on_handshake_complete();
         let multipath = self.paths.on_handshake_complete();
         self.events.observe(now, || Observed::HandshakeCompleted { multipath });
         if multipath {

@@ -11,6 +11,7 @@ mod endings;
 mod floods;
 mod full_sockets;
 mod handshake;
+mod hoards;
 mod multipath;
 mod pairs;
 mod random;

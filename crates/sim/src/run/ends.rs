@@ -59,7 +59,7 @@ pub(super) fn transport(
     let multipath = endpoints.extension == Extension::Multipath && paths > 1;
     // Room for paths that are tried again while the old ones drain.
     config.max_concurrent_multipath_paths(if multipath { paths as u32 + 2 } else { 1 });
-    config.max_idle_timeout(Some(IDLE_TIMEOUT));
+    config.max_idle_timeout(Some(IDLE_TIMEOUT)).handshake_timeout(Some(IDLE_TIMEOUT));
     config.keep_alive_interval(endpoints.keep_alive);
     let window = endpoints.receive_window_bytes;
     config.max_stream_receive_window(window).max_receive_window(window);
