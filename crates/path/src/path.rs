@@ -40,6 +40,8 @@ pub struct Path<S = SendFlow, R = ReceiveFlow> {
     pub counters: PathCounters,
     /// When something last left on it; for keep-alive, since silence lets NATs forget (RFC 9000 10.1.2).
     pub sent_at: Option<Instant>,
+    /// When to ask the peer whether it still reaches us here, since what it was sending has stopped.
+    pub ask_at: Option<Instant>,
     /// The spin bit of what we send.
     pub spin: Spin,
     /// Our connection id to which the peer's newest packet at its present addresses came.
@@ -59,6 +61,7 @@ impl<S, R> Path<S, R> {
             receive,
             counters,
             sent_at: None,
+            ask_at: None,
             spin: Spin::default(),
             heard_cid: None,
             health: Health::Good,

@@ -131,6 +131,11 @@ impl ReceiveStream {
         self.state == State::Open && self.final_size.is_none()
     }
 
+    /// True while bytes are missing that the application wants.
+    pub(crate) fn expects_data(&self) -> bool {
+        self.state == State::Open && self.final_size.is_none_or(|size| !self.data.has_all_below(size))
+    }
+
     /// New bytes for the connection's count if the stream reaches `end`; every rule is checked first.
     fn check(&self, end: u64, is_final: bool, room: u64) -> Result<u64, Violation> {
         let highest = self.credit.received();

@@ -244,6 +244,15 @@ impl Table {
         })
     }
 
+    /// True while a receiving half is not complete.
+    pub(crate) fn expects_data(&self) -> bool {
+        self.entries.values().any(|entry| match &entry.receive {
+            Half::Over => false,
+            Half::Fresh => true,
+            Half::Live(half) => half.expects_data(),
+        })
+    }
+
     /// The sending half is over.
     pub(crate) fn close_send(&mut self, id: StreamId) {
         if let Some(entry) = self.entries.get_mut(&id) {

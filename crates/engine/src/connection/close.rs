@@ -106,7 +106,7 @@ impl Connection {
 
     fn build_close(&mut self, now: Instant, id: PathId, buf: &mut Vec<u8>) -> Option<Transmit> {
         buf.clear();
-        let route = self.paths.path(id)?.route.tuple();
+        let route = self.paths.path(id)?.route.exit();
         let room = self.paths.path(id)?.route.amplification_room();
         let end = usize::try_from(room).unwrap_or(usize::MAX).min(plait_base::limits::MIN_DATAGRAM_BYTES);
         // RFC 9000 10.2.3: at every level that the peer may read
@@ -201,7 +201,7 @@ impl Connection {
         self.registry.pathless.as_mut()?.unsaid = None;
         let slot = self.paths.slot(id)?;
         let (dcid, path) = (slot.parting_cid()?, slot.path.as_ref()?);
-        let route = path.route.tuple();
+        let route = path.route.exit();
         let room = usize::try_from(path.route.amplification_room()).unwrap_or(usize::MAX);
         let header = OutHeader::Short { dcid, spin: path.spin.bit(), key_phase: false };
         let (number, acked) = (path.send.next_number(Space::Data), path.send.largest_acked(Space::Data));

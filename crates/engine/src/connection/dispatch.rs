@@ -116,6 +116,9 @@ impl Connection {
         if outcome.newly_acked_eliciting > 0 && path.health() != Health::Good && path.on_heard() {
             self.on_path_recovered(at.now, target);
         }
+        if outcome.newly_acked_eliciting > 0 {
+            self.end_outage(target);
+        }
         if outcome.rtt_updated {
             self.on_rtt_updated(at.now, target);
         }
@@ -269,6 +272,10 @@ impl Connection {
         if self.paths.on_path_status(f)?.is_some() {
             let available = f.status == PathStatus::Available;
             self.events.path(PathEvent::RemoteStatus { id: f.path, available });
+            if !available {
+                // The peer may have found the path dead: who only receives learns so by asking.
+                self.ping(f.path);
+            }
         }
         Ok(())
     }

@@ -55,6 +55,16 @@ pub enum PathEvent {
         /// Which.
         id: PathId,
     },
+    /// The last path that worked failed as well: nothing gets through until one is restored.
+    AllFailed {
+        /// The path that failed last.
+        last: PathId,
+    },
+    /// After [`Self::AllFailed`]: the peer answers again.
+    Restored {
+        /// The path on which it does.
+        id: PathId,
+    },
     /// The peer announced how it wants the path used.
     RemoteStatus {
         /// Which.

@@ -13,6 +13,7 @@ mod fill;
 mod flows;
 mod handshake;
 mod lifecycle;
+mod mobility;
 mod parameters;
 mod paths;
 mod plan;
@@ -113,6 +114,8 @@ struct Registry {
     preferred: Option<FourTuple>,
     /// Paths that we advised the peer to avoid because they failed.
     demoted: Vec<PathId>,
+    /// The path that failed last, while none works.
+    outage: Option<PathId>,
 }
 
 /// A connection whose last path ended, until it closes or another opens.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use plait_base::probe::{Event as Observed, PathState};
 use plait_base::{CloseCode, FourTuple, Instant, PathId, Space};
 use plait_flow::HandshakeState;
-use plait_path::policy::Wish;
+use plait_path::policy::{AddressUse, Wish};
 use plait_path::table::{AbandonError, Expired, OpenError};
 use plait_path::{LegName, PathStatus, Route, Validation};
 use plait_wire::Carried;
@@ -29,6 +29,10 @@ const HEARD_PART: u32 = 4;
 const CLIENT_PATIENCE_PTOS: u32 = 3;
 /// How long a server waits for its client to open one; it cannot do so itself (RFC 10069 3.4).
 const SERVER_PATIENCE_PTOS: u32 = 1;
+
+/// Probe time-outs in a row on the only path that works, until nothing is said to get through. The first may only mean
+/// that the last packet of a flight was lost.
+const OUTAGE_PTOS: u32 = 2;
 
 /// Data of the application, as against what only steers the peer.
 fn is_payload(carried: &Carried) -> bool {
@@ -87,7 +91,7 @@ impl Connection {
 
     /// True when the peer wants nothing from other addresses of ours at this one of its (RFC 9000 18.2, RFC 10069 2.2:
     /// the parameter speaks of the address of the handshake, not of others of the server).
-    fn is_bound_to(&self, remote: std::net::SocketAddr) -> bool {
+    pub(super) fn is_bound_to(&self, remote: std::net::SocketAddr) -> bool {
         let params = self.handshake.peer_params.as_ref();
         let disabled = params.is_some_and(|p| p.active_migration == ActiveMigration::Disabled);
         disabled && Some(remote) == self.plan.first_peer()
@@ -217,19 +221,13 @@ impl Connection {
         }
     }
 
-    /// Our usable addresses changed: the path policy opens and ends paths accordingly.
-    pub fn set_local_addresses(&mut self, now: Instant, addresses: &[SocketAddr]) {
-        self.plan.set_local(addresses);
-        self.tend_paths(now);
-    }
-
     /// The addresses that the path policy knows of ours.
     pub fn local_addresses(&self) -> &[SocketAddr] {
         self.plan.local()
     }
 
-    /// A server's preferred address becomes one more address that paths may lead to; on connections without multipath
-    /// path 0 moves there (RFC 9000 9.6, 9.6.1).
+    /// A server's preferred address becomes one more address that paths may lead to. Path 0 moves there on connections
+    /// without multipath, and where the path policy opens no paths (RFC 9000 9.6, 9.6.1).
     pub(super) fn adopt_preferred_address(&mut self) {
         if self.side().is_server() {
             return;
@@ -251,7 +249,8 @@ impl Connection {
         let _ = self.paths.on_new_cid(&new);
         if let Some(remote) = same_family.filter(|remote| remote.port() != 0 && !remote.ip().is_unspecified()) {
             self.plan.add_peer(remote);
-            if !self.paths.is_multipath() {
+            // RFC 9000 9.6.1: a policy that opens no paths leaves it to us to go there.
+            if !self.paths.is_multipath() || self.plan.address_use() == AddressUse::LeavesPaths {
                 self.registry.preferred = Some(FourTuple { remote, ..tuple });
             }
         }
@@ -266,6 +265,7 @@ impl Connection {
         if self.handshake.is_confirmed() {
             self.probe_preferred(now);
         }
+        self.tend_strays(now);
         if !self.paths.is_multipath() {
             return;
         }
@@ -353,6 +353,9 @@ impl Connection {
         outstanding.clear();
         self.scratch.carried = outstanding;
         self.events.observe(now, || Observed::ProbeTimeout { path: id, count });
+        if count >= OUTAGE_PTOS && !other_works && !brings_data {
+            self.note_outage(id);
+        }
         let has_other = self.paths.open_slots().any(|s| s.id != id && s.state() != PathState::Validating);
         if !has_other || self.settings.transport.paths.potentially_failed == Switch::Off {
             return;
@@ -367,7 +370,7 @@ impl Connection {
         self.mark_failed(now, id, other_works);
     }
 
-    fn mark_failed(&mut self, now: Instant, id: PathId, other_works: bool) {
+    pub(super) fn mark_failed(&mut self, now: Instant, id: PathId, other_works: bool) {
         let Some(slot) = self.paths.slot_mut(id) else { return };
         let Some(path) = slot.path.as_mut() else { return };
         if !path.on_silence(now) {

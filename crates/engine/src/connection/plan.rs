@@ -1,10 +1,10 @@
 //! Which paths this connection should have: the policy, the addresses it knows, and when to ask it again.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use plait_base::{Instant, Side};
 use plait_path::PathPolicy;
-use plait_path::policy::{Facts, PathFact, Wish};
+use plait_path::policy::{AddressUse, Facts, PathFact, Wish};
 
 use super::flows::Paths;
 
@@ -13,13 +13,17 @@ use super::flows::Paths;
 pub(super) struct Plan {
     policy: Box<dyn PathPolicy>,
     local: Vec<SocketAddr>,
+    /// The machine's addresses; none as long as the system does not tell.
+    machine: Option<Vec<IpAddr>>,
+    /// Addresses of ours changed: paths may have lost theirs.
+    strays: bool,
     peer: Vec<SocketAddr>,
     changed: bool,
 }
 
 impl Plan {
     pub(super) fn new(policy: Box<dyn PathPolicy>) -> Self {
-        Self { policy, local: Vec::new(), peer: Vec::new(), changed: false }
+        Self { policy, local: Vec::new(), machine: None, strays: false, peer: Vec::new(), changed: false }
     }
 
     /// A fact changed: the policy is asked again.
@@ -29,7 +33,53 @@ impl Plan {
 
     pub(super) fn set_local(&mut self, addresses: &[SocketAddr]) {
         self.changed |= self.local != addresses;
+        self.strays |= self.local != addresses;
         self.local = addresses.to_vec();
+    }
+
+    pub(super) fn set_machine(&mut self, addresses: &[IpAddr]) {
+        if self.machine.as_deref() != Some(addresses) {
+            self.machine = Some(addresses.to_vec());
+            self.strays = true;
+        }
+    }
+
+    /// True while a change of our addresses was not acted on.
+    pub(super) fn has_strays(&self) -> bool {
+        self.strays
+    }
+
+    pub(super) fn settle_strays(&mut self) {
+        self.strays = false;
+    }
+
+    /// True for an address of a path that no socket of ours has, or this machine no longer.
+    pub(super) fn is_stray(&self, local: SocketAddr) -> bool {
+        let serves = |own: &SocketAddr| {
+            own.port() == local.port() && (own.ip() == local.ip() || is_wildcard_of(own, local.ip()))
+        };
+        let concrete = !local.ip().is_unspecified() && !local.ip().is_loopback();
+        let lost = |machine: &Vec<IpAddr>| concrete && !machine.contains(&local.ip());
+        let homeless = !self.local.is_empty() && !self.local.iter().any(serves);
+        homeless || self.machine.as_ref().is_some_and(lost)
+    }
+
+    /// Addresses from which `remote` may be reached: those of our sockets first, then those that a wildcard socket has by
+    /// what the system tells.
+    pub(super) fn refuges(&self, remote: &SocketAddr) -> impl Iterator<Item = SocketAddr> + '_ {
+        let v4 = remote.is_ipv4();
+        let own = self.local.iter().filter(move |own| own.is_ipv4() == v4).copied();
+        let wild = own.clone().filter(|own| own.ip().is_unspecified());
+        let by_wild = wild.flat_map(move |own| {
+            let machine = self.machine.iter().flatten().filter(move |ip| ip.is_ipv4() == v4);
+            machine.map(move |ip| SocketAddr::new(*ip, own.port()))
+        });
+        own.chain(by_wild).filter(|local| !self.is_stray(*local))
+    }
+
+    /// Whether the policy itself opens paths from new addresses.
+    pub(super) fn address_use(&self) -> AddressUse {
+        self.policy.address_use()
     }
 
     pub(super) fn local(&self) -> &[SocketAddr] {
@@ -88,4 +138,9 @@ impl Plan {
         );
         wishes
     }
+}
+
+/// True when a socket at `own` has all addresses of the family of `ip`.
+fn is_wildcard_of(own: &SocketAddr, ip: IpAddr) -> bool {
+    own.ip().is_unspecified() && own.is_ipv4() == ip.is_ipv4()
 }

@@ -384,7 +384,11 @@ impl Connection {
             self.dispatch(at, frame, payload).map_err(|e| e.in_frame(frame_type))?;
         }
         self.note_received(at, eliciting);
+        if at.kind == PacketKind::OneRtt && eliciting == Eliciting::Yes {
+            self.expect_more(at);
+        }
         if at.kind == PacketKind::OneRtt && newest {
+            self.follow_system(at);
             if let Some(path) = self.paths.path_mut(at.path) {
                 path.spin.on_received(at.spin);
             }

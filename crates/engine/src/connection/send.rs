@@ -108,7 +108,7 @@ impl Connection {
         }
         let mut spaces = [Space::Initial, Space::Handshake].map(|s| (s, self.wants_handshake(now, s)));
         let path = self.paths.path_mut(PathId::ZERO)?;
-        let (route, ecn) = (path.route.tuple(), path.send.ecn());
+        let (route, ecn) = (path.route.exit(), path.send.ecn());
         let room = usize::try_from(path.route.amplification_room()).unwrap_or(usize::MAX);
         let end = room.min(usize::from(path.mtu.current()));
         // RFC 9000 14.1: a datagram with an ack-eliciting Initial is full-sized; without credit for that it waits,
@@ -230,7 +230,7 @@ impl Connection {
             other.filter(|leg| s.dcid(*leg).is_some()).find(|leg| route.leg(*leg).is_some_and(admits))
         };
         let (id, leg) = self.paths.open_slots().find_map(|s| Some((s.id, due(s)?)))?;
-        let tuple = self.paths.path(id)?.route.leg(leg)?.tuple();
+        let tuple = self.paths.path(id)?.route.leg(leg)?.exit();
         let room = self.paths.path(id)?.route.leg(leg)?.amplification_room();
         let end = usize::try_from(room).unwrap_or(usize::MAX).min(MIN_DATAGRAM_BYTES);
         self.leg_packet(now, id, leg, buf, end)?;
@@ -264,7 +264,7 @@ impl Connection {
         (id, mut purpose): (PathId, Purpose),
     ) -> Option<Transmit> {
         let path = self.paths.path_mut(id)?;
-        let (route, ecn) = (path.route.tuple(), path.send.ecn());
+        let (route, ecn) = (path.route.exit(), path.send.ecn());
         let mut segment = usize::from(path.mtu.current());
         if purpose == Purpose::Ping {
             self.traffic.pings.retain(|p| *p != id);
@@ -551,6 +551,8 @@ impl Connection {
         path.send.on_sent(now, space, &packet, carried);
         if !packet.elsewhere {
             path.sent_at = Some(now);
+            // What asks for an ack shows by itself whether the path works.
+            path.ask_at = path.ask_at.filter(|_| !ack_eliciting);
         }
         let forgot = !packet.in_flight && path.send.forget_unanswered(now, space, &mut self.scratch.feedback);
         if let Purpose::Mtu(size) = purpose {

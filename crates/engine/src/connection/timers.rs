@@ -19,7 +19,7 @@ impl Connection {
             let Some(path) = &slot.path else { continue };
             at = earliest(at, path.receive.deadline());
             if slot.is_open() {
-                at = earliest(at, path.send.deadline());
+                at = earliest(at, earliest(path.send.deadline(), path.ask_at));
             }
         }
         for level in [&self.handshake.initial, &self.handshake.handshake] {
@@ -63,6 +63,7 @@ impl Connection {
             self.settle_loans();
         }
         self.poll_ack_timers(now);
+        self.ask_after_pauses(now);
         self.poll_flow_timers(now);
         self.check_pathless(now);
         if !self.lifecycle.is_open() {

@@ -119,7 +119,7 @@ impl SendFlow {
                 let counts = |c: &Carried| number >= state.epoch || !matches!(c, Carried::MtuProbe(_));
                 feedback.acked.extend(state.ledger.carried(&entry).filter(counts));
                 news.packets += 1;
-                news.eliciting += u64::from(entry.packet.ack_eliciting);
+                news.eliciting += u64::from(entry.packet.awaits_ack());
                 // RFC 9000 9.4: nor is the way to other addresses this path's
                 if number < state.epoch || entry.packet.elsewhere {
                     continue;

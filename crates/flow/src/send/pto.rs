@@ -138,6 +138,12 @@ impl SendFlow {
         self.timer.interval_max = longest;
     }
 
+    /// The network may have changed: time-outs that passed before say nothing of it.
+    pub fn on_network_change(&mut self, now: Instant) {
+        self.timer.reset_backoff();
+        self.timer.on_progress(now);
+    }
+
     /// Probes still to send in `space`. Every ack-eliciting packet sent there counts as one.
     pub fn probes_due(&self, space: Space) -> u8 {
         self.space(space).map_or(0, |s| s.probes)

@@ -1,6 +1,6 @@
-//! The policy that leaves every path to the application.
+//! The policy that leaves every path to the application; one whose address is gone moves to another.
 
-use super::{Facts, PathPolicy, PathPolicyFactory, Wish};
+use super::{AddressUse, Facts, PathPolicy, PathPolicyFactory, Wish};
 
 /// Opens nothing and ends nothing.
 #[derive(Clone, Copy, Debug, Default)]
@@ -12,6 +12,10 @@ impl PathPolicy for Manual {
     }
 
     fn decide(&mut self, _facts: &Facts<'_>, _wishes: &mut Vec<Wish>) {}
+
+    fn address_use(&self) -> AddressUse {
+        AddressUse::LeavesPaths
+    }
 }
 
 impl PathPolicyFactory for Manual {

@@ -64,6 +64,17 @@ pub enum Wish {
     },
 }
 
+/// Whether a policy opens paths of its own accord when addresses come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AddressUse {
+    /// It does, and gives up those whose address went.
+    #[default]
+    OpensPaths,
+    /// It does not: the connection moves a path whose own address is gone to another, and path 0 to an address that the
+    /// server prefers.
+    LeavesPaths,
+}
+
 /// Decides which paths a connection opens and ends.
 pub trait PathPolicy: Send + Debug {
     /// Its name in configurations and results.
@@ -74,6 +85,11 @@ pub trait PathPolicy: Send + Debug {
 
     /// A path between these addresses could not be opened or was ended.
     fn on_ended(&mut self, _now: Instant, _route: FourTuple, _code: CloseCode) {}
+
+    /// Whether it opens paths by itself when addresses come.
+    fn address_use(&self) -> AddressUse {
+        AddressUse::OpensPaths
+    }
 
     /// When the policy wants to decide again though no fact changed.
     fn deadline(&self) -> Option<Instant> {

@@ -1,6 +1,7 @@
 //! One 4-tuple: its validation by challenge and response, and the credit of an unproven address.
 
 use std::collections::VecDeque;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use plait_base::limits::{
@@ -33,6 +34,15 @@ pub enum Origin {
     Ours,
     /// A datagram came from there: at most three times its bytes go back before validation.
     Peers,
+}
+
+/// Who decides from which of our addresses a leg's datagrams leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// We do: it is the address of the leg.
+    Ours,
+    /// The operating system, each time anew by its routes. The leg's address is what the newest datagram showed.
+    System,
 }
 
 /// Whether the datagram being built is to be grown to 1200 bytes.
@@ -101,12 +111,18 @@ struct Running {
     challenge_due: bool,
 }
 
+fn unspecified(local: SocketAddr) -> SocketAddr {
+    let any: IpAddr = if local.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    SocketAddr::new(any, local.port())
+}
+
 /// One 4-tuple that a path uses or may use.
 #[derive(Clone, Debug)]
 pub struct Leg {
     tuple: FourTuple,
     validation: Validation,
     origin: Origin,
+    source: Source,
     /// True once a datagram of 1200 bytes is known to pass (RFC 9000 8.2.1, 14, 14.2).
     full_size_proven: bool,
     received_bytes: u64,
@@ -125,6 +141,7 @@ impl Leg {
             tuple,
             validation,
             origin,
+            source: if tuple.local.ip().is_unspecified() { Source::System } else { Source::Ours },
             full_size_proven: validation == Validation::Validated,
             received_bytes: 0,
             sent_bytes: 0,
@@ -138,6 +155,20 @@ impl Leg {
     /// Its addresses.
     pub fn tuple(&self) -> FourTuple {
         self.tuple
+    }
+
+    /// The addresses to send with: ours is unspecified where the system chooses it, so that a datagram leaves by the
+    /// address that this machine has now, and not by one that it had before.
+    pub fn exit(&self) -> FourTuple {
+        match self.source {
+            Source::Ours => self.tuple,
+            Source::System => FourTuple { local: unspecified(self.tuple.local), ..self.tuple },
+        }
+    }
+
+    /// True when datagrams with these addresses belong here: at any address of ours where the system chooses it.
+    pub(crate) fn admits(&self, tuple: &FourTuple) -> bool {
+        self.tuple.admits(tuple) || (self.source == Source::System && self.exit().admits(tuple))
     }
 
     /// What is known of the peer's address.
@@ -165,6 +196,20 @@ impl Leg {
         if self.tuple.local.ip().is_unspecified() {
             self.tuple.local = tuple.local;
         }
+    }
+
+    /// The peer's newest packet came to `tuple`; true when that is another host address of ours than before.
+    pub(crate) fn follow_system(&mut self, tuple: &FourTuple) -> bool {
+        let moved = self.source == Source::System && self.tuple.local.ip() != tuple.local.ip();
+        if moved {
+            self.tuple.local = tuple.local;
+        }
+        moved
+    }
+
+    /// True where the system chose our address, and a datagram showed which.
+    pub(crate) fn is_system_known(&self) -> bool {
+        self.source == Source::System && !self.tuple.local.ip().is_unspecified()
     }
 
     /// A datagram of `bytes` came from the peer at this address.

@@ -2,6 +2,8 @@
 
 mod leg;
 
+use std::net::SocketAddr;
+
 use plait_base::time::earliest;
 use plait_base::{FourTuple, Instant, Random, Violation};
 use plait_wire::FrameWriter;
@@ -89,6 +91,11 @@ impl Route {
         self.current.tuple()
     }
 
+    /// The same addresses to send with: see [`Leg::exit`].
+    pub fn exit(&self) -> FourTuple {
+        self.current.exit()
+    }
+
     /// One of the legs.
     pub fn leg(&self, name: LegName) -> Option<&Leg> {
         match name {
@@ -113,7 +120,7 @@ impl Route {
 
     /// The leg that a datagram of these addresses belongs to.
     pub fn find(&self, tuple: &FourTuple) -> Option<LegName> {
-        LegName::ALL.into_iter().find(|&name| self.leg(name).is_some_and(|l| l.tuple().admits(tuple)))
+        LegName::ALL.into_iter().find(|&name| self.leg(name).is_some_and(|l| l.admits(tuple)))
     }
 
     /// True when the current address is proven.
@@ -133,6 +140,33 @@ impl Route {
         leg.learn_local(tuple);
         leg.on_received(bytes);
         Some(name)
+    }
+
+    /// The peer's newest packet came to `tuple`. Where the system chooses our address, this shows when it chose another.
+    pub fn follow_system(&mut self, tuple: &FourTuple) -> Moved {
+        if self.find(tuple) == Some(LegName::Current) && self.current.follow_system(tuple) {
+            return Moved::Hosts;
+        }
+        Moved::No
+    }
+
+    /// True where the system chose our address, and a datagram showed which.
+    pub fn is_system_known(&self) -> bool {
+        self.current.is_system_known()
+    }
+
+    /// Leaves by another address of ours from now on, because the one before is gone. What is known of the peer's address
+    /// stays known: it is the same (RFC 9000 9.2).
+    pub fn relocate(&mut self, local: SocketAddr) -> Moved {
+        let from = self.current.tuple().local;
+        let tuple = FourTuple { local, ..self.current.tuple() };
+        let validation = if self.current.is_validated() { Validation::Validated } else { Validation::Unvalidated };
+        *self = Self { challenged: self.challenged, ..Self::on_leg(Leg::new(tuple, validation, Origin::Ours)) };
+        match (from == local, from.ip() == local.ip()) {
+            (true, _) => Moved::No,
+            (false, true) => Moved::Ports,
+            (false, false) => Moved::Hosts,
+        }
     }
 
     /// A datagram left on a leg; every datagram counts (RFC 9000 8.1).

@@ -235,6 +235,17 @@ impl<S, R> PathTable<S, R> {
     }
 }
 
+impl<S, R> PathTable<S, R> {
+    /// Takes a fresh connection id of the peer into use on a path and retires the one before, where there is a spare: the
+    /// path leaves by another address of ours, or may (RFC 9000 9.5).
+    pub fn renew_cid(&mut self, id: PathId) {
+        self.change_remote(id, |slot| {
+            slot.remote.rotate();
+            slot.settle_cids();
+        });
+    }
+}
+
 /// Whether a move takes a fresh connection id of the peer into use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CidChange {

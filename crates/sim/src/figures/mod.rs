@@ -3,6 +3,7 @@
 mod conext;
 mod fairness;
 mod gate;
+mod migration;
 mod multiflow;
 mod ns3;
 #[cfg(test)]
@@ -107,6 +108,7 @@ const FIGURES: &[(&str, &str, Make)] = &[
     }),
     ("fairness", "Two paths through one queue take no more than a single-path flow beside them", fairness::fairness),
     ("never-worse", "The gate: several paths are never slower than the best of them", gate::never_worse),
+    ("migration", "The gate: a change of address costs little more than a slow start", migration::migration),
 ];
 
 /// Every figure: name and what it shows.
@@ -178,6 +180,10 @@ fn differences(name: &str) -> Option<&'static str> {
         "never" => {
             "allowed for: where the initial path is the worse one, the handshake over it instead of over the best, one \
              more round trip of it with a padded datagram, and one of the best path"
+        }
+        "migration" => {
+            "a fresh start is what a transfer takes beyond its bytes at the rate that it reaches: handshake, request and slow \
+             start; a change of address costs what it takes longer than without"
         }
         _ => return None,
     })

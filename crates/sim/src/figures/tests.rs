@@ -32,7 +32,7 @@ fn small_figures() {
         assert!(!made.figure.notes.is_empty(), "{name} says nowhere why it differs");
     }
     assert!(figure("conext-fig12", &request).unwrap_err().to_string().contains("accepted: conext-fig3"));
-    assert_eq!(list().count(), 21);
+    assert_eq!(list().count(), 22);
 }
 
 /// Median over seeds of what two paths take next to a NewReno flow.
@@ -56,4 +56,25 @@ fn coupled_paths_are_fair_where_they_share_a_queue() {
         assert!(olia.max(lia).max(balia) <= 1.2, "olia {olia:.2}, lia {lia:.2}, balia {balia:.2}");
         assert!(newreno > 1.5, "uncoupled paths are two flows: {newreno:.2}");
     }
+}
+
+/// `MIGRATION_POINTS=24 cargo test -p plait-sim a_change_of_address` for the whole gate.
+#[test]
+fn a_change_of_address_costs_little_more_than_a_slow_start() {
+    let stop = AtomicBool::new(false);
+    let points = std::env::var("MIGRATION_POINTS").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
+    let request = FigureRequest {
+        points: Some(points),
+        sets: Vec::new(),
+        jobs: 1,
+        out: None,
+        pictures: Pictures::None,
+        commit: "test".into(),
+        policies: Policies::new(),
+        stop: &stop,
+        progress: &|_, _, _| {},
+    };
+    let made = figure("migration", &request).unwrap();
+    assert!(made.held(), "{}", made.text());
+    println!("{}", made.text());
 }

@@ -19,7 +19,7 @@ use plait_netsim::{Depth, Duplex, HostId, RunEnd, World};
 use crate::host::app::{Client, Load, Progress, Server};
 use crate::host::ledger::{Ledger, PathFigures, SharedLedger};
 use crate::host::{HostError, HostSetup, PlaitHost};
-use crate::scenario::{Extension, Place, Scenario};
+use crate::scenario::{Place, Scenario};
 
 use cross::CrossTraffic;
 use ends::transport;
@@ -116,7 +116,6 @@ impl<'a> Running<'a> {
         };
         let first = endpoints.initial_path;
         let others = (0..scenario.paths.len()).filter(|path| *path != first);
-        let others = others.filter(|_| endpoints.extension == Extension::Multipath);
         let locals: Vec<_> = std::iter::once(first).chain(others).map(client_address).collect();
         let app = Client::new(scenario.load);
         let client_setup = setup(world.fork_random(), &ledgers[0], client_probe);

@@ -225,6 +225,11 @@ impl Streams {
         self.tally.growing > 0
     }
 
+    /// True while the peer has not sent all that a stream is to bring.
+    pub fn expects_data(&self) -> bool {
+        self.table.expects_data()
+    }
+
     /// True when there is more to send than the peer's limits or our own send window let out: what is on its way must
     /// arrive first.
     pub fn is_held_back(&self) -> bool {

@@ -1,0 +1,159 @@
+//! Our own addresses change: paths that lost theirs leave by another, and the peer hears of it.
+
+use std::net::{IpAddr, SocketAddr};
+
+use plait_base::{FourTuple, Instant, PathId};
+use plait_path::policy::AddressUse;
+
+use super::Connection;
+use super::events::PathEvent;
+use super::receive::Arrival;
+use super::traffic::is_usable;
+
+/// A client asks whether the peer still reaches it when data stopped for so many probe time-outs.
+const PAUSE_PTOS: u32 = 3;
+
+impl Connection {
+    /// Our usable addresses changed: the path policy of a client opens and ends paths accordingly. A path whose address is
+    /// not among them moves to one that is, unless the policy opens paths itself.
+    pub fn set_local_addresses(&mut self, now: Instant, addresses: &[SocketAddr]) {
+        self.plan.set_local(addresses);
+        self.tend_paths(now);
+    }
+
+    /// The IP addresses that this machine has, as far as the system tells. A path from an unspecified address or from a
+    /// socket that is bound to none leaves by another of them when its own is gone.
+    pub fn set_machine_addresses(&mut self, now: Instant, addresses: &[IpAddr]) {
+        self.plan.set_machine(addresses);
+        self.tend_paths(now);
+    }
+
+    /// The network around us may have changed: all paths are asked at once whether they still work, and a client whose
+    /// address the operating system chooses takes a fresh connection id for what may be another (RFC 9000 9.5).
+    pub fn handle_network_change(&mut self, now: Instant) {
+        let ids: Vec<PathId> = self.paths.open_slots().map(|slot| slot.id).collect();
+        for id in ids {
+            let Some(path) = self.paths.path_mut(id) else { continue };
+            path.send.on_network_change(now);
+            if path.route.is_system_known() && self.may_move(id) {
+                self.paths.renew_cid(id);
+                self.drain_table_events();
+            }
+            self.ping(id);
+        }
+    }
+
+    /// RFC 9000 9, 18.2: not before the handshake is confirmed, and not where the server wants no other address of ours.
+    fn may_move(&self, id: PathId) -> bool {
+        let remote = self.paths.path(id).map(|path| path.route.tuple().remote);
+        self.side().is_client() && self.handshake.is_confirmed() && remote.is_some_and(|to| !self.is_bound_to(to))
+    }
+
+    /// Paths whose address of ours is gone leave by another, as far as there is one for them.
+    pub(super) fn tend_strays(&mut self, now: Instant) {
+        if !self.plan.has_strays() || self.side().is_server() || !self.handshake.is_confirmed() {
+            return;
+        }
+        self.plan.settle_strays();
+        let is_stray = |tuple: &FourTuple| self.plan.is_stray(tuple.local);
+        let paths = self.paths.open_slots().filter_map(|slot| Some((slot.id, slot.path.as_ref()?)));
+        let strays: Vec<PathId> = paths.filter(|(_, p)| is_stray(&p.route.tuple())).map(|(id, _)| id).collect();
+        for id in strays {
+            let opens = self.paths.is_multipath() && self.plan.address_use() == AddressUse::OpensPaths;
+            let known = self.paths.path(id).is_some_and(|path| path.route.is_system_known());
+            match self.refuge(id).filter(|_| self.may_move(id) && (known || !opens)) {
+                Some(local) => self.relocate(now, id, local),
+                None => self.on_address_lost(now, id),
+            }
+        }
+    }
+
+    /// Where a path may go whose own address is gone: to an address that no other path to this peer uses, or to any when
+    /// nothing else works.
+    fn refuge(&self, id: PathId) -> Option<SocketAddr> {
+        let tuple = self.paths.path(id)?.route.tuple();
+        let others = || self.paths.open_slots().filter(|slot| slot.id != id);
+        let works = others().any(|slot| is_usable(slot) && !self.plan.is_stray(local_of(slot).unwrap_or(tuple.local)));
+        let is_free = |local: &SocketAddr| !others().filter_map(local_of).any(|other| other.ip() == local.ip());
+        let mut found = self.plan.refuges(&tuple.remote);
+        match works {
+            true => found.find(|local| !local.ip().is_unspecified() && is_free(local)),
+            false => found.next(),
+        }
+    }
+
+    fn relocate(&mut self, now: Instant, id: PathId, local: SocketAddr) {
+        let times = self.first_validation_times();
+        let Some(path) = self.paths.path_mut(id) else { return };
+        let moved = path.route.relocate(local);
+        path.route.challenge(now, times);
+        self.paths.renew_cid(id);
+        self.on_path_moved(now, id, moved);
+        // RFC 9000 9.3: the server follows packets that are no mere probes.
+        self.ping(id);
+    }
+
+    /// A path's own address is gone, and there is no other for it: it has failed, whatever was heard before.
+    fn on_address_lost(&mut self, now: Instant, id: PathId) {
+        let other_works = self.paths.open_slots().any(|slot| slot.id != id && is_usable(slot));
+        if self.paths.is_multipath() {
+            self.mark_failed(now, id, other_works);
+        }
+        if !other_works {
+            self.note_outage(id);
+        }
+    }
+
+    /// Where the system chooses our address, the peer's newest packet shows which one that is.
+    pub(super) fn follow_system(&mut self, at: &Arrival) {
+        if self.side().is_server() || !self.handshake.is_confirmed() {
+            return;
+        }
+        let Some(path) = self.paths.path_mut(at.path) else { return };
+        let moved = path.route.follow_system(&at.route);
+        self.on_path_moved(at.now, at.path, moved);
+    }
+
+    /// A path brought something that asks for an ack: when it stops although more must come, a client asks. What would
+    /// bring it may not find us any more: a NAT forgot us, and only what we send shows the way (RFC 9000 9.3).
+    pub(super) fn expect_more(&mut self, at: &Arrival) {
+        if self.side().is_server() || !self.handshake.is_confirmed() {
+            return;
+        }
+        if let Some(path) = self.paths.path_mut(at.path) {
+            path.ask_at = Some(at.now + path.send.pto(plait_base::Space::Data) * PAUSE_PTOS);
+        }
+    }
+
+    /// Asks on paths on which data stopped, once for each pause.
+    pub(super) fn ask_after_pauses(&mut self, now: Instant) {
+        let mut silent: smallvec::SmallVec<[PathId; 8]> = smallvec::SmallVec::new();
+        for slot in self.paths.slots_mut() {
+            let Some(path) = slot.path.as_mut().filter(|path| path.ask_at.is_some_and(|at| at <= now)) else { continue };
+            path.ask_at = None;
+            silent.push(slot.id);
+        }
+        if !silent.is_empty() && self.streams.expects_data() {
+            silent.into_iter().for_each(|id| self.ping(id));
+        }
+    }
+
+    /// Two probe time-outs in a row on the last path that worked: nothing gets through.
+    pub(super) fn note_outage(&mut self, id: PathId) {
+        if self.registry.outage.is_none() && self.handshake.is_confirmed() {
+            self.registry.outage = Some(id);
+            self.events.path(PathEvent::AllFailed { last: id });
+        }
+    }
+
+    /// The peer answered on a path.
+    pub(super) fn end_outage(&mut self, id: PathId) {
+        if self.registry.outage.take().is_some() {
+            self.events.path(PathEvent::Restored { id });
+        }
+    }
+}
+
+fn local_of(slot: &super::flows::Slot) -> Option<SocketAddr> {
+    slot.path.as_ref().map(|path| path.route.tuple().local)
+}

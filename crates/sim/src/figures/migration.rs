@@ -1,0 +1,136 @@
+//! The gate `migration`: a change of address costs little more than one more slow start.
+
+use plait_base::Random;
+
+use crate::command::CommandError;
+use crate::plot::Plot;
+use crate::run::Watch;
+use crate::run::outcome::End;
+use crate::stats::Sorted;
+
+use super::{Figure, FigureRequest, one};
+
+/// A change of address costs at most so many times what a fresh connection costs beyond its bytes at full rate.
+const COST_MAX: f64 = 1.2;
+/// Networks, each with every way to move.
+const POINTS: usize = 24;
+/// Seconds that the bytes of one transfer take at the full rate.
+const TRANSFER_S: f64 = 6.0;
+
+/// How the client's address changes.
+const WAYS: [(&str, &str); 3] = [
+    ("the NAT gives another port", "rebind = \"port\""),
+    ("the NAT gives another address", "rebind = \"address\""),
+    ("the client moves to another interface", "interface = \"down\""),
+];
+
+/// A network with one link to each of two interfaces, drawn from its number.
+#[derive(Clone, Copy, Debug)]
+struct Net {
+    mbps: f64,
+    rtt_ms: f64,
+    queue_ms: f64,
+    /// When the address changes, as a part of the transfer.
+    moves_at: f64,
+    seed: u64,
+}
+
+impl Net {
+    /// The first is the one that the gate was made for; the others are drawn.
+    fn draw(number: usize) -> Self {
+        let mut random = Random::from_u64(number as u64);
+        let mut between = |low: f64, high: f64| low * (high / low).powf(random.unit());
+        let (mbps, rtt_ms) = if number == 0 { (50.0, 100.0) } else { (between(8.0, 80.0), between(20.0, 200.0)) };
+        let queue_ms = rtt_ms * if number == 0 { 1.0 } else { between(0.5, 2.0) };
+        Self { mbps, rtt_ms, queue_ms, moves_at: between(0.3, 0.7), seed: number as u64 + 1 }
+    }
+
+    fn bytes(&self) -> u64 {
+        (self.mbps * 1e6 / 8.0 * TRANSFER_S) as u64
+    }
+
+    fn scenario(&self, bytes: u64, change: Option<&str>) -> String {
+        let Self { mbps, rtt_ms, queue_ms, seed, .. } = self;
+        let path = |nat: &str| {
+            format!("[[path]]\nrate_mbps = {mbps:.3}\ndelay_ms = {:.3}\nqueue_ms = {queue_ms:.3}\n{nat}", rtt_ms / 2.0)
+        };
+        let (first, second) = (path("nat = { timeout_s = 300 }\n"), path(""));
+        let at = self.moves_at * TRANSFER_S;
+        let event = change.map_or(String::new(), |change| format!("[[event]]\nat_s = {at:.3}\npath = 0\n{change}\n"));
+        format!(
+            "name = \"migration\"\nseed = {seed}\ntime_limit_s = 120\n{first}{second}{event}\
+             [transfer]\nkind = \"download\"\nbytes = {bytes}\n\
+             [endpoints]\nextension = \"none\"\ncongestion = \"cubic\"\nprotection = \"null\"\n"
+        )
+    }
+
+    fn text(&self) -> String {
+        let Self { mbps, rtt_ms, queue_ms, .. } = self;
+        format!("{mbps:.0} Mbit/s, {rtt_ms:.0} ms, queue {queue_ms:.0} ms, seed {}", self.seed)
+    }
+}
+
+/// What one change of address cost.
+struct Cost {
+    /// Seconds more than without it, over what a fresh start costs; infinite when the transfer did not end.
+    ratio: f64,
+    way: usize,
+    net: Net,
+}
+
+fn seconds(request: &FigureRequest<'_>, text: &str) -> Result<f64, CommandError> {
+    let outcome = one(request, "migration", text, Watch::default())?;
+    Ok(if outcome.end == End::Complete { outcome.elapsed.as_secs_f64() } else { f64::INFINITY })
+}
+
+fn costs(request: &FigureRequest<'_>, net: Net) -> Result<Vec<Cost>, CommandError> {
+    let bytes = net.bytes();
+    let still = seconds(request, &net.scenario(bytes, None))?;
+    let twice = seconds(request, &net.scenario(2 * bytes, None))?;
+    // What the transfer took beyond its bytes at the rate of the second half.
+    let fresh = 2.0 * still - twice;
+    let cost = |(way, (_, change)): (usize, &(&str, &str))| {
+        let moved = seconds(request, &net.scenario(bytes, Some(change)))?;
+        Ok(Cost { ratio: (moved - still) / fresh, way, net })
+    };
+    WAYS.iter().enumerate().map(cost).collect()
+}
+
+/// The gate over networks and ways to move.
+pub(super) fn migration(request: &FigureRequest<'_>) -> Result<Figure, CommandError> {
+    let points = request.points.unwrap_or(POINTS);
+    let mut figure = Figure::default();
+    let mut all = Vec::new();
+    for number in 0..points {
+        (request.progress)("migration", number, points);
+        all.extend(costs(request, Net::draw(number))?);
+    }
+    let mut plot = Plot::new("What a change of address costs", "fresh starts", "share of runs").y_range(0.0, 1.0);
+    for (way, (title, _)) in WAYS.iter().enumerate() {
+        let ratios = || all.iter().filter(|cost| cost.way == way).map(|cost| cost.ratio);
+        let sorted = Sorted::new(ratios());
+        plot.cdf((*title).to_owned(), ratios().map(|ratio| ratio.min(5.0)));
+        figure.claim(
+            *title,
+            format!("at most {COST_MAX} fresh starts"),
+            format!(
+                "{} networks: median {:.2}, most {:.2}",
+                sorted.values().len(),
+                sorted.median().unwrap_or(0.0),
+                sorted.values().last().copied().unwrap_or(0.0)
+            ),
+        );
+    }
+    let mut above: Vec<&Cost> = all.iter().filter(|cost| cost.ratio.is_nan() || cost.ratio > COST_MAX).collect();
+    above.sort_by(|a, b| b.ratio.total_cmp(&a.ratio));
+    figure.failed = !above.is_empty();
+    figure.claim(
+        "all",
+        "every one",
+        format!("{} of {}: {}", all.len() - above.len(), all.len(), if figure.failed { "NOT HELD" } else { "held" }),
+    );
+    let note = |cost: &&Cost| format!("{:.2} fresh starts: {}, {}", cost.ratio, WAYS[cost.way].0, cost.net.text());
+    figure.notes.extend(above.iter().take(12).map(note));
+    figure.plots = vec![plot];
+    Ok(figure)
+}
