@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use plait::{Bind, Connection, ConnectionError, Endpoint, EndpointConfig, Version};
+use plait::{Bind, Connection, ConnectionError, Endpoint, EndpointConfig, PathEvent, Version};
 use tokio::task::JoinHandle;
 
 use crate::clock::Clock;
@@ -77,9 +77,13 @@ async fn addresses(plan: &GetPlan) -> Result<Vec<SocketAddr>, Fail> {
 async fn connect_to(plan: &GetPlan, remote: SocketAddr, patience: Duration) -> Result<Connected, Fail> {
     let locals = locals(plan, remote)?;
     let endpoint = endpoint(&locals, plan.habits.taste)?;
+    if plan.locals == Locals::All && !remote.ip().is_loopback() {
+        endpoint.follow_interfaces();
+    }
     let (trust, suites) = (plan.trust.clone(), plan.habits.suites);
     let mut config = off_thread(move || transport::client_config(&trust, suites)).await?;
     let mut carriage = transport::config(&plan.transport);
+    transport::open_all_paths(&mut carriage);
     transport::log_to(&mut carriage, plan.habits.qlog.as_ref())?;
     config.transport_config(Arc::new(carriage));
     if let Some(version) = plan.habits.version {
@@ -97,7 +101,7 @@ async fn connect_to(plan: &GetPlan, remote: SocketAddr, patience: Duration) -> R
 
 fn locals(plan: &GetPlan, remote: SocketAddr) -> Result<Vec<Local>, Fail> {
     let names = match &plan.locals {
-        Locals::Single => return Ok(vec![local::system_choice(remote)?]),
+        Locals::Single => return Ok(vec![local::anywhere(remote)?]),
         Locals::All => return local::all(remote),
         Locals::Named(names) => names,
     };
@@ -190,19 +194,29 @@ fn server_name(plan: &GetPlan) -> &str {
     plan.host.trim_start_matches('[').trim_end_matches(']')
 }
 
-/// Opens the further paths; those that fail are named on standard error, the download goes on without them.
-pub(crate) fn open_further(connection: &Connection, remote: SocketAddr, further: Vec<IpAddr>, voice: Voice) {
-    for ip in further {
-        let connection = connection.clone();
-        tokio::spawn(async move {
-            if let Err(error) = connection.open_path((ip, remote)).await
-                && connection.close_reason().is_none()
-                && voice == Voice::Heard
-            {
-                remark(&format!("plait: no path from {ip}: {error}; going on without it"));
+/// Watches the further paths, which open by themselves: those that fail at first are named on standard error, the
+/// download goes on without them.
+pub(crate) fn open_further(connection: &Connection, further: Vec<IpAddr>, voice: Voice) {
+    let (mut waited_for, mut opening) = (further, Vec::new());
+    let mut events = connection.path_events();
+    opening.extend(connection.stats().paths.iter().map(|path| (path.id, path.route.local.ip())));
+    tokio::spawn(async move {
+        while let (false, Some(event)) = (waited_for.is_empty(), events.next().await) {
+            let from = |id| opening.iter().find(|(opened, _)| *opened == id).map(|(_, ip)| *ip);
+            match event {
+                PathEvent::Opened { id, route } => opening.push((id, route.local.ip())),
+                PathEvent::Established { id } => waited_for.retain(|ip| Some(*ip) != from(id)),
+                PathEvent::Abandoned { id, .. } => {
+                    let Some(ip) = from(id).filter(|ip| waited_for.contains(ip)) else { continue };
+                    waited_for.retain(|waited| *waited != ip);
+                    if voice == Voice::Heard {
+                        remark(&format!("plait: no path from {ip} yet: nothing answers there; going on without it"));
+                    }
+                }
+                _ => {}
             }
-        });
-    }
+        }
+    });
 }
 
 /// Whether remarks are printed.

@@ -3,11 +3,13 @@
 //! A UDP socket that is connected tells which source address the system would use towards a server; no datagram leaves.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use plait::LocalAddress;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::fail::Fail;
+use crate::output::remark;
 
 /// Paths opened when none are named, at most.
 const MAX_DEFAULT_PATHS: usize = 4;
@@ -32,7 +34,7 @@ impl Local {
 /// The address that `name`, an address or an interface, gives towards `remote`.
 pub(crate) fn resolve(name: &str, remote: SocketAddr) -> Result<Local, Fail> {
     if let Ok(address) = name.parse::<IpAddr>() {
-        return usable(address, remote).map(Local::address);
+        return usable(address, remote).map(|ip| bound_to_owner(ip, remote));
     }
     if !cfg!(target_os = "linux") {
         return Err(Fail::running(
@@ -88,6 +90,38 @@ fn usable(address: IpAddr, remote: SocketAddr) -> Result<IpAddr, Fail> {
             "`ip address` lists those there are",
         )),
     }
+}
+
+/// An address together with the interface that has it: else the routing table would choose where its packets leave.
+fn bound_to_owner(ip: IpAddr, remote: SocketAddr) -> Local {
+    let owner = LocalAddress::locate(ip).interface.filter(|name| leads_out(name));
+    let Some(name) = owner else { return Local::address(ip) };
+    match datagram_socket(remote).and_then(|socket| bind_to(&socket, &name)) {
+        Ok(()) => Local::on(&name, ip),
+        Err(error) => {
+            remark(&format!(
+                "plait: --path {ip} cannot be bound to {name} ({error}): its packets leave where the routing table says; \
+                 `ip rule add from {ip} table ...` mends that"
+            ));
+            Local::address(ip)
+        }
+    }
+}
+
+/// True for interfaces that lead to other machines: neither loopback nor those that only hold addresses.
+fn leads_out(interface: &str) -> bool {
+    const LOOPBACK: u32 = 0x8;
+    const POINT_TO_POINT: u32 = 0x10;
+    const NO_ARP: u32 = 0x80;
+    let text = std::fs::read_to_string(format!("/sys/class/net/{interface}/flags")).unwrap_or_default();
+    let flags = u32::from_str_radix(text.trim().trim_start_matches("0x"), 16).unwrap_or(LOOPBACK);
+    flags & LOOPBACK == 0 && (flags & NO_ARP == 0 || flags & POINT_TO_POINT != 0)
+}
+
+/// Whatever address the system chooses towards `remote`, now and later.
+pub(crate) fn anywhere(remote: SocketAddr) -> Result<Local, Fail> {
+    system_choice(remote)?;
+    Ok(Local::address(if remote.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() }))
 }
 
 /// The address of the system's own choice towards `remote`.

@@ -35,6 +35,13 @@ pub(crate) fn config(plan: &TransportPlan) -> TransportConfig {
     config
 }
 
+/// Lets a client open a path from each of its sockets, those too that come with an interface later.
+pub(crate) fn open_all_paths(config: &mut TransportConfig) {
+    if let Some(policy) = plait::path_policy("fullmesh") {
+        config.path_policy(policy);
+    }
+}
+
 /// Lets each connection write a qlog file into this folder.
 pub(crate) fn log_to(config: &mut TransportConfig, folder: Option<&PathBuf>) -> Result<(), Fail> {
     let Some(folder) = folder else { return Ok(()) };

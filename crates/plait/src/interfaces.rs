@@ -1,5 +1,6 @@
 //! The machine's addresses: which can be used, and what becomes of them.
 
+use std::convert::Infallible;
 use std::future::poll_fn;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -8,10 +9,11 @@ use std::time::Duration;
 
 use if_watch::IfEvent;
 use if_watch::tokio::IfWatcher;
+use tokio::sync::oneshot;
 
 use crate::config::{EndpointConfig, ServerConfig};
 use crate::endpoint::{Endpoint, EndpointError, EndpointShared};
-use crate::sockets::{Bind, SharedSocket};
+use crate::sockets::{Bind, SharedSocket, SocketList};
 
 /// How long the system may take to list its addresses.
 const LIST_PATIENCE: Duration = Duration::from_millis(500);
@@ -28,6 +30,11 @@ pub struct LocalAddress {
 }
 
 impl LocalAddress {
+    /// An address of this machine, with the interface that has it.
+    pub fn locate(ip: IpAddr) -> Self {
+        locate(ip)
+    }
+
     /// A socket on any free port of this address, bound to its interface where permitted.
     pub fn bind(&self) -> Bind {
         let bind = Bind::address(SocketAddr::new(self.ip, 0));
@@ -125,8 +132,14 @@ fn interface_of(ip: IpAddr) -> Option<String> {
                 .collect();
             // An interface without an address of its own borrows another's; the routing table tells whose it is.
             let table = std::fs::read_to_string("/proc/net/route").unwrap_or_default();
+            if claims.is_empty() {
+                // An address beside an interface's first one is told by its network alone.
+                let names = std::fs::read_dir("/sys/class/net").ok()?;
+                let mut names = names.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+                return names.find(|name| is_on_link(&table, name, ip));
+            }
             let owner = claims.iter().position(|name| is_on_link(&table, name, ip)).unwrap_or(0);
-            (owner < claims.len()).then(|| claims.swap_remove(owner))
+            Some(claims.swap_remove(owner))
         }
     }
 }
@@ -178,15 +191,24 @@ impl Endpoint {
     /// There is no usable address, or none can be bound.
     pub async fn over_interfaces(config: EndpointConfig, server: Option<ServerConfig>) -> Result<Self, EndpointError> {
         let mut watcher = IfWatcher::new().map_err(EndpointError::Interfaces)?;
-        let mut found = all_addresses(&mut watcher).await.map_err(EndpointError::Interfaces)?;
-        found.retain(|ip| is_usable(*ip));
-        let addresses = one_of_each(found);
+        let machine = all_addresses(&mut watcher).await.map_err(EndpointError::Interfaces)?;
+        let addresses = one_of_each(machine.iter().copied().filter(|ip| is_usable(*ip)).collect());
         if addresses.is_empty() {
             return Err(EndpointError::NoAddress);
         }
         let endpoint = Self::new(config, server, addresses.iter().map(LocalAddress::bind))?;
-        tokio::spawn(follow(watcher, Arc::downgrade(endpoint.shared())));
+        if let Some(ended) = endpoint.shared().lock().watch() {
+            endpoint.follow_interfaces();
+            let follower = Follower::new(watcher, machine);
+            tokio::spawn(follower.run(Arc::downgrade(endpoint.shared()), ended));
+        }
         Ok(endpoint)
+    }
+
+    /// From now on adds a socket for every usable address that the machine gets, one of each family for each interface,
+    /// as [`Self::over_interfaces`] does. It takes effect once the endpoint connects as a client.
+    pub fn follow_interfaces(&self) {
+        self.shared().lock().reach = Reach::All;
     }
 
     /// Adds a socket on each usable address of an interface; gives their addresses.
@@ -202,42 +224,169 @@ impl Endpoint {
     }
 }
 
-/// Keeps the endpoint's sockets in step with the machine's addresses, as long as the endpoint lives.
-async fn follow(mut watcher: IfWatcher, endpoint: Weak<EndpointShared>) {
-    loop {
-        let event = poll_fn(|cx| watcher.poll_if_event(cx)).await;
-        let Some(endpoint) = endpoint.upgrade() else { return };
-        match event {
-            Ok(IfEvent::Up(net)) if is_usable(net.addr()) => add(&endpoint, locate(net.addr())),
-            Ok(IfEvent::Down(net)) => remove(&endpoint, net.addr()),
-            Ok(IfEvent::Up(_)) => {}
-            Err(error) => {
-                tracing::warn!(%error, "changes of network interfaces are no longer noticed");
-                return;
+/// Follows the machine's addresses for an endpoint that has its sockets already.
+pub(crate) async fn follow_own(endpoint: Weak<EndpointShared>, ended: oneshot::Receiver<Infallible>) {
+    let watched = async {
+        let mut watcher = IfWatcher::new()?;
+        let machine = all_addresses(&mut watcher).await?;
+        Ok::<_, io::Error>((watcher, machine))
+    };
+    match watched.await {
+        Ok((watcher, machine)) => Follower::new(watcher, machine).run(endpoint, ended).await,
+        Err(error) => tracing::debug!(%error, "changes of network interfaces are not noticed"),
+    }
+}
+
+/// Which sockets an endpoint gets when addresses come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// Only in place of those that it had.
+    #[default]
+    Own,
+    /// One for every usable address.
+    All,
+}
+
+/// A socket that was given up because its address went.
+#[derive(Clone, Debug)]
+struct Missing {
+    local: SocketAddr,
+    /// The interface that had its address, where that is known.
+    home: Option<String>,
+    /// The interface that it was bound to.
+    bound: Option<String>,
+}
+
+impl Missing {
+    /// What would take its place at `ip`: on the same port where that is free.
+    fn bind(&self, ip: IpAddr) -> Option<SharedSocket> {
+        let open = |port| {
+            let bind = Bind::address(SocketAddr::new(ip, port));
+            let bind = if let Some(name) = &self.bound { bind.interface(name) } else { bind };
+            bind.open()
+        };
+        // A new IPv6 address cannot be bound before it is known to be nobody else's; the system tells of it again then.
+        open(self.local.port()).or_else(|_| open(0)).map(SharedSocket::new).ok()
+    }
+}
+
+/// Keeps an endpoint's sockets in step with the machine's addresses.
+struct Follower {
+    watcher: IfWatcher,
+    machine: Vec<IpAddr>,
+    /// The interfaces of addresses that sockets are bound to: once an address is gone, nobody tells whose it was.
+    homes: Vec<LocalAddress>,
+    missing: Vec<Missing>,
+}
+
+impl Follower {
+    fn new(watcher: IfWatcher, machine: Vec<IpAddr>) -> Self {
+        Self { watcher, machine, homes: Vec::new(), missing: Vec::new() }
+    }
+
+    /// As long as the endpoint lives.
+    async fn run(mut self, endpoint: Weak<EndpointShared>, mut ended: oneshot::Receiver<Infallible>) {
+        if let Some(endpoint) = endpoint.upgrade() {
+            endpoint.change_sockets(|list| list.on_machine(&self.machine));
+        }
+        loop {
+            match endpoint.upgrade() {
+                Some(endpoint) => self.learn_homes(&endpoint),
+                None => return,
+            }
+            let news = tokio::select! {
+                news = self.news() => news,
+                _ = &mut ended => return,
+            };
+            let Some(endpoint) = endpoint.upgrade() else { return };
+            match news {
+                Ok(gone) => {
+                    let reach = endpoint.lock().reach;
+                    endpoint.change_sockets(|list| self.settle(list, &gone, reach));
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "changes of network interfaces are no longer noticed");
+                    return;
+                }
             }
         }
     }
-}
 
-fn add(endpoint: &EndpointShared, address: LocalAddress) {
-    if endpoint.lock().sockets.iter().any(|socket| socket.local().ip() == address.ip) {
-        return;
-    }
-    match address.bind().open() {
-        Ok(socket) => {
-            tracing::info!(ip = %address.ip, interface = ?address.interface, "address came up");
-            endpoint.change_sockets(|list| list.with(SharedSocket::new(socket)));
+    /// Waits for a change and what belongs to it: an address that is replaced goes and comes in two steps. Gives the
+    /// addresses that went, be it that they came back.
+    async fn news(&mut self) -> io::Result<Vec<IpAddr>> {
+        let mut gone = Vec::new();
+        let mut event = poll_fn(|cx| self.watcher.poll_if_event(cx)).await?;
+        loop {
+            match event {
+                IfEvent::Up(net) if !self.machine.contains(&net.addr()) => self.machine.push(net.addr()),
+                IfEvent::Up(_) => {}
+                IfEvent::Down(net) => {
+                    self.machine.retain(|ip| *ip != net.addr());
+                    gone.push(net.addr());
+                }
+            }
+            match tokio::time::timeout(LIST_QUIET, poll_fn(|cx| self.watcher.poll_if_event(cx))).await {
+                Ok(next) => event = next?,
+                Err(_) => return Ok(gone),
+            }
         }
-        // A new IPv6 address cannot be bound before it is known to be nobody else's; it is told again then.
-        Err(error) => tracing::debug!(%error, "address not used"),
     }
-}
 
-fn remove(endpoint: &EndpointShared, ip: IpAddr) {
-    let gone: Vec<_> = endpoint.lock().sockets.iter().map(|s| s.local()).filter(|local| local.ip() == ip).collect();
-    for local in gone {
-        tracing::info!(%ip, "address went down");
-        endpoint.change_sockets(|list| list.without(local));
+    fn learn_homes(&mut self, endpoint: &EndpointShared) {
+        let sockets = endpoint.lock().sockets.clone();
+        for ip in sockets.iter().map(|socket| socket.local().ip()) {
+            if self.machine.contains(&ip) && !self.homes.iter().any(|home| home.ip == ip) {
+                self.homes.push(locate(ip));
+            }
+        }
+    }
+
+    /// True when a socket has an address of the same family on the same interface: another would lead the same way.
+    fn has_twin(&self, address: &LocalAddress) -> bool {
+        let twin =
+            |home: &LocalAddress| home.interface == address.interface && home.ip.is_ipv4() == address.ip.is_ipv4();
+        address.interface.is_some() && self.homes.iter().any(twin)
+    }
+
+    /// The endpoint's sockets after a change of addresses.
+    fn settle(&mut self, list: &SocketList, gone: &[IpAddr], reach: Reach) -> SocketList {
+        let mut list = list.on_machine(&self.machine).after_network_change();
+        let lost: Vec<_> = list.iter().filter(|socket| gone.contains(&socket.local().ip())).cloned().collect();
+        for socket in lost {
+            let local = socket.local();
+            tracing::info!(%local, "address went down");
+            let home = self.homes.iter().find(|home| home.ip == local.ip()).and_then(|home| home.interface.clone());
+            self.homes.retain(|home| home.ip != local.ip());
+            self.missing.push(Missing { local, home, bound: socket.interface().map(str::to_owned) });
+            list = list.without(local);
+        }
+        let mut fresh: Vec<LocalAddress> = Vec::new();
+        if reach == Reach::All || !self.missing.is_empty() {
+            let is_served = |ip: &IpAddr| list.iter().any(|socket| socket.local().ip() == *ip);
+            let unserved = self.machine.iter().filter(|ip| is_usable(**ip) && !is_served(ip));
+            fresh.extend(unserved.map(|ip| locate(*ip)));
+        }
+        for address in fresh {
+            let replaces = |missing: &Missing| {
+                let same_home = missing.home.is_some() && missing.home == address.interface;
+                missing.local.ip() == address.ip || (same_home && missing.local.is_ipv4() == address.ip.is_ipv4())
+            };
+            let place = self.missing.iter().position(replaces);
+            let socket = match place {
+                Some(place) => self.missing[place].bind(address.ip),
+                None if reach == Reach::All && !self.has_twin(&address) => {
+                    address.bind().open().map(SharedSocket::new).ok()
+                }
+                None => None,
+            };
+            let Some(socket) = socket else { continue };
+            self.homes.push(address.clone());
+            tracing::info!(local = %socket.local(), interface = ?address.interface, "address came up");
+            list = list.with(socket);
+            place.map(|place| self.missing.remove(place));
+        }
+        list
     }
 }
 

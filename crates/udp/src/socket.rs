@@ -125,6 +125,14 @@ impl Socket {
         self.local
     }
 
+    /// The interface that it is bound to (`SO_BINDTODEVICE`), where it is, and the system tells.
+    pub fn interface(&self) -> Option<String> {
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        return String::from_utf8(socket2::SockRef::from(&self.io).device().ok()??).ok();
+        #[cfg(not(any(target_os = "linux", target_os = "android")))]
+        return None;
+    }
+
     /// Datagrams that one train may hold.
     pub fn max_segments(&self) -> usize {
         self.state.max_gso_segments()

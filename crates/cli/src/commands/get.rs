@@ -70,7 +70,7 @@ async fn download_all(plan: &GetPlan, args: &GetArgs, outcome: &mut Outcome) -> 
     let Connected { connection, endpoint, remote, further, meter, handshake } = connect::connect(plan).await?;
     outcome.live = Some((connection.clone(), Arc::clone(&meter)));
     let voice = if args.show.quiet { Voice::Silent } else { Voice::Heard };
-    connect::open_further(&connection, remote, further, voice);
+    connect::open_further(&connection, further, voice);
     if plan.habits.key_updates == KeyUpdates::Early {
         tokio::spawn(update_keys_early(connection.clone(), Arc::clone(&meter)));
     }

@@ -10,9 +10,6 @@ use super::events::PathEvent;
 use super::receive::Arrival;
 use super::traffic::is_usable;
 
-/// A client asks whether the peer still reaches it when data stopped for so many probe time-outs.
-const PAUSE_PTOS: u32 = 3;
-
 impl Connection {
     /// Our usable addresses changed: the path policy of a client opens and ends paths accordingly. A path whose address is
     /// not among them moves to one that is, unless the policy opens paths itself.
@@ -114,14 +111,15 @@ impl Connection {
         self.on_path_moved(at.now, at.path, moved);
     }
 
-    /// A path brought something that asks for an ack: when it stops although more must come, a client asks. What would
-    /// bring it may not find us any more: a NAT forgot us, and only what we send shows the way (RFC 9000 9.3).
+    /// A path brought something that asks for an ack: when nothing more comes for a probe time-out although more must, a
+    /// client asks. What would bring it may not find us any more: a NAT forgot us, and only what we send shows the way
+    /// (RFC 9000 9.3).
     pub(super) fn expect_more(&mut self, at: &Arrival) {
         if self.side().is_server() || !self.handshake.is_confirmed() {
             return;
         }
         if let Some(path) = self.paths.path_mut(at.path) {
-            path.ask_at = Some(at.now + path.send.pto(plait_base::Space::Data) * PAUSE_PTOS);
+            path.ask_at = Some(at.now + path.send.pto(plait_base::Space::Data));
         }
     }
 
@@ -129,7 +127,9 @@ impl Connection {
     pub(super) fn ask_after_pauses(&mut self, now: Instant) {
         let mut silent: smallvec::SmallVec<[PathId; 8]> = smallvec::SmallVec::new();
         for slot in self.paths.slots_mut() {
-            let Some(path) = slot.path.as_mut().filter(|path| path.ask_at.is_some_and(|at| at <= now)) else { continue };
+            let Some(path) = slot.path.as_mut().filter(|path| path.ask_at.is_some_and(|at| at <= now)) else {
+                continue;
+            };
             path.ask_at = None;
             silent.push(slot.id);
         }

@@ -6,8 +6,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use plait_base::{CloseCode, FourTuple, Instant, TransportError};
-use plait_engine::connection::{ConnectionError, PathError};
+use plait_base::{CloseCode, Instant, TransportError};
+use plait_engine::connection::ConnectionError;
 use plait_engine::shared::{ConnectionHandle, EndpointEvent, Input};
 use tokio::time::Sleep;
 
@@ -32,8 +32,6 @@ pub(crate) struct Driver {
     timer: Pin<Box<Sleep>>,
     timer_at: Option<Instant>,
     life: Life,
-    /// Whether a change of sockets is still to be acted on.
-    adoption: Work,
 }
 
 /// Whether there is more to do at once.
@@ -69,7 +67,6 @@ impl Driver {
             timer,
             timer_at: None,
             life: Life::Known,
-            adoption: Work::Done,
         }
     }
 
@@ -83,15 +80,12 @@ impl Driver {
         state.set_driver(cx.waker());
         let now = self.shared.clock.now();
         if let Some(sockets) = change {
+            adopt(&mut state, now, &sockets, self.outboxes.sockets());
             self.outboxes.set_sockets(sockets);
-            self.adoption = Work::Left;
         }
         let heard = !self.inputs.is_empty();
         for input in self.inputs.drain(..MAX_INPUTS.min(self.inputs.len())) {
             state.engine.absorb(now, input);
-        }
-        if self.adoption == Work::Left {
-            self.adoption = adopt(&mut state, now, self.outboxes.sockets());
         }
         if state.engine.deadline().is_some_and(|at| at <= now) {
             state.engine.on_timeout(now);
@@ -189,28 +183,15 @@ impl Drop for Driver {
     }
 }
 
-/// The endpoint's sockets changed: the path policy of a client acts on it, and a connection without multipath moves.
-///
-/// Work is left where the move has to wait for the handshake (RFC 9000 9).
-fn adopt(state: &mut State, now: Instant, sockets: &SocketList) -> Work {
-    if !state.engine.side().is_client() {
-        return Work::Done;
-    }
-    let mut work = if state.engine.is_handshaking() { Work::Left } else { Work::Done };
-    if !state.engine.is_multipath() && work == Work::Done {
-        for id in state.engine.path_ids() {
-            let Some(route) = state.engine.path_statistics(now, id).map(|path| path.route) else { continue };
-            if sockets.exit(&route).is_none()
-                && let Some(local) = sockets.first_for(&route.remote)
-                && let Err(error) = state.engine.migrate_path(now, id, FourTuple { local, ..route })
-            {
-                tracing::debug!(%error, "the path could not move to another socket");
-                if error == PathError::Unconfirmed {
-                    work = Work::Left;
-                }
-            }
+/// The endpoint's sockets or the network around them changed: a client's paths follow.
+fn adopt(state: &mut State, now: Instant, sockets: &SocketList, before: &SocketList) {
+    if state.engine.side().is_client() {
+        state.engine.set_local_addresses(now, &sockets.addresses());
+        if let Some(machine) = sockets.machine() {
+            state.engine.set_machine_addresses(now, machine);
         }
     }
-    state.engine.set_local_addresses(now, &sockets.addresses());
-    work
+    if sockets.network_changes() != before.network_changes() {
+        state.engine.handle_network_change(now);
+    }
 }

@@ -104,7 +104,9 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// A client with one socket; `0.0.0.0:0` or `[::]:0` lets the system choose address and port.
+    /// A client with one socket; `0.0.0.0:0` or `[::]:0` lets the system choose address and port. The system then chooses
+    /// the address anew whenever its routes change, and connections go on from there. A socket that is bound to an
+    /// address follows the interface of this address: when that has another one, so has the socket.
     ///
     /// # Errors
     /// The address cannot be bound.
@@ -206,8 +208,8 @@ impl Endpoint {
         Ok(local)
     }
 
-    /// Removes the socket bound to `local`; false when there is none. Paths that begin there are given up by the policy
-    /// `fullmesh`, or time out; a connection without multipath moves to another socket.
+    /// Removes the socket bound to `local`; false when there is none. Paths of clients that begin there are given up by
+    /// the policy `fullmesh`; else they move to a socket that no other path uses, or to any when nothing else works.
     pub fn remove_socket(&self, local: SocketAddr) -> bool {
         let known = self.hold.lock().sockets.has(local);
         if known {
@@ -216,7 +218,7 @@ impl Endpoint {
         known
     }
 
-    /// Replaces all sockets by one. Connections without multipath move there.
+    /// Replaces all sockets by one. Clients' connections move there, with one path at least.
     ///
     /// # Errors
     /// It cannot be bound; nothing changes then.
@@ -225,6 +227,13 @@ impl Endpoint {
         let local = socket.local();
         self.hold.change_sockets(|_| SocketList::default().with(socket));
         Ok(local)
+    }
+
+    /// Tells that the network around the endpoint may have changed: all paths of all connections are asked at once
+    /// whether they still work, instead of when their timers say so. Endpoints of clients watch the addresses of the
+    /// machine by themselves; this is for programs that know more, such as that a gateway changed.
+    pub fn handle_network_change(&self) {
+        self.hold.change_sockets(SocketList::after_network_change);
     }
 
     /// The address of the first socket.

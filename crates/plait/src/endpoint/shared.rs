@@ -1,6 +1,7 @@
 //! What the endpoint's task, its connections and the application's handles share.
 
 use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
@@ -12,7 +13,7 @@ use plait_engine::connection::{Connection as Engine, ConnectionError};
 use plait_engine::endpoint::{self as engine, AcceptError};
 use plait_engine::shared::{ConnectionHandle, EndpointEvent};
 use tokio::runtime::Handle;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 
 use super::ConnectError;
 use super::driver::Driver;
@@ -20,6 +21,7 @@ use super::incoming::refusal;
 use crate::clock::{self, Clock};
 use crate::config::{ClientConfig, EndpointConfig, ServerConfig};
 use crate::connection::{self, Shared};
+use crate::interfaces::{self, Reach};
 use crate::sockets::SocketList;
 
 /// An endpoint as all its users see it.
@@ -45,6 +47,10 @@ pub(crate) struct State {
     /// For answers to clients that are not connections.
     pub(crate) reply: Vec<u8>,
     driver: Option<Waker>,
+    /// Kept as long as the endpoint is; the task that watches the machine's addresses ends with it.
+    watched: Option<oneshot::Sender<Infallible>>,
+    /// Which sockets come with new addresses of the machine.
+    pub(crate) reach: Reach,
 }
 
 /// How much longer the endpoint lives.
@@ -107,6 +113,16 @@ impl State {
         }
     }
 
+    /// Begins to watch the machine's addresses: what the task that does it waits on. None when one does already.
+    pub(crate) fn watch(&mut self) -> Option<oneshot::Receiver<Infallible>> {
+        if self.watched.is_some() {
+            return None;
+        }
+        let (held, ended) = oneshot::channel();
+        self.watched = Some(held);
+        Some(ended)
+    }
+
     /// True when the endpoint's task has nothing left to live for.
     pub(crate) fn is_over(&self) -> bool {
         matches!(self.phase, Phase::Abandoned) && self.engine.connections() == 0
@@ -132,6 +148,8 @@ impl EndpointShared {
             incoming: VecDeque::new(),
             reply: Vec::new(),
             driver: None,
+            watched: None,
+            reach: Reach::default(),
         };
         let shared = Arc::new(Self {
             state: Mutex::new(state),
@@ -169,6 +187,12 @@ impl EndpointShared {
         let now = self.clock.now();
         let (handle, mut engine) = state.engine.connect(now, config.into_engine(), route, server_name)?;
         engine.set_local_addresses(now, &state.sockets.addresses());
+        if let Some(machine) = state.sockets.machine() {
+            engine.set_machine_addresses(now, machine);
+        }
+        if let Some(ended) = state.watch() {
+            self.runtime.spawn(interfaces::follow_own(Arc::downgrade(self), ended));
+        }
         Ok(self.launch(state, handle, engine, route))
     }
 

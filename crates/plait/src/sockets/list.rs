@@ -9,10 +9,15 @@ use plait_udp::Outgoing;
 
 use super::shared::{SharedSocket, ecn_to_socket};
 
-/// All sockets of an endpoint, in the order in which they were added. A change makes a new list.
+/// All sockets of an endpoint, in the order in which they were added, and what is known of the network around them. A
+/// change makes a new list.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SocketList {
     sockets: Vec<Arc<SharedSocket>>,
+    /// The machine's addresses; none as long as nobody watches them.
+    machine: Option<Arc<[IpAddr]>>,
+    /// How often the network around us changed, as far as we know.
+    network_changes: u64,
 }
 
 /// The socket for a datagram.
@@ -25,7 +30,7 @@ pub(crate) struct Exit {
 
 impl SocketList {
     pub(crate) fn new(sockets: Vec<Arc<SharedSocket>>) -> Self {
-        Self { sockets }
+        Self { sockets, ..Self::default() }
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<SharedSocket>> {
@@ -35,11 +40,31 @@ impl SocketList {
     pub(crate) fn with(&self, socket: SharedSocket) -> Self {
         let mut sockets = self.sockets.clone();
         sockets.push(Arc::new(socket));
-        Self { sockets }
+        Self { sockets, ..self.clone() }
     }
 
     pub(crate) fn without(&self, local: SocketAddr) -> Self {
-        Self { sockets: self.sockets.iter().filter(|s| s.local() != local).cloned().collect() }
+        Self { sockets: self.sockets.iter().filter(|s| s.local() != local).cloned().collect(), ..self.clone() }
+    }
+
+    /// The same sockets on a machine with these addresses.
+    pub(crate) fn on_machine(&self, addresses: &[IpAddr]) -> Self {
+        Self { machine: Some(addresses.into()), ..self.clone() }
+    }
+
+    /// The same sockets after a change of the network around them.
+    pub(crate) fn after_network_change(&self) -> Self {
+        Self { network_changes: self.network_changes + 1, ..self.clone() }
+    }
+
+    /// The machine's addresses, where they are known.
+    pub(crate) fn machine(&self) -> Option<&[IpAddr]> {
+        self.machine.as_deref()
+    }
+
+    /// How often the network around us changed, as far as we know.
+    pub(crate) fn network_changes(&self) -> u64 {
+        self.network_changes
     }
 
     pub(crate) fn has(&self, local: SocketAddr) -> bool {

@@ -17,6 +17,7 @@ use super::jam::Jam;
 pub(crate) struct SharedSocket {
     socket: Socket,
     local: SocketAddr,
+    interface: Option<String>,
     waiting: Arc<Waiting>,
     pub(super) relay: Waker,
     pub(super) jam: Jam,
@@ -45,13 +46,18 @@ impl SharedSocket {
     pub(crate) fn new(socket: Socket) -> Self {
         let waiting = Arc::new(Waiting::default());
         let relay = Waker::from(waiting.clone());
-        let local = plain(socket.local_addr());
-        Self { socket, local, waiting, relay, jam: Jam::default() }
+        let (local, interface) = (plain(socket.local_addr()), socket.interface());
+        Self { socket, local, interface, waiting, relay, jam: Jam::default() }
     }
 
     /// The bound address.
     pub(crate) fn local(&self) -> SocketAddr {
         self.local
+    }
+
+    /// The interface that it is bound to, if to any.
+    pub(crate) fn interface(&self) -> Option<&str> {
+        self.interface.as_deref()
     }
 
     /// True when it takes datagrams for any address of its family.

@@ -155,6 +155,16 @@ fn nats_forget_and_connections_go_on() {
         let after = upload.paths[0].traffic.up.forwarded_bytes;
         assert!(after > 700_000, "{what}: the path is used after its rebinding: {after}");
     }
+    // Who only receives hears nothing of it: it asks when what it waits for has stopped.
+    for (what, path, seed) in [("port", 0, 1), ("address", 1, 2), ("port", 1, 3), ("address", 0, 4)] {
+        let text = format!("{TWO}\n[[event]]\nat_s = 0.4\npath = {path}\nrebind = \"{what}\"\n");
+        for extension in ["multipath", "none"] {
+            let (nat, initial) = (format!("path.{path}.nat"), path.to_string());
+            let sets = [(&*nat, "{}"), ("endpoints.initial_path", &*initial), ("endpoints.extension", extension)];
+            let download = outcome(&text, &sets, seed);
+            assert_eq!(download.end, End::Complete, "{what}, path {path}, {extension}, seed {seed}");
+        }
+    }
     let error = Scenario::read(
         &Tree::parse("x", &format!("{TWO}[[event]]\nat_s = 1\npath = 0\nrebind = \"port\"")).unwrap(),
         &Traces::default(),
