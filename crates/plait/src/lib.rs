@@ -13,6 +13,10 @@
 //!   congestion controllers, ACK routes, reinjection and path policies are chosen by name: [`scheduler`],
 //!   [`congestion_controller`], [`ack_route`], [`reinjection`], [`path_policy`].
 //!
+//! Connections go on when addresses of ours change. A client's endpoint watches those of the machine: paths whose address
+//! is gone move to another, and a wildcard socket sends from whatever address the system chooses (RFC 9000 9).
+//! [`PathEvent::AllFailed`] tells that nothing gets through, [`PathEvent::Restored`] that something does again.
+//!
 //! All futures may be dropped at any time without loss, unless their documentation says otherwise. Every queue is
 //! bounded: writers wait for the network, senders of datagrams for room, and peers for readers.
 

@@ -555,3 +555,17 @@ fn a_client_without_ids_meets_a_multipath_server() {
     assert_eq!(params.initial_max_path_id, None);
     assert!(rig.is_open() && !rig.conn().is_multipath());
 }
+
+#[test]
+fn a_path_that_the_peer_avoids_is_asked_whether_it_works() {
+    // RFC 10069 3.3: who only receives learns of a dead path by the other end's advice, and then by its own silence.
+    let mut rig = two_paths();
+    let from = rig.seen.len();
+    rig.frames(raw(&[0x3e76, 1, 1], &[]));
+    rig.pass(ms(1));
+    let asks = |s: &&crate::puppet::Seen| s.path == PathId(1) && s.has(|f| matches!(f, Frame::Ping));
+    assert_eq!(rig.seen[from..].iter().filter(asks).count(), 1);
+    rig.pass(ms(5_000));
+    let failed = |e: &Event| matches!(e, Event::Path(PathEvent::Failed { id: PathId(1) }));
+    assert!(rig.events.iter().any(failed), "{:?}", rig.events);
+}

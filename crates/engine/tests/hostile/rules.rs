@@ -357,8 +357,13 @@ fn rejected_early_data_is_sent_again() {
 #[test]
 fn a_preferred_address_is_validated_before_it_is_used() {
     // RFC 9000 9.6.2-1, 9.6.3-1, 21.5.3
-    // RFC 9000 9.6
-    let mut setup = Setup::single_path();
+    // RFC 9000 9.6; with multipath too, where the policy leaves paths to the application
+    for setup in [Setup::single_path(), Setup::default()] {
+        goes_to_the_preferred_address(setup);
+    }
+}
+
+fn goes_to_the_preferred_address(mut setup: Setup) {
     let cid = ConnectionId::new(&[0x77; 8]).unwrap();
     setup.habits.params.preferred_address = Some(plait_wire::params::PreferredAddress {
         v4: Some("198.51.100.9:443".parse().unwrap()),

@@ -265,3 +265,36 @@ proptest! {
         }
     }
 }
+
+fn ours(local: &str) -> FourTuple {
+    FourTuple { local: local.parse().unwrap(), remote: "10.9.0.1:443".parse().unwrap() }
+}
+
+#[test]
+fn the_system_may_choose_another_address_of_ours() {
+    let mut route = Route::opened(ours("0.0.0.0:1"));
+    assert_eq!((route.is_system_known(), route.follow_system(&ours("0.0.0.0:1"))), (false, Moved::No));
+    route.on_received(&ours("10.0.0.1:1"), 1_200);
+    assert_eq!((route.tuple(), route.exit(), route.is_system_known()), (ours("10.0.0.1:1"), ours("0.0.0.0:1"), true));
+    // A datagram that comes to another address of ours belongs to the path, and shows where we are now.
+    assert_eq!(route.find(&ours("10.0.0.2:1")), Some(LegName::Current));
+    assert_eq!(route.follow_system(&ours("10.0.0.2:1")), Moved::Hosts);
+    assert_eq!((route.tuple(), route.follow_system(&ours("10.0.0.2:1"))), (ours("10.0.0.2:1"), Moved::No));
+    assert_eq!(route.find(&ours("10.0.0.2:2")), None, "another port is another socket");
+    // An address that was chosen stays.
+    let mut chosen = Route::opened(ours("10.0.0.1:1"));
+    assert_eq!((chosen.find(&ours("10.0.0.2:1")), chosen.follow_system(&ours("10.0.0.2:1"))), (None, Moved::No));
+    assert_eq!(chosen.exit(), ours("10.0.0.1:1"));
+}
+
+#[test]
+fn a_route_leaves_by_another_address_of_ours() {
+    // RFC 9000 9.2: the peer's address is the same, and stays proven.
+    let mut route = Route::opened(ours("10.0.0.1:1"));
+    route.on_address_proven();
+    assert_eq!(route.relocate("10.0.0.1:2".parse().unwrap()), Moved::Ports);
+    assert_eq!(route.relocate("10.0.0.3:2".parse().unwrap()), Moved::Hosts);
+    assert_eq!(route.relocate("10.0.0.3:2".parse().unwrap()), Moved::No);
+    assert!(route.is_validated() && route.deadline().is_none() && route.find(&ours("10.0.0.1:1")).is_none());
+    assert_eq!(route.amplification_room(), u64::MAX);
+}
