@@ -84,6 +84,8 @@ pub const MAX_ACK_DELAY_MS: u64 = (1 << 14) - 1;
 /// Ack delay exponent a peer may announce (RFC 9000 18.2).
 pub const MAX_ACK_DELAY_EXPONENT: u64 = 20;
 
+/// Largest packet threshold that reordering may lead to (RFC 9002 6.1.1); the time threshold finds losses beyond it.
+pub const MAX_PACKET_THRESHOLD: u64 = 16_384;
 /// RTT before the first sample (RFC 9002 6.2.2).
 pub const INITIAL_RTT: Duration = Duration::from_millis(333);
 /// Timer granularity (RFC 9002 6.1.2).

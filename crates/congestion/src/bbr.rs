@@ -70,8 +70,26 @@ pub struct Bbr {
     lost_bytes: u64,
     visit: Visit,
     dice: u64,
-    /// Bounds and window before the last congestion event.
-    before: Option<(Bounds, u64)>,
+    undo: Undo,
+}
+
+/// What a loss that proves false gives back (BBRSaveStateUponLoss).
+#[derive(Clone, Copy, Debug, Default)]
+struct Undo {
+    /// As it was before the losses that were told last.
+    newest: Option<Before>,
+    /// As it was before the loss episode under way.
+    episode: Option<Before>,
+}
+
+/// The model before losses.
+#[derive(Clone, Copy, Debug)]
+struct Before {
+    phase: Phase,
+    window: u64,
+    bounds: Bounds,
+    full: FullPipe,
+    cycle: Cycle,
 }
 
 /// A visit to ProbeRTT, and the pause of the application that may stand for one.
@@ -106,7 +124,7 @@ impl Bbr {
             lost_bytes: 0,
             visit: Visit::default(),
             dice: u64::from(path.0).wrapping_add(now.as_nanos()).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1,
-            before: None,
+            undo: Undo::default(),
         }
     }
 
@@ -403,7 +421,8 @@ impl CongestionController for Bbr {
 
     fn on_lost(&mut self, lost: &Lost) {
         let delivery = &lost.delivery;
-        self.before = Some((self.bounds, self.window));
+        let Self { phase, window, bounds, full, cycle, .. } = *self;
+        self.undo.newest = Some(Before { phase, window, bounds, full, cycle });
         self.lost_bytes += lost.bytes;
         self.bounds.on_congestion(lost.bytes);
         self.window = self.window.saturating_sub(lost.bytes).max(self.window_min());
@@ -418,8 +437,9 @@ impl CongestionController for Bbr {
 
     fn on_congestion(&mut self, event: &Congestion, _board: &Board) {
         match event.kind {
-            CongestionKind::Loss => {}
+            CongestionKind::Loss => self.undo.episode = self.undo.newest,
             CongestionKind::Ecn => {
+                self.undo.episode = None;
                 self.bounds.on_congestion(u64::MAX);
                 if self.phase == Phase::Startup {
                     self.leave_startup();
@@ -433,7 +453,7 @@ impl CongestionController for Bbr {
                 }
             }
             CongestionKind::Persistent => {
-                self.before = None;
+                self.undo.episode = None;
                 self.window = 2 * self.mss;
             }
         }
@@ -447,9 +467,19 @@ impl CongestionController for Bbr {
     }
 
     fn on_spurious(&mut self) {
-        if let Some((bounds, window)) = self.before.take() {
-            self.bounds = bounds;
-            self.window = self.window.max(window);
+        let Some(before) = self.undo.episode.take() else { return };
+        // BBRHandleSpuriousLossDetection
+        self.lost_bytes = 0;
+        self.bounds.restore(&before.bounds);
+        self.window = self.window.max(before.window);
+        self.full.restart(0);
+        if self.phase == Phase::ProbeRtt || self.phase == before.phase {
+            return;
+        }
+        match before.phase {
+            Phase::Startup => (self.phase, self.full) = (Phase::Startup, before.full),
+            Phase::Up => (self.phase, self.cycle) = (Phase::Up, before.cycle),
+            _ => {}
         }
     }
 }

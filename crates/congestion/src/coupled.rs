@@ -29,6 +29,9 @@ pub trait Rule: Debug + Default + Send {
     /// A congestion event.
     fn on_congestion(&mut self, _kind: CongestionKind) {}
 
+    /// The last congestion event proved false.
+    fn on_spurious(&mut self) {}
+
     /// OLIA's l_r, bytes.
     fn between_losses_bytes(&self) -> u64 {
         0
@@ -132,6 +135,7 @@ impl<R: Rule> CongestionController for Linked<R> {
     fn on_spurious(&mut self) {
         if let Some((bytes, ssthresh)) = self.before.take() {
             self.window.restore(bytes, ssthresh);
+            self.rule.on_spurious();
         }
     }
 

@@ -221,12 +221,17 @@ impl CongestionController for Cubic {
     }
 
     fn on_mss(&mut self, mss: u64) {
-        // What is kept in segments keeps its bytes; the stage begins anew, and an older event is not taken back.
+        // What is kept in segments keeps its bytes; the stage begins anew.
         let scale = self.window.mss() as f64 / mss.max(1) as f64;
         self.window.on_mss(mss);
         self.plateau *= scale;
         self.prior *= scale;
-        (self.epoch, self.limited_since, self.before) = (None, None, None);
+        (self.epoch, self.limited_since) = (None, None);
+        if let Some(before) = &mut self.before {
+            before.plateau *= scale;
+            before.prior *= scale;
+            before.epoch = None;
+        }
     }
 
     fn on_spurious(&mut self) {

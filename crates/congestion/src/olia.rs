@@ -37,6 +37,8 @@ pub struct OliaRule {
     mark_before: u64,
     /// L2: `acked_bytes` at the last loss.
     mark: u64,
+    /// Both marks before the last loss, in case it proves false.
+    before: Option<(u64, u64)>,
 }
 
 /// alpha_r of `own`'s path: positive for good paths with small windows, negative for those with the largest, else 0.
@@ -90,8 +92,17 @@ impl Rule for OliaRule {
     fn on_congestion(&mut self, kind: CongestionKind) {
         if kind == CongestionKind::Persistent {
             *self = Self::default();
-        } else if self.acked_bytes != self.mark {
+            return;
+        }
+        self.before = Some((self.mark_before, self.mark));
+        if self.acked_bytes != self.mark {
             (self.mark_before, self.mark) = (self.mark, self.acked_bytes);
+        }
+    }
+
+    fn on_spurious(&mut self) {
+        if let Some(marks) = self.before.take() {
+            (self.mark_before, self.mark) = marks;
         }
     }
 

@@ -176,7 +176,7 @@ impl World {
                 let fired = self.send.on_timeout(self.now, &mut self.board, &mut self.feedback);
                 if let (TimerFired::Probe { .. }, true) = (fired, self.to_send.is_empty()) {
                     let mut oldest = Vec::new();
-                    self.send.oldest_carried(Space::Data, 2, &mut oldest);
+                    self.send.oldest_carried(Space::Data, 0, 2, &mut oldest);
                     self.feedback.lost.extend(oldest);
                 }
             }

@@ -230,6 +230,14 @@ impl Bounds {
         (self.bandwidth_short, self.inflight_short) = (u64::MAX, u64::MAX);
     }
 
+    /// The newest losses were none: bounds are at least what they were, and the round has lost nothing.
+    pub(super) fn restore(&mut self, before: &Self) {
+        self.inflight_long = self.inflight_long.max(before.inflight_long);
+        self.inflight_short = self.inflight_short.max(before.inflight_short);
+        self.bandwidth_short = self.bandwidth_short.max(before.bandwidth_short);
+        self.lost_bytes = 0;
+    }
+
     /// ResetCongestionSignals.
     pub(super) fn reset_signals(&mut self) {
         (self.lost_bytes, self.bandwidth_latest, self.inflight_latest) = (0, 0, 0);

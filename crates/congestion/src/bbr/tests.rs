@@ -207,6 +207,65 @@ fn a_short_queue_bounds_what_is_in_flight() {
     assert!(share > 0.85, "{share}");
 }
 
+/// Tells of so many lost datagrams of the newest flight, in passes of one each, the first of which begins an episode.
+fn lose(link: &mut Link, datagrams: u64) {
+    for pass in 0..datagrams {
+        let delivery = Delivery {
+            total_bytes: link.delivered,
+            prior_bytes: link.delivered.saturating_sub(20 * MSS),
+            interval: Duration::ZERO,
+            flight_bytes: link.in_flight(),
+            lost_bytes: (pass + 1) * MSS,
+            limit: Limit::Window,
+        };
+        link.bbr.on_lost(&Lost { now: link.now, bytes: MSS, in_flight: link.in_flight(), delivery });
+        if pass == 0 {
+            link.bbr.on_congestion(&congestion(CongestionKind::Loss), &Board::default());
+        }
+    }
+}
+
+#[test]
+fn a_false_loss_in_startup_gives_everything_back() {
+    let mut link = Link::new();
+    link.play(RTT * 5 / 2, |_, _| {});
+    assert_eq!(link.bbr.phase(), Phase::Startup);
+    let window = link.bbr.window();
+    lose(&mut link, 12);
+    let lost = link.bbr.window();
+    link.play(RTT * 7 / 2, |_, _| {});
+    assert_eq!(lost, window - 12 * MSS);
+    assert_ne!(link.bbr.phase(), Phase::Startup, "it is believed at first");
+    link.bbr.on_spurious();
+    assert_eq!((link.bbr.phase(), link.bbr.bounds.inflight_long), (Phase::Startup, u64::MAX));
+    assert!(!link.bbr.full.reached && link.bbr.window() >= window);
+    link.play(Duration::from_secs(3), |_, _| {});
+    let bandwidth = link.bbr.bandwidth();
+    assert!((950_000..=1_010_000).contains(&bandwidth), "{bandwidth}");
+}
+
+#[test]
+fn a_false_loss_does_not_end_a_probe_for_bandwidth() {
+    let mut link = Link::new();
+    let mut until = Duration::from_secs(3);
+    while link.bbr.phase() != Phase::Up || !link.bbr.cycle.probing {
+        until += Duration::from_millis(1);
+        link.play(until, |_, _| {});
+        assert!(until < Duration::from_secs(30), "it never probes");
+    }
+    let bounds = link.bbr.bounds.inflight_long;
+    lose(&mut link, 20);
+    assert_eq!(link.bbr.phase(), Phase::Down);
+    assert!(link.bbr.bounds.inflight_long < u64::MAX);
+    link.bbr.on_spurious();
+    assert_eq!((link.bbr.phase(), link.bbr.bounds.inflight_long), (Phase::Up, bounds));
+    // Once given back, it is not given back again.
+    lose(&mut link, 20);
+    link.bbr.on_congestion(&congestion(CongestionKind::Persistent), &Board::default());
+    link.bbr.on_spurious();
+    assert_eq!(link.bbr.window(), 2 * MSS);
+}
+
 #[test]
 fn marks_end_startup_and_bound_the_flight() {
     let mut link = Link::new();

@@ -161,6 +161,22 @@ fn loss_intervals() {
 }
 
 #[test]
+fn a_false_loss_ends_no_interval() {
+    let mut olia = Olia::new(PathId(0), 1000, SlowStart::Standard);
+    let none = Board::default();
+    olia.on_acked(&acked(8_000), &none);
+    olia.on_congestion(&congestion(CongestionKind::Loss), &none);
+    olia.on_acked(&acked(3_000), &none);
+    olia.on_congestion(&congestion(CongestionKind::Loss), &none);
+    olia.on_acked(&acked(1_000), &none);
+    assert_eq!(olia.between_losses_bytes(), 3_000);
+    olia.on_spurious();
+    assert_eq!(olia.between_losses_bytes(), 8_000, "4000 since the first loss, 8000 before it");
+    olia.on_acked(&acked(5_000), &none);
+    assert_eq!(olia.between_losses_bytes(), 9_000);
+}
+
+#[test]
 fn a_stale_posting_of_its_own_is_not_read() {
     let mut olia = olia(10_000, 0);
     olia.on_acked(&acked(10_000), &board(&[posting(0, 999_000, 1)]));

@@ -44,9 +44,14 @@ impl Connection {
             Purpose::Validation if !self.may_carry_data(id) => return pad,
             _ => {}
         }
-        if purpose == Purpose::Probe && (self.awaits_proof(id) || self.paths.path(id).is_some_and(|p| p.is_failed())) {
-            // What was outstanding here went elsewhere already; the probe only asks whether the path is back, or there.
+        if purpose == Purpose::Probe && self.awaits_proof(id) {
+            // Nothing but an ack is wanted of an address that is not proven.
             ping(w);
+            return pad;
+        }
+        if purpose == Purpose::Probe && self.paths.path(id).is_some_and(|p| p.is_failed()) {
+            // Nothing new goes here, and what another path took over is not repeated: is the path back?
+            self.fill_probe(id, w);
             return pad;
         }
         if one_rtt {
@@ -162,7 +167,7 @@ impl Connection {
         let mut oldest = std::mem::take(&mut self.scratch.updates);
         oldest.clear();
         if let Some(path) = self.paths.path(id) {
-            path.send.oldest_carried(plait_base::Space::Data, 1, &mut oldest);
+            path.send.probe_carried(plait_base::Space::Data, &mut oldest);
         }
         for carried in &oldest {
             let _ = self.streams.fill_copy(w, carried);

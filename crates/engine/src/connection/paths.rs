@@ -34,6 +34,9 @@ const SERVER_PATIENCE_PTOS: u32 = 1;
 /// that the last packet of a flight was lost.
 const OUTAGE_PTOS: u32 = 2;
 
+/// Packets whose control frames the probes of a time-out repeat (RFC 9002 6.2.4: one or two).
+const PROBED_PACKETS: usize = 2;
+
 /// Data of the application, as against what only steers the peer.
 fn is_payload(carried: &Carried) -> bool {
     matches!(carried, Carried::Stream { .. } | Carried::Datagram { .. })
@@ -329,8 +332,8 @@ impl Connection {
         self.on_path_moved(now, id, moved);
     }
 
-    /// A probe time-out passed on a path: others take over its frames; with another path at hand it counts as
-    /// potentially failed (CoNEXT 2017, section 4.3).
+    /// A probe time-out passed on a path. Where another works, that takes over its frames, and this one counts as
+    /// potentially failed (CoNEXT 2017, section 4.3). Alone it sends its probes and gives nothing up: acks may only be late.
     pub(super) fn on_probe_timeout(&mut self, now: Instant, id: PathId) {
         let other_works = self.paths.open_slots().any(|s| s.id != id && is_usable(s));
         let Some(path) = self.paths.path_mut(id) else { return };
@@ -342,12 +345,17 @@ impl Connection {
         let Some(path) = self.paths.path_mut(id) else { return };
         let mut outstanding = std::mem::take(&mut self.scratch.carried);
         outstanding.clear();
-        path.send.in_flight_carried(&mut outstanding);
+        if other_works {
+            path.send.in_flight_carried(&mut outstanding);
+        } else {
+            path.send.oldest_carried(Space::Data, 0, PROBED_PACKETS, &mut outstanding);
+        }
         // Who mostly receives knows the RTT from long ago: acks that queue behind the data that comes are late, not lost.
         let recent = path.send.pto(Space::Data) / HEARD_PART;
         let is_heard = path.receive.heard_at().is_some_and(|at| now.since(at) < recent);
         let brings_data = is_heard && !outstanding.iter().any(is_payload);
-        for carried in &outstanding {
+        // RFC 9002 6.2.4: alone, control frames go again with the probes, which repeat the stream data as it was
+        for carried in outstanding.iter().filter(|carried| other_works || !is_payload(carried)) {
             self.on_carried_lost(now, id, carried);
         }
         outstanding.clear();
@@ -387,8 +395,26 @@ impl Connection {
         self.plan.touch();
     }
 
+    /// Path `by` works now: it takes over what is on its way on paths that fell silent while there was no other.
+    pub(super) fn take_over_silent(&mut self, now: Instant, by: PathId) {
+        let silent = |s: &super::flows::Slot| s.path.as_ref().is_some_and(|p| p.send.pto_count() > 0);
+        let silent = self.paths.open_slots().filter(|s| s.id != by && silent(s));
+        let silent: smallvec::SmallVec<[PathId; 8]> = silent.map(|s| s.id).collect();
+        let mut outstanding = std::mem::take(&mut self.scratch.carried);
+        for id in silent {
+            outstanding.clear();
+            if let Some(path) = self.paths.path_mut(id) {
+                path.send.in_flight_carried(&mut outstanding);
+            }
+            outstanding.iter().for_each(|carried| self.on_carried_lost(now, id, carried));
+        }
+        outstanding.clear();
+        self.scratch.carried = outstanding;
+    }
+
     /// A failed path answered.
     pub(super) fn on_path_recovered(&mut self, now: Instant, id: PathId) {
+        self.take_over_silent(now, id);
         if let Some(slot) = self.paths.slot_mut(id) {
             if self.registry.demoted.contains(&id) {
                 self.registry.demoted.retain(|d| *d != id);

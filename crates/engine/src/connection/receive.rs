@@ -410,8 +410,8 @@ impl Connection {
                 if let Some(path) = self.paths.path_mut(at.path) {
                     path.receive.absorb(at.now, at.number, eliciting, at.ecn);
                     path.counters.received_bytes += at.bytes;
-                    if path.is_failed() {
-                        // It may be back: ask at once rather than at the next probe.
+                    if path.is_failed() && !path.send.expects_ack(at.now) {
+                        // It may be back: ask at once rather than at the next probe, but once a round trip (RFC 9000 13.2.4).
                         self.ping(at.path);
                     }
                 }

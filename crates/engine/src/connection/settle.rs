@@ -272,6 +272,7 @@ impl Connection {
     /// The path's current address is proven.
     pub(super) fn on_path_validated(&mut self, now: Instant, id: PathId) {
         let new_address = tokens::is_new_address(&self.paths, id);
+        self.take_over_silent(now, id);
         self.observe_path(now, id);
         if id != PathId::ZERO || self.handshake.is_confirmed() {
             self.events.path(PathEvent::Established { id });

@@ -15,11 +15,15 @@ use crate::feedback::Feedback;
 /// Sums over the packets that one frame acknowledged for the first time.
 #[derive(Clone, Copy, Debug, Default)]
 struct News {
+    /// When the frame arrived.
+    now: Instant,
     packets: u64,
     eliciting: u64,
     /// Bytes that left the flight.
     freed_bytes: u64,
-    /// Those sent after the recovery period began.
+    /// Those that arrived, given up or not.
+    delivered_bytes: u64,
+    /// Those that left the flight and were sent after the recovery period began.
     growth_bytes: u64,
     /// Marked packets.
     marked: u64,
@@ -53,7 +57,7 @@ impl SendFlow {
         }
         let before = state.ledger.largest_acked;
         self.counters.acks_received += 1;
-        let mut news = News::default();
+        let mut news = News { now, ..News::default() };
         let read = ranges.into_iter().try_for_each(|range| self.claim_range(space, range, &mut news, feedback));
         // Also where a later range breaks the rule: what the ranges before it resolved left the flight.
         self.in_flight -= news.freed_bytes;
@@ -92,6 +96,7 @@ impl SendFlow {
         }
         let keep = self.memory();
         if let Some(state) = self.space_mut(space) {
+            state.reordering.on_acked(report.largest, state.ledger.next());
             state.ledger.trim(now, keep);
         }
         self.check();
@@ -107,11 +112,13 @@ impl SendFlow {
         feedback: &mut Feedback,
     ) -> Result<(), Violation> {
         let (lo, hi) = (*range.start(), *range.end());
+        let in_time = self.rtt.loss_delay(self.config.time_threshold);
         let Some(state) = self.spaces[space as usize].as_deref_mut() else { return Ok(()) };
         // RFC 9000 21.4: only a peer that acks blindly names a number that was left out
         if hi >= state.ledger.next() || (space == Space::Data && self.skipper.skipped_within(lo, hi)) {
             return Err(Violation::AckOfUnsentPacket);
         }
+        let overtaken_by = state.ledger.largest_acked;
         while let Some(part) = state.ledger.claim(lo, hi) {
             for number in part {
                 let Some(entry) = state.ledger.mark_acked(number) else { continue };
@@ -125,6 +132,14 @@ impl SendFlow {
                     continue;
                 }
                 news.marked += u64::from(entry.packet.ecn_marked);
+                // RFC 9002 6.1: such a packet was late, and the thresholds have to bear with the next one
+                if let Some(largest) = overtaken_by.filter(|l| *l > number && entry.packet.ack_eliciting) {
+                    let took = news.now.since(entry.sent_at);
+                    state.reordering.on_late(number, largest, took.saturating_sub(in_time));
+                }
+                if entry.packet.in_flight {
+                    news.delivered_bytes += u64::from(entry.packet.bytes);
+                }
                 if entry.counted {
                     let bytes = u64::from(entry.packet.bytes);
                     news.freed_bytes += bytes;
@@ -138,6 +153,7 @@ impl SendFlow {
                     self.counters.spurious += 1;
                     if entry.packet.in_flight && !entry.packet.mtu_probe {
                         news.episode_spurious |= self.recovery.on_spurious(at);
+                        self.rate.on_spurious(u64::from(entry.packet.bytes));
                     }
                 }
                 if news.biggest.is_none_or(|(n, bytes)| (entry.packet.bytes, number) > (bytes, n)) {
@@ -191,7 +207,7 @@ impl SendFlow {
         let (number, entry) = newest;
         self.recovery.on_acked(entry.sent_at);
         let demand = if entry.packet.app_limited { Demand::Idle } else { Demand::Busy };
-        let delivery = match news.freed_bytes {
+        let delivery = match news.delivered_bytes {
             0 => self.rate.delivery(entry.rate, demand),
             bytes => self.rate.on_acked(now, bytes, entry.rate, entry.sent_at, demand),
         };

@@ -247,12 +247,12 @@ impl Ledger {
         self.lost_since = None;
     }
 
-    /// Appends the frames of outstanding packets, each once.
+    /// Appends the frames of outstanding packets, each once; an MTU probe keeps its own, for it travels this path alone.
     pub(crate) fn hand_out(&mut self, out: &mut Vec<Carried>) {
         let skip = (self.cursor.max(self.base) - self.base) as usize;
         for i in skip..self.entries.len() {
             let entry = self.entries[i];
-            if entry.fate == Fate::Outstanding && !entry.handed_out {
+            if entry.fate == Fate::Outstanding && !entry.handed_out && !entry.packet.mtu_probe {
                 self.entries[i].handed_out = true;
                 out.extend(self.carried(&entry));
             }

@@ -191,10 +191,11 @@ impl Ledger {
 impl SendFlow {
     /// One pass of detection in `space`, with its consequences for window and validation.
     pub(crate) fn detect_lost(&mut self, now: Instant, space: Space, board: &Board, feedback: &mut Feedback) -> Losses {
+        let Some(reordering) = self.space(space).map(|state| state.reordering) else { return Losses::default() };
         let rule = LossRule {
             now,
-            delay: self.rtt.loss_delay(self.config.time_threshold),
-            threshold: self.config.packet_threshold.max(3),
+            delay: self.rtt.loss_delay(self.config.time_threshold) + reordering.extra_delay(self.rtt.smoothed()),
+            threshold: reordering.packet_threshold(self.config.packet_threshold.max(3)),
             first_rtt_at: self.rtt.first_sample_at(),
         };
         let Some(state) = self.space_mut(space) else { return Losses::default() };

@@ -8,6 +8,7 @@ mod ledger;
 mod loss;
 mod pto;
 mod rate;
+mod reorder;
 mod rtt;
 mod skip;
 mod stats;
@@ -36,6 +37,7 @@ use ledger::Ledger;
 use loss::Recovery;
 use pto::ProbeTimer;
 use rate::{Demand, Idle, Leaving, RateEstimator, RateMark};
+use reorder::Reordering;
 use skip::Skipper;
 use stats::Counters;
 
@@ -58,9 +60,10 @@ pub struct SendConfig {
     pub mss: u16,
     /// Whether to try ECN.
     pub ecn: EcnMode,
-    /// A packet is lost when one so many numbers later was acked (RFC 9002 6.1.1); at least 3.
+    /// A packet is lost when one so many numbers later was acked (RFC 9002 6.1.1); at least 3. Reordering makes it more.
     pub packet_threshold: u64,
-    /// A packet is lost after this multiple of the RTT, as numerator and denominator (RFC 9002 6.1.2).
+    /// A packet is lost after this multiple of the RTT, as numerator and denominator (RFC 9002 6.1.2). Reordering makes it
+    /// longer, by a round trip at most.
     pub time_threshold: (u32, u32),
     /// The peer's max_ack_delay (RFC 9000 18.2).
     pub max_ack_delay: Duration,
@@ -193,6 +196,8 @@ pub(crate) struct SpaceState {
     probes: u8,
     /// Packets below were sent on an earlier network path and say nothing of this one.
     epoch: u64,
+    /// What late acks showed of the network path's order.
+    reordering: Reordering,
 }
 
 /// Everything that one path's sender keeps, for all its number spaces; path 0 has three, others only `Data`.
@@ -271,6 +276,12 @@ impl SendFlow {
     /// True while `space` exists: it was not discarded and this path has it.
     pub fn has_space(&self, space: Space) -> bool {
         self.space(space).is_some()
+    }
+
+    /// True while an ack of the newest ack-eliciting packet of `Data` may be on its way: less than a round trip has passed.
+    pub fn expects_ack(&self, now: Instant) -> bool {
+        let sent_at = self.space(Space::Data).and_then(|state| state.ledger.eliciting_sent_at);
+        sent_at.is_some_and(|at| now.since(at) < self.rtt.smoothed())
     }
 
     /// True when `space` has ack-eliciting packets outstanding.
@@ -522,6 +533,7 @@ impl SendFlow {
             state.epoch = state.ledger.next();
             state.ledger.uncount();
             state.probes = 0;
+            state.reordering = Reordering::default();
         }
         self.in_flight = 0;
         self.controller = controller;
@@ -546,14 +558,22 @@ impl SendFlow {
         }
     }
 
-    /// Appends the frames of the `packets` oldest outstanding ack-eliciting packets of `space`: what a probe
-    /// should carry (RFC 9002 6.2.4). Nothing is marked; these packets may still be acked or lost.
-    pub fn oldest_carried(&self, space: Space, packets: usize, out: &mut Vec<Carried>) {
+    /// Appends the frames of the oldest outstanding ack-eliciting packets of `space` that were not handed out, `skip` of
+    /// them left out and `packets` taken: what probes should carry (RFC 9002 6.2.4). Nothing is marked; these packets may
+    /// still be acked or lost.
+    pub fn oldest_carried(&self, space: Space, skip: usize, packets: usize, out: &mut Vec<Carried>) {
         let Some(state) = self.space(space) else { return };
-        let waiting = state.ledger.outstanding().filter(|(_, entry)| entry.packet.ack_eliciting);
-        for (_, entry) in waiting.take(packets) {
+        let waits = |e: &ledger::Entry| e.packet.ack_eliciting && !e.packet.mtu_probe && !e.handed_out;
+        let waiting = state.ledger.outstanding().filter(|(_, entry)| waits(entry));
+        for (_, entry) in waiting.skip(skip).take(packets) {
             out.extend(state.ledger.carried(entry));
         }
+    }
+
+    /// What the next probe of `space` should carry: each of a time-out's probes takes another of the oldest packets.
+    pub fn probe_carried(&self, space: Space, out: &mut Vec<Carried>) {
+        let sent = usize::from(pto::PROBES.saturating_sub(self.probes_due(space)));
+        self.oldest_carried(space, sent, 1, out);
     }
 
     /// How long a lost packet is remembered, so that a late ack of it is understood.

@@ -11,7 +11,7 @@ use super::SendFlow;
 use crate::feedback::Feedback;
 
 /// Probes that one time-out allows while ack-eliciting packets are outstanding (RFC 9002 6.2.4: one or two).
-const PROBES: u8 = 2;
+pub(super) const PROBES: u8 = 2;
 
 /// How far the handshake is, as far as timers care. Servers begin at [`Unconfirmed`](Self::Unconfirmed), for
 /// clients always validate a server's address (RFC 9002 A.6).

@@ -92,6 +92,11 @@ impl RateEstimator {
         self.lost_bytes += bytes;
     }
 
+    /// Some of them arrived after all.
+    pub(crate) fn on_spurious(&mut self, bytes: u64) {
+        self.lost_bytes = self.lost_bytes.saturating_sub(bytes);
+    }
+
     /// An ack covers `bytes`; `newest` is the mark of the newest packet in it, sent at `sent_at`.
     pub(crate) fn on_acked(
         &mut self,
@@ -103,7 +108,8 @@ impl RateEstimator {
     ) -> Delivery {
         self.delivered_bytes += bytes;
         self.delivered_at = now;
-        self.first_sent_at = sent_at;
+        // Not back to a packet that others overtook.
+        self.first_sent_at = self.first_sent_at.max(sent_at);
         let interval = sent_at.since(newest.first_sent_at).max(now.since(newest.delivered_at));
         let mut delivery = self.delivery(newest, demand);
         if interval < INTERVAL_MIN {
@@ -127,9 +133,15 @@ impl RateEstimator {
             prior_bytes: mark.delivered_bytes,
             interval: Duration::ZERO,
             flight_bytes: u64::from(mark.flight_bytes),
-            lost_bytes: u64::from((self.lost_bytes as u32).wrapping_sub(mark.lost_bytes)),
+            lost_bytes: self.lost_since(mark),
             limit: if demand == Demand::Idle { Limit::Application } else { Limit::Window },
         }
+    }
+
+    /// Losses that proved false since may be more than those declared: then it is none.
+    fn lost_since(&self, mark: RateMark) -> u64 {
+        let lost = (self.lost_bytes as u32).wrapping_sub(mark.lost_bytes);
+        if lost > u32::MAX / 2 { 0 } else { u64::from(lost) }
     }
 
     /// Smoothed estimate, bits per second; none before the first sample.
@@ -174,6 +186,24 @@ mod tests {
         }
         let bps = rate.estimate_bps().unwrap();
         assert!((9_000_000..=10_500_000).contains(&bps), "{bps}");
+    }
+
+    #[test]
+    fn an_overtaken_packet_neither_shortens_nor_lengthens_samples() {
+        let ms = Duration::from_millis(1);
+        let mut rate = RateEstimator::new(Instant::ZERO);
+        let leaving = Leaving { idle: Idle::No, demand: Demand::Busy, flight_bytes: 2000 };
+        let sent = [0, 1, 2].map(|i| rate.on_sent(Instant::ZERO + ms * i, &leaving).0);
+        rate.on_lost(1000);
+        let before = rate.delivery(sent[0], Demand::Busy);
+        assert_eq!(before.lost_bytes, 1000);
+        rate.on_acked(Instant::ZERO + ms * 20, 1000, sent[2], Instant::ZERO + ms * 2, Demand::Busy);
+        let (later, _) = rate.on_sent(Instant::ZERO + ms * 21, &leaving);
+        rate.on_spurious(1000);
+        let late = rate.on_acked(Instant::ZERO + ms * 22, 1000, sent[0], Instant::ZERO, Demand::Busy);
+        assert_eq!((late.total_bytes, late.lost_bytes, late.interval), (2000, 0, ms * 22));
+        let next = rate.on_acked(Instant::ZERO + ms * 40, 1000, later, Instant::ZERO + ms * 21, Demand::Busy);
+        assert_eq!((next.interval, next.lost_bytes), (ms * 20, 0), "the flight of the newest packet counts");
     }
 
     #[test]

@@ -77,6 +77,28 @@ fn null_protection_changes_no_time() {
 }
 
 #[test]
+fn late_acks_on_a_lone_path_do_not_send_its_flight_again() {
+    // RFC 9002 6.2.4: a probe time-out sends a packet or two and declares nothing lost
+    let text = "[[path]]\nrate_mbps = 50\nrtt_ms = 40\nqueue_ms = 2000\n[[event]]\nat_s = 0.5\npath = 0\n\
+                up = { delay_ms = 620 }\n[transfer]\nkind = \"download\"\nbytes = 6_000_000\n";
+    let late = outcome(text, &[], 1);
+    let sender = &late.paths[0].sender;
+    assert_eq!((late.end.clone(), sender.packets_lost), (End::Complete, 0));
+    assert!((1..9).contains(&sender.probe_timeouts), "{sender:?}");
+    // Before, the 4628 packets carried 370 of the flight twice.
+    assert!(sender.packets_sent < 4300, "{sender:?}");
+}
+
+#[test]
+fn reordering_costs_no_more_than_the_packets_that_teach_it() {
+    let set = [("path.0.rate_mbps", "50"), ("path.0.reorder", "0.1"), ("path.0.reorder_ms", "10")];
+    let late = outcome(TWO, &[&set[..], &[("endpoints.extension", "none"), ("transfer.bytes", "6000000")]].concat(), 1);
+    let path = &late.paths[0];
+    let (given_up, dropped) = (path.sender.packets_lost, path.traffic.down.drops_total());
+    assert!(given_up < dropped + 40, "{given_up} given up, {dropped} dropped");
+}
+
+#[test]
 fn events_and_draws_change_links() {
     let text = format!("{TWO}\n[[event]]\nat_s = 0.5\npath = 0\nstate = \"down\"\n");
     let cut = outcome(&text, &[("path.1.vary", "{ interval_ms = 100, rate_mbps = [5, 8] }")], 1);

@@ -132,14 +132,88 @@ fn spurious_loss() {
     assert_eq!(b.flow.in_flight(), 3000);
 }
 
+/// A path of 40 ms whose packets leave each millisecond from `ms` on, `count` of them; those that `is_late` names are acked
+/// 10 ms after their turn, `lost` never is.
+fn play(b: &mut Bench, ms: u32, count: u32, is_late: fn(u32) -> bool, lost: Option<u32>) -> Vec<(u32, u64)> {
+    let mut found = Vec::new();
+    let first = b.flow.next_number(Space::Data);
+    for step in 0..count + 200 {
+        if step < count {
+            b.send(ms + step);
+        }
+        let late = step.checked_sub(50).filter(|n| is_late(*n));
+        let timely = step.checked_sub(40).filter(|n| !is_late(*n));
+        for n in [late, timely].into_iter().flatten().filter(|n| *n < count && Some(*n) != lost) {
+            let number = first + u64::from(n);
+            b.ack(ms + step, &[number..=number]).unwrap();
+            found.extend(b.lost().iter().map(|n| (step, n - first)));
+        }
+        if b.flow.deadline().is_some_and(|at| at <= self::at(ms + step)) {
+            b.timeout(ms + step);
+            found.extend(b.lost().iter().map(|n| (step, n - first)));
+        }
+    }
+    found
+}
+
+#[test]
+fn late_packets_raise_the_thresholds_to_what_would_have_spared_them() {
+    // RFC 9002 6.1: both thresholds may grow once losses prove spurious
+    let mut b = Bench::new();
+    let found = play(&mut b, 0, 300, |n| n % 10 == 9, None);
+    assert!(found.len() <= 2, "{found:?}");
+    assert_eq!(b.flow.stats().packets_spurious, found.len() as u64);
+    let found = play(&mut b, 1000, 300, |n| n % 10 == 9, None);
+    assert_eq!(found, [], "by now it is known");
+    // A real loss shows within a round trip and the disorder.
+    let found = play(&mut b, 2000, 300, |n| n % 10 == 9, Some(100));
+    assert!(matches!(found[..], [(step, 100)] if (140..160).contains(&step)), "{found:?}");
+    // Disorder that costs nothing keeps what was learned; without it the fixed thresholds return.
+    let found = play(&mut b, 3000, 10_000, |n| n % 10 == 9, None);
+    assert_eq!(found, []);
+    play(&mut b, 20_000, 10_000, |_| false, None);
+    let found = play(&mut b, 40_000, 300, |_| false, Some(100));
+    assert_eq!(found, [(143, 100)], "three packets later");
+}
+
+#[test]
+fn what_is_learned_belongs_to_one_network_path() {
+    // RFC 9000 9.4
+    let mut b = Bench::new();
+    play(&mut b, 0, 300, |n| n % 10 == 9, None);
+    let controller = b.scribe(1_000_000);
+    b.flow.reset_for_new_address(at(1000), controller, KeepRtt::Yes);
+    let found = play(&mut b, 1000, 300, |_| false, Some(100));
+    assert_eq!(found, [(143, 100)]);
+}
+
+#[test]
+fn no_disorder_keeps_the_loss_of_the_last_packets_from_showing() {
+    // RFC 9002 6.1.2: the time threshold holds, however late packets came before
+    let mut b = Bench::new();
+    b.send(0);
+    b.send(0);
+    b.ack(40, &[1..=1]).unwrap();
+    b.timeout(46);
+    b.ack(2000, &[0..=1]).unwrap();
+    assert_eq!(b.flow.stats().packets_spurious, 1);
+    let last_but_one = b.send(3000);
+    let last = b.send(3000);
+    b.ack(3040, &[last..=last]).unwrap();
+    let deadline = b.flow.deadline().unwrap();
+    assert!(deadline <= at(3000) + b.flow.rtt().smoothed() * 17 / 8, "{deadline:?}");
+    assert_eq!(b.timeout(3090), TimerFired::Lost);
+    assert_eq!(b.lost(), [last_but_one]);
+}
+
 #[test]
 fn spurious_loss_does_not_undo_a_real_one() {
     let mut b = Bench::new();
     b.send_many(6, 0);
     b.ack(10, &[3..=3]).unwrap();
     b.send_many(6, 20);
-    // The same ack proves the first event false and shows a new one.
-    b.ack(30, &[9..=10, 0..=5]).unwrap();
+    // The same ack proves the first event false and shows a new one, four packets behind.
+    b.ack(30, &[9..=11, 0..=5]).unwrap();
     assert_eq!((b.lost(), b.tape().spurious), (vec![6, 7], 1));
     assert!(b.flow.is_in_recovery());
 }
@@ -461,10 +535,21 @@ fn probes_get_the_oldest_frames() {
     b.send_many(4, 0);
     b.ack(10, &[1..=1]).unwrap();
     let mut out = Vec::new();
-    b.flow.oldest_carried(Space::Data, 2, &mut out);
+    b.flow.oldest_carried(Space::Data, 0, 2, &mut out);
     assert_eq!(out, [0, 2].map(Carried::MaxData));
-    b.flow.oldest_carried(Space::Handshake, 2, &mut out);
+    b.flow.oldest_carried(Space::Handshake, 0, 2, &mut out);
     assert_eq!(out.len(), 2);
+    // Each of the two probes of a time-out takes another packet.
+    let mut b = Bench::new();
+    b.send_in(0, Space::Data, SentPacket { mtu_probe: true, ..packet() });
+    b.send_many(3, 0);
+    assert_eq!(b.timeout(5000), TimerFired::Probe { space: Space::Data, count: 2 });
+    for oldest in [1, 2] {
+        out.clear();
+        b.flow.probe_carried(Space::Data, &mut out);
+        assert_eq!(out, [Carried::MaxData(oldest)]);
+        b.send(5000);
+    }
 }
 
 #[test]
