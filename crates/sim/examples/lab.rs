@@ -28,7 +28,7 @@ fn main() {
         run(&request, &stop, &|_, _| {}).map(|summary| summary.text)
     } else if what == "swarm" {
         let request = SwarmRequest { from: name.parse().unwrap_or(0), seeds: count.max(1), jobs, out };
-        swarm(&request, &stop, &|_, _| {}).map(|summary| summary.text)
+        swarm(&request, &stop, &|_, _, _| {}).map(|summary| summary.text)
     } else {
         if let Some(out) = &out {
             std::fs::create_dir_all(out).expect("the folder can be made");

@@ -6,6 +6,7 @@ mod gate;
 mod migration;
 mod multiflow;
 mod ns3;
+mod reordering;
 #[cfg(test)]
 mod tests;
 
@@ -109,6 +110,7 @@ const FIGURES: &[(&str, &str, Make)] = &[
     ("fairness", "Two paths through one queue take no more than a single-path flow beside them", fairness::fairness),
     ("never-worse", "The gate: several paths are never slower than the best of them", gate::never_worse),
     ("migration", "The gate: a change of address costs little more than a slow start", migration::migration),
+    ("reordering", "The gate: late packets on a path that loses none cost little", reordering::reordering),
 ];
 
 /// Every figure: name and what it shows.

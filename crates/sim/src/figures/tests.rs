@@ -32,7 +32,29 @@ fn small_figures() {
         assert!(!made.figure.notes.is_empty(), "{name} says nowhere why it differs");
     }
     assert!(figure("conext-fig12", &request).unwrap_err().to_string().contains("accepted: conext-fig3"));
-    assert_eq!(list().count(), 22);
+    assert_eq!(list().count(), 23);
+}
+
+#[test]
+fn late_packets_cost_little_whatever_the_controller() {
+    let stop = AtomicBool::new(false);
+    let request = FigureRequest {
+        points: None,
+        sets: vec!["transfer.bytes=12000000".into()],
+        jobs: 2,
+        out: None,
+        pictures: Pictures::None,
+        commit: "test".into(),
+        policies: Policies::new(),
+        stop: &stop,
+        progress: &|_, _, _| {},
+    };
+    // The figure has other networks too, larger downloads and more seeds.
+    for controller in crate::CONTROLLERS {
+        for (disorder, shares) in super::reordering::shares(&request, controller, (50, 40), 2).unwrap() {
+            assert!(super::reordering::holds(&shares), "{controller}, {disorder:?}: {:?}", shares.values());
+        }
+    }
 }
 
 /// Median over seeds of what two paths take next to a NewReno flow.

@@ -5,13 +5,13 @@ mod shrink;
 mod usable;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use draw::draw;
 pub use shrink::{Shrunk, shrink};
 
-use crate::campaign::spread;
+use crate::campaign::{StoreError, spread};
 use crate::command::{CommandError, write};
 use crate::run::outcome::{End, Outcome};
 use crate::run::{self, Watch};
@@ -100,14 +100,17 @@ fn without_numbers(text: &str) -> String {
     plain.replace(" ms", " s").replace("ns", "s").trim().to_owned()
 }
 
-/// Runs seeds; what fails is shrunk and written down.
+/// Hears of a part that is under way, runs done and runs in all; no part is the seeds themselves.
+pub type Progress<'a> = &'a (dyn Fn(Option<&str>, usize, usize) + Sync);
+
+/// Runs seeds; what fails is shrunk and written down, the smallest scenario so far after each step: `stop` loses nothing.
 ///
 /// # Errors
 /// Files cannot be written.
 pub fn swarm(
     request: &SwarmRequest,
     stop: &AtomicBool,
-    progress: &(dyn Fn(usize, usize) + Sync),
+    progress: Progress<'_>,
 ) -> Result<SwarmSummary, CommandError> {
     let seeds: Vec<u64> = (request.from..request.from.saturating_add(request.seeds)).collect();
     if let Some(out) = &request.out {
@@ -118,8 +121,8 @@ pub fn swarm(
         &seeds,
         request.jobs,
         stop,
-        |seed| find(*seed, request.out.is_some(), stop),
-        |_, _| progress(done.fetch_add(1, Ordering::Relaxed) + 1, seeds.len()),
+        |seed| find(*seed, request.out.as_deref(), stop, progress),
+        |_, _| progress(None, done.fetch_add(1, Ordering::Relaxed) + 1, seeds.len()),
     );
     let mut summary = SwarmSummary::default();
     for (seed, result) in seeds.iter().zip(results) {
@@ -132,9 +135,9 @@ pub fn swarm(
         let Some(found) = found else { continue };
         summary.text.push_str(&format!("seed {seed}: {}\n", found.failure.story));
         if let (Some(shrunk), Some(out)) = (&found.shrunk, &request.out) {
-            let text = format!("# {}\n{}", shrunk.failure.story, shrunk.text);
-            let file = write(out, &format!("swarm-{seed}.toml"), &text)?;
-            summary.text.push_str(&format!("  shrunk in {} runs: {}\n", shrunk.runs, file.display()));
+            let file = keep(out, *seed, shrunk)?;
+            let so_far = if stop.load(Ordering::Relaxed) { ", interrupted" } else { "" };
+            summary.text.push_str(&format!("  shrunk in {} runs{so_far}: {}\n", shrunk.runs, file.display()));
             summary.files.push(file);
         }
         summary.failures.push((*seed, found.failure));
@@ -158,11 +161,28 @@ struct Found {
     shrunk: Option<Shrunk>,
 }
 
-fn find(seed: u64, small: bool, stop: &AtomicBool) -> Result<Verdict, ScenarioError> {
+/// Writes down the small scenario of a seed that failed.
+fn keep(out: &Path, seed: u64, shrunk: &Shrunk) -> Result<PathBuf, StoreError> {
+    let text = format!("# {}\n{}", shrunk.failure.story, shrunk.text);
+    write(out, &format!("swarm-{seed}.toml"), &text)
+}
+
+fn find(seed: u64, out: Option<&Path>, stop: &AtomicBool, progress: Progress<'_>) -> Result<Verdict, CommandError> {
     let tree = Tree::parse(&format!("swarm-{seed}"), &draw(seed))?;
     let Some(failure) = judge_until(&tree, stop)? else {
         return Ok(if stop.load(Ordering::Relaxed) { Verdict::Stopped } else { Verdict::Passed });
     };
-    let shrunk = small.then(|| shrink::shrink_until(&tree, &failure, stop));
+    let mut kept_lines = usize::MAX;
+    let mut written = Ok(());
+    let mut told = |best: &Shrunk| {
+        let lines = best.text.lines().count();
+        if let Some(out) = out.filter(|_| lines < kept_lines) {
+            kept_lines = lines;
+            written = keep(out, seed, best).map(|_| ());
+        }
+        progress(Some(&format!("seed {seed} failed; shrinking, {lines} lines")), best.runs, shrink::RUNS_MAX);
+    };
+    let shrunk = out.map(|_| shrink::shrink_until(&tree, &failure, stop, &mut told));
+    written?;
     Ok(Verdict::Failed(Found { failure, shrunk }))
 }

@@ -9,7 +9,7 @@ use crate::scenario::tree::{Node, Value};
 use crate::scenario::{Scenario, Traces, Tree};
 
 /// Runs that shrinking may take.
-const RUNS_MAX: usize = 400;
+pub(super) const RUNS_MAX: usize = 400;
 /// Lists whose tables may be left out.
 const LISTS: [&str; 5] = ["event", "rule", "cross", "path", "link"];
 
@@ -26,54 +26,70 @@ pub struct Shrunk {
 
 /// The smallest scenario found that fails as `failure` does.
 pub fn shrink(tree: &Tree, failure: &Failure) -> Shrunk {
-    shrink_until(tree, failure, &AtomicBool::new(false))
+    shrink_until(tree, failure, &AtomicBool::new(false), &mut |_| {})
 }
 
-/// As [`shrink`], but what was found so far once `stop` is set.
-pub(super) fn shrink_until(tree: &Tree, failure: &Failure, stop: &AtomicBool) -> Shrunk {
+/// As [`shrink`], but what was found so far once `stop` is set; `told` hears of the smallest one after each run.
+pub(super) fn shrink_until(
+    tree: &Tree,
+    failure: &Failure,
+    stop: &AtomicBool,
+    told: &mut dyn FnMut(&Shrunk),
+) -> Shrunk {
     // A run that does not complete has failed only where the network lets it.
     let must = read(tree).is_some_and(|scenario| is_usable(&scenario));
-    shrink_with(tree, failure, &mut |tree| {
+    let judge = &mut |tree: &Tree| {
         let scenario = read(tree).filter(|scenario| !must || is_usable(scenario))?;
         judge_scenario(&scenario, stop)
-    })
+    };
+    shrink_with(tree, failure, judge, told)
 }
 
 fn read(tree: &Tree) -> Option<Scenario> {
     Scenario::read(tree, &Traces::default()).ok()
 }
 
-fn shrink_with(tree: &Tree, failure: &Failure, judge: &mut dyn FnMut(&Tree) -> Option<Failure>) -> Shrunk {
-    let mut best = Shrinking { tree: tree.clone(), failure: failure.clone(), runs: 0, judge };
+fn shrink_with(
+    tree: &Tree,
+    failure: &Failure,
+    judge: &mut dyn FnMut(&Tree) -> Option<Failure>,
+    told: &mut dyn FnMut(&Shrunk),
+) -> Shrunk {
+    let best = Shrunk { text: tree.document(), failure: failure.clone(), runs: 0 };
+    told(&best);
+    let mut best = Shrinking { tree: tree.clone(), best, judge, told };
     loop {
         let before = best.tree.canonical();
         best.leave_out_tables();
         best.leave_out_keys();
         best.round_numbers();
-        if best.tree.canonical() == before || best.runs >= RUNS_MAX {
+        if best.tree.canonical() == before || best.best.runs >= RUNS_MAX {
             break;
         }
     }
-    Shrunk { text: best.tree.document(), failure: best.failure, runs: best.runs }
+    best.best
 }
 
 struct Shrinking<'a> {
     tree: Tree,
-    failure: Failure,
-    runs: usize,
+    best: Shrunk,
     judge: &'a mut dyn FnMut(&Tree) -> Option<Failure>,
+    told: &'a mut dyn FnMut(&Shrunk),
 }
 
 impl Shrinking<'_> {
     /// Keeps a change where the scenario still fails in the same way.
     fn keeps(&mut self, candidate: Option<Tree>) -> bool {
-        let Some(candidate) = candidate.filter(|_| self.runs < RUNS_MAX) else { return false };
-        self.runs += 1;
-        let Some(failure) = (self.judge)(&candidate).filter(|failure| failure.kind == self.failure.kind) else {
-            return false;
-        };
-        (self.tree, self.failure) = (candidate, failure);
-        true
+        let Some(candidate) = candidate.filter(|_| self.best.runs < RUNS_MAX) else { return false };
+        self.best.runs += 1;
+        let found = (self.judge)(&candidate).filter(|failure| failure.kind == self.best.failure.kind);
+        let kept = found.is_some();
+        if let Some(failure) = found {
+            self.best = Shrunk { text: candidate.document(), failure, runs: self.best.runs };
+            self.tree = candidate;
+        }
+        (self.told)(&self.best);
+        kept
     }
 
     fn leave_out_tables(&mut self) {
@@ -268,7 +284,13 @@ mod tests {
             if fails(&tree).is_none() {
                 continue;
             }
-            let shrunk = shrink_with(&tree, &failure, &mut |tree| fails(tree));
+            let (mut runs, mut lines) = (Vec::new(), usize::MAX);
+            let shrunk = shrink_with(&tree, &failure, &mut |tree| fails(tree), &mut |best| {
+                runs.push(best.runs);
+                lines = lines.min(best.text.lines().count());
+            });
+            assert!(runs.iter().copied().eq(0..=shrunk.runs), "each run is told of: {runs:?}");
+            assert_eq!(lines, shrunk.text.lines().count());
             let again = Tree::parse("shrunk", &shrunk.text).unwrap();
             assert!(fails(&again).is_some(), "{}", shrunk.text);
             assert!(shrunk.text.lines().count() <= 9, "seed {seed}:\n{}", shrunk.text);

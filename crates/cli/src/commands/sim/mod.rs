@@ -4,7 +4,7 @@ pub(crate) mod args;
 mod json;
 
 use std::fs::File;
-use std::io::{IsTerminal, Read, stderr};
+use std::io::{IsTerminal, Read, Write, stderr};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -157,6 +157,9 @@ fn pictures(png: bool) -> Pictures {
     if png { Pictures::Png } else { Pictures::None }
 }
 
+/// Runs of a part between two lines where there is no terminal for a bar.
+const RUNS_A_LINE: usize = 25;
+
 /// Shows how many runs are done: a bar on a terminal, and an object a run for programs that want them.
 struct Progress {
     bar: ProgressBar,
@@ -171,6 +174,15 @@ impl Progress {
             false => ProgressBar::hidden(),
         };
         Self { bar, show }
+    }
+
+    /// The same, with a line now and then where there is neither terminal nor program.
+    fn on_step(&self, part: &str, done: usize, total: usize) {
+        if self.bar.is_hidden() && !self.show.is_json() && done % RUNS_A_LINE == 0 {
+            // What nobody reads is not missed.
+            let _ = writeln!(stderr(), "{part}: {done} of at most {total} runs");
+        }
+        self.on_run(Some(part), done, total);
     }
 
     fn on_run(&self, part: Option<&str>, done: usize, total: usize) {
@@ -226,7 +238,10 @@ fn list(policies: &Policies) -> String {
 fn run_swarm(args: &SimSwarmArgs, stop: &AtomicBool) -> Result<Told, Fail> {
     let request = SwarmRequest { from: args.from, seeds: args.seeds, jobs: threads(args.jobs), out: args.out.clone() };
     let progress = Progress::new(args.show);
-    let summary = swarm::swarm(&request, stop, &|done, total| progress.on_run(None, done, total));
+    let summary = swarm::swarm(&request, stop, &|part, done, total| match part {
+        Some(part) => progress.on_step(part, done, total),
+        None => progress.on_run(None, done, total),
+    });
     progress.bar.finish_and_clear();
     let summary = summary?;
     let failures = summary.failures.iter().map(|(seed, failure)| json!({ "seed": seed, "story": failure.story }));

@@ -1,0 +1,95 @@
+//! The gate `reordering`: packets that come late on a path that loses none cost a download little, whatever the controller.
+
+use crate::campaign::Row;
+use crate::command::CommandError;
+use crate::plot::Plot;
+use crate::stats::Sorted;
+
+use super::{Figure, FigureRequest, rows};
+
+/// Goodput over that of the same path in order, in the median over seeds and in each run.
+const SHARE_MIN: f64 = 0.9;
+const SHARE_EVER: f64 = 0.8;
+/// Seeds of each setting.
+const SEEDS: u64 = 10;
+/// Rates, Mbit/s, and round trips, ms.
+const NETWORKS: [(u32, u32); 5] = [(50, 40), (10, 10), (10, 100), (100, 10), (100, 100)];
+/// Seconds that the download would take at the full rate.
+const SECONDS: u64 = 4;
+/// Packets that are late, of a hundred, and by how many milliseconds, each way.
+type Disorder = (u32, u32);
+const DISORDERS: [Disorder; 2] = [(10, 10), (25, 5)];
+
+fn scenario(controller: &str, (mbps, rtt_ms): (u32, u32), disorder: Option<Disorder>) -> String {
+    let bytes = u64::from(mbps) * 125_000 * SECONDS;
+    let late = disorder.map_or(String::new(), |(percent, ms)| {
+        format!("reorder = {:.2}\nreorder_ms = {ms}\n", f64::from(percent) / 100.0)
+    });
+    format!(
+        "name = \"reordering\"\n[[path]]\nrate_mbps = {mbps}\nrtt_ms = {rtt_ms}\n{late}\
+         [transfer]\nkind = \"download\"\nbytes = {bytes}\n[endpoints]\ncongestion = \"{controller}\"\n"
+    )
+}
+
+fn goodputs(rows: &[Row]) -> Sorted {
+    Sorted::new(rows.iter().map(|row| row.number("goodput_mbps").unwrap_or(0.0)))
+}
+
+/// Goodput of each seed under each disorder, over the median without.
+pub(super) fn shares(
+    request: &FigureRequest<'_>,
+    controller: &str,
+    network: (u32, u32),
+    seeds: u64,
+) -> Result<Vec<(Disorder, Sorted)>, CommandError> {
+    let run = |disorder: Option<Disorder>| {
+        let kind = disorder.map_or("in-order".to_owned(), |(percent, ms)| format!("{percent}-by-{ms}"));
+        let name = format!("reordering-{controller}-{}-{}-{kind}", network.0, network.1);
+        rows(request, &name, &scenario(controller, network, disorder), seeds)
+    };
+    let orderly = goodputs(&run(None)?).median().unwrap_or(f64::NAN);
+    let shares = |disorder| {
+        let late = goodputs(&run(Some(disorder))?);
+        Ok((disorder, Sorted::new(late.values().iter().map(|mbps| mbps / orderly))))
+    };
+    DISORDERS.into_iter().map(shares).collect()
+}
+
+/// Whether these are enough.
+pub(super) fn holds(shares: &Sorted) -> bool {
+    let median = shares.median().is_some_and(|median| median >= SHARE_MIN);
+    median && shares.values().iter().all(|share| *share >= SHARE_EVER)
+}
+
+/// The gate: every controller over the networks, with `points` seeds of each.
+pub(super) fn reordering(request: &FigureRequest<'_>) -> Result<Figure, CommandError> {
+    let mut figure = Figure::default();
+    let seeds = request.points.map_or(SEEDS, |n| n as u64);
+    let mut plot = Plot::new("Goodput next to the same path in order", "", "share").y_range(0.0, 1.1);
+    for controller in crate::CONTROLLERS {
+        let mut all = Vec::new();
+        for network in NETWORKS {
+            for ((percent, ms), shares) in shares(request, controller, network, seeds)? {
+                let (mbps, rtt_ms) = network;
+                let held = holds(&shares);
+                figure.failed |= !held;
+                figure.claim(
+                    format!("{controller}, {mbps} Mbit/s, {rtt_ms} ms, {percent} % late by {ms} ms"),
+                    "at least 90 % of the orderly path in the median, 80 % in each run",
+                    format!(
+                        "{} runs: median {:.1} %, least {:.1} %{}",
+                        shares.values().len(),
+                        100.0 * shares.median().unwrap_or(0.0),
+                        100.0 * shares.values().first().copied().unwrap_or(0.0),
+                        if held { "" } else { ": NOT HELD" }
+                    ),
+                );
+                all.extend_from_slice(shares.values());
+            }
+        }
+        plot.boxed(controller, all);
+    }
+    figure.notes.push("nothing is lost but by full queues; data and acks are late alike".to_owned());
+    figure.plots = vec![plot];
+    Ok(figure)
+}
