@@ -11,7 +11,7 @@ use plait_flow::{Eliciting, ProbeGate};
 use plait_path::table::{Admission, CidChange};
 use plait_wire::Version;
 use plait_wire::frame::{Frame, Frames, types};
-use plait_wire::header::{FixedBitRule, PacketKind, PacketSpan, ProtectedHeader, packet_number};
+use plait_wire::header::{FixedBitRule, PacketKind, PacketSpan, ProtectedHeader, packet_number, stateless_reset};
 
 use super::{Connection, RoleSettings};
 use crate::config::{MigrationPolicy, Switch};
@@ -100,10 +100,12 @@ impl Connection {
             self.drop_packet(now, total as usize, Drop::WrongAddress);
             return;
         }
+        // RFC 9000 10.3.1: where the first packet cannot be read, the datagram may be a stateless reset
+        let mut ending = data.last_chunk::<16>().copied().filter(|_| data.len() >= stateless_reset::MIN_LEN);
         let mut first_dcid = None;
         while !data.is_empty() && !self.lifecycle.is_drained() {
             let Ok((header, span)) = ProtectedHeader::parse(&data, self.cid_len(), self.fixed_bit_rule()) else {
-                self.drop_packet(now, data.len(), Drop::Malformed);
+                self.on_unread(now, (route.remote, ending), data.len(), Drop::Malformed);
                 break;
             };
             let dcid = ConnectionId::new(header.dcid(&data)).unwrap_or(ConnectionId::EMPTY);
@@ -113,7 +115,11 @@ impl Connection {
                 break;
             }
             let packet = data.split_to(span.end.min(data.len()));
-            self.on_packet(now, (path, route, ecn, total), &header, span, packet);
+            let bytes = packet.len();
+            if let Err(why) = self.on_packet(now, (path, route, ecn, total), &header, span, packet) {
+                self.on_unread(now, (route.remote, ending), bytes, why);
+            }
+            ending = None;
         }
     }
 
@@ -154,21 +160,22 @@ impl Connection {
         header: &ProtectedHeader,
         span: PacketSpan,
         packet: BytesMut,
-    ) {
-        let (bytes, last) = (packet.len(), packet.last_chunk::<16>().copied());
+    ) -> Result<(), Drop> {
         let (kind, path) = match header {
             ProtectedHeader::VersionNegotiation { versions, .. } => {
                 // RFC 9000 17.2.1: the server echoes the id that we chose for it
                 if header.scid(&packet) != &*self.handshake.ids.remote {
-                    return self.drop_packet(now, bytes, Drop::Malformed);
+                    return Err(Drop::Malformed);
                 }
-                return self.on_version_negotiation(now, packet.get(versions.clone()).unwrap_or_default());
+                self.on_version_negotiation(now, packet.get(versions.clone()).unwrap_or_default());
+                return Ok(());
             }
             ProtectedHeader::Retry { version, scid, token, .. } => {
                 let token = Bytes::copy_from_slice(packet.get(token.clone()).unwrap_or_default());
-                return self.on_retry(now, *version, *scid, token, &packet);
+                self.on_retry(now, *version, *scid, token, &packet);
+                return Ok(());
             }
-            ProtectedHeader::UnknownVersion { .. } => return self.drop_packet(now, bytes, Drop::WrongVersion),
+            ProtectedHeader::UnknownVersion { .. } => return Err(Drop::WrongVersion),
             ProtectedHeader::Short { .. } => (PacketKind::OneRtt, path),
             ProtectedHeader::Initial { .. } => (PacketKind::Initial, PathId::ZERO),
             ProtectedHeader::Handshake { .. } => (PacketKind::Handshake, PathId::ZERO),
@@ -177,18 +184,16 @@ impl Connection {
         // RFC 9000 14.1: servers discard Initials that come in smaller datagrams
         let too_small = kind == PacketKind::Initial && self.side().is_server() && total < MIN_DATAGRAM_BYTES as u64;
         if too_small {
-            return self.drop_packet(now, bytes, Drop::Malformed);
+            return Err(Drop::Malformed);
         }
         // RFC 9000 5.2.1: of the version that the connection is in
         if header.version().is_some_and(|v| !self.handshake.accepts(kind, v)) {
-            return self.drop_packet(now, bytes, Drop::WrongVersion);
+            return Err(Drop::WrongVersion);
         }
         // RFC 9000 7.2: the peer's source id is fixed by its first packet
         let scid = header.version().and_then(|_| ConnectionId::new(header.scid(&[])));
-        if let (Some(fixed), Some(scid)) = (self.handshake.peer_scid, scid)
-            && fixed != scid
-        {
-            return self.drop_packet(now, bytes, Drop::Malformed);
+        if self.handshake.peer_scid.is_some_and(|fixed| scid.is_some_and(|scid| fixed != scid)) {
+            return Err(Drop::Malformed);
         }
         let space = kind.space();
         // RFC 9001 5.4.1: header protection leaves the spin bit as it is
@@ -203,30 +208,29 @@ impl Connection {
                 {
                     self.events.observe(now, || Observed::VersionChanged { version: version.0 });
                 }
-                if let Some(scid) = scid {
-                    self.learn_peer_scid(scid, kind);
-                }
+                scid.into_iter().for_each(|scid| self.learn_peer_scid(scid, kind));
                 self.on_opened(at, header, &payload);
             }
-            Err(Refusal::Drop(why)) => self.on_unread(&at, (bytes, last), why),
+            Err(Refusal::Drop(why)) => return Err(why),
             Err(Refusal::Close(error)) => self.close_with(now, error),
             Err(Refusal::Wait) => match spare {
                 Some(data) if self.has_room_to_wait(data.len()) => {
                     self.waiting.push(Waiting { path, route, ecn, space, data });
                 }
-                _ => self.drop_packet(now, bytes, Drop::NoKeys),
+                _ => return Err(Drop::NoKeys),
             },
         }
+        Ok(())
     }
 
-    /// RFC 9000 10.3.1: a packet that cannot be read may be a stateless reset, to whatever id.
-    fn on_unread(&mut self, at: &Arrival, (bytes, last): (usize, Option<[u8; 16]>), why: Drop) {
-        let unreadable = matches!(why, Drop::Authentication | Drop::Malformed);
-        match last {
-            Some(last) if at.kind == PacketKind::OneRtt && unreadable && self.registry.resets.matches(at.route.remote, &last) => {
-                self.on_stateless_reset(at.now);
+    /// RFC 9000 10.3.1: a datagram whose first packet cannot be read is a stateless reset if it ends in a token that we
+    /// know, whatever it looks like: its header is random. The tokens to compare are as few as the ids in use.
+    fn on_unread(&mut self, now: Instant, (remote, ending): (SocketAddr, Option<[u8; 16]>), bytes: usize, why: Drop) {
+        match ending {
+            Some(ending) if why != Drop::Duplicate && self.registry.resets.matches(remote, &ending) => {
+                self.on_stateless_reset(now);
             }
-            _ => self.drop_packet(at.now, bytes, why),
+            _ => self.drop_packet(now, bytes, why),
         }
     }
 
@@ -263,8 +267,10 @@ impl Connection {
             let Ok((header, span)) = ProtectedHeader::parse(&w.data, self.cid_len(), self.fixed_bit_rule()) else {
                 continue;
             };
-            let total = w.data.len() as u64;
-            self.on_packet(now, (w.path, w.route, w.ecn, total), &header, span, w.data);
+            let bytes = w.data.len();
+            if let Err(why) = self.on_packet(now, (w.path, w.route, w.ecn, bytes as u64), &header, span, w.data) {
+                self.drop_packet(now, bytes, why);
+            }
         }
     }
 

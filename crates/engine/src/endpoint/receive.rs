@@ -89,7 +89,8 @@ impl Endpoint {
         }
     }
 
-    /// The connection that a datagram of nobody's resets.
+    /// The connection that a datagram of nobody's resets, whatever its header looks like (RFC 9000 10.3.1). Costs a hash,
+    /// and only for datagrams from peers that gave tokens.
     fn reset_by(&self, arrival: Arrival, data: &[u8]) -> Option<ConnectionHandle> {
         let long_enough = data.len() >= plait_wire::header::stateless_reset::MIN_LEN;
         long_enough.then(|| self.demux.by_reset(arrival.route.remote, data)).flatten()
@@ -114,7 +115,12 @@ impl Endpoint {
     fn receive_long(&mut self, arrival: Arrival, data: BytesMut, reply: &mut Vec<u8>) -> Received {
         let rule = if self.config.grease.is_on() { FixedBitRule::Ignored } else { FixedBitRule::MustBeSet };
         let Ok((header, span)) = ProtectedHeader::parse(&data, self.config.cid_len, rule) else {
-            return Received::Nothing;
+            return match self.reset_by(arrival, &data) {
+                Some(handle) => {
+                    Received::Connection(handle, arrival.input(InputKind::StatelessReset, PathId::ZERO, data))
+                }
+                None => Received::Nothing,
+            };
         };
         let dcid = ConnectionId::new(header.dcid(&data));
         let to = match dcid {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plait_base::{CloseCode, PathId, ResetToken, Side, Space};
+use plait_base::{CloseCode, PathId, Random, ResetToken, Side, Space};
 use plait_engine::{ConnectionError, EndpointEvent, Event};
 use plait_wire::frame::{AckForm, CidForm};
 use plait_wire::params::VersionInfo;
@@ -119,6 +119,72 @@ fn a_client_without_ids_knows_a_stateless_reset() {
     rig.deliver_from(route("192.0.2.9:5000"), &reset);
     assert!(rig.is_open(), "another address");
     rig.deliver(&reset);
+    assert_eq!(lost(&rig), vec![ConnectionError::Reset]);
+}
+
+/// Random bytes that end in a token, with the first byte of a long header.
+fn long_reset(random: &mut Random, len: usize, token: &ResetToken) -> Vec<u8> {
+    let mut reset = vec![0; len - 16];
+    random.fill(&mut reset);
+    reset[0] |= 0x80;
+    if random.below(2) == 0 && reset.len() >= 5 {
+        // A version that we speak leads further into the packet.
+        reset[1..5].copy_from_slice(&[0, 0, 0, 1]);
+    }
+    reset.extend_from_slice(&token.0);
+    reset
+}
+
+#[test]
+fn a_stateless_reset_with_a_long_header_is_known_by_its_token() {
+    // RFC 9000 10.3.1: every datagram that belongs to no connection or cannot be read, whatever its first bit
+    for seed in 0..40 {
+        let mut random = Random::from_u64(seed);
+        let len = 21 + random.below(60) as usize;
+        let mut rig = Rig::established_server(Setup { seed, ..Setup::default() });
+        let token = rig.peer.issued.len() as u8;
+        let frame = rig.peer.new_cid(CidForm::Path, 0, 2);
+        rig.frames(crate::violations::encoded(&frame));
+        rig.open_path(1, "192.0.2.2:5000", true);
+        rig.pass(ms(50));
+        let known = rig.endpoint_events.iter().rev().find_map(|e| match e {
+            EndpointEvent::ResetToken { remote, token } if *remote == route("192.0.2.2:5000").remote => Some(*token),
+            _ => None,
+        });
+        let known = known.expect("a token of path 1");
+        let other = ResetToken([token; 16]);
+        rig.deliver_from(route("192.0.2.2:5000"), &long_reset(&mut random, len, &other));
+        rig.deliver_from(route("192.0.2.9:5000"), &long_reset(&mut random, len, &known));
+        assert!(rig.is_open(), "seed {seed}: another token, and another address");
+        rig.deliver_from(route("192.0.2.2:5000"), &long_reset(&mut random, len, &known));
+        assert_eq!(lost(&rig), vec![ConnectionError::Reset], "seed {seed}, {len} bytes");
+
+        // Without ids the addresses lead to a connection, which cannot read it.
+        let mut setup = Setup::single_path();
+        setup.endpoint_change = |config| {
+            config.cid_len(0);
+        };
+        setup.habits.params.stateless_reset_token = Some(ResetToken([7; 16]));
+        let mut rig = Rig::established_client(setup);
+        rig.deliver(&long_reset(&mut random, len, &ResetToken([8; 16])));
+        assert!(rig.is_open(), "seed {seed}: another token");
+        rig.deliver(&long_reset(&mut random, len, &ResetToken([7; 16])));
+        assert_eq!(lost(&rig), vec![ConnectionError::Reset], "seed {seed}, {len} bytes, no ids");
+    }
+}
+
+#[test]
+fn a_reset_that_happens_to_bear_our_id_is_one_all_the_same() {
+    // RFC 9000 10.3.1: what cannot be decrypted is compared too
+    let mut setup = Setup::default();
+    setup.habits.params.stateless_reset_token = Some(ResetToken([7; 16]));
+    let mut rig = Rig::established_client(setup);
+    let mut reset = vec![0x43];
+    reset.extend_from_slice(&rig.peer.dcid);
+    reset.extend_from_slice(&[0x5a; 20]);
+    rig.deliver(&[&reset[..], &[8; 16]].concat());
+    assert!(rig.is_open(), "another token");
+    rig.deliver(&[&reset[..], &[7; 16]].concat());
     assert_eq!(lost(&rig), vec![ConnectionError::Reset]);
 }
 
