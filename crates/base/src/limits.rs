@@ -17,6 +17,9 @@ pub const MAX_PATHS: usize = 64;
 pub const MAX_VALIDATIONS: usize = 8;
 /// PATH_RESPONSE frames waiting on one path; older challenges are forgotten (RFC 9000 8.2).
 pub const MAX_QUEUED_PATH_RESPONSES: usize = 4;
+/// Bytes of datagrams with PATH_RESPONSE that a pair of addresses gets beyond [`AMPLIFICATION_FACTOR`] times what came
+/// from there. Each answer is grown to 1200 bytes (RFC 9000 8.2.2), so small challenges would draw many times their size.
+pub const PATH_RESPONSE_BURST_BYTES: u64 = 8 * MIN_DATAGRAM_BYTES as u64;
 /// Challenges of one validation whose answers are still accepted.
 pub const MAX_OUTSTANDING_CHALLENGES: usize = 8;
 

@@ -7,9 +7,11 @@ use std::time::Duration;
 
 use peers::plait::PlaitHost;
 use peers::{Habits, Kind, Peer, Request, Setup, Stack, Welcome, progress};
-use plait_base::Instant;
-use plait_engine::Version;
+use plait_base::probe::PathState;
+use plait_base::{Instant, PathId};
 use plait_engine::config::RetryPolicy;
+use plait_engine::stream::Overflow;
+use plait_engine::{TransportConfig, Version};
 use plait_netsim::{Depth, Duplex, HostId, PathSpec, RunEnd, World};
 
 const CLIENT: [IpAddr; 2] = [ip(10, 0, 0, 1), ip(10, 0, 1, 1)];
@@ -177,5 +179,80 @@ fn servers_move_their_clients_through_loss() {
                 world.act::<PlaitHost, _>(host, |host, _| Some(host.connection()?.handshake_summary().version));
             assert_eq!(version.flatten(), Some(prefers), "seed {seed}");
         }
+    }
+}
+
+/// A client and a server of plait, one link of `mtus` bytes for each path, all paths wished for.
+fn narrow(seed: u64, change: fn(&mut TransportConfig), mtus: &[u32]) -> (World, [HostId; 2]) {
+    let (mut world, paths) = (World::new(seed), mtus.len() as u32);
+    let remote = SocketAddr::new(SERVER[0], PORT);
+    let mut host = |setup: Setup, own: &[IpAddr]| {
+        let mut transport = peers::plait::transport(paths);
+        change(&mut transport);
+        world.add_host(PlaitHost::with(setup, transport, RetryPolicy::Application), own)
+    };
+    let client = Setup { local: SocketAddr::new(CLIENT[0], 50_000), remote: Some(remote), paths, seed };
+    let client = host(client, &CLIENT);
+    let server = host(Setup { local: remote, remote: None, paths, seed: seed + 1 }, &SERVER);
+    for ((a, b), mtu) in std::iter::zip(CLIENT, SERVER).zip(mtus) {
+        world.net.connect(a, b, PathSpec::new(10, 20).link().sizes(*mtu, 28));
+    }
+    for (local, remote) in std::iter::zip(CLIENT, SERVER).take(mtus.len()).skip(1) {
+        world.act::<PlaitHost, _>(client, |host, _| host.open_path(local, SocketAddr::new(remote, PORT)));
+    }
+    (world, [client, server])
+}
+
+#[test]
+fn first_datagrams_larger_than_the_path_cost_a_second_and_not_the_connection() {
+    // RFC 8899 4.3, RFC 9000 14.2: UDP payloads of 1312 pass, the first datagrams have 1400
+    for mtus in [&[1340_u32][..], &[1340, 1340], &[1500, 1340], &[1340, 1500]] {
+        for seed in 0..4 {
+            let (mut world, [client, _]) = narrow(
+                seed,
+                |transport| {
+                    transport.initial_mtu(1400);
+                },
+                mtus,
+            );
+            for request in [Request::download(200_000), Request::upload(200_000)] {
+                world.act::<PlaitHost, _>(client, |host, _| host.request(request));
+            }
+            let is_done = |world: &World| world.host::<PlaitHost>(client).is_some_and(|host| host.progress().is_done());
+            world.run_until_done(seconds(60), is_done);
+            let took = world.now().since_origin();
+            println!("links of {mtus:?}, seed {seed}: {took:?}");
+            assert!(is_done(&world) && took < Duration::from_secs(6), "links of {mtus:?}, seed {seed}: {took:?}");
+        }
+    }
+}
+
+#[test]
+fn a_narrow_path_without_data_is_measured_and_not_taken_for_dead() {
+    // Datagrams of 1410 bytes go by the first path; what the second carries is found by probes that leave alone.
+    for seed in 0..4 {
+        let (mut world, [client, _]) = narrow(seed, |_| {}, &[1500, 1340]);
+        let figures = |world: &mut World| {
+            world.act::<PlaitHost, _>(client, |host, now| {
+                let connection = host.connection()?;
+                // A backup takes no data; it answers all the same.
+                let _ = connection.set_path_status(now, PathId(1), plait_engine::path::PathStatus::Backup);
+                let size = connection.max_datagram_size()?;
+                let _ = connection.send_datagram(vec![7; size].into(), Overflow::Refuse);
+                Some((size, connection.path_statistics(now, PathId(1)).map(|path| (path.state, path.mtu_bytes))))
+            })
+        };
+        let (mut found, mut probed) = (0, 0);
+        for step in 1..200 {
+            world.run_until(Instant::ZERO + Duration::from_millis(step * 20));
+            let Some(Some((size, second))) = figures(&mut world) else { continue };
+            assert!(size >= found, "seed {seed}: the limit shrinks from {found} to {size}");
+            found = size;
+            if let Some((state, mtu)) = second {
+                assert_ne!(state, PathState::Failed, "seed {seed}, step {step}");
+                probed = mtu;
+            }
+        }
+        assert!(found > 1400 && probed > 1290 && probed <= 1312, "seed {seed}: {found} bytes, and {probed} on path 1");
     }
 }

@@ -24,6 +24,6 @@ pub use path::{Health, Path};
 pub use policy::{PathPolicy, PathPolicyFactory};
 pub use route::{LegName, Pad, Route, RouteEvent, Validation, ValidationTimes};
 pub use spin::Spin;
-pub use stats::{PathCounters, PathStats};
+pub use stats::{PathCounters, PathStats, PathTotals};
 pub use status::{PathStatus, Status};
 pub use table::{PathTable, PeerLimits, TableConfig, TableEvent};

@@ -11,8 +11,10 @@ const MAX_PROBES: u8 = 3;
 const GRANULARITY: u16 = 20;
 /// Separate loss episodes of large packets only, with no large packet acked since, that reveal a black hole.
 const BLACK_HOLE_EPISODES: usize = 3;
-/// Consecutive probe time-outs after which large packets are suspected.
+/// Consecutive probe time-outs after which large packets are suspected, where such were seen to pass.
 const BLACK_HOLE_PTOS: u32 = 3;
+/// The same for a size that was assumed and never seen to pass.
+const UNPROVEN_PTOS: u32 = 1;
 /// UDP payload that fits nearly every Ethernet path over IPv6: the first guess when more is allowed.
 const ETHERNET: u16 = 1452;
 
@@ -30,8 +32,10 @@ pub enum MtuSearch {
 /// How the search goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MtuConfig {
-    /// Size that is assumed to pass, UDP payload bytes; at least 1200.
+    /// Size that every path carries, UDP payload bytes; at least 1200 (RFC 8899 5.1.2 BASE_PLPMTU).
     pub base: u16,
+    /// Size of the first datagrams, assumed to pass until something shows that it does not; at least `base`.
+    pub initial: u16,
     /// Largest size tried, UDP payload bytes; up to 65527.
     pub max: u16,
     /// Order of the sizes.
@@ -46,6 +50,7 @@ impl Default for MtuConfig {
     fn default() -> Self {
         Self {
             base: MIN_DATAGRAM_BYTES as u16,
+            initial: MIN_DATAGRAM_BYTES as u16,
             max: ETHERNET,
             search: MtuSearch::Binary,
             raise_after: Duration::from_secs(600),
@@ -85,6 +90,8 @@ struct Episode {
 pub struct Mtu {
     config: MtuConfig,
     current: u16,
+    /// Largest size that was seen to pass.
+    proven: u16,
     /// Largest size that may still pass.
     ceiling: u16,
     /// What the peer accepts (max_udp_payload_size).
@@ -98,13 +105,15 @@ pub struct Mtu {
 }
 
 impl Mtu {
-    /// Starts at the base, ready to search.
+    /// Starts at the initial size, ready to search.
     pub fn new(config: MtuConfig) -> Self {
         let base = config.base.max(MIN_DATAGRAM_BYTES as u16);
-        let config = MtuConfig { base, max: config.max.max(base), ..config };
+        let initial = config.initial.max(base);
+        let config = MtuConfig { base, initial, max: config.max.max(initial), ..config };
         Self {
             config,
-            current: base,
+            current: initial,
+            proven: base,
             ceiling: config.max,
             peer_max: u16::MAX,
             probe: None,
@@ -133,18 +142,34 @@ impl Mtu {
         self.probe = self.probe.filter(|p| p.size <= self.ceiling);
     }
 
+    /// Where every fall ends: no peer and no path may take less.
+    fn floor(&self) -> u16 {
+        self.config.base.min(self.peer_max)
+    }
+
     /// The system refused a datagram of `bytes` as too large for the interface (EMSGSIZE), perhaps because of an ICMP
-    /// message: the ceiling falls, never below 1200 bytes, and nothing rises (RFC 9000 14.2.1).
-    pub fn on_too_large(&mut self, now: Instant, bytes: u16) {
-        if bytes <= self.config.base {
-            return;
+    /// message: the ceiling falls, never below 1200 bytes, and nothing rises (RFC 9000 14.2.1). The reduced size where
+    /// datagrams in use are as large; what fits is then searched for between the base and what was refused.
+    pub fn on_too_large(&mut self, now: Instant, bytes: u16) -> Option<u16> {
+        if bytes <= self.floor() {
+            return None;
         }
         self.ceiling = self.ceiling.min(bytes - 1);
-        self.current = self.current.min(self.ceiling).max(self.config.base);
-        if self.probe.is_some_and(|p| p.size > self.ceiling) {
-            self.probe = None;
+        self.probe = self.probe.filter(|p| p.size <= self.ceiling);
+        if bytes > self.current {
+            self.settle_if_done(now);
+            return None;
         }
-        self.settle_if_done(now);
+        self.paused_until = None;
+        Some(self.fall())
+    }
+
+    fn fall(&mut self) -> u16 {
+        self.episodes.clear();
+        self.current = self.floor();
+        self.proven = self.current;
+        self.probe = None;
+        self.current
     }
 
     /// The addresses changed: nothing known holds any longer.
@@ -211,6 +236,7 @@ impl Mtu {
         if size <= self.current || size > self.peer_max || size > self.config.max {
             return None;
         }
+        self.proven = self.proven.max(size);
         self.current = size;
         self.ceiling = self.ceiling.max(size);
         self.settle_if_done(now);
@@ -231,6 +257,7 @@ impl Mtu {
 
     /// An ordinary packet arrived: large ones pass, so earlier losses were not a black hole.
     pub fn on_acked(&mut self, number: u64, bytes: u16) {
+        self.on_size_proven(bytes);
         if bytes <= self.config.base && self.current > self.config.base {
             return;
         }
@@ -240,9 +267,14 @@ impl Mtu {
         self.episodes.retain(|e| e.smallest > bytes || e.last > number);
     }
 
+    /// A packet of `bytes` arrived that is numbered apart from those of [`Self::on_acked`]: of the handshake.
+    pub fn on_size_proven(&mut self, bytes: u16) {
+        self.proven = self.proven.max(bytes);
+    }
+
     /// An ordinary packet was lost; the reduced size when this reveals a black hole.
     pub fn on_lost(&mut self, now: Instant, number: u64, bytes: u16) -> Option<u16> {
-        if self.current == self.config.base || self.largest_acked.is_some_and(|n| n > number) {
+        if self.current <= self.floor() || self.largest_acked.is_some_and(|n| n > number) {
             return None;
         }
         match self.episodes.last_mut().filter(|e| number <= e.last + 1) {
@@ -266,18 +298,19 @@ impl Mtu {
 
     /// The `count`-th probe time-out in a row; the reduced size when large packets are to blame, perhaps.
     pub fn on_pto(&mut self, now: Instant, count: u32) -> Option<u16> {
-        let suspect = count >= BLACK_HOLE_PTOS && self.current > self.config.base;
+        let patience = if self.current > self.proven { UNPROVEN_PTOS } else { BLACK_HOLE_PTOS };
+        let suspect = count >= patience && self.current > self.floor();
         if suspect { self.enter_black_hole(now) } else { None }
     }
 
+    /// RFC 8899 4.3: fall back to the base. Sizes that passed once are searched for again later, a size that was only
+    /// assumed gives way to a search at once.
     fn enter_black_hole(&mut self, now: Instant) -> Option<u16> {
-        // RFC 8899 4.3: fall back to the base, search again later.
-        self.black_holes += 1;
-        self.episodes.clear();
-        self.current = self.config.base;
-        self.probe = None;
-        self.paused_until = Some(now + self.config.black_hole_pause);
-        Some(self.current)
+        if self.current <= self.proven {
+            self.black_holes += 1;
+            self.paused_until = Some(now + self.config.black_hole_pause);
+        }
+        Some(self.fall())
     }
 
     /// When the next search may start; probes are only sent along with data, so no one must wake for it.

@@ -42,6 +42,8 @@ pub struct Path<S = SendFlow, R = ReceiveFlow> {
     pub sent_at: Option<Instant>,
     /// When to ask the peer whether it still reaches us here, since what it was sending has stopped.
     pub ask_at: Option<Instant>,
+    /// When it last brought stream data or a datagram of the application.
+    pub payload_at: Option<Instant>,
     /// The spin bit of what we send.
     pub spin: Spin,
     /// Our connection id to which the peer's newest packet at its present addresses came.
@@ -62,6 +64,7 @@ impl<S, R> Path<S, R> {
             counters,
             sent_at: None,
             ask_at: None,
+            payload_at: None,
             spin: Spin::default(),
             heard_cid: None,
             health: Health::Good,

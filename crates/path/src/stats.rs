@@ -5,6 +5,7 @@ use std::time::Duration;
 use plait_base::probe::PathState;
 use plait_base::{FourTuple, PathId};
 
+use crate::path::Path;
 use crate::table::Slot;
 
 /// Counters that a path keeps itself; the flows keep the others.
@@ -16,6 +17,57 @@ pub struct PathCounters {
     pub received_bytes: u64,
     /// Bytes of STREAM data received.
     pub stream_bytes_received: u64,
+}
+
+/// What paths did together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PathTotals {
+    /// UDP payload bytes sent.
+    pub sent_bytes: u64,
+    /// UDP payload bytes received in authentic datagrams.
+    pub received_bytes: u64,
+    /// Bytes of STREAM data received, repeated ones too.
+    pub stream_bytes_received: u64,
+    /// Packets sent.
+    pub packets_sent: u64,
+    /// Packets declared lost.
+    pub packets_lost: u64,
+    /// ACK or PATH_ACK frames sent.
+    pub acks_sent: u64,
+    /// ACK or PATH_ACK frames received.
+    pub acks_received: u64,
+}
+
+impl PathTotals {
+    /// What one path did so far.
+    pub fn of(path: &Path) -> Self {
+        let (send, counters) = (path.send.stats(), path.counters);
+        Self {
+            sent_bytes: counters.sent_bytes,
+            received_bytes: counters.received_bytes,
+            stream_bytes_received: counters.stream_bytes_received,
+            packets_sent: send.packets_sent,
+            packets_lost: send.packets_lost,
+            acks_sent: path.receive.acks_sent(),
+            acks_received: send.acks_received,
+        }
+    }
+}
+
+impl std::ops::Add for PathTotals {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            sent_bytes: self.sent_bytes + other.sent_bytes,
+            received_bytes: self.received_bytes + other.received_bytes,
+            stream_bytes_received: self.stream_bytes_received + other.stream_bytes_received,
+            packets_sent: self.packets_sent + other.packets_sent,
+            packets_lost: self.packets_lost + other.packets_lost,
+            acks_sent: self.acks_sent + other.acks_sent,
+            acks_received: self.acks_received + other.acks_received,
+        }
+    }
 }
 
 /// One entry of `paths[]` in a result.

@@ -13,6 +13,8 @@ pub use plait_wire::frame::PathStatus;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Status {
     local: Option<PathStatus>,
+    /// BACKUP is ours for as long as the path counts as failed; the application did not ask for it.
+    demoted: bool,
     next_sequence: u64,
     delivery: Delivery,
     remote: Option<(u64, PathStatus)>,
@@ -29,8 +31,28 @@ impl Status {
         self.remote.map(|(_, status)| status)
     }
 
-    /// Advises the peer; says nothing when that is what we said last.
+    /// Advises the peer as the application wishes; says nothing when that is what we said last.
     pub fn set_local(&mut self, status: PathStatus) {
+        self.demoted = false;
+        self.announce(status);
+    }
+
+    /// Advises the peer to avoid a path that failed, unless the application keeps it as a backup anyway.
+    pub fn demote(&mut self) {
+        if self.local != Some(PathStatus::Backup) {
+            self.announce(PathStatus::Backup);
+            self.demoted = true;
+        }
+    }
+
+    /// The path works again: takes back what [`Self::demote`] said, not what the application advised.
+    pub fn restore(&mut self) {
+        if std::mem::take(&mut self.demoted) {
+            self.announce(PathStatus::Available);
+        }
+    }
+
+    fn announce(&mut self, status: PathStatus) {
         if self.local == Some(status) {
             return;
         }
@@ -78,6 +100,36 @@ impl Status {
     pub(crate) fn on_lost(&mut self, sequence: u64) {
         if sequence == self.sequence() {
             self.delivery.on_lost();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_application_advised_outlives_a_failure() {
+        use PathStatus::{Available, Backup};
+        // What was advised before the failure, what while it lasted, and what stands after it.
+        let cases = [
+            (None, None, Some(Available)),
+            (Some(Available), None, Some(Available)),
+            (Some(Backup), None, Some(Backup)),
+            (None, Some(Backup), Some(Backup)),
+            (Some(Available), Some(Backup), Some(Backup)),
+            (Some(Backup), Some(Available), Some(Available)),
+        ];
+        for (before, during, after) in cases {
+            let mut status = Status::default();
+            before.into_iter().for_each(|advice| status.set_local(advice));
+            status.demote();
+            assert_eq!(status.local(), Some(Backup), "{before:?}");
+            during.into_iter().for_each(|advice| status.set_local(advice));
+            status.restore();
+            assert_eq!(status.local(), after, "{before:?}, then {during:?}");
+            status.restore();
+            assert_eq!(status.local(), after);
         }
     }
 }

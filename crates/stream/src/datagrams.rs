@@ -67,6 +67,8 @@ pub struct Datagrams {
     lent: u64,
     waiting: bool,
     unblocked: bool,
+    /// True once the application asked for a datagram to be sent, whether or not it fitted.
+    is_used: bool,
     dropped_outgoing: u64,
     dropped_incoming: u64,
 }
@@ -93,6 +95,7 @@ impl Datagrams {
             lent: 0,
             waiting: false,
             unblocked: false,
+            is_used: false,
             dropped_outgoing: 0,
             dropped_incoming: 0,
         }
@@ -122,6 +125,7 @@ impl Datagrams {
 
     /// Queues `datagram`; `room` is the room for frames in the largest packet that can be sent now, bytes.
     pub fn send(&mut self, datagram: Bytes, room: usize, overflow: Overflow) -> Result<(), SendDatagramError> {
+        self.is_used = true;
         let max = self.max_size(room).ok_or(SendDatagramError::UnsupportedByPeer)?;
         if datagram.len() > max || cost(&datagram) > self.config.send_buffer {
             return Err(SendDatagramError::TooLarge);
@@ -140,7 +144,11 @@ impl Datagrams {
     }
 
     fn pop_outgoing(&mut self) {
-        if let Some(datagram) = self.outgoing.pop_front() {
+        self.take_outgoing(0);
+    }
+
+    fn take_outgoing(&mut self, place: usize) {
+        if let Some(datagram) = self.outgoing.remove(place) {
             self.outgoing_bytes -= cost(&datagram);
             if self.waiting {
                 self.waiting = false;
@@ -164,6 +172,17 @@ impl Datagrams {
         self.outgoing.front().map(Bytes::len)
     }
 
+    /// Bytes of the datagram that is to be sent next in a packet with room for `room` bytes of frames.
+    pub fn next_size_within(&self, room: usize) -> Option<usize> {
+        let max = self.max_size(room)?;
+        self.outgoing.iter().map(Bytes::len).find(|len| *len <= max)
+    }
+
+    /// True once the application asked for a datagram to be sent, be it too large.
+    pub fn is_used(&self) -> bool {
+        self.is_used
+    }
+
     /// Bytes of all datagrams that wait to be sent.
     pub fn unsent_bytes(&self) -> u64 {
         (self.outgoing_bytes - self.outgoing.len() * OVERHEAD_BYTES) as u64
@@ -174,11 +193,20 @@ impl Datagrams {
         std::mem::take(&mut self.unblocked)
     }
 
-    /// Writes DATAGRAM frames, oldest first, as many as fit.
-    pub fn fill(&mut self, w: &mut FrameWriter<'_>) {
-        while let Some(front) = self.outgoing.front() {
-            let len = front.len() as u64;
-            let Some(layout) = layout(w.remaining(), 1, len).filter(|l| l.len == len) else { return };
+    /// Writes DATAGRAM frames, oldest first, as many as fit. Those that no packet of this path can hold, which has room for
+    /// `room` bytes of frames when it is empty, let younger ones pass: they wait for another path.
+    pub fn fill(&mut self, room: usize, w: &mut FrameWriter<'_>) {
+        let max = self.max_size(room).unwrap_or(0);
+        let mut place = 0;
+        while let Some(next) = self.outgoing.get(place) {
+            let len = next.len() as u64;
+            let Some(layout) = layout(w.remaining(), 1, len).filter(|l| l.len == len) else {
+                if next.len() <= max {
+                    return;
+                }
+                place += 1;
+                continue;
+            };
             w.pad(layout.pad);
             // RFC 9221 4: the lowest bit says that there is a length.
             match layout.length {
@@ -188,9 +216,9 @@ impl Datagrams {
                     w.put_varint(len);
                 }
             }
-            w.put_bytes(front);
-            w.note(Carried::Datagram { len: front.len() as u32 });
-            self.pop_outgoing();
+            w.put_bytes(next);
+            w.note(Carried::Datagram { len: next.len() as u32 });
+            self.take_outgoing(place);
         }
     }
 

@@ -373,8 +373,8 @@ impl TransportConfig {
         self
     }
 
-    /// UDP payload of the first packets of a path. 1200 to 65527 bytes, default 1200 (RFC 9000 14.1). A larger value
-    /// fails on paths that do not carry it until black holes are detected.
+    /// UDP payload of the first packets of a path. 1200 to 65527 bytes, default 1200 (RFC 9000 14.1). On a path that does
+    /// not carry a larger value the first packets are lost; after a probe time-out [`Self::min_mtu`] serves instead.
     pub fn initial_mtu(&mut self, bytes: u16) -> &mut Self {
         self.mtu.initial = bytes.clamp(MtuTuning::SMALLEST, MtuTuning::LARGEST);
         self
@@ -387,7 +387,7 @@ impl TransportConfig {
         self
     }
 
-    /// How to search for a larger MTU (RFC 8899); none keeps [`Self::initial_mtu`].
+    /// How to search for a larger MTU (RFC 8899); none tries nothing above [`Self::initial_mtu`].
     pub fn mtu_discovery_config(&mut self, config: Option<MtuDiscoveryConfig>) -> &mut Self {
         self.mtu.discovery = config;
         self

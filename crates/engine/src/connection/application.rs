@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use plait_base::probe::{Event as Observed, PathState};
-use plait_base::{Dir, FourTuple, Instant, PathId, StreamId};
+use plait_base::{Dir, FourTuple, Instant, PathId, Space, StreamId};
 use plait_crypto::{CipherSuite, ExportError, UpdateRefused};
-use plait_path::LegName;
-use plait_schedule::{Demand, DemandKind};
+use plait_path::{LegName, PathTotals};
+use plait_schedule::{Demand, DemandKind, WhyIdle};
 use plait_stream::{Chunk, ClosedStream, Order, Overflow, ReadError, SendDatagramError, WriteError};
 use plait_wire::Version;
 
@@ -38,7 +38,7 @@ pub struct PathStatistics {
     pub route: FourTuple,
     /// Its state.
     pub state: PathState,
-    /// Why it carries no data now; none while it could.
+    /// Why it carries no data now; none while it does, in either direction.
     pub why_idle: Option<&'static str>,
     /// Smoothed RTT; none before the first sample.
     pub rtt: Option<Duration>,
@@ -54,7 +54,7 @@ pub struct PathStatistics {
     pub sent_bytes: u64,
     /// UDP payload bytes received.
     pub received_bytes: u64,
-    /// Bytes of STREAM data received.
+    /// Bytes of STREAM data received, repeated ones too: over all paths they may be more than the application read.
     pub stream_bytes_received: u64,
     /// Packets sent.
     pub packets_sent: u64,
@@ -176,34 +176,9 @@ impl Connection {
         self.datagrams.read()
     }
 
-    /// Largest datagram that fits every open path now, bytes; none when the peer takes none.
-    pub fn max_datagram_size(&self) -> Option<usize> {
-        self.datagrams.max_size(self.datagram_room())
-    }
-
     /// Bytes of outgoing datagrams that may be queued now.
     pub fn datagram_send_buffer_room(&self) -> usize {
         self.datagrams.send_buffer_room()
-    }
-
-    /// Bytes for frames in a packet of the smallest open path.
-    pub(super) fn datagram_room(&self) -> usize {
-        let mtu =
-            self.paths.open_slots().filter_map(|s| s.path.as_ref()).map(|p| p.mtu.current()).min().unwrap_or(1200);
-        // first byte, longest id, longest packet number, tag
-        usize::from(mtu).saturating_sub(1 + plait_base::limits::MAX_CID_LEN + 4 + plait_crypto::TAG_BYTES)
-    }
-
-    /// Paths or their packets became smaller, or the peer's limit did: datagrams that cannot leave any more would hold up
-    /// all that comes after them.
-    pub(super) fn drop_unfit_datagrams(&mut self) {
-        if self.datagrams.wants_send() {
-            let room = self.datagram_room();
-            let dropped = self.datagrams.drop_larger_than(room);
-            if dropped > 0 {
-                tracing::debug!(dropped, room, "queued datagrams fit no packet any more");
-            }
-        }
     }
 
     /// What the handshake agreed on, as far as it is known.
@@ -276,6 +251,12 @@ impl Connection {
         self.paths.slots().filter(|slot| slot.path.is_some()).map(|slot| slot.id).collect()
     }
 
+    /// What all paths did so far, those that are gone included. No figure ever decreases.
+    pub fn totals(&self) -> PathTotals {
+        let paths = self.paths.slots().filter_map(|slot| slot.path.as_deref());
+        paths.fold(self.registry.past, |sum, path| sum + PathTotals::of(path))
+    }
+
     /// What a path did and how it fares; none for paths that are gone or never were.
     pub fn path_statistics(&mut self, now: Instant, id: PathId) -> Option<PathStatistics> {
         let stance = self.stance();
@@ -291,6 +272,9 @@ impl Connection {
         let slot = self.paths.slot(id)?;
         let path = slot.path.as_ref()?;
         let stats = path.send.stats();
+        // With nothing of ours to send, it may still bring the peer's data, or await the acks of what was the last of ours.
+        let is_fed = path.payload_at.is_some_and(|at| now.since(at) <= path.send.pto(Space::Data));
+        let why = why.filter(|why| *why != WhyIdle::NoData || !(is_fed || path.send.in_flight() > 0));
         Some(PathStatistics {
             id,
             route: path.route.leg(LegName::Current).map_or(path.route.tuple(), |leg| leg.tuple()),

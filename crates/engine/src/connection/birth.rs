@@ -133,7 +133,7 @@ impl Connection {
         let mtu = mtu_config(transport);
         let config = SendConfig {
             initial_rtt: transport.recovery.initial_rtt,
-            mss: mtu.base,
+            mss: mtu.initial,
             ecn: if transport.wire.ecn == Switch::On { EcnMode::Ect0 } else { EcnMode::Off },
             packet_threshold: u64::from(transport.recovery.packet_threshold),
             time_threshold: ((transport.recovery.time_threshold * 8.0).round() as u32, 8),
@@ -142,7 +142,7 @@ impl Connection {
             handshake: state,
             skip: Some(self.random.fork()),
         };
-        let controller = self.controller().build(id, now, u64::from(mtu.base));
+        let controller = self.controller().build(id, now, u64::from(mtu.initial));
         let policy = AckPolicy {
             eliciting_threshold: u64::from(transport.ack.eliciting_threshold.saturating_sub(1)),
             ..AckPolicy::delayed(transport.ack.max_delay)
@@ -159,6 +159,9 @@ impl Connection {
         path.spin = if spins { Spin::chosen(side, random) } else { Spin::still(random) };
         if let Some(params) = &self.handshake.peer_params {
             path.mtu.set_peer_max(params.max_udp_payload_bytes);
+            if path.mtu.current() < path.send.mss() {
+                path.send.set_mss(path.mtu.current());
+            }
         }
         path
     }
@@ -178,14 +181,15 @@ impl Connection {
 }
 
 fn mtu_config(transport: &TransportConfig) -> MtuConfig {
-    let base = transport.mtu.first();
+    let (base, initial) = (transport.mtu.min, transport.mtu.first());
     match &transport.mtu.discovery {
-        None => MtuConfig { base, max: base, ..MtuConfig::default() },
+        None => MtuConfig { base, initial, max: initial, ..MtuConfig::default() },
         Some(discovery) => {
             let (upper, interval, cooldown) = discovery.values();
             MtuConfig {
                 base,
-                max: upper.max(base),
+                initial,
+                max: upper.max(initial),
                 search: MtuSearch::Binary,
                 raise_after: interval,
                 black_hole_pause: cooldown,

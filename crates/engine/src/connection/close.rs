@@ -3,13 +3,13 @@
 use bytes::Bytes;
 use plait_base::probe::Event as Observed;
 use plait_base::{CloseCode, Instant, PathId, Space};
-use plait_crypto::TAG_BYTES;
 use plait_flow::{PacketBuilder, Padding, Sealer};
 use plait_path::LegName;
 use plait_wire::frame::Close;
 use plait_wire::header::{FixedBit, OutHeader};
 
 use super::lifecycle::{CloseFrame, ConnectionError};
+use super::send::Purpose;
 use super::{Connection, Event};
 use crate::shared::{EndpointEvent, Transmit};
 
@@ -184,11 +184,8 @@ impl Connection {
             Space::Data => Sealer::OneRtt(keys?, path.send.seal_mark_mut()),
             space => Sealer::Level(&self.handshake.level(space)?.keys.as_ref()?.local),
         };
-        let built = builder.finish(buf, sealer, padding).ok()?;
-        debug_assert!(built.bytes > TAG_BYTES);
-        let packet = plait_flow::SentPacket { bytes: built.bytes as u16, ..Default::default() };
-        path.send.on_sent(now, space, &packet, &[]);
-        Some(())
+        let built = builder.finish(buf, sealer, padding);
+        self.note_sent(now, id, space, (built, false, false), Purpose::End, &[]).map(|_| ())
     }
 
     /// PATH_ABANDON of the last path, on that path itself: the last packet there but for our close. Where another
@@ -215,11 +212,10 @@ impl Connection {
         }
         let path = self.paths.path_mut(id)?;
         let sealer = Sealer::OneRtt(self.keys.as_deref_mut()?, path.send.seal_mark_mut());
-        let built = builder.finish(buf, sealer, Padding::Least).ok()?;
+        let built = builder.finish(buf, sealer, Padding::Least);
         // No timer waits for it: what it says is due until it is acknowledged, should another path open.
-        let packet = plait_flow::SentPacket { bytes: built.bytes as u16, ..Default::default() };
-        path.send.on_sent(now, Space::Data, &packet, &carried);
-        path.on_sent(built.bytes as u64);
+        let built = self.note_sent(now, id, Space::Data, (built, false, false), Purpose::End, &carried)?;
+        self.paths.path_mut(id)?.on_sent(built.bytes as u64);
         Some(Transmit::single(route, built.bytes))
     }
 

@@ -31,6 +31,7 @@ impl Connection {
             Frame::Stream(f) => {
                 if let Some(path) = self.paths.path_mut(at.path) {
                     path.counters.stream_bytes_received += f.data.len() as u64;
+                    path.payload_at = Some(at.now);
                 }
                 self.streams.on_stream(f.id, f.offset, f.fin, payload.slice_ref(f.data))?;
             }
@@ -42,7 +43,12 @@ impl Connection {
             Frame::DataBlocked(f) => self.streams.on_data_blocked(f.limit),
             Frame::StreamDataBlocked(f) => self.streams.on_stream_data_blocked(f.id, f.limit)?,
             Frame::StreamsBlocked(f) => self.streams.on_streams_blocked(f.dir, f.limit)?,
-            Frame::Datagram(f) => self.on_datagram_frame(payload.slice_ref(f.data), f.frame_bytes)?,
+            Frame::Datagram(f) => {
+                if let Some(path) = self.paths.path_mut(at.path) {
+                    path.payload_at = Some(at.now);
+                }
+                self.on_datagram_frame(payload.slice_ref(f.data), f.frame_bytes)?;
+            }
             Frame::NewToken(f) => self.on_new_token(f.token)?,
             Frame::HandshakeDone => self.on_handshake_done(at.now)?,
             Frame::NewCid(f) => self.on_new_cid(&f)?,
@@ -101,8 +107,10 @@ impl Connection {
         }
         let outcome =
             flow.on_ack(at.now, at.space, &report, ack.ranges(), &mut self.board, &mut self.scratch.feedback)?;
-        if let (Space::Data, Some((number, bytes))) = (at.space, outcome.biggest) {
-            path.mtu.on_acked(number, bytes);
+        match (at.space, outcome.biggest) {
+            (Space::Data, Some((number, bytes))) => path.mtu.on_acked(number, bytes),
+            (_, Some((_, bytes))) => path.mtu.on_size_proven(bytes),
+            (_, None) => {}
         }
         if let Some(sent_at) = outcome.newest_sent_at {
             let delivery = Delivery { bytes: outcome.newly_acked_bytes, sent_at, now: at.now };

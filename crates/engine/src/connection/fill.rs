@@ -66,7 +66,7 @@ impl Connection {
         self.traffic.copies.fill(id, &mut self.streams, w);
         if purpose != Purpose::Copies {
             // RFC 9221 5.4: asked only where the window lets a packet leave
-            self.datagrams.fill(w);
+            self.datagrams.fill(self.room_on(id), w);
             self.streams.fill_data(w);
         }
         pad

@@ -14,6 +14,7 @@ mod flows;
 mod handshake;
 mod lifecycle;
 mod mobility;
+mod mtu;
 mod parameters;
 mod paths;
 mod plan;
@@ -36,6 +37,7 @@ use plait_base::probe::Probe;
 use plait_base::{FourTuple, Instant, PathId, Random, Side};
 use plait_crypto::{ClientTlsConfig, OneRttKeys};
 use plait_flow::Feedback;
+use plait_path::PathTotals;
 use plait_stream::{Datagrams, Streams};
 use plait_wire::Carried;
 
@@ -112,10 +114,10 @@ struct Registry {
     pathless: Option<Pathless>,
     /// A server's preferred address, to be probed once the handshake is confirmed.
     preferred: Option<FourTuple>,
-    /// Paths that we advised the peer to avoid because they failed.
-    demoted: Vec<PathId>,
     /// The path that failed last, while none works.
     outage: Option<PathId>,
+    /// What paths did that are gone.
+    past: PathTotals,
 }
 
 /// A connection whose last path ended, until it closes or another opens.

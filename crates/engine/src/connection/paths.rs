@@ -8,7 +8,7 @@ use plait_base::{CloseCode, FourTuple, Instant, PathId, Space};
 use plait_flow::HandshakeState;
 use plait_path::policy::{AddressUse, Wish};
 use plait_path::table::{AbandonError, Expired, OpenError};
-use plait_path::{LegName, PathStatus, Route, Validation};
+use plait_path::{LegName, PathStatus, PathTotals, Route, Validation};
 use plait_wire::Carried;
 use plait_wire::frame::{CidForm, NewCid};
 use plait_wire::params::ActiveMigration;
@@ -106,7 +106,6 @@ impl Connection {
         self.events.path(PathEvent::Opened { id, route });
         self.observe_path(now, id);
         self.issue_cids();
-        self.drop_unfit_datagrams();
         self.plan.touch();
     }
 
@@ -178,6 +177,7 @@ impl Connection {
             }
         }
         self.traffic.on_path_gone(id);
+        self.drop_unfit_datagrams();
         self.events.path(PathEvent::Abandoned { id, code });
         if let Some(route) = route {
             self.events.observe(now, || Observed::Path { path: id, route, state: PathState::Closing });
@@ -336,13 +336,9 @@ impl Connection {
     /// potentially failed (CoNEXT 2017, section 4.3). Alone it sends its probes and gives nothing up: acks may only be late.
     pub(super) fn on_probe_timeout(&mut self, now: Instant, id: PathId) {
         let other_works = self.paths.open_slots().any(|s| s.id != id && is_usable(s));
+        self.suspect_size(now, id);
         let Some(path) = self.paths.path_mut(id) else { return };
         let count = path.send.pto_count();
-        if let Some(mtu) = path.mtu.on_pto(now, count) {
-            path.send.set_mss(mtu);
-            self.drop_unfit_datagrams();
-        }
-        let Some(path) = self.paths.path_mut(id) else { return };
         let mut outstanding = std::mem::take(&mut self.scratch.carried);
         outstanding.clear();
         if other_works {
@@ -385,11 +381,11 @@ impl Connection {
             return;
         }
         path.send.set_probe_interval(Some(FAILED_PROBE_INTERVAL));
-        if other_works && slot.status.local() != Some(PathStatus::Backup) {
+        if other_works {
             // The peer is told not to answer there (RFC 10069 3.3).
-            slot.status.set_local(PathStatus::Backup);
-            self.registry.demoted.push(id);
+            slot.status.demote();
         }
+        self.drop_unfit_datagrams();
         self.events.path(PathEvent::Failed { id });
         self.observe_path(now, id);
         self.plan.touch();
@@ -416,10 +412,7 @@ impl Connection {
     pub(super) fn on_path_recovered(&mut self, now: Instant, id: PathId) {
         self.take_over_silent(now, id);
         if let Some(slot) = self.paths.slot_mut(id) {
-            if self.registry.demoted.contains(&id) {
-                self.registry.demoted.retain(|d| *d != id);
-                slot.status.set_local(PathStatus::Available);
-            }
+            slot.status.restore();
             if let Some(path) = slot.path.as_mut() {
                 path.send.set_probe_interval(None);
             }
@@ -435,6 +428,7 @@ impl Connection {
                 Expired::Route(id, event) => self.on_route_event(now, id, Some(event)),
                 Expired::Gone(id, path) => {
                     if let Some(path) = path {
+                        self.registry.past = self.registry.past + PathTotals::of(&path);
                         let route = path.route.tuple();
                         self.events.observe(now, || Observed::Path { path: id, route, state: PathState::Closed });
                         self.events.path(PathEvent::Closed { id });

@@ -2,8 +2,9 @@
 
 use plait_base::limits::MIN_DATAGRAM_BYTES;
 use plait_base::probe::Event as Observed;
+use plait_base::time::earliest;
 use plait_base::{Instant, PathId, Space};
-use plait_flow::{AckNeed, Built, PacketBuilder, Padding, Sealer, SentPacket};
+use plait_flow::{AckNeed, Built, PacketBuilder, Padding, Room, Sealer, SentPacket};
 use plait_path::{LegName, Pad};
 use plait_schedule::{Decision, Demand, DemandKind};
 use plait_wire::Carried;
@@ -11,6 +12,7 @@ use plait_wire::header::{FixedBit, OutHeader};
 
 use super::Connection;
 use super::copies::Target;
+use super::traffic::Traffic;
 use crate::config::Switch;
 use crate::shared::Transmit;
 
@@ -42,6 +44,8 @@ pub(super) enum Purpose {
     Mtu(u16),
     /// A PING for keep-alive or to show new keys.
     Ping,
+    /// The last word of a path or of the connection: no part of what the scheduler spreads.
+    End,
 }
 
 /// Who is asked for the next packet.
@@ -310,7 +314,7 @@ impl Connection {
     /// the application that are as small themselves.
     fn would_stunt(&self, id: PathId, bytes: usize) -> bool {
         let mtu = self.paths.path(id).map_or(0, |path| usize::from(path.mtu.current()));
-        let next = self.datagrams.next_size();
+        let next = self.datagrams.next_size_within(self.room_on(id));
         bytes + TRAIN_PADDING_BYTES < mtu && next.is_none_or(|next| next > bytes || next + TRAIN_PADDING_BYTES < bytes)
     }
 
@@ -331,8 +335,7 @@ impl Connection {
             if self.streams.send_credit() == 0 && self.streams.unsent_bytes() > 0 {
                 self.traffic.scheduler.on_credit_blocked(now);
             }
-            let stance = self.stance();
-            match self.traffic.pick(&mut self.paths, &demand, stance) {
+            match self.decide(&demand) {
                 Decision::Send(id) => return Some((id, self.data_or_probe(now, id))),
                 Decision::SendAlso { primary, copies } => {
                     self.traffic.copy_to = copies.ids(&self.traffic.views).collect();
@@ -344,7 +347,7 @@ impl Connection {
             self.traffic.paced_until = None;
         }
         self.keys.as_ref()?;
-        self.next_reinjection(now).or_else(|| self.next_ack(now))
+        self.next_reinjection(now).or_else(|| self.next_ack(now)).or_else(|| self.next_idle_search(now))
     }
 
     /// A larger datagram instead of data, while data flows and a probe is due.
@@ -371,10 +374,9 @@ impl Connection {
                 p.route.amplification_room() >= SMALLEST_PACKET_BYTES && !full.hold(&p.route.tuple())
             };
             let owes = |p: &super::flows::Path| p.send.probes_due(Space::Data) > 0 && has_room(p);
-            let probe = open.clone().find(|(_, p)| owes(p)).map(|(id, _)| (id, Purpose::Probe));
-            let mut validate = || open.find(|(_, p)| p.route.due() == Some(LegName::Current) && has_room(p));
-            probe.or_else(|| validate().map(|(id, _)| (id, Purpose::Validation)))
+            open.find(|(_, p)| owes(p)).map(|(id, _)| (id, Purpose::Probe))
         };
+        let found = found.or_else(|| self.next_validation(now).map(|id| (id, Purpose::Validation)));
         if found.is_some() {
             return found;
         }
@@ -382,6 +384,27 @@ impl Connection {
             return Some((id, Purpose::Ping));
         }
         self.next_copy(now)
+    }
+
+    /// A path that owes a challenge or a response on its own addresses. Challenges of ours are few and have a clock of
+    /// their own; responses are as many as the peer likes: window and pacer hold them too (RFC 9000 8.2.2).
+    fn next_validation(&mut self, now: Instant) -> Option<PathId> {
+        let Traffic { answers_at, full_sockets: full, .. } = &mut self.traffic;
+        *answers_at = None;
+        for slot in self.paths.slots_mut().filter(|s| s.is_open() && s.dcid(LegName::Current).is_some()) {
+            let Some(path) = slot.path.as_mut() else { continue };
+            let admits = path.route.amplification_room() >= SMALLEST_PACKET_BYTES && !full.hold(&path.route.tuple());
+            if !admits || path.route.due() != Some(LegName::Current) {
+                continue;
+            }
+            let challenges = path.route.leg(LegName::Current).is_some_and(|leg| leg.wants_challenge());
+            match if challenges { Room::Open } else { path.send.room(now, MIN_DATAGRAM_BYTES as u64) } {
+                Room::Open => return Some(slot.id),
+                Room::Paced(at) => *answers_at = earliest(*answers_at, Some(at)),
+                Room::Window => {}
+            }
+        }
+        None
     }
 
     fn next_copy(&mut self, now: Instant) -> Option<(PathId, Purpose)> {
@@ -518,8 +541,9 @@ impl Connection {
         built
     }
 
-    /// Remembers a sealed packet; a seal that failed closes the connection.
-    fn note_sent(
+    /// Remembers a sealed packet and tells observers of it, as of every packet that leaves; a seal that failed closes the
+    /// connection.
+    pub(super) fn note_sent(
         &mut self,
         now: Instant,
         id: PathId,
@@ -561,8 +585,10 @@ impl Connection {
         if forgot {
             self.settle_feedback(now, id);
         }
-        self.traffic.scheduler.on_sent(id, built.bytes as u64, now);
-        self.traffic.reinjector.on_sent(built.bytes as u64, purpose, now);
+        if purpose != Purpose::End {
+            self.traffic.scheduler.on_sent(id, built.bytes as u64, now);
+            self.traffic.reinjector.on_sent(built.bytes as u64, purpose, now);
+        }
         if ack_eliciting {
             let pto = self.max_pto();
             self.lifecycle.on_sent_eliciting(now, pto);

@@ -113,6 +113,9 @@ impl Connection {
         }
         if let Some(path) = self.paths.path_mut(PathId::ZERO) {
             path.mtu.set_peer_max(params.max_udp_payload_bytes);
+            if path.mtu.current() < path.send.mss() {
+                path.send.set_mss(path.mtu.current());
+            }
             path.send.set_max_ack_delay(Duration::from_millis(params.acks.max_delay_ms));
         }
         // Those queued for 0-RTT went by the limits of the last connection.
@@ -255,9 +258,7 @@ impl Connection {
         self.traffic.scheduler.on_lost(id, u64::from(bytes), now);
         let Some(path) = self.paths.path_mut(id) else { return };
         if let Some(mtu) = path.mtu.on_lost(now, number, bytes) {
-            path.send.set_mss(mtu);
-            self.drop_unfit_datagrams();
-            self.events.observe(now, || Observed::Mtu { path: id, bytes: mtu });
+            self.shrink(now, id, mtu);
         }
     }
 

@@ -30,6 +30,7 @@ impl Connection {
         }
         at = earliest(at, self.keys.as_ref().and_then(|k| k.deadline()));
         at = earliest(at, self.traffic.paced_until);
+        at = earliest(at, self.traffic.answers_at);
         at = earliest(at, self.traffic.reinjector.next_look());
         at = earliest(at, self.plan.deadline());
         at = earliest(at, self.registry.discard_early_at);
@@ -48,8 +49,8 @@ impl Connection {
         if !self.lifecycle.is_open() {
             return;
         }
-        if self.traffic.paced_until.is_some_and(|at| at <= now) {
-            self.traffic.paced_until = None;
+        for held in [&mut self.traffic.paced_until, &mut self.traffic.answers_at] {
+            *held = held.filter(|at| *at > now);
         }
         self.traffic.reinjector.on_timeout(now);
         if let Some(keys) = &mut self.keys {
@@ -104,7 +105,10 @@ impl Connection {
                     TimerFired::None => break,
                     TimerFired::Lost => {}
                     TimerFired::Probe { space: Space::Data, .. } => self.on_probe_timeout(now, id),
-                    TimerFired::Probe { space, .. } => self.handshake.crypto(space).resend_unacked(),
+                    TimerFired::Probe { space, .. } => {
+                        self.handshake.crypto(space).resend_unacked();
+                        self.suspect_size(now, id);
+                    }
                 }
             }
         }

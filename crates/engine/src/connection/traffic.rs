@@ -30,6 +30,8 @@ pub(super) struct Traffic {
     /// When pacing lets the next packet go, if that alone holds it, or when a wait for a faster path or a full socket has
     /// lasted enough.
     pub(super) paced_until: Option<Instant>,
+    /// When pacing lets the next answer to a challenge go.
+    pub(super) answers_at: Option<Instant>,
     /// Path that owes a PING for keep-alive or a probe by request.
     pub(super) pings: Vec<PathId>,
     pub(super) views: Vec<PathView>,
@@ -48,6 +50,7 @@ impl Traffic {
             ack_copies: Vec::new(),
             copy_to: Vec::new(),
             paced_until: None,
+            answers_at: None,
             pings: Vec::new(),
             views: Vec::new(),
             carriers: Vec::new(),
@@ -55,9 +58,8 @@ impl Traffic {
         }
     }
 
-    /// Shows every open path to the scheduler and takes its answer.
-    pub(super) fn pick(&mut self, paths: &mut Paths, demand: &Demand, stance: Stance) -> Decision {
-        self.look(paths, demand.now, stance);
+    /// Shows the paths of the last look to the scheduler and takes its answer.
+    pub(super) fn pick(&mut self, demand: &Demand) -> Decision {
         let decision = self.scheduler.pick(&self.views, demand);
         if let Decision::Wait(WaitReason::Faster(id)) = decision {
             // The path that is waited for may have fallen silent: ask again when its round trip has passed.

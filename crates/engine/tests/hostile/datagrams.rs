@@ -43,11 +43,11 @@ fn queued(rig: &mut Rig) -> usize {
 }
 
 #[test]
-fn datagrams_too_large_for_a_new_path_do_not_stall_it() {
-    // RFC 9221 5: they cannot be cut to size
+fn datagrams_too_large_for_a_new_path_wait_for_the_one_that_carries_them() {
     let mut rig = full();
+    let (limit, waiting) = (rig.conn().max_datagram_size(), queued(&mut rig));
     rig.open_path(1, "192.0.2.2:5000", true);
-    assert!(queued(&mut rig) < 1_000, "what fits no path any more is dropped");
+    assert_eq!((rig.conn().max_datagram_size(), queued(&mut rig)), (limit, waiting), "a young path takes nothing away");
     let seen = rig.seen.len();
     rig.conn().send_datagram(Bytes::from(vec![8; 1000]), Overflow::Refuse).unwrap();
     let id = rig.conn().open(plait_base::Dir::Uni).unwrap();
@@ -60,6 +60,71 @@ fn datagrams_too_large_for_a_new_path_do_not_stall_it() {
     assert!(on_path_1(|f| matches!(f, Frame::Stream(_))), "and so does stream data");
     let acked = |f: &Frame<'_>| matches!(f, Frame::Ack(a) if a.path == PathId(1));
     assert!(rig.seen[seen..].iter().any(|s| s.has(acked)), "and acks");
+}
+
+/// Lengths of the datagrams that the puppet got, of those above 1200 bytes.
+fn large_ones(rig: &Rig) -> Vec<(PathId, usize)> {
+    let lengths = |s: &crate::puppet::Seen| -> Vec<(PathId, usize)> {
+        let of = |f: &Frame<'_>| if let Frame::Datagram(d) = f { Some((s.path, d.data.len())) } else { None };
+        s.frames().iter().filter_map(of).filter(|(_, len)| *len > 1200).collect()
+    };
+    rig.seen.iter().flat_map(lengths).collect()
+}
+
+#[test]
+fn opening_a_path_loses_no_datagram_that_waits() {
+    let mut rig = large_path();
+    let limit = rig.conn().max_datagram_size().unwrap();
+    rig.seen.clear();
+    // Stream data fills the window, and 20 datagrams wait behind it.
+    let id = rig.conn().open(plait_base::Dir::Uni).unwrap();
+    rig.conn().write(id, &[1; 100_000]).unwrap();
+    rig.pump();
+    for _ in 0..20 {
+        rig.conn().send_datagram(Bytes::from(vec![7; limit]), Overflow::Refuse).unwrap();
+    }
+    rig.open_path(1, "192.0.2.2:5000", true);
+    assert_eq!(rig.conn().max_datagram_size(), Some(limit));
+    for _ in 0..30 {
+        rig.pass(ms(20));
+        rig.ack_all();
+    }
+    let arrived = large_ones(&rig);
+    assert_eq!((arrived.len(), queued(&mut rig)), (20, 64), "{arrived:?}");
+}
+
+#[test]
+fn a_path_without_data_learns_its_size_and_takes_its_part() {
+    let mut rig = large_path();
+    rig.open_path(1, "192.0.2.2:5000", true);
+    let now = rig.now;
+    rig.conn().set_path_status(now, PathId(1), plait_engine::path::PathStatus::Backup).unwrap();
+    rig.pass(ms(20));
+    rig.ack_all();
+    rig.seen.clear();
+    let mut small = || {
+        rig.conn().send_datagram(Bytes::from_static(b"x"), Overflow::Refuse).unwrap();
+        rig.pass(ms(20));
+        rig.ack_all();
+    };
+    (0..10).for_each(|_| small());
+    let now = rig.now;
+    assert_eq!(rig.conn().path_statistics(now, PathId(1)).unwrap().mtu_bytes, 1452);
+    let probing = |s: &&crate::puppet::Seen| s.path == PathId(1) && s.has(|f| matches!(f, Frame::Ping));
+    let probes: Vec<usize> = rig.seen.iter().filter(probing).map(|s| s.datagram).collect();
+    assert!(probes.len() <= 4 && probes.contains(&1452), "one probe, and one packet behind it: {probes:?}");
+    let carried = |f: &Frame<'_>| matches!(f, Frame::Datagram(_) | Frame::Stream(_));
+    assert!(!rig.seen.iter().any(|s| s.path == PathId(1) && s.has(carried)), "a backup carries no data meanwhile");
+}
+
+#[test]
+fn the_end_of_the_widest_path_takes_the_datagrams_that_only_it_could_carry() {
+    let mut rig = full();
+    rig.open_path(1, "192.0.2.2:5000", true);
+    let now = rig.now;
+    rig.conn().close_path(now, PathId(0), plait_base::CloseCode::APPLICATION_ABANDON_PATH).unwrap();
+    assert!(queued(&mut rig) < 1_000, "{}", queued(&mut rig));
+    assert!(rig.conn().max_datagram_size() < Some(1_200));
 }
 
 #[test]

@@ -66,6 +66,50 @@ fn challenges_are_answered_a_few_at_a_time() {
 }
 
 #[test]
+fn small_challenges_draw_a_stated_multiple_of_what_they_cost() {
+    // RFC 9000 8.2.2: each answer fills a datagram, so it is what came that bounds them, and window and pacer
+    for acks in [0, 1, 10] {
+        let mut rig = Rig::established_server(Setup::default());
+        rig.pass(ms(1_000));
+        rig.ack_all();
+        let before = rig.ledger[&rig.route.remote];
+        let mut answers = 0;
+        for round in 0..3_000u64 {
+            rig.seen.clear();
+            rig.frames([&[0x1a_u8][..], &round.to_be_bytes()].concat());
+            answers += rig.count(|f| matches!(f, Frame::PathResponse(_)));
+            rig.pass(ms(1));
+            if acks > 0 && round % acks == 0 {
+                rig.ack_all();
+            }
+            let now = rig.ledger[&rig.route.remote];
+            let (came, left) = (now.to_engine - before.to_engine, now.from_engine - before.from_engine);
+            // Three times for the answers, and what acks take.
+            assert!(left <= 5 * came + limits::PATH_RESPONSE_BURST_BYTES, "{left} bytes for {came}, round {round}");
+        }
+        assert!(rig.is_open());
+        if acks > 0 {
+            assert!(answers > 100, "what is paid for is answered: {answers}");
+        }
+    }
+}
+
+#[test]
+fn answers_to_challenges_wait_for_the_window() {
+    let mut rig = Rig::established_server(Setup::default());
+    let id = rig.conn().open(plait_base::Dir::Uni).unwrap();
+    rig.conn().write(id, &[1; 60_000]).unwrap();
+    rig.pump();
+    rig.seen.clear();
+    rig.send(Packet::one_rtt([&[0x1a_u8][..], &[9; 8]].concat()).padded(1200));
+    let answers = |rig: &Rig| rig.count(|f| matches!(f, Frame::PathResponse(_)));
+    assert_eq!(answers(&rig), 0, "the window is full of data");
+    rig.pass(ms(5));
+    rig.ack_all();
+    assert_eq!(answers(&rig), 1);
+}
+
+#[test]
 fn challenges_from_many_addresses_are_followed_by_few_validations() {
     let mut rig = Rig::established_server(Setup::default());
     for i in 0..500u32 {

@@ -189,6 +189,29 @@ impl Ledger {
 }
 
 impl SendFlow {
+    /// The system refused a datagram of `bytes` as larger than the interface takes (EMSGSIZE): packets under way that are
+    /// as large never left. What they carried comes out as lost, to leave in smaller ones; that is no sign of congestion.
+    pub fn on_refused(&mut self, now: Instant, bytes: u16, feedback: &mut Feedback) {
+        for space in Space::ALL {
+            let Some(state) = self.spaces[space as usize].as_deref_mut() else { continue };
+            let ledger = &mut state.ledger;
+            let (first, end) = ledger.outstanding_numbers();
+            for number in first..end {
+                if ledger.entry(number).is_none_or(|entry| entry.packet.bytes < bytes) {
+                    continue;
+                }
+                let Some(before) = ledger.mark_lost(number, now) else { continue };
+                self.in_flight -= if before.counted { u64::from(before.packet.bytes) } else { 0 };
+                let trigger = LossTrigger::Discarded;
+                feedback.lost_packets.push(LostPacket { space, number, trigger, bytes: before.packet.bytes });
+                if !before.handed_out {
+                    feedback.lost.extend(ledger.carried(&before));
+                }
+            }
+        }
+        self.check();
+    }
+
     /// One pass of detection in `space`, with its consequences for window and validation.
     pub(crate) fn detect_lost(&mut self, now: Instant, space: Space, board: &Board, feedback: &mut Feedback) -> Losses {
         let Some(reordering) = self.space(space).map(|state| state.reordering) else { return Losses::default() };

@@ -126,9 +126,62 @@ fn silence_suspects_size() {
 fn system_refusal_lowers_the_ceiling() {
     // RFC 9000 14.2.1-1, 14.2.1-3
     let mut mtu = Mtu::new(MtuConfig { max: 9000, ..MtuConfig::default() });
-    mtu.on_too_large(at(0), 1401);
+    assert_eq!(mtu.on_too_large(at(0), 1401), None, "no datagram in use is as large");
     search(&mut mtu, 9000, 0);
     assert!(mtu.current() <= 1400 && mtu.current() > 1380);
+}
+
+#[test]
+fn system_refusal_of_the_size_in_use_begins_a_search_below_it() {
+    let mut mtu = Mtu::new(MtuConfig { initial: 1400, max: 1452, ..MtuConfig::default() });
+    assert_eq!(mtu.current(), 1400);
+    assert_eq!(mtu.on_too_large(at(0), 1400), Some(1200));
+    search(&mut mtu, 1312, 0);
+    assert!(mtu.current() <= 1312 && mtu.current() > 1312 - GRANULARITY, "{}", mtu.current());
+    // A search that rests begins anew when what it found is refused.
+    let found = mtu.current();
+    assert_eq!(mtu.on_too_large(at(1), found), Some(1200));
+    assert_eq!(mtu.on_too_large(at(1), 1200), None, "nothing smaller than the base is ever tried");
+    search(&mut mtu, 1250, 2);
+    assert!(mtu.current() <= 1250 && mtu.current() > 1250 - GRANULARITY, "{}", mtu.current());
+}
+
+#[test]
+fn an_initial_size_that_never_passed_is_given_up_at_the_first_silence() {
+    // RFC 8899 4.3, RFC 9000 14.2
+    let config = MtuConfig { initial: 1400, max: 1400, ..MtuConfig::default() };
+    let mut mtu = Mtu::new(config);
+    assert_eq!(mtu.on_pto(at(0), 1), Some(1200));
+    assert_eq!(mtu.black_holes(), 0, "nothing that passed before vanished");
+    search(&mut mtu, 1312, 1);
+    assert!(mtu.current() <= 1312 && mtu.current() > 1312 - GRANULARITY, "{}", mtu.current());
+
+    // One that was seen to pass, be it in the handshake, has the patience of any other.
+    let mut mtu = Mtu::new(config);
+    mtu.on_size_proven(1400);
+    assert_eq!((mtu.on_pto(at(0), 1), mtu.on_pto(at(0), 2), mtu.on_pto(at(0), 3)), (None, None, Some(1200)));
+    assert_eq!(mtu.black_holes(), 1);
+}
+
+#[test]
+fn losses_of_the_initial_size_alone_reveal_that_it_does_not_pass() {
+    let mut mtu = Mtu::new(MtuConfig { initial: 1400, max: 1452, ..MtuConfig::default() });
+    let mut number = 0;
+    while mtu.current() == 1400 && number < 40 {
+        mtu.on_lost(at(number), number, 1400);
+        mtu.on_acked(number + 1, 60);
+        number += 2;
+    }
+    assert_eq!(mtu.current(), 1200);
+    assert!(number < 10, "found within a few episodes");
+    assert_eq!(mtu.probe_due(at(50)), Some(1452), "the search begins at once");
+}
+
+#[test]
+fn no_fall_exceeds_what_the_peer_takes() {
+    let mut mtu = Mtu::new(MtuConfig { base: 1400, max: 1452, ..MtuConfig::default() });
+    mtu.set_peer_max(1300);
+    assert_eq!((mtu.current(), mtu.on_pto(at(0), 3)), (1300, None));
 }
 
 #[test]

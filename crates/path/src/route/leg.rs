@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use plait_base::limits::{
     AMPLIFICATION_FACTOR, MAX_OUTSTANDING_CHALLENGES, MAX_QUEUED_PATH_RESPONSES, MIN_DATAGRAM_BYTES,
+    PATH_RESPONSE_BURST_BYTES,
 };
 use plait_base::{FourTuple, Instant, Random};
 use plait_wire::frame::{PathChallenge, PathResponse};
@@ -130,6 +131,8 @@ pub struct Leg {
     running: Option<Running>,
     challenges: VecDeque<Challenge>,
     responses: VecDeque<ChallengeData>,
+    /// Bytes of datagrams with responses that may still leave; what comes in earns more.
+    answer_credit: u64,
     /// Sequence of the peer's connection id used here; none means the path's active one.
     pub(crate) cid: Option<u64>,
 }
@@ -148,6 +151,7 @@ impl Leg {
             running: None,
             challenges: VecDeque::new(),
             responses: VecDeque::new(),
+            answer_credit: PATH_RESPONSE_BURST_BYTES,
             cid: None,
         }
     }
@@ -215,6 +219,8 @@ impl Leg {
     /// A datagram of `bytes` came from the peer at this address.
     pub fn on_received(&mut self, bytes: u64) {
         self.received_bytes = self.received_bytes.saturating_add(bytes);
+        let earned = bytes.saturating_mul(AMPLIFICATION_FACTOR);
+        self.answer_credit = self.answer_credit.saturating_add(earned).min(PATH_RESPONSE_BURST_BYTES);
     }
 
     /// A datagram of `bytes` left on this leg; counts every datagram, probes and closes too.
@@ -293,8 +299,17 @@ impl Leg {
 
     /// True when a challenge or a response waits and at least some of it may be sent.
     pub fn wants_probe(&self) -> bool {
-        let due = !self.responses.is_empty() || self.running.is_some_and(|r| r.challenge_due);
-        due && self.amplification_room() >= MIN_PROBE_BYTES
+        (self.wants_answer() || self.wants_challenge()) && self.amplification_room() >= MIN_PROBE_BYTES
+    }
+
+    /// True when a challenge of ours waits.
+    pub fn wants_challenge(&self) -> bool {
+        self.running.is_some_and(|r| r.challenge_due)
+    }
+
+    /// True when a response waits that may be sent: what came from here pays for its full size.
+    pub fn wants_answer(&self) -> bool {
+        !self.responses.is_empty() && self.answer_credit >= MIN_DATAGRAM_BYTES as u64
     }
 
     /// Writes the waiting responses and a due challenge. Says whether the datagram must be grown.
@@ -303,13 +318,17 @@ impl Leg {
     pub fn fill(&mut self, rng: &mut Random, w: &mut FrameWriter<'_>) -> Pad {
         let room = if self.amplification_room() >= MIN_DATAGRAM_BYTES as u64 { Pad::Full } else { Pad::No };
         let mut wrote = false;
-        while let Some(&data) = self.responses.front() {
+        let may_answer = self.wants_answer();
+        while let Some(&data) = self.responses.front().filter(|_| may_answer) {
             if !frames::put(w, &PathResponse { data }) {
                 break;
             }
             w.note(Carried::PathResponse);
             self.responses.pop_front();
             wrote = true;
+        }
+        if may_answer && wrote {
+            self.answer_credit = self.answer_credit.saturating_sub(MIN_DATAGRAM_BYTES as u64);
         }
         if let Some(running) = self.running.as_mut().filter(|r| r.challenge_due) {
             let mut data = ChallengeData::default();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plait_base::limits::{MAX_OUTSTANDING_CHALLENGES, MAX_QUEUED_PATH_RESPONSES};
+use plait_base::limits::{MAX_OUTSTANDING_CHALLENGES, MAX_QUEUED_PATH_RESPONSES, PATH_RESPONSE_BURST_BYTES};
 use plait_wire::{Carried, Frame, Frames};
 use proptest::prelude::*;
 
@@ -297,4 +297,31 @@ fn a_route_leaves_by_another_address_of_ours() {
     assert_eq!(route.relocate("10.0.0.3:2".parse().unwrap()), Moved::No);
     assert!(route.is_validated() && route.deadline().is_none() && route.find(&ours("10.0.0.1:1")).is_none());
     assert_eq!(route.amplification_room(), u64::MAX);
+}
+
+#[test]
+fn small_challenges_draw_no_more_than_they_pay_for() {
+    // RFC 9000 8.2.2: each answer fills a datagram
+    let mut route = Route::new(home(), Validation::Validated);
+    let (mut came, mut left, mut answered) = (0, 0, 0);
+    for round in 0..2_000u64 {
+        came += 60;
+        route.on_received(&home(), 60);
+        assert!(route.on_challenge(&home(), round.to_be_bytes()));
+        while route.due().is_some() {
+            let (_, answers, pad) = write(&mut route, LegName::Current);
+            assert!(!answers.is_empty() && pad == Pad::Full);
+            answered += answers.len();
+            left += 1200;
+        }
+        assert!(left <= 3 * came + PATH_RESPONSE_BURST_BYTES, "{left} bytes for {came}");
+    }
+    assert!(answered > 300, "those that were paid for are answered: {answered}");
+    // Challenges in full datagrams are all answered, however many came before.
+    for round in 0..100u64 {
+        route.on_received(&home(), 1200);
+        assert!(route.on_challenge(&home(), (1 << 32 | round).to_be_bytes()));
+        let (_, answers, _) = write(&mut route, LegName::Current);
+        assert!(answers.contains(&(1 << 32 | round).to_be_bytes()), "challenge {round}");
+    }
 }

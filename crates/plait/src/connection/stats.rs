@@ -7,7 +7,8 @@ use plait_engine::connection::PathStatistics;
 
 use super::Connection;
 
-/// What a connection did so far. The sums are over the paths that still have state.
+/// What a connection did so far. The sums are over all paths that it ever had, and never decrease; those in `paths` that
+/// still have state may add up to less.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ConnectionStats {
@@ -48,11 +49,12 @@ impl Connection {
         let mut state = self.hold.lock();
         let ids = state.engine.all_path_ids();
         let paths: Vec<_> = ids.into_iter().filter_map(|id| state.engine.path_statistics(now, id)).collect();
+        let totals = state.engine.totals();
         ConnectionStats {
-            sent_bytes: paths.iter().map(|path| path.sent_bytes).sum(),
-            received_bytes: paths.iter().map(|path| path.received_bytes).sum(),
-            packets_sent: paths.iter().map(|path| path.packets_sent).sum(),
-            packets_lost: paths.iter().map(|path| path.packets_lost).sum(),
+            sent_bytes: totals.sent_bytes,
+            received_bytes: totals.received_bytes,
+            packets_sent: totals.packets_sent,
+            packets_lost: totals.packets_lost,
             paths,
             dropped_datagrams: self.hold.inbox.dropped(),
             unsent_trains: state.lost_locally,

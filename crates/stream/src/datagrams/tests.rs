@@ -26,7 +26,7 @@ fn both_frame_forms_round_trip() {
     let mut d = ready();
     d.send(Bytes::from(vec![1; 50]), 1200, Overflow::Refuse).unwrap();
     d.send(Bytes::from(vec![2; 47]), 1200, Overflow::Refuse).unwrap();
-    let (mut p, carried) = packet(100, |w| d.fill(w));
+    let (mut p, carried) = packet(100, |w| d.fill(1200, w));
     assert_eq!(carried, [Carried::Datagram { len: 50 }, Carried::Datagram { len: 47 }]);
     assert_eq!((take(&mut p), take(&mut p)), (0x31, 50));
     assert_eq!(p.split_to(50), vec![1; 50]);
@@ -44,7 +44,7 @@ fn the_send_queue_is_bounded() {
     d.send(x.clone(), 1200, Overflow::Refuse).unwrap();
     assert!(matches!(d.send(x.clone(), 1200, Overflow::Refuse), Err(SendDatagramError::Blocked(_))));
     assert!(!d.poll_unblocked());
-    packet(500, |w| d.fill(w));
+    packet(500, |w| d.fill(1200, w));
     assert!(d.poll_unblocked() && !d.poll_unblocked());
     for _ in 0..10 {
         d.send(x.clone(), 1200, Overflow::DropOldest).unwrap();
@@ -53,6 +53,29 @@ fn the_send_queue_is_bounded() {
     assert_eq!(d.send(vec![0; 1200].into(), 1200, Overflow::DropOldest), Err(SendDatagramError::TooLarge));
     assert_eq!(d.drop_larger_than(300), 2);
     assert!(!d.wants_send() && d.send_buffer_room() == 1000 - OVERHEAD_BYTES);
+}
+
+#[test]
+fn what_fits_another_path_only_lets_others_pass() {
+    let mut d = ready();
+    for len in [220, 50, 221, 60, 90] {
+        d.send(Bytes::from(vec![len as u8; len]), 1200, Overflow::Refuse).unwrap();
+    }
+    assert_eq!(
+        (d.next_size_within(200), d.next_size_within(1200), d.next_size_within(40)),
+        (Some(50), Some(220), None)
+    );
+    // A path whose packets hold 200 bytes of frames: the two large ones wait.
+    let (_, carried) = packet(200, |w| d.fill(200, w));
+    assert_eq!(carried, [Carried::Datagram { len: 50 }, Carried::Datagram { len: 60 }]);
+    // One that would fit an empty packet of this path, but not this one, is passed by none.
+    d.send(Bytes::from_static(b"x"), 1200, Overflow::Refuse).unwrap();
+    assert_eq!(packet(50, |w| d.fill(200, w)).1, []);
+    assert_eq!(packet(200, |w| d.fill(200, w)).1, [Carried::Datagram { len: 90 }, Carried::Datagram { len: 1 }]);
+    // The path that they fit takes them in their order.
+    let (_, carried) = packet(1200, |w| d.fill(1200, w));
+    assert_eq!(carried, [Carried::Datagram { len: 220 }, Carried::Datagram { len: 221 }]);
+    assert!(!d.wants_send() && d.unsent_bytes() == 0 && d.dropped_outgoing() == 0);
 }
 
 #[test]

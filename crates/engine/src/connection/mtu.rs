@@ -1,0 +1,162 @@
+//! What a path carries: datagrams that prove too large, and room for the application's datagrams.
+
+use plait_base::probe::{Event as Observed, PathState};
+use plait_base::{FourTuple, Instant, PathId};
+use plait_path::LegName;
+use plait_schedule::{Decision, Demand, DemandKind, PathView};
+
+use super::Connection;
+use super::flows::Slot;
+use super::send::Purpose;
+
+/// Bytes for frames in a packet of a datagram of `mtu` bytes: what the longest header and the tag leave.
+fn frame_room(mtu: u64) -> usize {
+    let overhead = 1 + plait_base::limits::MAX_CID_LEN + 4 + plait_crypto::TAG_BYTES;
+    usize::try_from(mtu).unwrap_or(usize::MAX).saturating_sub(overhead)
+}
+
+/// What a path is good for, the best first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Standing {
+    InUse,
+    Backup,
+    Failed,
+    Unproven,
+}
+
+fn standing(slot: &Slot) -> Standing {
+    match slot.state() {
+        PathState::Active => Standing::InUse,
+        // It carries data from the start.
+        PathState::Validating if slot.id == PathId::ZERO => Standing::InUse,
+        PathState::Backup => Standing::Backup,
+        PathState::Failed => Standing::Failed,
+        PathState::Validating | PathState::Closing | PathState::Closed => Standing::Unproven,
+    }
+}
+
+impl Connection {
+    /// The system refused a datagram of `bytes` that was to leave on `route`, as larger than the interface takes
+    /// (EMSGSIZE). What it carried leaves again in smaller ones; that says nothing of congestion. Without effect at 1200
+    /// bytes and below: an interface that refuses those carries no QUIC (RFC 9000 14).
+    pub fn on_too_large(&mut self, now: Instant, route: FourTuple, bytes: usize) {
+        let bytes = u16::try_from(bytes).unwrap_or(u16::MAX);
+        let hit: smallvec::SmallVec<[PathId; 8]> = self
+            .paths
+            .open_slots()
+            .filter(|slot| slot.path.as_ref().is_some_and(|path| path.route.exit() == route))
+            .map(|slot| slot.id)
+            .collect();
+        for id in hit {
+            let Some(path) = self.paths.path_mut(id) else { continue };
+            let reduced = path.mtu.on_too_large(now, bytes);
+            if bytes > path.mtu.current() {
+                path.send.on_refused(now, bytes, &mut self.scratch.feedback);
+                self.settle_feedback(now, id);
+            }
+            if let Some(mtu) = reduced {
+                self.shrink(now, id, mtu);
+            }
+        }
+    }
+
+    /// A probe time-out passed on a path: its datagrams may be too large for it.
+    pub(super) fn suspect_size(&mut self, now: Instant, id: PathId) {
+        let Some(path) = self.paths.path_mut(id) else { return };
+        let count = path.send.pto_count();
+        if let Some(mtu) = path.mtu.on_pto(now, count) {
+            self.shrink(now, id, mtu);
+        }
+    }
+
+    /// The datagrams of a path become smaller.
+    pub(super) fn shrink(&mut self, now: Instant, id: PathId, mtu: u16) {
+        if let Some(path) = self.paths.path_mut(id) {
+            path.send.set_mss(mtu);
+            self.drop_unfit_datagrams();
+            self.events.observe(now, || Observed::Mtu { path: id, bytes: mtu });
+        }
+    }
+
+    /// A path on which nothing is under way learns what it carries without data, where the application sends datagrams:
+    /// their size depends on it, and the scheduler may have no use for the path. A search is a few probes, and the next
+    /// one is minutes away.
+    pub(super) fn next_idle_search(&mut self, now: Instant) -> Option<(PathId, Purpose)> {
+        if !self.datagrams.is_used() || !self.handshake.is_confirmed() {
+            return None;
+        }
+        let full = &self.traffic.full_sockets;
+        let (id, size) = self.paths.slots_mut().filter(|slot| slot.is_open()).find_map(|slot| {
+            let usable = standing(slot) <= Standing::Backup && slot.dcid(LegName::Current).is_some();
+            let path = slot.path.as_mut().filter(|path| usable && path.route.is_validated())?;
+            let idle = path.send.in_flight() == 0 && !full.hold(&path.route.tuple());
+            let size = path.mtu.probe_due(now).filter(|size| idle && u64::from(*size) <= path.send.window())?;
+            Some((slot.id, size))
+        })?;
+        // RFC 9002 6.1: the ack of a small packet behind it shows the loss of the probe, without a probe time-out.
+        self.ping(id);
+        Some((id, Purpose::Mtu(size)))
+    }
+
+    /// The scheduler's answer. Where the next datagram is too large for packets of some paths, those that can carry it are
+    /// offered first; while they are held, all are offered what else waits for them.
+    pub(super) fn decide(&mut self, demand: &Demand) -> Decision {
+        let stance = self.stance();
+        let Self { traffic, paths, datagrams, streams, .. } = self;
+        traffic.look(paths, demand.now, stance);
+        let holds = |view: &PathView, size: usize| datagrams.max_size(frame_room(view.mss_bytes)) >= Some(size);
+        let next = datagrams.next_size().filter(|_| demand.kind == DemandKind::Datagram);
+        let Some(next) = next.filter(|next| traffic.views.iter().any(|view| !holds(view, *next))) else {
+            return traffic.pick(demand);
+        };
+        let all: smallvec::SmallVec<[PathView; 8]> = traffic.views.iter().copied().collect();
+        traffic.views.retain(|view| holds(view, next));
+        let decision = traffic.pick(demand);
+        if decision.primary().is_some() {
+            return decision;
+        }
+        let has_streams = streams.unsent_bytes() > 0;
+        let has_some =
+            |view: &&PathView| has_streams || datagrams.next_size_within(frame_room(view.mss_bytes)).is_some();
+        traffic.views.clear();
+        traffic.views.extend(all.iter().filter(has_some));
+        let kind = if has_streams { DemandKind::Stream } else { DemandKind::Datagram };
+        traffic.pick(&Demand { kind, ..*demand })
+    }
+
+    /// Largest datagram that can be sent now, bytes: what fits a packet of the widest path in use. Paths with smaller
+    /// packets leave such datagrams to it. None when the peer takes none.
+    pub fn max_datagram_size(&self) -> Option<usize> {
+        self.datagrams.max_size(self.datagram_room())
+    }
+
+    /// Bytes for frames in a packet of a path.
+    pub(super) fn room_on(&self, id: PathId) -> usize {
+        self.paths.path(id).map_or(0, |path| frame_room(u64::from(path.mtu.current())))
+    }
+
+    /// Bytes for frames in a packet of the widest path in use: active ones, else backups, else failed ones.
+    pub(super) fn datagram_room(&self) -> usize {
+        self.widest(self.paths.open_slots().map(standing).min())
+    }
+
+    /// Bytes for frames in a packet of the widest path that stands as `worst` or better.
+    fn widest(&self, worst: Option<Standing>) -> usize {
+        let good = self.paths.open_slots().filter(|slot| Some(standing(slot)) <= worst);
+        let widest = good.filter_map(|slot| slot.path.as_ref()).map(|path| path.mtu.current()).max();
+        frame_room(u64::from(widest.unwrap_or(plait_base::limits::MIN_DATAGRAM_BYTES as u16)))
+    }
+
+    /// Paths or their packets became smaller, or the peer's limit did: datagrams that no path can carry any more would hold
+    /// up all that comes after them. Failed paths count only where no other is left.
+    pub(super) fn drop_unfit_datagrams(&mut self) {
+        if self.datagrams.wants_send() {
+            let best = self.paths.open_slots().map(standing).min();
+            let room = self.widest(best.max(Some(Standing::Backup)));
+            let dropped = self.datagrams.drop_larger_than(room);
+            if dropped > 0 {
+                tracing::debug!(dropped, room, "queued datagrams fit no packet any more");
+            }
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! What a connection says of itself: sums that never decrease, every packet shown to observers, idle paths told from busy ones.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+use plait_base::probe::{Event as Observed, Probe, ProbeFactory};
+use plait_base::{CloseCode, Dir, Instant, PathId, Random, Space};
+use plait_engine::path::PathStatus;
+use plait_engine::{Event, PathEvent};
+use plait_wire::Frame;
+use plait_wire::frame::AckForm;
+
+use crate::puppet::{Packet, Rig, Setup, ms, route};
+use crate::violations::{raw, stream};
+
+/// Packets that were said to leave: path, space, number.
+#[derive(Clone, Debug, Default)]
+struct Sent(Arc<Mutex<BTreeSet<(PathId, Space, u64)>>>);
+
+impl Probe for Sent {
+    fn on_event(&mut self, _now: Instant, event: &Observed) {
+        if let Observed::PacketSent { path, space, number, .. } = event {
+            assert!(self.0.lock().unwrap().insert((*path, *space, *number)), "said twice: {event:?}");
+        }
+    }
+}
+
+impl ProbeFactory for Sent {
+    fn probe(&self) -> Box<dyn Probe> {
+        Box::new(self.clone())
+    }
+}
+
+fn observed() -> (Sent, Setup) {
+    let (sent, mut setup) = (Sent::default(), Setup::default());
+    setup.transport.probe_factory(Some(Arc::new(sent.clone())));
+    (sent, setup)
+}
+
+fn assert_all_seen(sent: &Sent, rig: &Rig) {
+    let left: BTreeSet<(PathId, Space, u64)> = rig.seen.iter().map(|s| (s.path, s.kind.space(), s.number)).collect();
+    assert_eq!(*sent.0.lock().unwrap(), left);
+    assert!(rig.count(|f| matches!(f, Frame::Close(_))) > 0, "a close was among them");
+}
+
+#[test]
+fn every_packet_that_leaves_is_shown_to_observers_closes_too() {
+    let (sent, setup) = observed();
+    let mut rig = Rig::established_server(setup);
+    rig.open_path(1, "192.0.2.2:5000", true);
+    let now = rig.now;
+    rig.conn().close(now, 7, "bye".into());
+    rig.pump();
+    (0..10).for_each(|_| rig.frames([0x01]));
+    assert_all_seen(&sent, &rig);
+
+    // The last word of the last path, and the close that goes there as well.
+    let (sent, setup) = observed();
+    let mut rig = Rig::established_server(setup);
+    rig.frames(raw(&[0x3e75, 0, 0], &[]));
+    rig.pass(ms(3_000));
+    assert_all_seen(&sent, &rig);
+
+    // In the handshake, on two levels.
+    let (sent, setup) = observed();
+    let mut rig = Rig::client(setup);
+    rig.say_handshake();
+    let now = rig.now;
+    rig.conn().close(now, 7, "bye".into());
+    rig.pump();
+    assert_all_seen(&sent, &rig);
+}
+
+#[test]
+fn sums_never_decrease_whatever_becomes_of_the_paths() {
+    for seed in 0..30 {
+        let mut random = Random::from_u64(seed);
+        let mut rig = Rig::established_server(Setup { seed, ..Setup::default() });
+        let mut last = rig.conn().totals();
+        let (mut next, mut gone) = (1, 0);
+        for step in 0..60 {
+            match random.below(7) {
+                0 if next < 8 => {
+                    rig.open_path(next, &format!("192.0.2.{}:5000", next + 1), random.below(4) > 0);
+                    next += 1;
+                }
+                1 => {
+                    let id = rig.conn().open(Dir::Uni);
+                    id.into_iter().for_each(|id| assert!(rig.conn().write(id, &[1; 20_000]).is_ok()));
+                    rig.pump();
+                }
+                2 => {
+                    let (now, ids) = (rig.now, rig.conn().path_ids());
+                    if ids.len() > 1 {
+                        let id = ids[random.below(ids.len() as u64) as usize];
+                        rig.conn().close_path(now, id, CloseCode::APPLICATION_ABANDON_PATH).unwrap();
+                        rig.pump();
+                        // An honest peer answers.
+                        let on = rig.conn().path_ids()[0];
+                        let answer = raw(&[0x3e75, u64::from(id.0), 0], &[]);
+                        let at = route(&match on.0 {
+                            0 => rig.route.remote.to_string(),
+                            n => format!("192.0.2.{}:5000", n + 1),
+                        });
+                        rig.send_all(at, &[Packet::one_rtt(answer).on(on.0)]);
+                    }
+                }
+                3 => rig.pass(ms(random.below(100))),
+                4 => rig.pass(ms(random.below(3_000))),
+                _ if rig.conn().path_ids().contains(&PathId(0)) => rig.ack_all(),
+                _ => {}
+            }
+            if !rig.is_open() {
+                break;
+            }
+            let now = rig.conn().totals();
+            let pairs = [
+                (last.sent_bytes, now.sent_bytes),
+                (last.received_bytes, now.received_bytes),
+                (last.stream_bytes_received, now.stream_bytes_received),
+                (last.packets_sent, now.packets_sent),
+                (last.packets_lost, now.packets_lost),
+                (last.acks_sent, now.acks_sent),
+                (last.acks_received, now.acks_received),
+            ];
+            assert!(pairs.iter().all(|(a, b)| a <= b), "seed {seed}, step {step}: {last:?}, then {now:?}");
+            last = now;
+        }
+        gone += rig.events.iter().filter(|e| matches!(e, Event::Path(PathEvent::Closed { .. }))).count();
+        let wire: u64 = rig.wire.iter().map(|(_, _, d)| d.len() as u64).sum();
+        assert!(last.sent_bytes <= wire, "seed {seed}");
+        if gone > 0 {
+            let (now, ids) = (rig.now, rig.conn().all_path_ids());
+            let left: u64 =
+                ids.iter().filter_map(|id| rig.conn().path_statistics(now, *id)).map(|p| p.sent_bytes).sum();
+            assert!(last.sent_bytes > left, "seed {seed}: {gone} paths are gone and still count");
+        }
+    }
+}
+
+#[test]
+fn a_path_that_brings_data_is_not_idle() {
+    let mut rig = Rig::established_server(Setup::default());
+    let why = |rig: &mut Rig| {
+        let now = rig.now;
+        rig.conn().path_statistics(now, PathId(0)).unwrap().why_idle
+    };
+    rig.pass(ms(2_000));
+    rig.ack_all();
+    rig.pass(ms(2_000));
+    assert_eq!(why(&mut rig), Some("no-data"));
+    rig.frames(stream(2, 0, false, &[1; 1000]));
+    assert_eq!(why(&mut rig), None, "the peer's data comes by it");
+    rig.pass(ms(2_000));
+    rig.ack_all();
+    rig.pass(ms(2_000));
+    assert_eq!(why(&mut rig), Some("no-data"), "and then no more");
+    // A PING is not data.
+    rig.frames([0x01]);
+    assert_eq!(why(&mut rig), Some("no-data"));
+}
+
+/// Two paths, of which the second brings no acks until it counts as failed.
+fn second_failed(before: Option<PathStatus>) -> Rig {
+    let mut rig = Rig::established_server(Setup::default());
+    rig.open_path(1, "192.0.2.2:5000", true);
+    rig.pass(ms(50));
+    rig.ack_all();
+    let id = rig.conn().open(Dir::Uni).unwrap();
+    rig.conn().write(id, &[1; 100_000]).unwrap();
+    rig.pump();
+    let now = rig.now;
+    before.into_iter().for_each(|status| rig.conn().set_path_status(now, PathId(1), status).unwrap());
+    for _ in 0..100 {
+        rig.pass(ms(20));
+        let ack = rig.peer.ack(Space::Data, 0, AckForm::Path).unwrap();
+        rig.frames(ack);
+        if rig.events.contains(&Event::Path(PathEvent::Failed { id: PathId(1) })) {
+            return rig;
+        }
+    }
+    panic!("the path never fails");
+}
+
+#[test]
+fn backup_as_the_application_set_it_outlives_a_failure() {
+    // RFC 10069 3.3: the advice is the application's; ours holds only while the path is down
+    let (backup, available) = (Some(PathStatus::Backup), Some(PathStatus::Available));
+    let cases =
+        [(None, None, "active"), (backup, None, "backup"), (None, backup, "backup"), (backup, available, "active")];
+    for (before, during, after) in cases {
+        let mut rig = second_failed(before);
+        let now = rig.now;
+        during.into_iter().for_each(|status| rig.conn().set_path_status(now, PathId(1), status).unwrap());
+        for _ in 0..10 {
+            rig.pass(ms(200));
+            rig.ack_all();
+        }
+        assert!(rig.events.contains(&Event::Path(PathEvent::Recovered { id: PathId(1) })), "{before:?} {during:?}");
+        let now = rig.now;
+        let state = rig.conn().path_statistics(now, PathId(1)).unwrap().state;
+        assert_eq!(format!("{state:?}").to_lowercase(), after, "{before:?}, then {during:?}");
+        // What the peer was told last is the same.
+        let advice = |f: &Frame<'_>| match f {
+            Frame::PathStatus(s) if s.path == PathId(1) => Some((s.sequence, s.status)),
+            _ => None,
+        };
+        let told = rig.seen.iter().flat_map(|s| s.frames().iter().filter_map(advice).collect::<Vec<_>>());
+        let last = told.max_by_key(|(sequence, _)| *sequence).map(|(_, status)| status);
+        let stands = if after == "backup" { PathStatus::Backup } else { PathStatus::Available };
+        assert_eq!(last, Some(stands), "{before:?}, then {during:?}");
+    }
+}

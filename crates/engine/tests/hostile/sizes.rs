@@ -1,0 +1,93 @@
+//! Datagrams that prove too large: what the system refuses, and what is then sent instead (RFC 8899, RFC 9000 14).
+
+use plait_base::{Dir, PathId};
+use plait_engine::connection::PathStatistics;
+use plait_wire::Frame;
+
+use crate::puppet::{Rig, Setup, ms};
+
+/// A server whose first datagrams are of 1400 bytes.
+fn large_from_the_start() -> Rig {
+    let mut setup = Setup::default();
+    setup.transport.initial_mtu(1400);
+    Rig::established_server(setup)
+}
+
+fn figures(rig: &mut Rig) -> PathStatistics {
+    let now = rig.now;
+    rig.conn().path_statistics(now, PathId(0)).unwrap()
+}
+
+fn write(rig: &mut Rig, bytes: usize) {
+    let id = rig.conn().open(Dir::Uni).unwrap();
+    assert_eq!(rig.conn().write(id, &vec![3; bytes]).unwrap(), bytes);
+    rig.pump();
+}
+
+#[test]
+fn what_the_system_refuses_as_too_large_leaves_again_at_once_in_smaller_datagrams() {
+    let mut rig = large_from_the_start();
+    let before = figures(&mut rig);
+    assert_eq!(before.mtu_bytes, 1400);
+    // The interface takes 1312 bytes: nothing of this leaves the machine.
+    rig.deaf = true;
+    let wire = rig.wire.len();
+    write(&mut rig, 10_000);
+    let refused = rig.wire.split_off(wire).into_iter().find(|(_, _, d)| d.len() > 1312).expect("a full datagram");
+    rig.deaf = false;
+    let (now, seen) = (rig.now, rig.seen.len());
+    rig.conn().on_too_large(now, refused.0, refused.2.len());
+    rig.pump();
+    let large: Vec<usize> = rig.wire[wire..].iter().map(|(_, _, d)| d.len()).filter(|len| *len > 1200).collect();
+    assert!(large.len() <= 1 && large.iter().all(|len| *len < 1400), "no more than a probe of less: {large:?}");
+    let stream = |f: &Frame<'_>| if let Frame::Stream(s) = f { s.data.len() } else { 0 };
+    let resent: usize = rig.seen[seen..].iter().map(|s| s.frames().iter().map(stream).sum::<usize>()).sum();
+    assert!(resent >= 9_000, "{resent} bytes again, without a time-out");
+    let after = figures(&mut rig);
+    assert_eq!((after.mtu_bytes, after.packets_lost), (1200, 0));
+    assert!(after.cwnd_bytes >= 10 * 1200, "no sign of congestion: {}", after.cwnd_bytes);
+    // The search goes on below what was refused.
+    for _ in 0..30 {
+        write(&mut rig, 3_000);
+        rig.pass(ms(20));
+        rig.ack_all();
+    }
+    let found = figures(&mut rig);
+    assert!(found.mtu_bytes > 1370 && found.mtu_bytes < 1400, "{}", found.mtu_bytes);
+    assert!(found.packets_lost <= 1, "the small end of what nobody heard: {}", found.packets_lost);
+}
+
+#[test]
+fn refusals_of_other_routes_and_of_the_smallest_size_change_nothing() {
+    let mut rig = large_from_the_start();
+    let route = rig.route;
+    write(&mut rig, 5_000);
+    let before = figures(&mut rig);
+    let elsewhere = plait_base::FourTuple { remote: "192.0.2.77:1".parse().unwrap(), ..route };
+    let now = rig.now;
+    rig.conn().on_too_large(now, elsewhere, 1400);
+    rig.conn().on_too_large(now, route, 1200);
+    rig.conn().on_too_large(now, route, 0);
+    assert_eq!(figures(&mut rig), before);
+    // A size that the system cannot even name in a header counts as the largest.
+    rig.conn().on_too_large(now, route, 1 << 20);
+    assert_eq!(figures(&mut rig).mtu_bytes, 1400);
+}
+
+#[test]
+fn a_first_size_that_never_passes_gives_way_after_one_time_out() {
+    let mut rig = large_from_the_start();
+    rig.ack_all();
+    rig.deaf = true;
+    write(&mut rig, 10_000);
+    rig.pass(ms(3_000));
+    assert_eq!(figures(&mut rig).mtu_bytes, 1200);
+    rig.deaf = false;
+    let wire = rig.wire.len();
+    for _ in 0..10 {
+        rig.pass(ms(1_000));
+        rig.ack_all();
+    }
+    assert!(rig.wire[wire..].iter().any(|(_, _, d)| d.len() == 1200));
+    assert!(rig.is_open());
+}
