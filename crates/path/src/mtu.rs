@@ -180,6 +180,12 @@ impl Mtu {
         self.set_peer_max(u64::from(peer_max));
     }
 
+    /// No larger size is tried from now on; the one in use stays until something shows that it does not pass.
+    pub fn stop_search(&mut self) {
+        self.config.search = MtuSearch::Off;
+        self.probe = None;
+    }
+
     /// Size of the probe to send now; the caller sends only when the window has room and data is flowing.
     pub fn probe_due(&mut self, now: Instant) -> Option<u16> {
         if self.paused_until.is_some_and(|until| now < until) || self.config.search == MtuSearch::Off {

@@ -2,9 +2,11 @@
 
 mod pair;
 
+use std::sync::Arc;
+
 use bytes::Bytes;
-use pair::{pair, run};
-use plait::SendDatagramError;
+use pair::{configs, endpoint, pair, run};
+use plait::{Connection, MtuDiscoveryConfig, PathId, SendDatagramError, TransportConfig};
 
 #[test]
 fn datagrams_go_both_ways() {
@@ -57,6 +59,48 @@ fn a_patient_sender_waits_for_room() {
         let got = reading.await?;
         assert!(got > COUNT / 2 && got <= COUNT, "{got} of {COUNT} arrived");
         assert!(matches!(client.send_datagram(Bytes::new()), Err(SendDatagramError::ConnectionLost(_))));
+        Ok(())
+    });
+}
+
+/// Sends bytes on a stream of its own and waits until they were read.
+async fn pass(from: &Connection, to: &Connection, bytes: usize) -> pair::Outcome {
+    let send = async {
+        let mut stream = from.open_uni().await?;
+        stream.write_all(&vec![6; bytes]).await?;
+        stream.finish()?;
+        pair::Outcome::Ok(())
+    };
+    let receive = async {
+        assert_eq!(to.accept_uni().await?.read_to_end(bytes).await?.len(), bytes);
+        pair::Outcome::Ok(())
+    };
+    let (sent, received) = tokio::join!(send, receive);
+    sent.and(received)
+}
+
+#[test]
+fn what_the_system_refuses_as_too_large_is_sent_in_smaller_datagrams() {
+    // RFC 9000 14.2: an IPv4 packet holds 65507 bytes of UDP payload, so that the system refuses the first size at once
+    run(async {
+        let (mut server_config, mut client_config) = configs();
+        let mut transport = TransportConfig::default();
+        let mut discovery = MtuDiscoveryConfig::default();
+        discovery.upper_bound(65_527);
+        transport.initial_mtu(65_527).mtu_discovery_config(Some(discovery));
+        let transport = Arc::new(transport);
+        client_config.transport_config(transport.clone());
+        server_config.transport_config(transport);
+        let (server, client) = (endpoint(Some(server_config), &["127.0.0.1"]), endpoint(None, &["127.0.0.1"]));
+        let connecting = client.connect_with(client_config, server.local_addr().unwrap(), "localhost").unwrap();
+        let (near, far) = tokio::join!(connecting, async { server.accept().await.unwrap().await });
+        let (near, far) = (near?, far?);
+        let size = |end: &Connection| end.path(PathId::ZERO).and_then(|path| path.stats()).map_or(0, |s| s.mtu_bytes);
+        // The search finds what fits, while data flows.
+        while size(&near) < 60_000 || size(&far) < 60_000 || size(&near).max(size(&far)) > 65_507 {
+            pass(&near, &far, 300_000).await?;
+            pass(&far, &near, 300_000).await?;
+        }
         Ok(())
     });
 }

@@ -184,3 +184,30 @@ fn a_connection_of_one_path_moves_with_its_socket() {
         Ok(())
     });
 }
+
+#[test]
+fn sums_of_a_connection_do_not_run_back_when_a_path_ends() {
+    run(async {
+        let (_endpoint, client, server) = connected("fullmesh", &["127.0.0.1", "127.0.0.2"]).await;
+        until_active(&client, 2).await;
+        transfer(&client, &server, 3_000_000).await??;
+        transfer(&server, &client, 3_000_000).await??;
+        let sums = |end: &Connection| {
+            let stats = end.stats();
+            [stats.sent_bytes, stats.received_bytes, stats.packets_sent, stats.packets_lost]
+        };
+        let mut last = [sums(&client), sums(&server)];
+        client.paths()[1].close()?;
+        // Until both ends have forgotten it, and a little longer.
+        let mut forgotten = 0;
+        while forgotten < 10 {
+            let now = [sums(&client), sums(&server)];
+            let grows = std::iter::zip(last.as_flattened(), now.as_flattened()).all(|(last, now)| last <= now);
+            assert!(grows, "{last:?}, then {now:?}");
+            last = now;
+            forgotten += usize::from(client.stats().paths.len() == 1 && server.stats().paths.len() == 1);
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        Ok(())
+    });
+}

@@ -94,7 +94,7 @@ impl Connection {
             registry: Registry::default(),
             waiting: Vec::new(),
             scratch: Scratch::default(),
-            settings: Settings { transport, endpoint: parts.endpoint, role, migration },
+            settings: Settings { transport, endpoint: parts.endpoint, role, migration, mtu_search: Switch::On },
             random,
         };
         connection.make_first_path(now, route, handshake_state);
@@ -155,6 +155,9 @@ impl Connection {
         }
         let spins = transport.wire.spin == Switch::On;
         let mut path = Path::new(id, route, mtu, send, receive);
+        if self.settings.mtu_search == Switch::Off {
+            path.mtu.stop_search();
+        }
         let (side, random) = (self.handshake.side, &mut self.random);
         path.spin = if spins { Spin::chosen(side, random) } else { Spin::still(random) };
         if let Some(params) = &self.handshake.peer_params {

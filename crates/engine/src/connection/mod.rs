@@ -41,7 +41,7 @@ use plait_path::PathTotals;
 use plait_stream::{Datagrams, Streams};
 use plait_wire::Carried;
 
-use crate::config::{EndpointConfig, MigrationPolicy, ServerConfig, TokenStore, TransportConfig};
+use crate::config::{EndpointConfig, MigrationPolicy, ServerConfig, Switch, TokenStore, TransportConfig};
 use crate::shared::EndpointEvent;
 
 pub use application::{HandshakeSummary, PathStatistics};
@@ -90,6 +90,8 @@ struct Settings {
     endpoint: Arc<EndpointConfig>,
     role: RoleSettings,
     migration: MigrationPolicy,
+    /// Whether larger datagrams are tried at all; the transport's settings say how.
+    mtu_search: Switch,
 }
 
 /// What only one side needs after the handshake began.

@@ -8,6 +8,7 @@ use plait_schedule::{Decision, Demand, DemandKind, PathView};
 use super::Connection;
 use super::flows::Slot;
 use super::send::Purpose;
+use crate::config::Switch;
 
 /// Bytes for frames in a packet of a datagram of `mtu` bytes: what the longest header and the tag leave.
 fn frame_room(mtu: u64) -> usize {
@@ -57,6 +58,15 @@ impl Connection {
             if let Some(mtu) = reduced {
                 self.shrink(now, id, mtu);
             }
+        }
+    }
+
+    /// Tries no larger datagrams from now on, on any path: where the system may fragment them, a probe that arrives proves
+    /// nothing (RFC 9000 14).
+    pub fn stop_mtu_search(&mut self) {
+        self.settings.mtu_search = Switch::Off;
+        for path in self.paths.slots_mut().filter_map(|slot| slot.path.as_mut()) {
+            path.mtu.stop_search();
         }
     }
 

@@ -188,6 +188,14 @@ fn no_fall_exceeds_what_the_peer_takes() {
 fn off_means_off() {
     let mut mtu = Mtu::new(MtuConfig { search: MtuSearch::Off, ..MtuConfig::default() });
     assert_eq!((mtu.probe_due(at(0)), mtu.current()), (None, 1200));
+    // Also when it is said in the middle of a search; what arrived by then counts.
+    let mut mtu = Mtu::new(MtuConfig::default());
+    let size = mtu.probe_due(at(0)).unwrap();
+    mtu.on_probe_sent(size);
+    mtu.stop_search();
+    assert_eq!((mtu.on_probe_acked(at(1), 1452), mtu.probe_due(at(2))), (Some(1452), None));
+    mtu.reset();
+    assert_eq!((mtu.probe_due(at(3)), mtu.current()), (None, 1200));
 }
 
 proptest! {

@@ -56,6 +56,9 @@ impl Driver {
         sockets: Arc<SocketList>,
     ) -> Self {
         let timer = Box::pin(tokio::time::sleep_until(shared.clock.for_timer(Instant::ZERO)));
+        if sockets.may_fragment() {
+            shared.lock().engine.stop_mtu_search();
+        }
         Self {
             handle,
             shared,
@@ -81,6 +84,9 @@ impl Driver {
         let now = self.shared.clock.now();
         if let Some(sockets) = change {
             adopt(&mut state, now, &sockets, self.outboxes.sockets());
+            if sockets.may_fragment() {
+                state.engine.stop_mtu_search();
+            }
             self.outboxes.set_sockets(sockets);
         }
         let heard = !self.inputs.is_empty();
@@ -105,6 +111,9 @@ impl Driver {
         for _ in 0..MAX_TRAINS {
             let mut state = self.shared.lock();
             let now = self.shared.clock.now();
+            for refused in self.outboxes.take_refused() {
+                state.engine.on_too_large(now, refused.route, refused.bytes);
+            }
             let full = self.outboxes.full(state.engine.routes());
             state.engine.set_full_sockets(now, full);
             let transmit = state.engine.poll_transmit(now, max_segments, &mut self.buffer);

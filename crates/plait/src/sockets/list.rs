@@ -109,6 +109,11 @@ impl SocketList {
         self.sockets.iter().map(|s| s.max_segments()).min().unwrap_or(1)
     }
 
+    /// True when the system may fragment what some socket sends, so that probes of larger datagrams prove nothing.
+    pub(crate) fn may_fragment(&self) -> bool {
+        self.sockets.iter().any(|s| s.may_fragment())
+    }
+
     /// Sends an answer that belongs to no connection, if there is room for it now.
     pub(crate) fn send_or_drop(&self, transmit: &Transmit, bytes: &[u8]) {
         let (Some(exit), Some(bytes)) = (self.exit(&transmit.route), bytes.get(..transmit.size)) else { return };

@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 
 use plait_base::FourTuple;
 use plait_engine::shared::Transmit;
+use plait_udp::SendOutcome;
 
 use super::list::{SocketList, outgoing};
 use super::shared::SharedSocket;
@@ -24,7 +25,18 @@ pub(crate) struct Outboxes {
     spare: Vec<Vec<u8>>,
     /// Local addresses whose socket is full, as told last.
     full: Vec<SocketAddr>,
+    /// Datagrams that the system refused as too large, until they are told.
+    refused: Vec<Refused>,
     lost: u64,
+}
+
+/// A datagram that the system refused as larger than the interface takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Refused {
+    /// Where it was to go.
+    pub(crate) route: FourTuple,
+    /// UDP payload bytes.
+    pub(crate) bytes: usize,
 }
 
 #[derive(Debug)]
@@ -44,7 +56,7 @@ struct Train {
 
 impl Outboxes {
     pub(crate) fn new(sockets: Arc<SocketList>) -> Self {
-        Self { sockets, lanes: Vec::new(), spare: Vec::new(), full: Vec::new(), lost: 0 }
+        Self { sockets, lanes: Vec::new(), spare: Vec::new(), full: Vec::new(), refused: Vec::new(), lost: 0 }
     }
 
     /// The sockets in use.
@@ -65,6 +77,11 @@ impl Outboxes {
     /// Datagrams or trains lost on this machine.
     pub(crate) fn lost(&self) -> u64 {
         self.lost
+    }
+
+    /// Takes the datagrams that were refused as too large since the last call.
+    pub(crate) fn take_refused(&mut self) -> impl Iterator<Item = Refused> + '_ {
+        self.refused.drain(..)
     }
 
     /// The local addresses among those of `routes` whose socket is full: nothing more should be made for them.
@@ -97,7 +114,7 @@ impl Outboxes {
         });
         let lane = &mut self.lanes[at];
         let mut train = Train { transmit, source: exit.source, bytes: std::mem::take(buffer), sent: 0 };
-        if lane.waiting.is_empty() && train.poll_send(cx, &lane.socket).is_ready() {
+        if lane.waiting.is_empty() && train.poll_send(cx, &lane.socket, &mut self.refused).is_ready() {
             *buffer = train.bytes;
         } else {
             lane.waiting.push_back(train);
@@ -110,7 +127,7 @@ impl Outboxes {
     pub(crate) fn flush(&mut self, cx: &Context<'_>) {
         for lane in &mut self.lanes {
             while let Some(train) = lane.waiting.front_mut() {
-                if train.poll_send(cx, &lane.socket).is_pending() {
+                if train.poll_send(cx, &lane.socket, &mut self.refused).is_pending() {
                     break;
                 }
                 if let Some(train) = lane.waiting.pop_front() {
@@ -124,7 +141,7 @@ impl Outboxes {
 
 impl Train {
     /// Sends the rest; ready when nothing is left to send, be it that it was lost.
-    fn poll_send(&mut self, cx: &Context<'_>, socket: &SharedSocket) -> Poll<()> {
+    fn poll_send(&mut self, cx: &Context<'_>, socket: &SharedSocket, refused: &mut Vec<Refused>) -> Poll<()> {
         let size = self.transmit.size.min(self.bytes.len());
         while self.sent < size {
             let end = match self.transmit.segment_size {
@@ -134,6 +151,10 @@ impl Train {
             let out = outgoing(&self.transmit, self.source, &self.bytes[self.sent..end]);
             match socket.poll_send(cx, &out) {
                 Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok(SendOutcome::TooLarge)) => {
+                    let bytes = self.transmit.segment_size.unwrap_or(size);
+                    refused.push(Refused { route: self.transmit.route, bytes });
+                }
                 // What the network did not take is lost, as any datagram may be.
                 Poll::Ready(Ok(_)) => {}
                 Poll::Ready(Err(error)) => tracing::warn!(%error, local = %socket.local(), "socket cannot send"),
@@ -141,5 +162,32 @@ impl Train {
             self.sent = end;
         }
         Poll::Ready(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use super::*;
+    use crate::Bind;
+
+    #[tokio::test]
+    async fn what_the_system_refuses_as_too_large_is_told() {
+        let socket = SharedSocket::new(Bind::address("127.0.0.1:0".parse().unwrap()).open().unwrap());
+        let route = FourTuple { local: socket.local(), remote: "127.0.0.1:9".parse().unwrap() };
+        let mut outboxes = Outboxes::new(Arc::new(SocketList::new(vec![Arc::new(socket)])));
+        for (bytes, refused) in [(1_200, None), (65_527, Some(Refused { route, bytes: 65_527 }))] {
+            let mut waiting = Some((Transmit::single(route, bytes), vec![0; bytes]));
+            let told = poll_fn(|cx| {
+                match waiting.take() {
+                    Some((transmit, mut buffer)) => outboxes.send(cx, transmit, &mut buffer),
+                    None => outboxes.flush(cx),
+                }
+                let is_gone = outboxes.full([route].into_iter()).is_empty();
+                if is_gone { Poll::Ready(outboxes.take_refused().next()) } else { Poll::Pending }
+            });
+            assert_eq!(told.await, refused);
+        }
     }
 }

@@ -74,6 +74,10 @@ impl SharedSocket {
         self.socket.max_segments()
     }
 
+    pub(crate) fn may_fragment(&self) -> bool {
+        self.socket.may_fragment()
+    }
+
     /// Addresses as this socket's family writes them.
     fn native(&self, remote: SocketAddr) -> SocketAddr {
         match remote {
