@@ -563,7 +563,7 @@ impl SendFlow {
     /// still be acked or lost.
     pub fn oldest_carried(&self, space: Space, skip: usize, packets: usize, out: &mut Vec<Carried>) {
         let Some(state) = self.space(space) else { return };
-        let waits = |e: &ledger::Entry| e.packet.ack_eliciting && !e.packet.mtu_probe && !e.handed_out;
+        let waits = |e: &ledger::Entry| e.packet.awaits_ack() && !e.packet.mtu_probe && !e.handed_out;
         let waiting = state.ledger.outstanding().filter(|(_, entry)| waits(entry));
         for (_, entry) in waiting.skip(skip).take(packets) {
             out.extend(state.ledger.carried(entry));

@@ -107,11 +107,7 @@ pub type Progress<'a> = &'a (dyn Fn(Option<&str>, usize, usize) + Sync);
 ///
 /// # Errors
 /// Files cannot be written.
-pub fn swarm(
-    request: &SwarmRequest,
-    stop: &AtomicBool,
-    progress: Progress<'_>,
-) -> Result<SwarmSummary, CommandError> {
+pub fn swarm(request: &SwarmRequest, stop: &AtomicBool, progress: Progress<'_>) -> Result<SwarmSummary, CommandError> {
     let seeds: Vec<u64> = (request.from..request.from.saturating_add(request.seeds)).collect();
     if let Some(out) = &request.out {
         std::fs::create_dir_all(out).map_err(|error| CommandError::File(out.clone(), error))?;

@@ -30,12 +30,7 @@ pub fn shrink(tree: &Tree, failure: &Failure) -> Shrunk {
 }
 
 /// As [`shrink`], but what was found so far once `stop` is set; `told` hears of the smallest one after each run.
-pub(super) fn shrink_until(
-    tree: &Tree,
-    failure: &Failure,
-    stop: &AtomicBool,
-    told: &mut dyn FnMut(&Shrunk),
-) -> Shrunk {
+pub(super) fn shrink_until(tree: &Tree, failure: &Failure, stop: &AtomicBool, told: &mut dyn FnMut(&Shrunk)) -> Shrunk {
     // A run that does not complete has failed only where the network lets it.
     let must = read(tree).is_some_and(|scenario| is_usable(&scenario));
     let judge = &mut |tree: &Tree| {
