@@ -197,6 +197,9 @@ fn server_name(plan: &GetPlan) -> &str {
 /// Watches the further paths, which open by themselves: those that fail at first are named on standard error, the
 /// download goes on without them.
 pub(crate) fn open_further(connection: &Connection, further: Vec<IpAddr>, voice: Voice) {
+    if further.is_empty() {
+        return;
+    }
     let (mut waited_for, mut opening) = (further, Vec::new());
     let mut events = connection.path_events();
     opening.extend(connection.stats().paths.iter().map(|path| (path.id, path.route.local.ip())));
