@@ -10,7 +10,7 @@ mod session;
 mod store;
 
 pub use client::{ClientTlsBuilder, ClientTlsConfig};
-pub use hello::{Hello, read_client_hello};
+pub use hello::{Hello, read_client_hello, read_encrypted_extensions};
 pub use options::{CipherSuite, Identity, Protection};
 pub use server::{ServerTlsBuilder, ServerTlsConfig};
 pub use session::{KeyChange, TlsSession};

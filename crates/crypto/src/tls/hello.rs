@@ -1,10 +1,12 @@
-//! The transport parameters in a ClientHello, read before there is a TLS session (RFC 8446 4.1.2, RFC 9001 8.2).
+//! The transport parameters in a peer's first message, read before TLS reads it (RFC 8446 4.1.2 and 4.3.1, RFC 9001 8.2).
 //!
 //! A server must know them to choose the version, and choose it before it begins the session, whose own parameters
-//! name it. Nothing here is trusted: TLS reads the same bytes again and has the last word.
+//! name it. Both sides must see that they are there: TLS would also take those of the drafts, which have a code point
+//! of their own. Nothing here is trusted: TLS reads the same bytes again and has the last word.
 
-/// Handshake message type (RFC 8446 4).
+/// Handshake message types (RFC 8446 4).
 const CLIENT_HELLO: u8 = 1;
+const ENCRYPTED_EXTENSIONS: u8 = 8;
 /// Extension quic_transport_parameters (RFC 9001 8.2).
 const QUIC_TRANSPORT_PARAMETERS: u16 = 0x39;
 /// Legacy version and random.
@@ -17,16 +19,35 @@ pub enum Hello<'a> {
     Partial,
     /// These are the client's encoded transport parameters.
     Params(&'a [u8]),
-    /// There are none, or this is no ClientHello: TLS will say what is wrong.
+    /// The message is whole, and they are not in it.
+    Missing,
+    /// This is not the message: TLS will say what is wrong.
     Unfit,
 }
 
 /// Looks for transport parameters in the first bytes of a client's handshake. `limit` bounds the message, in bytes.
 pub fn read_client_hello(bytes: &[u8], limit: usize) -> Hello<'_> {
+    read(bytes, limit, CLIENT_HELLO, |body| {
+        body.take(FIXED_BYTES)?;
+        // session id, cipher suites, compression methods
+        body.vector(1)?;
+        body.vector(2)?;
+        body.vector(1).map(|_| ())
+    })
+}
+
+/// Looks for transport parameters in the first bytes that a server sends at the Handshake level, which are its
+/// EncryptedExtensions. `limit` bounds the message, in bytes.
+pub fn read_encrypted_extensions(bytes: &[u8], limit: usize) -> Hello<'_> {
+    read(bytes, limit, ENCRYPTED_EXTENSIONS, |_| Some(()))
+}
+
+/// Finds them in a message of this type, whose extensions begin behind what `skip` takes off its front.
+fn read(bytes: &[u8], limit: usize, wanted: u8, skip: impl FnOnce(&mut Cut<'_>) -> Option<()>) -> Hello<'_> {
     let mut message = Cut(bytes);
     match message.number(1) {
         None => return Hello::Partial,
-        Some(kind) if kind != usize::from(CLIENT_HELLO) => return Hello::Unfit,
+        Some(kind) if kind != usize::from(wanted) => return Hello::Unfit,
         Some(_) => {}
     }
     let Some(length) = message.number(3) else { return Hello::Partial };
@@ -35,26 +56,24 @@ pub fn read_client_hello(bytes: &[u8], limit: usize) -> Hello<'_> {
     }
     match message.take(length) {
         None => Hello::Partial,
-        Some(body) => params(body).map_or(Hello::Unfit, Hello::Params),
+        Some(body) => {
+            let mut body = Cut(body);
+            skip(&mut body).and_then(|()| params(body)).unwrap_or(Hello::Unfit)
+        }
     }
 }
 
-fn params(body: &[u8]) -> Option<&[u8]> {
-    let mut body = Cut(body);
-    body.take(FIXED_BYTES)?;
-    // session id, cipher suites, compression methods
-    body.vector(1)?;
-    body.vector(2)?;
-    body.vector(1)?;
+/// The parameters among extensions; none where these are not whole.
+fn params(mut body: Cut<'_>) -> Option<Hello<'_>> {
     let mut extensions = Cut(body.vector(2)?);
     while !extensions.0.is_empty() {
         let kind = extensions.number(2)?;
         let data = extensions.vector(2)?;
         if kind == usize::from(QUIC_TRANSPORT_PARAMETERS) {
-            return Some(data);
+            return Some(Hello::Params(data));
         }
     }
-    None
+    Some(Hello::Missing)
 }
 
 /// Cuts fields off the front.
@@ -113,11 +132,25 @@ mod tests {
 
     #[test]
     fn what_is_no_hello_is_unfit() {
-        assert_eq!(read_client_hello(&hello(&[(0, b"name")]), LIMIT), Hello::Unfit, "no parameters");
         assert_eq!(read_client_hello(&[2], LIMIT), Hello::Unfit, "a ServerHello");
         assert_eq!(read_client_hello(&hello(&[(0x39, b"p")]), 8), Hello::Unfit, "too long");
         assert_eq!(read_client_hello(&[1, 0xff, 0xff, 0xff], LIMIT), Hello::Unfit, "no waiting for what is too long");
         assert_eq!(read_client_hello(&[1, 0, 0, 0], LIMIT), Hello::Unfit, "empty");
+    }
+
+    #[test]
+    fn parameters_under_the_code_point_of_the_drafts_are_none() {
+        // RFC 9001 8.2
+        assert_eq!(read_client_hello(&hello(&[(0xffa5, b"params")]), LIMIT), Hello::Missing);
+        assert_eq!(read_client_hello(&hello(&[(0, b"name")]), LIMIT), Hello::Missing);
+        let extensions = |kind: u8| [&[ENCRYPTED_EXTENSIONS, 0, 0, 7, 0, 5, 0, kind, 0, 1][..], b"p"].concat();
+        let message = extensions(0x39);
+        assert_eq!(read_encrypted_extensions(&message, LIMIT), Hello::Params(b"p"));
+        assert_eq!(read_encrypted_extensions(&extensions(0x38), LIMIT), Hello::Missing);
+        for cut in 0..message.len() {
+            assert_eq!(read_encrypted_extensions(&message[..cut], LIMIT), Hello::Partial, "cut at {cut}");
+        }
+        assert_eq!(read_encrypted_extensions(&hello(&[(0x39, b"p")]), LIMIT), Hello::Unfit, "a ClientHello");
     }
 
     #[test]

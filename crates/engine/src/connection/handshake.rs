@@ -9,7 +9,7 @@ use plait_wire::params::{HandshakeCids, TransportParameters};
 use plait_wire::{Carried, Version};
 
 use super::parameters;
-use super::versions::{Unbegun, Versions};
+use super::versions::{Hearing, Unbegun, Versions};
 use crate::endpoint::parts::HandshakeIds;
 
 /// How far the handshake is.
@@ -84,8 +84,8 @@ pub(crate) struct Handshake {
     pub(crate) stage: Stage,
     pub(crate) done: Owed,
     pub(crate) peer_params: Option<TransportParameters>,
-    /// On a server that may choose another version than its client's: TLS, until the choice is made.
-    pub(super) unbegun: Option<Box<Unbegun>>,
+    /// What the peer says first, until it was heard out.
+    pub(super) hearing: Option<Hearing>,
     write_level: Space,
 }
 
@@ -113,7 +113,7 @@ impl Handshake {
             stage: Stage::Negotiating,
             done: Owed::Nothing,
             peer_params: None,
-            unbegun,
+            hearing: Some(Hearing::new(unbegun)),
             write_level: Space::Initial,
         }
     }
@@ -194,7 +194,7 @@ impl Handshake {
         loop {
             let level = self.read_level();
             let Some(bytes) = self.crypto(level).read() else { break };
-            let Some(bytes) = self.hear_out(bytes)? else { continue };
+            let Some(bytes) = self.hear_out(level, bytes)? else { continue };
             self.tls.read_crypto(&bytes)?;
             self.produce(&mut progress);
             self.learn(&mut progress)?;

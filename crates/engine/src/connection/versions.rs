@@ -5,8 +5,8 @@
 
 use bytes::Bytes;
 use plait_base::limits::MAX_CLIENT_HELLO_BYTES;
-use plait_base::{CloseCode, Random, Side, TransportError};
-use plait_crypto::tls::{Hello, read_client_hello};
+use plait_base::{CloseCode, Random, Side, Space, TransportError, Violation};
+use plait_crypto::tls::{Hello, read_client_hello, read_encrypted_extensions};
 use plait_crypto::{OpenKeys, PacketKeys, ServerTlsConfig, TlsSession, initial_keys};
 use plait_wire::Version;
 use plait_wire::header::PacketKind;
@@ -90,7 +90,20 @@ pub(crate) struct Unbegun {
     random: Random,
     /// Versions to move to, best first.
     preferred: Vec<Version>,
+}
+
+/// The peer's first message with transport parameters, on its way to TLS.
+pub(super) struct Hearing {
+    /// What came of it so far.
     heard: Vec<u8>,
+    /// On a server that may choose another version than its client's: TLS, until the choice is made.
+    unbegun: Option<Box<Unbegun>>,
+}
+
+impl Hearing {
+    pub(super) fn new(unbegun: Option<Box<Unbegun>>) -> Self {
+        Self { heard: Vec::new(), unbegun }
+    }
 }
 
 impl Unbegun {
@@ -100,25 +113,20 @@ impl Unbegun {
         random: Random,
         preferred: Vec<Version>,
     ) -> Self {
-        Self { tls, params, random, preferred, heard: Vec::new() }
+        Self { tls, params, random, preferred }
     }
 
-    /// The version of the connection, once the ClientHello is there or turned out not to be one.
-    fn choose(&self, original: Version) -> Option<Version> {
-        let params = match read_client_hello(&self.heard, MAX_CLIENT_HELLO_BYTES) {
-            Hello::Partial => return None,
-            Hello::Unfit => return Some(original),
-            Hello::Params(params) => params,
-        };
+    /// The version of a connection whose client declares `params`.
+    fn choose(&self, original: Version, params: &[u8]) -> Version {
         // What is wrong with them is for TLS and `Handshake::learn` to say, in the client's version.
         let Ok(TransportParameters { version_info: Some(info), .. }) = parameters::decode(params, Side::Server) else {
-            return Some(original);
+            return original;
         };
         let possible = |v: &&Version| **v == original || are_compatible(original, **v);
         let known = |v: &&Version| info.available.contains(v);
         let best = self.preferred.iter().filter(possible).find(known);
         // RFC 9368 4: a client that contradicts itself is refused, not moved
-        Some(best.copied().filter(|_| info.chosen == original).unwrap_or(original))
+        best.copied().filter(|_| info.chosen == original).unwrap_or(original)
     }
 
     fn session(&mut self, original: Version, chosen: Version) -> Result<TlsSession, TransportError> {
@@ -183,20 +191,31 @@ impl Handshake {
         true
     }
 
-    /// Bytes of a client's first flight on their way to TLS: what TLS is to read now, if anything.
-    pub(super) fn hear_out(&mut self, bytes: Bytes) -> Result<Option<Bytes>, TransportError> {
-        let Some(unbegun) = &mut self.unbegun else { return Ok(Some(bytes)) };
-        unbegun.heard.extend_from_slice(&bytes);
+    /// Bytes of the handshake on their way to TLS: what TLS is to read now, if anything. The message with the peer's
+    /// transport parameters is heard out first.
+    pub(super) fn hear_out(&mut self, level: Space, bytes: Bytes) -> Result<Option<Bytes>, TransportError> {
+        let (its_level, read): (_, fn(&[u8], usize) -> Hello<'_>) = match self.side {
+            Side::Client => (Space::Handshake, read_encrypted_extensions),
+            Side::Server => (Space::Initial, read_client_hello),
+        };
+        let Some(hearing) = self.hearing.as_mut().filter(|_| level == its_level) else { return Ok(Some(bytes)) };
+        hearing.heard.extend_from_slice(&bytes);
         let original = self.versions.original;
-        let Some(chosen) = unbegun.choose(original) else { return Ok(None) };
-        let Some(mut unbegun) = self.unbegun.take() else { return Ok(Some(bytes)) };
-        if chosen != original {
+        let chosen = match read(&hearing.heard, MAX_CLIENT_HELLO_BYTES) {
+            Hello::Partial => return Ok(None),
+            // RFC 9001 8.2: those under the code point of the drafts are none
+            Hello::Missing => return Err(Violation::MissingTransportParameters.into()),
+            Hello::Params(params) => hearing.unbegun.as_ref().map(|unbegun| unbegun.choose(original, params)),
+            Hello::Unfit => None,
+        };
+        let Some(Hearing { heard, unbegun }) = self.hearing.take() else { return Ok(Some(bytes)) };
+        if let (Some(chosen), Some(mut unbegun)) = (chosen.filter(|chosen| *chosen != original), unbegun) {
             self.tls = unbegun.session(original, chosen)?;
             let keys = initial_keys(chosen.0, &self.ids.keys_from(), self.side);
             self.versions.other = std::mem::replace(&mut self.initial.keys, keys).map(|keys| (original, keys));
             self.versions.current = chosen;
         }
-        Ok(Some(Bytes::from(unbegun.heard)))
+        Ok(Some(Bytes::from(heard)))
     }
 
     /// RFC 9368 4: the chosen version is the one in use, and no Version Negotiation that we followed was forged.

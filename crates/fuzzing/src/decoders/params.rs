@@ -4,7 +4,7 @@ use plait_base::limits::MAX_CLIENT_HELLO_BYTES;
 use plait_base::{ConnectionId, PathId, Random, ResetToken, Side};
 use plait_crypto::tls::{Hello, read_client_hello};
 use plait_wire::TransportParameters;
-use plait_wire::params::{ActiveMigration, GreaseQuicBit, HandshakeCids, PreferredAddress, VersionInfo};
+use plait_wire::params::{ActiveMigration, EarlyPaths, GreaseQuicBit, HandshakeCids, PreferredAddress, VersionInfo};
 use plait_wire::version::Version;
 
 use crate::Tape;
@@ -38,7 +38,7 @@ fn read_ahead(bytes: &[u8]) {
             assert!(bytes.windows(params.len().max(1)).any(|w| w == params) || params.is_empty());
             assert_eq!(read_client_hello(&more, MAX_CLIENT_HELLO_BYTES), found);
         }
-        Hello::Unfit => assert_eq!(read_client_hello(&more, MAX_CLIENT_HELLO_BYTES), found),
+        Hello::Missing | Hello::Unfit => assert_eq!(read_client_hello(&more, MAX_CLIENT_HELLO_BYTES), found),
     }
 }
 
@@ -74,6 +74,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
     full.fixed_bit = GreaseQuicBit::Supported;
     full.initial_max_path_id = Some(PathId(7));
     full.version_info = Some(VersionInfo { chosen: Version::V1, available: vec![Version::V1, Version::V2] });
+    full.early_paths = EarlyPaths::Welcome;
     let client = full.clone();
     params.cids.original_dcid = cid;
     full.cids.original_dcid = cid;
