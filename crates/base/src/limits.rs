@@ -51,7 +51,7 @@ pub const MAX_CRYPTO_BUFFER_BYTES: u64 = 65_536;
 /// Disjoint CRYPTO fragments that we buffer in a space.
 pub const MAX_CRYPTO_FRAGMENTS: usize = 256;
 
-/// Longest ClientHello whose transport parameters a server reads ahead of TLS, to choose the version, bytes.
+/// Longest ClientHello, or EncryptedExtensions, whose transport parameters are read ahead of TLS, bytes.
 pub const MAX_CLIENT_HELLO_BYTES: usize = 16_384;
 
 /// Concurrent streams of each direction that a peer may open, by default.
@@ -65,6 +65,9 @@ pub const DEFAULT_DATAGRAM_BUFFER_BYTES: usize = 1 << 20;
 pub const MAX_INCOMING_DATAGRAMS: usize = 8;
 /// Connections whose acceptance is undecided; further Initials are answered with Retry or dropped.
 pub const MAX_INCOMING_CONNECTIONS: usize = 1024;
+/// Attempts of one client to reach one server, each on a pair of addresses of its own; names lead to any number of
+/// addresses (RFC 8305 5).
+pub const MAX_CONNECT_ATTEMPTS: usize = 8;
 /// Packets that arrive before their keys, kept per connection.
 pub const MAX_EARLY_PACKETS: usize = 16;
 /// Bytes of packets that arrive before their keys, kept per connection.

@@ -1,6 +1,7 @@
 //! What a client brings to a connection.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use plait_base::ConnectionId;
 use plait_crypto::ClientTlsConfig;
@@ -16,7 +17,13 @@ pub struct ClientConfig {
     pub(crate) version: Version,
     pub(crate) token_store: Arc<dyn TokenStore>,
     pub(crate) first_dcid: Option<ConnectionId>,
+    pub(crate) attempt_delay: Duration,
 }
+
+/// RFC 8305 8: the recommended Connection Attempt Delay, and the shortest and longest that it allows.
+const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
+const ATTEMPT_DELAY_MIN: Duration = Duration::from_millis(10);
+const ATTEMPT_DELAY_MAX: Duration = Duration::from_secs(2);
 
 impl ClientConfig {
     /// Defaults: QUIC v1, tokens kept in memory for 256 servers.
@@ -27,6 +34,7 @@ impl ClientConfig {
             version: Version::V1,
             token_store: Arc::new(MemoryTokenStore::default()),
             first_dcid: None,
+            attempt_delay: ATTEMPT_DELAY,
         }
     }
 
@@ -56,5 +64,17 @@ impl ClientConfig {
     pub fn first_dcid(&mut self, dcid: Option<ConnectionId>) -> &mut Self {
         self.first_dcid = dcid.filter(|id| id.len() >= 8);
         self
+    }
+
+    /// How long an attempt to connect goes unanswered before the next pair of addresses is tried beside it, 10 ms to 2 s.
+    /// Default 250 ms (RFC 8305 5).
+    pub fn attempt_delay(&mut self, delay: Duration) -> &mut Self {
+        self.attempt_delay = delay.clamp(ATTEMPT_DELAY_MIN, ATTEMPT_DELAY_MAX);
+        self
+    }
+
+    /// What [`Self::attempt_delay`] set.
+    pub fn get_attempt_delay(&self) -> Duration {
+        self.attempt_delay
     }
 }

@@ -29,9 +29,23 @@ pub enum ConnectionError {
     /// Nothing was heard for the idle timeout, or the handshake did not finish in time.
     #[error("timed out: nothing heard from the peer")]
     TimedOut,
+    /// The network answered in the peer's place, before the peer did.
+    #[error(transparent)]
+    Unreachable(#[from] Unreachable),
     /// Our application closed the connection.
     #[error("closed by this application")]
     LocallyClosed,
+}
+
+/// What the network says of datagrams that it did not deliver (RFC 792, RFC 4443 3.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unreachable {
+    /// The host is there, and nobody listens at the port.
+    #[error("connection refused: nobody listens at the peer's port")]
+    Port,
+    /// No way leads to the host, or somebody on it forbids.
+    #[error("the network has no way to the peer's address")]
+    Host,
 }
 
 /// An application's close: its code and reason.

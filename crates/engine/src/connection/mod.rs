@@ -34,7 +34,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use plait_base::board::Board;
 use plait_base::probe::Probe;
-use plait_base::{FourTuple, Instant, PathId, Random, Side};
+use plait_base::{CloseCode, FourTuple, Instant, PathId, Random, Side};
 use plait_crypto::{ClientTlsConfig, OneRttKeys};
 use plait_flow::Feedback;
 use plait_path::PathTotals;
@@ -46,7 +46,7 @@ use crate::shared::EndpointEvent;
 
 pub use application::{HandshakeSummary, PathStatistics};
 pub use events::{Event, PathEvent};
-pub use lifecycle::{ApplicationClose, ConnectionError};
+pub use lifecycle::{ApplicationClose, ConnectionError, Unreachable};
 pub use paths::PathError;
 
 use events::Events;
@@ -194,6 +194,30 @@ impl Connection {
     fn close_with(&mut self, now: Instant, error: plait_base::TransportError) {
         let frame = lifecycle::CloseFrame::Transport(error.clone());
         self.begin_closing(now, frame, ConnectionError::TransportError(error));
+    }
+
+    /// True once the server's first packet was opened, or a Retry or Version Negotiation of its was followed.
+    pub fn is_heard(&self) -> bool {
+        let versions = &self.handshake.versions;
+        self.handshake.peer_scid.is_some() || self.handshake.ids.retry_scid.is_some() || versions.was_negotiated()
+    }
+
+    /// Gives up an attempt that is not wanted any more. A peer of which nothing was heard is not told: where it answers
+    /// later, it learns by then, and where nobody is nothing is sent.
+    pub fn withdraw(&mut self, now: Instant) {
+        let frame = lifecycle::CloseFrame::Transport(plait_base::TransportError::new(CloseCode::NO_ERROR, ""));
+        self.begin_closing(now, frame, ConnectionError::LocallyClosed);
+        if !self.is_heard() {
+            self.lifecycle.on_close_sent();
+        }
+    }
+
+    /// The network says that datagrams do not reach the peer. Anybody can forge that, so it counts for nothing once the
+    /// peer was heard.
+    pub fn on_unreachable(&mut self, why: Unreachable) {
+        if self.side().is_client() && self.lifecycle.is_open() && !self.is_heard() {
+            self.die(ConnectionError::Unreachable(why));
+        }
     }
 
     /// Closes the connection. `code` is the application's, at most 2^62 - 1; `reason` is cut to 512 bytes.

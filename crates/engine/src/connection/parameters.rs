@@ -4,7 +4,8 @@ use plait_base::{ConnectionId, PathId, ResetToken, Side};
 use plait_crypto::ClientTlsConfig;
 use plait_stream::{PeerLimits, StreamsConfig};
 use plait_wire::params::{
-    ActiveMigration, CidParameters, GreaseQuicBit, InitialLimits, PreferredAddress, TransportParameters, VersionInfo,
+    ActiveMigration, CidParameters, EarlyPaths, GreaseQuicBit, InitialLimits, PreferredAddress, TransportParameters,
+    VersionInfo,
 };
 
 use plait_wire::Version;
@@ -51,6 +52,9 @@ pub(crate) fn announced(parts: &ConnectionParts, preferred: Option<PreferredAddr
             params.cids.retry_scid = parts.ids.retry_scid;
             params.stateless_reset_token = Some(reset_token(parts, &parts.ids.local));
             params.preferred_address = preferred;
+            if params.initial_max_path_id.is_some() {
+                params.early_paths = EarlyPaths::Welcome;
+            }
             if server.config.migration == MigrationPolicy::Refused {
                 params.active_migration = ActiveMigration::Disabled;
             }

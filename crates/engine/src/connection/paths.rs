@@ -11,7 +11,7 @@ use plait_path::table::{AbandonError, Expired, OpenError};
 use plait_path::{LegName, PathStatus, PathTotals, Route, Validation};
 use plait_wire::Carried;
 use plait_wire::frame::{CidForm, NewCid};
-use plait_wire::params::ActiveMigration;
+use plait_wire::params::{ActiveMigration, EarlyPaths, TransportParameters};
 
 use super::events::PathEvent;
 use super::receive::Arrival;
@@ -90,6 +90,15 @@ impl Connection {
         }
         self.finish_opening(now, id, route);
         Ok(id)
+    }
+
+    /// True while the datagrams that open a client's paths wait. On another way than the Finished they may overtake it,
+    /// and some servers never recover from that; RFC 9001 5.7 has them keep or drop such packets. Ours say that they do.
+    pub(super) fn holds_openings(&self) -> bool {
+        let welcome = |p: &TransportParameters| p.early_paths == EarlyPaths::Welcome;
+        self.side().is_client()
+            && !self.handshake.is_confirmed()
+            && !self.handshake.peer_params.as_ref().is_some_and(welcome)
     }
 
     /// True when the peer wants nothing from other addresses of ours at this one of its (RFC 9000 18.2, RFC 10069 2.2:

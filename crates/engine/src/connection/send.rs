@@ -389,12 +389,14 @@ impl Connection {
     /// A path that owes a challenge or a response on its own addresses. Challenges of ours are few and have a clock of
     /// their own; responses are as many as the peer likes: window and pacer hold them too (RFC 9000 8.2.2).
     fn next_validation(&mut self, now: Instant) -> Option<PathId> {
+        let held = self.holds_openings();
         let Traffic { answers_at, full_sockets: full, .. } = &mut self.traffic;
         *answers_at = None;
         for slot in self.paths.slots_mut().filter(|s| s.is_open() && s.dcid(LegName::Current).is_some()) {
             let Some(path) = slot.path.as_mut() else { continue };
             let admits = path.route.amplification_room() >= SMALLEST_PACKET_BYTES && !full.hold(&path.route.tuple());
-            if !admits || path.route.due() != Some(LegName::Current) {
+            let must_wait = held && path.sent_at.is_none();
+            if !admits || must_wait || path.route.due() != Some(LegName::Current) {
                 continue;
             }
             let challenges = path.route.leg(LegName::Current).is_some_and(|leg| leg.wants_challenge());

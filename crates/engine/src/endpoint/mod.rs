@@ -11,6 +11,7 @@ mod demux;
 mod first;
 mod incoming;
 pub mod parts;
+mod race;
 mod receive;
 mod reply;
 #[cfg(test)]
@@ -34,6 +35,7 @@ use waiting::{Waiting, WaitingLimits};
 pub use connect::ConnectError;
 pub use incoming::{AcceptCause, AcceptError, Incoming, RetryError};
 pub use parts::{AddressProof, ClientParts, ConnectionParts, HandshakeIds, Role, ServerParts};
+pub use race::{Race, pairs};
 pub use receive::Received;
 
 /// All connections of one or more sockets that share connection ids.

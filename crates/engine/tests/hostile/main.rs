@@ -6,6 +6,7 @@
 mod puppet;
 
 mod amplification;
+mod attempts;
 mod datagrams;
 mod endings;
 mod figures;

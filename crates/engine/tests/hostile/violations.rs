@@ -237,6 +237,9 @@ fn parameters() -> Vec<(Violation, Attack)> {
         }),
         // RFC 9000 7.3-3
         (ParameterMissing, || server_refuses(|s| s.habits.own_cid_params = true)),
+        // RFC 9001 8.2: parameters under the code point of the drafts alone
+        (MissingTransportParameters, || super::attempts::server_hears_a_draft()),
+        (MissingTransportParameters, || super::attempts::client_hears_a_draft()),
         // RFC 9000 7.3
         // RFC 9000 7.3-2
         (CidMismatch, || {
@@ -376,7 +379,6 @@ const OUT_OF_REACH: &[(Violation, &str)] = &[
     (Violation::AckFrequencyDelay, "we announce no min_ack_delay, so the frame itself is refused"),
     (Violation::AeadIntegrityLimit, "takes 2^36 forged packets or more; tested in plait-crypto"),
     (Violation::AeadConfidentialityLimit, "our own packets use the keys up; tested in plait-crypto"),
-    (Violation::MissingTransportParameters, "TLS itself refuses a handshake without the extension"),
     (Violation::NoAlpn, "TLS itself sends the alert; see `no_common_protocol`"),
     (Violation::NonceTooShort, "every TLS 1.3 suite has nonces of 12 bytes"),
     (Violation::MigrationDisabled, "packets from other addresses are dropped instead (RFC 9000 9)"),

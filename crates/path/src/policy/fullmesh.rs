@@ -11,7 +11,7 @@ use super::{Facts, PathPolicy, PathPolicyFactory, Wish};
 use crate::status::PathStatus;
 
 /// Pause after the first failure of a pair of addresses; doubles with each further one.
-const RETRY_FIRST: Duration = Duration::from_secs(1);
+const RETRY_FIRST: Duration = Duration::from_millis(250);
 /// Longest pause.
 const RETRY_MAX: Duration = Duration::from_secs(60);
 /// Pairs whose failures are remembered.

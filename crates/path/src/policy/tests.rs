@@ -93,20 +93,20 @@ fn failures_are_retried_with_growing_pauses() {
     let route = FourTuple { local: local(1), remote: remote(0) };
     let mut now = Instant::ZERO;
     let mut pauses = vec![];
-    for _ in 0..9 {
+    for _ in 0..11 {
         let at = Facts { now, ..facts(&locals, &peers, &paths) };
         assert_eq!(opens(&decide(&mut policy, &at)), [route]);
         policy.on_ended(now, route, CloseCode::PATH_UNSTABLE_OR_POOR);
         assert_eq!(decide(&mut policy, &at), []);
         let next = policy.deadline().unwrap();
-        pauses.push(next.since(now).as_secs());
+        pauses.push(next.since(now).as_millis());
         now = next;
     }
-    assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60, 60, 60]);
+    assert_eq!(pauses, [250, 500, 1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000, 60_000]);
     // After a long good time it starts afresh, and nothing waits meanwhile.
     now += Duration::from_secs(1000);
     decide(&mut policy, &Facts { now, ..facts(&locals, &peers, &paths) });
     assert_eq!(policy.deadline(), None);
     policy.on_ended(now, route, CloseCode::NO_ERROR);
-    assert_eq!(policy.deadline(), Some(now + Duration::from_secs(1)));
+    assert_eq!(policy.deadline(), Some(now + Duration::from_millis(250)));
 }

@@ -3,7 +3,7 @@
 use plait_base::limits::{MAX_ACK_DELAY_EXPONENT, MAX_ACK_DELAY_MS, MAX_STREAM_COUNT, MIN_DATAGRAM_BYTES};
 use plait_base::{ConnectionId, PathId, ResetToken, Side, Violation};
 
-use super::{ActiveMigration, GreaseQuicBit, PreferredAddress, TransportParameters, VersionInfo, ids};
+use super::{ActiveMigration, EarlyPaths, GreaseQuicBit, PreferredAddress, TransportParameters, VersionInfo, ids};
 use crate::varint::Reader;
 
 impl TransportParameters {
@@ -80,6 +80,10 @@ impl TransportParameters {
             ids::GREASE_QUIC_BIT => {
                 empty(value)?;
                 self.fixed_bit = GreaseQuicBit::Supported;
+            }
+            ids::EARLY_PATHS => {
+                empty(value)?;
+                self.early_paths = EarlyPaths::Welcome;
             }
             ids::MIN_ACK_DELAY => self.acks.min_delay_us = Some(integer(value)?),
             // RFC 9000 7.4.2: unknown parameters are ignored.

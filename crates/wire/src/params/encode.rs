@@ -2,7 +2,7 @@
 
 use plait_base::{Random, Side};
 
-use super::{ActiveMigration, GreaseQuicBit, TransportParameters, ids};
+use super::{ActiveMigration, EarlyPaths, GreaseQuicBit, TransportParameters, ids};
 use crate::varint;
 
 /// Most bytes of the value of the parameter that means nothing.
@@ -68,6 +68,9 @@ impl TransportParameters {
         }
         if self.fixed_bit == GreaseQuicBit::Supported {
             list.put(ids::GREASE_QUIC_BIT, |_| {});
+        }
+        if self.early_paths == EarlyPaths::Welcome {
+            list.put(ids::EARLY_PATHS, |_| {});
         }
         if let Some(info) = &self.version_info {
             list.put(ids::VERSION_INFORMATION, |out| info.encode(out));

@@ -59,6 +59,8 @@ pub mod ids {
     pub const INITIAL_MAX_PATH_ID: u64 = 0x3e;
     /// grease_quic_bit (RFC 9287).
     pub const GREASE_QUIC_BIT: u64 = 0x2ab2;
+    /// plait_early_paths: a parameter of ours, without a value.
+    pub const EARLY_PATHS: u64 = 0x3170_6c74;
     /// min_ack_delay (draft-ietf-quic-ack-frequency).
     pub const MIN_ACK_DELAY: u64 = 0xff04_de1b;
 }
@@ -92,6 +94,8 @@ pub struct TransportParameters {
     pub initial_max_path_id: Option<PathId>,
     /// Versions (RFC 9368 3).
     pub version_info: Option<VersionInfo>,
+    /// Whether paths may be opened before the sender has read the end of the handshake.
+    pub early_paths: EarlyPaths,
 }
 
 /// Connection ids of the handshake.
@@ -154,6 +158,16 @@ pub enum GreaseQuicBit {
     Supported,
 }
 
+/// The parameter plait_early_paths of a server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EarlyPaths {
+    /// Nothing is known: a packet of a new path that overtakes the client's Finished may be more than it can bear.
+    #[default]
+    Unknown,
+    /// Such packets wait for the Finished, as RFC 9001 5.7 has it, and open their path then.
+    Welcome,
+}
+
 impl Default for AckParameters {
     fn default() -> Self {
         Self { delay_exponent: 3, max_delay_ms: 25, min_delay_us: None }
@@ -176,6 +190,7 @@ impl Default for TransportParameters {
             fixed_bit: GreaseQuicBit::default(),
             initial_max_path_id: None,
             version_info: None,
+            early_paths: EarlyPaths::default(),
         }
     }
 }

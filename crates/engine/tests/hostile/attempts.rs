@@ -1,0 +1,122 @@
+//! A client's attempts at a handshake: those that end early, those that nobody wants any more, paths that want to begin
+//! before the server has read all of it.
+
+use plait_base::probe::PathState;
+use plait_base::{CloseCode, FourTuple, PathId, Space};
+use plait_crypto::tls::{Hello, read_client_hello, read_encrypted_extensions};
+use plait_engine::connection::{ConnectionError, Event, Unreachable};
+use plait_path::PathStatus;
+use plait_wire::header::PacketKind;
+use plait_wire::params::EarlyPaths;
+
+use crate::puppet::{Packet, Rig, Setup, addr, ms};
+
+/// Gives the transport parameters in `message` the code point that drafts of RFC 9001 used.
+fn as_in_drafts(message: &mut [u8], read: fn(&[u8], usize) -> Hello<'_>) {
+    let Hello::Params(params) = read(message, 1 << 14) else { panic!("no parameters in {message:?}") };
+    let begin = params.as_ptr() as usize - message.as_ptr() as usize;
+    message[begin - 4..begin - 2].copy_from_slice(&[0xff, 0xa5]);
+}
+
+/// A client that declares its parameters under the code point of the drafts alone.
+pub fn server_hears_a_draft() -> Rig {
+    let mut rig = Rig::server(Setup::default());
+    as_in_drafts(rig.peer.crypto_out.get_mut(&Space::Initial).unwrap(), read_client_hello);
+    rig.say_handshake();
+    rig
+}
+
+/// A server that does.
+pub fn client_hears_a_draft() -> Rig {
+    let mut rig = Rig::client(Setup::default());
+    as_in_drafts(rig.peer.crypto_out.get_mut(&Space::Handshake).unwrap(), read_encrypted_extensions);
+    rig.say_handshake();
+    rig
+}
+
+fn lost(rig: &Rig) -> Option<ConnectionError> {
+    rig.events.iter().find_map(|event| match event {
+        Event::ConnectionLost(error) => Some(error.clone()),
+        _ => None,
+    })
+}
+
+#[test]
+fn what_nobody_wants_any_more_ends_in_silence() {
+    let mut rig = Rig::client(Setup::default());
+    let sent = rig.wire.len();
+    assert!(!rig.conn().is_heard());
+    let now = rig.now;
+    rig.conn().withdraw(now);
+    rig.pass(ms(100));
+    assert_eq!(rig.wire.len(), sent, "a server that may not be there is told nothing");
+    // RFC 9000 10.2.1: a server that answers all the same learns of it.
+    rig.say_handshake();
+    assert_eq!(rig.close_seen(), Some(CloseCode::NO_ERROR));
+    rig.pass(ms(60_000));
+    assert!(rig.conn().is_drained());
+}
+
+#[test]
+fn a_server_that_answered_is_told_at_once() {
+    let mut rig = Rig::client(Setup::default());
+    let ping = vec![1];
+    rig.send(Packet::new(PacketKind::Initial, ping).padded(1200));
+    assert!(rig.conn().is_heard());
+    let now = rig.now;
+    rig.conn().withdraw(now);
+    rig.pump();
+    assert_eq!(rig.close_seen(), Some(CloseCode::NO_ERROR));
+}
+
+#[test]
+fn the_network_is_believed_until_the_server_is_heard() {
+    let mut rig = Rig::client(Setup::default());
+    rig.conn().on_unreachable(Unreachable::Port);
+    rig.pump();
+    assert_eq!(lost(&rig), Some(ConnectionError::Unreachable(Unreachable::Port)));
+    assert!(rig.conn().is_drained());
+    let mut rig = Rig::client(Setup::default());
+    rig.send(Packet::new(PacketKind::Initial, vec![1]).padded(1200));
+    rig.conn().on_unreachable(Unreachable::Port);
+    rig.pump();
+    assert!(rig.is_open());
+}
+
+/// A client whose handshake is complete and not yet confirmed, which opens a path; the path's addresses.
+fn opens_early(early_paths: EarlyPaths) -> (Rig, FourTuple) {
+    let mut setup = Setup::default();
+    setup.habits.params.early_paths = early_paths;
+    let mut rig = Rig::client(setup);
+    while rig.say_handshake() {
+        rig.pass(ms(5));
+    }
+    rig.give_cids();
+    assert!(!rig.conn().is_handshaking() && rig.conn().is_multipath());
+    let route = FourTuple { local: addr("10.0.0.7:4000"), ..rig.route };
+    let now = rig.now;
+    rig.conn().open_path(now, route, PathStatus::Available).unwrap();
+    rig.pass(ms(50));
+    (rig, route)
+}
+
+fn left_by(rig: &Rig, route: FourTuple) -> usize {
+    rig.wire.iter().filter(|(by, ..)| *by == route).count()
+}
+
+#[test]
+fn paths_wait_until_the_server_has_read_the_finished() {
+    let (mut rig, route) = opens_early(EarlyPaths::Unknown);
+    assert_eq!(left_by(&rig, route), 0);
+    rig.frames([0x1e]);
+    assert_eq!(left_by(&rig, route), 1, "HANDSHAKE_DONE lets it go");
+    let now = rig.now;
+    let state = rig.conn().path_statistics(now, PathId(1)).map(|path| path.state);
+    assert_eq!(state, Some(PathState::Validating));
+}
+
+#[test]
+fn paths_begin_at_once_where_the_server_bears_it() {
+    let (rig, route) = opens_early(EarlyPaths::Welcome);
+    assert_eq!(left_by(&rig, route), 1);
+}
