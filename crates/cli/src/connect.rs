@@ -1,13 +1,16 @@
 //! The client's way to a server: its addresses, our sockets, the handshake, further paths.
 
 use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plait::{Bind, Connection, ConnectionError, Endpoint, EndpointConfig, PathEvent, Version};
+use plait::{
+    Attempt, AttemptOutcome, Bind, ClientConfig, Connecting, Connection, ConnectionError, Endpoint, EndpointConfig,
+    FourTuple, PathEvent, Unreachable, Version,
+};
 use tokio::task::JoinHandle;
 
-use crate::clock::Clock;
 use crate::fail::Fail;
 use crate::http::meter::Meter;
 use crate::local::{self, Local};
@@ -19,6 +22,9 @@ use crate::transport;
 pub(crate) const FAREWELL_TIME: Duration = Duration::from_millis(500);
 /// Least time that a server gets to send a session ticket after the handshake.
 const TICKET_TIME: Duration = Duration::from_millis(100);
+
+/// Time between two remarks that no answer came yet.
+const REMARK_PERIOD: Duration = Duration::from_secs(1);
 
 /// A connection with what belongs to it.
 #[derive(Debug)]
@@ -42,20 +48,37 @@ pub(crate) enum Handshake {
     Early(JoinHandle<bool>),
 }
 
-/// Connects as planned, to the first address of the host that answers.
-pub(crate) async fn connect(plan: &GetPlan) -> Result<Connected, Fail> {
-    let clock = Clock::start();
+/// Connects as planned, over whichever pair of addresses works first. `attempts` gets those that were made, well or
+/// badly as it ends.
+pub(crate) async fn connect(plan: &GetPlan, voice: Voice, attempts: &mut Vec<Attempt>) -> Result<Connected, Fail> {
     let remotes = addresses(plan).await?;
-    let mut failure = Fail::running(format!("{} has no address", plan.host), "check the name");
-    for (at, remote) in remotes.iter().enumerate() {
-        let share = (remotes.len() - at) as u32;
-        let patience = plan.connect_timeout.saturating_sub(clock.elapsed()) / share;
-        match connect_to(plan, *remote, patience).await {
-            Ok(connected) => return Ok(connected),
-            Err(fail) => failure = fail,
-        }
+    let locals = locals(plan, &remotes)?;
+    let endpoint = endpoint(&locals, plan.habits.taste)?;
+    if plan.locals == Locals::All && remotes.iter().any(|remote| !remote.ip().is_loopback()) {
+        endpoint.follow_interfaces();
     }
-    Err(failure)
+    let (trust, suites) = (plan.trust.clone(), plan.habits.suites);
+    let mut config = off_thread(move || transport::client_config(&trust, suites)).await?;
+    let mut carriage = transport::config(&plan.transport);
+    transport::open_all_paths(&mut carriage);
+    transport::log_to(&mut carriage, plan.habits.qlog.as_ref())?;
+    config.transport_config(Arc::new(carriage));
+    if let Some(version) = plan.habits.version {
+        config.version(Version(version));
+    }
+    let pairs = plait::pairs(&endpoint.local_addrs(), &remotes);
+    let mut call = Call { plan, endpoint: &endpoint, config, pairs, voice, attempts };
+    if plan.early_data != EarlyData::No {
+        call.fetch_ticket().await?;
+    }
+    let meter = Arc::new(Meter::start());
+    let (connection, handshake) = call.shake_hands(&meter).await?;
+    let remote = connection.remote_address();
+    let first =
+        connection.attempts().iter().find(|a| a.outcome == AttemptOutcome::Connected).map(|a| a.route.local.ip());
+    let suits = |local: &&Local| Some(local.ip) != first && local.ip.is_ipv4() == remote.is_ipv4();
+    let further = locals.iter().filter(suits).map(|local| local.ip).collect();
+    Ok(Connected { connection, endpoint, remote, further, meter, handshake })
 }
 
 /// The host's addresses; those that suit the first named path come first.
@@ -71,47 +94,46 @@ async fn addresses(plan: &GetPlan) -> Result<Vec<SocketAddr>, Fail> {
         found.sort_by_key(|remote| remote.is_ipv4() != ip.is_ipv4());
     }
     found.dedup();
+    if found.is_empty() {
+        return Err(Fail::running(format!("{} has no address", plan.host), "check the name"));
+    }
     Ok(found)
 }
 
-async fn connect_to(plan: &GetPlan, remote: SocketAddr, patience: Duration) -> Result<Connected, Fail> {
-    let locals = locals(plan, remote)?;
-    let endpoint = endpoint(&locals, plan.habits.taste)?;
-    if plan.locals == Locals::All && !remote.ip().is_loopback() {
-        endpoint.follow_interfaces();
+/// Our addresses towards those of the server: of each IP version that it has, where we have it too.
+fn locals(plan: &GetPlan, remotes: &[SocketAddr]) -> Result<Vec<Local>, Fail> {
+    let mut families: Vec<SocketAddr> = Vec::with_capacity(2);
+    for remote in remotes {
+        if families.iter().all(|family| family.is_ipv4() != remote.is_ipv4()) {
+            families.push(*remote);
+        }
     }
-    let (trust, suites) = (plan.trust.clone(), plan.habits.suites);
-    let mut config = off_thread(move || transport::client_config(&trust, suites)).await?;
-    let mut carriage = transport::config(&plan.transport);
-    transport::open_all_paths(&mut carriage);
-    transport::log_to(&mut carriage, plan.habits.qlog.as_ref())?;
-    config.transport_config(Arc::new(carriage));
-    if let Some(version) = plan.habits.version {
-        config.version(Version(version));
-    }
-    endpoint.set_default_client_config(config);
-    if plan.early_data != EarlyData::No {
-        fetch_ticket(plan, &endpoint, remote, patience).await?;
-    }
-    let meter = Arc::new(Meter::start());
-    let (connection, handshake) = shake_hands(plan, &endpoint, remote, (patience, &meter)).await?;
-    let further = locals.iter().skip(1).map(|local| local.ip).collect();
-    Ok(Connected { connection, endpoint, remote, further, meter, handshake })
-}
-
-fn locals(plan: &GetPlan, remote: SocketAddr) -> Result<Vec<Local>, Fail> {
+    let of_system = |towards: fn(SocketAddr) -> Result<Vec<Local>, Fail>| {
+        let (found, failed): (Vec<_>, Vec<_>) = families.iter().map(|remote| towards(*remote)).partition(Result::is_ok);
+        let found: Vec<Local> = found.into_iter().flatten().flatten().collect();
+        match failed.into_iter().find_map(Result::err) {
+            Some(fail) if found.is_empty() => Err(fail),
+            _ => Ok(found),
+        }
+    };
     let names = match &plan.locals {
-        Locals::Single => return Ok(vec![local::anywhere(remote)?]),
-        Locals::All => return local::all(remote),
+        Locals::Single => return of_system(|remote| local::anywhere(remote).map(|local| vec![local])),
+        Locals::All => return of_system(local::all),
         Locals::Named(names) => names,
     };
     let mut locals: Vec<Local> = Vec::with_capacity(names.len());
     for name in names {
-        let local = local::resolve(name, remote)?;
-        if locals.iter().any(|other| other.ip == local.ip) {
-            return Err(Fail::usage(format!("--path {name}: {} is used by another --path already", local.ip)));
+        let (found, failed): (Vec<_>, Vec<_>) =
+            families.iter().map(|remote| local::resolve(name, *remote)).partition(Result::is_ok);
+        if let (true, Some(fail)) = (found.is_empty(), failed.into_iter().find_map(Result::err)) {
+            return Err(fail);
         }
-        locals.push(local);
+        for local in found.into_iter().flatten() {
+            if locals.iter().any(|other| other.ip == local.ip) {
+                return Err(Fail::usage(format!("--path {name}: {} is used by another --path already", local.ip)));
+            }
+            locals.push(local);
+        }
     }
     Ok(locals)
 }
@@ -142,52 +164,107 @@ fn endpoint(locals: &[Local], taste: VersionTaste) -> Result<Endpoint, Fail> {
     made.map_err(|error| Fail::running(error, "see --path"))
 }
 
-/// A first connection that only brings a session to resume.
-async fn fetch_ticket(plan: &GetPlan, endpoint: &Endpoint, remote: SocketAddr, patience: Duration) -> Result<(), Fail> {
-    let connection = handshake(plan, endpoint, remote, patience).await?;
-    tokio::time::sleep(TICKET_TIME.max(connection.rtt() * 2)).await;
-    connection.close(0, b"ticket");
-    Ok(())
+/// What is needed to connect, once or twice.
+struct Call<'a> {
+    plan: &'a GetPlan,
+    endpoint: &'a Endpoint,
+    config: ClientConfig,
+    /// Our addresses and the server's, in the order in which they are tried.
+    pairs: Vec<FourTuple>,
+    voice: Voice,
+    attempts: &'a mut Vec<Attempt>,
 }
 
-async fn handshake(
-    plan: &GetPlan,
-    endpoint: &Endpoint,
-    remote: SocketAddr,
-    patience: Duration,
-) -> Result<Connection, Fail> {
-    let connecting = endpoint.connect(remote, server_name(plan)).map_err(|error| cannot_begin(remote, &error))?;
-    match tokio::time::timeout(patience, connecting).await {
-        Ok(Ok(connection)) => Ok(connection),
-        Ok(Err(error)) => Err(handshake_failure(&plan.host, remote, &error)),
-        Err(_) => Err(no_answer(&plan.host, remote)),
-    }
-}
-
-async fn shake_hands(
-    plan: &GetPlan,
-    endpoint: &Endpoint,
-    remote: SocketAddr,
-    (patience, meter): (Duration, &Arc<Meter>),
-) -> Result<(Connection, Handshake), Fail> {
-    if plan.early_data == EarlyData::Offer {
-        let connecting = endpoint.connect(remote, server_name(plan)).map_err(|error| cannot_begin(remote, &error))?;
-        match connecting.into_0rtt() {
-            Ok((connection, accepted)) => {
-                let meter = Arc::clone(meter);
-                let task = tokio::spawn(async move {
-                    let accepted = accepted.await;
-                    meter.on_handshake();
-                    accepted
-                });
-                return Ok((connection, Handshake::Early(task)));
-            }
-            Err(connecting) => drop(connecting),
+impl Call<'_> {
+    /// A first connection that only brings a session to resume. The pair that worked for it is the next one's first.
+    async fn fetch_ticket(&mut self) -> Result<(), Fail> {
+        let connection = self.handshake().await?;
+        tokio::time::sleep(TICKET_TIME.max(connection.rtt() * 2)).await;
+        connection.close(0, b"ticket");
+        let won = self.attempts.iter().find(|attempt| attempt.outcome == AttemptOutcome::Connected);
+        if let Some(won) = won.map(|attempt| attempt.route) {
+            self.pairs.sort_by_key(|pair| *pair != won);
         }
+        Ok(())
     }
-    let connection = handshake(plan, endpoint, remote, patience).await?;
-    meter.on_handshake();
-    Ok((connection, Handshake::Done))
+
+    fn begin(&self) -> Result<Connecting, Fail> {
+        let begun = self.endpoint.connect_over(self.config.clone(), &self.pairs, server_name(self.plan));
+        begun.map_err(|error| {
+            let remote = self.pairs.first().map_or_else(|| self.plan.host.clone(), |pair| pair.remote.to_string());
+            Fail::running(format!("cannot connect to {remote}: {error}"), "check the address and --path")
+        })
+    }
+
+    async fn handshake(&mut self) -> Result<Connection, Fail> {
+        let connecting = self.begin()?;
+        self.finish(connecting).await
+    }
+
+    /// Waits for the handshake, and says so when it takes long.
+    async fn finish(&mut self, mut connecting: Connecting) -> Result<Connection, Fail> {
+        let deadline = tokio::time::sleep(self.plan.connect_timeout);
+        let mut deadline = pin!(deadline);
+        let mut remarks = tokio::time::interval(REMARK_PERIOD);
+        remarks.reset();
+        let error = loop {
+            tokio::select! {
+                biased;
+                result = &mut connecting => match result {
+                    Ok(connection) => {
+                        *self.attempts = connection.attempts();
+                        return Ok(connection);
+                    }
+                    Err(error) => break error,
+                },
+                () = &mut deadline => break ConnectionError::TimedOut,
+                _ = remarks.tick() => {
+                    if self.voice == Voice::Heard {
+                        remark(&format!("plait: no answer yet: {}", tried(&connecting.attempts())));
+                    }
+                }
+            }
+        };
+        *self.attempts = connecting.attempts();
+        let failed = |attempt: &&Attempt| attempt.outcome == AttemptOutcome::Failed(error.clone());
+        let at_fault = self.attempts.iter().find(failed).or_else(|| self.attempts.first());
+        let remote = at_fault.map_or(connecting.remote_address(), |attempt| attempt.route.remote);
+        Err(handshake_failure(&self.plan.host, remote, &error))
+    }
+
+    async fn shake_hands(&mut self, meter: &Arc<Meter>) -> Result<(Connection, Handshake), Fail> {
+        let mut connecting = self.begin()?;
+        if self.plan.early_data == EarlyData::Offer {
+            match connecting.into_0rtt() {
+                Ok((connection, accepted)) => {
+                    *self.attempts = connection.attempts();
+                    let meter = Arc::clone(meter);
+                    let task = tokio::spawn(async move {
+                        let accepted = accepted.await;
+                        meter.on_handshake();
+                        accepted
+                    });
+                    return Ok((connection, Handshake::Early(task)));
+                }
+                Err(given_back) => connecting = given_back,
+            }
+        }
+        let connection = self.finish(connecting).await?;
+        meter.on_handshake();
+        Ok((connection, Handshake::Done))
+    }
+}
+
+/// The attempts under way, in words.
+fn tried(attempts: &[Attempt]) -> String {
+    let one = |attempt: &Attempt| {
+        let what = match &attempt.outcome {
+            AttemptOutcome::Failed(error) => format!(" ({error})"),
+            AttemptOutcome::Open | AttemptOutcome::Connected => String::new(),
+        };
+        format!("{} from {}{what}", attempt.route.remote, attempt.route.local.ip())
+    };
+    attempts.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
 fn server_name(plan: &GetPlan) -> &str {
@@ -247,10 +324,6 @@ pub(crate) async fn after(limit: Option<Duration>) {
     }
 }
 
-fn cannot_begin(remote: SocketAddr, error: &dyn std::fmt::Display) -> Fail {
-    Fail::running(format!("cannot connect to {remote}: {error}"), "check the address and --path")
-}
-
 fn no_answer(host: &str, remote: SocketAddr) -> Fail {
     Fail::running(
         format!("no answer from {host} ({remote})"),
@@ -287,6 +360,14 @@ pub(crate) fn handshake_failure(host: &str, remote: SocketAddr, error: &Connecti
             )
         }
         ConnectionError::TimedOut => no_answer(host, remote),
+        ConnectionError::Unreachable(Unreachable::Port) => Fail::running(
+            format!("nobody listens at {remote} ({host}): connection refused"),
+            "check the port, and that a server runs there",
+        ),
+        ConnectionError::Unreachable(Unreachable::Host) => Fail::running(
+            format!("the network has no way to {remote} ({host})"),
+            "check the address, your connection and --path",
+        ),
         ConnectionError::VersionMismatch => {
             Fail::running(format!("{host} ({remote}) speaks neither QUIC v1 nor v2"), "ask another server")
         }
@@ -328,6 +409,8 @@ mod tests {
         assert!(text(alert(120).into()).contains("hq-interop"));
         assert!(text(ConnectionError::TimedOut).contains("no answer from host"));
         assert!(text(ConnectionError::Reset).contains("no connection to host"));
+        assert!(text(Unreachable::Port.into()).contains("connection refused; check the port"));
+        assert!(text(Unreachable::Host.into()).contains("no way to 127.0.0.1:1"));
         let lost = connection_lost("host", remote, 12, &ConnectionError::TimedOut).to_string();
         assert!(lost.contains("lost after 12 bytes: nothing more came"), "{lost}");
     }

@@ -255,6 +255,20 @@ fn nobody_there() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn closed_ports_are_told_at_once() {
+    let closed = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let url = format!("https://{closed}/");
+    // Nothing else ends it before the test would be ended.
+    let output = run(&["get", &url, "--insecure", "--connect-timeout", "600s", "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("connection refused"), "{}", stderr(&output));
+    let summary = summary(&output);
+    assert_eq!(summary["attempts"][0]["outcome"], "failed");
+    assert_eq!(summary["attempts"][0]["remote"], closed.to_string());
+}
+
+#[test]
 fn interfaces_that_do_not_exist() {
     let output = run(&["get", "https://127.0.0.1:9/", "--path", "eth99"]);
     assert_eq!(output.status.code(), Some(1));

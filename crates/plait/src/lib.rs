@@ -34,7 +34,7 @@ mod stream;
 mod wakers;
 
 pub use config::{ClientConfig, EndpointConfig, ServerConfig, SetupError};
-pub use connection::{Connecting, Connection, ConnectionStats, ZeroRttAccepted};
+pub use connection::{Attempt, AttemptOutcome, Connecting, Connection, ConnectionStats, ZeroRttAccepted};
 pub use datagram::SendDatagramError;
 pub use endpoint::{Accept, ConnectError, Endpoint, EndpointError, Incoming, IncomingFuture, RetryError};
 pub use entropy::NoEntropy;
@@ -60,8 +60,9 @@ pub use plait_engine::config::{
     TransportConfig,
 };
 pub use plait_engine::connection::{
-    ApplicationClose, ConnectionError, HandshakeSummary, PathError, PathEvent, PathStatistics,
+    ApplicationClose, ConnectionError, HandshakeSummary, PathError, PathEvent, PathStatistics, Unreachable,
 };
+pub use plait_engine::endpoint::pairs;
 pub use plait_path::PathStatus;
 pub use plait_stream::{Chunk, ClosedStream, Order};
 pub use plait_udp::{BindError, SocketOptions};

@@ -122,7 +122,9 @@ mod tests {
 
     #[test]
     fn a_datagram_keeps_at_most_twice_its_message() {
-        for (len, stride) in [(100, 100), (1_400, 1_400), (20_000, 1_000), (32_000, 1_400), (33_000, 1_400), (65_000, 1_300)] {
+        for (len, stride) in
+            [(100, 100), (1_400, 1_400), (20_000, 1_000), (32_000, 1_400), (33_000, 1_400), (65_000, 1_300)]
+        {
             let mut batch = ReceiveBatch::default();
             // Others of the same call, which must not be kept: a call takes more messages from time to time.
             receive(&mut batch, &[(60_000, 1_000)]);

@@ -18,8 +18,10 @@
 //! ```
 
 mod batch;
+mod report;
 mod socket;
 
 pub use batch::{Incoming, ReceiveBatch};
 pub use quinn_udp::EcnCodepoint;
+pub use report::{Obstacle, Reports, Undelivered};
 pub use socket::{BindError, Outgoing, SendOutcome, Socket, SocketOptions};

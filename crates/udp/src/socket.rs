@@ -133,6 +133,10 @@ impl Socket {
         return None;
     }
 
+    pub(crate) fn io(&self) -> &tokio::net::UdpSocket {
+        &self.io
+    }
+
     /// Datagrams that one train may hold.
     pub fn max_segments(&self) -> usize {
         self.state.max_gso_segments()
@@ -155,6 +159,7 @@ impl Socket {
             segment_size: out.segment_bytes,
             src_ip: out.source,
         };
+        let mut again = Again::Once;
         loop {
             ready!(self.io.poll_send_ready(cx))?;
             let sent = self.io.try_io(Interest::WRITABLE, || self.state.try_send((&self.io).into(), &transmit));
@@ -163,6 +168,11 @@ impl Socket {
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => continue,
                 Err(e) if e.raw_os_error() == Some(libc::EMSGSIZE) => Ok(SendOutcome::TooLarge),
                 Err(e) if is_fatal(&e) => Err(e),
+                // It may be that of an earlier datagram, to whomever: ip(7), IP_RECVERR.
+                Err(_) if again == Again::Once => {
+                    again = Again::No;
+                    continue;
+                }
                 Err(e) => {
                     tracing::debug!(error = %e, remote = %out.remote, "datagram not sent");
                     Ok(SendOutcome::Unreachable)
@@ -200,6 +210,13 @@ impl Socket {
             }
         }
     }
+}
+
+/// Whether a datagram that was not taken is offered again.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Again {
+    Once,
+    No,
 }
 
 fn is_fatal(e: &io::Error) -> bool {

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use plait::{Connection, Endpoint, EndpointConfig};
+use plait::{ClientConfig, Connection, Endpoint, EndpointConfig, FourTuple};
 
 use super::serve;
 use crate::args::DemoArgs;
@@ -175,11 +175,14 @@ impl Stage {
     async fn try_download(&self, course: Course, args: &DemoArgs, measured: &mut Measured) -> Result<(), Fail> {
         let [a, b] = &self.relays;
         let first = if course == Course::OnlyB { b } else { a };
-        let (endpoint, second_ip) = self.client(course)?;
+        let (endpoint, config, second_ip) = self.client(course)?;
         let meter = Arc::new(Meter::start());
         measured.meter = Some(Arc::clone(&meter));
         let no_start = |error: &dyn std::fmt::Display| Fail::running(error, "run the demo again");
-        let connecting = endpoint.connect(first.address(), "localhost").map_err(|error| no_start(&error))?;
+        // Each path is to begin on its own link: no other address may come first.
+        let local = endpoint.local_addr().map_err(|error| no_start(&error))?;
+        let route = FourTuple { local, remote: first.address() };
+        let connecting = endpoint.connect_from(config, route, "localhost").map_err(|error| no_start(&error))?;
         let connection = tokio::time::timeout(HANDSHAKE_TIME, connecting)
             .await
             .map_err(|_| no_start(&"the handshake was not done in time"))?
@@ -225,7 +228,7 @@ impl Stage {
 
     /// A client with an address for each path, and the address of its second path. Systems with one loopback address
     /// use it twice.
-    fn client(&self, course: Course) -> Result<(Endpoint, IpAddr), Fail> {
+    fn client(&self, course: Course) -> Result<(Endpoint, ClientConfig, IpAddr), Fail> {
         let failed = |error: &dyn std::fmt::Display| Fail::running(error, "the demo needs UDP on 127.0.0.1");
         let config = EndpointConfig::fresh().map_err(|error| failed(&error))?;
         let first = IpAddr::from(Ipv4Addr::LOCALHOST);
@@ -236,10 +239,9 @@ impl Stage {
             false => TransportPlan { paths_max: None, ..self.plan.transport },
         };
         client.transport_config(Arc::new(transport::config(&transport)));
-        endpoint.set_default_client_config(client);
         let second = IpAddr::from(Ipv4Addr::new(127, 0, 0, 2));
         let has_second = course.has_two_paths() && endpoint.add_socket(SocketAddr::new(second, 0)).is_ok();
-        Ok((endpoint, if has_second { second } else { first }))
+        Ok((endpoint, client, if has_second { second } else { first }))
     }
 
     fn summarize(&self, course: Course, measured: &Measured, error: Option<Fail>) -> RunSummary {

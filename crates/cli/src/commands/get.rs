@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plait::Connection;
+use plait::{Attempt, AttemptOutcome, Connection};
 use tokio::task::JoinSet;
 
 use crate::args::{ExtensionName, GetArgs};
@@ -15,7 +15,7 @@ use crate::http::meter::Meter;
 use crate::http::sink::{Digested, Sink, place_of};
 use crate::meant::{Destination, Download, GetPlan, KeyUpdates, Multipath};
 use crate::output::progress::Progress;
-use crate::output::summary::{DownloadSummary, GetSummary, PathSummary};
+use crate::output::summary::{AttemptSummary, DownloadSummary, GetSummary, PathSummary};
 use crate::output::{Format, print_json, remark};
 use crate::paths::PathBook;
 use crate::stop;
@@ -38,6 +38,7 @@ struct Ended {
 struct Outcome {
     live: Option<(Connection, Arc<Meter>)>,
     early_data: Option<&'static str>,
+    attempts: Vec<Attempt>,
     paths: Vec<PathSummary>,
     ended: Vec<Ended>,
 }
@@ -67,9 +68,10 @@ pub(crate) async fn run(args: GetArgs) -> Result<(), Fail> {
 async fn download_all(plan: &GetPlan, args: &GetArgs, outcome: &mut Outcome) -> Result<(), Fail> {
     // Places to write to are opened first: a typing error should not cost a download.
     let sinks = open_sinks(plan).await?;
-    let Connected { connection, endpoint, remote, further, meter, handshake } = connect::connect(plan).await?;
-    outcome.live = Some((connection.clone(), Arc::clone(&meter)));
     let voice = if args.show.quiet { Voice::Silent } else { Voice::Heard };
+    let connected = connect::connect(plan, voice, &mut outcome.attempts).await?;
+    let Connected { connection, endpoint, remote, further, meter, handshake } = connected;
+    outcome.live = Some((connection.clone(), Arc::clone(&meter)));
     connect::open_further(&connection, further, voice);
     if plan.habits.key_updates == KeyUpdates::Early {
         tokio::spawn(update_keys_early(connection.clone(), Arc::clone(&meter)));
@@ -204,9 +206,25 @@ fn summary(plan: &GetPlan, outcome: &Outcome, error: Option<&Fail>) -> GetSummar
         early_data: outcome.early_data,
         resumed: connection.is_some_and(|connection| connection.handshake_data().resumed),
         longest_stall_ms: ms(arrivals.longest_gap()),
+        attempts: outcome.attempts.iter().map(attempt_summary).collect(),
         paths: paths(outcome),
         downloads,
         error: error.map(ToString::to_string),
+    }
+}
+
+fn attempt_summary(attempt: &Attempt) -> AttemptSummary {
+    let (outcome, error) = match &attempt.outcome {
+        AttemptOutcome::Connected => ("connected", None),
+        AttemptOutcome::Failed(error) => ("failed", Some(error.to_string())),
+        AttemptOutcome::Open => ("unanswered", None),
+    };
+    AttemptSummary {
+        local: attempt.route.local.to_string(),
+        remote: attempt.route.remote.to_string(),
+        at_ms: rounded(attempt.after.as_secs_f64() * 1e3, 3),
+        outcome,
+        error,
     }
 }
 

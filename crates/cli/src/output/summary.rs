@@ -39,6 +39,21 @@ pub(crate) struct PathSummary {
     pub(crate) acks_received: u64,
 }
 
+/// One attempt to connect.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct AttemptSummary {
+    /// Our address.
+    pub(crate) local: String,
+    /// The server's address.
+    pub(crate) remote: String,
+    /// When it began, since the first one did.
+    pub(crate) at_ms: f64,
+    /// `connected`, `failed`, or `unanswered` by the time when another one connected or all were given up.
+    pub(crate) outcome: &'static str,
+    /// Why it failed.
+    pub(crate) error: Option<String>,
+}
+
 /// One of several downloads on a connection.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct DownloadSummary {
@@ -91,6 +106,8 @@ pub(crate) struct GetSummary {
     pub(crate) resumed: bool,
     /// Longest time between two pieces of a body.
     pub(crate) longest_stall_ms: f64,
+    /// Attempts to connect, in their order.
+    pub(crate) attempts: Vec<AttemptSummary>,
     /// Every path that there was.
     pub(crate) paths: Vec<PathSummary>,
     /// Every URL.
@@ -240,6 +257,7 @@ mod tests {
             early_data: None,
             resumed: false,
             longest_stall_ms: 0.0,
+            attempts: Vec::new(),
             paths: vec![PathSummary::default()],
             downloads: Vec::new(),
             error: None,

@@ -227,9 +227,7 @@ impl Lifecycle {
 
     pub(crate) fn deadline(&self) -> Option<Instant> {
         match self.phase {
-            Phase::Open => {
-                earliest(earliest(self.idle_deadline, self.keep_alive_deadline), self.handshake_deadline)
-            }
+            Phase::Open => earliest(earliest(self.idle_deadline, self.keep_alive_deadline), self.handshake_deadline),
             Phase::Closing { until, .. } | Phase::Draining { until } => Some(until),
             Phase::Drained => None,
         }
@@ -271,8 +269,7 @@ mod tests {
     }
 
     fn idle_after(idle: Duration) -> Lifecycle {
-        let timing =
-            TimingTuning { max_idle_timeout: Some(idle), handshake_timeout: None, ..TimingTuning::default() };
+        let timing = TimingTuning { max_idle_timeout: Some(idle), handshake_timeout: None, ..TimingTuning::default() };
         Lifecycle::new(Instant::ZERO, &timing)
     }
 

@@ -59,9 +59,7 @@ pub(crate) fn judge(
         Token::Retry { odcid, .. } if proven => Verdict::Retry { original_dcid: odcid },
         Token::Retry { .. } => Verdict::Invalid,
         // RFC 9369 5: a token of another version counts as none
-        Token::Validated { version: made_in, .. }
-            if proven && made_in == version.0 && !lifetime.is_zero() =>
-        {
+        Token::Validated { version: made_in, .. } if proven && made_in == version.0 && !lifetime.is_zero() => {
             used.first_use(token, issued).map_or(Verdict::Nothing, Verdict::Validated)
         }
         Token::Validated { .. } => Verdict::Nothing,

@@ -1,17 +1,27 @@
-//! A connection whose handshake is under way.
+//! A connection whose handshake is under way: one attempt, or several of which the first to succeed becomes it.
 
 use std::future::{Future, poll_fn};
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
+use plait_base::{FourTuple, Instant};
 use plait_engine::connection::{ConnectionError, HandshakeSummary};
+use plait_engine::endpoint::Race;
+use tokio::time::Sleep;
 
-use super::shared::{Hold, Progress};
+use super::shared::{Hold, Progress, Standing};
 use super::{Connection, Shared};
+use crate::config::ClientConfig;
+use crate::endpoint::{ConnectError, EndpointShared};
 
 /// A handshake under way; await it to get the [`Connection`].
+///
+/// A client with several addresses, or to a server with several, makes attempts on further pairs of them as long as
+/// none is answered: they begin while this is awaited. The first whose handshake is complete becomes the connection.
+/// What a server says for certain, such as that it speaks no common protocol, ends all of them.
 ///
 /// ```no_run
 /// # async fn example(endpoint: plait::Endpoint) -> Result<(), Box<dyn std::error::Error>> {
@@ -22,34 +32,223 @@ use super::{Connection, Shared};
 #[must_use = "the connection is closed when this is dropped"]
 #[derive(Debug)]
 pub struct Connecting {
-    connection: Option<Connection>,
+    /// Attempts under way, in the order in which they began.
+    contenders: Vec<Contender>,
+    contest: Option<Box<Contest>>,
+}
+
+/// One attempt of a client to connect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// Our address and the server's.
+    pub route: FourTuple,
+    /// When it began, since the first one did.
+    pub after: Duration,
+    /// What became of it.
+    pub outcome: AttemptOutcome,
+}
+
+/// What became of an attempt to connect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AttemptOutcome {
+    /// Nothing yet, or another one was faster.
+    Open,
+    /// It became the connection.
+    Connected,
+    /// It failed, or the network said that it would.
+    Failed(ConnectionError),
+}
+
+/// An attempt under way.
+#[derive(Debug)]
+struct Contender {
+    connection: Connection,
+    began: Instant,
+    /// Its place in the list of all attempts.
+    number: usize,
+    seen: Seen,
+}
+
+/// What was acted on already of how an attempt fares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Seen {
+    Nothing,
+    Hopeless,
+    Answered,
+}
+
+/// How an attempt fares.
+enum Step {
+    Pending,
+    Answered,
+    Hopeless(ConnectionError),
+    Connected,
+    Failed(ConnectionError),
+}
+
+/// What is needed to make further attempts.
+#[derive(Debug)]
+pub(crate) struct Contest {
+    endpoint: Arc<EndpointShared>,
+    config: ClientConfig,
+    server_name: String,
+    race: Race,
+    began: Instant,
+    attempts: Vec<Attempt>,
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl Contest {
+    pub(crate) fn new(
+        endpoint: Arc<EndpointShared>,
+        config: ClientConfig,
+        pairs: &[FourTuple],
+        server_name: &str,
+    ) -> Box<Self> {
+        let began = endpoint.clock().now();
+        let race = Race::new(began, config.get_attempt_delay(), pairs.iter().copied());
+        let server_name = server_name.to_owned();
+        Box::new(Self { endpoint, config, server_name, race, began, attempts: Vec::new(), timer: None })
+    }
+
+    /// Makes the first attempt that can be made.
+    ///
+    /// # Errors
+    /// None can; says why not the first.
+    pub(crate) fn begin(mut self: Box<Self>) -> Result<Connecting, ConnectError> {
+        let mut first_error = None;
+        while let Some(pair) = self.race.poll(self.began) {
+            match self.attempt(self.began, pair) {
+                Ok(contender) => return Ok(Connecting { contenders: vec![contender], contest: Some(self) }),
+                Err(error) => {
+                    first_error.get_or_insert(error);
+                    self.race.on_failed(self.began);
+                }
+            }
+        }
+        Err(first_error.unwrap_or(ConnectError::NoAddress))
+    }
+
+    fn attempt(&mut self, now: Instant, route: FourTuple) -> Result<Contender, ConnectError> {
+        let mut config = self.config.clone();
+        if !self.attempts.is_empty() {
+            // Each attempt is a connection of its own to the server.
+            config.first_dcid(None);
+        }
+        let shared = self.endpoint.connect(config, route, &self.server_name)?;
+        let number = self.attempts.len();
+        self.attempts.push(Attempt { route, after: now.since(self.began), outcome: AttemptOutcome::Open });
+        Ok(Contender { connection: Connection::new(shared), began: now, number, seen: Seen::Nothing })
+    }
+
+    /// The next attempt whose turn has come and that can be made.
+    fn next(&mut self, now: Instant) -> Option<Contender> {
+        while let Some(pair) = self.race.poll(now) {
+            match self.attempt(now, pair) {
+                Ok(contender) => return Some(contender),
+                Err(error) => {
+                    tracing::debug!(%error, route = %pair, "no attempt");
+                    self.race.on_failed(now);
+                }
+            }
+        }
+        None
+    }
+
+    fn note(&mut self, number: usize, outcome: AttemptOutcome) {
+        if let Some(attempt) = self.attempts.get_mut(number) {
+            attempt.outcome = outcome;
+        }
+    }
+
+    /// What the application learns when nothing can come any more: how the first attempt failed.
+    fn failure(&self) -> Option<ConnectionError> {
+        self.attempts.iter().find_map(|attempt| match &attempt.outcome {
+            AttemptOutcome::Failed(error) => Some(error.clone()),
+            _ => None,
+        })
+    }
+
+    /// Ready when the next attempt has its turn.
+    fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(at) = self.race.deadline() else { return Poll::Pending };
+        let at = self.endpoint.clock().for_timer(at);
+        let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
+        if timer.deadline() != at {
+            timer.as_mut().reset(at);
+        }
+        timer.as_mut().poll(cx)
+    }
+}
+
+/// True for what a server says of itself, or what we found wrong with it: other addresses would bring the same.
+fn is_definite(error: &ConnectionError) -> bool {
+    match error {
+        ConnectionError::TimedOut | ConnectionError::Unreachable(_) | ConnectionError::Reset => false,
+        ConnectionError::VersionMismatch
+        | ConnectionError::TransportError(_)
+        | ConnectionError::ConnectionClosed(_)
+        | ConnectionError::ApplicationClosed(_)
+        | ConnectionError::LocallyClosed => true,
+    }
+}
+
+impl Contender {
+    fn step(&self, cx: &Context<'_>) -> Step {
+        let mut state = self.connection.hold.lock();
+        if let Err(error) = state.check() {
+            return Step::Failed(error);
+        }
+        if state.progress == Progress::Connected {
+            return Step::Connected;
+        }
+        state.handshake_waiters.register(cx.waker());
+        match (state.progress, state.standing) {
+            (Progress::Begun, Standing::Hopeless(why)) if self.seen == Seen::Nothing => Step::Hopeless(why.into()),
+            (Progress::Begun, _) => Step::Pending,
+            _ if self.seen != Seen::Answered => Step::Answered,
+            _ => Step::Pending,
+        }
+    }
 }
 
 impl Connecting {
+    /// On a server: the only attempt there is.
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        Self { connection: Some(Connection::new(shared)) }
+        let (connection, began) = (Connection::new(shared), Instant::ZERO);
+        Self { contenders: vec![Contender { connection, began, number: 0, seen: Seen::Nothing }], contest: None }
     }
 
-    fn hold(&self) -> Option<&Hold> {
-        self.connection.as_ref().map(|connection| &*connection.hold)
+    fn first(&self) -> Option<&Connection> {
+        self.contenders.first().map(|contender| &contender.connection)
+    }
+
+    /// The attempts so far, in their order; on a server none.
+    pub fn attempts(&self) -> Vec<Attempt> {
+        self.contest.as_ref().map(|contest| contest.attempts.clone()).unwrap_or_default()
     }
 
     /// Goes on before the handshake is complete, where that is possible.
     ///
     /// On a client it is when it has a session of the server that allows 0-RTT. What it sends then may be repeated by
     /// an attacker, so it must be harmless when done twice; it is lost when the server refuses 0-RTT, which
-    /// [`ZeroRttAccepted`] tells. On a server it always is (0.5-RTT): who the client is may then be not known yet.
+    /// [`ZeroRttAccepted`] tells. The first attempt becomes the connection then, and no further one is made: what the
+    /// application wrote belongs to it. On a server it always is possible (0.5-RTT): who the client is may then be not
+    /// known yet.
     ///
     /// # Errors
     /// Gives the handshake back when it is not possible.
     pub fn into_0rtt(mut self) -> Result<(Connection, ZeroRttAccepted), Self> {
-        let possible = self.hold().is_some_and(|hold| {
-            let state = hold.lock();
+        let possible = self.first().is_some_and(|first| {
+            let state = first.hold.lock();
             // On a fast network the handshake may be over before this call: early data was offered all the same.
             let offered = state.engine.has_0rtt() || state.engine.accepted_0rtt().is_some();
             state.error.is_none() && (state.engine.side().is_server() || offered)
         });
-        match self.connection.take_if(|_| possible) {
+        if !possible {
+            return Err(self);
+        }
+        match self.finish(0) {
             Some(connection) => {
                 let accepted = ZeroRttAccepted { connection: connection.clone() };
                 Ok((connection, accepted))
@@ -58,25 +257,135 @@ impl Connecting {
         }
     }
 
-    /// Waits until ALPN and, on a server, the server name are known.
+    /// Takes the attempt at `place` for the connection and gives up all others.
+    fn finish(&mut self, place: usize) -> Option<Connection> {
+        if place >= self.contenders.len() {
+            return None;
+        }
+        let winner = self.contenders.remove(place);
+        self.give_up();
+        let mut state = winner.connection.hold.lock();
+        if let Some(mut contest) = self.contest.take() {
+            contest.note(winner.number, AttemptOutcome::Connected);
+            state.attempts = contest.attempts;
+        }
+        state.stand_alone();
+        drop(state);
+        Some(winner.connection)
+    }
+
+    /// Ends all attempts.
+    fn give_up(&mut self) {
+        self.contenders.drain(..).for_each(|loser| loser.connection.hold.withdraw());
+    }
+
+    /// Waits until ALPN and, on a server, the server name are known: on a client by the first attempt that brings them.
     ///
     /// # Errors
     /// The handshake failed.
     pub async fn handshake_data(&mut self) -> Result<HandshakeSummary, ConnectionError> {
-        let Some(hold) = self.hold() else { return Err(ConnectionError::LocallyClosed) };
-        poll_fn(|cx| poll_progress(hold, Progress::DataReady, cx)).await?;
-        Ok(hold.lock().engine.handshake_summary())
+        let ready = poll_fn(|cx| self.poll_until(cx, Progress::DataReady)).await?;
+        let Some(contender) = self.contenders.get(ready) else { return Err(ConnectionError::LocallyClosed) };
+        Ok(contender.connection.hold.lock().engine.handshake_summary())
     }
 
-    /// The peer's address.
+    /// The peer's address; of several attempts under way the first one's.
     pub fn remote_address(&self) -> SocketAddr {
-        self.connection.as_ref().map_or_else(|| SocketAddr::from(([0, 0, 0, 0], 0)), Connection::remote_address)
+        self.first().map_or_else(|| SocketAddr::from(([0, 0, 0, 0], 0)), Connection::remote_address)
     }
 
-    /// Our address, once it is known.
+    /// Our address, once it is known; of several attempts under way the first one's.
     pub fn local_ip(&self) -> Option<IpAddr> {
-        self.connection.as_ref().and_then(Connection::local_ip)
+        self.first().and_then(Connection::local_ip)
     }
+
+    /// Ready with the place of the first attempt that came this far.
+    fn poll_until(&mut self, cx: &mut Context<'_>, wanted: Progress) -> Poll<Result<usize, ConnectionError>> {
+        loop {
+            self.look(cx)?;
+            let came = |c: &Contender| c.connection.hold.lock().progress >= wanted;
+            if let Some(place) = self.contenders.iter().position(came) {
+                return Poll::Ready(Ok(place));
+            }
+            let Some(contest) = &mut self.contest else { return self.last_word() };
+            if let Some(contender) = contest.next(contest.endpoint.clock().now()) {
+                self.contenders.push(contender);
+                continue;
+            }
+            if contest.race.deadline().is_none() && self.contenders.iter().all(|c| c.seen == Seen::Hopeless) {
+                let error = contest.failure().unwrap_or(ConnectionError::LocallyClosed);
+                self.give_up();
+                return Poll::Ready(Err(error));
+            }
+            ready!(contest.poll_turn(cx));
+        }
+    }
+
+    /// Without further attempts to make.
+    fn last_word(&self) -> Poll<Result<usize, ConnectionError>> {
+        if self.contenders.is_empty() { Poll::Ready(Err(ConnectionError::LocallyClosed)) } else { Poll::Pending }
+    }
+
+    /// Acts on how the attempts fare.
+    ///
+    /// # Errors
+    /// What is certain of the server, or of the only attempt.
+    fn look(&mut self, cx: &Context<'_>) -> Result<(), ConnectionError> {
+        let mut place = 0;
+        while let Some(contender) = self.contenders.get_mut(place) {
+            place += 1;
+            let (number, began) = (contender.number, contender.began);
+            let step = contender.step(cx);
+            let Some(contest) = &mut self.contest else {
+                match step {
+                    Step::Failed(error) => {
+                        self.contenders.clear();
+                        return Err(error);
+                    }
+                    _ => continue,
+                }
+            };
+            let now = contest.endpoint.clock().now();
+            match step {
+                Step::Pending | Step::Connected => {}
+                Step::Answered => {
+                    contender.seen = Seen::Answered;
+                    contest.race.on_answered(now, began);
+                }
+                Step::Hopeless(why) => {
+                    contender.seen = Seen::Hopeless;
+                    contest.note(number, AttemptOutcome::Failed(why));
+                    contest.race.on_failed(now);
+                }
+                Step::Failed(error) => {
+                    place -= 1;
+                    self.contenders.remove(place);
+                    contest.note(number, AttemptOutcome::Failed(error.clone()));
+                    contest.race.on_failed(now);
+                    if is_definite(&error) {
+                        self.give_up();
+                        return Err(error);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Future for Connecting {
+    type Output = Result<Connection, ConnectionError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let place = ready!(self.poll_until(cx, Progress::Connected))?;
+        Poll::Ready(self.finish(place).ok_or(ConnectionError::LocallyClosed))
+    }
+}
+
+/// Tells whether the server took the 0-RTT data; always true on servers. False as well when the handshake failed.
+#[derive(Debug)]
+pub struct ZeroRttAccepted {
+    connection: Connection,
 }
 
 fn poll_progress(hold: &Hold, wanted: Progress, cx: &Context<'_>) -> Poll<Result<(), ConnectionError>> {
@@ -89,28 +398,6 @@ fn poll_progress(hold: &Hold, wanted: Progress, cx: &Context<'_>) -> Poll<Result
     }
     state.handshake_waiters.register(cx.waker());
     Poll::Pending
-}
-
-impl Future for Connecting {
-    type Output = Result<Connection, ConnectionError>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Some(hold) = self.hold() else { return Poll::Ready(Err(ConnectionError::LocallyClosed)) };
-        match poll_progress(hold, Progress::Connected, cx) {
-            Poll::Pending => Poll::Pending,
-            Poll::Ready(Err(error)) => {
-                self.connection = None;
-                Poll::Ready(Err(error))
-            }
-            Poll::Ready(Ok(())) => Poll::Ready(self.connection.take().ok_or(ConnectionError::LocallyClosed)),
-        }
-    }
-}
-
-/// Tells whether the server took the 0-RTT data; always true on servers. False as well when the handshake failed.
-#[derive(Debug)]
-pub struct ZeroRttAccepted {
-    connection: Connection,
 }
 
 impl Future for ZeroRttAccepted {

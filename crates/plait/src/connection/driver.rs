@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use plait_base::{CloseCode, Instant, TransportError};
-use plait_engine::connection::ConnectionError;
+use plait_engine::connection::{ConnectionError, Unreachable};
 use plait_engine::shared::{ConnectionHandle, EndpointEvent, Input};
 use tokio::time::Sleep;
 
-use super::shared::{Shared, State};
+use super::shared::{Progress, Shared, State};
 use crate::endpoint::EndpointShared;
-use crate::sockets::{Outboxes, SocketList};
+use crate::sockets::{Listener, Outboxes, SocketList};
 
 /// Datagrams taken in before others get a turn.
 const MAX_INPUTS: usize = 256;
@@ -32,6 +32,8 @@ pub(crate) struct Driver {
     timer: Pin<Box<Sleep>>,
     timer_at: Option<Instant>,
     life: Life,
+    /// On a client until the server is heard.
+    listener: Option<Listener>,
 }
 
 /// Whether there is more to do at once.
@@ -54,6 +56,7 @@ impl Driver {
         shared: Arc<Shared>,
         endpoint: Arc<EndpointShared>,
         sockets: Arc<SocketList>,
+        listener: Option<Listener>,
     ) -> Self {
         let timer = Box::pin(tokio::time::sleep_until(shared.clock.for_timer(Instant::ZERO)));
         if sockets.may_fragment() {
@@ -70,6 +73,24 @@ impl Driver {
             timer,
             timer_at: None,
             life: Life::Known,
+            listener,
+        }
+    }
+
+    /// Word that datagrams do not get through counts until the server is heard.
+    fn heed_reports(&mut self) {
+        if self.listener.is_none() {
+            return;
+        }
+        if let Some(route) = self.outboxes.take_impassable() {
+            tracing::debug!(%route, "no way out between these addresses");
+            self.shared.on_unreachable(Unreachable::Host);
+        }
+        let state = self.shared.lock();
+        let is_over = state.progress != Progress::Begun || state.error.is_some();
+        drop(state);
+        if is_over {
+            self.listener = None;
         }
     }
 
@@ -169,6 +190,7 @@ impl Future for Driver {
         let this = self.get_mut();
         let absorbed = this.absorb(cx);
         let sent = this.transmit(cx);
+        this.heed_reports();
         match this.rest(cx) {
             Poll::Ready(Work::Done) => return Poll::Ready(()),
             Poll::Ready(Work::Left) => {}

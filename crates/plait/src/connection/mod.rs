@@ -19,9 +19,10 @@ use rustls_pki_types::CertificateDer;
 use crate::stream::{Early, RecvStream, SendStream};
 use crate::wakers::until;
 
-pub use connecting::{Connecting, ZeroRttAccepted};
+pub(crate) use connecting::Contest;
+pub use connecting::{Attempt, AttemptOutcome, Connecting, ZeroRttAccepted};
 pub(crate) use driver::Driver;
-pub(crate) use shared::{Hold, Shared, State};
+pub(crate) use shared::{Hold, Shared, Standing, State};
 pub use stats::ConnectionStats;
 
 /// A QUIC connection, over one path or several.
@@ -184,6 +185,11 @@ impl Connection {
         state.engine.update_keys(self.hold.clock.now())?;
         state.wake_driver();
         Ok(())
+    }
+
+    /// The attempts to connect of which this connection came, in their order; on a server none.
+    pub fn attempts(&self) -> Vec<Attempt> {
+        self.hold.lock().attempts.clone()
     }
 
     /// True once both ends agreed on RFC 10069: the connection may use several paths.

@@ -8,11 +8,12 @@ use std::task::Waker;
 
 use bytes::Bytes;
 use plait_base::{Dir, Instant, StreamId};
-use plait_engine::connection::{Connection as Engine, ConnectionError, Event, PathEvent};
+use plait_engine::connection::{Connection as Engine, ConnectionError, Event, PathEvent, Unreachable};
 use plait_stream::StreamEvent;
 use rustc_hash::FxHashMap;
 use tokio::sync::Notify;
 
+use super::connecting::Attempt;
 use super::inbox::Inbox;
 use crate::clock::Clock;
 use crate::wakers::Wakers;
@@ -60,16 +61,33 @@ impl News {
 pub(crate) enum Progress {
     #[default]
     Begun,
+    /// The peer was heard.
+    Heard,
     /// ALPN and server name are known.
     DataReady,
     /// Complete.
     Connected,
 }
 
+/// Whether a client's connection is the only one that may come of its call to connect.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// It is: when the network says that the peer is out of reach, it ends.
+    #[default]
+    Sole,
+    /// Others may go on beside it; who called decides what follows from bad news.
+    Contested,
+    /// And the network said so.
+    Hopeless(Unreachable),
+}
+
 /// What the lock guards.
 pub(crate) struct State {
     pub(crate) engine: Engine,
     pub(crate) progress: Progress,
+    pub(crate) standing: Standing,
+    /// Attempts that were made beside this one, and this one, in their order.
+    pub(crate) attempts: Vec<Attempt>,
     /// Tasks that wait for the handshake or the end.
     pub(crate) handshake_waiters: Wakers,
     pub(crate) streams: StreamWaiters,
@@ -180,6 +198,9 @@ impl State {
 
     /// Hands the engine's news to those who wait for them.
     pub(crate) fn tell_news(&mut self, news: &News) {
+        if self.progress == Progress::Begun && self.engine.is_heard() {
+            self.advance(Progress::Heard);
+        }
         while let Some(event) = self.engine.poll() {
             match event {
                 Event::Stream(event) => self.streams.tell(event, news),
@@ -215,6 +236,14 @@ impl State {
         news.all().for_each(Notify::notify_waiters);
     }
 
+    /// From now on nothing else comes of the call that began it.
+    pub(crate) fn stand_alone(&mut self) {
+        if let Standing::Hopeless(why) = std::mem::take(&mut self.standing) {
+            self.engine.on_unreachable(why);
+            self.wake_driver();
+        }
+    }
+
     /// Closes with the application's code.
     pub(crate) fn close(&mut self, now: Instant, code: u64, reason: Bytes, news: &News) {
         if self.error.is_some() {
@@ -233,6 +262,8 @@ impl Shared {
         let state = State {
             engine,
             progress: Progress::Begun,
+            standing: Standing::default(),
+            attempts: Vec::new(),
             handshake_waiters: Wakers::default(),
             streams: StreamWaiters::default(),
             paths: PathLog::default(),
@@ -246,6 +277,31 @@ impl Shared {
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The network says that the peer is out of reach.
+    pub(crate) fn on_unreachable(&self, why: Unreachable) {
+        let mut state = self.lock();
+        match state.standing {
+            Standing::Sole => state.engine.on_unreachable(why),
+            Standing::Contested | Standing::Hopeless(_) => {
+                state.standing = Standing::Hopeless(why);
+                state.handshake_waiters.wake_all();
+            }
+        }
+        state.tell_news(&self.news);
+        state.wake_driver();
+    }
+
+    /// Gives up an attempt that lost; the peer is told if it was heard.
+    pub(crate) fn withdraw(&self) {
+        let mut state = self.lock();
+        if state.error.is_none() {
+            state.engine.withdraw(self.clock.now());
+            state.tell_news(&self.news);
+            state.end(ConnectionError::LocallyClosed, &self.news);
+            state.wake_driver();
+        }
     }
 
     /// Closes with the application's code; nothing happens when the connection is over.

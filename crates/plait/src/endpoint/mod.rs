@@ -12,7 +12,7 @@ use plait_base::FourTuple;
 use plait_udp::BindError;
 
 use crate::config::{ClientConfig, EndpointConfig, ServerConfig};
-use crate::connection::Connecting;
+use crate::connection::{Connecting, Contest};
 use crate::entropy::{self, NoEntropy};
 use crate::sockets::{Bind, SharedSocket, SocketList};
 use crate::wakers::until;
@@ -50,6 +50,9 @@ pub enum ConnectError {
     /// No socket of the endpoint can reach the address: it is of another family.
     #[error("no socket of the endpoint can reach {0}")]
     NoSocket(SocketAddr),
+    /// No address to connect to was given.
+    #[error("there is no address to connect to")]
+    NoAddress,
     /// The engine refused.
     #[error(transparent)]
     Refused(#[from] plait_engine::endpoint::ConnectError),
@@ -155,7 +158,11 @@ impl Endpoint {
     }
 
     /// Begins a connection to `remote`, whose certificate must be for `server_name`, with the endpoint's client
-    /// settings. Its first path begins at the first socket that speaks the family of `remote`.
+    /// settings.
+    ///
+    /// It is tried from the first socket that speaks the family of `remote`, and as long as nothing answers from the
+    /// others too, one after the other (see [`plait_engine::config::ClientConfig::attempt_delay`]): any link that works
+    /// carries the handshake. [`Connection::attempts`](crate::Connection::attempts) says how they fared.
     ///
     /// # Errors
     /// See [`ConnectError`].
@@ -174,11 +181,50 @@ impl Endpoint {
         remote: SocketAddr,
         server_name: &str,
     ) -> Result<Connecting, ConnectError> {
-        let local = self.hold.lock().sockets.first_for(&remote).ok_or(ConnectError::NoSocket(remote))?;
-        self.connect_from(config, FourTuple { local, remote }, server_name)
+        self.connect_any(config, &[remote], server_name)
     }
 
-    /// As [`Self::connect_with`], from one of [`Self::local_addrs`].
+    /// As [`Self::connect_with`], to whichever of several addresses of a server answers first, in their order of
+    /// preference; IPv4 and IPv6 take turns (RFC 8305).
+    ///
+    /// ```no_run
+    /// # async fn example(endpoint: plait::Endpoint, config: plait::ClientConfig) -> Result<(), Box<dyn std::error::Error>> {
+    /// let addresses: Vec<_> = tokio::net::lookup_host(("example.org", 443)).await?.collect();
+    /// let connection = endpoint.connect_any(config, &addresses, "example.org")?.await?;
+    /// println!("{} answered", connection.remote_address());
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// See [`ConnectError`].
+    pub fn connect_any(
+        &self,
+        config: ClientConfig,
+        remotes: &[SocketAddr],
+        server_name: &str,
+    ) -> Result<Connecting, ConnectError> {
+        let locals = self.hold.lock().sockets.addresses();
+        let pairs = plait_engine::endpoint::pairs(&locals, remotes);
+        if pairs.is_empty() {
+            return Err(remotes.first().map_or(ConnectError::NoAddress, |remote| ConnectError::NoSocket(*remote)));
+        }
+        self.connect_over(config, &pairs, server_name)
+    }
+
+    /// As [`Self::connect_any`], over these pairs of addresses in this order; ours are some of [`Self::local_addrs`].
+    ///
+    /// # Errors
+    /// See [`ConnectError`].
+    pub fn connect_over(
+        &self,
+        config: ClientConfig,
+        pairs: &[FourTuple],
+        server_name: &str,
+    ) -> Result<Connecting, ConnectError> {
+        Contest::new(self.hold.0.clone(), config, pairs, server_name).begin()
+    }
+
+    /// As [`Self::connect_with`], from one of [`Self::local_addrs`] and no other.
     ///
     /// # Errors
     /// See [`ConnectError`].
@@ -188,7 +234,7 @@ impl Endpoint {
         route: FourTuple,
         server_name: &str,
     ) -> Result<Connecting, ConnectError> {
-        Ok(Connecting::new(self.hold.connect(config, route, server_name)?))
+        self.connect_over(config, &[route], server_name)
     }
 
     /// The next connection that a client begins; none once the endpoint is closed. May be cancelled without loss.

@@ -9,7 +9,7 @@ use std::task::Waker;
 use bytes::Bytes;
 use plait_base::{FourTuple, Random, limits};
 use plait_engine::config;
-use plait_engine::connection::{Connection as Engine, ConnectionError};
+use plait_engine::connection::ConnectionError;
 use plait_engine::endpoint::{self as engine, AcceptError};
 use plait_engine::shared::{ConnectionHandle, EndpointEvent};
 use tokio::runtime::Handle;
@@ -20,9 +20,9 @@ use super::driver::Driver;
 use super::incoming::refusal;
 use crate::clock::{self, Clock};
 use crate::config::{ClientConfig, EndpointConfig, ServerConfig};
-use crate::connection::{self, Shared};
+use crate::connection::{self, Shared, Standing};
 use crate::interfaces::{self, Reach};
-use crate::sockets::SocketList;
+use crate::sockets::{Listener, SocketList};
 
 /// An endpoint as all its users see it.
 pub(crate) struct EndpointShared {
@@ -170,7 +170,7 @@ impl EndpointShared {
         self.clock
     }
 
-    /// Begins a connection as a client.
+    /// Begins a connection as a client, one attempt perhaps of several.
     pub(crate) fn connect(
         self: &Arc<Self>,
         config: ClientConfig,
@@ -181,9 +181,7 @@ impl EndpointShared {
         if !matches!(state.phase, Phase::Open) {
             return Err(ConnectError::EndpointStopping);
         }
-        if state.sockets.exit(&route).is_none() {
-            return Err(ConnectError::NoSocket(route.remote));
-        }
+        let exit = state.sockets.exit(&route).ok_or(ConnectError::NoSocket(route.remote))?;
         let now = self.clock.now();
         let (handle, mut engine) = state.engine.connect(now, config.into_engine(), route, server_name)?;
         engine.set_local_addresses(now, &state.sockets.addresses());
@@ -193,7 +191,11 @@ impl EndpointShared {
         if let Some(ended) = state.watch() {
             self.runtime.spawn(interfaces::follow_own(Arc::downgrade(self), ended));
         }
-        Ok(self.launch(state, handle, engine, route))
+        let shared = Shared::new(engine, route.remote, self.clock);
+        shared.lock().standing = Standing::Contested;
+        let listener = Listener::new(&self.runtime, exit.socket, route.remote, shared.clone());
+        self.launch(state, handle, &shared, listener);
+        Ok(shared)
     }
 
     /// Accepts a client.
@@ -207,7 +209,11 @@ impl EndpointShared {
         let now = self.clock.now();
         let State { engine, reply, .. } = &mut *state;
         match engine.accept(incoming, now, reply, config.map(ServerConfig::into_engine)) {
-            Ok((handle, engine)) => Ok(self.launch(state, handle, engine, route)),
+            Ok((handle, engine)) => {
+                let shared = Shared::new(engine, route.remote, self.clock);
+                self.launch(state, handle, &shared, None);
+                Ok(shared)
+            }
             Err(AcceptError { cause, reply }) => {
                 if let Some(transmit) = reply {
                     state.sockets.send_or_drop(&transmit, &state.reply);
@@ -222,16 +228,14 @@ impl EndpointShared {
         self: &Arc<Self>,
         mut state: MutexGuard<'_, State>,
         handle: ConnectionHandle,
-        engine: Engine,
-        route: FourTuple,
-    ) -> Arc<Shared> {
-        let shared = Shared::new(engine, route.remote, self.clock);
+        shared: &Arc<Shared>,
+        listener: Option<Listener>,
+    ) {
         state.keep(handle, shared.clone());
         let sockets = state.sockets.clone();
         drop(state);
         let _runtime = self.runtime.enter();
-        self.runtime.spawn(connection::Driver::new(handle, shared.clone(), self.clone(), sockets));
-        shared
+        self.runtime.spawn(connection::Driver::new(handle, shared.clone(), self.clone(), sockets, listener));
     }
 
     /// A connection tells what the endpoint must know.

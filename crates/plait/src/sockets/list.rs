@@ -71,12 +71,6 @@ impl SocketList {
         self.sockets.iter().any(|s| s.local() == local)
     }
 
-    /// Where connections to `remote` begin: the first socket that speaks its family.
-    pub(crate) fn first_for(&self, remote: &SocketAddr) -> Option<SocketAddr> {
-        let socket = self.sockets.iter().find(|s| s.speaks_to(remote))?;
-        Some(as_family_of(socket.local(), remote))
-    }
-
     /// Our addresses as the path policy wants them; an IPv6 wildcard socket counts for IPv4 as well.
     pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
         let mut all = Vec::with_capacity(self.sockets.len());
@@ -121,14 +115,6 @@ impl SocketList {
     }
 }
 
-/// A wildcard address in the family of `remote`; others as they are.
-fn as_family_of(local: SocketAddr, remote: &SocketAddr) -> SocketAddr {
-    if local.ip().is_unspecified() && local.is_ipv6() && remote.is_ipv4() {
-        return SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), local.port());
-    }
-    local
-}
-
 /// `bytes` of a transmit as the socket takes them.
 pub(crate) fn outgoing<'a>(transmit: &Transmit, source: Option<IpAddr>, bytes: &'a [u8]) -> Outgoing<'a> {
     Outgoing {
@@ -170,8 +156,8 @@ mod tests {
     #[tokio::test]
     async fn connections_begin_at_the_first_socket_of_the_family() {
         let list = list(&["127.0.0.2:0", "127.0.0.1:0"]);
-        assert_eq!(list.first_for(&"127.0.0.1:1".parse().unwrap()), Some(list.sockets[0].local()));
-        assert_eq!(list.first_for(&"[::1]:1".parse().unwrap()), None);
+        let pairs = plait_engine::endpoint::pairs(&list.addresses(), &["127.0.0.1:1".parse().unwrap()]);
+        assert_eq!(pairs[0].local, list.sockets[0].local());
         assert_eq!(list.without(list.sockets[0].local()).addresses(), [list.sockets[1].local()]);
     }
 }

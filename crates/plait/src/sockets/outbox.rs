@@ -28,6 +28,8 @@ pub(crate) struct Outboxes {
     /// Datagrams that the system refused as too large, until they are told.
     refused: Vec<Refused>,
     lost: u64,
+    /// A pair of addresses between which the system sees no way, since it was asked last.
+    impassable: Option<FourTuple>,
 }
 
 /// A datagram that the system refused as larger than the interface takes.
@@ -56,7 +58,8 @@ struct Train {
 
 impl Outboxes {
     pub(crate) fn new(sockets: Arc<SocketList>) -> Self {
-        Self { sockets, lanes: Vec::new(), spare: Vec::new(), full: Vec::new(), refused: Vec::new(), lost: 0 }
+        let (lanes, spare, full, refused) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { sockets, lanes, spare, full, refused, lost: 0, impassable: None }
     }
 
     /// The sockets in use.
@@ -72,6 +75,11 @@ impl Outboxes {
             is_kept
         });
         self.sockets = sockets;
+    }
+
+    /// The pair of addresses of the last datagram that the system did not take because it sees no way; told once.
+    pub(crate) fn take_impassable(&mut self) -> Option<FourTuple> {
+        self.impassable.take()
     }
 
     /// Datagrams or trains lost on this machine.
@@ -105,6 +113,7 @@ impl Outboxes {
             // Its address is gone: as if lost on the way.
             tracing::debug!(route = %transmit.route, "no socket has this address");
             self.lost += 1;
+            self.impassable = Some(transmit.route);
             buffer.clear();
             return;
         };
@@ -114,7 +123,12 @@ impl Outboxes {
         });
         let lane = &mut self.lanes[at];
         let mut train = Train { transmit, source: exit.source, bytes: std::mem::take(buffer), sent: 0 };
-        if lane.waiting.is_empty() && train.poll_send(cx, &lane.socket, &mut self.refused).is_ready() {
+        let left =
+            if lane.waiting.is_empty() { train.poll_send(cx, &lane.socket, &mut self.refused) } else { Poll::Pending };
+        if let Poll::Ready(outcome) = left {
+            if outcome == SendOutcome::Unreachable {
+                self.impassable = Some(train.transmit.route);
+            }
             *buffer = train.bytes;
         } else {
             lane.waiting.push_back(train);
@@ -140,8 +154,9 @@ impl Outboxes {
 }
 
 impl Train {
-    /// Sends the rest; ready when nothing is left to send, be it that it was lost.
-    fn poll_send(&mut self, cx: &Context<'_>, socket: &SharedSocket, refused: &mut Vec<Refused>) -> Poll<()> {
+    /// Sends the rest; ready when nothing is left to send, be it that it was lost, with what became of the last part.
+    fn poll_send(&mut self, cx: &Context<'_>, socket: &SharedSocket, refused: &mut Vec<Refused>) -> Poll<SendOutcome> {
+        let mut last = SendOutcome::Sent;
         let size = self.transmit.size.min(self.bytes.len());
         while self.sent < size {
             let end = match self.transmit.segment_size {
@@ -156,12 +171,12 @@ impl Train {
                     refused.push(Refused { route: self.transmit.route, bytes });
                 }
                 // What the network did not take is lost, as any datagram may be.
-                Poll::Ready(Ok(_)) => {}
+                Poll::Ready(Ok(outcome)) => last = outcome,
                 Poll::Ready(Err(error)) => tracing::warn!(%error, local = %socket.local(), "socket cannot send"),
             }
             self.sent = end;
         }
-        Poll::Ready(())
+        Poll::Ready(last)
     }
 }
 

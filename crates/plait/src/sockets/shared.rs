@@ -9,6 +9,7 @@ use plait_base::{Ecn, FourTuple};
 use plait_udp::{EcnCodepoint, Incoming, Outgoing, ReceiveBatch, SendOutcome, Socket};
 
 use super::jam::Jam;
+use super::reports::Listeners;
 
 /// A socket, and the connections that wait until it can send again.
 ///
@@ -21,6 +22,7 @@ pub(crate) struct SharedSocket {
     waiting: Arc<Waiting>,
     pub(super) relay: Waker,
     pub(super) jam: Jam,
+    pub(super) listeners: Listeners,
 }
 
 #[derive(Debug, Default)]
@@ -47,7 +49,11 @@ impl SharedSocket {
         let waiting = Arc::new(Waiting::default());
         let relay = Waker::from(waiting.clone());
         let (local, interface) = (plain(socket.local_addr()), socket.interface());
-        Self { socket, local, interface, waiting, relay, jam: Jam::default() }
+        Self { socket, local, interface, waiting, relay, jam: Jam::default(), listeners: Listeners::default() }
+    }
+
+    pub(super) fn inner(&self) -> &Socket {
+        &self.socket
     }
 
     /// The bound address.
@@ -130,7 +136,7 @@ impl SharedSocket {
 }
 
 /// IPv4 in its own form, and IPv6 without a flow label; only link-local addresses keep their scope.
-fn plain(address: SocketAddr) -> SocketAddr {
+pub(super) fn plain(address: SocketAddr) -> SocketAddr {
     match address {
         SocketAddr::V4(_) => address,
         SocketAddr::V6(v6) => match IpAddr::V6(*v6.ip()).to_canonical() {

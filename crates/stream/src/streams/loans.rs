@@ -33,7 +33,11 @@ impl Streams {
     }
 
     /// Changes a receiving half and keeps the sums in step; none when it is over.
-    pub(super) fn change_receive<R>(&mut self, id: StreamId, change: impl FnOnce(&mut ReceiveStream) -> R) -> Option<R> {
+    pub(super) fn change_receive<R>(
+        &mut self,
+        id: StreamId,
+        change: impl FnOnce(&mut ReceiveStream) -> R,
+    ) -> Option<R> {
         let half = self.table.use_receive(id)?;
         let before = half.held();
         let result = change(half);
