@@ -2,10 +2,11 @@
 
 mod pair;
 
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
-use pair::{Outcome, pair, run};
+use pair::{Outcome, configs, endpoint, pair, run};
 use plait::{ConnectionError, Order, ReadError, ReadToEndError, WriteError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -224,6 +225,41 @@ fn cancelled_accepts_and_opens_take_nothing() {
         send.write_all(b"x").await?;
         send.finish()?;
         assert_eq!(server.accept_uni().await?.read_to_end(9).await?, b"x");
+        Ok(())
+    });
+}
+
+#[test]
+fn room_is_what_a_write_would_take() {
+    run(async {
+        let (mut server_config, client_config) = configs();
+        let mut transport = plait::TransportConfig::default();
+        transport.stream_receive_window(5_000);
+        server_config.transport_config(transport.into());
+        let server = endpoint(Some(server_config), &["127.0.0.1"]);
+        let client = endpoint(None, &["127.0.0.1"]);
+        let connecting = client.connect_with(client_config, server.local_addr()?, "localhost")?;
+        let (near, far) = tokio::join!(connecting, async { server.accept().await.unwrap().await });
+        let (near, far) = (near?, far?);
+        let mut send = near.open_uni().await?;
+        assert_eq!(send.room().await?, 5_000);
+        send.write_all(&[7; 5_000]).await?;
+        {
+            let mut room = std::pin::pin!(send.room());
+            assert!(std::future::poll_fn(|cx| Poll::Ready(room.as_mut().poll(cx).is_pending())).await, "no credit");
+            let mut recv = far.accept_uni().await?;
+            recv.read_exact(&mut [0; 5_000]).await?;
+            assert!((1..=5_000).contains(&room.await?), "credit came back");
+            recv.stop(3)?;
+        }
+        while send.room().await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(send.room().await, Err(plait::WriteError::Stopped(3)));
+        while near.stats().stream_bytes_acked < 5_000 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        assert_eq!(near.stats().stream_bytes_acked, 5_000);
         Ok(())
     });
 }

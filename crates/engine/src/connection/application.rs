@@ -93,6 +93,19 @@ impl Connection {
         self.streams.write_chunks(id, chunks)
     }
 
+    /// How many bytes a write to the stream would take now, at least one.
+    ///
+    /// # Errors
+    /// See [`WriteError`]; the stream is told writable after `Blocked`.
+    pub fn write_room(&mut self, id: StreamId) -> Result<u64, WriteError> {
+        self.streams.room(id)
+    }
+
+    /// Bytes of stream data that the peer acknowledged, each counted once all before it on its stream are.
+    pub fn stream_bytes_acked(&self) -> u64 {
+        self.streams.acked_bytes()
+    }
+
     /// Ends the stream after what was written.
     ///
     /// # Errors

@@ -11,6 +11,7 @@ use plait_engine::connection::{ConnectionError, Unreachable};
 use plait_engine::shared::{ConnectionHandle, EndpointEvent, Input};
 use tokio::time::Sleep;
 
+use super::inbox::trim;
 use super::shared::{Progress, Shared, State};
 use crate::endpoint::EndpointShared;
 use crate::sockets::{Listener, Outboxes, SocketList};
@@ -35,6 +36,9 @@ pub(crate) struct Driver {
     /// On a client until the server is heard.
     listener: Option<Listener>,
 }
+
+/// Memory for a train that is kept by a connection with nothing to say, bytes: there may be thousands of idle ones.
+const KEPT_BUFFER_BYTES: usize = 2048;
 
 /// Whether there is more to do at once.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -114,6 +118,7 @@ impl Driver {
         for input in self.inputs.drain(..MAX_INPUTS.min(self.inputs.len())) {
             state.engine.absorb(now, input);
         }
+        trim(&mut self.inputs);
         if state.engine.deadline().is_some_and(|at| at <= now) {
             state.engine.on_timeout(now);
         }
@@ -129,7 +134,7 @@ impl Driver {
     fn transmit(&mut self, cx: &Context<'_>) -> Work {
         self.outboxes.flush(cx);
         let max_segments = self.outboxes.sockets().max_segments();
-        for _ in 0..MAX_TRAINS {
+        for train in 0..MAX_TRAINS {
             let mut state = self.shared.lock();
             let now = self.shared.clock.now();
             for refused in self.outboxes.take_refused() {
@@ -142,10 +147,23 @@ impl Driver {
             drop(state);
             // Ids that the peer learns by this datagram must be known before it leaves.
             self.tell_endpoint();
-            let Some(transmit) = transmit else { return Work::Done };
+            let Some(transmit) = transmit else {
+                if train == 0 {
+                    self.release();
+                }
+                return Work::Done;
+            };
             self.outboxes.send(cx, transmit, &mut self.buffer);
         }
         Work::Left
+    }
+
+    /// Gives back memory for trains while there is nothing to say.
+    fn release(&mut self) {
+        if self.buffer.capacity() > KEPT_BUFFER_BYTES {
+            self.buffer = Vec::new();
+        }
+        self.outboxes.release();
     }
 
     fn tell_endpoint(&mut self) {

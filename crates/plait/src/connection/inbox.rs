@@ -8,8 +8,22 @@ use plait_engine::shared::Input;
 
 use crate::sockets::SocketList;
 
-/// Bytes that may wait for a connection; more is dropped, as a full socket buffer would.
+/// Bytes that may wait for a connection, the places of the queue included; more is dropped, as a full socket buffer would.
 const MAX_INBOX_BYTES: usize = 16 << 20;
+/// Datagrams for which a queue that has become empty keeps room.
+const KEPT_PLACES: usize = 256;
+
+/// Bytes that a datagram costs while it waits.
+fn cost(input: &Input) -> usize {
+    input.size() + size_of::<Input>()
+}
+
+/// Gives back the room of a queue after a burst, once it is empty.
+pub(super) fn trim(queue: &mut VecDeque<Input>) {
+    if queue.is_empty() && queue.capacity() > KEPT_PLACES {
+        *queue = VecDeque::with_capacity(KEPT_PLACES);
+    }
+}
 
 /// The queue. Its lock is held for moments only, so that the endpoint never waits for a connection's work.
 #[derive(Debug, Default)]
@@ -32,11 +46,11 @@ impl Inbox {
     /// Brings a datagram; its connection's driver wakes.
     pub(crate) fn push(&self, input: Input) {
         let mut contents = self.lock();
-        if contents.bytes + input.size() > MAX_INBOX_BYTES {
+        if contents.bytes + cost(&input) > MAX_INBOX_BYTES {
             contents.dropped += 1;
             return;
         }
-        contents.bytes += input.size();
+        contents.bytes += cost(&input);
         contents.inputs.push_back(input);
         let driver = contents.driver.take();
         drop(contents);

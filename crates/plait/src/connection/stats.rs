@@ -22,6 +22,8 @@ pub struct ConnectionStats {
     pub packets_sent: u64,
     /// Packets declared lost.
     pub packets_lost: u64,
+    /// Bytes of STREAM data that the peer acknowledged, each counted once all before it on its stream are.
+    pub stream_bytes_acked: u64,
     /// Received datagrams that were dropped because the connection's task could not keep up.
     pub dropped_datagrams: u64,
     /// Datagrams or trains that found no socket, or waited for one that was removed.
@@ -56,6 +58,7 @@ impl Connection {
             packets_sent: totals.packets_sent,
             packets_lost: totals.packets_lost,
             paths,
+            stream_bytes_acked: state.engine.stream_bytes_acked(),
             dropped_datagrams: self.hold.inbox.dropped(),
             unsent_trains: state.lost_locally,
             key_phase: state.engine.key_phase(),

@@ -82,6 +82,11 @@ impl Outboxes {
         self.impassable.take()
     }
 
+    /// Gives back the buffers that are kept for trains to come.
+    pub(crate) fn release(&mut self) {
+        self.spare = Vec::new();
+    }
+
     /// Datagrams or trains lost on this machine.
     pub(crate) fn lost(&self) -> u64 {
         self.lost

@@ -102,6 +102,16 @@ impl SendStream {
         poll_fn(|cx| self.poll_write_bytes(cx, data)).await
     }
 
+    /// Waits until a write would take something, and tells how many bytes it would take: within the peer's limits on
+    /// the stream and what is kept for it. Who makes data only then keeps nothing for peers that give no credit. Other
+    /// streams of the connection share a part of that room and may be faster.
+    ///
+    /// # Errors
+    /// See [`WriteError`].
+    pub async fn room(&mut self) -> Result<u64, WriteError> {
+        poll_fn(|cx| self.poll_with(cx, |state| state.engine.write_room(self.id))).await
+    }
+
     /// Writes all of `data`.
     ///
     /// # Errors

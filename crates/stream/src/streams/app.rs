@@ -61,6 +61,11 @@ impl Streams {
         Err(WriteError::Blocked)
     }
 
+    /// How many bytes a write would take now, at least one; [`crate::StreamEvent::Writable`] follows `Blocked`.
+    pub fn room(&mut self, id: StreamId) -> Result<u64, WriteError> {
+        self.writable(id)
+    }
+
     /// Appends a copy of the beginning of `data`; how many bytes that was, at least one unless `data` is empty.
     pub fn write(&mut self, id: StreamId, data: &[u8]) -> Result<usize, WriteError> {
         let room = self.writable(id)?;

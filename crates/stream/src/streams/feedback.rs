@@ -13,11 +13,14 @@ impl Streams {
         match *carried {
             Carried::Stream { id, offset, len, fin } => {
                 let end = offset.saturating_add(u64::from(len));
-                let delivered = self.change(id, |half| {
+                let acked = self.change(id, |half| {
+                    let before = half.buffer.base();
                     half.on_acked(offset..end, Fin::when(fin));
-                    half.is_delivered()
+                    (half.buffer.base() - before, half.is_delivered())
                 });
-                if delivered == Some(true) {
+                let (bytes, delivered) = acked.unwrap_or_default();
+                self.acked_bytes += bytes;
+                if delivered {
                     self.table.close_send(id);
                     self.events.push_back(StreamEvent::Finished(id));
                 }

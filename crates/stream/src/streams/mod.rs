@@ -43,6 +43,8 @@ pub struct Streams {
     receive: ReceiveCredit,
     tally: Tally,
     loans: Loans,
+    /// Bytes that the peer acknowledged without a gap before them, over all streams that ever were.
+    acked_bytes: u64,
     ready: ReadyQueue,
     /// Streams whose new data the connection's credit forbids; entries may be stale.
     parked: Vec<StreamId>,
@@ -137,6 +139,7 @@ impl Streams {
             receive: ReceiveCredit::new(config.window.first),
             tally: Tally::default(),
             loans: Loans::default(),
+            acked_bytes: 0,
             ready: ReadyQueue::default(),
             parked: Vec::new(),
             waiting_writers: VecDeque::new(),
@@ -213,6 +216,11 @@ impl Streams {
     /// Bytes of new data that the peer's connection limit still allows.
     pub fn send_credit(&self) -> u64 {
         self.send.left()
+    }
+
+    /// Bytes of stream data that the peer acknowledged, each counted once all before it on its stream are.
+    pub fn acked_bytes(&self) -> u64 {
+        self.acked_bytes
     }
 
     /// True while data that the application handed over is not acked.
