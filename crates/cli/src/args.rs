@@ -145,6 +145,9 @@ pub(crate) struct ServeArgs {
     /// Paths that a client may open, the first included; 1 refuses multipath
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = whole::<u32>(1..=64))]
     pub(crate) max_paths: u32,
+    /// Seconds after which a client that takes nothing of what it asked for is dropped
+    #[arg(long, value_name = "S", default_value_t = 30, value_parser = whole::<u32>(1..=86_400))]
+    pub(crate) patience: u32,
     #[command(flatten)]
     pub(crate) transport: TransportArgs,
     #[command(flatten)]

@@ -19,6 +19,8 @@ use crate::{stop, transport};
 
 /// Where we listen when nothing else is said.
 const DEFAULT_PORT: u16 = 4433;
+/// Connections at once, beyond which new ones are refused: idle ones, the usual sort, take some tens of kB each.
+const MAX_CONNECTIONS: usize = 10_000;
 /// How long connections may take to say goodbye.
 pub(crate) const FAREWELL_TIME: Duration = Duration::from_secs(2);
 
@@ -45,6 +47,7 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Fail> {
     }
     let mut endpoint_config =
         EndpointConfig::fresh().map_err(|error| Fail::running(error, "the system must provide randomness"))?;
+    endpoint_config.max_connections(MAX_CONNECTIONS);
     if habits.taste == VersionTaste::Second {
         config.preferred_versions(vec![Version::V2, Version::V1]);
     }
@@ -63,7 +66,7 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Fail> {
     let addresses = endpoint.local_addrs().iter().map(SocketAddr::to_string).collect();
     print_json(&Listening { event: "listening", addresses })?;
 
-    let site = Arc::new(Site::new(root));
+    let site = Arc::new(Site::new(root).patience(Duration::from_secs(args.patience.into())));
     tokio::select! {
         () = accept(&endpoint, &site) => {}
         () = asked_to_stop => {}

@@ -43,6 +43,9 @@ fn refused(target: &str, code: u64) -> Fail {
         Some(Refusal::BadRequest) => {
             Fail::running(format!("the server does not understand {target}"), "ask for a file or /bytes/100M")
         }
+        Some(Refusal::Stalled) => {
+            Fail::running(format!("the server waited too long for us to take {target}"), "see its --patience")
+        }
         Some(Refusal::Broken) => {
             Fail::running(format!("the server could not read {target} to its end"), "look at the server's log")
         }

@@ -1,7 +1,9 @@
 //! HTTP/0.9 over QUIC streams (ALPN `hq-interop`): one request line a stream, the bare body back.
 
 pub(crate) mod body;
+pub(crate) mod budget;
 pub(crate) mod client;
+pub(crate) mod file;
 pub(crate) mod meter;
 pub(crate) mod request;
 pub(crate) mod root;
@@ -21,6 +23,8 @@ pub(crate) enum Refusal {
     BadRequest,
     /// There is no such file, or none that may be seen.
     NotFound,
+    /// The client took nothing of what it asked for, for too long; the connection ends with this.
+    Stalled,
     /// The file could not be read.
     Broken,
 }
@@ -31,12 +35,15 @@ impl Refusal {
         match self {
             Self::BadRequest => 400,
             Self::NotFound => 404,
+            Self::Stalled => 408,
             Self::Broken => 500,
         }
     }
 
     /// The refusal of that code.
     pub(crate) fn from_code(code: u64) -> Option<Self> {
-        [Self::BadRequest, Self::NotFound, Self::Broken].into_iter().find(|refusal| refusal.code() == code)
+        [Self::BadRequest, Self::NotFound, Self::Stalled, Self::Broken]
+            .into_iter()
+            .find(|refusal| refusal.code() == code)
     }
 }

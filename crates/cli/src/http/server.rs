@@ -1,28 +1,81 @@
 //! The server's side: answers each stream of a connection from a folder or with a synthetic body.
 
-use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use plait::{Connection, Order, RecvStream, SendStream};
-use tokio::io::AsyncReadExt;
+use tokio::sync::Mutex;
 
 use super::body::Pattern;
+use super::budget::{Budget, Share};
+use super::file::Source;
 use super::request::Request;
 use super::root::Root;
 use super::{MAX_REQUEST_BYTES, Refusal};
 
 /// How long a client may take over its request line.
 const REQUEST_TIME: Duration = Duration::from_secs(30);
-/// Largest piece read or written at once, bytes.
-const PIECE_BYTES: usize = 256 * 1024;
+/// Largest chunk read from a client at once, bytes.
+const CHUNK_BYTES: usize = 256 * 1024;
+/// How long a client may take nothing of what it asked for, unless something else is said.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+/// How often a client's progress is looked at while it may take nothing.
+const LOOKS: u32 = 4;
 
 /// What a server has to offer.
 #[derive(Clone, Debug)]
 pub(crate) struct Site {
     root: Option<Root>,
     pattern: Pattern,
+    budget: Arc<Budget>,
+    patience: Duration,
+}
+
+/// One connection, and what it costs.
+#[derive(Debug)]
+struct Client {
+    connection: Connection,
+    share: Arc<Share>,
+    /// Held by the request that reads a piece: one at a time, in the order of asking.
+    turn: Mutex<()>,
+    /// Requests that are being answered.
+    requests: AtomicUsize,
+    /// Bytes of uploads that we took.
+    swallowed: AtomicU64,
+}
+
+impl Client {
+    /// A number that grows with all that the client takes and brings.
+    fn progress(&self) -> u64 {
+        self.connection.stats().stream_bytes_acked + self.swallowed.load(Ordering::Relaxed)
+    }
+
+    /// True while the client costs more than its connection.
+    fn is_busy(&self) -> bool {
+        self.requests.load(Ordering::Relaxed) > 0 || self.share.held() > 0
+    }
+
+    fn cwnd(&self) -> u64 {
+        self.connection.stats().paths.iter().map(|path| path.cwnd_bytes).sum()
+    }
+}
+
+/// Counts a request while it is answered.
+struct Counted<'a>(&'a AtomicUsize);
+
+impl<'a> Counted<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// Why a stream was not answered to its end.
@@ -46,16 +99,46 @@ fn gone(error: impl std::fmt::Display) -> Unanswered {
 impl Site {
     /// Files below `root`, if there is one, and synthetic bodies.
     pub(crate) fn new(root: Option<Root>) -> Self {
-        Self { root, pattern: Pattern::new() }
+        Self { root, pattern: Pattern::new(), budget: Budget::new(), patience: PATIENCE }
+    }
+
+    /// Gives up clients that take nothing of what they asked for, for so long.
+    pub(crate) fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
     }
 
     /// Answers every stream until the connection ends.
     pub(crate) async fn serve(self: Arc<Self>, connection: Connection) {
-        while let Ok((send, recv)) = connection.accept_bi().await {
-            let site = Arc::clone(&self);
-            let remote = connection.remote_address();
+        let client = Arc::new(Client {
+            connection: connection.clone(),
+            share: Share::new(&self.budget),
+            turn: Mutex::new(()),
+            requests: AtomicUsize::new(0),
+            swallowed: AtomicU64::new(0),
+        });
+        let mut looks = tokio::time::interval(self.patience / LOOKS);
+        looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let (mut progress, mut idle_looks) = (0, 0);
+        loop {
+            let accepted = tokio::select! {
+                accepted = connection.accept_bi() => accepted,
+                _ = looks.tick() => {
+                    let now = client.progress();
+                    idle_looks = if now == progress && client.is_busy() { idle_looks + 1 } else { 0 };
+                    progress = now;
+                    if idle_looks > LOOKS {
+                        tracing::info!(remote = %connection.remote_address(), "given up: it takes nothing");
+                        connection.close(Refusal::Stalled.code(), b"you take nothing of what you asked for");
+                    }
+                    continue;
+                }
+            };
+            let Ok((send, recv)) = accepted else { return };
+            let (site, client) = (Arc::clone(&self), Arc::clone(&client));
             tokio::spawn(async move {
-                match site.answer(send, recv).await {
+                let remote = client.connection.remote_address();
+                match site.answer(&client, send, recv).await {
                     Ok((line, bytes)) => tracing::info!(%remote, bytes, "{line}"),
                     Err(why) => tracing::info!(%remote, "{why}"),
                 }
@@ -64,7 +147,12 @@ impl Site {
     }
 
     /// Answers one stream; says what was asked and how many bytes went, or why not.
-    async fn answer(&self, mut send: SendStream, mut recv: RecvStream) -> Result<(String, u64), String> {
+    async fn answer(
+        &self,
+        client: &Client,
+        mut send: SendStream,
+        mut recv: RecvStream,
+    ) -> Result<(String, u64), String> {
         let head = match tokio::time::timeout(REQUEST_TIME, read_head(&mut recv)).await {
             Ok(head) => head,
             Err(_) => Err(Refusal::BadRequest.into()),
@@ -72,7 +160,8 @@ impl Site {
         let (line, result) = match head {
             Ok((line, rest)) => {
                 let shown = String::from_utf8_lossy(&line).into_owned();
-                (shown, self.reply(&line, rest, &mut send, &mut recv).await)
+                let _counted = Counted::new(&client.requests);
+                (shown, self.reply(client, (&line, rest), &mut send, &mut recv).await)
             }
             Err(why) => (String::new(), Err(why)),
         };
@@ -89,19 +178,21 @@ impl Site {
 
     async fn reply(
         &self,
-        line: &[u8],
-        rest: Bytes,
+        client: &Client,
+        (line, rest): (&[u8], Bytes),
         send: &mut SendStream,
         recv: &mut RecvStream,
     ) -> Result<u64, Unanswered> {
+        // A request that was stopped before it began costs no look at any file.
+        room_now(send).await?;
         let bytes = match Request::parse(line).ok_or(Refusal::BadRequest)? {
             Request::Synthetic(len) => self.send_pattern(len, send).await?,
             Request::File(names) => {
                 let root = self.root.as_ref().ok_or(Refusal::NotFound)?;
-                send_file(&root.find(&names)?, send).await?
+                self.send_file(client, Source::find(root, &names)?, send).await?
             }
             Request::Sink => {
-                let bytes = swallow(rest, recv).await?;
+                let bytes = swallow(client, rest, recv).await?;
                 send.write_all(format!("{bytes}\n").as_bytes()).await.map_err(gone)?;
                 bytes
             }
@@ -118,6 +209,38 @@ impl Site {
             send.write_chunk(piece).await.map_err(gone)?;
         }
         Ok(len)
+    }
+
+    /// Sends the file as long as it was when it was found. HTTP/0.9 names no length: where the file has become shorter,
+    /// the reset that follows is all that tells the client.
+    ///
+    /// A piece is read when the client gives room for it and may hold it, and not before.
+    async fn send_file(&self, client: &Client, source: Source, send: &mut SendStream) -> Result<u64, Unanswered> {
+        let mut offset = 0;
+        while offset < source.len() {
+            send.room().await.map_err(gone)?;
+            let _turn = client.turn.lock().await;
+            // Others may have filled it while this one waited for its turn.
+            let Some(room) = room_now(send).await? else { continue };
+            let charge = client.share.charge(room.min(source.len() - offset), || client.cwnd()).await;
+            let (bytes, source) = (charge.bytes(), source.clone());
+            let reader = self.budget.reader().await;
+            let read = tokio::task::spawn_blocking(move || source.read(offset, bytes)).await;
+            drop(reader);
+            let piece = read.map_err(|_| Refusal::Broken)??;
+            offset += bytes;
+            send.write_chunk(charge.piece(piece)).await.map_err(gone)?;
+        }
+        Ok(source.len())
+    }
+}
+
+/// What the stream takes now; none when that is nothing.
+async fn room_now(send: &mut SendStream) -> Result<Option<u64>, Unanswered> {
+    tokio::select! {
+        biased;
+        room = send.room() => room.map(Some).map_err(gone),
+        () = std::future::ready(()) => Ok(None),
     }
 }
 
@@ -136,7 +259,7 @@ async fn read_head(recv: &mut RecvStream) -> Result<(Bytes, Bytes), Unanswered> 
         if head.len() >= MAX_REQUEST_BYTES {
             return Err(Refusal::BadRequest.into());
         }
-        match recv.read_chunk(PIECE_BYTES, Order::Ordered).await.map_err(gone)? {
+        match recv.read_chunk(CHUNK_BYTES, Order::Ordered).await.map_err(gone)? {
             Some(chunk) => head.extend_from_slice(&chunk.bytes),
             // Some clients end the stream in place of the line.
             None => return Ok((head.freeze(), Bytes::new())),
@@ -144,29 +267,12 @@ async fn read_head(recv: &mut RecvStream) -> Result<(Bytes, Bytes), Unanswered> 
     }
 }
 
-/// Sends the file as long as it was when it was opened. HTTP/0.9 names no length: where the file has become shorter,
-/// the reset that follows is all that tells the client.
-async fn send_file(path: &Path, send: &mut SendStream) -> Result<u64, Unanswered> {
-    let mut file = tokio::fs::File::open(path).await.map_err(|_| Refusal::NotFound)?;
-    let len = file.metadata().await.map_err(|_| Refusal::Broken)?.len();
-    let mut left = len;
-    while left > 0 {
-        let mut piece = BytesMut::with_capacity(PIECE_BYTES);
-        let size = (&mut file).take(left).read_buf(&mut piece).await.map_err(|_| Refusal::Broken)?;
-        if size == 0 {
-            return Err(Refusal::Broken.into());
-        }
-        left -= size as u64;
-        send.write_chunk(piece.freeze()).await.map_err(gone)?;
-    }
-    Ok(len)
-}
-
 /// Reads an upload to its end and counts it.
-async fn swallow(rest: Bytes, recv: &mut RecvStream) -> Result<u64, Unanswered> {
+async fn swallow(client: &Client, rest: Bytes, recv: &mut RecvStream) -> Result<u64, Unanswered> {
     let mut bytes = rest.len() as u64;
-    while let Some(chunk) = recv.read_chunk(PIECE_BYTES, Order::Ordered).await.map_err(gone)? {
+    while let Some(chunk) = recv.read_chunk(CHUNK_BYTES, Order::Ordered).await.map_err(gone)? {
         bytes += chunk.bytes.len() as u64;
+        client.swallowed.fetch_add(chunk.bytes.len() as u64, Ordering::Relaxed);
     }
     Ok(bytes)
 }
