@@ -44,8 +44,10 @@ impl Server {
 
     fn start(mut command: Command, alpn: &'static str, address: impl Fn(&str) -> Option<SocketAddr>) -> Self {
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        let address = lines.map_while(Result::ok).find_map(|line| address(&line)).expect("the server's address");
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let address = lines.find_map(|line| address(&line)).expect("the server's address");
+        // It must not end for want of a reader.
+        std::thread::spawn(move || lines.for_each(drop));
         Self { process, address, alpn }
     }
 
