@@ -74,6 +74,7 @@ const CASES: &[Case] = &[
 ];
 
 #[test]
+#[allow(clippy::disallowed_methods)] // it watches another process
 fn hoarders_hold_no_more_than_was_promised() {
     let scale = if std::env::var("PLAIT_HOARDERS").is_ok_and(|v| v == "full") { Scale::Full } else { Scale::Small };
     let mut table = String::from(

@@ -188,30 +188,28 @@ pub fn before_keys(server: &Server, scale: Scale) -> Hoard {
     let ends: Vec<Wire> = (0..count)
         .map(|i| {
             let mut wire = Wire::new(server.address, server.alpn, params(0), 100 + i);
-            wire.say_handshake();
+            // A ClientHello without an end: its level stays open.
+            let hello = wire.peer.crypto_frames(Space::Initial, 0, 100).swap_remove(0);
+            wire.send(&[Packet::new(PacketKind::Initial, hello)]);
             wire.listen(Duration::from_millis(20));
-            let crumbs: Vec<u8> = (0..100)
-                .flat_map(|n| {
-                    let mut crumb = Vec::new();
-                    Crypto { offset: 1_000 + 2 * n, data: &[1] }.encode(&mut crumb);
-                    crumb
-                })
-                .collect();
-            let mut blocks = vec![crumbs];
-            for n in 0..40 {
-                let mut block = Vec::new();
-                Crypto { offset: 2_000 + 1_100 * n, data: &[1; 1_000] }.encode(&mut block);
-                blocks.push(block);
+            let crypto = |offset, data: &[u8]| {
+                let mut out = Vec::new();
+                Crypto { offset, data }.encode(&mut out);
+                out
+            };
+            let crumbs: Vec<u8> = (0..100).flat_map(|n| crypto(1_000 + 2 * n, &[1])).collect();
+            wire.send(&[Packet::new(PacketKind::Initial, crumbs)]);
+            for n in 0..55 {
+                wire.send(&[Packet::new(PacketKind::Initial, crypto(2_000 + 1_100 * n, &[1; 1_000]))]);
             }
-            for mut block in blocks {
-                block.extend(wire.peer.ack(Space::Initial, 0, AckForm::Plain).unwrap_or_default());
-                wire.send(&[Packet::new(PacketKind::Initial, block)]);
-            }
+            // Short headers with the id that the server chose.
+            let mut early = vec![0x40; 1_400];
+            early[1..9].copy_from_slice(&wire.peer.dcid);
             for _ in 0..20 {
-                if wire.peer.one_rtt.is_some() {
-                    wire.frames(vec![0; 1_100]);
-                }
+                wire.raw(&early);
             }
+            wire.listen(Duration::from_millis(5));
+            assert_eq!(wire.closed, None, "a hoarder that is closed holds nothing");
             wire
         })
         .collect();

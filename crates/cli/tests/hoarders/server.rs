@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use plait::{Endpoint, EndpointConfig, ServerConfig, TransportConfig};
 
@@ -88,6 +89,8 @@ fn server_process() {
     runtime.block_on(async {
         let mut transport = TransportConfig::default();
         transport.receive_window(WINDOW).stream_receive_window(WINDOW / 2);
+        // Hoarders keep what they have for as long as a slow machine takes.
+        transport.max_idle_timeout(Some(Duration::from_secs(600))).handshake_timeout(None);
         transport.datagram_receive_buffer_size(Some(DATAGRAMS as usize));
         let mut config = ServerConfig::new(puppet::server_tls()).unwrap();
         config.transport_config(transport.into());

@@ -74,16 +74,21 @@ impl Wire {
         }
     }
 
+    /// A datagram as it is.
+    pub fn raw(&mut self, datagram: &[u8]) {
+        // A refusal of an earlier one may surface here.
+        let _ = self.socket.send(datagram);
+        self.sent += 1;
+        if self.sent.is_multiple_of(BURST) {
+            self.listen(Duration::from_millis(1));
+        }
+    }
+
     /// Packets in one datagram.
     pub fn send(&mut self, packets: &[Packet]) {
         let mut datagram = Vec::new();
         packets.iter().for_each(|packet| self.peer.seal(packet, &mut datagram));
-        // A refusal of an earlier one may surface here.
-        let _ = self.socket.send(&datagram);
-        self.sent += 1;
-        if self.sent % BURST == 0 {
-            self.listen(Duration::from_millis(1));
-        }
+        self.raw(&datagram);
     }
 
     /// Acknowledges all that came.
