@@ -128,8 +128,9 @@ impl Connection {
         let multipath = self.paths.on_handshake_complete();
         self.events.observe(now, || Observed::HandshakeCompleted { multipath });
         if multipath {
+            // Also with bytes in flight: a server has its first 1-RTT packets under way by now.
             let controller = self.controller().build(PathId::ZERO, now, 1200);
-            if let Some(path) = self.paths.path_mut(PathId::ZERO).filter(|p| p.send.in_flight() == 0) {
+            if let Some(path) = self.paths.path_mut(PathId::ZERO) {
                 path.send.replace_controller(controller);
             }
         }
