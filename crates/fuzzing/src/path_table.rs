@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use plait_base::limits::MAX_PATHS;
+use plait_base::limits::{MAX_PATHS, MAX_VALIDATIONS};
 use plait_base::{CloseCode, ConnectionId, FourTuple, Instant, PathId, Random, ResetToken, Side, Violation};
 use plait_path::mtu::MtuConfig;
 use plait_path::route::{Route, Validation, ValidationTimes};
@@ -48,7 +48,8 @@ impl Play {
         let side = if tape.flag() { Side::Server } else { Side::Client };
         let local = tape.byte();
         let initial_max_path_id = (local > 9).then_some(u32::from(local % 8));
-        let mut table = PathTable::new(TableConfig { side, cid_limit: 4, initial_max_path_id });
+        let mut table =
+            PathTable::new(TableConfig { side, cid_limit: 4, initial_max_path_id, max_validations: MAX_VALIDATIONS });
         let first = ConnectionId::new(&[1; 8]).unwrap_or(ConnectionId::EMPTY);
         table.set_local_initial(first, ResetToken([1; 16]));
         table.set_remote_initial(ConnectionId::new(&[2; 8]).unwrap_or(ConnectionId::EMPTY), None);

@@ -34,14 +34,7 @@ impl Connection {
     pub fn new(now: Instant, parts: ConnectionParts) -> Result<Self, TransportError> {
         let side = parts.side();
         let mut random = parts.random.clone();
-        let mut paths = Paths::new(TableConfig {
-            side,
-            cid_limit: parts.transport.paths.cid_limit,
-            initial_max_path_id: Some(&parts)
-                .filter(|p| !p.ids.local.is_empty() && !p.ids.remote.is_empty())
-                .and_then(|p| p.transport.paths.initial_max_path_id())
-                .map(|id| id.0),
-        });
+        let mut paths = Paths::new(table_config(&parts));
         let mut events = Events::default();
         if let Some(factory) = &parts.transport.probes {
             events.install(factory.probe());
@@ -180,6 +173,17 @@ impl Connection {
 
     pub(super) fn peer_max_ack_delay(&self) -> Duration {
         Duration::from_millis(self.handshake.peer_params.as_ref().map_or(25, |p| p.acks.max_delay_ms))
+    }
+}
+
+fn table_config(parts: &ConnectionParts) -> TableConfig {
+    let tuning = &parts.transport.paths;
+    let has_ids = !parts.ids.local.is_empty() && !parts.ids.remote.is_empty();
+    TableConfig {
+        side: parts.side(),
+        cid_limit: tuning.cid_limit,
+        initial_max_path_id: tuning.initial_max_path_id().filter(|_| has_ids).map(|id| id.0),
+        max_validations: tuning.max_validations,
     }
 }
 

@@ -9,7 +9,7 @@ mod slot;
 
 use std::collections::VecDeque;
 
-use plait_base::limits::MAX_PATHS;
+use plait_base::limits::{MAX_PATHS, MAX_VALIDATIONS};
 use plait_base::time::earliest;
 use plait_base::{ConnectionId, Instant, PathId, RangeSet, ResetToken, Side};
 use plait_flow::{ReceiveFlow, SendFlow};
@@ -41,6 +41,8 @@ pub struct TableConfig {
     pub cid_limit: u64,
     /// initial_max_path_id that we announce; none leaves multipath off. Cut to [`MAX_PATHS`] - 1.
     pub initial_max_path_id: Option<u32>,
+    /// Path validations under way at once, whoever began them. At most [`MAX_VALIDATIONS`].
+    pub max_validations: usize,
 }
 
 /// What the peer's transport parameters say.
@@ -111,7 +113,8 @@ impl<S, R> PathTable<S, R> {
     /// A table with a slot for path 0.
     pub fn new(config: TableConfig) -> Self {
         let initial_max_path_id = config.initial_max_path_id.map(|max| max.min(MAX_PATHS as u32 - 1));
-        let config = TableConfig { initial_max_path_id, ..config };
+        let max_validations = config.max_validations.min(MAX_VALIDATIONS);
+        let config = TableConfig { initial_max_path_id, max_validations, ..config };
         // RFC 9000 18.2: the peer's limit is 2 until it says otherwise.
         let slots = vec![Slot::new(PathId::ZERO, config.cid_limit, 2)];
         Self {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plait_base::limits::{MAX_PATHS, MAX_VALIDATIONS};
+use plait_base::limits::MAX_PATHS;
 use plait_base::{CloseCode, FourTuple, Instant, PathId, Side};
 
 use super::{PathTable, Slot, living};
@@ -92,7 +92,7 @@ impl<S, R> PathTable<S, R> {
         if id > credit.announced() {
             return Err(OpenError::OwnLimit);
         }
-        if self.validations() >= MAX_VALIDATIONS {
+        if self.validations() >= self.config.max_validations {
             return Err(OpenError::TooManyValidations);
         }
         let Some(slot) = self.ensure_slot(id) else { return Err(OpenError::NotUnused(id)) };
@@ -144,7 +144,7 @@ impl<S, R> PathTable<S, R> {
             return Admission::Refuse(CloseCode::NO_CID_AVAILABLE_FOR_PATH);
         }
         let open = self.slots.iter().filter(|s| s.path.is_some()).count();
-        if open >= MAX_PATHS || self.validations() >= MAX_VALIDATIONS {
+        if open >= MAX_PATHS || self.validations() >= self.config.max_validations {
             return Admission::Refuse(CloseCode::PATH_RESOURCE_LIMIT_REACHED);
         }
         Admission::New
@@ -168,7 +168,7 @@ impl<S, R> PathTable<S, R> {
         tuple: FourTuple,
         times: ValidationTimes,
     ) -> Result<(), ProbeError> {
-        if self.validations() >= MAX_VALIDATIONS {
+        if self.validations() >= self.config.max_validations {
             return Err(ProbeError::TooManyValidations);
         }
         self.change_remote(id, |slot| {

@@ -5,7 +5,7 @@ mod rules;
 
 use std::time::Duration;
 
-use plait_base::limits::MIN_DATAGRAM_BYTES;
+use plait_base::limits::{MAX_VALIDATIONS, MIN_DATAGRAM_BYTES};
 use plait_base::{CloseCode, FourTuple, Random, Violation};
 use plait_wire::frame::{CidForm, MaxPathId, NewCid, PathAbandon, PathStatusUpdate, RetireCid};
 use plait_wire::{Carried, Frame, FrameWriter, Frames};
@@ -70,7 +70,12 @@ impl End {
     /// An end in its handshake.
     fn plain(side: Side, max: Option<u32>) -> Self {
         let base = if side.is_client() { 1000 } else { 2000 };
-        let mut table = PathTable::new(TableConfig { side, cid_limit: 4, initial_max_path_id: max });
+        let mut table = PathTable::new(TableConfig {
+            side,
+            cid_limit: 4,
+            initial_max_path_id: max,
+            max_validations: MAX_VALIDATIONS,
+        });
         table.set_local_initial(cid(base), token(0));
         table.set_remote_initial(cid(3000 - base), None);
         table.open(Box::new(path(0, Route::new(tuple(0, 0), Validation::Validated)))).unwrap();
