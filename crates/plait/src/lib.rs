@@ -3,7 +3,7 @@
 //! An [`Endpoint`] owns sockets, one for each local address, and all [`Connection`]s over them. A connection carries
 //! streams and datagrams over every path that is open between the two ends (RFC 9000, RFC 9221, RFC 10069): with the
 //! path policy `fullmesh` a client opens one from each of its addresses by itself, with `manual`, the default, the
-//! application calls [`Connection::open_path`]. Names are quinn's; names about paths are noq's.
+//! application calls [`Connection::open_path`]. Most names are quinn's; those about paths are noq's.
 //!
 //! * [`Endpoint::connect`] gives [`Connecting`], which gives a [`Connection`]; [`Endpoint::accept`] gives [`Incoming`].
 //! * [`Connection::open_bi`] and its kin give [`SendStream`] and [`RecvStream`], which are tokio's `AsyncWrite` and

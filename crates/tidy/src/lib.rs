@@ -2,6 +2,8 @@
 //!
 //! It knows nothing of any other crate: it sees files, lines, functions and structs.
 
+pub mod requirements;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

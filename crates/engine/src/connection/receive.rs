@@ -186,7 +186,6 @@ impl Connection {
         if too_small {
             return Err(Drop::Malformed);
         }
-        // RFC 9000 5.2.1: of the version that the connection is in
         if header.version().is_some_and(|v| !self.handshake.accepts(kind, v)) {
             return Err(Drop::WrongVersion);
         }

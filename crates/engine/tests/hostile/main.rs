@@ -18,6 +18,7 @@ mod multipath;
 mod pairs;
 mod random;
 mod rules;
+mod settings;
 mod sizes;
 mod smoke;
 mod versions;

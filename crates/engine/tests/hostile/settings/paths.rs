@@ -1,0 +1,189 @@
+//! Several paths: how many, who opens them, what they carry.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use plait_base::probe::PathState;
+use plait_base::{Dir, FourTuple, PathId};
+use plait_engine::TransportConfig;
+use plait_engine::path::PathStatus;
+use plait_engine::path::{ack_route, policy};
+use plait_engine::schedule::{registry, reinject};
+use plait_wire::Frame;
+
+use super::{announced, with};
+use crate::puppet::{Packet, Rig, addr, ms, route};
+use crate::violations::stream;
+
+const SECOND: &str = "192.0.2.2:5000";
+
+/// A server with two paths that have an RTT each.
+fn two_paths(change: impl FnOnce(&mut TransportConfig)) -> Rig {
+    let mut rig = Rig::established_server(with(change));
+    rig.open_path(1, SECOND, true);
+    for _ in 0..5 {
+        rig.pass(ms(50));
+        rig.ack_all();
+    }
+    assert_eq!(rig.conn().path_ids().len(), 2);
+    rig
+}
+
+/// Bytes of stream data that the engine sent since `from`, on one path.
+fn stream_bytes(rig: &Rig, from: usize, path: u32) -> usize {
+    let sent = |f: &Frame<'_>| if let Frame::Stream(s) = f { s.data.len() } else { 0 };
+    let on_path = rig.seen[from..].iter().filter(|s| s.path == PathId(path));
+    on_path.map(|s| s.frames().iter().map(sent).sum::<usize>()).sum()
+}
+
+fn local(port: u16) -> FourTuple {
+    FourTuple { local: format!("10.0.0.2:{port}").parse().unwrap(), ..route(crate::puppet::PUPPET) }
+}
+
+#[test]
+fn max_concurrent_multipath_paths() {
+    let max = |count| announced(|t| _ = t.max_concurrent_multipath_paths(count)).initial_max_path_id;
+    assert_eq!([max(0), max(1), max(3)], [None, None, Some(PathId(2))]);
+}
+
+#[test]
+fn max_concurrent_validations() {
+    for (count, expected) in [(1, 1), (3, 3)] {
+        let mut rig = Rig::established_client(with(|t| {
+            t.max_concurrent_validations(count).path_policy(policy::by_name("fullmesh").unwrap());
+        }));
+        let now = rig.now;
+        let addresses: Vec<_> = (2..7).map(|n| addr(&format!("10.0.0.{n}:1"))).collect();
+        rig.conn().set_local_addresses(now, &addresses);
+        rig.pass(ms(20));
+        let tried: BTreeSet<PathId> = rig.seen.iter().map(|s| s.path).filter(|path| *path != PathId(0)).collect();
+        assert_eq!(tried.len(), expected);
+        // A server refuses what is more.
+        let mut rig = Rig::established_server(with(|t| _ = t.max_concurrent_validations(count)));
+        (1..6).for_each(|path| rig.open_path(path, &format!("192.0.2.{}:5", 10 + path), false));
+        assert_eq!(rig.conn().path_ids().len(), 1 + expected);
+        assert_eq!(rig.count(|f| matches!(f, Frame::PathAbandon(_))), 5 - expected);
+    }
+}
+
+#[test]
+fn active_connection_id_limit() {
+    // RFC 9000 18.2-6
+    let limit = |count| announced(|t| _ = t.active_connection_id_limit(count)).active_cid_limit;
+    assert_eq!([limit(0), limit(3), limit(1_000)], [2, 3, 8]);
+}
+
+#[test]
+fn potentially_failed() {
+    for (on, expected) in [(true, PathState::Failed), (false, PathState::Active)] {
+        let mut rig = two_paths(|t| _ = t.potentially_failed(on));
+        // Path 1 falls silent with data under way.
+        let id = rig.conn().open(Dir::Uni).unwrap();
+        rig.conn().write(id, &[1; 60_000]).unwrap();
+        for _ in 0..10 {
+            rig.pass(ms(50));
+            let ack = rig.peer.ack(plait_base::Space::Data, 0, plait_wire::frame::AckForm::Path);
+            rig.frames(ack.unwrap());
+        }
+        let now = rig.now;
+        assert_eq!(rig.conn().path_statistics(now, PathId(1)).map(|p| p.state), Some(expected));
+    }
+}
+
+#[test]
+fn duplicate_until_rtt() {
+    for (on, copied) in [(true, true), (false, false)] {
+        let mut rig = Rig::established_client(with(|t| {
+            t.duplicate_until_rtt(on).scheduler(registry::by_name("round-robin").unwrap());
+            t.reinjection(reinject::by_name("none").unwrap());
+        }));
+        let now = rig.now;
+        rig.conn().open_path(now, local(1), PathStatus::Available).unwrap();
+        let from = rig.seen.len();
+        let id = rig.conn().open(Dir::Uni).unwrap();
+        rig.conn().write(id, &[1; 5_000]).unwrap();
+        rig.pump();
+        let (first, second) = (stream_bytes(&rig, from, 0), stream_bytes(&rig, from, 1));
+        assert!(second > 0, "the new path carries data");
+        assert_eq!(first + second > 5_000, copied, "{first} {second}");
+    }
+}
+
+#[test]
+fn abandon_after_probes() {
+    for (count, abandoned) in [(2, true), (30, false)] {
+        let mut rig = two_paths(|t| _ = t.abandon_after_probes(count));
+        let id = rig.conn().open(Dir::Uni).unwrap();
+        rig.conn().write(id, &[1; 60_000]).unwrap();
+        for _ in 0..60 {
+            rig.pass(ms(50));
+            let ack = rig.peer.ack(plait_base::Space::Data, 0, plait_wire::frame::AckForm::Path);
+            rig.frames(ack.unwrap());
+        }
+        let said = rig.count(|f| matches!(f, Frame::PathAbandon(a) if a.path == PathId(1)));
+        assert_eq!(said > 0, abandoned, "{count}");
+    }
+}
+
+#[test]
+fn ack_route() {
+    for (name, both) in [("own", false), ("all", true)] {
+        let mut rig = two_paths(|t| _ = t.ack_route(ack_route::by_name(name).unwrap()));
+        rig.seen.clear();
+        for i in 0..6 {
+            rig.send_all(route(SECOND), &[Packet::one_rtt(stream(0, 10 * i, false, &[1; 10])).on(1)]);
+        }
+        rig.pass(ms(100));
+        let of_second = |f: &Frame<'_>| matches!(f, Frame::Ack(a) if a.path == PathId(1));
+        let ways: BTreeSet<u32> = rig.seen.iter().filter(|s| s.has(of_second)).map(|s| s.path.0).collect();
+        assert!(ways.contains(&1));
+        assert_eq!(ways.contains(&0), both, "{name}");
+    }
+}
+
+#[test]
+fn reinjection() {
+    for (name, again) in [("none", false), ("tail", true)] {
+        let mut rig = two_paths(|t| _ = t.reinjection(reinject::by_name(name).unwrap()));
+        // Path 1 has the end of the data under way when path 0 has nothing left.
+        let from = rig.seen.len();
+        let id = rig.conn().open(Dir::Uni).unwrap();
+        rig.conn().write(id, &[1; 20_000]).unwrap();
+        rig.conn().finish(id).unwrap();
+        rig.pump();
+        let second = stream_bytes(&rig, from, 1);
+        let sent = stream_bytes(&rig, from, 0) + second;
+        assert!(sent >= 20_000 && second > 0);
+        let ack = rig.peer.ack(plait_base::Space::Data, 0, plait_wire::frame::AckForm::Path).unwrap();
+        rig.pass(ms(30));
+        rig.frames(ack);
+        rig.pass(ms(30));
+        let all = stream_bytes(&rig, from, 0) + stream_bytes(&rig, from, 1);
+        assert_eq!(all > 20_000, again, "{name}: {sent} then {all}");
+    }
+}
+
+#[test]
+fn path_policy() {
+    for (name, paths) in [("manual", 1), ("fullmesh", 2)] {
+        let mut rig = Rig::established_client(with(|t| _ = t.path_policy(policy::by_name(name).unwrap())));
+        let now = rig.now;
+        rig.conn().set_local_addresses(now, &[addr(crate::puppet::ENGINE), addr("10.0.0.2:1")]);
+        rig.pass(ms(50));
+        assert_eq!(rig.conn().path_ids().len(), paths, "{name}");
+    }
+}
+
+#[test]
+fn scheduler() {
+    for (name, twice) in [("minrtt", false), ("redundant", true)] {
+        let factory: Arc<_> = registry::by_name(name).unwrap();
+        let mut rig = two_paths(|t| _ = t.scheduler(factory).reinjection(reinject::by_name("none").unwrap()));
+        let from = rig.seen.len();
+        let id = rig.conn().open(Dir::Uni).unwrap();
+        rig.conn().write(id, &[1; 5_000]).unwrap();
+        rig.pump();
+        let all = stream_bytes(&rig, from, 0) + stream_bytes(&rig, from, 1);
+        assert_eq!(all, if twice { 10_000 } else { 5_000 }, "{name}");
+    }
+}
