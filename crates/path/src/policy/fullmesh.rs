@@ -12,6 +12,8 @@ use crate::status::PathStatus;
 
 /// Pause after the first failure of a pair of addresses; doubles with each further one.
 const RETRY_FIRST: Duration = Duration::from_millis(250);
+/// The same after a path that did not fail: somebody wanted it to end.
+const RETRY_UNWANTED: Duration = Duration::from_secs(1);
 /// Longest pause.
 const RETRY_MAX: Duration = Duration::from_secs(60);
 /// Pairs whose failures are remembered.
@@ -81,11 +83,12 @@ impl PathPolicy for FullMesh {
         }
     }
 
-    fn on_ended(&mut self, now: Instant, route: FourTuple, _code: CloseCode) {
+    fn on_ended(&mut self, now: Instant, route: FourTuple, code: CloseCode) {
         let before = self.failures.iter().position(|f| f.route == route).map(|at| self.failures.remove(at));
         // A pair that worked for long since its last failure starts afresh.
         let recent = before.filter(|f| now.since(f.retry_at) < RETRY_MAX * 2);
-        let pause = recent.map_or(RETRY_FIRST, |f| (f.pause * 2).min(RETRY_MAX));
+        let first = if code == CloseCode::PATH_UNSTABLE_OR_POOR { RETRY_FIRST } else { RETRY_UNWANTED };
+        let pause = recent.map_or(first, |f| (f.pause * 2).min(RETRY_MAX));
         if self.failures.len() >= MAX_REMEMBERED {
             self.failures.remove(0);
         }

@@ -108,5 +108,5 @@ fn failures_are_retried_with_growing_pauses() {
     decide(&mut policy, &Facts { now, ..facts(&locals, &peers, &paths) });
     assert_eq!(policy.deadline(), None);
     policy.on_ended(now, route, CloseCode::NO_ERROR);
-    assert_eq!(policy.deadline(), Some(now + Duration::from_millis(250)));
+    assert_eq!(policy.deadline(), Some(now + Duration::from_secs(1)));
 }
