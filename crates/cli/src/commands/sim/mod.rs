@@ -178,7 +178,7 @@ impl Progress {
 
     /// The same, with a line now and then where there is neither terminal nor program.
     fn on_step(&self, part: &str, done: usize, total: usize) {
-        if self.bar.is_hidden() && !self.show.is_json() && done % RUNS_A_LINE == 0 {
+        if self.bar.is_hidden() && !self.show.is_json() && done.is_multiple_of(RUNS_A_LINE) {
             // What nobody reads is not missed.
             let _ = writeln!(stderr(), "{part}: {done} of at most {total} runs");
         }
