@@ -84,8 +84,9 @@ fn supported_versions() {
 
 #[test]
 fn origin_unix() {
+    type Change = fn(&mut EndpointConfig);
     // A restart 5 s after the first: tokens hold on where the origin says so.
-    let restarted: [(fn(&mut EndpointConfig), bool); 2] = [
+    let restarted: [(Change, bool); 2] = [
         (|e| _ = e.origin_unix(Duration::from_secs(1_005)), true),
         (|e| _ = e.origin_unix(Duration::from_secs(5_000)), false),
     ];

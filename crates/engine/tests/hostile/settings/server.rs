@@ -216,6 +216,7 @@ fn preferred_versions() {
 
 #[test]
 fn incoming_lifetime() {
+    type Change = fn(&mut ServerConfig);
     fn one_place(server: &mut ServerConfig, lifetime: Duration) {
         server.max_incoming(1).incoming_lifetime(lifetime).token_key(TokenKey::new(&[9; 32]));
     }
@@ -225,8 +226,7 @@ fn incoming_lifetime() {
         let token = Token::Validated { addresses, issued: 0, version: 1 };
         TokenKey::new(&[9; 32]).seal(&token, &mut Random::from_u64(u64::from(client)))
     };
-    let changes: [(fn(&mut ServerConfig), bool); 2] =
-        [(|s| one_place(s, ms(100)), true), (|s| one_place(s, ms(5_000)), false)];
+    let changes: [(Change, bool); 2] = [(|s| one_place(s, ms(100)), true), (|s| one_place(s, ms(5_000)), false)];
     for (change, another) in changes {
         let mut rig = Rig::server(server(change));
         let first = first_of(&mut rig, 1, token(1));
