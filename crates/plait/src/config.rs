@@ -133,7 +133,7 @@ pub struct EndpointConfig(config::EndpointConfig);
 wraps!(EndpointConfig);
 
 impl EndpointConfig {
-    /// Defaults, with a stateless reset key that nobody else has.
+    /// Defaults, with a stateless reset key that nobody else has. Takes microseconds: the operating system gives the seed.
     ///
     /// # Errors
     /// The system gave no randomness.

@@ -19,6 +19,10 @@
 //!
 //! All futures may be dropped at any time without loss, unless their documentation says otherwise. Every queue is
 //! bounded: writers wait for the network, senders of datagrams for room, and peers for readers.
+//!
+//! With the feature `aws-lc-rs` the first handshake of a process takes a tenth of a second of CPU time more, in which aws-lc
+//! measures the jitter of the CPU for its seed. Built with `AWS_LC_SYS_NO_JITTER_ENTROPY=1` in the environment, or under
+//! `[env]` of the program's `.cargo/config.toml`, it asks the operating system.
 
 mod clock;
 mod config;
@@ -60,7 +64,7 @@ pub use plait_engine::config::{
     TransportConfig,
 };
 pub use plait_engine::connection::{
-    ApplicationClose, ConnectionError, HandshakeSummary, PathError, PathEvent, PathStatistics, Unreachable,
+    ApplicationClose, ConnectionError, HandshakeSummary, PathError, PathEvent, PathStatistics, Policies, Unreachable,
 };
 pub use plait_engine::endpoint::pairs;
 pub use plait_path::PathStatus;

@@ -28,6 +28,34 @@ fn a_close_tells_its_code_and_reason() {
 }
 
 #[test]
+fn a_close_that_was_waited_for_has_left() {
+    let (server_config, client_config) = configs();
+    let (address, addressed) = std::sync::mpsc::channel();
+    let far = std::thread::spawn(move || {
+        run(async move {
+            let server = endpoint(Some(server_config), &["127.0.0.1"]);
+            address.send(server.local_addr()?)?;
+            let connection = server.accept().await.unwrap().await?;
+            let ConnectionError::ApplicationClosed(close) = connection.closed().await else { panic!("wrong end") };
+            assert_eq!(close.code, 7);
+            Ok(())
+        });
+    });
+    let address = addressed.recv().unwrap();
+    run(async move {
+        let client = endpoint(None, &["127.0.0.1"]);
+        let connection = client.connect_with(client_config, address, "localhost")?.await?;
+        let early = tokio::time::timeout(Duration::from_millis(20), client.wait_closes_sent()).await;
+        assert!(early.is_err(), "an open connection has sent no close");
+        connection.close(7, b"");
+        client.wait_closes_sent().await;
+        Ok(())
+    });
+    // The client's runtime and its sockets are gone: what was not sent by now never will be.
+    far.join().unwrap();
+}
+
+#[test]
 fn dropping_all_handles_closes() {
     run(async {
         let (client, server) = pair().await;

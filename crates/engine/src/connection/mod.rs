@@ -18,6 +18,7 @@ mod mtu;
 mod parameters;
 mod paths;
 mod plan;
+mod policies;
 mod receive;
 mod reinject;
 mod resets;
@@ -48,6 +49,7 @@ pub use application::{HandshakeSummary, PathStatistics};
 pub use events::{Event, PathEvent};
 pub use lifecycle::{ApplicationClose, ConnectionError, Unreachable};
 pub use paths::PathError;
+pub use policies::Policies;
 
 use events::Events;
 use flows::Paths;
@@ -157,6 +159,11 @@ impl Connection {
     /// True once it was closed by either side or lost; it may still have packets to send.
     pub fn is_closed(&self) -> bool {
         !self.lifecycle.is_open()
+    }
+
+    /// True while our close still has to leave; what follows are answers to packets that come all the same.
+    pub fn owes_close(&self) -> bool {
+        self.lifecycle.due_close().is_some()
     }
 
     /// True once nothing will ever come from it again.

@@ -28,6 +28,10 @@ impl Reinjector {
         Self { policy: factory.build(), next_look: None, found: Vec::new() }
     }
 
+    pub(super) fn name(&self) -> &'static str {
+        self.policy.name()
+    }
+
     pub(super) fn next_look(&self) -> Option<Instant> {
         self.next_look
     }

@@ -183,8 +183,12 @@ impl Driver {
         state.lost_locally = self.outboxes.lost();
         self.endpoint_events.extend(std::iter::from_fn(|| state.engine.poll_endpoint_event()));
         let (drained, deadline) = (state.engine.is_drained(), state.engine.deadline());
+        let has_closed = state.engine.is_closed() && !state.engine.owes_close() && self.outboxes.is_empty();
         drop(state);
         self.tell_endpoint();
+        if has_closed && self.shared.on_close_sent() {
+            self.endpoint.on_close_sent();
+        }
         if drained {
             return Poll::Ready(Work::Done);
         }

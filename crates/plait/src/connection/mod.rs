@@ -3,6 +3,7 @@
 mod connecting;
 mod driver;
 mod inbox;
+mod policies;
 mod shared;
 mod stats;
 

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
@@ -27,6 +28,8 @@ pub(crate) struct Shared {
     pub(crate) inbox: Inbox,
     pub(crate) news: News,
     pub(crate) clock: Clock,
+    /// Beside the lock, since the endpoint looks at it under its own.
+    close_sent: AtomicBool,
 }
 
 /// What futures of the application wait for.
@@ -272,7 +275,13 @@ impl Shared {
             lost_locally: 0,
             driver: None,
         };
-        Arc::new(Self { state: Mutex::new(state), inbox: Inbox::default(), news: News::default(), clock })
+        Arc::new(Self {
+            state: Mutex::new(state),
+            inbox: Inbox::default(),
+            news: News::default(),
+            clock,
+            close_sent: AtomicBool::new(false),
+        })
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
@@ -302,6 +311,16 @@ impl Shared {
             state.end(ConnectionError::LocallyClosed, &self.news);
             state.wake_driver();
         }
+    }
+
+    /// The connection is closed and has said so. True when that is news.
+    pub(crate) fn on_close_sent(&self) -> bool {
+        !self.close_sent.swap(true, Ordering::AcqRel)
+    }
+
+    /// True once the connection is closed and has nothing left to say.
+    pub(crate) fn is_close_sent(&self) -> bool {
+        self.close_sent.load(Ordering::Acquire)
     }
 
     /// Closes with the application's code; nothing happens when the connection is over.

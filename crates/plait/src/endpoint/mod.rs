@@ -306,10 +306,29 @@ impl Endpoint {
         self.hold.close(code, Bytes::copy_from_slice(reason));
     }
 
-    /// Waits until all connections are over and their peers had time to learn of it. Call it before the program ends,
-    /// lest peers wait for their idle timeout.
+    /// Waits until all connections are over and their peers had time to learn of it: three probe timeouts, in which a
+    /// close that was lost is sent again. Call it before the program ends, lest peers wait for their idle timeout.
+    /// [`Self::wait_closes_sent`] waits for less.
     pub async fn wait_idle(&self) {
         until(&self.hold.idle, || (self.hold.lock().engine.connections() == 0).then_some(())).await;
+    }
+
+    /// Waits until every connection is closed and its close has left on each of its paths: a moment, where
+    /// [`Self::wait_idle`] takes three probe timeouts. A program that ends now closes its sockets and answers nobody any more
+    /// (RFC 9000 10.2); peers that a close does not reach wait for their idle timeout.
+    ///
+    /// ```
+    /// # mod support { include!("../../doc/pair.in"); }
+    /// # use support::*;
+    /// # run(async {
+    /// # let client = endpoint(None, &["127.0.0.1"]);
+    /// client.close(0, b"the program ends");
+    /// client.wait_closes_sent().await;
+    /// # Ok(())
+    /// # });
+    /// ```
+    pub async fn wait_closes_sent(&self) {
+        until(&self.hold.idle, || self.hold.lock().has_closed().then_some(())).await;
     }
 
     pub(crate) fn shared(&self) -> &Arc<EndpointShared> {

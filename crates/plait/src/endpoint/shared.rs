@@ -31,7 +31,7 @@ pub(crate) struct EndpointShared {
     runtime: Handle,
     /// A client's first packet waits, or the endpoint was closed.
     pub(crate) arrivals: Notify,
-    /// The last connection is over.
+    /// The last connection is over, or one has sent its close.
     pub(crate) idle: Notify,
 }
 
@@ -67,6 +67,11 @@ impl State {
     /// The connection of this handle.
     pub(crate) fn connection(&self, handle: ConnectionHandle) -> Option<&Arc<Shared>> {
         self.connections.get(handle.0)?.as_ref()
+    }
+
+    /// True when every connection is closed and has said so.
+    pub(crate) fn has_closed(&self) -> bool {
+        self.connections.iter().flatten().all(|connection| connection.is_close_sent())
     }
 
     fn keep(&mut self, handle: ConnectionHandle, shared: Arc<Shared>) {
@@ -253,6 +258,11 @@ impl EndpointShared {
             self.idle.notify_waiters();
             state.wake_driver();
         }
+    }
+
+    /// A connection that is closed has said so to its peer.
+    pub(crate) fn on_close_sent(&self) {
+        self.idle.notify_waiters();
     }
 
     /// Replaces the list of sockets and tells everybody.

@@ -87,6 +87,11 @@ impl Outboxes {
         self.spare = Vec::new();
     }
 
+    /// True when nothing waits for a socket.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lanes.iter().all(|lane| lane.waiting.is_empty())
+    }
+
     /// Datagrams or trains lost on this machine.
     pub(crate) fn lost(&self) -> u64 {
         self.lost

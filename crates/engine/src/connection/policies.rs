@@ -1,0 +1,65 @@
+//! Policies of a connection that lives: which of them act, and others in their place.
+
+use std::sync::Arc;
+
+use plait_base::Instant;
+use plait_congestion::ControllerFactory;
+use plait_path::AckRouteFactory;
+use plait_schedule::SchedulerFactory;
+use plait_schedule::reinject::ReinjectionFactory;
+
+use super::Connection;
+use super::reinject::Reinjector;
+
+/// Names of the policies by which one end of a connection sends, as the registries know them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Policies {
+    /// The scheduler of packets.
+    pub scheduler: &'static str,
+    /// The congestion controller that a path gets.
+    pub congestion: &'static str,
+    /// Where acks travel.
+    pub ack_route: &'static str,
+    /// What idle paths send again.
+    pub reinjection: &'static str,
+}
+
+impl Connection {
+    /// The policies that act now.
+    pub fn policies(&self) -> Policies {
+        Policies {
+            scheduler: self.traffic.scheduler.name(),
+            congestion: self.controller().name(),
+            ack_route: self.traffic.ack_route.name(),
+            reinjection: self.traffic.reinjector.name(),
+        }
+    }
+
+    /// Lets another scheduler choose the path of every packet from now on. It begins without any memory of the paths.
+    pub fn set_scheduler(&mut self, factory: &dyn SchedulerFactory) {
+        self.traffic.scheduler = factory.build(self.random.fork());
+    }
+
+    /// Lets acks travel by another policy from now on.
+    pub fn set_ack_route(&mut self, factory: &dyn AckRouteFactory) {
+        self.traffic.ack_route = factory.build();
+    }
+
+    /// Lets idle paths send again by another policy from now on; copies that wait already are sent.
+    pub fn set_reinjection(&mut self, factory: &dyn ReinjectionFactory) {
+        self.traffic.reinjector = Reinjector::new(factory);
+    }
+
+    /// Gives every open path a new congestion controller of this kind, and those that open later too. Each path begins
+    /// again with its first window and without a threshold, as at its start; what is in flight stays counted. It is meant for
+    /// the beginning of a connection: later it costs each path a slow start.
+    pub fn set_congestion_controller(&mut self, now: Instant, factory: Arc<dyn ControllerFactory>) {
+        for slot in self.paths.slots_mut().filter(|slot| slot.is_open()) {
+            let id = slot.id;
+            let Some(path) = slot.path.as_mut() else { continue };
+            path.send.replace_controller(factory.build(id, now, u64::from(path.send.mss())));
+        }
+        let transport = Arc::make_mut(&mut self.settings.transport);
+        transport.congestion_controller_factory(factory).multipath_controller(None);
+    }
+}
