@@ -11,7 +11,7 @@ use crate::units::{parse_mbps, parse_millis, parse_seconds, parse_share, parse_s
 
 /// Multipath QUIC: downloads that use several networks at once.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "plait", version, about, arg_required_else_help = true, max_term_width = 110)]
+#[command(name = "plait", version, about, arg_required_else_help = true, max_term_width = 100)]
 pub(crate) struct CommandLine {
     /// What to do.
     #[command(subcommand)]
@@ -20,7 +20,7 @@ pub(crate) struct CommandLine {
 
 /// `plait sim` as a program of its own, with that program's schedulers and controllers.
 #[derive(Clone, Debug, Parser)]
-#[command(version, about, arg_required_else_help = true, max_term_width = 110)]
+#[command(version, about, arg_required_else_help = true, max_term_width = 100)]
 pub(crate) struct LaboratoryLine {
     /// What to do.
     #[command(subcommand)]
@@ -47,19 +47,45 @@ pub(crate) enum Command {
 /// What both sides may choose about the transport.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct TransportArgs {
-    /// Which path carries the next packet that this side sends
+    /// Which path carries the next packet that this side sends [default: minrtt]
     #[arg(long, value_name = "NAME", value_enum)]
     pub(crate) scheduler: Option<SchedulerName>,
     /// Congestion control of this side [default: auto over several paths, cubic over one and in
     /// the demo]
     #[arg(long, value_name = "NAME", value_enum)]
     pub(crate) cc: Option<CongestionName>,
-    /// Path that carries the acknowledgements of a path
+    /// Path that carries the acknowledgements that this side sends of a path [default: fastest]
     #[arg(long, value_name = "NAME", value_enum)]
     pub(crate) ack_path: Option<AckPathName>,
     /// Whether an idle path sends again what others still have on their way [default: tail]
     #[arg(long, value_name = "NAME", value_enum)]
     pub(crate) reinjection: Option<ReinjectionName>,
+}
+
+/// Policies of both sides: the side that sends decides, and in a download that is the server.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct BothSidesArgs {
+    #[command(flatten)]
+    pub(crate) ours: TransportArgs,
+    #[command(flatten)]
+    pub(crate) theirs: ServerPolicyArgs,
+}
+
+/// What a client asks of a `plait serve` for its connection.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub(crate) struct ServerPolicyArgs {
+    /// Ask a `plait serve` to send by this scheduler; --json says what it did
+    #[arg(long, value_name = "NAME", value_enum)]
+    pub(crate) server_scheduler: Option<SchedulerName>,
+    /// Ask a `plait serve` for this congestion control
+    #[arg(long, value_name = "NAME", value_enum)]
+    pub(crate) server_cc: Option<CongestionName>,
+    /// Ask a `plait serve` to send its acknowledgements this way
+    #[arg(long, value_name = "NAME", value_enum)]
+    pub(crate) server_ack_path: Option<AckPathName>,
+    /// Ask a `plait serve` for this reinjection
+    #[arg(long, value_name = "NAME", value_enum)]
+    pub(crate) server_reinjection: Option<ReinjectionName>,
 }
 
 /// What is printed, and for whom.
@@ -95,7 +121,7 @@ pub(crate) struct DemoArgs {
     #[arg(long, value_name = "MS", default_value = "40", value_parser = parse_millis)]
     pub(crate) b_rtt_ms: Duration,
     /// Share of the datagrams that each path loses, each way, as 0.001 or 0.1%
-    #[arg(long, value_name = "SHARE", default_value = "0.1%", value_parser = parse_share)]
+    #[arg(long, value_name = "SHARE", default_value = "0", value_parser = parse_share)]
     pub(crate) loss: f64,
     /// Longest wait in the queue of a path, ms
     #[arg(long, value_name = "MS", default_value = "50", value_parser = parse_millis)]
@@ -130,10 +156,15 @@ pub(crate) struct ServeArgs {
     /// Private key, PEM
     #[arg(long, value_name = "FILE", requires = "cert")]
     pub(crate) key: Option<PathBuf>,
-    /// Write the self-signed certificate here, for `get --ca`
+    /// Folder of the self-signed certificate's key, made there at the first start [default: `plait` in
+    /// XDG_STATE_HOME or ~/.local/state]
+    #[arg(long, value_name = "DIR", conflicts_with = "cert")]
+    pub(crate) identity: Option<PathBuf>,
+    /// Write the self-signed certificate here, for `get --ca`; it stays good as long as the key does
     #[arg(long, value_name = "FILE", conflicts_with = "cert")]
     pub(crate) cert_out: Option<PathBuf>,
-    /// Name in the self-signed certificate besides localhost and the addresses; repeatable
+    /// Name in the self-signed certificate besides localhost and the addresses that are listened on (those of
+    /// the machine for a wildcard); repeatable
     #[arg(long, value_name = "NAME", conflicts_with = "cert")]
     pub(crate) name: Vec<String>,
     /// Make each client prove its address first (Retry)
@@ -148,6 +179,9 @@ pub(crate) struct ServeArgs {
     /// Seconds after which a client that takes nothing of what it asked for is dropped
     #[arg(long, value_name = "S", default_value_t = 30, value_parser = whole::<u32>(1..=86_400))]
     pub(crate) patience: u32,
+    /// Refuse clients that ask for other policies (`get --server-scheduler` and its like)
+    #[arg(long)]
+    pub(crate) fixed_policies: bool,
     #[command(flatten)]
     pub(crate) transport: TransportArgs,
     #[command(flatten)]
@@ -223,7 +257,7 @@ pub(crate) struct GetArgs {
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub(crate) max_time: Option<Duration>,
     #[command(flatten)]
-    pub(crate) transport: TransportArgs,
+    pub(crate) policies: BothSidesArgs,
     #[command(flatten)]
     pub(crate) show: OutputArgs,
 }
@@ -294,12 +328,46 @@ mod tests {
         CommandLine::command().debug_assert();
     }
 
+    /// The help of every command, as a terminal of so many columns shows it.
+    fn helps(columns: usize) -> Vec<(String, String)> {
+        fn collect(command: clap::Command, columns: usize, out: &mut Vec<(String, String)>) {
+            for text in [command.clone().render_help(), command.clone().render_long_help()] {
+                out.push((command.get_name().to_owned(), text.to_string()));
+            }
+            for sub in command.get_subcommands() {
+                collect(sub.clone().term_width(columns), columns, out);
+            }
+        }
+        let mut all = Vec::new();
+        collect(CommandLine::command().term_width(columns), columns, &mut all);
+        all
+    }
+
+    #[test]
+    fn help_fits_the_terminal() {
+        for (name, help) in helps(80) {
+            let longest = help.lines().max_by_key(|line| line.chars().count()).unwrap_or("");
+            assert!(longest.chars().count() <= 80, "{name}: {longest}");
+        }
+    }
+
+    #[test]
+    fn help_names_the_defaults() {
+        for (name, help) in helps(100).into_iter().filter(|(name, _)| ["get", "serve", "demo"].contains(&name.as_str()))
+        {
+            let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+            for default in ["minrtt", "fastest", "tail"] {
+                assert!(help.contains(&format!("[default: {default}]")), "{name}: {default}\n{help}");
+            }
+        }
+    }
+
     #[test]
     fn defaults() {
         let Command::Demo(demo) = CommandLine::parse_from(["plait", "demo"]).command else { panic!() };
         assert_eq!((demo.bytes, demo.a_rate_mbps, demo.b_rate_mbps), (20_000_000, 50.0, 30.0));
         assert_eq!((demo.a_rtt_ms.as_millis(), demo.b_rtt_ms.as_millis()), (20, 40));
-        assert!((demo.loss - 0.001).abs() < 1e-12 && demo.kill_at == 0.5);
+        assert!(demo.loss == 0.0 && demo.kill_at == 0.5);
         let Command::Get(get) = CommandLine::parse_from(["plait", "get", "https://x/"]).command else { panic!() };
         assert_eq!((get.connect_timeout.as_secs(), get.extension), (10, ExtensionName::Multipath));
     }

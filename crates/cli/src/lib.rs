@@ -15,6 +15,7 @@ mod commands;
 mod connect;
 mod fail;
 mod http;
+mod identity;
 mod local;
 mod meant;
 mod measure;

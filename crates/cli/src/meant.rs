@@ -12,6 +12,7 @@ use crate::args::{
     TransportArgs,
 };
 use crate::fail::Fail;
+use crate::http::policies::{Named, Wish};
 use crate::http::request::Request;
 use crate::output::Format;
 use crate::output::summary::LinkSummary;
@@ -43,6 +44,16 @@ impl TransportPlan {
     /// Our defaults, for so many paths.
     pub(crate) fn usual(paths_max: u32) -> Self {
         Self::new(&TransportArgs { scheduler: None, cc: None, ack_path: None, reinjection: None }, paths_max)
+    }
+
+    /// By name, with the extension or without.
+    pub(crate) fn named(&self, multipath: Multipath) -> Named {
+        Named {
+            scheduler: self.scheduler.name().to_owned(),
+            congestion: self.congestion_name(multipath).to_owned(),
+            ack_path: self.ack_path.name().to_owned(),
+            reinjection: self.reinjection.name().to_owned(),
+        }
     }
 
     /// The controller that runs, with the extension or without.
@@ -185,6 +196,8 @@ pub(crate) struct GetPlan {
     pub(crate) trust: Trust,
     pub(crate) early_data: EarlyData,
     pub(crate) transport: TransportPlan,
+    /// Policies that the server is asked for.
+    pub(crate) wish: Wish,
     pub(crate) habits: Habits,
     pub(crate) connect_timeout: Duration,
     pub(crate) max_time: Option<Duration>,
@@ -212,6 +225,19 @@ impl GetPlan {
         if args.output.len() > args.urls.len() {
             return Err(Fail::usage("there are more -o than URLs"));
         }
+        let theirs = &args.policies.theirs;
+        let wish = Wish {
+            scheduler: theirs.server_scheduler,
+            congestion: theirs.server_cc,
+            ack_path: theirs.server_ack_path,
+            reinjection: theirs.server_reinjection,
+        };
+        if args.zero_rtt && !wish.is_empty() {
+            // RFC 9001 9.2: what changes something must not be sent where it may be replayed.
+            return Err(Fail::usage(
+                "--0rtt sends the request before a server could be asked for its policies; drop one",
+            ));
+        }
         let urls = args.urls.iter().map(|text| parse_url(text)).collect::<Result<Vec<_>, _>>()?;
         let (host, port) = same_server(&urls)?;
         let downloads = downloads(args, &urls)?;
@@ -237,7 +263,8 @@ impl GetPlan {
                 (false, false) => EarlyData::No,
             },
             habits: Habits::new(&args.interop, args.qlog.as_ref()),
-            transport: TransportPlan::new(&args.transport, extension_paths),
+            transport: TransportPlan::new(&args.policies.ours, extension_paths),
+            wish,
             connect_timeout: args.connect_timeout,
             max_time: args.max_time,
         })
@@ -358,6 +385,11 @@ impl DemoPlan {
         if args.bytes == 0 || args.bytes > DEMO_BYTES_MAX {
             return Err(Fail::usage("--bytes must be above 0 and at most 100G"));
         }
+        if args.loss >= 1.0 {
+            return Err(Fail::usage(
+                "--loss 1 is all of it, so that nothing would arrive; write 1% for one in a hundred",
+            ));
+        }
         let link = |name, rate_mbps, rtt| LinkPlan { name, rate_mbps, rtt, loss: args.loss, queue: args.queue_ms };
         Ok(Self {
             bytes: args.bytes,
@@ -430,6 +462,9 @@ mod tests {
             get(&["https://x/", "--extension", "multiflow"]).unwrap_err().to_string().contains("not available yet")
         );
         assert!(demo(&["--bytes", "0"]).is_err());
+        assert!(demo(&["--loss", "1"]).unwrap_err().to_string().contains("write 1%"));
+        let early = get(&["https://x/", "--0rtt", "--server-cc", "bbr"]).unwrap_err();
+        assert!(early.to_string().contains("drop one"));
     }
 
     #[test]
@@ -440,6 +475,8 @@ mod tests {
         assert_eq!(get(&["x", "--path", "lo"]).unwrap().locals, Locals::Named(vec!["lo".into()]));
         assert_eq!(get(&["x", "--json"]).unwrap().downloads[0].to, Destination::Discard);
         assert_eq!(get(&["x", "--extension", "none"]).unwrap().transport.paths_max, None);
+        let asked = get(&["x", "--server-cc", "bbr", "--cc", "balia"]).unwrap();
+        assert_eq!(asked.wish.words().map(|(_, name)| name), [None, Some("bbr"), None, None]);
         let plan = get(&["x", "--cc", "balia"]).unwrap().transport;
         assert_eq!(plan.congestion_name(Multipath::Absent), "balia");
         let plan = get(&["x"]).unwrap().transport;

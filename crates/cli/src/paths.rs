@@ -21,7 +21,15 @@ impl PathBook {
                 known.why_idle = None;
             }
         }
-        self.0.extend(now.iter().map(|path| (path.id.0, summary(path))));
+        for path in &now {
+            let mut seen = summary(path);
+            let before = self.0.get(&seen.id).map_or(0, |known| known.stream_bytes_received);
+            // A receiver has no data to send; the path that brings it some is not idle.
+            if seen.why_idle == Some("no-data") && seen.stream_bytes_received > before {
+                seen.why_idle = None;
+            }
+            self.0.insert(seen.id, seen);
+        }
     }
 
     /// All of them.

@@ -1,10 +1,11 @@
 //! Certificates: those a server shows and those a client trusts.
 
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 use std::sync::Arc;
 
+use rcgen::{CertificateParams, KeyPair};
 use rustls::RootCertStore;
 use rustls::client::danger::ServerCertVerifier;
 use rustls_pki_types::pem::PemObject;
@@ -32,21 +33,25 @@ impl Shown {
         Ok(Self { chain, key, made_pem: None })
     }
 
-    /// Makes a certificate that signs itself, for localhost, `names` and the addresses `listen`.
-    pub(crate) fn self_signed(names: &[String], listen: &[SocketAddr]) -> Result<Self, Fail> {
+    /// Makes a certificate of `key` that signs itself, for localhost, `names` and `addresses`. Whoever trusts one of a key
+    /// trusts all of it: only name and key of the issuer count.
+    pub(crate) fn self_signed(
+        key: &KeyPair,
+        names: &[String],
+        addresses: impl IntoIterator<Item = IpAddr>,
+    ) -> Result<Self, Fail> {
         let mut subjects = vec!["localhost".to_owned()];
-        let addresses = listen.iter().map(|address| address.ip()).filter(|ip| !ip.is_unspecified());
         let loopback = [IpAddr::from(Ipv4Addr::LOCALHOST), IpAddr::from(Ipv6Addr::LOCALHOST)];
-        for subject in addresses.chain(loopback).map(|ip| ip.to_string()).chain(names.iter().cloned()) {
+        for subject in addresses.into_iter().chain(loopback).map(|ip| ip.to_string()).chain(names.iter().cloned()) {
             if !subjects.contains(&subject) {
                 subjects.push(subject);
             }
         }
-        let made = rcgen::generate_simple_self_signed(subjects).map_err(|error| {
+        let made = CertificateParams::new(subjects).and_then(|params| params.self_signed(key)).map_err(|error| {
             Fail::running(format!("no certificate could be made: {error}"), "check the names given with --name")
         })?;
-        let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
-        Ok(Self { chain: vec![made.cert.der().clone()], key, made_pem: Some(made.cert.pem()) })
+        let key = PrivateKeyDer::Pkcs8(key.serialize_der().into());
+        Ok(Self { chain: vec![made.der().clone()], key, made_pem: Some(made.pem()) })
     }
 }
 
@@ -94,11 +99,13 @@ fn read(flag: &str, file: &Path) -> Result<Vec<u8>, Fail> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::identity::fresh;
 
     #[test]
     fn made_certificates_can_be_trusted() {
         let dir = tempfile::tempdir().unwrap();
-        let made = Shown::self_signed(&["example.org".into()], &["127.0.0.2:0".parse().unwrap()]).unwrap();
+        let made =
+            Shown::self_signed(&fresh().unwrap(), &["example.org".into()], ["127.0.0.2".parse().unwrap()]).unwrap();
         let file = dir.path().join("ca.pem");
         fs::write(&file, made.made_pem.as_deref().unwrap()).unwrap();
         assert_eq!(roots(&file).unwrap().len(), 1);

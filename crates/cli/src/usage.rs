@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{Command, CommandFactory, FromArgMatches};
 
-use crate::output::remark;
+use crate::output::{print_json, remark};
 
 /// Reads the arguments of this process; what is wrong with them has been said where there is only an exit code.
 pub(crate) fn parse<Line: CommandFactory + FromArgMatches>(program: &str) -> Result<Line, ExitCode> {
@@ -19,11 +19,13 @@ pub(crate) fn parse<Line: CommandFactory + FromArgMatches>(program: &str) -> Res
             // A reader that went away has seen enough.
             let _ = error.print();
         } else {
-            remark(&format!(
-                "plait: {} (see `{} --help`)",
-                one_line(&error.render().to_string()),
-                name::<Line>(program)
-            ));
+            let (what, name) = (one_line(&error.render().to_string()), name::<Line>(program));
+            if std::env::args().any(|word| word == "--json" || word == "--json-stream") {
+                let command = name.split_once(' ').map_or("", |(_, command)| command);
+                // Standard error says it too.
+                let _ = print_json(&serde_json::json!({ "command": command, "ok": false, "error": what }));
+            }
+            remark(&format!("plait: {what} (see `{name} --help`)"));
         }
         ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
     })

@@ -15,6 +15,7 @@ use tempfile::TempDir;
 fn plait(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_plait"));
     command.args(args).env_remove("RUST_LOG").env_remove("SSLKEYLOGFILE").stdin(Stdio::null());
+    command.env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"));
     command
 }
 
@@ -39,7 +40,8 @@ impl Server {
         fs::write(root.join("hello"), "hello\n").unwrap();
         let (root, ca) = (root.to_string_lossy().into_owned(), dir.path().join("ca.pem"));
         let args = ["serve", "--quiet", "--listen", "127.0.0.1:0", "--root", &root, "--cert-out", ca.to_str().unwrap()];
-        let mut process = plait(&args).args(extra).stdout(Stdio::piped()).spawn().unwrap();
+        let mut process =
+            plait(&args).args(extra).env("XDG_STATE_HOME", dir.path()).stdout(Stdio::piped()).spawn().unwrap();
         let mut stdout = BufReader::new(process.stdout.take().unwrap());
         let mut line = String::new();
         stdout.read_line(&mut line).unwrap();
@@ -147,6 +149,94 @@ fn bodies_go_to_standard_output() {
     assert_eq!((&summary["bytes"], &summary["sha256"]), (&15.into(), &Value::Null));
     let digests = [0, 1].map(|at| summary["downloads"][at]["sha256"].as_str().map(str::len));
     assert_eq!(digests, [Some(64), Some(64)]);
+}
+
+#[test]
+fn summaries_name_the_policies_of_both_sides() {
+    let server = Server::start(&["--scheduler", "blest", "--cc", "newreno", "--reinjection", "none"]);
+    let get = |extra: &[&str]| {
+        let output =
+            plait(&["get", &server.url("/bytes/1M"), "--ca", &server.ca(), "--json"]).args(extra).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        summary(&output)
+    };
+    let told = get(&["--scheduler", "ecf", "--ack-path", "own"]);
+    // The server sent the body.
+    assert_eq!(
+        (&told["scheduler"], &told["congestion"], &told["ack_path"]),
+        (&"blest".into(), &"newreno".into(), &"own".into())
+    );
+    let (ours, theirs) = (&told["policies"]["ours"], &told["policies"]["theirs"]);
+    assert_eq!(
+        (&ours["scheduler"], &ours["congestion"], &ours["reinjection"]),
+        (&"ecf".into(), &"auto".into(), &"tail".into())
+    );
+    assert_eq!((&theirs["ack_path"], &theirs["reinjection"]), (&"fastest".into(), &"none".into()));
+    assert_eq!((&told["policies"]["asked"], &told["duplicate_bytes"]), (&Value::Null, &0.into()));
+
+    let wish = [
+        "--server-scheduler",
+        "redundant",
+        "--server-cc",
+        "bbr",
+        "--server-reinjection",
+        "deadline",
+        "--server-ack-path",
+        "all",
+    ];
+    let told = get(&wish);
+    let expected = serde_json::json!({
+        "scheduler": "redundant", "congestion": "bbr", "ack_path": "all", "reinjection": "deadline"
+    });
+    assert_eq!((&told["policies"]["theirs"], &told["policies"]["asked"]), (&expected, &expected));
+    assert_eq!((&told["scheduler"], &told["congestion"]), (&"redundant".into(), &"bbr".into()));
+    assert_eq!(told["duplicate_bytes"], 0);
+}
+
+#[test]
+fn servers_that_keep_their_policies_are_told_of() {
+    let server = Server::start(&["--fixed-policies"]);
+    let output = run(&["get", &server.url("/hello"), "--insecure", "--json", "--server-scheduler", "redundant"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(stderr(&output).contains("does not take the policies"), "{}", stderr(&output));
+    let policies = &summary(&output)["policies"];
+    assert_eq!(
+        (&policies["asked"]["scheduler"], &policies["theirs"]["scheduler"]),
+        (&"redundant".into(), &"minrtt".into())
+    );
+}
+
+#[test]
+fn wrong_usage_is_an_object_for_programs() {
+    let wrong: [(&[&str], &str, &str); 4] = [
+        (&["get", "--json"], "get", "<URL>"),
+        (&["get", "http://localhost/", "--json-stream"], "get", "only https"),
+        (&["demo", "--loss", "1", "--json"], "demo", "write 1%"),
+        (&["sim", "run", "x", "--seeds", "-1", "--json"], "sim run", "from 1 to 1000000"),
+    ];
+    for (args, command, expected) in wrong {
+        let output = run(args);
+        let told = summary(&output);
+        assert_eq!((output.status.code(), &told["command"], &told["ok"]), (Some(2), &command.into(), &false.into()));
+        assert!(told["error"].as_str().unwrap().contains(expected), "{told}");
+        assert_eq!(
+            (output.stdout.iter().filter(|byte| **byte == b'\n').count(), stderr(&output).lines().count()),
+            (1, 1)
+        );
+    }
+}
+
+#[test]
+fn servers_keep_their_key() {
+    let home = tempfile::tempdir().unwrap();
+    let identity = ["--identity", home.path().to_str().unwrap()];
+    let first = Server::start(&identity);
+    let ca = first.dir.path().join("ca.pem");
+    // The certificate of the first start is good for a server of the second, which has other names.
+    let second = Server::start(&[identity[0], identity[1], "--name", "other.example"]);
+    assert_ne!(fs::read(&ca).unwrap(), fs::read(second.ca()).unwrap());
+    let output = run(&["get", &second.url("/hello"), "--ca", ca.to_str().unwrap()]);
+    assert_eq!((output.status.code(), &output.stdout[..]), (Some(0), &b"hello\n"[..]), "{}", stderr(&output));
 }
 
 #[test]

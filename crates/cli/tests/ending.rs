@@ -23,7 +23,13 @@ bytes = 1_000_000_000_000
 
 fn plait(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_plait"));
-    command.args(args).env_remove("RUST_LOG").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .args(args)
+        .env_remove("RUST_LOG")
+        .env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     command
 }
 

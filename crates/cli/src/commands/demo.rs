@@ -13,20 +13,21 @@ use crate::fail::Fail;
 use crate::http::body::Pattern;
 use crate::http::client::fetch;
 use crate::http::meter::Meter;
+use crate::http::policies::{Terms, Wish};
 use crate::http::server::Site;
 use crate::http::sink::Sink;
 use crate::meant::{DemoPlan, Destination, Multipath, Suites, TransportPlan, Trust};
 use crate::measure::aggregation_benefit;
 use crate::output::progress::Progress;
-use crate::output::summary::{BytesByPath, DemoSummary, PathSummary, RunSummary};
+use crate::output::summary::{BothSides, BytesByPath, DemoSummary, PathSummary, RunSummary, duplicates};
 use crate::output::table::Table;
-use crate::output::{Format, print_json, print_line, remark};
+use crate::output::{Format, print_json, print_line, refused, remark};
 use crate::paths::PathBook;
 use crate::relay::{Relay, RelayConfig};
 use crate::tls::Shown;
 use crate::transfer::watched;
 use crate::units::{human_bytes, mbps, rounded};
-use crate::{stop, transport};
+use crate::{identity, stop, transport};
 
 /// How often the bytes are looked at that decide when A dies.
 const KILL_CHECK: Duration = Duration::from_millis(1);
@@ -81,7 +82,8 @@ struct Measured {
 
 /// Runs all downloads and reports.
 pub(crate) async fn run(args: DemoArgs) -> Result<(), Fail> {
-    let mut stage = Stage::set(DemoPlan::new(&args)?)?;
+    let stage = DemoPlan::new(&args).and_then(Stage::set);
+    let mut stage = stage.map_err(|fail| refused("demo", args.output, fail))?;
     announce(&stage.plan, &args);
     let mut runs = Vec::with_capacity(Course::ALL.len());
     let ended = tokio::select! {
@@ -97,6 +99,11 @@ pub(crate) async fn run(args: DemoArgs) -> Result<(), Fail> {
 
 fn print_table(summary: &DemoSummary) -> Result<(), Fail> {
     table(summary).lines().iter().try_for_each(|line| print_line(line))?;
+    if summary.runs.iter().any(|run| run.duplicate_bytes.is_some_and(|bytes| bytes > 0)) {
+        print_line(
+            "over A and B together is more than the body where bytes came twice: lost and sent again, or copied",
+        )?;
+    }
     let Some(benefit) = summary.aggregation_benefit else { return Ok(()) };
     print_line(&format!(
         "aggregation benefit {benefit:.2}  (0: A+B is as good as the better path alone, 1: as good as both together)"
@@ -130,7 +137,7 @@ impl Stage {
         let failed = |what: &str, error: &dyn std::fmt::Display| {
             Fail::running(format!("{what}: {error}"), "the demo needs UDP on 127.0.0.1")
         };
-        let mut config = transport::server_config(Shown::self_signed(&[], &[])?, Suites::All)?;
+        let mut config = transport::server_config(Shown::self_signed(&identity::fresh()?, &[], [])?, Suites::All)?;
         config.transport_config(Arc::new(transport::config(&plan.transport)));
         let server = Endpoint::server(config, any_port).map_err(|error| failed("the server cannot start", &error))?;
         let address = server.local_addr().map_err(|error| failed("the server cannot start", &error))?;
@@ -141,7 +148,7 @@ impl Stage {
             Relay::start(config).map_err(|error| failed("a relay cannot start", &error))
         };
         let relays = [relay(0)?, relay(1)?];
-        let (site, endpoint) = (Arc::new(Site::new(None)), server.clone());
+        let (site, endpoint) = (Arc::new(Site::new(None, Terms::Fixed)), server.clone());
         tokio::spawn(async move { serve::accept(&endpoint, &site).await });
         Ok(Self { plan, server, relays, sha256: String::new() })
     }
@@ -178,7 +185,11 @@ impl Stage {
         let (endpoint, config, second_ip) = self.client(course)?;
         let meter = Arc::new(Meter::start());
         measured.meter = Some(Arc::clone(&meter));
-        let no_start = |error: &dyn std::fmt::Display| Fail::running(error, "run the demo again");
+        let hint = match self.plan.links[0].loss > 0.0 {
+            true => "try a smaller --loss",
+            false => "the demo needs UDP on 127.0.0.1",
+        };
+        let no_start = |error: &dyn std::fmt::Display| Fail::running(error, hint);
         // Each path is to begin on its own link: no other address may come first.
         let local = endpoint.local_addr().map_err(|error| no_start(&error))?;
         let route = FourTuple { local, remote: first.address() };
@@ -222,7 +233,7 @@ impl Stage {
         measured.paths = paths;
         measured.intact = result?.sha256 == self.sha256;
         connection.close(0, b"done");
-        let _ = tokio::time::timeout(FAREWELL_TIME, endpoint.wait_idle()).await;
+        let _ = tokio::time::timeout(FAREWELL_TIME, endpoint.wait_closes_sent()).await;
         if measured.intact { Ok(()) } else { Err(Fail::Running("the body that arrived is not the one sent".into())) }
     }
 
@@ -265,6 +276,7 @@ impl Stage {
             killed_at_s: measured.killed_at_s,
             bytes_intact: measured.intact,
             bytes_by_path: BytesByPath { a: over(&self.relays[0]), b: over(&self.relays[1]) },
+            duplicate_bytes: duplicates(&measured.paths, bytes).filter(|_| error.is_none()),
             paths: measured.paths.clone(),
             error: error.map(|error| error.to_string()),
         }
@@ -297,6 +309,8 @@ fn summarize(stage: &Stage, runs: Vec<RunSummary>, failure: Option<&Fail>) -> De
     let links = plan.links.iter().zip(&stage.relays).map(|(link, relay)| link.summary(&relay.stats().1));
     let intact = runs.len() == Course::ALL.len() && runs.iter().all(|run| run.bytes_intact);
     let congestion = [Multipath::Absent, Multipath::Negotiated].map(|kind| plan.transport.congestion_name(kind));
+    // Both ends are in this process and go by the same plan.
+    let named = plan.transport.named(Multipath::Negotiated);
     DemoSummary {
         command: "demo",
         ok: failure.is_none() && intact,
@@ -308,6 +322,7 @@ fn summarize(stage: &Stage, runs: Vec<RunSummary>, failure: Option<&Fail>) -> De
         scheduler: plan.transport.scheduler.name(),
         congestion: congestion.to_vec(),
         ack_path: plan.transport.ack_path.name(),
+        policies: BothSides { ours: named.clone(), theirs: Some(named), asked: (&Wish::default()).into() },
         error: failure.map(ToString::to_string),
     }
 }

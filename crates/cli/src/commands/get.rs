@@ -12,11 +12,12 @@ use crate::connect::{self, Connected, Handshake, Voice};
 use crate::fail::Fail;
 use crate::http::client::fetch;
 use crate::http::meter::Meter;
+use crate::http::policies::{self, Named, Told, Wish};
 use crate::http::sink::{Digested, Sink, place_of};
 use crate::meant::{Destination, Download, GetPlan, KeyUpdates, Multipath};
 use crate::output::progress::Progress;
-use crate::output::summary::{AttemptSummary, DownloadSummary, GetSummary, PathSummary};
-use crate::output::{Format, print_json, remark};
+use crate::output::summary::{AttemptSummary, BothSides, DownloadSummary, GetSummary, PathSummary, duplicates};
+use crate::output::{Format, print_json, refused, remark};
 use crate::paths::PathBook;
 use crate::stop;
 use crate::transfer::watched;
@@ -24,6 +25,10 @@ use crate::units::{human_bytes, mbps, rounded};
 
 /// Bytes after which keys are updated early.
 const UPDATE_AFTER_BYTES: u64 = 100_000;
+
+/// How long a server may take to tell its policies, in round trips and beyond them.
+const ANSWER_RTTS: u32 = 3;
+const ANSWER_TIME: Duration = Duration::from_millis(20);
 
 /// How a download ended.
 #[derive(Debug)]
@@ -39,13 +44,17 @@ struct Outcome {
     live: Option<(Connection, Arc<Meter>)>,
     early_data: Option<&'static str>,
     attempts: Vec<Attempt>,
+    /// Policies of the server, where it told them.
+    theirs: Option<Named>,
+    /// Bytes on streams that were no body.
+    told_bytes: u64,
     paths: Vec<PathSummary>,
     ended: Vec<Ended>,
 }
 
 /// Downloads and reports.
 pub(crate) async fn run(args: GetArgs) -> Result<(), Fail> {
-    let plan = GetPlan::new(&args)?;
+    let plan = GetPlan::new(&args).map_err(|fail| refused("get", args.show, fail))?;
     let mut outcome = Outcome::default();
     let limit = plan.max_time;
     let result = tokio::select! {
@@ -76,6 +85,15 @@ async fn download_all(plan: &GetPlan, args: &GetArgs, outcome: &mut Outcome) -> 
     if plan.habits.key_updates == KeyUpdates::Early {
         tokio::spawn(update_keys_early(connection.clone(), Arc::clone(&meter)));
     }
+    if !plan.wish.is_empty() {
+        match policies::ask(&connection, &plan.wish, plan.connect_timeout).await {
+            Some(Told { named, bytes }) => (outcome.theirs, outcome.told_bytes) = (Some(named), bytes),
+            None if voice == Voice::Heard => {
+                remark("plait: the server does not take the policies that were asked for; going on with its own");
+            }
+            None => {}
+        }
+    }
 
     let mut progress = Progress::new(args.show, None, plan.total());
     let work = fetch_all(&connection, sinks, &meter);
@@ -101,9 +119,14 @@ async fn download_all(plan: &GetPlan, args: &GetArgs, outcome: &mut Outcome) -> 
             None => connect::handshake_failure(&plan.host, remote, &error),
         });
     }
+    if outcome.theirs.is_none() && Format::of(args.show).is_json() {
+        // After the body, which this must not disturb.
+        let patience = connection.rtt() * ANSWER_RTTS + ANSWER_TIME;
+        outcome.theirs = policies::ask(&connection, &Wish::default(), patience).await.map(|told| told.named);
+    }
     connection.close(0, b"done");
     // A server that does not hear it times out by itself.
-    let _ = tokio::time::timeout(connect::FAREWELL_TIME, endpoint.wait_idle()).await;
+    let _ = tokio::time::timeout(connect::FAREWELL_TIME, endpoint.wait_closes_sent()).await;
     Ok(())
 }
 
@@ -167,6 +190,9 @@ fn report(plan: &GetPlan, args: &GetArgs, outcome: &Outcome, error: Option<&Fail
             let share = human_bytes(path.stream_bytes_received);
             line += &format!("; path {} {} -> {}: {share}", path.id, path.local, path.remote);
         }
+        if let Some(twice) = summary.duplicate_bytes.filter(|bytes| *bytes > 0) {
+            line += &format!("; {} came twice (lost and sent again, or copied to another path)", human_bytes(twice));
+        }
         remark(&line);
     }
     Ok(())
@@ -183,6 +209,8 @@ fn summary(plan: &GetPlan, outcome: &Outcome, error: Option<&Fail>) -> GetSummar
     let (bytes, seconds) = meter.map_or((0, 0.0), |meter| (meter.bytes(), meter.seconds()));
     let arrivals = meter.map(|meter| meter.arrivals()).unwrap_or_default();
     let ms = |time: Duration| rounded(time.as_secs_f64() * 1e3, 3);
+    let paths = paths(outcome);
+    let ours = connection.map_or_else(|| plan.transport.named(multipath), |connection| connection.policies().into());
     GetSummary {
         command: "get",
         ok: error.is_none(),
@@ -200,14 +228,16 @@ fn summary(plan: &GetPlan, outcome: &Outcome, error: Option<&Fail>) -> GetSummar
             Multipath::Negotiated => ExtensionName::Multipath.name(),
             Multipath::Absent => ExtensionName::None.name(),
         },
-        scheduler: plan.transport.scheduler.name(),
-        congestion: plan.transport.congestion_name(multipath),
-        ack_path: plan.transport.ack_path.name(),
+        scheduler: outcome.theirs.as_ref().map(|theirs| theirs.scheduler.clone()),
+        congestion: outcome.theirs.as_ref().map(|theirs| theirs.congestion.clone()),
+        ack_path: ours.ack_path.clone(),
+        policies: BothSides { ours, theirs: outcome.theirs.clone(), asked: (&plan.wish).into() },
         early_data: outcome.early_data,
         resumed: connection.is_some_and(|connection| connection.handshake_data().resumed),
         longest_stall_ms: ms(arrivals.longest_gap()),
         attempts: outcome.attempts.iter().map(attempt_summary).collect(),
-        paths: paths(outcome),
+        duplicate_bytes: duplicates(&paths, bytes + outcome.told_bytes).filter(|_| error.is_none()),
+        paths,
         downloads,
         error: error.map(ToString::to_string),
     }

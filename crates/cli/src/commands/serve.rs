@@ -9,8 +9,10 @@ use plait_sim::files::write_whole;
 
 use crate::args::ServeArgs;
 use crate::fail::Fail;
+use crate::http::policies::Terms;
 use crate::http::root::Root;
 use crate::http::server::Site;
+use crate::identity::{Home, addresses};
 use crate::meant::{Habits, TransportPlan, VersionTaste};
 use crate::output::print_json;
 use crate::output::summary::Listening;
@@ -34,7 +36,7 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Fail> {
     };
     let shown = match (&args.cert, &args.key) {
         (Some(cert), Some(key)) => Shown::read(cert, key)?,
-        _ => Shown::self_signed(&args.name, &args.listen)?,
+        _ => Shown::self_signed(&Home::new(args.identity.as_ref()).key()?, &args.name, addresses(&args.listen).await)?,
     };
     let made_pem = shown.made_pem.clone();
     let habits = Habits::new(&args.interop, args.qlog.as_ref());
@@ -66,7 +68,8 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Fail> {
     let addresses = endpoint.local_addrs().iter().map(SocketAddr::to_string).collect();
     print_json(&Listening { event: "listening", addresses })?;
 
-    let site = Arc::new(Site::new(root).patience(Duration::from_secs(args.patience.into())));
+    let terms = if args.fixed_policies { Terms::Fixed } else { Terms::Negotiable };
+    let site = Arc::new(Site::new(root, terms).patience(Duration::from_secs(args.patience.into())));
     tokio::select! {
         () = accept(&endpoint, &site) => {}
         () = asked_to_stop => {}

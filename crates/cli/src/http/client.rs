@@ -40,6 +40,10 @@ fn refused(target: &str, code: u64) -> Fail {
         Some(Refusal::NotFound) => {
             Fail::running(format!("the server has no {target}"), "check the path, and --root of the server")
         }
+        Some(Refusal::Forbidden) => Fail::running(
+            format!("the server refuses {target}"),
+            "policies may be asked for once a connection, and not of a server with --fixed-policies",
+        ),
         Some(Refusal::BadRequest) => {
             Fail::running(format!("the server does not understand {target}"), "ask for a file or /bytes/100M")
         }

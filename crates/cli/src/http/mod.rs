@@ -5,6 +5,7 @@ pub(crate) mod budget;
 pub(crate) mod client;
 pub(crate) mod file;
 pub(crate) mod meter;
+pub(crate) mod policies;
 pub(crate) mod request;
 pub(crate) mod root;
 pub(crate) mod server;
@@ -21,6 +22,8 @@ pub(crate) const MAX_REQUEST_BYTES: usize = 8192;
 pub(crate) enum Refusal {
     /// The request is not one.
     BadRequest,
+    /// It may not be asked for, or not again.
+    Forbidden,
     /// There is no such file, or none that may be seen.
     NotFound,
     /// The client took nothing of what it asked for, for too long; the connection ends with this.
@@ -34,6 +37,7 @@ impl Refusal {
     pub(crate) fn code(self) -> u64 {
         match self {
             Self::BadRequest => 400,
+            Self::Forbidden => 403,
             Self::NotFound => 404,
             Self::Stalled => 408,
             Self::Broken => 500,
@@ -42,7 +46,7 @@ impl Refusal {
 
     /// The refusal of that code.
     pub(crate) fn from_code(code: u64) -> Option<Self> {
-        [Self::BadRequest, Self::NotFound, Self::Stalled, Self::Broken]
+        [Self::BadRequest, Self::Forbidden, Self::NotFound, Self::Stalled, Self::Broken]
             .into_iter()
             .find(|refusal| refusal.code() == code)
     }

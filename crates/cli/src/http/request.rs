@@ -1,5 +1,6 @@
 //! The request line: what a client asks for.
 
+use super::policies::{self, Wish};
 use crate::units::parse_size;
 
 /// What is asked for.
@@ -11,6 +12,8 @@ pub(crate) enum Request {
     File(Vec<String>),
     /// An upload to be counted, `PUT /sink`.
     Sink,
+    /// The policies of the server, after they became as wished for.
+    Policies(Wish),
 }
 
 impl Request {
@@ -26,6 +29,10 @@ impl Request {
         let path = target.split(['?', '#']).next().filter(|path| path.starts_with('/'))?;
         match (method, path) {
             ("PUT", "/sink") => Some(Self::Sink),
+            ("GET", policies::PATH) => {
+                let query = target.split_once('?').map_or("", |(_, query)| query);
+                Wish::parse(query).map(Self::Policies)
+            }
             ("GET", path) => match path.strip_prefix("/bytes/") {
                 Some(size) => parse_size(size).ok().map(Self::Synthetic),
                 None => names(path).map(Self::File),
@@ -79,11 +86,14 @@ mod tests {
         assert_eq!(Request::parse(b"GET /a?x=1"), file(&["a"]));
         assert_eq!(Request::parse(b"GET / HTTP/0.9"), file(&[]));
         assert_eq!(Request::parse(b"PUT /sink"), Some(Request::Sink));
+        let told = Request::parse(b"GET /.well-known/plait/policies");
+        assert_eq!(told, Some(Request::Policies(Wish::default())));
     }
 
     #[test]
     fn refused() {
-        let bad: [&[u8]; 14] = [
+        let bad: [&[u8]; 15] = [
+            b"GET /.well-known/plait/policies?scheduler=best",
             b"",
             b"GET",
             b"GET bytes",

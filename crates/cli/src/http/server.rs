@@ -11,6 +11,7 @@ use tokio::sync::Mutex;
 use super::body::Pattern;
 use super::budget::{Budget, Share};
 use super::file::Source;
+use super::policies::{Desk, Terms};
 use super::request::Request;
 use super::root::Root;
 use super::{MAX_REQUEST_BYTES, Refusal};
@@ -31,6 +32,7 @@ pub(crate) struct Site {
     pattern: Pattern,
     budget: Arc<Budget>,
     patience: Duration,
+    terms: Terms,
 }
 
 /// One connection, and what it costs.
@@ -38,6 +40,8 @@ pub(crate) struct Site {
 struct Client {
     connection: Connection,
     share: Arc<Share>,
+    /// What it may say about how we send.
+    desk: Desk,
     /// Held by the request that reads a piece: one at a time, in the order of asking.
     turn: Mutex<()>,
     /// Requests that are being answered.
@@ -97,9 +101,9 @@ fn gone(error: impl std::fmt::Display) -> Unanswered {
 }
 
 impl Site {
-    /// Files below `root`, if there is one, and synthetic bodies.
-    pub(crate) fn new(root: Option<Root>) -> Self {
-        Self { root, pattern: Pattern::new(), budget: Budget::new(), patience: PATIENCE }
+    /// Files below `root`, if there is one, and synthetic bodies; sent by policies that are open to wishes, or not.
+    pub(crate) fn new(root: Option<Root>, terms: Terms) -> Self {
+        Self { root, pattern: Pattern::new(), budget: Budget::new(), patience: PATIENCE, terms }
     }
 
     /// Gives up clients that take nothing of what they asked for, for so long.
@@ -113,6 +117,7 @@ impl Site {
         let client = Arc::new(Client {
             connection: connection.clone(),
             share: Share::new(&self.budget),
+            desk: Desk::new(connection.clone(), self.terms),
             turn: Mutex::new(()),
             requests: AtomicUsize::new(0),
             swallowed: AtomicU64::new(0),
@@ -190,6 +195,11 @@ impl Site {
             Request::File(names) => {
                 let root = self.root.as_ref().ok_or(Refusal::NotFound)?;
                 self.send_file(client, Source::find(root, &names)?, send).await?
+            }
+            Request::Policies(wish) => {
+                let answer = client.desk.answer(&wish)?;
+                send.write_all(answer.as_bytes()).await.map_err(gone)?;
+                answer.len() as u64
             }
             Request::Sink => {
                 let bytes = swallow(client, rest, recv).await?;

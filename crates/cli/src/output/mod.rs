@@ -7,6 +7,7 @@ pub(crate) mod table;
 use std::io::{ErrorKind, Write};
 
 use serde::Serialize;
+use serde_json::json;
 
 use crate::args::OutputArgs;
 use crate::fail::Fail;
@@ -43,6 +44,15 @@ pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Fail> {
     let line = serde_json::to_string(value)
         .map_err(|error| Fail::running(format!("the result is no JSON: {error}"), "this is a fault of plait"))?;
     print_line(&line)
+}
+
+/// Tells programs of a failure that comes before there is anything to report; gives the failure back.
+pub(crate) fn refused(command: &str, args: OutputArgs, fail: Fail) -> Fail {
+    if Format::of(args).is_json() {
+        // The failure that is there already is the one to tell.
+        let _ = print_json(&json!({ "command": command, "ok": false, "error": fail.to_string() }));
+    }
+    fail
 }
 
 /// Prints a line on standard output; a reader that went away is no error of ours.

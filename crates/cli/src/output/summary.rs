@@ -1,6 +1,10 @@
 //! The JSON objects that programs read; fields stay, new ones may come.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
+
+use crate::http::policies::{Named, Wish};
 
 /// A path, as every command reports it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -54,6 +58,34 @@ pub(crate) struct AttemptSummary {
     pub(crate) error: Option<String>,
 }
 
+/// The policies of both sides of a connection. The side that sends decides how.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct BothSides {
+    /// Those by which we send.
+    pub(crate) ours: Named,
+    /// Those by which the server sends; none where it did not tell.
+    pub(crate) theirs: Option<Named>,
+    /// What the server was asked for; none where it was asked for nothing.
+    pub(crate) asked: Asked,
+}
+
+/// Policies asked for, by their keys.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Asked(Option<BTreeMap<&'static str, &'static str>>);
+
+impl From<&Wish> for Asked {
+    fn from(wish: &Wish) -> Self {
+        let named = wish.words().into_iter().filter_map(|(key, name)| Some((key, name?)));
+        Self((!wish.is_empty()).then(|| named.collect()))
+    }
+}
+
+/// Bytes of bodies that came more than once over these paths: sent again after a loss, or copied to another path.
+pub(crate) fn duplicates(paths: &[PathSummary], bytes: u64) -> Option<u64> {
+    let carried: u64 = paths.iter().map(|path| path.stream_bytes_received).sum();
+    (!paths.is_empty()).then(|| carried.saturating_sub(bytes))
+}
+
 /// One of several downloads on a connection.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct DownloadSummary {
@@ -94,12 +126,14 @@ pub(crate) struct GetSummary {
     pub(crate) sha256: Option<String>,
     /// `multipath` or `none`, as negotiated.
     pub(crate) extension: &'static str,
-    /// Our scheduler.
-    pub(crate) scheduler: &'static str,
-    /// Our congestion controller.
-    pub(crate) congestion: &'static str,
-    /// Our ack path.
-    pub(crate) ack_path: &'static str,
+    /// The scheduler of the server, which sent the body; none where it did not tell.
+    pub(crate) scheduler: Option<String>,
+    /// The congestion controller of the server; none where it did not tell.
+    pub(crate) congestion: Option<String>,
+    /// Our ack path: those of the body are ours.
+    pub(crate) ack_path: String,
+    /// The policies of both sides.
+    pub(crate) policies: BothSides,
     /// What became of early data: `accepted`, `rejected`, or none when there was none.
     pub(crate) early_data: Option<&'static str>,
     /// True when the connection resumed an earlier session.
@@ -108,6 +142,8 @@ pub(crate) struct GetSummary {
     pub(crate) longest_stall_ms: f64,
     /// Attempts to connect, in their order.
     pub(crate) attempts: Vec<AttemptSummary>,
+    /// Bytes of bodies that came more than once; none when it failed.
+    pub(crate) duplicate_bytes: Option<u64>,
     /// Every path that there was.
     pub(crate) paths: Vec<PathSummary>,
     /// Every URL.
@@ -139,6 +175,8 @@ pub(crate) struct RunSummary {
     pub(crate) bytes_intact: bool,
     /// Bytes of the body that came over the link of A and of B.
     pub(crate) bytes_by_path: BytesByPath,
+    /// Bytes of the body that came more than once; none when it failed.
+    pub(crate) duplicate_bytes: Option<u64>,
     /// Paths of the client.
     pub(crate) paths: Vec<PathSummary>,
     /// What went wrong.
@@ -200,6 +238,8 @@ pub(crate) struct DemoSummary {
     pub(crate) congestion: Vec<&'static str>,
     /// The ack path of both sides.
     pub(crate) ack_path: &'static str,
+    /// The policies of both sides, with two paths.
+    pub(crate) policies: BothSides,
     /// What went wrong.
     pub(crate) error: Option<String>,
 }
@@ -232,6 +272,8 @@ pub(crate) struct Listening {
 
 #[cfg(test)]
 mod tests {
+    use plait::Policies;
+
     use super::*;
 
     fn keys(value: &serde_json::Value) -> Vec<&str> {
@@ -251,20 +293,26 @@ mod tests {
             first_byte_ms: None,
             sha256: None,
             extension: "multipath",
-            scheduler: "minrtt",
-            congestion: "olia",
-            ack_path: "fastest",
+            scheduler: None,
+            congestion: None,
+            ack_path: "fastest".into(),
+            policies: BothSides {
+                ours: Policies { scheduler: "s", congestion: "c", ack_route: "a", reinjection: "r" }.into(),
+                theirs: None,
+                asked: (&Wish::default()).into(),
+            },
             early_data: None,
             resumed: false,
             longest_stall_ms: 0.0,
             attempts: Vec::new(),
+            duplicate_bytes: Some(0),
             paths: vec![PathSummary::default()],
             downloads: Vec::new(),
             error: None,
         };
         let json = serde_json::to_value(&summary).unwrap();
         let known = "command ok url bytes seconds goodput_mbps handshake_ms first_byte_ms sha256 extension scheduler \
-                     congestion paths error";
+                     congestion policies paths error";
         for key in known.split_whitespace() {
             assert!(keys(&json).contains(&key), "{key}");
         }
@@ -272,6 +320,8 @@ mod tests {
                      stream_bytes_received packets_sent packets_lost acks_sent acks_received";
         let known: std::collections::BTreeSet<_> = known.split_whitespace().collect();
         assert_eq!(keys(&json["paths"][0]).into_iter().collect::<std::collections::BTreeSet<_>>(), known);
+        let policies = &json["policies"];
+        assert_eq!((&policies["ours"]["ack_path"], &policies["theirs"]), (&"a".into(), &serde_json::Value::Null));
         assert_eq!(serde_json::to_string(&summary).unwrap().lines().count(), 1);
     }
 

@@ -9,6 +9,7 @@ use super::Setting;
 use super::case::Case;
 use crate::commands::serve;
 use crate::fail::Fail;
+use crate::http::policies::Terms;
 use crate::http::root::Root;
 use crate::http::server::Site;
 use crate::meant::{Suites, TransportPlan};
@@ -48,7 +49,7 @@ pub(super) async fn run(setting: &Setting) -> Result<(), Fail> {
     let endpoint = listen(config, setting, further)?;
     let addresses = endpoint.local_addrs().iter().map(SocketAddr::to_string).collect();
     print_json(&Listening { event: "listening", addresses })?;
-    let site = Arc::new(Site::new(Some(root)));
+    let site = Arc::new(Site::new(Some(root), Terms::Fixed));
     tokio::select! {
         () = serve::accept(&endpoint, &site) => {}
         () = stop::asked() => {}

@@ -6,8 +6,8 @@ mod json;
 use std::fs::File;
 use std::io::{IsTerminal, Read, Write, stderr};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use crate::clock::Clock;
 use crate::fail::Fail;
-use crate::output::{print_json, print_text};
+use crate::output::{print_json, print_text, remark};
 use crate::stop;
 use args::{ShowArgs, SimCommand, SimFigureArgs, SimMergeArgs, SimRunArgs, SimSwarmArgs};
 
@@ -160,20 +160,29 @@ fn pictures(png: bool) -> Pictures {
 /// Runs of a part between two lines where there is no terminal for a bar.
 const RUNS_A_LINE: usize = 25;
 
-/// Shows how many runs are done: a bar on a terminal, and an object a run for programs that want them.
+/// Time between two lines of progress where there is no terminal.
+const LINE_PERIOD: Duration = Duration::from_secs(10);
+
+/// Shows how many runs are done: a bar on a terminal, a line now and then elsewhere, and an object a run for programs that
+/// want them.
 struct Progress {
     bar: ProgressBar,
     show: ShowArgs,
+    clock: Clock,
+    /// When the next line is due; none on a terminal.
+    next_line: Option<Mutex<Duration>>,
 }
 
 impl Progress {
     fn new(show: ShowArgs) -> Self {
         let style = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} {eta}");
-        let bar = match stderr().is_terminal() {
+        let on_terminal = stderr().is_terminal();
+        let bar = match on_terminal {
             true => ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())),
             false => ProgressBar::hidden(),
         };
-        Self { bar, show }
+        let next_line = (!on_terminal).then_some(Mutex::new(LINE_PERIOD));
+        Self { bar, show, clock: Clock::start(), next_line }
     }
 
     /// The same, with a line now and then where there is neither terminal nor program.
@@ -186,12 +195,26 @@ impl Progress {
     }
 
     fn on_run(&self, part: Option<&str>, done: usize, total: usize) {
-        self.bar.set_message(part.unwrap_or_default().to_owned());
+        // How long it is comes first: every change is drawn.
         self.bar.set_length(total as u64);
         self.bar.set_position(done as u64);
+        self.bar.set_message(part.unwrap_or_default().to_owned());
+        self.line(part, done, total);
         if self.show.json_stream {
             // What cannot be printed now cannot be at the end either, and is told then.
             let _ = print_json(&json!({ "event": "progress", "part": part, "done": done, "total": total }));
+        }
+    }
+}
+
+impl Progress {
+    fn line(&self, part: Option<&str>, done: usize, total: usize) {
+        let Some(next) = &self.next_line else { return };
+        let (mut next, now) = (next.lock().unwrap_or_else(PoisonError::into_inner), self.clock.elapsed());
+        if now >= *next {
+            *next = now + LINE_PERIOD;
+            let part = part.map(|part| format!("{part}: ")).unwrap_or_default();
+            remark(&format!("{part}{done} of {total} runs done after {:.0} s", now.as_secs_f64()));
         }
     }
 }

@@ -1,0 +1,139 @@
+//! Policies asked for: as words, as answers, and as what a server sends then.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use plait::{Endpoint, EndpointConfig, TransportConfig};
+use plait_link::LinkConfig;
+
+use super::*;
+use crate::http::client::fetch;
+use crate::http::meter::Meter;
+use crate::http::server::Site;
+use crate::http::sink::Sink;
+use crate::meant::{Destination, Suites, TransportPlan, Trust};
+use crate::relay::{Relay, RelayConfig};
+use crate::tls::Shown;
+use crate::{commands, identity, transport};
+
+#[test]
+fn wishes_travel() {
+    let wish = Wish {
+        scheduler: Some(SchedulerName::Redundant),
+        congestion: Some(CongestionName::CoupledCubic),
+        ack_path: Some(AckPathName::All),
+        reinjection: Some(ReinjectionName::None),
+    };
+    let (path, query) = (PATH, "scheduler=redundant&congestion=coupled-cubic&ack_path=all&reinjection=none");
+    assert_eq!(wish.target(), format!("{path}?{query}"));
+    assert_eq!(Wish::parse(query), Some(wish));
+    assert_eq!((Wish::default().target().as_str(), Wish::parse("")), (PATH, Some(Wish::default())));
+    for odd in ["scheduler", "scheduler=best", "scheduler=", "window=1", "scheduler=MINRTT", "=", "scheduler=blest&x=y"]
+    {
+        assert_eq!(Wish::parse(odd), None, "{odd}");
+    }
+}
+
+#[test]
+fn answers_are_believed_when_they_look_like_names() {
+    let answer = |scheduler: &str| {
+        let policies = Policies { scheduler: "s", congestion: "c", ack_route: "a", reinjection: "r" };
+        let named = Named { scheduler: scheduler.into(), ..Named::from(policies) };
+        Named::read(serde_json::to_string(&named).unwrap().as_bytes())
+    };
+    assert_eq!(answer("own-one_2.0").unwrap().scheduler, "own-one_2.0");
+    for odd in ["", "a b", "\u{1b}[31m", &"x".repeat(41)] {
+        assert_eq!(answer(odd), None, "{odd:?}");
+    }
+    assert_eq!(Named::read(b"<html>"), None);
+    assert_eq!(Named::read(b"{\"scheduler\":\"minrtt\"}"), None);
+}
+
+/// A server and a client with two links of 40 Mbit/s and 4 ms between them.
+struct Scene {
+    server: Endpoint,
+    client: Endpoint,
+    relays: [Relay; 2],
+}
+
+impl Scene {
+    fn set(terms: Terms) -> Self {
+        let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let carriage: Arc<TransportConfig> = Arc::new(transport::config(&TransportPlan::usual(4)));
+        let shown = Shown::self_signed(&identity::fresh().unwrap(), &[], []).unwrap();
+        let mut config = transport::server_config(shown, Suites::All).unwrap();
+        config.transport_config(carriage.clone());
+        let server = Endpoint::server(config, any_port).unwrap();
+        let address = server.local_addr().unwrap();
+        let relays = [1, 2].map(|seed| {
+            let link = LinkConfig::new(40_000_000, Duration::from_millis(2));
+            let config = RelayConfig { listen: any_port, server: address, up: link.clone(), down: link, seed };
+            Relay::start(config).unwrap()
+        });
+        let locals = [any_port, SocketAddr::from(([127, 0, 0, 2], 0))];
+        let client = Endpoint::new(EndpointConfig::fresh().unwrap(), None, locals).unwrap();
+        let mut config = transport::client_config(&Trust::Anybody, Suites::All).unwrap();
+        config.transport_config(carriage);
+        client.set_default_client_config(config);
+        let (site, endpoint) = (Arc::new(Site::new(None, terms)), server.clone());
+        tokio::spawn(async move { commands::serve::accept(&endpoint, &site).await });
+        Self { server, client, relays }
+    }
+
+    async fn connect(&self) -> Connection {
+        let [a, b] = &self.relays;
+        let connection = self.client.connect(a.address(), "localhost").unwrap().await.unwrap();
+        let second: std::net::IpAddr = [127, 0, 0, 2].into();
+        connection.open_path((second, b.address())).await.unwrap();
+        connection
+    }
+
+    /// Bytes of STREAM frames that came for each byte of a body.
+    async fn carried(&self, connection: &Connection) -> f64 {
+        const BODY: u64 = 2_000_000;
+        let carried = || connection.stats().paths.iter().map(|path| path.stream_bytes_received).sum::<u64>();
+        let before = carried();
+        let sink = Sink::open(&Destination::Discard).await.unwrap();
+        let got = fetch(connection, &format!("/bytes/{BODY}"), sink, &Meter::start()).await.unwrap();
+        assert_eq!(got.bytes, BODY);
+        (carried() - before) as f64 / BODY as f64
+    }
+}
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+#[tokio::test]
+async fn a_server_sends_as_it_was_asked_to() {
+    let scene = Scene::set(Terms::Negotiable);
+    let connection = scene.connect().await;
+    let usual = scene.carried(&connection).await;
+    let wish = Wish { scheduler: Some(SchedulerName::Redundant), ..Wish::default() };
+    let told = ask(&connection, &wish, PATIENCE).await.unwrap().named;
+    assert_eq!((told.scheduler.as_str(), told.congestion.as_str()), ("redundant", "auto"));
+    let doubled = scene.carried(&connection).await;
+    assert!(usual < 1.3 && doubled > 1.7, "{usual} {doubled}");
+    // Our own side is as it was, and another connection too.
+    assert_eq!(connection.policies().scheduler, "minrtt");
+    let other = scene.connect().await;
+    assert_eq!(ask(&other, &Wish::default(), PATIENCE).await.unwrap().named.scheduler, "minrtt");
+    scene.server.close(0, b"");
+}
+
+#[tokio::test]
+async fn one_wish_a_connection_is_granted() {
+    let scene = Scene::set(Terms::Negotiable);
+    let connection = scene.connect().await;
+    let of = |congestion| Wish { congestion: Some(congestion), ..Wish::default() };
+    assert_eq!(ask(&connection, &of(CongestionName::Bbr), PATIENCE).await.unwrap().named.congestion, "bbr");
+    assert_eq!(ask(&connection, &of(CongestionName::Cubic), PATIENCE).await, None);
+    assert_eq!(ask(&connection, &Wish::default(), PATIENCE).await.unwrap().named.congestion, "bbr");
+}
+
+#[tokio::test]
+async fn a_server_may_keep_its_own() {
+    let scene = Scene::set(Terms::Fixed);
+    let connection = scene.connect().await;
+    let wish = Wish { scheduler: Some(SchedulerName::Redundant), ..Wish::default() };
+    assert_eq!(ask(&connection, &wish, PATIENCE).await, None);
+    assert_eq!(ask(&connection, &Wish::default(), PATIENCE).await.unwrap().named.scheduler, "minrtt");
+}
