@@ -199,7 +199,7 @@ impl Progress {
         self.bar.set_length(total as u64);
         self.bar.set_position(done as u64);
         self.bar.set_message(part.unwrap_or_default().to_owned());
-        self.line(part, done, total);
+        self.line(part, done, total).iter().for_each(|line| remark(line));
         if self.show.json_stream {
             // What cannot be printed now cannot be at the end either, and is told then.
             let _ = print_json(&json!({ "event": "progress", "part": part, "done": done, "total": total }));
@@ -208,14 +208,16 @@ impl Progress {
 }
 
 impl Progress {
-    fn line(&self, part: Option<&str>, done: usize, total: usize) {
-        let Some(next) = &self.next_line else { return };
-        let (mut next, now) = (next.lock().unwrap_or_else(PoisonError::into_inner), self.clock.elapsed());
-        if now >= *next {
-            *next = now + LINE_PERIOD;
-            let part = part.map(|part| format!("{part}: ")).unwrap_or_default();
-            remark(&format!("{part}{done} of {total} runs done after {:.0} s", now.as_secs_f64()));
+    /// A line that says how far it is, when one is due.
+    fn line(&self, part: Option<&str>, done: usize, total: usize) -> Option<String> {
+        let (mut next, now) =
+            (self.next_line.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner), self.clock.elapsed());
+        if now < *next {
+            return None;
         }
+        *next = now + LINE_PERIOD;
+        let part = part.map(|part| format!("{part}: ")).unwrap_or_default();
+        Some(format!("{part}{done} of {total} runs done after {:.0} s", now.as_secs_f64()))
     }
 }
 
@@ -365,6 +367,16 @@ fn unwritable(out: &Path, error: &std::io::Error) -> Fail {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn without_a_terminal_a_line_now_and_then() {
+        let show = ShowArgs { json: false, json_stream: false };
+        let due = |at| Progress { next_line: Some(Mutex::new(at)), ..Progress::new(show) };
+        let progress = due(Duration::ZERO);
+        let line = progress.line(Some("fig"), 3, 10).unwrap();
+        assert!(line.starts_with("fig: 3 of 10 runs done after "), "{line}");
+        assert_eq!((progress.line(None, 4, 10), due(Duration::MAX).line(None, 1, 2)), (None, None));
+    }
 
     #[test]
     fn programs_that_cannot_read_themselves_must_be_named() {
