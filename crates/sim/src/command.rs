@@ -215,39 +215,48 @@ pub(crate) fn write_page(
     Ok(files)
 }
 
+/// A decimal number without the zeros at its end: `12.5` of `12.500000`, `120` of `120.000000`.
+fn trimmed(number: &str) -> &str {
+    if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number }
+}
+
 fn run_text(name: &str, row: &Row, paths: usize, files: &[PathBuf]) -> String {
     let cell = |name: &str| row.cell(name).unwrap_or("").to_owned();
+    let ms = |name: &str| match row.cell(name) {
+        None | Some("") => "-".to_owned(),
+        Some(time) => format!("{time} ms"),
+    };
     let mut text = format!(
         "{name}, seed {}: {} after {} s, {} bytes, {} Mbit/s\n",
         cell("seed"),
         cell("end"),
-        cell("seconds").trim_end_matches('0'),
+        trimmed(&cell("seconds")),
         cell("bytes"),
         cell("goodput_mbps"),
     );
     if !cell("error").is_empty() {
         text.push_str(&format!("  error       {}\n", cell("error")));
     }
-    text.push_str(&format!("  handshake   {} ms, first byte {} ms\n", cell("handshake_ms"), cell("first_byte_ms")));
+    text.push_str(&format!("  handshake   {}, first byte {}\n", ms("handshake_ms"), ms("first_byte_ms")));
     if row.number("requests").is_some_and(|count| count > 1.0) {
         text.push_str(&format!(
-            "  requests    {} ({} unanswered), delay p50 {} ms, p95 {} ms, max {} ms\n",
+            "  requests    {} ({} unanswered), delay p50 {}, p95 {}, max {}\n",
             cell("requests"),
             cell("unanswered"),
-            cell("delay_p50_ms"),
-            cell("delay_p95_ms"),
-            cell("delay_max_ms")
+            ms("delay_p50_ms"),
+            ms("delay_p95_ms"),
+            ms("delay_max_ms")
         ));
     }
     for path in 0..paths {
         let of = |name: &str| cell(&format!("path{path}_{name}"));
         text.push_str(&format!(
-            "  path {path}      {} bytes sent in {} packets, {} lost, RTT {} ms (least {}), cwnd {} bytes, MTU {} ({} falls)\n",
+            "  path {path}      {} bytes sent in {} packets, {} lost, RTT {} (least {}), cwnd {} bytes, MTU {} ({} falls)\n",
             of("sent_bytes"),
             of("packets_sent"),
             of("packets_lost"),
-            of("rtt_ms"),
-            of("rtt_min_ms"),
+            ms(&format!("path{path}_rtt_ms")),
+            ms(&format!("path{path}_rtt_min_ms")),
             of("cwnd_bytes"),
             of("mtu_bytes"),
             of("mtu_falls")
@@ -276,6 +285,27 @@ fn campaign_text(campaign: &Campaign, rows: &[Row], table: &[Vec<String>], files
             "  {name}: n {runs}, complete {complete}, median {median} s, IQR {quartiles}, 95 % {interval}\n"
         ));
     }
+    report::equals(campaign, rows).iter().for_each(|note| text.push_str(&format!("  {note}\n")));
     files.iter().for_each(|file| text.push_str(&format!("  wrote {}\n", file.display())));
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_end_with_a_digit() {
+        let numbers = ["120.000000", "0.250000", "10", "100.5", "0.000000"].map(trimmed);
+        assert_eq!(numbers, ["120", "0.25", "10", "100.5", "0"]);
+    }
+
+    #[test]
+    fn what_is_not_known_has_no_unit() {
+        let cells =
+            [("seed", "1"), ("end", "failed"), ("seconds", "120.000000"), ("handshake_ms", ""), ("first_byte_ms", "")];
+        let cells = cells.map(|(column, text)| (column.to_owned(), text.to_owned()));
+        let text = run_text("x", &Row { index: 0, cells: cells.to_vec() }, 0, &[]);
+        assert!(text.contains("failed after 120 s") && text.contains("handshake   -, first byte -\n"), "{text}");
+    }
 }

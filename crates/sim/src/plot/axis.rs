@@ -9,6 +9,9 @@ pub enum Scale {
     Log,
 }
 
+/// Share of a logarithmic axis that is left free on either side.
+const LOG_ROOM: f64 = 0.03;
+
 /// Values between two ends laid out between two pixels.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Axis {
@@ -37,6 +40,10 @@ impl Axis {
             high = (high / step).ceil() * step;
         } else if high / low < 1.0001 {
             (low, high) = (low / 2.0, high * 2.0);
+        } else {
+            // Steps at the least and the largest value stand beside the frame, not on it.
+            let room = (high / low).powf(LOG_ROOM);
+            (low, high) = (low / room, high * room);
         }
         Self { low, high, scale, pixels }
     }
@@ -50,6 +57,11 @@ impl Axis {
         };
         let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
         from + share * (to - from)
+    }
+
+    /// True for values between its ends.
+    pub(crate) fn has(&self, value: f64) -> bool {
+        (self.low..=self.high).contains(&value)
     }
 
     /// Exactly from the least to the largest value.
@@ -148,6 +160,7 @@ mod tests {
         let narrow = Axis::new(&[2.6, 3.4], Scale::Log, (0.0, 1.0));
         assert!(narrow.ticks().len() >= 4, "{:?}", narrow.ticks());
         assert_eq!(Axis::tight(&[0.0, 93.0], (0.0, 1.0)).place(93.0), 1.0);
-        assert!(log.place(0.5) < 1e-9 && log.place(100.0) > 0.999);
+        // Neither the least nor the largest value lies on the frame.
+        assert!((0.01..0.05).contains(&log.place(0.5)) && (0.95..0.99).contains(&log.place(100.0)));
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::axis::{self, Axis};
+use super::marks::Marks;
 use super::{Area, Bars, Boxed, Curve, Plot, Style, colour, escape};
 
 /// Width of every plot, pixels.
@@ -23,9 +24,62 @@ const LINE_HEIGHT: f64 = 14.0;
 pub(super) struct Frame {
     x: Axis,
     y: Axis,
-    /// Letters of a line under a box or bar; none where the horizontal axis has numbers.
-    slot_letters: Option<usize>,
+    /// How names stand under boxes and bars; none where the horizontal axis has numbers.
+    names: Option<Names>,
+    marks: Marks,
     height: f64,
+}
+
+/// How names stand under boxes and bars.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Names {
+    /// In lines of so many letters.
+    Lines(usize),
+    /// Each in one line of at most so many letters that rises to its box, where a word would have to be broken.
+    Slanted(usize),
+}
+
+/// Slope of slanted names, degrees.
+const SLANT_DEGREES: f64 = 50.0;
+/// Letters of a slanted name at most.
+const SLANT_LETTERS_MAX: usize = 34;
+
+impl Names {
+    /// What suits these names in places of this width.
+    fn of(names: &[&String], width: f64) -> Self {
+        let letters = ((width / LETTER_WIDTH) as usize).max(3);
+        let words =
+            names.iter().flat_map(|name| name.split_inclusive([' ', '-'])).map(|word| word.trim().chars().count());
+        if words.max().unwrap_or(0) <= letters {
+            return Self::Lines(letters);
+        }
+        // The first one begins at the left end of the picture.
+        let room = (LEFT + width / 2.0) / (LETTER_WIDTH * SLANT_DEGREES.to_radians().cos());
+        Self::Slanted((room as usize).min(SLANT_LETTERS_MAX))
+    }
+
+    /// Room that they need below the first line.
+    fn height(self, names: &[&String]) -> f64 {
+        match self {
+            Self::Lines(letters) => {
+                let lines = names.iter().map(|name| wrap(name, letters).len()).max().unwrap_or(1);
+                LINE_HEIGHT * lines.saturating_sub(1) as f64
+            }
+            Self::Slanted(letters) => {
+                let longest = names.iter().map(|name| cut(name, letters).chars().count()).max().unwrap_or(0);
+                longest as f64 * LETTER_WIDTH * SLANT_DEGREES.to_radians().sin()
+            }
+        }
+    }
+}
+
+/// The last `letters` of a name, where it is longer: a value stands at its end.
+fn cut(name: &str, letters: usize) -> String {
+    let count = name.chars().count();
+    match count > letters {
+        true => ['…'].into_iter().chain(name.chars().skip(count + 1 - letters)).collect(),
+        false => name.to_owned(),
+    }
 }
 
 impl Frame {
@@ -45,10 +99,13 @@ impl Frame {
         ys.extend(plot.y_range.into_iter().flat_map(|(a, b)| [a, b]));
         let names = plot.boxes.iter().map(|boxed| &boxed.name).chain(plot.bars.iter().map(|bars| &bars.name));
         let names: Vec<&String> = names.collect();
-        let letters = ((WIDTH - LEFT - RIGHT) / names.len().max(1) as f64 / LETTER_WIDTH).max(3.0) as usize;
-        let lines = names.iter().map(|name| wrap(name, letters).len()).max().unwrap_or(1);
-        // What happened is said in a row of its own above the plane.
-        let top = TOP + legend_height + if plot.marks.is_empty() { 0.0 } else { LINE_HEIGHT };
+        let style = Names::of(&names, (WIDTH - LEFT - RIGHT) / names.len().max(1) as f64);
+        let x = Axis::new(&xs, plot.x.1, (LEFT, WIDTH - RIGHT));
+        // What happened is said in rows of its own above the plane.
+        let events = plot.marks.iter().filter(|(place, _)| x.has(*place));
+        let events = events.map(|(place, what)| (x.place(*place), what.clone()));
+        let marks = Marks::new(events, (LEFT, WIDTH - RIGHT));
+        let top = TOP + legend_height + marks.height();
         let bottom = top + PLANE_HEIGHT;
         // The stacked layers end where the plane ends.
         let y = if areas().next().is_some() {
@@ -57,10 +114,11 @@ impl Frame {
             Axis::new(&ys, plot.y.1, (bottom, top))
         };
         Self {
-            x: Axis::new(&xs, plot.x.1, (LEFT, WIDTH - RIGHT)),
+            x,
             y,
-            slot_letters: (!names.is_empty()).then_some(letters),
-            height: bottom + BOTTOM + LINE_HEIGHT * lines.saturating_sub(1) as f64,
+            names: (!names.is_empty()).then_some(style),
+            marks,
+            height: bottom + BOTTOM + style.height(&names),
         }
     }
 
@@ -90,7 +148,7 @@ impl Frame {
                 y + 4.0
             );
         }
-        for (value, label) in self.x.ticks().into_iter().filter(|_| self.slot_letters.is_none()) {
+        for (value, label) in self.x.ticks().into_iter().filter(|_| self.names.is_none()) {
             let x = self.x.place(value);
             let _ = write!(
                 out,
@@ -114,17 +172,10 @@ impl Frame {
         );
     }
 
-    pub(super) fn mark(&self, place: f64, what: &str, out: &mut String) {
-        let ((left, right), (bottom, top)) = (self.x.pixels, self.y.pixels);
-        let x = self.x.place(place);
-        // Text goes where there is room for it.
-        let (at, class) = if x > f64::midpoint(left, right) { (x - 4.0, "v e") } else { (x + 4.0, "v") };
-        let _ = write!(
-            out,
-            "<path d=\"M{x:.1} {bottom:.1}V{top:.1}\" class=\"k\"/><text x=\"{at:.1}\" y=\"{:.1}\" class=\"{class}\">{}</text>",
-            top - 4.0,
-            escape(what)
-        );
+    /// What happened, and when.
+    pub(super) fn marks(&self, out: &mut String) {
+        let (bottom, top) = self.y.pixels;
+        self.marks.draw((top, bottom), out);
     }
 
     pub(super) fn area(&self, area: &Area, out: &mut String) {
@@ -144,7 +195,8 @@ impl Frame {
         );
     }
 
-    pub(super) fn curve(&self, curve: &Curve, colour: &str, out: &mut String) {
+    /// `among` tells how many curves are the same, and which of them this is: each shows in dashes of its own.
+    pub(super) fn curve(&self, curve: &Curve, colour: &str, among: Among, out: &mut String) {
         let place = |(x, y): (f64, f64)| (self.x.place(x), self.y.place(y));
         if curve.style == Style::Dots {
             for (x, y) in curve.points.iter().copied().filter(|(_, y)| y.is_finite()).map(place) {
@@ -172,8 +224,9 @@ impl Frame {
         }
         let _ = write!(
             out,
-            "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.7\" stroke-linejoin=\"round\">\
+            "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.7\" stroke-linejoin=\"round\"{}>\
              <title>{}</title></path>",
+            among.dashes(),
             escape(&curve.name)
         );
     }
@@ -220,10 +273,46 @@ impl Frame {
     }
 
     fn slot_name(&self, name: &str, middle: f64, out: &mut String) {
-        for (i, line) in wrap(name, self.slot_letters.unwrap_or(usize::MAX)).iter().enumerate() {
+        let letters = match self.names {
+            Some(Names::Lines(letters)) => letters,
+            Some(Names::Slanted(letters)) => {
+                let y = self.y.pixels.0 + 14.0;
+                let _ = write!(
+                    out,
+                    "<text transform=\"translate({middle:.1} {y:.1}) rotate(-{SLANT_DEGREES})\" class=\"e s\">{}</text>",
+                    escape(&cut(name, letters))
+                );
+                return;
+            }
+            None => usize::MAX,
+        };
+        for (i, line) in wrap(name, letters).iter().enumerate() {
             let y = self.y.pixels.0 + 16.0 + LINE_HEIGHT * i as f64;
             let _ = write!(out, "<text x=\"{middle:.1}\" y=\"{y:.1}\" class=\"m s\">{}</text>", escape(line));
         }
+    }
+}
+
+/// The place of a curve among those that are the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Among {
+    /// From 0.
+    pub(super) index: usize,
+    /// How many there are.
+    pub(super) count: usize,
+}
+
+/// Length of a dash, pixels.
+const DASH: usize = 9;
+
+impl Among {
+    /// The first is whole, the others lie over it in turns.
+    fn dashes(self) -> String {
+        if self.index == 0 {
+            return String::new();
+        }
+        let pause = DASH * (self.count - 1);
+        format!(" stroke-dasharray=\"{DASH} {pause}\" stroke-dashoffset=\"-{}\"", DASH * self.index)
     }
 }
 
@@ -256,5 +345,16 @@ mod tests {
         assert_eq!(wrap("round-robin", 8), ["round-", "robin"]);
         assert_eq!(wrap("abcdefgh", 3), ["abc", "def", "gh"]);
         assert_eq!(wrap("", 3), Vec::<String>::new());
+    }
+
+    #[test]
+    fn words_are_never_broken() {
+        let names = ["round-robin", "opportunistic", "tail"].map(str::to_owned);
+        let names: Vec<&String> = names.iter().collect();
+        assert_eq!(Names::of(&names, 80.0), Names::Slanted(21));
+        assert_eq!(Names::of(&names, 100.0), Names::Lines(13));
+        assert!(Names::Slanted(21).height(&names) > 13.0 * LETTER_WIDTH * 0.7);
+        // A value is at the end of its name.
+        assert_eq!((cut("path.0.rtt_ms = 200", 12).as_str(), cut("ecf", 12).as_str()), ("…tt_ms = 200", "ecf"));
     }
 }

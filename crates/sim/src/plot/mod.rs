@@ -4,11 +4,12 @@
 mod axis;
 mod frame;
 mod legend;
+mod marks;
 pub mod png;
 
 use std::fmt::Write;
 
-use frame::Frame;
+use frame::{Among, Frame};
 
 pub use axis::Scale;
 
@@ -204,8 +205,13 @@ impl Plot {
         );
         self.areas.iter().for_each(|area| frame.area(area, &mut out));
         frame.grid(self, &mut out);
-        self.marks.iter().for_each(|(place, what)| frame.mark(*place, what, &mut out));
-        self.curves.iter().enumerate().for_each(|(i, curve)| frame.curve(curve, colour(i), &mut out));
+        frame.marks(&mut out);
+        for (i, curve) in self.curves.iter().enumerate() {
+            let alike = |other: &&Curve| other.points == curve.points && other.style == curve.style;
+            let index = self.curves.iter().take(i).filter(alike).count();
+            let among = Among { index, count: self.curves.iter().filter(alike).count().max(1) };
+            frame.curve(curve, colour(i), among, &mut out);
+        }
         let slots = self.boxes.len() + self.bars.len();
         for (i, boxed) in self.boxes.iter().enumerate() {
             frame.boxed(boxed, frame.slot(i, slots), colour(i), &mut out);
@@ -249,6 +255,28 @@ mod tests {
         assert!(svg.contains("a &lt; b &amp; &quot;c&quot;") && svg.ends_with("</svg>"));
         assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
         assert_eq!(Plot::new("", "", "").svg().matches("<svg").count(), 1);
+    }
+
+    #[test]
+    fn curves_that_are_the_same_all_show() {
+        let mut plot = Plot::new("", "", "");
+        for name in ["a", "b", "c", "d"] {
+            plot.cdf(name, if name == "c" { vec![1.0, 2.0] } else { vec![2.0, 3.0] });
+        }
+        let svg = plot.svg();
+        let dashes: Vec<_> =
+            svg.split("stroke-dasharray=\"9 ").skip(1).map(|rest| rest.split('>').next().unwrap()).collect();
+        assert_eq!(dashes, ["18\" stroke-dashoffset=\"-9\"", "18\" stroke-dashoffset=\"-18\""]);
+    }
+
+    #[test]
+    fn what_would_have_happened_later_is_not_marked() {
+        let mut plot = Plot::new("", "", "");
+        plot.curve("a", vec![(0.0, 1.0), (2.0, 3.0)], Style::Line);
+        plot.mark(1.0, "in time");
+        plot.mark(9.0, "too late");
+        let svg = plot.svg();
+        assert!(svg.contains("in time") && !svg.contains("too late"));
     }
 
     #[test]

@@ -2,12 +2,14 @@
 
 mod campaign;
 mod data;
+mod groups;
 mod run;
 
 use std::fmt::Write;
 
-pub use campaign::{campaign_page, groups, table_of_groups};
+pub use campaign::{campaign_page, table_of_groups};
 pub use data::{decisions_csv, series_csv};
+pub use groups::{Group, equals, groups};
 pub use run::run_page;
 
 use crate::plot::{Plot, escape};

@@ -99,7 +99,8 @@ fn settings_from_outside() {
     assert_eq!(scenario.paths[0].own.down.rate, Rate::Fixed(50_000_000));
     assert_eq!(scenario.paths[1].own.down.delay, Duration::from_millis(7));
     assert_eq!(scenario.endpoints.scheduler.name(), "blest");
-    assert!(tree.set("path.5.rate_mbps", "1", "--set").unwrap_err().to_string().contains("0 to 2, exclusive"));
+    let wrong = tree.set("path.5.loss", "0.1", "--set").unwrap_err().to_string();
+    assert!(wrong.contains("there is no `path.5`; accepted: path.0 to path.1"), "{wrong}");
     tree.set("path.0.rate_mbps", "fast", "--set").unwrap();
     let error = Scenario::read(&tree, &Traces::default()).unwrap_err().to_string();
     assert!(error.starts_with("--set: `path.0.rate_mbps`: is a string"), "{error}");

@@ -99,6 +99,8 @@ impl Tree {
         node.restamp(origin);
         let mut parts = key.split('.').peekable();
         let mut at = &mut self.0;
+        // The key of the table at hand, for people.
+        let mut above = String::new();
         while let Some(part) = parts.next() {
             let last = parts.peek().is_none();
             at = match &mut at.value {
@@ -113,11 +115,20 @@ impl Tree {
                     let count = items.len();
                     let item = part.parse().ok().and_then(|i: usize| items.get_mut(i));
                     item.ok_or_else(|| {
-                        refuse(format!("there is no `{part}` in it"), &format!("0 to {count}, exclusive"))
+                        let known = match count {
+                            0 => "a key of another table".to_owned(),
+                            1 => format!("{above}.0"),
+                            _ => format!("{above}.0 to {above}.{}", count - 1),
+                        };
+                        refuse(format!("there is no `{above}.{part}`"), &known)
                     })?
                 }
                 _ => return Err(refuse(format!("`{part}` is looked for in a plain value"), "the key of a table")),
             };
+            if !above.is_empty() {
+                above.push('.');
+            }
+            above.push_str(part);
         }
         Err(refuse("the key is empty".into(), "a dotted key such as path.0.rate_mbps"))
     }
