@@ -19,7 +19,7 @@ use crate::window::SlowStart;
 /// Builds [`Auto`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AutoFactory {
-    /// How the first slow start of a path ends; HyStart++ by default.
+    /// How the first slow start of a path ends; at the onset of a queue by default.
     pub slow_start: SlowStart,
 }
 

@@ -12,7 +12,7 @@ const ALPHA_LOSS_MAX: f64 = 1.5;
 /// Builds [`Balia`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BaliaFactory {
-    /// How the first slow start of a path ends; HyStart++ by default.
+    /// How the first slow start of a path ends; at the onset of a queue by default.
     pub slow_start: SlowStart,
 }
 

@@ -19,7 +19,7 @@ use crate::window::SlowStart;
 /// Builds [`CoupledCubic`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CoupledCubicFactory {
-    /// How the first slow start of a path ends; HyStart++ by default.
+    /// How the first slow start of a path ends; at the onset of a queue by default.
     pub slow_start: SlowStart,
 }
 

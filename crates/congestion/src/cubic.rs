@@ -19,7 +19,7 @@ pub const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 /// Builds [`Cubic`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CubicFactory {
-    /// How the first slow start ends; HyStart++ by default.
+    /// How the first slow start ends; at the onset of a queue by default.
     pub slow_start: SlowStart,
 }
 

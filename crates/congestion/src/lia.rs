@@ -9,7 +9,7 @@ use crate::window::SlowStart;
 /// Builds [`Lia`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LiaFactory {
-    /// How the first slow start of a path ends; HyStart++ by default.
+    /// How the first slow start of a path ends; at the onset of a queue by default.
     pub slow_start: SlowStart,
 }
 

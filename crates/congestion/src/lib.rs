@@ -24,6 +24,7 @@ pub mod lia;
 mod math;
 pub mod newreno;
 pub mod olia;
+pub mod onset;
 pub mod pacer;
 pub mod registry;
 pub mod shared_queue;

@@ -11,7 +11,7 @@ use crate::window::{SlowStart, Window};
 /// Builds [`NewReno`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NewRenoFactory {
-    /// How the first slow start ends; HyStart++ by default (RFC 9406).
+    /// How the first slow start ends; at the onset of a queue by default.
     pub slow_start: SlowStart,
 }
 

@@ -11,7 +11,7 @@ use crate::window::SlowStart;
 /// Builds [`Olia`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OliaFactory {
-    /// How the first slow start of a path ends; HyStart++ by default.
+    /// How the first slow start of a path ends; at the onset of a queue by default.
     pub slow_start: SlowStart,
 }
 

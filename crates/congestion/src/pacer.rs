@@ -26,12 +26,15 @@ pub struct Pacer {
     primed: bool,
     /// The bucket was full when it was looked at, and nothing left since.
     rested: bool,
+    /// The bucket's size is at most this, bytes, but always one datagram.
+    burst_max: Option<u64>,
 }
 
 impl Pacer {
-    /// A pacer with a full bucket.
-    pub fn new(now: Instant) -> Self {
-        Self { credit: 0, refilled_at: now, primed: false, rested: false }
+    /// A pacer with a full bucket of ten datagrams, or of what leaves in 2 ms if that is more; `burst_max` bounds it, in
+    /// bytes, though one datagram may always leave.
+    pub fn new(now: Instant, burst_max: Option<u64>) -> Self {
+        Self { credit: 0, refilled_at: now, primed: false, rested: false, burst_max }
     }
 
     /// Whether a datagram of `mss` bytes may leave now (none), or when to ask again.
@@ -46,11 +49,12 @@ impl Pacer {
         let rate = rate.clamp(1, RATE_MAX) as i128;
         let needed = i128::from(mss) * NANOS as i128;
         let burst = (needed * i128::from(BURST_DATAGRAMS)).max(rate * BURST_TIME.as_nanos() as i128);
+        let burst = self.burst_max.map_or(burst, |max| burst.min(i128::from(max) * NANOS as i128).max(needed));
         self.refill(now, rate, burst);
         if self.credit >= needed {
             return None;
         }
-        let quantum = needed.max(rate * QUANTUM_TIME.as_nanos() as i128);
+        let quantum = needed.max(rate * QUANTUM_TIME.as_nanos() as i128).min(burst);
         let nanos = (quantum - self.credit + rate - 1) / rate;
         Some(now + Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
     }

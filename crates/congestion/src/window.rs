@@ -4,15 +4,27 @@ use std::time::Duration;
 
 use crate::controller::{Acked, Limit, NO_THRESHOLD};
 use crate::hystart::HyStart;
+use crate::onset::Onset;
 
 /// How a controller leaves its first slow start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SlowStart {
     /// On loss or ECN only (RFC 9002 7.3.1).
     Standard,
-    /// Also when the RTT rises: HyStart++ (RFC 9406).
-    #[default]
+    /// Also when the RTT rises from round to round: HyStart++ (RFC 9406).
     HyStart,
+    /// Also when a queue sets in, along a round or from round to round: [`Onset`].
+    #[default]
+    Onset,
+}
+
+/// What watches for the end of the first slow start.
+#[derive(Clone, Debug)]
+enum Watch {
+    /// Nothing.
+    Standard,
+    HyStart(HyStart),
+    Onset(Onset),
 }
 
 /// RFC 9002 7.2: ten datagrams, at most 14720 bytes or two datagrams.
@@ -33,7 +45,7 @@ pub struct Window {
     mss: u64,
     /// Growth (or shrinkage) of less than a byte that has not been applied yet, in (-1, 1).
     fraction: f64,
-    hystart: Option<HyStart>,
+    watch: Watch,
 }
 
 impl Window {
@@ -45,7 +57,11 @@ impl Window {
             ssthresh: NO_THRESHOLD,
             mss,
             fraction: 0.0,
-            hystart: (slow_start == SlowStart::HyStart).then(HyStart::default),
+            watch: match slow_start {
+                SlowStart::Standard => Watch::Standard,
+                SlowStart::HyStart => Watch::HyStart(HyStart::default()),
+                SlowStart::Onset => Watch::Onset(Onset::default()),
+            },
         }
     }
 
@@ -80,25 +96,30 @@ impl Window {
         if !self.in_slow_start() {
             return eligible;
         }
-        let growth = match &mut self.hystart {
-            // RFC 9406 4.3: only the first slow start, before any threshold is known.
-            Some(hystart) if self.ssthresh == NO_THRESHOLD => {
-                let growth = hystart.growth(eligible);
-                if hystart.on_acked(ack).is_over() {
-                    self.bytes = self.bytes.saturating_add(growth);
-                    self.ssthresh = self.bytes;
-                    return 0;
-                }
-                return self.grow_to(growth, growth);
+        // RFC 9406 4.3: only the first slow start, before any threshold is known.
+        if self.ssthresh != NO_THRESHOLD {
+            let growth = eligible.min(self.ssthresh - self.bytes);
+            self.bytes += growth;
+            return eligible - growth;
+        }
+        let over = match &mut self.watch {
+            Watch::Standard => {
+                self.bytes = self.bytes.saturating_add(eligible);
+                false
             }
-            _ => eligible.min(self.ssthresh - self.bytes),
+            Watch::HyStart(hystart) => {
+                self.bytes = self.bytes.saturating_add(hystart.growth(eligible));
+                hystart.on_acked(ack).is_over()
+            }
+            Watch::Onset(onset) => {
+                self.bytes = onset.on_acked(ack, eligible, self.bytes).max(minimum_window(self.mss));
+                onset.is_over()
+            }
         };
-        self.grow_to(growth, eligible)
-    }
-
-    fn grow_to(&mut self, growth: u64, eligible: u64) -> u64 {
-        self.bytes = self.bytes.saturating_add(growth);
-        eligible - growth
+        if over {
+            self.ssthresh = self.bytes;
+        }
+        0
     }
 
     /// Adds `bytes`, which may be negative or below one; the floor of two datagrams holds.
@@ -148,9 +169,11 @@ impl Window {
         self.bytes = if untouched { initial_window(mss) } else { self.bytes.max(minimum_window(mss)) };
     }
 
-    /// Two windows per RTT in slow start, so that pacing does not hold back its doubling; else the pacer's default.
+    /// Two windows per RTT in slow start, so that pacing does not hold back its doubling; else, and while slow start
+    /// holds the window, the pacer's default.
     pub fn pacing_rate(&self, rtt: Duration) -> Option<u64> {
-        if !self.in_slow_start() || rtt.is_zero() {
+        let holds = matches!(&self.watch, Watch::Onset(onset) if onset.is_holding());
+        if !self.in_slow_start() || rtt.is_zero() || (holds && self.ssthresh == NO_THRESHOLD) {
             return None;
         }
         let rate = u128::from(self.bytes) * 2 * 1_000_000_000 / rtt.as_nanos();

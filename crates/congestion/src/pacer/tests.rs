@@ -12,7 +12,7 @@ fn at(micros: u64) -> Instant {
 #[test]
 fn a_burst_of_ten_then_the_rate() {
     // RFC 9002 7.7
-    let mut pacer = Pacer::new(at(0));
+    let mut pacer = Pacer::new(at(0), None);
     // 12 000 bytes in 100 ms at 5/4: 150 000 bytes/s, one datagram in 8 ms.
     let ask = |pacer: &mut Pacer, now| pacer.delay(now, Duration::from_millis(100), 12_000, MSS, None);
     for _ in 0..10 {
@@ -28,7 +28,7 @@ fn a_burst_of_ten_then_the_rate() {
 
 #[test]
 fn the_controllers_rate_wins_and_fast_paths_burst_two_milliseconds() {
-    let mut pacer = Pacer::new(at(0));
+    let mut pacer = Pacer::new(at(0), None);
     let rate = Some(100_000_000);
     assert_eq!(pacer.delay(at(0), Duration::from_millis(100), 1, MSS, rate), None);
     assert_eq!(pacer.burst_left(), 200_000);
@@ -40,7 +40,7 @@ fn the_controllers_rate_wins_and_fast_paths_burst_two_milliseconds() {
 
 #[test]
 fn idle_time_fills_one_burst_only_and_debt_is_bounded() {
-    let mut pacer = Pacer::new(at(0));
+    let mut pacer = Pacer::new(at(0), None);
     let ask = |pacer: &mut Pacer, now| pacer.delay(now, Duration::from_millis(100), 12_000, MSS, None);
     assert_eq!(ask(&mut pacer, at(0)), None);
     assert_eq!(ask(&mut pacer, at(60_000_000)), None);
@@ -50,15 +50,38 @@ fn idle_time_fills_one_burst_only_and_debt_is_bounded() {
 }
 
 #[test]
+fn a_bound_holds_for_each_burst_and_not_for_the_rate() {
+    let rate = Some(100_000_000);
+    let mut pacer = Pacer::new(at(0), Some(3 * MSS));
+    let (mut sent, mut now) = (0u64, at(0));
+    while now < at(100_000) {
+        let mut burst = 0;
+        while pacer.delay(now, Duration::ZERO, 1, MSS, rate).is_none() {
+            pacer.on_sent(now, MSS);
+            burst += MSS;
+        }
+        assert!(burst <= 3 * MSS, "{burst}");
+        sent += burst;
+        now = pacer.delay(now, Duration::ZERO, 1, MSS, rate).unwrap();
+    }
+    assert!(sent >= 9_900_000, "{sent} of 10,000,000 bytes in 100 ms");
+    // Less than a datagram lets one leave.
+    let mut pacer = Pacer::new(at(0), Some(1));
+    assert_eq!(pacer.delay(at(0), Duration::ZERO, 1, MSS, rate), None);
+    pacer.on_sent(at(0), MSS);
+    assert_eq!(pacer.delay(at(0), Duration::ZERO, 1, MSS, rate), Some(at(12)));
+}
+
+#[test]
 fn no_rtt_and_no_rate_do_not_hold() {
-    let mut pacer = Pacer::new(at(0));
+    let mut pacer = Pacer::new(at(0), None);
     pacer.on_sent(at(0), 1 << 40);
     assert_eq!(pacer.delay(at(0), Duration::ZERO, 12_000, MSS, None), None);
 }
 
 #[test]
 fn extremes_do_not_overflow() {
-    let mut pacer = Pacer::new(at(0));
+    let mut pacer = Pacer::new(at(0), None);
     let end = Instant::from_nanos(u64::MAX);
     assert_eq!(pacer.delay(end, Duration::from_nanos(1), u64::MAX, 65_527, Some(u64::MAX)), None);
     assert_eq!(pacer.delay(end, Duration::from_nanos(1), u64::MAX, 65_527, None), None);
@@ -72,7 +95,7 @@ proptest! {
         rate in 1_000u64..1_000_000_000,
         steps in proptest::collection::vec(0u64..5_000_000, 1..200),
     ) {
-        let mut pacer = Pacer::new(at(0));
+        let mut pacer = Pacer::new(at(0), None);
         let (mut now, mut sent) = (0u64, 0u128);
         let burst = u128::from((10 * MSS).max(rate / 500));
         for step in steps {
@@ -88,7 +111,7 @@ proptest! {
 
     #[test]
     fn the_instant_it_names_is_enough(rate in 1_000u64..10_000_000_000, mss in 100u64..9000) {
-        let mut pacer = Pacer::new(at(0));
+        let mut pacer = Pacer::new(at(0), None);
         let mut now = at(0);
         for _ in 0..50 {
             if let Some(then) = pacer.delay(now, Duration::ZERO, 0, mss, Some(rate)) {

@@ -17,11 +17,19 @@ pub struct RecoveryTuning {
     pub time_threshold: f32,
     /// Whether packets are paced.
     pub pacing: Switch,
+    /// Bytes that pacing lets leave at once; none leaves it to the pacer.
+    pub max_burst_bytes: Option<u32>,
 }
 
 impl Default for RecoveryTuning {
     fn default() -> Self {
-        Self { initial_rtt: limits::INITIAL_RTT, packet_threshold: 3, time_threshold: 9.0 / 8.0, pacing: Switch::On }
+        Self {
+            initial_rtt: limits::INITIAL_RTT,
+            packet_threshold: 3,
+            time_threshold: 9.0 / 8.0,
+            pacing: Switch::On,
+            max_burst_bytes: None,
+        }
     }
 }
 

@@ -355,6 +355,15 @@ impl TransportConfig {
         self
     }
 
+    /// Bytes that pacing lets leave at once on one path, UDP payload. 1200 or more; none, the default, is ten datagrams or
+    /// what leaves in 2 ms at the path's rate, whichever is more. Smaller values suit limiters with short queues, such as
+    /// policers of cloud providers, and cost more system calls: a train of segments (GSO) leaves at once and is bounded by
+    /// it. The kernel is not asked to spread the segments of a train. Without [`pacing`](Self::pacing) it has no effect.
+    pub fn max_burst_bytes(&mut self, bytes: Option<u32>) -> &mut Self {
+        self.recovery.max_burst_bytes = bytes.map(|bytes| bytes.max(u32::from(MtuTuning::SMALLEST)));
+        self
+    }
+
     /// Longest time for which we delay an ACK. 1 ms to 2^14 - 1 ms, default 25 ms (RFC 9000 18.2).
     pub fn max_ack_delay(&mut self, delay: Duration) -> &mut Self {
         self.ack.max_delay = delay.clamp(limits::TIMER_GRANULARITY, Duration::from_millis(limits::MAX_ACK_DELAY_MS));

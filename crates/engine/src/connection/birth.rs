@@ -132,6 +132,7 @@ impl Connection {
             time_threshold: ((transport.recovery.time_threshold * 8.0).round() as u32, 8),
             max_ack_delay: self.peer_max_ack_delay(),
             pacing: if transport.recovery.pacing == Switch::On { Pacing::On } else { Pacing::Off },
+            max_burst_bytes: transport.recovery.max_burst_bytes.map(u64::from),
             handshake: state,
             skip: Some(self.random.fork()),
         };

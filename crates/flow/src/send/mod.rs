@@ -69,6 +69,8 @@ pub struct SendConfig {
     pub max_ack_delay: Duration,
     /// Whether to pace.
     pub pacing: Pacing,
+    /// Bytes that pacing lets leave at once, at most, though always one datagram; none leaves it to the pacer.
+    pub max_burst_bytes: Option<u64>,
     /// How far the handshake is; paths other than the first begin after it.
     pub handshake: HandshakeState,
     /// Chooses packet numbers to leave out, so that acks of what was not received show (RFC 9000 21.4);
@@ -86,6 +88,7 @@ impl Default for SendConfig {
             time_threshold: (9, 8),
             max_ack_delay: Duration::from_millis(25),
             pacing: Pacing::default(),
+            max_burst_bytes: None,
             handshake: HandshakeState::Confirmed,
             skip: None,
         }
@@ -236,7 +239,7 @@ impl SendFlow {
             rtt: RttEstimator::new(config.initial_rtt),
             ecn: EcnValidator::new(config.ecn),
             controller,
-            pacer: Pacer::new(now),
+            pacer: Pacer::new(now, config.max_burst_bytes),
             recovery: Recovery::default(),
             timer: ProbeTimer::new(now, config.handshake),
             rate: RateEstimator::new(now),
@@ -537,7 +540,7 @@ impl SendFlow {
         }
         self.in_flight = 0;
         self.controller = controller;
-        self.pacer = Pacer::new(now);
+        self.pacer = Pacer::new(now, self.config.max_burst_bytes);
         self.recovery = Recovery::default();
         self.ecn.restart(self.config.ecn);
         self.rate = RateEstimator::new(now);

@@ -1,0 +1,275 @@
+//! Leaves the first slow start at the onset of a queue: the delay along each round's packets gives the alarm, one round
+//! at a held window the verdict.
+//!
+//! HyStart++ (RFC 9406) looks at the packets that open a round. By the time they wait, the window is past what the path
+//! holds, and five conservative rounds treble it. In slow start packets leave at twice the rate of the round before, so
+//! that the *end* of a round waits as soon as the window has passed half of what the path holds: one round earlier. That
+//! wait alone proves little, since the sender's own burst causes it. But while packets wait, acks come at the rate of the
+//! bottleneck, and with the smallest round trip that says how much the path holds. So the window goes that far and
+//! stays there until packets that left at this window come back. If they did not wait, the alarm was false, and doubling
+//! goes on. If they did, a window an eighth larger has the last word: where the path is full they wait longer in
+//! proportion, and slow start is over; where delays come from jitter or from others' packets they do not.
+
+use std::time::Duration;
+
+use plait_base::Instant;
+
+use crate::controller::Acked;
+use crate::hystart::HyStart;
+
+/// Smallest rise that counts. RFC 9406 4.3 has 4 ms; here a false alarm costs a round, not the end of slow start.
+const RISE_MIN: Duration = Duration::from_millis(3);
+/// RFC 9406 4.3: largest rise that is asked for, but for jitter.
+const RISE_MAX: Duration = Duration::from_millis(16);
+/// The part of the round trip that counts as a rise.
+const RISE_DIVISOR: u32 = 16;
+/// Delays that differed by more in the round before raise it, up to this part of the round trip.
+const SPREAD_DIVISOR: u32 = 4;
+/// RFC 9406 4.3: N_RTT_SAMPLE, samples in a row that must all be above it,
+const SAMPLES: u32 = 8;
+/// over at least this part of the round trip: acks that come in one bunch are one sample.
+const SPAN_DIVISOR: u32 = 8;
+/// What the path holds by the rate of the acks, and a fifth for errors of that rate, as numerator and denominator.
+const LEVEL: (u128, u128) = (6, 5);
+/// Packets count for the verdict that left with this part of the held window in flight.
+const FULL: (u64, u64) = (9, 10);
+
+/// By this part a held window grows for the last word; half of it in delay shows a full path.
+const PROOF_DIVISOR: u64 = 8;
+
+/// Delays in a round that fall back by more than this part of their rise come from jitter, not from a queue.
+const FALL_DIVISOR: u32 = 4;
+
+/// The delays of a round.
+#[derive(Clone, Copy, Debug, Default)]
+struct Round {
+    /// Packets from this number on belong to the next round.
+    end: u64,
+    /// Smallest and largest.
+    range: Option<(Duration, Duration)>,
+    /// Largest since the smallest, and by how much they fell at most after such a one.
+    peak: Duration,
+    fall: Duration,
+}
+
+impl Round {
+    fn new(end: u64) -> Self {
+        Self { end, ..Self::default() }
+    }
+
+    fn note(&mut self, delay: Duration) {
+        let (min, max) = self.range.unwrap_or((delay, delay));
+        if delay <= min {
+            // What is left of the queue of the round before has gone.
+            (self.peak, self.fall) = (delay, Duration::ZERO);
+        }
+        self.peak = self.peak.max(delay);
+        self.fall = self.fall.max(self.peak - delay);
+        self.range = Some((min.min(delay), max.max(delay)));
+    }
+
+    /// Delays go up and hardly down, as in front of a queue that fills.
+    fn is_orderly(&self) -> bool {
+        let rise = self.range.map_or(Duration::ZERO, |(min, _)| self.peak.saturating_sub(min));
+        self.fall <= rise / FALL_DIVISOR
+    }
+}
+
+/// Samples in a row above the threshold.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    since: Instant,
+    /// Bytes acked since, without those of the first sample.
+    bytes: u64,
+    samples: u32,
+}
+
+/// The window waits for a verdict.
+#[derive(Clone, Copy, Debug)]
+struct Hold {
+    /// How far the window may go meanwhile, bytes.
+    level: u64,
+    /// Packets count that left with nearly so much in flight, bytes.
+    window: u64,
+    /// They have at least this number, once the window is where it should be.
+    from: Option<u64>,
+    /// When one of at least this number was acked, a round of them is.
+    until: Option<u64>,
+    /// Their smallest and largest delay.
+    least: Duration,
+    most: Duration,
+    stage: Stage,
+}
+
+/// What a held window is to show.
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    /// Whether packets wait at all, that is, take this time or more.
+    Wait(Duration),
+    /// Whether they wait longer than this in proportion to a larger window.
+    Proof(Duration),
+}
+
+/// One path's first slow start.
+#[derive(Clone, Debug, Default)]
+pub struct Onset {
+    round: Round,
+    /// The round before.
+    last: Option<Round>,
+    run: Option<Run>,
+    hold: Option<Hold>,
+    /// For queues that do not show in this way.
+    hystart: HyStart,
+    /// The path's smallest RTT at the last ACK.
+    least: Duration,
+    over: bool,
+}
+
+impl Onset {
+    /// True when slow start is done.
+    pub fn is_over(&self) -> bool {
+        self.over
+    }
+
+    /// True while the window waits for a verdict.
+    pub fn is_holding(&self) -> bool {
+        self.hold.is_some()
+    }
+
+    /// Takes in one ACK frame of which `eligible` bytes may grow the `window`; returns the window after it.
+    pub fn on_acked(&mut self, ack: &Acked, eligible: u64, window: u64) -> u64 {
+        if self.over {
+            return window.saturating_add(eligible);
+        }
+        if ack.rtt.min > self.least {
+            // It never rises but where acks come back another way: what was measured before compares with nothing.
+            *self = Self { least: ack.rtt.min, ..Self::default() };
+        }
+        self.least = ack.rtt.min;
+        if let Some(hold) = self.hold {
+            let window = window + eligible.min(hold.level.saturating_sub(window));
+            self.judge(ack, hold, window);
+            return window;
+        }
+        let eligible = self.hystart.growth(eligible);
+        self.over = self.hystart.on_acked(ack).is_over();
+        self.note(ack);
+        match self.alarm(ack, window) {
+            // RFC 9002 7.8: a window that is not in use stays as it is.
+            Some(hold) if eligible > 0 && !self.over => {
+                (self.hold, self.run) = (Some(hold), None);
+                hold.window
+            }
+            _ => window.saturating_add(eligible),
+        }
+    }
+
+    /// RFC 9406 4.2: a round ends when a packet sent after its start is acked.
+    fn note(&mut self, ack: &Acked) {
+        if ack.largest >= self.round.end {
+            self.last = self.round.range.map(|_| self.round);
+            self.round = Round::new(ack.next_number);
+        }
+        self.round.note(ack.rtt.latest);
+    }
+
+    /// Counts delays above the threshold; enough of them in a row hold the window.
+    fn alarm(&mut self, ack: &Acked, window: u64) -> Option<Hold> {
+        let last = self.last?;
+        let (base, max) = last.range?;
+        // Where delays go up and down anyway, by jitter or others' packets, HyStart++ alone decides.
+        if max - base > RISE_MIN && !last.is_orderly() {
+            self.run = None;
+            return None;
+        }
+        let spread = (max - base).min(base / SPREAD_DIVISOR);
+        let threshold = base + (base / RISE_DIVISOR).clamp(RISE_MIN, RISE_MAX).max(spread);
+        if ack.rtt.latest < threshold {
+            self.run = None;
+            return None;
+        }
+        let Some(run) = &mut self.run else {
+            self.run = Some(Run { since: ack.now, bytes: 0, samples: 1 });
+            return None;
+        };
+        run.bytes += ack.bytes_total;
+        run.samples += 1;
+        let time = ack.now.since(run.since);
+        if run.samples < SAMPLES || time < base / SPAN_DIVISOR || !self.round.is_orderly() {
+            return None;
+        }
+        // All of them waited, so the bottleneck was busy: they came at its rate.
+        let held = (u128::from(run.bytes) * base.as_nanos() * LEVEL.0).checked_div(time.as_nanos() * LEVEL.1);
+        let held = u64::try_from(held.unwrap_or(0)).unwrap_or(u64::MAX);
+        // Acks in bunches may show less, but what is in flight now did find room.
+        let level = held.max(ack.in_flight + ack.bytes_total);
+        let (from, stage) = (Some(ack.next_number), Stage::Wait(threshold));
+        Some(Hold {
+            level,
+            window: window.min(level),
+            from,
+            until: None,
+            least: Duration::MAX,
+            most: Duration::ZERO,
+            stage,
+        })
+    }
+
+    /// Ends a stage of the hold when packets that left at the held window have come back; others prove nothing.
+    fn judge(&mut self, ack: &Acked, mut hold: Hold, window: u64) {
+        let Some(from) = hold.from else {
+            // Packets that leave once all that is in flight now has been acked found the queue as it will stay.
+            let flight = ack.next_number - ack.largest.min(ack.next_number);
+            hold.from = (window >= hold.level).then_some(ack.next_number + flight);
+            self.hold = Some(hold);
+            return;
+        };
+        let full = ack.delivery.flight_bytes.saturating_mul(FULL.1) >= hold.window.saturating_mul(FULL.0);
+        if ack.largest < from || !full {
+            return;
+        }
+        (hold.least, hold.most) = (hold.least.min(ack.rtt.latest), hold.most.max(ack.rtt.latest));
+        let over = ack.largest >= *hold.until.get_or_insert(ack.next_number);
+        self.hold = Some(hold);
+        match hold.stage {
+            Stage::Wait(threshold) if hold.least < threshold => self.resume(ack, None),
+            Stage::Wait(_) if over => {
+                let (level, stage) = (window.saturating_add(window / PROOF_DIVISOR), Stage::Proof(hold.least));
+                self.hold = Some(Hold {
+                    level,
+                    window: level,
+                    from: None,
+                    until: None,
+                    least: Duration::MAX,
+                    most: Duration::ZERO,
+                    stage,
+                });
+            }
+            Stage::Proof(before) if over => {
+                let longer = before + before / (2 * PROOF_DIVISOR as u32);
+                // Delays that vary by more than half of their rise prove nothing.
+                let base = self.last.and_then(|last| last.range).map_or(before, |(base, _)| base);
+                if hold.least < longer || hold.most - hold.least > hold.least.saturating_sub(base) / 2 {
+                    self.resume(
+                        ack,
+                        Some(Round { range: Some((hold.least, hold.most)), peak: hold.most, ..Round::default() }),
+                    );
+                } else {
+                    (self.hold, self.over) = (None, true);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Back to doubling; delays compare with those of `last`, or with those they did before.
+    fn resume(&mut self, ack: &Acked, last: Option<Round>) {
+        (self.hold, self.last) = (None, last.or(self.last));
+        self.round = Round::new(ack.next_number);
+        self.hystart = HyStart::default();
+    }
+}
+
+#[cfg(test)]
+#[path = "onset/tests.rs"]
+mod tests;

@@ -1,0 +1,172 @@
+//! When the first slow start holds its window, goes on, or ends.
+
+use super::*;
+use crate::facts::acked;
+
+const PACKETS: u64 = 20;
+const BASE_MS: f64 = 80.0;
+
+/// A path of 80 ms that acknowledges 1000 bytes each millisecond while packets wait: it holds 80,000 bytes.
+struct Play {
+    onset: Onset,
+    window: u64,
+    now: Instant,
+    rounds: u64,
+    /// What is in flight instead of the window.
+    flight: Option<u64>,
+}
+
+impl Play {
+    /// A window of 100,000 bytes after one round without a queue.
+    fn new() -> Self {
+        let mut play = Self {
+            onset: Onset::default(),
+            window: 80_000,
+            now: Instant::from_nanos(1_000_000_000),
+            rounds: 0,
+            flight: None,
+        };
+        play.round(|_| BASE_MS);
+        play
+    }
+
+    /// One round of acks a millisecond apart, each with the delay of its packet; the window is in flight. How much it grew.
+    fn round(&mut self, delay_ms: impl Fn(u64) -> f64) -> i64 {
+        let before = self.window;
+        (0..PACKETS).for_each(|i| self.ack(i, delay_ms(i), 1000));
+        self.rounds += 1;
+        self.window as i64 - before as i64
+    }
+
+    fn ack(&mut self, i: u64, delay_ms: f64, eligible: u64) {
+        self.now += Duration::from_millis(1);
+        let mut ack = acked(1000);
+        (ack.now, ack.largest, ack.next_number) = (self.now, self.rounds * PACKETS + i, (self.rounds + 1) * PACKETS);
+        ack.rtt.min = Duration::from_millis(BASE_MS as u64);
+        ack.rtt.latest = Duration::from_secs_f64(delay_ms / 1e3);
+        (ack.in_flight, ack.delivery.flight_bytes) = (50_000, self.flight.unwrap_or(self.window));
+        self.window = self.onset.on_acked(&ack, eligible, self.window);
+    }
+}
+
+#[test]
+fn without_a_queue_it_never_ends() {
+    let mut play = Play::new();
+    assert!((0..20).all(|_| play.round(|_| BASE_MS + 4.9) == 20_000), "5 ms are a sixteenth of 80");
+    assert!(!play.onset.is_over() && !play.onset.is_holding());
+}
+
+#[test]
+fn a_queue_at_the_end_of_a_round_holds_the_window_at_what_the_path_holds() {
+    let mut play = Play::new();
+    // 8 samples over an eighth of 80 ms: the eleventh packet that waits gives the alarm, and 9 of 20 come too early.
+    let grown = play.round(|i| if i < 9 { BASE_MS } else { BASE_MS + 6.0 });
+    assert!(play.onset.is_holding());
+    // A fifth above 80,000 bytes, of which the window keeps no more.
+    assert_eq!((grown, play.window), (-4_000, 96_000));
+    assert_eq!(play.round(|_| BASE_MS + 6.0), 0, "packets that left before");
+    assert!(play.onset.is_holding());
+}
+
+#[test]
+fn a_smaller_window_doubles_up_to_that_level() {
+    let mut play = Play::new();
+    play.window = 75_000;
+    play.round(|i| if i < 9 { BASE_MS } else { BASE_MS + 6.0 });
+    assert!(play.onset.is_holding());
+    assert_eq!(play.window, 94_000, "19 packets acked before the alarm");
+    assert_eq!(play.round(|_| BASE_MS + 6.0), 2_000);
+}
+
+#[test]
+fn packets_that_wait_longer_at_a_larger_window_end_it() {
+    let mut play = Play::new();
+    play.round(|_| BASE_MS + 10.0);
+    play.round(|_| BASE_MS + 10.0);
+    assert!(play.onset.is_holding());
+    // All of a round waited: an eighth more.
+    let held = play.window;
+    play.round(|_| BASE_MS + 10.0);
+    assert_eq!(play.window, held + held / 8);
+    play.round(|_| BASE_MS + 21.0);
+    assert!(play.onset.is_holding() && !play.onset.is_over(), "the last that left before");
+    let over = (0..5).any(|_| {
+        play.round(|_| BASE_MS + 21.0);
+        play.onset.is_over()
+    });
+    assert!(over);
+}
+
+#[test]
+fn packets_that_wait_as_long_at_a_larger_window_end_the_alarm() {
+    let mut play = Play::new();
+    (0..8).for_each(|_| _ = play.round(|_| BASE_MS + 10.0));
+    assert!(!play.onset.is_holding() && !play.onset.is_over(), "not by what this path has in its queue");
+    assert_eq!(play.round(|_| BASE_MS + 10.0), 20_000, "doubling goes on");
+}
+
+#[test]
+fn delays_that_vary_by_more_than_they_rose_end_the_alarm() {
+    let mut play = Play::new();
+    (0..3).for_each(|_| _ = play.round(|_| BASE_MS + 10.0));
+    (0..4).for_each(|_| _ = play.round(|i| BASE_MS + 21.0 + if i % 2 == 0 { 30.0 } else { 0.0 }));
+    assert!(!play.onset.is_holding() && !play.onset.is_over());
+}
+
+#[test]
+fn packets_that_left_at_the_held_window_and_did_not_wait_end_the_alarm() {
+    let mut play = Play::new();
+    play.round(|i| if i < 9 { BASE_MS } else { BASE_MS + 6.0 });
+    play.round(|i| if i > 4 { BASE_MS } else { BASE_MS + 6.0 });
+    assert!(!play.onset.is_holding() && !play.onset.is_over());
+    assert_eq!(play.round(|_| BASE_MS), 20_000, "doubling goes on");
+}
+
+#[test]
+fn packets_that_left_with_less_in_flight_prove_nothing() {
+    let mut play = Play::new();
+    play.round(|_| BASE_MS + 6.0);
+    // The application has little to send.
+    play.flight = Some(40_000);
+    (0..5).for_each(|_| _ = play.round(|i| if i == 0 { BASE_MS } else { BASE_MS + 6.0 }));
+    assert!(play.onset.is_holding() && !play.onset.is_over());
+}
+
+#[test]
+fn jitter_that_was_there_before_is_no_rise() {
+    let jitter = |i: u64| BASE_MS + if i == 0 { 0.0 } else { 4.0 + (i % 2) as f64 * 8.0 };
+    let mut play = Play::new();
+    play.round(jitter);
+    // 12 ms is what the delays of the round before differ by, and up and down is not how a queue fills.
+    play.round(|_| BASE_MS + 11.0);
+    play.round(|i| BASE_MS + if i == 0 { 0.0 } else { 10.0 + (i % 2) as f64 * 20.0 });
+    assert!(!play.onset.is_holding());
+}
+
+#[test]
+fn one_bunch_of_acks_is_one_sample() {
+    let mut play = Play::new();
+    for i in 0..PACKETS {
+        play.now = Instant::from_nanos(2_000_000_000);
+        play.ack(i, BASE_MS + 30.0, 1000);
+    }
+    assert!(!play.onset.is_holding());
+}
+
+#[test]
+fn a_window_that_is_not_in_use_stays() {
+    let mut play = Play::new();
+    (0..PACKETS).for_each(|i| play.ack(i, BASE_MS + 30.0, 0));
+    assert_eq!((play.window, play.onset.is_holding()), (100_000, false));
+}
+
+#[test]
+fn acks_that_come_back_another_way_are_no_rise() {
+    let mut play = Play::new();
+    play.round(|_| BASE_MS + 6.0);
+    assert!(play.onset.is_holding());
+    let mut ack = acked(1000);
+    (ack.rtt.min, ack.rtt.latest) = (Duration::from_millis(120), Duration::from_millis(120));
+    assert_eq!(play.onset.on_acked(&ack, 1000, play.window), play.window + 1000);
+    assert!(!play.onset.is_holding() && !play.onset.is_over());
+}
