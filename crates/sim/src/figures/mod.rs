@@ -7,6 +7,7 @@ mod migration;
 mod multiflow;
 mod ns3;
 mod reordering;
+mod startup;
 #[cfg(test)]
 mod tests;
 
@@ -111,6 +112,7 @@ const FIGURES: &[(&str, &str, Make)] = &[
     ("never-worse", "The gate: several paths are never slower than the best of them", gate::never_worse),
     ("migration", "The gate: a change of address costs little more than a slow start", migration::migration),
     ("reordering", "The gate: late packets on a path that loses none cost little", reordering::reordering),
+    ("startup", "The gate: slow start sends little twice and costs no time", startup::startup),
 ];
 
 /// Every figure: name and what it shows.
@@ -187,6 +189,10 @@ fn differences(name: &str) -> Option<&'static str> {
             "a fresh start is what a transfer takes beyond its bytes at the rate that it reaches: handshake, request and slow \
              start; a change of address costs what it takes longer than without; allowed for: where a NAT changed, what is on \
              its way is lost, and nobody knows for a probe time-out: four round trips, a full queue and 25 ms"
+        }
+        "startup" => {
+            "CUBIC, 20 MB over one clean link of 10 to 100 Mbit/s, RTT 10 to 80 ms, drop-tail queue of 0.5 to 3 times what the \
+             link holds, at least 15 kB; what is sent twice includes what CUBIC loses later on"
         }
         _ => return None,
     })

@@ -24,7 +24,8 @@ fn small_figures() {
         stop: &stop,
         progress: &|_, _, _| {},
     };
-    for name in ["conext-fig4", "conext-fig3", "multiflow-fig5", "multiflow-fig6", "ns3-fig9", "never-worse"] {
+    for name in ["conext-fig4", "conext-fig3", "multiflow-fig5", "multiflow-fig6", "ns3-fig9", "never-worse", "startup"]
+    {
         let made = figure(name, &request).unwrap();
         assert!(made.text().contains("published:") && made.files.is_empty(), "{}", made.text());
         let rows: Vec<String> = made.markdown().lines().map(str::to_owned).collect();
@@ -32,7 +33,7 @@ fn small_figures() {
         assert!(!made.figure.notes.is_empty(), "{name} says nowhere why it differs");
     }
     assert!(figure("conext-fig12", &request).unwrap_err().to_string().contains("accepted: conext-fig3"));
-    assert_eq!(list().count(), 23);
+    assert_eq!(list().count(), 24);
 }
 
 #[test]

@@ -31,6 +31,22 @@ fn outcome(text: &str, set: &[(&str, &str)], seed: u64) -> Outcome {
 }
 
 #[test]
+fn a_limiter_with_a_short_queue_loses_nothing_of_bursts_that_fit() {
+    // The receiver's window keeps the rate below the limiter's 300 Mbit/s; six packets may wait.
+    let text = "[[path]]\nrate_mbps = 300\nrtt_ms = 40\nqueue_packets = 6\n[transfer]\nkind = \"download\"\n\
+                bytes = 3_000_000\n[endpoints]\nreceive_window_bytes = 100_000\n";
+    let dropped = |set: &[(&str, &str)]| {
+        let outcome = outcome(text, set, 1);
+        assert_eq!(outcome.end, End::Complete);
+        (outcome.paths[0].traffic.down.drops_total(), outcome.elapsed)
+    };
+    let (usual, bounded) = (dropped(&[]), dropped(&[("endpoints.max_burst_bytes", "4000")]));
+    println!("dropped and time: {usual:?} without a bound, {bounded:?} with 4000 bytes");
+    assert!(usual.0 > 0, "ten datagrams at once do not fit");
+    assert_eq!(bounded.0, 0);
+}
+
+#[test]
 fn two_paths_are_faster_than_one() {
     let one = outcome(TWO, &[("endpoints.extension", "none")], 1);
     let two = outcome(TWO, &[], 1);

@@ -123,6 +123,8 @@ pub struct Endpoints {
     pub keep_alive: Option<Duration>,
     /// Name of the reinjection policy.
     pub reinjection: &'static str,
+    /// Bytes that leave at once at most; none leaves it to the pacer.
+    pub max_burst_bytes: Option<u32>,
 }
 
 /// Everything about a run but its seed.

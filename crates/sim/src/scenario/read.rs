@@ -209,6 +209,7 @@ impl Default for Endpoints {
             duplicate_until_rtt: true,
             keep_alive: None,
             reinjection: reinject::NAMES[0],
+            max_burst_bytes: None,
         }
     }
 }
@@ -239,6 +240,7 @@ fn read_endpoints(reader: Reader<'_>, paths: usize, policies: &Policies) -> Resu
         duplicate_until_rtt: reader.flag("duplicate_until_rtt")?.unwrap_or(default.duplicate_until_rtt),
         keep_alive: reader.seconds("keep_alive_s", 0.001..=SECONDS_MAX)?,
         reinjection: reader.word("reinjection", &reinject::NAMES)?.unwrap_or(default.reinjection),
+        max_burst_bytes: reader.whole("max_burst_bytes", 1200..=1 << 30, "bytes")?.map(|bytes| bytes as u32),
     };
     reader.finish()?;
     Ok(endpoints)
