@@ -24,7 +24,7 @@ enum Watch {
     /// Nothing.
     Standard,
     HyStart(HyStart),
-    Onset(Onset),
+    Onset(Box<Onset>),
 }
 
 /// RFC 9002 7.2: ten datagrams, at most 14720 bytes or two datagrams.
@@ -60,7 +60,7 @@ impl Window {
             watch: match slow_start {
                 SlowStart::Standard => Watch::Standard,
                 SlowStart::HyStart => Watch::HyStart(HyStart::default()),
-                SlowStart::Onset => Watch::Onset(Onset::default()),
+                SlowStart::Onset => Watch::Onset(Box::default()),
             },
         }
     }
