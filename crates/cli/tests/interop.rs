@@ -10,6 +10,7 @@ use serde_json::Value;
 fn plait(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_plait"));
     command.args(args).env_remove("RUST_LOG").env_remove("SSLKEYLOGFILE").stdin(Stdio::null());
+    command.env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"));
     command
 }
 

@@ -37,6 +37,7 @@ impl Server {
     pub fn command(root: &Path, flags: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_plait"));
         command.args(["serve", "--quiet", "--listen", "127.0.0.1:0", "--root"]).arg(root).args(flags);
+        command.env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"));
         Self::start(command, "hq-interop", |line| {
             let ready: serde_json::Value = serde_json::from_str(line).ok()?;
             ready["addresses"][0].as_str()?.parse().ok()
