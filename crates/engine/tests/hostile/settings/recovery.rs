@@ -86,24 +86,35 @@ fn time_threshold() {
     }
 }
 
+/// Datagrams that leave at once after a pause, on a path whose window has room for more than thirty.
+fn at_once(setup: Setup) -> usize {
+    let mut rig = with_rtt(setup);
+    let id = rig.conn().open(Dir::Uni).unwrap();
+    // A few windows make it large; then a pause, and one burst.
+    rig.conn().write(id, &[1; 100_000]).unwrap();
+    for _ in 0..40 {
+        rig.pass(RTT / 10);
+        rig.ack_all();
+    }
+    let from = rig.wire.len();
+    rig.conn().write(id, &[1; 60_000]).unwrap();
+    rig.pump();
+    rig.wire.len() - from
+}
+
 #[test]
 fn pacing() {
-    let at_once = |on: bool| {
-        let mut rig = with_rtt(single(|t| _ = t.pacing(on)));
-        let id = rig.conn().open(Dir::Uni).unwrap();
-        // A few windows make it large; then a pause, and one burst.
-        rig.conn().write(id, &[1; 100_000]).unwrap();
-        for _ in 0..40 {
-            rig.pass(RTT / 10);
-            rig.ack_all();
-        }
-        let from = rig.wire.len();
-        rig.conn().write(id, &[1; 60_000]).unwrap();
-        rig.pump();
-        rig.wire.len() - from
-    };
-    let (paced, unpaced) = (at_once(true), at_once(false));
+    let [paced, unpaced] = [true, false].map(|on| at_once(single(|t| _ = t.pacing(on))));
     assert!(paced <= 12 && unpaced >= 30, "{paced} {unpaced}");
+}
+
+#[test]
+fn max_burst_bytes() {
+    let [usual, three] = [None, Some(4_000)].map(|bytes| at_once(single(|t| _ = t.max_burst_bytes(bytes))));
+    assert!(usual > 3 && (1..=3).contains(&three), "{usual} {three}");
+    // Less than a datagram lets one leave, and without pacing it has no effect.
+    assert_eq!(at_once(single(|t| _ = t.max_burst_bytes(Some(0)))), 1);
+    assert!(at_once(single(|t| _ = t.max_burst_bytes(Some(4_000)).pacing(false))) >= 30);
 }
 
 #[test]
