@@ -3,11 +3,9 @@
 import argparse
 import asyncio
 import hashlib
-import json
 import os
 import ssl
 import sys
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from aioquic.asyncio import QuicConnectionProtocol, connect, serve
@@ -15,32 +13,13 @@ from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.events import ConnectionTerminated, StreamDataReceived, StreamReset
 from aioquic.tls import CipherSuite
 
-PERIOD = 1_048_573
+from body import answer_to, make_block
+from program import new_report, print_line, read_flags
+
 # Bytes received after which a client that was asked to do so updates its keys.
 UPDATE_AFTER = 100_000
 # Nobody speaks a version of this form (RFC 9000 15).
 RESERVED_VERSION = 0x1A2A3A4A
-UNITS = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "K": 10**3, "M": 10**6, "G": 10**9}
-
-
-def make_block() -> bytes:
-    """One period of the body behind /bytes/N: the top byte of x -> x * 0xd1342543de82ef95 + 1 modulo 2^64."""
-    block, x = bytearray(PERIOD), 0x9E3779B97F4A7C15
-    for i in range(PERIOD):
-        x = (x * 0xD1342543DE82EF95 + 1) & 0xFFFFFFFFFFFFFFFF
-        block[i] = x >> 56
-    return bytes(block)
-
-
-def parse_size(text: str) -> int:
-    for suffix, factor in UNITS.items():
-        if text.endswith(suffix):
-            return int(text[: -len(suffix)]) * factor
-    return int(text)
-
-
-def print_line(value: dict) -> None:
-    print(json.dumps(value), flush=True)
 
 
 def configuration(options: argparse.Namespace, is_client: bool) -> QuicConfiguration:
@@ -70,7 +49,7 @@ class Server(QuicConnectionProtocol):
 
     def answer(self, stream: int, line: str) -> None:
         try:
-            body = self.body(line)
+            body = answer_to(line, self.options.root, self.block)
         except (ValueError, OSError) as error:
             print(error, file=sys.stderr)
             self._quic.reset_stream(stream, 404)
@@ -79,18 +58,6 @@ class Server(QuicConnectionProtocol):
             self.request_key_update()
         self._quic.send_stream_data(stream, body, end_stream=True)
         self.transmit()
-
-    def body(self, line: str) -> bytes:
-        method, _, target = line.partition(" ")
-        if method != "GET" or not target.startswith("/"):
-            raise ValueError(f"not a request: {line!r}")
-        if target.startswith("/bytes/"):
-            size = parse_size(target.removeprefix("/bytes/"))
-            return (self.block * (size // PERIOD + 1))[:size]
-        name = Path(target.lstrip("/"))
-        if self.options.root is None or ".." in name.parts:
-            raise ValueError(f"nothing at {target}")
-        return (Path(self.options.root) / name).read_bytes()
 
 
 async def run_server(options: argparse.Namespace) -> None:
@@ -205,23 +172,14 @@ async def run_client(options: argparse.Namespace, report: dict) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("mode", choices=["server", "client"])
-    parser.add_argument("urls", nargs="*")
-    parser.add_argument("--listen", action="append", default=[])
-    for name in ["--cert", "--key", "--root", "--ca"]:
-        parser.add_argument(name)
-    for name in ["--retry", "--chacha20", "--key-update", "--resume", "--foreign-version"]:
-        parser.add_argument(name, action="store_true")
-    parser.add_argument("--0rtt", action="store_true", dest="early")
-    options = parser.parse_intermixed_args()
+    options = read_flags()
     if options.mode == "server":
         try:
             asyncio.run(run_server(options))
         except KeyboardInterrupt:
             pass
         return 0
-    report = {"ok": True, "downloads": [], "resumed": False, "early_data": False, "version_negotiated": False, "error": None}
+    report = new_report()
     try:
         asyncio.run(asyncio.wait_for(run_client(options, report), 90))
     except Exception as error:  # whatever it is, it is reported

@@ -43,3 +43,10 @@ pub fn size(text: &str) -> Result<u64> {
     };
     text[..digits].parse::<u64>()?.checked_mul(unit).context("too large")
 }
+
+/// The length that the request line of a `/bytes/N` asks for.
+pub fn requested(line: &[u8]) -> Result<u64> {
+    let line = std::str::from_utf8(line)?;
+    let target = line.strip_prefix("GET ").with_context(|| format!("not a request: {line:?}"))?.trim_end();
+    size(target.strip_prefix("/bytes/").with_context(|| format!("nothing at {target}"))?)
+}
