@@ -91,7 +91,10 @@ impl Connection {
     /// A path on which nothing is under way learns what it carries without data, where the application sends datagrams:
     /// their size depends on it, and the scheduler may have no use for the path. A search is a few probes, and the next
     /// one is minutes away.
-    pub(super) fn next_idle_search(&mut self, now: Instant) -> Option<(PathId, Purpose)> {
+    pub(super) fn next_idle_search(&mut self, now: Instant, empty: &[(PathId, Purpose)]) -> Option<(PathId, Purpose)> {
+        if empty.iter().any(|(_, purpose)| matches!(purpose, Purpose::Mtu(_))) {
+            return None;
+        }
         if !self.datagrams.is_used() || !self.handshake.is_confirmed() {
             return None;
         }

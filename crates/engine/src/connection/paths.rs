@@ -489,8 +489,9 @@ impl Connection {
         silent.into_iter().for_each(|id| self.ping(id));
     }
 
+    /// Asks for a PING on a path, if there is one of this id: a peer may name ids on which nothing was sent yet.
     pub(super) fn ping(&mut self, id: PathId) {
-        if !self.traffic.pings.contains(&id) {
+        if self.paths.path(id).is_some() && !self.traffic.pings.contains(&id) {
             self.traffic.pings.push(id);
         }
     }

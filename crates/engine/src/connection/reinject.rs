@@ -51,7 +51,7 @@ impl Reinjector {
 
 impl Connection {
     /// With nothing new to send, an idle path may take over what others still hold.
-    pub(super) fn next_reinjection(&mut self, now: Instant) -> Option<(PathId, Purpose)> {
+    pub(super) fn next_reinjection(&mut self, now: Instant, empty: &[(PathId, Purpose)]) -> Option<(PathId, Purpose)> {
         self.traffic.reinjector.next_look = None;
         let idle = self.streams.has_unacked() && self.streams.unsent_bytes() == 0;
         if !idle || !self.paths.is_multipath() || self.paths.open_slots().nth(1).is_none() {
@@ -66,6 +66,7 @@ impl Connection {
         };
         // The best idle path first; it takes over from the slowest first.
         let mut idle: smallvec::SmallVec<[PathView; 8]> = candidates(&self.traffic.views).copied().collect();
+        idle.retain(|view| !empty.contains(&(view.id, Purpose::Copies)));
         idle.sort_by_key(|view| (view.rtt_or_max(), view.id));
         let mut busy: smallvec::SmallVec<[PathView; 8]> =
             self.traffic.views.iter().filter(|view| view.in_flight_bytes > 0).copied().collect();

@@ -18,8 +18,8 @@ use crate::shared::Transmit;
 
 /// A packet that is smaller than its train's segments by no more than this is padded to keep the train going.
 const TRAIN_PADDING_BYTES: usize = 64;
-/// Choices that may come to nothing before a poll gives up.
-const MAX_EMPTY_CHOICES: usize = 8;
+/// Choices that may come to nothing before a poll gives up; no poll makes the same one twice.
+const MAX_EMPTY_CHOICES: usize = 32;
 /// Credit below which nothing is sent to an address that is not proven: no packet of use is smaller, bytes.
 const SMALLEST_PACKET_BYTES: u64 = 60;
 /// Bytes of one train, at most: what a UDP send call takes.
@@ -48,19 +48,18 @@ pub(super) enum Purpose {
     End,
 }
 
-/// Who is asked for the next packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ask {
-    /// All, the scheduler among them.
-    Scheduler,
-    /// All but the scheduler, whose choice came to nothing.
-    Others,
-}
+/// Choices of one poll that came to nothing, such as a copy of what is acked by now.
+type EmptyChoices = smallvec::SmallVec<[(PathId, Purpose); 4]>;
 
 impl Purpose {
     /// True for packets that may follow others in one train.
     fn joins_trains(self) -> bool {
         matches!(self, Self::Probe | Self::Data | Self::Copies)
+    }
+
+    /// True for what the scheduler was asked about.
+    fn is_scheduled(self) -> bool {
+        matches!(self, Self::Data | Self::Mtu(_))
     }
 
     /// True where a packet that asks for no ack would miss the point.
@@ -83,18 +82,12 @@ impl Connection {
         let transmit = self.poll_handshake(now, buf);
         let transmit = transmit.or_else(|| self.poll_other_legs(now, buf));
         let mut transmit = transmit.or_else(|| self.poll_last_word(now, buf));
-        // A choice may come to nothing, such as a copy of what is acked by now; then the next one has its turn. The
-        // scheduler would choose the same again, so what comes after data has its turn then.
-        let mut ask = Ask::Scheduler;
-        for _ in 0..MAX_EMPTY_CHOICES {
-            if transmit.is_some() {
-                break;
-            }
-            let Some((id, purpose)) = self.next_packet(now, ask) else { break };
-            transmit = self.poll_train(now, max_segments.max(1), buf, (id, purpose));
-            if purpose == Purpose::Data {
-                ask = Ask::Others;
-            }
+        // A choice that comes to nothing is not made again: whoever else has something to send has its turn.
+        let mut empty = EmptyChoices::new();
+        while transmit.is_none() && empty.len() < MAX_EMPTY_CHOICES {
+            let Some(choice) = self.next_packet(now, &empty) else { break };
+            transmit = self.poll_train(now, max_segments.max(1), buf, choice);
+            empty.push(choice);
         }
         if transmit.is_none() {
             self.update_keys_if_worn(now);
@@ -296,7 +289,7 @@ impl Connection {
             if built.bytes < segment || count >= max_segments || single || stunted {
                 break;
             }
-            match self.next_packet(now, Ask::Scheduler) {
+            match self.next_packet(now, &[]) {
                 Some((same, next)) if same == id && next.joins_trains() => purpose = next,
                 _ => break,
             }
@@ -318,20 +311,22 @@ impl Connection {
         bytes + TRAIN_PADDING_BYTES < mtu && next.is_none_or(|next| next > bytes || next + TRAIN_PADDING_BYTES < bytes)
     }
 
-    /// Which path sends next, and what for.
-    fn next_packet(&mut self, now: Instant, ask: Ask) -> Option<(PathId, Purpose)> {
+    /// Which path sends next, and what for: no choice that is among the `empty` ones.
+    fn next_packet(&mut self, now: Instant, empty: &[(PathId, Purpose)]) -> Option<(PathId, Purpose)> {
         // Wishes about a packet that was not built after all say nothing about the next one.
         self.traffic.copy_to.clear();
         if self.keys.is_none() && self.handshake.early_seal_keys().is_none() {
             return None;
         }
         if self.keys.is_some()
-            && let Some(found) = self.next_bound(now)
+            && let Some(found) = self.next_bound(now, empty)
         {
             return Some(found);
         }
+        // The scheduler would choose the same again.
+        let is_spent = empty.iter().any(|(_, purpose)| purpose.is_scheduled());
         let demand = self.demand(now);
-        if let Some(demand) = demand.filter(|_| ask == Ask::Scheduler) {
+        if let Some(demand) = demand.filter(|_| !is_spent) {
             if self.streams.send_credit() == 0 && self.streams.unsent_bytes() > 0 {
                 self.traffic.scheduler.on_credit_blocked(now);
             }
@@ -343,11 +338,12 @@ impl Connection {
                 }
                 Decision::Wait(_) => {}
             }
-        } else if ask == Ask::Scheduler {
+        } else if !is_spent {
             self.traffic.paced_until = None;
         }
         self.keys.as_ref()?;
-        self.next_reinjection(now).or_else(|| self.next_ack(now)).or_else(|| self.next_idle_search(now))
+        let rest = self.next_reinjection(now, empty).or_else(|| self.next_ack(now, empty));
+        rest.or_else(|| self.next_idle_search(now, empty))
     }
 
     /// A larger datagram instead of data, while data flows and a probe is due.
@@ -364,7 +360,8 @@ impl Connection {
     }
 
     /// Packets bound to one path: probes, validation, copies, pings.
-    fn next_bound(&mut self, now: Instant) -> Option<(PathId, Purpose)> {
+    fn next_bound(&mut self, now: Instant, empty: &[(PathId, Purpose)]) -> Option<(PathId, Purpose)> {
+        let is_new = |id: PathId, purpose: Purpose| !empty.contains(&(id, purpose));
         let found = {
             // A path to which the peer gave no id can send nothing, whatever it owes.
             let open = self.paths.open_slots().filter(|s| s.dcid(LegName::Current).is_some());
@@ -374,21 +371,22 @@ impl Connection {
                 p.route.amplification_room() >= SMALLEST_PACKET_BYTES && !full.hold(&p.route.tuple())
             };
             let owes = |p: &super::flows::Path| p.send.probes_due(Space::Data) > 0 && has_room(p);
-            open.find(|(_, p)| owes(p)).map(|(id, _)| (id, Purpose::Probe))
+            open.find(|(id, p)| is_new(*id, Purpose::Probe) && owes(p)).map(|(id, _)| (id, Purpose::Probe))
         };
-        let found = found.or_else(|| self.next_validation(now).map(|id| (id, Purpose::Validation)));
+        let found = found.or_else(|| self.next_validation(now, empty).map(|id| (id, Purpose::Validation)));
         if found.is_some() {
             return found;
         }
-        if let Some(&id) = self.traffic.pings.iter().rfind(|id| !self.is_held(**id)) {
+        let mut pings = self.traffic.pings.iter().rev().copied();
+        if let Some(id) = pings.find(|id| is_new(*id, Purpose::Ping) && self.can_carry(*id)) {
             return Some((id, Purpose::Ping));
         }
-        self.next_copy(now)
+        self.next_copy(now, empty)
     }
 
     /// A path that owes a challenge or a response on its own addresses. Challenges of ours are few and have a clock of
     /// their own; responses are as many as the peer likes: window and pacer hold them too (RFC 9000 8.2.2).
-    fn next_validation(&mut self, now: Instant) -> Option<PathId> {
+    fn next_validation(&mut self, now: Instant, empty: &[(PathId, Purpose)]) -> Option<PathId> {
         let held = self.holds_openings();
         let Traffic { answers_at, full_sockets: full, .. } = &mut self.traffic;
         *answers_at = None;
@@ -396,7 +394,8 @@ impl Connection {
             let Some(path) = slot.path.as_mut() else { continue };
             let admits = path.route.amplification_room() >= SMALLEST_PACKET_BYTES && !full.hold(&path.route.tuple());
             let must_wait = held && path.sent_at.is_none();
-            if !admits || must_wait || path.route.due() != Some(LegName::Current) {
+            let is_spent = empty.contains(&(slot.id, Purpose::Validation));
+            if !admits || must_wait || is_spent || path.route.due() != Some(LegName::Current) {
                 continue;
             }
             let challenges = path.route.leg(LegName::Current).is_some_and(|leg| leg.wants_challenge());
@@ -409,7 +408,7 @@ impl Connection {
         None
     }
 
-    fn next_copy(&mut self, now: Instant) -> Option<(PathId, Purpose)> {
+    fn next_copy(&mut self, now: Instant, empty: &[(PathId, Purpose)]) -> Option<(PathId, Purpose)> {
         if self.traffic.copies.is_empty() {
             return None;
         }
@@ -417,7 +416,8 @@ impl Connection {
         self.traffic.look(&mut self.paths, now, stance);
         let Self { traffic, .. } = self;
         let open = plait_schedule::candidates(&traffic.views).filter(|v| traffic.copies.wants(v.id));
-        let best = open.min_by_key(|v| (v.rtt_or_max(), v.id))?;
+        let new = open.filter(|v| !empty.contains(&(v.id, Purpose::Copies)));
+        let best = new.min_by_key(|v| (v.rtt_or_max(), v.id))?;
         Some((best.id, Purpose::Copies))
     }
 
@@ -431,9 +431,10 @@ impl Connection {
     }
 
     /// An ack that is due, on the path that the policy wants it on.
-    fn next_ack(&mut self, now: Instant) -> Option<(PathId, Purpose)> {
+    fn next_ack(&mut self, now: Instant, empty: &[(PathId, Purpose)]) -> Option<(PathId, Purpose)> {
+        let is_new = |id: PathId| !empty.contains(&(id, Purpose::Acks));
         while let Some(&(carrier, _)) = self.traffic.ack_copies.first() {
-            if self.can_carry(carrier) {
+            if is_new(carrier) && self.can_carry(carrier) {
                 return Some((carrier, Purpose::Acks));
             }
             self.traffic.ack_copies.remove(0);
@@ -446,7 +447,7 @@ impl Connection {
             }
         }
         for of in due {
-            if let Some(&carrier) = self.traffic.ack_paths(now, &self.paths, of).first() {
+            if let Some(&carrier) = self.traffic.ack_paths(now, &self.paths, of).first().filter(|id| is_new(**id)) {
                 return Some((carrier, Purpose::Acks));
             }
         }

@@ -131,6 +131,7 @@ fn what_is_no_error() {
         let mut rig = two_paths();
         oddity(&mut rig);
         assert!(rig.is_open(), "{what}: {:?}", rig.close_seen());
+        rig.assert_answers(what);
     }
 }
 

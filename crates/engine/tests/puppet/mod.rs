@@ -361,6 +361,15 @@ impl Rig {
         self.pump();
     }
 
+    /// A PING on path 0 gets its ack: whatever came before did not silence the engine.
+    pub fn assert_answers(&mut self, after: &str) {
+        let acks = |rig: &Self| rig.count(|f| matches!(f, Frame::Ack(a) if a.path == plait_base::PathId::ZERO));
+        let before = acks(self);
+        self.frames([0x01]);
+        self.pass(ms(200));
+        assert!(acks(self) > before, "no ack after {after}");
+    }
+
     /// The puppet's part of the handshake that is due; true when there was something to say.
     pub fn say_handshake(&mut self) -> bool {
         let mut said = false;
