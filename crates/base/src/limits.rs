@@ -82,6 +82,8 @@ pub const MAX_TOKEN_ADDRESSES: usize = 8;
 pub const MAX_QUEUED_REPLIES: usize = 256;
 /// Longest reason phrase that we send, bytes.
 pub const MAX_REASON_BYTES: usize = 512;
+/// Addresses of ours that did not answer and that a path keeps to ask again.
+pub const MAX_RESTING_LEGS: usize = 8;
 /// Events that wait for the application, beyond which the oldest repeatable ones merge.
 pub const MAX_QUEUED_EVENTS: usize = 4096;
 

@@ -319,7 +319,8 @@ impl Connection {
             Some(RouteEvent::Unreachable) => self.on_path_unreachable(now, id),
             Some(RouteEvent::SizeUnproven) => self.on_size_unproven(now, id),
             Some(RouteEvent::Validated(LegName::Candidate)) => self.on_candidate_validated(now, id),
-            Some(RouteEvent::Validated(LegName::Fallback) | RouteEvent::CandidateFailed) | None => {}
+            Some(RouteEvent::CandidateFailed) => self.on_candidate_failed(now, id),
+            Some(RouteEvent::Validated(LegName::Fallback)) | None => {}
         }
     }
 }

@@ -3,12 +3,22 @@
 use std::net::{IpAddr, SocketAddr};
 
 use plait_base::{FourTuple, Instant, PathId};
+use plait_path::LegName;
 use plait_path::policy::AddressUse;
 
 use super::Connection;
 use super::events::PathEvent;
 use super::receive::Arrival;
 use super::traffic::is_usable;
+
+/// Nothing gets through on any path: other addresses of ours are asked, one after another.
+#[derive(Debug)]
+pub(super) struct Outage {
+    /// The path that failed last.
+    last: PathId,
+    /// The address of ours that is asked now.
+    asked: Option<SocketAddr>,
+}
 
 impl Connection {
     /// Our usable addresses changed: the path policy of a client opens and ends paths accordingly. A path whose address is
@@ -72,7 +82,7 @@ impl Connection {
         let others = || self.paths.open_slots().filter(|slot| slot.id != id);
         let works = others().any(|slot| is_usable(slot) && !self.plan.is_stray(local_of(slot).unwrap_or(tuple.local)));
         let is_free = |local: &SocketAddr| !others().filter_map(local_of).any(|other| other.ip() == local.ip());
-        let mut found = self.plan.refuges(&tuple.remote);
+        let mut found = self.plan.refuges(tuple.remote);
         match works {
             true => found.find(|local| !local.ip().is_unspecified() && is_free(local)),
             false => found.next(),
@@ -141,16 +151,58 @@ impl Connection {
     /// Two probe time-outs in a row on the last path that worked: nothing gets through.
     pub(super) fn note_outage(&mut self, id: PathId) {
         if self.registry.outage.is_none() && self.handshake.is_confirmed() {
-            self.registry.outage = Some(id);
+            self.registry.outage = Some(Outage { last: id, asked: None });
             self.events.path(PathEvent::AllFailed { last: id });
         }
     }
 
+    /// During an outage the path that failed last asks from another address of ours whether the peer can be reached, and
+    /// moves there when it can (RFC 9000 9.1, 9.2). The addresses have their turns for as long as the outage lasts.
+    pub(super) fn ask_elsewhere(&mut self, now: Instant) {
+        let Some(&Outage { last, asked }) = self.registry.outage.as_ref() else { return };
+        let Some(path) = self.paths.path(last).filter(|_| self.may_move(last)) else { return };
+        // A policy that opens paths of its own has its turn first.
+        let opens = self.paths.is_multipath() && self.plan.address_use() == AddressUse::OpensPaths;
+        if opens && self.paths.validations() > 0 {
+            return;
+        }
+        // A probe of the application's, or of the address that the server prefers, goes on.
+        if path.route.leg(LegName::Candidate).is_some_and(|leg| leg.is_validating()) {
+            return;
+        }
+        let (tuple, by_system) = (path.route.tuple(), path.route.is_system_known());
+        let others: Vec<SocketAddr> = self.plan.refuges(tuple.remote).collect();
+        let turn = others.iter().position(|local| Some(*local) == asked).map_or(0, |at| at + 1);
+        // Where the system chooses the address, it has chosen already.
+        let is_other = |local: &&SocketAddr| **local != tuple.local && !(by_system && local.ip().is_unspecified());
+        // Not the path's own times: those have grown with its silence.
+        let times = self.first_validation_times();
+        // RFC 9000 9.5: an address without a connection id of its own has no turn until the peer gives one
+        let mut turns = others.iter().cycle().skip(turn).take(others.len()).filter(is_other);
+        let asked =
+            turns.find(|local| self.paths.probe(now, last, FourTuple { local: **local, ..tuple }, times).is_ok());
+        if let Some(&local) = asked {
+            self.registry.outage = Some(Outage { last, asked: Some(local) });
+            self.drain_table_events();
+        }
+    }
+
+    /// Nothing answered at other addresses that a path asked from.
+    pub(super) fn on_candidate_failed(&mut self, now: Instant, id: PathId) {
+        self.ask_elsewhere(now);
+        self.paths.drop_failed_candidate(id);
+        self.drain_table_events();
+    }
+
     /// The peer answered on a path.
     pub(super) fn end_outage(&mut self, id: PathId) {
-        if self.registry.outage.take().is_some() {
-            self.events.path(PathEvent::Restored { id });
+        let Some(Outage { last, asked }) = self.registry.outage.take() else { return };
+        if asked.is_some() {
+            // A path that works again has no reason to move.
+            self.paths.drop_candidates(last);
+            self.drain_table_events();
         }
+        self.events.path(PathEvent::Restored { id });
     }
 }
 

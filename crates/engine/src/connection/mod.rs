@@ -118,8 +118,8 @@ struct Registry {
     pathless: Option<Pathless>,
     /// A server's preferred address, to be probed once the handshake is confirmed.
     preferred: Option<FourTuple>,
-    /// The path that failed last, while none works.
-    outage: Option<PathId>,
+    /// What is tried while no path works.
+    outage: Option<mobility::Outage>,
     /// What paths did that are gone.
     past: PathTotals,
 }

@@ -278,9 +278,14 @@ impl Connection {
             self.probe_preferred(now);
         }
         self.tend_strays(now);
-        if !self.paths.is_multipath() {
-            return;
+        if self.paths.is_multipath() {
+            self.run_path_policy(now);
         }
+        self.ask_elsewhere(now);
+    }
+
+    /// Opens and ends paths as the path policy wishes.
+    fn run_path_policy(&mut self, now: Instant) {
         let limits = (self.max_paths(), self.settings.transport.paths.max_validations);
         let wishes = self.plan.wishes(now, self.handshake.side, &self.paths, limits);
         for wish in wishes {

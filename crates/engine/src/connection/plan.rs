@@ -66,13 +66,14 @@ impl Plan {
 
     /// Addresses from which `remote` may be reached: those of our sockets first, then those that a wildcard socket has by
     /// what the system tells.
-    pub(super) fn refuges(&self, remote: &SocketAddr) -> impl Iterator<Item = SocketAddr> + '_ {
+    pub(super) fn refuges(&self, remote: SocketAddr) -> impl Iterator<Item = SocketAddr> + '_ {
         let v4 = remote.is_ipv4();
         let own = self.local.iter().filter(move |own| own.is_ipv4() == v4).copied();
         let wild = own.clone().filter(|own| own.ip().is_unspecified());
         let by_wild = wild.flat_map(move |own| {
             let machine = self.machine.iter().flatten().filter(move |ip| ip.is_ipv4() == v4);
-            machine.map(move |ip| SocketAddr::new(*ip, own.port()))
+            let reaches = move |ip: &&IpAddr| ip.is_loopback() == remote.ip().is_loopback();
+            machine.filter(reaches).map(move |ip| SocketAddr::new(*ip, own.port()))
         });
         own.chain(by_wild).filter(|local| !self.is_stray(*local))
     }

@@ -15,6 +15,7 @@ mod full_sockets;
 mod handshake;
 mod hoards;
 mod multipath;
+mod outage;
 mod pairs;
 mod random;
 mod rules;

@@ -244,6 +244,11 @@ impl Leg {
         self.settle();
     }
 
+    /// True for an address of ours that did not answer.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.origin == Origin::Ours && self.validation == Validation::Failed
+    }
+
     /// Starts to validate: a challenge is due at once, and the timer runs.
     pub fn begin_validation(&mut self, now: Instant, times: ValidationTimes) {
         if self.validation == Validation::Failed {

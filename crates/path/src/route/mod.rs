@@ -5,7 +5,7 @@ mod leg;
 use std::net::SocketAddr;
 
 use plait_base::time::earliest;
-use plait_base::{FourTuple, Instant, Random, Violation};
+use plait_base::{FourTuple, Instant, Random, Violation, limits};
 use plait_wire::FrameWriter;
 
 use leg::{Answer, LegTimeout};
@@ -44,7 +44,8 @@ pub enum RouteEvent {
     Validated(LegName),
     /// The current address stayed unproven; the path is back on the one before.
     FellBack(Moved),
-    /// A candidate was not reachable; the current address is untouched.
+    /// A candidate was not reachable; the current address is untouched. It is kept until [`Route::drop_candidates`]: the
+    /// same addresses may be probed again with the same connection id.
     CandidateFailed,
     /// The current address stayed unproven and there is none to go back to: abandon the path.
     Unreachable,
@@ -67,6 +68,9 @@ pub struct Route {
     current: Leg,
     candidate: Option<Leg>,
     fallback: Option<Leg>,
+    /// Candidates of ours that did not answer, at most `limits::MAX_RESTING_LEGS`. They keep their connection ids, so that
+    /// they can be asked again (RFC 9000 9.5).
+    resting: Vec<Leg>,
     /// True once any challenge was written: a response before that answers nothing.
     challenged: bool,
 }
@@ -83,7 +87,7 @@ impl Route {
     }
 
     fn on_leg(current: Leg) -> Self {
-        Self { current, candidate: None, fallback: None, challenged: false }
+        Self { current, candidate: None, fallback: None, resting: Vec::new(), challenged: false }
     }
 
     /// The addresses that carry the path's packets.
@@ -209,7 +213,9 @@ impl Route {
 
     /// Probes other addresses of ours or of the peer before moving there.
     pub fn probe(&mut self, now: Instant, tuple: FourTuple, times: ValidationTimes) {
-        let known = self.candidate.take().filter(|l| l.tuple() == tuple);
+        let room = self.resting.len() < limits::MAX_RESTING_LEGS;
+        self.resting.extend(self.candidate.take().filter(|leg| leg.tuple() == tuple || (leg.is_spent() && room)));
+        let known = self.resting.iter().position(|leg| leg.tuple() == tuple).map(|at| self.resting.remove(at));
         let mut leg = known.unwrap_or_else(|| Leg::new(tuple, Validation::Unvalidated, Origin::Ours));
         leg.begin_validation(now, times);
         self.candidate = Some(leg);
@@ -244,9 +250,20 @@ impl Route {
         moved(&from, &self.current.tuple())
     }
 
-    /// Takes the candidate off, for example when no connection id is left for it.
-    pub fn drop_candidate(&mut self) -> Option<Leg> {
-        self.candidate.take()
+    /// Forgets the candidate and all that were asked before it.
+    pub fn drop_candidates(&mut self) {
+        self.candidate = None;
+        self.resting.clear();
+    }
+
+    /// Connection ids of the peer that addresses other than the current ones use.
+    pub(crate) fn other_cids(&self) -> impl Iterator<Item = u64> {
+        self.candidate.iter().chain(&self.fallback).chain(&self.resting).filter_map(|leg| leg.cid)
+    }
+
+    /// Connection id of the peer with which these addresses were asked before.
+    pub(crate) fn asked_with(&self, tuple: &FourTuple) -> Option<u64> {
+        self.candidate.iter().chain(&self.resting).find(|leg| leg.tuple() == *tuple)?.cid
     }
 
     /// PATH_CHALLENGE arrived on these addresses; false when no leg has them (call [`Self::admit`] first).
@@ -301,7 +318,6 @@ impl Route {
         if self.candidate.as_mut().is_some_and(|l| l.on_timeout(now) == LegTimeout::GaveUp)
             && !self.candidate.as_ref().is_some_and(Leg::is_validated)
         {
-            self.candidate = None;
             return Some(RouteEvent::CandidateFailed);
         }
         if let Some(leg) = &mut self.fallback {

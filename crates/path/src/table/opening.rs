@@ -8,7 +8,7 @@ use plait_base::{CloseCode, FourTuple, Instant, PathId, Side};
 use super::{PathTable, Slot, living};
 use crate::delivery::Delivery;
 use crate::path::Path;
-use crate::route::{LegName, Moved, ValidationTimes};
+use crate::route::{LegName, Moved, Validation, ValidationTimes};
 
 /// Why a path cannot be opened now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,7 +175,8 @@ impl<S, R> PathTable<S, R> {
             let Some(path) = slot.path.as_mut().filter(|_| slot.closing.is_none()) else {
                 return Err(ProbeError::NoPath);
             };
-            let has_own = path.route.leg(LegName::Candidate).is_some_and(|l| l.tuple() == tuple && l.cid.is_some());
+            let own = path.route.asked_with(&tuple);
+            let has_own = own.is_some_and(|sequence| slot.remote.cid(sequence).is_some());
             let zero_length = slot.remote.active().is_some_and(|cid| cid.is_empty());
             let spare = if has_own || zero_length { None } else { slot.remote.take_spare() };
             if spare.is_none() && !has_own && !zero_length {
@@ -189,6 +190,24 @@ impl<S, R> PathTable<S, R> {
             Ok(())
         })
         .unwrap_or(Err(ProbeError::NoPath))
+    }
+
+    /// Forgets the addresses that an open path probes beside its own, and retires their connection ids.
+    pub fn drop_candidates(&mut self, id: PathId) {
+        self.change_remote(id, |slot| {
+            slot.path.iter_mut().for_each(|path| path.route.drop_candidates());
+            slot.settle_cids();
+        });
+    }
+
+    /// The same for addresses that did not answer, unless they are being asked again.
+    pub fn drop_failed_candidate(&mut self, id: PathId) {
+        let candidate =
+            |slot: &Slot<S, R>| slot.path.as_ref().and_then(|path| path.route.leg(LegName::Candidate)).cloned();
+        let failed = self.slot(id).and_then(candidate).is_some_and(|leg| leg.validation() == Validation::Failed);
+        if failed {
+            self.drop_candidates(id);
+        }
     }
 
     /// The peer probes its path from other addresses, to another id of ours: what goes there gets another id of the peer,

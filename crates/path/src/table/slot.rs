@@ -124,9 +124,7 @@ impl<S, R> Slot<S, R> {
         if let Some(sequence) = path.route.leg_mut(LegName::Current).and_then(|l| l.cid.take()) {
             self.remote.activate(sequence);
         }
-        let legs = [LegName::Candidate, LegName::Fallback];
-        let needed: SmallVec<[u64; 2]> =
-            legs.into_iter().filter_map(|name| path.route.leg(name).and_then(|l| l.cid)).collect();
+        let needed: SmallVec<[u64; 2]> = path.route.other_cids().collect();
         self.remote.keep_only(&needed);
         if self.remote.active_sequence().is_none() {
             self.remote.resume();

@@ -14,6 +14,8 @@ use super::ledger::SharedLedger;
 
 /// Decisions in a row that differ; later ones are counted, not kept.
 const LOG_MAX: usize = 50_000;
+/// By how much a peer delays acks unless it says otherwise (RFC 9000 18.2).
+const MAX_ACK_DELAY: Duration = Duration::from_millis(25);
 
 /// What a decision meant for one path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,6 +176,8 @@ pub struct Decisions {
     pub waited_no_path: u64,
     /// Longest time with data, a usable open path and no packet sent.
     pub idle_longest: Duration,
+    /// Longest probe time-out of a path on which data was on its way during such times.
+    pub idle_pto: Duration,
     idle_since: Option<Instant>,
     /// Each decision with its reasons, where that was wanted.
     pub record: Option<Box<Record>>,
@@ -197,6 +201,10 @@ impl Decisions {
         self.idle_since = idle.then(|| self.idle_since.unwrap_or(demand.now));
         if let Some(since) = self.idle_since {
             self.idle_longest = self.idle_longest.max(demand.now.since(since));
+            let awaited = paths.iter().filter(|path| path.in_flight_bytes > 0);
+            // RFC 9002 6.2.1
+            let pto = awaited.filter_map(|path| Some(path.rtt? + 4 * path.rtt_var + MAX_ACK_DELAY)).max();
+            self.idle_pto = self.idle_pto.max(pto.unwrap_or_default());
         }
         if let Some(record) = &mut self.record {
             record.note(decision, paths, demand);

@@ -47,11 +47,12 @@ impl std::fmt::Display for Fault {
 const IDLE_RTTS: u32 = 4;
 const IDLE_MIN: Duration = Duration::from_secs(1);
 
-/// The sender never rests with data, an open path and nothing on its way for long.
+/// The sender never rests long with data and an open path, but to learn whether the path it keeps to has failed.
 pub(crate) fn idle_sender(ledger: &Ledger) -> Option<Fault> {
     let rtt = ledger.paths.values().filter_map(|figures| figures.rtt).max().unwrap_or_default();
     let idle = ledger.decisions.idle_longest;
-    (idle > IDLE_MIN.max(rtt * IDLE_RTTS)).then_some(Fault::IdleSender(idle))
+    let pto = ledger.decisions.idle_pto;
+    (idle > IDLE_MIN.max(rtt * IDLE_RTTS).max(pto)).then_some(Fault::IdleSender(idle))
 }
 
 /// Every datagram that was sent or doubled arrived, was lost or is on its way.
