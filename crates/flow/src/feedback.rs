@@ -2,7 +2,7 @@
 
 use plait_base::Space;
 use plait_base::probe::LossTrigger;
-use plait_wire::Carried;
+use plait_wire::SentFrame;
 
 /// One packet that was given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,10 +23,10 @@ pub struct LostPacket {
 #[derive(Clone, Debug, Default)]
 pub struct Feedback {
     /// Frames in packets that the peer acknowledged.
-    pub acked: Vec<Carried>,
+    pub acked: Vec<SentFrame>,
     /// Frames in packets that were declared lost, except those handed out before by
     /// [`in_flight_carried`](crate::SendFlow::in_flight_carried).
-    pub lost: Vec<Carried>,
+    pub lost: Vec<SentFrame>,
     /// The packets declared lost or discarded, for observers.
     pub lost_packets: Vec<LostPacket>,
     /// Packets declared lost whose acknowledgement arrived after all.

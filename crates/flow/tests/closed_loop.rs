@@ -11,7 +11,7 @@ use plait_flow::{
     AckNeed, AckPolicy, AckReport, Eliciting, Feedback, ReceiveFlow, Room, SendConfig, SendFlow, SentPacket, TimerFired,
 };
 use plait_wire::frame::AckForm;
-use plait_wire::{Carried, Frame, FrameWriter, Frames};
+use plait_wire::{Frame, FrameWriter, Frames, SentFrame};
 
 const PATH: PathId = PathId(1);
 const DELAY: Duration = Duration::from_millis(20);
@@ -90,7 +90,7 @@ impl World {
             app_limited: self.to_send.is_empty(),
             ..SentPacket::default()
         };
-        let carried = block.map_or(Carried::Ping, Carried::MaxData);
+        let carried = block.map_or(SentFrame::Ping, SentFrame::MaxData);
         self.send.on_sent(self.now, Space::Data, &packet, &[carried]);
         let ecn = mark.and(self.weather.marks);
         self.fly(self.weather.loss, Flying::Data { number, block, ecn });
@@ -144,14 +144,14 @@ impl World {
 
     fn digest(&mut self) {
         for carried in self.feedback.acked.drain(..) {
-            if let Carried::MaxData(block) = carried {
+            if let SentFrame::MaxData(block) = carried {
                 assert!(self.arrived.contains(&block));
                 self.acked.insert(block);
             }
         }
         for carried in self.feedback.lost.drain(..) {
             match carried {
-                Carried::MaxData(block) if !self.acked.contains(&block) => self.to_send.push_back(block),
+                SentFrame::MaxData(block) if !self.acked.contains(&block) => self.to_send.push_back(block),
                 _ => {}
             }
         }

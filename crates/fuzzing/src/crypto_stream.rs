@@ -5,7 +5,7 @@ use plait_base::Space;
 use plait_base::limits::MAX_CRYPTO_BUFFER_BYTES;
 use plait_base::units::VARINT_MAX;
 use plait_stream::CryptoStream;
-use plait_wire::{Carried, Frame, FrameWriter, Frames};
+use plait_wire::{Frame, FrameWriter, Frames, SentFrame};
 
 use crate::Tape;
 
@@ -59,7 +59,7 @@ fn hostile(tape: &mut Tape<'_>) {
 fn exchange(tape: &mut Tape<'_>) {
     let (mut sender, mut receiver) = (CryptoStream::new(Space::Initial), CryptoStream::new(Space::Initial));
     let (mut written, mut read) = (0u64, 0u64);
-    let mut flying: Vec<(Carried, Bytes)> = Vec::new();
+    let mut flying: Vec<(SentFrame, Bytes)> = Vec::new();
     for _ in 0..tape.remaining() {
         match tape.byte() % 8 {
             0 | 1 => {
@@ -96,7 +96,7 @@ fn exchange(tape: &mut Tape<'_>) {
     assert!(!sender.has_unacked() && sender.unsent_bytes() == 0 && !receiver.has_unread());
 }
 
-fn send(sender: &mut CryptoStream, flying: &mut Vec<(Carried, Bytes)>, room: usize) {
+fn send(sender: &mut CryptoStream, flying: &mut Vec<(SentFrame, Bytes)>, room: usize) {
     let (mut buf, mut carried) = (Vec::new(), Vec::new());
     sender.fill(&mut FrameWriter::new(&mut buf, room, &mut carried));
     assert!(buf.len() <= room);
@@ -113,9 +113,9 @@ fn send(sender: &mut CryptoStream, flying: &mut Vec<(Carried, Bytes)>, room: usi
     }
 }
 
-fn arrive(sender: &mut CryptoStream, receiver: &mut CryptoStream, flying: &mut Vec<(Carried, Bytes)>, pick: usize) {
+fn arrive(sender: &mut CryptoStream, receiver: &mut CryptoStream, flying: &mut Vec<(SentFrame, Bytes)>, pick: usize) {
     let (carried, bytes) = flying.swap_remove(pick % flying.len());
-    let Carried::Crypto { offset, .. } = carried else { panic!("not a CRYPTO frame") };
+    let SentFrame::Crypto { offset, .. } = carried else { panic!("not a CRYPTO frame") };
     if receiver.on_crypto(offset, bytes).is_ok() {
         sender.on_acked(&carried);
     } else {

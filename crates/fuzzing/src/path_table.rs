@@ -9,7 +9,7 @@ use plait_path::mtu::MtuConfig;
 use plait_path::route::{Route, Validation, ValidationTimes};
 use plait_path::table::{Admission, CidChange};
 use plait_path::{LegName, Path, PathTable, PeerLimits, TableConfig, TableEvent};
-use plait_wire::{Carried, Frame, FrameWriter, Frames};
+use plait_wire::{Frame, FrameWriter, Frames, SentFrame};
 
 use crate::Tape;
 use crate::puppet::frames::{path_id, put_some};
@@ -37,7 +37,7 @@ struct Play {
     table: PathTable<(), ()>,
     now: Instant,
     random: Random,
-    carried: Vec<Carried>,
+    carried: Vec<SentFrame>,
     cids: BTreeSet<ConnectionId>,
     tokens: Vec<ResetToken>,
     challenges: Vec<[u8; 8]>,

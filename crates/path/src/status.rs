@@ -2,7 +2,7 @@
 
 use plait_base::PathId;
 use plait_wire::frame::PathStatusUpdate;
-use plait_wire::{Carried, FrameWriter};
+use plait_wire::{FrameWriter, SentFrame};
 
 use crate::delivery::Delivery;
 use crate::frames;
@@ -85,7 +85,7 @@ impl Status {
         let (Some(status), true) = (self.local, self.delivery.is_due()) else { return };
         let sequence = self.sequence();
         if frames::put(w, &PathStatusUpdate { path, sequence, status }) {
-            w.note(Carried::PathStatus { path, sequence });
+            w.note(SentFrame::PathStatus { path, sequence });
             self.delivery.on_written();
         }
     }

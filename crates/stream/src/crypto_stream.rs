@@ -4,7 +4,7 @@ use bytes::Bytes;
 use plait_base::limits::{MAX_CRYPTO_BUFFER_BYTES, MAX_CRYPTO_FRAGMENTS};
 use plait_base::units::VARINT_MAX;
 use plait_base::{Space, Violation};
-use plait_wire::{Carried, FrameWriter, varint};
+use plait_wire::{FrameWriter, SentFrame, varint};
 
 use crate::events::Order;
 use crate::reassembly::Reassembly;
@@ -58,28 +58,28 @@ impl CryptoStream {
             w.put_varint(range.start);
             w.put_varint(len);
             self.outgoing.put(range.clone(), w);
-            w.note(Carried::Crypto { space: self.space, offset: range.start, len: len as u32 });
+            w.note(SentFrame::Crypto { space: self.space, offset: range.start, len: len as u32 });
             self.outgoing.on_sent(range);
         }
     }
 
     /// A CRYPTO frame of this space arrived; other frames are ignored.
-    pub fn on_acked(&mut self, carried: &Carried) {
-        if let Some(range) = self.range_of(carried) {
+    pub fn on_acked(&mut self, frame: &SentFrame) {
+        if let Some(range) = self.range_of(frame) {
             self.outgoing.on_acked(range);
         }
     }
 
     /// A CRYPTO frame of this space was lost; other frames are ignored.
-    pub fn on_lost(&mut self, carried: &Carried) {
-        if let Some(range) = self.range_of(carried) {
+    pub fn on_lost(&mut self, frame: &SentFrame) {
+        if let Some(range) = self.range_of(frame) {
             self.outgoing.on_lost(range);
         }
     }
 
-    fn range_of(&self, carried: &Carried) -> Option<std::ops::Range<u64>> {
-        match *carried {
-            Carried::Crypto { space, offset, len } if space == self.space => {
+    fn range_of(&self, frame: &SentFrame) -> Option<std::ops::Range<u64>> {
+        match *frame {
+            SentFrame::Crypto { space, offset, len } if space == self.space => {
                 Some(offset..offset.saturating_add(u64::from(len)))
             }
             _ => None,

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use plait_base::Violation;
 use plait_base::limits::DEFAULT_DATAGRAM_BUFFER_BYTES;
-use plait_wire::{Carried, FrameWriter, varint};
+use plait_wire::{FrameWriter, SentFrame, varint};
 
 use crate::piece::{PIECE_OVERHEAD_BYTES, Piece, settle_all, shrink};
 use crate::stream_frame::{DATAGRAM, Length, layout};
@@ -217,7 +217,7 @@ impl Datagrams {
                 }
             }
             w.put_bytes(next);
-            w.note(Carried::Datagram { len: next.len() as u32 });
+            w.note(SentFrame::Datagram { len: next.len() as u32 });
             self.take_outgoing(place);
         }
     }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use plait_base::{Dir, StreamId};
-use plait_wire::Carried;
+use plait_wire::SentFrame;
 
 /// Something the application may want to act on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,5 +100,5 @@ pub enum CopyOutcome {
     /// All that is still unacked was written.
     Written,
     /// The packet is full; this is left to copy (the whole frame when nothing fitted).
-    Left(Carried),
+    Left(SentFrame),
 }

@@ -1,7 +1,7 @@
 //! Streams, their flow control, application datagrams and CRYPTO data of one connection.
 //!
 //! Values only: a part is told of facts (`on_*`), fills packets (`fill*`) and answers the application. It knows
-//! no path and no packet number; what a packet carried comes back as [`plait_wire::Carried`], acked or lost.
+//! no path and no packet number; what a packet carried comes back as [`plait_wire::SentFrame`], acked or lost.
 //!
 //! - [`Streams`]: every stream of a connection and the connection's flow control (RFC 9000 2, 3, 4).
 //! - [`Datagrams`]: unreliable datagrams, bounded queues both ways (RFC 9221).

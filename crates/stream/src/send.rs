@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use plait_base::StreamId;
-use plait_wire::{Carried, FrameWriter};
+use plait_wire::{FrameWriter, SentFrame};
 
 use crate::credit::SendCredit;
 use crate::send_buffer::SendBuffer;
@@ -134,7 +134,7 @@ impl SendStream {
         let fin = Fin::when(fin_wanted && sent.end == self.buffer.end());
         put_stream_head(w, id, &sent, fin, &layout);
         self.buffer.put(sent.clone(), w);
-        w.note(Carried::Stream { id, offset: sent.start, len: layout.len as u32, fin: fin.is_yes() });
+        w.note(SentFrame::Stream { id, offset: sent.start, len: layout.len as u32, fin: fin.is_yes() });
         Some((sent, fin))
     }
 

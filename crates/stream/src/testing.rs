@@ -2,12 +2,12 @@
 
 use bytes::Bytes;
 use plait_base::{Dir, StreamId, Violation};
-use plait_wire::{Carried, FrameWriter};
+use plait_wire::{FrameWriter, SentFrame};
 
 use crate::Streams;
 
 /// What a packet of `room` bytes carries after `fill`.
-pub(crate) fn packet(room: usize, fill: impl FnOnce(&mut FrameWriter<'_>)) -> (Bytes, Vec<Carried>) {
+pub(crate) fn packet(room: usize, fill: impl FnOnce(&mut FrameWriter<'_>)) -> (Bytes, Vec<SentFrame>) {
     let (mut buf, mut carried) = (Vec::new(), Vec::new());
     fill(&mut FrameWriter::new(&mut buf, room, &mut carried));
     assert!(buf.len() <= room, "written past the end");

@@ -3,19 +3,19 @@
 //! `wire` knows no connection, no key and no clock. Decoding borrows from the packet, allocates nothing and is
 //! total: every input gives a value or a named violation.
 
-pub mod carried;
 pub mod frame;
 pub mod header;
 pub mod params;
+pub mod sent_frame;
 pub mod sink;
 pub mod varint;
 pub mod version;
 pub mod writer;
 
-pub use carried::Carried;
 pub use frame::{Frame, FrameError, Frames};
 pub use header::{HeaderMarks, OutHeader, PacketKind, PacketSpan, ProtectedHeader};
 pub use params::TransportParameters;
+pub use sent_frame::SentFrame;
 pub use sink::Sink;
 pub use varint::{Reader, Truncated};
 pub use version::Version;

@@ -1,6 +1,6 @@
 //! The room that is left in the packet being built: sources write frames into it and note what they wrote.
 
-use crate::carried::Carried;
+use crate::sent_frame::SentFrame;
 use crate::varint;
 
 /// The payload of one packet under construction.
@@ -9,14 +9,14 @@ use crate::varint;
 pub struct FrameWriter<'a> {
     buf: &'a mut Vec<u8>,
     end: usize,
-    carried: &'a mut Vec<Carried>,
+    sent: &'a mut Vec<SentFrame>,
     ack_eliciting: bool,
 }
 
 impl<'a> FrameWriter<'a> {
-    /// Writes frames at the end of `buf`, up to the absolute index `end`, and notes them in `carried`.
-    pub fn new(buf: &'a mut Vec<u8>, end: usize, carried: &'a mut Vec<Carried>) -> Self {
-        Self { buf, end, carried, ack_eliciting: false }
+    /// Writes frames at the end of `buf`, up to the absolute index `end`, and notes them in `sent`.
+    pub fn new(buf: &'a mut Vec<u8>, end: usize, sent: &'a mut Vec<SentFrame>) -> Self {
+        Self { buf, end, sent, ack_eliciting: false }
     }
 
     /// Bytes that still fit.
@@ -25,19 +25,14 @@ impl<'a> FrameWriter<'a> {
     }
 
     /// Notes a frame that was just written; all but acks make the packet ack-eliciting.
-    pub fn note(&mut self, carried: Carried) {
-        self.ack_eliciting |= !matches!(carried, Carried::Ack { .. });
-        self.carried.push(carried);
+    pub fn note(&mut self, frame: SentFrame) {
+        self.ack_eliciting |= !matches!(frame, SentFrame::Ack { .. });
+        self.sent.push(frame);
     }
 
     /// True once a frame other than ACK, PADDING or CONNECTION_CLOSE was noted (RFC 9002 2).
     pub fn is_ack_eliciting(&self) -> bool {
         self.ack_eliciting
-    }
-
-    /// What was noted so far.
-    pub fn carried(&self) -> &[Carried] {
-        self.carried
     }
 
     /// Appends a varint; the caller checked the room.

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use plait_base::PathId;
 use plait_base::limits::MAX_PENDING_COPIES;
 use plait_stream::{CopyOutcome, Streams};
-use plait_wire::{Carried, FrameWriter};
+use plait_wire::{FrameWriter, SentFrame};
 
 /// Where a copy may go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,13 +28,13 @@ impl Target {
 /// Copies that wait, oldest first, bounded.
 #[derive(Debug, Default)]
 pub(super) struct Copies {
-    waiting: VecDeque<(Carried, Target)>,
+    waiting: VecDeque<(SentFrame, Target)>,
 }
 
 impl Copies {
-    pub(super) fn push(&mut self, carried: Carried, target: Target) {
+    pub(super) fn push(&mut self, frame: SentFrame, target: Target) {
         if self.waiting.len() < MAX_PENDING_COPIES {
-            self.waiting.push_back((carried, target));
+            self.waiting.push_back((frame, target));
         }
     }
 
@@ -49,12 +49,12 @@ impl Copies {
     /// Writes what may go on `path`, as much as fits; what is acked by now is forgotten.
     pub(super) fn fill(&mut self, path: PathId, streams: &mut Streams, w: &mut FrameWriter<'_>) {
         let mut i = 0;
-        while let Some(&(carried, target)) = self.waiting.get(i) {
+        while let Some(&(frame, target)) = self.waiting.get(i) {
             if !target.admits(path) {
                 i += 1;
                 continue;
             }
-            match streams.fill_copy(w, &carried) {
+            match streams.fill_copy(w, &frame) {
                 CopyOutcome::Obsolete | CopyOutcome::Written => {
                     self.waiting.remove(i);
                 }

@@ -10,7 +10,7 @@ use plait_path::path::Health;
 use plait_path::table::{AbandonNews, AckTarget};
 use plait_path::{LegName, RouteEvent};
 use plait_schedule::Delivery;
-use plait_wire::Carried;
+use plait_wire::SentFrame;
 use plait_wire::frame::{
     Ack, AckFrequency, Close, Frame, NewCid, PathAbandon, PathStatus, PathStatusUpdate, RetireCid,
 };
@@ -137,11 +137,11 @@ impl Connection {
     /// Hands every acked and lost frame of the last report to its home.
     pub(super) fn settle_feedback(&mut self, now: Instant, path: PathId) {
         let mut feedback = std::mem::take(&mut self.scratch.feedback);
-        for carried in &feedback.acked {
-            self.on_carried_acked(now, path, carried);
+        for frame in &feedback.acked {
+            self.on_frame_acked(now, path, frame);
         }
-        for carried in &feedback.lost {
-            self.on_carried_lost(now, path, carried);
+        for frame in &feedback.lost {
+            self.on_frame_lost(now, path, frame);
         }
         for lost in &feedback.lost_packets {
             self.on_packet_lost(now, path, lost);
@@ -150,69 +150,69 @@ impl Connection {
         self.scratch.feedback = feedback;
     }
 
-    fn on_carried_acked(&mut self, now: Instant, path: PathId, carried: &Carried) {
-        match *carried {
-            Carried::Stream { .. }
-            | Carried::ResetStream(_)
-            | Carried::StopSending(_)
-            | Carried::MaxData(_)
-            | Carried::MaxStreamData(..)
-            | Carried::MaxStreams(..)
-            | Carried::DataBlocked(_)
-            | Carried::StreamDataBlocked(..)
-            | Carried::StreamsBlocked(..) => self.streams.on_acked(carried),
-            Carried::Crypto { .. } | Carried::HandshakeDone => self.handshake.on_acked(carried),
-            Carried::Ack { space, path, smallest, largest } => self.on_ack_acked(space, path, (smallest, largest)),
-            Carried::NewToken(number) => self.registry.tokens.on_acked(number),
-            Carried::MtuProbe(bytes) => self.on_mtu_probe_acked(now, path, bytes),
-            Carried::NewCid { path, .. } => {
-                self.paths.on_acked(carried);
+    fn on_frame_acked(&mut self, now: Instant, path: PathId, frame: &SentFrame) {
+        match *frame {
+            SentFrame::Stream { .. }
+            | SentFrame::ResetStream(_)
+            | SentFrame::StopSending(_)
+            | SentFrame::MaxData(_)
+            | SentFrame::MaxStreamData(..)
+            | SentFrame::MaxStreams(..)
+            | SentFrame::DataBlocked(_)
+            | SentFrame::StreamDataBlocked(..)
+            | SentFrame::StreamsBlocked(..) => self.streams.on_acked(frame),
+            SentFrame::Crypto { .. } | SentFrame::HandshakeDone => self.handshake.on_acked(frame),
+            SentFrame::Ack { space, path, smallest, largest } => self.on_ack_acked(space, path, (smallest, largest)),
+            SentFrame::NewToken(number) => self.registry.tokens.on_acked(number),
+            SentFrame::MtuProbe(bytes) => self.on_mtu_probe_acked(now, path, bytes),
+            SentFrame::NewCid { path, .. } => {
+                self.paths.on_acked(frame);
                 if self.paths.slot(path).is_some_and(|slot| slot.is_unused()) {
                     // Now it may be opened.
                     self.plan.touch();
                 }
             }
-            Carried::RetireCid { .. }
-            | Carried::PathAbandon(_)
-            | Carried::PathStatus { .. }
-            | Carried::MaxPathId(_)
-            | Carried::PathsBlocked(_)
-            | Carried::PathCidsBlocked(_) => self.paths.on_acked(carried),
-            Carried::Datagram { .. } | Carried::Ping | Carried::PathChallenge | Carried::PathResponse => {}
+            SentFrame::RetireCid { .. }
+            | SentFrame::PathAbandon(_)
+            | SentFrame::PathStatus { .. }
+            | SentFrame::MaxPathId(_)
+            | SentFrame::PathsBlocked(_)
+            | SentFrame::PathCidsBlocked(_) => self.paths.on_acked(frame),
+            SentFrame::Datagram { .. } | SentFrame::Ping | SentFrame::PathChallenge | SentFrame::PathResponse => {}
         }
     }
 
-    pub(super) fn on_carried_lost(&mut self, now: Instant, path: PathId, carried: &Carried) {
-        match *carried {
-            Carried::Stream { .. }
-            | Carried::ResetStream(_)
-            | Carried::StopSending(_)
-            | Carried::MaxData(_)
-            | Carried::MaxStreamData(..)
-            | Carried::MaxStreams(..)
-            | Carried::DataBlocked(_)
-            | Carried::StreamDataBlocked(..)
-            | Carried::StreamsBlocked(..) => self.streams.on_lost(carried),
-            Carried::Crypto { .. } | Carried::HandshakeDone => self.handshake.on_lost(carried),
-            Carried::NewToken(number) => self.registry.tokens.on_lost(number),
-            Carried::MtuProbe(bytes) => {
+    pub(super) fn on_frame_lost(&mut self, now: Instant, path: PathId, frame: &SentFrame) {
+        match *frame {
+            SentFrame::Stream { .. }
+            | SentFrame::ResetStream(_)
+            | SentFrame::StopSending(_)
+            | SentFrame::MaxData(_)
+            | SentFrame::MaxStreamData(..)
+            | SentFrame::MaxStreams(..)
+            | SentFrame::DataBlocked(_)
+            | SentFrame::StreamDataBlocked(..)
+            | SentFrame::StreamsBlocked(..) => self.streams.on_lost(frame),
+            SentFrame::Crypto { .. } | SentFrame::HandshakeDone => self.handshake.on_lost(frame),
+            SentFrame::NewToken(number) => self.registry.tokens.on_lost(number),
+            SentFrame::MtuProbe(bytes) => {
                 if let Some(path) = self.paths.path_mut(path) {
                     path.mtu.on_probe_lost(now, bytes);
                 }
             }
-            Carried::NewCid { .. }
-            | Carried::RetireCid { .. }
-            | Carried::PathAbandon(_)
-            | Carried::PathStatus { .. }
-            | Carried::MaxPathId(_)
-            | Carried::PathsBlocked(_)
-            | Carried::PathCidsBlocked(_) => self.paths.on_lost(carried),
+            SentFrame::NewCid { .. }
+            | SentFrame::RetireCid { .. }
+            | SentFrame::PathAbandon(_)
+            | SentFrame::PathStatus { .. }
+            | SentFrame::MaxPathId(_)
+            | SentFrame::PathsBlocked(_)
+            | SentFrame::PathCidsBlocked(_) => self.paths.on_lost(frame),
             // What was received is reported anew by every later ack; the others are never sent again as they were.
-            Carried::Ack { .. }
-            | Carried::Datagram { .. }
-            | Carried::Ping
-            | Carried::PathChallenge
-            | Carried::PathResponse => {}
+            SentFrame::Ack { .. }
+            | SentFrame::Datagram { .. }
+            | SentFrame::Ping
+            | SentFrame::PathChallenge
+            | SentFrame::PathResponse => {}
         }
     }
 

@@ -4,7 +4,7 @@ use plait_base::{Instant, PathId};
 use plait_flow::AckNeed;
 use plait_path::{LegName, Pad};
 use plait_wire::frame::{AckForm, types};
-use plait_wire::{Carried, FrameWriter};
+use plait_wire::{FrameWriter, SentFrame};
 
 use super::Connection;
 use super::copies::Target;
@@ -15,7 +15,7 @@ use super::send::Purpose;
 pub(super) fn ping(w: &mut FrameWriter<'_>) {
     if w.remaining() > 0 {
         w.put_varint(types::PING);
-        w.note(Carried::Ping);
+        w.note(SentFrame::Ping);
     }
 }
 
@@ -24,7 +24,7 @@ impl Connection {
     pub(super) fn fill(&mut self, now: Instant, id: PathId, purpose: Purpose, w: &mut FrameWriter<'_>) -> Pad {
         if let Purpose::Mtu(size) = purpose {
             ping(w);
-            w.note(Carried::MtuProbe(size));
+            w.note(SentFrame::MtuProbe(size));
             return Pad::No;
         }
         let one_rtt = self.keys.is_some();
@@ -134,7 +134,7 @@ impl Connection {
         // RFC 9000 19.20: due once the handshake is complete, and again when lost
         if self.handshake.done == Owed::Due && w.remaining() > 0 {
             w.put_varint(types::HANDSHAKE_DONE);
-            w.note(Carried::HandshakeDone);
+            w.note(SentFrame::HandshakeDone);
             self.handshake.done = Owed::Sent;
         }
         self.handshake.data.fill(w);
@@ -169,8 +169,8 @@ impl Connection {
         if let Some(path) = self.paths.path(id) {
             path.send.probe_carried(plait_base::Space::Data, &mut oldest);
         }
-        for carried in &oldest {
-            let _ = self.streams.fill_copy(w, carried);
+        for frame in &oldest {
+            let _ = self.streams.fill_copy(w, frame);
         }
         self.scratch.updates = oldest;
     }

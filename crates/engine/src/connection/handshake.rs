@@ -6,7 +6,7 @@ use plait_crypto::{EarlyKeys, KeyChange, OneRttKeys, OpenKeys, PacketKeys, SealK
 use plait_flow::{AckPolicy, ReceiveFlow};
 use plait_stream::CryptoStream;
 use plait_wire::params::{HandshakeCids, TransportParameters};
-use plait_wire::{Carried, Version};
+use plait_wire::{SentFrame, Version};
 
 use super::parameters;
 use super::versions::{Hearing, Unbegun, Versions};
@@ -310,18 +310,18 @@ impl Handshake {
         }
     }
 
-    pub(crate) fn on_acked(&mut self, carried: &Carried) {
-        match *carried {
-            Carried::Crypto { space, .. } => self.crypto(space).on_acked(carried),
-            Carried::HandshakeDone => self.done = Owed::Nothing,
+    pub(crate) fn on_acked(&mut self, frame: &SentFrame) {
+        match *frame {
+            SentFrame::Crypto { space, .. } => self.crypto(space).on_acked(frame),
+            SentFrame::HandshakeDone => self.done = Owed::Nothing,
             _ => {}
         }
     }
 
-    pub(crate) fn on_lost(&mut self, carried: &Carried) {
-        match *carried {
-            Carried::Crypto { space, .. } => self.crypto(space).on_lost(carried),
-            Carried::HandshakeDone if self.done == Owed::Sent => self.done = Owed::Due,
+    pub(crate) fn on_lost(&mut self, frame: &SentFrame) {
+        match *frame {
+            SentFrame::Crypto { space, .. } => self.crypto(space).on_lost(frame),
+            SentFrame::HandshakeDone if self.done == Owed::Sent => self.done = Owed::Due,
             _ => {}
         }
     }

@@ -40,7 +40,7 @@ use plait_crypto::{ClientTlsConfig, OneRttKeys};
 use plait_flow::Feedback;
 use plait_path::PathTotals;
 use plait_stream::{Datagrams, Streams};
-use plait_wire::Carried;
+use plait_wire::SentFrame;
 
 use crate::config::{EndpointConfig, MigrationPolicy, ServerConfig, Switch, TokenStore, TransportConfig};
 use crate::shared::EndpointEvent;
@@ -136,8 +136,8 @@ struct Pathless {
 #[derive(Default)]
 struct Scratch {
     feedback: Feedback,
-    carried: Vec<Carried>,
-    updates: Vec<Carried>,
+    carried: Vec<SentFrame>,
+    updates: Vec<SentFrame>,
 }
 
 impl Connection {

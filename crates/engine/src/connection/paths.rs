@@ -9,7 +9,7 @@ use plait_flow::HandshakeState;
 use plait_path::policy::{AddressUse, Wish};
 use plait_path::table::{AbandonError, Expired, OpenError};
 use plait_path::{LegName, PathStatus, PathTotals, Route, Validation};
-use plait_wire::Carried;
+use plait_wire::SentFrame;
 use plait_wire::frame::{CidForm, NewCid};
 use plait_wire::params::{ActiveMigration, EarlyPaths, TransportParameters};
 
@@ -38,8 +38,8 @@ const OUTAGE_PTOS: u32 = 2;
 const PROBED_PACKETS: usize = 2;
 
 /// Data of the application, as against what only steers the peer.
-fn is_payload(carried: &Carried) -> bool {
-    matches!(carried, Carried::Stream { .. } | Carried::Datagram { .. })
+fn is_payload(frame: &SentFrame) -> bool {
+    matches!(frame, SentFrame::Stream { .. } | SentFrame::Datagram { .. })
 }
 
 /// Why a call about a path could not be obeyed.
@@ -365,8 +365,8 @@ impl Connection {
         let is_heard = path.receive.heard_at().is_some_and(|at| now.since(at) < recent);
         let brings_data = is_heard && !outstanding.iter().any(is_payload);
         // RFC 9002 6.2.4: alone, control frames go again with the probes, which repeat the stream data as it was
-        for carried in outstanding.iter().filter(|carried| other_works || !is_payload(carried)) {
-            self.on_carried_lost(now, id, carried);
+        for frame in outstanding.iter().filter(|frame| other_works || !is_payload(frame)) {
+            self.on_frame_lost(now, id, frame);
         }
         outstanding.clear();
         self.scratch.carried = outstanding;
@@ -416,7 +416,7 @@ impl Connection {
             if let Some(path) = self.paths.path_mut(id) {
                 path.send.in_flight_carried(&mut outstanding);
             }
-            outstanding.iter().for_each(|carried| self.on_carried_lost(now, id, carried));
+            outstanding.iter().for_each(|frame| self.on_frame_lost(now, id, frame));
         }
         outstanding.clear();
         self.scratch.carried = outstanding;

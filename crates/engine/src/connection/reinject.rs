@@ -5,7 +5,7 @@ use plait_base::{Instant, PathId};
 use plait_flow::{InFlight, Order};
 use plait_schedule::reinject::{Occasion, Outstanding, Reinjection, ReinjectionFactory, Verdict};
 use plait_schedule::{PathView, candidates};
-use plait_wire::Carried;
+use plait_wire::SentFrame;
 
 use super::Connection;
 use super::copies::Target;
@@ -20,7 +20,7 @@ pub(super) struct Reinjector {
     policy: Box<dyn Reinjection>,
     next_look: Option<Instant>,
     /// Frames found last, before they become copies.
-    found: Vec<Carried>,
+    found: Vec<SentFrame>,
 }
 
 impl Reinjector {
@@ -105,8 +105,8 @@ impl Connection {
         found.clear();
         let taken = path.send.take_copies(first, most, &mut wanted, found)
             || path.send.take_copies(second, most, &mut wanted, found);
-        for carried in found.iter().filter(|carried| is_copied(carried)) {
-            self.traffic.copies.push(*carried, Target::On(idle.id));
+        for frame in found.iter().filter(|frame| is_copied(frame)) {
+            self.traffic.copies.push(*frame, Target::On(idle.id));
         }
         taken && self.traffic.copies.wants(idle.id)
     }

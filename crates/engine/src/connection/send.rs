@@ -7,7 +7,7 @@ use plait_base::{Instant, PathId, Space};
 use plait_flow::{AckNeed, Built, PacketBuilder, Padding, Room, Sealer, SentPacket};
 use plait_path::{LegName, Pad};
 use plait_schedule::{Decision, Demand, DemandKind};
-use plait_wire::Carried;
+use plait_wire::SentFrame;
 use plait_wire::header::{FixedBit, OutHeader};
 
 use super::Connection;
@@ -553,7 +553,7 @@ impl Connection {
         space: Space,
         (built, ack_eliciting, ecn_marked): (Result<Built, plait_crypto::SealError>, bool, bool),
         purpose: Purpose,
-        carried: &[Carried],
+        carried: &[SentFrame],
     ) -> Option<Built> {
         let built = match built {
             Ok(built) => built,
@@ -603,7 +603,7 @@ impl Connection {
 
     /// While a path's RTT is unknown its frames go on another path too (CoNEXT 2017, section 4.1); what the scheduler
     /// wants on further paths goes there as well.
-    fn copy_elsewhere(&mut self, id: PathId, carried: &[Carried]) {
+    fn copy_elsewhere(&mut self, id: PathId, carried: &[SentFrame]) {
         let targets = std::mem::take(&mut self.traffic.copy_to);
         for &target in targets.iter().filter(|t| **t != id) {
             carried.iter().filter(|c| is_copied(c)).for_each(|c| self.traffic.copies.push(*c, Target::On(target)));
@@ -634,14 +634,14 @@ impl Connection {
     }
 }
 
-pub(super) fn is_copied(carried: &Carried) -> bool {
+pub(super) fn is_copied(frame: &SentFrame) -> bool {
     matches!(
-        carried,
-        Carried::Stream { .. }
-            | Carried::MaxData(_)
-            | Carried::MaxStreamData(..)
-            | Carried::MaxStreams(..)
-            | Carried::ResetStream(_)
-            | Carried::StopSending(_)
+        frame,
+        SentFrame::Stream { .. }
+            | SentFrame::MaxData(_)
+            | SentFrame::MaxStreamData(..)
+            | SentFrame::MaxStreams(..)
+            | SentFrame::ResetStream(_)
+            | SentFrame::StopSending(_)
     )
 }

@@ -224,7 +224,7 @@ impl Connection {
                     path.send.surrender(now, Space::Data, &mut self.scratch.feedback);
                 }
                 // TLS starts over: what was said in the other version is void.
-                self.scratch.feedback.lost.retain(|c| !matches!(c, plait_wire::Carried::Crypto { .. }));
+                self.scratch.feedback.lost.retain(|c| !matches!(c, plait_wire::SentFrame::Crypto { .. }));
                 self.settle_feedback(now, PathId::ZERO);
                 self.advance_handshake(now);
             }

@@ -6,7 +6,7 @@ use plait_base::limits::{MAX_STORED_TOKENS, MAX_TOKEN_ADDRESSES};
 use plait_base::{Instant, PathId, Random};
 use plait_crypto::Token;
 use plait_wire::frame::NewToken;
-use plait_wire::{Carried, FrameWriter, Version};
+use plait_wire::{FrameWriter, SentFrame, Version};
 
 use super::flows::Paths;
 use crate::config::{EndpointConfig, ServerConfig};
@@ -62,7 +62,7 @@ impl Tokens {
             let frame = NewToken { token };
             if frame.size() <= w.remaining() {
                 frame.encode(w);
-                w.note(Carried::NewToken(*number));
+                w.note(SentFrame::NewToken(*number));
                 *delivery = Delivery::Sent;
             }
         }

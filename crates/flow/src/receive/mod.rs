@@ -12,7 +12,7 @@ use plait_base::units::VARINT_MAX;
 use plait_base::{Ecn, EcnCounts, Instant, PathId, RangeSet, Space};
 use plait_crypto::PhaseMark;
 use plait_wire::frame::{AckForm, OutAck};
-use plait_wire::{Carried, FrameWriter};
+use plait_wire::{FrameWriter, SentFrame};
 
 use dedup::Dedup;
 use schedule::AckSchedule;
@@ -203,7 +203,7 @@ impl ReceiveFlow {
         let delay = micros.checked_shr(exponent.into()).unwrap_or(0);
         let ack = OutAck { form, path: self.path, ranges: &self.to_report, delay, ecn: self.ecn_counts() };
         let (smallest, largest) = ack.encode(w.remaining(), w)?.into_inner();
-        w.note(Carried::Ack { space: self.space, path: self.path, smallest, largest });
+        w.note(SentFrame::Ack { space: self.space, path: self.path, smallest, largest });
         Some(largest)
     }
 }

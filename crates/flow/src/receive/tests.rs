@@ -144,7 +144,7 @@ fn writes_path_ack_with_delay_and_counts() {
     let mut w = FrameWriter::new(&mut buf, 100, &mut carried);
     assert_eq!(f.fill_ack(at(15), &mut w, AckForm::Path, 3), Some(7));
     assert!(!w.is_ack_eliciting());
-    assert_eq!(carried, [Carried::Ack { space: Space::Data, path: PathId(2), smallest: 0, largest: 7 }]);
+    assert_eq!(carried, [SentFrame::Ack { space: Space::Data, path: PathId(2), smallest: 0, largest: 7 }]);
     let Some(Ok(Frame::Ack(ack))) = Frames::new(&buf).next() else { panic!("{buf:?}") };
     assert_eq!((ack.path, ack.largest, ack.delay), (PathId(2), 7, 1000));
     assert_eq!(ack.ecn, Some(EcnCounts { ect0: 5, ect1: 0, ce: 0 }));
@@ -174,7 +174,7 @@ fn ranges_that_did_not_fit_are_reported_later() {
         f.on_ack_sent();
         let Some(Ok(Frame::Ack(ack))) = Frames::new(&buf).next() else { panic!("{buf:?}") };
         told.extend(ack.ranges().flatten());
-        let Some(Carried::Ack { smallest, largest, .. }) = carried.pop() else { panic!("{carried:?}") };
+        let Some(SentFrame::Ack { smallest, largest, .. }) = carried.pop() else { panic!("{carried:?}") };
         f.on_ack_acked(smallest, largest);
     }
     assert_eq!(told, (0..20).map(|n| n * 2).collect());

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use plait_base::board::Board;
 use plait_base::{Instant, Space, Violation};
 use plait_congestion::{Acked, CongestionKind, Limit, RttSample};
-use plait_wire::Carried;
+use plait_wire::SentFrame;
 
 use super::ledger::{Entry, Fate};
 use super::rate::Demand;
@@ -123,7 +123,7 @@ impl SendFlow {
             for number in part {
                 let Some(entry) = state.ledger.mark_acked(number) else { continue };
                 // RFC 9000 9.4: what passed at the address before says nothing of the size that passes at this one
-                let counts = |c: &Carried| number >= state.epoch || !matches!(c, Carried::MtuProbe(_));
+                let counts = |c: &SentFrame| number >= state.epoch || !matches!(c, SentFrame::MtuProbe(_));
                 feedback.acked.extend(state.ledger.carried(&entry).filter(counts));
                 news.packets += 1;
                 news.eliciting += u64::from(entry.packet.awaits_ack());

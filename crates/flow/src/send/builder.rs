@@ -4,7 +4,7 @@ use plait_base::PathId;
 use plait_crypto::keys::min_payload_bytes;
 use plait_crypto::{Layout, OneRttKeys, SealError, SealKeys, SealMark, TAG_BYTES};
 use plait_wire::header::{FixedBit, HeaderMarks, MAX_LONG_PACKET_BYTES, OutHeader, packet_number};
-use plait_wire::{Carried, FrameWriter};
+use plait_wire::{FrameWriter, SentFrame};
 
 /// The keys that seal a packet.
 pub enum Sealer<'a> {
@@ -70,7 +70,7 @@ impl PacketBuilder {
     }
 
     /// The room for frames. May be asked for again: each writer goes on where the last one ended.
-    pub fn writer<'a>(&self, buf: &'a mut Vec<u8>, carried: &'a mut Vec<Carried>) -> FrameWriter<'a> {
+    pub fn writer<'a>(&self, buf: &'a mut Vec<u8>, carried: &'a mut Vec<SentFrame>) -> FrameWriter<'a> {
         FrameWriter::new(buf, self.payload_end, carried)
     }
 
@@ -145,11 +145,11 @@ mod tests {
         assert!(builder.is_empty(&buf));
         let mut w = builder.writer(&mut buf, &mut carried);
         w.put_varint(1);
-        w.note(Carried::Ping);
+        w.note(SentFrame::Ping);
         let ours = initial_keys(1, &cid(), Side::Client).unwrap();
         let built = builder.finish(&mut buf, Sealer::Level(&ours.local), Padding::UpTo(1200)).unwrap();
         assert_eq!((buf.len(), built.bytes, built.number), (1200, 1200, 7));
-        assert!(built.padding_bytes > 1000 && carried == [Carried::Ping]);
+        assert!(built.padding_bytes > 1000 && carried == [SentFrame::Ping]);
 
         let theirs = initial_keys(1, &cid(), Side::Server).unwrap().remote;
         let (_, PacketSpan { pn_offset, end, .. }) = ProtectedHeader::parse(&buf, 8, FixedBitRule::MustBeSet).unwrap();

@@ -1,7 +1,7 @@
 //! What is on its way and may be sent again on another path before anybody knows whether it was lost.
 
 use plait_base::{Instant, Space};
-use plait_wire::Carried;
+use plait_wire::SentFrame;
 
 use super::SendFlow;
 use super::ledger::Fate;
@@ -34,7 +34,7 @@ impl SendFlow {
         order: Order,
         most: usize,
         mut wanted: impl FnMut(&InFlight) -> bool,
-        out: &mut Vec<Carried>,
+        out: &mut Vec<SentFrame>,
     ) -> bool {
         let total = self.in_flight;
         let Some(state) = self.spaces[Space::Data as usize].as_deref_mut() else { return false };

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use plait_base::Instant;
-use plait_wire::Carried;
+use plait_wire::SentFrame;
 
 use super::SentPacket;
 use super::rate::RateMark;
@@ -50,7 +50,7 @@ pub(crate) struct Ledger {
     entries: VecDeque<Entry>,
     /// Number of the first entry.
     base: u64,
-    frames: VecDeque<Carried>,
+    frames: VecDeque<SentFrame>,
     /// Index of the first frame, counted from the first frame ever.
     frames_base: u64,
     /// Numbers outstanding or lost: those whose ack would be news.
@@ -76,7 +76,7 @@ impl Ledger {
     }
 
     /// Remembers a packet under the next number.
-    pub(crate) fn push(&mut self, now: Instant, packet: &SentPacket, rate: RateMark, carried: &[Carried]) {
+    pub(crate) fn push(&mut self, now: Instant, packet: &SentPacket, rate: RateMark, carried: &[SentFrame]) {
         let number = self.next();
         self.entries.push_back(Entry {
             sent_at: now,
@@ -127,7 +127,7 @@ impl Ledger {
     }
 
     /// What a packet carried.
-    pub(crate) fn carried(&self, entry: &Entry) -> impl Iterator<Item = Carried> + '_ {
+    pub(crate) fn carried(&self, entry: &Entry) -> impl Iterator<Item = SentFrame> + '_ {
         let from = entry.frames_at.saturating_sub(self.frames_base) as usize;
         let from = from.min(self.frames.len());
         let to = (from + entry.frames as usize).min(self.frames.len());
@@ -248,7 +248,7 @@ impl Ledger {
     }
 
     /// Appends the frames of outstanding packets, each once; an MTU probe keeps its own, for it travels this path alone.
-    pub(crate) fn hand_out(&mut self, out: &mut Vec<Carried>) {
+    pub(crate) fn hand_out(&mut self, out: &mut Vec<SentFrame>) {
         let skip = (self.cursor.max(self.base) - self.base) as usize;
         for i in skip..self.entries.len() {
             let entry = self.entries[i];
@@ -288,7 +288,7 @@ mod tests {
     fn claim_splits_and_never_repeats() {
         let mut ledger = Ledger::default();
         for _ in 0..10 {
-            ledger.push(Instant::ZERO, &packet(), RateMark::default(), &[Carried::Ping]);
+            ledger.push(Instant::ZERO, &packet(), RateMark::default(), &[SentFrame::Ping]);
         }
         assert_eq!(ledger.claim(3, 5), Some(3..6));
         assert_eq!(ledger.claim(3, 5), None);
@@ -301,14 +301,14 @@ mod tests {
     fn rings_shrink_from_the_front_only() {
         let mut ledger = Ledger::default();
         for i in 0..4 {
-            ledger.push(Instant::ZERO, &packet(), RateMark::default(), &[Carried::MaxData(i), Carried::Ping]);
+            ledger.push(Instant::ZERO, &packet(), RateMark::default(), &[SentFrame::MaxData(i), SentFrame::Ping]);
         }
         ledger.claim(1, 3);
         (1..4).for_each(|n| assert!(ledger.mark_acked(n).is_some()));
         ledger.trim(Instant::ZERO, Duration::ZERO);
         assert_eq!(ledger.len(), 4);
         let entry = *ledger.entry(2).unwrap();
-        assert_eq!(ledger.carried(&entry).collect::<Vec<_>>(), [Carried::MaxData(2), Carried::Ping]);
+        assert_eq!(ledger.carried(&entry).collect::<Vec<_>>(), [SentFrame::MaxData(2), SentFrame::Ping]);
         ledger.mark_lost(0, Instant::ZERO);
         ledger.trim(Instant::ZERO, Duration::from_secs(1));
         assert_eq!(ledger.len(), 4, "a lost packet is remembered for a while");

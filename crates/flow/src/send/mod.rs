@@ -23,7 +23,7 @@ use plait_base::probe::LossTrigger;
 use plait_base::{Ecn, EcnCounts, Instant, PathId, Random, Space};
 use plait_congestion::{CongestionController, Pacer};
 use plait_crypto::SealMark;
-use plait_wire::Carried;
+use plait_wire::SentFrame;
 
 pub use copies::{InFlight, Order};
 pub use ecn::{EcnMode, EcnState};
@@ -293,7 +293,7 @@ impl SendFlow {
     }
 
     /// Remembers the packet that takes [`next_number`](Self::next_number).
-    pub fn on_sent(&mut self, now: Instant, space: Space, packet: &SentPacket, carried: &[Carried]) {
+    pub fn on_sent(&mut self, now: Instant, space: Space, packet: &SentPacket, carried: &[SentFrame]) {
         let keep = self.memory();
         let (mark, demand) = self.mark(now, packet);
         let packet = &SentPacket { app_limited: demand == Demand::Idle, ..*packet };
@@ -555,7 +555,7 @@ impl SendFlow {
 
     /// Appends the frames of every outstanding packet of `Data`, to be sent on another path; a later loss of
     /// these packets does not report the frames again. Oldest first.
-    pub fn in_flight_carried(&mut self, out: &mut Vec<Carried>) {
+    pub fn in_flight_carried(&mut self, out: &mut Vec<SentFrame>) {
         if let Some(state) = self.spaces[Space::Data as usize].as_deref_mut() {
             state.ledger.hand_out(out);
         }
@@ -564,7 +564,7 @@ impl SendFlow {
     /// Appends the frames of the oldest outstanding ack-eliciting packets of `space` that were not handed out, `skip` of
     /// them left out and `packets` taken: what probes should carry (RFC 9002 6.2.4). Nothing is marked; these packets may
     /// still be acked or lost.
-    pub fn oldest_carried(&self, space: Space, skip: usize, packets: usize, out: &mut Vec<Carried>) {
+    pub fn oldest_carried(&self, space: Space, skip: usize, packets: usize, out: &mut Vec<SentFrame>) {
         let Some(state) = self.space(space) else { return };
         let waits = |e: &ledger::Entry| e.packet.awaits_ack() && !e.packet.mtu_probe && !e.handed_out;
         let waiting = state.ledger.outstanding().filter(|(_, entry)| waits(entry));
@@ -574,7 +574,7 @@ impl SendFlow {
     }
 
     /// What the next probe of `space` should carry: each of a time-out's probes takes another of the oldest packets.
-    pub fn probe_carried(&self, space: Space, out: &mut Vec<Carried>) {
+    pub fn probe_carried(&self, space: Space, out: &mut Vec<SentFrame>) {
         let sent = usize::from(pto::PROBES.saturating_sub(self.probes_due(space)));
         self.oldest_carried(space, sent, 1, out);
     }

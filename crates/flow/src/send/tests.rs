@@ -11,7 +11,7 @@ use std::time::Duration;
 use plait_base::board::Board;
 use plait_base::{EcnCounts, Instant, PathId, Space, Violation};
 use plait_congestion::{Acked, Congestion, CongestionController, CongestionKind, Limit};
-use plait_wire::Carried;
+use plait_wire::SentFrame;
 
 use super::*;
 
@@ -97,7 +97,7 @@ impl Bench {
     fn send_in(&mut self, ms: u32, space: Space, packet: SentPacket) -> u64 {
         self.now = at(ms);
         let number = self.flow.next_number(space);
-        self.flow.on_sent(self.now, space, &packet, &[Carried::MaxData(number)]);
+        self.flow.on_sent(self.now, space, &packet, &[SentFrame::MaxData(number)]);
         number
     }
 
@@ -144,9 +144,9 @@ impl Bench {
     }
 }
 
-fn number_of(carried: &Carried) -> u64 {
-    match carried {
-        Carried::MaxData(n) => *n,
+fn number_of(frame: &SentFrame) -> u64 {
+    match frame {
+        SentFrame::MaxData(n) => *n,
         other => panic!("{other:?}"),
     }
 }

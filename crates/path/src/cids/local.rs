@@ -3,7 +3,7 @@
 use plait_base::limits::MAX_LOCAL_CIDS_PER_PATH;
 use plait_base::{ConnectionId, PathId, ResetToken, Violation};
 use plait_wire::frame::{CidForm, NewCid};
-use plait_wire::{Carried, FrameWriter};
+use plait_wire::{FrameWriter, SentFrame};
 use smallvec::SmallVec;
 
 use super::{CidSource, IssuedCid};
@@ -167,7 +167,7 @@ impl LocalCids {
             if !frames::put(w, &new) {
                 return;
             }
-            w.note(Carried::NewCid { path: self.path, sequence: entry.sequence });
+            w.note(SentFrame::NewCid { path: self.path, sequence: entry.sequence });
             entry.delivery.on_written();
             self.told = self.told.max(entry.sequence + 1);
         }

@@ -3,7 +3,7 @@
 use plait_base::limits::{MAX_PENDING_RETIREMENTS, MAX_REMOTE_CIDS_PER_PATH};
 use plait_base::{ConnectionId, PathId, RangeSet, ResetToken, Violation};
 use plait_wire::frame::{CidForm, NewCid, RetireCid};
-use plait_wire::{Carried, FrameWriter};
+use plait_wire::{FrameWriter, SentFrame};
 use smallvec::SmallVec;
 
 use crate::delivery::Delivery;
@@ -256,7 +256,7 @@ impl RemoteCids {
             if !frames::put(w, &RetireCid { form, path: self.path, sequence: *sequence }) {
                 return;
             }
-            w.note(Carried::RetireCid { path: self.path, sequence: *sequence });
+            w.note(SentFrame::RetireCid { path: self.path, sequence: *sequence });
             delivery.on_written();
         }
     }

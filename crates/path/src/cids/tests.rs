@@ -3,7 +3,7 @@
 use plait_base::limits::{MAX_LOCAL_CIDS_PER_PATH, MAX_PENDING_RETIREMENTS};
 use plait_base::{CloseCode, Violation};
 use plait_wire::frame::{CidForm, NewCid};
-use plait_wire::{Carried, Frame, FrameWriter, Frames};
+use plait_wire::{Frame, FrameWriter, Frames, SentFrame};
 use proptest::prelude::*;
 
 use super::*;
@@ -27,8 +27,8 @@ fn remote(held: u64) -> RemoteCids {
 fn retirements(ids: &mut RemoteCids) -> Vec<u64> {
     let (mut buf, mut carried) = (vec![], vec![]);
     ids.fill(CidForm::Path, &mut FrameWriter::new(&mut buf, 1200, &mut carried));
-    let sequence = |c: &Carried| match c {
-        Carried::RetireCid { sequence, .. } => *sequence,
+    let sequence = |c: &SentFrame| match c {
+        SentFrame::RetireCid { sequence, .. } => *sequence,
         other => panic!("{other:?}"),
     };
     carried.iter().map(sequence).collect()
@@ -167,7 +167,7 @@ fn issued_frames_carry_what_the_source_made() {
     ids.fill(CidForm::Path, &mut FrameWriter::new(&mut buf, 1200, &mut carried));
     let Some(Ok(Frame::NewCid(frame))) = Frames::new(&buf).next() else { panic!("{buf:?}") };
     assert_eq!((frame.path, frame.sequence, frame.cid), (issued.path, issued.sequence, issued.cid));
-    assert_eq!(carried, [Carried::NewCid { path: PathId(1), sequence: 0 }]);
+    assert_eq!(carried, [SentFrame::NewCid { path: PathId(1), sequence: 0 }]);
     // Too little room: nothing is written, the frame stays due.
     ids.on_lost(0);
     let (mut buf, mut carried) = (vec![], vec![]);

@@ -10,7 +10,7 @@ use plait_base::limits::{
 };
 use plait_base::{FourTuple, Instant, Random};
 use plait_wire::frame::{PathChallenge, PathResponse};
-use plait_wire::{Carried, FrameWriter};
+use plait_wire::{FrameWriter, SentFrame};
 
 use crate::frames;
 
@@ -328,7 +328,7 @@ impl Leg {
             if !frames::put(w, &PathResponse { data }) {
                 break;
             }
-            w.note(Carried::PathResponse);
+            w.note(SentFrame::PathResponse);
             self.responses.pop_front();
             wrote = true;
         }
@@ -339,7 +339,7 @@ impl Leg {
             let mut data = ChallengeData::default();
             rng.fill(&mut data);
             if frames::put(w, &PathChallenge { data }) {
-                w.note(Carried::PathChallenge);
+                w.note(SentFrame::PathChallenge);
                 running.challenge_due = false;
                 if self.challenges.len() >= MAX_OUTSTANDING_CHALLENGES {
                     self.challenges.pop_front();

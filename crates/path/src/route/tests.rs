@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use plait_base::limits::{MAX_OUTSTANDING_CHALLENGES, MAX_QUEUED_PATH_RESPONSES, PATH_RESPONSE_BURST_BYTES};
-use plait_wire::{Carried, Frame, Frames};
+use plait_wire::{Frame, Frames, SentFrame};
 use proptest::prelude::*;
 
 use super::*;
@@ -29,7 +29,7 @@ fn at(ms: u64) -> Instant {
 
 /// Fills a packet from one leg: what it asked, what it answered, and how it is to be padded.
 fn write(route: &mut Route, name: LegName) -> (Vec<ChallengeData>, Vec<ChallengeData>, Pad) {
-    let (mut buf, mut carried, mut rng) = (Vec::new(), Vec::<Carried>::new(), Random::from_u64(7));
+    let (mut buf, mut carried, mut rng) = (Vec::new(), Vec::<SentFrame>::new(), Random::from_u64(7));
     rng.next_u64();
     let mut w = FrameWriter::new(&mut buf, 1200, &mut carried);
     // A different stream for each call, so that challenges differ.

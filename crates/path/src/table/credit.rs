@@ -2,7 +2,7 @@
 
 use plait_base::{PathId, Violation};
 use plait_wire::frame::{MaxPathId, PathsBlocked};
-use plait_wire::{Carried, FrameWriter};
+use plait_wire::{FrameWriter, SentFrame};
 
 use crate::delivery::Delivery;
 use crate::frames;
@@ -107,31 +107,31 @@ impl PathCredit {
 
     pub(crate) fn fill(&mut self, w: &mut FrameWriter<'_>) {
         if self.max_delivery.is_due() && frames::put(w, &MaxPathId { limit: PathId(self.local_max) }) {
-            w.note(Carried::MaxPathId(PathId(self.local_max)));
+            w.note(SentFrame::MaxPathId(PathId(self.local_max)));
             self.announced = self.local_max;
             self.max_delivery.on_written();
         }
         if let Some((limit, delivery)) = self.blocked_at.as_mut().filter(|(_, d)| d.is_due())
             && frames::put(w, &PathsBlocked { limit: PathId(*limit) })
         {
-            w.note(Carried::PathsBlocked(PathId(*limit)));
+            w.note(SentFrame::PathsBlocked(PathId(*limit)));
             delivery.on_written();
         }
     }
 
-    pub(crate) fn on_acked(&mut self, carried: &Carried) {
-        match (carried, &mut self.blocked_at) {
-            (Carried::MaxPathId(max), _) if max.0 == self.local_max => self.max_delivery.on_acked(),
-            (Carried::PathsBlocked(at), Some((limit, delivery))) if at.0 == *limit => delivery.on_acked(),
+    pub(crate) fn on_acked(&mut self, frame: &SentFrame) {
+        match (frame, &mut self.blocked_at) {
+            (SentFrame::MaxPathId(max), _) if max.0 == self.local_max => self.max_delivery.on_acked(),
+            (SentFrame::PathsBlocked(at), Some((limit, delivery))) if at.0 == *limit => delivery.on_acked(),
             _ => {}
         }
     }
 
     /// MAX_PATH_ID is repeated only as the latest, PATHS_BLOCKED only while still blocked there.
-    pub(crate) fn on_lost(&mut self, carried: &Carried) {
-        match (carried, &mut self.blocked_at) {
-            (Carried::MaxPathId(max), _) if max.0 == self.local_max => self.max_delivery.on_lost(),
-            (Carried::PathsBlocked(at), Some((limit, delivery))) if at.0 == *limit => delivery.on_lost(),
+    pub(crate) fn on_lost(&mut self, frame: &SentFrame) {
+        match (frame, &mut self.blocked_at) {
+            (SentFrame::MaxPathId(max), _) if max.0 == self.local_max => self.max_delivery.on_lost(),
+            (SentFrame::PathsBlocked(at), Some((limit, delivery))) if at.0 == *limit => delivery.on_lost(),
             _ => {}
         }
     }

@@ -2,7 +2,7 @@
 
 use plait_base::PathId;
 use plait_wire::frame::{CidForm, PathAbandon, PathCidsBlocked};
-use plait_wire::{Carried, FrameWriter};
+use plait_wire::{FrameWriter, SentFrame};
 
 use super::PathTable;
 use crate::delivery::Delivery;
@@ -26,7 +26,7 @@ impl<S, R> PathTable<S, R> {
         let form = self.form();
         for farewell in self.farewells.iter_mut().filter(|f| f.delivery.is_due()) {
             if frames::put(w, &PathAbandon { path: farewell.id, code: farewell.code }) {
-                w.note(Carried::PathAbandon(farewell.id));
+                w.note(SentFrame::PathAbandon(farewell.id));
                 farewell.delivery.on_written();
             }
         }
@@ -39,7 +39,7 @@ impl<S, R> PathTable<S, R> {
             }
             let blocked = PathCidsBlocked { path: slot.id, next_sequence: slot.remote.next_expected() };
             if slot.cids_blocked.is_due() && frames::put(w, &blocked) {
-                w.note(Carried::PathCidsBlocked(slot.id));
+                w.note(SentFrame::PathCidsBlocked(slot.id));
                 slot.cids_blocked.on_written();
             }
         }
@@ -53,7 +53,7 @@ impl<S, R> PathTable<S, R> {
         if let Some(farewell) = self.farewells.iter().find(|f| f.id == id)
             && frames::put(w, &PathAbandon { path: id, code: farewell.code })
         {
-            w.note(Carried::PathAbandon(id));
+            w.note(SentFrame::PathAbandon(id));
         }
     }
 
@@ -76,16 +76,16 @@ impl<S, R> PathTable<S, R> {
     }
 
     /// A frame of this home arrived.
-    pub fn on_acked(&mut self, carried: &Carried) {
-        match *carried {
-            Carried::NewCid { path, sequence } => self.with(path, |slot| slot.local.on_acked(sequence)),
-            Carried::RetireCid { path, sequence } => self.with(path, |slot| slot.remote.on_acked(sequence)),
-            Carried::PathStatus { path, sequence } => self.with(path, |slot| slot.status.on_acked(sequence)),
-            Carried::PathCidsBlocked(path) => self.with(path, |slot| slot.cids_blocked.on_acked()),
-            Carried::PathAbandon(path) => self.farewells.retain(|f| f.id != path),
-            Carried::MaxPathId(_) | Carried::PathsBlocked(_) => {
+    pub fn on_acked(&mut self, frame: &SentFrame) {
+        match *frame {
+            SentFrame::NewCid { path, sequence } => self.with(path, |slot| slot.local.on_acked(sequence)),
+            SentFrame::RetireCid { path, sequence } => self.with(path, |slot| slot.remote.on_acked(sequence)),
+            SentFrame::PathStatus { path, sequence } => self.with(path, |slot| slot.status.on_acked(sequence)),
+            SentFrame::PathCidsBlocked(path) => self.with(path, |slot| slot.cids_blocked.on_acked()),
+            SentFrame::PathAbandon(path) => self.farewells.retain(|f| f.id != path),
+            SentFrame::MaxPathId(_) | SentFrame::PathsBlocked(_) => {
                 if let Some(credit) = &mut self.credit {
-                    credit.on_acked(carried);
+                    credit.on_acked(frame);
                 }
             }
             _ => {}
@@ -93,12 +93,12 @@ impl<S, R> PathTable<S, R> {
     }
 
     /// A frame of this home was lost: repeated where it is still true (RFC 9000 13.3, RFC 10069 4.2 to 4.7).
-    pub fn on_lost(&mut self, carried: &Carried) {
-        match *carried {
-            Carried::NewCid { path, sequence } => self.with(path, |slot| slot.local.on_lost(sequence)),
-            Carried::RetireCid { path, sequence } => self.with(path, |slot| slot.remote.on_lost(sequence)),
-            Carried::PathStatus { path, sequence } => self.with(path, |slot| slot.status.on_lost(sequence)),
-            Carried::PathCidsBlocked(path) => self.with(path, |slot| {
+    pub fn on_lost(&mut self, frame: &SentFrame) {
+        match *frame {
+            SentFrame::NewCid { path, sequence } => self.with(path, |slot| slot.local.on_lost(sequence)),
+            SentFrame::RetireCid { path, sequence } => self.with(path, |slot| slot.remote.on_lost(sequence)),
+            SentFrame::PathStatus { path, sequence } => self.with(path, |slot| slot.status.on_lost(sequence)),
+            SentFrame::PathCidsBlocked(path) => self.with(path, |slot| {
                 // Only while still blocked.
                 if slot.remote.held() == 0 {
                     slot.cids_blocked.on_lost();
@@ -106,12 +106,12 @@ impl<S, R> PathTable<S, R> {
                     slot.cids_blocked = Delivery::Quiet;
                 }
             }),
-            Carried::PathAbandon(path) => {
+            SentFrame::PathAbandon(path) => {
                 self.farewells.iter_mut().filter(|f| f.id == path).for_each(|f| f.delivery.on_lost());
             }
-            Carried::MaxPathId(_) | Carried::PathsBlocked(_) => {
+            SentFrame::MaxPathId(_) | SentFrame::PathsBlocked(_) => {
                 if let Some(credit) = &mut self.credit {
-                    credit.on_lost(carried);
+                    credit.on_lost(frame);
                 }
             }
             _ => {}

@@ -8,7 +8,7 @@ use std::time::Duration;
 use plait_base::limits::{MAX_VALIDATIONS, MIN_DATAGRAM_BYTES};
 use plait_base::{CloseCode, FourTuple, Random, Violation};
 use plait_wire::frame::{CidForm, MaxPathId, NewCid, PathAbandon, PathStatusUpdate, RetireCid};
-use plait_wire::{Carried, Frame, FrameWriter, Frames};
+use plait_wire::{Frame, FrameWriter, Frames, SentFrame};
 
 use super::*;
 use crate::mtu::MtuConfig;
@@ -54,7 +54,7 @@ struct End {
     table: PathTable<(), ()>,
     random: Random,
     /// Frames of the last packet, as the memory of them.
-    carried: Vec<Carried>,
+    carried: Vec<SentFrame>,
 }
 
 impl End {

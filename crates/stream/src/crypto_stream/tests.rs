@@ -45,7 +45,7 @@ fn data_crosses_in_packets_with_loss() {
     assert!(!b.has_unread() && b.read_offset() == 5000 && !b.is_new(0, 5000) && b.is_new(0, 5001));
     // Stale news, and those of another space, change nothing.
     sent.iter().for_each(|c| a.on_lost(c));
-    a.on_lost(&Carried::Crypto { space: Space::Data, offset: 0, len: 9 });
+    a.on_lost(&SentFrame::Crypto { space: Space::Data, offset: 0, len: 9 });
     assert!(!a.wants_send());
 }
 

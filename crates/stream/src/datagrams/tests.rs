@@ -27,7 +27,7 @@ fn both_frame_forms_round_trip() {
     d.send(Bytes::from(vec![1; 50]), 1200, Overflow::Refuse).unwrap();
     d.send(Bytes::from(vec![2; 47]), 1200, Overflow::Refuse).unwrap();
     let (mut p, carried) = packet(100, |w| d.fill(1200, w));
-    assert_eq!(carried, [Carried::Datagram { len: 50 }, Carried::Datagram { len: 47 }]);
+    assert_eq!(carried, [SentFrame::Datagram { len: 50 }, SentFrame::Datagram { len: 47 }]);
     assert_eq!((take(&mut p), take(&mut p)), (0x31, 50));
     assert_eq!(p.split_to(50), vec![1; 50]);
     assert_eq!(take(&mut p), 0x30, "reaches the end, so no length");
@@ -67,14 +67,14 @@ fn what_fits_another_path_only_lets_others_pass() {
     );
     // A path whose packets hold 200 bytes of frames: the two large ones wait.
     let (_, carried) = packet(200, |w| d.fill(200, w));
-    assert_eq!(carried, [Carried::Datagram { len: 50 }, Carried::Datagram { len: 60 }]);
+    assert_eq!(carried, [SentFrame::Datagram { len: 50 }, SentFrame::Datagram { len: 60 }]);
     // One that would fit an empty packet of this path, but not this one, is passed by none.
     d.send(Bytes::from_static(b"x"), 1200, Overflow::Refuse).unwrap();
     assert_eq!(packet(50, |w| d.fill(200, w)).1, []);
-    assert_eq!(packet(200, |w| d.fill(200, w)).1, [Carried::Datagram { len: 90 }, Carried::Datagram { len: 1 }]);
+    assert_eq!(packet(200, |w| d.fill(200, w)).1, [SentFrame::Datagram { len: 90 }, SentFrame::Datagram { len: 1 }]);
     // The path that they fit takes them in their order.
     let (_, carried) = packet(1200, |w| d.fill(1200, w));
-    assert_eq!(carried, [Carried::Datagram { len: 220 }, Carried::Datagram { len: 221 }]);
+    assert_eq!(carried, [SentFrame::Datagram { len: 220 }, SentFrame::Datagram { len: 221 }]);
     assert!(!d.wants_send() && d.unsent_bytes() == 0 && d.dropped_outgoing() == 0);
 }
 

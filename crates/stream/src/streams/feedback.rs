@@ -1,7 +1,7 @@
 //! What became of the frames that streams sent.
 
 use plait_base::StreamId;
-use plait_wire::Carried;
+use plait_wire::SentFrame;
 
 use super::Streams;
 use crate::events::StreamEvent;
@@ -9,9 +9,9 @@ use crate::stream_frame::Fin;
 
 impl Streams {
     /// A frame of streams arrived. Frames of other parts are ignored.
-    pub fn on_acked(&mut self, carried: &Carried) {
-        match *carried {
-            Carried::Stream { id, offset, len, fin } => {
+    pub fn on_acked(&mut self, frame: &SentFrame) {
+        match *frame {
+            SentFrame::Stream { id, offset, len, fin } => {
                 let end = offset.saturating_add(u64::from(len));
                 let acked = self.change(id, |half| {
                     let before = half.buffer.base();
@@ -27,7 +27,7 @@ impl Streams {
                 self.wake_writers();
             }
             // RFC 9000 3.1: Reset Recvd.
-            Carried::ResetStream(id) if self.table.send(id).is_some_and(|half| half.is_reset()) => {
+            SentFrame::ResetStream(id) if self.table.send(id).is_some_and(|half| half.is_reset()) => {
                 self.table.close_send(id);
             }
             _ => {}
@@ -35,37 +35,39 @@ impl Streams {
     }
 
     /// A frame of streams was lost; it may be reported more than once. What is still of use is sent again.
-    pub fn on_lost(&mut self, carried: &Carried) {
-        match *carried {
-            Carried::Stream { id, offset, len, fin } => {
+    pub fn on_lost(&mut self, frame: &SentFrame) {
+        match *frame {
+            SentFrame::Stream { id, offset, len, fin } => {
                 let end = offset.saturating_add(u64::from(len));
                 self.change(id, |half| half.on_lost(offset..end, Fin::when(fin)));
             }
-            Carried::ResetStream(id) if self.table.send(id).is_some_and(|half| half.is_reset()) => {
+            SentFrame::ResetStream(id) if self.table.send(id).is_some_and(|half| half.is_reset()) => {
                 self.pending.resets.insert(id);
             }
             // RFC 9000 13.3: STOP_SENDING until the stream is reset or all of it is here.
-            Carried::StopSending(id) => {
+            SentFrame::StopSending(id) => {
                 if let Some(code) = self.table.receive(id).and_then(|half| half.stop_code()) {
                     self.pending.stops.insert(id, code);
                 }
             }
-            Carried::MaxData(limit) if limit >= self.receive.limit() => self.pending.max_data = true,
-            Carried::MaxStreamData(id, limit) => self.on_lost_stream_credit(id, limit),
-            Carried::MaxStreams(dir, limit) if limit >= self.table.peer_limit(dir) => {
+            SentFrame::MaxData(limit) if limit >= self.receive.limit() => self.pending.max_data = true,
+            SentFrame::MaxStreamData(id, limit) => self.on_lost_stream_credit(id, limit),
+            SentFrame::MaxStreams(dir, limit) if limit >= self.table.peer_limit(dir) => {
                 self.pending.max_streams[dir as usize] = true;
             }
             // RFC 9000 13.3: blocked frames are sent again only while they are true.
-            Carried::DataBlocked(limit) if limit == self.send.limit && self.is_blocked() => {
+            SentFrame::DataBlocked(limit) if limit == self.send.limit && self.is_blocked() => {
                 self.pending.data_blocked = true;
             }
-            Carried::StreamDataBlocked(id, limit) => {
+            SentFrame::StreamDataBlocked(id, limit) => {
                 let is_so = |half: &mut crate::send::SendStream| half.wants_write && half.credit.limit == limit;
                 if self.table.send(id).is_some_and(is_so) {
                     self.pending.streams_data_blocked.insert(id);
                 }
             }
-            Carried::StreamsBlocked(dir, limit) if limit == self.table.limit(dir) && self.wants_open[dir as usize] => {
+            SentFrame::StreamsBlocked(dir, limit)
+                if limit == self.table.limit(dir) && self.wants_open[dir as usize] =>
+            {
                 self.pending.streams_blocked[dir as usize] = true;
             }
             _ => {}

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use plait_base::limits::INITIAL_RTT;
 use plait_base::{Dir, Side, StreamId};
-use plait_wire::Carried;
+use plait_wire::SentFrame;
 
 use crate::config::{PeerLimits, StreamsConfig};
 use crate::credit::{ReceiveCredit, SendCredit};
@@ -52,7 +52,7 @@ pub struct Streams {
     waiting_writers: VecDeque<StreamId>,
     pending: Pending,
     /// Window updates just sent, for copies on other paths.
-    updates: Vec<Carried>,
+    updates: Vec<SentFrame>,
     events: VecDeque<StreamEvent>,
     /// `Opened` was told, and not all was accepted since.
     told_open: [bool; 2],

@@ -2,7 +2,7 @@
 
 use plait_base::limits::MAX_PENDING_COPIES;
 use plait_base::{Dir, Instant, StreamId};
-use plait_wire::{Carried, FrameWriter};
+use plait_wire::{FrameWriter, SentFrame};
 
 use super::{Streams, Tally};
 use crate::events::CopyOutcome;
@@ -41,7 +41,7 @@ impl Streams {
             if !put_fields(w, &[STOP_SENDING, id.0, code]) {
                 return false;
             }
-            w.note(Carried::StopSending(id));
+            w.note(SentFrame::StopSending(id));
             self.pending.stops.pop_first();
         }
         true
@@ -54,7 +54,7 @@ impl Streams {
         if !put_fields(w, &[RESET_STREAM, id.0, code, half.buffer.sent()]) {
             return false;
         }
-        w.note(Carried::ResetStream(id));
+        w.note(SentFrame::ResetStream(id));
         true
     }
 
@@ -68,7 +68,7 @@ impl Streams {
             return false;
         }
         self.pending.max_data = false;
-        self.note_update(Carried::MaxData(limit), w);
+        self.note_update(SentFrame::MaxData(limit), w);
         true
     }
 
@@ -86,7 +86,7 @@ impl Streams {
                     return false;
                 }
                 self.widen_for(window);
-                self.note_update(Carried::MaxStreamData(id, limit), w);
+                self.note_update(SentFrame::MaxStreamData(id, limit), w);
             }
             self.pending.stream_credits.pop_first();
         }
@@ -104,7 +104,7 @@ impl Streams {
                 return false;
             }
             self.pending.max_streams[dir as usize] = false;
-            w.note(Carried::MaxStreams(dir, limit));
+            w.note(SentFrame::MaxStreams(dir, limit));
         }
         true
     }
@@ -115,7 +115,7 @@ impl Streams {
                 return false;
             }
             self.pending.data_blocked = false;
-            w.note(Carried::DataBlocked(self.send.limit));
+            w.note(SentFrame::DataBlocked(self.send.limit));
         }
         while let Some(&id) = self.pending.streams_data_blocked.first() {
             if let Some(half) = self.table.send(id).filter(|half| half.wants_write) {
@@ -123,7 +123,7 @@ impl Streams {
                 if !put_fields(w, &[STREAM_DATA_BLOCKED, id.0, limit]) {
                     return false;
                 }
-                w.note(Carried::StreamDataBlocked(id, limit));
+                w.note(SentFrame::StreamDataBlocked(id, limit));
             }
             self.pending.streams_data_blocked.pop_first();
         }
@@ -134,13 +134,13 @@ impl Streams {
                     return false;
                 }
                 self.pending.streams_blocked[dir as usize] = false;
-                w.note(Carried::StreamsBlocked(dir, limit));
+                w.note(SentFrame::StreamsBlocked(dir, limit));
             }
         }
         true
     }
 
-    fn note_update(&mut self, update: Carried, w: &mut FrameWriter<'_>) {
+    fn note_update(&mut self, update: SentFrame, w: &mut FrameWriter<'_>) {
         w.note(update);
         if self.updates.len() < MAX_PENDING_COPIES {
             self.updates.push(update);
@@ -149,7 +149,7 @@ impl Streams {
 
     /// Moves the window updates that were written since the last call to `out`, so that they can be copied to
     /// other paths.
-    pub fn poll_window_updates(&mut self, out: &mut Vec<Carried>) {
+    pub fn poll_window_updates(&mut self, out: &mut Vec<SentFrame>) {
         out.append(&mut self.updates);
     }
 
@@ -194,35 +194,35 @@ impl Streams {
 
     /// Writes an earlier sent frame again, on any path: what is unacked of STREAM data, or the present value of a
     /// control frame of streams. Other frames are obsolete here.
-    pub fn fill_copy(&mut self, w: &mut FrameWriter<'_>, carried: &Carried) -> CopyOutcome {
-        match *carried {
-            Carried::Stream { id, offset, len, fin } => self.copy_data(w, id, offset, len, Fin::when(fin)),
-            Carried::MaxData(_) => {
+    pub fn fill_copy(&mut self, w: &mut FrameWriter<'_>, frame: &SentFrame) -> CopyOutcome {
+        match *frame {
+            SentFrame::Stream { id, offset, len, fin } => self.copy_data(w, id, offset, len, Fin::when(fin)),
+            SentFrame::MaxData(_) => {
                 let limit = self.receive.limit();
-                copied(put_fields(w, &[MAX_DATA, limit]), Carried::MaxData(limit), carried, w)
+                copied(put_fields(w, &[MAX_DATA, limit]), SentFrame::MaxData(limit), frame, w)
             }
-            Carried::MaxStreamData(id, _) => {
+            SentFrame::MaxStreamData(id, _) => {
                 let Some(half) = self.table.receive(id).filter(|half| half.takes_updates()) else {
                     return CopyOutcome::Obsolete;
                 };
                 let limit = half.credit.limit();
                 let wrote = put_fields(w, &[MAX_STREAM_DATA, id.0, limit]);
-                copied(wrote, Carried::MaxStreamData(id, limit), carried, w)
+                copied(wrote, SentFrame::MaxStreamData(id, limit), frame, w)
             }
-            Carried::MaxStreams(dir, _) => {
+            SentFrame::MaxStreams(dir, _) => {
                 let limit = self.table.peer_limit(dir);
                 let wrote = put_fields(w, &[MAX_STREAMS_BIDI + dir as u64, limit]);
-                copied(wrote, Carried::MaxStreams(dir, limit), carried, w)
+                copied(wrote, SentFrame::MaxStreams(dir, limit), frame, w)
             }
-            Carried::ResetStream(id) => match self.table.send(id).map(|half| half.is_reset()) {
+            SentFrame::ResetStream(id) => match self.table.send(id).map(|half| half.is_reset()) {
                 Some(true) if self.fill_reset(id, w) => CopyOutcome::Written,
-                Some(true) => CopyOutcome::Left(*carried),
+                Some(true) => CopyOutcome::Left(*frame),
                 _ => CopyOutcome::Obsolete,
             },
-            Carried::StopSending(id) => match self.table.receive(id).and_then(|half| half.stop_code()) {
+            SentFrame::StopSending(id) => match self.table.receive(id).and_then(|half| half.stop_code()) {
                 Some(code) => {
                     let wrote = put_fields(w, &[STOP_SENDING, id.0, code]);
-                    copied(wrote, Carried::StopSending(id), carried, w)
+                    copied(wrote, SentFrame::StopSending(id), frame, w)
                 }
                 None => CopyOutcome::Obsolete,
             },
@@ -238,7 +238,7 @@ impl Streams {
         match done.left_from {
             Some(from) => {
                 let len = (end - from) as u32;
-                CopyOutcome::Left(Carried::Stream { id, offset: from, len, fin: fin.is_yes() })
+                CopyOutcome::Left(SentFrame::Stream { id, offset: from, len, fin: fin.is_yes() })
             }
             None if done.wrote => CopyOutcome::Written,
             None => CopyOutcome::Obsolete,
@@ -247,7 +247,7 @@ impl Streams {
 }
 
 /// Notes a copy that was written.
-fn copied(wrote: bool, now: Carried, before: &Carried, w: &mut FrameWriter<'_>) -> CopyOutcome {
+fn copied(wrote: bool, now: SentFrame, before: &SentFrame, w: &mut FrameWriter<'_>) -> CopyOutcome {
     if wrote {
         w.note(now);
         CopyOutcome::Written

@@ -33,19 +33,19 @@ fn small() -> StreamsConfig {
 
 impl Streams {
     /// The next packet of control frames and data.
-    fn packet(&mut self, room: usize) -> (Bytes, Vec<Carried>) {
+    fn packet(&mut self, room: usize) -> (Bytes, Vec<SentFrame>) {
         packet(room, |w| {
             self.fill_control(Instant::ZERO, w);
             self.fill_data(w);
         })
     }
 
-    fn acked(&mut self, carried: &[Carried]) {
+    fn acked(&mut self, carried: &[SentFrame]) {
         carried.iter().for_each(|c| self.on_acked(c));
         self.assert_sums();
     }
 
-    fn lost(&mut self, carried: &[Carried]) {
+    fn lost(&mut self, carried: &[SentFrame]) {
         carried.iter().for_each(|c| self.on_lost(c));
         self.assert_sums();
     }

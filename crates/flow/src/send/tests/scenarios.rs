@@ -467,7 +467,7 @@ fn a_gone_path_loses_everything_once() {
     assert_eq!(b.lost(), [1]);
     let mut copies = Vec::new();
     b.flow.in_flight_carried(&mut copies);
-    assert_eq!(copies, [2, 3, 5].map(Carried::MaxData));
+    assert_eq!(copies, [2, 3, 5].map(SentFrame::MaxData));
     b.flow.in_flight_carried(&mut copies);
     assert_eq!(copies.len(), 3, "handed out once");
     b.send(11);
@@ -536,7 +536,7 @@ fn probes_get_the_oldest_frames() {
     b.ack(10, &[1..=1]).unwrap();
     let mut out = Vec::new();
     b.flow.oldest_carried(Space::Data, 0, 2, &mut out);
-    assert_eq!(out, [0, 2].map(Carried::MaxData));
+    assert_eq!(out, [0, 2].map(SentFrame::MaxData));
     b.flow.oldest_carried(Space::Handshake, 0, 2, &mut out);
     assert_eq!(out.len(), 2);
     // Each of the two probes of a time-out takes another packet.
@@ -547,7 +547,7 @@ fn probes_get_the_oldest_frames() {
     for oldest in [1, 2] {
         out.clear();
         b.flow.probe_carried(Space::Data, &mut out);
-        assert_eq!(out, [Carried::MaxData(oldest)]);
+        assert_eq!(out, [SentFrame::MaxData(oldest)]);
         b.send(5000);
     }
 }
@@ -615,7 +615,7 @@ fn a_probe_of_the_size_from_before_a_move_tells_nothing_after() {
     for moves in [false, true] {
         let mut b = Bench::new();
         let probe = SentPacket { mtu_probe: true, ..packet() };
-        let carried = [Carried::MaxData(0), Carried::MtuProbe(1400)];
+        let carried = [SentFrame::MaxData(0), SentFrame::MtuProbe(1400)];
         b.flow.on_sent(at(0), Space::Data, &probe, &carried);
         if moves {
             let controller = b.scribe(50_000);

@@ -262,12 +262,12 @@ fn lost_cids_of_an_abandoned_path_stay_lost() {
     let mut end = End::new(Side::Server, 1, 1);
     assert!(end.control_types().contains(&types::PATH_NEW_CONNECTION_ID));
     end.table.on_path_abandon(at(0), &abandon(1, CloseCode::NO_ERROR), PTO).unwrap();
-    let before: Vec<Carried> = end.carried.clone();
+    let before: Vec<SentFrame> = end.carried.clone();
     end.lose();
     end.control();
-    let again = |c: &&Carried| matches!(c, Carried::NewCid { path: PathId(1), .. });
+    let again = |c: &&SentFrame| matches!(c, SentFrame::NewCid { path: PathId(1), .. });
     assert_eq!((before.iter().filter(again).count(), end.carried.iter().filter(again).count()), (2, 0));
-    assert!(end.carried.iter().any(|c| matches!(c, Carried::NewCid { path: PathId(0), .. })));
+    assert!(end.carried.iter().any(|c| matches!(c, SentFrame::NewCid { path: PathId(0), .. })));
 }
 
 #[test]
@@ -291,7 +291,7 @@ fn only_the_latest_status_and_limit_are_repeated() {
     let first = std::mem::take(&mut client.carried);
     client.table.on_path_abandon(at(0), &abandon(2, CloseCode::NO_ERROR), PTO).unwrap();
     client.control();
-    first.iter().filter(|c| matches!(c, Carried::MaxPathId(_))).for_each(|c| client.table.on_lost(c));
+    first.iter().filter(|c| matches!(c, SentFrame::MaxPathId(_))).for_each(|c| client.table.on_lost(c));
     assert!(!client.table.wants_control());
     client.lose();
     assert!(client.control_types().contains(&types::MAX_PATH_ID));

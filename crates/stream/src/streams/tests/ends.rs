@@ -47,7 +47,7 @@ fn reset_drops_what_was_not_sent_and_says_what_was() {
     assert_eq!(a.reset(s, 43), Err(ClosedStream));
     assert_eq!((a.unsent_bytes(), a.send_buffer_room()), (0, 4000));
     let (p, reset) = a.packet(1200);
-    assert_eq!(reset, [Carried::ResetStream(s)]);
+    assert_eq!(reset, [SentFrame::ResetStream(s)]);
     a.lost(&data);
     a.lost(&reset);
     assert_eq!(a.packet(1200).1, reset, "resets are sent again, data is not");
@@ -72,7 +72,7 @@ fn stop_is_answered_by_a_reset_with_its_code() {
     assert_eq!(b.stop(s, 9), Err(ClosedStream));
     assert_eq!(b.read(s, 1, Order::Ordered), Err(ReadError::ClosedStream));
     let (_, stop) = b.packet(40);
-    assert_eq!(stop[0], Carried::StopSending(s));
+    assert_eq!(stop[0], SentFrame::StopSending(s));
     b.lost(&stop);
     a.write(s, &[1; 300]).unwrap();
     flush(&mut a, &mut b);

@@ -35,7 +35,7 @@ fn fate() -> impl Strategy<Value = Fate> {
 
 #[derive(Default)]
 struct Wire {
-    late: Vec<(Bytes, Vec<Carried>)>,
+    late: Vec<(Bytes, Vec<SentFrame>)>,
 }
 
 impl Wire {

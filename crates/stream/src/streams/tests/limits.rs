@@ -121,7 +121,7 @@ fn blocked_writers_say_so_and_go_on_with_credit() {
     assert_eq!(a.write(s, &[1; 2000]), Ok(1000));
     assert_eq!(a.write(s, &[1; 10]), Err(WriteError::Blocked));
     let (p, carried) = a.packet(3000);
-    assert!(carried.contains(&Carried::StreamDataBlocked(s, 1000)));
+    assert!(carried.contains(&SentFrame::StreamDataBlocked(s, 1000)));
     deliver(p, &mut b).unwrap();
     a.acked(&carried);
     assert_eq!(b.read_all(s).0.len(), 1000);
@@ -152,7 +152,7 @@ fn lost_updates_are_sent_again_with_their_present_value() {
     flush(&mut a, &mut b);
     let _ = b.read_all(s);
     let (_, first) = b.packet(1200);
-    assert_eq!(first, [Carried::MaxData(2500), Carried::MaxStreamData(s, 2000)]);
+    assert_eq!(first, [SentFrame::MaxData(2500), SentFrame::MaxStreamData(s, 2000)]);
     let mut updates = Vec::new();
     b.poll_window_updates(&mut updates);
     assert_eq!(updates, first);
@@ -164,7 +164,7 @@ fn lost_updates_are_sent_again_with_their_present_value() {
     assert_eq!(b.packet(1200).1, first);
     deliver(p, &mut a).unwrap();
     assert_eq!(a.send_credit(), 1500);
-    b.lost(&[Carried::MaxData(1500), Carried::MaxStreamData(s, 1000), Carried::MaxStreams(Dir::Bi, 1)]);
+    b.lost(&[SentFrame::MaxData(1500), SentFrame::MaxStreamData(s, 1000), SentFrame::MaxStreams(Dir::Bi, 1)]);
     assert!(!b.wants_control(), "older values are of no use");
 }
 

@@ -46,7 +46,7 @@ fn higher_priorities_first_and_equals_take_turns() {
     let mut order = Vec::new();
     while a.unsent_bytes() > 0 {
         order.extend(a.packet(1200).1.iter().map(|c| match c {
-            Carried::Stream { id, len, .. } => (*id, u64::from(*len)),
+            SentFrame::Stream { id, len, .. } => (*id, u64::from(*len)),
             other => panic!("{other:?}"),
         }));
     }
@@ -128,8 +128,8 @@ fn pitfall_21_copies_fit_smaller_datagrams_and_carry_only_what_is_unacked() {
     a.write(s, &[9; 3000]).unwrap();
     a.finish(s).unwrap();
     let (_, first) = a.packet(4000);
-    let Carried::Stream { id, .. } = first[0] else { panic!() };
-    a.acked(&[Carried::Stream { id, offset: 1000, len: 1000, fin: false }]);
+    let SentFrame::Stream { id, .. } = first[0] else { panic!() };
+    a.acked(&[SentFrame::Stream { id, offset: 1000, len: 1000, fin: false }]);
     let (p, copy) = packet(2000, |w| {
         let CopyOutcome::Left(rest) = a.fill_copy(w, &first[0]) else { panic!("does not fit") };
         let (p, copy) = packet(2000, |w| assert_eq!(a.fill_copy(w, &rest), CopyOutcome::Written));

@@ -7,7 +7,7 @@ use plait_base::{Dir, PathId, Space, StreamId};
 
 /// The memory of one sent frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Carried {
+pub enum SentFrame {
     /// STREAM data `offset..offset + len`.
     Stream {
         /// Which stream.
