@@ -2,7 +2,7 @@
 //! `cargo run --release --example custom_controller -- run examples/two-paths.toml --set endpoints.congestion=calm`
 
 use plait_sim::Policies;
-use plait_sim::base::{Instant, PathId, board::Board};
+use plait_sim::base::{Instant, PathId, shared_metrics::SharedPathMetrics};
 use plait_sim::congestion::{Acked, Congestion, CongestionController, ControllerFactory, Limit, NO_THRESHOLD};
 
 /// Keeps two to four packets in the queue, in the manner of TCP Vegas (Brakmo and Peterson 1995). Sizes are bytes.
@@ -21,7 +21,7 @@ impl CongestionController for Calm {
         NO_THRESHOLD
     }
 
-    fn on_acked(&mut self, ack: &Acked, _board: &Board) {
+    fn on_acked(&mut self, ack: &Acked, _shared: &SharedPathMetrics) {
         let Self(window, mss) = self;
         let waiting = 1.0 - ack.rtt.min.as_secs_f64() / ack.rtt.latest.as_secs_f64().max(1e-9);
         let packets = waiting * *window as f64 / *mss as f64;
@@ -32,7 +32,7 @@ impl CongestionController for Calm {
         }
     }
 
-    fn on_congestion(&mut self, _event: &Congestion, _board: &Board) {
+    fn on_congestion(&mut self, _event: &Congestion, _shared: &SharedPathMetrics) {
         self.0 = (self.0 / 2).max(2 * self.1);
     }
 

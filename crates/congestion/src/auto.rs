@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use plait_base::board::{Board, Posting};
+use plait_base::shared_metrics::{PathMetrics, SharedPathMetrics};
 use plait_base::{Instant, PathId};
 
 use crate::controller::{Acked, Congestion, CongestionController, CongestionKind, ControllerFactory};
@@ -50,9 +50,9 @@ impl Auto {
     }
 
     /// This path's part in the windows of all that share its queue.
-    fn gain(&self, board: &Board) -> Gain {
+    fn gain(&self, shared: &SharedPathMetrics) -> Gain {
         let own = self.cubic.size().segments();
-        let siblings = board.established().filter(|p| p.path != self.path && self.queue.is_shared(p.path, board));
+        let siblings = shared.established().filter(|p| p.path != self.path && self.queue.is_shared(p.path, shared));
         let others: f64 = siblings.map(|p| p.window_bytes as f64 / p.mss_bytes.max(1) as f64).sum();
         let share = own / (own + others);
         Gain { curve: share, friendly: share }
@@ -76,29 +76,29 @@ impl CongestionController for Auto {
         self.cubic.pacing_rate(rtt)
     }
 
-    fn on_acked(&mut self, ack: &Acked, board: &Board) {
+    fn on_acked(&mut self, ack: &Acked, shared: &SharedPathMetrics) {
         self.rtt = ack.rtt.smoothed;
-        if self.queue.on_acked(ack, board) {
+        if self.queue.on_acked(ack, shared) {
             self.queue.on_reduced(ack.now);
             self.cubic.cut();
         }
-        self.cubic.grow(ack, self.gain(board));
+        self.cubic.grow(ack, self.gain(shared));
     }
 
-    fn on_congestion(&mut self, event: &Congestion, board: &Board) {
+    fn on_congestion(&mut self, event: &Congestion, shared: &SharedPathMetrics) {
         match event.kind {
             CongestionKind::Loss | CongestionKind::Ecn => self.queue.on_cut(event.now, self.rtt),
             CongestionKind::Persistent => self.queue.on_reduced(event.now),
         }
-        self.cubic.on_congestion(event, board);
+        self.cubic.on_congestion(event, shared);
     }
 
     fn on_mss(&mut self, mss: u64) {
         self.cubic.on_mss(mss);
     }
 
-    fn post(&self, posting: &mut Posting) {
-        (posting.cut, posting.shares_with) = (self.queue.cut(), self.queue.shares_with());
+    fn add_to_metrics(&self, metrics: &mut PathMetrics) {
+        (metrics.cut, metrics.shares_with) = (self.queue.cut(), self.queue.shares_with());
     }
 
     fn on_spurious(&mut self) {

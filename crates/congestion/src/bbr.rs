@@ -11,7 +11,7 @@ mod model;
 
 use std::time::Duration;
 
-use plait_base::board::Board;
+use plait_base::shared_metrics::SharedPathMetrics;
 use plait_base::{Instant, PathId};
 
 use crate::controller::{
@@ -409,7 +409,7 @@ impl CongestionController for Bbr {
         }
     }
 
-    fn on_acked(&mut self, ack: &Acked, _board: &Board) {
+    fn on_acked(&mut self, ack: &Acked, _shared: &SharedPathMetrics) {
         let rate = self.take_samples(ack);
         self.check_startup(ack, rate);
         self.step(ack, rate);
@@ -435,7 +435,7 @@ impl CongestionController for Bbr {
         }
     }
 
-    fn on_congestion(&mut self, event: &Congestion, _board: &Board) {
+    fn on_congestion(&mut self, event: &Congestion, _shared: &SharedPathMetrics) {
         match event.kind {
             CongestionKind::Loss => self.undo.episode = self.undo.newest,
             CongestionKind::Ecn => {

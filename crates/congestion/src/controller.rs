@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
-use plait_base::board::{Board, Posting};
+use plait_base::shared_metrics::{PathMetrics, SharedPathMetrics};
 use plait_base::{Instant, PathId};
 
 /// The slow start threshold before the first congestion event: none.
@@ -149,29 +149,29 @@ pub trait CongestionController: Send + Debug {
     fn on_sent(&mut self, _now: Instant, _bytes: u64, _in_flight: u64, _number: u64) {}
 
     /// An ACK frame acknowledged packets; called once per frame, also when [`Acked::bytes`] is 0.
-    fn on_acked(&mut self, ack: &Acked, board: &Board);
+    fn on_acked(&mut self, ack: &Acked, shared: &SharedPathMetrics);
 
     /// Packets were declared lost; called at every pass that finds any, before [`Self::on_congestion`] where that follows.
     fn on_lost(&mut self, _lost: &Lost) {}
 
     /// Congestion was noticed.
-    fn on_congestion(&mut self, event: &Congestion, board: &Board);
+    fn on_congestion(&mut self, event: &Congestion, shared: &SharedPathMetrics);
 
     /// The path's largest datagram is now `mss` bytes.
     fn on_mss(&mut self, mss: u64);
 
-    /// OLIA's l_r for the board; 0 where the controller does not keep it.
+    /// OLIA's l_r, for its siblings; 0 where the controller does not keep it.
     fn between_losses_bytes(&self) -> u64 {
         0
     }
 
-    /// Adds to the path's posting what siblings may want to know beyond window, threshold and RTT.
-    fn post(&self, _posting: &mut Posting) {}
+    /// Adds to the path's metrics what siblings may want to know beyond window, threshold and RTT.
+    fn add_to_metrics(&self, _metrics: &mut PathMetrics) {}
 
     /// The last congestion event proved false: every packet that showed it was acked after all.
     fn on_spurious(&mut self) {}
 
-    /// True where the controller reads its siblings' postings.
+    /// True where the controller reads its siblings' metrics.
     fn is_coupled(&self) -> bool {
         false
     }

@@ -1,11 +1,11 @@
-//! What coupled controllers have in common: Reno's window, and what they read from the board: all established paths,
+//! What coupled controllers have in common: Reno's window, and what they read of their siblings: all established paths,
 //! this one with its live figures.
 
 use std::fmt::Debug;
 use std::time::Duration;
 
 use plait_base::PathId;
-use plait_base::board::{Board, Posting};
+use plait_base::shared_metrics::{PathMetrics, SharedPathMetrics};
 
 use crate::controller::{Acked, Congestion, CongestionController, CongestionKind};
 use crate::window::{SlowStart, Window};
@@ -41,16 +41,16 @@ pub trait Rule: Debug + Default + Send {
 /// A path among its siblings.
 #[derive(Debug)]
 pub struct Place<'a> {
-    /// Its posting as it would be now; the board may lag behind the controller.
-    pub(crate) posting: Posting,
+    /// Its metrics as they are now; the shared ones may lag behind the controller.
+    pub(crate) metrics: PathMetrics,
     pub(crate) this: Sibling,
-    pub(crate) board: &'a Board,
+    pub(crate) shared: &'a SharedPathMetrics,
 }
 
 impl Place<'_> {
     /// All established paths, this one among them, in the formulas' units.
     pub(crate) fn siblings(&self) -> impl Iterator<Item = Sibling> + Clone + '_ {
-        siblings(&self.posting, self.board)
+        siblings(&self.metrics, self.shared)
     }
 }
 
@@ -73,10 +73,10 @@ impl<R: Rule> Linked<R> {
         Self { path, window, rule: R::default(), rtt: Duration::ZERO, before: None }
     }
 
-    fn place<'a>(&self, board: &'a Board) -> Option<Place<'a>> {
+    fn place<'a>(&self, shared: &'a SharedPathMetrics) -> Option<Place<'a>> {
         let this = this(&self.window, self.rtt)?;
-        let posting = own(self.path, &self.window, self.rtt, self.rule.between_losses_bytes(), board);
-        Some(Place { posting, this, board })
+        let metrics = own(self.path, &self.window, self.rtt, self.rule.between_losses_bytes(), shared);
+        Some(Place { metrics, this, shared })
     }
 }
 
@@ -97,19 +97,19 @@ impl<R: Rule> CongestionController for Linked<R> {
         self.window.pacing_rate(rtt)
     }
 
-    fn on_acked(&mut self, ack: &Acked, board: &Board) {
+    fn on_acked(&mut self, ack: &Acked, shared: &SharedPathMetrics) {
         self.rtt = ack.rtt.smoothed;
         self.rule.on_acked(ack.bytes_total.max(ack.bytes));
         let bytes = self.window.slow_start(ack);
         if bytes > 0
-            && let Some(place) = self.place(board)
+            && let Some(place) = self.place(shared)
         {
             self.window.add(self.rule.increase(&place) * bytes as f64);
         }
     }
 
-    fn on_congestion(&mut self, event: &Congestion, board: &Board) {
-        let kept = self.place(board).map_or(0.5, |place| self.rule.kept(&place));
+    fn on_congestion(&mut self, event: &Congestion, shared: &SharedPathMetrics) {
+        let kept = self.place(shared).map_or(0.5, |place| self.rule.kept(&place));
         let bytes = (self.window.bytes() as f64 * kept) as u64;
         match event.kind {
             CongestionKind::Loss | CongestionKind::Ecn => {
@@ -159,34 +159,46 @@ impl Sibling {
         self.window / self.rtt
     }
 
-    fn of(posting: &Posting) -> Option<Self> {
-        let rtt = posting.rtt.filter(|r| !r.is_zero())?.as_nanos() as f64 / 1e9;
-        Some(Self { window: posting.window_bytes as f64 / posting.mss_bytes.max(1) as f64, rtt })
+    fn of(metrics: &PathMetrics) -> Option<Self> {
+        let rtt = metrics.rtt.filter(|r| !r.is_zero())?.as_nanos() as f64 / 1e9;
+        Some(Self { window: metrics.window_bytes as f64 / metrics.mss_bytes.max(1) as f64, rtt })
     }
 }
 
-/// This path's posting as it would be now; the board may lag behind the controller.
-pub(crate) fn own(path: PathId, window: &Window, rtt: Duration, between_losses_bytes: u64, board: &Board) -> Posting {
-    Posting {
+/// This path's metrics as they are now; the shared ones may lag behind the controller.
+pub(crate) fn own(
+    path: PathId,
+    window: &Window,
+    rtt: Duration,
+    between_losses_bytes: u64,
+    shared: &SharedPathMetrics,
+) -> PathMetrics {
+    PathMetrics {
         window_bytes: window.bytes(),
         ssthresh_bytes: window.ssthresh(),
         mss_bytes: window.mss(),
         rtt: Some(rtt),
         active: true,
         between_losses_bytes,
-        in_recovery: board.get(path).is_some_and(|p| p.in_recovery),
-        ..Posting::new(path)
+        in_recovery: shared.get(path).is_some_and(|p| p.in_recovery),
+        ..PathMetrics::new(path)
     }
 }
 
 /// Postings of all established paths, with `own` in the place of this path's.
-pub(crate) fn postings<'a>(own: &'a Posting, board: &'a Board) -> impl Iterator<Item = &'a Posting> + Clone {
-    board.established().filter(move |p| p.path != own.path).chain(std::iter::once(own))
+pub(crate) fn all_metrics<'a>(
+    own: &'a PathMetrics,
+    shared: &'a SharedPathMetrics,
+) -> impl Iterator<Item = &'a PathMetrics> + Clone {
+    shared.established().filter(move |p| p.path != own.path).chain(std::iter::once(own))
 }
 
 /// The same in the formulas' units.
-pub(crate) fn siblings<'a>(own: &'a Posting, board: &'a Board) -> impl Iterator<Item = Sibling> + Clone + 'a {
-    postings(own, board).filter_map(Sibling::of)
+pub(crate) fn siblings<'a>(
+    own: &'a PathMetrics,
+    shared: &'a SharedPathMetrics,
+) -> impl Iterator<Item = Sibling> + Clone + 'a {
+    all_metrics(own, shared).filter_map(Sibling::of)
 }
 
 /// This path in the formulas' units, with the fraction of a byte that its window holds back.

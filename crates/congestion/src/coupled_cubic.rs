@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use plait_base::board::Board;
+use plait_base::shared_metrics::SharedPathMetrics;
 use plait_base::{Instant, PathId};
 
 use crate::controller::{Acked, Congestion, CongestionController, ControllerFactory};
@@ -63,15 +63,15 @@ impl CongestionController for CoupledCubic {
         self.cubic.pacing_rate(rtt)
     }
 
-    fn on_acked(&mut self, ack: &Acked, board: &Board) {
-        let own = coupled::own(self.path, self.cubic.size(), ack.rtt.smoothed, 0, board);
-        let rates = coupled::siblings(&own, board).map(|s| s.rate());
+    fn on_acked(&mut self, ack: &Acked, shared: &SharedPathMetrics) {
+        let own = coupled::own(self.path, self.cubic.size(), ack.rtt.smoothed, 0, shared);
+        let rates = coupled::siblings(&own, shared).map(|s| s.rate());
         let (best, sum) = rates.fold((0.0, 0.0), |(best, sum): (f64, f64), rate| (best.max(rate), sum + rate));
         self.cubic.grow(ack, if sum > 0.0 { gain(best / sum) } else { Gain::default() });
     }
 
-    fn on_congestion(&mut self, event: &Congestion, board: &Board) {
-        self.cubic.on_congestion(event, board);
+    fn on_congestion(&mut self, event: &Congestion, shared: &SharedPathMetrics) {
+        self.cubic.on_congestion(event, shared);
     }
 
     fn on_mss(&mut self, mss: u64) {
@@ -91,17 +91,17 @@ impl CongestionController for CoupledCubic {
 mod tests {
     use super::*;
     use crate::controller::CongestionKind;
-    use crate::facts::{acked, board, congestion, posting};
+    use crate::facts::{acked, congestion, metrics, shared};
 
     /// Windows of a path in congestion avoidance after 2 s of acks, one window per RTT.
-    fn grown(board: &Board) -> u64 {
+    fn grown(shared: &SharedPathMetrics) -> u64 {
         let mut path = CoupledCubicFactory::default().build(PathId::ZERO, Instant::ZERO, 1000);
-        path.on_acked(&acked(90_000), board);
-        path.on_congestion(&congestion(CongestionKind::Loss), board);
+        path.on_acked(&acked(90_000), shared);
+        path.on_congestion(&congestion(CongestionKind::Loss), shared);
         for round in 0..20 {
             let now = Instant::from_nanos(1_000_000_000) + Duration::from_millis(100) * round;
             let bytes = path.window();
-            path.on_acked(&Acked { now, ..acked(bytes) }, board);
+            path.on_acked(&Acked { now, ..acked(bytes) }, shared);
         }
         path.window()
     }
@@ -109,21 +109,21 @@ mod tests {
     #[test]
     fn alone_it_is_cubic() {
         let mut cubic = Cubic::new(1000, SlowStart::HyStart);
-        cubic.on_acked(&acked(90_000), &Board::default());
-        cubic.on_congestion(&congestion(CongestionKind::Loss), &Board::default());
+        cubic.on_acked(&acked(90_000), &SharedPathMetrics::default());
+        cubic.on_congestion(&congestion(CongestionKind::Loss), &SharedPathMetrics::default());
         for round in 0..20 {
             let now = Instant::from_nanos(1_000_000_000) + Duration::from_millis(100) * round;
             let bytes = cubic.window();
-            cubic.on_acked(&Acked { now, ..acked(bytes) }, &Board::default());
+            cubic.on_acked(&Acked { now, ..acked(bytes) }, &SharedPathMetrics::default());
         }
-        assert_eq!(grown(&Board::default()), cubic.window());
+        assert_eq!(grown(&SharedPathMetrics::default()), cubic.window());
     }
 
     #[test]
     fn the_more_siblings_the_slower() {
         let sizes = [0, 1, 2, 4].map(|others| {
-            let others: Vec<_> = (1..=others).map(|id| posting(id, 70_000, 100)).collect();
-            grown(&board(&others))
+            let others: Vec<_> = (1..=others).map(|id| metrics(id, 70_000, 100)).collect();
+            grown(&shared(&others))
         });
         assert!(sizes.windows(2).all(|pair| pair[0] > pair[1]), "{sizes:?}");
         assert!(sizes[3] >= 70_000, "{sizes:?}");
@@ -131,8 +131,8 @@ mod tests {
 
     #[test]
     fn a_path_next_to_a_small_one_is_hardly_slower() {
-        let alone = grown(&Board::default());
-        let with = grown(&board(&[posting(1, 2_000, 400)]));
+        let alone = grown(&SharedPathMetrics::default());
+        let with = grown(&shared(&[metrics(1, 2_000, 400)]));
         assert!(with * 100 > alone * 98, "{with} {alone}");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plait_base::board::Board;
+use plait_base::shared_metrics::SharedPathMetrics;
 use plait_base::{Instant, PathId};
 
 use crate::controller::{Acked, Congestion, CongestionController, CongestionKind, ControllerFactory, Limit};
@@ -205,11 +205,11 @@ impl CongestionController for Cubic {
         self.window.pacing_rate(rtt)
     }
 
-    fn on_acked(&mut self, ack: &Acked, _board: &Board) {
+    fn on_acked(&mut self, ack: &Acked, _shared: &SharedPathMetrics) {
         self.grow(ack, Gain::default());
     }
 
-    fn on_congestion(&mut self, event: &Congestion, _board: &Board) {
+    fn on_congestion(&mut self, event: &Congestion, _shared: &SharedPathMetrics) {
         match event.kind {
             CongestionKind::Loss | CongestionKind::Ecn => self.cut(),
             CongestionKind::Persistent => {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plait_base::board::{Board, Posting};
+use plait_base::shared_metrics::{PathMetrics, SharedPathMetrics};
 use plait_base::{Instant, PathId};
 
 use crate::controller::{Acked, Congestion, CongestionKind, Delivery, Limit, RttSample};
@@ -42,20 +42,20 @@ pub(crate) fn congestion(kind: CongestionKind) -> Congestion {
     Congestion { path: PathId::ZERO, now: Instant::from_nanos(1_000_000_000), kind, lost_bytes: 1000, in_flight: 0 }
 }
 
-/// A posting of an active path with datagrams of 1000 bytes.
-pub(crate) fn posting(path: u32, window_bytes: u64, rtt_ms: u64) -> Posting {
-    Posting {
+/// Metrics of an active path with datagrams of 1000 bytes.
+pub(crate) fn metrics(path: u32, window_bytes: u64, rtt_ms: u64) -> PathMetrics {
+    PathMetrics {
         window_bytes,
         rtt: Some(Duration::from_millis(rtt_ms)),
         mss_bytes: 1000,
         active: true,
-        ..Posting::new(PathId(path))
+        ..PathMetrics::new(PathId(path))
     }
 }
 
-/// A board with these postings.
-pub(crate) fn board(postings: &[Posting]) -> Board {
-    let mut board = Board::default();
-    postings.iter().for_each(|p| board.publish(*p));
-    board
+/// What these paths share.
+pub(crate) fn shared(all_metrics: &[PathMetrics]) -> SharedPathMetrics {
+    let mut shared = SharedPathMetrics::default();
+    all_metrics.iter().for_each(|p| shared.update(*p));
+    shared
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plait_base::board::Board;
+use plait_base::shared_metrics::SharedPathMetrics;
 use plait_base::{Instant, PathId};
 
 use crate::controller::{Acked, Congestion, CongestionController, CongestionKind, ControllerFactory};
@@ -50,7 +50,7 @@ impl CongestionController for NewReno {
         self.window.pacing_rate(rtt)
     }
 
-    fn on_acked(&mut self, ack: &Acked, _board: &Board) {
+    fn on_acked(&mut self, ack: &Acked, _shared: &SharedPathMetrics) {
         let bytes = self.window.slow_start(ack);
         if bytes > 0 {
             // RFC 9002 7.3.3: one datagram per window acked.
@@ -58,7 +58,7 @@ impl CongestionController for NewReno {
         }
     }
 
-    fn on_congestion(&mut self, event: &Congestion, _board: &Board) {
+    fn on_congestion(&mut self, event: &Congestion, _shared: &SharedPathMetrics) {
         let half = self.window.bytes() / 2;
         match event.kind {
             CongestionKind::Loss | CongestionKind::Ecn => {

@@ -1,7 +1,7 @@
 //! OLIA, the opportunistic linked increases algorithm (Khalili et al., CoNEXT 2012): coupled growth that moves windows
 //! from the paths that have them to the paths that deserve them.
 
-use plait_base::board::{Board, Posting};
+use plait_base::shared_metrics::{PathMetrics, SharedPathMetrics};
 use plait_base::{Instant, PathId};
 
 use crate::controller::{CongestionController, CongestionKind, ControllerFactory};
@@ -42,12 +42,12 @@ pub struct OliaRule {
 }
 
 /// alpha_r of `own`'s path: positive for good paths with small windows, negative for those with the largest, else 0.
-pub(crate) fn alpha(own: &Posting, board: &Board) -> f64 {
-    let paths = coupled::postings(own, board);
+pub(crate) fn alpha(own: &PathMetrics, shared: &SharedPathMetrics) -> f64 {
+    let paths = coupled::all_metrics(own, shared);
     let count = paths.clone().count() as f64;
     let largest = paths.clone().map(effective_window).max().unwrap_or(0);
-    let is_largest = |p: &Posting| effective_window(p) == largest;
-    let is_best = |p: &Posting| paths.clone().all(|q| at_least_as_good(p, q));
+    let is_largest = |p: &PathMetrics| effective_window(p) == largest;
+    let is_best = |p: &PathMetrics| paths.clone().all(|q| at_least_as_good(p, q));
     let collected = paths.clone().filter(|p| is_best(p) && !is_largest(p)).count();
     if collected == 0 {
         // B \ M is empty: the best paths have the largest windows already.
@@ -62,13 +62,13 @@ pub(crate) fn alpha(own: &Posting, board: &Board) -> f64 {
 }
 
 /// In recovery the threshold stands for the window.
-fn effective_window(p: &Posting) -> u64 {
+fn effective_window(p: &PathMetrics) -> u64 {
     if p.in_recovery { p.ssthresh_bytes.min(p.window_bytes) } else { p.window_bytes }
 }
 
 /// l_p / rtt_p^2 >= l_q / rtt_q^2, cross-multiplied and therefore exact.
-fn at_least_as_good(p: &Posting, q: &Posting) -> bool {
-    let square = |p: &Posting| {
+fn at_least_as_good(p: &PathMetrics, q: &PathMetrics) -> bool {
+    let square = |p: &PathMetrics| {
         // Microseconds, at most 2^32 of them, so that the products fit.
         let us = p.rtt.map_or(1, |r| r.as_micros()).clamp(1, u128::from(u32::MAX));
         us * us
@@ -82,7 +82,7 @@ impl Rule for OliaRule {
     fn increase(&self, own: &Place<'_>) -> f64 {
         // CoNEXT'12 eq. 3: (w_r / rtt_r^2) / (sum of w_p / rtt_p)^2 + alpha_r / w_r per acked segment.
         let rates: f64 = own.siblings().map(|s| s.rate()).sum();
-        own.this.rate() / own.this.rtt / (rates * rates) + alpha(&own.posting, own.board) / own.this.window
+        own.this.rate() / own.this.rtt / (rates * rates) + alpha(&own.metrics, own.shared) / own.this.window
     }
 
     fn on_acked(&mut self, bytes: u64) {

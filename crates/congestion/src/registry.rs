@@ -37,7 +37,7 @@ pub fn by_name(name: &str) -> Option<Arc<dyn ControllerFactory>> {
 mod tests {
     use super::*;
     use crate::controller::{Acked, CongestionKind, Limit, RttSample};
-    use crate::facts::{acked, board, congestion, posting};
+    use crate::facts::{acked, congestion, metrics, shared};
     use plait_base::{Instant, PathId};
     use proptest::prelude::*;
     use std::time::Duration;
@@ -74,15 +74,15 @@ mod tests {
             for name in NAMES {
                 let mut controller = by_name(name).unwrap().build(PathId::ZERO, Instant::ZERO, 1200);
                 let mut twin = by_name(name).unwrap().build(PathId::ZERO, Instant::ZERO, 1200);
-                let board = board(&[posting(1, 30_000, 40), posting(2, 3_000, 300)]);
+                let shared = shared(&[metrics(1, 30_000, 40), metrics(2, 3_000, 300)]);
                 let (mut now, mut mss) = (Instant::ZERO, 1200);
                 for (kind, bytes, rtt_us, step) in &facts {
                     now += Duration::from_nanos(*step);
                     let before = controller.window();
                     for c in [&mut controller, &mut twin] {
                         match kind {
-                            0 => c.on_congestion(&congestion(CongestionKind::Loss), &board),
-                            1 if bytes % 4 == 0 => c.on_congestion(&congestion(CongestionKind::Persistent), &board),
+                            0 => c.on_congestion(&congestion(CongestionKind::Loss), &shared),
+                            1 if bytes % 4 == 0 => c.on_congestion(&congestion(CongestionKind::Persistent), &shared),
                             2 => c.on_spurious(),
                             3 => {
                                 mss = 1200 + bytes % 8000;
@@ -92,7 +92,7 @@ mod tests {
                                 let latest = Duration::from_micros(*rtt_us);
                                 let rtt = RttSample { latest, smoothed: latest, min: latest };
                                 let limit = if kind % 2 == 0 { Limit::Window } else { Limit::Application };
-                                c.on_acked(&Acked { now, rtt, limit, ..acked(*bytes) }, &board);
+                                c.on_acked(&Acked { now, rtt, limit, ..acked(*bytes) }, &shared);
                             }
                         }
                     }

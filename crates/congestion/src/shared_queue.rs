@@ -11,7 +11,7 @@
 
 use std::time::Duration;
 
-use plait_base::board::{Board, Cut};
+use plait_base::shared_metrics::{Cut, SharedPathMetrics};
 use plait_base::{Instant, PathId};
 
 use crate::controller::Acked;
@@ -122,8 +122,8 @@ impl SharedQueue {
     }
 
     /// True where this path or `other` itself found that they share a queue.
-    pub fn is_shared(&self, other: PathId, board: &Board) -> bool {
-        let theirs = board.get(other).is_some_and(|p| p.shares_with & self.path.bit() != 0);
+    pub fn is_shared(&self, other: PathId, shared: &SharedPathMetrics) -> bool {
+        let theirs = shared.get(other).is_some_and(|p| p.shares_with & self.path.bit() != 0);
         theirs || self.siblings.iter().any(|s| s.path == other && s.is_shared)
     }
 
@@ -148,7 +148,7 @@ impl SharedQueue {
     }
 
     /// An ACK frame came; true when a sibling that shares the queue was found to have cut on behalf of both.
-    pub fn on_acked(&mut self, ack: &Acked, board: &Board) -> bool {
+    pub fn on_acked(&mut self, ack: &Acked, shared: &SharedPathMetrics) -> bool {
         if let Some(test) = &mut self.test {
             test.on_acked(ack);
             if test.is_over {
@@ -159,10 +159,10 @@ impl SharedQueue {
         }
         let mut followed = false;
         let own = self.path;
-        for posting in board.iter().filter(|p| p.path != own) {
-            let Some(cut) = posting.cut else { continue };
-            let Some(at) = self.place(posting.path) else { continue };
-            followed |= self.watch(at, &cut, ack) && self.is_shared(posting.path, board);
+        for metrics in shared.iter().filter(|p| p.path != own) {
+            let Some(cut) = metrics.cut else { continue };
+            let Some(at) = self.place(metrics.path) else { continue };
+            followed |= self.watch(at, &cut, ack) && self.is_shared(metrics.path, shared);
         }
         followed
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plait_base::board::{Board, Posting};
+use plait_base::shared_metrics::{PathMetrics, SharedPathMetrics};
 use plait_base::{Instant, PathId, Random};
 use plait_congestion::{Acked, Congestion, CongestionController, CongestionKind, Delivery, Limit, RttSample, by_name};
 
@@ -27,7 +27,7 @@ fn path(name: &str, id: u32, connection: usize, bottleneck: usize) -> Path {
 /// second half.
 fn play(paths: &mut [Path], capacity: u64, rounds: u64) -> Vec<u64> {
     let mut random = Random::from_u64(11);
-    let mut boards = vec![Board::default(); paths.len()];
+    let mut shared = vec![SharedPathMetrics::default(); paths.len()];
     for round in 0..rounds {
         let now = Instant::ZERO + RTT * (round as u32 + 1);
         let bottlenecks = paths.iter().map(|p| p.bottleneck).max().unwrap_or(0) + 1;
@@ -36,26 +36,26 @@ fn play(paths: &mut [Path], capacity: u64, rounds: u64) -> Vec<u64> {
             // A packet of a random flow hits the full queue: flows lose in proportion to their windows.
             let mut victim = random.below(total.max(1));
             for path in paths.iter_mut().filter(|p| p.bottleneck == bottleneck) {
-                let (window, board) = (path.controller.window(), &mut boards[path.connection]);
+                let (window, shared) = (path.controller.window(), &mut shared[path.connection]);
                 let hit = total > capacity && victim < window;
                 victim = if victim < window { u64::MAX } else { victim - window };
                 for _ in 0..window / MSS {
-                    path.controller.on_acked(&acked(path.id, now, round), board);
+                    path.controller.on_acked(&acked(path.id, now, round), shared);
                 }
                 path.delivered += if round * 2 >= rounds { window } else { 0 };
                 if hit {
                     let kind = CongestionKind::Loss;
                     let event = Congestion { path: path.id, now, kind, lost_bytes: MSS, in_flight: window };
-                    path.controller.on_congestion(&event, board);
+                    path.controller.on_congestion(&event, shared);
                 }
-                board.publish(Posting {
+                shared.update(PathMetrics {
                     window_bytes: path.controller.window(),
                     ssthresh_bytes: path.controller.ssthresh(),
                     rtt: Some(RTT),
                     mss_bytes: MSS,
                     active: true,
                     between_losses_bytes: path.controller.between_losses_bytes(),
-                    ..Posting::new(path.id)
+                    ..PathMetrics::new(path.id)
                 });
             }
         }

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use plait_base::board::{Board, Posting};
+use plait_base::shared_metrics::{PathMetrics, SharedPathMetrics};
 use plait_base::{Instant, PathId, Random};
 use plait_congestion::{Acked, Congestion, CongestionController, CongestionKind, Delivery, Limit, RttSample, by_name};
 
@@ -42,7 +42,7 @@ struct World {
     random: Random,
     queues: Vec<Queue>,
     flows: Vec<Flow>,
-    boards: Vec<Board>,
+    shared: Vec<SharedPathMetrics>,
     jitter_s: f64,
 }
 
@@ -58,14 +58,14 @@ impl World {
             random: Random::from_u64(seed),
             queues: queues.iter().map(queue).collect(),
             flows: Vec::new(),
-            boards: Vec::new(),
+            shared: Vec::new(),
             jitter_s: 0.0,
         }
     }
 
     fn flow(&mut self, name: &str, connection: usize, id: u32, queue: usize, base_ms: u64) -> &mut Flow {
         let base = Duration::from_millis(base_ms);
-        self.boards.resize_with(self.boards.len().max(connection + 1), Board::default);
+        self.shared.resize_with(self.shared.len().max(connection + 1), SharedPathMetrics::default);
         self.flows.push(Flow {
             controller: by_name(name).unwrap().build(PathId(id), self.now, MSS),
             id: PathId(id),
@@ -142,13 +142,13 @@ impl World {
         flow.recovery_until = now + flow.rtt;
         let kind = CongestionKind::Loss;
         let event = Congestion { path: flow.id, now, kind, lost_bytes: MSS, in_flight: flow.controller.window() };
-        flow.controller.on_congestion(&event, &self.boards[flow.connection]);
+        flow.controller.on_congestion(&event, &self.shared[flow.connection]);
         self.post(at);
     }
 
     fn post(&mut self, at: usize) {
         let flow = &self.flows[at];
-        let mut posting = Posting {
+        let mut metrics = PathMetrics {
             window_bytes: flow.controller.window(),
             ssthresh_bytes: flow.controller.ssthresh(),
             rtt: Some(flow.smoothed),
@@ -156,10 +156,10 @@ impl World {
             in_recovery: self.now < flow.recovery_until,
             active: true,
             between_losses_bytes: flow.controller.between_losses_bytes(),
-            ..Posting::new(flow.id)
+            ..PathMetrics::new(flow.id)
         };
-        flow.controller.post(&mut posting);
-        self.boards[flow.connection].publish(posting);
+        flow.controller.add_to_metrics(&mut metrics);
+        self.shared[flow.connection].update(metrics);
     }
 
     fn ack(&mut self, at: usize) {
@@ -195,7 +195,7 @@ impl World {
                 limit: Limit::Window,
             },
         };
-        flow.controller.on_acked(&ack, &self.boards[flow.connection]);
+        flow.controller.on_acked(&ack, &self.shared[flow.connection]);
         if lost {
             self.congest(at);
         }
@@ -228,7 +228,7 @@ impl World {
 
     /// Bytes delivered since the last call, by connection.
     fn delivered(&mut self) -> Vec<f64> {
-        let mut sums = vec![0.0; self.boards.len()];
+        let mut sums = vec![0.0; self.shared.len()];
         for flow in &mut self.flows {
             sums[flow.connection] += std::mem::take(&mut flow.delivered);
         }
@@ -237,7 +237,7 @@ impl World {
 
     /// Whether path 0 and 1 of connection 0 take each other for neighbours.
     fn shares(&self) -> bool {
-        self.boards[0].iter().any(|p| p.shares_with != 0)
+        self.shared[0].iter().any(|p| p.shares_with != 0)
     }
 }
 

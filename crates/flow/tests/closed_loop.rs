@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use plait_base::board::Board;
+use plait_base::shared_metrics::SharedPathMetrics;
 use plait_base::time::earliest;
 use plait_base::{Ecn, Instant, PathId, Random, Space};
 use plait_congestion::by_name;
@@ -37,7 +37,7 @@ struct World {
     weather: Weather,
     send: SendFlow,
     receive: ReceiveFlow,
-    board: Board,
+    shared: SharedPathMetrics,
     feedback: Feedback,
     wire: BTreeMap<(Instant, u64), Flying>,
     order: u64,
@@ -58,7 +58,7 @@ impl World {
             weather,
             send: SendFlow::new(PATH, Instant::ZERO, controller, config),
             receive: ReceiveFlow::new(PATH, Space::Data, AckPolicy::delayed(Duration::from_millis(25))),
-            board: Board::default(),
+            shared: SharedPathMetrics::default(),
             feedback: Feedback::default(),
             wire: BTreeMap::new(),
             order: 0,
@@ -125,8 +125,8 @@ impl World {
                 let Some(Ok(Frame::Ack(ack))) = Frames::new(&bytes).next() else { panic!("an ack") };
                 let delay = Duration::from_micros(ack.delay << 3);
                 let report = AckReport { largest: ack.largest, delay, ecn: ack.ecn, via: PATH };
-                let (board, feedback) = (&mut self.board, &mut self.feedback);
-                self.send.on_ack(self.now, Space::Data, &report, ack.ranges(), board, feedback).unwrap();
+                let (shared, feedback) = (&mut self.shared, &mut self.feedback);
+                self.send.on_ack(self.now, Space::Data, &report, ack.ranges(), shared, feedback).unwrap();
             }
         }
     }
@@ -173,7 +173,7 @@ impl World {
             }
             self.acknowledge();
             if self.send.deadline().is_some_and(|at| at <= self.now) {
-                let fired = self.send.on_timeout(self.now, &mut self.board, &mut self.feedback);
+                let fired = self.send.on_timeout(self.now, &mut self.shared, &mut self.feedback);
                 if let (TimerFired::Probe { .. }, true) = (fired, self.to_send.is_empty()) {
                     let mut oldest = Vec::new();
                     self.send.oldest_carried(Space::Data, 0, 2, &mut oldest);

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use plait_base::board::Board;
+use plait_base::shared_metrics::SharedPathMetrics;
 
 use super::*;
 use crate::controller::CongestionKind;
-use crate::facts::{acked, board, congestion, posting};
+use crate::facts::{acked, congestion, metrics, shared};
 
 /// A BALIA on path 0 with RTT 100 ms in congestion avoidance.
 fn balia(window: u64) -> Balia {
@@ -18,7 +18,7 @@ fn balia(window: u64) -> Balia {
 
 #[test]
 fn alone_it_is_reno() {
-    let (mut balia, none) = (balia(10_000), Board::default());
+    let (mut balia, none) = (balia(10_000), SharedPathMetrics::default());
     balia.on_acked(&acked(10_000), &none);
     assert_eq!(balia.window(), 11_000);
     balia.on_congestion(&congestion(CongestionKind::Loss), &none);
@@ -28,7 +28,7 @@ fn alone_it_is_reno() {
 #[test]
 fn increments_equal_the_formula() {
     // x = 100, 200, 250 segments/s; alpha_0 = 2.5.
-    let siblings = board(&[posting(1, 40_000, 200), posting(2, 5_000, 20)]);
+    let siblings = shared(&[metrics(1, 40_000, 200), metrics(2, 5_000, 20)]);
     let increase = 100.0 / (0.1 * 550.0 * 550.0) * ((1.0 + 2.5) / 2.0) * ((4.0 + 2.5) / 5.0);
     let mut balia = balia(10_000);
     balia.on_acked(&acked(5000), &siblings);
@@ -39,7 +39,7 @@ fn increments_equal_the_formula() {
 #[test]
 fn agrees_with_the_ack_counting_form() {
     // Linux: one segment per 10 * (sum x)^2 * w_r / ((x_r + x_max)(4 x_r + x_max) ...) ACKs, here per acked segment.
-    let siblings = board(&[posting(1, 30_000, 100)]);
+    let siblings = shared(&[metrics(1, 30_000, 100)]);
     let (x, fastest, sum, w) = (100.0f64, 300.0, 400.0, 10.0);
     let acks = 10.0 * sum * sum * w / ((x + fastest) * (4.0 * x + fastest));
     let mut balia = balia(10_000);
@@ -52,11 +52,11 @@ fn agrees_with_the_ack_counting_form() {
 fn a_slow_path_yields_up_to_three_quarters() {
     let mut slow = balia(10_000);
     // alpha = 1.2
-    slow.on_congestion(&congestion(CongestionKind::Loss), &board(&[posting(1, 12_000, 100)]));
+    slow.on_congestion(&congestion(CongestionKind::Loss), &shared(&[metrics(1, 12_000, 100)]));
     assert_eq!(slow.window(), 4_000);
     let mut slow = balia(10_000);
-    slow.on_congestion(&congestion(CongestionKind::Ecn), &board(&[posting(1, 90_000, 100)]));
+    slow.on_congestion(&congestion(CongestionKind::Ecn), &shared(&[metrics(1, 90_000, 100)]));
     assert_eq!((slow.window(), slow.ssthresh()), (2_500, 2_500));
-    slow.on_congestion(&congestion(CongestionKind::Persistent), &board(&[posting(1, 90_000, 100)]));
+    slow.on_congestion(&congestion(CongestionKind::Persistent), &shared(&[metrics(1, 90_000, 100)]));
     assert_eq!((slow.window(), slow.ssthresh()), (2_000, 2_500));
 }

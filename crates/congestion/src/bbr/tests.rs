@@ -111,7 +111,7 @@ impl Link {
             limit,
             delivery,
         };
-        self.bbr.on_acked(&ack, &Board::default());
+        self.bbr.on_acked(&ack, &SharedPathMetrics::default());
     }
 
     /// Plays until `end`; calls `look` after each ack.
@@ -220,7 +220,7 @@ fn lose(link: &mut Link, datagrams: u64) {
         };
         link.bbr.on_lost(&Lost { now: link.now, bytes: MSS, in_flight: link.in_flight(), delivery });
         if pass == 0 {
-            link.bbr.on_congestion(&congestion(CongestionKind::Loss), &Board::default());
+            link.bbr.on_congestion(&congestion(CongestionKind::Loss), &SharedPathMetrics::default());
         }
     }
 }
@@ -261,7 +261,7 @@ fn a_false_loss_does_not_end_a_probe_for_bandwidth() {
     assert_eq!((link.bbr.phase(), link.bbr.bounds.inflight_long), (Phase::Up, bounds));
     // Once given back, it is not given back again.
     lose(&mut link, 20);
-    link.bbr.on_congestion(&congestion(CongestionKind::Persistent), &Board::default());
+    link.bbr.on_congestion(&congestion(CongestionKind::Persistent), &SharedPathMetrics::default());
     link.bbr.on_spurious();
     assert_eq!(link.bbr.window(), 2 * MSS);
 }
@@ -272,7 +272,7 @@ fn marks_end_startup_and_bound_the_flight() {
     link.play(RTT * 5 / 2, |_, _| {});
     assert_eq!(link.bbr.phase(), Phase::Startup);
     let event = Congestion { in_flight: link.in_flight(), ..congestion(CongestionKind::Ecn) };
-    link.bbr.on_congestion(&event, &Board::default());
+    link.bbr.on_congestion(&event, &SharedPathMetrics::default());
     assert!(link.bbr.full.reached && link.bbr.bounds.inflight_long < u64::MAX);
     link.play(RTT * 4, |_, _| {});
     assert_ne!(link.bbr.phase(), Phase::Startup);
@@ -282,7 +282,7 @@ fn marks_end_startup_and_bound_the_flight() {
 fn persistent_congestion_leaves_two_datagrams_and_it_comes_back() {
     let mut link = Link::new();
     link.play(Duration::from_secs(3), |_, _| {});
-    link.bbr.on_congestion(&congestion(CongestionKind::Persistent), &Board::default());
+    link.bbr.on_congestion(&congestion(CongestionKind::Persistent), &SharedPathMetrics::default());
     assert_eq!(link.bbr.window(), 2 * MSS);
     link.play(Duration::from_secs(4), |_, _| {});
     assert!(link.bbr.window() > 100 * MSS, "{}", link.bbr.window());
@@ -302,6 +302,6 @@ fn a_sender_with_little_to_say_does_not_lower_the_estimate() {
         lost_bytes: 0,
         limit: Limit::Application,
     };
-    link.bbr.on_acked(&ack, &Board::default());
+    link.bbr.on_acked(&ack, &SharedPathMetrics::default());
     assert_eq!(link.bbr.bandwidth(), bandwidth);
 }

@@ -22,9 +22,9 @@ fn ack(now_ms: u64, bytes: u64, rtt_ms: u64) -> Acked {
 /// A CUBIC that lost at `segments` segments.
 fn after_loss_at(segments: u64) -> Cubic {
     let mut cubic = cubic();
-    cubic.on_acked(&acked((segments - 10) * MSS), &Board::default());
+    cubic.on_acked(&acked((segments - 10) * MSS), &SharedPathMetrics::default());
     assert_eq!(cubic.window(), segments * MSS);
-    cubic.on_congestion(&congestion(CongestionKind::Loss), &Board::default());
+    cubic.on_congestion(&congestion(CongestionKind::Loss), &SharedPathMetrics::default());
     cubic
 }
 
@@ -57,7 +57,7 @@ fn the_window_follows_the_closed_formula() {
     while now <= began + 15_000 {
         // A window of bytes is acked in ten pieces per RTT.
         let bytes = cubic.window() / 10;
-        cubic.on_acked(&ack(now, bytes, rtt_ms), &Board::default());
+        cubic.on_acked(&ack(now, bytes, rtt_ms), &SharedPathMetrics::default());
         let t = (now - began) as f64 / 1000.0;
         let (low, high) = (epoch.curve(t), epoch.curve(t + 0.1));
         let window = cubic.window.segments();
@@ -78,7 +78,7 @@ fn small_windows_follow_the_reno_friendly_estimate() {
     let mut now = 1000;
     for _ in 0..30 {
         let before = cubic.window.segments();
-        cubic.on_acked(&ack(now, cubic.window(), 10), &Board::default());
+        cubic.on_acked(&ack(now, cubic.window(), 10), &SharedPathMetrics::default());
         let alpha = if estimate >= 20.0 { 1.0 } else { ALPHA };
         estimate += alpha * (before * MSS as f64).trunc() / MSS as f64 / before;
         now += 10;
@@ -91,10 +91,10 @@ fn small_windows_follow_the_reno_friendly_estimate() {
 #[test]
 fn growth_is_at_most_half_a_window_per_rtt() {
     let mut cubic = after_loss_at(100);
-    cubic.on_acked(&ack(1000, MSS, 100), &Board::default());
+    cubic.on_acked(&ack(1000, MSS, 100), &SharedPathMetrics::default());
     // A minute later the curve is far above.
     let window = cubic.window();
-    cubic.on_acked(&ack(61_000, window, 100), &Board::default());
+    cubic.on_acked(&ack(61_000, window, 100), &SharedPathMetrics::default());
     assert!(cubic.window() <= window * 3 / 2 + 1 && cubic.window() > window * 149 / 100, "{}", cubic.window());
 }
 
@@ -102,7 +102,7 @@ fn growth_is_at_most_half_a_window_per_rtt() {
 fn fast_convergence_lowers_the_plateau() {
     // RFC 9438 4.7
     let mut cubic = after_loss_at(100);
-    cubic.on_congestion(&congestion(CongestionKind::Loss), &Board::default());
+    cubic.on_congestion(&congestion(CongestionKind::Loss), &SharedPathMetrics::default());
     assert!((cubic.plateau - 70.0 * 0.85).abs() < 1e-9);
     assert_eq!(cubic.window(), 49_000);
 }
@@ -111,14 +111,14 @@ fn fast_convergence_lowers_the_plateau() {
 fn application_limited_time_does_not_count() {
     // RFC 9438 5.8
     let mut cubic = after_loss_at(100);
-    let board = Board::default();
-    cubic.on_acked(&ack(1000, MSS, 100), &board);
+    let shared = SharedPathMetrics::default();
+    cubic.on_acked(&ack(1000, MSS, 100), &shared);
     let limited = |now| Acked { limit: Limit::Application, ..ack(now, MSS, 100) };
     let window = cubic.window();
-    cubic.on_acked(&limited(2000), &board);
-    cubic.on_acked(&limited(30_000), &board);
+    cubic.on_acked(&limited(2000), &shared);
+    cubic.on_acked(&limited(30_000), &shared);
     assert_eq!(cubic.window(), window);
-    cubic.on_acked(&ack(32_000, MSS, 100), &board);
+    cubic.on_acked(&ack(32_000, MSS, 100), &shared);
     // Thirty seconds of thirty-one were idle.
     assert_eq!(cubic.epoch().unwrap().began, at_ms(31_000));
     assert!(cubic.window() < window + MSS, "{}", cubic.window());
@@ -128,12 +128,12 @@ fn application_limited_time_does_not_count() {
 fn persistent_congestion_begins_anew() {
     // RFC 9438 4.8
     let mut cubic = after_loss_at(100);
-    let board = Board::default();
-    cubic.on_congestion(&congestion(CongestionKind::Persistent), &board);
+    let shared = SharedPathMetrics::default();
+    cubic.on_congestion(&congestion(CongestionKind::Persistent), &shared);
     assert_eq!((cubic.window(), cubic.ssthresh()), (2000, 70_000));
-    cubic.on_acked(&ack(1000, 68_000, 100), &board);
+    cubic.on_acked(&ack(1000, 68_000, 100), &shared);
     assert_eq!(cubic.window(), 70_000);
-    cubic.on_acked(&ack(1100, MSS, 100), &board);
+    cubic.on_acked(&ack(1100, MSS, 100), &shared);
     let epoch = cubic.epoch().unwrap();
     assert_eq!((epoch.k, epoch.plateau), (0.0, 70.0));
 }
@@ -141,13 +141,13 @@ fn persistent_congestion_begins_anew() {
 #[test]
 fn without_a_loss_the_plateau_is_where_slow_start_ended() {
     let mut cubic = Cubic::new(MSS, SlowStart::HyStart);
-    let board = Board::default();
+    let shared = SharedPathMetrics::default();
     let round = |cubic: &mut Cubic, index: u64, rtt_ms: u64| {
         for i in 0..10 {
             let mut facts =
                 Acked { largest: index * 10 + i, next_number: index * 10 + 10, ..ack(index * 100, MSS, rtt_ms) };
             facts.rtt.min = Duration::from_millis(100);
-            cubic.on_acked(&facts, &board);
+            cubic.on_acked(&facts, &shared);
         }
     };
     round(&mut cubic, 0, 100);
@@ -172,7 +172,7 @@ fn spurious_loss_is_taken_back() {
 fn the_window_never_falls_below_two_datagrams() {
     let mut cubic = cubic();
     for _ in 0..20 {
-        cubic.on_congestion(&congestion(CongestionKind::Ecn), &Board::default());
+        cubic.on_congestion(&congestion(CongestionKind::Ecn), &SharedPathMetrics::default());
     }
     assert_eq!(cubic.window(), 2000);
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::*;
 use crate::controller::Acked;
 use crate::controller::CongestionController;
-use crate::facts::{acked, board, congestion, posting};
+use crate::facts::{acked, congestion, metrics, shared};
 
 /// An OLIA on path 0 in congestion avoidance at `window` bytes, whose loss interval is `interval` bytes.
 fn olia(window: u64, interval: u64) -> Olia {
@@ -15,24 +15,24 @@ fn olia(window: u64, interval: u64) -> Olia {
     olia
 }
 
-fn own(window: u64, rtt_ms: u64, interval: u64) -> Posting {
-    Posting { between_losses_bytes: interval, ..posting(0, window, rtt_ms) }
+fn own(window: u64, rtt_ms: u64, interval: u64) -> PathMetrics {
+    PathMetrics { between_losses_bytes: interval, ..metrics(0, window, rtt_ms) }
 }
 
-fn other(path: u32, window: u64, rtt_ms: u64, interval: u64) -> Posting {
-    Posting { between_losses_bytes: interval, ..posting(path, window, rtt_ms) }
+fn other(path: u32, window: u64, rtt_ms: u64, interval: u64) -> PathMetrics {
+    PathMetrics { between_losses_bytes: interval, ..metrics(path, window, rtt_ms) }
 }
 
 #[test]
 fn alone_it_is_reno() {
     let mut olia = olia(10_000, 0);
-    olia.on_acked(&acked(10_000), &Board::default());
+    olia.on_acked(&acked(10_000), &SharedPathMetrics::default());
     assert_eq!(olia.window(), 11_000);
 }
 
 #[test]
 fn alpha_is_zero_while_the_best_path_has_the_largest_window() {
-    let siblings = board(&[other(1, 10_000, 100, 50_000)]);
+    let siblings = shared(&[other(1, 10_000, 100, 50_000)]);
     assert_eq!(alpha(&own(20_000, 100, 90_000), &siblings), 0.0);
     assert_eq!(alpha(&own(10_000, 100, 50_000), &siblings), 0.0, "equal paths");
 }
@@ -40,9 +40,9 @@ fn alpha_is_zero_while_the_best_path_has_the_largest_window() {
 #[test]
 fn alpha_moves_from_the_largest_to_the_best() {
     // Path 1 has the larger window, path 0 the larger interval: B\M = {0}, M = {1}, N = 2.
-    let siblings = board(&[other(1, 20_000, 100, 50_000)]);
+    let siblings = shared(&[other(1, 20_000, 100, 50_000)]);
     assert_eq!(alpha(&own(10_000, 100, 90_000), &siblings), 0.5);
-    let siblings = board(&[other(1, 10_000, 100, 90_000)]);
+    let siblings = shared(&[other(1, 10_000, 100, 90_000)]);
     assert_eq!(alpha(&own(20_000, 100, 50_000), &siblings), -0.5);
 }
 
@@ -50,11 +50,11 @@ fn alpha_moves_from_the_largest_to_the_best() {
 fn alpha_with_four_paths() {
     // l / rtt^2: path 0 and 1 equal and best (10^5 / 100^2 = 4 * 10^5 / 200^2), 2 and 3 have the largest windows.
     let siblings =
-        board(&[other(1, 8_000, 200, 400_000), other(2, 30_000, 100, 50_000), other(3, 30_000, 100, 60_000)]);
+        shared(&[other(1, 8_000, 200, 400_000), other(2, 30_000, 100, 50_000), other(3, 30_000, 100, 60_000)]);
     assert_eq!(alpha(&own(10_000, 100, 100_000), &siblings), 1.0 / (4.0 * 2.0));
     // As the third of the largest it pays a share of three.
     let siblings =
-        board(&[other(1, 8_000, 200, 400_000), other(2, 30_000, 100, 50_000), other(3, 30_000, 100, 60_000)]);
+        shared(&[other(1, 8_000, 200, 400_000), other(2, 30_000, 100, 50_000), other(3, 30_000, 100, 60_000)]);
     assert_eq!(alpha(&own(30_000, 100, 99_999), &siblings), -1.0 / (4.0 * 3.0));
     // Neither best nor largest.
     assert_eq!(alpha(&own(20_000, 100, 99_999), &siblings), 0.0);
@@ -64,16 +64,16 @@ fn alpha_with_four_paths() {
 
 #[test]
 fn paths_without_a_sample_or_not_active_do_not_count() {
-    let unsampled = Posting { rtt: None, ..other(1, 50_000, 1, 1) };
-    let inactive = Posting { active: false, ..other(2, 50_000, 1, 1) };
-    assert_eq!(alpha(&own(10_000, 100, 90_000), &board(&[unsampled, inactive])), 0.0);
+    let unsampled = PathMetrics { rtt: None, ..other(1, 50_000, 1, 1) };
+    let inactive = PathMetrics { active: false, ..other(2, 50_000, 1, 1) };
+    assert_eq!(alpha(&own(10_000, 100, 90_000), &shared(&[unsampled, inactive])), 0.0);
 }
 
 #[test]
 fn in_recovery_the_threshold_counts() {
-    let recovering = Posting { in_recovery: true, ssthresh_bytes: 8_000, ..other(1, 16_000, 100, 90_000) };
+    let recovering = PathMetrics { in_recovery: true, ssthresh_bytes: 8_000, ..other(1, 16_000, 100, 90_000) };
     // Path 0 is the largest (10 000 > 8 000), path 1 the best.
-    assert_eq!(alpha(&own(10_000, 100, 50_000), &board(&[recovering])), -0.5);
+    assert_eq!(alpha(&own(10_000, 100, 50_000), &shared(&[recovering])), -0.5);
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn increments_equal_the_formula_on_three_paths() {
     ];
     for (window, rtt_ms, interval, others) in cases {
         let siblings: Vec<_> = others.iter().zip(1..).map(|(o, id)| other(id, o.0, o.1, o.2)).collect();
-        let siblings = board(&siblings);
+        let siblings = shared(&siblings);
         let mut olia = olia(window, interval);
         let mut ack = acked(3000);
         ack.rtt.smoothed = Duration::from_millis(rtt_ms);
@@ -119,28 +119,28 @@ fn increments_equal_the_formula_on_three_paths() {
 fn two_equal_paths_grow_together_like_one_reno() {
     // Each: (w/r^2) / (2w/r)^2 = 1 / 4w per segment: a quarter datagram per RTT and path.
     let mut olia = olia(20_000, 50_000);
-    olia.on_acked(&acked(20_000), &board(&[other(1, 20_000, 100, 70_000)]));
+    olia.on_acked(&acked(20_000), &shared(&[other(1, 20_000, 100, 70_000)]));
     assert_eq!(olia.window(), 20_250);
 }
 
 #[test]
 fn a_negative_increment_stops_at_the_minimum() {
     let mut olia = olia(2_000, 1_000);
-    let siblings = board(&[other(1, 2_000, 1, 900_000_000), other(2, 1_999, 1, 990_000_000)]);
+    let siblings = shared(&[other(1, 2_000, 1, 900_000_000), other(2, 1_999, 1, 990_000_000)]);
     for _ in 0..100 {
         olia.on_acked(&acked(1000), &siblings);
     }
     assert_eq!(olia.window(), 2000);
     // While from above it does shrink: path 1 is far better, the window of path 0 the largest.
     let mut olia = self::olia(20_000, 1_000);
-    olia.on_acked(&acked(20_000), &board(&[other(1, 2_000, 1, 900_000_000)]));
+    olia.on_acked(&acked(20_000), &shared(&[other(1, 2_000, 1, 900_000_000)]));
     assert!(olia.window() < 20_000, "{}", olia.window());
 }
 
 #[test]
 fn loss_intervals() {
     let mut olia = Olia::new(PathId(0), 1000, SlowStart::Standard);
-    let none = Board::default();
+    let none = SharedPathMetrics::default();
     olia.on_acked(&acked(8_000), &none);
     assert_eq!(olia.between_losses_bytes(), 8_000);
     olia.on_congestion(&congestion(CongestionKind::Loss), &none);
@@ -163,7 +163,7 @@ fn loss_intervals() {
 #[test]
 fn a_false_loss_ends_no_interval() {
     let mut olia = Olia::new(PathId(0), 1000, SlowStart::Standard);
-    let none = Board::default();
+    let none = SharedPathMetrics::default();
     olia.on_acked(&acked(8_000), &none);
     olia.on_congestion(&congestion(CongestionKind::Loss), &none);
     olia.on_acked(&acked(3_000), &none);
@@ -177,8 +177,8 @@ fn a_false_loss_ends_no_interval() {
 }
 
 #[test]
-fn a_stale_posting_of_its_own_is_not_read() {
+fn a_stale_metrics_of_its_own_is_not_read() {
     let mut olia = olia(10_000, 0);
-    olia.on_acked(&acked(10_000), &board(&[posting(0, 999_000, 1)]));
+    olia.on_acked(&acked(10_000), &shared(&[metrics(0, 999_000, 1)]));
     assert_eq!(olia.window(), 11_000);
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plait_base::board::Board;
 use plait_base::probe::Event as Observed;
+use plait_base::shared_metrics::SharedPathMetrics;
 use plait_base::{CloseCode, ConnectionId, Instant, PathId, Random, Side, TransportError};
 use plait_congestion::ControllerFactory;
 use plait_crypto::{ClientTlsConfig, ConfigError, TlsSession};
@@ -81,7 +81,7 @@ impl Connection {
             }),
             traffic: Traffic::new(&transport, random.fork()),
             plan,
-            board: Board::default(),
+            shared_metrics: SharedPathMetrics::default(),
             lifecycle: Lifecycle::new(now, &transport.timing),
             events,
             registry: Registry::default(),

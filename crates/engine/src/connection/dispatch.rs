@@ -106,7 +106,7 @@ impl Connection {
             flow.set_handshake(at.now, HandshakeState::Unconfirmed);
         }
         let outcome =
-            flow.on_ack(at.now, at.space, &report, ack.ranges(), &mut self.board, &mut self.scratch.feedback)?;
+            flow.on_ack(at.now, at.space, &report, ack.ranges(), &mut self.shared_metrics, &mut self.scratch.feedback)?;
         match (at.space, outcome.biggest) {
             (Space::Data, Some((number, bytes))) => path.mtu.on_acked(number, bytes),
             (_, Some((_, bytes))) => path.mtu.on_size_proven(bytes),

@@ -33,8 +33,8 @@ mod versions;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use plait_base::board::Board;
 use plait_base::probe::Probe;
+use plait_base::shared_metrics::SharedPathMetrics;
 use plait_base::{CloseCode, FourTuple, Instant, PathId, Random, Side};
 use plait_crypto::{ClientTlsConfig, OneRttKeys};
 use plait_flow::Feedback;
@@ -77,7 +77,7 @@ pub struct Connection {
     datagrams: Datagrams,
     traffic: Traffic,
     plan: Plan,
-    board: Board,
+    shared_metrics: SharedPathMetrics,
     lifecycle: Lifecycle,
     events: Events,
     registry: Registry,

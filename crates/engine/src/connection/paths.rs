@@ -179,7 +179,7 @@ impl Connection {
             path.send.on_path_gone(now, &mut self.scratch.feedback);
         }
         self.settle_feedback(now, id);
-        self.board.withdraw(id);
+        self.shared_metrics.remove(id);
         for slot in self.paths.slots_mut() {
             if let Some(path) = slot.path.as_mut().filter(|_| slot.id != id) {
                 path.send.on_ack_path_gone(id);

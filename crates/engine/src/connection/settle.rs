@@ -335,7 +335,7 @@ impl Connection {
         let state = slot.state();
         let activity = if state == PathState::Active { Activity::Active } else { Activity::Idle };
         let Some(path) = slot.path.as_mut() else { return };
-        path.send.publish(&mut self.board, activity);
+        path.send.set_activity(&mut self.shared_metrics, activity);
         let route = path.route.tuple();
         self.events.observe(now, || Observed::Path { path: id, route, state });
     }

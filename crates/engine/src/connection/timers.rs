@@ -99,7 +99,7 @@ impl Connection {
                 if path.send.deadline().is_none_or(|at| at > now) {
                     break;
                 }
-                let fired = path.send.on_timeout(now, &mut self.board, &mut self.scratch.feedback);
+                let fired = path.send.on_timeout(now, &mut self.shared_metrics, &mut self.scratch.feedback);
                 self.settle_feedback(now, id);
                 match fired {
                     TimerFired::None => break,

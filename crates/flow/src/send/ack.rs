@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use plait_base::board::Board;
+use plait_base::shared_metrics::SharedPathMetrics;
 use plait_base::{Instant, Space, Violation};
 use plait_congestion::{Acked, CongestionKind, Limit, RttSample};
 use plait_wire::SentFrame;
@@ -47,7 +47,7 @@ impl SendFlow {
         space: Space,
         report: &AckReport,
         ranges: impl IntoIterator<Item = RangeInclusive<u64>>,
-        board: &mut Board,
+        shared: &mut SharedPathMetrics,
         feedback: &mut Feedback,
     ) -> Result<AckOutcome, Violation> {
         let Some(state) = self.space(space) else { return Ok(AckOutcome::default()) };
@@ -65,13 +65,13 @@ impl SendFlow {
         self.counters.on_acked(news.packets);
         self.raise_largest(space, report.largest);
         let rtt_updated = self.sample_rtt(now, space, report, &news);
-        if self.activity_post_needed(&news) {
-            self.post(board);
+        if self.siblings_need_metrics(&news) {
+            self.update_shared(shared);
         }
         let ecn_before = self.ecn.state();
         // RFC 9000 13.4.2.1: acks out of order do not validate
         if before.is_none_or(|before| report.largest > before) {
-            self.take_ecn(now, space, report, &news, board);
+            self.take_ecn(now, space, report, &news, shared);
         }
         let mut outcome = AckOutcome {
             newly_acked: news.packets,
@@ -87,12 +87,12 @@ impl SendFlow {
             self.controller.on_spurious();
         }
         if news.packets > 0 {
-            outcome.newly_lost = self.detect_lost(now, space, board, feedback).packets;
+            outcome.newly_lost = self.detect_lost(now, space, shared, feedback).packets;
         }
         if let Some((number, newest)) = news.newest {
-            self.tell_controller(now, space, (number, &newest), &news, board);
+            self.tell_controller(now, space, (number, &newest), &news, shared);
             outcome.ended_probing = self.timer.on_acked(now);
-            self.post(board);
+            self.update_shared(shared);
         }
         let keep = self.memory();
         if let Some(state) = self.space_mut(space) {
@@ -174,7 +174,7 @@ impl SendFlow {
     }
 
     /// Siblings look at this path's figures only when its controller is about to act.
-    fn activity_post_needed(&self, news: &News) -> bool {
+    fn siblings_need_metrics(&self, news: &News) -> bool {
         news.newest.is_some() && self.controller.is_coupled()
     }
 
@@ -195,15 +195,22 @@ impl SendFlow {
         true
     }
 
-    fn take_ecn(&mut self, now: Instant, space: Space, report: &AckReport, news: &News, board: &Board) {
+    fn take_ecn(&mut self, now: Instant, space: Space, report: &AckReport, news: &News, shared: &SharedPathMetrics) {
         let ce = self.ecn.on_ack(space, news.marked, report.ecn);
         if let (true, Some((_, newest))) = (ce > 0, news.newest) {
             // RFC 9002 7.1: more CE marks are a sign of congestion, dated by the largest acked packet
-            self.on_congestion(now, newest.sent_at, CongestionKind::Ecn, 0, board);
+            self.on_congestion(now, newest.sent_at, CongestionKind::Ecn, 0, shared);
         }
     }
 
-    fn tell_controller(&mut self, now: Instant, space: Space, newest: (u64, &Entry), news: &News, board: &Board) {
+    fn tell_controller(
+        &mut self,
+        now: Instant,
+        space: Space,
+        newest: (u64, &Entry),
+        news: &News,
+        shared: &SharedPathMetrics,
+    ) {
         let (number, entry) = newest;
         self.recovery.on_acked(entry.sent_at);
         let demand = if entry.packet.app_limited { Demand::Idle } else { Demand::Busy };
@@ -225,6 +232,6 @@ impl SendFlow {
             limit: if used { Limit::Window } else { Limit::Application },
             delivery,
         };
-        self.controller.on_acked(&acked, board);
+        self.controller.on_acked(&acked, shared);
     }
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use plait_base::board::Board;
 use plait_base::probe::LossTrigger;
+use plait_base::shared_metrics::SharedPathMetrics;
 use plait_base::{Instant, Space};
 use plait_congestion::{Congestion, CongestionKind, Lost};
 
@@ -213,7 +213,13 @@ impl SendFlow {
     }
 
     /// One pass of detection in `space`, with its consequences for window and validation.
-    pub(crate) fn detect_lost(&mut self, now: Instant, space: Space, board: &Board, feedback: &mut Feedback) -> Losses {
+    pub(crate) fn detect_lost(
+        &mut self,
+        now: Instant,
+        space: Space,
+        shared: &SharedPathMetrics,
+        feedback: &mut Feedback,
+    ) -> Losses {
         let Some(reordering) = self.space(space).map(|state| state.reordering) else { return Losses::default() };
         let rule = LossRule {
             now,
@@ -230,12 +236,12 @@ impl SendFlow {
             self.rate.on_lost(losses.bytes);
             let delivery = self.rate.delivery(mark, demand);
             self.controller.on_lost(&Lost { now, bytes: losses.bytes, in_flight: self.in_flight, delivery });
-            self.on_congestion(now, newest, CongestionKind::Loss, losses.bytes, board);
+            self.on_congestion(now, newest, CongestionKind::Loss, losses.bytes, shared);
             if let Some(unproven) = &mut self.recovery.unproven {
                 *unproven += losses.signs;
             }
         }
-        self.check_persistent(now, space, &losses, board);
+        self.check_persistent(now, space, &losses, shared);
         losses
     }
 
@@ -246,7 +252,7 @@ impl SendFlow {
         sent_at: Instant,
         kind: CongestionKind,
         lost_bytes: u64,
-        board: &Board,
+        shared: &SharedPathMetrics,
     ) {
         if self.recovery.begin(now, sent_at) == Begun::No {
             return;
@@ -256,10 +262,10 @@ impl SendFlow {
         }
         self.counters.congestion_events += 1;
         let in_flight = self.in_flight;
-        self.controller.on_congestion(&Congestion { path: self.path, now, kind, lost_bytes, in_flight }, board);
+        self.controller.on_congestion(&Congestion { path: self.path, now, kind, lost_bytes, in_flight }, shared);
     }
 
-    fn check_persistent(&mut self, now: Instant, space: Space, losses: &Losses, board: &Board) {
+    fn check_persistent(&mut self, now: Instant, space: Space, losses: &Losses, shared: &SharedPathMetrics) {
         // RFC 9002 7.6.1: the ack delay counts in every space
         let limit = (self.rtt.pto_base() + self.config.max_ack_delay) * PERSISTENT_TIMEOUTS;
         if losses.span <= limit {
@@ -267,7 +273,7 @@ impl SendFlow {
         }
         let (path, in_flight, lost_bytes) = (self.path, self.in_flight, losses.bytes);
         let kind = CongestionKind::Persistent;
-        self.controller.on_congestion(&Congestion { path, now, kind, lost_bytes, in_flight }, board);
+        self.controller.on_congestion(&Congestion { path, now, kind, lost_bytes, in_flight }, shared);
         self.counters.persistent += 1;
         // RFC 9002 B.8: the period ends, so that slow start may begin at once
         self.recovery = Recovery::default();

@@ -17,9 +17,9 @@ mod tests;
 
 use std::time::Duration;
 
-use plait_base::board::{Board, Posting};
 use plait_base::limits::{INITIAL_RTT, MAX_UNANSWERED_ACKS};
 use plait_base::probe::LossTrigger;
+use plait_base::shared_metrics::{PathMetrics, SharedPathMetrics};
 use plait_base::{Ecn, EcnCounts, Instant, PathId, Random, Space};
 use plait_congestion::{CongestionController, Pacer};
 use plait_crypto::SealMark;
@@ -440,14 +440,14 @@ impl SendFlow {
         self.rtt.forget_via(path);
     }
 
-    /// Posts this path's figures for its siblings.
-    pub fn publish(&mut self, board: &mut Board, activity: Activity) {
+    /// Whether the path carries data now; its siblings read this with its other metrics.
+    pub fn set_activity(&mut self, shared: &mut SharedPathMetrics, activity: Activity) {
         self.activity = activity;
-        self.post(board);
+        self.update_shared(shared);
     }
 
-    fn post(&self, board: &mut Board) {
-        let mut posting = Posting {
+    fn update_shared(&self, shared: &mut SharedPathMetrics) {
+        let mut metrics = PathMetrics {
             window_bytes: self.controller.window(),
             ssthresh_bytes: self.controller.ssthresh(),
             rtt: self.rtt.measured(),
@@ -455,10 +455,10 @@ impl SendFlow {
             in_recovery: self.recovery.is_open(),
             active: self.activity == Activity::Active,
             between_losses_bytes: self.controller.between_losses_bytes(),
-            ..Posting::new(self.path)
+            ..PathMetrics::new(self.path)
         };
-        self.controller.post(&mut posting);
-        board.publish(posting);
+        self.controller.add_to_metrics(&mut metrics);
+        shared.update(metrics);
     }
 
     /// The keys of `space` are gone: its packets leave the flight and nothing of them is sent again

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use plait_base::board::Board;
 use plait_base::limits::{MAX_PTO, MAX_PTO_BACKOFF};
+use plait_base::shared_metrics::SharedPathMetrics;
 use plait_base::time::earliest;
 use plait_base::{Instant, Space};
 
@@ -194,15 +194,15 @@ impl SendFlow {
     }
 
     /// The deadline may have passed: declares losses or asks for probes (RFC 9002 A.9).
-    pub fn on_timeout(&mut self, now: Instant, board: &mut Board, feedback: &mut Feedback) -> TimerFired {
+    pub fn on_timeout(&mut self, now: Instant, shared: &mut SharedPathMetrics, feedback: &mut Feedback) -> TimerFired {
         let due = |space| Some((self.space(space)?.loss_at?, space));
         let loss = Space::ALL.into_iter().filter_map(due).min();
         if let Some((at, space)) = loss {
             if at > now {
                 return TimerFired::None;
             }
-            let lost = self.detect_lost(now, space, board, feedback).packets;
-            self.post(board);
+            let lost = self.detect_lost(now, space, shared, feedback).packets;
+            self.update_shared(shared);
             self.check();
             return if lost > 0 { TimerFired::Lost } else { TimerFired::None };
         }

@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use plait_base::board::Board;
+use plait_base::shared_metrics::SharedPathMetrics;
 use plait_base::{EcnCounts, Instant, PathId, Space, Violation};
 use plait_congestion::{Acked, Congestion, CongestionController, CongestionKind, Limit};
 use plait_wire::SentFrame;
@@ -45,13 +45,13 @@ impl CongestionController for Scribe {
     fn ssthresh(&self) -> u64 {
         0
     }
-    fn on_acked(&mut self, ack: &Acked, _board: &Board) {
+    fn on_acked(&mut self, ack: &Acked, _shared: &SharedPathMetrics) {
         let mut tape = self.tape.lock().unwrap();
         tape.acked += ack.bytes;
         tape.acked_total += ack.bytes_total;
         tape.limits.push(ack.limit);
     }
-    fn on_congestion(&mut self, event: &Congestion, _board: &Board) {
+    fn on_congestion(&mut self, event: &Congestion, _shared: &SharedPathMetrics) {
         self.tape.lock().unwrap().events.push((event.kind, event.lost_bytes));
     }
     fn on_mss(&mut self, _mss: u64) {}
@@ -63,7 +63,7 @@ impl CongestionController for Scribe {
 /// A flow on a bench, with its clock in milliseconds.
 struct Bench {
     flow: SendFlow,
-    board: Board,
+    shared: SharedPathMetrics,
     feedback: Feedback,
     tape: Arc<Mutex<Tape>>,
     now: Instant,
@@ -82,7 +82,7 @@ impl Bench {
         let tape = Arc::new(Mutex::new(Tape::default()));
         let controller = Box::new(Scribe { window: 1_000_000, tape: Arc::clone(&tape) });
         let flow = SendFlow::new(PathId::ZERO, Instant::ZERO, controller, config);
-        Self { flow, board: Board::default(), feedback: Feedback::default(), tape, now: Instant::ZERO }
+        Self { flow, shared: SharedPathMetrics::default(), feedback: Feedback::default(), tape, now: Instant::ZERO }
     }
 
     fn scribe(&self, window: u64) -> Box<Scribe> {
@@ -117,14 +117,14 @@ impl Bench {
         self.feedback.clear();
         let largest = ranges.iter().map(|r| *r.end()).max().unwrap();
         let report = AckReport { largest, delay, ecn, via: PathId::ZERO };
-        let (board, feedback) = (&mut self.board, &mut self.feedback);
-        self.flow.on_ack(self.now, space, &report, ranges.iter().cloned(), board, feedback)
+        let (shared, feedback) = (&mut self.shared, &mut self.feedback);
+        self.flow.on_ack(self.now, space, &report, ranges.iter().cloned(), shared, feedback)
     }
 
     fn timeout(&mut self, ms: u32) -> TimerFired {
         self.now = at(ms);
         self.feedback.clear();
-        self.flow.on_timeout(self.now, &mut self.board, &mut self.feedback)
+        self.flow.on_timeout(self.now, &mut self.shared, &mut self.feedback)
     }
 
     fn lost(&self) -> Vec<u64> {

@@ -501,13 +501,13 @@ fn migration_starts_anew() {
 #[test]
 fn publishes_its_figures() {
     let mut b = Bench::new();
-    b.flow.publish(&mut b.board, Activity::Idle);
-    assert!(!b.board.get(PathId::ZERO).unwrap().active);
-    b.flow.publish(&mut b.board, Activity::Active);
+    b.flow.set_activity(&mut b.shared, Activity::Idle);
+    assert!(!b.shared.get(PathId::ZERO).unwrap().active);
+    b.flow.set_activity(&mut b.shared, Activity::Active);
     b.send(0);
     b.ack(40, &[0..=0]).unwrap();
-    let posting = b.board.get(PathId::ZERO).unwrap();
-    assert_eq!((posting.rtt, posting.active, posting.window_bytes), (Some(MS * 40), true, 1_000_000));
+    let metrics = b.shared.get(PathId::ZERO).unwrap();
+    assert_eq!((metrics.rtt, metrics.active, metrics.window_bytes), (Some(MS * 40), true, 1_000_000));
 }
 
 #[test]
@@ -518,12 +518,12 @@ fn the_way_back_of_acks_belongs_to_the_smallest_rtt() {
     b.ack(10, &[0..=0]).unwrap();
     b.send(100);
     let report = AckReport { largest: 1, delay: Duration::ZERO, ecn: None, via: PathId(1) };
-    b.flow.on_ack(at(140), Space::Data, &report, [1..=1], &mut b.board, &mut b.feedback).unwrap();
+    b.flow.on_ack(at(140), Space::Data, &report, [1..=1], &mut b.shared, &mut b.feedback).unwrap();
     assert_eq!((b.flow.rtt().min(), b.flow.rtt().via()), (MS * 40, Some(PathId(1))));
     b.flow.on_ack_path_gone(PathId(1));
     b.send(200);
     let report = AckReport { largest: 2, ..report };
-    b.flow.on_ack(at(250), Space::Data, &report, [2..=2], &mut b.board, &mut b.feedback).unwrap();
+    b.flow.on_ack(at(250), Space::Data, &report, [2..=2], &mut b.shared, &mut b.feedback).unwrap();
     assert_eq!(b.flow.rtt().min(), MS * 50);
 }
 

@@ -35,8 +35,8 @@ fn backoff_ends_somewhere() {
     for _ in 0..40 {
         let now = b.flow.deadline().unwrap();
         assert!(now.since(b.now) <= Duration::from_secs(60), "{now}");
-        let (board, feedback) = (&mut b.board, &mut b.feedback);
-        assert!(matches!(b.flow.on_timeout(now, board, feedback), TimerFired::Probe { .. }));
+        let (shared, feedback) = (&mut b.shared, &mut b.feedback);
+        assert!(matches!(b.flow.on_timeout(now, shared, feedback), TimerFired::Probe { .. }));
         assert!(b.flow.deadline().unwrap() > now);
         b.now = now;
     }

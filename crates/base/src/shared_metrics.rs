@@ -7,7 +7,7 @@ use crate::time::Instant;
 
 /// One path's published figures.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Posting {
+pub struct PathMetrics {
     /// Whose figures these are.
     pub path: PathId,
     /// Congestion window, bytes.
@@ -43,21 +43,21 @@ pub struct Cut {
     pub fall_s: Option<f64>,
 }
 
-/// The postings of one connection's paths, in order of path id.
+/// The metrics of one connection's paths, in order of path id.
 ///
 /// ```
-/// use plait_base::board::{Board, Posting};
+/// use plait_base::shared_metrics::{PathMetrics, SharedPathMetrics};
 /// use plait_base::PathId;
-/// let mut board = Board::default();
-/// board.publish(Posting { window_bytes: 12_000, ..Posting::new(PathId(1)) });
-/// assert_eq!(board.iter().count(), 1);
+/// let mut shared = SharedPathMetrics::default();
+/// shared.update(PathMetrics { window_bytes: 12_000, ..PathMetrics::new(PathId(1)) });
+/// assert_eq!(shared.iter().count(), 1);
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct Board {
-    postings: Vec<Posting>,
+pub struct SharedPathMetrics {
+    paths: Vec<PathMetrics>,
 }
 
-impl Posting {
+impl PathMetrics {
     /// Figures of a path that has not sent yet.
     pub fn new(path: PathId) -> Self {
         Self {
@@ -75,32 +75,32 @@ impl Posting {
     }
 }
 
-impl Board {
-    /// Replaces the path's posting, or adds it.
-    pub fn publish(&mut self, posting: Posting) {
-        match self.postings.binary_search_by_key(&posting.path, |p| p.path) {
-            Ok(i) => self.postings[i] = posting,
-            Err(i) => self.postings.insert(i, posting),
+impl SharedPathMetrics {
+    /// Replaces the metrics of a path, or adds them.
+    pub fn update(&mut self, metrics: PathMetrics) {
+        match self.paths.binary_search_by_key(&metrics.path, |p| p.path) {
+            Ok(i) => self.paths[i] = metrics,
+            Err(i) => self.paths.insert(i, metrics),
         }
     }
 
-    /// Takes a closed path's posting off.
-    pub fn withdraw(&mut self, path: PathId) {
-        self.postings.retain(|p| p.path != path);
+    /// Forgets the metrics of a path that was closed.
+    pub fn remove(&mut self, path: PathId) {
+        self.paths.retain(|p| p.path != path);
     }
 
-    /// All postings, by path id.
-    pub fn iter(&self) -> impl Iterator<Item = &Posting> + Clone {
-        self.postings.iter()
+    /// The metrics of every path, in order of path id.
+    pub fn iter(&self) -> impl Iterator<Item = &PathMetrics> + Clone {
+        self.paths.iter()
     }
 
-    /// Postings of active paths with an RTT sample: those that coupled formulas sum over.
-    pub fn established(&self) -> impl Iterator<Item = &Posting> + Clone {
-        self.postings.iter().filter(|p| p.active && p.rtt.is_some())
+    /// Metrics of active paths with an RTT sample: those that coupled formulas sum over.
+    pub fn established(&self) -> impl Iterator<Item = &PathMetrics> + Clone {
+        self.paths.iter().filter(|p| p.active && p.rtt.is_some())
     }
 
-    /// One path's posting.
-    pub fn get(&self, path: PathId) -> Option<&Posting> {
-        self.postings.binary_search_by_key(&path, |p| p.path).ok().map(|i| &self.postings[i])
+    /// One path's metrics.
+    pub fn get(&self, path: PathId) -> Option<&PathMetrics> {
+        self.paths.binary_search_by_key(&path, |p| p.path).ok().map(|i| &self.paths[i])
     }
 }
