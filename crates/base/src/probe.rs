@@ -11,7 +11,7 @@ use crate::time::Instant;
 
 /// Why a packet was dropped before its frames were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Drop {
+pub enum DropReason {
     /// Its header could not be parsed.
     Malformed,
     /// No keys (yet, or any more) for its type.
@@ -75,7 +75,7 @@ impl PathState {
 /// Something that happened on a connection.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Event {
+pub enum TraceEvent {
     /// The connection came to be.
     Started {
         /// Our end.
@@ -126,7 +126,7 @@ pub enum Event {
         /// Its bytes.
         bytes: usize,
         /// Why.
-        why: Drop,
+        why: DropReason,
     },
     /// The peer acknowledged a range of packet numbers; one event for each range of a frame.
     AckReceived {
@@ -211,7 +211,7 @@ pub enum Event {
 /// An observer. Installed per connection; told of each event in order.
 pub trait Probe: Send {
     /// Something happened at `now`.
-    fn on_event(&mut self, now: Instant, event: &Event);
+    fn on_event(&mut self, now: Instant, event: &TraceEvent);
 }
 
 /// Makes an observer for each connection, at its birth, so that none of its events is missed.

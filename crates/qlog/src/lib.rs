@@ -6,11 +6,11 @@
 //! packet carries its `path_id`.
 //!
 //! ```
-//! use plait_base::probe::{Event, Probe};
+//! use plait_base::probe::{TraceEvent, Probe};
 //! use plait_base::{Instant, PathId};
 //! let shared = plait_qlog::Memory::default();
 //! let mut probe = plait_qlog::QlogProbe::to_writer(Box::new(shared.clone()));
-//! probe.on_event(Instant::ZERO, &Event::Mtu { path: PathId(1), bytes: 1452 });
+//! probe.on_event(Instant::ZERO, &TraceEvent::Mtu { path: PathId(1), bytes: 1452 });
 //! drop(probe);
 //! assert_eq!(shared.records().len(), 2);
 //! ```

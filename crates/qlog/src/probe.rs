@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use plait_base::probe::{Event, PathState, Probe};
+use plait_base::probe::{PathState, Probe, TraceEvent};
 use plait_base::{ConnectionId, FourTuple, Instant, PathId, Side, Space};
 use serde::Serialize;
 
@@ -78,12 +78,12 @@ impl QlogProbe {
     }
 
     /// Opens the output and writes the header, once.
-    fn begin(&mut self, now: Instant, event: &Event) {
+    fn begin(&mut self, now: Instant, event: &TraceEvent) {
         if self.birth.is_some() {
             return;
         }
         let (id, side) = match event {
-            Event::Started { original_dcid, side, .. } => (*original_dcid, *side),
+            TraceEvent::Started { original_dcid, side, .. } => (*original_dcid, *side),
             _ => (ConnectionId::EMPTY, Side::Client),
         };
         let birth = Birth { id, side, at: now };
@@ -265,16 +265,16 @@ impl PacketFacts {
 }
 
 impl Probe for QlogProbe {
-    fn on_event(&mut self, now: Instant, event: &Event) {
+    fn on_event(&mut self, now: Instant, event: &TraceEvent) {
         self.begin(now, event);
         match event {
-            Event::Started { version, route, .. } => self.started(now, *version, *route),
-            Event::VersionChanged { version } => self.version(now, *version),
-            Event::HandshakeCompleted { multipath } => {
+            TraceEvent::Started { version, route, .. } => self.started(now, *version, *route),
+            TraceEvent::VersionChanged { version } => self.version(now, *version),
+            TraceEvent::HandshakeCompleted { multipath } => {
                 let data = ConnectionState { new: "handshake_complete", multipath: *multipath };
                 self.event(now, "quic:connection_state_updated", data);
             }
-            Event::PacketSent { path, space, number, bytes, ack_eliciting } => {
+            TraceEvent::PacketSent { path, space, number, bytes, ack_eliciting } => {
                 let facts = PacketFacts {
                     bytes: Some(*bytes),
                     ack_eliciting: Some(*ack_eliciting),
@@ -282,34 +282,34 @@ impl Probe for QlogProbe {
                 };
                 self.packet(now, "quic:packet_sent", *path, *space, facts);
             }
-            Event::PacketReceived { path, space, number, bytes } => {
+            TraceEvent::PacketReceived { path, space, number, bytes } => {
                 let facts = PacketFacts { bytes: Some(*bytes), ..PacketFacts::new(*number) };
                 self.packet(now, "quic:packet_received", *path, *space, facts);
             }
-            Event::PacketDropped { bytes, why } => {
+            TraceEvent::PacketDropped { bytes, why } => {
                 let data = Dropped { raw: Raw { length: *bytes }, trigger: words::drop_trigger(*why) };
                 self.event(now, "quic:packet_dropped", data);
             }
-            Event::PacketLost { path, space, number, trigger } => {
+            TraceEvent::PacketLost { path, space, number, trigger } => {
                 let facts = PacketFacts { trigger: words::loss_trigger(*trigger), ..PacketFacts::new(*number) };
                 self.packet(now, "quic:packet_lost", *path, *space, facts);
             }
-            Event::ProbeTimeout { path, count } => {
+            TraceEvent::ProbeTimeout { path, count } => {
                 let data = Metrics { pto_count: Some(*count), path_id: path.0, ..Metrics::default() };
                 self.path_event(now, *path, "quic:recovery_metrics_updated", data);
             }
-            Event::Metrics { path, rtt, rtt_min, rtt_var, window_bytes, in_flight_bytes, ssthresh_bytes } => {
+            TraceEvent::Metrics { path, rtt, rtt_min, rtt_var, window_bytes, in_flight_bytes, ssthresh_bytes } => {
                 let micros = |time: &Duration| time.as_micros() as u64;
                 let (min, smoothed, var) = (micros(rtt_min), micros(rtt), micros(rtt_var));
                 self.metrics(now, *path, [min, smoothed, var, *window_bytes, *in_flight_bytes, *ssthresh_bytes]);
             }
-            Event::Path { path, route, state } => {
+            TraceEvent::Path { path, route, state } => {
                 self.route(now, *path, *route);
                 self.state(now, *path, *state);
             }
-            Event::Mtu { path, bytes } => self.mtu(now, *path, *bytes),
-            Event::KeysUpdated { locally } => self.keys(now, *locally),
-            Event::Closed { locally, code, reason } => {
+            TraceEvent::Mtu { path, bytes } => self.mtu(now, *path, *bytes),
+            TraceEvent::KeysUpdated { locally } => self.keys(now, *locally),
+            TraceEvent::Closed { locally, code, reason } => {
                 self.closed(now, if *locally { "local" } else { "remote" }, code.0, reason);
             }
             // Newer than this writer.

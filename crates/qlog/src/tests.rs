@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use plait_base::probe::{Drop, Event, LossTrigger, PathState, Probe, ProbeFactory};
+use plait_base::probe::{DropReason, LossTrigger, PathState, Probe, ProbeFactory, TraceEvent};
 use plait_base::{CloseCode, ConnectionId, FourTuple, Instant, PathId, Side, Space};
 use serde_json::{Value, json};
 
@@ -13,8 +13,8 @@ fn route(local: &str) -> FourTuple {
     FourTuple { local: local.parse().unwrap(), remote: "[2001:db8::1]:443".parse().unwrap() }
 }
 
-fn started() -> Event {
-    Event::Started {
+fn started() -> TraceEvent {
+    TraceEvent::Started {
         side: Side::Server,
         version: 1,
         original_dcid: ConnectionId::new(&[0xab, 0x01]).unwrap(),
@@ -22,21 +22,21 @@ fn started() -> Event {
     }
 }
 
-fn all_events() -> Vec<Event> {
+fn all_events() -> Vec<TraceEvent> {
     let (path, space, number) = (PathId(1), Space::Data, 7);
     let ms = Duration::from_millis;
     vec![
         started(),
-        Event::PacketReceived { path: PathId::ZERO, space: Space::Initial, number: 0, bytes: 1200 },
-        Event::VersionChanged { version: 0x6b33_43cf },
-        Event::HandshakeCompleted { multipath: true },
-        Event::Path { path, route: route("10.0.0.2:4433"), state: PathState::Validating },
-        Event::Path { path, route: route("10.0.0.2:4433"), state: PathState::Active },
-        Event::PacketSent { path, space, number, bytes: 1350, ack_eliciting: true },
-        Event::PacketLost { path, space, number, trigger: LossTrigger::Time },
-        Event::PacketDropped { bytes: 99, why: Drop::Authentication },
-        Event::ProbeTimeout { path, count: 2 },
-        Event::Metrics {
+        TraceEvent::PacketReceived { path: PathId::ZERO, space: Space::Initial, number: 0, bytes: 1200 },
+        TraceEvent::VersionChanged { version: 0x6b33_43cf },
+        TraceEvent::HandshakeCompleted { multipath: true },
+        TraceEvent::Path { path, route: route("10.0.0.2:4433"), state: PathState::Validating },
+        TraceEvent::Path { path, route: route("10.0.0.2:4433"), state: PathState::Active },
+        TraceEvent::PacketSent { path, space, number, bytes: 1350, ack_eliciting: true },
+        TraceEvent::PacketLost { path, space, number, trigger: LossTrigger::Time },
+        TraceEvent::PacketDropped { bytes: 99, why: DropReason::Authentication },
+        TraceEvent::ProbeTimeout { path, count: 2 },
+        TraceEvent::Metrics {
             path,
             rtt: ms(20),
             rtt_min: ms(10),
@@ -45,13 +45,13 @@ fn all_events() -> Vec<Event> {
             in_flight_bytes: 2_700,
             ssthresh_bytes: u64::MAX,
         },
-        Event::Mtu { path, bytes: 1452 },
-        Event::KeysUpdated { locally: false },
-        Event::Closed { locally: true, code: CloseCode::PROTOCOL_VIOLATION, reason: "a \"quoted\"\nword".into() },
+        TraceEvent::Mtu { path, bytes: 1452 },
+        TraceEvent::KeysUpdated { locally: false },
+        TraceEvent::Closed { locally: true, code: CloseCode::PROTOCOL_VIOLATION, reason: "a \"quoted\"\nword".into() },
     ]
 }
 
-fn write(events: &[Event]) -> Memory {
+fn write(events: &[TraceEvent]) -> Memory {
     let memory = Memory::default();
     let mut probe = QlogProbe::to_writer(Box::new(memory.clone()));
     let mut now = Instant::from_nanos(5_000_000_000);
@@ -141,7 +141,7 @@ fn packets_name_their_path() {
 
 #[test]
 fn metrics_are_milliseconds_and_only_what_changed() {
-    let metrics = |rtt_ms: u64| Event::Metrics {
+    let metrics = |rtt_ms: u64| TraceEvent::Metrics {
         path: PathId(2),
         rtt: Duration::from_millis(rtt_ms),
         rtt_min: Duration::from_millis(10),

@@ -1,6 +1,6 @@
 //! Our words in those of the qlog drafts.
 
-use plait_base::probe::{Drop, LossTrigger, PathState};
+use plait_base::probe::{DropReason, LossTrigger, PathState};
 use plait_base::{PathId, Side, Space};
 
 /// `packet_type` of a header. 0-RTT packets share the number space of 1-RTT and are not told apart.
@@ -13,15 +13,15 @@ pub(crate) fn packet_type(space: Space) -> &'static str {
 }
 
 /// `trigger` of `packet_dropped`.
-pub(crate) fn drop_trigger(why: Drop) -> &'static str {
+pub(crate) fn drop_trigger(why: DropReason) -> &'static str {
     match why {
-        Drop::Malformed => "invalid",
-        Drop::NoKeys => "key_unavailable",
-        Drop::Authentication => "decryption_failure",
-        Drop::Duplicate => "duplicate",
-        Drop::WrongAddress | Drop::PathGone => "rejected",
-        Drop::WrongVersion => "unsupported",
-        Drop::Overflow => "general",
+        DropReason::Malformed => "invalid",
+        DropReason::NoKeys => "key_unavailable",
+        DropReason::Authentication => "decryption_failure",
+        DropReason::Duplicate => "duplicate",
+        DropReason::WrongAddress | DropReason::PathGone => "rejected",
+        DropReason::WrongVersion => "unsupported",
+        DropReason::Overflow => "general",
     }
 }
 

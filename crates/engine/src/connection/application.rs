@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use plait_base::probe::{Event as Observed, PathState};
+use plait_base::probe::{PathState, TraceEvent};
 use plait_base::{Dir, FourTuple, Instant, PathId, Space, StreamId};
 use plait_crypto::{CipherSuite, ExportError, UpdateRefused};
 use plait_path::{LegName, PathTotals};
@@ -243,7 +243,7 @@ impl Connection {
         let keys = self.keys.as_mut().ok_or(UpdateRefused::HandshakeNotConfirmed)?;
         keys.update(now)?;
         self.registry.keys_since = Some(now);
-        self.events.observe(now, || Observed::KeysUpdated { locally: true });
+        self.events.observe(now, || TraceEvent::KeysUpdated { locally: true });
         // The peer learns of it by the next packet.
         self.request_ping();
         Ok(())

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plait_base::probe::Event as Observed;
+use plait_base::probe::TraceEvent;
 use plait_base::shared_metrics::SharedPathMetrics;
 use plait_base::{CloseCode, ConnectionId, Instant, PathId, Random, Side, TransportError};
 use plait_congestion::ControllerFactory;
@@ -99,7 +99,7 @@ impl Connection {
         let tuple = route.tuple();
         let (side, original_dcid) = (self.side(), self.handshake.ids.original_dcid);
         let version = self.handshake.versions.original.0;
-        self.events.observe(now, || Observed::Started { side, version, original_dcid, route: tuple });
+        self.events.observe(now, || TraceEvent::Started { side, version, original_dcid, route: tuple });
         let path = self.make_path(now, PathId::ZERO, route, state);
         // The slot of path 0 is there from the start and unused.
         let opened = self.paths.open(Box::new(path));

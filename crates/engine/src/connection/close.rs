@@ -1,7 +1,7 @@
 //! The end of a connection: our close, the peer's close, a reset, silence (RFC 9000 10).
 
 use bytes::Bytes;
-use plait_base::probe::Event as Observed;
+use plait_base::probe::TraceEvent;
 use plait_base::{CloseCode, Instant, PathId, Space};
 use plait_flow::{PacketBuilder, Padding, Sealer};
 use plait_path::LegName;
@@ -27,7 +27,7 @@ impl Connection {
             CloseFrame::Transport(e) => (e.code, e.reason.clone()),
             CloseFrame::Application(c) => (CloseCode(c.code), String::from_utf8_lossy(&c.reason).into_owned()),
         };
-        self.events.observe(now, || Observed::Closed { locally: true, code, reason });
+        self.events.observe(now, || TraceEvent::Closed { locally: true, code, reason });
         self.lifecycle.close(frame, until);
         self.settle_loans();
         self.traffic.pings.clear();
@@ -46,7 +46,7 @@ impl Connection {
             }
             other => (CloseCode::NO_ERROR, other.to_string()),
         };
-        self.events.observe(now, || Observed::Closed { locally: false, code, reason });
+        self.events.observe(now, || TraceEvent::Closed { locally: false, code, reason });
         self.begin_draining(now);
         self.events.push(Event::ConnectionLost(why));
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use plait_base::probe::Event as Observed;
+use plait_base::probe::TraceEvent;
 use plait_base::{Instant, PathId, Space, TransportError, Violation};
 use plait_flow::{AckReport, HandshakeState};
 use plait_path::path::Health;
@@ -96,7 +96,7 @@ impl Connection {
         let guard = self.max_pto() * 3;
         for (index, range) in (0..).zip(ack.ranges()) {
             let (space, first, last) = (at.space, *range.start(), *range.end());
-            self.events.observe(at.now, || Observed::AckReceived { path: target, space, first, last, index });
+            self.events.observe(at.now, || TraceEvent::AckReceived { path: target, space, first, last, index });
         }
         let validated = at.space == Space::Handshake && self.side().is_client() && !self.handshake.is_confirmed();
         let Some(path) = self.paths.path_mut(target) else { return Ok(()) };

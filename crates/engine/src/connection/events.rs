@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use plait_base::probe::{Event as Observed, Probe};
+use plait_base::probe::{Probe, TraceEvent};
 use plait_base::{CloseCode, FourTuple, Instant, PathId, limits};
 use plait_stream::StreamEvent;
 
@@ -139,7 +139,7 @@ impl Events {
     }
 
     /// Shows an event to tracing and to the observer, if any.
-    pub(crate) fn observe(&mut self, now: Instant, event: impl FnOnce() -> Observed) {
+    pub(crate) fn observe(&mut self, now: Instant, event: impl FnOnce() -> TraceEvent) {
         let traced = tracing::enabled!(tracing::Level::TRACE);
         if !traced && self.probe.is_none() {
             return;

@@ -1,6 +1,6 @@
 //! What a path carries: datagrams that prove too large, and room for the application's datagrams.
 
-use plait_base::probe::{Event as Observed, PathState};
+use plait_base::probe::{PathState, TraceEvent};
 use plait_base::{FourTuple, Instant, PathId};
 use plait_path::LegName;
 use plait_schedule::{Decision, Demand, DemandKind, PathView};
@@ -84,7 +84,7 @@ impl Connection {
         if let Some(path) = self.paths.path_mut(id) {
             path.send.set_mss(mtu);
             self.drop_unfit_datagrams();
-            self.events.observe(now, || Observed::Mtu { path: id, bytes: mtu });
+            self.events.observe(now, || TraceEvent::Mtu { path: id, bytes: mtu });
         }
     }
 

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use plait_base::probe::{Event as Observed, PathState};
+use plait_base::probe::{PathState, TraceEvent};
 use plait_base::{CloseCode, FourTuple, Instant, PathId, Space};
 use plait_flow::HandshakeState;
 use plait_path::policy::{AddressUse, Wish};
@@ -189,7 +189,7 @@ impl Connection {
         self.drop_unfit_datagrams();
         self.events.path(PathEvent::Abandoned { id, code });
         if let Some(route) = route {
-            self.events.observe(now, || Observed::Path { path: id, route, state: PathState::Closing });
+            self.events.observe(now, || TraceEvent::Path { path: id, route, state: PathState::Closing });
             self.plan.policy_mut().on_ended(now, route, code);
         }
         self.plan.touch();
@@ -370,7 +370,7 @@ impl Connection {
         }
         outstanding.clear();
         self.scratch.carried = outstanding;
-        self.events.observe(now, || Observed::ProbeTimeout { path: id, count });
+        self.events.observe(now, || TraceEvent::ProbeTimeout { path: id, count });
         if count >= OUTAGE_PTOS && !other_works && !brings_data {
             self.note_outage(id);
         }
@@ -444,7 +444,7 @@ impl Connection {
                     if let Some(path) = path {
                         self.registry.past = self.registry.past + PathTotals::of(&path);
                         let route = path.route.tuple();
-                        self.events.observe(now, || Observed::Path { path: id, route, state: PathState::Closed });
+                        self.events.observe(now, || TraceEvent::Path { path: id, route, state: PathState::Closed });
                         self.events.path(PathEvent::Closed { id });
                     }
                     self.plan.touch();

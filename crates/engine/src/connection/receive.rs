@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use bytes::{Bytes, BytesMut};
 use plait_base::limits::{self, MIN_DATAGRAM_BYTES};
-use plait_base::probe::{Drop, Event as Observed};
+use plait_base::probe::{DropReason, TraceEvent};
 use plait_base::{CloseCode, ConnectionId, Ecn, FourTuple, Instant, PathId, Space, TransportError, Violation};
 use plait_crypto::{OpenError, Unmasked};
 use plait_flow::{Eliciting, ProbeGate};
@@ -53,7 +53,7 @@ impl Waiting {
 
 /// Why a packet went no further.
 enum Refusal {
-    Drop(Drop),
+    Drop(DropReason),
     Wait,
     Close(TransportError),
 }
@@ -97,7 +97,7 @@ impl Connection {
         let known = self.paths.path_mut(path).map(|p| p.route.on_received(&route, total));
         // RFC 9000 9: a client hears only from addresses that it chose
         if known == Some(None) && (self.side().is_client() || !self.may_migrate(&route)) {
-            self.drop_packet(now, total as usize, Drop::WrongAddress);
+            self.drop_packet(now, total as usize, DropReason::WrongAddress);
             return;
         }
         // RFC 9000 10.3.1: where the first packet cannot be read, the datagram may be a stateless reset
@@ -105,13 +105,13 @@ impl Connection {
         let mut first_dcid = None;
         while !data.is_empty() && !self.lifecycle.is_drained() {
             let Ok((header, span)) = ProtectedHeader::parse(&data, self.cid_len(), self.fixed_bit_rule()) else {
-                self.on_unread(now, (route.remote, ending), data.len(), Drop::Malformed);
+                self.on_unread(now, (route.remote, ending), data.len(), DropReason::Malformed);
                 break;
             };
             let dcid = ConnectionId::new(header.dcid(&data)).unwrap_or(ConnectionId::EMPTY);
             // RFC 9000 12.2: coalesced packets share the first one's connection id
             if *first_dcid.get_or_insert(dcid) != dcid {
-                self.drop_packet(now, data.len(), Drop::Malformed);
+                self.drop_packet(now, data.len(), DropReason::Malformed);
                 break;
             }
             let packet = data.split_to(span.end.min(data.len()));
@@ -160,12 +160,12 @@ impl Connection {
         header: &ProtectedHeader,
         span: PacketSpan,
         packet: BytesMut,
-    ) -> Result<(), Drop> {
+    ) -> Result<(), DropReason> {
         let (kind, path) = match header {
             ProtectedHeader::VersionNegotiation { versions, .. } => {
                 // RFC 9000 17.2.1: the server echoes the id that we chose for it
                 if header.scid(&packet) != &*self.handshake.ids.remote {
-                    return Err(Drop::Malformed);
+                    return Err(DropReason::Malformed);
                 }
                 self.on_version_negotiation(now, packet.get(versions.clone()).unwrap_or_default());
                 return Ok(());
@@ -175,7 +175,7 @@ impl Connection {
                 self.on_retry(now, *version, *scid, token, &packet);
                 return Ok(());
             }
-            ProtectedHeader::UnknownVersion { .. } => return Err(Drop::WrongVersion),
+            ProtectedHeader::UnknownVersion { .. } => return Err(DropReason::WrongVersion),
             ProtectedHeader::Short { .. } => (PacketKind::OneRtt, path),
             ProtectedHeader::Initial { .. } => (PacketKind::Initial, PathId::ZERO),
             ProtectedHeader::Handshake { .. } => (PacketKind::Handshake, PathId::ZERO),
@@ -184,15 +184,15 @@ impl Connection {
         // RFC 9000 14.1: servers discard Initials that come in smaller datagrams
         let too_small = kind == PacketKind::Initial && self.side().is_server() && total < MIN_DATAGRAM_BYTES as u64;
         if too_small {
-            return Err(Drop::Malformed);
+            return Err(DropReason::Malformed);
         }
         if header.version().is_some_and(|v| !self.handshake.accepts(kind, v)) {
-            return Err(Drop::WrongVersion);
+            return Err(DropReason::WrongVersion);
         }
         // RFC 9000 7.2: the peer's source id is fixed by its first packet
         let scid = header.version().and_then(|_| ConnectionId::new(header.scid(&[])));
         if self.handshake.peer_scid.is_some_and(|fixed| scid.is_some_and(|scid| fixed != scid)) {
-            return Err(Drop::Malformed);
+            return Err(DropReason::Malformed);
         }
         let space = kind.space();
         // RFC 9001 5.4.1: header protection leaves the spin bit as it is
@@ -205,7 +205,7 @@ impl Connection {
                 if let Some(version) = header.version().filter(|_| kind == PacketKind::Initial)
                     && self.handshake.follow_version(version)
                 {
-                    self.events.observe(now, || Observed::VersionChanged { version: version.0 });
+                    self.events.observe(now, || TraceEvent::VersionChanged { version: version.0 });
                 }
                 scid.into_iter().for_each(|scid| self.learn_peer_scid(scid, kind));
                 self.on_opened(at, header, &payload);
@@ -216,7 +216,7 @@ impl Connection {
                 Some(data) if self.has_room_to_wait(data.len()) => {
                     self.waiting.push(Waiting { path, route, ecn, space, data });
                 }
-                _ => return Err(Drop::NoKeys),
+                _ => return Err(DropReason::NoKeys),
             },
         }
         Ok(())
@@ -224,9 +224,15 @@ impl Connection {
 
     /// RFC 9000 10.3.1: a datagram whose first packet cannot be read is a stateless reset if it ends in a token that we
     /// know, whatever it looks like: its header is random. The tokens to compare are as few as the ids in use.
-    fn on_unread(&mut self, now: Instant, (remote, ending): (SocketAddr, Option<[u8; 16]>), bytes: usize, why: Drop) {
+    fn on_unread(
+        &mut self,
+        now: Instant,
+        (remote, ending): (SocketAddr, Option<[u8; 16]>),
+        bytes: usize,
+        why: DropReason,
+    ) {
         match ending {
-            Some(ending) if why != Drop::Duplicate && self.registry.resets.matches(remote, &ending) => {
+            Some(ending) if why != DropReason::Duplicate && self.registry.resets.matches(remote, &ending) => {
                 self.on_stateless_reset(now);
             }
             _ => self.drop_packet(now, bytes, why),
@@ -318,7 +324,7 @@ impl Connection {
             return Err(Refusal::Wait);
         }
         if self.paths.admission(at.path) == Admission::Gone {
-            return Err(Refusal::Drop(Drop::PathGone));
+            return Err(Refusal::Drop(DropReason::PathGone));
         }
         let guard = self.max_pto() * 3;
         let keys = self.keys.as_mut().ok_or(Refusal::Wait)?;
@@ -334,7 +340,7 @@ impl Connection {
         let opened = keys.open(packet, header_len, at.path, number, mark, at.now, guard).map_err(refusal)?;
         if keys.phase() != phase {
             self.registry.keys_since = Some(at.now);
-            self.events.observe(at.now, || Observed::KeysUpdated { locally: false });
+            self.events.observe(at.now, || TraceEvent::KeysUpdated { locally: false });
         }
         self.check_duplicate(at, number)?;
         Ok((number, header_len, opened.payload))
@@ -345,7 +351,7 @@ impl Connection {
             Space::Data => self.paths.path(at.path).is_some_and(|p| p.receive.is_duplicate(number)),
             space => self.handshake.level(space).is_some_and(|l| l.receive.is_duplicate(number)),
         };
-        if seen { Err(Refusal::Drop(Drop::Duplicate)) } else { Ok(()) }
+        if seen { Err(Refusal::Drop(DropReason::Duplicate)) } else { Ok(()) }
     }
 
     fn on_opened(&mut self, at: Arrival, header: &ProtectedHeader, payload: &Bytes) {
@@ -357,7 +363,7 @@ impl Connection {
             }
             return;
         }
-        self.events.observe(at.now, || Observed::PacketReceived {
+        self.events.observe(at.now, || TraceEvent::PacketReceived {
             path: at.path,
             space: at.space,
             number: at.number,
@@ -497,8 +503,8 @@ impl Connection {
         self.on_path_moved(at.now, at.path, moved);
     }
 
-    fn drop_packet(&mut self, now: Instant, bytes: usize, why: Drop) {
-        self.events.observe(now, || Observed::PacketDropped { bytes, why });
+    fn drop_packet(&mut self, now: Instant, bytes: usize, why: DropReason) {
+        self.events.observe(now, || TraceEvent::PacketDropped { bytes, why });
     }
 }
 
@@ -516,9 +522,9 @@ fn version_of(packet: &[u8]) -> Version {
 
 fn refusal(error: OpenError) -> Refusal {
     match error {
-        OpenError::TooShort => Refusal::Drop(Drop::Malformed),
-        OpenError::NoKeys => Refusal::Drop(Drop::NoKeys),
-        OpenError::Forged => Refusal::Drop(Drop::Authentication),
+        OpenError::TooShort => Refusal::Drop(DropReason::Malformed),
+        OpenError::NoKeys => Refusal::Drop(DropReason::NoKeys),
+        OpenError::Forged => Refusal::Drop(DropReason::Authentication),
         OpenError::Violation(violation) => Refusal::Close(violation.into()),
     }
 }

@@ -1,7 +1,7 @@
 //! A datagram on its way out: which path, which packets, sealed into trains of one size.
 
 use plait_base::limits::MIN_DATAGRAM_BYTES;
-use plait_base::probe::Event as Observed;
+use plait_base::probe::TraceEvent;
 use plait_base::time::earliest;
 use plait_base::{Instant, PathId, Space};
 use plait_flow::{AckNeed, Built, PacketBuilder, Padding, Room, Sealer, SentPacket};
@@ -597,7 +597,7 @@ impl Connection {
             self.lifecycle.on_sent_eliciting(now, pto);
         }
         let (number, bytes) = (built.number, built.bytes as u16);
-        self.events.observe(now, || Observed::PacketSent { path: id, space, number, bytes, ack_eliciting });
+        self.events.observe(now, || TraceEvent::PacketSent { path: id, space, number, bytes, ack_eliciting });
         Some(built)
     }
 

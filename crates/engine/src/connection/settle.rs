@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use plait_base::limits::LOAN_TIME;
-use plait_base::probe::{Event as Observed, LossTrigger, PathState};
+use plait_base::probe::{LossTrigger, PathState, TraceEvent};
 use plait_base::{CloseCode, Instant, PathId, Space, TransportError, Violation};
 use plait_flow::{Activity, HandshakeState, KeepRtt, LostPacket};
 use plait_path::route::Moved;
@@ -67,7 +67,7 @@ impl Connection {
     /// Takes in what a step of the handshake brought.
     pub(super) fn on_progress(&mut self, now: Instant, progress: Progress) {
         if let Some(version) = progress.version {
-            self.events.observe(now, || Observed::VersionChanged { version: version.0 });
+            self.events.observe(now, || TraceEvent::VersionChanged { version: version.0 });
         }
         if let Some(keys) = progress.one_rtt {
             self.keys = Some(keys);
@@ -126,7 +126,7 @@ impl Connection {
     fn on_complete(&mut self, now: Instant) {
         self.lifecycle.on_handshake_complete();
         let multipath = self.paths.on_handshake_complete();
-        self.events.observe(now, || Observed::HandshakeCompleted { multipath });
+        self.events.observe(now, || TraceEvent::HandshakeCompleted { multipath });
         if multipath {
             // Also with bytes in flight: a server has its first 1-RTT packets under way by now.
             let controller = self.controller().build(PathId::ZERO, now, 1200);
@@ -239,7 +239,7 @@ impl Connection {
         }
         let Some(path) = self.paths.path(id) else { return };
         let (rtt, send) = (path.send.rtt(), &path.send);
-        self.events.observe(now, || Observed::Metrics {
+        self.events.observe(now, || TraceEvent::Metrics {
             path: id,
             rtt: rtt.smoothed(),
             rtt_min: rtt.min(),
@@ -252,7 +252,7 @@ impl Connection {
 
     pub(super) fn on_packet_lost(&mut self, now: Instant, id: PathId, lost: &LostPacket) {
         let LostPacket { space, number, trigger, bytes } = *lost;
-        self.events.observe(now, || Observed::PacketLost { path: id, space, number, trigger });
+        self.events.observe(now, || TraceEvent::PacketLost { path: id, space, number, trigger });
         if space != Space::Data || trigger == LossTrigger::Discarded {
             return;
         }
@@ -267,7 +267,7 @@ impl Connection {
         let Some(path) = self.paths.path_mut(id) else { return };
         if let Some(mtu) = path.mtu.on_probe_acked(now, size) {
             path.send.set_mss(mtu);
-            self.events.observe(now, || Observed::Mtu { path: id, bytes: mtu });
+            self.events.observe(now, || TraceEvent::Mtu { path: id, bytes: mtu });
         }
     }
 
@@ -337,7 +337,7 @@ impl Connection {
         let Some(path) = slot.path.as_mut() else { return };
         path.send.set_activity(&mut self.shared_metrics, activity);
         let route = path.route.tuple();
-        self.events.observe(now, || Observed::Path { path: id, route, state });
+        self.events.observe(now, || TraceEvent::Path { path: id, route, state });
     }
 
     /// Largest probe time-out of all open paths, of those that end where none is open; the initial one before there

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-use plait_base::probe::{Event as Observed, Probe, ProbeFactory};
+use plait_base::probe::{Probe, ProbeFactory, TraceEvent};
 use plait_base::{CloseCode, Dir, Instant, PathId, Random, Space};
 use plait_engine::path::PathStatus;
 use plait_engine::{Event, PathEvent};
@@ -18,8 +18,8 @@ use crate::violations::{raw, stream};
 struct Sent(Arc<Mutex<BTreeSet<(PathId, Space, u64)>>>);
 
 impl Probe for Sent {
-    fn on_event(&mut self, _now: Instant, event: &Observed) {
-        if let Observed::PacketSent { path, space, number, .. } = event {
+    fn on_event(&mut self, _now: Instant, event: &TraceEvent) {
+        if let TraceEvent::PacketSent { path, space, number, .. } = event {
             assert!(self.0.lock().unwrap().insert((*path, *space, *number)), "said twice: {event:?}");
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use bytes::BytesMut;
-use plait_base::probe::{Event as Observed, PathState, Probe};
+use plait_base::probe::{PathState, Probe, TraceEvent};
 use plait_base::{Dir, FourTuple, Instant, Random};
 use plait_engine::config::RetryPolicy;
 use plait_engine::path::PathStatus;
@@ -51,8 +51,8 @@ struct Pair {
 struct Changes(Arc<Mutex<Vec<u32>>>);
 
 impl Probe for Changes {
-    fn on_event(&mut self, _now: Instant, event: &Observed) {
-        if let Observed::VersionChanged { version } = event {
+    fn on_event(&mut self, _now: Instant, event: &TraceEvent) {
+        if let TraceEvent::VersionChanged { version } = event {
             self.0.lock().unwrap().push(*version);
         }
     }

@@ -134,7 +134,7 @@ impl PlaitHost {
 fn observe(connection: &mut Connection, side: &'static str) {
     struct Printing(&'static str);
     impl plait_base::probe::Probe for Printing {
-        fn on_event(&mut self, now: Instant, event: &plait_base::probe::Event) {
+        fn on_event(&mut self, now: Instant, event: &plait_base::probe::TraceEvent) {
             println!("{:>12.6} {} {event:?}", now.since_origin().as_secs_f64(), self.0);
         }
     }

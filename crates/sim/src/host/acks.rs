@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use plait_base::limits::MAX_ACK_RANGES;
-use plait_base::probe::{Event, LossTrigger};
+use plait_base::probe::{LossTrigger, TraceEvent};
 use plait_base::{PathId, RangeSet, Space};
 
 /// Numbers of one path and space.
@@ -39,19 +39,19 @@ impl AckBook {
         })
     }
 
-    pub(super) fn note(&mut self, event: &Event) {
+    pub(super) fn note(&mut self, event: &TraceEvent) {
         let wrong = match *event {
-            Event::PacketSent { path, space, number, .. } => {
+            TraceEvent::PacketSent { path, space, number, .. } => {
                 let sent = &mut self.of(path, space).sent;
                 let again = sent.max().is_some_and(|max| number <= max);
                 sent.insert_one(number);
                 again.then(|| format!("number {number} of path {} in {space:?} sent again or out of order", path.0))
             }
-            Event::PacketReceived { path, space, number, .. } => {
+            TraceEvent::PacketReceived { path, space, number, .. } => {
                 let fresh = self.of(path, space).received.insert_one(number);
                 (!fresh).then(|| format!("number {number} of path {} in {space:?} accepted twice", path.0))
             }
-            Event::AckReceived { path, space, first, last, index } => {
+            TraceEvent::AckReceived { path, space, first, last, index } => {
                 let numbers = self.of(path, space);
                 let range = first..last + 1;
                 let known = numbers.sent.contains_range(range.clone());
@@ -67,7 +67,7 @@ impl AckBook {
                     (!known).then(what)
                 }
             }
-            Event::PacketLost { path, space, number, trigger } if trigger != LossTrigger::Discarded => {
+            TraceEvent::PacketLost { path, space, number, trigger } if trigger != LossTrigger::Discarded => {
                 let acked = self.of(path, space).acked.contains(number);
                 acked.then(|| format!("number {number} of path {} in {space:?} lost after it was acknowledged", path.0))
             }
@@ -87,16 +87,21 @@ impl AckBook {
 mod tests {
     use super::*;
 
-    const SENT: fn(u64) -> Event =
-        |number| Event::PacketSent { path: PathId::ZERO, space: Space::Data, number, bytes: 100, ack_eliciting: true };
-    const RECEIVED: fn(u64) -> Event =
-        |number| Event::PacketReceived { path: PathId::ZERO, space: Space::Data, number, bytes: 100 };
-    const ACKED: fn(u64, u64) -> Event =
-        |first, last| Event::AckReceived { path: PathId::ZERO, space: Space::Data, first, last, index: 0 };
-    const LOST: fn(u64) -> Event =
-        |number| Event::PacketLost { path: PathId::ZERO, space: Space::Data, number, trigger: LossTrigger::Time };
+    const SENT: fn(u64) -> TraceEvent = |number| TraceEvent::PacketSent {
+        path: PathId::ZERO,
+        space: Space::Data,
+        number,
+        bytes: 100,
+        ack_eliciting: true,
+    };
+    const RECEIVED: fn(u64) -> TraceEvent =
+        |number| TraceEvent::PacketReceived { path: PathId::ZERO, space: Space::Data, number, bytes: 100 };
+    const ACKED: fn(u64, u64) -> TraceEvent =
+        |first, last| TraceEvent::AckReceived { path: PathId::ZERO, space: Space::Data, first, last, index: 0 };
+    const LOST: fn(u64) -> TraceEvent =
+        |number| TraceEvent::PacketLost { path: PathId::ZERO, space: Space::Data, number, trigger: LossTrigger::Time };
 
-    fn book(events: &[Event]) -> AckBook {
+    fn book(events: &[TraceEvent]) -> AckBook {
         let mut book = AckBook::default();
         events.iter().for_each(|event| book.note(event));
         book

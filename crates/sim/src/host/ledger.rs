@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use plait_base::probe::{Event, PathState, Probe};
+use plait_base::probe::{PathState, Probe, TraceEvent};
 use plait_base::{Instant, PathId};
 
 use super::decisions::Decisions;
@@ -95,30 +95,30 @@ impl Ledger {
         self.paths.entry(id.0).or_default()
     }
 
-    fn note(&mut self, now: Instant, connection: usize, event: &Event) {
+    fn note(&mut self, now: Instant, connection: usize, event: &TraceEvent) {
         if let Some(book) = self.acks.get_mut(connection) {
             book.note(event);
         }
         match event {
-            Event::PacketSent { path, bytes, .. } => {
+            TraceEvent::PacketSent { path, bytes, .. } => {
                 let figures = self.path(*path);
                 figures.packets_sent += 1;
                 figures.sent_bytes += u64::from(*bytes);
                 self.last_sent = Some(now);
             }
-            Event::PacketReceived { path, bytes, .. } => {
+            TraceEvent::PacketReceived { path, bytes, .. } => {
                 let figures = self.path(*path);
                 figures.packets_received += 1;
                 figures.received_bytes += u64::from(*bytes);
             }
-            Event::PacketLost { path, .. } => self.path(*path).packets_lost += 1,
-            Event::Mtu { path, bytes } => {
+            TraceEvent::PacketLost { path, .. } => self.path(*path).packets_lost += 1,
+            TraceEvent::Mtu { path, bytes } => {
                 let figures = self.path(*path);
                 figures.mtu_falls += u32::from(*bytes < figures.mtu_bytes);
                 figures.mtu_bytes = *bytes;
             }
-            Event::ProbeTimeout { path, .. } => self.path(*path).probe_timeouts += 1,
-            Event::Metrics { path, rtt, rtt_min, window_bytes, in_flight_bytes, .. } => {
+            TraceEvent::ProbeTimeout { path, .. } => self.path(*path).probe_timeouts += 1,
+            TraceEvent::Metrics { path, rtt, rtt_min, window_bytes, in_flight_bytes, .. } => {
                 let figures = self.path(*path);
                 figures.rtt = Some(*rtt);
                 figures.rtt_min = Some(*rtt_min);
@@ -128,10 +128,10 @@ impl Ledger {
                 let beyond = in_flight_bytes.saturating_sub(figures.window_max_bytes);
                 self.beyond_window_bytes = self.beyond_window_bytes.max(beyond);
             }
-            Event::Started { route, .. } => {
+            TraceEvent::Started { route, .. } => {
                 self.path(PathId::ZERO).scenario_path = crate::run::network::path_of(route);
             }
-            Event::Path { path, route, state } => {
+            TraceEvent::Path { path, route, state } => {
                 let figures = self.path(*path);
                 let scenario_path = crate::run::network::path_of(route);
                 figures.scenario_path = scenario_path;
@@ -164,7 +164,7 @@ pub struct Observer {
 }
 
 impl Probe for Observer {
-    fn on_event(&mut self, now: Instant, event: &Event) {
+    fn on_event(&mut self, now: Instant, event: &TraceEvent) {
         self.ledger.lock().note(now, self.connection, event);
     }
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use plait_base::Instant;
-use plait_base::probe::{Event, Probe, ProbeFactory};
+use plait_base::probe::{Probe, ProbeFactory, TraceEvent};
 use plait_engine::TransportConfig;
 use plait_engine::path::{ack_route, policy};
 use plait_engine::schedule::reinject;
@@ -21,7 +21,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 struct Both(Observer, Box<dyn Probe>);
 
 impl Probe for Both {
-    fn on_event(&mut self, now: Instant, event: &Event) {
+    fn on_event(&mut self, now: Instant, event: &TraceEvent) {
         self.0.on_event(now, event);
         self.1.on_event(now, event);
     }

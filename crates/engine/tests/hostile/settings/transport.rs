@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use plait_base::probe::{Event as Observed, Probe, ProbeFactory};
+use plait_base::probe::{Probe, ProbeFactory, TraceEvent};
 use plait_base::{Dir, Instant, Space};
 use plait_wire::params::GreaseQuicBit;
 use plait_wire::{Frame, PacketKind};
@@ -139,8 +139,8 @@ impl ProbeFactory for Counter {
 }
 
 impl Probe for Watcher {
-    fn on_event(&mut self, _now: Instant, event: &Observed) {
-        if matches!(event, Observed::PacketReceived { space: Space::Data, .. }) {
+    fn on_event(&mut self, _now: Instant, event: &TraceEvent) {
+        if matches!(event, TraceEvent::PacketReceived { space: Space::Data, .. }) {
             self.0.0.fetch_add(1, Ordering::Relaxed);
         }
     }
