@@ -10,12 +10,12 @@ use rustls::quic;
 use crate::error::{OpenError, SealError, UpdateRefused};
 use crate::keys::{HeaderKey, Layout, OpenKey, PHASE_BIT, SealKey, Unmasked, seal_packet};
 use crate::null::NullKey;
-use crate::usage::{Advice, AeadUsage};
+use crate::usage::{AeadUsage, KeyUsage};
 use crate::versioned::VersionedSecrets;
 
 /// Which keys a packet is opened with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Which {
+pub enum KeyPhase {
     /// Those before the last update; kept for packets that were delayed.
     Previous,
     /// Those of the current phase.
@@ -87,7 +87,7 @@ pub struct Opened {
     /// Where in the packet the plaintext lies.
     pub payload: Range<usize>,
     /// Which keys opened it; `Next` means that the peer started a key update, which is done by now.
-    pub which: Which,
+    pub phase: KeyPhase,
 }
 
 #[derive(Clone)]
@@ -233,8 +233,8 @@ impl OneRttKeys {
     }
 
     /// What the counts advise now.
-    pub fn advice(&self) -> Advice {
-        self.usage.advice()
+    pub fn key_usage(&self) -> KeyUsage {
+        self.usage.key_usage()
     }
 
     /// One of `of` users of these keys, with its part of the AEAD limits. Make all `of` of them this way and
@@ -270,17 +270,17 @@ impl OneRttKeys {
 
     /// Which keys a packet takes. Packets with the other phase bit are old when numbered below the first one of
     /// this phase on their path, and on a path without such a packet, as long as old keys are kept.
-    pub fn choose(&self, phase_bit: bool, pn: u64, mark: &PhaseMark) -> Which {
+    pub fn phase_of(&self, phase_bit: bool, pn: u64, mark: &PhaseMark) -> KeyPhase {
         if phase_bit == self.phase_bit() {
-            return Which::Current;
+            return KeyPhase::Current;
         }
         match (mark.lowest(self.phase), self.peer) {
-            (Some(lowest), _) if pn < lowest => Which::Previous,
-            (Some(_), _) => Which::Next,
+            (Some(lowest), _) if pn < lowest => KeyPhase::Previous,
+            (Some(_), _) => KeyPhase::Next,
             // The peer cannot be a phase ahead before it answered our update.
-            (None, PeerPhase::Behind) => Which::Previous,
-            (None, PeerPhase::Here) if self.previous.is_some() => Which::Previous,
-            (None, PeerPhase::Here) => Which::Next,
+            (None, PeerPhase::Behind) => KeyPhase::Previous,
+            (None, PeerPhase::Here) if self.previous.is_some() => KeyPhase::Previous,
+            (None, PeerPhase::Here) => KeyPhase::Next,
         }
     }
 
@@ -299,14 +299,14 @@ impl OneRttKeys {
         guard: Duration,
     ) -> Result<Opened, OpenError> {
         let bit = packet.first().is_some_and(|first| first & PHASE_BIT != 0);
-        let which = self.choose(bit, pn, mark);
-        if which == Which::Next {
+        let phase = self.phase_of(bit, pn, mark);
+        if phase == KeyPhase::Next {
             self.prepare();
         }
-        let key = match which {
-            Which::Previous => self.previous.as_ref(),
-            Which::Current => Some(&self.current.open),
-            Which::Next => self.next.as_ref().map(|pair| &pair.open),
+        let key = match phase {
+            KeyPhase::Previous => self.previous.as_ref(),
+            KeyPhase::Current => Some(&self.current.open),
+            KeyPhase::Next => self.next.as_ref().map(|pair| &pair.open),
         };
         // RFC 9001 5.5: what the key of its phase does not open changes nothing
         let opened = key.ok_or(OpenError::NoKeys)?.open(packet, header_len, path, pn);
@@ -314,22 +314,22 @@ impl OneRttKeys {
             self.usage.on_forged().map_err(OpenError::Violation)?;
         }
         let payload = opened?;
-        self.on_opened(which, now, guard).map_err(OpenError::Violation)?;
-        let phase = if which == Which::Previous { self.phase.saturating_sub(1) } else { self.phase };
-        mark.on_opened(phase, pn).map_err(OpenError::Violation)?;
-        Ok(Opened { payload, which })
+        self.on_opened(phase, now, guard).map_err(OpenError::Violation)?;
+        let number = if phase == KeyPhase::Previous { self.phase.saturating_sub(1) } else { self.phase };
+        mark.on_opened(number, pn).map_err(OpenError::Violation)?;
+        Ok(Opened { payload, phase })
     }
 
-    fn on_opened(&mut self, which: Which, now: Instant, guard: Duration) -> Result<(), Violation> {
-        match which {
-            Which::Previous => {}
-            Which::Current if self.peer == PeerPhase::Behind => {
+    fn on_opened(&mut self, phase: KeyPhase, now: Instant, guard: Duration) -> Result<(), Violation> {
+        match phase {
+            KeyPhase::Previous => {}
+            KeyPhase::Current if self.peer == PeerPhase::Behind => {
                 // Our update is answered: packets of the old phase can only be late ones now.
                 self.peer = PeerPhase::Here;
                 self.previous_ends = Some(now + guard);
             }
-            Which::Current => {}
-            Which::Next => {
+            KeyPhase::Current => {}
+            KeyPhase::Next => {
                 // RFC 9001 6.2: two updates without a packet of ours in between to acknowledge the first.
                 if self.phase > 0 && self.usage.sealed() == 0 && self.sharing == Sharing::Alone {
                     return Err(Violation::KeyUpdateTooSoon);

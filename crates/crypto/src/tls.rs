@@ -2,8 +2,8 @@
 
 mod client;
 mod hello;
+mod key_log_capture;
 mod options;
-mod passage;
 mod promise;
 mod server;
 mod session;

@@ -7,11 +7,11 @@ use crate::keys::SealKey;
 
 /// What the counts advise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Advice {
+pub enum KeyUsage {
     /// Go on.
     Fine,
     /// Start a key update when allowed; the keys are worn.
-    UpdateSoon,
+    NearLimit,
     /// Send nothing more with these keys.
     Exhausted,
 }
@@ -78,13 +78,13 @@ impl AeadUsage {
     }
 
     /// What to do about the seal count.
-    pub fn advice(&self) -> Advice {
+    pub fn key_usage(&self) -> KeyUsage {
         if self.sealed >= self.confidentiality {
-            Advice::Exhausted
+            KeyUsage::Exhausted
         } else if self.sealed >= self.update_after {
-            Advice::UpdateSoon
+            KeyUsage::NearLimit
         } else {
-            Advice::Fine
+            KeyUsage::Fine
         }
     }
 

@@ -42,13 +42,13 @@ impl End {
         Ok(packet)
     }
 
-    fn receive(&mut self, path: usize, packet: &[u8], now: Instant) -> Result<Which, OpenError> {
+    fn receive(&mut self, path: usize, packet: &[u8], now: Instant) -> Result<KeyPhase, OpenError> {
         let mut packet = packet.to_vec();
         let unmasked = self.keys.unmask(&mut packet, 1)?;
         let mark = &mut self.opens[path];
         let opened = self.keys.open(&mut packet, 3, PathId(path as u32), unmasked.truncated, mark, now, GUARD)?;
         assert_eq!(packet[opened.payload], unmasked.truncated.to_be_bytes());
-        Ok(opened.which)
+        Ok(opened.phase)
     }
 
     fn acked(&mut self, path: usize, now: Instant) {
@@ -76,7 +76,7 @@ fn update_by_either_end() {
             let now = at(10_000 * round);
             let (starter, other) = if round % 2 == 1 { (&mut a, &mut b) } else { (&mut b, &mut a) };
             let first = starter.send(0);
-            assert_eq!(other.receive(0, &first, now), Ok(Which::Current));
+            assert_eq!(other.receive(0, &first, now), Ok(KeyPhase::Current));
             starter.acked(0, now);
             // RFC 9001 6.5: after the first update there is a wait.
             let start = if round == 1 { now } else { now + GUARD };
@@ -84,12 +84,12 @@ fn update_by_either_end() {
             let (update, second) = (starter.send(0), starter.send(1));
             // The other end still sends with old keys.
             let late = other.send(2);
-            assert_eq!(other.receive(0, &update, start), Ok(Which::Next));
+            assert_eq!(other.receive(0, &update, start), Ok(KeyPhase::Next));
             assert_eq!(other.keys.phase(), round);
-            assert_eq!(other.receive(1, &second, start), Ok(Which::Current), "one phase for all paths");
+            assert_eq!(other.receive(1, &second, start), Ok(KeyPhase::Current), "one phase for all paths");
             let answer = other.send(0);
-            assert_eq!(starter.receive(2, &late, start), Ok(Which::Previous));
-            assert_eq!(starter.receive(0, &answer, start), Ok(Which::Current));
+            assert_eq!(starter.receive(2, &late, start), Ok(KeyPhase::Previous));
+            assert_eq!(starter.receive(0, &answer, start), Ok(KeyPhase::Current));
             assert_eq!(starter.keys.phase(), round);
             for end in [&mut *starter, other] {
                 assert_eq!(end.keys.deadline(), Some(start + GUARD));
@@ -114,14 +114,14 @@ fn slow_path_delivers_packets_of_the_previous_phase() {
         a.acked(0, now);
         a.keys.update(now).unwrap();
         let flip = a.send(0);
-        assert_eq!(b.receive(0, &flip, now), Ok(Which::Next));
+        assert_eq!(b.receive(0, &flip, now), Ok(KeyPhase::Next));
         // No packet of the new phase was heard on these paths: still old while old keys are kept.
-        assert_eq!(b.receive(1, &slow[0].1, at(100)), Ok(Which::Previous));
-        assert_eq!(b.receive(2, &slow[2].1, at(100)), Ok(Which::Previous));
+        assert_eq!(b.receive(1, &slow[0].1, at(100)), Ok(KeyPhase::Previous));
+        assert_eq!(b.receive(2, &slow[2].1, at(100)), Ok(KeyPhase::Previous));
         // Once one was heard, lower numbers are old.
         let (new1, new2) = (a.send(1), a.send(2));
-        assert_eq!(b.receive(1, &new1, at(200)), Ok(Which::Current));
-        assert_eq!(b.receive(1, &slow[1].1, at(200)), Ok(Which::Previous));
+        assert_eq!(b.receive(1, &new1, at(200)), Ok(KeyPhase::Current));
+        assert_eq!(b.receive(1, &slow[1].1, at(200)), Ok(KeyPhase::Previous));
         // Past the guard time old packets are dropped, and no harm done.
         b.keys.on_timeout(at(299));
         assert!(b.keys.deadline().is_some());
@@ -129,10 +129,10 @@ fn slow_path_delivers_packets_of_the_previous_phase() {
         assert_eq!(b.receive(1, &slow[1].1, at(301)), Err(OpenError::NoKeys));
         assert_eq!(b.receive(2, &slow[3].1, at(301)), Err(OpenError::Forged), "taken for the next phase");
         assert_eq!(b.keys.phase(), 1);
-        assert_eq!(b.receive(2, &new2, at(302)), Ok(Which::Current));
+        assert_eq!(b.receive(2, &new2, at(302)), Ok(KeyPhase::Current));
         assert_eq!(b.receive(2, &slow[3].1, at(303)), Err(OpenError::NoKeys));
         let back = b.send(3);
-        assert_eq!(a.receive(3, &back, at(303)), Ok(Which::Current));
+        assert_eq!(a.receive(3, &back, at(303)), Ok(KeyPhase::Current));
     }
 }
 
@@ -147,7 +147,7 @@ fn both_ends_update_at_once() {
             end.keys.update(at(0)).unwrap();
         }
         let (x, y) = (a.send(0), b.send(0));
-        assert_eq!((a.receive(0, &y, at(1)), b.receive(0, &x, at(1))), (Ok(Which::Current), Ok(Which::Current)));
+        assert_eq!((a.receive(0, &y, at(1)), b.receive(0, &x, at(1))), (Ok(KeyPhase::Current), Ok(KeyPhase::Current)));
         assert_eq!((a.keys.phase(), b.keys.phase()), (1, 1));
     }
 }
@@ -183,7 +183,7 @@ fn peer_that_updates_twice_without_an_answer_is_closed() {
     let (mut a, mut b) = pairs().remove(1);
     let first = a.send(0);
     b.receive(0, &first, at(0)).unwrap();
-    for expected in [Ok(Which::Next), Err(OpenError::Violation(Violation::KeyUpdateTooSoon))] {
+    for expected in [Ok(KeyPhase::Next), Err(OpenError::Violation(Violation::KeyUpdateTooSoon))] {
         // This peer believes that it may.
         a.keys.update_from = Some(at(0));
         a.keys.update(at(0)).unwrap();
@@ -208,8 +208,8 @@ fn two_answered_updates_within_the_guard_time() {
         }
         assert_eq!(b.keys.phase(), 3);
         // Of the late packets only those of this phase and the one before still open.
-        assert_eq!(b.receive(0, &late[3], at(9)), Ok(Which::Current));
-        assert_eq!(b.receive(0, &late[2], at(9)), Ok(Which::Previous));
+        assert_eq!(b.receive(0, &late[3], at(9)), Ok(KeyPhase::Current));
+        assert_eq!(b.receive(0, &late[2], at(9)), Ok(KeyPhase::Previous));
         assert_eq!(b.receive(0, &late[1], at(9)), Err(OpenError::Forged));
     }
 }
@@ -229,7 +229,7 @@ fn numbers_must_not_run_against_phases() {
     a.keys.update(at(0)).unwrap();
     a.next[1] = 3;
     let low_new = a.send(1);
-    assert_eq!(b.receive(1, &high_old, at(1)), Ok(Which::Current));
+    assert_eq!(b.receive(1, &high_old, at(1)), Ok(KeyPhase::Current));
     let flip = a.send(0);
     b.receive(0, &flip, at(1)).unwrap();
     assert_eq!(b.receive(1, &low_new, at(1)), Err(OpenError::Violation(Violation::KeyPhaseRegressed)));
@@ -239,13 +239,13 @@ fn numbers_must_not_run_against_phases() {
 fn choice_without_marks() {
     let mut keys = OneRttKeys::null(Side::Client);
     let fresh = PhaseMark::default();
-    assert_eq!(keys.choose(false, 0, &fresh), Which::Current);
-    assert_eq!(keys.choose(true, 0, &fresh), Which::Next);
+    assert_eq!(keys.phase_of(false, 0, &fresh), KeyPhase::Current);
+    assert_eq!(keys.phase_of(true, 0, &fresh), KeyPhase::Next);
     keys.on_handshake_confirmed();
     keys.update_from = Some(at(0));
     keys.update(at(0)).unwrap();
-    assert_eq!(keys.choose(true, 0, &fresh), Which::Current);
-    assert_eq!(keys.choose(false, u64::MAX, &fresh), Which::Previous, "the peer cannot be ahead");
+    assert_eq!(keys.phase_of(true, 0, &fresh), KeyPhase::Current);
+    assert_eq!(keys.phase_of(false, u64::MAX, &fresh), KeyPhase::Previous, "the peer cannot be ahead");
     assert_eq!(keys.deadline(), None, "old keys wait for the peer's answer");
 }
 
@@ -257,21 +257,21 @@ fn confidentiality_limit() {
     assert_eq!(a.keys.usage().sealed(), 0);
     *a.keys.usage_mut() = AeadUsage::new(8, 4);
     for n in 0..8 {
-        let expected = if n < 4 { Advice::Fine } else { Advice::UpdateSoon };
-        assert_eq!(a.keys.advice(), expected);
+        let expected = if n < 4 { KeyUsage::Fine } else { KeyUsage::NearLimit };
+        assert_eq!(a.keys.key_usage(), expected);
         let packet = a.send(n % 4);
         b.receive(n % 4, &packet, at(0)).unwrap();
     }
-    assert_eq!(a.keys.advice(), Advice::Exhausted);
+    assert_eq!(a.keys.key_usage(), KeyUsage::Exhausted);
     assert_eq!(a.try_send(0), Err(SealError::Exhausted));
     let error = plait_base::TransportError::from(SealError::Exhausted);
     assert_eq!(error.code, CloseCode::AEAD_LIMIT_REACHED);
     // An update makes room again.
     a.keys.on_acked(&a.seals[3], 1, at(0), GUARD);
     a.keys.update(at(0)).unwrap();
-    assert_eq!(a.keys.advice(), Advice::Fine);
+    assert_eq!(a.keys.key_usage(), KeyUsage::Fine);
     let packet = a.send(0);
-    assert_eq!(b.receive(0, &packet, at(0)), Ok(Which::Next));
+    assert_eq!(b.receive(0, &packet, at(0)), Ok(KeyPhase::Next));
 }
 
 #[test]
@@ -327,11 +327,11 @@ fn shared_keys_split_the_limits_and_catch_up() {
     a.acked(0, at(0));
     a.keys.update(at(0)).unwrap();
     let (flip, other) = (a.send(0), a.send(1));
-    assert_eq!(one.receive(0, &flip, at(0)), Ok(Which::Next));
+    assert_eq!(one.receive(0, &flip, at(0)), Ok(KeyPhase::Next));
     two.keys.advance_to(one.keys.phase(), at(0), GUARD);
-    assert_eq!(two.receive(1, &other, at(0)), Ok(Which::Current));
+    assert_eq!(two.receive(1, &other, at(0)), Ok(KeyPhase::Current));
     let (x, y) = (one.send(0), two.send(1));
-    assert_eq!((a.receive(0, &x, at(0)), a.receive(1, &y, at(0))), (Ok(Which::Current), Ok(Which::Current)));
+    assert_eq!((a.receive(0, &x, at(0)), a.receive(1, &y, at(0))), (Ok(KeyPhase::Current), Ok(KeyPhase::Current)));
 }
 
 #[test]

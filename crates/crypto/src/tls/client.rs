@@ -9,8 +9,8 @@ use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signat
 use rustls::{DigitallySignedStruct, RootCertStore, SignatureScheme, quic};
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
+use super::key_log_capture::{ClientTickets, KeyLogCapture};
 use super::options::{CipherSuite, Identity, Options, Protection, check_provider, common_setters};
-use super::passage::{ClientTickets, Passage};
 use super::store::SessionStore;
 use crate::error::ConfigError;
 use crate::initial::tls_version;
@@ -98,15 +98,15 @@ impl ClientTlsConfig {
     }
 
     /// The configuration of one session that begins in `version` and may move.
-    pub(super) fn movable(&self, version: u32) -> Result<(Arc<rustls::ClientConfig>, Arc<Passage>), ConfigError> {
+    pub(super) fn movable(&self, version: u32) -> Result<(Arc<rustls::ClientConfig>, Arc<KeyLogCapture>), ConfigError> {
         let mut config = (**self.for_version(version)?).clone();
-        let passage = Arc::new(Passage::new(config.key_log.clone()));
-        config.key_log = passage.clone();
+        let capture = Arc::new(KeyLogCapture::new(config.key_log.clone()));
+        config.key_log = capture.clone();
         if let Tickets::Here(stores) = &self.tickets {
-            let tickets = ClientTickets { stores: stores.clone(), from: version, passage: passage.clone() };
+            let tickets = ClientTickets { stores: stores.clone(), from: version, capture: capture.clone() };
             config.resumption = Resumption::store(Arc::new(tickets));
         }
-        Ok((Arc::new(config), passage))
+        Ok((Arc::new(config), capture))
     }
 
     pub(crate) fn for_version(&self, version: u32) -> Result<&Arc<rustls::ClientConfig>, ConfigError> {

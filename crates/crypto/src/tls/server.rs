@@ -7,8 +7,8 @@ use rustls::quic;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, ResolvesServerCert, ServerSessionMemoryCache, StoresServerSessions};
 
+use super::key_log_capture::{KeyLogCapture, ServerTickets};
 use super::options::{CipherSuite, Identity, Options, Protection, check_provider, common_setters};
-use super::passage::{Passage, ServerTickets};
 use super::promise::PromisedSessions;
 use crate::error::ConfigError;
 use crate::initial::tls_version;
@@ -78,16 +78,20 @@ impl ServerTlsConfig {
     }
 
     /// The configuration of one session whose client began in `from` and goes on in `to`.
-    pub(super) fn moved(&self, from: u32, to: u32) -> Result<(Arc<rustls::ServerConfig>, Arc<Passage>), ConfigError> {
+    pub(super) fn moved(
+        &self,
+        from: u32,
+        to: u32,
+    ) -> Result<(Arc<rustls::ServerConfig>, Arc<KeyLogCapture>), ConfigError> {
         let mut config = (**self.for_version(from)?).clone();
-        let passage = Arc::new(Passage::new(config.key_log.clone()));
-        passage.move_to(to);
-        config.key_log = passage.clone();
+        let capture = Arc::new(KeyLogCapture::new(config.key_log.clone()));
+        capture.move_to(to);
+        config.key_log = capture.clone();
         config.session_storage = Arc::new(ServerTickets {
             from: config.session_storage.clone(),
             to: self.for_version(to)?.session_storage.clone(),
         });
-        Ok((Arc::new(config), passage))
+        Ok((Arc::new(config), capture))
     }
 
     pub(crate) fn for_version(&self, version: u32) -> Result<&Arc<rustls::ServerConfig>, ConfigError> {

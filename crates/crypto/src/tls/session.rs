@@ -8,8 +8,8 @@ use rustls::quic;
 use rustls_pki_types::{CertificateDer, ServerName};
 
 use super::client::ClientTlsConfig;
+use super::key_log_capture::{KeyLogCapture, Traffic};
 use super::options::{CipherSuite, Protection};
-use super::passage::{Passage, Traffic};
 use super::server::ServerTlsConfig;
 use crate::error::{ConfigError, ExportError};
 use crate::initial::tls_version;
@@ -35,7 +35,7 @@ pub struct TlsSession {
     /// Transport parameters of the session that we try to resume with 0-RTT.
     remembered: Option<Vec<u8>>,
     /// What the session needs to end in another version than it began in.
-    passage: Option<Arc<Passage>>,
+    capture: Option<Arc<KeyLogCapture>>,
 }
 
 impl TlsSession {
@@ -61,13 +61,13 @@ impl TlsSession {
         if !config.may_move() {
             return Self::new_client(config, version, server_name, params);
         }
-        let (made, passage) = config.movable(version)?;
-        Self::client(config.protection(), (made, Some(passage)), version, server_name, params)
+        let (made, capture) = config.movable(version)?;
+        Self::client(config.protection(), (made, Some(capture)), version, server_name, params)
     }
 
     fn client(
         protection: Protection,
-        (config, passage): (Arc<rustls::ClientConfig>, Option<Arc<Passage>>),
+        (config, capture): (Arc<rustls::ClientConfig>, Option<Arc<KeyLogCapture>>),
         version: u32,
         server_name: &str,
         params: Vec<u8>,
@@ -80,7 +80,7 @@ impl TlsSession {
             Some(_) => tls.quic_transport_parameters().map(<[u8]>::to_vec),
             None => None,
         };
-        Ok(Self { tls: tls.into(), side: Side::Client, protection, remembered, passage })
+        Ok(Self { tls: tls.into(), side: Side::Client, protection, remembered, capture })
     }
 
     /// A server's session with a client yet unknown. `params` are our encoded transport parameters.
@@ -88,7 +88,7 @@ impl TlsSession {
         let quic_version = tls_version(version).ok_or(ConfigError::Version(version))?;
         let tls = quic::ServerConnection::new(config.for_version(version)?.clone(), quic_version, params)?;
         let protection = config.protection();
-        Ok(Self { tls: tls.into(), side: Side::Server, protection, remembered: None, passage: None })
+        Ok(Self { tls: tls.into(), side: Side::Server, protection, remembered: None, capture: None })
     }
 
     /// A server's session with a client whose first packets are of version `from` and which it moves to `to`
@@ -99,19 +99,19 @@ impl TlsSession {
         params: Vec<u8>,
     ) -> Result<Self, ConfigError> {
         let quic_version = tls_version(from).ok_or(ConfigError::Version(from))?;
-        let (made, passage) = config.moved(from, to)?;
+        let (made, capture) = config.moved(from, to)?;
         let tls = quic::ServerConnection::new(made, quic_version, params)?;
         let protection = config.protection();
-        Ok(Self { tls: tls.into(), side: Side::Server, protection, remembered: None, passage: Some(passage) })
+        Ok(Self { tls: tls.into(), side: Side::Server, protection, remembered: None, capture: Some(capture) })
     }
 
     /// The server chose `version`: all keys from here on are that version's, and so are tickets (RFC 9369 4.1, 5). To
     /// be called before there are Handshake keys. False when the session was not made for it.
     pub fn move_to(&mut self, version: u32) -> bool {
-        match &self.passage {
-            Some(passage) if tls_version(version).is_some() => {
-                passage.move_to(version);
-                passage.target() == Some(version)
+        match &self.capture {
+            Some(capture) if tls_version(version).is_some() => {
+                capture.move_to(version);
+                capture.target() == Some(version)
             }
             _ => false,
         }
@@ -139,9 +139,9 @@ impl TlsSession {
             quic::KeyChange::Handshake { keys } => {
                 let moved = self.moved_secrets(Traffic::Handshake);
                 if moved.is_none()
-                    && let Some(passage) = &self.passage
+                    && let Some(capture) = &self.capture
                 {
-                    passage.close();
+                    capture.close();
                 }
                 Some(KeyChange::Handshake(moved.map_or(keys, |secrets| secrets.keys()).into()))
             }
@@ -159,13 +159,13 @@ impl TlsSession {
 
     /// The secrets of a level, when their keys are to be another version's than TLS was told.
     fn moved_secrets(&self, level: Traffic) -> Option<VersionedSecrets> {
-        let passage = self.passage.as_ref()?;
-        let version = tls_version(passage.target()?)?;
+        let capture = self.capture.as_ref()?;
+        let version = tls_version(capture.target()?)?;
         let side = match self.side {
             Side::Client => rustls::Side::Client,
             Side::Server => rustls::Side::Server,
         };
-        VersionedSecrets::new(version, side, self.tls.negotiated_cipher_suite()?, passage.take(level)?)
+        VersionedSecrets::new(version, side, self.tls.negotiated_cipher_suite()?, capture.take(level)?)
     }
 
     /// Which end this is.

@@ -20,7 +20,7 @@ use super::handshake::Handshake;
 use super::lifecycle::Lifecycle;
 use super::plan::Plan;
 use super::traffic::Traffic;
-use super::versions::{Mobility, Unbegun, Versions};
+use super::versions::{DeferredTls, VersionSwitching, Versions};
 use super::{Connection, Registry, RoleSettings, Scratch, Settings, parameters};
 use crate::config::{MigrationPolicy, Switch, TransportConfig, token_name};
 use crate::endpoint::parts::{ConnectionParts, Role};
@@ -42,7 +42,7 @@ impl Connection {
         paths.set_local_initial(parts.ids.local, parts.endpoint.reset_key.token(&parts.ids.local));
         let preferred = preferred_address(&parts, &mut paths, &mut random, &mut events);
         paths.set_remote_initial(parts.ids.remote, None);
-        let (tls, unbegun) = session(&parts, preferred, &mut random)?;
+        let (tls, deferred) = session(&parts, preferred, &mut random)?;
         let versions = versions(&parts);
         let transport = parts.transport.clone();
         let (validation, token, role, migration) = match parts.role {
@@ -71,7 +71,7 @@ impl Connection {
         let mut plan = Plan::new(transport.paths.policy.build());
         plan.add_peer(parts.route.remote);
         let mut connection = Self {
-            handshake: Handshake::new(side, versions, (tls, unbegun), parts.ids, token),
+            handshake: Handshake::new(side, versions, (tls, deferred), parts.ids, token),
             keys: None,
             paths,
             streams: Streams::new(side, parameters::streams_config(&transport)),
@@ -229,10 +229,10 @@ fn session(
     parts: &ConnectionParts,
     preferred: Option<PreferredAddress>,
     random: &mut Random,
-) -> Result<(TlsSession, Option<Box<Unbegun>>), TransportError> {
+) -> Result<(TlsSession, Option<Box<DeferredTls>>), TransportError> {
     let params = parameters::announced(parts, preferred);
     let encoded = params.encode(parts.side(), random);
-    let mut unbegun = None;
+    let mut deferred = None;
     let session = match &parts.role {
         Role::Client(client) => client_session(&client.tls, &versions(parts), &client.server_name, encoded),
         Role::Server(server) => {
@@ -242,13 +242,13 @@ fn session(
             let tls = server.config.tls.with_early_limits(&params.early_limits());
             if preferred.first().is_some_and(|best| *best != parts.version) {
                 let tls = tls.clone();
-                unbegun = Some(Box::new(Unbegun::new(tls, params, random.fork(), preferred)));
+                deferred = Some(Box::new(DeferredTls::new(tls, params, random.fork(), preferred)));
             }
             TlsSession::new_server(&tls, parts.version.0, encoded)
         }
     };
     let session = session.map_err(|e| TransportError::new(CloseCode::INTERNAL_ERROR, e.to_string()))?;
-    Ok((session, unbegun))
+    Ok((session, deferred))
 }
 
 fn client_session(
@@ -265,15 +265,15 @@ fn client_session(
 }
 
 fn versions(parts: &ConnectionParts) -> Versions {
-    let mobility = match &parts.role {
-        Role::Client(client) => client_mobility(&client.tls),
-        Role::Server(_) => Mobility::Fixed,
+    let switching = match &parts.role {
+        Role::Client(client) => client_switching(&client.tls),
+        Role::Server(_) => VersionSwitching::Fixed,
     };
-    Versions::new(parts.version, parts.endpoint.versions.clone(), mobility)
+    Versions::new(parts.version, parts.endpoint.versions.clone(), switching)
 }
 
-fn client_mobility(tls: &ClientTlsConfig) -> Mobility {
-    if tls.may_move() { Mobility::Free } else { Mobility::Fixed }
+fn client_switching(tls: &ClientTlsConfig) -> VersionSwitching {
+    if tls.may_move() { VersionSwitching::Allowed } else { VersionSwitching::Fixed }
 }
 
 impl Connection {
@@ -285,7 +285,7 @@ impl Connection {
         let ids = self.handshake.ids;
         let params =
             parameters::announced_by_client(&self.settings, &ids, version).encode(Side::Client, &mut self.random);
-        let versions = Versions::new(version, self.settings.endpoint.versions.clone(), client_mobility(tls));
+        let versions = Versions::new(version, self.settings.endpoint.versions.clone(), client_switching(tls));
         let session = client_session(tls, &versions, server_name, params)
             .map_err(|e| TransportError::new(CloseCode::INTERNAL_ERROR, e.to_string()))?;
         let (before, name) =

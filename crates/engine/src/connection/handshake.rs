@@ -9,7 +9,7 @@ use plait_wire::params::{HandshakeCids, TransportParameters};
 use plait_wire::{SentFrame, Version};
 
 use super::parameters;
-use super::versions::{Hearing, Unbegun, Versions};
+use super::versions::{DeferredTls, HelloBuffer, Versions};
 use crate::endpoint::parts::HandshakeIds;
 
 /// How far the handshake is.
@@ -84,17 +84,17 @@ pub(crate) struct Handshake {
     pub(crate) stage: Stage,
     pub(crate) done: Owed,
     pub(crate) peer_params: Option<TransportParameters>,
-    /// What the peer says first, until it was heard out.
-    pub(super) hearing: Option<Hearing>,
+    /// The peer's ClientHello or EncryptedExtensions, until all of it is here.
+    pub(super) hello: Option<HelloBuffer>,
     write_level: Space,
 }
 
 /// The session of our end, and what it waits for.
-type Tls = (TlsSession, Option<Box<Unbegun>>);
+type Tls = (TlsSession, Option<Box<DeferredTls>>);
 
 impl Handshake {
     /// Begins with the Initial keys of `ids`; a client's first flight is produced by [`Self::advance`].
-    pub(crate) fn new(side: Side, versions: Versions, (tls, unbegun): Tls, ids: HandshakeIds, token: Bytes) -> Self {
+    pub(crate) fn new(side: Side, versions: Versions, (tls, deferred): Tls, ids: HandshakeIds, token: Bytes) -> Self {
         let mut initial = Level::new(Space::Initial);
         initial.keys = plait_crypto::initial_keys(versions.original.0, &ids.keys_from(), side);
         let early = if side.is_client() { tls.early_keys() } else { None };
@@ -113,7 +113,7 @@ impl Handshake {
             stage: Stage::Negotiating,
             done: Owed::Nothing,
             peer_params: None,
-            hearing: Some(Hearing::new(unbegun)),
+            hello: Some(HelloBuffer::new(deferred)),
             write_level: Space::Initial,
         }
     }
@@ -194,7 +194,7 @@ impl Handshake {
         loop {
             let level = self.read_level();
             let Some(bytes) = self.crypto(level).read() else { break };
-            let Some(bytes) = self.hear_out(level, bytes)? else { continue };
+            let Some(bytes) = self.buffer_hello(level, bytes)? else { continue };
             self.tls.read_crypto(&bytes)?;
             self.produce(&mut progress);
             self.learn(&mut progress)?;

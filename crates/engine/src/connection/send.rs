@@ -90,7 +90,7 @@ impl Connection {
             empty.push(choice);
         }
         if transmit.is_none() {
-            self.update_keys_if_worn(now);
+            self.update_keys_near_limit(now);
         }
         transmit
     }
@@ -623,11 +623,11 @@ impl Connection {
     }
 
     /// Starts a key update when the AEAD's limit comes near (RFC 9001 6.6) or the keys are as old as configured.
-    fn update_keys_if_worn(&mut self, now: Instant) {
+    fn update_keys_near_limit(&mut self, now: Instant) {
         let interval = self.settings.transport.timing.key_update_interval;
         let age = self.registry.keys_since.map_or(std::time::Duration::ZERO, |at| now.since(at));
         let is_old = interval.is_some_and(|longest| age >= longest);
-        if is_old || self.keys.as_ref().is_some_and(|k| k.advice() != plait_crypto::Advice::Fine) {
+        if is_old || self.keys.as_ref().is_some_and(|k| k.key_usage() != plait_crypto::KeyUsage::Fine) {
             // Refused while the peer has not confirmed the last one; it is tried again with the next packets.
             let _ = self.update_keys(now);
         }

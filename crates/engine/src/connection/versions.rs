@@ -1,7 +1,7 @@
 //! The QUIC versions of one connection: the one it began in, the one it is in, and the move between (RFC 9368 2.3).
 //!
-//! A server that prefers another version than its client began in hears the ClientHello out before it begins TLS, and
-//! answers in the version that both know. The client follows with the first packet of it that opens.
+//! A server that prefers another version than its client began in keeps the ClientHello until it is whole, before it
+//! begins TLS, and answers in the version that both know. The client follows with the first packet of it that opens.
 
 use bytes::Bytes;
 use plait_base::limits::MAX_CLIENT_HELLO_BYTES;
@@ -17,8 +17,8 @@ use super::parameters;
 
 /// Whether TLS lets a connection end in another version than it began in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mobility {
-    Free,
+pub(crate) enum VersionSwitching {
+    Allowed,
     Fixed,
 }
 
@@ -32,15 +32,15 @@ pub(crate) struct Versions {
     pub(crate) first: Version,
     /// Those that we speak, best first.
     ours: Vec<Version>,
-    mobility: Mobility,
+    switching: VersionSwitching,
     /// Initial keys of one more version. On a client of one that a packet claims and that the server may move to; on a
     /// server that has moved, of the original one (RFC 9369 4.1).
     other: Option<(Version, PacketKeys)>,
 }
 
 impl Versions {
-    pub(crate) fn new(version: Version, ours: Vec<Version>, mobility: Mobility) -> Self {
-        Self { original: version, current: version, first: version, ours, mobility, other: None }
+    pub(crate) fn new(version: Version, ours: Vec<Version>, switching: VersionSwitching) -> Self {
+        Self { original: version, current: version, first: version, ours, switching, other: None }
     }
 
     /// True once a Version Negotiation was followed.
@@ -50,7 +50,7 @@ impl Versions {
 
     /// True on a client whose first flight some server may answer in another version.
     pub(crate) fn may_change(&self) -> bool {
-        self.mobility == Mobility::Free && self.ours.iter().any(|v| are_compatible(self.original, *v))
+        self.switching == VersionSwitching::Allowed && self.ours.iter().any(|v| are_compatible(self.original, *v))
     }
 
     /// The Initial keys of no further version are of use.
@@ -83,7 +83,7 @@ fn are_compatible(one: Version, other: Version) -> bool {
 }
 
 /// A server's TLS before it begins: the ClientHello decides in which version.
-pub(crate) struct Unbegun {
+pub(crate) struct DeferredTls {
     tls: ServerTlsConfig,
     /// Ours; the chosen version is to be filled in.
     params: TransportParameters,
@@ -93,20 +93,20 @@ pub(crate) struct Unbegun {
 }
 
 /// The peer's first message with transport parameters, on its way to TLS.
-pub(super) struct Hearing {
+pub(super) struct HelloBuffer {
     /// What came of it so far.
-    heard: Vec<u8>,
+    bytes_so_far: Vec<u8>,
     /// On a server that may choose another version than its client's: TLS, until the choice is made.
-    unbegun: Option<Box<Unbegun>>,
+    deferred: Option<Box<DeferredTls>>,
 }
 
-impl Hearing {
-    pub(super) fn new(unbegun: Option<Box<Unbegun>>) -> Self {
-        Self { heard: Vec::new(), unbegun }
+impl HelloBuffer {
+    pub(super) fn new(deferred: Option<Box<DeferredTls>>) -> Self {
+        Self { bytes_so_far: Vec::new(), deferred }
     }
 }
 
-impl Unbegun {
+impl DeferredTls {
     pub(crate) fn new(
         tls: ServerTlsConfig,
         params: TransportParameters,
@@ -158,7 +158,7 @@ impl Handshake {
     fn may_move_to(&self, version: Version) -> bool {
         let v = &self.versions;
         self.side.is_client()
-            && v.mobility == Mobility::Free
+            && v.switching == VersionSwitching::Allowed
             && v.current == v.original
             && are_compatible(v.original, version)
             && v.ours.contains(&version)
@@ -192,30 +192,30 @@ impl Handshake {
     }
 
     /// Bytes of the handshake on their way to TLS: what TLS is to read now, if anything. The message with the peer's
-    /// transport parameters is heard out first.
-    pub(super) fn hear_out(&mut self, level: Space, bytes: Bytes) -> Result<Option<Bytes>, TransportError> {
+    /// transport parameters is kept back until all of it is here.
+    pub(super) fn buffer_hello(&mut self, level: Space, bytes: Bytes) -> Result<Option<Bytes>, TransportError> {
         let (its_level, read): (_, fn(&[u8], usize) -> Hello<'_>) = match self.side {
             Side::Client => (Space::Handshake, read_encrypted_extensions),
             Side::Server => (Space::Initial, read_client_hello),
         };
-        let Some(hearing) = self.hearing.as_mut().filter(|_| level == its_level) else { return Ok(Some(bytes)) };
-        hearing.heard.extend_from_slice(&bytes);
+        let Some(hello) = self.hello.as_mut().filter(|_| level == its_level) else { return Ok(Some(bytes)) };
+        hello.bytes_so_far.extend_from_slice(&bytes);
         let original = self.versions.original;
-        let chosen = match read(&hearing.heard, MAX_CLIENT_HELLO_BYTES) {
+        let chosen = match read(&hello.bytes_so_far, MAX_CLIENT_HELLO_BYTES) {
             Hello::Partial => return Ok(None),
             // RFC 9001 8.2: those under the code point of the drafts are none
             Hello::Missing => return Err(Violation::MissingTransportParameters.into()),
-            Hello::Params(params) => hearing.unbegun.as_ref().map(|unbegun| unbegun.choose(original, params)),
+            Hello::Params(params) => hello.deferred.as_ref().map(|deferred| deferred.choose(original, params)),
             Hello::Unfit => None,
         };
-        let Some(Hearing { heard, unbegun }) = self.hearing.take() else { return Ok(Some(bytes)) };
-        if let (Some(chosen), Some(mut unbegun)) = (chosen.filter(|chosen| *chosen != original), unbegun) {
-            self.tls = unbegun.session(original, chosen)?;
+        let Some(HelloBuffer { bytes_so_far, deferred }) = self.hello.take() else { return Ok(Some(bytes)) };
+        if let (Some(chosen), Some(mut deferred)) = (chosen.filter(|chosen| *chosen != original), deferred) {
+            self.tls = deferred.session(original, chosen)?;
             let keys = initial_keys(chosen.0, &self.ids.keys_from(), self.side);
             self.versions.other = std::mem::replace(&mut self.initial.keys, keys).map(|keys| (original, keys));
             self.versions.current = chosen;
         }
-        Ok(Some(Bytes::from(heard)))
+        Ok(Some(Bytes::from(bytes_so_far)))
     }
 
     /// RFC 9368 4: the chosen version is the one in use, and no Version Negotiation that we followed was forged.

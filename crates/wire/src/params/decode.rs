@@ -17,7 +17,7 @@ impl TransportParameters {
             let id = r.varint().map_err(|_| Violation::ParameterMalformed)?;
             let value = r.prefixed().map_err(|_| Violation::ParameterMalformed)?;
             seen.push(id);
-            params.absorb(id, value, sender)?;
+            params.set(id, value, sender)?;
         }
         // RFC 9000 7.4: no parameter twice, known or not.
         seen.sort_unstable();
@@ -29,7 +29,7 @@ impl TransportParameters {
     }
 
     /// Takes one parameter in.
-    fn absorb(&mut self, id: u64, value: &[u8], sender: Side) -> Result<(), Violation> {
+    fn set(&mut self, id: u64, value: &[u8], sender: Side) -> Result<(), Violation> {
         let limits = &mut self.limits;
         match id {
             ids::ORIGINAL_DCID => self.cids.original_dcid = Some(cid(from_server(value, sender)?)?),
@@ -62,13 +62,13 @@ impl TransportParameters {
             ids::ACTIVE_CID_LIMIT => self.active_cid_limit = within(value, 2, u64::MAX)?,
             ids::INITIAL_SCID => self.cids.initial_scid = Some(cid(value)?),
             ids::RETRY_SCID => self.cids.retry_scid = Some(cid(from_server(value, sender)?)?),
-            _ => self.absorb_extension(id, value, sender)?,
+            _ => self.set_extension(id, value, sender)?,
         }
         Ok(())
     }
 
     /// Takes in one parameter from outside RFC 9000.
-    fn absorb_extension(&mut self, id: u64, value: &[u8], sender: Side) -> Result<(), Violation> {
+    fn set_extension(&mut self, id: u64, value: &[u8], sender: Side) -> Result<(), Violation> {
         match id {
             ids::VERSION_INFORMATION => self.version_info = Some(VersionInfo::decode(value, sender)?),
             ids::MAX_DATAGRAM_FRAME_SIZE => self.max_datagram_frame_bytes = integer(value)?,

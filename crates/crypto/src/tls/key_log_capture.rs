@@ -31,7 +31,7 @@ pub(crate) enum Traffic {
 }
 
 /// What one session tells on its way; secrets are wiped when taken, and when it is dropped.
-pub(crate) struct Passage {
+pub(crate) struct KeyLogCapture {
     log: Arc<dyn KeyLog>,
     /// The version that the session moves to, once known.
     to: OnceLock<u32>,
@@ -45,7 +45,7 @@ struct Kept {
     closed: bool,
 }
 
-impl Passage {
+impl KeyLogCapture {
     /// `log` is the key log of the configuration; it goes on hearing everything.
     pub(crate) fn new(log: Arc<dyn KeyLog>) -> Self {
         Self { log, to: OnceLock::new(), kept: Mutex::default() }
@@ -81,7 +81,7 @@ impl Passage {
     }
 }
 
-impl KeyLog for Passage {
+impl KeyLog for KeyLogCapture {
     fn log(&self, label: &str, client_random: &[u8], secret: &[u8]) {
         if let Some(at) = LABELS.iter().position(|l| *l == label)
             && secret.len() <= OkmBlock::MAX_LEN
@@ -101,9 +101,9 @@ impl KeyLog for Passage {
     }
 }
 
-impl fmt::Debug for Passage {
+impl fmt::Debug for KeyLogCapture {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Passage").field("to", &self.to).finish_non_exhaustive()
+        f.debug_struct("KeyLogCapture").field("to", &self.to).finish_non_exhaustive()
     }
 }
 
@@ -112,7 +112,7 @@ impl fmt::Debug for Passage {
 pub(crate) struct ClientTickets {
     pub(crate) stores: SessionStore,
     pub(crate) from: u32,
-    pub(crate) passage: Arc<Passage>,
+    pub(crate) capture: Arc<KeyLogCapture>,
 }
 
 impl ClientTickets {
@@ -147,7 +147,7 @@ impl ClientSessionStore for ClientTickets {
     }
 
     fn insert_tls13_ticket(&self, server_name: ServerName<'static>, value: Tls13ClientSessionValue) {
-        self.of(self.passage.target().unwrap_or(self.from)).insert_tls13_ticket(server_name, value);
+        self.of(self.capture.target().unwrap_or(self.from)).insert_tls13_ticket(server_name, value);
     }
 
     fn take_tls13_ticket(&self, server_name: &ServerName<'static>) -> Option<Tls13ClientSessionValue> {
