@@ -1,6 +1,7 @@
 //! One path at a time: the usable path with the lowest id carries everything, the others stand by.
 
 use plait_base::Random;
+use plait_base::probe::PathState;
 
 use crate::candidates::eligible;
 use crate::decision::Decision;
@@ -22,6 +23,7 @@ impl SchedulerFactory for BackupFactory {
 }
 
 /// Handover without aggregation. A full window is waited for; a failed path is left, and returned to once it recovers.
+/// Where all paths failed, any that admits a packet may be the one that works.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Backup;
 
@@ -31,7 +33,8 @@ impl Scheduler for Backup {
     }
 
     fn pick(&mut self, paths: &[PathView], _demand: &Demand) -> Decision {
-        let primary = eligible(paths).min_by_key(|p| p.id);
+        // No ack will open the window of a path that failed.
+        let primary = eligible(paths).min_by_key(|p| (p.state == PathState::Failed && !p.is_open(), p.id));
         Decision::send_or_wait(primary.filter(|p| p.is_open()), paths)
     }
 }
@@ -43,7 +46,6 @@ mod tests {
     use crate::decision::WaitReason;
     use crate::view::Room;
     use plait_base::PathId;
-    use plait_base::probe::PathState;
 
     #[test]
     fn the_second_path_stands_by_until_the_first_fails() {
@@ -55,6 +57,15 @@ mod tests {
         assert_eq!(Backup.pick(&paths, &demand(1000)), Decision::Send(PathId(1)));
         paths[0] = view(0, 50);
         assert_eq!(Backup.pick(&paths, &demand(1000)), Decision::Send(PathId(0)));
+    }
+
+    #[test]
+    fn where_all_failed_an_open_one_is_tried() {
+        let mut paths = [view(0, 50), view(1, 10)];
+        paths.iter_mut().for_each(|path| path.state = PathState::Failed);
+        assert_eq!(Backup.pick(&paths, &demand(1000)), Decision::Send(PathId(0)));
+        paths[0].room = Room::Window;
+        assert_eq!(Backup.pick(&paths, &demand(1000)), Decision::Send(PathId(1)));
     }
 
     #[test]
