@@ -110,7 +110,7 @@ impl<R: Rule> CongestionController for Linked<R> {
 
     fn on_congestion(&mut self, event: &Congestion, shared: &SharedPathMetrics) {
         let kept = self.place(shared).map_or(0.5, |place| self.rule.kept(&place));
-        let bytes = (self.window.bytes() as f64 * kept) as u64;
+        let bytes = self.window.kept(kept);
         match event.kind {
             CongestionKind::Loss | CongestionKind::Ecn => {
                 self.before = Some((self.window.bytes(), self.window.ssthresh()));

@@ -184,7 +184,7 @@ impl Cubic {
         self.prior = window;
         self.epoch = None;
         self.limited_since = None;
-        self.window.reduce((self.window.bytes() as f64 * BETA) as u64);
+        self.window.reduce(self.window.kept(BETA));
     }
 }
 

@@ -23,8 +23,10 @@ const RISE_MIN: Duration = Duration::from_millis(3);
 const RISE_MAX: Duration = Duration::from_millis(16);
 /// The part of the round trip that counts as a rise.
 const RISE_DIVISOR: u32 = 16;
-/// Delays that differed by more in the round before raise it, up to this part of the round trip.
+/// Delays that differed by more in the round before raise it, up to this part of the round trip,
 const SPREAD_DIVISOR: u32 = 4;
+/// but where they went up and down by so many times their difference, as numerator and denominator.
+const JITTER: (u32, u32) = (3, 2);
 /// RFC 9406 4.3: N_RTT_SAMPLE, samples in a row that must all be above it,
 const SAMPLES: u32 = 8;
 /// over at least this part of the round trip: acks that come in one bunch are one sample.
@@ -37,7 +39,7 @@ const FULL: (u64, u64) = (9, 10);
 /// By this part a held window grows for the last word; half of it in delay shows a full path.
 const PROOF_DIVISOR: u64 = 8;
 
-/// Delays in a round that fall back by more than this part of their rise come from jitter, not from a queue.
+/// Delays in a round or a run that fall back by more than this part of their rise come from jitter, not from a queue.
 const FALL_DIVISOR: u32 = 4;
 
 /// The delays of a round.
@@ -82,6 +84,9 @@ struct Run {
     /// Bytes acked since, without those of the first sample.
     bytes: u64,
     samples: u32,
+    /// Their largest delay, and by how much they fell at most after such a one.
+    peak: Duration,
+    fall: Duration,
 }
 
 /// The window waits for a verdict.
@@ -89,6 +94,8 @@ struct Run {
 struct Hold {
     /// How far the window may go meanwhile, bytes.
     level: u64,
+    /// How far it had gone, bytes.
+    peak: u64,
     /// Packets count that left with nearly so much in flight, bytes.
     window: u64,
     /// They have at least this number, once the window is where it should be.
@@ -136,6 +143,11 @@ impl Onset {
         self.hold.is_some()
     }
 
+    /// The largest window at which packets left whose loss may show now, bytes; at least `window`, that of now.
+    pub fn struck(&self, window: u64) -> u64 {
+        self.hold.map_or(window, |hold| hold.peak.max(window))
+    }
+
     /// Takes in one ACK frame of which `eligible` bytes may grow the `window`; returns the window after it.
     pub fn on_acked(&mut self, ack: &Acked, eligible: u64, window: u64) -> u64 {
         if self.over {
@@ -177,25 +189,29 @@ impl Onset {
     fn alarm(&mut self, ack: &Acked, window: u64) -> Option<Hold> {
         let last = self.last?;
         let (base, max) = last.range?;
-        // Where delays go up and down anyway, by jitter or others' packets, HyStart++ alone decides.
-        if max - base > RISE_MIN && !last.is_orderly() {
-            self.run = None;
-            return None;
-        }
-        let spread = (max - base).min(base / SPREAD_DIVISOR);
-        let threshold = base + (base / RISE_DIVISOR).clamp(RISE_MIN, RISE_MAX).max(spread);
+        let rise = (base / RISE_DIVISOR).clamp(RISE_MIN, RISE_MAX);
+        let spread = max - base;
+        // By what jitter or others' packets add anyway, this round has to go beyond; a queue of the round before does not.
+        let spread = if spread <= rise || last.is_orderly() {
+            spread.min(base / SPREAD_DIVISOR)
+        } else {
+            spread * JITTER.0 / JITTER.1
+        };
+        let threshold = base + rise.max(spread);
         if ack.rtt.latest < threshold {
             self.run = None;
             return None;
         }
         let Some(run) = &mut self.run else {
-            self.run = Some(Run { since: ack.now, bytes: 0, samples: 1 });
+            self.run = Some(Run { since: ack.now, bytes: 0, samples: 1, peak: ack.rtt.latest, fall: Duration::ZERO });
             return None;
         };
         run.bytes += ack.bytes_total;
         run.samples += 1;
+        run.peak = run.peak.max(ack.rtt.latest);
+        run.fall = run.fall.max(run.peak - ack.rtt.latest);
         let time = ack.now.since(run.since);
-        if run.samples < SAMPLES || time < base / SPAN_DIVISOR || !self.round.is_orderly() {
+        if run.samples < SAMPLES || time < base / SPAN_DIVISOR || run.fall > (run.peak - base) / FALL_DIVISOR {
             return None;
         }
         // All of them waited, so the bottleneck was busy: they came at its rate.
@@ -206,6 +222,7 @@ impl Onset {
         let (from, stage) = (Some(ack.next_number), Stage::Wait(threshold));
         Some(Hold {
             level,
+            peak: window,
             window: window.min(level),
             from,
             until: None,
@@ -237,6 +254,7 @@ impl Onset {
                 let (level, stage) = (window.saturating_add(window / PROOF_DIVISOR), Stage::Proof(hold.least));
                 self.hold = Some(Hold {
                     level,
+                    peak: window,
                     window: level,
                     from: None,
                     until: None,

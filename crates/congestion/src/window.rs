@@ -138,6 +138,17 @@ impl Window {
         }
     }
 
+    /// What a congestion event of now that keeps `part` of the window leaves, bytes. The packets that show it may have left
+    /// at a larger window, of which slow start has taken a part back since: then it is `part` of that one, at most all of
+    /// this one, since one round's packets are a reason for one cut (RFC 9002 7.3.2).
+    pub fn kept(&self, part: f64) -> u64 {
+        let struck = match &self.watch {
+            Watch::Onset(onset) if self.ssthresh == NO_THRESHOLD => onset.struck(self.bytes),
+            _ => self.bytes,
+        };
+        ((struck as f64 * part) as u64).min(self.bytes)
+    }
+
     /// A congestion event: window and threshold become `bytes`, but at least two datagrams.
     pub fn reduce(&mut self, bytes: u64) {
         self.bytes = bytes.max(minimum_window(self.mss));

@@ -144,6 +144,53 @@ fn jitter_that_was_there_before_is_no_rise() {
 }
 
 #[test]
+fn delays_that_went_up_and_down_before_have_to_be_exceeded_by_half() {
+    for (rise_ms, holds) in [(8.5, false), (9.5, true)] {
+        let mut play = Play::new();
+        // What the sender's own bursts do: up to 6 ms, more than a sixteenth of the round trip, and back.
+        play.round(|i| BASE_MS + if i == 0 { 0.0 } else { 1.5 + (i % 4) as f64 * 1.5 });
+        play.round(|i| BASE_MS + if i < 5 { 0.0 } else { rise_ms });
+        assert_eq!(play.onset.is_holding(), holds, "{rise_ms} ms");
+    }
+}
+
+#[test]
+fn delays_that_differed_by_less_than_a_rise_hide_no_queue() {
+    let mut play = Play::new();
+    play.round(|i| BASE_MS + if i == 0 { 0.0 } else { 1.0 + (i % 4) as f64 });
+    play.round(|i| BASE_MS + if i < 5 { 0.0 } else { 6.0 });
+    assert!(play.onset.is_holding());
+}
+
+#[test]
+fn a_burst_and_a_gap_hide_no_queue_later_in_the_round() {
+    let mut play = Play::new();
+    play.round(|i| BASE_MS + if i < 3 { i as f64 * 8.0 } else { (i - 2) as f64 });
+    assert!(play.onset.is_holding(), "{:?}", play.onset);
+}
+
+#[test]
+fn delays_that_fall_back_are_no_queue() {
+    let mut play = Play::new();
+    play.round(|i| BASE_MS + 20.0 - (i % 2) as f64 * 10.0);
+    assert!(!play.onset.is_holding());
+}
+
+#[test]
+fn losses_show_the_window_before_the_hold_until_its_round_is_over() {
+    let mut play = Play::new();
+    let peak = play.window + 19_000;
+    play.round(|i| BASE_MS + if i < 9 { 0.0 } else { 6.0 });
+    assert_eq!((play.window, play.onset.struck(play.window)), (96_000, peak));
+    play.round(|_| BASE_MS + 6.0);
+    assert_eq!(play.onset.struck(play.window), peak);
+    while play.window == 96_000 {
+        play.round(|_| BASE_MS + 6.0);
+    }
+    assert_eq!(play.onset.struck(play.window), play.window, "an eighth more, for the last word");
+}
+
+#[test]
 fn one_bunch_of_acks_is_one_sample() {
     let mut play = Play::new();
     for i in 0..PACKETS {

@@ -1,6 +1,8 @@
 //! The window that all controllers share: growth, loss, bounds.
 
 use super::*;
+use crate::controller::RttSample;
+use crate::facts::acked;
 
 #[test]
 fn initial_and_minimum_windows() {
@@ -39,6 +41,33 @@ fn datagram_size_moves_an_untouched_window_only() {
     assert_eq!(window.bytes(), 8000);
     window.on_mss(1200);
     assert_eq!(window.bytes(), 8000);
+}
+
+#[test]
+fn a_loss_after_slow_start_took_a_part_back_is_cut_from_what_the_window_was() {
+    // RFC 9002 7.3.2
+    let (base, mut peak) = (Duration::from_millis(80), 0);
+    let mut window = Window::new(1000, SlowStart::Onset);
+    for i in 0..120 {
+        let mut ack = acked(1000);
+        // An ack a millisecond of a packet that did not wait, in rounds of 20; after five rounds packets wait.
+        ack.now += Duration::from_millis(i);
+        (ack.largest, ack.next_number) = (i, i / 20 * 20 + 20);
+        let wait = if i < 100 { Duration::ZERO } else { Duration::from_millis(6) };
+        ack.rtt = RttSample { latest: base + wait, smoothed: base, min: base };
+        ack.delivery.flight_bytes = window.bytes();
+        assert_eq!(window.kept(0.5), window.bytes().max(peak) / 2);
+        let before = window.bytes();
+        window.slow_start(&ack);
+        if window.bytes() < before {
+            peak = before;
+        }
+    }
+    // 1000 bytes a millisecond in 80 ms, and a fifth.
+    assert!(window.bytes() == 96_000 && peak == 120_000, "{} {peak}", window.bytes());
+    assert_eq!((window.kept(0.5), window.kept(0.7), window.kept(0.9)), (60_000, 84_000, 96_000));
+    window.reduce(window.kept(0.7));
+    assert_eq!((window.bytes(), window.ssthresh(), window.kept(0.5)), (84_000, 84_000, 42_000));
 }
 
 #[test]
