@@ -20,6 +20,7 @@ pub mod cubic;
 #[cfg(test)]
 mod facts;
 pub mod hystart;
+pub mod hystart_linux;
 pub mod lia;
 mod math;
 pub mod newreno;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::controller::{Acked, Limit, NO_THRESHOLD};
 use crate::hystart::HyStart;
+use crate::hystart_linux::LinuxHyStart;
 use crate::onset::Onset;
 
 /// How a controller leaves its first slow start.
@@ -13,6 +14,8 @@ pub enum SlowStart {
     Standard,
     /// Also when the RTT rises from round to round: HyStart++ (RFC 9406).
     HyStart,
+    /// Also when the acks of a round keep coming or its RTT is above the smallest, at once: Linux's HyStart, to compare with.
+    LinuxHyStart,
     /// Also when a queue sets in, along a round or from round to round: [`Onset`].
     #[default]
     Onset,
@@ -24,6 +27,7 @@ enum Watch {
     /// Nothing.
     Standard,
     HyStart(HyStart),
+    LinuxHyStart(LinuxHyStart),
     Onset(Box<Onset>),
 }
 
@@ -60,6 +64,7 @@ impl Window {
             watch: match slow_start {
                 SlowStart::Standard => Watch::Standard,
                 SlowStart::HyStart => Watch::HyStart(HyStart::default()),
+                SlowStart::LinuxHyStart => Watch::LinuxHyStart(LinuxHyStart::default()),
                 SlowStart::Onset => Watch::Onset(Box::default()),
             },
         }
@@ -110,6 +115,10 @@ impl Window {
             Watch::HyStart(hystart) => {
                 self.bytes = self.bytes.saturating_add(hystart.growth(eligible));
                 hystart.on_acked(ack).is_over()
+            }
+            Watch::LinuxHyStart(hystart) => {
+                self.bytes = self.bytes.saturating_add(eligible);
+                hystart.on_acked(ack, self.bytes / self.mss)
             }
             Watch::Onset(onset) => {
                 self.bytes = onset.on_acked(ack, eligible, self.bytes).max(minimum_window(self.mss));

@@ -42,7 +42,7 @@ impl ControllerFactory for Reference {
 }
 
 /// What the runs are called, the one that is judged first.
-const WAYS: [&str; 3] = ["cubic", "cubic-hystart++", "cubic-until-loss"];
+const WAYS: [&str; 4] = ["cubic", "cubic-hystart++", "cubic-linux-hystart", "cubic-until-loss"];
 
 /// The part of its packets that a run sent twice.
 fn twice(row: &Row) -> Option<f64> {
@@ -63,27 +63,29 @@ fn scenario((rate, rtt, queue): (f64, f64, f64)) -> String {
 pub(super) fn startup(request: &FigureRequest<'_>) -> Result<Figure, CommandError> {
     let policies = request.policies.clone();
     let policies = policies.with_controller(Reference(WAYS[1], SlowStart::HyStart));
+    let policies = policies.with_controller(Reference(WAYS[2], SlowStart::LinuxHyStart));
     let request = FigureRequest {
         sets: request.sets.clone(),
         out: request.out.clone(),
         commit: request.commit.clone(),
-        policies: policies.with_controller(Reference(WAYS[2], SlowStart::Standard)),
+        policies: policies.with_controller(Reference(WAYS[3], SlowStart::Standard)),
         ..*request
     };
-    let mut shares: [Vec<f64>; 3] = Default::default();
-    let mut ratios: [Vec<f64>; 2] = Default::default();
+    let mut shares: [Vec<f64>; 4] = Default::default();
+    let mut ratios: [Vec<f64>; 3] = Default::default();
     let mut figure = Figure::default();
     for index in (0..request.points.unwrap_or(POINTS).min(ALL)).map(|i| i * STRIDE % ALL) {
         let point = (RATES[index % 4], RTTS[index / 4 % 4], QUEUES[index / 16]);
         let name = format!("startup-{}-{}-{}", point.0, point.1, point.2);
         let rows = rows(&request, &name, &scenario(point), 1)?;
         let seconds: Vec<f64> = rows.iter().map(|row| row.seconds().unwrap_or(f64::INFINITY)).collect();
-        let [own, hystart, standard] = seconds[..] else { continue };
+        let [own, hystart, linux, standard] = seconds[..] else { continue };
         for (shares, row) in shares.iter_mut().zip(&rows) {
             shares.push(twice(row).unwrap_or(1.0));
         }
-        ratios[0].push(own / hystart);
-        ratios[1].push(own / standard);
+        for (ratios, other) in ratios.iter_mut().zip([hystart, linux, standard]) {
+            ratios.push(own / other);
+        }
         let share = rows.first().and_then(twice).unwrap_or(1.0);
         if share > TWICE_MAX || own > hystart * (1.0 + SLOWER_MAX) {
             figure.failed = true;
@@ -91,7 +93,7 @@ pub(super) fn startup(request: &FigureRequest<'_>) -> Result<Figure, CommandErro
             figure.notes.push(note);
         }
     }
-    let [to_hystart, to_standard] = ratios.map(Sorted::new);
+    let [to_hystart, to_linux, to_standard] = ratios.map(Sorted::new);
     figure.failed |= to_hystart.median().is_none_or(|median| median > 1.0);
     let mut plot = Plot::new("Packets sent twice", "", "%");
     for (way, shares) in WAYS.into_iter().zip(shares) {
@@ -101,7 +103,8 @@ pub(super) fn startup(request: &FigureRequest<'_>) -> Result<Figure, CommandErro
         figure.claim(format!("{way}: packets sent twice, %"), goal, format!("{}, most {most:.2}", percent.summary()));
         plot.boxed(way, percent.values().to_vec());
     }
-    for (against, ratios) in [("HyStart++", to_hystart), ("slow start until loss", to_standard)] {
+    let others = [("HyStart++", to_hystart), ("Linux's HyStart", to_linux), ("slow start until loss", to_standard)];
+    for (against, ratios) in others {
         let most = ratios.values().last().copied().unwrap_or(f64::NAN);
         let goal = if against == "HyStart++" { "at most 1.005, median at most 1" } else { "-" };
         figure.claim(format!("time over that with {against}"), goal, format!("{}, most {most:.4}", ratios.summary()));
