@@ -9,6 +9,8 @@
 //! stays there until packets that left at this window come back. If they did not wait, the alarm was false, and doubling
 //! goes on. If they did, a window an eighth larger has the last word: where the path is full they wait longer in
 //! proportion, and slow start is over; where delays come from jitter or from others' packets they do not.
+//!
+//! Packets that left before the window was held may be lost yet. They speak of the window at which they left.
 
 use std::time::Duration;
 
