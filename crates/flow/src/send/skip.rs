@@ -25,7 +25,12 @@ impl Skipper {
 
     fn choose(&mut self, from: u64) {
         self.next = match &mut self.random {
-            Some(random) => from + self.distance / 2 + random.below(self.distance),
+            Some(random) => {
+                let number = from + self.distance / 2 + random.below(self.distance);
+                // The next draw is thousands of packets away.
+                random.rest();
+                number
+            }
             None => u64::MAX,
         };
         self.distance = (self.distance * 2).min(MAX_DISTANCE);

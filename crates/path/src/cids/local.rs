@@ -24,7 +24,8 @@ struct LocalCid {
 #[derive(Clone, Debug)]
 pub struct LocalCids {
     path: PathId,
-    entries: SmallVec<[LocalCid; 4]>,
+    /// As many without an allocation as a path id has that nobody uses yet.
+    entries: SmallVec<[LocalCid; 2]>,
     next_sequence: u64,
     /// One above the largest sequence that the peer was told.
     told: u64,

@@ -33,7 +33,8 @@ struct RemoteCid {
 #[derive(Clone, Debug)]
 pub struct RemoteCids {
     path: PathId,
-    entries: SmallVec<[RemoteCid; 4]>,
+    /// As many without an allocation as a path id has that nobody uses yet.
+    entries: SmallVec<[RemoteCid; 2]>,
     active: Option<u64>,
     /// One above the largest sequence seen.
     next_expected: u64,

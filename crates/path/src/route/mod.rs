@@ -66,8 +66,9 @@ pub enum RouteEvent {
 #[derive(Clone, Debug)]
 pub struct Route {
     current: Leg,
-    candidate: Option<Leg>,
-    fallback: Option<Leg>,
+    /// Boxed, as the next one: paths that move are few.
+    candidate: Option<Box<Leg>>,
+    fallback: Option<Box<Leg>>,
     /// Candidates of ours that did not answer, at most `limits::MAX_RESTING_LEGS`. They keep their connection ids, so that
     /// they can be asked again (RFC 9000 9.5).
     resting: Vec<Leg>,
@@ -104,8 +105,8 @@ impl Route {
     pub fn leg(&self, name: LegName) -> Option<&Leg> {
         match name {
             LegName::Current => Some(&self.current),
-            LegName::Candidate => self.candidate.as_ref(),
-            LegName::Fallback => self.fallback.as_ref(),
+            LegName::Candidate => self.candidate.as_deref(),
+            LegName::Fallback => self.fallback.as_deref(),
         }
     }
 
@@ -117,8 +118,8 @@ impl Route {
     pub(crate) fn leg_mut(&mut self, name: LegName) -> Option<&mut Leg> {
         match name {
             LegName::Current => Some(&mut self.current),
-            LegName::Candidate => self.candidate.as_mut(),
-            LegName::Fallback => self.fallback.as_mut(),
+            LegName::Candidate => self.candidate.as_deref_mut(),
+            LegName::Fallback => self.fallback.as_deref_mut(),
         }
     }
 
@@ -207,16 +208,17 @@ impl Route {
         }
         let mut leg = Leg::new(tuple, Validation::Unvalidated, Origin::Peers);
         leg.on_received(bytes);
-        self.candidate = Some(leg);
+        self.candidate = Some(Box::new(leg));
         LegName::Candidate
     }
 
     /// Probes other addresses of ours or of the peer before moving there.
     pub fn probe(&mut self, now: Instant, tuple: FourTuple, times: ValidationTimes) {
         let room = self.resting.len() < limits::MAX_RESTING_LEGS;
-        self.resting.extend(self.candidate.take().filter(|leg| leg.tuple() == tuple || (leg.is_spent() && room)));
+        let before = self.candidate.take().filter(|leg| leg.tuple() == tuple || (leg.is_spent() && room));
+        self.resting.extend(before.map(|leg| *leg));
         let known = self.resting.iter().position(|leg| leg.tuple() == tuple).map(|at| self.resting.remove(at));
-        let mut leg = known.unwrap_or_else(|| Leg::new(tuple, Validation::Unvalidated, Origin::Ours));
+        let mut leg = Box::new(known.unwrap_or_else(|| Leg::new(tuple, Validation::Unvalidated, Origin::Ours)));
         leg.begin_validation(now, times);
         self.candidate = Some(leg);
     }
@@ -234,7 +236,7 @@ impl Route {
             Some(LegName::Fallback) => self.fallback.take(),
             _ => None,
         };
-        let leg = leg.unwrap_or_else(|| Leg::new(tuple, Validation::Unvalidated, Origin::Ours));
+        let leg = leg.map_or_else(|| Leg::new(tuple, Validation::Unvalidated, Origin::Ours), |leg| *leg);
         let mut old = std::mem::replace(&mut self.current, leg);
         if !self.current.is_validated() && !self.current.is_validating() {
             self.current.begin_validation(now, times);
@@ -242,7 +244,7 @@ impl Route {
         if old.is_validated() {
             // RFC 9000 9.3.2, 9.3.3: keep and challenge the address before, in case an attacker forwarded the packet.
             old.begin_validation(now, times);
-            self.fallback = Some(old);
+            self.fallback = Some(Box::new(old));
         }
         if self.current.is_validated() {
             self.fallback = None;
@@ -258,12 +260,13 @@ impl Route {
 
     /// Connection ids of the peer that addresses other than the current ones use.
     pub(crate) fn other_cids(&self) -> impl Iterator<Item = u64> {
-        self.candidate.iter().chain(&self.fallback).chain(&self.resting).filter_map(|leg| leg.cid)
+        let legs = [&self.candidate, &self.fallback].into_iter().filter_map(|leg| leg.as_deref());
+        legs.chain(&self.resting).filter_map(|leg| leg.cid)
     }
 
     /// Connection id of the peer with which these addresses were asked before.
     pub(crate) fn asked_with(&self, tuple: &FourTuple) -> Option<u64> {
-        self.candidate.iter().chain(&self.resting).find(|leg| leg.tuple() == *tuple)?.cid
+        self.candidate.as_deref().into_iter().chain(&self.resting).find(|leg| leg.tuple() == *tuple)?.cid
     }
 
     /// PATH_CHALLENGE arrived on these addresses; false when no leg has them (call [`Self::admit`] first).
@@ -316,7 +319,7 @@ impl Route {
     /// Repeats challenges and gives up on silent addresses.
     pub fn on_timeout(&mut self, now: Instant) -> Option<RouteEvent> {
         if self.candidate.as_mut().is_some_and(|l| l.on_timeout(now) == LegTimeout::GaveUp)
-            && !self.candidate.as_ref().is_some_and(Leg::is_validated)
+            && !self.candidate.as_deref().is_some_and(Leg::is_validated)
         {
             return Some(RouteEvent::CandidateFailed);
         }
@@ -334,7 +337,7 @@ impl Route {
             Some(leg) => {
                 let from = self.current.tuple();
                 let to = leg.tuple();
-                self.current = leg;
+                self.current = *leg;
                 Some(RouteEvent::FellBack(moved(&from, &to)))
             }
             None => Some(RouteEvent::Unreachable),

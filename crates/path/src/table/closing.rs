@@ -56,7 +56,8 @@ impl<S, R> PathTable<S, R> {
             // An answer may take a while; twice the drain time for a peer that never gives one.
             let linger = pto * 6;
             let parting_cid = slot.dcid(LegName::Current);
-            slot.closing = Some(Closing { by, code, received_at: None, gone_at: now + linger, linger, parting_cid });
+            let closing = Closing { by, code, received_at: None, gone_at: now + linger, linger, parting_cid };
+            slot.closing = Some(Box::new(closing));
             slot.remote.close();
             slot.local.close();
             slot.cids_blocked = Delivery::Quiet;
@@ -102,14 +103,14 @@ impl<S, R> PathTable<S, R> {
 
     pub(super) fn take_gone(&mut self, now: Instant) -> Option<Expired<S, R>> {
         self.linger(now);
-        let due = |slot: &Slot<S, R>| slot.closing.is_some_and(|c| c.gone_at <= now);
+        let due = |slot: &Slot<S, R>| slot.closing.as_ref().is_some_and(|c| c.gone_at <= now);
         let at = self.slots.iter().position(due)?;
         let mut slot = self.slots.remove(at);
         self.dead.insert_one(u64::from(slot.id.0));
         for cid in slot.local.take_all() {
             self.events.push_back(TableEvent::CidRetired { path: slot.id, cid });
         }
-        if slot.closing.is_some_and(|c| c.received_at.is_none()) {
+        if slot.closing.as_ref().is_some_and(|c| c.received_at.is_none()) {
             // The peer never answered; its id is gone all the same.
             self.owed_ids += 1;
         }

@@ -52,7 +52,7 @@ pub struct Slot<S = SendFlow, R = ReceiveFlow> {
     pub status: Status,
     /// The path, once opened by either side.
     pub path: Option<Box<Path<S, R>>>,
-    pub(super) closing: Option<Closing>,
+    pub(super) closing: Option<Box<Closing>>,
     pub(super) cids_blocked: Delivery,
     /// When the peer first used this path without having given connection ids for it.
     pub(super) wanted_since: Option<Instant>,
@@ -74,7 +74,7 @@ impl<S, R> Slot<S, R> {
 
     /// The end of the path, once it has begun.
     pub fn closing(&self) -> Option<&Closing> {
-        self.closing.as_ref()
+        self.closing.as_deref()
     }
 
     /// Where the last packets of a closing path go, if any path was there.
