@@ -117,7 +117,7 @@ impl Connection {
                 (false, false) => &[Space::Initial, Space::Handshake],
             };
         for &space in spaces.iter().filter(|s| id == PathId::ZERO || **s == Space::Data) {
-            let has_handshake = self.handshake.handshake.keys.is_some();
+            let has_handshake = self.handshake.has_keys(Space::Handshake);
             let padding = match space {
                 // RFC 9000 14.1: a client's datagrams with an Initial are full-sized, the last packet carries the
                 // padding; a server's Initial that asks for no ack stays as it is
@@ -153,7 +153,7 @@ impl Connection {
             Space::Data => OutHeader::Short { dcid, spin: path.spin.bit(), key_phase: false },
         };
         let (number, acked) = (path.send.next_number(space), path.send.largest_acked(space));
-        if space != Space::Data && self.handshake.level(space)?.keys.is_none() {
+        if space != Space::Data && !self.handshake.has_keys(space) {
             return None;
         }
         let frame = self.lifecycle.due_close()?.clone();
@@ -182,7 +182,7 @@ impl Connection {
         let keys = self.keys.as_deref_mut();
         let sealer = match space {
             Space::Data => Sealer::OneRtt(keys?, path.send.seal_mark_mut()),
-            space => Sealer::Level(&self.handshake.level(space)?.keys.as_ref()?.local),
+            space => Sealer::Level(&self.handshake.keys(space)?.local),
         };
         let built = builder.finish(buf, sealer, padding);
         self.note_sent(now, id, space, (built, false, false), Purpose::End, &[]).map(|_| ())
@@ -266,7 +266,7 @@ impl Connection {
             path.send.surrender(now, Space::Initial, &mut self.scratch.feedback);
             path.send.surrender(now, Space::Data, &mut self.scratch.feedback);
         }
-        self.handshake.initial.crypto.resend_unacked();
+        self.handshake.crypto(Space::Initial).into_iter().for_each(|stream| stream.resend_unacked());
         self.settle_feedback(now, PathId::ZERO);
     }
 }

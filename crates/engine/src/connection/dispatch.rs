@@ -217,9 +217,13 @@ impl Connection {
     }
 
     fn on_ack_acked(&mut self, space: Space, path: PathId, (smallest, largest): (u64, u64)) {
-        match self.handshake.level(space) {
-            Some(level) => level.receive.on_ack_acked(smallest, largest),
-            None => {
+        match space {
+            Space::Initial | Space::Handshake => {
+                if let Some(level) = self.handshake.level(space) {
+                    level.receive.on_ack_acked(smallest, largest);
+                }
+            }
+            Space::Data => {
                 if let Some(path) = self.paths.path_mut(path) {
                     path.receive.on_ack_acked(smallest, largest);
                 }

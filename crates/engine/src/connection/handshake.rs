@@ -76,8 +76,9 @@ pub(crate) struct Handshake {
     pub(crate) peer_scid: Option<ConnectionId>,
     /// Token for our Initial packets; clients only.
     pub(crate) token: Bytes,
-    pub(crate) initial: Level,
-    pub(crate) handshake: Level,
+    /// None once it is dropped, as the next one: what thousands of idle connections do not need.
+    pub(crate) initial: Option<Box<Level>>,
+    pub(crate) handshake: Option<Box<Level>>,
     pub(crate) data: CryptoStream,
     pub(crate) early: Option<EarlyKeys>,
     pub(crate) early_data: EarlyData,
@@ -95,7 +96,7 @@ type Tls = (TlsSession, Option<Box<DeferredTls>>);
 impl Handshake {
     /// Begins with the Initial keys of `ids`; a client's first flight is produced by [`Self::advance`].
     pub(crate) fn new(side: Side, versions: Versions, (tls, deferred): Tls, ids: HandshakeIds, token: Bytes) -> Self {
-        let mut initial = Level::new(Space::Initial);
+        let mut initial = Box::new(Level::new(Space::Initial));
         initial.keys = plait_crypto::initial_keys(versions.original.0, &ids.keys_from(), side);
         let early = if side.is_client() { tls.early_keys() } else { None };
         Self {
@@ -107,8 +108,8 @@ impl Handshake {
             ids,
             peer_scid: None,
             token,
-            initial,
-            handshake: Level::new(Space::Handshake),
+            initial: Some(initial),
+            handshake: Some(Box::new(Level::new(Space::Handshake))),
             data: CryptoStream::new(Space::Data),
             stage: Stage::Negotiating,
             done: Owed::Nothing,
@@ -126,28 +127,55 @@ impl Handshake {
         self.stage == Stage::Confirmed
     }
 
-    /// An early level; none for the data space.
+    /// An early level until it is dropped; none for the data space.
     pub(crate) fn level(&mut self, space: Space) -> Option<&mut Level> {
         match space {
-            Space::Initial => Some(&mut self.initial),
-            Space::Handshake => Some(&mut self.handshake),
+            Space::Initial => self.initial.as_deref_mut(),
+            Space::Handshake => self.handshake.as_deref_mut(),
             Space::Data => None,
         }
     }
 
-    pub(crate) fn crypto(&mut self, space: Space) -> &mut CryptoStream {
+    /// The early levels that are not dropped.
+    pub(crate) fn levels(&self) -> impl Iterator<Item = &Level> {
+        [&self.initial, &self.handshake].into_iter().filter_map(|level| level.as_deref())
+    }
+
+    /// What arrived at an early level, until it is dropped.
+    pub(crate) fn received(&self, space: Space) -> Option<&ReceiveFlow> {
         match space {
-            Space::Initial => &mut self.initial.crypto,
-            Space::Handshake => &mut self.handshake.crypto,
-            Space::Data => &mut self.data,
+            Space::Initial => self.initial.as_ref().map(|level| &level.receive),
+            Space::Handshake => self.handshake.as_ref().map(|level| &level.receive),
+            Space::Data => None,
+        }
+    }
+
+    /// The keys of an early level, while they live.
+    pub(crate) fn keys(&self, space: Space) -> Option<&PacketKeys> {
+        match space {
+            Space::Initial => self.initial.as_ref()?.keys.as_ref(),
+            Space::Handshake => self.handshake.as_ref()?.keys.as_ref(),
+            Space::Data => None,
+        }
+    }
+
+    pub(crate) fn has_keys(&self, space: Space) -> bool {
+        self.keys(space).is_some()
+    }
+
+    /// Handshake bytes of a level; none once it is dropped.
+    pub(crate) fn crypto(&mut self, space: Space) -> Option<&mut CryptoStream> {
+        match space {
+            Space::Initial => self.initial.as_mut().map(|level| &mut level.crypto),
+            Space::Handshake => self.handshake.as_mut().map(|level| &mut level.crypto),
+            Space::Data => Some(&mut self.data),
         }
     }
 
     /// Keys that open packets of an early level, while they live. 0-RTT is opened by servers alone (RFC 9001 5.6).
     pub(crate) fn open_keys(&self, space: Space) -> Option<&OpenKeys> {
         match space {
-            Space::Initial => self.initial.keys.as_ref().map(|k| &k.remote),
-            Space::Handshake => self.handshake.keys.as_ref().map(|k| &k.remote),
+            Space::Initial | Space::Handshake => self.keys(space).map(|k| &k.remote),
             Space::Data => match &self.early {
                 Some(EarlyKeys::Open(keys)) => Some(keys),
                 _ => None,
@@ -167,7 +195,7 @@ impl Handshake {
     fn read_level(&self) -> Space {
         if self.is_complete() {
             Space::Data
-        } else if self.handshake.keys.is_some() {
+        } else if self.has_keys(Space::Handshake) {
             Space::Handshake
         } else {
             Space::Initial
@@ -177,7 +205,7 @@ impl Handshake {
     /// A CRYPTO frame arrived.
     pub(crate) fn on_crypto(&mut self, space: Space, offset: u64, data: Bytes) -> Result<(), Violation> {
         let expected = self.read_level();
-        let stream = self.crypto(space);
+        let stream = self.crypto(space).ok_or(Violation::CryptoAfterHandshakeLevel)?;
         // RFC 9001 4.1.3: new bytes at a level that TLS has left behind
         if space < expected && offset.saturating_add(data.len() as u64) > stream.read_offset() {
             return Err(Violation::CryptoAfterHandshakeLevel);
@@ -193,13 +221,13 @@ impl Handshake {
         self.produce(&mut progress);
         loop {
             let level = self.read_level();
-            let Some(bytes) = self.crypto(level).read() else { break };
+            let Some(bytes) = self.crypto(level).and_then(CryptoStream::read) else { break };
             let Some(bytes) = self.buffer_hello(level, bytes)? else { continue };
             self.tls.read_crypto(&bytes)?;
             self.produce(&mut progress);
             self.learn(&mut progress)?;
             // RFC 9001 4.1.3: keys must not change while bytes of the level before wait for what lies ahead of them
-            if self.read_level() != level && self.crypto(level).has_unread() {
+            if self.read_level() != level && self.crypto(level).is_some_and(|stream| stream.has_unread()) {
                 return Err(Violation::CryptoAfterHandshakeLevel.into());
             }
         }
@@ -214,11 +242,13 @@ impl Handshake {
             let change = self.tls.write_crypto(&mut out);
             if !out.is_empty() {
                 let level = self.write_level;
-                self.crypto(level).write(&out);
+                self.crypto(level).into_iter().for_each(|stream| stream.write(&out));
             }
             match change {
                 Some(KeyChange::Handshake(keys)) => {
-                    self.handshake.keys = Some(keys);
+                    if let Some(level) = &mut self.handshake {
+                        level.keys = Some(keys);
+                    }
                     self.write_level = Space::Handshake;
                 }
                 Some(KeyChange::OneRtt(keys)) => {
@@ -297,22 +327,27 @@ impl Handshake {
         self.ids.remote = scid;
         self.token = token;
         self.versions.forget_other();
-        self.initial.keys = plait_crypto::initial_keys(self.versions.original.0, &scid, self.side);
+        let keys = plait_crypto::initial_keys(self.versions.original.0, &scid, self.side);
+        if let Some(level) = &mut self.initial {
+            level.keys = keys;
+        }
     }
 
-    /// Drops the keys of an early level; what is left of it is freed.
+    /// Drops an early level with its keys.
     pub(crate) fn discard(&mut self, space: Space) {
         if space == Space::Initial {
             self.versions.forget_other();
         }
-        if let Some(level) = self.level(space) {
-            *level = Level::new(space);
+        match space {
+            Space::Initial => self.initial = None,
+            Space::Handshake => self.handshake = None,
+            Space::Data => {}
         }
     }
 
     pub(crate) fn on_acked(&mut self, frame: &SentFrame) {
         match *frame {
-            SentFrame::Crypto { space, .. } => self.crypto(space).on_acked(frame),
+            SentFrame::Crypto { space, .. } => self.crypto(space).into_iter().for_each(|stream| stream.on_acked(frame)),
             SentFrame::HandshakeDone => self.done = Owed::Nothing,
             _ => {}
         }
@@ -320,7 +355,7 @@ impl Handshake {
 
     pub(crate) fn on_lost(&mut self, frame: &SentFrame) {
         match *frame {
-            SentFrame::Crypto { space, .. } => self.crypto(space).on_lost(frame),
+            SentFrame::Crypto { space, .. } => self.crypto(space).into_iter().for_each(|stream| stream.on_lost(frame)),
             SentFrame::HandshakeDone if self.done == Owed::Sent => self.done = Owed::Due,
             _ => {}
         }

@@ -248,10 +248,10 @@ impl Connection {
     fn may_wait(&self, kind: PacketKind) -> bool {
         match kind {
             PacketKind::Initial => false,
-            PacketKind::Handshake => self.handshake.handshake.keys.is_none() && !self.handshake.is_complete(),
+            PacketKind::Handshake => !self.handshake.has_keys(Space::Handshake) && !self.handshake.is_complete(),
             // RFC 9000 12.2: coalesced with the ClientHello that brings its keys
             PacketKind::ZeroRtt => {
-                self.side().is_server() && self.handshake.early.is_none() && self.handshake.handshake.keys.is_none()
+                self.side().is_server() && self.handshake.early.is_none() && !self.handshake.has_keys(Space::Handshake)
             }
             PacketKind::OneRtt => !self.handshake.is_complete(),
         }
@@ -303,7 +303,7 @@ impl Connection {
     fn open_long(&mut self, at: &Arrival, span: PacketSpan, packet: &mut BytesMut) -> Result<Parts, Refusal> {
         let expected = match at.space {
             Space::Data => self.paths.path(PathId::ZERO).map_or(0, |p| p.receive.expected()),
-            space => self.handshake.level(space).map_or(0, |l| l.receive.expected()),
+            space => self.handshake.received(space).map_or(0, |r| r.expected()),
         };
         let keys = match at.space {
             Space::Initial => self.handshake.initial_open_keys(version_of(packet)),
@@ -349,7 +349,7 @@ impl Connection {
     fn check_duplicate(&mut self, at: &Arrival, number: u64) -> Result<(), Refusal> {
         let seen = match at.space {
             Space::Data => self.paths.path(at.path).is_some_and(|p| p.receive.is_duplicate(number)),
-            space => self.handshake.level(space).is_some_and(|l| l.receive.is_duplicate(number)),
+            space => self.handshake.received(space).is_some_and(|r| r.is_duplicate(number)),
         };
         if seen { Err(Refusal::Drop(DropReason::Duplicate)) } else { Ok(()) }
     }
@@ -415,9 +415,14 @@ impl Connection {
 
     /// Remembers the packet for acks, and that something was heard.
     fn note_received(&mut self, at: &Arrival, eliciting: Eliciting) {
-        match self.handshake.level(at.space) {
-            Some(level) => level.receive.absorb(at.now, at.number, eliciting, at.ecn),
-            None => {
+        match at.space {
+            // The packet itself may have been the last of its level.
+            Space::Initial | Space::Handshake => {
+                if let Some(level) = self.handshake.level(at.space) {
+                    level.receive.absorb(at.now, at.number, eliciting, at.ecn);
+                }
+            }
+            Space::Data => {
                 if let Some(path) = self.paths.path_mut(at.path) {
                     path.receive.absorb(at.now, at.number, eliciting, at.ecn);
                     path.counters.received_bytes += at.bytes;

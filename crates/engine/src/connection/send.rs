@@ -97,7 +97,7 @@ impl Connection {
 
     /// Initial and Handshake packets, coalesced, on path 0.
     fn poll_handshake(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
-        if self.handshake.initial.keys.is_none() && self.handshake.handshake.keys.is_none() {
+        if self.handshake.levels().all(|level| level.keys.is_none()) {
             return None;
         }
         if self.is_held(PathId::ZERO) {
@@ -116,11 +116,12 @@ impl Connection {
             return None;
         }
         // RFC 9000 14.1, RFC 9001 9.3: every Initial of a client, of a server only those that ask for an ack
-        let full_sized =
-            self.side().is_client() || self.owes_probe(Space::Initial) || self.handshake.initial.crypto.wants_send();
+        let full_sized = self.side().is_client()
+            || self.owes_probe(Space::Initial)
+            || self.handshake.crypto(Space::Initial).is_some_and(|stream| stream.wants_send());
         let mut has_initial = false;
         for (i, &(space, wants)) in spaces.iter().enumerate() {
-            let rides_along = space == Space::Handshake && has_initial && self.handshake.handshake.keys.is_some();
+            let rides_along = space == Space::Handshake && has_initial && self.handshake.has_keys(Space::Handshake);
             if !wants && !rides_along {
                 continue;
             }
@@ -140,7 +141,7 @@ impl Connection {
 
     /// True while the 3x rule holds back whatever this path would send next: its probe timer rests (RFC 9002 6.2.2.1).
     pub(super) fn is_starved(&self, id: PathId) -> bool {
-        let full_sized = id == PathId::ZERO && self.handshake.initial.keys.is_some();
+        let full_sized = id == PathId::ZERO && self.handshake.has_keys(Space::Initial);
         let least = if full_sized { MIN_DATAGRAM_BYTES as u64 } else { SMALLEST_PACKET_BYTES };
         self.paths.path(id).is_some_and(|p| p.route.amplification_room() < least)
     }

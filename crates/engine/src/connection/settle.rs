@@ -176,7 +176,7 @@ impl Connection {
 
     /// Drops an early level with its keys and what is outstanding there (RFC 9001 4.9).
     pub(super) fn discard_space(&mut self, now: Instant, space: Space) {
-        if self.handshake.level(space).is_none_or(|level| level.keys.is_none()) {
+        if !self.handshake.has_keys(space) {
             return;
         }
         self.handshake.discard(space);

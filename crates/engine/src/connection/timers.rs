@@ -22,7 +22,7 @@ impl Connection {
                 at = earliest(at, earliest(path.send.deadline(), path.ask_at));
             }
         }
-        for level in [&self.handshake.initial, &self.handshake.handshake] {
+        for level in self.handshake.levels() {
             at = earliest(at, level.receive.deadline().filter(|_| level.keys.is_some()));
         }
         if self.registry.pathless.is_none() {
@@ -84,8 +84,9 @@ impl Connection {
                 path.receive.on_timeout(now);
             }
         }
-        self.handshake.initial.receive.on_timeout(now);
-        self.handshake.handshake.receive.on_timeout(now);
+        for space in [Space::Initial, Space::Handshake] {
+            self.handshake.level(space).into_iter().for_each(|level| level.receive.on_timeout(now));
+        }
     }
 
     fn poll_flow_timers(&mut self, now: Instant) {
@@ -106,7 +107,7 @@ impl Connection {
                     TimerFired::Lost => {}
                     TimerFired::Probe { space: Space::Data, .. } => self.on_probe_timeout(now, id),
                     TimerFired::Probe { space, .. } => {
-                        self.handshake.crypto(space).resend_unacked();
+                        self.handshake.crypto(space).into_iter().for_each(|stream| stream.resend_unacked());
                         self.suspect_size(now, id);
                     }
                 }

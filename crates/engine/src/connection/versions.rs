@@ -162,16 +162,16 @@ impl Handshake {
             && v.current == v.original
             && are_compatible(v.original, version)
             && v.ours.contains(&version)
-            && self.handshake.keys.is_none()
+            && !self.has_keys(Space::Handshake)
             && !self.is_complete()
     }
 
     /// Keys that open Initial packets of `version`, one that [`Self::accepts`].
     pub(crate) fn initial_open_keys(&mut self, version: Version) -> Option<&OpenKeys> {
         // Once the Initial keys are gone, so are those of every version.
-        self.initial.keys.as_ref()?;
+        self.keys(Space::Initial)?;
         if version == self.versions.current {
-            return self.initial.keys.as_ref().map(|keys| &keys.remote);
+            return self.keys(Space::Initial).map(|keys| &keys.remote);
         }
         if self.side.is_client() && self.versions.other.is_none() {
             let keys = initial_keys(version.0, &self.ids.keys_from(), self.side)?;
@@ -186,7 +186,9 @@ impl Handshake {
             return false;
         }
         let Some((_, keys)) = self.versions.other.take() else { return false };
-        self.initial.keys = Some(keys);
+        if let Some(level) = &mut self.initial {
+            level.keys = Some(keys);
+        }
         self.versions.current = version;
         true
     }
@@ -212,7 +214,8 @@ impl Handshake {
         if let (Some(chosen), Some(mut deferred)) = (chosen.filter(|chosen| *chosen != original), deferred) {
             self.tls = deferred.session(original, chosen)?;
             let keys = initial_keys(chosen.0, &self.ids.keys_from(), self.side);
-            self.versions.other = std::mem::replace(&mut self.initial.keys, keys).map(|keys| (original, keys));
+            let before = self.initial.as_mut().and_then(|level| std::mem::replace(&mut level.keys, keys));
+            self.versions.other = before.map(|keys| (original, keys));
             self.versions.current = chosen;
         }
         Ok(Some(Bytes::from(bytes_so_far)))
