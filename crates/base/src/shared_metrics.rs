@@ -76,6 +76,11 @@ impl PathMetrics {
 }
 
 impl SharedPathMetrics {
+    /// Gives back the memory that it does not use.
+    pub fn shrink_to_fit(&mut self) {
+        self.paths.shrink_to_fit();
+    }
+
     /// Replaces the metrics of a path, or adds them.
     pub fn update(&mut self, metrics: PathMetrics) {
         match self.paths.binary_search_by_key(&metrics.path, |p| p.path) {

@@ -42,6 +42,13 @@ impl Feedback {
         self.spurious_packets = 0;
     }
 
+    /// Gives back the memory that it does not use.
+    pub fn shrink_to_fit(&mut self) {
+        self.acked.shrink_to_fit();
+        self.lost.shrink_to_fit();
+        self.lost_packets.shrink_to_fit();
+    }
+
     /// True when there is nothing to hand over.
     pub fn is_empty(&self) -> bool {
         self.acked.is_empty() && self.lost.is_empty() && self.lost_packets.is_empty()

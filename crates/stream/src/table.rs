@@ -85,6 +85,11 @@ impl Table {
         self.entries.len()
     }
 
+    /// Gives back the memory that it does not use.
+    pub(crate) fn shrink_to_fit(&mut self) {
+        self.entries.shrink_to_fit();
+    }
+
     /// Opens a stream of ours; none when the peer's limit is reached.
     pub(crate) fn open(&mut self, dir: Dir) -> Option<StreamId> {
         let counts = &mut self.ours[dir as usize];

@@ -32,6 +32,10 @@ pub(super) struct Copies {
 }
 
 impl Copies {
+    pub(super) fn shrink_to_fit(&mut self) {
+        self.waiting.shrink_to_fit();
+    }
+
     pub(super) fn push(&mut self, frame: SentFrame, target: Target) {
         if self.waiting.len() < MAX_PENDING_COPIES {
             self.waiting.push_back((frame, target));

@@ -138,6 +138,11 @@ impl Events {
         self.endpoint.pop_front()
     }
 
+    pub(crate) fn shrink_to_fit(&mut self) {
+        self.application.shrink_to_fit();
+        self.endpoint.shrink_to_fit();
+    }
+
     /// Shows an event to tracing and to the observer, if any.
     pub(crate) fn observe(&mut self, now: Instant, event: impl FnOnce() -> TraceEvent) {
         let traced = tracing::enabled!(tracing::Level::TRACE);

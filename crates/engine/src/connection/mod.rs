@@ -140,6 +140,15 @@ struct Scratch {
     updates: Vec<SentFrame>,
 }
 
+impl Scratch {
+    fn shrink_to_fit(&mut self) {
+        self.feedback.shrink_to_fit();
+        // Nothing in these outlives a call.
+        self.carried = Vec::new();
+        self.updates = Vec::new();
+    }
+}
+
 impl Connection {
     /// Our end.
     pub fn side(&self) -> Side {
@@ -190,6 +199,20 @@ impl Connection {
     /// The next news for the endpoint.
     pub fn poll_endpoint_event(&mut self) -> Option<EndpointEvent> {
         self.events.poll_endpoint()
+    }
+
+    /// Gives back the memory that waits for packets to come. For a connection that has been silent for a while: nothing
+    /// else changes, and the next packets allocate it again.
+    pub fn shrink_to_fit(&mut self) {
+        self.random.rest();
+        self.scratch.shrink_to_fit();
+        self.events.shrink_to_fit();
+        self.traffic.shrink_to_fit();
+        self.shared_metrics.shrink_to_fit();
+        self.streams.shrink_to_fit();
+        self.paths.shrink_to_fit();
+        self.paths.slots_mut().filter_map(|slot| slot.path.as_mut()).for_each(|path| path.send.shrink_to_fit());
+        self.waiting.shrink_to_fit();
     }
 
     /// Length of our connection ids, bytes.

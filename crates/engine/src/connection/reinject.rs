@@ -28,6 +28,10 @@ impl Reinjector {
         Self { policy: factory.build(), next_look: None, found: Vec::new() }
     }
 
+    pub(super) fn shrink_to_fit(&mut self) {
+        self.found.shrink_to_fit();
+    }
+
     pub(super) fn name(&self) -> &'static str {
         self.policy.name()
     }

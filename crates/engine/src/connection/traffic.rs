@@ -113,6 +113,18 @@ impl Traffic {
         self.ack_route.choose(now, of, &self.carriers)
     }
 
+    pub(super) fn shrink_to_fit(&mut self) {
+        self.copies.shrink_to_fit();
+        self.reinjector.shrink_to_fit();
+        self.ack_copies.shrink_to_fit();
+        self.copy_to.shrink_to_fit();
+        self.pings.shrink_to_fit();
+        self.views.shrink_to_fit();
+        // Refilled whenever they are looked at.
+        self.carriers = Vec::new();
+        self.silent_carriers = Vec::new();
+    }
+
     pub(super) fn on_path_gone(&mut self, id: PathId) {
         self.scheduler.on_path_closed(id);
         self.ack_route.on_path_gone(id);

@@ -205,6 +205,13 @@ impl Ledger {
         self.cursor = self.cursor.max(self.base);
     }
 
+    /// Gives back the memory that it does not use.
+    pub(crate) fn shrink_to_fit(&mut self) {
+        self.entries.shrink_to_fit();
+        self.frames.shrink_to_fit();
+        self.unresolved.shrink_to_fit();
+    }
+
     /// Forgets packets below `number`, none of which is outstanding any more.
     pub(crate) fn forget_below(&mut self, number: u64) {
         while self.base < number && self.pop_front() {}

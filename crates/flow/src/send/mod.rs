@@ -266,6 +266,11 @@ impl SendFlow {
         self.spaces[space as usize].as_deref_mut()
     }
 
+    /// Gives back the memory that waits for packets to come.
+    pub fn shrink_to_fit(&mut self) {
+        self.spaces.iter_mut().flatten().for_each(|state| state.ledger.shrink_to_fit());
+    }
+
     /// The number that the next packet of `space` bears.
     pub fn next_number(&self, space: Space) -> u64 {
         self.space(space).map_or(0, |s| s.ledger.next())

@@ -292,6 +292,13 @@ impl<S, R> PathTable<S, R> {
         Some(out)
     }
 
+    /// Gives back the memory that it does not use.
+    pub fn shrink_to_fit(&mut self) {
+        self.slots.shrink_to_fit();
+        self.farewells.shrink_to_fit();
+        self.events.shrink_to_fit();
+    }
+
     /// What the endpoint must be told next.
     pub fn poll_event(&mut self) -> Option<TableEvent> {
         self.events.pop_front()

@@ -192,6 +192,15 @@ impl Streams {
         self.rtt = rtt;
     }
 
+    /// Gives back the memory that queues and lists do not use.
+    pub fn shrink_to_fit(&mut self) {
+        self.parked.shrink_to_fit();
+        self.waiting_writers.shrink_to_fit();
+        self.updates.shrink_to_fit();
+        self.events.shrink_to_fit();
+        self.table.shrink_to_fit();
+    }
+
     /// Smallest smoothed RTT among the paths that carry this connection.
     pub fn on_rtt(&mut self, rtt: Duration) {
         self.rtt = rtt;
