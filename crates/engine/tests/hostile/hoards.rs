@@ -2,7 +2,7 @@
 
 use bytes::BytesMut;
 use plait_base::{Dir, PathId, Side, StreamId};
-use plait_engine::{Event, Received};
+use plait_engine::{Connection, Event, Received};
 use plait_stream::{Order, ReadError};
 use plait_wire::{Frame, PacketKind};
 
@@ -181,4 +181,35 @@ fn packets_before_their_keys_are_bounded_in_bytes() {
         bytes += datagram.len();
     }
     assert!(bytes > 0 && bytes <= plait_base::limits::MAX_EARLY_BYTES, "{bytes}");
+}
+
+/// What a server says, handshake bytes aside, that is asked and answers on several streams while packets are lost.
+fn said(between: fn(&mut Connection)) -> Vec<String> {
+    let mut rig = Rig::established_server(Setup::default());
+    rig.open_path(1, "198.51.100.7:4000", true);
+    for n in 0..60 {
+        between(rig.conn());
+        let id = StreamId::new(Side::Client, Dir::Bi, n / 4);
+        rig.frames(stream(id.0, n % 4 * 700, n % 4 == 3, &[n as u8; 700]));
+        between(rig.conn());
+        while let Ok(Some(chunk)) = rig.conn().read(id, usize::MAX, Order::Ordered) {
+            rig.conn().write(id, &chunk.bytes).unwrap();
+        }
+        rig.pump();
+        between(rig.conn());
+        rig.pass(ms(if n % 20 == 19 { 3_000 } else { 7 }));
+        if n % 5 == 0 {
+            rig.ack_all();
+        }
+    }
+    assert!(rig.is_open(), "{:?}", rig.close_seen());
+    let data = rig.seen.iter().filter(|s| s.kind == PacketKind::OneRtt && !s.has(|f| matches!(f, Frame::Crypto(_))));
+    data.map(|s| format!("{:?} {:?} {} {:?}", s.at, s.path, s.number, s.payload)).collect()
+}
+
+#[test]
+fn memory_that_was_given_back_changes_nothing_that_is_said() {
+    let plain = said(|_| {});
+    assert!(plain.len() > 60, "{}", plain.len());
+    assert_eq!(plain, said(Connection::shrink_to_fit));
 }
