@@ -63,6 +63,11 @@ pub const DEFAULT_DATAGRAM_BUFFER_BYTES: usize = 1 << 20;
 
 /// Datagrams of one unknown connection that wait for its handshake to be accepted.
 pub const MAX_INCOMING_DATAGRAMS: usize = 8;
+/// Bytes of datagrams that wait for the task of one connection, the places of its queue included; what comes then is
+/// dropped, as a full socket buffer would.
+pub const MAX_INBOX_BYTES: usize = 16 << 20;
+/// The same over all connections of an endpoint.
+pub const MAX_ENDPOINT_INBOX_BYTES: usize = 64 << 20;
 /// Connections whose acceptance is undecided; further Initials are answered with Retry or dropped.
 pub const MAX_INCOMING_CONNECTIONS: usize = 1024;
 /// Attempts of one client to reach one server, each on a pair of addresses of its own; names lead to any number of

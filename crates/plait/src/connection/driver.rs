@@ -5,13 +5,15 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
+use plait_base::time::earliest;
 use plait_base::{CloseCode, Instant, TransportError};
 use plait_engine::connection::{ConnectionError, Unreachable};
 use plait_engine::shared::{ConnectionHandle, EndpointEvent, Input};
 use tokio::time::Sleep;
 
-use super::inbox::trim;
+use super::inbox::{cost, trim};
 use super::shared::{Progress, Shared, State};
 use crate::endpoint::EndpointShared;
 use crate::sockets::{Listener, Outboxes, SocketList};
@@ -32,6 +34,8 @@ pub(crate) struct Driver {
     endpoint_events: Vec<EndpointEvent>,
     timer: Pin<Box<Sleep>>,
     timer_at: Option<Instant>,
+    /// When something last came or left; none once memory was given back after it.
+    busy_at: Option<Instant>,
     life: Life,
     /// On a client until the server is heard.
     listener: Option<Listener>,
@@ -39,6 +43,9 @@ pub(crate) struct Driver {
 
 /// Memory for a train that is kept by a connection with nothing to say, bytes: there may be thousands of idle ones.
 const KEPT_BUFFER_BYTES: usize = 2048;
+
+/// After so much silence a connection gives back the memory that it keeps for packets to come.
+const SILENCE: Duration = Duration::from_millis(250);
 
 /// Whether there is more to do at once.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -63,6 +70,7 @@ impl Driver {
         listener: Option<Listener>,
     ) -> Self {
         let timer = Box::pin(tokio::time::sleep_until(shared.clock.for_timer(Instant::ZERO)));
+        let born_at = shared.clock.now();
         if sockets.may_fragment() {
             shared.lock().engine.stop_mtu_search();
         }
@@ -76,6 +84,7 @@ impl Driver {
             endpoint_events: Vec::new(),
             timer,
             timer_at: None,
+            busy_at: Some(born_at),
             life: Life::Known,
             listener,
         }
@@ -115,10 +124,15 @@ impl Driver {
             self.outboxes.set_sockets(sockets);
         }
         let heard = !self.inputs.is_empty();
+        let mut absorbed_bytes = 0;
         for input in self.inputs.drain(..MAX_INPUTS.min(self.inputs.len())) {
+            absorbed_bytes += cost(&input);
             state.engine.absorb(now, input);
         }
         trim(&mut self.inputs);
+        if heard {
+            self.busy_at = Some(now);
+        }
         if state.engine.deadline().is_some_and(|at| at <= now) {
             state.engine.on_timeout(now);
         }
@@ -126,6 +140,8 @@ impl Driver {
             state.paths.openers.wake_all();
         }
         state.tell_news(&self.shared.news);
+        drop(state);
+        self.shared.inbox.on_absorbed(absorbed_bytes);
         if visited && self.inputs.is_empty() { Work::Done } else { Work::Left }
     }
 
@@ -149,21 +165,32 @@ impl Driver {
             self.tell_endpoint();
             let Some(transmit) = transmit else {
                 if train == 0 {
-                    self.release();
+                    self.release(now);
                 }
                 return Work::Done;
             };
+            self.busy_at = Some(now);
             self.outboxes.send(cx, transmit, &mut self.buffer);
         }
         Work::Left
     }
 
-    /// Gives back memory for trains while there is nothing to say.
-    fn release(&mut self) {
+    /// Gives back memory for trains while there is nothing to say, and all that is only kept after some silence.
+    fn release(&mut self, now: Instant) {
         if self.buffer.capacity() > KEPT_BUFFER_BYTES {
             self.buffer = Vec::new();
         }
         self.outboxes.release();
+        if self.busy_at.is_none_or(|at| now < at + SILENCE) {
+            return;
+        }
+        self.busy_at = None;
+        self.buffer = Vec::new();
+        self.endpoint_events = Vec::new();
+        self.inputs.shrink_to_fit();
+        self.shared.inbox.shrink_to_fit();
+        self.outboxes.shrink_to_fit();
+        self.shared.lock().shrink_to_fit();
     }
 
     fn tell_endpoint(&mut self) {
@@ -192,7 +219,7 @@ impl Driver {
         if drained {
             return Poll::Ready(Work::Done);
         }
-        let Some(at) = deadline else { return Poll::Pending };
+        let Some(at) = earliest(deadline, self.busy_at.map(|at| at + SILENCE)) else { return Poll::Pending };
         if self.timer_at != Some(at) {
             self.timer_at = Some(at);
             self.timer.as_mut().reset(self.shared.clock.for_timer(at));
@@ -230,6 +257,7 @@ impl Drop for Driver {
     fn drop(&mut self) {
         self.endpoint_events.push(EndpointEvent::Drained);
         self.tell_endpoint();
+        self.shared.inbox.clear();
         let mut state = self.shared.lock();
         let error = TransportError::new(CloseCode::INTERNAL_ERROR, "the connection's task ended");
         state.end(ConnectionError::TransportError(error), &self.shared.news);

@@ -1,20 +1,20 @@
 //! Datagrams on their way from the endpoint to a connection.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
+use plait_base::limits::{MAX_ENDPOINT_INBOX_BYTES, MAX_INBOX_BYTES};
 use plait_engine::shared::Input;
 
 use crate::sockets::SocketList;
 
-/// Bytes that may wait for a connection, the places of the queue included; more is dropped, as a full socket buffer would.
-const MAX_INBOX_BYTES: usize = 16 << 20;
 /// Datagrams for which a queue that has become empty keeps room.
 const KEPT_PLACES: usize = 256;
 
 /// Bytes that a datagram costs while it waits.
-fn cost(input: &Input) -> usize {
+pub(super) fn cost(input: &Input) -> usize {
     input.size() + size_of::<Input>()
 }
 
@@ -25,13 +25,42 @@ pub(super) fn trim(queue: &mut VecDeque<Input>) {
     }
 }
 
+/// What the inboxes of an endpoint may hold together.
+#[derive(Debug)]
+pub(crate) struct InboxBudget {
+    limit: usize,
+    held: AtomicUsize,
+}
+
+impl Default for InboxBudget {
+    fn default() -> Self {
+        Self { limit: MAX_ENDPOINT_INBOX_BYTES, held: AtomicUsize::new(0) }
+    }
+}
+
+impl InboxBudget {
+    /// Takes `bytes`; false where they are not left.
+    fn take(&self, bytes: usize) -> bool {
+        let more = |held: usize| held.checked_add(bytes).filter(|sum| *sum <= self.limit);
+        self.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.held.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
 /// The queue. Its lock is held for moments only, so that the endpoint never waits for a connection's work.
-#[derive(Debug, Default)]
-pub(crate) struct Inbox(Mutex<Contents>);
+#[derive(Debug)]
+pub(crate) struct Inbox {
+    contents: Mutex<Contents>,
+    budget: Arc<InboxBudget>,
+}
 
 #[derive(Debug, Default)]
 struct Contents {
     inputs: VecDeque<Input>,
+    /// What waits here, and what the driver took and has not told to be absorbed.
     bytes: usize,
     dropped: u64,
     sockets: Option<Arc<SocketList>>,
@@ -39,18 +68,24 @@ struct Contents {
 }
 
 impl Inbox {
+    /// An empty one that shares `budget` with the endpoint's others.
+    pub(crate) fn new(budget: Arc<InboxBudget>) -> Self {
+        Self { contents: Mutex::default(), budget }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Contents> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Brings a datagram; its connection's driver wakes.
     pub(crate) fn push(&self, input: Input) {
         let mut contents = self.lock();
-        if contents.bytes + cost(&input) > MAX_INBOX_BYTES {
+        let bytes = cost(&input);
+        if contents.bytes + bytes > MAX_INBOX_BYTES || !self.budget.take(bytes) {
             contents.dropped += 1;
             return;
         }
-        contents.bytes += cost(&input);
+        contents.bytes += bytes;
         contents.inputs.push_back(input);
         let driver = contents.driver.take();
         drop(contents);
@@ -73,15 +108,43 @@ impl Inbox {
     pub(crate) fn take(&self, into: &mut VecDeque<Input>, driver: &Waker) -> Option<Arc<SocketList>> {
         let mut contents = self.lock();
         std::mem::swap(&mut contents.inputs, into);
-        contents.bytes = 0;
         if !contents.driver.as_ref().is_some_and(|kept| kept.will_wake(driver)) {
             contents.driver = Some(driver.clone());
         }
         contents.sockets.take()
     }
 
-    /// Datagrams dropped because the connection could not keep up.
+    /// Datagrams that cost `bytes` are absorbed.
+    pub(crate) fn on_absorbed(&self, bytes: usize) {
+        if bytes > 0 {
+            self.lock().bytes -= bytes;
+            self.budget.give_back(bytes);
+        }
+    }
+
+    /// Gives back the queue's room where nothing waits.
+    pub(crate) fn shrink_to_fit(&self) {
+        self.lock().inputs.shrink_to_fit();
+    }
+
+    /// The connection takes nothing any more, neither from here nor of what its driver took.
+    pub(crate) fn clear(&self) {
+        let mut contents = self.lock();
+        contents.inputs = VecDeque::new();
+        self.budget.give_back(std::mem::take(&mut contents.bytes));
+    }
+
+    /// Datagrams dropped because the connection, or the endpoint's connections together, could not keep up.
     pub(crate) fn dropped(&self) -> u64 {
         self.lock().dropped
     }
 }
+
+impl Drop for Inbox {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -23,6 +23,7 @@ use crate::wakers::until;
 pub(crate) use connecting::Contest;
 pub use connecting::{Attempt, AttemptOutcome, Connecting, ZeroRttAccepted};
 pub(crate) use driver::Driver;
+pub(crate) use inbox::InboxBudget;
 pub(crate) use shared::{Hold, Shared, Standing, State};
 pub use stats::ConnectionStats;
 

@@ -15,7 +15,7 @@ use rustc_hash::FxHashMap;
 use tokio::sync::Notify;
 
 use super::connecting::Attempt;
-use super::inbox::Inbox;
+use super::inbox::{Inbox, InboxBudget};
 use crate::clock::Clock;
 use crate::wakers::Wakers;
 
@@ -145,6 +145,13 @@ impl PathLog {
 }
 
 impl StreamWaiters {
+    fn shrink_to_fit(&mut self) {
+        for map in [&mut self.readers, &mut self.writers, &mut self.ends] {
+            map.shrink_to_fit();
+        }
+        self.stop_codes.shrink_to_fit();
+    }
+
     fn tell(&mut self, event: StreamEvent, news: &News) {
         let woken = match event {
             StreamEvent::Opened(dir) => return news.opened(dir).notify_waiters(),
@@ -176,6 +183,14 @@ impl StreamWaiters {
 }
 
 impl State {
+    /// Gives back the memory that is kept for what may come.
+    pub(crate) fn shrink_to_fit(&mut self) {
+        self.engine.shrink_to_fit();
+        self.attempts.shrink_to_fit();
+        self.streams.shrink_to_fit();
+        self.paths.kept.shrink_to_fit();
+    }
+
     /// Something is to be sent, or a timer may have changed.
     pub(crate) fn wake_driver(&mut self) {
         if let Some(driver) = self.driver.take() {
@@ -261,7 +276,7 @@ impl State {
 }
 
 impl Shared {
-    pub(crate) fn new(engine: Engine, remote: SocketAddr, clock: Clock) -> Arc<Self> {
+    pub(crate) fn new(engine: Engine, remote: SocketAddr, clock: Clock, inboxes: Arc<InboxBudget>) -> Arc<Self> {
         let state = State {
             engine,
             progress: Progress::Begun,
@@ -277,7 +292,7 @@ impl Shared {
         };
         Arc::new(Self {
             state: Mutex::new(state),
-            inbox: Inbox::default(),
+            inbox: Inbox::new(inboxes),
             news: News::default(),
             clock,
             close_sent: AtomicBool::new(false),

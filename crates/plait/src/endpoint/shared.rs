@@ -20,7 +20,7 @@ use super::driver::Driver;
 use super::incoming::refusal;
 use crate::clock::{self, Clock};
 use crate::config::{ClientConfig, EndpointConfig, ServerConfig};
-use crate::connection::{self, Shared, Standing};
+use crate::connection::{self, InboxBudget, Shared, Standing};
 use crate::interfaces::{self, Reach};
 use crate::sockets::{Listener, SocketList};
 
@@ -31,6 +31,7 @@ pub(crate) struct EndpointShared {
     runtime: Handle,
     /// A client's first packet waits, or the endpoint was closed.
     pub(crate) arrivals: Notify,
+    inboxes: Arc<InboxBudget>,
     /// The last connection is over, or one has sent its close.
     pub(crate) idle: Notify,
 }
@@ -161,6 +162,7 @@ impl EndpointShared {
             clock: Clock::start(),
             runtime: Handle::current(),
             arrivals: Notify::new(),
+            inboxes: Arc::default(),
             idle: Notify::new(),
         });
         shared.runtime.spawn(Driver::new(shared.clone()));
@@ -196,7 +198,7 @@ impl EndpointShared {
         if let Some(ended) = state.watch() {
             self.runtime.spawn(interfaces::follow_own(Arc::downgrade(self), ended));
         }
-        let shared = Shared::new(engine, route.remote, self.clock);
+        let shared = Shared::new(engine, route.remote, self.clock, self.inboxes.clone());
         shared.lock().standing = Standing::Contested;
         let listener = Listener::new(&self.runtime, exit.socket, route.remote, shared.clone());
         self.launch(state, handle, &shared, listener);
@@ -215,7 +217,7 @@ impl EndpointShared {
         let State { engine, reply, .. } = &mut *state;
         match engine.accept(incoming, now, reply, config.map(ServerConfig::into_engine)) {
             Ok((handle, engine)) => {
-                let shared = Shared::new(engine, route.remote, self.clock);
+                let shared = Shared::new(engine, route.remote, self.clock, self.inboxes.clone());
                 self.launch(state, handle, &shared, None);
                 Ok(shared)
             }

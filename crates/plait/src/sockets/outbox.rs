@@ -87,6 +87,16 @@ impl Outboxes {
         self.spare = Vec::new();
     }
 
+    /// Gives back the memory that nothing is in.
+    pub(crate) fn shrink_to_fit(&mut self) {
+        self.full.shrink_to_fit();
+        self.refused.shrink_to_fit();
+        for lane in &mut self.lanes {
+            lane.waiting.shrink_to_fit();
+        }
+        self.lanes.shrink_to_fit();
+    }
+
     /// True when nothing waits for a socket.
     pub(crate) fn is_empty(&self) -> bool {
         self.lanes.iter().all(|lane| lane.waiting.is_empty())
