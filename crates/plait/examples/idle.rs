@@ -1,5 +1,6 @@
 //! What an idle connection costs a server: resident memory of a process with clients that asked for nothing.
-//! Usage: `idle [CONNECTIONS] [multipath]`; it starts itself once more, as the server.
+//! Usage: `idle [CONNECTIONS] [multipath]`; it starts itself once more, as the server. `IDLE_SERVER` names another program
+//! to measure: it is started with `serve`, speaks the protocol `idle`, and prints its address.
 
 use std::net::SocketAddr;
 use std::process::Stdio;

@@ -27,6 +27,9 @@ const PROCESS_BYTES: u64 = 4 << 20;
 /// CRYPTO data in pieces. Bytes.
 const CONNECTION_BYTES: u64 = 64 << 10;
 
+/// What a connection costs that says nothing after its handshake, all told; `docs/performance.md` says what is whose. Bytes.
+const IDLE_BYTES: u64 = 20_000;
+
 /// Counts of a run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
@@ -37,6 +40,10 @@ pub enum Scale {
 }
 
 impl Scale {
+    fn wanted() -> Self {
+        if std::env::var("PLAIT_HOARDERS").is_ok_and(|v| v == "full") { Self::Full } else { Self::Small }
+    }
+
     /// The count for this scale.
     pub fn of(self, small: u64, full: u64) -> u64 {
         if self == Self::Full { full } else { small }
@@ -76,7 +83,7 @@ const CASES: &[Case] = &[
 #[test]
 #[allow(clippy::disallowed_methods)] // it watches another process
 fn hoarders_hold_no_more_than_was_promised() {
-    let scale = if std::env::var("PLAIT_HOARDERS").is_ok_and(|v| v == "full") { Scale::Full } else { Scale::Small };
+    let scale = Scale::wanted();
     let mut table = String::from(
         "| hoarders | connections | promised, KB | grew, KB | of 1.5 x promised |\n|---|---|---|---|---|\n",
     );
@@ -104,6 +111,30 @@ fn hoarders_hold_no_more_than_was_promised() {
     }
     println!("{table}");
     assert!(faults.is_empty(), "too much held: {faults:?}\n{table}");
+}
+
+#[test]
+#[allow(clippy::disallowed_methods)] // it watches another process
+fn an_idle_connection_costs_little() {
+    let server = Server::library();
+    let first: Vec<Wire> = (0..20).map(|n| Wire::connect(server.address, server.alpn, params(0), n)).collect();
+    let Some(before) = server.resident() else {
+        println!("skipped: this system does not tell the resident memory of a process");
+        return;
+    };
+    let count = Scale::wanted().of(100, 1_000);
+    let idle = |n| {
+        let mut wire = Wire::connect(server.address, server.alpn, params(0), 100 + n);
+        wire.ack();
+        wire
+    };
+    let ends: Vec<Wire> = (0..count).map(idle).collect();
+    // Spare memory is given back after a moment of silence.
+    std::thread::sleep(Duration::from_millis(600));
+    let each = server.resident().unwrap().saturating_sub(before) / count;
+    println!("an idle connection costs {each} bytes");
+    assert!(each <= IDLE_BYTES + IDLE_BYTES / 2, "an idle connection costs {each} bytes");
+    drop((first, ends));
 }
 
 /// `--patience`: who takes nothing of what it asked for is told so and dropped; who takes it slowly is not.
