@@ -27,7 +27,8 @@ fn main() {
             RunRequest { file, sets: sets.to_vec(), seeds, jobs, out, qlog: false, pictures, shard, commit, policies };
         run(&request, &stop, &|_, _| {}).map(|summary| summary.text)
     } else if what == "swarm" {
-        let request = SwarmRequest { from: name.parse().unwrap_or(0), seeds: count.max(1), jobs, out };
+        let request =
+            SwarmRequest { from: name.parse().unwrap_or(0), seeds: count.max(1), sets: Vec::new(), jobs, out };
         swarm(&request, &stop, &|_, _, _| {}).map(|summary| summary.text)
     } else {
         if let Some(out) = &out {

@@ -102,13 +102,19 @@ impl CommandError {
 pub fn plan(file: &Path, sets: &[String], seeds: u64, policies: &Policies) -> Result<Campaign, CommandError> {
     let text = fs::read_to_string(file).map_err(|error| CommandError::File(file.to_owned(), error))?;
     let mut tree = Tree::parse(&file.display().to_string(), &text)?;
+    set_over(&mut tree, sets)?;
+    Ok(Campaign::plan_with(tree, Traces::beside(file), seeds, policies.clone())?)
+}
+
+/// Puts settings, each of them key=value, over what a scenario says.
+pub(crate) fn set_over(tree: &mut Tree, sets: &[String]) -> Result<(), CommandError> {
     for set in sets {
         let wrong =
             || CommandError::Usage(format!("`{set}` is not a setting; accepted: key=value, such as path.0.loss=0.01"));
         let (key, value) = set.split_once('=').ok_or_else(wrong)?;
         tree.set(key.trim(), value.trim(), "--set")?;
     }
-    Ok(Campaign::plan_with(tree, Traces::beside(file), seeds, policies.clone())?)
+    Ok(())
 }
 
 /// Runs a scenario file: one run with its report, or a campaign.

@@ -12,7 +12,7 @@ pub use draw::draw;
 pub use shrink::{Shrunk, shrink};
 
 use crate::campaign::{StoreError, spread};
-use crate::command::{CommandError, write};
+use crate::command::{CommandError, set_over, write};
 use crate::run::outcome::{End, Outcome};
 use crate::run::{self, Watch};
 use crate::scenario::{Scenario, ScenarioError, Traces, Tree};
@@ -24,6 +24,8 @@ pub struct SwarmRequest {
     pub from: u64,
     /// How many.
     pub seeds: u64,
+    /// Values over what is drawn, each of them key=value.
+    pub sets: Vec<String>,
     /// Threads.
     pub jobs: usize,
     /// Where small scenarios of failures go; none leaves failures as they were drawn.
@@ -117,7 +119,7 @@ pub fn swarm(request: &SwarmRequest, stop: &AtomicBool, progress: Progress<'_>) 
         &seeds,
         request.jobs,
         stop,
-        |seed| find(*seed, request.out.as_deref(), stop, progress),
+        |seed| find(*seed, request, stop, progress),
         |_, _| progress(None, done.fetch_add(1, Ordering::Relaxed) + 1, seeds.len()),
     );
     let mut summary = SwarmSummary::default();
@@ -163,8 +165,10 @@ fn keep(out: &Path, seed: u64, shrunk: &Shrunk) -> Result<PathBuf, StoreError> {
     write(out, &format!("swarm-{seed}.toml"), &text)
 }
 
-fn find(seed: u64, out: Option<&Path>, stop: &AtomicBool, progress: Progress<'_>) -> Result<Verdict, CommandError> {
-    let tree = Tree::parse(&format!("swarm-{seed}"), &draw(seed))?;
+fn find(seed: u64, request: &SwarmRequest, stop: &AtomicBool, progress: Progress<'_>) -> Result<Verdict, CommandError> {
+    let out = request.out.as_deref();
+    let mut tree = Tree::parse(&format!("swarm-{seed}"), &draw(seed))?;
+    set_over(&mut tree, &request.sets)?;
     let Some(failure) = judge_until(&tree, stop)? else {
         return Ok(if stop.load(Ordering::Relaxed) { Verdict::Stopped } else { Verdict::Passed });
     };

@@ -96,6 +96,9 @@ pub(crate) struct SimSwarmArgs {
     /// The first seed
     #[arg(long, value_name = "S", default_value_t = 0, value_parser = whole::<u64>(0..=SEED_MAX))]
     pub(crate) from: u64,
+    /// Set a value over what is drawn, as endpoints.scheduler=minrtt; repeatable
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub(crate) sets: Vec<String>,
     /// Threads [default: one for each core]
     #[arg(long, value_name = "N", value_parser = whole::<u16>(1..=1024))]
     pub(crate) jobs: Option<u16>,

@@ -261,7 +261,13 @@ fn list(policies: &Policies) -> String {
 }
 
 fn run_swarm(args: &SimSwarmArgs, stop: &AtomicBool) -> Result<Told, Fail> {
-    let request = SwarmRequest { from: args.from, seeds: args.seeds, jobs: threads(args.jobs), out: args.out.clone() };
+    let request = SwarmRequest {
+        from: args.from,
+        seeds: args.seeds,
+        sets: args.sets.clone(),
+        jobs: threads(args.jobs),
+        out: args.out.clone(),
+    };
     let progress = Progress::new(args.show);
     let summary = swarm::swarm(&request, stop, &|part, done, total| match part {
         Some(part) => progress.on_step(part, done, total),
