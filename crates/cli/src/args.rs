@@ -1,6 +1,6 @@
 //! What can be typed: commands and their flags.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -200,6 +200,9 @@ pub(crate) struct InteropArgs {
     /// Update the keys after the first 100 kB (client)
     #[arg(long, hide = true)]
     pub(crate) interop_key_update: bool,
+    /// Move to a new port of this address after the first 100 kB (client)
+    #[arg(long, value_name = "IP", hide = true)]
+    pub(crate) interop_move: Option<IpAddr>,
     /// Connect twice, the second time with the session of the first, without early data (client)
     #[arg(long, hide = true)]
     pub(crate) interop_resume: bool,

@@ -1,5 +1,6 @@
 //! What was meant: flags checked against each other and turned into plans.
 
+use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -155,6 +156,8 @@ pub(crate) enum KeyUpdates {
 pub(crate) struct Habits {
     pub(crate) suites: Suites,
     pub(crate) key_updates: KeyUpdates,
+    /// Where a client moves in the middle of a download.
+    pub(crate) move_to: Option<IpAddr>,
     /// Version of the first packet.
     pub(crate) version: Option<u32>,
     /// Which version connections end in, where both sides know both.
@@ -179,6 +182,7 @@ impl Habits {
         Self {
             suites: if args.interop_chacha20 { Suites::ChaCha20 } else { Suites::All },
             key_updates: if args.interop_key_update { KeyUpdates::Early } else { KeyUpdates::WhenWorn },
+            move_to: args.interop_move,
             version: args.interop_version,
             taste: if args.interop_prefer_v2 { VersionTaste::Second } else { VersionTaste::AsBegun },
             qlog: qlog.cloned(),

@@ -74,6 +74,17 @@ fn both_sides_write_qlog_and_keys_change() {
 }
 
 #[test]
+fn a_client_moves_in_the_middle_of_a_download() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = dir.path().join("server");
+    let summary = get(&["--qlog", server.to_str().unwrap()], &["--interop-move", "127.0.0.2"]);
+    let paths = summary["paths"].as_array().unwrap();
+    assert!(paths.iter().any(|path| path["local"].as_str().unwrap().starts_with("127.0.0.2:")), "{summary}");
+    let assigned = events(&server).iter().filter(|name| *name == "quic:tuple_assigned").count();
+    assert!(assigned >= 2, "{assigned}");
+}
+
+#[test]
 fn a_version_that_nobody_speaks_is_negotiated_away() {
     get(&["--interop-v1"], &["--interop-version", "0x1a2a3a4a"]);
     get(&[], &["--interop-version", "6b3343cf"]);

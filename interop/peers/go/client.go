@@ -7,12 +7,17 @@ import (
 	"crypto/x509"
 	"fmt"
 	"io"
+	"net"
 	"net/url"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/quic-go/quic-go"
 )
+
+// Bytes received after which a client that was asked to do so moves.
+const moveAfter = 100_000
 
 type download struct {
 	URL    string `json:"url"`
@@ -79,7 +84,7 @@ func fetchAll(ctx context.Context, o *options, r *report) error {
 		if err != nil {
 			return err
 		}
-		if r.Downloads, err = fetch(ctx, connection, first); err != nil {
+		if r.Downloads, err = fetch(ctx, connection, first, nil); err != nil {
 			return err
 		}
 		// The ticket may come after the body.
@@ -94,11 +99,18 @@ func fetchAll(ctx context.Context, o *options, r *report) error {
 	if o.early {
 		dial = quic.DialAddrEarly
 	}
+	if o.moveTo != "" {
+		dial = dialToMove
+	}
 	connection, err := dial(ctx, target.Host, tlsConfig, config)
 	if err != nil {
 		return err
 	}
-	downloads, err := fetch(ctx, connection, second)
+	var elsewhere func() error
+	if o.moveTo != "" {
+		elsewhere = sync.OnceValue(func() error { return move(ctx, connection, o.moveTo) })
+	}
+	downloads, err := fetch(ctx, connection, second, elsewhere)
 	if err != nil {
 		return err
 	}
@@ -110,13 +122,44 @@ func fetchAll(ctx context.Context, o *options, r *report) error {
 	return connection.CloseWithError(0, "done")
 }
 
-// fetch downloads all URLs at once on one connection.
-func fetch(ctx context.Context, connection *quic.Conn, urls []string) ([]download, error) {
+// dialToMove connects with connection ids that are not empty, as a connection with several sockets needs them.
+func dialToMove(ctx context.Context, address string, tlsConfig *tls.Config, config *quic.Config) (*quic.Conn, error) {
+	remote, err := net.ResolveUDPAddr("udp", address)
+	if err != nil {
+		return nil, err
+	}
+	socket, err := net.ListenUDP("udp", nil)
+	if err != nil {
+		return nil, err
+	}
+	tlsConfig = tlsConfig.Clone()
+	tlsConfig.ServerName = remote.IP.String()
+	return (&quic.Transport{Conn: socket}).Dial(ctx, remote, tlsConfig, config)
+}
+
+// move goes on from another socket once the server has answered there.
+func move(ctx context.Context, connection *quic.Conn, to string) error {
+	socket, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.ParseIP(to)})
+	if err != nil {
+		return err
+	}
+	path, err := connection.AddPath(&quic.Transport{Conn: socket})
+	if err != nil {
+		return err
+	}
+	if err := path.Probe(ctx); err != nil {
+		return err
+	}
+	return path.Switch()
+}
+
+// fetch downloads all URLs at once on one connection, and calls elsewhere, if any, in the middle of it.
+func fetch(ctx context.Context, connection *quic.Conn, urls []string, elsewhere func() error) ([]download, error) {
 	downloads, errors := make([]download, len(urls)), make(chan error, len(urls))
 	for i, name := range urls {
 		go func() {
 			var err error
-			downloads[i], err = fetchOne(ctx, connection, name)
+			downloads[i], err = fetchOne(ctx, connection, name, elsewhere)
 			errors <- err
 		}()
 	}
@@ -128,7 +171,7 @@ func fetch(ctx context.Context, connection *quic.Conn, urls []string) ([]downloa
 	return downloads, nil
 }
 
-func fetchOne(ctx context.Context, connection *quic.Conn, name string) (download, error) {
+func fetchOne(ctx context.Context, connection *quic.Conn, name string, elsewhere func() error) (download, error) {
 	none := download{}
 	target, err := url.Parse(name)
 	if err != nil {
@@ -145,8 +188,17 @@ func fetchOne(ctx context.Context, connection *quic.Conn, name string) (download
 		return none, err
 	}
 	hash := sha256.New()
-	n, err := io.Copy(hash, stream)
-	return download{name, n, fmt.Sprintf("%x", hash.Sum(nil))}, err
+	n, err := io.CopyN(hash, stream, moveAfter)
+	if err == nil && elsewhere != nil {
+		if err := elsewhere(); err != nil {
+			return none, err
+		}
+	}
+	if err == io.EOF {
+		return download{name, n, fmt.Sprintf("%x", hash.Sum(nil))}, nil
+	}
+	more, err := io.Copy(hash, stream)
+	return download{name, n + more, fmt.Sprintf("%x", hash.Sum(nil))}, err
 }
 
 // tellingCache says when a ticket has come.

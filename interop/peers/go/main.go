@@ -10,7 +10,7 @@ import (
 
 type options struct {
 	listen                       []string
-	cert, key, root, ca          string
+	cert, key, root, ca, moveTo  string
 	urls, paths                  []string
 	retry, chacha20, keyUpdate   bool
 	resume, early, secondVersion bool
@@ -38,6 +38,8 @@ func readOptions(words []string) (*options, error) {
 			o.root = value()
 		case "--ca":
 			o.ca = value()
+		case "--move":
+			o.moveTo = value()
 		case "--path":
 			o.paths = append(o.paths, value())
 		case "--retry":

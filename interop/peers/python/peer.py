@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import hashlib
 import os
+import socket
 import ssl
 import sys
 from urllib.parse import urlsplit
@@ -16,7 +17,7 @@ from aioquic.tls import CipherSuite
 from body import answer_to, make_block
 from program import new_report, print_line, read_flags
 
-# Bytes received after which a client that was asked to do so updates its keys.
+# Bytes received after which a client that was asked to do so updates its keys, or moves.
 UPDATE_AFTER = 100_000
 # Nobody speaks a version of this form (RFC 9000 15).
 RESERVED_VERSION = 0x1A2A3A4A
@@ -92,7 +93,7 @@ class Client(QuicConnectionProtocol):
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        self.bodies, self.received, self.update_keys = {}, 0, False
+        self.bodies, self.received, self.update_keys, self.move_to, self.moving = {}, 0, False, None, None
 
     def fetch(self, target: str) -> asyncio.Future:
         stream = self._quic.get_next_available_stream_id()
@@ -111,11 +112,23 @@ class Client(QuicConnectionProtocol):
             if self.update_keys and self.received >= UPDATE_AFTER:
                 self.update_keys = False
                 self.request_key_update()
+            if self.move_to and self.received >= UPDATE_AFTER:
+                self.moving, self.move_to = asyncio.ensure_future(self.move(self.move_to)), None
         elif isinstance(event, StreamReset):
             self.fail(event.stream_id, f"reset with {event.error_code}")
         elif isinstance(event, ConnectionTerminated):
             for stream in self.bodies:
                 self.fail(stream, f"closed with {event.error_code:#x}: {event.reason_phrase}")
+
+    async def move(self, address: str) -> None:
+        """Goes on from another socket, with another connection id of the server (RFC 9000 9.5)."""
+        opened = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+        opened.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        opened.bind((address if ":" in address else f"::ffff:{address}", 0, 0, 0))
+        self._quic.change_connection_id()
+        self._transport.close()
+        await asyncio.get_running_loop().create_datagram_endpoint(lambda: self, sock=opened)
+        self.transmit()
 
     def fail(self, stream: int, why: str) -> None:
         future = self.bodies[stream][2]
@@ -162,7 +175,7 @@ async def run_client(options: argparse.Namespace, report: dict) -> None:
     async with connect(
         where.hostname, where.port, configuration=config, create_protocol=Client, wait_connected=not options.early
     ) as client:
-        client.update_keys = options.key_update
+        client.update_keys, client.move_to = options.key_update, options.move
         report["downloads"] += await download(client, urls)
         tls = client._quic.tls
         report["resumed"] = tls.session_resumed

@@ -24,7 +24,7 @@ from body import answer_to, make_block
 from program import new_report, print_line, read_flags
 
 ALPN = b"hq-interop"
-# Bytes received after which a client that was asked to do so updates its keys.
+# Bytes received after which a client that was asked to do so updates its keys, or moves.
 UPDATE_AFTER = 100_000
 # Nobody speaks a version of this form (RFC 9000 15).
 RESERVED_VERSION = 0x1A2A3A4A
@@ -144,7 +144,8 @@ class Context:
         )  # fmt: skip
         if not self.quic:
             raise OSError("picoquic did not start: are the certificate and the key readable?")
-        self.call["set_default_multipath_option"](self.quic, 1)
+        # A client that moves has one path.
+        self.call["set_default_multipath_option"](self.quic, 0 if options.move else 1)
         self.call["set_key_log_file_from_env"](self.quic)
         self.call["perflog_setup"](self.quic, str(scratch / "connections").encode())
         if options.retry:
@@ -288,7 +289,7 @@ class Client:
 
     def forget(self) -> None:
         """Nothing is known of the next connection."""
-        self.cnx, self.bodies, self.events, self.update_keys = None, {}, set(), False
+        self.cnx, self.bodies, self.events, self.update_keys, self.move_to = None, {}, set(), False, None
 
     def on_event(self, cnx, stream, event, content) -> None:
         if cnx != self.cnx:
@@ -303,6 +304,12 @@ class Client:
                 self.update_keys = False
                 if self.call["start_key_rotation"](cnx) != 0:
                     raise ConnectionError("picoquic began no key update")
+            if self.move_to and body["bytes"] >= UPDATE_AFTER:
+                local, self.move_to = pack_address(*self.context.bind(self.move_to, 0)), None
+                # With one path it is left for the new one as soon as that is validated.
+                result = self.call["probe_new_path"](cnx, self.remote, local, self.context.now())
+                if result != 0:
+                    raise ConnectionError(f"picoquic does not move: {result:#x}")
         elif event == STREAM_RESET:
             raise ConnectionError(f"stream {stream} was reset")
 
@@ -397,7 +404,7 @@ class Client:
             self.request(urls)
         self.wait(lambda: READY in self.events, "handshake")
         self.open_paths()
-        self.update_keys = options.key_update
+        self.update_keys, self.move_to = options.key_update, options.move
         if not options.early:
             self.request(urls)
         report["downloads"] += self.bodies_of()

@@ -10,7 +10,7 @@ def read_flags() -> argparse.Namespace:
     parser.add_argument("urls", nargs="*")
     for name in ["--listen", "--path"]:
         parser.add_argument(name, action="append", default=[])
-    for name in ["--cert", "--key", "--root", "--ca"]:
+    for name in ["--cert", "--key", "--root", "--ca", "--move"]:
         parser.add_argument(name)
     for name in ["--retry", "--chacha20", "--key-update", "--resume", "--foreign-version", "--second-version"]:
         parser.add_argument(name, action="store_true")

@@ -1,9 +1,10 @@
 //! `plait get`: downloads over the paths that were asked for.
 
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use plait::{Attempt, AttemptOutcome, Connection};
+use plait::{Attempt, AttemptOutcome, Connection, Endpoint};
 use tokio::task::JoinSet;
 
 use crate::args::{ExtensionName, GetArgs};
@@ -23,8 +24,10 @@ use crate::stop;
 use crate::transfer::watched;
 use crate::units::{human_bytes, mbps, rounded};
 
-/// Bytes after which keys are updated early.
-const UPDATE_AFTER_BYTES: u64 = 100_000;
+/// Bytes after which keys are updated early, or a client moves.
+const EARLY_BYTES: u64 = 100_000;
+/// How often it is looked whether they have come.
+const LOOK_PERIOD: Duration = Duration::from_millis(2);
 
 /// How long a server may take to tell its policies, in round trips and beyond them. Those that do not know the question
 /// refuse it at once: only one that leaves a stream unanswered costs this time, and only where JSON is asked for.
@@ -86,6 +89,9 @@ async fn download_all(plan: &GetPlan, args: &GetArgs, outcome: &mut Outcome) -> 
     if plan.habits.key_updates == KeyUpdates::Early {
         tokio::spawn(update_keys_early(connection.clone(), Arc::clone(&meter)));
     }
+    if let Some(to) = plan.habits.move_to {
+        tokio::spawn(move_early(connection.clone(), endpoint.clone(), to, Arc::clone(&meter)));
+    }
     if !plan.wish.is_empty() {
         match policies::ask(&connection, &plan.wish, plan.connect_timeout).await {
             Some(Told { named, bytes }) => (outcome.theirs, outcome.told_bytes) = (Some(named), bytes),
@@ -134,10 +140,23 @@ async fn download_all(plan: &GetPlan, args: &GetArgs, outcome: &mut Outcome) -> 
 /// Begins a key update once a little has arrived and the peer has confirmed the handshake.
 pub(crate) async fn update_keys_early(connection: Connection, meter: Arc<Meter>) {
     while connection.close_reason().is_none() {
-        if meter.bytes() >= UPDATE_AFTER_BYTES && connection.force_key_update().is_ok() {
+        if meter.bytes() >= EARLY_BYTES && connection.force_key_update().is_ok() {
             return;
         }
-        tokio::time::sleep(Duration::from_millis(2)).await;
+        tokio::time::sleep(LOOK_PERIOD).await;
+    }
+}
+
+/// Moves a client to a new port of this address once a little has arrived.
+pub(crate) async fn move_early(connection: Connection, endpoint: Endpoint, to: IpAddr, meter: Arc<Meter>) {
+    while connection.close_reason().is_none() {
+        if meter.bytes() >= EARLY_BYTES {
+            if let Err(error) = endpoint.rebind(SocketAddr::new(to, 0)) {
+                remark(&format!("plait: cannot move to {to}: {error}"));
+            }
+            return;
+        }
+        tokio::time::sleep(LOOK_PERIOD).await;
     }
 }
 

@@ -27,6 +27,8 @@ pub struct Options {
     pub urls: Vec<String>,
     /// Local addresses of the client's paths, the first for the handshake.
     pub paths: Vec<IpAddr>,
+    /// Go on from this address in the middle of a download.
+    pub move_to: Option<IpAddr>,
     /// Demand Retry of every client.
     pub retry: bool,
     pub chacha20: bool,
@@ -64,6 +66,7 @@ impl Options {
                 "--root" => options.root = Some(value()?.into()),
                 "--ca" => options.ca = value()?.into(),
                 "--path" => options.paths.push(value()?.parse()?),
+                "--move" => options.move_to = Some(value()?.parse()?),
                 "--retry" => options.retry = true,
                 "--chacha20" => options.chacha20 = true,
                 "--key-update" => options.key_update = true,

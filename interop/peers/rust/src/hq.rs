@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 
 use crate::stack::{self, ClientConfig, Connection, Endpoint, Incoming, RecvStream, SendStream, ServerConfig};
 
-/// Bytes received after which a client that was asked to do so updates its keys.
+/// Bytes received after which a client that was asked to do so updates its keys, or moves.
 const UPDATE_AFTER: u64 = 100_000;
 /// A version of a draft that these stacks still know and nobody else answers.
 const FOREIGN_VERSION: u32 = 0xff00_0020;
@@ -162,7 +162,7 @@ async fn fetch_all(options: &Options, report: &mut Report) -> Result<()> {
     let second = if twice && second.is_empty() { first } else { second };
     if twice {
         let connection = endpoint.connect_with(config.clone(), remote, &host)?.await?;
-        report.downloads = download(&connection, first, options).await?;
+        report.downloads = download(&endpoint, &connection, first, options).await?;
         // Tickets may come after the body.
         tokio::time::sleep(Duration::from_millis(100)).await;
         connection.close(0u32.into(), b"");
@@ -179,7 +179,7 @@ async fn fetch_all(options: &Options, report: &mut Report) -> Result<()> {
     };
     stack::open_paths(&connection, options, remote).await?;
     let watch = stack::PathWatch::start(&connection);
-    let downloads = download(&connection, second, options).await;
+    let downloads = download(&endpoint, &connection, second, options).await;
     if let Some(accepted) = accepted {
         report.early_data = stack::was_accepted(accepted.await);
     }
@@ -192,12 +192,17 @@ async fn fetch_all(options: &Options, report: &mut Report) -> Result<()> {
 }
 
 /// Downloads all URLs at once on one connection.
-async fn download(connection: &Connection, urls: &[String], options: &Options) -> Result<Vec<serde_json::Value>> {
+async fn download(
+    endpoint: &Endpoint,
+    connection: &Connection,
+    urls: &[String],
+    options: &Options,
+) -> Result<Vec<serde_json::Value>> {
     let received = Arc::new(AtomicU64::new(0));
     let mut tasks = Vec::new();
     for url in urls {
         let (connection, received, url) = (connection.clone(), received.clone(), url.clone());
-        let update = options.key_update;
+        let (endpoint, update, move_to) = (endpoint.clone(), options.key_update, options.move_to);
         tasks.push(tokio::spawn(async move {
             let (_, _, path) = split_url(&url)?;
             let (mut send, mut recv) = connection.open_bi().await?;
@@ -208,8 +213,13 @@ async fn download(connection: &Connection, urls: &[String], options: &Options) -
                 hash.update(&piece);
                 bytes += piece.len() as u64;
                 let before = received.fetch_add(piece.len() as u64, Ordering::Relaxed);
-                if update && before < UPDATE_AFTER && before + piece.len() as u64 >= UPDATE_AFTER {
-                    connection.force_key_update();
+                if before < UPDATE_AFTER && before + piece.len() as u64 >= UPDATE_AFTER {
+                    if update {
+                        connection.force_key_update();
+                    }
+                    if let Some(ip) = move_to {
+                        endpoint.rebind(std::net::UdpSocket::bind((ip, 0))?)?;
+                    }
                 }
             }
             let sha256: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();

@@ -21,7 +21,7 @@ pub(super) enum Case {
     VersionNegotiation,
     /// The client begins with version 1, and the server moves it to version 2.
     SecondVersion,
-    /// The client moves to the server's preferred address.
+    /// The client moves to the server's preferred address, or to a port of its own where the server has none.
     Migration,
     /// Ours: a second path to the server's other address, then the first is closed.
     Multipath,

@@ -12,7 +12,7 @@ use url::Url;
 
 use super::Setting;
 use super::case::Case;
-use crate::commands::get::update_keys_early;
+use crate::commands::get::{move_early, update_keys_early};
 use crate::connect::handshake_failure;
 use crate::fail::Fail;
 use crate::http::client::fetch;
@@ -30,6 +30,8 @@ const TICKET_TIME: Duration = Duration::from_millis(300);
 const PATH_TIME: Duration = Duration::from_secs(10);
 /// How long a closing connection may take to say goodbye.
 const FAREWELL_TIME: Duration = Duration::from_secs(1);
+/// Round trips after the handshake in which a client has moved to the address that the server prefers.
+const PREFERENCE_RTTS: u32 = 4;
 /// Paths of a multipath connection.
 const PATHS: u32 = 4;
 /// Nobody speaks a version of this form (RFC 9000 15).
@@ -169,6 +171,9 @@ impl Errand<'_> {
         if self.setting.case == Case::KeyUpdate {
             tokio::spawn(update_keys_early(connection.clone(), Arc::clone(&meter)));
         }
+        if self.setting.case == Case::Migration {
+            tokio::spawn(move_away(connection.clone(), self.endpoint.clone(), self.remote(), Arc::clone(&meter)));
+        }
         let room = Arc::new(Semaphore::new(REQUESTS_AT_ONCE));
         let mut running = JoinSet::new();
         for target in targets {
@@ -185,6 +190,15 @@ impl Errand<'_> {
             done.map_err(|error| Fail::running(error, "try again"))??;
         }
         Ok(())
+    }
+}
+
+/// Moves to another port of ours in the middle of a download, unless the server has an address that it prefers to this one.
+async fn move_away(connection: Connection, endpoint: Endpoint, server: SocketAddr, meter: Arc<Meter>) {
+    // Its preferred address is probed at once, and used when it answers.
+    tokio::time::sleep(connection.rtt() * PREFERENCE_RTTS).await;
+    if let (true, Some(ip)) = (connection.remote_address() == server, connection.local_ip()) {
+        move_early(connection, endpoint, ip, meter).await;
     }
 }
 

@@ -17,6 +17,8 @@ use crate::link::{DATAGRAM_ROOM, Link};
 const RESERVED_VERSION: u32 = 0x1a2a_3a4a;
 /// The name in the certificate: quiche checks no addresses.
 const NAME: &str = "localhost";
+/// Bytes received after which a client that was asked to do so moves.
+const MOVE_AFTER: u64 = 100_000;
 /// Tickets may come after the body.
 const TICKET_PATIENCE: Duration = Duration::from_millis(100);
 /// What BoringSSL says of early data that was accepted (`ssl_early_data_accepted`).
@@ -32,7 +34,12 @@ struct Download {
 
 /// A connection and its downloads by stream.
 struct Client {
+    /// The socket in use.
     link: Link,
+    /// The one before, on which something may still be under way.
+    left: Option<Link>,
+    /// Where to go once a little has arrived.
+    move_to: Option<IpAddr>,
     connection: quiche::Connection,
     downloads: HashMap<u64, Download>,
     /// A Version Negotiation packet came, to which quiche answers by itself.
@@ -74,6 +81,7 @@ pub(crate) async fn fetch_all(options: &Options, report: &mut Report) -> Result<
     } else {
         client.handshake().await?;
     }
+    client.move_to = options.move_to;
     report.downloads.extend(client.download(second).await?);
     report.resumed = client.connection.is_resumed();
     report.early_data = options.early && client.connection.early_data_reason() == EARLY_DATA_ACCEPTED;
@@ -88,7 +96,8 @@ impl Client {
         let id = crate::new_id()?;
         let id = quiche::ConnectionId::from_ref(&id);
         let connection = quiche::connect(Some(NAME), &id, link.local, remote, config)?;
-        Ok(Self { link, connection, downloads: HashMap::new(), version_negotiated: false })
+        let downloads = HashMap::new();
+        Ok(Self { link, left: None, move_to: None, connection, downloads, version_negotiated: false })
     }
 
     /// Sends what is due, waits for a datagram or a timer, takes what has come.
@@ -97,16 +106,19 @@ impl Client {
         let timeout = [self.connection.timeout(), limit].into_iter().flatten().min();
         self.link.wait(timeout).await?;
         let mut buffer = [0; DATAGRAM_ROOM];
-        while let Some((len, from)) = self.link.receive(&mut buffer)? {
-            // RFC 9000 17.2.1: a long header whose version is 0.
-            self.version_negotiated |= len > 4 && buffer[0] & 0x80 != 0 && buffer[1..5] == [0; 4];
-            let info = quiche::RecvInfo { from, to: self.link.local };
-            match self.connection.recv(&mut buffer[..len], info) {
-                Ok(_) | Err(quiche::Error::Done) => {}
-                Err(error) => return Err(error.into()),
+        for link in self.left.iter().chain([&self.link]) {
+            while let Some((len, from)) = link.receive(&mut buffer)? {
+                // RFC 9000 17.2.1: a long header whose version is 0.
+                self.version_negotiated |= len > 4 && buffer[0] & 0x80 != 0 && buffer[1..5] == [0; 4];
+                let info = quiche::RecvInfo { from, to: link.local };
+                match self.connection.recv(&mut buffer[..len], info) {
+                    Ok(_) | Err(quiche::Error::Done) => {}
+                    Err(error) => return Err(error.into()),
+                }
             }
         }
         self.connection.on_timeout();
+        crate::offer_ids(&mut self.connection)?;
         if self.connection.is_closed() {
             bail!("closed: {:?}", self.connection.peer_error());
         }
@@ -132,6 +144,12 @@ impl Client {
         while self.downloads.values().any(|download| !download.finished) {
             self.turn(None).await?;
             self.read()?;
+            let received: u64 = self.downloads.values().map(|download| download.bytes).sum();
+            if let Some(ip) = self.move_to.take_if(|_| received >= MOVE_AFTER) {
+                let new = Link::bind(SocketAddr::new(ip, 0)).await?;
+                self.connection.migrate_source(new.local)?;
+                self.left = Some(std::mem::replace(&mut self.link, new));
+            }
         }
         // Early data is accepted or not once the handshake is done.
         self.handshake().await?;

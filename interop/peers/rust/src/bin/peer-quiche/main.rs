@@ -15,6 +15,8 @@ use interop_peers::tls;
 const CONNECTION_WINDOW: u64 = 16 << 20;
 const STREAM_WINDOW: u64 = 8 << 20;
 const STREAMS: u64 = 100;
+/// Connection ids of ours at once, one for each address that a client comes from, and some to spare.
+const IDS: u64 = 4;
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[tokio::main]
@@ -51,7 +53,20 @@ fn settings(version: u32, options: &Options) -> Result<quiche::Config> {
     // Packets leave as soon as they are made.
     config.enable_pacing(false);
     config.enable_early_data();
+    config.set_active_connection_id_limit(IDS);
     Ok(config)
+}
+
+/// Gives the other side ids of ours for further addresses, as many as it takes, and says which.
+fn offer_ids(connection: &mut quiche::Connection) -> Result<Vec<Vec<u8>>> {
+    let mut offered = Vec::new();
+    while connection.is_established() && connection.scids_left() > 0 {
+        let (id, token) = (new_id()?, new_id()?);
+        let token = token.iter().take(16).fold(0, |token: u128, byte| token << 8 | u128::from(*byte));
+        connection.new_scid(&quiche::ConnectionId::from_ref(&id), token, false)?;
+        offered.push(id.to_vec());
+    }
+    Ok(offered)
 }
 
 /// A connection id that nobody can guess.

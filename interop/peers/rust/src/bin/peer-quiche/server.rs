@@ -37,8 +37,8 @@ struct Server<'a> {
     block: Bytes,
     /// By the connection id of ours.
     clients: HashMap<Vec<u8>, Client>,
-    /// Ours, by the id that the client made up for its first packets.
-    first_ids: HashMap<Vec<u8>, Vec<u8>>,
+    /// The first of ours, by the id that the client made up for its first packets and by further ones of ours.
+    other_ids: HashMap<Vec<u8>, Vec<u8>>,
 }
 
 pub(crate) async fn serve(options: &Options) -> Result<()> {
@@ -48,7 +48,7 @@ pub(crate) async fn serve(options: &Options) -> Result<()> {
     config.load_priv_key_from_pem_file(options.key.to_str().context("--key")?)?;
     let (link, block) = (Link::bind(*address).await?, body::block());
     report::print(&json!({"event": "listening", "addresses": [link.local.to_string()]}));
-    let mut server = Server { options, config, link, block, clients: HashMap::new(), first_ids: HashMap::new() };
+    let mut server = Server { options, config, link, block, clients: HashMap::new(), other_ids: HashMap::new() };
     tokio::select! {
         result = server.run() => result,
         signal = tokio::signal::ctrl_c() => Ok(signal?),
@@ -63,8 +63,11 @@ impl Server<'_> {
             while let Some((len, from)) = self.link.receive(&mut buffer)? {
                 self.take(&mut buffer[..len], from).await?;
             }
-            for client in self.clients.values_mut() {
+            for (id, client) in &mut self.clients {
                 client.connection.on_timeout();
+                for further in crate::offer_ids(&mut client.connection)? {
+                    self.other_ids.insert(further, id.clone());
+                }
                 client.attend(&self.block);
                 self.link.flush(&mut client.connection).await?;
             }
@@ -77,14 +80,14 @@ impl Server<'_> {
                 !closed
             });
             let clients = &self.clients;
-            self.first_ids.retain(|_, id| clients.contains_key(id));
+            self.other_ids.retain(|_, id| clients.contains_key(id));
         }
     }
 
     async fn take(&mut self, datagram: &mut [u8], from: SocketAddr) -> Result<()> {
         let Ok(header) = Header::from_slice(datagram, quiche::MAX_CONN_ID_LEN) else { return Ok(()) };
         let id = header.dcid.to_vec();
-        let known = self.first_ids.get(&id).unwrap_or(&id).clone();
+        let known = self.other_ids.get(&id).unwrap_or(&id).clone();
         let ours = if self.clients.contains_key(&known) { Some(known) } else { self.admit(&header, from).await? };
         if let Some(client) = ours.and_then(|id| self.clients.get_mut(&id)) {
             let info = quiche::RecvInfo { from, to: self.link.local };
@@ -125,7 +128,7 @@ impl Server<'_> {
             quiche::accept(&ConnectionId::from_ref(&new), None, self.link.local, from, &mut self.config)?
         };
         let id = connection.source_id().to_vec();
-        self.first_ids.insert(header.dcid.to_vec(), id.clone());
+        self.other_ids.insert(header.dcid.to_vec(), id.clone());
         self.clients.insert(id.clone(), Client { connection, requests: HashMap::new(), answers: HashMap::new() });
         Ok(Some(id))
     }

@@ -120,6 +120,7 @@ async fn fetch_all(options: &Options, report: &mut Report) -> Result<()> {
     ensure!(options.paths.len() < 2, "s2n-quic has one path");
     ensure!(!options.resume && !options.early, "s2n-quic keeps no tickets");
     ensure!(!options.foreign_version, "s2n-quic begins with version 1 only");
+    ensure!(options.move_to.is_none(), "s2n-quic's client cannot be told to move");
     ensure!(!options.key_update, "s2n-quic updates keys by itself only");
     let (host, port, _) = split_url(options.urls.first().context("no URL")?)?;
     let remote = SocketAddr::new(host.parse().unwrap_or(IpAddr::from([127, 0, 0, 1])), port);
