@@ -24,6 +24,9 @@ pub struct ClientConfig {
 const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 const ATTEMPT_DELAY_MIN: Duration = Duration::from_millis(10);
 const ATTEMPT_DELAY_MAX: Duration = Duration::from_secs(2);
+/// What a known round trip makes of the delay, at most: with a first pair that is dead, the handshake over the second is
+/// to be done within a second and its round trip.
+const KNOWN_DELAY_MAX: Duration = Duration::from_millis(900);
 
 impl ClientConfig {
     /// Defaults: QUIC v1, tokens kept in memory for 256 servers.
@@ -67,10 +70,18 @@ impl ClientConfig {
     }
 
     /// How long an attempt to connect goes unanswered before the next pair of addresses is tried beside it, 10 ms to 2 s.
-    /// Default 250 ms (RFC 8305 5).
+    /// Default 250 ms (RFC 8305 5). To a server whose round trip is known it may be longer: [`Self::attempt_delay_to`].
     pub fn attempt_delay(&mut self, delay: Duration) -> &mut Self {
         self.attempt_delay = delay.clamp(ATTEMPT_DELAY_MIN, ATTEMPT_DELAY_MAX);
         self
+    }
+
+    /// How long an attempt to connect to `server_name` goes unanswered before the next begins: [`Self::attempt_delay`], or
+    /// one and a half times the round trip that the token store knows of it, 900 ms at most, where that is longer.
+    pub fn attempt_delay_to(&self, server_name: &str) -> Duration {
+        // RFC 8305 5: historical RTT data may influence the delay
+        let known = self.token_store.rtt(server_name).map(|rtt| rtt.saturating_mul(3) / 2);
+        self.attempt_delay.max(known.unwrap_or_default().min(KNOWN_DELAY_MAX))
     }
 
     /// What [`Self::attempt_delay`] set.

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use bytes::Bytes;
 use plait_base::limits;
@@ -16,6 +17,14 @@ pub trait TokenStore: Send + Sync + fmt::Debug {
     fn insert(&self, server_name: &str, token: Bytes);
     /// Gives a token for `server_name` and forgets it: a token is used once (RFC 9000 8.1.3).
     fn take(&self, server_name: &str) -> Option<Bytes>;
+
+    /// Notes how long a round trip to `server_name` takes, as its token comes. Keeps nothing unless a store says otherwise.
+    fn note_rtt(&self, _server_name: &str, _rtt: Duration) {}
+
+    /// The round trip to `server_name` that was noted last; none unless a store says otherwise.
+    fn rtt(&self, _server_name: &str) -> Option<Duration> {
+        None
+    }
 }
 
 /// The name under which tokens of a server are kept (RFC 9369 5: apart for each version).
@@ -47,11 +56,25 @@ pub struct MemoryTokenStore {
 struct Kept {
     /// Tokens, oldest first, with the time of the last insertion by count.
     servers: BTreeMap<String, (u64, VecDeque<Bytes>)>,
+    /// Round trips, with the time of the last note by count.
+    rtts: BTreeMap<String, (u64, Duration)>,
     insertions: u64,
 }
 
+/// Forgets the server that was heard from least recently where there is no room for another.
+fn make_room<T>(servers: &mut BTreeMap<String, (u64, T)>, server_name: &str, max_servers: usize) {
+    if servers.contains_key(server_name) || servers.len() < max_servers {
+        return;
+    }
+    let oldest = servers.iter().min_by_key(|(_, (at, _))| *at).map(|(name, _)| name.clone());
+    if let Some(name) = oldest {
+        servers.remove(&name);
+    }
+}
+
 impl MemoryTokenStore {
-    /// A store for at most `max_servers` names (at least 1), with 8 tokens of 1024 bytes each at most.
+    /// A store for at most `max_servers` names (at least 1), with 8 tokens of 1024 bytes each at most, and the round trips
+    /// to as many.
     pub fn new(max_servers: usize) -> Self {
         Self { max_servers: max_servers.max(1), kept: Mutex::default() }
     }
@@ -78,12 +101,7 @@ impl TokenStore for MemoryTokenStore {
         let Ok(mut kept) = self.kept.lock() else { return };
         kept.insertions += 1;
         let now = kept.insertions;
-        if !kept.servers.contains_key(server_name) && kept.servers.len() >= self.max_servers {
-            let oldest = kept.servers.iter().min_by_key(|(_, (at, _))| *at).map(|(name, _)| name.clone());
-            if let Some(name) = oldest {
-                kept.servers.remove(&name);
-            }
-        }
+        make_room(&mut kept.servers, server_name, self.max_servers);
         let (at, tokens) = kept.servers.entry(server_name.to_owned()).or_default();
         *at = now;
         if tokens.len() >= limits::MAX_STORED_TOKENS {
@@ -102,6 +120,18 @@ impl TokenStore for MemoryTokenStore {
         }
         newest
     }
+
+    fn note_rtt(&self, server_name: &str, rtt: Duration) {
+        let Ok(mut kept) = self.kept.lock() else { return };
+        kept.insertions += 1;
+        let now = kept.insertions;
+        make_room(&mut kept.rtts, server_name, self.max_servers);
+        kept.rtts.insert(server_name.to_owned(), (now, rtt));
+    }
+
+    fn rtt(&self, server_name: &str) -> Option<Duration> {
+        self.kept.lock().ok()?.rtts.get(server_name).map(|(_, rtt)| *rtt)
+    }
 }
 
 #[cfg(test)]
@@ -117,6 +147,19 @@ mod tests {
         assert_eq!(store.take("a").as_deref(), Some(&b"2"[..]));
         assert_eq!(store.take("a").as_deref(), Some(&b"1"[..]));
         assert_eq!(store.take("a"), None);
+    }
+
+    #[test]
+    fn round_trips_are_of_the_servers_heard_from_last() {
+        let store = MemoryTokenStore::new(2);
+        let ms = Duration::from_millis;
+        for (name, rtt) in [("a", 1), ("b", 2), ("a", 3), ("c", 4)] {
+            store.note_rtt(name, ms(rtt));
+        }
+        assert_eq!(["a", "b", "c"].map(|name| store.rtt(name)), [Some(ms(3)), None, Some(ms(4))]);
+        assert_eq!(store.take("a"), None, "no token came");
+        NoTokenStore.note_rtt("a", ms(1));
+        assert_eq!(NoTokenStore.rtt("a"), None);
     }
 
     #[test]

@@ -194,6 +194,9 @@ impl Connection {
         match &self.settings.role {
             RoleSettings::Server(_) => Err(Violation::NewTokenFromClient),
             RoleSettings::Client { token_store, server_name, .. } => {
+                if let Some(rtt) = self.paths.path(PathId::ZERO).and_then(|path| path.send.rtt().measured()) {
+                    token_store.note_rtt(server_name, rtt);
+                }
                 if token.len() <= plait_base::limits::MAX_TOKEN_BYTES {
                     let name = token_name(server_name, self.handshake.versions.current);
                     token_store.insert(&name, bytes::Bytes::copy_from_slice(token));
