@@ -111,7 +111,12 @@ async fn far_away(server: SocketAddr, rtt: Duration) -> (SocketAddr, Arc<Mutex<B
     (address, counts)
 }
 
-async fn pass_back(back: Arc<tokio::net::UdpSocket>, front: Arc<tokio::net::UdpSocket>, to: SocketAddr, after: Duration) {
+async fn pass_back(
+    back: Arc<tokio::net::UdpSocket>,
+    front: Arc<tokio::net::UdpSocket>,
+    to: SocketAddr,
+    after: Duration,
+) {
     let mut buffer = vec![0; 65_536];
     while let Ok((len, _)) = back.recv_from(&mut buffer).await {
         deliver(&front, buffer[..len].to_vec(), to, after);
