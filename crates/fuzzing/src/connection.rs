@@ -6,6 +6,7 @@ use bytes::Bytes;
 use plait_base::{CloseCode, ConnectionId, Dir, FourTuple, PathId, Side, StreamId};
 use plait_engine::path::PathStatus;
 use plait_engine::stream::{Order, Overflow};
+use plait_wire::Encode;
 use plait_wire::frame::AckForm;
 
 use crate::Tape;

@@ -7,7 +7,6 @@
 pub mod ack_route;
 pub mod cids;
 mod delivery;
-mod frames;
 pub mod mtu;
 pub mod path;
 pub mod policy;

@@ -5,7 +5,6 @@ use plait_wire::frame::PathStatusUpdate;
 use plait_wire::{FrameWriter, SentFrame};
 
 use crate::delivery::Delivery;
-use crate::frames;
 
 pub use plait_wire::frame::PathStatus;
 
@@ -84,8 +83,7 @@ impl Status {
     pub(crate) fn fill(&mut self, path: PathId, w: &mut FrameWriter<'_>) {
         let (Some(status), true) = (self.local, self.delivery.is_due()) else { return };
         let sequence = self.sequence();
-        if frames::put(w, &PathStatusUpdate { path, sequence, status }) {
-            w.note(SentFrame::PathStatus { path, sequence });
+        if w.write(&PathStatusUpdate { path, sequence, status }, SentFrame::PathStatus { path, sequence }) {
             self.delivery.on_written();
         }
     }

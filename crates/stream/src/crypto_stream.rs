@@ -4,12 +4,11 @@ use bytes::Bytes;
 use plait_base::limits::{MAX_CRYPTO_BUFFER_BYTES, MAX_CRYPTO_FRAGMENTS};
 use plait_base::units::VARINT_MAX;
 use plait_base::{Space, Violation};
-use plait_wire::{FrameWriter, SentFrame, varint};
+use plait_wire::{FrameWriter, SentFrame};
 
 use crate::events::Order;
 use crate::reassembly::Reassembly;
 use crate::send_buffer::SendBuffer;
-use crate::stream_frame::{CRYPTO, layout_explicit};
 
 /// CRYPTO data of one space, both ways.
 #[derive(Debug)]
@@ -51,15 +50,9 @@ impl CryptoStream {
     /// Writes CRYPTO frames, as many as fit; lost data first.
     pub fn fill(&mut self, w: &mut FrameWriter<'_>) {
         while let Some(next) = self.outgoing.next(u64::MAX) {
-            let head = 1 + varint::size(next.start);
-            let Some(len) = layout_explicit(w.remaining(), head, next.end - next.start) else { return };
-            let range = next.start..next.start + len;
-            w.put_varint(CRYPTO);
-            w.put_varint(range.start);
-            w.put_varint(len);
-            self.outgoing.put(range.clone(), w);
-            w.note(SentFrame::Crypto { space: self.space, offset: range.start, len: len as u32 });
-            self.outgoing.on_sent(range);
+            let put = |part, packet: &mut Vec<u8>| self.outgoing.put(part, packet);
+            let Some(sent) = w.write_crypto(self.space, next, put) else { return };
+            self.outgoing.on_sent(sent);
         }
     }
 

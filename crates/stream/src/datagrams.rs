@@ -5,10 +5,9 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use plait_base::Violation;
 use plait_base::limits::DEFAULT_DATAGRAM_BUFFER_BYTES;
-use plait_wire::{FrameWriter, SentFrame, varint};
+use plait_wire::{FrameWriter, varint};
 
 use crate::piece::{PIECE_OVERHEAD_BYTES, Piece, settle_all, shrink};
-use crate::stream_frame::{DATAGRAM, Length, layout};
 
 /// What a queued datagram costs beyond its bytes, so that empty ones are bounded too.
 const OVERHEAD_BYTES: usize = 64;
@@ -199,26 +198,13 @@ impl Datagrams {
         let max = self.max_size(room).unwrap_or(0);
         let mut place = 0;
         while let Some(next) = self.outgoing.get(place) {
-            let len = next.len() as u64;
-            let Some(layout) = layout(w.remaining(), 1, len).filter(|l| l.len == len) else {
-                if next.len() <= max {
-                    return;
-                }
+            if w.write_datagram(next) {
+                self.take_outgoing(place);
+            } else if next.len() <= max {
+                return;
+            } else {
                 place += 1;
-                continue;
-            };
-            w.pad(layout.pad);
-            // RFC 9221 4: the lowest bit says that there is a length.
-            match layout.length {
-                Length::ToEnd => w.put_varint(DATAGRAM),
-                Length::Explicit => {
-                    w.put_varint(DATAGRAM | 1);
-                    w.put_varint(len);
-                }
             }
-            w.put_bytes(next);
-            w.note(SentFrame::Datagram { len: next.len() as u32 });
-            self.take_outgoing(place);
         }
     }
 

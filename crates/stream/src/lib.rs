@@ -19,7 +19,6 @@ mod reassembly;
 mod receive;
 mod send;
 mod send_buffer;
-mod stream_frame;
 mod streams;
 mod table;
 #[cfg(test)]

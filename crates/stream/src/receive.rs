@@ -7,7 +7,7 @@ use plait_base::units::VARINT_MAX;
 use crate::credit::ReceiveCredit;
 use crate::events::{Chunk, Order, ReadError};
 use crate::reassembly::{Reassembly, max_fragments};
-use crate::stream_frame::Fin;
+use crate::send::Fin;
 
 /// What is still expected of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 use plait_base::StreamId;
-use plait_wire::{FrameWriter, SentFrame};
+use plait_wire::FrameWriter;
+use plait_wire::frame::OutStream;
 
 use crate::credit::SendCredit;
 use crate::send_buffer::SendBuffer;
-use crate::stream_frame::{Fin, layout, put_stream_head, stream_head};
 
 /// How the stream ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +22,23 @@ pub(crate) enum End {
     FinAcked,
     /// RESET_STREAM with this code ends it.
     Reset(u64),
+}
+
+/// Whether a STREAM frame ends its stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fin {
+    Yes,
+    No,
+}
+
+impl Fin {
+    pub(crate) fn is_yes(self) -> bool {
+        self == Self::Yes
+    }
+
+    pub(crate) fn when(condition: bool) -> Self {
+        if condition { Self::Yes } else { Self::No }
+    }
 }
 
 /// Where the stream waits for its turn to send.
@@ -126,15 +143,10 @@ impl SendStream {
         fin_wanted: bool,
         w: &mut FrameWriter<'_>,
     ) -> Option<(Range<u64>, Fin)> {
-        let layout = layout(w.remaining(), stream_head(id, range.start), range.end - range.start)?;
-        let sent = range.start..range.start + layout.len;
-        if sent.is_empty() && !range.is_empty() {
-            return None;
-        }
-        let fin = Fin::when(fin_wanted && sent.end == self.buffer.end());
-        put_stream_head(w, id, &sent, fin, &layout);
-        self.buffer.put(sent.clone(), w);
-        w.note(SentFrame::Stream { id, offset: sent.start, len: layout.len as u32, fin: fin.is_yes() });
+        let final_size = fin_wanted.then_some(self.buffer.end());
+        let stream = OutStream { id, range, final_size };
+        let sent = w.write_stream(&stream, |part, packet| self.buffer.put(part, packet))?;
+        let fin = Fin::when(final_size == Some(sent.end));
         Some((sent, fin))
     }
 

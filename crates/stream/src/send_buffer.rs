@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
-use plait_wire::FrameWriter;
 
 use crate::byte_ranges::ByteRanges;
 
@@ -176,8 +175,8 @@ impl SendBuffer {
         self.acked.first_gap(range.start.max(self.base)..range.end.min(self.sent))
     }
 
-    /// Copies `range`, which must lie between `base` and `end`, into the packet.
-    pub(crate) fn put(&self, range: Range<u64>, w: &mut FrameWriter<'_>) {
+    /// Copies `range`, which must lie between `base` and `end`, to the end of the packet.
+    pub(crate) fn put(&self, range: Range<u64>, packet: &mut Vec<u8>) {
         debug_assert!(range.start >= self.base && range.end <= self.end);
         let mut at = range.start;
         let first = self.kept.partition_point(|k| k.start + k.bytes.len() as u64 <= at);
@@ -187,11 +186,12 @@ impl SendBuffer {
             }
             let from = (at - k.start) as usize;
             let to = ((range.end - k.start) as usize).min(k.bytes.len());
-            w.put_bytes(&k.bytes[from..to]);
+            packet.extend_from_slice(&k.bytes[from..to]);
             at = k.start + to as u64;
         }
         if at < range.end {
-            w.put_bytes(&self.open[(at - self.open_start) as usize..(range.end - self.open_start) as usize]);
+            let (from, to) = ((at - self.open_start) as usize, (range.end - self.open_start) as usize);
+            packet.extend_from_slice(&self.open[from..to]);
         }
     }
 

@@ -7,16 +7,14 @@ pub mod frame;
 pub mod header;
 pub mod params;
 pub mod sent_frame;
-pub mod sink;
 pub mod varint;
 pub mod version;
 pub mod writer;
 
-pub use frame::{Frame, FrameError, Frames};
+pub use frame::{Encode, Frame, FrameError, Frames};
 pub use header::{HeaderMarks, OutHeader, PacketKind, PacketSpan, ProtectedHeader};
 pub use params::TransportParameters;
 pub use sent_frame::SentFrame;
-pub use sink::Sink;
 pub use varint::{Reader, Truncated};
 pub use version::Version;
 pub use writer::FrameWriter;

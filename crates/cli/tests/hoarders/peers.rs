@@ -7,7 +7,7 @@ use std::time::Duration;
 use plait::{ClientConfig, Endpoint, EndpointConfig};
 use plait_base::Space;
 use plait_wire::frame::{AckForm, Crypto};
-use plait_wire::{PacketKind, varint};
+use plait_wire::{Encode, PacketKind, varint};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 

@@ -170,13 +170,9 @@ impl Connection {
                 Close::Transport { code: early.code, frame_type: early.frame.unwrap_or(0), reason }
             }
         };
-        let room = w.remaining();
-        match close.fit(room) {
-            Some(close) => close.encode(&mut w),
-            None => {
-                builder.abandon(buf);
-                return None;
-            }
+        if !w.write_close(close) {
+            builder.abandon(buf);
+            return None;
         }
         let path = self.paths.path_mut(id)?;
         let keys = self.keys.as_deref_mut();

@@ -3,8 +3,8 @@
 use plait_base::{Instant, PathId};
 use plait_flow::AckNeed;
 use plait_path::{LegName, Pad};
-use plait_wire::frame::{AckForm, types};
-use plait_wire::{FrameWriter, SentFrame};
+use plait_wire::frame::AckForm;
+use plait_wire::{Frame, FrameWriter, SentFrame};
 
 use super::Connection;
 use super::copies::Target;
@@ -13,18 +13,15 @@ use super::send::Purpose;
 
 /// Writes a PING.
 pub(super) fn ping(w: &mut FrameWriter<'_>) {
-    if w.remaining() > 0 {
-        w.put_varint(types::PING);
-        w.note(SentFrame::Ping);
-    }
+    // Where not one byte is left, the packet goes without.
+    let _ = w.write(&Frame::Ping, SentFrame::Ping);
 }
 
 impl Connection {
     /// Fills one packet of the data space that leaves on path `id`. Says whether it must be full-sized.
     pub(super) fn fill(&mut self, now: Instant, id: PathId, purpose: Purpose, w: &mut FrameWriter<'_>) -> Pad {
         if let Purpose::Mtu(size) = purpose {
-            ping(w);
-            w.note(SentFrame::MtuProbe(size));
+            let _ = w.write(&Frame::Ping, SentFrame::MtuProbe(size));
             return Pad::No;
         }
         let one_rtt = self.keys.is_some();
@@ -132,9 +129,7 @@ impl Connection {
     /// Control frames that any path may carry.
     fn fill_control(&mut self, w: &mut FrameWriter<'_>) {
         // RFC 9000 19.20: due once the handshake is complete, and again when lost
-        if self.handshake.done == Owed::Due && w.remaining() > 0 {
-            w.put_varint(types::HANDSHAKE_DONE);
-            w.note(SentFrame::HandshakeDone);
+        if self.handshake.done == Owed::Due && w.write(&Frame::HandshakeDone, SentFrame::HandshakeDone) {
             self.handshake.done = Owed::Sent;
         }
         self.handshake.data.fill(w);

@@ -59,10 +59,7 @@ impl Tokens {
 
     pub(super) fn fill(&mut self, w: &mut FrameWriter<'_>) {
         for (number, token, delivery) in self.kept.iter_mut().filter(|(_, _, d)| *d == Delivery::Due) {
-            let frame = NewToken { token };
-            if frame.size() <= w.remaining() {
-                frame.encode(w);
-                w.note(SentFrame::NewToken(*number));
+            if w.write(&NewToken { token }, SentFrame::NewToken(*number)) {
                 *delivery = Delivery::Sent;
             }
         }

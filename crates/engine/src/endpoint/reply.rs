@@ -5,7 +5,7 @@ use plait_base::{CloseCode, ConnectionId, PathId, Random, ResetToken, Side};
 use plait_crypto::{Layout, initial_keys, retry as retry_integrity};
 use plait_wire::frame::Close;
 use plait_wire::header::{FixedBit, retry, stateless_reset, version_negotiation};
-use plait_wire::{OutHeader, Version};
+use plait_wire::{Encode, OutHeader, Version};
 
 /// Bytes of an AEAD tag.
 const TAG_BYTES: usize = plait_crypto::TAG_BYTES;

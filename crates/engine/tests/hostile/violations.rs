@@ -4,7 +4,7 @@ use plait_base::{ConnectionId, PathId, Space, Violation};
 use plait_engine::{ConnectionError, Event};
 use plait_wire::frame::{CidForm, NewCid};
 use plait_wire::params::VersionInfo;
-use plait_wire::{PacketKind, Version, varint};
+use plait_wire::{Encode, PacketKind, Version, varint};
 
 use crate::puppet::{Packet, Rig, Setup, Tls, ms, resuming_client_tls};
 

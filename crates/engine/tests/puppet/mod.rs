@@ -19,7 +19,7 @@ use plait_engine::{
     TransportConfig,
 };
 use plait_wire::frame::{AckForm, CidForm, Close};
-use plait_wire::{Frame, PacketKind, TransportParameters};
+use plait_wire::{Encode, Frame, PacketKind, TransportParameters};
 
 pub use peer::{Habits, Packet, Peer, Seen, Tls};
 

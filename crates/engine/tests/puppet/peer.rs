@@ -10,7 +10,7 @@ use plait_crypto::{
 };
 use plait_wire::frame::{AckForm, Crypto, NewCid, OutAck};
 use plait_wire::header::{FixedBit, FixedBitRule, packet_number};
-use plait_wire::{Frame, Frames, OutHeader, PacketKind, ProtectedHeader, TransportParameters, Version};
+use plait_wire::{Encode, Frame, Frames, OutHeader, PacketKind, ProtectedHeader, TransportParameters, Version};
 
 /// TLS settings of the side that the puppet plays.
 #[derive(Clone)]

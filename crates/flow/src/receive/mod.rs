@@ -11,8 +11,8 @@ use plait_base::limits::MAX_ACK_RANGES;
 use plait_base::units::VARINT_MAX;
 use plait_base::{Ecn, EcnCounts, Instant, PathId, RangeSet, Space};
 use plait_crypto::PhaseMark;
+use plait_wire::FrameWriter;
 use plait_wire::frame::{AckForm, OutAck};
-use plait_wire::{FrameWriter, SentFrame};
 
 use dedup::Dedup;
 use schedule::AckSchedule;
@@ -202,8 +202,6 @@ impl ReceiveFlow {
         let micros = u64::try_from(self.ack_delay(now).as_micros()).unwrap_or(VARINT_MAX).min(VARINT_MAX);
         let delay = micros.checked_shr(exponent.into()).unwrap_or(0);
         let ack = OutAck { form, path: self.path, ranges: &self.to_report, delay, ecn: self.ecn_counts() };
-        let (smallest, largest) = ack.encode(w.remaining(), w)?.into_inner();
-        w.note(SentFrame::Ack { space: self.space, path: self.path, smallest, largest });
-        Some(largest)
+        w.write_ack(self.space, &ack)
     }
 }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use std::collections::BTreeSet;
 
 use plait_base::limits::MAX_DEDUP_RANGES;
-use plait_wire::{Frame, Frames};
+use plait_wire::{Frame, Frames, SentFrame};
 
 use super::*;
 

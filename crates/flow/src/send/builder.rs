@@ -128,8 +128,8 @@ mod tests {
     use super::*;
     use plait_base::{ConnectionId, Instant, Side};
     use plait_crypto::{PhaseMark, initial_keys};
-    use plait_wire::Version;
     use plait_wire::header::{FixedBitRule, PacketSpan, ProtectedHeader};
+    use plait_wire::{Frame, Version};
     use std::time::Duration;
 
     fn cid() -> ConnectionId {
@@ -144,8 +144,7 @@ mod tests {
         let builder = PacketBuilder::begin(&mut buf, &header, PathId::ZERO, 7, None, 1200, FixedBit::Set).unwrap();
         assert!(builder.is_empty(&buf));
         let mut w = builder.writer(&mut buf, &mut carried);
-        w.put_varint(1);
-        w.note(SentFrame::Ping);
+        assert!(w.write(&Frame::Ping, SentFrame::Ping));
         let ours = initial_keys(1, &cid(), Side::Client).unwrap();
         let built = builder.finish(&mut buf, Sealer::Level(&ours.local), Padding::UpTo(1200)).unwrap();
         assert_eq!((buf.len(), built.bytes, built.number), (1200, 1200, 7));
@@ -169,7 +168,7 @@ mod tests {
         let (mut buf, mut carried) = (vec![9; 100], Vec::new());
         let path = PathId(3);
         let builder = PacketBuilder::begin(&mut buf, &header, path, 300, Some(299), 200, FixedBit::Set).unwrap();
-        builder.writer(&mut buf, &mut carried).put_varint(1);
+        assert!(builder.writer(&mut buf, &mut carried).write(&Frame::Ping, SentFrame::Ping));
         let built = builder.finish(&mut buf, Sealer::OneRtt(&mut ours, &mut seal), Padding::Least).unwrap();
         // 1 first byte, 8 id, 1 number, 1 frame, 2 padding for the sample, 16 tag
         assert_eq!((built.bytes, built.padding_bytes), (29, 2));

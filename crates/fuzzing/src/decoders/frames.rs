@@ -1,6 +1,7 @@
 //! Frames: every payload is frames or a named violation, and each frame is written and read again unchanged.
 
 use plait_base::{CloseCode, ConnectionId, Dir, PathId, ResetToken, StreamId};
+use plait_wire::Encode;
 use plait_wire::frame::{
     Ack, AckFrequency, CidForm, Close, Crypto, DataBlocked, Datagram, Frame, Frames, MaxData, MaxPathId, MaxStreamData,
     MaxStreams, NewCid, NewToken, PathAbandon, PathChallenge, PathCidsBlocked, PathResponse, PathStatus,

@@ -2,6 +2,7 @@
 
 use plait_base::units::VARINT_MAX;
 use plait_base::{CloseCode, ConnectionId, Dir, EcnCounts, PathId, RangeSet, ResetToken, Side, StreamId};
+use plait_wire::Encode;
 use plait_wire::frame::{
     AckForm, AckFrequency, CidForm, Close, Crypto, DataBlocked, Datagram, Frame, MaxData, MaxPathId, MaxStreamData,
     MaxStreams, NewCid, NewToken, OutAck, PathAbandon, PathChallenge, PathCidsBlocked, PathResponse, PathStatus,

@@ -11,7 +11,7 @@ use plait_crypto::{Layout, OneRttKeys, PhaseMark, SealMark};
 use plait_engine::{Connection, ConnectionHandle, Endpoint, EndpointEvent, Received};
 use plait_wire::frame::{AckForm, Frame, Frames, OutAck, PathResponse};
 use plait_wire::header::{FixedBit, FixedBitRule, PacketKind, packet_number};
-use plait_wire::{OutHeader, ProtectedHeader};
+use plait_wire::{Encode, OutHeader, ProtectedHeader};
 
 use super::settings;
 use crate::watch::{Watch, fire, take_datagrams};

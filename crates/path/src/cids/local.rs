@@ -8,7 +8,6 @@ use smallvec::SmallVec;
 
 use super::{CidSource, IssuedCid};
 use crate::delivery::Delivery;
-use crate::frames;
 
 #[derive(Clone, Copy, Debug)]
 struct LocalCid {
@@ -165,10 +164,9 @@ impl LocalCids {
             let retire_prior_to = self.retire_prior_to.min(entry.sequence);
             let (path, sequence, cid, token) = (self.path, entry.sequence, entry.cid, entry.token);
             let new = NewCid { form, path, sequence, retire_prior_to, cid, token };
-            if !frames::put(w, &new) {
+            if !w.write(&new, SentFrame::NewCid { path, sequence }) {
                 return;
             }
-            w.note(SentFrame::NewCid { path: self.path, sequence: entry.sequence });
             entry.delivery.on_written();
             self.told = self.told.max(entry.sequence + 1);
         }

@@ -7,7 +7,6 @@ use plait_wire::{FrameWriter, SentFrame};
 use smallvec::SmallVec;
 
 use crate::delivery::Delivery;
-use crate::frames;
 
 /// Whether packets were sent to an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -253,11 +252,11 @@ impl RemoteCids {
 
     /// Writes the frames that wait, as many as fit.
     pub fn fill(&mut self, form: CidForm, w: &mut FrameWriter<'_>) {
-        for (sequence, delivery) in self.retirements.iter_mut().filter(|(_, d)| d.is_due()) {
-            if !frames::put(w, &RetireCid { form, path: self.path, sequence: *sequence }) {
+        let path = self.path;
+        for &mut (sequence, ref mut delivery) in self.retirements.iter_mut().filter(|(_, d)| d.is_due()) {
+            if !w.write(&RetireCid { form, path, sequence }, SentFrame::RetireCid { path, sequence }) {
                 return;
             }
-            w.note(SentFrame::RetireCid { path: self.path, sequence: *sequence });
             delivery.on_written();
         }
     }

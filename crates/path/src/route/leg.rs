@@ -12,8 +12,6 @@ use plait_base::{FourTuple, Instant, Random};
 use plait_wire::frame::{PathChallenge, PathResponse};
 use plait_wire::{FrameWriter, SentFrame};
 
-use crate::frames;
-
 /// The unpredictable bytes of PATH_CHALLENGE and PATH_RESPONSE (RFC 9000 19.17).
 pub type ChallengeData = [u8; 8];
 
@@ -325,10 +323,9 @@ impl Leg {
         let mut wrote = false;
         let may_answer = self.wants_answer();
         while let Some(&data) = self.responses.front().filter(|_| may_answer) {
-            if !frames::put(w, &PathResponse { data }) {
+            if !w.write(&PathResponse { data }, SentFrame::PathResponse) {
                 break;
             }
-            w.note(SentFrame::PathResponse);
             self.responses.pop_front();
             wrote = true;
         }
@@ -338,8 +335,7 @@ impl Leg {
         if let Some(running) = self.running.as_mut().filter(|r| r.challenge_due) {
             let mut data = ChallengeData::default();
             rng.fill(&mut data);
-            if frames::put(w, &PathChallenge { data }) {
-                w.note(SentFrame::PathChallenge);
+            if w.write(&PathChallenge { data }, SentFrame::PathChallenge) {
                 running.challenge_due = false;
                 if self.challenges.len() >= MAX_OUTSTANDING_CHALLENGES {
                     self.challenges.pop_front();

@@ -5,7 +5,6 @@ use plait_wire::frame::{MaxPathId, PathsBlocked};
 use plait_wire::{FrameWriter, SentFrame};
 
 use crate::delivery::Delivery;
-use crate::frames;
 
 /// Path id limits of both sides (RFC 10069 4.5 to 4.7).
 #[derive(Clone, Debug)]
@@ -106,16 +105,16 @@ impl PathCredit {
     }
 
     pub(crate) fn fill(&mut self, w: &mut FrameWriter<'_>) {
-        if self.max_delivery.is_due() && frames::put(w, &MaxPathId { limit: PathId(self.local_max) }) {
-            w.note(SentFrame::MaxPathId(PathId(self.local_max)));
+        let limit = PathId(self.local_max);
+        if self.max_delivery.is_due() && w.write(&MaxPathId { limit }, SentFrame::MaxPathId(limit)) {
             self.announced = self.local_max;
             self.max_delivery.on_written();
         }
-        if let Some((limit, delivery)) = self.blocked_at.as_mut().filter(|(_, d)| d.is_due())
-            && frames::put(w, &PathsBlocked { limit: PathId(*limit) })
-        {
-            w.note(SentFrame::PathsBlocked(PathId(*limit)));
-            delivery.on_written();
+        if let Some((limit, delivery)) = self.blocked_at.as_mut().filter(|(_, d)| d.is_due()) {
+            let limit = PathId(*limit);
+            if w.write(&PathsBlocked { limit }, SentFrame::PathsBlocked(limit)) {
+                delivery.on_written();
+            }
         }
     }
 

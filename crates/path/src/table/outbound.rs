@@ -6,7 +6,6 @@ use plait_wire::{FrameWriter, SentFrame};
 
 use super::PathTable;
 use crate::delivery::Delivery;
-use crate::frames;
 
 impl<S, R> PathTable<S, R> {
     /// True when [`Self::fill_control`] has something to write.
@@ -25,8 +24,8 @@ impl<S, R> PathTable<S, R> {
     pub fn fill_control(&mut self, w: &mut FrameWriter<'_>) {
         let form = self.form();
         for farewell in self.farewells.iter_mut().filter(|f| f.delivery.is_due()) {
-            if frames::put(w, &PathAbandon { path: farewell.id, code: farewell.code }) {
-                w.note(SentFrame::PathAbandon(farewell.id));
+            let abandon = PathAbandon { path: farewell.id, code: farewell.code };
+            if w.write(&abandon, SentFrame::PathAbandon(farewell.id)) {
                 farewell.delivery.on_written();
             }
         }
@@ -38,8 +37,7 @@ impl<S, R> PathTable<S, R> {
                 slot.status.fill(slot.id, w);
             }
             let blocked = PathCidsBlocked { path: slot.id, next_sequence: slot.remote.next_expected() };
-            if slot.cids_blocked.is_due() && frames::put(w, &blocked) {
-                w.note(SentFrame::PathCidsBlocked(slot.id));
+            if slot.cids_blocked.is_due() && w.write(&blocked, SentFrame::PathCidsBlocked(slot.id)) {
                 slot.cids_blocked.on_written();
             }
         }
@@ -50,10 +48,8 @@ impl<S, R> PathTable<S, R> {
 
     /// Writes our PATH_ABANDON of this path, which stays due: nothing says whether the path's last packet arrived.
     pub fn fill_farewell(&self, id: PathId, w: &mut FrameWriter<'_>) {
-        if let Some(farewell) = self.farewells.iter().find(|f| f.id == id)
-            && frames::put(w, &PathAbandon { path: id, code: farewell.code })
-        {
-            w.note(SentFrame::PathAbandon(id));
+        if let Some(farewell) = self.farewells.iter().find(|f| f.id == id) {
+            let _ = w.write(&PathAbandon { path: id, code: farewell.code }, SentFrame::PathAbandon(id));
         }
     }
 

@@ -1,12 +1,14 @@
 //! CRYPTO data over packets, and its bounds.
 
+use plait_wire::frame::types;
+
 use super::*;
 use crate::testing::{packet, varint as take};
 
 fn frames(mut p: Bytes) -> Vec<(u64, Bytes)> {
     let mut out = Vec::new();
     while !p.is_empty() {
-        assert_eq!(take(&mut p), CRYPTO);
+        assert_eq!(take(&mut p), types::CRYPTO);
         let offset = take(&mut p);
         let len = take(&mut p) as usize;
         out.push((offset, p.split_to(len)));

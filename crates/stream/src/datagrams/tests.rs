@@ -1,5 +1,7 @@
 //! Datagram queues and frames.
 
+use plait_wire::SentFrame;
+
 use super::*;
 use crate::testing::{packet, varint as take};
 

@@ -9,9 +9,9 @@ fn byte(i: u64) -> u8 {
 }
 
 fn read(buffer: &SendBuffer, range: Range<u64>) -> Vec<u8> {
-    let (mut buf, mut carried) = (Vec::new(), Vec::new());
-    buffer.put(range, &mut FrameWriter::new(&mut buf, usize::MAX, &mut carried));
-    buf
+    let mut packet = Vec::new();
+    buffer.put(range, &mut packet);
+    packet
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -5,7 +5,7 @@ use plait_wire::SentFrame;
 
 use super::Streams;
 use crate::events::StreamEvent;
-use crate::stream_frame::Fin;
+use crate::send::Fin;
 
 impl Streams {
     /// A frame of streams arrived. Frames of other parts are ignored.

@@ -2,15 +2,14 @@
 
 use plait_base::limits::MAX_PENDING_COPIES;
 use plait_base::{Dir, Instant, StreamId};
+use plait_wire::frame::{
+    DataBlocked, MaxData, MaxStreamData, MaxStreams, ResetStream, StopSending, StreamDataBlocked, StreamsBlocked,
+};
 use plait_wire::{FrameWriter, SentFrame};
 
 use super::{Streams, Tally};
 use crate::events::CopyOutcome;
-use crate::send::{End, Turn};
-use crate::stream_frame::{
-    DATA_BLOCKED, Fin, MAX_DATA, MAX_STREAM_DATA, MAX_STREAMS_BIDI, RESET_STREAM, STOP_SENDING, STREAM_DATA_BLOCKED,
-    STREAMS_BLOCKED_BIDI, put_fields,
-};
+use crate::send::{End, Fin, Turn};
 
 impl Streams {
     /// True when [`Self::fill_control`] has something to write.
@@ -38,10 +37,9 @@ impl Streams {
             self.pending.resets.pop_first();
         }
         while let Some((&id, &code)) = self.pending.stops.first_key_value() {
-            if !put_fields(w, &[STOP_SENDING, id.0, code]) {
+            if !w.write(&StopSending { id, code }, SentFrame::StopSending(id)) {
                 return false;
             }
-            w.note(SentFrame::StopSending(id));
             self.pending.stops.pop_first();
         }
         true
@@ -51,11 +49,7 @@ impl Streams {
     fn fill_reset(&mut self, id: StreamId, w: &mut FrameWriter<'_>) -> bool {
         let Some(half) = self.table.send(id) else { return true };
         let End::Reset(code) = half.end else { return true };
-        if !put_fields(w, &[RESET_STREAM, id.0, code, half.buffer.sent()]) {
-            return false;
-        }
-        w.note(SentFrame::ResetStream(id));
-        true
+        w.write(&ResetStream { id, code, final_size: half.buffer.sent() }, SentFrame::ResetStream(id))
     }
 
     fn fill_max_data(&mut self, now: Instant, w: &mut FrameWriter<'_>) -> bool {
@@ -64,11 +58,12 @@ impl Streams {
         }
         self.pending.max_data = true;
         let limit = self.receive.update(now, self.rtt, self.config.window.max);
-        if !put_fields(w, &[MAX_DATA, limit]) {
+        let sent = SentFrame::MaxData(limit);
+        if !w.write(&MaxData { limit }, sent) {
             return false;
         }
         self.pending.max_data = false;
-        self.note_update(SentFrame::MaxData(limit), w);
+        self.keep_for_copies(sent);
         true
     }
 
@@ -82,11 +77,12 @@ impl Streams {
             if let Some(half) = self.table.receive(id).filter(|half| half.takes_updates()) {
                 let limit = half.credit.update(now, self.rtt, self.config.stream_window.max);
                 let window = half.credit.window();
-                if !put_fields(w, &[MAX_STREAM_DATA, id.0, limit]) {
+                let sent = SentFrame::MaxStreamData(id, limit);
+                if !w.write(&MaxStreamData { id, limit }, sent) {
                     return false;
                 }
                 self.widen_for(window);
-                self.note_update(SentFrame::MaxStreamData(id, limit), w);
+                self.keep_for_copies(sent);
             }
             self.pending.stream_credits.pop_first();
         }
@@ -100,48 +96,45 @@ impl Streams {
             }
             self.pending.max_streams[dir as usize] = true;
             let limit = self.table.update_peer_limit(dir);
-            if !put_fields(w, &[MAX_STREAMS_BIDI + dir as u64, limit]) {
+            if !w.write(&MaxStreams { dir, limit }, SentFrame::MaxStreams(dir, limit)) {
                 return false;
             }
             self.pending.max_streams[dir as usize] = false;
-            w.note(SentFrame::MaxStreams(dir, limit));
         }
         true
     }
 
     fn fill_blocked(&mut self, w: &mut FrameWriter<'_>) -> bool {
         if self.pending.data_blocked {
-            if !put_fields(w, &[DATA_BLOCKED, self.send.limit]) {
+            let limit = self.send.limit;
+            if !w.write(&DataBlocked { limit }, SentFrame::DataBlocked(limit)) {
                 return false;
             }
             self.pending.data_blocked = false;
-            w.note(SentFrame::DataBlocked(self.send.limit));
         }
         while let Some(&id) = self.pending.streams_data_blocked.first() {
             if let Some(half) = self.table.send(id).filter(|half| half.wants_write) {
                 let limit = half.credit.limit;
-                if !put_fields(w, &[STREAM_DATA_BLOCKED, id.0, limit]) {
+                if !w.write(&StreamDataBlocked { id, limit }, SentFrame::StreamDataBlocked(id, limit)) {
                     return false;
                 }
-                w.note(SentFrame::StreamDataBlocked(id, limit));
             }
             self.pending.streams_data_blocked.pop_first();
         }
         for dir in Dir::ALL {
             if self.pending.streams_blocked[dir as usize] {
                 let limit = self.table.limit(dir);
-                if !put_fields(w, &[STREAMS_BLOCKED_BIDI + dir as u64, limit]) {
+                if !w.write(&StreamsBlocked { dir, limit }, SentFrame::StreamsBlocked(dir, limit)) {
                     return false;
                 }
                 self.pending.streams_blocked[dir as usize] = false;
-                w.note(SentFrame::StreamsBlocked(dir, limit));
             }
         }
         true
     }
 
-    fn note_update(&mut self, update: SentFrame, w: &mut FrameWriter<'_>) {
-        w.note(update);
+    /// Window updates are worth a copy on other paths: a sender that waits for one stalls.
+    fn keep_for_copies(&mut self, update: SentFrame) {
         if self.updates.len() < MAX_PENDING_COPIES {
             self.updates.push(update);
         }
@@ -199,31 +192,25 @@ impl Streams {
             SentFrame::Stream { id, offset, len, fin } => self.copy_data(w, id, offset, len, Fin::when(fin)),
             SentFrame::MaxData(_) => {
                 let limit = self.receive.limit();
-                copied(put_fields(w, &[MAX_DATA, limit]), SentFrame::MaxData(limit), frame, w)
+                copied(w.write(&MaxData { limit }, SentFrame::MaxData(limit)), frame)
             }
             SentFrame::MaxStreamData(id, _) => {
                 let Some(half) = self.table.receive(id).filter(|half| half.takes_updates()) else {
                     return CopyOutcome::Obsolete;
                 };
                 let limit = half.credit.limit();
-                let wrote = put_fields(w, &[MAX_STREAM_DATA, id.0, limit]);
-                copied(wrote, SentFrame::MaxStreamData(id, limit), frame, w)
+                copied(w.write(&MaxStreamData { id, limit }, SentFrame::MaxStreamData(id, limit)), frame)
             }
             SentFrame::MaxStreams(dir, _) => {
                 let limit = self.table.peer_limit(dir);
-                let wrote = put_fields(w, &[MAX_STREAMS_BIDI + dir as u64, limit]);
-                copied(wrote, SentFrame::MaxStreams(dir, limit), frame, w)
+                copied(w.write(&MaxStreams { dir, limit }, SentFrame::MaxStreams(dir, limit)), frame)
             }
             SentFrame::ResetStream(id) => match self.table.send(id).map(|half| half.is_reset()) {
-                Some(true) if self.fill_reset(id, w) => CopyOutcome::Written,
-                Some(true) => CopyOutcome::Left(*frame),
+                Some(true) => copied(self.fill_reset(id, w), frame),
                 _ => CopyOutcome::Obsolete,
             },
             SentFrame::StopSending(id) => match self.table.receive(id).and_then(|half| half.stop_code()) {
-                Some(code) => {
-                    let wrote = put_fields(w, &[STOP_SENDING, id.0, code]);
-                    copied(wrote, SentFrame::StopSending(id), frame, w)
-                }
+                Some(code) => copied(w.write(&StopSending { id, code }, SentFrame::StopSending(id)), frame),
                 None => CopyOutcome::Obsolete,
             },
             _ => CopyOutcome::Obsolete,
@@ -246,12 +233,7 @@ impl Streams {
     }
 }
 
-/// Notes a copy that was written.
-fn copied(wrote: bool, now: SentFrame, before: &SentFrame, w: &mut FrameWriter<'_>) -> CopyOutcome {
-    if wrote {
-        w.note(now);
-        CopyOutcome::Written
-    } else {
-        CopyOutcome::Left(*before)
-    }
+/// What became of a copy of `frame`.
+fn copied(wrote: bool, frame: &SentFrame) -> CopyOutcome {
+    if wrote { CopyOutcome::Written } else { CopyOutcome::Left(*frame) }
 }

@@ -7,7 +7,7 @@ use plait_base::{Dir, StreamId, Violation};
 use super::Streams;
 use crate::events::StreamEvent;
 use crate::receive::{Arrival, Life};
-use crate::stream_frame::Fin;
+use crate::send::Fin;
 
 impl Streams {
     /// A STREAM frame (RFC 9000 19.8). `data` should be a slice of no more than one datagram's allocation.

@@ -5,8 +5,7 @@ use std::ops::RangeInclusive;
 
 use plait_base::{EcnCounts, PathId, RangeSet, Violation};
 
-use super::{read_path_id, types};
-use crate::sink::Sink;
+use super::{Encode, read_path_id, types, varint_frame};
 use crate::varint::{self, Reader};
 
 /// Which of the two frames carries an acknowledgment.
@@ -87,19 +86,19 @@ impl<'a> Ack<'a> {
     pub fn frame_type(&self) -> u64 {
         type_of(self.form, self.ecn.is_some())
     }
+}
 
-    /// Writes it as it was.
-    pub fn encode<S: Sink>(&self, out: &mut S) {
+impl Encode for Ack<'_> {
+    fn encode(&self, out: &mut Vec<u8>) {
         put_start(out, self.form, self.path, self.ecn.is_some());
         for field in [self.largest, self.delay, self.range_count, self.first_range] {
-            out.put_varint(field);
+            varint::put(out, field);
         }
-        out.put_bytes(self.blocks);
+        out.extend_from_slice(self.blocks);
         put_ecn(out, self.ecn);
     }
 
-    /// Bytes that [`Ack::encode`] writes.
-    pub fn size(&self) -> usize {
+    fn size(&self) -> usize {
         let fields = [self.largest, self.delay, self.range_count, self.first_range];
         start_size(self.form, self.path)
             + fields.iter().map(|&f| varint::size(f)).sum::<usize>()
@@ -146,7 +145,7 @@ pub struct OutAck<'a> {
 impl OutAck<'_> {
     /// Writes the newest ranges, as many as fit in `budget_bytes`; the smallest and the largest number reported, or
     /// none where there is nothing to report or not even one range fits (then nothing is written).
-    pub fn encode<S: Sink>(&self, budget_bytes: usize, out: &mut S) -> Option<RangeInclusive<u64>> {
+    pub fn encode(&self, budget_bytes: usize, out: &mut Vec<u8>) -> Option<RangeInclusive<u64>> {
         let newest = self.ranges.last()?;
         let (first, largest) = (newest.end - 1 - newest.start, newest.end - 1);
         let count_size = varint::size(self.ranges.len() as u64 - 1);
@@ -166,11 +165,11 @@ impl OutAck<'_> {
         let count = older.count();
         put_start(out, self.form, self.path, self.ecn.is_some());
         for field in [largest, self.delay, count as u64, first] {
-            out.put_varint(field);
+            varint::put(out, field);
         }
         for (gap, len) in self.blocks().take(count) {
-            out.put_varint(gap);
-            out.put_varint(len);
+            varint::put(out, gap);
+            varint::put(out, len);
         }
         put_ecn(out, self.ecn);
         let oldest = self.ranges.iter().rev().nth(count)?;
@@ -195,10 +194,10 @@ fn type_of(form: AckForm, with_ecn: bool) -> u64 {
     }
 }
 
-fn put_start<S: Sink>(out: &mut S, form: AckForm, path: PathId, with_ecn: bool) {
-    out.put_varint(type_of(form, with_ecn));
+fn put_start(out: &mut Vec<u8>, form: AckForm, path: PathId, with_ecn: bool) {
+    varint::put(out, type_of(form, with_ecn));
     if form == AckForm::Path {
-        out.put_varint(path.0.into());
+        varint::put(out, path.0.into());
     }
 }
 
@@ -209,11 +208,11 @@ fn start_size(form: AckForm, path: PathId) -> usize {
     }
 }
 
-fn put_ecn<S: Sink>(out: &mut S, ecn: Option<EcnCounts>) {
+fn put_ecn(out: &mut Vec<u8>, ecn: Option<EcnCounts>) {
     if let Some(counts) = ecn {
-        out.put_varint(counts.ect0);
-        out.put_varint(counts.ect1);
-        out.put_varint(counts.ce);
+        varint::put(out, counts.ect0);
+        varint::put(out, counts.ect1);
+        varint::put(out, counts.ce);
     }
 }
 
@@ -243,19 +242,12 @@ impl AckFrequency {
             reordering_threshold: r.varint()?,
         })
     }
-
-    fn fields(&self) -> [u64; 5] {
-        let Self { sequence, ack_eliciting_threshold, max_ack_delay_us, reordering_threshold } = *self;
-        [types::ACK_FREQUENCY, sequence, ack_eliciting_threshold, max_ack_delay_us, reordering_threshold]
-    }
-
-    /// Writes the frame.
-    pub fn encode<S: Sink>(&self, out: &mut S) {
-        self.fields().into_iter().for_each(|f| out.put_varint(f));
-    }
-
-    /// Bytes that [`AckFrequency::encode`] writes.
-    pub fn size(&self) -> usize {
-        self.fields().into_iter().map(varint::size).sum()
-    }
 }
+
+varint_frame!(AckFrequency, |f| [
+    types::ACK_FREQUENCY,
+    f.sequence,
+    f.ack_eliciting_threshold,
+    f.max_ack_delay_us,
+    f.reordering_threshold
+]);

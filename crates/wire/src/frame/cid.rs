@@ -2,8 +2,7 @@
 
 use plait_base::{ConnectionId, PathId, ResetToken, Violation};
 
-use super::{put_varints, read_path_id, types, varints_size};
-use crate::sink::Sink;
+use super::{Encode, put_varints, read_path_id, types, varints_size};
 use crate::varint::{self, Reader};
 
 /// Which of two frames speaks of a connection id.
@@ -50,10 +49,10 @@ fn read_path(r: &mut Reader<'_>, form: CidForm) -> Result<PathId, Violation> {
     }
 }
 
-fn put_start<S: Sink>(out: &mut S, frame_type: u64, form: CidForm, path: PathId) {
-    out.put_varint(frame_type);
+fn put_start(out: &mut Vec<u8>, frame_type: u64, form: CidForm, path: PathId) {
+    varint::put(out, frame_type);
     if form == CidForm::Path {
-        out.put_varint(path.0.into());
+        varint::put(out, path.0.into());
     }
 }
 
@@ -89,18 +88,18 @@ impl NewCid {
             CidForm::Path => types::PATH_NEW_CONNECTION_ID,
         }
     }
+}
 
-    /// Writes the frame.
-    pub fn encode<S: Sink>(&self, out: &mut S) {
+impl Encode for NewCid {
+    fn encode(&self, out: &mut Vec<u8>) {
         put_start(out, self.frame_type(), self.form, self.path);
         put_varints(out, &[self.sequence, self.retire_prior_to]);
-        out.put_bytes(&[self.cid.len() as u8]);
-        out.put_bytes(&self.cid);
-        out.put_bytes(&self.token.0);
+        out.extend_from_slice(&[self.cid.len() as u8]);
+        out.extend_from_slice(&self.cid);
+        out.extend_from_slice(&self.token.0);
     }
 
-    /// Bytes that [`NewCid::encode`] writes.
-    pub fn size(&self) -> usize {
+    fn size(&self) -> usize {
         start_size(self.frame_type(), self.form, self.path)
             + varints_size(&[self.sequence, self.retire_prior_to])
             + 1
@@ -121,15 +120,15 @@ impl RetireCid {
             CidForm::Path => types::PATH_RETIRE_CONNECTION_ID,
         }
     }
+}
 
-    /// Writes the frame.
-    pub fn encode<S: Sink>(&self, out: &mut S) {
+impl Encode for RetireCid {
+    fn encode(&self, out: &mut Vec<u8>) {
         put_start(out, self.frame_type(), self.form, self.path);
-        out.put_varint(self.sequence);
+        varint::put(out, self.sequence);
     }
 
-    /// Bytes that [`RetireCid::encode`] writes.
-    pub fn size(&self) -> usize {
+    fn size(&self) -> usize {
         start_size(self.frame_type(), self.form, self.path) + varint::size(self.sequence)
     }
 }

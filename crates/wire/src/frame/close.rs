@@ -2,8 +2,8 @@
 
 use plait_base::{CloseCode, Violation};
 
-use super::{put_varints, types, varints_size};
-use crate::sink::Sink;
+use super::data::fit_prefixed;
+use super::{Encode, put_varints, types, varints_size};
 use crate::varint::{self, Reader};
 
 /// CONNECTION_CLOSE.
@@ -51,33 +51,13 @@ impl<'a> Close<'a> {
         }
     }
 
-    /// Writes the frame.
-    pub fn encode<S: Sink>(&self, out: &mut S) {
-        out.put_varint(self.frame_type());
-        match *self {
-            Self::Transport { code, frame_type, .. } => put_varints(out, &[code.0, frame_type]),
-            Self::Application { code, .. } => out.put_varint(code),
-        }
-        out.put_varint(self.reason().len() as u64);
-        out.put_bytes(self.reason());
-    }
-
-    /// Bytes that [`Close::encode`] writes.
-    pub fn size(&self) -> usize {
-        let fields = match *self {
-            Self::Transport { code, frame_type, .. } => varints_size(&[code.0, frame_type]),
-            Self::Application { code, .. } => varint::size(code),
-        };
-        1 + fields + varint::size(self.reason().len() as u64) + self.reason().len()
-    }
-
     /// The same with its reason cut so that the frame takes at most `room_bytes`; none when no reason is short
     /// enough.
     pub fn fit(self, room_bytes: usize) -> Option<Self> {
         let reason = self.reason();
         let bare = self.with_reason(&[]);
         let room = room_bytes.checked_sub(bare.size() - 1)?;
-        let len = super::stream::fit_prefixed(room, reason.len())?;
+        let len = fit_prefixed(room, reason.len())?;
         Some(self.with_reason(reason.get(..len).unwrap_or_default()))
     }
 
@@ -86,5 +66,25 @@ impl<'a> Close<'a> {
             Self::Transport { code, frame_type, .. } => Self::Transport { code, frame_type, reason },
             Self::Application { code, .. } => Self::Application { code, reason },
         }
+    }
+}
+
+impl Encode for Close<'_> {
+    fn encode(&self, out: &mut Vec<u8>) {
+        varint::put(out, self.frame_type());
+        match *self {
+            Self::Transport { code, frame_type, .. } => put_varints(out, &[code.0, frame_type]),
+            Self::Application { code, .. } => varint::put(out, code),
+        }
+        varint::put(out, self.reason().len() as u64);
+        out.extend_from_slice(self.reason());
+    }
+
+    fn size(&self) -> usize {
+        let fields = match *self {
+            Self::Transport { code, frame_type, .. } => varints_size(&[code.0, frame_type]),
+            Self::Application { code, .. } => varint::size(code),
+        };
+        1 + fields + varint::size(self.reason().len() as u64) + self.reason().len()
     }
 }

@@ -2,9 +2,9 @@
 
 use plait_base::Violation;
 
-use super::stream::{check_end, fit_prefixed};
-use super::{put_varints, types, varints_size};
-use crate::sink::Sink;
+use super::data::fit_split;
+use super::stream::check_end;
+use super::{Encode, put_varints, types, varints_size};
 use crate::varint::{self, Reader};
 
 /// CRYPTO.
@@ -23,30 +23,29 @@ impl<'a> Crypto<'a> {
         check_end(offset, data)?;
         Ok(Self { offset, data })
     }
+}
 
-    fn fields(&self) -> [u64; 3] {
-        [types::CRYPTO, self.offset, self.data.len() as u64]
+impl Encode for Crypto<'_> {
+    fn size(&self) -> usize {
+        varints_size(&fields(self.offset, self.data.len())) + self.data.len()
     }
 
-    /// Writes the frame.
-    pub fn encode<S: Sink>(&self, out: &mut S) {
-        put_varints(out, &self.fields());
-        out.put_bytes(self.data);
+    fn encode(&self, out: &mut Vec<u8>) {
+        put_head(out, self.offset, self.data.len());
+        out.extend_from_slice(self.data);
     }
+}
 
-    /// Bytes that [`Crypto::encode`] writes.
-    pub fn size(&self) -> usize {
-        varints_size(&self.fields()) + self.data.len()
-    }
+fn fields(offset: u64, len: usize) -> [u64; 3] {
+    [types::CRYPTO, offset, len as u64]
+}
 
-    /// How many bytes of data at `offset`, up to `wanted`, a frame holds in `room_bytes`; none when not even an
-    /// empty frame fits.
-    pub fn fit(offset: u64, wanted: usize, room_bytes: usize) -> Option<usize> {
-        fit_prefixed(room_bytes.checked_sub(1 + varint::size(offset))?, wanted)
-    }
+/// How many bytes of data at `offset`, up to `wanted`, a frame holds in `room` bytes; none when too few to be worth one.
+pub(crate) fn fit(offset: u64, wanted: usize, room: usize) -> Option<usize> {
+    fit_split(room.checked_sub(1 + varint::size(offset))?, wanted)
+}
 
-    /// Writes all that comes before `len` bytes of data; the caller writes them behind it.
-    pub fn encode_head<S: Sink>(out: &mut S, offset: u64, len: usize) {
-        put_varints(out, &[types::CRYPTO, offset, len as u64]);
-    }
+/// Appends all that comes before `len` bytes of data.
+pub(crate) fn put_head(out: &mut Vec<u8>, offset: u64, len: usize) {
+    put_varints(out, &fields(offset, len));
 }

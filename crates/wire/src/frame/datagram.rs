@@ -2,8 +2,7 @@
 
 use plait_base::Violation;
 
-use super::{put_varints, types, varints_size};
-use crate::sink::Sink;
+use super::{Encode, put_varints, types};
 use crate::varint::{self, Reader};
 
 /// DATAGRAM.
@@ -27,29 +26,27 @@ impl<'a> Datagram<'a> {
         Ok(Self { data, frame_bytes: 1 + before - r.remaining() })
     }
 
-    /// Writes the frame with its length.
-    pub fn encode<S: Sink>(&self, out: &mut S) {
-        put_varints(out, &self.fields());
-        out.put_bytes(self.data);
-    }
-
-    /// Writes the frame without a length: it must be the last of its packet.
-    pub fn encode_to_end<S: Sink>(&self, out: &mut S) {
-        out.put_varint(types::DATAGRAM);
-        out.put_bytes(self.data);
-    }
-
-    /// Bytes that [`Datagram::encode`] writes.
-    pub fn size(&self) -> usize {
-        varints_size(&self.fields()) + self.data.len()
-    }
-
     /// Bytes of a frame with a length around `len` bytes of data.
     pub fn size_for(len: usize) -> usize {
         1 + varint::size(len as u64) + len
     }
+}
 
-    fn fields(&self) -> [u64; 2] {
-        [types::DATAGRAM_LEN, self.data.len() as u64]
+impl Encode for Datagram<'_> {
+    fn size(&self) -> usize {
+        Self::size_for(self.data.len())
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        put_head(out, Some(self.data.len()));
+        out.extend_from_slice(self.data);
+    }
+}
+
+/// Appends the type and the length; without a length the data must reach to the end of the packet (RFC 9221 4).
+pub(crate) fn put_head(out: &mut Vec<u8>, len: Option<usize>) {
+    match len {
+        Some(len) => put_varints(out, &[types::DATAGRAM_LEN, len as u64]),
+        None => varint::put(out, types::DATAGRAM),
     }
 }

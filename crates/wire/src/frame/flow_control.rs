@@ -4,7 +4,6 @@ use plait_base::limits::MAX_STREAM_COUNT;
 use plait_base::{Dir, StreamId, Violation};
 
 use super::{types, varint_frame};
-use crate::sink::Sink;
 use crate::varint::Reader;
 
 /// MAX_DATA: bytes that all streams together may carry.

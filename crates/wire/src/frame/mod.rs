@@ -4,6 +4,7 @@ pub mod ack;
 pub mod cid;
 pub mod close;
 pub mod crypto;
+pub(crate) mod data;
 pub mod datagram;
 mod decode;
 pub mod flow_control;
@@ -25,13 +26,12 @@ pub use flow_control::{DataBlocked, MaxData, MaxStreamData, MaxStreams, StreamDa
 pub use path::{
     MaxPathId, PathAbandon, PathChallenge, PathCidsBlocked, PathResponse, PathStatus, PathStatusUpdate, PathsBlocked,
 };
-pub use stream::{ResetStream, StopSending, Stream, StreamHead};
+pub use stream::{OutStream, ResetStream, StopSending, Stream, StreamHead};
 pub use token::NewToken;
 pub use types::{is_ack_eliciting, is_allowed, is_multipath, is_probing, name};
 
 use plait_base::{PathId, Violation};
 
-use crate::sink::Sink;
 use crate::varint::{self, Reader};
 
 /// A frame; data is borrowed from the packet.
@@ -74,7 +74,7 @@ pub enum Frame<'a> {
 }
 
 impl Frame<'_> {
-    /// The type as written by [`Frame::encode`]; a STREAM or DATAGRAM may have arrived without its length.
+    /// The type that [`Encode::encode`] writes; a STREAM or DATAGRAM may have arrived without its length.
     pub fn frame_type(&self) -> u64 {
         match self {
             Self::Padding(_) => types::PADDING,
@@ -107,12 +107,22 @@ impl Frame<'_> {
             Self::PathCidsBlocked(_) => types::PATH_CIDS_BLOCKED,
         }
     }
+}
 
-    /// Writes the frame in its shortest form that ends by itself.
-    pub fn encode<S: Sink>(&self, out: &mut S) {
+/// A frame that can be written.
+pub trait Encode {
+    /// Bytes that [`Self::encode`] appends.
+    fn size(&self) -> usize;
+    /// Appends the frame, its type first, in a form that says where it ends.
+    fn encode(&self, out: &mut Vec<u8>);
+}
+
+impl Encode for Frame<'_> {
+    #[inline]
+    fn encode(&self, out: &mut Vec<u8>) {
         match self {
-            Self::Padding(count) => (0..*count).for_each(|_| out.put_varint(types::PADDING)),
-            Self::Ping | Self::HandshakeDone | Self::ImmediateAck => out.put_varint(self.frame_type()),
+            Self::Padding(count) => data::put_padding(out, *count),
+            Self::Ping | Self::HandshakeDone | Self::ImmediateAck => varint::put(out, self.frame_type()),
             Self::Ack(f) => f.encode(out),
             Self::ResetStream(f) => f.encode(out),
             Self::StopSending(f) => f.encode(out),
@@ -140,8 +150,8 @@ impl Frame<'_> {
         }
     }
 
-    /// Bytes that [`Frame::encode`] writes.
-    pub fn size(&self) -> usize {
+    #[inline]
+    fn size(&self) -> usize {
         match self {
             Self::Padding(count) => *count,
             Self::Ping | Self::HandshakeDone | Self::ImmediateAck => 1,
@@ -159,8 +169,8 @@ impl Frame<'_> {
             Self::StreamsBlocked(f) => f.size(),
             Self::NewCid(f) => f.size(),
             Self::RetireCid(f) => f.size(),
-            Self::PathChallenge(_) => PathChallenge::SIZE,
-            Self::PathResponse(_) => PathResponse::SIZE,
+            Self::PathChallenge(f) => f.size(),
+            Self::PathResponse(f) => f.size(),
             Self::Close(f) => f.size(),
             Self::Datagram(f) => f.size(),
             Self::AckFrequency(f) => f.size(),
@@ -178,31 +188,30 @@ fn read_path_id(r: &mut Reader<'_>) -> Result<PathId, Violation> {
     u32::try_from(r.varint()?).map(PathId).map_err(|_| Violation::PathIdAboveLimit)
 }
 
-fn put_varints<S: Sink>(out: &mut S, fields: &[u64]) {
-    fields.iter().for_each(|&f| out.put_varint(f));
+#[inline]
+fn put_varints(out: &mut Vec<u8>, fields: &[u64]) {
+    fields.iter().for_each(|&f| varint::put(out, f));
 }
 
+#[inline]
 fn varints_size(fields: &[u64]) -> usize {
     fields.iter().map(|&f| varint::size(f)).sum()
 }
 
-/// Writing and size of a frame that is nothing but varints, its type first.
+/// Encodes a frame that is nothing but varints, its type first.
 macro_rules! varint_frame {
     ($name:ident, |$frame:ident| $fields:expr) => {
-        impl $name {
-            fn fields(&self) -> impl AsRef<[u64]> {
+        impl $crate::frame::Encode for $name {
+            #[inline]
+            fn size(&self) -> usize {
                 let $frame = self;
-                $fields
+                $crate::frame::varints_size(&$fields)
             }
 
-            /// Writes the frame.
-            pub fn encode<S: Sink>(&self, out: &mut S) {
-                $crate::frame::put_varints(out, self.fields().as_ref());
-            }
-
-            /// Bytes that `encode` writes.
-            pub fn size(&self) -> usize {
-                $crate::frame::varints_size(self.fields().as_ref())
+            #[inline]
+            fn encode(&self, out: &mut Vec<u8>) {
+                let $frame = self;
+                $crate::frame::put_varints(out, &$fields);
             }
         }
     };

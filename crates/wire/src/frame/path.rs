@@ -2,9 +2,8 @@
 
 use plait_base::{CloseCode, PathId, Violation};
 
-use super::{read_path_id, types, varint_frame};
-use crate::sink::Sink;
-use crate::varint::Reader;
+use super::{Encode, read_path_id, types, varint_frame};
+use crate::varint::{self, Reader};
 
 /// PATH_CHALLENGE: can you hear me on this path?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,32 +20,36 @@ pub struct PathResponse {
 }
 
 impl PathChallenge {
-    /// Bytes of the frame.
-    pub const SIZE: usize = 9;
-
     pub(super) fn decode(r: &mut Reader<'_>) -> Result<Self, Violation> {
         Ok(Self { data: r.array()? })
     }
+}
 
-    /// Writes the frame.
-    pub fn encode<S: Sink>(&self, out: &mut S) {
-        out.put_varint(types::PATH_CHALLENGE);
-        out.put_bytes(&self.data);
+impl Encode for PathChallenge {
+    fn size(&self) -> usize {
+        1 + self.data.len()
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        varint::put(out, types::PATH_CHALLENGE);
+        out.extend_from_slice(&self.data);
     }
 }
 
 impl PathResponse {
-    /// Bytes of the frame.
-    pub const SIZE: usize = 9;
-
     pub(super) fn decode(r: &mut Reader<'_>) -> Result<Self, Violation> {
         Ok(Self { data: r.array()? })
     }
+}
 
-    /// Writes the frame.
-    pub fn encode<S: Sink>(&self, out: &mut S) {
-        out.put_varint(types::PATH_RESPONSE);
-        out.put_bytes(&self.data);
+impl Encode for PathResponse {
+    fn size(&self) -> usize {
+        1 + self.data.len()
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        varint::put(out, types::PATH_RESPONSE);
+        out.extend_from_slice(&self.data);
     }
 }
 

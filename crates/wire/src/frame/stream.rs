@@ -1,10 +1,11 @@
 //! STREAM, RESET_STREAM and STOP_SENDING (RFC 9000 19.4, 19.5, 19.8).
 
+use std::ops::Range;
+
 use plait_base::units::VARINT_MAX;
 use plait_base::{StreamId, Violation};
 
-use super::{put_varints, types, varints_size};
-use crate::sink::Sink;
+use super::{Encode, types, varint_frame};
 use crate::varint::{self, Reader};
 
 /// STREAM: a piece of a stream's data.
@@ -42,7 +43,7 @@ impl<'a> Stream<'a> {
         Ok(Self { id, offset, fin: frame_type & types::STREAM_FIN != 0, data })
     }
 
-    /// The type that [`Stream::encode`] writes.
+    /// The type that [`Encode::encode`] writes.
     pub fn frame_type(&self) -> u64 {
         self.head().frame_type()
     }
@@ -50,39 +51,53 @@ impl<'a> Stream<'a> {
     fn head(&self) -> StreamHead {
         StreamHead { id: self.id, offset: self.offset, fin: self.fin, len: Some(self.data.len()) }
     }
+}
 
-    /// Writes the frame with its length.
-    pub fn encode<S: Sink>(&self, out: &mut S) {
-        self.head().encode(out);
-        out.put_bytes(self.data);
+impl Encode for Stream<'_> {
+    fn size(&self) -> usize {
+        self.head().size() + self.data.len()
     }
 
-    /// Bytes that [`Stream::encode`] writes.
-    pub fn size(&self) -> usize {
-        self.head().size() + self.data.len()
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.head().encode(out);
+        out.extend_from_slice(self.data);
+    }
+}
+
+/// A STREAM frame to write: as much of `range` as fits, from its first byte on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutStream {
+    /// Which stream.
+    pub id: StreamId,
+    /// Offsets of the data, in bytes; empty for a frame that only ends the stream.
+    pub range: Range<u64>,
+    /// The stream's final size in bytes, where the peer is to be told: the frame that reaches it has the FIN bit.
+    pub final_size: Option<u64>,
+}
+
+impl Encode for StreamHead {
+    #[inline]
+    fn encode(&self, out: &mut Vec<u8>) {
+        varint::put(out, self.frame_type());
+        varint::put(out, self.id.0);
+        if self.offset > 0 {
+            varint::put(out, self.offset);
+        }
+        if let Some(len) = self.len {
+            varint::put(out, len as u64);
+        }
+    }
+
+    #[inline]
+    fn size(&self) -> usize {
+        let offset = if self.offset > 0 { varint::size(self.offset) } else { 0 };
+        1 + varint::size(self.id.0) + offset + self.len.map_or(0, |len| varint::size(len as u64))
     }
 }
 
 impl StreamHead {
-    /// Writes the head; the caller writes the data behind it.
-    pub fn encode<S: Sink>(&self, out: &mut S) {
-        out.put_varint(self.frame_type());
-        out.put_varint(self.id.0);
-        if self.offset > 0 {
-            out.put_varint(self.offset);
-        }
-        if let Some(len) = self.len {
-            out.put_varint(len as u64);
-        }
-    }
-
-    /// Bytes that [`StreamHead::encode`] writes.
-    pub fn size(&self) -> usize {
-        let offset = if self.offset > 0 { varint::size(self.offset) } else { 0 };
-        1 + varint::size(self.id.0) + offset + self.len.map_or(0, |len| varint::size(len as u64))
-    }
-
     /// The type, 0x08 to 0x0f.
+    #[inline]
     pub fn frame_type(&self) -> u64 {
         let bit = |on: bool, bit: u64| if on { bit } else { 0 };
         types::STREAM
@@ -90,20 +105,6 @@ impl StreamHead {
             | bit(self.len.is_some(), types::STREAM_LEN)
             | bit(self.offset > 0, types::STREAM_OFF)
     }
-
-    /// How many bytes of data at `offset`, up to `wanted`, a frame with a length holds in `room_bytes`; none when
-    /// not even an empty frame fits.
-    pub fn fit(id: StreamId, offset: u64, wanted: usize, room_bytes: usize) -> Option<usize> {
-        let without_len = Self { id, offset, fin: false, len: None }.size();
-        fit_prefixed(room_bytes.checked_sub(without_len)?, wanted)
-    }
-}
-
-/// How many bytes, up to `wanted`, fit in `room` together with the varint that counts them.
-pub(super) fn fit_prefixed(room: usize, wanted: usize) -> Option<usize> {
-    // The most that a count of each size can name; frames end far below the largest varint.
-    let sizes = [(1, 0x3f), (2, 0x3fff), (4, 0x3fff_ffff)];
-    sizes.into_iter().filter_map(|(count, most)| Some(wanted.min(most).min(room.checked_sub(count)?))).max()
 }
 
 /// RFC 9000 19.8: no data beyond offset 2^62 - 1.
@@ -129,21 +130,9 @@ impl ResetStream {
     pub(super) fn decode(r: &mut Reader<'_>) -> Result<Self, Violation> {
         Ok(Self { id: StreamId(r.varint()?), code: r.varint()?, final_size: r.varint()? })
     }
-
-    fn fields(&self) -> [u64; 4] {
-        [types::RESET_STREAM, self.id.0, self.code, self.final_size]
-    }
-
-    /// Writes the frame.
-    pub fn encode<S: Sink>(&self, out: &mut S) {
-        put_varints(out, &self.fields());
-    }
-
-    /// Bytes that [`ResetStream::encode`] writes.
-    pub fn size(&self) -> usize {
-        varints_size(&self.fields())
-    }
 }
+
+varint_frame!(ResetStream, |f| [types::RESET_STREAM, f.id.0, f.code, f.final_size]);
 
 /// STOP_SENDING: the receiver wants no more of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,18 +147,6 @@ impl StopSending {
     pub(super) fn decode(r: &mut Reader<'_>) -> Result<Self, Violation> {
         Ok(Self { id: StreamId(r.varint()?), code: r.varint()? })
     }
-
-    fn fields(&self) -> [u64; 3] {
-        [types::STOP_SENDING, self.id.0, self.code]
-    }
-
-    /// Writes the frame.
-    pub fn encode<S: Sink>(&self, out: &mut S) {
-        put_varints(out, &self.fields());
-    }
-
-    /// Bytes that [`StopSending::encode`] writes.
-    pub fn size(&self) -> usize {
-        varints_size(&self.fields())
-    }
 }
+
+varint_frame!(StopSending, |f| [types::STOP_SENDING, f.id.0, f.code]);

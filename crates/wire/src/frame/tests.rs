@@ -1,10 +1,11 @@
 //! Frames against their RFCs: vectors, violations, round trips, and cuts at every byte.
 
-use plait_base::{CloseCode, ConnectionId, Dir, EcnCounts, PathId, RangeSet, ResetToken, StreamId, Violation};
+use plait_base::{CloseCode, ConnectionId, Dir, EcnCounts, PathId, RangeSet, ResetToken, Space, StreamId, Violation};
 use proptest::prelude::*;
 
 use super::*;
 use crate::header::PacketKind;
+use crate::{FrameWriter, SentFrame};
 
 fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u32> = text.chars().filter_map(|c| c.to_digit(16)).collect();
@@ -200,37 +201,91 @@ fn data_is_borrowed_and_may_reach_to_the_end() {
     let bytes = hex("30 aabb");
     let Frame::Datagram(datagram) = one(&bytes) else { panic!() };
     assert_eq!((datagram.data, datagram.frame_bytes), (&bytes[1..], 3));
-    out.clear();
-    datagram.encode_to_end(&mut out);
-    assert_eq!(out, bytes);
+}
+
+/// What `write` puts into a packet with `room` bytes for frames, and what is remembered of it.
+fn written(room: usize, write: impl FnOnce(&mut FrameWriter<'_>)) -> (Vec<u8>, Vec<SentFrame>) {
+    let (mut packet, mut sent) = (vec![0xff], Vec::new());
+    write(&mut FrameWriter::new(&mut packet, 1 + room, &mut sent));
+    assert!(packet.len() <= 1 + room);
+    (packet.split_off(1), sent)
 }
 
 #[test]
-fn frames_go_into_a_packet_as_into_a_buffer() {
-    let (mut buf, mut carried) = (vec![0xff], Vec::new());
-    let mut writer = crate::FrameWriter::new(&mut buf, 40, &mut carried);
-    let frame = Frame::MaxPathId(MaxPathId { limit: PathId(300) });
-    frame.encode(&mut writer);
-    assert_eq!(writer.remaining(), 40 - 1 - frame.size());
-    assert_eq!(buf[1..], encoded(&frame));
+fn data_frames_that_ship_are_those_of_the_rfcs() {
+    // RFC 9000 19.8: type bits OFF, LEN and FIN
+    let data = [0xaa, 0xbb, 0xcc];
+    let stream = |room, offset: u64, final_size| {
+        let stream = OutStream { id: StreamId(4), range: offset..offset + 3, final_size };
+        written(room, |w| _ = w.write_stream(&stream, |part, out| put_part(&data, offset, part, out)))
+    };
+    let sent = |offset, fin| vec![SentFrame::Stream { id: StreamId(4), offset, len: 3, fin }];
+    assert_eq!(stream(40, 0, None), (hex("0a 04 03 aabbcc"), sent(0, false)));
+    assert_eq!(stream(40, 5, None), (hex("0e 04 05 03 aabbcc"), sent(5, false)));
+    assert_eq!(stream(40, 5, Some(8)), (hex("0f 04 05 03 aabbcc"), sent(5, true)));
+    assert_eq!(stream(40, 5, Some(9)), (hex("0e 04 05 03 aabbcc"), sent(5, false)), "not yet at its end");
+    assert_eq!(stream(6, 5, Some(8)), (hex("0d 04 05 aabbcc"), sent(5, true)), "to the end of the packet");
+    assert_eq!(stream(5, 5, Some(8)), (vec![], vec![]), "not worth a frame");
+    let end = OutStream { id: StreamId(4), range: 3..3, final_size: Some(3) };
+    let lone = written(40, |w| _ = w.write_stream(&end, |_, _| ()));
+    assert_eq!(lone, (hex("0f 04 03 00"), vec![SentFrame::Stream { id: StreamId(4), offset: 3, len: 0, fin: true }]));
+    // RFC 9000 19.6
+    let crypto =
+        |room| written(room, |w| _ = w.write_crypto(Space::Initial, 5..8, |part, out| put_part(&data, 5, part, out)));
+    assert_eq!(
+        crypto(6),
+        (hex("06 05 03 aabbcc"), vec![SentFrame::Crypto { space: Space::Initial, offset: 5, len: 3 }])
+    );
+    assert_eq!(crypto(5), (vec![], vec![]));
+    // RFC 9221 4
+    let datagram = |room| written(room, |w| _ = w.write_datagram(&data));
+    let sent = vec![SentFrame::Datagram { len: 3 }];
+    assert_eq!(datagram(40), (hex("31 03 aabbcc"), sent.clone()));
+    assert_eq!(datagram(4), (hex("30 aabbcc"), sent));
+    assert_eq!(datagram(3), (vec![], vec![]));
+    // RFC 9000 19.19: nothing of a close is remembered
+    let close = Close::Application { code: 1, reason: &data };
+    assert_eq!(written(5, |w| assert!(w.write_close(close))), (hex("1d 01 02 aabb"), vec![]));
+    assert_eq!(written(2, |w| assert!(!w.write_close(close))), (vec![], vec![]));
+}
+
+/// Appends the bytes at the offsets `part` of data that begins at offset `start`.
+fn put_part(data: &[u8], start: u64, part: std::ops::Range<u64>, out: &mut Vec<u8>) {
+    out.extend_from_slice(&data[(part.start - start) as usize..(part.end - start) as usize]);
 }
 
 proptest! {
     #[test]
-    fn fit_fills_the_room(offset in varints(), wanted in 0usize..20_000, room in 0usize..20_000) {
-        let id = StreamId(9);
-        let size = |len| StreamHead { id, offset, fin: false, len: Some(len) }.size() + len;
-        match StreamHead::fit(id, offset, wanted, room) {
-            None => prop_assert!(size(0) > room),
-            Some(len) => {
-                prop_assert!(size(len) <= room && len <= wanted);
-                prop_assert!(len == wanted || size(len + 1) > room);
-            }
+    fn data_fills_the_room(offset in varints(), wanted in 1usize..20_000, room in 0usize..20_000) {
+        let offset = offset >> 1;
+        let data: Vec<u8> = (0..wanted).map(|i| i as u8).collect();
+        let range = offset..offset + wanted as u64;
+        let put = |part, out: &mut Vec<u8>| put_part(&data, offset, part, out);
+        let stream = OutStream { id: StreamId(9), range: range.clone(), final_size: Some(range.end) };
+        let (bytes, sent) = written(room, |w| _ = w.write_stream(&stream, put));
+        let read: Vec<_> = Frames::new(&bytes).flatten().filter(|f| !matches!(f, Frame::Padding(_))).collect();
+        if let [Frame::Stream(f)] = read[..] {
+            prop_assert!((f.id, f.offset, f.data) == (StreamId(9), offset, &data[..f.data.len()]));
+            prop_assert_eq!(f.fin, f.data.len() == wanted);
+            prop_assert!(f.fin || bytes.len() == room, "a part that leaves room");
+            prop_assert_eq!(sent, [SentFrame::Stream { id: f.id, offset, len: f.data.len() as u32, fin: f.fin }]);
+        } else {
+            prop_assert!(bytes.is_empty() && sent.is_empty() && room < 10 + 16);
         }
-        let data = vec![0; wanted];
-        if let Some(len) = Crypto::fit(offset, wanted, room) {
-            let frame = Crypto { offset, data: &data[..len] };
-            prop_assert!(frame.size() <= room);
+        let (bytes, sent) = written(room, |w| _ = w.write_crypto(Space::Data, range.clone(), put));
+        if let Some(Frame::Crypto(f)) = one_or_none(&bytes) {
+            prop_assert!(f.offset == offset && f.data == &data[..f.data.len()]);
+            prop_assert!(f.data.len() == wanted || bytes.len() + 4 > room);
+            prop_assert_eq!(sent, [SentFrame::Crypto { space: Space::Data, offset, len: f.data.len() as u32 }]);
+        } else {
+            prop_assert!(bytes.is_empty() && sent.is_empty() && room < 10 + 16);
+        }
+        let (bytes, sent) = written(room, |w| _ = w.write_datagram(&data));
+        let read: Vec<_> = Frames::new(&bytes).flatten().filter(|f| !matches!(f, Frame::Padding(_))).collect();
+        if let [Frame::Datagram(f)] = read[..] {
+            prop_assert_eq!((f.data, sent), (&data[..], vec![SentFrame::Datagram { len: wanted as u32 }]));
+        } else {
+            prop_assert!(bytes.is_empty() && sent.is_empty() && room < 1 + wanted);
         }
         let close = Close::Transport { code: CloseCode::NO_ERROR, frame_type: 0, reason: &data };
         prop_assert_eq!(close.fit(room).is_some(), room >= 4);
@@ -286,6 +341,10 @@ proptest! {
             let frame = seed.frame(kind, &ack);
             let bytes = encoded(&frame);
             prop_assert_eq!(one(&bytes), frame);
+            // Into a packet goes the same, or nothing where a byte is missing.
+            let ping = SentFrame::Ping;
+            prop_assert_eq!(written(bytes.len(), |w| assert!(w.write(&frame, ping))), (bytes.clone(), vec![ping]));
+            prop_assert_eq!(written(bytes.len() - 1, |w| assert!(!w.write(&frame, ping))), (vec![], vec![]));
             prop_assert_eq!(varint::Reader::new(&bytes).varint(), Ok(frame.frame_type()));
             prop_assert!(Frames::in_packet(&bytes, PacketKind::OneRtt).next().unwrap().is_ok());
             // Two in a row stay apart.

@@ -2,8 +2,7 @@
 
 use plait_base::Violation;
 
-use super::{put_varints, types, varints_size};
-use crate::sink::Sink;
+use super::{Encode, put_varints, types, varints_size};
 use crate::varint::Reader;
 
 /// NEW_TOKEN.
@@ -21,18 +20,18 @@ impl<'a> NewToken<'a> {
         }
     }
 
-    fn fields(&self) -> [u64; 2] {
+    fn head(&self) -> [u64; 2] {
         [types::NEW_TOKEN, self.token.len() as u64]
     }
+}
 
-    /// Writes the frame.
-    pub fn encode<S: Sink>(&self, out: &mut S) {
-        put_varints(out, &self.fields());
-        out.put_bytes(self.token);
+impl Encode for NewToken<'_> {
+    fn size(&self) -> usize {
+        varints_size(&self.head()) + self.token.len()
     }
 
-    /// Bytes that [`NewToken::encode`] writes.
-    pub fn size(&self) -> usize {
-        varints_size(&self.fields()) + self.token.len()
+    fn encode(&self, out: &mut Vec<u8>) {
+        put_varints(out, &self.head());
+        out.extend_from_slice(self.token);
     }
 }
