@@ -121,7 +121,6 @@ violations! {
     HandshakeDoneFromClient => PROTOCOL_VIOLATION, "HANDSHAKE_DONE from a client";
     OffsetTooLarge => FRAME_ENCODING_ERROR, "stream data beyond offset 2^62 - 1";
     AckFrequencyNotNegotiated => PROTOCOL_VIOLATION, "an ACK_FREQUENCY or IMMEDIATE_ACK frame that we did not ask for";
-    AckFrequencyDelay => PROTOCOL_VIOLATION, "ACK_FREQUENCY asks for a delay below our min_ack_delay";
     DatagramNotNegotiated => PROTOCOL_VIOLATION, "a DATAGRAM frame that we did not ask for";
     DatagramTooLarge => PROTOCOL_VIOLATION, "a DATAGRAM frame larger than announced";
     // Streams
@@ -153,7 +152,6 @@ violations! {
     ParameterMissing => TRANSPORT_PARAMETER_ERROR, "a mandatory transport parameter is missing";
     CidMismatch => TRANSPORT_PARAMETER_ERROR, "a connection id in the transport parameters differs from the packets'";
     ParametersReducedForEarlyData => PROTOCOL_VIOLATION, "0-RTT accepted with lower limits than remembered";
-    NonceTooShort => TRANSPORT_PARAMETER_ERROR, "multipath with an AEAD nonce below 12 bytes";
     // Connection ids
     CidLimit => CONNECTION_ID_LIMIT_ERROR, "more connection ids than active_connection_id_limit";
     CidLength => FRAME_ENCODING_ERROR, "a new connection id of length 0 or above 20";
@@ -173,7 +171,6 @@ violations! {
     MaxPathIdBelowInitial => PROTOCOL_VIOLATION, "MAX_PATH_ID below the peer's own initial_max_path_id";
     PathsBlockedAboveLimit => PROTOCOL_VIOLATION, "PATHS_BLOCKED above the maximum we announced";
     PathCidsBlockedSequence => PROTOCOL_VIOLATION, "PATH_CIDS_BLOCKED with a sequence number beyond the next one";
-    MigrationDisabled => PROTOCOL_VIOLATION, "the peer moved to another address though migration is disabled";
     // Versions
     VersionNegotiation => VERSION_NEGOTIATION_ERROR, "the version information contradicts the versions used";
 }

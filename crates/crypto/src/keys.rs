@@ -13,11 +13,11 @@ use crate::null::NullKey;
 /// Length of the tag at the end of every protected packet, in bytes.
 pub const TAG_BYTES: usize = 16;
 /// Length of the header protection sample, in bytes (RFC 9001 5.4.2).
-pub const SAMPLE_BYTES: usize = 16;
+const SAMPLE_BYTES: usize = 16;
 /// The sample starts this many bytes after the start of the packet number.
-pub const SAMPLE_OFFSET: usize = 4;
+const SAMPLE_OFFSET: usize = 4;
 /// Length of the AEAD nonce of every suite, in bytes; multipath asks for at least 12 (RFC 10069 2.4).
-pub const NONCE_BYTES: usize = 12;
+pub(crate) const NONCE_BYTES: usize = 12;
 
 /// Fewest payload bytes that a packet with a `pn_len` byte packet number may have before it is sealed.
 pub const fn min_payload_bytes(pn_len: usize) -> usize {
@@ -41,7 +41,7 @@ impl Cipher {
 
 /// Seals payloads in one direction; cheap to clone, to share with other threads.
 #[derive(Clone)]
-pub struct SealKey(Cipher);
+pub(crate) struct SealKey(Cipher);
 
 impl SealKey {
     pub(crate) fn tls(key: Box<dyn quic::PacketKey>) -> Self {
@@ -53,12 +53,12 @@ impl SealKey {
     }
 
     /// Packets that this key may seal (RFC 9001 6.6).
-    pub fn confidentiality_limit(&self) -> u64 {
+    pub(crate) fn confidentiality_limit(&self) -> u64 {
         self.0.limits().0
     }
 
     /// Packets that may fail authentication under keys of this AEAD (RFC 9001 6.6).
-    pub fn integrity_limit(&self) -> u64 {
+    pub(crate) fn integrity_limit(&self) -> u64 {
         self.0.limits().1
     }
 
@@ -84,7 +84,7 @@ impl SealKey {
 
 /// Opens payloads of one direction; cheap to clone, to share with other threads.
 #[derive(Clone)]
-pub struct OpenKey(Cipher);
+pub(crate) struct OpenKey(Cipher);
 
 impl OpenKey {
     pub(crate) fn tls(key: Box<dyn quic::PacketKey>) -> Self {
@@ -136,7 +136,7 @@ pub(crate) const PHASE_BIT: u8 = 0x04;
 
 /// Masks and unmasks headers of one direction (RFC 9001 5.4); stays the same through key updates.
 #[derive(Clone)]
-pub struct HeaderKey(Mask);
+pub(crate) struct HeaderKey(Mask);
 
 #[derive(Clone)]
 enum Mask {
@@ -153,13 +153,6 @@ pub struct Unmasked {
     pub truncated: u64,
     /// Length of the packet number, 1 to 4 bytes.
     pub pn_len: usize,
-}
-
-impl Unmasked {
-    /// The key phase bit; means something in short headers only.
-    pub fn phase_bit(&self) -> bool {
-        self.first & PHASE_BIT != 0
-    }
 }
 
 impl HeaderKey {
@@ -179,8 +172,7 @@ impl HeaderKey {
         key.encrypt_in_place(sample, first, number).map_err(|_| SealError::TooShort)
     }
 
-    /// Unmasks the header of `packet` in place. `pn_at` is the offset of the packet number in it.
-    pub fn unmask(&self, packet: &mut [u8], pn_at: usize) -> Result<Unmasked, OpenError> {
+    pub(crate) fn unmask(&self, packet: &mut [u8], pn_at: usize) -> Result<Unmasked, OpenError> {
         let (first, number, sample) = parts(packet, pn_at).ok_or(OpenError::TooShort)?;
         if let Mask::Tls(key) = &self.0 {
             key.decrypt_in_place(sample, first, number).map_err(|_| OpenError::TooShort)?;
@@ -214,10 +206,8 @@ pub struct Layout {
 /// Everything to protect packets that we send: Initial, Handshake or 0-RTT.
 #[derive(Clone)]
 pub struct SealKeys {
-    /// Masks headers.
-    pub header: HeaderKey,
-    /// Seals payloads.
-    pub packet: SealKey,
+    header: HeaderKey,
+    packet: SealKey,
 }
 
 impl SealKeys {
@@ -226,18 +216,6 @@ impl SealKeys {
     /// [`min_payload_bytes`].
     pub fn seal_packet(&self, buf: &mut Vec<u8>, layout: Layout, path: PathId, pn: u64) -> Result<(), SealError> {
         seal_packet(&self.packet, &self.header, buf, layout, path, pn)
-    }
-
-    /// As [`Self::seal_packet`], on a slice that begins with the packet and ends with 16 bytes for the tag.
-    pub fn seal_slice(
-        &self,
-        packet: &mut [u8],
-        pn_at: usize,
-        pn_len: usize,
-        path: PathId,
-        pn: u64,
-    ) -> Result<(), SealError> {
-        seal_slice(&self.packet, &self.header, packet, Layout { start: 0, pn_at, pn_len }, path, pn)
     }
 }
 
@@ -279,14 +257,12 @@ fn seal_slice(
 /// Everything to remove the protection of packets that we receive: Initial, Handshake or 0-RTT.
 #[derive(Clone)]
 pub struct OpenKeys {
-    /// Unmasks headers.
-    pub header: HeaderKey,
-    /// Opens payloads.
-    pub packet: OpenKey,
+    header: HeaderKey,
+    packet: OpenKey,
 }
 
 impl OpenKeys {
-    /// Unmasks the header of `packet` in place; see [`HeaderKey::unmask`].
+    /// Unmasks the header of `packet` in place; `pn_at` is the offset of the packet number in it.
     pub fn unmask(&self, packet: &mut [u8], pn_at: usize) -> Result<Unmasked, OpenError> {
         self.header.unmask(packet, pn_at)
     }

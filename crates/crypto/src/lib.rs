@@ -10,21 +10,21 @@
 //! packet number; on path 0 this is the nonce of RFC 9001.
 
 mod backend;
-pub mod error;
-pub mod initial;
-pub mod keys;
+mod error;
+mod initial;
+mod keys;
 mod null;
-pub mod one_rtt;
-pub mod reset;
+mod one_rtt;
+mod reset;
 pub mod retry;
 pub mod tls;
-pub mod tokens;
-pub mod usage;
+mod tokens;
+mod usage;
 mod versioned;
 
 pub use error::{ConfigError, ExportError, OpenError, SealError, UpdateRefused};
 pub use initial::initial_keys;
-pub use keys::{EarlyKeys, HeaderKey, Layout, OpenKey, OpenKeys, PacketKeys, SealKey, SealKeys, TAG_BYTES, Unmasked};
+pub use keys::{EarlyKeys, Layout, OpenKeys, PacketKeys, SealKeys, TAG_BYTES, Unmasked, min_payload_bytes};
 pub use one_rtt::{KeyPhase, OneRttKeys, Opened, PhaseMark, SealMark};
 pub use reset::ResetKey;
 pub use tls::{CipherSuite, ClientTlsConfig, KeyChange, Protection, ServerTlsConfig, SessionStore, TlsSession};

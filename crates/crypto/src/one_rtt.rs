@@ -90,21 +90,19 @@ pub struct Opened {
     pub phase: KeyPhase,
 }
 
-#[derive(Clone)]
 struct Pair {
     seal: SealKey,
     open: OpenKey,
 }
 
 /// Derives the keys of one phase after the other.
-#[derive(Clone)]
-enum Source {
+enum KeySource {
     Tls(Box<quic::Secrets>),
     Versioned(Box<VersionedSecrets>),
     Null { side: Side, phase: u64 },
 }
 
-impl Source {
+impl KeySource {
     fn next(&mut self) -> Pair {
         match self {
             Self::Tls(secrets) => {
@@ -128,21 +126,10 @@ fn null_pair(side: Side, phase: u64) -> Pair {
     Pair { seal: SealKey::null(NullKey::new(side, phase)), open: OpenKey::null(NullKey::new(side.peer(), phase)) }
 }
 
-/// How many users the keys have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sharing {
-    Alone,
-    /// Other clones seal with the same keys, unseen by this one.
-    Shared,
-}
-
 /// The 1-RTT keys of a connection.
 ///
 /// Every path uses the same keys; nonces differ by path id. What belongs to one path ([`PhaseMark`],
 /// [`SealMark`]) is kept by that path's flows and handed in.
-///
-/// A clone shares key material, not counts: see [`Self::share`].
-#[derive(Clone)]
 pub struct OneRttKeys {
     local_header: HeaderKey,
     remote_header: HeaderKey,
@@ -152,12 +139,11 @@ pub struct OneRttKeys {
     next: Option<Pair>,
     previous: Option<OpenKey>,
     previous_ends: Option<Instant>,
-    source: Source,
+    source: KeySource,
     peer: PeerPhase,
-    handshake: Handshake,
+    handshake: Confirmation,
     /// From when on we may update; none until a packet of this phase was acknowledged.
     update_from: Option<Instant>,
-    sharing: Sharing,
     usage: AeadUsage,
 }
 
@@ -169,7 +155,7 @@ enum PeerPhase {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Handshake {
+enum Confirmation {
     Unconfirmed,
     Confirmed,
 }
@@ -178,7 +164,7 @@ impl OneRttKeys {
     pub(crate) fn tls(keys: quic::Keys, next: quic::Secrets) -> Self {
         let current = Pair { seal: SealKey::tls(keys.local.packet), open: OpenKey::tls(keys.remote.packet) };
         let headers = (HeaderKey::tls(keys.local.header), HeaderKey::tls(keys.remote.header));
-        Self::new(headers, current, Source::Tls(Box::new(next)))
+        Self::new(headers, current, KeySource::Tls(Box::new(next)))
     }
 
     /// Keys of another version than that of the session that made the secrets.
@@ -186,15 +172,15 @@ impl OneRttKeys {
         let keys = secrets.keys();
         let current = Pair { seal: SealKey::tls(keys.local.packet), open: OpenKey::tls(keys.remote.packet) };
         let headers = (HeaderKey::tls(keys.local.header), HeaderKey::tls(keys.remote.header));
-        Self::new(headers, current, Source::Versioned(Box::new(secrets)))
+        Self::new(headers, current, KeySource::Versioned(Box::new(secrets)))
     }
 
     /// Keys without secrecy, for simulations only; both ends must use them.
     pub fn null(side: Side) -> Self {
-        Self::new((HeaderKey::null(), HeaderKey::null()), null_pair(side, 0), Source::Null { side, phase: 1 })
+        Self::new((HeaderKey::null(), HeaderKey::null()), null_pair(side, 0), KeySource::Null { side, phase: 1 })
     }
 
-    fn new((local_header, remote_header): (HeaderKey, HeaderKey), current: Pair, mut source: Source) -> Self {
+    fn new((local_header, remote_header): (HeaderKey, HeaderKey), current: Pair, mut source: KeySource) -> Self {
         Self {
             local_header,
             remote_header,
@@ -206,9 +192,8 @@ impl OneRttKeys {
             previous_ends: None,
             source,
             peer: PeerPhase::Here,
-            handshake: Handshake::Unconfirmed,
+            handshake: Confirmation::Unconfirmed,
             update_from: None,
-            sharing: Sharing::Alone,
         }
     }
 
@@ -218,16 +203,11 @@ impl OneRttKeys {
     }
 
     /// The key phase bit of packets that we send now.
-    pub fn phase_bit(&self) -> bool {
+    fn phase_bit(&self) -> bool {
         self.phase & 1 == 1
     }
 
-    /// Counts of use.
-    pub fn usage(&self) -> &AeadUsage {
-        &self.usage
-    }
-
-    /// To adjust when an update is advised, or limits in tests.
+    /// Counts of use, to lower their limits in tests.
     pub fn usage_mut(&mut self) -> &mut AeadUsage {
         &mut self.usage
     }
@@ -235,12 +215,6 @@ impl OneRttKeys {
     /// What the counts advise now.
     pub fn key_usage(&self) -> KeyUsage {
         self.usage.key_usage()
-    }
-
-    /// One of `of` users of these keys, with its part of the AEAD limits. Make all `of` of them this way and
-    /// drop the original. A user that falls behind catches up with [`Self::advance_to`].
-    pub fn share(&self, of: u64) -> Self {
-        Self { usage: self.usage.share(of), sharing: Sharing::Shared, ..self.clone() }
     }
 
     /// Seals the packet that fills `buf` from `layout.start` to its end, and sets its key phase bit; the rest is
@@ -270,7 +244,7 @@ impl OneRttKeys {
 
     /// Which keys a packet takes. Packets with the other phase bit are old when numbered below the first one of
     /// this phase on their path, and on a path without such a packet, as long as old keys are kept.
-    pub fn phase_of(&self, phase_bit: bool, pn: u64, mark: &PhaseMark) -> KeyPhase {
+    fn phase_of(&self, phase_bit: bool, pn: u64, mark: &PhaseMark) -> KeyPhase {
         if phase_bit == self.phase_bit() {
             return KeyPhase::Current;
         }
@@ -331,7 +305,7 @@ impl OneRttKeys {
             KeyPhase::Current => {}
             KeyPhase::Next => {
                 // RFC 9001 6.2: two updates without a packet of ours in between to acknowledge the first.
-                if self.phase > 0 && self.usage.sealed() == 0 && self.sharing == Sharing::Alone {
+                if self.phase > 0 && self.usage.sealed() == 0 {
                     return Err(Violation::KeyUpdateTooSoon);
                 }
                 self.rotate(PeerPhase::Here);
@@ -352,12 +326,11 @@ impl OneRttKeys {
 
     /// The handshake is confirmed: key updates may begin (RFC 9001 6.1).
     pub fn on_handshake_confirmed(&mut self) {
-        self.handshake = Handshake::Confirmed;
+        self.handshake = Confirmation::Confirmed;
     }
 
-    /// Whether we may update now.
-    pub fn may_update(&self, now: Instant) -> Result<(), UpdateRefused> {
-        if self.handshake == Handshake::Unconfirmed {
+    fn may_update(&self, now: Instant) -> Result<(), UpdateRefused> {
+        if self.handshake == Confirmation::Unconfirmed {
             return Err(UpdateRefused::HandshakeNotConfirmed);
         }
         match self.update_from {
@@ -375,7 +348,7 @@ impl OneRttKeys {
         Ok(())
     }
 
-    /// Follows another user of shared keys to `phase`, which that one learned to be current.
+    /// Goes to `phase` without asking whether an update is allowed now: tests play ends that break the rules.
     pub fn advance_to(&mut self, phase: u64, now: Instant, guard: Duration) {
         while self.phase < phase {
             self.rotate(PeerPhase::Here);

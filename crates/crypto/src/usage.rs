@@ -23,40 +23,21 @@ pub struct AeadUsage {
     forged: u64,
     confidentiality: u64,
     integrity: u64,
-    update_after: u64,
 }
 
 impl AeadUsage {
     /// Counts for the limits of one AEAD, both in packets.
     pub fn new(confidentiality: u64, integrity: u64) -> Self {
-        Self { sealed: 0, forged: 0, confidentiality, integrity, update_after: confidentiality / 2 }
+        Self { sealed: 0, forged: 0, confidentiality, integrity }
     }
 
     /// Counts for the limits of `key`'s AEAD.
-    pub fn for_key(key: &SealKey) -> Self {
+    pub(crate) fn for_key(key: &SealKey) -> Self {
         Self::new(key.confidentiality_limit(), key.integrity_limit())
     }
 
-    /// Advises an update after `packets` packets of a phase; never later than half the limit.
-    pub fn update_after(&mut self, packets: u64) {
-        self.update_after = packets.min(self.confidentiality / 2);
-    }
-
-    /// This user's part when `of` users seal and open with the same keys: an equal share of what is left.
-    /// With `of` such parts the limits hold for all together.
-    pub fn share(&self, of: u64) -> Self {
-        let of = of.max(1);
-        Self {
-            sealed: self.sealed.div_ceil(of),
-            forged: self.forged.div_ceil(of),
-            confidentiality: self.confidentiality / of,
-            integrity: self.integrity / of,
-            update_after: self.update_after / of,
-        }
-    }
-
     /// Counts one packet about to be sealed.
-    pub fn on_seal(&mut self) -> Result<(), SealError> {
+    pub(crate) fn on_seal(&mut self) -> Result<(), SealError> {
         // RFC 9001 6.6: stop before the confidentiality limit is exceeded.
         if self.sealed >= self.confidentiality {
             return Err(SealError::Exhausted);
@@ -66,22 +47,22 @@ impl AeadUsage {
     }
 
     /// Counts one packet that failed authentication; counts of former phases stay.
-    pub fn on_forged(&mut self) -> Result<(), Violation> {
+    pub(crate) fn on_forged(&mut self) -> Result<(), Violation> {
         self.forged = self.forged.saturating_add(1);
         // RFC 9001 6.6: close once more than the integrity limit failed, across all keys.
         if self.forged > self.integrity { Err(Violation::AeadIntegrityLimit) } else { Ok(()) }
     }
 
     /// New keys: sealing starts from zero.
-    pub fn on_new_phase(&mut self) {
+    pub(crate) fn on_new_phase(&mut self) {
         self.sealed = 0;
     }
 
     /// What to do about the seal count.
-    pub fn key_usage(&self) -> KeyUsage {
+    pub(crate) fn key_usage(&self) -> KeyUsage {
         if self.sealed >= self.confidentiality {
             KeyUsage::Exhausted
-        } else if self.sealed >= self.update_after {
+        } else if self.sealed >= self.confidentiality / 2 {
             KeyUsage::NearLimit
         } else {
             KeyUsage::Fine
@@ -89,12 +70,12 @@ impl AeadUsage {
     }
 
     /// Packets sealed in this phase.
-    pub fn sealed(&self) -> u64 {
+    pub(crate) fn sealed(&self) -> u64 {
         self.sealed
     }
 
-    /// Packets that failed authentication.
-    pub fn forged(&self) -> u64 {
+    #[cfg(test)]
+    pub(crate) fn forged(&self) -> u64 {
         self.forged
     }
 }

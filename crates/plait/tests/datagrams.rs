@@ -36,6 +36,18 @@ fn sizes_are_bounded() {
 }
 
 #[test]
+fn datagrams_that_nobody_reads_are_counted() {
+    run(async {
+        let (client, server) = pair().await;
+        while server.stats().datagrams_dropped_unread == 0 {
+            client.send_datagram_wait(Bytes::from(vec![7; 1000])).await?;
+        }
+        assert_eq!(client.stats().datagrams_dropped_unread, 0);
+        Ok(())
+    });
+}
+
+#[test]
 fn a_patient_sender_waits_for_room() {
     run(async {
         const COUNT: usize = 5000;

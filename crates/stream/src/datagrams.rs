@@ -265,12 +265,12 @@ impl Datagrams {
         settle_all(self.incoming.iter_mut().rev(), &mut self.lent);
     }
 
-    /// Datagrams dropped unsent, because newer ones took their place or packets shrank.
+    /// How many datagrams were dropped unsent: newer ones took their place, or packets shrank.
     pub fn dropped_outgoing(&self) -> u64 {
         self.dropped_outgoing
     }
 
-    /// Datagrams dropped unread, because the application did not keep up.
+    /// How many datagrams were dropped unread: the application did not keep up.
     pub fn dropped_incoming(&self) -> u64 {
         self.dropped_incoming
     }

@@ -80,7 +80,7 @@ impl Table {
         self.side
     }
 
-    /// Streams that exist.
+    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
@@ -158,11 +158,6 @@ impl Table {
     /// The peer's limit on our streams.
     pub(crate) fn limit(&self, dir: Dir) -> u64 {
         self.ours[dir as usize].limit
-    }
-
-    /// Streams of ours that may still be opened.
-    pub(crate) fn openable(&self, dir: Dir) -> u64 {
-        self.ours[dir as usize].limit.saturating_sub(self.ours[dir as usize].opened)
     }
 
     /// Our limit on the peer's streams, as announced.

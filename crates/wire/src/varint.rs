@@ -100,7 +100,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A varint that counts bytes, then those bytes.
-    pub fn prefixed(&mut self) -> Result<&'a [u8], Truncated> {
+    pub(crate) fn prefixed(&mut self) -> Result<&'a [u8], Truncated> {
         let mut ahead = *self;
         let len = ahead.varint()?;
         let bytes = ahead.bytes(usize::try_from(len).map_err(|_| Truncated)?)?;

@@ -53,7 +53,8 @@ fn check_initial(version: u32, sender: Side, header: &str, pn_len: usize, payloa
     assert!(packet.ends_with(&hex(ends)), "{version} {sender:?}");
 
     let mut alike = [&header[..], payload, &[0; TAG_BYTES]].concat();
-    keys.local.seal_slice(&mut alike, pn_at, pn_len, PathId::ZERO, pn).unwrap();
+    let layout = Layout { start: 0, pn_at, pn_len };
+    seal_slice(&keys.local.packet, &keys.local.header, &mut alike, layout, PathId::ZERO, pn).unwrap();
     assert_eq!(alike, packet);
 
     let peer = initial_keys(version, &DCID, sender.peer()).unwrap();
@@ -230,8 +231,10 @@ fn short_packets_are_refused_whole() {
             let mut packet = vec![0x43; len];
             let _ = open.unmask(&mut packet, at);
             let _ = open.open(&mut packet, at, PathId::MAX, u64::MAX);
-            let _ = seal.seal_slice(&mut packet, at, 4, PathId::MAX, u64::MAX);
-            let _ = seal.seal_slice(&mut packet, at, 5, PathId::MAX, u64::MAX);
+            for pn_len in [4, 5] {
+                let layout = Layout { start: 0, pn_at: at, pn_len };
+                let _ = seal_slice(&seal.packet, &seal.header, &mut packet, layout, PathId::MAX, u64::MAX);
+            }
         }
     }
 }

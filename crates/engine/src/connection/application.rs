@@ -249,6 +249,16 @@ impl Connection {
         Ok(())
     }
 
+    /// How many application datagrams were dropped unsent: newer ones took their place, or packets shrank.
+    pub fn datagrams_dropped_unsent(&self) -> u64 {
+        self.datagrams.dropped_outgoing()
+    }
+
+    /// How many received application datagrams were dropped unread: the application did not keep up.
+    pub fn datagrams_dropped_unread(&self) -> u64 {
+        self.datagrams.dropped_incoming()
+    }
+
     /// Key updates so far, by either side.
     pub fn key_phase(&self) -> u64 {
         self.keys.as_ref().map_or(0, |keys| keys.phase())

@@ -130,9 +130,11 @@ fn the_end_of_the_widest_path_takes_the_datagrams_that_only_it_could_carry() {
 #[test]
 fn a_black_hole_takes_the_queued_datagrams_that_only_fitted_before() {
     let mut rig = full();
+    let before = rig.conn().datagrams_dropped_unsent();
     rig.deaf = true;
     rig.pass(ms(20_000));
     let now = rig.now;
+    assert!(rig.conn().datagrams_dropped_unsent() > before);
     assert_eq!(rig.conn().path_statistics(now, PathId(0)).unwrap().mtu_bytes, 1200);
     assert!(queued(&mut rig) < 1_000, "{}", queued(&mut rig));
     // The peer is back: nothing stands in the way.

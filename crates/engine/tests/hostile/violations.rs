@@ -376,12 +376,9 @@ fn paths() -> Vec<(Violation, Attack)> {
 
 /// Violations that no peer of this engine can bring about, and why.
 const OUT_OF_REACH: &[(Violation, &str)] = &[
-    (Violation::AckFrequencyDelay, "we announce no min_ack_delay, so the frame itself is refused"),
     (Violation::AeadIntegrityLimit, "takes 2^36 forged packets or more; tested in plait-crypto"),
     (Violation::AeadConfidentialityLimit, "our own packets use the keys up; tested in plait-crypto"),
     (Violation::NoAlpn, "TLS itself sends the alert; see `no_common_protocol`"),
-    (Violation::NonceTooShort, "every TLS 1.3 suite has nonces of 12 bytes"),
-    (Violation::MigrationDisabled, "packets from other addresses are dropped instead (RFC 9000 9)"),
 ];
 
 #[test]

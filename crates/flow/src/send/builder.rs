@@ -1,8 +1,7 @@
 //! Building one packet in place: header, room for frames, padding, length, seal.
 
 use plait_base::PathId;
-use plait_crypto::keys::min_payload_bytes;
-use plait_crypto::{Layout, OneRttKeys, SealError, SealKeys, SealMark, TAG_BYTES};
+use plait_crypto::{Layout, OneRttKeys, SealError, SealKeys, SealMark, TAG_BYTES, min_payload_bytes};
 use plait_wire::header::{FixedBit, HeaderMarks, MAX_LONG_PACKET_BYTES, OutHeader, packet_number};
 use plait_wire::{FrameWriter, SentFrame};
 
@@ -127,7 +126,7 @@ impl PacketBuilder {
 mod tests {
     use super::*;
     use plait_base::{ConnectionId, Instant, Side};
-    use plait_crypto::{PhaseMark, initial_keys};
+    use plait_crypto::{AeadUsage, PhaseMark, initial_keys};
     use plait_wire::header::{FixedBitRule, PacketSpan, ProtectedHeader};
     use plait_wire::{Frame, Version};
     use std::time::Duration;
@@ -200,7 +199,7 @@ mod tests {
     fn used_up_keys_leave_nothing() {
         // RFC 9001 6.6-2, 6.6-4
         let mut keys = OneRttKeys::null(Side::Client);
-        keys = keys.share(u64::MAX);
+        *keys.usage_mut() = AeadUsage::new(0, 0);
         let header = OutHeader::Short { dcid: cid(), spin: false, key_phase: false };
         let (mut buf, mut mark) = (Vec::new(), SealMark::default());
         for number in 0..3 {

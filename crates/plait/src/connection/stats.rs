@@ -26,6 +26,10 @@ pub struct ConnectionStats {
     pub stream_bytes_acked: u64,
     /// Received datagrams that were dropped because the connection's task could not keep up.
     pub dropped_datagrams: u64,
+    /// Application datagrams that were dropped unsent, because newer ones took their place or packets shrank.
+    pub datagrams_dropped_unsent: u64,
+    /// Application datagrams that arrived and were dropped unread, because the application did not keep up.
+    pub datagrams_dropped_unread: u64,
     /// Datagrams or trains that found no socket, or waited for one that was removed.
     pub unsent_trains: u64,
     /// Key updates by either side.
@@ -60,6 +64,8 @@ impl Connection {
             paths,
             stream_bytes_acked: state.engine.stream_bytes_acked(),
             dropped_datagrams: self.hold.inbox.dropped(),
+            datagrams_dropped_unsent: state.engine.datagrams_dropped_unsent(),
+            datagrams_dropped_unread: state.engine.datagrams_dropped_unread(),
             unsent_trains: state.lost_locally,
             key_phase: state.engine.key_phase(),
         }

@@ -20,11 +20,6 @@ impl Streams {
         id
     }
 
-    /// Streams that could be opened now.
-    pub fn openable(&self, dir: Dir) -> u64 {
-        self.table.openable(dir)
-    }
-
     /// The next stream that the peer opened, in the order of their ids.
     pub fn accept(&mut self, dir: Dir) -> Option<StreamId> {
         let id = self.table.accept(dir);
@@ -192,10 +187,5 @@ impl Streams {
             self.table.close_receive(id);
         }
         Ok(code)
-    }
-
-    /// True when the peer acknowledged all of our half, or nothing of it was ever written.
-    pub fn is_all_acked(&mut self, id: StreamId) -> Result<bool, ClosedStream> {
-        self.table.use_send(id).map(|half| half.buffer.is_all_acked()).ok_or(ClosedStream)
     }
 }

@@ -211,11 +211,6 @@ impl Streams {
         self.events.pop_front()
     }
 
-    /// Streams that exist, both halves' ends included.
-    pub fn open_streams(&self) -> usize {
-        self.table.len()
-    }
-
     /// Bytes that could be sent now: lost ones, and new ones within the connection's credit.
     /// A stream's lone end counts as one byte.
     pub fn unsent_bytes(&self) -> u64 {

@@ -26,8 +26,7 @@ impl<'a> Datagram<'a> {
         Ok(Self { data, frame_bytes: 1 + before - r.remaining() })
     }
 
-    /// Bytes of a frame with a length around `len` bytes of data.
-    pub fn size_for(len: usize) -> usize {
+    fn size_for(len: usize) -> usize {
         1 + varint::size(len as u64) + len
     }
 }

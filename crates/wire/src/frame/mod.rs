@@ -26,7 +26,8 @@ pub use flow_control::{DataBlocked, MaxData, MaxStreamData, MaxStreams, StreamDa
 pub use path::{
     MaxPathId, PathAbandon, PathChallenge, PathCidsBlocked, PathResponse, PathStatus, PathStatusUpdate, PathsBlocked,
 };
-pub use stream::{OutStream, ResetStream, StopSending, Stream, StreamHead};
+pub(crate) use stream::StreamHead;
+pub use stream::{OutStream, ResetStream, StopSending, Stream};
 pub use token::NewToken;
 pub use types::{is_ack_eliciting, is_allowed, is_multipath, is_probing, name};
 

@@ -23,15 +23,15 @@ pub struct Stream<'a> {
 
 /// All of a STREAM frame that comes before its data; the data is written right behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StreamHead {
+pub(crate) struct StreamHead {
     /// Which stream.
-    pub id: StreamId,
+    pub(crate) id: StreamId,
     /// Offset of the first byte.
-    pub offset: u64,
+    pub(crate) offset: u64,
     /// True when the stream ends with this data.
-    pub fin: bool,
+    pub(crate) fin: bool,
     /// Bytes of data; none when the data reaches to the end of the packet and no length is written.
-    pub len: Option<usize>,
+    pub(crate) len: Option<usize>,
 }
 
 impl<'a> Stream<'a> {
@@ -98,7 +98,7 @@ impl Encode for StreamHead {
 impl StreamHead {
     /// The type, 0x08 to 0x0f.
     #[inline]
-    pub fn frame_type(&self) -> u64 {
+    pub(crate) fn frame_type(&self) -> u64 {
         let bit = |on: bool, bit: u64| if on { bit } else { 0 };
         types::STREAM
             | bit(self.fin, types::STREAM_FIN)

@@ -9,7 +9,7 @@ pub const PING: u64 = 0x01;
 /// ACK.
 pub const ACK: u64 = 0x02;
 /// ACK with ECN counts.
-pub const ACK_ECN: u64 = 0x03;
+pub(crate) const ACK_ECN: u64 = 0x03;
 /// RESET_STREAM.
 pub const RESET_STREAM: u64 = 0x04;
 /// STOP_SENDING.
@@ -21,29 +21,29 @@ pub const NEW_TOKEN: u64 = 0x07;
 /// STREAM, the lowest of its eight types.
 pub const STREAM: u64 = 0x08;
 /// STREAM bit: the stream ends here.
-pub const STREAM_FIN: u64 = 0x01;
+pub(crate) const STREAM_FIN: u64 = 0x01;
 /// STREAM bit: a length is present.
-pub const STREAM_LEN: u64 = 0x02;
+pub(crate) const STREAM_LEN: u64 = 0x02;
 /// STREAM bit: an offset is present.
-pub const STREAM_OFF: u64 = 0x04;
+pub(crate) const STREAM_OFF: u64 = 0x04;
 /// STREAM, the highest of its eight types.
-pub const STREAM_LAST: u64 = 0x0f;
+pub(crate) const STREAM_LAST: u64 = 0x0f;
 /// MAX_DATA.
 pub const MAX_DATA: u64 = 0x10;
 /// MAX_STREAM_DATA.
 pub const MAX_STREAM_DATA: u64 = 0x11;
 /// MAX_STREAMS, bidirectional.
-pub const MAX_STREAMS_BIDI: u64 = 0x12;
+pub(crate) const MAX_STREAMS_BIDI: u64 = 0x12;
 /// MAX_STREAMS, unidirectional.
-pub const MAX_STREAMS_UNI: u64 = 0x13;
+pub(crate) const MAX_STREAMS_UNI: u64 = 0x13;
 /// DATA_BLOCKED.
 pub const DATA_BLOCKED: u64 = 0x14;
 /// STREAM_DATA_BLOCKED.
 pub const STREAM_DATA_BLOCKED: u64 = 0x15;
 /// STREAMS_BLOCKED, bidirectional.
-pub const STREAMS_BLOCKED_BIDI: u64 = 0x16;
+pub(crate) const STREAMS_BLOCKED_BIDI: u64 = 0x16;
 /// STREAMS_BLOCKED, unidirectional.
-pub const STREAMS_BLOCKED_UNI: u64 = 0x17;
+pub(crate) const STREAMS_BLOCKED_UNI: u64 = 0x17;
 /// NEW_CONNECTION_ID.
 pub const NEW_CONNECTION_ID: u64 = 0x18;
 /// RETIRE_CONNECTION_ID.
@@ -55,7 +55,7 @@ pub const PATH_RESPONSE: u64 = 0x1b;
 /// CONNECTION_CLOSE by the transport.
 pub const CONNECTION_CLOSE: u64 = 0x1c;
 /// CONNECTION_CLOSE by the application.
-pub const APPLICATION_CLOSE: u64 = 0x1d;
+pub(crate) const APPLICATION_CLOSE: u64 = 0x1d;
 /// HANDSHAKE_DONE.
 pub const HANDSHAKE_DONE: u64 = 0x1e;
 /// IMMEDIATE_ACK (draft-ietf-quic-ack-frequency).
@@ -63,11 +63,11 @@ pub const IMMEDIATE_ACK: u64 = 0x1f;
 /// DATAGRAM to the end of the packet (RFC 9221).
 pub const DATAGRAM: u64 = 0x30;
 /// DATAGRAM with a length (RFC 9221).
-pub const DATAGRAM_LEN: u64 = 0x31;
+pub(crate) const DATAGRAM_LEN: u64 = 0x31;
 /// PATH_ACK (RFC 10069 4.1).
 pub const PATH_ACK: u64 = 0x3e;
 /// PATH_ACK with ECN counts (RFC 10069 4.1).
-pub const PATH_ACK_ECN: u64 = 0x3f;
+pub(crate) const PATH_ACK_ECN: u64 = 0x3f;
 /// ACK_FREQUENCY (draft-ietf-quic-ack-frequency).
 pub const ACK_FREQUENCY: u64 = 0xaf;
 /// PATH_ABANDON (RFC 10069 4.2).
@@ -147,7 +147,7 @@ pub fn is_allowed(frame_type: u64, kind: PacketKind) -> bool {
 }
 
 /// True for types that we decode.
-pub fn is_known(frame_type: u64) -> bool {
+pub(crate) fn is_known(frame_type: u64) -> bool {
     matches!(frame_type, PADDING..=IMMEDIATE_ACK | DATAGRAM | DATAGRAM_LEN | ACK_FREQUENCY) || is_multipath(frame_type)
 }
 

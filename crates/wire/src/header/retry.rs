@@ -12,10 +12,3 @@ pub fn write(buf: &mut Vec<u8>, version: Version, dcid: &ConnectionId, scid: &Co
     put_long(buf, 0x40 | LongType::Retry.bits(version) | unused & 0x0f, version, dcid, scid);
     buf.extend_from_slice(token);
 }
-
-/// Appends what comes before the packet in the pseudo-packet that the tag authenticates: the destination id of the
-/// client's first Initial (RFC 9001 5.8). The pseudo-packet is this, then the Retry packet without its tag.
-pub fn put_pseudo_prefix(buf: &mut Vec<u8>, original_dcid: &ConnectionId) {
-    buf.push(original_dcid.len() as u8);
-    buf.extend_from_slice(original_dcid);
-}

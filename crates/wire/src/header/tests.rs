@@ -99,9 +99,6 @@ fn retry_of_both_versions() {
         assert_eq!(buf, packet[..tag.start]);
         assert_eq!(parse(&packet[..30]), Err(HeaderError::Truncated));
     }
-    let mut pseudo = Vec::new();
-    retry::put_pseudo_prefix(&mut pseudo, &cid("8394c8f03e515708"));
-    assert_eq!(pseudo, hex("088394c8f03e515708"));
 }
 
 #[test]

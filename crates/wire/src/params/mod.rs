@@ -18,51 +18,51 @@ use plait_base::{ConnectionId, PathId, ResetToken};
 /// Identifiers of transport parameters.
 pub mod ids {
     /// original_destination_connection_id.
-    pub const ORIGINAL_DCID: u64 = 0x00;
+    pub(crate) const ORIGINAL_DCID: u64 = 0x00;
     /// max_idle_timeout.
-    pub const MAX_IDLE_TIMEOUT: u64 = 0x01;
+    pub(crate) const MAX_IDLE_TIMEOUT: u64 = 0x01;
     /// stateless_reset_token.
-    pub const STATELESS_RESET_TOKEN: u64 = 0x02;
+    pub(crate) const STATELESS_RESET_TOKEN: u64 = 0x02;
     /// max_udp_payload_size.
-    pub const MAX_UDP_PAYLOAD_SIZE: u64 = 0x03;
+    pub(crate) const MAX_UDP_PAYLOAD_SIZE: u64 = 0x03;
     /// initial_max_data.
-    pub const INITIAL_MAX_DATA: u64 = 0x04;
+    pub(crate) const INITIAL_MAX_DATA: u64 = 0x04;
     /// initial_max_stream_data_bidi_local.
-    pub const INITIAL_MAX_STREAM_DATA_BIDI_LOCAL: u64 = 0x05;
+    pub(crate) const INITIAL_MAX_STREAM_DATA_BIDI_LOCAL: u64 = 0x05;
     /// initial_max_stream_data_bidi_remote.
-    pub const INITIAL_MAX_STREAM_DATA_BIDI_REMOTE: u64 = 0x06;
+    pub(crate) const INITIAL_MAX_STREAM_DATA_BIDI_REMOTE: u64 = 0x06;
     /// initial_max_stream_data_uni.
-    pub const INITIAL_MAX_STREAM_DATA_UNI: u64 = 0x07;
+    pub(crate) const INITIAL_MAX_STREAM_DATA_UNI: u64 = 0x07;
     /// initial_max_streams_bidi.
-    pub const INITIAL_MAX_STREAMS_BIDI: u64 = 0x08;
+    pub(crate) const INITIAL_MAX_STREAMS_BIDI: u64 = 0x08;
     /// initial_max_streams_uni.
-    pub const INITIAL_MAX_STREAMS_UNI: u64 = 0x09;
+    pub(crate) const INITIAL_MAX_STREAMS_UNI: u64 = 0x09;
     /// ack_delay_exponent.
-    pub const ACK_DELAY_EXPONENT: u64 = 0x0a;
+    pub(crate) const ACK_DELAY_EXPONENT: u64 = 0x0a;
     /// max_ack_delay.
     pub const MAX_ACK_DELAY: u64 = 0x0b;
     /// disable_active_migration.
-    pub const DISABLE_ACTIVE_MIGRATION: u64 = 0x0c;
+    pub(crate) const DISABLE_ACTIVE_MIGRATION: u64 = 0x0c;
     /// preferred_address.
-    pub const PREFERRED_ADDRESS: u64 = 0x0d;
+    pub(crate) const PREFERRED_ADDRESS: u64 = 0x0d;
     /// active_connection_id_limit.
-    pub const ACTIVE_CID_LIMIT: u64 = 0x0e;
+    pub(crate) const ACTIVE_CID_LIMIT: u64 = 0x0e;
     /// initial_source_connection_id.
-    pub const INITIAL_SCID: u64 = 0x0f;
+    pub(crate) const INITIAL_SCID: u64 = 0x0f;
     /// retry_source_connection_id.
-    pub const RETRY_SCID: u64 = 0x10;
+    pub(crate) const RETRY_SCID: u64 = 0x10;
     /// version_information (RFC 9368).
-    pub const VERSION_INFORMATION: u64 = 0x11;
+    pub(crate) const VERSION_INFORMATION: u64 = 0x11;
     /// max_datagram_frame_size (RFC 9221).
-    pub const MAX_DATAGRAM_FRAME_SIZE: u64 = 0x20;
+    pub(crate) const MAX_DATAGRAM_FRAME_SIZE: u64 = 0x20;
     /// initial_max_path_id (RFC 10069 2.1).
-    pub const INITIAL_MAX_PATH_ID: u64 = 0x3e;
+    pub(crate) const INITIAL_MAX_PATH_ID: u64 = 0x3e;
     /// grease_quic_bit (RFC 9287).
-    pub const GREASE_QUIC_BIT: u64 = 0x2ab2;
+    pub(crate) const GREASE_QUIC_BIT: u64 = 0x2ab2;
     /// plait_early_paths: a parameter of ours, without a value.
     pub const EARLY_PATHS: u64 = 0x3170_6c74;
     /// min_ack_delay (draft-ietf-quic-ack-frequency).
-    pub const MIN_ACK_DELAY: u64 = 0xff04_de1b;
+    pub(crate) const MIN_ACK_DELAY: u64 = 0xff04_de1b;
 }
 
 /// What one end declares. The default is what RFC 9000 18.2 lets absent parameters mean.
