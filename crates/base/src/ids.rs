@@ -16,6 +16,7 @@ pub enum Side {
 
 impl Side {
     /// The other end.
+    #[inline]
     pub fn peer(self) -> Self {
         match self {
             Self::Client => Self::Server,
@@ -24,11 +25,13 @@ impl Side {
     }
 
     /// True on the client.
+    #[inline]
     pub fn is_client(self) -> bool {
         self == Self::Client
     }
 
     /// True on the server.
+    #[inline]
     pub fn is_server(self) -> bool {
         self == Self::Server
     }
@@ -54,31 +57,37 @@ pub struct StreamId(pub u64);
 
 impl StreamId {
     /// The `index`-th stream that `initiator` opens in direction `dir`.
+    #[inline]
     pub fn new(initiator: Side, dir: Dir, index: u64) -> Self {
         Self(index << 2 | (dir as u64) << 1 | u64::from(initiator.is_server()))
     }
 
     /// Who opened the stream.
+    #[inline]
     pub fn initiator(self) -> Side {
         if self.0 & 1 == 0 { Side::Client } else { Side::Server }
     }
 
     /// Whether the stream is bidirectional.
+    #[inline]
     pub fn dir(self) -> Dir {
         if self.0 & 2 == 0 { Dir::Bi } else { Dir::Uni }
     }
 
     /// Position among the streams of the same initiator and direction, from 0.
+    #[inline]
     pub fn index(self) -> u64 {
         self.0 >> 2
     }
 
     /// True where `side` sends on this stream.
+    #[inline]
     pub fn sends(self, side: Side) -> bool {
         self.dir() == Dir::Bi || self.initiator() == side
     }
 
     /// True where `side` receives on this stream.
+    #[inline]
     pub fn receives(self, side: Side) -> bool {
         self.dir() == Dir::Bi || self.initiator() != side
     }
@@ -107,11 +116,14 @@ impl PathId {
     pub const MAX: Self = Self(u32::MAX);
 
     /// The next id, or none at the end of the space.
+    #[inline]
     pub fn next(self) -> Option<Self> {
         self.0.checked_add(1).map(Self)
     }
 
-    /// Its place in a set of 64. Ids are handed out in order and few live at a time, so that live ones do not meet.
+    /// Its bit in a set of 64 paths. Ids that are 64 apart share a bit; a connection has far fewer paths at a time, with
+    /// ids close to each other.
+    #[inline]
     pub fn bit(self) -> u64 {
         1 << (self.0 % 64)
     }
@@ -135,6 +147,7 @@ impl ConnectionId {
     pub const EMPTY: Self = Self { len: 0, bytes: [0; MAX_CID_LEN] };
 
     /// Copies `bytes`; none when there are more than 20.
+    #[inline]
     pub fn new(bytes: &[u8]) -> Option<Self> {
         if bytes.len() > MAX_CID_LEN {
             return None;
@@ -147,11 +160,13 @@ impl ConnectionId {
 
     /// Length in bytes, 0 to 20.
     #[allow(clippy::len_without_is_empty)]
+    #[inline]
     pub fn len(&self) -> usize {
         usize::from(self.len)
     }
 
     /// True for the zero-length id.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -159,6 +174,7 @@ impl ConnectionId {
 
 impl std::ops::Deref for ConnectionId {
     type Target = [u8];
+    #[inline]
     fn deref(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
     }
@@ -182,6 +198,7 @@ pub struct ResetToken(pub [u8; 16]);
 
 impl ResetToken {
     /// Compares in constant time (RFC 9000 10.3.1).
+    #[inline]
     pub fn matches(&self, other: &[u8]) -> bool {
         other.len() == 16 && self.0.iter().zip(other).fold(0, |acc, (a, b)| acc | (a ^ b)) == 0
     }
@@ -196,11 +213,11 @@ impl fmt::Debug for ResetToken {
 /// A packet number space (RFC 9000 12.3); 0-RTT and 1-RTT share `Data`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Space {
-    /// Initial packets.
+    /// The space of Initial packets.
     Initial = 0,
-    /// Handshake packets.
+    /// The space of Handshake packets.
     Handshake = 1,
-    /// 0-RTT and 1-RTT packets; one such space for each path.
+    /// The space of 0-RTT and 1-RTT packets, one for each path.
     Data = 2,
 }
 
@@ -214,7 +231,7 @@ impl Space {
 /// A local IP of `0.0.0.0` or `::` means that the operating system chooses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FourTuple {
-    /// Our address.
+    /// The address of this endpoint.
     pub local: SocketAddr,
     /// The peer's address.
     pub remote: SocketAddr,
@@ -223,6 +240,7 @@ pub struct FourTuple {
 impl FourTuple {
     /// True when a datagram that arrived on `other` belongs to this tuple: same remote, and the same
     /// local address unless ours is not known yet.
+    #[inline]
     pub fn admits(&self, other: &Self) -> bool {
         self.remote == other.remote
             && self.local.port() == other.local.port()
@@ -230,6 +248,7 @@ impl FourTuple {
     }
 
     /// True when both name the same hosts and only ports differ (RFC 9000 9.4).
+    #[inline]
     pub fn same_hosts(&self, other: &Self) -> bool {
         let known = |ip: IpAddr| !ip.is_unspecified();
         self.remote.ip() == other.remote.ip()

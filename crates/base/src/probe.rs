@@ -16,7 +16,7 @@ pub enum DropReason {
     Malformed,
     /// No keys (yet, or any more) for its type.
     NoKeys,
-    /// Authentication failed.
+    /// No key opened it.
     Authentication,
     /// Its packet number was seen before.
     Duplicate,
@@ -41,7 +41,7 @@ pub enum LossTrigger {
     Discarded,
 }
 
-/// State of a path, as `cli.md` names it.
+/// State of a path; programs read its [`Self::name`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PathState {
     /// Its address is being validated.
@@ -54,7 +54,7 @@ pub enum PathState {
     Failed,
     /// PATH_ABANDON was sent or received; late packets drain.
     Closing,
-    /// Gone.
+    /// All of its state is gone.
     Closed,
 }
 
@@ -72,15 +72,14 @@ impl PathState {
     }
 }
 
-/// Something that happened on a connection.
+/// Something that happened on a connection. Bytes are those of UDP payloads, packet numbers are those on the wire.
+#[allow(missing_docs)] // a field whose name says all has no text
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum TraceEvent {
     /// The connection came to be.
     Started {
-        /// Our end.
         side: Side,
-        /// QUIC version.
         version: u32,
         /// The first Initial's destination connection id, the trace's name.
         original_dcid: ConnectionId,
@@ -88,10 +87,7 @@ pub enum TraceEvent {
         route: FourTuple,
     },
     /// The connection goes on in another version than it began in (RFC 9368 2.3).
-    VersionChanged {
-        /// QUIC version.
-        version: u32,
-    },
+    VersionChanged { version: u32 },
     /// The handshake finished.
     HandshakeCompleted {
         /// True when RFC 10069 was negotiated.
@@ -103,7 +99,6 @@ pub enum TraceEvent {
         path: PathId,
         /// Its number space.
         space: Space,
-        /// Its number.
         number: u64,
         /// Its bytes, header to tag.
         bytes: u16,
@@ -116,27 +111,19 @@ pub enum TraceEvent {
         path: PathId,
         /// Its number space.
         space: Space,
-        /// Its number.
         number: u64,
         /// Its bytes, header to tag.
         bytes: u16,
     },
     /// A packet was dropped.
-    PacketDropped {
-        /// Its bytes.
-        bytes: usize,
-        /// Why.
-        why: DropReason,
-    },
+    PacketDropped { bytes: usize, why: DropReason },
     /// The peer acknowledged a range of packet numbers; one event for each range of a frame.
     AckReceived {
         /// Path whose numbers they are.
         path: PathId,
         /// Their number space.
         space: Space,
-        /// Smallest number.
         first: u64,
-        /// Largest number.
         last: u64,
         /// Which range of the frame it is, from 0.
         index: u32,
@@ -147,9 +134,7 @@ pub enum TraceEvent {
         path: PathId,
         /// Its number space.
         space: Space,
-        /// Its number.
         number: u64,
-        /// Why.
         trigger: LossTrigger,
     },
     /// A probe time-out fired.
@@ -161,13 +146,9 @@ pub enum TraceEvent {
     },
     /// RTT, window or bytes in flight changed.
     Metrics {
-        /// Whose figures.
         path: PathId,
-        /// Smoothed RTT.
         rtt: Duration,
-        /// Smallest RTT.
         rtt_min: Duration,
-        /// RTT variation.
         rtt_var: Duration,
         /// Congestion window, bytes.
         window_bytes: u64,
@@ -178,16 +159,13 @@ pub enum TraceEvent {
     },
     /// A path changed state.
     Path {
-        /// Which.
         path: PathId,
-        /// Its addresses.
         route: FourTuple,
         /// The new state.
         state: PathState,
     },
     /// The path's largest datagram changed.
     Mtu {
-        /// Which path.
         path: PathId,
         /// UDP payload, bytes.
         bytes: u16,
@@ -203,7 +181,6 @@ pub enum TraceEvent {
         locally: bool,
         /// The code, a transport's or the application's.
         code: CloseCode,
-        /// Reason phrase.
         reason: String,
     },
 }

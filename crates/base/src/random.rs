@@ -59,16 +59,19 @@ impl Random {
     }
 
     /// 64 random bits.
+    #[inline]
     pub fn next_u64(&mut self) -> u64 {
         self.wake().next_u64()
     }
 
     /// 32 random bits.
+    #[inline]
     pub fn next_u32(&mut self) -> u32 {
         self.wake().next_u32()
     }
 
     /// A number in `0..bound`; 0 when `bound` is 0.
+    #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         if bound == 0 {
             return 0;
@@ -78,16 +81,19 @@ impl Random {
     }
 
     /// A number in `0.0..1.0`.
+    #[inline]
     pub fn unit(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// True with probability `p`.
+    #[inline]
     pub fn chance(&mut self, p: f64) -> bool {
         p > 0.0 && self.unit() < p
     }
 
-    /// Fills `bytes`.
+    /// Overwrites `bytes` with random ones.
+    #[inline]
     pub fn fill(&mut self, bytes: &mut [u8]) {
         self.wake().fill_bytes(bytes);
     }

@@ -20,21 +20,25 @@ pub struct RangeSet {
 
 impl RangeSet {
     /// An empty set.
+    #[inline]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Number of disjoint ranges.
+    #[inline]
     pub fn len(&self) -> usize {
         self.ranges.len()
     }
 
     /// True when nothing is in the set.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
     /// Index of the first range that ends at or after `x`.
+    #[inline]
     fn seek(&self, x: u64) -> usize {
         match self.ranges.back() {
             Some(last) if last.end < x => self.ranges.len(),
@@ -44,12 +48,14 @@ impl RangeSet {
     }
 
     /// True when `x` is in the set.
+    #[inline]
     pub fn contains(&self, x: u64) -> bool {
         let i = self.ranges.partition_point(|r| r.end <= x);
         self.ranges.get(i).is_some_and(|r| r.start <= x)
     }
 
     /// True when every number of `range` is in the set; true for an empty range.
+    #[inline]
     pub fn contains_range(&self, range: Range<u64>) -> bool {
         if range.is_empty() {
             return true;
@@ -59,6 +65,7 @@ impl RangeSet {
     }
 
     /// Adds one number; false when it was there already.
+    #[inline]
     pub fn insert_one(&mut self, x: u64) -> bool {
         self.insert(x..x + 1)
     }
@@ -129,31 +136,37 @@ impl RangeSet {
     }
 
     /// The lowest range.
+    #[inline]
     pub fn first(&self) -> Option<Range<u64>> {
         self.ranges.front().cloned()
     }
 
     /// The highest range.
+    #[inline]
     pub fn last(&self) -> Option<Range<u64>> {
         self.ranges.back().cloned()
     }
 
     /// Takes the lowest range out.
+    #[inline]
     pub fn pop_first(&mut self) -> Option<Range<u64>> {
         self.ranges.pop_front()
     }
 
     /// The smallest number in the set.
+    #[inline]
     pub fn min(&self) -> Option<u64> {
         self.ranges.front().map(|r| r.start)
     }
 
     /// The largest number in the set.
+    #[inline]
     pub fn max(&self) -> Option<u64> {
         self.ranges.back().map(|r| r.end - 1)
     }
 
     /// The ranges, ascending; reversible.
+    #[inline]
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = Range<u64>> + ExactSizeIterator + '_ {
         self.ranges.iter().cloned()
     }
@@ -164,6 +177,7 @@ impl RangeSet {
     }
 
     /// Empties the set.
+    #[inline]
     pub fn clear(&mut self) {
         self.ranges.clear();
     }

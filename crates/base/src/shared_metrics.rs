@@ -33,9 +33,9 @@ pub struct PathMetrics {
 /// One cut of a path's window after congestion, and what it did to the path's delay.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cut {
-    /// Counts the path's cuts.
+    /// How many cuts the path has had, this one included.
     pub serial: u32,
-    /// When.
+    /// When the window was cut.
     pub at: Instant,
     /// The path's smoothed RTT then.
     pub rtt: Duration,
@@ -95,16 +95,19 @@ impl SharedPathMetrics {
     }
 
     /// The metrics of every path, in order of path id.
+    #[inline]
     pub fn iter(&self) -> impl Iterator<Item = &PathMetrics> + Clone {
         self.paths.iter()
     }
 
     /// Metrics of active paths with an RTT sample: those that coupled formulas sum over.
+    #[inline]
     pub fn established(&self) -> impl Iterator<Item = &PathMetrics> + Clone {
         self.paths.iter().filter(|p| p.active && p.rtt.is_some())
     }
 
     /// One path's metrics.
+    #[inline]
     pub fn get(&self, path: PathId) -> Option<&PathMetrics> {
         self.paths.binary_search_by_key(&path, |p| p.path).ok().map(|i| &self.paths[i])
     }

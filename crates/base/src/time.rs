@@ -17,25 +17,29 @@ use std::time::Duration;
 pub struct Instant(u64);
 
 impl Instant {
-    /// The origin.
+    /// The caller's origin of time.
     pub const ZERO: Self = Self(0);
 
     /// `nanos` nanoseconds after the origin.
+    #[inline]
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
     /// Nanoseconds since the origin.
+    #[inline]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
     /// Time since the origin.
+    #[inline]
     pub const fn since_origin(self) -> Duration {
         Duration::from_nanos(self.0)
     }
 
     /// Time from `earlier` to here; zero when `earlier` is later.
+    #[inline]
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
@@ -43,12 +47,14 @@ impl Instant {
 
 impl Add<Duration> for Instant {
     type Output = Self;
+    #[inline]
     fn add(self, d: Duration) -> Self {
         Self(self.0.saturating_add(u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)))
     }
 }
 
 impl AddAssign<Duration> for Instant {
+    #[inline]
     fn add_assign(&mut self, d: Duration) {
         *self = *self + d;
     }
@@ -56,6 +62,7 @@ impl AddAssign<Duration> for Instant {
 
 impl Sub<Duration> for Instant {
     type Output = Self;
+    #[inline]
     fn sub(self, d: Duration) -> Self {
         Self(self.0.saturating_sub(u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)))
     }
@@ -63,6 +70,7 @@ impl Sub<Duration> for Instant {
 
 impl Sub for Instant {
     type Output = Duration;
+    #[inline]
     fn sub(self, earlier: Self) -> Duration {
         self.since(earlier)
     }
@@ -81,6 +89,7 @@ impl fmt::Display for Instant {
 }
 
 /// The earlier of two optional deadlines.
+#[inline]
 pub fn earliest(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),

@@ -16,6 +16,7 @@ pub enum Ecn {
 
 impl Ecn {
     /// Reads the low two bits of a traffic class; none for Not-ECT.
+    #[inline]
     pub fn from_bits(bits: u8) -> Option<Self> {
         match bits & 0b11 {
             0b10 => Some(Self::Ect0),
@@ -39,6 +40,7 @@ pub struct EcnCounts {
 
 impl EcnCounts {
     /// Counts one packet.
+    #[inline]
     pub fn add(&mut self, mark: Option<Ecn>) {
         match mark {
             Some(Ecn::Ect0) => self.ect0 += 1,
@@ -49,6 +51,7 @@ impl EcnCounts {
     }
 
     /// Packets with any mark.
+    #[inline]
     pub fn total(&self) -> u64 {
         self.ect0.saturating_add(self.ect1).saturating_add(self.ce)
     }

@@ -82,7 +82,7 @@ pub enum ConfigError {
     /// A certificate or key could not be read.
     #[error("cannot read {0}")]
     Pem(String),
-    /// rustls refused.
+    /// rustls refused the configuration or the session.
     #[error("{0}")]
     Tls(rustls::Error),
 }

@@ -214,6 +214,10 @@ impl SealKeys {
     /// Seals the packet that fills `buf` from `layout.start` to its end: encrypts, appends the tag, masks the
     /// header. A Length field must already count the tag's 16 bytes, and the payload must have
     /// [`min_payload_bytes`].
+    ///
+    /// # Errors
+    /// [`SealError::TooShort`] for a payload below [`min_payload_bytes`] or a layout outside of `buf`, [`SealError::Refused`]
+    /// when the cipher refuses. `buf` is as long as before then.
     pub fn seal_packet(&self, buf: &mut Vec<u8>, layout: Layout, path: PathId, pn: u64) -> Result<(), SealError> {
         seal_packet(&self.packet, &self.header, buf, layout, path, pn)
     }
@@ -263,12 +267,19 @@ pub struct OpenKeys {
 
 impl OpenKeys {
     /// Unmasks the header of `packet` in place; `pn_at` is the offset of the packet number in it.
+    ///
+    /// # Errors
+    /// [`OpenError::TooShort`] when the packet has no room for a header protection sample.
     pub fn unmask(&self, packet: &mut [u8], pn_at: usize) -> Result<Unmasked, OpenError> {
         self.header.unmask(packet, pn_at)
     }
 
     /// Opens the unmasked `packet` in place. `header_len` counts the packet number. Returns where in `packet`
     /// the plaintext lies.
+    ///
+    /// # Errors
+    /// [`OpenError::Forged`] when authentication fails, [`OpenError::TooShort`] for what is no packet, and
+    /// [`OpenError::Violation`] for a genuine packet whose reserved bits are set.
     pub fn open(&self, packet: &mut [u8], header_len: usize, path: PathId, pn: u64) -> Result<Range<usize>, OpenError> {
         self.packet.open(packet, header_len, path, pn)
     }

@@ -13,7 +13,7 @@ use crate::null::NullKey;
 use crate::usage::{AeadUsage, KeyUsage};
 use crate::versioned::VersionedSecrets;
 
-/// Which keys a packet is opened with.
+/// Which keys open a packet, seen from the current phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyPhase {
     /// Those before the last update; kept for packets that were delayed.
@@ -35,6 +35,7 @@ pub struct PhaseMark {
 
 impl PhaseMark {
     /// Lowest number opened under `phase` on this path.
+    #[inline]
     pub fn lowest(&self, phase: u64) -> Option<u64> {
         self.lowest.filter(|_| self.phase == phase)
     }
@@ -76,6 +77,7 @@ impl SealMark {
         }
     }
 
+    #[inline]
     fn covers(&self, phase: u64, largest_acked: u64) -> bool {
         self.phase == phase && self.first.is_some_and(|first| largest_acked >= first)
     }
@@ -147,11 +149,12 @@ pub struct OneRttKeys {
     usage: AeadUsage,
 }
 
-/// Whether the peer was heard in the current phase.
+/// The phase in which the peer sends, as far as we know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PeerPhase {
-    Behind,
-    Here,
+    /// We updated the keys, and no packet of the new phase came yet.
+    Previous,
+    Current,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -191,18 +194,20 @@ impl OneRttKeys {
             previous: None,
             previous_ends: None,
             source,
-            peer: PeerPhase::Here,
+            peer: PeerPhase::Current,
             handshake: Confirmation::Unconfirmed,
             update_from: None,
         }
     }
 
     /// Updates so far, from 0.
+    #[inline]
     pub fn phase(&self) -> u64 {
         self.phase
     }
 
     /// The key phase bit of packets that we send now.
+    #[inline]
     fn phase_bit(&self) -> bool {
         self.phase & 1 == 1
     }
@@ -213,12 +218,17 @@ impl OneRttKeys {
     }
 
     /// What the counts advise now.
+    #[inline]
     pub fn key_usage(&self) -> KeyUsage {
         self.usage.key_usage()
     }
 
     /// Seals the packet that fills `buf` from `layout.start` to its end, and sets its key phase bit; the rest is
     /// as in [`crate::SealKeys::seal_packet`]. `mark` belongs to the path's send flow.
+    ///
+    /// # Errors
+    /// [`SealError::Exhausted`] once the key's confidentiality limit is reached; the others as in
+    /// [`crate::SealKeys::seal_packet`].
     pub fn seal_packet(
         &mut self,
         buf: &mut Vec<u8>,
@@ -238,12 +248,20 @@ impl OneRttKeys {
     }
 
     /// Unmasks the header of `packet` in place; `pn_at` is the offset of the packet number in it.
+    ///
+    /// # Errors
+    /// [`OpenError::TooShort`] when the packet has no room for a header protection sample.
+    #[inline]
     pub fn unmask(&self, packet: &mut [u8], pn_at: usize) -> Result<Unmasked, OpenError> {
         self.remote_header.unmask(packet, pn_at)
     }
 
-    /// Which keys a packet takes. Packets with the other phase bit are old when numbered below the first one of
-    /// this phase on their path, and on a path without such a packet, as long as old keys are kept.
+    /// The phase of a packet, from its phase bit and its number (RFC 9001 6.3, 6.5).
+    ///
+    /// The bit alone only tells whether it is the current phase. If it is not, the packet is an old one when its number
+    /// is below the first of the current phase on its path. On a path that has no packet of the current phase yet, the
+    /// packet counts as old while the old keys are kept, and as the first of the next phase afterwards.
+    #[inline]
     fn phase_of(&self, phase_bit: bool, pn: u64, mark: &PhaseMark) -> KeyPhase {
         if phase_bit == self.phase_bit() {
             return KeyPhase::Current;
@@ -252,15 +270,19 @@ impl OneRttKeys {
             (Some(lowest), _) if pn < lowest => KeyPhase::Previous,
             (Some(_), _) => KeyPhase::Next,
             // The peer cannot be a phase ahead before it answered our update.
-            (None, PeerPhase::Behind) => KeyPhase::Previous,
-            (None, PeerPhase::Here) if self.previous.is_some() => KeyPhase::Previous,
-            (None, PeerPhase::Here) => KeyPhase::Next,
+            (None, PeerPhase::Previous) => KeyPhase::Previous,
+            (None, PeerPhase::Current) if self.previous.is_some() => KeyPhase::Previous,
+            (None, PeerPhase::Current) => KeyPhase::Next,
         }
     }
 
     /// Opens the unmasked short header `packet` in place. `header_len` counts the packet number. `mark` belongs
     /// to the path's receive flow. When the peer turns out to have updated its keys, ours follow at once, and
     /// the old ones live for `guard` more (three times the largest PTO of all paths).
+    ///
+    /// # Errors
+    /// [`OpenError::NoKeys`] and [`OpenError::Forged`] for packets to drop. [`OpenError::Violation`] when the peer updated its
+    /// keys too soon, used old keys for a new number, or reached the limit on forgeries.
     #[allow(clippy::too_many_arguments)]
     pub fn open(
         &mut self,
@@ -297,9 +319,9 @@ impl OneRttKeys {
     fn on_opened(&mut self, phase: KeyPhase, now: Instant, guard: Duration) -> Result<(), Violation> {
         match phase {
             KeyPhase::Previous => {}
-            KeyPhase::Current if self.peer == PeerPhase::Behind => {
+            KeyPhase::Current if self.peer == PeerPhase::Previous => {
                 // Our update is answered: packets of the old phase can only be late ones now.
-                self.peer = PeerPhase::Here;
+                self.peer = PeerPhase::Current;
                 self.previous_ends = Some(now + guard);
             }
             KeyPhase::Current => {}
@@ -308,7 +330,7 @@ impl OneRttKeys {
                 if self.phase > 0 && self.usage.sealed() == 0 {
                     return Err(Violation::KeyUpdateTooSoon);
                 }
-                self.rotate(PeerPhase::Here);
+                self.rotate(PeerPhase::Current);
                 self.previous_ends = Some(now + guard);
             }
         }
@@ -341,17 +363,20 @@ impl OneRttKeys {
     }
 
     /// Starts a key update; the next packet that we seal on any path tells the peer.
+    ///
+    /// # Errors
+    /// Too early; the refusal says why, and from when on an update is allowed where that is known.
     pub fn update(&mut self, now: Instant) -> Result<(), UpdateRefused> {
         self.may_update(now)?;
         // Old keys are kept until `guard` after the peer's answer.
-        self.rotate(PeerPhase::Behind);
+        self.rotate(PeerPhase::Previous);
         Ok(())
     }
 
     /// Goes to `phase` without asking whether an update is allowed now: tests play ends that break the rules.
     pub fn advance_to(&mut self, phase: u64, now: Instant, guard: Duration) {
         while self.phase < phase {
-            self.rotate(PeerPhase::Here);
+            self.rotate(PeerPhase::Current);
             self.previous_ends = Some(now + guard);
         }
     }
@@ -368,8 +393,8 @@ impl OneRttKeys {
         self.usage.on_new_phase();
     }
 
-    /// Derives the next phase's keys unless they are there. Sealing does this, so that no packet's opening takes
-    /// the time of it.
+    /// Derives the next phase's keys unless they are there. Sealing calls this, so that opening a packet of the next
+    /// phase takes no longer than any other: the time must not tell an attacker the phase (RFC 9001 9.5).
     fn prepare(&mut self) {
         if self.next.is_none() {
             self.next = Some(self.source.next());
@@ -377,6 +402,7 @@ impl OneRttKeys {
     }
 
     /// When old keys are to be dropped.
+    #[inline]
     pub fn deadline(&self) -> Option<Instant> {
         self.previous_ends
     }

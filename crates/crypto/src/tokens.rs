@@ -85,7 +85,7 @@ impl Token {
     }
 
     fn decode(plain: &[u8]) -> Option<Self> {
-        let mut from = Cut(plain);
+        let mut from = TokenReader(plain);
         let kind = from.array::<1>()?[0];
         let issued = u64::from_be_bytes(from.array()?);
         let token = match kind {
@@ -130,9 +130,9 @@ fn put_ip(out: &mut Vec<u8>, ip: IpAddr) {
 }
 
 /// Cuts fields off the front.
-struct Cut<'a>(&'a [u8]);
+struct TokenReader<'a>(&'a [u8]);
 
-impl<'a> Cut<'a> {
+impl<'a> TokenReader<'a> {
     fn take(&mut self, n: usize) -> Option<&'a [u8]> {
         let (head, rest) = self.0.split_at_checked(n)?;
         self.0 = rest;

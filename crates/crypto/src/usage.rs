@@ -5,14 +5,14 @@ use plait_base::Violation;
 use crate::error::SealError;
 use crate::keys::SealKey;
 
-/// What the counts advise.
+/// How far the current keys are used up (RFC 9001 6.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyUsage {
-    /// Go on.
+    /// Far from the limit.
     Fine,
-    /// Start a key update when allowed; the keys are worn.
+    /// Half of the limit is used: update the keys as soon as that is allowed.
     NearLimit,
-    /// Send nothing more with these keys.
+    /// The limit is reached: these keys seal nothing more.
     Exhausted,
 }
 
@@ -37,6 +37,7 @@ impl AeadUsage {
     }
 
     /// Counts one packet about to be sealed.
+    #[inline]
     pub(crate) fn on_seal(&mut self) -> Result<(), SealError> {
         // RFC 9001 6.6: stop before the confidentiality limit is exceeded.
         if self.sealed >= self.confidentiality {
@@ -58,7 +59,8 @@ impl AeadUsage {
         self.sealed = 0;
     }
 
-    /// What to do about the seal count.
+    /// How near the count of sealed packets is to the limit.
+    #[inline]
     pub(crate) fn key_usage(&self) -> KeyUsage {
         if self.sealed >= self.confidentiality {
             KeyUsage::Exhausted
@@ -70,6 +72,7 @@ impl AeadUsage {
     }
 
     /// Packets sealed in this phase.
+    #[inline]
     pub(crate) fn sealed(&self) -> u64 {
         self.sealed
     }

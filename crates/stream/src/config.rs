@@ -80,16 +80,16 @@ impl StreamsConfig {
 /// are meant from the announcing end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PeerLimits {
-    /// initial_max_data, bytes.
+    /// Bytes over all streams (initial_max_data).
     pub max_data: u64,
     /// initial_max_stream_data_bidi_local, bytes: streams that the announcing end opens.
     pub max_stream_data_bidi_local: u64,
     /// initial_max_stream_data_bidi_remote, bytes: streams that the other end opens.
     pub max_stream_data_bidi_remote: u64,
-    /// initial_max_stream_data_uni, bytes.
+    /// Bytes on a unidirectional stream (initial_max_stream_data_uni).
     pub max_stream_data_uni: u64,
-    /// initial_max_streams_bidi.
+    /// How many bidirectional streams (initial_max_streams_bidi).
     pub max_streams_bidi: u64,
-    /// initial_max_streams_uni.
+    /// How many unidirectional streams (initial_max_streams_uni).
     pub max_streams_uni: u64,
 }

@@ -33,11 +33,13 @@ impl CryptoStream {
     }
 
     /// True when [`Self::fill`] has something to write.
+    #[inline]
     pub fn wants_send(&self) -> bool {
         self.outgoing.next(u64::MAX).is_some()
     }
 
     /// Bytes to send now, lost ones included.
+    #[inline]
     pub fn unsent_bytes(&self) -> u64 {
         self.outgoing.lost_bytes() + self.outgoing.unsent_bytes()
     }
@@ -85,6 +87,9 @@ impl CryptoStream {
     }
 
     /// A CRYPTO frame; [`Self::read`] yields what is in order.
+    ///
+    /// # Errors
+    /// [`Violation::OffsetTooLarge`] beyond 2^62 - 1, [`Violation::CryptoBufferExceeded`] for more than we are ready to buffer.
     pub fn on_crypto(&mut self, offset: u64, data: Bytes) -> Result<(), Violation> {
         let end = offset.saturating_add(data.len() as u64);
         // RFC 9000 19.6: the largest offset is 2^62 - 1.

@@ -123,6 +123,9 @@ impl Datagrams {
     }
 
     /// Queues `datagram`; `room` is the room for frames in the largest packet that can be sent now, bytes.
+    ///
+    /// # Errors
+    /// The peer takes no datagrams, this one fits no packet, or the queue is full and `overflow` says to refuse.
     pub fn send(&mut self, datagram: Bytes, room: usize, overflow: Overflow) -> Result<(), SendDatagramError> {
         self.is_used = true;
         let max = self.max_size(room).ok_or(SendDatagramError::UnsupportedByPeer)?;
@@ -162,11 +165,13 @@ impl Datagrams {
     }
 
     /// True when a datagram waits to be sent.
+    #[inline]
     pub fn wants_send(&self) -> bool {
         !self.outgoing.is_empty()
     }
 
     /// Bytes of the datagram that is to be sent next.
+    #[inline]
     pub fn next_size(&self) -> Option<usize> {
         self.outgoing.front().map(Bytes::len)
     }
@@ -178,11 +183,13 @@ impl Datagrams {
     }
 
     /// True once the application asked for a datagram to be sent, be it too large.
+    #[inline]
     pub fn is_used(&self) -> bool {
         self.is_used
     }
 
     /// Bytes of all datagrams that wait to be sent.
+    #[inline]
     pub fn unsent_bytes(&self) -> u64 {
         (self.outgoing_bytes - self.outgoing.len() * OVERHEAD_BYTES) as u64
     }
@@ -224,6 +231,9 @@ impl Datagrams {
     }
 
     /// A DATAGRAM frame; true when the queue was empty before: the application should be told.
+    ///
+    /// # Errors
+    /// [`Violation::DatagramNotNegotiated`] or [`Violation::DatagramTooLarge`], against what we announced (RFC 9221 3).
     pub fn on_datagram(&mut self, data: Bytes) -> Result<bool, Violation> {
         // RFC 9221 3: without the transport parameter a DATAGRAM frame is a PROTOCOL_VIOLATION, and so is one
         // above the announced size.

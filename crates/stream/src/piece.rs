@@ -30,7 +30,7 @@ const SMALL_QUEUE: usize = 64;
 
 /// Whose memory a piece lies in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Memory {
+pub(crate) enum PieceMemory {
     /// A receive buffer's, which lives as long as the piece.
     Lent,
     /// Its own, of its own size.
@@ -41,31 +41,31 @@ pub(crate) enum Memory {
 #[derive(Clone, Debug)]
 pub(crate) struct Piece {
     pub(crate) bytes: Bytes,
-    pub(crate) memory: Memory,
+    pub(crate) memory: PieceMemory,
 }
 
 impl Piece {
     /// A slice of a datagram; small ones are copied.
     pub(crate) fn arrived(bytes: Bytes) -> Self {
-        if bytes.len() < COPY_BELOW_BYTES { Self::copy_of(&bytes) } else { Self { bytes, memory: Memory::Lent } }
+        if bytes.len() < COPY_BELOW_BYTES { Self::copy_of(&bytes) } else { Self { bytes, memory: PieceMemory::Lent } }
     }
 
     /// A copy of its own.
     pub(crate) fn copy_of(bytes: &[u8]) -> Self {
-        Self { bytes: Bytes::copy_from_slice(bytes), memory: Memory::Own }
+        Self { bytes: Bytes::copy_from_slice(bytes), memory: PieceMemory::Own }
     }
 
     /// Bytes that keep a receive buffer alive.
     pub(crate) fn lent(&self) -> u64 {
         match self.memory {
-            Memory::Lent => self.bytes.len() as u64,
-            Memory::Own => 0,
+            PieceMemory::Lent => self.bytes.len() as u64,
+            PieceMemory::Own => 0,
         }
     }
 
     /// Copies what is lent.
     pub(crate) fn settle(&mut self) {
-        if self.memory == Memory::Lent {
+        if self.memory == PieceMemory::Lent {
             *self = Self::copy_of(&self.bytes);
         }
     }

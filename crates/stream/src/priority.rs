@@ -8,7 +8,7 @@ use plait_base::StreamId;
 const KEPT_LEVELS: usize = 8;
 
 #[derive(Debug)]
-struct Level {
+struct PriorityLevel {
     priority: i32,
     ids: VecDeque<StreamId>,
 }
@@ -17,7 +17,7 @@ struct Level {
 #[derive(Debug, Default)]
 pub(crate) struct ReadyQueue {
     /// Sorted, highest priority first.
-    levels: Vec<Level>,
+    levels: Vec<PriorityLevel>,
 }
 
 impl ReadyQueue {
@@ -31,7 +31,7 @@ impl ReadyQueue {
                     self.levels.retain(|l| !l.ids.is_empty());
                 }
                 let at = self.levels.partition_point(|l| l.priority > priority);
-                self.levels.insert(at, Level { priority, ids: VecDeque::from([id]) });
+                self.levels.insert(at, PriorityLevel { priority, ids: VecDeque::from([id]) });
             }
         }
     }

@@ -12,7 +12,7 @@ use plait_base::limits::{MIN_REASSEMBLY_FRAGMENTS, REASSEMBLY_BYTES_PER_FRAGMENT
 
 use crate::byte_ranges::ByteRanges;
 use crate::events::{Chunk, Order};
-use crate::piece::{COPY_BELOW_BYTES, Memory, Piece, settle_all, shrink};
+use crate::piece::{COPY_BELOW_BYTES, Piece, PieceMemory, settle_all, shrink};
 
 /// Small pieces gather in blocks of about this size, bytes. It is also what a block of which all but a byte was read
 /// holds for that byte.
@@ -99,7 +99,7 @@ impl Reassembly {
         let mut data = data;
         data.advance((self.edge - offset) as usize);
         if self.later.is_empty() {
-            self.push_ready(Piece { bytes: data, memory: Memory::Lent });
+            self.push_ready(Piece { bytes: data, memory: PieceMemory::Lent });
         } else {
             self.insert_at_edge(data);
         }
@@ -128,7 +128,7 @@ impl Reassembly {
     fn close_tail(&mut self) {
         if !self.tail.is_empty() {
             let block = std::mem::take(&mut self.tail).into_boxed_slice();
-            self.ready.push_back(Piece { bytes: block.into(), memory: Memory::Own });
+            self.ready.push_back(Piece { bytes: block.into(), memory: PieceMemory::Own });
         }
     }
 
@@ -155,7 +155,7 @@ impl Reassembly {
             self.pop_later(None);
         }
         if !data.is_empty() {
-            self.push_ready(Piece { bytes: data, memory: Memory::Lent });
+            self.push_ready(Piece { bytes: data, memory: PieceMemory::Lent });
         }
         while let Some((_, piece)) = self.pop_later(Some(self.edge)) {
             self.push_ready(piece);
@@ -298,7 +298,7 @@ impl Reassembly {
         }
         if let Some(Piece { bytes: front, memory }) = self.ready.front_mut() {
             let bytes = if front.len() > max_len { front.split_to(max_len) } else { std::mem::take(front) };
-            if *memory == Memory::Lent {
+            if *memory == PieceMemory::Lent {
                 self.lent.ready -= bytes.len() as u64;
             }
             if front.is_empty() {
@@ -345,7 +345,7 @@ fn concat(run: &mut Vec<Piece>) -> Piece {
     }
     let mut joined = Vec::with_capacity(run.iter().map(|piece| piece.bytes.len()).sum());
     run.drain(..).for_each(|piece| joined.extend_from_slice(&piece.bytes));
-    Piece { bytes: joined.into(), memory: Memory::Own }
+    Piece { bytes: joined.into(), memory: PieceMemory::Own }
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::send::Fin;
 
 /// What is still expected of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum ReceiveState {
     /// Recv, Size Known or Data Recvd: data is kept for the application.
     Open,
     /// Reset Recvd: the application has not been told this code yet.
@@ -22,7 +22,7 @@ enum State {
 
 /// Whether the half is over for both the peer and the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Life {
+pub(crate) enum Liveness {
     /// It goes on.
     Alive,
     /// Nothing more can come of it.
@@ -31,7 +31,7 @@ pub(crate) enum Life {
 
 /// What one frame changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Arrival {
+pub(crate) struct FrameEffect {
     /// New bytes that count against the connection's limit.
     pub(crate) counted: u64,
     /// Bytes that the application will never read.
@@ -39,7 +39,7 @@ pub(crate) struct Arrival {
     /// The application should be told that a read will not block.
     pub(crate) wake: bool,
     /// Whether the half is over.
-    pub(crate) life: Life,
+    pub(crate) life: Liveness,
 }
 
 /// What a half holds that its flow control does not count by itself.
@@ -65,7 +65,7 @@ pub(crate) struct ReceiveStream {
     data: Reassembly,
     pub(crate) credit: ReceiveCredit,
     final_size: Option<u64>,
-    state: State,
+    state: ReceiveState,
     /// The application was told that it can read, and did not run dry since.
     told: bool,
     /// It is in the list of streams that were lent data.
@@ -78,7 +78,7 @@ impl ReceiveStream {
             data: Reassembly::default(),
             credit: ReceiveCredit::new(window),
             final_size: None,
-            state: State::Open,
+            state: ReceiveState::Open,
             told: false,
             in_debt: false,
         }
@@ -101,7 +101,7 @@ impl ReceiveStream {
     /// Code of the peer's RESET_STREAM that was not read yet.
     pub(crate) fn received_reset(&self) -> Option<u64> {
         match self.state {
-            State::Reset(code) => Some(code),
+            ReceiveState::Reset(code) => Some(code),
             _ => None,
         }
     }
@@ -109,7 +109,7 @@ impl ReceiveStream {
     /// Code of our STOP_SENDING.
     pub(crate) fn stop_code(&self) -> Option<u64> {
         match self.state {
-            State::Stopped(code) => Some(code),
+            ReceiveState::Stopped(code) => Some(code),
             _ => None,
         }
     }
@@ -128,12 +128,12 @@ impl ReceiveStream {
 
     /// RFC 9000 4.1, 3.2: no MAX_STREAM_DATA once the size is known or the data unwanted.
     pub(crate) fn takes_updates(&self) -> bool {
-        self.state == State::Open && self.final_size.is_none()
+        self.state == ReceiveState::Open && self.final_size.is_none()
     }
 
     /// True while bytes are missing that the application wants.
     pub(crate) fn expects_data(&self) -> bool {
-        self.state == State::Open && self.final_size.is_none_or(|size| !self.data.has_all_below(size))
+        self.state == ReceiveState::Open && self.final_size.is_none_or(|size| !self.data.has_all_below(size))
     }
 
     /// New bytes for the connection's count if the stream reaches `end`; every rule is checked first.
@@ -159,7 +159,7 @@ impl ReceiveStream {
     }
 
     /// A STREAM frame; `room` is what the connection's limit still allows.
-    pub(crate) fn on_data(&mut self, offset: u64, fin: Fin, data: Bytes, room: u64) -> Result<Arrival, Violation> {
+    pub(crate) fn on_data(&mut self, offset: u64, fin: Fin, data: Bytes, room: u64) -> Result<FrameEffect, Violation> {
         let end = offset.saturating_add(data.len() as u64);
         // RFC 9000 19.8: the largest offset is 2^62 - 1.
         if end > VARINT_MAX {
@@ -170,50 +170,50 @@ impl ReceiveStream {
         if fin.is_yes() {
             self.final_size = Some(end);
         }
-        let mut arrival = Arrival { counted, discarded: 0, wake: false, life: Life::Alive };
+        let mut effect = FrameEffect { counted, discarded: 0, wake: false, life: Liveness::Alive };
         match self.state {
-            State::Open => {
+            ReceiveState::Open => {
                 let fragments_max = max_fragments(self.credit.window());
                 if !data.is_empty() {
                     self.data.insert(offset, data, fragments_max)?;
                 }
-                arrival.wake = self.wake();
+                effect.wake = self.wake();
             }
-            State::Reset(_) => arrival.discarded = counted,
-            State::Stopped(_) => {
-                arrival.discarded = counted;
+            ReceiveState::Reset(_) => effect.discarded = counted,
+            ReceiveState::Stopped(_) => {
+                effect.discarded = counted;
                 if self.final_size.is_some() {
-                    arrival.life = Life::Over;
+                    effect.life = Liveness::Over;
                 }
             }
         }
-        self.credit.on_consumed(arrival.discarded);
-        Ok(arrival)
+        self.credit.on_consumed(effect.discarded);
+        Ok(effect)
     }
 
     /// A RESET_STREAM frame (RFC 9000 19.4).
-    pub(crate) fn on_reset(&mut self, code: u64, size: u64, room: u64) -> Result<Arrival, Violation> {
+    pub(crate) fn on_reset(&mut self, code: u64, size: u64, room: u64) -> Result<FrameEffect, Violation> {
         let counted = self.check(size, true, room)?;
         self.credit.on_received(counted);
         let ended = self.final_size.replace(size).is_some();
-        let mut arrival = Arrival { counted, discarded: 0, wake: false, life: Life::Alive };
+        let mut effect = FrameEffect { counted, discarded: 0, wake: false, life: Liveness::Alive };
         match self.state {
             // RFC 9000 3.2: in Data Recvd, with the end and all data here, the reset may be ignored.
-            State::Open if ended && self.data.has_all_below(size) => {}
-            State::Open => {
-                self.state = State::Reset(code);
+            ReceiveState::Open if ended && self.data.has_all_below(size) => {}
+            ReceiveState::Open => {
+                self.state = ReceiveState::Reset(code);
                 self.data.clear();
-                arrival.discarded = self.discard_rest();
-                arrival.wake = !self.told;
+                effect.discarded = self.discard_rest();
+                effect.wake = !self.told;
                 self.told = true;
             }
-            State::Reset(_) => {}
-            State::Stopped(_) => {
-                arrival.discarded = self.discard_rest();
-                arrival.life = Life::Over;
+            ReceiveState::Reset(_) => {}
+            ReceiveState::Stopped(_) => {
+                effect.discarded = self.discard_rest();
+                effect.life = Liveness::Over;
             }
         }
-        Ok(arrival)
+        Ok(effect)
     }
 
     /// Counts all that was received and not read as consumed.
@@ -237,9 +237,9 @@ impl ReceiveStream {
     /// The application reads. Nothing more can be read after `Ok(None)` and `Reset`.
     pub(crate) fn read(&mut self, max_len: usize, order: Order) -> Result<Option<Chunk>, ReadError> {
         match self.state {
-            State::Reset(code) => return Err(ReadError::Reset(code)),
-            State::Stopped(_) => return Err(ReadError::ClosedStream),
-            State::Open => {}
+            ReceiveState::Reset(code) => return Err(ReadError::Reset(code)),
+            ReceiveState::Stopped(_) => return Err(ReadError::ClosedStream),
+            ReceiveState::Open => {}
         }
         let chunk = self.data.read(max_len, order).map_err(|_| ReadError::IllegalOrderedRead)?;
         if let Some(chunk) = chunk {
@@ -254,18 +254,19 @@ impl ReceiveStream {
     }
 
     /// The application wants no more: bytes to credit, and whether the half is over.
-    pub(crate) fn stop(&mut self, code: u64) -> (u64, Life) {
+    pub(crate) fn stop(&mut self, code: u64) -> (u64, Liveness) {
         let life = match self.final_size {
-            Some(_) => Life::Over,
-            None => Life::Alive,
+            Some(_) => Liveness::Over,
+            None => Liveness::Alive,
         };
-        self.state = State::Stopped(code);
+        self.state = ReceiveState::Stopped(code);
         self.data.clear();
         (self.discard_rest(), life)
     }
 
     /// True when the peer need not be told to stop: all is here or it has reset.
     pub(crate) fn needs_no_stop(&self) -> bool {
-        matches!(self.state, State::Reset(_)) || self.final_size.is_some_and(|size| self.data.has_all_below(size))
+        matches!(self.state, ReceiveState::Reset(_))
+            || self.final_size.is_some_and(|size| self.data.has_all_below(size))
     }
 }

@@ -11,7 +11,7 @@ use crate::send_buffer::SendBuffer;
 
 /// How the stream ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum StreamEnd {
     /// The application may write more.
     Open,
     /// Finished; the end is to be sent (again).
@@ -58,7 +58,7 @@ pub(crate) struct SendStream {
     pub(crate) buffer: SendBuffer,
     /// `used` is the end of what was written: a stream buffers no more than the peer's limit for it.
     pub(crate) credit: SendCredit,
-    pub(crate) end: End,
+    pub(crate) end: StreamEnd,
     pub(crate) turn: Turn,
     pub(crate) priority: i32,
     /// Code of the peer's STOP_SENDING.
@@ -73,7 +73,7 @@ pub(crate) struct SendStream {
 
 /// Bytes that a frame took from each kind of backlog.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Taken {
+pub(crate) struct TakenBytes {
     /// New bytes, which the connection's credit pays for.
     pub(crate) fresh: u64,
     /// Bytes sent again.
@@ -85,7 +85,7 @@ impl SendStream {
         Self {
             buffer: SendBuffer::default(),
             credit: SendCredit { limit, ..SendCredit::default() },
-            end: End::Open,
+            end: StreamEnd::Open,
             turn: Turn::Idle,
             priority: 0,
             stopped: None,
@@ -96,12 +96,12 @@ impl SendStream {
     }
 
     pub(crate) fn is_reset(&self) -> bool {
-        matches!(self.end, End::Reset(_))
+        matches!(self.end, StreamEnd::Reset(_))
     }
 
     /// True when the end of the stream, and nothing else of it, waits to be sent.
     pub(crate) fn has_lone_fin(&self) -> bool {
-        self.end == End::FinDue && self.buffer.unsent_bytes() == 0 && self.buffer.lost_bytes() == 0
+        self.end == StreamEnd::FinDue && self.buffer.unsent_bytes() == 0 && self.buffer.lost_bytes() == 0
     }
 
     /// True when a frame can be sent with `credit` bytes of the connection's limit left.
@@ -116,23 +116,23 @@ impl SendStream {
 
     /// True when all data and the end were acked.
     pub(crate) fn is_delivered(&self) -> bool {
-        self.end == End::FinAcked && self.buffer.is_all_acked()
+        self.end == StreamEnd::FinAcked && self.buffer.is_all_acked()
     }
 
     /// Writes one frame with the next data; none when nothing fits or waits.
-    pub(crate) fn fill(&mut self, id: StreamId, credit: u64, w: &mut FrameWriter<'_>) -> Option<Taken> {
+    pub(crate) fn fill(&mut self, id: StreamId, credit: u64, w: &mut FrameWriter<'_>) -> Option<TakenBytes> {
         let next = match self.buffer.next(credit) {
             Some(range) => range,
             None if self.has_lone_fin() => self.buffer.end()..self.buffer.end(),
             None => return None,
         };
         let before = self.buffer.lost_bytes();
-        let (sent, fin) = self.put(id, next, self.end == End::FinDue, w)?;
+        let (sent, fin) = self.put(id, next, self.end == StreamEnd::FinDue, w)?;
         if fin.is_yes() {
-            self.end = End::FinSent;
+            self.end = StreamEnd::FinSent;
         }
         let fresh = self.buffer.on_sent(sent);
-        Some(Taken { fresh, again: before - self.buffer.lost_bytes() })
+        Some(TakenBytes { fresh, again: before - self.buffer.lost_bytes() })
     }
 
     /// Writes as much of `range` as fits, with the end of the stream where `fin_wanted` and reached.
@@ -152,7 +152,7 @@ impl SendStream {
 
     /// Writes what is unacked of an earlier frame again; what is left of it, if anything, and what was taken.
     pub(crate) fn fill_copy(&mut self, id: StreamId, range: Range<u64>, fin: Fin, w: &mut FrameWriter<'_>) -> Copied {
-        let fin_wanted = fin.is_yes() && matches!(self.end, End::FinDue | End::FinSent);
+        let fin_wanted = fin.is_yes() && matches!(self.end, StreamEnd::FinDue | StreamEnd::FinSent);
         let (mut at, mut copied) = (range.start, Copied::default());
         loop {
             let gap = match self.buffer.first_unacked(at..range.end) {
@@ -170,7 +170,7 @@ impl SendStream {
             copied.wrote = true;
             copied.fin |= fin.is_yes();
             if fin.is_yes() {
-                self.end = End::FinSent;
+                self.end = StreamEnd::FinSent;
             }
             at = sent.end;
         }
@@ -183,8 +183,8 @@ impl SendStream {
         }
         let base = self.buffer.base();
         self.buffer.on_acked(range);
-        if fin.is_yes() && matches!(self.end, End::FinSent | End::FinDue) {
-            self.end = End::FinAcked;
+        if fin.is_yes() && matches!(self.end, StreamEnd::FinSent | StreamEnd::FinDue) {
+            self.end = StreamEnd::FinAcked;
         }
         self.buffer.base() - base
     }
@@ -195,8 +195,8 @@ impl SendStream {
             return;
         }
         self.buffer.on_lost(range);
-        if fin.is_yes() && self.end == End::FinSent {
-            self.end = End::FinDue;
+        if fin.is_yes() && self.end == StreamEnd::FinSent {
+            self.end = StreamEnd::FinDue;
         }
     }
 }

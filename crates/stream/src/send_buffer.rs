@@ -15,7 +15,7 @@ const MAX_BLOCK_BYTES: usize = 64 << 10;
 const MIN_CHUNK_BYTES: usize = 512;
 
 #[derive(Debug)]
-struct Kept {
+struct KeptChunk {
     start: u64,
     bytes: Bytes,
 }
@@ -27,7 +27,7 @@ struct Kept {
 #[derive(Debug, Default)]
 pub(crate) struct SendBuffer {
     /// Sorted, without gaps, from `base` or a little below up to the open block.
-    kept: VecDeque<Kept>,
+    kept: VecDeque<KeptChunk>,
     /// Where small writes gather; begins at `open_start`.
     open: BytesMut,
     open_start: u64,
@@ -99,12 +99,12 @@ impl SendBuffer {
         self.close_block();
         self.end += bytes.len() as u64;
         self.open_start = self.end;
-        self.kept.push_back(Kept { start: self.end - bytes.len() as u64, bytes });
+        self.kept.push_back(KeptChunk { start: self.end - bytes.len() as u64, bytes });
     }
 
     fn close_block(&mut self) {
         if !self.open.is_empty() {
-            self.kept.push_back(Kept { start: self.open_start, bytes: self.open.split().freeze() });
+            self.kept.push_back(KeptChunk { start: self.open_start, bytes: self.open.split().freeze() });
             self.open_start = self.end;
         }
     }

@@ -14,12 +14,11 @@ pub(crate) enum Half<T> {
     Over,
     /// Not used yet.
     Fresh,
-    /// In use.
     Live(Box<T>),
 }
 
 #[derive(Debug)]
-struct Entry {
+struct StreamEntry {
     send: Half<SendStream>,
     receive: Half<ReceiveStream>,
 }
@@ -38,7 +37,6 @@ struct Counts {
 /// Initial limits for the halves of new streams, bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FirstCredits {
-    /// Receive window.
     pub(crate) receive: u64,
     /// Peer's limit on bidirectional streams that we open.
     pub(crate) send_ours_bidi: u64,
@@ -50,9 +48,9 @@ pub(crate) struct FirstCredits {
 
 /// The streams of a connection.
 #[derive(Debug)]
-pub(crate) struct Table {
+pub(crate) struct StreamTable {
     side: Side,
-    entries: FxHashMap<StreamId, Entry>,
+    entries: FxHashMap<StreamId, StreamEntry>,
     ours: [Counts; 2],
     theirs: [Counts; 2],
     /// Streams of the peer that the application accepted.
@@ -62,7 +60,7 @@ pub(crate) struct Table {
     pub(crate) first: FirstCredits,
 }
 
-impl Table {
+impl StreamTable {
     pub(crate) fn new(side: Side, concurrent: [u64; 2], receive_window: u64) -> Self {
         let counts = |limit| Counts { limit, ..Counts::default() };
         Self {
@@ -106,7 +104,7 @@ impl Table {
     fn add(&mut self, id: StreamId) {
         let send = if id.sends(self.side) { Half::Fresh } else { Half::Over };
         let receive = if id.receives(self.side) { Half::Fresh } else { Half::Over };
-        self.entries.insert(id, Entry { send, receive });
+        self.entries.insert(id, StreamEntry { send, receive });
     }
 
     /// The next stream of the peer that was not accepted yet.
@@ -271,7 +269,7 @@ impl Table {
 
     /// RFC 9000 4.4: a stream goes when both halves are over; until then each counts for itself.
     fn remove_if_over(&mut self, id: StreamId) {
-        let over = |e: &Entry| matches!((&e.send, &e.receive), (Half::Over, Half::Over));
+        let over = |e: &StreamEntry| matches!((&e.send, &e.receive), (Half::Over, Half::Over));
         if self.entries.get(&id).is_some_and(over) {
             self.entries.remove(&id);
             let counts = if id.initiator() == self.side { &mut self.ours } else { &mut self.theirs };

@@ -5,49 +5,38 @@
 
 use plait_base::{Dir, PathId, Space, StreamId};
 
-/// The memory of one sent frame.
+/// The memory of one sent frame: enough to tell later what its ack or loss means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)] // a variant without text is the frame of that name, with the value that it carried
 pub enum SentFrame {
-    /// STREAM data `offset..offset + len`.
+    /// STREAM data `offset..offset + len`, in bytes.
     Stream {
-        /// Which stream.
         id: StreamId,
-        /// First byte.
         offset: u64,
-        /// Number of bytes.
         len: u32,
         /// True when the frame ended the stream.
         fin: bool,
     },
-    /// CRYPTO data `offset..offset + len`.
+    /// CRYPTO data `offset..offset + len` of a space, in bytes.
     Crypto {
-        /// Its space.
         space: Space,
-        /// First byte.
         offset: u64,
-        /// Number of bytes.
         len: u32,
     },
-    /// ACK or PATH_ACK; what it reported need not be reported again once this is acked.
+    /// ACK or PATH_ACK of the packets of a space and path; what it reported need not be reported again once this is
+    /// acked.
     Ack {
-        /// Space acknowledged.
         space: Space,
-        /// Path acknowledged.
         path: PathId,
         /// Smallest number that the frame reported: older ones may not have fitted.
         smallest: u64,
         /// Largest number that the frame reported.
         largest: u64,
     },
-    /// RESET_STREAM.
     ResetStream(StreamId),
-    /// STOP_SENDING.
     StopSending(StreamId),
-    /// MAX_DATA with this value.
     MaxData(u64),
-    /// MAX_STREAM_DATA with this value.
     MaxStreamData(StreamId, u64),
-    /// MAX_STREAMS with this value.
     MaxStreams(Dir, u64),
     /// DATA_BLOCKED at this limit.
     DataBlocked(u64),
@@ -55,47 +44,36 @@ pub enum SentFrame {
     StreamDataBlocked(StreamId, u64),
     /// STREAMS_BLOCKED at this limit.
     StreamsBlocked(Dir, u64),
-    /// An application datagram of this many bytes; never sent again.
+    /// An application datagram of `len` bytes; never sent again.
     Datagram {
-        /// Its bytes.
         len: u32,
     },
     /// NEW_TOKEN; the number names it to its home.
     NewToken(u32),
-    /// HANDSHAKE_DONE.
     HandshakeDone,
-    /// PING.
     Ping,
-    /// NEW_CONNECTION_ID or PATH_NEW_CONNECTION_ID.
+    /// NEW_CONNECTION_ID or PATH_NEW_CONNECTION_ID, for the id with this sequence number.
     NewCid {
-        /// Path of the id.
         path: PathId,
-        /// Sequence number.
         sequence: u64,
     },
-    /// RETIRE_CONNECTION_ID or PATH_RETIRE_CONNECTION_ID.
+    /// RETIRE_CONNECTION_ID or PATH_RETIRE_CONNECTION_ID, for the id with this sequence number.
     RetireCid {
-        /// Path of the id.
         path: PathId,
-        /// Sequence number.
         sequence: u64,
     },
     /// PATH_CHALLENGE; sent again by its own timer with new data.
     PathChallenge,
     /// PATH_RESPONSE; sent once for each challenge.
     PathResponse,
-    /// A path MTU probe of this size, UDP payload bytes.
+    /// The PING of a path MTU probe of this size, UDP payload bytes.
     MtuProbe(u16),
-    /// PATH_ABANDON.
     PathAbandon(PathId),
-    /// PATH_STATUS_BACKUP or PATH_STATUS_AVAILABLE.
+    /// PATH_STATUS_BACKUP or PATH_STATUS_AVAILABLE, with its status sequence number.
     PathStatus {
-        /// Which path.
         path: PathId,
-        /// Status sequence number.
         sequence: u64,
     },
-    /// MAX_PATH_ID with this value.
     MaxPathId(PathId),
     /// PATHS_BLOCKED at this limit.
     PathsBlocked(PathId),

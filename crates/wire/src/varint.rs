@@ -5,6 +5,7 @@ use std::fmt;
 use plait_base::Violation;
 
 /// Appends `value`, which must not exceed 2^62 - 1.
+#[inline]
 pub fn put(buf: &mut Vec<u8>, value: u64) {
     debug_assert!(value <= plait_base::units::VARINT_MAX);
     match size(value) {
@@ -16,6 +17,7 @@ pub fn put(buf: &mut Vec<u8>, value: u64) {
 }
 
 /// Bytes that `value` takes: 1, 2, 4 or 8.
+#[inline]
 pub fn size(value: u64) -> usize {
     match value {
         0..=0x3f => 1,
@@ -58,11 +60,16 @@ pub struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     /// Reads `bytes` from their start.
+    #[inline]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
 
-    /// A variable-length integer.
+    /// Reads a variable-length integer.
+    ///
+    /// # Errors
+    /// [`Truncated`] when fewer bytes are left; then nothing is taken.
+    #[inline]
     pub fn varint(&mut self) -> Result<u64, Truncated> {
         let first = *self.rest.first().ok_or(Truncated)?;
         match first >> 6 {
@@ -76,23 +83,39 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// One byte.
+    /// Reads one byte.
+    ///
+    /// # Errors
+    /// [`Truncated`] when fewer bytes are left; then nothing is taken.
+    #[inline]
     pub fn u8(&mut self) -> Result<u8, Truncated> {
         let [byte] = self.array()?;
         Ok(byte)
     }
 
-    /// Two bytes, big endian.
+    /// Reads two bytes, big endian.
+    ///
+    /// # Errors
+    /// [`Truncated`] when fewer bytes are left; then nothing is taken.
+    #[inline]
     pub fn u16(&mut self) -> Result<u16, Truncated> {
         Ok(u16::from_be_bytes(self.array()?))
     }
 
-    /// Four bytes, big endian.
+    /// Reads four bytes, big endian.
+    ///
+    /// # Errors
+    /// [`Truncated`] when fewer bytes are left; then nothing is taken.
+    #[inline]
     pub fn u32(&mut self) -> Result<u32, Truncated> {
         Ok(u32::from_be_bytes(self.array()?))
     }
 
-    /// The next `n` bytes.
+    /// Reads `n` bytes.
+    ///
+    /// # Errors
+    /// [`Truncated`] when fewer bytes are left; then nothing is taken.
+    #[inline]
     pub fn bytes(&mut self, n: usize) -> Result<&'a [u8], Truncated> {
         let (head, rest) = self.rest.split_at_checked(n).ok_or(Truncated)?;
         self.rest = rest;
@@ -100,6 +123,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A varint that counts bytes, then those bytes.
+    #[inline]
     pub(crate) fn prefixed(&mut self) -> Result<&'a [u8], Truncated> {
         let mut ahead = *self;
         let len = ahead.varint()?;
@@ -108,29 +132,37 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
-    /// The next `N` bytes, by value.
+    /// Reads `N` bytes, by value.
+    ///
+    /// # Errors
+    /// [`Truncated`] when fewer bytes are left; then nothing is taken.
+    #[inline]
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Truncated> {
         let (head, rest) = self.rest.split_first_chunk::<N>().ok_or(Truncated)?;
         self.rest = rest;
         Ok(*head)
     }
 
-    /// All that is left.
+    /// Takes all that is left.
+    #[inline]
     pub fn rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.rest)
     }
 
     /// All that is left, without taking it.
+    #[inline]
     pub fn peek(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// Bytes left.
+    /// How many bytes are left.
+    #[inline]
     pub fn remaining(&self) -> usize {
         self.rest.len()
     }
 
     /// True when nothing is left.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }

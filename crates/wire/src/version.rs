@@ -17,6 +17,7 @@ impl Version {
     pub const SUPPORTED: [Self; 2] = [Self::V1, Self::V2];
 
     /// True for versions that we speak.
+    #[inline]
     pub fn is_supported(self) -> bool {
         Self::SUPPORTED.contains(&self)
     }

@@ -63,6 +63,7 @@ impl<'a> FrameWriter<'a> {
 
     /// Writes an ack of packets of `space`, its newest ranges first, as many as fit. Answers the largest number that it
     /// reports; none when there is nothing to report, or no room for one range.
+    #[inline]
     pub fn write_ack(&mut self, space: Space, ack: &OutAck<'_>) -> Option<u64> {
         let (smallest, largest) = ack.encode(self.remaining(), self.buf)?.into_inner();
         self.remember(SentFrame::Ack { space, path: ack.path, smallest, largest });
@@ -133,12 +134,14 @@ impl<'a> FrameWriter<'a> {
         true
     }
 
+    #[inline]
     fn put_data(&mut self, part: Range<u64>, put: impl FnOnce(Range<u64>, &mut Vec<u8>)) {
         let after = self.buf.len() + (part.end - part.start) as usize;
         put(part, self.buf);
         debug_assert!(self.buf.len() == after && after <= self.end, "the data is as long as its frame says");
     }
 
+    #[inline]
     fn remember(&mut self, sent: SentFrame) {
         self.ack_eliciting |= !matches!(sent, SentFrame::Ack { .. });
         self.sent.push(sent);

@@ -40,12 +40,18 @@ impl ClientTlsConfig {
     }
 
     /// Trusts certificates that `roots` signed; all else as by default, 0-RTT on.
+    ///
+    /// # Errors
+    /// `roots` is empty, or the provider lacks what QUIC needs.
     pub fn with_roots(roots: RootCertStore) -> Result<Self, ConfigError> {
         Self::builder().roots(roots).build()
     }
 
     /// Takes a rustls configuration as it is. Sessions of QUIC v2 are kept apart from its own, in memory; therefore a
     /// server cannot move its connections to another version, see [`Self::may_move`] and [`Self::from_rustls_with`].
+    ///
+    /// # Errors
+    /// TLS 1.3 or every cipher suite for QUIC is missing from the provider.
     pub fn from_rustls(config: Arc<rustls::ClientConfig>) -> Result<Self, ConfigError> {
         check_provider(config.crypto_provider())?;
         let mut v2 = (*config).clone();
@@ -54,6 +60,9 @@ impl ClientTlsConfig {
     }
 
     /// As [`Self::from_rustls`], with sessions in `store` instead of where `config` says.
+    ///
+    /// # Errors
+    /// TLS 1.3 or every cipher suite for QUIC is missing from the provider.
     pub fn from_rustls_with(config: Arc<rustls::ClientConfig>, store: SessionStore) -> Result<Self, ConfigError> {
         check_provider(config.crypto_provider())?;
         let (mut v1, mut v2) = ((*config).clone(), (*config).clone());
@@ -126,7 +135,7 @@ impl fmt::Debug for ClientTlsConfig {
 
 /// Whom to trust; to trust nobody in particular takes a call that says so (RFC 9001 4.4).
 #[derive(Clone)]
-enum Trust {
+enum ServerTrust {
     Nobody,
     Roots(Arc<RootCertStore>),
     Verifier(Arc<dyn ServerCertVerifier>),
@@ -137,7 +146,7 @@ enum Trust {
 #[derive(Clone)]
 pub struct ClientTlsBuilder {
     options: Options,
-    trust: Trust,
+    trust: ServerTrust,
     identity: Option<Identity>,
     sessions: Option<SessionStore>,
     early_data: bool,
@@ -147,7 +156,7 @@ impl Default for ClientTlsBuilder {
     fn default() -> Self {
         Self {
             options: Options::default(),
-            trust: Trust::Nobody,
+            trust: ServerTrust::Nobody,
             identity: None,
             sessions: Some(SessionStore::default()),
             early_data: true,
@@ -160,20 +169,20 @@ impl ClientTlsBuilder {
 
     /// Trusts servers whose certificates these roots signed.
     pub fn roots(mut self, roots: RootCertStore) -> Self {
-        self.trust = Trust::Roots(Arc::new(roots));
+        self.trust = ServerTrust::Roots(Arc::new(roots));
         self
     }
 
     /// Trusts whom `verifier` accepts: the platform's, a pinned certificate, ...
     pub fn verifier(mut self, verifier: Arc<dyn ServerCertVerifier>) -> Self {
-        self.trust = Trust::Verifier(verifier);
+        self.trust = ServerTrust::Verifier(verifier);
         self
     }
 
     /// DANGER: accepts every certificate of every server, so anybody on the way can pose as it. Only signatures of
     /// the handshake are still checked. For tests and laboratories.
     pub fn accept_any_certificate(mut self) -> Self {
-        self.trust = Trust::Anybody;
+        self.trust = ServerTrust::Anybody;
         self
     }
 
@@ -204,15 +213,18 @@ impl ClientTlsBuilder {
     }
 
     /// Checks and builds.
+    ///
+    /// # Errors
+    /// Nothing is trusted, the trusted roots are unusable, or the options leave no cipher suite for QUIC.
     pub fn build(self) -> Result<ClientTlsConfig, ConfigError> {
         let provider = self.options.provider()?;
         let verifier: Arc<dyn ServerCertVerifier> = match self.trust {
-            Trust::Nobody => return Err(ConfigError::NoTrust),
-            Trust::Roots(roots) => WebPkiServerVerifier::builder_with_provider(roots, provider.clone())
+            ServerTrust::Nobody => return Err(ConfigError::NoTrust),
+            ServerTrust::Roots(roots) => WebPkiServerVerifier::builder_with_provider(roots, provider.clone())
                 .build()
                 .map_err(|e| ConfigError::Tls(rustls::Error::General(e.to_string())))?,
-            Trust::Verifier(verifier) => verifier,
-            Trust::Anybody => Arc::new(AcceptAny(provider.clone())),
+            ServerTrust::Verifier(verifier) => verifier,
+            ServerTrust::Anybody => Arc::new(AcceptAny(provider.clone())),
         };
         let wants_identity = rustls::ClientConfig::builder_with_details(provider, self.options.time)
             // RFC 9001 4.2, 8.4: no older version, and no compatibility mode, which rustls leaves out for QUIC

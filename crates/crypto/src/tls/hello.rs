@@ -43,8 +43,8 @@ pub fn read_encrypted_extensions(bytes: &[u8], limit: usize) -> Hello<'_> {
 }
 
 /// Finds them in a message of this type, whose extensions begin behind what `skip` takes off its front.
-fn read(bytes: &[u8], limit: usize, wanted: u8, skip: impl FnOnce(&mut Cut<'_>) -> Option<()>) -> Hello<'_> {
-    let mut message = Cut(bytes);
+fn read(bytes: &[u8], limit: usize, wanted: u8, skip: impl FnOnce(&mut HelloReader<'_>) -> Option<()>) -> Hello<'_> {
+    let mut message = HelloReader(bytes);
     match message.number(1) {
         None => return Hello::Partial,
         Some(kind) if kind != usize::from(wanted) => return Hello::Unfit,
@@ -57,15 +57,15 @@ fn read(bytes: &[u8], limit: usize, wanted: u8, skip: impl FnOnce(&mut Cut<'_>) 
     match message.take(length) {
         None => Hello::Partial,
         Some(body) => {
-            let mut body = Cut(body);
+            let mut body = HelloReader(body);
             skip(&mut body).and_then(|()| params(body)).unwrap_or(Hello::Unfit)
         }
     }
 }
 
 /// The parameters among extensions; none where these are not whole.
-fn params(mut body: Cut<'_>) -> Option<Hello<'_>> {
-    let mut extensions = Cut(body.vector(2)?);
+fn params(mut body: HelloReader<'_>) -> Option<Hello<'_>> {
+    let mut extensions = HelloReader(body.vector(2)?);
     while !extensions.0.is_empty() {
         let kind = extensions.number(2)?;
         let data = extensions.vector(2)?;
@@ -77,9 +77,9 @@ fn params(mut body: Cut<'_>) -> Option<Hello<'_>> {
 }
 
 /// Cuts fields off the front.
-struct Cut<'a>(&'a [u8]);
+struct HelloReader<'a>(&'a [u8]);
 
-impl<'a> Cut<'a> {
+impl<'a> HelloReader<'a> {
     fn take(&mut self, count: usize) -> Option<&'a [u8]> {
         let (head, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;

@@ -25,7 +25,7 @@ const LABELS: [&str; 4] = [
 
 /// Encryption level of a pair of traffic secrets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Traffic {
+pub(crate) enum SecretLevel {
     Handshake,
     OneRtt,
 }
@@ -35,11 +35,11 @@ pub(crate) struct KeyLogCapture {
     log: Arc<dyn KeyLog>,
     /// The version that the session moves to, once known.
     to: OnceLock<u32>,
-    kept: Mutex<Kept>,
+    kept: Mutex<CapturedSecrets>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct CapturedSecrets {
     secrets: [Option<OkmBlock>; 4],
     /// Nothing is kept any more: the session stays in its version.
     closed: bool,
@@ -51,7 +51,7 @@ impl KeyLogCapture {
         Self { log, to: OnceLock::new(), kept: Mutex::default() }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, CapturedSecrets> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -67,16 +67,16 @@ impl KeyLogCapture {
 
     /// The session stays in its version, or has all its keys: what was kept is wiped, and no more is.
     pub(crate) fn close(&self) {
-        *self.kept() = Kept { closed: true, ..Kept::default() };
+        *self.kept() = CapturedSecrets { closed: true, ..CapturedSecrets::default() };
     }
 
     /// The secrets of client and server at a level, if TLS has told them.
-    pub(crate) fn take(&self, level: Traffic) -> Option<(OkmBlock, OkmBlock)> {
+    pub(crate) fn take(&self, level: SecretLevel) -> Option<(OkmBlock, OkmBlock)> {
         let mut kept = self.kept();
         let [client, server, client_1rtt, server_1rtt] = &mut kept.secrets;
         match level {
-            Traffic::Handshake => client.take().zip(server.take()),
-            Traffic::OneRtt => client_1rtt.take().zip(server_1rtt.take()),
+            SecretLevel::Handshake => client.take().zip(server.take()),
+            SecretLevel::OneRtt => client_1rtt.take().zip(server_1rtt.take()),
         }
     }
 }

@@ -15,11 +15,11 @@ use crate::error::ConfigError;
 /// An AEAD with its hash, as TLS 1.3 negotiates them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CipherSuite {
-    /// TLS_AES_128_GCM_SHA256
+    /// TLS_AES_128_GCM_SHA256, which every endpoint has.
     Aes128Gcm,
-    /// TLS_AES_256_GCM_SHA384
+    /// TLS_AES_256_GCM_SHA384, with longer keys.
     Aes256Gcm,
-    /// TLS_CHACHA20_POLY1305_SHA256
+    /// TLS_CHACHA20_POLY1305_SHA256, fast where the processor has no AES.
     ChaCha20Poly1305,
 }
 
@@ -70,12 +70,15 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// From DER.
+    /// An identity from a certificate chain and a key in DER.
     pub fn new(chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> Self {
         Self { chain, key }
     }
 
-    /// From PEM text: all certificates of `chain`, the first private key of `key`.
+    /// An identity from PEM text: all certificates of `chain`, the first private key of `key`.
+    ///
+    /// # Errors
+    /// [`ConfigError::Pem`] names what could not be read: the chain, which may not be empty, or the key.
     pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, ConfigError> {
         let wrong = |what: &str, e: rustls_pki_types::pem::Error| ConfigError::Pem(format!("{what}: {e}"));
         let chain = CertificateDer::pem_slice_iter(chain)

@@ -36,6 +36,10 @@ impl ServerTlsConfig {
     }
 
     /// Takes a rustls configuration as it is. Sessions of QUIC v2 are kept apart from its own, in memory.
+    ///
+    /// # Errors
+    /// TLS 1.3 or every cipher suite for QUIC is missing from the provider. Early data that is limited in bytes is refused too
+    /// (RFC 9001 4.6.1).
     pub fn from_rustls(config: Arc<rustls::ServerConfig>) -> Result<Self, ConfigError> {
         check_provider(config.crypto_provider())?;
         if ![0, UNLIMITED].contains(&config.max_early_data_size) {
@@ -168,6 +172,9 @@ impl ServerTlsBuilder {
     }
 
     /// Checks and builds.
+    ///
+    /// # Errors
+    /// Certificate and key do not fit, or the options leave no cipher suite for QUIC.
     pub fn build(self) -> Result<ServerTlsConfig, ConfigError> {
         let provider = self.options.provider()?;
         let wants_verifier = rustls::ServerConfig::builder_with_details(provider, self.options.time)

@@ -8,7 +8,7 @@ use rustls::quic;
 use rustls_pki_types::{CertificateDer, ServerName};
 
 use super::client::ClientTlsConfig;
-use super::key_log_capture::{KeyLogCapture, Traffic};
+use super::key_log_capture::{KeyLogCapture, SecretLevel};
 use super::options::{CipherSuite, Protection};
 use super::server::ServerTlsConfig;
 use crate::error::{ConfigError, ExportError};
@@ -41,6 +41,9 @@ pub struct TlsSession {
 impl TlsSession {
     /// A client's session with the server of `server_name` (DNS name or IP address). `params` are our encoded
     /// transport parameters.
+    ///
+    /// # Errors
+    /// The version is not supported, `server_name` is neither a DNS name nor an address, or rustls refuses.
     pub fn new_client(
         config: &ClientTlsConfig,
         version: u32,
@@ -52,6 +55,9 @@ impl TlsSession {
     }
 
     /// As [`Self::new_client`], for a session that the server may move to another version; see [`Self::move_to`].
+    ///
+    /// # Errors
+    /// As for [`Self::new_client`].
     pub fn new_movable_client(
         config: &ClientTlsConfig,
         version: u32,
@@ -84,6 +90,9 @@ impl TlsSession {
     }
 
     /// A server's session with a client yet unknown. `params` are our encoded transport parameters.
+    ///
+    /// # Errors
+    /// The version is not supported, or rustls refuses.
     pub fn new_server(config: &ServerTlsConfig, version: u32, params: Vec<u8>) -> Result<Self, ConfigError> {
         let quic_version = tls_version(version).ok_or(ConfigError::Version(version))?;
         let tls = quic::ServerConnection::new(config.for_version(version)?.clone(), quic_version, params)?;
@@ -93,6 +102,9 @@ impl TlsSession {
 
     /// A server's session with a client whose first packets are of version `from` and which it moves to `to`
     /// (RFC 9368 2.3). 0-RTT and resumption are those of `from`; all other keys, and new tickets, those of `to`.
+    ///
+    /// # Errors
+    /// One of the versions is not supported, or rustls refuses.
     pub fn new_moving_server(
         config: &ServerTlsConfig,
         (from, to): (u32, u32),
@@ -118,6 +130,9 @@ impl TlsSession {
     }
 
     /// Takes in bytes of CRYPTO frames, in order; bytes of different levels in different calls.
+    ///
+    /// # Errors
+    /// The handshake failed: the alert as a CRYPTO_ERROR code, with the words of rustls (RFC 9001 4.8).
     pub fn read_crypto(&mut self, bytes: &[u8]) -> Result<(), TransportError> {
         self.tls.read_hs(bytes).map_err(|e| {
             // RFC 9001 4.8: a TLS alert becomes a code of its own.
@@ -137,7 +152,7 @@ impl TlsSession {
     pub fn write_crypto(&mut self, out: &mut Vec<u8>) -> Option<KeyChange> {
         match self.tls.write_hs(out)? {
             quic::KeyChange::Handshake { keys } => {
-                let moved = self.moved_secrets(Traffic::Handshake);
+                let moved = self.moved_secrets(SecretLevel::Handshake);
                 if moved.is_none()
                     && let Some(capture) = &self.capture
                 {
@@ -146,7 +161,7 @@ impl TlsSession {
                 Some(KeyChange::Handshake(moved.map_or(keys, |secrets| secrets.keys()).into()))
             }
             quic::KeyChange::OneRtt { keys, next } => {
-                let moved = self.moved_secrets(Traffic::OneRtt);
+                let moved = self.moved_secrets(SecretLevel::OneRtt);
                 let keys = match (self.protection, moved) {
                     (Protection::Tls, None) => OneRttKeys::tls(keys, next),
                     (Protection::Tls, Some(secrets)) => OneRttKeys::versioned(secrets),
@@ -158,7 +173,7 @@ impl TlsSession {
     }
 
     /// The secrets of a level, when their keys are to be another version's than TLS was told.
-    fn moved_secrets(&self, level: Traffic) -> Option<VersionedSecrets> {
+    fn moved_secrets(&self, level: SecretLevel) -> Option<VersionedSecrets> {
         let capture = self.capture.as_ref()?;
         let version = tls_version(capture.target()?)?;
         let side = match self.side {
@@ -239,6 +254,9 @@ impl TlsSession {
     }
 
     /// Fills `out` with keying material bound to this session (RFC 5705, RFC 8446 7.5).
+    ///
+    /// # Errors
+    /// The handshake is not complete, or `out` is longer than the exporter can fill.
     pub fn export_keying_material(&self, out: &mut [u8], label: &[u8], context: &[u8]) -> Result<(), ExportError> {
         self.tls.export_keying_material(out, label, Some(context)).map(|_| ()).map_err(|_| ExportError)
     }

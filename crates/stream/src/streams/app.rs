@@ -5,8 +5,8 @@ use plait_base::{Dir, StreamId};
 
 use super::Streams;
 use crate::events::{Chunk, ClosedStream, Order, ReadError, WriteError};
-use crate::receive::{Life, ReceiveStream};
-use crate::send::{End, SendStream, Turn};
+use crate::receive::{Liveness, ReceiveStream};
+use crate::send::{SendStream, StreamEnd, Turn};
 
 impl Streams {
     /// Opens a stream; none when the peer's limit is reached: [`crate::StreamEvent::Available`] follows.
@@ -36,7 +36,7 @@ impl Streams {
         if let Some(code) = half.stopped {
             return Err(WriteError::Stopped(code));
         }
-        if half.end != End::Open {
+        if half.end != StreamEnd::Open {
             return Err(WriteError::ClosedStream);
         }
         let room = window_room.min(half.credit.left());
@@ -57,11 +57,17 @@ impl Streams {
     }
 
     /// How many bytes a write would take now, at least one; [`crate::StreamEvent::Writable`] follows `Blocked`.
+    ///
+    /// # Errors
+    /// [`WriteError::Blocked`] when the peer's limits or the send window leave no room; the others when the stream takes no more data.
     pub fn room(&mut self, id: StreamId) -> Result<u64, WriteError> {
         self.writable(id)
     }
 
     /// Appends a copy of the beginning of `data`; how many bytes that was, at least one unless `data` is empty.
+    ///
+    /// # Errors
+    /// [`WriteError::Blocked`] when the peer's limits or the send window leave no room; the others when the stream takes no more data.
     pub fn write(&mut self, id: StreamId, data: &[u8]) -> Result<usize, WriteError> {
         let room = self.writable(id)?;
         let len = data.len().min(usize::try_from(room).unwrap_or(usize::MAX));
@@ -71,6 +77,9 @@ impl Streams {
 
     /// Appends chunks without copying large ones. Each is left with what was not taken of it; the number of bytes
     /// taken is returned.
+    ///
+    /// # Errors
+    /// [`WriteError::Blocked`] when the peer's limits or the send window leave no room; the others when the stream takes no more data.
     pub fn write_chunks(&mut self, id: StreamId, chunks: &mut [Bytes]) -> Result<usize, WriteError> {
         let room = usize::try_from(self.writable(id)?).unwrap_or(usize::MAX);
         let mut taken = 0;
@@ -96,16 +105,19 @@ impl Streams {
     }
 
     /// No more data follows; [`crate::StreamEvent::Finished`] tells when all has arrived.
+    ///
+    /// # Errors
+    /// The stream was stopped by the peer, or this half does not exist or is finished already.
     pub fn finish(&mut self, id: StreamId) -> Result<(), WriteError> {
         let half = self.table.use_send(id).ok_or(ClosedStream)?;
         if let Some(code) = half.stopped {
             return Err(WriteError::Stopped(code));
         }
-        if half.end != End::Open {
+        if half.end != StreamEnd::Open {
             return Err(WriteError::ClosedStream);
         }
         self.change(id, |half| {
-            half.end = End::FinDue;
+            half.end = StreamEnd::FinDue;
             half.wants_write = false;
         });
         self.pending.streams_data_blocked.remove(&id);
@@ -113,6 +125,9 @@ impl Streams {
     }
 
     /// Ends our half at once with an application error code (RFC 9000 2.4); data not yet delivered may be lost.
+    ///
+    /// # Errors
+    /// [`ClosedStream`] when this half does not exist, or is over and forgotten.
     pub fn reset(&mut self, id: StreamId, code: u64) -> Result<(), ClosedStream> {
         let half = self.table.use_send(id).ok_or(ClosedStream)?;
         if half.is_reset() {
@@ -124,6 +139,9 @@ impl Streams {
     }
 
     /// Asks the peer to send no more, and drops what it sent (RFC 9000 3.5).
+    ///
+    /// # Errors
+    /// [`ClosedStream`] when this half does not exist, or is over and forgotten.
     pub fn stop(&mut self, id: StreamId, code: u64) -> Result<(), ClosedStream> {
         let half = self.table.use_receive(id).ok_or(ClosedStream)?;
         if half.stop_code().is_some() {
@@ -136,13 +154,16 @@ impl Streams {
         if tell {
             self.pending.stops.insert(id, code);
         }
-        if life == Life::Over {
+        if life == Liveness::Over {
             self.table.close_receive(id);
         }
         Ok(())
     }
 
     /// Sets the priority of our half: higher goes first, equals take turns. 0 is where each stream begins.
+    ///
+    /// # Errors
+    /// [`ClosedStream`] when this half does not exist, or is over and forgotten.
     pub fn set_priority(&mut self, id: StreamId, priority: i32) -> Result<(), ClosedStream> {
         let half = self.table.use_send(id).ok_or(ClosedStream)?;
         let old = std::mem::replace(&mut half.priority, priority);
@@ -152,18 +173,27 @@ impl Streams {
         Ok(())
     }
 
-    /// The priority of our half.
+    /// The priority of our half, as [`Self::set_priority`] set it.
+    ///
+    /// # Errors
+    /// [`ClosedStream`] when this half does not exist, or is over and forgotten.
     pub fn priority(&mut self, id: StreamId) -> Result<i32, ClosedStream> {
         self.table.use_send(id).map(|half| half.priority).ok_or(ClosedStream)
     }
 
     /// Code of the peer's STOP_SENDING, if it sent one. Once our reset is acknowledged the stream is closed.
+    ///
+    /// # Errors
+    /// [`ClosedStream`] when this half does not exist, or is over and forgotten.
     pub fn stopped(&mut self, id: StreamId) -> Result<Option<u64>, ClosedStream> {
         self.table.use_send(id).map(|half| half.stopped).ok_or(ClosedStream)
     }
 
     /// Reads up to `max_len` bytes; `Ok(None)` once at the end of the stream, which is closed from then on.
     /// Read until it blocks: [`crate::StreamEvent::Readable`] is told only after that.
+    ///
+    /// # Errors
+    /// [`ReadError::Blocked`] when nothing is here yet; the others when the peer reset the stream or nothing can follow.
     pub fn read(&mut self, id: StreamId, max_len: usize, order: Order) -> Result<Option<Chunk>, ReadError> {
         let (result, wants_update) =
             self.change_receive(id, |half| (half.read(max_len, order), half.wants_update())).ok_or(ClosedStream)?;
@@ -180,7 +210,10 @@ impl Streams {
         result
     }
 
-    /// Code of the peer's RESET_STREAM, if it sent one; that read the stream's end is over then.
+    /// Code of the peer's RESET_STREAM, if it sent one. Asking counts as reading it: this half is forgotten then.
+    ///
+    /// # Errors
+    /// [`ClosedStream`] when this half does not exist, or is over and forgotten.
     pub fn received_reset(&mut self, id: StreamId) -> Result<Option<u64>, ClosedStream> {
         let code = self.table.use_receive(id).map(|half| ReceiveStream::received_reset(half)).ok_or(ClosedStream)?;
         if code.is_some() {

@@ -18,7 +18,7 @@ use crate::credit::{ReceiveCredit, SendCredit};
 use crate::events::StreamEvent;
 use crate::priority::ReadyQueue;
 use crate::send::{SendStream, Turn};
-use crate::table::Table;
+use crate::table::StreamTable;
 use loans::Loans;
 
 /// Every stream of a connection: the application's calls, the peer's frames, our frames and their fate.
@@ -36,7 +36,7 @@ use loans::Loans;
 #[derive(Debug)]
 pub struct Streams {
     config: StreamsConfig,
-    table: Table,
+    table: StreamTable,
     /// What the peer lets us send over all streams.
     send: SendCredit,
     /// What we let the peer send over all streams.
@@ -58,7 +58,7 @@ pub struct Streams {
     told_open: [bool; 2],
     /// `open` failed, and `Available` was not told since.
     wants_open: [bool; 2],
-    /// Smallest RTT of the paths in use, to judge how fast the application reads.
+    /// Largest RTT of the paths in use: whoever reads a window within two of them may have a larger one.
     rtt: Duration,
 }
 
@@ -87,7 +87,7 @@ impl Tally {
             held: half.buffer.held_bytes(),
             fins: u64::from(half.has_lone_fin()),
             writers: u64::from(half.wants_write),
-            growing: u64::from(half.end == crate::send::End::Open && half.buffer.held_bytes() > 0),
+            growing: u64::from(half.end == crate::send::StreamEnd::Open && half.buffer.held_bytes() > 0),
         }
     }
 
@@ -134,7 +134,7 @@ impl Streams {
     pub fn new(side: Side, config: StreamsConfig) -> Self {
         let config = config.clamped();
         Self {
-            table: Table::new(side, [config.max_bidi, config.max_uni], config.stream_window.first),
+            table: StreamTable::new(side, [config.max_bidi, config.max_uni], config.stream_window.first),
             send: SendCredit::default(),
             receive: ReceiveCredit::new(config.window.first),
             tally: Tally::default(),
@@ -201,38 +201,44 @@ impl Streams {
         self.table.shrink_to_fit();
     }
 
-    /// Smallest smoothed RTT among the paths that carry this connection.
+    /// The largest smoothed RTT among the paths that carry this connection.
     pub fn on_rtt(&mut self, rtt: Duration) {
         self.rtt = rtt;
     }
 
     /// The next event for the application.
+    #[inline]
     pub fn poll_event(&mut self) -> Option<StreamEvent> {
         self.events.pop_front()
     }
 
     /// Bytes that could be sent now: lost ones, and new ones within the connection's credit.
     /// A stream's lone end counts as one byte.
+    #[inline]
     pub fn unsent_bytes(&self) -> u64 {
         self.tally.lost + self.tally.fins + self.tally.fresh.min(self.send.left())
     }
 
     /// Bytes of new data that the peer's connection limit still allows.
+    #[inline]
     pub fn send_credit(&self) -> u64 {
         self.send.left()
     }
 
     /// Bytes of stream data that the peer acknowledged, each counted once all before it on its stream are.
+    #[inline]
     pub fn acked_bytes(&self) -> u64 {
         self.acked_bytes
     }
 
     /// True while data that the application handed over is not acked.
+    #[inline]
     pub fn has_unacked(&self) -> bool {
         self.tally.held > 0
     }
 
     /// True while the application may still add to a stream of which data is under way.
+    #[inline]
     pub fn is_growing(&self) -> bool {
         self.tally.growing > 0
     }
@@ -244,11 +250,13 @@ impl Streams {
 
     /// True when there is more to send than the peer's limits or our own send window let out: what is on its way must
     /// arrive first.
+    #[inline]
     pub fn is_held_back(&self) -> bool {
         self.tally.writers > 0 || (self.tally.fresh > 0 && self.send.left() == 0)
     }
 
     /// Bytes that the application may still hand over before the send window is full.
+    #[inline]
     pub fn send_buffer_room(&self) -> u64 {
         self.config.send_window.saturating_sub(self.tally.held)
     }
@@ -274,7 +282,7 @@ impl Streams {
     /// Ends a stream at once: what was not sent never is, and RESET_STREAM says so.
     fn reset_now(&mut self, id: StreamId, code: u64) {
         self.change(id, |half| {
-            half.end = crate::send::End::Reset(code);
+            half.end = crate::send::StreamEnd::Reset(code);
             half.wants_write = false;
             half.buffer.clear();
         });

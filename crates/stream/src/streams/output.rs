@@ -9,10 +9,11 @@ use plait_wire::{FrameWriter, SentFrame};
 
 use super::{Streams, Tally};
 use crate::events::CopyOutcome;
-use crate::send::{End, Fin, Turn};
+use crate::send::{Fin, StreamEnd, Turn};
 
 impl Streams {
     /// True when [`Self::fill_control`] has something to write.
+    #[inline]
     pub fn wants_control(&self) -> bool {
         !self.pending.is_empty()
             || self.receive.wants_update()
@@ -48,7 +49,7 @@ impl Streams {
     /// RFC 9000 19.4; the final size is what was sent, which is also what flow control counted (4.5).
     fn fill_reset(&mut self, id: StreamId, w: &mut FrameWriter<'_>) -> bool {
         let Some(half) = self.table.send(id) else { return true };
-        let End::Reset(code) = half.end else { return true };
+        let StreamEnd::Reset(code) = half.end else { return true };
         w.write(&ResetStream { id, code, final_size: half.buffer.sent() }, SentFrame::ResetStream(id))
     }
 

@@ -6,11 +6,14 @@ use plait_base::{Dir, StreamId, Violation};
 
 use super::Streams;
 use crate::events::StreamEvent;
-use crate::receive::{Arrival, Life};
+use crate::receive::{FrameEffect, Liveness};
 use crate::send::Fin;
 
 impl Streams {
     /// A STREAM frame (RFC 9000 19.8). `data` should be a slice of no more than one datagram's allocation.
+    ///
+    /// # Errors
+    /// The data breaks flow control or the final size, or the peer may not send on this stream or open it.
     pub fn on_stream(&mut self, id: StreamId, offset: u64, fin: bool, data: Bytes) -> Result<(), Violation> {
         self.check_peer_sends(id)?;
         let room = self.receive.limit().saturating_sub(self.receive.received());
@@ -32,6 +35,9 @@ impl Streams {
     }
 
     /// A RESET_STREAM frame (RFC 9000 19.4).
+    ///
+    /// # Errors
+    /// The final size contradicts the data, breaks flow control, or the peer may not send on this stream or open it.
     pub fn on_reset_stream(&mut self, id: StreamId, code: u64, final_size: u64) -> Result<(), Violation> {
         self.check_peer_sends(id)?;
         let room = self.receive.limit().saturating_sub(self.receive.received());
@@ -42,18 +48,21 @@ impl Streams {
         Ok(())
     }
 
-    fn on_arrival(&mut self, id: StreamId, arrival: Arrival) {
+    fn on_arrival(&mut self, id: StreamId, arrival: FrameEffect) {
         self.receive.on_received(arrival.counted);
         self.receive.on_consumed(arrival.discarded);
         if arrival.wake {
             self.events.push_back(StreamEvent::Readable(id));
         }
-        if arrival.life == Life::Over {
+        if arrival.life == Liveness::Over {
             self.table.close_receive(id);
         }
     }
 
     /// A STOP_SENDING frame (RFC 9000 19.5): the stream is reset with the same code.
+    ///
+    /// # Errors
+    /// We do not send on this stream, or it was never opened, or the peer may not open it.
     pub fn on_stop_sending(&mut self, id: StreamId, code: u64) -> Result<(), Violation> {
         self.check_we_send(id)?;
         let Some(half) = self.table.use_send(id) else { return Ok(()) };
@@ -82,6 +91,9 @@ impl Streams {
     }
 
     /// A MAX_STREAM_DATA frame (RFC 9000 19.10).
+    ///
+    /// # Errors
+    /// We do not send on this stream, or it was never opened, or the peer may not open it.
     pub fn on_max_stream_data(&mut self, id: StreamId, limit: u64) -> Result<(), Violation> {
         self.check_we_send(id)?;
         let Some(half) = self.table.use_send(id) else { return Ok(()) };
@@ -97,6 +109,9 @@ impl Streams {
     }
 
     /// A MAX_STREAMS frame (RFC 9000 19.11).
+    ///
+    /// # Errors
+    /// [`Violation::StreamCountTooLarge`] for a limit above 2^60.
     pub fn on_max_streams(&mut self, dir: Dir, limit: u64) -> Result<(), Violation> {
         // RFC 9000 4.6: above 2^60 is an error of encoding.
         if limit > MAX_STREAM_COUNT {
@@ -119,11 +134,17 @@ impl Streams {
     pub fn on_data_blocked(&mut self, _limit: u64) {}
 
     /// A STREAM_DATA_BLOCKED frame (RFC 9000 19.13).
+    ///
+    /// # Errors
+    /// The peer may not send on this stream or open it.
     pub fn on_stream_data_blocked(&mut self, id: StreamId, _limit: u64) -> Result<(), Violation> {
         self.check_peer_sends(id)
     }
 
     /// A STREAMS_BLOCKED frame (RFC 9000 19.14).
+    ///
+    /// # Errors
+    /// [`Violation::StreamCountTooLarge`] for a limit above 2^60.
     pub fn on_streams_blocked(&mut self, _dir: Dir, limit: u64) -> Result<(), Violation> {
         if limit > MAX_STREAM_COUNT { Err(Violation::StreamCountTooLarge) } else { Ok(()) }
     }

@@ -72,12 +72,14 @@ impl<'a> Ack<'a> {
     }
 
     /// The acknowledged numbers, newest range first.
+    #[inline]
     pub fn ranges(&self) -> AckRanges<'a> {
         let smallest = self.largest.saturating_sub(self.first_range);
         AckRanges { next: Some((smallest, self.largest)), blocks: Reader::new(self.blocks) }
     }
 
     /// How many ranges there are, at least 1.
+    #[inline]
     pub fn range_count(&self) -> u64 {
         self.range_count + 1
     }
@@ -110,6 +112,7 @@ impl Encode for Ack<'_> {
 impl Iterator for AckRanges<'_> {
     type Item = RangeInclusive<u64>;
 
+    #[inline]
     fn next(&mut self) -> Option<RangeInclusive<u64>> {
         let (smallest, largest) = self.next.take()?;
         if let (Ok(gap), Ok(len)) = (self.blocks.varint(), self.blocks.varint()) {
@@ -122,6 +125,7 @@ impl Iterator for AckRanges<'_> {
 impl FusedIterator for AckRanges<'_> {}
 
 /// The range that lies `gap` below one that begins at `smallest` (RFC 9000 19.3.1).
+#[inline]
 fn before(smallest: u64, gap: u64, len: u64) -> Option<(u64, u64)> {
     let largest = smallest.checked_sub(gap)?.checked_sub(2)?;
     Some((largest.checked_sub(len)?, largest))
@@ -185,6 +189,7 @@ impl OutAck<'_> {
     }
 }
 
+#[inline]
 fn type_of(form: AckForm, with_ecn: bool) -> u64 {
     match (form, with_ecn) {
         (AckForm::Plain, false) => types::ACK,
@@ -194,6 +199,7 @@ fn type_of(form: AckForm, with_ecn: bool) -> u64 {
     }
 }
 
+#[inline]
 fn put_start(out: &mut Vec<u8>, form: AckForm, path: PathId, with_ecn: bool) {
     varint::put(out, type_of(form, with_ecn));
     if form == AckForm::Path {
@@ -201,6 +207,7 @@ fn put_start(out: &mut Vec<u8>, form: AckForm, path: PathId, with_ecn: bool) {
     }
 }
 
+#[inline]
 fn start_size(form: AckForm, path: PathId) -> usize {
     match form {
         AckForm::Plain => 1,
@@ -208,6 +215,7 @@ fn start_size(form: AckForm, path: PathId) -> usize {
     }
 }
 
+#[inline]
 fn put_ecn(out: &mut Vec<u8>, ecn: Option<EcnCounts>) {
     if let Some(counts) = ecn {
         varint::put(out, counts.ect0);
@@ -216,6 +224,7 @@ fn put_ecn(out: &mut Vec<u8>, ecn: Option<EcnCounts>) {
     }
 }
 
+#[inline]
 fn ecn_size(ecn: Option<EcnCounts>) -> usize {
     ecn.map_or(0, |c| varint::size(c.ect0) + varint::size(c.ect1) + varint::size(c.ce))
 }

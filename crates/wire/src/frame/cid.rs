@@ -1,5 +1,7 @@
 //! Connection ids given and returned, with their PATH_ forms (RFC 9000 19.15, 19.16; RFC 10069 4.4, 4.5).
 
+#![allow(missing_docs)] // fields mean what the RFC's figure says of that name
+
 use plait_base::{ConnectionId, PathId, ResetToken, Violation};
 
 use super::{Encode, put_varints, read_path_id, types, varints_size};
@@ -17,7 +19,6 @@ pub enum CidForm {
 /// NEW_CONNECTION_ID or PATH_NEW_CONNECTION_ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewCid {
-    /// Which frame.
     pub form: CidForm,
     /// Path of the id; 0 in the plain form.
     pub path: PathId,
@@ -34,7 +35,6 @@ pub struct NewCid {
 /// RETIRE_CONNECTION_ID or PATH_RETIRE_CONNECTION_ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetireCid {
-    /// Which frame.
     pub form: CidForm,
     /// Path of the id; 0 in the plain form.
     pub path: PathId,

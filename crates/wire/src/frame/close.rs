@@ -1,17 +1,18 @@
 //! CONNECTION_CLOSE, by the transport or by the application (RFC 9000 19.19).
 
+#![allow(missing_docs)] // fields mean what the RFC's figure says of that name
+
 use plait_base::{CloseCode, Violation};
 
 use super::data::fit_prefixed;
 use super::{Encode, put_varints, types, varints_size};
 use crate::varint::{self, Reader};
 
-/// CONNECTION_CLOSE.
+/// CONNECTION_CLOSE, in the transport's form or the application's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Close<'a> {
     /// Type 0x1c: the transport closes.
     Transport {
-        /// Why.
         code: CloseCode,
         /// Type of the frame at fault; 0 when unknown.
         frame_type: u64,

@@ -7,7 +7,7 @@ use super::stream::check_end;
 use super::{Encode, put_varints, types, varints_size};
 use crate::varint::{self, Reader};
 
-/// CRYPTO.
+/// CRYPTO: a piece of the handshake bytes of one packet number space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Crypto<'a> {
     /// Offset of the first byte in its space; `offset + data.len()` is at most 2^62 - 1.
@@ -41,11 +41,13 @@ fn fields(offset: u64, len: usize) -> [u64; 3] {
 }
 
 /// How many bytes of data at `offset`, up to `wanted`, a frame holds in `room` bytes; none when too few to be worth one.
+#[inline]
 pub(crate) fn fit(offset: u64, wanted: usize, room: usize) -> Option<usize> {
     fit_split(room.checked_sub(1 + varint::size(offset))?, wanted)
 }
 
 /// Appends all that comes before `len` bytes of data.
+#[inline]
 pub(crate) fn put_head(out: &mut Vec<u8>, offset: u64, len: usize) {
     put_varints(out, &fields(offset, len));
 }

@@ -5,7 +5,7 @@ use plait_base::Violation;
 use super::{Encode, put_varints, types};
 use crate::varint::{self, Reader};
 
-/// DATAGRAM.
+/// DATAGRAM: data that is sent once, and lost with its packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Datagram<'a> {
     /// The bytes, possibly none.
@@ -20,6 +20,7 @@ impl<'a> Datagram<'a> {
         Self { data, frame_bytes: Self::size_for(data.len()) }
     }
 
+    #[inline]
     pub(super) fn decode(r: &mut Reader<'a>, frame_type: u64) -> Result<Self, Violation> {
         let before = r.remaining();
         let data = if frame_type == types::DATAGRAM_LEN { r.prefixed()? } else { r.rest() };
@@ -43,6 +44,7 @@ impl Encode for Datagram<'_> {
 }
 
 /// Appends the type and the length; without a length the data must reach to the end of the packet (RFC 9221 4).
+#[inline]
 pub(crate) fn put_head(out: &mut Vec<u8>, len: Option<usize>) {
     match len {
         Some(len) => put_varints(out, &[types::DATAGRAM_LEN, len as u64]),

@@ -46,12 +46,14 @@ enum Walk {
 
 impl<'a> Frames<'a> {
     /// Walks over `payload`, whatever packet it came in.
+    #[inline]
     pub fn new(payload: &'a [u8]) -> Self {
         Self { rest: Reader::new(payload), kind: None, state: Walk::Start }
     }
 
     /// Walks over the `payload` of a packet of this kind: frames that it may not carry are
     /// [`Violation::FrameNotAllowedHere`].
+    #[inline]
     pub fn in_packet(payload: &'a [u8], kind: PacketKind) -> Self {
         Self { kind: Some(kind), ..Self::new(payload) }
     }
@@ -133,6 +135,7 @@ fn skip_zeros(r: &mut Reader<'_>) -> usize {
 impl<'a> Iterator for Frames<'a> {
     type Item = Result<Frame<'a>, FrameError>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         match self.state {
             Walk::Over => return None,

@@ -1,5 +1,7 @@
 //! MAX_* and *_BLOCKED frames of data and streams (RFC 9000 19.9 to 19.14).
 
+#![allow(missing_docs)] // fields mean what the RFC's figure says of that name
+
 use plait_base::limits::MAX_STREAM_COUNT;
 use plait_base::{Dir, StreamId, Violation};
 
@@ -9,16 +11,13 @@ use crate::varint::Reader;
 /// MAX_DATA: bytes that all streams together may carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MaxData {
-    /// Bytes.
     pub limit: u64,
 }
 
 /// MAX_STREAM_DATA: bytes that one stream may carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MaxStreamData {
-    /// Which stream.
     pub id: StreamId,
-    /// Bytes.
     pub limit: u64,
 }
 
@@ -41,7 +40,6 @@ pub struct DataBlocked {
 /// STREAM_DATA_BLOCKED: a stream's limit holds the sender back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamDataBlocked {
-    /// Which stream.
     pub id: StreamId,
     /// The limit in force.
     pub limit: u64,

@@ -185,6 +185,7 @@ impl Encode for Frame<'_> {
 }
 
 /// A path id; none above 2^32 - 1 can be within a limit that we announced (RFC 10069 4).
+#[inline]
 fn read_path_id(r: &mut Reader<'_>) -> Result<PathId, Violation> {
     u32::try_from(r.varint()?).map(PathId).map_err(|_| Violation::PathIdAboveLimit)
 }

@@ -1,5 +1,7 @@
 //! Frames about paths: validation (RFC 9000 19.17, 19.18) and the control frames of RFC 10069 4.
 
+#![allow(missing_docs)] // fields mean what the RFC's figure says of that name
+
 use plait_base::{CloseCode, PathId, Violation};
 
 use super::{Encode, read_path_id, types, varint_frame};
@@ -56,7 +58,6 @@ impl Encode for PathResponse {
 /// PATH_ABANDON: the sender uses this path no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathAbandon {
-    /// Which path.
     pub path: PathId,
     /// Why; in the space of transport error codes.
     pub code: CloseCode,
@@ -75,18 +76,15 @@ pub enum PathStatus {
 /// PATH_STATUS_AVAILABLE or PATH_STATUS_BACKUP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathStatusUpdate {
-    /// Which path.
     pub path: PathId,
     /// Counts up with each update of this path, over both types; older ones are ignored.
     pub sequence: u64,
-    /// The wish.
     pub status: PathStatus,
 }
 
 /// MAX_PATH_ID: the largest path id that the sender accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MaxPathId {
-    /// The limit.
     pub limit: PathId,
 }
 
@@ -100,7 +98,6 @@ pub struct PathsBlocked {
 /// PATH_CIDS_BLOCKED: the sender lacks connection ids of this path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathCidsBlocked {
-    /// Which path.
     pub path: PathId,
     /// Sequence number that the sender expects next on it; 0 if it has seen none.
     pub next_sequence: u64,

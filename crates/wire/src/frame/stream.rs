@@ -1,5 +1,7 @@
 //! STREAM, RESET_STREAM and STOP_SENDING (RFC 9000 19.4, 19.5, 19.8).
 
+#![allow(missing_docs)] // fields mean what the RFC's figure says of that name
+
 use std::ops::Range;
 
 use plait_base::units::VARINT_MAX;
@@ -11,7 +13,6 @@ use crate::varint::{self, Reader};
 /// STREAM: a piece of a stream's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stream<'a> {
-    /// Which stream.
     pub id: StreamId,
     /// Offset of the first byte; `offset + data.len()` is at most 2^62 - 1.
     pub offset: u64,
@@ -24,7 +25,6 @@ pub struct Stream<'a> {
 /// All of a STREAM frame that comes before its data; the data is written right behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StreamHead {
-    /// Which stream.
     pub(crate) id: StreamId,
     /// Offset of the first byte.
     pub(crate) offset: u64,
@@ -35,6 +35,7 @@ pub(crate) struct StreamHead {
 }
 
 impl<'a> Stream<'a> {
+    #[inline]
     pub(super) fn decode(r: &mut Reader<'a>, frame_type: u64) -> Result<Self, Violation> {
         let id = StreamId(r.varint()?);
         let offset = if frame_type & types::STREAM_OFF != 0 { r.varint()? } else { 0 };
@@ -67,7 +68,6 @@ impl Encode for Stream<'_> {
 /// A STREAM frame to write: as much of `range` as fits, from its first byte on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutStream {
-    /// Which stream.
     pub id: StreamId,
     /// Offsets of the data, in bytes; empty for a frame that only ends the stream.
     pub range: Range<u64>,
@@ -108,6 +108,7 @@ impl StreamHead {
 }
 
 /// RFC 9000 19.8: no data beyond offset 2^62 - 1.
+#[inline]
 pub(super) fn check_end(offset: u64, data: &[u8]) -> Result<(), Violation> {
     match offset.checked_add(data.len() as u64) {
         Some(end) if end <= VARINT_MAX => Ok(()),
@@ -118,7 +119,6 @@ pub(super) fn check_end(offset: u64, data: &[u8]) -> Result<(), Violation> {
 /// RESET_STREAM: the sender gives a stream up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResetStream {
-    /// Which stream.
     pub id: StreamId,
     /// The application's reason.
     pub code: u64,
@@ -127,6 +127,7 @@ pub struct ResetStream {
 }
 
 impl ResetStream {
+    #[inline]
     pub(super) fn decode(r: &mut Reader<'_>) -> Result<Self, Violation> {
         Ok(Self { id: StreamId(r.varint()?), code: r.varint()?, final_size: r.varint()? })
     }
@@ -137,13 +138,13 @@ varint_frame!(ResetStream, |f| [types::RESET_STREAM, f.id.0, f.code, f.final_siz
 /// STOP_SENDING: the receiver wants no more of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StopSending {
-    /// Which stream.
     pub id: StreamId,
     /// The application's reason.
     pub code: u64,
 }
 
 impl StopSending {
+    #[inline]
     pub(super) fn decode(r: &mut Reader<'_>) -> Result<Self, Violation> {
         Ok(Self { id: StreamId(r.varint()?), code: r.varint()? })
     }

@@ -5,7 +5,7 @@ use plait_base::Violation;
 use super::{Encode, put_varints, types, varints_size};
 use crate::varint::Reader;
 
-/// NEW_TOKEN.
+/// NEW_TOKEN: proves the client's address in a later connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewToken<'a> {
     /// The token, at least one byte.

@@ -1,22 +1,17 @@
 //! The table of frame types: number, name, the packets that may carry it, and what it does to them.
 
+#![allow(missing_docs)] // each constant is the type of the frame that it is named after
+
 use crate::header::PacketKind;
 
-/// PADDING.
 pub const PADDING: u64 = 0x00;
-/// PING.
 pub const PING: u64 = 0x01;
-/// ACK.
 pub const ACK: u64 = 0x02;
 /// ACK with ECN counts.
 pub(crate) const ACK_ECN: u64 = 0x03;
-/// RESET_STREAM.
 pub const RESET_STREAM: u64 = 0x04;
-/// STOP_SENDING.
 pub const STOP_SENDING: u64 = 0x05;
-/// CRYPTO.
 pub const CRYPTO: u64 = 0x06;
-/// NEW_TOKEN.
 pub const NEW_TOKEN: u64 = 0x07;
 /// STREAM, the lowest of its eight types.
 pub const STREAM: u64 = 0x08;
@@ -28,37 +23,23 @@ pub(crate) const STREAM_LEN: u64 = 0x02;
 pub(crate) const STREAM_OFF: u64 = 0x04;
 /// STREAM, the highest of its eight types.
 pub(crate) const STREAM_LAST: u64 = 0x0f;
-/// MAX_DATA.
 pub const MAX_DATA: u64 = 0x10;
-/// MAX_STREAM_DATA.
 pub const MAX_STREAM_DATA: u64 = 0x11;
-/// MAX_STREAMS, bidirectional.
 pub(crate) const MAX_STREAMS_BIDI: u64 = 0x12;
-/// MAX_STREAMS, unidirectional.
 pub(crate) const MAX_STREAMS_UNI: u64 = 0x13;
-/// DATA_BLOCKED.
 pub const DATA_BLOCKED: u64 = 0x14;
-/// STREAM_DATA_BLOCKED.
 pub const STREAM_DATA_BLOCKED: u64 = 0x15;
-/// STREAMS_BLOCKED, bidirectional.
 pub(crate) const STREAMS_BLOCKED_BIDI: u64 = 0x16;
-/// STREAMS_BLOCKED, unidirectional.
 pub(crate) const STREAMS_BLOCKED_UNI: u64 = 0x17;
-/// NEW_CONNECTION_ID.
 pub const NEW_CONNECTION_ID: u64 = 0x18;
-/// RETIRE_CONNECTION_ID.
 pub const RETIRE_CONNECTION_ID: u64 = 0x19;
-/// PATH_CHALLENGE.
 pub const PATH_CHALLENGE: u64 = 0x1a;
-/// PATH_RESPONSE.
 pub const PATH_RESPONSE: u64 = 0x1b;
 /// CONNECTION_CLOSE by the transport.
 pub const CONNECTION_CLOSE: u64 = 0x1c;
 /// CONNECTION_CLOSE by the application.
 pub(crate) const APPLICATION_CLOSE: u64 = 0x1d;
-/// HANDSHAKE_DONE.
 pub const HANDSHAKE_DONE: u64 = 0x1e;
-/// IMMEDIATE_ACK (draft-ietf-quic-ack-frequency).
 pub const IMMEDIATE_ACK: u64 = 0x1f;
 /// DATAGRAM to the end of the packet (RFC 9221).
 pub const DATAGRAM: u64 = 0x30;
@@ -68,7 +49,6 @@ pub(crate) const DATAGRAM_LEN: u64 = 0x31;
 pub const PATH_ACK: u64 = 0x3e;
 /// PATH_ACK with ECN counts (RFC 10069 4.1).
 pub(crate) const PATH_ACK_ECN: u64 = 0x3f;
-/// ACK_FREQUENCY (draft-ietf-quic-ack-frequency).
 pub const ACK_FREQUENCY: u64 = 0xaf;
 /// PATH_ABANDON (RFC 10069 4.2).
 pub const PATH_ABANDON: u64 = 0x3e75;
@@ -127,6 +107,7 @@ pub fn name(frame_type: u64) -> &'static str {
 }
 
 /// True when packets of this kind may carry the frame; false also for types that we do not speak.
+#[inline]
 pub fn is_allowed(frame_type: u64, kind: PacketKind) -> bool {
     use PacketKind::{Handshake, Initial, OneRtt, ZeroRtt};
     match frame_type {
@@ -147,21 +128,25 @@ pub fn is_allowed(frame_type: u64, kind: PacketKind) -> bool {
 }
 
 /// True for types that we decode.
+#[inline]
 pub(crate) fn is_known(frame_type: u64) -> bool {
     matches!(frame_type, PADDING..=IMMEDIATE_ACK | DATAGRAM | DATAGRAM_LEN | ACK_FREQUENCY) || is_multipath(frame_type)
 }
 
 /// True for the frames of RFC 10069 4, which only peers that negotiated it may send.
+#[inline]
 pub fn is_multipath(frame_type: u64) -> bool {
     matches!(frame_type, PATH_ACK | PATH_ACK_ECN | PATH_ABANDON..=PATH_CIDS_BLOCKED)
 }
 
 /// True for probing frames: a packet of nothing else does not move a path (RFC 9000 9.1).
+#[inline]
 pub fn is_probing(frame_type: u64) -> bool {
     matches!(frame_type, PADDING | PATH_CHALLENGE | PATH_RESPONSE | NEW_CONNECTION_ID)
 }
 
 /// True for frames that make their packet ack-eliciting (RFC 9002 2, RFC 9000 19.21; RFC 10069 4: all but PATH_ACK).
+#[inline]
 pub fn is_ack_eliciting(frame_type: u64) -> bool {
     !matches!(frame_type, PADDING | ACK | ACK_ECN | PATH_ACK | PATH_ACK_ECN | CONNECTION_CLOSE | APPLICATION_CLOSE)
 }

@@ -1,5 +1,7 @@
 //! Headers of packets that we send, written before their payload.
 
+#![allow(missing_docs)] // `dcid` and `scid` are the destination's and the source's connection id
+
 use plait_base::ConnectionId;
 
 use super::{LongType, PacketKind, packet_number};
@@ -15,38 +17,27 @@ pub const MAX_LONG_PACKET_BYTES: usize = (1 << 14) - 1;
 /// The header of a packet to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutHeader<'a> {
-    /// Initial.
     Initial {
         /// Version 1 or 2.
         version: Version,
-        /// Destination.
         dcid: ConnectionId,
-        /// Source.
         scid: ConnectionId,
         /// Token of a Retry or NEW_TOKEN; empty from a server (RFC 9000 17.2.2).
         token: &'a [u8],
     },
-    /// 0-RTT.
     ZeroRtt {
         /// Version 1 or 2.
         version: Version,
-        /// Destination.
         dcid: ConnectionId,
-        /// Source.
         scid: ConnectionId,
     },
-    /// Handshake.
     Handshake {
         /// Version 1 or 2.
         version: Version,
-        /// Destination.
         dcid: ConnectionId,
-        /// Source.
         scid: ConnectionId,
     },
-    /// 1-RTT.
     Short {
-        /// Destination.
         dcid: ConnectionId,
         /// The latency spin bit (RFC 9000 17.4).
         spin: bool,
@@ -112,6 +103,7 @@ impl OutHeader<'_> {
     }
 
     /// Bytes that [`OutHeader::write`] appends.
+    #[inline]
     pub fn size(&self, pn_len: usize) -> usize {
         let pn_len = pn_len.clamp(1, 4);
         let long = |dcid: &ConnectionId, scid: &ConnectionId| 7 + dcid.len() + scid.len() + LENGTH_FIELD_LEN + pn_len;
@@ -125,6 +117,7 @@ impl OutHeader<'_> {
     }
 
     /// The kind of the packet.
+    #[inline]
     pub fn kind(&self) -> PacketKind {
         match self {
             Self::Initial { .. } => PacketKind::Initial,
@@ -137,17 +130,20 @@ impl OutHeader<'_> {
 
 impl HeaderMarks {
     /// Index of the first payload byte.
+    #[inline]
     pub fn payload_at(&self) -> usize {
         self.pn_at + self.pn_len
     }
 
     /// Bytes of the header, packet number included.
+    #[inline]
     pub fn header_len(&self) -> usize {
         self.payload_at() - self.start
     }
 
     /// Fills a long header's length field: the packet will end, tag included, at the absolute index `end`, at most
     /// [`MAX_LONG_PACKET_BYTES`] after `pn_at`.
+    #[inline]
     pub fn set_length(&self, buf: &mut [u8], end: usize) {
         let Some(at) = self.length_at else { return };
         let len = end.saturating_sub(self.pn_at);

@@ -3,6 +3,7 @@
 use plait_base::units::VARINT_MAX;
 
 /// Bytes, 1 to 4, that let a peer that has seen at least `largest_acked` recover `number` (RFC 9000 A.2).
+#[inline]
 pub fn len_for(number: u64, largest_acked: Option<u64>) -> usize {
     let unacked = match largest_acked {
         Some(acked) => number.saturating_sub(acked),
@@ -18,12 +19,14 @@ pub fn len_for(number: u64, largest_acked: Option<u64>) -> usize {
 }
 
 /// The low `len` bytes of `number`; `len` is 1 to 4.
+#[inline]
 pub fn truncate(number: u64, len: usize) -> u32 {
     let keep = 8 * len.clamp(1, 4) as u32;
     (number as u32) & (u32::MAX >> (32 - keep))
 }
 
 /// Appends the low `len` bytes of `number`, big endian; `len` is 1 to 4.
+#[inline]
 pub fn put(buf: &mut Vec<u8>, number: u64, len: usize) {
     let bytes = (number as u32).to_be_bytes();
     buf.extend_from_slice(&bytes[4 - len.clamp(1, 4)..]);
@@ -31,6 +34,7 @@ pub fn put(buf: &mut Vec<u8>, number: u64, len: usize) {
 
 /// The number nearest to `expected` whose low `len` bytes are `truncated` (RFC 9000 A.3); `expected` is one above
 /// the largest number that was authenticated in the space, 0 at first.
+#[inline]
 pub fn expand(truncated: u32, len: usize, expected: u64) -> u64 {
     let window = 1u64 << (8 * len.clamp(1, 4));
     let half = window / 2;

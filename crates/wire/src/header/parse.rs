@@ -1,5 +1,7 @@
 //! What a received packet says before its header protection is removed.
 
+#![allow(missing_docs)] // `dcid` and `scid` are the destination's and the source's connection id
+
 use std::fmt;
 use std::ops::Range;
 
@@ -15,42 +17,31 @@ const RETRY_TAG_LEN: usize = 16;
 /// A packet header as far as it can be read without keys. Ranges index the slice that was parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProtectedHeader {
-    /// Initial.
     Initial {
         /// Version 1 or 2.
         version: Version,
-        /// Destination.
         dcid: ConnectionId,
-        /// Source.
         scid: ConnectionId,
         /// The token, possibly empty.
         token: Range<usize>,
     },
-    /// 0-RTT.
     ZeroRtt {
         /// Version 1 or 2.
         version: Version,
-        /// Destination.
         dcid: ConnectionId,
-        /// Source.
         scid: ConnectionId,
     },
-    /// Handshake.
     Handshake {
         /// Version 1 or 2.
         version: Version,
-        /// Destination.
         dcid: ConnectionId,
-        /// Source.
         scid: ConnectionId,
     },
     /// Retry; it ends the datagram.
     Retry {
         /// Version 1 or 2.
         version: Version,
-        /// Destination.
         dcid: ConnectionId,
-        /// Source.
         scid: ConnectionId,
         /// The token, possibly empty (a client drops such a Retry, RFC 9000 17.2.5.2).
         token: Range<usize>,
@@ -59,9 +50,7 @@ pub enum ProtectedHeader {
     },
     /// Version Negotiation; it ends the datagram. Ids of other versions may have up to 255 bytes.
     VersionNegotiation {
-        /// Destination.
         dcid: Range<usize>,
-        /// Source.
         scid: Range<usize>,
         /// The versions, 4 bytes each; at least one.
         versions: Range<usize>,
@@ -73,7 +62,6 @@ pub enum ProtectedHeader {
     },
     /// A long header of a version that we do not speak; a server may answer with Version Negotiation.
     UnknownVersion {
-        /// Its version.
         version: Version,
         /// Destination, up to 255 bytes.
         dcid: Range<usize>,
@@ -135,6 +123,10 @@ impl std::error::Error for HeaderError {}
 
 impl ProtectedHeader {
     /// Reads the first packet of `datagram`. Ids in our short headers have `local_cid_len` bytes.
+    ///
+    /// # Errors
+    /// The packet is cut short, its fixed bit is 0, or it breaks a rule of its form; such a packet is dropped without an answer.
+    #[inline]
     pub fn parse(
         datagram: &[u8],
         local_cid_len: usize,

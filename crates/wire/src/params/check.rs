@@ -17,6 +17,9 @@ pub struct HandshakeCids {
 
 impl TransportParameters {
     /// Checks the ids that `sender` declared against the packets' (RFC 9000 7.3).
+    ///
+    /// # Errors
+    /// [`Violation::CidMismatch`] when an id is another than the packets bore, or is missing.
     pub fn check_cids(&self, sender: Side, seen: &HandshakeCids) -> Result<(), Violation> {
         let mut same = self.cids.initial_scid == Some(seen.peer_scid);
         if sender.is_server() {
@@ -41,6 +44,9 @@ impl TransportParameters {
 
     /// Checks that a server that accepted 0-RTT lowers none of the limits that the client remembered
     /// (RFC 9000 7.4.1, RFC 9221 3).
+    ///
+    /// # Errors
+    /// [`Violation::ParametersReducedForEarlyData`] when a limit is lower than the one remembered.
     pub fn check_early_data(&self, remembered: &Self) -> Result<(), Violation> {
         let lowered = self.early_limits().iter().zip(remembered.early_limits()).any(|(&now, then)| now < then);
         if lowered { Err(Violation::ParametersReducedForEarlyData) } else { Ok(()) }

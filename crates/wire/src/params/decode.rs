@@ -7,8 +7,10 @@ use super::{ActiveMigration, EarlyPaths, GreaseQuicBit, PreferredAddress, Transp
 use crate::varint::Reader;
 
 impl TransportParameters {
-    /// Reads the parameters of `sender`. Unknown ones are ignored; anything repeated, malformed, out of range or
-    /// missing is a violation.
+    /// Reads the parameters that `sender` declared; unknown ones are ignored.
+    ///
+    /// # Errors
+    /// A parameter is repeated, malformed, out of its range, missing, or not the sender's to declare (RFC 9000 7.4, 18.2).
     pub fn decode(bytes: &[u8], sender: Side) -> Result<Self, Violation> {
         let mut params = Self::default();
         let mut r = Reader::new(bytes);

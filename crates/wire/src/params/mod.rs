@@ -15,41 +15,25 @@ pub use version_info::VersionInfo;
 
 use plait_base::{ConnectionId, PathId, ResetToken};
 
-/// Identifiers of transport parameters.
+/// Identifiers of transport parameters, RFC 9000 18.2 where no other document is named.
+#[allow(missing_docs)] // each has the name of its parameter
 pub mod ids {
-    /// original_destination_connection_id.
     pub(crate) const ORIGINAL_DCID: u64 = 0x00;
-    /// max_idle_timeout.
     pub(crate) const MAX_IDLE_TIMEOUT: u64 = 0x01;
-    /// stateless_reset_token.
     pub(crate) const STATELESS_RESET_TOKEN: u64 = 0x02;
-    /// max_udp_payload_size.
     pub(crate) const MAX_UDP_PAYLOAD_SIZE: u64 = 0x03;
-    /// initial_max_data.
     pub(crate) const INITIAL_MAX_DATA: u64 = 0x04;
-    /// initial_max_stream_data_bidi_local.
     pub(crate) const INITIAL_MAX_STREAM_DATA_BIDI_LOCAL: u64 = 0x05;
-    /// initial_max_stream_data_bidi_remote.
     pub(crate) const INITIAL_MAX_STREAM_DATA_BIDI_REMOTE: u64 = 0x06;
-    /// initial_max_stream_data_uni.
     pub(crate) const INITIAL_MAX_STREAM_DATA_UNI: u64 = 0x07;
-    /// initial_max_streams_bidi.
     pub(crate) const INITIAL_MAX_STREAMS_BIDI: u64 = 0x08;
-    /// initial_max_streams_uni.
     pub(crate) const INITIAL_MAX_STREAMS_UNI: u64 = 0x09;
-    /// ack_delay_exponent.
     pub(crate) const ACK_DELAY_EXPONENT: u64 = 0x0a;
-    /// max_ack_delay.
     pub const MAX_ACK_DELAY: u64 = 0x0b;
-    /// disable_active_migration.
     pub(crate) const DISABLE_ACTIVE_MIGRATION: u64 = 0x0c;
-    /// preferred_address.
     pub(crate) const PREFERRED_ADDRESS: u64 = 0x0d;
-    /// active_connection_id_limit.
     pub(crate) const ACTIVE_CID_LIMIT: u64 = 0x0e;
-    /// initial_source_connection_id.
     pub(crate) const INITIAL_SCID: u64 = 0x0f;
-    /// retry_source_connection_id.
     pub(crate) const RETRY_SCID: u64 = 0x10;
     /// version_information (RFC 9368).
     pub(crate) const VERSION_INFORMATION: u64 = 0x11;
@@ -61,7 +45,7 @@ pub mod ids {
     pub(crate) const GREASE_QUIC_BIT: u64 = 0x2ab2;
     /// plait_early_paths: a parameter of ours, without a value.
     pub const EARLY_PATHS: u64 = 0x3170_6c74;
-    /// min_ack_delay (draft-ietf-quic-ack-frequency).
+    /// The delay in draft-ietf-quic-ack-frequency.
     pub(crate) const MIN_ACK_DELAY: u64 = 0xff04_de1b;
 }
 
