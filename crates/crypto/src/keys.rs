@@ -188,6 +188,7 @@ fn parts(packet: &mut [u8], pn_at: usize) -> Option<(&mut u8, &mut [u8], &[u8])>
     let (head, tail) = packet.split_at_mut_checked(pn_at.checked_add(SAMPLE_OFFSET)?)?;
     let sample = tail.get(..SAMPLE_BYTES)?;
     let (first, rest) = head.split_first_mut()?;
+    // Four bytes, the longest packet number: how long it is only its unmasked first byte tells.
     let number = rest.get_mut(pn_at.checked_sub(1)?..)?;
     Some((first, number, sample))
 }

@@ -239,6 +239,7 @@ impl OneRttKeys {
     ) -> Result<(), SealError> {
         self.usage.on_seal()?;
         let bit = if self.phase_bit() { PHASE_BIT } else { 0 };
+        // The header was written without knowing the phase.
         let first = buf.get_mut(layout.start).ok_or(SealError::TooShort)?;
         *first = *first & !PHASE_BIT | bit;
         seal_packet(&self.current.seal, &self.local_header, buf, layout, path, pn)?;

@@ -17,7 +17,7 @@ pub enum StreamEvent {
     Finished(StreamId),
     /// The peer wants no more of this stream; it was reset with the same code (RFC 9000 3.5).
     Stopped {
-        /// Which stream.
+        /// The stream, whose sending half is over.
         id: StreamId,
         /// The peer's application error code.
         code: u64,

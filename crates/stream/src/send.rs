@@ -49,7 +49,7 @@ pub(crate) enum Turn {
     /// It is in the ready queue.
     Ready,
     /// All it has is new data, which the connection's credit forbids.
-    Parked,
+    Blocked,
 }
 
 /// The sending half of one stream.
@@ -65,10 +65,10 @@ pub(crate) struct SendStream {
     pub(crate) stopped: Option<u64>,
     /// A write blocked, and the application was not told since that it may go on.
     pub(crate) wants_write: bool,
-    /// It stands in the line of writers that wait for the send window.
-    pub(crate) in_line: bool,
-    /// It stands in the list of streams that wait for the connection's credit; it may have left [`Turn::Parked`].
-    pub(crate) in_lot: bool,
+    /// It stands in `Streams::waiting_writers`, so that it is put there only once.
+    pub(crate) in_waiting_writers: bool,
+    /// It stands in `Streams::blocked`. Entries are not taken out when a stream leaves [`Turn::Blocked`] by itself.
+    pub(crate) in_blocked: bool,
 }
 
 /// Bytes that a frame took from each kind of backlog.
@@ -90,8 +90,8 @@ impl SendStream {
             priority: 0,
             stopped: None,
             wants_write: false,
-            in_line: false,
-            in_lot: false,
+            in_waiting_writers: false,
+            in_blocked: false,
         }
     }
 
@@ -123,9 +123,11 @@ impl SendStream {
     pub(crate) fn fill(&mut self, id: StreamId, credit: u64, w: &mut FrameWriter<'_>) -> Option<TakenBytes> {
         let next = match self.buffer.next(credit) {
             Some(range) => range,
+            // Only the end is left to say: a frame without data at the final size.
             None if self.has_lone_fin() => self.buffer.end()..self.buffer.end(),
             None => return None,
         };
+        // The buffer gives lost bytes before new ones; the difference afterwards tells how many of each went out.
         let before = self.buffer.lost_bytes();
         let (sent, fin) = self.put(id, next, self.end == StreamEnd::FinDue, w)?;
         if fin.is_yes() {
@@ -155,6 +157,7 @@ impl SendStream {
         let fin_wanted = fin.is_yes() && matches!(self.end, StreamEnd::FinDue | StreamEnd::FinSent);
         let (mut at, mut copied) = (range.start, Copied::default());
         loop {
+            // Parts of the earlier frame may have been acked since: only the gaps between them go out again.
             let gap = match self.buffer.first_unacked(at..range.end) {
                 Some(gap) => gap,
                 None if fin_wanted && !copied.fin && range.end == self.buffer.end() => range.end..range.end,

@@ -72,6 +72,7 @@ impl<'a> Reader<'a> {
     #[inline]
     pub fn varint(&mut self) -> Result<u64, Truncated> {
         let first = *self.rest.first().ok_or(Truncated)?;
+        // RFC 9000 16: the first two bits tell the length, 1, 2, 4 or 8 bytes.
         match first >> 6 {
             0 => {
                 self.bytes(1)?;

@@ -50,7 +50,7 @@ impl Streams {
                 half.credit.blocked_at = Some(half.credit.limit);
                 self.pending.streams_data_blocked.insert(id);
             }
-        } else if !std::mem::replace(&mut half.in_line, true) {
+        } else if !std::mem::replace(&mut half.in_waiting_writers, true) {
             self.waiting_writers.push_back(id);
         }
         Err(WriteError::Blocked)

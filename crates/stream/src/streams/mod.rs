@@ -47,7 +47,7 @@ pub struct Streams {
     acked_bytes: u64,
     ready: ReadyQueue,
     /// Streams whose new data the connection's credit forbids; entries may be stale.
-    parked: Vec<StreamId>,
+    blocked: Vec<StreamId>,
     /// Streams whose write found the send window full.
     waiting_writers: VecDeque<StreamId>,
     pending: Pending,
@@ -141,7 +141,7 @@ impl Streams {
             loans: Loans::default(),
             acked_bytes: 0,
             ready: ReadyQueue::default(),
-            parked: Vec::new(),
+            blocked: Vec::new(),
             waiting_writers: VecDeque::new(),
             pending: Pending::default(),
             updates: Vec::new(),
@@ -194,7 +194,7 @@ impl Streams {
 
     /// Gives back the memory that queues and lists do not use.
     pub fn shrink_to_fit(&mut self) {
-        self.parked.shrink_to_fit();
+        self.blocked.shrink_to_fit();
         self.waiting_writers.shrink_to_fit();
         self.updates.shrink_to_fit();
         self.events.shrink_to_fit();
@@ -270,7 +270,7 @@ impl Streams {
         let due = match half.turn {
             Turn::Ready => false,
             Turn::Idle => half.has_backlog(),
-            Turn::Parked => half.can_send(self.send.left()),
+            Turn::Blocked => half.can_send(self.send.left()),
         };
         if due {
             half.turn = Turn::Ready;
@@ -298,7 +298,7 @@ impl Streams {
         }
         while let Some(id) = self.waiting_writers.pop_front() {
             if let Some(half) = self.table.send(id) {
-                half.in_line = false;
+                half.in_waiting_writers = false;
             }
             self.tell_writable(id);
         }

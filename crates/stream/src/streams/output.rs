@@ -57,6 +57,7 @@ impl Streams {
         if !self.pending.max_data && !self.receive.wants_update() {
             return true;
         }
+        // Set before it is written: the limit moves on now, and must be told even where this packet has no room.
         self.pending.max_data = true;
         let limit = self.receive.update(now, self.rtt, self.config.window.max);
         let sent = SentFrame::MaxData(limit);
@@ -154,10 +155,10 @@ impl Streams {
             let Some(half) = self.table.send(id) else { continue };
             let credit = self.send.left();
             if !half.can_send(credit) {
-                half.turn = if half.has_backlog() { Turn::Parked } else { Turn::Idle };
-                if half.turn == Turn::Parked {
-                    if !std::mem::replace(&mut half.in_lot, true) {
-                        self.parked.push(id);
+                half.turn = if half.has_backlog() { Turn::Blocked } else { Turn::Idle };
+                if half.turn == Turn::Blocked {
+                    if !std::mem::replace(&mut half.in_blocked, true) {
+                        self.blocked.push(id);
                     }
                     self.on_blocked();
                 }
@@ -165,6 +166,7 @@ impl Streams {
             }
             let before = Tally::of(half);
             let Some(taken) = half.fill(id, credit, w) else {
+                // The packet is full; the turn is not used up.
                 self.ready.push_front(id, half.priority);
                 return;
             };

@@ -85,8 +85,8 @@ impl Streams {
             return;
         }
         self.pending.data_blocked = false;
-        for id in std::mem::take(&mut self.parked) {
-            self.change(id, |half| half.in_lot = false);
+        for id in std::mem::take(&mut self.blocked) {
+            self.change(id, |half| half.in_blocked = false);
         }
     }
 

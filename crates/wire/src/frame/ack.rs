@@ -61,6 +61,7 @@ impl<'a> Ack<'a> {
             let len = r.varint()?;
             smallest = before(smallest, gap, len).ok_or(Violation::AckRangeUnderflow)?.0;
         }
+        // Kept as bytes and read again by `ranges`, so that an ack of many ranges needs no allocation.
         let blocks = from.get(..from.len() - r.remaining()).unwrap_or_default();
         let ecn = match frame_type {
             types::ACK_ECN | types::PATH_ACK_ECN => {
@@ -160,6 +161,7 @@ impl OutAck<'_> {
             + ecn_size(self.ecn)
             + count_size;
         let mut room = budget_bytes.checked_sub(fixed)?;
+        // As many older ranges as fit; the count was reckoned at its largest size above.
         let older = self.blocks().take_while(|&(gap, len)| {
             let size = varint::size(gap) + varint::size(len);
             let fits = size <= room;

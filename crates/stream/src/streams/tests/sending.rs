@@ -99,10 +99,10 @@ fn waiting_lists_hold_each_stream_once() {
         a.lost(&data);
         a.packet(3000);
     }
-    assert_eq!(a.parked, [t]);
+    assert_eq!(a.blocked, [t]);
     a.on_max_data(3000);
     assert_eq!(a.unsent_bytes(), 500);
-    assert!(a.parked.is_empty());
+    assert!(a.blocked.is_empty());
 }
 
 #[test]
