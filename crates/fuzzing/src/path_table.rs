@@ -4,11 +4,14 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use plait_base::limits::{MAX_PATHS, MAX_VALIDATIONS};
-use plait_base::{CloseCode, ConnectionId, FourTuple, Instant, PathId, Random, ResetToken, Side, Violation};
-use plait_path::mtu::MtuConfig;
-use plait_path::route::{Route, Validation, ValidationTimes};
+use plait_base::{CloseCode, ConnectionId, FourTuple, Instant, PathId, Random, ResetToken, Side, Space, Violation};
+use plait_engine::congestion::ControllerFactory;
+use plait_engine::congestion::newreno::NewRenoFactory;
+use plait_path::addresses::{Route, Validation, ValidationTimes};
 use plait_path::table::{Admission, CidChange};
-use plait_path::{LegName, Path, PathTable, PeerLimits, TableConfig, TableEvent};
+use plait_path::{
+    AckPolicy, LegName, MtuConfig, Path, Paths, PeerLimits, ReceiveFlow, SendConfig, SendFlow, TableConfig, TableEvent,
+};
 use plait_wire::{Frame, FrameWriter, Frames, SentFrame};
 
 use crate::Tape;
@@ -34,7 +37,7 @@ pub fn run(input: &[u8]) {
 
 struct Play {
     side: Side,
-    table: PathTable<(), ()>,
+    table: Paths,
     now: Instant,
     random: Random,
     carried: Vec<SentFrame>,
@@ -49,7 +52,7 @@ impl Play {
         let local = tape.byte();
         let initial_max_path_id = (local > 9).then_some(u32::from(local % 8));
         let mut table =
-            PathTable::new(TableConfig { side, cid_limit: 4, initial_max_path_id, max_validations: MAX_VALIDATIONS });
+            Paths::new(TableConfig { side, cid_limit: 4, initial_max_path_id, max_validations: MAX_VALIDATIONS });
         let first = ConnectionId::new(&[1; 8]).unwrap_or(ConnectionId::EMPTY);
         table.set_local_initial(first, ResetToken([1; 16]));
         table.set_remote_initial(ConnectionId::new(&[2; 8]).unwrap_or(ConnectionId::EMPTY), None);
@@ -254,8 +257,11 @@ fn times() -> ValidationTimes {
     ValidationTimes::new(PTO, PTO)
 }
 
-fn path(id: PathId, route: Route) -> Box<Path<(), ()>> {
-    Box::new(Path::new(id, route, MtuConfig::default(), (), ()))
+fn path(id: PathId, route: Route) -> Box<Path> {
+    let controller = NewRenoFactory::default().build(id, Instant::ZERO, 1200);
+    let send = SendFlow::new(id, Instant::ZERO, controller, SendConfig::default());
+    let receive = ReceiveFlow::new(id, Space::Data, AckPolicy::immediate());
+    Box::new(Path::new(id, route, MtuConfig::default(), send, receive))
 }
 
 /// Ids exchanged, paths opened, abandoned and moved, on both sides.

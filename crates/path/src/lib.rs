@@ -1,28 +1,34 @@
-//! Paths: addresses and their validation, largest datagrams, connection ids, advice, life and death of path
-//! ids, and the policies about them.
+//! Paths: what each sends and receives, its addresses and their validation, its connection ids, and the table of them.
 //!
-//! `path` knows no stream, no scheduler and no connection. A [`Path`] is a send flow and a receive flow of one
-//! id on one route; the [`PathTable`] holds every id, used or not, and speaks the frames of RFC 10069.
+//! `path` knows no stream, no scheduler and no connection. A [`Path`] joins a [`SendFlow`] and a [`ReceiveFlow`] of one id
+//! on one route; these two know nothing of each other but by ack reports. [`Paths`] is the table: it holds every path
+//! id, used or not, and speaks the frames of RFC 10069.
 
-pub mod ack_route;
+pub mod addresses;
 pub mod cids;
 mod delivery;
-pub mod mtu;
+pub mod feedback;
 pub mod path;
 pub mod policy;
-pub mod route;
+pub mod receive;
+pub mod send;
 pub mod spin;
 pub mod stats;
 pub mod status;
 pub mod table;
 
-pub use ack_route::{AckCarrier, AckRoute, AckRouteFactory};
+pub use addresses::{LegName, Pad, Route, RouteEvent, Validation, ValidationTimes};
 pub use cids::{CidSource, IssuedCid, LocalCids, RemoteCids};
-pub use mtu::{Mtu, MtuConfig, MtuSearch};
+pub use feedback::{Feedback, LostPacket};
 pub use path::{Health, Path};
-pub use policy::{PathPolicy, PathPolicyFactory};
-pub use route::{LegName, Pad, Route, RouteEvent, Validation, ValidationTimes};
+pub use policy::{AckCarrier, AckRoute, AckRouteFactory, PathPolicy, PathPolicyFactory, ack_route};
+pub use receive::{AckNeed, AckPolicy, Eliciting, ReceiveFlow};
+pub use send::{
+    AckOutcome, AckReport, Activity, Built, EcnMode, EcnState, HandshakeState, InFlight, KeepRtt, Mtu, MtuConfig,
+    MtuSearch, Order, Pacing, PacketBuilder, Padding, ProbeGate, Room, RttEstimator, Sealer, SendConfig, SendFlow,
+    SendStats, SentPacket, TimerFired,
+};
 pub use spin::Spin;
 pub use stats::{PathCounters, PathStats, PathTotals};
 pub use status::{PathStatus, Status};
-pub use table::{PathTable, PeerLimits, TableConfig, TableEvent};
+pub use table::{Paths, PeerLimits, TableConfig, TableEvent};

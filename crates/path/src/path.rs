@@ -1,10 +1,11 @@
 //! One path: its addresses, its largest datagram, its two flows and how it fares.
 
 use plait_base::{ConnectionId, Instant, PathId};
-use plait_flow::{ReceiveFlow, SendFlow};
 
-use crate::mtu::{Mtu, MtuConfig};
-use crate::route::Route;
+use crate::addresses::Route;
+use crate::receive::ReceiveFlow;
+use crate::send::SendFlow;
+use crate::send::mtu::{Mtu, MtuConfig};
 use crate::spin::Spin;
 use crate::stats::PathCounters;
 
@@ -22,10 +23,8 @@ pub enum Health {
 }
 
 /// One path of a connection: a send flow and a receive flow of the same id, on one route.
-///
-/// The flows are type parameters: the table below needs no detail of theirs.
 #[derive(Debug)]
-pub struct Path<S = SendFlow, R = ReceiveFlow> {
+pub struct Path {
     /// Its id.
     pub id: PathId,
     /// Its addresses and their validation.
@@ -33,9 +32,9 @@ pub struct Path<S = SendFlow, R = ReceiveFlow> {
     /// Its largest datagram.
     pub mtu: Mtu,
     /// What we send: numbers, ledger, RTT, loss, window.
-    pub send: S,
+    pub send: SendFlow,
     /// What we receive: numbers seen and acks owed.
-    pub receive: R,
+    pub receive: ReceiveFlow,
     /// What went over it.
     pub counters: PathCounters,
     /// When something last left on it; for keep-alive, since silence lets NATs forget (RFC 9000 10.1.2).
@@ -51,9 +50,9 @@ pub struct Path<S = SendFlow, R = ReceiveFlow> {
     health: Health,
 }
 
-impl<S, R> Path<S, R> {
+impl Path {
     /// A path on `route`.
-    pub fn new(id: PathId, route: Route, mtu: MtuConfig, send: S, receive: R) -> Self {
+    pub fn new(id: PathId, route: Route, mtu: MtuConfig, send: SendFlow, receive: ReceiveFlow) -> Self {
         let counters = PathCounters::default();
         Self {
             id,
@@ -97,7 +96,7 @@ impl<S, R> Path<S, R> {
 
     /// A datagram left on the current leg.
     pub fn on_sent(&mut self, bytes: u64) {
-        self.route.on_sent(crate::route::LegName::Current, bytes);
+        self.route.on_sent(crate::addresses::LegName::Current, bytes);
         self.counters.sent_bytes += bytes;
     }
 }

@@ -21,9 +21,8 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("udp", &[]),
     ("crypto", &["base", "wire"]),
     ("stream", &["base", "wire"]),
-    ("flow", &["base", "wire", "crypto", "congestion"]),
-    ("path", &["base", "wire", "flow", "congestion"]),
-    ("engine", &["base", "wire", "crypto", "stream", "congestion", "schedule", "flow", "path"]),
+    ("path", &["base", "wire", "crypto", "congestion"]),
+    ("engine", &["base", "wire", "crypto", "stream", "congestion", "schedule", "path"]),
     ("netsim", &["base", "link", "engine"]),
     ("sim", &["base", "link", "netsim", "engine", "congestion", "schedule", "path", "qlog"]),
     ("plait", &["base", "congestion", "crypto", "stream", "schedule", "path", "engine", "udp"]),
@@ -114,7 +113,7 @@ fn lib_files_hold_only_docs_and_lists() {
 fn the_engine_floors_forbid_unsafe_code() {
     let text = std::fs::read_to_string(root().join("Cargo.toml")).expect("the workspace manifest is there");
     assert!(text.contains("unsafe_code = \"forbid\""));
-    for krate in ["base", "wire", "crypto", "stream", "congestion", "schedule", "flow", "path", "engine"] {
+    for krate in ["base", "wire", "crypto", "stream", "congestion", "schedule", "path", "engine"] {
         let manifest = root().join("crates").join(krate).join("Cargo.toml");
         let text = std::fs::read_to_string(manifest).expect("each crate has a manifest");
         assert!(text.contains("[lints]\nworkspace = true"), "{krate} must inherit the workspace's lints");

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use plait_base::PathId;
 use plait_base::limits;
-use plait_path::ack_route::Fastest;
 use plait_path::policy::Manual;
+use plait_path::policy::ack_route::Fastest;
 use plait_path::{AckRouteFactory, PathPolicyFactory};
 use plait_schedule::reinject::{ReinjectionFactory, TailFactory};
 

@@ -8,14 +8,15 @@ use plait_base::shared_metrics::SharedPathMetrics;
 use plait_base::{CloseCode, ConnectionId, Instant, PathId, Random, Side, TransportError};
 use plait_congestion::ControllerFactory;
 use plait_crypto::{ClientTlsConfig, ConfigError, TlsSession};
-use plait_flow::{AckPolicy, EcnMode, HandshakeState, Pacing, ReceiveFlow, SendConfig, SendFlow};
-use plait_path::{MtuConfig, MtuSearch, Route, Spin, TableConfig, Validation};
+use plait_path::{
+    AckPolicy, EcnMode, HandshakeState, MtuConfig, MtuSearch, Pacing, Path, Paths, ReceiveFlow, Route, SendConfig,
+    SendFlow, Spin, TableConfig, Validation,
+};
 use plait_stream::{Datagrams, DatagramsConfig, Streams};
 use plait_wire::Version;
 use plait_wire::params::PreferredAddress;
 
 use super::events::Events;
-use super::flows::{Path, Paths};
 use super::handshake::Handshake;
 use super::lifecycle::Lifecycle;
 use super::plan::Plan;

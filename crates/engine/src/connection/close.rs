@@ -3,8 +3,7 @@
 use bytes::Bytes;
 use plait_base::probe::TraceEvent;
 use plait_base::{CloseCode, Instant, PathId, Space};
-use plait_flow::{PacketBuilder, Padding, Sealer};
-use plait_path::LegName;
+use plait_path::{LegName, PacketBuilder, Padding, Sealer};
 use plait_wire::frame::Close;
 use plait_wire::header::{FixedBit, OutHeader};
 

@@ -5,10 +5,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use plait_base::probe::TraceEvent;
 use plait_base::{Instant, PathId, Space, TransportError, Violation};
-use plait_flow::{AckReport, HandshakeState};
 use plait_path::path::Health;
 use plait_path::table::{AbandonNews, AckTarget};
-use plait_path::{LegName, RouteEvent};
+use plait_path::{AckReport, HandshakeState, LegName, RouteEvent};
 use plait_schedule::Delivery;
 use plait_wire::SentFrame;
 use plait_wire::frame::{

@@ -1,8 +1,7 @@
 //! What goes into a packet, in this order: validation, acks, handshake, control, datagrams, stream data.
 
 use plait_base::{Instant, PathId};
-use plait_flow::AckNeed;
-use plait_path::{LegName, Pad};
+use plait_path::{AckNeed, LegName, Pad};
 use plait_wire::frame::AckForm;
 use plait_wire::{Frame, FrameWriter, SentFrame};
 
@@ -72,7 +71,7 @@ impl Connection {
     /// RFC 10069 3.1: a server sends no data on a new path before the client's address there is proven, in probes neither.
     /// On path 0, and on one that moved, what the client sends is credit for it (RFC 9000 8.1, 9.3).
     fn awaits_proof(&self, id: PathId) -> bool {
-        let unproven = |path: &super::flows::Path| !path.route.is_validated();
+        let unproven = |path: &plait_path::Path| !path.route.is_validated();
         self.handshake.side.is_server() && id != PathId::ZERO && self.paths.path(id).is_some_and(unproven)
     }
 
@@ -100,7 +99,8 @@ impl Connection {
                 path.receive.fill_ack(now, w, form, exponent);
             }
         }
-        let due = |s: &super::flows::Slot| s.path.as_ref().is_some_and(|p| p.receive.ack_need(now) != AckNeed::None);
+        let due =
+            |s: &plait_path::table::Slot| s.path.as_ref().is_some_and(|p| p.receive.ack_need(now) != AckNeed::None);
         let ids: smallvec::SmallVec<[PathId; 8]> = self.paths.slots().filter(|s| due(s)).map(|s| s.id).collect();
         for of in ids {
             let chosen = self.traffic.ack_paths(now, &self.paths, of);
@@ -135,7 +135,7 @@ impl Connection {
         self.handshake.data.fill(w);
         if self.handshake.is_complete() {
             self.registry.tokens.fill(w);
-            let usable = |paths: &super::flows::Paths| paths.credit().map(|c| c.usable_max());
+            let usable = |paths: &plait_path::Paths| paths.credit().map(|c| c.usable_max());
             let before = usable(&self.paths);
             self.paths.fill_control(w);
             if usable(&self.paths) != before {

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use plait_base::{ConnectionId, PathId, Side, Space, TransportError, Violation};
 use plait_crypto::{EarlyKeys, KeyChange, OneRttKeys, OpenKeys, PacketKeys, SealKeys, TlsSession};
-use plait_flow::{AckPolicy, ReceiveFlow};
+use plait_path::{AckPolicy, ReceiveFlow};
 use plait_stream::CryptoStream;
 use plait_wire::params::{HandshakeCids, TransportParameters};
 use plait_wire::{SentFrame, Version};

@@ -206,6 +206,6 @@ impl Connection {
     }
 }
 
-fn local_of(slot: &super::flows::Slot) -> Option<SocketAddr> {
+fn local_of(slot: &plait_path::table::Slot) -> Option<SocketAddr> {
     slot.path.as_ref().map(|path| path.route.tuple().local)
 }

@@ -10,7 +10,6 @@ mod copies;
 mod dispatch;
 mod events;
 mod fill;
-mod flows;
 mod handshake;
 mod lifecycle;
 mod mobility;
@@ -37,8 +36,7 @@ use plait_base::probe::Probe;
 use plait_base::shared_metrics::SharedPathMetrics;
 use plait_base::{CloseCode, FourTuple, Instant, PathId, Random, Side};
 use plait_crypto::{ClientTlsConfig, OneRttKeys};
-use plait_flow::Feedback;
-use plait_path::PathTotals;
+use plait_path::{Feedback, PathTotals, Paths};
 use plait_stream::{Datagrams, Streams};
 use plait_wire::SentFrame;
 
@@ -52,7 +50,6 @@ pub use paths::PathError;
 pub use policies::Policies;
 
 use events::Events;
-use flows::Paths;
 use handshake::Handshake;
 use lifecycle::Lifecycle;
 use plan::Plan;

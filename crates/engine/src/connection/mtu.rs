@@ -6,9 +6,9 @@ use plait_path::LegName;
 use plait_schedule::{Decision, Demand, DemandKind, PathView};
 
 use super::Connection;
-use super::flows::Slot;
 use super::send::Purpose;
 use crate::config::Switch;
+use plait_path::table::Slot;
 
 /// Bytes for frames in a packet of a datagram of `mtu` bytes: what the longest header and the tag leave.
 fn frame_room(mtu: u64) -> usize {

@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use plait_base::probe::{PathState, TraceEvent};
 use plait_base::{CloseCode, FourTuple, Instant, PathId, Space};
-use plait_flow::HandshakeState;
 use plait_path::policy::{AddressUse, Wish};
 use plait_path::table::{AbandonError, Expired, OpenError};
-use plait_path::{LegName, PathStatus, PathTotals, Route, Validation};
+use plait_path::{HandshakeState, LegName, PathStatus, PathTotals, Route, Validation};
 use plait_wire::SentFrame;
 use plait_wire::frame::{CidForm, NewCid};
 use plait_wire::params::{ActiveMigration, EarlyPaths, TransportParameters};
@@ -407,7 +406,7 @@ impl Connection {
 
     /// Path `by` works now: it takes over what is on its way on paths that fell silent while there was no other.
     pub(super) fn take_over_silent(&mut self, now: Instant, by: PathId) {
-        let silent = |s: &super::flows::Slot| s.path.as_ref().is_some_and(|p| p.send.pto_count() > 0);
+        let silent = |s: &plait_path::table::Slot| s.path.as_ref().is_some_and(|p| p.send.pto_count() > 0);
         let silent = self.paths.open_slots().filter(|s| s.id != by && silent(s));
         let silent: smallvec::SmallVec<[PathId; 8]> = silent.map(|s| s.id).collect();
         let mut outstanding = std::mem::take(&mut self.scratch.carried);

@@ -3,10 +3,8 @@
 use std::net::{IpAddr, SocketAddr};
 
 use plait_base::{Instant, Side};
-use plait_path::PathPolicy;
 use plait_path::policy::{AddressUse, Facts, PathFact, Wish};
-
-use super::flows::Paths;
+use plait_path::{PathPolicy, Paths};
 
 /// The path policy with the facts that it decides from.
 #[derive(Debug)]
@@ -119,7 +117,7 @@ impl Plan {
         if !std::mem::take(&mut self.changed) && !due {
             return Vec::new();
         }
-        let fact = |slot: &super::flows::Slot| {
+        let fact = |slot: &plait_path::table::Slot| {
             let path = slot.path.as_ref()?;
             Some(PathFact { id: slot.id, route: path.route.tuple(), state: slot.state() })
         };

@@ -2,7 +2,7 @@
 
 use plait_base::time::earliest;
 use plait_base::{Instant, PathId};
-use plait_flow::{InFlight, Order};
+use plait_path::{InFlight, Order};
 use plait_schedule::reinject::{Occasion, Outstanding, Reinjection, ReinjectionFactory, Verdict};
 use plait_schedule::{PathView, candidates};
 use plait_wire::SentFrame;

@@ -4,8 +4,7 @@ use plait_base::limits::MIN_DATAGRAM_BYTES;
 use plait_base::probe::TraceEvent;
 use plait_base::time::earliest;
 use plait_base::{Instant, PathId, Space};
-use plait_flow::{AckNeed, Built, PacketBuilder, Padding, Room, Sealer, SentPacket};
-use plait_path::{LegName, Pad};
+use plait_path::{AckNeed, Built, LegName, PacketBuilder, Pad, Padding, Room, Sealer, SentPacket};
 use plait_schedule::{Decision, Demand, DemandKind};
 use plait_wire::SentFrame;
 use plait_wire::header::{FixedBit, OutHeader};
@@ -219,9 +218,9 @@ impl Connection {
         if !self.handshake.is_complete() {
             return None;
         }
-        let due = |s: &super::flows::Slot| {
+        let due = |s: &plait_path::table::Slot| {
             let (route, full) = (&s.path.as_ref()?.route, &self.traffic.full_sockets);
-            let admits = |l: &plait_path::route::Leg| {
+            let admits = |l: &plait_path::addresses::Leg| {
                 l.wants_probe() && l.amplification_room() >= SMALLEST_PACKET_BYTES && !full.hold(&l.tuple())
             };
             let other = [LegName::Candidate, LegName::Fallback].into_iter();
@@ -368,10 +367,10 @@ impl Connection {
             let open = self.paths.open_slots().filter(|s| s.dcid(LegName::Current).is_some());
             let mut open = open.filter_map(|s| Some((s.id, s.path.as_deref()?)));
             let full = &self.traffic.full_sockets;
-            let has_room = |p: &super::flows::Path| {
+            let has_room = |p: &plait_path::Path| {
                 p.route.amplification_room() >= SMALLEST_PACKET_BYTES && !full.hold(&p.route.tuple())
             };
-            let owes = |p: &super::flows::Path| p.send.probes_due(Space::Data) > 0 && has_room(p);
+            let owes = |p: &plait_path::Path| p.send.probes_due(Space::Data) > 0 && has_room(p);
             open.find(|(id, p)| is_new(*id, Purpose::Probe) && owes(p)).map(|(id, _)| (id, Purpose::Probe))
         };
         let found = found.or_else(|| self.next_validation(now, empty).map(|id| (id, Purpose::Validation)));

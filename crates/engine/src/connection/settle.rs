@@ -5,14 +5,12 @@ use std::time::Duration;
 use plait_base::limits::LOAN_TIME;
 use plait_base::probe::{LossTrigger, PathState, TraceEvent};
 use plait_base::{CloseCode, Instant, PathId, Space, TransportError, Violation};
-use plait_flow::{Activity, HandshakeState, KeepRtt, LostPacket};
-use plait_path::route::Moved;
+use plait_path::addresses::Moved;
 use plait_path::table::TableEvent;
-use plait_path::{CidSource, PeerLimits, ValidationTimes};
+use plait_path::{Activity, CidSource, HandshakeState, KeepRtt, LostPacket, Paths, PeerLimits, ValidationTimes};
 use plait_wire::params::TransportParameters;
 
 use super::events::{Event, PathEvent};
-use super::flows::Paths;
 use super::handshake::{EarlyData, Progress, Stage};
 use super::{Connection, RoleSettings, parameters, tokens};
 use crate::config::token_name;

@@ -2,7 +2,7 @@
 
 use plait_base::time::earliest;
 use plait_base::{CloseCode, Instant, PathId, Space, TransportError};
-use plait_flow::{ProbeGate, TimerFired};
+use plait_path::{ProbeGate, TimerFired};
 
 use super::lifecycle::{ConnectionError, LifecycleTimer};
 use super::{Connection, Pathless};

@@ -8,8 +8,8 @@ use plait_crypto::Token;
 use plait_wire::frame::NewToken;
 use plait_wire::{FrameWriter, SentFrame, Version};
 
-use super::flows::Paths;
 use crate::config::{EndpointConfig, ServerConfig};
+use plait_path::Paths;
 
 /// Tokens that wait to be sent or acknowledged.
 #[derive(Debug, Default)]

@@ -6,12 +6,11 @@ use plait_base::limits::TIMER_GRANULARITY;
 use plait_base::probe::PathState;
 use plait_base::time::earliest;
 use plait_base::{Instant, PathId, Random, Space};
-use plait_flow::Room as FlowRoom;
-use plait_path::{AckCarrier, AckRoute, LegName};
+use plait_path::table::Slot;
+use plait_path::{AckCarrier, AckRoute, LegName, Path, Paths, Room as FlowRoom};
 use plait_schedule::{Decision, Demand, PathView, Room, Scheduler, WaitReason};
 
 use super::copies::Copies;
-use super::flows::{Paths, Slot};
 use super::reinject::Reinjector;
 use super::sockets::FullSockets;
 use crate::config::TransportConfig;
@@ -83,9 +82,14 @@ impl Traffic {
     }
 
     /// The paths that carry the acks of `of`, as the policy chooses among those that can.
-    pub(super) fn ack_paths(&mut self, now: Instant, paths: &Paths, of: PathId) -> plait_path::ack_route::AckPaths {
+    pub(super) fn ack_paths(
+        &mut self,
+        now: Instant,
+        paths: &Paths,
+        of: PathId,
+    ) -> plait_path::policy::ack_route::AckPaths {
         self.carriers.clear();
-        let heard = |path: &super::flows::Path| path.receive.heard_at();
+        let heard = |path: &Path| path.receive.heard_at();
         let of_heard = paths.path(of).and_then(heard);
         for slot in paths.open_slots() {
             let Some(path) = &slot.path else { continue };

@@ -1,5 +1,6 @@
-//! Which paths a connection wants: facts about addresses and paths in, wishes out.
+//! Which paths a connection wants: facts about addresses and paths in, wishes out. And where acks travel: `ack_route`.
 
+pub mod ack_route;
 mod fullmesh;
 mod manual;
 
@@ -12,6 +13,7 @@ use plait_base::{CloseCode, FourTuple, Instant, PathId, Side};
 
 use crate::status::PathStatus;
 
+pub use ack_route::{AckCarrier, AckRoute, AckRouteFactory};
 pub use fullmesh::FullMesh;
 pub use manual::Manual;
 

@@ -5,9 +5,9 @@ use std::time::Duration;
 use plait_base::limits::MAX_PATHS;
 use plait_base::{CloseCode, Instant, PathId};
 
-use super::{Closing, EndedBy, Expired, PathTable, Slot, TableEvent};
+use super::{Closing, EndedBy, Expired, Paths, Slot, TableEvent};
+use crate::addresses::LegName;
 use crate::delivery::Delivery;
-use crate::route::LegName;
 
 /// A PATH_ABANDON of ours; outlives its slot until the peer acknowledges it.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +28,7 @@ pub enum AbandonError {
     Closing,
 }
 
-impl<S, R> PathTable<S, R> {
+impl Paths {
     /// Ends a path, or refuses an id that the peer wants to use. PATH_ABANDON is due; from now on nothing is
     /// sent on the path and the peer's ids of it count as retired (RFC 10069 3.4). `pto` is the largest over all paths.
     pub fn abandon(&mut self, now: Instant, id: PathId, code: CloseCode, pto: Duration) -> Result<(), AbandonError> {
@@ -101,9 +101,9 @@ impl<S, R> PathTable<S, R> {
         }
     }
 
-    pub(super) fn take_gone(&mut self, now: Instant) -> Option<Expired<S, R>> {
+    pub(super) fn take_gone(&mut self, now: Instant) -> Option<Expired> {
         self.linger(now);
-        let due = |slot: &Slot<S, R>| slot.closing.as_ref().is_some_and(|c| c.gone_at <= now);
+        let due = |slot: &Slot| slot.closing.as_ref().is_some_and(|c| c.gone_at <= now);
         let at = self.slots.iter().position(due)?;
         let mut slot = self.slots.remove(at);
         self.dead.insert_one(u64::from(slot.id.0));

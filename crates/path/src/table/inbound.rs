@@ -8,10 +8,10 @@ use plait_wire::frame::{
     RetireCid,
 };
 
-use super::{EndedBy, PathTable, Slot, TableEvent};
+use super::{EndedBy, Paths, Slot, TableEvent};
+use crate::addresses::{ChallengeData, RouteEvent};
 use crate::cids::check_encoding;
 use crate::delivery::Delivery;
-use crate::route::{ChallengeData, RouteEvent};
 
 /// What a PATH_ABANDON means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,9 +33,9 @@ pub enum AckTarget {
     Forgotten,
 }
 
-impl<S, R> PathTable<S, R> {
+impl Paths {
     /// The slot that a multipath frame names; none for a forgotten id, whose frames are ignored.
-    fn named(&mut self, id: PathId) -> Result<Option<&mut Slot<S, R>>, Violation> {
+    fn named(&mut self, id: PathId) -> Result<Option<&mut Slot>, Violation> {
         let Some(credit) = &self.credit else { return Err(Violation::MultipathNotNegotiated) };
         // RFC 10069 2, 4 and RFC 9000 19.21: held to what we announced, whatever the peer's own limit.
         if id > credit.announced() {

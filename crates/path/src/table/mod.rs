@@ -12,13 +12,12 @@ use std::collections::VecDeque;
 use plait_base::limits::{MAX_PATHS, MAX_VALIDATIONS};
 use plait_base::time::earliest;
 use plait_base::{ConnectionId, Instant, PathId, RangeSet, ResetToken, Side};
-use plait_flow::{ReceiveFlow, SendFlow};
 use plait_wire::frame::CidForm;
 use smallvec::SmallVec;
 
+use crate::addresses::RouteEvent;
 use crate::cids::{CidSource, IssuedCid};
 use crate::path::Path;
-use crate::route::RouteEvent;
 
 pub use closing::AbandonError;
 pub(crate) use closing::Farewell;
@@ -84,11 +83,11 @@ pub enum TableEvent {
 
 /// What a timer did.
 #[derive(Debug)]
-pub enum Expired<S = SendFlow, R = ReceiveFlow> {
+pub enum Expired {
     /// A validation ended.
     Route(PathId, RouteEvent),
     /// A path id is gone for good; its unacknowledged packets count as lost.
-    Gone(PathId, Option<Box<Path<S, R>>>),
+    Gone(PathId, Option<Box<Path>>),
 }
 
 /// All path ids of a connection.
@@ -96,12 +95,12 @@ pub enum Expired<S = SendFlow, R = ReceiveFlow> {
 /// Invariants: slots are sorted by id; an id is in a slot or among the dead, never in both; there are at
 /// most [`MAX_PATHS`] slots, since we never allow more ids than that many live ones.
 #[derive(Debug)]
-pub struct PathTable<S = SendFlow, R = ReceiveFlow> {
+pub struct Paths {
     config: TableConfig,
     peer: Option<PeerLimits>,
     /// None until multipath is negotiated and the handshake is complete.
     credit: Option<PathCredit>,
-    slots: Vec<Slot<S, R>>,
+    slots: Vec<Slot>,
     dead: RangeSet,
     /// Ids that died and for which the peer has no new one yet.
     owed_ids: u32,
@@ -109,7 +108,7 @@ pub struct PathTable<S = SendFlow, R = ReceiveFlow> {
     events: VecDeque<TableEvent>,
 }
 
-impl<S, R> PathTable<S, R> {
+impl Paths {
     /// A table with a slot for path 0.
     pub fn new(config: TableConfig) -> Self {
         let initial_max_path_id = config.initial_max_path_id.map(|max| max.min(MAX_PATHS as u32 - 1));
@@ -160,12 +159,12 @@ impl<S, R> PathTable<S, R> {
     }
 
     /// The slot of an id.
-    pub fn slot(&self, id: PathId) -> Option<&Slot<S, R>> {
+    pub fn slot(&self, id: PathId) -> Option<&Slot> {
         self.index(id).map(|i| &self.slots[i])
     }
 
     /// The slot of an id, to change.
-    pub fn slot_mut(&mut self, id: PathId) -> Option<&mut Slot<S, R>> {
+    pub fn slot_mut(&mut self, id: PathId) -> Option<&mut Slot> {
         self.index(id).map(|i| &mut self.slots[i])
     }
 
@@ -174,27 +173,27 @@ impl<S, R> PathTable<S, R> {
     }
 
     /// The path of an id, open or closing.
-    pub fn path(&self, id: PathId) -> Option<&Path<S, R>> {
+    pub fn path(&self, id: PathId) -> Option<&Path> {
         self.slot(id)?.path.as_deref()
     }
 
     /// The path of an id, open or closing, to change.
-    pub fn path_mut(&mut self, id: PathId) -> Option<&mut Path<S, R>> {
+    pub fn path_mut(&mut self, id: PathId) -> Option<&mut Path> {
         self.slot_mut(id)?.path.as_deref_mut()
     }
 
     /// All slots, by id.
-    pub fn slots(&self) -> impl DoubleEndedIterator<Item = &Slot<S, R>> + Clone {
+    pub fn slots(&self) -> impl DoubleEndedIterator<Item = &Slot> + Clone {
         self.slots.iter()
     }
 
     /// All slots, by id, to change.
-    pub fn slots_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut Slot<S, R>> {
+    pub fn slots_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut Slot> {
         self.slots.iter_mut()
     }
 
     /// Slots of open paths that are not closing, by id.
-    pub fn open_slots(&self) -> impl DoubleEndedIterator<Item = &Slot<S, R>> + Clone {
+    pub fn open_slots(&self) -> impl DoubleEndedIterator<Item = &Slot> + Clone {
         self.slots.iter().filter(|slot| slot.is_open())
     }
 
@@ -256,7 +255,7 @@ impl<S, R> PathTable<S, R> {
     }
 
     /// The slot of an id that is not dead; made when missing. The caller checked the id against our limit.
-    fn ensure_slot(&mut self, id: PathId) -> Option<&mut Slot<S, R>> {
+    fn ensure_slot(&mut self, id: PathId) -> Option<&mut Slot> {
         if self.is_dead(id) {
             return None;
         }
@@ -272,7 +271,7 @@ impl<S, R> PathTable<S, R> {
     }
 
     /// Changes a slot's remote ids and reports which reset tokens came into or went out of use.
-    fn change_remote<T>(&mut self, id: PathId, change: impl FnOnce(&mut Slot<S, R>) -> T) -> Option<T> {
+    fn change_remote<T>(&mut self, id: PathId, change: impl FnOnce(&mut Slot) -> T) -> Option<T> {
         let at = self.index(id)?;
         let slot = &mut self.slots[at];
         let before: SmallVec<[ResetToken; 4]> = slot.remote.tokens_in_use().collect();
@@ -306,7 +305,7 @@ impl<S, R> PathTable<S, R> {
 
     /// When [`Self::poll_timeout`] wants to be called; covers validations and closing ids, not the flows.
     pub fn deadline(&self) -> Option<Instant> {
-        let of = |slot: &Slot<S, R>| match &slot.closing {
+        let of = |slot: &Slot| match &slot.closing {
             Some(closing) => Some(closing.gone_at),
             None => slot.path.as_ref().and_then(|path| path.route.deadline()),
         };
@@ -314,7 +313,7 @@ impl<S, R> PathTable<S, R> {
     }
 
     /// What time has brought by `now`; call until none.
-    pub fn poll_timeout(&mut self, now: Instant) -> Option<Expired<S, R>> {
+    pub fn poll_timeout(&mut self, now: Instant) -> Option<Expired> {
         if let Some(gone) = self.take_gone(now) {
             return Some(gone);
         }

@@ -5,10 +5,10 @@ use std::time::Duration;
 use plait_base::limits::MAX_PATHS;
 use plait_base::{CloseCode, FourTuple, Instant, PathId, Side};
 
-use super::{PathTable, Slot, living};
+use super::{Paths, Slot, living};
+use crate::addresses::{LegName, Moved, Validation, ValidationTimes};
 use crate::delivery::Delivery;
 use crate::path::Path;
-use crate::route::{LegName, Moved, Validation, ValidationTimes};
 
 /// Why a path cannot be opened now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +64,7 @@ pub enum ProbeError {
 pub enum Admission {
     /// The path is there.
     Open,
-    /// The peer opens a path with this packet: make it, then [`PathTable::open`].
+    /// The peer opens a path with this packet: make it, then [`Paths::open`].
     New,
     /// The path is closing: read and acknowledge, elsewhere, but send nothing on it.
     Closing,
@@ -74,7 +74,7 @@ pub enum Admission {
     Gone,
 }
 
-impl<S, R> PathTable<S, R> {
+impl Paths {
     /// The smallest unused id that both sides allow and have connection ids for (RFC 10069 3, 3.2.1).
     ///
     /// When the peer stands in the way, the frame that tells it so is queued.
@@ -112,7 +112,7 @@ impl<S, R> PathTable<S, R> {
     /// Puts a path in its slot and takes a connection id of the peer into use.
     ///
     /// For path 0, for an id from [`Self::next_id`], or one that [`Self::admission`] called new.
-    pub fn open(&mut self, path: Box<Path<S, R>>) -> Result<(), OpenError> {
+    pub fn open(&mut self, path: Box<Path>) -> Result<(), OpenError> {
         let id = path.id;
         match self.slot(id) {
             Some(slot) if slot.is_unused() => {}
@@ -202,8 +202,7 @@ impl<S, R> PathTable<S, R> {
 
     /// The same for addresses that did not answer, unless they are being asked again.
     pub fn drop_failed_candidate(&mut self, id: PathId) {
-        let candidate =
-            |slot: &Slot<S, R>| slot.path.as_ref().and_then(|path| path.route.leg(LegName::Candidate)).cloned();
+        let candidate = |slot: &Slot| slot.path.as_ref().and_then(|path| path.route.leg(LegName::Candidate)).cloned();
         let failed = self.slot(id).and_then(candidate).is_some_and(|leg| leg.validation() == Validation::Failed);
         if failed {
             self.drop_candidates(id);
@@ -254,7 +253,7 @@ impl<S, R> PathTable<S, R> {
     }
 }
 
-impl<S, R> PathTable<S, R> {
+impl Paths {
     /// Takes a fresh connection id of the peer into use on a path and retires the one before, where there is a spare: the
     /// path leaves by another address of ours, or may (RFC 9000 9.5).
     pub fn renew_cid(&mut self, id: PathId) {

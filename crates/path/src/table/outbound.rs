@@ -4,10 +4,10 @@ use plait_base::PathId;
 use plait_wire::frame::{CidForm, PathAbandon, PathCidsBlocked};
 use plait_wire::{FrameWriter, SentFrame};
 
-use super::PathTable;
+use super::Paths;
 use crate::delivery::Delivery;
 
-impl<S, R> PathTable<S, R> {
+impl Paths {
     /// True when [`Self::fill_control`] has something to write.
     pub fn wants_control(&self) -> bool {
         self.farewells.iter().any(|f| f.delivery.is_due())
@@ -114,7 +114,7 @@ impl<S, R> PathTable<S, R> {
         }
     }
 
-    fn with(&mut self, id: PathId, change: impl FnOnce(&mut super::Slot<S, R>)) {
+    fn with(&mut self, id: PathId, change: impl FnOnce(&mut super::Slot)) {
         if let Some(slot) = self.slot_mut(id) {
             change(slot);
         }

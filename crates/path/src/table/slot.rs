@@ -4,13 +4,12 @@ use std::time::Duration;
 
 use plait_base::probe::PathState;
 use plait_base::{CloseCode, ConnectionId, Instant, PathId};
-use plait_flow::{ReceiveFlow, SendFlow};
 use smallvec::SmallVec;
 
+use crate::addresses::LegName;
 use crate::cids::{LocalCids, RemoteCids};
 use crate::delivery::Delivery;
 use crate::path::Path;
-use crate::route::LegName;
 use crate::status::{PathStatus, Status};
 
 /// Who ended a path.
@@ -41,7 +40,7 @@ pub struct Closing {
 
 /// One path id: connection ids both ways, advice, and the path once it is opened.
 #[derive(Debug)]
-pub struct Slot<S = SendFlow, R = ReceiveFlow> {
+pub struct Slot {
     /// The id.
     pub id: PathId,
     /// Ids of ours, by which the peer reaches us on this path.
@@ -51,14 +50,14 @@ pub struct Slot<S = SendFlow, R = ReceiveFlow> {
     /// Advice of both sides.
     pub status: Status,
     /// The path, once opened by either side.
-    pub path: Option<Box<Path<S, R>>>,
+    pub path: Option<Box<Path>>,
     pub(super) closing: Option<Box<Closing>>,
     pub(super) cids_blocked: Delivery,
     /// When the peer first used this path without having given connection ids for it.
     pub(super) wanted_since: Option<Instant>,
 }
 
-impl<S, R> Slot<S, R> {
+impl Slot {
     pub(super) fn new(id: PathId, local_limit: u64, remote_limit: u64) -> Self {
         Self {
             id,

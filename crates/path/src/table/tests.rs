@@ -6,13 +6,15 @@ mod rules;
 use std::time::Duration;
 
 use plait_base::limits::{MAX_VALIDATIONS, MIN_DATAGRAM_BYTES};
-use plait_base::{CloseCode, FourTuple, Random, Violation};
+use plait_base::{CloseCode, FourTuple, Random, Space, Violation};
 use plait_wire::frame::{CidForm, MaxPathId, NewCid, PathAbandon, PathStatusUpdate, RetireCid};
 use plait_wire::{Frame, FrameWriter, Frames, SentFrame};
 
 use super::*;
-use crate::mtu::MtuConfig;
-use crate::route::{Route, Validation, ValidationTimes};
+use crate::addresses::{Route, Validation, ValidationTimes};
+use crate::receive::{AckPolicy, ReceiveFlow};
+use crate::send::mtu::MtuConfig;
+use crate::send::{SendConfig, SendFlow};
 
 const PTO: Duration = Duration::from_millis(100);
 
@@ -49,9 +51,9 @@ fn abandon(path: u32, code: CloseCode) -> PathAbandon {
     PathAbandon { path: PathId(path), code }
 }
 
-/// One end of a connection, flows left out.
+/// One end of a connection that sends nothing but control frames and probes.
 struct End {
-    table: PathTable<(), ()>,
+    table: Paths,
     random: Random,
     /// Frames of the last packet, as the memory of them.
     carried: Vec<SentFrame>,
@@ -70,12 +72,8 @@ impl End {
     /// An end in its handshake.
     fn plain(side: Side, max: Option<u32>) -> Self {
         let base = if side.is_client() { 1000 } else { 2000 };
-        let mut table = PathTable::new(TableConfig {
-            side,
-            cid_limit: 4,
-            initial_max_path_id: max,
-            max_validations: MAX_VALIDATIONS,
-        });
+        let mut table =
+            Paths::new(TableConfig { side, cid_limit: 4, initial_max_path_id: max, max_validations: MAX_VALIDATIONS });
         table.set_local_initial(cid(base), token(0));
         table.set_remote_initial(cid(3000 - base), None);
         table.open(Box::new(path(0, Route::new(tuple(0, 0), Validation::Validated)))).unwrap();
@@ -83,10 +81,10 @@ impl End {
     }
 
     fn issue(&mut self) -> Vec<IssuedCid> {
-        self.issue_by(PathTable::issue_cids)
+        self.issue_by(Paths::issue_cids)
     }
 
-    fn issue_by(&mut self, issue: fn(&mut PathTable<(), ()>, &mut dyn CidSource)) -> Vec<IssuedCid> {
+    fn issue_by(&mut self, issue: fn(&mut Paths, &mut dyn CidSource)) -> Vec<IssuedCid> {
         let random = &mut self.random;
         issue(&mut self.table, &mut |_path: PathId| {
             let cid = random.connection_id(8);
@@ -109,7 +107,7 @@ impl End {
     }
 
     /// What a writer of frames writes into the next packet.
-    fn written(&mut self, fill: impl FnOnce(&mut PathTable<(), ()>, &mut FrameWriter<'_>)) -> Vec<u8> {
+    fn written(&mut self, fill: impl FnOnce(&mut Paths, &mut FrameWriter<'_>)) -> Vec<u8> {
         let mut buf = Vec::new();
         self.carried.clear();
         fill(&mut self.table, &mut FrameWriter::new(&mut buf, MIN_DATAGRAM_BYTES * 4, &mut self.carried));
@@ -138,7 +136,7 @@ impl End {
         let mut carried = vec![];
         let mut w = FrameWriter::new(&mut buf, MIN_DATAGRAM_BYTES, &mut carried);
         let route = &mut self.table.path_mut(PathId(id)).unwrap().route;
-        route.fill(crate::route::LegName::Current, &mut self.random, &mut w);
+        route.fill(crate::addresses::LegName::Current, &mut self.random, &mut w);
         buf
     }
 
@@ -167,8 +165,12 @@ impl End {
     }
 }
 
-fn path(id: u32, route: Route) -> Path<(), ()> {
-    Path::new(PathId(id), route, MtuConfig::default(), (), ())
+fn path(id: u32, route: Route) -> Path {
+    let id = PathId(id);
+    let controller = plait_congestion::by_name("newreno").unwrap().build(id, at(0), 1200);
+    let send = SendFlow::new(id, at(0), controller, SendConfig::default());
+    let receive = ReceiveFlow::new(id, Space::Data, AckPolicy::immediate());
+    Path::new(id, route, MtuConfig::default(), send, receive)
 }
 
 /// Carries control frames both ways until both are quiet.

@@ -5,7 +5,7 @@ use plait_base::probe::PathState;
 use plait_wire::frame::{AckForm, PathStatus, types};
 
 use super::*;
-use crate::route::{LegName, Moved, RouteEvent};
+use crate::addresses::{LegName, Moved, RouteEvent};
 
 fn state(end: &End, id: u32) -> PathState {
     end.table.slot(PathId(id)).unwrap().state()
@@ -136,16 +136,16 @@ fn before_completion(peers_max: u32) -> End {
 fn a_server_issues_early_ids_for_the_first_paths_only() {
     let mut server = before_completion(3);
     assert!(!server.table.wants_early());
-    server.issue_by(PathTable::issue_early_cids);
+    server.issue_by(Paths::issue_early_cids);
     assert!(server.table.wants_early());
     let early = server.written(|table, w| table.fill_early(w));
     let paths: Vec<_> =
         Frames::new(&early).map(|f| if let Ok(Frame::NewCid(new)) = f { new.path.0 } else { 0 }).collect();
     assert_eq!(paths, [1, 2]);
-    server.issue_by(PathTable::issue_early_cids);
+    server.issue_by(Paths::issue_early_cids);
     assert!(!server.table.wants_early(), "once");
     let mut single = before_completion(0);
-    single.issue_by(PathTable::issue_early_cids);
+    single.issue_by(Paths::issue_early_cids);
     assert!(!single.table.wants_early());
 }
 

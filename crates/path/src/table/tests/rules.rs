@@ -245,7 +245,7 @@ fn plain_frames_stay_legal_for_path_0() {
     let plain = NewCid { retire_prior_to: 2, ..plain };
     let mut other = End::new(Side::Client, 1, 1);
     assert_eq!(other.table.on_new_cid(&NewCid { sequence: 2, ..plain }), Ok(()));
-    assert_eq!(other.table.slot(PathId(0)).unwrap().dcid(crate::route::LegName::Current), Some(cid(99)));
+    assert_eq!(other.table.slot(PathId(0)).unwrap().dcid(crate::addresses::LegName::Current), Some(cid(99)));
     let plain = RetireCid { form: CidForm::Plain, ..retire(0, 0) };
     assert_eq!(other.table.on_retire_cid(&plain, &cid(5)), Ok(()));
 }

@@ -7,7 +7,7 @@ use plait_base::shared_metrics::SharedPathMetrics;
 use plait_base::time::earliest;
 use plait_base::{Ecn, Instant, PathId, Random, Space};
 use plait_congestion::by_name;
-use plait_flow::{
+use plait_path::{
     AckNeed, AckPolicy, AckReport, Eliciting, Feedback, ReceiveFlow, Room, SendConfig, SendFlow, SentPacket, TimerFired,
 };
 use plait_wire::frame::AckForm;

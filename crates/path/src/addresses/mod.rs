@@ -57,7 +57,7 @@ pub enum RouteEvent {
 ///
 /// ```
 /// use plait_base::FourTuple;
-/// use plait_path::route::{Route, Validation};
+/// use plait_path::addresses::{Route, Validation};
 /// let tuple = FourTuple { local: "10.0.0.1:1".parse().unwrap(), remote: "10.0.0.2:2".parse().unwrap() };
 /// let mut route = Route::new(tuple, Validation::Unvalidated);
 /// route.on_received(&tuple, 100);

@@ -80,7 +80,7 @@ struct Episode {
 ///
 /// ```
 /// use plait_base::Instant;
-/// use plait_path::mtu::{Mtu, MtuConfig};
+/// use plait_path::send::mtu::{Mtu, MtuConfig};
 /// let mut mtu = Mtu::new(MtuConfig::default());
 /// let size = mtu.probe_due(Instant::ZERO).unwrap();
 /// mtu.on_probe_sent(size);

@@ -1,11 +1,12 @@
 //! One direction's sender: packet numbers, the ledger of what was sent, RTT, loss, probes, window, pace and ECN.
 
 mod ack;
-pub mod builder;
+mod builder;
 mod copies;
 mod ecn;
 mod ledger;
 mod loss;
+pub mod mtu;
 mod pto;
 mod rate;
 mod reorder;
@@ -25,8 +26,10 @@ use plait_congestion::{CongestionController, Pacer};
 use plait_crypto::SealMark;
 use plait_wire::SentFrame;
 
+pub use builder::{Built, PacketBuilder, Padding, Sealer};
 pub use copies::{InFlight, Order};
 pub use ecn::{EcnMode, EcnState};
+pub use mtu::{Mtu, MtuConfig, MtuSearch};
 pub use pto::{HandshakeState, ProbeGate, TimerFired};
 pub use rtt::RttEstimator;
 pub use stats::SendStats;
