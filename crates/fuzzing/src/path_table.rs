@@ -7,10 +7,11 @@ use plait_base::limits::{MAX_PATHS, MAX_VALIDATIONS};
 use plait_base::{CloseCode, ConnectionId, FourTuple, Instant, PathId, Random, ResetToken, Side, Space, Violation};
 use plait_engine::congestion::ControllerFactory;
 use plait_engine::congestion::newreno::NewRenoFactory;
-use plait_path::addresses::{Route, Validation, ValidationTimes};
+use plait_path::addresses::{PathAddresses, Validation, ValidationTimes};
 use plait_path::table::{Admission, CidChange};
 use plait_path::{
-    AckPolicy, LegName, MtuConfig, Path, Paths, PeerLimits, ReceiveFlow, SendConfig, SendFlow, TableConfig, TableEvent,
+    AckPolicy, FourTupleRole, MtuConfig, Path, Paths, PeerLimits, ReceiveFlow, SendConfig, SendFlow, TableConfig,
+    TableEvent,
 };
 use plait_wire::{Frame, FrameWriter, Frames, SentFrame};
 
@@ -56,7 +57,7 @@ impl Play {
         let first = ConnectionId::new(&[1; 8]).unwrap_or(ConnectionId::EMPTY);
         table.set_local_initial(first, ResetToken([1; 16]));
         table.set_remote_initial(ConnectionId::new(&[2; 8]).unwrap_or(ConnectionId::EMPTY), None);
-        table.open(path(PathId::ZERO, Route::new(tuple(0), Validation::Validated))).expect("path 0 is unused");
+        table.open(path(PathId::ZERO, PathAddresses::new(tuple(0), Validation::Validated))).expect("path 0 is unused");
         let remote = tape.byte();
         let cid_limit = 2 + u64::from(tape.byte() % 8);
         table.set_peer_limits(PeerLimits { cid_limit, initial_max_path_id: (remote > 9).then_some(u32::from(remote)) });
@@ -109,8 +110,8 @@ impl Play {
                 Frame::PathResponse(f) => drop(self.table.on_path_response(self.now, on, f.data)?),
                 Frame::PathChallenge(f) => {
                     if let Some(path) = self.table.path_mut(on) {
-                        let here = path.route.tuple();
-                        path.route.on_challenge(&here, f.data);
+                        let here = path.addresses.tuple();
+                        path.addresses.on_challenge(&here, f.data);
                     }
                 }
                 _ => {}
@@ -153,7 +154,7 @@ impl Play {
         let n = tape.byte() % 9;
         if self.side.is_client() {
             let Ok(id) = self.table.next_id() else { return };
-            let mut route = Route::opened(tuple(n));
+            let mut route = PathAddresses::opened(tuple(n));
             route.challenge(self.now, times());
             self.table.open(path(id, route)).expect("next_id gives an id that can be opened");
             return;
@@ -161,7 +162,7 @@ impl Play {
         let id = path_id(tape);
         match self.table.admission(id) {
             Admission::New => {
-                let mut route = Route::new(tuple(n), Validation::Unvalidated);
+                let mut route = PathAddresses::new(tuple(n), Validation::Unvalidated);
                 route.on_received(&tuple(n), 1_200);
                 route.challenge(self.now, times());
                 self.table.open(path(id, route)).expect("a new path can be opened");
@@ -187,12 +188,12 @@ impl Play {
     fn probe(&mut self, tape: &mut Tape<'_>) -> Result<(), Violation> {
         let (id, answer) = (path_id(tape), tape.flag());
         let Some(path) = self.table.path_mut(id) else { return Ok(()) };
-        let Some(leg) = path.route.due() else { return Ok(()) };
+        let Some(role) = path.addresses.due() else { return Ok(()) };
         let (mut buf, mut carried) = (Vec::new(), Vec::new());
-        path.route.fill(leg, &mut self.random, &mut FrameWriter::new(&mut buf, 1_200, &mut carried));
-        path.route.on_sent(leg, 1_200);
+        path.addresses.fill(role, &mut self.random, &mut FrameWriter::new(&mut buf, 1_200, &mut carried));
+        path.addresses.on_sent(role, 1_200);
         assert!(
-            leg != LegName::Current || !buf.is_empty() || path.route.due() != Some(leg),
+            role != FourTupleRole::Current || !buf.is_empty() || path.addresses.due() != Some(role),
             "due, but nothing to write"
         );
         for frame in Frames::new(&buf).filter(|_| !buf.is_empty()) {
@@ -230,10 +231,10 @@ impl Play {
             }
         }
         let ids: Vec<PathId> = self.table.slots().map(|slot| slot.id).collect();
-        assert!(ids.is_sorted() && ids.len() <= MAX_PATHS && ids.iter().all(|id| !self.table.is_dead(*id)));
+        assert!(ids.is_sorted() && ids.len() <= MAX_PATHS && ids.iter().all(|id| !self.table.is_retired(*id)));
         assert!(self.cids.len() <= MAX_CIDS && self.tokens.len() <= MAX_CIDS);
         for slot in self.table.slots() {
-            let _ = (slot.state(), slot.dcid(LegName::Current));
+            let _ = (slot.state(), slot.dcid(FourTupleRole::Current));
             assert!(slot.remote.held() <= 4, "more ids kept than announced");
         }
     }
@@ -257,7 +258,7 @@ fn times() -> ValidationTimes {
     ValidationTimes::new(PTO, PTO)
 }
 
-fn path(id: PathId, route: Route) -> Box<Path> {
+fn path(id: PathId, route: PathAddresses) -> Box<Path> {
     let controller = NewRenoFactory::default().build(id, Instant::ZERO, 1200);
     let send = SendFlow::new(id, Instant::ZERO, controller, SendConfig::default());
     let receive = ReceiveFlow::new(id, Space::Data, AckPolicy::immediate());

@@ -6,8 +6,8 @@
 
 pub mod addresses;
 pub mod cids;
-mod delivery;
 pub mod feedback;
+mod frame_state;
 pub mod path;
 pub mod policy;
 pub mod receive;
@@ -17,18 +17,18 @@ pub mod stats;
 pub mod status;
 pub mod table;
 
-pub use addresses::{LegName, Pad, Route, RouteEvent, Validation, ValidationTimes};
+pub use addresses::{AddressEvent, FourTupleRole, Pad, PathAddresses, Validation, ValidationTimes};
 pub use cids::{CidSource, IssuedCid, LocalCids, RemoteCids};
 pub use feedback::{Feedback, LostPacket};
 pub use path::{Health, Path};
 pub use policy::{AckCarrier, AckRoute, AckRouteFactory, PathPolicy, PathPolicyFactory, ack_route};
 pub use receive::{AckNeed, AckPolicy, Eliciting, ReceiveFlow};
 pub use send::{
-    AckOutcome, AckReport, Activity, Built, EcnMode, EcnState, HandshakeState, InFlight, KeepRtt, Mtu, MtuConfig,
-    MtuSearch, Order, Pacing, PacketBuilder, Padding, ProbeGate, Room, RttEstimator, Sealer, SendConfig, SendFlow,
-    SendStats, SentPacket, TimerFired,
+    AckOutcome, AckReport, Activity, Built, EcnMode, EcnState, FlightOrder, HandshakeState, InFlight, KeepRtt, Mtu,
+    MtuConfig, MtuSearch, Pacing, PacketBuilder, PacketInfo, Padding, ProbeGate, RttEstimator, Sealer, SendConfig,
+    SendFlow, SendRoom, SendStats, TimerFired,
 };
-pub use spin::Spin;
+pub use spin::SpinBit;
 pub use stats::{PathCounters, PathStats, PathTotals};
 pub use status::{PathStatus, Status};
 pub use table::{Paths, PeerLimits, TableConfig, TableEvent};

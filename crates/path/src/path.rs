@@ -2,11 +2,11 @@
 
 use plait_base::{ConnectionId, Instant, PathId};
 
-use crate::addresses::Route;
+use crate::addresses::PathAddresses;
 use crate::receive::ReceiveFlow;
 use crate::send::SendFlow;
 use crate::send::mtu::{Mtu, MtuConfig};
-use crate::spin::Spin;
+use crate::spin::SpinBit;
 use crate::stats::PathCounters;
 
 /// How a path fares, beyond loss and delay.
@@ -28,10 +28,10 @@ pub struct Path {
     /// Its id.
     pub id: PathId,
     /// Its addresses and their validation.
-    pub route: Route,
+    pub addresses: PathAddresses,
     /// Its largest datagram.
     pub mtu: Mtu,
-    /// What we send: numbers, ledger, RTT, loss, window.
+    /// What we send: numbers, sent packets, RTT, loss, window.
     pub send: SendFlow,
     /// What we receive: numbers seen and acks owed.
     pub receive: ReceiveFlow,
@@ -40,11 +40,11 @@ pub struct Path {
     /// When something last left on it; for keep-alive, since silence lets NATs forget (RFC 9000 10.1.2).
     pub sent_at: Option<Instant>,
     /// When to ask the peer whether it still reaches us here, since what it was sending has stopped.
-    pub ask_at: Option<Instant>,
+    pub pause_ping_at: Option<Instant>,
     /// When it last brought stream data or a datagram of the application.
     pub payload_at: Option<Instant>,
     /// The spin bit of what we send.
-    pub spin: Spin,
+    pub spin: SpinBit,
     /// Our connection id to which the peer's newest packet at its present addresses came.
     pub heard_cid: Option<ConnectionId>,
     health: Health,
@@ -52,19 +52,19 @@ pub struct Path {
 
 impl Path {
     /// A path on `route`.
-    pub fn new(id: PathId, route: Route, mtu: MtuConfig, send: SendFlow, receive: ReceiveFlow) -> Self {
+    pub fn new(id: PathId, addresses: PathAddresses, mtu: MtuConfig, send: SendFlow, receive: ReceiveFlow) -> Self {
         let counters = PathCounters::default();
         Self {
             id,
-            route,
+            addresses,
             mtu: Mtu::new(mtu),
             send,
             receive,
             counters,
             sent_at: None,
-            ask_at: None,
+            pause_ping_at: None,
             payload_at: None,
-            spin: Spin::default(),
+            spin: SpinBit::default(),
             heard_cid: None,
             health: Health::Good,
         }
@@ -94,9 +94,9 @@ impl Path {
         std::mem::take(&mut self.health) != Health::Good
     }
 
-    /// A datagram left on the current leg.
+    /// A datagram left on the current 4-tuple.
     pub fn on_sent(&mut self, bytes: u64) {
-        self.route.on_sent(crate::addresses::LegName::Current, bytes);
+        self.addresses.on_sent(crate::addresses::FourTupleRole::Current, bytes);
         self.counters.sent_bytes += bytes;
     }
 }

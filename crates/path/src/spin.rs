@@ -7,7 +7,7 @@ const ONE_IN: u64 = 10;
 
 /// What the spin bit of the next packet is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Spin {
+pub struct SpinBit {
     role: Role,
     bit: bool,
 }
@@ -23,7 +23,7 @@ enum Role {
     Reflects,
 }
 
-impl Spin {
+impl SpinBit {
     /// A path that spins, unless chance is against it: then its bit is random and stays.
     pub fn chosen(side: Side, random: &mut Random) -> Self {
         // RFC 9000 17.4: disabled for at least one in 16 paths
@@ -73,7 +73,7 @@ mod tests {
         for (side, sent) in [(Side::Client, false), (Side::Server, true)] {
             let mut spinning = 0;
             for seed in 0..1_000 {
-                let mut spin = Spin::chosen(side, &mut Random::from_u64(seed));
+                let mut spin = SpinBit::chosen(side, &mut Random::from_u64(seed));
                 let before = spin;
                 spin.on_received(true);
                 let follows = spin.bit() == sent;

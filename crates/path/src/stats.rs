@@ -110,7 +110,7 @@ impl Slot {
         let send = path.send.stats();
         Some(PathStats {
             id: self.id,
-            route: path.route.tuple(),
+            route: path.addresses.tuple(),
             state: self.state(),
             why_idle,
             rtt: send.rtt,

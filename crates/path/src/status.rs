@@ -4,7 +4,7 @@ use plait_base::PathId;
 use plait_wire::frame::PathStatusUpdate;
 use plait_wire::{FrameWriter, SentFrame};
 
-use crate::delivery::Delivery;
+use crate::frame_state::FrameState;
 
 pub use plait_wire::frame::PathStatus;
 
@@ -15,7 +15,7 @@ pub struct Status {
     /// BACKUP is ours for as long as the path counts as failed; the application did not ask for it.
     demoted: bool,
     next_sequence: u64,
-    delivery: Delivery,
+    delivery: FrameState,
     remote: Option<(u64, PathStatus)>,
 }
 
@@ -58,7 +58,7 @@ impl Status {
         self.local = Some(status);
         // RFC 10069 4.3: one sequence for both frame types, strictly increasing.
         self.next_sequence += 1;
-        self.delivery = Delivery::Due;
+        self.delivery = FrameState::Due;
     }
 
     /// The peer's advice arrived; the new status when it is news. Stale sequence numbers are ignored.

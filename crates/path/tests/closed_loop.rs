@@ -8,7 +8,8 @@ use plait_base::time::earliest;
 use plait_base::{Ecn, Instant, PathId, Random, Space};
 use plait_congestion::by_name;
 use plait_path::{
-    AckNeed, AckPolicy, AckReport, Eliciting, Feedback, ReceiveFlow, Room, SendConfig, SendFlow, SentPacket, TimerFired,
+    AckNeed, AckPolicy, AckReport, Eliciting, Feedback, PacketInfo, ReceiveFlow, SendConfig, SendFlow, SendRoom,
+    TimerFired,
 };
 use plait_wire::frame::AckForm;
 use plait_wire::{Frame, FrameWriter, Frames, SentFrame};
@@ -82,13 +83,13 @@ impl World {
     fn send_one(&mut self, block: Option<u64>) {
         let number = self.send.next_number(Space::Data);
         let mark = self.send.ecn();
-        let packet = SentPacket {
+        let packet = PacketInfo {
             bytes: BYTES,
             ack_eliciting: true,
             in_flight: true,
             ecn_marked: mark.is_some(),
             app_limited: self.to_send.is_empty(),
-            ..SentPacket::default()
+            ..PacketInfo::default()
         };
         let carried = block.map_or(SentFrame::Ping, SentFrame::MaxData);
         self.send.on_sent(self.now, Space::Data, &packet, &[carried]);
@@ -103,12 +104,12 @@ impl World {
         }
         while let Some(block) = self.to_send.front().copied() {
             match self.send.room(self.now, BYTES.into()) {
-                Room::Open => {
+                SendRoom::Open => {
                     self.to_send.pop_front();
                     self.send_one(Some(block));
                 }
-                Room::Window => return None,
-                Room::Paced(at) => return Some(at),
+                SendRoom::Window => return None,
+                SendRoom::Paced(at) => return Some(at),
             }
         }
         None
@@ -118,7 +119,7 @@ impl World {
         match what {
             Flying::Data { number, block, ecn } => {
                 assert!(!self.receive.is_duplicate(number));
-                self.receive.absorb(self.now, number, Eliciting::Yes, ecn);
+                self.receive.on_packet(self.now, number, Eliciting::Yes, ecn);
                 self.arrived.extend(block);
             }
             Flying::Ack(bytes) => {
@@ -176,7 +177,7 @@ impl World {
                 let fired = self.send.on_timeout(self.now, &mut self.shared, &mut self.feedback);
                 if let (TimerFired::Probe { .. }, true) = (fired, self.to_send.is_empty()) {
                     let mut oldest = Vec::new();
-                    self.send.oldest_carried(Space::Data, 0, 2, &mut oldest);
+                    self.send.oldest_frames(Space::Data, 0, 2, &mut oldest);
                     self.feedback.lost.extend(oldest);
                 }
             }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use plait_base::probe::{PathState, TraceEvent};
 use plait_base::{Dir, FourTuple, Instant, PathId, Space, StreamId};
 use plait_crypto::{CipherSuite, ExportError, UpdateRefused};
-use plait_path::{LegName, PathTotals};
+use plait_path::PathTotals;
 use plait_schedule::{Demand, DemandKind, WhyIdle};
 use plait_stream::{Chunk, ClosedStream, Order, Overflow, ReadError, SendDatagramError, WriteError};
 use plait_wire::Version;
@@ -282,16 +282,16 @@ impl Connection {
 
     /// What a path did and how it fares; none for paths that are gone or never were.
     pub fn path_statistics(&mut self, now: Instant, id: PathId) -> Option<PathStatistics> {
-        let stance = self.stance();
-        self.traffic.look(&mut self.paths, now, stance);
+        let side = self.side();
+        self.scheduling.look(&mut self.paths, now, side);
         let demand = self.demand(now).unwrap_or(Demand {
             now,
             kind: DemandKind::Stream,
             unsent_bytes: 0,
             send_credit_bytes: self.streams.send_credit(),
         });
-        let view = self.traffic.views.iter().find(|v| v.id == id);
-        let why = view.and_then(|v| plait_schedule::why_idle(v, &self.traffic.views, &demand));
+        let view = self.scheduling.views.iter().find(|v| v.id == id);
+        let why = view.and_then(|v| plait_schedule::why_idle(v, &self.scheduling.views, &demand));
         let slot = self.paths.slot(id)?;
         let path = slot.path.as_ref()?;
         let stats = path.send.stats();
@@ -300,7 +300,7 @@ impl Connection {
         let why = why.filter(|why| *why != WhyIdle::NoData || !(is_fed || path.send.in_flight() > 0));
         Some(PathStatistics {
             id,
-            route: path.route.leg(LegName::Current).map_or(path.route.tuple(), |leg| leg.tuple()),
+            route: path.addresses.tuple(),
             state: slot.state(),
             why_idle: why.map(|w| w.name()),
             rtt: stats.rtt,

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use plait_base::probe::TraceEvent;
 use plait_base::{CloseCode, Instant, PathId, Space};
-use plait_path::{LegName, PacketBuilder, Padding, Sealer};
+use plait_path::{FourTupleRole, PacketBuilder, Padding, Sealer};
 use plait_wire::frame::Close;
 use plait_wire::header::{FixedBit, OutHeader};
 
@@ -29,7 +29,7 @@ impl Connection {
         self.events.observe(now, || TraceEvent::Closed { locally: true, code, reason });
         self.lifecycle.close(frame, until);
         self.settle_loans();
-        self.traffic.pings.clear();
+        self.scheduling.pings.clear();
         self.events.push(Event::ConnectionLost(why));
     }
 
@@ -64,7 +64,7 @@ impl Connection {
     }
 
     /// Ends at once and silently: idle, or nobody there.
-    pub(super) fn die(&mut self, why: ConnectionError) {
+    pub(super) fn abort(&mut self, why: ConnectionError) {
         if self.lifecycle.is_open() {
             self.events.push(Event::ConnectionLost(why));
         }
@@ -81,7 +81,7 @@ impl Connection {
             let mut targets: Vec<PathId> = self.paths.open_slots().map(|slot| slot.id).collect();
             if targets.is_empty() {
                 // RFC 10069 2.6: any path may carry it, the one that ended last where none is left.
-                targets = self.paths.slots().filter(|s| s.parting_cid().is_some()).map(|slot| slot.id).collect();
+                targets = self.paths.slots().filter(|s| s.last_remote_cid().is_some()).map(|slot| slot.id).collect();
             }
             targets.reverse();
             self.registry.closes_due = targets;
@@ -105,8 +105,8 @@ impl Connection {
 
     fn build_close(&mut self, now: Instant, id: PathId, buf: &mut Vec<u8>) -> Option<Transmit> {
         buf.clear();
-        let route = self.paths.path(id)?.route.exit();
-        let room = self.paths.path(id)?.route.amplification_room();
+        let route = self.paths.path(id)?.addresses.send_tuple();
+        let room = self.paths.path(id)?.addresses.amplification_room();
         let end = usize::try_from(room).unwrap_or(usize::MAX).min(plait_base::limits::MIN_DATAGRAM_BYTES);
         // RFC 9000 10.2.3: at every level that the peer may read
         let spaces: &[Space] =
@@ -142,7 +142,7 @@ impl Connection {
         (end, padding): (usize, Padding),
     ) -> Option<()> {
         let slot = self.paths.slot(id)?;
-        let dcid = slot.dcid(LegName::Current).or_else(|| slot.parting_cid())?;
+        let dcid = slot.dcid(FourTupleRole::Current).or_else(|| slot.last_remote_cid())?;
         let path = slot.path.as_ref()?;
         let (version, scid) = (self.handshake.versions.current, self.handshake.ids.local);
         let token = self.handshake.token.clone();
@@ -185,22 +185,22 @@ impl Connection {
 
     /// PATH_ABANDON of the last path, on that path itself: the last packet there but for our close. Where another
     /// path opened by now it leaves there, as all others do (RFC 10069 3.4).
-    pub(super) fn poll_last_word(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
-        let id = self.registry.pathless.as_ref()?.unsaid?;
+    pub(super) fn poll_final_packet(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
+        let id = self.registry.no_path.as_ref()?.abandon_unsent?;
         if self.is_held(id) {
             return None;
         }
-        self.registry.pathless.as_mut()?.unsaid = None;
+        self.registry.no_path.as_mut()?.abandon_unsent = None;
         let slot = self.paths.slot(id)?;
-        let (dcid, path) = (slot.parting_cid()?, slot.path.as_ref()?);
-        let route = path.route.exit();
-        let room = usize::try_from(path.route.amplification_room()).unwrap_or(usize::MAX);
+        let (dcid, path) = (slot.last_remote_cid()?, slot.path.as_ref()?);
+        let route = path.addresses.send_tuple();
+        let room = usize::try_from(path.addresses.amplification_room()).unwrap_or(usize::MAX);
         let header = OutHeader::Short { dcid, spin: path.spin.bit(), key_phase: false };
         let (number, acked) = (path.send.next_number(Space::Data), path.send.largest_acked(Space::Data));
         let end = room.min(plait_base::limits::MIN_DATAGRAM_BYTES);
         let builder = PacketBuilder::begin(buf, &header, id, number, acked, end, FixedBit::Set)?;
         let mut carried = Vec::new();
-        self.paths.fill_farewell(id, &mut builder.writer(buf, &mut carried));
+        self.paths.fill_abandon(id, &mut builder.writer(buf, &mut carried));
         if builder.is_empty(buf) {
             builder.abandon(buf);
             return None;
@@ -231,7 +231,7 @@ impl Connection {
         let ours = self.settings.endpoint.versions.iter().copied().find(|v| offered.contains(&v.0));
         match ours {
             Some(version) => self.restart_with(now, version),
-            None => self.die(ConnectionError::VersionMismatch),
+            None => self.abort(ConnectionError::VersionMismatch),
         }
     }
 
@@ -258,10 +258,10 @@ impl Connection {
         self.handshake.on_retry(scid, token);
         self.paths.set_remote_initial(scid, None);
         if let Some(path) = self.paths.path_mut(PathId::ZERO) {
-            path.send.surrender(now, Space::Initial, &mut self.scratch.feedback);
-            path.send.surrender(now, Space::Data, &mut self.scratch.feedback);
+            path.send.requeue_in_flight(now, Space::Initial, &mut self.scratch.feedback);
+            path.send.requeue_in_flight(now, Space::Data, &mut self.scratch.feedback);
         }
         self.handshake.crypto(Space::Initial).into_iter().for_each(|stream| stream.resend_unacked());
-        self.settle_feedback(now, PathId::ZERO);
+        self.process_acked_and_lost(now, PathId::ZERO);
     }
 }

@@ -7,7 +7,7 @@ use plait_base::probe::TraceEvent;
 use plait_base::{Instant, PathId, Space, TransportError, Violation};
 use plait_path::path::Health;
 use plait_path::table::{AbandonNews, AckTarget};
-use plait_path::{AckReport, HandshakeState, LegName, RouteEvent};
+use plait_path::{AckReport, AddressEvent, FourTupleRole, HandshakeState};
 use plait_schedule::Delivery;
 use plait_wire::SentFrame;
 use plait_wire::frame::{
@@ -55,7 +55,7 @@ impl Connection {
             Frame::PathChallenge(f) => self.on_path_challenge(at, f.data),
             Frame::PathResponse(f) => {
                 let event = self.paths.on_path_response(at.now, at.path, f.data)?;
-                self.on_route_event(at.now, at.path, event);
+                self.on_address_event(at.now, at.path, event);
             }
             Frame::PathAbandon(f) => self.on_path_abandon(at.now, &f)?,
             Frame::PathStatus(f) => self.on_path_status(&f)?,
@@ -113,7 +113,7 @@ impl Connection {
         }
         if let Some(sent_at) = outcome.newest_sent_at {
             let delivery = Delivery { bytes: outcome.newly_acked_bytes, sent_at, now: at.now };
-            self.traffic.scheduler.on_acked(target, &delivery);
+            self.scheduling.scheduler.on_acked(target, &delivery);
         }
         if at.space == Space::Data
             && let Some(keys) = &mut self.keys
@@ -129,12 +129,12 @@ impl Connection {
         if outcome.rtt_updated {
             self.on_rtt_updated(at.now, target);
         }
-        self.settle_feedback(at.now, target);
+        self.process_acked_and_lost(at.now, target);
         Ok(())
     }
 
     /// Hands every acked and lost frame of the last report to its home.
-    pub(super) fn settle_feedback(&mut self, now: Instant, path: PathId) {
+    pub(super) fn process_acked_and_lost(&mut self, now: Instant, path: PathId) {
         let mut feedback = std::mem::take(&mut self.scratch.feedback);
         for frame in &feedback.acked {
             self.on_frame_acked(now, path, frame);
@@ -260,10 +260,10 @@ impl Connection {
     fn on_path_challenge(&mut self, at: &Arrival, data: [u8; 8]) {
         let Some(path) = self.paths.path_mut(at.path) else { return };
         // RFC 9000 8.2.2: the response goes where the challenge came from
-        if !path.route.on_challenge(&at.route, data) {
+        if !path.addresses.on_challenge(&at.route, data) {
             let changed_cid = path.heard_cid.is_some_and(|cid| cid != at.dcid);
-            path.route.admit(at.route, at.bytes);
-            path.route.on_challenge(&at.route, data);
+            path.addresses.admit(at.route, at.bytes);
+            path.addresses.on_challenge(&at.route, data);
             if changed_cid {
                 self.paths.freshen_candidate(at.path);
                 self.drain_table_events();
@@ -315,15 +315,15 @@ impl Connection {
     }
 
     /// What a response or a timer changed about a path's addresses.
-    pub(super) fn on_route_event(&mut self, now: Instant, id: PathId, event: Option<RouteEvent>) {
+    pub(super) fn on_address_event(&mut self, now: Instant, id: PathId, event: Option<AddressEvent>) {
         match event {
-            Some(RouteEvent::Validated(LegName::Current)) => self.on_path_validated(now, id),
-            Some(RouteEvent::FellBack(moved)) => self.on_path_moved(now, id, moved),
-            Some(RouteEvent::Unreachable) => self.on_path_unreachable(now, id),
-            Some(RouteEvent::SizeUnproven) => self.on_size_unproven(now, id),
-            Some(RouteEvent::Validated(LegName::Candidate)) => self.on_candidate_validated(now, id),
-            Some(RouteEvent::CandidateFailed) => self.on_candidate_failed(now, id),
-            Some(RouteEvent::Validated(LegName::Fallback)) | None => {}
+            Some(AddressEvent::Validated(FourTupleRole::Current)) => self.on_path_validated(now, id),
+            Some(AddressEvent::FellBack(moved)) => self.on_path_moved(now, id, moved),
+            Some(AddressEvent::Unreachable) => self.on_path_unreachable(now, id),
+            Some(AddressEvent::SizeUnproven) => self.on_size_unproven(now, id),
+            Some(AddressEvent::Validated(FourTupleRole::Candidate)) => self.on_candidate_validated(now, id),
+            Some(AddressEvent::CandidateFailed) => self.on_candidate_failed(now, id),
+            Some(AddressEvent::Validated(FourTupleRole::Previous)) | None => {}
         }
     }
 }

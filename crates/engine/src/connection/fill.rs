@@ -1,13 +1,13 @@
 //! What goes into a packet, in this order: validation, acks, handshake, control, datagrams, stream data.
 
 use plait_base::{Instant, PathId};
-use plait_path::{AckNeed, LegName, Pad};
+use plait_path::{AckNeed, FourTupleRole, Pad};
 use plait_wire::frame::AckForm;
 use plait_wire::{Frame, FrameWriter, SentFrame};
 
 use super::Connection;
-use super::copies::Target;
 use super::handshake::Owed;
+use super::pending_copies::Target;
 use super::send::Purpose;
 
 /// Writes a PING.
@@ -27,8 +27,8 @@ impl Connection {
         let mut pad = Pad::No;
         if one_rtt {
             if let Some(path) = self.paths.path_mut(id) {
-                pad = path.route.fill(LegName::Current, &mut self.random, w);
-                if self.handshake.side.is_client() && id != PathId::ZERO && !path.route.is_validated() {
+                pad = path.addresses.fill(FourTupleRole::Current, &mut self.random, w);
+                if self.handshake.side.is_client() && id != PathId::ZERO && !path.addresses.is_validated() {
                     self.paths.fill_opening(id, w);
                 }
             }
@@ -59,7 +59,7 @@ impl Connection {
             self.fill_probe(id, w);
         }
         self.copy_credit(id);
-        self.traffic.copies.fill(id, &mut self.streams, w);
+        self.scheduling.copies.fill(id, &mut self.streams, w);
         if purpose != Purpose::Copies {
             // RFC 9221 5.4: asked only where the window lets a packet leave
             self.datagrams.fill(self.room_on(id), w);
@@ -71,7 +71,7 @@ impl Connection {
     /// RFC 10069 3.1: a server sends no data on a new path before the client's address there is proven, in probes neither.
     /// On path 0, and on one that moved, what the client sends is credit for it (RFC 9000 8.1, 9.3).
     fn awaits_proof(&self, id: PathId) -> bool {
-        let unproven = |path: &plait_path::Path| !path.route.is_validated();
+        let unproven = |path: &plait_path::Path| !path.addresses.is_validated();
         self.handshake.side.is_server() && id != PathId::ZERO && self.paths.path(id).is_some_and(unproven)
     }
 
@@ -79,7 +79,7 @@ impl Connection {
     fn may_carry_data(&mut self, id: PathId) -> bool {
         let Some(path) = self.paths.path_mut(id) else { return false };
         let room = path.send.in_flight() + u64::from(path.mtu.current()) <= path.send.window();
-        room && (self.handshake.side.is_client() || path.route.is_validated())
+        room && (self.handshake.side.is_client() || path.addresses.is_validated())
     }
 
     /// Acks of every path whose acks the policy wants here: of 0-RTT and 1-RTT packets, in 1-RTT packets alone
@@ -89,12 +89,12 @@ impl Connection {
         let form = if self.paths.is_multipath() { AckForm::Path } else { AckForm::Plain };
         let exponent = self.settings.transport.ack.delay_exponent;
         let mut i = 0;
-        while let Some(&(on, of)) = self.traffic.ack_copies.get(i) {
+        while let Some(&(on, of)) = self.scheduling.ack_copies.get(i) {
             if on != carrier {
                 i += 1;
                 continue;
             }
-            self.traffic.ack_copies.remove(i);
+            self.scheduling.ack_copies.remove(i);
             if let Some(path) = self.paths.path_mut(of) {
                 path.receive.fill_ack(now, w, form, exponent);
             }
@@ -103,7 +103,7 @@ impl Connection {
             |s: &plait_path::table::Slot| s.path.as_ref().is_some_and(|p| p.receive.ack_need(now) != AckNeed::None);
         let ids: smallvec::SmallVec<[PathId; 8]> = self.paths.slots().filter(|s| due(s)).map(|s| s.id).collect();
         for of in ids {
-            let chosen = self.traffic.ack_paths(now, &self.paths, of);
+            let chosen = self.scheduling.ack_paths(now, &self.paths, of);
             if !chosen.contains(&carrier) {
                 continue;
             }
@@ -119,8 +119,8 @@ impl Connection {
                 ping(w);
             }
             for &other in chosen.iter().filter(|c| **c != carrier) {
-                if !self.traffic.ack_copies.contains(&(other, of)) {
-                    self.traffic.ack_copies.push((other, of));
+                if !self.scheduling.ack_copies.contains(&(other, of)) {
+                    self.scheduling.ack_copies.push((other, of));
                 }
             }
         }
@@ -162,7 +162,7 @@ impl Connection {
         let mut oldest = std::mem::take(&mut self.scratch.updates);
         oldest.clear();
         if let Some(path) = self.paths.path(id) {
-            path.send.probe_carried(plait_base::Space::Data, &mut oldest);
+            path.send.probe_frames(plait_base::Space::Data, &mut oldest);
         }
         for frame in &oldest {
             let _ = self.streams.fill_copy(w, frame);
@@ -177,11 +177,11 @@ impl Connection {
         updates.clear();
         self.streams.poll_window_updates(&mut updates);
         if !updates.is_empty() && self.paths.is_multipath() {
-            let others = self.paths.open_slots().filter(|s| s.id != id && super::traffic::is_usable(s));
+            let others = self.paths.open_slots().filter(|s| s.id != id && super::scheduling::is_usable(s));
             let others: smallvec::SmallVec<[PathId; 8]> =
                 others.map(|s| s.id).filter(|id| !self.is_held(*id)).collect();
             for other in others {
-                updates.iter().for_each(|c| self.traffic.copies.push(*c, Target::On(other)));
+                updates.iter().for_each(|c| self.scheduling.copies.push(*c, Target::On(other)));
             }
         }
         self.scratch.updates = updates;

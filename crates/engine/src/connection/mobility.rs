@@ -3,13 +3,13 @@
 use std::net::{IpAddr, SocketAddr};
 
 use plait_base::{FourTuple, Instant, PathId};
-use plait_path::LegName;
+use plait_path::FourTupleRole;
 use plait_path::policy::AddressUse;
 
 use super::Connection;
 use super::events::PathEvent;
 use super::receive::Arrival;
-use super::traffic::is_usable;
+use super::scheduling::is_usable;
 
 /// Nothing gets through on any path: other addresses of ours are asked, one after another.
 #[derive(Debug)]
@@ -25,14 +25,14 @@ impl Connection {
     /// not among them moves to one that is, unless the policy opens paths itself.
     pub fn set_local_addresses(&mut self, now: Instant, addresses: &[SocketAddr]) {
         self.plan.set_local(addresses);
-        self.tend_paths(now);
+        self.maintain_paths(now);
     }
 
     /// The IP addresses that this machine has, as far as the system tells. A path from an unspecified address or from a
     /// socket that is bound to none leaves by another of them when its own is gone.
     pub fn set_machine_addresses(&mut self, now: Instant, addresses: &[IpAddr]) {
         self.plan.set_machine(addresses);
-        self.tend_paths(now);
+        self.maintain_paths(now);
     }
 
     /// The network around us may have changed: all paths are asked at once whether they still work, and a client whose
@@ -42,7 +42,7 @@ impl Connection {
         for id in ids {
             let Some(path) = self.paths.path_mut(id) else { continue };
             path.send.on_network_change(now);
-            if path.route.is_system_known() && self.may_move(id) {
+            if path.addresses.is_system_known() && self.may_move(id) {
                 self.paths.renew_cid(id);
                 self.drain_table_events();
             }
@@ -52,7 +52,7 @@ impl Connection {
 
     /// RFC 9000 9, 18.2: not before the handshake is confirmed, and not where the server wants no other address of ours.
     fn may_move(&self, id: PathId) -> bool {
-        let remote = self.paths.path(id).map(|path| path.route.tuple().remote);
+        let remote = self.paths.path(id).map(|path| path.addresses.tuple().remote);
         self.side().is_client() && self.handshake.is_confirmed() && remote.is_some_and(|to| !self.is_bound_to(to))
     }
 
@@ -64,10 +64,10 @@ impl Connection {
         self.plan.settle_strays();
         let is_stray = |tuple: &FourTuple| self.plan.is_stray(tuple.local);
         let paths = self.paths.open_slots().filter_map(|slot| Some((slot.id, slot.path.as_ref()?)));
-        let strays: Vec<PathId> = paths.filter(|(_, p)| is_stray(&p.route.tuple())).map(|(id, _)| id).collect();
+        let strays: Vec<PathId> = paths.filter(|(_, p)| is_stray(&p.addresses.tuple())).map(|(id, _)| id).collect();
         for id in strays {
             let opens = self.paths.is_multipath() && self.plan.address_use() == AddressUse::OpensPaths;
-            let known = self.paths.path(id).is_some_and(|path| path.route.is_system_known());
+            let known = self.paths.path(id).is_some_and(|path| path.addresses.is_system_known());
             match self.refuge(id).filter(|_| self.may_move(id) && (known || !opens)) {
                 Some(local) => self.relocate(now, id, local),
                 None => self.on_address_lost(now, id),
@@ -78,7 +78,7 @@ impl Connection {
     /// Where a path may go whose own address is gone: to an address that no other path to this peer uses, or to any when
     /// nothing else works.
     fn refuge(&self, id: PathId) -> Option<SocketAddr> {
-        let tuple = self.paths.path(id)?.route.tuple();
+        let tuple = self.paths.path(id)?.addresses.tuple();
         let others = || self.paths.open_slots().filter(|slot| slot.id != id);
         let works = others().any(|slot| is_usable(slot) && !self.plan.is_stray(local_of(slot).unwrap_or(tuple.local)));
         let is_free = |local: &SocketAddr| !others().filter_map(local_of).any(|other| other.ip() == local.ip());
@@ -92,8 +92,8 @@ impl Connection {
     fn relocate(&mut self, now: Instant, id: PathId, local: SocketAddr) {
         let times = self.first_validation_times();
         let Some(path) = self.paths.path_mut(id) else { return };
-        let moved = path.route.relocate(local);
-        path.route.challenge(now, times);
+        let moved = path.addresses.relocate(local);
+        path.addresses.challenge(now, times);
         self.paths.renew_cid(id);
         self.on_path_moved(now, id, moved);
         // RFC 9000 9.3: the server follows packets that are no mere probes.
@@ -117,7 +117,7 @@ impl Connection {
             return;
         }
         let Some(path) = self.paths.path_mut(at.path) else { return };
-        let moved = path.route.follow_system(&at.route);
+        let moved = path.addresses.follow_system(&at.route);
         self.on_path_moved(at.now, at.path, moved);
     }
 
@@ -129,18 +129,18 @@ impl Connection {
             return;
         }
         if let Some(path) = self.paths.path_mut(at.path) {
-            path.ask_at = Some(at.now + path.send.pto(plait_base::Space::Data));
+            path.pause_ping_at = Some(at.now + path.send.pto(plait_base::Space::Data));
         }
     }
 
     /// Asks on paths on which data stopped, once for each pause.
-    pub(super) fn ask_after_pauses(&mut self, now: Instant) {
+    pub(super) fn ping_after_pauses(&mut self, now: Instant) {
         let mut silent: smallvec::SmallVec<[PathId; 8]> = smallvec::SmallVec::new();
         for slot in self.paths.slots_mut() {
-            let Some(path) = slot.path.as_mut().filter(|path| path.ask_at.is_some_and(|at| at <= now)) else {
+            let Some(path) = slot.path.as_mut().filter(|path| path.pause_ping_at.is_some_and(|at| at <= now)) else {
                 continue;
             };
-            path.ask_at = None;
+            path.pause_ping_at = None;
             silent.push(slot.id);
         }
         if !silent.is_empty() && self.streams.expects_data() {
@@ -167,10 +167,10 @@ impl Connection {
             return;
         }
         // A probe of the application's, or of the address that the server prefers, goes on.
-        if path.route.leg(LegName::Candidate).is_some_and(|leg| leg.is_validating()) {
+        if path.addresses.get(FourTupleRole::Candidate).is_some_and(|state| state.is_validating()) {
             return;
         }
-        let (tuple, by_system) = (path.route.tuple(), path.route.is_system_known());
+        let (tuple, by_system) = (path.addresses.tuple(), path.addresses.is_system_known());
         let others: Vec<SocketAddr> = self.plan.refuges(tuple.remote).collect();
         let turn = others.iter().position(|local| Some(*local) == asked).map_or(0, |at| at + 1);
         // Where the system chooses the address, it has chosen already.
@@ -207,5 +207,5 @@ impl Connection {
 }
 
 fn local_of(slot: &plait_path::table::Slot) -> Option<SocketAddr> {
-    slot.path.as_ref().map(|path| path.route.tuple().local)
+    slot.path.as_ref().map(|path| path.addresses.tuple().local)
 }

@@ -4,9 +4,7 @@
 //! `fill` asks the parts for frames. Time: `timers`. The parts never see this struct; they talk in values.
 
 mod application;
-mod birth;
 mod close;
-mod copies;
 mod dispatch;
 mod events;
 mod fill;
@@ -15,18 +13,20 @@ mod lifecycle;
 mod mobility;
 mod mtu;
 mod parameters;
+mod path_policy;
 mod paths;
-mod plan;
+mod pending_copies;
 mod policies;
 mod receive;
 mod reinject;
-mod resets;
+mod reset_tokens;
+mod scheduling;
 mod send;
 mod settle;
+mod setup;
 mod sockets;
 mod timers;
 mod tokens;
-mod traffic;
 mod versions;
 
 use std::sync::Arc;
@@ -52,11 +52,11 @@ pub use policies::Policies;
 use events::Events;
 use handshake::Handshake;
 use lifecycle::Lifecycle;
-use plan::Plan;
-use receive::Waiting;
-use resets::ResetTokens;
+use path_policy::PathPlan;
+use receive::SavedPacket;
+use reset_tokens::ResetTokens;
+use scheduling::Scheduling;
 use tokens::Tokens;
-use traffic::Traffic;
 
 /// A QUIC connection of either side, over one path or many. It does no IO and reads no clock.
 ///
@@ -72,14 +72,14 @@ pub struct Connection {
     paths: Paths,
     streams: Streams,
     datagrams: Datagrams,
-    traffic: Traffic,
-    plan: Plan,
+    scheduling: Scheduling,
+    plan: PathPlan,
     shared_metrics: SharedPathMetrics,
     lifecycle: Lifecycle,
     events: Events,
     registry: Registry,
     /// Packets that arrived before their keys; bounded.
-    waiting: Vec<Waiting>,
+    saved_packets: Vec<SavedPacket>,
     scratch: Scratch,
 }
 
@@ -112,7 +112,7 @@ struct Registry {
     keys_since: Option<Instant>,
     /// Paths on which the present round of our close is still to be sent.
     closes_due: Vec<PathId>,
-    pathless: Option<Pathless>,
+    no_path: Option<NoPath>,
     /// A server's preferred address, to be probed once the handshake is confirmed.
     preferred: Option<FourTuple>,
     /// What is tried while no path works.
@@ -122,11 +122,11 @@ struct Registry {
 }
 
 /// A connection whose last path ended, until it closes or another opens.
-struct Pathless {
+struct NoPath {
     /// Until when it waits for a path.
     until: Instant,
     /// The path that ended last, while its PATH_ABANDON did not leave.
-    unsaid: Option<PathId>,
+    abandon_unsent: Option<PathId>,
 }
 
 /// Memory that is used again for each packet.
@@ -204,12 +204,12 @@ impl Connection {
         self.random.rest();
         self.scratch.shrink_to_fit();
         self.events.shrink_to_fit();
-        self.traffic.shrink_to_fit();
+        self.scheduling.shrink_to_fit();
         self.shared_metrics.shrink_to_fit();
         self.streams.shrink_to_fit();
         self.paths.shrink_to_fit();
         self.paths.slots_mut().filter_map(|slot| slot.path.as_mut()).for_each(|path| path.send.shrink_to_fit());
-        self.waiting.shrink_to_fit();
+        self.saved_packets.shrink_to_fit();
     }
 
     /// Length of our connection ids, bytes.
@@ -243,7 +243,7 @@ impl Connection {
     /// peer was heard.
     pub fn on_unreachable(&mut self, why: Unreachable) {
         if self.side().is_client() && self.lifecycle.is_open() && !self.is_heard() {
-            self.die(ConnectionError::Unreachable(why));
+            self.abort(ConnectionError::Unreachable(why));
         }
     }
 

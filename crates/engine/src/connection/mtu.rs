@@ -2,7 +2,7 @@
 
 use plait_base::probe::{PathState, TraceEvent};
 use plait_base::{FourTuple, Instant, PathId};
-use plait_path::LegName;
+use plait_path::FourTupleRole;
 use plait_schedule::{Decision, Demand, DemandKind, PathView};
 
 use super::Connection;
@@ -45,7 +45,7 @@ impl Connection {
         let hit: smallvec::SmallVec<[PathId; 8]> = self
             .paths
             .open_slots()
-            .filter(|slot| slot.path.as_ref().is_some_and(|path| path.route.exit() == route))
+            .filter(|slot| slot.path.as_ref().is_some_and(|path| path.addresses.send_tuple() == route))
             .map(|slot| slot.id)
             .collect();
         for id in hit {
@@ -53,7 +53,7 @@ impl Connection {
             let reduced = path.mtu.on_too_large(now, bytes);
             if bytes > path.mtu.current() {
                 path.send.on_refused(now, bytes, &mut self.scratch.feedback);
-                self.settle_feedback(now, id);
+                self.process_acked_and_lost(now, id);
             }
             if let Some(mtu) = reduced {
                 self.shrink(now, id, mtu);
@@ -98,11 +98,11 @@ impl Connection {
         if !self.datagrams.is_used() || !self.handshake.is_confirmed() {
             return None;
         }
-        let full = &self.traffic.full_sockets;
+        let full = &self.scheduling.full_sockets;
         let (id, size) = self.paths.slots_mut().filter(|slot| slot.is_open()).find_map(|slot| {
-            let usable = standing(slot) <= Standing::Backup && slot.dcid(LegName::Current).is_some();
-            let path = slot.path.as_mut().filter(|path| usable && path.route.is_validated())?;
-            let idle = path.send.in_flight() == 0 && !full.hold(&path.route.tuple());
+            let usable = standing(slot) <= Standing::Backup && slot.dcid(FourTupleRole::Current).is_some();
+            let path = slot.path.as_mut().filter(|path| usable && path.addresses.is_validated())?;
+            let idle = path.send.in_flight() == 0 && !full.hold(&path.addresses.tuple());
             let size = path.mtu.probe_due(now).filter(|size| idle && u64::from(*size) <= path.send.window())?;
             Some((slot.id, size))
         })?;
@@ -114,27 +114,27 @@ impl Connection {
     /// The scheduler's answer. Where the next datagram is too large for packets of some paths, those that can carry it are
     /// offered first; while they are held, all are offered what else waits for them.
     pub(super) fn decide(&mut self, demand: &Demand) -> Decision {
-        let stance = self.stance();
-        let Self { traffic, paths, datagrams, streams, .. } = self;
-        traffic.look(paths, demand.now, stance);
+        let side = self.side();
+        let Self { scheduling, paths, datagrams, streams, .. } = self;
+        scheduling.look(paths, demand.now, side);
         let holds = |view: &PathView, size: usize| datagrams.max_size(frame_room(view.mss_bytes)) >= Some(size);
         let next = datagrams.next_size().filter(|_| demand.kind == DemandKind::Datagram);
-        let Some(next) = next.filter(|next| traffic.views.iter().any(|view| !holds(view, *next))) else {
-            return traffic.pick(demand);
+        let Some(next) = next.filter(|next| scheduling.views.iter().any(|view| !holds(view, *next))) else {
+            return scheduling.pick(demand);
         };
-        let all: smallvec::SmallVec<[PathView; 8]> = traffic.views.iter().copied().collect();
-        traffic.views.retain(|view| holds(view, next));
-        let decision = traffic.pick(demand);
+        let all: smallvec::SmallVec<[PathView; 8]> = scheduling.views.iter().copied().collect();
+        scheduling.views.retain(|view| holds(view, next));
+        let decision = scheduling.pick(demand);
         if decision.primary().is_some() {
             return decision;
         }
         let has_streams = streams.unsent_bytes() > 0;
         let has_some =
             |view: &&PathView| has_streams || datagrams.next_size_within(frame_room(view.mss_bytes)).is_some();
-        traffic.views.clear();
-        traffic.views.extend(all.iter().filter(has_some));
+        scheduling.views.clear();
+        scheduling.views.extend(all.iter().filter(has_some));
         let kind = if has_streams { DemandKind::Stream } else { DemandKind::Datagram };
-        traffic.pick(&Demand { kind, ..*demand })
+        scheduling.pick(&Demand { kind, ..*demand })
     }
 
     /// Largest datagram that can be sent now, bytes: what fits a packet of the widest path in use. Paths with smaller

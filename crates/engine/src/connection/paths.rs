@@ -7,15 +7,15 @@ use plait_base::probe::{PathState, TraceEvent};
 use plait_base::{CloseCode, FourTuple, Instant, PathId, Space};
 use plait_path::policy::{AddressUse, Wish};
 use plait_path::table::{AbandonError, Expired, OpenError};
-use plait_path::{HandshakeState, LegName, PathStatus, PathTotals, Route, Validation};
+use plait_path::{FourTupleRole, HandshakeState, PathAddresses, PathStatus, PathTotals, Validation};
 use plait_wire::SentFrame;
 use plait_wire::frame::{CidForm, NewCid};
 use plait_wire::params::{ActiveMigration, EarlyPaths, TransportParameters};
 
 use super::events::PathEvent;
 use super::receive::Arrival;
-use super::traffic::{Stance, is_usable};
-use super::{Connection, Pathless};
+use super::scheduling::is_usable;
+use super::{Connection, NoPath};
 use crate::config::Switch;
 
 /// A failed path is probed at least this often, so that its return is noticed soon.
@@ -80,9 +80,9 @@ impl Connection {
             return Err(PathError::MigrationDisabled);
         }
         let id = self.paths.next_id().map_err(PathError::Open)?;
-        let mut path = self.make_path(now, id, Route::opened(route), HandshakeState::Confirmed);
+        let mut path = self.make_path(now, id, PathAddresses::opened(route), HandshakeState::Confirmed);
         let times = self.first_validation_times();
-        path.route.challenge(now, times);
+        path.addresses.challenge(now, times);
         self.paths.open(Box::new(path)).map_err(PathError::Open)?;
         if status == PathStatus::Backup {
             self.set_status(id, status);
@@ -110,7 +110,7 @@ impl Connection {
 
     fn finish_opening(&mut self, now: Instant, id: PathId, route: FourTuple) {
         self.drain_table_events();
-        self.registry.pathless = None;
+        self.registry.no_path = None;
         self.events.path(PathEvent::Opened { id, route });
         self.observe_path(now, id);
         self.issue_cids();
@@ -122,10 +122,12 @@ impl Connection {
         let remote = at.route.remote;
         // RFC 10069 3.1: an address that another path of the client proved need not be proven again
         let proven = self.paths.open_slots().filter_map(|s| s.path.as_ref()).any(|p| {
-            p.route.is_validated() && p.route.tuple().remote == remote && p.route.tuple().local == at.route.local
+            p.addresses.is_validated()
+                && p.addresses.tuple().remote == remote
+                && p.addresses.tuple().local == at.route.local
         });
         let validation = if proven { Validation::Validated } else { Validation::Unvalidated };
-        let mut route = Route::new(at.route, validation);
+        let mut route = PathAddresses::new(at.route, validation);
         route.on_received(&at.route, at.bytes);
         route.challenge(at.now, self.first_validation_times());
         let path = self.make_path(at.now, at.path, route, HandshakeState::Confirmed);
@@ -173,18 +175,18 @@ impl Connection {
     /// A path ends, by our will or the peer's: its frames go elsewhere, nothing more is sent on it.
     pub(super) fn on_path_closing(&mut self, now: Instant, id: PathId, code: CloseCode) {
         self.drain_table_events();
-        let route = self.paths.path(id).map(|p| p.route.tuple());
+        let route = self.paths.path(id).map(|p| p.addresses.tuple());
         if let Some(path) = self.paths.path_mut(id) {
             path.send.on_path_gone(now, &mut self.scratch.feedback);
         }
-        self.settle_feedback(now, id);
+        self.process_acked_and_lost(now, id);
         self.shared_metrics.remove(id);
         for slot in self.paths.slots_mut() {
             if let Some(path) = slot.path.as_mut().filter(|_| slot.id != id) {
                 path.send.on_ack_path_gone(id);
             }
         }
-        self.traffic.on_path_gone(id);
+        self.scheduling.on_path_gone(id);
         self.drop_unfit_datagrams();
         self.events.path(PathEvent::Abandoned { id, code });
         if let Some(route) = route {
@@ -198,13 +200,13 @@ impl Connection {
 
     /// RFC 10069 3.4: without a path left, the connection ends, unless the client opens another in time.
     fn last_path_check(&mut self, now: Instant, id: PathId) {
-        if self.paths.open_slots().next().is_some() || !self.lifecycle.is_open() || self.registry.pathless.is_some() {
+        if self.paths.open_slots().next().is_some() || !self.lifecycle.is_open() || self.registry.no_path.is_some() {
             return;
         }
         // What the other path takes is unknown: its first packet may be under way.
         let pto = self.max_pto().max(self.settings.transport.recovery.initial_rtt * 3);
         let patience = if self.side().is_client() { CLIENT_PATIENCE_PTOS } else { SERVER_PATIENCE_PTOS };
-        self.registry.pathless = Some(Pathless { until: now + pto * patience, unsaid: Some(id) });
+        self.registry.no_path = Some(NoPath { until: now + pto * patience, abandon_unsent: Some(id) });
     }
 
     /// Tells the peer how this path is to be used.
@@ -244,7 +246,7 @@ impl Connection {
             return;
         }
         let Some(preferred) = self.handshake.peer_params.as_ref().and_then(|p| p.preferred_address) else { return };
-        let Some(tuple) = self.paths.path(PathId::ZERO).map(|p| p.route.tuple()) else { return };
+        let Some(tuple) = self.paths.path(PathId::ZERO).map(|p| p.addresses.tuple()) else { return };
         let same_family = match tuple.remote {
             SocketAddr::V4(_) => preferred.v4.map(SocketAddr::V4),
             SocketAddr::V6(_) => preferred.v6.map(SocketAddr::V6),
@@ -268,7 +270,7 @@ impl Connection {
     }
 
     /// Lets the policy have its way, where limits allow.
-    pub(super) fn tend_paths(&mut self, now: Instant) {
+    pub(super) fn maintain_paths(&mut self, now: Instant) {
         if !self.lifecycle.is_open() || !self.handshake.is_complete() {
             return;
         }
@@ -337,7 +339,9 @@ impl Connection {
         if self.side().is_server() {
             return;
         }
-        let Some(tuple) = self.paths.path(id).and_then(|p| p.route.leg(LegName::Candidate)).map(|l| l.tuple()) else {
+        let Some(tuple) =
+            self.paths.path(id).and_then(|p| p.addresses.get(FourTupleRole::Candidate)).map(|l| l.tuple())
+        else {
             return;
         };
         let times = self.validation_times(id);
@@ -355,9 +359,9 @@ impl Connection {
         let mut outstanding = std::mem::take(&mut self.scratch.carried);
         outstanding.clear();
         if other_works {
-            path.send.in_flight_carried(&mut outstanding);
+            path.send.take_in_flight_frames(&mut outstanding);
         } else {
-            path.send.oldest_carried(Space::Data, 0, PROBED_PACKETS, &mut outstanding);
+            path.send.oldest_frames(Space::Data, 0, PROBED_PACKETS, &mut outstanding);
         }
         // Who mostly receives knows the RTT from long ago: acks that queue behind the data that comes are late, not lost.
         let recent = path.send.pto(Space::Data) / HEARD_PART;
@@ -413,7 +417,7 @@ impl Connection {
         for id in silent {
             outstanding.clear();
             if let Some(path) = self.paths.path_mut(id) {
-                path.send.in_flight_carried(&mut outstanding);
+                path.send.take_in_flight_frames(&mut outstanding);
             }
             outstanding.iter().for_each(|frame| self.on_frame_lost(now, id, frame));
         }
@@ -438,11 +442,11 @@ impl Connection {
     pub(super) fn poll_path_timers(&mut self, now: Instant) {
         while let Some(expired) = self.paths.poll_timeout(now) {
             match expired {
-                Expired::Route(id, event) => self.on_route_event(now, id, Some(event)),
+                Expired::Address(id, event) => self.on_address_event(now, id, Some(event)),
                 Expired::Gone(id, path) => {
                     if let Some(path) = path {
                         self.registry.past = self.registry.past + PathTotals::of(&path);
-                        let route = path.route.tuple();
+                        let route = path.addresses.tuple();
                         self.events.observe(now, || TraceEvent::Path { path: id, route, state: PathState::Closed });
                         self.events.path(PathEvent::Closed { id });
                     }
@@ -458,11 +462,6 @@ impl Connection {
         if self.handshake.is_confirmed() {
             self.issue_cids();
         }
-    }
-
-    /// Whose rules hold at addresses that are not proven.
-    pub(super) fn stance(&self) -> Stance {
-        if self.side().is_client() { Stance::Client } else { Stance::Server }
     }
 
     /// Asks for a PING on some open path.
@@ -495,8 +494,8 @@ impl Connection {
 
     /// Asks for a PING on a path, if there is one of this id: a peer may name ids on which nothing was sent yet.
     pub(super) fn ping(&mut self, id: PathId) {
-        if self.paths.path(id).is_some() && !self.traffic.pings.contains(&id) {
-            self.traffic.pings.push(id);
+        if self.paths.path(id).is_some() && !self.scheduling.pings.contains(&id) {
+            self.scheduling.pings.push(id);
         }
     }
 

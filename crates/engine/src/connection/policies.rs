@@ -28,26 +28,26 @@ impl Connection {
     /// The policies that act now.
     pub fn policies(&self) -> Policies {
         Policies {
-            scheduler: self.traffic.scheduler.name(),
+            scheduler: self.scheduling.scheduler.name(),
             congestion: self.controller().name(),
-            ack_route: self.traffic.ack_route.name(),
-            reinjection: self.traffic.reinjector.name(),
+            ack_route: self.scheduling.ack_route.name(),
+            reinjection: self.scheduling.reinjector.name(),
         }
     }
 
     /// Lets another scheduler choose the path of every packet from now on. It begins without any memory of the paths.
     pub fn set_scheduler(&mut self, factory: &dyn SchedulerFactory) {
-        self.traffic.scheduler = factory.build(self.random.fork());
+        self.scheduling.scheduler = factory.build(self.random.fork());
     }
 
     /// Lets acks travel by another policy from now on.
     pub fn set_ack_route(&mut self, factory: &dyn AckRouteFactory) {
-        self.traffic.ack_route = factory.build();
+        self.scheduling.ack_route = factory.build();
     }
 
     /// Lets idle paths send again by another policy from now on; copies that wait already are sent.
     pub fn set_reinjection(&mut self, factory: &dyn ReinjectionFactory) {
-        self.traffic.reinjector = Reinjector::new(factory);
+        self.scheduling.reinjector = Reinjector::new(factory);
     }
 
     /// Gives every open path a new congestion controller of this kind, and those that open later too. Each path begins

@@ -36,7 +36,7 @@ pub(super) struct Arrival {
 
 /// A packet that waits for its keys.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct SavedPacket {
     path: PathId,
     route: FourTuple,
     ecn: Option<Ecn>,
@@ -44,7 +44,7 @@ pub(super) struct Waiting {
     data: BytesMut,
 }
 
-impl Waiting {
+impl SavedPacket {
     /// True for 0-RTT, the only packets of the data space with a long header.
     fn is_early(&self) -> bool {
         self.space == Space::Data && self.data.first().is_some_and(|first| first & 0x80 != 0)
@@ -94,7 +94,7 @@ impl Connection {
         }
         let Input { path, route, ecn, mut data, .. } = input;
         let total = data.len() as u64;
-        let known = self.paths.path_mut(path).map(|p| p.route.on_received(&route, total));
+        let known = self.paths.path_mut(path).map(|p| p.addresses.on_received(&route, total));
         // RFC 9000 9: a client hears only from addresses that it chose
         if known == Some(None) && (self.side().is_client() || !self.may_migrate(&route)) {
             self.drop_packet(now, total as usize, DropReason::WrongAddress);
@@ -214,7 +214,7 @@ impl Connection {
             Err(Refusal::Close(error)) => self.close_with(now, error),
             Err(Refusal::Wait) => match spare {
                 Some(data) if self.has_room_to_wait(data.len()) => {
-                    self.waiting.push(Waiting { path, route, ecn, space, data });
+                    self.saved_packets.push(SavedPacket { path, route, ecn, space, data });
                 }
                 _ => return Err(DropReason::NoKeys),
             },
@@ -240,8 +240,8 @@ impl Connection {
     }
 
     fn has_room_to_wait(&self, bytes: usize) -> bool {
-        let held: usize = self.waiting.iter().map(|w| w.data.len()).sum();
-        self.waiting.len() < limits::MAX_EARLY_PACKETS && held + bytes <= limits::MAX_EARLY_BYTES
+        let held: usize = self.saved_packets.iter().map(|w| w.data.len()).sum();
+        self.saved_packets.len() < limits::MAX_EARLY_PACKETS && held + bytes <= limits::MAX_EARLY_BYTES
     }
 
     /// Packets that arrive before their keys are kept for a while (RFC 9000 5.2.1, RFC 9001 5.7).
@@ -259,14 +259,14 @@ impl Connection {
 
     /// Tries again with packets that waited for keys which may be there now.
     pub(super) fn reopen_waiting(&mut self, now: Instant) {
-        for w in std::mem::take(&mut self.waiting) {
+        for w in std::mem::take(&mut self.saved_packets) {
             let ready = match w.space {
                 Space::Data if w.is_early() && self.handshake.open_keys(Space::Data).is_some() => true,
                 Space::Data => self.handshake.is_complete() && self.keys.is_some(),
                 space => self.handshake.open_keys(space).is_some(),
             };
             if !ready {
-                self.waiting.push(w);
+                self.saved_packets.push(w);
                 continue;
             }
             let Ok((header, span)) = ProtectedHeader::parse(&w.data, self.cid_len(), self.fixed_bit_rule()) else {
@@ -406,7 +406,7 @@ impl Connection {
             if !probing {
                 self.follow(at);
             }
-            if let Some(path) = self.paths.path_mut(at.path).filter(|path| path.route.tuple().admits(&at.route)) {
+            if let Some(path) = self.paths.path_mut(at.path).filter(|path| path.addresses.tuple().admits(&at.route)) {
                 path.heard_cid = Some(at.dcid);
             }
         }
@@ -419,12 +419,12 @@ impl Connection {
             // The packet itself may have been the last of its level.
             Space::Initial | Space::Handshake => {
                 if let Some(level) = self.handshake.level(at.space) {
-                    level.receive.absorb(at.now, at.number, eliciting, at.ecn);
+                    level.receive.on_packet(at.now, at.number, eliciting, at.ecn);
                 }
             }
             Space::Data => {
                 if let Some(path) = self.paths.path_mut(at.path) {
-                    path.receive.absorb(at.now, at.number, eliciting, at.ecn);
+                    path.receive.on_packet(at.now, at.number, eliciting, at.ecn);
                     path.counters.received_bytes += at.bytes;
                     if path.is_failed() && !path.send.expects_ack(at.now) {
                         // It may be back: ask at once rather than at the next probe, but once a round trip (RFC 9000 13.2.4).
@@ -447,9 +447,9 @@ impl Connection {
             return;
         }
         if let Some(path) = self.paths.path_mut(PathId::ZERO)
-            && !path.route.is_validated()
+            && !path.addresses.is_validated()
         {
-            path.route.on_address_proven();
+            path.addresses.on_address_proven();
         }
         if self.side().is_server() {
             self.discard_space(at.now, Space::Initial);
@@ -498,10 +498,10 @@ impl Connection {
         }
         let times = self.validation_times(at.path);
         let Some(path) = self.paths.path_mut(at.path) else { return };
-        if path.route.tuple().admits(&at.route) {
+        if path.addresses.tuple().admits(&at.route) {
             return;
         }
-        path.route.admit(at.route, at.bytes);
+        path.addresses.admit(at.route, at.bytes);
         let changed_cid = path.heard_cid.is_some_and(|cid| cid != at.dcid);
         let cid = if changed_cid { CidChange::Fresh } else { CidChange::Keep };
         let moved = self.paths.migrate(at.now, at.path, at.route, cid, times);

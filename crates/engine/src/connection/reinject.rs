@@ -2,13 +2,13 @@
 
 use plait_base::time::earliest;
 use plait_base::{Instant, PathId};
-use plait_path::{InFlight, Order};
+use plait_path::{FlightOrder, InFlight};
 use plait_schedule::reinject::{Occasion, Outstanding, Reinjection, ReinjectionFactory, Verdict};
 use plait_schedule::{PathView, candidates};
 use plait_wire::SentFrame;
 
 use super::Connection;
-use super::copies::Target;
+use super::pending_copies::Target;
 use super::send::{Purpose, is_copied};
 
 /// Packets taken over at once: few enough that an ack may still spare the rest, enough to fill a train.
@@ -56,24 +56,24 @@ impl Reinjector {
 impl Connection {
     /// With nothing new to send, an idle path may take over what others still hold.
     pub(super) fn next_reinjection(&mut self, now: Instant, empty: &[(PathId, Purpose)]) -> Option<(PathId, Purpose)> {
-        self.traffic.reinjector.next_look = None;
+        self.scheduling.reinjector.next_look = None;
         let idle = self.streams.has_unacked() && self.streams.unsent_bytes() == 0;
         if !idle || !self.paths.is_multipath() || self.paths.open_slots().nth(1).is_none() {
             return None;
         }
-        let stance = self.stance();
-        self.traffic.look(&mut self.paths, now, stance);
+        let side = self.side();
+        self.scheduling.look(&mut self.paths, now, side);
         let occasion = match (self.streams.is_held_back(), self.streams.is_growing()) {
             (true, _) => Occasion::Blocked,
             (false, true) => Occasion::Paused,
             (false, false) => Occasion::Drained,
         };
         // The best idle path first; it takes over from the slowest first.
-        let mut idle: smallvec::SmallVec<[PathView; 8]> = candidates(&self.traffic.views).copied().collect();
+        let mut idle: smallvec::SmallVec<[PathView; 8]> = candidates(&self.scheduling.views).copied().collect();
         idle.retain(|view| !empty.contains(&(view.id, Purpose::Copies)));
         idle.sort_by_key(|view| (view.rtt_or_max(), view.id));
         let mut busy: smallvec::SmallVec<[PathView; 8]> =
-            self.traffic.views.iter().filter(|view| view.in_flight_bytes > 0).copied().collect();
+            self.scheduling.views.iter().filter(|view| view.in_flight_bytes > 0).copied().collect();
         busy.sort_by_key(|view| (std::cmp::Reverse(view.rtt_or_max()), view.id));
         for idle in &idle {
             for busy in busy.iter().filter(|busy| busy.id != idle.id) {
@@ -87,7 +87,7 @@ impl Connection {
 
     fn take_over(&mut self, now: Instant, idle: &PathView, busy: &PathView, occasion: Occasion) -> bool {
         let Some(path) = self.paths.path_mut(busy.id) else { return false };
-        let Reinjector { policy, next_look, found } = &mut self.traffic.reinjector;
+        let Reinjector { policy, next_look, found } = &mut self.scheduling.reinjector;
         let room = idle.window_bytes.saturating_sub(idle.in_flight_bytes) / idle.mss_bytes.max(1);
         let most = usize::try_from(room).unwrap_or(usize::MAX).clamp(1, PACKETS_AT_ONCE);
         let mut wanted = |packet: &InFlight| {
@@ -103,15 +103,15 @@ impl Connection {
             }
         };
         let (first, second) = match occasion {
-            Occasion::Drained => (Order::NewestFirst, Order::OldestFirst),
-            Occasion::Blocked | Occasion::Paused => (Order::OldestFirst, Order::NewestFirst),
+            Occasion::Drained => (FlightOrder::NewestFirst, FlightOrder::OldestFirst),
+            Occasion::Blocked | Occasion::Paused => (FlightOrder::OldestFirst, FlightOrder::NewestFirst),
         };
         found.clear();
         let taken = path.send.take_copies(first, most, &mut wanted, found)
             || path.send.take_copies(second, most, &mut wanted, found);
         for frame in found.iter().filter(|frame| is_copied(frame)) {
-            self.traffic.copies.push(*frame, Target::On(idle.id));
+            self.scheduling.copies.push(*frame, Target::On(idle.id));
         }
-        taken && self.traffic.copies.wants(idle.id)
+        taken && self.scheduling.copies.wants(idle.id)
     }
 }

@@ -4,14 +4,14 @@ use plait_base::limits::MIN_DATAGRAM_BYTES;
 use plait_base::probe::TraceEvent;
 use plait_base::time::earliest;
 use plait_base::{Instant, PathId, Space};
-use plait_path::{AckNeed, Built, LegName, PacketBuilder, Pad, Padding, Room, Sealer, SentPacket};
+use plait_path::{AckNeed, Built, FourTupleRole, PacketBuilder, PacketInfo, Pad, Padding, Sealer, SendRoom};
 use plait_schedule::{Decision, Demand, DemandKind};
 use plait_wire::SentFrame;
 use plait_wire::header::{FixedBit, OutHeader};
 
 use super::Connection;
-use super::copies::Target;
-use super::traffic::Traffic;
+use super::pending_copies::Target;
+use super::scheduling::Scheduling;
 use crate::config::Switch;
 use crate::shared::Transmit;
 
@@ -80,7 +80,7 @@ impl Connection {
         }
         let transmit = self.poll_handshake(now, buf);
         let transmit = transmit.or_else(|| self.poll_other_legs(now, buf));
-        let mut transmit = transmit.or_else(|| self.poll_last_word(now, buf));
+        let mut transmit = transmit.or_else(|| self.poll_final_packet(now, buf));
         // A choice that comes to nothing is not made again: whoever else has something to send has its turn.
         let mut empty = EmptyChoices::new();
         while transmit.is_none() && empty.len() < MAX_EMPTY_CHOICES {
@@ -104,8 +104,8 @@ impl Connection {
         }
         let mut spaces = [Space::Initial, Space::Handshake].map(|s| (s, self.wants_handshake(now, s)));
         let path = self.paths.path_mut(PathId::ZERO)?;
-        let (route, ecn) = (path.route.exit(), path.send.ecn());
-        let room = usize::try_from(path.route.amplification_room()).unwrap_or(usize::MAX);
+        let (route, ecn) = (path.addresses.send_tuple(), path.send.ecn());
+        let room = usize::try_from(path.addresses.amplification_room()).unwrap_or(usize::MAX);
         let end = room.min(usize::from(path.mtu.current()));
         // RFC 9000 14.1: a datagram with an ack-eliciting Initial is full-sized; without credit for that it waits,
         // and what credit is left serves Handshake packets
@@ -142,7 +142,7 @@ impl Connection {
     pub(super) fn is_starved(&self, id: PathId) -> bool {
         let full_sized = id == PathId::ZERO && self.handshake.has_keys(Space::Initial);
         let least = if full_sized { MIN_DATAGRAM_BYTES as u64 } else { SMALLEST_PACKET_BYTES };
-        self.paths.path(id).is_some_and(|p| p.route.amplification_room() < least)
+        self.paths.path(id).is_some_and(|p| p.addresses.amplification_room() < least)
     }
 
     fn wants_handshake(&mut self, now: Instant, space: Space) -> bool {
@@ -169,7 +169,7 @@ impl Connection {
     ) -> Option<Built> {
         let probe = self.owes_probe(space);
         let slot = self.paths.slot_mut(PathId::ZERO)?;
-        let dcid = slot.dcid(LegName::Current)?;
+        let dcid = slot.dcid(FourTupleRole::Current)?;
         let path = slot.path.as_mut()?;
         let (version, scid) = (self.handshake.versions.current, self.handshake.ids.local);
         let token = self.handshake.token.clone();
@@ -219,28 +219,35 @@ impl Connection {
             return None;
         }
         let due = |s: &plait_path::table::Slot| {
-            let (route, full) = (&s.path.as_ref()?.route, &self.traffic.full_sockets);
-            let admits = |l: &plait_path::addresses::Leg| {
+            let (route, full) = (&s.path.as_ref()?.addresses, &self.scheduling.full_sockets);
+            let admits = |l: &plait_path::addresses::FourTupleState| {
                 l.wants_probe() && l.amplification_room() >= SMALLEST_PACKET_BYTES && !full.hold(&l.tuple())
             };
-            let other = [LegName::Candidate, LegName::Fallback].into_iter();
-            other.filter(|leg| s.dcid(*leg).is_some()).find(|leg| route.leg(*leg).is_some_and(admits))
+            let other = [FourTupleRole::Candidate, FourTupleRole::Previous].into_iter();
+            other.filter(|role| s.dcid(*role).is_some()).find(|role| route.get(*role).is_some_and(admits))
         };
-        let (id, leg) = self.paths.open_slots().find_map(|s| Some((s.id, due(s)?)))?;
-        let tuple = self.paths.path(id)?.route.leg(leg)?.exit();
-        let room = self.paths.path(id)?.route.leg(leg)?.amplification_room();
+        let (id, role) = self.paths.open_slots().find_map(|s| Some((s.id, due(s)?)))?;
+        let tuple = self.paths.path(id)?.addresses.get(role)?.send_tuple();
+        let room = self.paths.path(id)?.addresses.get(role)?.amplification_room();
         let end = usize::try_from(room).unwrap_or(usize::MAX).min(MIN_DATAGRAM_BYTES);
-        self.leg_packet(now, id, leg, buf, end)?;
-        self.paths.path_mut(id)?.route.on_sent(leg, buf.len() as u64);
+        self.leg_packet(now, id, role, buf, end)?;
+        self.paths.path_mut(id)?.addresses.on_sent(role, buf.len() as u64);
         Some(Transmit::single(tuple, buf.len()))
     }
 
-    fn leg_packet(&mut self, now: Instant, id: PathId, leg: LegName, buf: &mut Vec<u8>, end: usize) -> Option<Built> {
-        let builder = self.begin_short(id, leg, buf, end)?;
+    fn leg_packet(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        role: FourTupleRole,
+        buf: &mut Vec<u8>,
+        end: usize,
+    ) -> Option<Built> {
+        let builder = self.begin_short(id, role, buf, end)?;
         let mut carried = Vec::new();
         let mut w = builder.writer(buf, &mut carried);
         let path = self.paths.path_mut(id)?;
-        let pad = path.route.fill(leg, &mut self.random, &mut w);
+        let pad = path.addresses.fill(role, &mut self.random, &mut w);
         let eliciting = w.is_ack_eliciting();
         if builder.is_empty(buf) {
             builder.abandon(buf);
@@ -261,10 +268,10 @@ impl Connection {
         (id, mut purpose): (PathId, Purpose),
     ) -> Option<Transmit> {
         let path = self.paths.path_mut(id)?;
-        let (route, ecn) = (path.route.exit(), path.send.ecn());
+        let (route, ecn) = (path.addresses.send_tuple(), path.send.ecn());
         let mut segment = usize::from(path.mtu.current());
         if purpose == Purpose::Ping {
-            self.traffic.pings.retain(|p| *p != id);
+            self.scheduling.pings.retain(|p| *p != id);
         }
         if let Purpose::Mtu(size) = purpose {
             segment = usize::from(size);
@@ -276,7 +283,7 @@ impl Connection {
         let mut count = 0;
         loop {
             let start = buf.len();
-            let room = self.paths.path(id)?.route.amplification_room();
+            let room = self.paths.path(id)?.addresses.amplification_room();
             let end = start + segment.min(usize::try_from(room).unwrap_or(usize::MAX));
             let Some(built) = self.data_packet(now, id, purpose, ecn.is_some(), buf, (start, end)) else { break };
             self.paths.path_mut(id)?.on_sent(built.bytes as u64);
@@ -314,7 +321,7 @@ impl Connection {
     /// Which path sends next, and what for: no choice that is among the `empty` ones.
     fn next_packet(&mut self, now: Instant, empty: &[(PathId, Purpose)]) -> Option<(PathId, Purpose)> {
         // Wishes about a packet that was not built after all say nothing about the next one.
-        self.traffic.copy_to.clear();
+        self.scheduling.copy_to.clear();
         if self.keys.is_none() && self.handshake.early_seal_keys().is_none() {
             return None;
         }
@@ -328,18 +335,18 @@ impl Connection {
         let demand = self.demand(now);
         if let Some(demand) = demand.filter(|_| !is_spent) {
             if self.streams.send_credit() == 0 && self.streams.unsent_bytes() > 0 {
-                self.traffic.scheduler.on_credit_blocked(now);
+                self.scheduling.scheduler.on_credit_blocked(now);
             }
             match self.decide(&demand) {
                 Decision::Send(id) => return Some((id, self.data_or_probe(now, id))),
                 Decision::SendAlso { primary, copies } => {
-                    self.traffic.copy_to = copies.ids(&self.traffic.views).collect();
+                    self.scheduling.copy_to = copies.ids(&self.scheduling.views).collect();
                     return Some((primary, Purpose::Data));
                 }
                 Decision::Wait(_) => {}
             }
         } else if !is_spent {
-            self.traffic.paced_until = None;
+            self.scheduling.paced_until = None;
         }
         self.keys.as_ref()?;
         let rest = self.next_reinjection(now, empty).or_else(|| self.next_ack(now, empty));
@@ -353,7 +360,7 @@ impl Connection {
         }
         let Some(path) = self.paths.path_mut(id) else { return Purpose::Data };
         let open = path.send.in_flight() + u64::from(path.mtu.current()) * 3 < path.send.window();
-        match path.mtu.probe_due(now).filter(|_| open && path.route.is_validated()) {
+        match path.mtu.probe_due(now).filter(|_| open && path.addresses.is_validated()) {
             Some(size) => Purpose::Mtu(size),
             None => Purpose::Data,
         }
@@ -364,11 +371,11 @@ impl Connection {
         let is_new = |id: PathId, purpose: Purpose| !empty.contains(&(id, purpose));
         let found = {
             // A path to which the peer gave no id can send nothing, whatever it owes.
-            let open = self.paths.open_slots().filter(|s| s.dcid(LegName::Current).is_some());
+            let open = self.paths.open_slots().filter(|s| s.dcid(FourTupleRole::Current).is_some());
             let mut open = open.filter_map(|s| Some((s.id, s.path.as_deref()?)));
-            let full = &self.traffic.full_sockets;
+            let full = &self.scheduling.full_sockets;
             let has_room = |p: &plait_path::Path| {
-                p.route.amplification_room() >= SMALLEST_PACKET_BYTES && !full.hold(&p.route.tuple())
+                p.addresses.amplification_room() >= SMALLEST_PACKET_BYTES && !full.hold(&p.addresses.tuple())
             };
             let owes = |p: &plait_path::Path| p.send.probes_due(Space::Data) > 0 && has_room(p);
             open.find(|(id, p)| is_new(*id, Purpose::Probe) && owes(p)).map(|(id, _)| (id, Purpose::Probe))
@@ -377,7 +384,7 @@ impl Connection {
         if found.is_some() {
             return found;
         }
-        let mut pings = self.traffic.pings.iter().rev().copied();
+        let mut pings = self.scheduling.pings.iter().rev().copied();
         if let Some(id) = pings.find(|id| is_new(*id, Purpose::Ping) && self.can_carry(*id)) {
             return Some((id, Purpose::Ping));
         }
@@ -388,34 +395,35 @@ impl Connection {
     /// their own; responses are as many as the peer likes: window and pacer hold them too (RFC 9000 8.2.2).
     fn next_validation(&mut self, now: Instant, empty: &[(PathId, Purpose)]) -> Option<PathId> {
         let held = self.holds_openings();
-        let Traffic { answers_at, full_sockets: full, .. } = &mut self.traffic;
+        let Scheduling { answers_at, full_sockets: full, .. } = &mut self.scheduling;
         *answers_at = None;
-        for slot in self.paths.slots_mut().filter(|s| s.is_open() && s.dcid(LegName::Current).is_some()) {
+        for slot in self.paths.slots_mut().filter(|s| s.is_open() && s.dcid(FourTupleRole::Current).is_some()) {
             let Some(path) = slot.path.as_mut() else { continue };
-            let admits = path.route.amplification_room() >= SMALLEST_PACKET_BYTES && !full.hold(&path.route.tuple());
+            let admits =
+                path.addresses.amplification_room() >= SMALLEST_PACKET_BYTES && !full.hold(&path.addresses.tuple());
             let must_wait = held && path.sent_at.is_none();
             let is_spent = empty.contains(&(slot.id, Purpose::Validation));
-            if !admits || must_wait || is_spent || path.route.due() != Some(LegName::Current) {
+            if !admits || must_wait || is_spent || path.addresses.due() != Some(FourTupleRole::Current) {
                 continue;
             }
-            let challenges = path.route.leg(LegName::Current).is_some_and(|leg| leg.wants_challenge());
-            match if challenges { Room::Open } else { path.send.room(now, MIN_DATAGRAM_BYTES as u64) } {
-                Room::Open => return Some(slot.id),
-                Room::Paced(at) => *answers_at = earliest(*answers_at, Some(at)),
-                Room::Window => {}
+            let challenges = path.addresses.get(FourTupleRole::Current).is_some_and(|state| state.wants_challenge());
+            match if challenges { SendRoom::Open } else { path.send.room(now, MIN_DATAGRAM_BYTES as u64) } {
+                SendRoom::Open => return Some(slot.id),
+                SendRoom::Paced(at) => *answers_at = earliest(*answers_at, Some(at)),
+                SendRoom::Window => {}
             }
         }
         None
     }
 
     fn next_copy(&mut self, now: Instant, empty: &[(PathId, Purpose)]) -> Option<(PathId, Purpose)> {
-        if self.traffic.copies.is_empty() {
+        if self.scheduling.copies.is_empty() {
             return None;
         }
-        let stance = self.stance();
-        self.traffic.look(&mut self.paths, now, stance);
-        let Self { traffic, .. } = self;
-        let open = plait_schedule::candidates(&traffic.views).filter(|v| traffic.copies.wants(v.id));
+        let side = self.side();
+        self.scheduling.look(&mut self.paths, now, side);
+        let Self { scheduling, .. } = self;
+        let open = plait_schedule::candidates(&scheduling.views).filter(|v| scheduling.copies.wants(v.id));
         let new = open.filter(|v| !empty.contains(&(v.id, Purpose::Copies)));
         let best = new.min_by_key(|v| (v.rtt_or_max(), v.id))?;
         Some((best.id, Purpose::Copies))
@@ -425,19 +433,19 @@ impl Connection {
     /// socket has room.
     fn can_carry(&self, id: PathId) -> bool {
         self.paths.slot(id).is_some_and(|slot| {
-            let room = slot.path.as_ref().map_or(0, |p| p.route.amplification_room());
-            room >= SMALLEST_PACKET_BYTES && slot.dcid(LegName::Current).is_some() && !self.is_held(id)
+            let room = slot.path.as_ref().map_or(0, |p| p.addresses.amplification_room());
+            room >= SMALLEST_PACKET_BYTES && slot.dcid(FourTupleRole::Current).is_some() && !self.is_held(id)
         })
     }
 
     /// An ack that is due, on the path that the policy wants it on.
     fn next_ack(&mut self, now: Instant, empty: &[(PathId, Purpose)]) -> Option<(PathId, Purpose)> {
         let is_new = |id: PathId| !empty.contains(&(id, Purpose::Acks));
-        while let Some(&(carrier, _)) = self.traffic.ack_copies.first() {
+        while let Some(&(carrier, _)) = self.scheduling.ack_copies.first() {
             if is_new(carrier) && self.can_carry(carrier) {
                 return Some((carrier, Purpose::Acks));
             }
-            self.traffic.ack_copies.remove(0);
+            self.scheduling.ack_copies.remove(0);
         }
         let mut due: smallvec::SmallVec<[PathId; 8]> = smallvec::SmallVec::new();
         for slot in self.paths.slots() {
@@ -447,7 +455,7 @@ impl Connection {
             }
         }
         for of in due {
-            if let Some(&carrier) = self.traffic.ack_paths(now, &self.paths, of).first().filter(|id| is_new(**id)) {
+            if let Some(&carrier) = self.scheduling.ack_paths(now, &self.paths, of).first().filter(|id| is_new(**id)) {
                 return Some((carrier, Purpose::Acks));
             }
         }
@@ -470,9 +478,9 @@ impl Connection {
         Some(Demand { now, kind, unsent_bytes: stream + datagram, send_credit_bytes })
     }
 
-    fn begin_short(&mut self, id: PathId, leg: LegName, buf: &mut Vec<u8>, end: usize) -> Option<PacketBuilder> {
+    fn begin_short(&mut self, id: PathId, role: FourTupleRole, buf: &mut Vec<u8>, end: usize) -> Option<PacketBuilder> {
         let slot = self.paths.slot(id)?;
-        let dcid = slot.dcid(leg)?;
+        let dcid = slot.dcid(role)?;
         let path = slot.path.as_ref()?;
         let (number, acked) = (path.send.next_number(Space::Data), path.send.largest_acked(Space::Data));
         // RFC 9000 17.2.3: 1-RTT packets as soon as they can be made, their numbers going on from those of 0-RTT;
@@ -507,7 +515,7 @@ impl Connection {
         buf: &mut Vec<u8>,
         (start, end): (usize, usize),
     ) -> Option<Built> {
-        let builder = self.begin_short(id, LegName::Current, buf, end)?;
+        let builder = self.begin_short(id, FourTupleRole::Current, buf, end)?;
         let mut carried = std::mem::take(&mut self.scratch.carried);
         carried.clear();
         let mut w = builder.writer(buf, &mut carried);
@@ -565,7 +573,7 @@ impl Connection {
         let app_limited = self.streams.unsent_bytes() == 0;
         let repeats = purpose == Purpose::Copies || self.is_doubled(id);
         let path = self.paths.path_mut(id)?;
-        let packet = SentPacket {
+        let packet = PacketInfo {
             bytes: built.bytes as u16,
             ack_eliciting,
             in_flight: ack_eliciting || built.padding_bytes > 0,
@@ -579,18 +587,18 @@ impl Connection {
         if !packet.elsewhere {
             path.sent_at = Some(now);
             // What asks for an ack shows by itself whether the path works.
-            path.ask_at = path.ask_at.filter(|_| !ack_eliciting);
+            path.pause_ping_at = path.pause_ping_at.filter(|_| !ack_eliciting);
         }
-        let forgot = !packet.in_flight && path.send.forget_unanswered(now, space, &mut self.scratch.feedback);
+        let forgot = !packet.in_flight && path.send.prune_unacked(now, space, &mut self.scratch.feedback);
         if let Purpose::Mtu(size) = purpose {
             path.mtu.on_probe_sent(size);
         }
         if forgot {
-            self.settle_feedback(now, id);
+            self.process_acked_and_lost(now, id);
         }
         if purpose != Purpose::End {
-            self.traffic.scheduler.on_sent(id, built.bytes as u64, now);
-            self.traffic.reinjector.on_sent(built.bytes as u64, purpose, now);
+            self.scheduling.scheduler.on_sent(id, built.bytes as u64, now);
+            self.scheduling.reinjector.on_sent(built.bytes as u64, purpose, now);
         }
         if ack_eliciting {
             let pto = self.max_pto();
@@ -604,12 +612,12 @@ impl Connection {
     /// While a path's RTT is unknown its frames go on another path too (CoNEXT 2017, section 4.1); what the scheduler
     /// wants on further paths goes there as well.
     fn copy_elsewhere(&mut self, id: PathId, carried: &[SentFrame]) {
-        let targets = std::mem::take(&mut self.traffic.copy_to);
+        let targets = std::mem::take(&mut self.scheduling.copy_to);
         for &target in targets.iter().filter(|t| **t != id) {
-            carried.iter().filter(|c| is_copied(c)).for_each(|c| self.traffic.copies.push(*c, Target::On(target)));
+            carried.iter().filter(|c| is_copied(c)).for_each(|c| self.scheduling.copies.push(*c, Target::On(target)));
         }
         if self.is_doubled(id) {
-            carried.iter().filter(|c| is_copied(c)).for_each(|c| self.traffic.copies.push(*c, Target::NotOn(id)));
+            carried.iter().filter(|c| is_copied(c)).for_each(|c| self.scheduling.copies.push(*c, Target::NotOn(id)));
         }
     }
 
@@ -619,7 +627,7 @@ impl Connection {
             return false;
         }
         let measured = self.paths.path(id).is_none_or(|p| p.send.rtt().measured().is_some());
-        !measured && self.paths.open_slots().any(|s| s.id != id && super::traffic::is_usable(s))
+        !measured && self.paths.open_slots().any(|s| s.id != id && super::scheduling::is_usable(s))
     }
 
     /// Starts a key update when the AEAD's limit comes near (RFC 9001 6.6) or the keys are as old as configured.

@@ -24,11 +24,11 @@ impl Connection {
     pub(super) fn after_input(&mut self, now: Instant) {
         if self.lifecycle.is_open() {
             self.advance_handshake(now);
-            if !self.waiting.is_empty() {
+            if !self.saved_packets.is_empty() {
                 self.reopen_waiting(now);
                 self.advance_handshake(now);
             }
-            self.tend_paths(now);
+            self.maintain_paths(now);
         }
         if self.lifecycle.is_drained() {
             self.events.tell_endpoint(EndpointEvent::Drained);
@@ -94,7 +94,7 @@ impl Connection {
         // RFC 9001 4.6.2: nothing of it counts; packet numbers go on
         self.streams.on_early_rejected();
         if let Some(path) = self.paths.path_mut(PathId::ZERO) {
-            path.send.surrender(now, Space::Data, &mut self.scratch.feedback);
+            path.send.requeue_in_flight(now, Space::Data, &mut self.scratch.feedback);
         }
         self.scratch.feedback.clear();
     }
@@ -184,7 +184,7 @@ impl Connection {
                 path.send.set_handshake(now, HandshakeState::AwaitingValidation);
             }
         }
-        self.settle_feedback(now, PathId::ZERO);
+        self.process_acked_and_lost(now, PathId::ZERO);
     }
 
     /// NEW_TOKEN from a server.
@@ -221,12 +221,12 @@ impl Connection {
                 self.handshake = handshake;
                 self.handshake.versions.first = first;
                 if let Some(path) = self.paths.path_mut(PathId::ZERO) {
-                    path.send.surrender(now, Space::Initial, &mut self.scratch.feedback);
-                    path.send.surrender(now, Space::Data, &mut self.scratch.feedback);
+                    path.send.requeue_in_flight(now, Space::Initial, &mut self.scratch.feedback);
+                    path.send.requeue_in_flight(now, Space::Data, &mut self.scratch.feedback);
                 }
                 // TLS starts over: what was said in the other version is void.
                 self.scratch.feedback.lost.retain(|c| !matches!(c, plait_wire::SentFrame::Crypto { .. }));
-                self.settle_feedback(now, PathId::ZERO);
+                self.process_acked_and_lost(now, PathId::ZERO);
                 self.advance_handshake(now);
             }
             Err(error) => self.close_with(now, error),
@@ -257,7 +257,7 @@ impl Connection {
         if space != Space::Data || trigger == LossTrigger::Discarded {
             return;
         }
-        self.traffic.scheduler.on_lost(id, u64::from(bytes), now);
+        self.scheduling.scheduler.on_lost(id, u64::from(bytes), now);
         let Some(path) = self.paths.path_mut(id) else { return };
         if let Some(mtu) = path.mtu.on_lost(now, number, bytes) {
             self.shrink(now, id, mtu);
@@ -300,7 +300,7 @@ impl Connection {
             path.send.reset_for_new_address(now, controller, KeepRtt::No);
             path.receive.on_new_way();
         }
-        let route = path.route.tuple();
+        let route = path.addresses.tuple();
         self.registry.resets.on_moved(id, route.remote, &mut self.events);
         self.events.path(PathEvent::Migrated { id, route });
         self.drop_unfit_datagrams();
@@ -327,7 +327,7 @@ impl Connection {
         }
         let times = self.validation_times(id);
         if let Some(path) = self.paths.path_mut(id) {
-            path.route.challenge(now, times);
+            path.addresses.challenge(now, times);
         }
     }
 
@@ -337,7 +337,7 @@ impl Connection {
         let activity = if state == PathState::Active { Activity::Active } else { Activity::Idle };
         let Some(path) = slot.path.as_mut() else { return };
         path.send.set_activity(&mut self.shared_metrics, activity);
-        let route = path.route.tuple();
+        let route = path.addresses.tuple();
         self.events.observe(now, || TraceEvent::Path { path: id, route, state });
     }
 
@@ -371,7 +371,7 @@ impl Connection {
                 }
                 TableEvent::CidRetired { cid, .. } => self.events.tell_endpoint(EndpointEvent::Retire { cid }),
                 TableEvent::TokenInUse { path, token } => {
-                    let remote = self.paths.path(path).map(|p| p.route.tuple().remote);
+                    let remote = self.paths.path(path).map(|p| p.addresses.tuple().remote);
                     if let Some(remote) = remote {
                         self.registry.resets.watch(path, token, remote, &mut self.events);
                     }

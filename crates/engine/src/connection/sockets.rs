@@ -44,17 +44,17 @@ impl Connection {
     /// The pairs of addresses that datagrams may leave by: those of each path, and those that are being validated.
     pub fn routes(&self) -> impl Iterator<Item = FourTuple> + '_ {
         let paths = self.paths.slots().filter_map(|slot| slot.path.as_deref());
-        paths.flat_map(|path| path.route.legs().map(|leg| leg.tuple()))
+        paths.flat_map(|path| path.addresses.all().map(|state| state.tuple()))
     }
 
     /// Says which of our addresses have a socket that takes nothing now, in place of what was said before. Until it is
     /// said that they have room again, [`Self::poll_transmit`] makes nothing that would leave from them.
     pub fn set_full_sockets(&mut self, now: Instant, full: &[SocketAddr]) {
-        self.traffic.full_sockets.set(now, full);
+        self.scheduling.full_sockets.set(now, full);
     }
 
     /// True where the socket of a path's own address is full.
     pub(super) fn is_held(&self, id: PathId) -> bool {
-        self.paths.path(id).is_some_and(|path| self.traffic.full_sockets.hold(&path.route.tuple()))
+        self.paths.path(id).is_some_and(|path| self.scheduling.full_sockets.hold(&path.addresses.tuple()))
     }
 }

@@ -5,7 +5,7 @@ use plait_base::{CloseCode, Instant, PathId, Space, TransportError};
 use plait_path::{ProbeGate, TimerFired};
 
 use super::lifecycle::{ConnectionError, LifecycleTimer};
-use super::{Connection, Pathless};
+use super::{Connection, NoPath};
 use crate::shared::EndpointEvent;
 
 impl Connection {
@@ -19,29 +19,29 @@ impl Connection {
             let Some(path) = &slot.path else { continue };
             at = earliest(at, path.receive.deadline());
             if slot.is_open() {
-                at = earliest(at, earliest(path.send.deadline(), path.ask_at));
+                at = earliest(at, earliest(path.send.deadline(), path.pause_ping_at));
             }
         }
         for level in self.handshake.levels() {
             at = earliest(at, level.receive.deadline().filter(|_| level.keys.is_some()));
         }
-        if self.registry.pathless.is_none() {
+        if self.registry.no_path.is_none() {
             at = earliest(at, self.paths.deadline());
         }
         at = earliest(at, self.keys.as_ref().and_then(|k| k.deadline()));
-        at = earliest(at, self.traffic.paced_until);
-        at = earliest(at, self.traffic.answers_at);
-        at = earliest(at, self.traffic.reinjector.next_look());
+        at = earliest(at, self.scheduling.paced_until);
+        at = earliest(at, self.scheduling.answers_at);
+        at = earliest(at, self.scheduling.reinjector.next_look());
         at = earliest(at, self.plan.deadline());
         at = earliest(at, self.registry.discard_early_at);
         at = earliest(at, self.registry.settle_at.filter(|_| self.holds_loans()));
-        earliest(at, self.registry.pathless.as_ref().map(|p| p.until))
+        earliest(at, self.registry.no_path.as_ref().map(|p| p.until))
     }
 
     /// Does what is due at `now`. Poll for datagrams afterwards.
     pub fn on_timeout(&mut self, now: Instant) {
         match self.lifecycle.on_timeout(now) {
-            LifecycleTimer::Idle => self.die(ConnectionError::TimedOut),
+            LifecycleTimer::Idle => self.abort(ConnectionError::TimedOut),
             LifecycleTimer::Drained => self.events.tell_endpoint(EndpointEvent::Drained),
             LifecycleTimer::KeepAlive => self.keep_alive(now),
             LifecycleTimer::None => {}
@@ -49,10 +49,10 @@ impl Connection {
         if !self.lifecycle.is_open() {
             return;
         }
-        for held in [&mut self.traffic.paced_until, &mut self.traffic.answers_at] {
+        for held in [&mut self.scheduling.paced_until, &mut self.scheduling.answers_at] {
             *held = held.filter(|at| *at > now);
         }
-        self.traffic.reinjector.on_timeout(now);
+        self.scheduling.reinjector.on_timeout(now);
         if let Some(keys) = &mut self.keys {
             keys.on_timeout(now);
         }
@@ -64,17 +64,17 @@ impl Connection {
             self.settle_loans();
         }
         self.poll_ack_timers(now);
-        self.ask_after_pauses(now);
+        self.ping_after_pauses(now);
         self.poll_flow_timers(now);
-        self.check_pathless(now);
+        self.check_no_path(now);
         if !self.lifecycle.is_open() {
             return;
         }
         // Without a path no id is forgotten: the close goes to the last of them.
-        if self.registry.pathless.is_none() {
+        if self.registry.no_path.is_none() {
             self.poll_path_timers(now);
         }
-        self.tend_paths(now);
+        self.maintain_paths(now);
     }
 
     /// Acks whose time has come wait for the next chance to leave, without a timer: no path may have room for them.
@@ -101,7 +101,7 @@ impl Connection {
                     break;
                 }
                 let fired = path.send.on_timeout(now, &mut self.shared_metrics, &mut self.scratch.feedback);
-                self.settle_feedback(now, id);
+                self.process_acked_and_lost(now, id);
                 match fired {
                     TimerFired::None => break,
                     TimerFired::Lost => {}
@@ -116,12 +116,12 @@ impl Connection {
     }
 
     /// RFC 10069 3.4: with its last path gone a connection closes, unless another opens soon.
-    fn check_pathless(&mut self, now: Instant) {
-        let Some(Pathless { until, .. }) = self.registry.pathless else { return };
+    fn check_no_path(&mut self, now: Instant) {
+        let Some(NoPath { until, .. }) = self.registry.no_path else { return };
         if self.paths.open_slots().next().is_some() {
-            self.registry.pathless = None;
+            self.registry.no_path = None;
         } else if until <= now {
-            self.registry.pathless = None;
+            self.registry.no_path = None;
             self.close_with(now, TransportError::new(CloseCode::NO_VIABLE_PATH, "no path is left"));
         }
     }

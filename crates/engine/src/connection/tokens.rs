@@ -16,11 +16,11 @@ use plait_path::Paths;
 pub(super) struct Tokens {
     next: u32,
     /// Number, sealed token, whether it is to be sent now.
-    kept: Vec<(u32, Vec<u8>, Delivery)>,
+    kept: Vec<(u32, Vec<u8>, TokenState)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Delivery {
+enum TokenState {
     Due,
     Sent,
 }
@@ -36,8 +36,8 @@ impl Tokens {
         random: &mut Random,
     ) {
         let mut addresses: Vec<IpAddr> = Vec::new();
-        for path in paths.open_slots().filter_map(|slot| slot.path.as_ref()).filter(|p| p.route.is_validated()) {
-            let ip = path.route.tuple().remote.ip();
+        for path in paths.open_slots().filter_map(|slot| slot.path.as_ref()).filter(|p| p.addresses.is_validated()) {
+            let ip = path.addresses.tuple().remote.ip();
             if !addresses.contains(&ip) && addresses.len() < MAX_TOKEN_ADDRESSES {
                 addresses.push(ip);
             }
@@ -48,19 +48,19 @@ impl Tokens {
                 self.kept.remove(0);
             }
             let sealed = server.token_key.seal(&token, random);
-            self.kept.push((self.next, sealed, Delivery::Due));
+            self.kept.push((self.next, sealed, TokenState::Due));
             self.next = self.next.wrapping_add(1);
         }
     }
 
     pub(super) fn wants_send(&self) -> bool {
-        self.kept.iter().any(|(_, _, delivery)| *delivery == Delivery::Due)
+        self.kept.iter().any(|(_, _, delivery)| *delivery == TokenState::Due)
     }
 
     pub(super) fn fill(&mut self, w: &mut FrameWriter<'_>) {
-        for (number, token, delivery) in self.kept.iter_mut().filter(|(_, _, d)| *d == Delivery::Due) {
+        for (number, token, delivery) in self.kept.iter_mut().filter(|(_, _, d)| *d == TokenState::Due) {
             if w.write(&NewToken { token }, SentFrame::NewToken(*number)) {
-                *delivery = Delivery::Sent;
+                *delivery = TokenState::Sent;
             }
         }
     }
@@ -70,13 +70,13 @@ impl Tokens {
     }
 
     pub(super) fn on_lost(&mut self, number: u32) {
-        self.kept.iter_mut().filter(|(n, _, _)| *n == number).for_each(|(_, _, d)| *d = Delivery::Due);
+        self.kept.iter_mut().filter(|(n, _, _)| *n == number).for_each(|(_, _, d)| *d = TokenState::Due);
     }
 }
 
 /// The paths whose figures matter for tokens: used when a path becomes validated.
 pub(super) fn is_new_address(paths: &Paths, id: PathId) -> bool {
-    let Some(ip) = paths.path(id).map(|p| p.route.tuple().remote.ip()) else { return false };
+    let Some(ip) = paths.path(id).map(|p| p.addresses.tuple().remote.ip()) else { return false };
     let mut others = paths.open_slots().filter(|s| s.id != id).filter_map(|s| s.path.as_ref());
-    !others.any(|p| p.route.is_validated() && p.route.tuple().remote.ip() == ip)
+    !others.any(|p| p.addresses.is_validated() && p.addresses.tuple().remote.ip() == ip)
 }

@@ -1,6 +1,6 @@
 //! The addresses of one path: the 4-tuple in use, one being probed, and one to fall back to.
 
-mod leg;
+mod four_tuple;
 
 use std::net::SocketAddr;
 
@@ -8,22 +8,22 @@ use plait_base::time::earliest;
 use plait_base::{FourTuple, Instant, Random, Violation, limits};
 use plait_wire::FrameWriter;
 
-use leg::{Answer, LegTimeout};
-pub use leg::{ChallengeData, Leg, Origin, Pad, Validation, ValidationTimes};
+use four_tuple::{Answer, ValidationTimeout};
+pub use four_tuple::{ChallengeData, FourTupleState, Origin, Pad, Validation, ValidationTimes};
 
 /// Names one of a route's 4-tuples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LegName {
+pub enum FourTupleRole {
     /// The one that carries the path's packets.
     Current,
     /// A new one being probed, which carries nothing but probing frames.
     Candidate,
     /// The last validated one, kept while the current one is unproven.
-    Fallback,
+    Previous,
 }
 
-impl LegName {
-    const ALL: [Self; 3] = [Self::Current, Self::Candidate, Self::Fallback];
+impl FourTupleRole {
+    const ALL: [Self; 3] = [Self::Current, Self::Candidate, Self::Previous];
 }
 
 /// What the peer's packet means for the addresses.
@@ -39,12 +39,12 @@ pub enum Moved {
 
 /// What a response or a timer changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RouteEvent {
-    /// The peer's address of this leg is proven.
-    Validated(LegName),
+pub enum AddressEvent {
+    /// The peer's address of this 4-tuple is proven.
+    Validated(FourTupleRole),
     /// The current address stayed unproven; the path is back on the one before.
     FellBack(Moved),
-    /// A candidate was not reachable; the current address is untouched. It is kept until [`Route::drop_candidates`]: the
+    /// A candidate was not reachable; the current address is untouched. It is kept until [`PathAddresses::drop_candidates`]: the
     /// same addresses may be probed again with the same connection id.
     CandidateFailed,
     /// The current address stayed unproven and there is none to go back to: abandon the path.
@@ -57,38 +57,38 @@ pub enum RouteEvent {
 ///
 /// ```
 /// use plait_base::FourTuple;
-/// use plait_path::addresses::{Route, Validation};
+/// use plait_path::addresses::{PathAddresses, Validation};
 /// let tuple = FourTuple { local: "10.0.0.1:1".parse().unwrap(), remote: "10.0.0.2:2".parse().unwrap() };
-/// let mut route = Route::new(tuple, Validation::Unvalidated);
+/// let mut route = PathAddresses::new(tuple, Validation::Unvalidated);
 /// route.on_received(&tuple, 100);
 /// assert_eq!(route.amplification_room(), 300);
 /// ```
 #[derive(Clone, Debug)]
-pub struct Route {
-    current: Leg,
+pub struct PathAddresses {
+    current: FourTupleState,
     /// Boxed, as the next one: paths that move are few.
-    candidate: Option<Box<Leg>>,
-    fallback: Option<Box<Leg>>,
+    candidate: Option<Box<FourTupleState>>,
+    previous: Option<Box<FourTupleState>>,
     /// Candidates of ours that did not answer, at most `limits::MAX_RESTING_LEGS`. They keep their connection ids, so that
     /// they can be asked again (RFC 9000 9.5).
-    resting: Vec<Leg>,
+    resting: Vec<FourTupleState>,
     /// True once any challenge was written: a response before that answers nothing.
     challenged: bool,
 }
 
-impl Route {
+impl PathAddresses {
     /// A route to an address from which the peer's datagrams came: the 3x rule holds until it is validated.
     pub fn new(tuple: FourTuple, validation: Validation) -> Self {
-        Self::on_leg(Leg::new(tuple, validation, Origin::Peers))
+        Self::on_tuple(FourTupleState::new(tuple, validation, Origin::Peers))
     }
 
     /// A route that we open: the client's first flight, or a new path of the client.
     pub fn opened(tuple: FourTuple) -> Self {
-        Self::on_leg(Leg::new(tuple, Validation::Unvalidated, Origin::Ours))
+        Self::on_tuple(FourTupleState::new(tuple, Validation::Unvalidated, Origin::Ours))
     }
 
-    fn on_leg(current: Leg) -> Self {
-        Self { current, candidate: None, fallback: None, resting: Vec::new(), challenged: false }
+    fn on_tuple(current: FourTupleState) -> Self {
+        Self { current, candidate: None, previous: None, resting: Vec::new(), challenged: false }
     }
 
     /// The addresses that carry the path's packets.
@@ -96,36 +96,36 @@ impl Route {
         self.current.tuple()
     }
 
-    /// The same addresses to send with: see [`Leg::exit`].
-    pub fn exit(&self) -> FourTuple {
-        self.current.exit()
+    /// The same addresses to send with: see [`FourTupleState::send_tuple`].
+    pub fn send_tuple(&self) -> FourTuple {
+        self.current.send_tuple()
     }
 
-    /// One of the legs.
-    pub fn leg(&self, name: LegName) -> Option<&Leg> {
-        match name {
-            LegName::Current => Some(&self.current),
-            LegName::Candidate => self.candidate.as_deref(),
-            LegName::Fallback => self.fallback.as_deref(),
+    /// One of the 4-tuples.
+    pub fn get(&self, role: FourTupleRole) -> Option<&FourTupleState> {
+        match role {
+            FourTupleRole::Current => Some(&self.current),
+            FourTupleRole::Candidate => self.candidate.as_deref(),
+            FourTupleRole::Previous => self.previous.as_deref(),
         }
     }
 
-    /// All legs, the current one first.
-    pub fn legs(&self) -> impl Iterator<Item = &Leg> {
-        LegName::ALL.into_iter().filter_map(|name| self.leg(name))
+    /// All 4-tuples, the current one first.
+    pub fn all(&self) -> impl Iterator<Item = &FourTupleState> {
+        FourTupleRole::ALL.into_iter().filter_map(|role| self.get(role))
     }
 
-    pub(crate) fn leg_mut(&mut self, name: LegName) -> Option<&mut Leg> {
-        match name {
-            LegName::Current => Some(&mut self.current),
-            LegName::Candidate => self.candidate.as_deref_mut(),
-            LegName::Fallback => self.fallback.as_deref_mut(),
+    pub(crate) fn get_mut(&mut self, role: FourTupleRole) -> Option<&mut FourTupleState> {
+        match role {
+            FourTupleRole::Current => Some(&mut self.current),
+            FourTupleRole::Candidate => self.candidate.as_deref_mut(),
+            FourTupleRole::Previous => self.previous.as_deref_mut(),
         }
     }
 
-    /// The leg that a datagram of these addresses belongs to.
-    pub fn find(&self, tuple: &FourTuple) -> Option<LegName> {
-        LegName::ALL.into_iter().find(|&name| self.leg(name).is_some_and(|l| l.admits(tuple)))
+    /// The 4-tuple that a datagram of these addresses belongs to.
+    pub fn find(&self, tuple: &FourTuple) -> Option<FourTupleRole> {
+        FourTupleRole::ALL.into_iter().find(|&role| self.get(role).is_some_and(|l| l.admits(tuple)))
     }
 
     /// True when the current address is proven.
@@ -135,21 +135,21 @@ impl Route {
 
     /// Validations under way, 0 to 3.
     pub fn validations(&self) -> usize {
-        LegName::ALL.into_iter().filter(|&n| self.leg(n).is_some_and(Leg::is_validating)).count()
+        FourTupleRole::ALL.into_iter().filter(|&n| self.get(n).is_some_and(FourTupleState::is_validating)).count()
     }
 
-    /// A datagram arrived; counts towards the leg's credit. None when no leg has these addresses.
-    pub fn on_received(&mut self, tuple: &FourTuple, bytes: u64) -> Option<LegName> {
-        let name = self.find(tuple)?;
-        let leg = self.leg_mut(name)?;
-        leg.learn_local(tuple);
-        leg.on_received(bytes);
-        Some(name)
+    /// A datagram arrived; counts towards the 4-tuple's credit. None when no 4-tuple has these addresses.
+    pub fn on_received(&mut self, tuple: &FourTuple, bytes: u64) -> Option<FourTupleRole> {
+        let role = self.find(tuple)?;
+        let state = self.get_mut(role)?;
+        state.learn_local(tuple);
+        state.on_received(bytes);
+        Some(role)
     }
 
     /// The peer's newest packet came to `tuple`. Where the system chooses our address, this shows when it chose another.
     pub fn follow_system(&mut self, tuple: &FourTuple) -> Moved {
-        if self.find(tuple) == Some(LegName::Current) && self.current.follow_system(tuple) {
+        if self.find(tuple) == Some(FourTupleRole::Current) && self.current.follow_system(tuple) {
             return Moved::Hosts;
         }
         Moved::No
@@ -166,7 +166,10 @@ impl Route {
         let from = self.current.tuple().local;
         let tuple = FourTuple { local, ..self.current.tuple() };
         let validation = if self.current.is_validated() { Validation::Validated } else { Validation::Unvalidated };
-        *self = Self { challenged: self.challenged, ..Self::on_leg(Leg::new(tuple, validation, Origin::Ours)) };
+        *self = Self {
+            challenged: self.challenged,
+            ..Self::on_tuple(FourTupleState::new(tuple, validation, Origin::Ours))
+        };
         match (from == local, from.ip() == local.ip()) {
             (true, _) => Moved::No,
             (false, true) => Moved::Ports,
@@ -174,10 +177,10 @@ impl Route {
         }
     }
 
-    /// A datagram left on a leg; every datagram counts (RFC 9000 8.1).
-    pub fn on_sent(&mut self, name: LegName, bytes: u64) {
-        if let Some(leg) = self.leg_mut(name) {
-            leg.on_sent(bytes);
+    /// A datagram left on a 4-tuple; every datagram counts (RFC 9000 8.1).
+    pub fn on_sent(&mut self, role: FourTupleRole, bytes: u64) {
+        if let Some(state) = self.get_mut(role) {
+            state.on_sent(bytes);
         }
     }
 
@@ -199,55 +202,57 @@ impl Route {
         }
     }
 
-    /// An authentic packet came from addresses that no leg has: they become the candidate.
+    /// An authentic packet came from addresses that no 4-tuple has: they become the candidate.
     ///
     /// A later candidate replaces an earlier one that is not proven, so that state stays bounded.
-    pub fn admit(&mut self, tuple: FourTuple, bytes: u64) -> LegName {
-        if let Some(name) = self.find(&tuple) {
-            return name;
+    pub fn admit(&mut self, tuple: FourTuple, bytes: u64) -> FourTupleRole {
+        if let Some(role) = self.find(&tuple) {
+            return role;
         }
-        let mut leg = Leg::new(tuple, Validation::Unvalidated, Origin::Peers);
-        leg.on_received(bytes);
-        self.candidate = Some(Box::new(leg));
-        LegName::Candidate
+        let mut state = FourTupleState::new(tuple, Validation::Unvalidated, Origin::Peers);
+        state.on_received(bytes);
+        self.candidate = Some(Box::new(state));
+        FourTupleRole::Candidate
     }
 
     /// Probes other addresses of ours or of the peer before moving there.
     pub fn probe(&mut self, now: Instant, tuple: FourTuple, times: ValidationTimes) {
         let room = self.resting.len() < limits::MAX_RESTING_LEGS;
-        let before = self.candidate.take().filter(|leg| leg.tuple() == tuple || (leg.is_spent() && room));
-        self.resting.extend(before.map(|leg| *leg));
-        let known = self.resting.iter().position(|leg| leg.tuple() == tuple).map(|at| self.resting.remove(at));
-        let mut leg = Box::new(known.unwrap_or_else(|| Leg::new(tuple, Validation::Unvalidated, Origin::Ours)));
-        leg.begin_validation(now, times);
-        self.candidate = Some(leg);
+        let before = self.candidate.take().filter(|state| state.tuple() == tuple || (state.is_spent() && room));
+        self.resting.extend(before.map(|state| *state));
+        let known = self.resting.iter().position(|state| state.tuple() == tuple).map(|at| self.resting.remove(at));
+        let mut state =
+            Box::new(known.unwrap_or_else(|| FourTupleState::new(tuple, Validation::Unvalidated, Origin::Ours)));
+        state.begin_validation(now, times);
+        self.candidate = Some(state);
     }
 
     /// Moves the path to `tuple`, admitted before when the peer moved: the peer's newest non-probing packet came from there (RFC 9000 9.3), or we
-    /// decided so. The addresses used until now stay as fallback when proven.
+    /// decided so. The addresses used until now stay as previous when proven.
     pub fn migrate(&mut self, now: Instant, tuple: FourTuple, times: ValidationTimes) -> Moved {
         let from = self.current.tuple();
-        let name = self.find(&tuple);
-        if name == Some(LegName::Current) {
+        let role = self.find(&tuple);
+        if role == Some(FourTupleRole::Current) {
             return Moved::No;
         }
-        let leg = match name {
-            Some(LegName::Candidate) => self.candidate.take(),
-            Some(LegName::Fallback) => self.fallback.take(),
+        let state = match role {
+            Some(FourTupleRole::Candidate) => self.candidate.take(),
+            Some(FourTupleRole::Previous) => self.previous.take(),
             _ => None,
         };
-        let leg = leg.map_or_else(|| Leg::new(tuple, Validation::Unvalidated, Origin::Ours), |leg| *leg);
-        let mut old = std::mem::replace(&mut self.current, leg);
+        let state =
+            state.map_or_else(|| FourTupleState::new(tuple, Validation::Unvalidated, Origin::Ours), |state| *state);
+        let mut old = std::mem::replace(&mut self.current, state);
         if !self.current.is_validated() && !self.current.is_validating() {
             self.current.begin_validation(now, times);
         }
         if old.is_validated() {
             // RFC 9000 9.3.2, 9.3.3: keep and challenge the address before, in case an attacker forwarded the packet.
             old.begin_validation(now, times);
-            self.fallback = Some(Box::new(old));
+            self.previous = Some(Box::new(old));
         }
         if self.current.is_validated() {
-            self.fallback = None;
+            self.previous = None;
         }
         moved(&from, &self.current.tuple())
     }
@@ -260,87 +265,90 @@ impl Route {
 
     /// Connection ids of the peer that addresses other than the current ones use.
     pub(crate) fn other_cids(&self) -> impl Iterator<Item = u64> {
-        let legs = [&self.candidate, &self.fallback].into_iter().filter_map(|leg| leg.as_deref());
-        legs.chain(&self.resting).filter_map(|leg| leg.cid)
+        let tuples = [&self.candidate, &self.previous].into_iter().filter_map(|state| state.as_deref());
+        tuples.chain(&self.resting).filter_map(|state| state.cid)
     }
 
     /// Connection id of the peer with which these addresses were asked before.
     pub(crate) fn asked_with(&self, tuple: &FourTuple) -> Option<u64> {
-        self.candidate.as_deref().into_iter().chain(&self.resting).find(|leg| leg.tuple() == *tuple)?.cid
+        self.candidate.as_deref().into_iter().chain(&self.resting).find(|state| state.tuple() == *tuple)?.cid
     }
 
-    /// PATH_CHALLENGE arrived on these addresses; false when no leg has them (call [`Self::admit`] first).
+    /// PATH_CHALLENGE arrived on these addresses; false when no 4-tuple has them (call [`Self::admit`] first).
     pub fn on_challenge(&mut self, tuple: &FourTuple, data: ChallengeData) -> bool {
-        let leg = self.find(tuple).and_then(|name| self.leg_mut(name));
-        leg.map(|leg| leg.on_challenge(data)).is_some()
+        let state = self.find(tuple).and_then(|role| self.get_mut(role));
+        state.map(|state| state.on_challenge(data)).is_some()
     }
 
     /// PATH_RESPONSE arrived for this path id.
     ///
     /// Late answers to challenges that are settled are ignored.
-    pub fn on_response(&mut self, now: Instant, data: ChallengeData) -> Result<Option<RouteEvent>, Violation> {
+    pub fn on_response(&mut self, now: Instant, data: ChallengeData) -> Result<Option<AddressEvent>, Violation> {
         if !self.challenged {
             // RFC 9000 19.18: nothing was asked on this path.
             return Err(Violation::UnsolicitedPathResponse);
         }
-        for name in LegName::ALL {
-            match self.leg_mut(name).map_or(Answer::NotOurs, |leg| leg.on_response(now, data)) {
+        for role in FourTupleRole::ALL {
+            match self.get_mut(role).map_or(Answer::NotOurs, |state| state.on_response(now, data)) {
                 Answer::NotOurs => {}
                 Answer::Known => return Ok(None),
                 Answer::Validates => {
-                    if name == LegName::Current {
-                        self.fallback = None;
+                    if role == FourTupleRole::Current {
+                        self.previous = None;
                     }
-                    return Ok(Some(RouteEvent::Validated(name)));
+                    return Ok(Some(AddressEvent::Validated(role)));
                 }
             }
         }
         Ok(None)
     }
 
-    /// The leg on which a challenge or response waits and may be sent; the current one first.
-    pub fn due(&self) -> Option<LegName> {
-        LegName::ALL.into_iter().find(|&name| self.leg(name).is_some_and(Leg::wants_probe))
+    /// The 4-tuple on which a challenge or response waits and may be sent; the current one first.
+    pub fn due(&self) -> Option<FourTupleRole> {
+        FourTupleRole::ALL.into_iter().find(|&role| self.get(role).is_some_and(FourTupleState::wants_probe))
     }
 
-    /// Writes what waits on a leg; the packet must then leave on that leg's addresses.
-    pub fn fill(&mut self, name: LegName, rng: &mut Random, w: &mut FrameWriter<'_>) -> Pad {
-        let Some(leg) = self.leg_mut(name) else { return Pad::No };
-        let pad = leg.fill(rng, w);
-        self.challenged |= LegName::ALL.into_iter().any(|n| self.leg(n).is_some_and(Leg::has_asked));
+    /// Writes what waits on a 4-tuple; the packet must then leave on that 4-tuple's addresses.
+    pub fn fill(&mut self, role: FourTupleRole, rng: &mut Random, w: &mut FrameWriter<'_>) -> Pad {
+        let Some(state) = self.get_mut(role) else { return Pad::No };
+        let pad = state.fill(rng, w);
+        self.challenged |= FourTupleRole::ALL.into_iter().any(|n| self.get(n).is_some_and(FourTupleState::has_asked));
         pad
     }
 
     /// When [`Self::on_timeout`] wants to be called.
     pub fn deadline(&self) -> Option<Instant> {
-        LegName::ALL.into_iter().filter_map(|name| self.leg(name)?.deadline()).fold(None, |a, b| earliest(a, Some(b)))
+        FourTupleRole::ALL
+            .into_iter()
+            .filter_map(|role| self.get(role)?.deadline())
+            .fold(None, |a, b| earliest(a, Some(b)))
     }
 
     /// Repeats challenges and gives up on silent addresses.
-    pub fn on_timeout(&mut self, now: Instant) -> Option<RouteEvent> {
-        if self.candidate.as_mut().is_some_and(|l| l.on_timeout(now) == LegTimeout::GaveUp)
-            && !self.candidate.as_deref().is_some_and(Leg::is_validated)
+    pub fn on_timeout(&mut self, now: Instant) -> Option<AddressEvent> {
+        if self.candidate.as_mut().is_some_and(|l| l.on_timeout(now) == ValidationTimeout::GaveUp)
+            && !self.candidate.as_deref().is_some_and(FourTupleState::is_validated)
         {
-            return Some(RouteEvent::CandidateFailed);
+            return Some(AddressEvent::CandidateFailed);
         }
-        if let Some(leg) = &mut self.fallback {
+        if let Some(state) = &mut self.previous {
             // It was proven once, so it stays proven; silence now only shows that the peer really left.
-            leg.on_timeout(now);
+            state.on_timeout(now);
         }
-        if self.current.on_timeout(now) != LegTimeout::GaveUp {
+        if self.current.on_timeout(now) != ValidationTimeout::GaveUp {
             return None;
         }
         if self.current.is_validated() {
-            return Some(RouteEvent::SizeUnproven);
+            return Some(AddressEvent::SizeUnproven);
         }
-        match self.fallback.take() {
-            Some(leg) => {
+        match self.previous.take() {
+            Some(state) => {
                 let from = self.current.tuple();
-                let to = leg.tuple();
-                self.current = *leg;
-                Some(RouteEvent::FellBack(moved(&from, &to)))
+                let to = state.tuple();
+                self.current = *state;
+                Some(AddressEvent::FellBack(moved(&from, &to)))
             }
-            None => Some(RouteEvent::Unreachable),
+            None => Some(AddressEvent::Unreachable),
         }
     }
 }

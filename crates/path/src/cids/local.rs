@@ -7,14 +7,14 @@ use plait_wire::{FrameWriter, SentFrame};
 use smallvec::SmallVec;
 
 use super::{CidSource, IssuedCid};
-use crate::delivery::Delivery;
+use crate::frame_state::FrameState;
 
 #[derive(Clone, Copy, Debug)]
 struct LocalCid {
     sequence: u64,
     cid: ConnectionId,
     token: ResetToken,
-    delivery: Delivery,
+    delivery: FrameState,
 }
 
 /// The ids of ours that the peer may use to reach us on one path.
@@ -57,10 +57,10 @@ impl LocalCids {
     /// An id that the peer learned without a frame: the handshake's, or the preferred address's (sequence 1).
     pub fn add_known(&mut self, cid: ConnectionId, token: ResetToken) -> IssuedCid {
         self.told = self.next_sequence + 1;
-        self.push(cid, token, Delivery::Done)
+        self.push(cid, token, FrameState::Acked)
     }
 
-    fn push(&mut self, cid: ConnectionId, token: ResetToken, delivery: Delivery) -> IssuedCid {
+    fn push(&mut self, cid: ConnectionId, token: ResetToken, delivery: FrameState) -> IssuedCid {
         let sequence = self.next_sequence;
         self.next_sequence += 1;
         self.entries.push(LocalCid { sequence, cid, token, delivery });
@@ -79,7 +79,7 @@ impl LocalCids {
             return None;
         }
         let (cid, token) = source.issue(self.path);
-        Some(self.push(cid, token, Delivery::Due))
+        Some(self.push(cid, token, FrameState::Due))
     }
 
     /// Asks the peer to retire every id issued so far; replacements are issued with the next frames.
@@ -149,17 +149,17 @@ impl LocalCids {
         if self.closed {
             return;
         }
-        self.write(form, w, Delivery::is_due);
+        self.write(form, w, FrameState::is_due);
     }
 
     /// Writes every id that the peer is not known to have, also those whose frames are under way elsewhere.
     pub fn fill_unconfirmed(&mut self, form: CidForm, w: &mut FrameWriter<'_>) {
         if !self.closed {
-            self.write(form, w, |delivery| delivery != Delivery::Done);
+            self.write(form, w, |delivery| delivery != FrameState::Acked);
         }
     }
 
-    fn write(&mut self, form: CidForm, w: &mut FrameWriter<'_>, wanted: fn(Delivery) -> bool) {
+    fn write(&mut self, form: CidForm, w: &mut FrameWriter<'_>, wanted: fn(FrameState) -> bool) {
         for entry in self.entries.iter_mut().filter(|e| wanted(e.delivery)) {
             let retire_prior_to = self.retire_prior_to.min(entry.sequence);
             let (path, sequence, cid, token) = (self.path, entry.sequence, entry.cid, entry.token);

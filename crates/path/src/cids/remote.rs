@@ -6,14 +6,14 @@ use plait_wire::frame::{CidForm, NewCid, RetireCid};
 use plait_wire::{FrameWriter, SentFrame};
 use smallvec::SmallVec;
 
-use crate::delivery::Delivery;
+use crate::frame_state::FrameState;
 
 /// Whether packets were sent to an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CidUse {
     /// Never used.
     Spare,
-    /// In use on one of the path's legs; its reset token counts (RFC 9000 10.3.1).
+    /// In use on one of the path's 4-tuples; its reset token counts (RFC 9000 10.3.1).
     InUse,
 }
 
@@ -39,7 +39,7 @@ pub struct RemoteCids {
     next_expected: u64,
     retire_prior_to: u64,
     retired: RangeSet,
-    retirements: Vec<(u64, Delivery)>,
+    retirements: Vec<(u64, FrameState)>,
     limit: usize,
     closed: bool,
 }
@@ -126,7 +126,7 @@ impl RemoteCids {
         self.active()
     }
 
-    /// Marks the lowest spare as in use, for another leg of the path (RFC 9000 9.5: an id for each address).
+    /// Marks the lowest spare as in use, for another 4-tuple of the path (RFC 9000 9.5: an id for each address).
     pub fn take_spare(&mut self) -> Option<u64> {
         if self.closed {
             return None;
@@ -170,7 +170,7 @@ impl RemoteCids {
             self.retired.pop_first();
         }
         if !self.closed && !self.retirements.iter().any(|(s, _)| *s == sequence) {
-            self.retirements.push((sequence, Delivery::Due));
+            self.retirements.push((sequence, FrameState::Due));
         }
     }
 
@@ -221,7 +221,7 @@ impl RemoteCids {
         }
     }
 
-    /// Retires ids in use that neither the path nor one of its legs needs any longer.
+    /// Retires ids in use that neither the path nor one of its 4-tuples needs any longer.
     pub(crate) fn keep_only(&mut self, needed: &[u64]) {
         let stale: SmallVec<[u64; 4]> = self
             .entries

@@ -90,7 +90,7 @@ impl ReceiveFlow {
     }
 
     /// Takes in a packet that was opened and is not a duplicate.
-    pub fn absorb(&mut self, now: Instant, number: u64, eliciting: Eliciting, ecn: Option<Ecn>) {
+    pub fn on_packet(&mut self, now: Instant, number: u64, eliciting: Eliciting, ecn: Option<Ecn>) {
         if !self.dedup.insert(number) {
             return;
         }

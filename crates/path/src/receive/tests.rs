@@ -27,10 +27,10 @@ fn every_second_packet_or_after_the_delay() {
     // RFC 9000 13.2.1-1, 13.2.2
     let mut f = delayed();
     assert_eq!((f.ack_need(at(0)), f.deadline(), f.expected()), (AckNeed::None, None, 0));
-    f.absorb(at(0), 0, Eliciting::Yes, None);
+    f.on_packet(at(0), 0, Eliciting::Yes, None);
     assert_eq!((f.ack_need(at(24)), f.deadline()), (AckNeed::Piggyback, Some(at(25))));
     assert_eq!(f.ack_need(at(25)), AckNeed::Now);
-    f.absorb(at(1), 1, Eliciting::Yes, None);
+    f.on_packet(at(1), 1, Eliciting::Yes, None);
     assert_eq!((f.ack_need(at(1)), f.expected()), (AckNeed::Now, 2));
     f.on_ack_sent();
     assert_eq!((f.ack_need(at(99)), f.deadline(), f.acks_sent()), (AckNeed::None, None, 1));
@@ -42,14 +42,14 @@ fn the_first_acks_of_a_new_way_leave_at_once() {
     let mut f = delayed();
     f.on_new_way();
     for n in 0..4 {
-        f.absorb(at(10), 2 * n, Eliciting::No, None);
+        f.on_packet(at(10), 2 * n, Eliciting::No, None);
         assert_eq!(f.ack_need(at(10)), AckNeed::Piggyback, "nothing asks for an ack: {n}");
         f.on_ack_sent();
-        f.absorb(at(10), 2 * n + 1, Eliciting::Yes, None);
+        f.on_packet(at(10), 2 * n + 1, Eliciting::Yes, None);
         assert_eq!(f.ack_need(at(10)), AckNeed::Now);
         f.on_ack_sent();
     }
-    f.absorb(at(11), 8, Eliciting::Yes, None);
+    f.on_packet(at(11), 8, Eliciting::Yes, None);
     assert_eq!((f.ack_need(at(11)), f.deadline()), (AckNeed::Piggyback, Some(at(36))));
 }
 
@@ -58,12 +58,12 @@ fn an_ack_that_cannot_leave_asks_for_no_further_timeout() {
     // RFC 9000 13.2.1-3
     // A host whose only path lacks credit (RFC 9000 8.1) would otherwise be woken without end.
     let mut f = delayed();
-    f.absorb(at(0), 0, Eliciting::Yes, None);
+    f.on_packet(at(0), 0, Eliciting::Yes, None);
     f.on_timeout(at(24));
     assert_eq!(f.deadline(), Some(at(25)));
     f.on_timeout(at(25));
     assert_eq!((f.ack_need(at(25)), f.deadline()), (AckNeed::Now, None));
-    f.absorb(at(30), 1, Eliciting::Yes, None);
+    f.on_packet(at(30), 1, Eliciting::Yes, None);
     assert_eq!((f.ack_need(at(30)), f.deadline()), (AckNeed::Now, None));
     f.on_ack_sent();
     assert_eq!(f.ack_need(at(30)), AckNeed::None);
@@ -73,7 +73,7 @@ fn an_ack_that_cannot_leave_asks_for_no_further_timeout() {
 fn packets_that_ask_for_nothing_get_nothing() {
     // RFC 9000 13.2.1-4: no acks of acks
     let mut f = delayed();
-    (0..9).for_each(|n| f.absorb(at(0), n, Eliciting::No, None));
+    (0..9).for_each(|n| f.on_packet(at(0), n, Eliciting::No, None));
     assert_eq!((f.ack_need(at(999)), f.deadline()), (AckNeed::Piggyback, None));
 }
 
@@ -81,22 +81,22 @@ fn packets_that_ask_for_nothing_get_nothing() {
 fn disorder_and_ce_hasten() {
     // RFC 9000 13.2.1
     let mut f = delayed();
-    f.absorb(at(0), 0, Eliciting::Yes, None);
+    f.on_packet(at(0), 0, Eliciting::Yes, None);
     f.on_ack_sent();
-    f.absorb(at(1), 2, Eliciting::Yes, None);
+    f.on_packet(at(1), 2, Eliciting::Yes, None);
     assert_eq!(f.ack_need(at(1)), AckNeed::Now, "a gap");
     f.on_ack_sent();
-    f.absorb(at(2), 3, Eliciting::Yes, None);
+    f.on_packet(at(2), 3, Eliciting::Yes, None);
     assert_eq!(f.ack_need(at(2)), AckNeed::Piggyback, "the gap is known already");
     f.on_ack_sent();
-    f.absorb(at(3), 1, Eliciting::Yes, None);
+    f.on_packet(at(3), 1, Eliciting::Yes, None);
     assert_eq!(f.ack_need(at(3)), AckNeed::Now, "late");
     f.on_ack_sent();
-    f.absorb(at(4), 4, Eliciting::Yes, Some(Ecn::Ce));
+    f.on_packet(at(4), 4, Eliciting::Yes, Some(Ecn::Ce));
     assert_eq!(f.ack_need(at(4)), AckNeed::Now, "congestion experienced");
     f.on_ack_sent();
-    f.absorb(at(5), 5, Eliciting::No, None);
-    f.absorb(at(5), 6, Eliciting::Yes, None);
+    f.on_packet(at(5), 5, Eliciting::No, None);
+    f.on_packet(at(5), 6, Eliciting::Yes, None);
     assert_eq!(f.ack_need(at(5)), AckNeed::Piggyback, "an ack-only packet between is no gap");
 }
 
@@ -104,7 +104,7 @@ fn disorder_and_ce_hasten() {
 fn initial_packets_are_acked_at_once() {
     // RFC 9000 13.2.1-2
     let mut f = flow(AckPolicy::immediate());
-    f.absorb(at(0), 0, Eliciting::Yes, None);
+    f.on_packet(at(0), 0, Eliciting::Yes, None);
     assert_eq!(f.ack_need(at(0)), AckNeed::Now);
 }
 
@@ -113,23 +113,23 @@ fn ack_frequency() {
     let relaxed = AckPolicy { eliciting_threshold: 9, max_ack_delay: MS * 100, reordering_threshold: 3 };
     let mut f = delayed();
     f.set_policy(relaxed);
-    f.absorb(at(0), 0, Eliciting::Yes, None);
+    f.on_packet(at(0), 0, Eliciting::Yes, None);
     assert_eq!(f.deadline(), Some(at(100)));
     f.on_ack_sent();
     for n in [2, 3] {
-        f.absorb(at(1), n, Eliciting::Yes, None);
+        f.on_packet(at(1), n, Eliciting::Yes, None);
         assert_eq!(f.ack_need(at(1)), AckNeed::Piggyback, "1 may still come: {n}");
     }
-    f.absorb(at(1), 4, Eliciting::Yes, None);
+    f.on_packet(at(1), 4, Eliciting::Yes, None);
     assert_eq!(f.ack_need(at(1)), AckNeed::Now, "1 is three below 4");
     f.on_ack_sent();
     f.set_policy(AckPolicy { reordering_threshold: 0, ..relaxed });
-    f.absorb(at(2), 40, Eliciting::Yes, None);
+    f.on_packet(at(2), 40, Eliciting::Yes, None);
     assert_eq!(f.ack_need(at(2)), AckNeed::Piggyback);
     f.on_immediate_ack();
     assert_eq!(f.ack_need(at(2)), AckNeed::Now);
     f.on_ack_sent();
-    (50..60).for_each(|n| f.absorb(at(3), n, Eliciting::Yes, None));
+    (50..60).for_each(|n| f.on_packet(at(3), n, Eliciting::Yes, None));
     assert_eq!(f.ack_need(at(3)), AckNeed::Now, "the tenth");
 }
 
@@ -138,7 +138,7 @@ fn writes_path_ack_with_delay_and_counts() {
     // RFC 9000 13.2.5, 13.4.1
     let mut f = delayed();
     for n in [0, 1, 2, 5, 7] {
-        f.absorb(at(n as u32), n, Eliciting::Yes, Some(Ecn::Ect0));
+        f.on_packet(at(n as u32), n, Eliciting::Yes, Some(Ecn::Ect0));
     }
     let (mut buf, mut carried) = (Vec::new(), Vec::new());
     let mut w = FrameWriter::new(&mut buf, 100, &mut carried);
@@ -163,7 +163,7 @@ fn writes_path_ack_with_delay_and_counts() {
 fn ranges_that_did_not_fit_are_reported_later() {
     // RFC 9000 13.2.1: every ack-eliciting packet is acknowledged at least once
     let mut f = delayed();
-    (0..20).for_each(|n| f.absorb(at(0), n * 2, Eliciting::Yes, None));
+    (0..20).for_each(|n| f.on_packet(at(0), n * 2, Eliciting::Yes, None));
     let (mut told, mut carried) = (BTreeSet::new(), Vec::new());
     while !f.to_report().is_empty() {
         let mut buf = Vec::new();
@@ -183,7 +183,7 @@ fn ranges_that_did_not_fit_are_reported_later() {
 #[test]
 fn no_room_writes_nothing() {
     let mut f = delayed();
-    f.absorb(at(0), 0, Eliciting::Yes, None);
+    f.on_packet(at(0), 0, Eliciting::Yes, None);
     let (mut buf, mut carried) = (Vec::new(), Vec::new());
     let mut w = FrameWriter::new(&mut buf, 3, &mut carried);
     assert_eq!(f.fill_ack(at(0), &mut w, AckForm::Path, 3), None);
@@ -196,7 +196,7 @@ fn asks_for_an_echo_when_ranges_pile_up() {
     // RFC 9000 13.2.4
     let mut f = delayed();
     for n in 0..40 {
-        f.absorb(at(0), n * 2, Eliciting::Yes, None);
+        f.on_packet(at(0), n * 2, Eliciting::Yes, None);
         f.on_ack_sent();
     }
     assert!(f.wants_ping());
@@ -207,12 +207,12 @@ fn asks_for_an_echo_when_ranges_pile_up() {
 #[test]
 fn memory_is_bounded() {
     let mut f = delayed();
-    (0..5000).for_each(|n| f.absorb(at(0), n * 2, Eliciting::Yes, None));
+    (0..5000).for_each(|n| f.on_packet(at(0), n * 2, Eliciting::Yes, None));
     assert_eq!(f.to_report().len(), MAX_ACK_RANGES);
     let floor = 2 * (5000 - MAX_DEDUP_RANGES as u64);
     assert!(f.is_duplicate(1) && f.is_duplicate(floor - 2), "too old to tell");
     assert!(!f.is_duplicate(floor + 1) && f.is_duplicate(floor));
-    f.absorb(at(0), 1, Eliciting::Yes, None);
+    f.on_packet(at(0), 1, Eliciting::Yes, None);
     assert_eq!(f.largest(), Some(9998));
 }
 
@@ -223,7 +223,7 @@ proptest! {
         let (mut f, mut model) = (delayed(), BTreeSet::new());
         for n in numbers {
             prop_assert_eq!(f.is_duplicate(n), model.contains(&n));
-            f.absorb(at(0), n, Eliciting::Yes, None);
+            f.on_packet(at(0), n, Eliciting::Yes, None);
             model.insert(n);
             prop_assert_eq!(f.largest(), model.last().copied());
             prop_assert_ne!(f.ack_need(at(0)), AckNeed::None);
@@ -236,9 +236,9 @@ proptest! {
 fn what_came_late_is_reported_although_a_larger_ack_was_echoed() {
     // RFC 9000 13.2.1: every ack-eliciting packet is acknowledged at least once
     let mut f = delayed();
-    [0, 2].into_iter().for_each(|n| f.absorb(at(0), n, Eliciting::Yes, None));
+    [0, 2].into_iter().for_each(|n| f.on_packet(at(0), n, Eliciting::Yes, None));
     f.on_ack_sent();
-    f.absorb(at(1), 1, Eliciting::Yes, None);
+    f.on_packet(at(1), 1, Eliciting::Yes, None);
     f.on_ack_acked(0, 2);
     assert_eq!((f.ack_need(at(1)), f.to_report().first()), (AckNeed::Now, Some(1..3)));
     f.on_ack_sent();

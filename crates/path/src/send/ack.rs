@@ -7,14 +7,14 @@ use plait_base::{Instant, Space, Violation};
 use plait_congestion::{Acked, CongestionKind, Limit, RttSample};
 use plait_wire::SentFrame;
 
-use super::ledger::{Entry, Fate};
-use super::rate::Demand;
+use super::rate::AppLimited;
+use super::sent_packets::{PacketState, SentPacket};
 use super::{AckOutcome, AckReport, EcnState, HandshakeState, SendFlow};
 use crate::feedback::Feedback;
 
 /// Sums over the packets that one frame acknowledged for the first time.
 #[derive(Clone, Copy, Debug, Default)]
-struct News {
+struct NewlyAcked {
     /// When the frame arrived.
     now: Instant,
     packets: u64,
@@ -28,7 +28,7 @@ struct News {
     /// Marked packets.
     marked: u64,
     /// The newest acked packet.
-    newest: Option<(u64, Entry)>,
+    newest: Option<(u64, SentPacket)>,
     /// Number and bytes of the largest datagram acked.
     biggest: Option<(u64, u16)>,
     /// Every packet of the last congestion event arrived after all.
@@ -52,115 +52,116 @@ impl SendFlow {
     ) -> Result<AckOutcome, Violation> {
         let Some(state) = self.space(space) else { return Ok(AckOutcome::default()) };
         // RFC 9000 13.1: an ack of what was not sent is a PROTOCOL_VIOLATION
-        if report.largest >= state.ledger.next() {
+        if report.largest >= state.sent.next() {
             return Err(Violation::AckOfUnsentPacket);
         }
-        let before = state.ledger.largest_acked;
+        let before = state.sent.largest_acked;
         self.counters.acks_received += 1;
-        let mut news = News { now, ..News::default() };
-        let read = ranges.into_iter().try_for_each(|range| self.claim_range(space, range, &mut news, feedback));
+        let mut newly_acked = NewlyAcked { now, ..NewlyAcked::default() };
+        let read =
+            ranges.into_iter().try_for_each(|range| self.take_newly_acked(space, range, &mut newly_acked, feedback));
         // Also where a later range breaks the rule: what the ranges before it resolved left the flight.
-        self.in_flight -= news.freed_bytes;
+        self.in_flight -= newly_acked.freed_bytes;
         read?;
-        self.counters.on_acked(news.packets);
+        self.counters.on_acked(newly_acked.packets);
         self.raise_largest(space, report.largest);
-        let rtt_updated = self.sample_rtt(now, space, report, &news);
-        if self.siblings_need_metrics(&news) {
+        let rtt_updated = self.sample_rtt(now, space, report, &newly_acked);
+        if self.siblings_need_metrics(&newly_acked) {
             self.update_shared(shared);
         }
         let ecn_before = self.ecn.state();
         // RFC 9000 13.4.2.1: acks out of order do not validate
         if before.is_none_or(|before| report.largest > before) {
-            self.take_ecn(now, space, report, &news, shared);
+            self.take_ecn(now, space, report, &newly_acked, shared);
         }
         let mut outcome = AckOutcome {
-            newly_acked: news.packets,
-            newly_acked_eliciting: news.eliciting,
-            newly_acked_bytes: news.freed_bytes,
-            biggest: news.biggest,
-            newest_sent_at: news.newest.map(|(_, entry)| entry.sent_at),
+            newly_acked: newly_acked.packets,
+            newly_acked_eliciting: newly_acked.eliciting,
+            newly_acked_bytes: newly_acked.freed_bytes,
+            biggest: newly_acked.biggest,
+            newest_sent_at: newly_acked.newest.map(|(_, entry)| entry.sent_at),
             rtt_updated,
             ecn_failed: ecn_before != EcnState::Failed && self.ecn.state() == EcnState::Failed,
             ..AckOutcome::default()
         };
-        if news.episode_spurious {
+        if newly_acked.episode_spurious {
             self.controller.on_spurious();
         }
-        if news.packets > 0 {
+        if newly_acked.packets > 0 {
             outcome.newly_lost = self.detect_lost(now, space, shared, feedback).packets;
         }
-        if let Some((number, newest)) = news.newest {
-            self.tell_controller(now, space, (number, &newest), &news, shared);
+        if let Some((number, newest)) = newly_acked.newest {
+            self.tell_controller(now, space, (number, &newest), &newly_acked, shared);
             outcome.ended_probing = self.timer.on_acked(now);
             self.update_shared(shared);
         }
-        let keep = self.memory();
+        let keep = self.loss_memory();
         if let Some(state) = self.space_mut(space) {
-            state.reordering.on_acked(report.largest, state.ledger.next());
-            state.ledger.trim(now, keep);
+            state.reordering.on_acked(report.largest, state.sent.next());
+            state.sent.trim(now, keep);
         }
         self.check();
         Ok(outcome)
     }
 
     /// Resolves the numbers of one range that were unresolved.
-    fn claim_range(
+    fn take_newly_acked(
         &mut self,
         space: Space,
         range: RangeInclusive<u64>,
-        news: &mut News,
+        newly_acked: &mut NewlyAcked,
         feedback: &mut Feedback,
     ) -> Result<(), Violation> {
         let (lo, hi) = (*range.start(), *range.end());
         let in_time = self.rtt.loss_delay(self.config.time_threshold);
         let Some(state) = self.spaces[space as usize].as_deref_mut() else { return Ok(()) };
         // RFC 9000 21.4: only a peer that acks blindly names a number that was left out
-        if hi >= state.ledger.next() || (space == Space::Data && self.skipper.skipped_within(lo, hi)) {
+        if hi >= state.sent.next() || (space == Space::Data && self.number_filter.skipped_within(lo, hi)) {
             return Err(Violation::AckOfUnsentPacket);
         }
-        let overtaken_by = state.ledger.largest_acked;
-        while let Some(part) = state.ledger.claim(lo, hi) {
+        let overtaken_by = state.sent.largest_acked;
+        while let Some(part) = state.sent.take_unresolved(lo, hi) {
             for number in part {
-                let Some(entry) = state.ledger.mark_acked(number) else { continue };
+                let Some(entry) = state.sent.mark_acked(number) else { continue };
                 // RFC 9000 9.4: what passed at the address before says nothing of the size that passes at this one
-                let counts = |c: &SentFrame| number >= state.epoch || !matches!(c, SentFrame::MtuProbe(_));
-                feedback.acked.extend(state.ledger.carried(&entry).filter(counts));
-                news.packets += 1;
-                news.eliciting += u64::from(entry.packet.awaits_ack());
+                let counts = |c: &SentFrame| number >= state.path_start || !matches!(c, SentFrame::MtuProbe(_));
+                feedback.acked.extend(state.sent.frames_of(&entry).filter(counts));
+                newly_acked.packets += 1;
+                newly_acked.eliciting += u64::from(entry.info.awaits_ack());
                 // RFC 9000 9.4: nor is the way to other addresses this path's
-                if number < state.epoch || entry.packet.elsewhere {
+                if number < state.path_start || entry.info.elsewhere {
                     continue;
                 }
-                news.marked += u64::from(entry.packet.ecn_marked);
+                newly_acked.marked += u64::from(entry.info.ecn_marked);
                 // RFC 9002 6.1: such a packet was late, and the thresholds have to bear with the next one
-                if let Some(largest) = overtaken_by.filter(|l| *l > number && entry.packet.ack_eliciting) {
-                    let took = news.now.since(entry.sent_at);
+                if let Some(largest) = overtaken_by.filter(|l| *l > number && entry.info.ack_eliciting) {
+                    let took = newly_acked.now.since(entry.sent_at);
                     state.reordering.on_late(number, largest, took.saturating_sub(in_time));
                 }
-                if entry.packet.in_flight {
-                    news.delivered_bytes += u64::from(entry.packet.bytes);
+                if entry.info.in_flight {
+                    newly_acked.delivered_bytes += u64::from(entry.info.bytes);
                 }
                 if entry.counted {
-                    let bytes = u64::from(entry.packet.bytes);
-                    news.freed_bytes += bytes;
+                    let bytes = u64::from(entry.info.bytes);
+                    newly_acked.freed_bytes += bytes;
                     // RFC 9002 7.3.2: packets sent before the period began do not grow the window
                     if !self.recovery.covers(entry.sent_at) {
-                        news.growth_bytes += bytes;
+                        newly_acked.growth_bytes += bytes;
                     }
                 }
-                if let Fate::Lost(at) = entry.fate {
+                if let PacketState::Lost(at) = entry.state {
                     feedback.spurious_packets += 1;
                     self.counters.spurious += 1;
-                    if entry.packet.in_flight && !entry.packet.mtu_probe {
-                        news.episode_spurious |= self.recovery.on_spurious(at);
-                        self.rate.on_spurious(u64::from(entry.packet.bytes));
+                    if entry.info.in_flight && !entry.info.mtu_probe {
+                        newly_acked.episode_spurious |= self.recovery.on_spurious(at);
+                        self.rate.on_spurious(u64::from(entry.info.bytes));
                     }
                 }
-                if news.biggest.is_none_or(|(n, bytes)| (entry.packet.bytes, number) > (bytes, n)) {
-                    news.biggest = Some((number, entry.packet.bytes));
+                if newly_acked.biggest.is_none_or(|(n, bytes)| (entry.info.bytes, number) > (bytes, n)) {
+                    newly_acked.biggest = Some((number, entry.info.bytes));
                 }
-                if news.newest.is_none_or(|(newest, _)| number > newest) {
-                    news.newest = Some((number, entry));
+                if newly_acked.newest.is_none_or(|(newest, _)| number > newest) {
+                    newly_acked.newest = Some((number, entry));
                 }
             }
         }
@@ -169,19 +170,21 @@ impl SendFlow {
 
     fn raise_largest(&mut self, space: Space, largest: u64) {
         if let Some(state) = self.space_mut(space) {
-            state.ledger.largest_acked = state.ledger.largest_acked.max(Some(largest));
+            state.sent.largest_acked = state.sent.largest_acked.max(Some(largest));
         }
     }
 
     /// Siblings look at this path's figures only when its controller is about to act.
-    fn siblings_need_metrics(&self, news: &News) -> bool {
-        news.newest.is_some() && self.controller.is_coupled()
+    fn siblings_need_metrics(&self, newly_acked: &NewlyAcked) -> bool {
+        newly_acked.newest.is_some() && self.controller.is_coupled()
     }
 
     /// RFC 9002 5.1: one sample, if the largest number is newly acked and something newly acked asked for an ack.
-    fn sample_rtt(&mut self, now: Instant, space: Space, report: &AckReport, news: &News) -> bool {
-        let Some((_, newest)) = news.newest.filter(|(number, _)| *number == report.largest) else { return false };
-        if news.eliciting == 0 {
+    fn sample_rtt(&mut self, now: Instant, space: Space, report: &AckReport, newly_acked: &NewlyAcked) -> bool {
+        let Some((_, newest)) = newly_acked.newest.filter(|(number, _)| *number == report.largest) else {
+            return false;
+        };
+        if newly_acked.eliciting == 0 {
             return false;
         }
         let delay = match (space, self.timer.handshake()) {
@@ -195,9 +198,16 @@ impl SendFlow {
         true
     }
 
-    fn take_ecn(&mut self, now: Instant, space: Space, report: &AckReport, news: &News, shared: &SharedPathMetrics) {
-        let ce = self.ecn.on_ack(space, news.marked, report.ecn);
-        if let (true, Some((_, newest))) = (ce > 0, news.newest) {
+    fn take_ecn(
+        &mut self,
+        now: Instant,
+        space: Space,
+        report: &AckReport,
+        newly_acked: &NewlyAcked,
+        shared: &SharedPathMetrics,
+    ) {
+        let ce = self.ecn.on_ack(space, newly_acked.marked, report.ecn);
+        if let (true, Some((_, newest))) = (ce > 0, newly_acked.newest) {
             // RFC 9002 7.1: more CE marks are a sign of congestion, dated by the largest acked packet
             self.on_congestion(now, newest.sent_at, CongestionKind::Ecn, 0, shared);
         }
@@ -207,23 +217,23 @@ impl SendFlow {
         &mut self,
         now: Instant,
         space: Space,
-        newest: (u64, &Entry),
-        news: &News,
+        newest: (u64, &SentPacket),
+        newly_acked: &NewlyAcked,
         shared: &SharedPathMetrics,
     ) {
         let (number, entry) = newest;
         self.recovery.on_acked(entry.sent_at);
-        let demand = if entry.packet.app_limited { Demand::Idle } else { Demand::Busy };
-        let delivery = match news.delivered_bytes {
-            0 => self.rate.delivery(entry.rate, demand),
-            bytes => self.rate.on_acked(now, bytes, entry.rate, entry.sent_at, demand),
+        let app_limited = if entry.info.app_limited { AppLimited::Yes } else { AppLimited::No };
+        let delivery = match newly_acked.delivered_bytes {
+            0 => self.rate.delivery(entry.rate, app_limited),
+            bytes => self.rate.on_acked(now, bytes, entry.rate, entry.sent_at, app_limited),
         };
         let used = space != Space::Data || number < self.window_used_until;
         let acked = Acked {
             path: self.path,
             now,
-            bytes: news.growth_bytes,
-            bytes_total: news.freed_bytes,
+            bytes: newly_acked.growth_bytes,
+            bytes_total: newly_acked.freed_bytes,
             sent_at: entry.sent_at,
             largest: number,
             next_number: self.next_number(space),

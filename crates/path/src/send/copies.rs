@@ -4,7 +4,7 @@ use plait_base::{Instant, Space};
 use plait_wire::SentFrame;
 
 use super::SendFlow;
-use super::ledger::Fate;
+use super::sent_packets::PacketState;
 
 /// A packet of the data space on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct InFlight {
 
 /// From which end the flight is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum FlightOrder {
     /// Longest on its way first.
     OldestFirst,
     /// Sent last first.
@@ -31,35 +31,36 @@ impl SendFlow {
     /// `most` packets at most. None is given twice, nor any that repeats another path's. True when some were given.
     pub fn take_copies(
         &mut self,
-        order: Order,
+        order: FlightOrder,
         most: usize,
         mut wanted: impl FnMut(&InFlight) -> bool,
         out: &mut Vec<SentFrame>,
     ) -> bool {
         let total = self.in_flight;
         let Some(state) = self.spaces[Space::Data as usize].as_deref_mut() else { return false };
-        let ledger = &mut state.ledger;
-        let (from, to) = ledger.outstanding_numbers();
+        let sent = &mut state.sent;
+        let (from, to) = sent.outstanding_numbers();
         let (mut passed, mut given) = (0, 0);
         for step in 0..to - from {
-            let number = if order == Order::OldestFirst { from + step } else { to - 1 - step };
-            let Some(entry) = ledger.entry(number).filter(|e| e.fate == Fate::Outstanding && e.counted).copied() else {
+            let number = if order == FlightOrder::OldestFirst { from + step } else { to - 1 - step };
+            let Some(entry) = sent.get(number).filter(|e| e.state == PacketState::Outstanding && e.counted).copied()
+            else {
                 continue;
             };
-            let bytes = u64::from(entry.packet.bytes);
+            let bytes = u64::from(entry.info.bytes);
             let before = passed;
             passed += bytes;
-            if entry.copied || entry.handed_out || !entry.packet.ack_eliciting {
+            if entry.copied || entry.requeued || !entry.info.ack_eliciting {
                 continue;
             }
-            let ahead_bytes = if order == Order::OldestFirst { passed } else { total.saturating_sub(before) };
+            let ahead_bytes = if order == FlightOrder::OldestFirst { passed } else { total.saturating_sub(before) };
             if given >= most || !wanted(&InFlight { sent_at: entry.sent_at, bytes, ahead_bytes }) {
                 break;
             }
-            if let Some(entry) = ledger.entry_mut(number) {
+            if let Some(entry) = sent.get_mut(number) {
                 entry.copied = true;
             }
-            out.extend(ledger.carried(&entry));
+            out.extend(sent.frames_of(&entry));
             given += 1;
         }
         given > 0

@@ -7,8 +7,8 @@ use plait_base::shared_metrics::SharedPathMetrics;
 use plait_base::{Instant, Space};
 use plait_congestion::{Congestion, CongestionKind, Lost};
 
-use super::ledger::{Entry, Fate, Ledger};
-use super::rate::{Demand, RateMark};
+use super::rate::{AppLimited, RateMark};
+use super::sent_packets::{PacketState, SentPacket, SentPackets};
 use super::{SendFlow, SpaceState};
 use crate::feedback::{Feedback, LostPacket};
 
@@ -91,26 +91,26 @@ pub(crate) struct Losses {
     /// Lost packets that bore an ECN mark.
     marked: u32,
     /// The newest packet that shows congestion: when it left, and what it remembers of deliveries.
-    newest: Option<(Instant, RateMark, Demand)>,
+    newest: Option<(Instant, RateMark, AppLimited)>,
     /// Longest time over which everything sent was lost.
     span: Duration,
 }
 
 impl Losses {
-    fn add(&mut self, entry: &Entry) {
-        let bytes = u64::from(entry.packet.bytes);
+    fn add(&mut self, entry: &SentPacket) {
+        let bytes = u64::from(entry.info.bytes);
         self.packets += 1;
         self.all_bytes += bytes;
-        self.marked += u32::from(entry.packet.ecn_marked);
+        self.marked += u32::from(entry.info.ecn_marked);
         if entry.counted {
             self.freed_bytes += bytes;
             // RFC 9000 14.4: the loss of a probe packet is no reliable sign of congestion
-            if !entry.packet.mtu_probe {
+            if !entry.info.mtu_probe {
                 self.bytes += bytes;
                 self.signs += 1;
-                let demand = if entry.packet.app_limited { Demand::Idle } else { Demand::Busy };
+                let app_limited = if entry.info.app_limited { AppLimited::Yes } else { AppLimited::No };
                 if self.newest.is_none_or(|(at, ..)| entry.sent_at >= at) {
-                    self.newest = Some((entry.sent_at, entry.rate, demand));
+                    self.newest = Some((entry.sent_at, entry.rate, app_limited));
                 }
             }
         }
@@ -134,36 +134,36 @@ impl SpaceState {
     pub(crate) fn detect_lost(&mut self, space: Space, rule: &LossRule, feedback: &mut Feedback) -> Losses {
         let mut losses = Losses::default();
         self.loss_at = None;
-        let Some(largest) = self.ledger.largest_acked else { return losses };
-        while self.ledger.cursor < largest {
-            let number = self.ledger.cursor;
-            let Some(entry) = self.ledger.entry(number).copied() else { break };
-            match entry.fate {
-                Fate::Acked => self.ledger.lost_since = None,
-                Fate::Lost(_) | Fate::Skipped => {}
-                Fate::Outstanding => {
+        let Some(largest) = self.sent.largest_acked else { return losses };
+        while self.sent.cursor < largest {
+            let number = self.sent.cursor;
+            let Some(entry) = self.sent.get(number).copied() else { break };
+            match entry.state {
+                PacketState::Acked => self.sent.lost_since = None,
+                PacketState::Lost(_) | PacketState::Skipped => {}
+                PacketState::Outstanding => {
                     let Some(trigger) = rule.verdict(&entry, number, largest) else {
                         self.loss_at = Some(entry.sent_at + rule.delay);
                         break;
                     };
-                    self.ledger.mark_lost(number, rule.now);
+                    self.sent.mark_lost(number, rule.now);
                     losses.add(&entry);
-                    let bytes = entry.packet.bytes;
+                    let bytes = entry.info.bytes;
                     feedback.lost_packets.push(LostPacket { space, number, trigger, bytes });
-                    if !entry.handed_out {
-                        feedback.lost.extend(self.ledger.carried(&entry));
+                    if !entry.requeued {
+                        feedback.lost.extend(self.sent.frames_of(&entry));
                     }
-                    losses.span = losses.span.max(self.ledger.extend_run(&entry, rule.first_rtt_at));
+                    losses.span = losses.span.max(self.sent.extend_run(&entry, rule.first_rtt_at));
                 }
             }
-            self.ledger.cursor += 1;
+            self.sent.cursor += 1;
         }
         losses
     }
 }
 
 impl LossRule {
-    fn verdict(&self, entry: &Entry, number: u64, largest: u64) -> Option<LossTrigger> {
+    fn verdict(&self, entry: &SentPacket, number: u64, largest: u64) -> Option<LossTrigger> {
         if largest >= number.saturating_add(self.threshold) {
             // RFC 9002 6.1.1: packet threshold
             Some(LossTrigger::Reordering)
@@ -176,12 +176,12 @@ impl LossRule {
     }
 }
 
-impl Ledger {
+impl SentPackets {
     /// Adds a lost packet to the unbroken run of losses; answers how long the run lasts by now.
-    fn extend_run(&mut self, entry: &Entry, first_rtt_at: Option<Instant>) -> Duration {
+    fn extend_run(&mut self, entry: &SentPacket, first_rtt_at: Option<Instant>) -> Duration {
         // RFC 9002 7.6.2: both ends ack-eliciting, and sent after the first RTT sample
         let after_sample = first_rtt_at.is_some_and(|at| entry.sent_at > at);
-        if !after_sample || !entry.packet.ack_eliciting || !entry.counted || entry.packet.mtu_probe {
+        if !after_sample || !entry.info.ack_eliciting || !entry.counted || entry.info.mtu_probe {
             return Duration::ZERO;
         }
         entry.sent_at.since(*self.lost_since.get_or_insert(entry.sent_at))
@@ -194,18 +194,18 @@ impl SendFlow {
     pub fn on_refused(&mut self, now: Instant, bytes: u16, feedback: &mut Feedback) {
         for space in Space::ALL {
             let Some(state) = self.spaces[space as usize].as_deref_mut() else { continue };
-            let ledger = &mut state.ledger;
-            let (first, end) = ledger.outstanding_numbers();
+            let sent = &mut state.sent;
+            let (first, end) = sent.outstanding_numbers();
             for number in first..end {
-                if ledger.entry(number).is_none_or(|entry| entry.packet.bytes < bytes) {
+                if sent.get(number).is_none_or(|entry| entry.info.bytes < bytes) {
                     continue;
                 }
-                let Some(before) = ledger.mark_lost(number, now) else { continue };
-                self.in_flight -= if before.counted { u64::from(before.packet.bytes) } else { 0 };
+                let Some(before) = sent.mark_lost(number, now) else { continue };
+                self.in_flight -= if before.counted { u64::from(before.info.bytes) } else { 0 };
                 let trigger = LossTrigger::Discarded;
-                feedback.lost_packets.push(LostPacket { space, number, trigger, bytes: before.packet.bytes });
-                if !before.handed_out {
-                    feedback.lost.extend(ledger.carried(&before));
+                feedback.lost_packets.push(LostPacket { space, number, trigger, bytes: before.info.bytes });
+                if !before.requeued {
+                    feedback.lost.extend(sent.frames_of(&before));
                 }
             }
         }
@@ -232,9 +232,9 @@ impl SendFlow {
         self.in_flight -= losses.freed_bytes;
         self.counters.on_lost(losses.packets, losses.all_bytes);
         self.ecn.on_lost(losses.marked);
-        if let Some((newest, mark, demand)) = losses.newest {
+        if let Some((newest, mark, app_limited)) = losses.newest {
             self.rate.on_lost(losses.bytes);
-            let delivery = self.rate.delivery(mark, demand);
+            let delivery = self.rate.delivery(mark, app_limited);
             self.controller.on_lost(&Lost { now, bytes: losses.bytes, in_flight: self.in_flight, delivery });
             self.on_congestion(now, newest, CongestionKind::Loss, losses.bytes, shared);
             if let Some(unproven) = &mut self.recovery.unproven {
@@ -279,7 +279,7 @@ impl SendFlow {
         self.recovery = Recovery::default();
         self.rtt.restart_min();
         if let Some(state) = self.space_mut(space) {
-            state.ledger.lost_since = None;
+            state.sent.lost_since = None;
         }
     }
 }

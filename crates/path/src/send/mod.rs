@@ -1,17 +1,17 @@
-//! One direction's sender: packet numbers, the ledger of what was sent, RTT, loss, probes, window, pace and ECN.
+//! One direction's sender: packet numbers, the sent of what was sent, RTT, loss, probes, window, pace and ECN.
 
 mod ack;
 mod builder;
 mod copies;
 mod ecn;
-mod ledger;
 mod loss;
 pub mod mtu;
+mod number_filter;
 mod pto;
 mod rate;
 mod reorder;
 mod rtt;
-mod skip;
+mod sent_packets;
 mod stats;
 #[cfg(test)]
 mod tests;
@@ -27,7 +27,7 @@ use plait_crypto::SealMark;
 use plait_wire::SentFrame;
 
 pub use builder::{Built, PacketBuilder, Padding, Sealer};
-pub use copies::{InFlight, Order};
+pub use copies::{FlightOrder, InFlight};
 pub use ecn::{EcnMode, EcnState};
 pub use mtu::{Mtu, MtuConfig, MtuSearch};
 pub use pto::{HandshakeState, ProbeGate, TimerFired};
@@ -36,12 +36,12 @@ pub use stats::SendStats;
 
 use crate::feedback::{Feedback, LostPacket};
 use ecn::EcnValidator;
-use ledger::Ledger;
 use loss::Recovery;
+use number_filter::PacketNumberFilter;
 use pto::ProbeTimer;
-use rate::{Demand, Idle, Leaving, RateEstimator, RateMark};
+use rate::{AppLimited, Idle, Leaving, RateEstimator, RateMark};
 use reorder::Reordering;
-use skip::Skipper;
+use sent_packets::SentPackets;
 use stats::Counters;
 
 /// Whether packets are spread over the round trip (RFC 9002 7.7).
@@ -100,7 +100,7 @@ impl Default for SendConfig {
 
 /// Facts of one packet that is about to be remembered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SentPacket {
+pub struct PacketInfo {
     /// Its size, bytes of UDP payload.
     pub bytes: u16,
     /// Asks for an ack: carries more than ACK, PADDING and CONNECTION_CLOSE.
@@ -119,7 +119,7 @@ pub struct SentPacket {
     pub elsewhere: bool,
 }
 
-impl SentPacket {
+impl PacketInfo {
     /// True when silence after it counts against the path.
     fn awaits_ack(&self) -> bool {
         self.ack_eliciting && !self.elsewhere
@@ -164,7 +164,7 @@ pub struct AckOutcome {
 
 /// Whether one more datagram may leave now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Room {
+pub enum SendRoom {
     /// Yes.
     Open,
     /// The congestion window is full.
@@ -195,13 +195,13 @@ pub enum KeepRtt {
 /// One number space of the flow.
 #[derive(Debug, Default)]
 pub(crate) struct SpaceState {
-    ledger: Ledger,
+    sent: SentPackets,
     /// When the oldest outstanding packet below the largest acked one will count as lost.
     loss_at: Option<Instant>,
     /// Probes still to send after a time-out.
     probes: u8,
     /// Packets below were sent on an earlier network path and say nothing of this one.
-    epoch: u64,
+    path_start: u64,
     /// What late acks showed of the network path's order.
     reordering: Reordering,
 }
@@ -222,7 +222,7 @@ pub struct SendFlow {
     recovery: Recovery,
     timer: ProbeTimer,
     rate: RateEstimator,
-    skipper: Skipper,
+    number_filter: PacketNumberFilter,
     counters: Counters,
     in_flight: u64,
     /// In `Data`, packets up to this number left while the window was in use.
@@ -246,7 +246,7 @@ impl SendFlow {
             recovery: Recovery::default(),
             timer: ProbeTimer::new(now, config.handshake),
             rate: RateEstimator::new(now),
-            skipper: Skipper::new(config.skip.take()),
+            number_filter: PacketNumberFilter::new(config.skip.take()),
             counters: Counters::default(),
             in_flight: 0,
             window_used_until: 0,
@@ -269,19 +269,19 @@ impl SendFlow {
         self.spaces[space as usize].as_deref_mut()
     }
 
-    /// Gives back the memory that waits for packets to come.
+    /// Gives back the loss_memory that waits for packets to come.
     pub fn shrink_to_fit(&mut self) {
-        self.spaces.iter_mut().flatten().for_each(|state| state.ledger.shrink_to_fit());
+        self.spaces.iter_mut().flatten().for_each(|state| state.sent.shrink_to_fit());
     }
 
     /// The number that the next packet of `space` bears.
     pub fn next_number(&self, space: Space) -> u64 {
-        self.space(space).map_or(0, |s| s.ledger.next())
+        self.space(space).map_or(0, |s| s.sent.next())
     }
 
     /// The largest number that the peer acknowledged.
     pub fn largest_acked(&self, space: Space) -> Option<u64> {
-        self.space(space)?.ledger.largest_acked
+        self.space(space)?.sent.largest_acked
     }
 
     /// True while `space` exists: it was not discarded and this path has it.
@@ -291,30 +291,30 @@ impl SendFlow {
 
     /// True while an ack of the newest ack-eliciting packet of `Data` may be on its way: less than a round trip has passed.
     pub fn expects_ack(&self, now: Instant) -> bool {
-        let sent_at = self.space(Space::Data).and_then(|state| state.ledger.eliciting_sent_at);
+        let sent_at = self.space(Space::Data).and_then(|state| state.sent.eliciting_sent_at);
         sent_at.is_some_and(|at| now.since(at) < self.rtt.smoothed())
     }
 
     /// True when `space` has ack-eliciting packets outstanding.
     pub fn is_awaiting_ack(&self, space: Space) -> bool {
-        self.space(space).is_some_and(|s| s.ledger.eliciting > 0)
+        self.space(space).is_some_and(|s| s.sent.eliciting > 0)
     }
 
     /// Remembers the packet that takes [`next_number`](Self::next_number).
-    pub fn on_sent(&mut self, now: Instant, space: Space, packet: &SentPacket, carried: &[SentFrame]) {
-        let keep = self.memory();
-        let (mark, demand) = self.mark(now, packet);
-        let packet = &SentPacket { app_limited: demand == Demand::Idle, ..*packet };
+    pub fn on_sent(&mut self, now: Instant, space: Space, packet: &PacketInfo, carried: &[SentFrame]) {
+        let keep = self.loss_memory();
+        let (mark, app_limited) = self.mark(now, packet);
+        let packet = &PacketInfo { app_limited: app_limited == AppLimited::Yes, ..*packet };
         let Some(state) = self.spaces[space as usize].as_deref_mut() else { return };
-        let number = state.ledger.next();
-        state.ledger.trim(now, keep);
-        state.ledger.push(now, packet, mark, carried);
+        let number = state.sent.next();
+        state.sent.trim(now, keep);
+        state.sent.push(now, packet, mark, carried);
         if packet.ack_eliciting && !packet.elsewhere {
             state.probes = state.probes.saturating_sub(1);
             self.timer.on_progress(now);
         }
-        if space == Space::Data && self.skipper.skips(state.ledger.next()) {
-            state.ledger.skip(now);
+        if space == Space::Data && self.number_filter.skips(state.sent.next()) {
+            state.sent.skip(now);
         }
         let bytes = u64::from(packet.bytes);
         // RFC 9000 9.4: probes of other addresses are not subject to this path's window
@@ -332,15 +332,15 @@ impl SendFlow {
     }
 
     /// What a packet that leaves now remembers of deliveries, and whether they go as fast as they can.
-    fn mark(&mut self, now: Instant, packet: &SentPacket) -> (RateMark, Demand) {
+    fn mark(&mut self, now: Instant, packet: &PacketInfo) -> (RateMark, AppLimited) {
         let bytes = if packet.in_flight { u64::from(packet.bytes) } else { 0 };
         let flight_bytes = self.in_flight + bytes;
         let open = flight_bytes + u64::from(self.config.mss) <= self.controller.window();
         // Nothing more to send, or a path that window and pacer left free for a while: others set its pace.
         let unasked = !self.rate.was_window_full() && self.pacer.is_rested();
-        let demand = if open && (packet.app_limited || unasked) { Demand::Idle } else { Demand::Busy };
+        let app_limited = if open && (packet.app_limited || unasked) { AppLimited::Yes } else { AppLimited::No };
         let idle = if self.in_flight == 0 { Idle::Yes } else { Idle::No };
-        self.rate.on_sent(now, &Leaving { idle, demand, flight_bytes })
+        self.rate.on_sent(now, &Leaving { idle, app_limited, flight_bytes })
     }
 
     /// RFC 9002 7.8: a window that is not used says nothing about what the path could carry.
@@ -354,20 +354,20 @@ impl SendFlow {
     }
 
     /// Whether `bytes` more may leave now (RFC 9002 7). Probes after a time-out need not ask (RFC 9002 7.5).
-    pub fn room(&mut self, now: Instant, bytes: u64) -> Room {
+    pub fn room(&mut self, now: Instant, bytes: u64) -> SendRoom {
         let window = self.controller.window();
         if self.in_flight + bytes > window {
             self.rate.on_window_full();
-            return Room::Window;
+            return SendRoom::Window;
         }
         if self.config.pacing == Pacing::Off {
-            return Room::Open;
+            return SendRoom::Open;
         }
         let rtt = self.rtt.smoothed();
         let rate = self.controller.pacing_rate(rtt);
         match self.pacer.delay(now, rtt, window, u64::from(self.config.mss), rate) {
-            Some(at) if at > now => Room::Paced(at),
-            _ => Room::Open,
+            Some(at) if at > now => SendRoom::Paced(at),
+            _ => SendRoom::Open,
         }
     }
 
@@ -473,11 +473,11 @@ impl SendFlow {
     /// (RFC 9002 6.4). Their numbers are reported as discarded, their frames are not.
     pub fn discard(&mut self, now: Instant, space: Space, feedback: &mut Feedback) {
         let Some(state) = self.spaces[space as usize].take() else { return };
-        for (number, entry) in state.ledger.outstanding() {
-            let bytes = entry.packet.bytes;
+        for (number, entry) in state.sent.outstanding() {
+            let bytes = entry.info.bytes;
             feedback.lost_packets.push(LostPacket { space, number, trigger: LossTrigger::Discarded, bytes });
         }
-        self.in_flight -= state.ledger.counted_bytes();
+        self.in_flight -= state.sent.counted_bytes();
         // RFC 9002 6.2.2: discarding keys resets the backoff
         self.timer.reset_backoff();
         self.timer.on_progress(now);
@@ -486,23 +486,23 @@ impl SendFlow {
 
     /// Reports everything outstanding in `space` as lost without a sign of congestion: Retry, version change,
     /// rejected 0-RTT. Numbers go on.
-    pub fn surrender(&mut self, now: Instant, space: Space, feedback: &mut Feedback) {
+    pub fn requeue_in_flight(&mut self, now: Instant, space: Space, feedback: &mut Feedback) {
         let Some(state) = self.spaces[space as usize].as_deref_mut() else { return };
-        let ledger = &mut state.ledger;
-        let mut number = ledger.cursor;
-        while number < ledger.next() {
-            if let Some(before) = ledger.mark_lost(number, now) {
-                self.in_flight -= if before.counted { u64::from(before.packet.bytes) } else { 0 };
-                let (trigger, bytes) = (LossTrigger::Discarded, before.packet.bytes);
+        let sent = &mut state.sent;
+        let mut number = sent.cursor;
+        while number < sent.next() {
+            if let Some(before) = sent.mark_lost(number, now) {
+                self.in_flight -= if before.counted { u64::from(before.info.bytes) } else { 0 };
+                let (trigger, bytes) = (LossTrigger::Discarded, before.info.bytes);
                 feedback.lost_packets.push(LostPacket { space, number, trigger, bytes });
-                if !before.handed_out {
-                    feedback.lost.extend(ledger.carried(&before));
+                if !before.requeued {
+                    feedback.lost.extend(sent.frames_of(&before));
                 }
             }
             number += 1;
         }
-        ledger.cursor = number;
-        ledger.lost_since = None;
+        sent.cursor = number;
+        sent.lost_since = None;
         state.loss_at = None;
         state.probes = 0;
         self.check();
@@ -510,39 +510,39 @@ impl SendFlow {
 
     /// Forgets the oldest packets of a space whose peer acknowledges nothing while it makes us send acks without end. What
     /// some of them had to deliver comes out as lost, to be sent again; the window is not touched. True when some were.
-    pub fn forget_unanswered(&mut self, now: Instant, space: Space, feedback: &mut Feedback) -> bool {
+    pub fn prune_unacked(&mut self, now: Instant, space: Space, feedback: &mut Feedback) -> bool {
         let Some(state) = self.spaces[space as usize].as_deref_mut() else { return false };
-        let ledger = &mut state.ledger;
-        if ledger.bare <= MAX_UNANSWERED_ACKS {
+        let sent = &mut state.sent;
+        if sent.ack_only <= MAX_UNANSWERED_ACKS {
             return false;
         }
-        let (mut number, end) = ledger.outstanding_numbers();
+        let (mut number, end) = sent.outstanding_numbers();
         // Many at once, so that it is done rarely.
-        while ledger.bare > MAX_UNANSWERED_ACKS / 2 && number < end {
-            if let Some(before) = ledger.mark_lost(number, now) {
-                self.in_flight -= if before.counted { u64::from(before.packet.bytes) } else { 0 };
-                if before.packet.in_flight && !before.handed_out {
-                    feedback.lost.extend(ledger.carried(&before));
+        while sent.ack_only > MAX_UNANSWERED_ACKS / 2 && number < end {
+            if let Some(before) = sent.mark_lost(number, now) {
+                self.in_flight -= if before.counted { u64::from(before.info.bytes) } else { 0 };
+                if before.info.in_flight && !before.requeued {
+                    feedback.lost.extend(sent.frames_of(&before));
                 }
             }
             number += 1;
         }
-        ledger.forget_below(number);
+        sent.forget_below(number);
         self.check();
         true
     }
 
     /// The path is deleted: all that is outstanding counts as lost (RFC 10069 3.4.3).
     pub fn on_path_gone(&mut self, now: Instant, feedback: &mut Feedback) {
-        Space::ALL.into_iter().for_each(|space| self.surrender(now, space, feedback));
+        Space::ALL.into_iter().for_each(|space| self.requeue_in_flight(now, space, feedback));
     }
 
     /// The path moved to another address (RFC 9000 9.4): window and ECN begin anew, and so does the RTT unless
     /// it is kept. Packets sent before still report their frames, but touch neither window nor RTT.
     pub fn reset_for_new_address(&mut self, now: Instant, controller: Box<dyn CongestionController>, keep: KeepRtt) {
         for state in self.spaces.iter_mut().flatten() {
-            state.epoch = state.ledger.next();
-            state.ledger.uncount();
+            state.path_start = state.sent.next();
+            state.sent.uncount();
             state.probes = 0;
             state.reordering = Reordering::default();
         }
@@ -563,32 +563,32 @@ impl SendFlow {
 
     /// Appends the frames of every outstanding packet of `Data`, to be sent on another path; a later loss of
     /// these packets does not report the frames again. Oldest first.
-    pub fn in_flight_carried(&mut self, out: &mut Vec<SentFrame>) {
+    pub fn take_in_flight_frames(&mut self, out: &mut Vec<SentFrame>) {
         if let Some(state) = self.spaces[Space::Data as usize].as_deref_mut() {
-            state.ledger.hand_out(out);
+            state.sent.requeue_outstanding(out);
         }
     }
 
     /// Appends the frames of the oldest outstanding ack-eliciting packets of `space` that were not handed out, `skip` of
     /// them left out and `packets` taken: what probes should carry (RFC 9002 6.2.4). Nothing is marked; these packets may
     /// still be acked or lost.
-    pub fn oldest_carried(&self, space: Space, skip: usize, packets: usize, out: &mut Vec<SentFrame>) {
+    pub fn oldest_frames(&self, space: Space, skip: usize, packets: usize, out: &mut Vec<SentFrame>) {
         let Some(state) = self.space(space) else { return };
-        let waits = |e: &ledger::Entry| e.packet.awaits_ack() && !e.packet.mtu_probe && !e.handed_out;
-        let waiting = state.ledger.outstanding().filter(|(_, entry)| waits(entry));
+        let waits = |e: &sent_packets::SentPacket| e.info.awaits_ack() && !e.info.mtu_probe && !e.requeued;
+        let waiting = state.sent.outstanding().filter(|(_, entry)| waits(entry));
         for (_, entry) in waiting.skip(skip).take(packets) {
-            out.extend(state.ledger.carried(entry));
+            out.extend(state.sent.frames_of(entry));
         }
     }
 
     /// What the next probe of `space` should carry: each of a time-out's probes takes another of the oldest packets.
-    pub fn probe_carried(&self, space: Space, out: &mut Vec<SentFrame>) {
+    pub fn probe_frames(&self, space: Space, out: &mut Vec<SentFrame>) {
         let sent = usize::from(pto::PROBES.saturating_sub(self.probes_due(space)));
-        self.oldest_carried(space, sent, 1, out);
+        self.oldest_frames(space, sent, 1, out);
     }
 
     /// How long a lost packet is remembered, so that a late ack of it is understood.
-    fn memory(&self) -> Duration {
+    fn loss_memory(&self) -> Duration {
         (self.rtt.pto_base() + self.config.max_ack_delay) * 3
     }
 
@@ -596,8 +596,8 @@ impl SendFlow {
     fn check(&self) {
         if cfg!(debug_assertions) {
             let spaces = self.spaces.iter().flatten();
-            if spaces.clone().map(|s| s.ledger.len()).sum::<usize>() <= 256 {
-                let sum: u64 = spaces.map(|s| s.ledger.counted_bytes()).sum();
+            if spaces.clone().map(|s| s.sent.len()).sum::<usize>() <= 256 {
+                let sum: u64 = spaces.map(|s| s.sent.counted_bytes()).sum();
                 debug_assert_eq!(self.in_flight, sum, "bytes in flight");
             }
         }

@@ -168,12 +168,12 @@ impl SendFlow {
         }
         let mut first: Option<(Instant, Space)> = None;
         for space in Space::ALL {
-            let Some(state) = self.space(space).filter(|s| s.ledger.eliciting > 0) else { continue };
+            let Some(state) = self.space(space).filter(|s| s.sent.eliciting > 0) else { continue };
             // RFC 9002 6.2.1: not for application data before the handshake is confirmed
             if space == Space::Data && self.timer.handshake != HandshakeState::Confirmed {
                 continue;
             }
-            let Some(sent_at) = state.ledger.eliciting_sent_at else { continue };
+            let Some(sent_at) = state.sent.eliciting_sent_at else { continue };
             let at = sent_at.max(self.timer.fired_at.unwrap_or(sent_at)) + self.backed_off(self.pto(space));
             if first.is_none_or(|(earliest, _)| at < earliest) {
                 first = Some((at, space));

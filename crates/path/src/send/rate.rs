@@ -26,7 +26,7 @@ pub(crate) struct Leaving {
     /// Whether anything was in flight before it.
     pub(crate) idle: Idle,
     /// Whether the sender had more to send than it was let.
-    pub(crate) demand: Demand,
+    pub(crate) app_limited: AppLimited,
     /// Bytes in flight, the packet's included.
     pub(crate) flight_bytes: u64,
 }
@@ -59,12 +59,12 @@ impl RateEstimator {
     }
 
     /// A packet leaves: what it is to remember, and whether the sender or the path set the pace of what is in flight.
-    pub(crate) fn on_sent(&mut self, now: Instant, leaving: &Leaving) -> (RateMark, Demand) {
+    pub(crate) fn on_sent(&mut self, now: Instant, leaving: &Leaving) -> (RateMark, AppLimited) {
         if leaving.idle == Idle::Yes {
             (self.first_sent_at, self.delivered_at) = (now, now);
         }
         self.window_was_full = false;
-        if leaving.demand == Demand::Idle {
+        if leaving.app_limited == AppLimited::Yes {
             self.limited_until = self.delivered_bytes + leaving.flight_bytes;
         }
         let mark = RateMark {
@@ -74,7 +74,7 @@ impl RateEstimator {
             flight_bytes: u32::try_from(leaving.flight_bytes).unwrap_or(u32::MAX),
             lost_bytes: self.lost_bytes as u32,
         };
-        (mark, if self.limited_until > self.delivered_bytes { Demand::Idle } else { Demand::Busy })
+        (mark, if self.limited_until > self.delivered_bytes { AppLimited::Yes } else { AppLimited::No })
     }
 
     /// The window had no room for one more.
@@ -104,14 +104,14 @@ impl RateEstimator {
         bytes: u64,
         newest: RateMark,
         sent_at: Instant,
-        demand: Demand,
+        app_limited: AppLimited,
     ) -> Delivery {
         self.delivered_bytes += bytes;
         self.delivered_at = now;
         // Not back to a packet that others overtook.
         self.first_sent_at = self.first_sent_at.max(sent_at);
         let interval = sent_at.since(newest.first_sent_at).max(now.since(newest.delivered_at));
-        let mut delivery = self.delivery(newest, demand);
+        let mut delivery = self.delivery(newest, app_limited);
         if interval < INTERVAL_MIN {
             return delivery;
         }
@@ -120,21 +120,21 @@ impl RateEstimator {
         self.estimate_bps = Some(match self.estimate_bps {
             None => sample,
             // A sender with little to say proves only that the path is at least so fast.
-            Some(old) if demand == Demand::Idle && sample < old => old,
+            Some(old) if app_limited == AppLimited::Yes && sample < old => old,
             Some(old) => old - old / 8 + sample / 8,
         });
         delivery
     }
 
     /// What was delivered and lost since the packet of that mark left; without an interval.
-    pub(crate) fn delivery(&self, mark: RateMark, demand: Demand) -> Delivery {
+    pub(crate) fn delivery(&self, mark: RateMark, app_limited: AppLimited) -> Delivery {
         Delivery {
             total_bytes: self.delivered_bytes,
             prior_bytes: mark.delivered_bytes,
             interval: Duration::ZERO,
             flight_bytes: u64::from(mark.flight_bytes),
             lost_bytes: self.lost_since(mark),
-            limit: if demand == Demand::Idle { Limit::Application } else { Limit::Window },
+            limit: if app_limited == AppLimited::Yes { Limit::Application } else { Limit::Window },
         }
     }
 
@@ -159,9 +159,9 @@ pub(crate) enum Idle {
 
 /// Whether the sender had more to send than it was let.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Demand {
-    Idle,
-    Busy,
+pub(crate) enum AppLimited {
+    Yes,
+    No,
 }
 
 #[cfg(test)]
@@ -178,11 +178,11 @@ mod tests {
             let now = Instant::ZERO + ms * i;
             if i >= 20 {
                 let (mark, at) = sent.pop_front().unwrap();
-                rate.on_acked(now, 1250, mark, at, Demand::Busy);
+                rate.on_acked(now, 1250, mark, at, AppLimited::No);
             }
             let idle = if sent.is_empty() { Idle::Yes } else { Idle::No };
             let flight_bytes = 1250 * (sent.len() as u64 + 1);
-            sent.push_back((rate.on_sent(now, &Leaving { idle, demand: Demand::Busy, flight_bytes }).0, now));
+            sent.push_back((rate.on_sent(now, &Leaving { idle, app_limited: AppLimited::No, flight_bytes }).0, now));
         }
         let bps = rate.estimate_bps().unwrap();
         assert!((9_000_000..=10_500_000).contains(&bps), "{bps}");
@@ -192,17 +192,17 @@ mod tests {
     fn an_overtaken_packet_neither_shortens_nor_lengthens_samples() {
         let ms = Duration::from_millis(1);
         let mut rate = RateEstimator::new(Instant::ZERO);
-        let leaving = Leaving { idle: Idle::No, demand: Demand::Busy, flight_bytes: 2000 };
+        let leaving = Leaving { idle: Idle::No, app_limited: AppLimited::No, flight_bytes: 2000 };
         let sent = [0, 1, 2].map(|i| rate.on_sent(Instant::ZERO + ms * i, &leaving).0);
         rate.on_lost(1000);
-        let before = rate.delivery(sent[0], Demand::Busy);
+        let before = rate.delivery(sent[0], AppLimited::No);
         assert_eq!(before.lost_bytes, 1000);
-        rate.on_acked(Instant::ZERO + ms * 20, 1000, sent[2], Instant::ZERO + ms * 2, Demand::Busy);
+        rate.on_acked(Instant::ZERO + ms * 20, 1000, sent[2], Instant::ZERO + ms * 2, AppLimited::No);
         let (later, _) = rate.on_sent(Instant::ZERO + ms * 21, &leaving);
         rate.on_spurious(1000);
-        let late = rate.on_acked(Instant::ZERO + ms * 22, 1000, sent[0], Instant::ZERO, Demand::Busy);
+        let late = rate.on_acked(Instant::ZERO + ms * 22, 1000, sent[0], Instant::ZERO, AppLimited::No);
         assert_eq!((late.total_bytes, late.lost_bytes, late.interval), (2000, 0, ms * 22));
-        let next = rate.on_acked(Instant::ZERO + ms * 40, 1000, later, Instant::ZERO + ms * 21, Demand::Busy);
+        let next = rate.on_acked(Instant::ZERO + ms * 40, 1000, later, Instant::ZERO + ms * 21, AppLimited::No);
         assert_eq!((next.interval, next.lost_bytes), (ms * 20, 0), "the flight of the newest packet counts");
     }
 
@@ -210,16 +210,16 @@ mod tests {
     fn a_gap_in_what_there_was_to_send_marks_packets_until_it_has_left_the_path() {
         let ms = Duration::from_millis(1);
         let mut rate = RateEstimator::new(Instant::ZERO);
-        let leaving = |demand, flight_bytes| Leaving { idle: Idle::No, demand, flight_bytes };
-        let (first, demand) = rate.on_sent(Instant::ZERO, &leaving(Demand::Idle, 1000));
-        assert_eq!(demand, Demand::Idle);
-        let (second, demand) = rate.on_sent(Instant::ZERO, &leaving(Demand::Busy, 2000));
-        assert_eq!(demand, Demand::Idle, "the gap is still under way");
-        rate.on_acked(Instant::ZERO + ms, 1000, first, Instant::ZERO, Demand::Idle);
+        let leaving = |app_limited, flight_bytes| Leaving { idle: Idle::No, app_limited, flight_bytes };
+        let (first, app_limited) = rate.on_sent(Instant::ZERO, &leaving(AppLimited::Yes, 1000));
+        assert_eq!(app_limited, AppLimited::Yes);
+        let (second, app_limited) = rate.on_sent(Instant::ZERO, &leaving(AppLimited::No, 2000));
+        assert_eq!(app_limited, AppLimited::Yes, "the gap is still under way");
+        rate.on_acked(Instant::ZERO + ms, 1000, first, Instant::ZERO, AppLimited::Yes);
         rate.on_lost(300);
-        let (_, demand) = rate.on_sent(Instant::ZERO + ms, &leaving(Demand::Busy, 2000));
-        assert_eq!(demand, Demand::Busy);
-        let delivery = rate.on_acked(Instant::ZERO + ms * 2, 1000, second, Instant::ZERO, Demand::Idle);
+        let (_, app_limited) = rate.on_sent(Instant::ZERO + ms, &leaving(AppLimited::No, 2000));
+        assert_eq!(app_limited, AppLimited::No);
+        let delivery = rate.on_acked(Instant::ZERO + ms * 2, 1000, second, Instant::ZERO, AppLimited::Yes);
         assert_eq!((delivery.total_bytes, delivery.prior_bytes, delivery.interval), (2000, 0, ms * 2));
         assert_eq!((delivery.flight_bytes, delivery.lost_bytes, delivery.limit), (2000, 300, Limit::Application));
         assert_eq!(delivery.bytes_per_s(), Some(1_000_000));

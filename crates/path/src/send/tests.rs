@@ -94,7 +94,7 @@ impl Bench {
         self.send_in(ms, Space::Data, packet())
     }
 
-    fn send_in(&mut self, ms: u32, space: Space, packet: SentPacket) -> u64 {
+    fn send_in(&mut self, ms: u32, space: Space, packet: PacketInfo) -> u64 {
         self.now = at(ms);
         let number = self.flow.next_number(space);
         self.flow.on_sent(self.now, space, &packet, &[SentFrame::MaxData(number)]);
@@ -151,6 +151,6 @@ fn number_of(frame: &SentFrame) -> u64 {
     }
 }
 
-fn packet() -> SentPacket {
-    SentPacket { bytes: BYTES, ack_eliciting: true, in_flight: true, ..SentPacket::default() }
+fn packet() -> PacketInfo {
+    PacketInfo { bytes: BYTES, ack_eliciting: true, in_flight: true, ..PacketInfo::default() }
 }

@@ -6,15 +6,15 @@ use plait_base::limits::MAX_PATHS;
 use plait_base::{CloseCode, Instant, PathId};
 
 use super::{Closing, EndedBy, Expired, Paths, Slot, TableEvent};
-use crate::addresses::LegName;
-use crate::delivery::Delivery;
+use crate::addresses::FourTupleRole;
+use crate::frame_state::FrameState;
 
 /// A PATH_ABANDON of ours; outlives its slot until the peer acknowledges it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Farewell {
+pub(crate) struct PendingAbandon {
     pub(crate) id: PathId,
     pub(crate) code: CloseCode,
-    pub(crate) delivery: Delivery,
+    pub(crate) delivery: FrameState,
 }
 
 /// Why a path cannot be abandoned.
@@ -48,19 +48,19 @@ impl Paths {
     pub(super) fn begin_closing(&mut self, now: Instant, id: PathId, by: EndedBy, code: CloseCode, pto: Duration) {
         // RFC 10069 4.2: NO_ERROR says that no error was met; the answer carries it.
         let said = if by == EndedBy::Us { code } else { CloseCode::NO_ERROR };
-        if self.farewells.len() >= 2 * MAX_PATHS {
-            self.farewells.remove(0);
+        if self.pending_abandons.len() >= 2 * MAX_PATHS {
+            self.pending_abandons.remove(0);
         }
-        self.farewells.push(Farewell { id, code: said, delivery: Delivery::Due });
+        self.pending_abandons.push(PendingAbandon { id, code: said, delivery: FrameState::Due });
         self.change_remote(id, |slot| {
             // An answer may take a while; twice the drain time for a peer that never gives one.
             let linger = pto * 6;
-            let parting_cid = slot.dcid(LegName::Current);
-            let closing = Closing { by, code, received_at: None, gone_at: now + linger, linger, parting_cid };
+            let last_remote_cid = slot.dcid(FourTupleRole::Current);
+            let closing = Closing { by, code, received_at: None, gone_at: now + linger, linger, last_remote_cid };
             slot.closing = Some(Box::new(closing));
             slot.remote.close();
             slot.local.close();
-            slot.cids_blocked = Delivery::Quiet;
+            slot.cids_blocked = FrameState::Idle;
         });
     }
 
@@ -79,7 +79,7 @@ impl Paths {
     fn pay_credit(&mut self) {
         let Some(credit) = &mut self.credit else { return };
         while self.owed_ids > 0 {
-            let alive = u64::from(credit.wanted().0) + 1 - self.dead.count();
+            let alive = u64::from(credit.wanted().0) + 1 - self.retired.count();
             if alive >= MAX_PATHS as u64 {
                 return;
             }
@@ -91,9 +91,9 @@ impl Paths {
     /// A peer that knows nothing of the end still uses the path: without its ids the endpoint would answer with a
     /// stateless reset, which ends the whole connection.
     fn linger(&mut self, now: Instant) {
-        let Self { slots, farewells, .. } = self;
+        let Self { slots, pending_abandons, .. } = self;
         for slot in slots {
-            let unheard = farewells.iter().any(|f| f.id == slot.id);
+            let unheard = pending_abandons.iter().any(|f| f.id == slot.id);
             let Some(closing) = slot.closing.as_mut().filter(|c| c.gone_at <= now) else { continue };
             if unheard && closing.received_at.is_none() {
                 closing.gone_at = now + closing.linger;
@@ -106,7 +106,7 @@ impl Paths {
         let due = |slot: &Slot| slot.closing.as_ref().is_some_and(|c| c.gone_at <= now);
         let at = self.slots.iter().position(due)?;
         let mut slot = self.slots.remove(at);
-        self.dead.insert_one(u64::from(slot.id.0));
+        self.retired.insert_one(u64::from(slot.id.0));
         for cid in slot.local.take_all() {
             self.events.push_back(TableEvent::CidRetired { path: slot.id, cid });
         }

@@ -4,7 +4,7 @@ use plait_base::{PathId, Violation};
 use plait_wire::frame::{MaxPathId, PathsBlocked};
 use plait_wire::{FrameWriter, SentFrame};
 
-use crate::delivery::Delivery;
+use crate::frame_state::FrameState;
 
 /// Path id limits of both sides (RFC 10069 4.5 to 4.7).
 #[derive(Clone, Debug)]
@@ -13,12 +13,12 @@ pub struct PathCredit {
     local_max: u32,
     /// Largest id that we have told the peer: the limit it is held to.
     announced: u32,
-    max_delivery: Delivery,
+    max_delivery: FrameState,
     /// The peer's initial_max_path_id.
     remote_initial: u32,
     remote_max: u32,
     /// The peer's limit that stopped us from opening a path.
-    blocked_at: Option<(u32, Delivery)>,
+    blocked_at: Option<(u32, FrameState)>,
     /// The limit of ours that stopped the peer.
     peer_blocked_at: Option<u32>,
 }
@@ -29,7 +29,7 @@ impl PathCredit {
         Self {
             local_max: local_initial,
             announced: local_initial,
-            max_delivery: Delivery::Quiet,
+            max_delivery: FrameState::Idle,
             remote_initial,
             remote_max: remote_initial,
             blocked_at: None,
@@ -66,7 +66,7 @@ impl PathCredit {
     pub fn raise(&mut self) {
         if let Some(next) = self.local_max.checked_add(1) {
             self.local_max = next;
-            self.max_delivery = Delivery::Due;
+            self.max_delivery = FrameState::Due;
         }
     }
 
@@ -96,7 +96,7 @@ impl PathCredit {
     /// We wanted to open a path above the peer's limit: tell it once for each limit.
     pub fn on_blocked(&mut self) {
         if self.blocked_at.is_none_or(|(limit, _)| limit != self.remote_max) {
-            self.blocked_at = Some((self.remote_max, Delivery::Due));
+            self.blocked_at = Some((self.remote_max, FrameState::Due));
         }
     }
 

@@ -9,9 +9,9 @@ use plait_wire::frame::{
 };
 
 use super::{EndedBy, Paths, Slot, TableEvent};
-use crate::addresses::{ChallengeData, RouteEvent};
+use crate::addresses::{AddressEvent, ChallengeData};
 use crate::cids::check_encoding;
-use crate::delivery::Delivery;
+use crate::frame_state::FrameState;
 
 /// What a PATH_ABANDON means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub enum AbandonNews {
 /// What a PATH_ACK or ACK is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckTarget {
-    /// A path with a ledger.
+    /// A path on which packets may have been sent.
     Path,
     /// A path that is forgotten: ignore the frame.
     Forgotten,
@@ -77,9 +77,9 @@ impl Paths {
         let done = self.change_remote(id, |slot| {
             let result = slot.remote.on_new(new);
             if slot.remote.held() > 0 {
-                slot.cids_blocked = Delivery::Quiet;
+                slot.cids_blocked = FrameState::Idle;
             }
-            slot.settle_cids();
+            slot.assign_cids();
             result
         });
         done.unwrap_or(Ok(()))
@@ -153,11 +153,11 @@ impl Paths {
         now: Instant,
         id: PathId,
         data: ChallengeData,
-    ) -> Result<Option<RouteEvent>, Violation> {
+    ) -> Result<Option<AddressEvent>, Violation> {
         let changed = self.change_remote(id, |slot| {
             let Some(path) = slot.path.as_mut().filter(|_| slot.closing.is_none()) else { return Ok(None) };
-            let event = path.route.on_response(now, data)?;
-            slot.settle_cids();
+            let event = path.addresses.on_response(now, data)?;
+            slot.assign_cids();
             Ok(event)
         });
         changed.unwrap_or(Ok(None))

@@ -1,4 +1,4 @@
-//! The path table: every path id of a connection, from its first connection id to its oblivion.
+//! The path table: every path id of a connection, from its first connection id until it is forgotten.
 
 mod closing;
 mod credit;
@@ -15,12 +15,12 @@ use plait_base::{ConnectionId, Instant, PathId, RangeSet, ResetToken, Side};
 use plait_wire::frame::CidForm;
 use smallvec::SmallVec;
 
-use crate::addresses::RouteEvent;
+use crate::addresses::AddressEvent;
 use crate::cids::{CidSource, IssuedCid};
 use crate::path::Path;
 
 pub use closing::AbandonError;
-pub(crate) use closing::Farewell;
+pub(crate) use closing::PendingAbandon;
 pub use credit::PathCredit;
 pub use inbound::{AbandonNews, AckTarget};
 pub use opening::{Admission, CidChange, OpenError, ProbeError};
@@ -85,14 +85,14 @@ pub enum TableEvent {
 #[derive(Debug)]
 pub enum Expired {
     /// A validation ended.
-    Route(PathId, RouteEvent),
+    Address(PathId, AddressEvent),
     /// A path id is gone for good; its unacknowledged packets count as lost.
     Gone(PathId, Option<Box<Path>>),
 }
 
 /// All path ids of a connection.
 ///
-/// Invariants: slots are sorted by id; an id is in a slot or among the dead, never in both; there are at
+/// Invariants: slots are sorted by id; an id is in a slot or among the retired ones, never in both; there are at
 /// most [`MAX_PATHS`] slots, since we never allow more ids than that many live ones.
 #[derive(Debug)]
 pub struct Paths {
@@ -101,10 +101,10 @@ pub struct Paths {
     /// None until multipath is negotiated and the handshake is complete.
     credit: Option<PathCredit>,
     slots: Vec<Slot>,
-    dead: RangeSet,
+    retired: RangeSet,
     /// Ids that died and for which the peer has no new one yet.
     owed_ids: u32,
-    farewells: Vec<Farewell>,
+    pending_abandons: Vec<PendingAbandon>,
     events: VecDeque<TableEvent>,
 }
 
@@ -121,9 +121,9 @@ impl Paths {
             peer: None,
             credit: None,
             slots,
-            dead: RangeSet::new(),
+            retired: RangeSet::new(),
             owed_ids: 0,
-            farewells: Vec::new(),
+            pending_abandons: Vec::new(),
             events: VecDeque::new(),
         }
     }
@@ -198,13 +198,13 @@ impl Paths {
     }
 
     /// True when the id was used and is forgotten: what comes for it is ignored.
-    pub fn is_dead(&self, id: PathId) -> bool {
-        self.dead.contains(u64::from(id.0))
+    pub fn is_retired(&self, id: PathId) -> bool {
+        self.retired.contains(u64::from(id.0))
     }
 
     /// Path validations under way.
     pub fn validations(&self) -> usize {
-        self.slots.iter().filter_map(|slot| slot.path.as_ref()).map(|path| path.route.validations()).sum()
+        self.slots.iter().filter_map(|slot| slot.path.as_ref()).map(|path| path.addresses.validations()).sum()
     }
 
     /// Installs what the handshake gave path 0: our own id, known to the peer.
@@ -224,7 +224,7 @@ impl Paths {
             return;
         }
         if let Some(credit) = &self.credit {
-            let ids: SmallVec<[PathId; MAX_PATHS]> = living(&self.dead, credit.usable_max()).collect();
+            let ids: SmallVec<[PathId; MAX_PATHS]> = not_retired(&self.retired, credit.usable_max()).collect();
             for id in ids {
                 self.ensure_slot(id);
             }
@@ -254,9 +254,9 @@ impl Paths {
         }
     }
 
-    /// The slot of an id that is not dead; made when missing. The caller checked the id against our limit.
+    /// The slot of an id that is not retired; made when missing. The caller checked the id against our limit.
     fn ensure_slot(&mut self, id: PathId) -> Option<&mut Slot> {
-        if self.is_dead(id) {
+        if self.is_retired(id) {
             return None;
         }
         let at = match self.slots.binary_search_by_key(&id, |slot| slot.id) {
@@ -294,7 +294,7 @@ impl Paths {
     /// Gives back the memory that it does not use.
     pub fn shrink_to_fit(&mut self) {
         self.slots.shrink_to_fit();
-        self.farewells.shrink_to_fit();
+        self.pending_abandons.shrink_to_fit();
         self.events.shrink_to_fit();
     }
 
@@ -307,7 +307,7 @@ impl Paths {
     pub fn deadline(&self) -> Option<Instant> {
         let of = |slot: &Slot| match &slot.closing {
             Some(closing) => Some(closing.gone_at),
-            None => slot.path.as_ref().and_then(|path| path.route.deadline()),
+            None => slot.path.as_ref().and_then(|path| path.addresses.deadline()),
         };
         self.slots.iter().fold(None, |first, slot| earliest(first, of(slot)))
     }
@@ -321,20 +321,20 @@ impl Paths {
             let slot = &mut self.slots[at];
             let Some(path) = slot.path.as_mut().filter(|_| slot.closing.is_none()) else { continue };
             let id = path.id;
-            if let Some(event) = path.route.on_timeout(now) {
-                self.change_remote(id, Slot::settle_cids);
-                return Some(Expired::Route(id, event));
+            if let Some(event) = path.addresses.on_timeout(now) {
+                self.change_remote(id, Slot::assign_cids);
+                return Some(Expired::Address(id, event));
             }
         }
         None
     }
 }
 
-/// Ids up to `max` that are not dead, ascending; costs no more than their number and that of dead ranges.
-fn living(dead: &RangeSet, max: PathId) -> impl Iterator<Item = PathId> + '_ {
+/// Ids up to `max` that are not retired, ascending; costs no more than their number and that of retired ranges.
+fn not_retired(retired: &RangeSet, max: PathId) -> impl Iterator<Item = PathId> + '_ {
     let end = u64::from(max.0) + 1;
-    let starts = std::iter::once(0).chain(dead.iter().map(|r| r.end));
-    let ends = dead.iter().map(|r| r.start).chain(std::iter::once(end));
+    let starts = std::iter::once(0).chain(retired.iter().map(|r| r.end));
+    let ends = retired.iter().map(|r| r.start).chain(std::iter::once(end));
     starts.zip(ends).flat_map(move |(start, stop)| start..stop.min(end)).map(|id| PathId(id as u32))
 }
 

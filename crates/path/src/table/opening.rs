@@ -5,9 +5,9 @@ use std::time::Duration;
 use plait_base::limits::MAX_PATHS;
 use plait_base::{CloseCode, FourTuple, Instant, PathId, Side};
 
-use super::{Paths, Slot, living};
-use crate::addresses::{LegName, Moved, Validation, ValidationTimes};
-use crate::delivery::Delivery;
+use super::{Paths, Slot, not_retired};
+use crate::addresses::{FourTupleRole, Moved, Validation, ValidationTimes};
+use crate::frame_state::FrameState;
 use crate::path::Path;
 
 /// Why a path cannot be opened now.
@@ -84,7 +84,7 @@ impl Paths {
             return Err(OpenError::ServerSide);
         }
         let used = |id: &PathId| self.slots.iter().any(|s| s.id == *id && !s.is_unused());
-        let id = living(&self.dead, PathId::MAX).find(|id| !used(id)).ok_or(OpenError::OwnLimit)?;
+        let id = not_retired(&self.retired, PathId::MAX).find(|id| !used(id)).ok_or(OpenError::OwnLimit)?;
         if id > credit.remote_max() {
             credit.on_blocked();
             return Err(OpenError::PeerLimit);
@@ -97,8 +97,8 @@ impl Paths {
         }
         let Some(slot) = self.ensure_slot(id) else { return Err(OpenError::NotUnused(id)) };
         if slot.remote.held() == 0 {
-            if slot.cids_blocked == Delivery::Quiet {
-                slot.cids_blocked = Delivery::Due;
+            if slot.cids_blocked == FrameState::Idle {
+                slot.cids_blocked = FrameState::Due;
             }
             return Err(OpenError::NoRemoteCid(id));
         }
@@ -120,7 +120,7 @@ impl Paths {
         }
         self.change_remote(id, |slot| {
             slot.path = Some(path);
-            slot.cids_blocked = Delivery::Quiet;
+            slot.cids_blocked = FrameState::Idle;
             slot.remote.begin();
         });
         Ok(())
@@ -154,8 +154,8 @@ impl Paths {
     /// true while it is worth waiting for them, until `patience` after the first such packet.
     pub fn awaits_cids(&mut self, now: Instant, id: PathId, patience: Duration) -> bool {
         let Some(slot) = self.slot_mut(id) else { return false };
-        if slot.cids_blocked == Delivery::Quiet {
-            slot.cids_blocked = Delivery::Due;
+        if slot.cids_blocked == FrameState::Idle {
+            slot.cids_blocked = FrameState::Due;
         }
         now < *slot.wanted_since.get_or_insert(now) + patience
     }
@@ -175,18 +175,18 @@ impl Paths {
             let Some(path) = slot.path.as_mut().filter(|_| slot.closing.is_none()) else {
                 return Err(ProbeError::NoPath);
             };
-            let own = path.route.asked_with(&tuple);
+            let own = path.addresses.asked_with(&tuple);
             let has_own = own.is_some_and(|sequence| slot.remote.cid(sequence).is_some());
             let zero_length = slot.remote.active().is_some_and(|cid| cid.is_empty());
             let spare = if has_own || zero_length { None } else { slot.remote.take_spare() };
             if spare.is_none() && !has_own && !zero_length {
                 return Err(ProbeError::NoSpareCid);
             }
-            path.route.probe(now, tuple, times);
-            if let (Some(sequence), Some(leg)) = (spare, path.route.leg_mut(LegName::Candidate)) {
-                leg.cid = Some(sequence);
+            path.addresses.probe(now, tuple, times);
+            if let (Some(sequence), Some(state)) = (spare, path.addresses.get_mut(FourTupleRole::Candidate)) {
+                state.cid = Some(sequence);
             }
-            slot.settle_cids();
+            slot.assign_cids();
             Ok(())
         })
         .unwrap_or(Err(ProbeError::NoPath))
@@ -195,15 +195,16 @@ impl Paths {
     /// Forgets the addresses that an open path probes beside its own, and retires their connection ids.
     pub fn drop_candidates(&mut self, id: PathId) {
         self.change_remote(id, |slot| {
-            slot.path.iter_mut().for_each(|path| path.route.drop_candidates());
-            slot.settle_cids();
+            slot.path.iter_mut().for_each(|path| path.addresses.drop_candidates());
+            slot.assign_cids();
         });
     }
 
     /// The same for addresses that did not answer, unless they are being asked again.
     pub fn drop_failed_candidate(&mut self, id: PathId) {
-        let candidate = |slot: &Slot| slot.path.as_ref().and_then(|path| path.route.leg(LegName::Candidate)).cloned();
-        let failed = self.slot(id).and_then(candidate).is_some_and(|leg| leg.validation() == Validation::Failed);
+        let candidate =
+            |slot: &Slot| slot.path.as_ref().and_then(|path| path.addresses.get(FourTupleRole::Candidate)).cloned();
+        let failed = self.slot(id).and_then(candidate).is_some_and(|state| state.validation() == Validation::Failed);
         if failed {
             self.drop_candidates(id);
         }
@@ -213,9 +214,12 @@ impl Paths {
     /// when there is a spare (RFC 9000 9.5).
     pub fn freshen_candidate(&mut self, id: PathId) {
         self.change_remote(id, |slot| {
-            let Some(leg) = slot.path.as_mut().and_then(|path| path.route.leg_mut(LegName::Candidate)) else { return };
-            leg.cid = leg.cid.or_else(|| slot.remote.take_spare());
-            slot.settle_cids();
+            let Some(state) = slot.path.as_mut().and_then(|path| path.addresses.get_mut(FourTupleRole::Candidate))
+            else {
+                return;
+            };
+            state.cid = state.cid.or_else(|| slot.remote.take_spare());
+            slot.assign_cids();
         });
     }
 
@@ -233,20 +237,20 @@ impl Paths {
         self.change_remote(id, |slot| {
             let Some(path) = slot.path.as_mut().filter(|_| slot.closing.is_none()) else { return Moved::No };
             let old = slot.remote.active_sequence();
-            let moved = path.route.migrate(now, tuple, times);
+            let moved = path.addresses.migrate(now, tuple, times);
             if moved == Moved::No {
                 return moved;
             }
-            if let Some(leg) = path.route.leg_mut(LegName::Fallback) {
-                leg.cid = leg.cid.or(old);
+            if let Some(state) = path.addresses.get_mut(FourTupleRole::Previous) {
+                state.cid = state.cid.or(old);
             }
-            if let Some(leg) = path.route.leg_mut(LegName::Current)
-                && leg.cid.is_none()
+            if let Some(state) = path.addresses.get_mut(FourTupleRole::Current)
+                && state.cid.is_none()
                 && cid == CidChange::Fresh
             {
-                leg.cid = slot.remote.take_spare();
+                state.cid = slot.remote.take_spare();
             }
-            Slot::settle_cids(slot);
+            Slot::assign_cids(slot);
             moved
         })
         .unwrap_or(Moved::No)
@@ -259,7 +263,7 @@ impl Paths {
     pub fn renew_cid(&mut self, id: PathId) {
         self.change_remote(id, |slot| {
             slot.remote.rotate();
-            slot.settle_cids();
+            slot.assign_cids();
         });
     }
 }

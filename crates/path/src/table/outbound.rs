@@ -5,12 +5,12 @@ use plait_wire::frame::{CidForm, PathAbandon, PathCidsBlocked};
 use plait_wire::{FrameWriter, SentFrame};
 
 use super::Paths;
-use crate::delivery::Delivery;
+use crate::frame_state::FrameState;
 
 impl Paths {
     /// True when [`Self::fill_control`] has something to write.
     pub fn wants_control(&self) -> bool {
-        self.farewells.iter().any(|f| f.delivery.is_due())
+        self.pending_abandons.iter().any(|f| f.delivery.is_due())
             || self.credit.as_ref().is_some_and(|c| c.wants_frame())
             || self.slots.iter().any(|slot| {
                 slot.local.wants_frame()
@@ -23,10 +23,10 @@ impl Paths {
     /// Writes what is due, as much as fits: any open path may carry it (1-RTT packets only).
     pub fn fill_control(&mut self, w: &mut FrameWriter<'_>) {
         let form = self.form();
-        for farewell in self.farewells.iter_mut().filter(|f| f.delivery.is_due()) {
-            let abandon = PathAbandon { path: farewell.id, code: farewell.code };
-            if w.write(&abandon, SentFrame::PathAbandon(farewell.id)) {
-                farewell.delivery.on_written();
+        for pending in self.pending_abandons.iter_mut().filter(|f| f.delivery.is_due()) {
+            let abandon = PathAbandon { path: pending.id, code: pending.code };
+            if w.write(&abandon, SentFrame::PathAbandon(pending.id)) {
+                pending.delivery.on_written();
             }
         }
         let multipath = self.credit.is_some();
@@ -47,9 +47,9 @@ impl Paths {
     }
 
     /// Writes our PATH_ABANDON of this path, which stays due: nothing says whether the path's last packet arrived.
-    pub fn fill_farewell(&self, id: PathId, w: &mut FrameWriter<'_>) {
-        if let Some(farewell) = self.farewells.iter().find(|f| f.id == id) {
-            let _ = w.write(&PathAbandon { path: id, code: farewell.code }, SentFrame::PathAbandon(id));
+    pub fn fill_abandon(&self, id: PathId, w: &mut FrameWriter<'_>) {
+        if let Some(pending) = self.pending_abandons.iter().find(|f| f.id == id) {
+            let _ = w.write(&PathAbandon { path: id, code: pending.code }, SentFrame::PathAbandon(id));
         }
     }
 
@@ -78,7 +78,7 @@ impl Paths {
             SentFrame::RetireCid { path, sequence } => self.with(path, |slot| slot.remote.on_acked(sequence)),
             SentFrame::PathStatus { path, sequence } => self.with(path, |slot| slot.status.on_acked(sequence)),
             SentFrame::PathCidsBlocked(path) => self.with(path, |slot| slot.cids_blocked.on_acked()),
-            SentFrame::PathAbandon(path) => self.farewells.retain(|f| f.id != path),
+            SentFrame::PathAbandon(path) => self.pending_abandons.retain(|f| f.id != path),
             SentFrame::MaxPathId(_) | SentFrame::PathsBlocked(_) => {
                 if let Some(credit) = &mut self.credit {
                     credit.on_acked(frame);
@@ -99,11 +99,11 @@ impl Paths {
                 if slot.remote.held() == 0 {
                     slot.cids_blocked.on_lost();
                 } else {
-                    slot.cids_blocked = Delivery::Quiet;
+                    slot.cids_blocked = FrameState::Idle;
                 }
             }),
             SentFrame::PathAbandon(path) => {
-                self.farewells.iter_mut().filter(|f| f.id == path).for_each(|f| f.delivery.on_lost());
+                self.pending_abandons.iter_mut().filter(|f| f.id == path).for_each(|f| f.delivery.on_lost());
             }
             SentFrame::MaxPathId(_) | SentFrame::PathsBlocked(_) => {
                 if let Some(credit) = &mut self.credit {

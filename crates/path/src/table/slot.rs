@@ -6,9 +6,9 @@ use plait_base::probe::PathState;
 use plait_base::{CloseCode, ConnectionId, Instant, PathId};
 use smallvec::SmallVec;
 
-use crate::addresses::LegName;
+use crate::addresses::FourTupleRole;
 use crate::cids::{LocalCids, RemoteCids};
-use crate::delivery::Delivery;
+use crate::frame_state::FrameState;
 use crate::path::Path;
 use crate::status::{PathStatus, Status};
 
@@ -21,7 +21,7 @@ pub enum EndedBy {
     Peer,
 }
 
-/// A path id between PATH_ABANDON and oblivion.
+/// A path id between PATH_ABANDON and the time when it is forgotten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closing {
     /// Who ended it.
@@ -35,7 +35,7 @@ pub struct Closing {
     /// How much longer it stays each time while the peer has neither acknowledged nor answered PATH_ABANDON.
     pub linger: Duration,
     /// The peer's id that was in use last. It counts as retired: it serves to end the connection where no path is left.
-    pub parting_cid: Option<ConnectionId>,
+    pub last_remote_cid: Option<ConnectionId>,
 }
 
 /// One path id: connection ids both ways, advice, and the path once it is opened.
@@ -52,7 +52,7 @@ pub struct Slot {
     /// The path, once opened by either side.
     pub path: Option<Box<Path>>,
     pub(super) closing: Option<Box<Closing>>,
-    pub(super) cids_blocked: Delivery,
+    pub(super) cids_blocked: FrameState,
     /// When the peer first used this path without having given connection ids for it.
     pub(super) wanted_since: Option<Instant>,
 }
@@ -66,7 +66,7 @@ impl Slot {
             status: Status::default(),
             path: None,
             closing: None,
-            cids_blocked: Delivery::Quiet,
+            cids_blocked: FrameState::Idle,
             wanted_since: None,
         }
     }
@@ -77,8 +77,8 @@ impl Slot {
     }
 
     /// Where the last packets of a closing path go, if any path was there.
-    pub fn parting_cid(&self) -> Option<ConnectionId> {
-        self.closing.as_ref()?.parting_cid.filter(|_| self.path.is_some())
+    pub fn last_remote_cid(&self) -> Option<ConnectionId> {
+        self.closing.as_ref()?.last_remote_cid.filter(|_| self.path.is_some())
     }
 
     /// True for an opened path that is not being closed.
@@ -98,7 +98,7 @@ impl Slot {
         }
         match &self.path {
             None => PathState::Validating,
-            Some(path) if !path.route.is_validated() => PathState::Validating,
+            Some(path) if !path.addresses.is_validated() => PathState::Validating,
             Some(path) if path.is_failed() => PathState::Failed,
             Some(_) if self.is_backup() => PathState::Backup,
             Some(_) => PathState::Active,
@@ -110,20 +110,20 @@ impl Slot {
         [self.status.local(), self.status.remote()].contains(&Some(PathStatus::Backup))
     }
 
-    /// The connection id to send to on a leg; none while the peer gave none.
-    pub fn dcid(&self, leg: LegName) -> Option<ConnectionId> {
-        let own = self.path.as_ref().and_then(|p| p.route.leg(leg)).and_then(|l| l.cid);
+    /// The connection id to send to on a 4-tuple; none while the peer gave none.
+    pub fn dcid(&self, role: FourTupleRole) -> Option<ConnectionId> {
+        let own = self.path.as_ref().and_then(|p| p.addresses.get(role)).and_then(|l| l.cid);
         own.and_then(|sequence| self.remote.cid(sequence)).or_else(|| self.remote.active())
     }
 
-    /// Makes connection ids follow the legs: the current leg's id is the active one; ids of legs that are
+    /// Makes connection ids follow the 4-tuples: the current 4-tuple's id is the active one; ids of 4-tuples that are
     /// gone are retired (RFC 9000 9.5: an id is used with one pair of addresses).
-    pub(super) fn settle_cids(&mut self) {
+    pub(super) fn assign_cids(&mut self) {
         let Some(path) = &mut self.path else { return };
-        if let Some(sequence) = path.route.leg_mut(LegName::Current).and_then(|l| l.cid.take()) {
+        if let Some(sequence) = path.addresses.get_mut(FourTupleRole::Current).and_then(|l| l.cid.take()) {
             self.remote.activate(sequence);
         }
-        let needed: SmallVec<[u64; 2]> = path.route.other_cids().collect();
+        let needed: SmallVec<[u64; 2]> = path.addresses.other_cids().collect();
         self.remote.keep_only(&needed);
         if self.remote.active_sequence().is_none() {
             self.remote.resume();

@@ -11,7 +11,7 @@ use plait_wire::frame::{CidForm, MaxPathId, NewCid, PathAbandon, PathStatusUpdat
 use plait_wire::{Frame, FrameWriter, Frames, SentFrame};
 
 use super::*;
-use crate::addresses::{Route, Validation, ValidationTimes};
+use crate::addresses::{PathAddresses, Validation, ValidationTimes};
 use crate::receive::{AckPolicy, ReceiveFlow};
 use crate::send::mtu::MtuConfig;
 use crate::send::{SendConfig, SendFlow};
@@ -76,7 +76,7 @@ impl End {
             Paths::new(TableConfig { side, cid_limit: 4, initial_max_path_id: max, max_validations: MAX_VALIDATIONS });
         table.set_local_initial(cid(base), token(0));
         table.set_remote_initial(cid(3000 - base), None);
-        table.open(Box::new(path(0, Route::new(tuple(0, 0), Validation::Validated)))).unwrap();
+        table.open(Box::new(path(0, PathAddresses::new(tuple(0, 0), Validation::Validated)))).unwrap();
         Self { table, random: Random::from_u64(base), carried: vec![] }
     }
 
@@ -135,8 +135,8 @@ impl End {
         let mut buf = Vec::new();
         let mut carried = vec![];
         let mut w = FrameWriter::new(&mut buf, MIN_DATAGRAM_BYTES, &mut carried);
-        let route = &mut self.table.path_mut(PathId(id)).unwrap().route;
-        route.fill(crate::addresses::LegName::Current, &mut self.random, &mut w);
+        let route = &mut self.table.path_mut(PathId(id)).unwrap().addresses;
+        route.fill(crate::addresses::FourTupleRole::Current, &mut self.random, &mut w);
         buf
     }
 
@@ -153,7 +153,7 @@ impl End {
                 Frame::PathsBlocked(f) => self.table.on_paths_blocked(&f)?,
                 Frame::PathCidsBlocked(f) => self.table.on_path_cids_blocked(&f)?,
                 Frame::PathChallenge(f) => {
-                    let route = &mut self.table.path_mut(on).unwrap().route;
+                    let route = &mut self.table.path_mut(on).unwrap().addresses;
                     let here = route.tuple();
                     assert!(route.on_challenge(&here, f.data));
                 }
@@ -165,7 +165,7 @@ impl End {
     }
 }
 
-fn path(id: u32, route: Route) -> Path {
+fn path(id: u32, route: PathAddresses) -> Path {
     let id = PathId(id);
     let controller = plait_congestion::by_name("newreno").unwrap().build(id, at(0), 1200);
     let send = SendFlow::new(id, at(0), controller, SendConfig::default());
@@ -199,11 +199,11 @@ fn pair(client_max: u32, server_max: u32) -> (End, End) {
 fn open(now: Instant, client: &mut End, server: &mut End) -> PathId {
     let id = client.table.next_id().unwrap();
     let local = id.0 as u8;
-    client.table.open(Box::new(path(id.0, Route::opened(tuple(local, 0))))).unwrap();
-    client.table.path_mut(id).unwrap().route.challenge(now, times());
+    client.table.open(Box::new(path(id.0, PathAddresses::opened(tuple(local, 0))))).unwrap();
+    client.table.path_mut(id).unwrap().addresses.challenge(now, times());
     assert_eq!(server.table.admission(id), Admission::New);
     let first = client.probe_packet(id.0);
-    let mut route = Route::new(tuple(0, local), Validation::Unvalidated);
+    let mut route = PathAddresses::new(tuple(0, local), Validation::Unvalidated);
     route.on_received(&tuple(0, local), 1200);
     route.challenge(now, times());
     server.table.open(Box::new(path(id.0, route))).unwrap();
@@ -214,7 +214,7 @@ fn open(now: Instant, client: &mut End, server: &mut End) -> PathId {
     server.read(now, id.0, &third).unwrap();
     assert_eq!(server.table.admission(id), Admission::Open);
     for end in [client, server] {
-        assert!(end.table.path(id).unwrap().route.is_validated());
+        assert!(end.table.path(id).unwrap().addresses.is_validated());
         end.issue();
     }
     id

@@ -56,7 +56,7 @@ impl Model {
     }
 
     /// Checks a report against the model and takes it in.
-    fn absorb(&mut self, feedback: &Feedback, ackable: &BTreeSet<u64>) -> Result<(), TestCaseError> {
+    fn check(&mut self, feedback: &Feedback, ackable: &BTreeSet<u64>) -> Result<(), TestCaseError> {
         let mut lost_frames = BTreeSet::new();
         for n in feedback.lost.iter().map(number_of) {
             prop_assert!(self.is_open(&n) && !self.handed.contains(&n) && lost_frames.insert(n), "lost once: {}", n);
@@ -81,7 +81,7 @@ fn run(steps: Vec<Step>, drops: Vec<bool>) -> Result<(), TestCaseError> {
         let mut ackable = BTreeSet::new();
         match step {
             Step::Send { bytes, eliciting } => {
-                let packet = SentPacket { bytes, ack_eliciting: eliciting, in_flight: eliciting, ..packet() };
+                let packet = PacketInfo { bytes, ack_eliciting: eliciting, in_flight: eliciting, ..packet() };
                 let number = b.send_in(ms, Space::Data, packet);
                 prop_assert!(model.sent.insert(number, (bytes, eliciting)).is_none());
                 if !drops[i % drops.len()] {
@@ -102,7 +102,7 @@ fn run(steps: Vec<Step>, drops: Vec<bool>) -> Result<(), TestCaseError> {
             }
             Step::HandOut => {
                 let mut out = Vec::new();
-                b.flow.in_flight_carried(&mut out);
+                b.flow.take_in_flight_frames(&mut out);
                 let out: Vec<u64> = out.iter().map(number_of).collect();
                 let open: Vec<u64> = model.sent.keys().copied().filter(|n| model.is_open(n)).collect();
                 // Forgotten acks-only packets may be missing; nothing comes twice.
@@ -117,7 +117,7 @@ fn run(steps: Vec<Step>, drops: Vec<bool>) -> Result<(), TestCaseError> {
             }
             Step::Ack { .. } => {}
         }
-        model.absorb(&b.feedback, &ackable)?;
+        model.check(&b.feedback, &ackable)?;
         prop_assert_eq!(b.flow.in_flight(), model.in_flight());
         let timer = b.flow.deadline().is_some();
         let waiting = model.sent.iter().any(|(n, (_, e))| *e && model.is_open(n));
@@ -125,7 +125,7 @@ fn run(steps: Vec<Step>, drops: Vec<bool>) -> Result<(), TestCaseError> {
     }
     b.feedback.clear();
     b.flow.on_path_gone(at(ms), &mut b.feedback);
-    model.absorb(&b.feedback, &BTreeSet::new())?;
+    model.check(&b.feedback, &BTreeSet::new())?;
     let open = model.sent.iter().filter(|(n, (_, e))| *e && model.is_open(n)).count();
     prop_assert_eq!((open, b.flow.in_flight()), (0, 0));
     Ok(())
@@ -152,5 +152,5 @@ fn acks_cost_only_what_they_bring() {
         }
     }
     assert_eq!(b.flow.in_flight(), 0);
-    assert_eq!(b.flow.space(Space::Data).unwrap().ledger.unresolved_runs(), 1);
+    assert_eq!(b.flow.space(Space::Data).unwrap().sent.unresolved_runs(), 1);
 }

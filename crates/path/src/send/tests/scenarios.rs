@@ -307,7 +307,7 @@ fn persistent_congestion_over_several_acks() {
 fn mtu_probe_loss_is_no_congestion() {
     // RFC 9000 14.4
     let mut b = Bench::new();
-    b.send_in(0, Space::Data, SentPacket { mtu_probe: true, ..packet() });
+    b.send_in(0, Space::Data, PacketInfo { mtu_probe: true, ..packet() });
     b.send_many(4, 0);
     b.ack(10, &[1..=4]).unwrap();
     assert_eq!((b.lost(), b.flow.in_flight()), (vec![0], 0));
@@ -318,7 +318,7 @@ fn mtu_probe_loss_is_no_congestion() {
 fn probes_of_other_addresses_say_nothing_of_the_path() {
     // RFC 9000 9.4: neither window, nor RTT, nor probe time-out heed what left between other addresses.
     let mut b = Bench::new();
-    let elsewhere = SentPacket { elsewhere: true, ..packet() };
+    let elsewhere = PacketInfo { elsewhere: true, ..packet() };
     b.send_in(0, Space::Data, elsewhere);
     assert_eq!((b.flow.in_flight(), b.flow.deadline()), (0, None));
     b.send_many(4, 0);
@@ -337,7 +337,7 @@ fn probes_of_other_addresses_say_nothing_of_the_path() {
 #[test]
 fn ack_only_packets_neither_fill_nor_cut_the_window() {
     let mut b = Bench::new();
-    let ack_only = SentPacket { bytes: BYTES, ..SentPacket::default() };
+    let ack_only = PacketInfo { bytes: BYTES, ..PacketInfo::default() };
     for _ in 0..4 {
         b.send_in(0, Space::Data, ack_only);
     }
@@ -349,14 +349,14 @@ fn ack_only_packets_neither_fill_nor_cut_the_window() {
     for i in 0..50 {
         b.send_in(1000 * i, Space::Data, ack_only);
     }
-    assert!(b.flow.space(Space::Data).unwrap().ledger.len() < 10);
+    assert!(b.flow.space(Space::Data).unwrap().sent.len() < 10);
 }
 
 #[test]
 fn rtt_samples_need_the_largest_and_something_ack_eliciting() {
     // RFC 9002 5.1
     let mut b = Bench::new();
-    let ack_only = SentPacket { bytes: BYTES, ..SentPacket::default() };
+    let ack_only = PacketInfo { bytes: BYTES, ..PacketInfo::default() };
     b.send(0);
     b.send_in(0, Space::Data, ack_only);
     b.send_in(0, Space::Data, ack_only);
@@ -389,7 +389,7 @@ fn ack_delay_is_clamped_once_confirmed() {
 fn ce_marks_cut_once_a_period() {
     // RFC 9002 7.1, 7.3.2
     let mut b = Bench::with(SendConfig::default());
-    let marked = SentPacket { ecn_marked: true, ..packet() };
+    let marked = PacketInfo { ecn_marked: true, ..packet() };
     for _ in 0..10 {
         b.send_in(0, Space::Data, marked);
     }
@@ -414,10 +414,10 @@ fn window_limited_or_not() {
     let mut b = Bench::new();
     b.flow.controller = b.scribe(3000);
     b.send(0);
-    assert_eq!(b.flow.room(at(0), 1000), Room::Open);
+    assert_eq!(b.flow.room(at(0), 1000), SendRoom::Open);
     b.ack(10, &[0..=0]).unwrap();
     b.send_many(3, 20);
-    assert_eq!(b.flow.room(at(20), 1000), Room::Window);
+    assert_eq!(b.flow.room(at(20), 1000), SendRoom::Window);
     b.ack(30, &[1..=3]).unwrap();
     assert_eq!(b.tape().limits, [Limit::Application, Limit::Window]);
 }
@@ -430,14 +430,14 @@ fn pacing_holds_back_a_burst() {
     b.send(0);
     b.ack(100, &[0..=0]).unwrap();
     let mut sent = 0;
-    while b.flow.room(at(100), 1000) == Room::Open {
+    while b.flow.room(at(100), 1000) == SendRoom::Open {
         b.send(100);
         sent += 1;
     }
     assert!((9..20).contains(&sent), "{sent}");
-    assert!(matches!(b.flow.room(at(100), 1000), Room::Paced(t) if t > at(100) && t < at(110)));
+    assert!(matches!(b.flow.room(at(100), 1000), SendRoom::Paced(t) if t > at(100) && t < at(110)));
     b.flow.config.pacing = Pacing::Off;
-    assert_eq!(b.flow.room(at(100), 1000), Room::Open);
+    assert_eq!(b.flow.room(at(100), 1000), SendRoom::Open);
 }
 
 #[test]
@@ -466,9 +466,9 @@ fn a_gone_path_loses_everything_once() {
     b.ack(10, &[4..=4, 0..=0]).unwrap();
     assert_eq!(b.lost(), [1]);
     let mut copies = Vec::new();
-    b.flow.in_flight_carried(&mut copies);
+    b.flow.take_in_flight_frames(&mut copies);
     assert_eq!(copies, [2, 3, 5].map(SentFrame::MaxData));
-    b.flow.in_flight_carried(&mut copies);
+    b.flow.take_in_flight_frames(&mut copies);
     assert_eq!(copies.len(), 3, "handed out once");
     b.send(11);
     b.feedback.clear();
@@ -535,18 +535,18 @@ fn probes_get_the_oldest_frames() {
     b.send_many(4, 0);
     b.ack(10, &[1..=1]).unwrap();
     let mut out = Vec::new();
-    b.flow.oldest_carried(Space::Data, 0, 2, &mut out);
+    b.flow.oldest_frames(Space::Data, 0, 2, &mut out);
     assert_eq!(out, [0, 2].map(SentFrame::MaxData));
-    b.flow.oldest_carried(Space::Handshake, 0, 2, &mut out);
+    b.flow.oldest_frames(Space::Handshake, 0, 2, &mut out);
     assert_eq!(out.len(), 2);
     // Each of the two probes of a time-out takes another packet.
     let mut b = Bench::new();
-    b.send_in(0, Space::Data, SentPacket { mtu_probe: true, ..packet() });
+    b.send_in(0, Space::Data, PacketInfo { mtu_probe: true, ..packet() });
     b.send_many(3, 0);
     assert_eq!(b.timeout(5000), TimerFired::Probe { space: Space::Data, count: 2 });
     for oldest in [1, 2] {
         out.clear();
-        b.flow.probe_carried(Space::Data, &mut out);
+        b.flow.probe_frames(Space::Data, &mut out);
         assert_eq!(out, [SentFrame::MaxData(oldest)]);
         b.send(5000);
     }
@@ -557,7 +557,7 @@ fn surrendered_packets_go_again_without_blame() {
     // RFC 9001 4.6.2: rejected 0-RTT is sent again
     let mut b = Bench::new();
     b.send_many(3, 0);
-    b.flow.surrender(at(1), Space::Data, &mut b.feedback);
+    b.flow.requeue_in_flight(at(1), Space::Data, &mut b.feedback);
     assert_eq!((b.lost(), b.flow.in_flight(), b.flow.next_number(Space::Data)), (vec![0, 1, 2], 0, 3));
     assert!(b.kinds().is_empty() && b.flow.stats().packets_lost == 0);
 }
@@ -565,19 +565,19 @@ fn surrendered_packets_go_again_without_blame() {
 #[test]
 fn a_spurious_loss_breaks_the_run_of_losses() {
     // RFC 9002 7.6.2: all packets in between must be lost
-    let mut ledger = Ledger::default();
-    ledger.push(at(0), &packet(), rate::RateMark::default(), &[]);
-    ledger.mark_lost(0, at(1));
-    ledger.lost_since = Some(at(0));
-    ledger.mark_acked(0);
-    assert_eq!(ledger.lost_since, None);
+    let mut sent = SentPackets::default();
+    sent.push(at(0), &packet(), rate::RateMark::default(), &[]);
+    sent.mark_lost(0, at(1));
+    sent.lost_since = Some(at(0));
+    sent.mark_acked(0);
+    assert_eq!(sent.lost_since, None);
 }
 
 #[test]
 fn pitfall_19_migration_of_a_path_tests_its_ecn_anew() {
     // RFC 9000 13.4.2: ECN is validated for each network path
     let mut b = Bench::with(SendConfig::default());
-    let marked = SentPacket { ecn_marked: true, ..packet() };
+    let marked = PacketInfo { ecn_marked: true, ..packet() };
     b.send_in(0, Space::Data, marked);
     b.ack(10, &[0..=0]).unwrap();
     assert_eq!(b.flow.ecn_state(), EcnState::Failed);
@@ -590,14 +590,14 @@ fn pitfall_19_migration_of_a_path_tests_its_ecn_anew() {
 fn a_peer_that_acknowledges_nothing_is_remembered_within_bounds() {
     let mut b = Bench::new();
     let first = b.send(0);
-    let bare = SentPacket { bytes: 40, ..SentPacket::default() };
+    let ack_only = PacketInfo { bytes: 40, ..PacketInfo::default() };
     for i in 0..3 * MAX_UNANSWERED_ACKS {
         if i == 100 {
             b.send(1);
         }
-        b.send_in(1, Space::Data, bare);
-        b.flow.forget_unanswered(at(1), Space::Data, &mut b.feedback);
-        assert!(b.flow.space(Space::Data).unwrap().ledger.len() <= MAX_UNANSWERED_ACKS + 2);
+        b.send_in(1, Space::Data, ack_only);
+        b.flow.prune_unacked(at(1), Space::Data, &mut b.feedback);
+        assert!(b.flow.space(Space::Data).unwrap().sent.len() <= MAX_UNANSWERED_ACKS + 2);
     }
     assert_eq!(b.lost(), [first, first + 101], "what had to arrive is sent again");
     assert_eq!(b.flow.in_flight(), 0);
@@ -614,7 +614,7 @@ fn a_probe_of_the_size_from_before_a_move_tells_nothing_after() {
     // RFC 9000 9.4-1: the address before says nothing of the size that passes at this one
     for moves in [false, true] {
         let mut b = Bench::new();
-        let probe = SentPacket { mtu_probe: true, ..packet() };
+        let probe = PacketInfo { mtu_probe: true, ..packet() };
         let carried = [SentFrame::MaxData(0), SentFrame::MtuProbe(1400)];
         b.flow.on_sent(at(0), Space::Data, &probe, &carried);
         if moves {

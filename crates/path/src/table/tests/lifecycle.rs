@@ -1,11 +1,11 @@
-//! Paths from their first connection id to oblivion (RFC 10069 3.1, 3.4 and their examples).
+//! Paths from their first connection id until they are forgotten (RFC 10069 3.1, 3.4 and their examples).
 
 use plait_base::limits::MAX_VALIDATIONS;
 use plait_base::probe::PathState;
 use plait_wire::frame::{AckForm, PathStatus, types};
 
 use super::*;
-use crate::addresses::{LegName, Moved, RouteEvent};
+use crate::addresses::{AddressEvent, FourTupleRole, Moved};
 
 fn state(end: &End, id: u32) -> PathState {
     end.table.slot(PathId(id)).unwrap().state()
@@ -19,7 +19,7 @@ fn cids_come_ahead_of_paths() {
         assert_eq!(end.table.slots().count(), 3, "ids 0 to the smaller limit");
         for slot in end.table.slots().skip(1) {
             assert_eq!((slot.local.active(), slot.remote.held(), slot.remote.spares()), (2, 2, 2));
-            assert_eq!(slot.dcid(LegName::Current), None);
+            assert_eq!(slot.dcid(FourTupleRole::Current), None);
         }
         // Path 0 is in use: one active and spares up to the limit.
         assert_eq!(end.table.slot(PathId(0)).unwrap().remote.held(), 4);
@@ -33,10 +33,10 @@ fn open_sequence() {
     let id = open(at(0), &mut client, &mut server);
     assert_eq!(id, PathId(1));
     assert_eq!((state(&client, 1), state(&server, 1)), (PathState::Active, PathState::Active));
-    let to = client.table.slot(id).unwrap().dcid(LegName::Current).unwrap();
+    let to = client.table.slot(id).unwrap().dcid(FourTupleRole::Current).unwrap();
     assert!(server.table.slot(id).unwrap().local.owns(&to));
     // Path 0 was not disturbed, and the next id follows.
-    assert_eq!(server.table.path(PathId(0)).unwrap().route.tuple(), tuple(0, 0));
+    assert_eq!(server.table.path(PathId(0)).unwrap().addresses.tuple(), tuple(0, 0));
     assert_eq!(open(at(1), &mut client, &mut server), PathId(2));
     exchange(at(2), &mut client, &mut server);
     // Now every used path has spares up to the limit.
@@ -49,10 +49,13 @@ fn open_sequence() {
 fn two_ids_on_one_tuple() {
     let (mut client, _) = pair(2, 2);
     for id in [1, 2] {
-        let route = Route::opened(tuple(0, 0));
+        let route = PathAddresses::opened(tuple(0, 0));
         assert_eq!(client.table.open(Box::new(path(id, route))), Ok(()));
     }
-    assert_eq!(client.table.open(Box::new(path(2, Route::opened(tuple(0, 0))))), Err(OpenError::NotUnused(PathId(2))));
+    assert_eq!(
+        client.table.open(Box::new(path(2, PathAddresses::opened(tuple(0, 0))))),
+        Err(OpenError::NotUnused(PathId(2)))
+    );
 }
 
 #[test]
@@ -67,7 +70,7 @@ fn validations_under_way_are_bounded() {
     let (mut client, mut server) = pair(20, 20);
     for id in 1..=MAX_VALIDATIONS as u32 {
         for end in [&mut client, &mut server] {
-            let mut route = Route::opened(tuple(id as u8, 0));
+            let mut route = PathAddresses::opened(tuple(id as u8, 0));
             route.challenge(at(0), times());
             end.table.open(Box::new(path(id, route))).unwrap();
         }
@@ -183,7 +186,7 @@ fn close_sequence_and_credit() {
     client.table.abandon(at(1000), PathId(0), CloseCode::APPLICATION_ABANDON_PATH, PTO).unwrap();
     let again = client.table.abandon(at(1000), PathId(0), CloseCode::NO_ERROR, PTO);
     assert_eq!((again, state(&client, 0)), (Err(AbandonError::Closing), PathState::Closing));
-    assert_eq!(client.table.slot(PathId(0)).unwrap().dcid(LegName::Current), None, "nothing is sent there");
+    assert_eq!(client.table.slot(PathId(0)).unwrap().dcid(FourTupleRole::Current), None, "nothing is sent there");
     assert_eq!(tokens, 0, "path 0 of this client has no token; see the next test");
     let bytes = client.control();
     assert_eq!(bytes, [0x7e, 0x75, 0, 0x3e]);
@@ -200,7 +203,7 @@ fn close_sequence_and_credit() {
         let retired = std::iter::from_fn(|| end.table.poll_event());
         let retired = retired.filter(|e| matches!(e, TableEvent::CidRetired { path: PathId(0), .. })).count();
         assert_eq!(retired, 4, "the endpoint forgets all of them");
-        assert!(end.table.is_dead(PathId(0)));
+        assert!(end.table.is_retired(PathId(0)));
     }
     // Pitfall 8: the path budget does not run dry.
     server.read(at(1400), 1, &[0x7e, 0x7a, 2]).unwrap();
@@ -218,7 +221,7 @@ fn reset_tokens_follow_use_and_abandon() {
     let mut client = End::new(Side::Client, 1, 1);
     client.table.on_new_cid(&new_cid(1, 0, 0, 1)).unwrap();
     assert_eq!(client.table.poll_event(), None, "a spare's token does not count");
-    client.table.open(Box::new(path(1, Route::opened(tuple(1, 0))))).unwrap();
+    client.table.open(Box::new(path(1, PathAddresses::opened(tuple(1, 0))))).unwrap();
     assert_eq!(client.table.poll_event(), Some(TableEvent::TokenInUse { path: PathId(1), token: token(1) }));
     client.table.on_new_cid(&new_cid(1, 1, 1, 2)).unwrap();
     assert_eq!(client.table.poll_event(), Some(TableEvent::TokenForgotten { path: PathId(1), token: token(1) }));
@@ -229,7 +232,7 @@ fn reset_tokens_follow_use_and_abandon() {
 
 /// Pitfall 9: answer, retire silently, give no new ids, repeat PATH_ABANDON until it arrived.
 #[test]
-fn abandoned_path_is_silent_but_its_farewell_is_repeated() {
+fn abandoned_path_is_silent_but_its_abandon_is_repeated() {
     // RFC 10069 3.4-2
     let (mut client, mut server) = pair(1, 1);
     open(at(0), &mut client, &mut server);
@@ -313,7 +316,7 @@ fn churn_keeps_the_table_small() {
         }
         exchange(now, &mut client, &mut server);
         assert!(client.table.slots.len() <= 5 && server.table.slots.len() <= 5);
-        assert!(client.table.dead.len() <= 2 && client.table.farewells.is_empty());
+        assert!(client.table.retired.len() <= 2 && client.table.pending_abandons.is_empty());
     }
 }
 
@@ -321,17 +324,17 @@ fn churn_keeps_the_table_small() {
 fn failed_validation_ends_the_path_only() {
     // RFC 10069 3.1-7, 3.1-8
     let (mut client, _) = pair(1, 1);
-    let mut route = Route::opened(tuple(1, 0));
+    let mut route = PathAddresses::opened(tuple(1, 0));
     route.challenge(at(0), times());
     client.table.open(Box::new(path(1, route))).unwrap();
     let mut events = vec![];
     while let Some(now) = client.table.deadline() {
         client.probe_packet(1);
-        while let Some(Expired::Route(id, event)) = client.table.poll_timeout(now) {
+        while let Some(Expired::Address(id, event)) = client.table.poll_timeout(now) {
             events.push((id, event));
         }
     }
-    assert_eq!(events, [(PathId(1), RouteEvent::Unreachable)]);
+    assert_eq!(events, [(PathId(1), AddressEvent::Unreachable)]);
     client.table.abandon(at(900), PathId(1), CloseCode::PATH_UNSTABLE_OR_POOR, PTO).unwrap();
     assert_eq!(client.control(), [0x7e, 0x75, 1, 0x7e, 0x76]);
     assert_eq!(state(&client, 0), PathState::Active);
@@ -346,19 +349,19 @@ fn nat_rebinding_of_one_path() {
     exchange(at(0), &mut client, &mut server);
     let before = server.table.slot(PathId(1)).unwrap().remote.active();
     let to = FourTuple { remote: ([10, 9, 0, 1], 999).into(), ..tuple(0, 1) };
-    let other = server.table.path(PathId(0)).unwrap().route.clone();
-    server.table.path_mut(PathId(1)).unwrap().route.admit(to, 1200);
+    let other = server.table.path(PathId(0)).unwrap().addresses.clone();
+    server.table.path_mut(PathId(1)).unwrap().addresses.admit(to, 1200);
     let moved = server.table.migrate(at(1), PathId(1), to, CidChange::Keep, times());
     assert_eq!(moved, Moved::Ports);
-    assert_eq!(server.table.slot(PathId(1)).unwrap().dcid(LegName::Current), before);
-    assert_eq!(server.table.path(PathId(0)).unwrap().route.tuple(), other.tuple());
+    assert_eq!(server.table.slot(PathId(1)).unwrap().dcid(FourTupleRole::Current), before);
+    assert_eq!(server.table.path(PathId(0)).unwrap().addresses.tuple(), other.tuple());
     assert_eq!((state(&server, 0), state(&server, 1)), (PathState::Active, PathState::Validating));
     // It proves to be true: the answer comes, the path is as before.
     let asked = server.probe_packet(1);
     let data = asked[1..9].try_into().unwrap();
     let event = server.table.on_path_response(at(2), PathId(1), data);
-    assert_eq!(event, Ok(Some(RouteEvent::Validated(LegName::Current))));
-    assert_eq!(server.table.slot(PathId(1)).unwrap().dcid(LegName::Current), before);
+    assert_eq!(event, Ok(Some(AddressEvent::Validated(FourTupleRole::Current))));
+    assert_eq!(server.table.slot(PathId(1)).unwrap().dcid(FourTupleRole::Current), before);
     assert_eq!(server.table.slot(PathId(1)).unwrap().remote.held(), 4);
 }
 
@@ -372,12 +375,12 @@ fn migration_takes_a_fresh_cid_of_the_same_path() {
     let before = client.table.slot(PathId(1)).unwrap().remote.active_sequence();
     client.table.probe(at(1), PathId(1), tuple(7, 0), times()).unwrap();
     let slot = client.table.slot(PathId(1)).unwrap();
-    assert_ne!(slot.dcid(LegName::Candidate), slot.dcid(LegName::Current));
-    let probed = slot.dcid(LegName::Candidate);
+    assert_ne!(slot.dcid(FourTupleRole::Candidate), slot.dcid(FourTupleRole::Current));
+    let probed = slot.dcid(FourTupleRole::Candidate);
     assert_eq!(client.table.migrate(at(2), PathId(1), tuple(7, 0), CidChange::Fresh, times()), Moved::Hosts);
     let slot = client.table.slot(PathId(1)).unwrap();
-    assert_eq!((slot.dcid(LegName::Current), slot.remote.held()), (probed, 4));
-    assert_eq!(slot.dcid(LegName::Fallback), before.and_then(|s| slot.remote.cid(s)));
+    assert_eq!((slot.dcid(FourTupleRole::Current), slot.remote.held()), (probed, 4));
+    assert_eq!(slot.dcid(FourTupleRole::Previous), before.and_then(|s| slot.remote.cid(s)));
     let asked = client.probe_packet(1);
     client.table.on_path_response(at(3), PathId(1), asked[1..9].try_into().unwrap()).unwrap();
     assert_eq!(client.table.slot(PathId(1)).unwrap().remote.held(), 3);
@@ -394,11 +397,11 @@ fn failed_move_goes_back_with_its_cid() {
     assert_ne!(client.table.slot(PathId(1)).unwrap().remote.active(), before);
     let mut events = vec![];
     for ms in (0..=300).step_by(10) {
-        if let Some(Expired::Route(_, event)) = client.table.poll_timeout(at(ms)) {
+        if let Some(Expired::Address(_, event)) = client.table.poll_timeout(at(ms)) {
             events.push(event);
         }
     }
-    assert_eq!(events, [RouteEvent::FellBack(Moved::Hosts)]);
+    assert_eq!(events, [AddressEvent::FellBack(Moved::Hosts)]);
     let slot = client.table.slot(PathId(1)).unwrap();
     assert_eq!((slot.remote.active(), slot.remote.held()), (before, 3));
 }

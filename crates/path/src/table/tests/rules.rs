@@ -134,7 +134,7 @@ fn frames_for_a_forgotten_path_are_ignored() {
     assert!(matches!(end.table.poll_timeout(at(300)), Some(Expired::Gone(PathId(1), None))));
     end.control();
     let t = &mut end.table;
-    assert!(t.is_dead(PathId(1)) && t.slot(PathId(1)).is_none());
+    assert!(t.is_retired(PathId(1)) && t.slot(PathId(1)).is_none());
     assert_eq!(t.on_new_cid(&new_cid(1, 0, 0, 1)), Ok(()));
     assert_eq!(t.on_retire_cid(&retire(1, 77), &cid(9)), Ok(()));
     assert_eq!(t.on_path_abandon(at(400), &abandon(1, CloseCode::NO_ERROR), PTO), Ok(AbandonNews::Old));
@@ -142,7 +142,7 @@ fn frames_for_a_forgotten_path_are_ignored() {
     assert_eq!(t.on_path_cids_blocked(&PathCidsBlocked { path: PathId(1), next_sequence: 99 }), Ok(()));
     assert_eq!(t.on_ack(PathId(1), AckForm::Path), Ok(AckTarget::Forgotten));
     assert_eq!(t.admission(PathId(1)), Admission::Gone);
-    assert!(!t.is_dead(PathId(0)) && t.slot(PathId(1)).is_none());
+    assert!(!t.is_retired(PathId(0)) && t.slot(PathId(1)).is_none());
     assert!(end.issue().iter().all(|c| c.path != PathId(1)));
 }
 
@@ -245,7 +245,7 @@ fn plain_frames_stay_legal_for_path_0() {
     let plain = NewCid { retire_prior_to: 2, ..plain };
     let mut other = End::new(Side::Client, 1, 1);
     assert_eq!(other.table.on_new_cid(&NewCid { sequence: 2, ..plain }), Ok(()));
-    assert_eq!(other.table.slot(PathId(0)).unwrap().dcid(crate::addresses::LegName::Current), Some(cid(99)));
+    assert_eq!(other.table.slot(PathId(0)).unwrap().dcid(crate::addresses::FourTupleRole::Current), Some(cid(99)));
     let plain = RetireCid { form: CidForm::Plain, ..retire(0, 0) };
     assert_eq!(other.table.on_retire_cid(&plain, &cid(5)), Ok(()));
 }

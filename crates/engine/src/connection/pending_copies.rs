@@ -27,11 +27,11 @@ impl Target {
 
 /// Copies that wait, oldest first, bounded.
 #[derive(Debug, Default)]
-pub(super) struct Copies {
+pub(super) struct PendingCopies {
     waiting: VecDeque<(SentFrame, Target)>,
 }
 
-impl Copies {
+impl PendingCopies {
     pub(super) fn shrink_to_fit(&mut self) {
         self.waiting.shrink_to_fit();
     }

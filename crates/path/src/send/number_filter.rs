@@ -9,18 +9,18 @@ const MAX_DISTANCE: u64 = 1 << 16;
 
 /// Chooses the numbers to leave out and remembers the newest ones (RFC 9000 21.4).
 #[derive(Debug)]
-pub(crate) struct Skipper {
+pub(crate) struct PacketNumberFilter {
     random: Option<Random>,
     next: u64,
     distance: u64,
     recent: [Option<u64>; 4],
 }
 
-impl Skipper {
+impl PacketNumberFilter {
     pub(crate) fn new(random: Option<Random>) -> Self {
-        let mut skipper = Self { random, next: 0, distance: FIRST_DISTANCE, recent: [None; 4] };
-        skipper.choose(0);
-        skipper
+        let mut number_filter = Self { random, next: 0, distance: FIRST_DISTANCE, recent: [None; 4] };
+        number_filter.choose(0);
+        number_filter
     }
 
     fn choose(&mut self, from: u64) {
@@ -59,12 +59,12 @@ mod tests {
 
     #[test]
     fn skips_rarely_and_remembers() {
-        let mut skipper = Skipper::new(Some(Random::from_u64(1)));
-        let skipped: Vec<u64> = (1..100_000).filter(|n| skipper.skips(*n)).collect();
+        let mut number_filter = PacketNumberFilter::new(Some(Random::from_u64(1)));
+        let skipped: Vec<u64> = (1..100_000).filter(|n| number_filter.skips(*n)).collect();
         assert!((5..20).contains(&skipped.len()), "{skipped:?}");
         let last = *skipped.last().unwrap();
-        assert!(skipper.skipped_within(last - 1, last + 1) && !skipper.skipped_within(last + 1, u64::MAX));
-        let mut never = Skipper::new(None);
+        assert!(number_filter.skipped_within(last - 1, last + 1) && !number_filter.skipped_within(last + 1, u64::MAX));
+        let mut never = PacketNumberFilter::new(None);
         assert!((1..100_000).all(|n| !never.skips(n)) && !never.skipped_within(0, u64::MAX));
     }
 }

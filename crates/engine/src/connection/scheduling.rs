@@ -5,21 +5,21 @@ use std::time::Duration;
 use plait_base::limits::TIMER_GRANULARITY;
 use plait_base::probe::PathState;
 use plait_base::time::earliest;
-use plait_base::{Instant, PathId, Random, Space};
+use plait_base::{Instant, PathId, Random, Side, Space};
 use plait_path::table::Slot;
-use plait_path::{AckCarrier, AckRoute, LegName, Path, Paths, Room as FlowRoom};
+use plait_path::{AckCarrier, AckRoute, FourTupleRole, Path, Paths, SendRoom};
 use plait_schedule::{Decision, Demand, PathView, Room, Scheduler, WaitReason};
 
-use super::copies::Copies;
+use super::pending_copies::PendingCopies;
 use super::reinject::Reinjector;
 use super::sockets::FullSockets;
 use crate::config::TransportConfig;
 
 /// The policies about paths and packets, and what they were shown.
-pub(super) struct Traffic {
+pub(super) struct Scheduling {
     pub(super) scheduler: Box<dyn Scheduler>,
     pub(super) ack_route: Box<dyn AckRoute>,
-    pub(super) copies: Copies,
+    pub(super) copies: PendingCopies,
     pub(super) reinjector: Reinjector,
     pub(super) full_sockets: FullSockets,
     /// Acks that a policy wants on further paths: carrier, path acknowledged.
@@ -38,12 +38,12 @@ pub(super) struct Traffic {
     silent_carriers: Vec<AckCarrier>,
 }
 
-impl Traffic {
+impl Scheduling {
     pub(super) fn new(transport: &TransportConfig, random: Random) -> Self {
         Self {
             scheduler: transport.scheduler.build(random),
             ack_route: transport.paths.ack_route.build(),
-            copies: Copies::default(),
+            copies: PendingCopies::default(),
             reinjector: Reinjector::new(&*transport.paths.reinjection),
             full_sockets: FullSockets::default(),
             ack_copies: Vec::new(),
@@ -73,10 +73,10 @@ impl Traffic {
     }
 
     /// Refreshes the views of all open paths.
-    pub(super) fn look(&mut self, paths: &mut Paths, now: Instant, stance: Stance) {
+    pub(super) fn look(&mut self, paths: &mut Paths, now: Instant, side: Side) {
         self.views.clear();
         let (views, full) = (&mut self.views, &self.full_sockets);
-        paths.slots_mut().filter(|slot| slot.is_open()).for_each(|slot| views.extend(view(slot, now, stance, full)));
+        paths.slots_mut().filter(|slot| slot.is_open()).for_each(|slot| views.extend(view(slot, now, side, full)));
         let changes_at = |v: &PathView| if let Room::Paced(at) | Room::Socket(at) = v.room { Some(at) } else { None };
         self.paced_until = self.views.iter().filter_map(changes_at).min();
     }
@@ -98,8 +98,11 @@ impl Traffic {
             let silence = of_heard.map_or(Duration::ZERO, |at| heard(path).map_or(Duration::MAX, |own| at.since(own)));
             let silent = slot.id != of && silence > path.send.pto(Space::Data);
             // A short packet with an ack must fit into the credit of an address that is not proven.
-            let has_room = path.route.amplification_room() >= ACK_PACKET_BYTES;
-            if has_room && slot.dcid(LegName::Current).is_some() && !self.full_sockets.hold(&path.route.tuple()) {
+            let has_room = path.addresses.amplification_room() >= ACK_PACKET_BYTES;
+            if has_room
+                && slot.dcid(FourTupleRole::Current).is_some()
+                && !self.full_sockets.hold(&path.addresses.tuple())
+            {
                 let rtt = path.send.rtt();
                 let (id, state) = (slot.id, slot.state());
                 let rtt_latest = rtt.least().map(|_| rtt.latest());
@@ -141,35 +144,28 @@ impl Traffic {
 /// Room that a packet with acks alone wants at an address that is not proven, bytes.
 const ACK_PACKET_BYTES: u64 = 100;
 
-/// Whether application data may go to an address that is not validated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stance {
-    /// A client may send on path 0 before it heard from the server.
-    Client,
-    /// A server may within three times what it got, and on path 0 only.
-    Server,
-}
-
-fn view(slot: &mut Slot, now: Instant, stance: Stance, full: &FullSockets) -> Option<PathView> {
-    let (state, has_cid) = (slot.state(), slot.dcid(LegName::Current).is_some());
+/// How the scheduler sees a path. A client may send on path 0 before it heard from the server; a server within three times
+/// what it got, and on path 0 only, until the address is validated.
+fn view(slot: &mut Slot, now: Instant, side: Side, full: &FullSockets) -> Option<PathView> {
+    let (state, has_cid) = (slot.state(), slot.dcid(FourTupleRole::Current).is_some());
     let id = slot.id;
     let path = slot.path.as_mut()?;
     let mtu = u64::from(path.mtu.current());
-    let credit = path.route.amplification_room();
+    let credit = path.addresses.amplification_room();
     let early = id == PathId::ZERO && state == PathState::Validating;
     let room = if !has_cid {
         Room::NoCid
     } else if state == PathState::Validating && !early {
         Room::NotValidated
-    } else if stance == Stance::Server && credit < mtu.min(1200) {
+    } else if side == Side::Server && credit < mtu.min(1200) {
         Room::Amplification
-    } else if let Some(held) = full.room(now, &path.route.tuple(), || path.send.pto(Space::Data)) {
+    } else if let Some(held) = full.room(now, &path.addresses.tuple(), || path.send.pto(Space::Data)) {
         held
     } else {
         match path.send.room(now, mtu) {
-            FlowRoom::Open => Room::Open,
-            FlowRoom::Window => Room::Window,
-            FlowRoom::Paced(at) => Room::Paced(at),
+            SendRoom::Open => Room::Open,
+            SendRoom::Window => Room::Window,
+            SendRoom::Paced(at) => Room::Paced(at),
         }
     };
     let rtt = path.send.rtt();

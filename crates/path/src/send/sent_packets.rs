@@ -1,4 +1,4 @@
-//! The memory of one number space's sent packets: a ring indexed by packet number, and one ring of their frames.
+//! The loss_memory of one number space's sent packets: a ring indexed by packet number, and one ring of their frames.
 //!
 //! Nothing is allocated for a packet once the rings have grown. Each number goes once from *unresolved* to
 //! *resolved*; acks cost O(ranges + newly acked), however often a peer repeats what it acknowledged before.
@@ -10,12 +10,12 @@ use std::time::Duration;
 use plait_base::Instant;
 use plait_wire::SentFrame;
 
-use super::SentPacket;
+use super::PacketInfo;
 use super::rate::RateMark;
 
 /// What is known of one packet number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum PacketState {
     /// Sent; neither acked nor lost.
     Outstanding,
     /// Acknowledged.
@@ -28,15 +28,15 @@ pub(crate) enum Fate {
 
 /// One packet number of the ring.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct SentPacket {
     pub(crate) sent_at: Instant,
-    pub(crate) fate: Fate,
+    pub(crate) state: PacketState,
     /// The facts told when it was sent; `in_flight` is cleared when the bytes stop counting.
-    pub(crate) packet: SentPacket,
+    pub(crate) info: PacketInfo,
     /// Bytes still count against this flow's window.
     pub(crate) counted: bool,
     /// The frames were handed out already: a loss does not report them again.
-    pub(crate) handed_out: bool,
+    pub(crate) requeued: bool,
     /// The frames travel on another path too, or did before.
     pub(crate) copied: bool,
     pub(crate) rate: RateMark,
@@ -46,8 +46,8 @@ pub(crate) struct Entry {
 
 /// The sent packets of one space.
 #[derive(Debug, Default)]
-pub(crate) struct Ledger {
-    entries: VecDeque<Entry>,
+pub(crate) struct SentPackets {
+    entries: VecDeque<SentPacket>,
     /// Number of the first entry.
     base: u64,
     frames: VecDeque<SentFrame>,
@@ -62,28 +62,28 @@ pub(crate) struct Ledger {
     /// Outstanding ack-eliciting packets.
     pub(crate) eliciting: u64,
     /// Outstanding packets that do not count as in flight: acks and nothing else.
-    pub(crate) bare: usize,
+    pub(crate) ack_only: usize,
     /// When the newest ack-eliciting packet left.
     pub(crate) eliciting_sent_at: Option<Instant>,
     /// Send time of the packet that began the present unbroken run of losses.
     pub(super) lost_since: Option<Instant>,
 }
 
-impl Ledger {
+impl SentPackets {
     /// The number after the last one used.
     pub(crate) fn next(&self) -> u64 {
         self.base + self.entries.len() as u64
     }
 
     /// Remembers a packet under the next number.
-    pub(crate) fn push(&mut self, now: Instant, packet: &SentPacket, rate: RateMark, carried: &[SentFrame]) {
+    pub(crate) fn push(&mut self, now: Instant, packet: &PacketInfo, rate: RateMark, carried: &[SentFrame]) {
         let number = self.next();
-        self.entries.push_back(Entry {
+        self.entries.push_back(SentPacket {
             sent_at: now,
-            fate: Fate::Outstanding,
-            packet: *packet,
+            state: PacketState::Outstanding,
+            info: *packet,
             counted: packet.in_flight && !packet.elsewhere,
-            handed_out: false,
+            requeued: false,
             copied: packet.repeats,
             rate,
             frames_at: self.frames_base + self.frames.len() as u64,
@@ -94,7 +94,7 @@ impl Ledger {
             Some(last) if last.end == number => last.end += 1,
             _ => self.unresolved.push_back(number..number + 1),
         }
-        self.bare += usize::from(!packet.in_flight);
+        self.ack_only += usize::from(!packet.in_flight);
         if packet.awaits_ack() {
             self.eliciting += 1;
             self.eliciting_sent_at = Some(now);
@@ -103,12 +103,12 @@ impl Ledger {
 
     /// Leaves the next number unused.
     pub(crate) fn skip(&mut self, now: Instant) {
-        self.entries.push_back(Entry {
+        self.entries.push_back(SentPacket {
             sent_at: now,
-            fate: Fate::Skipped,
-            packet: SentPacket::default(),
+            state: PacketState::Skipped,
+            info: PacketInfo::default(),
             counted: false,
-            handed_out: false,
+            requeued: false,
             copied: true,
             rate: RateMark::default(),
             frames_at: self.frames_base + self.frames.len() as u64,
@@ -117,17 +117,17 @@ impl Ledger {
     }
 
     /// The entry of `number`, while it is remembered.
-    pub(crate) fn entry(&self, number: u64) -> Option<&Entry> {
+    pub(crate) fn get(&self, number: u64) -> Option<&SentPacket> {
         self.entries.get(usize::try_from(number.checked_sub(self.base)?).ok()?)
     }
 
     /// The entry of `number`, to change it.
-    pub(crate) fn entry_mut(&mut self, number: u64) -> Option<&mut Entry> {
+    pub(crate) fn get_mut(&mut self, number: u64) -> Option<&mut SentPacket> {
         self.entries.get_mut(usize::try_from(number.checked_sub(self.base)?).ok()?)
     }
 
     /// What a packet carried.
-    pub(crate) fn carried(&self, entry: &Entry) -> impl Iterator<Item = SentFrame> + '_ {
+    pub(crate) fn frames_of(&self, entry: &SentPacket) -> impl Iterator<Item = SentFrame> + '_ {
         let from = entry.frames_at.saturating_sub(self.frames_base) as usize;
         let from = from.min(self.frames.len());
         let to = (from + entry.frames as usize).min(self.frames.len());
@@ -135,7 +135,7 @@ impl Ledger {
     }
 
     /// Takes the lowest unresolved run of numbers within `lo..=hi` out of the unresolved ones.
-    pub(crate) fn claim(&mut self, lo: u64, hi: u64) -> Option<Range<u64>> {
+    pub(crate) fn take_unresolved(&mut self, lo: u64, hi: u64) -> Option<Range<u64>> {
         let i = match self.unresolved.front() {
             Some(first) if lo < first.end => 0,
             _ => self.unresolved.partition_point(|r| r.end <= lo),
@@ -158,44 +158,44 @@ impl Ledger {
     }
 
     /// Marks an outstanding or lost packet acked; returns what was known of it before.
-    pub(crate) fn mark_acked(&mut self, number: u64) -> Option<Entry> {
-        let entry = self.entry_mut(number)?;
+    pub(crate) fn mark_acked(&mut self, number: u64) -> Option<SentPacket> {
+        let entry = self.get_mut(number)?;
         let before = *entry;
-        entry.fate = Fate::Acked;
+        entry.state = PacketState::Acked;
         entry.counted = false;
-        match before.fate {
-            Fate::Outstanding => self.settle(&before.packet),
+        match before.state {
+            PacketState::Outstanding => self.settle(&before.info),
             // A hole in the run of losses was none: the run ends here.
-            Fate::Lost(_) => self.lost_since = None,
-            Fate::Acked | Fate::Skipped => {}
+            PacketState::Lost(_) => self.lost_since = None,
+            PacketState::Acked | PacketState::Skipped => {}
         }
         Some(before)
     }
 
     /// Marks a packet lost, if it is outstanding; returns what was known of it before.
-    pub(crate) fn mark_lost(&mut self, number: u64, now: Instant) -> Option<Entry> {
-        let entry = self.entry_mut(number).filter(|e| e.fate == Fate::Outstanding)?;
+    pub(crate) fn mark_lost(&mut self, number: u64, now: Instant) -> Option<SentPacket> {
+        let entry = self.get_mut(number).filter(|e| e.state == PacketState::Outstanding)?;
         let before = *entry;
-        entry.fate = Fate::Lost(now);
+        entry.state = PacketState::Lost(now);
         entry.counted = false;
-        self.settle(&before.packet);
+        self.settle(&before.info);
         Some(before)
     }
 
     /// A packet is outstanding no longer.
-    fn settle(&mut self, packet: &SentPacket) {
+    fn settle(&mut self, packet: &PacketInfo) {
         self.eliciting -= u64::from(packet.awaits_ack());
-        self.bare -= usize::from(!packet.in_flight);
+        self.ack_only -= usize::from(!packet.in_flight);
     }
 
     /// Forgets packets at the front whose fate no longer matters: acked ones at once, lost ones and
     /// unacknowledged acks after `keep`.
     pub(crate) fn trim(&mut self, now: Instant, keep: Duration) {
         while let Some(front) = self.entries.front() {
-            let gone = match front.fate {
-                Fate::Acked | Fate::Skipped => true,
-                Fate::Lost(at) => at + keep <= now,
-                Fate::Outstanding => !front.packet.in_flight && front.sent_at + keep <= now,
+            let gone = match front.state {
+                PacketState::Acked | PacketState::Skipped => true,
+                PacketState::Lost(at) => at + keep <= now,
+                PacketState::Outstanding => !front.info.in_flight && front.sent_at + keep <= now,
             };
             if !gone {
                 break;
@@ -205,7 +205,7 @@ impl Ledger {
         self.cursor = self.cursor.max(self.base);
     }
 
-    /// Gives back the memory that it does not use.
+    /// Gives back the loss_memory that it does not use.
     pub(crate) fn shrink_to_fit(&mut self) {
         self.entries.shrink_to_fit();
         self.frames.shrink_to_fit();
@@ -220,27 +220,27 @@ impl Ledger {
 
     fn pop_front(&mut self) -> bool {
         let Some(front) = self.entries.pop_front() else { return false };
-        if front.fate == Fate::Outstanding {
-            self.settle(&front.packet);
+        if front.state == PacketState::Outstanding {
+            self.settle(&front.info);
         }
         self.frames.drain(..(front.frames as usize).min(self.frames.len()));
         self.frames_base += u64::from(front.frames);
-        if !matches!(front.fate, Fate::Acked | Fate::Skipped) {
-            self.claim(self.base, self.base);
+        if !matches!(front.state, PacketState::Acked | PacketState::Skipped) {
+            self.take_unresolved(self.base, self.base);
         }
         self.base += 1;
         true
     }
 
     /// Numbers that are still outstanding, oldest first.
-    pub(crate) fn outstanding(&self) -> impl Iterator<Item = (u64, &Entry)> + '_ {
+    pub(crate) fn outstanding(&self) -> impl Iterator<Item = (u64, &SentPacket)> + '_ {
         let from = self.cursor.max(self.base);
         let skip = (from - self.base) as usize;
         self.entries
             .iter()
             .enumerate()
             .skip(skip)
-            .filter_map(|(i, entry)| (entry.fate == Fate::Outstanding).then_some((self.base + i as u64, entry)))
+            .filter_map(|(i, entry)| (entry.state == PacketState::Outstanding).then_some((self.base + i as u64, entry)))
     }
 
     /// The numbers among which all outstanding ones are: first, and one above the last.
@@ -255,20 +255,20 @@ impl Ledger {
     }
 
     /// Appends the frames of outstanding packets, each once; an MTU probe keeps its own, for it travels this path alone.
-    pub(crate) fn hand_out(&mut self, out: &mut Vec<SentFrame>) {
+    pub(crate) fn requeue_outstanding(&mut self, out: &mut Vec<SentFrame>) {
         let skip = (self.cursor.max(self.base) - self.base) as usize;
         for i in skip..self.entries.len() {
             let entry = self.entries[i];
-            if entry.fate == Fate::Outstanding && !entry.handed_out && !entry.packet.mtu_probe {
-                self.entries[i].handed_out = true;
-                out.extend(self.carried(&entry));
+            if entry.state == PacketState::Outstanding && !entry.requeued && !entry.info.mtu_probe {
+                self.entries[i].requeued = true;
+                out.extend(self.frames_of(&entry));
             }
         }
     }
 
     /// Sum of the counted bytes, for checks.
     pub(crate) fn counted_bytes(&self) -> u64 {
-        self.entries.iter().filter(|e| e.counted).map(|e| u64::from(e.packet.bytes)).sum()
+        self.entries.iter().filter(|e| e.counted).map(|e| u64::from(e.info.bytes)).sum()
     }
 
     /// Runs of unresolved numbers.
@@ -287,40 +287,40 @@ impl Ledger {
 mod tests {
     use super::*;
 
-    fn packet() -> SentPacket {
-        SentPacket { bytes: 100, ack_eliciting: true, in_flight: true, ..SentPacket::default() }
+    fn packet() -> PacketInfo {
+        PacketInfo { bytes: 100, ack_eliciting: true, in_flight: true, ..PacketInfo::default() }
     }
 
     #[test]
-    fn claim_splits_and_never_repeats() {
-        let mut ledger = Ledger::default();
+    fn unresolved_runs_split_and_never_repeat() {
+        let mut sent = SentPackets::default();
         for _ in 0..10 {
-            ledger.push(Instant::ZERO, &packet(), RateMark::default(), &[SentFrame::Ping]);
+            sent.push(Instant::ZERO, &packet(), RateMark::default(), &[SentFrame::Ping]);
         }
-        assert_eq!(ledger.claim(3, 5), Some(3..6));
-        assert_eq!(ledger.claim(3, 5), None);
-        assert_eq!(ledger.claim(0, 9), Some(0..3));
-        assert_eq!(ledger.claim(0, 9), Some(6..10));
-        assert_eq!(ledger.claim(0, u64::MAX), None);
+        assert_eq!(sent.take_unresolved(3, 5), Some(3..6));
+        assert_eq!(sent.take_unresolved(3, 5), None);
+        assert_eq!(sent.take_unresolved(0, 9), Some(0..3));
+        assert_eq!(sent.take_unresolved(0, 9), Some(6..10));
+        assert_eq!(sent.take_unresolved(0, u64::MAX), None);
     }
 
     #[test]
     fn rings_shrink_from_the_front_only() {
-        let mut ledger = Ledger::default();
+        let mut sent = SentPackets::default();
         for i in 0..4 {
-            ledger.push(Instant::ZERO, &packet(), RateMark::default(), &[SentFrame::MaxData(i), SentFrame::Ping]);
+            sent.push(Instant::ZERO, &packet(), RateMark::default(), &[SentFrame::MaxData(i), SentFrame::Ping]);
         }
-        ledger.claim(1, 3);
-        (1..4).for_each(|n| assert!(ledger.mark_acked(n).is_some()));
-        ledger.trim(Instant::ZERO, Duration::ZERO);
-        assert_eq!(ledger.len(), 4);
-        let entry = *ledger.entry(2).unwrap();
-        assert_eq!(ledger.carried(&entry).collect::<Vec<_>>(), [SentFrame::MaxData(2), SentFrame::Ping]);
-        ledger.mark_lost(0, Instant::ZERO);
-        ledger.trim(Instant::ZERO, Duration::from_secs(1));
-        assert_eq!(ledger.len(), 4, "a lost packet is remembered for a while");
-        ledger.trim(Instant::ZERO + Duration::from_secs(1), Duration::from_secs(1));
-        assert_eq!((ledger.len(), ledger.next(), ledger.eliciting), (0, 4, 0));
-        assert!(ledger.claim(0, 10).is_none() && ledger.frames.is_empty());
+        sent.take_unresolved(1, 3);
+        (1..4).for_each(|n| assert!(sent.mark_acked(n).is_some()));
+        sent.trim(Instant::ZERO, Duration::ZERO);
+        assert_eq!(sent.len(), 4);
+        let entry = *sent.get(2).unwrap();
+        assert_eq!(sent.frames_of(&entry).collect::<Vec<_>>(), [SentFrame::MaxData(2), SentFrame::Ping]);
+        sent.mark_lost(0, Instant::ZERO);
+        sent.trim(Instant::ZERO, Duration::from_secs(1));
+        assert_eq!(sent.len(), 4, "a lost packet is remembered for a while");
+        sent.trim(Instant::ZERO + Duration::from_secs(1), Duration::from_secs(1));
+        assert_eq!((sent.len(), sent.next(), sent.eliciting), (0, 4, 0));
+        assert!(sent.take_unresolved(0, 10).is_none() && sent.frames.is_empty());
     }
 }

@@ -9,8 +9,8 @@ use plait_base::{CloseCode, ConnectionId, Instant, PathId, Random, Side, Transpo
 use plait_congestion::ControllerFactory;
 use plait_crypto::{ClientTlsConfig, ConfigError, TlsSession};
 use plait_path::{
-    AckPolicy, EcnMode, HandshakeState, MtuConfig, MtuSearch, Pacing, Path, Paths, ReceiveFlow, Route, SendConfig,
-    SendFlow, Spin, TableConfig, Validation,
+    AckPolicy, EcnMode, HandshakeState, MtuConfig, MtuSearch, Pacing, Path, PathAddresses, Paths, ReceiveFlow,
+    SendConfig, SendFlow, SpinBit, TableConfig, Validation,
 };
 use plait_stream::{Datagrams, DatagramsConfig, Streams};
 use plait_wire::Version;
@@ -19,8 +19,8 @@ use plait_wire::params::PreferredAddress;
 use super::events::Events;
 use super::handshake::Handshake;
 use super::lifecycle::Lifecycle;
-use super::plan::Plan;
-use super::traffic::Traffic;
+use super::path_policy::PathPlan;
+use super::scheduling::Scheduling;
 use super::versions::{DeferredTls, VersionSwitching, Versions};
 use super::{Connection, Registry, RoleSettings, Scratch, Settings, parameters};
 use crate::config::{MigrationPolicy, Switch, TransportConfig, token_name};
@@ -62,14 +62,14 @@ impl Connection {
             }
         };
         let route = match validation {
-            None => Route::opened(parts.route),
-            Some(validation) => Route::new(parts.route, validation),
+            None => PathAddresses::opened(parts.route),
+            Some(validation) => PathAddresses::new(parts.route, validation),
         };
         let handshake_state = match side {
             Side::Client => HandshakeState::AwaitingServer,
             Side::Server => HandshakeState::Unconfirmed,
         };
-        let mut plan = Plan::new(transport.paths.policy.build());
+        let mut plan = PathPlan::new(transport.paths.policy.build());
         plan.add_peer(parts.route.remote);
         let mut connection = Self {
             handshake: Handshake::new(side, versions, (tls, deferred), parts.ids, token),
@@ -80,13 +80,13 @@ impl Connection {
                 receive_buffer: transport.datagrams.receive_buffer_bytes,
                 send_buffer: transport.datagrams.send_buffer_bytes,
             }),
-            traffic: Traffic::new(&transport, random.fork()),
+            scheduling: Scheduling::new(&transport, random.fork()),
             plan,
             shared_metrics: SharedPathMetrics::default(),
             lifecycle: Lifecycle::new(now, &transport.timing),
             events,
             registry: Registry::default(),
-            waiting: Vec::new(),
+            saved_packets: Vec::new(),
             scratch: Scratch::default(),
             settings: Settings { transport, endpoint: parts.endpoint, role, migration, mtu_search: Switch::On },
             random,
@@ -96,7 +96,7 @@ impl Connection {
         Ok(connection)
     }
 
-    fn make_first_path(&mut self, now: Instant, route: Route, state: HandshakeState) {
+    fn make_first_path(&mut self, now: Instant, route: PathAddresses, state: HandshakeState) {
         let tuple = route.tuple();
         let (side, original_dcid) = (self.side(), self.handshake.ids.original_dcid);
         let version = self.handshake.versions.original.0;
@@ -122,7 +122,7 @@ impl Connection {
     }
 
     /// A path with fresh flows, set up from the configuration and what is known of the peer.
-    pub(super) fn make_path(&mut self, now: Instant, id: PathId, route: Route, state: HandshakeState) -> Path {
+    pub(super) fn make_path(&mut self, now: Instant, id: PathId, route: PathAddresses, state: HandshakeState) -> Path {
         let transport = &self.settings.transport;
         let mtu = mtu_config(transport);
         let config = SendConfig {
@@ -154,7 +154,7 @@ impl Connection {
             path.mtu.stop_search();
         }
         let (side, random) = (self.handshake.side, &mut self.random);
-        path.spin = if spins { Spin::chosen(side, random) } else { Spin::still(random) };
+        path.spin = if spins { SpinBit::chosen(side, random) } else { SpinBit::still(random) };
         if let Some(params) = &self.handshake.peer_params {
             path.mtu.set_peer_max(params.max_udp_payload_bytes);
             if path.mtu.current() < path.send.mss() {

@@ -2,19 +2,19 @@
 
 /// The state of one control frame that is repeated until it arrives or is superseded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Delivery {
+pub(crate) enum FrameState {
     /// Nothing to tell.
     #[default]
-    Quiet,
+    Idle,
     /// To be written into the next packet.
     Due,
     /// In a packet whose fate is unknown.
-    Flying,
+    InFlight,
     /// Acknowledged.
-    Done,
+    Acked,
 }
 
-impl Delivery {
+impl FrameState {
     /// True when the frame waits to be written.
     pub(crate) fn is_due(self) -> bool {
         self == Self::Due
@@ -22,19 +22,19 @@ impl Delivery {
 
     /// The frame was written.
     pub(crate) fn on_written(&mut self) {
-        *self = Self::Flying;
+        *self = Self::InFlight;
     }
 
     /// A packet with the frame was acknowledged.
     pub(crate) fn on_acked(&mut self) {
-        if *self != Self::Quiet {
-            *self = Self::Done;
+        if *self != Self::Idle {
+            *self = Self::Acked;
         }
     }
 
     /// A packet with the frame was lost; the frame is due again unless another copy arrived.
     pub(crate) fn on_lost(&mut self) {
-        if *self == Self::Flying {
+        if *self == Self::InFlight {
             *self = Self::Due;
         }
     }

@@ -35,12 +35,12 @@ pub enum Origin {
     Peers,
 }
 
-/// Who decides from which of our addresses a leg's datagrams leave.
+/// Who decides from which of our addresses a 4-tuple's datagrams leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// We do: it is the address of the leg.
+    /// We do: it is the address of the 4-tuple.
     Ours,
-    /// The operating system, each time anew by its routes. The leg's address is what the newest datagram showed.
+    /// The operating system, each time anew by its routes. The 4-tuple's address is what the newest datagram showed.
     System,
 }
 
@@ -70,9 +70,9 @@ impl ValidationTimes {
     }
 }
 
-/// What a leg's timer did.
+/// What a 4-tuple's timer did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LegTimeout {
+pub(crate) enum ValidationTimeout {
     /// Nothing yet.
     Nothing,
     /// A further challenge is due.
@@ -81,18 +81,18 @@ pub(crate) enum LegTimeout {
     GaveUp,
 }
 
-/// What a PATH_RESPONSE means to a leg.
+/// What a PATH_RESPONSE means to a 4-tuple.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// It answers no challenge of this leg.
+    /// It answers no challenge of this 4-tuple.
     NotOurs,
-    /// It validates the leg.
+    /// It validates the 4-tuple.
     Validates,
-    /// The leg was validated before.
+    /// The 4-tuple was validated before.
     Known,
 }
 
-/// Room below which no packet with a challenge fits, bytes.
+/// SendRoom below which no packet with a challenge fits, bytes.
 const MIN_PROBE_BYTES: u64 = 64;
 
 #[derive(Clone, Copy, Debug)]
@@ -117,7 +117,7 @@ fn unspecified(local: SocketAddr) -> SocketAddr {
 
 /// One 4-tuple that a path uses or may use.
 #[derive(Clone, Debug)]
-pub struct Leg {
+pub struct FourTupleState {
     tuple: FourTuple,
     validation: Validation,
     origin: Origin,
@@ -135,8 +135,8 @@ pub struct Leg {
     pub(crate) cid: Option<u64>,
 }
 
-impl Leg {
-    /// A leg in a known state; a validated one counts as full-size proven (the handshake did it).
+impl FourTupleState {
+    /// A 4-tuple in a known state; a validated one counts as full-size proven (the handshake did it).
     pub fn new(tuple: FourTuple, validation: Validation, origin: Origin) -> Self {
         Self {
             tuple,
@@ -161,7 +161,7 @@ impl Leg {
 
     /// The addresses to send with: ours is unspecified where the system chooses it, so that a datagram leaves by the
     /// address that this machine has now, and not by one that it had before.
-    pub fn exit(&self) -> FourTuple {
+    pub fn send_tuple(&self) -> FourTuple {
         match self.source {
             Source::Ours => self.tuple,
             Source::System => FourTuple { local: unspecified(self.tuple.local), ..self.tuple },
@@ -170,7 +170,7 @@ impl Leg {
 
     /// True when datagrams with these addresses belong here: at any address of ours where the system chooses it.
     pub(crate) fn admits(&self, tuple: &FourTuple) -> bool {
-        self.tuple.admits(tuple) || (self.source == Source::System && self.exit().admits(tuple))
+        self.tuple.admits(tuple) || (self.source == Source::System && self.send_tuple().admits(tuple))
     }
 
     /// What is known of the peer's address.
@@ -221,7 +221,7 @@ impl Leg {
         self.answer_credit = self.answer_credit.saturating_add(earned).min(PATH_RESPONSE_BURST_BYTES);
     }
 
-    /// A datagram of `bytes` left on this leg; counts every datagram, probes and closes too.
+    /// A datagram of `bytes` left on this 4-tuple; counts every datagram, probes and closes too.
     pub fn on_sent(&mut self, bytes: u64) {
         self.sent_bytes = self.sent_bytes.saturating_add(bytes);
     }
@@ -239,7 +239,7 @@ impl Leg {
     pub fn on_address_proven(&mut self) {
         self.validation = Validation::Validated;
         self.full_size_proven = true;
-        self.settle();
+        self.end_validation();
     }
 
     /// True for an address of ours that did not answer.
@@ -273,7 +273,7 @@ impl Leg {
         self.responses.push_back(data);
     }
 
-    /// What `data` answers here, if anything; the leg is then validated.
+    /// What `data` answers here, if anything; the 4-tuple is then validated.
     pub(crate) fn on_response(&mut self, now: Instant, data: ChallengeData) -> Answer {
         let Some(challenge) = self.challenges.iter().find(|c| c.data == data).copied() else {
             return Answer::NotOurs;
@@ -282,7 +282,7 @@ impl Leg {
         self.validation = Validation::Validated;
         self.full_size_proven |= challenge.pad == Pad::Full;
         if self.full_size_proven {
-            self.settle();
+            self.end_validation();
         } else if let Some(running) = &mut self.running {
             // RFC 9000 8.2.1, 8.2.3: the address is proven but not the size; validate again with a full datagram.
             self.challenges.clear();
@@ -295,7 +295,7 @@ impl Leg {
         if news { Answer::Validates } else { Answer::Known }
     }
 
-    fn settle(&mut self) {
+    fn end_validation(&mut self) {
         self.running = None;
         self.challenges.clear();
     }
@@ -358,21 +358,21 @@ impl Leg {
         self.running.map(|r| if r.challenge_due { r.give_up } else { r.next.min(r.give_up) })
     }
 
-    pub(crate) fn on_timeout(&mut self, now: Instant) -> LegTimeout {
-        let Some(running) = &mut self.running else { return LegTimeout::Nothing };
+    pub(crate) fn on_timeout(&mut self, now: Instant) -> ValidationTimeout {
+        let Some(running) = &mut self.running else { return ValidationTimeout::Nothing };
         if now >= running.give_up {
-            self.settle();
+            self.end_validation();
             if self.validation != Validation::Validated {
                 self.validation = Validation::Failed;
             }
-            return LegTimeout::GaveUp;
+            return ValidationTimeout::GaveUp;
         }
         if now < running.next {
-            return LegTimeout::Nothing;
+            return ValidationTimeout::Nothing;
         }
         running.retry = running.retry.saturating_mul(2);
         running.next = now + running.retry;
         running.challenge_due = true;
-        LegTimeout::Again
+        ValidationTimeout::Again
     }
 }

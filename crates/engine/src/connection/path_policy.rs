@@ -8,7 +8,7 @@ use plait_path::{PathPolicy, Paths};
 
 /// The path policy with the facts that it decides from.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct PathPlan {
     policy: Box<dyn PathPolicy>,
     local: Vec<SocketAddr>,
     /// The machine's addresses; none as long as the system does not tell.
@@ -19,7 +19,7 @@ pub(super) struct Plan {
     changed: bool,
 }
 
-impl Plan {
+impl PathPlan {
     pub(super) fn new(policy: Box<dyn PathPolicy>) -> Self {
         Self { policy, local: Vec::new(), machine: None, strays: false, peer: Vec::new(), changed: false }
     }
@@ -119,7 +119,7 @@ impl Plan {
         }
         let fact = |slot: &plait_path::table::Slot| {
             let path = slot.path.as_ref()?;
-            Some(PathFact { id: slot.id, route: path.route.tuple(), state: slot.state() })
+            Some(PathFact { id: slot.id, route: path.addresses.tuple(), state: slot.state() })
         };
         let facts: Vec<PathFact> = paths.open_slots().filter_map(fact).collect();
         let mut wishes = Vec::new();
