@@ -2,7 +2,7 @@
 
 use plait_base::{ConnectionId, Instant, PathId};
 
-use crate::addresses::PathAddresses;
+use crate::addresses::{FourTupleRole, PathAddresses};
 use crate::receive::ReceiveFlow;
 use crate::send::SendFlow;
 use crate::send::mtu::{Mtu, MtuConfig};
@@ -94,9 +94,11 @@ impl Path {
         std::mem::take(&mut self.health) != Health::Good
     }
 
-    /// A datagram left on the current 4-tuple.
-    pub fn on_sent(&mut self, bytes: u64) {
-        self.addresses.on_sent(crate::addresses::FourTupleRole::Current, bytes);
-        self.counters.sent_bytes += bytes;
+    /// A packet left by one of the path's addresses.
+    pub fn on_sent(&mut self, role: FourTupleRole, bytes: u64) {
+        self.addresses.on_sent(role, bytes);
+        if role == FourTupleRole::Current {
+            self.counters.sent_bytes += bytes;
+        }
     }
 }

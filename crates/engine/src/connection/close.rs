@@ -3,10 +3,10 @@
 use bytes::Bytes;
 use plait_base::probe::TraceEvent;
 use plait_base::{CloseCode, Instant, PathId, Space};
-use plait_path::{FourTupleRole, PacketBuilder, Padding, Sealer};
+use plait_path::Padding;
 use plait_wire::frame::Close;
-use plait_wire::header::{FixedBit, OutHeader};
 
+use super::assemble::Outline;
 use super::lifecycle::{CloseFrame, ConnectionError};
 use super::send::Purpose;
 use super::{Connection, Event};
@@ -124,63 +124,31 @@ impl Connection {
                 Space::Handshake if self.side().is_client() && !buf.is_empty() => Padding::UpTo(end),
                 _ => Padding::Least,
             };
-            self.close_packet(now, (id, space), buf, (end, padding));
+            self.close_packet(now, &Outline::unmarked(id, space, end, Purpose::End), buf, padding);
         }
         if buf.is_empty() {
             return None;
         }
-        let path = self.paths.path_mut(id)?;
-        path.on_sent(buf.len() as u64);
         Some(Transmit::single(route, buf.len()))
     }
 
-    fn close_packet(
-        &mut self,
-        now: Instant,
-        (id, space): (PathId, Space),
-        buf: &mut Vec<u8>,
-        (end, padding): (usize, Padding),
-    ) -> Option<()> {
-        let slot = self.paths.slot(id)?;
-        let dcid = slot.dcid(FourTupleRole::Current).or_else(|| slot.last_remote_cid())?;
-        let path = slot.path.as_ref()?;
-        let (version, scid) = (self.handshake.versions.current, self.handshake.ids.local);
-        let token = self.handshake.token.clone();
-        let header = match space {
-            Space::Initial => OutHeader::Initial { version, dcid, scid, token: &token },
-            Space::Handshake => OutHeader::Handshake { version, dcid, scid },
-            Space::Data => OutHeader::Short { dcid, spin: path.spin.bit(), key_phase: false },
-        };
-        let (number, acked) = (path.send.next_number(space), path.send.largest_acked(space));
-        if space != Space::Data && !self.handshake.has_keys(space) {
-            return None;
-        }
-        let frame = self.lifecycle.due_close()?.clone();
-        let builder = PacketBuilder::begin(buf, &header, id, number, acked, end, FixedBit::Set)?;
-        let mut carried = Vec::new();
-        let mut w = builder.writer(buf, &mut carried);
-        let early;
-        let close = match (&frame, space) {
-            (CloseFrame::Application(c), Space::Data) => Close::Application { code: c.code, reason: &c.reason },
-            (frame, _) => {
-                early = frame.for_handshake();
-                let reason = early.reason.as_bytes();
-                let reason = &reason[..reason.len().min(plait_base::limits::MAX_REASON_BYTES)];
-                Close::Transport { code: early.code, frame_type: early.frame.unwrap_or(0), reason }
-            }
-        };
-        if !w.write_close(close) {
-            builder.abandon(buf);
-            return None;
-        }
-        let path = self.paths.path_mut(id)?;
-        let keys = self.keys.as_deref_mut();
-        let sealer = match space {
-            Space::Data => Sealer::OneRtt(keys?, path.send.seal_mark_mut()),
-            space => Sealer::Level(&self.handshake.keys(space)?.local),
-        };
-        let built = builder.finish(buf, sealer, padding);
-        self.note_sent(now, id, space, (built, false, false), Purpose::End, &[]).map(|_| ())
+    fn close_packet(&mut self, now: Instant, outline: &Outline, buf: &mut Vec<u8>, padding: Padding) {
+        let space = outline.space;
+        let Some(frame) = self.lifecycle.due_close().cloned() else { return };
+        self.assemble(now, outline, buf, |_, w| {
+            let early;
+            let close = match (&frame, space) {
+                (CloseFrame::Application(c), Space::Data) => Close::Application { code: c.code, reason: &c.reason },
+                (frame, _) => {
+                    early = frame.for_handshake();
+                    let reason = early.reason.as_bytes();
+                    let reason = &reason[..reason.len().min(plait_base::limits::MAX_REASON_BYTES)];
+                    Close::Transport { code: early.code, frame_type: early.frame.unwrap_or(0), reason }
+                }
+            };
+            // What does not fit is not padded either.
+            if w.write_close(close) { padding } else { Padding::Least }
+        });
     }
 
     /// PATH_ABANDON of the last path, on that path itself: the last packet there but for our close. Where another
@@ -191,27 +159,16 @@ impl Connection {
             return None;
         }
         self.registry.no_path.as_mut()?.abandon_unsent = None;
-        let slot = self.paths.slot(id)?;
-        let (dcid, path) = (slot.last_remote_cid()?, slot.path.as_ref()?);
+        let path = self.paths.path(id)?;
         let route = path.addresses.send_tuple();
         let room = usize::try_from(path.addresses.amplification_room()).unwrap_or(usize::MAX);
-        let header = OutHeader::Short { dcid, spin: path.spin.bit(), key_phase: false };
-        let (number, acked) = (path.send.next_number(Space::Data), path.send.largest_acked(Space::Data));
         let end = room.min(plait_base::limits::MIN_DATAGRAM_BYTES);
-        let builder = PacketBuilder::begin(buf, &header, id, number, acked, end, FixedBit::Set)?;
-        let mut carried = Vec::new();
-        self.paths.fill_abandon(id, &mut builder.writer(buf, &mut carried));
-        if builder.is_empty(buf) {
-            builder.abandon(buf);
-            return None;
-        }
-        let path = self.paths.path_mut(id)?;
-        let sealer = Sealer::OneRtt(self.keys.as_deref_mut()?, path.send.seal_mark_mut());
-        let built = builder.finish(buf, sealer, Padding::Least);
-        // No timer waits for it: what it says is due until it is acknowledged, should another path open.
-        let built = self.note_sent(now, id, Space::Data, (built, false, false), Purpose::End, &carried)?;
-        self.paths.path_mut(id)?.on_sent(built.bytes as u64);
-        Some(Transmit::single(route, built.bytes))
+        let outline = Outline::unmarked(id, Space::Data, end, Purpose::End);
+        self.assemble(now, &outline, buf, |connection, w| {
+            connection.paths.fill_abandon(id, w);
+            Padding::Least
+        })?;
+        Some(Transmit::single(route, buf.len()))
     }
 
     /// Version Negotiation answered a client's first packet (RFC 9000 6.2).

@@ -1,16 +1,20 @@
 //! The handshake: TLS, CRYPTO streams and keys of the early levels, up to confirmation (RFC 9001 4).
 
 use bytes::Bytes;
-use plait_base::{ConnectionId, PathId, Side, Space, TransportError, Violation};
+use plait_base::{ConnectionId, Instant, PathId, Side, Space, TransportError, Violation};
 use plait_crypto::{EarlyKeys, KeyChange, OneRttKeys, OpenKeys, PacketKeys, SealKeys, TlsSession};
-use plait_path::{AckPolicy, ReceiveFlow};
+use plait_path::{AckNeed, AckPolicy, ReceiveFlow};
 use plait_stream::CryptoStream;
+use plait_wire::frame::AckForm;
 use plait_wire::params::{HandshakeCids, TransportParameters};
-use plait_wire::{SentFrame, Version};
+use plait_wire::{FrameWriter, SentFrame, Version};
 
 use super::parameters;
 use super::versions::{DeferredTls, HelloBuffer, Versions};
 use crate::endpoint::parts::HandshakeIds;
+
+/// Exponent of the ack delay in long-header packets: peers use the default (RFC 9000 19.3).
+const ACK_DELAY_EXPONENT: u8 = 3;
 
 /// How far the handshake is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,6 +47,15 @@ impl Level {
     fn new(space: Space) -> Self {
         let receive = ReceiveFlow::new(PathId::ZERO, space, AckPolicy::immediate());
         Self { crypto: CryptoStream::new(space), keys: None, receive }
+    }
+
+    /// Writes the acks that are due and what TLS has to say.
+    pub(crate) fn fill(&mut self, now: Instant, w: &mut FrameWriter<'_>) {
+        let is_due = self.receive.ack_need(now) != AckNeed::None;
+        if is_due && self.receive.fill_ack(now, w, AckForm::Plain, ACK_DELAY_EXPONENT).is_some() {
+            self.receive.on_ack_sent();
+        }
+        self.crypto.fill(w);
     }
 }
 

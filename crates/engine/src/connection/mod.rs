@@ -4,6 +4,7 @@
 //! `fill` asks the parts for frames. Time: `timers`. The parts never see this struct; they talk in values.
 
 mod application;
+mod assemble;
 mod close;
 mod dispatch;
 mod events;

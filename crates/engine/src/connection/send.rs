@@ -1,15 +1,14 @@
 //! A datagram on its way out: which path, which packets, sealed into trains of one size.
 
 use plait_base::limits::MIN_DATAGRAM_BYTES;
-use plait_base::probe::TraceEvent;
 use plait_base::time::earliest;
 use plait_base::{Instant, PathId, Space};
-use plait_path::{AckNeed, Built, FourTupleRole, PacketBuilder, PacketInfo, Pad, Padding, Sealer, SendRoom};
+use plait_path::{AckNeed, Built, FourTupleRole, Pad, Padding, SendRoom};
 use plait_schedule::{Decision, Demand, DemandKind};
 use plait_wire::SentFrame;
-use plait_wire::header::{FixedBit, OutHeader};
 
 use super::Connection;
+use super::assemble::{Outline, padding_of};
 use super::pending_copies::Target;
 use super::scheduling::Scheduling;
 use crate::config::Switch;
@@ -79,7 +78,7 @@ impl Connection {
             return None;
         }
         let transmit = self.poll_handshake(now, buf);
-        let transmit = transmit.or_else(|| self.poll_other_legs(now, buf));
+        let transmit = transmit.or_else(|| self.poll_other_addresses(now, buf));
         let mut transmit = transmit.or_else(|| self.poll_final_packet(now, buf));
         // A choice that comes to nothing is not made again: whoever else has something to send has its turn.
         let mut empty = EmptyChoices::new();
@@ -128,13 +127,13 @@ impl Connection {
             has_initial |= space == Space::Initial;
             let padding =
                 if last && has_initial && full_sized { Padding::UpTo(MIN_DATAGRAM_BYTES) } else { Padding::Least };
-            self.handshake_packet(now, space, ecn.is_some(), buf, (end, padding));
+            let purpose = Purpose::Data;
+            let outline = Outline { ecn, ..Outline::unmarked(PathId::ZERO, space, end, purpose) };
+            self.handshake_packet(now, &outline, buf, padding);
         }
         if buf.is_empty() {
             return None;
         }
-        let bytes = buf.len() as u64;
-        self.paths.path_mut(PathId::ZERO)?.on_sent(bytes);
         Some(Transmit { route, ecn, size: buf.len(), segment_size: None })
     }
 
@@ -159,62 +158,31 @@ impl Connection {
         wants && path.is_some_and(|p| p.send.in_flight() + 1200 <= p.send.window())
     }
 
-    fn handshake_packet(
-        &mut self,
-        now: Instant,
-        space: Space,
-        marked: bool,
-        buf: &mut Vec<u8>,
-        (end, padding): (usize, Padding),
-    ) -> Option<Built> {
-        let probe = self.owes_probe(space);
-        let slot = self.paths.slot_mut(PathId::ZERO)?;
-        let dcid = slot.dcid(FourTupleRole::Current)?;
-        let path = slot.path.as_mut()?;
-        let (version, scid) = (self.handshake.versions.current, self.handshake.ids.local);
-        let token = self.handshake.token.clone();
-        let header = match space {
-            Space::Initial => OutHeader::Initial { version, dcid, scid, token: &token },
-            _ => OutHeader::Handshake { version, dcid, scid },
-        };
-        let (number, acked) = (path.send.next_number(space), path.send.largest_acked(space));
-        let builder = PacketBuilder::begin(buf, &header, PathId::ZERO, number, acked, end, FixedBit::Set)?;
-        let mut carried = std::mem::take(&mut self.scratch.carried);
-        carried.clear();
-        let mut w = builder.writer(buf, &mut carried);
-        let level = self.handshake.level(space)?;
-        let acks = level.receive.ack_need(now) != AckNeed::None
-            && level.receive.fill_ack(now, &mut w, plait_wire::frame::AckForm::Plain, 3).is_some();
-        level.crypto.fill(&mut w);
-        if probe && !w.is_ack_eliciting() {
-            // RFC 9002 6.2.4: the second probe carries data too; a server does not answer a first packet without
-            level.crypto.resend_unacked();
-            level.crypto.fill(&mut w);
-        }
-        if probe && !w.is_ack_eliciting() {
-            super::fill::ping(&mut w);
-        }
-        let eliciting = w.is_ack_eliciting();
-        if builder.is_empty(buf) && padding == Padding::Least {
-            builder.abandon(buf);
-            self.scratch.carried = carried;
-            return None;
-        }
-        if acks {
-            level.receive.on_ack_sent();
-        }
-        let built = builder.finish(buf, Sealer::Level(&level.keys.as_ref()?.local), padding);
-        let built = self.note_sent(now, PathId::ZERO, space, (built, eliciting, marked), Purpose::Data, &carried);
-        self.scratch.carried = carried;
+    fn handshake_packet(&mut self, now: Instant, outline: &Outline, buf: &mut Vec<u8>, padding: Padding) {
+        let space = outline.space;
+        let is_probe = self.owes_probe(space);
+        let built = self.assemble(now, outline, buf, |connection, w| {
+            if let Some(level) = connection.handshake.level(space) {
+                level.fill(now, w);
+                if is_probe && !w.is_ack_eliciting() {
+                    // RFC 9002 6.2.4: the second probe carries data too; a server does not answer a first packet without
+                    level.crypto.resend_unacked();
+                    level.crypto.fill(w);
+                }
+            }
+            if is_probe && !w.is_ack_eliciting() {
+                super::fill::ping(w);
+            }
+            padding
+        });
         if space == Space::Handshake && self.side().is_client() && built.is_some() {
             // RFC 9001 4.9.1: a client is done with Initial keys once it sends a Handshake packet
             self.discard_space(now, Space::Initial);
         }
-        built
     }
 
     /// Challenges and responses on addresses other than the path's own.
-    fn poll_other_legs(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
+    fn poll_other_addresses(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
         if !self.handshake.is_complete() {
             return None;
         }
@@ -230,33 +198,13 @@ impl Connection {
         let tuple = self.paths.path(id)?.addresses.get(role)?.send_tuple();
         let room = self.paths.path(id)?.addresses.get(role)?.amplification_room();
         let end = usize::try_from(room).unwrap_or(usize::MAX).min(MIN_DATAGRAM_BYTES);
-        self.leg_packet(now, id, role, buf, end)?;
-        self.paths.path_mut(id)?.addresses.on_sent(role, buf.len() as u64);
+        let outline = Outline { role, ..Outline::unmarked(id, Space::Data, end, Purpose::OtherAddress) };
+        self.assemble(now, &outline, buf, |connection, w| {
+            let Connection { paths, random, .. } = connection;
+            let pad = paths.path_mut(id).map_or(Pad::No, |path| path.addresses.fill(role, random, w));
+            padding_of(pad, 0, end)
+        })?;
         Some(Transmit::single(tuple, buf.len()))
-    }
-
-    fn leg_packet(
-        &mut self,
-        now: Instant,
-        id: PathId,
-        role: FourTupleRole,
-        buf: &mut Vec<u8>,
-        end: usize,
-    ) -> Option<Built> {
-        let builder = self.begin_short(id, role, buf, end)?;
-        let mut carried = Vec::new();
-        let mut w = builder.writer(buf, &mut carried);
-        let path = self.paths.path_mut(id)?;
-        let pad = path.addresses.fill(role, &mut self.random, &mut w);
-        let eliciting = w.is_ack_eliciting();
-        if builder.is_empty(buf) {
-            builder.abandon(buf);
-            return None;
-        }
-        let padding = if pad == Pad::Full { Padding::UpTo(MIN_DATAGRAM_BYTES.min(end)) } else { Padding::Least };
-        let sealer = Sealer::OneRtt(self.keys.as_deref_mut()?, path.send.seal_mark_mut());
-        let built = builder.finish(buf, sealer, padding);
-        self.note_sent(now, id, Space::Data, (built, eliciting, false), Purpose::OtherAddress, &carried)
     }
 
     /// Packets of the data space, several in one train when the scheduler keeps to one path.
@@ -285,8 +233,8 @@ impl Connection {
             let start = buf.len();
             let room = self.paths.path(id)?.addresses.amplification_room();
             let end = start + segment.min(usize::try_from(room).unwrap_or(usize::MAX));
-            let Some(built) = self.data_packet(now, id, purpose, ecn.is_some(), buf, (start, end)) else { break };
-            self.paths.path_mut(id)?.on_sent(built.bytes as u64);
+            let outline = Outline { ecn, ..Outline::unmarked(id, Space::Data, end, purpose) };
+            let Some(built) = self.data_packet(now, &outline, buf, start) else { break };
             count += 1;
             if count == 1 {
                 segment = built.bytes;
@@ -478,140 +426,26 @@ impl Connection {
         Some(Demand { now, kind, unsent_bytes: stream + datagram, send_credit_bytes })
     }
 
-    fn begin_short(&mut self, id: PathId, role: FourTupleRole, buf: &mut Vec<u8>, end: usize) -> Option<PacketBuilder> {
-        let slot = self.paths.slot(id)?;
-        let dcid = slot.dcid(role)?;
-        let path = slot.path.as_ref()?;
-        let (number, acked) = (path.send.next_number(Space::Data), path.send.largest_acked(Space::Data));
-        // RFC 9000 17.2.3: 1-RTT packets as soon as they can be made, their numbers going on from those of 0-RTT;
-        // RFC 9369 4.1: 0-RTT stays in the version that it began in
-        let (version, scid) = (self.handshake.versions.original, self.handshake.ids.local);
-        let header = match self.keys {
-            Some(_) => OutHeader::Short { dcid, spin: path.spin.bit(), key_phase: false },
-            None => OutHeader::ZeroRtt { version, dcid, scid },
-        };
-        let fixed = self.fixed_bit();
-        PacketBuilder::begin(buf, &header, id, number, acked, end, fixed)
-    }
-
-    /// RFC 9287 3: peers that allow it get the bit at random.
-    fn fixed_bit(&mut self) -> FixedBit {
-        let allowed = self.settings.transport.wire.grease == Switch::On
-            && self.handshake.is_confirmed()
-            && self
-                .handshake
-                .peer_params
-                .as_ref()
-                .is_some_and(|p| p.fixed_bit == plait_wire::params::GreaseQuicBit::Supported);
-        if allowed && self.random.next_u32() & 1 == 1 { FixedBit::Clear } else { FixedBit::Set }
-    }
-
-    fn data_packet(
-        &mut self,
-        now: Instant,
-        id: PathId,
-        purpose: Purpose,
-        marked: bool,
-        buf: &mut Vec<u8>,
-        (start, end): (usize, usize),
-    ) -> Option<Built> {
-        let builder = self.begin_short(id, FourTupleRole::Current, buf, end)?;
-        let mut carried = std::mem::take(&mut self.scratch.carried);
-        carried.clear();
-        let mut w = builder.writer(buf, &mut carried);
-        let pad = self.fill(now, id, purpose, &mut w);
-        if purpose.must_elicit() && !w.is_ack_eliciting() {
-            super::fill::ping(&mut w);
-        }
-        let eliciting = w.is_ack_eliciting();
-        if builder.is_empty(buf) {
-            builder.abandon(buf);
-            self.scratch.carried = carried;
-            return None;
-        }
-        let size = builder.size(buf);
-        let padding = match purpose {
-            Purpose::Mtu(_) => Padding::UpTo(end),
-            _ if pad == Pad::Full => Padding::UpTo((start + MIN_DATAGRAM_BYTES).min(end)),
-            Purpose::Data if size + TRAIN_PADDING_BYTES > end - start && self.streams.unsent_bytes() > 0 => {
-                Padding::UpTo(end)
+    fn data_packet(&mut self, now: Instant, outline: &Outline, buf: &mut Vec<u8>, start: usize) -> Option<Built> {
+        let &Outline { path, end, purpose, .. } = outline;
+        self.assemble(now, outline, buf, |connection, w| {
+            let pad = connection.fill(now, path, purpose, w);
+            if purpose.must_elicit() && !w.is_ack_eliciting() {
+                super::fill::ping(w);
             }
-            _ => Padding::Least,
-        };
-        let path = self.paths.path_mut(id)?;
-        let sealer = match self.keys.as_deref_mut() {
-            Some(keys) => Sealer::OneRtt(keys, path.send.seal_mark_mut()),
-            None => Sealer::Level(self.handshake.early_seal_keys()?),
-        };
-        let built = builder.finish(buf, sealer, padding);
-        let built = self.note_sent(now, id, Space::Data, (built, eliciting, marked), purpose, &carried);
-        if built.is_some() {
-            self.copy_elsewhere(id, &carried);
-        }
-        self.scratch.carried = carried;
-        built
-    }
-
-    /// Remembers a sealed packet and tells observers of it, as of every packet that leaves; a seal that failed closes the
-    /// connection.
-    pub(super) fn note_sent(
-        &mut self,
-        now: Instant,
-        id: PathId,
-        space: Space,
-        (built, ack_eliciting, ecn_marked): (Result<Built, plait_crypto::SealError>, bool, bool),
-        purpose: Purpose,
-        carried: &[SentFrame],
-    ) -> Option<Built> {
-        let built = match built {
-            Ok(built) => built,
-            Err(error) => {
-                self.close_with(now, error.into());
-                return None;
+            match (purpose, pad) {
+                (Purpose::Mtu(_), _) => Padding::UpTo(end),
+                (Purpose::Data, Pad::No) if connection.streams.unsent_bytes() > 0 => {
+                    Padding::Nearly { end, missing_bytes: TRAIN_PADDING_BYTES }
+                }
+                _ => padding_of(pad, start, end),
             }
-        };
-        let app_limited = self.streams.unsent_bytes() == 0;
-        let repeats = purpose == Purpose::Copies || self.is_doubled(id);
-        let path = self.paths.path_mut(id)?;
-        let packet = PacketInfo {
-            bytes: built.bytes as u16,
-            ack_eliciting,
-            in_flight: ack_eliciting || built.padding_bytes > 0,
-            ecn_marked,
-            mtu_probe: matches!(purpose, Purpose::Mtu(_)),
-            app_limited,
-            repeats,
-            elsewhere: purpose == Purpose::OtherAddress,
-        };
-        path.send.on_sent(now, space, &packet, carried);
-        if !packet.elsewhere {
-            path.sent_at = Some(now);
-            // What asks for an ack shows by itself whether the path works.
-            path.pause_ping_at = path.pause_ping_at.filter(|_| !ack_eliciting);
-        }
-        let forgot = !packet.in_flight && path.send.prune_unacked(now, space, &mut self.scratch.feedback);
-        if let Purpose::Mtu(size) = purpose {
-            path.mtu.on_probe_sent(size);
-        }
-        if forgot {
-            self.process_acked_and_lost(now, id);
-        }
-        if purpose != Purpose::End {
-            self.scheduling.scheduler.on_sent(id, built.bytes as u64, now);
-            self.scheduling.reinjector.on_sent(built.bytes as u64, purpose, now);
-        }
-        if ack_eliciting {
-            let pto = self.max_pto();
-            self.lifecycle.on_sent_eliciting(now, pto);
-        }
-        let (number, bytes) = (built.number, built.bytes as u16);
-        self.events.observe(now, || TraceEvent::PacketSent { path: id, space, number, bytes, ack_eliciting });
-        Some(built)
+        })
     }
 
     /// While a path's RTT is unknown its frames go on another path too (CoNEXT 2017, section 4.1); what the scheduler
     /// wants on further paths goes there as well.
-    fn copy_elsewhere(&mut self, id: PathId, carried: &[SentFrame]) {
+    pub(super) fn copy_elsewhere(&mut self, id: PathId, carried: &[SentFrame]) {
         let targets = std::mem::take(&mut self.scheduling.copy_to);
         for &target in targets.iter().filter(|t| **t != id) {
             carried.iter().filter(|c| is_copied(c)).for_each(|c| self.scheduling.copies.push(*c, Target::On(target)));
@@ -622,7 +456,7 @@ impl Connection {
     }
 
     /// True while what leaves on this path goes on another one too.
-    fn is_doubled(&self, id: PathId) -> bool {
+    pub(super) fn is_doubled(&self, id: PathId) -> bool {
         if self.settings.transport.paths.duplicate_until_rtt == Switch::Off || !self.paths.is_multipath() {
             return false;
         }

@@ -20,6 +20,13 @@ pub enum Padding {
     Least,
     /// Until the buffer is so long, tag included; cut to the packet's limit.
     UpTo(usize),
+    /// The same where no more than `missing_bytes` are missing, so that the next packet of a GSO batch has the same size.
+    Nearly {
+        /// Where the packet would end.
+        end: usize,
+        /// PADDING that is still worth it, bytes.
+        missing_bytes: usize,
+    },
 }
 
 /// A sealed packet.
@@ -102,7 +109,14 @@ impl PacketBuilder {
         let payload_at = self.marks.payload_at();
         // RFC 9001 5.4.2: the sample needs four bytes from the start of the packet number
         let mut wanted = payload_at + min_payload_bytes(self.marks.pn_len);
-        if let Padding::UpTo(end) = padding {
+        let up_to = match padding {
+            Padding::UpTo(end) => Some(end),
+            Padding::Nearly { end, missing_bytes } => {
+                Some(end).filter(|end| self.marks.start + self.size(buf) + missing_bytes > *end)
+            }
+            Padding::Least => None,
+        };
+        if let Some(end) = up_to {
             wanted = wanted.max(end.saturating_sub(TAG_BYTES).min(self.payload_end));
         }
         let padding_bytes = wanted.saturating_sub(buf.len());
