@@ -5,7 +5,7 @@ use std::slice::from_ref;
 use std::time::Duration;
 
 use plait_base::Instant;
-use plait_link::{Aqm, CoDelConfig, FqCoDelConfig, LinkConfig, Loss, QueueLimit, Rate, Service};
+use plait_netsim::link::{Aqm, CoDelConfig, FqCoDelConfig, LinkConfig, Loss, QueueLimit, Rate, Service};
 use plait_netsim::{Depth, Hop, HostId, Sink, Source, World};
 
 /// Processor time of this thread in seconds, where the system tells; a busy machine then does not count.

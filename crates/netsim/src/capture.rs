@@ -1,8 +1,8 @@
 //! What the world observed: counters, a digest, and a list of records for debugging.
 
+use crate::link::DropCause;
 use bytes::{Bytes, BytesMut};
 use plait_base::{Ecn, Instant};
-use plait_link::DropCause;
 
 use crate::digest::{Depth, Digest};
 use crate::host::Datagram;

@@ -1,13 +1,13 @@
 //! A network in virtual time: hosts, links, NATs and faults, replayable byte for byte from a seed.
 //!
-//! A [`World`] holds [`Host`]s and a [`Network`] of [`plait_link::Link`]s. It counts time up from event to event and
+//! A [`World`] holds [`Host`]s and a [`Network`] of [`link::Link`]s. It counts time up from event to event and
 //! reads no clock, so an hour passes in as long as its events take. The same seed and the same calls give the same
 //! [`World::digest`].
 //!
 //! ```
 //! use std::time::Duration;
 //! use plait_base::Instant;
-//! use plait_link::LinkConfig;
+//! use plait_netsim::link::LinkConfig;
 //! use plait_netsim::{Echo, World};
 //!
 //! let mut world = World::new(1);
@@ -25,6 +25,7 @@ mod digest;
 mod echo;
 mod flights;
 mod host;
+pub mod link;
 mod middlebox;
 mod nat;
 mod network;

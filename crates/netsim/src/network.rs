@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
+use crate::link::{Link, LinkConfig, LinkStats, Ticket};
 use plait_base::{Instant, Random};
-use plait_link::{Link, LinkConfig, LinkStats, Ticket};
 use rustc_hash::FxHashMap;
 
 use crate::capture::Observer;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plait_link::{LinkConfig, Loss, QueueLimit};
+use crate::link::{LinkConfig, Loss, QueueLimit};
 
 /// UDP and IPv4 headers.
 const HEADERS_BYTES: u32 = 28;

@@ -2,8 +2,8 @@
 
 use std::hash::BuildHasher;
 
+use crate::link::{Delivery, DropCause, Integrity, Outcome, Verdict};
 use plait_base::Instant;
-use plait_link::{Delivery, DropCause, Integrity, Outcome, Verdict};
 use rustc_hash::FxBuildHasher;
 
 use crate::capture::{Fate, Lost};

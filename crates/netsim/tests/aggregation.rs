@@ -8,7 +8,7 @@ use std::time::Duration;
 use peers::{PathBytes, Peer, Request, Setup, plait, progress};
 use plait_base::Instant;
 use plait_engine::config::RetryPolicy;
-use plait_link::LinkState;
+use plait_netsim::link::LinkState;
 use plait_netsim::{Depth, Duplex, HostId, PathSpec, RunEnd, World};
 
 const PORT: u16 = 4433;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use plait_base::{Ecn, Instant};
-use plait_link::{Aqm, CoDelConfig, DropCause, Jitter, LinkConfig, LinkState, Loss, Order, Rate, Service};
+use plait_netsim::link::{Aqm, CoDelConfig, DropCause, Jitter, LinkConfig, LinkState, Loss, Order, Rate, Service};
 use plait_netsim::{
     Capture, Damage, Datagram, Duplex, Fate, Filtering, Header, Hop, Host, HostId, InterfaceState, Lost, Mapping,
     NatConfig, PathSpec, Rebinding, Record, Rule, RunEnd, Treat, When, World,

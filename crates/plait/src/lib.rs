@@ -31,6 +31,7 @@ mod datagram;
 mod endpoint;
 mod entropy;
 mod interfaces;
+mod net;
 mod path;
 mod registry;
 mod sockets;
@@ -43,6 +44,7 @@ pub use datagram::SendDatagramError;
 pub use endpoint::{Accept, ConnectError, Endpoint, EndpointError, Incoming, IncomingFuture, RetryError};
 pub use entropy::NoEntropy;
 pub use interfaces::{LocalAddress, addresses_of, usable_addresses};
+pub use net::{BindError, SocketOptions};
 pub use path::{OpenPath, OpenPathError, Path, PathEvents, PathRoute};
 pub use registry::{
     ACK_ROUTES, CONGESTION_CONTROLLERS, PATH_POLICIES, REINJECTIONS, SCHEDULERS, ack_route, congestion_controller,
@@ -69,5 +71,4 @@ pub use plait_engine::connection::{
 pub use plait_engine::endpoint::pairs;
 pub use plait_path::PathStatus;
 pub use plait_stream::{Chunk, ClosedStream, Order};
-pub use plait_udp::{BindError, SocketOptions};
 pub use rustls;

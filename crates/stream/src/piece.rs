@@ -6,8 +6,8 @@
 //!   long as one slice of it. A reader that keeps up takes them without a copy.
 //! - Soon after (`limits::LOAN_TIME`) the connection settles: what is still unread is copied to an allocation of its own
 //!   size. A buffer that is kept for its slices was therefore received no longer ago than that. It is at least half full,
-//!   because fuller than half is what `plait-udp` lends, so lent memory is at most twice what the network brought in that
-//!   time, however few of those bytes wait.
+//!   because fuller than half is what the sockets' receive batches lend, so lent memory is at most twice what the network
+//!   brought in that time, however few of those bytes wait.
 //! - A piece of its own costs at most `PIECE_OVERHEAD_BYTES` beyond its bytes. What settles without a gap becomes blocks of
 //!   8 KiB and more, but for the last of a stream; where small pieces gather, at most a quarter of them is spare.
 //! - Pieces beyond gaps are counted: at most one for `limits::REASSEMBLY_BYTES_PER_FRAGMENT` bytes of window and a quarter

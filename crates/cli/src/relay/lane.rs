@@ -6,7 +6,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use plait_base::{Instant, Random, time};
-use plait_link::{Arrival, Integrity, Link, LinkConfig, LinkState, LinkStats, Outcome, Ticket, Verdict};
+use plait_netsim::link::{Arrival, Integrity, Link, LinkConfig, LinkState, LinkStats, Outcome, Ticket, Verdict};
 
 use crate::clock::Clock;
 
@@ -224,7 +224,7 @@ impl Lane {
 mod tests {
     use std::time::Duration;
 
-    use plait_link::QueueLimit;
+    use plait_netsim::link::QueueLimit;
 
     use super::*;
 

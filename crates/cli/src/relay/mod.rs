@@ -16,7 +16,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use plait_base::Random;
-use plait_link::{LinkConfig, LinkState, LinkStats};
+use plait_netsim::link::{LinkConfig, LinkState, LinkStats};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::clock::Clock;

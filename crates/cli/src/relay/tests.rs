@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plait_link::{DropCause, Loss};
+use plait_netsim::link::{DropCause, Loss};
 
 use super::*;
 

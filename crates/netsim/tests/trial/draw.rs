@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use plait_base::Random;
 use plait_engine::Version;
-use plait_link::{Jitter, LinkConfig, Loss, Order as Ordering, QueueLimit, Reorder};
 use plait_netsim::Damage;
+use plait_netsim::link::{Jitter, LinkConfig, Loss, Order as Ordering, QueueLimit, Reorder};
 
 use super::{End, Fault, Leg, Pairing, Trial, Width};
 use crate::peers::{Habits, Kind, Order, Request, Welcome};
@@ -133,7 +133,7 @@ fn requests(r: &mut Random) -> Vec<Request> {
 /// How long the transfer may take on the worst path alone, if nothing happens to it.
 fn expected(legs: &[Leg], bytes: u64) -> Duration {
     let one = |link: &LinkConfig| {
-        let plait_link::Rate::Fixed(rate) = link.rate else { return 0.0 };
+        let plait_netsim::link::Rate::Fixed(rate) = link.rate else { return 0.0 };
         let loss = match link.loss {
             Loss::Bernoulli(p) => p,
             Loss::GilbertElliott { to_bad, to_good, .. } => to_bad / (to_bad + to_good),

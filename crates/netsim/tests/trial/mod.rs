@@ -11,8 +11,8 @@ pub mod run;
 
 use std::time::Duration;
 
-use plait_link::LinkConfig;
 use plait_netsim::Damage;
+use plait_netsim::link::LinkConfig;
 
 use crate::peers::{Habits, Kind, Order, Request};
 

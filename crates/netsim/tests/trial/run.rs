@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use plait_base::Instant;
-use plait_link::LinkState;
+use plait_netsim::link::LinkState;
 use plait_netsim::{Capture, Depth, Duplex, Hop, HostId, NatConfig, NatId, Rebinding, RunEnd, World};
 
 use super::{End, Fault, Outcome, Trial};

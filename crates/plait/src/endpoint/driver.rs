@@ -5,8 +5,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use crate::net::ReceiveBatch;
 use plait_engine::endpoint::Received;
-use plait_udp::ReceiveBatch;
 
 use super::shared::{EndpointShared, State};
 use crate::clock::Clock;

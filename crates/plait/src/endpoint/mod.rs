@@ -7,9 +7,9 @@ mod shared;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use crate::net::BindError;
 use bytes::Bytes;
 use plait_base::FourTuple;
-use plait_udp::BindError;
 
 use crate::config::{ClientConfig, EndpointConfig, ServerConfig};
 use crate::connection::{Connecting, Contest};

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use plait_udp::{BindError, Socket, SocketOptions};
+use crate::net::{BindError, Socket, SocketOptions};
 
 /// A socket to be: an address, perhaps with the interface that has it, or a socket that the application made.
 ///

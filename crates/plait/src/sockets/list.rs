@@ -3,9 +3,9 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
+use crate::net::Outgoing;
 use plait_base::FourTuple;
 use plait_engine::shared::Transmit;
-use plait_udp::Outgoing;
 
 use super::shared::{SharedSocket, ecn_to_socket};
 

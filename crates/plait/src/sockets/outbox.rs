@@ -5,9 +5,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use crate::net::SendOutcome;
 use plait_base::FourTuple;
 use plait_engine::shared::Transmit;
-use plait_udp::SendOutcome;
 
 use super::list::{SocketList, outgoing};
 use super::shared::SharedSocket;

@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::net::{Obstacle, Reports};
 use plait_engine::connection::Unreachable;
-use plait_udp::{Obstacle, Reports};
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 

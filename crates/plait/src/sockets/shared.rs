@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
+use crate::net::{EcnCodepoint, Incoming, Outgoing, ReceiveBatch, SendOutcome, Socket};
 use plait_base::{Ecn, FourTuple};
-use plait_udp::{EcnCodepoint, Incoming, Outgoing, ReceiveBatch, SendOutcome, Socket};
 
 use super::jam::Jam;
 use super::reports::Listeners;

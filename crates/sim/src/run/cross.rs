@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use plait_base::{Instant, Random};
 use plait_engine::crypto::Protection;
-use plait_link::{Jitter, LinkConfig};
+use plait_netsim::link::{Jitter, LinkConfig};
 use plait_netsim::{Hop, HostId, OnOff, Sink, Source, World};
 
 use super::ends::transport;

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use plait_base::{FourTuple, Instant, Random};
-use plait_link::{LinkStats, Loss, Rate, Service};
+use plait_netsim::link::{LinkStats, Loss, Rate, Service};
 use plait_netsim::{BoxId, Duplex, Hop, NatConfig, NatId, Network, Rebinding, Rule, World};
 
 use crate::scenario::{DuplexPlan, LinkPlan, Place, Rebind, Scenario, Sides, Vary};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plait_link::{
+use plait_netsim::link::{
     Aqm, CoDelConfig, FqCoDelConfig, Jitter, LinkConfig, LinkState, Loss, Order, QueueLimit, Rate, RedConfig, Reorder,
     Service, Trace,
 };

@@ -5,8 +5,8 @@ use std::time::Duration;
 use plait_engine::crypto::Protection;
 use plait_engine::path::ack_route;
 use plait_engine::schedule::reinject;
-use plait_link::Rate;
 use plait_netsim::InterfaceState;
+use plait_netsim::link::Rate;
 
 use super::ScenarioError;
 use super::boxes::{Rebind, read_nat, read_rules};
@@ -111,7 +111,7 @@ pub(super) fn read_duplex(
     };
     let plan = DuplexPlan { up: plan(&up), down: plan(&down), vary };
     for (side, link) in [("up", &plan.up), ("down", &plan.down)] {
-        if let Err(error) = link.config(plait_link::Service::Planned).check() {
+        if let Err(error) = link.config(plait_netsim::link::Service::Planned).check() {
             return Err(table.complain(side, error.to_string(), "see the ranges of each key"));
         }
     }

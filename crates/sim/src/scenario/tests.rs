@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plait_link::{Loss, Rate};
+use plait_netsim::link::{Loss, Rate};
 
 use super::sweep::take_sweep;
 use super::{CrossLoad, Direction, Extension, Place, Scenario, Traces, Tree};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plait_link::{LinkState, Loss, Rate};
+use plait_netsim::link::{LinkState, Loss, Rate};
 
 use super::link::{LinkEdit, LinkPlan, QueuePlan};
 use super::{EventPlan, Scenario};

@@ -273,7 +273,7 @@ mod tests {
             let tree = Tree::parse("drawn", &super::super::draw(seed)).unwrap();
             let fails = |tree: &Tree| {
                 let scenario = Scenario::read(tree, &Traces::default()).ok()?;
-                let lossy = scenario.paths.iter().any(|path| path.own.down.loss != plait_link::Loss::None);
+                let lossy = scenario.paths.iter().any(|path| path.own.down.loss != plait_netsim::link::Loss::None);
                 lossy.then(|| failure.clone())
             };
             if fails(&tree).is_none() {

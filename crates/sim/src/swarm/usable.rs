@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use plait_base::Instant;
-use plait_link::{LinkState, Loss, Rate};
+use plait_netsim::link::{LinkState, Loss, Rate};
 use plait_netsim::{InterfaceState, Treat};
 
 use crate::scenario::{DuplexPlan, LinkPlan, Place, RulePlan, Scenario};

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use plait::{Endpoint, EndpointConfig, TransportConfig};
-use plait_link::LinkConfig;
+use plait_netsim::link::LinkConfig;
 
 use super::*;
 use crate::http::client::fetch;

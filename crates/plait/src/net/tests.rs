@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 
-use plait_udp::{BindError, EcnCodepoint, Outgoing, ReceiveBatch, SendOutcome, Socket, SocketOptions};
+use crate::net::{BindError, EcnCodepoint, Outgoing, ReceiveBatch, SendOutcome, Socket, SocketOptions};
 
 fn bind(address: &str) -> Socket {
     Socket::bind(address.parse().unwrap(), &SocketOptions::default()).unwrap()

@@ -10,7 +10,7 @@ use crate::{Source, all_sources, root};
 
 /// Crates that speak the protocol; the others simulate, measure or print.
 const PROTOCOL: &[&str] =
-    &["base", "wire", "crypto", "stream", "congestion", "schedule", "udp", "path", "engine", "plait"];
+    &["base", "wire", "crypto", "stream", "congestion", "schedule", "path", "engine", "plait"];
 
 /// The list of one RFC.
 #[derive(Debug)]

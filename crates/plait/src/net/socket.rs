@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
 use tokio::io::Interest;
 
-use crate::batch::{MAX_SLOTS, ReceiveBatch};
+use super::batch::{MAX_SLOTS, ReceiveBatch};
 
 /// How a socket is made.
 #[derive(Clone, Debug)]
@@ -48,22 +48,22 @@ pub enum BindError {
 
 /// A datagram, or a train of equal datagrams, to send.
 #[derive(Clone, Copy, Debug)]
-pub struct Outgoing<'a> {
+pub(crate) struct Outgoing<'a> {
     /// Where it goes.
-    pub remote: SocketAddr,
+    pub(crate) remote: SocketAddr,
     /// Source address for sockets that are bound to the wildcard address.
-    pub source: Option<IpAddr>,
+    pub(crate) source: Option<IpAddr>,
     /// ECN mark.
-    pub ecn: Option<EcnCodepoint>,
+    pub(crate) ecn: Option<EcnCodepoint>,
     /// One payload, or several back to back.
-    pub bytes: &'a [u8],
+    pub(crate) bytes: &'a [u8],
     /// Size of each payload but the last; none for a single datagram.
-    pub segment_bytes: Option<usize>,
+    pub(crate) segment_bytes: Option<usize>,
 }
 
 /// What became of a datagram that was handed to the system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SendOutcome {
+pub(crate) enum SendOutcome {
     /// The system took it.
     Sent,
     /// It is larger than the interface's MTU.
@@ -74,7 +74,7 @@ pub enum SendOutcome {
 
 /// A UDP socket driven by tokio.
 #[derive(Debug)]
-pub struct Socket {
+pub(crate) struct Socket {
     io: tokio::net::UdpSocket,
     state: UdpSocketState,
     local: SocketAddr,
@@ -86,7 +86,7 @@ impl Socket {
     ///
     /// # Errors
     /// Names the address or interface at fault and what to try.
-    pub fn bind(address: SocketAddr, options: &SocketOptions) -> Result<Self, BindError> {
+    pub(crate) fn bind(address: SocketAddr, options: &SocketOptions) -> Result<Self, BindError> {
         let other = |e| BindError::Other(address, e);
         let socket =
             socket2::Socket::new(socket2::Domain::for_address(address), socket2::Type::DGRAM, None).map_err(other)?;
@@ -110,7 +110,7 @@ impl Socket {
     ///
     /// # Errors
     /// What the system says.
-    pub fn from_std(socket: std::net::UdpSocket, options: &SocketOptions) -> io::Result<Self> {
+    pub(crate) fn from_std(socket: std::net::UdpSocket, options: &SocketOptions) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         let state = UdpSocketState::new((&socket).into())?;
         // Buffers are a wish: the system may cap them.
@@ -121,12 +121,12 @@ impl Socket {
     }
 
     /// The bound address.
-    pub fn local_addr(&self) -> SocketAddr {
+    pub(crate) fn local_addr(&self) -> SocketAddr {
         self.local
     }
 
     /// The interface that it is bound to (`SO_BINDTODEVICE`), where it is, and the system tells.
-    pub fn interface(&self) -> Option<String> {
+    pub(crate) fn interface(&self) -> Option<String> {
         #[cfg(any(target_os = "linux", target_os = "android"))]
         return String::from_utf8(socket2::SockRef::from(&self.io).device().ok()??).ok();
         #[cfg(not(any(target_os = "linux", target_os = "android")))]
@@ -138,12 +138,12 @@ impl Socket {
     }
 
     /// Datagrams that one train may hold.
-    pub fn max_segments(&self) -> usize {
+    pub(crate) fn max_segments(&self) -> usize {
         self.state.max_gso_segments()
     }
 
     /// True when the system may fragment datagrams, so that MTU probes prove nothing.
-    pub fn may_fragment(&self) -> bool {
+    pub(crate) fn may_fragment(&self) -> bool {
         self.state.may_fragment()
     }
 
@@ -151,7 +151,7 @@ impl Socket {
     ///
     /// # Errors
     /// Only those that end the socket; what a network may do to a datagram is a [`SendOutcome`].
-    pub fn poll_send(&self, cx: &mut Context<'_>, out: &Outgoing<'_>) -> Poll<io::Result<SendOutcome>> {
+    pub(crate) fn poll_send(&self, cx: &mut Context<'_>, out: &Outgoing<'_>) -> Poll<io::Result<SendOutcome>> {
         let transmit = Transmit {
             destination: out.remote,
             ecn: out.ecn,
@@ -185,7 +185,7 @@ impl Socket {
     ///
     /// # Errors
     /// Only those that end the socket; errors that a peer's ICMP causes are passed over.
-    pub fn poll_receive(&self, cx: &mut Context<'_>, batch: &mut ReceiveBatch) -> Poll<io::Result<()>> {
+    pub(crate) fn poll_receive(&self, cx: &mut Context<'_>, batch: &mut ReceiveBatch) -> Poll<io::Result<()>> {
         let mut metas = [RecvMeta::default(); MAX_SLOTS];
         loop {
             ready!(self.io.poll_recv_ready(cx))?;

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::aqm::{CoDelConfig, FqCoDelConfig, RedConfig};
-use crate::loss::Loss;
-use crate::rate::Rate;
+use crate::link::aqm::{CoDelConfig, FqCoDelConfig, RedConfig};
+use crate::link::loss::Loss;
+use crate::link::rate::Rate;
 
 /// Whether datagrams may overtake each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,7 +98,7 @@ pub enum Aqm {
     CoDel(CoDelConfig),
     /// Random early detection, decided when a datagram enters.
     Red(RedConfig),
-    /// Fair queuing by flow with CoDel in each (RFC 8290): see [`crate::Link::offer_flow`].
+    /// Fair queuing by flow with CoDel in each (RFC 8290): see [`crate::link::Link::offer_flow`].
     FqCoDel(FqCoDelConfig),
 }
 
@@ -113,7 +113,7 @@ pub enum Service {
     Live,
 }
 
-/// The settings of one direction of a link. Any may change at any time through [`crate::Link::change`].
+/// The settings of one direction of a link. Any may change at any time through [`crate::link::Link::change`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkConfig {
     /// How fast bits leave.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use plait_base::Instant;
 
-use crate::trace::{Trace, TraceCursor};
+use crate::link::trace::{Trace, TraceCursor};
 
 /// How fast bits leave a link.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -7,7 +7,7 @@
 //! ```
 //! use std::time::Duration;
 //! use plait_base::{Instant, Random};
-//! use plait_link::{Link, LinkConfig, QueueLimit, Verdict};
+//! use plait_netsim::link::{Link, LinkConfig, QueueLimit, Verdict};
 //!
 //! let config = LinkConfig::new(12_000_000, Duration::from_millis(10)).queue(QueueLimit::time(Duration::from_millis(50)));
 //! let mut link = Link::new(config, Random::from_u64(1));
@@ -18,7 +18,7 @@
 
 mod aqm;
 mod config;
-mod link;
+mod direction;
 mod live;
 mod loss;
 mod pipe;
@@ -30,7 +30,7 @@ mod verdict;
 
 pub use aqm::{CoDelConfig, FqCoDelConfig, RedConfig};
 pub use config::{Aqm, ConfigError, Jitter, LinkConfig, LinkState, LossPlace, Order, QueueLimit, Reorder, Service};
-pub use link::Link;
+pub use direction::Link;
 pub use loss::Loss;
 pub use rate::Rate;
 pub use stats::LinkStats;

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use plait_base::{Ecn, Instant};
 
-use crate::aqm::{Care, CoDel, CoDelConfig, FlowQueues, FqCoDelConfig};
-use crate::rate::{Rate, Transmitter};
-use crate::stats::LinkStats;
-use crate::verdict::{DropCause, Outcome, Release, Ticket};
+use crate::link::aqm::{Care, CoDel, CoDelConfig, FlowQueues, FqCoDelConfig};
+use crate::link::rate::{Rate, Transmitter};
+use crate::link::stats::LinkStats;
+use crate::link::verdict::{DropCause, Outcome, Release, Ticket};
 
 /// A datagram that waits.
 #[derive(Clone, Copy, Debug)]

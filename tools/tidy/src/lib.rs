@@ -32,18 +32,18 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Every `.rs` file below `crates/*/src`, sorted by path.
+/// Every `.rs` file below `crates/*/src` and `tools/*/src`, sorted by path.
 pub fn sources() -> Vec<Source> {
     let mut found = all_sources();
     found.retain(|s| s.path.contains("/src/"));
     found
 }
 
-/// Every `.rs` file below `crates`, tests and examples too, sorted by path.
+/// Every `.rs` file below `crates` and `tools`, tests and examples too, sorted by path.
 pub fn all_sources() -> Vec<Source> {
     let root = root();
     let mut found = Vec::new();
-    let mut pending = vec![root.join("crates")];
+    let mut pending = vec![root.join("crates"), root.join("tools")];
     while let Some(dir) = pending.pop() {
         let Ok(entries) = fs::read_dir(&dir) else { continue };
         for path in entries.flatten().map(|e| e.path()) {

@@ -19,20 +19,20 @@ const COPY_BELOW_BYTES: usize = SLOT_BYTES / 2;
 
 /// One received datagram.
 #[derive(Debug)]
-pub struct Incoming {
+pub(crate) struct Incoming {
     /// Who sent it.
-    pub remote: SocketAddr,
+    pub(crate) remote: SocketAddr,
     /// The address it was sent to, where the platform tells.
-    pub destination: Option<IpAddr>,
+    pub(crate) destination: Option<IpAddr>,
     /// Its ECN mark.
-    pub ecn: Option<EcnCodepoint>,
+    pub(crate) ecn: Option<EcnCodepoint>,
     /// Its payload.
-    pub bytes: BytesMut,
+    pub(crate) bytes: BytesMut,
 }
 
 /// What the last receive call brought; iterate to take the datagrams out.
 #[derive(Debug)]
-pub struct ReceiveBatch {
+pub(crate) struct ReceiveBatch {
     /// Empty ones are made when they are needed.
     buffers: [BytesMut; MAX_SLOTS],
     slots: usize,
@@ -46,11 +46,6 @@ impl Default for ReceiveBatch {
 }
 
 impl ReceiveBatch {
-    /// True when every datagram was taken out.
-    pub fn is_empty(&self) -> bool {
-        self.ready.is_empty()
-    }
-
     /// The slots to receive into.
     pub(crate) fn slots(&mut self) -> impl Iterator<Item = &mut [u8]> {
         self.buffers[..self.slots].iter_mut().map(|buffer| {

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use plait_base::{Ecn, Instant, Random};
 
-use crate::aqm::{Care, Red};
-use crate::config::{Aqm, LinkConfig, LinkState, LossPlace, Service};
-use crate::live::{LiveQueue, Management, Taking};
-use crate::pipe::Pipe;
-use crate::planned::{PlannedQueue, fits};
-use crate::rate::{Rate, Transmitter};
-use crate::stats::LinkStats;
-use crate::verdict::{DropCause, Outcome, Release, Verdict};
+use crate::link::aqm::{Care, Red};
+use crate::link::config::{Aqm, LinkConfig, LinkState, LossPlace, Service};
+use crate::link::live::{LiveQueue, Management, Taking};
+use crate::link::pipe::Pipe;
+use crate::link::planned::{PlannedQueue, fits};
+use crate::link::rate::{Rate, Transmitter};
+use crate::link::stats::LinkStats;
+use crate::link::verdict::{DropCause, Outcome, Release, Verdict};
 
 /// One direction of a link. Calls must come with non-decreasing `now`.
 ///

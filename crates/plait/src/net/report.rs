@@ -6,20 +6,20 @@
 use std::io;
 use std::net::SocketAddr;
 
-use crate::socket::Socket;
+use super::socket::Socket;
 
 /// A datagram that did not arrive. Anybody who guesses our port can forge this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Undelivered {
+pub(crate) struct Undelivered {
     /// Where it was to go, as the socket's family writes addresses.
-    pub remote: SocketAddr,
+    pub(crate) remote: SocketAddr,
     /// Why it did not get there.
-    pub why: Obstacle,
+    pub(crate) why: Obstacle,
 }
 
 /// What stood in the way of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Obstacle {
+pub(crate) enum Obstacle {
     /// Nobody listens at the port.
     Port,
     /// The host or its network is out of reach, or somebody on the way forbids.
@@ -28,7 +28,7 @@ pub enum Obstacle {
 
 /// Whether a socket keeps reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reports {
+pub(crate) enum Reports {
     /// It keeps them until they are read: [`Socket::undelivered`] must be awaited as long.
     Kept,
     /// It keeps none, and forgets those that it has.
@@ -40,7 +40,7 @@ impl Socket {
     ///
     /// # Errors
     /// What the system says.
-    pub fn set_reports(&self, reports: Reports) -> io::Result<()> {
+    pub(crate) fn set_reports(&self, reports: Reports) -> io::Result<()> {
         system::set(self.io(), reports)
     }
 
@@ -48,7 +48,7 @@ impl Socket {
     ///
     /// # Errors
     /// Those that end the socket.
-    pub async fn undelivered(&self) -> io::Result<Undelivered> {
+    pub(crate) async fn undelivered(&self) -> io::Result<Undelivered> {
         system::next(self.io()).await
     }
 }
@@ -146,7 +146,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::{Outgoing, ReceiveBatch, SocketOptions};
+    use crate::net::{Outgoing, ReceiveBatch, SocketOptions};
 
     async fn send(from: &Socket, remote: SocketAddr) {
         let out = Outgoing { remote, source: None, ecn: None, bytes: b"anybody?", segment_bytes: None };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::verdict::DropCause;
+use crate::link::verdict::DropCause;
 
 /// Counters of one direction of a link. Bytes include the header overhead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use plait_base::{Ecn, Instant, Random};
 
-use crate::config::{Jitter, LinkConfig, LossPlace, Order};
-use crate::loss::LossDraw;
-use crate::stats::LinkStats;
-use crate::verdict::{Arrival, Delivery, DropCause, Integrity, Outcome};
+use crate::link::config::{Jitter, LinkConfig, LossPlace, Order};
+use crate::link::loss::LossDraw;
+use crate::link::stats::LinkStats;
+use crate::link::verdict::{Arrival, Delivery, DropCause, Integrity, Outcome};
 
 /// State of the wire.
 #[derive(Clone, Debug)]

@@ -70,7 +70,7 @@ pub struct Ticket(pub u64);
 pub enum Verdict {
     /// It gets through, and its times are already known.
     Forward(Delivery),
-    /// Its fate is decided when it is taken from the queue: see [`crate::Link::poll`].
+    /// Its fate is decided when it is taken from the queue: see [`crate::link::Link::poll`].
     Queued(Ticket),
     /// It is gone.
     Dropped(DropCause),

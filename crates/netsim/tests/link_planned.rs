@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use plait_base::{Ecn, Instant, Random};
-use plait_link::{
+use plait_netsim::link::{
     Aqm, DropCause, Integrity, Jitter, Link, LinkConfig, LinkState, Loss, LossPlace, Order, QueueLimit, Rate,
     RedConfig, Reorder, Trace, TraceError, Verdict,
 };

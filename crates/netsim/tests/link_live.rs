@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use plait_base::{Ecn, Instant, Random};
-use plait_link::{
+use plait_netsim::link::{
     Aqm, CoDelConfig, DropCause, FqCoDelConfig, Link, LinkConfig, LinkState, Loss, Outcome, QueueLimit, Rate, Release,
     Service, Ticket, Trace, Verdict,
 };

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use plait_base::{Ecn, Instant};
 
 use super::{Care, CoDel, CoDelConfig};
-use crate::live::Waiting;
+use crate::link::live::Waiting;
 
 /// Settings of FQ-CoDel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

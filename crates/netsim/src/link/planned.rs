@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use plait_base::Instant;
 
-use crate::config::QueueLimit;
+use crate::link::config::QueueLimit;
 
 /// Datagrams that have been given a time to be sent.
 #[derive(Clone, Debug, Default)]

@@ -1,0 +1,16 @@
+//! UDP sockets with batches: GSO batches out, GRO batches in, ECN marks both ways.
+//!
+//! Nothing here knows QUIC: datagrams move between tokio and the operating system through `quinn-udp`.
+
+mod batch;
+mod report;
+mod socket;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use batch::{Incoming, ReceiveBatch};
+pub(crate) use quinn_udp::EcnCodepoint;
+pub(crate) use report::{Obstacle, Reports};
+pub use socket::{BindError, SocketOptions};
+pub(crate) use socket::{Outgoing, SendOutcome, Socket};
