@@ -1,12 +1,12 @@
 //! What the world observed: counters, a digest, and a list of records for debugging.
 
-use crate::link::DropCause;
 use bytes::{Bytes, BytesMut};
 use plait_base::{Ecn, Instant};
 
 use crate::digest::{Depth, Digest};
 use crate::host::Datagram;
-use crate::network::{BoxId, LinkId, NatId};
+use crate::ids::{BoxId, LinkId, NatId};
+use crate::link::DropCause;
 
 /// Where and why a datagram was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,28 +3,17 @@
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
-use crate::link::{Link, LinkConfig, LinkStats, Ticket};
 use plait_base::{Instant, Random};
 use rustc_hash::FxHashMap;
 
 use crate::capture::Observer;
 use crate::flights::Flights;
 use crate::host::{HostId, InterfaceState};
+use crate::ids::{BoxId, LinkId, NatId};
+use crate::link::{Link, LinkConfig, LinkStats, Ticket};
 use crate::middlebox::Middlebox;
 use crate::nat::{Nat, NatConfig, Rebinding};
 use crate::queue::EventQueue;
-
-/// Names one direction of a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct LinkId(pub(crate) u32);
-
-/// Names a NAT.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct NatId(pub(crate) u32);
-
-/// Names a middlebox.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct BoxId(pub(crate) u32);
 
 /// One stop of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -189,7 +178,7 @@ impl Network {
     }
 
     /// Two addresses with a link of their own.
-    pub fn connect_asymmetric(&mut self, a: IpAddr, b: IpAddr, forward: LinkConfig, backward: LinkConfig) -> Duplex {
+    fn connect_asymmetric(&mut self, a: IpAddr, b: IpAddr, forward: LinkConfig, backward: LinkConfig) -> Duplex {
         let duplex = Duplex { forward: self.add_link(forward), backward: self.add_link(backward) };
         self.route(a, b, &[Hop::Link(duplex.forward)]);
         self.route(b, a, &[Hop::Link(duplex.backward)]);

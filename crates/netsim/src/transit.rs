@@ -2,15 +2,16 @@
 
 use std::hash::BuildHasher;
 
-use crate::link::{Delivery, DropCause, Integrity, Outcome, Verdict};
 use plait_base::Instant;
 use rustc_hash::FxBuildHasher;
 
 use crate::capture::{Fate, Lost};
 use crate::flights::Flight;
 use crate::host::{Datagram, HostId, InterfaceState};
+use crate::ids::{BoxId, LinkId, NatId};
+use crate::link::{Delivery, DropCause, Integrity, Outcome, Verdict};
 use crate::middlebox::{Pass, flip_bit};
-use crate::network::{BoxId, Damage, Hop, LinkId, NatId, Network};
+use crate::network::{Damage, Hop, Network};
 use crate::queue::What;
 
 /// The way through a NAT.

@@ -90,7 +90,7 @@ impl World {
     }
 
     /// Gives one more address to a host, or moves an address to it.
-    pub fn add_address(&mut self, host: HostId, address: IpAddr) {
+    fn add_address(&mut self, host: HostId, address: IpAddr) {
         self.net.interfaces.insert(address, Interface { host, state: InterfaceState::Up });
     }
 

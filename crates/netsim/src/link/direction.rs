@@ -92,7 +92,7 @@ impl Link {
     }
 
     /// Whether the queue treats flows apart, so that [`Link::offer_flow`] wants to know the flow.
-    pub fn heeds_flows(&self) -> bool {
+    pub(crate) fn heeds_flows(&self) -> bool {
         matches!(self.config.aqm, Aqm::FqCoDel(_))
     }
 

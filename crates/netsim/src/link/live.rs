@@ -6,23 +6,15 @@ use std::time::Duration;
 use plait_base::{Ecn, Instant};
 
 use crate::link::aqm::{Care, CoDel, CoDelConfig, FlowQueues, FqCoDelConfig};
+use crate::link::queued::Queued;
 use crate::link::rate::{Rate, Transmitter};
 use crate::link::stats::LinkStats;
 use crate::link::verdict::{DropCause, Outcome, Release, Ticket};
 
-/// A datagram that waits.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Waiting {
-    pub(crate) ticket: Ticket,
-    pub(crate) entered: Instant,
-    pub(crate) bytes: u64,
-    pub(crate) ecn: Option<Ecn>,
-}
-
 /// A datagram that is being sent.
 #[derive(Clone, Copy, Debug)]
 struct Sending {
-    item: Waiting,
+    item: Queued,
     /// Since when `left` bytes are being sent at an unchanged rate.
     since: Instant,
     left: u64,
@@ -42,7 +34,7 @@ pub(crate) struct Sent {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LiveQueue {
     /// First in, first out; behind the queues of flows, where there are any, the device's own queue.
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<Queued>,
     flows: FlowQueues,
     /// Bytes that wait in all of them.
     bytes: u64,
@@ -109,7 +101,7 @@ impl LiveQueue {
     ) -> Ticket {
         let ticket = Ticket(self.next_ticket);
         self.next_ticket += 1;
-        let item = Waiting { ticket, entered: now, bytes, ecn };
+        let item = Queued { ticket, entered: now, bytes, ecn };
         self.bytes += bytes;
         match t.management {
             Management::FqCoDel(fq) => {
@@ -123,7 +115,7 @@ impl LiveQueue {
         ticket
     }
 
-    fn lose(&mut self, item: Waiting, cause: DropCause, stats: &mut LinkStats) {
+    fn lose(&mut self, item: Queued, cause: DropCause, stats: &mut LinkStats) {
         self.bytes -= item.bytes;
         stats.on_drop(cause);
         self.dropped.push_back(Release { ticket: item.ticket, outcome: Outcome::Dropped(cause) });
@@ -198,7 +190,7 @@ impl LiveQueue {
     }
 
     /// The first in line; flows that wait take their turns even where nobody manages them any more.
-    fn next(&mut self, at: Instant, t: &mut Taking<'_>) -> Option<Waiting> {
+    fn next(&mut self, at: Instant, t: &mut Taking<'_>) -> Option<Queued> {
         let unmanaged = FqCoDelConfig::default();
         let fq = if let Management::FqCoDel(fq) = t.management { fq } else { &unmanaged };
         self.refill(at, fq, 1, t.stats);

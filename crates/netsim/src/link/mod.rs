@@ -23,6 +23,7 @@ mod live;
 mod loss;
 mod pipe;
 mod planned;
+mod queued;
 mod rate;
 mod stats;
 mod trace;

@@ -70,7 +70,7 @@ impl Trace {
     }
 
     /// Time after which it repeats.
-    pub fn period(&self) -> Duration {
+    pub(crate) fn period(&self) -> Duration {
         Duration::from_millis(u64::from(self.millis.last().copied().unwrap_or(1)))
     }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use plait_base::{Ecn, Instant};
 
 use super::{Care, CoDel, CoDelConfig};
-use crate::link::live::Waiting;
+use crate::link::queued::Queued;
 
 /// Settings of FQ-CoDel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ impl Default for FqCoDelConfig {
 /// The queue of one flow.
 #[derive(Clone, Debug, Default)]
 struct FlowQueue {
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<Queued>,
     bytes: u64,
     deficit: i64,
     codel: CoDel,
@@ -52,8 +52,8 @@ pub(crate) struct FlowQueues {
 /// What taking the next datagram gave: those dropped on the way, and it.
 #[derive(Debug, Default)]
 pub(crate) struct Taken {
-    pub(crate) dropped: Vec<Waiting>,
-    pub(crate) item: Option<Waiting>,
+    pub(crate) dropped: Vec<Queued>,
+    pub(crate) item: Option<Queued>,
     pub(crate) marked: u64,
 }
 
@@ -63,7 +63,7 @@ impl FlowQueues {
     }
 
     /// One more of `flow`; gives back the datagram that the fattest queue loses for it.
-    pub(crate) fn push(&mut self, c: &FqCoDelConfig, flow: u64, item: Waiting) -> Option<Waiting> {
+    pub(crate) fn push(&mut self, c: &FqCoDelConfig, flow: u64, item: Queued) -> Option<Queued> {
         let bucket = (flow % u64::from(c.queues.max(1))) as u32;
         let queue = self.flows.entry(bucket).or_default();
         queue.bytes += item.bytes;
@@ -121,8 +121,8 @@ impl FlowQueues {
     }
 
     /// Everything that waits is gone.
-    pub(crate) fn drain(&mut self) -> Vec<Waiting> {
-        let mut gone: Vec<Waiting> = self.flows.values_mut().flat_map(|queue| queue.waiting.drain(..)).collect();
+    pub(crate) fn drain(&mut self) -> Vec<Queued> {
+        let mut gone: Vec<Queued> = self.flows.values_mut().flat_map(|queue| queue.waiting.drain(..)).collect();
         gone.sort_by_key(|item| item.ticket);
         *self = Self::default();
         gone
@@ -131,7 +131,7 @@ impl FlowQueues {
 
 impl FlowQueue {
     /// The first that CoDel lets through.
-    fn next(&mut self, c: &CoDelConfig, now: Instant, taken: &mut Taken) -> Option<Waiting> {
+    fn next(&mut self, c: &CoDelConfig, now: Instant, taken: &mut Taken) -> Option<Queued> {
         while let Some(mut item) = self.waiting.pop_front() {
             self.bytes -= item.bytes;
             if self.codel.on_dequeue(c, now, now.since(item.entered), self.bytes) == Care::Pass {
