@@ -5,11 +5,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use crate::net::ReceiveBatch;
 use plait_engine::endpoint::Received;
 
 use super::shared::{EndpointShared, State};
 use crate::clock::Clock;
+use crate::net::ReceiveBatch;
 use crate::sockets::{SharedSocket, SocketList, ecn_from_socket};
 
 /// Receive calls to one socket before others get a turn.

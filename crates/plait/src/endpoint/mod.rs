@@ -7,13 +7,13 @@ mod shared;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use crate::net::BindError;
 use bytes::Bytes;
 use plait_base::FourTuple;
 
 use crate::config::{ClientConfig, EndpointConfig, ServerConfig};
 use crate::connection::{Connecting, Contest};
 use crate::entropy::{self, NoEntropy};
+use crate::net::BindError;
 use crate::sockets::{Bind, SharedSocket, SocketList};
 use crate::wakers::until;
 

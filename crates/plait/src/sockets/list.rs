@@ -3,11 +3,11 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use crate::net::Outgoing;
 use plait_base::FourTuple;
 use plait_engine::shared::Transmit;
 
 use super::shared::{SharedSocket, ecn_to_socket};
+use crate::net::Outgoing;
 
 /// All sockets of an endpoint, in the order in which they were added, and what is known of the network around them. A
 /// change makes a new list.

@@ -5,12 +5,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use crate::net::SendOutcome;
 use plait_base::FourTuple;
 use plait_engine::shared::Transmit;
 
 use super::list::{SocketList, outgoing};
 use super::shared::SharedSocket;
+use crate::net::SendOutcome;
 
 /// Buffers of trains that are kept for those to come.
 const MAX_SPARE_BUFFERS: usize = 16;

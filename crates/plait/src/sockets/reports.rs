@@ -3,13 +3,13 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::net::{Obstacle, Reports};
 use plait_engine::connection::Unreachable;
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
 use super::shared::SharedSocket;
 use crate::connection::Shared;
+use crate::net::{Obstacle, Reports};
 
 /// Those who listen at one socket, each with the address that it sends to.
 #[derive(Debug, Default)]

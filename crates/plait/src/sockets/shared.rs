@@ -5,11 +5,11 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
-use crate::net::{EcnCodepoint, Incoming, Outgoing, ReceiveBatch, SendOutcome, Socket};
 use plait_base::{Ecn, FourTuple};
 
 use super::jam::Jam;
 use super::reports::Listeners;
+use crate::net::{EcnCodepoint, Incoming, Outgoing, ReceiveBatch, SendOutcome, Socket};
 
 /// A socket, and the connections that wait until it can send again.
 ///
