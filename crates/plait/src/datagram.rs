@@ -52,7 +52,7 @@ impl Connection {
     /// See [`SendDatagramError`].
     pub async fn send_datagram_wait(&self, data: Bytes) -> Result<(), SendDatagramError> {
         let mut waiting = Some(data);
-        until(&self.hold.news.datagram_room, || {
+        until(&self.shared.notifies.datagram_room, || {
             let data = waiting.take()?;
             match self.queue_datagram(data, Overflow::Refuse) {
                 Ok(()) => Some(Ok(())),
@@ -67,7 +67,7 @@ impl Connection {
     }
 
     fn queue_datagram(&self, data: Bytes, overflow: Overflow) -> Result<(), Refused> {
-        let mut state = self.hold.lock();
+        let mut state = self.shared.lock();
         state.check().map_err(|error| Refused::Error(error.into()))?;
         let result = state.engine.send_datagram(data, overflow);
         state.wake_driver();
@@ -83,8 +83,8 @@ impl Connection {
     /// # Errors
     /// The connection is over.
     pub async fn read_datagram(&self) -> Result<Bytes, ConnectionError> {
-        until(&self.hold.news.datagram, || {
-            let mut state = self.hold.lock();
+        until(&self.shared.notifies.datagram, || {
+            let mut state = self.shared.lock();
             match state.engine.read_datagram() {
                 Some(data) => Some(Ok(data)),
                 None => state.check().err().map(Err),
@@ -95,12 +95,12 @@ impl Connection {
 
     /// The largest datagram that fits every open path now, bytes; none when the peer takes none.
     pub fn max_datagram_size(&self) -> Option<usize> {
-        self.hold.lock().engine.max_datagram_size()
+        self.shared.lock().engine.max_datagram_size()
     }
 
     /// Bytes of datagrams that can be queued now without dropping older ones.
     pub fn datagram_send_buffer_space(&self) -> usize {
-        self.hold.lock().engine.datagram_send_buffer_room()
+        self.shared.lock().engine.datagram_send_buffer_room()
     }
 }
 

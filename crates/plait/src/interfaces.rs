@@ -12,7 +12,7 @@ use if_watch::tokio::IfWatcher;
 use tokio::sync::oneshot;
 
 use crate::config::{EndpointConfig, ServerConfig};
-use crate::endpoint::{Endpoint, EndpointError, EndpointShared};
+use crate::endpoint::{Endpoint, EndpointError, EndpointShared, Reach};
 use crate::sockets::{Bind, SharedSocket, SocketList};
 
 /// How long the system may take to list its addresses.
@@ -235,16 +235,6 @@ pub(crate) async fn follow_own(endpoint: Weak<EndpointShared>, ended: oneshot::R
         Ok((watcher, machine)) => Follower::new(watcher, machine).run(endpoint, ended).await,
         Err(error) => tracing::debug!(%error, "changes of network interfaces are not noticed"),
     }
-}
-
-/// Which sockets an endpoint gets when addresses come.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Reach {
-    /// Only in place of those that it had.
-    #[default]
-    Own,
-    /// One for every usable address.
-    All,
 }
 
 /// A socket that was given up because its address went.

@@ -15,7 +15,7 @@ use plait_path::PathStatus;
 use plait_path::table::OpenError;
 use tokio::time::Sleep;
 
-use crate::connection::{Connection, Hold, State};
+use crate::connection::{Connection, ConnectionRef, State};
 
 /// How long the peer may take to provide what a new path needs of it: connection ids and a higher limit.
 const OPEN_PATIENCE: Duration = Duration::from_secs(5);
@@ -92,12 +92,12 @@ impl Connection {
             PathRoute::Exact(route) => Some(route),
             PathRoute::From(ip, remote) => self.local_on(ip).map(|local| FourTuple { local, remote }),
         };
-        OpenPath { hold: self.hold.clone(), route, status, opened: None, patience: None }
+        OpenPath { shared: self.shared.clone(), route, status, opened: None, patience: None }
     }
 
     /// The socket address that the endpoint has on `ip`.
     fn local_on(&self, ip: IpAddr) -> Option<SocketAddr> {
-        let state = self.hold.lock();
+        let state = self.shared.lock();
         let locals = state.engine.local_addresses();
         let exact = locals.iter().find(|local| local.ip() == ip);
         let wildcard = || locals.iter().find(|l| l.ip().is_unspecified() && l.is_ipv4() == ip.is_ipv4());
@@ -106,20 +106,20 @@ impl Connection {
 
     /// A path by its id; none when it is gone or never was.
     pub fn path(&self, id: PathId) -> Option<Path> {
-        let path = Path { hold: self.hold.clone(), id };
+        let path = Path { shared: self.shared.clone(), id };
         path.stats().map(|_| path)
     }
 
     /// All open paths, by id.
     pub fn paths(&self) -> Vec<Path> {
-        let ids = self.hold.lock().engine.path_ids();
-        ids.into_iter().map(|id| Path { hold: self.hold.clone(), id }).collect()
+        let ids = self.shared.lock().engine.path_ids();
+        ids.into_iter().map(|id| Path { shared: self.shared.clone(), id }).collect()
     }
 
     /// News of the connection's paths from now on.
     pub fn path_events(&self) -> PathEvents {
-        let next = self.hold.lock().paths.end;
-        PathEvents { hold: self.hold.clone(), next }
+        let next = self.shared.lock().paths.end;
+        PathEvents { shared: self.shared.clone(), next }
     }
 }
 
@@ -127,7 +127,7 @@ impl Connection {
 #[must_use = "the path is opened when this is awaited"]
 #[derive(Debug)]
 pub struct OpenPath {
-    hold: Arc<Hold>,
+    shared: Arc<ConnectionRef>,
     route: Option<FourTuple>,
     status: PathStatus,
     opened: Option<PathId>,
@@ -136,14 +136,14 @@ pub struct OpenPath {
 
 impl OpenPath {
     fn poll_open(&mut self, cx: &mut Context<'_>, route: FourTuple) -> Poll<Result<PathId, OpenPathError>> {
-        let hold = self.hold.clone();
-        let mut state = hold.lock();
+        let shared = self.shared.clone();
+        let mut state = shared.lock();
         if let Err(error) = state.check() {
             return Poll::Ready(Err(error.into()));
         }
-        let error = match state.engine.open_path(hold.clock.now(), route, self.status) {
+        let error = match state.engine.open_path(shared.clock.now(), route, self.status) {
             Ok(id) => {
-                state.tell_news(&hold.news);
+                state.deliver_events(&shared.notifies);
                 state.wake_driver();
                 return Poll::Ready(Ok(id));
             }
@@ -161,13 +161,13 @@ impl OpenPath {
     }
 
     fn poll_validated(&self, cx: &Context<'_>, id: PathId) -> Poll<Result<Path, OpenPathError>> {
-        let mut state = self.hold.lock();
+        let mut state = self.shared.lock();
         if let Err(error) = state.check() {
             return Poll::Ready(Err(error.into()));
         }
-        match state.engine.path_statistics(self.hold.clock.now(), id).map(|path| path.state) {
+        match state.engine.path_statistics(self.shared.clock.now(), id).map(|path| path.state) {
             Some(PathState::Active | PathState::Backup | PathState::Failed) => {
-                Poll::Ready(Ok(Path { hold: self.hold.clone(), id }))
+                Poll::Ready(Ok(Path { shared: self.shared.clone(), id }))
             }
             Some(PathState::Validating) => {
                 state.paths.waiters.register(cx.waker());
@@ -222,7 +222,7 @@ impl Future for OpenPath {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Path {
-    hold: Arc<Hold>,
+    shared: Arc<ConnectionRef>,
     id: PathId,
 }
 
@@ -234,8 +234,8 @@ impl Path {
 
     /// What the path did and how it fares; none once it is gone.
     pub fn stats(&self) -> Option<PathStatistics> {
-        let now = self.hold.clock.now();
-        self.hold.lock().engine.path_statistics(now, self.id)
+        let now = self.shared.clock.now();
+        self.shared.lock().engine.path_statistics(now, self.id)
     }
 
     /// Asks the peer to use the path, or to use it only when no other works; our own packets follow the same advice.
@@ -243,9 +243,9 @@ impl Path {
     /// # Errors
     /// The path is gone, or there is only one without a name to the peer.
     pub fn set_status(&self, status: PathStatus) -> Result<(), PathError> {
-        let mut state = self.hold.lock();
-        state.engine.set_path_status(self.hold.clock.now(), self.id, status)?;
-        state.tell_news(&self.hold.news);
+        let mut state = self.shared.lock();
+        state.engine.set_path_status(self.shared.clock.now(), self.id, status)?;
+        state.deliver_events(&self.shared.notifies);
         state.wake_driver();
         Ok(())
     }
@@ -286,16 +286,16 @@ impl Path {
     /// # Errors
     /// The path is gone, or multipath is not in effect.
     pub fn close_with(&self, code: CloseCode) -> Result<(), PathError> {
-        let mut state = self.hold.lock();
-        state.engine.close_path(self.hold.clock.now(), self.id, code)?;
-        state.tell_news(&self.hold.news);
+        let mut state = self.shared.lock();
+        state.engine.close_path(self.shared.clock.now(), self.id, code)?;
+        state.deliver_events(&self.shared.notifies);
         state.wake_driver();
         Ok(())
     }
 
     /// The connection that the path belongs to.
     pub fn connection(&self) -> Connection {
-        Connection { hold: self.hold.clone() }
+        Connection { shared: self.shared.clone() }
     }
 }
 
@@ -303,7 +303,7 @@ impl Path {
 /// oldest.
 #[derive(Debug)]
 pub struct PathEvents {
-    hold: Arc<Hold>,
+    shared: Arc<ConnectionRef>,
     next: u64,
 }
 
@@ -314,7 +314,7 @@ impl PathEvents {
     }
 
     fn poll_event(&mut self, cx: &Context<'_>) -> Poll<Option<PathEvent>> {
-        let mut state = self.hold.lock();
+        let mut state = self.shared.lock();
         if let Some((event, next)) = state.paths.get(self.next) {
             self.next = next;
             return Poll::Ready(Some(event));

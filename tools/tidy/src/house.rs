@@ -17,7 +17,7 @@ pub const FLOORS: &[(&str, &[&str])] = &[
     ("qlog", &["base"]),
     ("crypto", &["base"]),
     ("stream", &["base", "wire"]),
-    ("path", &["base", "wire", "flow"]),
+    ("path", &["base", "wire", "crypto", "congestion"]),
     ("engine", &["base", "wire", "crypto", "stream", "congestion", "schedule", "path"]),
     ("netsim", &["base"]),
     ("sim", &["base", "netsim", "engine", "qlog"]),

@@ -5,14 +5,14 @@ use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use plait_base::{FourTuple, Instant};
 use plait_engine::connection::{ConnectionError, HandshakeSummary};
 use plait_engine::endpoint::Race;
 use tokio::time::Sleep;
 
-use super::shared::{Hold, Progress, Standing};
+use super::attempt::{Attempt, AttemptOutcome};
+use super::state::{ConnectionRef, Progress, Standing};
 use super::{Connection, Shared};
 use crate::config::ClientConfig;
 use crate::endpoint::{ConnectError, EndpointShared};
@@ -35,28 +35,6 @@ pub struct Connecting {
     /// Attempts under way, in the order in which they began.
     contenders: Vec<Contender>,
     contest: Option<Box<Contest>>,
-}
-
-/// One attempt of a client to connect.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Attempt {
-    /// Our address and the server's.
-    pub route: FourTuple,
-    /// When it began, since the first one did.
-    pub after: Duration,
-    /// What became of it.
-    pub outcome: AttemptOutcome,
-}
-
-/// What became of an attempt to connect.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AttemptOutcome {
-    /// Nothing yet, or another one was faster.
-    Open,
-    /// It became the connection.
-    Connected,
-    /// It failed, or the network said that it would.
-    Failed(ConnectionError),
 }
 
 /// An attempt under way.
@@ -195,7 +173,7 @@ fn is_definite(error: &ConnectionError) -> bool {
 
 impl Contender {
     fn step(&self, cx: &Context<'_>) -> Step {
-        let mut state = self.connection.hold.lock();
+        let mut state = self.connection.shared.lock();
         if let Err(error) = state.check() {
             return Step::Failed(error);
         }
@@ -240,7 +218,7 @@ impl Connecting {
     /// Gives the handshake back when it is not possible.
     pub fn into_0rtt(mut self) -> Result<(Connection, ZeroRttAccepted), Self> {
         let possible = self.first().is_some_and(|first| {
-            let state = first.hold.lock();
+            let state = first.shared.lock();
             // On a fast network the handshake may be over before this call: early data was offered all the same.
             let offered = state.engine.has_0rtt() || state.engine.accepted_0rtt().is_some();
             state.error.is_none() && (state.engine.side().is_server() || offered)
@@ -264,7 +242,7 @@ impl Connecting {
         }
         let winner = self.contenders.remove(place);
         self.give_up();
-        let mut state = winner.connection.hold.lock();
+        let mut state = winner.connection.shared.lock();
         if let Some(mut contest) = self.contest.take() {
             contest.note(winner.number, AttemptOutcome::Connected);
             state.attempts = contest.attempts;
@@ -276,7 +254,7 @@ impl Connecting {
 
     /// Ends all attempts.
     fn give_up(&mut self) {
-        self.contenders.drain(..).for_each(|loser| loser.connection.hold.withdraw());
+        self.contenders.drain(..).for_each(|loser| loser.connection.shared.withdraw());
     }
 
     /// Waits until ALPN and, on a server, the server name are known: on a client by the first attempt that brings them.
@@ -286,7 +264,7 @@ impl Connecting {
     pub async fn handshake_data(&mut self) -> Result<HandshakeSummary, ConnectionError> {
         let ready = poll_fn(|cx| self.poll_until(cx, Progress::DataReady)).await?;
         let Some(contender) = self.contenders.get(ready) else { return Err(ConnectionError::LocallyClosed) };
-        Ok(contender.connection.hold.lock().engine.handshake_summary())
+        Ok(contender.connection.shared.lock().engine.handshake_summary())
     }
 
     /// The peer's address; of several attempts under way the first one's.
@@ -303,7 +281,7 @@ impl Connecting {
     fn poll_until(&mut self, cx: &mut Context<'_>, wanted: Progress) -> Poll<Result<usize, ConnectionError>> {
         loop {
             self.look(cx)?;
-            let came = |c: &Contender| c.connection.hold.lock().progress >= wanted;
+            let came = |c: &Contender| c.connection.shared.lock().progress >= wanted;
             if let Some(place) = self.contenders.iter().position(came) {
                 return Poll::Ready(Ok(place));
             }
@@ -388,8 +366,8 @@ pub struct ZeroRttAccepted {
     connection: Connection,
 }
 
-fn poll_progress(hold: &Hold, wanted: Progress, cx: &Context<'_>) -> Poll<Result<(), ConnectionError>> {
-    let mut state = hold.lock();
+fn poll_progress(shared: &ConnectionRef, wanted: Progress, cx: &Context<'_>) -> Poll<Result<(), ConnectionError>> {
+    let mut state = shared.lock();
     if let Err(error) = state.check() {
         return Poll::Ready(Err(error));
     }
@@ -404,12 +382,12 @@ impl Future for ZeroRttAccepted {
     type Output = bool;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<bool> {
-        let hold = &self.connection.hold;
-        match poll_progress(hold, Progress::Connected, cx) {
+        let shared = &self.connection.shared;
+        match poll_progress(shared, Progress::Connected, cx) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(Err(_)) => Poll::Ready(false),
             Poll::Ready(Ok(())) => {
-                let state = hold.lock();
+                let state = shared.lock();
                 Poll::Ready(state.engine.side().is_server() || state.engine.accepted_0rtt() == Some(true))
             }
         }

@@ -14,21 +14,21 @@ use plait_engine::shared::{ConnectionHandle, EndpointEvent, Input};
 use tokio::time::Sleep;
 
 use super::inbox::{cost, trim};
-use super::shared::{Progress, Shared, State};
+use super::state::{Progress, Shared, State};
 use crate::endpoint::EndpointShared;
-use crate::sockets::{Listener, Outboxes, SocketList};
+use crate::sockets::{Listener, OnUnreachable, SendQueues, SocketList};
 
 /// Datagrams taken in before others get a turn.
 const MAX_INPUTS: usize = 256;
-/// Trains sent before others get a turn.
-const MAX_TRAINS: usize = 32;
+/// GSO batches sent before others get a turn.
+const MAX_BATCHES: usize = 32;
 
 /// Drives one connection until it has drained.
 pub(crate) struct Driver {
     handle: ConnectionHandle,
     shared: Arc<Shared>,
     endpoint: Arc<EndpointShared>,
-    outboxes: Outboxes,
+    send_queues: SendQueues,
     inputs: VecDeque<Input>,
     buffer: Vec<u8>,
     endpoint_events: Vec<EndpointEvent>,
@@ -41,7 +41,7 @@ pub(crate) struct Driver {
     listener: Option<Listener>,
 }
 
-/// Memory for a train that is kept by a connection with nothing to say, bytes: there may be thousands of idle ones.
+/// Memory for a GSO batch that is kept by a connection with nothing to say, bytes: there may be thousands of idle ones.
 const KEPT_BUFFER_BYTES: usize = 2048;
 
 /// After so much silence a connection gives back the memory that it keeps for packets to come.
@@ -78,7 +78,7 @@ impl Driver {
             handle,
             shared,
             endpoint,
-            outboxes: Outboxes::new(sockets),
+            send_queues: SendQueues::new(sockets),
             inputs: VecDeque::new(),
             buffer: Vec::new(),
             endpoint_events: Vec::new(),
@@ -95,7 +95,7 @@ impl Driver {
         if self.listener.is_none() {
             return;
         }
-        if let Some(route) = self.outboxes.take_impassable() {
+        if let Some(route) = self.send_queues.take_impassable() {
             tracing::debug!(%route, "no way out between these addresses");
             self.shared.on_unreachable(Unreachable::Host);
         }
@@ -117,11 +117,11 @@ impl Driver {
         state.set_driver(cx.waker());
         let now = self.shared.clock.now();
         if let Some(sockets) = change {
-            adopt(&mut state, now, &sockets, self.outboxes.sockets());
+            adopt(&mut state, now, &sockets, self.send_queues.sockets());
             if sockets.may_fragment() {
                 state.engine.stop_mtu_search();
             }
-            self.outboxes.set_sockets(sockets);
+            self.send_queues.set_sockets(sockets);
         }
         let heard = !self.inputs.is_empty();
         let mut absorbed_bytes = 0;
@@ -139,7 +139,7 @@ impl Driver {
         if heard && !state.paths.openers.is_empty() {
             state.paths.openers.wake_all();
         }
-        state.tell_news(&self.shared.news);
+        state.deliver_events(&self.shared.notifies);
         drop(state);
         self.shared.inbox.on_absorbed(absorbed_bytes);
         if visited && self.inputs.is_empty() { Work::Done } else { Work::Left }
@@ -148,15 +148,15 @@ impl Driver {
     /// Makes datagrams while there is something to say and a socket with room to say it; one that is full wakes this task
     /// when it has room again.
     fn transmit(&mut self, cx: &Context<'_>) -> Work {
-        self.outboxes.flush(cx);
-        let max_segments = self.outboxes.sockets().max_segments();
-        for train in 0..MAX_TRAINS {
+        self.send_queues.flush(cx);
+        let max_segments = self.send_queues.sockets().max_segments();
+        for batch in 0..MAX_BATCHES {
             let mut state = self.shared.lock();
             let now = self.shared.clock.now();
-            for refused in self.outboxes.take_refused() {
+            for refused in self.send_queues.take_refused() {
                 state.engine.on_too_large(now, refused.route, refused.bytes);
             }
-            let full = self.outboxes.full(state.engine.routes());
+            let full = self.send_queues.full(state.engine.routes());
             state.engine.set_full_sockets(now, full);
             let transmit = state.engine.poll_transmit(now, max_segments, &mut self.buffer);
             self.endpoint_events.extend(std::iter::from_fn(|| state.engine.poll_endpoint_event()));
@@ -164,23 +164,23 @@ impl Driver {
             // Ids that the peer learns by this datagram must be known before it leaves.
             self.tell_endpoint();
             let Some(transmit) = transmit else {
-                if train == 0 {
+                if batch == 0 {
                     self.release(now);
                 }
                 return Work::Done;
             };
             self.busy_at = Some(now);
-            self.outboxes.send(cx, transmit, &mut self.buffer);
+            self.send_queues.send(cx, transmit, &mut self.buffer);
         }
         Work::Left
     }
 
-    /// Gives back memory for trains while there is nothing to say, and all that is only kept after some silence.
+    /// Gives back memory for GSO batches while there is nothing to say, and all that is only kept after some silence.
     fn release(&mut self, now: Instant) {
         if self.buffer.capacity() > KEPT_BUFFER_BYTES {
             self.buffer = Vec::new();
         }
-        self.outboxes.release();
+        self.send_queues.release();
         if self.busy_at.is_none_or(|at| now < at + SILENCE) {
             return;
         }
@@ -189,7 +189,7 @@ impl Driver {
         self.endpoint_events = Vec::new();
         self.inputs.shrink_to_fit();
         self.shared.inbox.shrink_to_fit();
-        self.outboxes.shrink_to_fit();
+        self.send_queues.shrink_to_fit();
         self.shared.lock().shrink_to_fit();
     }
 
@@ -206,11 +206,11 @@ impl Driver {
     /// Sets the timer. Ready when there is more to do: the timer has fired already, or the connection is over.
     fn rest(&mut self, cx: &mut Context<'_>) -> Poll<Work> {
         let mut state = self.shared.lock();
-        state.tell_news(&self.shared.news);
-        state.lost_locally = self.outboxes.lost();
+        state.deliver_events(&self.shared.notifies);
+        state.lost_locally = self.send_queues.lost();
         self.endpoint_events.extend(std::iter::from_fn(|| state.engine.poll_endpoint_event()));
         let (drained, deadline) = (state.engine.is_drained(), state.engine.deadline());
-        let has_closed = state.engine.is_closed() && !state.engine.owes_close() && self.outboxes.is_empty();
+        let has_closed = state.engine.is_closed() && !state.engine.owes_close() && self.send_queues.is_empty();
         drop(state);
         self.tell_endpoint();
         if has_closed && self.shared.on_close_sent() {
@@ -260,7 +260,7 @@ impl Drop for Driver {
         self.shared.inbox.clear();
         let mut state = self.shared.lock();
         let error = TransportError::new(CloseCode::INTERNAL_ERROR, "the connection's task ended");
-        state.end(ConnectionError::TransportError(error), &self.shared.news);
+        state.end(ConnectionError::TransportError(error), &self.shared.notifies);
     }
 }
 

@@ -1,10 +1,11 @@
 //! A connection as applications hold it.
 
+mod attempt;
 mod connecting;
 mod driver;
 mod inbox;
 mod policies;
-mod shared;
+mod state;
 mod stats;
 
 use std::net::{IpAddr, SocketAddr};
@@ -20,11 +21,12 @@ use rustls_pki_types::CertificateDer;
 use crate::stream::{Early, RecvStream, SendStream};
 use crate::wakers::until;
 
+pub use attempt::{Attempt, AttemptOutcome};
 pub(crate) use connecting::Contest;
-pub use connecting::{Attempt, AttemptOutcome, Connecting, ZeroRttAccepted};
+pub use connecting::{Connecting, ZeroRttAccepted};
 pub(crate) use driver::Driver;
 pub(crate) use inbox::InboxBudget;
-pub(crate) use shared::{Hold, Shared, Standing, State};
+pub(crate) use state::{ConnectionRef, Shared, Standing, State};
 pub use stats::ConnectionStats;
 
 /// A QUIC connection, over one path or several.
@@ -51,12 +53,12 @@ pub use stats::ConnectionStats;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Connection {
-    pub(crate) hold: Arc<Hold>,
+    pub(crate) shared: Arc<ConnectionRef>,
 }
 
 impl Connection {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        Self { hold: Arc::new(Hold(shared)) }
+        Self { shared: Arc::new(ConnectionRef(shared)) }
     }
 
     /// Opens a bidirectional stream, waiting while the peer allows no more. The peer learns of it with the first bytes.
@@ -65,7 +67,7 @@ impl Connection {
     /// The connection is over.
     pub async fn open_bi(&self) -> Result<(SendStream, RecvStream), ConnectionError> {
         let (id, early) = self.open(Dir::Bi).await?;
-        Ok((SendStream::new(self.hold.clone(), id, early), RecvStream::new(self.hold.clone(), id, early)))
+        Ok((SendStream::new(self.shared.clone(), id, early), RecvStream::new(self.shared.clone(), id, early)))
     }
 
     /// Opens a stream on which only we send, waiting while the peer allows no more.
@@ -74,12 +76,12 @@ impl Connection {
     /// The connection is over.
     pub async fn open_uni(&self) -> Result<SendStream, ConnectionError> {
         let (id, early) = self.open(Dir::Uni).await?;
-        Ok(SendStream::new(self.hold.clone(), id, early))
+        Ok(SendStream::new(self.shared.clone(), id, early))
     }
 
     async fn open(&self, dir: Dir) -> Result<(StreamId, Early), ConnectionError> {
-        until(self.hold.news.available(dir), || {
-            let mut state = self.hold.lock();
+        until(self.shared.notifies.available(dir), || {
+            let mut state = self.shared.lock();
             if let Err(error) = state.check() {
                 return Some(Err(error));
             }
@@ -100,8 +102,8 @@ impl Connection {
     /// The connection is over.
     pub async fn accept_bi(&self) -> Result<(SendStream, RecvStream), ConnectionError> {
         let id = self.accept(Dir::Bi).await?;
-        let hold = || self.hold.clone();
-        Ok((SendStream::new(hold(), id, Early::No), RecvStream::new(hold(), id, Early::No)))
+        let shared = || self.shared.clone();
+        Ok((SendStream::new(shared(), id, Early::No), RecvStream::new(shared(), id, Early::No)))
     }
 
     /// The next stream that the peer opened and on which only it sends.
@@ -110,12 +112,12 @@ impl Connection {
     /// The connection is over.
     pub async fn accept_uni(&self) -> Result<RecvStream, ConnectionError> {
         let id = self.accept(Dir::Uni).await?;
-        Ok(RecvStream::new(self.hold.clone(), id, Early::No))
+        Ok(RecvStream::new(self.shared.clone(), id, Early::No))
     }
 
     async fn accept(&self, dir: Dir) -> Result<StreamId, ConnectionError> {
-        until(self.hold.news.opened(dir), || {
-            let mut state = self.hold.lock();
+        until(self.shared.notifies.opened(dir), || {
+            let mut state = self.shared.lock();
             // What arrived before the end may still be accepted and read.
             let id = state.engine.accept(dir);
             id.map_or_else(|| state.check().err().map(Err), |id| Some(Ok(id)))
@@ -126,27 +128,27 @@ impl Connection {
     /// Closes the connection at once: what has not arrived yet is lost. `code` is the application's, at most
     /// 2^62 - 1; `reason` is for people, at most 512 bytes of it are sent. Nothing happens when it is closed already.
     pub fn close(&self, code: u64, reason: &[u8]) {
-        self.hold.close(code, Bytes::copy_from_slice(reason));
+        self.shared.close(code, Bytes::copy_from_slice(reason));
     }
 
     /// Waits for the end, and tells why.
     pub async fn closed(&self) -> ConnectionError {
-        until(&self.hold.news.closed, || self.close_reason()).await
+        until(&self.shared.notifies.closed, || self.close_reason()).await
     }
 
     /// Why the connection ended; none while it is open.
     pub fn close_reason(&self) -> Option<ConnectionError> {
-        self.hold.lock().error.clone()
+        self.shared.lock().error.clone()
     }
 
     /// Which end we are.
     pub fn side(&self) -> Side {
-        self.hold.lock().engine.side()
+        self.shared.lock().engine.side()
     }
 
     /// The peer's address on the path with the lowest id.
     pub fn remote_address(&self) -> SocketAddr {
-        self.first_path().map_or_else(|| self.hold.lock().remote, |path| path.route.remote)
+        self.first_path().map_or_else(|| self.shared.lock().remote, |path| path.route.remote)
     }
 
     /// Our address on that path, once it is known.
@@ -161,12 +163,12 @@ impl Connection {
 
     /// What was negotiated in the handshake; complete once the connection is.
     pub fn handshake_data(&self) -> HandshakeSummary {
-        self.hold.lock().engine.handshake_summary()
+        self.shared.lock().engine.handshake_summary()
     }
 
     /// The peer's certificates, its own first; none when it showed none.
     pub fn peer_identity(&self) -> Option<Vec<CertificateDer<'static>>> {
-        let chain = self.hold.lock().engine.peer_certificates()?;
+        let chain = self.shared.lock().engine.peer_certificates()?;
         Some(chain.into_iter().map(CertificateDer::from).collect())
     }
 
@@ -175,7 +177,7 @@ impl Connection {
     /// # Errors
     /// The handshake is not complete, or more is asked for than there is.
     pub fn export_keying_material(&self, out: &mut [u8], label: &[u8], context: &[u8]) -> Result<(), ExportError> {
-        self.hold.lock().engine.export_keying_material(out, label, context)
+        self.shared.lock().engine.export_keying_material(out, label, context)
     }
 
     /// Begins a key update (RFC 9001 6). They happen by themselves as often as security asks for.
@@ -183,30 +185,30 @@ impl Connection {
     /// # Errors
     /// Too early; the error says why.
     pub fn force_key_update(&self) -> Result<(), UpdateRefused> {
-        let mut state = self.hold.lock();
-        state.engine.update_keys(self.hold.clock.now())?;
+        let mut state = self.shared.lock();
+        state.engine.update_keys(self.shared.clock.now())?;
         state.wake_driver();
         Ok(())
     }
 
     /// The attempts to connect of which this connection came, in their order; on a server none.
     pub fn attempts(&self) -> Vec<Attempt> {
-        self.hold.lock().attempts.clone()
+        self.shared.lock().attempts.clone()
     }
 
     /// True once both ends agreed on RFC 10069: the connection may use several paths.
     pub fn is_multipath(&self) -> bool {
-        self.hold.lock().engine.is_multipath()
+        self.shared.lock().engine.is_multipath()
     }
 
     /// A number that no other connection of this process has while this one exists.
     pub fn stable_id(&self) -> usize {
-        Arc::as_ptr(&self.hold.0).addr()
+        Arc::as_ptr(&self.shared.0).addr()
     }
 
     fn first_path(&self) -> Option<plait_engine::connection::PathStatistics> {
-        let now = self.hold.clock.now();
-        let mut state = self.hold.lock();
+        let now = self.shared.clock.now();
+        let mut state = self.shared.lock();
         let first = state.engine.path_ids().into_iter().min().unwrap_or(PathId::ZERO);
         state.engine.path_statistics(now, first)
     }

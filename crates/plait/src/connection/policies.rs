@@ -25,26 +25,26 @@ use super::Connection;
 impl Connection {
     /// Names of the policies that act now on our side.
     pub fn policies(&self) -> Policies {
-        self.hold.lock().engine.policies()
+        self.shared.lock().engine.policies()
     }
 
     /// Lets another scheduler choose the path of every packet from now on.
     pub fn set_scheduler(&self, factory: &dyn SchedulerFactory) {
-        let mut state = self.hold.lock();
+        let mut state = self.shared.lock();
         state.engine.set_scheduler(factory);
         state.wake_driver();
     }
 
     /// Lets acks travel by another policy from now on.
     pub fn set_ack_route(&self, factory: &dyn AckRouteFactory) {
-        let mut state = self.hold.lock();
+        let mut state = self.shared.lock();
         state.engine.set_ack_route(factory);
         state.wake_driver();
     }
 
     /// Lets idle paths send again by another policy from now on.
     pub fn set_reinjection(&self, factory: &dyn ReinjectionFactory) {
-        let mut state = self.hold.lock();
+        let mut state = self.shared.lock();
         state.engine.set_reinjection(factory);
         state.wake_driver();
     }
@@ -52,8 +52,8 @@ impl Connection {
     /// Gives every path a new congestion controller of this kind. Each begins again with its first window, about ten
     /// datagrams: do it before much is sent.
     pub fn set_congestion_controller(&self, factory: Arc<dyn ControllerFactory>) {
-        let mut state = self.hold.lock();
-        state.engine.set_congestion_controller(self.hold.clock.now(), factory);
+        let mut state = self.shared.lock();
+        state.engine.set_congestion_controller(self.shared.clock.now(), factory);
         state.wake_driver();
     }
 }

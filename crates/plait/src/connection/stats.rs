@@ -51,8 +51,8 @@ impl ConnectionStats {
 impl Connection {
     /// What the connection did so far, and how each path fares.
     pub fn stats(&self) -> ConnectionStats {
-        let now = self.hold.clock.now();
-        let mut state = self.hold.lock();
+        let now = self.shared.clock.now();
+        let mut state = self.shared.lock();
         let ids = state.engine.all_path_ids();
         let paths: Vec<_> = ids.into_iter().filter_map(|id| state.engine.path_statistics(now, id)).collect();
         let totals = state.engine.totals();
@@ -63,7 +63,7 @@ impl Connection {
             packets_lost: totals.packets_lost,
             paths,
             stream_bytes_acked: state.engine.stream_bytes_acked(),
-            dropped_datagrams: self.hold.inbox.dropped(),
+            dropped_datagrams: self.shared.inbox.dropped(),
             datagrams_dropped_unsent: state.engine.datagrams_dropped_unsent(),
             datagrams_dropped_unread: state.engine.datagrams_dropped_unread(),
             unsent_trains: state.lost_locally,

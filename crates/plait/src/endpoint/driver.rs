@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use plait_engine::endpoint::Received;
 
-use super::shared::{EndpointShared, State};
+use super::state::{EndpointShared, State};
 use crate::clock::Clock;
 use crate::net::ReceiveBatch;
 use crate::sockets::{SharedSocket, SocketList, ecn_from_socket};

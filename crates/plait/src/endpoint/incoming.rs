@@ -6,11 +6,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use plait_base::{CloseCode, ConnectionId, TransportError};
+use plait_base::ConnectionId;
 use plait_engine::connection::ConnectionError;
-use plait_engine::endpoint::{self as engine, AcceptCause};
+use plait_engine::endpoint as engine;
 
-use super::shared::{EndpointShared, Phase};
+use super::state::{EndpointShared, Phase};
 use crate::config::ServerConfig;
 use crate::connection::{Connecting, Connection};
 use crate::wakers::until;
@@ -124,7 +124,7 @@ impl Incoming {
     pub fn retry(mut self) -> Result<(), RetryError> {
         let Some(incoming) = self.undecided.take() else { return Ok(()) };
         let mut state = self.endpoint.lock();
-        let super::shared::State { engine, reply, sockets, .. } = &mut *state;
+        let super::state::State { engine, reply, sockets, .. } = &mut *state;
         match engine.retry(incoming, reply) {
             Ok(Some(transmit)) => sockets.send_or_drop(&transmit, reply),
             Ok(None) => {}
@@ -199,14 +199,5 @@ impl Future for IncomingFuture {
             Ok(connecting) => Pin::new(connecting).poll(cx),
             Err(error) => Poll::Ready(Err(error.clone())),
         }
-    }
-}
-
-/// Why a client could not be accepted, as a connection's end.
-pub(super) fn refusal(cause: &AcceptCause) -> ConnectionError {
-    match cause {
-        AcceptCause::Expired => ConnectionError::TimedOut,
-        AcceptCause::Transport(error) => ConnectionError::TransportError((**error).clone()),
-        other => ConnectionError::TransportError(TransportError::new(CloseCode::CONNECTION_REFUSED, other.to_string())),
     }
 }

@@ -1,8 +1,10 @@
 //! An endpoint as applications hold it.
 
 mod driver;
+mod errors;
 mod incoming;
-mod shared;
+mod launch;
+mod state;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,51 +14,15 @@ use plait_base::FourTuple;
 
 use crate::config::{ClientConfig, EndpointConfig, ServerConfig};
 use crate::connection::{Connecting, Contest};
-use crate::entropy::{self, NoEntropy};
+use crate::entropy;
 use crate::net::BindError;
 use crate::sockets::{Bind, SharedSocket, SocketList};
 use crate::wakers::until;
 
+pub use errors::{ConnectError, EndpointError};
 pub use incoming::{Accept, Incoming, IncomingFuture, RetryError};
-pub(crate) use shared::EndpointShared;
-use shared::Hold;
-
-/// Why an endpoint could not be made.
-#[derive(Debug, thiserror::Error)]
-pub enum EndpointError {
-    /// A socket could not be bound.
-    #[error(transparent)]
-    Bind(#[from] BindError),
-    /// No randomness.
-    #[error(transparent)]
-    NoEntropy(#[from] NoEntropy),
-    /// The interfaces could not be listed.
-    #[error("the network interfaces could not be listed: {0}")]
-    Interfaces(#[source] std::io::Error),
-    /// There is no address to use.
-    #[error("no interface has a usable address")]
-    NoAddress,
-}
-
-/// Why a connection could not begin.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ConnectError {
-    /// The endpoint is closed.
-    #[error("the endpoint is closed")]
-    EndpointStopping,
-    /// Neither the call nor the endpoint has client settings.
-    #[error("no client configuration was set")]
-    NoDefaultClientConfig,
-    /// No socket of the endpoint can reach the address: it is of another family.
-    #[error("no socket of the endpoint can reach {0}")]
-    NoSocket(SocketAddr),
-    /// No address to connect to was given.
-    #[error("there is no address to connect to")]
-    NoAddress,
-    /// The engine refused.
-    #[error(transparent)]
-    Refused(#[from] plait_engine::endpoint::ConnectError),
-}
+use state::EndpointRef;
+pub(crate) use state::{EndpointShared, Reach};
 
 /// All connections over one or more sockets: clients, servers, or both at once.
 ///
@@ -103,7 +69,7 @@ pub enum ConnectError {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Endpoint {
-    hold: Arc<Hold>,
+    shared: Arc<EndpointRef>,
 }
 
 impl Endpoint {
@@ -144,17 +110,17 @@ impl Endpoint {
         }
         let random = entropy::random()?;
         let shared = EndpointShared::start(config, server, SocketList::new(list), random);
-        Ok(Self { hold: Arc::new(Hold(shared)) })
+        Ok(Self { shared: Arc::new(EndpointRef(shared)) })
     }
 
     /// Client settings of [`Self::connect`].
     pub fn set_default_client_config(&self, config: ClientConfig) {
-        self.hold.lock().client = Some(config);
+        self.shared.lock().client = Some(config);
     }
 
     /// Server settings of connections to come; none accepts no more.
     pub fn set_server_config(&self, config: Option<ServerConfig>) {
-        self.hold.lock().engine.set_server_config(config.map(ServerConfig::into_engine));
+        self.shared.lock().engine.set_server_config(config.map(ServerConfig::into_engine));
     }
 
     /// Begins a connection to `remote`, whose certificate must be for `server_name`, with the endpoint's client
@@ -167,7 +133,7 @@ impl Endpoint {
     /// # Errors
     /// See [`ConnectError`].
     pub fn connect(&self, remote: SocketAddr, server_name: &str) -> Result<Connecting, ConnectError> {
-        let config = self.hold.lock().client.clone().ok_or(ConnectError::NoDefaultClientConfig)?;
+        let config = self.shared.lock().client.clone().ok_or(ConnectError::NoDefaultClientConfig)?;
         self.connect_with(config, remote, server_name)
     }
 
@@ -203,7 +169,7 @@ impl Endpoint {
         remotes: &[SocketAddr],
         server_name: &str,
     ) -> Result<Connecting, ConnectError> {
-        let locals = self.hold.lock().sockets.addresses();
+        let locals = self.shared.lock().sockets.addresses();
         let pairs = plait_engine::endpoint::pairs(&locals, remotes);
         if pairs.is_empty() {
             return Err(remotes.first().map_or(ConnectError::NoAddress, |remote| ConnectError::NoSocket(*remote)));
@@ -221,7 +187,7 @@ impl Endpoint {
         pairs: &[FourTuple],
         server_name: &str,
     ) -> Result<Connecting, ConnectError> {
-        Contest::new(self.hold.0.clone(), config, pairs, server_name).begin()
+        Contest::new(self.shared.0.clone(), config, pairs, server_name).begin()
     }
 
     /// As [`Self::connect_with`], from one of [`Self::local_addrs`] and no other.
@@ -239,7 +205,7 @@ impl Endpoint {
 
     /// The next connection that a client begins; none once the endpoint is closed. May be cancelled without loss.
     pub fn accept(&self) -> Accept<'_> {
-        Accept::new(&self.hold)
+        Accept::new(&self.shared)
     }
 
     /// Adds a socket while connections run; gives its address. Connections of a client whose path policy is `fullmesh`
@@ -250,16 +216,16 @@ impl Endpoint {
     pub fn add_socket(&self, bind: impl Into<Bind>) -> Result<SocketAddr, BindError> {
         let socket = SharedSocket::new(bind.into().open()?);
         let local = socket.local();
-        self.hold.change_sockets(|list| list.with(socket));
+        self.shared.change_sockets(|list| list.with(socket));
         Ok(local)
     }
 
     /// Removes the socket bound to `local`; false when there is none. Paths of clients that begin there are given up by
     /// the policy `fullmesh`; else they move to a socket that no other path uses, or to any when nothing else works.
     pub fn remove_socket(&self, local: SocketAddr) -> bool {
-        let known = self.hold.lock().sockets.has(local);
+        let known = self.shared.lock().sockets.has(local);
         if known {
-            self.hold.change_sockets(|list| list.without(local));
+            self.shared.change_sockets(|list| list.without(local));
         }
         known
     }
@@ -271,7 +237,7 @@ impl Endpoint {
     pub fn rebind(&self, bind: impl Into<Bind>) -> Result<SocketAddr, BindError> {
         let socket = SharedSocket::new(bind.into().open()?);
         let local = socket.local();
-        self.hold.change_sockets(|_| SocketList::default().with(socket));
+        self.shared.change_sockets(|_| SocketList::default().with(socket));
         Ok(local)
     }
 
@@ -279,7 +245,7 @@ impl Endpoint {
     /// whether they still work, instead of when their timers say so. Endpoints of clients watch the addresses of the
     /// machine by themselves; this is for programs that know more, such as that a gateway changed.
     pub fn handle_network_change(&self) {
-        self.hold.change_sockets(SocketList::after_network_change);
+        self.shared.change_sockets(SocketList::after_network_change);
     }
 
     /// The address of the first socket.
@@ -293,24 +259,24 @@ impl Endpoint {
 
     /// The addresses of all sockets, in the order in which they were added.
     pub fn local_addrs(&self) -> Vec<SocketAddr> {
-        self.hold.lock().sockets.iter().map(|socket| socket.local()).collect()
+        self.shared.lock().sockets.iter().map(|socket| socket.local()).collect()
     }
 
     /// Connections that are not yet over, in both directions.
     pub fn open_connections(&self) -> usize {
-        self.hold.lock().engine.connections()
+        self.shared.lock().engine.connections()
     }
 
     /// Closes all connections at once with the application's code, and accepts and begins none any more.
     pub fn close(&self, code: u64, reason: &[u8]) {
-        self.hold.close(code, Bytes::copy_from_slice(reason));
+        self.shared.close(code, Bytes::copy_from_slice(reason));
     }
 
     /// Waits until all connections are over and their peers had time to learn of it: three probe timeouts, in which a
     /// close that was lost is sent again. Call it before the program ends, lest peers wait for their idle timeout.
     /// [`Self::wait_closes_sent`] waits for less.
     pub async fn wait_idle(&self) {
-        until(&self.hold.idle, || (self.hold.lock().engine.connections() == 0).then_some(())).await;
+        until(&self.shared.idle, || (self.shared.lock().engine.connections() == 0).then_some(())).await;
     }
 
     /// Waits until every connection is closed and its close has left on each of its paths: a moment, where
@@ -328,11 +294,11 @@ impl Endpoint {
     /// # });
     /// ```
     pub async fn wait_closes_sent(&self) {
-        until(&self.hold.idle, || self.hold.lock().has_closed().then_some(())).await;
+        until(&self.shared.idle, || self.shared.lock().has_closed().then_some(())).await;
     }
 
     pub(crate) fn shared(&self) -> &Arc<EndpointShared> {
-        &self.hold.0
+        &self.shared.0
     }
 }
 

@@ -33,7 +33,7 @@ async fn connected(ips: &[&str]) -> (Endpoint, Connection, Connection) {
 }
 
 fn sockets(endpoint: &Endpoint) -> Vec<Arc<SharedSocket>> {
-    endpoint.hold.lock().sockets.iter().cloned().collect()
+    endpoint.shared.lock().sockets.iter().cloned().collect()
 }
 
 /// Sends bytes, and checks that as many arrive.

@@ -1,4 +1,4 @@
-//! Datagrams that one receive call brought, cut apart without copying large trains.
+//! Datagrams that one receive call brought, cut apart without copying large GRO batches.
 //!
 //! Each message has a buffer of its own. One that is more than half full is handed on in slices and replaced; a smaller
 //! message is copied to an allocation of its own size. So whatever a slice keeps alive is at most twice what arrived in

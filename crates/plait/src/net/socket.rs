@@ -46,7 +46,7 @@ pub enum BindError {
     Other(SocketAddr, #[source] io::Error),
 }
 
-/// A datagram, or a train of equal datagrams, to send.
+/// A datagram, or a GSO batch of equal datagrams, to send.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outgoing<'a> {
     /// Where it goes.
@@ -137,7 +137,7 @@ impl Socket {
         &self.io
     }
 
-    /// Datagrams that one train may hold.
+    /// Datagrams that one GSO batch may hold.
     pub(crate) fn max_segments(&self) -> usize {
         self.state.max_gso_segments()
     }
@@ -147,7 +147,7 @@ impl Socket {
         self.state.may_fragment()
     }
 
-    /// Sends a datagram or a train; pending while the socket's buffer is full.
+    /// Sends a datagram or a GSO batch; pending while the socket's buffer is full.
     ///
     /// # Errors
     /// Only those that end the socket; what a network may do to a datagram is a [`SendOutcome`].

@@ -1,4 +1,4 @@
-//! Trains leave as one call and arrive as the same datagrams, marks included.
+//! GSO batches leave as one call and arrive as the same datagrams, marks included.
 
 use std::future::poll_fn;
 
@@ -9,7 +9,7 @@ fn bind(address: &str) -> Socket {
 }
 
 #[tokio::test]
-async fn a_train_arrives_cut_apart() {
+async fn a_gso_batch_arrives_cut_apart() {
     let (a, b) = (bind("127.0.0.1:0"), bind("0.0.0.0:0"));
     let bytes: Vec<u8> = (0..10 * 1200 + 7).map(|i| (i / 1200) as u8).collect();
     let remote = format!("127.0.0.1:{}", b.local_addr().port()).parse().unwrap();

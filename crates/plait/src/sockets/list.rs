@@ -6,7 +6,7 @@ use std::sync::Arc;
 use plait_base::FourTuple;
 use plait_engine::shared::Transmit;
 
-use super::shared::{SharedSocket, ecn_to_socket};
+use super::socket::{SharedSocket, ecn_to_socket};
 use crate::net::Outgoing;
 
 /// All sockets of an endpoint, in the order in which they were added, and what is known of the network around them. A
@@ -98,7 +98,7 @@ impl SocketList {
         Some(Exit { socket: socket.clone(), source })
     }
 
-    /// Datagrams that a train may hold, whichever socket it leaves by.
+    /// Datagrams that a GSO batch may hold, whichever socket it leaves by.
     pub(crate) fn max_segments(&self) -> usize {
         self.sockets.iter().map(|s| s.max_segments()).min().unwrap_or(1)
     }

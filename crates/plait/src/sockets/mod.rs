@@ -1,14 +1,16 @@
 //! The sockets of an endpoint: how they are bound, which one a datagram leaves by, and what waits while one is full.
 
 mod bind;
-mod jam;
 mod list;
-mod outbox;
+mod listeners;
 mod reports;
-mod shared;
+mod send_queues;
+mod socket;
+mod test_fault;
 
 pub use bind::Bind;
 pub(crate) use list::SocketList;
-pub(crate) use outbox::Outboxes;
+pub(crate) use listeners::OnUnreachable;
 pub(crate) use reports::Listener;
-pub(crate) use shared::{SharedSocket, ecn_from_socket};
+pub(crate) use send_queues::SendQueues;
+pub(crate) use socket::{SharedSocket, ecn_from_socket};

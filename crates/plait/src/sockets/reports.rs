@@ -1,32 +1,23 @@
 //! Connections that want to hear when the network does not deliver their datagrams.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::ptr;
+use std::sync::Arc;
 
 use plait_engine::connection::Unreachable;
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
-use super::shared::SharedSocket;
-use crate::connection::Shared;
+use super::listeners::OnUnreachable;
+use super::socket::{SharedSocket, plain};
 use crate::net::{Obstacle, Reports};
-
-/// Those who listen at one socket, each with the address that it sends to.
-#[derive(Debug, Default)]
-pub(super) struct Listeners(Mutex<Vec<(SocketAddr, Arc<Shared>)>>);
-
-impl Listeners {
-    fn lock(&self) -> MutexGuard<'_, Vec<(SocketAddr, Arc<Shared>)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// Tells one connection of undelivered datagrams, until it is dropped. A socket keeps reports only while somebody
 /// listens: on a server, dead clients would make many.
 #[derive(Debug)]
 pub(crate) struct Listener {
     socket: Arc<SharedSocket>,
-    connection: Arc<Shared>,
+    connection: Arc<dyn OnUnreachable>,
     task: AbortHandle,
 }
 
@@ -36,7 +27,7 @@ impl Listener {
         runtime: &Handle,
         socket: Arc<SharedSocket>,
         remote: SocketAddr,
-        connection: Arc<Shared>,
+        connection: Arc<dyn OnUnreachable>,
     ) -> Option<Self> {
         {
             let mut listeners = socket.listeners.lock();
@@ -58,7 +49,9 @@ impl Drop for Listener {
     fn drop(&mut self) {
         self.task.abort();
         let mut listeners = self.socket.listeners.lock();
-        if let Some(place) = listeners.iter().position(|(_, other)| Arc::ptr_eq(other, &self.connection)) {
+        if let Some(place) =
+            listeners.iter().position(|(_, other)| ptr::addr_eq(Arc::as_ptr(other), Arc::as_ptr(&self.connection)))
+        {
             listeners.swap_remove(place);
         }
         if listeners.is_empty() {
@@ -70,14 +63,13 @@ impl Drop for Listener {
 
 async fn pass_on(socket: Arc<SharedSocket>) {
     while let Ok(report) = socket.inner().undelivered().await {
-        let remote = super::shared::plain(report.remote);
+        let remote = plain(report.remote);
         let why = match report.why {
             Obstacle::Port => Unreachable::Port,
             Obstacle::Host => Unreachable::Host,
         };
-        let concerned =
+        let concerned: Vec<Arc<dyn OnUnreachable>> =
             socket.listeners.lock().iter().filter(|(to, _)| *to == remote).map(|(_, c)| c.clone()).collect();
-        let concerned: Vec<Arc<Shared>> = concerned;
         tracing::debug!(%remote, %why, "the network did not deliver a datagram");
         concerned.iter().for_each(|connection| connection.on_unreachable(why));
     }

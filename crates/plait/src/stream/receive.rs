@@ -12,7 +12,7 @@ use plait_stream::{self as engine, Chunk, ClosedStream, Order};
 use tokio::io::{AsyncRead, ReadBuf};
 
 use super::{Early, ReadError, ReadExactError, ReadToEndError, ResetError};
-use crate::connection::{Hold, State};
+use crate::connection::{ConnectionRef, State};
 
 /// Bytes read after which the peer may get new credit before the reader has read everything.
 const CREDIT_BYTES: usize = 64 << 10;
@@ -42,7 +42,7 @@ const CREDIT_BYTES: usize = 64 << 10;
 /// ```
 #[derive(Debug)]
 pub struct RecvStream {
-    hold: Arc<Hold>,
+    shared: Arc<ConnectionRef>,
     id: StreamId,
     early: Early,
     end: Option<End>,
@@ -59,8 +59,8 @@ enum End {
 }
 
 impl RecvStream {
-    pub(crate) fn new(hold: Arc<Hold>, id: StreamId, early: Early) -> Self {
-        Self { hold, id, early, end: None, consumed: 0 }
+    pub(crate) fn new(shared: Arc<ConnectionRef>, id: StreamId, early: Early) -> Self {
+        Self { shared, id, early, end: None, consumed: 0 }
     }
 
     /// The stream's id.
@@ -83,8 +83,8 @@ impl RecvStream {
             Some(End::Stopped) => return Poll::Ready(Err(ReadError::ClosedStream)),
             None => {}
         }
-        let hold = self.hold.clone();
-        let mut state = hold.lock();
+        let shared = self.shared.clone();
+        let mut state = shared.lock();
         if self.early.is_rejected(&state) {
             return Poll::Ready(Err(ReadError::ZeroRttRejected));
         }
@@ -238,7 +238,7 @@ impl RecvStream {
     /// # Errors
     /// The stream is over.
     pub fn stop(&mut self, code: u64) -> Result<(), ClosedStream> {
-        let mut state = self.hold.lock();
+        let mut state = self.shared.lock();
         if self.end.is_some() || self.early.is_rejected(&state) {
             return Err(ClosedStream);
         }
@@ -263,7 +263,7 @@ impl RecvStream {
             Some(End::Finished | End::Stopped) => return Poll::Ready(Ok(None)),
             None => {}
         }
-        let mut state = self.hold.lock();
+        let mut state = self.shared.lock();
         if self.early.is_rejected(&state) {
             return Poll::Ready(Err(ResetError::ZeroRttRejected));
         }
@@ -294,7 +294,7 @@ impl AsyncRead for RecvStream {
 
 impl Drop for RecvStream {
     fn drop(&mut self) {
-        let mut state = self.hold.lock();
+        let mut state = self.shared.lock();
         state.streams.readers.remove(&self.id);
         let over = self.end.is_some() || state.error.is_some() || self.early.is_rejected(&state);
         if (!over && state.engine.stop(self.id, 0).is_ok()) || self.consumed > 0 {

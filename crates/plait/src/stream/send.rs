@@ -12,7 +12,7 @@ use plait_stream as engine;
 use tokio::io::AsyncWrite;
 
 use super::{Early, StoppedError, WriteError};
-use crate::connection::{Hold, State};
+use crate::connection::{ConnectionRef, State};
 
 /// The half of a stream that we write.
 ///
@@ -37,7 +37,7 @@ use crate::connection::{Hold, State};
 /// ```
 #[derive(Debug)]
 pub struct SendStream {
-    hold: Arc<Hold>,
+    shared: Arc<ConnectionRef>,
     id: StreamId,
     early: Early,
 }
@@ -52,8 +52,8 @@ pub struct Written {
 }
 
 impl SendStream {
-    pub(crate) fn new(hold: Arc<Hold>, id: StreamId, early: Early) -> Self {
-        Self { hold, id, early }
+    pub(crate) fn new(shared: Arc<ConnectionRef>, id: StreamId, early: Early) -> Self {
+        Self { shared, id, early }
     }
 
     /// The stream's id.
@@ -66,7 +66,7 @@ impl SendStream {
         cx: &Context<'_>,
         write: impl FnOnce(&mut State) -> Result<T, engine::WriteError>,
     ) -> Poll<Result<T, WriteError>> {
-        let mut state = self.hold.lock();
+        let mut state = self.shared.lock();
         if self.early.is_rejected(&state) {
             return Poll::Ready(Err(WriteError::ZeroRttRejected));
         }
@@ -163,7 +163,7 @@ impl SendStream {
     /// # Errors
     /// The stream was finished, reset or stopped before, or the connection is over.
     pub fn finish(&mut self) -> Result<(), WriteError> {
-        let mut state = self.hold.lock();
+        let mut state = self.shared.lock();
         if self.early.is_rejected(&state) {
             return Err(WriteError::ZeroRttRejected);
         }
@@ -181,7 +181,7 @@ impl SendStream {
     /// # Errors
     /// The stream is over.
     pub fn reset(&mut self, code: u64) -> Result<(), engine::ClosedStream> {
-        let mut state = self.hold.lock();
+        let mut state = self.shared.lock();
         if self.early.is_rejected(&state) {
             return Err(engine::ClosedStream);
         }
@@ -195,7 +195,7 @@ impl SendStream {
     /// # Errors
     /// The stream is over.
     pub fn set_priority(&self, priority: i32) -> Result<(), engine::ClosedStream> {
-        self.hold.lock().engine.set_priority(self.id, priority)
+        self.shared.lock().engine.set_priority(self.id, priority)
     }
 
     /// The stream's priority.
@@ -203,7 +203,7 @@ impl SendStream {
     /// # Errors
     /// The stream is over.
     pub fn priority(&self) -> Result<i32, engine::ClosedStream> {
-        self.hold.lock().engine.priority(self.id)
+        self.shared.lock().engine.priority(self.id)
     }
 
     /// Waits until the peer stops the stream, and tells its code; none once the peer has everything up to the end.
@@ -215,7 +215,7 @@ impl SendStream {
     }
 
     fn poll_stopped(&self, cx: &Context<'_>) -> Poll<Result<Option<u64>, StoppedError>> {
-        let mut state = self.hold.lock();
+        let mut state = self.shared.lock();
         if self.early.is_rejected(&state) {
             return Poll::Ready(Err(StoppedError::ZeroRttRejected));
         }
@@ -253,7 +253,7 @@ impl AsyncWrite for SendStream {
 
 impl Drop for SendStream {
     fn drop(&mut self) {
-        let mut state = self.hold.lock();
+        let mut state = self.shared.lock();
         state.streams.writers.remove(&self.id);
         state.streams.ends.remove(&self.id);
         state.streams.stop_codes.remove(&self.id);

@@ -7,31 +7,25 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 use bytes::Bytes;
-use plait_base::{FourTuple, Random, limits};
-use plait_engine::config;
-use plait_engine::connection::ConnectionError;
-use plait_engine::endpoint::{self as engine, AcceptError};
+use plait_base::limits;
+use plait_engine::endpoint as engine;
 use plait_engine::shared::{ConnectionHandle, EndpointEvent};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot};
 
-use super::ConnectError;
-use super::driver::Driver;
-use super::incoming::refusal;
-use crate::clock::{self, Clock};
-use crate::config::{ClientConfig, EndpointConfig, ServerConfig};
-use crate::connection::{self, InboxBudget, Shared, Standing};
-use crate::interfaces::{self, Reach};
-use crate::sockets::{Listener, SocketList};
+use crate::clock::Clock;
+use crate::config::ClientConfig;
+use crate::connection::{InboxBudget, Shared};
+use crate::sockets::SocketList;
 
 /// An endpoint as all its users see it.
 pub(crate) struct EndpointShared {
     state: Mutex<State>,
     clock: Clock,
-    runtime: Handle,
+    pub(super) runtime: Handle,
     /// A client's first packet waits, or the endpoint was closed.
     pub(crate) arrivals: Notify,
-    inboxes: Arc<InboxBudget>,
+    pub(super) inboxes: Arc<InboxBudget>,
     /// The last connection is over, or one has sent its close.
     pub(crate) idle: Notify,
 }
@@ -64,6 +58,16 @@ pub(crate) enum Phase {
     Abandoned,
 }
 
+/// Which sockets an endpoint gets when addresses come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// Only in place of those that it had.
+    #[default]
+    Own,
+    /// One for every usable address.
+    All,
+}
+
 impl State {
     /// The connection of this handle.
     pub(crate) fn connection(&self, handle: ConnectionHandle) -> Option<&Arc<Shared>> {
@@ -75,7 +79,7 @@ impl State {
         self.connections.iter().flatten().all(|connection| connection.is_close_sent())
     }
 
-    fn keep(&mut self, handle: ConnectionHandle, shared: Arc<Shared>) {
+    pub(super) fn keep(&mut self, handle: ConnectionHandle, shared: Arc<Shared>) {
         if self.connections.len() <= handle.0 {
             self.connections.resize(handle.0 + 1, None);
         }
@@ -136,17 +140,10 @@ impl State {
 }
 
 impl EndpointShared {
-    /// Makes the endpoint and starts its task.
-    pub(crate) fn start(
-        config: EndpointConfig,
-        server: Option<ServerConfig>,
-        sockets: SocketList,
-        random: Random,
-    ) -> Arc<Self> {
-        let mut config: config::EndpointConfig = config.into_engine();
-        config.origin_unix(clock::unix_time());
+    /// An endpoint without a task yet; must be called within a tokio runtime.
+    pub(super) fn new(engine: engine::Endpoint, sockets: SocketList) -> Self {
         let state = State {
-            engine: engine::Endpoint::new(Arc::new(config), server.map(ServerConfig::into_engine), random),
+            engine,
             sockets: Arc::new(sockets),
             client: None,
             phase: Phase::Open,
@@ -157,16 +154,14 @@ impl EndpointShared {
             watched: None,
             reach: Reach::default(),
         };
-        let shared = Arc::new(Self {
+        Self {
             state: Mutex::new(state),
             clock: Clock::start(),
             runtime: Handle::current(),
             arrivals: Notify::new(),
             inboxes: Arc::default(),
             idle: Notify::new(),
-        });
-        shared.runtime.spawn(Driver::new(shared.clone()));
-        shared
+        }
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
@@ -175,74 +170,6 @@ impl EndpointShared {
 
     pub(crate) fn clock(&self) -> Clock {
         self.clock
-    }
-
-    /// Begins a connection as a client, one attempt perhaps of several.
-    pub(crate) fn connect(
-        self: &Arc<Self>,
-        config: ClientConfig,
-        route: FourTuple,
-        server_name: &str,
-    ) -> Result<Arc<Shared>, ConnectError> {
-        let mut state = self.lock();
-        if !matches!(state.phase, Phase::Open) {
-            return Err(ConnectError::EndpointStopping);
-        }
-        let exit = state.sockets.exit(&route).ok_or(ConnectError::NoSocket(route.remote))?;
-        let now = self.clock.now();
-        let (handle, mut engine) = state.engine.connect(now, config.into_engine(), route, server_name)?;
-        engine.set_local_addresses(now, &state.sockets.addresses());
-        if let Some(machine) = state.sockets.machine() {
-            engine.set_machine_addresses(now, machine);
-        }
-        if let Some(ended) = state.watch() {
-            self.runtime.spawn(interfaces::follow_own(Arc::downgrade(self), ended));
-        }
-        let shared = Shared::new(engine, route.remote, self.clock, self.inboxes.clone());
-        shared.lock().standing = Standing::Contested;
-        let listener = Listener::new(&self.runtime, exit.socket, route.remote, shared.clone());
-        self.launch(state, handle, &shared, listener);
-        Ok(shared)
-    }
-
-    /// Accepts a client.
-    pub(crate) fn accept(
-        self: &Arc<Self>,
-        incoming: engine::Incoming,
-        config: Option<ServerConfig>,
-    ) -> Result<Arc<Shared>, ConnectionError> {
-        let route = incoming.route();
-        let mut state = self.lock();
-        let now = self.clock.now();
-        let State { engine, reply, .. } = &mut *state;
-        match engine.accept(incoming, now, reply, config.map(ServerConfig::into_engine)) {
-            Ok((handle, engine)) => {
-                let shared = Shared::new(engine, route.remote, self.clock, self.inboxes.clone());
-                self.launch(state, handle, &shared, None);
-                Ok(shared)
-            }
-            Err(AcceptError { cause, reply }) => {
-                if let Some(transmit) = reply {
-                    state.sockets.send_or_drop(&transmit, &state.reply);
-                }
-                Err(refusal(&cause))
-            }
-        }
-    }
-
-    /// Starts the task of a new connection.
-    fn launch(
-        self: &Arc<Self>,
-        mut state: MutexGuard<'_, State>,
-        handle: ConnectionHandle,
-        shared: &Arc<Shared>,
-        listener: Option<Listener>,
-    ) {
-        state.keep(handle, shared.clone());
-        let sockets = state.sockets.clone();
-        drop(state);
-        let _runtime = self.runtime.enter();
-        self.runtime.spawn(connection::Driver::new(handle, shared.clone(), self.clone(), sockets, listener));
     }
 
     /// A connection tells what the endpoint must know.
@@ -305,9 +232,9 @@ impl fmt::Debug for EndpointShared {
 
 /// The application's hold on an endpoint.
 #[derive(Debug)]
-pub(super) struct Hold(pub(super) Arc<EndpointShared>);
+pub(super) struct EndpointRef(pub(super) Arc<EndpointShared>);
 
-impl Drop for Hold {
+impl Drop for EndpointRef {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         state.phase = Phase::Abandoned;
@@ -318,7 +245,7 @@ impl Drop for Hold {
     }
 }
 
-impl std::ops::Deref for Hold {
+impl std::ops::Deref for EndpointRef {
     type Target = Arc<EndpointShared>;
     fn deref(&self) -> &Arc<EndpointShared> {
         &self.0

@@ -7,8 +7,8 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use plait_base::{Ecn, FourTuple};
 
-use super::jam::Jam;
-use super::reports::Listeners;
+use super::listeners::Listeners;
+use super::test_fault::TestFault;
 use crate::net::{EcnCodepoint, Incoming, Outgoing, ReceiveBatch, SendOutcome, Socket};
 
 /// A socket, and the connections that wait until it can send again.
@@ -21,7 +21,7 @@ pub(crate) struct SharedSocket {
     interface: Option<String>,
     waiting: Arc<Waiting>,
     pub(super) relay: Waker,
-    pub(super) jam: Jam,
+    pub(super) fault: TestFault,
     pub(super) listeners: Listeners,
 }
 
@@ -49,7 +49,7 @@ impl SharedSocket {
         let waiting = Arc::new(Waiting::default());
         let relay = Waker::from(waiting.clone());
         let (local, interface) = (plain(socket.local_addr()), socket.interface());
-        Self { socket, local, interface, waiting, relay, jam: Jam::default(), listeners: Listeners::default() }
+        Self { socket, local, interface, waiting, relay, fault: TestFault::default(), listeners: Listeners::default() }
     }
 
     pub(super) fn inner(&self) -> &Socket {
@@ -95,14 +95,14 @@ impl SharedSocket {
     }
 
     fn attempt(&self, out: &Outgoing<'_>) -> Poll<io::Result<SendOutcome>> {
-        if self.jam.refuses() {
+        if self.fault.refuses() {
             return Poll::Pending;
         }
         let out = Outgoing { remote: self.native(out.remote), ..*out };
         self.socket.poll_send(&mut Context::from_waker(&self.relay), &out)
     }
 
-    /// Sends a datagram or train; pending while the system's buffer is full, and any number of tasks may wait.
+    /// Sends a datagram or GSO batch; pending while the system's buffer is full, and any number of tasks may wait.
     pub(crate) fn poll_send(&self, cx: &Context<'_>, out: &Outgoing<'_>) -> Poll<io::Result<SendOutcome>> {
         if let Poll::Ready(done) = self.attempt(out) {
             return Poll::Ready(done);

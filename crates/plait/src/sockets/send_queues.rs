@@ -9,19 +9,19 @@ use plait_base::FourTuple;
 use plait_engine::shared::Transmit;
 
 use super::list::{SocketList, outgoing};
-use super::shared::SharedSocket;
+use super::socket::SharedSocket;
 use crate::net::SendOutcome;
 
-/// Buffers of trains that are kept for those to come.
+/// Buffers of batches that are kept for those to come.
 const MAX_SPARE_BUFFERS: usize = 16;
 /// Bytes that the system takes at once: below the largest UDP payload, IPv6 and options considered.
-const MAX_TRAIN_BYTES: usize = 65_000;
+const MAX_GSO_BYTES: usize = 65_000;
 
 /// The ways out of one connection: a queue for each socket, so that a slow interface holds up no other.
 #[derive(Debug)]
-pub(crate) struct Outboxes {
+pub(crate) struct SendQueues {
     sockets: Arc<SocketList>,
-    lanes: Vec<Lane>,
+    queues: Vec<SocketQueue>,
     spare: Vec<Vec<u8>>,
     /// Local addresses whose socket is full, as told last.
     full: Vec<SocketAddr>,
@@ -42,24 +42,24 @@ pub(crate) struct Refused {
 }
 
 #[derive(Debug)]
-struct Lane {
+struct SocketQueue {
     socket: Arc<SharedSocket>,
-    /// One train at most, as long as nothing more is made for a socket that is full.
-    waiting: VecDeque<Train>,
+    /// One batch at most, as long as nothing more is made for a socket that is full.
+    waiting: VecDeque<GsoBatch>,
 }
 
 #[derive(Debug)]
-struct Train {
+struct GsoBatch {
     transmit: Transmit,
     source: Option<IpAddr>,
     bytes: Vec<u8>,
     sent: usize,
 }
 
-impl Outboxes {
+impl SendQueues {
     pub(crate) fn new(sockets: Arc<SocketList>) -> Self {
-        let (lanes, spare, full, refused) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { sockets, lanes, spare, full, refused, lost: 0, impassable: None }
+        let (queues, spare, full, refused) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { sockets, queues, spare, full, refused, lost: 0, impassable: None }
     }
 
     /// The sockets in use.
@@ -69,9 +69,9 @@ impl Outboxes {
 
     /// The endpoint's sockets changed; what waits for one that is gone is lost.
     pub(crate) fn set_sockets(&mut self, sockets: Arc<SocketList>) {
-        self.lanes.retain(|lane| {
-            let is_kept = sockets.iter().any(|s| Arc::ptr_eq(s, &lane.socket));
-            self.lost += if is_kept { 0 } else { lane.waiting.len() as u64 };
+        self.queues.retain(|queue| {
+            let is_kept = sockets.iter().any(|s| Arc::ptr_eq(s, &queue.socket));
+            self.lost += if is_kept { 0 } else { queue.waiting.len() as u64 };
             is_kept
         });
         self.sockets = sockets;
@@ -82,7 +82,7 @@ impl Outboxes {
         self.impassable.take()
     }
 
-    /// Gives back the buffers that are kept for trains to come.
+    /// Gives back the buffers that are kept for batches to come.
     pub(crate) fn release(&mut self) {
         self.spare = Vec::new();
     }
@@ -91,18 +91,18 @@ impl Outboxes {
     pub(crate) fn shrink_to_fit(&mut self) {
         self.full.shrink_to_fit();
         self.refused.shrink_to_fit();
-        for lane in &mut self.lanes {
-            lane.waiting.shrink_to_fit();
+        for queue in &mut self.queues {
+            queue.waiting.shrink_to_fit();
         }
-        self.lanes.shrink_to_fit();
+        self.queues.shrink_to_fit();
     }
 
     /// True when nothing waits for a socket.
     pub(crate) fn is_empty(&self) -> bool {
-        self.lanes.iter().all(|lane| lane.waiting.is_empty())
+        self.queues.iter().all(|queue| queue.waiting.is_empty())
     }
 
-    /// Datagrams or trains lost on this machine.
+    /// Datagrams or batches lost on this machine.
     pub(crate) fn lost(&self) -> u64 {
         self.lost
     }
@@ -115,11 +115,12 @@ impl Outboxes {
     /// The local addresses among those of `routes` whose socket is full: nothing more should be made for them.
     pub(crate) fn full(&mut self, routes: impl Iterator<Item = FourTuple>) -> &[SocketAddr] {
         self.full.clear();
-        if self.lanes.iter().any(|lane| !lane.waiting.is_empty()) {
+        if self.queues.iter().any(|queue| !queue.waiting.is_empty()) {
             for route in routes {
                 let Some(exit) = self.sockets.exit(&route) else { continue };
-                let is_full = |lane: &Lane| Arc::ptr_eq(&lane.socket, &exit.socket) && !lane.waiting.is_empty();
-                if self.lanes.iter().any(is_full) && !self.full.contains(&route.local) {
+                let is_full =
+                    |queue: &SocketQueue| Arc::ptr_eq(&queue.socket, &exit.socket) && !queue.waiting.is_empty();
+                if self.queues.iter().any(is_full) && !self.full.contains(&route.local) {
                     self.full.push(route.local);
                 }
             }
@@ -137,21 +138,24 @@ impl Outboxes {
             buffer.clear();
             return;
         };
-        let at = self.lanes.iter().position(|lane| Arc::ptr_eq(&lane.socket, &exit.socket)).unwrap_or_else(|| {
-            self.lanes.push(Lane { socket: exit.socket, waiting: VecDeque::new() });
-            self.lanes.len() - 1
+        let at = self.queues.iter().position(|queue| Arc::ptr_eq(&queue.socket, &exit.socket)).unwrap_or_else(|| {
+            self.queues.push(SocketQueue { socket: exit.socket, waiting: VecDeque::new() });
+            self.queues.len() - 1
         });
-        let lane = &mut self.lanes[at];
-        let mut train = Train { transmit, source: exit.source, bytes: std::mem::take(buffer), sent: 0 };
-        let left =
-            if lane.waiting.is_empty() { train.poll_send(cx, &lane.socket, &mut self.refused) } else { Poll::Pending };
+        let queue = &mut self.queues[at];
+        let mut batch = GsoBatch { transmit, source: exit.source, bytes: std::mem::take(buffer), sent: 0 };
+        let left = if queue.waiting.is_empty() {
+            batch.poll_send(cx, &queue.socket, &mut self.refused)
+        } else {
+            Poll::Pending
+        };
         if let Poll::Ready(outcome) = left {
             if outcome == SendOutcome::Unreachable {
-                self.impassable = Some(train.transmit.route);
+                self.impassable = Some(batch.transmit.route);
             }
-            *buffer = train.bytes;
+            *buffer = batch.bytes;
         } else {
-            lane.waiting.push_back(train);
+            queue.waiting.push_back(batch);
             *buffer = self.spare.pop().unwrap_or_default();
         }
         buffer.clear();
@@ -159,13 +163,13 @@ impl Outboxes {
 
     /// Tries again what waits.
     pub(crate) fn flush(&mut self, cx: &Context<'_>) {
-        for lane in &mut self.lanes {
-            while let Some(train) = lane.waiting.front_mut() {
-                if train.poll_send(cx, &lane.socket, &mut self.refused).is_pending() {
+        for queue in &mut self.queues {
+            while let Some(batch) = queue.waiting.front_mut() {
+                if batch.poll_send(cx, &queue.socket, &mut self.refused).is_pending() {
                     break;
                 }
-                if let Some(train) = lane.waiting.pop_front() {
-                    self.spare.push(train.bytes);
+                if let Some(batch) = queue.waiting.pop_front() {
+                    self.spare.push(batch.bytes);
                 }
             }
         }
@@ -173,14 +177,14 @@ impl Outboxes {
     }
 }
 
-impl Train {
+impl GsoBatch {
     /// Sends the rest; ready when nothing is left to send, be it that it was lost, with what became of the last part.
     fn poll_send(&mut self, cx: &Context<'_>, socket: &SharedSocket, refused: &mut Vec<Refused>) -> Poll<SendOutcome> {
         let mut last = SendOutcome::Sent;
         let size = self.transmit.size.min(self.bytes.len());
         while self.sent < size {
             let end = match self.transmit.segment_size {
-                Some(segment) => size.min(self.sent + (MAX_TRAIN_BYTES / segment.max(1)).max(1) * segment),
+                Some(segment) => size.min(self.sent + (MAX_GSO_BYTES / segment.max(1)).max(1) * segment),
                 None => size,
             };
             let out = outgoing(&self.transmit, self.source, &self.bytes[self.sent..end]);
@@ -211,16 +215,16 @@ mod tests {
     async fn what_the_system_refuses_as_too_large_is_told() {
         let socket = SharedSocket::new(Bind::address("127.0.0.1:0".parse().unwrap()).open().unwrap());
         let route = FourTuple { local: socket.local(), remote: "127.0.0.1:9".parse().unwrap() };
-        let mut outboxes = Outboxes::new(Arc::new(SocketList::new(vec![Arc::new(socket)])));
+        let mut send_queues = SendQueues::new(Arc::new(SocketList::new(vec![Arc::new(socket)])));
         for (bytes, refused) in [(1_200, None), (65_527, Some(Refused { route, bytes: 65_527 }))] {
             let mut waiting = Some((Transmit::single(route, bytes), vec![0; bytes]));
             let told = poll_fn(|cx| {
                 match waiting.take() {
-                    Some((transmit, mut buffer)) => outboxes.send(cx, transmit, &mut buffer),
-                    None => outboxes.flush(cx),
+                    Some((transmit, mut buffer)) => send_queues.send(cx, transmit, &mut buffer),
+                    None => send_queues.flush(cx),
                 }
-                let is_gone = outboxes.full([route].into_iter()).is_empty();
-                if is_gone { Poll::Ready(outboxes.take_refused().next()) } else { Poll::Pending }
+                let is_gone = send_queues.full([route].into_iter()).is_empty();
+                if is_gone { Poll::Ready(send_queues.take_refused().next()) } else { Poll::Pending }
             });
             assert_eq!(told.await, refused);
         }

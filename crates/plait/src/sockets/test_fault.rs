@@ -2,7 +2,7 @@
 
 /// Whether a socket takes nothing; never so in programs.
 #[derive(Debug, Default)]
-pub(super) struct Jam {
+pub(super) struct TestFault {
     #[cfg(test)]
     jammed: std::sync::atomic::AtomicBool,
     #[cfg(test)]
@@ -10,7 +10,7 @@ pub(super) struct Jam {
 }
 
 #[cfg(not(test))]
-impl Jam {
+impl TestFault {
     /// True when nothing can be sent.
     pub(super) fn refuses(&self) -> bool {
         false
@@ -22,9 +22,9 @@ mod lever {
     use std::sync::atomic::Ordering::SeqCst;
 
     use super::super::SharedSocket;
-    use super::Jam;
+    use super::TestFault;
 
-    impl Jam {
+    impl TestFault {
         /// True when nothing can be sent.
         pub(in super::super) fn refuses(&self) -> bool {
             let jammed = self.jammed.load(SeqCst);
@@ -36,14 +36,14 @@ mod lever {
     impl SharedSocket {
         /// From now on it takes nothing.
         pub(crate) fn jam(&self) {
-            self.jam.jammed.store(true, SeqCst);
+            self.fault.jammed.store(true, SeqCst);
         }
 
         /// It takes datagrams again, and those who wait learn of it. Gives the number of attempts meanwhile.
         pub(crate) fn free(&self) -> u64 {
-            self.jam.jammed.store(false, SeqCst);
+            self.fault.jammed.store(false, SeqCst);
             self.relay.wake_by_ref();
-            self.jam.refused.swap(0, SeqCst)
+            self.fault.refused.swap(0, SeqCst)
         }
     }
 }

@@ -14,9 +14,10 @@ use plait_stream::StreamEvent;
 use rustc_hash::FxHashMap;
 use tokio::sync::Notify;
 
-use super::connecting::Attempt;
+use super::attempt::Attempt;
 use super::inbox::{Inbox, InboxBudget};
 use crate::clock::Clock;
+use crate::sockets::OnUnreachable;
 use crate::wakers::Wakers;
 
 /// Path events kept for those who listen but are late.
@@ -26,7 +27,7 @@ const MAX_KEPT_PATH_EVENTS: usize = 256;
 pub(crate) struct Shared {
     state: Mutex<State>,
     pub(crate) inbox: Inbox,
-    pub(crate) news: News,
+    pub(crate) notifies: Notifies,
     pub(crate) clock: Clock,
     /// Beside the lock, since the endpoint looks at it under its own.
     close_sent: AtomicBool,
@@ -34,7 +35,7 @@ pub(crate) struct Shared {
 
 /// What futures of the application wait for.
 #[derive(Debug, Default)]
-pub(crate) struct News {
+pub(crate) struct Notifies {
     opened: [Notify; 2],
     available: [Notify; 2],
     pub(crate) datagram: Notify,
@@ -43,7 +44,7 @@ pub(crate) struct News {
     pub(crate) closed: Notify,
 }
 
-impl News {
+impl Notifies {
     /// The peer opened a stream.
     pub(crate) fn opened(&self, dir: Dir) -> &Notify {
         &self.opened[dir as usize]
@@ -152,10 +153,10 @@ impl StreamWaiters {
         self.stop_codes.shrink_to_fit();
     }
 
-    fn tell(&mut self, event: StreamEvent, news: &News) {
+    fn tell(&mut self, event: StreamEvent, notifies: &Notifies) {
         let woken = match event {
-            StreamEvent::Opened(dir) => return news.opened(dir).notify_waiters(),
-            StreamEvent::Available(dir) => return news.available(dir).notify_waiters(),
+            StreamEvent::Opened(dir) => return notifies.opened(dir).notify_waiters(),
+            StreamEvent::Available(dir) => return notifies.available(dir).notify_waiters(),
             StreamEvent::Readable(id) => self.readers.remove(&id),
             StreamEvent::Writable(id) => self.writers.remove(&id),
             StreamEvent::Finished(id) => self.ends.remove(&id),
@@ -214,20 +215,20 @@ impl State {
         self.engine.accepted_0rtt() == Some(false)
     }
 
-    /// Hands the engine's news to those who wait for them.
-    pub(crate) fn tell_news(&mut self, news: &News) {
+    /// Wakes those who wait for what the engine tells.
+    pub(crate) fn deliver_events(&mut self, notifies: &Notifies) {
         if self.progress == Progress::Begun && self.engine.is_heard() {
             self.advance(Progress::Heard);
         }
         while let Some(event) = self.engine.poll() {
             match event {
-                Event::Stream(event) => self.streams.tell(event, news),
-                Event::DatagramReceived => news.datagram.notify_waiters(),
-                Event::DatagramsUnblocked => news.datagram_room.notify_waiters(),
+                Event::Stream(event) => self.streams.tell(event, notifies),
+                Event::DatagramReceived => notifies.datagram.notify_waiters(),
+                Event::DatagramsUnblocked => notifies.datagram_room.notify_waiters(),
                 Event::Path(event) => self.paths.push(event),
                 Event::HandshakeDataReady => self.advance(Progress::DataReady),
                 Event::Connected => self.advance(Progress::Connected),
-                Event::ConnectionLost(error) => self.end(error, news),
+                Event::ConnectionLost(error) => self.end(error, notifies),
                 _ => {}
             }
         }
@@ -245,13 +246,13 @@ impl State {
         }
     }
 
-    pub(crate) fn end(&mut self, error: ConnectionError, news: &News) {
+    pub(crate) fn end(&mut self, error: ConnectionError, notifies: &Notifies) {
         self.error.get_or_insert(error);
         self.handshake_waiters.wake_all();
         self.streams.wake_all();
         self.paths.waiters.wake_all();
         self.paths.openers.wake_all();
-        news.all().for_each(Notify::notify_waiters);
+        notifies.all().for_each(Notify::notify_waiters);
     }
 
     /// From now on nothing else comes of the call that began it.
@@ -263,14 +264,14 @@ impl State {
     }
 
     /// Closes with the application's code.
-    pub(crate) fn close(&mut self, now: Instant, code: u64, reason: Bytes, news: &News) {
+    pub(crate) fn close(&mut self, now: Instant, code: u64, reason: Bytes, notifies: &Notifies) {
         if self.error.is_some() {
             return;
         }
         self.engine.close(now, code, reason);
-        self.tell_news(news);
+        self.deliver_events(notifies);
         // The engine tells of its own end too; without that, ours stands.
-        self.end(ConnectionError::LocallyClosed, news);
+        self.end(ConnectionError::LocallyClosed, notifies);
         self.wake_driver();
     }
 }
@@ -293,7 +294,7 @@ impl Shared {
         Arc::new(Self {
             state: Mutex::new(state),
             inbox: Inbox::new(inboxes),
-            news: News::default(),
+            notifies: Notifies::default(),
             clock,
             close_sent: AtomicBool::new(false),
         })
@@ -303,32 +304,18 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The network says that the peer is out of reach.
-    pub(crate) fn on_unreachable(&self, why: Unreachable) {
-        let mut state = self.lock();
-        match state.standing {
-            Standing::Sole => state.engine.on_unreachable(why),
-            Standing::Contested | Standing::Hopeless(_) => {
-                state.standing = Standing::Hopeless(why);
-                state.handshake_waiters.wake_all();
-            }
-        }
-        state.tell_news(&self.news);
-        state.wake_driver();
-    }
-
     /// Gives up an attempt that lost; the peer is told if it was heard.
     pub(crate) fn withdraw(&self) {
         let mut state = self.lock();
         if state.error.is_none() {
             state.engine.withdraw(self.clock.now());
-            state.tell_news(&self.news);
-            state.end(ConnectionError::LocallyClosed, &self.news);
+            state.deliver_events(&self.notifies);
+            state.end(ConnectionError::LocallyClosed, &self.notifies);
             state.wake_driver();
         }
     }
 
-    /// The connection is closed and has said so. True when that is news.
+    /// The connection is closed and has said so. True the first time.
     pub(crate) fn on_close_sent(&self) -> bool {
         !self.close_sent.swap(true, Ordering::AcqRel)
     }
@@ -340,7 +327,22 @@ impl Shared {
 
     /// Closes with the application's code; nothing happens when the connection is over.
     pub(crate) fn close(&self, code: u64, reason: Bytes) {
-        self.lock().close(self.clock.now(), code, reason, &self.news);
+        self.lock().close(self.clock.now(), code, reason, &self.notifies);
+    }
+}
+
+impl OnUnreachable for Shared {
+    fn on_unreachable(&self, why: Unreachable) {
+        let mut state = self.lock();
+        match state.standing {
+            Standing::Sole => state.engine.on_unreachable(why),
+            Standing::Contested | Standing::Hopeless(_) => {
+                state.standing = Standing::Hopeless(why);
+                state.handshake_waiters.wake_all();
+            }
+        }
+        state.deliver_events(&self.notifies);
+        state.wake_driver();
     }
 }
 
@@ -352,15 +354,15 @@ impl fmt::Debug for Shared {
 
 /// The application's hold on a connection; the connection closes with the last one.
 #[derive(Debug)]
-pub(crate) struct Hold(pub(crate) Arc<Shared>);
+pub(crate) struct ConnectionRef(pub(crate) Arc<Shared>);
 
-impl Drop for Hold {
+impl Drop for ConnectionRef {
     fn drop(&mut self) {
         self.0.close(0, Bytes::new());
     }
 }
 
-impl std::ops::Deref for Hold {
+impl std::ops::Deref for ConnectionRef {
     type Target = Shared;
     fn deref(&self) -> &Shared {
         &self.0

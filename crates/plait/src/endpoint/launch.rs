@@ -1,0 +1,112 @@
+//! Tasks begin here: that of an endpoint, and those of its connections.
+
+use std::sync::{Arc, MutexGuard};
+
+use plait_base::{CloseCode, FourTuple, Random, TransportError};
+use plait_engine::config;
+use plait_engine::connection::ConnectionError;
+use plait_engine::endpoint::{self as engine, AcceptCause, AcceptError};
+use plait_engine::shared::ConnectionHandle;
+
+use super::driver::Driver;
+use super::errors::ConnectError;
+use super::state::{EndpointShared, Phase, State};
+use crate::clock;
+use crate::config::{ClientConfig, EndpointConfig, ServerConfig};
+use crate::connection::{self, Shared, Standing};
+use crate::interfaces;
+use crate::sockets::{Listener, SocketList};
+
+impl EndpointShared {
+    /// Makes the endpoint and starts its task.
+    pub(crate) fn start(
+        config: EndpointConfig,
+        server: Option<ServerConfig>,
+        sockets: SocketList,
+        random: Random,
+    ) -> Arc<Self> {
+        let mut config: config::EndpointConfig = config.into_engine();
+        config.origin_unix(clock::unix_time());
+        let engine = engine::Endpoint::new(Arc::new(config), server.map(ServerConfig::into_engine), random);
+        let shared = Arc::new(Self::new(engine, sockets));
+        shared.runtime.spawn(Driver::new(shared.clone()));
+        shared
+    }
+
+    /// Begins a connection as a client, one attempt perhaps of several.
+    pub(crate) fn connect(
+        self: &Arc<Self>,
+        config: ClientConfig,
+        route: FourTuple,
+        server_name: &str,
+    ) -> Result<Arc<Shared>, ConnectError> {
+        let mut state = self.lock();
+        if !matches!(state.phase, Phase::Open) {
+            return Err(ConnectError::EndpointStopping);
+        }
+        let exit = state.sockets.exit(&route).ok_or(ConnectError::NoSocket(route.remote))?;
+        let now = self.clock().now();
+        let (handle, mut engine) = state.engine.connect(now, config.into_engine(), route, server_name)?;
+        engine.set_local_addresses(now, &state.sockets.addresses());
+        if let Some(machine) = state.sockets.machine() {
+            engine.set_machine_addresses(now, machine);
+        }
+        if let Some(ended) = state.watch() {
+            self.runtime.spawn(interfaces::follow_own(Arc::downgrade(self), ended));
+        }
+        let shared = Shared::new(engine, route.remote, self.clock(), self.inboxes.clone());
+        shared.lock().standing = Standing::Contested;
+        let listener = Listener::new(&self.runtime, exit.socket, route.remote, shared.clone());
+        self.launch(state, handle, &shared, listener);
+        Ok(shared)
+    }
+
+    /// Accepts a client.
+    pub(crate) fn accept(
+        self: &Arc<Self>,
+        incoming: engine::Incoming,
+        config: Option<ServerConfig>,
+    ) -> Result<Arc<Shared>, ConnectionError> {
+        let route = incoming.route();
+        let mut state = self.lock();
+        let now = self.clock().now();
+        let State { engine, reply, .. } = &mut *state;
+        match engine.accept(incoming, now, reply, config.map(ServerConfig::into_engine)) {
+            Ok((handle, engine)) => {
+                let shared = Shared::new(engine, route.remote, self.clock(), self.inboxes.clone());
+                self.launch(state, handle, &shared, None);
+                Ok(shared)
+            }
+            Err(AcceptError { cause, reply }) => {
+                if let Some(transmit) = reply {
+                    state.sockets.send_or_drop(&transmit, &state.reply);
+                }
+                Err(refusal(&cause))
+            }
+        }
+    }
+
+    /// Starts the task of a new connection.
+    fn launch(
+        self: &Arc<Self>,
+        mut state: MutexGuard<'_, State>,
+        handle: ConnectionHandle,
+        shared: &Arc<Shared>,
+        listener: Option<Listener>,
+    ) {
+        state.keep(handle, shared.clone());
+        let sockets = state.sockets.clone();
+        drop(state);
+        let _runtime = self.runtime.enter();
+        self.runtime.spawn(connection::Driver::new(handle, shared.clone(), self.clone(), sockets, listener));
+    }
+}
+
+/// Why a client could not be accepted, as a connection's end.
+fn refusal(cause: &AcceptCause) -> ConnectionError {
+    match cause {
+        AcceptCause::Expired => ConnectionError::TimedOut,
+        AcceptCause::Transport(error) => ConnectionError::TransportError((**error).clone()),
+        other => ConnectionError::TransportError(TransportError::new(CloseCode::CONNECTION_REFUSED, other.to_string())),
+    }
+}
