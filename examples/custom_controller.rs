@@ -54,5 +54,5 @@ impl ControllerFactory for CalmFactory {
 }
 
 fn main() -> std::process::ExitCode {
-    plait_cli::laboratory(Policies::new().with_controller(CalmFactory))
+    plait_cli::sim_main(Policies::new().with_controller(CalmFactory))
 }

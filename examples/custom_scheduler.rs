@@ -54,5 +54,5 @@ impl SchedulerFactory for EarliestFactory {
 }
 
 fn main() -> ExitCode {
-    plait_cli::laboratory(Policies::new().with_scheduler(EarliestFactory))
+    plait_cli::sim_main(Policies::new().with_scheduler(EarliestFactory))
 }

@@ -21,7 +21,7 @@ pub(crate) struct CommandLine {
 /// `plait sim` as a program of its own, with that program's schedulers and controllers.
 #[derive(Clone, Debug, Parser)]
 #[command(version, about, arg_required_else_help = true, max_term_width = 100)]
-pub(crate) struct LaboratoryLine {
+pub(crate) struct SimLine {
     /// What to do.
     #[command(subcommand)]
     pub(crate) command: SimCommand,
@@ -191,7 +191,7 @@ pub(crate) struct ServeArgs {
     pub(crate) quiet: bool,
 }
 
-/// Habits that other implementations are tested with; not shown in the help.
+/// InteropOptions that other implementations are tested with; not shown in the help.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct InteropArgs {
     /// Speak ChaCha20-Poly1305 only

@@ -11,15 +11,15 @@ use plait::{
 };
 use tokio::task::JoinHandle;
 
-use crate::fail::Fail;
+use crate::error::CliError;
 use crate::http::meter::Meter;
 use crate::local::{self, Local};
-use crate::meant::{EarlyData, GetPlan, Locals, VersionTaste};
-use crate::output::remark;
+use crate::options::{EarlyData, GetPlan, Locals, PreferredVersion};
+use crate::output::eprint_line;
 use crate::transport;
 
 /// How long a closing connection may take to say goodbye.
-pub(crate) const FAREWELL_TIME: Duration = Duration::from_millis(500);
+pub(crate) const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 /// Least time that a server gets to send a session ticket after the handshake.
 const TICKET_TIME: Duration = Duration::from_millis(100);
 
@@ -50,29 +50,33 @@ pub(crate) enum Handshake {
 
 /// Connects as planned, over whichever pair of addresses works first. `attempts` gets those that were made, well or
 /// badly as it ends.
-pub(crate) async fn connect(plan: &GetPlan, voice: Voice, attempts: &mut Vec<Attempt>) -> Result<Connected, Fail> {
+pub(crate) async fn connect(
+    plan: &GetPlan,
+    verbosity: Verbosity,
+    attempts: &mut Vec<Attempt>,
+) -> Result<Connected, CliError> {
     let remotes = addresses(plan).await?;
     let locals = locals(plan, &remotes)?;
-    let endpoint = endpoint(&locals, plan.habits.taste)?;
+    let endpoint = endpoint(&locals, plan.interop.preferred_version)?;
     if plan.locals == Locals::All && remotes.iter().any(|remote| !remote.ip().is_loopback()) {
         endpoint.follow_interfaces();
     }
-    let (trust, suites) = (plan.trust.clone(), plan.habits.suites);
+    let (trust, suites) = (plan.trust.clone(), plan.interop.suites);
     let mut config = off_thread(move || transport::client_config(&trust, suites)).await?;
     let mut carriage = transport::config(&plan.transport);
     transport::open_all_paths(&mut carriage);
-    transport::log_to(&mut carriage, plan.habits.qlog.as_ref())?;
+    transport::log_to(&mut carriage, plan.interop.qlog.as_ref())?;
     config.transport_config(Arc::new(carriage));
-    if let Some(version) = plan.habits.version {
+    if let Some(version) = plan.interop.version {
         config.version(Version(version));
     }
     let pairs = plait::pairs(&endpoint.local_addrs(), &remotes);
-    let mut call = Call { plan, endpoint: &endpoint, config, pairs, voice, attempts };
+    let mut call = Call { plan, endpoint: &endpoint, config, pairs, verbosity, attempts };
     if plan.early_data != EarlyData::No {
         call.fetch_ticket().await?;
     }
     let meter = Arc::new(Meter::start());
-    let (connection, handshake) = call.shake_hands(&meter).await?;
+    let (connection, handshake) = call.handshake_or_0rtt(&meter).await?;
     let remote = connection.remote_address();
     let first =
         connection.attempts().iter().find(|a| a.outcome == AttemptOutcome::Connected).map(|a| a.route.local.ip());
@@ -82,10 +86,10 @@ pub(crate) async fn connect(plan: &GetPlan, voice: Voice, attempts: &mut Vec<Att
 }
 
 /// The host's addresses; those that suit the first named path come first.
-async fn addresses(plan: &GetPlan) -> Result<Vec<SocketAddr>, Fail> {
+async fn addresses(plan: &GetPlan) -> Result<Vec<SocketAddr>, CliError> {
     let host = plan.host.trim_start_matches('[').trim_end_matches(']');
     let found = tokio::net::lookup_host((host, plan.port)).await.map_err(|error| {
-        Fail::running(format!("cannot find the address of {host} ({error})"), "check the name and your connection")
+        CliError::running(format!("cannot find the address of {host} ({error})"), "check the name and your connection")
     })?;
     let mut found: Vec<_> = found.collect();
     if let Locals::Named(names) = &plan.locals
@@ -95,20 +99,20 @@ async fn addresses(plan: &GetPlan) -> Result<Vec<SocketAddr>, Fail> {
     }
     found.dedup();
     if found.is_empty() {
-        return Err(Fail::running(format!("{} has no address", plan.host), "check the name"));
+        return Err(CliError::running(format!("{} has no address", plan.host), "check the name"));
     }
     Ok(found)
 }
 
 /// Our addresses towards those of the server: of each IP version that it has, where we have it too.
-fn locals(plan: &GetPlan, remotes: &[SocketAddr]) -> Result<Vec<Local>, Fail> {
+fn locals(plan: &GetPlan, remotes: &[SocketAddr]) -> Result<Vec<Local>, CliError> {
     let mut families: Vec<SocketAddr> = Vec::with_capacity(2);
     for remote in remotes {
         if families.iter().all(|family| family.is_ipv4() != remote.is_ipv4()) {
             families.push(*remote);
         }
     }
-    let of_system = |towards: fn(SocketAddr) -> Result<Vec<Local>, Fail>| {
+    let of_system = |towards: fn(SocketAddr) -> Result<Vec<Local>, CliError>| {
         let (found, failed): (Vec<_>, Vec<_>) = families.iter().map(|remote| towards(*remote)).partition(Result::is_ok);
         let found: Vec<Local> = found.into_iter().flatten().flatten().collect();
         match failed.into_iter().find_map(Result::err) {
@@ -130,7 +134,7 @@ fn locals(plan: &GetPlan, remotes: &[SocketAddr]) -> Result<Vec<Local>, Fail> {
         }
         for local in found.into_iter().flatten() {
             if locals.iter().any(|other| other.ip == local.ip) {
-                return Err(Fail::usage(format!("--path {name}: {} is used by another --path already", local.ip)));
+                return Err(CliError::usage(format!("--path {name}: {} is used by another --path already", local.ip)));
             }
             locals.push(local);
         }
@@ -139,7 +143,7 @@ fn locals(plan: &GetPlan, remotes: &[SocketAddr]) -> Result<Vec<Local>, Fail> {
 }
 
 /// An endpoint with a socket for each local address.
-fn endpoint(locals: &[Local], taste: VersionTaste) -> Result<Endpoint, Fail> {
+fn endpoint(locals: &[Local], preferred_version: PreferredVersion) -> Result<Endpoint, CliError> {
     let address = |local: &Local| SocketAddr::new(local.ip, 0);
     let bind = |local: &Local| match &local.interface {
         Some(name) => Bind::address(address(local)).interface(name),
@@ -147,11 +151,11 @@ fn endpoint(locals: &[Local], taste: VersionTaste) -> Result<Endpoint, Fail> {
     };
     let config = || {
         let mut config =
-            EndpointConfig::fresh().map_err(|error| Fail::running(error, "the system must provide randomness"))?;
-        if taste == VersionTaste::Second {
+            EndpointConfig::fresh().map_err(|error| CliError::running(error, "the system must provide randomness"))?;
+        if preferred_version == PreferredVersion::Second {
             config.supported_versions(vec![Version::V2, Version::V1]);
         }
-        Ok::<_, Fail>(config)
+        Ok::<_, CliError>(config)
     };
     // Where the system does not let us name the interface, its address has to do.
     let made = Endpoint::new(config()?, None, locals.iter().map(bind));
@@ -161,7 +165,7 @@ fn endpoint(locals: &[Local], taste: VersionTaste) -> Result<Endpoint, Fail> {
         }
         made => made,
     };
-    made.map_err(|error| Fail::running(error, "see --path"))
+    made.map_err(|error| CliError::running(error, "see --path"))
 }
 
 /// What is needed to connect, once or twice.
@@ -171,13 +175,13 @@ struct Call<'a> {
     config: ClientConfig,
     /// Our addresses and the server's, in the order in which they are tried.
     pairs: Vec<FourTuple>,
-    voice: Voice,
+    verbosity: Verbosity,
     attempts: &'a mut Vec<Attempt>,
 }
 
 impl Call<'_> {
     /// A first connection that only brings a session to resume. The pair that worked for it is the next one's first.
-    async fn fetch_ticket(&mut self) -> Result<(), Fail> {
+    async fn fetch_ticket(&mut self) -> Result<(), CliError> {
         let connection = self.handshake().await?;
         tokio::time::sleep(TICKET_TIME.max(connection.rtt() * 2)).await;
         connection.close(0, b"ticket");
@@ -188,21 +192,21 @@ impl Call<'_> {
         Ok(())
     }
 
-    fn begin(&self) -> Result<Connecting, Fail> {
+    fn begin(&self) -> Result<Connecting, CliError> {
         let begun = self.endpoint.connect_over(self.config.clone(), &self.pairs, server_name(self.plan));
         begun.map_err(|error| {
             let remote = self.pairs.first().map_or_else(|| self.plan.host.clone(), |pair| pair.remote.to_string());
-            Fail::running(format!("cannot connect to {remote}: {error}"), "check the address and --path")
+            CliError::running(format!("cannot connect to {remote}: {error}"), "check the address and --path")
         })
     }
 
-    async fn handshake(&mut self) -> Result<Connection, Fail> {
+    async fn handshake(&mut self) -> Result<Connection, CliError> {
         let connecting = self.begin()?;
         self.finish(connecting).await
     }
 
     /// Waits for the handshake, and says so when it takes long.
-    async fn finish(&mut self, mut connecting: Connecting) -> Result<Connection, Fail> {
+    async fn finish(&mut self, mut connecting: Connecting) -> Result<Connection, CliError> {
         let deadline = tokio::time::sleep(self.plan.connect_timeout);
         let mut deadline = pin!(deadline);
         let mut remarks = tokio::time::interval(REMARK_PERIOD);
@@ -219,8 +223,8 @@ impl Call<'_> {
                 },
                 () = &mut deadline => break ConnectionError::TimedOut,
                 _ = remarks.tick() => {
-                    if self.voice == Voice::Heard {
-                        remark(&format!("plait: no answer yet: {}", tried(&connecting.attempts())));
+                    if self.verbosity == Verbosity::Normal {
+                        eprint_line(&format!("plait: no answer yet: {}", tried(&connecting.attempts())));
                     }
                 }
             }
@@ -232,7 +236,7 @@ impl Call<'_> {
         Err(handshake_failure(&self.plan.host, remote, &error))
     }
 
-    async fn shake_hands(&mut self, meter: &Arc<Meter>) -> Result<(Connection, Handshake), Fail> {
+    async fn handshake_or_0rtt(&mut self, meter: &Arc<Meter>) -> Result<(Connection, Handshake), CliError> {
         let mut connecting = self.begin()?;
         if self.plan.early_data == EarlyData::Offer {
             match connecting.into_0rtt() {
@@ -273,7 +277,7 @@ fn server_name(plan: &GetPlan) -> &str {
 
 /// Watches the further paths, which open by themselves: those that fail at first are named on standard error, the
 /// download goes on without them.
-pub(crate) fn open_further(connection: &Connection, further: Vec<IpAddr>, voice: Voice) {
+pub(crate) fn open_further(connection: &Connection, further: Vec<IpAddr>, verbosity: Verbosity) {
     if further.is_empty() {
         return;
     }
@@ -289,8 +293,10 @@ pub(crate) fn open_further(connection: &Connection, further: Vec<IpAddr>, voice:
                 PathEvent::Abandoned { id, .. } => {
                     let Some(ip) = from(id).filter(|ip| waited_for.contains(ip)) else { continue };
                     waited_for.retain(|waited| *waited != ip);
-                    if voice == Voice::Heard {
-                        remark(&format!("plait: no path from {ip} yet: nothing answers there; going on without it"));
+                    if verbosity == Verbosity::Normal {
+                        eprint_line(&format!(
+                            "plait: no path from {ip} yet: nothing answers there; going on without it"
+                        ));
                     }
                 }
                 _ => {}
@@ -301,19 +307,19 @@ pub(crate) fn open_further(connection: &Connection, further: Vec<IpAddr>, voice:
 
 /// Whether remarks are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Voice {
+pub(crate) enum Verbosity {
     /// On standard error.
-    Heard,
+    Normal,
     /// Not.
-    Silent,
+    Quiet,
 }
 
 /// Does what may wait for a file, such as a pipe without a writer, where it holds up nothing else.
 pub(crate) async fn off_thread<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Fail> + Send + 'static,
-) -> Result<T, Fail> {
+    work: impl FnOnce() -> Result<T, CliError> + Send + 'static,
+) -> Result<T, CliError> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|error| Err(Fail::Running(format!("a thread stopped: {error}"))))
+    done.unwrap_or_else(|error| Err(CliError::Running(format!("a thread stopped: {error}"))))
 }
 
 /// Waits for the end of `limit`; for ever when there is none.
@@ -324,8 +330,8 @@ pub(crate) async fn after(limit: Option<Duration>) {
     }
 }
 
-fn no_answer(host: &str, remote: SocketAddr) -> Fail {
-    Fail::running(
+fn no_answer(host: &str, remote: SocketAddr) -> CliError {
+    CliError::running(
         format!("no answer from {host} ({remote})"),
         "check that a server runs there and that UDP gets through, or allow more with --connect-timeout",
     )
@@ -339,14 +345,14 @@ const NO_APPLICATION_PROTOCOL: u64 = 120;
 const CRYPTO_ERROR: u64 = 0x100;
 
 /// A handshake that failed, in words that help.
-pub(crate) fn handshake_failure(host: &str, remote: SocketAddr, error: &ConnectionError) -> Fail {
+pub(crate) fn handshake_failure(host: &str, remote: SocketAddr, error: &ConnectionError) -> CliError {
     match error {
         // A certificate of a trusted name that another key signed comes as decrypt_error.
         ConnectionError::TransportError(ours)
             if is_alert(ours.code.0, &CERTIFICATE_ALERTS)
                 || is_alert(ours.code.0, &[DECRYPT_ERROR]) && ours.reason.contains("certificate") =>
         {
-            Fail::running(
+            CliError::running(
                 format!("the certificate of {host} was refused ({})", ours.reason),
                 "give its authority with --ca FILE, or accept any with --insecure",
             )
@@ -354,34 +360,34 @@ pub(crate) fn handshake_failure(host: &str, remote: SocketAddr, error: &Connecti
         ConnectionError::TransportError(any) | ConnectionError::ConnectionClosed(any)
             if is_alert(any.code.0, &[NO_APPLICATION_PROTOCOL]) =>
         {
-            Fail::running(
+            CliError::running(
                 format!("{host} ({remote}) does not speak hq-interop"),
                 "ask a server that `plait serve` runs",
             )
         }
         ConnectionError::TimedOut => no_answer(host, remote),
-        ConnectionError::Unreachable(Unreachable::Port) => Fail::running(
+        ConnectionError::Unreachable(Unreachable::Port) => CliError::running(
             format!("nobody listens at {remote} ({host}): connection refused"),
             "check the port, and that a server runs there",
         ),
-        ConnectionError::Unreachable(Unreachable::Host) => Fail::running(
+        ConnectionError::Unreachable(Unreachable::Host) => CliError::running(
             format!("the network has no way to {remote} ({host})"),
             "check the address, your connection and --path",
         ),
         ConnectionError::VersionMismatch => {
-            Fail::running(format!("{host} ({remote}) speaks neither QUIC v1 nor v2"), "ask another server")
+            CliError::running(format!("{host} ({remote}) speaks neither QUIC v1 nor v2"), "ask another server")
         }
-        other => Fail::running(format!("no connection to {host} ({remote}): {other}"), "look at the server's log"),
+        other => CliError::running(format!("no connection to {host} ({remote}): {other}"), "look at the server's log"),
     }
 }
 
 /// A connection that stood and then broke off, after so many bytes.
-pub(crate) fn connection_lost(host: &str, remote: SocketAddr, bytes: u64, error: &ConnectionError) -> Fail {
+pub(crate) fn connection_lost(host: &str, remote: SocketAddr, bytes: u64, error: &ConnectionError) -> CliError {
     let why = match error {
         ConnectionError::TimedOut => "nothing more came".to_owned(),
         other => other.to_string(),
     };
-    Fail::running(
+    CliError::running(
         format!("the connection to {host} ({remote}) was lost after {bytes} bytes: {why}"),
         "check that the server still runs, and try again",
     )

@@ -2,11 +2,12 @@
 
 use std::fmt;
 
-use crate::commands::interop::UNSUPPORTED;
+/// The contract of the interop runner: this exit code says that a test case is not supported.
+const UNSUPPORTED: u8 = 127;
 
 /// Why a command did not do what was asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Fail {
+pub(crate) enum CliError {
     /// It was asked wrongly: exit code 2.
     Usage(String),
     /// It went wrong on the way: exit code 1.
@@ -17,7 +18,7 @@ pub(crate) enum Fail {
     Unsupported(String),
 }
 
-impl Fail {
+impl CliError {
     /// Something happened, and this may help.
     pub(crate) fn running(what: impl fmt::Display, hint: impl fmt::Display) -> Self {
         Self::Running(format!("{what}; {hint}"))
@@ -38,7 +39,7 @@ impl Fail {
     }
 }
 
-impl fmt::Display for Fail {
+impl fmt::Display for CliError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Usage(what) | Self::Running(what) => f.write_str(&one_line(what)),
@@ -48,7 +49,7 @@ impl fmt::Display for Fail {
     }
 }
 
-impl std::error::Error for Fail {}
+impl std::error::Error for CliError {}
 
 /// Errors of others may span lines; ours do not.
 fn one_line(text: &str) -> String {
@@ -61,9 +62,9 @@ mod tests {
 
     #[test]
     fn codes_and_lines() {
-        let fail = Fail::running("the port\nis taken", "choose another");
+        let fail = CliError::running("the port\nis taken", "choose another");
         assert_eq!((fail.exit_code(), fail.to_string().as_str()), (1, "the port is taken; choose another"));
-        assert_eq!(Fail::usage("x").exit_code(), 2);
-        assert_eq!(Fail::Interrupted.exit_code(), 1);
+        assert_eq!(CliError::usage("x").exit_code(), 2);
+        assert_eq!(CliError::Interrupted.exit_code(), 1);
     }
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rcgen::KeyPair;
 
-use crate::fail::Fail;
+use crate::error::CliError;
 
 /// The file of the key.
 const KEY_FILE: &str = "key.pem";
@@ -36,12 +36,12 @@ impl Home {
     }
 
     /// The key of this home, made at the first time.
-    pub(crate) fn key(&self) -> Result<KeyPair, Fail> {
+    pub(crate) fn key(&self) -> Result<KeyPair, CliError> {
         match self {
             Self::None => fresh(),
             Self::Named(folder) => kept(folder).map_err(|error| {
                 let what = format!("--identity {}: {error}", folder.join(KEY_FILE).display());
-                Fail::running(what, "choose a folder that may be written, or take the file away")
+                CliError::running(what, "choose a folder that may be written, or take the file away")
             }),
             Self::Usual(folder) => kept(folder).or_else(|error| {
                 tracing::warn!(%error, file = %folder.join(KEY_FILE).display(), "the key lasts until the server stops");
@@ -52,9 +52,9 @@ impl Home {
 }
 
 /// A key that nobody has.
-pub(crate) fn fresh() -> Result<KeyPair, Fail> {
+pub(crate) fn fresh() -> Result<KeyPair, CliError> {
     KeyPair::generate()
-        .map_err(|error| Fail::running(format!("no key could be made: {error}"), "this is a fault of plait"))
+        .map_err(|error| CliError::running(format!("no key could be made: {error}"), "this is a fault of plait"))
 }
 
 /// The key in `folder`, made there if there is none. Only its owner may read it.

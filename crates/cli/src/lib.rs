@@ -5,7 +5,7 @@
 //! use plait_sim::Policies;
 //! // with_scheduler(...) and with_controller(...) add a program's own to those of the engine.
 //! fn main() -> std::process::ExitCode {
-//!     plait_cli::laboratory(Policies::new())
+//!     plait_cli::sim_main(Policies::new())
 //! }
 //! ```
 
@@ -13,12 +13,12 @@ mod args;
 mod clock;
 mod commands;
 mod connect;
-mod fail;
+mod error;
 mod http;
 mod identity;
 mod local;
-mod meant;
 mod measure;
+mod options;
 mod output;
 mod paths;
 mod relay;
@@ -30,4 +30,4 @@ mod transport;
 mod units;
 mod usage;
 
-pub use start::{laboratory, plait};
+pub use start::{plait, sim_main};

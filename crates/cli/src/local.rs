@@ -8,8 +8,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use plait::LocalAddress;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::fail::Fail;
-use crate::output::remark;
+use crate::error::CliError;
+use crate::output::eprint_line;
 
 /// Paths opened when none are named, at most.
 const MAX_DEFAULT_PATHS: usize = 4;
@@ -32,19 +32,19 @@ impl Local {
 }
 
 /// The address that `name`, an address or an interface, gives towards `remote`.
-pub(crate) fn resolve(name: &str, remote: SocketAddr) -> Result<Local, Fail> {
+pub(crate) fn resolve(name: &str, remote: SocketAddr) -> Result<Local, CliError> {
     if let Ok(address) = name.parse::<IpAddr>() {
         return usable(address, remote).map(|ip| bound_to_owner(ip, remote));
     }
     if !cfg!(target_os = "linux") {
-        return Err(Fail::running(
+        return Err(CliError::running(
             format!("--path {name}: interfaces by name work on Linux only"),
             "give one of its addresses",
         ));
     }
     match source_address(Some(name), remote) {
         Ok(ip) => Ok(Local::on(name, ip)),
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(Fail::running(
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(CliError::running(
             format!("--path {name}: this system does not let you name an interface"),
             "give one of its addresses",
         )),
@@ -54,13 +54,13 @@ pub(crate) fn resolve(name: &str, remote: SocketAddr) -> Result<Local, Fail> {
                 && std::path::Path::new("/sys/class/net").join(name).exists()
                 && !interfaces().iter().any(|known| known == name) =>
         {
-            Err(Fail::running(format!("--path {name}: this interface is down"), "set it up, or name another"))
+            Err(CliError::running(format!("--path {name}: this interface is down"), "set it up, or name another"))
         }
-        Err(_) if !interfaces().iter().any(|known| known == name) => Err(Fail::running(
+        Err(_) if !interfaces().iter().any(|known| known == name) => Err(CliError::running(
             format!("--path {name}: there is no interface of that name and it is no address"),
             format!("try one of: {}", interfaces().join(", ")),
         )),
-        Err(error) => Err(Fail::running(
+        Err(error) => Err(CliError::running(
             format!("--path {name}: no way to {remote} from this interface ({error})"),
             "check that it is up and has an address of the server's family",
         )),
@@ -68,16 +68,16 @@ pub(crate) fn resolve(name: &str, remote: SocketAddr) -> Result<Local, Fail> {
 }
 
 /// `address`, if a socket can be bound to it and it suits `remote`.
-fn usable(address: IpAddr, remote: SocketAddr) -> Result<IpAddr, Fail> {
+fn usable(address: IpAddr, remote: SocketAddr) -> Result<IpAddr, CliError> {
     if address.is_ipv4() != remote.is_ipv4() {
-        return Err(Fail::running(
+        return Err(CliError::running(
             format!("--path {address}: the server's address {} is of the other IP version", remote.ip()),
             "give a local address of the same version",
         ));
     }
     let is_broadcast = matches!(address, IpAddr::V4(v4) if v4.is_broadcast());
     if address.is_multicast() || is_broadcast {
-        return Err(Fail::running(
+        return Err(CliError::running(
             format!("--path {address}: not an address of one machine"),
             "`ip address` lists those of this machine",
         ));
@@ -85,7 +85,7 @@ fn usable(address: IpAddr, remote: SocketAddr) -> Result<IpAddr, Fail> {
     let bound = datagram_socket(remote).and_then(|socket| socket.bind(&SocketAddr::new(address, 0).into()));
     match bound {
         Ok(()) => Ok(address),
-        Err(error) => Err(Fail::running(
+        Err(error) => Err(CliError::running(
             format!("--path {address}: not an address of this machine ({error})"),
             "`ip address` lists those there are",
         )),
@@ -99,7 +99,7 @@ fn bound_to_owner(ip: IpAddr, remote: SocketAddr) -> Local {
     match datagram_socket(remote).and_then(|socket| bind_to(&socket, &name)) {
         Ok(()) => Local::on(&name, ip),
         Err(error) => {
-            remark(&format!(
+            eprint_line(&format!(
                 "plait: --path {ip} cannot be bound to {name} ({error}): its packets leave where the routing table says; \
                  `ip rule add from {ip} table ...` mends that"
             ));
@@ -119,21 +119,21 @@ fn leads_out(interface: &str) -> bool {
 }
 
 /// Whatever address the system chooses towards `remote`, now and later.
-pub(crate) fn anywhere(remote: SocketAddr) -> Result<Local, Fail> {
+pub(crate) fn anywhere(remote: SocketAddr) -> Result<Local, CliError> {
     system_choice(remote)?;
     Ok(Local::address(if remote.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() }))
 }
 
 /// The address of the system's own choice towards `remote`.
-pub(crate) fn system_choice(remote: SocketAddr) -> Result<Local, Fail> {
+pub(crate) fn system_choice(remote: SocketAddr) -> Result<Local, CliError> {
     let hint = "check that this machine is connected, or name a path with --path";
     source_address(None, remote)
         .map(Local::address)
-        .map_err(|error| Fail::running(format!("there is no route to {} ({error})", remote.ip()), hint))
+        .map_err(|error| CliError::running(format!("there is no route to {} ({error})", remote.ip()), hint))
 }
 
 /// One local address for each interface that leads to `remote`, the system's own choice first.
-pub(crate) fn all(remote: SocketAddr) -> Result<Vec<Local>, Fail> {
+pub(crate) fn all(remote: SocketAddr) -> Result<Vec<Local>, CliError> {
     let mut found = vec![system_choice(remote)?];
     if remote.ip().is_loopback() {
         return Ok(found);

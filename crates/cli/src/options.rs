@@ -1,4 +1,4 @@
-//! What was meant: flags checked against each other and turned into plans.
+//! Options of the commands: flags checked against each other and turned into plans.
 
 use std::net::IpAddr;
 use std::num::NonZeroU32;
@@ -12,7 +12,7 @@ use crate::args::{
     AckPathName, CongestionName, DemoArgs, ExtensionName, GetArgs, InteropArgs, ReinjectionName, SchedulerName,
     TransportArgs,
 };
-use crate::fail::Fail;
+use crate::error::CliError;
 use crate::http::policies::{Named, Wish};
 use crate::http::request::Request;
 use crate::output::Format;
@@ -153,7 +153,7 @@ pub(crate) enum KeyUpdates {
 
 /// What is different for tests with other implementations, and what is logged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Habits {
+pub(crate) struct InteropOptions {
     pub(crate) suites: Suites,
     pub(crate) key_updates: KeyUpdates,
     /// Where a client moves in the middle of a download.
@@ -161,14 +161,14 @@ pub(crate) struct Habits {
     /// Version of the first packet.
     pub(crate) version: Option<u32>,
     /// Which version connections end in, where both sides know both.
-    pub(crate) taste: VersionTaste,
+    pub(crate) preferred_version: PreferredVersion,
     /// Folder for qlog.
     pub(crate) qlog: Option<PathBuf>,
 }
 
 /// Which versions we like.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum VersionTaste {
+pub(crate) enum PreferredVersion {
     /// The one that the connection began in.
     #[default]
     AsBegun,
@@ -176,7 +176,7 @@ pub(crate) enum VersionTaste {
     Second,
 }
 
-impl Habits {
+impl InteropOptions {
     /// As typed.
     pub(crate) fn new(args: &InteropArgs, qlog: Option<&PathBuf>) -> Self {
         Self {
@@ -184,7 +184,11 @@ impl Habits {
             key_updates: if args.interop_key_update { KeyUpdates::Early } else { KeyUpdates::WhenWorn },
             move_to: args.interop_move,
             version: args.interop_version,
-            taste: if args.interop_prefer_v2 { VersionTaste::Second } else { VersionTaste::AsBegun },
+            preferred_version: if args.interop_prefer_v2 {
+                PreferredVersion::Second
+            } else {
+                PreferredVersion::AsBegun
+            },
             qlog: qlog.cloned(),
         }
     }
@@ -202,7 +206,7 @@ pub(crate) struct GetPlan {
     pub(crate) transport: TransportPlan,
     /// Policies that the server is asked for.
     pub(crate) wish: Wish,
-    pub(crate) habits: Habits,
+    pub(crate) interop: InteropOptions,
     pub(crate) connect_timeout: Duration,
     pub(crate) max_time: Option<Duration>,
 }
@@ -212,22 +216,22 @@ const CLIENT_PATHS_MAX: u32 = 8;
 
 impl GetPlan {
     /// Checks the flags of `get`.
-    pub(crate) fn new(args: &GetArgs) -> Result<Self, Fail> {
+    pub(crate) fn new(args: &GetArgs) -> Result<Self, CliError> {
         let extension_paths = match args.extension {
             ExtensionName::Multiflow => {
-                return Err(Fail::usage("--extension multiflow is not available yet; use multipath or none"));
+                return Err(CliError::usage("--extension multiflow is not available yet; use multipath or none"));
             }
             ExtensionName::None if args.path.len() > 1 => {
-                return Err(Fail::usage("--extension none allows one --path only"));
+                return Err(CliError::usage("--extension none allows one --path only"));
             }
             ExtensionName::None => 1,
             ExtensionName::Multipath => CLIENT_PATHS_MAX,
         };
         if args.path.len() > CLIENT_PATHS_MAX as usize {
-            return Err(Fail::usage(format!("at most {CLIENT_PATHS_MAX} paths can be open at once")));
+            return Err(CliError::usage(format!("at most {CLIENT_PATHS_MAX} paths can be open at once")));
         }
         if args.output.len() > args.urls.len() {
-            return Err(Fail::usage("there are more -o than URLs"));
+            return Err(CliError::usage("there are more -o than URLs"));
         }
         let theirs = &args.policies.theirs;
         let wish = Wish {
@@ -238,7 +242,7 @@ impl GetPlan {
         };
         if args.zero_rtt && !wish.is_empty() {
             // RFC 9001 9.2: what changes something must not be sent where it may be replayed.
-            return Err(Fail::usage(
+            return Err(CliError::usage(
                 "--0rtt sends the request before a server could be asked for its policies; drop one",
             ));
         }
@@ -266,7 +270,7 @@ impl GetPlan {
                 (false, true) => EarlyData::Resume,
                 (false, false) => EarlyData::No,
             },
-            habits: Habits::new(&args.interop, args.qlog.as_ref()),
+            interop: InteropOptions::new(&args.interop, args.qlog.as_ref()),
             transport: TransportPlan::new(&args.policies.ours, extension_paths),
             wish,
             connect_timeout: args.connect_timeout,
@@ -280,27 +284,29 @@ impl GetPlan {
     }
 }
 
-fn parse_url(text: &str) -> Result<Url, Fail> {
+fn parse_url(text: &str) -> Result<Url, CliError> {
     let full = if text.contains("://") { text.to_owned() } else { format!("https://{text}") };
-    let url = Url::parse(&full).map_err(|error| Fail::usage(format!("`{text}` is not a URL: {error}")))?;
+    let url = Url::parse(&full).map_err(|error| CliError::usage(format!("`{text}` is not a URL: {error}")))?;
     match (url.scheme(), url.host()) {
         ("https", Some(_)) => Ok(url),
-        ("https", None) => Err(Fail::usage(format!("`{text}` names no host"))),
-        (scheme, _) => Err(Fail::usage(format!("`{text}`: {scheme} is not spoken here, only https (over QUIC)"))),
+        ("https", None) => Err(CliError::usage(format!("`{text}` names no host"))),
+        (scheme, _) => Err(CliError::usage(format!("`{text}`: {scheme} is not spoken here, only https (over QUIC)"))),
     }
 }
 
 /// The host and port that all URLs share.
-fn same_server(urls: &[Url]) -> Result<(String, u16), Fail> {
+fn same_server(urls: &[Url]) -> Result<(String, u16), CliError> {
     let server = |url: &Url| (url.host_str().unwrap_or("").to_owned(), url.port().unwrap_or(443));
-    let first = urls.first().map(server).ok_or_else(|| Fail::usage("no URL was given"))?;
+    let first = urls.first().map(server).ok_or_else(|| CliError::usage("no URL was given"))?;
     match urls.iter().find(|url| server(url) != first) {
-        Some(other) => Err(Fail::usage(format!("{other} is on another server than the first URL; use one `get` each"))),
+        Some(other) => {
+            Err(CliError::usage(format!("{other} is on another server than the first URL; use one `get` each")))
+        }
         None => Ok(first),
     }
 }
 
-fn downloads(args: &GetArgs, urls: &[Url]) -> Result<Vec<Download>, Fail> {
+fn downloads(args: &GetArgs, urls: &[Url]) -> Result<Vec<Download>, CliError> {
     let format = Format::of(args.show);
     let rest = if args.discard || format.is_json() { Destination::Discard } else { Destination::Stdout };
     let mut downloads: Vec<Download> = Vec::with_capacity(urls.len());
@@ -311,10 +317,10 @@ fn downloads(args: &GetArgs, urls: &[Url]) -> Result<Vec<Download>, Fail> {
             None => rest.clone(),
         };
         if to == Destination::Stdout && format.is_json() {
-            return Err(Fail::usage("-o - and JSON cannot share standard output; write the body to a file"));
+            return Err(CliError::usage("-o - and JSON cannot share standard output; write the body to a file"));
         }
         if matches!(to, Destination::File(_)) && downloads.iter().any(|other| other.to == to) {
-            return Err(Fail::usage("two -o name the same file"));
+            return Err(CliError::usage("two -o name the same file"));
         }
         let target = match url.query() {
             Some(query) => format!("{}?{query}", url.path()),
@@ -385,12 +391,12 @@ const DEMO_BYTES_MAX: u64 = 100_000_000_000;
 
 impl DemoPlan {
     /// Checks the flags of `demo`.
-    pub(crate) fn new(args: &DemoArgs) -> Result<Self, Fail> {
+    pub(crate) fn new(args: &DemoArgs) -> Result<Self, CliError> {
         if args.bytes == 0 || args.bytes > DEMO_BYTES_MAX {
-            return Err(Fail::usage("--bytes must be above 0 and at most 100G"));
+            return Err(CliError::usage("--bytes must be above 0 and at most 100G"));
         }
         if args.loss >= 1.0 {
-            return Err(Fail::usage(
+            return Err(CliError::usage(
                 "--loss 1 is all of it, so that nothing would arrive; write 1% for one in a hundred",
             ));
         }
@@ -418,7 +424,7 @@ mod tests {
     use super::*;
     use crate::args::{Command, CommandLine};
 
-    fn get(line: &[&str]) -> Result<GetPlan, Fail> {
+    fn get(line: &[&str]) -> Result<GetPlan, CliError> {
         let line = ["plait", "get"].iter().chain(line);
         match CommandLine::parse_from(line).command {
             Command::Get(args) => GetPlan::new(&args),
@@ -426,7 +432,7 @@ mod tests {
         }
     }
 
-    fn demo(line: &[&str]) -> Result<DemoPlan, Fail> {
+    fn demo(line: &[&str]) -> Result<DemoPlan, CliError> {
         match CommandLine::parse_from(["plait", "demo"].iter().chain(line)).command {
             Command::Demo(args) => DemoPlan::new(&args),
             _ => unreachable!(),

@@ -9,11 +9,11 @@ use crate::units::rounded;
 
 /// The last figures of every path that there was, by id.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct PathBook(BTreeMap<u32, PathSummary>);
+pub(crate) struct PathTable(BTreeMap<u32, PathSummary>);
 
-impl PathBook {
+impl PathTable {
     /// Looks at the paths of `connection` now.
-    pub(crate) fn look(&mut self, connection: &Connection) {
+    pub(crate) fn sample(&mut self, connection: &Connection) {
         let now = connection.stats().paths;
         for (id, known) in &mut self.0 {
             if now.iter().all(|path| path.id.0 != *id) {

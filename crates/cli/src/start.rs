@@ -8,9 +8,9 @@ use std::time::Duration;
 use plait_sim::Policies;
 use tracing_subscriber::EnvFilter;
 
-use crate::args::{Command, CommandLine, LaboratoryLine};
-use crate::fail::Fail;
-use crate::output::remark;
+use crate::args::{Command, CommandLine, SimLine};
+use crate::error::CliError;
+use crate::output::eprint_line;
 use crate::{commands, usage};
 
 /// How long work in the background, such as taking an unfinished file away, may go on after the end.
@@ -32,23 +32,23 @@ pub fn plait() -> ExitCode {
 
 /// `plait sim` alone, with `policies` that scenario files may name beside those of the engine: takes the arguments of
 /// this process as `plait sim` would.
-pub fn laboratory(policies: Policies) -> ExitCode {
+pub fn sim_main(policies: Policies) -> ExitCode {
     let program = std::env::args().next().unwrap_or_default();
     let program = Path::new(&program).file_stem().map_or("laboratory".into(), |name| name.to_string_lossy());
-    let line: LaboratoryLine = match usage::parse(&program) {
+    let line: SimLine = match usage::parse(&program) {
         Ok(line) => line,
         Err(code) => return code,
     };
     observe("error");
-    finish(commands::sim::run(line.command, policies), || usage::name::<LaboratoryLine>(&program))
+    finish(commands::sim::run(line.command, policies), || usage::name::<SimLine>(&program))
 }
 
 /// Runs a command to its end and turns that into an exit code; `name` is what was called.
-fn finish(command: impl Future<Output = Result<(), Fail>>, name: impl FnOnce() -> String) -> ExitCode {
+fn finish(command: impl Future<Output = Result<(), CliError>>, name: impl FnOnce() -> String) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            remark(&format!("plait: the runtime cannot start: {error}; are there free file handles?"));
+            eprint_line(&format!("plait: the runtime cannot start: {error}; are there free file handles?"));
             return ExitCode::FAILURE;
         }
     };
@@ -57,8 +57,8 @@ fn finish(command: impl Future<Output = Result<(), Fail>>, name: impl FnOnce() -
         Ok(()) => ExitCode::SUCCESS,
         Err(fail) => {
             let hint =
-                if matches!(fail, Fail::Usage(_)) { format!(" (see `{} --help`)", name()) } else { String::new() };
-            remark(&format!("plait: {fail}{hint}"));
+                if matches!(fail, CliError::Usage(_)) { format!(" (see `{} --help`)", name()) } else { String::new() };
+            eprint_line(&format!("plait: {fail}{hint}"));
             ExitCode::from(fail.exit_code())
         }
     };
@@ -67,7 +67,7 @@ fn finish(command: impl Future<Output = Result<(), Fail>>, name: impl FnOnce() -
     code
 }
 
-async fn run(command: Command) -> Result<(), Fail> {
+async fn run(command: Command) -> Result<(), CliError> {
     match command {
         Command::Demo(args) => commands::demo::run(args).await,
         Command::Serve(args) => commands::serve::run(args).await,

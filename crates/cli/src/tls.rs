@@ -11,7 +11,7 @@ use rustls::client::danger::ServerCertVerifier;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
-use crate::fail::Fail;
+use crate::error::CliError;
 
 /// A certificate chain and its key.
 #[derive(Debug)]
@@ -24,11 +24,11 @@ pub(crate) struct Shown {
 
 impl Shown {
     /// Reads a chain and a key, both PEM.
-    pub(crate) fn read(cert: &Path, key: &Path) -> Result<Self, Fail> {
+    pub(crate) fn read(cert: &Path, key: &Path) -> Result<Self, CliError> {
         let chain = certificates("--cert", cert)?;
         let bytes = read("--key", key)?;
         let key = PrivateKeyDer::from_pem_slice(&bytes).map_err(|error| {
-            Fail::running(format!("--key {}: no private key in it ({error})", key.display()), "give a PEM file")
+            CliError::running(format!("--key {}: no private key in it ({error})", key.display()), "give a PEM file")
         })?;
         Ok(Self { chain, key, made_pem: None })
     }
@@ -39,7 +39,7 @@ impl Shown {
         key: &KeyPair,
         names: &[String],
         addresses: impl IntoIterator<Item = IpAddr>,
-    ) -> Result<Self, Fail> {
+    ) -> Result<Self, CliError> {
         let mut subjects = vec!["localhost".to_owned()];
         let loopback = [IpAddr::from(Ipv4Addr::LOCALHOST), IpAddr::from(Ipv6Addr::LOCALHOST)];
         for subject in addresses.into_iter().chain(loopback).map(|ip| ip.to_string()).chain(names.iter().cloned()) {
@@ -48,7 +48,7 @@ impl Shown {
             }
         }
         let made = CertificateParams::new(subjects).and_then(|params| params.self_signed(key)).map_err(|error| {
-            Fail::running(format!("no certificate could be made: {error}"), "check the names given with --name")
+            CliError::running(format!("no certificate could be made: {error}"), "check the names given with --name")
         })?;
         let key = PrivateKeyDer::Pkcs8(key.serialize_der().into());
         Ok(Self { chain: vec![made.der().clone()], key, made_pem: Some(made.pem()) })
@@ -56,11 +56,11 @@ impl Shown {
 }
 
 /// The certificates in a file, as roots to trust.
-pub(crate) fn roots(file: &Path) -> Result<RootCertStore, Fail> {
+pub(crate) fn roots(file: &Path) -> Result<RootCertStore, CliError> {
     let mut store = RootCertStore::empty();
     for certificate in certificates("--ca", file)? {
         store.add(certificate).map_err(|error| {
-            Fail::running(
+            CliError::running(
                 format!("--ca {}: a certificate in it cannot be trusted ({error})", file.display()),
                 "give the certificates of authorities, or what `plait serve --cert-out` wrote",
             )
@@ -70,21 +70,21 @@ pub(crate) fn roots(file: &Path) -> Result<RootCertStore, Fail> {
 }
 
 /// Trusts whom the operating system trusts.
-pub(crate) fn system_verifier() -> Result<Arc<dyn ServerCertVerifier>, Fail> {
+pub(crate) fn system_verifier() -> Result<Arc<dyn ServerCertVerifier>, CliError> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     match rustls_platform_verifier::Verifier::new(provider) {
         Ok(verifier) => Ok(Arc::new(verifier)),
-        Err(error) => Err(Fail::running(
+        Err(error) => Err(CliError::running(
             format!("this system has no certificates to trust ({error})"),
             "give the server's authority with --ca FILE, or accept any with --insecure",
         )),
     }
 }
 
-fn certificates(flag: &str, file: &Path) -> Result<Vec<CertificateDer<'static>>, Fail> {
+fn certificates(flag: &str, file: &Path) -> Result<Vec<CertificateDer<'static>>, CliError> {
     let bytes = read(flag, file)?;
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
-    let broken = |what: String| Fail::running(format!("{flag} {}: {what}", file.display()), "give a PEM file");
+    let broken = |what: String| CliError::running(format!("{flag} {}: {what}", file.display()), "give a PEM file");
     match found {
         Ok(found) if found.is_empty() => Err(broken("no certificate in it".into())),
         Ok(found) => Ok(found),
@@ -92,8 +92,9 @@ fn certificates(flag: &str, file: &Path) -> Result<Vec<CertificateDer<'static>>,
     }
 }
 
-fn read(flag: &str, file: &Path) -> Result<Vec<u8>, Fail> {
-    fs::read(file).map_err(|error| Fail::running(format!("{flag} {}: {error}", file.display()), "check the file name"))
+fn read(flag: &str, file: &Path) -> Result<Vec<u8>, CliError> {
+    fs::read(file)
+        .map_err(|error| CliError::running(format!("{flag} {}: {error}", file.display()), "check the file name"))
 }
 
 #[cfg(test)]

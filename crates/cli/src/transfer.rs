@@ -9,7 +9,7 @@ use plait::Connection;
 use crate::http::meter::Meter;
 use crate::output::progress::{Progress, Snapshot};
 use crate::output::summary::PathSummary;
-use crate::paths::PathBook;
+use crate::paths::PathTable;
 
 /// Time between two looks.
 const LOOK_PERIOD: Duration = Duration::from_millis(100);
@@ -21,19 +21,19 @@ pub(crate) async fn watched<T>(
     meter: &Meter,
     progress: &mut Progress,
 ) -> (T, Vec<PathSummary>) {
-    let mut book = PathBook::default();
+    let mut book = PathTable::default();
     let mut looks = tokio::time::interval(LOOK_PERIOD);
     looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut work = pin!(work);
     loop {
         tokio::select! {
             out = &mut work => {
-                book.look(connection);
+                book.sample(connection);
                 progress.finish();
                 return (out, book.paths());
             }
             _ = looks.tick() => {
-                book.look(connection);
+                book.sample(connection);
                 progress.on_tick(&Snapshot { at_s: meter.seconds(), bytes: meter.bytes(), paths: book.paths() });
             }
         }

@@ -7,9 +7,9 @@ use plait::tls::CipherSuite;
 use plait::{ClientConfig, ClientTlsConfig, Identity, ServerConfig, ServerTlsConfig, TransportConfig};
 use plait_qlog::QlogFolder;
 
-use crate::fail::Fail;
+use crate::error::CliError;
 use crate::http::ALPN;
-use crate::meant::{Suites, TransportPlan, Trust};
+use crate::options::{Suites, TransportPlan, Trust};
 use crate::tls::{self, Shown};
 
 /// Bytes that may be on their way on a stream and on a connection.
@@ -43,10 +43,10 @@ pub(crate) fn open_all_paths(config: &mut TransportConfig) {
 }
 
 /// Lets each connection write a qlog file into this folder.
-pub(crate) fn log_to(config: &mut TransportConfig, folder: Option<&PathBuf>) -> Result<(), Fail> {
+pub(crate) fn log_to(config: &mut TransportConfig, folder: Option<&PathBuf>) -> Result<(), CliError> {
     let Some(folder) = folder else { return Ok(()) };
     let made = QlogFolder::new(folder).map_err(|error| {
-        Fail::running(format!("--qlog {}: {error}", folder.display()), "choose a folder that may be written")
+        CliError::running(format!("--qlog {}: {error}", folder.display()), "choose a folder that may be written")
     })?;
     config.probe_factory(Some(Arc::new(made)));
     Ok(())
@@ -61,9 +61,9 @@ fn wanted(suites: Suites) -> Vec<CipherSuite> {
 }
 
 /// A server that shows this certificate.
-pub(crate) fn server_config(shown: Shown, suites: Suites) -> Result<ServerConfig, Fail> {
+pub(crate) fn server_config(shown: Shown, suites: Suites) -> Result<ServerConfig, CliError> {
     let hint = "check that --key belongs to --cert";
-    let failed = |error: &dyn std::fmt::Display| Fail::running(format!("TLS cannot begin: {error}"), hint);
+    let failed = |error: &dyn std::fmt::Display| CliError::running(format!("TLS cannot begin: {error}"), hint);
     let identity = Identity::new(shown.chain, shown.key);
     let tls =
         ServerTlsConfig::builder(identity).alpn([ALPN]).suites(wanted(suites)).early_data().key_log_file().build();
@@ -71,7 +71,7 @@ pub(crate) fn server_config(shown: Shown, suites: Suites) -> Result<ServerConfig
 }
 
 /// A client with this trust. `SSLKEYLOGFILE` is honoured.
-pub(crate) fn client_config(trust: &Trust, suites: Suites) -> Result<ClientConfig, Fail> {
+pub(crate) fn client_config(trust: &Trust, suites: Suites) -> Result<ClientConfig, CliError> {
     let builder = ClientTlsConfig::builder().alpn([ALPN]).suites(wanted(suites)).key_log_file();
     let builder = match trust {
         Trust::Anybody => builder.accept_any_certificate(),
@@ -80,6 +80,6 @@ pub(crate) fn client_config(trust: &Trust, suites: Suites) -> Result<ClientConfi
     };
     let tls = builder
         .build()
-        .map_err(|error| Fail::running(format!("TLS cannot begin: {error}"), "check the file given with --ca"))?;
+        .map_err(|error| CliError::running(format!("TLS cannot begin: {error}"), "check the file given with --ca"))?;
     Ok(ClientConfig::new(tls))
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{Command, CommandFactory, FromArgMatches};
 
-use crate::output::{print_json, remark};
+use crate::output::{eprint_line, print_json};
 
 /// Reads the arguments of this process; what is wrong with them has been said where there is only an exit code.
 pub(crate) fn parse<Line: CommandFactory + FromArgMatches>(program: &str) -> Result<Line, ExitCode> {
@@ -25,7 +25,7 @@ pub(crate) fn parse<Line: CommandFactory + FromArgMatches>(program: &str) -> Res
                 // Standard error says it too.
                 let _ = print_json(&serde_json::json!({ "command": command, "ok": false, "error": what }));
             }
-            remark(&format!("plait: {what} (see `{name} --help`)"));
+            eprint_line(&format!("plait: {what} (see `{name} --help`)"));
         }
         ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
     })

@@ -141,7 +141,7 @@ impl World {
         while let Some((at, what)) = self.net.events.pop_until(limit) {
             self.net.now = at;
             self.events += 1;
-            self.happen(what);
+            self.dispatch_event(what);
             if let Some(host) = self.spinning {
                 return RunEnd::Spinning(host);
             }
@@ -183,7 +183,7 @@ impl World {
         self.events
     }
 
-    fn happen(&mut self, what: What) {
+    fn dispatch_event(&mut self, what: What) {
         match what {
             What::Arrive(flight) => {
                 if let Some((host, datagram)) = self.net.arrive(flight) {

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use peers::plait::PlaitHost;
-use peers::{Habits, Kind, Peer, Request, Setup, Stack, Welcome, progress};
+use peers::{Kind, Peer, PeerOptions, Request, Setup, Stack, Welcome, progress};
 use plait_base::probe::PathState;
 use plait_base::{Instant, PathId};
 use plait_engine::config::RetryPolicy;
@@ -162,13 +162,13 @@ fn servers_move_their_clients_through_loss() {
     for seed in 0..24 {
         let (first, prefers) = if seed % 2 == 0 { (Version::V1, Version::V2) } else { (Version::V2, Version::V1) };
         let welcome = if seed % 3 == 0 { Welcome::Retry } else { Welcome::Direct };
-        let habits = Habits { welcome, version: first, prefers: Some(prefers), keep_alive: None };
+        let options = PeerOptions { welcome, version: first, prefers: Some(prefers), keep_alive: None };
         let mut world = World::new(seed);
         let remote = SocketAddr::new(SERVER[0], PORT);
         let setup = Setup { local: SocketAddr::new(CLIENT[0], 50_000), remote: Some(remote), paths: 1, seed };
-        let client = world.add_host(PlaitHost::with_habits(setup, habits), &CLIENT);
+        let client = world.add_host(PlaitHost::with_habits(setup, options), &CLIENT);
         let setup = Setup { local: remote, remote: None, paths: 1, seed: seed + 1 };
-        let server = world.add_host(PlaitHost::with_habits(setup, habits), &SERVER);
+        let server = world.add_host(PlaitHost::with_habits(setup, options), &SERVER);
         world.net.connect(CLIENT[0], SERVER[0], PathSpec::new(10, 20).loss(0.2).link());
         world.act::<PlaitHost, _>(client, |host, _| host.request(Request::download(50_000)));
         let is_done = |world: &World| world.host::<PlaitHost>(client).is_some_and(|host| host.progress().is_done());

@@ -9,107 +9,107 @@ use plait_engine::stream::{Order, Overflow};
 use plait_wire::Encode;
 use plait_wire::frame::AckForm;
 
-use crate::Tape;
+use crate::ArbitraryInput;
 use crate::decoders::frames::all_frames;
 use crate::puppet::frames::{path_id, put_some};
 use crate::puppet::peer::{here, there};
-use crate::puppet::{Peer, Victim, meet};
+use crate::puppet::{EngineUnderTest, Peer, meet};
 
 /// Moves of one input; more say nothing new.
 const MAX_MOVES: usize = 400;
 /// Moves after the connection was closed.
 const MAX_CLOSED_MOVES: usize = 20;
 
-/// The input: which end is the victim, then moves of its peer, its application, and time.
+/// The input: which end is the engine, then moves of its peer, its application, and time.
 pub fn run(input: &[u8]) {
-    let mut tape = Tape::new(input);
-    let side = if tape.flag() { Side::Server } else { Side::Client };
-    let (victim, peer) = meet(side);
-    let mut play = Play { side, victim, peer };
+    let mut input = ArbitraryInput::new(input);
+    let side = if input.flag() { Side::Server } else { Side::Client };
+    let (engine, peer) = meet(side);
+    let mut driver = Driver { side, engine, peer };
     let mut closed_moves = 0;
     for _ in 0..MAX_MOVES {
-        if tape.is_over() || closed_moves > MAX_CLOSED_MOVES {
+        if input.is_over() || closed_moves > MAX_CLOSED_MOVES {
             break;
         }
-        play.step(&mut tape);
-        play.settle();
-        closed_moves += usize::from(play.victim.connection.is_closed());
+        driver.step(&mut input);
+        driver.settle();
+        closed_moves += usize::from(driver.engine.connection.is_closed());
     }
-    play.victim.perish();
+    driver.engine.shut_down();
 }
 
-struct Play {
+struct Driver {
     side: Side,
-    victim: Victim,
+    engine: EngineUnderTest,
     peer: Peer,
 }
 
-impl Play {
-    fn step(&mut self, tape: &mut Tape<'_>) {
-        match tape.byte() % 16 {
+impl Driver {
+    fn step(&mut self, input: &mut ArbitraryInput<'_>) {
+        match input.byte() % 16 {
             0..=5 => {
                 let mut frames = Vec::new();
-                put_some(tape, &mut frames, 1_100);
-                self.send(tape, frames);
+                put_some(input, &mut frames, 1_100);
+                self.send(input, frames);
             }
             6 => {
-                let frames = tape.piece().to_vec();
-                self.send(tape, frames);
+                let frames = input.piece().to_vec();
+                self.send(input, frames);
             }
-            7 => self.noise(tape),
+            7 => self.noise(input),
             8 | 9 => {
                 let mut frames = Vec::new();
-                self.peer.put_responses(1 + tape.below(3), &mut self.victim.watch, &mut frames);
-                self.send(tape, frames);
+                self.peer.put_responses(1 + input.below(3), &mut self.engine.watch, &mut frames);
+                self.send(input, frames);
             }
             10 | 11 => {
                 let mut frames = Vec::new();
-                let path = path_id(tape);
-                let form = if path == PathId::ZERO && tape.flag() { AckForm::Plain } else { AckForm::Path };
+                let path = path_id(input);
+                let form = if path == PathId::ZERO && input.flag() { AckForm::Plain } else { AckForm::Path };
                 self.peer.put_ack(path, form, &mut frames);
-                self.send(tape, frames);
+                self.send(input, frames);
             }
-            12 | 13 => self.pass(tape),
-            14 => self.application(tape),
-            _ => self.paths(tape),
+            12 | 13 => self.pass(input),
+            14 => self.application(input),
+            _ => self.paths(input),
         }
     }
 
-    /// Takes what the victim says; the peer hears all of it.
+    /// Takes what the engine says; the peer hears all of it.
     fn settle(&mut self) {
-        let Self { victim, peer, .. } = self;
-        let now = victim.now;
-        victim.settle(&mut |to, data| peer.hear(now, to, data));
+        let Self { engine, peer, .. } = self;
+        let now = engine.now;
+        engine.settle(&mut |to, data| peer.hear(now, to, data));
     }
 
     /// Where packets of the peer come from and go to.
-    fn route(&self, tape: &mut Tape<'_>) -> FourTuple {
-        let (a, b) = (tape.byte(), tape.byte());
+    fn route(&self, input: &mut ArbitraryInput<'_>) -> FourTuple {
+        let (a, b) = (input.byte(), input.byte());
         // Most come the way of the handshake.
         let local = if a < 200 { here(0) } else { here(a % 3) };
         let remote = if b < 128 { there(0) } else { there(b % 9) };
         FourTuple { local, remote }
     }
 
-    fn send(&mut self, tape: &mut Tape<'_>, mut frames: Vec<u8>) {
-        let route = self.route(tape);
-        let choice = usize::from(tape.byte());
-        let Some(to) = self.victim.cids.get(choice % self.victim.cids.len().max(1)).copied() else { return };
+    fn send(&mut self, input: &mut ArbitraryInput<'_>, mut frames: Vec<u8>) {
+        let route = self.route(input);
+        let choice = usize::from(input.byte());
+        let Some(to) = self.engine.cids.get(choice % self.engine.cids.len().max(1)).copied() else { return };
         // Room for the sample of header protection; some are as large as probes.
         let size = if choice & 0x80 == 0 { 8 } else { 1_170 };
         frames.resize(frames.len().max(size), 0);
         let packet = self.peer.packet(to, &frames);
-        self.victim.receive(route, &packet);
+        self.engine.receive(route, &packet);
         if choice & 0x40 != 0 {
-            self.victim.receive(route, &packet);
+            self.engine.receive(route, &packet);
         }
     }
 
-    /// Bytes that no key fits, some with an id of the victim's.
-    fn noise(&mut self, tape: &mut Tape<'_>) {
-        let route = self.route(tape);
-        let mut data = tape.piece().to_vec();
-        let known = self.victim.cids.get(tape.below(self.victim.cids.len().max(1))).map(|(_, cid)| *cid);
+    /// Bytes that no key fits, some with an id of the engine's.
+    fn noise(&mut self, input: &mut ArbitraryInput<'_>) {
+        let route = self.route(input);
+        let mut data = input.piece().to_vec();
+        let known = self.engine.cids.get(input.below(self.engine.cids.len().max(1))).map(|(_, cid)| *cid);
         let cid = known.unwrap_or(ConnectionId::EMPTY);
         match data.first_mut() {
             Some(first) if *first & 0x80 == 0 => {
@@ -121,38 +121,38 @@ impl Play {
             }
             None => {}
         }
-        if tape.flag() {
+        if input.flag() {
             data.resize(data.len().max(1_200), 0);
         }
-        self.victim.receive(route, &data);
+        self.engine.receive(route, &data);
     }
 
-    fn pass(&mut self, tape: &mut Tape<'_>) {
-        let time = match tape.byte() % 5 {
-            0 => Duration::from_millis(u64::from(tape.byte())),
-            1 => Duration::from_micros(u64::from(tape.u16())),
-            2 => Duration::from_millis(u64::from(tape.u16() % 8_000)),
+    fn pass(&mut self, input: &mut ArbitraryInput<'_>) {
+        let time = match input.byte() % 5 {
+            0 => Duration::from_millis(u64::from(input.byte())),
+            1 => Duration::from_micros(u64::from(input.u16())),
+            2 => Duration::from_millis(u64::from(input.u16() % 8_000)),
             3 => {
-                self.peer.update_keys(self.victim.now);
+                self.peer.update_keys(self.engine.now);
                 Duration::ZERO
             }
-            _ => self.victim.connection.deadline().map_or(Duration::ZERO, |at| at.since(self.victim.now)),
+            _ => self.engine.connection.deadline().map_or(Duration::ZERO, |at| at.since(self.engine.now)),
         };
-        self.victim.pass(time);
+        self.engine.pass(time);
     }
 
-    fn application(&mut self, tape: &mut Tape<'_>) {
-        let dir = if tape.flag() { Dir::Uni } else { Dir::Bi };
-        let initiator = if tape.flag() { self.side } else { self.side.peer() };
-        let id = StreamId::new(initiator, dir, tape.below(5) as u64);
-        let connection = &mut self.victim.connection;
-        match tape.byte() % 12 {
+    fn application(&mut self, input: &mut ArbitraryInput<'_>) {
+        let dir = if input.flag() { Dir::Uni } else { Dir::Bi };
+        let initiator = if input.flag() { self.side } else { self.side.peer() };
+        let id = StreamId::new(initiator, dir, input.below(5) as u64);
+        let connection = &mut self.engine.connection;
+        match input.byte() % 12 {
             0 => {
                 connection.open(dir);
             }
             1 => while connection.accept(dir).is_some() {},
             2 | 3 => {
-                let _ = connection.write(id, &vec![7; usize::from(tape.u16() % 20_000)]);
+                let _ = connection.write(id, &vec![7; usize::from(input.u16() % 20_000)]);
             }
             4 => {
                 let _ = connection.finish(id);
@@ -165,29 +165,29 @@ impl Play {
             }
             7 => {
                 let _ = connection
-                    .send_datagram(Bytes::from(vec![1; usize::from(tape.u16() % 1_500)]), Overflow::DropOldest);
+                    .send_datagram(Bytes::from(vec![1; usize::from(input.u16() % 1_500)]), Overflow::DropOldest);
             }
             8 => while connection.read_datagram().is_some() {},
             9 => {
-                let _ = connection.set_priority(id, i32::from(tape.byte()) - 100);
+                let _ = connection.set_priority(id, i32::from(input.byte()) - 100);
             }
             _ => {
-                let order = if tape.one_in(8) { Order::Unordered } else { Order::Ordered };
+                let order = if input.one_in(8) { Order::Unordered } else { Order::Ordered };
                 while let Ok(Some(_)) = connection.read(id, 4_000, order) {}
             }
         }
     }
 
-    fn paths(&mut self, tape: &mut Tape<'_>) {
-        let (id, now) = (path_id(tape), self.victim.now);
-        let route = FourTuple { local: here(tape.byte() % 3), remote: there(tape.byte() % 9) };
-        let status = if tape.flag() { PathStatus::Backup } else { PathStatus::Available };
-        let connection = &mut self.victim.connection;
-        match tape.byte() % 8 {
+    fn paths(&mut self, input: &mut ArbitraryInput<'_>) {
+        let (id, now) = (path_id(input), self.engine.now);
+        let route = FourTuple { local: here(input.byte() % 3), remote: there(input.byte() % 9) };
+        let status = if input.flag() { PathStatus::Backup } else { PathStatus::Available };
+        let connection = &mut self.engine.connection;
+        match input.byte() % 8 {
             0..=3 if self.side.is_client() => {
                 let _ = connection.open_path(now, route, status);
                 // A client chose the address.
-                self.victim.watch.on_proven(route.remote);
+                self.engine.watch.on_proven(route.remote);
             }
             4 => {
                 let _ = connection.close_path(now, id, CloseCode::APPLICATION_ABANDON_PATH);
@@ -198,7 +198,7 @@ impl Play {
             6 => {
                 let _ = connection.update_keys(now);
             }
-            7 if tape.byte() < 32 => connection.close(now, 9, Bytes::from_static(b"done")),
+            7 if input.byte() < 32 => connection.close(now, 9, Bytes::from_static(b"done")),
             _ => {
                 let _ = connection.path_statistics(now, id);
             }

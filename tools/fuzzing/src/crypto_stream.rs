@@ -7,14 +7,14 @@ use plait_base::units::VARINT_MAX;
 use plait_stream::CryptoStream;
 use plait_wire::{Frame, FrameWriter, Frames, SentFrame};
 
-use crate::Tape;
+use crate::ArbitraryInput;
 
 /// The input: which of the two games, then its moves.
 pub fn run(input: &[u8]) {
-    let mut tape = Tape::new(input);
-    match tape.flag() {
-        false => hostile(&mut tape),
-        true => exchange(&mut tape),
+    let mut input = ArbitraryInput::new(input);
+    match input.flag() {
+        false => hostile(&mut input),
+        true => exchange(&mut input),
     }
 }
 
@@ -28,17 +28,17 @@ fn piece(offset: u64, len: usize) -> Bytes {
 }
 
 /// A peer that sends any pieces: what is read is right, in order, and bounded.
-fn hostile(tape: &mut Tape<'_>) {
+fn hostile(input: &mut ArbitraryInput<'_>) {
     let mut stream = CryptoStream::new(Space::Handshake);
     let mut read = 0;
-    while !tape.is_over() {
-        let offset = match tape.byte() % 4 {
-            0 => read + u64::from(tape.byte()),
-            1 => u64::from(tape.u16()),
-            2 => read + MAX_CRYPTO_BUFFER_BYTES - u64::from(tape.byte()),
-            _ => tape.number() & VARINT_MAX,
+    while !input.is_over() {
+        let offset = match input.byte() % 4 {
+            0 => read + u64::from(input.byte()),
+            1 => u64::from(input.u16()),
+            2 => read + MAX_CRYPTO_BUFFER_BYTES - u64::from(input.byte()),
+            _ => input.number() & VARINT_MAX,
         };
-        let len = usize::from(tape.byte()) * if tape.flag() { 9 } else { 1 };
+        let len = usize::from(input.byte()) * if input.flag() { 9 } else { 1 };
         let end = offset + len as u64;
         let told = stream.on_crypto(offset, piece(offset, len));
         // RFC 9000 7.5: what is beyond the bound is refused.
@@ -46,7 +46,7 @@ fn hostile(tape: &mut Tape<'_>) {
         if told.is_err() {
             return;
         }
-        while tape.byte() & 3 == 0 {
+        while input.byte() & 3 == 0 {
             let Some(bytes) = stream.read() else { break };
             assert!(!bytes.is_empty() && bytes == piece(read, bytes.len()));
             read += bytes.len() as u64;
@@ -56,23 +56,23 @@ fn hostile(tape: &mut Tape<'_>) {
 }
 
 /// Two honest ends over a network that loses, repeats and acknowledges late.
-fn exchange(tape: &mut Tape<'_>) {
+fn exchange(input: &mut ArbitraryInput<'_>) {
     let (mut sender, mut receiver) = (CryptoStream::new(Space::Initial), CryptoStream::new(Space::Initial));
     let (mut written, mut read) = (0u64, 0u64);
     let mut flying: Vec<(SentFrame, Bytes)> = Vec::new();
-    for _ in 0..tape.remaining() {
-        match tape.byte() % 8 {
+    for _ in 0..input.remaining() {
+        match input.byte() % 8 {
             0 | 1 => {
-                let len = usize::from(tape.byte()) * 4;
+                let len = usize::from(input.byte()) * 4;
                 sender.write(&piece(written, len));
                 written += len as u64;
             }
-            2..=4 => send(&mut sender, &mut flying, usize::from(tape.byte()) * 6),
+            2..=4 => send(&mut sender, &mut flying, usize::from(input.byte()) * 6),
             5 if !flying.is_empty() => {
-                let (carried, _) = flying.swap_remove(tape.below(flying.len()));
+                let (carried, _) = flying.swap_remove(input.below(flying.len()));
                 sender.on_lost(&carried);
             }
-            6 if !flying.is_empty() => arrive(&mut sender, &mut receiver, &mut flying, tape.below(256)),
+            6 if !flying.is_empty() => arrive(&mut sender, &mut receiver, &mut flying, input.below(256)),
             7 => sender.resend_unacked(),
             _ => {}
         }

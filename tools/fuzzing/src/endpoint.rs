@@ -13,7 +13,7 @@ use plait_engine::{Connection, ConnectionHandle, Endpoint, EndpointEvent, Incomi
 use plait_wire::header::{FixedBit, FixedBitRule};
 use plait_wire::{OutHeader, ProtectedHeader, Version};
 
-use crate::Tape;
+use crate::ArbitraryInput;
 use crate::puppet::frames::put_some;
 use crate::puppet::peer::{here, there};
 use crate::puppet::settings;
@@ -24,16 +24,16 @@ const MAX_CLIENTS: usize = 2;
 
 /// The input: the retry policy, then datagrams, decisions and time.
 pub fn run(input: &[u8]) {
-    let mut tape = Tape::new(input);
-    let mut play = Play::new(&mut tape);
+    let mut input = ArbitraryInput::new(input);
+    let mut driver = Driver::new(&mut input);
     for _ in 0..MAX_MOVES {
-        if tape.is_over() {
+        if input.is_over() {
             break;
         }
-        play.step(&mut tape);
-        play.settle();
+        driver.step(&mut input);
+        driver.settle();
     }
-    play.perish();
+    driver.shut_down();
 }
 
 struct Client {
@@ -44,12 +44,12 @@ struct Client {
     out: Vec<Vec<u8>>,
 }
 
-struct Play {
+struct Driver {
     server: Endpoint,
     live: BTreeMap<ConnectionHandle, Connection>,
     undecided: Vec<Incoming>,
     clients: Vec<Client>,
-    /// What the server sent, to whom; the clients hear of it when the tape says so.
+    /// What the server sent, to whom; the clients hear of it when the input says so.
     said: Vec<(SocketAddr, Vec<u8>)>,
     cids: Vec<ConnectionId>,
     token: Vec<u8>,
@@ -57,10 +57,10 @@ struct Play {
     now: Instant,
 }
 
-impl Play {
-    fn new(tape: &mut Tape<'_>) -> Self {
+impl Driver {
+    fn new(input: &mut ArbitraryInput<'_>) -> Self {
         let mut config = settings::server();
-        config.retry_policy(match tape.byte() % 3 {
+        config.retry_policy(match input.byte() % 3 {
             0 => RetryPolicy::Application,
             1 => RetryPolicy::Above(2),
             _ => RetryPolicy::Always,
@@ -79,54 +79,54 @@ impl Play {
         }
     }
 
-    fn step(&mut self, tape: &mut Tape<'_>) {
-        let from = there(tape.byte() % 9);
-        match tape.byte() % 12 {
+    fn step(&mut self, input: &mut ArbitraryInput<'_>) {
+        let from = there(input.byte() % 9);
+        match input.byte() % 12 {
             0 => {
-                let data = tape.piece().to_vec();
-                self.padded(tape, from, data);
+                let data = input.piece().to_vec();
+                self.padded(input, from, data);
             }
-            1 | 2 => self.forged(tape, from),
-            3 => self.short(tape, from),
+            1 | 2 => self.forged(input, from),
+            3 => self.short(input, from),
             4 => {
-                let data = [&[0xc0, 0x1a, 0x2a, 0x3a, 0x4a][..], tape.piece()].concat();
-                self.padded(tape, from, data);
+                let data = [&[0xc0, 0x1a, 0x2a, 0x3a, 0x4a][..], input.piece()].concat();
+                self.padded(input, from, data);
             }
-            5 | 6 => self.decide(tape),
-            7 => self.pass(tape),
-            8 => self.begin(tape, from),
-            9 => self.answer(tape),
-            _ => self.deliver(tape),
+            5 | 6 => self.decide(input),
+            7 => self.pass(input),
+            8 => self.begin(input, from),
+            9 => self.answer(input),
+            _ => self.deliver(input),
         }
     }
 
-    fn padded(&mut self, tape: &mut Tape<'_>, from: SocketAddr, mut data: Vec<u8>) {
-        if tape.flag() {
-            data.resize(data.len().max(1_200), tape.byte());
+    fn padded(&mut self, input: &mut ArbitraryInput<'_>, from: SocketAddr, mut data: Vec<u8>) {
+        if input.flag() {
+            data.resize(data.len().max(1_200), input.byte());
         }
         self.receive(from, &data);
     }
 
     /// An Initial with real protection and whatever frames.
-    fn forged(&mut self, tape: &mut Tape<'_>, from: SocketAddr) {
-        let version = if tape.flag() { Version::V2 } else { Version::V1 };
-        let choice = tape.byte();
+    fn forged(&mut self, input: &mut ArbitraryInput<'_>, from: SocketAddr) {
+        let version = if input.flag() { Version::V2 } else { Version::V1 };
+        let choice = input.byte();
         let known = self.cids.get(usize::from(choice) % self.cids.len().max(1)).copied();
         let made = ConnectionId::new(&[choice % 8; 20][..usize::from(4 + choice % 17)]);
         let dcid = known.filter(|_| choice & 0x40 != 0).or(made).unwrap_or(ConnectionId::EMPTY);
         let scid = ConnectionId::new(&[choice; 8]).unwrap_or(ConnectionId::EMPTY);
-        let token = match tape.byte() % 3 {
+        let token = match input.byte() % 3 {
             0 => Vec::new(),
             1 => self.token.clone(),
-            _ => tape.piece().to_vec(),
+            _ => input.piece().to_vec(),
         };
         let mut frames = Vec::new();
-        put_some(tape, &mut frames, 800);
-        let number = u64::from(tape.byte());
+        put_some(input, &mut frames, 800);
+        let number = u64::from(input.byte());
         let mut buf = Vec::new();
         let marks = OutHeader::Initial { version, dcid, scid, token: &token }.write(&mut buf, number, 2, FixedBit::Set);
         buf.extend_from_slice(&frames);
-        let size = if tape.one_in(8) { 100 } else { 1_200 };
+        let size = if input.one_in(8) { 100 } else { 1_200 };
         buf.resize(buf.len().max(size - 16).max(marks.payload_at() + 4), 0);
         let end = buf.len() + 16;
         marks.set_length(&mut buf, end);
@@ -137,24 +137,24 @@ impl Play {
     }
 
     /// A short header, to an id of the server's or to nobody.
-    fn short(&mut self, tape: &mut Tape<'_>, from: SocketAddr) {
-        let mut data = vec![0x40 | tape.byte() & 0x3f];
-        let index = tape.below(self.cids.len() + 1);
+    fn short(&mut self, input: &mut ArbitraryInput<'_>, from: SocketAddr) {
+        let mut data = vec![0x40 | input.byte() & 0x3f];
+        let index = input.below(self.cids.len() + 1);
         match self.cids.get(index) {
             Some(cid) => data.extend_from_slice(cid),
-            None => data.extend_from_slice(&[tape.byte(); 8]),
+            None => data.extend_from_slice(&[input.byte(); 8]),
         }
-        data.extend_from_slice(tape.piece());
-        self.padded(tape, from, data);
+        data.extend_from_slice(input.piece());
+        self.padded(input, from, data);
     }
 
-    fn decide(&mut self, tape: &mut Tape<'_>) {
+    fn decide(&mut self, input: &mut ArbitraryInput<'_>) {
         if self.undecided.is_empty() {
             return;
         }
-        let incoming = self.undecided.swap_remove(tape.below(self.undecided.len()));
+        let incoming = self.undecided.swap_remove(input.below(self.undecided.len()));
         let (mut reply, bytes) = (Vec::new(), incoming.route());
-        match tape.byte() % 6 {
+        match input.byte() % 6 {
             0..=2 => {
                 if incoming.remote_address_validated() {
                     self.watch.on_proven(bytes.remote);
@@ -207,14 +207,14 @@ impl Play {
     }
 
     /// An honest client begins.
-    fn begin(&mut self, tape: &mut Tape<'_>, address: SocketAddr) {
+    fn begin(&mut self, input: &mut ArbitraryInput<'_>, address: SocketAddr) {
         if self.clients.len() >= MAX_CLIENTS {
             return;
         }
         let seed = 100 + self.clients.len() as u64;
         let mut endpoint = Endpoint::new(Arc::new(settings::endpoint(seed)), None, Random::from_u64(seed));
         let mut config = settings::client();
-        config.version(if tape.flag() { Version::V2 } else { Version::V1 });
+        config.version(if input.flag() { Version::V2 } else { Version::V1 });
         let route = FourTuple { local: address, remote: here(0) };
         let (handle, connection) =
             endpoint.connect(self.now, config, route, "localhost").expect("a client may connect");
@@ -222,8 +222,8 @@ impl Play {
     }
 
     /// The clients hear what the server said to their addresses, perhaps not all of it.
-    fn answer(&mut self, tape: &mut Tape<'_>) {
-        let losses = tape.byte();
+    fn answer(&mut self, input: &mut ArbitraryInput<'_>) {
+        let losses = input.byte();
         let said = std::mem::take(&mut self.said);
         for (n, (to, data)) in said.into_iter().enumerate() {
             let Some(client) = self.clients.iter_mut().find(|client| client.address == to) else { continue };
@@ -240,19 +240,19 @@ impl Play {
     }
 
     /// What the clients said arrives: as it is, changed, twice, or from elsewhere.
-    fn deliver(&mut self, tape: &mut Tape<'_>) {
-        let Some(client) = self.clients.get_mut(tape.below(MAX_CLIENTS)) else { return };
+    fn deliver(&mut self, input: &mut ArbitraryInput<'_>) {
+        let Some(client) = self.clients.get_mut(input.below(MAX_CLIENTS)) else { return };
         let (mut out, address) = (std::mem::take(&mut client.out), client.address);
         for mut data in out.drain(..) {
-            let (fate, mut from) = (tape.byte(), address);
+            let (fate, mut from) = (input.byte(), address);
             match fate {
                 0 => continue,
                 1 => {
-                    let at = usize::from(tape.u16()) % data.len();
-                    data[at] ^= tape.byte();
+                    let at = usize::from(input.u16()) % data.len();
+                    data[at] ^= input.byte();
                 }
-                2 => data.truncate(usize::from(tape.u16()) % data.len()),
-                3 => from = there(tape.byte() % 9),
+                2 => data.truncate(usize::from(input.u16()) % data.len()),
+                3 => from = there(input.byte() % 9),
                 4 => self.receive(address, &data),
                 _ => {}
             }
@@ -267,10 +267,10 @@ impl Play {
         }
     }
 
-    fn pass(&mut self, tape: &mut Tape<'_>) {
-        self.now += match tape.byte() % 3 {
-            0 => Duration::from_millis(u64::from(tape.byte())),
-            1 => Duration::from_millis(u64::from(tape.u16() % 20_000)),
+    fn pass(&mut self, input: &mut ArbitraryInput<'_>) {
+        self.now += match input.byte() % 3 {
+            0 => Duration::from_millis(u64::from(input.byte())),
+            1 => Duration::from_millis(u64::from(input.u16() % 20_000)),
             _ => self.next_deadline().map_or(Duration::ZERO, |at| at.since(self.now)),
         };
         self.fire();
@@ -316,7 +316,7 @@ impl Play {
     }
 
     /// Everybody goes away; the server forgets them all.
-    fn perish(&mut self) {
+    fn shut_down(&mut self) {
         self.clients.clear();
         for incoming in std::mem::take(&mut self.undecided) {
             self.server.ignore(incoming);

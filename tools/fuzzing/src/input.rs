@@ -1,12 +1,12 @@
-//! A fuzz input as a tape of choices: reads never fail, the end of the tape reads as zeros.
+//! A fuzz input as a list of choices: reads never fail, the end of the input reads as zeros.
 
 /// Reads choices off the front of a fuzz input.
 #[derive(Clone, Debug)]
-pub struct Tape<'a> {
+pub struct ArbitraryInput<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Tape<'a> {
+impl<'a> ArbitraryInput<'a> {
     /// The whole input.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }

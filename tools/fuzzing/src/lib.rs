@@ -8,13 +8,13 @@ pub mod connection;
 pub mod crypto_stream;
 pub mod decoders;
 pub mod endpoint;
+pub mod input;
 pub mod path_table;
 pub mod puppet;
 pub mod range_set;
 pub mod reassembly;
-pub mod tape;
 pub mod targets;
 pub mod watch;
 
-pub use tape::Tape;
+pub use input::ArbitraryInput;
 pub use targets::{TARGETS, Target};

@@ -15,7 +15,7 @@ use plait_path::{
 };
 use plait_wire::{Frame, FrameWriter, Frames, SentFrame};
 
-use crate::Tape;
+use crate::ArbitraryInput;
 use crate::puppet::frames::{path_id, put_some};
 use crate::puppet::peer::{here, there};
 
@@ -25,18 +25,18 @@ const MAX_CIDS: usize = 2_048;
 
 /// The input: side and limits, then frames, wishes and time.
 pub fn run(input: &[u8]) {
-    let mut tape = Tape::new(input);
-    let mut play = Play::new(&mut tape);
-    while !tape.is_over() {
-        if play.step(&mut tape).is_err() {
+    let mut input = ArbitraryInput::new(input);
+    let mut driver = Driver::new(&mut input);
+    while !input.is_over() {
+        if driver.step(&mut input).is_err() {
             return;
         }
-        play.check();
+        driver.check();
     }
-    play.perish();
+    driver.shut_down();
 }
 
-struct Play {
+struct Driver {
     side: Side,
     table: Paths,
     now: Instant,
@@ -47,10 +47,10 @@ struct Play {
     challenges: Vec<[u8; 8]>,
 }
 
-impl Play {
-    fn new(tape: &mut Tape<'_>) -> Self {
-        let side = if tape.flag() { Side::Server } else { Side::Client };
-        let local = tape.byte();
+impl Driver {
+    fn new(input: &mut ArbitraryInput<'_>) -> Self {
+        let side = if input.flag() { Side::Server } else { Side::Client };
+        let local = input.byte();
         let initial_max_path_id = (local > 9).then_some(u32::from(local % 8));
         let mut table =
             Paths::new(TableConfig { side, cid_limit: 4, initial_max_path_id, max_validations: MAX_VALIDATIONS });
@@ -58,8 +58,8 @@ impl Play {
         table.set_local_initial(first, ResetToken([1; 16]));
         table.set_remote_initial(ConnectionId::new(&[2; 8]).unwrap_or(ConnectionId::EMPTY), None);
         table.open(path(PathId::ZERO, PathAddresses::new(tuple(0), Validation::Validated))).expect("path 0 is unused");
-        let remote = tape.byte();
-        let cid_limit = 2 + u64::from(tape.byte() % 8);
+        let remote = input.byte();
+        let cid_limit = 2 + u64::from(input.byte() % 8);
         table.set_peer_limits(PeerLimits { cid_limit, initial_max_path_id: (remote > 9).then_some(u32::from(remote)) });
         table.on_handshake_complete();
         Self {
@@ -74,24 +74,24 @@ impl Play {
         }
     }
 
-    /// One move; the peer's faults end the play.
-    fn step(&mut self, tape: &mut Tape<'_>) -> Result<(), Violation> {
-        match tape.byte() % 12 {
+    /// One move; the peer's faults end the run.
+    fn step(&mut self, input: &mut ArbitraryInput<'_>) -> Result<(), Violation> {
+        match input.byte() % 12 {
             0..=4 => {
                 let mut bytes = Vec::new();
-                put_some(tape, &mut bytes, 600);
-                let on = path_id(tape);
+                put_some(input, &mut bytes, 600);
+                let on = path_id(input);
                 self.read(&bytes, on)?;
             }
             5 => self.issue(),
-            6 => self.control(tape),
-            7 => self.open(tape),
+            6 => self.control(input),
+            7 => self.open(input),
             8 => {
-                let _ = self.table.abandon(self.now, path_id(tape), CloseCode::NO_ERROR, PTO);
+                let _ = self.table.abandon(self.now, path_id(input), CloseCode::NO_ERROR, PTO);
             }
-            9 => self.pass(Duration::from_millis(u64::from(tape.byte()) * 4)),
-            10 => self.move_path(tape),
-            _ => self.probe(tape)?,
+            9 => self.pass(Duration::from_millis(u64::from(input.byte()) * 4)),
+            10 => self.move_path(input),
+            _ => self.probe(input)?,
         }
         Ok(())
     }
@@ -131,8 +131,8 @@ impl Play {
     }
 
     /// Writes what is due; the packet is acked or lost, or both, in this order.
-    fn control(&mut self, tape: &mut Tape<'_>) {
-        let (room, fate) = (usize::from(tape.u16() % 1_400), tape.byte() % 4);
+    fn control(&mut self, input: &mut ArbitraryInput<'_>) {
+        let (room, fate) = (usize::from(input.u16() % 1_400), input.byte() % 4);
         let mut buf = Vec::new();
         self.carried.clear();
         let wanted = self.table.wants_control();
@@ -150,8 +150,8 @@ impl Play {
         }
     }
 
-    fn open(&mut self, tape: &mut Tape<'_>) {
-        let n = tape.byte() % 9;
+    fn open(&mut self, input: &mut ArbitraryInput<'_>) {
+        let n = input.byte() % 9;
         if self.side.is_client() {
             let Ok(id) = self.table.next_id() else { return };
             let mut route = PathAddresses::opened(tuple(n));
@@ -159,7 +159,7 @@ impl Play {
             self.table.open(path(id, route)).expect("next_id gives an id that can be opened");
             return;
         }
-        let id = path_id(tape);
+        let id = path_id(input);
         match self.table.admission(id) {
             Admission::New => {
                 let mut route = PathAddresses::new(tuple(n), Validation::Unvalidated);
@@ -174,8 +174,8 @@ impl Play {
         }
     }
 
-    fn move_path(&mut self, tape: &mut Tape<'_>) {
-        let (id, to, fresh) = (path_id(tape), tuple(tape.byte() % 9), tape.flag());
+    fn move_path(&mut self, input: &mut ArbitraryInput<'_>) {
+        let (id, to, fresh) = (path_id(input), tuple(input.byte() % 9), input.flag());
         if self.side.is_client() {
             let _ = self.table.probe(self.now, id, to, times());
         } else {
@@ -185,8 +185,8 @@ impl Play {
     }
 
     /// Writes challenges and responses of a path; the peer may answer.
-    fn probe(&mut self, tape: &mut Tape<'_>) -> Result<(), Violation> {
-        let (id, answer) = (path_id(tape), tape.flag());
+    fn probe(&mut self, input: &mut ArbitraryInput<'_>) -> Result<(), Violation> {
+        let (id, answer) = (path_id(input), input.flag());
         let Some(path) = self.table.path_mut(id) else { return Ok(()) };
         let Some(role) = path.addresses.due() else { return Ok(()) };
         let (mut buf, mut carried) = (Vec::new(), Vec::new());
@@ -240,7 +240,7 @@ impl Play {
     }
 
     /// Every path is given up; then nothing is left but the ids.
-    fn perish(&mut self) {
+    fn shut_down(&mut self) {
         let open: Vec<PathId> = self.table.slots().map(|slot| slot.id).collect();
         let closed = open.into_iter().filter(|id| self.table.abandon(self.now, *id, CloseCode::NO_ERROR, PTO).is_ok());
         let closed = closed.count();
@@ -269,12 +269,12 @@ fn path(id: PathId, route: PathAddresses) -> Box<Path> {
 pub fn seeds() -> Vec<Vec<u8>> {
     let new_cid = |path: u8, sequence: u8| [0, 2, 1, path, 1, sequence, 0, 100 + path * 8 + sequence, 1, 0, 0];
     let ids = || (1..4).flat_map(move |path| [new_cid(path, 0), new_cid(path, 1)]).flatten();
-    let play = |side: u8| {
+    let driver = |side: u8| {
         let mut bytes = vec![side, 20, 30, 4, 5, 6, 4, 0, 2];
         bytes.extend(ids());
         bytes.extend((0..20).flat_map(|i| [7, i, i % 4, 11, i % 4, 1, 10, i % 4, i, 1, 9, i, 6, 4, 0, i, 5]));
         bytes.extend([8, 1, 9, 250, 8, 2, 9, 250, 6, 4, 0, 1, 9, 250]);
         bytes
     };
-    vec![play(0), play(1)]
+    vec![driver(0), driver(1)]
 }

@@ -4,4 +4,4 @@ pub mod frames;
 pub mod peer;
 pub mod settings;
 
-pub use peer::{Peer, Victim, meet};
+pub use peer::{EngineUnderTest, Peer, meet};

@@ -2,26 +2,26 @@
 
 use plait_base::RangeSet;
 
-use crate::Tape;
+use crate::ArbitraryInput;
 
 /// Numbers that the model knows.
 const WIDTH: usize = 256;
 
 /// The input: triples of operation, start and length.
 pub fn run(input: &[u8]) {
-    let mut tape = Tape::new(input);
+    let mut input = ArbitraryInput::new(input);
     // The same small world, low and at the top of the number space.
-    let base = if tape.flag() { u64::MAX - WIDTH as u64 } else { 0 };
+    let base = if input.flag() { u64::MAX - WIDTH as u64 } else { 0 };
     let (mut set, mut model) = (RangeSet::new(), [false; WIDTH]);
-    while !tape.is_over() {
-        step(&mut tape, base, &mut set, &mut model);
+    while !input.is_over() {
+        step(&mut input, base, &mut set, &mut model);
         compare(base, &set, &model);
     }
 }
 
-fn step(tape: &mut Tape<'_>, base: u64, set: &mut RangeSet, model: &mut [bool; WIDTH]) {
-    let (operation, start) = (tape.byte() % 8, tape.below(WIDTH));
-    let end = (start + tape.below(24)).min(WIDTH);
+fn step(input: &mut ArbitraryInput<'_>, base: u64, set: &mut RangeSet, model: &mut [bool; WIDTH]) {
+    let (operation, start) = (input.byte() % 8, input.below(WIDTH));
+    let end = (start + input.below(24)).min(WIDTH);
     let (cells, range) = (&mut model[start..end], base + start as u64..base + end as u64);
     match operation {
         0..=3 => {

@@ -8,7 +8,7 @@ use plait_base::{Dir, Instant, Side, StreamId};
 use plait_stream::{Order, ReadError, Streams, StreamsConfig, Window};
 use plait_wire::{Frame, FrameWriter, Frames};
 
-use crate::Tape;
+use crate::ArbitraryInput;
 
 const WINDOW: u64 = 6_000;
 const STREAM_WINDOW: u64 = 2_500;
@@ -45,8 +45,8 @@ fn at(id: StreamId, offset: u64) -> u8 {
 
 /// The input: frames of the peer and reads of the application.
 pub fn run(input: &[u8]) {
-    let mut tape = Tape::new(input);
-    let grown = if tape.flag() { 4 } else { 1 };
+    let mut input = ArbitraryInput::new(input);
+    let grown = if input.flag() { 4 } else { 1 };
     let config = StreamsConfig {
         max_bidi: STREAMS,
         max_uni: STREAMS,
@@ -67,8 +67,8 @@ pub fn run(input: &[u8]) {
         let id = StreamId::new(Side::Client, Dir::Uni, index);
         world.models.insert(id, Model { limit: STREAM_WINDOW, ..Model::default() });
     }
-    while !tape.is_over() {
-        if world.step(&mut tape).is_none() {
+    while !input.is_over() {
+        if world.step(&mut input).is_none() {
             return;
         }
     }
@@ -77,23 +77,23 @@ pub fn run(input: &[u8]) {
 
 impl World {
     /// One move; none once the peer broke a rule and the connection would close.
-    fn step(&mut self, tape: &mut Tape<'_>) -> Option<()> {
-        let operation = tape.byte() % 12;
-        let id = StreamId::new(Side::Client, Dir::Uni, tape.below(STREAMS as usize) as u64);
+    fn step(&mut self, input: &mut ArbitraryInput<'_>) -> Option<()> {
+        let operation = input.byte() % 12;
+        let id = StreamId::new(Side::Client, Dir::Uni, input.below(STREAMS as usize) as u64);
         match operation {
             0..=4 => {
-                let offset = match tape.byte() % 3 {
+                let offset = match input.byte() % 3 {
                     0 => self.models[&id].highest,
-                    1 => self.models[&id].highest.saturating_sub(u64::from(tape.byte())),
-                    _ => u64::from(tape.u16() % 4_000),
+                    1 => self.models[&id].highest.saturating_sub(u64::from(input.byte())),
+                    _ => u64::from(input.u16() % 4_000),
                 };
-                let len = u64::from(tape.byte()) * if tape.flag() { 5 } else { 1 };
-                self.data(id, offset, len, tape.one_in(16))?;
+                let len = u64::from(input.byte()) * if input.flag() { 5 } else { 1 };
+                self.data(id, offset, len, input.one_in(16))?;
             }
-            5..=8 => self.read(id, 1 + tape.below(900), Order::Ordered),
-            9 => self.read(id, 1 + tape.below(900), Order::Unordered),
+            5..=8 => self.read(id, 1 + input.below(900), Order::Ordered),
+            9 => self.read(id, 1 + input.below(900), Order::Unordered),
             10 => self.control(),
-            _ => self.end(id, tape)?,
+            _ => self.end(id, input)?,
         }
         Some(())
     }
@@ -186,16 +186,16 @@ impl World {
     }
 
     /// The peer resets the stream, or the application stops it.
-    fn end(&mut self, id: StreamId, tape: &mut Tape<'_>) -> Option<()> {
+    fn end(&mut self, id: StreamId, input: &mut ArbitraryInput<'_>) -> Option<()> {
         let model = self.models.get_mut(&id)?;
-        if tape.flag() {
+        if input.flag() {
             if self.streams.stop(id, 3).is_ok() {
                 model.over = true;
             }
             return Some(());
         }
         let gone = model.over && model.final_size.is_some();
-        let size = model.highest + u64::from(tape.byte() % 4);
+        let size = model.highest + u64::from(input.byte() % 4);
         let told = self.streams.on_reset_stream(id, 5, size);
         if told.is_ok() && !gone {
             assert!(model.final_size.is_none_or(|known| known == size), "the size changed");

@@ -8,21 +8,21 @@ use plait::{ClientConfig, Connection, Endpoint, EndpointConfig, FourTuple};
 
 use super::serve;
 use crate::args::DemoArgs;
-use crate::connect::{FAREWELL_TIME, handshake_failure, off_thread};
-use crate::fail::Fail;
+use crate::connect::{CLOSE_TIMEOUT, handshake_failure, off_thread};
+use crate::error::CliError;
 use crate::http::body::Pattern;
 use crate::http::client::fetch;
 use crate::http::meter::Meter;
 use crate::http::policies::{Terms, Wish};
-use crate::http::server::Site;
+use crate::http::server::FileServer;
 use crate::http::sink::Sink;
-use crate::meant::{DemoPlan, Destination, Multipath, Suites, TransportPlan, Trust};
 use crate::measure::aggregation_benefit;
+use crate::options::{DemoPlan, Destination, Multipath, Suites, TransportPlan, Trust};
 use crate::output::progress::Progress;
 use crate::output::summary::{BothSides, BytesByPath, DemoSummary, PathSummary, RunSummary, duplicates};
 use crate::output::table::Table;
-use crate::output::{Format, print_json, print_line, refused, remark};
-use crate::paths::PathBook;
+use crate::output::{Format, eprint_line, print_json, print_line, refused};
+use crate::paths::PathTable;
 use crate::relay::{Relay, RelayConfig};
 use crate::tls::Shown;
 use crate::transfer::watched;
@@ -81,14 +81,14 @@ struct Measured {
 }
 
 /// Runs all downloads and reports.
-pub(crate) async fn run(args: DemoArgs) -> Result<(), Fail> {
+pub(crate) async fn run(args: DemoArgs) -> Result<(), CliError> {
     let stage = DemoPlan::new(&args).and_then(Stage::set);
     let mut stage = stage.map_err(|fail| refused("demo", args.output, fail))?;
     announce(&stage.plan, &args);
     let mut runs = Vec::with_capacity(Course::ALL.len());
     let ended = tokio::select! {
         ended = run_all(&mut stage, &args, &mut runs) => ended,
-        () = stop::asked() => Err(Fail::Interrupted),
+        () = stop::asked() => Err(CliError::Interrupted),
     };
     stage.server.close(0, b"the demo is over");
     let failure = ended.err().or_else(|| failure_of(&runs));
@@ -97,7 +97,7 @@ pub(crate) async fn run(args: DemoArgs) -> Result<(), Fail> {
     failure.map_or(printed, Err)
 }
 
-fn print_table(summary: &DemoSummary) -> Result<(), Fail> {
+fn print_table(summary: &DemoSummary) -> Result<(), CliError> {
     table(summary).lines().iter().try_for_each(|line| print_line(line))?;
     if summary.runs.iter().any(|run| run.duplicate_bytes.is_some_and(|bytes| bytes > 0)) {
         print_line(
@@ -110,7 +110,7 @@ fn print_table(summary: &DemoSummary) -> Result<(), Fail> {
     ))
 }
 
-async fn run_all(stage: &mut Stage, args: &DemoArgs, runs: &mut Vec<RunSummary>) -> Result<(), Fail> {
+async fn run_all(stage: &mut Stage, args: &DemoArgs, runs: &mut Vec<RunSummary>) -> Result<(), CliError> {
     stage.sha256 = stage.digest().await?;
     for course in Course::ALL {
         runs.push(stage.download(course, args).await);
@@ -118,24 +118,24 @@ async fn run_all(stage: &mut Stage, args: &DemoArgs, runs: &mut Vec<RunSummary>)
     Ok(())
 }
 
-fn too_late(limit: Duration) -> Fail {
+fn too_late(limit: Duration) -> CliError {
     let what = format!("not done within {} s", limit.as_secs_f64());
-    Fail::running(what, "try fewer --bytes or a longer --max-time")
+    CliError::running(what, "try fewer --bytes or a longer --max-time")
 }
 
-fn failure_of(runs: &[RunSummary]) -> Option<Fail> {
+fn failure_of(runs: &[RunSummary]) -> Option<CliError> {
     runs.iter().find_map(|run| {
         let error = run.error.as_ref()?;
-        Some(Fail::Running(format!("{}: {error}", run.name)))
+        Some(CliError::Running(format!("{}: {error}", run.name)))
     })
 }
 
 impl Stage {
     /// Starts the server and the relays.
-    fn set(plan: DemoPlan) -> Result<Self, Fail> {
+    fn set(plan: DemoPlan) -> Result<Self, CliError> {
         let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let failed = |what: &str, error: &dyn std::fmt::Display| {
-            Fail::running(format!("{what}: {error}"), "the demo needs UDP on 127.0.0.1")
+            CliError::running(format!("{what}: {error}"), "the demo needs UDP on 127.0.0.1")
         };
         let mut config = transport::server_config(Shown::self_signed(&identity::fresh()?, &[], [])?, Suites::All)?;
         config.transport_config(Arc::new(transport::config(&plan.transport)));
@@ -148,13 +148,13 @@ impl Stage {
             Relay::start(config).map_err(|error| failed("a relay cannot start", &error))
         };
         let relays = [relay(0)?, relay(1)?];
-        let (site, endpoint) = (Arc::new(Site::new(None, Terms::Fixed)), server.clone());
+        let (site, endpoint) = (Arc::new(FileServer::new(None, Terms::Fixed)), server.clone());
         tokio::spawn(async move { serve::accept(&endpoint, &site).await });
         Ok(Self { plan, server, relays, sha256: String::new() })
     }
 
     /// The digest that every body must have; a long one takes a while, which `--max-time` bounds too.
-    async fn digest(&self) -> Result<String, Fail> {
+    async fn digest(&self) -> Result<String, CliError> {
         let bytes = self.plan.bytes;
         let hashing = off_thread(move || Ok(Pattern::new().sha256(bytes)));
         tokio::time::timeout(self.plan.max_time, hashing).await.unwrap_or_else(|_| Err(too_late(self.plan.max_time)))
@@ -168,8 +168,8 @@ impl Stage {
                 Err(_) => Err(too_late(self.plan.max_time)),
             };
         if let (true, Some(connection)) = (measured.paths.is_empty(), &measured.connection) {
-            let mut book = PathBook::default();
-            book.look(connection);
+            let mut book = PathTable::default();
+            book.sample(connection);
             measured.paths = book.paths();
             connection.close(0, b"too late");
         }
@@ -179,7 +179,7 @@ impl Stage {
         self.summarize(course, &measured, result.err())
     }
 
-    async fn try_download(&self, course: Course, args: &DemoArgs, measured: &mut Measured) -> Result<(), Fail> {
+    async fn try_download(&self, course: Course, args: &DemoArgs, measured: &mut Measured) -> Result<(), CliError> {
         let [a, b] = &self.relays;
         let first = if course == Course::OnlyB { b } else { a };
         let (endpoint, config, second_ip) = self.client(course)?;
@@ -189,7 +189,7 @@ impl Stage {
             true => "try a smaller --loss",
             false => "the demo needs UDP on 127.0.0.1",
         };
-        let no_start = |error: &dyn std::fmt::Display| Fail::running(error, hint);
+        let no_start = |error: &dyn std::fmt::Display| CliError::running(error, hint);
         // Each path is to begin on its own link: no other address may come first.
         let local = endpoint.local_addr().map_err(|error| no_start(&error))?;
         let route = FourTuple { local, remote: first.address() };
@@ -224,7 +224,7 @@ impl Stage {
         let work = async {
             tokio::select! {
                 result = fetch(&connection, &target, sink, &meter) => result,
-                ((), ()) = async { tokio::join!(open_second, kill) } => Err(Fail::Interrupted),
+                ((), ()) = async { tokio::join!(open_second, kill) } => Err(CliError::Interrupted),
             }
         };
         let mut progress = Progress::new(args.output, Some(course.name()), Some(self.plan.bytes));
@@ -233,14 +233,18 @@ impl Stage {
         measured.paths = paths;
         measured.intact = result?.sha256 == self.sha256;
         connection.close(0, b"done");
-        let _ = tokio::time::timeout(FAREWELL_TIME, endpoint.wait_closes_sent()).await;
-        if measured.intact { Ok(()) } else { Err(Fail::Running("the body that arrived is not the one sent".into())) }
+        let _ = tokio::time::timeout(CLOSE_TIMEOUT, endpoint.wait_closes_sent()).await;
+        if measured.intact {
+            Ok(())
+        } else {
+            Err(CliError::Running("the body that arrived is not the one sent".into()))
+        }
     }
 
     /// A client with an address for each path, and the address of its second path. Systems with one loopback address
     /// use it twice.
-    fn client(&self, course: Course) -> Result<(Endpoint, ClientConfig, IpAddr), Fail> {
-        let failed = |error: &dyn std::fmt::Display| Fail::running(error, "the demo needs UDP on 127.0.0.1");
+    fn client(&self, course: Course) -> Result<(Endpoint, ClientConfig, IpAddr), CliError> {
+        let failed = |error: &dyn std::fmt::Display| CliError::running(error, "the demo needs UDP on 127.0.0.1");
         let config = EndpointConfig::fresh().map_err(|error| failed(&error))?;
         let first = IpAddr::from(Ipv4Addr::LOCALHOST);
         let endpoint = Endpoint::new(config, None, [SocketAddr::new(first, 0)]).map_err(|error| failed(&error))?;
@@ -255,7 +259,7 @@ impl Stage {
         Ok((endpoint, client, if has_second { second } else { first }))
     }
 
-    fn summarize(&self, course: Course, measured: &Measured, error: Option<Fail>) -> RunSummary {
+    fn summarize(&self, course: Course, measured: &Measured, error: Option<CliError>) -> RunSummary {
         let meter = measured.meter.as_ref();
         let (bytes, seconds) = meter.map_or((0, 0.0), |meter| (meter.bytes(), meter.seconds()));
         let arrivals = meter.map(|meter| meter.arrivals()).unwrap_or_default();
@@ -292,11 +296,11 @@ fn announce(plan: &DemoPlan, args: &DemoArgs) {
         format!("{}: {} Mbit/s, RTT {:.0} ms", link.name, link.rate_mbps, link.rtt.as_secs_f64() * 1e3)
     };
     let loss = plan.links[0].loss * 100.0;
-    remark(&format!("two links on this machine, {loss} % loss each way; {}; {}", link(0), link(1)));
-    remark(&format!("{} over A, over B, over both, and over both until A dies", human_bytes(plan.bytes)));
+    eprint_line(&format!("two links on this machine, {loss} % loss each way; {}; {}", link(0), link(1)));
+    eprint_line(&format!("{} over A, over B, over both, and over both until A dies", human_bytes(plan.bytes)));
 }
 
-fn summarize(stage: &Stage, runs: Vec<RunSummary>, failure: Option<&Fail>) -> DemoSummary {
+fn summarize(stage: &Stage, runs: Vec<RunSummary>, failure: Option<&CliError>) -> DemoSummary {
     let goodput = |course: Course| {
         let run = runs.iter().find(|run| run.name == course.name() && run.bytes_intact)?;
         Some(run.goodput_mbps)

@@ -9,17 +9,17 @@ use tokio::task::JoinSet;
 
 use crate::args::{ExtensionName, GetArgs};
 use crate::clock::Clock;
-use crate::connect::{self, Connected, Handshake, Voice};
-use crate::fail::Fail;
+use crate::connect::{self, Connected, Handshake, Verbosity};
+use crate::error::CliError;
 use crate::http::client::fetch;
 use crate::http::meter::Meter;
-use crate::http::policies::{self, Named, Told, Wish};
+use crate::http::policies::{self, Named, ServerPolicies, Wish};
 use crate::http::sink::{Digested, Sink, place_of};
-use crate::meant::{Destination, Download, GetPlan, KeyUpdates, Multipath};
+use crate::options::{Destination, Download, GetPlan, KeyUpdates, Multipath};
 use crate::output::progress::Progress;
 use crate::output::summary::{AttemptSummary, BothSides, DownloadSummary, GetSummary, PathSummary, duplicates};
-use crate::output::{Format, print_json, refused, remark};
-use crate::paths::PathBook;
+use crate::output::{Format, eprint_line, print_json, refused};
+use crate::paths::PathTable;
 use crate::stop;
 use crate::transfer::watched;
 use crate::units::{human_bytes, mbps, rounded};
@@ -39,7 +39,7 @@ const ANSWER_TIME: Duration = Duration::from_secs(2);
 struct Ended {
     download: Download,
     seconds: f64,
-    result: Result<Digested, Fail>,
+    result: Result<Digested, CliError>,
 }
 
 /// What is known of the whole when it ends, well or badly.
@@ -57,17 +57,17 @@ struct Outcome {
 }
 
 /// Downloads and reports.
-pub(crate) async fn run(args: GetArgs) -> Result<(), Fail> {
+pub(crate) async fn run(args: GetArgs) -> Result<(), CliError> {
     let plan = GetPlan::new(&args).map_err(|fail| refused("get", args.show, fail))?;
     let mut outcome = Outcome::default();
     let limit = plan.max_time;
     let result = tokio::select! {
         result = download_all(&plan, &args, &mut outcome) => result,
-        () = connect::after(limit) => Err(Fail::running(
+        () = connect::after(limit) => Err(CliError::running(
             format!("not done within {} s", limit.unwrap_or_default().as_secs_f64()),
             "allow more with --max-time, or look at the paths with --json",
         )),
-        () = stop::asked() => Err(Fail::Interrupted),
+        () = stop::asked() => Err(CliError::Interrupted),
     };
     let first_failure = outcome.ended.iter().find_map(|ended| ended.result.as_ref().err().cloned());
     let result = result.and(first_failure.map_or(Ok(()), Err));
@@ -78,25 +78,25 @@ pub(crate) async fn run(args: GetArgs) -> Result<(), Fail> {
     result.and(printed)
 }
 
-async fn download_all(plan: &GetPlan, args: &GetArgs, outcome: &mut Outcome) -> Result<(), Fail> {
+async fn download_all(plan: &GetPlan, args: &GetArgs, outcome: &mut Outcome) -> Result<(), CliError> {
     // Places to write to are opened first: a typing error should not cost a download.
     let sinks = open_sinks(plan).await?;
-    let voice = if args.show.quiet { Voice::Silent } else { Voice::Heard };
-    let connected = connect::connect(plan, voice, &mut outcome.attempts).await?;
+    let verbosity = if args.show.quiet { Verbosity::Quiet } else { Verbosity::Normal };
+    let connected = connect::connect(plan, verbosity, &mut outcome.attempts).await?;
     let Connected { connection, endpoint, remote, further, meter, handshake } = connected;
     outcome.live = Some((connection.clone(), Arc::clone(&meter)));
-    connect::open_further(&connection, further, voice);
-    if plan.habits.key_updates == KeyUpdates::Early {
+    connect::open_further(&connection, further, verbosity);
+    if plan.interop.key_updates == KeyUpdates::Early {
         tokio::spawn(update_keys_early(connection.clone(), Arc::clone(&meter)));
     }
-    if let Some(to) = plan.habits.move_to {
+    if let Some(to) = plan.interop.move_to {
         tokio::spawn(move_early(connection.clone(), endpoint.clone(), to, Arc::clone(&meter)));
     }
     if !plan.wish.is_empty() {
         match policies::ask(&connection, &plan.wish, plan.connect_timeout).await {
-            Some(Told { named, bytes }) => (outcome.theirs, outcome.told_bytes) = (Some(named), bytes),
-            None if voice == Voice::Heard => {
-                remark("plait: the server does not take the policies that were asked for; going on with its own");
+            Some(ServerPolicies { named, bytes }) => (outcome.theirs, outcome.told_bytes) = (Some(named), bytes),
+            None if verbosity == Verbosity::Normal => {
+                eprint_line("plait: the server does not take the policies that were asked for; going on with its own");
             }
             None => {}
         }
@@ -133,7 +133,7 @@ async fn download_all(plan: &GetPlan, args: &GetArgs, outcome: &mut Outcome) -> 
     }
     connection.close(0, b"done");
     // A server that does not hear it times out by itself.
-    let _ = tokio::time::timeout(connect::FAREWELL_TIME, endpoint.wait_closes_sent()).await;
+    let _ = tokio::time::timeout(connect::CLOSE_TIMEOUT, endpoint.wait_closes_sent()).await;
     Ok(())
 }
 
@@ -152,7 +152,7 @@ pub(crate) async fn move_early(connection: Connection, endpoint: Endpoint, to: I
     while connection.close_reason().is_none() {
         if meter.bytes() >= EARLY_BYTES {
             if let Err(error) = endpoint.rebind(SocketAddr::new(to, 0)) {
-                remark(&format!("plait: cannot move to {to}: {error}"));
+                eprint_line(&format!("plait: cannot move to {to}: {error}"));
             }
             return;
         }
@@ -160,13 +160,13 @@ pub(crate) async fn move_early(connection: Connection, endpoint: Endpoint, to: I
     }
 }
 
-async fn open_sinks(plan: &GetPlan) -> Result<Vec<(Download, Sink)>, Fail> {
+async fn open_sinks(plan: &GetPlan) -> Result<Vec<(Download, Sink)>, CliError> {
     let mut sinks: Vec<(Download, Sink)> = Vec::with_capacity(plan.downloads.len());
     let mut places = Vec::new();
     for download in &plan.downloads {
         if let Some(place) = place_of(&download.to) {
             if places.contains(&place) {
-                return Err(Fail::usage(format!("two -o name the same file, {}", place.display())));
+                return Err(CliError::usage(format!("two -o name the same file, {}", place.display())));
             }
             places.push(place);
         }
@@ -198,7 +198,7 @@ async fn fetch_all(connection: &Connection, sinks: Vec<(Download, Sink)>, meter:
     ended.into_iter().map(|(_, ended)| ended).collect()
 }
 
-fn report(plan: &GetPlan, args: &GetArgs, outcome: &Outcome, error: Option<&Fail>) -> Result<(), Fail> {
+fn report(plan: &GetPlan, args: &GetArgs, outcome: &Outcome, error: Option<&CliError>) -> Result<(), CliError> {
     let summary = summary(plan, outcome, error);
     if Format::of(args.show).is_json() {
         return print_json(&summary);
@@ -213,12 +213,12 @@ fn report(plan: &GetPlan, args: &GetArgs, outcome: &Outcome, error: Option<&Fail
         if let Some(twice) = summary.duplicate_bytes.filter(|bytes| *bytes > 0) {
             line += &format!("; {} came twice (lost and sent again, or copied to another path)", human_bytes(twice));
         }
-        remark(&line);
+        eprint_line(&line);
     }
     Ok(())
 }
 
-fn summary(plan: &GetPlan, outcome: &Outcome, error: Option<&Fail>) -> GetSummary {
+fn summary(plan: &GetPlan, outcome: &Outcome, error: Option<&CliError>) -> GetSummary {
     let downloads: Vec<_> = outcome.ended.iter().map(download_summary).collect();
     let connection = outcome.live.as_ref().map(|(connection, _)| connection);
     let multipath = match connection {
@@ -280,9 +280,9 @@ fn attempt_summary(attempt: &Attempt) -> AttemptSummary {
 
 /// The paths as they were last seen; those of a download that was cut short are looked at now.
 fn paths(outcome: &Outcome) -> Vec<PathSummary> {
-    let mut book = PathBook::default();
+    let mut book = PathTable::default();
     if let (true, Some((connection, _))) = (outcome.paths.is_empty(), &outcome.live) {
-        book.look(connection);
+        book.sample(connection);
         return book.paths();
     }
     outcome.paths.clone()

@@ -8,12 +8,12 @@ use plait::{Bind, Endpoint, EndpointConfig, RetryPolicy, ServerConfig, Version};
 use plait_sim::files::write_whole;
 
 use crate::args::ServeArgs;
-use crate::fail::Fail;
+use crate::error::CliError;
 use crate::http::policies::Terms;
 use crate::http::root::Root;
-use crate::http::server::Site;
+use crate::http::server::FileServer;
 use crate::identity::{Home, addresses};
-use crate::meant::{Habits, TransportPlan, VersionTaste};
+use crate::options::{InteropOptions, PreferredVersion, TransportPlan};
 use crate::output::print_json;
 use crate::output::summary::Listening;
 use crate::tls::Shown;
@@ -24,14 +24,14 @@ const DEFAULT_PORT: u16 = 4433;
 /// Connections at once, beyond which new ones are refused: idle ones, the usual sort, take some tens of kB each.
 const MAX_CONNECTIONS: usize = 10_000;
 /// How long connections may take to say goodbye.
-pub(crate) const FAREWELL_TIME: Duration = Duration::from_secs(2);
+pub(crate) const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Serves until stopped.
-pub(crate) async fn run(args: ServeArgs) -> Result<(), Fail> {
+pub(crate) async fn run(args: ServeArgs) -> Result<(), CliError> {
     let root = match &args.root {
         None => None,
         Some(path) => Some(Root::new(path).map_err(|error| {
-            Fail::running(format!("--root {}: {error}", path.display()), "name a folder that exists")
+            CliError::running(format!("--root {}: {error}", path.display()), "name a folder that exists")
         })?),
     };
     let shown = match (&args.cert, &args.key) {
@@ -39,18 +39,18 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Fail> {
         _ => Shown::self_signed(&Home::new(args.identity.as_ref()).key()?, &args.name, addresses(&args.listen).await)?,
     };
     let made_pem = shown.made_pem.clone();
-    let habits = Habits::new(&args.interop, args.qlog.as_ref());
-    let mut config = transport::server_config(shown, habits.suites)?;
+    let interop = InteropOptions::new(&args.interop, args.qlog.as_ref());
+    let mut config = transport::server_config(shown, interop.suites)?;
     let mut carriage = transport::config(&TransportPlan::new(&args.transport, args.max_paths));
-    transport::log_to(&mut carriage, habits.qlog.as_ref())?;
+    transport::log_to(&mut carriage, interop.qlog.as_ref())?;
     config.transport_config(Arc::new(carriage));
     if args.retry {
         config.retry_policy(RetryPolicy::Always);
     }
     let mut endpoint_config =
-        EndpointConfig::fresh().map_err(|error| Fail::running(error, "the system must provide randomness"))?;
+        EndpointConfig::fresh().map_err(|error| CliError::running(error, "the system must provide randomness"))?;
     endpoint_config.max_connections(MAX_CONNECTIONS);
-    if habits.taste == VersionTaste::Second {
+    if interop.preferred_version == PreferredVersion::Second {
         config.preferred_versions(vec![Version::V2, Version::V1]);
     }
     if args.interop.interop_v1 {
@@ -60,7 +60,7 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Fail> {
     // Only now: where the port is taken, the file may be that of the server which holds it.
     if let (Some(file), Some(pem)) = (&args.cert_out, made_pem) {
         write_whole(file, pem.as_bytes()).map_err(|error| {
-            Fail::running(format!("--cert-out {}: {error}", file.display()), "choose a folder that may be written")
+            CliError::running(format!("--cert-out {}: {error}", file.display()), "choose a folder that may be written")
         })?;
     }
     // Whoever reads the ready line may stop us at once.
@@ -69,19 +69,19 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), Fail> {
     print_json(&Listening { event: "listening", addresses })?;
 
     let terms = if args.fixed_policies { Terms::Fixed } else { Terms::Negotiable };
-    let site = Arc::new(Site::new(root, terms).patience(Duration::from_secs(args.patience.into())));
+    let site = Arc::new(FileServer::new(root, terms).patience(Duration::from_secs(args.patience.into())));
     tokio::select! {
         () = accept(&endpoint, &site) => {}
         () = asked_to_stop => {}
     }
     endpoint.close(0, b"the server stops");
     // Clients that do not hear it time out by themselves.
-    let _ = tokio::time::timeout(FAREWELL_TIME, endpoint.wait_idle()).await;
+    let _ = tokio::time::timeout(CLOSE_TIMEOUT, endpoint.wait_idle()).await;
     Ok(())
 }
 
-fn bind(settings: EndpointConfig, config: ServerConfig, listen: &[SocketAddr]) -> Result<Endpoint, Fail> {
-    let fail = |error: &dyn std::fmt::Display| Fail::running(format!("cannot listen: {error}"), "see --listen");
+fn bind(settings: EndpointConfig, config: ServerConfig, listen: &[SocketAddr]) -> Result<Endpoint, CliError> {
+    let fail = |error: &dyn std::fmt::Display| CliError::running(format!("cannot listen: {error}"), "see --listen");
     let (first, rest) = match listen.split_first() {
         Some((first, rest)) => (*first, rest),
         None => (SocketAddr::from((Ipv6Addr::UNSPECIFIED, DEFAULT_PORT)), listen),
@@ -101,7 +101,7 @@ fn bind(settings: EndpointConfig, config: ServerConfig, listen: &[SocketAddr]) -
 }
 
 /// Takes every connection that comes.
-pub(crate) async fn accept(endpoint: &Endpoint, site: &Arc<Site>) {
+pub(crate) async fn accept(endpoint: &Endpoint, site: &Arc<FileServer>) {
     while let Some(incoming) = endpoint.accept().await {
         let site = Arc::clone(site);
         tokio::spawn(async move {

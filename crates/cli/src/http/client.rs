@@ -5,7 +5,7 @@ use plait::{Connection, Order, ReadError};
 use super::Refusal;
 use super::meter::Meter;
 use super::sink::{Digested, Sink};
-use crate::fail::Fail;
+use crate::error::CliError;
 
 /// Largest piece read at once, bytes.
 const PIECE_BYTES: usize = 256 * 1024;
@@ -16,8 +16,8 @@ pub(crate) async fn fetch(
     target: &str,
     mut sink: Sink,
     meter: &Meter,
-) -> Result<Digested, Fail> {
-    let lost = |error: &dyn std::fmt::Display| Fail::running(format!("{target}: {error}"), "try again");
+) -> Result<Digested, CliError> {
+    let lost = |error: &dyn std::fmt::Display| CliError::running(format!("{target}: {error}"), "try again");
     let (mut send, mut recv) = connection.open_bi().await.map_err(|error| lost(&error))?;
     let request = format!("GET {target}\r\n");
     send.write_all(request.as_bytes()).await.map_err(|error| lost(&error))?;
@@ -35,24 +35,26 @@ pub(crate) async fn fetch(
     }
 }
 
-fn refused(target: &str, code: u64) -> Fail {
+fn refused(target: &str, code: u64) -> CliError {
     match Refusal::from_code(code) {
         Some(Refusal::NotFound) => {
-            Fail::running(format!("the server has no {target}"), "check the path, and --root of the server")
+            CliError::running(format!("the server has no {target}"), "check the path, and --root of the server")
         }
-        Some(Refusal::Forbidden) => Fail::running(
+        Some(Refusal::Forbidden) => CliError::running(
             format!("the server refuses {target}"),
             "policies may be asked for once a connection, and not of a server with --fixed-policies",
         ),
         Some(Refusal::BadRequest) => {
-            Fail::running(format!("the server does not understand {target}"), "ask for a file or /bytes/100M")
+            CliError::running(format!("the server does not understand {target}"), "ask for a file or /bytes/100M")
         }
         Some(Refusal::Stalled) => {
-            Fail::running(format!("the server waited too long for us to take {target}"), "see its --patience")
+            CliError::running(format!("the server waited too long for us to take {target}"), "see its --patience")
         }
         Some(Refusal::Broken) => {
-            Fail::running(format!("the server could not read {target} to its end"), "look at the server's log")
+            CliError::running(format!("the server could not read {target} to its end"), "look at the server's log")
         }
-        None => Fail::running(format!("the server broke off {target} with code {code}"), "look at the server's log"),
+        None => {
+            CliError::running(format!("the server broke off {target} with code {code}"), "look at the server's log")
+        }
     }
 }

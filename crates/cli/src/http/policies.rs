@@ -164,7 +164,7 @@ impl Desk {
 
 /// What a server told.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct ServerPolicies {
     /// Its policies.
     pub(crate) named: Named,
     /// Length of its answer on the stream.
@@ -173,13 +173,13 @@ pub(crate) struct Told {
 
 /// Asks the server for policies, or only what they are where nothing is wished for. None where it keeps its own, does not
 /// say, or takes longer than `patience`.
-pub(crate) async fn ask(connection: &Connection, wish: &Wish, patience: Duration) -> Option<Told> {
+pub(crate) async fn ask(connection: &Connection, wish: &Wish, patience: Duration) -> Option<ServerPolicies> {
     let asking = async {
         let (mut send, mut recv) = connection.open_bi().await.ok()?;
         send.write_all(format!("GET {}\r\n", wish.target()).as_bytes()).await.ok()?;
         send.finish().ok()?;
         let answer = recv.read_to_end(MAX_ANSWER_BYTES).await.ok()?;
-        Some(Told { named: Named::read(&answer)?, bytes: answer.len() as u64 })
+        Some(ServerPolicies { named: Named::read(&answer)?, bytes: answer.len() as u64 })
     };
     tokio::time::timeout(patience, asking).await.ok().flatten()
 }

@@ -27,7 +27,7 @@ const LOOKS: u32 = 4;
 
 /// What a server has to offer.
 #[derive(Clone, Debug)]
-pub(crate) struct Site {
+pub(crate) struct FileServer {
     root: Option<Root>,
     pattern: Pattern,
     budget: Arc<Budget>,
@@ -100,7 +100,7 @@ fn gone(error: impl std::fmt::Display) -> Unanswered {
     Unanswered::Gone(error.to_string())
 }
 
-impl Site {
+impl FileServer {
     /// Files below `root`, if there is one, and synthetic bodies; sent by policies that are open to wishes, or not.
     pub(crate) fn new(root: Option<Root>, terms: Terms) -> Self {
         Self { root, pattern: Pattern::new(), budget: Budget::new(), patience: PATIENCE, terms }

@@ -13,8 +13,8 @@ use tokio::task::JoinHandle;
 
 use super::body::hex;
 use crate::connect::off_thread;
-use crate::fail::Fail;
-use crate::meant::Destination;
+use crate::error::CliError;
+use crate::options::Destination;
 
 /// Pieces that may wait for the writer.
 const QUEUE_PIECES: usize = 256;
@@ -38,12 +38,12 @@ pub(crate) struct Digested {
 #[derive(Debug)]
 pub(crate) struct Sink {
     pieces: mpsc::Sender<Piece>,
-    writer: JoinHandle<Result<Digested, Fail>>,
+    writer: JoinHandle<Result<Digested, CliError>>,
 }
 
 impl Sink {
     /// Opens the destination; a pipe waits for its reader.
-    pub(crate) async fn open(to: &Destination) -> Result<Self, Fail> {
+    pub(crate) async fn open(to: &Destination) -> Result<Self, CliError> {
         let to = to.clone();
         let mut target = off_thread(move || Target::open(&to)).await?;
         let (pieces, mut queue) = mpsc::channel(QUEUE_PIECES);
@@ -64,13 +64,13 @@ impl Sink {
                     }
                 }
             }
-            Err(Fail::Interrupted)
+            Err(CliError::Interrupted)
         });
         Ok(Self { pieces, writer })
     }
 
     /// The next piece of the body.
-    pub(crate) async fn push(&mut self, data: Bytes) -> Result<(), Fail> {
+    pub(crate) async fn push(&mut self, data: Bytes) -> Result<(), CliError> {
         match self.pieces.send(Piece::Data(data)).await {
             Ok(()) => Ok(()),
             Err(_) => Err(self.failure().await),
@@ -78,20 +78,20 @@ impl Sink {
     }
 
     /// The body is whole.
-    pub(crate) async fn finish(mut self) -> Result<Digested, Fail> {
+    pub(crate) async fn finish(mut self) -> Result<Digested, CliError> {
         if self.pieces.send(Piece::End).await.is_err() {
             return Err(self.failure().await);
         }
         joined(self.writer.await)
     }
 
-    async fn failure(&mut self) -> Fail {
-        joined((&mut self.writer).await).err().unwrap_or(Fail::Interrupted)
+    async fn failure(&mut self) -> CliError {
+        joined((&mut self.writer).await).err().unwrap_or(CliError::Interrupted)
     }
 }
 
-fn joined(result: Result<Result<Digested, Fail>, tokio::task::JoinError>) -> Result<Digested, Fail> {
-    result.unwrap_or_else(|error| Err(Fail::Running(format!("the writer stopped: {error}"))))
+fn joined(result: Result<Result<Digested, CliError>, tokio::task::JoinError>) -> Result<Digested, CliError> {
+    result.unwrap_or_else(|error| Err(CliError::Running(format!("the writer stopped: {error}"))))
 }
 
 /// What is written to.
@@ -111,12 +111,12 @@ enum Target {
 }
 
 impl Target {
-    fn open(to: &Destination) -> Result<Self, Fail> {
+    fn open(to: &Destination) -> Result<Self, CliError> {
         match to {
             Destination::Discard => Ok(Self::Nothing),
             Destination::Stdout => Ok(Self::Stdout),
             Destination::File(path) if path.is_dir() => {
-                Err(Fail::running(format!("{} is a folder", path.display()), "give a file name with -o"))
+                Err(CliError::running(format!("{} is a folder", path.display()), "give a file name with -o"))
             }
             Destination::File(path) => {
                 // A link stays one; what it names is replaced.
@@ -129,19 +129,19 @@ impl Target {
                 };
                 opened.map_err(|error| {
                     let what = format!("{} cannot be written ({error})", path.display());
-                    Fail::running(what, "choose a folder that exists and may be written with -o")
+                    CliError::running(what, "choose a folder that exists and may be written with -o")
                 })
             }
         }
     }
 
-    fn write(&mut self, data: &[u8], offset: u64) -> Result<(), Fail> {
+    fn write(&mut self, data: &[u8], offset: u64) -> Result<(), CliError> {
         match self {
             Self::Nothing => Ok(()),
             Self::Stdout => {
                 let mut out = io::stdout().lock();
                 if offset == 0 && out.is_terminal() && data.contains(&0) {
-                    return Err(Fail::running(
+                    return Err(CliError::running(
                         "the body is binary and standard output is a terminal",
                         "use -o FILE, -o - in a pipe, or --discard",
                     ));
@@ -153,26 +153,26 @@ impl Target {
         }
     }
 
-    fn finish(self) -> Result<(), Fail> {
+    fn finish(self) -> Result<(), CliError> {
         match self {
             Self::Nothing | Self::Device { .. } => Ok(()),
             Self::Stdout => io::stdout().lock().flush().map_err(|error| unprinted(&error)),
             Self::File { temporary, path } => match temporary.persist(&path) {
                 Ok(_) => Ok(()),
-                Err(error) => Err(Fail::running(format!("{}: {}", path.display(), error.error), "is it in use?")),
+                Err(error) => Err(CliError::running(format!("{}: {}", path.display(), error.error), "is it in use?")),
             },
         }
     }
 }
 
-fn unprinted(error: &io::Error) -> Fail {
+fn unprinted(error: &io::Error) -> CliError {
     let hint =
         if error.kind() == io::ErrorKind::BrokenPipe { "does its reader still run?" } else { "is the disk full?" };
-    Fail::running(format!("standard output: {error}"), hint)
+    CliError::running(format!("standard output: {error}"), hint)
 }
 
-fn broken(path: &Path, error: &io::Error) -> Fail {
-    Fail::running(format!("{}: {error}", path.display()), "is the disk full?")
+fn broken(path: &Path, error: &io::Error) -> CliError {
+    CliError::running(format!("{}: {error}", path.display()), "is the disk full?")
 }
 
 /// A file in the same folder, so that renaming it is one step; it has the rights of the old one or of any new file.
@@ -229,7 +229,7 @@ mod tests {
         sink.push(Bytes::from_static(b"ab")).await.unwrap();
         let Sink { pieces, writer } = sink;
         drop(pieces);
-        assert_eq!(writer.await.unwrap(), Err(Fail::Interrupted));
+        assert_eq!(writer.await.unwrap(), Err(CliError::Interrupted));
         assert_eq!(entries(dir.path()), 0);
     }
 

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::args::OutputArgs;
-use crate::fail::Fail;
+use crate::error::CliError;
 
 /// Who reads standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,14 +40,14 @@ impl Format {
 }
 
 /// Prints `value` as one line of JSON on standard output.
-pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Fail> {
+pub(crate) fn print_json(value: &impl Serialize) -> Result<(), CliError> {
     let line = serde_json::to_string(value)
-        .map_err(|error| Fail::running(format!("the result is no JSON: {error}"), "this is a fault of plait"))?;
+        .map_err(|error| CliError::running(format!("the result is no JSON: {error}"), "this is a fault of plait"))?;
     print_line(&line)
 }
 
 /// Tells programs of a failure that comes before there is anything to report; gives the failure back.
-pub(crate) fn refused(command: &str, args: OutputArgs, fail: Fail) -> Fail {
+pub(crate) fn refused(command: &str, args: OutputArgs, fail: CliError) -> CliError {
     if Format::of(args).is_json() {
         // The failure that is there already is the one to tell.
         let _ = print_json(&json!({ "command": command, "ok": false, "error": fail.to_string() }));
@@ -56,22 +56,22 @@ pub(crate) fn refused(command: &str, args: OutputArgs, fail: Fail) -> Fail {
 }
 
 /// Prints a line on standard output; a reader that went away is no error of ours.
-pub(crate) fn print_line(line: &str) -> Result<(), Fail> {
+pub(crate) fn print_line(line: &str) -> Result<(), CliError> {
     print_text(&format!("{line}\n"))
 }
 
 /// Prints text as it is, as [`print_line`] does.
-pub(crate) fn print_text(text: &str) -> Result<(), Fail> {
+pub(crate) fn print_text(text: &str) -> Result<(), CliError> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Fail::running(format!("standard output: {error}"), "is the disk full?"))
+            Err(CliError::running(format!("standard output: {error}"), "is the disk full?"))
         }
         _ => Ok(()),
     }
 }
 
 /// Says something on standard error; there is nobody to tell when that fails.
-pub(crate) fn remark(line: &str) {
+pub(crate) fn eprint_line(line: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{line}");
 }

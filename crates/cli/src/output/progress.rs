@@ -6,7 +6,7 @@ use std::io::IsTerminal;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use super::summary::{Interval, PathSummary};
-use super::{Format, print_json, remark};
+use super::{Format, eprint_line, print_json};
 use crate::args::OutputArgs;
 use crate::units::{human_bytes, mbps, rounded};
 
@@ -71,7 +71,7 @@ impl Progress {
         }
         let goodput = mbps(snapshot.bytes.saturating_sub(bytes), seconds);
         if self.manner == Manner::Lines {
-            remark(&self.line(snapshot, seconds, goodput));
+            eprint_line(&self.line(snapshot, seconds, goodput));
         }
         if self.format == Format::JsonStream {
             // What cannot be printed now cannot be at the end either, and is told then.

@@ -65,7 +65,7 @@ pub enum Welcome {
 
 /// What differs from connection to connection.
 #[derive(Clone, Copy, Debug)]
-pub struct Habits {
+pub struct PeerOptions {
     pub welcome: Welcome,
     /// Of the client's first packet; only plait knows another than v1.
     pub version: Version,
@@ -74,7 +74,7 @@ pub struct Habits {
     pub keep_alive: Option<Duration>,
 }
 
-impl Default for Habits {
+impl Default for PeerOptions {
     fn default() -> Self {
         Self { welcome: Welcome::Direct, version: Version::V1, prefers: None, keep_alive: None }
     }
@@ -111,14 +111,14 @@ impl Kind {
     pub const ALL: [Self; 3] = [Self::Plait, Self::Quinn, Self::Noq];
 
     pub fn build(self, setup: Setup) -> Peer {
-        self.build_with(setup, Habits::default())
+        self.build_with(setup, PeerOptions::default())
     }
 
-    pub fn build_with(self, setup: Setup, habits: Habits) -> Peer {
+    pub fn build_with(self, setup: Setup, options: PeerOptions) -> Peer {
         match self {
-            Self::Plait => Peer(Box::new(plait::PlaitHost::with_habits(setup, habits))),
-            Self::Quinn => Peer(Box::new(quinn::QuinnHost::new(setup, habits))),
-            Self::Noq => Peer(Box::new(noq::NoqHost::new(setup, habits))),
+            Self::Plait => Peer(Box::new(plait::PlaitHost::with_habits(setup, options))),
+            Self::Quinn => Peer(Box::new(quinn::QuinnHost::new(setup, options))),
+            Self::Noq => Peer(Box::new(noq::NoqHost::new(setup, options))),
         }
     }
 }

@@ -18,7 +18,7 @@ use plait_engine::{
 use plait_netsim::{Datagram, Host};
 
 use super::app::{ClientApp, Progress, ReadEnd, Request, ServerApp, Wire};
-use super::{Habits, Order as Command, PathBytes, Setup, Stack, Welcome, tls};
+use super::{Order as Command, PathBytes, PeerOptions, Setup, Stack, Welcome, tls};
 
 struct Live {
     connection: Connection,
@@ -53,14 +53,14 @@ impl PlaitHost {
         Self::with_versions(setup, transport, retry, (Version::V1, None))
     }
 
-    pub fn with_habits(setup: Setup, habits: Habits) -> Self {
+    pub fn with_habits(setup: Setup, options: PeerOptions) -> Self {
         let mut transport = transport(setup.paths);
-        transport.keep_alive_interval(habits.keep_alive);
-        let retry = match habits.welcome {
+        transport.keep_alive_interval(options.keep_alive);
+        let retry = match options.welcome {
             Welcome::Direct => RetryPolicy::Application,
             Welcome::Retry => RetryPolicy::Always,
         };
-        Self::with_versions(setup, transport, retry, (habits.version, habits.prefers))
+        Self::with_versions(setup, transport, retry, (options.version, options.prefers))
     }
 
     fn with_versions(
@@ -116,11 +116,11 @@ impl PlaitHost {
         });
     }
 
-    fn pump(&mut self, now: Instant) {
+    fn drive(&mut self, now: Instant) {
         self.open_wished(now);
         let Self { endpoint, live, app, served, out, .. } = self;
         live.retain(|handle, one| {
-            pump_connection(now, one, (endpoint, *handle), app, out);
+            drive_connection(now, one, (endpoint, *handle), app, out);
             let keep = !one.connection.is_drained();
             if let Some(server) = one.server.as_ref().filter(|_| !keep) {
                 served.push(server.progress());
@@ -151,7 +151,7 @@ fn push(out: &mut VecDeque<Datagram>, transmit: &Transmit, data: &[u8]) {
     }
 }
 
-fn pump_connection(
+fn drive_connection(
     now: Instant,
     one: &mut Live,
     (endpoint, handle): (&mut Endpoint, ConnectionHandle),
@@ -220,7 +220,7 @@ impl Host for PlaitHost {
     }
 
     fn poll_transmit(&mut self, now: Instant, out: &mut VecDeque<Datagram>) {
-        self.pump(now);
+        self.drive(now);
         out.append(&mut self.out);
     }
 }

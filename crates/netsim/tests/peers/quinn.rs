@@ -15,7 +15,7 @@ use quinn_proto::{
 };
 
 use super::app::{ClientApp, Progress, ReadEnd, Request, ServerApp, Wire};
-use super::{Clock, Habits, Order, PathBytes, Setup, Stack, Welcome, tls};
+use super::{Clock, Order, PathBytes, PeerOptions, Setup, Stack, Welcome, tls};
 
 struct Live {
     connection: Connection,
@@ -47,7 +47,7 @@ fn transport(keep_alive: Option<Duration>) -> Arc<TransportConfig> {
 }
 
 impl QuinnHost {
-    pub fn new(setup: Setup, habits: Habits) -> Self {
+    pub fn new(setup: Setup, options: PeerOptions) -> Self {
         let clock = Clock::new();
         let mut config = EndpointConfig::default();
         let mut seed = [0; 32];
@@ -57,14 +57,14 @@ impl QuinnHost {
         config.cid_generator(move || Box::new(HashedConnectionIdGenerator::from_key(key)));
         let server = setup.remote.is_none().then(|| {
             let mut server = ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls::server()).unwrap()));
-            server.transport_config(transport(habits.keep_alive));
+            server.transport_config(transport(options.keep_alive));
             Arc::new(server)
         });
         let mut endpoint = Endpoint::new(Arc::new(config), server, true, None);
         let mut live = BTreeMap::new();
         if let Some(remote) = setup.remote {
             let mut client = ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls::client()).unwrap()));
-            client.transport_config(transport(habits.keep_alive));
+            client.transport_config(transport(options.keep_alive));
             let now = clock.to_std(Instant::ZERO);
             let (handle, connection) = endpoint.connect(now, client, remote, "localhost").unwrap();
             live.insert(handle.0, Live { connection, server: None });
@@ -78,7 +78,7 @@ impl QuinnHost {
             served: Vec::new(),
             out: VecDeque::new(),
             deadline: None,
-            welcome: habits.welcome,
+            welcome: options.welcome,
         }
     }
 
@@ -86,12 +86,12 @@ impl QuinnHost {
         push(&mut self.out, self.local, transmit, data);
     }
 
-    fn pump(&mut self, now: Instant) {
+    fn drive(&mut self, now: Instant) {
         let at = self.clock.to_std(now);
         let Self { endpoint, live, app, served, out, .. } = self;
         let mut deadline = None;
         live.retain(|handle, one| {
-            pump_connection(one, (at, ConnectionHandle(*handle)), endpoint, app, (out, self.local));
+            drive_connection(one, (at, ConnectionHandle(*handle)), endpoint, app, (out, self.local));
             deadline =
                 plait_base::time::earliest(deadline, one.connection.poll_timeout().map(|t| self.clock.to_virtual(t)));
             let keep = !one.connection.is_drained();
@@ -110,7 +110,7 @@ fn push(out: &mut VecDeque<Datagram>, local: SocketAddr, transmit: &Transmit, da
     out.push_back(Datagram { src, dst: transmit.destination, ecn, payload: BytesMut::from(data) });
 }
 
-fn pump_connection(
+fn drive_connection(
     one: &mut Live,
     (at, handle): (std::time::Instant, ConnectionHandle),
     endpoint: &mut Endpoint,
@@ -200,7 +200,7 @@ impl Host for QuinnHost {
     }
 
     fn poll_transmit(&mut self, now: Instant, out: &mut VecDeque<Datagram>) {
-        self.pump(now);
+        self.drive(now);
         out.append(&mut self.out);
     }
 }

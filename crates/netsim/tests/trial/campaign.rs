@@ -72,12 +72,12 @@ impl Tally {
 
 /// What a person needs to see a failure again.
 pub fn describe(pairing: Pairing, failure: &Failure) -> String {
-    let Trial { legs, damage, habits, requests, faults, closer, limit, .. } = Trial::draw(pairing, failure.seed);
+    let Trial { legs, damage, options, requests, faults, closer, limit, .. } = Trial::draw(pairing, failure.seed);
     let mut text = format!("{} seed {}: {}\n", pairing.name, failure.seed, failure.why);
     for (i, leg) in legs.iter().enumerate() {
         text += &format!("    leg {i} out  {:?}\n    leg {i} back {:?}\n", leg.forward, leg.backward);
     }
-    text += &format!("    {damage:?} {habits:?} closed by {closer:?}, limit {limit:?}\n");
+    text += &format!("    {damage:?} {options:?} closed by {closer:?}, limit {limit:?}\n");
     let bytes: u64 = requests.iter().map(|q| q.bytes).sum();
     text += &format!("    {} requests, {bytes} bytes\n", requests.len());
     for (at, fault) in faults {

@@ -8,7 +8,7 @@ use plait_netsim::Damage;
 use plait_netsim::link::{Jitter, LinkConfig, Loss, Order as Ordering, QueueLimit, Reorder};
 
 use super::{End, Fault, Leg, Pairing, Trial, Width};
-use crate::peers::{Habits, Kind, Order, Request, Welcome};
+use crate::peers::{Kind, Order, PeerOptions, Request, Welcome};
 
 /// IPv4 and UDP headers, bytes.
 const HEADERS_BYTES: u32 = 28;
@@ -33,7 +33,7 @@ impl Trial {
         faults.sort_by_key(|(at, _)| *at);
         spare_peers(&pairing, &mut legs, &mut faults);
         let moves = faults.iter().any(|(_, f)| matches!(f, Fault::NewPort(_) | Fault::NewAddress(_)));
-        let habits = Habits {
+        let options = PeerOptions {
             welcome: if r.chance(0.2) { Welcome::Retry } else { Welcome::Direct },
             version: if only_plait(&pairing) && r.chance(0.3) { Version::V2 } else { Version::V1 },
             // Not drawn: seeds mean what they meant before servers had a preference.
@@ -42,14 +42,14 @@ impl Trial {
             keep_alive: moves.then_some(KEEP_ALIVE),
         };
         // quinn and noq as clients never accept a Retry after a damaged one.
-        let flips = habits.welcome == Welcome::Direct || pairing.client == Kind::Plait;
+        let flips = options.welcome == Welcome::Direct || pairing.client == Kind::Plait;
         let outages: Duration =
             faults.iter().map(|(_, f)| if let Fault::Outage(_, d) = f { *d } else { Duration::ZERO }).sum();
         Self {
             pairing,
             seed,
             damage: if flips && r.chance(0.7) { Damage::Flip } else { Damage::Checksum },
-            habits,
+            options,
             requests,
             closer: if r.chance(0.5) { End::Client } else { End::Server },
             limit: Duration::from_secs(12) + expected * 8 + outages * 6,

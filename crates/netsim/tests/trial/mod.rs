@@ -14,7 +14,7 @@ use std::time::Duration;
 use plait_netsim::Damage;
 use plait_netsim::link::LinkConfig;
 
-use crate::peers::{Habits, Kind, Order, Request};
+use crate::peers::{Kind, Order, PeerOptions, Request};
 
 /// Who talks to whom, and over how many paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,7 +91,7 @@ pub struct Trial {
     pub seed: u64,
     pub legs: Vec<Leg>,
     pub damage: Damage,
-    pub habits: Habits,
+    pub options: PeerOptions,
     pub requests: Vec<Request>,
     /// Times count from when both ends are connected.
     pub faults: Vec<(Duration, Fault)>,

@@ -85,9 +85,9 @@ impl Stage {
         let (paths, seed) = (trial.legs.len() as u32, trial.seed);
         let local = SocketAddr::new(inner(0), 50_000);
         let setup = Setup { local, remote: Some(service(0)), paths, seed };
-        let client = world.add_host(trial.pairing.client.build_with(setup, trial.habits), &inners);
+        let client = world.add_host(trial.pairing.client.build_with(setup, trial.options), &inners);
         let setup = Setup { local: service(0), remote: None, paths, seed: seed ^ 0xbeef };
-        let server = world.add_host(trial.pairing.server.build_with(setup, trial.habits), &services);
+        let server = world.add_host(trial.pairing.server.build_with(setup, trial.options), &services);
         let (mut links, mut nats) = (Vec::new(), Vec::new());
         for (i, leg) in trial.legs.iter().enumerate() {
             let forward = world.net.add_link(leg.forward.clone());

@@ -122,7 +122,7 @@ pub fn list() -> impl Iterator<Item = (&'static str, &'static str)> {
 
 /// A figure with what was written of it.
 #[derive(Clone, Debug)]
-pub struct Made {
+pub struct FigureFiles {
     /// Its name.
     pub name: &'static str,
     /// What it shows.
@@ -133,7 +133,7 @@ pub struct Made {
     pub files: Vec<PathBuf>,
 }
 
-impl Made {
+impl FigureFiles {
     /// False where a gate was not held.
     pub fn held(&self) -> bool {
         !self.figure.failed
@@ -165,7 +165,7 @@ impl Made {
     }
 }
 
-/// Head of the table that [`Made::markdown`] gives the rows of.
+/// Head of the table that [`FigureFiles::markdown`] gives the rows of.
 pub const MARKDOWN_HEAD: &str = "| figure | of what | published | here |\n|---|---|---|---|\n";
 
 /// Where a family of figures differs from the paper's by its making.
@@ -202,7 +202,7 @@ fn differences(name: &str) -> Option<&'static str> {
 ///
 /// # Errors
 /// There is no such figure, results cannot be written, or it was interrupted.
-pub fn figure(name: &str, request: &FigureRequest<'_>) -> Result<Made, CommandError> {
+pub fn figure(name: &str, request: &FigureRequest<'_>) -> Result<FigureFiles, CommandError> {
     let Some((name, title, make)) = FIGURES.iter().find(|(known, _, _)| *known == name) else {
         let names: Vec<_> = list().map(|(name, _)| name).collect();
         let problem = format!("there is no figure `{name}`; accepted: {}, all", names.join(", "));
@@ -214,7 +214,7 @@ pub fn figure(name: &str, request: &FigureRequest<'_>) -> Result<Made, CommandEr
     if let Some(out) = &request.out {
         files.extend(write_page(out, name, &page(title, &figure), request.pictures)?);
     }
-    Ok(Made { name, title, figure, files })
+    Ok(FigureFiles { name, title, figure, files })
 }
 
 fn page(title: &str, figure: &Figure) -> Page {

@@ -152,11 +152,11 @@ impl PlaitHost {
         self.locals.iter().filter(|(_, state)| *state == InterfaceState::Up).map(|(address, _)| *address).collect()
     }
 
-    fn pump(&mut self, now: Instant) {
+    fn drive(&mut self, now: Instant) {
         let locals = if self.locals.len() > 1 { self.usable_locals() } else { Vec::new() };
         let Self { endpoint, live, last, out, buffer, .. } = self;
         live.retain(|handle, one| {
-            pump_connection(now, one, &locals);
+            drive_connection(now, one, &locals);
             while let Some(transmit) = one.connection.poll_transmit(now, TRAIN_SEGMENTS, buffer) {
                 push(out, &transmit, buffer);
             }
@@ -178,7 +178,7 @@ impl PlaitHost {
     }
 }
 
-fn pump_connection(now: Instant, one: &mut Live, locals: &[SocketAddr]) {
+fn drive_connection(now: Instant, one: &mut Live, locals: &[SocketAddr]) {
     while let Some(event) = one.connection.poll() {
         match event {
             Event::Connected => {
@@ -238,7 +238,7 @@ impl Host for PlaitHost {
     }
 
     fn poll_transmit(&mut self, now: Instant, out: &mut VecDeque<Datagram>) {
-        self.pump(now);
+        self.drive(now);
         out.append(&mut self.out);
     }
 

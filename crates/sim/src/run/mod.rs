@@ -32,7 +32,7 @@ use series::{Sample, Series};
 const STALL_RTTS: u32 = 3;
 const STALL_MIN: Duration = Duration::from_millis(500);
 /// How often the run looks whether bytes arrive.
-const LOOK_INTERVAL: Duration = Duration::from_millis(50);
+const OBSERVE_INTERVAL: Duration = Duration::from_millis(50);
 /// First interval of time series.
 const SERIES_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -65,7 +65,7 @@ struct Stalls {
 }
 
 impl Stalls {
-    fn look(&mut self, now: Instant, progress: &Progress, bytes: u64, rtt: Duration) {
+    fn observe(&mut self, now: Instant, progress: &Progress, bytes: u64, rtt: Duration) {
         let moves = bytes > self.seen_bytes || progress.first_byte.is_none();
         let gap = now.since(self.since);
         if moves {
@@ -181,8 +181,8 @@ impl<'a> Running<'a> {
             let now = self.world.now();
             self.timeline.advance(now, self.scenario, &mut self.world);
             self.cross.advance(now, &mut self.world)?;
-            self.look(now);
-            let next = now + LOOK_INTERVAL;
+            self.observe(now);
+            let next = now + OBSERVE_INTERVAL;
             let next = self.cross.next_at().map_or(next, |at| at.min(next));
             let next = self.timeline.next_at(self.scenario).map_or(next, |at| at.min(next));
             let next = self.series.as_ref().map_or(next, |series| series.next_at().min(next));
@@ -191,12 +191,12 @@ impl<'a> Running<'a> {
                 break end;
             }
         };
-        self.look(self.world.now());
+        self.observe(self.world.now());
         Ok(self.outcome(end))
     }
 
     /// Between events: samples, and whether bytes still arrive.
-    fn look(&mut self, now: Instant) {
+    fn observe(&mut self, now: Instant) {
         let bytes = self.verified_bytes();
         let hosts = [self.client, self.server].into_iter().filter_map(|host| self.world.host::<PlaitHost>(host));
         let passed = hosts.filter_map(|host| oracle::census(host.path_counts())).next();
@@ -204,7 +204,7 @@ impl<'a> Running<'a> {
         let rtt = self.sender().lock().paths.values().filter_map(|figures| figures.rtt).max().unwrap_or_default();
         let quiet = matches!(self.scenario.load, Load::Requests { .. });
         if let Some(host) = self.world.host::<PlaitHost>(self.client).filter(|_| !quiet) {
-            self.stalls.look(now, host.progress(), bytes, rtt);
+            self.stalls.observe(now, host.progress(), bytes, rtt);
         }
         if self.series.as_ref().is_some_and(|series| series.next_at() <= now) {
             let sample = self.sample(now, bytes);

@@ -5,23 +5,24 @@ use plait_base::{EcnCounts, PathId, RangeSet};
 use plait_wire::frame::{AckForm, Frame, Frames, OutAck};
 use plait_wire::varint::{self, Reader};
 
-use crate::Tape;
+use crate::ArbitraryInput;
 
 /// The input: form, budget and counts of an ack, then gaps and lengths.
 pub fn run(input: &[u8]) {
     varints(input);
-    let mut tape = Tape::new(input);
-    let form = if tape.flag() { AckForm::Path } else { AckForm::Plain };
-    let path = if form == AckForm::Path { PathId(tape.number() as u32) } else { PathId::ZERO };
-    let budget = tape.below(600);
-    let count = |tape: &mut Tape<'_>| tape.number() & VARINT_MAX;
-    let ecn = tape.flag().then(|| EcnCounts { ect0: count(&mut tape), ect1: count(&mut tape), ce: count(&mut tape) });
-    let delay = tape.number() & VARINT_MAX;
+    let mut input = ArbitraryInput::new(input);
+    let form = if input.flag() { AckForm::Path } else { AckForm::Plain };
+    let path = if form == AckForm::Path { PathId(input.number() as u32) } else { PathId::ZERO };
+    let budget = input.below(600);
+    let count = |input: &mut ArbitraryInput<'_>| input.number() & VARINT_MAX;
+    let ecn =
+        input.flag().then(|| EcnCounts { ect0: count(&mut input), ect1: count(&mut input), ce: count(&mut input) });
+    let delay = input.number() & VARINT_MAX;
     let mut ranges = RangeSet::new();
     let mut at = 0u64;
-    while !tape.is_over() {
-        let start = at.saturating_add(tape.number());
-        let end = start.saturating_add(tape.number()).saturating_add(1);
+    while !input.is_over() {
+        let start = at.saturating_add(input.number());
+        let end = start.saturating_add(input.number()).saturating_add(1);
         if end > VARINT_MAX {
             break;
         }

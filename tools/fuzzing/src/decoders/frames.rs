@@ -10,15 +10,15 @@ use plait_wire::frame::{
 };
 use plait_wire::header::PacketKind;
 
-use crate::Tape;
+use crate::ArbitraryInput;
 
 const KINDS: [PacketKind; 4] = [PacketKind::Initial, PacketKind::ZeroRtt, PacketKind::Handshake, PacketKind::OneRtt];
 
 /// The input: the kind of packet, then its payload.
 pub fn run(input: &[u8]) {
-    let mut tape = Tape::new(input);
-    let kind = KINDS.get(tape.below(5)).copied();
-    let payload = tape.rest();
+    let mut input = ArbitraryInput::new(input);
+    let kind = KINDS.get(input.below(5)).copied();
+    let payload = input.rest();
     let frames = match kind {
         Some(kind) => Frames::in_packet(payload, kind),
         None => Frames::new(payload),

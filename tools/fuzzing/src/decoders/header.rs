@@ -5,14 +5,14 @@ use plait_base::units::VARINT_MAX;
 use plait_wire::header::{FixedBit, FixedBitRule, packet_number, stateless_reset, version_negotiation};
 use plait_wire::{OutHeader, ProtectedHeader, Version};
 
-use crate::Tape;
+use crate::ArbitraryInput;
 
 /// The input: length of our ids, rule of the fixed bit, then a datagram.
 pub fn run(input: &[u8]) {
-    let mut tape = Tape::new(input);
-    let cid_len = tape.below(21);
-    let rule = if tape.flag() { FixedBitRule::MustBeSet } else { FixedBitRule::Ignored };
-    let mut datagram = tape.rest();
+    let mut input = ArbitraryInput::new(input);
+    let cid_len = input.below(21);
+    let rule = if input.flag() { FixedBitRule::MustBeSet } else { FixedBitRule::Ignored };
+    let mut datagram = input.rest();
     let _ = stateless_reset::candidate(datagram);
     numbers(datagram);
     while !datagram.is_empty() {
@@ -77,9 +77,9 @@ fn rewrite(out: OutHeader<'_>, read: &ProtectedHeader, cid_len: usize) {
 
 /// RFC 9000 A.3: whatever is expanded is a packet number, and the one that was cut when it is near.
 fn numbers(bytes: &[u8]) {
-    let mut tape = Tape::new(bytes);
-    let (expected, len) = (tape.number() & VARINT_MAX, 1 + tape.below(4));
-    let truncated = tape.number() as u32;
+    let mut input = ArbitraryInput::new(bytes);
+    let (expected, len) = (input.number() & VARINT_MAX, 1 + input.below(4));
+    let truncated = input.number() as u32;
     let number = packet_number::expand(truncated, len, expected);
     assert!(number <= VARINT_MAX);
     let acked = expected.checked_sub(1);

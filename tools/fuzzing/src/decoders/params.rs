@@ -7,13 +7,13 @@ use plait_wire::TransportParameters;
 use plait_wire::params::{ActiveMigration, EarlyPaths, GreaseQuicBit, HandshakeCids, PreferredAddress, VersionInfo};
 use plait_wire::version::Version;
 
-use crate::Tape;
+use crate::ArbitraryInput;
 
 /// The input: who sent them, then the parameters.
 pub fn run(input: &[u8]) {
-    let mut tape = Tape::new(input);
-    let sender = if tape.flag() { Side::Server } else { Side::Client };
-    let rest = tape.rest();
+    let mut input = ArbitraryInput::new(input);
+    let sender = if input.flag() { Side::Server } else { Side::Client };
+    let rest = input.rest();
     read_ahead(rest);
     let Ok(params) = TransportParameters::decode(rest, sender) else { return };
     let bytes = params.encode(sender, &mut Random::from_u64(1));

@@ -1,4 +1,4 @@
-//! A victim with a complete handshake behind it, and the peer that holds the keys and follows no rule.
+//! An engine with a complete handshake behind it, and the peer that holds the keys and follows no rule.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ const CID_LEN: usize = 8;
 /// Packet numbers of the puppet on path 0 begin above those of the engine that it replaces.
 const FIRST_NUMBER: u64 = 1_000;
 
-/// Address `n` of the victim.
+/// Address `n` of the engine.
 pub fn here(n: u8) -> SocketAddr {
     SocketAddr::from(([10, 0, n, 1], 443))
 }
@@ -31,7 +31,7 @@ pub fn there(n: u8) -> SocketAddr {
 }
 
 /// The end under test.
-pub struct Victim {
+pub struct EngineUnderTest {
     /// Its endpoint.
     pub endpoint: Endpoint,
     /// Its connection.
@@ -59,7 +59,7 @@ pub struct Peer {
 }
 
 /// Lets two engines complete their handshake; the one of `side` remains, the other is replaced by a puppet.
-pub fn meet(side: Side) -> (Victim, Peer) {
+pub fn meet(side: Side) -> (EngineUnderTest, Peer) {
     let now = Instant::ZERO + Duration::from_secs(1);
     let (at_client, at_server) = match side {
         Side::Client => (here(0), there(0)),
@@ -69,7 +69,7 @@ pub fn meet(side: Side) -> (Victim, Peer) {
     let mut client_end = Endpoint::new(Arc::new(settings::endpoint(1)), None, Random::from_u64(11));
     let (handle, connection) =
         client_end.connect(now, settings::client(), route, "localhost").expect("a client may connect");
-    let mut client = Victim::new(client_end, handle, connection, now);
+    let mut client = EngineUnderTest::new(client_end, handle, connection, now);
     let mut endpoint =
         Endpoint::new(Arc::new(settings::endpoint(2)), Some(Arc::new(settings::server())), Random::from_u64(12));
     // A client chooses whom it talks to.
@@ -83,7 +83,7 @@ pub fn meet(side: Side) -> (Victim, Peer) {
         panic!("a genuine client is let in")
     };
     let (handle, connection) = endpoint.accept(incoming, now, &mut reply, None).expect("a genuine client");
-    let mut server = Victim::new(endpoint, handle, connection, now);
+    let mut server = EngineUnderTest::new(endpoint, handle, connection, now);
     server.watch.on_proven(at_client);
     let mut peer = Peer::new(side.peer());
     let mut flight: Vec<Vec<u8>> = flight.drain(1..).collect();
@@ -106,7 +106,7 @@ pub fn meet(side: Side) -> (Victim, Peer) {
     (if side.is_client() { client } else { server }, peer)
 }
 
-impl Victim {
+impl EngineUnderTest {
     fn new(endpoint: Endpoint, handle: ConnectionHandle, connection: Connection, now: Instant) -> Self {
         Self { endpoint, connection, handle, now, watch: Watch::default(), cids: Vec::new(), events: 0 }
     }
@@ -155,7 +155,7 @@ impl Victim {
     }
 
     /// Without a peer every connection ends, and its endpoint forgets it.
-    pub fn perish(&mut self) {
+    pub fn shut_down(&mut self) {
         for _ in 0..20_000 {
             self.settle(&mut |_, _| {});
             if self.connection.is_drained() {
@@ -183,7 +183,7 @@ impl Peer {
         }
     }
 
-    /// Seals frames in a 1-RTT packet to one of the victim's ids.
+    /// Seals frames in a 1-RTT packet to one of the engine's ids.
     pub fn packet(&mut self, (path, dcid): (PathId, ConnectionId), frames: &[u8]) -> Vec<u8> {
         self.note_cids(frames);
         let number = self.numbers.entry(path).or_default();
@@ -203,7 +203,7 @@ impl Peer {
         self.keys.advance_to(self.keys.phase() + 1, now, Duration::from_secs(1));
     }
 
-    /// Remembers ids that the frames give to the victim.
+    /// Remembers ids that the frames give to the engine.
     fn note_cids(&mut self, frames: &[u8]) {
         for frame in Frames::new(frames) {
             if let Ok(Frame::NewCid(new)) = frame {
@@ -213,7 +213,7 @@ impl Peer {
         }
     }
 
-    /// Opens what the victim sent to `to`: its frames must be well formed.
+    /// Opens what the engine sent to `to`: its frames must be well formed.
     pub fn hear(&mut self, now: Instant, to: SocketAddr, datagram: &[u8]) {
         let mut rest = datagram;
         while let Ok((header, span)) = ProtectedHeader::parse(rest, CID_LEN, FixedBitRule::Ignored) {
@@ -244,7 +244,7 @@ impl Peer {
 
     fn read(&mut self, to: SocketAddr, payload: &[u8]) {
         for frame in Frames::in_packet(payload, PacketKind::OneRtt) {
-            if let Frame::PathChallenge(challenge) = frame.expect("the victim sends frames that its peer may get") {
+            if let Frame::PathChallenge(challenge) = frame.expect("the engine sends frames that its peer may get") {
                 self.challenges.push_back((challenge.data, to));
             }
         }

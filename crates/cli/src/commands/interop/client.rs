@@ -14,11 +14,11 @@ use super::Setting;
 use super::case::Case;
 use crate::commands::get::{move_early, update_keys_early};
 use crate::connect::handshake_failure;
-use crate::fail::Fail;
+use crate::error::CliError;
 use crate::http::client::fetch;
 use crate::http::meter::Meter;
 use crate::http::sink::Sink;
-use crate::meant::{Destination, Suites, TransportPlan, Trust};
+use crate::options::{Destination, Suites, TransportPlan, Trust};
 use crate::output::print_json;
 use crate::{local, transport};
 
@@ -29,7 +29,7 @@ const TICKET_TIME: Duration = Duration::from_millis(300);
 /// How long a second path may take to open.
 const PATH_TIME: Duration = Duration::from_secs(10);
 /// How long a closing connection may take to say goodbye.
-const FAREWELL_TIME: Duration = Duration::from_secs(1);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Round trips after the handshake in which a client has moved to the address that the server prefers.
 const PREFERENCE_RTTS: u32 = 4;
 /// Paths of a multipath connection.
@@ -56,9 +56,9 @@ struct Findings {
 }
 
 /// Downloads all requests.
-pub(super) async fn run(setting: &Setting) -> Result<(), Fail> {
+pub(super) async fn run(setting: &Setting) -> Result<(), CliError> {
     let targets = targets(setting)?;
-    let first = targets.first().ok_or_else(|| Fail::usage("REQUESTS names no URL"))?;
+    let first = targets.first().ok_or_else(|| CliError::usage("REQUESTS names no URL"))?;
     let host = first.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
     let remotes = remotes(setting, &host, first.port().unwrap_or(443)).await?;
     let endpoint = endpoint(setting.case, &remotes)?;
@@ -79,15 +79,15 @@ pub(super) async fn run(setting: &Setting) -> Result<(), Fail> {
         _ => {
             let connection = errand.connect().await?;
             errand.download(&connection, &targets).await?;
-            findings.look(&connection);
+            findings.sample(&connection);
             connection.close(0, b"");
             if setting.case == Case::SecondVersion && findings.version != Version::V2.0 {
-                return Err(Fail::running("the server stayed in version 1", "it must offer version 2"));
+                return Err(CliError::running("the server stayed in version 1", "it must offer version 2"));
             }
         }
     }
     // A server that does not hear of the end times out.
-    let _ = tokio::time::timeout(FAREWELL_TIME, errand.endpoint.wait_idle()).await;
+    let _ = tokio::time::timeout(CLOSE_TIMEOUT, errand.endpoint.wait_idle()).await;
     let Findings { resumed, early_data, version, paths } = findings;
     print_json(&json!({
         "ok": true, "files": targets.len(), "resumed": resumed, "early_data": early_data, "version": version,
@@ -100,18 +100,18 @@ impl Errand<'_> {
         self.remotes[0]
     }
 
-    async fn connect(&self) -> Result<Connection, Fail> {
+    async fn connect(&self) -> Result<Connection, CliError> {
         let connecting = self.begin()?;
         connecting.await.map_err(|error| handshake_failure(&self.host, self.remote(), &error))
     }
 
-    fn begin(&self) -> Result<plait::Connecting, Fail> {
+    fn begin(&self) -> Result<plait::Connecting, CliError> {
         let begun = self.endpoint.connect(self.remote(), &self.host);
-        begun.map_err(|error| Fail::running(format!("cannot connect to {}: {error}", self.host), "check REQUESTS"))
+        begun.map_err(|error| CliError::running(format!("cannot connect to {}: {error}", self.host), "check REQUESTS"))
     }
 
     /// The first file over a first connection, the others over a second that resumes it.
-    async fn twice(&self, one: &[Url], rest: &[Url], findings: &mut Findings) -> Result<(), Fail> {
+    async fn twice(&self, one: &[Url], rest: &[Url], findings: &mut Findings) -> Result<(), CliError> {
         let first = self.connect().await?;
         self.download(&first, one).await?;
         tokio::time::sleep(TICKET_TIME.max(first.rtt() * 2)).await;
@@ -122,7 +122,7 @@ impl Errand<'_> {
             connection
         } else {
             let Ok((connection, accepted)) = self.begin()?.into_0rtt() else {
-                return Err(Fail::running("the first session allows no early data", "look at the server"));
+                return Err(CliError::running("the first session allows no early data", "look at the server"));
             };
             let done = self.download(&connection, rest).await;
             findings.early_data = accepted.await;
@@ -133,40 +133,44 @@ impl Errand<'_> {
             }
             connection
         };
-        findings.look(&second);
+        findings.sample(&second);
         second.close(0, b"");
-        if findings.resumed { Ok(()) } else { Err(Fail::running("the session was not resumed", "look at the server")) }
+        if findings.resumed {
+            Ok(())
+        } else {
+            Err(CliError::running("the session was not resumed", "look at the server"))
+        }
     }
 
     /// Half of the files over two paths, the others over the second alone.
-    async fn on_two_paths(&self, targets: &[Url], findings: &mut Findings) -> Result<(), Fail> {
+    async fn on_two_paths(&self, targets: &[Url], findings: &mut Findings) -> Result<(), CliError> {
         let connection = self.connect().await?;
         let hint = "look at the server's log";
         if !connection.is_multipath() {
-            return Err(Fail::running("multipath was not negotiated", hint));
+            return Err(CliError::running("multipath was not negotiated", hint));
         }
         let other =
-            *self.remotes.get(1).ok_or_else(|| Fail::usage("the server has one address; add --other-address"))?;
+            *self.remotes.get(1).ok_or_else(|| CliError::usage("the server has one address; add --other-address"))?;
         let from = local::system_choice(other)?.ip;
         match tokio::time::timeout(PATH_TIME, connection.open_path((from, other))).await {
             Ok(Ok(_)) => {}
-            Ok(Err(error)) => return Err(Fail::running(format!("no path to {other}: {error}"), hint)),
-            Err(_) => return Err(Fail::running(format!("no path to {other} in time"), hint)),
+            Ok(Err(error)) => return Err(CliError::running(format!("no path to {other}: {error}"), hint)),
+            Err(_) => return Err(CliError::running(format!("no path to {other} in time"), hint)),
         }
         let (half, rest) = targets.split_at(targets.len().div_ceil(2));
         self.download(&connection, half).await?;
-        findings.look(&connection);
+        findings.sample(&connection);
         if let Some(path) = connection.path(PathId::ZERO) {
-            path.close().map_err(|error| Fail::running(format!("path 0 does not close: {error}"), hint))?;
+            path.close().map_err(|error| CliError::running(format!("path 0 does not close: {error}"), hint))?;
         }
         self.download(&connection, rest).await?;
-        findings.look(&connection);
+        findings.sample(&connection);
         connection.close(0, b"");
         Ok(())
     }
 
     /// Downloads these, many at once.
-    async fn download(&self, connection: &Connection, targets: &[Url]) -> Result<(), Fail> {
+    async fn download(&self, connection: &Connection, targets: &[Url]) -> Result<(), CliError> {
         let meter = Arc::new(Meter::start());
         if self.setting.case == Case::KeyUpdate {
             tokio::spawn(update_keys_early(connection.clone(), Arc::clone(&meter)));
@@ -187,7 +191,7 @@ impl Errand<'_> {
             });
         }
         while let Some(done) = running.join_next().await {
-            done.map_err(|error| Fail::running(error, "try again"))??;
+            done.map_err(|error| CliError::running(error, "try again"))??;
         }
         Ok(())
     }
@@ -203,7 +207,7 @@ async fn move_away(connection: Connection, endpoint: Endpoint, server: SocketAdd
 }
 
 impl Findings {
-    fn look(&mut self, connection: &Connection) {
+    fn sample(&mut self, connection: &Connection) {
         let agreed = connection.handshake_data();
         (self.resumed, self.version) = (agreed.resumed, agreed.version.0);
         self.paths.extend(connection.stats().paths.iter().map(|path| {
@@ -213,30 +217,30 @@ impl Findings {
     }
 }
 
-fn targets(setting: &Setting) -> Result<Vec<Url>, Fail> {
+fn targets(setting: &Setting) -> Result<Vec<Url>, CliError> {
     let parse =
-        |text: &String| Url::parse(text).map_err(|error| Fail::usage(format!("`{text}` is not a URL: {error}")));
+        |text: &String| Url::parse(text).map_err(|error| CliError::usage(format!("`{text}` is not a URL: {error}")));
     setting.requests.iter().map(parse).collect()
 }
 
 /// The server's addresses, the one of the handshake first.
-async fn remotes(setting: &Setting, host: &str, port: u16) -> Result<Vec<SocketAddr>, Fail> {
+async fn remotes(setting: &Setting, host: &str, port: u16) -> Result<Vec<SocketAddr>, CliError> {
     let found = tokio::net::lookup_host((host, port)).await;
     let mut found: Vec<_> = found
-        .map_err(|error| Fail::running(format!("cannot find the address of {host} ({error})"), "check REQUESTS"))?
+        .map_err(|error| CliError::running(format!("cannot find the address of {host} ({error})"), "check REQUESTS"))?
         .collect();
     if let Some(other) = setting.param("--other-address") {
-        found.push(other.parse().map_err(|_| Fail::usage(format!("`{other}` is not an address with a port")))?);
+        found.push(other.parse().map_err(|_| CliError::usage(format!("`{other}` is not an address with a port")))?);
     }
     found.dedup();
     if found.is_empty() {
-        return Err(Fail::running(format!("{host} has no address"), "check REQUESTS"));
+        return Err(CliError::running(format!("{host} has no address"), "check REQUESTS"));
     }
     Ok(found)
 }
 
 /// An endpoint with a socket towards each address.
-fn endpoint(case: Case, remotes: &[SocketAddr]) -> Result<Endpoint, Fail> {
+fn endpoint(case: Case, remotes: &[SocketAddr]) -> Result<Endpoint, CliError> {
     let mut binds: Vec<SocketAddr> = Vec::new();
     for remote in remotes {
         let bind = SocketAddr::new(local::system_choice(*remote)?.ip, 0);
@@ -245,15 +249,15 @@ fn endpoint(case: Case, remotes: &[SocketAddr]) -> Result<Endpoint, Fail> {
         }
     }
     let mut fresh =
-        EndpointConfig::fresh().map_err(|error| Fail::running(error, "the system must provide randomness"))?;
+        EndpointConfig::fresh().map_err(|error| CliError::running(error, "the system must provide randomness"))?;
     if case == Case::SecondVersion {
-        // Servers that go by the client's taste see that it likes version 2 better than the one it begins with.
+        // Servers that go by the client's preferred_version see that it likes version 2 better than the one it begins with.
         fresh.supported_versions(vec![Version::V2, Version::V1]);
     }
-    Endpoint::new(fresh, None, binds).map_err(|error| Fail::running(error, "check the network"))
+    Endpoint::new(fresh, None, binds).map_err(|error| CliError::running(error, "check the network"))
 }
 
-fn config(setting: &Setting) -> Result<ClientConfig, Fail> {
+fn config(setting: &Setting) -> Result<ClientConfig, CliError> {
     let authority = setting.certs.join("ca.pem");
     let trust = if authority.is_file() { Trust::File(authority) } else { Trust::Anybody };
     let suites = if setting.case == Case::ChaCha20 { Suites::ChaCha20 } else { Suites::All };

@@ -6,11 +6,8 @@ mod server;
 
 use std::path::PathBuf;
 
-use crate::fail::Fail;
+use crate::error::CliError;
 use case::Case;
-
-/// The runner's contract: this exit code says that a test case is not supported.
-pub(crate) const UNSUPPORTED: u8 = 127;
 
 /// The environment, read once. Folders and the port have the runner's names unless a variable says otherwise.
 #[derive(Clone, Debug)]
@@ -31,7 +28,7 @@ struct Setting {
 }
 
 impl Setting {
-    fn read(case: Case, params: &str) -> Result<Self, Fail> {
+    fn read(case: Case, params: &str) -> Result<Self, CliError> {
         let text = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let folder = |name: &str, usual: &str| PathBuf::from(text(name).unwrap_or_else(|| usual.to_owned()));
         let words = |name: &str| text(name).unwrap_or_default().split_whitespace().map(str::to_owned).collect();
@@ -43,7 +40,7 @@ impl Setting {
             downloads: folder("DOWNLOADS", "/downloads"),
             certs: folder("CERTS", "/certs"),
             qlog: text("QLOGDIR").map(PathBuf::from),
-            port: port.parse().map_err(|_| Fail::usage(format!("PORT={port} is not a port")))?,
+            port: port.parse().map_err(|_| CliError::usage(format!("PORT={port} is not a port")))?,
             params: words(params),
         })
     }
@@ -56,13 +53,13 @@ impl Setting {
 }
 
 /// Does what the environment says.
-pub(crate) async fn run() -> Result<(), Fail> {
+pub(crate) async fn run() -> Result<(), CliError> {
     let name = std::env::var("TESTCASE").unwrap_or_default();
     let role = std::env::var("ROLE").unwrap_or_default();
-    let case = Case::parse(&name).ok_or_else(|| Fail::Unsupported(name.clone()))?;
+    let case = Case::parse(&name).ok_or_else(|| CliError::Unsupported(name.clone()))?;
     match role.as_str() {
         "client" => client::run(&Setting::read(case, "CLIENT_PARAMS")?).await,
         "server" => server::run(&Setting::read(case, "SERVER_PARAMS")?).await,
-        other => Err(Fail::usage(format!("ROLE={other}: it must be client or server"))),
+        other => Err(CliError::usage(format!("ROLE={other}: it must be client or server"))),
     }
 }

@@ -8,11 +8,11 @@ use plait::{Bind, Endpoint, RetryPolicy, ServerConfig, Version};
 use super::Setting;
 use super::case::Case;
 use crate::commands::serve;
-use crate::fail::Fail;
+use crate::error::CliError;
 use crate::http::policies::Terms;
 use crate::http::root::Root;
-use crate::http::server::Site;
-use crate::meant::{Suites, TransportPlan};
+use crate::http::server::FileServer;
+use crate::options::{Suites, TransportPlan};
 use crate::output::print_json;
 use crate::output::summary::Listening;
 use crate::tls::Shown;
@@ -22,9 +22,9 @@ use crate::{stop, transport};
 const PATHS: u32 = 8;
 
 /// Serves until stopped.
-pub(super) async fn run(setting: &Setting) -> Result<(), Fail> {
+pub(super) async fn run(setting: &Setting) -> Result<(), CliError> {
     let root = Root::new(&setting.www)
-        .map_err(|error| Fail::running(format!("{}: {error}", setting.www.display()), "set WWW to a folder"))?;
+        .map_err(|error| CliError::running(format!("{}: {error}", setting.www.display()), "set WWW to a folder"))?;
     let shown = Shown::read(&setting.certs.join("cert.pem"), &setting.certs.join("priv.key"))?;
     let suites = if setting.case == Case::ChaCha20 { Suites::ChaCha20 } else { Suites::All };
     let mut config = transport::server_config(shown, suites)?;
@@ -49,19 +49,19 @@ pub(super) async fn run(setting: &Setting) -> Result<(), Fail> {
     let endpoint = listen(config, setting, further)?;
     let addresses = endpoint.local_addrs().iter().map(SocketAddr::to_string).collect();
     print_json(&Listening { event: "listening", addresses })?;
-    let site = Arc::new(Site::new(Some(root), Terms::Fixed));
+    let site = Arc::new(FileServer::new(Some(root), Terms::Fixed));
     tokio::select! {
         () = serve::accept(&endpoint, &site) => {}
         () = stop::asked() => {}
     }
     endpoint.close(0, b"");
     // A client that does not hear it times out.
-    let _ = tokio::time::timeout(serve::FAREWELL_TIME, endpoint.wait_idle()).await;
+    let _ = tokio::time::timeout(serve::CLOSE_TIMEOUT, endpoint.wait_idle()).await;
     Ok(())
 }
 
-fn address(text: &str) -> Result<SocketAddr, Fail> {
-    text.parse().map_err(|_| Fail::usage(format!("`{text}` is not an address with a port")))
+fn address(text: &str) -> Result<SocketAddr, CliError> {
+    text.parse().map_err(|_| CliError::usage(format!("`{text}` is not an address with a port")))
 }
 
 /// Addresses of this machine that others can reach, one of each family.
@@ -87,9 +87,9 @@ fn prefer(config: &mut ServerConfig, preferred: &[SocketAddr]) -> Option<SocketA
     }
 }
 
-fn listen(config: ServerConfig, setting: &Setting, further: Option<SocketAddr>) -> Result<Endpoint, Fail> {
+fn listen(config: ServerConfig, setting: &Setting, further: Option<SocketAddr>) -> Result<Endpoint, CliError> {
     let fail =
-        |error: &dyn std::fmt::Display| Fail::running(format!("cannot listen: {error}"), "set PORT to a free port");
+        |error: &dyn std::fmt::Display| CliError::running(format!("cannot listen: {error}"), "set PORT to a free port");
     let every = |ip: IpAddr| SocketAddr::new(ip, setting.port);
     let endpoint = match setting.param("--listen").map(address).transpose()? {
         Some(address) => Endpoint::server(config, address),

@@ -14,14 +14,14 @@ use indicatif::{ProgressBar, ProgressStyle};
 use plait_sim::Policies;
 use plait_sim::campaign::{CampaignError, Shard, merge};
 use plait_sim::command::{self, CommandError, Pictures, RunRequest, RunSummary};
-use plait_sim::figures::{self, FigureRequest, Made};
+use plait_sim::figures::{self, FigureFiles, FigureRequest};
 use plait_sim::files::write_whole;
 use plait_sim::swarm::{self, SwarmRequest};
 use serde_json::{Value, json};
 
 use crate::clock::Clock;
-use crate::fail::Fail;
-use crate::output::{print_json, print_text, remark};
+use crate::error::CliError;
+use crate::output::{eprint_line, print_json, print_text};
 use crate::stop;
 use args::{ShowArgs, SimCommand, SimFigureArgs, SimMergeArgs, SimRunArgs, SimSwarmArgs};
 
@@ -32,7 +32,7 @@ const STOP_TIME: Duration = Duration::from_secs(2);
 const BLOCK_BYTES: usize = 1 << 16;
 
 /// Runs a command of the laboratory; Ctrl-C ends runs early, and what a campaign has done is kept.
-pub(crate) async fn run(command: SimCommand, policies: Policies) -> Result<(), Fail> {
+pub(crate) async fn run(command: SimCommand, policies: Policies) -> Result<(), CliError> {
     let stop = Arc::new(AtomicBool::new(false));
     let (asked, heard, name) = (stop::asked(), stop.clone(), json_name(&command));
     let mut working = tokio::task::spawn_blocking(move || work(&command, &policies, &stop));
@@ -43,26 +43,26 @@ pub(crate) async fn run(command: SimCommand, policies: Policies) -> Result<(), F
     };
     tokio::select! {
         done = &mut working => done.unwrap_or_else(|error| {
-            tell(name, Err(Fail::running(format!("the simulation ended badly: {error}"), "this is a fault of plait")))
+            tell(name, Err(CliError::running(format!("the simulation ended badly: {error}"), "this is a fault of plait")))
         }),
-        () = too_late => tell(name, Err(Fail::Interrupted)),
+        () = too_late => tell(name, Err(CliError::Interrupted)),
     }
 }
 
 /// What a command has found out.
-struct Told {
+struct Output {
     /// For programs, an object.
     json: Value,
     /// For people.
     text: String,
     /// Why it is no success all the same.
-    failure: Option<Fail>,
+    failure: Option<CliError>,
 }
 
 /// Prints the result once: for programs under the command's `name`, where they read, else for people.
-fn tell(name: Option<&str>, result: Result<Told, Fail>) -> Result<(), Fail> {
+fn tell(name: Option<&str>, result: Result<Output, CliError>) -> Result<(), CliError> {
     let (mut json, text, failure) = match result {
-        Ok(Told { json, text, failure }) => (json, text, failure),
+        Ok(Output { json, text, failure }) => (json, text, failure),
         Err(fail) => (json!({}), String::new(), Some(fail)),
     };
     let printed = match name {
@@ -88,10 +88,10 @@ fn json_name(command: &SimCommand) -> Option<&'static str> {
     show.is_json().then_some(name)
 }
 
-fn work(command: &SimCommand, policies: &Policies, stop: &AtomicBool) -> Result<(), Fail> {
+fn work(command: &SimCommand, policies: &Policies, stop: &AtomicBool) -> Result<(), CliError> {
     let told = match command {
         SimCommand::Run(args) => run_scenario(args, policies, stop),
-        SimCommand::List => Ok(Told { json: Value::Null, text: list(policies), failure: None }),
+        SimCommand::List => Ok(Output { json: Value::Null, text: list(policies), failure: None }),
         SimCommand::Merge(args) => merge_results(args),
         SimCommand::Swarm(args) => run_swarm(args, stop),
         SimCommand::Figure(args) => make_figures(args, policies, stop),
@@ -99,7 +99,7 @@ fn work(command: &SimCommand, policies: &Policies, stop: &AtomicBool) -> Result<
     tell(json_name(command), told)
 }
 
-impl From<CommandError> for Fail {
+impl From<CommandError> for CliError {
     fn from(error: CommandError) -> Self {
         match &error {
             CommandError::Campaign(CampaignError::Interrupted { .. }) => Self::Running(error.to_string()),
@@ -114,7 +114,7 @@ fn threads(jobs: Option<u16>) -> usize {
 }
 
 /// What results belong to: this very program.
-fn commit() -> Result<String, Fail> {
+fn commit() -> Result<String, CliError> {
     // The first stands for the program even where its file has gone.
     let file = File::open("/proc/self/exe").or_else(|_| std::env::current_exe().and_then(File::open));
     let hash = file.and_then(content_hash).ok().flatten();
@@ -138,13 +138,13 @@ fn content_hash(mut input: impl Read) -> std::io::Result<Option<u64>> {
 }
 
 /// The identity of a program whose content has this hash or, where it cannot be read, what we were told it is.
-fn identity(hash: Option<u64>, told: Option<&str>) -> Result<String, Fail> {
+fn identity(hash: Option<u64>, told: Option<&str>) -> Result<String, CliError> {
     let built = option_env!("PLAIT_COMMIT").unwrap_or(env!("CARGO_PKG_VERSION"));
     let Some(hash) = hash else {
         let plain =
             |told: &&str| !told.is_empty() && told.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
         return told.filter(plain).map(|told| format!("{built}-{told}")).ok_or_else(|| {
-            Fail::running(
+            CliError::running(
                 "this program cannot read itself, so that results of different programs could be mixed",
                 "make its file readable, or name what it was built from in the variable PLAIT_COMMIT",
             )
@@ -199,7 +199,7 @@ impl Progress {
         self.bar.set_length(total as u64);
         self.bar.set_position(done as u64);
         self.bar.set_message(part.unwrap_or_default().to_owned());
-        self.line(part, done, total).iter().for_each(|line| remark(line));
+        self.line(part, done, total).iter().for_each(|line| eprint_line(line));
         if self.show.json_stream {
             // What cannot be printed now cannot be at the end either, and is told then.
             let _ = print_json(&json!({ "event": "progress", "part": part, "done": done, "total": total }));
@@ -221,7 +221,7 @@ impl Progress {
     }
 }
 
-fn run_scenario(args: &SimRunArgs, policies: &Policies, stop: &AtomicBool) -> Result<Told, Fail> {
+fn run_scenario(args: &SimRunArgs, policies: &Policies, stop: &AtomicBool) -> Result<Output, CliError> {
     let request = RunRequest {
         file: args.file.clone(),
         sets: args.sets.clone(),
@@ -239,8 +239,8 @@ fn run_scenario(args: &SimRunArgs, policies: &Policies, stop: &AtomicBool) -> Re
     progress.bar.finish_and_clear();
     let RunSummary { text, rows, files, ok } = summary?;
     let runs: Vec<_> = rows.iter().map(json::row).collect();
-    let failure = Fail::running("not every run completed cleanly", "the result rows say which");
-    Ok(Told { json: json!({ "runs": runs, "files": files }), text, failure: (!ok).then_some(failure) })
+    let failure = CliError::running("not every run completed cleanly", "the result rows say which");
+    Ok(Output { json: json!({ "runs": runs, "files": files }), text, failure: (!ok).then_some(failure) })
 }
 
 fn list(policies: &Policies) -> String {
@@ -260,7 +260,7 @@ fn list(policies: &Policies) -> String {
     text
 }
 
-fn run_swarm(args: &SimSwarmArgs, stop: &AtomicBool) -> Result<Told, Fail> {
+fn run_swarm(args: &SimSwarmArgs, stop: &AtomicBool) -> Result<Output, CliError> {
     let request = SwarmRequest {
         from: args.from,
         seeds: args.seeds,
@@ -279,26 +279,29 @@ fn run_swarm(args: &SimSwarmArgs, stop: &AtomicBool) -> Result<Told, Fail> {
     let failures: Vec<_> = failures.collect();
     let failure = if !failures.is_empty() {
         let hint = "plait sim swarm --from SEED --seeds 1 --out DIR writes a small scenario";
-        Some(Fail::running("not every seed passed", hint))
+        Some(CliError::running("not every seed passed", hint))
     } else if (summary.runs as u64) < args.seeds {
-        Some(Fail::running(format!("interrupted after {} of {} seeds", summary.runs, args.seeds), "none failed so far"))
+        Some(CliError::running(
+            format!("interrupted after {} of {} seeds", summary.runs, args.seeds),
+            "none failed so far",
+        ))
     } else {
         None
     };
     let json = json!({ "seeds": summary.runs, "failures": failures, "files": summary.files });
-    Ok(Told { json, text: summary.text, failure })
+    Ok(Output { json, text: summary.text, failure })
 }
 
-fn merge_results(args: &SimMergeArgs) -> Result<Told, Fail> {
+fn merge_results(args: &SimMergeArgs) -> Result<Output, CliError> {
     let rows = merge::merge(&args.files, &args.out).map_err(CommandError::from)?;
-    Ok(Told { json: Value::Null, text: format!("{rows} runs in {}\n", args.out.display()), failure: None })
+    Ok(Output { json: Value::Null, text: format!("{rows} runs in {}\n", args.out.display()), failure: None })
 }
 
 /// The figures that were asked for; `all` stands for each of them.
-fn wanted(names: &[String]) -> Result<Vec<&str>, Fail> {
+fn wanted(names: &[String]) -> Result<Vec<&str>, CliError> {
     let known: Vec<&str> = figures::list().map(|(name, _)| name).collect();
     if let Some(other) = names.iter().find(|name| *name != "all" && !known.contains(&name.as_str())) {
-        return Err(Fail::usage(format!("there is no figure `{other}`; accepted: {}, all", known.join(", "))));
+        return Err(CliError::usage(format!("there is no figure `{other}`; accepted: {}, all", known.join(", "))));
     }
     if names.iter().any(|name| name == "all") {
         return Ok(known);
@@ -306,11 +309,13 @@ fn wanted(names: &[String]) -> Result<Vec<&str>, Fail> {
     Ok(names.iter().map(String::as_str).collect())
 }
 
-fn make_figures(args: &SimFigureArgs, policies: &Policies, stop: &AtomicBool) -> Result<Told, Fail> {
+fn make_figures(args: &SimFigureArgs, policies: &Policies, stop: &AtomicBool) -> Result<Output, CliError> {
     let names = wanted(&args.names)?;
     let for_people = !args.show.is_json() && !args.markdown;
     if names.len() > 1 && args.out.is_none() && for_people {
-        return Err(Fail::usage("several figures share runs and leave many files: give them a folder with --out DIR"));
+        return Err(CliError::usage(
+            "several figures share runs and leave many files: give them a folder with --out DIR",
+        ));
     }
     let progress = Progress::new(args.show);
     let request = FigureRequest {
@@ -339,7 +344,7 @@ fn make_figures(args: &SimFigureArgs, policies: &Policies, stop: &AtomicBool) ->
         made.push(figure);
     }
     progress.bar.finish_and_clear();
-    let table: String = made.iter().map(Made::markdown).collect();
+    let table: String = made.iter().map(FigureFiles::markdown).collect();
     let table = format!("{}{table}", figures::MARKDOWN_HEAD);
     let failed: Vec<_> = made.iter().filter(|figure| !figure.held()).map(|figure| figure.name).collect();
     let json = json!({ "command": "sim figure", "ok": failed.is_empty(), "figures": claims(&made, &seconds) });
@@ -348,14 +353,14 @@ fn make_figures(args: &SimFigureArgs, policies: &Policies, stop: &AtomicBool) ->
             write_whole(&out.join(name), text.as_bytes()).map_err(|error| unwritable(out, &error))?;
         }
     }
-    let failure = Fail::running(format!("not held: {}", failed.join(", ")), "the notes name the runs");
+    let failure = CliError::running(format!("not held: {}", failed.join(", ")), "the notes name the runs");
     let text = if args.markdown { table } else { String::new() };
-    Ok(Told { json, text, failure: (!failed.is_empty()).then_some(failure) })
+    Ok(Output { json, text, failure: (!failed.is_empty()).then_some(failure) })
 }
 
 /// Figures with their claims as JSON.
-fn claims(made: &[Made], seconds: &[f64]) -> Vec<Value> {
-    let figure = |(one, seconds): (&Made, &f64)| {
+fn claims(made: &[FigureFiles], seconds: &[f64]) -> Vec<Value> {
+    let figure = |(one, seconds): (&FigureFiles, &f64)| {
         let claims = one.figure.claims.iter();
         let claims = claims.map(|c| json!({ "what": c.what, "published": c.published, "here": c.ours }));
         json!({
@@ -366,8 +371,8 @@ fn claims(made: &[Made], seconds: &[f64]) -> Vec<Value> {
     made.iter().zip(seconds).map(figure).collect()
 }
 
-fn unwritable(out: &Path, error: &std::io::Error) -> Fail {
-    Fail::running(format!("{}: {error}", out.display()), "choose another folder with --out")
+fn unwritable(out: &Path, error: &std::io::Error) -> CliError {
+    CliError::running(format!("{}: {error}", out.display()), "choose another folder with --out")
 }
 
 #[cfg(test)]

@@ -9,9 +9,9 @@ use plait_netsim::link::LinkConfig;
 use super::*;
 use crate::http::client::fetch;
 use crate::http::meter::Meter;
-use crate::http::server::Site;
+use crate::http::server::FileServer;
 use crate::http::sink::Sink;
-use crate::meant::{Destination, Suites, TransportPlan, Trust};
+use crate::options::{Destination, Suites, TransportPlan, Trust};
 use crate::relay::{Relay, RelayConfig};
 use crate::tls::Shown;
 use crate::{commands, identity, transport};
@@ -75,7 +75,7 @@ impl Scene {
         let mut config = transport::client_config(&Trust::Anybody, Suites::All).unwrap();
         config.transport_config(carriage);
         client.set_default_client_config(config);
-        let (site, endpoint) = (Arc::new(Site::new(None, terms)), server.clone());
+        let (site, endpoint) = (Arc::new(FileServer::new(None, terms)), server.clone());
         tokio::spawn(async move { commands::serve::accept(&endpoint, &site).await });
         Self { server, client, relays }
     }
