@@ -28,8 +28,7 @@ pub const FLOORS: &[(&str, &[&str])] = &[
 ];
 
 /// The crates from `base` to `engine`.
-pub const ENGINE_FLOORS: &[&str] =
-    &["base", "wire", "congestion", "schedule", "crypto", "stream", "path", "engine"];
+pub const ENGINE_FLOORS: &[&str] = &["base", "wire", "congestion", "schedule", "crypto", "stream", "path", "engine"];
 
 /// An import of one crate of the workspace by another.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -9,8 +9,7 @@ use std::fs;
 use crate::{Source, all_sources, root};
 
 /// Crates that speak the protocol; the others simulate, measure or print.
-const PROTOCOL: &[&str] =
-    &["base", "wire", "crypto", "stream", "congestion", "schedule", "path", "engine", "plait"];
+const PROTOCOL: &[&str] = &["base", "wire", "crypto", "stream", "congestion", "schedule", "path", "engine", "plait"];
 
 /// The list of one RFC.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use plait_wire::params::GreaseQuicBit;
 use plait_wire::{FrameWriter, SentFrame};
 
 use super::Connection;
-use super::send::Purpose;
+use super::purpose::Purpose;
 use crate::config::Switch;
 
 /// What is known of a packet before its frames are.

@@ -8,7 +8,7 @@ use plait_wire::frame::Close;
 
 use super::assemble::Outline;
 use super::lifecycle::{CloseFrame, ConnectionError};
-use super::send::Purpose;
+use super::purpose::Purpose;
 use super::{Connection, Event};
 use crate::shared::{EndpointEvent, Transmit};
 

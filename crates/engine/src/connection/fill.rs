@@ -8,7 +8,7 @@ use plait_wire::{Frame, FrameWriter, SentFrame};
 use super::Connection;
 use super::handshake::Owed;
 use super::pending_copies::Target;
-use super::send::Purpose;
+use super::purpose::Purpose;
 
 /// Writes a PING.
 pub(super) fn ping(w: &mut FrameWriter<'_>) {

@@ -18,6 +18,7 @@ mod path_policy;
 mod paths;
 mod pending_copies;
 mod policies;
+mod purpose;
 mod receive;
 mod reinject;
 mod reset_tokens;

@@ -6,7 +6,7 @@ use plait_path::FourTupleRole;
 use plait_schedule::{Decision, Demand, DemandKind, PathView};
 
 use super::Connection;
-use super::send::Purpose;
+use super::purpose::Purpose;
 use crate::config::Switch;
 use plait_path::table::Slot;
 

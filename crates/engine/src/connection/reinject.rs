@@ -9,7 +9,7 @@ use plait_wire::SentFrame;
 
 use super::Connection;
 use super::pending_copies::Target;
-use super::send::{Purpose, is_copied};
+use super::purpose::{Purpose, is_copied};
 
 /// Packets taken over at once: few enough that an ack may still spare the rest, enough to fill a train.
 const PACKETS_AT_ONCE: usize = 16;

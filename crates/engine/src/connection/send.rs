@@ -10,6 +10,7 @@ use plait_wire::SentFrame;
 use super::Connection;
 use super::assemble::{Outline, padding_of};
 use super::pending_copies::Target;
+use super::purpose::{Purpose, is_copied};
 use super::scheduling::Scheduling;
 use crate::config::Switch;
 use crate::shared::Transmit;
@@ -23,48 +24,8 @@ const SMALLEST_PACKET_BYTES: u64 = 60;
 /// Bytes of one train, at most: what a UDP send call takes.
 const MAX_TRAIN_BYTES: usize = 65_000;
 
-/// Why a packet leaves on a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Purpose {
-    /// A probe after a time-out: any window, something that asks for an ack.
-    Probe,
-    /// A challenge or response that only this path can carry.
-    Validation,
-    /// The same on addresses that the path does not use yet, or no longer.
-    OtherAddress,
-    /// What the scheduler was asked about: control frames, datagrams, stream data.
-    Data,
-    /// Frames that were sent elsewhere already.
-    Copies,
-    /// Acks and nothing else.
-    Acks,
-    /// A larger datagram, to learn whether it passes.
-    Mtu(u16),
-    /// A PING for keep-alive or to show new keys.
-    Ping,
-    /// The last word of a path or of the connection: no part of what the scheduler spreads.
-    End,
-}
-
 /// Choices of one poll that came to nothing, such as a copy of what is acked by now.
 type EmptyChoices = smallvec::SmallVec<[(PathId, Purpose); 4]>;
-
-impl Purpose {
-    /// True for packets that may follow others in one train.
-    fn joins_trains(self) -> bool {
-        matches!(self, Self::Probe | Self::Data | Self::Copies)
-    }
-
-    /// True for what the scheduler was asked about.
-    fn is_scheduled(self) -> bool {
-        matches!(self, Self::Data | Self::Mtu(_))
-    }
-
-    /// True where a packet that asks for no ack would miss the point.
-    fn must_elicit(self) -> bool {
-        matches!(self, Self::Probe | Self::Mtu(_) | Self::Ping)
-    }
-}
 
 impl Connection {
     /// The next datagram, or train of up to `max_segments` datagrams of one size, written into `buf` (cleared first).
@@ -474,16 +435,4 @@ impl Connection {
             let _ = self.update_keys(now);
         }
     }
-}
-
-pub(super) fn is_copied(frame: &SentFrame) -> bool {
-    matches!(
-        frame,
-        SentFrame::Stream { .. }
-            | SentFrame::MaxData(_)
-            | SentFrame::MaxStreamData(..)
-            | SentFrame::MaxStreams(..)
-            | SentFrame::ResetStream(_)
-            | SentFrame::StopSending(_)
-    )
 }

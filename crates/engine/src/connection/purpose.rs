@@ -1,0 +1,56 @@
+//! What a packet is for.
+
+use plait_wire::SentFrame;
+
+/// Why a packet leaves on a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// A probe after a time-out: any window, something that asks for an ack.
+    Probe,
+    /// A challenge or response that only this path can carry.
+    Validation,
+    /// The same on addresses that the path does not use yet, or no longer.
+    OtherAddress,
+    /// What the scheduler was asked about: control frames, datagrams, stream data.
+    Data,
+    /// Frames that were sent elsewhere already.
+    Copies,
+    /// Acks and nothing else.
+    Acks,
+    /// A larger datagram, to learn whether it passes.
+    Mtu(u16),
+    /// A PING for keep-alive or to show new keys.
+    Ping,
+    /// The last word of a path or of the connection: no part of what the scheduler spreads.
+    End,
+}
+
+impl Purpose {
+    /// True for packets that may follow others in one train.
+    pub(super) fn joins_trains(self) -> bool {
+        matches!(self, Self::Probe | Self::Data | Self::Copies)
+    }
+
+    /// True for what the scheduler was asked about.
+    pub(super) fn is_scheduled(self) -> bool {
+        matches!(self, Self::Data | Self::Mtu(_))
+    }
+
+    /// True where a packet that asks for no ack would miss the point.
+    pub(super) fn must_elicit(self) -> bool {
+        matches!(self, Self::Probe | Self::Mtu(_) | Self::Ping)
+    }
+}
+
+/// True for frames of which a copy may go on another path.
+pub(super) fn is_copied(frame: &SentFrame) -> bool {
+    matches!(
+        frame,
+        SentFrame::Stream { .. }
+            | SentFrame::MaxData(_)
+            | SentFrame::MaxStreamData(..)
+            | SentFrame::MaxStreams(..)
+            | SentFrame::ResetStream(_)
+            | SentFrame::StopSending(_)
+    )
+}
