@@ -107,6 +107,10 @@ impl Connection {
                     TimerFired::Lost => {}
                     TimerFired::Probe { space: Space::Data, .. } => self.on_probe_timeout(now, id),
                     TimerFired::Probe { space, .. } => {
+                        // A server that confirmed the handshake has no keys for Handshake packets any more: 1-RTT packets
+                        // make it say so again.
+                        let path = self.paths.path_mut(id).filter(|_| self.keys.is_some());
+                        path.into_iter().for_each(|path| path.send.probe_along(Space::Data));
                         self.handshake.crypto(space).into_iter().for_each(|stream| stream.resend_unacked());
                         self.suspect_size(now, id);
                     }

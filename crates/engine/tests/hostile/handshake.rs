@@ -382,3 +382,20 @@ fn a_preferred_address_that_is_silent_is_left_alone() {
     assert!(rig.is_open());
     assert_eq!(there(&rig), probes, "it was given up");
 }
+
+#[test]
+fn a_client_whose_finished_is_not_acknowledged_probes_with_1_rtt_packets_too() {
+    // RFC 9002 6.2.4: a server that confirmed the handshake, but was not heard, reads nothing else
+    let mut rig = Rig::client(Setup::default());
+    while rig.say_handshake() || !rig.peer.is_done() {
+        rig.pass(ms(5));
+    }
+    let id = rig.conn().open(Dir::Bi).unwrap();
+    rig.conn().write(id, b"hello").unwrap();
+    rig.pump();
+    let from = rig.seen.len();
+    rig.pass(ms(20_000));
+    let count = |kind| rig.seen[from..].iter().filter(|s| s.kind == kind && !s.frames().is_empty()).count();
+    let (handshake, one_rtt) = (count(PacketKind::Handshake), count(PacketKind::OneRtt));
+    assert!(handshake >= 4 && one_rtt >= 2, "{handshake} Handshake packets, {one_rtt} 1-RTT packets");
+}

@@ -154,6 +154,14 @@ impl SendFlow {
         self.spaces.iter().flatten().any(|s| s.probes > 0)
     }
 
+    /// A probe time-out of another space passed: what this one has in flight is asked for with it (RFC 9002 6.2.4).
+    pub fn probe_along(&mut self, space: Space) {
+        let is_awaiting = self.is_awaiting_ack(space);
+        if let Some(state) = self.space_mut(space).filter(|_| is_awaiting) {
+            state.probes = state.probes.max(1);
+        }
+    }
+
     /// When [`on_timeout`](Self::on_timeout) is to be called.
     pub fn deadline(&self) -> Option<Instant> {
         let loss = self.spaces.iter().flatten().fold(None, |at, s| earliest(at, s.loss_at));
