@@ -163,7 +163,9 @@ impl Draft {
                 self.line(format!("loss = {loss:?}"));
             }
             8 => {
-                let (mean, burst) = (self.log(0.001, 0.05), self.even(1.0, 12.0));
+                // The model goes on by packets: who waits for an ack moves it only by probes, some 25 of them before the idle
+                // time-out. In bursts of 5 all are lost in 0.4 % of the bursts that begin so, in bursts of 12 in 11 %.
+                let (mean, burst) = (self.log(0.001, 0.05), self.even(1.0, 5.0));
                 self.line(format!("loss_model = {{ kind = \"bursts\", mean = {mean:?}, burst = {burst:?} }}"));
             }
             _ => {
