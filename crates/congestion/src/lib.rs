@@ -35,6 +35,6 @@ pub use controller::{
     Acked, Congestion, CongestionController, CongestionKind, ControllerFactory, Delivery, Limit, Lost, NO_THRESHOLD,
     RttSample,
 };
-pub use pacer::Pacer;
+pub use pacer::{Pace, Pacer};
 pub use registry::{NAMES, by_name};
 pub use window::{SlowStart, initial_window, minimum_window};

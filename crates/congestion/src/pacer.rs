@@ -16,6 +16,26 @@ const QUANTUM_TIME: Duration = Duration::from_micros(500);
 const RATE_MAX: u128 = 1_000_000_000_000_000;
 const NANOS: u128 = 1_000_000_000;
 
+/// What sets a path's pace now.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// Smoothed RTT.
+    pub srtt: Duration,
+    /// Congestion window, bytes.
+    pub window_bytes: u64,
+    /// Largest datagram, bytes.
+    pub mss_bytes: u64,
+    /// The controller's rate, bytes per second; without one it is 5/4 windows per smoothed RTT.
+    pub rate: Option<u64>,
+}
+
+/// Rate in bytes per second and the bucket's size in bytes times 10^9.
+#[derive(Clone, Copy, Debug)]
+struct Terms {
+    rate: i128,
+    burst: i128,
+}
+
 /// One path's pacer. Over any span `t` at a steady rate it lets out at most `rate * t` plus one burst.
 #[derive(Clone, Debug)]
 pub struct Pacer {
@@ -37,34 +57,59 @@ impl Pacer {
         Self { credit: 0, refilled_at: now, primed: false, rested: false, burst_max }
     }
 
-    /// Whether a datagram of `mss` bytes may leave now (none), or when to ask again.
-    ///
-    /// `rate` is the controller's in bytes per second; without one it is 5/4 windows per smoothed RTT.
-    pub fn delay(&mut self, now: Instant, srtt: Duration, window: u64, mss: u64, rate: Option<u64>) -> Option<Instant> {
-        let rate = match rate {
-            Some(rate) => u128::from(rate),
-            None if srtt.is_zero() => return None,
-            None => u128::from(window) * GAIN.0 * NANOS / (GAIN.1 * srtt.as_nanos()),
-        };
-        let rate = rate.clamp(1, RATE_MAX) as i128;
-        let needed = i128::from(mss) * NANOS as i128;
-        let burst = (needed * i128::from(BURST_DATAGRAMS)).max(rate * BURST_TIME.as_nanos() as i128);
-        let burst = self.burst_max.map_or(burst, |max| burst.min(i128::from(max) * NANOS as i128).max(needed));
-        self.refill(now, rate, burst);
-        if self.credit >= needed {
+    /// Takes in the credit that time has brought. To be called before a packet is chosen: what the pace was in between
+    /// counts, so that asking more often gives another pace.
+    pub fn refill(&mut self, now: Instant, pace: &Pace) {
+        let Some(terms) = self.terms(pace) else { return };
+        (self.credit, self.primed) = (self.credit_at(now, &terms), true);
+        self.refilled_at = self.refilled_at.max(now);
+        self.rested = self.credit == terms.burst;
+    }
+
+    /// Whether a datagram of the pace's size may leave now (none), or when to ask again. It changes nothing.
+    #[inline]
+    pub fn delay(&self, now: Instant, pace: &Pace) -> Option<Instant> {
+        let needed = i128::from(pace.mss_bytes) * NANOS as i128;
+        if self.primed && self.refilled_at >= now && self.credit >= needed {
             return None;
         }
-        let quantum = needed.max(rate * QUANTUM_TIME.as_nanos() as i128).min(burst);
-        let nanos = (quantum - self.credit + rate - 1) / rate;
+        let terms = self.terms(pace)?;
+        let credit = self.credit_at(now, &terms);
+        if credit >= needed {
+            return None;
+        }
+        let quantum = needed.max(terms.rate * QUANTUM_TIME.as_nanos() as i128).min(terms.burst);
+        let nanos = (quantum - credit + terms.rate - 1) / terms.rate;
         Some(now + Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
     }
 
-    /// Bytes that may leave at once, as of the last [`Pacer::delay`].
+    /// Rate and burst; none where nothing is known of the path that could set a pace.
+    fn terms(&self, pace: &Pace) -> Option<Terms> {
+        let rate = match pace.rate {
+            Some(rate) => u128::from(rate),
+            None if pace.srtt.is_zero() => return None,
+            None => u128::from(pace.window_bytes) * GAIN.0 * NANOS / (GAIN.1 * pace.srtt.as_nanos()),
+        };
+        let rate = rate.clamp(1, RATE_MAX) as i128;
+        let needed = i128::from(pace.mss_bytes) * NANOS as i128;
+        let burst = (needed * i128::from(BURST_DATAGRAMS)).max(rate * BURST_TIME.as_nanos() as i128);
+        let burst = self.burst_max.map_or(burst, |max| burst.min(i128::from(max) * NANOS as i128).max(needed));
+        Some(Terms { rate, burst })
+    }
+
+    fn credit_at(&self, now: Instant, terms: &Terms) -> i128 {
+        let primed = if self.primed { self.credit } else { self.credit + terms.burst };
+        let elapsed = now.since(self.refilled_at).as_nanos() as i128;
+        // Debt is bounded too: probes that leave unasked cannot silence the path for long.
+        (primed + terms.rate * elapsed).clamp(-terms.burst, terms.burst)
+    }
+
+    /// Bytes that may leave at once, as of the last [`Pacer::refill`].
     pub fn burst_left(&self) -> u64 {
         u64::try_from(self.credit.max(0) / NANOS as i128).unwrap_or(u64::MAX)
     }
 
-    /// True when the bucket was full at the last [`Pacer::delay`] and nothing left since: the pacer held nothing back.
+    /// True when the bucket was full at the last [`Pacer::refill`] and nothing left since: the pacer held nothing back.
     pub fn is_rested(&self) -> bool {
         self.rested
     }
@@ -73,18 +118,6 @@ impl Pacer {
     pub fn on_sent(&mut self, _now: Instant, bytes: u64) {
         self.rested = false;
         self.credit -= i128::from(bytes) * NANOS as i128;
-    }
-
-    fn refill(&mut self, now: Instant, rate: i128, burst: i128) {
-        if !self.primed {
-            self.primed = true;
-            self.credit += burst;
-        }
-        let elapsed = now.since(self.refilled_at).as_nanos() as i128;
-        self.refilled_at = self.refilled_at.max(now);
-        // Debt is bounded too: probes that leave unasked cannot silence the path for long.
-        self.credit = (self.credit + rate * elapsed).clamp(-burst, burst);
-        self.rested = self.credit == burst;
     }
 }
 

@@ -20,7 +20,7 @@ pub mod table;
 pub use addresses::{AddressEvent, FourTupleRole, Pad, PathAddresses, Validation, ValidationTimes};
 pub use cids::{CidSource, IssuedCid, LocalCids, RemoteCids};
 pub use feedback::{Feedback, LostPacket};
-pub use path::{Health, Path};
+pub use path::{Health, Path, ProbeTimeout, TakeOver};
 pub use policy::{AckCarrier, AckRoute, AckRouteFactory, PathPolicy, PathPolicyFactory, ack_route};
 pub use receive::{AckNeed, AckPolicy, Eliciting, ReceiveFlow};
 pub use send::{
@@ -29,6 +29,6 @@ pub use send::{
     SendFlow, SendRoom, SendStats, TimerFired,
 };
 pub use spin::SpinBit;
-pub use stats::{PathCounters, PathStats, PathTotals};
+pub use stats::{PathCounters, PathTotals};
 pub use status::{PathStatus, Status};
-pub use table::{Paths, PeerLimits, TableConfig, TableEvent};
+pub use table::{PathIds, PathRoom, PathSnapshot, Paths, PeerLimits, TableConfig, TableEvent};

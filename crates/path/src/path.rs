@@ -1,13 +1,29 @@
-//! One path: its addresses, its largest datagram, its two flows and how it fares.
+//! One path: its addresses, its largest datagram, what it sends and receives, and how it fares.
 
-use plait_base::{ConnectionId, Instant, PathId};
+use std::ops::RangeInclusive;
+use std::time::Duration;
 
-use crate::addresses::{FourTupleRole, PathAddresses};
-use crate::receive::ReceiveFlow;
-use crate::send::SendFlow;
+use plait_base::probe::PathState;
+use plait_base::shared_metrics::SharedPathMetrics;
+use plait_base::{ConnectionId, Ecn, FourTuple, Instant, PathId, Space, Violation};
+use plait_congestion::CongestionController;
+use plait_wire::SentFrame;
+
+use crate::addresses::{FourTupleRole, Moved, PathAddresses, ValidationTimes};
+use crate::feedback::Feedback;
+use crate::policy::AckCarrier;
+use crate::receive::{Eliciting, ReceiveFlow};
 use crate::send::mtu::{Mtu, MtuConfig};
+use crate::send::{AckOutcome, AckReport, KeepRtt, PacketInfo, ProbeGate, SendFlow, TimerFired};
 use crate::spin::SpinBit;
 use crate::stats::PathCounters;
+
+/// A failed path is probed at least this often, so that its return is noticed soon.
+const FAILED_PROBE_INTERVAL: Duration = Duration::from_secs(1);
+/// A packet that came within this part of a probe time-out shows that the path still brings data.
+const HEARD_PART: u32 = 4;
+/// Packets whose control frames the probes of a time-out repeat (RFC 9002 6.2.4: one or two).
+const PROBED_PACKETS: usize = 2;
 
 /// How a path fares, beyond loss and delay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,52 +38,100 @@ pub enum Health {
     },
 }
 
-/// One path of a connection: a send flow and a receive flow of the same id, on one route.
+/// Whether another path can take over what a path has under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TakeOver {
+    /// Another path works.
+    Possible,
+    /// None does.
+    Alone,
+}
+
+/// What a probe time-out means for a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProbeTimeout {
+    /// Probe time-outs in a row.
+    pub count: u32,
+    /// The path brings data, and none of ours is under way on it: acks that queue behind that data are late, not lost.
+    pub brings_data: bool,
+}
+
+/// One path of a connection: a send flow and a receive flow of the same id, on one pair of addresses.
 #[derive(Debug)]
 pub struct Path {
-    /// Its id.
-    pub id: PathId,
+    id: PathId,
     /// Its addresses and their validation.
     pub addresses: PathAddresses,
-    /// Its largest datagram.
-    pub mtu: Mtu,
     /// What we send: numbers, sent packets, RTT, loss, window.
     pub send: SendFlow,
     /// What we receive: numbers seen and acks owed.
     pub receive: ReceiveFlow,
-    /// What went over it.
-    pub counters: PathCounters,
-    /// When something last left on it; for keep-alive, since silence lets NATs forget (RFC 9000 10.1.2).
-    pub sent_at: Option<Instant>,
-    /// When to ask the peer whether it still reaches us here, since what it was sending has stopped.
-    pub pause_ping_at: Option<Instant>,
-    /// When it last brought stream data or a datagram of the application.
-    pub payload_at: Option<Instant>,
     /// The spin bit of what we send.
     pub spin: SpinBit,
+    mtu: Mtu,
+    counters: PathCounters,
+    /// When something last left on it; for keep-alive, since silence lets NATs forget (RFC 9000 10.1.2).
+    sent_at: Option<Instant>,
+    /// When to ask the peer whether it still reaches us here, since what it was sending has stopped.
+    pause_ping_at: Option<Instant>,
+    /// When it last brought stream data or a datagram of the application.
+    payload_at: Option<Instant>,
     /// Our connection id to which the peer's newest packet at its present addresses came.
-    pub heard_cid: Option<ConnectionId>,
+    heard_cid: Option<ConnectionId>,
     health: Health,
 }
 
+/// Data of the application, as against what only steers the peer.
+fn is_payload(frame: &SentFrame) -> bool {
+    matches!(frame, SentFrame::Stream { .. } | SentFrame::Datagram { .. })
+}
+
 impl Path {
-    /// A path on `route`.
+    /// A path at `addresses` that has sent nothing.
     pub fn new(id: PathId, addresses: PathAddresses, mtu: MtuConfig, send: SendFlow, receive: ReceiveFlow) -> Self {
-        let counters = PathCounters::default();
         Self {
             id,
             addresses,
-            mtu: Mtu::new(mtu),
             send,
             receive,
-            counters,
+            spin: SpinBit::default(),
+            mtu: Mtu::new(mtu),
+            counters: PathCounters::default(),
             sent_at: None,
             pause_ping_at: None,
             payload_at: None,
-            spin: SpinBit::default(),
             heard_cid: None,
             health: Health::Good,
         }
+    }
+
+    /// Its id.
+    pub fn id(&self) -> PathId {
+        self.id
+    }
+
+    /// What went over it.
+    pub fn counters(&self) -> PathCounters {
+        self.counters
+    }
+
+    /// The probe time-out of its 1-RTT packets without backoff (RFC 9002 6.2.1).
+    #[inline]
+    pub fn pto(&self) -> Duration {
+        self.send.pto(Space::Data)
+    }
+
+    /// How often challenges on it are repeated, and when to give up; `pto_initial` is the one that the initial RTT gives.
+    pub fn validation_times(&self, pto_initial: Duration) -> ValidationTimes {
+        ValidationTimes::new(self.pto(), pto_initial)
+    }
+}
+
+/// Failure and recovery.
+impl Path {
+    /// True while potentially failed.
+    pub fn is_failed(&self) -> bool {
+        self.health != Health::Good
     }
 
     /// How it fares.
@@ -75,30 +139,298 @@ impl Path {
         self.health
     }
 
-    /// True while potentially failed.
-    pub fn is_failed(&self) -> bool {
-        self.health != Health::Good
-    }
-
-    /// A probe time-out passed with nothing heard since the last packet; true when that is news.
-    pub fn on_silence(&mut self, now: Instant) -> bool {
-        let news = !self.is_failed();
-        if news {
-            self.health = Health::Failed { since: now };
+    /// A probe time-out passed. Appends the frames that are to be sent again: all that is under way where another path
+    /// can take it over, else the control frames that the probes repeat, which repeat the stream data as it was
+    /// (RFC 9002 6.2.4).
+    pub fn on_probe_timeout(&mut self, now: Instant, others: TakeOver, again: &mut Vec<SentFrame>) -> ProbeTimeout {
+        match others {
+            TakeOver::Possible => self.send.take_in_flight_frames(again),
+            TakeOver::Alone => self.send.oldest_frames(Space::Data, 0, PROBED_PACKETS, again),
         }
-        news
+        let recent = self.pto() / HEARD_PART;
+        let is_heard = self.receive.heard_at().is_some_and(|at| now.since(at) < recent);
+        let brings_data = is_heard && !again.iter().any(is_payload);
+        if others == TakeOver::Alone {
+            again.retain(|frame| !is_payload(frame));
+        }
+        ProbeTimeout { count: self.send.pto_count(), brings_data }
     }
 
-    /// A packet or an ack for the path arrived; true when the path recovers by it.
-    pub fn on_heard(&mut self) -> bool {
-        std::mem::take(&mut self.health) != Health::Good
+    /// Counts as potentially failed from now on, and is probed at least once a second; true when that is news.
+    pub fn fail(&mut self, now: Instant) -> bool {
+        if self.is_failed() {
+            return false;
+        }
+        self.health = Health::Failed { since: now };
+        self.send.set_probe_interval(Some(FAILED_PROBE_INTERVAL));
+        true
     }
 
-    /// A packet left by one of the path's addresses.
-    pub fn on_sent(&mut self, role: FourTupleRole, bytes: u64) {
+    /// An ack shows that the path works; true when it counted as failed.
+    pub fn recover(&mut self) -> bool {
+        let was_failed = std::mem::take(&mut self.health) != Health::Good;
+        if was_failed {
+            self.send.set_probe_interval(None);
+        }
+        was_failed
+    }
+
+    /// True after a probe time-out that no ack has answered.
+    pub fn is_silent(&self) -> bool {
+        self.send.pto_count() > 0
+    }
+}
+
+/// Packets on their way out and in.
+impl Path {
+    /// Remembers a packet that leaves by one of the path's addresses, with the frames that it carries. True when frames of
+    /// packets that nobody acknowledges came out in `feedback`.
+    pub fn on_packet_sent(
+        &mut self,
+        now: Instant,
+        (space, role): (Space, FourTupleRole),
+        packet: &PacketInfo,
+        frames: &[SentFrame],
+        feedback: &mut Feedback,
+    ) -> bool {
+        self.send.on_sent(now, space, packet, frames);
+        let bytes = u64::from(packet.bytes);
         self.addresses.on_sent(role, bytes);
         if role == FourTupleRole::Current {
             self.counters.sent_bytes += bytes;
+            self.sent_at = Some(now);
+            // What asks for an ack shows by itself whether the path works.
+            self.pause_ping_at = self.pause_ping_at.filter(|_| !packet.ack_eliciting);
         }
+        for frame in frames {
+            if let SentFrame::MtuProbe(size) = frame {
+                self.mtu.on_probe_sent(*size);
+            }
+        }
+        !packet.in_flight && self.send.prune_unacked(now, space, feedback)
+    }
+
+    /// An ack of packets that left on it.
+    ///
+    /// # Errors
+    /// [`Violation::AckOfUnsentPacket`] for numbers that were not sent or were left out on purpose.
+    pub fn on_ack(
+        &mut self,
+        now: Instant,
+        space: Space,
+        report: &AckReport,
+        ranges: impl IntoIterator<Item = RangeInclusive<u64>>,
+        shared: &mut SharedPathMetrics,
+        feedback: &mut Feedback,
+    ) -> Result<AckOutcome, Violation> {
+        let outcome = self.send.on_ack(now, space, report, ranges, shared, feedback)?;
+        match (space, outcome.biggest) {
+            (Space::Data, Some((number, bytes))) => self.mtu.on_acked(number, bytes),
+            (_, Some((_, bytes))) => self.mtu.on_size_proven(bytes),
+            (_, None) => {}
+        }
+        Ok(outcome)
+    }
+
+    /// A 0-RTT or 1-RTT packet of a datagram of `bytes` arrived and was read. True when the path counts as failed and no
+    /// ack is under way that would show whether it is back: ask at once rather than at the next probe, but once a round
+    /// trip (RFC 9000 13.2.4).
+    pub fn on_packet_received(
+        &mut self,
+        now: Instant,
+        number: u64,
+        eliciting: Eliciting,
+        ecn: Option<Ecn>,
+        bytes: u64,
+    ) -> bool {
+        self.receive.on_packet(now, number, eliciting, ecn);
+        self.counters.received_bytes += bytes;
+        self.is_failed() && !self.send.expects_ack(now)
+    }
+
+    /// A packet brought data of the application, `stream_bytes` of it on streams.
+    pub fn on_payload(&mut self, now: Instant, stream_bytes: u64) {
+        self.counters.stream_bytes_received += stream_bytes;
+        self.payload_at = Some(now);
+    }
+
+    /// True while it brings data of the application: some came within the last probe time-out.
+    pub fn brings_payload(&self, now: Instant) -> bool {
+        self.payload_at.is_some_and(|at| now.since(at) <= self.pto())
+    }
+
+    /// The peer's newest packet came from these addresses to this connection id of ours.
+    pub fn on_heard_at(&mut self, tuple: &FourTuple, cid: ConnectionId) {
+        if self.addresses.tuple().admits(tuple) {
+            self.heard_cid = Some(cid);
+        }
+    }
+
+    /// True when the peer changed to another connection id of ours since its last packet at its present addresses.
+    pub fn changed_cid(&self, cid: &ConnectionId) -> bool {
+        self.heard_cid.is_some_and(|heard| heard != *cid)
+    }
+
+    /// What an ack policy sees of it; `state` is the one of its slot.
+    pub fn ack_carrier(&self, state: PathState) -> AckCarrier {
+        let rtt = self.send.rtt();
+        AckCarrier {
+            id: self.id,
+            state,
+            rtt: rtt.measured(),
+            rtt_least: rtt.least(),
+            rtt_latest: rtt.least().map(|_| rtt.latest()),
+            sent_bytes: self.counters.sent_bytes,
+            received_bytes: self.counters.received_bytes,
+        }
+    }
+
+    /// True before the first packet left on it.
+    pub fn is_fresh(&self) -> bool {
+        self.sent_at.is_none()
+    }
+}
+
+/// Time.
+impl Path {
+    /// When the loss, probe or pause timer is due; acks have their own deadline.
+    pub fn deadline(&self) -> Option<Instant> {
+        plait_base::time::earliest(self.send.deadline(), self.pause_ping_at)
+    }
+
+    /// The loss or probe timer may be due: see [`SendFlow::on_timeout`].
+    pub fn on_timeout(
+        &mut self,
+        now: Instant,
+        gate: ProbeGate,
+        shared: &mut SharedPathMetrics,
+        feedback: &mut Feedback,
+    ) -> TimerFired {
+        self.send.set_probe_gate(gate);
+        if self.send.deadline().is_none_or(|at| at > now) {
+            return TimerFired::None;
+        }
+        self.send.on_timeout(now, shared, feedback)
+    }
+
+    /// Something came that asks for an ack: where nothing more comes for a probe time-out, the peer is asked.
+    pub fn expect_more(&mut self, now: Instant) {
+        self.pause_ping_at = Some(now + self.pto());
+    }
+
+    /// True once for each pause of what the peer sends.
+    pub fn take_pause(&mut self, now: Instant) -> bool {
+        let is_due = self.pause_ping_at.is_some_and(|at| at <= now);
+        self.pause_ping_at = self.pause_ping_at.filter(|_| !is_due);
+        is_due
+    }
+
+    /// When nothing will have left on it for `interval`; a path that has sent nothing begins now.
+    pub fn keep_alive_at(&self, now: Instant, interval: Duration) -> Instant {
+        self.sent_at.unwrap_or(now) + interval
+    }
+}
+
+/// Its largest datagram (RFC 8899).
+impl Path {
+    /// Largest datagram to send now, bytes of UDP payload.
+    #[inline]
+    pub fn mtu(&self) -> u16 {
+        self.mtu.current()
+    }
+
+    /// The peer's max_udp_payload_size (RFC 9000 18.2).
+    pub fn set_peer_max_datagram(&mut self, bytes: u64) {
+        self.mtu.set_peer_max(bytes);
+        if self.mtu() < self.send.mss() {
+            self.send.set_mss(self.mtu());
+        }
+    }
+
+    /// Tries no larger datagrams from now on.
+    pub fn stop_mtu_search(&mut self) {
+        self.mtu.stop_search();
+    }
+
+    /// A larger size to try instead of data, where the window has room for more than the probe.
+    pub fn mtu_probe_beside_data(&mut self, now: Instant) -> Option<u16> {
+        let open = self.send.in_flight() + u64::from(self.mtu()) * 3 < self.send.window();
+        self.mtu.probe_due(now).filter(|_| open && self.addresses.is_validated())
+    }
+
+    /// A larger size to try while nothing is under way.
+    pub fn mtu_probe_while_idle(&mut self, now: Instant) -> Option<u16> {
+        let idle = self.send.in_flight() == 0;
+        self.mtu.probe_due(now).filter(|size| idle && u64::from(*size) <= self.send.window())
+    }
+
+    /// A probe of that size arrived; the new size when it grew.
+    pub fn on_mtu_probe_acked(&mut self, now: Instant, size: u16) -> Option<u16> {
+        let grown = self.mtu.on_probe_acked(now, size);
+        self.resize(grown)
+    }
+
+    /// A probe of that size was lost.
+    pub fn on_mtu_probe_lost(&mut self, now: Instant, size: u16) {
+        self.mtu.on_probe_lost(now, size);
+    }
+
+    /// A 1-RTT packet was lost; the reduced size where only large ones are.
+    pub fn on_packet_lost(&mut self, now: Instant, number: u64, bytes: u16) -> Option<u16> {
+        let reduced = self.mtu.on_lost(now, number, bytes);
+        self.resize(reduced)
+    }
+
+    /// The reduced size after a probe time-out for which large datagrams may be to blame.
+    pub fn suspect_size(&mut self, now: Instant) -> Option<u16> {
+        let reduced = self.mtu.on_pto(now, self.send.pto_count());
+        self.resize(reduced)
+    }
+
+    /// The system refused a datagram of `bytes` (EMSGSIZE): packets under way that are as large come out lost in `feedback`.
+    /// The reduced size where datagrams in use were as large.
+    pub fn on_datagram_refused(&mut self, now: Instant, bytes: u16, feedback: &mut Feedback) -> Option<u16> {
+        let reduced = self.mtu.on_too_large(now, bytes);
+        if bytes > self.mtu() {
+            self.send.on_refused(now, bytes, feedback);
+        }
+        self.resize(reduced)
+    }
+
+    fn resize(&mut self, size: Option<u16>) -> Option<u16> {
+        size.inspect(|bytes| self.send.set_mss(*bytes))
+    }
+}
+
+/// Its addresses.
+impl Path {
+    /// The addresses changed: RTT, window, ECN and MTU begin anew unless only ports did (RFC 9000 9.4).
+    pub fn on_moved(&mut self, now: Instant, moved: Moved, controller: impl FnOnce() -> Box<dyn CongestionController>) {
+        if moved == Moved::Hosts {
+            self.mtu.reset();
+            self.send.set_mss(self.mtu());
+            self.send.reset_for_new_address(now, controller(), KeepRtt::No);
+            self.receive.on_new_way();
+        }
+    }
+
+    /// True where the amplification limit lets a datagram of `bytes` leave.
+    pub fn may_send(&self, bytes: u64) -> bool {
+        self.addresses.amplification_room() >= bytes
+    }
+
+    /// True where the window has room for `bytes` more.
+    pub fn has_window_for(&self, bytes: u64) -> bool {
+        self.send.in_flight() + bytes <= self.send.window()
+    }
+
+    /// True where a response to a challenge, or a challenge, waits for the current addresses.
+    pub fn owes_validation(&self) -> bool {
+        self.addresses.due() == Some(FourTupleRole::Current)
+    }
+
+    /// True where a challenge of ours waits for the current addresses.
+    pub fn owes_challenge(&self) -> bool {
+        self.addresses.get(FourTupleRole::Current).is_some_and(|state| state.wants_challenge())
     }
 }

@@ -1,12 +1,6 @@
 //! What a path did so far, for results and people.
 
-use std::time::Duration;
-
-use plait_base::probe::PathState;
-use plait_base::{FourTuple, PathId};
-
 use crate::path::Path;
-use crate::table::Slot;
 
 /// Counters that a path keeps itself; the flows keep the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,7 +35,7 @@ pub struct PathTotals {
 impl PathTotals {
     /// What one path did so far.
     pub fn of(path: &Path) -> Self {
-        let (send, counters) = (path.send.stats(), path.counters);
+        let (send, counters) = (path.send.stats(), path.counters());
         Self {
             sent_bytes: counters.sent_bytes,
             received_bytes: counters.received_bytes,
@@ -67,62 +61,5 @@ impl std::ops::Add for PathTotals {
             acks_sent: self.acks_sent + other.acks_sent,
             acks_received: self.acks_received + other.acks_received,
         }
-    }
-}
-
-/// One entry of `paths[]` in a result.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PathStats {
-    /// Which path.
-    pub id: PathId,
-    /// Its addresses now.
-    pub route: FourTuple,
-    /// Its state.
-    pub state: PathState,
-    /// Why it carries no data: one of the words of the scheduler; none while it does.
-    pub why_idle: Option<&'static str>,
-    /// Smoothed RTT; none before the first sample.
-    pub rtt: Option<Duration>,
-    /// Smallest RTT seen.
-    pub rtt_min: Option<Duration>,
-    /// Congestion window, bytes.
-    pub window_bytes: u64,
-    /// Bytes in flight.
-    pub in_flight_bytes: u64,
-    /// Largest datagram, UDP payload bytes.
-    pub mtu_bytes: u16,
-    /// What went over it.
-    pub counters: PathCounters,
-    /// Packets sent.
-    pub packets_sent: u64,
-    /// Packets declared lost.
-    pub packets_lost: u64,
-    /// ACK or PATH_ACK frames sent for packets that arrived here.
-    pub acks_sent: u64,
-    /// ACK or PATH_ACK frames received for packets that left here.
-    pub acks_received: u64,
-}
-
-impl Slot {
-    /// The figures now; none for an id that is not opened. `why_idle` is the scheduler's word.
-    pub fn stats(&self, why_idle: Option<&'static str>) -> Option<PathStats> {
-        let path = self.path.as_deref()?;
-        let send = path.send.stats();
-        Some(PathStats {
-            id: self.id,
-            route: path.addresses.tuple(),
-            state: self.state(),
-            why_idle,
-            rtt: send.rtt,
-            rtt_min: send.rtt_min,
-            window_bytes: send.window_bytes,
-            in_flight_bytes: send.in_flight_bytes,
-            mtu_bytes: path.mtu.current(),
-            counters: path.counters,
-            packets_sent: send.packets_sent,
-            packets_lost: send.packets_lost,
-            acks_sent: path.receive.acks_sent(),
-            acks_received: send.acks_received,
-        })
     }
 }

@@ -103,6 +103,7 @@ impl World {
             self.send_one(block);
         }
         while let Some(block) = self.to_send.front().copied() {
+            self.send.prepare_to_send(self.now, BYTES.into());
             match self.send.room(self.now, BYTES.into()) {
                 SendRoom::Open => {
                     self.to_send.pop_front();

@@ -9,12 +9,28 @@ fn at(micros: u64) -> Instant {
     Instant::from_nanos(micros * 1000)
 }
 
+/// Refills and asks, as a sender does.
+fn refilled(
+    pacer: &mut Pacer,
+    now: Instant,
+    srtt: Duration,
+    window_bytes: u64,
+    mss_bytes: u64,
+    rate: Option<u64>,
+) -> Option<Instant> {
+    let pace = Pace { srtt, window_bytes, mss_bytes, rate };
+    let before = pacer.delay(now, &pace);
+    pacer.refill(now, &pace);
+    assert_eq!(pacer.delay(now, &pace), before, "asking shows what refilling gives");
+    before
+}
+
 #[test]
 fn a_burst_of_ten_then_the_rate() {
     // RFC 9002 7.7
     let mut pacer = Pacer::new(at(0), None);
     // 12 000 bytes in 100 ms at 5/4: 150 000 bytes/s, one datagram in 8 ms.
-    let ask = |pacer: &mut Pacer, now| pacer.delay(now, Duration::from_millis(100), 12_000, MSS, None);
+    let ask = |pacer: &mut Pacer, now| refilled(pacer, now, Duration::from_millis(100), 12_000, MSS, None);
     for _ in 0..10 {
         assert_eq!(ask(&mut pacer, at(0)), None);
         pacer.on_sent(at(0), MSS);
@@ -30,18 +46,18 @@ fn a_burst_of_ten_then_the_rate() {
 fn the_controllers_rate_wins_and_fast_paths_burst_two_milliseconds() {
     let mut pacer = Pacer::new(at(0), None);
     let rate = Some(100_000_000);
-    assert_eq!(pacer.delay(at(0), Duration::from_millis(100), 1, MSS, rate), None);
+    assert_eq!(refilled(&mut pacer, at(0), Duration::from_millis(100), 1, MSS, rate), None);
     assert_eq!(pacer.burst_left(), 200_000);
     pacer.on_sent(at(0), 200_000);
     // Waits for half a millisecond's worth, not for one datagram.
-    assert_eq!(pacer.delay(at(0), Duration::ZERO, 1, MSS, rate), Some(at(500)));
-    assert_eq!(pacer.delay(at(500), Duration::ZERO, 1, MSS, rate), None);
+    assert_eq!(refilled(&mut pacer, at(0), Duration::ZERO, 1, MSS, rate), Some(at(500)));
+    assert_eq!(refilled(&mut pacer, at(500), Duration::ZERO, 1, MSS, rate), None);
 }
 
 #[test]
 fn idle_time_fills_one_burst_only_and_debt_is_bounded() {
     let mut pacer = Pacer::new(at(0), None);
-    let ask = |pacer: &mut Pacer, now| pacer.delay(now, Duration::from_millis(100), 12_000, MSS, None);
+    let ask = |pacer: &mut Pacer, now| refilled(pacer, now, Duration::from_millis(100), 12_000, MSS, None);
     assert_eq!(ask(&mut pacer, at(0)), None);
     assert_eq!(ask(&mut pacer, at(60_000_000)), None);
     assert_eq!(pacer.burst_left(), 12_000);
@@ -56,37 +72,37 @@ fn a_bound_holds_for_each_burst_and_not_for_the_rate() {
     let (mut sent, mut now) = (0u64, at(0));
     while now < at(100_000) {
         let mut burst = 0;
-        while pacer.delay(now, Duration::ZERO, 1, MSS, rate).is_none() {
+        while refilled(&mut pacer, now, Duration::ZERO, 1, MSS, rate).is_none() {
             pacer.on_sent(now, MSS);
             burst += MSS;
         }
         assert!(burst <= 3 * MSS, "{burst}");
         sent += burst;
-        now = pacer.delay(now, Duration::ZERO, 1, MSS, rate).unwrap();
+        now = refilled(&mut pacer, now, Duration::ZERO, 1, MSS, rate).unwrap();
     }
     assert!(sent >= 9_900_000, "{sent} of 10,000,000 bytes in 100 ms");
     // Less than a datagram lets one leave.
     let mut pacer = Pacer::new(at(0), Some(1));
-    assert_eq!(pacer.delay(at(0), Duration::ZERO, 1, MSS, rate), None);
+    assert_eq!(refilled(&mut pacer, at(0), Duration::ZERO, 1, MSS, rate), None);
     pacer.on_sent(at(0), MSS);
-    assert_eq!(pacer.delay(at(0), Duration::ZERO, 1, MSS, rate), Some(at(12)));
+    assert_eq!(refilled(&mut pacer, at(0), Duration::ZERO, 1, MSS, rate), Some(at(12)));
 }
 
 #[test]
 fn no_rtt_and_no_rate_do_not_hold() {
     let mut pacer = Pacer::new(at(0), None);
     pacer.on_sent(at(0), 1 << 40);
-    assert_eq!(pacer.delay(at(0), Duration::ZERO, 12_000, MSS, None), None);
+    assert_eq!(refilled(&mut pacer, at(0), Duration::ZERO, 12_000, MSS, None), None);
 }
 
 #[test]
 fn extremes_do_not_overflow() {
     let mut pacer = Pacer::new(at(0), None);
     let end = Instant::from_nanos(u64::MAX);
-    assert_eq!(pacer.delay(end, Duration::from_nanos(1), u64::MAX, 65_527, Some(u64::MAX)), None);
-    assert_eq!(pacer.delay(end, Duration::from_nanos(1), u64::MAX, 65_527, None), None);
+    assert_eq!(refilled(&mut pacer, end, Duration::from_nanos(1), u64::MAX, 65_527, Some(u64::MAX)), None);
+    assert_eq!(refilled(&mut pacer, end, Duration::from_nanos(1), u64::MAX, 65_527, None), None);
     pacer.on_sent(end, u64::MAX);
-    assert!(pacer.delay(at(0), Duration::MAX, 1, 65_527, None).is_some());
+    assert!(refilled(&mut pacer, at(0), Duration::MAX, 1, 65_527, None).is_some());
 }
 
 proptest! {
@@ -101,7 +117,7 @@ proptest! {
         for step in steps {
             now += step;
             let t = Instant::from_nanos(now);
-            while pacer.delay(t, Duration::ZERO, 0, MSS, Some(rate)).is_none() {
+            while refilled(&mut pacer, t, Duration::ZERO, 0, MSS, Some(rate)).is_none() {
                 pacer.on_sent(t, MSS);
                 sent += u128::from(MSS);
             }
@@ -114,10 +130,10 @@ proptest! {
         let mut pacer = Pacer::new(at(0), None);
         let mut now = at(0);
         for _ in 0..50 {
-            if let Some(then) = pacer.delay(now, Duration::ZERO, 0, mss, Some(rate)) {
+            if let Some(then) = refilled(&mut pacer, now, Duration::ZERO, 0, mss, Some(rate)) {
                 prop_assert!(then > now);
                 now = then;
-                prop_assert_eq!(pacer.delay(now, Duration::ZERO, 0, mss, Some(rate)), None);
+                prop_assert_eq!(refilled(&mut pacer, now, Duration::ZERO, 0, mss, Some(rate)), None);
             }
             pacer.on_sent(now, mss);
         }

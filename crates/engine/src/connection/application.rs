@@ -4,15 +4,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use plait_base::probe::{PathState, TraceEvent};
-use plait_base::{Dir, FourTuple, Instant, PathId, Space, StreamId};
+use plait_base::{Dir, FourTuple, Instant, PathId, StreamId};
 use plait_crypto::{CipherSuite, ExportError, UpdateRefused};
 use plait_path::PathTotals;
-use plait_schedule::{Demand, DemandKind, WhyIdle};
+use plait_schedule::{Demand, DemandKind, PathView, WhyIdle};
 use plait_stream::{Chunk, ClosedStream, Order, Overflow, ReadError, SendDatagramError, WriteError};
 use plait_wire::Version;
+use smallvec::SmallVec;
 
-use super::Connection;
 use super::handshake::EarlyData;
+use super::{Connection, scheduling};
 
 /// What the handshake agreed on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -281,40 +282,45 @@ impl Connection {
     }
 
     /// What a path did and how it fares; none for paths that are gone or never were.
-    pub fn path_statistics(&mut self, now: Instant, id: PathId) -> Option<PathStatistics> {
+    pub fn path_statistics(&self, now: Instant, id: PathId) -> Option<PathStatistics> {
         let side = self.side();
-        self.scheduling.look(&mut self.paths, now, side);
+        let slot = self.paths.slot(id)?;
+        let path = slot.snapshot(now, side)?;
+        Some(PathStatistics {
+            id,
+            route: path.tuple,
+            state: path.state,
+            why_idle: self.why_idle(now, id).map(WhyIdle::name),
+            rtt: path.send.rtt,
+            rtt_min: path.send.rtt_min,
+            cwnd_bytes: path.send.window_bytes,
+            in_flight_bytes: path.send.in_flight_bytes,
+            mtu_bytes: path.mtu_bytes,
+            sent_bytes: path.counters.sent_bytes,
+            received_bytes: path.counters.received_bytes,
+            stream_bytes_received: path.counters.stream_bytes_received,
+            packets_sent: path.send.packets_sent,
+            packets_lost: path.send.packets_lost,
+            acks_sent: path.acks_sent,
+            acks_received: path.send.acks_received,
+        })
+    }
+
+    /// Why a path carries no data now.
+    fn why_idle(&self, now: Instant, id: PathId) -> Option<WhyIdle> {
+        let views: SmallVec<[PathView; 8]> =
+            scheduling::views(&self.paths, now, self.side(), &self.scheduling.full_sockets).collect();
         let demand = self.demand(now).unwrap_or(Demand {
             now,
             kind: DemandKind::Stream,
             unsent_bytes: 0,
             send_credit_bytes: self.streams.send_credit(),
         });
-        let view = self.scheduling.views.iter().find(|v| v.id == id);
-        let why = view.and_then(|v| plait_schedule::why_idle(v, &self.scheduling.views, &demand));
-        let slot = self.paths.slot(id)?;
-        let path = slot.path.as_ref()?;
-        let stats = path.send.stats();
+        let view = views.iter().find(|view| view.id == id)?;
+        let path = self.paths.path(id)?;
         // With nothing of ours to send, it may still bring the peer's data, or await the acks of what was the last of ours.
-        let is_fed = path.payload_at.is_some_and(|at| now.since(at) <= path.send.pto(Space::Data));
-        let why = why.filter(|why| *why != WhyIdle::NoData || !(is_fed || path.send.in_flight() > 0));
-        Some(PathStatistics {
-            id,
-            route: path.addresses.tuple(),
-            state: slot.state(),
-            why_idle: why.map(|w| w.name()),
-            rtt: stats.rtt,
-            rtt_min: stats.rtt_min,
-            cwnd_bytes: stats.window_bytes,
-            in_flight_bytes: stats.in_flight_bytes,
-            mtu_bytes: path.mtu.current(),
-            sent_bytes: path.counters.sent_bytes,
-            received_bytes: path.counters.received_bytes,
-            stream_bytes_received: path.counters.stream_bytes_received,
-            packets_sent: stats.packets_sent,
-            packets_lost: stats.packets_lost,
-            acks_sent: path.receive.acks_sent(),
-            acks_received: stats.acks_received,
-        })
+        let is_in_use = path.brings_payload(now) || path.send.in_flight() > 0;
+        let why = plait_schedule::why_idle(view, &views, &demand);
+        why.filter(|why| *why != WhyIdle::NoData || !is_in_use)
     }
 }

@@ -154,18 +154,8 @@ impl Connection {
             repeats,
             elsewhere: purpose == Purpose::OtherAddress,
         };
-        path.send.on_sent(now, space, &packet, frames);
-        path.on_sent(role, u64::from(bytes));
-        if role == FourTupleRole::Current {
-            path.sent_at = Some(now);
-            // What asks for an ack shows by itself whether the path works.
-            path.pause_ping_at = path.pause_ping_at.filter(|_| !ack_eliciting);
-        }
-        let forgot = !packet.in_flight && path.send.prune_unacked(now, space, &mut self.scratch.feedback);
-        if let Purpose::Mtu(size) = purpose {
-            path.mtu.on_probe_sent(size);
-        }
-        if forgot {
+        let pruned = path.on_packet_sent(now, (space, role), &packet, frames, &mut self.scratch.feedback);
+        if pruned {
             self.process_acked_and_lost(now, id);
         }
         if purpose != Purpose::End {
@@ -173,8 +163,7 @@ impl Connection {
             self.scheduling.reinjector.on_sent(u64::from(bytes), purpose, now);
         }
         if ack_eliciting {
-            let pto = self.max_pto();
-            self.lifecycle.on_sent_eliciting(now, pto);
+            self.lifecycle.on_sent_eliciting(now, self.paths.max_pto());
         }
         self.events.observe(now, || TraceEvent::PacketSent { path: id, space, number, bytes, ack_eliciting });
         if space == Space::Data && role == FourTupleRole::Current {

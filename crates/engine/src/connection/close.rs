@@ -21,7 +21,7 @@ impl Connection {
         if !self.lifecycle.is_open() {
             return;
         }
-        let until = now + self.max_pto() * CLOSING_PTOS;
+        let until = now + self.paths.max_pto() * CLOSING_PTOS;
         let (code, reason) = match &frame {
             CloseFrame::Transport(e) => (e.code, e.reason.clone()),
             CloseFrame::Application(c) => (CloseCode(c.code), String::from_utf8_lossy(&c.reason).into_owned()),
@@ -51,7 +51,7 @@ impl Connection {
     }
 
     pub(super) fn begin_draining(&mut self, now: Instant) {
-        let until = now + self.max_pto() * CLOSING_PTOS;
+        let until = now + self.paths.max_pto() * CLOSING_PTOS;
         self.lifecycle.drain(until);
     }
 

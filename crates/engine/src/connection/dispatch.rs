@@ -5,7 +5,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use plait_base::probe::TraceEvent;
 use plait_base::{Instant, PathId, Space, TransportError, Violation};
-use plait_path::path::Health;
 use plait_path::table::{AbandonNews, AckTarget};
 use plait_path::{AckReport, AddressEvent, FourTupleRole, HandshakeState};
 use plait_schedule::Delivery;
@@ -27,13 +26,7 @@ impl Connection {
             // RFC 10069 2.3: ACK stays what it is, an ack of path 0
             Frame::Ack(ack) => self.on_ack(at, &ack)?,
             Frame::Crypto(f) => self.handshake.on_crypto(at.space, f.offset, payload.slice_ref(f.data))?,
-            Frame::Stream(f) => {
-                if let Some(path) = self.paths.path_mut(at.path) {
-                    path.counters.stream_bytes_received += f.data.len() as u64;
-                    path.payload_at = Some(at.now);
-                }
-                self.streams.on_stream(f.id, f.offset, f.fin, payload.slice_ref(f.data))?;
-            }
+            Frame::Stream(f) => self.streams.on_stream(f.id, f.offset, f.fin, payload.slice_ref(f.data))?,
             Frame::ResetStream(f) => self.streams.on_reset_stream(f.id, f.code, f.final_size)?,
             Frame::StopSending(f) => self.streams.on_stop_sending(f.id, f.code)?,
             Frame::MaxData(f) => self.streams.on_max_data(f.limit),
@@ -42,12 +35,7 @@ impl Connection {
             Frame::DataBlocked(f) => self.streams.on_data_blocked(f.limit),
             Frame::StreamDataBlocked(f) => self.streams.on_stream_data_blocked(f.id, f.limit)?,
             Frame::StreamsBlocked(f) => self.streams.on_streams_blocked(f.dir, f.limit)?,
-            Frame::Datagram(f) => {
-                if let Some(path) = self.paths.path_mut(at.path) {
-                    path.payload_at = Some(at.now);
-                }
-                self.on_datagram_frame(payload.slice_ref(f.data), f.frame_bytes)?;
-            }
+            Frame::Datagram(f) => self.on_datagram_frame(payload.slice_ref(f.data), f.frame_bytes)?,
             Frame::NewToken(f) => self.on_new_token(f.token)?,
             Frame::HandshakeDone => self.on_handshake_done(at.now)?,
             Frame::NewCid(f) => self.on_new_cid(&f)?,
@@ -92,25 +80,19 @@ impl Connection {
             ecn: ack.ecn,
             via: at.path,
         };
-        let guard = self.max_pto() * 3;
+        let guard = self.paths.max_pto() * 3;
         for (index, range) in (0..).zip(ack.ranges()) {
             let (space, first, last) = (at.space, *range.start(), *range.end());
             self.events.observe(at.now, || TraceEvent::AckReceived { path: target, space, first, last, index });
         }
         let validated = at.space == Space::Handshake && self.side().is_client() && !self.handshake.is_confirmed();
         let Some(path) = self.paths.path_mut(target) else { return Ok(()) };
-        let flow = &mut path.send;
         if validated {
             // RFC 9002 6.2.2.1, A.8: whoever read a Handshake packet of ours knows that our address is ours
-            flow.set_handshake(at.now, HandshakeState::Unconfirmed);
+            path.send.set_handshake(at.now, HandshakeState::Unconfirmed);
         }
-        let outcome =
-            flow.on_ack(at.now, at.space, &report, ack.ranges(), &mut self.shared_metrics, &mut self.scratch.feedback)?;
-        match (at.space, outcome.biggest) {
-            (Space::Data, Some((number, bytes))) => path.mtu.on_acked(number, bytes),
-            (_, Some((_, bytes))) => path.mtu.on_size_proven(bytes),
-            (_, None) => {}
-        }
+        let (shared, feedback) = (&mut self.shared_metrics, &mut self.scratch.feedback);
+        let outcome = path.on_ack(at.now, at.space, &report, ack.ranges(), shared, feedback)?;
         if let Some(sent_at) = outcome.newest_sent_at {
             let delivery = Delivery { bytes: outcome.newly_acked_bytes, sent_at, now: at.now };
             self.scheduling.scheduler.on_acked(target, &delivery);
@@ -120,7 +102,11 @@ impl Connection {
         {
             keys.on_acked(path.send.seal_mark(), ack.largest, at.now, guard);
         }
-        if outcome.newly_acked_eliciting > 0 && path.health() != Health::Good && path.on_heard() {
+        let recovers = outcome.newly_acked_eliciting > 0 && path.recover();
+        if outcome.rtt_updated {
+            self.paths.on_pto_changed();
+        }
+        if recovers {
             self.on_path_recovered(at.now, target);
         }
         if outcome.newly_acked_eliciting > 0 {
@@ -196,7 +182,7 @@ impl Connection {
             SentFrame::NewToken(number) => self.registry.tokens.on_lost(number),
             SentFrame::MtuProbe(bytes) => {
                 if let Some(path) = self.paths.path_mut(path) {
-                    path.mtu.on_probe_lost(now, bytes);
+                    path.on_mtu_probe_lost(now, bytes);
                 }
             }
             SentFrame::NewCid { .. }
@@ -261,7 +247,7 @@ impl Connection {
         let Some(path) = self.paths.path_mut(at.path) else { return };
         // RFC 9000 8.2.2: the response goes where the challenge came from
         if !path.addresses.on_challenge(&at.route, data) {
-            let changed_cid = path.heard_cid.is_some_and(|cid| cid != at.dcid);
+            let changed_cid = path.changed_cid(&at.dcid);
             path.addresses.admit(at.route, at.bytes);
             path.addresses.on_challenge(&at.route, data);
             if changed_cid {
@@ -272,7 +258,7 @@ impl Connection {
     }
 
     fn on_path_abandon(&mut self, now: Instant, f: &PathAbandon) -> Result<(), Violation> {
-        let pto = self.max_pto();
+        let pto = self.paths.max_pto();
         if self.paths.on_path_abandon(now, f, pto)? == AbandonNews::PeerEnds {
             self.on_path_closing(now, f.path, f.code);
         }

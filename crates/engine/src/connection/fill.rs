@@ -78,8 +78,7 @@ impl Connection {
     /// A client's data may ride in the first packet of a new path; a server's waits for validation.
     fn may_carry_data(&mut self, id: PathId) -> bool {
         let Some(path) = self.paths.path_mut(id) else { return false };
-        let room = path.send.in_flight() + u64::from(path.mtu.current()) <= path.send.window();
-        room && (self.handshake.side.is_client() || path.addresses.is_validated())
+        path.has_window_for(u64::from(path.mtu())) && (self.handshake.side.is_client() || path.addresses.is_validated())
     }
 
     /// Acks of every path whose acks the policy wants here: of 0-RTT and 1-RTT packets, in 1-RTT packets alone
@@ -177,7 +176,7 @@ impl Connection {
         updates.clear();
         self.streams.poll_window_updates(&mut updates);
         if !updates.is_empty() && self.paths.is_multipath() {
-            let others = self.paths.open_slots().filter(|s| s.id != id && super::scheduling::is_usable(s));
+            let others = self.paths.open_slots().filter(|s| s.id != id && s.is_usable());
             let others: smallvec::SmallVec<[PathId; 8]> =
                 others.map(|s| s.id).filter(|id| !self.is_held(*id)).collect();
             for other in others {

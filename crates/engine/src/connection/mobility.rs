@@ -3,13 +3,11 @@
 use std::net::{IpAddr, SocketAddr};
 
 use plait_base::{FourTuple, Instant, PathId};
-use plait_path::FourTupleRole;
 use plait_path::policy::AddressUse;
+use plait_path::{FourTupleRole, TakeOver};
 
 use super::Connection;
 use super::events::PathEvent;
-use super::receive::Arrival;
-use super::scheduling::is_usable;
 
 /// Nothing gets through on any path: other addresses of ours are asked, one after another.
 #[derive(Debug)]
@@ -80,7 +78,7 @@ impl Connection {
     fn refuge(&self, id: PathId) -> Option<SocketAddr> {
         let tuple = self.paths.path(id)?.addresses.tuple();
         let others = || self.paths.open_slots().filter(|slot| slot.id != id);
-        let works = others().any(|slot| is_usable(slot) && !self.plan.is_stray(local_of(slot).unwrap_or(tuple.local)));
+        let works = others().any(|slot| slot.is_usable() && !self.plan.is_stray(local_of(slot).unwrap_or(tuple.local)));
         let is_free = |local: &SocketAddr| !others().filter_map(local_of).any(|other| other.ip() == local.ip());
         let mut found = self.plan.refuges(tuple.remote);
         match works {
@@ -102,47 +100,18 @@ impl Connection {
 
     /// A path's own address is gone, and there is no other for it: it has failed, whatever was heard before.
     fn on_address_lost(&mut self, now: Instant, id: PathId) {
-        let other_works = self.paths.open_slots().any(|slot| slot.id != id && is_usable(slot));
+        let others = self.paths.take_over_from(id);
         if self.paths.is_multipath() {
-            self.mark_failed(now, id, other_works);
+            self.mark_failed(now, id, others);
         }
-        if !other_works {
+        if others == TakeOver::Alone {
             self.note_outage(id);
-        }
-    }
-
-    /// Where the system chooses our address, the peer's newest packet shows which one that is.
-    pub(super) fn follow_system(&mut self, at: &Arrival) {
-        if self.side().is_server() || !self.handshake.is_confirmed() {
-            return;
-        }
-        let Some(path) = self.paths.path_mut(at.path) else { return };
-        let moved = path.addresses.follow_system(&at.route);
-        self.on_path_moved(at.now, at.path, moved);
-    }
-
-    /// A path brought something that asks for an ack: when nothing more comes for a probe time-out although more must, a
-    /// client asks. What would bring it may not find us any more: a NAT forgot us, and only what we send shows the way
-    /// (RFC 9000 9.3).
-    pub(super) fn expect_more(&mut self, at: &Arrival) {
-        if self.side().is_server() || !self.handshake.is_confirmed() {
-            return;
-        }
-        if let Some(path) = self.paths.path_mut(at.path) {
-            path.pause_ping_at = Some(at.now + path.send.pto(plait_base::Space::Data));
         }
     }
 
     /// Asks on paths on which data stopped, once for each pause.
     pub(super) fn ping_after_pauses(&mut self, now: Instant) {
-        let mut silent: smallvec::SmallVec<[PathId; 8]> = smallvec::SmallVec::new();
-        for slot in self.paths.slots_mut() {
-            let Some(path) = slot.path.as_mut().filter(|path| path.pause_ping_at.is_some_and(|at| at <= now)) else {
-                continue;
-            };
-            path.pause_ping_at = None;
-            silent.push(slot.id);
-        }
+        let silent = self.paths.take_pauses(now);
         if !silent.is_empty() && self.streams.expects_data() {
             silent.into_iter().for_each(|id| self.ping(id));
         }

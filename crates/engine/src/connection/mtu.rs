@@ -2,7 +2,7 @@
 
 use plait_base::probe::{PathState, TraceEvent};
 use plait_base::{FourTuple, Instant, PathId};
-use plait_path::FourTupleRole;
+use plait_path::{Path, PathIds};
 use plait_schedule::{Decision, Demand, DemandKind, PathView};
 
 use super::Connection;
@@ -42,21 +42,14 @@ impl Connection {
     /// bytes and below: an interface that refuses those carries no QUIC (RFC 9000 14).
     pub fn on_too_large(&mut self, now: Instant, route: FourTuple, bytes: usize) {
         let bytes = u16::try_from(bytes).unwrap_or(u16::MAX);
-        let hit: smallvec::SmallVec<[PathId; 8]> = self
-            .paths
-            .open_slots()
-            .filter(|slot| slot.path.as_ref().is_some_and(|path| path.addresses.send_tuple() == route))
-            .map(|slot| slot.id)
-            .collect();
+        let hit: PathIds =
+            self.paths.open_paths().filter(|path| path.addresses.send_tuple() == route).map(Path::id).collect();
         for id in hit {
             let Some(path) = self.paths.path_mut(id) else { continue };
-            let reduced = path.mtu.on_too_large(now, bytes);
-            if bytes > path.mtu.current() {
-                path.send.on_refused(now, bytes, &mut self.scratch.feedback);
-                self.process_acked_and_lost(now, id);
-            }
+            let reduced = path.on_datagram_refused(now, bytes, &mut self.scratch.feedback);
+            self.process_acked_and_lost(now, id);
             if let Some(mtu) = reduced {
-                self.shrink(now, id, mtu);
+                self.on_shrunk(now, id, mtu);
             }
         }
     }
@@ -65,27 +58,20 @@ impl Connection {
     /// nothing (RFC 9000 14).
     pub fn stop_mtu_search(&mut self) {
         self.settings.mtu_search = Switch::Off;
-        for path in self.paths.slots_mut().filter_map(|slot| slot.path.as_mut()) {
-            path.mtu.stop_search();
-        }
+        self.paths.slots_mut().filter_map(|slot| slot.path.as_mut()).for_each(|path| path.stop_mtu_search());
     }
 
     /// A probe time-out passed on a path: its datagrams may be too large for it.
     pub(super) fn suspect_size(&mut self, now: Instant, id: PathId) {
-        let Some(path) = self.paths.path_mut(id) else { return };
-        let count = path.send.pto_count();
-        if let Some(mtu) = path.mtu.on_pto(now, count) {
-            self.shrink(now, id, mtu);
+        if let Some(mtu) = self.paths.path_mut(id).and_then(|path| path.suspect_size(now)) {
+            self.on_shrunk(now, id, mtu);
         }
     }
 
-    /// The datagrams of a path become smaller.
-    pub(super) fn shrink(&mut self, now: Instant, id: PathId, mtu: u16) {
-        if let Some(path) = self.paths.path_mut(id) {
-            path.send.set_mss(mtu);
-            self.drop_unfit_datagrams();
-            self.events.observe(now, || TraceEvent::Mtu { path: id, bytes: mtu });
-        }
+    /// The datagrams of a path became smaller.
+    pub(super) fn on_shrunk(&mut self, now: Instant, id: PathId, mtu: u16) {
+        self.drop_unfit_datagrams();
+        self.events.observe(now, || TraceEvent::Mtu { path: id, bytes: mtu });
     }
 
     /// A path on which nothing is under way learns what it carries without data, where the application sends datagrams:
@@ -100,11 +86,10 @@ impl Connection {
         }
         let full = &self.scheduling.full_sockets;
         let (id, size) = self.paths.slots_mut().filter(|slot| slot.is_open()).find_map(|slot| {
-            let usable = standing(slot) <= Standing::Backup && slot.dcid(FourTupleRole::Current).is_some();
+            let usable = standing(slot) <= Standing::Backup && slot.sendable().is_some();
             let path = slot.path.as_mut().filter(|path| usable && path.addresses.is_validated())?;
-            let idle = path.send.in_flight() == 0 && !full.hold(&path.addresses.tuple());
-            let size = path.mtu.probe_due(now).filter(|size| idle && u64::from(*size) <= path.send.window())?;
-            Some((slot.id, size))
+            let size = path.mtu_probe_while_idle(now)?;
+            Some((slot.id, size)).filter(|_| !full.hold(&path.addresses.tuple()))
         })?;
         // RFC 9002 6.1: the ack of a small packet behind it shows the loss of the probe, without a probe time-out.
         self.ping(id);
@@ -145,7 +130,7 @@ impl Connection {
 
     /// Bytes for frames in a packet of a path.
     pub(super) fn room_on(&self, id: PathId) -> usize {
-        self.paths.path(id).map_or(0, |path| frame_room(u64::from(path.mtu.current())))
+        self.paths.path(id).map_or(0, |path| frame_room(u64::from(path.mtu())))
     }
 
     /// Bytes for frames in a packet of the widest path in use: active ones, else backups, else failed ones.
@@ -156,7 +141,7 @@ impl Connection {
     /// Bytes for frames in a packet of the widest path that stands as `worst` or better.
     fn widest(&self, worst: Option<Standing>) -> usize {
         let good = self.paths.open_slots().filter(|slot| Some(standing(slot)) <= worst);
-        let widest = good.filter_map(|slot| slot.path.as_ref()).map(|path| path.mtu.current()).max();
+        let widest = good.filter_map(|slot| slot.path.as_ref()).map(|path| path.mtu()).max();
         frame_room(u64::from(widest.unwrap_or(plait_base::limits::MIN_DATAGRAM_BYTES as u16)))
     }
 

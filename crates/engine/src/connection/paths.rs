@@ -1,28 +1,22 @@
 //! Opening, failing, recovering, abandoning and closing paths.
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use plait_base::probe::{PathState, TraceEvent};
 use plait_base::{CloseCode, FourTuple, Instant, PathId, Space};
 use plait_path::policy::{AddressUse, Wish};
 use plait_path::table::{AbandonError, Expired, OpenError};
-use plait_path::{FourTupleRole, HandshakeState, PathAddresses, PathStatus, PathTotals, Validation};
+use plait_path::{
+    FourTupleRole, HandshakeState, PathAddresses, PathStatus, PathTotals, ProbeTimeout, TakeOver, Validation,
+};
 use plait_wire::SentFrame;
 use plait_wire::frame::{CidForm, NewCid};
 use plait_wire::params::{ActiveMigration, EarlyPaths, TransportParameters};
 
 use super::events::PathEvent;
 use super::receive::Arrival;
-use super::scheduling::is_usable;
 use super::{Connection, NoPath};
 use crate::config::Switch;
-
-/// A failed path is probed at least this often, so that its return is noticed soon.
-const FAILED_PROBE_INTERVAL: Duration = Duration::from_secs(1);
-
-/// Something that came within this part of a probe time-out was heard just now.
-const HEARD_PART: u32 = 4;
 
 /// How long a client without a path looks for another before it closes, probe time-outs of a path yet unknown.
 const CLIENT_PATIENCE_PTOS: u32 = 3;
@@ -32,14 +26,6 @@ const SERVER_PATIENCE_PTOS: u32 = 1;
 /// Probe time-outs in a row on the only path that works, until nothing is said to get through. The first may only mean
 /// that the last packet of a flight was lost.
 const OUTAGE_PTOS: u32 = 2;
-
-/// Packets whose control frames the probes of a time-out repeat (RFC 9002 6.2.4: one or two).
-const PROBED_PACKETS: usize = 2;
-
-/// Data of the application, as against what only steers the peer.
-fn is_payload(frame: &SentFrame) -> bool {
-    matches!(frame, SentFrame::Stream { .. } | SentFrame::Datagram { .. })
-}
 
 /// Why a call about a path could not be obeyed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -119,13 +105,8 @@ impl Connection {
 
     /// The peer opens a path with its first packet on it.
     pub(super) fn accept_path(&mut self, at: &Arrival) -> bool {
-        let remote = at.route.remote;
         // RFC 10069 3.1: an address that another path of the client proved need not be proven again
-        let proven = self.paths.open_slots().filter_map(|s| s.path.as_ref()).any(|p| {
-            p.addresses.is_validated()
-                && p.addresses.tuple().remote == remote
-                && p.addresses.tuple().local == at.route.local
-        });
+        let proven = self.paths.has_proven(&at.route);
         let validation = if proven { Validation::Validated } else { Validation::Unvalidated };
         let mut route = PathAddresses::new(at.route, validation);
         route.on_received(&at.route, at.bytes);
@@ -166,7 +147,7 @@ impl Connection {
     }
 
     pub(super) fn abandon_path(&mut self, now: Instant, id: PathId, code: CloseCode) -> Result<(), AbandonError> {
-        let pto = self.max_pto();
+        let pto = self.paths.max_pto();
         self.paths.abandon(now, id, code, pto)?;
         self.on_path_closing(now, id, code);
         Ok(())
@@ -181,11 +162,7 @@ impl Connection {
         }
         self.process_acked_and_lost(now, id);
         self.shared_metrics.remove(id);
-        for slot in self.paths.slots_mut() {
-            if let Some(path) = slot.path.as_mut().filter(|_| slot.id != id) {
-                path.send.on_ack_path_gone(id);
-            }
-        }
+        self.paths.on_ack_path_gone(id);
         self.scheduling.on_path_gone(id);
         self.drop_unfit_datagrams();
         self.events.path(PathEvent::Abandoned { id, code });
@@ -200,11 +177,11 @@ impl Connection {
 
     /// RFC 10069 3.4: without a path left, the connection ends, unless the client opens another in time.
     fn last_path_check(&mut self, now: Instant, id: PathId) {
-        if self.paths.open_slots().next().is_some() || !self.lifecycle.is_open() || self.registry.no_path.is_some() {
+        if !self.paths.is_empty() || !self.lifecycle.is_open() || self.registry.no_path.is_some() {
             return;
         }
         // What the other path takes is unknown: its first packet may be under way.
-        let pto = self.max_pto().max(self.settings.transport.recovery.initial_rtt * 3);
+        let pto = self.paths.max_pto().max(self.settings.transport.recovery.initial_rtt * 3);
         let patience = if self.side().is_client() { CLIENT_PATIENCE_PTOS } else { SERVER_PATIENCE_PTOS };
         self.registry.no_path = Some(NoPath { until: now + pto * patience, abandon_unsent: Some(id) });
     }
@@ -352,55 +329,40 @@ impl Connection {
     /// A probe time-out passed on a path. Where another works, that takes over its frames, and this one counts as
     /// potentially failed (CoNEXT 2017, section 4.3). Alone it sends its probes and gives nothing up: acks may only be late.
     pub(super) fn on_probe_timeout(&mut self, now: Instant, id: PathId) {
-        let other_works = self.paths.open_slots().any(|s| s.id != id && is_usable(s));
+        let others = self.paths.take_over_from(id);
         self.suspect_size(now, id);
+        let mut again = std::mem::take(&mut self.scratch.carried);
+        again.clear();
         let Some(path) = self.paths.path_mut(id) else { return };
-        let count = path.send.pto_count();
-        let mut outstanding = std::mem::take(&mut self.scratch.carried);
-        outstanding.clear();
-        if other_works {
-            path.send.take_in_flight_frames(&mut outstanding);
-        } else {
-            path.send.oldest_frames(Space::Data, 0, PROBED_PACKETS, &mut outstanding);
-        }
-        // Who mostly receives knows the RTT from long ago: acks that queue behind the data that comes are late, not lost.
-        let recent = path.send.pto(Space::Data) / HEARD_PART;
-        let is_heard = path.receive.heard_at().is_some_and(|at| now.since(at) < recent);
-        let brings_data = is_heard && !outstanding.iter().any(is_payload);
-        // RFC 9002 6.2.4: alone, control frames go again with the probes, which repeat the stream data as it was
-        for frame in outstanding.iter().filter(|frame| other_works || !is_payload(frame)) {
-            self.on_frame_lost(now, id, frame);
-        }
-        outstanding.clear();
-        self.scratch.carried = outstanding;
+        let ProbeTimeout { count, brings_data } = path.on_probe_timeout(now, others, &mut again);
+        self.send_again(now, id, again);
         self.events.observe(now, || TraceEvent::ProbeTimeout { path: id, count });
-        if count >= OUTAGE_PTOS && !other_works && !brings_data {
+        if count >= OUTAGE_PTOS && others == TakeOver::Alone && !brings_data {
             self.note_outage(id);
         }
-        let has_other = self.paths.open_slots().any(|s| s.id != id && s.state() != PathState::Validating);
-        if !has_other || self.settings.transport.paths.potentially_failed == Switch::Off {
+        let may_fail = self.settings.transport.paths.potentially_failed == Switch::On
+            && self.handshake.is_confirmed()
+            && self.paths.is_multipath();
+        if brings_data || !may_fail || !self.paths.has_other_validated(id) {
             return;
         }
-        if brings_data || !self.handshake.is_confirmed() || !self.paths.is_multipath() {
-            return;
-        }
-        if other_works && count >= self.settings.transport.paths.abandon_after_probes {
+        if others == TakeOver::Possible && count >= self.settings.transport.paths.abandon_after_probes {
             let _ = self.abandon_path(now, id, CloseCode::PATH_UNSTABLE_OR_POOR);
             return;
         }
-        self.mark_failed(now, id, other_works);
+        self.mark_failed(now, id, others);
     }
 
-    pub(super) fn mark_failed(&mut self, now: Instant, id: PathId, other_works: bool) {
-        let Some(slot) = self.paths.slot_mut(id) else { return };
-        let Some(path) = slot.path.as_mut() else { return };
-        if !path.on_silence(now) {
+    /// Frames of packets under way on path `id` are to be sent again, there or elsewhere.
+    fn send_again(&mut self, now: Instant, id: PathId, mut frames: Vec<SentFrame>) {
+        frames.iter().for_each(|frame| self.on_frame_lost(now, id, frame));
+        frames.clear();
+        self.scratch.carried = frames;
+    }
+
+    pub(super) fn mark_failed(&mut self, now: Instant, id: PathId, others: TakeOver) {
+        if !self.paths.fail(now, id, others) {
             return;
-        }
-        path.send.set_probe_interval(Some(FAILED_PROBE_INTERVAL));
-        if other_works {
-            // The peer is told not to answer there (RFC 10069 3.3).
-            slot.status.demote();
         }
         self.drop_unfit_datagrams();
         self.events.path(PathEvent::Failed { id });
@@ -410,19 +372,14 @@ impl Connection {
 
     /// Path `by` works now: it takes over what is on its way on paths that fell silent while there was no other.
     pub(super) fn take_over_silent(&mut self, now: Instant, by: PathId) {
-        let silent = |s: &plait_path::table::Slot| s.path.as_ref().is_some_and(|p| p.send.pto_count() > 0);
-        let silent = self.paths.open_slots().filter(|s| s.id != by && silent(s));
-        let silent: smallvec::SmallVec<[PathId; 8]> = silent.map(|s| s.id).collect();
-        let mut outstanding = std::mem::take(&mut self.scratch.carried);
-        for id in silent {
-            outstanding.clear();
+        for id in self.paths.silent_beside(by) {
+            let mut frames = std::mem::take(&mut self.scratch.carried);
+            frames.clear();
             if let Some(path) = self.paths.path_mut(id) {
-                path.send.take_in_flight_frames(&mut outstanding);
+                path.send.take_in_flight_frames(&mut frames);
             }
-            outstanding.iter().for_each(|frame| self.on_frame_lost(now, id, frame));
+            self.send_again(now, id, frames);
         }
-        outstanding.clear();
-        self.scratch.carried = outstanding;
     }
 
     /// A failed path answered.
@@ -430,9 +387,6 @@ impl Connection {
         self.take_over_silent(now, id);
         if let Some(slot) = self.paths.slot_mut(id) {
             slot.status.restore();
-            if let Some(path) = slot.path.as_mut() {
-                path.send.set_probe_interval(None);
-            }
         }
         self.events.path(PathEvent::Recovered { id });
         self.observe_path(now, id);
@@ -464,12 +418,11 @@ impl Connection {
         }
     }
 
-    /// Asks for a PING on some open path.
+    /// Asks for a PING on some open path, best on one that works and whose socket has room.
     pub(super) fn request_ping(&mut self) {
-        let usable = || self.paths.open_slots().filter(|s| is_usable(s));
-        let first = usable().find(|s| !self.is_held(s.id)).or_else(|| usable().next());
-        let first = first.or_else(|| self.paths.open_slots().next());
-        if let Some(id) = first.map(|s| s.id) {
+        let usable = || self.paths.usable().map(|slot| slot.id);
+        let first = usable().find(|id| !self.is_held(*id)).or_else(|| usable().next());
+        if let Some(id) = first.or_else(|| self.paths.open_slots().next().map(|slot| slot.id)) {
             self.ping(id);
         }
     }
@@ -478,16 +431,7 @@ impl Connection {
     /// memory of this one alive.
     pub(super) fn keep_alive(&mut self, now: Instant) {
         let Some(interval) = self.settings.transport.timing.keep_alive_interval else { return };
-        let mut next = now + interval;
-        let mut silent: smallvec::SmallVec<[PathId; 8]> = smallvec::SmallVec::new();
-        for slot in self.paths.open_slots() {
-            let sent_at = slot.path.as_ref().and_then(|path| path.sent_at).unwrap_or(now);
-            if now.since(sent_at) >= interval {
-                silent.push(slot.id);
-            } else {
-                next = next.min(sent_at + interval);
-            }
-        }
+        let (silent, next) = self.paths.keep_alive(now, interval);
         self.lifecycle.set_keep_alive(next);
         silent.into_iter().for_each(|id| self.ping(id));
     }

@@ -54,10 +54,8 @@ impl Connection {
     /// again with its first window and without a threshold, as at its start; what is in flight stays counted. It is meant for
     /// the beginning of a connection: later it costs each path a slow start.
     pub fn set_congestion_controller(&mut self, now: Instant, factory: Arc<dyn ControllerFactory>) {
-        for slot in self.paths.slots_mut().filter(|slot| slot.is_open()) {
-            let id = slot.id;
-            let Some(path) = slot.path.as_mut() else { continue };
-            path.send.replace_controller(factory.build(id, now, u64::from(path.send.mss())));
+        for path in self.paths.open_paths_mut() {
+            path.send.replace_controller(factory.build(path.id(), now, u64::from(path.send.mss())));
         }
         let transport = Arc::make_mut(&mut self.settings.transport);
         transport.congestion_controller_factory(factory).multipath_controller(None);

@@ -7,6 +7,7 @@ use plait_base::limits::{self, MIN_DATAGRAM_BYTES};
 use plait_base::probe::{DropReason, TraceEvent};
 use plait_base::{CloseCode, ConnectionId, Ecn, FourTuple, Instant, PathId, Space, TransportError, Violation};
 use plait_crypto::{OpenError, Unmasked};
+use plait_path::addresses::Moved;
 use plait_path::table::{Admission, CidChange};
 use plait_path::{Eliciting, ProbeGate};
 use plait_wire::Version;
@@ -32,6 +33,10 @@ pub(super) struct Arrival {
     pub(super) number: u64,
     /// The spin bit of a short header.
     pub(super) spin: bool,
+    /// What is to become of a 1-RTT packet, by its path.
+    pub(super) admission: Admission,
+    /// True for a 1-RTT packet numbered above all others of its path.
+    pub(super) newest: bool,
 }
 
 /// A packet that waits for its keys.
@@ -125,10 +130,8 @@ impl Connection {
 
     /// RFC 9002 6.2.2.1: what the peer sent is credit to send, so that the probe timer runs again.
     fn open_probe_gate(&mut self, id: PathId) {
-        if self.is_starved(id) {
-            return;
-        }
-        if let Some(path) = self.paths.path_mut(id) {
+        let least = self.least_credit(id);
+        if let Some(path) = self.paths.path_mut(id).filter(|path| path.may_send(least)) {
             path.send.set_probe_gate(ProbeGate::Open);
         }
     }
@@ -181,24 +184,25 @@ impl Connection {
             ProtectedHeader::Handshake { .. } => (PacketKind::Handshake, PathId::ZERO),
             ProtectedHeader::ZeroRtt { .. } => (PacketKind::ZeroRtt, PathId::ZERO),
         };
-        // RFC 9000 14.1: servers discard Initials that come in smaller datagrams
-        let too_small = kind == PacketKind::Initial && self.side().is_server() && total < MIN_DATAGRAM_BYTES as u64;
-        if too_small {
-            return Err(DropReason::Malformed);
-        }
-        if header.version().is_some_and(|v| !self.handshake.accepts(kind, v)) {
-            return Err(DropReason::WrongVersion);
-        }
-        // RFC 9000 7.2: the peer's source id is fixed by its first packet
-        let scid = header.version().and_then(|_| ConnectionId::new(header.scid(&[])));
-        if self.handshake.peer_scid.is_some_and(|fixed| scid.is_some_and(|scid| fixed != scid)) {
-            return Err(DropReason::Malformed);
-        }
+        let scid = self.check_header(header, kind, total)?;
         let space = kind.space();
         // RFC 9001 5.4.1: header protection leaves the spin bit as it is
         let spin = packet.first().is_some_and(|first| first & 0x20 != 0);
         let dcid = ConnectionId::new(header.dcid(&packet)).unwrap_or(ConnectionId::EMPTY);
-        let at = Arrival { now, path, route, ecn, space, kind, dcid, bytes: total, number: 0, spin };
+        let at = Arrival {
+            now,
+            path,
+            route,
+            ecn,
+            space,
+            kind,
+            dcid,
+            bytes: total,
+            number: 0,
+            spin,
+            admission: Admission::Gone,
+            newest: false,
+        };
         let spare = if self.may_wait(kind) { Some(packet.clone()) } else { None };
         match self.unprotect(at, span, packet) {
             Ok((at, payload)) => {
@@ -220,6 +224,30 @@ impl Connection {
             },
         }
         Ok(())
+    }
+
+    /// What must hold of a packet before it is opened; the peer's connection id of a long header.
+    fn check_header(
+        &self,
+        header: &ProtectedHeader,
+        kind: PacketKind,
+        datagram_bytes: u64,
+    ) -> Result<Option<ConnectionId>, DropReason> {
+        // RFC 9000 14.1: servers discard Initials that come in smaller datagrams
+        let too_small =
+            kind == PacketKind::Initial && self.side().is_server() && datagram_bytes < MIN_DATAGRAM_BYTES as u64;
+        if too_small {
+            return Err(DropReason::Malformed);
+        }
+        if header.version().is_some_and(|v| !self.handshake.accepts(kind, v)) {
+            return Err(DropReason::WrongVersion);
+        }
+        // RFC 9000 7.2: the peer's source id is fixed by its first packet
+        let scid = header.version().and_then(|_| ConnectionId::new(header.scid(&[])));
+        if self.handshake.peer_scid.is_some_and(|fixed| scid.is_some_and(|scid| fixed != scid)) {
+            return Err(DropReason::Malformed);
+        }
+        Ok(scid)
     }
 
     /// RFC 9000 10.3.1: a datagram whose first packet cannot be read is a stateless reset if it ends in a token that we
@@ -290,9 +318,14 @@ impl Connection {
     }
 
     /// Removes the protection of a packet in place.
-    fn unprotect(&mut self, at: Arrival, span: PacketSpan, mut packet: BytesMut) -> Result<(Arrival, Bytes), Refusal> {
+    fn unprotect(
+        &mut self,
+        mut at: Arrival,
+        span: PacketSpan,
+        mut packet: BytesMut,
+    ) -> Result<(Arrival, Bytes), Refusal> {
         let (number, header_len, payload) = match at.kind {
-            PacketKind::OneRtt => self.open_short(&at, span, &mut packet)?,
+            PacketKind::OneRtt => self.open_short(&mut at, span, &mut packet)?,
             _ => self.open_long(&at, span, &mut packet)?,
         };
         debug_assert!(header_len <= payload.start);
@@ -318,32 +351,33 @@ impl Connection {
         Ok((number, header_len, payload))
     }
 
-    fn open_short(&mut self, at: &Arrival, span: PacketSpan, packet: &mut BytesMut) -> Result<Parts, Refusal> {
+    fn open_short(&mut self, at: &mut Arrival, span: PacketSpan, packet: &mut BytesMut) -> Result<Parts, Refusal> {
         // RFC 9001 5.7: 1-RTT packets wait until the handshake is complete
         if !self.handshake.is_complete() {
             return Err(Refusal::Wait);
         }
-        if self.paths.admission(at.path) == Admission::Gone {
+        let guard = self.paths.max_pto() * 3;
+        at.admission = self.paths.admission(at.path);
+        if at.admission == Admission::Gone {
             return Err(Refusal::Drop(DropReason::PathGone));
         }
-        let guard = self.max_pto() * 3;
         let keys = self.keys.as_mut().ok_or(Refusal::Wait)?;
         let unmasked = keys.unmask(packet, span.pn_offset).map_err(refusal)?;
         let header_len = span.pn_offset + unmasked.pn_len;
-        let mut fresh = Default::default();
-        let (expected, mark) = match self.paths.path_mut(at.path) {
-            Some(path) => (path.receive.expected(), path.receive.phase_mark_mut()),
-            None => (0, &mut fresh),
-        };
-        let number = expand(&unmasked, expected);
+        // A path that the peer opens with this packet has no receiver yet.
+        let mut receive = self.paths.path_mut(at.path).map(|path| &mut path.receive);
+        let number = expand(&unmasked, receive.as_ref().map_or(0, |receive| receive.expected()));
         let phase = keys.phase();
+        let mut fresh = Default::default();
+        let mark = receive.as_mut().map_or(&mut fresh, |receive| receive.phase_mark_mut());
         let opened = keys.open(packet, header_len, at.path, number, mark, at.now, guard).map_err(refusal)?;
+        at.newest = receive.as_ref().is_none_or(|receive| receive.largest().is_none_or(|largest| number > largest));
+        let seen = receive.is_some_and(|receive| receive.is_duplicate(number));
         if keys.phase() != phase {
             self.registry.keys_since = Some(at.now);
             self.events.observe(at.now, || TraceEvent::KeysUpdated { locally: false });
         }
-        self.check_duplicate(at, number)?;
-        Ok((number, header_len, opened.payload))
+        if seen { Err(Refusal::Drop(DropReason::Duplicate)) } else { Ok((number, header_len, opened.payload)) }
     }
 
     fn check_duplicate(&mut self, at: &Arrival, number: u64) -> Result<(), Refusal> {
@@ -383,8 +417,8 @@ impl Connection {
         if at.space == Space::Data && !self.admit(at, payload)? {
             return Ok(());
         }
-        let newest = self.is_newest(at);
         let (mut eliciting, mut probing) = (Eliciting::No, true);
+        let mut stream_bytes = None;
         for frame in Frames::in_packet(payload, at.kind) {
             let frame = frame?;
             let frame_type = frame.frame_type();
@@ -392,29 +426,13 @@ impl Connection {
                 eliciting = Eliciting::Yes;
             }
             probing &= types::is_probing(frame_type);
+            match &frame {
+                Frame::Stream(f) => stream_bytes = Some(stream_bytes.unwrap_or(0) + f.data.len() as u64),
+                Frame::Datagram(_) => stream_bytes = stream_bytes.or(Some(0)),
+                _ => {}
+            }
             self.dispatch(at, frame, payload).map_err(|e| e.in_frame(frame_type))?;
         }
-        self.note_received(at, eliciting);
-        if at.kind == PacketKind::OneRtt && eliciting == Eliciting::Yes {
-            self.expect_more(at);
-        }
-        if at.kind == PacketKind::OneRtt && newest {
-            self.follow_system(at);
-            if let Some(path) = self.paths.path_mut(at.path) {
-                path.spin.on_received(at.spin);
-            }
-            if !probing {
-                self.follow(at);
-            }
-            if let Some(path) = self.paths.path_mut(at.path).filter(|path| path.addresses.tuple().admits(&at.route)) {
-                path.heard_cid = Some(at.dcid);
-            }
-        }
-        Ok(())
-    }
-
-    /// Remembers the packet for acks, and that something was heard.
-    fn note_received(&mut self, at: &Arrival, eliciting: Eliciting) {
         match at.space {
             // The packet itself may have been the last of its level.
             Space::Initial | Space::Handshake => {
@@ -422,23 +440,43 @@ impl Connection {
                     level.receive.on_packet(at.now, at.number, eliciting, at.ecn);
                 }
             }
-            Space::Data => {
-                if let Some(path) = self.paths.path_mut(at.path) {
-                    path.receive.on_packet(at.now, at.number, eliciting, at.ecn);
-                    path.counters.received_bytes += at.bytes;
-                    if path.is_failed() && !path.send.expects_ack(at.now) {
-                        // It may be back: ask at once rather than at the next probe, but once a round trip (RFC 9000 13.2.4).
-                        self.ping(at.path);
-                    }
-                }
-            }
+            Space::Data => self.note_received(at, eliciting, stream_bytes),
         }
-        let pto = self.max_pto();
-        self.lifecycle.on_heard(at.now, pto);
+        self.lifecycle.on_heard(at.now, self.paths.max_pto());
+        if at.kind == PacketKind::OneRtt && at.newest && self.is_from_elsewhere(at) && !probing {
+            self.follow(at);
+        }
+        Ok(())
     }
 
-    fn is_newest(&self, at: &Arrival) -> bool {
-        self.paths.path(at.path).is_none_or(|p| p.receive.largest().is_none_or(|largest| at.number > largest))
+    /// Remembers the packet for acks and what it says of its path; `stream_bytes` where it brought data of the application.
+    fn note_received(&mut self, at: &Arrival, eliciting: Eliciting, stream_bytes: Option<u64>) {
+        let may_ask = at.kind == PacketKind::OneRtt && self.side().is_client() && self.handshake.is_confirmed();
+        let Some(path) = self.paths.path_mut(at.path) else { return };
+        if let Some(bytes) = stream_bytes {
+            path.on_payload(at.now, bytes);
+        }
+        // RFC 9000 9.3: what would bring more may not find us any more: a NAT forgot us, and only what we send shows the way.
+        if may_ask && eliciting == Eliciting::Yes {
+            path.expect_more(at.now);
+        }
+        if path.on_packet_received(at.now, at.number, eliciting, at.ecn, at.bytes) {
+            self.ping(at.path);
+        }
+    }
+
+    /// Takes in what the newest packet of a path says: the spin bit, our address, and whether the peer sends from other
+    /// addresses by now.
+    fn is_from_elsewhere(&mut self, at: &Arrival) -> bool {
+        let asks_system = self.side().is_client() && self.handshake.is_confirmed();
+        let Some(path) = self.paths.path_mut(at.path) else { return false };
+        path.spin.on_received(at.spin);
+        // Where the system chooses our address, the peer's newest packet shows which one that is.
+        let moved = if asks_system { path.addresses.follow_system(&at.route) } else { Moved::No };
+        let is_here = path.addresses.tuple().admits(&at.route);
+        path.on_heard_at(&at.route, at.dcid);
+        self.on_path_moved(at.now, at.path, moved);
+        !is_here
     }
 
     /// A Handshake packet proves the client's address; its keys end the Initial ones (RFC 9001 4.9.1).
@@ -470,7 +508,10 @@ impl Connection {
 
     /// Lets a 1-RTT packet in on its path; opens the path when the packet is the peer's first on it.
     fn admit(&mut self, at: &Arrival, payload: &Bytes) -> Result<bool, TransportError> {
-        let mut admission = self.paths.admission(at.path);
+        let mut admission = match at.kind {
+            PacketKind::OneRtt => at.admission,
+            _ => self.paths.admission(at.path),
+        };
         if admission == Admission::Refuse(CloseCode::NO_CID_AVAILABLE_FOR_PATH) {
             self.learn_cids(at, payload)?;
             admission = self.paths.admission(at.path);
@@ -479,7 +520,7 @@ impl Connection {
             Admission::Open | Admission::Closing => true,
             Admission::New => self.accept_path(at),
             Admission::Refuse(code) => {
-                let pto = self.max_pto();
+                let pto = self.paths.max_pto();
                 let waits =
                     code == CloseCode::NO_CID_AVAILABLE_FOR_PATH && self.paths.awaits_cids(at.now, at.path, pto * 3);
                 if !waits {
@@ -498,14 +539,13 @@ impl Connection {
         }
         let times = self.validation_times(at.path);
         let Some(path) = self.paths.path_mut(at.path) else { return };
-        if path.addresses.tuple().admits(&at.route) {
-            return;
-        }
         path.addresses.admit(at.route, at.bytes);
-        let changed_cid = path.heard_cid.is_some_and(|cid| cid != at.dcid);
-        let cid = if changed_cid { CidChange::Fresh } else { CidChange::Keep };
+        let cid = if path.changed_cid(&at.dcid) { CidChange::Fresh } else { CidChange::Keep };
         let moved = self.paths.migrate(at.now, at.path, at.route, cid, times);
         self.on_path_moved(at.now, at.path, moved);
+        if let Some(path) = self.paths.path_mut(at.path) {
+            path.on_heard_at(&at.route, at.dcid);
+        }
     }
 
     fn drop_packet(&mut self, now: Instant, bytes: usize, why: DropReason) {

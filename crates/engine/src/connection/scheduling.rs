@@ -5,10 +5,10 @@ use std::time::Duration;
 use plait_base::limits::TIMER_GRANULARITY;
 use plait_base::probe::PathState;
 use plait_base::time::earliest;
-use plait_base::{Instant, PathId, Random, Side, Space};
+use plait_base::{Instant, PathId, Random, Side};
 use plait_path::table::Slot;
-use plait_path::{AckCarrier, AckRoute, FourTupleRole, Path, Paths, SendRoom};
-use plait_schedule::{Decision, Demand, PathView, Room, Scheduler, WaitReason};
+use plait_path::{AckCarrier, AckRoute, Path, PathRoom, PathStatus, Paths, SendRoom};
+use plait_schedule::{Decision, Demand, PathView, PeerAdvice, Room, Scheduler, WaitReason};
 
 use super::pending_copies::PendingCopies;
 use super::reinject::Reinjector;
@@ -72,11 +72,12 @@ impl Scheduling {
         self.paced_until = earliest(self.paced_until, Some(at));
     }
 
-    /// Refreshes the views of all open paths.
+    /// Refreshes the views of all open paths, before a packet is chosen.
     pub(super) fn look(&mut self, paths: &mut Paths, now: Instant, side: Side) {
+        let full = &self.full_sockets;
+        paths.prepare_to_send(now, side, |tuple| full.hold(tuple));
         self.views.clear();
-        let (views, full) = (&mut self.views, &self.full_sockets);
-        paths.slots_mut().filter(|slot| slot.is_open()).for_each(|slot| views.extend(view(slot, now, side, full)));
+        self.views.extend(views(paths, now, side, full));
         let changes_at = |v: &PathView| if let Room::Paced(at) | Room::Socket(at) = v.room { Some(at) } else { None };
         self.paced_until = self.views.iter().filter_map(changes_at).min();
     }
@@ -92,23 +93,14 @@ impl Scheduling {
         let heard = |path: &Path| path.receive.heard_at();
         let of_heard = paths.path(of).and_then(heard);
         for slot in paths.open_slots() {
-            let Some(path) = &slot.path else { continue };
+            let Some(path) = slot.sendable() else { continue };
             // A receiver sends nothing that shows it the death of a path: one that fell silent while `of` goes on must
             // not swallow the acks of `of` as well.
             let silence = of_heard.map_or(Duration::ZERO, |at| heard(path).map_or(Duration::MAX, |own| at.since(own)));
-            let silent = slot.id != of && silence > path.send.pto(Space::Data);
+            let silent = slot.id != of && silence > path.pto();
             // A short packet with an ack must fit into the credit of an address that is not proven.
-            let has_room = path.addresses.amplification_room() >= ACK_PACKET_BYTES;
-            if has_room
-                && slot.dcid(FourTupleRole::Current).is_some()
-                && !self.full_sockets.hold(&path.addresses.tuple())
-            {
-                let rtt = path.send.rtt();
-                let (id, state) = (slot.id, slot.state());
-                let rtt_latest = rtt.least().map(|_| rtt.latest());
-                let (rtt, rtt_least) = (rtt.measured(), rtt.least());
-                let (sent_bytes, received_bytes) = (path.counters.sent_bytes, path.counters.received_bytes);
-                let carrier = AckCarrier { id, state, rtt, rtt_least, rtt_latest, sent_bytes, received_bytes };
+            if path.may_send(ACK_PACKET_BYTES) && !self.full_sockets.hold(&path.addresses.tuple()) {
+                let carrier = path.ack_carrier(slot.state());
                 if silent { &mut self.silent_carriers } else { &mut self.carriers }.push(carrier);
             }
         }
@@ -144,52 +136,46 @@ impl Scheduling {
 /// Room that a packet with acks alone wants at an address that is not proven, bytes.
 const ACK_PACKET_BYTES: u64 = 100;
 
-/// How the scheduler sees a path. A client may send on path 0 before it heard from the server; a server within three times
-/// what it got, and on path 0 only, until the address is validated.
-fn view(slot: &mut Slot, now: Instant, side: Side, full: &FullSockets) -> Option<PathView> {
-    let (state, has_cid) = (slot.state(), slot.dcid(FourTupleRole::Current).is_some());
-    let id = slot.id;
-    let path = slot.path.as_mut()?;
-    let mtu = u64::from(path.mtu.current());
-    let credit = path.addresses.amplification_room();
-    let early = id == PathId::ZERO && state == PathState::Validating;
-    let room = if !has_cid {
-        Room::NoCid
-    } else if state == PathState::Validating && !early {
-        Room::NotValidated
-    } else if side == Side::Server && credit < mtu.min(1200) {
-        Room::Amplification
-    } else if let Some(held) = full.room(now, &path.addresses.tuple(), || path.send.pto(Space::Data)) {
-        held
-    } else {
-        match path.send.room(now, mtu) {
+/// All open paths as a scheduler sees them; looking changes nothing.
+pub(super) fn views<'a>(
+    paths: &'a Paths,
+    now: Instant,
+    side: Side,
+    full: &'a FullSockets,
+) -> impl Iterator<Item = PathView> + 'a {
+    paths.open_slots().filter_map(move |slot| view(slot, now, side, full))
+}
+
+fn view(slot: &Slot, now: Instant, side: Side, full: &FullSockets) -> Option<PathView> {
+    let path = slot.snapshot(now, side)?;
+    let held = || full.room(now, &path.tuple, || path.pto);
+    let room = match path.room {
+        PathRoom::NoCid => Room::NoCid,
+        PathRoom::NotValidated => Room::NotValidated,
+        PathRoom::Amplification => Room::Amplification,
+        PathRoom::Send(room) => held().unwrap_or(match room {
             SendRoom::Open => Room::Open,
             SendRoom::Window => Room::Window,
             SendRoom::Paced(at) => Room::Paced(at),
-        }
+        }),
     };
-    let rtt = path.send.rtt();
-    let stats = path.send.stats();
+    let is_backup = path.peer_advice == Some(PathStatus::Backup);
     Some(PathView {
-        state: if early { PathState::Active } else { state },
+        id: path.id,
+        state: if slot.carries_early_data() { PathState::Active } else { path.state },
+        peer_advice: if is_backup { PeerAdvice::Backup } else { PeerAdvice::Available },
         room,
-        rtt: rtt.measured(),
-        rtt_var: rtt.var(),
-        rtt_min: rtt.min(),
-        rtt_max: rtt.max(),
-        window_bytes: path.send.window(),
-        in_flight_bytes: path.send.in_flight(),
-        ssthresh_bytes: path.send.ssthresh(),
-        mss_bytes: mtu,
-        sent_bytes: stats.sent_bytes,
-        sent_packets: stats.packets_sent,
-        delivery_rate_bps: stats.delivery_rate_bps,
-        loss_per_mille: stats.loss_per_mille,
-        ..PathView::new(id)
+        rtt: path.rtt.measured(),
+        rtt_var: path.rtt.var(),
+        rtt_min: path.rtt.min(),
+        rtt_max: path.rtt.max(),
+        window_bytes: path.send.window_bytes,
+        in_flight_bytes: path.send.in_flight_bytes,
+        ssthresh_bytes: path.ssthresh_bytes,
+        mss_bytes: u64::from(path.mtu_bytes),
+        sent_bytes: path.send.sent_bytes,
+        sent_packets: path.send.packets_sent,
+        delivery_rate_bps: path.send.delivery_rate_bps,
+        loss_per_mille: path.send.loss_per_mille,
     })
-}
-
-/// True for a path that carries data now: validated and not failed.
-pub(super) fn is_usable(slot: &Slot) -> bool {
-    slot.is_open() && matches!(slot.state(), PathState::Active | PathState::Backup)
 }

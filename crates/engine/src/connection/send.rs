@@ -3,7 +3,7 @@
 use plait_base::limits::MIN_DATAGRAM_BYTES;
 use plait_base::time::earliest;
 use plait_base::{Instant, PathId, Space};
-use plait_path::{AckNeed, Built, FourTupleRole, Pad, Padding, SendRoom};
+use plait_path::{AckNeed, Built, FourTupleRole, Pad, Padding, Path, SendRoom, TakeOver};
 use plait_schedule::{Decision, Demand, DemandKind};
 use plait_wire::SentFrame;
 
@@ -66,7 +66,7 @@ impl Connection {
         let path = self.paths.path_mut(PathId::ZERO)?;
         let (route, ecn) = (path.addresses.send_tuple(), path.send.ecn());
         let room = usize::try_from(path.addresses.amplification_room()).unwrap_or(usize::MAX);
-        let end = room.min(usize::from(path.mtu.current()));
+        let end = room.min(usize::from(path.mtu()));
         // RFC 9000 14.1: a datagram with an ack-eliciting Initial is full-sized; without credit for that it waits,
         // and what credit is left serves Handshake packets
         spaces[0].1 &= end >= MIN_DATAGRAM_BYTES;
@@ -100,9 +100,14 @@ impl Connection {
 
     /// True while the 3x rule holds back whatever this path would send next: its probe timer rests (RFC 9002 6.2.2.1).
     pub(super) fn is_starved(&self, id: PathId) -> bool {
+        let least = self.least_credit(id);
+        self.paths.path(id).is_some_and(|path| !path.may_send(least))
+    }
+
+    /// Bytes of the smallest datagram that this path would send next.
+    pub(super) fn least_credit(&self, id: PathId) -> u64 {
         let full_sized = id == PathId::ZERO && self.handshake.has_keys(Space::Initial);
-        let least = if full_sized { MIN_DATAGRAM_BYTES as u64 } else { SMALLEST_PACKET_BYTES };
-        self.paths.path(id).is_some_and(|p| p.addresses.amplification_room() < least)
+        if full_sized { MIN_DATAGRAM_BYTES as u64 } else { SMALLEST_PACKET_BYTES }
     }
 
     fn wants_handshake(&mut self, now: Instant, space: Space) -> bool {
@@ -116,7 +121,7 @@ impl Connection {
         }
         let wants = level.crypto.wants_send();
         let path = self.paths.path_mut(PathId::ZERO);
-        wants && path.is_some_and(|p| p.send.in_flight() + 1200 <= p.send.window())
+        wants && path.is_some_and(|path| path.has_window_for(1200))
     }
 
     fn handshake_packet(&mut self, now: Instant, outline: &Outline, buf: &mut Vec<u8>, padding: Padding) {
@@ -178,7 +183,7 @@ impl Connection {
     ) -> Option<Transmit> {
         let path = self.paths.path_mut(id)?;
         let (route, ecn) = (path.addresses.send_tuple(), path.send.ecn());
-        let mut segment = usize::from(path.mtu.current());
+        let mut segment = usize::from(path.mtu());
         if purpose == Purpose::Ping {
             self.scheduling.pings.retain(|p| *p != id);
         }
@@ -222,7 +227,7 @@ impl Connection {
     /// True for a first packet so small that what follows would be cut to its size for no good: all but datagrams of
     /// the application that are as small themselves.
     fn would_stunt(&self, id: PathId, bytes: usize) -> bool {
-        let mtu = self.paths.path(id).map_or(0, |path| usize::from(path.mtu.current()));
+        let mtu = self.paths.path(id).map_or(0, |path| usize::from(path.mtu()));
         let next = self.datagrams.next_size_within(self.room_on(id));
         bytes + TRAIN_PADDING_BYTES < mtu && next.is_none_or(|next| next > bytes || next + TRAIN_PADDING_BYTES < bytes)
     }
@@ -268,11 +273,7 @@ impl Connection {
             return Purpose::Data;
         }
         let Some(path) = self.paths.path_mut(id) else { return Purpose::Data };
-        let open = path.send.in_flight() + u64::from(path.mtu.current()) * 3 < path.send.window();
-        match path.mtu.probe_due(now).filter(|_| open && path.addresses.is_validated()) {
-            Some(size) => Purpose::Mtu(size),
-            None => Purpose::Data,
-        }
+        path.mtu_probe_beside_data(now).map_or(Purpose::Data, Purpose::Mtu)
     }
 
     /// Packets bound to one path: probes, validation, copies, pings.
@@ -280,13 +281,10 @@ impl Connection {
         let is_new = |id: PathId, purpose: Purpose| !empty.contains(&(id, purpose));
         let found = {
             // A path to which the peer gave no id can send nothing, whatever it owes.
-            let open = self.paths.open_slots().filter(|s| s.dcid(FourTupleRole::Current).is_some());
-            let mut open = open.filter_map(|s| Some((s.id, s.path.as_deref()?)));
+            let mut open = self.paths.slots().filter_map(|slot| Some((slot.id, slot.sendable()?)));
             let full = &self.scheduling.full_sockets;
-            let has_room = |p: &plait_path::Path| {
-                p.addresses.amplification_room() >= SMALLEST_PACKET_BYTES && !full.hold(&p.addresses.tuple())
-            };
-            let owes = |p: &plait_path::Path| p.send.probes_due(Space::Data) > 0 && has_room(p);
+            let has_room = |path: &Path| path.may_send(SMALLEST_PACKET_BYTES) && !full.hold(&path.addresses.tuple());
+            let owes = |path: &Path| path.send.probes_due(Space::Data) > 0 && has_room(path);
             open.find(|(id, p)| is_new(*id, Purpose::Probe) && owes(p)).map(|(id, _)| (id, Purpose::Probe))
         };
         let found = found.or_else(|| self.next_validation(now, empty).map(|id| (id, Purpose::Validation)));
@@ -306,17 +304,19 @@ impl Connection {
         let held = self.holds_openings();
         let Scheduling { answers_at, full_sockets: full, .. } = &mut self.scheduling;
         *answers_at = None;
-        for slot in self.paths.slots_mut().filter(|s| s.is_open() && s.dcid(FourTupleRole::Current).is_some()) {
+        for slot in self.paths.slots_mut().filter(|slot| slot.sendable().is_some()) {
             let Some(path) = slot.path.as_mut() else { continue };
-            let admits =
-                path.addresses.amplification_room() >= SMALLEST_PACKET_BYTES && !full.hold(&path.addresses.tuple());
-            let must_wait = held && path.sent_at.is_none();
+            let admits = path.may_send(SMALLEST_PACKET_BYTES) && !full.hold(&path.addresses.tuple());
+            let must_wait = held && path.is_fresh();
             let is_spent = empty.contains(&(slot.id, Purpose::Validation));
-            if !admits || must_wait || is_spent || path.addresses.due() != Some(FourTupleRole::Current) {
+            if !admits || must_wait || is_spent || !path.owes_validation() {
                 continue;
             }
-            let challenges = path.addresses.get(FourTupleRole::Current).is_some_and(|state| state.wants_challenge());
-            match if challenges { SendRoom::Open } else { path.send.room(now, MIN_DATAGRAM_BYTES as u64) } {
+            if path.owes_challenge() {
+                return Some(slot.id);
+            }
+            path.send.prepare_to_send(now, MIN_DATAGRAM_BYTES as u64);
+            match path.send.room(now, MIN_DATAGRAM_BYTES as u64) {
                 SendRoom::Open => return Some(slot.id),
                 SendRoom::Paced(at) => *answers_at = earliest(*answers_at, Some(at)),
                 SendRoom::Window => {}
@@ -341,10 +341,9 @@ impl Connection {
     /// True where at least a small packet can leave: the peer gave an id, its address is proven or gave credit, and our
     /// socket has room.
     fn can_carry(&self, id: PathId) -> bool {
-        self.paths.slot(id).is_some_and(|slot| {
-            let room = slot.path.as_ref().map_or(0, |p| p.addresses.amplification_room());
-            room >= SMALLEST_PACKET_BYTES && slot.dcid(FourTupleRole::Current).is_some() && !self.is_held(id)
-        })
+        let path = self.paths.slot(id).filter(|slot| slot.dcid(FourTupleRole::Current).is_some());
+        let path = path.and_then(|slot| slot.path.as_deref());
+        path.is_some_and(|path| path.may_send(SMALLEST_PACKET_BYTES)) && !self.is_held(id)
     }
 
     /// An ack that is due, on the path that the policy wants it on.
@@ -422,7 +421,7 @@ impl Connection {
             return false;
         }
         let measured = self.paths.path(id).is_none_or(|p| p.send.rtt().measured().is_some());
-        !measured && self.paths.open_slots().any(|s| s.id != id && super::scheduling::is_usable(s))
+        !measured && self.paths.take_over_from(id) == TakeOver::Possible
     }
 
     /// Starts a key update when the AEAD's limit comes near (RFC 9001 6.6) or the keys are as old as configured.

@@ -7,7 +7,7 @@ use plait_base::probe::{LossTrigger, PathState, TraceEvent};
 use plait_base::{CloseCode, Instant, PathId, Space, TransportError, Violation};
 use plait_path::addresses::Moved;
 use plait_path::table::TableEvent;
-use plait_path::{Activity, CidSource, HandshakeState, KeepRtt, LostPacket, Paths, PeerLimits, ValidationTimes};
+use plait_path::{Activity, CidSource, HandshakeState, LostPacket, Paths, PeerLimits, ValidationTimes};
 use plait_wire::params::TransportParameters;
 
 use super::events::{Event, PathEvent};
@@ -110,12 +110,10 @@ impl Connection {
             self.paths.set_remote_initial(self.handshake.peer_scid.unwrap_or(self.handshake.ids.remote), Some(token));
         }
         if let Some(path) = self.paths.path_mut(PathId::ZERO) {
-            path.mtu.set_peer_max(params.max_udp_payload_bytes);
-            if path.mtu.current() < path.send.mss() {
-                path.send.set_mss(path.mtu.current());
-            }
+            path.set_peer_max_datagram(params.max_udp_payload_bytes);
             path.send.set_max_ack_delay(Duration::from_millis(params.acks.max_delay_ms));
         }
+        self.paths.on_pto_changed();
         // Those queued for 0-RTT went by the limits of the last connection.
         self.drop_unfit_datagrams();
         self.drain_table_events();
@@ -134,7 +132,7 @@ impl Connection {
         }
         self.observe_path(now, PathId::ZERO);
         self.events.push(Event::Connected);
-        self.registry.discard_early_at = Some(now + self.max_pto() * EARLY_KEYS_PTOS);
+        self.registry.discard_early_at = Some(now + self.paths.max_pto() * EARLY_KEYS_PTOS);
         if self.side().is_server() {
             self.confirm(now);
             self.events.tell_endpoint(EndpointEvent::Established);
@@ -234,8 +232,7 @@ impl Connection {
     }
 
     pub(super) fn on_rtt_updated(&mut self, now: Instant, id: PathId) {
-        let smallest = self.paths.open_slots().filter_map(|s| s.path.as_ref()?.send.rtt().measured()).max();
-        if let Some(rtt) = smallest {
+        if let Some(rtt) = self.paths.max_rtt() {
             self.streams.on_rtt(rtt);
         }
         let Some(path) = self.paths.path(id) else { return };
@@ -258,16 +255,13 @@ impl Connection {
             return;
         }
         self.scheduling.scheduler.on_lost(id, u64::from(bytes), now);
-        let Some(path) = self.paths.path_mut(id) else { return };
-        if let Some(mtu) = path.mtu.on_lost(now, number, bytes) {
-            self.shrink(now, id, mtu);
+        if let Some(mtu) = self.paths.path_mut(id).and_then(|path| path.on_packet_lost(now, number, bytes)) {
+            self.on_shrunk(now, id, mtu);
         }
     }
 
     pub(super) fn on_mtu_probe_acked(&mut self, now: Instant, id: PathId, size: u16) {
-        let Some(path) = self.paths.path_mut(id) else { return };
-        if let Some(mtu) = path.mtu.on_probe_acked(now, size) {
-            path.send.set_mss(mtu);
+        if let Some(mtu) = self.paths.path_mut(id).and_then(|path| path.on_mtu_probe_acked(now, size)) {
             self.events.observe(now, || TraceEvent::Mtu { path: id, bytes: mtu });
         }
     }
@@ -293,14 +287,9 @@ impl Connection {
         }
         let factory = self.controller();
         let Some(path) = self.paths.path_mut(id) else { return };
-        if moved == Moved::Hosts {
-            let controller = factory.build(id, now, plait_base::limits::MIN_DATAGRAM_BYTES as u64);
-            path.mtu.reset();
-            path.send.set_mss(path.mtu.current());
-            path.send.reset_for_new_address(now, controller, KeepRtt::No);
-            path.receive.on_new_way();
-        }
+        path.on_moved(now, moved, || factory.build(id, now, plait_base::limits::MIN_DATAGRAM_BYTES as u64));
         let route = path.addresses.tuple();
+        self.paths.on_pto_changed();
         self.registry.resets.on_moved(id, route.remote, &mut self.events);
         self.events.path(PathEvent::Migrated { id, route });
         self.drop_unfit_datagrams();
@@ -341,14 +330,6 @@ impl Connection {
         self.events.observe(now, || TraceEvent::Path { path: id, route, state });
     }
 
-    /// Largest probe time-out of all open paths, of those that end where none is open; the initial one before there
-    /// is any sample.
-    pub(super) fn max_pto(&self) -> Duration {
-        let paths = |open| self.paths.slots().filter(move |s| s.is_open() == open).filter_map(|s| s.path.as_ref());
-        let longest = |open| paths(open).map(|p| p.send.pto(Space::Data)).max();
-        longest(true).or_else(|| longest(false)).unwrap_or(Duration::from_secs(1))
-    }
-
     /// Times for a path of which nothing is known: its challenges are as rare as Initial packets (RFC 9000 8.2.1), since
     /// a slow one would choke on more.
     pub(super) fn first_validation_times(&self) -> ValidationTimes {
@@ -358,8 +339,8 @@ impl Connection {
 
     pub(super) fn validation_times(&self, id: PathId) -> ValidationTimes {
         let initial = self.settings.transport.recovery.initial_rtt * 3;
-        let pto = self.paths.path(id).map_or(initial, |p| p.send.pto(Space::Data));
-        ValidationTimes::new(pto, initial)
+        let path = self.paths.path(id);
+        path.map_or(ValidationTimes::new(initial, initial), |path| path.validation_times(initial))
     }
 
     /// Passes on what the path table wants the endpoint to know.

@@ -151,15 +151,12 @@ impl Connection {
         let spins = transport.wire.spin == Switch::On;
         let mut path = Path::new(id, route, mtu, send, receive);
         if self.settings.mtu_search == Switch::Off {
-            path.mtu.stop_search();
+            path.stop_mtu_search();
         }
         let (side, random) = (self.handshake.side, &mut self.random);
         path.spin = if spins { SpinBit::chosen(side, random) } else { SpinBit::still(random) };
         if let Some(params) = &self.handshake.peer_params {
-            path.mtu.set_peer_max(params.max_udp_payload_bytes);
-            if path.mtu.current() < path.send.mss() {
-                path.send.set_mss(path.mtu.current());
-            }
+            path.set_peer_max_datagram(params.max_udp_payload_bytes);
         }
         path
     }

@@ -1,8 +1,8 @@
 //! Time: the earliest deadline of all parts, and what happens when it comes.
 
 use plait_base::time::earliest;
-use plait_base::{CloseCode, Instant, PathId, Space, TransportError};
-use plait_path::{ProbeGate, TimerFired};
+use plait_base::{CloseCode, Instant, Space, TransportError};
+use plait_path::{Path, PathIds, ProbeGate, TimerFired};
 
 use super::lifecycle::{ConnectionError, LifecycleTimer};
 use super::{Connection, NoPath};
@@ -15,13 +15,7 @@ impl Connection {
         if !self.lifecycle.is_open() {
             return at;
         }
-        for slot in self.paths.slots() {
-            let Some(path) = &slot.path else { continue };
-            at = earliest(at, path.receive.deadline());
-            if slot.is_open() {
-                at = earliest(at, earliest(path.send.deadline(), path.pause_ping_at));
-            }
-        }
+        at = earliest(at, self.paths.packet_deadline());
         for level in self.handshake.levels() {
             at = earliest(at, level.receive.deadline().filter(|_| level.keys.is_some()));
         }
@@ -79,28 +73,20 @@ impl Connection {
 
     /// Acks whose time has come wait for the next chance to leave, without a timer: no path may have room for them.
     fn poll_ack_timers(&mut self, now: Instant) {
-        for slot in self.paths.slots_mut() {
-            if let Some(path) = &mut slot.path {
-                path.receive.on_timeout(now);
-            }
-        }
+        self.paths.on_ack_timeouts(now);
         for space in [Space::Initial, Space::Handshake] {
             self.handshake.level(space).into_iter().for_each(|level| level.receive.on_timeout(now));
         }
     }
 
     fn poll_flow_timers(&mut self, now: Instant) {
-        let ids: smallvec::SmallVec<[PathId; 8]> = self.paths.open_slots().map(|s| s.id).collect();
+        let ids: PathIds = self.paths.open_paths().map(Path::id).collect();
         for id in ids {
             // A few rounds at most: a loss timer may give way to a probe timer that is due as well.
             for _ in 0..4 {
-                let starved = self.is_starved(id);
+                let gate = if self.is_starved(id) { ProbeGate::Amplification } else { ProbeGate::Open };
                 let Some(path) = self.paths.path_mut(id) else { break };
-                path.send.set_probe_gate(if starved { ProbeGate::Amplification } else { ProbeGate::Open });
-                if path.send.deadline().is_none_or(|at| at > now) {
-                    break;
-                }
-                let fired = path.send.on_timeout(now, &mut self.shared_metrics, &mut self.scratch.feedback);
+                let fired = path.on_timeout(now, gate, &mut self.shared_metrics, &mut self.scratch.feedback);
                 self.process_acked_and_lost(now, id);
                 match fired {
                     TimerFired::None => break,
@@ -122,7 +108,7 @@ impl Connection {
     /// RFC 10069 3.4: with its last path gone a connection closes, unless another opens soon.
     fn check_no_path(&mut self, now: Instant) {
         let Some(NoPath { until, .. }) = self.registry.no_path else { return };
-        if self.paths.open_slots().next().is_some() {
+        if !self.paths.is_empty() {
             self.registry.no_path = None;
         } else if until <= now {
             self.registry.no_path = None;

@@ -36,7 +36,7 @@ impl Tokens {
         random: &mut Random,
     ) {
         let mut addresses: Vec<IpAddr> = Vec::new();
-        for path in paths.open_slots().filter_map(|slot| slot.path.as_ref()).filter(|p| p.addresses.is_validated()) {
+        for path in paths.open_paths().filter(|p| p.addresses.is_validated()) {
             let ip = path.addresses.tuple().remote.ip();
             if !addresses.contains(&ip) && addresses.len() < MAX_TOKEN_ADDRESSES {
                 addresses.push(ip);
@@ -77,6 +77,6 @@ impl Tokens {
 /// The paths whose figures matter for tokens: used when a path becomes validated.
 pub(super) fn is_new_address(paths: &Paths, id: PathId) -> bool {
     let Some(ip) = paths.path(id).map(|p| p.addresses.tuple().remote.ip()) else { return false };
-    let mut others = paths.open_slots().filter(|s| s.id != id).filter_map(|s| s.path.as_ref());
+    let mut others = paths.open_paths().filter(|path| path.id() != id);
     !others.any(|p| p.addresses.is_validated() && p.addresses.tuple().remote.ip() == ip)
 }

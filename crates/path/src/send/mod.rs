@@ -22,7 +22,7 @@ use plait_base::limits::{INITIAL_RTT, MAX_UNANSWERED_ACKS};
 use plait_base::probe::LossTrigger;
 use plait_base::shared_metrics::{PathMetrics, SharedPathMetrics};
 use plait_base::{Ecn, EcnCounts, Instant, PathId, Random, Space};
-use plait_congestion::{CongestionController, Pacer};
+use plait_congestion::{CongestionController, Pace, Pacer};
 use plait_crypto::SealMark;
 use plait_wire::SentFrame;
 
@@ -353,22 +353,35 @@ impl SendFlow {
         }
     }
 
-    /// Whether `bytes` more may leave now (RFC 9002 7). Probes after a time-out need not ask (RFC 9002 7.5).
-    pub fn room(&mut self, now: Instant, bytes: u64) -> SendRoom {
-        let window = self.controller.window();
-        if self.in_flight + bytes > window {
+    /// A packet of `bytes` may be chosen for this path now: refills the pacer and remembers a full window, by which the
+    /// delivery rate tells who sets the pace. Call it before [`Self::room`] where the answer is acted upon.
+    pub fn prepare_to_send(&mut self, now: Instant, bytes: u64) {
+        if self.in_flight + bytes > self.controller.window() {
             self.rate.on_window_full();
+        } else if self.config.pacing == Pacing::On {
+            let pace = self.pace();
+            self.pacer.refill(now, &pace);
+        }
+    }
+
+    /// Whether `bytes` more may leave now (RFC 9002 7). Probes after a time-out need not ask (RFC 9002 7.5).
+    pub fn room(&self, now: Instant, bytes: u64) -> SendRoom {
+        if self.in_flight + bytes > self.controller.window() {
             return SendRoom::Window;
         }
         if self.config.pacing == Pacing::Off {
             return SendRoom::Open;
         }
-        let rtt = self.rtt.smoothed();
-        let rate = self.controller.pacing_rate(rtt);
-        match self.pacer.delay(now, rtt, window, u64::from(self.config.mss), rate) {
+        match self.pacer.delay(now, &self.pace()) {
             Some(at) if at > now => SendRoom::Paced(at),
             _ => SendRoom::Open,
         }
+    }
+
+    fn pace(&self) -> Pace {
+        let srtt = self.rtt.smoothed();
+        let rate = self.controller.pacing_rate(srtt);
+        Pace { srtt, window_bytes: self.controller.window(), mss_bytes: u64::from(self.config.mss), rate }
     }
 
     /// The mark for the next packet's IP header.

@@ -94,6 +94,12 @@ impl Bench {
         self.send_in(ms, Space::Data, packet())
     }
 
+    /// Asks for a packet of 1000 bytes, as a sender that would act upon it.
+    fn room(&mut self, ms: u32) -> SendRoom {
+        self.flow.prepare_to_send(at(ms), 1000);
+        self.flow.room(at(ms), 1000)
+    }
+
     fn send_in(&mut self, ms: u32, space: Space, packet: PacketInfo) -> u64 {
         self.now = at(ms);
         let number = self.flow.next_number(space);

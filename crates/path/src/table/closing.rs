@@ -62,6 +62,7 @@ impl Paths {
             slot.local.close();
             slot.cids_blocked = FrameState::Idle;
         });
+        self.on_pto_changed();
     }
 
     pub(super) fn on_abandon_received(&mut self, now: Instant, id: PathId, pto: Duration) {
@@ -106,6 +107,7 @@ impl Paths {
         let due = |slot: &Slot| slot.closing.as_ref().is_some_and(|c| c.gone_at <= now);
         let at = self.slots.iter().position(due)?;
         let mut slot = self.slots.remove(at);
+        self.on_pto_changed();
         self.retired.insert_one(u64::from(slot.id.0));
         for cid in slot.local.take_all() {
             self.events.push_back(TableEvent::CidRetired { path: slot.id, cid });

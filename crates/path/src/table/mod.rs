@@ -1,13 +1,16 @@
 //! The path table: every path id of a connection, from its first connection id until it is forgotten.
 
+mod across;
 mod closing;
 mod credit;
 mod inbound;
 mod opening;
 mod outbound;
 mod slot;
+mod snapshot;
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use plait_base::limits::{MAX_PATHS, MAX_VALIDATIONS};
 use plait_base::time::earliest;
@@ -19,12 +22,14 @@ use crate::addresses::AddressEvent;
 use crate::cids::{CidSource, IssuedCid};
 use crate::path::Path;
 
+pub use across::PathIds;
 pub use closing::AbandonError;
 pub(crate) use closing::PendingAbandon;
 pub use credit::PathCredit;
 pub use inbound::{AbandonNews, AckTarget};
 pub use opening::{Admission, CidChange, OpenError, ProbeError};
 pub use slot::{Closing, EndedBy, Slot};
+pub use snapshot::{PathRoom, PathSnapshot};
 
 /// Ids issued ahead for a path id that no one uses yet: one to open it and one to spare.
 const CIDS_AHEAD: usize = 2;
@@ -106,6 +111,8 @@ pub struct Paths {
     owed_ids: u32,
     pending_abandons: Vec<PendingAbandon>,
     events: VecDeque<TableEvent>,
+    /// Largest probe time-out, as [`Self::on_pto_changed`] found it last.
+    max_pto: Duration,
 }
 
 impl Paths {
@@ -125,6 +132,7 @@ impl Paths {
             owed_ids: 0,
             pending_abandons: Vec::new(),
             events: VecDeque::new(),
+            max_pto: Duration::from_secs(1),
         }
     }
 
@@ -320,7 +328,7 @@ impl Paths {
         for at in 0..self.slots.len() {
             let slot = &mut self.slots[at];
             let Some(path) = slot.path.as_mut().filter(|_| slot.closing.is_none()) else { continue };
-            let id = path.id;
+            let id = path.id();
             if let Some(event) = path.addresses.on_timeout(now) {
                 self.change_remote(id, Slot::assign_cids);
                 return Some(Expired::Address(id, event));

@@ -113,7 +113,7 @@ impl Paths {
     ///
     /// For path 0, for an id from [`Self::next_id`], or one that [`Self::admission`] called new.
     pub fn open(&mut self, path: Box<Path>) -> Result<(), OpenError> {
-        let id = path.id;
+        let id = path.id();
         match self.slot(id) {
             Some(slot) if slot.is_unused() => {}
             _ => return Err(OpenError::NotUnused(id)),
@@ -123,6 +123,7 @@ impl Paths {
             slot.cids_blocked = FrameState::Idle;
             slot.remote.begin();
         });
+        self.on_pto_changed();
         Ok(())
     }
 

@@ -414,10 +414,10 @@ fn window_limited_or_not() {
     let mut b = Bench::new();
     b.flow.controller = b.scribe(3000);
     b.send(0);
-    assert_eq!(b.flow.room(at(0), 1000), SendRoom::Open);
+    assert_eq!(b.room(0), SendRoom::Open);
     b.ack(10, &[0..=0]).unwrap();
     b.send_many(3, 20);
-    assert_eq!(b.flow.room(at(20), 1000), SendRoom::Window);
+    assert_eq!(b.room(20), SendRoom::Window);
     b.ack(30, &[1..=3]).unwrap();
     assert_eq!(b.tape().limits, [Limit::Application, Limit::Window]);
 }
@@ -430,14 +430,14 @@ fn pacing_holds_back_a_burst() {
     b.send(0);
     b.ack(100, &[0..=0]).unwrap();
     let mut sent = 0;
-    while b.flow.room(at(100), 1000) == SendRoom::Open {
+    while b.room(100) == SendRoom::Open {
         b.send(100);
         sent += 1;
     }
     assert!((9..20).contains(&sent), "{sent}");
-    assert!(matches!(b.flow.room(at(100), 1000), SendRoom::Paced(t) if t > at(100) && t < at(110)));
+    assert!(matches!(b.room(100), SendRoom::Paced(t) if t > at(100) && t < at(110)));
     b.flow.config.pacing = Pacing::Off;
-    assert_eq!(b.flow.room(at(100), 1000), SendRoom::Open);
+    assert_eq!(b.room(100), SendRoom::Open);
 }
 
 #[test]

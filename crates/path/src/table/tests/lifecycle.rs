@@ -416,9 +416,9 @@ fn backup_and_failed_states() {
         .unwrap();
     assert_eq!(state(&server, 1), PathState::Backup);
     let path = server.table.path_mut(PathId(1)).unwrap();
-    assert!(path.on_silence(at(5)) && !path.on_silence(at(6)));
+    assert!(path.fail(at(5)) && !path.fail(at(6)));
     assert_eq!(state(&server, 1), PathState::Failed);
-    assert!(server.table.path_mut(PathId(1)).unwrap().on_heard());
+    assert!(server.table.path_mut(PathId(1)).unwrap().recover());
     assert_eq!(state(&server, 1), PathState::Backup);
 }
 

@@ -1,0 +1,154 @@
+//! What needs several paths at once: which of them work, the longest probe time-out, whom to ask.
+
+use std::time::Duration;
+
+use plait_base::probe::PathState;
+use plait_base::time::earliest;
+use plait_base::{FourTuple, Instant, PathId, Side};
+use smallvec::SmallVec;
+
+use super::{Paths, Slot};
+use crate::addresses::FourTupleRole;
+use crate::path::{Path, TakeOver};
+
+/// Ids of some paths.
+pub type PathIds = SmallVec<[PathId; 8]>;
+
+/// Probe time-out before there is any path.
+const PTO_WITHOUT_PATH: Duration = Duration::from_secs(1);
+
+impl Slot {
+    /// True for a path that carries data now: validated and not failed.
+    pub fn is_usable(&self) -> bool {
+        self.is_open() && matches!(self.state(), PathState::Active | PathState::Backup)
+    }
+
+    /// The path, while it is open and the peer gave a connection id to send to.
+    pub fn sendable(&self) -> Option<&Path> {
+        self.path.as_deref().filter(|_| self.is_open() && self.dcid(FourTupleRole::Current).is_some())
+    }
+}
+
+impl Paths {
+    /// Open paths, by id.
+    pub fn open_paths(&self) -> impl DoubleEndedIterator<Item = &Path> + Clone {
+        self.open_slots().filter_map(|slot| slot.path.as_deref())
+    }
+
+    /// Open paths, by id, to change.
+    pub fn open_paths_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut Path> {
+        self.slots_mut().filter(|slot| slot.is_open()).filter_map(|slot| slot.path.as_deref_mut())
+    }
+
+    /// Paths that carry data now: open, validated and not failed.
+    pub fn usable(&self) -> impl DoubleEndedIterator<Item = &Slot> + Clone {
+        self.slots().filter(|slot| slot.is_usable())
+    }
+
+    /// Whether another path works that can take over from this one.
+    pub fn take_over_from(&self, id: PathId) -> TakeOver {
+        if self.usable().any(|slot| slot.id != id) { TakeOver::Possible } else { TakeOver::Alone }
+    }
+
+    /// True when another open path is validated, whether or not it works now.
+    pub fn has_other_validated(&self, id: PathId) -> bool {
+        self.open_slots().any(|slot| slot.id != id && slot.state() != PathState::Validating)
+    }
+
+    /// True when no path is open.
+    pub fn is_empty(&self) -> bool {
+        self.open_slots().next().is_none()
+    }
+
+    /// Open paths but this one that had a probe time-out without an ack since.
+    pub fn silent_beside(&self, id: PathId) -> PathIds {
+        self.open_paths().filter(|path| path.id() != id && path.is_silent()).map(Path::id).collect()
+    }
+
+    /// A path counts as potentially failed from now on; true when that is news. Where another can take over, the peer is
+    /// told not to answer there (RFC 10069 3.3).
+    pub fn fail(&mut self, now: Instant, id: PathId, others: TakeOver) -> bool {
+        let Some(slot) = self.slot_mut(id) else { return false };
+        let is_news = slot.path.as_mut().is_some_and(|path| path.fail(now));
+        if is_news && others == TakeOver::Possible {
+            slot.status.demote();
+        }
+        is_news
+    }
+
+    /// Acks that came back over path `id` will no more.
+    pub fn on_ack_path_gone(&mut self, id: PathId) {
+        let paths = self.slots_mut().filter_map(|slot| slot.path.as_deref_mut());
+        paths.filter(|path| path.id() != id).for_each(|path| path.send.on_ack_path_gone(id));
+    }
+
+    /// True when the peer proved these addresses on some open path (RFC 10069 3.1: they need not be proven again).
+    pub fn has_proven(&self, tuple: &FourTuple) -> bool {
+        self.open_paths().map(|path| &path.addresses).any(|addresses| {
+            let own = addresses.tuple();
+            addresses.is_validated() && own.remote == tuple.remote && own.local == tuple.local
+        })
+    }
+
+    /// Largest probe time-out of all open paths, of those that end where none is open; a second before there is any.
+    #[inline]
+    pub fn max_pto(&self) -> Duration {
+        debug_assert_eq!(self.max_pto, self.longest_pto(), "a path's probe time-out changed without on_pto_changed");
+        self.max_pto
+    }
+
+    /// The probe time-out of a path changed, or a path came or went.
+    pub fn on_pto_changed(&mut self) {
+        self.max_pto = self.longest_pto();
+    }
+
+    pub(super) fn longest_pto(&self) -> Duration {
+        let paths = |open| self.slots().filter(move |s| s.is_open() == open).filter_map(|s| s.path.as_deref());
+        let longest = |open| paths(open).map(Path::pto).max();
+        longest(true).or_else(|| longest(false)).unwrap_or(PTO_WITHOUT_PATH)
+    }
+
+    /// The slowest open path's smoothed RTT; none before any sample.
+    pub fn max_rtt(&self) -> Option<Duration> {
+        self.open_paths().filter_map(|path| path.send.rtt().measured()).max()
+    }
+
+    /// When an ack, a loss timer, a probe or a question after a pause is due.
+    pub fn packet_deadline(&self) -> Option<Instant> {
+        let of = |slot: &Slot| {
+            let path = slot.path.as_deref()?;
+            // A closing path acknowledges what still comes, and sends nothing.
+            earliest(path.receive.deadline(), path.deadline().filter(|_| slot.is_open()))
+        };
+        self.slots().fold(None, |first, slot| earliest(first, of(slot)))
+    }
+
+    /// Acks whose time has come are due from now on, whether or not a path has room for them.
+    pub fn on_ack_timeouts(&mut self, now: Instant) {
+        self.slots_mut().filter_map(|slot| slot.path.as_mut()).for_each(|path| path.receive.on_timeout(now));
+    }
+
+    /// Paths on which what the peer sent has stopped, each once a pause.
+    pub fn take_pauses(&mut self, now: Instant) -> PathIds {
+        let paths = self.slots_mut().filter_map(|slot| slot.path.as_deref_mut());
+        paths.filter_map(|path| path.take_pause(now).then_some(path.id())).collect()
+    }
+
+    /// Open paths on which nothing left for `interval`, and when the next one will have been silent for as long.
+    pub fn keep_alive(&self, now: Instant, interval: Duration) -> (PathIds, Instant) {
+        let at = |path: &Path| path.keep_alive_at(now, interval);
+        let silent = self.open_paths().filter(|path| at(path) <= now).map(Path::id).collect();
+        let next = self.open_paths().map(at).filter(|at| *at > now).min();
+        (silent, next.map_or(now + interval, |at| at.min(now + interval)))
+    }
+
+    /// Packets may be chosen for every open path whose addresses are not held: see
+    /// [`SendFlow::prepare_to_send`](crate::SendFlow::prepare_to_send).
+    pub fn prepare_to_send(&mut self, now: Instant, side: Side, is_held: impl Fn(&FourTuple) -> bool) {
+        for slot in self.slots_mut().filter(|slot| slot.is_open()) {
+            if slot.path.as_deref().is_some_and(|path| !is_held(&path.addresses.tuple())) {
+                slot.prepare_to_send(now, side);
+            }
+        }
+    }
+}

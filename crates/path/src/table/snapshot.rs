@@ -1,0 +1,110 @@
+//! What is known of one path at one moment, for schedulers, statistics and observers: reading it changes nothing.
+
+use std::time::Duration;
+
+use plait_base::limits::MIN_DATAGRAM_BYTES;
+use plait_base::probe::PathState;
+use plait_base::{FourTuple, Instant, PathId, Side};
+
+use super::Slot;
+use crate::addresses::FourTupleRole;
+use crate::path::Path;
+use crate::send::{RttEstimator, SendRoom, SendStats};
+use crate::stats::PathCounters;
+use crate::status::PathStatus;
+
+/// Whether a path admits a full datagram of data, and if not, what stands in the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathRoom {
+    /// The peer gave no connection id for it.
+    NoCid,
+    /// The peer's address is not proven, and it is no path that may carry data before that.
+    NotValidated,
+    /// The peer's address is not proven, and a server may not send more there (RFC 9000 8).
+    Amplification,
+    /// What congestion window and pacer say.
+    Send(SendRoom),
+}
+
+/// One path at one moment.
+#[derive(Clone, Copy, Debug)]
+pub struct PathSnapshot<'a> {
+    /// Which path.
+    pub id: PathId,
+    /// Its addresses now.
+    pub tuple: FourTuple,
+    /// Its state.
+    pub state: PathState,
+    /// What the peer advised last.
+    pub peer_advice: Option<PathStatus>,
+    /// Whether it admits a datagram.
+    pub room: PathRoom,
+    /// Its RTT estimate.
+    pub rtt: &'a RttEstimator,
+    /// Its probe time-out without backoff.
+    pub pto: Duration,
+    /// Slow start threshold, bytes; `u64::MAX` before the first congestion event.
+    pub ssthresh_bytes: u64,
+    /// Largest datagram, bytes of UDP payload.
+    pub mtu_bytes: u16,
+    /// What its sender did.
+    pub send: SendStats,
+    /// What went over it.
+    pub counters: PathCounters,
+    /// ACK and PATH_ACK frames sent for packets that arrived on it.
+    pub acks_sent: u64,
+}
+
+impl Slot {
+    /// The path now; none for an id that was not opened. `side` is our end.
+    pub fn snapshot(&self, now: Instant, side: Side) -> Option<PathSnapshot<'_>> {
+        let path = self.path.as_deref()?;
+        Some(PathSnapshot {
+            id: self.id,
+            tuple: path.addresses.tuple(),
+            state: self.state(),
+            peer_advice: self.status.remote(),
+            room: self.room(path, now, side),
+            rtt: path.send.rtt(),
+            pto: path.pto(),
+            ssthresh_bytes: path.send.ssthresh(),
+            mtu_bytes: path.mtu(),
+            send: path.send.stats(),
+            counters: path.counters(),
+            acks_sent: path.receive.acks_sent(),
+        })
+    }
+
+    /// True on path 0 during the handshake: it carries data before the peer's address is proven.
+    pub fn carries_early_data(&self) -> bool {
+        self.id == PathId::ZERO && self.state() == PathState::Validating
+    }
+
+    /// What but window and pacer keeps data off the path.
+    fn obstacle(&self, path: &Path, side: Side) -> Option<PathRoom> {
+        // RFC 9000 8: a client may send on path 0 before it heard from the server, a server three times what it got.
+        let full = u64::from(path.mtu()).min(MIN_DATAGRAM_BYTES as u64);
+        if self.dcid(FourTupleRole::Current).is_none() {
+            Some(PathRoom::NoCid)
+        } else if self.state() == PathState::Validating && !self.carries_early_data() {
+            Some(PathRoom::NotValidated)
+        } else if side == Side::Server && path.addresses.amplification_room() < full {
+            Some(PathRoom::Amplification)
+        } else {
+            None
+        }
+    }
+
+    fn room(&self, path: &Path, now: Instant, side: Side) -> PathRoom {
+        let obstacle = self.obstacle(path, side);
+        obstacle.unwrap_or_else(|| PathRoom::Send(path.send.room(now, u64::from(path.mtu()))))
+    }
+
+    /// A packet may be chosen for the path now: see [`SendFlow::prepare_to_send`](crate::SendFlow::prepare_to_send).
+    pub(super) fn prepare_to_send(&mut self, now: Instant, side: Side) {
+        let free = self.path.as_deref().is_some_and(|path| self.obstacle(path, side).is_none());
+        if let Some(path) = self.path.as_deref_mut().filter(|_| free) {
+            path.send.prepare_to_send(now, u64::from(path.mtu()));
+        }
+    }
+}
