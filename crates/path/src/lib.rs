@@ -20,13 +20,13 @@ pub mod table;
 pub use addresses::{AddressEvent, FourTupleRole, Pad, PathAddresses, Validation, ValidationTimes};
 pub use cids::{CidSource, IssuedCid, LocalCids, RemoteCids};
 pub use feedback::{Feedback, LostPacket};
-pub use path::{Health, Path, ProbeTimeout, TakeOver};
+pub use path::{Path, ProbeTimeout, TakeOver};
 pub use policy::{AckCarrier, AckRoute, AckRouteFactory, PathPolicy, PathPolicyFactory, ack_route};
 pub use receive::{AckNeed, AckPolicy, Eliciting, ReceiveFlow};
 pub use send::{
-    AckOutcome, AckReport, Activity, Built, EcnMode, EcnState, FlightOrder, HandshakeState, InFlight, KeepRtt, Mtu,
-    MtuConfig, MtuSearch, Pacing, PacketBuilder, PacketInfo, Padding, ProbeGate, RttEstimator, Sealer, SendConfig,
-    SendFlow, SendRoom, SendStats, TimerFired,
+    AckOutcome, AckReport, Activity, Built, EcnMode, FlightOrder, HandshakeState, InFlight, KeepRtt, MtuConfig,
+    MtuSearch, Pacing, PacketBuilder, PacketInfo, Padding, ProbeGate, RttEstimator, Sealer, SendConfig, SendFlow,
+    SendRoom, SendStats, TimerFired,
 };
 pub use spin::SpinBit;
 pub use stats::{PathCounters, PathTotals};

@@ -25,19 +25,6 @@ const HEARD_PART: u32 = 4;
 /// Packets whose control frames the probes of a time-out repeat (RFC 9002 6.2.4: one or two).
 const PROBED_PACKETS: usize = 2;
 
-/// How a path fares, beyond loss and delay.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Health {
-    /// It works as far as we know.
-    #[default]
-    Good,
-    /// Potentially failed: a probe time-out passed and nothing was heard since.
-    Failed {
-        /// When that was noticed.
-        since: Instant,
-    },
-}
-
 /// Whether another path can take over what a path has under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TakeOver {
@@ -78,7 +65,8 @@ pub struct Path {
     payload_at: Option<Instant>,
     /// Our connection id to which the peer's newest packet at its present addresses came.
     heard_cid: Option<ConnectionId>,
-    health: Health,
+    /// Potentially failed: a probe time-out passed and nothing was heard since.
+    is_failed: bool,
 }
 
 /// Data of the application, as against what only steers the peer.
@@ -101,7 +89,7 @@ impl Path {
             pause_ping_at: None,
             payload_at: None,
             heard_cid: None,
-            health: Health::Good,
+            is_failed: false,
         }
     }
 
@@ -131,12 +119,7 @@ impl Path {
 impl Path {
     /// True while potentially failed.
     pub fn is_failed(&self) -> bool {
-        self.health != Health::Good
-    }
-
-    /// How it fares.
-    pub fn health(&self) -> Health {
-        self.health
+        self.is_failed
     }
 
     /// A probe time-out passed. Appends the frames that are to be sent again: all that is under way where another path
@@ -157,18 +140,17 @@ impl Path {
     }
 
     /// Counts as potentially failed from now on, and is probed at least once a second; true when that is news.
-    pub fn fail(&mut self, now: Instant) -> bool {
-        if self.is_failed() {
+    pub fn fail(&mut self) -> bool {
+        if std::mem::replace(&mut self.is_failed, true) {
             return false;
         }
-        self.health = Health::Failed { since: now };
         self.send.set_probe_interval(Some(FAILED_PROBE_INTERVAL));
         true
     }
 
     /// An ack shows that the path works; true when it counted as failed.
     pub fn recover(&mut self) -> bool {
-        let was_failed = std::mem::take(&mut self.health) != Health::Good;
+        let was_failed = std::mem::take(&mut self.is_failed);
         if was_failed {
             self.send.set_probe_interval(None);
         }
@@ -176,7 +158,7 @@ impl Path {
     }
 
     /// True after a probe time-out that no ack has answered.
-    pub fn is_silent(&self) -> bool {
+    pub(crate) fn is_silent(&self) -> bool {
         self.send.pto_count() > 0
     }
 }
@@ -319,14 +301,14 @@ impl Path {
     }
 
     /// True once for each pause of what the peer sends.
-    pub fn take_pause(&mut self, now: Instant) -> bool {
+    pub(crate) fn take_pause(&mut self, now: Instant) -> bool {
         let is_due = self.pause_ping_at.is_some_and(|at| at <= now);
         self.pause_ping_at = self.pause_ping_at.filter(|_| !is_due);
         is_due
     }
 
     /// When nothing will have left on it for `interval`; a path that has sent nothing begins now.
-    pub fn keep_alive_at(&self, now: Instant, interval: Duration) -> Instant {
+    pub(crate) fn keep_alive_at(&self, now: Instant, interval: Duration) -> Instant {
         self.sent_at.unwrap_or(now) + interval
     }
 }

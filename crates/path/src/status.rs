@@ -37,7 +37,7 @@ impl Status {
     }
 
     /// Advises the peer to avoid a path that failed, unless the application keeps it as a backup anyway.
-    pub fn demote(&mut self) {
+    pub(crate) fn demote(&mut self) {
         if self.local != Some(PathStatus::Backup) {
             self.announce(PathStatus::Backup);
             self.demoted = true;
@@ -62,7 +62,7 @@ impl Status {
     }
 
     /// The peer's advice arrived; the new status when it is news. Stale sequence numbers are ignored.
-    pub fn on_remote(&mut self, status: PathStatus, sequence: u64) -> Option<PathStatus> {
+    pub(crate) fn on_remote(&mut self, status: PathStatus, sequence: u64) -> Option<PathStatus> {
         if self.remote.is_some_and(|(last, _)| sequence <= last) {
             return None;
         }

@@ -361,7 +361,7 @@ impl Connection {
     }
 
     pub(super) fn mark_failed(&mut self, now: Instant, id: PathId, others: TakeOver) {
-        if !self.paths.fail(now, id, others) {
+        if !self.paths.fail(id, others) {
             return;
         }
         self.drop_unfit_datagrams();

@@ -189,7 +189,7 @@ impl FourTupleState {
     }
 
     /// True once 1200-byte datagrams are known to pass.
-    pub fn is_full_size_proven(&self) -> bool {
+    pub(crate) fn is_full_size_proven(&self) -> bool {
         self.full_size_proven
     }
 
@@ -248,7 +248,7 @@ impl FourTupleState {
     }
 
     /// Starts to validate: a challenge is due at once, and the timer runs.
-    pub fn begin_validation(&mut self, now: Instant, times: ValidationTimes) {
+    pub(crate) fn begin_validation(&mut self, now: Instant, times: ValidationTimes) {
         if self.validation == Validation::Failed {
             self.validation = Validation::Unvalidated;
         }
@@ -306,12 +306,12 @@ impl FourTupleState {
     }
 
     /// True when a challenge of ours waits.
-    pub fn wants_challenge(&self) -> bool {
+    pub(crate) fn wants_challenge(&self) -> bool {
         self.running.is_some_and(|r| r.challenge_due)
     }
 
     /// True when a response waits that may be sent: what came from here pays for its full size.
-    pub fn wants_answer(&self) -> bool {
+    pub(crate) fn wants_answer(&self) -> bool {
         !self.responses.is_empty() && self.answer_credit >= MIN_DATAGRAM_BYTES as u64
     }
 

@@ -283,7 +283,7 @@ impl PathAddresses {
     /// PATH_RESPONSE arrived for this path id.
     ///
     /// Late answers to challenges that are settled are ignored.
-    pub fn on_response(&mut self, now: Instant, data: ChallengeData) -> Result<Option<AddressEvent>, Violation> {
+    pub(crate) fn on_response(&mut self, now: Instant, data: ChallengeData) -> Result<Option<AddressEvent>, Violation> {
         if !self.challenged {
             // RFC 9000 19.18: nothing was asked on this path.
             return Err(Violation::UnsolicitedPathResponse);

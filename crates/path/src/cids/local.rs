@@ -28,7 +28,6 @@ pub struct LocalCids {
     next_sequence: u64,
     /// One above the largest sequence that the peer was told.
     told: u64,
-    retire_prior_to: u64,
     limit: usize,
     closed: bool,
 }
@@ -36,26 +35,18 @@ pub struct LocalCids {
 impl LocalCids {
     /// No id yet. `peer_limit` is the peer's active_connection_id_limit, per path id.
     pub fn new(path: PathId, peer_limit: u64) -> Self {
-        let mut cids = Self {
-            path,
-            entries: SmallVec::new(),
-            next_sequence: 0,
-            told: 0,
-            retire_prior_to: 0,
-            limit: 0,
-            closed: false,
-        };
+        let mut cids = Self { path, entries: SmallVec::new(), next_sequence: 0, told: 0, limit: 0, closed: false };
         cids.set_limit(peer_limit);
         cids
     }
 
     /// The peer's active_connection_id_limit became known.
-    pub fn set_limit(&mut self, peer_limit: u64) {
+    pub(crate) fn set_limit(&mut self, peer_limit: u64) {
         self.limit = usize::try_from(peer_limit).unwrap_or(usize::MAX).min(MAX_LOCAL_CIDS_PER_PATH);
     }
 
     /// An id that the peer learned without a frame: the handshake's, or the preferred address's (sequence 1).
-    pub fn add_known(&mut self, cid: ConnectionId, token: ResetToken) -> IssuedCid {
+    pub(crate) fn add_known(&mut self, cid: ConnectionId, token: ResetToken) -> IssuedCid {
         self.told = self.next_sequence + 1;
         self.push(cid, token, FrameState::Acked)
     }
@@ -82,13 +73,6 @@ impl LocalCids {
         Some(self.push(cid, token, FrameState::Due))
     }
 
-    /// Asks the peer to retire every id issued so far; replacements are issued with the next frames.
-    ///
-    /// Ids that wait for retirement still count towards the limit, so this needs the peer's answer to complete.
-    pub fn replace_all(&mut self) {
-        self.retire_prior_to = self.next_sequence;
-    }
-
     /// Sequence number that the next id will have.
     pub fn next_sequence(&self) -> u64 {
         self.next_sequence
@@ -104,13 +88,12 @@ impl LocalCids {
         self.entries.len()
     }
 
-    /// True when `cid` is one of these.
-    pub fn owns(&self, cid: &ConnectionId) -> bool {
-        self.entries.iter().any(|e| e.cid == *cid)
-    }
-
     /// The peer retires an id in a packet that came to `arrived_on`; the id when it was still active.
-    pub fn on_retire(&mut self, sequence: u64, arrived_on: &ConnectionId) -> Result<Option<ConnectionId>, Violation> {
+    pub(crate) fn on_retire(
+        &mut self,
+        sequence: u64,
+        arrived_on: &ConnectionId,
+    ) -> Result<Option<ConnectionId>, Violation> {
         // RFC 9000 19.16: never sent; by guessing numbers a peer would make us issue ids without end.
         if sequence >= self.told {
             return Err(Violation::RetireUnissuedCid);
@@ -134,13 +117,13 @@ impl LocalCids {
     }
 
     /// Takes every active id off, for the endpoint to forget.
-    pub fn take_all(&mut self) -> SmallVec<[ConnectionId; 4]> {
+    pub(crate) fn take_all(&mut self) -> SmallVec<[ConnectionId; 4]> {
         self.closed = true;
         self.entries.drain(..).map(|e| e.cid).collect()
     }
 
     /// True when a frame waits.
-    pub fn wants_frame(&self) -> bool {
+    pub(crate) fn wants_frame(&self) -> bool {
         !self.closed && self.entries.iter().any(|e| e.delivery.is_due())
     }
 
@@ -153,7 +136,7 @@ impl LocalCids {
     }
 
     /// Writes every id that the peer is not known to have, also those whose frames are under way elsewhere.
-    pub fn fill_unconfirmed(&mut self, form: CidForm, w: &mut FrameWriter<'_>) {
+    pub(crate) fn fill_unconfirmed(&mut self, form: CidForm, w: &mut FrameWriter<'_>) {
         if !self.closed {
             self.write(form, w, |delivery| delivery != FrameState::Acked);
         }
@@ -161,9 +144,9 @@ impl LocalCids {
 
     fn write(&mut self, form: CidForm, w: &mut FrameWriter<'_>, wanted: fn(FrameState) -> bool) {
         for entry in self.entries.iter_mut().filter(|e| wanted(e.delivery)) {
-            let retire_prior_to = self.retire_prior_to.min(entry.sequence);
             let (path, sequence, cid, token) = (self.path, entry.sequence, entry.cid, entry.token);
-            let new = NewCid { form, path, sequence, retire_prior_to, cid, token };
+            // RFC 9000 19.15-5: no id of ours is ever asked back.
+            let new = NewCid { form, path, sequence, retire_prior_to: 0, cid, token };
             if !w.write(&new, SentFrame::NewCid { path, sequence }) {
                 return;
             }

@@ -1,6 +1,6 @@
 //! Connection ids that the peer issued for one path id: which is in use, which are spare, which to retire.
 
-use plait_base::limits::{MAX_PENDING_RETIREMENTS, MAX_REMOTE_CIDS_PER_PATH};
+use plait_base::limits::MAX_PENDING_RETIREMENTS;
 use plait_base::{ConnectionId, PathId, RangeSet, ResetToken, Violation};
 use plait_wire::frame::{CidForm, NewCid, RetireCid};
 use plait_wire::{FrameWriter, SentFrame};
@@ -60,13 +60,8 @@ impl RemoteCids {
         }
     }
 
-    /// Like [`Self::new`] with the limit that this implementation announces by default.
-    pub fn with_default_limit(path: PathId) -> Self {
-        Self::new(path, MAX_REMOTE_CIDS_PER_PATH)
-    }
-
     /// The handshake's id (sequence 0 of path 0); replaces it when the peer chose another during the handshake.
-    pub fn set_initial(&mut self, cid: ConnectionId, token: Option<ResetToken>) {
+    pub(crate) fn set_initial(&mut self, cid: ConnectionId, token: Option<ResetToken>) {
         self.entries.retain(|e| e.sequence != 0);
         self.entries.insert(0, RemoteCid { sequence: 0, cid, token, used: CidUse::InUse });
         self.next_expected = self.next_expected.max(1);
@@ -79,7 +74,7 @@ impl RemoteCids {
     }
 
     /// Sequence number of the active id.
-    pub fn active_sequence(&self) -> Option<u64> {
+    pub(crate) fn active_sequence(&self) -> Option<u64> {
         self.active
     }
 
@@ -94,17 +89,18 @@ impl RemoteCids {
     }
 
     /// Number of ids never used.
-    pub fn spares(&self) -> usize {
+    #[cfg(test)]
+    pub(crate) fn spares(&self) -> usize {
         self.entries.iter().filter(|e| e.used == CidUse::Spare).count()
     }
 
     /// The sequence number to name in PATH_CIDS_BLOCKED: the next one expected from the peer, 0 if none was seen.
-    pub fn next_expected(&self) -> u64 {
+    pub(crate) fn next_expected(&self) -> u64 {
         self.next_expected
     }
 
     /// Reset tokens of the ids in use.
-    pub fn tokens_in_use(&self) -> impl Iterator<Item = ResetToken> + '_ {
+    pub(crate) fn tokens_in_use(&self) -> impl Iterator<Item = ResetToken> + '_ {
         self.entries.iter().filter(|e| e.used == CidUse::InUse).filter_map(|e| e.token)
     }
 
@@ -114,7 +110,7 @@ impl RemoteCids {
     }
 
     /// True when `token` is that of another id than `cid`.
-    pub fn holds_token(&self, token: &ResetToken, cid: &ConnectionId) -> bool {
+    pub(crate) fn holds_token(&self, token: &ResetToken, cid: &ConnectionId) -> bool {
         self.entries.iter().any(|e| e.token.as_ref() == Some(token) && e.cid != *cid)
     }
 
@@ -127,7 +123,7 @@ impl RemoteCids {
     }
 
     /// Marks the lowest spare as in use, for another 4-tuple of the path (RFC 9000 9.5: an id for each address).
-    pub fn take_spare(&mut self) -> Option<u64> {
+    pub(crate) fn take_spare(&mut self) -> Option<u64> {
         if self.closed {
             return None;
         }
@@ -137,7 +133,7 @@ impl RemoteCids {
     }
 
     /// Makes an id in use the active one; the former active one stays in use until [`Self::retire`].
-    pub fn activate(&mut self, sequence: u64) -> Option<u64> {
+    pub(crate) fn activate(&mut self, sequence: u64) -> Option<u64> {
         self.cid(sequence)?;
         self.active.replace(sequence)
     }
@@ -175,7 +171,7 @@ impl RemoteCids {
     }
 
     /// NEW_CONNECTION_ID or PATH_NEW_CONNECTION_ID arrived for this path (RFC 9000 19.15).
-    pub fn on_new(&mut self, new: &NewCid) -> Result<(), Violation> {
+    pub(crate) fn on_new(&mut self, new: &NewCid) -> Result<(), Violation> {
         check_encoding(new)?;
         if self.entries.first().is_some_and(|e| e.cid.is_empty()) {
             return Err(Violation::CidForZeroLength);
@@ -246,7 +242,7 @@ impl RemoteCids {
     }
 
     /// True when a frame waits.
-    pub fn wants_frame(&self) -> bool {
+    pub(crate) fn wants_frame(&self) -> bool {
         self.retirements.iter().any(|(_, d)| d.is_due())
     }
 

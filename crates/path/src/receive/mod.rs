@@ -124,17 +124,18 @@ impl ReceiveFlow {
     }
 
     /// The numbers that an ack reports now.
-    pub fn to_report(&self) -> &RangeSet {
+    #[cfg(test)]
+    pub(crate) fn to_report(&self) -> &RangeSet {
         &self.to_report
     }
 
     /// How long the ack of the largest number is held back already, and nothing besides (RFC 9000 13.2.5).
-    pub fn ack_delay(&self, now: Instant) -> Duration {
+    pub(crate) fn ack_delay(&self, now: Instant) -> Duration {
         self.largest.map_or(Duration::ZERO, |(_, at)| now.since(at))
     }
 
     /// The ECN counts to report, once any mark was seen (RFC 9000 13.4.1).
-    pub fn ecn_counts(&self) -> Option<EcnCounts> {
+    pub(crate) fn ecn_counts(&self) -> Option<EcnCounts> {
         (self.ecn.total() > 0).then_some(self.ecn)
     }
 
@@ -162,28 +163,13 @@ impl ReceiveFlow {
         self.acks_unechoed >= ACKS_WITHOUT_ECHO && self.to_report.len() > 1
     }
 
-    /// IMMEDIATE_ACK arrived.
-    pub fn on_immediate_ack(&mut self) {
-        self.schedule.request();
-    }
-
-    /// ACK_FREQUENCY arrived, or the policy changed.
-    pub fn set_policy(&mut self, policy: AckPolicy) {
-        self.schedule.set_policy(policy);
-    }
-
     /// Packets take a new way from now on: the first acks of it leave at once, so that the peer soon has RTT samples
     /// without ack delay.
     pub fn on_new_way(&mut self) {
         self.schedule.on_new_way();
     }
 
-    /// What this path's numbers say of key phases.
-    pub fn phase_mark(&self) -> &PhaseMark {
-        &self.phase_mark
-    }
-
-    /// The same, for [`OneRttKeys::open`](plait_crypto::OneRttKeys::open).
+    /// What this path's numbers say of key phases, for [`OneRttKeys::open`](plait_crypto::OneRttKeys::open).
     pub fn phase_mark_mut(&mut self) -> &mut PhaseMark {
         &mut self.phase_mark
     }

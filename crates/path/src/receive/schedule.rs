@@ -79,22 +79,9 @@ impl AckSchedule {
         }
     }
 
-    pub(crate) fn set_policy(&mut self, policy: AckPolicy) {
-        self.policy = policy;
-        if self.eliciting > policy.eliciting_threshold {
-            self.due = true;
-        }
-    }
-
     /// The packets take a way of which the peer has no RTT sample yet.
     pub(crate) fn on_new_way(&mut self) {
         self.early_acks = EARLY_ACKS;
-    }
-
-    /// An ack was asked for.
-    pub(crate) fn request(&mut self) {
-        self.due = true;
-        self.unreported = self.unreported.max(1);
     }
 
     /// A new packet arrived; `seen` has it already.

@@ -9,7 +9,7 @@ use plait_wire::SentFrame;
 
 use super::rate::AppLimited;
 use super::sent_packets::{PacketState, SentPacket};
-use super::{AckOutcome, AckReport, EcnState, HandshakeState, SendFlow};
+use super::{AckOutcome, AckReport, HandshakeState, SendFlow};
 use crate::feedback::Feedback;
 
 /// Sums over the packets that one frame acknowledged for the first time.
@@ -69,30 +69,26 @@ impl SendFlow {
         if self.siblings_need_metrics(&newly_acked) {
             self.update_shared(shared);
         }
-        let ecn_before = self.ecn.state();
         // RFC 9000 13.4.2.1: acks out of order do not validate
         if before.is_none_or(|before| report.largest > before) {
             self.take_ecn(now, space, report, &newly_acked, shared);
         }
-        let mut outcome = AckOutcome {
-            newly_acked: newly_acked.packets,
+        let outcome = AckOutcome {
             newly_acked_eliciting: newly_acked.eliciting,
             newly_acked_bytes: newly_acked.freed_bytes,
             biggest: newly_acked.biggest,
             newest_sent_at: newly_acked.newest.map(|(_, entry)| entry.sent_at),
             rtt_updated,
-            ecn_failed: ecn_before != EcnState::Failed && self.ecn.state() == EcnState::Failed,
-            ..AckOutcome::default()
         };
         if newly_acked.episode_spurious {
             self.controller.on_spurious();
         }
         if newly_acked.packets > 0 {
-            outcome.newly_lost = self.detect_lost(now, space, shared, feedback).packets;
+            self.detect_lost(now, space, shared, feedback);
         }
         if let Some((number, newest)) = newly_acked.newest {
             self.tell_controller(now, space, (number, &newest), &newly_acked, shared);
-            outcome.ended_probing = self.timer.on_acked(now);
+            self.timer.on_acked(now);
             self.update_shared(shared);
         }
         let keep = self.loss_memory();

@@ -19,7 +19,7 @@ pub enum EcnMode {
 
 /// What is known of the path's treatment of marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EcnState {
+pub(crate) enum EcnState {
     /// The first packets are marked to find out.
     Testing,
     /// Enough test packets left; none is marked until one of them is acknowledged.
@@ -55,6 +55,7 @@ impl EcnValidator {
         *self = Self { sent: self.sent, reported: self.reported, ..Self::new(mode) };
     }
 
+    #[cfg(test)]
     pub(crate) fn state(&self) -> EcnState {
         self.state
     }

@@ -28,8 +28,8 @@ use plait_wire::SentFrame;
 
 pub use builder::{Built, PacketBuilder, Padding, Sealer};
 pub use copies::{FlightOrder, InFlight};
-pub use ecn::{EcnMode, EcnState};
-pub use mtu::{Mtu, MtuConfig, MtuSearch};
+pub use ecn::EcnMode;
+pub use mtu::{MtuConfig, MtuSearch};
 pub use pto::{HandshakeState, ProbeGate, TimerFired};
 pub use rtt::RttEstimator;
 pub use stats::SendStats;
@@ -142,24 +142,16 @@ pub struct AckReport {
 /// What an ack brought.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AckOutcome {
-    /// Packets acknowledged for the first time.
-    pub newly_acked: u64,
-    /// Ack-eliciting ones among them.
+    /// Ack-eliciting packets acknowledged for the first time.
     pub newly_acked_eliciting: u64,
-    /// Window bytes that they freed.
+    /// Window bytes freed.
     pub newly_acked_bytes: u64,
-    /// Number and bytes of the largest datagram among them: such a size passes.
+    /// Number and bytes of the largest datagram acknowledged for the first time: such a size passes.
     pub biggest: Option<(u64, u16)>,
-    /// When the newest of them was sent.
+    /// When the newest packet acknowledged for the first time was sent.
     pub newest_sent_at: Option<Instant>,
     /// A new RTT sample was taken.
     pub rtt_updated: bool,
-    /// Packets it made lost.
-    pub newly_lost: u64,
-    /// The probe time-out had fired since the ack before: a potentially failed path is back.
-    pub ended_probing: bool,
-    /// The path stopped passing ECN marks.
-    pub ecn_failed: bool,
 }
 
 /// Whether one more datagram may leave now.
@@ -284,13 +276,8 @@ impl SendFlow {
         self.space(space)?.sent.largest_acked
     }
 
-    /// True while `space` exists: it was not discarded and this path has it.
-    pub fn has_space(&self, space: Space) -> bool {
-        self.space(space).is_some()
-    }
-
     /// True while an ack of the newest ack-eliciting packet of `Data` may be on its way: less than a round trip has passed.
-    pub fn expects_ack(&self, now: Instant) -> bool {
+    pub(crate) fn expects_ack(&self, now: Instant) -> bool {
         let sent_at = self.space(Space::Data).and_then(|state| state.sent.eliciting_sent_at);
         sent_at.is_some_and(|at| now.since(at) < self.rtt.smoothed())
     }
@@ -389,11 +376,6 @@ impl SendFlow {
         self.ecn.mark()
     }
 
-    /// What is known of ECN on this path.
-    pub fn ecn_state(&self) -> EcnState {
-        self.ecn.state()
-    }
-
     /// The first number sealed under each key phase, for [`OneRttKeys::seal_packet`](plait_crypto::OneRttKeys).
     pub fn seal_mark_mut(&mut self) -> &mut SealMark {
         &mut self.seal_mark
@@ -435,18 +417,13 @@ impl SendFlow {
         self.controller = controller;
     }
 
-    /// True while a loss episode lasts: no packet sent after it began was acked yet.
-    pub fn is_in_recovery(&self) -> bool {
-        self.recovery.is_open()
-    }
-
     /// Largest datagram, bytes of UDP payload.
     pub fn mss(&self) -> u16 {
         self.config.mss
     }
 
     /// The path MTU changed.
-    pub fn set_mss(&mut self, mss: u16) {
+    pub(crate) fn set_mss(&mut self, mss: u16) {
         self.config.mss = mss;
         self.controller.on_mss(u64::from(mss));
     }
@@ -523,7 +500,7 @@ impl SendFlow {
 
     /// Forgets the oldest packets of a space whose peer acknowledges nothing while it makes us send acks without end. What
     /// some of them had to deliver comes out as lost, to be sent again; the window is not touched. True when some were.
-    pub fn prune_unacked(&mut self, now: Instant, space: Space, feedback: &mut Feedback) -> bool {
+    pub(crate) fn prune_unacked(&mut self, now: Instant, space: Space, feedback: &mut Feedback) -> bool {
         let Some(state) = self.spaces[space as usize].as_deref_mut() else { return false };
         let sent = &mut state.sent;
         if sent.ack_only <= MAX_UNANSWERED_ACKS {
@@ -552,7 +529,12 @@ impl SendFlow {
 
     /// The path moved to another address (RFC 9000 9.4): window and ECN begin anew, and so does the RTT unless
     /// it is kept. Packets sent before still report their frames, but touch neither window nor RTT.
-    pub fn reset_for_new_address(&mut self, now: Instant, controller: Box<dyn CongestionController>, keep: KeepRtt) {
+    pub(crate) fn reset_for_new_address(
+        &mut self,
+        now: Instant,
+        controller: Box<dyn CongestionController>,
+        keep: KeepRtt,
+    ) {
         for state in self.spaces.iter_mut().flatten() {
             state.path_start = state.sent.next();
             state.sent.uncount();

@@ -23,8 +23,6 @@ const ETHERNET: u16 = 1452;
 pub enum MtuSearch {
     /// The ceiling first, then halves of what is left: few probes.
     Binary,
-    /// One table entry above the other: few lost probes.
-    Stepped,
     /// No probes at all; the base is used.
     Off,
 }
@@ -59,9 +57,6 @@ impl Default for MtuConfig {
     }
 }
 
-/// Sizes of the stepped search, UDP payload over IPv6 or IPv4 on common links.
-const STEPS: [u16; 10] = [1252, 1312, 1372, 1412, 1452, 1472, 4352, 8952, 16_336, 65_527];
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Probe {
     size: u16,
@@ -77,17 +72,8 @@ struct Episode {
 }
 
 /// The search state of one path.
-///
-/// ```
-/// use plait_base::Instant;
-/// use plait_path::send::mtu::{Mtu, MtuConfig};
-/// let mut mtu = Mtu::new(MtuConfig::default());
-/// let size = mtu.probe_due(Instant::ZERO).unwrap();
-/// mtu.on_probe_sent(size);
-/// assert_eq!(mtu.on_probe_acked(Instant::ZERO, size), Some(1452));
-/// ```
 #[derive(Clone, Debug)]
-pub struct Mtu {
+pub(crate) struct Mtu {
     config: MtuConfig,
     current: u16,
     /// Largest size that was seen to pass.
@@ -101,12 +87,11 @@ pub struct Mtu {
     paused_until: Option<Instant>,
     episodes: Vec<Episode>,
     largest_acked: Option<u64>,
-    black_holes: u32,
 }
 
 impl Mtu {
     /// Starts at the initial size, ready to search.
-    pub fn new(config: MtuConfig) -> Self {
+    pub(crate) fn new(config: MtuConfig) -> Self {
         let base = config.base.max(MIN_DATAGRAM_BYTES as u16);
         let initial = config.initial.max(base);
         let config = MtuConfig { base, initial, max: config.max.max(initial), ..config };
@@ -120,22 +105,16 @@ impl Mtu {
             paused_until: None,
             episodes: Vec::new(),
             largest_acked: None,
-            black_holes: 0,
         }
     }
 
     /// Largest datagram to send now, UDP payload bytes.
-    pub fn current(&self) -> u16 {
+    pub(crate) fn current(&self) -> u16 {
         self.current
     }
 
-    /// Black holes met so far.
-    pub fn black_holes(&self) -> u32 {
-        self.black_holes
-    }
-
     /// The peer's max_udp_payload_size (RFC 9000 18.2); values above 65527 mean no limit.
-    pub fn set_peer_max(&mut self, bytes: u64) {
+    pub(crate) fn set_peer_max(&mut self, bytes: u64) {
         self.peer_max = u16::try_from(bytes).unwrap_or(u16::MAX).max(MIN_DATAGRAM_BYTES as u16);
         self.ceiling = self.ceiling.min(self.peer_max);
         self.current = self.current.min(self.peer_max);
@@ -150,7 +129,7 @@ impl Mtu {
     /// The system refused a datagram of `bytes` as too large for the interface (EMSGSIZE), perhaps because of an ICMP
     /// message: the ceiling falls, never below 1200 bytes, and nothing rises (RFC 9000 14.2.1). The reduced size where
     /// datagrams in use are as large; what fits is then searched for between the base and what was refused.
-    pub fn on_too_large(&mut self, now: Instant, bytes: u16) -> Option<u16> {
+    pub(crate) fn on_too_large(&mut self, now: Instant, bytes: u16) -> Option<u16> {
         if bytes <= self.floor() {
             return None;
         }
@@ -173,21 +152,20 @@ impl Mtu {
     }
 
     /// The addresses changed: nothing known holds any longer.
-    pub fn reset(&mut self) {
-        let (peer_max, black_holes) = (self.peer_max, self.black_holes);
+    pub(crate) fn reset(&mut self) {
+        let peer_max = self.peer_max;
         *self = Self::new(self.config);
-        self.black_holes = black_holes;
         self.set_peer_max(u64::from(peer_max));
     }
 
     /// No larger size is tried from now on; the one in use stays until something shows that it does not pass.
-    pub fn stop_search(&mut self) {
+    pub(crate) fn stop_search(&mut self) {
         self.config.search = MtuSearch::Off;
         self.probe = None;
     }
 
     /// Size of the probe to send now; the caller sends only when the window has room and data is flowing.
-    pub fn probe_due(&mut self, now: Instant) -> Option<u16> {
+    pub(crate) fn probe_due(&mut self, now: Instant) -> Option<u16> {
         if self.paused_until.is_some_and(|until| now < until) || self.config.search == MtuSearch::Off {
             return None;
         }
@@ -211,10 +189,6 @@ impl Mtu {
             return None;
         }
         let untouched = high == self.config.max.min(self.peer_max);
-        if self.config.search == MtuSearch::Stepped {
-            let step = STEPS.into_iter().find(|&s| s > low && s <= high);
-            return step.or_else(|| untouched.then_some(high));
-        }
         if untouched && low < ETHERNET && high > ETHERNET {
             return Some(ETHERNET);
         }
@@ -228,14 +202,14 @@ impl Mtu {
     }
 
     /// A probe of `size` left.
-    pub fn on_probe_sent(&mut self, size: u16) {
+    pub(crate) fn on_probe_sent(&mut self, size: u16) {
         if let Some(probe) = self.probe.as_mut().filter(|p| p.size == size) {
             probe.in_flight = true;
         }
     }
 
     /// A probe arrived; the new size when it grew.
-    pub fn on_probe_acked(&mut self, now: Instant, size: u16) -> Option<u16> {
+    pub(crate) fn on_probe_acked(&mut self, now: Instant, size: u16) -> Option<u16> {
         if self.probe.is_some_and(|p| p.size == size) {
             self.probe = None;
         }
@@ -250,7 +224,7 @@ impl Mtu {
     }
 
     /// A probe was lost: that says nothing of congestion (RFC 9000 14.4).
-    pub fn on_probe_lost(&mut self, now: Instant, size: u16) {
+    pub(crate) fn on_probe_lost(&mut self, now: Instant, size: u16) {
         let Some(probe) = self.probe.as_mut().filter(|p| p.size == size) else { return };
         probe.in_flight = false;
         probe.losses += 1;
@@ -262,7 +236,7 @@ impl Mtu {
     }
 
     /// An ordinary packet arrived: large ones pass, so earlier losses were not a black hole.
-    pub fn on_acked(&mut self, number: u64, bytes: u16) {
+    pub(crate) fn on_acked(&mut self, number: u64, bytes: u16) {
         self.on_size_proven(bytes);
         if bytes <= self.config.base && self.current > self.config.base {
             return;
@@ -274,12 +248,12 @@ impl Mtu {
     }
 
     /// A packet of `bytes` arrived that is numbered apart from those of [`Self::on_acked`]: of the handshake.
-    pub fn on_size_proven(&mut self, bytes: u16) {
+    pub(crate) fn on_size_proven(&mut self, bytes: u16) {
         self.proven = self.proven.max(bytes);
     }
 
     /// An ordinary packet was lost; the reduced size when this reveals a black hole.
-    pub fn on_lost(&mut self, now: Instant, number: u64, bytes: u16) -> Option<u16> {
+    pub(crate) fn on_lost(&mut self, now: Instant, number: u64, bytes: u16) -> Option<u16> {
         if self.current <= self.floor() || self.largest_acked.is_some_and(|n| n > number) {
             return None;
         }
@@ -303,7 +277,7 @@ impl Mtu {
     }
 
     /// The `count`-th probe time-out in a row; the reduced size when large packets are to blame, perhaps.
-    pub fn on_pto(&mut self, now: Instant, count: u32) -> Option<u16> {
+    pub(crate) fn on_pto(&mut self, now: Instant, count: u32) -> Option<u16> {
         let patience = if self.current > self.proven { UNPROVEN_PTOS } else { BLACK_HOLE_PTOS };
         let suspect = count >= patience && self.current > self.floor();
         if suspect { self.enter_black_hole(now) } else { None }
@@ -313,15 +287,9 @@ impl Mtu {
     /// assumed gives way to a search at once.
     fn enter_black_hole(&mut self, now: Instant) -> Option<u16> {
         if self.current <= self.proven {
-            self.black_holes += 1;
             self.paused_until = Some(now + self.config.black_hole_pause);
         }
         Some(self.fall())
-    }
-
-    /// When the next search may start; probes are only sent along with data, so no one must wake for it.
-    pub fn deadline(&self) -> Option<Instant> {
-        self.paused_until
     }
 }
 

@@ -87,15 +87,13 @@ impl ProbeTimer {
         self.progress_at = now;
     }
 
-    /// Something was newly acked; true when this ends a series of time-outs.
-    pub(crate) fn on_acked(&mut self, now: Instant) -> bool {
+    /// Something was newly acked.
+    pub(crate) fn on_acked(&mut self, now: Instant) {
         self.on_progress(now);
-        let ended = self.backoff > 0;
         // RFC 9002 6.2.1: a client does not reset before it knows that the server validated its address
         if self.handshake >= HandshakeState::Unconfirmed {
             self.reset_backoff();
         }
-        ended
     }
 }
 
@@ -134,7 +132,7 @@ impl SendFlow {
 
     /// Probes at least so often: for a path that failed while others carry the data, so that its return is noticed
     /// soon. None gives way to the backoff again.
-    pub fn set_probe_interval(&mut self, longest: Option<Duration>) {
+    pub(crate) fn set_probe_interval(&mut self, longest: Option<Duration>) {
         self.timer.interval_max = longest;
     }
 
@@ -147,11 +145,6 @@ impl SendFlow {
     /// Probes still to send in `space`. Every ack-eliciting packet sent there counts as one.
     pub fn probes_due(&self, space: Space) -> u8 {
         self.space(space).map_or(0, |s| s.probes)
-    }
-
-    /// True when any space has probes to send.
-    pub fn has_probes_due(&self) -> bool {
-        self.spaces.iter().flatten().any(|s| s.probes > 0)
     }
 
     /// A probe time-out of another space passed: what this one has in flight is asked for with it (RFC 9002 6.2.4).

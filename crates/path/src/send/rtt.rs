@@ -77,7 +77,7 @@ impl RttEstimator {
     }
 
     /// The path that carried the acks died: the smallest RTT starts anew with the next sample.
-    pub fn forget_via(&mut self, path: PathId) {
+    pub(crate) fn forget_via(&mut self, path: PathId) {
         if self.via == Some(path) {
             self.via = None;
         }
@@ -94,7 +94,7 @@ impl RttEstimator {
     }
 
     /// The newest sample less the peer's ack delay, where that is plausible; zero before the first.
-    pub fn adjusted(&self) -> Duration {
+    pub(crate) fn adjusted(&self) -> Duration {
         self.adjusted
     }
 
@@ -129,7 +129,7 @@ impl RttEstimator {
     }
 
     /// When the first sample was taken.
-    pub fn first_sample_at(&self) -> Option<Instant> {
+    pub(crate) fn first_sample_at(&self) -> Option<Instant> {
         self.first_sample_at
     }
 
@@ -139,12 +139,12 @@ impl RttEstimator {
     }
 
     /// Probe time-out without ack delay and backoff: smoothed + max(4 var, granularity) (RFC 9002 6.2.1).
-    pub fn pto_base(&self) -> Duration {
+    pub(crate) fn pto_base(&self) -> Duration {
         self.smoothed + (self.var * 4).max(TIMER_GRANULARITY)
     }
 
     /// After so long without an ack a packet counts as lost once a later one is acked (RFC 9002 6.1.2).
-    pub fn loss_delay(&self, threshold: (u32, u32)) -> Duration {
+    pub(crate) fn loss_delay(&self, threshold: (u32, u32)) -> Duration {
         let base = if self.first_sample_at.is_some() { self.smoothed.max(self.latest) } else { self.smoothed };
         (base * threshold.0 / threshold.1.max(1)).max(TIMER_GRANULARITY)
     }

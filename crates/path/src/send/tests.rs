@@ -13,6 +13,7 @@ use plait_base::{EcnCounts, Instant, PathId, Space, Violation};
 use plait_congestion::{Acked, Congestion, CongestionController, CongestionKind, Limit};
 use plait_wire::SentFrame;
 
+use super::ecn::EcnState;
 use super::*;
 
 const MS: Duration = Duration::from_millis(1);

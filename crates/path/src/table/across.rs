@@ -67,9 +67,9 @@ impl Paths {
 
     /// A path counts as potentially failed from now on; true when that is news. Where another can take over, the peer is
     /// told not to answer there (RFC 10069 3.3).
-    pub fn fail(&mut self, now: Instant, id: PathId, others: TakeOver) -> bool {
+    pub fn fail(&mut self, id: PathId, others: TakeOver) -> bool {
         let Some(slot) = self.slot_mut(id) else { return false };
-        let is_news = slot.path.as_mut().is_some_and(|path| path.fail(now));
+        let is_news = slot.path.as_mut().is_some_and(|path| path.fail());
         if is_news && others == TakeOver::Possible {
             slot.status.demote();
         }

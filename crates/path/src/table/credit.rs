@@ -19,8 +19,6 @@ pub struct PathCredit {
     remote_max: u32,
     /// The peer's limit that stopped us from opening a path.
     blocked_at: Option<(u32, FrameState)>,
-    /// The limit of ours that stopped the peer.
-    peer_blocked_at: Option<u32>,
 }
 
 impl PathCredit {
@@ -33,7 +31,6 @@ impl PathCredit {
             remote_initial,
             remote_max: remote_initial,
             blocked_at: None,
-            peer_blocked_at: None,
         }
     }
 
@@ -48,18 +45,13 @@ impl PathCredit {
     }
 
     /// Largest id that the peer accepts.
-    pub fn remote_max(&self) -> PathId {
+    pub(crate) fn remote_max(&self) -> PathId {
         PathId(self.remote_max)
     }
 
     /// Largest id that both sides accept.
     pub fn usable_max(&self) -> PathId {
         PathId(self.announced.min(self.remote_max))
-    }
-
-    /// The limit of ours at which the peer said that it is blocked.
-    pub fn peer_blocked_at(&self) -> Option<PathId> {
-        self.peer_blocked_at.map(PathId)
     }
 
     /// Allows one more id, in place of one that died.
@@ -85,11 +77,10 @@ impl PathCredit {
     }
 
     /// PATHS_BLOCKED arrived.
-    pub fn on_paths_blocked(&mut self, limit: PathId) -> Result<(), Violation> {
+    pub fn on_paths_blocked(&self, limit: PathId) -> Result<(), Violation> {
         if limit.0 > self.announced {
             return Err(Violation::PathsBlockedAboveLimit);
         }
-        self.peer_blocked_at = Some(limit.0);
         Ok(())
     }
 

@@ -134,8 +134,8 @@ impl Paths {
     }
 
     /// PATHS_BLOCKED.
-    pub fn on_paths_blocked(&mut self, frame: &PathsBlocked) -> Result<(), Violation> {
-        self.credit.as_mut().ok_or(Violation::MultipathNotNegotiated)?.on_paths_blocked(frame.limit)
+    pub fn on_paths_blocked(&self, frame: &PathsBlocked) -> Result<(), Violation> {
+        self.credit.as_ref().ok_or(Violation::MultipathNotNegotiated)?.on_paths_blocked(frame.limit)
     }
 
     /// PATH_CIDS_BLOCKED; the ids that are missing are issued by the next [`Self::issue_cids`].
