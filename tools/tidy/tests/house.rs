@@ -24,7 +24,7 @@ const UNNAMED_ITEMS: &[(&str, usize)] =
     &[("base", 5), ("wire", 25), ("congestion", 23), ("schedule", 14), ("crypto", 8), ("path", 42), ("engine", 9)];
 
 /// Files of a crate that stand in circles of imports. To reach: none.
-const FILES_IN_CIRCLES: &[(&str, usize)] = &[("crypto", 2), ("path", 3), ("engine", 10), ("sim", 7)];
+const FILES_IN_CIRCLES: &[(&str, usize)] = &[("crypto", 2), ("path", 3), ("engine", 10)];
 
 /// Names of types that are defined more than twice. To reach: none.
 const MAX_CROWDED_NAMES: usize = 18;

@@ -1,16 +1,10 @@
 //! What a scheduler decided, and why each path was or was not taken.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
-use plait_base::{Instant, PathId, Random};
-use plait_engine::schedule::scheduler::Delivery;
-use plait_engine::schedule::{
-    Decision, Demand, PathView, Scheduler, SchedulerFactory, WaitReason, WhyIdle, candidates, why_idle,
-};
-
-use super::ledger::SharedLedger;
+use plait_base::{Instant, PathId};
+use plait_engine::schedule::{Decision, Demand, PathView, WaitReason, WhyIdle, candidates, why_idle};
 
 /// Decisions in a row that differ; later ones are counted, not kept.
 const LOG_MAX: usize = 50_000;
@@ -185,7 +179,7 @@ pub struct Decisions {
 
 impl Decisions {
     /// Counts a decision, and keeps it where that is wanted.
-    fn note(&mut self, decision: Decision, paths: &[PathView], demand: &Demand) {
+    pub(super) fn note(&mut self, decision: Decision, paths: &[PathView], demand: &Demand) {
         match decision {
             Decision::Send(id) => *self.sent.entry(id.0).or_default() += 1,
             Decision::SendAlso { primary, .. } => {
@@ -209,68 +203,6 @@ impl Decisions {
         if let Some(record) = &mut self.record {
             record.note(decision, paths, demand);
         }
-    }
-}
-
-/// A scheduler factory whose schedulers have their decisions counted.
-#[derive(Clone, Debug)]
-pub struct Watched {
-    inner: Arc<dyn SchedulerFactory>,
-    ledger: SharedLedger,
-}
-
-impl Watched {
-    /// Counts what the schedulers of `inner` decide in `ledger`.
-    pub fn new(inner: Arc<dyn SchedulerFactory>, ledger: SharedLedger) -> Self {
-        Self { inner, ledger }
-    }
-}
-
-impl SchedulerFactory for Watched {
-    fn name(&self) -> &'static str {
-        self.inner.name()
-    }
-
-    fn build(&self, random: Random) -> Box<dyn Scheduler> {
-        Box::new(Watching { inner: self.inner.build(random), ledger: self.ledger.clone() })
-    }
-}
-
-#[derive(Debug)]
-struct Watching {
-    inner: Box<dyn Scheduler>,
-    ledger: SharedLedger,
-}
-
-impl Scheduler for Watching {
-    fn name(&self) -> &'static str {
-        self.inner.name()
-    }
-
-    fn pick(&mut self, paths: &[PathView], demand: &Demand) -> Decision {
-        let decision = self.inner.pick(paths, demand);
-        self.ledger.lock().decisions.note(decision, paths, demand);
-        decision
-    }
-
-    fn on_sent(&mut self, path: PathId, bytes: u64, now: Instant) {
-        self.inner.on_sent(path, bytes, now);
-    }
-
-    fn on_acked(&mut self, path: PathId, delivery: &Delivery) {
-        self.inner.on_acked(path, delivery);
-    }
-
-    fn on_lost(&mut self, path: PathId, bytes: u64, now: Instant) {
-        self.inner.on_lost(path, bytes, now);
-    }
-
-    fn on_credit_blocked(&mut self, now: Instant) {
-        self.inner.on_credit_blocked(now);
-    }
-
-    fn on_path_closed(&mut self, path: PathId) {
-        self.inner.on_path_closed(path);
     }
 }
 

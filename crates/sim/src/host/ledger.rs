@@ -7,9 +7,8 @@ use std::time::Duration;
 use plait_base::probe::{PathState, Probe, TraceEvent};
 use plait_base::{Instant, PathId};
 
-use super::decisions::Decisions;
-
 use super::acks::AckBook;
+use super::decisions::Decisions;
 
 /// Changes of path states that are kept.
 const MAX_STATE_CHANGES: usize = 10_000;

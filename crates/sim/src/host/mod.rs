@@ -6,6 +6,7 @@ pub mod decisions;
 pub mod ledger;
 pub(crate) mod pattern;
 pub mod tls;
+pub mod watched;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};

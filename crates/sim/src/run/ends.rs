@@ -9,8 +9,8 @@ use plait_engine::TransportConfig;
 use plait_engine::path::{ack_route, policy};
 use plait_engine::schedule::reinject;
 
-use crate::host::decisions::Watched;
 use crate::host::ledger::{Observer, SharedLedger};
+use crate::host::watched::Watched;
 use crate::policies::Chosen;
 use crate::scenario::{Endpoints, Extension};
 

@@ -7,8 +7,7 @@ use plait_base::Instant;
 use plait_netsim::{Filtering, Header, Mapping, Treat, When};
 
 use super::error::ScenarioError;
-use super::read::SECONDS_MAX;
-use super::reader::Reader;
+use super::reader::{Reader, SECONDS_MAX};
 use super::topology::{Place, read_place};
 
 /// Rules that a scenario may have.
@@ -59,19 +58,17 @@ pub struct RulePlan {
     pub treat: Treat,
 }
 
+const FILTERINGS: [(&str, Filtering); 3] =
+    [("address-and-port", Filtering::AddressAndPort), ("address", Filtering::Address), ("open", Filtering::Open)];
+
 /// Reads the NAT of a path.
 pub(super) fn read_nat(nat: &Reader<'_>) -> Result<NatPlan, ScenarioError> {
     let plan = NatPlan {
         timeout: nat.seconds("timeout_s", 0.001..=SECONDS_MAX)?.unwrap_or(Duration::from_secs(300)),
-        mapping: match nat.word("mapping", &["per-source", "per-remote"])? {
-            Some("per-remote") => Mapping::PerRemote,
-            _ => Mapping::PerSource,
-        },
-        filtering: match nat.word("filtering", &["address-and-port", "address", "open"])? {
-            Some("address") => Filtering::Address,
-            Some("open") => Filtering::Open,
-            _ => Filtering::AddressAndPort,
-        },
+        mapping: nat
+            .choice("mapping", &[("per-source", Mapping::PerSource), ("per-remote", Mapping::PerRemote)])?
+            .unwrap_or(Mapping::PerSource),
+        filtering: nat.choice("filtering", &FILTERINGS)?.unwrap_or(Filtering::AddressAndPort),
     };
     nat.finish()?;
     Ok(plan)
@@ -85,11 +82,8 @@ pub(super) fn read_rules(top: &Reader<'_>, paths: usize, names: &[&str]) -> Resu
     }
     let read = |table: &Reader<'_>| {
         let place = read_place(table, paths, names)?;
-        let sides = match table.word("direction", &["both", "down", "up"])? {
-            Some("down") => Sides::Down,
-            Some("up") => Sides::Up,
-            _ => Sides::Both,
-        };
+        let directions = [("both", Sides::Both), ("down", Sides::Down), ("up", Sides::Up)];
+        let sides = table.choice("direction", &directions)?.unwrap_or_default();
         let (when, treat) = (read_when(table)?, read_treat(table)?);
         table.finish()?;
         Ok(RulePlan { place, sides, when, treat })
@@ -107,11 +101,8 @@ fn read_when(table: &Reader<'_>) -> Result<When, ScenarioError> {
     let count = |key, first| table.whole(key, first..=1 << 50, "packets");
     let skip = count("skip", 0)?.unwrap_or(0);
     let position = skip..count("count", 1)?.map_or(u64::MAX, |count| skip + count);
-    let header = match table.word("header", &["any", "long", "short"])? {
-        Some("long") => Header::Long,
-        Some("short") => Header::Short,
-        _ => Header::Any,
-    };
+    let headers = [("any", Header::Any), ("long", Header::Long), ("short", Header::Short)];
+    let header = table.choice("header", &headers)?.unwrap_or(Header::Any);
     let nothing = |range: bool, key: &str, other: &str| {
         let accepted = format!("a value that leaves something between it and {other}");
         if range { Err(table.complain(key, "leaves nothing", accepted)) } else { Ok(()) }
@@ -129,18 +120,17 @@ fn read_when(table: &Reader<'_>) -> Result<When, ScenarioError> {
 }
 
 fn read_treat(table: &Reader<'_>) -> Result<Treat, ScenarioError> {
-    const ACTIONS: [&str; 8] =
-        ["drop", "delay", "duplicate", "flip-bit", "scramble", "truncate", "clear-ecn", "mark-ce"];
     let delay = table.millis("delay_ms", 0.0..=60_000.0)?.unwrap_or(Duration::from_millis(10));
     let bytes = table.whole("to_bytes", 0..=65_535, "bytes")?.unwrap_or(100);
-    Ok(match table.word("action", &ACTIONS)? {
-        None | Some("drop") => Treat::Drop,
-        Some("delay") => Treat::Delay(delay),
-        Some("duplicate") => Treat::Duplicate,
-        Some("flip-bit") => Treat::FlipBit,
-        Some("scramble") => Treat::Scramble,
-        Some("truncate") => Treat::Truncate(bytes as usize),
-        Some("clear-ecn") => Treat::Mark(None),
-        Some(_) => Treat::Congest,
-    })
+    let actions = [
+        ("drop", Treat::Drop),
+        ("delay", Treat::Delay(delay)),
+        ("duplicate", Treat::Duplicate),
+        ("flip-bit", Treat::FlipBit),
+        ("scramble", Treat::Scramble),
+        ("truncate", Treat::Truncate(bytes as usize)),
+        ("clear-ecn", Treat::Mark(None)),
+        ("mark-ce", Treat::Congest),
+    ];
+    Ok(table.choice("action", &actions)?.unwrap_or(Treat::Drop))
 }

@@ -1,6 +1,6 @@
 //! What is wrong with a scenario: where, which key, why, and what would be accepted.
 
-use super::tree::Origin;
+use super::origin::Origin;
 
 /// A scenario that cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -35,7 +35,8 @@ pub enum AqmPlan {
     DropTail,
     /// CoDel.
     CoDel(CoDelConfig),
-    /// RED; without thresholds of its own: full drops at the queue's bound, none below a sixth of it.
+    /// RED; without thresholds of its own it drops nothing below a sixth of the queue's bound, a share of `drop_max` at
+    /// half of it, and all at the bound.
     Red(Option<RedConfig>),
     /// FQ-CoDel.
     FqCoDel(FqCoDelConfig),
@@ -182,7 +183,7 @@ impl LinkEdit {
         let trace = reader.text("trace")?.map(|name| read_trace(reader, name, traces)).transpose()?;
         // A trace takes the place of a rate beside it.
         let rate = trace.map(Rate::Trace).or(mbps.map(|mbps| Rate::Fixed((mbps * 1e6).round() as u64)));
-        let state = reader.word("state", &["up", "down"])?;
+        let state = reader.choice("state", &[("up", LinkState::Up), ("down", LinkState::Down)])?;
         let share = reader.number("reorder", 0.0..=1.0, "")?;
         let extra = reader.millis("reorder_ms", 0.0..=60_000.0)?;
         let reorder = (share.is_some() || extra.is_some())
@@ -197,7 +198,7 @@ impl LinkEdit {
             reorder,
             duplicate: reader.number("duplicate", 0.0..=1.0, "")?,
             corrupt: reader.number("corrupt", 0.0..=1.0, "")?,
-            state: state.map(|word| if word == "up" { LinkState::Up } else { LinkState::Down }),
+            state,
             mtu_bytes: reader.whole("mtu_bytes", 1228..=65_535, "bytes")?.map(|bytes| bytes as u32),
         })
     }
@@ -228,23 +229,20 @@ impl LinkEdit {
 
 /// `aqm` is a word, or a table with a `kind` and its settings.
 fn read_aqm(reader: &Reader<'_>) -> Result<Option<AqmPlan>, ScenarioError> {
-    const KINDS: [&str; 4] = ["drop-tail", "codel", "red", "fq-codel"];
+    let kinds = [
+        ("drop-tail", AqmPlan::DropTail),
+        ("codel", AqmPlan::CoDel(CoDelConfig::default())),
+        ("red", AqmPlan::Red(None)),
+        ("fq-codel", AqmPlan::FqCoDel(FqCoDelConfig::default())),
+    ];
     if !reader.has_table("aqm") {
-        return Ok(reader.word("aqm", &KINDS)?.map(|kind| match kind {
-            "codel" => AqmPlan::CoDel(CoDelConfig::default()),
-            "red" => AqmPlan::Red(None),
-            "fq-codel" => AqmPlan::FqCoDel(FqCoDelConfig::default()),
-            _ => AqmPlan::DropTail,
-        }));
+        return reader.choice("aqm", &kinds);
     }
     let Some(table) = reader.table("aqm")? else { return Ok(None) };
-    let Some(kind) = table.word("kind", &KINDS)? else {
-        return Err(table.complain("kind", "is missing", KINDS.join(", ")));
-    };
-    let plan = match kind {
-        "codel" => AqmPlan::CoDel(read_codel(&table)?),
-        "fq-codel" => {
-            let default = FqCoDelConfig::default();
+    let plan = match table.required_choice("kind", &kinds)? {
+        AqmPlan::DropTail => AqmPlan::DropTail,
+        AqmPlan::CoDel(_) => AqmPlan::CoDel(read_codel(&table)?),
+        AqmPlan::FqCoDel(default) => {
             let whole = |key, range, or: u64| Ok(table.whole(key, range, "")?.unwrap_or(or));
             AqmPlan::FqCoDel(FqCoDelConfig {
                 codel: read_codel(&table)?,
@@ -254,7 +252,7 @@ fn read_aqm(reader: &Reader<'_>) -> Result<Option<AqmPlan>, ScenarioError> {
                 device_packets: whole("device_packets", 0..=1 << 20, default.device_packets as u64)? as usize,
             })
         }
-        "red" => {
+        AqmPlan::Red(_) => {
             let default = RedConfig::default();
             let bytes = |key| table.whole(key, 1..=1 << 40, "bytes");
             let (min, max) = (bytes("min_bytes")?, bytes("max_bytes")?);
@@ -269,7 +267,6 @@ fn read_aqm(reader: &Reader<'_>) -> Result<Option<AqmPlan>, ScenarioError> {
             }
             AqmPlan::Red(Some(red))
         }
-        _ => AqmPlan::DropTail,
     };
     table.finish()?;
     Ok(Some(plan))
@@ -295,6 +292,15 @@ fn read_queue(reader: &Reader<'_>) -> Result<Option<QueuePlan>, ScenarioError> {
     Ok(time.or(bytes).or(packets))
 }
 
+/// The words of a loss model's `kind`.
+#[derive(Clone, Copy)]
+enum LossKind {
+    Bernoulli,
+    GilbertElliott,
+    Bursts,
+    PerByte,
+}
+
 fn read_loss(reader: &Reader<'_>) -> Result<Option<Loss>, ScenarioError> {
     let share = reader.number("loss", 0.0..=1.0, "(share of datagrams, each way)")?;
     let model = reader.table("loss_model")?;
@@ -305,21 +311,24 @@ fn read_loss(reader: &Reader<'_>) -> Result<Option<Loss>, ScenarioError> {
         return Err(reader.complain("loss_model", "there is a loss too", "one of loss and loss_model"));
     }
     let share = |key: &'static str, default: f64| Ok(model.number(key, 0.0..=1.0, "")?.unwrap_or(default));
-    let loss = match model.word("kind", &["bernoulli", "gilbert-elliott", "bursts", "per-byte"])? {
-        Some("bernoulli") => Loss::Bernoulli(share("p", 0.01)?),
-        Some("per-byte") => Loss::PerByte(share("p", 8e-6)?),
-        Some("gilbert-elliott") => Loss::GilbertElliott {
+    let kinds = [
+        ("bernoulli", LossKind::Bernoulli),
+        ("gilbert-elliott", LossKind::GilbertElliott),
+        ("bursts", LossKind::Bursts),
+        ("per-byte", LossKind::PerByte),
+    ];
+    let loss = match model.required_choice("kind", &kinds)? {
+        LossKind::Bernoulli => Loss::Bernoulli(share("p", 0.01)?),
+        LossKind::PerByte => Loss::PerByte(share("p", 8e-6)?),
+        LossKind::GilbertElliott => Loss::GilbertElliott {
             to_bad: share("to_bad", 0.01)?,
             to_good: share("to_good", 0.25)?,
             loss_good: share("loss_good", 0.0)?,
             loss_bad: share("loss_bad", 1.0)?,
         },
-        Some(_) => {
+        LossKind::Bursts => {
             let burst = model.number("burst", 1.0..=1e6, "datagrams")?.unwrap_or(4.0);
             Loss::bursts(share("mean", 0.01)?, burst)
-        }
-        None => {
-            return Err(model.complain("kind", "is missing", "bernoulli, gilbert-elliott, bursts, per-byte"));
         }
     };
     model.finish()?;

@@ -1,8 +1,10 @@
 //! Scenarios: networks, transfers and endpoints as a TOML file describes them.
 
 pub mod boxes;
+mod duplex;
 pub mod error;
 pub mod link;
+pub mod origin;
 pub(crate) mod read;
 pub(crate) mod reader;
 pub mod sweep;

@@ -10,15 +10,14 @@ use plait_netsim::link::Rate;
 
 use super::ScenarioError;
 use super::boxes::{Rebind, read_nat, read_rules};
-use super::reader::Reader;
+use super::duplex::{read_directions, read_duplex, read_vary};
+use super::reader::{Reader, SECONDS_MAX};
 use super::topology::{read_cross, read_links, read_place};
-use super::{DuplexPlan, Endpoints, EventPlan, Extension, LinkEdit, LinkPlan, PATHS_MAX, PathPlan, Scenario};
-use super::{Traces, Tree, Vary};
+use super::{Endpoints, EventPlan, Extension, LinkEdit, PATHS_MAX, PathPlan, Scenario};
+use super::{Traces, Tree};
 use crate::host::app::Load;
 use crate::policies::Policies;
 
-/// Longest run, virtual seconds.
-pub(super) const SECONDS_MAX: f64 = 1e6;
 /// Largest seed: TOML has no larger numbers.
 pub(crate) const SEED_MAX: u64 = i64::MAX as u64;
 /// Smallest request: its head.
@@ -83,66 +82,6 @@ fn read_path(path: &Reader<'_>, names: &[&str], traces: &Traces) -> Result<PathP
     Ok(PathPlan { own, via, nat })
 }
 
-/// Both directions of a link; without a `base` for its rate it must have one of its own.
-pub(super) fn read_duplex(
-    table: &Reader<'_>,
-    base: Option<Rate>,
-    traces: &Traces,
-) -> Result<DuplexPlan, ScenarioError> {
-    let both = LinkEdit::read(table, traces)?.with_rtt(table.millis("rtt_ms", 0.0..=120_000.0)?);
-    let (up, down) = read_directions(table, traces)?;
-    let vary = table.table("vary")?.map(read_vary).transpose()?;
-    let has_rate = |side: &'static str| {
-        let side = table.table(side)?;
-        Ok(side.is_some_and(|side| side.has("rate_mbps") || side.has("trace")))
-    };
-    let everywhere = table.has("rate_mbps") || table.has("trace") || vary.is_some_and(|v: Vary| v.rate_mbps.is_some());
-    let each_has_one = has_rate("up")? && has_rate("down")?;
-    if !(everywhere || each_has_one || base.is_some()) {
-        return Err(table.complain("rate_mbps", "is missing", "rate_mbps or trace, for both directions or for each"));
-    }
-    let delay = if base.is_some() { Duration::ZERO } else { LinkPlan::default().delay };
-    let first = LinkPlan { rate: base.unwrap_or(LinkPlan::default().rate), delay, ..LinkPlan::default() };
-    let plan = |edit: &LinkEdit| {
-        let mut plan = first.clone();
-        both.apply(&mut plan);
-        edit.apply(&mut plan);
-        plan
-    };
-    let plan = DuplexPlan { up: plan(&up), down: plan(&down), vary };
-    for (side, link) in [("up", &plan.up), ("down", &plan.down)] {
-        if let Err(error) = link.config(plait_netsim::link::Service::Planned).check() {
-            return Err(table.complain(side, error.to_string(), "see the ranges of each key"));
-        }
-    }
-    Ok(plan)
-}
-
-fn read_directions(reader: &Reader<'_>, traces: &Traces) -> Result<(LinkEdit, LinkEdit), ScenarioError> {
-    let side = |key: &'static str| match reader.table(key)? {
-        None => Ok(LinkEdit::default()),
-        Some(side) => {
-            let edit = LinkEdit::read(&side, traces)?;
-            side.finish()?;
-            Ok(edit)
-        }
-    };
-    Ok((side("up")?, side("down")?))
-}
-
-fn read_vary(vary: Reader<'_>) -> Result<Vary, ScenarioError> {
-    let plan = Vary {
-        interval: vary.millis("interval_ms", 1.0..=3_600_000.0)?.unwrap_or(Duration::from_millis(100)),
-        rate_mbps: vary.span("rate_mbps", 0.001..=1_000_000.0, "Mbit/s")?,
-        delay_ms: vary.span("delay_ms", 0.0..=60_000.0, "ms")?,
-        loss: vary.span("loss", 0.0..=1.0, "")?,
-        loss_per_byte: vary.span("loss_per_byte", 0.0..=1.0, "")?,
-        whole_ms: vary.flag("whole_ms")?.unwrap_or(false),
-    };
-    vary.finish()?;
-    Ok(plan)
-}
-
 fn read_event(
     event: &Reader<'_>,
     paths: &[PathPlan],
@@ -156,33 +95,45 @@ fn read_event(
     let both = LinkEdit::read(event, traces)?.with_rtt(event.millis("rtt_ms", 0.0..=120_000.0)?);
     let (up, down) = read_directions(event, traces)?;
     let vary = event.table("vary")?.map(read_vary).transpose()?;
-    let interface = event.word("interface", &["up", "down"])?;
+    let interface = event.choice("interface", &[("up", InterfaceState::Up), ("down", InterfaceState::Down)])?;
     if interface.is_some() && place.0 >= paths.len() {
         return Err(event.complain("interface", "a link has none", "an event with a path"));
     }
-    let interface = interface.map(|word| if word == "up" { InterfaceState::Up } else { InterfaceState::Down });
-    let rebind = event.word("rebind", &["port", "address"])?;
+    let rebind = event.choice("rebind", &[("port", Rebind::Port), ("address", Rebind::Address)])?;
     if rebind.is_some() && paths.get(place.0).is_none_or(|path| path.nat.is_none()) {
         return Err(event.complain("rebind", "there is no NAT", "an event with a path that has a nat"));
     }
-    let rebind = rebind.map(|word| if word == "port" { Rebind::Port } else { Rebind::Address });
     Ok(EventPlan { at, place, up: both.clone().over(up), down: both.over(down), vary, interface, rebind })
 }
 
+/// The words of a transfer's `kind`.
+#[derive(Clone, Copy)]
+enum LoadKind {
+    Download,
+    Upload,
+    Requests,
+    BulkFor,
+}
+
 fn read_load(transfer: Reader<'_>) -> Result<Load, ScenarioError> {
-    const KINDS: [&str; 4] = ["download", "upload", "request-response", "bulk-for"];
-    let Some(kind) = transfer.word("kind", &KINDS)? else {
-        return Err(transfer.complain("kind", "is missing", KINDS.join(", ")));
-    };
+    let kind = transfer.required_choice(
+        "kind",
+        &[
+            ("download", LoadKind::Download),
+            ("upload", LoadKind::Upload),
+            ("request-response", LoadKind::Requests),
+            ("bulk-for", LoadKind::BulkFor),
+        ],
+    )?;
     let bytes = || Ok::<_, ScenarioError>(transfer.whole("bytes", 0..=1 << 50, "bytes")?.unwrap_or(1_000_000));
     let load = match kind {
-        "download" => Load::Download { bytes: bytes()? },
-        "upload" => Load::Upload { bytes: bytes()? },
-        "bulk-for" => {
+        LoadKind::Download => Load::Download { bytes: bytes()? },
+        LoadKind::Upload => Load::Upload { bytes: bytes()? },
+        LoadKind::BulkFor => {
             let duration = transfer.seconds("seconds", 0.001..=SECONDS_MAX)?.unwrap_or(Duration::from_secs(10));
             Load::DownloadFor { duration }
         }
-        _ => {
+        LoadKind::Requests => {
             let size = transfer.whole("request_bytes", REQUEST_BYTES_MIN..=1 << 30, "bytes")?.unwrap_or(750);
             Load::Requests {
                 request_bytes: size,
@@ -217,23 +168,18 @@ impl Default for Endpoints {
 fn read_endpoints(reader: Reader<'_>, paths: usize, policies: &Policies) -> Result<Endpoints, ScenarioError> {
     let default = Endpoints::default();
     let last = paths as u64 - 1;
-    let extension = match reader.word("extension", &["multipath", "none"])? {
-        Some("none") => Extension::None,
-        _ => Extension::Multipath,
-    };
-    let protection = match reader.word("protection", &["tls", "null"])? {
-        Some("null") => Protection::NullAfterHandshake,
-        _ => Protection::Tls,
-    };
+    let extension = reader.choice("extension", &[("multipath", Extension::Multipath), ("none", Extension::None)])?;
+    let protections = [("tls", Protection::Tls), ("null", Protection::NullAfterHandshake)];
+    let protection = reader.choice("protection", &protections)?;
     let scheduler = reader.word("scheduler", &policies.scheduler_names())?;
     let congestion = reader.word("congestion", &policies.controller_names())?;
     let endpoints = Endpoints {
         initial_path: reader.whole("initial_path", 0..=last, "(the paths of this file)")?.unwrap_or(0) as usize,
-        extension,
+        extension: extension.unwrap_or(default.extension),
         scheduler: scheduler.and_then(|name| policies.scheduler(name)).unwrap_or(default.scheduler),
         congestion: congestion.and_then(|name| policies.controller(name)),
         ack_path: reader.word("ack_path", &ack_route::NAMES)?.unwrap_or(default.ack_path),
-        protection,
+        protection: protection.unwrap_or(default.protection),
         receive_window_bytes: reader
             .whole("receive_window_bytes", 10_000..=1 << 40, "bytes")?
             .unwrap_or(default.receive_window_bytes),

@@ -6,7 +6,11 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::error::ScenarioError;
-use super::tree::{Node, Origin, Value};
+use super::origin::Origin;
+use super::tree::{Node, Value};
+
+/// Longest run, virtual seconds.
+pub(super) const SECONDS_MAX: f64 = 1e6;
 
 /// One table under its dotted key.
 pub(crate) struct Reader<'a> {
@@ -117,6 +121,19 @@ impl<'a> Reader<'a> {
             },
             _ => Err(refuse(node, &self.full(key), format!("is {}", node.kind()), accepted)),
         }
+    }
+
+    /// What one word of `choices` stands for. Each word has its value beside it, so that none is read as another's.
+    pub(crate) fn choice<T: Clone>(&self, key: &'static str, choices: &[(&'static str, T)]) -> Read<Option<T>> {
+        let words: Vec<&'static str> = choices.iter().map(|(word, _)| *word).collect();
+        let word = self.word(key, &words)?;
+        Ok(choices.iter().find(|(known, _)| Some(*known) == word).map(|(_, value)| value.clone()))
+    }
+
+    /// As [`Reader::choice`], for keys that have to be there.
+    pub(crate) fn required_choice<T: Clone>(&self, key: &'static str, choices: &[(&'static str, T)]) -> Read<T> {
+        let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
+        self.choice(key, choices)?.ok_or_else(|| self.complain(key, "is missing", words.join(", ")))
     }
 
     /// One or several of `known`, as a word or a list of words: their places in `known`.

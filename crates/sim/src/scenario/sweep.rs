@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::error::ScenarioError;
+use super::origin::Origin;
 use super::reader::{Reader, number_of, refuse};
-use super::tree::{Node, Origin, Tree, Value};
+use super::tree::{Node, Tree, Value};
 use crate::design;
 
 /// Points of a sweep, at most.

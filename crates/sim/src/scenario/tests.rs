@@ -273,3 +273,22 @@ fn mistakes_in_shared_links_are_named() {
         assert!(got.contains(expected), "{got}\nshould say\n{expected}");
     }
 }
+
+#[test]
+fn each_word_of_queue_management_is_a_plan_of_its_own() {
+    let plan = |aqm: &str| {
+        let text = TWO_PATHS.replacen("queue_ms = 50.0", &format!("queue_ms = 50.0\naqm = {aqm}"), 1);
+        read(&text).map(|scenario| scenario.paths[0].own.down.aqm)
+    };
+    let unknown = plan(r#""no-such-word""#).expect_err("nobody knows this word");
+    let words: Vec<&str> = unknown.rsplit("accepted: ").next().unwrap().split(", ").collect();
+    assert!(words.len() >= 4 && words[0] == "drop-tail", "{unknown}");
+    let mut plans = Vec::new();
+    for word in words {
+        let plain = plan(&format!(r#""{word}""#)).unwrap();
+        let table = plan(&format!(r#"{{ kind = "{word}" }}"#)).unwrap();
+        assert_eq!(std::mem::discriminant(&plain), std::mem::discriminant(&table), "{word}");
+        assert!(!plans.contains(&plain), "`{word}` is read as another word: {plain:?}");
+        plans.push(plain);
+    }
+}

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use plait_engine::congestion;
 
+use super::duplex::read_duplex;
 use super::error::ScenarioError;
-use super::read::{SECONDS_MAX, read_duplex};
-use super::reader::Reader;
+use super::reader::{Reader, SECONDS_MAX};
 use super::{DuplexPlan, Traces};
 
 /// Named links that a scenario may have.
@@ -142,10 +142,8 @@ pub(super) fn read_cross(top: &Reader<'_>, paths: usize, names: &[&str]) -> Resu
             Some(via) => via.into_iter().map(|link| Place::link(paths, link)).collect(),
             None => vec![read_place(table, paths, names)?],
         };
-        let direction = match table.word("direction", &["down", "up"])? {
-            Some("up") => Direction::Up,
-            _ => Direction::Down,
-        };
+        let directions = [("down", Direction::Down), ("up", Direction::Up)];
+        let direction = table.choice("direction", &directions)?.unwrap_or_default();
         let start = table.seconds("start_s", 0.0..=SECONDS_MAX)?.unwrap_or_default();
         let stop = table.seconds("stop_s", 0.0..=SECONDS_MAX)?;
         if stop.is_some_and(|stop| stop <= start) {
@@ -158,28 +156,36 @@ pub(super) fn read_cross(top: &Reader<'_>, paths: usize, names: &[&str]) -> Resu
     tables.iter().map(read).collect()
 }
 
+/// The words of cross traffic's `kind`.
+#[derive(Clone, Copy)]
+enum CrossKind {
+    Constant,
+    OnOff,
+    Flow,
+}
+
 fn read_load(table: &Reader<'_>) -> Result<CrossLoad, ScenarioError> {
-    const KINDS: [&str; 3] = ["constant", "on-off", "flow"];
-    let Some(kind) = table.word("kind", &KINDS)? else {
-        return Err(table.complain("kind", "is missing", KINDS.join(", ")));
-    };
-    if kind == "flow" {
-        return Ok(CrossLoad::Flow {
+    let kinds = [("constant", CrossKind::Constant), ("on-off", CrossKind::OnOff), ("flow", CrossKind::Flow)];
+    match table.required_choice("kind", &kinds)? {
+        CrossKind::Constant => read_packets(table, None),
+        CrossKind::OnOff => {
+            let span = |key| Ok(table.span(key, 0.001..=SECONDS_MAX, "s")?.unwrap_or((1.0, 1.0)));
+            read_packets(table, Some((span("on_s")?, span("off_s")?)))
+        }
+        CrossKind::Flow => Ok(CrossLoad::Flow {
             congestion: table.word("congestion", &congestion::NAMES)?.unwrap_or("cubic"),
             bytes: table.whole("bytes", 1..=1 << 50, "bytes")?,
             rtt: table.millis("rtt_ms", 0.0..=120_000.0)?.unwrap_or_default(),
             jitter: table.millis("jitter_ms", 0.0..=60_000.0)?.unwrap_or_default(),
-        });
+        }),
     }
+}
+
+/// Reads packets at a rate, which come all the time or as `on_off` says.
+fn read_packets(table: &Reader<'_>, on_off: Option<((f64, f64), (f64, f64))>) -> Result<CrossLoad, ScenarioError> {
     let Some(mbps) = table.number("rate_mbps", 0.001..=1_000_000.0, "Mbit/s (10^6 bit/s)")? else {
         return Err(table.complain("rate_mbps", "is missing", "0.001 to 1000000 Mbit/s (10^6 bit/s)"));
     };
     let packet_bytes = table.whole("packet_bytes", 1..=65_000, "bytes")?.unwrap_or(1200);
-    let on_off = if kind == "on-off" {
-        let span = |key| Ok(table.span(key, 0.001..=SECONDS_MAX, "s")?.unwrap_or((1.0, 1.0)));
-        Some((span("on_s")?, span("off_s")?))
-    } else {
-        None
-    };
     Ok(CrossLoad::Packets(Packets { rate_bps: (mbps * 1e6) as u64, packet_bytes, on_off }))
 }

@@ -1,30 +1,12 @@
 //! A scenario file as a tree of values that know where they came from, so that every complaint names file and line.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
 use toml::de::{DeTable, DeValue};
 
 use super::error::ScenarioError;
-
-/// Where a value was written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Origin {
-    /// A file name, or `--set`, or the name of a design.
-    pub place: Arc<str>,
-    /// The line in it, from 1.
-    pub line: Option<usize>,
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.line {
-            Some(line) => write!(f, "{}:{line}", self.place),
-            None => f.write_str(&self.place),
-        }
-    }
-}
+use super::origin::Origin;
 
 /// A TOML value.
 #[derive(Clone, Debug, PartialEq)]
