@@ -42,7 +42,7 @@ pub(crate) struct Connected {
 /// How far the handshake is.
 #[derive(Debug)]
 pub(crate) enum Handshake {
-    /// Done.
+    /// It is complete.
     Done,
     /// Early data was offered: becomes whether it was taken, once the handshake is done.
     Early(JoinHandle<bool>),
@@ -310,7 +310,7 @@ pub(crate) fn open_further(connection: &Connection, further: Vec<IpAddr>, verbos
 pub(crate) enum Verbosity {
     /// On standard error.
     Normal,
-    /// Not.
+    /// Nothing is printed.
     Quiet,
 }
 

@@ -20,7 +20,7 @@ pub(crate) enum Home {
     Named(PathBuf),
     /// Where programs keep such things: where that is not possible, the key lasts as long as the process.
     Usual(PathBuf),
-    /// Nowhere.
+    /// It is written nowhere.
     None,
 }
 

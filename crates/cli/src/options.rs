@@ -81,7 +81,7 @@ pub(crate) enum Multipath {
 pub(crate) enum Destination {
     /// Hashed and forgotten.
     Discard,
-    /// Standard output.
+    /// Bytes go to standard output.
     Stdout,
     /// This file, which appears when it is whole.
     File(PathBuf),
@@ -105,7 +105,7 @@ pub(crate) enum Trust {
     System,
     /// The certificates in this file.
     File(PathBuf),
-    /// Anybody.
+    /// Any certificate will do.
     Anybody,
 }
 
@@ -127,7 +127,7 @@ pub(crate) enum EarlyData {
     Offer,
     /// A second connection resumes the session of a first one, and waits for the handshake.
     Resume,
-    /// Not.
+    /// It is not done.
     No,
 }
 
@@ -137,7 +137,7 @@ pub(crate) enum Suites {
     /// All that there are.
     #[default]
     All,
-    /// ChaCha20-Poly1305.
+    /// Only ChaCha20-Poly1305 is offered.
     ChaCha20,
 }
 
@@ -172,12 +172,12 @@ pub(crate) enum PreferredVersion {
     /// The one that the connection began in.
     #[default]
     AsBegun,
-    /// Version 2.
+    /// Version 2, RFC 9369.
     Second,
 }
 
 impl InteropOptions {
-    /// As typed.
+    /// The options as they were typed.
     pub(crate) fn new(args: &InteropArgs, qlog: Option<&PathBuf>) -> Self {
         Self {
             suites: if args.interop_chacha20 { Suites::ChaCha20 } else { Suites::All },

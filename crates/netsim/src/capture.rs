@@ -41,13 +41,13 @@ pub enum Fate {
 /// One line of a capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// When.
+    /// When it happened.
     pub at: Instant,
-    /// What.
+    /// What became of the datagram.
     pub fate: Fate,
     /// The datagram as it was then; its payload is empty unless payloads are captured.
     pub datagram: Datagram,
-    /// Payload bytes.
+    /// Bytes of UDP payload.
     pub bytes: usize,
 }
 
@@ -68,7 +68,7 @@ impl Record {
 /// How much is kept; recording ends when the limit is reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Capture {
-    /// Nothing.
+    /// No records are kept.
     #[default]
     Off,
     /// At most so many records, without payloads.
@@ -84,7 +84,7 @@ pub struct Totals {
     pub sent: u64,
     /// Given to hosts, duplicates included.
     pub arrived: u64,
-    /// Lost anywhere.
+    /// Datagrams that were lost, wherever that was.
     pub lost: u64,
     /// Copies made by links and middleboxes.
     pub doubled: u64,

@@ -10,9 +10,9 @@ use plait_base::{Ecn, Instant};
 /// A UDP datagram between two addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Datagram {
-    /// From.
+    /// The sender's address and port.
     pub src: SocketAddr,
-    /// To.
+    /// The receiver's address and port.
     pub dst: SocketAddr,
     /// ECN mark of the IP header.
     pub ecn: Option<Ecn>,
@@ -27,7 +27,7 @@ pub struct HostId(pub(crate) u32);
 /// Whether an interface carries anything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InterfaceState {
-    /// It does.
+    /// It sends and receives.
     #[default]
     Up,
     /// Nothing enters or leaves.

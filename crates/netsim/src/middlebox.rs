@@ -12,7 +12,7 @@ use crate::host::Datagram;
 pub enum Pass {
     /// Lets it go on, changed or not.
     On,
-    /// Drops it.
+    /// The packet is dropped here.
     Drop,
     /// Lets it go on later.
     Later(Duration),
@@ -29,7 +29,7 @@ pub trait Middlebox {
 /// The form of a QUIC header, by the first bit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Header {
-    /// Either.
+    /// Long and short headers.
     #[default]
     Any,
     /// First bit set.
@@ -43,20 +43,20 @@ pub enum Header {
 pub struct When {
     /// Within these times.
     pub time: Range<Instant>,
-    /// Payload bytes.
+    /// Sizes of UDP payload that it is for, bytes.
     pub bytes: Range<usize>,
     /// Position among the datagrams that meet the conditions above and `header`, from 0.
     pub position: Range<u64>,
     /// Of those within `position`, each so manieth: 3 is for the third, the sixth and so on; 1 for all.
     pub every: u64,
-    /// Header form.
+    /// The header form that it is for.
     pub header: Header,
     /// Share of these, 0 to 1.
     pub share: f64,
 }
 
 impl Default for When {
-    /// Always.
+    /// A rule for every packet.
     fn default() -> Self {
         Self {
             time: Instant::ZERO..Instant::from_nanos(u64::MAX),
@@ -72,11 +72,11 @@ impl Default for When {
 /// What a rule does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Treat {
-    /// Drops.
+    /// The packet goes no further.
     Drop,
-    /// Holds back.
+    /// The packet goes on after this time.
     Delay(Duration),
-    /// Doubles.
+    /// The packet goes on twice.
     Duplicate,
     /// Sets or clears the ECN mark.
     Mark(Option<Ecn>),

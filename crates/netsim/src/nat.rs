@@ -25,7 +25,7 @@ pub enum Mapping {
 /// Who may send to a public port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Filtering {
-    /// Anyone.
+    /// Datagrams from anyone are let in.
     Open,
     /// Addresses that were sent to.
     Address,

@@ -33,7 +33,7 @@ pub enum Hop {
 pub struct Duplex {
     /// From the first address to the second.
     pub forward: LinkId,
-    /// Back.
+    /// From the second address to the first.
     pub backward: LinkId,
 }
 

@@ -105,7 +105,7 @@ impl World {
         self.settle(id.0);
     }
 
-    /// The present.
+    /// The time that the world has come to.
     pub fn now(&self) -> Instant {
         self.net.now
     }

@@ -17,7 +17,7 @@ impl Clock {
         Self { origin: std::time::Instant::now() }
     }
 
-    /// The time.
+    /// The time as the engine counts it.
     pub(crate) fn now(self) -> Instant {
         Instant::ZERO + self.origin.elapsed()
     }

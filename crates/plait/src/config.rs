@@ -17,7 +17,7 @@ pub enum SetupError {
     /// TLS refused its settings.
     #[error(transparent)]
     Tls(#[from] ConfigError),
-    /// No randomness.
+    /// The operating system gave no randomness.
     #[error(transparent)]
     NoEntropy(#[from] NoEntropy),
 }

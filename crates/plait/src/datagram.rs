@@ -21,7 +21,7 @@ pub enum SendDatagramError {
     ConnectionLost(#[from] ConnectionError),
 }
 
-/// Application datagrams.
+/// Application datagrams (RFC 9221).
 impl Connection {
     /// Sends a datagram. When the queue is full the oldest ones in it are dropped.
     ///

@@ -23,7 +23,7 @@ const LIST_QUIET: Duration = Duration::from_millis(20);
 /// An address of this machine, and the interface that has it, where known.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LocalAddress {
-    /// The address.
+    /// The address itself, without a port.
     pub ip: IpAddr,
     /// The interface's name.
     pub interface: Option<String>,

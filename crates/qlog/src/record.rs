@@ -26,7 +26,7 @@ pub(crate) struct Trace<'a> {
     pub(crate) event_schemas: [&'static str; 2],
 }
 
-/// Who watched.
+/// The end that wrote the trace.
 #[derive(Serialize)]
 pub(crate) struct VantagePoint {
     pub(crate) name: &'static str,
@@ -51,7 +51,7 @@ pub(crate) struct ReferenceTime {
     pub(crate) epoch: &'static str,
 }
 
-/// One event.
+/// One line of a trace: time, name and data of an event.
 #[derive(Serialize)]
 pub(crate) struct Record<'a, D> {
     pub(crate) time: Millis,
@@ -98,14 +98,14 @@ pub(crate) struct Packet {
     pub(crate) trigger: Option<&'static str>,
 }
 
-/// `packet_dropped`.
+/// Data of `packet_dropped`.
 #[derive(Serialize)]
 pub(crate) struct Dropped {
     pub(crate) raw: Raw,
     pub(crate) trigger: &'static str,
 }
 
-/// `recovery_metrics_updated`.
+/// Data of `recovery_metrics_updated`.
 #[derive(Default, Serialize)]
 pub(crate) struct Metrics {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -125,7 +125,7 @@ pub(crate) struct Metrics {
     pub(crate) path_id: u32,
 }
 
-/// `connection_started`.
+/// Data of `connection_started`.
 #[derive(Serialize)]
 pub(crate) struct Started {
     pub(crate) local: TupleEndpoint,
@@ -157,7 +157,7 @@ impl From<SocketAddr> for TupleEndpoint {
     }
 }
 
-/// `tuple_assigned`.
+/// Data of `tuple_assigned`.
 #[derive(Serialize)]
 pub(crate) struct TupleAssigned<'a> {
     pub(crate) tuple_id: &'a str,
@@ -165,7 +165,7 @@ pub(crate) struct TupleAssigned<'a> {
     pub(crate) tuple_remote: TupleEndpoint,
 }
 
-/// `migration_state_updated`.
+/// Data of `migration_state_updated`.
 #[derive(Serialize)]
 pub(crate) struct Migration<'a> {
     pub(crate) new: &'static str,
@@ -181,20 +181,20 @@ pub(crate) struct PathChange {
     pub(crate) new: &'static str,
 }
 
-/// `version_information`.
+/// Data of `version_information`.
 #[derive(Serialize)]
 pub(crate) struct Version {
     pub(crate) chosen_version: String,
 }
 
-/// `connection_state_updated`.
+/// Data of `connection_state_updated`.
 #[derive(Serialize)]
 pub(crate) struct ConnectionState {
     pub(crate) new: &'static str,
     pub(crate) multipath: bool,
 }
 
-/// `mtu_updated`.
+/// Data of `mtu_updated`.
 #[derive(Serialize)]
 pub(crate) struct Mtu<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -203,7 +203,7 @@ pub(crate) struct Mtu<'a> {
     pub(crate) tuple_id: &'a str,
 }
 
-/// `key_updated`.
+/// Data of `key_updated`.
 #[derive(Serialize)]
 pub(crate) struct KeyUpdated {
     pub(crate) key_type: &'static str,
@@ -211,7 +211,7 @@ pub(crate) struct KeyUpdated {
     pub(crate) trigger: &'static str,
 }
 
-/// `connection_closed`.
+/// Data of `connection_closed`.
 #[derive(Serialize)]
 pub(crate) struct Closed<'a> {
     pub(crate) initiator: &'static str,

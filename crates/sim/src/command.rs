@@ -17,7 +17,7 @@ use crate::scenario::{Traces, Tree};
 /// What becomes of the plots of a page besides the page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pictures {
-    /// Nothing.
+    /// No pictures are written.
     #[default]
     None,
     /// Each is a PNG file too.
@@ -33,7 +33,7 @@ pub struct RunRequest {
     pub sets: Vec<String>,
     /// Runs of each point.
     pub seeds: u64,
-    /// Threads.
+    /// Runs that go on side by side.
     pub jobs: usize,
     /// Where results go; none prints the summary only.
     pub out: Option<PathBuf>,
@@ -52,11 +52,11 @@ pub struct RunRequest {
 /// What a campaign or a run gave.
 #[derive(Clone, Debug)]
 pub struct RunSummary {
-    /// For people.
+    /// What is printed for people.
     pub text: String,
     /// All rows of this shard.
     pub rows: Vec<Row>,
-    /// Files written.
+    /// The files that were written.
     pub files: Vec<PathBuf>,
     /// True when every run completed and no rule was broken.
     pub ok: bool,

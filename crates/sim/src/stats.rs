@@ -17,12 +17,12 @@ impl Sorted {
         Self(values)
     }
 
-    /// In order.
+    /// The numbers, smallest first.
     pub fn values(&self) -> &[f64] {
         &self.0
     }
 
-    /// How many.
+    /// How many numbers there are.
     pub fn len(&self) -> usize {
         self.0.len()
     }
@@ -40,12 +40,12 @@ impl Sorted {
         Some(low + (high - low) * place.fract())
     }
 
-    /// The middle.
+    /// The median; none without numbers.
     pub fn median(&self) -> Option<f64> {
         self.quantile(0.5)
     }
 
-    /// The mean.
+    /// The arithmetic mean; none without numbers.
     pub fn mean(&self) -> Option<f64> {
         (!self.0.is_empty()).then(|| self.0.iter().sum::<f64>() / self.0.len() as f64)
     }

@@ -29,7 +29,7 @@ const FILES_IN_CIRCLES: &[(&str, usize)] = &[("crypto", 2), ("path", 3), ("engin
 /// Names of types that are defined more than twice. To reach: none.
 const MAX_CROWDED_NAMES: usize = 18;
 /// Doc comments of fewer than three words. To reach: none.
-const MAX_TERSE_DOCS: usize = 318;
+const MAX_TERSE_DOCS: usize = 131;
 /// `pub` items in 1,000 lines from `base` to `engine`. To reach: 30.
 const MAX_PUBLIC_DENSITY: usize = 42;
 /// Methods and fields of the engine's `Connection`. To reach: 100 and 12.

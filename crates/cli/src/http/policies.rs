@@ -25,7 +25,7 @@ const MAX_NAME_BYTES: usize = 40;
 pub(crate) struct Named {
     /// Which path carries the next packet.
     pub(crate) scheduler: String,
-    /// Congestion control.
+    /// Name of the congestion controller.
     pub(crate) congestion: String,
     /// Path that carries the acknowledgements of a path.
     pub(crate) ack_path: String,
@@ -165,7 +165,7 @@ impl Desk {
 /// What a server told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ServerPolicies {
-    /// Its policies.
+    /// The policies that the server named.
     pub(crate) named: Named,
     /// Length of its answer on the stream.
     pub(crate) bytes: u64,

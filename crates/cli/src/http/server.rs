@@ -84,7 +84,7 @@ impl Drop for Counted<'_> {
 
 /// Why a stream was not answered to its end.
 enum Unanswered {
-    /// We refuse.
+    /// The request is refused, with the reason.
     Refused(Refusal),
     /// The client or the connection went away.
     Gone(String),

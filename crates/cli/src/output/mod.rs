@@ -15,7 +15,7 @@ use crate::error::CliError;
 /// Who reads standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
-    /// People.
+    /// Tables and sentences for people.
     Human,
     /// Programs, at the end.
     Json,

@@ -17,7 +17,7 @@ pub(crate) struct Snapshot {
     pub(crate) at_s: f64,
     /// Bytes of bodies so far.
     pub(crate) bytes: u64,
-    /// Its paths.
+    /// The paths of its connection.
     pub(crate) paths: Vec<PathSummary>,
 }
 

@@ -11,7 +11,7 @@ use crate::http::policies::{Named, Wish};
 pub(crate) struct PathSummary {
     /// Path id of RFC 10069.
     pub(crate) id: u32,
-    /// Our address.
+    /// Our IP address and port.
     pub(crate) local: String,
     /// The peer's address.
     pub(crate) remote: String,
@@ -19,9 +19,9 @@ pub(crate) struct PathSummary {
     pub(crate) state: &'static str,
     /// Why it carries no data; none while it does.
     pub(crate) why_idle: Option<&'static str>,
-    /// Smoothed RTT.
+    /// Smoothed RTT, milliseconds.
     pub(crate) rtt_ms: Option<f64>,
-    /// Smallest RTT.
+    /// Smallest RTT so far, milliseconds.
     pub(crate) rtt_min_ms: Option<f64>,
     /// Congestion window of our side.
     pub(crate) cwnd_bytes: u64,
@@ -33,7 +33,7 @@ pub(crate) struct PathSummary {
     pub(crate) received_bytes: u64,
     /// Payload of STREAM frames received.
     pub(crate) stream_bytes_received: u64,
-    /// Packets sent.
+    /// Packets sent on this path.
     pub(crate) packets_sent: u64,
     /// Packets that we sent and declared lost.
     pub(crate) packets_lost: u64,
@@ -46,7 +46,7 @@ pub(crate) struct PathSummary {
 /// One attempt to connect.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct AttemptSummary {
-    /// Our address.
+    /// Our IP address and port.
     pub(crate) local: String,
     /// The server's address.
     pub(crate) remote: String,
@@ -103,10 +103,10 @@ pub(crate) struct DownloadSummary {
     pub(crate) error: Option<String>,
 }
 
-/// `get --json`.
+/// What `get --json` prints at its end.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct GetSummary {
-    /// `get`.
+    /// The command's name, `get`.
     pub(crate) command: &'static str,
     /// True when everything arrived.
     pub(crate) ok: bool,
@@ -146,7 +146,7 @@ pub(crate) struct GetSummary {
     pub(crate) duplicate_bytes: Option<u64>,
     /// Every path that there was.
     pub(crate) paths: Vec<PathSummary>,
-    /// Every URL.
+    /// One entry for each URL.
     pub(crate) downloads: Vec<DownloadSummary>,
     /// What went wrong.
     pub(crate) error: Option<String>,
@@ -186,10 +186,10 @@ pub(crate) struct RunSummary {
 /// Bytes over each of the demo's two links.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct BytesByPath {
-    /// Over A.
+    /// Bytes over path A.
     #[serde(rename = "A")]
     pub(crate) a: u64,
-    /// Over B.
+    /// Bytes over path B.
     #[serde(rename = "B")]
     pub(crate) b: u64,
 }
@@ -215,22 +215,22 @@ pub(crate) struct LinkSummary {
     pub(crate) down_queue_full: u64,
 }
 
-/// `demo --json`.
+/// What `demo --json` prints at its end.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct DemoSummary {
-    /// `demo`.
+    /// The command's name, `demo`.
     pub(crate) command: &'static str,
     /// True when every download arrived whole.
     pub(crate) ok: bool,
     /// Bytes of each download.
     pub(crate) bytes: u64,
-    /// The downloads.
+    /// The downloads, in their order.
     pub(crate) runs: Vec<RunSummary>,
     /// What A+B gained over A and B; none when one of the three is missing.
     pub(crate) aggregation_benefit: Option<f64>,
     /// True when every body has the digest that it should have.
     pub(crate) bytes_intact: bool,
-    /// The links.
+    /// The links of the relay.
     pub(crate) links: Vec<LinkSummary>,
     /// The scheduler of both sides.
     pub(crate) scheduler: &'static str,
@@ -247,7 +247,7 @@ pub(crate) struct DemoSummary {
 /// What `--json-stream` prints while a transfer runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Interval<'a> {
-    /// `interval`.
+    /// The event's name, `interval`.
     pub(crate) event: &'static str,
     /// Which transfer, where there are several.
     pub(crate) run: Option<&'a str>,
@@ -257,14 +257,14 @@ pub(crate) struct Interval<'a> {
     pub(crate) bytes: u64,
     /// Over the last interval.
     pub(crate) goodput_mbps: f64,
-    /// Paths now.
+    /// The paths as they are now.
     pub(crate) paths: &'a [PathSummary],
 }
 
 /// What `serve` prints when it is ready.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Listening {
-    /// `listening`.
+    /// The event's name, `listening`.
     pub(crate) event: &'static str,
     /// Where, with the ports taken.
     pub(crate) addresses: Vec<String>,

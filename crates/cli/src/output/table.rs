@@ -17,7 +17,7 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// Its lines.
+    /// The table's lines, columns aligned.
     pub(crate) fn lines(&self) -> Vec<String> {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let width = |column: usize| {

@@ -193,7 +193,7 @@ impl Lane {
         *self.lock().0.link.stats()
     }
 
-    /// Ends [`Lane::run`].
+    /// Makes [`Lane::run`] return.
     pub(super) fn stop(&self) {
         self.lock().1 = Running::No;
         self.changed.notify_all();

@@ -19,7 +19,7 @@ pub enum Order {
 /// Random variation of the delay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Jitter {
-    /// None.
+    /// Every datagram takes the same time.
     #[default]
     None,
     /// Uniform between `delay - spread` (not below zero) and `delay + spread`.
@@ -50,7 +50,7 @@ pub enum LossPlace {
 /// Whether the link carries anything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LinkState {
-    /// It does.
+    /// It carries datagrams.
     #[default]
     Up,
     /// It does not; whatever waits in its queue is lost.
@@ -69,7 +69,7 @@ pub struct QueueLimit {
 }
 
 impl QueueLimit {
-    /// No bound.
+    /// A queue that holds whatever comes.
     pub const NONE: Self = Self { bytes: None, packets: None, time: None };
 
     /// At most `bytes` wait.
@@ -91,7 +91,7 @@ impl QueueLimit {
 /// What the queue does besides refusing what does not fit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Aqm {
-    /// Nothing.
+    /// Nobody manages the queue: it drops what finds no room.
     #[default]
     DropTail,
     /// Controlled delay (RFC 8289), decided when a datagram is taken from the queue.
@@ -126,13 +126,13 @@ pub struct LinkConfig {
     pub order: Order,
     /// Bound of the queue.
     pub queue: QueueLimit,
-    /// Queue management.
+    /// Who manages the queue.
     pub aqm: Aqm,
-    /// Loss model.
+    /// Which datagrams are lost at random.
     pub loss: Loss,
     /// Where it acts.
     pub loss_place: LossPlace,
-    /// Deliberate reordering.
+    /// Which datagrams are held back so that later ones overtake them.
     pub reorder: Reorder,
     /// Share of datagrams that arrive twice, 0 to 1.
     pub duplicate: f64,
@@ -216,6 +216,9 @@ impl LinkConfig {
     }
 
     /// Says what is out of range. A link given such values still works: probabilities act as if cut to 0..=1.
+    ///
+    /// # Errors
+    /// The first setting that is out of range.
     pub fn check(&self) -> Result<(), ConfigError> {
         let share = |name, p: f64| if (0.0..=1.0).contains(&p) { Ok(()) } else { Err(ConfigError::Share(name, p)) };
         share("duplicate", self.duplicate)?;
@@ -250,9 +253,9 @@ pub enum ConfigError {
     /// No room for a payload.
     #[error("an MTU of {mtu_bytes} bytes leaves no room beside {overhead_bytes} bytes of headers")]
     Mtu {
-        /// The MTU.
+        /// Largest IP packet that was asked for, bytes.
         mtu_bytes: u32,
-        /// The overhead.
+        /// Bytes of headers that were asked for.
         overhead_bytes: u32,
     },
     /// FQ-CoDel without queues, or with turns of no bytes.
@@ -261,9 +264,9 @@ pub enum ConfigError {
     /// RED's lower threshold is not below the upper.
     #[error("RED thresholds {min_bytes} and {max_bytes} bytes are not in order")]
     RedThresholds {
-        /// Lower.
+        /// The lower threshold, bytes.
         min_bytes: u64,
-        /// Upper.
+        /// The upper threshold, bytes.
         max_bytes: u64,
     },
 }

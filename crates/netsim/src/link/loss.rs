@@ -54,7 +54,7 @@ enum Weather {
     Bad,
 }
 
-/// Draws losses.
+/// A loss model with the state that it draws from.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LossDraw {
     weather: Weather,

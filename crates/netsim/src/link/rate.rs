@@ -9,7 +9,7 @@ use crate::link::trace::{Trace, TraceCursor};
 /// How fast bits leave a link.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Rate {
-    /// At once.
+    /// Datagrams leave as they come.
     #[default]
     Unlimited,
     /// Bits a second; 0 stands still until the rate changes.

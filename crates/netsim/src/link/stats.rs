@@ -7,9 +7,9 @@ use crate::link::verdict::DropCause;
 /// Counters of one direction of a link. Bytes include the header overhead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkStats {
-    /// Datagrams offered.
+    /// Datagrams that were offered to the link.
     pub offered_packets: u64,
-    /// Bytes offered.
+    /// Bytes that were offered to the link, headers included.
     pub offered_bytes: u64,
     /// Datagrams that get through, not counting duplicates.
     pub forwarded_packets: u64,
@@ -17,7 +17,7 @@ pub struct LinkStats {
     pub forwarded_bytes: u64,
     /// Extra copies made.
     pub duplicates: u64,
-    /// Copies damaged.
+    /// Datagrams that were delivered damaged, each copy counted.
     pub corrupted: u64,
     /// Datagrams held back to reorder.
     pub reordered: u64,

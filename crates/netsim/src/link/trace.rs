@@ -36,6 +36,10 @@ pub enum TraceError {
 
 impl Trace {
     /// Reads the text of a trace; blank lines and lines that begin with `#` are skipped.
+    ///
+    /// # Errors
+    /// Names the first line that is no number of milliseconds, is too late or goes back in time; or the trace has no
+    /// lines, or too many.
     pub fn parse(text: &str) -> Result<Self, TraceError> {
         let mut millis: Vec<u32> = Vec::new();
         for (index, line) in text.lines().enumerate() {
@@ -59,6 +63,9 @@ impl Trace {
     }
 
     /// A trace of these times, in order.
+    ///
+    /// # Errors
+    /// The times go back, or there is none above 0.
     pub fn from_millis(millis: Vec<u32>) -> Result<Self, TraceError> {
         if let Some(at) = millis.windows(2).position(|pair| pair[1] < pair[0]) {
             return Err(TraceError::Backwards(at + 2));

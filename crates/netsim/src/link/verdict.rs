@@ -25,7 +25,7 @@ impl DropCause {
 /// Whether the bytes that arrive are the bytes that entered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Integrity {
-    /// Unchanged.
+    /// It arrives as it was sent.
     #[default]
     Intact,
     /// The caller must flip at least one bit, or drop the datagram as a checksum would.
@@ -88,8 +88,8 @@ pub enum Outcome {
 /// A datagram leaves the queue, one way or the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Release {
-    /// Which.
+    /// The ticket that the datagram got when it was queued.
     pub ticket: Ticket,
-    /// How.
+    /// What became of the datagram.
     pub outcome: Outcome,
 }

@@ -69,7 +69,7 @@ pub(crate) enum Progress {
     Heard,
     /// ALPN and server name are known.
     DataReady,
-    /// Complete.
+    /// The handshake is complete.
     Connected,
 }
 

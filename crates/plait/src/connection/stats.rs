@@ -18,7 +18,7 @@ pub struct ConnectionStats {
     pub sent_bytes: u64,
     /// UDP payload bytes received.
     pub received_bytes: u64,
-    /// Packets sent.
+    /// Packets sent, on all paths together.
     pub packets_sent: u64,
     /// Packets declared lost.
     pub packets_lost: u64,

@@ -11,7 +11,7 @@ pub enum EndpointError {
     /// A socket could not be bound.
     #[error(transparent)]
     Bind(#[from] BindError),
-    /// No randomness.
+    /// The operating system gave no randomness.
     #[error(transparent)]
     NoEntropy(#[from] NoEntropy),
     /// The interfaces could not be listed.

@@ -77,7 +77,7 @@ pub struct Incoming {
 pub struct RetryError(Box<Incoming>);
 
 impl RetryError {
-    /// The client.
+    /// The client, to accept or refuse it instead.
     pub fn into_incoming(self) -> Incoming {
         *self.0
     }

@@ -36,7 +36,7 @@ pub(crate) struct State {
     pub(crate) sockets: Arc<SocketList>,
     pub(crate) client: Option<ClientConfig>,
     pub(crate) phase: Phase,
-    /// By handle.
+    /// Connections, by their handles.
     connections: Vec<Option<Arc<Shared>>>,
     incoming: VecDeque<engine::Incoming>,
     /// For answers to clients that are not connections.
@@ -205,7 +205,7 @@ impl EndpointShared {
         }
     }
 
-    /// Closes everything.
+    /// Closes all connections, and refuses those that come.
     pub(crate) fn close(&self, code: u64, reason: Bytes) {
         let mut state = self.lock();
         if matches!(state.phase, Phase::Open) {

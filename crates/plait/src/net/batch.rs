@@ -26,7 +26,6 @@ pub(crate) struct Incoming {
     pub(crate) destination: Option<IpAddr>,
     /// Its ECN mark.
     pub(crate) ecn: Option<EcnCodepoint>,
-    /// Its payload.
     pub(crate) bytes: BytesMut,
 }
 

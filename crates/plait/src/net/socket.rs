@@ -53,7 +53,7 @@ pub(crate) struct Outgoing<'a> {
     pub(crate) remote: SocketAddr,
     /// Source address for sockets that are bound to the wildcard address.
     pub(crate) source: Option<IpAddr>,
-    /// ECN mark.
+    /// The ECN mark of each datagram.
     pub(crate) ecn: Option<EcnCodepoint>,
     /// One payload, or several back to back.
     pub(crate) bytes: &'a [u8],

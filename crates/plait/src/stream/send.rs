@@ -45,7 +45,7 @@ pub struct SendStream {
 /// How much [`SendStream::write_chunks`] took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
-    /// Bytes.
+    /// Bytes that were taken.
     pub bytes: usize,
     /// Chunks taken whole.
     pub chunks: usize,

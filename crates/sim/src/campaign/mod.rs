@@ -32,7 +32,7 @@ pub struct Job {
     pub index: usize,
     /// The point of the sweep.
     pub settings: Settings,
-    /// Its seed.
+    /// The seed of the run.
     pub seed: u64,
 }
 
@@ -204,7 +204,7 @@ impl Fnv {
 /// Which jobs of a campaign this process does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
-    /// From 0.
+    /// Number of the shard, counted from 0.
     pub index: usize,
     /// How many there are.
     pub count: usize,
@@ -263,9 +263,9 @@ pub fn spread<T: Sync, R: Send>(
 
 /// How a campaign is done.
 pub struct Doing<'a> {
-    /// Threads.
+    /// Runs that go on side by side.
     pub threads: usize,
-    /// Which part.
+    /// Which part of the campaign is run.
     pub shard: Shard,
     /// What results belong to.
     pub commit: &'a str,

@@ -30,7 +30,7 @@ pub enum StoreError {
     /// The file system refused.
     #[error("{path}: {error}")]
     Io {
-        /// The file.
+        /// The file or folder.
         path: PathBuf,
         /// What it said.
         error: std::io::Error,
@@ -38,7 +38,7 @@ pub enum StoreError {
     /// The folder holds results of something else.
     #[error("{path} holds results of another campaign or commit ({found}); this is {wanted}: choose another folder")]
     Foreign {
-        /// The file.
+        /// The file with results.
         path: PathBuf,
         /// What it holds.
         found: String,
@@ -48,7 +48,7 @@ pub enum StoreError {
     /// A file of that name that does not say what it belongs to.
     #[error("{path} does not say which campaign it belongs to: remove it, or choose another folder")]
     Damaged {
-        /// The file.
+        /// The file of results.
         path: PathBuf,
     },
     /// Shards that do not make one campaign.

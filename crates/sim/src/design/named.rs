@@ -21,7 +21,7 @@ pub const NAMES: [&str; 5] = [
 /// Points as settings of a scenario with two paths.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Design {
-    /// Its name.
+    /// The name that scenarios call it by.
     pub name: &'static str,
     /// Least distance between two points of the unit cube.
     pub distance_min: f64,

@@ -34,7 +34,7 @@ pub struct Judged {
 /// All runs judged.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GateResult {
-    /// Each run.
+    /// Each run with its judgement.
     pub runs: Vec<Judged>,
 }
 
@@ -44,7 +44,7 @@ impl GateResult {
         self.runs.iter().filter(|run| run.slower > SLOWER_MAX).count() as f64 / self.runs.len().max(1) as f64
     }
 
-    /// The slowest.
+    /// The largest slowdown of a run, as [`Judged`] counts it.
     pub fn worst(&self) -> f64 {
         self.runs.iter().map(|run| run.slower).fold(f64::MIN, f64::max)
     }

@@ -31,7 +31,7 @@ pub struct FigureRequest<'a> {
     pub points: Option<usize>,
     /// Settings over those of the figure, as `key=value`.
     pub sets: Vec<String>,
-    /// Threads.
+    /// Runs that go on side by side.
     pub jobs: usize,
     /// Where data and report go.
     pub out: Option<PathBuf>,
@@ -50,11 +50,11 @@ pub struct FigureRequest<'a> {
 /// What was published and what we measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
-    /// Of what.
+    /// What the claim is about.
     pub what: String,
     /// In the paper, or measured with its code.
     pub published: String,
-    /// Here.
+    /// The value measured here.
     pub ours: String,
 }
 
@@ -65,7 +65,7 @@ pub struct Figure {
     pub claims: Vec<Claim>,
     /// Where we differ and why; what holds for reading it.
     pub notes: Vec<String>,
-    /// The plots.
+    /// The plots, in the order of the page.
     pub plots: Vec<Plot>,
     /// False where a gate was not held.
     pub failed: bool,
@@ -123,13 +123,13 @@ pub fn list() -> impl Iterator<Item = (&'static str, &'static str)> {
 /// A figure with what was written of it.
 #[derive(Clone, Debug)]
 pub struct FigureFiles {
-    /// Its name.
+    /// The name that it is called by.
     pub name: &'static str,
     /// What it shows.
     pub title: &'static str,
-    /// The figure.
+    /// The figure as it was made.
     pub figure: Figure,
-    /// Files written.
+    /// The files that were written.
     pub files: Vec<PathBuf>,
 }
 
@@ -139,7 +139,7 @@ impl FigureFiles {
         !self.figure.failed
     }
 
-    /// For people.
+    /// What is printed for people.
     pub fn text(&self) -> String {
         let mut text = format!("{}\n", self.title);
         for Claim { what, published, ours } in &self.figure.claims {

@@ -61,12 +61,12 @@ pub struct Progress {
 pub enum Load {
     /// One stream towards the client.
     Download {
-        /// Its bytes.
+        /// Bytes to transfer.
         bytes: u64,
     },
     /// One stream towards the server.
     Upload {
-        /// Its bytes.
+        /// Bytes to transfer.
         bytes: u64,
     },
     /// Requests at an interval, each on a stream of its own.
@@ -77,7 +77,7 @@ pub enum Load {
         response_bytes: u64,
         /// From one request to the next.
         interval: Duration,
-        /// How many.
+        /// How many requests are made.
         count: u64,
     },
     /// One stream towards the client that never ends, cut off after a time.

@@ -23,7 +23,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Every one.
+    /// Every verdict, in the order of the counts.
     pub const ALL: [Self; 12] = [
         Self::Sent,
         Self::Copied,
@@ -82,7 +82,7 @@ pub type Verdicts = [u64; Verdict::ALL.len()];
 /// One path at a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// Which.
+    /// Id of the path.
     pub path: PathId,
     /// What the decision meant for it.
     pub verdict: Option<Verdict>,
@@ -101,7 +101,7 @@ pub struct Logged {
     pub first: Instant,
     /// When the last was.
     pub last: Instant,
-    /// How many.
+    /// How many decisions in a row were alike.
     pub count: u64,
     /// What was decided.
     pub decision: Decision,

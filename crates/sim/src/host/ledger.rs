@@ -20,19 +20,19 @@ pub struct PathFigures {
     pub scenario_path: Option<usize>,
     /// Bytes sent, header to tag.
     pub sent_bytes: u64,
-    /// Packets sent.
+    /// Packets that were sent on it.
     pub packets_sent: u64,
     /// Packets declared lost.
     pub packets_lost: u64,
-    /// Packets received.
+    /// Packets that were received on it.
     pub packets_received: u64,
     /// Bytes received, header to tag.
     pub received_bytes: u64,
-    /// Probe time-outs.
+    /// Probe time-outs that fired (RFC 9002 6.2).
     pub probe_timeouts: u64,
     /// Smoothed RTT, the latest.
     pub rtt: Option<Duration>,
-    /// Smallest RTT.
+    /// Smallest RTT so far.
     pub rtt_min: Option<Duration>,
     /// Congestion window, the latest, bytes.
     pub window_bytes: u64,
@@ -51,9 +51,9 @@ pub struct PathFigures {
 /// A change of a path's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StateChange {
-    /// When.
+    /// When it changed.
     pub at: Instant,
-    /// Which path.
+    /// Id of the path.
     pub path: PathId,
     /// The path of the scenario that it ran over then.
     pub scenario_path: Option<usize>,

@@ -32,7 +32,7 @@ const TRAIN_SEGMENTS: usize = 10;
 /// What both roles of a host are made from.
 #[derive(Clone, Debug)]
 pub struct HostSetup {
-    /// Transport settings.
+    /// Transport settings of its connections.
     pub transport: Arc<TransportConfig>,
     /// Protection after the handshake.
     pub protection: Protection,
@@ -45,7 +45,7 @@ pub struct HostSetup {
 /// Why a host could not be made.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum HostError {
-    /// No certificate.
+    /// A certificate could not be made.
     #[error(transparent)]
     Identity(#[from] IdentityError),
     /// The engine refused to connect.

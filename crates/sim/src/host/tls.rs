@@ -23,6 +23,9 @@ pub struct IdentityError(String);
 
 impl Identity {
     /// The identity that all runs of this process share. No session is ever resumed, so that runs cannot meet.
+    ///
+    /// # Errors
+    /// A certificate cannot be made; every later call says the same.
     pub fn shared() -> Result<&'static Self, IdentityError> {
         static MADE: OnceLock<Result<Identity, IdentityError>> = OnceLock::new();
         MADE.get_or_init(|| make().map_err(IdentityError)).as_ref().map_err(Clone::clone)

@@ -3,7 +3,7 @@
 /// How values are spread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// Evenly.
+    /// Equal steps stand for equal differences.
     Linear,
     /// By their logarithm; values above zero only.
     Log,

@@ -296,7 +296,7 @@ impl Frame {
 /// The place of a curve among those that are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Among {
-    /// From 0.
+    /// Its number among them, from 0.
     pub(super) index: usize,
     /// How many there are.
     pub(super) count: usize,

@@ -59,7 +59,7 @@ struct Bars {
     values: Vec<f64>,
 }
 
-/// A plot.
+/// A plot that is drawn as SVG.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plot {
     title: String,

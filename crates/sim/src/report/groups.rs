@@ -21,7 +21,7 @@ const COMPARED: [&str; 4] =
 pub struct Group {
     /// What was set.
     pub name: String,
-    /// The runs.
+    /// The runs of the group.
     pub rows: Vec<Row>,
     /// Keys and values of the name.
     settings: Vec<(String, String)>,

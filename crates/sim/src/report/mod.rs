@@ -28,13 +28,13 @@ impl Page {
         Self { title: title.into(), body: String::new(), plots: Vec::new() }
     }
 
-    /// A heading.
+    /// Adds a heading.
     pub fn heading(&mut self, text: &str) -> &mut Self {
         let _ = writeln!(self.body, "<h2>{}</h2>", escape(text));
         self
     }
 
-    /// A paragraph.
+    /// Adds a paragraph of text.
     pub fn text(&mut self, text: &str) -> &mut Self {
         let _ = writeln!(self.body, "<p>{}</p>", escape(text));
         self

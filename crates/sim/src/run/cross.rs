@@ -46,7 +46,7 @@ impl CrossOutcome {
     }
 }
 
-/// One source.
+/// One source of cross traffic.
 struct Lane {
     plan: CrossPlan,
     protection: Protection,

@@ -36,7 +36,7 @@ pub struct PathOutcome {
 /// A named link after a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LinkOutcome {
-    /// Its name.
+    /// The name that the scenario gives it.
     pub name: String,
     /// What it carried.
     pub traffic: Traffic,
@@ -51,7 +51,7 @@ pub struct Around {
     pub cross: Vec<CrossOutcome>,
     /// Datagrams sent, arrived and lost in the whole world.
     pub datagrams: (u64, u64, u64),
-    /// Events.
+    /// Events that the simulator went through.
     pub events: u64,
 }
 
@@ -78,7 +78,7 @@ pub struct Outcome {
     pub decisions: Decisions,
     /// Changes of path states at the sender.
     pub changes: Vec<StateChange>,
-    /// Each path.
+    /// One entry for each path of the scenario.
     pub paths: Vec<PathOutcome>,
     /// Rules that were broken.
     pub faults: Vec<Fault>,

@@ -30,7 +30,7 @@ pub struct PathSample {
 /// All paths at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
-    /// When.
+    /// When the sample was taken.
     pub at: Instant,
     /// Payload bytes received in order so far.
     pub verified_bytes: u64,
@@ -43,7 +43,7 @@ pub struct Sample {
 pub struct Series {
     /// From one sample to the next.
     pub interval: Duration,
-    /// The samples.
+    /// The samples, in the order of time.
     pub samples: Vec<Sample>,
 }
 

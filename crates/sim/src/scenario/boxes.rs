@@ -27,7 +27,7 @@ pub struct NatPlan {
 /// What changes when a NAT forgets its mappings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rebind {
-    /// The port.
+    /// Only the port changes.
     Port,
     /// The address too.
     Address,

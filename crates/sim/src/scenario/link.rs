@@ -21,43 +21,43 @@ const QUEUE_PACKETS_MIN: u64 = 10;
 pub enum QueuePlan {
     /// As many bytes as the rate sends in this time, but at least ten full packets.
     Time(Duration),
-    /// Bytes.
+    /// At most so many bytes.
     Bytes(u64),
-    /// Packets.
+    /// At most so many packets.
     Packets(u64),
 }
 
 /// Who manages a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum AqmPlan {
-    /// Nobody.
+    /// Nobody: what finds no room is dropped.
     #[default]
     DropTail,
-    /// CoDel.
+    /// CoDel (RFC 8289).
     CoDel(CoDelConfig),
     /// RED; without thresholds of its own it drops nothing below a sixth of the queue's bound, a share of `drop_max` at
     /// half of it, and all at the bound.
     Red(Option<RedConfig>),
-    /// FQ-CoDel.
+    /// CoDel in a queue for each flow (RFC 8290).
     FqCoDel(FqCoDelConfig),
 }
 
 /// One direction of a path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkPlan {
-    /// How fast.
+    /// How fast it sends, or the trace that says so.
     pub rate: Rate,
-    /// One-way delay.
+    /// Delay from one end to the other, without that of the queue.
     pub delay: Duration,
     /// Bound of the queue.
     pub queue: QueuePlan,
     /// Who manages it.
     pub aqm: AqmPlan,
-    /// Loss.
+    /// Which datagrams are lost at random.
     pub loss: Loss,
     /// Spread of a uniform jitter.
     pub jitter: Duration,
-    /// Held-back datagrams.
+    /// Which datagrams are held back so that others overtake them.
     pub reorder: Reorder,
     /// Share of datagrams doubled.
     pub duplicate: f64,
@@ -88,7 +88,7 @@ impl Default for LinkPlan {
 }
 
 impl LinkPlan {
-    /// The link.
+    /// The settings of the link that this plan describes.
     pub fn config(&self, service: Service) -> LinkConfig {
         let queue = match self.queue {
             QueuePlan::Bytes(bytes) => QueueLimit::bytes(bytes),

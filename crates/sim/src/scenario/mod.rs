@@ -63,7 +63,7 @@ pub struct DuplexPlan {
     pub vary: Option<Vary>,
 }
 
-/// One path.
+/// A path: its own link, and what lies beyond it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PathPlan {
     /// The link that it has for itself, next to the client.
@@ -77,9 +77,9 @@ pub struct PathPlan {
 /// A change at a time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EventPlan {
-    /// When.
+    /// Virtual time since the start of the run.
     pub at: Duration,
-    /// Which link.
+    /// The link that changes.
     pub place: Place,
     /// From client to server.
     pub up: LinkEdit,
@@ -96,7 +96,7 @@ pub struct EventPlan {
 /// Whether several paths are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extension {
-    /// RFC 10069.
+    /// Multiple paths, RFC 10069.
     Multipath,
     /// One path, the initial one.
     None,
@@ -109,7 +109,7 @@ pub struct Endpoints {
     pub initial_path: usize,
     /// Multipath or not.
     pub extension: Extension,
-    /// Scheduler.
+    /// The scheduler of both ends.
     pub scheduler: Chosen<dyn SchedulerFactory>,
     /// Congestion controller; none leaves cubic on one path and the engine's choice on several.
     pub congestion: Option<Chosen<dyn ControllerFactory>>,
@@ -132,19 +132,19 @@ pub struct Endpoints {
 /// Everything about a run but its seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
-    /// Its name.
+    /// The name that reports show.
     pub name: String,
-    /// First seed.
+    /// The seed of the first run.
     pub seed: u64,
     /// When a run is given up.
     pub time_limit: Duration,
-    /// Paths.
+    /// The paths, at least one.
     pub paths: Vec<PathPlan>,
     /// Links that have a name: paths and cross traffic may share them.
     pub links: Vec<NamedLink>,
     /// What else is on the links.
     pub cross: Vec<CrossPlan>,
-    /// Middleboxes.
+    /// Rules of the middleboxes on the way.
     pub rules: Vec<RulePlan>,
     /// Changes, in order of time.
     pub events: Vec<EventPlan>,

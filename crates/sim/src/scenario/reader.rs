@@ -160,7 +160,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Any text.
+    /// Text of any kind.
     pub(crate) fn text(&self, key: &'static str) -> Read<Option<&'a str>> {
         let Some(node) = self.get(key) else { return Ok(None) };
         match &node.value {
@@ -178,7 +178,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A table.
+    /// The table under a key.
     pub(crate) fn table(&self, key: &'static str) -> Read<Option<Reader<'a>>> {
         self.get(key).map(|node| Reader::new(node, &self.full(key))).transpose()
     }

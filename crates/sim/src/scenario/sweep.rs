@@ -17,7 +17,7 @@ pub type Settings = Vec<(String, String)>;
 /// What a `[sweep]` says.
 #[derive(Clone, Debug)]
 pub struct Sweep {
-    /// Its points.
+    /// The points of the design, each with its settings.
     pub points: Vec<Settings>,
     /// Where their values were written.
     pub origins: Origins,

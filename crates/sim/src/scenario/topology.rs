@@ -33,9 +33,9 @@ impl Place {
 /// A link that paths and cross traffic may share.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NamedLink {
-    /// Its name.
+    /// The name that paths call it by.
     pub name: String,
-    /// Its settings.
+    /// The settings of its two directions.
     pub duplex: DuplexPlan,
 }
 
@@ -67,7 +67,7 @@ pub enum CrossLoad {
     Packets(Packets),
     /// A connection of its own on one path.
     Flow {
-        /// Its controller.
+        /// The name of its congestion controller.
         congestion: &'static str,
         /// How much it sends; none sends as long as the run lasts.
         bytes: Option<u64>,

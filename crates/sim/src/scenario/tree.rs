@@ -15,15 +15,15 @@ pub enum Value {
     Bool(bool),
     /// A whole number.
     Integer(i64),
-    /// A number.
+    /// A number with a fraction.
     Float(f64),
     /// A whole number that does not fit.
     Huge(String),
-    /// A string.
+    /// A string, without its quotes.
     Text(String),
-    /// A list.
+    /// A list of values.
     Array(Vec<Node>),
-    /// A table.
+    /// A table of values under keys.
     Table(BTreeMap<String, Node>),
     /// A date or a time, which no scenario uses.
     Time(String),
@@ -32,9 +32,9 @@ pub enum Value {
 /// A value and where it was written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// The value.
+    /// What was written.
     pub value: Value,
-    /// Its place.
+    /// Where it was written.
     pub origin: Origin,
 }
 

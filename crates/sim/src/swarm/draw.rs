@@ -317,7 +317,7 @@ impl Draft {
     }
 }
 
-/// Three digits.
+/// The number rounded to three significant digits.
 fn round(value: f64) -> f64 {
     if value == 0.0 {
         return 0.0;

@@ -22,11 +22,11 @@ use crate::scenario::{Scenario, ScenarioError, Traces, Tree};
 pub struct SwarmRequest {
     /// The first seed.
     pub from: u64,
-    /// How many.
+    /// How many seeds are tried.
     pub seeds: u64,
     /// Values over what is drawn, each of them key=value.
     pub sets: Vec<String>,
-    /// Threads.
+    /// Runs that go on side by side.
     pub jobs: usize,
     /// Where small scenarios of failures go; none leaves failures as they were drawn.
     pub out: Option<PathBuf>,
@@ -48,9 +48,9 @@ pub struct SwarmSummary {
     pub runs: usize,
     /// Seeds that failed.
     pub failures: Vec<(u64, Failure)>,
-    /// Files written.
+    /// The files that were written.
     pub files: Vec<PathBuf>,
-    /// For people.
+    /// What is printed for people.
     pub text: String,
 }
 

@@ -7,7 +7,7 @@ pub(super) enum Case {
     Transfer,
     /// A connection for each file.
     Connections,
-    /// ChaCha20-Poly1305 only.
+    /// Only ChaCha20-Poly1305 is offered.
     ChaCha20,
     /// The server demands Retry.
     Retry,

@@ -53,7 +53,7 @@ pub(crate) async fn run(command: SimCommand, policies: Policies) -> Result<(), C
 struct Output {
     /// For programs, an object.
     json: Value,
-    /// For people.
+    /// What is printed for people.
     text: String,
     /// Why it is no success all the same.
     failure: Option<CliError>,
