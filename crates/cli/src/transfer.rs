@@ -7,7 +7,7 @@ use std::time::Duration;
 use plait::Connection;
 
 use crate::http::meter::Meter;
-use crate::output::progress::{Progress, Snapshot};
+use crate::output::progress::{ProgressDisplay, Snapshot};
 use crate::output::summary::PathSummary;
 use crate::paths::PathTable;
 
@@ -19,7 +19,7 @@ pub(crate) async fn watched<T>(
     work: impl Future<Output = T>,
     connection: &Connection,
     meter: &Meter,
-    progress: &mut Progress,
+    progress: &mut ProgressDisplay,
 ) -> (T, Vec<PathSummary>) {
     let mut book = PathTable::default();
     let mut looks = tokio::time::interval(LOOK_PERIOD);

@@ -69,7 +69,7 @@ pub enum Rebinding {
 }
 
 #[derive(Clone, Debug)]
-struct Entry {
+struct Translation {
     inner: SocketAddr,
     remote: Option<SocketAddr>,
     remotes: BTreeSet<SocketAddr>,
@@ -81,7 +81,7 @@ struct Entry {
 pub(crate) struct Nat {
     config: NatConfig,
     ports: FxHashMap<(SocketAddr, Option<SocketAddr>), u16>,
-    entries: FxHashMap<u16, Entry>,
+    entries: FxHashMap<u16, Translation>,
     next_port: u16,
 }
 
@@ -139,7 +139,9 @@ impl Nat {
             if self.is_fresh(port, now) {
                 continue;
             }
-            if let Some(old) = self.entries.insert(port, Entry { inner, remote, remotes: BTreeSet::new(), used: now }) {
+            if let Some(old) =
+                self.entries.insert(port, Translation { inner, remote, remotes: BTreeSet::new(), used: now })
+            {
                 // The port may have been given out again to the very flow that had it.
                 self.ports.remove(&(old.inner, old.remote));
             }

@@ -51,20 +51,20 @@ pub enum Damage {
 #[derive(Debug)]
 pub(crate) struct LinkSlot {
     pub(crate) link: Link,
-    pub(crate) waiting: Waiting,
+    pub(crate) waiting: QueuedPayloads,
     /// The earliest event that waits for this link.
     pub(crate) armed: Option<Instant>,
 }
 
 /// The datagrams in a queue by their tickets, which count up.
 #[derive(Debug, Default)]
-pub(crate) struct Waiting {
+pub(crate) struct QueuedPayloads {
     slots: VecDeque<Option<u32>>,
     /// The ticket of the first slot.
     first: u64,
 }
 
-impl Waiting {
+impl QueuedPayloads {
     pub(crate) fn push(&mut self, ticket: Ticket, index: u32) {
         if self.slots.is_empty() {
             self.first = ticket.0;
@@ -141,7 +141,7 @@ impl Network {
     /// Adds one direction of a link, with randomness of its own.
     pub fn add_link(&mut self, config: LinkConfig) -> LinkId {
         let link = Link::new(config, self.random.fork());
-        self.links.push(LinkSlot { link, waiting: Waiting::default(), armed: None });
+        self.links.push(LinkSlot { link, waiting: QueuedPayloads::default(), armed: None });
         LinkId(self.links.len() as u32 - 1)
     }
 

@@ -26,28 +26,28 @@ pub(crate) enum What {
 const ALONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct QueuedEvent {
     at: Instant,
     sequence: u64,
     what: What,
     lane: u32,
 }
 
-impl PartialEq for Entry {
+impl PartialEq for QueuedEvent {
     fn eq(&self, other: &Self) -> bool {
         (self.at, self.sequence) == (other.at, other.sequence)
     }
 }
 
-impl Eq for Entry {}
+impl Eq for QueuedEvent {}
 
-impl PartialOrd for Entry {
+impl PartialOrd for QueuedEvent {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Entry {
+impl Ord for QueuedEvent {
     // Reversed: the heap gives its largest first, we want the earliest.
     fn cmp(&self, other: &Self) -> Ordering {
         (other.at, other.sequence).cmp(&(self.at, self.sequence))
@@ -57,7 +57,7 @@ impl Ord for Entry {
 /// Events in order behind one that is in the heap.
 #[derive(Debug, Default)]
 struct Lane {
-    rest: VecDeque<Entry>,
+    rest: VecDeque<QueuedEvent>,
     /// Time of the last event, while one is in the heap.
     last: Option<Instant>,
 }
@@ -65,7 +65,7 @@ struct Lane {
 /// Events to come.
 #[derive(Debug, Default)]
 pub(crate) struct EventQueue {
-    heap: BinaryHeap<Entry>,
+    heap: BinaryHeap<QueuedEvent>,
     lanes: Vec<Lane>,
     sequence: u64,
 }
@@ -74,7 +74,7 @@ impl EventQueue {
     /// An event on its own.
     pub(crate) fn push(&mut self, at: Instant, what: What) {
         self.sequence += 1;
-        self.heap.push(Entry { at, sequence: self.sequence, what, lane: ALONE });
+        self.heap.push(QueuedEvent { at, sequence: self.sequence, what, lane: ALONE });
     }
 
     /// An event that mostly comes after the others of its lane; where it does not, nothing but speed is lost.
@@ -89,7 +89,7 @@ impl EventQueue {
             last => {
                 self.sequence += 1;
                 place.last = Some(at);
-                let entry = Entry { at, sequence: self.sequence, what, lane };
+                let entry = QueuedEvent { at, sequence: self.sequence, what, lane };
                 match last {
                     Some(_) => place.rest.push_back(entry),
                     None => self.heap.push(entry),

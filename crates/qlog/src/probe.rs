@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::record::{
     Closed, CommonFields, ConnectionState, Dropped, FileHeader, Header, KeyUpdated, Metrics, Migration, Millis, Mtu,
-    Packet, PathChange, Raw, Record, ReferenceTime, Started, Trace, TupleAssigned, VantagePoint, Version, path_id,
+    Packet, PathChange, Raw, ReferenceTime, Started, Trace, TraceRecord, TupleAssigned, VantagePoint, Version, path_id,
 };
 use crate::words;
 
@@ -133,7 +133,7 @@ impl QlogProbe {
     /// Writes an event of the connection.
     fn event(&mut self, now: Instant, name: &'static str, data: impl Serialize) {
         let time = self.time(now);
-        self.write(&Record { time, name, tuple: None, data });
+        self.write(&TraceRecord { time, name, tuple: None, data });
     }
 
     /// Writes an event of a path.
@@ -141,7 +141,7 @@ impl QlogProbe {
         let time = self.time(now);
         // Taken out while it is lent, so that it is not copied for each packet.
         let tuple = std::mem::take(&mut self.known(path).name);
-        self.write(&Record { time, name, tuple: Some(&tuple), data });
+        self.write(&TraceRecord { time, name, tuple: Some(&tuple), data });
         self.known(path).name = tuple;
     }
 

@@ -53,7 +53,7 @@ pub(crate) struct ReferenceTime {
 
 /// One line of a trace: time, name and data of an event.
 #[derive(Serialize)]
-pub(crate) struct Record<'a, D> {
+pub(crate) struct TraceRecord<'a, D> {
     pub(crate) time: Millis,
     pub(crate) name: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -18,7 +18,7 @@ use crate::http::server::FileServer;
 use crate::http::sink::Sink;
 use crate::measure::aggregation_benefit;
 use crate::options::{DemoPlan, Destination, Multipath, Suites, TransportPlan, Trust};
-use crate::output::progress::Progress;
+use crate::output::progress::ProgressDisplay;
 use crate::output::summary::{BothSides, BytesByPath, DemoSummary, PathSummary, RunSummary, duplicates};
 use crate::output::table::Table;
 use crate::output::{Format, eprint_line, print_json, print_line, refused};
@@ -62,7 +62,7 @@ impl Course {
 
 /// Server, links and what a body must be.
 #[derive(Debug)]
-struct Stage {
+struct DemoStage {
     plan: DemoPlan,
     server: Endpoint,
     relays: [Relay; 2],
@@ -82,7 +82,7 @@ struct Measured {
 
 /// Runs all downloads and reports.
 pub(crate) async fn run(args: DemoArgs) -> Result<(), CliError> {
-    let stage = DemoPlan::new(&args).and_then(Stage::set);
+    let stage = DemoPlan::new(&args).and_then(DemoStage::set);
     let mut stage = stage.map_err(|fail| refused("demo", args.output, fail))?;
     announce(&stage.plan, &args);
     let mut runs = Vec::with_capacity(Course::ALL.len());
@@ -110,7 +110,7 @@ fn print_table(summary: &DemoSummary) -> Result<(), CliError> {
     ))
 }
 
-async fn run_all(stage: &mut Stage, args: &DemoArgs, runs: &mut Vec<RunSummary>) -> Result<(), CliError> {
+async fn run_all(stage: &mut DemoStage, args: &DemoArgs, runs: &mut Vec<RunSummary>) -> Result<(), CliError> {
     stage.sha256 = stage.digest().await?;
     for course in Course::ALL {
         runs.push(stage.download(course, args).await);
@@ -130,7 +130,7 @@ fn failure_of(runs: &[RunSummary]) -> Option<CliError> {
     })
 }
 
-impl Stage {
+impl DemoStage {
     /// Starts the server and the relays.
     fn set(plan: DemoPlan) -> Result<Self, CliError> {
         let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
@@ -227,7 +227,7 @@ impl Stage {
                 ((), ()) = async { tokio::join!(open_second, kill) } => Err(CliError::Interrupted),
             }
         };
-        let mut progress = Progress::new(args.output, Some(course.name()), Some(self.plan.bytes));
+        let mut progress = ProgressDisplay::new(args.output, Some(course.name()), Some(self.plan.bytes));
         let (result, paths) = watched(work, &connection, &meter, &mut progress).await;
         meter.stop();
         measured.paths = paths;
@@ -300,7 +300,7 @@ fn announce(plan: &DemoPlan, args: &DemoArgs) {
     eprint_line(&format!("{} over A, over B, over both, and over both until A dies", human_bytes(plan.bytes)));
 }
 
-fn summarize(stage: &Stage, runs: Vec<RunSummary>, failure: Option<&CliError>) -> DemoSummary {
+fn summarize(stage: &DemoStage, runs: Vec<RunSummary>, failure: Option<&CliError>) -> DemoSummary {
     let goodput = |course: Course| {
         let run = runs.iter().find(|run| run.name == course.name() && run.bytes_intact)?;
         Some(run.goodput_mbps)

@@ -16,7 +16,7 @@ use crate::http::meter::Meter;
 use crate::http::policies::{self, Named, ServerPolicies, Wish};
 use crate::http::sink::{Digested, Sink, place_of};
 use crate::options::{Destination, Download, GetPlan, KeyUpdates, Multipath};
-use crate::output::progress::Progress;
+use crate::output::progress::ProgressDisplay;
 use crate::output::summary::{AttemptSummary, BothSides, DownloadSummary, GetSummary, PathSummary, duplicates};
 use crate::output::{Format, eprint_line, print_json, refused};
 use crate::paths::PathTable;
@@ -44,7 +44,7 @@ struct Ended {
 
 /// What is known of the whole when it ends, well or badly.
 #[derive(Debug, Default)]
-struct Outcome {
+struct DownloadOutcome {
     live: Option<(Connection, Arc<Meter>)>,
     early_data: Option<&'static str>,
     attempts: Vec<Attempt>,
@@ -59,7 +59,7 @@ struct Outcome {
 /// Downloads and reports.
 pub(crate) async fn run(args: GetArgs) -> Result<(), CliError> {
     let plan = GetPlan::new(&args).map_err(|fail| refused("get", args.show, fail))?;
-    let mut outcome = Outcome::default();
+    let mut outcome = DownloadOutcome::default();
     let limit = plan.max_time;
     let result = tokio::select! {
         result = download_all(&plan, &args, &mut outcome) => result,
@@ -78,7 +78,7 @@ pub(crate) async fn run(args: GetArgs) -> Result<(), CliError> {
     result.and(printed)
 }
 
-async fn download_all(plan: &GetPlan, args: &GetArgs, outcome: &mut Outcome) -> Result<(), CliError> {
+async fn download_all(plan: &GetPlan, args: &GetArgs, outcome: &mut DownloadOutcome) -> Result<(), CliError> {
     // Places to write to are opened first: a typing error should not cost a download.
     let sinks = open_sinks(plan).await?;
     let verbosity = if args.show.quiet { Verbosity::Quiet } else { Verbosity::Normal };
@@ -102,7 +102,7 @@ async fn download_all(plan: &GetPlan, args: &GetArgs, outcome: &mut Outcome) -> 
         }
     }
 
-    let mut progress = Progress::new(args.show, None, plan.total());
+    let mut progress = ProgressDisplay::new(args.show, None, plan.total());
     let work = fetch_all(&connection, sinks, &meter);
     (outcome.ended, outcome.paths) = watched(work, &connection, &meter, &mut progress).await;
     match handshake {
@@ -198,7 +198,7 @@ async fn fetch_all(connection: &Connection, sinks: Vec<(Download, Sink)>, meter:
     ended.into_iter().map(|(_, ended)| ended).collect()
 }
 
-fn report(plan: &GetPlan, args: &GetArgs, outcome: &Outcome, error: Option<&CliError>) -> Result<(), CliError> {
+fn report(plan: &GetPlan, args: &GetArgs, outcome: &DownloadOutcome, error: Option<&CliError>) -> Result<(), CliError> {
     let summary = summary(plan, outcome, error);
     if Format::of(args.show).is_json() {
         return print_json(&summary);
@@ -218,7 +218,7 @@ fn report(plan: &GetPlan, args: &GetArgs, outcome: &Outcome, error: Option<&CliE
     Ok(())
 }
 
-fn summary(plan: &GetPlan, outcome: &Outcome, error: Option<&CliError>) -> GetSummary {
+fn summary(plan: &GetPlan, outcome: &DownloadOutcome, error: Option<&CliError>) -> GetSummary {
     let downloads: Vec<_> = outcome.ended.iter().map(download_summary).collect();
     let connection = outcome.live.as_ref().map(|(connection, _)| connection);
     let multipath = match connection {
@@ -279,7 +279,7 @@ fn attempt_summary(attempt: &Attempt) -> AttemptSummary {
 }
 
 /// The paths as they were last seen; those of a download that was cut short are looked at now.
-fn paths(outcome: &Outcome) -> Vec<PathSummary> {
+fn paths(outcome: &DownloadOutcome) -> Vec<PathSummary> {
     let mut book = PathTable::default();
     if let (true, Some((connection, _))) = (outcome.paths.is_empty(), &outcome.live) {
         book.sample(connection);

@@ -11,20 +11,20 @@ use super::root::Root;
 /// A file that was asked for. Requests that wait for credit hold this and no open file: there may be more of them than a
 /// process may open files.
 #[derive(Clone, Debug)]
-pub(crate) struct Source {
+pub(crate) struct FileSource {
     path: Arc<PathBuf>,
     len: u64,
-    identity: Option<Identity>,
+    identity: Option<FileIdentity>,
 }
 
 /// Tells a file from another one that took its name, where the system can.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Identity {
+struct FileIdentity {
     device: u64,
     inode: u64,
 }
 
-impl Identity {
+impl FileIdentity {
     #[cfg(unix)]
     fn of(meta: &Metadata) -> Option<Self> {
         use std::os::unix::fs::MetadataExt;
@@ -37,12 +37,12 @@ impl Identity {
     }
 }
 
-impl Source {
+impl FileSource {
     /// The regular file under these names.
     pub(crate) fn find(root: &Root, names: &[String]) -> Result<Self, Refusal> {
         let path = root.find(names)?;
         let meta = File::open(&path).and_then(|file| file.metadata()).map_err(|_| Refusal::NotFound)?;
-        Ok(Self { path: Arc::new(path), len: meta.len(), identity: Identity::of(&meta) })
+        Ok(Self { path: Arc::new(path), len: meta.len(), identity: FileIdentity::of(&meta) })
     }
 
     /// Bytes when it was found; what is appended later is not sent.
@@ -57,7 +57,7 @@ impl Source {
 
     fn read_up_to(&self, offset: u64, bytes: u64) -> io::Result<Vec<u8>> {
         let mut file = File::open(self.path.as_path())?;
-        if Identity::of(&file.metadata()?) != self.identity {
+        if FileIdentity::of(&file.metadata()?) != self.identity {
             return Err(io::Error::other("another file took the name"));
         }
         file.seek(SeekFrom::Start(offset))?;
@@ -80,7 +80,7 @@ mod tests {
         fs::write(&path, b"0123456789").unwrap();
         let root = Root::new(dir.path()).unwrap();
         let names = ["a".to_owned()];
-        let source = Source::find(&root, &names).unwrap();
+        let source = FileSource::find(&root, &names).unwrap();
         assert_eq!((source.len(), source.read(3, 4)), (10, Ok(b"3456".to_vec())));
         let piece = source.read(0, 10).unwrap();
         assert_eq!(piece.capacity(), 10, "what was charged is what is held");
@@ -91,6 +91,6 @@ mod tests {
             fs::write(&path, b"abcdefghij").unwrap();
             assert_eq!(source.read(0, 10), Err(Refusal::Broken), "another file");
         }
-        assert_eq!(Source::find(&root, &["none".to_owned()]).unwrap_err(), Refusal::NotFound);
+        assert_eq!(FileSource::find(&root, &["none".to_owned()]).unwrap_err(), Refusal::NotFound);
     }
 }

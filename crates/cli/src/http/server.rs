@@ -10,7 +10,7 @@ use tokio::sync::Mutex;
 
 use super::body::Pattern;
 use super::budget::{Budget, Share};
-use super::file::Source;
+use super::file::FileSource;
 use super::policies::{Desk, Terms};
 use super::request::Request;
 use super::root::Root;
@@ -194,7 +194,7 @@ impl FileServer {
             Request::Synthetic(len) => self.send_pattern(len, send).await?,
             Request::File(names) => {
                 let root = self.root.as_ref().ok_or(Refusal::NotFound)?;
-                self.send_file(client, Source::find(root, &names)?, send).await?
+                self.send_file(client, FileSource::find(root, &names)?, send).await?
             }
             Request::Policies(wish) => {
                 let answer = client.desk.answer(&wish)?;
@@ -225,7 +225,7 @@ impl FileServer {
     /// the reset that follows is all that tells the client.
     ///
     /// A piece is read when the client gives room for it and may hold it, and not before.
-    async fn send_file(&self, client: &Client, source: Source, send: &mut SendStream) -> Result<u64, Unanswered> {
+    async fn send_file(&self, client: &Client, source: FileSource, send: &mut SendStream) -> Result<u64, Unanswered> {
         let mut offset = 0;
         while offset < source.len() {
             send.room().await.map_err(gone)?;

@@ -31,7 +31,7 @@ enum Manner {
 
 /// Shows the progress of one transfer.
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub(crate) struct ProgressDisplay {
     manner: Manner,
     format: Format,
     name: Option<&'static str>,
@@ -47,7 +47,7 @@ struct Bars {
     by_path: BTreeMap<u32, ProgressBar>,
 }
 
-impl Progress {
+impl ProgressDisplay {
     /// Progress of a transfer, called `name` among several, of `total` bytes if that is known.
     pub(crate) fn new(args: OutputArgs, name: Option<&'static str>, total: Option<u64>) -> Self {
         let manner = match (args.quiet, std::io::stderr().is_terminal()) {
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_line_names_every_path() {
-        let mut progress = Progress::new(OutputArgs::default(), Some("A+B"), None);
+        let mut progress = ProgressDisplay::new(OutputArgs::default(), Some("A+B"), None);
         progress.last = (1.0, 1_000_000, BTreeMap::from([(0, 500_000)]));
         let path = |id, received_bytes| PathSummary { id, state: "active", received_bytes, ..PathSummary::default() };
         let paths = vec![path(0, 1_500_000), path(1, 250_000)];

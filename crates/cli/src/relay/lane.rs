@@ -67,7 +67,7 @@ impl Ord for Due {
 
 /// Whether the lane's thread goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Running {
+enum RunningLane {
     Yes,
     No,
 }
@@ -152,16 +152,16 @@ impl Queue {
 #[derive(Debug)]
 pub(super) struct Lane {
     clock: Clock,
-    state: Mutex<(Queue, Running)>,
+    state: Mutex<(Queue, RunningLane)>,
     changed: Condvar,
 }
 
 impl Lane {
     pub(super) fn new(config: LinkConfig, random: Random, clock: Clock) -> Self {
-        Self { clock, state: Mutex::new((Queue::new(config, random), Running::Yes)), changed: Condvar::new() }
+        Self { clock, state: Mutex::new((Queue::new(config, random), RunningLane::Yes)), changed: Condvar::new() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, (Queue, Running)> {
+    fn lock(&self) -> MutexGuard<'_, (Queue, RunningLane)> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -195,7 +195,7 @@ impl Lane {
 
     /// Makes [`Lane::run`] return.
     pub(super) fn stop(&self) {
-        self.lock().1 = Running::No;
+        self.lock().1 = RunningLane::No;
         self.changed.notify_all();
     }
 
@@ -203,7 +203,7 @@ impl Lane {
     pub(super) fn run(&self) {
         let mut out = Vec::new();
         let mut state = self.lock();
-        while state.1 == Running::Yes {
+        while state.1 == RunningLane::Yes {
             let now = self.clock.now();
             state.0.take_due(now, &mut out);
             if !out.is_empty() {

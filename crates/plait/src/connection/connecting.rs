@@ -12,7 +12,7 @@ use plait_engine::endpoint::Race;
 use tokio::time::Sleep;
 
 use super::attempt::{Attempt, AttemptOutcome};
-use super::state::{ConnectionRef, Progress, Standing};
+use super::state::{ConnectionRef, HandshakeProgress, Standing};
 use super::{Connection, Shared};
 use crate::config::ClientConfig;
 use crate::endpoint::{ConnectError, EndpointShared};
@@ -177,13 +177,15 @@ impl Contender {
         if let Err(error) = state.check() {
             return Step::Failed(error);
         }
-        if state.progress == Progress::Connected {
+        if state.progress == HandshakeProgress::Connected {
             return Step::Connected;
         }
         state.handshake_waiters.register(cx.waker());
         match (state.progress, state.standing) {
-            (Progress::Begun, Standing::Hopeless(why)) if self.seen == Seen::Nothing => Step::Hopeless(why.into()),
-            (Progress::Begun, _) => Step::Pending,
+            (HandshakeProgress::Begun, Standing::Hopeless(why)) if self.seen == Seen::Nothing => {
+                Step::Hopeless(why.into())
+            }
+            (HandshakeProgress::Begun, _) => Step::Pending,
             _ if self.seen != Seen::Answered => Step::Answered,
             _ => Step::Pending,
         }
@@ -262,7 +264,7 @@ impl Connecting {
     /// # Errors
     /// The handshake failed.
     pub async fn handshake_data(&mut self) -> Result<HandshakeSummary, ConnectionError> {
-        let ready = poll_fn(|cx| self.poll_until(cx, Progress::DataReady)).await?;
+        let ready = poll_fn(|cx| self.poll_until(cx, HandshakeProgress::DataReady)).await?;
         let Some(contender) = self.contenders.get(ready) else { return Err(ConnectionError::LocallyClosed) };
         Ok(contender.connection.shared.lock().engine.handshake_summary())
     }
@@ -278,7 +280,7 @@ impl Connecting {
     }
 
     /// Ready with the place of the first attempt that came this far.
-    fn poll_until(&mut self, cx: &mut Context<'_>, wanted: Progress) -> Poll<Result<usize, ConnectionError>> {
+    fn poll_until(&mut self, cx: &mut Context<'_>, wanted: HandshakeProgress) -> Poll<Result<usize, ConnectionError>> {
         loop {
             self.look(cx)?;
             let came = |c: &Contender| c.connection.shared.lock().progress >= wanted;
@@ -355,7 +357,7 @@ impl Future for Connecting {
     type Output = Result<Connection, ConnectionError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let place = ready!(self.poll_until(cx, Progress::Connected))?;
+        let place = ready!(self.poll_until(cx, HandshakeProgress::Connected))?;
         Poll::Ready(self.finish(place).ok_or(ConnectionError::LocallyClosed))
     }
 }
@@ -366,7 +368,11 @@ pub struct ZeroRttAccepted {
     connection: Connection,
 }
 
-fn poll_progress(shared: &ConnectionRef, wanted: Progress, cx: &Context<'_>) -> Poll<Result<(), ConnectionError>> {
+fn poll_progress(
+    shared: &ConnectionRef,
+    wanted: HandshakeProgress,
+    cx: &Context<'_>,
+) -> Poll<Result<(), ConnectionError>> {
     let mut state = shared.lock();
     if let Err(error) = state.check() {
         return Poll::Ready(Err(error));
@@ -383,7 +389,7 @@ impl Future for ZeroRttAccepted {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<bool> {
         let shared = &self.connection.shared;
-        match poll_progress(shared, Progress::Connected, cx) {
+        match poll_progress(shared, HandshakeProgress::Connected, cx) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(Err(_)) => Poll::Ready(false),
             Poll::Ready(Ok(())) => {

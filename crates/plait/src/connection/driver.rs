@@ -14,7 +14,7 @@ use plait_engine::shared::{ConnectionHandle, EndpointEvent, Input};
 use tokio::time::Sleep;
 
 use super::inbox::{cost, trim};
-use super::state::{Progress, Shared, State};
+use super::state::{HandshakeProgress, Shared, State};
 use crate::endpoint::EndpointShared;
 use crate::sockets::{Listener, OnUnreachable, SendQueues, SocketList};
 
@@ -100,7 +100,7 @@ impl Driver {
             self.shared.on_unreachable(Unreachable::Host);
         }
         let state = self.shared.lock();
-        let is_over = state.progress != Progress::Begun || state.error.is_some();
+        let is_over = state.progress != HandshakeProgress::Begun || state.error.is_some();
         drop(state);
         if is_over {
             self.listener = None;

@@ -62,7 +62,7 @@ impl Notifies {
 
 /// How far the handshake is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Progress {
+pub(crate) enum HandshakeProgress {
     #[default]
     Begun,
     /// The peer was heard.
@@ -88,7 +88,7 @@ pub(crate) enum Standing {
 /// What the lock guards.
 pub(crate) struct State {
     pub(crate) engine: Engine,
-    pub(crate) progress: Progress,
+    pub(crate) progress: HandshakeProgress,
     pub(crate) standing: Standing,
     /// Attempts that were made beside this one, and this one, in their order.
     pub(crate) attempts: Vec<Attempt>,
@@ -217,8 +217,8 @@ impl State {
 
     /// Wakes those who wait for what the engine tells.
     pub(crate) fn deliver_events(&mut self, notifies: &Notifies) {
-        if self.progress == Progress::Begun && self.engine.is_heard() {
-            self.advance(Progress::Heard);
+        if self.progress == HandshakeProgress::Begun && self.engine.is_heard() {
+            self.advance(HandshakeProgress::Heard);
         }
         while let Some(event) = self.engine.poll() {
             match event {
@@ -226,18 +226,18 @@ impl State {
                 Event::DatagramReceived => notifies.datagram.notify_waiters(),
                 Event::DatagramsUnblocked => notifies.datagram_room.notify_waiters(),
                 Event::Path(event) => self.paths.push(event),
-                Event::HandshakeDataReady => self.advance(Progress::DataReady),
-                Event::Connected => self.advance(Progress::Connected),
+                Event::HandshakeDataReady => self.advance(HandshakeProgress::DataReady),
+                Event::Connected => self.advance(HandshakeProgress::Connected),
                 Event::ConnectionLost(error) => self.end(error, notifies),
                 _ => {}
             }
         }
     }
 
-    fn advance(&mut self, to: Progress) {
+    fn advance(&mut self, to: HandshakeProgress) {
         self.progress = self.progress.max(to);
         self.handshake_waiters.wake_all();
-        if to == Progress::Connected {
+        if to == HandshakeProgress::Connected {
             // Streams of a rejected 0-RTT attempt are gone: those who wait for them must hear of it.
             if self.is_0rtt_rejected() {
                 self.streams.wake_all();
@@ -280,7 +280,7 @@ impl Shared {
     pub(crate) fn new(engine: Engine, remote: SocketAddr, clock: Clock, inboxes: Arc<InboxBudget>) -> Arc<Self> {
         let state = State {
             engine,
-            progress: Progress::Begun,
+            progress: HandshakeProgress::Begun,
             standing: Standing::default(),
             attempts: Vec::new(),
             handshake_waiters: Wakers::default(),

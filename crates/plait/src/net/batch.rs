@@ -19,7 +19,7 @@ const COPY_BELOW_BYTES: usize = SLOT_BYTES / 2;
 
 /// One received datagram.
 #[derive(Debug)]
-pub(crate) struct Incoming {
+pub(crate) struct ReceivedDatagram {
     /// Who sent it.
     pub(crate) remote: SocketAddr,
     /// The address it was sent to, where the platform tells.
@@ -35,7 +35,7 @@ pub(crate) struct ReceiveBatch {
     /// Empty ones are made when they are needed.
     buffers: [BytesMut; MAX_SLOTS],
     slots: usize,
-    ready: VecDeque<Incoming>,
+    ready: VecDeque<ReceivedDatagram>,
 }
 
 impl Default for ReceiveBatch {
@@ -69,7 +69,7 @@ impl ReceiveBatch {
             while !rest.is_empty() {
                 let bytes = rest.split_to(meta.stride.max(1).min(rest.len()));
                 let (remote, destination, ecn) = (meta.addr, meta.dst_ip, meta.ecn);
-                self.ready.push_back(Incoming { remote, destination, ecn, bytes });
+                self.ready.push_back(ReceivedDatagram { remote, destination, ecn, bytes });
             }
         }
         self.slots = match metas.len() {
@@ -80,8 +80,8 @@ impl ReceiveBatch {
 }
 
 impl Iterator for ReceiveBatch {
-    type Item = Incoming;
-    fn next(&mut self) -> Option<Incoming> {
+    type Item = ReceivedDatagram;
+    fn next(&mut self) -> Option<ReceivedDatagram> {
         self.ready.pop_front()
     }
 }

@@ -9,26 +9,26 @@ use plait_base::{Ecn, FourTuple};
 
 use super::listeners::Listeners;
 use super::test_fault::TestFault;
-use crate::net::{EcnCodepoint, Incoming, Outgoing, ReceiveBatch, SendOutcome, Socket};
+use crate::net::{EcnCodepoint, Outgoing, ReceiveBatch, ReceivedDatagram, SendOutcome, Socket};
 
 /// A socket, and the connections that wait until it can send again.
 ///
-/// tokio remembers one waiting sender for each socket. That one is `Waiting`, which wakes all.
+/// tokio remembers one waiting sender for each socket. That one is `WaitingTasks`, which wakes all.
 #[derive(Debug)]
 pub(crate) struct SharedSocket {
     socket: Socket,
     local: SocketAddr,
     interface: Option<String>,
-    waiting: Arc<Waiting>,
+    waiting: Arc<WaitingTasks>,
     pub(super) relay: Waker,
     pub(super) fault: TestFault,
     pub(super) listeners: Listeners,
 }
 
 #[derive(Debug, Default)]
-struct Waiting(Mutex<Vec<Waker>>);
+struct WaitingTasks(Mutex<Vec<Waker>>);
 
-impl Waiting {
+impl WaitingTasks {
     fn add(&self, waker: &Waker) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !kept.iter().any(|k| k.will_wake(waker)) {
@@ -37,7 +37,7 @@ impl Waiting {
     }
 }
 
-impl Wake for Waiting {
+impl Wake for WaitingTasks {
     fn wake(self: Arc<Self>) {
         let wakers = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         wakers.into_iter().for_each(Waker::wake);
@@ -46,7 +46,7 @@ impl Wake for Waiting {
 
 impl SharedSocket {
     pub(crate) fn new(socket: Socket) -> Self {
-        let waiting = Arc::new(Waiting::default());
+        let waiting = Arc::new(WaitingTasks::default());
         let relay = Waker::from(waiting.clone());
         let (local, interface) = (plain(socket.local_addr()), socket.interface());
         Self { socket, local, interface, waiting, relay, fault: TestFault::default(), listeners: Listeners::default() }
@@ -124,7 +124,7 @@ impl SharedSocket {
     }
 
     /// The addresses of a received datagram, with our own where the socket or the system knows it.
-    pub(crate) fn route_of(&self, incoming: &Incoming) -> FourTuple {
+    pub(crate) fn route_of(&self, incoming: &ReceivedDatagram) -> FourTuple {
         let remote = plain(incoming.remote);
         let ip = match incoming.destination {
             Some(ip) if self.is_wildcard() => ip.to_canonical(),

@@ -13,7 +13,7 @@ const MAX_ACK_DELAY: Duration = Duration::from_millis(25);
 
 /// What a decision meant for one path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum PathVerdict {
     /// It carried the packet.
     Sent,
     /// It carried a copy.
@@ -22,7 +22,7 @@ pub enum Verdict {
     Idle(WhyIdle),
 }
 
-impl Verdict {
+impl PathVerdict {
     /// Every verdict, in the order of the counts.
     pub const ALL: [Self; 12] = [
         Self::Sent,
@@ -76,8 +76,8 @@ impl Verdict {
     }
 }
 
-/// How often each of [`Verdict::ALL`] came.
-pub type Verdicts = [u64; Verdict::ALL.len()];
+/// How often each of [`PathVerdict::ALL`] came.
+pub type Verdicts = [u64; PathVerdict::ALL.len()];
 
 /// One path at a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +85,7 @@ pub struct Seen {
     /// Id of the path.
     pub path: PathId,
     /// What the decision meant for it.
-    pub verdict: Option<Verdict>,
+    pub verdict: Option<PathVerdict>,
     /// Its smoothed RTT.
     pub rtt: Option<Duration>,
     /// Its congestion window, bytes.
@@ -124,14 +124,14 @@ impl Record {
     fn note(&mut self, decision: Decision, paths: &[PathView], demand: &Demand) {
         let seen = |path: &PathView| Seen {
             path: path.id,
-            verdict: Verdict::of(decision, path, paths, demand),
+            verdict: PathVerdict::of(decision, path, paths, demand),
             rtt: path.rtt,
             window_bytes: path.window_bytes,
             in_flight_bytes: path.in_flight_bytes,
         };
         let seen: Vec<Seen> = paths.iter().map(seen).collect();
         for one in &seen {
-            let place = Verdict::ALL.iter().position(|known| Some(*known) == one.verdict);
+            let place = PathVerdict::ALL.iter().position(|known| Some(*known) == one.verdict);
             let counts = self.verdicts.entry(one.path.0).or_default();
             if let Some(count) = place.and_then(|place| counts.get_mut(place)) {
                 *count += 1;
@@ -228,11 +228,11 @@ mod tests {
         decisions.note(Decision::Wait(WaitReason::Busy), &paths, &demand(5));
         let record = decisions.record.expect("it was wanted");
         let count = |path: u32, verdict| {
-            let place = Verdict::ALL.iter().position(|known| *known == verdict).expect("all are there");
+            let place = PathVerdict::ALL.iter().position(|known| *known == verdict).expect("all are there");
             record.verdicts[&path][place]
         };
-        assert_eq!((count(0, Verdict::Sent), count(1, Verdict::Idle(WhyIdle::Window))), (4, 3));
-        assert_eq!(count(1, Verdict::Idle(WhyIdle::Scheduler)), 2);
+        assert_eq!((count(0, PathVerdict::Sent), count(1, PathVerdict::Idle(WhyIdle::Window))), (4, 3));
+        assert_eq!(count(1, PathVerdict::Idle(WhyIdle::Scheduler)), 2);
         assert_eq!(record.log.iter().map(|line| line.count).collect::<Vec<_>>(), [3, 1, 1]);
         assert_eq!((decisions.sent[&0], decisions.waited_busy, record.left_out), (4, 1, 0));
     }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use plait_engine::schedule::{Decision, WaitReason};
 
-use crate::host::decisions::{Record, Verdict};
+use crate::host::decisions::{PathVerdict, Record};
 use crate::run::series::Series;
 
 /// The samples of a run, one line each; what the scheduler's decisions meant for a path is counted from the start.
@@ -15,7 +15,7 @@ pub fn series_csv(series: &Series) -> String {
         for name in ["carried_bytes", "cwnd_bytes", "in_flight_bytes", "rtt_ms", "queue_ms"] {
             let _ = write!(text, ",path{path}_{name}");
         }
-        Verdict::ALL.iter().for_each(|verdict| {
+        PathVerdict::ALL.iter().for_each(|verdict| {
             let _ = write!(text, ",path{path}_decisions_{}", verdict.name());
         });
     }
@@ -58,7 +58,7 @@ pub fn decisions_csv(record: &Record) -> String {
                 line.count,
                 decision_text(line.decision),
                 seen.path.0,
-                seen.verdict.map_or("closing", Verdict::name),
+                seen.verdict.map_or("closing", PathVerdict::name),
                 seen.window_bytes,
                 seen.in_flight_bytes
             );

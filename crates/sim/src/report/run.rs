@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::host::app::Load;
-use crate::host::decisions::{Logged, Record, Verdict};
+use crate::host::decisions::{Logged, PathVerdict, Record};
 use crate::plot::{Plot, Style};
 use crate::policies::Chosen;
 use crate::run::outcome::{End, Outcome, PathOutcome};
@@ -278,7 +278,7 @@ fn decisions(page: &mut Page, scenario: &Scenario, outcome: &Outcome) {
         let last = series.samples.last();
         let count =
             |path: usize, place: usize| last.and_then(|s| s.paths.get(path)?.verdicts.get(place).copied()).unwrap_or(0);
-        let rows = Verdict::ALL.iter().enumerate().map(|(place, verdict)| {
+        let rows = PathVerdict::ALL.iter().enumerate().map(|(place, verdict)| {
             let counts = (0..scenario.paths.len()).map(|path| grouped(count(path, place)));
             [format!("{} ({})", verdict.meaning(), verdict.name())].into_iter().chain(counts).collect::<Vec<_>>()
         });
@@ -310,7 +310,7 @@ fn verdicts_over_time(series: &Series, path: usize) -> Plot {
     let width = series.samples.len().div_ceil(STACK_PLACES).max(1);
     let picked: Vec<&Sample> = series.samples.iter().step_by(width).chain(series.samples.last()).collect();
     let mut places = Vec::new();
-    let mut layers: Vec<Vec<f64>> = vec![Vec::new(); Verdict::ALL.len()];
+    let mut layers: Vec<Vec<f64>> = vec![Vec::new(); PathVerdict::ALL.len()];
     for pair in picked.windows(2) {
         let (Some(a), Some(b)) = (pair[0].paths.get(path), pair[1].paths.get(path)) else { continue };
         let more = b.verdicts.iter().zip(&a.verdicts).map(|(b, a)| b.saturating_sub(*a) as f64);
@@ -324,8 +324,8 @@ fn verdicts_over_time(series: &Series, path: usize) -> Plot {
     let title = format!("Path {path}: verdict of each decision");
     let mut plot = Plot::new(title, "time, s", "% of decisions").y_range(0.0, 100.0);
     // Sent is green, full windows orange, preferred others violet: the same on every path.
-    const COLOURS: [usize; Verdict::ALL.len()] = [2, 5, 1, 4, 3, 6, 7, 0, 0, 6, 6, 8];
-    let layers = layers.into_iter().zip(Verdict::ALL).zip(COLOURS);
+    const COLOURS: [usize; PathVerdict::ALL.len()] = [2, 5, 1, 4, 3, 6, 7, 0, 0, 6, 6, 8];
+    let layers = layers.into_iter().zip(PathVerdict::ALL).zip(COLOURS);
     let layers = layers.filter(|((layer, _), _)| layer.iter().any(|share| *share > 0.0));
     let layers = layers.map(|((layer, verdict), colour)| (colour, verdict.meaning().to_owned(), layer));
     plot.stacked(&places, layers.collect());
@@ -339,7 +339,7 @@ fn first_decisions(record: &Record, paths: &BTreeMap<u32, usize>) -> Vec<Vec<Str
             format!(
                 "id {}{path}: {}, RTT {} ms, {} of {} bytes in flight",
                 seen.path.0,
-                seen.verdict.map_or("closing", Verdict::meaning),
+                seen.verdict.map_or("closing", PathVerdict::meaning),
                 ms(seen.rtt),
                 grouped(seen.in_flight_bytes),
                 grouped(seen.window_bytes)

@@ -47,7 +47,7 @@ impl CrossOutcome {
 }
 
 /// One source of cross traffic.
-struct Lane {
+struct CrossSource {
     plan: CrossPlan,
     protection: Protection,
     /// Towards the client of the scenario, and towards its server.
@@ -62,7 +62,7 @@ struct Lane {
 
 /// All sources of a run.
 pub(crate) struct CrossTraffic {
-    lanes: Vec<Lane>,
+    lanes: Vec<CrossSource>,
 }
 
 impl CrossTraffic {
@@ -85,7 +85,7 @@ impl CrossTraffic {
             world.net.route(far.ip(), near.ip(), &back);
             let random = world.fork_random();
             let protection = scenario.endpoints.protection;
-            Lane { plan: plan.clone(), protection, near, far, random, hosts: None, ledgers: Default::default() }
+            CrossSource { plan: plan.clone(), protection, near, far, random, hosts: None, ledgers: Default::default() }
         };
         Self { lanes: scenario.cross.iter().enumerate().map(lane).collect() }
     }
@@ -112,7 +112,7 @@ impl CrossTraffic {
     }
 }
 
-impl Lane {
+impl CrossSource {
     fn start(&mut self, now: Instant, world: &mut World) -> Result<(HostId, HostId), HostError> {
         let (receiver, sender) = match self.plan.direction {
             Direction::Down => (self.near, self.far),

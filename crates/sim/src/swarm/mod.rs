@@ -103,13 +103,17 @@ fn without_numbers(text: &str) -> String {
 }
 
 /// Hears of a part that is under way, runs done and runs in all; no part is the seeds themselves.
-pub type Progress<'a> = &'a (dyn Fn(Option<&str>, usize, usize) + Sync);
+pub type ReportProgress<'a> = &'a (dyn Fn(Option<&str>, usize, usize) + Sync);
 
 /// Runs seeds; what fails is shrunk and written down, the smallest scenario so far after each step: `stop` loses nothing.
 ///
 /// # Errors
 /// Files cannot be written.
-pub fn swarm(request: &SwarmRequest, stop: &AtomicBool, progress: Progress<'_>) -> Result<SwarmSummary, CommandError> {
+pub fn swarm(
+    request: &SwarmRequest,
+    stop: &AtomicBool,
+    progress: ReportProgress<'_>,
+) -> Result<SwarmSummary, CommandError> {
     let seeds: Vec<u64> = (request.from..request.from.saturating_add(request.seeds)).collect();
     if let Some(out) = &request.out {
         std::fs::create_dir_all(out).map_err(|error| CommandError::File(out.clone(), error))?;
@@ -125,9 +129,9 @@ pub fn swarm(request: &SwarmRequest, stop: &AtomicBool, progress: Progress<'_>) 
     let mut summary = SwarmSummary::default();
     for (seed, result) in seeds.iter().zip(results) {
         let found = match result.transpose()? {
-            None | Some(Verdict::Stopped) => continue,
-            Some(Verdict::Passed) => None,
-            Some(Verdict::Failed(found)) => Some(found),
+            None | Some(SeedVerdict::Stopped) => continue,
+            Some(SeedVerdict::Passed) => None,
+            Some(SeedVerdict::Failed(found)) => Some(found),
         };
         summary.runs += 1;
         let Some(found) = found else { continue };
@@ -147,7 +151,7 @@ pub fn swarm(request: &SwarmRequest, stop: &AtomicBool, progress: Progress<'_>) 
 }
 
 /// What became of a seed.
-enum Verdict {
+enum SeedVerdict {
     Stopped,
     Passed,
     Failed(Found),
@@ -165,12 +169,17 @@ fn keep(out: &Path, seed: u64, shrunk: &Shrunk) -> Result<PathBuf, StoreError> {
     write(out, &format!("swarm-{seed}.toml"), &text)
 }
 
-fn find(seed: u64, request: &SwarmRequest, stop: &AtomicBool, progress: Progress<'_>) -> Result<Verdict, CommandError> {
+fn find(
+    seed: u64,
+    request: &SwarmRequest,
+    stop: &AtomicBool,
+    progress: ReportProgress<'_>,
+) -> Result<SeedVerdict, CommandError> {
     let out = request.out.as_deref();
     let mut tree = Tree::parse(&format!("swarm-{seed}"), &draw(seed))?;
     set_over(&mut tree, &request.sets)?;
     let Some(failure) = judge_until(&tree, stop)? else {
-        return Ok(if stop.load(Ordering::Relaxed) { Verdict::Stopped } else { Verdict::Passed });
+        return Ok(if stop.load(Ordering::Relaxed) { SeedVerdict::Stopped } else { SeedVerdict::Passed });
     };
     let mut kept_lines = usize::MAX;
     let mut written = Ok(());
@@ -184,5 +193,5 @@ fn find(seed: u64, request: &SwarmRequest, stop: &AtomicBool, progress: Progress
     };
     let shrunk = out.map(|_| shrink::shrink_until(&tree, &failure, stop, &mut told));
     written?;
-    Ok(Verdict::Failed(Found { failure, shrunk }))
+    Ok(SeedVerdict::Failed(Found { failure, shrunk }))
 }

@@ -165,7 +165,7 @@ const LINE_PERIOD: Duration = Duration::from_secs(10);
 
 /// Shows how many runs are done: a bar on a terminal, a line now and then elsewhere, and an object a run for programs that
 /// want them.
-struct Progress {
+struct RunProgress {
     bar: ProgressBar,
     show: ShowArgs,
     clock: Clock,
@@ -173,7 +173,7 @@ struct Progress {
     next_line: Option<Mutex<Duration>>,
 }
 
-impl Progress {
+impl RunProgress {
     fn new(show: ShowArgs) -> Self {
         let style = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} {eta}");
         let on_terminal = stderr().is_terminal();
@@ -207,7 +207,7 @@ impl Progress {
     }
 }
 
-impl Progress {
+impl RunProgress {
     /// A line that says how far it is, when one is due.
     fn line(&self, part: Option<&str>, done: usize, total: usize) -> Option<String> {
         let (mut next, now) =
@@ -234,7 +234,7 @@ fn run_scenario(args: &SimRunArgs, policies: &Policies, stop: &AtomicBool) -> Re
         commit: commit()?,
         policies: policies.clone(),
     };
-    let progress = Progress::new(args.show);
+    let progress = RunProgress::new(args.show);
     let summary = command::run(&request, stop, &|done, total| progress.on_run(None, done, total));
     progress.bar.finish_and_clear();
     let RunSummary { text, rows, files, ok } = summary?;
@@ -268,7 +268,7 @@ fn run_swarm(args: &SimSwarmArgs, stop: &AtomicBool) -> Result<Output, CliError>
         jobs: threads(args.jobs),
         out: args.out.clone(),
     };
-    let progress = Progress::new(args.show);
+    let progress = RunProgress::new(args.show);
     let summary = swarm::swarm(&request, stop, &|part, done, total| match part {
         Some(part) => progress.on_step(part, done, total),
         None => progress.on_run(None, done, total),
@@ -317,7 +317,7 @@ fn make_figures(args: &SimFigureArgs, policies: &Policies, stop: &AtomicBool) ->
             "several figures share runs and leave many files: give them a folder with --out DIR",
         ));
     }
-    let progress = Progress::new(args.show);
+    let progress = RunProgress::new(args.show);
     let request = FigureRequest {
         points: args.points,
         sets: args.sets.clone(),
@@ -382,7 +382,7 @@ mod tests {
     #[test]
     fn without_a_terminal_a_line_now_and_then() {
         let show = ShowArgs { json: false, json_stream: false };
-        let due = |at| Progress { next_line: Some(Mutex::new(at)), ..Progress::new(show) };
+        let due = |at| RunProgress { next_line: Some(Mutex::new(at)), ..RunProgress::new(show) };
         let progress = due(Duration::ZERO);
         let line = progress.line(Some("fig"), 3, 10).unwrap();
         assert!(line.starts_with("fig: 3 of 10 runs done after "), "{line}");
