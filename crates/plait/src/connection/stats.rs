@@ -52,7 +52,7 @@ impl Connection {
     /// What the connection did so far, and how each path fares.
     pub fn stats(&self) -> ConnectionStats {
         let now = self.shared.clock.now();
-        let mut state = self.shared.lock();
+        let state = self.shared.lock();
         let ids = state.engine.all_path_ids();
         let paths: Vec<_> = ids.into_iter().filter_map(|id| state.engine.path_statistics(now, id)).collect();
         let totals = state.engine.totals();
