@@ -9,7 +9,7 @@ use plait_wire::SentFrame;
 pub struct LostPacket {
     /// Its number space.
     pub space: Space,
-    /// Its number.
+    /// Its packet number.
     pub number: u64,
     /// Why it counts as lost.
     pub trigger: LossTrigger,

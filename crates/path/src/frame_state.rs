@@ -10,7 +10,7 @@ pub(crate) enum FrameState {
     Due,
     /// In a packet whose fate is unknown.
     InFlight,
-    /// Acknowledged.
+    /// A packet with it was acknowledged.
     Acked,
 }
 

@@ -16,7 +16,7 @@ use crate::receive::{Eliciting, ReceiveFlow};
 use crate::send::mtu::{Mtu, MtuConfig};
 use crate::send::{AckOutcome, AckReport, KeepRtt, PacketInfo, ProbeGate, SendFlow, TimerFired};
 use crate::spin::SpinBit;
-use crate::stats::PathCounters;
+use crate::stats::{PathCounters, PathTotals};
 
 /// A failed path is probed at least this often, so that its return is noticed soon.
 const FAILED_PROBE_INTERVAL: Duration = Duration::from_secs(1);
@@ -30,7 +30,7 @@ const PROBED_PACKETS: usize = 2;
 pub enum TakeOver {
     /// Another path works.
     Possible,
-    /// None does.
+    /// No other path works.
     Alone,
 }
 
@@ -93,7 +93,7 @@ impl Path {
         }
     }
 
-    /// Its id.
+    /// The path id on both ends.
     pub fn id(&self) -> PathId {
         self.id
     }
@@ -101,6 +101,20 @@ impl Path {
     /// What went over it.
     pub fn counters(&self) -> PathCounters {
         self.counters
+    }
+
+    /// What it did so far, as a part of what all paths did.
+    pub fn totals(&self) -> PathTotals {
+        let (send, counters) = (self.send.stats(), self.counters);
+        PathTotals {
+            sent_bytes: counters.sent_bytes,
+            received_bytes: counters.received_bytes,
+            stream_bytes_received: counters.stream_bytes_received,
+            packets_sent: send.packets_sent,
+            packets_lost: send.packets_lost,
+            acks_sent: self.receive.acks_sent(),
+            acks_received: send.acks_received,
+        }
     }
 
     /// The probe time-out of its 1-RTT packets without backoff (RFC 9002 6.2.1).
@@ -273,7 +287,7 @@ impl Path {
     }
 }
 
-/// Time.
+/// Timers of the path.
 impl Path {
     /// When the loss, probe or pause timer is due; acks have their own deadline.
     pub fn deadline(&self) -> Option<Instant> {
@@ -384,7 +398,7 @@ impl Path {
     }
 }
 
-/// Its addresses.
+/// Moving, and what its addresses admit.
 impl Path {
     /// The addresses changed: RTT, window, ECN and MTU begin anew unless only ports did (RFC 9000 9.4).
     pub fn on_moved(&mut self, now: Instant, moved: Moved, controller: impl FnOnce() -> Box<dyn CongestionController>) {

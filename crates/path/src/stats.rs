@@ -1,7 +1,5 @@
 //! What a path did so far, for results and people.
 
-use crate::path::Path;
-
 /// Counters that a path keeps itself; the flows keep the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PathCounters {
@@ -22,7 +20,7 @@ pub struct PathTotals {
     pub received_bytes: u64,
     /// Bytes of STREAM data received, repeated ones too.
     pub stream_bytes_received: u64,
-    /// Packets sent.
+    /// Packets that were sent.
     pub packets_sent: u64,
     /// Packets declared lost.
     pub packets_lost: u64,
@@ -30,22 +28,6 @@ pub struct PathTotals {
     pub acks_sent: u64,
     /// ACK or PATH_ACK frames received.
     pub acks_received: u64,
-}
-
-impl PathTotals {
-    /// What one path did so far.
-    pub fn of(path: &Path) -> Self {
-        let (send, counters) = (path.send.stats(), path.counters());
-        Self {
-            sent_bytes: counters.sent_bytes,
-            received_bytes: counters.received_bytes,
-            stream_bytes_received: counters.stream_bytes_received,
-            packets_sent: send.packets_sent,
-            packets_lost: send.packets_lost,
-            acks_sent: path.receive.acks_sent(),
-            acks_received: send.acks_received,
-        }
-    }
 }
 
 impl std::ops::Add for PathTotals {

@@ -278,7 +278,7 @@ impl Connection {
     /// What all paths did so far, those that are gone included. No figure ever decreases.
     pub fn totals(&self) -> PathTotals {
         let paths = self.paths.slots().filter_map(|slot| slot.path.as_deref());
-        paths.fold(self.registry.past, |sum, path| sum + PathTotals::of(path))
+        paths.fold(self.registry.past, |sum, path| sum + path.totals())
     }
 
     /// What a path did and how it fares; none for paths that are gone or never were.

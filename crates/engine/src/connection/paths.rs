@@ -6,9 +6,7 @@ use plait_base::probe::{PathState, TraceEvent};
 use plait_base::{CloseCode, FourTuple, Instant, PathId, Space};
 use plait_path::policy::{AddressUse, Wish};
 use plait_path::table::{AbandonError, Expired, OpenError};
-use plait_path::{
-    FourTupleRole, HandshakeState, PathAddresses, PathStatus, PathTotals, ProbeTimeout, TakeOver, Validation,
-};
+use plait_path::{FourTupleRole, HandshakeState, PathAddresses, PathStatus, ProbeTimeout, TakeOver, Validation};
 use plait_wire::SentFrame;
 use plait_wire::frame::{CidForm, NewCid};
 use plait_wire::params::{ActiveMigration, EarlyPaths, TransportParameters};
@@ -399,7 +397,7 @@ impl Connection {
                 Expired::Address(id, event) => self.on_address_event(now, id, Some(event)),
                 Expired::Gone(id, path) => {
                     if let Some(path) = path {
-                        self.registry.past = self.registry.past + PathTotals::of(&path);
+                        self.registry.past = self.registry.past + path.totals();
                         let route = path.addresses.tuple();
                         self.events.observe(now, || TraceEvent::Path { path: id, route, state: PathState::Closed });
                         self.events.path(PathEvent::Closed { id });

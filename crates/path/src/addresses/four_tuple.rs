@@ -73,7 +73,7 @@ impl ValidationTimes {
 /// What a 4-tuple's timer did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ValidationTimeout {
-    /// Nothing yet.
+    /// Neither a challenge nor the end is due.
     Nothing,
     /// A further challenge is due.
     Again,
@@ -154,7 +154,7 @@ impl FourTupleState {
         }
     }
 
-    /// Its addresses.
+    /// Both addresses; ours is unspecified until a datagram shows it.
     pub fn tuple(&self) -> FourTuple {
         self.tuple
     }

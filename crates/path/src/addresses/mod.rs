@@ -29,7 +29,7 @@ impl FourTupleRole {
 /// What the peer's packet means for the addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moved {
-    /// Nothing changed.
+    /// The path keeps its addresses.
     No,
     /// Only ports changed: keep RTT and congestion state (RFC 9000 9.4).
     Ports,

@@ -29,7 +29,7 @@ pub struct IssuedCid {
     pub path: PathId,
     /// Its sequence number on the path.
     pub sequence: u64,
-    /// The id.
+    /// The connection id itself.
     pub cid: ConnectionId,
 }
 

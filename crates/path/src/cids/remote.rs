@@ -11,7 +11,7 @@ use crate::frame_state::FrameState;
 /// Whether packets were sent to an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CidUse {
-    /// Never used.
+    /// No packet was sent to it.
     Spare,
     /// In use on one of the path's 4-tuples; its reset token counts (RFC 9000 10.3.1).
     InUse,

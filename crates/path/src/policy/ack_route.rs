@@ -11,9 +11,9 @@ use smallvec::SmallVec;
 /// What an ack policy sees of a path that may carry acks now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckCarrier {
-    /// Which path.
+    /// The path id.
     pub id: PathId,
-    /// Its state.
+    /// State as the table sees it.
     pub state: PathState,
     /// Smoothed RTT; none before the first sample.
     pub rtt: Option<Duration>,

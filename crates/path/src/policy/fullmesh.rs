@@ -14,7 +14,7 @@ use crate::status::PathStatus;
 const RETRY_FIRST: Duration = Duration::from_millis(250);
 /// The same after a path that did not fail: somebody wanted it to end.
 const RETRY_UNWANTED: Duration = Duration::from_secs(1);
-/// Longest pause.
+/// Longest pause after repeated failures.
 const RETRY_MAX: Duration = Duration::from_secs(60);
 /// Pairs whose failures are remembered.
 const MAX_REMEMBERED: usize = 64;

@@ -20,18 +20,18 @@ pub use manual::Manual;
 /// A path as a policy sees it; closing ones are not shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathFact {
-    /// Which path.
+    /// The path id.
     pub id: PathId,
-    /// Its addresses.
+    /// Its addresses now.
     pub route: FourTuple,
-    /// Its state.
+    /// State as the table sees it.
     pub state: PathState,
 }
 
 /// What a policy decides from.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts<'a> {
-    /// The time.
+    /// When it is asked.
     pub now: Instant,
     /// Our end; servers open no paths.
     pub side: Side,
@@ -52,14 +52,14 @@ pub struct Facts<'a> {
 pub enum Wish {
     /// Open a path between these addresses.
     Open {
-        /// Its addresses.
+        /// The addresses of the new path.
         route: FourTuple,
         /// What to advise the peer about it.
         status: PathStatus,
     },
     /// End a path.
     Abandon {
-        /// Which.
+        /// Id of the path.
         id: PathId,
         /// With which code.
         code: CloseCode,

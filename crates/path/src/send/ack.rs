@@ -25,7 +25,7 @@ struct NewlyAcked {
     delivered_bytes: u64,
     /// Those that left the flight and were sent after the recovery period began.
     growth_bytes: u64,
-    /// Marked packets.
+    /// Packets that left with an ECN mark.
     marked: u64,
     /// The newest acked packet.
     newest: Option<(u64, SentPacket)>,

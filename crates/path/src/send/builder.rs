@@ -32,7 +32,7 @@ pub enum Padding {
 /// A sealed packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Built {
-    /// Its number.
+    /// Its packet number.
     pub number: u64,
     /// Its bytes, header and tag included.
     pub bytes: usize,

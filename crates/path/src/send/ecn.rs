@@ -10,7 +10,7 @@ const TEST_PACKETS: u32 = 10;
 /// Whether a flow tries to mark its packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EcnMode {
-    /// Never mark.
+    /// Packets leave without a mark.
     Off,
     /// Mark ECT(0) while the path passes it.
     #[default]

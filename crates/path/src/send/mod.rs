@@ -47,7 +47,7 @@ use stats::Counters;
 /// Whether packets are spread over the round trip (RFC 9002 7.7).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pacing {
-    /// Spread them.
+    /// Packets leave spread over the round trip.
     #[default]
     On,
     /// Send whatever the window admits at once.
@@ -157,7 +157,7 @@ pub struct AckOutcome {
 /// Whether one more datagram may leave now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendRoom {
-    /// Yes.
+    /// A datagram may leave.
     Open,
     /// The congestion window is full.
     Window,

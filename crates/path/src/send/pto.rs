@@ -31,7 +31,7 @@ pub enum HandshakeState {
 /// Whether probes may leave at all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ProbeGate {
-    /// Yes.
+    /// Probes may leave.
     #[default]
     Open,
     /// The amplification limit holds everything back: the probe timer rests (RFC 9002 6.2.2.1).

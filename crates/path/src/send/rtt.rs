@@ -113,7 +113,7 @@ impl RttEstimator {
         self.first_sample_at.map(|_| self.least)
     }
 
-    /// Mean deviation.
+    /// Mean deviation of the samples (RFC 9002 5.3).
     pub fn var(&self) -> Duration {
         self.var
     }

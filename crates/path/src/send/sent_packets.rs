@@ -18,7 +18,7 @@ use super::rate::RateMark;
 pub(crate) enum PacketState {
     /// Sent; neither acked nor lost.
     Outstanding,
-    /// Acknowledged.
+    /// An ack named it.
     Acked,
     /// Declared lost at this time; an ack may still come.
     Lost(Instant),

@@ -30,7 +30,7 @@ impl Counters {
         self.bytes_sent += bytes;
     }
 
-    /// `packets` arrived.
+    /// Counts packets that arrived.
     pub(crate) fn on_acked(&mut self, packets: u64) {
         self.packets_acked += packets;
         // After so many nothing is left of older losses.
@@ -56,11 +56,11 @@ pub struct SendStats {
     pub packets_sent: u64,
     /// Their bytes of UDP payload.
     pub sent_bytes: u64,
-    /// Packets acknowledged.
+    /// Packets that an ack named.
     pub packets_acked: u64,
     /// Packets declared lost; spurious ones included, discarded ones not.
     pub packets_lost: u64,
-    /// Their bytes.
+    /// Bytes of the lost packets.
     pub lost_bytes: u64,
     /// Packets declared lost whose ack came after all.
     pub packets_spurious: u64,
@@ -70,11 +70,11 @@ pub struct SendStats {
     pub congestion_events: u64,
     /// Times that the window collapsed (RFC 9002 7.6).
     pub persistent_congestions: u64,
-    /// Probe time-outs.
+    /// Probe time-outs that passed.
     pub timeouts: u64,
     /// Smoothed RTT; none before the first sample.
     pub rtt: Option<Duration>,
-    /// RTT variation.
+    /// RTT variation (RFC 9002 5.3).
     pub rtt_var: Duration,
     /// Smallest RTT over the present way back.
     pub rtt_min: Option<Duration>,

@@ -76,7 +76,7 @@ impl PathCredit {
         Ok(true)
     }
 
-    /// PATHS_BLOCKED arrived.
+    /// The peer says that our limit holds it back.
     pub fn on_paths_blocked(&self, limit: PathId) -> Result<(), Violation> {
         if limit.0 > self.announced {
             return Err(Violation::PathsBlockedAboveLimit);

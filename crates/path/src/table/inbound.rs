@@ -133,7 +133,7 @@ impl Paths {
         self.credit.as_mut().ok_or(Violation::MultipathNotNegotiated)?.on_max_path_id(frame.limit)
     }
 
-    /// PATHS_BLOCKED.
+    /// PATHS_BLOCKED: our limit keeps the peer from opening a path.
     pub fn on_paths_blocked(&self, frame: &PathsBlocked) -> Result<(), Violation> {
         self.credit.as_ref().ok_or(Violation::MultipathNotNegotiated)?.on_paths_blocked(frame.limit)
     }

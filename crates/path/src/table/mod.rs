@@ -39,7 +39,7 @@ const EARLY_PATHS: u32 = 2;
 /// What the table must know from the start.
 #[derive(Clone, Copy, Debug)]
 pub struct TableConfig {
-    /// Our end.
+    /// Which end we are.
     pub side: Side,
     /// active_connection_id_limit that we announce, at least 2.
     pub cid_limit: u64,
@@ -52,7 +52,7 @@ pub struct TableConfig {
 /// What the peer's transport parameters say.
 #[derive(Clone, Copy, Debug)]
 pub struct PeerLimits {
-    /// Its active_connection_id_limit.
+    /// Its active_connection_id_limit transport parameter.
     pub cid_limit: u64,
     /// Its initial_max_path_id; none when it does not know multipath.
     pub initial_max_path_id: Option<u32>,
@@ -65,23 +65,23 @@ pub enum TableEvent {
     CidIssued(IssuedCid),
     /// A connection id of ours is no longer used.
     CidRetired {
-        /// Its path.
+        /// The path that it belongs to.
         path: PathId,
-        /// The id.
+        /// The id that was retired.
         cid: ConnectionId,
     },
     /// A reset token of the peer counts from now on.
     TokenInUse {
         /// Path of its connection id.
         path: PathId,
-        /// The token.
+        /// The stateless reset token.
         token: ResetToken,
     },
     /// A reset token of the peer no longer counts.
     TokenForgotten {
         /// Path of its connection id.
         path: PathId,
-        /// The token.
+        /// The stateless reset token.
         token: ResetToken,
     },
 }

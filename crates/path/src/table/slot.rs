@@ -41,7 +41,7 @@ pub struct Closing {
 /// One path id: connection ids both ways, advice, and the path once it is opened.
 #[derive(Debug)]
 pub struct Slot {
-    /// The id.
+    /// The path id itself.
     pub id: PathId,
     /// Ids of ours, by which the peer reaches us on this path.
     pub local: LocalCids,

@@ -29,11 +29,11 @@ pub enum PathRoom {
 /// One path at one moment.
 #[derive(Clone, Copy, Debug)]
 pub struct PathSnapshot<'a> {
-    /// Which path.
+    /// The path id.
     pub id: PathId,
     /// Its addresses now.
     pub tuple: FourTuple,
-    /// Its state.
+    /// State as the table sees it.
     pub state: PathState,
     /// What the peer advised last.
     pub peer_advice: Option<PathStatus>,
