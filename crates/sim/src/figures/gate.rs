@@ -44,7 +44,7 @@ impl GateResult {
         self.runs.iter().filter(|run| run.slower > SLOWER_MAX).count() as f64 / self.runs.len().max(1) as f64
     }
 
-    /// The largest slowdown of a run, as [`Judged`] counts it.
+    /// The largest slowdown of a run, as [`Self::runs`] have it.
     pub fn worst(&self) -> f64 {
         self.runs.iter().map(|run| run.slower).fold(f64::MIN, f64::max)
     }
