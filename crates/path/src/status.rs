@@ -44,7 +44,7 @@ impl Status {
         }
     }
 
-    /// The path works again: takes back what [`Self::demote`] said, not what the application advised.
+    /// The path works again: takes back what `demote` said, not what the application advised.
     pub fn restore(&mut self) {
         if std::mem::take(&mut self.demoted) {
             self.announce(PathStatus::Available);

@@ -111,7 +111,7 @@ impl LocalCids {
         Ok(Some(cid))
     }
 
-    /// The path is abandoned: no further ids, no further frames. Active ids stay until [`Self::take_all`].
+    /// The path is abandoned: no further ids, no further frames. Active ids stay until `take_all`.
     pub fn close(&mut self) {
         self.closed = true;
     }
