@@ -1,10 +1,10 @@
 //! Packet protection and TLS: the only floor that knows how packets are kept secret.
 //!
 //! * [`tls`]: configurations and the session that drives the handshake (RFC 9001 4).
-//! * [`keys`]: keys of Initial, Handshake and 0-RTT packets; sealing and opening in place (RFC 9001 5).
-//! * [`one_rtt`]: the 1-RTT keys of all paths with their phases (RFC 9001 6, RFC 10069 2.5).
-//! * [`usage`]: how much a key may still be used (RFC 9001 6.6).
-//! * [`retry`], [`tokens`], [`reset`]: what an endpoint signs or seals for itself.
+//! * [`SealKeys`], [`OpenKeys`]: keys of Initial, Handshake and 0-RTT packets; sealing and opening in place (RFC 9001 5).
+//! * [`OneRttKeys`]: the 1-RTT keys of all paths with their phases (RFC 9001 6, RFC 10069 2.5).
+//! * [`AeadUsage`]: how much a key may still be used (RFC 9001 6.6).
+//! * [`retry`], [`TokenKey`], [`ResetKey`]: what an endpoint signs or seals for itself.
 //!
 //! Nothing here knows frames, streams, paths or sockets. The nonce of every packet is built from path id and
 //! packet number; on path 0 this is the nonce of RFC 9001.
