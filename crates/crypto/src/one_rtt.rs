@@ -143,7 +143,8 @@ pub struct OneRttKeys {
     previous_ends: Option<Instant>,
     source: KeySource,
     peer: PeerPhase,
-    handshake: Confirmation,
+    /// Since when the present phase is in use; none before the handshake is confirmed.
+    in_use_since: Option<Instant>,
     /// From when on we may update; none until a packet of this phase was acknowledged.
     update_from: Option<Instant>,
     usage: AeadUsage,
@@ -155,12 +156,6 @@ enum PeerPhase {
     /// We updated the keys, and no packet of the new phase came yet.
     Previous,
     Current,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Confirmation {
-    Unconfirmed,
-    Confirmed,
 }
 
 impl OneRttKeys {
@@ -195,7 +190,7 @@ impl OneRttKeys {
             previous_ends: None,
             source,
             peer: PeerPhase::Current,
-            handshake: Confirmation::Unconfirmed,
+            in_use_since: None,
             update_from: None,
         }
     }
@@ -331,7 +326,7 @@ impl OneRttKeys {
                 if self.phase > 0 && self.usage.sealed() == 0 {
                     return Err(Violation::KeyUpdateTooSoon);
                 }
-                self.rotate(PeerPhase::Current);
+                self.rotate(now, PeerPhase::Current);
                 self.previous_ends = Some(now + guard);
             }
         }
@@ -348,12 +343,17 @@ impl OneRttKeys {
     }
 
     /// The handshake is confirmed: key updates may begin (RFC 9001 6.1).
-    pub fn on_handshake_confirmed(&mut self) {
-        self.handshake = Confirmation::Confirmed;
+    pub fn on_handshake_confirmed(&mut self, now: Instant) {
+        self.in_use_since = Some(now);
+    }
+
+    /// For how long the present phase is in use; zero before the handshake is confirmed.
+    pub fn age(&self, now: Instant) -> Duration {
+        self.in_use_since.map_or(Duration::ZERO, |since| now.since(since))
     }
 
     fn may_update(&self, now: Instant) -> Result<(), UpdateRefused> {
-        if self.handshake == Confirmation::Unconfirmed {
+        if self.in_use_since.is_none() {
             return Err(UpdateRefused::HandshakeNotConfirmed);
         }
         match self.update_from {
@@ -370,19 +370,19 @@ impl OneRttKeys {
     pub fn update(&mut self, now: Instant) -> Result<(), UpdateRefused> {
         self.may_update(now)?;
         // Old keys are kept until `guard` after the peer's answer.
-        self.rotate(PeerPhase::Previous);
+        self.rotate(now, PeerPhase::Previous);
         Ok(())
     }
 
     /// Goes to `phase` without asking whether an update is allowed now: tests play ends that break the rules.
     pub fn advance_to(&mut self, phase: u64, now: Instant, guard: Duration) {
         while self.phase < phase {
-            self.rotate(PeerPhase::Current);
+            self.rotate(now, PeerPhase::Current);
             self.previous_ends = Some(now + guard);
         }
     }
 
-    fn rotate(&mut self, peer: PeerPhase) {
+    fn rotate(&mut self, now: Instant, peer: PeerPhase) {
         self.prepare();
         let Some(next) = self.next.take() else { return };
         let old = std::mem::replace(&mut self.current, next);
@@ -390,6 +390,7 @@ impl OneRttKeys {
         self.previous_ends = None;
         self.phase += 1;
         self.peer = peer;
+        self.in_use_since = self.in_use_since.map(|_| now);
         self.update_from = None;
         self.usage.on_new_phase();
     }

@@ -6,11 +6,12 @@
 pub mod config;
 pub mod connection;
 pub mod endpoint;
-pub mod shared;
+mod io;
 
 pub use config::{ClientConfig, EndpointConfig, ServerConfig, TransportConfig};
 pub use connection::{Connection, ConnectionError, Event, PathEvent};
 pub use endpoint::{Endpoint, Incoming, Received};
+pub use io::{ConnectionHandle, EndpointEvent, Input, Transmit};
 pub use plait_base as base;
 pub use plait_congestion as congestion;
 pub use plait_crypto as crypto;
@@ -18,4 +19,3 @@ pub use plait_path as path;
 pub use plait_schedule as schedule;
 pub use plait_stream as stream;
 pub use plait_wire::Version;
-pub use shared::{ConnectionHandle, EndpointEvent, Input, Transmit};

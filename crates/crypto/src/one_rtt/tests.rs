@@ -60,7 +60,7 @@ impl End {
 /// Both ends, handshake confirmed, for each kind of keys.
 fn pairs() -> Vec<(End, End)> {
     let ready = |mut keys: OneRttKeys| {
-        keys.on_handshake_confirmed();
+        keys.on_handshake_confirmed(at(0));
         End::new(keys)
     };
     let mut all = vec![(OneRttKeys::null(Side::Client), OneRttKeys::null(Side::Server))];
@@ -160,7 +160,7 @@ fn own_update_waits_for_its_conditions() {
     a.send(0);
     a.acked(0, at(0));
     assert_eq!(a.keys.update(at(0)), Err(UpdateRefused::HandshakeNotConfirmed));
-    a.keys.on_handshake_confirmed();
+    a.keys.on_handshake_confirmed(at(0));
     a.keys.update(at(0)).unwrap();
     assert_eq!(a.keys.update(at(1)), Err(UpdateRefused::Unacknowledged));
     // An ack of the former phase, or of a path without packets in this one, confirms nothing.
@@ -241,7 +241,7 @@ fn choice_without_marks() {
     let fresh = PhaseMark::default();
     assert_eq!(keys.phase_of(false, 0, &fresh), KeyPhase::Current);
     assert_eq!(keys.phase_of(true, 0, &fresh), KeyPhase::Next);
-    keys.on_handshake_confirmed();
+    keys.on_handshake_confirmed(at(0));
     keys.update_from = Some(at(0));
     keys.update(at(0)).unwrap();
     assert_eq!(keys.phase_of(true, 0, &fresh), KeyPhase::Current);

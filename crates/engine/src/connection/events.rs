@@ -7,7 +7,7 @@ use plait_base::{CloseCode, FourTuple, Instant, PathId, limits};
 use plait_stream::StreamEvent;
 
 use super::lifecycle::ConnectionError;
-use crate::shared::EndpointEvent;
+use crate::io::EndpointEvent;
 
 /// Something the application wants to know.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,61 +4,35 @@
 //! `fill` asks the parts for frames. Time: `timers`. The parts never see this struct; they talk in values.
 
 mod application;
-mod assemble;
-mod close;
-mod dispatch;
 mod events;
-mod fill;
 mod handshake;
 mod lifecycle;
-mod mobility;
-mod mtu;
-mod parameters;
-mod path_policy;
 mod paths;
-mod pending_copies;
-mod policies;
-mod purpose;
 mod receive;
-mod reinject;
-mod reset_tokens;
-mod scheduling;
 mod send;
-mod settle;
-mod setup;
-mod sockets;
-mod timers;
-mod tokens;
-mod versions;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use plait_base::probe::Probe;
-use plait_base::shared_metrics::SharedPathMetrics;
-use plait_base::{CloseCode, FourTuple, Instant, PathId, Random, Side};
+use plait_base::{CloseCode, Instant, Random, Side};
 use plait_crypto::{ClientTlsConfig, OneRttKeys};
-use plait_path::{Feedback, PathTotals, Paths};
 use plait_stream::{Datagrams, Streams};
-use plait_wire::SentFrame;
 
 use crate::config::{EndpointConfig, MigrationPolicy, ServerConfig, Switch, TokenStore, TransportConfig};
-use crate::shared::EndpointEvent;
+use crate::io::EndpointEvent;
 
-pub use application::{HandshakeSummary, PathStatistics};
+pub use application::{HandshakeSummary, PathStatistics, Policies};
 pub use events::{Event, PathEvent};
 pub use lifecycle::{ApplicationClose, ConnectionError, Unreachable};
 pub use paths::PathError;
-pub use policies::Policies;
 
 use events::Events;
 use handshake::Handshake;
 use lifecycle::Lifecycle;
-use path_policy::PathPlan;
-use receive::SavedPacket;
-use reset_tokens::ResetTokens;
-use scheduling::Scheduling;
-use tokens::Tokens;
+use paths::PathControl;
+use receive::Receive;
+use send::scheduling::Scheduling;
 
 /// A QUIC connection of either side, over one path or many. It does no IO and reads no clock.
 ///
@@ -71,18 +45,13 @@ pub struct Connection {
     handshake: Handshake,
     /// 1-RTT keys, once TLS has them.
     keys: Option<Box<OneRttKeys>>,
-    paths: Paths,
+    paths: PathControl,
     streams: Streams,
     datagrams: Datagrams,
     scheduling: Scheduling,
-    plan: PathPlan,
-    shared_metrics: SharedPathMetrics,
+    receive: Receive,
     lifecycle: Lifecycle,
     events: Events,
-    registry: Registry,
-    /// Packets that arrived before their keys; bounded.
-    saved_packets: Vec<SavedPacket>,
-    scratch: Scratch,
 }
 
 /// What was decided before the first packet.
@@ -101,53 +70,6 @@ enum RoleSettings {
     Server(Arc<ServerConfig>),
 }
 
-/// What the endpoint and the peer must keep for us.
-#[derive(Default)]
-struct Registry {
-    resets: ResetTokens,
-    tokens: Tokens,
-    /// When 0-RTT keys are dropped.
-    discard_early_at: Option<Instant>,
-    /// When unread data is copied out of the receive buffers.
-    settle_at: Option<Instant>,
-    /// Since when the present keys are in use; none before the handshake is confirmed.
-    keys_since: Option<Instant>,
-    /// Paths on which the present round of our close is still to be sent.
-    closes_due: Vec<PathId>,
-    no_path: Option<NoPath>,
-    /// A server's preferred address, to be probed once the handshake is confirmed.
-    preferred: Option<FourTuple>,
-    /// What is tried while no path works.
-    outage: Option<mobility::Outage>,
-    /// What paths did that are gone.
-    past: PathTotals,
-}
-
-/// A connection whose last path ended, until it closes or another opens.
-struct NoPath {
-    /// Until when it waits for a path.
-    until: Instant,
-    /// The path that ended last, while its PATH_ABANDON did not leave.
-    abandon_unsent: Option<PathId>,
-}
-
-/// Memory that is used again for each packet.
-#[derive(Default)]
-struct Scratch {
-    feedback: Feedback,
-    carried: Vec<SentFrame>,
-    updates: Vec<SentFrame>,
-}
-
-impl Scratch {
-    fn shrink_to_fit(&mut self) {
-        self.feedback.shrink_to_fit();
-        // Nothing in these outlives a call.
-        self.carried = Vec::new();
-        self.updates = Vec::new();
-    }
-}
-
 impl Connection {
     /// Our end.
     pub fn side(&self) -> Side {
@@ -156,7 +78,7 @@ impl Connection {
 
     /// True once RFC 10069 is in effect.
     pub fn is_multipath(&self) -> bool {
-        self.paths.is_multipath()
+        self.paths.table.is_multipath()
     }
 
     /// True until the handshake is complete.
@@ -204,14 +126,11 @@ impl Connection {
     /// else changes, and the next packets allocate it again.
     pub fn shrink_to_fit(&mut self) {
         self.random.rest();
-        self.scratch.shrink_to_fit();
         self.events.shrink_to_fit();
         self.scheduling.shrink_to_fit();
-        self.shared_metrics.shrink_to_fit();
         self.streams.shrink_to_fit();
         self.paths.shrink_to_fit();
-        self.paths.slots_mut().filter_map(|slot| slot.path.as_mut()).for_each(|path| path.send.shrink_to_fit());
-        self.saved_packets.shrink_to_fit();
+        self.receive.shrink_to_fit();
     }
 
     /// Length of our connection ids, bytes.
@@ -263,7 +182,7 @@ impl std::fmt::Debug for Connection {
         f.debug_struct("Connection")
             .field("side", &self.side())
             .field("stage", &self.handshake.stage)
-            .field("paths", &self.paths.open_slots().count())
+            .field("paths", &self.paths.table.open_slots().count())
             .finish_non_exhaustive()
     }
 }

@@ -9,7 +9,7 @@ use super::parts::{ClientParts, ConnectionParts, HandshakeIds, Role};
 use super::{Endpoint, Incoming, first};
 use crate::config::{ClientConfig, ServerConfig, token_name};
 use crate::connection::Connection;
-use crate::shared::ConnectionHandle;
+use crate::io::ConnectionHandle;
 
 /// Why a connection could not begin.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -8,7 +8,7 @@ use plait_crypto::ResetKey;
 use rustc_hash::FxHashMap;
 
 use super::waiting::WaitingId;
-use crate::shared::ConnectionHandle;
+use crate::io::ConnectionHandle;
 
 /// A connection and one of its paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use super::reply::{self, ReplyIds};
 use super::waiting::WaitingId;
 use super::{Endpoint, token};
 use crate::config::ServerConfig;
-use crate::shared::{ConnectionHandle, Input, Transmit};
+use crate::io::{ConnectionHandle, Input, Transmit};
 
 /// A client's authentic first packet, and what is known of the client. To be given back to [`Endpoint::accept`],
 /// `refuse`, `retry` or `ignore`; if it is dropped, its place is taken by another after a while.

@@ -26,7 +26,7 @@ use plait_base::{ConnectionId, Random};
 use plait_crypto::ResetKey;
 
 use crate::config::{EndpointConfig, ServerConfig};
-use crate::shared::{ConnectionHandle, EndpointEvent};
+use crate::io::{ConnectionHandle, EndpointEvent};
 use bucket::Bucket;
 use demux::Demux;
 use token::UsedTokens;

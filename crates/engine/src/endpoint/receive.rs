@@ -13,7 +13,7 @@ use super::token::{self, Verdict};
 use super::waiting::Queued;
 use super::{Endpoint, Incoming};
 use crate::config::RetryPolicy;
-use crate::shared::{ConnectionHandle, Input, InputKind, Transmit};
+use crate::io::{ConnectionHandle, Input, InputKind, Transmit};
 
 /// What became of a datagram.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use bytes::BytesMut;
 use plait_base::{Instant, limits};
 
 use super::demux::FirstKey;
-use crate::shared::Input;
+use crate::io::Input;
 
 /// Names a waiting connection; never given out twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -107,7 +107,7 @@ mod tests {
     use plait_base::{ConnectionId, FourTuple, PathId};
 
     use super::*;
-    use crate::shared::InputKind;
+    use crate::io::InputKind;
 
     const LIMITS: WaitingLimits = WaitingLimits { connections: 2, bytes: 5_000, lifetime: Duration::from_secs(1) };
 

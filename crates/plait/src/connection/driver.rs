@@ -10,7 +10,7 @@ use std::time::Duration;
 use plait_base::time::earliest;
 use plait_base::{CloseCode, Instant, TransportError};
 use plait_engine::connection::{ConnectionError, Unreachable};
-use plait_engine::shared::{ConnectionHandle, EndpointEvent, Input};
+use plait_engine::{ConnectionHandle, EndpointEvent, Input};
 use tokio::time::Sleep;
 
 use super::inbox::{cost, trim};

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 use plait_base::limits::{MAX_ENDPOINT_INBOX_BYTES, MAX_INBOX_BYTES};
-use plait_engine::shared::Input;
+use plait_engine::Input;
 
 use crate::sockets::SocketList;
 

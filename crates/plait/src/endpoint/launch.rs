@@ -3,10 +3,10 @@
 use std::sync::{Arc, MutexGuard};
 
 use plait_base::{CloseCode, FourTuple, Random, TransportError};
+use plait_engine::ConnectionHandle;
 use plait_engine::config;
 use plait_engine::connection::ConnectionError;
 use plait_engine::endpoint::{self as engine, AcceptCause, AcceptError};
-use plait_engine::shared::ConnectionHandle;
 
 use super::driver::Driver;
 use super::errors::ConnectError;

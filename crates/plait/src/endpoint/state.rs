@@ -9,7 +9,7 @@ use std::task::Waker;
 use bytes::Bytes;
 use plait_base::limits;
 use plait_engine::endpoint as engine;
-use plait_engine::shared::{ConnectionHandle, EndpointEvent};
+use plait_engine::{ConnectionHandle, EndpointEvent};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot};
 

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use plait_base::FourTuple;
-use plait_engine::shared::Transmit;
+use plait_engine::Transmit;
 
 use super::socket::{SharedSocket, ecn_to_socket};
 use crate::net::Outgoing;

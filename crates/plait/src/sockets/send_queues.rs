@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use plait_base::FourTuple;
-use plait_engine::shared::Transmit;
+use plait_engine::Transmit;
 
 use super::list::{SocketList, outgoing};
 use super::socket::SharedSocket;

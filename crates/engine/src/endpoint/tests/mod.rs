@@ -17,7 +17,7 @@ use plait_wire::header::{FixedBit, FixedBitRule};
 use plait_wire::{Frame, Frames, OutHeader, ProtectedHeader, Version, varint};
 
 use super::*;
-use crate::shared::{Input, Transmit};
+use crate::io::{Input, Transmit};
 
 fn server_tls() -> ServerTlsConfig {
     static TLS: OnceLock<ServerTlsConfig> = OnceLock::new();

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::config::{ClientConfig, Switch};
-use crate::shared::InputKind;
+use crate::io::InputKind;
 use plait_base::ResetToken;
 use plait_wire::header::stateless_reset;
 

@@ -10,36 +10,41 @@ use plait_path::table::Slot;
 use plait_path::{AckCarrier, AckRoute, Path, PathRoom, PathStatus, Paths, SendRoom};
 use plait_schedule::{Decision, Demand, PathView, PeerAdvice, Room, Scheduler, WaitReason};
 
-use super::pending_copies::PendingCopies;
-use super::reinject::Reinjector;
-use super::sockets::FullSockets;
 use crate::config::TransportConfig;
+use crate::connection::send::pending_copies::PendingCopies;
+use crate::connection::send::reinject::Reinjector;
+use crate::connection::send::sockets::FullSockets;
+use plait_wire::SentFrame;
 
 /// The policies about paths and packets, and what they were shown.
-pub(super) struct Scheduling {
-    pub(super) scheduler: Box<dyn Scheduler>,
-    pub(super) ack_route: Box<dyn AckRoute>,
-    pub(super) copies: PendingCopies,
-    pub(super) reinjector: Reinjector,
-    pub(super) full_sockets: FullSockets,
+pub(crate) struct Scheduling {
+    pub(crate) scheduler: Box<dyn Scheduler>,
+    pub(crate) ack_route: Box<dyn AckRoute>,
+    pub(crate) copies: PendingCopies,
+    pub(crate) reinjector: Reinjector,
+    pub(crate) full_sockets: FullSockets,
     /// Acks that a policy wants on further paths: carrier, path acknowledged.
-    pub(super) ack_copies: Vec<(PathId, PathId)>,
+    pub(crate) ack_copies: Vec<(PathId, PathId)>,
     /// Further paths on which the scheduler wants the packet being built.
-    pub(super) copy_to: Vec<PathId>,
+    pub(crate) copy_to: Vec<PathId>,
     /// When pacing lets the next packet go, if that alone holds it, or when a wait for a faster path or a full socket has
     /// lasted enough.
-    pub(super) paced_until: Option<Instant>,
+    pub(crate) paced_until: Option<Instant>,
     /// When pacing lets the next answer to a challenge go.
-    pub(super) answers_at: Option<Instant>,
+    pub(crate) answers_at: Option<Instant>,
     /// Path that owes a PING for keep-alive or a probe by request.
-    pub(super) pings: Vec<PathId>,
-    pub(super) views: Vec<PathView>,
+    pub(crate) pings: Vec<PathId>,
+    pub(crate) views: Vec<PathView>,
     carriers: Vec<AckCarrier>,
     silent_carriers: Vec<AckCarrier>,
+    /// Frames of the packet being built; empty between packets.
+    pub(crate) frames: Vec<SentFrame>,
+    /// Frames of one source on their way to others; empty between packets.
+    pub(crate) updates: Vec<SentFrame>,
 }
 
 impl Scheduling {
-    pub(super) fn new(transport: &TransportConfig, random: Random) -> Self {
+    pub(crate) fn new(transport: &TransportConfig, random: Random) -> Self {
         Self {
             scheduler: transport.scheduler.build(random),
             ack_route: transport.paths.ack_route.build(),
@@ -54,11 +59,13 @@ impl Scheduling {
             views: Vec::new(),
             carriers: Vec::new(),
             silent_carriers: Vec::new(),
+            frames: Vec::new(),
+            updates: Vec::new(),
         }
     }
 
     /// Shows the paths of the last look to the scheduler and takes its answer.
-    pub(super) fn pick(&mut self, demand: &Demand) -> Decision {
+    pub(crate) fn pick(&mut self, demand: &Demand) -> Decision {
         let decision = self.scheduler.pick(&self.views, demand);
         if let Decision::Wait(WaitReason::Faster(id)) = decision {
             // The path that is waited for may have fallen silent: ask again when its round trip has passed.
@@ -73,7 +80,7 @@ impl Scheduling {
     }
 
     /// Refreshes the views of all open paths, before a packet is chosen.
-    pub(super) fn look(&mut self, paths: &mut Paths, now: Instant, side: Side) {
+    pub(crate) fn look(&mut self, paths: &mut Paths, now: Instant, side: Side) {
         let full = &self.full_sockets;
         paths.prepare_to_send(now, side, |tuple| full.hold(tuple));
         self.views.clear();
@@ -83,7 +90,7 @@ impl Scheduling {
     }
 
     /// The paths that carry the acks of `of`, as the policy chooses among those that can.
-    pub(super) fn ack_paths(
+    pub(crate) fn ack_paths(
         &mut self,
         now: Instant,
         paths: &Paths,
@@ -112,7 +119,7 @@ impl Scheduling {
         self.ack_route.choose(now, of, &self.carriers)
     }
 
-    pub(super) fn shrink_to_fit(&mut self) {
+    pub(crate) fn shrink_to_fit(&mut self) {
         self.copies.shrink_to_fit();
         self.reinjector.shrink_to_fit();
         self.ack_copies.shrink_to_fit();
@@ -122,9 +129,11 @@ impl Scheduling {
         // Refilled whenever they are looked at.
         self.carriers = Vec::new();
         self.silent_carriers = Vec::new();
+        self.frames = Vec::new();
+        self.updates = Vec::new();
     }
 
-    pub(super) fn on_path_gone(&mut self, id: PathId) {
+    pub(crate) fn on_path_gone(&mut self, id: PathId) {
         self.scheduler.on_path_closed(id);
         self.ack_route.on_path_gone(id);
         self.copies.on_path_gone(id);
@@ -137,7 +146,7 @@ impl Scheduling {
 const ACK_PACKET_BYTES: u64 = 100;
 
 /// All open paths as a scheduler sees them; looking changes nothing.
-pub(super) fn views<'a>(
+pub(crate) fn views<'a>(
     paths: &'a Paths,
     now: Instant,
     side: Side,

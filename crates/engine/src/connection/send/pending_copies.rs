@@ -9,7 +9,7 @@ use plait_wire::{FrameWriter, SentFrame};
 
 /// Where a copy may go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Target {
+pub(crate) enum Target {
     /// On this path only.
     On(PathId),
     /// On any path but this one.
@@ -27,31 +27,31 @@ impl Target {
 
 /// Copies that wait, oldest first, bounded.
 #[derive(Debug, Default)]
-pub(super) struct PendingCopies {
+pub(crate) struct PendingCopies {
     waiting: VecDeque<(SentFrame, Target)>,
 }
 
 impl PendingCopies {
-    pub(super) fn shrink_to_fit(&mut self) {
+    pub(crate) fn shrink_to_fit(&mut self) {
         self.waiting.shrink_to_fit();
     }
 
-    pub(super) fn push(&mut self, frame: SentFrame, target: Target) {
+    pub(crate) fn push(&mut self, frame: SentFrame, target: Target) {
         if self.waiting.len() < MAX_PENDING_COPIES {
             self.waiting.push_back((frame, target));
         }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    pub(super) fn wants(&self, path: PathId) -> bool {
+    pub(crate) fn wants(&self, path: PathId) -> bool {
         self.waiting.iter().any(|(_, target)| target.admits(path))
     }
 
     /// Writes what may go on `path`, as much as fits; what is acked by now is forgotten.
-    pub(super) fn fill(&mut self, path: PathId, streams: &mut Streams, w: &mut FrameWriter<'_>) {
+    pub(crate) fn fill(&mut self, path: PathId, streams: &mut Streams, w: &mut FrameWriter<'_>) {
         let mut i = 0;
         while let Some(&(frame, target)) = self.waiting.get(i) {
             if !target.admits(path) {
@@ -70,7 +70,7 @@ impl PendingCopies {
         }
     }
 
-    pub(super) fn on_path_gone(&mut self, path: PathId) {
+    pub(crate) fn on_path_gone(&mut self, path: PathId) {
         self.waiting.retain(|(_, target)| *target != Target::On(path));
     }
 }

@@ -4,9 +4,10 @@ use plait_base::time::earliest;
 use plait_base::{CloseCode, Instant, Space, TransportError};
 use plait_path::{Path, PathIds, ProbeGate, TimerFired};
 
-use super::lifecycle::{ConnectionError, LifecycleTimer};
-use super::{Connection, NoPath};
-use crate::shared::EndpointEvent;
+use crate::connection::Connection;
+use crate::connection::lifecycle::{ConnectionError, LifecycleTimer};
+use crate::connection::paths::NoPath;
+use crate::io::EndpointEvent;
 
 impl Connection {
     /// When [`Self::on_timeout`] wants to be called; none when only a datagram or the application can change anything.
@@ -15,21 +16,21 @@ impl Connection {
         if !self.lifecycle.is_open() {
             return at;
         }
-        at = earliest(at, self.paths.packet_deadline());
+        at = earliest(at, self.paths.table.packet_deadline());
         for level in self.handshake.levels() {
             at = earliest(at, level.receive.deadline().filter(|_| level.keys.is_some()));
         }
-        if self.registry.no_path.is_none() {
-            at = earliest(at, self.paths.deadline());
+        if self.paths.no_path.is_none() {
+            at = earliest(at, self.paths.table.deadline());
         }
         at = earliest(at, self.keys.as_ref().and_then(|k| k.deadline()));
         at = earliest(at, self.scheduling.paced_until);
         at = earliest(at, self.scheduling.answers_at);
         at = earliest(at, self.scheduling.reinjector.next_look());
-        at = earliest(at, self.plan.deadline());
-        at = earliest(at, self.registry.discard_early_at);
-        at = earliest(at, self.registry.settle_at.filter(|_| self.holds_loans()));
-        earliest(at, self.registry.no_path.as_ref().map(|p| p.until))
+        at = earliest(at, self.paths.plan.deadline());
+        at = earliest(at, self.handshake.discard_early_at);
+        at = earliest(at, self.receive.loans_until.filter(|_| self.holds_loans()));
+        earliest(at, self.paths.no_path.as_ref().map(|p| p.until))
     }
 
     /// Does what is due at `now`. Poll for datagrams afterwards.
@@ -50,11 +51,11 @@ impl Connection {
         if let Some(keys) = &mut self.keys {
             keys.on_timeout(now);
         }
-        if self.registry.discard_early_at.is_some_and(|at| at <= now) {
-            self.registry.discard_early_at = None;
+        if self.handshake.discard_early_at.is_some_and(|at| at <= now) {
+            self.handshake.discard_early_at = None;
             self.handshake.early = None;
         }
-        if self.registry.settle_at.is_some_and(|at| at <= now) {
+        if self.receive.loans_until.is_some_and(|at| at <= now) {
             self.settle_loans();
         }
         self.poll_ack_timers(now);
@@ -65,7 +66,7 @@ impl Connection {
             return;
         }
         // Without a path no id is forgotten: the close goes to the last of them.
-        if self.registry.no_path.is_none() {
+        if self.paths.no_path.is_none() {
             self.poll_path_timers(now);
         }
         self.maintain_paths(now);
@@ -73,20 +74,20 @@ impl Connection {
 
     /// Acks whose time has come wait for the next chance to leave, without a timer: no path may have room for them.
     fn poll_ack_timers(&mut self, now: Instant) {
-        self.paths.on_ack_timeouts(now);
+        self.paths.table.on_ack_timeouts(now);
         for space in [Space::Initial, Space::Handshake] {
             self.handshake.level(space).into_iter().for_each(|level| level.receive.on_timeout(now));
         }
     }
 
     fn poll_flow_timers(&mut self, now: Instant) {
-        let ids: PathIds = self.paths.open_paths().map(Path::id).collect();
+        let ids: PathIds = self.paths.table.open_paths().map(Path::id).collect();
         for id in ids {
             // A few rounds at most: a loss timer may give way to a probe timer that is due as well.
             for _ in 0..4 {
                 let gate = if self.is_starved(id) { ProbeGate::Amplification } else { ProbeGate::Open };
-                let Some(path) = self.paths.path_mut(id) else { break };
-                let fired = path.on_timeout(now, gate, &mut self.shared_metrics, &mut self.scratch.feedback);
+                let Some(path) = self.paths.table.path_mut(id) else { break };
+                let fired = path.on_timeout(now, gate, &mut self.paths.shared_metrics, &mut self.paths.feedback);
                 self.process_acked_and_lost(now, id);
                 match fired {
                     TimerFired::None => break,
@@ -95,7 +96,7 @@ impl Connection {
                     TimerFired::Probe { space, .. } => {
                         // A server that confirmed the handshake has no keys for Handshake packets any more: 1-RTT packets
                         // make it say so again.
-                        let path = self.paths.path_mut(id).filter(|_| self.keys.is_some());
+                        let path = self.paths.table.path_mut(id).filter(|_| self.keys.is_some());
                         path.into_iter().for_each(|path| path.send.probe_along(Space::Data));
                         self.handshake.crypto(space).into_iter().for_each(|stream| stream.resend_unacked());
                         self.suspect_size(now, id);
@@ -107,11 +108,11 @@ impl Connection {
 
     /// RFC 10069 3.4: with its last path gone a connection closes, unless another opens soon.
     fn check_no_path(&mut self, now: Instant) {
-        let Some(NoPath { until, .. }) = self.registry.no_path else { return };
-        if !self.paths.is_empty() {
-            self.registry.no_path = None;
+        let Some(NoPath { until, .. }) = self.paths.no_path else { return };
+        if !self.paths.table.is_empty() {
+            self.paths.no_path = None;
         } else if until <= now {
-            self.registry.no_path = None;
+            self.paths.no_path = None;
             self.close_with(now, TransportError::new(CloseCode::NO_VIABLE_PATH, "no path is left"));
         }
     }

@@ -1,10 +1,14 @@
 //! From open to drained: idle timeout, keep-alive, immediate close and the states after it (RFC 9000 10).
 
+mod close;
+mod setup;
+mod timers;
+
 use std::time::Duration;
 
 use bytes::Bytes;
 use plait_base::time::earliest;
-use plait_base::{CloseCode, Instant, TransportError};
+use plait_base::{CloseCode, Instant, PathId, TransportError};
 
 use crate::config::TimingTuning;
 
@@ -96,6 +100,8 @@ pub(crate) struct Lifecycle {
     handshake_deadline: Option<Instant>,
     sent_since_heard: bool,
     close_due: bool,
+    /// Paths on which the present round of our close is still to be sent.
+    pub(crate) closes_due: Vec<PathId>,
 }
 
 /// Which of the lifecycle's timers fired.
@@ -119,6 +125,7 @@ impl Lifecycle {
             handshake_deadline: timing.handshake_timeout.map(|d| now + d),
             sent_since_heard: false,
             close_due: false,
+            closes_due: Vec::new(),
         }
     }
 

@@ -8,7 +8,7 @@ use plait_path::{PathPolicy, Paths};
 
 /// The path policy with the facts that it decides from.
 #[derive(Debug)]
-pub(super) struct PathPlan {
+pub(crate) struct PathPlan {
     policy: Box<dyn PathPolicy>,
     local: Vec<SocketAddr>,
     /// The machine's addresses; none as long as the system does not tell.
@@ -20,22 +20,22 @@ pub(super) struct PathPlan {
 }
 
 impl PathPlan {
-    pub(super) fn new(policy: Box<dyn PathPolicy>) -> Self {
+    pub(crate) fn new(policy: Box<dyn PathPolicy>) -> Self {
         Self { policy, local: Vec::new(), machine: None, strays: false, peer: Vec::new(), changed: false }
     }
 
     /// A fact changed: the policy is asked again.
-    pub(super) fn touch(&mut self) {
+    pub(crate) fn touch(&mut self) {
         self.changed = true;
     }
 
-    pub(super) fn set_local(&mut self, addresses: &[SocketAddr]) {
+    pub(crate) fn set_local(&mut self, addresses: &[SocketAddr]) {
         self.changed |= self.local != addresses;
         self.strays |= self.local != addresses;
         self.local = addresses.to_vec();
     }
 
-    pub(super) fn set_machine(&mut self, addresses: &[IpAddr]) {
+    pub(crate) fn set_machine(&mut self, addresses: &[IpAddr]) {
         if self.machine.as_deref() != Some(addresses) {
             self.machine = Some(addresses.to_vec());
             self.strays = true;
@@ -43,16 +43,16 @@ impl PathPlan {
     }
 
     /// True while a change of our addresses was not acted on.
-    pub(super) fn has_strays(&self) -> bool {
+    pub(crate) fn has_strays(&self) -> bool {
         self.strays
     }
 
-    pub(super) fn settle_strays(&mut self) {
+    pub(crate) fn settle_strays(&mut self) {
         self.strays = false;
     }
 
     /// True for an address of a path that no socket of ours has, or this machine no longer.
-    pub(super) fn is_stray(&self, local: SocketAddr) -> bool {
+    pub(crate) fn is_stray(&self, local: SocketAddr) -> bool {
         let serves = |own: &SocketAddr| {
             own.port() == local.port() && (own.ip() == local.ip() || is_wildcard_of(own, local.ip()))
         };
@@ -64,7 +64,7 @@ impl PathPlan {
 
     /// Addresses from which `remote` may be reached: those of our sockets first, then those that a wildcard socket has by
     /// what the system tells.
-    pub(super) fn refuges(&self, remote: SocketAddr) -> impl Iterator<Item = SocketAddr> + '_ {
+    pub(crate) fn refuges(&self, remote: SocketAddr) -> impl Iterator<Item = SocketAddr> + '_ {
         let v4 = remote.is_ipv4();
         let own = self.local.iter().filter(move |own| own.is_ipv4() == v4).copied();
         let wild = own.clone().filter(|own| own.ip().is_unspecified());
@@ -77,15 +77,15 @@ impl PathPlan {
     }
 
     /// Whether the policy itself opens paths from new addresses.
-    pub(super) fn address_use(&self) -> AddressUse {
+    pub(crate) fn address_use(&self) -> AddressUse {
         self.policy.address_use()
     }
 
-    pub(super) fn local(&self) -> &[SocketAddr] {
+    pub(crate) fn local(&self) -> &[SocketAddr] {
         &self.local
     }
 
-    pub(super) fn add_peer(&mut self, address: SocketAddr) {
+    pub(crate) fn add_peer(&mut self, address: SocketAddr) {
         if !self.peer.contains(&address) {
             self.peer.push(address);
             self.changed = true;
@@ -93,20 +93,20 @@ impl PathPlan {
     }
 
     /// The peer's address in the handshake.
-    pub(super) fn first_peer(&self) -> Option<SocketAddr> {
+    pub(crate) fn first_peer(&self) -> Option<SocketAddr> {
         self.peer.first().copied()
     }
 
-    pub(super) fn policy_mut(&mut self) -> &mut dyn PathPolicy {
+    pub(crate) fn policy_mut(&mut self) -> &mut dyn PathPolicy {
         &mut *self.policy
     }
 
-    pub(super) fn deadline(&self) -> Option<Instant> {
+    pub(crate) fn deadline(&self) -> Option<Instant> {
         self.policy.deadline()
     }
 
     /// The policy's wishes, when there is reason to ask it.
-    pub(super) fn wishes(
+    pub(crate) fn wishes(
         &mut self,
         now: Instant,
         side: Side,

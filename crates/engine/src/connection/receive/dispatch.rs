@@ -13,14 +13,14 @@ use plait_wire::frame::{
     Ack, AckFrequency, Close, Frame, NewCid, PathAbandon, PathStatus, PathStatusUpdate, RetireCid,
 };
 
-use super::Connection;
-use super::events::{Event, PathEvent};
-use super::lifecycle::{ApplicationClose, ConnectionError};
-use super::receive::Arrival;
+use crate::connection::Connection;
+use crate::connection::events::{Event, PathEvent};
+use crate::connection::lifecycle::{ApplicationClose, ConnectionError};
+use crate::connection::receive::Arrival;
 
 impl Connection {
     /// One frame of a packet that was opened.
-    pub(super) fn dispatch(&mut self, at: &Arrival, frame: Frame<'_>, payload: &Bytes) -> Result<(), TransportError> {
+    pub(crate) fn dispatch(&mut self, at: &Arrival, frame: Frame<'_>, payload: &Bytes) -> Result<(), TransportError> {
         match frame {
             Frame::Padding(_) | Frame::Ping => {}
             // RFC 10069 2.3: ACK stays what it is, an ack of path 0
@@ -42,20 +42,20 @@ impl Connection {
             Frame::RetireCid(f) => self.on_retire_cid(at, &f)?,
             Frame::PathChallenge(f) => self.on_path_challenge(at, f.data),
             Frame::PathResponse(f) => {
-                let event = self.paths.on_path_response(at.now, at.path, f.data)?;
+                let event = self.paths.table.on_path_response(at.now, at.path, f.data)?;
                 self.on_address_event(at.now, at.path, event);
             }
             Frame::PathAbandon(f) => self.on_path_abandon(at.now, &f)?,
             Frame::PathStatus(f) => self.on_path_status(&f)?,
             Frame::MaxPathId(f) => {
-                if self.paths.on_max_path_id(&f)? {
+                if self.paths.table.on_max_path_id(&f)? {
                     self.issue_cids();
-                    self.plan.touch();
+                    self.paths.plan.touch();
                 }
             }
-            Frame::PathsBlocked(f) => self.paths.on_paths_blocked(&f)?,
+            Frame::PathsBlocked(f) => self.paths.table.on_paths_blocked(&f)?,
             Frame::PathCidsBlocked(f) => {
-                self.paths.on_path_cids_blocked(&f)?;
+                self.paths.table.on_path_cids_blocked(&f)?;
                 self.issue_cids();
             }
             Frame::Close(f) => self.on_close_frame(at.now, f),
@@ -67,7 +67,7 @@ impl Connection {
 
     fn on_ack(&mut self, at: &Arrival, ack: &Ack<'_>) -> Result<(), TransportError> {
         let target = if at.space == Space::Data { ack.path } else { PathId::ZERO };
-        if at.space == Space::Data && self.paths.on_ack(target, ack.form)? == AckTarget::Forgotten {
+        if at.space == Space::Data && self.paths.table.on_ack(target, ack.form)? == AckTarget::Forgotten {
             return Ok(());
         }
         let exponent = match (&self.handshake.peer_params, at.space) {
@@ -80,18 +80,18 @@ impl Connection {
             ecn: ack.ecn,
             via: at.path,
         };
-        let guard = self.paths.max_pto() * 3;
+        let guard = self.paths.table.max_pto() * 3;
         for (index, range) in (0..).zip(ack.ranges()) {
             let (space, first, last) = (at.space, *range.start(), *range.end());
             self.events.observe(at.now, || TraceEvent::AckReceived { path: target, space, first, last, index });
         }
         let validated = at.space == Space::Handshake && self.side().is_client() && !self.handshake.is_confirmed();
-        let Some(path) = self.paths.path_mut(target) else { return Ok(()) };
+        let Some(path) = self.paths.table.path_mut(target) else { return Ok(()) };
         if validated {
             // RFC 9002 6.2.2.1, A.8: whoever read a Handshake packet of ours knows that our address is ours
             path.send.set_handshake(at.now, HandshakeState::Unconfirmed);
         }
-        let (shared, feedback) = (&mut self.shared_metrics, &mut self.scratch.feedback);
+        let (shared, feedback) = (&mut self.paths.shared_metrics, &mut self.paths.feedback);
         let outcome = path.on_ack(at.now, at.space, &report, ack.ranges(), shared, feedback)?;
         if let Some(sent_at) = outcome.newest_sent_at {
             let delivery = Delivery { bytes: outcome.newly_acked_bytes, sent_at, now: at.now };
@@ -104,7 +104,7 @@ impl Connection {
         }
         let recovers = outcome.newly_acked_eliciting > 0 && path.recover();
         if outcome.rtt_updated {
-            self.paths.on_pto_changed();
+            self.paths.table.on_pto_changed();
         }
         if recovers {
             self.on_path_recovered(at.now, target);
@@ -120,8 +120,8 @@ impl Connection {
     }
 
     /// Hands every acked and lost frame of the last report to its home.
-    pub(super) fn process_acked_and_lost(&mut self, now: Instant, path: PathId) {
-        let mut feedback = std::mem::take(&mut self.scratch.feedback);
+    pub(crate) fn process_acked_and_lost(&mut self, now: Instant, path: PathId) {
+        let mut feedback = std::mem::take(&mut self.paths.feedback);
         for frame in &feedback.acked {
             self.on_frame_acked(now, path, frame);
         }
@@ -132,7 +132,7 @@ impl Connection {
             self.on_packet_lost(now, path, lost);
         }
         feedback.clear();
-        self.scratch.feedback = feedback;
+        self.paths.feedback = feedback;
     }
 
     fn on_frame_acked(&mut self, now: Instant, path: PathId, frame: &SentFrame) {
@@ -148,13 +148,13 @@ impl Connection {
             | SentFrame::StreamsBlocked(..) => self.streams.on_acked(frame),
             SentFrame::Crypto { .. } | SentFrame::HandshakeDone => self.handshake.on_acked(frame),
             SentFrame::Ack { space, path, smallest, largest } => self.on_ack_acked(space, path, (smallest, largest)),
-            SentFrame::NewToken(number) => self.registry.tokens.on_acked(number),
+            SentFrame::NewToken(number) => self.handshake.tokens.on_acked(number),
             SentFrame::MtuProbe(bytes) => self.on_mtu_probe_acked(now, path, bytes),
             SentFrame::NewCid { path, .. } => {
-                self.paths.on_acked(frame);
-                if self.paths.slot(path).is_some_and(|slot| slot.is_unused()) {
+                self.paths.table.on_acked(frame);
+                if self.paths.table.slot(path).is_some_and(|slot| slot.is_unused()) {
                     // Now it may be opened.
-                    self.plan.touch();
+                    self.paths.plan.touch();
                 }
             }
             SentFrame::RetireCid { .. }
@@ -162,12 +162,12 @@ impl Connection {
             | SentFrame::PathStatus { .. }
             | SentFrame::MaxPathId(_)
             | SentFrame::PathsBlocked(_)
-            | SentFrame::PathCidsBlocked(_) => self.paths.on_acked(frame),
+            | SentFrame::PathCidsBlocked(_) => self.paths.table.on_acked(frame),
             SentFrame::Datagram { .. } | SentFrame::Ping | SentFrame::PathChallenge | SentFrame::PathResponse => {}
         }
     }
 
-    pub(super) fn on_frame_lost(&mut self, now: Instant, path: PathId, frame: &SentFrame) {
+    pub(crate) fn on_frame_lost(&mut self, now: Instant, path: PathId, frame: &SentFrame) {
         match *frame {
             SentFrame::Stream { .. }
             | SentFrame::ResetStream(_)
@@ -179,9 +179,9 @@ impl Connection {
             | SentFrame::StreamDataBlocked(..)
             | SentFrame::StreamsBlocked(..) => self.streams.on_lost(frame),
             SentFrame::Crypto { .. } | SentFrame::HandshakeDone => self.handshake.on_lost(frame),
-            SentFrame::NewToken(number) => self.registry.tokens.on_lost(number),
+            SentFrame::NewToken(number) => self.handshake.tokens.on_lost(number),
             SentFrame::MtuProbe(bytes) => {
-                if let Some(path) = self.paths.path_mut(path) {
+                if let Some(path) = self.paths.table.path_mut(path) {
                     path.on_mtu_probe_lost(now, bytes);
                 }
             }
@@ -191,7 +191,7 @@ impl Connection {
             | SentFrame::PathStatus { .. }
             | SentFrame::MaxPathId(_)
             | SentFrame::PathsBlocked(_)
-            | SentFrame::PathCidsBlocked(_) => self.paths.on_lost(frame),
+            | SentFrame::PathCidsBlocked(_) => self.paths.table.on_lost(frame),
             // What was received is reported anew by every later ack; the others are never sent again as they were.
             SentFrame::Ack { .. }
             | SentFrame::Datagram { .. }
@@ -209,7 +209,7 @@ impl Connection {
                 }
             }
             Space::Data => {
-                if let Some(path) = self.paths.path_mut(path) {
+                if let Some(path) = self.paths.table.path_mut(path) {
                     path.receive.on_ack_acked(smallest, largest);
                 }
             }
@@ -231,42 +231,42 @@ impl Connection {
     }
 
     fn on_new_cid(&mut self, f: &NewCid) -> Result<(), Violation> {
-        self.paths.on_new_cid(f)?;
+        self.paths.table.on_new_cid(f)?;
         self.drain_table_events();
-        self.plan.touch();
+        self.paths.plan.touch();
         Ok(())
     }
 
     fn on_retire_cid(&mut self, at: &Arrival, f: &RetireCid) -> Result<(), Violation> {
-        self.paths.on_retire_cid(f, &at.dcid)?;
+        self.paths.table.on_retire_cid(f, &at.dcid)?;
         self.issue_cids();
         Ok(())
     }
 
     fn on_path_challenge(&mut self, at: &Arrival, data: [u8; 8]) {
-        let Some(path) = self.paths.path_mut(at.path) else { return };
+        let Some(path) = self.paths.table.path_mut(at.path) else { return };
         // RFC 9000 8.2.2: the response goes where the challenge came from
         if !path.addresses.on_challenge(&at.route, data) {
             let changed_cid = path.changed_cid(&at.dcid);
             path.addresses.admit(at.route, at.bytes);
             path.addresses.on_challenge(&at.route, data);
             if changed_cid {
-                self.paths.freshen_candidate(at.path);
+                self.paths.table.freshen_candidate(at.path);
                 self.drain_table_events();
             }
         }
     }
 
     fn on_path_abandon(&mut self, now: Instant, f: &PathAbandon) -> Result<(), Violation> {
-        let pto = self.paths.max_pto();
-        if self.paths.on_path_abandon(now, f, pto)? == AbandonNews::PeerEnds {
+        let pto = self.paths.table.max_pto();
+        if self.paths.table.on_path_abandon(now, f, pto)? == AbandonNews::PeerEnds {
             self.on_path_closing(now, f.path, f.code);
         }
         Ok(())
     }
 
     fn on_path_status(&mut self, f: &PathStatusUpdate) -> Result<(), Violation> {
-        if self.paths.on_path_status(f)?.is_some() {
+        if self.paths.table.on_path_status(f)?.is_some() {
             let available = f.status == PathStatus::Available;
             self.events.path(PathEvent::RemoteStatus { id: f.path, available });
             if !available {
@@ -301,7 +301,7 @@ impl Connection {
     }
 
     /// What a response or a timer changed about a path's addresses.
-    pub(super) fn on_address_event(&mut self, now: Instant, id: PathId, event: Option<AddressEvent>) {
+    pub(crate) fn on_address_event(&mut self, now: Instant, id: PathId, event: Option<AddressEvent>) {
         match event {
             Some(AddressEvent::Validated(FourTupleRole::Current)) => self.on_path_validated(now, id),
             Some(AddressEvent::FellBack(moved)) => self.on_path_moved(now, id, moved),

@@ -7,16 +7,16 @@ use plait_schedule::reinject::{Occasion, Outstanding, Reinjection, ReinjectionFa
 use plait_schedule::{PathView, candidates};
 use plait_wire::SentFrame;
 
-use super::Connection;
-use super::pending_copies::Target;
-use super::purpose::{Purpose, is_copied};
+use crate::connection::Connection;
+use crate::connection::send::pending_copies::Target;
+use crate::connection::send::purpose::{Purpose, is_copied};
 
 /// Packets taken over at once: few enough that an ack may still spare the rest, enough to fill a train.
 const PACKETS_AT_ONCE: usize = 16;
 
 /// The policy, and when it wants to be asked again.
 #[derive(Debug)]
-pub(super) struct Reinjector {
+pub(crate) struct Reinjector {
     policy: Box<dyn Reinjection>,
     next_look: Option<Instant>,
     /// Frames found last, before they become copies.
@@ -24,27 +24,27 @@ pub(super) struct Reinjector {
 }
 
 impl Reinjector {
-    pub(super) fn new(factory: &dyn ReinjectionFactory) -> Self {
+    pub(crate) fn new(factory: &dyn ReinjectionFactory) -> Self {
         Self { policy: factory.build(), next_look: None, found: Vec::new() }
     }
 
-    pub(super) fn shrink_to_fit(&mut self) {
+    pub(crate) fn shrink_to_fit(&mut self) {
         self.found.shrink_to_fit();
     }
 
-    pub(super) fn name(&self) -> &'static str {
+    pub(crate) fn name(&self) -> &'static str {
         self.policy.name()
     }
 
-    pub(super) fn next_look(&self) -> Option<Instant> {
+    pub(crate) fn next_look(&self) -> Option<Instant> {
         self.next_look
     }
 
-    pub(super) fn on_timeout(&mut self, now: Instant) {
+    pub(crate) fn on_timeout(&mut self, now: Instant) {
         self.next_look = self.next_look.filter(|at| *at > now);
     }
 
-    pub(super) fn on_sent(&mut self, bytes: u64, purpose: Purpose, now: Instant) {
+    pub(crate) fn on_sent(&mut self, bytes: u64, purpose: Purpose, now: Instant) {
         match purpose {
             Purpose::Data => self.policy.on_sent(bytes, 0, now),
             Purpose::Copies => self.policy.on_sent(bytes, bytes, now),
@@ -55,14 +55,14 @@ impl Reinjector {
 
 impl Connection {
     /// With nothing new to send, an idle path may take over what others still hold.
-    pub(super) fn next_reinjection(&mut self, now: Instant, empty: &[(PathId, Purpose)]) -> Option<(PathId, Purpose)> {
+    pub(crate) fn next_reinjection(&mut self, now: Instant, empty: &[(PathId, Purpose)]) -> Option<(PathId, Purpose)> {
         self.scheduling.reinjector.next_look = None;
         let idle = self.streams.has_unacked() && self.streams.unsent_bytes() == 0;
-        if !idle || !self.paths.is_multipath() || self.paths.open_slots().nth(1).is_none() {
+        if !idle || !self.paths.table.is_multipath() || self.paths.table.open_slots().nth(1).is_none() {
             return None;
         }
         let side = self.side();
-        self.scheduling.look(&mut self.paths, now, side);
+        self.scheduling.look(&mut self.paths.table, now, side);
         let occasion = match (self.streams.is_held_back(), self.streams.is_growing()) {
             (true, _) => Occasion::Blocked,
             (false, true) => Occasion::Paused,
@@ -86,7 +86,7 @@ impl Connection {
     }
 
     fn take_over(&mut self, now: Instant, idle: &PathView, busy: &PathView, occasion: Occasion) -> bool {
-        let Some(path) = self.paths.path_mut(busy.id) else { return false };
+        let Some(path) = self.paths.table.path_mut(busy.id) else { return false };
         let Reinjector { policy, next_look, found } = &mut self.scheduling.reinjector;
         let room = idle.window_bytes.saturating_sub(idle.in_flight_bytes) / idle.mss_bytes.max(1);
         let most = usize::try_from(room).unwrap_or(usize::MAX).clamp(1, PACKETS_AT_ONCE);

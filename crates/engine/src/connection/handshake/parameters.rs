@@ -10,8 +10,8 @@ use plait_wire::params::{
 
 use plait_wire::Version;
 
-use super::{RoleSettings, Settings};
 use crate::config::{EndpointConfig, MigrationPolicy, Switch, TransportConfig};
+use crate::connection::{RoleSettings, Settings};
 use crate::endpoint::parts::{ConnectionParts, HandshakeIds, Role};
 
 /// How streams and windows are set up.
@@ -27,7 +27,7 @@ pub(crate) fn streams_config(transport: &TransportConfig) -> StreamsConfig {
 }
 
 /// What a client announces, in its first handshake or after a change of version.
-pub(super) fn announced_by_client(settings: &Settings, ids: &HandshakeIds, version: Version) -> TransportParameters {
+pub(crate) fn announced_by_client(settings: &Settings, ids: &HandshakeIds, version: Version) -> TransportParameters {
     let mut params = common(&settings.transport, &settings.endpoint, ids, version);
     if let RoleSettings::Client { tls, .. } = &settings.role {
         limit_versions(&mut params, tls);

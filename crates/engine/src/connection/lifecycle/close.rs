@@ -6,22 +6,23 @@ use plait_base::{CloseCode, Instant, PathId, Space};
 use plait_path::Padding;
 use plait_wire::frame::Close;
 
-use super::assemble::Outline;
-use super::lifecycle::{CloseFrame, ConnectionError};
-use super::purpose::Purpose;
-use super::{Connection, Event};
-use crate::shared::{EndpointEvent, Transmit};
+use crate::connection::Connection;
+use crate::connection::events::Event;
+use crate::connection::lifecycle::{CloseFrame, ConnectionError};
+use crate::connection::send::assemble::Outline;
+use crate::connection::send::purpose::Purpose;
+use crate::io::{EndpointEvent, Transmit};
 
 /// How long a connection that ends stays around, in probe time-outs (RFC 9000 10.2).
 const CLOSING_PTOS: u32 = 3;
 
 impl Connection {
     /// Closes, says so to the peer on every path, and tells the application why.
-    pub(super) fn begin_closing(&mut self, now: Instant, frame: CloseFrame, why: ConnectionError) {
+    pub(crate) fn begin_closing(&mut self, now: Instant, frame: CloseFrame, why: ConnectionError) {
         if !self.lifecycle.is_open() {
             return;
         }
-        let until = now + self.paths.max_pto() * CLOSING_PTOS;
+        let until = now + self.paths.table.max_pto() * CLOSING_PTOS;
         let (code, reason) = match &frame {
             CloseFrame::Transport(e) => (e.code, e.reason.clone()),
             CloseFrame::Application(c) => (CloseCode(c.code), String::from_utf8_lossy(&c.reason).into_owned()),
@@ -34,7 +35,7 @@ impl Connection {
     }
 
     /// The peer closed.
-    pub(super) fn on_peer_closed(&mut self, now: Instant, why: ConnectionError) {
+    pub(crate) fn on_peer_closed(&mut self, now: Instant, why: ConnectionError) {
         if !self.lifecycle.is_open() {
             return;
         }
@@ -50,13 +51,13 @@ impl Connection {
         self.events.push(Event::ConnectionLost(why));
     }
 
-    pub(super) fn begin_draining(&mut self, now: Instant) {
-        let until = now + self.paths.max_pto() * CLOSING_PTOS;
+    pub(crate) fn begin_draining(&mut self, now: Instant) {
+        let until = now + self.paths.table.max_pto() * CLOSING_PTOS;
         self.lifecycle.drain(until);
     }
 
     /// The endpoint recognized a reset token of ours (RFC 9000 10.3.1): a reset on any path ends everything.
-    pub(super) fn on_stateless_reset(&mut self, now: Instant) {
+    pub(crate) fn on_stateless_reset(&mut self, now: Instant) {
         if self.lifecycle.is_open() {
             self.events.push(Event::ConnectionLost(ConnectionError::Reset));
         }
@@ -64,7 +65,7 @@ impl Connection {
     }
 
     /// Ends at once and silently: idle, or nobody there.
-    pub(super) fn abort(&mut self, why: ConnectionError) {
+    pub(crate) fn abort(&mut self, why: ConnectionError) {
         if self.lifecycle.is_open() {
             self.events.push(Event::ConnectionLost(why));
         }
@@ -74,30 +75,31 @@ impl Connection {
     }
 
     /// A datagram with our close, as long as one is due on some path.
-    pub(super) fn poll_close(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
+    pub(crate) fn poll_close(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
         self.lifecycle.due_close()?;
-        if self.registry.closes_due.is_empty() {
+        if self.lifecycle.closes_due.is_empty() {
             // One close on each path that may be heard, since some may be dead.
-            let mut targets: Vec<PathId> = self.paths.open_slots().map(|slot| slot.id).collect();
+            let mut targets: Vec<PathId> = self.paths.table.open_slots().map(|slot| slot.id).collect();
             if targets.is_empty() {
                 // RFC 10069 2.6: any path may carry it, the one that ended last where none is left.
-                targets = self.paths.slots().filter(|s| s.last_remote_cid().is_some()).map(|slot| slot.id).collect();
+                targets =
+                    self.paths.table.slots().filter(|s| s.last_remote_cid().is_some()).map(|slot| slot.id).collect();
             }
             targets.reverse();
-            self.registry.closes_due = targets;
+            self.lifecycle.closes_due = targets;
         }
         // Where a socket is full the close waits for it, as long as this connection lasts.
-        while let Some(place) = self.registry.closes_due.iter().rposition(|id| !self.is_held(*id)) {
-            let id = self.registry.closes_due.remove(place);
+        while let Some(place) = self.lifecycle.closes_due.iter().rposition(|id| !self.is_held(*id)) {
+            let id = self.lifecycle.closes_due.remove(place);
             let transmit = self.build_close(now, id, buf);
-            if self.registry.closes_due.is_empty() {
+            if self.lifecycle.closes_due.is_empty() {
                 self.lifecycle.on_close_sent();
             }
             if transmit.is_some() {
                 return transmit;
             }
         }
-        if self.registry.closes_due.is_empty() {
+        if self.lifecycle.closes_due.is_empty() {
             self.lifecycle.on_close_sent();
         }
         None
@@ -105,8 +107,8 @@ impl Connection {
 
     fn build_close(&mut self, now: Instant, id: PathId, buf: &mut Vec<u8>) -> Option<Transmit> {
         buf.clear();
-        let route = self.paths.path(id)?.addresses.send_tuple();
-        let room = self.paths.path(id)?.addresses.amplification_room();
+        let route = self.paths.table.path(id)?.addresses.send_tuple();
+        let room = self.paths.table.path(id)?.addresses.amplification_room();
         let end = usize::try_from(room).unwrap_or(usize::MAX).min(plait_base::limits::MIN_DATAGRAM_BYTES);
         // RFC 9000 10.2.3: at every level that the peer may read
         let spaces: &[Space] =
@@ -153,26 +155,26 @@ impl Connection {
 
     /// PATH_ABANDON of the last path, on that path itself: the last packet there but for our close. Where another
     /// path opened by now it leaves there, as all others do (RFC 10069 3.4).
-    pub(super) fn poll_final_packet(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
-        let id = self.registry.no_path.as_ref()?.abandon_unsent?;
+    pub(crate) fn poll_final_packet(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
+        let id = self.paths.no_path.as_ref()?.abandon_unsent?;
         if self.is_held(id) {
             return None;
         }
-        self.registry.no_path.as_mut()?.abandon_unsent = None;
-        let path = self.paths.path(id)?;
+        self.paths.no_path.as_mut()?.abandon_unsent = None;
+        let path = self.paths.table.path(id)?;
         let route = path.addresses.send_tuple();
         let room = usize::try_from(path.addresses.amplification_room()).unwrap_or(usize::MAX);
         let end = room.min(plait_base::limits::MIN_DATAGRAM_BYTES);
         let outline = Outline::unmarked(id, Space::Data, end, Purpose::End);
         self.assemble(now, &outline, buf, |connection, w| {
-            connection.paths.fill_abandon(id, w);
+            connection.paths.table.fill_abandon(id, w);
             Padding::Least
         })?;
         Some(Transmit::single(route, buf.len()))
     }
 
     /// Version Negotiation answered a client's first packet (RFC 9000 6.2).
-    pub(super) fn on_version_negotiation(&mut self, now: Instant, versions: &[u8]) {
+    pub(crate) fn on_version_negotiation(&mut self, now: Instant, versions: &[u8]) {
         let ids = &self.handshake.ids;
         let heard = self.handshake.peer_scid.is_some() || ids.retry_scid.is_some();
         // RFC 9000 6.2: any packet processed before, another Version Negotiation included, makes this one void
@@ -193,7 +195,7 @@ impl Connection {
     }
 
     /// A Retry asks for a token (RFC 9000 17.2.5).
-    pub(super) fn on_retry(
+    pub(crate) fn on_retry(
         &mut self,
         now: Instant,
         version: plait_wire::Version,
@@ -213,10 +215,10 @@ impl Connection {
             return;
         }
         self.handshake.on_retry(scid, token);
-        self.paths.set_remote_initial(scid, None);
-        if let Some(path) = self.paths.path_mut(PathId::ZERO) {
-            path.send.requeue_in_flight(now, Space::Initial, &mut self.scratch.feedback);
-            path.send.requeue_in_flight(now, Space::Data, &mut self.scratch.feedback);
+        self.paths.table.set_remote_initial(scid, None);
+        if let Some(path) = self.paths.table.path_mut(PathId::ZERO) {
+            path.send.requeue_in_flight(now, Space::Initial, &mut self.paths.feedback);
+            path.send.requeue_in_flight(now, Space::Data, &mut self.paths.feedback);
         }
         self.handshake.crypto(Space::Initial).into_iter().for_each(|stream| stream.resend_unacked());
         self.process_acked_and_lost(now, PathId::ZERO);

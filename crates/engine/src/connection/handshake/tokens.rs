@@ -13,7 +13,7 @@ use plait_path::Paths;
 
 /// Tokens that wait to be sent or acknowledged.
 #[derive(Debug, Default)]
-pub(super) struct Tokens {
+pub(crate) struct Tokens {
     next: u32,
     /// Number, sealed token, whether it is to be sent now.
     kept: Vec<(u32, Vec<u8>, TokenState)>,
@@ -27,7 +27,7 @@ enum TokenState {
 
 impl Tokens {
     /// Makes tokens good for every validated address of the client, in the version of this connection.
-    pub(super) fn issue(
+    pub(crate) fn issue(
         &mut self,
         now: Instant,
         (server, endpoint, version): (&ServerConfig, &EndpointConfig, Version),
@@ -53,11 +53,11 @@ impl Tokens {
         }
     }
 
-    pub(super) fn wants_send(&self) -> bool {
+    pub(crate) fn wants_send(&self) -> bool {
         self.kept.iter().any(|(_, _, delivery)| *delivery == TokenState::Due)
     }
 
-    pub(super) fn fill(&mut self, w: &mut FrameWriter<'_>) {
+    pub(crate) fn fill(&mut self, w: &mut FrameWriter<'_>) {
         for (number, token, delivery) in self.kept.iter_mut().filter(|(_, _, d)| *d == TokenState::Due) {
             if w.write(&NewToken { token }, SentFrame::NewToken(*number)) {
                 *delivery = TokenState::Sent;
@@ -65,17 +65,17 @@ impl Tokens {
         }
     }
 
-    pub(super) fn on_acked(&mut self, number: u32) {
+    pub(crate) fn on_acked(&mut self, number: u32) {
         self.kept.retain(|(n, _, _)| *n != number);
     }
 
-    pub(super) fn on_lost(&mut self, number: u32) {
+    pub(crate) fn on_lost(&mut self, number: u32) {
         self.kept.iter_mut().filter(|(n, _, _)| *n == number).for_each(|(_, _, d)| *d = TokenState::Due);
     }
 }
 
 /// The paths whose figures matter for tokens: used when a path becomes validated.
-pub(super) fn is_new_address(paths: &Paths, id: PathId) -> bool {
+pub(crate) fn is_new_address(paths: &Paths, id: PathId) -> bool {
     let Some(ip) = paths.path(id).map(|p| p.addresses.tuple().remote.ip()) else { return false };
     let mut others = paths.open_paths().filter(|path| path.id() != id);
     !others.any(|p| p.addresses.is_validated() && p.addresses.tuple().remote.ip() == ip)

@@ -1,5 +1,10 @@
 //! The handshake: TLS, CRYPTO streams and keys of the early levels, up to confirmation (RFC 9001 4).
 
+pub(crate) mod parameters;
+pub(crate) mod progress;
+pub(crate) mod tokens;
+pub(crate) mod versions;
+
 use bytes::Bytes;
 use plait_base::{ConnectionId, Instant, PathId, Side, Space, TransportError, Violation};
 use plait_crypto::{EarlyKeys, KeyChange, OneRttKeys, OpenKeys, PacketKeys, SealKeys, TlsSession};
@@ -9,9 +14,9 @@ use plait_wire::frame::AckForm;
 use plait_wire::params::{HandshakeCids, TransportParameters};
 use plait_wire::{FrameWriter, SentFrame, Version};
 
-use super::parameters;
-use super::versions::{DeferredTls, HelloBuffer, Versions};
 use crate::endpoint::parts::HandshakeIds;
+use tokens::Tokens;
+use versions::{DeferredTls, HelloBuffer, Versions};
 
 /// Exponent of the ack delay in long-header packets: peers use the default (RFC 9000 19.3).
 const ACK_DELAY_EXPONENT: u8 = 3;
@@ -99,7 +104,11 @@ pub(crate) struct Handshake {
     pub(crate) done: Owed,
     pub(crate) peer_params: Option<TransportParameters>,
     /// The peer's ClientHello or EncryptedExtensions, until all of it is here.
-    pub(super) hello: Option<HelloBuffer>,
+    pub(crate) hello: Option<HelloBuffer>,
+    /// When 0-RTT keys are dropped.
+    pub(crate) discard_early_at: Option<Instant>,
+    /// What a server gives its client for later connections.
+    pub(crate) tokens: Tokens,
     write_level: Space,
 }
 
@@ -128,6 +137,8 @@ impl Handshake {
             done: Owed::Nothing,
             peer_params: None,
             hello: Some(HelloBuffer::new(deferred)),
+            discard_early_at: None,
+            tokens: Tokens::default(),
             write_level: Space::Initial,
         }
     }

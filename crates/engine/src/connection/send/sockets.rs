@@ -6,11 +6,11 @@ use std::time::Duration;
 use plait_base::{FourTuple, Instant, PathId};
 use plait_schedule::Room;
 
-use super::Connection;
+use crate::connection::Connection;
 
 /// The local addresses whose sockets are full, each with the time since when. Nearly always none.
 #[derive(Debug, Default)]
-pub(super) struct FullSockets {
+pub(crate) struct FullSockets {
     since: Vec<(SocketAddr, Instant)>,
 }
 
@@ -29,12 +29,12 @@ impl FullSockets {
     }
 
     /// True where nothing may leave from this address now.
-    pub(super) fn hold(&self, route: &FourTuple) -> bool {
+    pub(crate) fn hold(&self, route: &FourTuple) -> bool {
         !self.since.is_empty() && self.since_when(route.local).is_some()
     }
 
     /// What a scheduler sees of a path that is held; it waits for the socket no longer than `patience`.
-    pub(super) fn room(&self, now: Instant, route: &FourTuple, patience: impl FnOnce() -> Duration) -> Option<Room> {
+    pub(crate) fn room(&self, now: Instant, route: &FourTuple, patience: impl FnOnce() -> Duration) -> Option<Room> {
         let until = self.since_when(route.local)? + patience();
         Some(if until > now { Room::Socket(until) } else { Room::Stuck })
     }
@@ -43,7 +43,7 @@ impl FullSockets {
 impl Connection {
     /// The pairs of addresses that datagrams may leave by: those of each path, and those that are being validated.
     pub fn routes(&self) -> impl Iterator<Item = FourTuple> + '_ {
-        let paths = self.paths.slots().filter_map(|slot| slot.path.as_deref());
+        let paths = self.paths.table.slots().filter_map(|slot| slot.path.as_deref());
         paths.flat_map(|path| path.addresses.all().map(|state| state.tuple()))
     }
 
@@ -54,7 +54,7 @@ impl Connection {
     }
 
     /// True where the socket of a path's own address is full.
-    pub(super) fn is_held(&self, id: PathId) -> bool {
-        self.paths.path(id).is_some_and(|path| self.scheduling.full_sockets.hold(&path.addresses.tuple()))
+    pub(crate) fn is_held(&self, id: PathId) -> bool {
+        self.paths.table.path(id).is_some_and(|path| self.scheduling.full_sockets.hold(&path.addresses.tuple()))
     }
 }

@@ -10,21 +10,23 @@ use plait_path::table::TableEvent;
 use plait_path::{Activity, CidSource, HandshakeState, LostPacket, Paths, PeerLimits, ValidationTimes};
 use plait_wire::params::TransportParameters;
 
-use super::events::{Event, PathEvent};
-use super::handshake::{EarlyData, Progress, Stage};
-use super::{Connection, RoleSettings, parameters, tokens};
 use crate::config::token_name;
-use crate::shared::EndpointEvent;
+use crate::connection::events::{Event, PathEvent};
+use crate::connection::handshake::parameters;
+use crate::connection::handshake::tokens;
+use crate::connection::handshake::{EarlyData, Progress, Stage};
+use crate::connection::{Connection, RoleSettings};
+use crate::io::EndpointEvent;
 
 /// 0-RTT keys are kept so many probe time-outs after the handshake, for packets that come late (RFC 9001 4.9.3).
 const EARLY_KEYS_PTOS: u32 = 3;
 
 impl Connection {
     /// After a datagram: the handshake goes on, waiting packets are tried again, news are passed on.
-    pub(super) fn after_input(&mut self, now: Instant) {
+    pub(crate) fn after_input(&mut self, now: Instant) {
         if self.lifecycle.is_open() {
             self.advance_handshake(now);
-            if !self.saved_packets.is_empty() {
+            if !self.receive.saved_packets.is_empty() {
                 self.reopen_waiting(now);
                 self.advance_handshake(now);
             }
@@ -37,20 +39,20 @@ impl Connection {
             return;
         }
         match self.lifecycle.is_open() {
-            true => self.registry.settle_at = self.registry.settle_at.or(Some(now + LOAN_TIME)),
+            true => self.receive.loans_until = self.receive.loans_until.or(Some(now + LOAN_TIME)),
             // No timer runs any more, and the application may keep what is left for long.
             false => self.settle_loans(),
         }
     }
 
     /// True while unread data keeps receive buffers alive.
-    pub(super) fn holds_loans(&self) -> bool {
+    pub(crate) fn holds_loans(&self) -> bool {
         self.streams.lent_bytes() + self.datagrams.lent_bytes() > 0
     }
 
     /// Gives the receive buffers back: what the application has not read by now is copied.
-    pub(super) fn settle_loans(&mut self) {
-        self.registry.settle_at = None;
+    pub(crate) fn settle_loans(&mut self) {
+        self.receive.loans_until = None;
         self.streams.settle();
         self.datagrams.settle();
     }
@@ -63,7 +65,7 @@ impl Connection {
     }
 
     /// Takes in what a step of the handshake brought.
-    pub(super) fn on_progress(&mut self, now: Instant, progress: Progress) {
+    pub(crate) fn on_progress(&mut self, now: Instant, progress: Progress) {
         if let Some(version) = progress.version {
             self.events.observe(now, || TraceEvent::VersionChanged { version: version.0 });
         }
@@ -93,10 +95,10 @@ impl Connection {
         }
         // RFC 9001 4.6.2: nothing of it counts; packet numbers go on
         self.streams.on_early_rejected();
-        if let Some(path) = self.paths.path_mut(PathId::ZERO) {
-            path.send.requeue_in_flight(now, Space::Data, &mut self.scratch.feedback);
+        if let Some(path) = self.paths.table.path_mut(PathId::ZERO) {
+            path.send.requeue_in_flight(now, Space::Data, &mut self.paths.feedback);
         }
-        self.scratch.feedback.clear();
+        self.paths.feedback.clear();
     }
 
     fn on_peer_params(&mut self, params: &TransportParameters) {
@@ -105,15 +107,17 @@ impl Connection {
         let idle = Some(params.max_idle_timeout_ms).filter(|ms| *ms > 0).map(Duration::from_millis);
         self.lifecycle.negotiate_idle(idle);
         let initial_max_path_id = params.initial_max_path_id.map(|id| id.0);
-        self.paths.set_peer_limits(PeerLimits { cid_limit: params.active_cid_limit, initial_max_path_id });
+        self.paths.table.set_peer_limits(PeerLimits { cid_limit: params.active_cid_limit, initial_max_path_id });
         if let Some(token) = params.stateless_reset_token {
-            self.paths.set_remote_initial(self.handshake.peer_scid.unwrap_or(self.handshake.ids.remote), Some(token));
+            self.paths
+                .table
+                .set_remote_initial(self.handshake.peer_scid.unwrap_or(self.handshake.ids.remote), Some(token));
         }
-        if let Some(path) = self.paths.path_mut(PathId::ZERO) {
+        if let Some(path) = self.paths.table.path_mut(PathId::ZERO) {
             path.set_peer_max_datagram(params.max_udp_payload_bytes);
             path.send.set_max_ack_delay(Duration::from_millis(params.acks.max_delay_ms));
         }
-        self.paths.on_pto_changed();
+        self.paths.table.on_pto_changed();
         // Those queued for 0-RTT went by the limits of the last connection.
         self.drop_unfit_datagrams();
         self.drain_table_events();
@@ -121,18 +125,18 @@ impl Connection {
 
     fn on_complete(&mut self, now: Instant) {
         self.lifecycle.on_handshake_complete();
-        let multipath = self.paths.on_handshake_complete();
+        let multipath = self.paths.table.on_handshake_complete();
         self.events.observe(now, || TraceEvent::HandshakeCompleted { multipath });
         if multipath {
             // Also with bytes in flight: a server has its first 1-RTT packets under way by now.
             let controller = self.controller().build(PathId::ZERO, now, 1200);
-            if let Some(path) = self.paths.path_mut(PathId::ZERO) {
+            if let Some(path) = self.paths.table.path_mut(PathId::ZERO) {
                 path.send.replace_controller(controller);
             }
         }
         self.observe_path(now, PathId::ZERO);
         self.events.push(Event::Connected);
-        self.registry.discard_early_at = Some(now + self.paths.max_pto() * EARLY_KEYS_PTOS);
+        self.handshake.discard_early_at = Some(now + self.paths.table.max_pto() * EARLY_KEYS_PTOS);
         if self.side().is_server() {
             self.confirm(now);
             self.events.tell_endpoint(EndpointEvent::Established);
@@ -144,7 +148,7 @@ impl Connection {
     }
 
     /// HANDSHAKE_DONE: the client's handshake is confirmed (RFC 9001 4.1.2, RFC 9000 19.20).
-    pub(super) fn on_handshake_done(&mut self, now: Instant) -> Result<(), Violation> {
+    pub(crate) fn on_handshake_done(&mut self, now: Instant) -> Result<(), Violation> {
         if self.side().is_server() {
             return Err(Violation::HandshakeDoneFromClient);
         }
@@ -157,27 +161,26 @@ impl Connection {
     fn confirm(&mut self, now: Instant) {
         self.handshake.stage = Stage::Confirmed;
         if let Some(keys) = &mut self.keys {
-            keys.on_handshake_confirmed();
-            self.registry.keys_since = Some(now);
+            keys.on_handshake_confirmed(now);
         }
         self.discard_space(now, Space::Initial);
         // RFC 9001 4.9.2
         self.discard_space(now, Space::Handshake);
-        if let Some(path) = self.paths.path_mut(PathId::ZERO) {
+        if let Some(path) = self.paths.table.path_mut(PathId::ZERO) {
             path.send.set_handshake(now, HandshakeState::Confirmed);
         }
         self.issue_cids();
-        self.plan.touch();
+        self.paths.plan.touch();
     }
 
     /// Drops an early level with its keys and what is outstanding there (RFC 9001 4.9).
-    pub(super) fn discard_space(&mut self, now: Instant, space: Space) {
+    pub(crate) fn discard_space(&mut self, now: Instant, space: Space) {
         if !self.handshake.has_keys(space) {
             return;
         }
         self.handshake.discard(space);
-        if let Some(path) = self.paths.path_mut(PathId::ZERO) {
-            path.send.discard(now, space, &mut self.scratch.feedback);
+        if let Some(path) = self.paths.table.path_mut(PathId::ZERO) {
+            path.send.discard(now, space, &mut self.paths.feedback);
             if space == Space::Initial && self.handshake.side.is_client() {
                 path.send.set_handshake(now, HandshakeState::AwaitingValidation);
             }
@@ -186,11 +189,11 @@ impl Connection {
     }
 
     /// NEW_TOKEN from a server.
-    pub(super) fn on_new_token(&mut self, token: &[u8]) -> Result<(), Violation> {
+    pub(crate) fn on_new_token(&mut self, token: &[u8]) -> Result<(), Violation> {
         match &self.settings.role {
             RoleSettings::Server(_) => Err(Violation::NewTokenFromClient),
             RoleSettings::Client { token_store, server_name, .. } => {
-                if let Some(rtt) = self.paths.path(PathId::ZERO).and_then(|path| path.send.rtt().measured()) {
+                if let Some(rtt) = self.paths.table.path(PathId::ZERO).and_then(|path| path.send.rtt().measured()) {
                     token_store.note_rtt(server_name, rtt);
                 }
                 if token.len() <= plait_base::limits::MAX_TOKEN_BYTES {
@@ -206,24 +209,24 @@ impl Connection {
         if let RoleSettings::Server(server) = &self.settings.role {
             let count = server.validation_tokens_sent;
             let by = (&**server, &*self.settings.endpoint, self.handshake.versions.current);
-            self.registry.tokens.issue(now, by, &self.paths, count, &mut self.random);
+            self.handshake.tokens.issue(now, by, &self.paths.table, count, &mut self.random);
         }
     }
 
     /// Another QUIC version: the whole handshake once more (RFC 9000 6.2).
-    pub(super) fn restart_with(&mut self, now: Instant, version: plait_wire::Version) {
+    pub(crate) fn restart_with(&mut self, now: Instant, version: plait_wire::Version) {
         let outcome = self.new_client_handshake(version);
         match outcome {
             Ok(handshake) => {
                 let first = self.handshake.versions.first;
                 self.handshake = handshake;
                 self.handshake.versions.first = first;
-                if let Some(path) = self.paths.path_mut(PathId::ZERO) {
-                    path.send.requeue_in_flight(now, Space::Initial, &mut self.scratch.feedback);
-                    path.send.requeue_in_flight(now, Space::Data, &mut self.scratch.feedback);
+                if let Some(path) = self.paths.table.path_mut(PathId::ZERO) {
+                    path.send.requeue_in_flight(now, Space::Initial, &mut self.paths.feedback);
+                    path.send.requeue_in_flight(now, Space::Data, &mut self.paths.feedback);
                 }
                 // TLS starts over: what was said in the other version is void.
-                self.scratch.feedback.lost.retain(|c| !matches!(c, plait_wire::SentFrame::Crypto { .. }));
+                self.paths.feedback.lost.retain(|c| !matches!(c, plait_wire::SentFrame::Crypto { .. }));
                 self.process_acked_and_lost(now, PathId::ZERO);
                 self.advance_handshake(now);
             }
@@ -231,11 +234,11 @@ impl Connection {
         }
     }
 
-    pub(super) fn on_rtt_updated(&mut self, now: Instant, id: PathId) {
-        if let Some(rtt) = self.paths.max_rtt() {
+    pub(crate) fn on_rtt_updated(&mut self, now: Instant, id: PathId) {
+        if let Some(rtt) = self.paths.table.max_rtt() {
             self.streams.on_rtt(rtt);
         }
-        let Some(path) = self.paths.path(id) else { return };
+        let Some(path) = self.paths.table.path(id) else { return };
         let (rtt, send) = (path.send.rtt(), &path.send);
         self.events.observe(now, || TraceEvent::Metrics {
             path: id,
@@ -248,27 +251,27 @@ impl Connection {
         });
     }
 
-    pub(super) fn on_packet_lost(&mut self, now: Instant, id: PathId, lost: &LostPacket) {
+    pub(crate) fn on_packet_lost(&mut self, now: Instant, id: PathId, lost: &LostPacket) {
         let LostPacket { space, number, trigger, bytes } = *lost;
         self.events.observe(now, || TraceEvent::PacketLost { path: id, space, number, trigger });
         if space != Space::Data || trigger == LossTrigger::Discarded {
             return;
         }
         self.scheduling.scheduler.on_lost(id, u64::from(bytes), now);
-        if let Some(mtu) = self.paths.path_mut(id).and_then(|path| path.on_packet_lost(now, number, bytes)) {
+        if let Some(mtu) = self.paths.table.path_mut(id).and_then(|path| path.on_packet_lost(now, number, bytes)) {
             self.on_shrunk(now, id, mtu);
         }
     }
 
-    pub(super) fn on_mtu_probe_acked(&mut self, now: Instant, id: PathId, size: u16) {
-        if let Some(mtu) = self.paths.path_mut(id).and_then(|path| path.on_mtu_probe_acked(now, size)) {
+    pub(crate) fn on_mtu_probe_acked(&mut self, now: Instant, id: PathId, size: u16) {
+        if let Some(mtu) = self.paths.table.path_mut(id).and_then(|path| path.on_mtu_probe_acked(now, size)) {
             self.events.observe(now, || TraceEvent::Mtu { path: id, bytes: mtu });
         }
     }
 
     /// The path's current address is proven.
-    pub(super) fn on_path_validated(&mut self, now: Instant, id: PathId) {
-        let new_address = tokens::is_new_address(&self.paths, id);
+    pub(crate) fn on_path_validated(&mut self, now: Instant, id: PathId) {
+        let new_address = tokens::is_new_address(&self.paths.table, id);
         self.take_over_silent(now, id);
         self.observe_path(now, id);
         if id != PathId::ZERO || self.handshake.is_confirmed() {
@@ -277,30 +280,30 @@ impl Connection {
         if self.side().is_server() && new_address && self.handshake.is_confirmed() {
             self.issue_tokens(now);
         }
-        self.plan.touch();
+        self.paths.plan.touch();
     }
 
     /// The path's addresses changed: its RTT, window and MTU begin anew unless only ports did (RFC 9000 9.4).
-    pub(super) fn on_path_moved(&mut self, now: Instant, id: PathId, moved: Moved) {
+    pub(crate) fn on_path_moved(&mut self, now: Instant, id: PathId, moved: Moved) {
         if moved == Moved::No {
             return;
         }
         let factory = self.controller();
-        let Some(path) = self.paths.path_mut(id) else { return };
+        let Some(path) = self.paths.table.path_mut(id) else { return };
         path.on_moved(now, moved, || factory.build(id, now, plait_base::limits::MIN_DATAGRAM_BYTES as u64));
         let route = path.addresses.tuple();
-        self.paths.on_pto_changed();
-        self.registry.resets.on_moved(id, route.remote, &mut self.events);
+        self.paths.table.on_pto_changed();
+        self.paths.reset_tokens.on_moved(id, route.remote, &mut self.events);
         self.events.path(PathEvent::Migrated { id, route });
         self.drop_unfit_datagrams();
         self.drain_table_events();
         self.observe_path(now, id);
-        self.plan.touch();
+        self.paths.plan.touch();
     }
 
     /// Nothing answers at the path's address: it is abandoned, or with it the connection.
-    pub(super) fn on_path_unreachable(&mut self, now: Instant, id: PathId) {
-        if self.paths.is_multipath() {
+    pub(crate) fn on_path_unreachable(&mut self, now: Instant, id: PathId) {
+        if self.paths.table.is_multipath() {
             let _ = self.abandon_path(now, id, CloseCode::PATH_UNSTABLE_OR_POOR);
         } else {
             let error = TransportError::new(CloseCode::NO_VIABLE_PATH, "the peer's address could not be validated");
@@ -310,62 +313,62 @@ impl Connection {
 
     /// The address answers, but no full-sized datagram came through yet: a path among others is given up; the only one
     /// is asked again, for as long as the peer is heard at all.
-    pub(super) fn on_size_unproven(&mut self, now: Instant, id: PathId) {
-        if self.paths.open_slots().any(|slot| slot.id != id) {
+    pub(crate) fn on_size_unproven(&mut self, now: Instant, id: PathId) {
+        if self.paths.table.open_slots().any(|slot| slot.id != id) {
             return self.on_path_unreachable(now, id);
         }
         let times = self.validation_times(id);
-        if let Some(path) = self.paths.path_mut(id) {
+        if let Some(path) = self.paths.table.path_mut(id) {
             path.addresses.challenge(now, times);
         }
     }
 
-    pub(super) fn observe_path(&mut self, now: Instant, id: PathId) {
-        let Some(slot) = self.paths.slot_mut(id) else { return };
+    pub(crate) fn observe_path(&mut self, now: Instant, id: PathId) {
+        let Some(slot) = self.paths.table.slot_mut(id) else { return };
         let state = slot.state();
         let activity = if state == PathState::Active { Activity::Active } else { Activity::Idle };
         let Some(path) = slot.path.as_mut() else { return };
-        path.send.set_activity(&mut self.shared_metrics, activity);
+        path.send.set_activity(&mut self.paths.shared_metrics, activity);
         let route = path.addresses.tuple();
         self.events.observe(now, || TraceEvent::Path { path: id, route, state });
     }
 
     /// Times for a path of which nothing is known: its challenges are as rare as Initial packets (RFC 9000 8.2.1), since
     /// a slow one would choke on more.
-    pub(super) fn first_validation_times(&self) -> ValidationTimes {
+    pub(crate) fn first_validation_times(&self) -> ValidationTimes {
         let initial = self.settings.transport.recovery.initial_rtt * 3;
         ValidationTimes::new(initial, initial)
     }
 
-    pub(super) fn validation_times(&self, id: PathId) -> ValidationTimes {
+    pub(crate) fn validation_times(&self, id: PathId) -> ValidationTimes {
         let initial = self.settings.transport.recovery.initial_rtt * 3;
-        let path = self.paths.path(id);
+        let path = self.paths.table.path(id);
         path.map_or(ValidationTimes::new(initial, initial), |path| path.validation_times(initial))
     }
 
     /// Passes on what the path table wants the endpoint to know.
-    pub(super) fn drain_table_events(&mut self) {
-        while let Some(event) = self.paths.poll_event() {
+    pub(crate) fn drain_table_events(&mut self) {
+        while let Some(event) = self.paths.table.poll_event() {
             match event {
                 TableEvent::CidIssued(issued) => {
                     self.events.tell_endpoint(EndpointEvent::Register { cid: issued.cid, path: issued.path });
                 }
                 TableEvent::CidRetired { cid, .. } => self.events.tell_endpoint(EndpointEvent::Retire { cid }),
                 TableEvent::TokenInUse { path, token } => {
-                    let remote = self.paths.path(path).map(|p| p.addresses.tuple().remote);
+                    let remote = self.paths.table.path(path).map(|p| p.addresses.tuple().remote);
                     if let Some(remote) = remote {
-                        self.registry.resets.watch(path, token, remote, &mut self.events);
+                        self.paths.reset_tokens.watch(path, token, remote, &mut self.events);
                     }
                 }
                 TableEvent::TokenForgotten { path, token } => {
-                    self.registry.resets.forget(path, token, &mut self.events);
+                    self.paths.reset_tokens.forget(path, token, &mut self.events);
                 }
             }
         }
     }
 
     /// Issues the connection ids that the peer lacks.
-    pub(super) fn issue_cids(&mut self) {
+    pub(crate) fn issue_cids(&mut self) {
         self.issue_cids_by(Paths::issue_cids);
     }
 
@@ -375,7 +378,7 @@ impl Connection {
             return;
         }
         let Self { paths, random, settings, .. } = self;
-        issue(paths, &mut |_| {
+        issue(&mut paths.table, &mut |_| {
             let cid = random.connection_id(len);
             (cid, settings.endpoint.reset_key.token(&cid))
         });

@@ -8,8 +8,8 @@ use plait_path::AckRouteFactory;
 use plait_schedule::SchedulerFactory;
 use plait_schedule::reinject::ReinjectionFactory;
 
-use super::Connection;
-use super::reinject::Reinjector;
+use crate::connection::Connection;
+use crate::connection::send::reinject::Reinjector;
 
 /// Names of the policies by which one end of a connection sends, as the registries know them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -54,7 +54,7 @@ impl Connection {
     /// again with its first window and without a threshold, as at its start; what is in flight stays counted. It is meant for
     /// the beginning of a connection: later it costs each path a slow start.
     pub fn set_congestion_controller(&mut self, now: Instant, factory: Arc<dyn ControllerFactory>) {
-        for path in self.paths.open_paths_mut() {
+        for path in self.paths.table.open_paths_mut() {
             path.send.replace_controller(factory.build(path.id(), now, u64::from(path.send.mss())));
         }
         let transport = Arc::make_mut(&mut self.settings.transport);

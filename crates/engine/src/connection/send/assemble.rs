@@ -8,33 +8,33 @@ use plait_wire::header::{FixedBit, OutHeader};
 use plait_wire::params::GreaseQuicBit;
 use plait_wire::{FrameWriter, SentFrame};
 
-use super::Connection;
-use super::purpose::Purpose;
 use crate::config::Switch;
+use crate::connection::Connection;
+use crate::connection::send::purpose::Purpose;
 
 /// What is known of a packet before its frames are.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Outline {
-    pub(super) path: PathId,
+pub(crate) struct Outline {
+    pub(crate) path: PathId,
     /// Which of the path's addresses it leaves by.
-    pub(super) role: FourTupleRole,
-    pub(super) space: Space,
+    pub(crate) role: FourTupleRole,
+    pub(crate) space: Space,
     /// Index in the buffer at which it must end.
-    pub(super) end: usize,
+    pub(crate) end: usize,
     /// The mark of its datagram.
-    pub(super) ecn: Option<Ecn>,
-    pub(super) purpose: Purpose,
+    pub(crate) ecn: Option<Ecn>,
+    pub(crate) purpose: Purpose,
 }
 
 impl Outline {
     /// A packet without an ECN mark on the path's own addresses.
-    pub(super) fn unmarked(path: PathId, space: Space, end: usize, purpose: Purpose) -> Self {
+    pub(crate) fn unmarked(path: PathId, space: Space, end: usize, purpose: Purpose) -> Self {
         Self { path, role: FourTupleRole::Current, space, end, ecn: None, purpose }
     }
 }
 
 /// Padding of a packet that may have to show that full-sized datagrams pass (RFC 9000 8.2.1).
-pub(super) fn padding_of(pad: Pad, start: usize, end: usize) -> Padding {
+pub(crate) fn padding_of(pad: Pad, start: usize, end: usize) -> Padding {
     match pad {
         Pad::Full => Padding::UpTo((start + MIN_DATAGRAM_BYTES).min(end)),
         Pad::No => Padding::Least,
@@ -44,7 +44,7 @@ pub(super) fn padding_of(pad: Pad, start: usize, end: usize) -> Padding {
 impl Connection {
     /// Appends a packet to `buf` with the frames that `fill` writes, padded as it says, and books it as sent. None, with
     /// nothing appended, where there is no frame, no room, no connection id or no key.
-    pub(super) fn assemble(
+    pub(crate) fn assemble(
         &mut self,
         now: Instant,
         outline: &Outline,
@@ -52,7 +52,7 @@ impl Connection {
         fill: impl FnOnce(&mut Self, &mut FrameWriter<'_>) -> Padding,
     ) -> Option<Built> {
         let builder = self.begin_packet(outline, buf)?;
-        let mut frames = std::mem::take(&mut self.scratch.carried);
+        let mut frames = std::mem::take(&mut self.scheduling.frames);
         frames.clear();
         let mut w = builder.writer(buf, &mut frames);
         let padding = fill(self, &mut w);
@@ -65,14 +65,14 @@ impl Connection {
             let built = self.seal(now, outline, builder, buf, padding);
             built.and_then(|built| self.book(now, outline, built, ack_eliciting, &frames))
         };
-        self.scratch.carried = frames;
+        self.scheduling.frames = frames;
         built
     }
 
     /// Writes the header.
     fn begin_packet(&mut self, outline: &Outline, buf: &mut Vec<u8>) -> Option<PacketBuilder> {
         let &Outline { path: id, role, space, end, purpose, .. } = outline;
-        let slot = self.paths.slot(id)?;
+        let slot = self.paths.table.slot(id)?;
         // The last packet where no path is open goes to the id that was in use last.
         let last = slot.last_remote_cid().filter(|_| purpose == Purpose::End);
         let dcid = slot.dcid(role).or(last)?;
@@ -115,7 +115,7 @@ impl Connection {
         buf: &mut Vec<u8>,
         padding: Padding,
     ) -> Option<Built> {
-        let path = self.paths.path_mut(outline.path)?;
+        let path = self.paths.table.path_mut(outline.path)?;
         let sealer = match (outline.space, self.keys.as_deref_mut()) {
             (Space::Data, Some(keys)) => Sealer::OneRtt(keys, path.send.seal_mark_mut()),
             (Space::Data, None) => Sealer::Level(self.handshake.early_seal_keys()?),
@@ -143,7 +143,7 @@ impl Connection {
         let app_limited = self.streams.unsent_bytes() == 0;
         let repeats = purpose == Purpose::Copies || self.is_doubled(id);
         let (number, bytes) = (built.number, built.bytes as u16);
-        let path = self.paths.path_mut(id)?;
+        let path = self.paths.table.path_mut(id)?;
         let packet = PacketInfo {
             bytes,
             ack_eliciting,
@@ -154,7 +154,7 @@ impl Connection {
             repeats,
             elsewhere: purpose == Purpose::OtherAddress,
         };
-        let pruned = path.on_packet_sent(now, (space, role), &packet, frames, &mut self.scratch.feedback);
+        let pruned = path.on_packet_sent(now, (space, role), &packet, frames, &mut self.paths.feedback);
         if pruned {
             self.process_acked_and_lost(now, id);
         }
@@ -163,7 +163,7 @@ impl Connection {
             self.scheduling.reinjector.on_sent(u64::from(bytes), purpose, now);
         }
         if ack_eliciting {
-            self.lifecycle.on_sent_eliciting(now, self.paths.max_pto());
+            self.lifecycle.on_sent_eliciting(now, self.paths.table.max_pto());
         }
         self.events.observe(now, || TraceEvent::PacketSent { path: id, space, number, bytes, ack_eliciting });
         if space == Space::Data && role == FourTupleRole::Current {

@@ -4,7 +4,7 @@ use plait_wire::SentFrame;
 
 /// Why a packet leaves on a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Purpose {
+pub(crate) enum Purpose {
     /// A probe after a time-out: any window, something that asks for an ack.
     Probe,
     /// A challenge or response that only this path can carry.
@@ -27,23 +27,23 @@ pub(super) enum Purpose {
 
 impl Purpose {
     /// True for packets that may follow others in one train.
-    pub(super) fn joins_trains(self) -> bool {
+    pub(crate) fn joins_trains(self) -> bool {
         matches!(self, Self::Probe | Self::Data | Self::Copies)
     }
 
     /// True for what the scheduler was asked about.
-    pub(super) fn is_scheduled(self) -> bool {
+    pub(crate) fn is_scheduled(self) -> bool {
         matches!(self, Self::Data | Self::Mtu(_))
     }
 
     /// True where a packet that asks for no ack would miss the point.
-    pub(super) fn must_elicit(self) -> bool {
+    pub(crate) fn must_elicit(self) -> bool {
         matches!(self, Self::Probe | Self::Mtu(_) | Self::Ping)
     }
 }
 
 /// True for frames of which a copy may go on another path.
-pub(super) fn is_copied(frame: &SentFrame) -> bool {
+pub(crate) fn is_copied(frame: &SentFrame) -> bool {
     matches!(
         frame,
         SentFrame::Stream { .. }

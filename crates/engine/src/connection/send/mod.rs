@@ -1,5 +1,14 @@
 //! A datagram on its way out: which path, which packets, sealed into trains of one size.
 
+pub(crate) mod assemble;
+pub(crate) mod datagram_size;
+pub(crate) mod fill;
+pub(crate) mod pending_copies;
+pub(crate) mod purpose;
+pub(crate) mod reinject;
+pub(crate) mod scheduling;
+pub(crate) mod sockets;
+
 use plait_base::limits::MIN_DATAGRAM_BYTES;
 use plait_base::time::earliest;
 use plait_base::{Instant, PathId, Space};
@@ -7,13 +16,13 @@ use plait_path::{AckNeed, Built, FourTupleRole, Pad, Padding, Path, SendRoom, Ta
 use plait_schedule::{Decision, Demand, DemandKind};
 use plait_wire::SentFrame;
 
-use super::Connection;
-use super::assemble::{Outline, padding_of};
-use super::pending_copies::Target;
-use super::purpose::{Purpose, is_copied};
-use super::scheduling::Scheduling;
 use crate::config::Switch;
-use crate::shared::Transmit;
+use crate::connection::Connection;
+use crate::connection::send::assemble::{Outline, padding_of};
+use crate::connection::send::pending_copies::Target;
+use crate::connection::send::purpose::{Purpose, is_copied};
+use crate::connection::send::scheduling::Scheduling;
+use crate::io::Transmit;
 
 /// A packet that is smaller than its train's segments by no more than this is padded to keep the train going.
 const TRAIN_PADDING_BYTES: usize = 64;
@@ -63,7 +72,7 @@ impl Connection {
             return None;
         }
         let mut spaces = [Space::Initial, Space::Handshake].map(|s| (s, self.wants_handshake(now, s)));
-        let path = self.paths.path_mut(PathId::ZERO)?;
+        let path = self.paths.table.path_mut(PathId::ZERO)?;
         let (route, ecn) = (path.addresses.send_tuple(), path.send.ecn());
         let room = usize::try_from(path.addresses.amplification_room()).unwrap_or(usize::MAX);
         let end = room.min(usize::from(path.mtu()));
@@ -99,13 +108,13 @@ impl Connection {
     }
 
     /// True while the 3x rule holds back whatever this path would send next: its probe timer rests (RFC 9002 6.2.2.1).
-    pub(super) fn is_starved(&self, id: PathId) -> bool {
+    pub(crate) fn is_starved(&self, id: PathId) -> bool {
         let least = self.least_credit(id);
-        self.paths.path(id).is_some_and(|path| !path.may_send(least))
+        self.paths.table.path(id).is_some_and(|path| !path.may_send(least))
     }
 
     /// Bytes of the smallest datagram that this path would send next.
-    pub(super) fn least_credit(&self, id: PathId) -> u64 {
+    pub(crate) fn least_credit(&self, id: PathId) -> u64 {
         let full_sized = id == PathId::ZERO && self.handshake.has_keys(Space::Initial);
         if full_sized { MIN_DATAGRAM_BYTES as u64 } else { SMALLEST_PACKET_BYTES }
     }
@@ -120,7 +129,7 @@ impl Connection {
             return true;
         }
         let wants = level.crypto.wants_send();
-        let path = self.paths.path_mut(PathId::ZERO);
+        let path = self.paths.table.path_mut(PathId::ZERO);
         wants && path.is_some_and(|path| path.has_window_for(1200))
     }
 
@@ -137,7 +146,7 @@ impl Connection {
                 }
             }
             if is_probe && !w.is_ack_eliciting() {
-                super::fill::ping(w);
+                fill::ping(w);
             }
             padding
         });
@@ -160,14 +169,14 @@ impl Connection {
             let other = [FourTupleRole::Candidate, FourTupleRole::Previous].into_iter();
             other.filter(|role| s.dcid(*role).is_some()).find(|role| route.get(*role).is_some_and(admits))
         };
-        let (id, role) = self.paths.open_slots().find_map(|s| Some((s.id, due(s)?)))?;
-        let tuple = self.paths.path(id)?.addresses.get(role)?.send_tuple();
-        let room = self.paths.path(id)?.addresses.get(role)?.amplification_room();
+        let (id, role) = self.paths.table.open_slots().find_map(|s| Some((s.id, due(s)?)))?;
+        let tuple = self.paths.table.path(id)?.addresses.get(role)?.send_tuple();
+        let room = self.paths.table.path(id)?.addresses.get(role)?.amplification_room();
         let end = usize::try_from(room).unwrap_or(usize::MAX).min(MIN_DATAGRAM_BYTES);
         let outline = Outline { role, ..Outline::unmarked(id, Space::Data, end, Purpose::OtherAddress) };
         self.assemble(now, &outline, buf, |connection, w| {
             let Connection { paths, random, .. } = connection;
-            let pad = paths.path_mut(id).map_or(Pad::No, |path| path.addresses.fill(role, random, w));
+            let pad = paths.table.path_mut(id).map_or(Pad::No, |path| path.addresses.fill(role, random, w));
             padding_of(pad, 0, end)
         })?;
         Some(Transmit::single(tuple, buf.len()))
@@ -181,7 +190,7 @@ impl Connection {
         buf: &mut Vec<u8>,
         (id, mut purpose): (PathId, Purpose),
     ) -> Option<Transmit> {
-        let path = self.paths.path_mut(id)?;
+        let path = self.paths.table.path_mut(id)?;
         let (route, ecn) = (path.addresses.send_tuple(), path.send.ecn());
         let mut segment = usize::from(path.mtu());
         if purpose == Purpose::Ping {
@@ -197,7 +206,7 @@ impl Connection {
         let mut count = 0;
         loop {
             let start = buf.len();
-            let room = self.paths.path(id)?.addresses.amplification_room();
+            let room = self.paths.table.path(id)?.addresses.amplification_room();
             let end = start + segment.min(usize::try_from(room).unwrap_or(usize::MAX));
             let outline = Outline { ecn, ..Outline::unmarked(id, Space::Data, end, purpose) };
             let Some(built) = self.data_packet(now, &outline, buf, start) else { break };
@@ -214,7 +223,7 @@ impl Connection {
                 Some((same, next)) if same == id && next.joins_trains() => purpose = next,
                 _ => break,
             }
-            if self.paths.path(id)?.send.ecn() != ecn {
+            if self.paths.table.path(id)?.send.ecn() != ecn {
                 break;
             }
         }
@@ -227,7 +236,7 @@ impl Connection {
     /// True for a first packet so small that what follows would be cut to its size for no good: all but datagrams of
     /// the application that are as small themselves.
     fn would_stunt(&self, id: PathId, bytes: usize) -> bool {
-        let mtu = self.paths.path(id).map_or(0, |path| usize::from(path.mtu()));
+        let mtu = self.paths.table.path(id).map_or(0, |path| usize::from(path.mtu()));
         let next = self.datagrams.next_size_within(self.room_on(id));
         bytes + TRAIN_PADDING_BYTES < mtu && next.is_none_or(|next| next > bytes || next + TRAIN_PADDING_BYTES < bytes)
     }
@@ -272,7 +281,7 @@ impl Connection {
         if !self.handshake.is_confirmed() {
             return Purpose::Data;
         }
-        let Some(path) = self.paths.path_mut(id) else { return Purpose::Data };
+        let Some(path) = self.paths.table.path_mut(id) else { return Purpose::Data };
         path.mtu_probe_beside_data(now).map_or(Purpose::Data, Purpose::Mtu)
     }
 
@@ -281,7 +290,7 @@ impl Connection {
         let is_new = |id: PathId, purpose: Purpose| !empty.contains(&(id, purpose));
         let found = {
             // A path to which the peer gave no id can send nothing, whatever it owes.
-            let mut open = self.paths.slots().filter_map(|slot| Some((slot.id, slot.sendable()?)));
+            let mut open = self.paths.table.slots().filter_map(|slot| Some((slot.id, slot.sendable()?)));
             let full = &self.scheduling.full_sockets;
             let has_room = |path: &Path| path.may_send(SMALLEST_PACKET_BYTES) && !full.hold(&path.addresses.tuple());
             let owes = |path: &Path| path.send.probes_due(Space::Data) > 0 && has_room(path);
@@ -304,7 +313,7 @@ impl Connection {
         let held = self.holds_openings();
         let Scheduling { answers_at, full_sockets: full, .. } = &mut self.scheduling;
         *answers_at = None;
-        for slot in self.paths.slots_mut().filter(|slot| slot.sendable().is_some()) {
+        for slot in self.paths.table.slots_mut().filter(|slot| slot.sendable().is_some()) {
             let Some(path) = slot.path.as_mut() else { continue };
             let admits = path.may_send(SMALLEST_PACKET_BYTES) && !full.hold(&path.addresses.tuple());
             let must_wait = held && path.is_fresh();
@@ -330,7 +339,7 @@ impl Connection {
             return None;
         }
         let side = self.side();
-        self.scheduling.look(&mut self.paths, now, side);
+        self.scheduling.look(&mut self.paths.table, now, side);
         let Self { scheduling, .. } = self;
         let open = plait_schedule::candidates(&scheduling.views).filter(|v| scheduling.copies.wants(v.id));
         let new = open.filter(|v| !empty.contains(&(v.id, Purpose::Copies)));
@@ -341,7 +350,7 @@ impl Connection {
     /// True where at least a small packet can leave: the peer gave an id, its address is proven or gave credit, and our
     /// socket has room.
     fn can_carry(&self, id: PathId) -> bool {
-        let path = self.paths.slot(id).filter(|slot| slot.dcid(FourTupleRole::Current).is_some());
+        let path = self.paths.table.slot(id).filter(|slot| slot.dcid(FourTupleRole::Current).is_some());
         let path = path.and_then(|slot| slot.path.as_deref());
         path.is_some_and(|path| path.may_send(SMALLEST_PACKET_BYTES)) && !self.is_held(id)
     }
@@ -356,14 +365,16 @@ impl Connection {
             self.scheduling.ack_copies.remove(0);
         }
         let mut due: smallvec::SmallVec<[PathId; 8]> = smallvec::SmallVec::new();
-        for slot in self.paths.slots() {
+        for slot in self.paths.table.slots() {
             let need = slot.path.as_ref().map_or(AckNeed::None, |p| p.receive.ack_need(now));
             if need == AckNeed::Now {
                 due.push(slot.id);
             }
         }
         for of in due {
-            if let Some(&carrier) = self.scheduling.ack_paths(now, &self.paths, of).first().filter(|id| is_new(**id)) {
+            if let Some(&carrier) =
+                self.scheduling.ack_paths(now, &self.paths.table, of).first().filter(|id| is_new(**id))
+            {
                 return Some((carrier, Purpose::Acks));
             }
         }
@@ -371,7 +382,7 @@ impl Connection {
     }
 
     /// What waits for the scheduler; none when nothing does.
-    pub(super) fn demand(&self, now: Instant) -> Option<Demand> {
+    pub(crate) fn demand(&self, now: Instant) -> Option<Demand> {
         let control = self.wants_control();
         let (stream, datagram) = (self.streams.unsent_bytes(), self.datagrams.unsent_bytes());
         if !control && stream == 0 && datagram == 0 {
@@ -391,7 +402,7 @@ impl Connection {
         self.assemble(now, outline, buf, |connection, w| {
             let pad = connection.fill(now, path, purpose, w);
             if purpose.must_elicit() && !w.is_ack_eliciting() {
-                super::fill::ping(w);
+                fill::ping(w);
             }
             match (purpose, pad) {
                 (Purpose::Mtu(_), _) => Padding::UpTo(end),
@@ -405,7 +416,7 @@ impl Connection {
 
     /// While a path's RTT is unknown its frames go on another path too (CoNEXT 2017, section 4.1); what the scheduler
     /// wants on further paths goes there as well.
-    pub(super) fn copy_elsewhere(&mut self, id: PathId, carried: &[SentFrame]) {
+    pub(crate) fn copy_elsewhere(&mut self, id: PathId, carried: &[SentFrame]) {
         let targets = std::mem::take(&mut self.scheduling.copy_to);
         for &target in targets.iter().filter(|t| **t != id) {
             carried.iter().filter(|c| is_copied(c)).for_each(|c| self.scheduling.copies.push(*c, Target::On(target)));
@@ -416,18 +427,18 @@ impl Connection {
     }
 
     /// True while what leaves on this path goes on another one too.
-    pub(super) fn is_doubled(&self, id: PathId) -> bool {
-        if self.settings.transport.paths.duplicate_until_rtt == Switch::Off || !self.paths.is_multipath() {
+    pub(crate) fn is_doubled(&self, id: PathId) -> bool {
+        if self.settings.transport.paths.duplicate_until_rtt == Switch::Off || !self.paths.table.is_multipath() {
             return false;
         }
-        let measured = self.paths.path(id).is_none_or(|p| p.send.rtt().measured().is_some());
-        !measured && self.paths.take_over_from(id) == TakeOver::Possible
+        let measured = self.paths.table.path(id).is_none_or(|p| p.send.rtt().measured().is_some());
+        !measured && self.paths.table.take_over_from(id) == TakeOver::Possible
     }
 
     /// Starts a key update when the AEAD's limit comes near (RFC 9001 6.6) or the keys are as old as configured.
     fn update_keys_near_limit(&mut self, now: Instant) {
         let interval = self.settings.transport.timing.key_update_interval;
-        let age = self.registry.keys_since.map_or(std::time::Duration::ZERO, |at| now.since(at));
+        let age = self.keys.as_ref().map_or(std::time::Duration::ZERO, |keys| keys.age(now));
         let is_old = interval.is_some_and(|longest| age >= longest);
         if is_old || self.keys.as_ref().is_some_and(|k| k.key_usage() != plait_crypto::KeyUsage::Fine) {
             // Refused while the peer has not confirmed the last one; it is tried again with the next packets.

@@ -1,4 +1,4 @@
-//! The values that endpoint, connection and caller hand each other.
+//! What goes into the engine and comes out of it: datagrams, and what a connection tells its endpoint.
 
 use std::net::SocketAddr;
 
@@ -31,7 +31,7 @@ impl Transmit {
 
 /// What a datagram is to the connection that gets it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InputKind {
+pub(crate) enum InputKind {
     /// Packets with a connection id of ours.
     Packets,
     /// No packet of ours, but its end is a stateless reset token of this connection's peer (RFC 9000 10.3.1).

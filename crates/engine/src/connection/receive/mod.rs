@@ -1,5 +1,7 @@
 //! A datagram on its way in: split into packets, opened, deduplicated, its frames handed to dispatch.
 
+mod dispatch;
+
 use std::net::SocketAddr;
 
 use bytes::{Bytes, BytesMut};
@@ -14,34 +16,34 @@ use plait_wire::Version;
 use plait_wire::frame::{Frame, Frames, types};
 use plait_wire::header::{FixedBitRule, PacketKind, PacketSpan, ProtectedHeader, packet_number, stateless_reset};
 
-use super::{Connection, RoleSettings};
 use crate::config::{MigrationPolicy, Switch};
-use crate::shared::{Input, InputKind};
+use crate::connection::{Connection, RoleSettings};
+use crate::io::{Input, InputKind};
 
 /// A packet's circumstances, known before its frames are read.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Arrival {
-    pub(super) now: Instant,
-    pub(super) path: PathId,
-    pub(super) route: FourTuple,
-    pub(super) ecn: Option<Ecn>,
-    pub(super) space: Space,
-    pub(super) kind: PacketKind,
-    pub(super) dcid: ConnectionId,
+pub(crate) struct Arrival {
+    pub(crate) now: Instant,
+    pub(crate) path: PathId,
+    pub(crate) route: FourTuple,
+    pub(crate) ecn: Option<Ecn>,
+    pub(crate) space: Space,
+    pub(crate) kind: PacketKind,
+    pub(crate) dcid: ConnectionId,
     /// Bytes of the datagram.
-    pub(super) bytes: u64,
-    pub(super) number: u64,
+    pub(crate) bytes: u64,
+    pub(crate) number: u64,
     /// The spin bit of a short header.
-    pub(super) spin: bool,
+    pub(crate) spin: bool,
     /// What is to become of a 1-RTT packet, by its path.
-    pub(super) admission: Admission,
+    pub(crate) admission: Admission,
     /// True for a 1-RTT packet numbered above all others of its path.
-    pub(super) newest: bool,
+    pub(crate) newest: bool,
 }
 
 /// A packet that waits for its keys.
 #[derive(Debug)]
-pub(super) struct SavedPacket {
+pub(crate) struct SavedPacket {
     path: PathId,
     route: FourTuple,
     ecn: Option<Ecn>,
@@ -53,6 +55,21 @@ impl SavedPacket {
     /// True for 0-RTT, the only packets of the data space with a long header.
     fn is_early(&self) -> bool {
         self.space == Space::Data && self.data.first().is_some_and(|first| first & 0x80 != 0)
+    }
+}
+
+/// What waits on its way in.
+#[derive(Default)]
+pub(crate) struct Receive {
+    /// Packets that arrived before their keys; bounded.
+    pub(crate) saved_packets: Vec<SavedPacket>,
+    /// When unread data is copied out of the receive buffers.
+    pub(crate) loans_until: Option<Instant>,
+}
+
+impl Receive {
+    pub(crate) fn shrink_to_fit(&mut self) {
+        self.saved_packets.shrink_to_fit();
     }
 }
 
@@ -73,7 +90,7 @@ impl Connection {
     /// Takes a datagram in.
     pub fn absorb(&mut self, now: Instant, input: Input) {
         if !self.holds_loans() {
-            self.registry.settle_at = None;
+            self.receive.loans_until = None;
         }
         match input.kind {
             InputKind::StatelessReset => self.on_stateless_reset(now),
@@ -94,12 +111,12 @@ impl Connection {
             let again = self.lifecycle.on_heard_while_closing();
             if again {
                 // A new round: what waits for a full socket must not keep the close from the other paths.
-                self.registry.closes_due.clear();
+                self.lifecycle.closes_due.clear();
             }
         }
         let Input { path, route, ecn, mut data, .. } = input;
         let total = data.len() as u64;
-        let known = self.paths.path_mut(path).map(|p| p.addresses.on_received(&route, total));
+        let known = self.paths.table.path_mut(path).map(|p| p.addresses.on_received(&route, total));
         // RFC 9000 9: a client hears only from addresses that it chose
         if known == Some(None) && (self.side().is_client() || !self.may_migrate(&route)) {
             self.drop_packet(now, total as usize, DropReason::WrongAddress);
@@ -131,7 +148,7 @@ impl Connection {
     /// RFC 9002 6.2.2.1: what the peer sent is credit to send, so that the probe timer runs again.
     fn open_probe_gate(&mut self, id: PathId) {
         let least = self.least_credit(id);
-        if let Some(path) = self.paths.path_mut(id).filter(|path| path.may_send(least)) {
+        if let Some(path) = self.paths.table.path_mut(id).filter(|path| path.may_send(least)) {
             path.send.set_probe_gate(ProbeGate::Open);
         }
     }
@@ -218,7 +235,7 @@ impl Connection {
             Err(Refusal::Close(error)) => self.close_with(now, error),
             Err(Refusal::Wait) => match spare {
                 Some(data) if self.has_room_to_wait(data.len()) => {
-                    self.saved_packets.push(SavedPacket { path, route, ecn, space, data });
+                    self.receive.saved_packets.push(SavedPacket { path, route, ecn, space, data });
                 }
                 _ => return Err(DropReason::NoKeys),
             },
@@ -260,7 +277,7 @@ impl Connection {
         why: DropReason,
     ) {
         match ending {
-            Some(ending) if why != DropReason::Duplicate && self.registry.resets.matches(remote, &ending) => {
+            Some(ending) if why != DropReason::Duplicate && self.paths.reset_tokens.matches(remote, &ending) => {
                 self.on_stateless_reset(now);
             }
             _ => self.drop_packet(now, bytes, why),
@@ -268,8 +285,8 @@ impl Connection {
     }
 
     fn has_room_to_wait(&self, bytes: usize) -> bool {
-        let held: usize = self.saved_packets.iter().map(|w| w.data.len()).sum();
-        self.saved_packets.len() < limits::MAX_EARLY_PACKETS && held + bytes <= limits::MAX_EARLY_BYTES
+        let held: usize = self.receive.saved_packets.iter().map(|w| w.data.len()).sum();
+        self.receive.saved_packets.len() < limits::MAX_EARLY_PACKETS && held + bytes <= limits::MAX_EARLY_BYTES
     }
 
     /// Packets that arrive before their keys are kept for a while (RFC 9000 5.2.1, RFC 9001 5.7).
@@ -286,15 +303,15 @@ impl Connection {
     }
 
     /// Tries again with packets that waited for keys which may be there now.
-    pub(super) fn reopen_waiting(&mut self, now: Instant) {
-        for w in std::mem::take(&mut self.saved_packets) {
+    pub(crate) fn reopen_waiting(&mut self, now: Instant) {
+        for w in std::mem::take(&mut self.receive.saved_packets) {
             let ready = match w.space {
                 Space::Data if w.is_early() && self.handshake.open_keys(Space::Data).is_some() => true,
                 Space::Data => self.handshake.is_complete() && self.keys.is_some(),
                 space => self.handshake.open_keys(space).is_some(),
             };
             if !ready {
-                self.saved_packets.push(w);
+                self.receive.saved_packets.push(w);
                 continue;
             }
             let Ok((header, span)) = ProtectedHeader::parse(&w.data, self.cid_len(), self.fixed_bit_rule()) else {
@@ -312,7 +329,7 @@ impl Connection {
             self.handshake.peer_scid = Some(scid);
             if self.side().is_client() {
                 self.handshake.ids.remote = scid;
-                self.paths.set_remote_initial(scid, None);
+                self.paths.table.set_remote_initial(scid, None);
             }
         }
     }
@@ -335,7 +352,7 @@ impl Connection {
 
     fn open_long(&mut self, at: &Arrival, span: PacketSpan, packet: &mut BytesMut) -> Result<Parts, Refusal> {
         let expected = match at.space {
-            Space::Data => self.paths.path(PathId::ZERO).map_or(0, |p| p.receive.expected()),
+            Space::Data => self.paths.table.path(PathId::ZERO).map_or(0, |p| p.receive.expected()),
             space => self.handshake.received(space).map_or(0, |r| r.expected()),
         };
         let keys = match at.space {
@@ -356,8 +373,8 @@ impl Connection {
         if !self.handshake.is_complete() {
             return Err(Refusal::Wait);
         }
-        let guard = self.paths.max_pto() * 3;
-        at.admission = self.paths.admission(at.path);
+        let guard = self.paths.table.max_pto() * 3;
+        at.admission = self.paths.table.admission(at.path);
         if at.admission == Admission::Gone {
             return Err(Refusal::Drop(DropReason::PathGone));
         }
@@ -365,7 +382,7 @@ impl Connection {
         let unmasked = keys.unmask(packet, span.pn_offset).map_err(refusal)?;
         let header_len = span.pn_offset + unmasked.pn_len;
         // A path that the peer opens with this packet has no receiver yet.
-        let mut receive = self.paths.path_mut(at.path).map(|path| &mut path.receive);
+        let mut receive = self.paths.table.path_mut(at.path).map(|path| &mut path.receive);
         let number = expand(&unmasked, receive.as_ref().map_or(0, |receive| receive.expected()));
         let phase = keys.phase();
         let mut fresh = Default::default();
@@ -374,7 +391,6 @@ impl Connection {
         at.newest = receive.as_ref().is_none_or(|receive| receive.largest().is_none_or(|largest| number > largest));
         let seen = receive.is_some_and(|receive| receive.is_duplicate(number));
         if keys.phase() != phase {
-            self.registry.keys_since = Some(at.now);
             self.events.observe(at.now, || TraceEvent::KeysUpdated { locally: false });
         }
         if seen { Err(Refusal::Drop(DropReason::Duplicate)) } else { Ok((number, header_len, opened.payload)) }
@@ -382,7 +398,7 @@ impl Connection {
 
     fn check_duplicate(&mut self, at: &Arrival, number: u64) -> Result<(), Refusal> {
         let seen = match at.space {
-            Space::Data => self.paths.path(at.path).is_some_and(|p| p.receive.is_duplicate(number)),
+            Space::Data => self.paths.table.path(at.path).is_some_and(|p| p.receive.is_duplicate(number)),
             space => self.handshake.received(space).is_some_and(|r| r.is_duplicate(number)),
         };
         if seen { Err(Refusal::Drop(DropReason::Duplicate)) } else { Ok(()) }
@@ -442,7 +458,7 @@ impl Connection {
             }
             Space::Data => self.note_received(at, eliciting, stream_bytes),
         }
-        self.lifecycle.on_heard(at.now, self.paths.max_pto());
+        self.lifecycle.on_heard(at.now, self.paths.table.max_pto());
         if at.kind == PacketKind::OneRtt && at.newest && self.is_from_elsewhere(at) && !probing {
             self.follow(at);
         }
@@ -452,7 +468,7 @@ impl Connection {
     /// Remembers the packet for acks and what it says of its path; `stream_bytes` where it brought data of the application.
     fn note_received(&mut self, at: &Arrival, eliciting: Eliciting, stream_bytes: Option<u64>) {
         let may_ask = at.kind == PacketKind::OneRtt && self.side().is_client() && self.handshake.is_confirmed();
-        let Some(path) = self.paths.path_mut(at.path) else { return };
+        let Some(path) = self.paths.table.path_mut(at.path) else { return };
         if let Some(bytes) = stream_bytes {
             path.on_payload(at.now, bytes);
         }
@@ -469,7 +485,7 @@ impl Connection {
     /// addresses by now.
     fn is_from_elsewhere(&mut self, at: &Arrival) -> bool {
         let asks_system = self.side().is_client() && self.handshake.is_confirmed();
-        let Some(path) = self.paths.path_mut(at.path) else { return false };
+        let Some(path) = self.paths.table.path_mut(at.path) else { return false };
         path.spin.on_received(at.spin);
         // Where the system chooses our address, the peer's newest packet shows which one that is.
         let moved = if asks_system { path.addresses.follow_system(&at.route) } else { Moved::No };
@@ -484,7 +500,7 @@ impl Connection {
         if at.kind != PacketKind::Handshake {
             return;
         }
-        if let Some(path) = self.paths.path_mut(PathId::ZERO)
+        if let Some(path) = self.paths.table.path_mut(PathId::ZERO)
             && !path.addresses.is_validated()
         {
             path.addresses.on_address_proven();
@@ -510,21 +526,21 @@ impl Connection {
     fn admit(&mut self, at: &Arrival, payload: &Bytes) -> Result<bool, TransportError> {
         let mut admission = match at.kind {
             PacketKind::OneRtt => at.admission,
-            _ => self.paths.admission(at.path),
+            _ => self.paths.table.admission(at.path),
         };
         if admission == Admission::Refuse(CloseCode::NO_CID_AVAILABLE_FOR_PATH) {
             self.learn_cids(at, payload)?;
-            admission = self.paths.admission(at.path);
+            admission = self.paths.table.admission(at.path);
         }
         Ok(match admission {
             Admission::Open | Admission::Closing => true,
             Admission::New => self.accept_path(at),
             Admission::Refuse(code) => {
-                let pto = self.paths.max_pto();
-                let waits =
-                    code == CloseCode::NO_CID_AVAILABLE_FOR_PATH && self.paths.awaits_cids(at.now, at.path, pto * 3);
+                let pto = self.paths.table.max_pto();
+                let waits = code == CloseCode::NO_CID_AVAILABLE_FOR_PATH
+                    && self.paths.table.awaits_cids(at.now, at.path, pto * 3);
                 if !waits {
-                    let _ = self.paths.abandon(at.now, at.path, code, pto);
+                    let _ = self.paths.table.abandon(at.now, at.path, code, pto);
                 }
                 false
             }
@@ -538,12 +554,12 @@ impl Connection {
             return;
         }
         let times = self.validation_times(at.path);
-        let Some(path) = self.paths.path_mut(at.path) else { return };
+        let Some(path) = self.paths.table.path_mut(at.path) else { return };
         path.addresses.admit(at.route, at.bytes);
         let cid = if path.changed_cid(&at.dcid) { CidChange::Fresh } else { CidChange::Keep };
-        let moved = self.paths.migrate(at.now, at.path, at.route, cid, times);
+        let moved = self.paths.table.migrate(at.now, at.path, at.route, cid, times);
         self.on_path_moved(at.now, at.path, moved);
-        if let Some(path) = self.paths.path_mut(at.path) {
+        if let Some(path) = self.paths.table.path_mut(at.path) {
             path.on_heard_at(&at.route, at.dcid);
         }
     }

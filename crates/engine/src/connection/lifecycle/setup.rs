@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plait_base::probe::TraceEvent;
-use plait_base::shared_metrics::SharedPathMetrics;
 use plait_base::{CloseCode, ConnectionId, Instant, PathId, Random, Side, TransportError};
 use plait_congestion::ControllerFactory;
 use plait_crypto::{ClientTlsConfig, ConfigError, TlsSession};
@@ -16,16 +15,19 @@ use plait_stream::{Datagrams, DatagramsConfig, Streams};
 use plait_wire::Version;
 use plait_wire::params::PreferredAddress;
 
-use super::events::Events;
-use super::handshake::Handshake;
-use super::lifecycle::Lifecycle;
-use super::path_policy::PathPlan;
-use super::scheduling::Scheduling;
-use super::versions::{DeferredTls, VersionSwitching, Versions};
-use super::{Connection, Registry, RoleSettings, Scratch, Settings, parameters};
 use crate::config::{MigrationPolicy, Switch, TransportConfig, token_name};
+use crate::connection::events::Events;
+use crate::connection::handshake::Handshake;
+use crate::connection::handshake::parameters;
+use crate::connection::handshake::versions::{DeferredTls, VersionSwitching, Versions};
+use crate::connection::lifecycle::Lifecycle;
+use crate::connection::paths::PathControl;
+use crate::connection::paths::policy::PathPlan;
+use crate::connection::receive::Receive;
+use crate::connection::send::scheduling::Scheduling;
+use crate::connection::{Connection, RoleSettings, Settings};
 use crate::endpoint::parts::{ConnectionParts, Role};
-use crate::shared::EndpointEvent;
+use crate::io::EndpointEvent;
 
 impl Connection {
     /// A connection from what the endpoint prepared; a client's has its first flight ready to be polled.
@@ -74,20 +76,16 @@ impl Connection {
         let mut connection = Self {
             handshake: Handshake::new(side, versions, (tls, deferred), parts.ids, token),
             keys: None,
-            paths,
+            paths: PathControl::new(paths, plan),
             streams: Streams::new(side, parameters::streams_config(&transport)),
             datagrams: Datagrams::new(DatagramsConfig {
                 receive_buffer: transport.datagrams.receive_buffer_bytes,
                 send_buffer: transport.datagrams.send_buffer_bytes,
             }),
             scheduling: Scheduling::new(&transport, random.fork()),
-            plan,
-            shared_metrics: SharedPathMetrics::default(),
+            receive: Receive::default(),
             lifecycle: Lifecycle::new(now, &transport.timing),
             events,
-            registry: Registry::default(),
-            saved_packets: Vec::new(),
-            scratch: Scratch::default(),
             settings: Settings { transport, endpoint: parts.endpoint, role, migration, mtu_search: Switch::On },
             random,
         };
@@ -103,7 +101,7 @@ impl Connection {
         self.events.observe(now, || TraceEvent::Started { side, version, original_dcid, route: tuple });
         let path = self.make_path(now, PathId::ZERO, route, state);
         // The slot of path 0 is there from the start and unused.
-        let opened = self.paths.open(Box::new(path));
+        let opened = self.paths.table.open(Box::new(path));
         debug_assert!(opened.is_ok());
         self.drain_table_events();
     }
@@ -122,7 +120,7 @@ impl Connection {
     }
 
     /// A path with fresh flows, set up from the configuration and what is known of the peer.
-    pub(super) fn make_path(&mut self, now: Instant, id: PathId, route: PathAddresses, state: HandshakeState) -> Path {
+    pub(crate) fn make_path(&mut self, now: Instant, id: PathId, route: PathAddresses, state: HandshakeState) -> Path {
         let transport = &self.settings.transport;
         let mtu = mtu_config(transport);
         let config = SendConfig {
@@ -162,15 +160,15 @@ impl Connection {
     }
 
     /// The factory of the controller that a path gets now.
-    pub(super) fn controller(&self) -> Arc<dyn ControllerFactory> {
+    pub(crate) fn controller(&self) -> Arc<dyn ControllerFactory> {
         let transport = &self.settings.transport;
         match &transport.multipath_controller {
-            Some(coupled) if self.paths.is_multipath() => coupled.clone(),
+            Some(coupled) if self.paths.table.is_multipath() => coupled.clone(),
             _ => transport.controller.clone(),
         }
     }
 
-    pub(super) fn peer_max_ack_delay(&self) -> Duration {
+    pub(crate) fn peer_max_ack_delay(&self) -> Duration {
         Duration::from_millis(self.handshake.peer_params.as_ref().map_or(25, |p| p.acks.max_delay_ms))
     }
 }
@@ -276,7 +274,7 @@ fn client_switching(tls: &ClientTlsConfig) -> VersionSwitching {
 
 impl Connection {
     /// The handshake of a client once more, in another version.
-    pub(super) fn new_client_handshake(&mut self, version: Version) -> Result<Handshake, TransportError> {
+    pub(crate) fn new_client_handshake(&mut self, version: Version) -> Result<Handshake, TransportError> {
         let RoleSettings::Client { tls, server_name, token_store } = &self.settings.role else {
             return Err(TransportError::new(CloseCode::INTERNAL_ERROR, "only clients choose a version"));
         };

@@ -1,5 +1,9 @@
 //! What applications ask of a connection: streams, datagrams, and what is known of the session and its paths.
 
+mod policies;
+
+pub use policies::Policies;
+
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,8 +16,9 @@ use plait_stream::{Chunk, ClosedStream, Order, Overflow, ReadError, SendDatagram
 use plait_wire::Version;
 use smallvec::SmallVec;
 
-use super::handshake::EarlyData;
-use super::{Connection, scheduling};
+use crate::connection::Connection;
+use crate::connection::handshake::EarlyData;
+use crate::connection::send::scheduling;
 
 /// What the handshake agreed on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -243,7 +248,6 @@ impl Connection {
     pub fn update_keys(&mut self, now: Instant) -> Result<(), UpdateRefused> {
         let keys = self.keys.as_mut().ok_or(UpdateRefused::HandshakeNotConfirmed)?;
         keys.update(now)?;
-        self.registry.keys_since = Some(now);
         self.events.observe(now, || TraceEvent::KeysUpdated { locally: true });
         // The peer learns of it by the next packet.
         self.request_ping();
@@ -267,24 +271,24 @@ impl Connection {
 
     /// Ids of all open paths.
     pub fn path_ids(&self) -> Vec<PathId> {
-        self.paths.open_slots().map(|slot| slot.id).collect()
+        self.paths.table.open_slots().map(|slot| slot.id).collect()
     }
 
     /// Ids of all paths that still have state: open and closing ones.
     pub fn all_path_ids(&self) -> Vec<PathId> {
-        self.paths.slots().filter(|slot| slot.path.is_some()).map(|slot| slot.id).collect()
+        self.paths.table.slots().filter(|slot| slot.path.is_some()).map(|slot| slot.id).collect()
     }
 
     /// What all paths did so far, those that are gone included. No figure ever decreases.
     pub fn totals(&self) -> PathTotals {
-        let paths = self.paths.slots().filter_map(|slot| slot.path.as_deref());
-        paths.fold(self.registry.past, |sum, path| sum + path.totals())
+        let paths = self.paths.table.slots().filter_map(|slot| slot.path.as_deref());
+        paths.fold(self.paths.past, |sum, path| sum + path.totals())
     }
 
     /// What a path did and how it fares; none for paths that are gone or never were.
     pub fn path_statistics(&self, now: Instant, id: PathId) -> Option<PathStatistics> {
         let side = self.side();
-        let slot = self.paths.slot(id)?;
+        let slot = self.paths.table.slot(id)?;
         let path = slot.snapshot(now, side)?;
         Some(PathStatistics {
             id,
@@ -309,7 +313,7 @@ impl Connection {
     /// Why a path carries no data now.
     fn why_idle(&self, now: Instant, id: PathId) -> Option<WhyIdle> {
         let views: SmallVec<[PathView; 8]> =
-            scheduling::views(&self.paths, now, self.side(), &self.scheduling.full_sockets).collect();
+            scheduling::views(&self.paths.table, now, self.side(), &self.scheduling.full_sockets).collect();
         let demand = self.demand(now).unwrap_or(Demand {
             now,
             kind: DemandKind::Stream,
@@ -317,7 +321,7 @@ impl Connection {
             send_credit_bytes: self.streams.send_credit(),
         });
         let view = views.iter().find(|view| view.id == id)?;
-        let path = self.paths.path(id)?;
+        let path = self.paths.table.path(id)?;
         // With nothing of ours to send, it may still bring the peer's data, or await the acks of what was the last of ours.
         let is_in_use = path.brings_payload(now) || path.send.in_flight() > 0;
         let why = plait_schedule::why_idle(view, &views, &demand);

@@ -12,8 +12,8 @@ use plait_wire::Version;
 use plait_wire::header::PacketKind;
 use plait_wire::params::{TransportParameters, VersionInfo};
 
-use super::handshake::Handshake;
-use super::parameters;
+use crate::connection::handshake::Handshake;
+use crate::connection::handshake::parameters;
 
 /// Whether TLS lets a connection end in another version than it began in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,7 +93,7 @@ pub(crate) struct DeferredTls {
 }
 
 /// The peer's first message with transport parameters, on its way to TLS.
-pub(super) struct HelloBuffer {
+pub(crate) struct HelloBuffer {
     /// What came of it so far.
     bytes_so_far: Vec<u8>,
     /// On a server that may choose another version than its client's: TLS, until the choice is made.
@@ -101,7 +101,7 @@ pub(super) struct HelloBuffer {
 }
 
 impl HelloBuffer {
-    pub(super) fn new(deferred: Option<Box<DeferredTls>>) -> Self {
+    pub(crate) fn new(deferred: Option<Box<DeferredTls>>) -> Self {
         Self { bytes_so_far: Vec::new(), deferred }
     }
 }
@@ -195,7 +195,7 @@ impl Handshake {
 
     /// Bytes of the handshake on their way to TLS: what TLS is to read now, if anything. The message with the peer's
     /// transport parameters is kept back until all of it is here.
-    pub(super) fn buffer_hello(&mut self, level: Space, bytes: Bytes) -> Result<Option<Bytes>, TransportError> {
+    pub(crate) fn buffer_hello(&mut self, level: Space, bytes: Bytes) -> Result<Option<Bytes>, TransportError> {
         let (its_level, read): (_, fn(&[u8], usize) -> Hello<'_>) = match self.side {
             Side::Client => (Space::Handshake, read_encrypted_extensions),
             Side::Server => (Space::Initial, read_client_hello),
@@ -222,7 +222,7 @@ impl Handshake {
     }
 
     /// RFC 9368 4: the chosen version is the one in use, and no Version Negotiation that we followed was forged.
-    pub(super) fn fits_versions(&self, params: &TransportParameters) -> bool {
+    pub(crate) fn fits_versions(&self, params: &TransportParameters) -> bool {
         let info = params.version_info.as_ref();
         match self.side {
             Side::Client => self.versions.fits_server(info),

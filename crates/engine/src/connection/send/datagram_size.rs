@@ -5,9 +5,9 @@ use plait_base::{FourTuple, Instant, PathId};
 use plait_path::{Path, PathIds};
 use plait_schedule::{Decision, Demand, DemandKind, PathView};
 
-use super::Connection;
-use super::purpose::Purpose;
 use crate::config::Switch;
+use crate::connection::Connection;
+use crate::connection::send::purpose::Purpose;
 use plait_path::table::Slot;
 
 /// Bytes for frames in a packet of a datagram of `mtu` bytes: what the longest header and the tag leave.
@@ -43,10 +43,10 @@ impl Connection {
     pub fn on_too_large(&mut self, now: Instant, route: FourTuple, bytes: usize) {
         let bytes = u16::try_from(bytes).unwrap_or(u16::MAX);
         let hit: PathIds =
-            self.paths.open_paths().filter(|path| path.addresses.send_tuple() == route).map(Path::id).collect();
+            self.paths.table.open_paths().filter(|path| path.addresses.send_tuple() == route).map(Path::id).collect();
         for id in hit {
-            let Some(path) = self.paths.path_mut(id) else { continue };
-            let reduced = path.on_datagram_refused(now, bytes, &mut self.scratch.feedback);
+            let Some(path) = self.paths.table.path_mut(id) else { continue };
+            let reduced = path.on_datagram_refused(now, bytes, &mut self.paths.feedback);
             self.process_acked_and_lost(now, id);
             if let Some(mtu) = reduced {
                 self.on_shrunk(now, id, mtu);
@@ -58,18 +58,18 @@ impl Connection {
     /// nothing (RFC 9000 14).
     pub fn stop_mtu_search(&mut self) {
         self.settings.mtu_search = Switch::Off;
-        self.paths.slots_mut().filter_map(|slot| slot.path.as_mut()).for_each(|path| path.stop_mtu_search());
+        self.paths.table.slots_mut().filter_map(|slot| slot.path.as_mut()).for_each(|path| path.stop_mtu_search());
     }
 
     /// A probe time-out passed on a path: its datagrams may be too large for it.
-    pub(super) fn suspect_size(&mut self, now: Instant, id: PathId) {
-        if let Some(mtu) = self.paths.path_mut(id).and_then(|path| path.suspect_size(now)) {
+    pub(crate) fn suspect_size(&mut self, now: Instant, id: PathId) {
+        if let Some(mtu) = self.paths.table.path_mut(id).and_then(|path| path.suspect_size(now)) {
             self.on_shrunk(now, id, mtu);
         }
     }
 
     /// The datagrams of a path became smaller.
-    pub(super) fn on_shrunk(&mut self, now: Instant, id: PathId, mtu: u16) {
+    pub(crate) fn on_shrunk(&mut self, now: Instant, id: PathId, mtu: u16) {
         self.drop_unfit_datagrams();
         self.events.observe(now, || TraceEvent::Mtu { path: id, bytes: mtu });
     }
@@ -77,7 +77,7 @@ impl Connection {
     /// A path on which nothing is under way learns what it carries without data, where the application sends datagrams:
     /// their size depends on it, and the scheduler may have no use for the path. A search is a few probes, and the next
     /// one is minutes away.
-    pub(super) fn next_idle_search(&mut self, now: Instant, empty: &[(PathId, Purpose)]) -> Option<(PathId, Purpose)> {
+    pub(crate) fn next_idle_search(&mut self, now: Instant, empty: &[(PathId, Purpose)]) -> Option<(PathId, Purpose)> {
         if empty.iter().any(|(_, purpose)| matches!(purpose, Purpose::Mtu(_))) {
             return None;
         }
@@ -85,7 +85,7 @@ impl Connection {
             return None;
         }
         let full = &self.scheduling.full_sockets;
-        let (id, size) = self.paths.slots_mut().filter(|slot| slot.is_open()).find_map(|slot| {
+        let (id, size) = self.paths.table.slots_mut().filter(|slot| slot.is_open()).find_map(|slot| {
             let usable = standing(slot) <= Standing::Backup && slot.sendable().is_some();
             let path = slot.path.as_mut().filter(|path| usable && path.addresses.is_validated())?;
             let size = path.mtu_probe_while_idle(now)?;
@@ -98,10 +98,10 @@ impl Connection {
 
     /// The scheduler's answer. Where the next datagram is too large for packets of some paths, those that can carry it are
     /// offered first; while they are held, all are offered what else waits for them.
-    pub(super) fn decide(&mut self, demand: &Demand) -> Decision {
+    pub(crate) fn decide(&mut self, demand: &Demand) -> Decision {
         let side = self.side();
         let Self { scheduling, paths, datagrams, streams, .. } = self;
-        scheduling.look(paths, demand.now, side);
+        scheduling.look(&mut paths.table, demand.now, side);
         let holds = |view: &PathView, size: usize| datagrams.max_size(frame_room(view.mss_bytes)) >= Some(size);
         let next = datagrams.next_size().filter(|_| demand.kind == DemandKind::Datagram);
         let Some(next) = next.filter(|next| scheduling.views.iter().any(|view| !holds(view, *next))) else {
@@ -129,27 +129,27 @@ impl Connection {
     }
 
     /// Bytes for frames in a packet of a path.
-    pub(super) fn room_on(&self, id: PathId) -> usize {
-        self.paths.path(id).map_or(0, |path| frame_room(u64::from(path.mtu())))
+    pub(crate) fn room_on(&self, id: PathId) -> usize {
+        self.paths.table.path(id).map_or(0, |path| frame_room(u64::from(path.mtu())))
     }
 
     /// Bytes for frames in a packet of the widest path in use: active ones, else backups, else failed ones.
-    pub(super) fn datagram_room(&self) -> usize {
-        self.widest(self.paths.open_slots().map(standing).min())
+    pub(crate) fn datagram_room(&self) -> usize {
+        self.widest(self.paths.table.open_slots().map(standing).min())
     }
 
     /// Bytes for frames in a packet of the widest path that stands as `worst` or better.
     fn widest(&self, worst: Option<Standing>) -> usize {
-        let good = self.paths.open_slots().filter(|slot| Some(standing(slot)) <= worst);
+        let good = self.paths.table.open_slots().filter(|slot| Some(standing(slot)) <= worst);
         let widest = good.filter_map(|slot| slot.path.as_ref()).map(|path| path.mtu()).max();
         frame_room(u64::from(widest.unwrap_or(plait_base::limits::MIN_DATAGRAM_BYTES as u16)))
     }
 
     /// Paths or their packets became smaller, or the peer's limit did: datagrams that no path can carry any more would hold
     /// up all that comes after them. Failed paths count only where no other is left.
-    pub(super) fn drop_unfit_datagrams(&mut self) {
+    pub(crate) fn drop_unfit_datagrams(&mut self) {
         if self.datagrams.wants_send() {
-            let best = self.paths.open_slots().map(standing).min();
+            let best = self.paths.table.open_slots().map(standing).min();
             let room = self.widest(best.max(Some(Standing::Backup)));
             let dropped = self.datagrams.drop_larger_than(room);
             if dropped > 0 {
