@@ -176,7 +176,7 @@ fn servers_move_their_clients_through_loss() {
         assert!(is_done(&world), "seed {seed}");
         for host in [client, server] {
             let version =
-                world.act::<PlaitHost, _>(host, |host, _| Some(host.connection()?.handshake_summary().version));
+                world.act::<PlaitHost, _>(host, |host, _| Some(host.connection()?.session().summary().version));
             assert_eq!(version.flatten(), Some(prefers), "seed {seed}");
         }
     }
@@ -237,8 +237,8 @@ fn a_narrow_path_without_data_is_measured_and_not_taken_for_dead() {
                 let connection = host.connection()?;
                 // A backup takes no data; it answers all the same.
                 let _ = connection.set_path_status(now, PathId(1), plait_engine::path::PathStatus::Backup);
-                let size = connection.max_datagram_size()?;
-                let _ = connection.send_datagram(vec![7; size].into(), Overflow::Refuse);
+                let size = connection.datagrams().max_size()?;
+                let _ = connection.datagrams().send(vec![7; size].into(), Overflow::Refuse);
                 Some((size, connection.path_statistics(now, PathId(1)).map(|path| (path.state, path.mtu_bytes))))
             })
         };

@@ -69,7 +69,7 @@ impl Connection {
     fn queue_datagram(&self, data: Bytes, overflow: Overflow) -> Result<(), Refused> {
         let mut state = self.shared.lock();
         state.check().map_err(|error| Refused::Error(error.into()))?;
-        let result = state.engine.send_datagram(data, overflow);
+        let result = state.engine.datagrams().send(data, overflow);
         state.wake_driver();
         result.map_err(|error| match error {
             engine::SendDatagramError::UnsupportedByPeer => Refused::Error(SendDatagramError::UnsupportedByPeer),
@@ -85,7 +85,7 @@ impl Connection {
     pub async fn read_datagram(&self) -> Result<Bytes, ConnectionError> {
         until(&self.shared.notifies.datagram, || {
             let mut state = self.shared.lock();
-            match state.engine.read_datagram() {
+            match state.engine.datagrams().recv() {
                 Some(data) => Some(Ok(data)),
                 None => state.check().err().map(Err),
             }
@@ -95,12 +95,12 @@ impl Connection {
 
     /// The largest datagram that fits every open path now, bytes; none when the peer takes none.
     pub fn max_datagram_size(&self) -> Option<usize> {
-        self.shared.lock().engine.max_datagram_size()
+        self.shared.lock().engine.datagrams().max_size()
     }
 
     /// Bytes of datagrams that can be queued now without dropping older ones.
     pub fn datagram_send_buffer_space(&self) -> usize {
-        self.shared.lock().engine.datagram_send_buffer_room()
+        self.shared.lock().engine.datagrams().send_buffer_room()
     }
 }
 

@@ -152,28 +152,29 @@ impl Driver {
             }
             1 => while connection.accept(dir).is_some() {},
             2 | 3 => {
-                let _ = connection.write(id, &vec![7; usize::from(input.u16() % 20_000)]);
+                let _ = connection.send_stream(id).write(&vec![7; usize::from(input.u16() % 20_000)]);
             }
             4 => {
-                let _ = connection.finish(id);
+                let _ = connection.send_stream(id).finish();
             }
             5 => {
-                let _ = connection.reset(id, 1);
+                let _ = connection.send_stream(id).reset(1);
             }
             6 => {
-                let _ = connection.stop(id, 2);
+                let _ = connection.recv_stream(id).stop(2);
             }
             7 => {
                 let _ = connection
-                    .send_datagram(Bytes::from(vec![1; usize::from(input.u16() % 1_500)]), Overflow::DropOldest);
+                    .datagrams()
+                    .send(Bytes::from(vec![1; usize::from(input.u16() % 1_500)]), Overflow::DropOldest);
             }
-            8 => while connection.read_datagram().is_some() {},
+            8 => while connection.datagrams().recv().is_some() {},
             9 => {
-                let _ = connection.set_priority(id, i32::from(input.byte()) - 100);
+                let _ = connection.send_stream(id).set_priority(i32::from(input.byte()) - 100);
             }
             _ => {
                 let order = if input.one_in(8) { Order::Unordered } else { Order::Ordered };
-                while let Ok(Some(_)) = connection.read(id, 4_000, order) {}
+                while let Ok(Some(_)) = connection.recv_stream(id).read(4_000, order) {}
             }
         }
     }

@@ -22,7 +22,9 @@ use plait_stream::{Datagrams, Streams};
 use crate::config::{EndpointConfig, MigrationPolicy, ServerConfig, Switch, TokenStore, TransportConfig};
 use crate::io::EndpointEvent;
 
-pub use application::{HandshakeSummary, PathStatistics, Policies};
+pub use application::{
+    ApplicationDatagrams, DroppedDatagrams, HandshakeSummary, PathStatistics, Policies, RecvStream, SendStream, Session,
+};
 pub use events::{Event, PathEvent};
 pub use lifecycle::{ApplicationClose, ConnectionError, Unreachable};
 pub use paths::PathError;

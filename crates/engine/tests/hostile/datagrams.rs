@@ -17,7 +17,7 @@ fn large_path() -> Rig {
     let mut rig = Rig::established_server(setup);
     let id = rig.conn().open(plait_base::Dir::Uni).unwrap();
     for _ in 0..20 {
-        rig.conn().write(id, &[1; 2_000]).unwrap();
+        rig.conn().send_stream(id).write(&[1; 2_000]).unwrap();
         rig.pass(ms(20));
         rig.ack_all();
     }
@@ -30,7 +30,7 @@ fn large_path() -> Rig {
 fn full() -> Rig {
     let mut rig = large_path();
     for _ in 0..200 {
-        rig.conn().send_datagram(Bytes::from(vec![7; 1400]), Overflow::Refuse).unwrap();
+        rig.conn().datagrams().send(Bytes::from(vec![7; 1400]), Overflow::Refuse).unwrap();
     }
     rig.pump();
     assert!(queued(&mut rig) > 10_000);
@@ -39,19 +39,23 @@ fn full() -> Rig {
 
 /// Bytes that the queue of datagrams took.
 fn queued(rig: &mut Rig) -> usize {
-    (1 << 20) - rig.conn().datagram_send_buffer_room()
+    (1 << 20) - rig.conn().datagrams().send_buffer_room()
 }
 
 #[test]
 fn datagrams_too_large_for_a_new_path_wait_for_the_one_that_carries_them() {
     let mut rig = full();
-    let (limit, waiting) = (rig.conn().max_datagram_size(), queued(&mut rig));
+    let (limit, waiting) = (rig.conn().datagrams().max_size(), queued(&mut rig));
     rig.open_path(1, "192.0.2.2:5000", true);
-    assert_eq!((rig.conn().max_datagram_size(), queued(&mut rig)), (limit, waiting), "a young path takes nothing away");
+    assert_eq!(
+        (rig.conn().datagrams().max_size(), queued(&mut rig)),
+        (limit, waiting),
+        "a young path takes nothing away"
+    );
     let seen = rig.seen.len();
-    rig.conn().send_datagram(Bytes::from(vec![8; 1000]), Overflow::Refuse).unwrap();
+    rig.conn().datagrams().send(Bytes::from(vec![8; 1000]), Overflow::Refuse).unwrap();
     let id = rig.conn().open(plait_base::Dir::Uni).unwrap();
-    rig.conn().write(id, &[1; 3_000]).unwrap();
+    rig.conn().send_stream(id).write(&[1; 3_000]).unwrap();
     rig.send_all(route("192.0.2.2:5000"), &[Packet::one_rtt([0x01]).on(1)]);
     rig.pass(ms(30));
     let on_path_1 =
@@ -74,17 +78,17 @@ fn large_ones(rig: &Rig) -> Vec<(PathId, usize)> {
 #[test]
 fn opening_a_path_loses_no_datagram_that_waits() {
     let mut rig = large_path();
-    let limit = rig.conn().max_datagram_size().unwrap();
+    let limit = rig.conn().datagrams().max_size().unwrap();
     rig.seen.clear();
     // Stream data fills the window, and 20 datagrams wait behind it.
     let id = rig.conn().open(plait_base::Dir::Uni).unwrap();
-    rig.conn().write(id, &[1; 100_000]).unwrap();
+    rig.conn().send_stream(id).write(&[1; 100_000]).unwrap();
     rig.pump();
     for _ in 0..20 {
-        rig.conn().send_datagram(Bytes::from(vec![7; limit]), Overflow::Refuse).unwrap();
+        rig.conn().datagrams().send(Bytes::from(vec![7; limit]), Overflow::Refuse).unwrap();
     }
     rig.open_path(1, "192.0.2.2:5000", true);
-    assert_eq!(rig.conn().max_datagram_size(), Some(limit));
+    assert_eq!(rig.conn().datagrams().max_size(), Some(limit));
     for _ in 0..30 {
         rig.pass(ms(20));
         rig.ack_all();
@@ -103,7 +107,7 @@ fn a_path_without_data_learns_its_size_and_takes_its_part() {
     rig.ack_all();
     rig.seen.clear();
     let mut small = || {
-        rig.conn().send_datagram(Bytes::from_static(b"x"), Overflow::Refuse).unwrap();
+        rig.conn().datagrams().send(Bytes::from_static(b"x"), Overflow::Refuse).unwrap();
         rig.pass(ms(20));
         rig.ack_all();
     };
@@ -124,23 +128,23 @@ fn the_end_of_the_widest_path_takes_the_datagrams_that_only_it_could_carry() {
     let now = rig.now;
     rig.conn().close_path(now, PathId(0), plait_base::CloseCode::APPLICATION_ABANDON_PATH).unwrap();
     assert!(queued(&mut rig) < 1_000, "{}", queued(&mut rig));
-    assert!(rig.conn().max_datagram_size() < Some(1_200));
+    assert!(rig.conn().datagrams().max_size() < Some(1_200));
 }
 
 #[test]
 fn a_black_hole_takes_the_queued_datagrams_that_only_fitted_before() {
     let mut rig = full();
-    let before = rig.conn().datagrams_dropped_unsent();
+    let before = rig.conn().dropped_datagrams().unsent;
     rig.deaf = true;
     rig.pass(ms(20_000));
     let now = rig.now;
-    assert!(rig.conn().datagrams_dropped_unsent() > before);
+    assert!(rig.conn().dropped_datagrams().unsent > before);
     assert_eq!(rig.conn().path_statistics(now, PathId(0)).unwrap().mtu_bytes, 1200);
     assert!(queued(&mut rig) < 1_000, "{}", queued(&mut rig));
     // The peer is back: nothing stands in the way.
     rig.deaf = false;
     let id = rig.conn().open(plait_base::Dir::Uni).unwrap();
-    rig.conn().write(id, &[1; 3_000]).unwrap();
+    rig.conn().send_stream(id).write(&[1; 3_000]).unwrap();
     let seen = rig.seen.len();
     for _ in 0..10 {
         rig.pass(ms(5_000));
@@ -156,17 +160,17 @@ fn queued_datagrams_obey_the_parameters_that_follow_rejected_early_data() {
     let mut second = forgotten_session();
     second.habits.params.max_datagram_frame_bytes = 0;
     let mut rig = Rig::client(second);
-    assert!(rig.conn().has_0rtt());
-    rig.conn().send_datagram(Bytes::new(), Overflow::Refuse).unwrap();
+    assert!(rig.conn().session().has_0rtt());
+    rig.conn().datagrams().send(Bytes::new(), Overflow::Refuse).unwrap();
     for _ in 0..40 {
-        rig.conn().send_datagram(Bytes::from(vec![7; 1000]), Overflow::Refuse).unwrap();
-        rig.conn().send_datagram(Bytes::new(), Overflow::Refuse).unwrap();
+        rig.conn().datagrams().send(Bytes::from(vec![7; 1000]), Overflow::Refuse).unwrap();
+        rig.conn().datagrams().send(Bytes::new(), Overflow::Refuse).unwrap();
     }
     rig.pump();
     assert!(queued(&mut rig) > 10_000, "more than the first window waits");
     rig.shake_hands();
     rig.pass(ms(200));
-    assert_eq!(rig.conn().accepted_0rtt(), Some(false));
+    assert_eq!(rig.conn().session().accepted_0rtt(), Some(false));
     assert_eq!(rig.count(|f| matches!(f, Frame::Datagram(_))), 0);
     assert!(queued(&mut rig) < 100);
     assert!(rig.is_open());

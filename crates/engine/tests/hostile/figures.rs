@@ -86,7 +86,7 @@ fn sums_never_decrease_whatever_becomes_of_the_paths() {
                 }
                 1 => {
                     let id = rig.conn().open(Dir::Uni);
-                    id.into_iter().for_each(|id| assert!(rig.conn().write(id, &[1; 20_000]).is_ok()));
+                    id.into_iter().for_each(|id| assert!(rig.conn().send_stream(id).write(&[1; 20_000]).is_ok()));
                     rig.pump();
                 }
                 2 => {
@@ -167,7 +167,7 @@ fn second_failed(before: Option<PathStatus>) -> Rig {
     rig.pass(ms(50));
     rig.ack_all();
     let id = rig.conn().open(Dir::Uni).unwrap();
-    rig.conn().write(id, &[1; 100_000]).unwrap();
+    rig.conn().send_stream(id).write(&[1; 100_000]).unwrap();
     rig.pump();
     let now = rig.now;
     before.into_iter().for_each(|status| rig.conn().set_path_status(now, PathId(1), status).unwrap());

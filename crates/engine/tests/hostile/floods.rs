@@ -40,7 +40,7 @@ fn early_packets_wait_in_a_bounded_queue() {
     let finished = rig.peer.crypto_frames(plait_base::Space::Handshake, 0, 1000).concat();
     rig.send(Packet::new(PacketKind::Handshake, finished));
     let mut read = 0;
-    while rig.conn().read_datagram().is_some() {
+    while rig.conn().datagrams().recv().is_some() {
         read += 1;
     }
     assert!(read > 0 && read <= limits::MAX_EARLY_PACKETS, "{read}");
@@ -98,7 +98,7 @@ fn small_challenges_draw_a_stated_multiple_of_what_they_cost() {
 fn answers_to_challenges_wait_for_the_window() {
     let mut rig = Rig::established_server(Setup::default());
     let id = rig.conn().open(plait_base::Dir::Uni).unwrap();
-    rig.conn().write(id, &[1; 60_000]).unwrap();
+    rig.conn().send_stream(id).write(&[1; 60_000]).unwrap();
     rig.pump();
     rig.seen.clear();
     rig.send(Packet::one_rtt([&[0x1a_u8][..], &[9; 8]].concat()).padded(1200));
@@ -164,7 +164,7 @@ fn opened_and_reset_streams_are_recycled_within_the_limit() {
             opened += 1;
         }
         while let Some(id) = rig.conn().accept(plait_base::Dir::Uni) {
-            let _ = rig.conn().read(id, 100, plait_engine::stream::Order::Ordered);
+            let _ = rig.conn().recv_stream(id).read(100, plait_engine::stream::Order::Ordered);
         }
         rig.pump();
         for seen in &rig.seen {
@@ -254,7 +254,7 @@ fn retirements_cost_the_endpoint_few_ids_for_each_datagram() {
 fn ack_floods_with_every_range_that_fits() {
     let mut rig = Rig::established_server(Setup::default());
     let id = rig.conn().open(plait_base::Dir::Uni).unwrap();
-    rig.conn().write(id, &[1; 60_000]).unwrap();
+    rig.conn().send_stream(id).write(&[1; 60_000]).unwrap();
     rig.pump();
     for _ in 0..2_000 {
         let ack = rig.peer.ack(plait_base::Space::Data, 0, plait_wire::frame::AckForm::Path).unwrap();
@@ -275,7 +275,7 @@ fn numbers_with_gaps_are_remembered_within_bounds() {
     }
     for i in (0..4_000u64).rev() {
         rig.send(Packet::one_rtt(raw(&[0x31, 3], b"old")).numbered(first + 2 * i + 1));
-        while rig.conn().read_datagram().is_some() {}
+        while rig.conn().datagrams().recv().is_some() {}
     }
     let largest = |f: &Frame<'_>| if let Frame::Ack(a) = f { a.range_count() } else { 0 };
     let ranges = rig.seen.iter().flat_map(|s| s.frames().iter().map(largest).collect::<Vec<_>>()).max();
@@ -288,7 +288,7 @@ fn a_peer_that_acknowledges_nothing_is_remembered_within_bounds() {
     // RFC 9000 13.2.4: the oldest of our acks are forgotten, and what must arrive is sent again
     let mut rig = Rig::established_server(Setup::default());
     let id = rig.conn().open(plait_base::Dir::Uni).unwrap();
-    rig.conn().write(id, b"must arrive").unwrap();
+    rig.conn().send_stream(id).write(b"must arrive").unwrap();
     rig.pump();
     let first = rig.peer.next_number(plait_base::Space::Data, 0);
     let (mut pings, mut again) = (0, 0);

@@ -279,7 +279,7 @@ fn two_visits(first: fn(&mut Setup), second: fn(&mut Setup)) -> Rig {
     let mut rig = Rig::established_client(setup(first));
     tickets(&mut rig);
     let mut rig = Rig::client(setup(second));
-    assert!(rig.conn().has_0rtt(), "no session was remembered");
+    assert!(rig.conn().session().has_0rtt(), "no session was remembered");
     rig
 }
 
@@ -301,7 +301,7 @@ fn only_limits_are_remembered() {
     );
     // RFC 9000 7.4.1-4, 7.4.1-8: 0-RTT goes by the limits of the visit before,
     let id = rig.conn().open(Dir::Uni).unwrap();
-    assert_eq!(rig.conn().write(id, &[1; 20_000]).ok(), Some(3_000));
+    assert_eq!(rig.conn().send_stream(id).write(&[1; 20_000]).ok(), Some(3_000));
     assert!(rig.conn().open(Dir::Uni).is_some() && rig.conn().open(Dir::Uni).is_none());
     // RFC 9000 7.4.1-2: but no token of then resets,
     let mut reset = vec![0x40; 40];
@@ -311,8 +311,8 @@ fn only_limits_are_remembered() {
     // RFC 9000 7.4.1-3, RFC 10069 2.1-6: and the rest is what the new handshake says.
     rig.shake_hands();
     assert!(!rig.conn().is_multipath());
-    assert_eq!(rig.conn().write(id, &[1; 20_000]).ok(), Some(6_000));
-    assert_eq!(rig.conn().accepted_0rtt(), Some(true));
+    assert_eq!(rig.conn().send_stream(id).write(&[1; 20_000]).ok(), Some(6_000));
+    assert_eq!(rig.conn().session().accepted_0rtt(), Some(true));
 }
 
 #[test]
@@ -341,14 +341,14 @@ fn a_server_that_lowered_its_limits_refuses_early_data() {
 fn early_packets_count_on() {
     let mut rig = two_visits(|_| {}, |_| {});
     let id = rig.conn().open(Dir::Uni).unwrap();
-    rig.conn().write(id, &[1; 5_000]).unwrap();
+    rig.conn().send_stream(id).write(&[1; 5_000]).unwrap();
     rig.pump();
     let early =
         |rig: &Rig| rig.wire.iter().flat_map(|(_, _, d)| kinds(d)).filter(|k| *k == PacketKind::ZeroRtt).count();
     let sent = early(&rig);
     assert!(sent >= 4, "{sent}");
     rig.shake_hands();
-    rig.conn().write(id, &[1; 5_000]).unwrap();
+    rig.conn().send_stream(id).write(&[1; 5_000]).unwrap();
     rig.pass(ms(100));
     // RFC 9000 17.2.3-1: 0-RTT and 1-RTT share their numbers
     let later = rig.seen.iter().filter(|s| s.kind == PacketKind::OneRtt).map(|s| s.number).min();
@@ -391,7 +391,7 @@ fn a_client_whose_finished_is_not_acknowledged_probes_with_1_rtt_packets_too() {
         rig.pass(ms(5));
     }
     let id = rig.conn().open(Dir::Bi).unwrap();
-    rig.conn().write(id, b"hello").unwrap();
+    rig.conn().send_stream(id).write(b"hello").unwrap();
     rig.pump();
     let from = rig.seen.len();
     rig.pass(ms(20_000));

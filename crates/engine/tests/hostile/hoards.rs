@@ -26,7 +26,7 @@ fn windows_on_the_wire(setup: Setup) -> (u64, u64) {
             rig.frames(stream(id.0, sent, false, &data));
             sent += data.len() as u64;
         }
-        while let Ok(Some(chunk)) = rig.conn().read(id, usize::MAX, Order::Ordered) {
+        while let Ok(Some(chunk)) = rig.conn().recv_stream(id).read(usize::MAX, Order::Ordered) {
             read += chunk.bytes.len() as u64;
         }
         let seen = rig.seen.len();
@@ -142,8 +142,8 @@ fn unread_data_leaves_the_receive_buffer_soon() {
         deliver_slice(&mut rig, &Packet::one_rtt(payload), &mut buffer);
         rig.pass(plait_base::limits::LOAN_TIME);
         assert!(is_free(&mut buffer), "{what} keeps 64 KiB");
-        let read = rig.conn().read(uni, usize::MAX, Order::Ordered);
-        let datagram = rig.conn().read_datagram();
+        let read = rig.conn().recv_stream(uni).read(usize::MAX, Order::Ordered);
+        let datagram = rig.conn().datagrams().recv();
         assert!(read.is_ok() || datagram.is_some() || matches!(read, Err(ReadError::Blocked)), "{what}: {read:?}");
     }
 }
@@ -158,7 +158,7 @@ fn a_reader_that_keeps_up_gets_the_datagram_itself() {
         let mut buffer = BytesMut::zeroed(64 << 10);
         let place = buffer.as_ptr() as usize..buffer.as_ptr() as usize + (64 << 10);
         deliver_slice(&mut rig, &Packet::one_rtt(stream(uni.0, offset, false, &[1; 1_000])), &mut buffer);
-        let chunk = rig.conn().read(uni, usize::MAX, Order::Ordered).unwrap().unwrap();
+        let chunk = rig.conn().recv_stream(uni).read(usize::MAX, Order::Ordered).unwrap().unwrap();
         assert!(place.contains(&(chunk.bytes.as_ptr() as usize)), "copied after a pause of {pause} ms");
         offset += 1_000;
         rig.pass(ms(pause));
@@ -177,7 +177,7 @@ fn packets_before_their_keys_are_bounded_in_bytes() {
     let finished = rig.peer.crypto_frames(plait_base::Space::Handshake, 0, 1_000).concat();
     rig.send(Packet::new(PacketKind::Handshake, finished));
     let mut bytes = 0;
-    while let Some(datagram) = rig.conn().read_datagram() {
+    while let Some(datagram) = rig.conn().datagrams().recv() {
         bytes += datagram.len();
     }
     assert!(bytes > 0 && bytes <= plait_base::limits::MAX_EARLY_BYTES, "{bytes}");
@@ -192,8 +192,8 @@ fn said(between: fn(&mut Connection)) -> Vec<String> {
         let id = StreamId::new(Side::Client, Dir::Bi, n / 4);
         rig.frames(stream(id.0, n % 4 * 700, n % 4 == 3, &[n as u8; 700]));
         between(rig.conn());
-        while let Ok(Some(chunk)) = rig.conn().read(id, usize::MAX, Order::Ordered) {
-            rig.conn().write(id, &chunk.bytes).unwrap();
+        while let Ok(Some(chunk)) = rig.conn().recv_stream(id).read(usize::MAX, Order::Ordered) {
+            rig.conn().send_stream(id).write(&chunk.bytes).unwrap();
         }
         rig.pump();
         between(rig.conn());

@@ -291,10 +291,10 @@ fn a_small_copy_makes_no_train_of_small_packets() {
     rig.ack_all();
     // Both windows are full, more data waits, and credit is due.
     let ours = rig.conn().open(plait_base::Dir::Uni).unwrap();
-    rig.conn().write(ours, &[1; 80_000]).unwrap();
+    rig.conn().send_stream(ours).write(&[1; 80_000]).unwrap();
     rig.pump();
     while let Some(theirs) = rig.conn().accept(plait_base::Dir::Uni) {
-        assert!(rig.conn().read(theirs, 4_000, plait_engine::stream::Order::Ordered).is_ok());
+        assert!(rig.conn().recv_stream(theirs).read(4_000, plait_engine::stream::Order::Ordered).is_ok());
     }
     rig.seen.clear();
     // The first path is free again, and then the second.
@@ -314,7 +314,7 @@ fn a_small_copy_makes_no_train_of_small_packets() {
 fn datagrams_of_one_size_still_leave_in_trains() {
     let mut rig = two_paths();
     for _ in 0..8 {
-        rig.conn().send_datagram(vec![1; 800].into(), plait_engine::stream::Overflow::Refuse).unwrap();
+        rig.conn().datagrams().send(vec![1; 800].into(), plait_engine::stream::Overflow::Refuse).unwrap();
     }
     let (now, mut buf) = (rig.now, Vec::new());
     let transmit = rig.conn().poll_transmit(now, 10, &mut buf).unwrap();
@@ -537,7 +537,7 @@ fn packets_of_a_refused_path_are_not_read_twice() {
     let mut datagram = Vec::new();
     rig.peer.seal(&Packet::one_rtt(raw(&[0x31, 3], b"abc")).on(3), &mut datagram);
     (0..3).for_each(|_| rig.deliver_from(route(THIRD), &datagram));
-    assert!(rig.conn().read_datagram().is_none());
+    assert!(rig.conn().datagrams().recv().is_none());
 }
 
 #[test]

@@ -168,7 +168,7 @@ impl Pair {
         self.run(200);
         for connection in [&self.client, &self.server].map(|end| &end.live.as_ref().unwrap().1) {
             assert!(!connection.is_handshaking() && !connection.is_closed(), "{connection:?}");
-            assert_eq!(connection.handshake_summary().version, version);
+            assert_eq!(connection.session().summary().version, version);
         }
         self.pass_data();
         let now = self.now;
@@ -180,11 +180,11 @@ impl Pair {
 
     fn pass_data(&mut self) {
         let up = self.client().open(Dir::Uni).unwrap();
-        self.client().write(up, &[7; 5_000]).unwrap();
-        self.client().finish(up).unwrap();
+        self.client().send_stream(up).write(&[7; 5_000]).unwrap();
+        self.client().send_stream(up).finish().unwrap();
         let down = self.server().open(Dir::Uni).unwrap();
-        self.server().write(down, &[8; 5_000]).unwrap();
-        self.server().finish(down).unwrap();
+        self.server().send_stream(down).write(&[8; 5_000]).unwrap();
+        self.server().send_stream(down).finish().unwrap();
         self.run(300);
         assert_eq!(read_all(self.server()), [7; 5_000]);
         assert_eq!(read_all(self.client()), [8; 5_000]);
@@ -239,7 +239,7 @@ fn give(now: Instant, end: &mut End, (route, datagram): (FourTuple, &[u8])) -> O
 fn read_all(connection: &mut Connection) -> Vec<u8> {
     let id = connection.accept(Dir::Uni).expect("a stream");
     let mut data = Vec::new();
-    while let Ok(Some(chunk)) = connection.read(id, usize::MAX, Order::Ordered) {
+    while let Ok(Some(chunk)) = connection.recv_stream(id).read(usize::MAX, Order::Ordered) {
         data.extend_from_slice(&chunk.bytes);
     }
     data
@@ -307,27 +307,27 @@ fn early_data_stays_in_the_first_version() {
     moving.preferred_versions(vec![V2]);
     pair.server.endpoint.set_server_config(Some(Arc::new(moving)));
     pair.connect();
-    assert!(pair.client().has_0rtt(), "the ticket of version 1");
+    assert!(pair.client().session().has_0rtt(), "the ticket of version 1");
     let id = pair.client().open(Dir::Uni).unwrap();
-    pair.client().write(id, b"early").unwrap();
-    pair.client().finish(id).unwrap();
+    pair.client().send_stream(id).write(b"early").unwrap();
+    pair.client().send_stream(id).finish().unwrap();
     pair.run(200);
     assert_eq!(read_all(pair.server()), b"early");
-    assert_eq!(pair.client().accepted_0rtt(), Some(true));
+    assert_eq!(pair.client().session().accepted_0rtt(), Some(true));
     assert_eq!(pair.versions(true, Some(PacketKind::ZeroRtt)), [V1]);
     pair.assert_works(V2);
     // The tickets of this connection are of version 2: a client that begins in version 1 has none left.
     pair.connect();
     pair.run(200);
-    assert_eq!(pair.client().handshake_summary().version, V2);
-    let first_ticket = pair.client().handshake_summary().resumed;
+    assert_eq!(pair.client().session().summary().version, V2);
+    let first_ticket = pair.client().session().summary().resumed;
     pair.connect();
     pair.run(200);
-    let second_ticket = pair.client().handshake_summary().resumed;
+    let second_ticket = pair.client().session().summary().resumed;
     assert!(!(first_ticket && second_ticket), "two tickets of version 1, one was used");
     pair.client_config.version(V2);
     pair.connect();
-    assert!(pair.client().has_0rtt(), "the tickets of version 2 serve connections that begin in it");
+    assert!(pair.client().session().has_0rtt(), "the tickets of version 2 serve connections that begin in it");
 }
 
 #[test]

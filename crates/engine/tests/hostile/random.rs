@@ -113,7 +113,7 @@ fn plausible_frames_on_any_path_from_anywhere_never_panic() {
                 0 => rig.pass(ms(random.below(3_000))),
                 1 => rig.ack_all(),
                 2 => {
-                    let _ = rig.conn().write(id, &[5; 5_000]);
+                    let _ = rig.conn().send_stream(id).write(&[5; 5_000]);
                 }
                 3 => {
                     let from = rig.seen.len().saturating_sub(20);

@@ -28,7 +28,7 @@ fn duplicates_are_discarded() {
     let mut datagram = Vec::new();
     rig.peer.seal(&Packet::one_rtt(raw(&[0x31, 3], b"abc")), &mut datagram);
     (0..5).for_each(|_| rig.deliver(&datagram));
-    assert!(rig.conn().read_datagram().is_some() && rig.conn().read_datagram().is_none());
+    assert!(rig.conn().datagrams().recv().is_some() && rig.conn().datagrams().recv().is_none());
 }
 
 #[test]
@@ -311,7 +311,7 @@ fn replayed_early_data_is_a_duplicate() {
     let mut datagram = Vec::new();
     rig.peer.seal(&Packet::new(PacketKind::ZeroRtt, raw(&[0x31, 3], b"abc")), &mut datagram);
     (0..3).for_each(|_| rig.deliver(&datagram));
-    assert!(rig.conn().read_datagram().is_some() && rig.conn().read_datagram().is_none());
+    assert!(rig.conn().datagrams().recv().is_some() && rig.conn().datagrams().recv().is_none());
 }
 
 #[test]
@@ -346,12 +346,12 @@ pub(crate) fn forgotten_session() -> Setup {
 fn rejected_early_data_is_sent_again() {
     // RFC 9001 4.6.2-2
     let mut rig = Rig::client(forgotten_session());
-    assert!(rig.conn().has_0rtt());
+    assert!(rig.conn().session().has_0rtt());
     let id = rig.conn().open(Dir::Uni).unwrap();
-    rig.conn().write(id, b"early").unwrap();
+    rig.conn().send_stream(id).write(b"early").unwrap();
     rig.pump();
     rig.shake_hands();
-    assert_eq!(rig.conn().accepted_0rtt(), Some(false));
+    assert_eq!(rig.conn().session().accepted_0rtt(), Some(false));
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn versions_on_wire(rig: &Rig) -> Vec<Version> {
 }
 
 fn version(rig: &mut Rig) -> Version {
-    rig.conn().handshake_summary().version
+    rig.conn().session().summary().version
 }
 
 /// The transport error of our own that ended the connection.

@@ -296,19 +296,19 @@ impl Wire for Streams<'_> {
     }
 
     fn write(&mut self, id: u64, data: &[u8]) -> Result<usize, String> {
-        match self.0.write(StreamId(id), data) {
+        match self.0.send_stream(StreamId(id)).write(data) {
             Err(WriteError::Blocked) => Ok(0),
             other => other.map_err(|error| error.to_string()),
         }
     }
 
     fn finish(&mut self, id: u64) -> Result<(), String> {
-        self.0.finish(StreamId(id)).map_err(|error| error.to_string())
+        self.0.send_stream(StreamId(id)).finish().map_err(|error| error.to_string())
     }
 
     fn read(&mut self, id: u64, sink: &mut dyn FnMut(&[u8])) -> ReadEnd {
         loop {
-            match self.0.read(StreamId(id), usize::MAX, Order::Ordered) {
+            match self.0.recv_stream(StreamId(id)).read(usize::MAX, Order::Ordered) {
                 Ok(Some(chunk)) => sink(&chunk.bytes),
                 Ok(None) => return ReadEnd::Finished,
                 Err(ReadError::Blocked) => return ReadEnd::Blocked,

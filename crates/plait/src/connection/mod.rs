@@ -163,12 +163,12 @@ impl Connection {
 
     /// What was negotiated in the handshake; complete once the connection is.
     pub fn handshake_data(&self) -> HandshakeSummary {
-        self.shared.lock().engine.handshake_summary()
+        self.shared.lock().engine.session().summary()
     }
 
     /// The peer's certificates, its own first; none when it showed none.
     pub fn peer_identity(&self) -> Option<Vec<CertificateDer<'static>>> {
-        let chain = self.shared.lock().engine.peer_certificates()?;
+        let chain = self.shared.lock().engine.session().peer_certificates()?;
         Some(chain.into_iter().map(CertificateDer::from).collect())
     }
 
@@ -177,7 +177,7 @@ impl Connection {
     /// # Errors
     /// The handshake is not complete, or more is asked for than there is.
     pub fn export_keying_material(&self, out: &mut [u8], label: &[u8], context: &[u8]) -> Result<(), ExportError> {
-        self.shared.lock().engine.export_keying_material(out, label, context)
+        self.shared.lock().engine.session().export_keying_material(out, label, context)
     }
 
     /// Begins a key update (RFC 9001 6). They happen by themselves as often as security asks for.

@@ -212,7 +212,7 @@ impl State {
 
     /// True when what was sent in 0-RTT has to be given up.
     pub(crate) fn is_0rtt_rejected(&self) -> bool {
-        self.engine.accepted_0rtt() == Some(false)
+        self.engine.session().accepted_0rtt() == Some(false)
     }
 
     /// Wakes those who wait for what the engine tells.

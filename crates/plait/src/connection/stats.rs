@@ -64,8 +64,8 @@ impl Connection {
             paths,
             stream_bytes_acked: state.engine.stream_bytes_acked(),
             dropped_datagrams: self.shared.inbox.dropped(),
-            datagrams_dropped_unsent: state.engine.datagrams_dropped_unsent(),
-            datagrams_dropped_unread: state.engine.datagrams_dropped_unread(),
+            datagrams_dropped_unsent: state.engine.dropped_datagrams().unsent,
+            datagrams_dropped_unread: state.engine.dropped_datagrams().unread,
             unsent_trains: state.lost_locally,
             key_phase: state.engine.key_phase(),
         }

@@ -90,7 +90,7 @@ impl RecvStream {
         }
         let mut any = false;
         while want > 0 {
-            match state.engine.read(self.id, want, order) {
+            match state.engine.recv_stream(self.id).read(want, order) {
                 Ok(Some(chunk)) => {
                     any = true;
                     self.consumed += chunk.bytes.len();
@@ -242,7 +242,7 @@ impl RecvStream {
         if self.end.is_some() || self.early.is_rejected(&state) {
             return Err(ClosedStream);
         }
-        state.engine.stop(self.id, code)?;
+        state.engine.recv_stream(self.id).stop(code)?;
         state.wake_driver();
         self.end = Some(End::Stopped);
         Ok(())
@@ -267,7 +267,7 @@ impl RecvStream {
         if self.early.is_rejected(&state) {
             return Poll::Ready(Err(ResetError::ZeroRttRejected));
         }
-        match state.engine.received_reset(self.id) {
+        match state.engine.recv_stream(self.id).received_reset() {
             Ok(Some(code)) => {
                 self.end = Some(End::Reset(code));
                 return Poll::Ready(Ok(Some(code)));
@@ -297,7 +297,7 @@ impl Drop for RecvStream {
         let mut state = self.shared.lock();
         state.streams.readers.remove(&self.id);
         let over = self.end.is_some() || state.error.is_some() || self.early.is_rejected(&state);
-        if (!over && state.engine.stop(self.id, 0).is_ok()) || self.consumed > 0 {
+        if (!over && state.engine.recv_stream(self.id).stop(0).is_ok()) || self.consumed > 0 {
             state.wake_driver();
         }
     }

@@ -91,7 +91,7 @@ impl SendStream {
         if data.is_empty() {
             return Poll::Ready(Ok(0));
         }
-        self.poll_with(cx, |state| state.engine.write(self.id, data))
+        self.poll_with(cx, |state| state.engine.send_stream(self.id).write(data))
     }
 
     /// Writes the beginning of `data`: as much as there is room for, at least one byte. How many that was.
@@ -109,7 +109,7 @@ impl SendStream {
     /// # Errors
     /// See [`WriteError`].
     pub async fn room(&mut self) -> Result<u64, WriteError> {
-        poll_fn(|cx| self.poll_with(cx, |state| state.engine.write_room(self.id))).await
+        poll_fn(|cx| self.poll_with(cx, |state| state.engine.send_stream(self.id).room())).await
     }
 
     /// Writes all of `data`.
@@ -133,7 +133,8 @@ impl SendStream {
         if chunks.iter().all(Bytes::is_empty) {
             return Ok(Written { bytes: 0, chunks: chunks.len() });
         }
-        let bytes = poll_fn(|cx| self.poll_with(cx, |state| state.engine.write_chunks(self.id, chunks))).await?;
+        let bytes =
+            poll_fn(|cx| self.poll_with(cx, |state| state.engine.send_stream(self.id).write_chunks(chunks))).await?;
         Ok(Written { bytes, chunks: chunks.iter().take_while(|chunk| chunk.is_empty()).count() })
     }
 
@@ -168,7 +169,7 @@ impl SendStream {
             return Err(WriteError::ZeroRttRejected);
         }
         state.check()?;
-        let result = state.engine.finish(self.id);
+        let result = state.engine.send_stream(self.id).finish();
         state.wake_driver();
         result.map_err(|error| match error {
             engine::WriteError::Stopped(code) => WriteError::Stopped(code),
@@ -185,7 +186,7 @@ impl SendStream {
         if self.early.is_rejected(&state) {
             return Err(engine::ClosedStream);
         }
-        state.engine.reset(self.id, code)?;
+        state.engine.send_stream(self.id).reset(code)?;
         state.wake_driver();
         Ok(())
     }
@@ -195,7 +196,7 @@ impl SendStream {
     /// # Errors
     /// The stream is over.
     pub fn set_priority(&self, priority: i32) -> Result<(), engine::ClosedStream> {
-        self.shared.lock().engine.set_priority(self.id, priority)
+        self.shared.lock().engine.send_stream(self.id).set_priority(priority)
     }
 
     /// The stream's priority.
@@ -203,7 +204,7 @@ impl SendStream {
     /// # Errors
     /// The stream is over.
     pub fn priority(&self) -> Result<i32, engine::ClosedStream> {
-        self.shared.lock().engine.priority(self.id)
+        self.shared.lock().engine.send_stream(self.id).priority()
     }
 
     /// Waits until the peer stops the stream, and tells its code; none once the peer has everything up to the end.
@@ -219,7 +220,7 @@ impl SendStream {
         if self.early.is_rejected(&state) {
             return Poll::Ready(Err(StoppedError::ZeroRttRejected));
         }
-        match state.engine.stopped(self.id) {
+        match state.engine.send_stream(self.id).stopped() {
             Ok(Some(code)) => return Poll::Ready(Ok(Some(code))),
             // All acknowledged, or a stop whose reset is acknowledged already.
             Err(engine::ClosedStream) => return Poll::Ready(Ok(state.streams.stop_codes.get(&self.id).copied())),
@@ -261,7 +262,7 @@ impl Drop for SendStream {
             return;
         }
         // A stream that the peer stopped was reset with its code already.
-        if state.engine.finish(self.id).is_ok() {
+        if state.engine.send_stream(self.id).finish().is_ok() {
             state.wake_driver();
         }
     }

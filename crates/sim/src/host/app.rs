@@ -106,10 +106,10 @@ impl Writing {
         let total = head.saturating_add(self.body);
         while self.written < total {
             let count = if self.written < head {
-                connection.write(id, &self.head[self.written as usize..])
+                connection.send_stream(id).write(&self.head[self.written as usize..])
             } else {
                 let mut chunk = [pattern::slice(self.written - head, total - self.written)];
-                connection.write_chunks(id, &mut chunk)
+                connection.send_stream(id).write_chunks(&mut chunk)
             };
             match count {
                 Ok(0) | Err(WriteError::Blocked) => return Ok(()),
@@ -123,7 +123,7 @@ impl Writing {
         }
         if !self.finished {
             self.finished = true;
-            connection.finish(id).map_err(|error| error.to_string())?;
+            connection.send_stream(id).finish().map_err(|error| error.to_string())?;
         }
         Ok(())
     }
@@ -138,7 +138,7 @@ enum ReadEnd {
 /// Gives every byte that can be read in order.
 fn read_all(connection: &mut Connection, id: StreamId, sink: &mut dyn FnMut(&[u8])) -> Result<ReadEnd, String> {
     loop {
-        match connection.read(id, usize::MAX, Order::Ordered) {
+        match connection.recv_stream(id).read(usize::MAX, Order::Ordered) {
             Ok(Some(chunk)) => sink(&chunk.bytes),
             Ok(None) => return Ok(ReadEnd::Finished),
             Err(ReadError::Blocked) => return Ok(ReadEnd::Blocked),
@@ -241,7 +241,7 @@ impl Client {
         }
         for asked in self.open.drain(..) {
             if let Some(id) = asked.stream {
-                let _ = connection.stop(id, 0);
+                let _ = connection.recv_stream(id).stop(0);
             }
         }
         self.progress.finished = Some(now);

@@ -122,12 +122,6 @@ impl Connection {
         scheduling.pick(&Demand { kind, ..*demand })
     }
 
-    /// Largest datagram that can be sent now, bytes: what fits a packet of the widest path in use. Paths with smaller
-    /// packets leave such datagrams to it. None when the peer takes none.
-    pub fn max_datagram_size(&self) -> Option<usize> {
-        self.datagrams.max_size(self.datagram_room())
-    }
-
     /// Bytes for frames in a packet of a path.
     pub(crate) fn room_on(&self, id: PathId) -> usize {
         self.paths.table.path(id).map_or(0, |path| frame_room(u64::from(path.mtu())))

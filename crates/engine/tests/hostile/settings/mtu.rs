@@ -13,7 +13,7 @@ use crate::puppet::{Rig, ms};
 fn sizes(change: impl FnOnce(&mut TransportConfig), time: Duration) -> (usize, u16) {
     let mut rig = Rig::established_server(single(change));
     let id = rig.conn().open(Dir::Uni).unwrap();
-    rig.conn().write(id, &[1; 30_000]).unwrap();
+    rig.conn().send_stream(id).write(&[1; 30_000]).unwrap();
     let mut passed = Duration::ZERO;
     while passed < time {
         rig.pass(ms(20));
@@ -86,14 +86,14 @@ fn black_hole_cooldown() {
             if mtu(&mut rig) == 1_200 {
                 break;
             }
-            rig.conn().write(id, &[1; 2_000]).unwrap();
+            rig.conn().send_stream(id).write(&[1; 2_000]).unwrap();
             rig.pass(ms(100));
             answer_small(&mut rig);
         }
         assert_eq!(mtu(&mut rig), 1_200);
         let before = large(&rig);
         for _ in 0..80 {
-            rig.conn().write(id, &[1; 500]).unwrap();
+            rig.conn().send_stream(id).write(&[1; 500]).unwrap();
             rig.pass(ms(100));
             answer_small(&mut rig);
         }
@@ -116,7 +116,7 @@ fn interval() {
         let answer = |rig: &mut Rig, rounds: usize| {
             for _ in 0..rounds {
                 answer_small(rig);
-                rig.conn().write(id, &[1; 500]).unwrap();
+                rig.conn().send_stream(id).write(&[1; 500]).unwrap();
                 rig.pass(ms(100));
             }
         };

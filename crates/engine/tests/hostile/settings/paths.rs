@@ -79,7 +79,7 @@ fn potentially_failed() {
         let mut rig = two_paths(|t| _ = t.potentially_failed(on));
         // Path 1 falls silent with data under way.
         let id = rig.conn().open(Dir::Uni).unwrap();
-        rig.conn().write(id, &[1; 60_000]).unwrap();
+        rig.conn().send_stream(id).write(&[1; 60_000]).unwrap();
         for _ in 0..10 {
             rig.pass(ms(50));
             let ack = rig.peer.ack(plait_base::Space::Data, 0, plait_wire::frame::AckForm::Path);
@@ -101,7 +101,7 @@ fn duplicate_until_rtt() {
         rig.conn().open_path(now, local(1), PathStatus::Available).unwrap();
         let from = rig.seen.len();
         let id = rig.conn().open(Dir::Uni).unwrap();
-        rig.conn().write(id, &[1; 5_000]).unwrap();
+        rig.conn().send_stream(id).write(&[1; 5_000]).unwrap();
         rig.pump();
         let (first, second) = (stream_bytes(&rig, from, 0), stream_bytes(&rig, from, 1));
         assert!(second > 0, "the new path carries data");
@@ -114,7 +114,7 @@ fn abandon_after_probes() {
     for (count, abandoned) in [(2, true), (30, false)] {
         let mut rig = two_paths(|t| _ = t.abandon_after_probes(count));
         let id = rig.conn().open(Dir::Uni).unwrap();
-        rig.conn().write(id, &[1; 60_000]).unwrap();
+        rig.conn().send_stream(id).write(&[1; 60_000]).unwrap();
         for _ in 0..60 {
             rig.pass(ms(50));
             let ack = rig.peer.ack(plait_base::Space::Data, 0, plait_wire::frame::AckForm::Path);
@@ -148,8 +148,8 @@ fn reinjection() {
         // Path 1 has the end of the data under way when path 0 has nothing left.
         let from = rig.seen.len();
         let id = rig.conn().open(Dir::Uni).unwrap();
-        rig.conn().write(id, &[1; 20_000]).unwrap();
-        rig.conn().finish(id).unwrap();
+        rig.conn().send_stream(id).write(&[1; 20_000]).unwrap();
+        rig.conn().send_stream(id).finish().unwrap();
         rig.pump();
         let second = stream_bytes(&rig, from, 1);
         let sent = stream_bytes(&rig, from, 0) + second;
@@ -181,7 +181,7 @@ fn scheduler() {
         let mut rig = two_paths(|t| _ = t.scheduler(factory).reinjection(reinject::by_name("none").unwrap()));
         let from = rig.seen.len();
         let id = rig.conn().open(Dir::Uni).unwrap();
-        rig.conn().write(id, &[1; 5_000]).unwrap();
+        rig.conn().send_stream(id).write(&[1; 5_000]).unwrap();
         rig.pump();
         let all = stream_bytes(&rig, from, 0) + stream_bytes(&rig, from, 1);
         assert_eq!(all, if twice { 10_000 } else { 5_000 }, "{name}");

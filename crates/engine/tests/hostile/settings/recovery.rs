@@ -19,7 +19,7 @@ pub fn with_rtt(setup: Setup) -> Rig {
     let mut rig = Rig::established_server(setup);
     for _ in 0..20 {
         rig.frames([0x01]);
-        rig.conn().open(Dir::Uni).map(|id| rig.conn().reset(id, 1));
+        rig.conn().open(Dir::Uni).map(|id| rig.conn().send_stream(id).reset(1));
         rig.pump();
         rig.pass(RTT);
         rig.ack_all();
@@ -37,7 +37,7 @@ fn gap(rig: &mut Rig, count: usize) {
     let id = rig.conn().open(Dir::Uni).unwrap();
     let from = rig.seen.len();
     for _ in 0..count {
-        rig.conn().write(id, &[1; 100]).unwrap();
+        rig.conn().send_stream(id).write(&[1; 100]).unwrap();
         rig.pump();
     }
     assert_eq!(rig.seen.len() - from, count);
@@ -91,13 +91,13 @@ fn at_once(setup: Setup) -> usize {
     let mut rig = with_rtt(setup);
     let id = rig.conn().open(Dir::Uni).unwrap();
     // A few windows make it large; then a pause, and one burst.
-    rig.conn().write(id, &[1; 100_000]).unwrap();
+    rig.conn().send_stream(id).write(&[1; 100_000]).unwrap();
     for _ in 0..40 {
         rig.pass(RTT / 10);
         rig.ack_all();
     }
     let from = rig.wire.len();
-    rig.conn().write(id, &[1; 60_000]).unwrap();
+    rig.conn().send_stream(id).write(&[1; 60_000]).unwrap();
     rig.pump();
     rig.wire.len() - from
 }
@@ -175,7 +175,7 @@ fn cut(setup: Setup) -> f64 {
         rig.conn().path_statistics(now, PathId(0)).unwrap().cwnd_bytes
     };
     let id = rig.conn().open(Dir::Uni).unwrap();
-    rig.conn().write(id, &[1; 200_000]).unwrap();
+    rig.conn().send_stream(id).write(&[1; 200_000]).unwrap();
     for _ in 0..30 {
         rig.pass(RTT / 10);
         rig.ack_all();

@@ -19,7 +19,7 @@ fn widest_window(change: impl FnOnce(&mut TransportConfig)) -> u64 {
         if let Some(id) = rig.conn().accept(Dir::Uni) {
             assert_eq!(id.0, 2);
         }
-        rig.conn().read(plait_base::StreamId(2), 2_000, Order::Ordered).unwrap();
+        rig.conn().recv_stream(plait_base::StreamId(2)).read(2_000, Order::Ordered).unwrap();
         rig.pass(ms(2));
         rig.ack_all();
         let limit = |f: &Frame<'_>| if let Frame::MaxStreamData(m) = f { Some(m.limit) } else { None };
@@ -79,7 +79,7 @@ fn auto_tune_windows() {
 fn send_window() {
     let mut rig = Rig::established_server(with(|t| _ = t.send_window(3_000)));
     let id = rig.conn().open(Dir::Uni).unwrap();
-    assert_eq!(rig.conn().write(id, &[1; 10_000]).unwrap(), 3_000);
+    assert_eq!(rig.conn().send_stream(id).write(&[1; 10_000]).unwrap(), 3_000);
     rig.pump();
     let sent = |f: &Frame<'_>| if let Frame::Stream(s) = f { s.data.len() } else { 0 };
     let bytes: usize = rig.seen.iter().map(|s| s.frames().iter().map(sent).sum::<usize>()).sum();
@@ -92,7 +92,7 @@ fn datagram_receive_buffer_size() {
     assert_eq!(announced(|t| _ = t.datagram_receive_buffer_size(Some(500))).max_datagram_frame_bytes, 500);
     let mut rig = Rig::established_server(with(|t| _ = t.datagram_receive_buffer_size(Some(500))));
     (0..20u8).for_each(|i| rig.frames(raw(&[0x31, 100], &[i; 100])));
-    let kept: Vec<u8> = std::iter::from_fn(|| rig.conn().read_datagram()).map(|d| d[0]).collect();
+    let kept: Vec<u8> = std::iter::from_fn(|| rig.conn().datagrams().recv()).map(|d| d[0]).collect();
     assert!((1..=5).contains(&kept.len()) && kept.last() == Some(&19), "{kept:?}");
 }
 
@@ -100,7 +100,7 @@ fn datagram_receive_buffer_size() {
 fn datagram_send_buffer_size() {
     let mut rig = Rig::established_server(with(|t| _ = t.datagram_send_buffer_size(1_000)));
     let mut queued = 0;
-    while queued < 100 && rig.conn().send_datagram(vec![1; 300].into(), Overflow::Refuse).is_ok() {
+    while queued < 100 && rig.conn().datagrams().send(vec![1; 300].into(), Overflow::Refuse).is_ok() {
         queued += 1;
     }
     assert!((1..=3).contains(&queued), "{queued}");

@@ -117,7 +117,7 @@ fn enable_segmentation_offload() {
     for on in [true, false] {
         let mut rig = Rig::established_server(with(|t| _ = t.enable_segmentation_offload(on)));
         let id = rig.conn().open(Dir::Uni).unwrap();
-        rig.conn().write(id, &[1; 9_000]).unwrap();
+        rig.conn().send_stream(id).write(&[1; 9_000]).unwrap();
         let (now, mut buf) = (rig.now, Vec::new());
         let transmit = rig.conn().poll_transmit(now, 10, &mut buf).unwrap();
         assert_eq!((transmit.segment_size.is_some(), transmit.size > 1_500), (on, on), "{transmit:?}");

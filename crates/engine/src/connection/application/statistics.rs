@@ -1,0 +1,124 @@
+//! What paths did and how they fare, to be read at any time: reading changes nothing.
+
+use std::time::Duration;
+
+use plait_base::probe::PathState;
+use plait_base::{FourTuple, Instant, PathId};
+use plait_path::PathTotals;
+use plait_schedule::{Demand, DemandKind, PathView, WhyIdle};
+use smallvec::SmallVec;
+
+use crate::connection::Connection;
+use crate::connection::send::scheduling;
+
+/// What one path did and how it fares; the fields of `paths[]` in results.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PathStatistics {
+    /// Which path.
+    pub id: PathId,
+    /// Its addresses.
+    pub route: FourTuple,
+    /// Its state.
+    pub state: PathState,
+    /// Why it carries no data now; none while it does, in either direction.
+    pub why_idle: Option<&'static str>,
+    /// Smoothed RTT; none before the first sample.
+    pub rtt: Option<Duration>,
+    /// Smallest RTT.
+    pub rtt_min: Option<Duration>,
+    /// Congestion window, bytes.
+    pub cwnd_bytes: u64,
+    /// Bytes in flight.
+    pub in_flight_bytes: u64,
+    /// Largest datagram, UDP payload bytes.
+    pub mtu_bytes: u16,
+    /// UDP payload bytes sent.
+    pub sent_bytes: u64,
+    /// UDP payload bytes received.
+    pub received_bytes: u64,
+    /// Bytes of STREAM data received, repeated ones too: over all paths they may be more than the application read.
+    pub stream_bytes_received: u64,
+    /// Packets sent.
+    pub packets_sent: u64,
+    /// Packets declared lost.
+    pub packets_lost: u64,
+    /// Packets with acks sent on this path.
+    pub acks_sent: u64,
+    /// Acks received for this path's packets.
+    pub acks_received: u64,
+}
+
+/// How many application datagrams were dropped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DroppedDatagrams {
+    /// Queued ones that never left: newer ones took their place, or packets became too small for them.
+    pub unsent: u64,
+    /// Received ones that the application did not read in time.
+    pub unread: u64,
+}
+
+impl Connection {
+    /// How many application datagrams were dropped so far.
+    pub fn dropped_datagrams(&self) -> DroppedDatagrams {
+        DroppedDatagrams { unsent: self.datagrams.dropped_outgoing(), unread: self.datagrams.dropped_incoming() }
+    }
+
+    /// Ids of all open paths.
+    pub fn path_ids(&self) -> Vec<PathId> {
+        self.paths.table.open_slots().map(|slot| slot.id).collect()
+    }
+
+    /// Ids of all paths that still have state: open and closing ones.
+    pub fn all_path_ids(&self) -> Vec<PathId> {
+        self.paths.table.slots().filter(|slot| slot.path.is_some()).map(|slot| slot.id).collect()
+    }
+
+    /// What all paths did so far, those that are gone included. No figure ever decreases.
+    pub fn totals(&self) -> PathTotals {
+        let paths = self.paths.table.slots().filter_map(|slot| slot.path.as_deref());
+        paths.fold(self.paths.past, |sum, path| sum + path.totals())
+    }
+
+    /// What a path did and how it fares; none for paths that are gone or never were.
+    pub fn path_statistics(&self, now: Instant, id: PathId) -> Option<PathStatistics> {
+        let side = self.side();
+        let slot = self.paths.table.slot(id)?;
+        let path = slot.snapshot(now, side)?;
+        Some(PathStatistics {
+            id,
+            route: path.tuple,
+            state: path.state,
+            why_idle: self.why_idle(now, id).map(WhyIdle::name),
+            rtt: path.send.rtt,
+            rtt_min: path.send.rtt_min,
+            cwnd_bytes: path.send.window_bytes,
+            in_flight_bytes: path.send.in_flight_bytes,
+            mtu_bytes: path.mtu_bytes,
+            sent_bytes: path.counters.sent_bytes,
+            received_bytes: path.counters.received_bytes,
+            stream_bytes_received: path.counters.stream_bytes_received,
+            packets_sent: path.send.packets_sent,
+            packets_lost: path.send.packets_lost,
+            acks_sent: path.acks_sent,
+            acks_received: path.send.acks_received,
+        })
+    }
+
+    /// Why a path carries no data now.
+    fn why_idle(&self, now: Instant, id: PathId) -> Option<WhyIdle> {
+        let views: SmallVec<[PathView; 8]> =
+            scheduling::views(&self.paths.table, now, self.side(), &self.scheduling.full_sockets).collect();
+        let demand = self.demand(now).unwrap_or(Demand {
+            now,
+            kind: DemandKind::Stream,
+            unsent_bytes: 0,
+            send_credit_bytes: self.streams.send_credit(),
+        });
+        let view = views.iter().find(|view| view.id == id)?;
+        let path = self.paths.table.path(id)?;
+        // With nothing of ours to send, it may still bring the peer's data, or await the acks of what was the last of ours.
+        let is_in_use = path.brings_payload(now) || path.send.in_flight() > 0;
+        let why = plait_schedule::why_idle(view, &views, &demand);
+        why.filter(|why| *why != WhyIdle::NoData || !is_in_use)
+    }
+}
