@@ -12,7 +12,7 @@ use crate::piece::{PIECE_OVERHEAD_BYTES, Piece, settle_all, shrink};
 /// What a queued datagram costs beyond its bytes, so that empty ones are bounded too.
 const OVERHEAD_BYTES: usize = 64;
 /// The max_datagram_frame_size that we announce: any frame that fits a packet (RFC 9221 3).
-const ANNOUNCED_FRAME_BYTES: u64 = 65_535;
+const MAX_FRAME_BYTES: u64 = 65_535;
 
 /// Bounds of the queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +21,13 @@ pub struct DatagramsConfig {
     pub send_buffer: usize,
     /// Bytes of received datagrams that wait for the application; none refuses datagrams.
     pub receive_buffer: Option<usize>,
+}
+
+impl DatagramsConfig {
+    /// The max_datagram_frame_size to announce, bytes of the whole frame; 0 refuses datagrams (RFC 9221 3).
+    pub fn announced_frame_bytes(&self) -> u64 {
+        self.receive_buffer.map_or(0, |bound| (bound as u64).min(MAX_FRAME_BYTES))
+    }
 }
 
 impl Default for DatagramsConfig {
@@ -100,11 +107,6 @@ impl Datagrams {
         }
     }
 
-    /// The max_datagram_frame_size to announce; none refuses datagrams (RFC 9221 3).
-    pub fn announced(&self) -> Option<u64> {
-        self.config.receive_buffer.map(|_| ANNOUNCED_FRAME_BYTES)
-    }
-
     /// The peer's max_datagram_frame_size, bytes of the whole frame; 0 when it takes none.
     pub fn set_peer_frame_max(&mut self, bytes: u64) {
         self.peer_frame_max = bytes;
@@ -117,7 +119,7 @@ impl Datagrams {
             return None;
         }
         // A frame that fills its packet needs no length; the peer's limit counts the largest form.
-        let peer = usize::try_from(self.peer_frame_max).unwrap_or(usize::MAX).min(ANNOUNCED_FRAME_BYTES as usize);
+        let peer = usize::try_from(self.peer_frame_max).unwrap_or(usize::MAX).min(MAX_FRAME_BYTES as usize);
         let field = varint::size(peer as u64);
         Some(room.saturating_sub(1).min(peer.saturating_sub(1 + field)))
     }
@@ -234,11 +236,11 @@ impl Datagrams {
     ///
     /// # Errors
     /// [`Violation::DatagramNotNegotiated`] or [`Violation::DatagramTooLarge`], against what we announced (RFC 9221 3).
-    pub fn on_datagram(&mut self, data: Bytes) -> Result<bool, Violation> {
+    pub fn on_datagram(&mut self, data: Bytes, frame_bytes: usize) -> Result<bool, Violation> {
         // RFC 9221 3: without the transport parameter a DATAGRAM frame is a PROTOCOL_VIOLATION, and so is one
         // above the announced size.
         let Some(bound) = self.config.receive_buffer else { return Err(Violation::DatagramNotNegotiated) };
-        if data.len() as u64 + 1 > ANNOUNCED_FRAME_BYTES {
+        if frame_bytes as u64 > self.config.announced_frame_bytes() {
             return Err(Violation::DatagramTooLarge);
         }
         if held(&data) > bound {

@@ -196,7 +196,7 @@ impl Driver {
             Received::Nothing => assert!(reply.is_empty()),
             Received::Connection(handle, input) => {
                 let connection = self.live.get_mut(&handle).expect("a handle that was given out");
-                connection.absorb(self.now, input);
+                connection.handle_datagram(self.now, input);
             }
             Received::Incoming(incoming) => self.undecided.push(incoming),
             Received::Reply(transmit) => {
@@ -234,7 +234,7 @@ impl Driver {
             let mut reply = Vec::new();
             let data = BytesMut::from(&data[..]);
             if let Received::Connection(_, input) = client.endpoint.receive(self.now, route, None, data, &mut reply) {
-                client.connection.absorb(self.now, input);
+                client.connection.handle_datagram(self.now, input);
             }
         }
     }

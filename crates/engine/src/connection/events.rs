@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use plait_base::probe::{Probe, TraceEvent};
+use plait_base::probe::{DropReason, Probe, TraceEvent};
 use plait_base::{CloseCode, FourTuple, Instant, PathId, limits};
 use plait_stream::StreamEvent;
 
@@ -141,6 +141,11 @@ impl Events {
     pub(crate) fn shrink_to_fit(&mut self) {
         self.application.shrink_to_fit();
         self.endpoint.shrink_to_fit();
+    }
+
+    /// A packet, or the rest of a datagram, was not read.
+    pub(crate) fn on_dropped(&mut self, now: Instant, bytes: usize, why: DropReason) {
+        self.observe(now, || TraceEvent::PacketDropped { bytes, why });
     }
 
     /// Shows an event to tracing and to the observer, if any.

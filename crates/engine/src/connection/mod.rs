@@ -10,16 +10,14 @@ mod lifecycle;
 mod paths;
 mod receive;
 mod send;
-
-use std::sync::Arc;
+mod settings;
 
 use bytes::Bytes;
 use plait_base::probe::Probe;
 use plait_base::{CloseCode, Instant, Random, Side};
-use plait_crypto::{ClientTlsConfig, OneRttKeys};
+use plait_crypto::OneRttKeys;
 use plait_stream::{Datagrams, Streams};
 
-use crate::config::{EndpointConfig, MigrationPolicy, ServerConfig, Switch, TokenStore, TransportConfig};
 use crate::io::EndpointEvent;
 
 pub use application::{
@@ -35,10 +33,11 @@ use lifecycle::Lifecycle;
 use paths::PathControl;
 use receive::Receive;
 use send::scheduling::Scheduling;
+use settings::Settings;
 
 /// A QUIC connection of either side, over one path or many. It does no IO and reads no clock.
 ///
-/// A runtime gives it datagrams ([`Self::absorb`]), the time ([`Self::on_timeout`] at [`Self::deadline`]), takes
+/// A runtime gives it datagrams ([`Self::handle_datagram`]), the time ([`Self::on_timeout`] at [`Self::deadline`]), takes
 /// datagrams ([`Self::poll_transmit`]), and news for the application ([`Self::poll`]) and the endpoint
 /// ([`Self::poll_endpoint_event`]).
 pub struct Connection {
@@ -54,22 +53,6 @@ pub struct Connection {
     receive: Receive,
     lifecycle: Lifecycle,
     events: Events,
-}
-
-/// What was decided before the first packet.
-struct Settings {
-    transport: Arc<TransportConfig>,
-    endpoint: Arc<EndpointConfig>,
-    role: RoleSettings,
-    migration: MigrationPolicy,
-    /// Whether larger datagrams are tried at all; the transport's settings say how.
-    mtu_search: Switch,
-}
-
-/// What only one side needs after the handshake began.
-enum RoleSettings {
-    Client { tls: ClientTlsConfig, server_name: String, token_store: Arc<dyn TokenStore> },
-    Server(Arc<ServerConfig>),
 }
 
 impl Connection {
@@ -132,7 +115,7 @@ impl Connection {
         self.scheduling.shrink_to_fit();
         self.streams.shrink_to_fit();
         self.paths.shrink_to_fit();
-        self.receive.shrink_to_fit();
+        self.receive.saved_packets.shrink_to_fit();
     }
 
     /// Length of our connection ids, bytes.

@@ -118,7 +118,7 @@ impl Endpoint {
         match Connection::new(now, parts) {
             Ok(mut connection) => {
                 for input in inputs {
-                    connection.absorb(now, input);
+                    connection.handle_datagram(now, input);
                 }
                 Ok((handle, connection))
             }

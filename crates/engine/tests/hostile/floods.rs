@@ -222,7 +222,7 @@ fn status_floods_that_nobody_reads_are_forgotten() {
             rig.endpoint.receive(rig.now, at, None, BytesMut::from(&datagram[..]), &mut reply)
         {
             let now = rig.now;
-            rig.conn().absorb(now, input);
+            rig.conn().handle_datagram(now, input);
         }
     }
     let mut news = 0;

@@ -114,7 +114,7 @@ fn deliver_slice(rig: &mut Rig, packet: &Packet, buffer: &mut BytesMut) {
     match rig.endpoint.receive(rig.now, rig.route, None, slice, &mut Vec::new()) {
         Received::Connection(_, input) => {
             let now = rig.now;
-            rig.conn().absorb(now, input);
+            rig.conn().handle_datagram(now, input);
         }
         other => panic!("{other:?}"),
     }

@@ -229,7 +229,7 @@ fn give(now: Instant, end: &mut End, (route, datagram): (FourTuple, &[u8])) -> O
             if let Some((live, connection)) = &mut end.live
                 && *live == handle
             {
-                connection.absorb(now, input);
+                connection.handle_datagram(now, input);
             }
             None
         }

@@ -252,7 +252,7 @@ impl Rig {
             }
             Received::Connection(_, input) => {
                 let now = self.now;
-                self.conn().absorb(now, input);
+                self.conn().handle_datagram(now, input);
             }
         }
         self.pump();

@@ -127,7 +127,7 @@ impl Driver {
         let mut absorbed_bytes = 0;
         for input in self.inputs.drain(..MAX_INPUTS.min(self.inputs.len())) {
             absorbed_bytes += cost(&input);
-            state.engine.absorb(now, input);
+            state.engine.handle_datagram(now, input);
         }
         trim(&mut self.inputs);
         if heard {

@@ -211,7 +211,7 @@ impl Host for PlaitHost {
             Received::Nothing => {}
             Received::Connection(handle, input) => {
                 if let Some(one) = self.live.get_mut(&handle) {
-                    one.connection.absorb(now, input);
+                    one.connection.handle_datagram(now, input);
                 }
             }
             Received::Reply(transmit) => push(&mut self.out, &transmit, &reply),

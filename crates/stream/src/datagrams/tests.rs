@@ -15,12 +15,12 @@ fn ready() -> Datagrams {
 fn refused_without_the_peers_consent_or_ours() {
     // RFC 9000 19.21-1
     let mut d = Datagrams::new(DatagramsConfig { receive_buffer: None, ..DatagramsConfig::default() });
-    assert_eq!(d.announced(), None);
+    assert_eq!(DatagramsConfig { receive_buffer: None, ..DatagramsConfig::default() }.announced_frame_bytes(), 0);
     let sent = d.send(Bytes::from_static(b"x"), 1200, Overflow::Refuse);
     assert_eq!(sent, Err(SendDatagramError::UnsupportedByPeer));
     // RFC 9221 3-1, 3-3
-    assert_eq!(d.on_datagram(Bytes::new()), Err(Violation::DatagramNotNegotiated));
-    assert_eq!(ready().on_datagram(vec![0; 70_000].into()), Err(Violation::DatagramTooLarge));
+    assert_eq!(d.on_datagram(Bytes::new(), 1), Err(Violation::DatagramNotNegotiated));
+    assert_eq!(ready().on_datagram(vec![0; 70_000].into(), 70001), Err(Violation::DatagramTooLarge));
 }
 
 #[test]
@@ -94,12 +94,12 @@ fn nothing_stays_queued_for_a_peer_that_takes_no_datagrams() {
 #[test]
 fn the_receive_queue_is_bounded_even_for_empty_datagrams() {
     let mut d = ready();
-    assert_eq!(d.on_datagram(Bytes::new()), Ok(true));
+    assert_eq!(d.on_datagram(Bytes::new(), 1), Ok(true));
     for _ in 0..10_000 {
-        assert_eq!(d.on_datagram(Bytes::new()), Ok(false));
+        assert_eq!(d.on_datagram(Bytes::new(), 1), Ok(false));
     }
     assert!(d.incoming.len() <= 1000 / OVERHEAD_BYTES);
-    assert_eq!(d.on_datagram(vec![0; 2000].into()), Ok(false), "never fits: dropped");
+    assert_eq!(d.on_datagram(vec![0; 998].into(), 1_000), Ok(false), "never fits beside its overhead: dropped");
     assert!(d.dropped_incoming() > 9_000);
     while d.read().is_some() {}
     assert_eq!(d.incoming_bytes, 0);
@@ -109,8 +109,8 @@ fn the_receive_queue_is_bounded_even_for_empty_datagrams() {
 fn unread_datagrams_let_their_packets_go() {
     let packet = Bytes::from(vec![1; 1_400]);
     let mut d = Datagrams::new(DatagramsConfig::default());
-    d.on_datagram(packet.slice(..700)).unwrap();
-    d.on_datagram(packet.slice(..100)).unwrap();
+    d.on_datagram(packet.slice(..700), 701).unwrap();
+    d.on_datagram(packet.slice(..100), 101).unwrap();
     assert_eq!((d.lent_bytes(), packet.is_unique()), (700, false));
     d.settle();
     assert_eq!((d.lent_bytes(), packet.is_unique()), (0, true));

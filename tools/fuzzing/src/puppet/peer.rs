@@ -116,7 +116,9 @@ impl EngineUnderTest {
         self.watch.on_received(route.remote, data.len());
         let mut reply = Vec::new();
         match self.endpoint.receive(self.now, route, None, BytesMut::from(data), &mut reply) {
-            Received::Connection(handle, input) if handle == self.handle => self.connection.absorb(self.now, input),
+            Received::Connection(handle, input) if handle == self.handle => {
+                self.connection.handle_datagram(self.now, input)
+            }
             Received::Connection(..) | Received::Nothing => {}
             Received::Incoming(incoming) => self.endpoint.ignore(incoming),
             Received::Reply(transmit) => {

@@ -2,7 +2,7 @@
 
 use plait_base::{ConnectionId, PathId, ResetToken, Side};
 use plait_crypto::ClientTlsConfig;
-use plait_stream::{PeerLimits, StreamsConfig};
+use plait_stream::{DatagramsConfig, PeerLimits, StreamsConfig};
 use plait_wire::params::{
     ActiveMigration, CidParameters, EarlyPaths, GreaseQuicBit, InitialLimits, PreferredAddress, TransportParameters,
     VersionInfo,
@@ -11,10 +11,15 @@ use plait_wire::params::{
 use plait_wire::Version;
 
 use crate::config::{EndpointConfig, MigrationPolicy, Switch, TransportConfig};
-use crate::connection::{RoleSettings, Settings};
+use crate::connection::settings::{RoleSettings, Settings};
 use crate::endpoint::parts::{ConnectionParts, HandshakeIds, Role};
 
 /// How streams and windows are set up.
+pub(crate) fn datagrams_config(transport: &TransportConfig) -> DatagramsConfig {
+    let buffers = &transport.datagrams;
+    DatagramsConfig { receive_buffer: buffers.receive_buffer_bytes, send_buffer: buffers.send_buffer_bytes }
+}
+
 pub(crate) fn streams_config(transport: &TransportConfig) -> StreamsConfig {
     let s = &transport.streams;
     StreamsConfig {
@@ -83,7 +88,7 @@ fn common(
         max_idle_timeout_ms: transport.timing.max_idle_timeout.map_or(0, |d| d.as_millis().max(1) as u64),
         active_cid_limit: transport.paths.cid_limit,
         max_udp_payload_bytes: u64::from(transport.mtu.max_receive),
-        max_datagram_frame_bytes: transport.datagrams.receive_buffer_bytes.map_or(0, |b| b.min(65_535) as u64),
+        max_datagram_frame_bytes: datagrams_config(transport).announced_frame_bytes(),
         version_info: Some(VersionInfo { chosen: version, available: endpoint.versions.clone() }),
         initial_max_path_id: announced_max_path_id(transport, ids),
         ..TransportParameters::default()

@@ -11,11 +11,12 @@ use plait_path::{Activity, CidSource, HandshakeState, LostPacket, Paths, PeerLim
 use plait_wire::params::TransportParameters;
 
 use crate::config::token_name;
+use crate::connection::Connection;
 use crate::connection::events::{Event, PathEvent};
 use crate::connection::handshake::parameters;
 use crate::connection::handshake::tokens;
 use crate::connection::handshake::{EarlyData, Progress, Stage};
-use crate::connection::{Connection, RoleSettings};
+use crate::connection::settings::RoleSettings;
 use crate::io::EndpointEvent;
 
 /// 0-RTT keys are kept so many probe time-outs after the handshake, for packets that come late (RFC 9001 4.9.3).
@@ -27,7 +28,7 @@ impl Connection {
         if self.lifecycle.is_open() {
             self.advance_handshake(now);
             if !self.receive.saved_packets.is_empty() {
-                self.reopen_waiting(now);
+                self.reopen_saved(now);
                 self.advance_handshake(now);
             }
             self.maintain_paths(now);

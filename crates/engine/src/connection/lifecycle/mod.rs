@@ -206,18 +206,17 @@ impl Lifecycle {
         self.close_due = false;
     }
 
-    /// A packet arrived while closing: our close is repeated for the 1st, 2nd, 4th, 8th... (RFC 9000 10.2.1). True when
-    /// it is due again by that.
-    pub(crate) fn on_heard_while_closing(&mut self) -> bool {
+    /// A packet arrived while closing: our close is repeated for the 1st, 2nd, 4th, 8th... (RFC 9000 10.2.1).
+    pub(crate) fn on_heard_while_closing(&mut self) {
         if let Phase::Closing { heard, answer_at, .. } = &mut self.phase {
             *heard += 1;
             if heard >= answer_at {
                 *answer_at = answer_at.saturating_mul(2);
                 self.close_due = true;
-                return true;
+                // A new round: what waits for a full socket must not keep the close from the other paths.
+                self.closes_due.clear();
             }
         }
-        false
     }
 
     /// The close frame, while it waits to be sent.

@@ -11,11 +11,12 @@ use plait_path::{
     AckPolicy, EcnMode, HandshakeState, MtuConfig, MtuSearch, Pacing, Path, PathAddresses, Paths, ReceiveFlow,
     SendConfig, SendFlow, SpinBit, TableConfig, Validation,
 };
-use plait_stream::{Datagrams, DatagramsConfig, Streams};
+use plait_stream::{Datagrams, Streams};
 use plait_wire::Version;
 use plait_wire::params::PreferredAddress;
 
 use crate::config::{MigrationPolicy, Switch, TransportConfig, token_name};
+use crate::connection::Connection;
 use crate::connection::events::Events;
 use crate::connection::handshake::Handshake;
 use crate::connection::handshake::parameters;
@@ -25,7 +26,7 @@ use crate::connection::paths::PathControl;
 use crate::connection::paths::policy::PathPlan;
 use crate::connection::receive::Receive;
 use crate::connection::send::scheduling::Scheduling;
-use crate::connection::{Connection, RoleSettings, Settings};
+use crate::connection::settings::{RoleSettings, Settings};
 use crate::endpoint::parts::{ConnectionParts, Role};
 use crate::io::EndpointEvent;
 
@@ -78,10 +79,7 @@ impl Connection {
             keys: None,
             paths: PathControl::new(paths, plan),
             streams: Streams::new(side, parameters::streams_config(&transport)),
-            datagrams: Datagrams::new(DatagramsConfig {
-                receive_buffer: transport.datagrams.receive_buffer_bytes,
-                send_buffer: transport.datagrams.send_buffer_bytes,
-            }),
+            datagrams: Datagrams::new(parameters::datagrams_config(&transport)),
             scheduling: Scheduling::new(&transport, random.fork()),
             receive: Receive::default(),
             lifecycle: Lifecycle::new(now, &transport.timing),

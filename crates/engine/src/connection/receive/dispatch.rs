@@ -1,17 +1,10 @@
 //! Each frame to its one home: frames that arrived, and frames of ours that were acked or lost.
 
-use std::time::Duration;
-
 use bytes::Bytes;
-use plait_base::probe::TraceEvent;
-use plait_base::{Instant, PathId, Space, TransportError, Violation};
-use plait_path::table::{AbandonNews, AckTarget};
-use plait_path::{AckReport, AddressEvent, FourTupleRole, HandshakeState};
-use plait_schedule::Delivery;
-use plait_wire::SentFrame;
-use plait_wire::frame::{
-    Ack, AckFrequency, Close, Frame, NewCid, PathAbandon, PathStatus, PathStatusUpdate, RetireCid,
-};
+use plait_base::{Instant, PathId, TransportError, Violation};
+use plait_path::table::AbandonNews;
+use plait_path::{AddressEvent, FourTupleRole};
+use plait_wire::frame::{Close, Frame, NewCid, PathAbandon, PathStatus, PathStatusUpdate, RetireCid};
 
 use crate::connection::Connection;
 use crate::connection::events::{Event, PathEvent};
@@ -35,7 +28,11 @@ impl Connection {
             Frame::DataBlocked(f) => self.streams.on_data_blocked(f.limit),
             Frame::StreamDataBlocked(f) => self.streams.on_stream_data_blocked(f.id, f.limit)?,
             Frame::StreamsBlocked(f) => self.streams.on_streams_blocked(f.dir, f.limit)?,
-            Frame::Datagram(f) => self.on_datagram_frame(payload.slice_ref(f.data), f.frame_bytes)?,
+            Frame::Datagram(f) => {
+                if self.datagrams.on_datagram(payload.slice_ref(f.data), f.frame_bytes)? {
+                    self.events.push(Event::DatagramReceived);
+                }
+            }
             Frame::NewToken(f) => self.on_new_token(f.token)?,
             Frame::HandshakeDone => self.on_handshake_done(at.now)?,
             Frame::NewCid(f) => self.on_new_cid(&f)?,
@@ -59,173 +56,8 @@ impl Connection {
                 self.issue_cids();
             }
             Frame::Close(f) => self.on_close_frame(at.now, f),
-            Frame::AckFrequency(f) => self.on_ack_frequency(&f)?,
-            Frame::ImmediateAck => self.on_immediate_ack(at.path)?,
-        }
-        Ok(())
-    }
-
-    fn on_ack(&mut self, at: &Arrival, ack: &Ack<'_>) -> Result<(), TransportError> {
-        let target = if at.space == Space::Data { ack.path } else { PathId::ZERO };
-        if at.space == Space::Data && self.paths.table.on_ack(target, ack.form)? == AckTarget::Forgotten {
-            return Ok(());
-        }
-        let exponent = match (&self.handshake.peer_params, at.space) {
-            (Some(params), Space::Data) => params.acks.delay_exponent,
-            _ => 3,
-        };
-        let report = AckReport {
-            largest: ack.largest,
-            delay: Duration::from_micros(ack.delay.saturating_mul(1 << exponent).min(1 << 40)),
-            ecn: ack.ecn,
-            via: at.path,
-        };
-        let guard = self.paths.table.max_pto() * 3;
-        for (index, range) in (0..).zip(ack.ranges()) {
-            let (space, first, last) = (at.space, *range.start(), *range.end());
-            self.events.observe(at.now, || TraceEvent::AckReceived { path: target, space, first, last, index });
-        }
-        let validated = at.space == Space::Handshake && self.side().is_client() && !self.handshake.is_confirmed();
-        let Some(path) = self.paths.table.path_mut(target) else { return Ok(()) };
-        if validated {
-            // RFC 9002 6.2.2.1, A.8: whoever read a Handshake packet of ours knows that our address is ours
-            path.send.set_handshake(at.now, HandshakeState::Unconfirmed);
-        }
-        let (shared, feedback) = (&mut self.paths.shared_metrics, &mut self.paths.feedback);
-        let outcome = path.on_ack(at.now, at.space, &report, ack.ranges(), shared, feedback)?;
-        if let Some(sent_at) = outcome.newest_sent_at {
-            let delivery = Delivery { bytes: outcome.newly_acked_bytes, sent_at, now: at.now };
-            self.scheduling.scheduler.on_acked(target, &delivery);
-        }
-        if at.space == Space::Data
-            && let Some(keys) = &mut self.keys
-        {
-            keys.on_acked(path.send.seal_mark(), ack.largest, at.now, guard);
-        }
-        let recovers = outcome.newly_acked_eliciting > 0 && path.recover();
-        if outcome.rtt_updated {
-            self.paths.table.on_pto_changed();
-        }
-        if recovers {
-            self.on_path_recovered(at.now, target);
-        }
-        if outcome.newly_acked_eliciting > 0 {
-            self.end_outage(target);
-        }
-        if outcome.rtt_updated {
-            self.on_rtt_updated(at.now, target);
-        }
-        self.process_acked_and_lost(at.now, target);
-        Ok(())
-    }
-
-    /// Hands every acked and lost frame of the last report to its home.
-    pub(crate) fn process_acked_and_lost(&mut self, now: Instant, path: PathId) {
-        let mut feedback = std::mem::take(&mut self.paths.feedback);
-        for frame in &feedback.acked {
-            self.on_frame_acked(now, path, frame);
-        }
-        for frame in &feedback.lost {
-            self.on_frame_lost(now, path, frame);
-        }
-        for lost in &feedback.lost_packets {
-            self.on_packet_lost(now, path, lost);
-        }
-        feedback.clear();
-        self.paths.feedback = feedback;
-    }
-
-    fn on_frame_acked(&mut self, now: Instant, path: PathId, frame: &SentFrame) {
-        match *frame {
-            SentFrame::Stream { .. }
-            | SentFrame::ResetStream(_)
-            | SentFrame::StopSending(_)
-            | SentFrame::MaxData(_)
-            | SentFrame::MaxStreamData(..)
-            | SentFrame::MaxStreams(..)
-            | SentFrame::DataBlocked(_)
-            | SentFrame::StreamDataBlocked(..)
-            | SentFrame::StreamsBlocked(..) => self.streams.on_acked(frame),
-            SentFrame::Crypto { .. } | SentFrame::HandshakeDone => self.handshake.on_acked(frame),
-            SentFrame::Ack { space, path, smallest, largest } => self.on_ack_acked(space, path, (smallest, largest)),
-            SentFrame::NewToken(number) => self.handshake.tokens.on_acked(number),
-            SentFrame::MtuProbe(bytes) => self.on_mtu_probe_acked(now, path, bytes),
-            SentFrame::NewCid { path, .. } => {
-                self.paths.table.on_acked(frame);
-                if self.paths.table.slot(path).is_some_and(|slot| slot.is_unused()) {
-                    // Now it may be opened.
-                    self.paths.plan.touch();
-                }
-            }
-            SentFrame::RetireCid { .. }
-            | SentFrame::PathAbandon(_)
-            | SentFrame::PathStatus { .. }
-            | SentFrame::MaxPathId(_)
-            | SentFrame::PathsBlocked(_)
-            | SentFrame::PathCidsBlocked(_) => self.paths.table.on_acked(frame),
-            SentFrame::Datagram { .. } | SentFrame::Ping | SentFrame::PathChallenge | SentFrame::PathResponse => {}
-        }
-    }
-
-    pub(crate) fn on_frame_lost(&mut self, now: Instant, path: PathId, frame: &SentFrame) {
-        match *frame {
-            SentFrame::Stream { .. }
-            | SentFrame::ResetStream(_)
-            | SentFrame::StopSending(_)
-            | SentFrame::MaxData(_)
-            | SentFrame::MaxStreamData(..)
-            | SentFrame::MaxStreams(..)
-            | SentFrame::DataBlocked(_)
-            | SentFrame::StreamDataBlocked(..)
-            | SentFrame::StreamsBlocked(..) => self.streams.on_lost(frame),
-            SentFrame::Crypto { .. } | SentFrame::HandshakeDone => self.handshake.on_lost(frame),
-            SentFrame::NewToken(number) => self.handshake.tokens.on_lost(number),
-            SentFrame::MtuProbe(bytes) => {
-                if let Some(path) = self.paths.table.path_mut(path) {
-                    path.on_mtu_probe_lost(now, bytes);
-                }
-            }
-            SentFrame::NewCid { .. }
-            | SentFrame::RetireCid { .. }
-            | SentFrame::PathAbandon(_)
-            | SentFrame::PathStatus { .. }
-            | SentFrame::MaxPathId(_)
-            | SentFrame::PathsBlocked(_)
-            | SentFrame::PathCidsBlocked(_) => self.paths.table.on_lost(frame),
-            // What was received is reported anew by every later ack; the others are never sent again as they were.
-            SentFrame::Ack { .. }
-            | SentFrame::Datagram { .. }
-            | SentFrame::Ping
-            | SentFrame::PathChallenge
-            | SentFrame::PathResponse => {}
-        }
-    }
-
-    fn on_ack_acked(&mut self, space: Space, path: PathId, (smallest, largest): (u64, u64)) {
-        match space {
-            Space::Initial | Space::Handshake => {
-                if let Some(level) = self.handshake.level(space) {
-                    level.receive.on_ack_acked(smallest, largest);
-                }
-            }
-            Space::Data => {
-                if let Some(path) = self.paths.table.path_mut(path) {
-                    path.receive.on_ack_acked(smallest, largest);
-                }
-            }
-        }
-    }
-
-    fn on_datagram_frame(&mut self, data: Bytes, frame_bytes: usize) -> Result<(), Violation> {
-        let Some(limit) = self.settings.transport.datagrams.receive_buffer_bytes else {
-            return Err(Violation::DatagramNotNegotiated);
-        };
-        // RFC 9221 3: our max_datagram_frame_size counts the whole frame
-        if frame_bytes > limit.min(65_535) {
-            return Err(Violation::DatagramTooLarge);
-        }
-        if self.datagrams.on_datagram(data)? {
-            self.events.push(Event::DatagramReceived);
+            // We announce no min_ack_delay, so the peer must not ask for another frequency.
+            Frame::AckFrequency(_) | Frame::ImmediateAck => return Err(Violation::AckFrequencyNotNegotiated.into()),
         }
         Ok(())
     }
@@ -289,15 +121,6 @@ impl Connection {
             }
         };
         self.on_peer_closed(now, error);
-    }
-
-    fn on_ack_frequency(&mut self, _frame: &AckFrequency) -> Result<(), Violation> {
-        // We announce no min_ack_delay, so the peer must not ask for another frequency.
-        Err(Violation::AckFrequencyNotNegotiated)
-    }
-
-    fn on_immediate_ack(&mut self, _path: PathId) -> Result<(), Violation> {
-        Err(Violation::AckFrequencyNotNegotiated)
     }
 
     /// What a response or a timer changed about a path's addresses.

@@ -1,0 +1,167 @@
+//! What an ack says: frames of ours that were acked or lost, each to its one home.
+
+use std::time::Duration;
+
+use plait_base::probe::TraceEvent;
+use plait_base::{Instant, PathId, Space, TransportError};
+use plait_path::table::AckTarget;
+use plait_path::{AckReport, HandshakeState};
+use plait_schedule::Delivery;
+use plait_wire::SentFrame;
+use plait_wire::frame::Ack;
+
+use super::Arrival;
+use crate::connection::Connection;
+
+impl Connection {
+    pub(super) fn on_ack(&mut self, at: &Arrival, ack: &Ack<'_>) -> Result<(), TransportError> {
+        let target = if at.space == Space::Data { ack.path } else { PathId::ZERO };
+        if at.space == Space::Data && self.paths.table.on_ack(target, ack.form)? == AckTarget::Forgotten {
+            return Ok(());
+        }
+        let exponent = match (&self.handshake.peer_params, at.space) {
+            (Some(params), Space::Data) => params.acks.delay_exponent,
+            _ => 3,
+        };
+        let report = AckReport {
+            largest: ack.largest,
+            delay: Duration::from_micros(ack.delay.saturating_mul(1 << exponent).min(1 << 40)),
+            ecn: ack.ecn,
+            via: at.path,
+        };
+        let guard = self.paths.table.max_pto() * 3;
+        for (index, range) in (0..).zip(ack.ranges()) {
+            let (space, first, last) = (at.space, *range.start(), *range.end());
+            self.events.observe(at.now, || TraceEvent::AckReceived { path: target, space, first, last, index });
+        }
+        let validated = at.space == Space::Handshake && self.side().is_client() && !self.handshake.is_confirmed();
+        let Some(path) = self.paths.table.path_mut(target) else { return Ok(()) };
+        if validated {
+            // RFC 9002 6.2.2.1, A.8: whoever read a Handshake packet of ours knows that our address is ours
+            path.send.set_handshake(at.now, HandshakeState::Unconfirmed);
+        }
+        let (shared, feedback) = (&mut self.paths.shared_metrics, &mut self.paths.feedback);
+        let outcome = path.on_ack(at.now, at.space, &report, ack.ranges(), shared, feedback)?;
+        if let Some(sent_at) = outcome.newest_sent_at {
+            let delivery = Delivery { bytes: outcome.newly_acked_bytes, sent_at, now: at.now };
+            self.scheduling.scheduler.on_acked(target, &delivery);
+        }
+        if at.space == Space::Data
+            && let Some(keys) = &mut self.keys
+        {
+            keys.on_acked(path.send.seal_mark(), ack.largest, at.now, guard);
+        }
+        let recovers = outcome.newly_acked_eliciting > 0 && path.recover();
+        if outcome.rtt_updated {
+            self.paths.table.on_pto_changed();
+        }
+        if recovers {
+            self.on_path_recovered(at.now, target);
+        }
+        if outcome.newly_acked_eliciting > 0 {
+            self.end_outage(target);
+        }
+        if outcome.rtt_updated {
+            self.on_rtt_updated(at.now, target);
+        }
+        self.process_acked_and_lost(at.now, target);
+        Ok(())
+    }
+
+    /// Hands every acked and lost frame of the last report to its home.
+    pub(crate) fn process_acked_and_lost(&mut self, now: Instant, path: PathId) {
+        let mut feedback = std::mem::take(&mut self.paths.feedback);
+        for frame in &feedback.acked {
+            self.on_frame_acked(now, path, frame);
+        }
+        for frame in &feedback.lost {
+            self.on_frame_lost(now, path, frame);
+        }
+        for lost in &feedback.lost_packets {
+            self.on_packet_lost(now, path, lost);
+        }
+        feedback.clear();
+        self.paths.feedback = feedback;
+    }
+
+    fn on_frame_acked(&mut self, now: Instant, path: PathId, frame: &SentFrame) {
+        match *frame {
+            SentFrame::Stream { .. }
+            | SentFrame::ResetStream(_)
+            | SentFrame::StopSending(_)
+            | SentFrame::MaxData(_)
+            | SentFrame::MaxStreamData(..)
+            | SentFrame::MaxStreams(..)
+            | SentFrame::DataBlocked(_)
+            | SentFrame::StreamDataBlocked(..)
+            | SentFrame::StreamsBlocked(..) => self.streams.on_acked(frame),
+            SentFrame::Crypto { .. } | SentFrame::HandshakeDone => self.handshake.on_acked(frame),
+            SentFrame::Ack { space, path, smallest, largest } => self.on_ack_acked(space, path, (smallest, largest)),
+            SentFrame::NewToken(number) => self.handshake.tokens.on_acked(number),
+            SentFrame::MtuProbe(bytes) => self.on_mtu_probe_acked(now, path, bytes),
+            SentFrame::NewCid { path, .. } => {
+                self.paths.table.on_acked(frame);
+                if self.paths.table.slot(path).is_some_and(|slot| slot.is_unused()) {
+                    // Now it may be opened.
+                    self.paths.plan.touch();
+                }
+            }
+            SentFrame::RetireCid { .. }
+            | SentFrame::PathAbandon(_)
+            | SentFrame::PathStatus { .. }
+            | SentFrame::MaxPathId(_)
+            | SentFrame::PathsBlocked(_)
+            | SentFrame::PathCidsBlocked(_) => self.paths.table.on_acked(frame),
+            SentFrame::Datagram { .. } | SentFrame::Ping | SentFrame::PathChallenge | SentFrame::PathResponse => {}
+        }
+    }
+
+    pub(crate) fn on_frame_lost(&mut self, now: Instant, path: PathId, frame: &SentFrame) {
+        match *frame {
+            SentFrame::Stream { .. }
+            | SentFrame::ResetStream(_)
+            | SentFrame::StopSending(_)
+            | SentFrame::MaxData(_)
+            | SentFrame::MaxStreamData(..)
+            | SentFrame::MaxStreams(..)
+            | SentFrame::DataBlocked(_)
+            | SentFrame::StreamDataBlocked(..)
+            | SentFrame::StreamsBlocked(..) => self.streams.on_lost(frame),
+            SentFrame::Crypto { .. } | SentFrame::HandshakeDone => self.handshake.on_lost(frame),
+            SentFrame::NewToken(number) => self.handshake.tokens.on_lost(number),
+            SentFrame::MtuProbe(bytes) => {
+                if let Some(path) = self.paths.table.path_mut(path) {
+                    path.on_mtu_probe_lost(now, bytes);
+                }
+            }
+            SentFrame::NewCid { .. }
+            | SentFrame::RetireCid { .. }
+            | SentFrame::PathAbandon(_)
+            | SentFrame::PathStatus { .. }
+            | SentFrame::MaxPathId(_)
+            | SentFrame::PathsBlocked(_)
+            | SentFrame::PathCidsBlocked(_) => self.paths.table.on_lost(frame),
+            // What was received is reported anew by every later ack; the others are never sent again as they were.
+            SentFrame::Ack { .. }
+            | SentFrame::Datagram { .. }
+            | SentFrame::Ping
+            | SentFrame::PathChallenge
+            | SentFrame::PathResponse => {}
+        }
+    }
+
+    fn on_ack_acked(&mut self, space: Space, path: PathId, (smallest, largest): (u64, u64)) {
+        match space {
+            Space::Initial | Space::Handshake => {
+                if let Some(level) = self.handshake.level(space) {
+                    level.receive.on_ack_acked(smallest, largest);
+                }
+            }
+            Space::Data => {
+                if let Some(path) = self.paths.table.path_mut(path) {
+                    path.receive.on_ack_acked(smallest, largest);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! What was decided about a connection before its first packet.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use plait_crypto::ClientTlsConfig;
+use plait_wire::header::FixedBitRule;
+
+use crate::config::{EndpointConfig, MigrationPolicy, ServerConfig, Switch, TokenStore, TransportConfig};
+
+/// What was decided before the first packet.
+pub(crate) struct Settings {
+    pub(crate) transport: Arc<TransportConfig>,
+    pub(crate) endpoint: Arc<EndpointConfig>,
+    pub(crate) role: RoleSettings,
+    pub(crate) migration: MigrationPolicy,
+    /// Whether larger datagrams are tried at all; the transport's settings say how.
+    pub(crate) mtu_search: Switch,
+}
+
+/// What only one side needs after the handshake began.
+pub(crate) enum RoleSettings {
+    Client { tls: ClientTlsConfig, server_name: String, token_store: Arc<dyn TokenStore> },
+    Server(Arc<ServerConfig>),
+}
+
+impl Settings {
+    /// Whether packets with the fixed bit cleared are taken.
+    pub(crate) fn fixed_bit_rule(&self) -> FixedBitRule {
+        // RFC 9287 3: whoever announced it must take packets with the bit cleared
+        match self.transport.wire.grease == Switch::On && self.endpoint.grease == Switch::On {
+            true => FixedBitRule::Ignored,
+            false => FixedBitRule::MustBeSet,
+        }
+    }
+
+    /// True on a server whose clients may go on from another address of theirs to this one of ours.
+    pub(crate) fn lets_clients_move_to(&self, local: SocketAddr) -> bool {
+        let RoleSettings::Server(server) = &self.role else { return false };
+        // RFC 9000 9.6.3, 18.2: disable_active_migration does not keep clients from our preferred address
+        let preferred = [server.preferred_v4.map(SocketAddr::V4), server.preferred_v6.map(SocketAddr::V6)];
+        self.migration == MigrationPolicy::Allowed || preferred.contains(&Some(local))
+    }
+}
