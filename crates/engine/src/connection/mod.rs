@@ -118,11 +118,6 @@ impl Connection {
         self.receive.saved_packets.shrink_to_fit();
     }
 
-    /// Length of our connection ids, bytes.
-    fn cid_len(&self) -> usize {
-        self.handshake.ids.local.len()
-    }
-
     /// Closes with a transport error of the peer's making, or of ours (RFC 9000 5.2, 11.1).
     fn close_with(&mut self, now: Instant, error: plait_base::TransportError) {
         let frame = lifecycle::CloseFrame::Transport(error.clone());
@@ -131,8 +126,7 @@ impl Connection {
 
     /// True once the server's first packet was opened, or a Retry or Version Negotiation of its was followed.
     pub fn is_heard(&self) -> bool {
-        let versions = &self.handshake.versions;
-        self.handshake.peer_scid.is_some() || self.handshake.ids.retry_scid.is_some() || versions.was_negotiated()
+        self.handshake.is_heard()
     }
 
     /// Gives up an attempt that is not wanted any more. A peer of which nothing was heard is not told: where it answers

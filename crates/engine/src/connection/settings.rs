@@ -2,11 +2,15 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
+use bytes::Bytes;
+use plait_base::Violation;
 use plait_crypto::ClientTlsConfig;
+use plait_wire::Version;
 use plait_wire::header::FixedBitRule;
 
-use crate::config::{EndpointConfig, MigrationPolicy, ServerConfig, Switch, TokenStore, TransportConfig};
+use crate::config::{EndpointConfig, MigrationPolicy, ServerConfig, Switch, TokenStore, TransportConfig, token_name};
 
 /// What was decided before the first packet.
 pub(crate) struct Settings {
@@ -40,5 +44,19 @@ impl Settings {
         // RFC 9000 9.6.3, 18.2: disable_active_migration does not keep clients from our preferred address
         let preferred = [server.preferred_v4.map(SocketAddr::V4), server.preferred_v6.map(SocketAddr::V6)];
         self.migration == MigrationPolicy::Allowed || preferred.contains(&Some(local))
+    }
+
+    /// NEW_TOKEN came from the server, and `rtt` is known of it: both are kept for the next connection there.
+    pub(crate) fn on_new_token(&self, version: Version, token: &[u8], rtt: Option<Duration>) -> Result<(), Violation> {
+        let RoleSettings::Client { token_store, server_name, .. } = &self.role else {
+            return Err(Violation::NewTokenFromClient);
+        };
+        if let Some(rtt) = rtt {
+            token_store.note_rtt(server_name, rtt);
+        }
+        if token.len() <= plait_base::limits::MAX_TOKEN_BYTES {
+            token_store.insert(&token_name(server_name, version), Bytes::copy_from_slice(token));
+        }
+        Ok(())
     }
 }

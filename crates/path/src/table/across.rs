@@ -60,6 +60,16 @@ impl Paths {
         self.open_slots().next().is_none()
     }
 
+    /// Paths on which the peer may hear that the connection ends: every open one, since some may be dead; with none open,
+    /// the one that ended last (RFC 10069 2.6).
+    pub fn close_targets(&self) -> Vec<PathId> {
+        let open: Vec<PathId> = self.open_slots().map(|slot| slot.id).collect();
+        if !open.is_empty() {
+            return open;
+        }
+        self.slots().filter(|slot| slot.last_remote_cid().is_some()).map(|slot| slot.id).collect()
+    }
+
     /// Open paths but this one that had a probe time-out without an ack since.
     pub fn silent_beside(&self, id: PathId) -> PathIds {
         self.open_paths().filter(|path| path.id() != id && path.is_silent()).map(Path::id).collect()

@@ -3,6 +3,8 @@
 pub(crate) mod packets;
 pub(crate) mod parameters;
 pub(crate) mod progress;
+mod restart;
+pub(crate) mod session;
 pub(crate) mod tokens;
 pub(crate) mod versions;
 
@@ -16,8 +18,9 @@ use plait_wire::params::{HandshakeCids, TransportParameters};
 use plait_wire::{FrameWriter, SentFrame, Version};
 
 use crate::endpoint::parts::HandshakeIds;
+use session::Tls;
 use tokens::Tokens;
-use versions::{DeferredTls, HelloBuffer, Versions};
+use versions::{HelloBuffer, Versions};
 
 /// Exponent of the ack delay in long-header packets: peers use the default (RFC 9000 19.3).
 const ACK_DELAY_EXPONENT: u8 = 3;
@@ -113,14 +116,12 @@ pub(crate) struct Handshake {
     write_level: Space,
 }
 
-/// The session of our end, and what it waits for.
-type Tls = (TlsSession, Option<Box<DeferredTls>>);
-
 impl Handshake {
     /// Begins with the Initial keys of `ids`; a client's first flight is produced by [`Self::advance`].
-    pub(crate) fn new(side: Side, versions: Versions, (tls, deferred): Tls, ids: HandshakeIds, token: Bytes) -> Self {
+    pub(crate) fn new(side: Side, versions: Versions, tls: Tls, ids: HandshakeIds, token: Bytes) -> Self {
         let mut initial = Box::new(Level::new(Space::Initial));
         initial.keys = plait_crypto::initial_keys(versions.original.0, &ids.keys_from(), side);
+        let Tls { session: tls, deferred } = tls;
         let early = if side.is_client() { tls.early_keys() } else { None };
         Self {
             side,
@@ -142,6 +143,11 @@ impl Handshake {
             tokens: Tokens::default(),
             write_level: Space::Initial,
         }
+    }
+
+    /// Length of our connection ids, bytes.
+    pub(crate) fn cid_len(&self) -> usize {
+        self.ids.local.len()
     }
 
     pub(crate) fn is_complete(&self) -> bool {

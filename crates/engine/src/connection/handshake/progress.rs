@@ -1,8 +1,7 @@
-//! What follows from what just happened: keys, parameters, paths validated, moved, failed or lost.
+//! The handshake goes on: keys come and go, the peer's parameters take effect, the handshake is complete, then confirmed.
 
 use std::time::Duration;
 
-use plait_base::limits::LOAN_TIME;
 use plait_base::probe::{LossTrigger, PathState, TraceEvent};
 use plait_base::{CloseCode, Instant, PathId, Space, TransportError, Violation};
 use plait_path::addresses::Moved;
@@ -10,12 +9,11 @@ use plait_path::table::TableEvent;
 use plait_path::{Activity, CidSource, HandshakeState, LostPacket, Paths, PeerLimits, ValidationTimes};
 use plait_wire::params::TransportParameters;
 
-use crate::config::token_name;
 use crate::connection::Connection;
 use crate::connection::events::{Event, PathEvent};
 use crate::connection::handshake::parameters;
 use crate::connection::handshake::tokens;
-use crate::connection::handshake::{EarlyData, Progress, Stage};
+use crate::connection::handshake::{EarlyData, Handshake, Progress, Stage};
 use crate::connection::settings::RoleSettings;
 use crate::io::EndpointEvent;
 
@@ -23,42 +21,7 @@ use crate::io::EndpointEvent;
 const EARLY_KEYS_PTOS: u32 = 3;
 
 impl Connection {
-    /// After a datagram: the handshake goes on, waiting packets are tried again, news are passed on.
-    pub(crate) fn after_input(&mut self, now: Instant) {
-        if self.lifecycle.is_open() {
-            self.advance_handshake(now);
-            if !self.receive.saved_packets.is_empty() {
-                self.reopen_saved(now);
-                self.advance_handshake(now);
-            }
-            self.maintain_paths(now);
-        }
-        if self.lifecycle.is_drained() {
-            self.events.tell_endpoint(EndpointEvent::Drained);
-        }
-        if !self.holds_loans() {
-            return;
-        }
-        match self.lifecycle.is_open() {
-            true => self.receive.loans_until = self.receive.loans_until.or(Some(now + LOAN_TIME)),
-            // No timer runs any more, and the application may keep what is left for long.
-            false => self.settle_loans(),
-        }
-    }
-
-    /// True while unread data keeps receive buffers alive.
-    pub(crate) fn holds_loans(&self) -> bool {
-        self.streams.lent_bytes() + self.datagrams.lent_bytes() > 0
-    }
-
-    /// Gives the receive buffers back: what the application has not read by now is copied.
-    pub(crate) fn settle_loans(&mut self) {
-        self.receive.loans_until = None;
-        self.streams.settle();
-        self.datagrams.settle();
-    }
-
-    fn advance_handshake(&mut self, now: Instant) {
+    pub(crate) fn advance_handshake(&mut self, now: Instant) {
         match self.handshake.advance() {
             Ok(progress) => self.on_progress(now, progress),
             Err(error) => self.close_with(now, error),
@@ -76,8 +39,13 @@ impl Connection {
         if progress.data_ready {
             self.events.push(Event::HandshakeDataReady);
         }
-        if let Some(early) = progress.early {
-            self.on_early_data(now, early);
+        if progress.early == Some(EarlyData::Rejected) {
+            // RFC 9001 4.6.2: nothing of it counts; packet numbers go on
+            self.streams.on_early_rejected();
+            if let Some(path) = self.paths.table.path_mut(PathId::ZERO) {
+                path.send.requeue_in_flight(now, Space::Data, &mut self.paths.feedback);
+            }
+            self.paths.feedback.clear();
         }
         if let Some(params) = progress.params {
             self.on_peer_params(&params);
@@ -88,18 +56,6 @@ impl Connection {
             // They leave with the server's first flight.
             self.issue_cids_by(Paths::issue_early_cids);
         }
-    }
-
-    fn on_early_data(&mut self, now: Instant, early: EarlyData) {
-        if early != EarlyData::Rejected {
-            return;
-        }
-        // RFC 9001 4.6.2: nothing of it counts; packet numbers go on
-        self.streams.on_early_rejected();
-        if let Some(path) = self.paths.table.path_mut(PathId::ZERO) {
-            path.send.requeue_in_flight(now, Space::Data, &mut self.paths.feedback);
-        }
-        self.paths.feedback.clear();
     }
 
     fn on_peer_params(&mut self, params: &TransportParameters) {
@@ -189,49 +145,11 @@ impl Connection {
         self.process_acked_and_lost(now, PathId::ZERO);
     }
 
-    /// NEW_TOKEN from a server.
-    pub(crate) fn on_new_token(&mut self, token: &[u8]) -> Result<(), Violation> {
-        match &self.settings.role {
-            RoleSettings::Server(_) => Err(Violation::NewTokenFromClient),
-            RoleSettings::Client { token_store, server_name, .. } => {
-                if let Some(rtt) = self.paths.table.path(PathId::ZERO).and_then(|path| path.send.rtt().measured()) {
-                    token_store.note_rtt(server_name, rtt);
-                }
-                if token.len() <= plait_base::limits::MAX_TOKEN_BYTES {
-                    let name = token_name(server_name, self.handshake.versions.current);
-                    token_store.insert(&name, bytes::Bytes::copy_from_slice(token));
-                }
-                Ok(())
-            }
-        }
-    }
-
     fn issue_tokens(&mut self, now: Instant) {
         if let RoleSettings::Server(server) = &self.settings.role {
-            let count = server.validation_tokens_sent;
-            let by = (&**server, &*self.settings.endpoint, self.handshake.versions.current);
-            self.handshake.tokens.issue(now, by, &self.paths.table, count, &mut self.random);
-        }
-    }
-
-    /// Another QUIC version: the whole handshake once more (RFC 9000 6.2).
-    pub(crate) fn restart_with(&mut self, now: Instant, version: plait_wire::Version) {
-        let outcome = self.new_client_handshake(version);
-        match outcome {
-            Ok(handshake) => {
-                let first = self.handshake.versions.first;
-                self.handshake = handshake;
-                self.handshake.versions.first = first;
-                if let Some(path) = self.paths.table.path_mut(PathId::ZERO) {
-                    path.send.requeue_in_flight(now, Space::Initial, &mut self.paths.feedback);
-                    path.send.requeue_in_flight(now, Space::Data, &mut self.paths.feedback);
-                }
-                // TLS starts over: what was said in the other version is void.
-                self.paths.feedback.lost.retain(|c| !matches!(c, plait_wire::SentFrame::Crypto { .. }));
-                self.process_acked_and_lost(now, PathId::ZERO);
-                self.advance_handshake(now);
-            }
-            Err(error) => self.close_with(now, error),
+            let Handshake { tokens, versions, .. } = &mut self.handshake;
+            let (endpoint, paths) = (&self.settings.endpoint, &self.paths.table);
+            tokens.issue(now, server, endpoint, versions.current, paths, &mut self.random);
         }
     }
 
@@ -374,7 +292,7 @@ impl Connection {
     }
 
     fn issue_cids_by(&mut self, issue: fn(&mut Paths, &mut dyn CidSource)) {
-        let len = self.cid_len();
+        let len = self.handshake.cid_len();
         if len == 0 {
             return;
         }

@@ -30,9 +30,10 @@ impl Tokens {
     pub(crate) fn issue(
         &mut self,
         now: Instant,
-        (server, endpoint, version): (&ServerConfig, &EndpointConfig, Version),
+        server: &ServerConfig,
+        endpoint: &EndpointConfig,
+        version: Version,
         paths: &Paths,
-        count: u32,
         random: &mut Random,
     ) {
         let mut addresses: Vec<IpAddr> = Vec::new();
@@ -43,7 +44,7 @@ impl Tokens {
             }
         }
         let token = Token::Validated { addresses, issued: endpoint.unix_seconds(now), version: version.0 };
-        for _ in 0..count {
+        for _ in 0..server.validation_tokens_sent {
             if self.kept.len() >= MAX_STORED_TOKENS {
                 self.kept.remove(0);
             }

@@ -1,9 +1,8 @@
 //! The end of a connection: our close, the peer's close, a reset, silence (RFC 9000 10).
 
-use bytes::Bytes;
 use plait_base::probe::TraceEvent;
-use plait_base::{CloseCode, Instant, PathId, Space};
-use plait_path::Padding;
+use plait_base::{Instant, PathId, Space};
+use plait_path::{Padding, Path};
 use plait_wire::frame::Close;
 
 use crate::connection::Connection;
@@ -13,23 +12,16 @@ use crate::connection::send::assemble::Outline;
 use crate::connection::send::purpose::Purpose;
 use crate::io::{EndpointEvent, Transmit};
 
-/// How long a connection that ends stays around, in probe time-outs (RFC 9000 10.2).
-const CLOSING_PTOS: u32 = 3;
-
 impl Connection {
     /// Closes, says so to the peer on every path, and tells the application why.
     pub(crate) fn begin_closing(&mut self, now: Instant, frame: CloseFrame, why: ConnectionError) {
         if !self.lifecycle.is_open() {
             return;
         }
-        let until = now + self.paths.table.max_pto() * CLOSING_PTOS;
-        let (code, reason) = match &frame {
-            CloseFrame::Transport(e) => (e.code, e.reason.clone()),
-            CloseFrame::Application(c) => (CloseCode(c.code), String::from_utf8_lossy(&c.reason).into_owned()),
-        };
+        let (code, reason) = frame.code_and_reason();
         self.events.observe(now, || TraceEvent::Closed { locally: true, code, reason });
-        self.lifecycle.close(frame, until);
-        self.settle_loans();
+        self.lifecycle.close(now, frame, self.paths.table.max_pto());
+        self.receive.loans.end(&mut self.streams, &mut self.datagrams);
         self.scheduling.pings.clear();
         self.events.push(Event::ConnectionLost(why));
     }
@@ -39,21 +31,10 @@ impl Connection {
         if !self.lifecycle.is_open() {
             return;
         }
-        let (code, reason) = match &why {
-            ConnectionError::ConnectionClosed(e) => (e.code, e.reason.clone()),
-            ConnectionError::ApplicationClosed(c) => {
-                (CloseCode(c.code), String::from_utf8_lossy(&c.reason).into_owned())
-            }
-            other => (CloseCode::NO_ERROR, other.to_string()),
-        };
+        let (code, reason) = why.code_and_reason();
         self.events.observe(now, || TraceEvent::Closed { locally: false, code, reason });
-        self.begin_draining(now);
+        self.lifecycle.drain(now, self.paths.table.max_pto());
         self.events.push(Event::ConnectionLost(why));
-    }
-
-    pub(crate) fn begin_draining(&mut self, now: Instant) {
-        let until = now + self.paths.table.max_pto() * CLOSING_PTOS;
-        self.lifecycle.drain(until);
     }
 
     /// The endpoint recognized a reset token of ours (RFC 9000 10.3.1): a reset on any path ends everything.
@@ -61,7 +42,7 @@ impl Connection {
         if self.lifecycle.is_open() {
             self.events.push(Event::ConnectionLost(ConnectionError::Reset));
         }
-        self.begin_draining(now);
+        self.lifecycle.drain(now, self.paths.table.max_pto());
     }
 
     /// Ends at once and silently: idle, or nobody there.
@@ -70,39 +51,25 @@ impl Connection {
             self.events.push(Event::ConnectionLost(why));
         }
         self.lifecycle.finish();
-        self.settle_loans();
+        self.receive.loans.end(&mut self.streams, &mut self.datagrams);
         self.events.tell_endpoint(EndpointEvent::Drained);
     }
 
     /// A datagram with our close, as long as one is due on some path.
     pub(crate) fn poll_close(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
         self.lifecycle.due_close()?;
-        if self.lifecycle.closes_due.is_empty() {
-            // One close on each path that may be heard, since some may be dead.
-            let mut targets: Vec<PathId> = self.paths.table.open_slots().map(|slot| slot.id).collect();
-            if targets.is_empty() {
-                // RFC 10069 2.6: any path may carry it, the one that ended last where none is left.
-                targets =
-                    self.paths.table.slots().filter(|s| s.last_remote_cid().is_some()).map(|slot| slot.id).collect();
-            }
-            targets.reverse();
-            self.lifecycle.closes_due = targets;
+        let mut transmit = None;
+        self.lifecycle.begin_close_round(|| self.paths.table.close_targets());
+        while transmit.is_none() {
+            let Self { lifecycle, paths, scheduling, .. } = self;
+            let is_held = |path: &Path| scheduling.full_sockets.hold(&path.addresses.tuple());
+            // Where a socket is full the close waits for it, as long as this connection lasts.
+            let target = lifecycle.take_close_target(|id| !paths.table.path(id).is_some_and(is_held));
+            let Some(id) = target else { break };
+            transmit = self.build_close(now, id, buf);
         }
-        // Where a socket is full the close waits for it, as long as this connection lasts.
-        while let Some(place) = self.lifecycle.closes_due.iter().rposition(|id| !self.is_held(*id)) {
-            let id = self.lifecycle.closes_due.remove(place);
-            let transmit = self.build_close(now, id, buf);
-            if self.lifecycle.closes_due.is_empty() {
-                self.lifecycle.on_close_sent();
-            }
-            if transmit.is_some() {
-                return transmit;
-            }
-        }
-        if self.lifecycle.closes_due.is_empty() {
-            self.lifecycle.on_close_sent();
-        }
-        None
+        self.lifecycle.end_close_round();
+        transmit
     }
 
     fn build_close(&mut self, now: Instant, id: PathId, buf: &mut Vec<u8>) -> Option<Transmit> {
@@ -171,56 +138,5 @@ impl Connection {
             Padding::Least
         })?;
         Some(Transmit::single(route, buf.len()))
-    }
-
-    /// Version Negotiation answered a client's first packet (RFC 9000 6.2).
-    pub(crate) fn on_version_negotiation(&mut self, now: Instant, versions: &[u8]) {
-        let ids = &self.handshake.ids;
-        let heard = self.handshake.peer_scid.is_some() || ids.retry_scid.is_some();
-        // RFC 9000 6.2: any packet processed before, another Version Negotiation included, makes this one void
-        if self.side().is_server() || heard || self.handshake.versions.was_negotiated() {
-            return;
-        }
-        let offered: Vec<u32> =
-            versions.chunks_exact(4).map(|v| u32::from_be_bytes([v[0], v[1], v[2], v[3]])).collect();
-        // RFC 9000 6.2: a list with the version in use is to be ignored, and so is one that offers nothing
-        if offered.is_empty() || offered.contains(&self.handshake.versions.original.0) {
-            return;
-        }
-        let ours = self.settings.endpoint.versions.iter().copied().find(|v| offered.contains(&v.0));
-        match ours {
-            Some(version) => self.restart_with(now, version),
-            None => self.abort(ConnectionError::VersionMismatch),
-        }
-    }
-
-    /// A Retry asks for a token (RFC 9000 17.2.5).
-    pub(crate) fn on_retry(
-        &mut self,
-        now: Instant,
-        version: plait_wire::Version,
-        scid: plait_base::ConnectionId,
-        token: Bytes,
-        packet: &[u8],
-    ) {
-        let ids = &self.handshake.ids;
-        let unwanted = self.side().is_server()
-            || version != self.handshake.versions.original
-            || self.handshake.peer_scid.is_some()
-            || ids.retry_scid.is_some()
-            || token.is_empty()
-            || scid == ids.remote;
-        // RFC 9001 5.8: only a genuine one counts
-        if unwanted || !plait_crypto::retry::verify(version.0, &ids.original_dcid, packet) {
-            return;
-        }
-        self.handshake.on_retry(scid, token);
-        self.paths.table.set_remote_initial(scid, None);
-        if let Some(path) = self.paths.table.path_mut(PathId::ZERO) {
-            path.send.requeue_in_flight(now, Space::Initial, &mut self.paths.feedback);
-            path.send.requeue_in_flight(now, Space::Data, &mut self.paths.feedback);
-        }
-        self.handshake.crypto(Space::Initial).into_iter().for_each(|stream| stream.resend_unacked());
-        self.process_acked_and_lost(now, PathId::ZERO);
     }
 }

@@ -1,84 +1,22 @@
 //! From open to drained: idle timeout, keep-alive, immediate close and the states after it (RFC 9000 10).
 
 mod close;
+mod error;
 mod setup;
 mod timers;
 
+pub(crate) use error::CloseFrame;
+pub use error::{ApplicationClose, ConnectionError, Unreachable};
+
 use std::time::Duration;
 
-use bytes::Bytes;
 use plait_base::time::earliest;
-use plait_base::{CloseCode, Instant, PathId, TransportError};
+use plait_base::{Instant, PathId};
 
 use crate::config::TimingTuning;
 
-/// Why a connection ended.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ConnectionError {
-    /// The peer speaks no version that we speak.
-    #[error("the peer supports none of our QUIC versions")]
-    VersionMismatch,
-    /// A rule was broken, by the peer or in the handshake; we closed the connection.
-    #[error("we closed the connection: {0}")]
-    TransportError(#[from] TransportError),
-    /// The peer's transport closed the connection.
-    #[error("the peer's transport closed the connection: {0}")]
-    ConnectionClosed(TransportError),
-    /// The peer's application closed the connection.
-    #[error("the peer's application closed the connection: {0}")]
-    ApplicationClosed(ApplicationClose),
-    /// A stateless reset: the peer lost the connection's state.
-    #[error("the peer lost the connection's state and reset it")]
-    Reset,
-    /// Nothing was heard for the idle timeout, or the handshake did not finish in time.
-    #[error("timed out: nothing heard from the peer")]
-    TimedOut,
-    /// The network answered in the peer's place, before the peer did.
-    #[error(transparent)]
-    Unreachable(#[from] Unreachable),
-    /// Our application closed the connection.
-    #[error("closed by this application")]
-    LocallyClosed,
-}
-
-/// What the network says of datagrams that it did not deliver (RFC 792, RFC 4443 3.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unreachable {
-    /// The host is there, and nobody listens at the port.
-    #[error("connection refused: nobody listens at the peer's port")]
-    Port,
-    /// No way leads to the host, or somebody on it forbids.
-    #[error("the network has no way to the peer's address")]
-    Host,
-}
-
-/// An application's close: its code and reason.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ApplicationClose {
-    /// The application's code, at most 2^62 - 1.
-    pub code: u64,
-    /// For people; may be any bytes.
-    pub reason: Bytes,
-}
-
-impl std::fmt::Display for ApplicationClose {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "code {}", self.code)?;
-        if !self.reason.is_empty() {
-            write!(f, ": {}", String::from_utf8_lossy(&self.reason))?;
-        }
-        Ok(())
-    }
-}
-
-/// What our CONNECTION_CLOSE says.
-#[derive(Clone, Debug)]
-pub(crate) enum CloseFrame {
-    /// The transport's close, type 0x1c.
-    Transport(TransportError),
-    /// The application's close, type 0x1d; becomes 0x1c with APPLICATION_ERROR before 1-RTT (RFC 9000 10.2.3).
-    Application(ApplicationClose),
-}
+/// How long a connection that ends stays around, in probe time-outs (RFC 9000 10.2).
+const CLOSING_PTOS: u32 = 3;
 
 #[derive(Debug)]
 enum Phase {
@@ -100,8 +38,8 @@ pub(crate) struct Lifecycle {
     handshake_deadline: Option<Instant>,
     sent_since_heard: bool,
     close_due: bool,
-    /// Paths on which the present round of our close is still to be sent.
-    pub(crate) closes_due: Vec<PathId>,
+    /// Paths on which the present round of our close is still to be sent, the first one last.
+    closes_due: Vec<PathId>,
 }
 
 /// Which of the lifecycle's timers fired.
@@ -184,18 +122,19 @@ impl Lifecycle {
     }
 
     /// We close: the frame is sent now and again, rarely, while packets keep coming.
-    pub(crate) fn close(&mut self, frame: CloseFrame, until: Instant) {
+    pub(crate) fn close(&mut self, now: Instant, frame: CloseFrame, pto: Duration) {
         if self.is_open() {
+            let until = now + pto * CLOSING_PTOS;
             self.phase = Phase::Closing { frame, until, heard: 0, answer_at: 1 };
             self.close_due = true;
         }
     }
 
     /// The peer closed, or reset us: silence until the end (RFC 9000 10.2.2).
-    pub(crate) fn drain(&mut self, until: Instant) {
+    pub(crate) fn drain(&mut self, now: Instant, pto: Duration) {
         // Whatever comes again while draining prolongs nothing.
         if self.is_open() || self.is_closing() {
-            self.phase = Phase::Draining { until };
+            self.phase = Phase::Draining { until: now + pto * CLOSING_PTOS };
             self.close_due = false;
         }
     }
@@ -224,6 +163,27 @@ impl Lifecycle {
         match &self.phase {
             Phase::Closing { frame, .. } if self.close_due => Some(frame),
             _ => None,
+        }
+    }
+
+    /// Our close goes once to each of `targets`, where no round of it is under way.
+    pub(crate) fn begin_close_round(&mut self, targets: impl FnOnce() -> Vec<PathId>) {
+        if self.closes_due.is_empty() {
+            self.closes_due = targets();
+            self.closes_due.reverse();
+        }
+    }
+
+    /// The next path for our close, among those on which something can leave now.
+    pub(crate) fn take_close_target(&mut self, can_leave: impl Fn(PathId) -> bool) -> Option<PathId> {
+        let place = self.closes_due.iter().rposition(|id| can_leave(*id))?;
+        Some(self.closes_due.remove(place))
+    }
+
+    /// Nothing more is to be said in this round, unless a full socket holds it back.
+    pub(crate) fn end_close_round(&mut self) {
+        if self.closes_due.is_empty() {
+            self.on_close_sent();
         }
     }
 
@@ -256,18 +216,10 @@ impl Lifecycle {
     }
 }
 
-impl CloseFrame {
-    /// The frame that may travel before 1-RTT: an application's code and reason stay private (RFC 9000 10.2.3).
-    pub(crate) fn for_handshake(&self) -> TransportError {
-        match self {
-            Self::Transport(error) => error.clone(),
-            Self::Application(_) => TransportError::new(CloseCode::APPLICATION_ERROR, ""),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use plait_base::{CloseCode, TransportError};
+
     use super::*;
 
     const fn ms(n: u64) -> Duration {
@@ -302,7 +254,7 @@ mod tests {
     fn close_is_repeated_ever_more_rarely() {
         // RFC 9000 10.2.1
         let mut life = idle_after(ms(9_000));
-        life.close(CloseFrame::Transport(TransportError::new(CloseCode::NO_ERROR, "")), Instant::ZERO + ms(9));
+        life.close(Instant::ZERO, CloseFrame::Transport(TransportError::new(CloseCode::NO_ERROR, "")), ms(3));
         let mut sent = 0;
         for _ in 0..64 {
             if life.due_close().is_some() {

@@ -4,23 +4,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plait_base::probe::TraceEvent;
-use plait_base::{CloseCode, ConnectionId, Instant, PathId, Random, Side, TransportError};
+use plait_base::{ConnectionId, Instant, PathId, Random, Side, TransportError};
 use plait_congestion::ControllerFactory;
-use plait_crypto::{ClientTlsConfig, ConfigError, TlsSession};
 use plait_path::{
     AckPolicy, EcnMode, HandshakeState, MtuConfig, MtuSearch, Pacing, Path, PathAddresses, Paths, ReceiveFlow,
     SendConfig, SendFlow, SpinBit, TableConfig, Validation,
 };
 use plait_stream::{Datagrams, Streams};
-use plait_wire::Version;
 use plait_wire::params::PreferredAddress;
 
-use crate::config::{MigrationPolicy, Switch, TransportConfig, token_name};
+use crate::config::{MigrationPolicy, Switch, TransportConfig};
 use crate::connection::Connection;
 use crate::connection::events::Events;
 use crate::connection::handshake::Handshake;
-use crate::connection::handshake::parameters;
-use crate::connection::handshake::versions::{DeferredTls, VersionSwitching, Versions};
+use crate::connection::handshake::{parameters, session};
 use crate::connection::lifecycle::Lifecycle;
 use crate::connection::paths::PathControl;
 use crate::connection::paths::policy::PathPlan;
@@ -46,8 +43,8 @@ impl Connection {
         paths.set_local_initial(parts.ids.local, parts.endpoint.reset_key.token(&parts.ids.local));
         let preferred = preferred_address(&parts, &mut paths, &mut random, &mut events);
         paths.set_remote_initial(parts.ids.remote, None);
-        let (tls, deferred) = session(&parts, preferred, &mut random)?;
-        let versions = versions(&parts);
+        let tls = session::session(&parts, preferred, &mut random)?;
+        let versions = session::versions(&parts);
         let transport = parts.transport.clone();
         let (validation, token, role, migration) = match parts.role {
             Role::Client(client) => {
@@ -75,7 +72,7 @@ impl Connection {
         let mut plan = PathPlan::new(transport.paths.policy.build());
         plan.add_peer(parts.route.remote);
         let mut connection = Self {
-            handshake: Handshake::new(side, versions, (tls, deferred), parts.ids, token),
+            handshake: Handshake::new(side, versions, tls, parts.ids, token),
             keys: None,
             paths: PathControl::new(paths, plan),
             streams: Streams::new(side, parameters::streams_config(&transport)),
@@ -217,77 +214,4 @@ fn preferred_address(
     paths.set_local_initial(cid, token);
     events.tell_endpoint(EndpointEvent::Register { cid, path: PathId::ZERO });
     Some(PreferredAddress { v4, v6, cid, token })
-}
-
-fn session(
-    parts: &ConnectionParts,
-    preferred: Option<PreferredAddress>,
-    random: &mut Random,
-) -> Result<(TlsSession, Option<Box<DeferredTls>>), TransportError> {
-    let params = parameters::announced(parts, preferred);
-    let encoded = params.encode(parts.side(), random);
-    let mut deferred = None;
-    let session = match &parts.role {
-        Role::Client(client) => client_session(&client.tls, &versions(parts), &client.server_name, encoded),
-        Role::Server(server) => {
-            let spoken = server.config.preferred_versions.iter().copied().filter(|v| parts.endpoint.supports(*v));
-            let preferred: Vec<Version> = spoken.collect();
-            // RFC 9000 7.4.1: 0-RTT of clients that were promised more is refused
-            let tls = server.config.tls.with_early_limits(&params.early_limits());
-            if preferred.first().is_some_and(|best| *best != parts.version) {
-                let tls = tls.clone();
-                deferred = Some(Box::new(DeferredTls::new(tls, params, random.fork(), preferred)));
-            }
-            TlsSession::new_server(&tls, parts.version.0, encoded)
-        }
-    };
-    let session = session.map_err(|e| TransportError::new(CloseCode::INTERNAL_ERROR, e.to_string()))?;
-    Ok((session, deferred))
-}
-
-fn client_session(
-    tls: &ClientTlsConfig,
-    versions: &Versions,
-    server_name: &str,
-    params: Vec<u8>,
-) -> Result<TlsSession, ConfigError> {
-    let version = versions.original.0;
-    match versions.may_change() {
-        true => TlsSession::new_movable_client(tls, version, server_name, params),
-        false => TlsSession::new_client(tls, version, server_name, params),
-    }
-}
-
-fn versions(parts: &ConnectionParts) -> Versions {
-    let switching = match &parts.role {
-        Role::Client(client) => client_switching(&client.tls),
-        Role::Server(_) => VersionSwitching::Fixed,
-    };
-    Versions::new(parts.version, parts.endpoint.versions.clone(), switching)
-}
-
-fn client_switching(tls: &ClientTlsConfig) -> VersionSwitching {
-    if tls.may_move() { VersionSwitching::Allowed } else { VersionSwitching::Fixed }
-}
-
-impl Connection {
-    /// The handshake of a client once more, in another version.
-    pub(crate) fn new_client_handshake(&mut self, version: Version) -> Result<Handshake, TransportError> {
-        let RoleSettings::Client { tls, server_name, token_store } = &self.settings.role else {
-            return Err(TransportError::new(CloseCode::INTERNAL_ERROR, "only clients choose a version"));
-        };
-        let ids = self.handshake.ids;
-        let params =
-            parameters::announced_by_client(&self.settings, &ids, version).encode(Side::Client, &mut self.random);
-        let versions = Versions::new(version, self.settings.endpoint.versions.clone(), client_switching(tls));
-        let session = client_session(tls, &versions, server_name, params)
-            .map_err(|e| TransportError::new(CloseCode::INTERNAL_ERROR, e.to_string()))?;
-        let (before, name) =
-            (token_name(server_name, self.handshake.versions.original), token_name(server_name, version));
-        let token = match before == name {
-            true => self.handshake.token.clone(),
-            false => token_store.take(&name).unwrap_or_default(),
-        };
-        Ok(Handshake::new(Side::Client, versions, (session, None), ids, token))
-    }
 }

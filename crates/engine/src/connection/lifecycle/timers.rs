@@ -29,7 +29,7 @@ impl Connection {
         at = earliest(at, self.scheduling.reinjector.next_look());
         at = earliest(at, self.paths.plan.deadline());
         at = earliest(at, self.handshake.discard_early_at);
-        at = earliest(at, self.receive.loans_until.filter(|_| self.holds_loans()));
+        at = earliest(at, self.receive.loans.deadline(&self.streams, &self.datagrams));
         earliest(at, self.paths.no_path.as_ref().map(|p| p.until))
     }
 
@@ -55,9 +55,7 @@ impl Connection {
             self.handshake.discard_early_at = None;
             self.handshake.early = None;
         }
-        if self.receive.loans_until.is_some_and(|at| at <= now) {
-            self.settle_loans();
-        }
+        self.receive.loans.on_timeout(now, &mut self.streams, &mut self.datagrams);
         self.poll_ack_timers(now);
         self.ping_after_pauses(now);
         self.poll_flow_timers(now);

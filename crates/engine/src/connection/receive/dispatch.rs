@@ -4,11 +4,10 @@ use bytes::Bytes;
 use plait_base::{Instant, PathId, TransportError, Violation};
 use plait_path::table::AbandonNews;
 use plait_path::{AddressEvent, FourTupleRole};
-use plait_wire::frame::{Close, Frame, NewCid, PathAbandon, PathStatus, PathStatusUpdate, RetireCid};
+use plait_wire::frame::{Frame, NewCid, PathAbandon, PathStatus, PathStatusUpdate, RetireCid};
 
 use crate::connection::Connection;
 use crate::connection::events::{Event, PathEvent};
-use crate::connection::lifecycle::{ApplicationClose, ConnectionError};
 use crate::connection::receive::Arrival;
 
 impl Connection {
@@ -33,7 +32,10 @@ impl Connection {
                     self.events.push(Event::DatagramReceived);
                 }
             }
-            Frame::NewToken(f) => self.on_new_token(f.token)?,
+            Frame::NewToken(f) => {
+                let rtt = self.paths.table.path(PathId::ZERO).and_then(|path| path.send.rtt().measured());
+                self.settings.on_new_token(self.handshake.versions.current, f.token, rtt)?;
+            }
             Frame::HandshakeDone => self.on_handshake_done(at.now)?,
             Frame::NewCid(f) => self.on_new_cid(&f)?,
             Frame::RetireCid(f) => self.on_retire_cid(at, &f)?,
@@ -55,7 +57,7 @@ impl Connection {
                 self.paths.table.on_path_cids_blocked(&f)?;
                 self.issue_cids();
             }
-            Frame::Close(f) => self.on_close_frame(at.now, f),
+            Frame::Close(f) => self.on_peer_closed(at.now, f.into()),
             // We announce no min_ack_delay, so the peer must not ask for another frequency.
             Frame::AckFrequency(_) | Frame::ImmediateAck => return Err(Violation::AckFrequencyNotNegotiated.into()),
         }
@@ -107,20 +109,6 @@ impl Connection {
             }
         }
         Ok(())
-    }
-
-    fn on_close_frame(&mut self, now: Instant, close: Close<'_>) {
-        let error = match close {
-            Close::Transport { code, frame_type, reason } => {
-                let mut error = TransportError::new(code, String::from_utf8_lossy(reason));
-                error.frame = Some(frame_type).filter(|t| *t != 0);
-                ConnectionError::ConnectionClosed(error)
-            }
-            Close::Application { code, reason } => {
-                ConnectionError::ApplicationClosed(ApplicationClose { code, reason: Bytes::copy_from_slice(reason) })
-            }
-        };
-        self.on_peer_closed(now, error);
     }
 
     /// What a response or a timer changed about a path's addresses.

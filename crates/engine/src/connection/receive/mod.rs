@@ -2,6 +2,7 @@
 
 mod acked;
 mod dispatch;
+mod loans;
 mod open;
 mod packet;
 mod saved;
@@ -16,7 +17,8 @@ use plait_path::table::Admission;
 use plait_wire::header::{PacketKind, PacketSpan, ProtectedHeader, stateless_reset};
 
 use crate::connection::Connection;
-use crate::io::{Input, InputKind};
+use crate::io::{EndpointEvent, Input, InputKind};
+use loans::Loans;
 use open::Refusal;
 use saved::{SavedPacket, SavedPackets};
 
@@ -24,8 +26,7 @@ use saved::{SavedPacket, SavedPackets};
 #[derive(Default)]
 pub(crate) struct Receive {
     pub(crate) saved_packets: SavedPackets,
-    /// When unread data is copied out of the receive buffers.
-    pub(crate) loans_until: Option<Instant>,
+    pub(crate) loans: Loans,
 }
 
 /// What the network says of a datagram.
@@ -79,9 +80,7 @@ struct Ending {
 impl Connection {
     /// Takes in a datagram that the endpoint found to be this connection's.
     pub fn handle_datagram(&mut self, now: Instant, input: Input) {
-        if !self.holds_loans() {
-            self.receive.loans_until = None;
-        }
+        self.receive.loans.forget_read(&self.streams, &self.datagrams);
         match input.kind {
             InputKind::StatelessReset => self.on_stateless_reset(now),
             InputKind::Packets => self.read_datagram(now, input),
@@ -118,7 +117,8 @@ impl Connection {
         let mut ending = Ending { remote: route.remote, last_bytes };
         let mut first_dcid = None;
         while !data.is_empty() && !self.lifecycle.is_drained() {
-            let Ok((header, span)) = ProtectedHeader::parse(&data, self.cid_len(), self.settings.fixed_bit_rule())
+            let Ok((header, span)) =
+                ProtectedHeader::parse(&data, self.handshake.cid_len(), self.settings.fixed_bit_rule())
             else {
                 self.on_unread(now, ending, data.len(), DropReason::Malformed);
                 break;
@@ -209,13 +209,33 @@ impl Connection {
         }
     }
 
+    /// After a datagram: the handshake goes on, saved packets are tried again, news are passed on.
+    fn after_input(&mut self, now: Instant) {
+        if self.lifecycle.is_open() {
+            self.advance_handshake(now);
+            if !self.receive.saved_packets.is_empty() {
+                self.reopen_saved(now);
+                self.advance_handshake(now);
+            }
+            self.maintain_paths(now);
+        }
+        if self.lifecycle.is_drained() {
+            self.events.tell_endpoint(EndpointEvent::Drained);
+        }
+        match self.lifecycle.is_open() {
+            true => self.receive.loans.note_unread(now, &self.streams, &self.datagrams),
+            // No timer runs any more, and the application may keep what is left for long.
+            false => self.receive.loans.end(&mut self.streams, &mut self.datagrams),
+        }
+    }
+
     /// Tries again with packets that waited for keys which may be there now.
-    pub(crate) fn reopen_saved(&mut self, now: Instant) {
+    fn reopen_saved(&mut self, now: Instant) {
         let one_rtt = self.keys.as_deref().filter(|_| self.handshake.is_complete());
         for packet in self.receive.saved_packets.take_ready(&self.handshake, one_rtt) {
             let SavedPacket { path, route, ecn, data, .. } = packet;
             let rule = self.settings.fixed_bit_rule();
-            let Ok((header, span)) = ProtectedHeader::parse(&data, self.cid_len(), rule) else { continue };
+            let Ok((header, span)) = ProtectedHeader::parse(&data, self.handshake.cid_len(), rule) else { continue };
             let bytes = data.len();
             let envelope = Envelope { path, route, ecn, bytes: bytes as u64 };
             if let Err(why) = self.on_packet(now, &envelope, &header, span, data) {

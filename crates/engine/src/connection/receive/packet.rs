@@ -18,7 +18,7 @@ impl Connection {
             // RFC 9000 10.2.1: only the peer's own close still matters
             let mut frames = Frames::in_packet(payload, at.kind);
             if frames.any(|f| matches!(f, Ok(Frame::Close(_)))) && self.lifecycle.is_closing() {
-                self.begin_draining(at.now);
+                self.lifecycle.drain(at.now, self.paths.table.max_pto());
             }
             return;
         }

@@ -1,0 +1,117 @@
+//! Why connections end, as the application hears it and as CONNECTION_CLOSE says it.
+
+use bytes::Bytes;
+use plait_base::{CloseCode, TransportError};
+use plait_wire::frame::Close;
+
+/// Why a connection ended.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConnectionError {
+    /// The peer speaks no version that we speak.
+    #[error("the peer supports none of our QUIC versions")]
+    VersionMismatch,
+    /// A rule was broken, by the peer or in the handshake; we closed the connection.
+    #[error("we closed the connection: {0}")]
+    TransportError(#[from] TransportError),
+    /// The peer's transport closed the connection.
+    #[error("the peer's transport closed the connection: {0}")]
+    ConnectionClosed(TransportError),
+    /// The peer's application closed the connection.
+    #[error("the peer's application closed the connection: {0}")]
+    ApplicationClosed(ApplicationClose),
+    /// A stateless reset: the peer lost the connection's state.
+    #[error("the peer lost the connection's state and reset it")]
+    Reset,
+    /// Nothing was heard for the idle timeout, or the handshake did not finish in time.
+    #[error("timed out: nothing heard from the peer")]
+    TimedOut,
+    /// The network answered in the peer's place, before the peer did.
+    #[error(transparent)]
+    Unreachable(#[from] Unreachable),
+    /// Our application closed the connection.
+    #[error("closed by this application")]
+    LocallyClosed,
+}
+
+/// What the network says of datagrams that it did not deliver (RFC 792, RFC 4443 3.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unreachable {
+    /// The host is there, and nobody listens at the port.
+    #[error("connection refused: nobody listens at the peer's port")]
+    Port,
+    /// No way leads to the host, or somebody on it forbids.
+    #[error("the network has no way to the peer's address")]
+    Host,
+}
+
+/// An application's close: its code and reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApplicationClose {
+    /// The application's code, at most 2^62 - 1.
+    pub code: u64,
+    /// For people; may be any bytes.
+    pub reason: Bytes,
+}
+
+impl std::fmt::Display for ApplicationClose {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "code {}", self.code)?;
+        if !self.reason.is_empty() {
+            write!(f, ": {}", String::from_utf8_lossy(&self.reason))?;
+        }
+        Ok(())
+    }
+}
+
+/// What our CONNECTION_CLOSE says.
+#[derive(Clone, Debug)]
+pub(crate) enum CloseFrame {
+    /// The transport's close, type 0x1c.
+    Transport(TransportError),
+    /// The application's close, type 0x1d; becomes 0x1c with APPLICATION_ERROR before 1-RTT (RFC 9000 10.2.3).
+    Application(ApplicationClose),
+}
+
+impl CloseFrame {
+    /// The frame that may travel before 1-RTT: an application's code and reason stay private (RFC 9000 10.2.3).
+    pub(crate) fn for_handshake(&self) -> TransportError {
+        match self {
+            Self::Transport(error) => error.clone(),
+            Self::Application(_) => TransportError::new(CloseCode::APPLICATION_ERROR, ""),
+        }
+    }
+
+    /// Code and reason, for observers.
+    pub(crate) fn code_and_reason(&self) -> (CloseCode, String) {
+        match self {
+            Self::Transport(error) => (error.code, error.reason.clone()),
+            Self::Application(close) => (CloseCode(close.code), String::from_utf8_lossy(&close.reason).into_owned()),
+        }
+    }
+}
+
+impl ConnectionError {
+    /// Code and reason, for observers.
+    pub(crate) fn code_and_reason(&self) -> (CloseCode, String) {
+        match self {
+            Self::ConnectionClosed(error) => (error.code, error.reason.clone()),
+            Self::ApplicationClosed(close) => CloseFrame::Application(close.clone()).code_and_reason(),
+            other => (CloseCode::NO_ERROR, other.to_string()),
+        }
+    }
+}
+
+impl From<Close<'_>> for ConnectionError {
+    fn from(close: Close<'_>) -> Self {
+        match close {
+            Close::Transport { code, frame_type, reason } => {
+                let mut error = TransportError::new(code, String::from_utf8_lossy(reason));
+                error.frame = Some(frame_type).filter(|t| *t != 0);
+                Self::ConnectionClosed(error)
+            }
+            Close::Application { code, reason } => {
+                Self::ApplicationClosed(ApplicationClose { code, reason: Bytes::copy_from_slice(reason) })
+            }
+        }
+    }
+}
