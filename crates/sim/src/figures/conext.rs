@@ -103,7 +103,7 @@ fn median_run(runs: &[Row]) -> Option<Row> {
     runs.get(runs.len() / 2).copied().cloned()
 }
 
-/// What the paper and the anchors say of a class.
+/// What the paper says of a class, and what others reach there in an emulator.
 fn published(class: &str) -> (&'static str, &'static str) {
     match class {
         "low-bdp-no-loss" => (
@@ -135,9 +135,9 @@ fn benefit_figure(points: &[Point], class: &str, size: &str) -> Figure {
     cdf.cdf("best path first", best.clone());
     cdf.cdf("worst path first", worst.clone());
     figure.plots = vec![plot, cdf.y_range(0.0, 1.0)];
-    let (paper, anchors) = published(class);
+    let (paper, others) = published(class);
     let (best, worst) = (Sorted::new(best), Sorted::new(worst));
-    figure.claim("benefit, best path first", anchors, best.summary());
+    figure.claim("benefit, best path first", others, best.summary());
     figure.claim("benefit, worst path first", paper, worst.summary());
     if !has_losses(class) {
         let limit = Sorted::new(points.iter().filter_map(Point::limit));
@@ -219,7 +219,7 @@ fn times_figure(points: &[Point], class: &str, size: &str) -> Figure {
 pub(super) fn short_times(request: &FigureRequest<'_>) -> Result<Figure, CommandError> {
     let points = points(request, "low-bdp-no-loss", SHORT_BYTES)?;
     let mut figure = times_figure(&points, "low-bdp-no-loss", "256 KB");
-    figure.claim("median of 256 KB, anchors", "TCP 0.30 s, MPTCP 0.29, noq one path 0.28, two 0.23", "see above");
+    figure.claim("median of 256 KB, others in an emulator", "TCP 0.30 s, MPTCP 0.29, noq one path 0.28, two 0.23", "see above");
     Ok(figure)
 }
 

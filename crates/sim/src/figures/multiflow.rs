@@ -111,7 +111,7 @@ pub(super) fn speedup(request: &FigureRequest<'_>) -> Result<Figure, CommandErro
         let benefit = Sorted::new(benefit.flatten());
         figure.claim(
             format!("aggregation benefit, acks {acks}"),
-            "anchors: kernel MPTCP 0.82 / 0.75, noq 0.86 / 0.80",
+            "in an emulator: kernel MPTCP 0.82 / 0.75, noq 0.86 / 0.80",
             benefit.summary(),
         );
     }

@@ -142,7 +142,7 @@ pub(super) fn windows(request: &FigureRequest<'_>) -> Result<Figure, CommandErro
     Ok(figure)
 }
 
-/// What the anchors give for each scheduler, in the order of [`SCHEDULERS`].
+/// What the authors publish for each scheduler, in the order of [`SCHEDULERS`].
 fn published(case: Case, preset: Preset) -> [&'static str; 5] {
     match (case, preset) {
         (Case::Stable, Preset::AsRun) => ["11.2", "10.7", "11.0", "10.5", "10.9"],
