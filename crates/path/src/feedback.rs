@@ -25,7 +25,7 @@ pub struct Feedback {
     /// Frames in packets that the peer acknowledged.
     pub acked: Vec<SentFrame>,
     /// Frames in packets that were declared lost, except those handed out before by
-    /// [`take_in_flight_frames`](crate::SendFlow::take_in_flight_frames).
+    /// [`take_in_flight_frames`](crate::Path::take_in_flight_frames).
     pub lost: Vec<SentFrame>,
     /// The packets declared lost or discarded, for observers.
     pub lost_packets: Vec<LostPacket>,

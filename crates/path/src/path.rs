@@ -1,20 +1,21 @@
 //! One path: its addresses, its largest datagram, what it sends and receives, and how it fares.
 
+use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use plait_base::probe::PathState;
+use plait_base::probe::{PathState, TraceEvent};
 use plait_base::shared_metrics::SharedPathMetrics;
 use plait_base::{ConnectionId, Ecn, FourTuple, Instant, PathId, Space, Violation};
 use plait_congestion::CongestionController;
 use plait_wire::SentFrame;
 
-use crate::addresses::{FourTupleRole, Moved, PathAddresses, ValidationTimes};
+use crate::addresses::{ChallengeData, FourTupleRole, Moved, PathAddresses, ValidationTimes};
 use crate::feedback::Feedback;
 use crate::policy::AckCarrier;
 use crate::receive::{Eliciting, ReceiveFlow};
 use crate::send::mtu::{Mtu, MtuConfig};
-use crate::send::{AckOutcome, AckReport, KeepRtt, PacketInfo, ProbeGate, SendFlow, TimerFired};
+use crate::send::{AckOutcome, AckReport, Activity, KeepRtt, PacketInfo, ProbeGate, SendFlow, TimerFired};
 use crate::spin::SpinBit;
 use crate::stats::{PathCounters, PathTotals};
 
@@ -117,6 +118,42 @@ impl Path {
         }
     }
 
+    /// RTT, window and bytes in flight as observers see them.
+    pub fn metrics(&self) -> TraceEvent {
+        let rtt = self.send.rtt();
+        TraceEvent::Metrics {
+            path: self.id,
+            rtt: rtt.smoothed(),
+            rtt_min: rtt.min(),
+            rtt_var: rtt.var(),
+            window_bytes: self.send.window(),
+            in_flight_bytes: self.send.in_flight(),
+            ssthresh_bytes: self.send.ssthresh(),
+        }
+    }
+
+    /// Shows the controllers of other paths how this one fares, which is in `state`.
+    pub(crate) fn share_metrics(&mut self, state: PathState, shared: &mut SharedPathMetrics) {
+        let activity = if state == PathState::Active { Activity::Active } else { Activity::Idle };
+        self.send.set_activity(shared, activity);
+    }
+
+    /// The peer's limits are known: its max_udp_payload_size, bytes, and its max_ack_delay (RFC 9000 18.2).
+    pub fn on_peer_params(&mut self, max_udp_payload_bytes: u64, max_ack_delay: Duration) {
+        self.set_peer_max_datagram(max_udp_payload_bytes);
+        self.send.set_max_ack_delay(max_ack_delay);
+    }
+
+    /// Begins again with the first window of another controller; what is in flight stays counted.
+    pub fn replace_controller(&mut self, controller: Box<dyn CongestionController>) {
+        self.send.replace_controller(controller);
+    }
+
+    /// Gives back the memory that waits for packets to come.
+    pub(crate) fn shrink_to_fit(&mut self) {
+        self.send.shrink_to_fit();
+    }
+
     /// The probe time-out of its 1-RTT packets without backoff (RFC 9002 6.2.1).
     #[inline]
     pub fn pto(&self) -> Duration {
@@ -169,6 +206,21 @@ impl Path {
             self.send.set_probe_interval(None);
         }
         was_failed
+    }
+
+    /// Hands out the frames of all packets under way, for another path to carry them; the packets stay in flight.
+    pub fn take_in_flight_frames(&mut self, out: &mut Vec<SentFrame>) {
+        self.send.take_in_flight_frames(out);
+    }
+
+    /// Nothing more is sent on it: all that is under way counts as lost.
+    pub fn on_closing(&mut self, now: Instant, feedback: &mut Feedback) {
+        self.send.on_path_gone(now, feedback);
+    }
+
+    /// The network around us may have changed: time-outs that passed before say nothing of it.
+    pub fn on_network_change(&mut self, now: Instant) {
+        self.send.on_network_change(now);
     }
 
     /// True after a probe time-out that no ack has answered.
@@ -336,7 +388,7 @@ impl Path {
     }
 
     /// The peer's max_udp_payload_size (RFC 9000 18.2).
-    pub fn set_peer_max_datagram(&mut self, bytes: u64) {
+    pub(crate) fn set_peer_max_datagram(&mut self, bytes: u64) {
         self.mtu.set_peer_max(bytes);
         if self.mtu() < self.send.mss() {
             self.send.set_mss(self.mtu());
@@ -400,6 +452,57 @@ impl Path {
 
 /// Moving, and what its addresses admit.
 impl Path {
+    /// The addresses that carry its packets.
+    pub fn tuple(&self) -> FourTuple {
+        self.addresses.tuple()
+    }
+
+    /// True when the peer's current address is proven.
+    pub fn is_validated(&self) -> bool {
+        self.addresses.is_validated()
+    }
+
+    /// Other addresses that it probes, while there are any.
+    pub fn candidate(&self) -> Option<FourTuple> {
+        self.addresses.get(FourTupleRole::Candidate).map(|state| state.tuple())
+    }
+
+    /// True while an answer from other addresses is awaited.
+    pub fn is_probing(&self) -> bool {
+        self.addresses.get(FourTupleRole::Candidate).is_some_and(|state| state.is_validating())
+    }
+
+    /// True where the operating system chose our address, and a datagram showed which.
+    pub fn is_local_chosen_by_system(&self) -> bool {
+        self.addresses.is_system_known()
+    }
+
+    /// Starts to validate its current address, unless that is done or under way.
+    pub fn challenge(&mut self, now: Instant, times: ValidationTimes) {
+        self.addresses.challenge(now, times);
+    }
+
+    /// Leaves by another address of ours from now on, because the one before is gone; whether the peer can be reached from
+    /// there is asked at once (RFC 9000 9.2).
+    pub fn relocate(&mut self, now: Instant, local: SocketAddr, times: ValidationTimes) -> Moved {
+        let moved = self.addresses.relocate(local);
+        self.addresses.challenge(now, times);
+        moved
+    }
+
+    /// PATH_CHALLENGE arrived from `tuple`, in a datagram of `bytes` to our connection id `cid`. True when it probes from
+    /// new addresses to another id than before: the answer takes another id of the peer (RFC 9000 9.5).
+    pub fn on_challenge(&mut self, tuple: FourTuple, cid: &ConnectionId, bytes: u64, data: ChallengeData) -> bool {
+        // RFC 9000 8.2.2: the response goes where the challenge came from
+        if self.addresses.on_challenge(&tuple, data) {
+            return false;
+        }
+        let changed_cid = self.changed_cid(cid);
+        self.addresses.admit(tuple, bytes);
+        self.addresses.on_challenge(&tuple, data);
+        changed_cid
+    }
+
     /// The addresses changed: RTT, window, ECN and MTU begin anew unless only ports did (RFC 9000 9.4).
     pub fn on_moved(&mut self, now: Instant, moved: Moved, controller: impl FnOnce() -> Box<dyn CongestionController>) {
         if moved == Moved::Hosts {

@@ -18,8 +18,6 @@ pub(crate) struct Settings {
     pub(crate) endpoint: Arc<EndpointConfig>,
     pub(crate) role: RoleSettings,
     pub(crate) migration: MigrationPolicy,
-    /// Whether larger datagrams are tried at all; the transport's settings say how.
-    pub(crate) mtu_search: Switch,
 }
 
 /// What only one side needs after the handshake began.

@@ -156,13 +156,13 @@ impl PathAddresses {
     }
 
     /// True where the system chose our address, and a datagram showed which.
-    pub fn is_system_known(&self) -> bool {
+    pub(crate) fn is_system_known(&self) -> bool {
         self.current.is_system_known()
     }
 
     /// Leaves by another address of ours from now on, because the one before is gone. What is known of the peer's address
     /// stays known: it is the same (RFC 9000 9.2).
-    pub fn relocate(&mut self, local: SocketAddr) -> Moved {
+    pub(crate) fn relocate(&mut self, local: SocketAddr) -> Moved {
         let from = self.current.tuple().local;
         let tuple = FourTuple { local, ..self.current.tuple() };
         let validation = if self.current.is_validated() { Validation::Validated } else { Validation::Unvalidated };
@@ -275,7 +275,7 @@ impl PathAddresses {
     }
 
     /// PATH_CHALLENGE arrived on these addresses; false when no 4-tuple has them (call [`Self::admit`] first).
-    pub fn on_challenge(&mut self, tuple: &FourTuple, data: ChallengeData) -> bool {
+    pub(crate) fn on_challenge(&mut self, tuple: &FourTuple, data: ChallengeData) -> bool {
         let state = self.find(tuple).and_then(|role| self.get_mut(role));
         state.map(|state| state.on_challenge(data)).is_some()
     }

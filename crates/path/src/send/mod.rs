@@ -262,7 +262,7 @@ impl SendFlow {
     }
 
     /// Gives back the loss_memory that waits for packets to come.
-    pub fn shrink_to_fit(&mut self) {
+    pub(crate) fn shrink_to_fit(&mut self) {
         self.spaces.iter_mut().flatten().for_each(|state| state.sent.shrink_to_fit());
     }
 
@@ -412,7 +412,7 @@ impl SendFlow {
     }
 
     /// Changes to another controller, which begins with its own first window; what is in flight stays counted.
-    pub fn replace_controller(&mut self, mut controller: Box<dyn CongestionController>) {
+    pub(crate) fn replace_controller(&mut self, mut controller: Box<dyn CongestionController>) {
         controller.on_mss(u64::from(self.config.mss));
         self.controller = controller;
     }
@@ -429,7 +429,7 @@ impl SendFlow {
     }
 
     /// The peer's max_ack_delay became known or was changed by ACK_FREQUENCY.
-    pub fn set_max_ack_delay(&mut self, delay: Duration) {
+    pub(crate) fn set_max_ack_delay(&mut self, delay: Duration) {
         self.config.max_ack_delay = delay;
     }
 
@@ -523,7 +523,7 @@ impl SendFlow {
     }
 
     /// The path is deleted: all that is outstanding counts as lost (RFC 10069 3.4.3).
-    pub fn on_path_gone(&mut self, now: Instant, feedback: &mut Feedback) {
+    pub(crate) fn on_path_gone(&mut self, now: Instant, feedback: &mut Feedback) {
         Space::ALL.into_iter().for_each(|space| self.requeue_in_flight(now, space, feedback));
     }
 
@@ -558,7 +558,7 @@ impl SendFlow {
 
     /// Appends the frames of every outstanding packet of `Data`, to be sent on another path; a later loss of
     /// these packets does not report the frames again. Oldest first.
-    pub fn take_in_flight_frames(&mut self, out: &mut Vec<SentFrame>) {
+    pub(crate) fn take_in_flight_frames(&mut self, out: &mut Vec<SentFrame>) {
         if let Some(state) = self.spaces[Space::Data as usize].as_deref_mut() {
             state.sent.requeue_outstanding(out);
         }

@@ -137,7 +137,7 @@ impl SendFlow {
     }
 
     /// The network may have changed: time-outs that passed before say nothing of it.
-    pub fn on_network_change(&mut self, now: Instant) {
+    pub(crate) fn on_network_change(&mut self, now: Instant) {
         self.timer.reset_backoff();
         self.timer.on_progress(now);
     }

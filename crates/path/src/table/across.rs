@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use plait_base::probe::PathState;
+use plait_base::shared_metrics::SharedPathMetrics;
 use plait_base::time::earliest;
 use plait_base::{FourTuple, Instant, PathId, Side};
 use smallvec::SmallVec;
@@ -10,6 +11,7 @@ use smallvec::SmallVec;
 use super::{Paths, Slot};
 use crate::addresses::FourTupleRole;
 use crate::path::{Path, TakeOver};
+use crate::stats::PathTotals;
 
 /// Ids of some paths.
 pub type PathIds = SmallVec<[PathId; 8]>;
@@ -90,6 +92,27 @@ impl Paths {
     pub fn on_ack_path_gone(&mut self, id: PathId) {
         let paths = self.slots_mut().filter_map(|slot| slot.path.as_deref_mut());
         paths.filter(|path| path.id() != id).for_each(|path| path.send.on_ack_path_gone(id));
+    }
+
+    /// True when no other open path has proven the host at which path `id` leads to the peer.
+    pub fn is_new_host(&self, id: PathId) -> bool {
+        let Some(host) = self.path(id).map(|path| path.tuple().remote.ip()) else { return false };
+        let mut others = self.open_paths().filter(|path| path.id() != id && path.is_validated());
+        !others.any(|path| path.tuple().remote.ip() == host)
+    }
+
+    /// Shows the controllers of other paths how path `id` fares; the state that it is in.
+    pub fn share_metrics(&mut self, id: PathId, shared: &mut SharedPathMetrics) -> Option<PathState> {
+        let slot = self.slot_mut(id)?;
+        let state = slot.state();
+        slot.path.as_mut()?.share_metrics(state, shared);
+        Some(state)
+    }
+
+    /// What all paths did so far, those that are gone included. No figure ever decreases.
+    pub fn totals(&self) -> PathTotals {
+        let paths = self.slots().filter_map(|slot| slot.path.as_deref());
+        paths.fold(self.past, |sum, path| sum + path.totals())
     }
 
     /// True when the peer proved these addresses on some open path (RFC 10069 3.1: they need not be proven again).

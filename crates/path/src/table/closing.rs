@@ -117,6 +117,9 @@ impl Paths {
             self.owed_ids += 1;
         }
         self.pay_credit();
+        if let Some(path) = &slot.path {
+            self.past = self.past + path.totals();
+        }
         Some(Expired::Gone(slot.id, slot.path))
     }
 }

@@ -21,6 +21,7 @@ use smallvec::SmallVec;
 use crate::addresses::AddressEvent;
 use crate::cids::{CidSource, IssuedCid};
 use crate::path::Path;
+use crate::stats::PathTotals;
 
 pub use across::PathIds;
 pub use closing::AbandonError;
@@ -91,7 +92,7 @@ pub enum TableEvent {
 pub enum Expired {
     /// A validation ended.
     Address(PathId, AddressEvent),
-    /// A path id is gone for good; its unacknowledged packets count as lost.
+    /// A path id is gone for good, with the path where there was one.
     Gone(PathId, Option<Box<Path>>),
 }
 
@@ -113,6 +114,8 @@ pub struct Paths {
     events: VecDeque<TableEvent>,
     /// Largest probe time-out, as [`Self::on_pto_changed`] found it last.
     max_pto: Duration,
+    /// What paths did that are gone.
+    past: PathTotals,
 }
 
 impl Paths {
@@ -133,6 +136,7 @@ impl Paths {
             pending_abandons: Vec::new(),
             events: VecDeque::new(),
             max_pto: Duration::from_secs(1),
+            past: PathTotals::default(),
         }
     }
 
@@ -304,6 +308,7 @@ impl Paths {
         self.slots.shrink_to_fit();
         self.pending_abandons.shrink_to_fit();
         self.events.shrink_to_fit();
+        self.slots.iter_mut().filter_map(|slot| slot.path.as_mut()).for_each(|path| path.shrink_to_fit());
     }
 
     /// What the endpoint must be told next.

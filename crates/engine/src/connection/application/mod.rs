@@ -1,6 +1,7 @@
 //! What applications ask of a connection: streams, datagrams, and what is known of the session and its paths.
 
 mod datagrams;
+mod paths;
 mod policies;
 mod session;
 mod statistics;
@@ -69,7 +70,8 @@ impl Connection {
         keys.update(now)?;
         self.events.observe(now, || TraceEvent::KeysUpdated { locally: true });
         // The peer learns of it by the next packet.
-        self.request_ping();
+        let full = &self.scheduling.full_sockets;
+        self.paths.ping_any(|tuple| full.hold(tuple));
         Ok(())
     }
 

@@ -29,7 +29,7 @@ impl Connection {
     pub fn policies(&self) -> Policies {
         Policies {
             scheduler: self.scheduling.scheduler.name(),
-            congestion: self.controller().name(),
+            congestion: self.paths.controller().name(),
             ack_route: self.scheduling.ack_route.name(),
             reinjection: self.scheduling.reinjector.name(),
         }
@@ -54,10 +54,6 @@ impl Connection {
     /// again with its first window and without a threshold, as at its start; what is in flight stays counted. It is meant for
     /// the beginning of a connection: later it costs each path a slow start.
     pub fn set_congestion_controller(&mut self, now: Instant, factory: Arc<dyn ControllerFactory>) {
-        for path in self.paths.table.open_paths_mut() {
-            path.send.replace_controller(factory.build(path.id(), now, u64::from(path.send.mss())));
-        }
-        let transport = Arc::make_mut(&mut self.settings.transport);
-        transport.congestion_controller_factory(factory).multipath_controller(None);
+        self.paths.set_controller(now, factory);
     }
 }

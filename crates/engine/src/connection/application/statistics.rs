@@ -75,8 +75,7 @@ impl Connection {
 
     /// What all paths did so far, those that are gone included. No figure ever decreases.
     pub fn totals(&self) -> PathTotals {
-        let paths = self.paths.table.slots().filter_map(|slot| slot.path.as_deref());
-        paths.fold(self.paths.past, |sum, path| sum + path.totals())
+        self.paths.table.totals()
     }
 
     /// What a path did and how it fares; none for paths that are gone or never were.

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use plait_base::limits::{MAX_STORED_TOKENS, MAX_TOKEN_ADDRESSES};
-use plait_base::{Instant, PathId, Random};
+use plait_base::{Instant, Random};
 use plait_crypto::Token;
 use plait_wire::frame::NewToken;
 use plait_wire::{FrameWriter, SentFrame, Version};
@@ -37,8 +37,8 @@ impl Tokens {
         random: &mut Random,
     ) {
         let mut addresses: Vec<IpAddr> = Vec::new();
-        for path in paths.open_paths().filter(|p| p.addresses.is_validated()) {
-            let ip = path.addresses.tuple().remote.ip();
+        for path in paths.open_paths().filter(|p| p.is_validated()) {
+            let ip = path.tuple().remote.ip();
             if !addresses.contains(&ip) && addresses.len() < MAX_TOKEN_ADDRESSES {
                 addresses.push(ip);
             }
@@ -73,11 +73,4 @@ impl Tokens {
     pub(crate) fn on_lost(&mut self, number: u32) {
         self.kept.iter_mut().filter(|(n, _, _)| *n == number).for_each(|(_, _, d)| *d = TokenState::Due);
     }
-}
-
-/// The paths whose figures matter for tokens: used when a path becomes validated.
-pub(crate) fn is_new_address(paths: &Paths, id: PathId) -> bool {
-    let Some(ip) = paths.path(id).map(|p| p.addresses.tuple().remote.ip()) else { return false };
-    let mut others = paths.open_paths().filter(|path| path.id() != id);
-    !others.any(|p| p.addresses.is_validated() && p.addresses.tuple().remote.ip() == ip)
 }

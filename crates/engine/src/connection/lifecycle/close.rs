@@ -22,7 +22,7 @@ impl Connection {
         self.events.observe(now, || TraceEvent::Closed { locally: true, code, reason });
         self.lifecycle.close(now, frame, self.paths.table.max_pto());
         self.receive.loans.end(&mut self.streams, &mut self.datagrams);
-        self.scheduling.pings.clear();
+        self.paths.pings.clear();
         self.events.push(Event::ConnectionLost(why));
     }
 

@@ -1,26 +1,21 @@
 //! How a connection comes to be, and how its first path is made.
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use plait_base::probe::TraceEvent;
 use plait_base::{ConnectionId, Instant, PathId, Random, Side, TransportError};
-use plait_congestion::ControllerFactory;
-use plait_path::{
-    AckPolicy, EcnMode, HandshakeState, MtuConfig, MtuSearch, Pacing, Path, PathAddresses, Paths, ReceiveFlow,
-    SendConfig, SendFlow, SpinBit, TableConfig, Validation,
-};
+use plait_path::{HandshakeState, PathAddresses, Paths, TableConfig, Validation};
 use plait_stream::{Datagrams, Streams};
 use plait_wire::params::PreferredAddress;
 
-use crate::config::{MigrationPolicy, Switch, TransportConfig};
+use crate::config::MigrationPolicy;
 use crate::connection::Connection;
 use crate::connection::events::Events;
 use crate::connection::handshake::Handshake;
 use crate::connection::handshake::{parameters, session};
 use crate::connection::lifecycle::Lifecycle;
 use crate::connection::paths::PathControl;
+use crate::connection::paths::cids::OwnCids;
 use crate::connection::paths::policy::PathPlan;
+use crate::connection::paths::settings::PathSettings;
 use crate::connection::receive::Receive;
 use crate::connection::send::scheduling::Scheduling;
 use crate::connection::settings::{RoleSettings, Settings};
@@ -71,17 +66,18 @@ impl Connection {
         };
         let mut plan = PathPlan::new(transport.paths.policy.build());
         plan.add_peer(parts.route.remote);
+        let own_cids = OwnCids::new(parts.ids.local.len(), parts.endpoint.clone());
         let mut connection = Self {
             handshake: Handshake::new(side, versions, tls, parts.ids, token),
             keys: None,
-            paths: PathControl::new(paths, plan),
+            paths: PathControl::new(paths, plan, PathSettings::new(transport.clone()), own_cids, side),
             streams: Streams::new(side, parameters::streams_config(&transport)),
             datagrams: Datagrams::new(parameters::datagrams_config(&transport)),
             scheduling: Scheduling::new(&transport, random.fork()),
             receive: Receive::default(),
             lifecycle: Lifecycle::new(now, &transport.timing),
             events,
-            settings: Settings { transport, endpoint: parts.endpoint, role, migration, mtu_search: Switch::On },
+            settings: Settings { transport, endpoint: parts.endpoint, role, migration },
             random,
         };
         connection.make_first_path(now, route, handshake_state);
@@ -94,11 +90,8 @@ impl Connection {
         let (side, original_dcid) = (self.side(), self.handshake.ids.original_dcid);
         let version = self.handshake.versions.original.0;
         self.events.observe(now, || TraceEvent::Started { side, version, original_dcid, route: tuple });
-        let path = self.make_path(now, PathId::ZERO, route, state);
-        // The slot of path 0 is there from the start and unused.
-        let opened = self.paths.table.open(Box::new(path));
-        debug_assert!(opened.is_ok());
-        self.drain_table_events();
+        self.paths.open_first(now, route, state, &mut self.random);
+        self.on_path_news(now);
     }
 
     /// A client produces its first flight; both prepare for 0-RTT.
@@ -113,59 +106,6 @@ impl Connection {
         }
         Ok(())
     }
-
-    /// A path with fresh flows, set up from the configuration and what is known of the peer.
-    pub(crate) fn make_path(&mut self, now: Instant, id: PathId, route: PathAddresses, state: HandshakeState) -> Path {
-        let transport = &self.settings.transport;
-        let mtu = mtu_config(transport);
-        let config = SendConfig {
-            initial_rtt: transport.recovery.initial_rtt,
-            mss: mtu.initial,
-            ecn: if transport.wire.ecn == Switch::On { EcnMode::Ect0 } else { EcnMode::Off },
-            packet_threshold: u64::from(transport.recovery.packet_threshold),
-            time_threshold: ((transport.recovery.time_threshold * 8.0).round() as u32, 8),
-            max_ack_delay: self.peer_max_ack_delay(),
-            pacing: if transport.recovery.pacing == Switch::On { Pacing::On } else { Pacing::Off },
-            max_burst_bytes: transport.recovery.max_burst_bytes.map(u64::from),
-            handshake: state,
-            skip: Some(self.random.fork()),
-        };
-        let controller = self.controller().build(id, now, u64::from(mtu.initial));
-        let policy = AckPolicy {
-            eliciting_threshold: u64::from(transport.ack.eliciting_threshold.saturating_sub(1)),
-            ..AckPolicy::delayed(transport.ack.max_delay)
-        };
-        let send = SendFlow::new(id, now, controller, config);
-        let mut receive = ReceiveFlow::new(id, plait_base::Space::Data, policy);
-        if id != PathId::ZERO {
-            // Path 0 has the handshake's samples.
-            receive.on_new_way();
-        }
-        let spins = transport.wire.spin == Switch::On;
-        let mut path = Path::new(id, route, mtu, send, receive);
-        if self.settings.mtu_search == Switch::Off {
-            path.stop_mtu_search();
-        }
-        let (side, random) = (self.handshake.side, &mut self.random);
-        path.spin = if spins { SpinBit::chosen(side, random) } else { SpinBit::still(random) };
-        if let Some(params) = &self.handshake.peer_params {
-            path.set_peer_max_datagram(params.max_udp_payload_bytes);
-        }
-        path
-    }
-
-    /// The factory of the controller that a path gets now.
-    pub(crate) fn controller(&self) -> Arc<dyn ControllerFactory> {
-        let transport = &self.settings.transport;
-        match &transport.multipath_controller {
-            Some(coupled) if self.paths.table.is_multipath() => coupled.clone(),
-            _ => transport.controller.clone(),
-        }
-    }
-
-    pub(crate) fn peer_max_ack_delay(&self) -> Duration {
-        Duration::from_millis(self.handshake.peer_params.as_ref().map_or(25, |p| p.acks.max_delay_ms))
-    }
 }
 
 fn table_config(parts: &ConnectionParts) -> TableConfig {
@@ -176,24 +116,6 @@ fn table_config(parts: &ConnectionParts) -> TableConfig {
         cid_limit: tuning.cid_limit,
         initial_max_path_id: tuning.initial_max_path_id().filter(|_| has_ids).map(|id| id.0),
         max_validations: tuning.max_validations,
-    }
-}
-
-fn mtu_config(transport: &TransportConfig) -> MtuConfig {
-    let (base, initial) = (transport.mtu.min, transport.mtu.first());
-    match &transport.mtu.discovery {
-        None => MtuConfig { base, initial, max: initial, ..MtuConfig::default() },
-        Some(discovery) => {
-            let (upper, interval, cooldown) = discovery.values();
-            MtuConfig {
-                base,
-                initial,
-                max: upper.max(initial),
-                search: MtuSearch::Binary,
-                raise_after: interval,
-                black_hole_pause: cooldown,
-            }
-        }
     }
 }
 

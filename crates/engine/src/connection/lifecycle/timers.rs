@@ -1,12 +1,11 @@
 //! Time: the earliest deadline of all parts, and what happens when it comes.
 
 use plait_base::time::earliest;
-use plait_base::{CloseCode, Instant, Space, TransportError};
+use plait_base::{Instant, Space};
 use plait_path::{Path, PathIds, ProbeGate, TimerFired};
 
 use crate::connection::Connection;
 use crate::connection::lifecycle::{ConnectionError, LifecycleTimer};
-use crate::connection::paths::NoPath;
 use crate::io::EndpointEvent;
 
 impl Connection {
@@ -16,21 +15,16 @@ impl Connection {
         if !self.lifecycle.is_open() {
             return at;
         }
-        at = earliest(at, self.paths.table.packet_deadline());
+        at = earliest(at, self.paths.deadline());
         for level in self.handshake.levels() {
             at = earliest(at, level.receive.deadline().filter(|_| level.keys.is_some()));
-        }
-        if self.paths.no_path.is_none() {
-            at = earliest(at, self.paths.table.deadline());
         }
         at = earliest(at, self.keys.as_ref().and_then(|k| k.deadline()));
         at = earliest(at, self.scheduling.paced_until);
         at = earliest(at, self.scheduling.answers_at);
         at = earliest(at, self.scheduling.reinjector.next_look());
-        at = earliest(at, self.paths.plan.deadline());
         at = earliest(at, self.handshake.discard_early_at);
-        at = earliest(at, self.receive.loans.deadline(&self.streams, &self.datagrams));
-        earliest(at, self.paths.no_path.as_ref().map(|p| p.until))
+        earliest(at, self.receive.loans.deadline(&self.streams, &self.datagrams))
     }
 
     /// Does what is due at `now`. Poll for datagrams afterwards.
@@ -38,7 +32,10 @@ impl Connection {
         match self.lifecycle.on_timeout(now) {
             LifecycleTimer::Idle => self.abort(ConnectionError::TimedOut),
             LifecycleTimer::Drained => self.events.tell_endpoint(EndpointEvent::Drained),
-            LifecycleTimer::KeepAlive => self.keep_alive(now),
+            LifecycleTimer::KeepAlive => {
+                let next = self.paths.keep_alive(now);
+                next.into_iter().for_each(|at| self.lifecycle.set_keep_alive(at));
+            }
             LifecycleTimer::None => {}
         }
         if !self.lifecycle.is_open() {
@@ -57,16 +54,15 @@ impl Connection {
         }
         self.receive.loans.on_timeout(now, &mut self.streams, &mut self.datagrams);
         self.poll_ack_timers(now);
-        self.ping_after_pauses(now);
-        self.poll_flow_timers(now);
-        self.check_no_path(now);
+        self.paths.ping_after_pauses(now, || self.streams.expects_data());
+        self.poll_packet_timers(now);
+        self.paths.check_no_path(now);
+        self.on_path_news(now);
         if !self.lifecycle.is_open() {
             return;
         }
-        // Without a path no id is forgotten: the close goes to the last of them.
-        if self.paths.no_path.is_none() {
-            self.poll_path_timers(now);
-        }
+        self.paths.on_timeout(now, &mut self.random);
+        self.on_path_news(now);
         self.maintain_paths(now);
     }
 
@@ -78,40 +74,33 @@ impl Connection {
         }
     }
 
-    fn poll_flow_timers(&mut self, now: Instant) {
+    /// Loss and probe timers of all paths.
+    fn poll_packet_timers(&mut self, now: Instant) {
         let ids: PathIds = self.paths.table.open_paths().map(Path::id).collect();
         for id in ids {
             // A few rounds at most: a loss timer may give way to a probe timer that is due as well.
             for _ in 0..4 {
                 let gate = if self.is_starved(id) { ProbeGate::Amplification } else { ProbeGate::Open };
-                let Some(path) = self.paths.table.path_mut(id) else { break };
-                let fired = path.on_timeout(now, gate, &mut self.paths.shared_metrics, &mut self.paths.feedback);
+                let fired = self.paths.on_packet_timer(now, id, gate);
                 self.process_acked_and_lost(now, id);
                 match fired {
                     TimerFired::None => break,
                     TimerFired::Lost => {}
-                    TimerFired::Probe { space: Space::Data, .. } => self.on_probe_timeout(now, id),
+                    TimerFired::Probe { space: Space::Data, .. } => {
+                        self.paths.on_probe_timeout(now, id, &mut self.random);
+                    }
                     TimerFired::Probe { space, .. } => {
                         // A server that confirmed the handshake has no keys for Handshake packets any more: 1-RTT packets
                         // make it say so again.
-                        let path = self.paths.table.path_mut(id).filter(|_| self.keys.is_some());
-                        path.into_iter().for_each(|path| path.send.probe_along(Space::Data));
+                        if self.keys.is_some() {
+                            self.paths.probe_with_data(id);
+                        }
                         self.handshake.crypto(space).into_iter().for_each(|stream| stream.resend_unacked());
-                        self.suspect_size(now, id);
+                        self.paths.suspect_size(now, id);
                     }
                 }
+                self.on_path_news(now);
             }
-        }
-    }
-
-    /// RFC 10069 3.4: with its last path gone a connection closes, unless another opens soon.
-    fn check_no_path(&mut self, now: Instant) {
-        let Some(NoPath { until, .. }) = self.paths.no_path else { return };
-        if !self.paths.table.is_empty() {
-            self.paths.no_path = None;
-        } else if until <= now {
-            self.paths.no_path = None;
-            self.close_with(now, TransportError::new(CloseCode::NO_VIABLE_PATH, "no path is left"));
         }
     }
 }

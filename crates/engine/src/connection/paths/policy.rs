@@ -2,9 +2,13 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use plait_base::{Instant, Side};
+use plait_base::{FourTuple, Instant, Random, Side};
 use plait_path::policy::{AddressUse, Facts, PathFact, Wish};
 use plait_path::{PathPolicy, Paths};
+
+use super::PathControl;
+use super::settings::PathSettings;
+use crate::connection::handshake::Stage;
 
 /// The path policy with the facts that it decides from.
 #[derive(Debug)]
@@ -16,26 +20,36 @@ pub(crate) struct PathPlan {
     /// Addresses of ours changed: paths may have lost theirs.
     strays: bool,
     peer: Vec<SocketAddr>,
+    /// A server's preferred address, to be probed once the handshake is confirmed.
+    pub(super) preferred: Option<FourTuple>,
     changed: bool,
 }
 
 impl PathPlan {
     pub(crate) fn new(policy: Box<dyn PathPolicy>) -> Self {
-        Self { policy, local: Vec::new(), machine: None, strays: false, peer: Vec::new(), changed: false }
+        Self {
+            policy,
+            local: Vec::new(),
+            machine: None,
+            strays: false,
+            peer: Vec::new(),
+            preferred: None,
+            changed: false,
+        }
     }
 
     /// A fact changed: the policy is asked again.
-    pub(crate) fn touch(&mut self) {
+    pub(super) fn touch(&mut self) {
         self.changed = true;
     }
 
-    pub(crate) fn set_local(&mut self, addresses: &[SocketAddr]) {
+    pub(super) fn set_local(&mut self, addresses: &[SocketAddr]) {
         self.changed |= self.local != addresses;
         self.strays |= self.local != addresses;
         self.local = addresses.to_vec();
     }
 
-    pub(crate) fn set_machine(&mut self, addresses: &[IpAddr]) {
+    pub(super) fn set_machine(&mut self, addresses: &[IpAddr]) {
         if self.machine.as_deref() != Some(addresses) {
             self.machine = Some(addresses.to_vec());
             self.strays = true;
@@ -43,16 +57,16 @@ impl PathPlan {
     }
 
     /// True while a change of our addresses was not acted on.
-    pub(crate) fn has_strays(&self) -> bool {
+    pub(super) fn has_strays(&self) -> bool {
         self.strays
     }
 
-    pub(crate) fn settle_strays(&mut self) {
+    pub(super) fn settle_strays(&mut self) {
         self.strays = false;
     }
 
     /// True for an address of a path that no socket of ours has, or this machine no longer.
-    pub(crate) fn is_stray(&self, local: SocketAddr) -> bool {
+    pub(super) fn is_stray(&self, local: SocketAddr) -> bool {
         let serves = |own: &SocketAddr| {
             own.port() == local.port() && (own.ip() == local.ip() || is_wildcard_of(own, local.ip()))
         };
@@ -64,7 +78,7 @@ impl PathPlan {
 
     /// Addresses from which `remote` may be reached: those of our sockets first, then those that a wildcard socket has by
     /// what the system tells.
-    pub(crate) fn refuges(&self, remote: SocketAddr) -> impl Iterator<Item = SocketAddr> + '_ {
+    pub(super) fn refuges(&self, remote: SocketAddr) -> impl Iterator<Item = SocketAddr> + '_ {
         let v4 = remote.is_ipv4();
         let own = self.local.iter().filter(move |own| own.is_ipv4() == v4).copied();
         let wild = own.clone().filter(|own| own.ip().is_unspecified());
@@ -77,11 +91,11 @@ impl PathPlan {
     }
 
     /// Whether the policy itself opens paths from new addresses.
-    pub(crate) fn address_use(&self) -> AddressUse {
+    pub(super) fn address_use(&self) -> AddressUse {
         self.policy.address_use()
     }
 
-    pub(crate) fn local(&self) -> &[SocketAddr] {
+    pub(super) fn local(&self) -> &[SocketAddr] {
         &self.local
     }
 
@@ -93,33 +107,27 @@ impl PathPlan {
     }
 
     /// The peer's address in the handshake.
-    pub(crate) fn first_peer(&self) -> Option<SocketAddr> {
+    pub(super) fn first_peer(&self) -> Option<SocketAddr> {
         self.peer.first().copied()
     }
 
-    pub(crate) fn policy_mut(&mut self) -> &mut dyn PathPolicy {
+    pub(super) fn policy_mut(&mut self) -> &mut dyn PathPolicy {
         &mut *self.policy
     }
 
-    pub(crate) fn deadline(&self) -> Option<Instant> {
+    pub(super) fn deadline(&self) -> Option<Instant> {
         self.policy.deadline()
     }
 
     /// The policy's wishes, when there is reason to ask it.
-    pub(crate) fn wishes(
-        &mut self,
-        now: Instant,
-        side: Side,
-        paths: &Paths,
-        (max_paths, max_validations): (usize, usize),
-    ) -> Vec<Wish> {
+    pub(super) fn wishes(&mut self, now: Instant, side: Side, paths: &Paths, settings: &PathSettings) -> Vec<Wish> {
         let due = self.policy.deadline().is_some_and(|at| at <= now);
         if !std::mem::take(&mut self.changed) && !due {
             return Vec::new();
         }
         let fact = |slot: &plait_path::table::Slot| {
             let path = slot.path.as_ref()?;
-            Some(PathFact { id: slot.id, route: path.addresses.tuple(), state: slot.state() })
+            Some(PathFact { id: slot.id, route: path.tuple(), state: slot.state() })
         };
         let facts: Vec<PathFact> = paths.open_slots().filter_map(fact).collect();
         let mut wishes = Vec::new();
@@ -130,12 +138,47 @@ impl PathPlan {
                 local: &self.local,
                 peer: &self.peer,
                 paths: &facts,
-                room: max_paths.saturating_sub(facts.len()),
-                validations: max_validations.saturating_sub(paths.validations()),
+                room: settings.max_paths().saturating_sub(facts.len()),
+                validations: settings.max_validations().saturating_sub(paths.validations()),
             },
             &mut wishes,
         );
         wishes
+    }
+}
+
+impl PathControl {
+    /// Lets the policy have its way, where limits allow, and sees after paths that lost their address.
+    pub(crate) fn maintain(&mut self, now: Instant, random: &mut Random) {
+        if self.stage < Stage::Complete {
+            return;
+        }
+        // RFC 9000 9: no migration before the handshake is confirmed
+        if self.is_confirmed() {
+            self.probe_preferred(now);
+        }
+        self.tend_strays(now);
+        if self.table.is_multipath() {
+            self.run_path_policy(now, random);
+        }
+        self.ask_elsewhere(now);
+    }
+
+    /// Opens and ends paths as the path policy wishes.
+    fn run_path_policy(&mut self, now: Instant, random: &mut Random) {
+        for wish in self.plan.wishes(now, self.side, &self.table, &self.settings) {
+            match wish {
+                Wish::Open { route, status } => {
+                    // What stands in the way is told to the peer; the policy is asked again when that changes.
+                    if let Err(error) = self.open(now, route, status, random) {
+                        tracing::debug!(%error, %route, "path not opened");
+                    }
+                }
+                Wish::Abandon { id, code } => {
+                    let _ = self.abandon(now, id, code, random);
+                }
+            }
+        }
     }
 }
 

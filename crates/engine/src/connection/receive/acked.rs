@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use plait_base::probe::TraceEvent;
+use plait_base::probe::{LossTrigger, TraceEvent};
 use plait_base::{Instant, PathId, Space, TransportError};
 use plait_path::table::AckTarget;
-use plait_path::{AckReport, HandshakeState};
+use plait_path::{AckReport, HandshakeState, LostPacket};
 use plait_schedule::Delivery;
 use plait_wire::SentFrame;
 use plait_wire::frame::Ack;
@@ -56,11 +56,12 @@ impl Connection {
             self.paths.table.on_pto_changed();
         }
         if recovers {
-            self.on_path_recovered(at.now, target);
+            self.paths.on_recovered(target);
         }
         if outcome.newly_acked_eliciting > 0 {
-            self.end_outage(target);
+            self.paths.end_outage(target);
         }
+        self.on_path_news(at.now);
         if outcome.rtt_updated {
             self.on_rtt_updated(at.now, target);
         }
@@ -84,6 +85,28 @@ impl Connection {
         self.paths.feedback = feedback;
     }
 
+    fn on_rtt_updated(&mut self, now: Instant, id: PathId) {
+        if let Some(rtt) = self.paths.table.max_rtt() {
+            self.streams.on_rtt(rtt);
+        }
+        if let Some(path) = self.paths.table.path(id) {
+            self.events.observe(now, || path.metrics());
+        }
+    }
+
+    fn on_packet_lost(&mut self, now: Instant, id: PathId, lost: &LostPacket) {
+        let LostPacket { space, number, trigger, bytes } = *lost;
+        self.events.observe(now, || TraceEvent::PacketLost { path: id, space, number, trigger });
+        if space != Space::Data || trigger == LossTrigger::Discarded {
+            return;
+        }
+        self.scheduling.scheduler.on_lost(id, u64::from(bytes), now);
+        if let Some(bytes) = self.paths.on_packet_lost(now, id, lost) {
+            self.drop_unfit_datagrams();
+            self.events.observe(now, || TraceEvent::Mtu { path: id, bytes });
+        }
+    }
+
     fn on_frame_acked(&mut self, now: Instant, path: PathId, frame: &SentFrame) {
         match *frame {
             SentFrame::Stream { .. }
@@ -98,20 +121,18 @@ impl Connection {
             SentFrame::Crypto { .. } | SentFrame::HandshakeDone => self.handshake.on_acked(frame),
             SentFrame::Ack { space, path, smallest, largest } => self.on_ack_acked(space, path, (smallest, largest)),
             SentFrame::NewToken(number) => self.handshake.tokens.on_acked(number),
-            SentFrame::MtuProbe(bytes) => self.on_mtu_probe_acked(now, path, bytes),
-            SentFrame::NewCid { path, .. } => {
-                self.paths.table.on_acked(frame);
-                if self.paths.table.slot(path).is_some_and(|slot| slot.is_unused()) {
-                    // Now it may be opened.
-                    self.paths.plan.touch();
+            SentFrame::MtuProbe(size) => {
+                if let Some(bytes) = self.paths.on_mtu_probe_acked(now, path, size) {
+                    self.events.observe(now, || TraceEvent::Mtu { path, bytes });
                 }
             }
-            SentFrame::RetireCid { .. }
+            SentFrame::NewCid { .. }
+            | SentFrame::RetireCid { .. }
             | SentFrame::PathAbandon(_)
             | SentFrame::PathStatus { .. }
             | SentFrame::MaxPathId(_)
             | SentFrame::PathsBlocked(_)
-            | SentFrame::PathCidsBlocked(_) => self.paths.table.on_acked(frame),
+            | SentFrame::PathCidsBlocked(_) => self.paths.on_frame_acked(frame),
             SentFrame::Datagram { .. } | SentFrame::Ping | SentFrame::PathChallenge | SentFrame::PathResponse => {}
         }
     }
@@ -129,11 +150,7 @@ impl Connection {
             | SentFrame::StreamsBlocked(..) => self.streams.on_lost(frame),
             SentFrame::Crypto { .. } | SentFrame::HandshakeDone => self.handshake.on_lost(frame),
             SentFrame::NewToken(number) => self.handshake.tokens.on_lost(number),
-            SentFrame::MtuProbe(bytes) => {
-                if let Some(path) = self.paths.table.path_mut(path) {
-                    path.on_mtu_probe_lost(now, bytes);
-                }
-            }
+            SentFrame::MtuProbe(size) => self.paths.on_mtu_probe_lost(now, path, size),
             SentFrame::NewCid { .. }
             | SentFrame::RetireCid { .. }
             | SentFrame::PathAbandon(_)

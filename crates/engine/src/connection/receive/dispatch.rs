@@ -1,13 +1,11 @@
-//! Each frame to its one home: frames that arrived, and frames of ours that were acked or lost.
+//! Each frame that arrived, to its one home.
 
 use bytes::Bytes;
-use plait_base::{Instant, PathId, TransportError, Violation};
-use plait_path::table::AbandonNews;
-use plait_path::{AddressEvent, FourTupleRole};
-use plait_wire::frame::{Frame, NewCid, PathAbandon, PathStatus, PathStatusUpdate, RetireCid};
+use plait_base::{PathId, TransportError, Violation};
+use plait_wire::frame::Frame;
 
 use crate::connection::Connection;
-use crate::connection::events::{Event, PathEvent};
+use crate::connection::events::Event;
 use crate::connection::receive::Arrival;
 
 impl Connection {
@@ -37,90 +35,20 @@ impl Connection {
                 self.settings.on_new_token(self.handshake.versions.current, f.token, rtt)?;
             }
             Frame::HandshakeDone => self.on_handshake_done(at.now)?,
-            Frame::NewCid(f) => self.on_new_cid(&f)?,
-            Frame::RetireCid(f) => self.on_retire_cid(at, &f)?,
-            Frame::PathChallenge(f) => self.on_path_challenge(at, f.data),
-            Frame::PathResponse(f) => {
-                let event = self.paths.table.on_path_response(at.now, at.path, f.data)?;
-                self.on_address_event(at.now, at.path, event);
-            }
-            Frame::PathAbandon(f) => self.on_path_abandon(at.now, &f)?,
-            Frame::PathStatus(f) => self.on_path_status(&f)?,
-            Frame::MaxPathId(f) => {
-                if self.paths.table.on_max_path_id(&f)? {
-                    self.issue_cids();
-                    self.paths.plan.touch();
-                }
-            }
+            Frame::NewCid(f) => self.paths.on_new_cid(&f)?,
+            Frame::RetireCid(f) => self.paths.on_retire_cid(&f, &at.dcid, &mut self.random)?,
+            Frame::PathChallenge(f) => self.paths.on_challenge(at.path, at.route, &at.dcid, at.bytes, f.data),
+            Frame::PathResponse(f) => self.paths.on_response(at.now, at.path, f.data, &mut self.random)?,
+            Frame::PathAbandon(f) => self.paths.on_path_abandon(at.now, &f, &mut self.random)?,
+            Frame::PathStatus(f) => self.paths.on_path_status(&f)?,
+            Frame::MaxPathId(f) => self.paths.on_max_path_id(&f, &mut self.random)?,
             Frame::PathsBlocked(f) => self.paths.table.on_paths_blocked(&f)?,
-            Frame::PathCidsBlocked(f) => {
-                self.paths.table.on_path_cids_blocked(&f)?;
-                self.issue_cids();
-            }
+            Frame::PathCidsBlocked(f) => self.paths.on_path_cids_blocked(&f, &mut self.random)?,
             Frame::Close(f) => self.on_peer_closed(at.now, f.into()),
             // We announce no min_ack_delay, so the peer must not ask for another frequency.
             Frame::AckFrequency(_) | Frame::ImmediateAck => return Err(Violation::AckFrequencyNotNegotiated.into()),
         }
+        self.on_path_news(at.now);
         Ok(())
-    }
-
-    fn on_new_cid(&mut self, f: &NewCid) -> Result<(), Violation> {
-        self.paths.table.on_new_cid(f)?;
-        self.drain_table_events();
-        self.paths.plan.touch();
-        Ok(())
-    }
-
-    fn on_retire_cid(&mut self, at: &Arrival, f: &RetireCid) -> Result<(), Violation> {
-        self.paths.table.on_retire_cid(f, &at.dcid)?;
-        self.issue_cids();
-        Ok(())
-    }
-
-    fn on_path_challenge(&mut self, at: &Arrival, data: [u8; 8]) {
-        let Some(path) = self.paths.table.path_mut(at.path) else { return };
-        // RFC 9000 8.2.2: the response goes where the challenge came from
-        if !path.addresses.on_challenge(&at.route, data) {
-            let changed_cid = path.changed_cid(&at.dcid);
-            path.addresses.admit(at.route, at.bytes);
-            path.addresses.on_challenge(&at.route, data);
-            if changed_cid {
-                self.paths.table.freshen_candidate(at.path);
-                self.drain_table_events();
-            }
-        }
-    }
-
-    fn on_path_abandon(&mut self, now: Instant, f: &PathAbandon) -> Result<(), Violation> {
-        let pto = self.paths.table.max_pto();
-        if self.paths.table.on_path_abandon(now, f, pto)? == AbandonNews::PeerEnds {
-            self.on_path_closing(now, f.path, f.code);
-        }
-        Ok(())
-    }
-
-    fn on_path_status(&mut self, f: &PathStatusUpdate) -> Result<(), Violation> {
-        if self.paths.table.on_path_status(f)?.is_some() {
-            let available = f.status == PathStatus::Available;
-            self.events.path(PathEvent::RemoteStatus { id: f.path, available });
-            if !available {
-                // The peer may have found the path dead: who only receives learns so by asking.
-                self.ping(f.path);
-            }
-        }
-        Ok(())
-    }
-
-    /// What a response or a timer changed about a path's addresses.
-    pub(crate) fn on_address_event(&mut self, now: Instant, id: PathId, event: Option<AddressEvent>) {
-        match event {
-            Some(AddressEvent::Validated(FourTupleRole::Current)) => self.on_path_validated(now, id),
-            Some(AddressEvent::FellBack(moved)) => self.on_path_moved(now, id, moved),
-            Some(AddressEvent::Unreachable) => self.on_path_unreachable(now, id),
-            Some(AddressEvent::SizeUnproven) => self.on_size_unproven(now, id),
-            Some(AddressEvent::Validated(FourTupleRole::Candidate)) => self.on_candidate_validated(now, id),
-            Some(AddressEvent::CandidateFailed) => self.on_candidate_failed(now, id),
-            Some(AddressEvent::Validated(FourTupleRole::Previous)) | None => {}
-        }
     }
 }

@@ -201,7 +201,7 @@ impl Connection {
     /// RFC 9000 10.3.1: a datagram whose first packet cannot be read is a stateless reset if it ends in a token that we
     /// know, whatever it looks like: its header is random. The tokens to compare are as few as the ids in use.
     fn on_unread(&mut self, now: Instant, ending: Ending, bytes: usize, why: DropReason) {
-        let is_token = |last: &[u8; 16]| self.paths.reset_tokens.matches(ending.remote, last);
+        let is_token = |last: &[u8; 16]| self.paths.is_reset(ending.remote, last);
         if why != DropReason::Duplicate && ending.last_bytes.as_ref().is_some_and(is_token) {
             self.on_stateless_reset(now);
         } else {

@@ -5,7 +5,7 @@ use plait_base::probe::TraceEvent;
 use plait_base::{CloseCode, PathId, Space, TransportError, Violation};
 use plait_path::Eliciting;
 use plait_path::addresses::Moved;
-use plait_path::table::{Admission, CidChange};
+use plait_path::table::Admission;
 use plait_wire::frame::{Frame, Frames, types};
 use plait_wire::header::{PacketKind, ProtectedHeader};
 
@@ -69,7 +69,8 @@ impl Connection {
         }
         self.lifecycle.on_heard(at.now, self.paths.table.max_pto());
         if at.kind == PacketKind::OneRtt && at.newest && self.is_from_elsewhere(at) && !probing {
-            self.follow(at);
+            self.paths.follow(at.now, at.path, at.route, at.dcid, at.bytes);
+            self.on_path_news(at.now);
         }
         Ok(())
     }
@@ -86,7 +87,7 @@ impl Connection {
             path.expect_more(at.now);
         }
         if path.on_packet_received(at.now, at.number, eliciting, at.ecn, at.bytes) {
-            self.ping(at.path);
+            self.paths.ping(at.path);
         }
     }
 
@@ -100,7 +101,8 @@ impl Connection {
         let moved = if asks_system { path.addresses.follow_system(&at.route) } else { Moved::No };
         let is_here = path.addresses.tuple().admits(&at.route);
         path.on_heard_at(&at.route, at.dcid);
-        self.on_path_moved(at.now, at.path, moved);
+        self.paths.on_moved(at.now, at.path, moved);
+        self.on_path_news(at.now);
         !is_here
     }
 
@@ -143,7 +145,11 @@ impl Connection {
         }
         Ok(match admission {
             Admission::Open | Admission::Closing => true,
-            Admission::New => self.accept_path(at),
+            Admission::New => {
+                let accepted = self.paths.accept(at.now, at.path, at.route, at.bytes, &mut self.random);
+                self.on_path_news(at.now);
+                accepted
+            }
             Admission::Refuse(code) => {
                 let pto = self.paths.table.max_pto();
                 let waits = code == CloseCode::NO_CID_AVAILABLE_FOR_PATH
@@ -155,21 +161,5 @@ impl Connection {
             }
             Admission::Gone => false,
         })
-    }
-
-    /// The peer's newest packet that is no mere probe came from another address: follow it (RFC 9000 9.3).
-    fn follow(&mut self, at: &Arrival) {
-        if self.side().is_client() || !self.handshake.is_confirmed() {
-            return;
-        }
-        let times = self.validation_times(at.path);
-        let Some(path) = self.paths.table.path_mut(at.path) else { return };
-        path.addresses.admit(at.route, at.bytes);
-        let cid = if path.changed_cid(&at.dcid) { CidChange::Fresh } else { CidChange::Keep };
-        let moved = self.paths.table.migrate(at.now, at.path, at.route, cid, times);
-        self.on_path_moved(at.now, at.path, moved);
-        if let Some(path) = self.paths.table.path_mut(at.path) {
-            path.on_heard_at(&at.route, at.dcid);
-        }
     }
 }

@@ -1,11 +1,9 @@
-//! What a path carries: datagrams that prove too large, and room for the application's datagrams.
+//! Room for the application's datagrams on each path.
 
-use plait_base::probe::{PathState, TraceEvent};
-use plait_base::{FourTuple, Instant, PathId};
-use plait_path::{Path, PathIds};
+use plait_base::probe::PathState;
+use plait_base::{Instant, PathId};
 use plait_schedule::{Decision, Demand, DemandKind, PathView};
 
-use crate::config::Switch;
 use crate::connection::Connection;
 use crate::connection::send::purpose::Purpose;
 use plait_path::table::Slot;
@@ -37,43 +35,6 @@ fn standing(slot: &Slot) -> Standing {
 }
 
 impl Connection {
-    /// The system refused a datagram of `bytes` that was to leave on `route`, as larger than the interface takes
-    /// (EMSGSIZE). What it carried leaves again in smaller ones; that says nothing of congestion. Without effect at 1200
-    /// bytes and below: an interface that refuses those carries no QUIC (RFC 9000 14).
-    pub fn on_too_large(&mut self, now: Instant, route: FourTuple, bytes: usize) {
-        let bytes = u16::try_from(bytes).unwrap_or(u16::MAX);
-        let hit: PathIds =
-            self.paths.table.open_paths().filter(|path| path.addresses.send_tuple() == route).map(Path::id).collect();
-        for id in hit {
-            let Some(path) = self.paths.table.path_mut(id) else { continue };
-            let reduced = path.on_datagram_refused(now, bytes, &mut self.paths.feedback);
-            self.process_acked_and_lost(now, id);
-            if let Some(mtu) = reduced {
-                self.on_shrunk(now, id, mtu);
-            }
-        }
-    }
-
-    /// Tries no larger datagrams from now on, on any path: where the system may fragment them, a probe that arrives proves
-    /// nothing (RFC 9000 14).
-    pub fn stop_mtu_search(&mut self) {
-        self.settings.mtu_search = Switch::Off;
-        self.paths.table.slots_mut().filter_map(|slot| slot.path.as_mut()).for_each(|path| path.stop_mtu_search());
-    }
-
-    /// A probe time-out passed on a path: its datagrams may be too large for it.
-    pub(crate) fn suspect_size(&mut self, now: Instant, id: PathId) {
-        if let Some(mtu) = self.paths.table.path_mut(id).and_then(|path| path.suspect_size(now)) {
-            self.on_shrunk(now, id, mtu);
-        }
-    }
-
-    /// The datagrams of a path became smaller.
-    pub(crate) fn on_shrunk(&mut self, now: Instant, id: PathId, mtu: u16) {
-        self.drop_unfit_datagrams();
-        self.events.observe(now, || TraceEvent::Mtu { path: id, bytes: mtu });
-    }
-
     /// A path on which nothing is under way learns what it carries without data, where the application sends datagrams:
     /// their size depends on it, and the scheduler may have no use for the path. A search is a few probes, and the next
     /// one is minutes away.
@@ -92,7 +53,7 @@ impl Connection {
             Some((slot.id, size)).filter(|_| !full.hold(&path.addresses.tuple()))
         })?;
         // RFC 9002 6.1: the ack of a small packet behind it shows the loss of the probe, without a probe time-out.
-        self.ping(id);
+        self.paths.ping(id);
         Some((id, Purpose::Mtu(size)))
     }
 

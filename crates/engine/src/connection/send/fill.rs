@@ -51,7 +51,7 @@ impl Connection {
             return pad;
         }
         if one_rtt {
-            self.fill_control(w);
+            self.fill_control(now, w);
         }
         self.streams.fill_control(now, w);
         if purpose == Purpose::Probe {
@@ -128,7 +128,7 @@ impl Connection {
     }
 
     /// Control frames that any path may carry.
-    fn fill_control(&mut self, w: &mut FrameWriter<'_>) {
+    fn fill_control(&mut self, now: Instant, w: &mut FrameWriter<'_>) {
         // RFC 9000 19.20: due once the handshake is complete, and again when lost
         if self.handshake.done == Owed::Due && w.write(&Frame::HandshakeDone, SentFrame::HandshakeDone) {
             self.handshake.done = Owed::Sent;
@@ -141,7 +141,8 @@ impl Connection {
             self.paths.table.fill_control(w);
             if usable(&self.paths.table) != before {
                 // MAX_PATH_ID was just announced; connection ids for what it allows follow with the next packet.
-                self.issue_cids();
+                self.paths.issue_cids(&mut self.random);
+                self.on_path_news(now);
             }
         } else {
             self.paths.table.fill_early(w);

@@ -85,7 +85,7 @@ impl Connection {
         }
         // RFC 9000 14.1, RFC 9001 9.3: every Initial of a client, of a server only those that ask for an ack
         let full_sized = self.side().is_client()
-            || self.owes_probe(Space::Initial)
+            || self.paths.owes_probe(Space::Initial)
             || self.handshake.crypto(Space::Initial).is_some_and(|stream| stream.wants_send());
         let mut has_initial = false;
         for (i, &(space, wants)) in spaces.iter().enumerate() {
@@ -120,7 +120,7 @@ impl Connection {
     }
 
     fn wants_handshake(&mut self, now: Instant, space: Space) -> bool {
-        let probe = self.owes_probe(space);
+        let probe = self.paths.owes_probe(space);
         let Some(level) = self.handshake.level(space) else { return false };
         if level.keys.is_none() {
             return false;
@@ -135,7 +135,7 @@ impl Connection {
 
     fn handshake_packet(&mut self, now: Instant, outline: &Outline, buf: &mut Vec<u8>, padding: Padding) {
         let space = outline.space;
-        let is_probe = self.owes_probe(space);
+        let is_probe = self.paths.owes_probe(space);
         let built = self.assemble(now, outline, buf, |connection, w| {
             if let Some(level) = connection.handshake.level(space) {
                 level.fill(now, w);
@@ -194,7 +194,7 @@ impl Connection {
         let (route, ecn) = (path.addresses.send_tuple(), path.send.ecn());
         let mut segment = usize::from(path.mtu());
         if purpose == Purpose::Ping {
-            self.scheduling.pings.retain(|p| *p != id);
+            self.paths.pings.retain(|p| *p != id);
         }
         if let Purpose::Mtu(size) = purpose {
             segment = usize::from(size);
@@ -300,7 +300,7 @@ impl Connection {
         if found.is_some() {
             return found;
         }
-        let mut pings = self.scheduling.pings.iter().rev().copied();
+        let mut pings = self.paths.pings.iter().rev().copied();
         if let Some(id) = pings.find(|id| is_new(*id, Purpose::Ping) && self.can_carry(*id)) {
             return Some((id, Purpose::Ping));
         }
@@ -310,7 +310,7 @@ impl Connection {
     /// A path that owes a challenge or a response on its own addresses. Challenges of ours are few and have a clock of
     /// their own; responses are as many as the peer likes: window and pacer hold them too (RFC 9000 8.2.2).
     fn next_validation(&mut self, now: Instant, empty: &[(PathId, Purpose)]) -> Option<PathId> {
-        let held = self.holds_openings();
+        let held = self.paths.holds_openings();
         let Scheduling { answers_at, full_sockets: full, .. } = &mut self.scheduling;
         *answers_at = None;
         for slot in self.paths.table.slots_mut().filter(|slot| slot.sendable().is_some()) {

@@ -32,8 +32,6 @@ pub(crate) struct Scheduling {
     pub(crate) paced_until: Option<Instant>,
     /// When pacing lets the next answer to a challenge go.
     pub(crate) answers_at: Option<Instant>,
-    /// Path that owes a PING for keep-alive or a probe by request.
-    pub(crate) pings: Vec<PathId>,
     pub(crate) views: Vec<PathView>,
     carriers: Vec<AckCarrier>,
     silent_carriers: Vec<AckCarrier>,
@@ -55,7 +53,6 @@ impl Scheduling {
             copy_to: Vec::new(),
             paced_until: None,
             answers_at: None,
-            pings: Vec::new(),
             views: Vec::new(),
             carriers: Vec::new(),
             silent_carriers: Vec::new(),
@@ -124,7 +121,6 @@ impl Scheduling {
         self.reinjector.shrink_to_fit();
         self.ack_copies.shrink_to_fit();
         self.copy_to.shrink_to_fit();
-        self.pings.shrink_to_fit();
         self.views.shrink_to_fit();
         // Refilled whenever they are looked at.
         self.carriers = Vec::new();
@@ -138,7 +134,6 @@ impl Scheduling {
         self.ack_route.on_path_gone(id);
         self.copies.on_path_gone(id);
         self.ack_copies.retain(|&(carrier, of)| carrier != id && of != id);
-        self.pings.retain(|&p| p != id);
     }
 }
 

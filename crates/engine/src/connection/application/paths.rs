@@ -1,0 +1,114 @@
+//! Paths, as applications and the runtime ask for them.
+
+use std::net::{IpAddr, SocketAddr};
+
+use plait_base::{CloseCode, FourTuple, Instant, PathId};
+use plait_path::PathStatus;
+use plait_path::table::AbandonError;
+
+use crate::connection::Connection;
+use crate::connection::paths::PathError;
+
+impl Connection {
+    /// Opens a path between two addresses (clients only). It carries data from its first packet on.
+    ///
+    /// # Errors
+    /// See [`PathError`]. A path that lacks the peer's connection ids may be tried again after a round trip.
+    pub fn open_path(&mut self, now: Instant, route: FourTuple, status: PathStatus) -> Result<PathId, PathError> {
+        self.check_open()?;
+        let opened = self.paths.open(now, route, status, &mut self.random);
+        self.on_path_news(now);
+        opened
+    }
+
+    /// Gives a path up. PATH_ABANDON tells the peer `code`, one of the transport's such as
+    /// [`CloseCode::APPLICATION_ABANDON_PATH`] (RFC 10069 4.2.1), at most 2^62 - 1.
+    ///
+    /// # Errors
+    /// There is no such path, or multipath is not in effect.
+    pub fn close_path(&mut self, now: Instant, id: PathId, code: CloseCode) -> Result<(), PathError> {
+        self.check_open()?;
+        let code = CloseCode(code.0.min(plait_base::units::VARINT_MAX));
+        let abandoned = self.paths.abandon(now, id, code, &mut self.random);
+        self.on_path_news(now);
+        abandoned.map_err(|error| match error {
+            AbandonError::NotNegotiated => PathError::NotMultipath,
+            AbandonError::NoPath | AbandonError::Closing => PathError::NoPath,
+        })
+    }
+
+    /// Tells the peer how this path is to be used.
+    ///
+    /// # Errors
+    /// There is no such open path, or multipath is not in effect.
+    pub fn set_path_status(&mut self, now: Instant, id: PathId, status: PathStatus) -> Result<(), PathError> {
+        self.check_open()?;
+        let set = self.paths.set_status(id, status);
+        self.on_path_news(now);
+        set
+    }
+
+    /// Moves a path to other addresses of ours: probes them and goes there once they answer (RFC 9000 9.2).
+    ///
+    /// # Errors
+    /// There is no such open path, or no spare connection id for the new addresses; the handshake is not confirmed, or
+    /// the server wants no client to move at this address of it.
+    pub fn migrate_path(&mut self, now: Instant, id: PathId, route: FourTuple) -> Result<(), PathError> {
+        self.check_open()?;
+        let probing = self.paths.migrate(now, id, route);
+        self.on_path_news(now);
+        probing
+    }
+
+    fn check_open(&self) -> Result<(), PathError> {
+        if self.lifecycle.is_open() { Ok(()) } else { Err(PathError::Closed) }
+    }
+
+    /// Our usable addresses changed: the path policy of a client opens and ends paths accordingly. A path whose address is
+    /// not among them moves to one that is, unless the policy opens paths itself.
+    pub fn set_local_addresses(&mut self, now: Instant, addresses: &[SocketAddr]) {
+        self.paths.set_local_addresses(addresses);
+        self.maintain_paths(now);
+    }
+
+    /// The addresses that the path policy knows of ours.
+    pub fn local_addresses(&self) -> &[SocketAddr] {
+        self.paths.local_addresses()
+    }
+
+    /// The IP addresses that this machine has, as far as the system tells. A path from an unspecified address or from a
+    /// socket that is bound to none leaves by another of them when its own is gone.
+    pub fn set_machine_addresses(&mut self, now: Instant, addresses: &[IpAddr]) {
+        self.paths.set_machine_addresses(addresses);
+        self.maintain_paths(now);
+    }
+
+    /// The network around us may have changed: all paths are asked at once whether they still work, and a client whose
+    /// address the operating system chooses takes a fresh connection id for what may be another (RFC 9000 9.5).
+    pub fn handle_network_change(&mut self, now: Instant) {
+        self.paths.on_network_change(now);
+        self.on_path_news(now);
+    }
+
+    /// The system refused a datagram of `bytes` that was to leave on `route`, as larger than the interface takes
+    /// (EMSGSIZE). What it carried leaves again in smaller ones; that says nothing of congestion. Without effect at 1200
+    /// bytes and below: an interface that refuses those carries no QUIC (RFC 9000 14).
+    pub fn on_too_large(&mut self, now: Instant, route: FourTuple, bytes: usize) {
+        self.paths.on_too_large(now, route, u16::try_from(bytes).unwrap_or(u16::MAX));
+        self.on_path_news(now);
+    }
+
+    /// Tries no larger datagrams from now on, on any path: where the system may fragment them, a probe that arrives proves
+    /// nothing (RFC 9000 14).
+    pub fn stop_mtu_search(&mut self) {
+        self.paths.stop_mtu_search();
+    }
+
+    /// Sees after the paths once more, since something changed.
+    pub(crate) fn maintain_paths(&mut self, now: Instant) {
+        if self.lifecycle.is_open() {
+            self.paths.maintain(now, &mut self.random);
+            self.on_path_news(now);
+        }
+    }
+}

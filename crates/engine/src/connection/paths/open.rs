@@ -1,0 +1,136 @@
+//! Opening paths: ours, and those that the peer opens.
+
+use std::sync::Arc;
+
+use plait_base::{FourTuple, Instant, PathId, Random, Space};
+use plait_congestion::ControllerFactory;
+use plait_path::table::OpenError;
+use plait_path::{HandshakeState, Path, PathAddresses, PathStatus, ReceiveFlow, SendFlow, Validation};
+
+use super::{DEFAULT_MAX_ACK_DELAY, PathControl, PathError};
+use crate::config::Switch;
+use crate::connection::events::PathEvent;
+
+impl PathControl {
+    /// Makes path 0, on which the handshake goes.
+    pub(crate) fn open_first(
+        &mut self,
+        now: Instant,
+        addresses: PathAddresses,
+        state: HandshakeState,
+        random: &mut Random,
+    ) {
+        let path = self.make_path(now, PathId::ZERO, addresses, state, random);
+        // The slot of path 0 is there from the start and unused.
+        let opened = self.table.open(Box::new(path));
+        debug_assert!(opened.is_ok());
+        self.process_table_events();
+    }
+
+    /// Opens a path between two addresses: it carries data from its first packet on. Clients only.
+    pub(crate) fn open(
+        &mut self,
+        now: Instant,
+        tuple: FourTuple,
+        status: PathStatus,
+        random: &mut Random,
+    ) -> Result<PathId, PathError> {
+        if self.table.open_slots().count() >= self.settings.max_paths() {
+            return Err(PathError::Open(OpenError::OwnLimit));
+        }
+        if self.is_bound_to(tuple.remote) {
+            return Err(PathError::MigrationDisabled);
+        }
+        let id = self.table.next_id().map_err(PathError::Open)?;
+        let mut path = self.make_path(now, id, PathAddresses::opened(tuple), HandshakeState::Confirmed, random);
+        path.challenge(now, self.settings.first_validation_times());
+        self.table.open(Box::new(path)).map_err(PathError::Open)?;
+        if status == PathStatus::Backup {
+            self.advise(id, status);
+        }
+        self.on_opened(id, tuple, random);
+        Ok(id)
+    }
+
+    /// The peer opens a path with its first packet on it, in a datagram of `bytes`. False where that is not possible now.
+    pub(crate) fn accept(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        tuple: FourTuple,
+        bytes: u64,
+        random: &mut Random,
+    ) -> bool {
+        // RFC 10069 3.1: an address that another path of the client proved need not be proven again
+        let proven = self.table.has_proven(&tuple);
+        let validation = if proven { Validation::Validated } else { Validation::Unvalidated };
+        let mut addresses = PathAddresses::new(tuple, validation);
+        addresses.on_received(&tuple, bytes);
+        addresses.challenge(now, self.settings.first_validation_times());
+        let path = self.make_path(now, id, addresses, HandshakeState::Confirmed, random);
+        if self.table.open(Box::new(path)).is_err() {
+            return false;
+        }
+        self.on_opened(id, tuple, random);
+        if proven {
+            // No challenge leaves whose answer would say so.
+            self.on_validated(id);
+        }
+        true
+    }
+
+    fn on_opened(&mut self, id: PathId, tuple: FourTuple, random: &mut Random) {
+        self.process_table_events();
+        self.no_path = None;
+        self.tell_application(PathEvent::Opened { id, route: tuple });
+        self.tell_state(id);
+        self.issue_cids(random);
+        self.plan.touch();
+    }
+
+    /// A path that has sent nothing, set up from the settings and what is known of the peer.
+    fn make_path(
+        &self,
+        now: Instant,
+        id: PathId,
+        addresses: PathAddresses,
+        state: HandshakeState,
+        random: &mut Random,
+    ) -> Path {
+        let mtu = self.settings.mtu();
+        let max_ack_delay = self.peer.as_ref().map_or(DEFAULT_MAX_ACK_DELAY, |peer| peer.max_ack_delay);
+        let config = self.settings.send(state, max_ack_delay, random);
+        let controller = self.controller().build(id, now, u64::from(mtu.initial));
+        let send = SendFlow::new(id, now, controller, config);
+        let mut receive = ReceiveFlow::new(id, Space::Data, self.settings.acks());
+        if id != PathId::ZERO {
+            // Path 0 has the handshake's samples.
+            receive.on_new_way();
+        }
+        let mut path = Path::new(id, addresses, mtu, send, receive);
+        if self.settings.mtu_search == Switch::Off {
+            path.stop_mtu_search();
+        }
+        path.spin = self.settings.spin(self.side, random);
+        if let Some(peer) = &self.peer {
+            path.on_peer_params(peer.max_udp_payload_bytes, peer.max_ack_delay);
+        }
+        path
+    }
+
+    /// The factory of the controller that a path gets now.
+    pub(crate) fn controller(&self) -> &Arc<dyn ControllerFactory> {
+        match self.table.is_multipath() {
+            true => self.settings.multipath_controller(),
+            false => self.settings.controller(),
+        }
+    }
+
+    /// Gives every open path a new controller of this kind, and those that open later too.
+    pub(crate) fn set_controller(&mut self, now: Instant, factory: Arc<dyn ControllerFactory>) {
+        for path in self.table.open_paths_mut() {
+            path.replace_controller(factory.build(path.id(), now, u64::from(path.send.mss())));
+        }
+        self.settings.set_controller(factory);
+    }
+}

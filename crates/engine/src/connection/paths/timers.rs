@@ -1,0 +1,90 @@
+//! Time passes on paths: what is due, and PINGs where nothing was sent or heard for long.
+
+use plait_base::time::earliest;
+use plait_base::{FourTuple, Instant, PathId, Random, Space};
+use plait_path::table::Expired;
+use plait_path::{ProbeGate, TimerFired};
+
+use super::PathControl;
+
+impl PathControl {
+    /// When something is due on any path, or of the path policy.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        let mut at = earliest(self.table.packet_deadline(), self.plan.deadline());
+        if self.no_path.is_none() {
+            at = earliest(at, self.table.deadline());
+        }
+        earliest(at, self.no_path.as_ref().map(|none| none.until))
+    }
+
+    /// Validations that ended, ids that are forgotten.
+    pub(crate) fn on_timeout(&mut self, now: Instant, random: &mut Random) {
+        // Without a path no id is forgotten: the close goes to the last of them.
+        if self.no_path.is_some() {
+            return;
+        }
+        while let Some(expired) = self.table.poll_timeout(now) {
+            match expired {
+                Expired::Address(id, event) => self.on_address_event(now, id, event, random),
+                Expired::Gone(id, path) => self.on_gone(id, path),
+            }
+            self.process_table_events();
+        }
+        if self.is_confirmed() {
+            self.issue_cids(random);
+        }
+    }
+
+    /// Asks for a PING on each open path on which nothing left for the keep-alive interval: what others carry keeps no NAT's
+    /// memory of this one alive. When the next one is due; none without a keep-alive.
+    pub(crate) fn keep_alive(&mut self, now: Instant) -> Option<Instant> {
+        let (silent, next) = self.table.keep_alive(now, self.settings.keep_alive_interval()?);
+        silent.into_iter().for_each(|id| self.ping(id));
+        Some(next)
+    }
+
+    /// Asks on paths on which data stopped, once for each pause, while more of it is expected.
+    pub(crate) fn ping_after_pauses(&mut self, now: Instant, expects_data: impl FnOnce() -> bool) {
+        let silent = self.table.take_pauses(now);
+        if !silent.is_empty() && expects_data() {
+            silent.into_iter().for_each(|id| self.ping(id));
+        }
+    }
+
+    /// The loss or probe timer of a path may be due; what it found out of packets is in `feedback`.
+    pub(crate) fn on_packet_timer(&mut self, now: Instant, id: PathId, gate: ProbeGate) -> TimerFired {
+        match self.table.path_mut(id) {
+            Some(path) => path.on_timeout(now, gate, &mut self.shared_metrics, &mut self.feedback),
+            None => TimerFired::None,
+        }
+    }
+
+    /// A time-out of the handshake on path `id` is answered by 1-RTT packets too.
+    pub(crate) fn probe_with_data(&mut self, id: PathId) {
+        if let Some(path) = self.table.path_mut(id) {
+            path.send.probe_along(Space::Data);
+        }
+    }
+
+    /// True when an early level or the data space of path 0 owes probes after a time-out.
+    pub(crate) fn owes_probe(&self, space: Space) -> bool {
+        self.table.path(PathId::ZERO).is_some_and(|path| path.send.probes_due(space) > 0)
+    }
+
+    /// Asks for a PING on some open path, best on one that works and whose socket has room.
+    pub(crate) fn ping_any(&mut self, is_full: impl Fn(&FourTuple) -> bool) {
+        let has_room = |id: &PathId| self.table.path(*id).is_none_or(|path| !is_full(&path.tuple()));
+        let usable = || self.table.usable().map(|slot| slot.id);
+        let first = usable().find(has_room).or_else(|| usable().next());
+        if let Some(id) = first.or_else(|| self.table.open_slots().next().map(|slot| slot.id)) {
+            self.ping(id);
+        }
+    }
+
+    /// Asks for a PING on a path, if there is one of this id: a peer may name ids on which nothing was sent yet.
+    pub(crate) fn ping(&mut self, id: PathId) {
+        if self.table.path(id).is_some() && !self.pings.contains(&id) {
+            self.pings.push(id);
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Whether the peer can be reached where a path leads: what becomes of its challenges (RFC 9000 8.2).
+
+use plait_base::{CloseCode, ConnectionId, FourTuple, Instant, PathId, Random, TransportError, Violation};
+use plait_path::addresses::ChallengeData;
+use plait_path::{AddressEvent, FourTupleRole, ValidationTimes};
+
+use super::{PathControl, PathNews};
+use crate::connection::events::PathEvent;
+
+impl PathControl {
+    /// How often challenges on a path are repeated, and when to give up.
+    pub(crate) fn validation_times(&self, id: PathId) -> ValidationTimes {
+        let path = self.table.path(id);
+        path.map_or(self.settings.first_validation_times(), |path| path.validation_times(self.settings.initial_pto()))
+    }
+
+    /// PATH_CHALLENGE came on path `id` from `tuple`, in a datagram of `bytes` to our connection id `cid`.
+    pub(crate) fn on_challenge(
+        &mut self,
+        id: PathId,
+        tuple: FourTuple,
+        cid: &ConnectionId,
+        bytes: u64,
+        data: ChallengeData,
+    ) {
+        if self.table.path_mut(id).is_some_and(|path| path.on_challenge(tuple, cid, bytes, data)) {
+            self.table.freshen_candidate(id);
+            self.process_table_events();
+        }
+    }
+
+    pub(crate) fn on_response(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        data: ChallengeData,
+        random: &mut Random,
+    ) -> Result<(), Violation> {
+        if let Some(event) = self.table.on_path_response(now, id, data)? {
+            self.on_address_event(now, id, event, random);
+        }
+        Ok(())
+    }
+
+    /// What a response or a timer changed about a path's addresses.
+    pub(super) fn on_address_event(&mut self, now: Instant, id: PathId, event: AddressEvent, random: &mut Random) {
+        match event {
+            AddressEvent::Validated(FourTupleRole::Current) => self.on_validated(id),
+            AddressEvent::Validated(FourTupleRole::Candidate) => self.on_candidate_validated(now, id),
+            AddressEvent::Validated(FourTupleRole::Previous) => {}
+            AddressEvent::FellBack(moved) => self.on_moved(now, id, moved),
+            AddressEvent::CandidateFailed => self.on_candidate_failed(now, id),
+            AddressEvent::Unreachable => self.on_unreachable(now, id, random),
+            AddressEvent::SizeUnproven => self.on_size_unproven(now, id, random),
+        }
+    }
+
+    /// The path's current address is proven.
+    pub(super) fn on_validated(&mut self, id: PathId) {
+        let is_new_host = self.table.is_new_host(id);
+        self.take_over_silent(id);
+        self.tell_state(id);
+        if id != PathId::ZERO || self.is_confirmed() {
+            self.tell_application(PathEvent::Established { id });
+        }
+        if is_new_host && self.is_confirmed() {
+            self.tell(PathNews::HostProven);
+        }
+        self.plan.touch();
+    }
+
+    /// Nothing answers at the path's address: it is abandoned, or with it the connection.
+    fn on_unreachable(&mut self, now: Instant, id: PathId, random: &mut Random) {
+        if self.table.is_multipath() {
+            let _ = self.abandon(now, id, CloseCode::PATH_UNSTABLE_OR_POOR, random);
+        } else {
+            let error = TransportError::new(CloseCode::NO_VIABLE_PATH, "the peer's address could not be validated");
+            self.tell(PathNews::Close(error));
+        }
+    }
+
+    /// The address answers, but no full-sized datagram came through yet: a path among others is given up; the only one
+    /// is asked again, for as long as the peer is heard at all.
+    fn on_size_unproven(&mut self, now: Instant, id: PathId, random: &mut Random) {
+        if self.table.open_slots().any(|slot| slot.id != id) {
+            return self.on_unreachable(now, id, random);
+        }
+        let times = self.validation_times(id);
+        if let Some(path) = self.table.path_mut(id) {
+            path.challenge(now, times);
+        }
+    }
+}
