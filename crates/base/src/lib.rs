@@ -5,6 +5,7 @@
 pub mod errors;
 pub mod ids;
 pub mod limits;
+mod policies;
 pub mod probe;
 pub mod random;
 pub mod ranges;

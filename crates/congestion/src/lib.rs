@@ -36,5 +36,5 @@ pub use controller::{
     RttSample,
 };
 pub use pacer::{Pace, Pacer};
-pub use registry::{NAMES, by_name};
+pub use registry::{DEFAULT, MULTIPATH_DEFAULT, NAMES, by_name};
 pub use window::{SlowStart, initial_window, minimum_window};

@@ -1,6 +1,7 @@
-//! All controllers by the names that configuration and the command line use.
-
-use std::sync::Arc;
+//! All controllers by the names that configuration and the command line use: one line registers one.
+//!
+//! `newreno`, `cubic` and `bbr` are uncoupled: over a shared bottleneck each path takes a flow's share. `lia`, `olia`,
+//! `balia` and `coupled-cubic` couple all paths, `auto` couples those that it finds to share a queue.
 
 use crate::auto::AutoFactory;
 use crate::balia::BaliaFactory;
@@ -12,26 +13,20 @@ use crate::lia::LiaFactory;
 use crate::newreno::NewRenoFactory;
 use crate::olia::OliaFactory;
 
-/// Every name that [`by_name`] knows.
-///
-/// `newreno`, `cubic` and `bbr` are uncoupled: over a shared bottleneck each path takes a flow's share. `lia`, `olia`,
-/// `balia` and `coupled-cubic` couple all paths, `auto` couples those that it finds to share a queue.
-pub const NAMES: [&str; 8] = ["newreno", "cubic", "bbr", "lia", "olia", "balia", "coupled-cubic", "auto"];
-
-/// The factory of that name with its default settings.
-pub fn by_name(name: &str) -> Option<Arc<dyn ControllerFactory>> {
-    Some(match name {
-        "newreno" => Arc::new(NewRenoFactory::default()),
-        "cubic" => Arc::new(CubicFactory::default()),
-        "bbr" => Arc::new(BbrFactory),
-        "coupled-cubic" => Arc::new(CoupledCubicFactory::default()),
-        "auto" => Arc::new(AutoFactory::default()),
-        "lia" => Arc::new(LiaFactory::default()),
-        "balia" => Arc::new(BaliaFactory::default()),
-        "olia" => Arc::new(OliaFactory::default()),
-        _ => return None,
-    })
+plait_base::policies! {
+    dyn ControllerFactory, default "cubic";
+    "newreno" => NewRenoFactory::default(),
+    "cubic" => CubicFactory::default(),
+    "bbr" => BbrFactory,
+    "lia" => LiaFactory::default(),
+    "olia" => OliaFactory::default(),
+    "balia" => BaliaFactory::default(),
+    "coupled-cubic" => CoupledCubicFactory::default(),
+    "auto" => AutoFactory::default(),
 }
+
+/// The name of the one that acts over several paths where nobody chose; [`DEFAULT`] is that of one path.
+pub const MULTIPATH_DEFAULT: &str = "auto";
 
 #[cfg(test)]
 mod tests {
@@ -44,6 +39,7 @@ mod tests {
 
     #[test]
     fn every_name_builds_what_it_says() {
+        assert!(NAMES.contains(&DEFAULT) && NAMES.contains(&MULTIPATH_DEFAULT));
         for name in NAMES {
             let factory = by_name(name).unwrap();
             let controller = factory.build(PathId::ZERO, Instant::ZERO, 1200);

@@ -32,7 +32,7 @@ pub mod why_idle;
 
 pub use candidates::{Tier, candidates, eligible, fastest, fastest_open};
 pub use decision::{Copies, Decision, WaitReason};
-pub use registry::{NAMES, by_name};
+pub use registry::{DEFAULT, NAMES, by_name};
 pub use scheduler::{Delivery, Scheduler, SchedulerFactory};
 pub use view::{Demand, DemandKind, PathView, PeerAdvice, Room};
 pub use why_idle::{WhyIdle, why_idle};

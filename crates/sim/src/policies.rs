@@ -65,12 +65,12 @@ impl Policies {
         self
     }
 
-    /// Names of schedulers; the first of the engine's is the default.
+    /// Names of schedulers, a program's own first.
     pub fn scheduler_names(&self) -> Vec<&'static str> {
         self.schedulers.iter().map(|own| own.name()).chain(schedule::NAMES).collect()
     }
 
-    /// Names of congestion controllers.
+    /// Names of congestion controllers, a program's own first.
     pub fn controller_names(&self) -> Vec<&'static str> {
         self.controllers.iter().map(|own| own.name()).chain(congestion::NAMES).collect()
     }
@@ -89,7 +89,7 @@ impl Policies {
 
     /// The engine's default scheduler.
     pub(crate) fn default_scheduler() -> Chosen<dyn SchedulerFactory> {
-        let factory = schedule::by_name(schedule::NAMES[0]);
+        let factory = schedule::by_name(schedule::DEFAULT);
         let factory = factory.unwrap_or_else(|| Arc::new(schedule::minrtt::MinRttFactory));
         Chosen { name: factory.name(), factory }
     }
@@ -122,6 +122,6 @@ mod tests {
         assert!(format!("{:?}", hidden.factory()).starts_with("Mine"));
         assert_eq!(policies.scheduler("ecf").unwrap().name(), "ecf");
         assert!(policies.scheduler("other").is_none() && policies.controller("mine").is_none());
-        assert_eq!(Policies::default_scheduler().name(), schedule::NAMES[0]);
+        assert_eq!(Policies::default_scheduler().name(), schedule::DEFAULT);
     }
 }

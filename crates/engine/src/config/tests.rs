@@ -29,6 +29,17 @@ fn values_outside_their_range_move_to_its_end() {
 }
 
 #[test]
+fn the_policies_of_the_start_are_the_defaults_of_their_tables() {
+    let config = TransportConfig::default();
+    let named = [config.scheduler.name(), config.paths.reinjection.name(), config.controller.name()];
+    assert_eq!(named, [plait_schedule::DEFAULT, plait_schedule::reinject::DEFAULT, plait_congestion::DEFAULT]);
+    let many = config.multipath_controller.as_ref().map(|factory| factory.name());
+    assert_eq!(many, Some(plait_congestion::MULTIPATH_DEFAULT));
+    let paths = [config.paths.ack_route.name(), config.paths.policy.name()];
+    assert_eq!(paths, [plait_path::ack_route::DEFAULT, plait_path::policy::DEFAULT]);
+}
+
+#[test]
 fn a_window_starts_no_higher_than_it_may_grow() {
     let mut config = TransportConfig::default();
     config.stream_receive_window(100 << 20).receive_window(u64::MAX);

@@ -1,7 +1,6 @@
 //! On which paths the acknowledgements of a path travel.
 
 use std::fmt::Debug;
-use std::sync::Arc;
 use std::time::Duration;
 
 use plait_base::probe::PathState;
@@ -53,17 +52,11 @@ pub trait AckRouteFactory: Send + Sync + Debug {
     fn build(&self) -> Box<dyn AckRoute>;
 }
 
-/// Names of the policies at hand; the second is the default.
-pub const NAMES: [&str; 3] = ["own", "fastest", "all"];
-
-/// The policy of that name.
-pub fn by_name(name: &str) -> Option<Arc<dyn AckRouteFactory>> {
-    match name {
-        "own" => Some(Arc::new(Own)),
-        "fastest" => Some(Arc::new(Fastest::default())),
-        "all" => Some(Arc::new(All)),
-        _ => None,
-    }
+plait_base::policies! {
+    dyn AckRouteFactory, default "fastest";
+    "own" => Own,
+    "fastest" => Fastest::default(),
+    "all" => All,
 }
 
 macro_rules! factory {

@@ -6,7 +6,6 @@ mod manual;
 
 use std::fmt::Debug;
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 use plait_base::probe::PathState;
 use plait_base::{CloseCode, FourTuple, Instant, PathId, Side};
@@ -108,16 +107,10 @@ pub trait PathPolicyFactory: Send + Sync + Debug {
     fn build(&self) -> Box<dyn PathPolicy>;
 }
 
-/// Names of the policies at hand; the first is the default.
-pub const NAMES: [&str; 2] = ["fullmesh", "manual"];
-
-/// The policy of that name.
-pub fn by_name(name: &str) -> Option<Arc<dyn PathPolicyFactory>> {
-    match name {
-        "fullmesh" => Some(Arc::new(FullMesh::default())),
-        "manual" => Some(Arc::new(Manual)),
-        _ => None,
-    }
+plait_base::policies! {
+    dyn PathPolicyFactory, default "manual";
+    "fullmesh" => FullMesh::default(),
+    "manual" => Manual,
 }
 
 #[cfg(test)]

@@ -21,7 +21,6 @@ mod opportunistic;
 mod tail;
 
 use std::fmt::Debug;
-use std::sync::Arc;
 use std::time::Duration;
 
 use plait_base::Instant;
@@ -157,18 +156,12 @@ impl Reinjection for Never {
     }
 }
 
-/// Every name that [`by_name`] knows; the first is the default.
-pub const NAMES: [&str; 4] = ["tail", "none", "opportunistic", "deadline"];
-
-/// The factory of that name with its default settings.
-pub fn by_name(name: &str) -> Option<Arc<dyn ReinjectionFactory>> {
-    Some(match name {
-        "tail" => Arc::new(TailFactory),
-        "none" => Arc::new(NeverFactory),
-        "opportunistic" => Arc::new(OpportunisticFactory),
-        "deadline" => Arc::new(DeadlineFactory::default()),
-        _ => return None,
-    })
+plait_base::policies! {
+    dyn ReinjectionFactory, default "tail";
+    "tail" => TailFactory,
+    "none" => NeverFactory,
+    "opportunistic" => OpportunisticFactory,
+    "deadline" => DeadlineFactory::default(),
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ fn packet(sent: u64, ahead_bytes: u64) -> Outstanding {
 
 #[test]
 fn every_name_builds_what_it_says() {
+    assert!(NAMES.contains(&DEFAULT));
     for name in NAMES {
         let factory = by_name(name).unwrap();
         assert_eq!((factory.name(), factory.build().name()), (name, name));

@@ -154,12 +154,12 @@ impl Default for Endpoints {
             extension: Extension::Multipath,
             scheduler: Policies::default_scheduler(),
             congestion: None,
-            ack_path: "fastest",
+            ack_path: ack_route::DEFAULT,
             protection: Protection::Tls,
             receive_window_bytes: 16_000_000,
             duplicate_until_rtt: true,
             keep_alive: None,
-            reinjection: reinject::NAMES[0],
+            reinjection: reinject::DEFAULT,
             max_burst_bytes: None,
         }
     }

@@ -188,6 +188,36 @@ fn numbers_that_do_not_fit_are_called_so() {
     assert!(text.contains("there is no such key") && text.contains("sweep"), "{text}");
 }
 
+/// What `key` of the endpoints is, for a scenario that says `name` there.
+fn chosen(key: &str, name: &str) -> Result<String, String> {
+    let ends = "[[path]]\nrate_mbps = 1\n[transfer]\nkind = \"download\"\n[endpoints]\n";
+    let endpoints = read(&format!("{ends}{key} = \"{name}\"\n"))?.endpoints;
+    let name = match key {
+        "scheduler" => endpoints.scheduler.name(),
+        "congestion" => endpoints.congestion.unwrap().name(),
+        "ack_path" => endpoints.ack_path,
+        _ => endpoints.reinjection,
+    };
+    Ok(name.to_owned())
+}
+
+#[test]
+fn every_policy_that_is_registered_has_a_word() {
+    let kinds: [(&str, &[&str]); 4] = [
+        ("scheduler", &crate::SCHEDULERS),
+        ("congestion", &crate::CONTROLLERS),
+        ("ack_path", &crate::ACK_PATHS),
+        ("reinjection", &crate::REINJECTIONS),
+    ];
+    for (key, names) in kinds {
+        for name in names {
+            assert_eq!(chosen(key, name).as_deref(), Ok(*name), "{key}");
+        }
+        let error = chosen(key, "nobody").unwrap_err();
+        assert!(error.ends_with(&format!("accepted: {}", names.join(", "))), "{error}");
+    }
+}
+
 const SHARED: &str = r#"
 [[link]]
 name = "bottleneck"

@@ -173,7 +173,7 @@ fn read_load(table: &Reader<'_>) -> Result<CrossLoad, ScenarioError> {
             read_packets(table, Some((span("on_s")?, span("off_s")?)))
         }
         CrossKind::Flow => Ok(CrossLoad::Flow {
-            congestion: table.word("congestion", &congestion::NAMES)?.unwrap_or("cubic"),
+            congestion: table.word("congestion", &congestion::NAMES)?.unwrap_or(congestion::DEFAULT),
             bytes: table.whole("bytes", 1..=1 << 50, "bytes")?,
             rtt: table.millis("rtt_ms", 0.0..=120_000.0)?.unwrap_or_default(),
             jitter: table.millis("jitter_ms", 0.0..=60_000.0)?.unwrap_or_default(),
