@@ -18,6 +18,7 @@ mod http;
 mod identity;
 mod local;
 mod measure;
+mod names;
 mod options;
 mod output;
 mod paths;

@@ -8,13 +8,11 @@ use std::time::Duration;
 use plait_netsim::link::{DropCause, LinkConfig, LinkStats, Loss, QueueLimit};
 use url::Url;
 
-use crate::args::{
-    AckPathName, CongestionName, DemoArgs, ExtensionName, GetArgs, InteropArgs, ReinjectionName, SchedulerName,
-    TransportArgs,
-};
+use crate::args::{DemoArgs, ExtensionName, GetArgs, InteropArgs, TransportArgs};
 use crate::error::CliError;
 use crate::http::policies::{Named, Wish};
 use crate::http::request::Request;
+use crate::names::{AckPathName, CongestionName, ReinjectionName, SchedulerName};
 use crate::output::Format;
 use crate::output::summary::LinkSummary;
 
@@ -34,10 +32,10 @@ impl TransportPlan {
     /// Policies as typed, for so many paths.
     pub(crate) fn new(args: &TransportArgs, paths_max: u32) -> Self {
         Self {
-            scheduler: args.scheduler.unwrap_or(SchedulerName::MinRtt),
+            scheduler: args.scheduler.unwrap_or(SchedulerName::DEFAULT),
             congestion: args.cc,
-            ack_path: args.ack_path.unwrap_or(AckPathName::Fastest),
-            reinjection: args.reinjection.unwrap_or(ReinjectionName::Tail),
+            ack_path: args.ack_path.unwrap_or(AckPathName::DEFAULT),
+            reinjection: args.reinjection.unwrap_or(ReinjectionName::DEFAULT),
             paths_max: NonZeroU32::new(paths_max).filter(|max| max.get() > 1),
         }
     }
@@ -61,8 +59,8 @@ impl TransportPlan {
     pub(crate) fn congestion_name(&self, multipath: Multipath) -> &'static str {
         match (self.congestion, multipath) {
             (Some(name), _) => name.name(),
-            (None, Multipath::Negotiated) => CongestionName::Auto.name(),
-            (None, Multipath::Absent) => CongestionName::Cubic.name(),
+            (None, Multipath::Negotiated) => CongestionName::MULTIPATH_DEFAULT.name(),
+            (None, Multipath::Absent) => CongestionName::DEFAULT.name(),
         }
     }
 }
@@ -410,7 +408,7 @@ impl DemoPlan {
             transport: TransportPlan {
                 // The two links share nothing, so that there is nobody to be fair to: each path takes what it can get,
                 // as a path alone does. A coupled controller would be compared with another one.
-                congestion: Some(args.transport.cc.unwrap_or(CongestionName::Cubic)),
+                congestion: Some(args.transport.cc.unwrap_or(CongestionName::DEFAULT)),
                 ..TransportPlan::new(&args.transport, 2)
             },
         })

@@ -11,7 +11,7 @@ use plait::{Connection, Policies};
 use serde::{Deserialize, Serialize};
 
 use super::Refusal;
-use crate::args::{AckPathName, CongestionName, ReinjectionName, SchedulerName};
+use crate::names::{AckPathName, CongestionName, ReinjectionName, SchedulerName};
 
 /// Where a server tells its policies.
 pub(crate) const PATH: &str = "/.well-known/plait/policies";

@@ -380,6 +380,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_list_has_every_policy_that_is_registered() {
+        let text = list(&Policies::new());
+        let kinds: [&[&str]; 4] =
+            [&plait_sim::SCHEDULERS, &plait_sim::CONTROLLERS, &plait_sim::ACK_PATHS, &plait_sim::REINJECTIONS];
+        for names in kinds {
+            assert!(text.contains(&format!(": {}\n", names.join(", "))), "{names:?}: {text}");
+        }
+    }
+
+    #[test]
     fn without_a_terminal_a_line_now_and_then() {
         let show = ShowArgs { json: false, json_stream: false };
         let due = |at| RunProgress { next_line: Some(Mutex::new(at)), ..RunProgress::new(show) };

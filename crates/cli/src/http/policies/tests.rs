@@ -16,13 +16,18 @@ use crate::relay::{Relay, RelayConfig};
 use crate::tls::Shown;
 use crate::{commands, identity, transport};
 
+/// A name as somebody types it.
+fn typed<Name: ValueEnum>(name: &str) -> Name {
+    Name::from_str(name, false).unwrap()
+}
+
 #[test]
 fn wishes_travel() {
     let wish = Wish {
-        scheduler: Some(SchedulerName::Redundant),
-        congestion: Some(CongestionName::CoupledCubic),
-        ack_path: Some(AckPathName::All),
-        reinjection: Some(ReinjectionName::None),
+        scheduler: Some(typed("redundant")),
+        congestion: Some(typed("coupled-cubic")),
+        ack_path: Some(typed("all")),
+        reinjection: Some(typed("none")),
     };
     let (path, query) = (PATH, "scheduler=redundant&congestion=coupled-cubic&ack_path=all&reinjection=none");
     assert_eq!(wish.target(), format!("{path}?{query}"));
@@ -107,7 +112,7 @@ async fn a_server_sends_as_it_was_asked_to() {
     let scene = Scene::set(Terms::Negotiable);
     let connection = scene.connect().await;
     let usual = scene.carried(&connection).await;
-    let wish = Wish { scheduler: Some(SchedulerName::Redundant), ..Wish::default() };
+    let wish = Wish { scheduler: Some(typed("redundant")), ..Wish::default() };
     let told = ask(&connection, &wish, PATIENCE).await.unwrap().named;
     assert_eq!((told.scheduler.as_str(), told.congestion.as_str()), ("redundant", "auto"));
     let doubled = scene.carried(&connection).await;
@@ -125,8 +130,8 @@ async fn one_wish_a_connection_is_granted() {
     let scene = Scene::set(Terms::Negotiable);
     let connection = scene.connect().await;
     let of = |congestion| Wish { congestion: Some(congestion), ..Wish::default() };
-    assert_eq!(ask(&connection, &of(CongestionName::Bbr), PATIENCE).await.unwrap().named.congestion, "bbr");
-    assert_eq!(ask(&connection, &of(CongestionName::Cubic), PATIENCE).await, None);
+    assert_eq!(ask(&connection, &of(typed("bbr")), PATIENCE).await.unwrap().named.congestion, "bbr");
+    assert_eq!(ask(&connection, &of(typed("cubic")), PATIENCE).await, None);
     assert_eq!(ask(&connection, &Wish::default(), PATIENCE).await.unwrap().named.congestion, "bbr");
 }
 
@@ -134,7 +139,7 @@ async fn one_wish_a_connection_is_granted() {
 async fn a_server_may_keep_its_own() {
     let scene = Scene::set(Terms::Fixed);
     let connection = scene.connect().await;
-    let wish = Wish { scheduler: Some(SchedulerName::Redundant), ..Wish::default() };
+    let wish = Wish { scheduler: Some(typed("redundant")), ..Wish::default() };
     assert_eq!(ask(&connection, &wish, PATIENCE).await, None);
     assert_eq!(ask(&connection, &Wish::default(), PATIENCE).await.unwrap().named.scheduler, "minrtt");
 }
