@@ -11,7 +11,8 @@
 //! * [`Path`], [`PathEvents`] and [`Connection::stats`] tell what each path does.
 //! * [`ClientConfig`], [`ServerConfig`], [`EndpointConfig`] and [`TransportConfig`] hold the settings; schedulers,
 //!   congestion controllers, ACK routes, reinjection and path policies are chosen by name: [`scheduler`],
-//!   [`congestion_controller`], [`ack_route`], [`reinjection`], [`path_policy`].
+//!   [`congestion_controller`], [`ack_route`], [`reinjection`], [`path_policy`]. An application's own are as good: [`policy`]
+//!   has the traits, their values and an example of each.
 //!
 //! Connections go on when addresses of ours change. A client's endpoint watches those of the machine: paths whose address
 //! is gone move to another, and a wildcard socket sends from whatever address the system chooses (RFC 9000 9).
@@ -33,6 +34,7 @@ mod entropy;
 mod interfaces;
 mod net;
 mod path;
+pub mod policy;
 mod registry;
 mod sockets;
 mod stream;

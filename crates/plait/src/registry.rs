@@ -1,4 +1,4 @@
-//! Schedulers, congestion controllers, ACK routes and path policies by the names that people type.
+//! Schedulers, congestion controllers, ACK routes, reinjection and path policies by the names that people type.
 
 use std::sync::Arc;
 
@@ -7,15 +7,15 @@ use plait_path::{AckRouteFactory, PathPolicyFactory};
 use plait_schedule::SchedulerFactory;
 use plait_schedule::reinject::{self, ReinjectionFactory};
 
-/// Names of the schedulers; the first is the default.
+/// Names of the schedulers, `minrtt` by default.
 pub const SCHEDULERS: &[&str] = &plait_schedule::NAMES;
-/// Names of the congestion controllers.
+/// Names of the congestion controllers, by default `cubic` over one path and `auto` over several.
 pub const CONGESTION_CONTROLLERS: &[&str] = &plait_congestion::NAMES;
-/// Names of the ACK routes.
+/// Names of the ACK routes, `fastest` by default.
 pub const ACK_ROUTES: &[&str] = &plait_path::ack_route::NAMES;
-/// Names of the reinjection policies; the first is the default.
+/// Names of the reinjection policies, `tail` by default.
 pub const REINJECTIONS: &[&str] = &reinject::NAMES;
-/// Names of the path policies.
+/// Names of the path policies, `manual` by default.
 pub const PATH_POLICIES: &[&str] = &plait_path::policy::NAMES;
 
 /// The scheduler of that name, for [`crate::TransportConfig::scheduler`].
