@@ -2,14 +2,15 @@
 //!
 //! `cargo run -p plait-sim --example digests -- [--seeds N] [--figures] [FILE...] > before`, and again after it; `diff`
 //! shows what moved. `--seeds` runs the first N seeds of the swarm, a FILE is a scenario with all points of its sweep,
-//! `--figures` makes each figure with one point and takes the digest of its data.
+//! `--figures` makes each figure with one point and takes the digests of its runs.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 
 use plait_sim::Policies;
-use plait_sim::campaign::Campaign;
+use plait_sim::campaign::merge::read;
+use plait_sim::campaign::{Campaign, Row};
 use plait_sim::command::Pictures;
 use plait_sim::figures::{FigureRequest, figure, list};
 use plait_sim::run::{self, Watch};
@@ -83,7 +84,7 @@ fn scenario(file: &Path) {
     }
 }
 
-/// The data files of a figure of one point.
+/// The digests of all runs of a figure of one point.
 fn data_of(name: &str) {
     let out = std::env::temp_dir().join(format!("digests-{}-{name}", std::process::id()));
     std::fs::create_dir_all(&out).expect("a folder for the figure's data");
@@ -98,15 +99,17 @@ fn data_of(name: &str) {
         stop: &AtomicBool::new(false),
         progress: &|_, _, _| {},
     };
-    let made = figure(name, &request).map(|made| made.text());
-    let mut files: Vec<_> =
-        walk(&out).into_iter().filter(|file| file.extension().is_some_and(|e| e == "csv")).collect();
+    let made = figure(name, &request).map(|made| made.markdown());
+    let mut files: Vec<_> = walk(&out).into_iter().filter(|file| file.ends_with("runs.csv")).collect();
     files.sort();
-    let mut data: Vec<u8> = files.iter().flat_map(|file| std::fs::read(file).unwrap_or_default()).collect();
-    // Some figures leave no rows, only what they found.
-    data.extend(made.iter().flat_map(|text| text.bytes()).filter(|_| files.is_empty()));
-    let hash = data.iter().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3));
-    println!("figure {name} {hash:016x} {} bytes{}", data.len(), if made.is_err() { ", not made" } else { "" });
+    let rows: Vec<Row> = files.iter().flat_map(|file| read(file).expect("a result file").1).collect();
+    // Of a row only this column: it covers every datagram of the run, and no others' time.
+    let mut digests: String = rows.iter().filter_map(|row| row.cell("digest")).collect();
+    // Some figures leave no rows, only what they found: their claims.
+    digests.extend(made.iter().map(String::as_str).filter(|_| rows.is_empty()));
+    let hash =
+        digests.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
+    println!("figure {name} {hash:016x} {} runs{}", rows.len(), if made.is_err() { ", not made" } else { "" });
     let _ = std::fs::remove_dir_all(out);
 }
 

@@ -10,20 +10,25 @@ use crate::run::Watch;
 use crate::scenario::{Traces, Tree};
 use crate::stats::Sorted;
 
-#[test]
-fn small_figures() {
-    let stop = AtomicBool::new(false);
-    let request = FigureRequest {
-        points: Some(2),
-        sets: vec!["transfer.bytes=300000".into()],
+/// The whole of a figure, on two threads, without files.
+fn plain(stop: &AtomicBool) -> FigureRequest<'_> {
+    FigureRequest {
+        points: None,
+        sets: Vec::new(),
         jobs: 2,
         out: None,
         pictures: Pictures::None,
         commit: "test".into(),
         policies: Policies::new(),
-        stop: &stop,
+        stop,
         progress: &|_, _, _| {},
-    };
+    }
+}
+
+#[test]
+fn small_figures() {
+    let stop = AtomicBool::new(false);
+    let request = FigureRequest { points: Some(2), sets: vec!["transfer.bytes=300000".into()], ..plain(&stop) };
     for name in ["conext-fig4", "conext-fig3", "multiflow-fig5", "multiflow-fig6", "ns3-fig9", "never-worse", "startup"]
     {
         let made = figure(name, &request).unwrap();
@@ -39,17 +44,7 @@ fn small_figures() {
 #[test]
 fn late_packets_cost_little_whatever_the_controller() {
     let stop = AtomicBool::new(false);
-    let request = FigureRequest {
-        points: None,
-        sets: vec!["transfer.bytes=12000000".into()],
-        jobs: 2,
-        out: None,
-        pictures: Pictures::None,
-        commit: "test".into(),
-        policies: Policies::new(),
-        stop: &stop,
-        progress: &|_, _, _| {},
-    };
+    let request = FigureRequest { sets: vec!["transfer.bytes=12000000".into()], ..plain(&stop) };
     // The figure has other networks too, larger downloads and more seeds.
     for controller in crate::CONTROLLERS {
         for (disorder, shares) in super::reordering::shares(&request, controller, (50, 40), 2).unwrap() {
@@ -86,17 +81,7 @@ fn coupled_paths_are_fair_where_they_share_a_queue() {
 fn a_change_of_address_costs_little_more_than_a_slow_start() {
     let stop = AtomicBool::new(false);
     let points = std::env::var("MIGRATION_POINTS").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
-    let request = FigureRequest {
-        points: Some(points),
-        sets: Vec::new(),
-        jobs: 1,
-        out: None,
-        pictures: Pictures::None,
-        commit: "test".into(),
-        policies: Policies::new(),
-        stop: &stop,
-        progress: &|_, _, _| {},
-    };
+    let request = FigureRequest { points: Some(points), jobs: 1, ..plain(&stop) };
     let made = figure("migration", &request).unwrap();
     assert!(made.held(), "{}", made.text());
     println!("{}", made.text());
