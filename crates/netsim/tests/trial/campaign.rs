@@ -26,7 +26,7 @@ pub struct Tally {
 }
 
 /// Runs one trial; a panic is a failure like any other.
-fn attempt(pairing: Pairing, seed: u64) -> Result<Outcome, String> {
+pub fn attempt(pairing: Pairing, seed: u64) -> Result<Outcome, String> {
     catch_unwind(AssertUnwindSafe(|| Trial::draw(pairing, seed).run())).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_owned()));

@@ -68,7 +68,8 @@ impl Trial {
         stage.transfer(self)?;
         let took = stage.world.now().since_origin();
         stage.part(self)?;
-        Ok(Outcome { took, limit: self.limit, datagrams: stage.world.totals().sent })
+        let (datagrams, digest) = (stage.world.totals().sent, stage.world.digest());
+        Ok(Outcome { took, limit: self.limit, datagrams, digest })
     }
 }
 
