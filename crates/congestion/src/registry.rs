@@ -3,26 +3,18 @@
 //! `newreno`, `cubic` and `bbr` are uncoupled: over a shared bottleneck each path takes a flow's share. `lia`, `olia`,
 //! `balia` and `coupled-cubic` couple all paths, `auto` couples those that it finds to share a queue.
 
-use crate::auto::AutoFactory;
-use crate::balia::BaliaFactory;
-use crate::bbr::BbrFactory;
 use crate::controller::ControllerFactory;
-use crate::coupled_cubic::CoupledCubicFactory;
-use crate::cubic::CubicFactory;
-use crate::lia::LiaFactory;
-use crate::newreno::NewRenoFactory;
-use crate::olia::OliaFactory;
 
 plait_base::policies! {
     dyn ControllerFactory, default "cubic";
-    "newreno" => NewRenoFactory::default(),
-    "cubic" => CubicFactory::default(),
-    "bbr" => BbrFactory,
-    "lia" => LiaFactory::default(),
-    "olia" => OliaFactory::default(),
-    "balia" => BaliaFactory::default(),
-    "coupled-cubic" => CoupledCubicFactory::default(),
-    "auto" => AutoFactory::default(),
+    "newreno" => crate::newreno::NewRenoFactory::default(),
+    "cubic" => crate::cubic::CubicFactory::default(),
+    "bbr" => crate::bbr::BbrFactory,
+    "lia" => crate::lia::LiaFactory::default(),
+    "olia" => crate::olia::OliaFactory::default(),
+    "balia" => crate::balia::BaliaFactory::default(),
+    "coupled-cubic" => crate::coupled_cubic::CoupledCubicFactory::default(),
+    "auto" => crate::auto::AutoFactory::default(),
 }
 
 /// The name of the one that acts over several paths where nobody chose; [`DEFAULT`] is that of one path.

@@ -1,25 +1,17 @@
 //! All schedulers by the names that configuration and the command line use: one line registers one.
 
-use crate::backup::BackupFactory;
-use crate::blest::BlestFactory;
-use crate::ecf::EcfFactory;
-use crate::minrtt::MinRttFactory;
-use crate::peekaboo::PeekabooFactory;
-use crate::redundant::RedundantFactory;
-use crate::round_robin::RoundRobinFactory;
 use crate::scheduler::SchedulerFactory;
-use crate::weighted::WeightedFactory;
 
 plait_base::policies! {
     dyn SchedulerFactory, default "minrtt";
-    "minrtt" => MinRttFactory,
-    "round-robin" => RoundRobinFactory,
-    "weighted" => WeightedFactory::default(),
-    "blest" => BlestFactory,
-    "ecf" => EcfFactory,
-    "peekaboo" => PeekabooFactory,
-    "redundant" => RedundantFactory,
-    "backup" => BackupFactory,
+    "minrtt" => crate::minrtt::MinRttFactory,
+    "round-robin" => crate::round_robin::RoundRobinFactory,
+    "weighted" => crate::weighted::WeightedFactory::default(),
+    "blest" => crate::blest::BlestFactory,
+    "ecf" => crate::ecf::EcfFactory,
+    "peekaboo" => crate::peekaboo::PeekabooFactory,
+    "redundant" => crate::redundant::RedundantFactory,
+    "backup" => crate::backup::BackupFactory,
 }
 
 #[cfg(test)]

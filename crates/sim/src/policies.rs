@@ -3,6 +3,8 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use plait_base::limits::MIN_DATAGRAM_BYTES;
+use plait_base::{Instant, PathId};
 use plait_engine::congestion::{self, ControllerFactory};
 use plait_engine::schedule::{self, SchedulerFactory};
 
@@ -73,6 +75,16 @@ impl Policies {
     /// Names of congestion controllers, a program's own first.
     pub fn controller_names(&self) -> Vec<&'static str> {
         self.controllers.iter().map(|own| own.name()).chain(congestion::NAMES).collect()
+    }
+
+    /// Names of the congestion controllers that look at their own path alone.
+    pub fn uncoupled_names(&self) -> Vec<&'static str> {
+        let is_uncoupled = |name: &&str| {
+            let factory = self.controller(name).map(|chosen| chosen.factory());
+            let mss = MIN_DATAGRAM_BYTES as u64;
+            factory.is_some_and(|factory| !factory.build(PathId::ZERO, Instant::ZERO, mss).is_coupled())
+        };
+        self.controller_names().into_iter().filter(is_uncoupled).collect()
     }
 
     /// The scheduler of that name.

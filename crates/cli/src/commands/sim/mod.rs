@@ -246,13 +246,12 @@ fn run_scenario(args: &SimRunArgs, policies: &Policies, stop: &AtomicBool) -> Re
 fn list(policies: &Policies) -> String {
     let mut text = String::from("figures (plait sim figure NAME):\n");
     figures::list().for_each(|(name, title)| text.push_str(&format!("  {name:<15} {title}\n")));
+    let congestion =
+        format!("congestion control (endpoints.congestion; {}: uncoupled)", policies.uncoupled_names().join(", "));
     let words = [
         ("designs (sweep.wsp.design)", plait_sim::design::NAMES.join(", ")),
         ("schedulers (endpoints.scheduler)", policies.scheduler_names().join(", ")),
-        (
-            "congestion control (endpoints.congestion; newreno, cubic, bbr: uncoupled)",
-            policies.controller_names().join(", "),
-        ),
+        (&congestion, policies.controller_names().join(", ")),
         ("ack paths (endpoints.ack_path)", plait_sim::ACK_PATHS.join(", ")),
         ("reinjection (endpoints.reinjection)", plait_sim::REINJECTIONS.join(", ")),
     ];
@@ -387,6 +386,7 @@ mod tests {
         for names in kinds {
             assert!(text.contains(&format!(": {}\n", names.join(", "))), "{names:?}: {text}");
         }
+        assert!(text.contains("; newreno, cubic, bbr: uncoupled): "), "{text}");
     }
 
     #[test]
