@@ -6,15 +6,14 @@
 pub mod frame;
 pub mod header;
 pub mod params;
-pub mod sent_frame;
+mod sent_frame;
 pub mod varint;
 pub mod version;
-pub mod writer;
+mod writer;
 
 pub use frame::{Encode, Frame, FrameError, Frames};
 pub use header::{HeaderMarks, OutHeader, PacketKind, PacketSpan, ProtectedHeader};
 pub use params::TransportParameters;
 pub use sent_frame::SentFrame;
-pub use varint::{Reader, Truncated};
 pub use version::Version;
 pub use writer::FrameWriter;

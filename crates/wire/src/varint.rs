@@ -50,8 +50,8 @@ impl std::error::Error for Truncated {}
 /// ```
 /// use plait_wire::varint::Reader;
 /// let mut r = Reader::new(&[0x7b, 0xbd, 9]);
-/// assert_eq!((r.varint(), r.u8()), (Ok(15_293), Ok(9)));
-/// assert!(r.u8().is_err());
+/// assert_eq!((r.varint(), r.varint()), (Ok(15_293), Ok(9)));
+/// assert!(r.varint().is_err());
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reader<'a> {
@@ -89,7 +89,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// [`Truncated`] when fewer bytes are left; then nothing is taken.
     #[inline]
-    pub fn u8(&mut self) -> Result<u8, Truncated> {
+    pub(crate) fn u8(&mut self) -> Result<u8, Truncated> {
         let [byte] = self.array()?;
         Ok(byte)
     }
@@ -99,7 +99,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// [`Truncated`] when fewer bytes are left; then nothing is taken.
     #[inline]
-    pub fn u16(&mut self) -> Result<u16, Truncated> {
+    pub(crate) fn u16(&mut self) -> Result<u16, Truncated> {
         Ok(u16::from_be_bytes(self.array()?))
     }
 
@@ -108,7 +108,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// [`Truncated`] when fewer bytes are left; then nothing is taken.
     #[inline]
-    pub fn u32(&mut self) -> Result<u32, Truncated> {
+    pub(crate) fn u32(&mut self) -> Result<u32, Truncated> {
         Ok(u32::from_be_bytes(self.array()?))
     }
 
@@ -117,7 +117,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// [`Truncated`] when fewer bytes are left; then nothing is taken.
     #[inline]
-    pub fn bytes(&mut self, n: usize) -> Result<&'a [u8], Truncated> {
+    pub(crate) fn bytes(&mut self, n: usize) -> Result<&'a [u8], Truncated> {
         let (head, rest) = self.rest.split_at_checked(n).ok_or(Truncated)?;
         self.rest = rest;
         Ok(head)
@@ -138,7 +138,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// [`Truncated`] when fewer bytes are left; then nothing is taken.
     #[inline]
-    pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Truncated> {
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], Truncated> {
         let (head, rest) = self.rest.split_first_chunk::<N>().ok_or(Truncated)?;
         self.rest = rest;
         Ok(*head)
@@ -146,13 +146,13 @@ impl<'a> Reader<'a> {
 
     /// Takes all that is left.
     #[inline]
-    pub fn rest(&mut self) -> &'a [u8] {
+    pub(crate) fn rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.rest)
     }
 
     /// All that is left, without taking it.
     #[inline]
-    pub fn peek(&self) -> &'a [u8] {
+    pub(crate) fn peek(&self) -> &'a [u8] {
         self.rest
     }
 
@@ -164,7 +164,7 @@ impl<'a> Reader<'a> {
 
     /// True when nothing is left.
     #[inline]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
 }

@@ -86,7 +86,7 @@ impl<'a> Ack<'a> {
     }
 
     /// The frame type that it had.
-    pub fn frame_type(&self) -> u64 {
+    pub(crate) fn frame_type(&self) -> u64 {
         type_of(self.form, self.ecn.is_some())
     }
 }

@@ -82,7 +82,7 @@ impl NewCid {
     }
 
     /// The type of its form.
-    pub fn frame_type(&self) -> u64 {
+    pub(crate) fn frame_type(&self) -> u64 {
         match self.form {
             CidForm::Plain => types::NEW_CONNECTION_ID,
             CidForm::Path => types::PATH_NEW_CONNECTION_ID,
@@ -114,7 +114,7 @@ impl RetireCid {
     }
 
     /// The type of its form.
-    pub fn frame_type(&self) -> u64 {
+    pub(crate) fn frame_type(&self) -> u64 {
         match self.form {
             CidForm::Plain => types::RETIRE_CONNECTION_ID,
             CidForm::Path => types::PATH_RETIRE_CONNECTION_ID,

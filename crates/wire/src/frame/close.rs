@@ -38,7 +38,7 @@ impl<'a> Close<'a> {
     }
 
     /// The type of its form.
-    pub fn frame_type(&self) -> u64 {
+    pub(crate) fn frame_type(&self) -> u64 {
         match self {
             Self::Transport { .. } => types::CONNECTION_CLOSE,
             Self::Application { .. } => types::APPLICATION_CLOSE,
@@ -46,7 +46,7 @@ impl<'a> Close<'a> {
     }
 
     /// The reason phrase.
-    pub fn reason(&self) -> &'a [u8] {
+    fn reason(&self) -> &'a [u8] {
         match *self {
             Self::Transport { reason, .. } | Self::Application { reason, .. } => reason,
         }
@@ -54,7 +54,7 @@ impl<'a> Close<'a> {
 
     /// The same with its reason cut so that the frame takes at most `room_bytes`; none when no reason is short
     /// enough.
-    pub fn fit(self, room_bytes: usize) -> Option<Self> {
+    pub(crate) fn fit(self, room_bytes: usize) -> Option<Self> {
         let reason = self.reason();
         let bare = self.with_reason(&[]);
         let room = room_bytes.checked_sub(bare.size() - 1)?;

@@ -17,7 +17,7 @@ use crate::varint::{self, Reader};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameError {
     /// Type of the frame at fault; 0 when it could not be read.
-    pub frame_type: u64,
+    pub(crate) frame_type: u64,
     /// The rule that it breaks.
     pub violation: Violation,
 }

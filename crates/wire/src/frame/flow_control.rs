@@ -87,7 +87,7 @@ impl MaxStreams {
     }
 
     /// The type, which names the direction.
-    pub fn frame_type(&self) -> u64 {
+    pub(crate) fn frame_type(&self) -> u64 {
         match self.dir {
             Dir::Bi => types::MAX_STREAMS_BIDI,
             Dir::Uni => types::MAX_STREAMS_UNI,
@@ -113,7 +113,7 @@ impl StreamsBlocked {
     }
 
     /// The type, which names the direction.
-    pub fn frame_type(&self) -> u64 {
+    pub(crate) fn frame_type(&self) -> u64 {
         match self.dir {
             Dir::Bi => types::STREAMS_BLOCKED_BIDI,
             Dir::Uni => types::STREAMS_BLOCKED_UNI,

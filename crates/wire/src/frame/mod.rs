@@ -1,16 +1,16 @@
 //! Frames: one value for each type, decoded in place from a packet's payload.
 
-pub mod ack;
-pub mod cid;
-pub mod close;
-pub mod crypto;
+mod ack;
+mod cid;
+mod close;
+pub(crate) mod crypto;
 pub(crate) mod data;
-pub mod datagram;
+pub(crate) mod datagram;
 mod decode;
-pub mod flow_control;
-pub mod path;
-pub mod stream;
-pub mod token;
+mod flow_control;
+mod path;
+mod stream;
+mod token;
 pub mod types;
 
 #[cfg(test)]

@@ -121,7 +121,7 @@ impl PathStatusUpdate {
     }
 
     /// The type, which names the status.
-    pub fn frame_type(&self) -> u64 {
+    pub(crate) fn frame_type(&self) -> u64 {
         match self.status {
             PathStatus::Available => types::PATH_STATUS_AVAILABLE,
             PathStatus::Backup => types::PATH_STATUS_BACKUP,

@@ -45,7 +45,7 @@ impl<'a> Stream<'a> {
     }
 
     /// The type that [`Encode::encode`] writes.
-    pub fn frame_type(&self) -> u64 {
+    pub(crate) fn frame_type(&self) -> u64 {
         self.head().frame_type()
     }
 

@@ -4,17 +4,17 @@
 
 use crate::header::PacketKind;
 
-pub const PADDING: u64 = 0x00;
-pub const PING: u64 = 0x01;
-pub const ACK: u64 = 0x02;
+pub(crate) const PADDING: u64 = 0x00;
+pub(crate) const PING: u64 = 0x01;
+pub(crate) const ACK: u64 = 0x02;
 /// ACK with ECN counts.
 pub(crate) const ACK_ECN: u64 = 0x03;
-pub const RESET_STREAM: u64 = 0x04;
-pub const STOP_SENDING: u64 = 0x05;
+pub(crate) const RESET_STREAM: u64 = 0x04;
+pub(crate) const STOP_SENDING: u64 = 0x05;
 pub const CRYPTO: u64 = 0x06;
-pub const NEW_TOKEN: u64 = 0x07;
+pub(crate) const NEW_TOKEN: u64 = 0x07;
 /// STREAM, the lowest of its eight types.
-pub const STREAM: u64 = 0x08;
+pub(crate) const STREAM: u64 = 0x08;
 /// STREAM bit: the stream ends here.
 pub(crate) const STREAM_FIN: u64 = 0x01;
 /// STREAM bit: a length is present.
@@ -23,39 +23,39 @@ pub(crate) const STREAM_LEN: u64 = 0x02;
 pub(crate) const STREAM_OFF: u64 = 0x04;
 /// STREAM, the highest of its eight types.
 pub(crate) const STREAM_LAST: u64 = 0x0f;
-pub const MAX_DATA: u64 = 0x10;
-pub const MAX_STREAM_DATA: u64 = 0x11;
+pub(crate) const MAX_DATA: u64 = 0x10;
+pub(crate) const MAX_STREAM_DATA: u64 = 0x11;
 pub(crate) const MAX_STREAMS_BIDI: u64 = 0x12;
 pub(crate) const MAX_STREAMS_UNI: u64 = 0x13;
-pub const DATA_BLOCKED: u64 = 0x14;
-pub const STREAM_DATA_BLOCKED: u64 = 0x15;
+pub(crate) const DATA_BLOCKED: u64 = 0x14;
+pub(crate) const STREAM_DATA_BLOCKED: u64 = 0x15;
 pub(crate) const STREAMS_BLOCKED_BIDI: u64 = 0x16;
 pub(crate) const STREAMS_BLOCKED_UNI: u64 = 0x17;
 pub const NEW_CONNECTION_ID: u64 = 0x18;
-pub const RETIRE_CONNECTION_ID: u64 = 0x19;
-pub const PATH_CHALLENGE: u64 = 0x1a;
-pub const PATH_RESPONSE: u64 = 0x1b;
+pub(crate) const RETIRE_CONNECTION_ID: u64 = 0x19;
+pub(crate) const PATH_CHALLENGE: u64 = 0x1a;
+pub(crate) const PATH_RESPONSE: u64 = 0x1b;
 /// CONNECTION_CLOSE by the transport.
-pub const CONNECTION_CLOSE: u64 = 0x1c;
+pub(crate) const CONNECTION_CLOSE: u64 = 0x1c;
 /// CONNECTION_CLOSE by the application.
 pub(crate) const APPLICATION_CLOSE: u64 = 0x1d;
-pub const HANDSHAKE_DONE: u64 = 0x1e;
-pub const IMMEDIATE_ACK: u64 = 0x1f;
+pub(crate) const HANDSHAKE_DONE: u64 = 0x1e;
+pub(crate) const IMMEDIATE_ACK: u64 = 0x1f;
 /// DATAGRAM to the end of the packet (RFC 9221).
-pub const DATAGRAM: u64 = 0x30;
+pub(crate) const DATAGRAM: u64 = 0x30;
 /// DATAGRAM with a length (RFC 9221).
 pub(crate) const DATAGRAM_LEN: u64 = 0x31;
 /// PATH_ACK (RFC 10069 4.1).
-pub const PATH_ACK: u64 = 0x3e;
+pub(crate) const PATH_ACK: u64 = 0x3e;
 /// PATH_ACK with ECN counts (RFC 10069 4.1).
 pub(crate) const PATH_ACK_ECN: u64 = 0x3f;
-pub const ACK_FREQUENCY: u64 = 0xaf;
+pub(crate) const ACK_FREQUENCY: u64 = 0xaf;
 /// PATH_ABANDON (RFC 10069 4.2).
 pub const PATH_ABANDON: u64 = 0x3e75;
 /// PATH_STATUS_BACKUP (RFC 10069 4.3).
-pub const PATH_STATUS_BACKUP: u64 = 0x3e76;
+pub(crate) const PATH_STATUS_BACKUP: u64 = 0x3e76;
 /// PATH_STATUS_AVAILABLE (RFC 10069 4.3).
-pub const PATH_STATUS_AVAILABLE: u64 = 0x3e77;
+pub(crate) const PATH_STATUS_AVAILABLE: u64 = 0x3e77;
 /// PATH_NEW_CONNECTION_ID (RFC 10069 4.4).
 pub const PATH_NEW_CONNECTION_ID: u64 = 0x3e78;
 /// PATH_RETIRE_CONNECTION_ID (RFC 10069 4.5).

@@ -4,7 +4,7 @@
 
 use plait_base::ConnectionId;
 
-use super::{LongType, PacketKind, packet_number};
+use super::{LongType, packet_number};
 use crate::varint;
 use crate::version::Version;
 
@@ -113,17 +113,6 @@ impl OutHeader<'_> {
                 long(dcid, scid) + varint::size(token.len() as u64) + token.len()
             }
             Self::ZeroRtt { dcid, scid, .. } | Self::Handshake { dcid, scid, .. } => long(dcid, scid),
-        }
-    }
-
-    /// The kind of the packet.
-    #[inline]
-    pub fn kind(&self) -> PacketKind {
-        match self {
-            Self::Initial { .. } => PacketKind::Initial,
-            Self::ZeroRtt { .. } => PacketKind::ZeroRtt,
-            Self::Handshake { .. } => PacketKind::Handshake,
-            Self::Short { .. } => PacketKind::OneRtt,
         }
     }
 }

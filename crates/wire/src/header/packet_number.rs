@@ -27,7 +27,7 @@ pub fn truncate(number: u64, len: usize) -> u32 {
 
 /// Appends the low `len` bytes of `number`, big endian; `len` is 1 to 4.
 #[inline]
-pub fn put(buf: &mut Vec<u8>, number: u64, len: usize) {
+pub(crate) fn put(buf: &mut Vec<u8>, number: u64, len: usize) {
     let bytes = (number as u32).to_be_bytes();
     buf.extend_from_slice(&bytes[4 - len.clamp(1, 4)..]);
 }

@@ -17,7 +17,7 @@ use plait_base::{ConnectionId, PathId, ResetToken};
 
 /// Identifiers of transport parameters, RFC 9000 18.2 where no other document is named.
 #[allow(missing_docs)] // each has the name of its parameter
-pub mod ids {
+mod ids {
     pub(crate) const ORIGINAL_DCID: u64 = 0x00;
     pub(crate) const MAX_IDLE_TIMEOUT: u64 = 0x01;
     pub(crate) const STATELESS_RESET_TOKEN: u64 = 0x02;
@@ -29,7 +29,7 @@ pub mod ids {
     pub(crate) const INITIAL_MAX_STREAMS_BIDI: u64 = 0x08;
     pub(crate) const INITIAL_MAX_STREAMS_UNI: u64 = 0x09;
     pub(crate) const ACK_DELAY_EXPONENT: u64 = 0x0a;
-    pub const MAX_ACK_DELAY: u64 = 0x0b;
+    pub(crate) const MAX_ACK_DELAY: u64 = 0x0b;
     pub(crate) const DISABLE_ACTIVE_MIGRATION: u64 = 0x0c;
     pub(crate) const PREFERRED_ADDRESS: u64 = 0x0d;
     pub(crate) const ACTIVE_CID_LIMIT: u64 = 0x0e;
@@ -44,7 +44,7 @@ pub mod ids {
     /// grease_quic_bit (RFC 9287).
     pub(crate) const GREASE_QUIC_BIT: u64 = 0x2ab2;
     /// plait_early_paths: a parameter of ours, without a value.
-    pub const EARLY_PATHS: u64 = 0x3170_6c74;
+    pub(crate) const EARLY_PATHS: u64 = 0x3170_6c74;
     /// The delay in draft-ietf-quic-ack-frequency.
     pub(crate) const MIN_ACK_DELAY: u64 = 0xff04_de1b;
 }
