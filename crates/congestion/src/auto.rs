@@ -1,7 +1,7 @@
 //! CUBIC on each path, coupled among the paths that are found to wait in the same queue.
 //!
 //! Every path begins as a CUBIC of its own, so that short transfers and disjoint paths lose nothing. Once the cuts of one
-//! path are felt on another ([`crate::shared_queue`]), the two act as one CUBIC flow: each grows by its share of what one
+//! path are felt on another (`shared_queue.rs`), the two act as one CUBIC flow: each grows by its share of what one
 //! flow would, and a cut of one is followed by the other, as RFC 8699 does it for media flows. Whether they still share is
 //! tested with every cut, also of coupled paths: a path follows only a cut that it felt. Paths that stop feeling each other,
 //! after a change of route, are apart again after a few cuts.
@@ -16,7 +16,7 @@ use crate::cubic::{Cubic, Gain};
 use crate::shared_queue::SharedQueue;
 use crate::window::SlowStart;
 
-/// Builds [`Auto`].
+/// Builds the controller `auto`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AutoFactory {
     /// How the first slow start of a path ends; at the onset of a queue by default.
@@ -35,7 +35,7 @@ impl ControllerFactory for AutoFactory {
 
 /// One path's CUBIC with what it knows of shared queues.
 #[derive(Clone, Debug)]
-pub struct Auto {
+struct Auto {
     cubic: Cubic,
     queue: SharedQueue,
     path: PathId,
@@ -45,7 +45,7 @@ pub struct Auto {
 
 impl Auto {
     /// A controller for `path` with an initial window for datagrams of `mss` bytes.
-    pub fn new(path: PathId, mss: u64, slow_start: SlowStart) -> Self {
+    fn new(path: PathId, mss: u64, slow_start: SlowStart) -> Self {
         Self { cubic: Cubic::new(mss, slow_start), queue: SharedQueue::new(path), path, rtt: Duration::ZERO }
     }
 

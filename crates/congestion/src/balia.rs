@@ -11,9 +11,9 @@ const ALPHA_LOSS_MAX: f64 = 1.5;
 
 /// Builds [`Balia`].
 #[derive(Clone, Copy, Debug, Default)]
-pub struct BaliaFactory {
+pub(crate) struct BaliaFactory {
     /// How the first slow start of a path ends; at the onset of a queue by default.
-    pub slow_start: SlowStart,
+    pub(crate) slow_start: SlowStart,
 }
 
 impl ControllerFactory for BaliaFactory {
@@ -27,11 +27,11 @@ impl ControllerFactory for BaliaFactory {
 }
 
 /// One path's BALIA.
-pub type Balia = Linked<BaliaRule>;
+type Balia = Linked<BaliaRule>;
 
 /// Increases and reductions by BALIA.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct BaliaRule;
+struct BaliaRule;
 
 /// Sum of all x_p, and alpha_r = max x_p / x_r, at least 1.
 fn rates(own: &Place<'_>) -> (f64, f64) {

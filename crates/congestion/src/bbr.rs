@@ -18,7 +18,7 @@ use crate::controller::{
     Acked, Congestion, CongestionController, CongestionKind, ControllerFactory, Limit, Lost, NO_THRESHOLD,
 };
 use crate::window::initial_window;
-pub use cycle::Phase;
+pub(crate) use cycle::Phase;
 use cycle::{AckPhase, Cycle, FullPipe};
 use model::{Bounds, ExtraAcked, LOSS_MAX, MaxBandwidth, MinRtt, Rounds, is_too_much, share};
 
@@ -39,7 +39,7 @@ const QUANTUM_MAX: u64 = 65_536;
 
 /// Builds [`Bbr`].
 #[derive(Clone, Copy, Debug, Default)]
-pub struct BbrFactory;
+pub(crate) struct BbrFactory;
 
 impl ControllerFactory for BbrFactory {
     fn name(&self) -> &'static str {
@@ -53,7 +53,7 @@ impl ControllerFactory for BbrFactory {
 
 /// One path's BBR.
 #[derive(Clone, Debug)]
-pub struct Bbr {
+struct Bbr {
     mss: u64,
     window: u64,
     /// Bytes per second; 0 before the first rate sample.
@@ -107,7 +107,7 @@ struct Visit {
 
 impl Bbr {
     /// A controller with an initial window for datagrams of `mss` bytes.
-    pub fn new(path: PathId, now: Instant, mss: u64) -> Self {
+    fn new(path: PathId, now: Instant, mss: u64) -> Self {
         let mss = mss.max(1);
         Self {
             mss,
@@ -128,13 +128,8 @@ impl Bbr {
         }
     }
 
-    /// The phase.
-    pub fn phase(&self) -> Phase {
-        self.phase
-    }
-
     /// The bandwidth it reckons with, bytes per second.
-    pub fn bandwidth(&self) -> u64 {
+    fn bandwidth(&self) -> u64 {
         self.bounds.bandwidth(self.bandwidth.get())
     }
 

@@ -11,7 +11,7 @@ use crate::controller::{Acked, Congestion, CongestionController, CongestionKind}
 use crate::window::{SlowStart, Window};
 
 /// The formulas that tell one coupled controller from another.
-pub trait Rule: Debug + Default + Send {
+pub(crate) trait Rule: Debug + Default + Send {
     /// The controller's name.
     const NAME: &'static str;
 
@@ -40,7 +40,7 @@ pub trait Rule: Debug + Default + Send {
 
 /// A path among its siblings.
 #[derive(Debug)]
-pub struct Place<'a> {
+pub(crate) struct Place<'a> {
     /// Its metrics as they are now; the shared ones may lag behind the controller.
     pub(crate) metrics: PathMetrics,
     pub(crate) this: Sibling,
@@ -56,7 +56,7 @@ impl Place<'_> {
 
 /// One path's coupled controller: slow start, thresholds and floors like Reno's, growth and cuts by its rule.
 #[derive(Clone, Debug)]
-pub struct Linked<R> {
+pub(crate) struct Linked<R> {
     path: PathId,
     pub(crate) window: Window,
     pub(crate) rule: R,
@@ -68,7 +68,7 @@ pub struct Linked<R> {
 
 impl<R: Rule> Linked<R> {
     /// A controller for `path` with an initial window for datagrams of `mss` bytes.
-    pub fn new(path: PathId, mss: u64, slow_start: SlowStart) -> Self {
+    pub(crate) fn new(path: PathId, mss: u64, slow_start: SlowStart) -> Self {
         let window = Window::new(mss, slow_start);
         Self { path, window, rule: R::default(), rtt: Duration::ZERO, before: None }
     }

@@ -18,9 +18,9 @@ use crate::window::SlowStart;
 
 /// Builds [`CoupledCubic`].
 #[derive(Clone, Copy, Debug, Default)]
-pub struct CoupledCubicFactory {
+pub(crate) struct CoupledCubicFactory {
     /// How the first slow start of a path ends; at the onset of a queue by default.
-    pub slow_start: SlowStart,
+    pub(crate) slow_start: SlowStart,
 }
 
 impl ControllerFactory for CoupledCubicFactory {
@@ -35,7 +35,7 @@ impl ControllerFactory for CoupledCubicFactory {
 
 /// One path's coupled CUBIC.
 #[derive(Clone, Debug)]
-pub struct CoupledCubic {
+struct CoupledCubic {
     path: PathId,
     cubic: Cubic,
 }

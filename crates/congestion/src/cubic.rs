@@ -10,11 +10,11 @@ use crate::math::cbrt;
 use crate::window::{SlowStart, Window};
 
 /// RFC 9438 4.1: C, segments per cubed second.
-pub const C: f64 = 0.4;
+const C: f64 = 0.4;
 /// RFC 9438 4.6: the multiplicative decrease factor.
-pub const BETA: f64 = 0.7;
+const BETA: f64 = 0.7;
 /// RFC 9438 4.3: additive increase that makes the Reno-friendly estimate as aggressive as Reno with [`BETA`].
-pub const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
+const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 
 /// Builds [`Cubic`].
 #[derive(Clone, Copy, Debug, Default)]
@@ -35,11 +35,11 @@ impl ControllerFactory for CubicFactory {
 
 /// How much of one CUBIC flow's growth a path takes: 1 on its own, less among coupled paths.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Gain {
+pub(crate) struct Gain {
     /// Part of [`C`].
-    pub curve: f64,
+    pub(crate) curve: f64,
     /// Part of the Reno-friendly increase, [`ALPHA`] or 1.
-    pub friendly: f64,
+    pub(crate) friendly: f64,
 }
 
 impl Default for Gain {
@@ -50,27 +50,22 @@ impl Default for Gain {
 
 /// A stage of congestion avoidance: the curve and the Reno-friendly estimate. Windows in segments.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Epoch {
+struct Epoch {
     /// t_epoch: when the stage began, moved forward by the time in which the application was the limit.
-    pub began: Instant,
+    began: Instant,
     /// W_max: where the curve has its plateau.
-    pub plateau: f64,
+    plateau: f64,
     /// K: seconds from the beginning to the plateau.
-    pub k: f64,
+    k: f64,
     /// W_est: what Reno would have.
-    pub estimate: f64,
+    estimate: f64,
     /// The curve's part of [`C`].
-    pub gain: f64,
+    gain: f64,
 }
 
 impl Epoch {
-    /// RFC 9438 4.2: the stage that begins with a window of `window` segments below (or at) `plateau`.
-    pub fn new(began: Instant, window: f64, plateau: f64) -> Self {
-        Self::with_gain(began, window, plateau, 1.0)
-    }
-
     /// The same on a curve with `gain` times C.
-    pub fn with_gain(began: Instant, window: f64, plateau: f64, gain: f64) -> Self {
+    fn with_gain(began: Instant, window: f64, plateau: f64, gain: f64) -> Self {
         if window < plateau {
             Self { began, plateau, k: cbrt((plateau - window) / (C * gain)), estimate: window, gain }
         } else {
@@ -80,7 +75,7 @@ impl Epoch {
     }
 
     /// RFC 9438 4.2, W_cubic: the curve's window, segments, `t` seconds into the stage.
-    pub fn curve(&self, t: f64) -> f64 {
+    fn curve(&self, t: f64) -> f64 {
         let d = t - self.k;
         C * self.gain * d * d * d + self.plateau
     }
@@ -123,13 +118,8 @@ impl Cubic {
         }
     }
 
-    /// The current stage of congestion avoidance.
-    pub fn epoch(&self) -> Option<&Epoch> {
-        self.epoch.as_ref()
-    }
-
     /// Takes in an ACK frame's news; grows by `gain` of what one flow would.
-    pub fn grow(&mut self, ack: &Acked, gain: Gain) {
+    pub(crate) fn grow(&mut self, ack: &Acked, gain: Gain) {
         let bytes = self.window.slow_start(ack);
         if ack.limit == Limit::Application {
             if self.epoch.is_some() {
@@ -170,7 +160,7 @@ impl Cubic {
     }
 
     /// A congestion event: the window keeps [`BETA`] of itself.
-    pub fn cut(&mut self) {
+    pub(crate) fn cut(&mut self) {
         let window = self.window.segments();
         self.before = Some(Before {
             bytes: self.window.bytes(),

@@ -19,7 +19,7 @@ const CONSERVATIVE_ROUNDS: u32 = 5;
 
 /// Where slow start stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Phase {
+pub(crate) enum Phase {
     /// Doubling per round.
     #[default]
     SlowStart,
@@ -31,14 +31,14 @@ pub enum Phase {
 
 impl Phase {
     /// True when slow start is done.
-    pub fn is_over(self) -> bool {
+    pub(crate) fn is_over(self) -> bool {
         self == Self::Over
     }
 }
 
 /// One path's HyStart++ state.
 #[derive(Clone, Debug, Default)]
-pub struct HyStart {
+pub(crate) struct HyStart {
     phase: Phase,
     /// Packets from this number on belong to the next round.
     round_end: u64,
@@ -54,18 +54,13 @@ pub struct HyStart {
 }
 
 impl HyStart {
-    /// The phase.
-    pub fn phase(&self) -> Phase {
-        self.phase
-    }
-
     /// How far `acked` bytes may grow the window. Senders pace, so L is infinite (RFC 9406 4.3).
-    pub fn growth(&self, acked: u64) -> u64 {
+    pub(crate) fn growth(&self, acked: u64) -> u64 {
         if self.phase == Phase::Conservative { acked / CONSERVATIVE_DIVISOR } else { acked }
     }
 
     /// Counts one ACK frame's RTT sample and moves between phases.
-    pub fn on_acked(&mut self, ack: &Acked) -> Phase {
+    pub(crate) fn on_acked(&mut self, ack: &Acked) -> Phase {
         if self.phase == Phase::Over {
             return Phase::Over;
         }

@@ -35,13 +35,13 @@ struct Round {
 
 /// One path's first slow start.
 #[derive(Clone, Debug, Default)]
-pub struct LinuxHyStart {
+pub(crate) struct LinuxHyStart {
     round: Option<Round>,
 }
 
 impl LinuxHyStart {
     /// Takes in one ACK frame at a window of so many `datagrams`; true when slow start is done.
-    pub fn on_acked(&mut self, ack: &Acked, datagrams: u64) -> bool {
+    pub(crate) fn on_acked(&mut self, ack: &Acked, datagrams: u64) -> bool {
         let fresh = Round { end: ack.next_number, began: ack.now, train: ack.now, rtt_min: Duration::MAX, samples: 0 };
         let round = self.round.get_or_insert(fresh);
         if ack.largest >= round.end {

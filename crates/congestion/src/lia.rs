@@ -8,9 +8,9 @@ use crate::window::SlowStart;
 
 /// Builds [`Lia`].
 #[derive(Clone, Copy, Debug, Default)]
-pub struct LiaFactory {
+pub(crate) struct LiaFactory {
     /// How the first slow start of a path ends; at the onset of a queue by default.
-    pub slow_start: SlowStart,
+    pub(crate) slow_start: SlowStart,
 }
 
 impl ControllerFactory for LiaFactory {
@@ -24,11 +24,11 @@ impl ControllerFactory for LiaFactory {
 }
 
 /// One path's LIA.
-pub type Lia = Linked<LiaRule>;
+type Lia = Linked<LiaRule>;
 
 /// Increases by LIA, reductions by half.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct LiaRule;
+struct LiaRule;
 
 /// RFC 6356 3: alpha divided by the total window: segments per acked segment that all paths grow by.
 fn linked_increase(paths: impl Iterator<Item = Sibling> + Clone) -> f64 {

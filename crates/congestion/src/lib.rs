@@ -11,25 +11,25 @@
 //! ```
 
 pub mod auto;
-pub mod balia;
-pub mod bbr;
-pub mod controller;
-pub mod coupled;
-pub mod coupled_cubic;
+mod balia;
+mod bbr;
+mod controller;
+mod coupled;
+mod coupled_cubic;
 pub mod cubic;
 #[cfg(test)]
 mod facts;
-pub mod hystart;
-pub mod hystart_linux;
-pub mod lia;
+mod hystart;
+mod hystart_linux;
+mod lia;
 mod math;
 pub mod newreno;
-pub mod olia;
-pub mod onset;
-pub mod pacer;
+mod olia;
+mod onset;
+mod pacer;
 pub mod registry;
-pub mod shared_queue;
-pub mod window;
+mod shared_queue;
+mod window;
 
 pub use controller::{
     Acked, Congestion, CongestionController, CongestionKind, ControllerFactory, Delivery, Limit, Lost, NO_THRESHOLD,

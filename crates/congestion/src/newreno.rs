@@ -8,7 +8,7 @@ use plait_base::{Instant, PathId};
 use crate::controller::{Acked, Congestion, CongestionController, CongestionKind, ControllerFactory};
 use crate::window::{SlowStart, Window};
 
-/// Builds [`NewReno`].
+/// Builds the controller `newreno`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NewRenoFactory {
     /// How the first slow start ends; at the onset of a queue by default.
@@ -27,7 +27,7 @@ impl ControllerFactory for NewRenoFactory {
 
 /// One path's NewReno.
 #[derive(Clone, Debug)]
-pub struct NewReno {
+struct NewReno {
     window: Window,
     /// Window and threshold before the last congestion event, bytes.
     before: Option<(u64, u64)>,

@@ -10,9 +10,9 @@ use crate::window::SlowStart;
 
 /// Builds [`Olia`].
 #[derive(Clone, Copy, Debug, Default)]
-pub struct OliaFactory {
+pub(crate) struct OliaFactory {
     /// How the first slow start of a path ends; at the onset of a queue by default.
-    pub slow_start: SlowStart,
+    pub(crate) slow_start: SlowStart,
 }
 
 impl ControllerFactory for OliaFactory {
@@ -26,11 +26,11 @@ impl ControllerFactory for OliaFactory {
 }
 
 /// One path's OLIA.
-pub type Olia = Linked<OliaRule>;
+type Olia = Linked<OliaRule>;
 
 /// Increases by OLIA with the bytes between losses that they need, reductions by half.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct OliaRule {
+struct OliaRule {
     /// c_r: bytes acked so far.
     acked_bytes: u64,
     /// L1: `acked_bytes` at the last loss but one.

@@ -121,7 +121,7 @@ enum Stage {
 
 /// One path's first slow start.
 #[derive(Clone, Debug, Default)]
-pub struct Onset {
+pub(crate) struct Onset {
     round: Round,
     /// The round before.
     last: Option<Round>,
@@ -136,22 +136,22 @@ pub struct Onset {
 
 impl Onset {
     /// True when slow start is done.
-    pub fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.over
     }
 
     /// True while the window waits for a verdict.
-    pub fn is_holding(&self) -> bool {
+    pub(crate) fn is_holding(&self) -> bool {
         self.hold.is_some()
     }
 
     /// The largest window at which packets left whose loss may show now, bytes; at least `window`, that of now.
-    pub fn struck(&self, window: u64) -> u64 {
+    pub(crate) fn struck(&self, window: u64) -> u64 {
         self.hold.map_or(window, |hold| hold.peak.max(window))
     }
 
     /// Takes in one ACK frame of which `eligible` bytes may grow the `window`; returns the window after it.
-    pub fn on_acked(&mut self, ack: &Acked, eligible: u64, window: u64) -> u64 {
+    pub(crate) fn on_acked(&mut self, ack: &Acked, eligible: u64, window: u64) -> u64 {
         if self.over {
             return window.saturating_add(eligible);
         }

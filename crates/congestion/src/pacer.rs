@@ -105,7 +105,8 @@ impl Pacer {
     }
 
     /// Bytes that may leave at once, as of the last [`Pacer::refill`].
-    pub fn burst_left(&self) -> u64 {
+    #[cfg(test)]
+    fn burst_left(&self) -> u64 {
         u64::try_from(self.credit.max(0) / NANOS as i128).unwrap_or(u64::MAX)
     }
 

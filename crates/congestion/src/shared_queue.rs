@@ -96,7 +96,7 @@ fn likeness(fall: f64, other: f64) -> f64 {
 
 /// What one path knows of the queues of its siblings.
 #[derive(Clone, Debug)]
-pub struct SharedQueue {
+pub(crate) struct SharedQueue {
     path: PathId,
     cut: Option<Cut>,
     test: Option<Test>,
@@ -107,28 +107,28 @@ pub struct SharedQueue {
 
 impl SharedQueue {
     /// Knows nothing yet: every other path is a stranger.
-    pub fn new(path: PathId) -> Self {
+    pub(crate) fn new(path: PathId) -> Self {
         Self { path, cut: None, test: None, reduced_at: None, siblings: Vec::new() }
     }
 
     /// The newest cut, to be posted.
-    pub fn cut(&self) -> Option<Cut> {
+    pub(crate) fn cut(&self) -> Option<Cut> {
         self.cut
     }
 
     /// Siblings that share the queue, as [`PathId::bit`]s, to be posted.
-    pub fn shares_with(&self) -> u64 {
+    pub(crate) fn shares_with(&self) -> u64 {
         self.siblings.iter().filter(|s| s.is_shared).map(|s| s.path.bit()).fold(0, |set, bit| set | bit)
     }
 
     /// True where this path or `other` itself found that they share a queue.
-    pub fn is_shared(&self, other: PathId, shared: &SharedPathMetrics) -> bool {
+    pub(crate) fn is_shared(&self, other: PathId, shared: &SharedPathMetrics) -> bool {
         let theirs = shared.get(other).is_some_and(|p| p.shares_with & self.path.bit() != 0);
         theirs || self.siblings.iter().any(|s| s.path == other && s.is_shared)
     }
 
     /// Congestion made this path cut its window, now that its smoothed RTT is `rtt`.
-    pub fn on_cut(&mut self, now: Instant, rtt: Duration) {
+    pub(crate) fn on_cut(&mut self, now: Instant, rtt: Duration) {
         let serial = self.cut.map_or(0, |cut| cut.serial).wrapping_add(1);
         let cut = Cut { serial, at: now, rtt, fall_s: None };
         self.test = Some(Test::new(&cut, rtt));
@@ -137,18 +137,18 @@ impl SharedQueue {
     }
 
     /// The window was made smaller: what the delay does next is no news of others.
-    pub fn on_reduced(&mut self, now: Instant) {
+    pub(crate) fn on_reduced(&mut self, now: Instant) {
         self.reduced_at = Some(now);
         self.siblings.iter_mut().for_each(|s| s.test = None);
     }
 
     /// The newest cut was a mistake and taken back.
-    pub fn on_undone(&mut self) {
+    pub(crate) fn on_undone(&mut self) {
         self.test = None;
     }
 
     /// An ACK frame came; true when a sibling that shares the queue was found to have cut on behalf of both.
-    pub fn on_acked(&mut self, ack: &Acked, shared: &SharedPathMetrics) -> bool {
+    pub(crate) fn on_acked(&mut self, ack: &Acked, shared: &SharedPathMetrics) -> bool {
         if let Some(test) = &mut self.test {
             test.on_acked(ack);
             if test.is_over {

@@ -16,7 +16,7 @@ pub enum SlowStart {
     HyStart,
     /// Also when the acks of a round keep coming or its RTT is above the smallest, at once: Linux's HyStart, to compare with.
     LinuxHyStart,
-    /// Also when a queue sets in, along a round or from round to round: [`Onset`].
+    /// Also when a queue sets in, along a round or from round to round (`onset.rs`).
     #[default]
     Onset,
 }
@@ -43,7 +43,7 @@ pub fn minimum_window(mss: u64) -> u64 {
 
 /// A congestion window in bytes with what all loss-based controllers do to it alike.
 #[derive(Clone, Debug)]
-pub struct Window {
+pub(crate) struct Window {
     bytes: u64,
     ssthresh: u64,
     mss: u64,
@@ -54,7 +54,7 @@ pub struct Window {
 
 impl Window {
     /// The initial window for datagrams of `mss` bytes.
-    pub fn new(mss: u64, slow_start: SlowStart) -> Self {
+    pub(crate) fn new(mss: u64, slow_start: SlowStart) -> Self {
         let mss = mss.max(1);
         Self {
             bytes: initial_window(mss),
@@ -71,32 +71,32 @@ impl Window {
     }
 
     /// The window, bytes.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
     /// The window in datagrams, with its fraction.
-    pub fn segments(&self) -> f64 {
+    pub(crate) fn segments(&self) -> f64 {
         (self.bytes as f64 + self.fraction) / self.mss as f64
     }
 
     /// The threshold, bytes.
-    pub fn ssthresh(&self) -> u64 {
+    pub(crate) fn ssthresh(&self) -> u64 {
         self.ssthresh
     }
 
     /// Largest datagram, bytes.
-    pub fn mss(&self) -> u64 {
+    pub(crate) fn mss(&self) -> u64 {
         self.mss
     }
 
     /// True while the window is below the threshold.
-    pub fn in_slow_start(&self) -> bool {
+    pub(crate) fn in_slow_start(&self) -> bool {
         self.bytes < self.ssthresh
     }
 
     /// Lets slow start take its part of the acked bytes; returns what is left for congestion avoidance.
-    pub fn slow_start(&mut self, ack: &Acked) -> u64 {
+    pub(crate) fn slow_start(&mut self, ack: &Acked) -> u64 {
         let eligible = if ack.limit == Limit::Window { ack.bytes } else { 0 };
         if !self.in_slow_start() {
             return eligible;
@@ -132,7 +132,7 @@ impl Window {
     }
 
     /// Adds `bytes`, which may be negative or below one; the floor of two datagrams holds.
-    pub fn add(&mut self, bytes: f64) {
+    pub(crate) fn add(&mut self, bytes: f64) {
         let sum = self.fraction + bytes;
         let whole = sum.trunc();
         self.fraction = sum - whole;
@@ -150,7 +150,7 @@ impl Window {
     /// What a congestion event of now that keeps `part` of the window leaves, bytes. The packets that show it may have left
     /// at a larger window, of which slow start has taken a part back since: then it is `part` of that one, at most all of
     /// this one, since one round's packets are a reason for one cut (RFC 9002 7.3.2).
-    pub fn kept(&self, part: f64) -> u64 {
+    pub(crate) fn kept(&self, part: f64) -> u64 {
         let struck = match &self.watch {
             Watch::Onset(onset) if self.ssthresh == NO_THRESHOLD => onset.struck(self.bytes),
             _ => self.bytes,
@@ -159,7 +159,7 @@ impl Window {
     }
 
     /// A congestion event: window and threshold become `bytes`, but at least two datagrams.
-    pub fn reduce(&mut self, bytes: u64) {
+    pub(crate) fn reduce(&mut self, bytes: u64) {
         self.bytes = bytes.max(minimum_window(self.mss));
         self.ssthresh = self.bytes;
         self.fraction = 0.0;
@@ -167,7 +167,7 @@ impl Window {
 
     /// RFC 9002 7.6.2: persistent congestion leaves two datagrams; a threshold that no loss has set yet becomes
     /// `threshold`.
-    pub fn collapse(&mut self, threshold: u64) {
+    pub(crate) fn collapse(&mut self, threshold: u64) {
         if self.ssthresh == NO_THRESHOLD {
             self.ssthresh = threshold.max(minimum_window(self.mss));
         }
@@ -176,13 +176,13 @@ impl Window {
     }
 
     /// Takes a false reduction back: window and threshold are at least what they were.
-    pub fn restore(&mut self, bytes: u64, ssthresh: u64) {
+    pub(crate) fn restore(&mut self, bytes: u64, ssthresh: u64) {
         self.bytes = self.bytes.max(bytes);
         self.ssthresh = self.ssthresh.max(ssthresh);
     }
 
     /// RFC 9002 7.2: an untouched initial window follows the datagram size; a used one only keeps its floor.
-    pub fn on_mss(&mut self, mss: u64) {
+    pub(crate) fn on_mss(&mut self, mss: u64) {
         let mss = mss.max(1);
         let untouched = self.ssthresh == NO_THRESHOLD && self.bytes == initial_window(self.mss);
         self.mss = mss;
@@ -191,7 +191,7 @@ impl Window {
 
     /// Two windows per RTT in slow start, so that pacing does not hold back its doubling; else, and while slow start
     /// holds the window, the pacer's default.
-    pub fn pacing_rate(&self, rtt: Duration) -> Option<u64> {
+    pub(crate) fn pacing_rate(&self, rtt: Duration) -> Option<u64> {
         let holds = matches!(&self.watch, Watch::Onset(onset) if onset.is_holding());
         if !self.in_slow_start() || rtt.is_zero() || (holds && self.ssthresh == NO_THRESHOLD) {
             return None;

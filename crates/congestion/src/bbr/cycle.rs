@@ -14,7 +14,7 @@ const FULL_GROWTH: f64 = 1.25;
 
 /// Where BBR stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Phase {
+pub(crate) enum Phase {
     /// Doubling per round until the bandwidth no longer grows.
     #[default]
     Startup,

@@ -139,8 +139,8 @@ fn startup_finds_the_bandwidth_and_drains_its_queue() {
     let mut link = Link::new();
     let mut seen = Vec::new();
     link.play(Duration::from_secs(3), |bbr, _| {
-        if seen.last() != Some(&bbr.phase()) {
-            seen.push(bbr.phase());
+        if seen.last() != Some(&bbr.phase) {
+            seen.push(bbr.phase);
         }
     });
     assert_eq!(seen[..3], [Phase::Startup, Phase::Drain, Phase::Cruise], "{seen:?}");
@@ -156,7 +156,7 @@ fn a_steady_flow_keeps_its_queue_short_and_goes_round_its_cycle() {
     let (delivered, mut seen, mut queues) = (link.delivered, std::collections::BTreeSet::new(), (0, 0));
     for step in 0..280 {
         link.play(Duration::from_millis(2000 + step * 100), |bbr, _| {
-            seen.insert(format!("{:?}", bbr.phase()));
+            seen.insert(format!("{:?}", bbr.phase));
         });
         let queue = link.free_at.since(link.now);
         queues = (queues.0 + u32::from(queue > RTT / 2), queues.1 + 1);
@@ -174,7 +174,7 @@ fn a_steady_flow_keeps_its_queue_short_and_goes_round_its_cycle() {
 fn probe_rtt_lets_the_pipe_run_dry_for_a_moment() {
     let mut link = Link::new();
     let (mut began, mut ended, mut least) = (None, None, u64::MAX);
-    link.play(Duration::from_secs(12), |bbr, now| match bbr.phase() {
+    link.play(Duration::from_secs(12), |bbr, now| match bbr.phase {
         Phase::ProbeRtt if ended.is_none() => {
             began.get_or_insert(now);
             least = least.min(bbr.window());
@@ -229,15 +229,15 @@ fn lose(link: &mut Link, datagrams: u64) {
 fn a_false_loss_in_startup_gives_everything_back() {
     let mut link = Link::new();
     link.play(RTT * 5 / 2, |_, _| {});
-    assert_eq!(link.bbr.phase(), Phase::Startup);
+    assert_eq!(link.bbr.phase, Phase::Startup);
     let window = link.bbr.window();
     lose(&mut link, 12);
     let lost = link.bbr.window();
     link.play(RTT * 7 / 2, |_, _| {});
     assert_eq!(lost, window - 12 * MSS);
-    assert_ne!(link.bbr.phase(), Phase::Startup, "it is believed at first");
+    assert_ne!(link.bbr.phase, Phase::Startup, "it is believed at first");
     link.bbr.on_spurious();
-    assert_eq!((link.bbr.phase(), link.bbr.bounds.inflight_long), (Phase::Startup, u64::MAX));
+    assert_eq!((link.bbr.phase, link.bbr.bounds.inflight_long), (Phase::Startup, u64::MAX));
     assert!(!link.bbr.full.reached && link.bbr.window() >= window);
     link.play(Duration::from_secs(3), |_, _| {});
     let bandwidth = link.bbr.bandwidth();
@@ -248,17 +248,17 @@ fn a_false_loss_in_startup_gives_everything_back() {
 fn a_false_loss_does_not_end_a_probe_for_bandwidth() {
     let mut link = Link::new();
     let mut until = Duration::from_secs(3);
-    while link.bbr.phase() != Phase::Up || !link.bbr.cycle.probing {
+    while link.bbr.phase != Phase::Up || !link.bbr.cycle.probing {
         until += Duration::from_millis(1);
         link.play(until, |_, _| {});
         assert!(until < Duration::from_secs(30), "it never probes");
     }
     let bounds = link.bbr.bounds.inflight_long;
     lose(&mut link, 20);
-    assert_eq!(link.bbr.phase(), Phase::Down);
+    assert_eq!(link.bbr.phase, Phase::Down);
     assert!(link.bbr.bounds.inflight_long < u64::MAX);
     link.bbr.on_spurious();
-    assert_eq!((link.bbr.phase(), link.bbr.bounds.inflight_long), (Phase::Up, bounds));
+    assert_eq!((link.bbr.phase, link.bbr.bounds.inflight_long), (Phase::Up, bounds));
     // Once given back, it is not given back again.
     lose(&mut link, 20);
     link.bbr.on_congestion(&congestion(CongestionKind::Persistent), &SharedPathMetrics::default());
@@ -270,12 +270,12 @@ fn a_false_loss_does_not_end_a_probe_for_bandwidth() {
 fn marks_end_startup_and_bound_the_flight() {
     let mut link = Link::new();
     link.play(RTT * 5 / 2, |_, _| {});
-    assert_eq!(link.bbr.phase(), Phase::Startup);
+    assert_eq!(link.bbr.phase, Phase::Startup);
     let event = Congestion { in_flight: link.in_flight(), ..congestion(CongestionKind::Ecn) };
     link.bbr.on_congestion(&event, &SharedPathMetrics::default());
     assert!(link.bbr.full.reached && link.bbr.bounds.inflight_long < u64::MAX);
     link.play(RTT * 4, |_, _| {});
-    assert_ne!(link.bbr.phase(), Phase::Startup);
+    assert_ne!(link.bbr.phase, Phase::Startup);
 }
 
 #[test]

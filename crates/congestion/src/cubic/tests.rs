@@ -32,7 +32,7 @@ fn after_loss_at(segments: u64) -> Cubic {
 fn constants() {
     assert!((ALPHA - 0.529_411_764_7).abs() < 1e-9);
     // RFC 9438 4.2: W_max 100 segments, window 70: K = cbrt(30 / 0.4) = 4.2172 s.
-    let epoch = Epoch::new(at_ms(0), 70.0, 100.0);
+    let epoch = Epoch::with_gain(at_ms(0), 70.0, 100.0, 1.0);
     assert!((epoch.k - 4.217_163).abs() < 1e-6, "{}", epoch.k);
     assert!((epoch.curve(0.0) - 70.0).abs() < 1e-9);
     assert!((epoch.curve(epoch.k) - 100.0).abs() < 1e-12);
@@ -53,7 +53,7 @@ fn the_window_follows_the_closed_formula() {
     let rtt_ms = 100;
     let mut now = 10_000;
     let began = now;
-    let epoch = Epoch::new(at_ms(began), 700.0, 1000.0);
+    let epoch = Epoch::with_gain(at_ms(began), 700.0, 1000.0, 1.0);
     while now <= began + 15_000 {
         // A window of bytes is acked in ten pieces per RTT.
         let bytes = cubic.window() / 10;
@@ -120,7 +120,7 @@ fn application_limited_time_does_not_count() {
     assert_eq!(cubic.window(), window);
     cubic.on_acked(&ack(32_000, MSS, 100), &shared);
     // Thirty seconds of thirty-one were idle.
-    assert_eq!(cubic.epoch().unwrap().began, at_ms(31_000));
+    assert_eq!(cubic.epoch.unwrap().began, at_ms(31_000));
     assert!(cubic.window() < window + MSS, "{}", cubic.window());
 }
 
@@ -134,7 +134,7 @@ fn persistent_congestion_begins_anew() {
     cubic.on_acked(&ack(1000, 68_000, 100), &shared);
     assert_eq!(cubic.window(), 70_000);
     cubic.on_acked(&ack(1100, MSS, 100), &shared);
-    let epoch = cubic.epoch().unwrap();
+    let epoch = cubic.epoch.unwrap();
     assert_eq!((epoch.k, epoch.plateau), (0.0, 70.0));
 }
 
@@ -155,7 +155,7 @@ fn without_a_loss_the_plateau_is_where_slow_start_ended() {
     (1..7).for_each(|i| round(&mut cubic, i, 200));
     assert!(!cubic.window.in_slow_start());
     assert!(cubic.ssthresh() < 50_000, "{}", cubic.ssthresh());
-    let epoch = cubic.epoch().unwrap();
+    let epoch = cubic.epoch.unwrap();
     assert_eq!((epoch.k, epoch.plateau), (0.0, cubic.ssthresh() as f64 / MSS as f64));
 }
 
