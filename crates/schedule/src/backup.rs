@@ -10,7 +10,7 @@ use crate::view::{Demand, PathView};
 
 /// Builds [`Backup`].
 #[derive(Clone, Copy, Debug, Default)]
-pub struct BackupFactory;
+pub(crate) struct BackupFactory;
 
 impl SchedulerFactory for BackupFactory {
     fn name(&self) -> &'static str {
@@ -25,7 +25,7 @@ impl SchedulerFactory for BackupFactory {
 /// Handover without aggregation. A full window is waited for; a failed path is left, and returned to once it recovers.
 /// Where all paths failed, any that admits a packet may be the one that works.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Backup;
+struct Backup;
 
 impl Scheduler for Backup {
     fn name(&self) -> &'static str {

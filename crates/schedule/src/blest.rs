@@ -21,7 +21,7 @@ const ROUNDS_MAX: u32 = 16;
 
 /// Builds [`Blest`].
 #[derive(Clone, Copy, Debug, Default)]
-pub struct BlestFactory;
+pub(crate) struct BlestFactory;
 
 impl SchedulerFactory for BlestFactory {
     fn name(&self) -> &'static str {
@@ -35,7 +35,7 @@ impl SchedulerFactory for BlestFactory {
 
 /// The scheduler's state: how wrong its estimates proved.
 #[derive(Clone, Debug)]
-pub struct Blest {
+struct Blest {
     /// lambda, hundredths.
     lambda: u64,
     /// When lambda moved last.
@@ -51,11 +51,6 @@ impl Default for Blest {
 }
 
 impl Blest {
-    /// lambda in hundredths, 100 to 130.
-    pub fn lambda(&self) -> u64 {
-        self.lambda
-    }
-
     /// Once per smallest RTT: up when the window blocked meanwhile, else slowly down.
     fn adapt(&mut self, now: Instant, rtt_min: Duration) {
         let Some(moved_at) = self.moved_at else {

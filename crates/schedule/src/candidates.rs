@@ -17,7 +17,7 @@ pub enum Tier {
 
 impl Tier {
     /// The tier of a path in `state`; none where it may not carry data.
-    pub fn of(state: PathState) -> Option<Self> {
+    pub(crate) fn of(state: PathState) -> Option<Self> {
         match state {
             PathState::Active => Some(Self::Active),
             PathState::Backup => Some(Self::Backup),
@@ -27,7 +27,7 @@ impl Tier {
     }
 
     /// The best tier with a usable path.
-    pub fn best(paths: &[PathView]) -> Option<Self> {
+    pub(crate) fn best(paths: &[PathView]) -> Option<Self> {
         paths.iter().filter(|p| p.is_usable()).filter_map(|p| Self::of(p.state)).min()
     }
 }

@@ -12,7 +12,7 @@ const HYSTERESIS_DIVISOR: u128 = 4;
 
 /// Builds [`Ecf`].
 #[derive(Clone, Copy, Debug, Default)]
-pub struct EcfFactory;
+pub(crate) struct EcfFactory;
 
 impl SchedulerFactory for EcfFactory {
     fn name(&self) -> &'static str {
@@ -34,7 +34,7 @@ enum Mood {
 
 /// The scheduler's state: whether it is waiting.
 #[derive(Clone, Debug, Default)]
-pub struct Ecf {
+struct Ecf {
     mood: Mood,
 }
 

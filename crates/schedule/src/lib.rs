@@ -12,21 +12,21 @@
 //! assert_eq!(scheduler.pick(&[PathView::new(PathId(3))], &demand), Decision::Send(PathId(3)));
 //! ```
 
-pub mod backup;
-pub mod blest;
+mod backup;
+mod blest;
 pub mod candidates;
 mod choice;
-pub mod decision;
-pub mod ecf;
+mod decision;
+mod ecf;
 pub mod minrtt;
-pub mod peekaboo;
+mod peekaboo;
 mod quota;
-pub mod redundant;
+mod redundant;
 pub mod registry;
 pub mod reinject;
-pub mod round_robin;
+mod round_robin;
 pub mod scheduler;
-pub mod view;
+mod view;
 pub mod weighted;
 pub mod why_idle;
 

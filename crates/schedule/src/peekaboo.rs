@@ -4,7 +4,7 @@
 //! grows with the distance between the arms' rewards; when rewards depart from what was learned, learning starts over.
 //! The paper's stochastic adjustment is described in words only; the probability and the departure test are our reading.
 
-pub mod bandit;
+mod bandit;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -30,7 +30,7 @@ const RATE_MAX: f64 = 1000.0;
 
 /// Builds [`Peekaboo`].
 #[derive(Clone, Copy, Debug, Default)]
-pub struct PeekabooFactory;
+pub(crate) struct PeekabooFactory;
 
 impl SchedulerFactory for PeekabooFactory {
     fn name(&self) -> &'static str {
@@ -44,7 +44,7 @@ impl SchedulerFactory for PeekabooFactory {
 
 /// The two arms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+enum Action {
     /// Wait for the fast path.
     Wait,
     /// Send on the slow path.
@@ -86,7 +86,7 @@ impl Quality {
 
 /// Whether the arms still learn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
+enum Phase {
     /// LinUCB explores and learns.
     Learning,
     /// What was learned is followed.
@@ -129,7 +129,7 @@ fn per_ms(packets: f64, time: Duration) -> f64 {
 
 /// The scheduler.
 #[derive(Debug)]
-pub struct Peekaboo {
+struct Peekaboo {
     random: Random,
     wait: (Arm, Quality),
     send: (Arm, Quality),
@@ -142,7 +142,7 @@ pub struct Peekaboo {
 
 impl Peekaboo {
     /// Begins to learn.
-    pub fn new(random: Random) -> Self {
+    fn new(random: Random) -> Self {
         Self {
             random,
             wait: Default::default(),
@@ -152,11 +152,6 @@ impl Peekaboo {
             open: VecDeque::with_capacity(OPEN_DECISIONS),
             waiting: None,
         }
-    }
-
-    /// Whether it still learns.
-    pub fn phase(&self) -> Phase {
-        self.phase
     }
 
     fn arm(&mut self, action: Action) -> &mut (Arm, Quality) {

@@ -9,7 +9,7 @@ use crate::view::{Demand, PathView};
 
 /// Builds [`Redundant`].
 #[derive(Clone, Copy, Debug, Default)]
-pub struct RedundantFactory;
+pub(crate) struct RedundantFactory;
 
 impl SchedulerFactory for RedundantFactory {
     fn name(&self) -> &'static str {
@@ -24,7 +24,7 @@ impl SchedulerFactory for RedundantFactory {
 /// Trades capacity for delay and resilience. A path that is full when a packet leaves gets no copy of it, so a slow
 /// path does not hold back a fast one; the sender leaves out of a copy what has been acked meanwhile.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Redundant;
+struct Redundant;
 
 impl Scheduler for Redundant {
     fn name(&self) -> &'static str {

@@ -10,7 +10,7 @@ use crate::view::{Demand, PathView};
 
 /// Builds [`RoundRobin`].
 #[derive(Clone, Copy, Debug, Default)]
-pub struct RoundRobinFactory;
+pub(crate) struct RoundRobinFactory;
 
 impl SchedulerFactory for RoundRobinFactory {
     fn name(&self) -> &'static str {
@@ -24,7 +24,7 @@ impl SchedulerFactory for RoundRobinFactory {
 
 /// Equal packet counts, as far as windows allow.
 #[derive(Clone, Debug, Default)]
-pub struct RoundRobin {
+struct RoundRobin {
     quotas: Quotas,
 }
 

@@ -33,7 +33,7 @@ impl Weight {
     }
 }
 
-/// Builds [`Weighted`].
+/// Builds the scheduler `weighted`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WeightedFactory {
     /// What weighs.
@@ -52,7 +52,7 @@ impl SchedulerFactory for WeightedFactory {
 
 /// Packet counts in proportion to weights, as far as windows allow.
 #[derive(Clone, Debug, Default)]
-pub struct Weighted {
+struct Weighted {
     weight: Weight,
     quotas: Quotas,
 }

@@ -75,7 +75,7 @@ fn lambda_rises_when_blocked_and_decays_once_per_rtt() {
     let at = |blest: &mut Blest, ms: u64| {
         let now = Instant::from_nanos(ms * 1_000_000);
         blest.pick(&paths, &Demand { now, ..with_credit(1) });
-        blest.lambda()
+        blest.lambda
     };
     assert_eq!(at(&mut blest, 0), 120);
     assert_eq!(at(&mut blest, 19), 120);
@@ -87,9 +87,9 @@ fn lambda_rises_when_blocked_and_decays_once_per_rtt() {
         blest.on_credit_blocked(Instant::ZERO);
         at(&mut blest, 60 + i * 20);
     }
-    assert_eq!(blest.lambda(), 130);
+    assert_eq!(blest.lambda, 130);
     for i in 0..100 {
         at(&mut blest, 10_000 + i * 20);
     }
-    assert_eq!(blest.lambda(), 100);
+    assert_eq!(blest.lambda, 100);
 }

@@ -1,14 +1,14 @@
 //! LinUCB: a contextual bandit's arm, which predicts the reward of a context and how unsure it is.
 
 /// Features of a context.
-pub const FEATURES: usize = 6;
+const FEATURES: usize = 6;
 
 /// A context: what the two paths looked like.
-pub type Context = [f64; FEATURES];
+pub(crate) type Context = [f64; FEATURES];
 
 /// One arm's ridge regression of rewards on contexts; only exact IEEE 754 operations, so the same everywhere.
 #[derive(Clone, Debug)]
-pub struct Arm {
+pub(crate) struct Arm {
     /// The inverse of A = I + sum of x x^T.
     inverse: [Context; FEATURES],
     /// b = sum of R x.
@@ -33,17 +33,17 @@ impl Arm {
     }
 
     /// theta^T x with theta = A^-1 b: the reward that the past predicts.
-    pub fn predicted(&self, x: &Context) -> f64 {
+    pub(crate) fn predicted(&self, x: &Context) -> f64 {
         dot(&self.times_inverse(&self.weighted), x)
     }
 
     /// sqrt(x^T A^-1 x): how little is known about contexts like this.
-    pub fn uncertainty(&self, x: &Context) -> f64 {
+    pub(crate) fn uncertainty(&self, x: &Context) -> f64 {
         dot(x, &self.times_inverse(x)).max(0.0).sqrt()
     }
 
     /// Learns that context `x` brought `reward`: A += x x^T by Sherman and Morrison, b += R x.
-    pub fn learn(&mut self, x: &Context, reward: f64) {
+    pub(crate) fn learn(&mut self, x: &Context, reward: f64) {
         let column = self.times_inverse(x);
         let scale = 1.0 + dot(x, &column);
         for (row, left) in self.inverse.iter_mut().zip(column) {

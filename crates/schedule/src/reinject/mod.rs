@@ -26,7 +26,7 @@ use std::time::Duration;
 use plait_base::Instant;
 
 pub use deadline::{Deadline, DeadlineFactory};
-pub use opportunistic::{Opportunistic, OpportunisticFactory};
+use opportunistic::OpportunisticFactory;
 pub use tail::{Tail, TailFactory};
 
 use crate::view::PathView;
@@ -130,7 +130,7 @@ pub trait ReinjectionFactory: Send + Sync + Debug {
 
 /// Builds [`Never`].
 #[derive(Clone, Copy, Debug, Default)]
-pub struct NeverFactory;
+struct NeverFactory;
 
 impl ReinjectionFactory for NeverFactory {
     fn name(&self) -> &'static str {
@@ -144,7 +144,7 @@ impl ReinjectionFactory for NeverFactory {
 
 /// Copies nothing: lost data alone is sent again.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Never;
+struct Never;
 
 impl Reinjection for Never {
     fn name(&self) -> &'static str {

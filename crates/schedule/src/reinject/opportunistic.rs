@@ -7,7 +7,7 @@ use crate::view::PathView;
 
 /// Builds [`Opportunistic`].
 #[derive(Clone, Copy, Debug, Default)]
-pub struct OpportunisticFactory;
+pub(crate) struct OpportunisticFactory;
 
 impl ReinjectionFactory for OpportunisticFactory {
     fn name(&self) -> &'static str {
@@ -21,7 +21,7 @@ impl ReinjectionFactory for OpportunisticFactory {
 
 /// Copies only where the receiver's window is full and the idle path is the faster one; keeps no state.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Opportunistic;
+pub(crate) struct Opportunistic;
 
 impl Reinjection for Opportunistic {
     fn name(&self) -> &'static str {

@@ -1,5 +1,6 @@
 //! Each policy over views made by hand.
 
+use super::opportunistic::Opportunistic;
 use super::*;
 use crate::candidates::tests::view;
 
