@@ -36,7 +36,7 @@ pub struct PhaseMark {
 impl PhaseMark {
     /// Lowest number opened under `phase` on this path.
     #[inline]
-    pub fn lowest(&self, phase: u64) -> Option<u64> {
+    fn lowest(&self, phase: u64) -> Option<u64> {
         self.lowest.filter(|_| self.phase == phase)
     }
 
@@ -89,7 +89,7 @@ pub struct Opened {
     /// Where in the packet the plaintext lies.
     pub payload: Range<usize>,
     /// Which keys opened it; `Next` means that the peer started a key update, which is done by now.
-    pub phase: KeyPhase,
+    phase: KeyPhase,
 }
 
 struct Pair {

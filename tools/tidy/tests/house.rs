@@ -21,7 +21,7 @@ const MAX_STRUCT_FIELDS: usize = 16;
 
 /// Public items of a crate that nothing outside it names. To reach: none but codes and types that a standard lists.
 const UNNAMED_ITEMS: &[(&str, usize)] =
-    &[("base", 5), ("congestion", 2), ("schedule", 4), ("crypto", 8), ("path", 1), ("engine", 9)];
+    &[("base", 5), ("congestion", 2), ("schedule", 4), ("crypto", 7), ("path", 1), ("engine", 9)];
 
 /// Files of a crate that stand in circles of imports. To reach: none.
 const FILES_IN_CIRCLES: &[(&str, usize)] = &[("crypto", 2), ("engine", 6)];

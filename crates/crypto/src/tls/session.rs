@@ -183,11 +183,6 @@ impl TlsSession {
         VersionedSecrets::new(version, side, self.tls.negotiated_cipher_suite()?, capture.take(level)?)
     }
 
-    /// Which end this is.
-    pub fn side(&self) -> Side {
-        self.side
-    }
-
     /// True until the handshake is complete.
     pub fn is_handshaking(&self) -> bool {
         self.tls.is_handshaking()
