@@ -2,13 +2,13 @@
 //!
 //! `base` knows no packet, no stream and no path; it only names them.
 
-pub mod errors;
-pub mod ids;
+mod errors;
+mod ids;
 pub mod limits;
 mod policies;
 pub mod probe;
-pub mod random;
-pub mod ranges;
+mod random;
+mod ranges;
 pub mod shared_metrics;
 pub mod time;
 pub mod units;

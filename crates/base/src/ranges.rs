@@ -175,12 +175,6 @@ impl RangeSet {
     pub fn count(&self) -> u64 {
         self.ranges.iter().map(|r| r.end - r.start).sum()
     }
-
-    /// Empties the set.
-    #[inline]
-    pub fn clear(&mut self) {
-        self.ranges.clear();
-    }
 }
 
 #[cfg(test)]
