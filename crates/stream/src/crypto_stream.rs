@@ -126,18 +126,6 @@ impl CryptoStream {
     pub fn has_unread(&self) -> bool {
         self.highest > self.read
     }
-
-    /// True when `offset..offset + len` brings bytes that were not in order yet.
-    pub fn is_new(&self, offset: u64, len: u64) -> bool {
-        offset.saturating_add(len) > self.incoming.edge()
-    }
-
-    /// Forgets all data: the keys of the space are gone.
-    pub fn discard(&mut self) {
-        self.outgoing.clear();
-        self.incoming.clear();
-        self.highest = self.read;
-    }
 }
 
 #[cfg(test)]

@@ -60,11 +60,6 @@ pub(crate) fn max_fragments(window_bytes: u64) -> usize {
 }
 
 impl Reassembly {
-    /// End of the data that arrived without gaps (ordered mode).
-    pub(crate) fn edge(&self) -> u64 {
-        self.edge
-    }
-
     /// True when every byte below `size` arrived.
     pub(crate) fn has_all_below(&self, size: u64) -> bool {
         match &self.seen {

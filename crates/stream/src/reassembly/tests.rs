@@ -130,7 +130,7 @@ fn sixteen_megabytes_with_heavy_loss_and_tiny_fragments() {
         assert!(r.pieces() <= 2 * max);
     }
     r.insert(0, piece(0, 1), max).unwrap();
-    assert_eq!(r.edge(), 8_000_001);
+    assert_eq!(r.edge, 8_000_001);
 
     // Disjoint single bytes beyond the bound are refused.
     let mut r = Reassembly::default();

@@ -153,11 +153,6 @@ impl Streams {
         }
     }
 
-    /// The limits to announce in our transport parameters.
-    pub fn announced(&self) -> PeerLimits {
-        self.config.announced()
-    }
-
     /// The peer's transport parameters, or those remembered for 0-RTT; limits never shrink, so that the
     /// parameters of an accepted 0-RTT handshake may follow the remembered ones (RFC 9000 7.4.1).
     pub fn set_peer_limits(&mut self, limits: &PeerLimits) {

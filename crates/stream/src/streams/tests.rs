@@ -16,8 +16,8 @@ use crate::testing::{Seen, deliver, packet};
 /// Two ends that know each other's limits.
 fn pair(config: StreamsConfig) -> (Streams, Streams) {
     let (mut a, mut b) = (Streams::new(Side::Client, config), Streams::new(Side::Server, config));
-    a.set_peer_limits(&b.announced());
-    b.set_peer_limits(&a.announced());
+    a.set_peer_limits(&b.config.announced());
+    b.set_peer_limits(&a.config.announced());
     (a, b)
 }
 
