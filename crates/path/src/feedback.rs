@@ -48,9 +48,4 @@ impl Feedback {
         self.lost.shrink_to_fit();
         self.lost_packets.shrink_to_fit();
     }
-
-    /// True when there is nothing to hand over.
-    pub fn is_empty(&self) -> bool {
-        self.acked.is_empty() && self.lost.is_empty() && self.lost_packets.is_empty()
-    }
 }

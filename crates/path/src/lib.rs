@@ -5,16 +5,16 @@
 //! id, used or not, and speaks the frames of RFC 10069.
 
 pub mod addresses;
-pub mod cids;
-pub mod feedback;
+mod cids;
+mod feedback;
 mod frame_state;
-pub mod path;
+mod path;
 pub mod policy;
-pub mod receive;
-pub mod send;
-pub mod spin;
-pub mod stats;
-pub mod status;
+mod receive;
+mod send;
+mod spin;
+mod stats;
+mod status;
 pub mod table;
 
 pub use addresses::{AddressEvent, FourTupleRole, Pad, PathAddresses, Validation, ValidationTimes};

@@ -100,7 +100,7 @@ impl Path {
     }
 
     /// What went over it.
-    pub fn counters(&self) -> PathCounters {
+    pub(crate) fn counters(&self) -> PathCounters {
         self.counters
     }
 
@@ -191,7 +191,7 @@ impl Path {
     }
 
     /// Counts as potentially failed from now on, and is probed at least once a second; true when that is news.
-    pub fn fail(&mut self) -> bool {
+    pub(crate) fn fail(&mut self) -> bool {
         if std::mem::replace(&mut self.is_failed, true) {
             return false;
         }
@@ -342,7 +342,7 @@ impl Path {
 /// Timers of the path.
 impl Path {
     /// When the loss, probe or pause timer is due; acks have their own deadline.
-    pub fn deadline(&self) -> Option<Instant> {
+    pub(crate) fn deadline(&self) -> Option<Instant> {
         plait_base::time::earliest(self.send.deadline(), self.pause_ping_at)
     }
 

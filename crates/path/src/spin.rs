@@ -51,7 +51,7 @@ impl SpinBit {
     }
 
     /// Another connection id of the peer is in use: the wave starts again.
-    pub fn on_new_cid(&mut self) {
+    pub(crate) fn on_new_cid(&mut self) {
         if self.role != Role::Still {
             self.bit = false;
         }

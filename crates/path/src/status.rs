@@ -21,12 +21,12 @@ pub struct Status {
 
 impl Status {
     /// What we advised last.
-    pub fn local(&self) -> Option<PathStatus> {
+    pub(crate) fn local(&self) -> Option<PathStatus> {
         self.local
     }
 
     /// What the peer advised last.
-    pub fn remote(&self) -> Option<PathStatus> {
+    pub(crate) fn remote(&self) -> Option<PathStatus> {
         self.remote.map(|(_, status)| status)
     }
 

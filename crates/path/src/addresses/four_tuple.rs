@@ -137,7 +137,7 @@ pub struct FourTupleState {
 
 impl FourTupleState {
     /// A 4-tuple in a known state; a validated one counts as full-size proven (the handshake did it).
-    pub fn new(tuple: FourTuple, validation: Validation, origin: Origin) -> Self {
+    pub(crate) fn new(tuple: FourTuple, validation: Validation, origin: Origin) -> Self {
         Self {
             tuple,
             validation,
@@ -174,12 +174,12 @@ impl FourTupleState {
     }
 
     /// What is known of the peer's address.
-    pub fn validation(&self) -> Validation {
+    pub(crate) fn validation(&self) -> Validation {
         self.validation
     }
 
     /// True when the peer's address is proven.
-    pub fn is_validated(&self) -> bool {
+    pub(crate) fn is_validated(&self) -> bool {
         self.validation == Validation::Validated
     }
 
@@ -215,14 +215,14 @@ impl FourTupleState {
     }
 
     /// A datagram of `bytes` came from the peer at this address.
-    pub fn on_received(&mut self, bytes: u64) {
+    pub(crate) fn on_received(&mut self, bytes: u64) {
         self.received_bytes = self.received_bytes.saturating_add(bytes);
         let earned = bytes.saturating_mul(AMPLIFICATION_FACTOR);
         self.answer_credit = self.answer_credit.saturating_add(earned).min(PATH_RESPONSE_BURST_BYTES);
     }
 
     /// A datagram of `bytes` left on this 4-tuple; counts every datagram, probes and closes too.
-    pub fn on_sent(&mut self, bytes: u64) {
+    pub(crate) fn on_sent(&mut self, bytes: u64) {
         self.sent_bytes = self.sent_bytes.saturating_add(bytes);
     }
 
@@ -236,7 +236,7 @@ impl FourTupleState {
     }
 
     /// The peer proved this address by other means: a handshake packet or a token.
-    pub fn on_address_proven(&mut self) {
+    pub(crate) fn on_address_proven(&mut self) {
         self.validation = Validation::Validated;
         self.full_size_proven = true;
         self.end_validation();
@@ -263,7 +263,7 @@ impl FourTupleState {
     }
 
     /// PATH_CHALLENGE arrived here: an answer is due here and nowhere else (RFC 9000 8.2.2).
-    pub fn on_challenge(&mut self, data: ChallengeData) {
+    pub(crate) fn on_challenge(&mut self, data: ChallengeData) {
         if self.responses.contains(&data) {
             return;
         }
@@ -318,7 +318,7 @@ impl FourTupleState {
     /// Writes the waiting responses and a due challenge. Says whether the datagram must be grown.
     ///
     /// `w` must not extend beyond the amplification room: the caller cuts it.
-    pub fn fill(&mut self, rng: &mut Random, w: &mut FrameWriter<'_>) -> Pad {
+    pub(crate) fn fill(&mut self, rng: &mut Random, w: &mut FrameWriter<'_>) -> Pad {
         let room = if self.amplification_room() >= MIN_DATAGRAM_BYTES as u64 { Pad::Full } else { Pad::No };
         let mut wrote = false;
         let may_answer = self.wants_answer();
@@ -354,7 +354,7 @@ impl FourTupleState {
     }
 
     /// When the next challenge or the end of patience is due.
-    pub fn deadline(&self) -> Option<Instant> {
+    pub(crate) fn deadline(&self) -> Option<Instant> {
         self.running.map(|r| if r.challenge_due { r.give_up } else { r.next.min(r.give_up) })
     }
 

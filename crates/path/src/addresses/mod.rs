@@ -44,8 +44,8 @@ pub enum AddressEvent {
     Validated(FourTupleRole),
     /// The current address stayed unproven; the path is back on the one before.
     FellBack(Moved),
-    /// A candidate was not reachable; the current address is untouched. It is kept until [`PathAddresses::drop_candidates`]: the
-    /// same addresses may be probed again with the same connection id.
+    /// A candidate was not reachable; the current address is untouched. It is kept: the same addresses may be
+    /// probed again with the same connection id.
     CandidateFailed,
     /// The current address stayed unproven and there is none to go back to: abandon the path.
     Unreachable,
@@ -124,7 +124,7 @@ impl PathAddresses {
     }
 
     /// The 4-tuple that a datagram of these addresses belongs to.
-    pub fn find(&self, tuple: &FourTuple) -> Option<FourTupleRole> {
+    fn find(&self, tuple: &FourTuple) -> Option<FourTupleRole> {
         FourTupleRole::ALL.into_iter().find(|&role| self.get(role).is_some_and(|l| l.admits(tuple)))
     }
 
@@ -134,7 +134,7 @@ impl PathAddresses {
     }
 
     /// Validations under way, 0 to 3.
-    pub fn validations(&self) -> usize {
+    pub(crate) fn validations(&self) -> usize {
         FourTupleRole::ALL.into_iter().filter(|&n| self.get(n).is_some_and(FourTupleState::is_validating)).count()
     }
 
@@ -216,7 +216,7 @@ impl PathAddresses {
     }
 
     /// Probes other addresses of ours or of the peer before moving there.
-    pub fn probe(&mut self, now: Instant, tuple: FourTuple, times: ValidationTimes) {
+    pub(crate) fn probe(&mut self, now: Instant, tuple: FourTuple, times: ValidationTimes) {
         let room = self.resting.len() < limits::MAX_RESTING_LEGS;
         let before = self.candidate.take().filter(|state| state.tuple() == tuple || (state.is_spent() && room));
         self.resting.extend(before.map(|state| *state));
@@ -229,7 +229,7 @@ impl PathAddresses {
 
     /// Moves the path to `tuple`, admitted before when the peer moved: the peer's newest non-probing packet came from there (RFC 9000 9.3), or we
     /// decided so. The addresses used until now stay as previous when proven.
-    pub fn migrate(&mut self, now: Instant, tuple: FourTuple, times: ValidationTimes) -> Moved {
+    pub(crate) fn migrate(&mut self, now: Instant, tuple: FourTuple, times: ValidationTimes) -> Moved {
         let from = self.current.tuple();
         let role = self.find(&tuple);
         if role == Some(FourTupleRole::Current) {
@@ -258,7 +258,7 @@ impl PathAddresses {
     }
 
     /// Forgets the candidate and all that were asked before it.
-    pub fn drop_candidates(&mut self) {
+    pub(crate) fn drop_candidates(&mut self) {
         self.candidate = None;
         self.resting.clear();
     }
@@ -317,7 +317,7 @@ impl PathAddresses {
     }
 
     /// When [`Self::on_timeout`] wants to be called.
-    pub fn deadline(&self) -> Option<Instant> {
+    pub(crate) fn deadline(&self) -> Option<Instant> {
         FourTupleRole::ALL
             .into_iter()
             .filter_map(|role| self.get(role)?.deadline())
@@ -325,7 +325,7 @@ impl PathAddresses {
     }
 
     /// Repeats challenges and gives up on silent addresses.
-    pub fn on_timeout(&mut self, now: Instant) -> Option<AddressEvent> {
+    pub(crate) fn on_timeout(&mut self, now: Instant) -> Option<AddressEvent> {
         if self.candidate.as_mut().is_some_and(|l| l.on_timeout(now) == ValidationTimeout::GaveUp)
             && !self.candidate.as_deref().is_some_and(FourTupleState::is_validated)
         {

@@ -34,7 +34,7 @@ pub struct LocalCids {
 
 impl LocalCids {
     /// No id yet. `peer_limit` is the peer's active_connection_id_limit, per path id.
-    pub fn new(path: PathId, peer_limit: u64) -> Self {
+    pub(crate) fn new(path: PathId, peer_limit: u64) -> Self {
         let mut cids = Self { path, entries: SmallVec::new(), next_sequence: 0, told: 0, limit: 0, closed: false };
         cids.set_limit(peer_limit);
         cids
@@ -59,13 +59,13 @@ impl LocalCids {
     }
 
     /// How many ids may be issued to have `wanted` active.
-    pub fn need(&self, wanted: usize) -> usize {
+    pub(crate) fn need(&self, wanted: usize) -> usize {
         let zero_length = self.entries.first().is_some_and(|e| e.cid.is_empty());
         if self.closed || zero_length { 0 } else { wanted.min(self.limit).saturating_sub(self.entries.len()) }
     }
 
     /// Makes one more id; its frame is due.
-    pub fn issue(&mut self, source: &mut dyn CidSource) -> Option<IssuedCid> {
+    pub(crate) fn issue(&mut self, source: &mut dyn CidSource) -> Option<IssuedCid> {
         if self.closed || self.entries.len() >= self.limit {
             return None;
         }
@@ -74,17 +74,18 @@ impl LocalCids {
     }
 
     /// Sequence number that the next id will have.
-    pub fn next_sequence(&self) -> u64 {
+    pub(crate) fn next_sequence(&self) -> u64 {
         self.next_sequence
     }
 
     /// Ids that the peer may use now, oldest first.
-    pub fn iter(&self) -> impl Iterator<Item = IssuedCid> + '_ {
+    #[cfg(test)]
+    pub(crate) fn iter(&self) -> impl Iterator<Item = IssuedCid> + '_ {
         self.entries.iter().map(|e| IssuedCid { path: self.path, sequence: e.sequence, cid: e.cid })
     }
 
     /// Number of active ids.
-    pub fn active(&self) -> usize {
+    pub(crate) fn active(&self) -> usize {
         self.entries.len()
     }
 
@@ -112,7 +113,7 @@ impl LocalCids {
     }
 
     /// The path is abandoned: no further ids, no further frames. Active ids stay until `take_all`.
-    pub fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         self.closed = true;
     }
 
@@ -128,7 +129,7 @@ impl LocalCids {
     }
 
     /// Writes the frames that wait, as many as fit.
-    pub fn fill(&mut self, form: CidForm, w: &mut FrameWriter<'_>) {
+    pub(crate) fn fill(&mut self, form: CidForm, w: &mut FrameWriter<'_>) {
         if self.closed {
             return;
         }
@@ -156,14 +157,14 @@ impl LocalCids {
     }
 
     /// A packet with the id's frame was acknowledged.
-    pub fn on_acked(&mut self, sequence: u64) {
+    pub(crate) fn on_acked(&mut self, sequence: u64) {
         if let Some(entry) = self.entries.iter_mut().find(|e| e.sequence == sequence) {
             entry.delivery.on_acked();
         }
     }
 
     /// A packet with the id's frame was lost: again, unless retired or abandoned (RFC 9000 13.3, RFC 10069 4.5).
-    pub fn on_lost(&mut self, sequence: u64) {
+    pub(crate) fn on_lost(&mut self, sequence: u64) {
         if let Some(entry) = self.entries.iter_mut().find(|e| e.sequence == sequence) {
             entry.delivery.on_lost();
         }

@@ -8,7 +8,7 @@ pub(crate) use remote::check_encoding;
 use plait_base::{ConnectionId, PathId, ResetToken};
 
 pub use local::LocalCids;
-pub use remote::{CidUse, RemoteCids};
+pub use remote::RemoteCids;
 
 /// Makes connection ids and their reset tokens; the endpoint's own, so that ids route back to it.
 pub trait CidSource {
@@ -28,7 +28,7 @@ pub struct IssuedCid {
     /// Path that it belongs to.
     pub path: PathId,
     /// Its sequence number on the path.
-    pub sequence: u64,
+    sequence: u64,
     /// The connection id itself.
     pub cid: ConnectionId,
 }

@@ -10,7 +10,7 @@ use crate::frame_state::FrameState;
 
 /// Whether packets were sent to an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CidUse {
+enum CidUse {
     /// No packet was sent to it.
     Spare,
     /// In use on one of the path's 4-tuples; its reset token counts (RFC 9000 10.3.1).
@@ -46,7 +46,7 @@ pub struct RemoteCids {
 
 impl RemoteCids {
     /// No id yet; `limit` is the active_connection_id_limit that we announced.
-    pub fn new(path: PathId, limit: u64) -> Self {
+    pub(crate) fn new(path: PathId, limit: u64) -> Self {
         Self {
             path,
             entries: SmallVec::new(),
@@ -69,7 +69,7 @@ impl RemoteCids {
     }
 
     /// The active id, to which packets of the path go.
-    pub fn active(&self) -> Option<ConnectionId> {
+    pub(crate) fn active(&self) -> Option<ConnectionId> {
         self.active.and_then(|sequence| self.cid(sequence))
     }
 
@@ -79,7 +79,7 @@ impl RemoteCids {
     }
 
     /// The id of a sequence number, while it is not retired.
-    pub fn cid(&self, sequence: u64) -> Option<ConnectionId> {
+    pub(crate) fn cid(&self, sequence: u64) -> Option<ConnectionId> {
         self.entries.iter().find(|e| e.sequence == sequence).map(|e| e.cid)
     }
 
@@ -105,7 +105,7 @@ impl RemoteCids {
     }
 
     /// True when `cid` is held under any sequence.
-    pub fn holds(&self, cid: &ConnectionId) -> bool {
+    pub(crate) fn holds(&self, cid: &ConnectionId) -> bool {
         self.entries.iter().any(|e| e.cid == *cid)
     }
 
@@ -115,7 +115,7 @@ impl RemoteCids {
     }
 
     /// Starts to use the path: the lowest id becomes active. None without an id.
-    pub fn begin(&mut self) -> Option<ConnectionId> {
+    pub(crate) fn begin(&mut self) -> Option<ConnectionId> {
         if self.active.is_none() {
             self.active = self.take_spare();
         }
@@ -140,7 +140,7 @@ impl RemoteCids {
 
     /// Changes to the next spare of the same path id and retires the active id; none when there is no spare
     /// (RFC 10069 3.2.2).
-    pub fn rotate(&mut self) -> Option<ConnectionId> {
+    pub(crate) fn rotate(&mut self) -> Option<ConnectionId> {
         let next = self.take_spare()?;
         if let Some(old) = self.active.replace(next) {
             self.retire(old);
@@ -149,7 +149,7 @@ impl RemoteCids {
     }
 
     /// Stops using an id; RETIRE_CONNECTION_ID is due.
-    pub fn retire(&mut self, sequence: u64) {
+    fn retire(&mut self, sequence: u64) {
         if self.cid(sequence).is_none() {
             return;
         }
@@ -229,12 +229,12 @@ impl RemoteCids {
     }
 
     /// Supplies an active id again once a spare came, after the last one had to be retired.
-    pub fn resume(&mut self) -> Option<ConnectionId> {
+    pub(crate) fn resume(&mut self) -> Option<ConnectionId> {
         self.begin()
     }
 
     /// The path is abandoned: all ids count as retired, without frames (RFC 10069 3.4).
-    pub fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         self.closed = true;
         self.entries.clear();
         self.retirements.clear();
@@ -247,7 +247,7 @@ impl RemoteCids {
     }
 
     /// Writes the frames that wait, as many as fit.
-    pub fn fill(&mut self, form: CidForm, w: &mut FrameWriter<'_>) {
+    pub(crate) fn fill(&mut self, form: CidForm, w: &mut FrameWriter<'_>) {
         let path = self.path;
         for &mut (sequence, ref mut delivery) in self.retirements.iter_mut().filter(|(_, d)| d.is_due()) {
             if !w.write(&RetireCid { form, path, sequence }, SentFrame::RetireCid { path, sequence }) {
@@ -258,12 +258,12 @@ impl RemoteCids {
     }
 
     /// A packet with the retirement was acknowledged.
-    pub fn on_acked(&mut self, sequence: u64) {
+    pub(crate) fn on_acked(&mut self, sequence: u64) {
         self.retirements.retain(|(s, _)| *s != sequence);
     }
 
     /// A packet with the retirement was lost: again.
-    pub fn on_lost(&mut self, sequence: u64) {
+    pub(crate) fn on_lost(&mut self, sequence: u64) {
         if let Some((_, delivery)) = self.retirements.iter_mut().find(|(s, _)| *s == sequence) {
             delivery.on_lost();
         }

@@ -98,7 +98,7 @@ fn best(carriers: &[AckCarrier]) -> Option<&AckCarrier> {
 
 /// Acks travel on the path that they acknowledge; RTT samples stay clean.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Own;
+struct Own;
 
 impl AckRoute for Own {
     fn name(&self) -> &'static str {
@@ -200,7 +200,7 @@ fn is_faster(chosen: &AckCarrier, fastest: Duration, last: &AckCarrier, rtt: Dur
 
 /// Acks travel on every path that works: the first copy to arrive counts.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct All;
+struct All;
 
 impl AckRoute for All {
     fn name(&self) -> &'static str {

@@ -29,7 +29,7 @@ struct Failure {
 /// One path for each pair of addresses of the same family, as far as limits allow; paths whose local address
 /// went away are ended once another path works.
 #[derive(Clone, Debug, Default)]
-pub struct FullMesh {
+pub(crate) struct FullMesh {
     failures: Vec<Failure>,
     /// When the first pair that has to wait may be tried again.
     retry_at: Option<Instant>,

@@ -13,7 +13,7 @@ use plait_base::{CloseCode, FourTuple, Instant, PathId, Side};
 use crate::status::PathStatus;
 
 pub use ack_route::{AckCarrier, AckRoute, AckRouteFactory};
-pub use fullmesh::FullMesh;
+pub(crate) use fullmesh::FullMesh;
 pub use manual::Manual;
 
 /// A path as a policy sees it; closing ones are not shown.

@@ -175,7 +175,7 @@ impl ReceiveFlow {
     }
 
     /// ACK and PATH_ACK frames sent for this space.
-    pub fn acks_sent(&self) -> u64 {
+    pub(crate) fn acks_sent(&self) -> u64 {
         self.acks_sent
     }
 

@@ -80,18 +80,13 @@ impl PacketBuilder {
         FrameWriter::new(buf, self.payload_end, carried)
     }
 
-    /// The packet's number.
-    pub fn number(&self) -> u64 {
-        self.number
-    }
-
     /// True while no frame was written.
     pub fn is_empty(&self, buf: &[u8]) -> bool {
         buf.len() <= self.marks.payload_at()
     }
 
     /// Bytes of the packet if it were finished now without padding, header and tag included.
-    pub fn size(&self, buf: &[u8]) -> usize {
+    fn size(&self, buf: &[u8]) -> usize {
         let payload = buf.len().saturating_sub(self.marks.payload_at());
         self.marks.header_len() + payload.max(min_payload_bytes(self.marks.pn_len)) + TAG_BYTES
     }

@@ -5,7 +5,7 @@ mod builder;
 mod copies;
 mod ecn;
 mod loss;
-pub mod mtu;
+pub(crate) mod mtu;
 mod number_filter;
 mod pto;
 mod rate;
@@ -147,7 +147,7 @@ pub struct AckOutcome {
     /// Window bytes freed.
     pub newly_acked_bytes: u64,
     /// Number and bytes of the largest datagram acknowledged for the first time: such a size passes.
-    pub biggest: Option<(u64, u16)>,
+    pub(crate) biggest: Option<(u64, u16)>,
     /// When the newest packet acknowledged for the first time was sent.
     pub newest_sent_at: Option<Instant>,
     /// A new RTT sample was taken.
@@ -246,11 +246,6 @@ impl SendFlow {
             seal_mark: SealMark::default(),
             config,
         }
-    }
-
-    /// The path's id.
-    pub fn path(&self) -> PathId {
-        self.path
     }
 
     fn space(&self, space: Space) -> Option<&SpaceState> {
@@ -406,11 +401,6 @@ impl SendFlow {
         self.controller.ssthresh()
     }
 
-    /// The controller, to read.
-    pub fn controller(&self) -> &dyn CongestionController {
-        &*self.controller
-    }
-
     /// Changes to another controller, which begins with its own first window; what is in flight stays counted.
     pub(crate) fn replace_controller(&mut self, mut controller: Box<dyn CongestionController>) {
         controller.on_mss(u64::from(self.config.mss));
@@ -434,7 +424,7 @@ impl SendFlow {
     }
 
     /// Acks that came back over `path` will no more: the smallest RTT is learned anew.
-    pub fn on_ack_path_gone(&mut self, path: PathId) {
+    pub(crate) fn on_ack_path_gone(&mut self, path: PathId) {
         self.rtt.forget_via(path);
     }
 

@@ -112,12 +112,12 @@ impl SendFlow {
     }
 
     /// Probe time-outs in a row.
-    pub fn pto_count(&self) -> u32 {
+    pub(crate) fn pto_count(&self) -> u32 {
         self.timer.backoff
     }
 
     /// The probe time-out of `space` without backoff (RFC 9002 6.2.1).
-    pub fn pto(&self, space: Space) -> Duration {
+    pub(crate) fn pto(&self, space: Space) -> Duration {
         match space {
             Space::Data => self.rtt.pto_base() + self.config.max_ack_delay,
             Space::Initial | Space::Handshake => self.rtt.pto_base(),

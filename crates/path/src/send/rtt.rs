@@ -27,7 +27,7 @@ pub struct RttEstimator {
 
 impl RttEstimator {
     /// An estimate without samples (RFC 9002 5.3: smoothed = initial, var = initial / 2).
-    pub fn new(initial: Duration) -> Self {
+    pub(crate) fn new(initial: Duration) -> Self {
         Self {
             latest: Duration::ZERO,
             adjusted: Duration::ZERO,
@@ -43,7 +43,7 @@ impl RttEstimator {
     }
 
     /// Takes in one sample whose ack arrived on path `via`; `ack_delay` is already clamped.
-    pub fn on_sample(&mut self, now: Instant, latest: Duration, ack_delay: Duration, via: PathId) {
+    pub(crate) fn on_sample(&mut self, now: Instant, latest: Duration, ack_delay: Duration, via: PathId) {
         (self.latest, self.adjusted) = (latest, latest);
         self.least = self.least.min(latest);
         self.track_max(now, latest);
@@ -89,7 +89,7 @@ impl RttEstimator {
     }
 
     /// The newest sample; zero before the first.
-    pub fn latest(&self) -> Duration {
+    pub(crate) fn latest(&self) -> Duration {
         self.latest
     }
 
@@ -109,7 +109,7 @@ impl RttEstimator {
     }
 
     /// The smallest sample of all, whichever way its ack came; none before the first.
-    pub fn least(&self) -> Option<Duration> {
+    pub(crate) fn least(&self) -> Option<Duration> {
         self.first_sample_at.map(|_| self.least)
     }
 
@@ -134,7 +134,8 @@ impl RttEstimator {
     }
 
     /// The path over which the newest sample's ack returned.
-    pub fn via(&self) -> Option<PathId> {
+    #[cfg(test)]
+    pub(crate) fn via(&self) -> Option<PathId> {
         self.via
     }
 

@@ -61,7 +61,7 @@ pub struct SendStats {
     /// Packets declared lost; spurious ones included, discarded ones not.
     pub packets_lost: u64,
     /// Bytes of the lost packets.
-    pub lost_bytes: u64,
+    lost_bytes: u64,
     /// Packets declared lost whose ack came after all.
     pub packets_spurious: u64,
     /// ACK and PATH_ACK frames received for this flow.
@@ -69,13 +69,13 @@ pub struct SendStats {
     /// Times that the window was cut.
     pub congestion_events: u64,
     /// Times that the window collapsed (RFC 9002 7.6).
-    pub persistent_congestions: u64,
+    pub(crate) persistent_congestions: u64,
     /// Probe time-outs that passed.
     pub timeouts: u64,
     /// Smoothed RTT; none before the first sample.
     pub rtt: Option<Duration>,
     /// RTT variation (RFC 9002 5.3).
-    pub rtt_var: Duration,
+    rtt_var: Duration,
     /// Smallest RTT over the present way back.
     pub rtt_min: Option<Duration>,
     /// Congestion window, bytes.
@@ -111,10 +111,5 @@ impl SendFlow {
             delivery_rate_bps: self.rate.estimate_bps(),
             loss_per_mille: (c.recent_loss * 1000) >> 16,
         }
-    }
-
-    /// Delivery rate, bits per second; none before the first sample.
-    pub fn delivery_rate_bps(&self) -> Option<u64> {
-        self.rate.estimate_bps()
     }
 }

@@ -23,7 +23,7 @@ pub struct PathCredit {
 
 impl PathCredit {
     /// Limits from both transport parameters.
-    pub fn new(local_initial: u32, remote_initial: u32) -> Self {
+    pub(crate) fn new(local_initial: u32, remote_initial: u32) -> Self {
         Self {
             local_max: local_initial,
             announced: local_initial,
@@ -35,7 +35,7 @@ impl PathCredit {
     }
 
     /// Largest id that the peer may name: what we announced, not what we intend (RFC 10069 4).
-    pub fn announced(&self) -> PathId {
+    pub(crate) fn announced(&self) -> PathId {
         PathId(self.announced)
     }
 
@@ -55,7 +55,7 @@ impl PathCredit {
     }
 
     /// Allows one more id, in place of one that died.
-    pub fn raise(&mut self) {
+    pub(crate) fn raise(&mut self) {
         if let Some(next) = self.local_max.checked_add(1) {
             self.local_max = next;
             self.max_delivery = FrameState::Due;
@@ -63,7 +63,7 @@ impl PathCredit {
     }
 
     /// MAX_PATH_ID arrived; true when it raised the limit.
-    pub fn on_max_path_id(&mut self, max: PathId) -> Result<bool, Violation> {
+    pub(crate) fn on_max_path_id(&mut self, max: PathId) -> Result<bool, Violation> {
         let max = max.0;
         if max < self.remote_initial {
             return Err(Violation::MaxPathIdBelowInitial);
@@ -77,7 +77,7 @@ impl PathCredit {
     }
 
     /// The peer says that our limit holds it back.
-    pub fn on_paths_blocked(&self, limit: PathId) -> Result<(), Violation> {
+    pub(crate) fn on_paths_blocked(&self, limit: PathId) -> Result<(), Violation> {
         if limit.0 > self.announced {
             return Err(Violation::PathsBlockedAboveLimit);
         }
@@ -85,7 +85,7 @@ impl PathCredit {
     }
 
     /// We wanted to open a path above the peer's limit: tell it once for each limit.
-    pub fn on_blocked(&mut self) {
+    pub(crate) fn on_blocked(&mut self) {
         if self.blocked_at.is_none_or(|(limit, _)| limit != self.remote_max) {
             self.blocked_at = Some((self.remote_max, FrameState::Due));
         }

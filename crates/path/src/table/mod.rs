@@ -26,7 +26,7 @@ use crate::stats::PathTotals;
 pub use across::PathIds;
 pub use closing::AbandonError;
 pub(crate) use closing::PendingAbandon;
-pub use credit::PathCredit;
+use credit::PathCredit;
 pub use inbound::{AbandonNews, AckTarget};
 pub use opening::{Admission, CidChange, OpenError, ProbeError};
 pub use slot::{Closing, EndedBy, Slot};
@@ -161,7 +161,7 @@ impl Paths {
     }
 
     /// In which frames connection ids travel now.
-    pub fn form(&self) -> CidForm {
+    fn form(&self) -> CidForm {
         if self.is_multipath() { CidForm::Path } else { CidForm::Plain }
     }
 

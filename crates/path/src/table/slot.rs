@@ -25,17 +25,17 @@ pub enum EndedBy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closing {
     /// Who ended it.
-    pub by: EndedBy,
+    pub(crate) by: EndedBy,
     /// The code given.
-    pub code: CloseCode,
+    pub(crate) code: CloseCode,
     /// When the peer's PATH_ABANDON arrived.
-    pub received_at: Option<Instant>,
+    pub(crate) received_at: Option<Instant>,
     /// When the id is forgotten.
-    pub gone_at: Instant,
+    pub(crate) gone_at: Instant,
     /// How much longer it stays each time while the peer has neither acknowledged nor answered PATH_ABANDON.
-    pub linger: Duration,
+    pub(crate) linger: Duration,
     /// The peer's id that was in use last. It counts as retired: it serves to end the connection where no path is left.
-    pub last_remote_cid: Option<ConnectionId>,
+    pub(crate) last_remote_cid: Option<ConnectionId>,
 }
 
 /// One path id: connection ids both ways, advice, and the path once it is opened.
@@ -106,7 +106,7 @@ impl Slot {
     }
 
     /// True when either side advised to keep the path as a backup.
-    pub fn is_backup(&self) -> bool {
+    fn is_backup(&self) -> bool {
         [self.status.local(), self.status.remote()].contains(&Some(PathStatus::Backup))
     }
 
