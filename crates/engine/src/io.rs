@@ -51,16 +51,6 @@ pub struct Input {
 }
 
 impl Input {
-    /// Addresses that the datagram travelled between.
-    pub fn route(&self) -> FourTuple {
-        self.route
-    }
-
-    /// Path of the datagram's first packet, by its connection id.
-    pub fn path(&self) -> PathId {
-        self.path
-    }
-
     /// UDP payload, bytes.
     pub fn size(&self) -> usize {
         self.data.len()

@@ -21,7 +21,7 @@ const MAX_STRUCT_FIELDS: usize = 16;
 
 /// Public items of a crate that nothing outside it names. To reach: none but codes and types that a standard lists.
 const UNNAMED_ITEMS: &[(&str, usize)] =
-    &[("base", 5), ("congestion", 2), ("schedule", 4), ("crypto", 7), ("path", 1), ("engine", 9)];
+    &[("base", 5), ("congestion", 2), ("schedule", 4), ("crypto", 7), ("path", 1), ("engine", 0)];
 
 /// Files of a crate that stand in circles of imports. To reach: none.
 const FILES_IN_CIRCLES: &[(&str, usize)] = &[("crypto", 2), ("engine", 6)];
@@ -31,7 +31,7 @@ const MAX_CROWDED_NAMES: usize = 7;
 /// Doc comments of fewer than three words. To reach: none.
 const MAX_TERSE_DOCS: usize = 88;
 /// `pub` items in 1,000 lines from `base` to `engine`. To reach: 30.
-const MAX_PUBLIC_DENSITY: usize = 34;
+const MAX_PUBLIC_DENSITY: usize = 33;
 /// Methods and fields of the engine's `Connection`. To reach: 100 and 12.
 const MAX_CONNECTION_METHODS: usize = 237;
 const MAX_CONNECTION_FIELDS: usize = 15;

@@ -83,9 +83,4 @@ impl ClientConfig {
         let known = self.token_store.rtt(server_name).map(|rtt| rtt.saturating_mul(3) / 2);
         self.attempt_delay.max(known.unwrap_or_default().min(KNOWN_DELAY_MAX))
     }
-
-    /// What [`Self::attempt_delay`] set.
-    pub fn get_attempt_delay(&self) -> Duration {
-        self.attempt_delay
-    }
 }

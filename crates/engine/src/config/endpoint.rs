@@ -113,12 +113,12 @@ impl EndpointConfig {
     }
 
     /// `now` in seconds since 1970, as tokens carry it.
-    pub fn unix_seconds(&self, now: Instant) -> u64 {
+    pub(crate) fn unix_seconds(&self, now: Instant) -> u64 {
         self.origin_unix.saturating_add(now.since_origin()).as_secs()
     }
 
     /// True when `version` is accepted.
-    pub fn supports(&self, version: Version) -> bool {
+    pub(crate) fn supports(&self, version: Version) -> bool {
         self.versions.contains(&version)
     }
 }

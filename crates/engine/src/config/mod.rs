@@ -15,12 +15,13 @@ mod transport;
 
 pub use client::ClientConfig;
 pub use endpoint::EndpointConfig;
-pub use paths::{MigrationPolicy, PathTuning};
-pub use recovery::{AckTuning, MtuDiscoveryConfig, MtuTuning, RecoveryTuning};
+pub use paths::MigrationPolicy;
+pub use recovery::MtuDiscoveryConfig;
 pub use server::{RetryPolicy, ServerConfig};
 pub(crate) use tokens::token_name;
 pub use tokens::{MemoryTokenStore, NoTokenStore, TokenStore};
-pub use transport::{Ceiling, DatagramTuning, StreamTuning, TimingTuning, TransportConfig, WindowTuning, WireTuning};
+pub(crate) use transport::TimingTuning;
+pub use transport::TransportConfig;
 
 /// A setting that is on or off. Setters take `impl Into<Switch>`, so that `true` and `false` work too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +34,7 @@ pub enum Switch {
 
 impl Switch {
     /// True when on.
-    pub fn is_on(self) -> bool {
+    pub(crate) fn is_on(self) -> bool {
         self == Self::On
     }
 }

@@ -23,31 +23,31 @@ pub enum MigrationPolicy {
 
 /// Paths of a multipath connection.
 #[derive(Clone, Debug)]
-pub struct PathTuning {
+pub(crate) struct PathTuning {
     /// Paths that may be open at once, the first included; none does not offer the extension.
-    pub max_concurrent: Option<NonZeroU32>,
+    pub(crate) max_concurrent: Option<NonZeroU32>,
     /// Path validations under way at once.
-    pub max_validations: usize,
+    pub(crate) max_validations: usize,
     /// Connection ids of the peer kept for one path: active_connection_id_limit, 2 to 8.
-    pub cid_limit: u64,
+    pub(crate) cid_limit: u64,
     /// Whether a path with a probe time-out and no answer is avoided, and its packets sent again elsewhere.
-    pub potentially_failed: Switch,
+    pub(crate) potentially_failed: Switch,
     /// Whether a new path carries copies of what other paths carry until its RTT is known.
-    pub duplicate_until_rtt: Switch,
+    pub(crate) duplicate_until_rtt: Switch,
     /// Probe time-outs in a row after which a failed path is abandoned while another path works.
-    pub abandon_after_probes: u32,
+    pub(crate) abandon_after_probes: u32,
     /// Which path carries the ACKs of a path.
-    pub ack_route: Arc<dyn AckRouteFactory>,
+    pub(crate) ack_route: Arc<dyn AckRouteFactory>,
     /// Whether data under way on one path is sent again on an idle one.
-    pub reinjection: Arc<dyn ReinjectionFactory>,
+    pub(crate) reinjection: Arc<dyn ReinjectionFactory>,
     /// Who opens and closes paths.
-    pub policy: Arc<dyn PathPolicyFactory>,
+    pub(crate) policy: Arc<dyn PathPolicyFactory>,
 }
 
 impl PathTuning {
     /// The initial_max_path_id to announce, none without the extension. It is at least 1 whenever the extension is
     /// offered, because some peers take 0 for "no multipath".
-    pub fn initial_max_path_id(&self) -> Option<PathId> {
+    pub(crate) fn initial_max_path_id(&self) -> Option<PathId> {
         self.max_concurrent.map(|n| PathId((n.get() - 1).max(1)))
     }
 }

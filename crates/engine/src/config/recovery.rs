@@ -8,17 +8,17 @@ use super::Switch;
 
 /// Loss detection (RFC 9002).
 #[derive(Clone, Copy, Debug)]
-pub struct RecoveryTuning {
+pub(crate) struct RecoveryTuning {
     /// RTT before the first sample.
-    pub initial_rtt: Duration,
+    pub(crate) initial_rtt: Duration,
     /// Packets acknowledged beyond a missing one after which it counts as lost.
-    pub packet_threshold: u32,
+    pub(crate) packet_threshold: u32,
     /// RTTs after which an overtaken packet counts as lost.
-    pub time_threshold: f32,
+    pub(crate) time_threshold: f32,
     /// Whether packets are paced.
-    pub pacing: Switch,
+    pub(crate) pacing: Switch,
     /// Bytes that pacing lets leave at once; none leaves it to the pacer.
-    pub max_burst_bytes: Option<u32>,
+    pub(crate) max_burst_bytes: Option<u32>,
 }
 
 impl Default for RecoveryTuning {
@@ -35,13 +35,13 @@ impl Default for RecoveryTuning {
 
 /// When and how we acknowledge (RFC 9000 13.2).
 #[derive(Clone, Copy, Debug)]
-pub struct AckTuning {
+pub(crate) struct AckTuning {
     /// Longest delay of an ACK.
-    pub max_delay: Duration,
+    pub(crate) max_delay: Duration,
     /// Unit of the delay field: 2^exponent microseconds.
-    pub delay_exponent: u8,
+    pub(crate) delay_exponent: u8,
     /// Ack-eliciting packets after which an ACK is sent at once.
-    pub eliciting_threshold: u32,
+    pub(crate) eliciting_threshold: u32,
 }
 
 impl Default for AckTuning {
@@ -52,25 +52,25 @@ impl Default for AckTuning {
 
 /// Datagram sizes, UDP payload bytes.
 #[derive(Clone, Copy, Debug)]
-pub struct MtuTuning {
+pub(crate) struct MtuTuning {
     /// Size of a path's first packets.
-    pub initial: u16,
+    pub(crate) initial: u16,
     /// Size that every path carries.
-    pub min: u16,
+    pub(crate) min: u16,
     /// Largest that we accept.
-    pub max_receive: u16,
+    pub(crate) max_receive: u16,
     /// The search for more; none keeps `initial`.
-    pub discovery: Option<MtuDiscoveryConfig>,
+    pub(crate) discovery: Option<MtuDiscoveryConfig>,
 }
 
 impl MtuTuning {
     /// RFC 9000 14: the least that a path must carry.
-    pub const SMALLEST: u16 = limits::MIN_DATAGRAM_BYTES as u16;
+    pub(crate) const SMALLEST: u16 = limits::MIN_DATAGRAM_BYTES as u16;
     /// RFC 9000 18.2: the largest UDP payload.
-    pub const LARGEST: u16 = limits::MAX_DATAGRAM_BYTES as u16;
+    pub(crate) const LARGEST: u16 = limits::MAX_DATAGRAM_BYTES as u16;
 
     /// What the first packets of a path may take: at least the minimum.
-    pub fn first(&self) -> u16 {
+    pub(crate) fn first(&self) -> u16 {
         self.initial.max(self.min)
     }
 }
@@ -120,7 +120,7 @@ impl MtuDiscoveryConfig {
     }
 
     /// Reads the settings back: (upper bound, interval, black hole cooldown).
-    pub fn values(&self) -> (u16, Duration, Duration) {
+    pub(crate) fn values(&self) -> (u16, Duration, Duration) {
         (self.upper_bound, self.interval, self.black_hole_cooldown)
     }
 }

@@ -13,39 +13,41 @@ use plait_schedule::SchedulerFactory;
 use plait_schedule::minrtt::MinRttFactory;
 use plait_stream::Window;
 
-use super::{AckTuning, MtuDiscoveryConfig, MtuTuning, PathTuning, RecoveryTuning, Switch};
+use super::Switch;
+use super::paths::PathTuning;
+use super::recovery::{AckTuning, MtuDiscoveryConfig, MtuTuning, RecoveryTuning};
 
 /// Streams and flow control (RFC 9000 2 and 4).
 #[derive(Clone, Copy, Debug)]
-pub struct StreamTuning {
+pub(crate) struct StreamTuning {
     /// Bidirectional streams that the peer may have open at once; 0 to 2^60.
-    pub max_bidi: u64,
+    pub(crate) max_bidi: u64,
     /// Unidirectional streams that the peer may have open at once; 0 to 2^60.
-    pub max_uni: u64,
+    pub(crate) max_uni: u64,
     /// What the peer may send on one stream ahead of the reader.
-    pub stream_window: WindowTuning,
+    pub(crate) stream_window: WindowTuning,
     /// What the peer may send on all streams ahead of the reader.
-    pub window: WindowTuning,
+    pub(crate) window: WindowTuning,
     /// Bytes written by the application and not yet acknowledged that we keep.
-    pub send_window_bytes: u64,
+    pub(crate) send_window_bytes: u64,
     /// Whether windows grow when the application reads as fast as the peer sends.
-    pub auto_tune: Switch,
+    pub(crate) auto_tune: Switch,
 }
 
 /// A receive window: where it begins and how far auto-tuning may raise it.
 #[derive(Clone, Copy, Debug)]
-pub struct WindowTuning {
+pub(crate) struct WindowTuning {
     /// Bytes at first.
-    pub first_bytes: u64,
+    pub(crate) first_bytes: u64,
     /// Bytes at most; at least `first_bytes`.
-    pub max_bytes: u64,
+    pub(crate) max_bytes: u64,
     /// Where the maximum comes from.
-    pub ceiling: Ceiling,
+    pub(crate) ceiling: Ceiling,
 }
 
 /// Where the maximum of a window comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ceiling {
+pub(crate) enum Ceiling {
     /// Nobody set one: that of our defaults, or the first window where one was set.
     Implied,
     /// The application set it.
@@ -83,37 +85,37 @@ impl WindowTuning {
 
 /// Application datagrams (RFC 9221).
 #[derive(Clone, Copy, Debug)]
-pub struct DatagramTuning {
+pub(crate) struct DatagramTuning {
     /// Bytes of received datagrams that wait for the application; none refuses datagrams altogether.
-    pub receive_buffer_bytes: Option<usize>,
+    pub(crate) receive_buffer_bytes: Option<usize>,
     /// Bytes of outgoing datagrams that wait for the network.
-    pub send_buffer_bytes: usize,
+    pub(crate) send_buffer_bytes: usize,
 }
 
 /// Timers of the whole connection.
 #[derive(Clone, Copy, Debug)]
-pub struct TimingTuning {
+pub(crate) struct TimingTuning {
     /// Silence on all paths after which the connection is dropped; none leaves it to the peer (RFC 9000 10.1).
-    pub max_idle_timeout: Option<Duration>,
+    pub(crate) max_idle_timeout: Option<Duration>,
     /// Time that a handshake may take, however busy the peer is; none leaves it to the idle timeout.
-    pub handshake_timeout: Option<Duration>,
+    pub(crate) handshake_timeout: Option<Duration>,
     /// Send a PING on each open path that was silent for so long; none sends none.
-    pub keep_alive_interval: Option<Duration>,
+    pub(crate) keep_alive_interval: Option<Duration>,
     /// Time between our own key updates; none updates only when an AEAD limit comes near (RFC 9001 6).
-    pub key_update_interval: Option<Duration>,
+    pub(crate) key_update_interval: Option<Duration>,
 }
 
 /// Habits on the wire.
 #[derive(Clone, Copy, Debug)]
-pub struct WireTuning {
+pub(crate) struct WireTuning {
     /// Mark packets ECT(0) and react to CE, each path validated for itself (RFC 9000 13.4).
-    pub ecn: Switch,
+    pub(crate) ecn: Switch,
     /// Spin the latency bit (RFC 9000 17.4); even when on, one connection in sixteen does not.
-    pub spin: Switch,
+    pub(crate) spin: Switch,
     /// Send the fixed bit at random values to peers that allow it, and allow it to them (RFC 9287).
-    pub grease: Switch,
+    pub(crate) grease: Switch,
     /// Hand several datagrams of one size to the operating system at once.
-    pub segmentation_offload: Switch,
+    pub(crate) segmentation_offload: Switch,
 }
 
 /// Parameters of the transport of a connection, on either side.

@@ -44,11 +44,6 @@ impl Incoming {
         self.first.route
     }
 
-    /// Whether, and how, the client proved its address.
-    pub fn address_proof(&self) -> AddressProof {
-        self.proof
-    }
-
     /// True when the client proved its address.
     pub fn remote_address_validated(&self) -> bool {
         self.proof.is_validated()
@@ -62,16 +57,6 @@ impl Incoming {
     /// Destination connection id of the client's very first packet, the name of the connection in traces.
     pub fn orig_dst_cid(&self) -> ConnectionId {
         self.original_dcid
-    }
-
-    /// Version of the first packet.
-    pub fn version(&self) -> Version {
-        self.version
-    }
-
-    /// When the first packet arrived.
-    pub fn arrived(&self) -> Instant {
-        self.first.arrived
     }
 
     fn reply_ids(&self, ours: ConnectionId) -> ReplyIds {

@@ -10,7 +10,7 @@ mod connect;
 mod demux;
 mod first;
 mod incoming;
-pub mod parts;
+pub(crate) mod parts;
 mod race;
 mod receive;
 mod reply;
@@ -34,7 +34,6 @@ use waiting::{Waiting, WaitingLimits};
 
 pub use connect::ConnectError;
 pub use incoming::{AcceptCause, AcceptError, Incoming, RetryError};
-pub use parts::{AddressProof, ClientParts, ConnectionParts, HandshakeIds, Role, ServerParts};
 pub use race::{Race, pairs};
 pub use receive::Received;
 
@@ -73,11 +72,6 @@ impl Endpoint {
     /// Accepts connections with these settings from now on, or none. Those that exist are not touched.
     pub fn set_server_config(&mut self, server: Option<Arc<ServerConfig>>) {
         self.server = server;
-    }
-
-    /// The endpoint's settings.
-    pub fn config(&self) -> &Arc<EndpointConfig> {
-        &self.config
     }
 
     /// Connections that have not drained.

@@ -11,7 +11,7 @@ use crate::config::{EndpointConfig, ServerConfig, TokenStore, TransportConfig};
 
 /// The makings of a connection.
 #[derive(Debug)]
-pub struct ConnectionParts {
+pub(crate) struct ConnectionParts {
     /// Version of the first packet.
     pub version: Version,
     /// Addresses of the handshake path. On a client the local IP may be unspecified.
@@ -30,7 +30,7 @@ pub struct ConnectionParts {
 
 /// The connection ids of the handshake (RFC 9000 7.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HandshakeIds {
+pub(crate) struct HandshakeIds {
     /// Our first source connection id: sequence 0 of path 0, already registered at the endpoint; empty on clients that
     /// use zero-length ids. Announced as initial_source_connection_id.
     pub local: ConnectionId,
@@ -47,14 +47,14 @@ pub struct HandshakeIds {
 
 impl HandshakeIds {
     /// The id from which the Initial keys derive (RFC 9001 5.2).
-    pub fn keys_from(&self) -> ConnectionId {
+    pub(crate) fn keys_from(&self) -> ConnectionId {
         self.retry_scid.unwrap_or(self.original_dcid)
     }
 }
 
 /// What only one side of a connection has.
 #[derive(Debug)]
-pub enum Role {
+pub(crate) enum Role {
     /// We open the connection.
     Client(ClientParts),
     /// We answer.
@@ -63,7 +63,7 @@ pub enum Role {
 
 impl ConnectionParts {
     /// Which side this will be.
-    pub fn side(&self) -> Side {
+    pub(crate) fn side(&self) -> Side {
         match self.role {
             Role::Client(_) => Side::Client,
             Role::Server(_) => Side::Server,
@@ -73,7 +73,7 @@ impl ConnectionParts {
 
 /// What a client has.
 #[derive(Debug)]
-pub struct ClientParts {
+pub(crate) struct ClientParts {
     /// TLS settings of the session to begin.
     pub tls: ClientTlsConfig,
     /// Name of the server: checked against its certificate, and the key of the token store.
@@ -86,7 +86,7 @@ pub struct ClientParts {
 
 /// What a server has.
 #[derive(Debug)]
-pub struct ServerParts {
+pub(crate) struct ServerParts {
     /// TLS, token and migration settings.
     pub config: Arc<ServerConfig>,
     /// How the client's address is known; decides whether the 3x rule applies.
@@ -95,7 +95,7 @@ pub struct ServerParts {
 
 /// What a client's first Initial proved about its address (RFC 9000 8.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AddressProof {
+pub(crate) enum AddressProof {
     /// Nothing: at most three times the bytes received may be sent until the handshake proves it.
     None,
     /// It returned the token of a Retry.
@@ -106,7 +106,7 @@ pub enum AddressProof {
 
 impl AddressProof {
     /// True when the address counts as validated.
-    pub fn is_validated(self) -> bool {
+    pub(crate) fn is_validated(self) -> bool {
         self != Self::None
     }
 }

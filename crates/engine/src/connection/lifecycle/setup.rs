@@ -27,7 +27,7 @@ impl Connection {
     ///
     /// # Errors
     /// TLS refuses the configuration or the server name.
-    pub fn new(now: Instant, parts: ConnectionParts) -> Result<Self, TransportError> {
+    pub(crate) fn new(now: Instant, parts: ConnectionParts) -> Result<Self, TransportError> {
         let side = parts.side();
         let mut random = parts.random.clone();
         let mut paths = Paths::new(table_config(&parts));

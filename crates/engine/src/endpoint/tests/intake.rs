@@ -1,6 +1,7 @@
 //! First packets: what becomes a connection, and what costs nothing.
 
 use super::*;
+use crate::endpoint::parts::AddressProof;
 use plait_wire::header::version_negotiation;
 
 #[test]
@@ -9,8 +10,8 @@ fn a_genuine_initial_becomes_incoming_in_both_versions() {
         let mut bench = Bench::server();
         let initial = Craft { version, ..Craft::new(1) };
         let incoming = bench.incoming(route(1), &initial.datagram());
-        assert_eq!((incoming.version(), incoming.orig_dst_cid()), (version, initial.dcid));
-        assert_eq!((incoming.remote_address(), incoming.address_proof()), (route(1).remote, AddressProof::None));
+        assert_eq!((incoming.version, incoming.orig_dst_cid()), (version, initial.dcid));
+        assert_eq!((incoming.remote_address(), incoming.proof), (route(1).remote, AddressProof::None));
         assert!(incoming.may_retry() && bench.endpoint.incoming() == 1 && bench.endpoint.connections() == 0);
     }
 }

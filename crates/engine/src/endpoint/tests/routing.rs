@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::config::{ClientConfig, Switch};
+use crate::endpoint::parts::{ConnectionParts, Role};
 use crate::io::InputKind;
 use plait_base::ResetToken;
 use plait_wire::header::stateless_reset;
@@ -19,7 +20,7 @@ fn an_id_leads_to_its_path() {
     let third = cid(30, 8);
     bench.endpoint.on_connection_event(handle, EndpointEvent::Register { cid: third, path: PathId(3) });
     let (to, input) = bench.deliver(route(77), &short(&third, 40));
-    assert_eq!((to, input.path(), input.route(), input.size()), (handle, PathId(3), route(77), 40));
+    assert_eq!((to, input.path, input.route, input.size()), (handle, PathId(3), route(77), 40));
     bench.endpoint.on_connection_event(handle, EndpointEvent::Retire { cid: third });
     assert!(matches!(bench.receive(route(77), &short(&third, 40)), Received::Reply(_)));
 }

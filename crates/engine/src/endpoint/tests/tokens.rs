@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::config::RetryPolicy;
+use crate::endpoint::parts::{AddressProof, Role};
 use plait_base::CloseCode;
 use plait_crypto::Token;
 use std::net::IpAddr;
@@ -28,7 +29,7 @@ fn a_retry_proves_the_address() {
         assert_eq!((bench.endpoint.incoming(), bench.endpoint.connections()), (0, 0));
         assert!(scid.len() >= 8 && scid != initial.dcid);
         let incoming = bench.incoming(route(1), &initial.with_token(scid, &token).datagram());
-        assert_eq!((incoming.address_proof(), incoming.orig_dst_cid()), (AddressProof::Retry, initial.dcid));
+        assert_eq!((incoming.proof, incoming.orig_dst_cid()), (AddressProof::Retry, initial.dcid));
         // RFC 9000 17.2.5: at most one Retry
         let error = bench.endpoint.retry(incoming, &mut bench.reply).unwrap_err();
         let admission = bench.admit(*error.0);
@@ -68,7 +69,7 @@ fn a_token_of_others_counts_as_none() {
     let mut bench = Bench::server();
     let initial = Craft { token: vec![7; 60], ..Craft::new(1) };
     let incoming = bench.incoming(route(1), &initial.datagram());
-    assert_eq!(incoming.address_proof(), AddressProof::None);
+    assert_eq!(incoming.proof, AddressProof::None);
 }
 
 #[test]
@@ -93,7 +94,7 @@ fn a_new_token_spares_the_retry_once() {
     let initial = Craft { token, ..Craft::new(1) };
     bench.now += Duration::from_secs(3_600);
     let incoming = bench.incoming(route(50), &initial.datagram());
-    assert_eq!((incoming.address_proof(), incoming.orig_dst_cid()), (AddressProof::Token, initial.dcid));
+    assert_eq!((incoming.proof, incoming.orig_dst_cid()), (AddressProof::Token, initial.dcid));
     assert_eq!(bench.admit(incoming).parts.ids.retry_scid, None);
     // The second use goes the long way.
     bench.retried(route(51), &initial);
@@ -133,7 +134,7 @@ fn a_token_is_spent_only_by_a_connection_that_got_a_place() {
     bench.nothing(route(2), &second.datagram());
     bench.admit(first);
     let incoming = bench.incoming(route(2), &second.datagram());
-    assert_eq!(incoming.address_proof(), AddressProof::Token, "spent while there was no place");
+    assert_eq!(incoming.proof, AddressProof::Token, "spent while there was no place");
     bench.admit(incoming);
     bench.retried(route(3), &second);
 }
