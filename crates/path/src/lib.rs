@@ -31,4 +31,4 @@ pub use send::{
 pub use spin::SpinBit;
 pub use stats::{PathCounters, PathTotals};
 pub use status::{PathStatus, Status};
-pub use table::{PathIds, PathRoom, PathSnapshot, Paths, PeerLimits, TableConfig, TableEvent};
+pub use table::{PathIds, PathRoom, PathSnapshot, Paths, PeerLimits, TableConfig, TableEvent, frame_room};

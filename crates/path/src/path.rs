@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use plait_base::probe::{PathState, TraceEvent};
 use plait_base::shared_metrics::SharedPathMetrics;
-use plait_base::{ConnectionId, Ecn, FourTuple, Instant, PathId, Space, Violation};
+use plait_base::{ConnectionId, Ecn, FourTuple, Instant, PathId, Side, Space, Violation};
 use plait_congestion::CongestionController;
 use plait_wire::SentFrame;
 
@@ -521,6 +521,18 @@ impl Path {
     /// True where the window has room for `bytes` more.
     pub fn has_window_for(&self, bytes: u64) -> bool {
         self.send.in_flight() + bytes <= self.send.window()
+    }
+
+    /// RFC 10069 3.1: a server sends no data on a new path before the client's address there is proven, in probes neither.
+    /// On path 0, and on one that moved, what the client sends is credit for it (RFC 9000 8.1, 9.3).
+    pub fn awaits_proof(&self, side: Side) -> bool {
+        side.is_server() && self.id != PathId::ZERO && !self.addresses.is_validated()
+    }
+
+    /// True where data may ride along with validation: a client's in the first packet of a new path, a server's once the
+    /// address is proven; and only where the window has room for it.
+    pub fn may_validate_with_data(&self, side: Side) -> bool {
+        self.has_window_for(u64::from(self.mtu())) && (side.is_client() || self.addresses.is_validated())
     }
 
     /// True where a response to a challenge, or a challenge, waits for the current addresses.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use plait_base::Space;
 
 use crate::frame::data::{self, DataFit};
-use crate::frame::{Close, Encode, OutAck, OutStream, StreamHead, crypto, datagram};
+use crate::frame::{Close, Encode, Frame, OutAck, OutStream, StreamHead, crypto, datagram};
 use crate::sent_frame::SentFrame;
 
 /// The payload of one packet under construction.
@@ -68,6 +68,11 @@ impl<'a> FrameWriter<'a> {
         let (smallest, largest) = ack.encode(self.remaining(), self.buf)?.into_inner();
         self.remember(SentFrame::Ack { space, path: ack.path, smallest, largest });
         Some(largest)
+    }
+
+    /// Writes a PING; where not one byte is left, the packet goes without.
+    pub fn write_ping(&mut self) {
+        let _ = self.write(&Frame::Ping, SentFrame::Ping);
     }
 
     /// Writes a CONNECTION_CLOSE, with its reason cut to the room. False when it does not fit even without a reason.

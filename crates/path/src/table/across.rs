@@ -178,10 +178,6 @@ impl Paths {
     /// Packets may be chosen for every open path whose addresses are not held: see
     /// [`SendFlow::prepare_to_send`](crate::SendFlow::prepare_to_send).
     pub fn prepare_to_send(&mut self, now: Instant, side: Side, is_held: impl Fn(&FourTuple) -> bool) {
-        for slot in self.slots_mut().filter(|slot| slot.is_open()) {
-            if slot.path.as_deref().is_some_and(|path| !is_held(&path.addresses.tuple())) {
-                slot.prepare_to_send(now, side);
-            }
-        }
+        self.slots_mut().for_each(|slot| slot.prepare_to_send(now, side, &is_held));
     }
 }

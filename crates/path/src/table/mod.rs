@@ -3,9 +3,11 @@
 mod across;
 mod closing;
 mod credit;
+mod frame_room;
 mod inbound;
 mod opening;
 mod outbound;
+mod place;
 mod slot;
 mod snapshot;
 
@@ -27,8 +29,10 @@ pub use across::PathIds;
 pub use closing::AbandonError;
 pub(crate) use closing::PendingAbandon;
 use credit::PathCredit;
+pub use frame_room::frame_room;
 pub use inbound::{AbandonNews, AckTarget};
 pub use opening::{Admission, CidChange, OpenError, ProbeError};
+pub use place::Place;
 pub use slot::{Closing, EndedBy, Slot};
 pub use snapshot::{PathRoom, PathSnapshot};
 

@@ -4,7 +4,7 @@ use plait_base::PathId;
 use plait_wire::frame::{CidForm, PathAbandon, PathCidsBlocked};
 use plait_wire::{FrameWriter, SentFrame};
 
-use super::Paths;
+use super::{PathCredit, Paths, Slot};
 use crate::frame_state::FrameState;
 
 impl Paths {
@@ -20,8 +20,10 @@ impl Paths {
             })
     }
 
-    /// Writes what is due, as much as fits: any open path may carry it (1-RTT packets only).
-    pub fn fill_control(&mut self, w: &mut FrameWriter<'_>) {
+    /// Writes what is due, as much as fits: any open path may carry it (1-RTT packets only). True where the peer may use
+    /// more path ids by it, for which connection ids are to be issued.
+    pub fn fill_control(&mut self, w: &mut FrameWriter<'_>) -> bool {
+        let usable_before = self.credit.as_ref().map(PathCredit::usable_max);
         let form = self.form();
         for pending in self.pending_abandons.iter_mut().filter(|f| f.delivery.is_due()) {
             let abandon = PathAbandon { path: pending.id, code: pending.code };
@@ -44,6 +46,7 @@ impl Paths {
         if let Some(credit) = &mut self.credit {
             credit.fill(w);
         }
+        self.credit.as_ref().map(PathCredit::usable_max) != usable_before
     }
 
     /// Writes our PATH_ABANDON of this path, which stays due: nothing says whether the path's last packet arrived.
@@ -63,12 +66,6 @@ impl Paths {
         for slot in self.slots.iter_mut().filter(|slot| slot.id != PathId::ZERO) {
             slot.local.fill(CidForm::Path, w);
         }
-    }
-
-    /// Writes what the peer must have to let in the first packet on a path: our connection ids for it, unless it is
-    /// known to have them. They may be under way on a slower path (RFC 10069 3).
-    pub fn fill_opening(&mut self, id: PathId, w: &mut FrameWriter<'_>) {
-        self.with(id, |slot| slot.local.fill_unconfirmed(CidForm::Path, w));
     }
 
     /// A frame of this home arrived.
@@ -114,9 +111,17 @@ impl Paths {
         }
     }
 
-    fn with(&mut self, id: PathId, change: impl FnOnce(&mut super::Slot)) {
+    fn with(&mut self, id: PathId, change: impl FnOnce(&mut Slot)) {
         if let Some(slot) = self.slot_mut(id) {
             change(slot);
         }
+    }
+}
+
+impl Slot {
+    /// Writes what the peer must have to let in the first packet on this path: our connection ids for it, unless it is
+    /// known to have them. They may be under way on a slower path (RFC 10069 3).
+    pub fn fill_opening(&mut self, w: &mut FrameWriter<'_>) {
+        self.local.fill_unconfirmed(CidForm::Path, w);
     }
 }

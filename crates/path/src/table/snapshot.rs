@@ -100,10 +100,12 @@ impl Slot {
         obstacle.unwrap_or_else(|| PathRoom::Send(path.send.room(now, u64::from(path.mtu()))))
     }
 
-    /// A packet may be chosen for the path now: see [`SendFlow::prepare_to_send`](crate::SendFlow::prepare_to_send).
-    pub(super) fn prepare_to_send(&mut self, now: Instant, side: Side) {
-        let free = self.path.as_deref().is_some_and(|path| self.obstacle(path, side).is_none());
-        if let Some(path) = self.path.as_deref_mut().filter(|_| free) {
+    /// A packet may be chosen for the path now, unless its addresses are held: see
+    /// [`SendFlow::prepare_to_send`](crate::SendFlow::prepare_to_send).
+    pub fn prepare_to_send(&mut self, now: Instant, side: Side, is_held: impl Fn(&FourTuple) -> bool) {
+        let is_free = |path: &Path| !is_held(&path.addresses.tuple()) && self.obstacle(path, side).is_none();
+        let is_free = self.is_open() && self.path.as_deref().is_some_and(is_free);
+        if let Some(path) = self.path.as_deref_mut().filter(|_| is_free) {
             path.send.prepare_to_send(now, u64::from(path.mtu()));
         }
     }

@@ -103,7 +103,9 @@ impl End {
 
     /// Writes the control frames that are due.
     fn control(&mut self) -> Vec<u8> {
-        self.written(|table, w| table.fill_control(w))
+        self.written(|table, w| {
+            table.fill_control(w);
+        })
     }
 
     /// What a writer of frames writes into the next packet.

@@ -219,7 +219,11 @@ fn times_figure(points: &[Point], class: &str, size: &str) -> Figure {
 pub(super) fn short_times(request: &FigureRequest<'_>) -> Result<Figure, CommandError> {
     let points = points(request, "low-bdp-no-loss", SHORT_BYTES)?;
     let mut figure = times_figure(&points, "low-bdp-no-loss", "256 KB");
-    figure.claim("median of 256 KB, others in an emulator", "TCP 0.30 s, MPTCP 0.29, noq one path 0.28, two 0.23", "see above");
+    figure.claim(
+        "median of 256 KB, others in an emulator",
+        "TCP 0.30 s, MPTCP 0.29, noq one path 0.28, two 0.23",
+        "see above",
+    );
     Ok(figure)
 }
 

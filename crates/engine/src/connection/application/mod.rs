@@ -42,7 +42,7 @@ impl Connection {
 
     /// Application datagrams, those to send and those received.
     pub fn datagrams(&mut self) -> ApplicationDatagrams<'_> {
-        let room = self.datagram_room();
+        let room = self.paths.table.frame_room();
         ApplicationDatagrams { queues: &mut self.datagrams, room }
     }
 

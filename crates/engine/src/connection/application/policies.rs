@@ -30,7 +30,7 @@ impl Connection {
         Policies {
             scheduler: self.scheduling.scheduler.name(),
             congestion: self.paths.controller().name(),
-            ack_route: self.scheduling.ack_route.name(),
+            ack_route: self.scheduling.acks.route.name(),
             reinjection: self.scheduling.reinjector.name(),
         }
     }
@@ -42,7 +42,7 @@ impl Connection {
 
     /// Lets acks travel by another policy from now on.
     pub fn set_ack_route(&mut self, factory: &dyn AckRouteFactory) {
-        self.scheduling.ack_route = factory.build();
+        self.scheduling.acks.route = factory.build();
     }
 
     /// Lets idle paths send again by another policy from now on; copies that wait already are sent.

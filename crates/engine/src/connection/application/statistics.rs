@@ -9,7 +9,7 @@ use plait_schedule::{Demand, DemandKind, PathView, WhyIdle};
 use smallvec::SmallVec;
 
 use crate::connection::Connection;
-use crate::connection::send::scheduling;
+use crate::connection::send::views;
 
 /// What one path did and how it fares; the fields of `paths[]` in results.
 #[derive(Clone, Debug, PartialEq)]
@@ -106,7 +106,7 @@ impl Connection {
     /// Why a path carries no data now.
     fn why_idle(&self, now: Instant, id: PathId) -> Option<WhyIdle> {
         let views: SmallVec<[PathView; 8]> =
-            scheduling::views(&self.paths.table, now, self.side(), &self.scheduling.full_sockets).collect();
+            views::views(&self.paths.table, now, self.side(), &self.scheduling.full_sockets).collect();
         let demand = self.demand(now).unwrap_or(Demand {
             now,
             kind: DemandKind::Stream,

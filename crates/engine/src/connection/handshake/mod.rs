@@ -1,5 +1,6 @@
 //! The handshake: TLS, CRYPTO streams and keys of the early levels, up to confirmation (RFC 9001 4).
 
+mod output;
 pub(crate) mod packets;
 pub(crate) mod parameters;
 pub(crate) mod progress;

@@ -74,8 +74,9 @@ impl Connection {
 
     fn build_close(&mut self, now: Instant, id: PathId, buf: &mut Vec<u8>) -> Option<Transmit> {
         buf.clear();
-        let route = self.paths.table.path(id)?.addresses.send_tuple();
-        let room = self.paths.table.path(id)?.addresses.amplification_room();
+        let place = self.paths.table.place(id)?;
+        let addresses = &self.paths.table.path_at(place)?.addresses;
+        let (route, room) = (addresses.send_tuple(), addresses.amplification_room());
         let end = usize::try_from(room).unwrap_or(usize::MAX).min(plait_base::limits::MIN_DATAGRAM_BYTES);
         // RFC 9000 10.2.3: at every level that the peer may read
         let spaces: &[Space] =
@@ -93,7 +94,7 @@ impl Connection {
                 Space::Handshake if self.side().is_client() && !buf.is_empty() => Padding::UpTo(end),
                 _ => Padding::Least,
             };
-            self.close_packet(now, &Outline::unmarked(id, space, end, Purpose::End), buf, padding);
+            self.close_packet(now, &Outline::unmarked(place, space, end, Purpose::End), buf, padding);
         }
         if buf.is_empty() {
             return None;
@@ -128,11 +129,12 @@ impl Connection {
             return None;
         }
         self.paths.no_path.as_mut()?.abandon_unsent = None;
-        let path = self.paths.table.path(id)?;
+        let place = self.paths.table.place(id)?;
+        let path = self.paths.table.path_at(place)?;
         let route = path.addresses.send_tuple();
         let room = usize::try_from(path.addresses.amplification_room()).unwrap_or(usize::MAX);
         let end = room.min(plait_base::limits::MIN_DATAGRAM_BYTES);
-        let outline = Outline::unmarked(id, Space::Data, end, Purpose::End);
+        let outline = Outline::unmarked(place, Space::Data, end, Purpose::End);
         self.assemble(now, &outline, buf, |connection, w| {
             connection.paths.table.fill_abandon(id, w);
             Padding::Least

@@ -2,10 +2,10 @@
 
 use plait_base::limits::MIN_DATAGRAM_BYTES;
 use plait_base::probe::TraceEvent;
-use plait_base::{Ecn, Instant, PathId, Space};
+use plait_base::{Ecn, Instant, Space};
+use plait_path::table::Place;
 use plait_path::{Built, FourTupleRole, PacketBuilder, PacketInfo, Pad, Padding, Sealer};
 use plait_wire::header::{FixedBit, OutHeader};
-use plait_wire::params::GreaseQuicBit;
 use plait_wire::{FrameWriter, SentFrame};
 
 use crate::config::Switch;
@@ -15,7 +15,8 @@ use crate::connection::send::purpose::Purpose;
 /// What is known of a packet before its frames are.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outline {
-    pub(crate) path: PathId,
+    /// The path that it leaves on, found once.
+    pub(crate) place: Place,
     /// Which of the path's addresses it leaves by.
     pub(crate) role: FourTupleRole,
     pub(crate) space: Space,
@@ -28,8 +29,8 @@ pub(crate) struct Outline {
 
 impl Outline {
     /// A packet without an ECN mark on the path's own addresses.
-    pub(crate) fn unmarked(path: PathId, space: Space, end: usize, purpose: Purpose) -> Self {
-        Self { path, role: FourTupleRole::Current, space, end, ecn: None, purpose }
+    pub(crate) fn unmarked(place: Place, space: Space, end: usize, purpose: Purpose) -> Self {
+        Self { place, role: FourTupleRole::Current, space, end, ecn: None, purpose }
     }
 }
 
@@ -71,39 +72,28 @@ impl Connection {
 
     /// Writes the header.
     fn begin_packet(&mut self, outline: &Outline, buf: &mut Vec<u8>) -> Option<PacketBuilder> {
-        let &Outline { path: id, role, space, end, purpose, .. } = outline;
-        let slot = self.paths.table.slot(id)?;
-        // The last packet where no path is open goes to the id that was in use last.
-        let last = slot.last_remote_cid().filter(|_| purpose == Purpose::End);
-        let dcid = slot.dcid(role).or(last)?;
-        let path = slot.path.as_ref()?;
-        let handshake = &self.handshake;
-        let has_keys = match space {
-            Space::Data => self.keys.is_some() || handshake.early_seal_keys().is_some(),
-            space => handshake.has_keys(space),
+        let &Outline { place, role, space, end, purpose, .. } = outline;
+        let slot = self.paths.table.slot_at(place)?;
+        let dcid = match purpose {
+            // The last packet where no path is open goes to the id that was in use last.
+            Purpose::End => slot.dcid(role).or(slot.last_remote_cid())?,
+            _ => slot.dcid(role)?,
         };
-        if !has_keys {
-            return None;
-        }
-        let (versions, scid) = (&handshake.versions, handshake.ids.local);
-        let header = match space {
-            Space::Initial => OutHeader::Initial { version: versions.current, dcid, scid, token: &handshake.token },
-            Space::Handshake => OutHeader::Handshake { version: versions.current, dcid, scid },
-            // RFC 9000 17.2.3: 1-RTT packets as soon as they can be made, their numbers going on from those of 0-RTT
-            Space::Data if self.keys.is_some() => OutHeader::Short { dcid, spin: path.spin.bit(), key_phase: false },
-            // RFC 9369 4.1: 0-RTT stays in the version that it began in
-            Space::Data => OutHeader::ZeroRtt { version: versions.original, dcid, scid },
+        let path = slot.path.as_deref()?;
+        // RFC 9000 17.2.3: 1-RTT packets as soon as they can be made, their numbers going on from those of 0-RTT
+        let header = if space == Space::Data && self.keys.is_some() {
+            OutHeader::Short { dcid, spin: path.spin.bit(), key_phase: false }
+        } else {
+            self.handshake.long_header(space, dcid)?
         };
         // RFC 9287 3: peers that allow it get the bit at random
-        let allows = |p: &plait_wire::TransportParameters| p.fixed_bit == GreaseQuicBit::Supported;
         let random = space == Space::Data
             && self.settings.transport.wire.grease == Switch::On
-            && handshake.is_confirmed()
-            && handshake.peer_params.as_ref().is_some_and(allows);
+            && self.handshake.may_clear_fixed_bit();
         let clear = random && self.random.next_u32() & 1 == 1;
         let fixed = if clear { FixedBit::Clear } else { FixedBit::Set };
         let (number, acked) = (path.send.next_number(space), path.send.largest_acked(space));
-        PacketBuilder::begin(buf, &header, id, number, acked, end, fixed)
+        PacketBuilder::begin(buf, &header, place.id(), number, acked, end, fixed)
     }
 
     /// Pads and seals; a seal that fails closes the connection.
@@ -115,11 +105,10 @@ impl Connection {
         buf: &mut Vec<u8>,
         padding: Padding,
     ) -> Option<Built> {
-        let path = self.paths.table.path_mut(outline.path)?;
+        let path = self.paths.table.path_at_mut(outline.place)?;
         let sealer = match (outline.space, self.keys.as_deref_mut()) {
             (Space::Data, Some(keys)) => Sealer::OneRtt(keys, path.send.seal_mark_mut()),
-            (Space::Data, None) => Sealer::Level(self.handshake.early_seal_keys()?),
-            (space, _) => Sealer::Level(&self.handshake.keys(space)?.local),
+            (space, _) => Sealer::Level(self.handshake.seal_keys(space)?),
         };
         match builder.finish(buf, sealer, padding) {
             Ok(built) => Some(built),
@@ -139,11 +128,12 @@ impl Connection {
         ack_eliciting: bool,
         frames: &[SentFrame],
     ) -> Option<Built> {
-        let &Outline { path: id, role, space, ecn, purpose, .. } = outline;
+        let &Outline { place, role, space, ecn, purpose, .. } = outline;
+        let id = place.id();
         let app_limited = self.streams.unsent_bytes() == 0;
-        let repeats = purpose == Purpose::Copies || self.is_doubled(id);
+        let repeats = purpose == Purpose::Copies || self.scheduling.copies.doubles(&self.paths.table, place);
         let (number, bytes) = (built.number, built.bytes as u16);
-        let path = self.paths.table.path_mut(id)?;
+        let path = self.paths.table.path_at_mut(place)?;
         let packet = PacketInfo {
             bytes,
             ack_eliciting,
@@ -155,7 +145,9 @@ impl Connection {
             elsewhere: purpose == Purpose::OtherAddress,
         };
         let pruned = path.on_packet_sent(now, (space, role), &packet, frames, &mut self.paths.feedback);
+        self.scheduling.views.on_sent(place);
         if pruned {
+            self.scheduling.views.expire();
             self.process_acked_and_lost(now, id);
         }
         if purpose != Purpose::End {
@@ -167,7 +159,7 @@ impl Connection {
         }
         self.events.observe(now, || TraceEvent::PacketSent { path: id, space, number, bytes, ack_eliciting });
         if space == Space::Data && role == FourTupleRole::Current {
-            self.copy_elsewhere(id, frames);
+            self.scheduling.copy_elsewhere(&self.paths.table, place, frames);
         }
         Some(built)
     }

@@ -3,9 +3,15 @@
 use std::collections::VecDeque;
 
 use plait_base::PathId;
+use plait_base::Space;
 use plait_base::limits::MAX_PENDING_COPIES;
+use plait_path::table::Place;
+use plait_path::{Path, Paths, TakeOver};
 use plait_stream::{CopyOutcome, Streams};
 use plait_wire::{FrameWriter, SentFrame};
+
+use crate::config::Switch;
+use crate::connection::send::sockets::FullSockets;
 
 /// Where a copy may go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,20 +31,36 @@ impl Target {
     }
 }
 
+/// One frame that waits for another path.
+#[derive(Clone, Copy, Debug)]
+struct PendingCopy {
+    frame: SentFrame,
+    target: Target,
+}
+
 /// Copies that wait, oldest first, bounded.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct PendingCopies {
-    waiting: VecDeque<(SentFrame, Target)>,
+    waiting: VecDeque<PendingCopy>,
+    /// Whether what leaves on a path without an RTT goes on another one too.
+    until_rtt: Switch,
+    /// Frames on their way from one part to another; empty between calls.
+    passing: Vec<SentFrame>,
 }
 
 impl PendingCopies {
+    pub(crate) fn new(until_rtt: Switch) -> Self {
+        Self { waiting: VecDeque::new(), until_rtt, passing: Vec::new() }
+    }
+
     pub(crate) fn shrink_to_fit(&mut self) {
         self.waiting.shrink_to_fit();
+        self.passing = Vec::new();
     }
 
     pub(crate) fn push(&mut self, frame: SentFrame, target: Target) {
         if self.waiting.len() < MAX_PENDING_COPIES {
-            self.waiting.push_back((frame, target));
+            self.waiting.push_back(PendingCopy { frame, target });
         }
     }
 
@@ -47,30 +69,64 @@ impl PendingCopies {
     }
 
     pub(crate) fn wants(&self, path: PathId) -> bool {
-        self.waiting.iter().any(|(_, target)| target.admits(path))
+        self.waiting.iter().any(|copy| copy.target.admits(path))
+    }
+
+    /// True while what leaves on this path goes on another one too.
+    pub(crate) fn doubles(&self, paths: &Paths, place: Place) -> bool {
+        if self.until_rtt == Switch::Off || !paths.is_multipath() {
+            return false;
+        }
+        let measured = paths.path_at(place).is_none_or(|path| path.send.rtt().measured().is_some());
+        !measured && paths.take_over_from(place.id()) == TakeOver::Possible
     }
 
     /// Writes what may go on `path`, as much as fits; what is acked by now is forgotten.
     pub(crate) fn fill(&mut self, path: PathId, streams: &mut Streams, w: &mut FrameWriter<'_>) {
         let mut i = 0;
-        while let Some(&(frame, target)) = self.waiting.get(i) {
-            if !target.admits(path) {
+        while let Some(copy) = self.waiting.get_mut(i) {
+            if !copy.target.admits(path) {
                 i += 1;
                 continue;
             }
-            match streams.fill_copy(w, &frame) {
+            match streams.fill_copy(w, &copy.frame) {
                 CopyOutcome::Obsolete | CopyOutcome::Written => {
                     self.waiting.remove(i);
                 }
                 CopyOutcome::Left(rest) => {
-                    self.waiting[i].0 = rest;
+                    copy.frame = rest;
                     return;
                 }
             }
         }
     }
 
+    /// Window updates just written on path `id` go out on every other active path too, so that none waits for a slow one
+    /// (CoNEXT 2017, section 4.2).
+    pub(crate) fn copy_credit(&mut self, id: PathId, streams: &mut Streams, paths: &Paths, full: &FullSockets) {
+        let mut updates = std::mem::take(&mut self.passing);
+        streams.poll_window_updates(&mut updates);
+        if !updates.is_empty() && paths.is_multipath() {
+            let others = paths.usable().filter(|slot| slot.id != id);
+            for other in others.filter_map(|slot| slot.path.as_deref()) {
+                if !full.hold(&other.addresses.tuple()) {
+                    updates.iter().for_each(|update| self.push(*update, Target::On(other.id())));
+                }
+            }
+        }
+        updates.clear();
+        self.passing = updates;
+    }
+
+    /// Writes what has waited longest for its ack on a path, for a probe there (RFC 9002 6.2.4).
+    pub(crate) fn fill_oldest(&mut self, path: &Path, streams: &mut Streams, w: &mut FrameWriter<'_>) {
+        path.send.probe_frames(Space::Data, &mut self.passing);
+        for frame in self.passing.drain(..) {
+            let _ = streams.fill_copy(w, &frame);
+        }
+    }
+
     pub(crate) fn on_path_gone(&mut self, path: PathId) {
-        self.waiting.retain(|(_, target)| *target != Target::On(path));
+        self.waiting.retain(|copy| copy.target != Target::On(path));
     }
 }

@@ -1,6 +1,8 @@
-//! What a packet is for.
+//! What a packet is for, and which path it leaves on.
 
+use plait_base::PathId;
 use plait_wire::SentFrame;
+use smallvec::SmallVec;
 
 /// Why a packet leaves on a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +41,43 @@ impl Purpose {
     /// True where a packet that asks for no ack would miss the point.
     pub(crate) fn must_elicit(self) -> bool {
         matches!(self, Self::Probe | Self::Mtu(_) | Self::Ping)
+    }
+}
+
+/// The next packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Choice {
+    pub(crate) path: PathId,
+    pub(crate) purpose: Purpose,
+}
+
+/// Choices of one poll that came to nothing, such as a copy of what is acked by now. They are not made again, so that
+/// whoever else has something to send has its turn.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct EmptyChoices {
+    made: SmallVec<[Choice; 4]>,
+}
+
+impl EmptyChoices {
+    pub(crate) fn push(&mut self, choice: Choice) {
+        self.made.push(choice);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.made.len()
+    }
+
+    pub(crate) fn holds(&self, path: PathId, purpose: Purpose) -> bool {
+        self.made.contains(&Choice { path, purpose })
+    }
+
+    /// True where the scheduler was asked: it would choose the same again.
+    pub(crate) fn has_scheduled(&self) -> bool {
+        self.made.iter().any(|choice| choice.purpose.is_scheduled())
+    }
+
+    pub(crate) fn has_mtu_probe(&self) -> bool {
+        self.made.iter().any(|choice| matches!(choice.purpose, Purpose::Mtu(_)))
     }
 }
 

@@ -1,15 +1,15 @@
 //! Data under way on one path goes out again on another that stands idle, as the policy says.
 
+use plait_base::Instant;
 use plait_base::time::earliest;
-use plait_base::{Instant, PathId};
-use plait_path::{FlightOrder, InFlight};
+use plait_path::{FlightOrder, InFlight, Paths};
 use plait_schedule::reinject::{Occasion, Outstanding, Reinjection, ReinjectionFactory, Verdict};
 use plait_schedule::{PathView, candidates};
 use plait_wire::SentFrame;
+use smallvec::SmallVec;
 
-use crate::connection::Connection;
-use crate::connection::send::pending_copies::Target;
-use crate::connection::send::purpose::{Purpose, is_copied};
+use crate::connection::send::pending_copies::{PendingCopies, Target};
+use crate::connection::send::purpose::{Choice, EmptyChoices, Purpose, is_copied};
 
 /// Packets taken over at once: few enough that an ack may still spare the rest, enough to fill a train.
 const PACKETS_AT_ONCE: usize = 16;
@@ -51,43 +51,57 @@ impl Reinjector {
             _ => {}
         }
     }
-}
 
-impl Connection {
-    /// With nothing new to send, an idle path may take over what others still hold.
-    pub(crate) fn next_reinjection(&mut self, now: Instant, empty: &[(PathId, Purpose)]) -> Option<(PathId, Purpose)> {
-        self.scheduling.reinjector.next_look = None;
-        let idle = self.streams.has_unacked() && self.streams.unsent_bytes() == 0;
-        if !idle || !self.paths.table.is_multipath() || self.paths.table.open_slots().nth(1).is_none() {
+    /// A packet is about to be chosen: what was said of the next time is void.
+    pub(crate) fn forget_next_look(&mut self) {
+        self.next_look = None;
+    }
+
+    /// Copies for an idle path, if the policy wants any. The best idle path first; it takes over from the slowest first.
+    pub(crate) fn next(
+        &mut self,
+        now: Instant,
+        occasion: Occasion,
+        views: &[PathView],
+        paths: &mut Paths,
+        copies: &mut PendingCopies,
+        empty: &EmptyChoices,
+    ) -> Option<Choice> {
+        let purpose = Purpose::Copies;
+        let mut idle: SmallVec<[&PathView; 8]> =
+            candidates(views).filter(|view| !empty.holds(view.id, purpose)).collect();
+        if idle.is_empty() {
             return None;
         }
-        let side = self.side();
-        self.scheduling.look(&mut self.paths.table, now, side);
-        let occasion = match (self.streams.is_held_back(), self.streams.is_growing()) {
-            (true, _) => Occasion::Blocked,
-            (false, true) => Occasion::Paused,
-            (false, false) => Occasion::Drained,
-        };
-        // The best idle path first; it takes over from the slowest first.
-        let mut idle: smallvec::SmallVec<[PathView; 8]> = candidates(&self.scheduling.views).copied().collect();
-        idle.retain(|view| !empty.contains(&(view.id, Purpose::Copies)));
         idle.sort_by_key(|view| (view.rtt_or_max(), view.id));
-        let mut busy: smallvec::SmallVec<[PathView; 8]> =
-            self.scheduling.views.iter().filter(|view| view.in_flight_bytes > 0).copied().collect();
+        let mut busy: SmallVec<[&PathView; 8]> = views.iter().filter(|view| view.in_flight_bytes > 0).collect();
         busy.sort_by_key(|view| (std::cmp::Reverse(view.rtt_or_max()), view.id));
         for idle in &idle {
             for busy in busy.iter().filter(|busy| busy.id != idle.id) {
-                if self.take_over(now, idle, busy, occasion) {
-                    return Some((idle.id, Purpose::Copies));
+                if self.take_over(now, idle, busy, occasion, paths) {
+                    for frame in self.found.iter().filter(|frame| is_copied(frame)) {
+                        copies.push(*frame, Target::On(idle.id));
+                    }
+                    if copies.wants(idle.id) {
+                        return Some(Choice { path: idle.id, purpose });
+                    }
                 }
             }
         }
         None
     }
 
-    fn take_over(&mut self, now: Instant, idle: &PathView, busy: &PathView, occasion: Occasion) -> bool {
-        let Some(path) = self.paths.table.path_mut(busy.id) else { return false };
-        let Reinjector { policy, next_look, found } = &mut self.scheduling.reinjector;
+    /// Finds frames under way on the `busy` path that the policy wants on the `idle` one too; true where it did.
+    fn take_over(
+        &mut self,
+        now: Instant,
+        idle: &PathView,
+        busy: &PathView,
+        occasion: Occasion,
+        paths: &mut Paths,
+    ) -> bool {
+        let Some(path) = paths.path_mut(busy.id) else { return false };
+        let Self { policy, next_look, found } = self;
         let room = idle.window_bytes.saturating_sub(idle.in_flight_bytes) / idle.mss_bytes.max(1);
         let most = usize::try_from(room).unwrap_or(usize::MAX).clamp(1, PACKETS_AT_ONCE);
         let mut wanted = |packet: &InFlight| {
@@ -107,11 +121,7 @@ impl Connection {
             Occasion::Blocked | Occasion::Paused => (FlightOrder::OldestFirst, FlightOrder::NewestFirst),
         };
         found.clear();
-        let taken = path.send.take_copies(first, most, &mut wanted, found)
-            || path.send.take_copies(second, most, &mut wanted, found);
-        for frame in found.iter().filter(|frame| is_copied(frame)) {
-            self.scheduling.copies.push(*frame, Target::On(idle.id));
-        }
-        taken && self.scheduling.copies.wants(idle.id)
+        path.send.take_copies(first, most, &mut wanted, found)
+            || path.send.take_copies(second, most, &mut wanted, found)
     }
 }

@@ -4,9 +4,11 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use plait_base::{FourTuple, Instant, PathId};
+use plait_path::{FourTupleRole, Paths};
 use plait_schedule::Room;
 
-use crate::connection::Connection;
+/// Credit below which nothing is sent to an address that is not proven: no packet of use is smaller, bytes.
+pub(crate) const SMALLEST_PACKET_BYTES: u64 = 60;
 
 /// The local addresses whose sockets are full, each with the time since when. Nearly always none.
 #[derive(Debug, Default)]
@@ -15,7 +17,7 @@ pub(crate) struct FullSockets {
 }
 
 impl FullSockets {
-    fn set(&mut self, now: Instant, full: &[SocketAddr]) {
+    pub(crate) fn set(&mut self, now: Instant, full: &[SocketAddr]) {
         self.since.retain(|(local, _)| full.contains(local));
         for &local in full {
             if self.since_when(local).is_none() {
@@ -33,28 +35,22 @@ impl FullSockets {
         !self.since.is_empty() && self.since_when(route.local).is_some()
     }
 
+    /// True where the socket of a path's own address is full.
+    pub(crate) fn hold_path(&self, paths: &Paths, id: PathId) -> bool {
+        !self.since.is_empty() && paths.path(id).is_some_and(|path| self.hold(&path.addresses.tuple()))
+    }
+
+    /// True where at least a small packet can leave on a path: the peer gave an id, its address is proven or gave credit,
+    /// and our socket has room.
+    pub(crate) fn admit(&self, paths: &Paths, id: PathId) -> bool {
+        let slot = paths.slot(id).filter(|slot| slot.dcid(FourTupleRole::Current).is_some());
+        let path = slot.and_then(|slot| slot.path.as_deref());
+        path.is_some_and(|path| path.may_send(SMALLEST_PACKET_BYTES) && !self.hold(&path.addresses.tuple()))
+    }
+
     /// What a scheduler sees of a path that is held; it waits for the socket no longer than `patience`.
     pub(crate) fn room(&self, now: Instant, route: &FourTuple, patience: impl FnOnce() -> Duration) -> Option<Room> {
         let until = self.since_when(route.local)? + patience();
         Some(if until > now { Room::Socket(until) } else { Room::Stuck })
-    }
-}
-
-impl Connection {
-    /// The pairs of addresses that datagrams may leave by: those of each path, and those that are being validated.
-    pub fn routes(&self) -> impl Iterator<Item = FourTuple> + '_ {
-        let paths = self.paths.table.slots().filter_map(|slot| slot.path.as_deref());
-        paths.flat_map(|path| path.addresses.all().map(|state| state.tuple()))
-    }
-
-    /// Says which of our addresses have a socket that takes nothing now, in place of what was said before. Until it is
-    /// said that they have room again, [`Self::poll_transmit`] makes nothing that would leave from them.
-    pub fn set_full_sockets(&mut self, now: Instant, full: &[SocketAddr]) {
-        self.scheduling.full_sockets.set(now, full);
-    }
-
-    /// True where the socket of a path's own address is full.
-    pub(crate) fn is_held(&self, id: PathId) -> bool {
-        self.paths.table.path(id).is_some_and(|path| self.scheduling.full_sockets.hold(&path.addresses.tuple()))
     }
 }

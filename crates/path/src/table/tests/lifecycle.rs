@@ -119,12 +119,12 @@ fn the_first_packet_of_a_path_brings_our_cids_for_it() {
     assert_eq!(client.table.next_id(), Ok(PathId(1)), "issued, if not delivered");
     let lost = client.control();
     assert!(!lost.is_empty());
-    let opening = client.written(|table, w| table.fill_opening(PathId(1), w));
+    let opening = client.written(|table, w| table.slot_mut(PathId(1)).unwrap().fill_opening(w));
     assert_eq!(server.table.admission(PathId(1)), Admission::Refuse(CloseCode::NO_CID_AVAILABLE_FOR_PATH));
     server.read(at(0), 0, &opening).unwrap();
     assert_eq!(server.table.admission(PathId(1)), Admission::New);
     client.acked();
-    let opening = client.written(|table, w| table.fill_opening(PathId(1), w));
+    let opening = client.written(|table, w| table.slot_mut(PathId(1)).unwrap().fill_opening(w));
     assert!(opening.is_empty(), "the peer has them");
 }
 

@@ -1,0 +1,55 @@
+//! What the handshake gives packets on their way out: headers, keys, and frames that it owes.
+
+use plait_base::{ConnectionId, Space};
+use plait_crypto::SealKeys;
+use plait_wire::header::OutHeader;
+use plait_wire::params::GreaseQuicBit;
+use plait_wire::{Frame, FrameWriter, SentFrame};
+
+use super::{Handshake, Owed};
+
+impl Handshake {
+    /// The header of a packet that 1-RTT keys do not seal; none without its keys.
+    pub(crate) fn long_header(&self, space: Space, dcid: ConnectionId) -> Option<OutHeader<'_>> {
+        self.seal_keys(space)?;
+        let scid = self.ids.local;
+        Some(match space {
+            Space::Initial => OutHeader::Initial { version: self.versions.current, dcid, scid, token: &self.token },
+            Space::Handshake => OutHeader::Handshake { version: self.versions.current, dcid, scid },
+            // RFC 9369 4.1: 0-RTT stays in the version that it began in
+            Space::Data => OutHeader::ZeroRtt { version: self.versions.original, dcid, scid },
+        })
+    }
+
+    /// The keys of Initial, Handshake and 0-RTT packets, while we may send with them.
+    pub(crate) fn seal_keys(&self, space: Space) -> Option<&SealKeys> {
+        match space {
+            Space::Initial | Space::Handshake => self.keys(space).map(|keys| &keys.local),
+            Space::Data => self.early_seal_keys(),
+        }
+    }
+
+    /// True once the fixed bit may be cleared: the peer allows it, and no packet of the handshake is sent any more
+    /// (RFC 9287 3).
+    pub(crate) fn may_clear_fixed_bit(&self) -> bool {
+        let allows = |p: &plait_wire::TransportParameters| p.fixed_bit == GreaseQuicBit::Supported;
+        self.is_confirmed() && self.peer_params.as_ref().is_some_and(allows)
+    }
+
+    /// True when its frames wait for a 1-RTT packet.
+    pub(crate) fn wants_control(&self) -> bool {
+        self.done == Owed::Due || self.data.wants_send() || (self.is_complete() && self.tokens.wants_send())
+    }
+
+    /// Writes what it owes in 1-RTT packets.
+    pub(crate) fn fill_control(&mut self, w: &mut FrameWriter<'_>) {
+        // RFC 9000 19.20: due once the handshake is complete, and again when lost
+        if self.done == Owed::Due && w.write(&Frame::HandshakeDone, SentFrame::HandshakeDone) {
+            self.done = Owed::Sent;
+        }
+        self.data.fill(w);
+        if self.is_complete() {
+            self.tokens.fill(w);
+        }
+    }
+}

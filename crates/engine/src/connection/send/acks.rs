@@ -1,0 +1,152 @@
+//! Acks on their way out: on which paths they travel, and which of them wait for a packet there.
+
+use std::time::Duration;
+
+use plait_base::{Instant, PathId, Space};
+use plait_path::policy::ack_route::AckPaths;
+use plait_path::table::{Place, Slot};
+use plait_path::{AckCarrier, AckNeed, AckRoute, Path, Paths};
+use plait_wire::FrameWriter;
+use plait_wire::frame::AckForm;
+
+use crate::connection::send::purpose::{Choice, EmptyChoices, Purpose};
+use crate::connection::send::sockets::FullSockets;
+
+/// Room that a packet with acks alone wants at an address that is not proven, bytes.
+const ACK_PACKET_BYTES: u64 = 100;
+
+/// An ack that the policy wants on one more path than the one that carried it first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct AckCopy {
+    carrier: PathId,
+    of: PathId,
+}
+
+/// The policy that routes acks, and the acks that wait for further paths.
+#[derive(Debug)]
+pub(crate) struct Acks {
+    pub(crate) route: Box<dyn AckRoute>,
+    /// Our ack_delay_exponent (RFC 9000 18.2).
+    delay_exponent: u8,
+    copies: Vec<AckCopy>,
+    carriers: Vec<AckCarrier>,
+    silent_carriers: Vec<AckCarrier>,
+}
+
+impl Acks {
+    pub(crate) fn new(route: Box<dyn AckRoute>, delay_exponent: u8) -> Self {
+        Self { route, delay_exponent, copies: Vec::new(), carriers: Vec::new(), silent_carriers: Vec::new() }
+    }
+
+    pub(crate) fn shrink_to_fit(&mut self) {
+        self.copies.shrink_to_fit();
+        // Refilled whenever they are looked at.
+        self.carriers = Vec::new();
+        self.silent_carriers = Vec::new();
+    }
+
+    pub(crate) fn on_path_gone(&mut self, id: PathId) {
+        self.route.on_path_gone(id);
+        self.copies.retain(|copy| copy.carrier != id && copy.of != id);
+    }
+
+    /// The paths that carry the acks of `of`, as the policy chooses among those that can.
+    fn paths_for(&mut self, now: Instant, paths: &Paths, full: &FullSockets, of: &Slot) -> AckPaths {
+        self.carriers.clear();
+        let heard = |path: &Path| path.receive.heard_at();
+        let of_heard = of.path.as_deref().and_then(heard);
+        for slot in paths.open_slots() {
+            let Some(path) = slot.sendable() else { continue };
+            // A receiver sends nothing that shows it the death of a path: one that fell silent while `of` goes on must
+            // not swallow the acks of `of` as well.
+            let silence = of_heard.map_or(Duration::ZERO, |at| heard(path).map_or(Duration::MAX, |own| at.since(own)));
+            let silent = slot.id != of.id && silence > path.pto();
+            // A short packet with an ack must fit into the credit of an address that is not proven.
+            if path.may_send(ACK_PACKET_BYTES) && !full.hold(&path.addresses.tuple()) {
+                let carrier = path.ack_carrier(slot.state());
+                if silent { &mut self.silent_carriers } else { &mut self.carriers }.push(carrier);
+            }
+        }
+        // Also where every path counts as failed: the one that still brings packets is the better guess.
+        if self.carriers.is_empty() {
+            self.carriers.append(&mut self.silent_carriers);
+        }
+        self.silent_carriers.clear();
+        self.route.choose(now, of.id, &self.carriers)
+    }
+
+    /// An ack that is due, on the path that the policy wants it on.
+    pub(crate) fn next(
+        &mut self,
+        now: Instant,
+        paths: &Paths,
+        full: &FullSockets,
+        empty: &EmptyChoices,
+    ) -> Option<Choice> {
+        let purpose = Purpose::Acks;
+        while let Some(&AckCopy { carrier: path, .. }) = self.copies.first() {
+            if !empty.holds(path, purpose) && full.admit(paths, path) {
+                return Some(Choice { path, purpose });
+            }
+            self.copies.remove(0);
+        }
+        let need = |slot: &Slot| slot.path.as_deref().map_or(AckNeed::None, |path| path.receive.ack_need(now));
+        for of in paths.slots().filter(|slot| need(slot) == AckNeed::Now) {
+            let chosen = self.paths_for(now, paths, full, of);
+            if let Some(&path) = chosen.first().filter(|id| !empty.holds(**id, purpose)) {
+                return Some(Choice { path, purpose });
+            }
+        }
+        None
+    }
+
+    /// Acks of every path whose acks the policy wants here: of 0-RTT and 1-RTT packets, in 1-RTT packets alone
+    /// (RFC 9000 13.2.6, 17.2.3).
+    pub(crate) fn fill(
+        &mut self,
+        now: Instant,
+        carrier: Place,
+        paths: &mut Paths,
+        full: &FullSockets,
+        w: &mut FrameWriter<'_>,
+    ) {
+        // RFC 9001 5.7: a client's acks of 0.5-RTT data wait for keys, which are there
+        let form = if paths.is_multipath() { AckForm::Path } else { AckForm::Plain };
+        let exponent = self.delay_exponent;
+        self.copies.retain(|copy| {
+            if copy.carrier == carrier.id()
+                && let Some(path) = paths.path(copy.of)
+            {
+                path.receive.fill_ack(now, w, form, exponent);
+            }
+            copy.carrier != carrier.id()
+        });
+        let is_due = |slot: &Slot| slot.path.as_ref().is_some_and(|path| path.receive.ack_need(now) != AckNeed::None);
+        let mut at = 0;
+        while let Some(of) = paths.next_slot(at, is_due) {
+            at = of.index() + 1;
+            let Some(slot) = paths.slot_at(of) else { continue };
+            let chosen = self.paths_for(now, paths, full, slot);
+            if !chosen.contains(&carrier.id()) {
+                continue;
+            }
+            let Some(path) = paths.path_at_mut(of) else { continue };
+            if path.receive.fill_ack(now, w, form, exponent).is_none() {
+                continue;
+            }
+            path.receive.on_ack_sent();
+            // A path that carries the acks of others is heard of once a round trip, so that its death is noticed. One PING
+            // under way is enough (RFC 9000 13.2.4).
+            let wanted = path.receive.wants_ping() || carrier.id() != of.id();
+            if wanted && paths.path_at(carrier).is_some_and(|path| !path.send.is_awaiting_ack(Space::Data)) {
+                w.write_ping();
+            }
+            let others = chosen.iter().filter(|id| **id != carrier.id());
+            for copy in others.map(|id| AckCopy { carrier: *id, of: of.id() }) {
+                if !self.copies.contains(&copy) {
+                    self.copies.push(copy);
+                }
+            }
+        }
+    }
+}

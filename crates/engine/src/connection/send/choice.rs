@@ -1,0 +1,232 @@
+//! The next packet: what is bound to one path goes first, then what the scheduler decides, then what fills a pause.
+
+use plait_base::limits::MIN_DATAGRAM_BYTES;
+use plait_base::time::earliest;
+use plait_base::{Instant, PathId, Side, Space};
+use plait_path::{Path, Paths, SendRoom, frame_room};
+use plait_schedule::reinject::Occasion;
+use plait_schedule::{Decision, Demand, DemandKind, PathView};
+use plait_stream::Datagrams;
+
+use crate::connection::paths::PathControl;
+use crate::connection::send::purpose::{Choice, EmptyChoices, Purpose};
+use crate::connection::send::scheduling::{Scheduling, Shown};
+use crate::connection::send::sockets::SMALLEST_PACKET_BYTES;
+
+/// What a connection has to send at one moment, and what its handshake lets it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Offer {
+    pub(crate) now: Instant,
+    pub(crate) side: Side,
+    pub(crate) keys: DataKeys,
+    /// Whether MTU probes may leave: once the handshake is confirmed.
+    pub(crate) mtu_probes: Permission,
+    /// Whether the first packets of a client's new paths may leave.
+    pub(crate) openings: Permission,
+    /// What waits for the scheduler.
+    pub(crate) demand: Option<Demand>,
+    /// The part of it that is stream data, bytes.
+    pub(crate) stream_bytes: u64,
+    /// Why an idle path may take over what others have under way; none while there is new data or nothing under way.
+    pub(crate) occasion: Option<Occasion>,
+}
+
+/// The keys that packets of the data space are sealed with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DataKeys {
+    ZeroRtt,
+    OneRtt,
+}
+
+/// Whether something may leave already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Permission {
+    Given,
+    Awaited,
+}
+
+impl Permission {
+    pub(crate) fn when(given: bool) -> Self {
+        if given { Self::Given } else { Self::Awaited }
+    }
+}
+
+impl Scheduling {
+    /// Which path sends next, and what for: no choice that is among the `empty` ones.
+    pub(crate) fn next_packet(
+        &mut self,
+        paths: &mut PathControl,
+        datagrams: &Datagrams,
+        offer: &Offer,
+        empty: &EmptyChoices,
+    ) -> Option<Choice> {
+        // Wishes about a packet that was not built after all say nothing about the next one.
+        self.copy_to.clear();
+        if offer.keys == DataKeys::OneRtt
+            && let Some(choice) = self.next_bound(paths, offer, empty)
+        {
+            return Some(choice);
+        }
+        if !empty.has_scheduled() {
+            let scheduled = self.next_scheduled(&mut paths.table, datagrams, offer);
+            if scheduled.is_some() {
+                return scheduled;
+            }
+        }
+        if offer.keys == DataKeys::ZeroRtt {
+            return None;
+        }
+        let rest = self.next_reinjection(&mut paths.table, offer, empty);
+        let rest = rest.or_else(|| self.acks.next(offer.now, &paths.table, &self.full_sockets, empty));
+        rest.or_else(|| self.next_idle_search(paths, datagrams, offer, empty))
+    }
+
+    /// What the scheduler decides about what waits for it.
+    fn next_scheduled(&mut self, paths: &mut Paths, datagrams: &Datagrams, offer: &Offer) -> Option<Choice> {
+        let Some(demand) = &offer.demand else {
+            self.paced_until = None;
+            return None;
+        };
+        if demand.send_credit_bytes == 0 && offer.stream_bytes > 0 {
+            self.scheduler.on_credit_blocked(offer.now);
+        }
+        match self.decide(paths, datagrams, offer, demand) {
+            Decision::Send(path) => Some(Choice { path, purpose: data_or_probe(paths, path, offer) }),
+            Decision::SendAlso { primary: path, .. } => Some(Choice { path, purpose: Purpose::Data }),
+            Decision::Wait(_) => None,
+        }
+    }
+
+    /// The scheduler's answer. Where the next datagram is too large for packets of some paths, those that can carry it are
+    /// offered first; while they are held, all are offered what else waits for them.
+    fn decide(&mut self, paths: &mut Paths, datagrams: &Datagrams, offer: &Offer, demand: &Demand) -> Decision {
+        self.look(paths, offer.now, offer.side);
+        let holds = |view: &PathView, size: usize| datagrams.max_size(frame_room(view.mss_bytes)) >= Some(size);
+        let next = datagrams.next_size().filter(|_| demand.kind == DemandKind::Datagram);
+        let Some(next) = next.filter(|next| self.views.list().iter().any(|view| !holds(view, *next))) else {
+            return self.pick(Shown::All, demand);
+        };
+        self.show(|view| holds(view, next));
+        let decision = self.pick(Shown::Some, demand);
+        if decision.primary().is_some() {
+            return decision;
+        }
+        let has_streams = offer.stream_bytes > 0;
+        self.show(|view| has_streams || datagrams.next_size_within(frame_room(view.mss_bytes)).is_some());
+        let kind = if has_streams { DemandKind::Stream } else { DemandKind::Datagram };
+        self.pick(Shown::Some, &Demand { kind, ..*demand })
+    }
+
+    /// Packets bound to one path: probes, validation, pings, copies.
+    fn next_bound(&mut self, paths: &mut PathControl, offer: &Offer, empty: &EmptyChoices) -> Option<Choice> {
+        let PathControl { table, pings, .. } = paths;
+        let found = self.next_probe(table, empty).or_else(|| self.next_validation(table, offer, empty));
+        if found.is_some() {
+            return found;
+        }
+        let purpose = Purpose::Ping;
+        let mut pings = pings.iter().rev().copied();
+        if let Some(path) = pings.find(|id| !empty.holds(*id, purpose) && self.full_sockets.admit(table, *id)) {
+            return Some(Choice { path, purpose });
+        }
+        self.next_copy(table, offer, empty)
+    }
+
+    /// A path that owes a probe after a time-out.
+    fn next_probe(&self, paths: &Paths, empty: &EmptyChoices) -> Option<Choice> {
+        let purpose = Purpose::Probe;
+        let owes = |path: &&Path| path.send.probes_due(Space::Data) > 0 && !empty.holds(path.id(), purpose);
+        // A path to which the peer gave no id can send nothing, whatever it owes.
+        let due = paths.slots().filter(|slot| slot.path.as_deref().as_ref().is_some_and(owes));
+        let mut open = due.filter_map(|slot| slot.sendable());
+        let has_room =
+            |path: &&Path| path.may_send(SMALLEST_PACKET_BYTES) && !self.full_sockets.hold(&path.addresses.tuple());
+        open.find(has_room).map(|path| Choice { path: path.id(), purpose })
+    }
+
+    /// A path that owes a challenge or a response on its own addresses. Challenges of ours are few and have a clock of
+    /// their own; responses are as many as the peer likes: window and pacer hold them too (RFC 9000 8.2.2).
+    fn next_validation(&mut self, paths: &mut Paths, offer: &Offer, empty: &EmptyChoices) -> Option<Choice> {
+        let (now, purpose) = (offer.now, Purpose::Validation);
+        self.answers_at = None;
+        for slot in paths.slots_mut() {
+            if slot.path.as_deref().is_none_or(|path| !path.owes_validation()) || slot.sendable().is_none() {
+                continue;
+            }
+            let Some(path) = slot.path.as_deref_mut() else { continue };
+            let choice = Choice { path: path.id(), purpose };
+            let admits = path.may_send(SMALLEST_PACKET_BYTES) && !self.full_sockets.hold(&path.addresses.tuple());
+            let must_wait = offer.openings == Permission::Awaited && path.is_fresh();
+            if !admits || must_wait || empty.holds(choice.path, purpose) {
+                continue;
+            }
+            if path.owes_challenge() {
+                return Some(choice);
+            }
+            path.send.prepare_to_send(now, MIN_DATAGRAM_BYTES as u64);
+            match path.send.room(now, MIN_DATAGRAM_BYTES as u64) {
+                SendRoom::Open => return Some(choice),
+                SendRoom::Paced(at) => self.answers_at = earliest(self.answers_at, Some(at)),
+                SendRoom::Window => {}
+            }
+        }
+        None
+    }
+
+    /// Copies that wait, on the fastest path that may carry them.
+    fn next_copy(&mut self, paths: &mut Paths, offer: &Offer, empty: &EmptyChoices) -> Option<Choice> {
+        if self.copies.is_empty() {
+            return None;
+        }
+        self.look(paths, offer.now, offer.side);
+        let purpose = Purpose::Copies;
+        let open = plait_schedule::candidates(self.views.list()).filter(|view| self.copies.wants(view.id));
+        let new = open.filter(|view| !empty.holds(view.id, purpose));
+        let best = new.min_by_key(|view| (view.rtt_or_max(), view.id))?;
+        Some(Choice { path: best.id, purpose })
+    }
+
+    /// With nothing new to send, an idle path may take over what others still hold.
+    fn next_reinjection(&mut self, paths: &mut Paths, offer: &Offer, empty: &EmptyChoices) -> Option<Choice> {
+        self.reinjector.forget_next_look();
+        let occasion = offer.occasion?;
+        if !paths.is_multipath() || paths.open_slots().nth(1).is_none() {
+            return None;
+        }
+        self.look(paths, offer.now, offer.side);
+        let Self { reinjector, views, copies, .. } = self;
+        reinjector.next(offer.now, occasion, views.list(), paths, copies, empty)
+    }
+
+    /// A path on which nothing is under way learns what it carries without data, where the application sends datagrams:
+    /// their size depends on it, and the scheduler may have no use for the path. A search is a few probes, and the next
+    /// one is minutes away.
+    fn next_idle_search(
+        &mut self,
+        paths: &mut PathControl,
+        datagrams: &Datagrams,
+        offer: &Offer,
+        empty: &EmptyChoices,
+    ) -> Option<Choice> {
+        if empty.has_mtu_probe() || !datagrams.is_used() || offer.mtu_probes == Permission::Awaited {
+            return None;
+        }
+        let full = &self.full_sockets;
+        let choice = paths.table.slots_mut().filter(|slot| slot.is_usable()).find_map(|slot| {
+            slot.sendable()?;
+            let path = slot.path.as_deref_mut()?;
+            let size = path.mtu_probe_while_idle(offer.now)?;
+            let choice = Choice { path: path.id(), purpose: Purpose::Mtu(size) };
+            Some(choice).filter(|_| !full.hold(&path.addresses.tuple()))
+        })?;
+        // RFC 9002 6.1: the ack of a small packet behind it shows the loss of the probe, without a probe time-out.
+        paths.ping(choice.path);
+        Some(choice)
+    }
+}
+
+/// A larger datagram instead of data, while data flows and a probe is due.
+fn data_or_probe(paths: &mut Paths, id: PathId, offer: &Offer) -> Purpose {
+    let path = paths.path_mut(id).filter(|_| offer.mtu_probes == Permission::Given);
+    path.and_then(|path| path.mtu_probe_beside_data(offer.now)).map_or(Purpose::Data, Purpose::Mtu)
+}

@@ -1,0 +1,95 @@
+//! Datagrams of the handshake: Initial and Handshake packets, coalesced, on path 0.
+
+use plait_base::limits::MIN_DATAGRAM_BYTES;
+use plait_base::{Instant, PathId, Space};
+use plait_path::{AckNeed, Padding};
+
+use crate::connection::Connection;
+use crate::connection::send::assemble::Outline;
+use crate::connection::send::purpose::Purpose;
+use crate::connection::send::sockets::SMALLEST_PACKET_BYTES;
+use crate::io::Transmit;
+
+impl Connection {
+    /// Initial and Handshake packets, coalesced, on path 0.
+    pub(crate) fn poll_handshake(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
+        if self.handshake.levels().all(|level| level.keys.is_none()) {
+            return None;
+        }
+        if self.scheduling.full_sockets.hold_path(&self.paths.table, PathId::ZERO) {
+            return None;
+        }
+        let mut spaces = [Space::Initial, Space::Handshake].map(|s| (s, self.wants_handshake(now, s)));
+        let place = self.paths.table.place(PathId::ZERO)?;
+        let path = self.paths.table.path_at(place)?;
+        let (route, ecn) = (path.addresses.send_tuple(), path.send.ecn());
+        let room = usize::try_from(path.addresses.amplification_room()).unwrap_or(usize::MAX);
+        let end = room.min(usize::from(path.mtu()));
+        // RFC 9000 14.1: a datagram with an ack-eliciting Initial is full-sized; without credit for that it waits,
+        // and what credit is left serves Handshake packets
+        spaces[0].1 &= end >= MIN_DATAGRAM_BYTES;
+        spaces[1].1 &= end as u64 >= SMALLEST_PACKET_BYTES;
+        if spaces.iter().all(|(_, wants)| !wants) {
+            return None;
+        }
+        // RFC 9000 14.1, RFC 9001 9.3: every Initial of a client, of a server only those that ask for an ack
+        let full_sized = self.side().is_client()
+            || self.paths.owes_probe(Space::Initial)
+            || self.handshake.crypto(Space::Initial).is_some_and(|stream| stream.wants_send());
+        let mut has_initial = false;
+        for (i, &(space, wants)) in spaces.iter().enumerate() {
+            let rides_along = space == Space::Handshake && has_initial && self.handshake.has_keys(Space::Handshake);
+            if !wants && !rides_along {
+                continue;
+            }
+            let last = i == 1 || !spaces[1].1;
+            has_initial |= space == Space::Initial;
+            let padding =
+                if last && has_initial && full_sized { Padding::UpTo(MIN_DATAGRAM_BYTES) } else { Padding::Least };
+            let purpose = Purpose::Data;
+            let outline = Outline { ecn, ..Outline::unmarked(place, space, end, purpose) };
+            self.handshake_packet(now, &outline, buf, padding);
+        }
+        if buf.is_empty() {
+            return None;
+        }
+        Some(Transmit { route, ecn, size: buf.len(), segment_size: None })
+    }
+
+    fn wants_handshake(&mut self, now: Instant, space: Space) -> bool {
+        let probe = self.paths.owes_probe(space);
+        let Some(level) = self.handshake.level(space) else { return false };
+        if level.keys.is_none() {
+            return false;
+        }
+        if probe || level.receive.ack_need(now) == AckNeed::Now {
+            return true;
+        }
+        let wants = level.crypto.wants_send();
+        let path = self.paths.table.path_mut(PathId::ZERO);
+        wants && path.is_some_and(|path| path.has_window_for(1200))
+    }
+
+    fn handshake_packet(&mut self, now: Instant, outline: &Outline, buf: &mut Vec<u8>, padding: Padding) {
+        let space = outline.space;
+        let is_probe = self.paths.owes_probe(space);
+        let built = self.assemble(now, outline, buf, |connection, w| {
+            if let Some(level) = connection.handshake.level(space) {
+                level.fill(now, w);
+                if is_probe && !w.is_ack_eliciting() {
+                    // RFC 9002 6.2.4: the second probe carries data too; a server does not answer a first packet without
+                    level.crypto.resend_unacked();
+                    level.crypto.fill(w);
+                }
+            }
+            if is_probe && !w.is_ack_eliciting() {
+                w.write_ping();
+            }
+            padding
+        });
+        if space == Space::Handshake && self.side().is_client() && built.is_some() {
+            // RFC 9001 4.9.1: a client is done with Initial keys once it sends a Handshake packet
+            self.discard_space(now, Space::Initial);
+        }
+    }
+}

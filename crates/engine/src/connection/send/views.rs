@@ -1,0 +1,121 @@
+//! The open paths as schedulers and reinjection policies see them.
+
+use plait_base::probe::PathState;
+use plait_base::{Instant, Side};
+use plait_path::table::{Place, Slot};
+use plait_path::{PathRoom, PathStatus, Paths, SendRoom};
+use plait_schedule::{PathView, PeerAdvice, Room};
+
+use crate::connection::send::sockets::FullSockets;
+
+/// The views of one poll, by path id: made when first looked at, and after a packet only that of its path is made anew.
+#[derive(Debug, Default)]
+pub(crate) struct Views {
+    list: Vec<PathView>,
+    state: ViewState,
+}
+
+/// Which of the views tell how things are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum ViewState {
+    #[default]
+    Stale,
+    /// All but the one of the path that sent since.
+    AllBut(Place),
+    Fresh,
+}
+
+impl Views {
+    pub(crate) fn shrink_to_fit(&mut self) {
+        self.list.shrink_to_fit();
+    }
+
+    pub(crate) fn list(&self) -> &[PathView] {
+        &self.list
+    }
+
+    /// Time has passed, or anything may have happened since.
+    pub(crate) fn expire(&mut self) {
+        self.state = ViewState::Stale;
+    }
+
+    /// A packet left: nothing but the view of its path has changed.
+    pub(crate) fn on_sent(&mut self, place: Place) {
+        self.state = match self.state {
+            ViewState::Fresh => ViewState::AllBut(place),
+            ViewState::AllBut(other) if other == place => self.state,
+            ViewState::AllBut(_) | ViewState::Stale => ViewState::Stale,
+        };
+    }
+
+    /// Makes the views that are out of date; a packet is about to be chosen.
+    pub(crate) fn look(&mut self, paths: &mut Paths, now: Instant, side: Side, full: &FullSockets) {
+        let is_held = |tuple: &_| full.hold(tuple);
+        let is_done = match self.state {
+            ViewState::Fresh => true,
+            ViewState::AllBut(place) => paths.slot_at_mut(place).is_some_and(|slot| {
+                slot.prepare_to_send(now, side, is_held);
+                self.replace(view(slot, now, side, full))
+            }),
+            ViewState::Stale => false,
+        };
+        if !is_done {
+            paths.prepare_to_send(now, side, is_held);
+            self.list.clear();
+            self.list.extend(views(paths, now, side, full));
+        }
+        self.state = ViewState::Fresh;
+        debug_assert!(views(paths, now, side, full).eq(self.list.iter().copied()), "a path changed behind its view");
+    }
+
+    /// Puts a path's new view in place of its old one, if both are there.
+    fn replace(&mut self, new: Option<PathView>) -> bool {
+        let Some(new) = new else { return false };
+        let old = self.list.iter_mut().find(|view| view.id == new.id);
+        old.map(|old| *old = new).is_some()
+    }
+}
+
+/// All open paths as a scheduler sees them; looking changes nothing.
+pub(crate) fn views<'a>(
+    paths: &'a Paths,
+    now: Instant,
+    side: Side,
+    full: &'a FullSockets,
+) -> impl Iterator<Item = PathView> + 'a {
+    paths.open_slots().filter_map(move |slot| view(slot, now, side, full))
+}
+
+fn view(slot: &Slot, now: Instant, side: Side, full: &FullSockets) -> Option<PathView> {
+    let path = slot.snapshot(now, side)?;
+    let held = || full.room(now, &path.tuple, || path.pto);
+    let room = match path.room {
+        PathRoom::NoCid => Room::NoCid,
+        PathRoom::NotValidated => Room::NotValidated,
+        PathRoom::Amplification => Room::Amplification,
+        PathRoom::Send(room) => held().unwrap_or(match room {
+            SendRoom::Open => Room::Open,
+            SendRoom::Window => Room::Window,
+            SendRoom::Paced(at) => Room::Paced(at),
+        }),
+    };
+    let is_backup = path.peer_advice == Some(PathStatus::Backup);
+    Some(PathView {
+        id: path.id,
+        state: if slot.carries_early_data() { PathState::Active } else { path.state },
+        peer_advice: if is_backup { PeerAdvice::Backup } else { PeerAdvice::Available },
+        room,
+        rtt: path.rtt.measured(),
+        rtt_var: path.rtt.var(),
+        rtt_min: path.rtt.min(),
+        rtt_max: path.rtt.max(),
+        window_bytes: path.send.window_bytes,
+        in_flight_bytes: path.send.in_flight_bytes,
+        ssthresh_bytes: path.ssthresh_bytes,
+        mss_bytes: u64::from(path.mtu_bytes),
+        sent_bytes: path.send.sent_bytes,
+        sent_packets: path.send.packets_sent,
+        delivery_rate_bps: path.send.delivery_rate_bps,
+        loss_per_mille: path.send.loss_per_mille,
+    })
+}
