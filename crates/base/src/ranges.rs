@@ -50,6 +50,10 @@ impl RangeSet {
     /// True when `x` is in the set.
     #[inline]
     pub fn contains(&self, x: u64) -> bool {
+        // Most are asked for at the end.
+        if self.ranges.back().is_none_or(|last| last.start <= x) {
+            return self.ranges.back().is_some_and(|last| x < last.end);
+        }
         let i = self.ranges.partition_point(|r| r.end <= x);
         self.ranges.get(i).is_some_and(|r| r.start <= x)
     }
@@ -74,6 +78,10 @@ impl RangeSet {
     pub fn insert(&mut self, range: Range<u64>) -> bool {
         if range.is_empty() {
             return false;
+        }
+        if let Some(last) = self.ranges.back_mut().filter(|last| last.end == range.start) {
+            last.end = range.end;
+            return true;
         }
         let first = self.seek(range.start);
         let Some(found) = self.ranges.get(first).cloned() else {

@@ -347,8 +347,14 @@ impl OneRttKeys {
         self.in_use_since = Some(now);
     }
 
+    /// True when new keys are wanted: the AEAD's limit comes near (RFC 9001 6.6), or the present phase has been in use for
+    /// `longest`.
+    pub fn wants_update(&self, now: Instant, longest: Option<Duration>) -> bool {
+        self.key_usage() != KeyUsage::Fine || longest.is_some_and(|longest| self.age(now) >= longest)
+    }
+
     /// For how long the present phase is in use; zero before the handshake is confirmed.
-    pub fn age(&self, now: Instant) -> Duration {
+    fn age(&self, now: Instant) -> Duration {
         self.in_use_since.map_or(Duration::ZERO, |since| now.since(since))
     }
 

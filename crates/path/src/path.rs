@@ -537,7 +537,7 @@ impl Path {
 
     /// True where a response to a challenge, or a challenge, waits for the current addresses.
     pub fn owes_validation(&self) -> bool {
-        self.addresses.due() == Some(FourTupleRole::Current)
+        self.addresses.is_current_due()
     }
 
     /// True where a challenge of ours waits for the current addresses.

@@ -305,6 +305,11 @@ impl FourTupleState {
         (self.wants_answer() || self.wants_challenge()) && self.amplification_room() >= MIN_PROBE_BYTES
     }
 
+    /// True when a challenge or a response waits, whether or not it may be sent.
+    pub(crate) fn has_probe(&self) -> bool {
+        !self.responses.is_empty() || self.wants_challenge()
+    }
+
     /// True when a challenge of ours waits.
     pub(crate) fn wants_challenge(&self) -> bool {
         self.running.is_some_and(|r| r.challenge_due)

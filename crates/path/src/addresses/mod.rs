@@ -303,6 +303,12 @@ impl PathAddresses {
         Ok(None)
     }
 
+    /// True when a challenge or response waits for the current addresses and may be sent.
+    #[inline]
+    pub(crate) fn is_current_due(&self) -> bool {
+        self.current.wants_probe()
+    }
+
     /// The 4-tuple on which a challenge or response waits and may be sent; the current one first.
     pub fn due(&self) -> Option<FourTupleRole> {
         FourTupleRole::ALL.into_iter().find(|&role| self.get(role).is_some_and(FourTupleState::wants_probe))
@@ -310,7 +316,7 @@ impl PathAddresses {
 
     /// Writes what waits on a 4-tuple; the packet must then leave on that 4-tuple's addresses.
     pub fn fill(&mut self, role: FourTupleRole, rng: &mut Random, w: &mut FrameWriter<'_>) -> Pad {
-        let Some(state) = self.get_mut(role) else { return Pad::No };
+        let Some(state) = self.get_mut(role).filter(|state| state.has_probe()) else { return Pad::No };
         let pad = state.fill(rng, w);
         self.challenged |= FourTupleRole::ALL.into_iter().any(|n| self.get(n).is_some_and(FourTupleState::has_asked));
         pad
@@ -318,10 +324,8 @@ impl PathAddresses {
 
     /// When [`Self::on_timeout`] wants to be called.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        FourTupleRole::ALL
-            .into_iter()
-            .filter_map(|role| self.get(role)?.deadline())
-            .fold(None, |a, b| earliest(a, Some(b)))
+        let others = [&self.candidate, &self.previous].into_iter().flatten();
+        others.fold(self.current.deadline(), |at, state| earliest(at, state.deadline()))
     }
 
     /// Repeats challenges and gives up on silent addresses.

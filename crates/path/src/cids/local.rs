@@ -30,12 +30,15 @@ pub struct LocalCids {
     told: u64,
     limit: usize,
     closed: bool,
+    /// True while a frame waits: asked for at every packet, and nearly always false.
+    wants_frame: bool,
 }
 
 impl LocalCids {
     /// No id yet. `peer_limit` is the peer's active_connection_id_limit, per path id.
     pub(crate) fn new(path: PathId, peer_limit: u64) -> Self {
-        let mut cids = Self { path, entries: SmallVec::new(), next_sequence: 0, told: 0, limit: 0, closed: false };
+        let entries = SmallVec::new();
+        let mut cids = Self { path, entries, next_sequence: 0, told: 0, limit: 0, closed: false, wants_frame: false };
         cids.set_limit(peer_limit);
         cids
     }
@@ -55,6 +58,7 @@ impl LocalCids {
         let sequence = self.next_sequence;
         self.next_sequence += 1;
         self.entries.push(LocalCid { sequence, cid, token, delivery });
+        self.look_for_due();
         IssuedCid { path: self.path, sequence, cid }
     }
 
@@ -109,31 +113,38 @@ impl LocalCids {
             return Err(Violation::RetireCidInUse);
         }
         self.entries.remove(at);
+        self.look_for_due();
         Ok(Some(cid))
     }
 
     /// The path is abandoned: no further ids, no further frames. Active ids stay until `take_all`.
     pub(crate) fn close(&mut self) {
         self.closed = true;
+        self.look_for_due();
     }
 
     /// Takes every active id off, for the endpoint to forget.
     pub(crate) fn take_all(&mut self) -> SmallVec<[ConnectionId; 4]> {
-        self.closed = true;
+        self.close();
         self.entries.drain(..).map(|e| e.cid).collect()
     }
 
     /// True when a frame waits.
+    #[inline]
     pub(crate) fn wants_frame(&self) -> bool {
-        !self.closed && self.entries.iter().any(|e| e.delivery.is_due())
+        self.wants_frame
+    }
+
+    /// After each change: whether a frame waits now.
+    fn look_for_due(&mut self) {
+        self.wants_frame = !self.closed && self.entries.iter().any(|e| e.delivery.is_due());
     }
 
     /// Writes the frames that wait, as many as fit.
     pub(crate) fn fill(&mut self, form: CidForm, w: &mut FrameWriter<'_>) {
-        if self.closed {
-            return;
+        if self.wants_frame {
+            self.write(form, w, FrameState::is_due);
         }
-        self.write(form, w, FrameState::is_due);
     }
 
     /// Writes every id that the peer is not known to have, also those whose frames are under way elsewhere.
@@ -149,11 +160,12 @@ impl LocalCids {
             // RFC 9000 19.15-5: no id of ours is ever asked back.
             let new = NewCid { form, path, sequence, retire_prior_to: 0, cid, token };
             if !w.write(&new, SentFrame::NewCid { path, sequence }) {
-                return;
+                break;
             }
             entry.delivery.on_written();
             self.told = self.told.max(entry.sequence + 1);
         }
+        self.look_for_due();
     }
 
     /// A packet with the id's frame was acknowledged.
@@ -161,6 +173,7 @@ impl LocalCids {
         if let Some(entry) = self.entries.iter_mut().find(|e| e.sequence == sequence) {
             entry.delivery.on_acked();
         }
+        self.look_for_due();
     }
 
     /// A packet with the id's frame was lost: again, unless retired or abandoned (RFC 9000 13.3, RFC 10069 4.5).
@@ -168,5 +181,6 @@ impl LocalCids {
         if let Some(entry) = self.entries.iter_mut().find(|e| e.sequence == sequence) {
             entry.delivery.on_lost();
         }
+        self.look_for_due();
     }
 }

@@ -124,7 +124,11 @@ impl SendFlow {
         }
     }
 
+    #[inline]
     fn backed_off(&self, pto: Duration) -> Duration {
+        if self.timer.backoff == 0 {
+            return pto;
+        }
         // RFC 9002 6.2.1: doubles with each time-out; ours ends at a limit
         let longest = self.timer.interval_max.unwrap_or(MAX_PTO);
         pto.saturating_mul(1 << self.timer.backoff.min(MAX_PTO_BACKOFF)).min(longest.max(pto))

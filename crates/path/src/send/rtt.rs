@@ -23,6 +23,8 @@ pub struct RttEstimator {
     max_since: Instant,
     first_sample_at: Option<Instant>,
     via: Option<PathId>,
+    /// Smoothed RTT and four times its variation: asked for at every packet, changed by every sample.
+    pto_base: Duration,
 }
 
 impl RttEstimator {
@@ -39,6 +41,7 @@ impl RttEstimator {
             max_since: Instant::ZERO,
             first_sample_at: None,
             via: None,
+            pto_base: pto_base(initial, initial / 2),
         }
     }
 
@@ -51,6 +54,7 @@ impl RttEstimator {
             // RFC 9002 5.3: the first sample sets everything
             (self.min, self.smoothed, self.var) = (latest, latest, latest / 2);
             (self.first_sample_at, self.via) = (Some(now), Some(via));
+            self.pto_base = pto_base(self.smoothed, self.var);
             return;
         };
         // RFC 10069 5.4: the smallest RTT is of one way back; another starts anew, less the time that its first ack
@@ -66,6 +70,7 @@ impl RttEstimator {
         let deviation = self.smoothed.abs_diff(adjusted);
         self.var = (self.var * 3 + deviation) / 4;
         self.smoothed = (self.smoothed * 7 + adjusted) / 8;
+        self.pto_base = pto_base(self.smoothed, self.var);
     }
 
     fn track_max(&mut self, now: Instant, latest: Duration) {
@@ -140,8 +145,9 @@ impl RttEstimator {
     }
 
     /// Probe time-out without ack delay and backoff: smoothed + max(4 var, granularity) (RFC 9002 6.2.1).
+    #[inline]
     pub(crate) fn pto_base(&self) -> Duration {
-        self.smoothed + (self.var * 4).max(TIMER_GRANULARITY)
+        self.pto_base
     }
 
     /// After so long without an ack a packet counts as lost once a later one is acked (RFC 9002 6.1.2).
@@ -149,6 +155,10 @@ impl RttEstimator {
         let base = if self.first_sample_at.is_some() { self.smoothed.max(self.latest) } else { self.smoothed };
         (base * threshold.0 / threshold.1.max(1)).max(TIMER_GRANULARITY)
     }
+}
+
+fn pto_base(smoothed: Duration, var: Duration) -> Duration {
+    smoothed + (var * 4).max(TIMER_GRANULARITY)
 }
 
 #[cfg(test)]

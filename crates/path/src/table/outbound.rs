@@ -23,6 +23,9 @@ impl Paths {
     /// Writes what is due, as much as fits: any open path may carry it (1-RTT packets only). True where the peer may use
     /// more path ids by it, for which connection ids are to be issued.
     pub fn fill_control(&mut self, w: &mut FrameWriter<'_>) -> bool {
+        if !self.wants_control() {
+            return false;
+        }
         let usable_before = self.credit.as_ref().map(PathCredit::usable_max);
         let form = self.form();
         for pending in self.pending_abandons.iter_mut().filter(|f| f.delivery.is_due()) {

@@ -86,7 +86,7 @@ impl Slot {
         let full = u64::from(path.mtu()).min(MIN_DATAGRAM_BYTES as u64);
         if self.dcid(FourTupleRole::Current).is_none() {
             Some(PathRoom::NoCid)
-        } else if self.state() == PathState::Validating && !self.carries_early_data() {
+        } else if self.id != PathId::ZERO && self.state() == PathState::Validating {
             Some(PathRoom::NotValidated)
         } else if side == Side::Server && path.addresses.amplification_room() < full {
             Some(PathRoom::Amplification)

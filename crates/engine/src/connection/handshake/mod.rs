@@ -245,6 +245,11 @@ impl Handshake {
         stream.on_crypto(offset, data)
     }
 
+    /// True when nothing waits for TLS: it has nothing to say after the handshake but in answer to what it reads.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.is_complete() && !self.data.has_unread()
+    }
+
     /// Feeds TLS with what arrived and takes out what it wants to send.
     pub(crate) fn advance(&mut self) -> Result<Progress, TransportError> {
         let mut progress = Progress::default();

@@ -1,12 +1,15 @@
 //! What the handshake gives packets on their way out: headers, keys, and frames that it owes.
 
-use plait_base::{ConnectionId, Space};
+use plait_base::limits::MIN_DATAGRAM_BYTES;
+use plait_base::{ConnectionId, Instant, PathId, Space};
 use plait_crypto::SealKeys;
+use plait_path::{AckNeed, Path};
 use plait_wire::header::OutHeader;
 use plait_wire::params::GreaseQuicBit;
 use plait_wire::{Frame, FrameWriter, SentFrame};
 
 use super::{Handshake, Owed};
+use crate::connection::send::sockets::SMALLEST_PACKET_BYTES;
 
 impl Handshake {
     /// The header of a packet that 1-RTT keys do not seal; none without its keys.
@@ -27,6 +30,27 @@ impl Handshake {
             Space::Initial | Space::Handshake => self.keys(space).map(|keys| &keys.local),
             Space::Data => self.early_seal_keys(),
         }
+    }
+
+    /// True where an early level has reason for a packet on path 0, whatever its size: a probe, an ack, or what TLS says,
+    /// for which the window must have room.
+    pub(crate) fn wants_packet(&self, now: Instant, space: Space, path: &Path) -> bool {
+        let level = match space {
+            Space::Initial => self.initial.as_deref(),
+            Space::Handshake => self.handshake.as_deref(),
+            Space::Data => None,
+        };
+        level.filter(|level| level.keys.is_some()).is_some_and(|level| {
+            path.send.probes_due(space) > 0
+                || level.receive.ack_need(now) == AckNeed::Now
+                || level.crypto.wants_send() && path.has_window_for(MIN_DATAGRAM_BYTES as u64)
+        })
+    }
+
+    /// Bytes of the smallest datagram that a path would send next.
+    pub(crate) fn least_datagram(&self, path: PathId) -> u64 {
+        let full_sized = path == PathId::ZERO && self.has_keys(Space::Initial);
+        if full_sized { MIN_DATAGRAM_BYTES as u64 } else { SMALLEST_PACKET_BYTES }
     }
 
     /// True once the fixed bit may be cleared: the peer allows it, and no packet of the handshake is sent any more

@@ -19,6 +19,9 @@ const EARLY_KEYS_PTOS: u32 = 3;
 
 impl Connection {
     pub(crate) fn advance_handshake(&mut self, now: Instant) {
+        if self.handshake.is_at_rest() {
+            return;
+        }
         match self.handshake.advance() {
             Ok(progress) => self.on_progress(now, progress),
             Err(error) => self.close_with(now, error),

@@ -125,7 +125,7 @@ impl Connection {
     /// path opened by now it leaves there, as all others do (RFC 10069 3.4).
     pub(crate) fn poll_final_packet(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
         let id = self.paths.no_path.as_ref()?.abandon_unsent?;
-        if self.is_held(id) {
+        if self.scheduling.full_sockets.hold_path(&self.paths.table, id) {
             return None;
         }
         self.paths.no_path.as_mut()?.abandon_unsent = None;

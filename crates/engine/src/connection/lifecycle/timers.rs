@@ -80,7 +80,10 @@ impl Connection {
         for id in ids {
             // A few rounds at most: a loss timer may give way to a probe timer that is due as well.
             for _ in 0..4 {
-                let gate = if self.is_starved(id) { ProbeGate::Amplification } else { ProbeGate::Open };
+                // RFC 9002 6.2.2.1: the probe timer rests while the 3x rule holds back whatever would leave next
+                let least = self.handshake.least_datagram(id);
+                let is_starved = self.paths.table.path(id).is_some_and(|path| !path.may_send(least));
+                let gate = if is_starved { ProbeGate::Amplification } else { ProbeGate::Open };
                 let fired = self.paths.on_packet_timer(now, id, gate);
                 self.process_acked_and_lost(now, id);
                 match fired {

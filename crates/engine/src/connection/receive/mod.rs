@@ -92,7 +92,7 @@ impl Connection {
         let id = input.path;
         self.read_packets(now, input);
         // RFC 9002 6.2.2.1: what the peer sent is credit to send, so that the probe timer runs again.
-        let least = self.least_credit(id);
+        let least = self.handshake.least_datagram(id);
         let path = self.paths.table.path_mut(id);
         if let Some(path) = path.filter(|path| path.may_send(least)) {
             path.send.set_probe_gate(ProbeGate::Open);

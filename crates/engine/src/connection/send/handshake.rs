@@ -2,7 +2,7 @@
 
 use plait_base::limits::MIN_DATAGRAM_BYTES;
 use plait_base::{Instant, PathId, Space};
-use plait_path::{AckNeed, Padding};
+use plait_path::Padding;
 
 use crate::connection::Connection;
 use crate::connection::send::assemble::Outline;
@@ -19,9 +19,10 @@ impl Connection {
         if self.scheduling.full_sockets.hold_path(&self.paths.table, PathId::ZERO) {
             return None;
         }
-        let mut spaces = [Space::Initial, Space::Handshake].map(|s| (s, self.wants_handshake(now, s)));
         let place = self.paths.table.place(PathId::ZERO)?;
         let path = self.paths.table.path_at(place)?;
+        let wants = |space| (space, self.handshake.wants_packet(now, space, path));
+        let mut spaces = [Space::Initial, Space::Handshake].map(wants);
         let (route, ecn) = (path.addresses.send_tuple(), path.send.ecn());
         let room = usize::try_from(path.addresses.amplification_room()).unwrap_or(usize::MAX);
         let end = room.min(usize::from(path.mtu()));
@@ -54,20 +55,6 @@ impl Connection {
             return None;
         }
         Some(Transmit { route, ecn, size: buf.len(), segment_size: None })
-    }
-
-    fn wants_handshake(&mut self, now: Instant, space: Space) -> bool {
-        let probe = self.paths.owes_probe(space);
-        let Some(level) = self.handshake.level(space) else { return false };
-        if level.keys.is_none() {
-            return false;
-        }
-        if probe || level.receive.ack_need(now) == AckNeed::Now {
-            return true;
-        }
-        let wants = level.crypto.wants_send();
-        let path = self.paths.table.path_mut(PathId::ZERO);
-        wants && path.is_some_and(|path| path.has_window_for(1200))
     }
 
     fn handshake_packet(&mut self, now: Instant, outline: &Outline, buf: &mut Vec<u8>, padding: Padding) {

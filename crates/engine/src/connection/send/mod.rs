@@ -16,7 +16,7 @@ pub(crate) mod views;
 use std::net::SocketAddr;
 
 use plait_base::limits::MIN_DATAGRAM_BYTES;
-use plait_base::{FourTuple, Instant, PathId, Space};
+use plait_base::{FourTuple, Instant, Space};
 use plait_path::addresses::FourTupleState;
 use plait_path::table::Slot;
 use plait_path::{Built, FourTupleRole, Pad, Padding, Path};
@@ -60,22 +60,13 @@ impl Connection {
             transmit = self.poll_train(now, max_segments.max(1), buf, choice);
             empty.push(choice);
         }
-        if transmit.is_none() {
-            self.update_keys_near_limit(now);
+        // RFC 9001 6.6: the AEAD's limit comes near, or the keys are as old as configured
+        let interval = self.settings.transport.timing.key_update_interval;
+        if transmit.is_none() && self.keys.as_ref().is_some_and(|keys| keys.wants_update(now, interval)) {
+            // Refused while the peer has not confirmed the last one; it is tried again with the next packets.
+            let _ = self.update_keys(now);
         }
         transmit
-    }
-
-    /// True while the 3x rule holds back whatever this path would send next: its probe timer rests (RFC 9002 6.2.2.1).
-    pub(crate) fn is_starved(&self, id: PathId) -> bool {
-        let least = self.least_credit(id);
-        self.paths.table.path(id).is_some_and(|path| !path.may_send(least))
-    }
-
-    /// Bytes of the smallest datagram that this path would send next.
-    pub(crate) fn least_credit(&self, id: PathId) -> u64 {
-        let full_sized = id == PathId::ZERO && self.handshake.has_keys(Space::Initial);
-        if full_sized { MIN_DATAGRAM_BYTES as u64 } else { SMALLEST_PACKET_BYTES }
     }
 
     /// Challenges and responses on addresses other than the path's own.
@@ -90,8 +81,8 @@ impl Connection {
         let due = |slot: &Slot| {
             let addresses = &slot.path.as_deref().filter(|_| slot.is_open())?.addresses;
             let other = [FourTupleRole::Candidate, FourTupleRole::Previous].into_iter();
-            let mut sendable = other.filter(|role| slot.dcid(*role).is_some());
-            sendable.find(|role| addresses.get(*role).is_some_and(admits))
+            let mut due = other.filter(|role| addresses.get(*role).is_some_and(admits));
+            due.find(|role| slot.dcid(*role).is_some())
         };
         let place = self.paths.table.next_slot(0, |slot| due(slot).is_some())?;
         let slot = self.paths.table.slot_at(place)?;
@@ -220,17 +211,6 @@ impl Connection {
         Some(Demand { now, kind, unsent_bytes: stream + datagram, send_credit_bytes })
     }
 
-    /// Starts a key update when the AEAD's limit comes near (RFC 9001 6.6) or the keys are as old as configured.
-    fn update_keys_near_limit(&mut self, now: Instant) {
-        let interval = self.settings.transport.timing.key_update_interval;
-        let age = self.keys.as_ref().map_or(std::time::Duration::ZERO, |keys| keys.age(now));
-        let is_old = interval.is_some_and(|longest| age >= longest);
-        if is_old || self.keys.as_ref().is_some_and(|k| k.key_usage() != plait_crypto::KeyUsage::Fine) {
-            // Refused while the peer has not confirmed the last one; it is tried again with the next packets.
-            let _ = self.update_keys(now);
-        }
-    }
-
     /// The pairs of addresses that datagrams may leave by: those of each path, and those that are being validated.
     pub fn routes(&self) -> impl Iterator<Item = FourTuple> + '_ {
         let paths = self.paths.table.slots().filter_map(|slot| slot.path.as_deref());
@@ -241,11 +221,6 @@ impl Connection {
     /// said that they have room again, [`Self::poll_transmit`] makes nothing that would leave from them.
     pub fn set_full_sockets(&mut self, now: Instant, full: &[SocketAddr]) {
         self.scheduling.full_sockets.set(now, full);
-    }
-
-    /// True where the socket of a path's own address is full.
-    pub(crate) fn is_held(&self, id: PathId) -> bool {
-        self.scheduling.full_sockets.hold_path(&self.paths.table, id)
     }
 }
 
