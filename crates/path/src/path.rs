@@ -15,7 +15,9 @@ use crate::feedback::Feedback;
 use crate::policy::AckCarrier;
 use crate::receive::{Eliciting, ReceiveFlow};
 use crate::send::mtu::{Mtu, MtuConfig};
-use crate::send::{AckOutcome, AckReport, Activity, KeepRtt, PacketInfo, ProbeGate, SendFlow, TimerFired};
+use crate::send::{
+    AckOutcome, AckReport, Activity, HandshakeState, KeepRtt, PacketInfo, ProbeGate, SendFlow, TimerFired,
+};
 use crate::spin::SpinBit;
 use crate::stats::{PathCounters, PathTotals};
 
@@ -216,6 +218,21 @@ impl Path {
     /// Nothing more is sent on it: all that is under way counts as lost.
     pub fn on_closing(&mut self, now: Instant, feedback: &mut Feedback) {
         self.send.on_path_gone(now, feedback);
+    }
+
+    /// How far the handshake is, for the probe timer (RFC 9002 6.2.2.1).
+    pub fn set_handshake(&mut self, now: Instant, state: HandshakeState) {
+        self.send.set_handshake(now, state);
+    }
+
+    /// True while probes are owed in `space` after a time-out.
+    pub fn owes_probe(&self, space: Space) -> bool {
+        self.send.probes_due(space) > 0
+    }
+
+    /// A time-out in another space is answered in `space` too.
+    pub fn probe_along(&mut self, space: Space) {
+        self.send.probe_along(space);
     }
 
     /// The network around us may have changed: time-outs that passed before say nothing of it.
@@ -475,6 +492,24 @@ impl Path {
     /// True where the operating system chose our address, and a datagram showed which.
     pub fn is_local_chosen_by_system(&self) -> bool {
         self.addresses.is_system_known()
+    }
+
+    /// The peer proved its current address by the handshake.
+    pub fn on_address_proven(&mut self) {
+        if !self.addresses.is_validated() {
+            self.addresses.on_address_proven();
+        }
+    }
+
+    /// The peer's newest packet came to `tuple`: where the system chooses our address, this shows when it chose another.
+    pub fn follow_system(&mut self, tuple: &FourTuple) -> Moved {
+        self.addresses.follow_system(tuple)
+    }
+
+    /// An authentic packet came from `tuple`, in a datagram of `bytes`: where those are no addresses of the path yet, they
+    /// become its candidate.
+    pub fn admit(&mut self, tuple: FourTuple, bytes: u64) {
+        self.addresses.admit(tuple, bytes);
     }
 
     /// Starts to validate its current address, unless that is done or under way.

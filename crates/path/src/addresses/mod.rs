@@ -148,7 +148,7 @@ impl PathAddresses {
     }
 
     /// The peer's newest packet came to `tuple`. Where the system chooses our address, this shows when it chose another.
-    pub fn follow_system(&mut self, tuple: &FourTuple) -> Moved {
+    pub(crate) fn follow_system(&mut self, tuple: &FourTuple) -> Moved {
         if self.find(tuple) == Some(FourTupleRole::Current) && self.current.follow_system(tuple) {
             return Moved::Hosts;
         }

@@ -99,7 +99,7 @@ impl ProbeTimer {
 
 impl SendFlow {
     /// The handshake went on.
-    pub fn set_handshake(&mut self, now: Instant, state: HandshakeState) {
+    pub(crate) fn set_handshake(&mut self, now: Instant, state: HandshakeState) {
         if self.timer.handshake != state {
             self.timer.handshake = state;
             self.timer.on_progress(now);
@@ -152,7 +152,7 @@ impl SendFlow {
     }
 
     /// A probe time-out of another space passed: what this one has in flight is asked for with it (RFC 9002 6.2.4).
-    pub fn probe_along(&mut self, space: Space) {
+    pub(crate) fn probe_along(&mut self, space: Space) {
         let is_awaiting = self.is_awaiting_ack(space);
         if let Some(state) = self.space_mut(space).filter(|_| is_awaiting) {
             state.probes = state.probes.max(1);

@@ -118,7 +118,7 @@ impl Connection {
         if let Some(path) = self.paths.table.path_mut(PathId::ZERO) {
             path.send.discard(now, space, &mut self.paths.feedback);
             if space == Space::Initial && self.handshake.side.is_client() {
-                path.send.set_handshake(now, HandshakeState::AwaitingValidation);
+                path.set_handshake(now, HandshakeState::AwaitingValidation);
             }
         }
         self.process_acked_and_lost(now, PathId::ZERO);

@@ -45,7 +45,7 @@ impl PathControl {
     }
 
     /// A failed path answered.
-    pub(crate) fn on_recovered(&mut self, id: PathId) {
+    pub(super) fn on_recovered(&mut self, id: PathId) {
         self.take_over_silent(id);
         if let Some(slot) = self.table.slot_mut(id) {
             slot.status.restore();

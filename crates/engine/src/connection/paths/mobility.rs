@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use plait_base::{ConnectionId, FourTuple, Instant, PathId};
+use plait_base::{FourTuple, Instant, PathId};
 use plait_path::addresses::Moved;
 use plait_path::policy::AddressUse;
 use plait_path::table::{CidChange, Slot};
@@ -168,23 +168,6 @@ impl PathControl {
         self.ask_elsewhere(now);
         self.table.drop_failed_candidate(id);
         self.process_table_events();
-    }
-
-    /// The peer's newest packet on path `id` that is no mere probe came from other addresses, in a datagram of `bytes` to
-    /// our connection id `cid`: a server follows it there (RFC 9000 9.3).
-    pub(crate) fn follow(&mut self, now: Instant, id: PathId, tuple: FourTuple, cid: ConnectionId, bytes: u64) {
-        if self.side.is_client() || !self.is_confirmed() {
-            return;
-        }
-        let times = self.validation_times(id);
-        let Some(path) = self.table.path_mut(id) else { return };
-        path.addresses.admit(tuple, bytes);
-        let change = if path.changed_cid(&cid) { CidChange::Fresh } else { CidChange::Keep };
-        let moved = self.table.migrate(now, id, tuple, change, times);
-        self.on_moved(now, id, moved);
-        if let Some(path) = self.table.path_mut(id) {
-            path.on_heard_at(&tuple, cid);
-        }
     }
 
     /// The path's addresses changed: its RTT, window and MTU begin anew unless only ports did (RFC 9000 9.4).

@@ -35,6 +35,7 @@
 //! [`PathControl`] acts on the table of paths. It knows of the connection what it was told (`on_peer_params`,
 //! `on_handshake_complete`, `on_handshake_confirmed`); what others must hear comes out of it as [`PathNews`].
 
+mod arrival;
 pub(crate) mod cids;
 mod close;
 mod failure;
@@ -235,7 +236,7 @@ impl PathControl {
     pub(crate) fn on_handshake_confirmed(&mut self, now: Instant, random: &mut Random) {
         self.stage = Stage::Confirmed;
         if let Some(path) = self.table.path_mut(PathId::ZERO) {
-            path.send.set_handshake(now, HandshakeState::Confirmed);
+            path.set_handshake(now, HandshakeState::Confirmed);
         }
         self.issue_cids(random);
         self.plan.touch();
@@ -260,3 +261,6 @@ impl PathControl {
         disabled && Some(remote) == self.plan.first_peer()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,6 +10,7 @@ use plait_path::{HandshakeState, Path, PathAddresses, PathStatus, ReceiveFlow, S
 use super::{DEFAULT_MAX_ACK_DELAY, PathControl, PathError};
 use crate::config::Switch;
 use crate::connection::events::PathEvent;
+use crate::connection::receive::Arrival;
 
 impl PathControl {
     /// Makes path 0, on which the handshake goes.
@@ -52,15 +53,9 @@ impl PathControl {
         Ok(id)
     }
 
-    /// The peer opens a path with its first packet on it, in a datagram of `bytes`. False where that is not possible now.
-    pub(crate) fn accept(
-        &mut self,
-        now: Instant,
-        id: PathId,
-        tuple: FourTuple,
-        bytes: u64,
-        random: &mut Random,
-    ) -> bool {
+    /// The peer opens a path with its first packet on it. False where that is not possible now.
+    pub(super) fn accept(&mut self, at: &Arrival, random: &mut Random) -> bool {
+        let Arrival { now, path: id, route: tuple, bytes, .. } = *at;
         // RFC 10069 3.1: an address that another path of the client proved need not be proven again
         let proven = self.table.has_proven(&tuple);
         let validation = if proven { Validation::Validated } else { Validation::Unvalidated };

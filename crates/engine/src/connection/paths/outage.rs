@@ -38,7 +38,7 @@ impl PathControl {
     }
 
     /// The peer acknowledged something on a path.
-    pub(crate) fn end_outage(&mut self, id: PathId) {
+    pub(super) fn end_outage(&mut self, id: PathId) {
         let Some(Outage { last, asked }) = self.outage.take() else { return };
         if asked.is_some() {
             // A path that works again has no reason to move.

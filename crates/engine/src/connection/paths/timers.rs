@@ -62,13 +62,13 @@ impl PathControl {
     /// A time-out of the handshake on path `id` is answered by 1-RTT packets too.
     pub(crate) fn probe_with_data(&mut self, id: PathId) {
         if let Some(path) = self.table.path_mut(id) {
-            path.send.probe_along(Space::Data);
+            path.probe_along(Space::Data);
         }
     }
 
     /// True when an early level or the data space of path 0 owes probes after a time-out.
     pub(crate) fn owes_probe(&self, space: Space) -> bool {
-        self.table.path(PathId::ZERO).is_some_and(|path| path.send.probes_due(space) > 0)
+        self.table.path(PathId::ZERO).is_some_and(|path| path.owes_probe(space))
     }
 
     /// Asks for a PING on some open path, best on one that works and whose socket has room.

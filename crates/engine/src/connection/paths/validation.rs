@@ -1,11 +1,12 @@
 //! Whether the peer can be reached where a path leads: what becomes of its challenges (RFC 9000 8.2).
 
-use plait_base::{CloseCode, ConnectionId, FourTuple, Instant, PathId, Random, TransportError, Violation};
+use plait_base::{CloseCode, Instant, PathId, Random, TransportError, Violation};
 use plait_path::addresses::ChallengeData;
 use plait_path::{AddressEvent, FourTupleRole, ValidationTimes};
 
 use super::{PathControl, PathNews};
 use crate::connection::events::PathEvent;
+use crate::connection::receive::Arrival;
 
 impl PathControl {
     /// How often challenges on a path are repeated, and when to give up.
@@ -14,17 +15,10 @@ impl PathControl {
         path.map_or(self.settings.first_validation_times(), |path| path.validation_times(self.settings.initial_pto()))
     }
 
-    /// PATH_CHALLENGE came on path `id` from `tuple`, in a datagram of `bytes` to our connection id `cid`.
-    pub(crate) fn on_challenge(
-        &mut self,
-        id: PathId,
-        tuple: FourTuple,
-        cid: &ConnectionId,
-        bytes: u64,
-        data: ChallengeData,
-    ) {
-        if self.table.path_mut(id).is_some_and(|path| path.on_challenge(tuple, cid, bytes, data)) {
-            self.table.freshen_candidate(id);
+    pub(crate) fn on_challenge(&mut self, at: &Arrival, data: ChallengeData) {
+        let path = self.table.path_mut(at.path);
+        if path.is_some_and(|path| path.on_challenge(at.route, &at.dcid, at.bytes, data)) {
+            self.table.freshen_candidate(at.path);
             self.process_table_events();
         }
     }

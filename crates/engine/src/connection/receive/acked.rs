@@ -5,7 +5,7 @@ use std::time::Duration;
 use plait_base::probe::{LossTrigger, TraceEvent};
 use plait_base::{Instant, PathId, Space, TransportError};
 use plait_path::table::AckTarget;
-use plait_path::{AckReport, HandshakeState, LostPacket};
+use plait_path::{AckReport, LostPacket};
 use plait_schedule::Delivery;
 use plait_wire::SentFrame;
 use plait_wire::frame::Ack;
@@ -29,37 +29,15 @@ impl Connection {
             ecn: ack.ecn,
             via: at.path,
         };
-        let guard = self.paths.table.max_pto() * 3;
         for (index, range) in (0..).zip(ack.ranges()) {
             let (space, first, last) = (at.space, *range.start(), *range.end());
             self.events.observe(at.now, || TraceEvent::AckReceived { path: target, space, first, last, index });
         }
-        let validated = at.space == Space::Handshake && self.side().is_client() && !self.handshake.is_confirmed();
-        let Some(path) = self.paths.table.path_mut(target) else { return Ok(()) };
-        if validated {
-            // RFC 9002 6.2.2.1, A.8: whoever read a Handshake packet of ours knows that our address is ours
-            path.send.set_handshake(at.now, HandshakeState::Unconfirmed);
-        }
-        let (shared, feedback) = (&mut self.paths.shared_metrics, &mut self.paths.feedback);
-        let outcome = path.on_ack(at.now, at.space, &report, ack.ranges(), shared, feedback)?;
+        let keys = self.keys.as_deref_mut();
+        let Some(outcome) = self.paths.on_ack(at, target, &report, ack.ranges(), keys)? else { return Ok(()) };
         if let Some(sent_at) = outcome.newest_sent_at {
             let delivery = Delivery { bytes: outcome.newly_acked_bytes, sent_at, now: at.now };
             self.scheduling.scheduler.on_acked(target, &delivery);
-        }
-        if at.space == Space::Data
-            && let Some(keys) = &mut self.keys
-        {
-            keys.on_acked(path.send.seal_mark(), ack.largest, at.now, guard);
-        }
-        let recovers = outcome.newly_acked_eliciting > 0 && path.recover();
-        if outcome.rtt_updated {
-            self.paths.table.on_pto_changed();
-        }
-        if recovers {
-            self.paths.on_recovered(target);
-        }
-        if outcome.newly_acked_eliciting > 0 {
-            self.paths.end_outage(target);
         }
         self.on_path_news(at.now);
         if outcome.rtt_updated {
@@ -119,7 +97,12 @@ impl Connection {
             | SentFrame::StreamDataBlocked(..)
             | SentFrame::StreamsBlocked(..) => self.streams.on_acked(frame),
             SentFrame::Crypto { .. } | SentFrame::HandshakeDone => self.handshake.on_acked(frame),
-            SentFrame::Ack { space, path, smallest, largest } => self.on_ack_acked(space, path, (smallest, largest)),
+            SentFrame::Ack { space, path, smallest, largest } => match self.handshake.level(space) {
+                Some(level) => level.receive.on_ack_acked(smallest, largest),
+                None if space == Space::Data => self.paths.on_ack_acked(path, smallest, largest),
+                // The level is gone with its keys.
+                None => {}
+            },
             SentFrame::NewToken(number) => self.handshake.tokens.on_acked(number),
             SentFrame::MtuProbe(size) => {
                 if let Some(bytes) = self.paths.on_mtu_probe_acked(now, path, size) {
@@ -164,21 +147,6 @@ impl Connection {
             | SentFrame::Ping
             | SentFrame::PathChallenge
             | SentFrame::PathResponse => {}
-        }
-    }
-
-    fn on_ack_acked(&mut self, space: Space, path: PathId, (smallest, largest): (u64, u64)) {
-        match space {
-            Space::Initial | Space::Handshake => {
-                if let Some(level) = self.handshake.level(space) {
-                    level.receive.on_ack_acked(smallest, largest);
-                }
-            }
-            Space::Data => {
-                if let Some(path) = self.paths.table.path_mut(path) {
-                    path.receive.on_ack_acked(smallest, largest);
-                }
-            }
         }
     }
 }

@@ -37,7 +37,7 @@ impl Connection {
             Frame::HandshakeDone => self.on_handshake_done(at.now)?,
             Frame::NewCid(f) => self.paths.on_new_cid(&f)?,
             Frame::RetireCid(f) => self.paths.on_retire_cid(&f, &at.dcid, &mut self.random)?,
-            Frame::PathChallenge(f) => self.paths.on_challenge(at.path, at.route, &at.dcid, at.bytes, f.data),
+            Frame::PathChallenge(f) => self.paths.on_challenge(at, f.data),
             Frame::PathResponse(f) => self.paths.on_response(at.now, at.path, f.data, &mut self.random)?,
             Frame::PathAbandon(f) => self.paths.on_path_abandon(at.now, &f, &mut self.random)?,
             Frame::PathStatus(f) => self.paths.on_path_status(&f)?,

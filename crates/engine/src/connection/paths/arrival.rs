@@ -1,0 +1,141 @@
+//! Packets arrive on paths: they open them, show that they work, and come from elsewhere (RFC 9000 9.3).
+
+use std::ops::RangeInclusive;
+
+use plait_base::{CloseCode, PathId, Random, Space, Violation};
+use plait_crypto::OneRttKeys;
+use plait_path::addresses::Moved;
+use plait_path::table::{Admission, CidChange};
+use plait_path::{AckOutcome, AckReport, Eliciting, HandshakeState};
+use plait_wire::header::PacketKind;
+
+use super::PathControl;
+use crate::connection::receive::Arrival;
+
+impl PathControl {
+    /// True for the first packet of a path for which the peer gave no connection id yet.
+    pub(crate) fn lacks_cids(&self, at: &Arrival) -> bool {
+        self.admission(at) == Admission::Refuse(CloseCode::NO_CID_AVAILABLE_FOR_PATH)
+    }
+
+    /// Lets a packet with application data in on its path; opens the path when the packet is the peer's first on it.
+    pub(crate) fn admit(&mut self, at: &Arrival, random: &mut Random) -> bool {
+        match self.admission(at) {
+            Admission::Open | Admission::Closing => true,
+            Admission::New => self.accept(at, random),
+            Admission::Refuse(code) => {
+                let pto = self.table.max_pto();
+                let waits =
+                    code == CloseCode::NO_CID_AVAILABLE_FOR_PATH && self.table.awaits_cids(at.now, at.path, pto * 3);
+                if !waits {
+                    let _ = self.table.abandon(at.now, at.path, code, pto);
+                }
+                false
+            }
+            Admission::Gone => false,
+        }
+    }
+
+    /// What was found when the packet was opened, where that cannot have changed since.
+    fn admission(&self, at: &Arrival) -> Admission {
+        if at.admission == Admission::Open { Admission::Open } else { self.table.admission(at.path) }
+    }
+
+    /// The peer read a Handshake packet of a server, or a client's came: its address is proven (RFC 9001 4.9.1).
+    pub(crate) fn on_handshake_packet(&mut self) {
+        if let Some(path) = self.table.path_mut(PathId::ZERO) {
+            path.on_address_proven();
+        }
+    }
+
+    /// A 0-RTT or 1-RTT packet was read: it is remembered for acks, and for what it says of its path. `stream_bytes` where
+    /// it brought data of the application.
+    pub(crate) fn on_packet_received(&mut self, at: &Arrival, eliciting: Eliciting, stream_bytes: Option<u64>) {
+        let may_ask = at.kind == PacketKind::OneRtt && self.side.is_client() && self.is_confirmed();
+        let Some(path) = self.table.path_mut(at.path) else { return };
+        if let Some(bytes) = stream_bytes {
+            path.on_payload(at.now, bytes);
+        }
+        // RFC 9000 9.3: what would bring more may not find us any more: a NAT forgot us, and only what we send shows the way.
+        if may_ask && eliciting == Eliciting::Yes {
+            path.expect_more(at.now);
+        }
+        if path.on_packet_received(at.now, at.number, eliciting, at.ecn, at.bytes) {
+            self.ping(at.path);
+        }
+    }
+
+    /// Takes in what the newest packet of a path says: the spin bit and our own address. True when the peer sends from
+    /// other addresses by now.
+    pub(crate) fn on_newest_packet(&mut self, at: &Arrival) -> bool {
+        // Where the system chooses our address, the peer's newest packet shows which one that is.
+        let asks_system = self.side.is_client() && self.is_confirmed();
+        let Some(path) = self.table.path_mut(at.path) else { return false };
+        path.spin.on_received(at.spin);
+        let moved = if asks_system { path.follow_system(&at.route) } else { Moved::No };
+        let is_here = path.tuple().admits(&at.route);
+        path.on_heard_at(&at.route, at.dcid);
+        self.on_moved(at.now, at.path, moved);
+        !is_here
+    }
+
+    /// The peer's newest packet that is no mere probe came from other addresses: a server follows it there.
+    pub(crate) fn follow(&mut self, at: &Arrival) {
+        if self.side.is_client() || !self.is_confirmed() {
+            return;
+        }
+        let times = self.validation_times(at.path);
+        let Some(path) = self.table.path_mut(at.path) else { return };
+        path.admit(at.route, at.bytes);
+        let cid = if path.changed_cid(&at.dcid) { CidChange::Fresh } else { CidChange::Keep };
+        let moved = self.table.migrate(at.now, at.path, at.route, cid, times);
+        self.on_moved(at.now, at.path, moved);
+        if let Some(path) = self.table.path_mut(at.path) {
+            path.on_heard_at(&at.route, at.dcid);
+        }
+    }
+
+    /// An ack of packets that left on path `id` arrived with the packet `at`: the path works. What it says of packets is in
+    /// `feedback`; none where the path is gone.
+    pub(crate) fn on_ack(
+        &mut self,
+        at: &Arrival,
+        id: PathId,
+        report: &AckReport,
+        ranges: impl IntoIterator<Item = RangeInclusive<u64>>,
+        keys: Option<&mut OneRttKeys>,
+    ) -> Result<Option<AckOutcome>, Violation> {
+        let guard = self.table.max_pto() * 3;
+        let is_proof = at.space == Space::Handshake && self.side.is_client() && !self.is_confirmed();
+        let Some(path) = self.table.path_mut(id) else { return Ok(None) };
+        if is_proof {
+            // RFC 9002 6.2.2.1, A.8: whoever read a Handshake packet of ours knows that our address is ours
+            path.set_handshake(at.now, HandshakeState::Unconfirmed);
+        }
+        let outcome = path.on_ack(at.now, at.space, report, ranges, &mut self.shared_metrics, &mut self.feedback)?;
+        if at.space == Space::Data
+            && let Some(keys) = keys
+        {
+            keys.on_acked(path.send.seal_mark(), report.largest, at.now, guard);
+        }
+        let has_news = outcome.newly_acked_eliciting > 0;
+        let recovers = has_news && path.recover();
+        if outcome.rtt_updated {
+            self.table.on_pto_changed();
+        }
+        if recovers {
+            self.on_recovered(id);
+        }
+        if has_news {
+            self.end_outage(id);
+        }
+        Ok(Some(outcome))
+    }
+
+    /// The peer has an ack of ours, of packets that arrived on path `id`: these numbers need not be reported again.
+    pub(crate) fn on_ack_acked(&mut self, id: PathId, smallest: u64, largest: u64) {
+        if let Some(path) = self.table.path_mut(id) {
+            path.receive.on_ack_acked(smallest, largest);
+        }
+    }
+}
