@@ -151,7 +151,7 @@ fn keys_change_as_often_as_configured() {
     let is_done = |world: &World| world.host::<PlaitHost>(client).is_some_and(|host| host.progress().is_done());
     world.run_until_done(seconds(60), is_done);
     assert!(is_done(&world));
-    let phase = world.act::<PlaitHost, _>(client, |host, _| host.connection().map(|c| c.key_phase()));
+    let phase = world.act::<PlaitHost, _>(client, |host, _| host.connection().map(|c| c.session().key_phase()));
     let phase = phase.flatten().unwrap_or_default();
     assert!(phase >= 4, "{phase} key updates");
 }

@@ -148,9 +148,9 @@ impl Driver {
         let connection = &mut self.engine.connection;
         match input.byte() % 12 {
             0 => {
-                connection.open(dir);
+                connection.streams().open(dir);
             }
-            1 => while connection.accept(dir).is_some() {},
+            1 => while connection.streams().accept(dir).is_some() {},
             2 | 3 => {
                 let _ = connection.send_stream(id).write(&vec![7; usize::from(input.u16() % 20_000)]);
             }

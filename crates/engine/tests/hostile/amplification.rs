@@ -93,7 +93,7 @@ fn a_servers_bare_ack_spends_no_credit_on_padding() {
 
 fn busy_server(seed: u64) -> Rig {
     let mut rig = Rig::established_server(Setup { seed, ..Setup::default() });
-    let id = rig.conn().open(Dir::Uni).unwrap();
+    let id = rig.conn().streams().open(Dir::Uni).unwrap();
     rig.conn().send_stream(id).write(&vec![7; 200_000]).unwrap();
     rig.pump();
     rig

@@ -15,7 +15,7 @@ fn large_path() -> Rig {
     setup.transport.mtu_discovery_config(Some(MtuDiscoveryConfig::default()));
     setup.habits.params.max_datagram_frame_bytes = 65_535;
     let mut rig = Rig::established_server(setup);
-    let id = rig.conn().open(plait_base::Dir::Uni).unwrap();
+    let id = rig.conn().streams().open(plait_base::Dir::Uni).unwrap();
     for _ in 0..20 {
         rig.conn().send_stream(id).write(&[1; 2_000]).unwrap();
         rig.pass(ms(20));
@@ -54,7 +54,7 @@ fn datagrams_too_large_for_a_new_path_wait_for_the_one_that_carries_them() {
     );
     let seen = rig.seen.len();
     rig.conn().datagrams().send(Bytes::from(vec![8; 1000]), Overflow::Refuse).unwrap();
-    let id = rig.conn().open(plait_base::Dir::Uni).unwrap();
+    let id = rig.conn().streams().open(plait_base::Dir::Uni).unwrap();
     rig.conn().send_stream(id).write(&[1; 3_000]).unwrap();
     rig.send_all(route("192.0.2.2:5000"), &[Packet::one_rtt([0x01]).on(1)]);
     rig.pass(ms(30));
@@ -81,7 +81,7 @@ fn opening_a_path_loses_no_datagram_that_waits() {
     let limit = rig.conn().datagrams().max_size().unwrap();
     rig.seen.clear();
     // Stream data fills the window, and 20 datagrams wait behind it.
-    let id = rig.conn().open(plait_base::Dir::Uni).unwrap();
+    let id = rig.conn().streams().open(plait_base::Dir::Uni).unwrap();
     rig.conn().send_stream(id).write(&[1; 100_000]).unwrap();
     rig.pump();
     for _ in 0..20 {
@@ -143,7 +143,7 @@ fn a_black_hole_takes_the_queued_datagrams_that_only_fitted_before() {
     assert!(queued(&mut rig) < 1_000, "{}", queued(&mut rig));
     // The peer is back: nothing stands in the way.
     rig.deaf = false;
-    let id = rig.conn().open(plait_base::Dir::Uni).unwrap();
+    let id = rig.conn().streams().open(plait_base::Dir::Uni).unwrap();
     rig.conn().send_stream(id).write(&[1; 3_000]).unwrap();
     let seen = rig.seen.len();
     for _ in 0..10 {

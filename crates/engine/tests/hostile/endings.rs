@@ -401,7 +401,7 @@ fn abandoned(rig: &Rig, from: usize) -> Vec<CloseCode> {
 fn a_peer_that_abandons_its_only_path_is_answered_and_told_of_the_end() {
     // RFC 10069 3.4: PATH_ABANDON is answered, and without a path left the connection ends
     let mut rig = Rig::established_server(Setup::default());
-    let id = rig.conn().open(plait_base::Dir::Uni).unwrap();
+    let id = rig.conn().streams().open(plait_base::Dir::Uni).unwrap();
     rig.conn().send_stream(id).write(&[1; 50_000]).unwrap();
     rig.pump();
     let (wire, seen) = (rig.wire.len(), rig.seen.len());
@@ -477,7 +477,7 @@ fn a_path_whose_ids_are_all_retired_stops_no_other() {
     let mut next = rig.peer.new_cid(CidForm::Path, 1, 2);
     next.retire_prior_to = 2;
     rig.frames(crate::violations::encoded(&next));
-    let id = rig.conn().open(plait_base::Dir::Uni).unwrap();
+    let id = rig.conn().streams().open(plait_base::Dir::Uni).unwrap();
     let from = rig.seen.len();
     rig.conn().send_stream(id).write(&[1; 5_000]).unwrap();
     rig.pass(ms(100));
@@ -508,7 +508,7 @@ fn a_path_without_an_id_of_the_peer_holds_up_no_other() {
     rig.frames(crate::violations::encoded(&spare));
     // Path 1 owes a response, and later probes; it has no id to send them to.
     rig.send_all(second, &[Packet::one_rtt([vec![0x1a], vec![9; 8]].concat()).on(1).padded(1200)]);
-    let id = rig.conn().open(plait_base::Dir::Uni).unwrap();
+    let id = rig.conn().streams().open(plait_base::Dir::Uni).unwrap();
     rig.conn().send_stream(id).write(&[1; 3_000]).unwrap();
     rig.pass(ms(10));
     let of = |path: u32| rig.seen[unanswered..].iter().filter(|s| s.path == PathId(path)).count();

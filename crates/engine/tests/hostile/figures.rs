@@ -85,7 +85,7 @@ fn sums_never_decrease_whatever_becomes_of_the_paths() {
                     next += 1;
                 }
                 1 => {
-                    let id = rig.conn().open(Dir::Uni);
+                    let id = rig.conn().streams().open(Dir::Uni);
                     id.into_iter().for_each(|id| assert!(rig.conn().send_stream(id).write(&[1; 20_000]).is_ok()));
                     rig.pump();
                 }
@@ -166,7 +166,7 @@ fn second_failed(before: Option<PathStatus>) -> Rig {
     rig.open_path(1, "192.0.2.2:5000", true);
     rig.pass(ms(50));
     rig.ack_all();
-    let id = rig.conn().open(Dir::Uni).unwrap();
+    let id = rig.conn().streams().open(Dir::Uni).unwrap();
     rig.conn().send_stream(id).write(&[1; 100_000]).unwrap();
     rig.pump();
     let now = rig.now;

@@ -97,7 +97,7 @@ fn small_challenges_draw_a_stated_multiple_of_what_they_cost() {
 #[test]
 fn answers_to_challenges_wait_for_the_window() {
     let mut rig = Rig::established_server(Setup::default());
-    let id = rig.conn().open(plait_base::Dir::Uni).unwrap();
+    let id = rig.conn().streams().open(plait_base::Dir::Uni).unwrap();
     rig.conn().send_stream(id).write(&[1; 60_000]).unwrap();
     rig.pump();
     rig.seen.clear();
@@ -163,7 +163,7 @@ fn opened_and_reset_streams_are_recycled_within_the_limit() {
             rig.frames([stream(id, 0, false, b"x"), raw(&[0x04, id, 0, 1], &[])].concat());
             opened += 1;
         }
-        while let Some(id) = rig.conn().accept(plait_base::Dir::Uni) {
+        while let Some(id) = rig.conn().streams().accept(plait_base::Dir::Uni) {
             let _ = rig.conn().recv_stream(id).read(100, plait_engine::stream::Order::Ordered);
         }
         rig.pump();
@@ -253,7 +253,7 @@ fn retirements_cost_the_endpoint_few_ids_for_each_datagram() {
 #[test]
 fn ack_floods_with_every_range_that_fits() {
     let mut rig = Rig::established_server(Setup::default());
-    let id = rig.conn().open(plait_base::Dir::Uni).unwrap();
+    let id = rig.conn().streams().open(plait_base::Dir::Uni).unwrap();
     rig.conn().send_stream(id).write(&[1; 60_000]).unwrap();
     rig.pump();
     for _ in 0..2_000 {
@@ -287,7 +287,7 @@ fn numbers_with_gaps_are_remembered_within_bounds() {
 fn a_peer_that_acknowledges_nothing_is_remembered_within_bounds() {
     // RFC 9000 13.2.4: the oldest of our acks are forgotten, and what must arrive is sent again
     let mut rig = Rig::established_server(Setup::default());
-    let id = rig.conn().open(plait_base::Dir::Uni).unwrap();
+    let id = rig.conn().streams().open(plait_base::Dir::Uni).unwrap();
     rig.conn().send_stream(id).write(b"must arrive").unwrap();
     rig.pump();
     let first = rig.peer.next_number(plait_base::Space::Data, 0);

@@ -38,7 +38,7 @@ fn set_full(rig: &mut Rig, full: &[&str]) {
 }
 
 fn write(rig: &mut Rig, bytes: usize) {
-    let id = rig.conn().open(Dir::Uni).unwrap();
+    let id = rig.conn().streams().open(Dir::Uni).unwrap();
     assert_eq!(rig.conn().send_stream(id).write(&vec![3; bytes]).unwrap(), bytes);
     rig.pump();
 }

@@ -300,9 +300,9 @@ fn only_limits_are_remembered() {
         },
     );
     // RFC 9000 7.4.1-4, 7.4.1-8: 0-RTT goes by the limits of the visit before,
-    let id = rig.conn().open(Dir::Uni).unwrap();
+    let id = rig.conn().streams().open(Dir::Uni).unwrap();
     assert_eq!(rig.conn().send_stream(id).write(&[1; 20_000]).ok(), Some(3_000));
-    assert!(rig.conn().open(Dir::Uni).is_some() && rig.conn().open(Dir::Uni).is_none());
+    assert!(rig.conn().streams().open(Dir::Uni).is_some() && rig.conn().streams().open(Dir::Uni).is_none());
     // RFC 9000 7.4.1-2: but no token of then resets,
     let mut reset = vec![0x40; 40];
     reset.extend_from_slice(&TOKEN.0);
@@ -340,7 +340,7 @@ fn a_server_that_lowered_its_limits_refuses_early_data() {
 #[test]
 fn early_packets_count_on() {
     let mut rig = two_visits(|_| {}, |_| {});
-    let id = rig.conn().open(Dir::Uni).unwrap();
+    let id = rig.conn().streams().open(Dir::Uni).unwrap();
     rig.conn().send_stream(id).write(&[1; 5_000]).unwrap();
     rig.pump();
     let early =
@@ -390,7 +390,7 @@ fn a_client_whose_finished_is_not_acknowledged_probes_with_1_rtt_packets_too() {
     while rig.say_handshake() || !rig.peer.is_done() {
         rig.pass(ms(5));
     }
-    let id = rig.conn().open(Dir::Bi).unwrap();
+    let id = rig.conn().streams().open(Dir::Bi).unwrap();
     rig.conn().send_stream(id).write(b"hello").unwrap();
     rig.pump();
     let from = rig.seen.len();

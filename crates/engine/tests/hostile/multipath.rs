@@ -290,10 +290,10 @@ fn a_small_copy_makes_no_train_of_small_packets() {
     rig.pass(ms(50));
     rig.ack_all();
     // Both windows are full, more data waits, and credit is due.
-    let ours = rig.conn().open(plait_base::Dir::Uni).unwrap();
+    let ours = rig.conn().streams().open(plait_base::Dir::Uni).unwrap();
     rig.conn().send_stream(ours).write(&[1; 80_000]).unwrap();
     rig.pump();
-    while let Some(theirs) = rig.conn().accept(plait_base::Dir::Uni) {
+    while let Some(theirs) = rig.conn().streams().accept(plait_base::Dir::Uni) {
         assert!(rig.conn().recv_stream(theirs).read(4_000, plait_engine::stream::Order::Ordered).is_ok());
     }
     rig.seen.clear();
@@ -405,12 +405,12 @@ fn pitfall_10_stale_packets_of_a_slow_path_survive_a_key_update() {
     let now = rig.now;
     rig.peer.one_rtt.as_mut().unwrap().advance_to(1, now, ms(300));
     rig.frames([0x01]);
-    assert_eq!(rig.conn().key_phase(), 1);
+    assert_eq!(rig.conn().session().key_phase(), 1);
     rig.pass(ms(10));
     rig.deliver_from(route(SECOND), &stale);
     assert!(rig.events.iter().any(|e| matches!(e, Event::Stream(_))), "the stale packet was read");
     on_second(&mut rig, [0x01]);
-    assert!(rig.is_open() && rig.conn().key_phase() == 1);
+    assert!(rig.is_open() && rig.conn().session().key_phase() == 1);
 }
 
 #[test]

@@ -179,10 +179,10 @@ impl Pair {
     }
 
     fn pass_data(&mut self) {
-        let up = self.client().open(Dir::Uni).unwrap();
+        let up = self.client().streams().open(Dir::Uni).unwrap();
         self.client().send_stream(up).write(&[7; 5_000]).unwrap();
         self.client().send_stream(up).finish().unwrap();
-        let down = self.server().open(Dir::Uni).unwrap();
+        let down = self.server().streams().open(Dir::Uni).unwrap();
         self.server().send_stream(down).write(&[8; 5_000]).unwrap();
         self.server().send_stream(down).finish().unwrap();
         self.run(300);
@@ -237,7 +237,7 @@ fn give(now: Instant, end: &mut End, (route, datagram): (FourTuple, &[u8])) -> O
 }
 
 fn read_all(connection: &mut Connection) -> Vec<u8> {
-    let id = connection.accept(Dir::Uni).expect("a stream");
+    let id = connection.streams().accept(Dir::Uni).expect("a stream");
     let mut data = Vec::new();
     while let Ok(Some(chunk)) = connection.recv_stream(id).read(usize::MAX, Order::Ordered) {
         data.extend_from_slice(&chunk.bytes);
@@ -308,7 +308,7 @@ fn early_data_stays_in_the_first_version() {
     pair.server.endpoint.set_server_config(Some(Arc::new(moving)));
     pair.connect();
     assert!(pair.client().session().has_0rtt(), "the ticket of version 1");
-    let id = pair.client().open(Dir::Uni).unwrap();
+    let id = pair.client().streams().open(Dir::Uni).unwrap();
     pair.client().send_stream(id).write(b"early").unwrap();
     pair.client().send_stream(id).finish().unwrap();
     pair.run(200);

@@ -99,7 +99,7 @@ fn plausible_frames_on_any_path_from_anywhere_never_panic() {
     for seed in 0..rounds(150) {
         let mut random = Random::from_u64(seed ^ 0xabcd);
         let mut rig = begin(seed);
-        let id = rig.conn().open(Dir::Uni).unwrap();
+        let id = rig.conn().streams().open(Dir::Uni).unwrap();
         for _ in 0..120 {
             let path = if random.chance(0.5) { 0 } else { random.below(8) as u32 };
             if rig.peer.engine_cid(plait_base::PathId(path)).is_none() {

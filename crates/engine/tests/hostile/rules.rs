@@ -163,7 +163,7 @@ fn key_updates_are_followed_and_answered() {
         assert!(rig.seen[from..].iter().any(|s| u64::from(s.first >> 2 & 1) == phase & 1));
         rig.ack_all();
         rig.pass(ms(3_000));
-        assert!(rig.is_open() && rig.conn().key_phase() == phase);
+        assert!(rig.is_open() && rig.conn().session().key_phase() == phase);
     }
 }
 
@@ -347,7 +347,7 @@ fn rejected_early_data_is_sent_again() {
     // RFC 9001 4.6.2-2
     let mut rig = Rig::client(forgotten_session());
     assert!(rig.conn().session().has_0rtt());
-    let id = rig.conn().open(Dir::Uni).unwrap();
+    let id = rig.conn().streams().open(Dir::Uni).unwrap();
     rig.conn().send_stream(id).write(b"early").unwrap();
     rig.pump();
     rig.shake_hands();

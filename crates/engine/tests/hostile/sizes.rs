@@ -19,7 +19,7 @@ fn figures(rig: &mut Rig) -> PathStatistics {
 }
 
 fn write(rig: &mut Rig, bytes: usize) {
-    let id = rig.conn().open(Dir::Uni).unwrap();
+    let id = rig.conn().streams().open(Dir::Uni).unwrap();
     assert_eq!(rig.conn().send_stream(id).write(&vec![3; bytes]).unwrap(), bytes);
     rig.pump();
 }

@@ -288,11 +288,11 @@ struct Streams<'a>(&'a mut Connection);
 
 impl Wire for Streams<'_> {
     fn open(&mut self) -> Option<u64> {
-        self.0.open(Dir::Bi).map(|id| id.0)
+        self.0.streams().open(Dir::Bi).map(|id| id.0)
     }
 
     fn accept(&mut self) -> Option<u64> {
-        self.0.accept(Dir::Bi).map(|id| id.0)
+        self.0.streams().accept(Dir::Bi).map(|id| id.0)
     }
 
     fn write(&mut self, id: u64, data: &[u8]) -> Result<usize, String> {

@@ -86,7 +86,7 @@ impl Connection {
                 return Some(Err(error));
             }
             let early = Early::of(&state);
-            let id = state.engine.open(dir);
+            let id = state.engine.streams().open(dir);
             if id.is_none() {
                 // The peer is told that we are blocked.
                 state.wake_driver();
@@ -119,7 +119,7 @@ impl Connection {
         until(self.shared.notifies.opened(dir), || {
             let mut state = self.shared.lock();
             // What arrived before the end may still be accepted and read.
-            let id = state.engine.accept(dir);
+            let id = state.engine.streams().accept(dir);
             id.map_or_else(|| state.check().err().map(Err), |id| Some(Ok(id)))
         })
         .await

@@ -67,7 +67,7 @@ impl Connection {
             datagrams_dropped_unsent: state.engine.dropped_datagrams().unsent,
             datagrams_dropped_unread: state.engine.dropped_datagrams().unread,
             unsent_trains: state.lost_locally,
-            key_phase: state.engine.key_phase(),
+            key_phase: state.engine.session().key_phase(),
         }
     }
 }

@@ -290,7 +290,7 @@ fn drive_asked(
     progress: &mut Progress,
 ) -> Result<bool, String> {
     if asked.stream.is_none() {
-        asked.stream = connection.open(Dir::Bi);
+        asked.stream = connection.streams().open(Dir::Bi);
     }
     let Some(id) = asked.stream else { return Ok(true) };
     asked.writing.drive(id, connection)?;
@@ -338,7 +338,7 @@ impl App for Server {
     }
 
     fn drive(&mut self, now: Instant, connection: &mut Connection) {
-        while let Some(id) = connection.accept(Dir::Bi) {
+        while let Some(id) = connection.streams().accept(Dir::Bi) {
             self.open.insert(id.0, Served::default());
         }
         let Self { open, progress } = self;

@@ -11,23 +11,18 @@ pub use datagrams::ApplicationDatagrams;
 pub use policies::Policies;
 pub use session::{HandshakeSummary, Session};
 pub use statistics::{DroppedDatagrams, PathStatistics};
-pub use streams::{RecvStream, SendStream};
+pub use streams::{OpenStreams, RecvStream, SendStream};
 
 use plait_base::probe::TraceEvent;
-use plait_base::{Dir, Instant, StreamId};
+use plait_base::{Instant, StreamId};
 use plait_crypto::UpdateRefused;
 
 use crate::connection::Connection;
 
 impl Connection {
-    /// Opens a stream; none while the peer allows no more.
-    pub fn open(&mut self, dir: Dir) -> Option<StreamId> {
-        self.streams.open(dir)
-    }
-
-    /// The next stream that the peer opened.
-    pub fn accept(&mut self, dir: Dir) -> Option<StreamId> {
-        self.streams.accept(dir)
+    /// The streams of the connection: to open one, or to accept one of the peer's.
+    pub fn streams(&mut self) -> OpenStreams<'_> {
+        OpenStreams { streams: &mut self.streams }
     }
 
     /// The sending part of a stream; whether there is one the calls on it say.
@@ -48,17 +43,12 @@ impl Connection {
 
     /// What TLS agreed on.
     pub fn session(&self) -> Session<'_> {
-        Session { handshake: &self.handshake }
+        Session { handshake: &self.handshake, keys: self.keys.as_deref() }
     }
 
     /// Bytes of stream data that the peer acknowledged, each counted once all before it on its stream are.
     pub fn stream_bytes_acked(&self) -> u64 {
         self.streams.acked_bytes()
-    }
-
-    /// Bytes that a write could take now, over all streams.
-    pub fn send_buffer_room(&self) -> u64 {
-        self.streams.send_buffer_room()
     }
 
     /// Starts a key update (RFC 9001 6).
@@ -73,10 +63,5 @@ impl Connection {
         let full = &self.scheduling.full_sockets;
         self.paths.ping_any(|tuple| full.hold(tuple));
         Ok(())
-    }
-
-    /// Key updates so far, by either side.
-    pub fn key_phase(&self) -> u64 {
-        self.keys.as_ref().map_or(0, |keys| keys.phase())
     }
 }

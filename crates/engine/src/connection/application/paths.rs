@@ -7,7 +7,14 @@ use plait_path::PathStatus;
 use plait_path::table::AbandonError;
 
 use crate::connection::Connection;
+use crate::connection::lifecycle::Closed;
 use crate::connection::paths::PathError;
+
+impl From<Closed> for PathError {
+    fn from(_: Closed) -> Self {
+        Self::Closed
+    }
+}
 
 impl Connection {
     /// Opens a path between two addresses (clients only). It carries data from its first packet on.
@@ -15,7 +22,7 @@ impl Connection {
     /// # Errors
     /// See [`PathError`]. A path that lacks the peer's connection ids may be tried again after a round trip.
     pub fn open_path(&mut self, now: Instant, route: FourTuple, status: PathStatus) -> Result<PathId, PathError> {
-        self.check_open()?;
+        self.lifecycle.check_open()?;
         let opened = self.paths.open(now, route, status, &mut self.random);
         self.on_path_news(now);
         opened
@@ -27,7 +34,7 @@ impl Connection {
     /// # Errors
     /// There is no such path, or multipath is not in effect.
     pub fn close_path(&mut self, now: Instant, id: PathId, code: CloseCode) -> Result<(), PathError> {
-        self.check_open()?;
+        self.lifecycle.check_open()?;
         let code = CloseCode(code.0.min(plait_base::units::VARINT_MAX));
         let abandoned = self.paths.abandon(now, id, code, &mut self.random);
         self.on_path_news(now);
@@ -42,7 +49,7 @@ impl Connection {
     /// # Errors
     /// There is no such open path, or multipath is not in effect.
     pub fn set_path_status(&mut self, now: Instant, id: PathId, status: PathStatus) -> Result<(), PathError> {
-        self.check_open()?;
+        self.lifecycle.check_open()?;
         let set = self.paths.set_status(id, status);
         self.on_path_news(now);
         set
@@ -54,14 +61,10 @@ impl Connection {
     /// There is no such open path, or no spare connection id for the new addresses; the handshake is not confirmed, or
     /// the server wants no client to move at this address of it.
     pub fn migrate_path(&mut self, now: Instant, id: PathId, route: FourTuple) -> Result<(), PathError> {
-        self.check_open()?;
+        self.lifecycle.check_open()?;
         let probing = self.paths.migrate(now, id, route);
         self.on_path_news(now);
         probing
-    }
-
-    fn check_open(&self) -> Result<(), PathError> {
-        if self.lifecycle.is_open() { Ok(()) } else { Err(PathError::Closed) }
     }
 
     /// Our usable addresses changed: the path policy of a client opens and ends paths accordingly. A path whose address is

@@ -1,6 +1,6 @@
 //! What TLS agreed on: version, application protocol, certificates, 0-RTT, keying material.
 
-use plait_crypto::{CipherSuite, ExportError};
+use plait_crypto::{CipherSuite, ExportError, OneRttKeys};
 use plait_wire::Version;
 
 use crate::connection::handshake::{EarlyData, Handshake};
@@ -23,6 +23,8 @@ pub struct HandshakeSummary {
 /// The TLS session of a connection, borrowed from it.
 pub struct Session<'a> {
     pub(crate) handshake: &'a Handshake,
+    /// 1-RTT keys, once TLS has them.
+    pub(crate) keys: Option<&'a OneRttKeys>,
 }
 
 impl Session<'_> {
@@ -65,5 +67,10 @@ impl Session<'_> {
     /// The handshake is not complete, or more is asked for than there is.
     pub fn export_keying_material(&self, out: &mut [u8], label: &[u8], context: &[u8]) -> Result<(), ExportError> {
         self.handshake.tls.export_keying_material(out, label, context)
+    }
+
+    /// Key updates so far, by either side.
+    pub fn key_phase(&self) -> u64 {
+        self.keys.map_or(0, |keys| keys.phase())
     }
 }

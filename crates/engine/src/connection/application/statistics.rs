@@ -5,11 +5,9 @@ use std::time::Duration;
 use plait_base::probe::PathState;
 use plait_base::{FourTuple, Instant, PathId};
 use plait_path::PathTotals;
-use plait_schedule::{Demand, DemandKind, PathView, WhyIdle};
-use smallvec::SmallVec;
+use plait_schedule::{Demand, DemandKind, WhyIdle};
 
 use crate::connection::Connection;
-use crate::connection::send::views;
 
 /// What one path did and how it fares; the fields of `paths[]` in results.
 #[derive(Clone, Debug, PartialEq)]
@@ -81,13 +79,20 @@ impl Connection {
     /// What a path did and how it fares; none for paths that are gone or never were.
     pub fn path_statistics(&self, now: Instant, id: PathId) -> Option<PathStatistics> {
         let side = self.side();
-        let slot = self.paths.table.slot(id)?;
-        let path = slot.snapshot(now, side)?;
+        let path = self.paths.table.slot(id)?.snapshot(now, side)?;
+        // Where nothing waits, a byte of a stream that waited would show why it could not leave here.
+        let demand = self.demand(now).unwrap_or(Demand {
+            now,
+            kind: DemandKind::Stream,
+            unsent_bytes: 0,
+            send_credit_bytes: self.streams.send_credit(),
+        });
+        let why_idle = self.scheduling.why_idle(&self.paths.table, side, id, &demand);
         Some(PathStatistics {
             id,
             route: path.tuple,
             state: path.state,
-            why_idle: self.why_idle(now, id).map(WhyIdle::name),
+            why_idle: why_idle.map(WhyIdle::name),
             rtt: path.send.rtt,
             rtt_min: path.send.rtt_min,
             cwnd_bytes: path.send.window_bytes,
@@ -101,23 +106,5 @@ impl Connection {
             acks_sent: path.acks_sent,
             acks_received: path.send.acks_received,
         })
-    }
-
-    /// Why a path carries no data now.
-    fn why_idle(&self, now: Instant, id: PathId) -> Option<WhyIdle> {
-        let views: SmallVec<[PathView; 8]> =
-            views::views(&self.paths.table, now, self.side(), &self.scheduling.full_sockets).collect();
-        let demand = self.demand(now).unwrap_or(Demand {
-            now,
-            kind: DemandKind::Stream,
-            unsent_bytes: 0,
-            send_credit_bytes: self.streams.send_credit(),
-        });
-        let view = views.iter().find(|view| view.id == id)?;
-        let path = self.paths.table.path(id)?;
-        // With nothing of ours to send, it may still bring the peer's data, or await the acks of what was the last of ours.
-        let is_in_use = path.brings_payload(now) || path.send.in_flight() > 0;
-        let why = plait_schedule::why_idle(view, &views, &demand);
-        why.filter(|why| *why != WhyIdle::NoData || !is_in_use)
     }
 }

@@ -1,8 +1,28 @@
-//! One stream as an application uses it: write, read, end, reset, stop.
+//! Streams as an application uses them: open, accept, write, read, end, reset, stop.
 
 use bytes::Bytes;
-use plait_base::StreamId;
+use plait_base::{Dir, StreamId};
 use plait_stream::{Chunk, ClosedStream, Order, ReadError, Streams, WriteError};
+
+/// All streams of a connection, borrowed from it.
+pub struct OpenStreams<'a> {
+    pub(crate) streams: &'a mut Streams,
+}
+
+impl OpenStreams<'_> {
+    /// Opens a stream; none while the peer allows no more.
+    pub fn open(&mut self, dir: Dir) -> Option<StreamId> {
+        self.streams.open(dir)
+    }
+    /// The next stream that the peer opened.
+    pub fn accept(&mut self, dir: Dir) -> Option<StreamId> {
+        self.streams.accept(dir)
+    }
+    /// Bytes that a write could take now, over all streams.
+    pub fn send_buffer_room(&self) -> u64 {
+        self.streams.send_buffer_room()
+    }
+}
 
 /// The sending part of a stream, borrowed from its connection.
 pub struct SendStream<'a> {

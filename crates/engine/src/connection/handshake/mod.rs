@@ -173,6 +173,12 @@ impl Handshake {
         [&self.initial, &self.handshake].into_iter().filter_map(|level| level.as_deref())
     }
 
+    /// Acks of long-header packets whose time has come are due from now on.
+    pub(crate) fn on_ack_timeouts(&mut self, now: Instant) {
+        let levels = [&mut self.initial, &mut self.handshake].into_iter().flatten();
+        levels.for_each(|level| level.receive.on_timeout(now));
+    }
+
     /// What arrived at an early level, until it is dropped.
     pub(crate) fn received(&self, space: Space) -> Option<&ReceiveFlow> {
         match space {
@@ -248,6 +254,11 @@ impl Handshake {
     /// True when nothing waits for TLS: it has nothing to say after the handshake but in answer to what it reads.
     pub(crate) fn is_at_rest(&self) -> bool {
         self.is_complete() && !self.data.has_unread()
+    }
+
+    /// HANDSHAKE_DONE arrived (RFC 9000 19.20); how far the handshake is.
+    pub(crate) fn on_done(&self) -> Result<Stage, Violation> {
+        if self.side.is_server() { Err(Violation::HandshakeDoneFromClient) } else { Ok(self.stage) }
     }
 
     /// Feeds TLS with what arrived and takes out what it wants to send.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use plait_base::probe::TraceEvent;
-use plait_base::{Instant, PathId, Space, Violation};
+use plait_base::{Instant, PathId, Space};
 use plait_path::HandshakeState;
 use plait_wire::params::TransportParameters;
 
@@ -86,18 +86,8 @@ impl Connection {
         self.on_path_news(now);
     }
 
-    /// HANDSHAKE_DONE: the client's handshake is confirmed (RFC 9001 4.1.2, RFC 9000 19.20).
-    pub(crate) fn on_handshake_done(&mut self, now: Instant) -> Result<(), Violation> {
-        if self.side().is_server() {
-            return Err(Violation::HandshakeDoneFromClient);
-        }
-        if self.handshake.stage == Stage::Complete {
-            self.confirm(now);
-        }
-        Ok(())
-    }
-
-    fn confirm(&mut self, now: Instant) {
+    /// Both sides know that the handshake is done (RFC 9001 4.1.2).
+    pub(crate) fn confirm(&mut self, now: Instant) {
         self.handshake.stage = Stage::Confirmed;
         if let Some(keys) = &mut self.keys {
             keys.on_handshake_confirmed(now);

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use plait_base::{CloseCode, ConnectionId, Instant, PathId, Random, Side, Space, TransportError};
-use plait_wire::{SentFrame, Version};
+use plait_wire::Version;
 
 use super::session::{Tls, client_session, client_switching};
 use super::versions::Versions;
@@ -89,7 +89,8 @@ impl Connection {
         match self.handshake.again(version, &self.settings, &mut self.random) {
             Ok(handshake) => {
                 self.handshake = handshake;
-                self.resend_first_flight(now);
+                self.paths.requeue_first_flight(now);
+                self.process_acked_and_lost(now, PathId::ZERO);
                 self.advance_handshake(now);
             }
             Err(error) => self.close_with(now, error),
@@ -104,16 +105,7 @@ impl Connection {
         self.handshake.on_retry(scid, token);
         self.paths.table.set_remote_initial(scid, None);
         self.handshake.crypto(Space::Initial).into_iter().for_each(|stream| stream.resend_unacked());
-        self.resend_first_flight(now);
-    }
-
-    /// What is under way, 0-RTT included, counts as never sent. CRYPTO data is the handshake's to send again.
-    fn resend_first_flight(&mut self, now: Instant) {
-        if let Some(path) = self.paths.table.path_mut(PathId::ZERO) {
-            path.send.requeue_in_flight(now, Space::Initial, &mut self.paths.feedback);
-            path.send.requeue_in_flight(now, Space::Data, &mut self.paths.feedback);
-        }
-        self.paths.feedback.lost.retain(|frame| !matches!(frame, SentFrame::Crypto { .. }));
+        self.paths.requeue_first_flight(now);
         self.process_acked_and_lost(now, PathId::ZERO);
     }
 }

@@ -3,7 +3,6 @@
 use plait_base::probe::TraceEvent;
 use plait_base::{Instant, PathId, Space};
 use plait_path::{Padding, Path};
-use plait_wire::frame::Close;
 
 use crate::connection::Connection;
 use crate::connection::events::Event;
@@ -94,31 +93,15 @@ impl Connection {
                 Space::Handshake if self.side().is_client() && !buf.is_empty() => Padding::UpTo(end),
                 _ => Padding::Least,
             };
-            self.close_packet(now, &Outline::unmarked(place, space, end, Purpose::End), buf, padding);
+            let Some(frame) = self.lifecycle.due_close().cloned() else { continue };
+            let outline = Outline::unmarked(place, space, end, Purpose::End);
+            // What does not fit is not padded either.
+            self.assemble(now, &outline, buf, |_, w| if frame.write(space, w) { padding } else { Padding::Least });
         }
         if buf.is_empty() {
             return None;
         }
         Some(Transmit::single(route, buf.len()))
-    }
-
-    fn close_packet(&mut self, now: Instant, outline: &Outline, buf: &mut Vec<u8>, padding: Padding) {
-        let space = outline.space;
-        let Some(frame) = self.lifecycle.due_close().cloned() else { return };
-        self.assemble(now, outline, buf, |_, w| {
-            let early;
-            let close = match (&frame, space) {
-                (CloseFrame::Application(c), Space::Data) => Close::Application { code: c.code, reason: &c.reason },
-                (frame, _) => {
-                    early = frame.for_handshake();
-                    let reason = early.reason.as_bytes();
-                    let reason = &reason[..reason.len().min(plait_base::limits::MAX_REASON_BYTES)];
-                    Close::Transport { code: early.code, frame_type: early.frame.unwrap_or(0), reason }
-                }
-            };
-            // What does not fit is not padded either.
-            if w.write_close(close) { padding } else { Padding::Least }
-        });
     }
 
     /// PATH_ABANDON of the last path, on that path itself: the last packet there but for our close. Where another

@@ -1,7 +1,9 @@
 //! Why connections end, as the application hears it and as CONNECTION_CLOSE says it.
 
 use bytes::Bytes;
-use plait_base::{CloseCode, TransportError};
+use plait_base::limits::MAX_REASON_BYTES;
+use plait_base::{CloseCode, Space, TransportError};
+use plait_wire::FrameWriter;
 use plait_wire::frame::Close;
 
 /// Why a connection ended.
@@ -73,11 +75,21 @@ pub(crate) enum CloseFrame {
 }
 
 impl CloseFrame {
-    /// The frame that may travel before 1-RTT: an application's code and reason stay private (RFC 9000 10.2.3).
-    pub(crate) fn for_handshake(&self) -> TransportError {
+    /// Writes the frame into a packet of `space`, if it fits.
+    pub(crate) fn write(&self, space: Space, w: &mut FrameWriter<'_>) -> bool {
         match self {
-            Self::Transport(error) => error.clone(),
-            Self::Application(_) => TransportError::new(CloseCode::APPLICATION_ERROR, ""),
+            Self::Application(close) if space == Space::Data => {
+                w.write_close(Close::Application { code: close.code, reason: &close.reason })
+            }
+            // RFC 9000 10.2.3: an application's code and reason stay private before 1-RTT
+            Self::Application(_) => {
+                w.write_close(Close::Transport { code: CloseCode::APPLICATION_ERROR, frame_type: 0, reason: &[] })
+            }
+            Self::Transport(error) => {
+                let reason = error.reason.as_bytes();
+                let reason = &reason[..reason.len().min(MAX_REASON_BYTES)];
+                w.write_close(Close::Transport { code: error.code, frame_type: error.frame.unwrap_or(0), reason })
+            }
         }
     }
 

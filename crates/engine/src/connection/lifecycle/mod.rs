@@ -42,6 +42,10 @@ pub(crate) struct Lifecycle {
     closes_due: Vec<PathId>,
 }
 
+/// The connection is closed: nothing more can be asked of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Closed;
+
 /// Which of the lifecycle's timers fired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LifecycleTimer {
@@ -69,6 +73,11 @@ impl Lifecycle {
 
     pub(crate) fn is_open(&self) -> bool {
         matches!(self.phase, Phase::Open)
+    }
+
+    /// An error once the connection is closed.
+    pub(crate) fn check_open(&self) -> Result<(), Closed> {
+        if self.is_open() { Ok(()) } else { Err(Closed) }
     }
 
     pub(crate) fn is_closing(&self) -> bool {

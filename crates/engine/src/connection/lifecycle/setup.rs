@@ -80,22 +80,17 @@ impl Connection {
             settings: Settings { transport, endpoint: parts.endpoint, role, migration },
             random,
         };
-        connection.make_first_path(now, route, handshake_state);
-        connection.begin(now)?;
+        connection.begin(now, route, handshake_state)?;
         Ok(connection)
     }
 
-    fn make_first_path(&mut self, now: Instant, route: PathAddresses, state: HandshakeState) {
-        let tuple = route.tuple();
-        let (side, original_dcid) = (self.side(), self.handshake.ids.original_dcid);
-        let version = self.handshake.versions.original.0;
+    /// The first path is there; a client produces its first flight, both prepare for 0-RTT.
+    fn begin(&mut self, now: Instant, route: PathAddresses, state: HandshakeState) -> Result<(), TransportError> {
+        let (side, tuple) = (self.side(), route.tuple());
+        let (version, original_dcid) = (self.handshake.versions.original.0, self.handshake.ids.original_dcid);
         self.events.observe(now, || TraceEvent::Started { side, version, original_dcid, route: tuple });
         self.paths.open_first(now, route, state, &mut self.random);
         self.on_path_news(now);
-    }
-
-    /// A client produces its first flight; both prepare for 0-RTT.
-    fn begin(&mut self, now: Instant) -> Result<(), TransportError> {
         let progress = self.handshake.advance()?;
         self.on_progress(now, progress);
         if self.side().is_client()

@@ -53,7 +53,9 @@ impl Connection {
             self.handshake.early = None;
         }
         self.receive.loans.on_timeout(now, &mut self.streams, &mut self.datagrams);
-        self.poll_ack_timers(now);
+        // Acks whose time has come wait for the next chance to leave, without a timer: no path may have room for them.
+        self.paths.table.on_ack_timeouts(now);
+        self.handshake.on_ack_timeouts(now);
         self.paths.ping_after_pauses(now, || self.streams.expects_data());
         self.poll_packet_timers(now);
         self.paths.check_no_path(now);
@@ -64,14 +66,6 @@ impl Connection {
         self.paths.on_timeout(now, &mut self.random);
         self.on_path_news(now);
         self.maintain_paths(now);
-    }
-
-    /// Acks whose time has come wait for the next chance to leave, without a timer: no path may have room for them.
-    fn poll_ack_timers(&mut self, now: Instant) {
-        self.paths.table.on_ack_timeouts(now);
-        for space in [Space::Initial, Space::Handshake] {
-            self.handshake.level(space).into_iter().for_each(|level| level.receive.on_timeout(now));
-        }
     }
 
     /// Loss and probe timers of all paths.

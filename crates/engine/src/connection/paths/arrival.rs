@@ -2,17 +2,67 @@
 
 use std::ops::RangeInclusive;
 
-use plait_base::{CloseCode, PathId, Random, Space, Violation};
+use plait_base::probe::DropReason;
+use plait_base::{CloseCode, Instant, PathId, Random, Space, Violation};
 use plait_crypto::OneRttKeys;
 use plait_path::addresses::Moved;
 use plait_path::table::{Admission, CidChange};
-use plait_path::{AckOutcome, AckReport, Eliciting, HandshakeState};
-use plait_wire::header::PacketKind;
+use plait_path::{AckOutcome, AckReport, Eliciting, HandshakeState, ProbeGate};
+use plait_wire::SentFrame;
+use plait_wire::header::{PacketKind, PacketSpan, packet_number};
 
 use super::PathControl;
+use crate::connection::handshake::packets::OpenedPacket;
 use crate::connection::receive::Arrival;
+use crate::connection::receive::open::Refusal;
 
 impl PathControl {
+    /// Opens a 1-RTT packet in place, and fills in at `at` what only its number and its path say.
+    pub(crate) fn open_packet(
+        &mut self,
+        at: &mut Arrival,
+        keys: &mut OneRttKeys,
+        span: PacketSpan,
+        packet: &mut [u8],
+    ) -> Result<OpenedPacket, Refusal> {
+        let guard = self.table.max_pto() * 3;
+        at.admission = self.table.admission(at.path);
+        if at.admission == Admission::Gone {
+            return Err(Refusal::Drop(DropReason::PathGone));
+        }
+        let unmasked = keys.unmask(packet, span.pn_offset)?;
+        let header_len = span.pn_offset + unmasked.pn_len;
+        // A path that the peer opens with this packet has no receiver yet.
+        let mut receive = self.table.path_mut(at.path).map(|path| &mut path.receive);
+        let expected = receive.as_ref().map_or(0, |receive| receive.expected());
+        let number = packet_number::expand(unmasked.truncated as u32, unmasked.pn_len, expected);
+        let mut fresh = Default::default();
+        let mark = receive.as_mut().map_or(&mut fresh, |receive| receive.phase_mark_mut());
+        let payload = keys.open(packet, header_len, at.path, number, mark, at.now, guard)?.payload;
+        at.newest = receive.as_ref().is_none_or(|receive| receive.largest().is_none_or(|largest| number > largest));
+        let is_duplicate = receive.is_some_and(|receive| receive.is_duplicate(number));
+        Ok(OpenedPacket { number, payload, is_duplicate })
+    }
+
+    /// A datagram was read. Where what it brought is credit for `least_bytes`, the smallest datagram that the path would
+    /// send next, its probe timer runs again (RFC 9002 6.2.2.1).
+    pub(crate) fn open_probe_gate(&mut self, id: PathId, least_bytes: u64) {
+        let path = self.table.path_mut(id);
+        if let Some(path) = path.filter(|path| path.may_send(least_bytes)) {
+            path.send.set_probe_gate(ProbeGate::Open);
+        }
+    }
+
+    /// The handshake begins again: what is under way, 0-RTT included, counts as never sent. CRYPTO data is left to the
+    /// handshake to send again.
+    pub(crate) fn requeue_first_flight(&mut self, now: Instant) {
+        if let Some(path) = self.table.path_mut(PathId::ZERO) {
+            path.send.requeue_in_flight(now, Space::Initial, &mut self.feedback);
+            path.send.requeue_in_flight(now, Space::Data, &mut self.feedback);
+        }
+        self.feedback.lost.retain(|frame| !matches!(frame, SentFrame::Crypto { .. }));
+    }
+
     /// True for the first packet of a path for which the peer gave no connection id yet.
     pub(crate) fn lacks_cids(&self, at: &Arrival) -> bool {
         self.admission(at) == Admission::Refuse(CloseCode::NO_CID_AVAILABLE_FOR_PATH)

@@ -6,6 +6,7 @@ use plait_wire::frame::Frame;
 
 use crate::connection::Connection;
 use crate::connection::events::Event;
+use crate::connection::handshake::Stage;
 use crate::connection::receive::Arrival;
 
 impl Connection {
@@ -34,7 +35,11 @@ impl Connection {
                 let rtt = self.paths.table.path(PathId::ZERO).and_then(|path| path.send.rtt().measured());
                 self.settings.on_new_token(self.handshake.versions.current, f.token, rtt)?;
             }
-            Frame::HandshakeDone => self.on_handshake_done(at.now)?,
+            Frame::HandshakeDone => {
+                if self.handshake.on_done()? == Stage::Complete {
+                    self.confirm(at.now);
+                }
+            }
             Frame::NewCid(f) => self.paths.on_new_cid(&f)?,
             Frame::RetireCid(f) => self.paths.on_retire_cid(&f, &at.dcid, &mut self.random)?,
             Frame::PathChallenge(f) => self.paths.on_challenge(at, f.data),

@@ -3,7 +3,7 @@
 mod acked;
 mod dispatch;
 mod loans;
-mod open;
+pub(crate) mod open;
 mod packet;
 mod saved;
 
@@ -12,7 +12,6 @@ use std::net::SocketAddr;
 use bytes::{Bytes, BytesMut};
 use plait_base::probe::{DropReason, TraceEvent};
 use plait_base::{ConnectionId, Ecn, FourTuple, Instant, PathId, Space};
-use plait_path::ProbeGate;
 use plait_path::table::Admission;
 use plait_wire::header::{PacketKind, PacketSpan, ProtectedHeader, stateless_reset};
 
@@ -83,20 +82,13 @@ impl Connection {
         self.receive.loans.forget_read(&self.streams, &self.datagrams);
         match input.kind {
             InputKind::StatelessReset => self.on_stateless_reset(now),
-            InputKind::Packets => self.read_datagram(now, input),
+            InputKind::Packets => {
+                let id = input.path;
+                self.read_packets(now, input);
+                self.paths.open_probe_gate(id, self.handshake.least_datagram(id));
+            }
         }
         self.after_input(now);
-    }
-
-    fn read_datagram(&mut self, now: Instant, input: Input) {
-        let id = input.path;
-        self.read_packets(now, input);
-        // RFC 9002 6.2.2.1: what the peer sent is credit to send, so that the probe timer runs again.
-        let least = self.handshake.least_datagram(id);
-        let path = self.paths.table.path_mut(id);
-        if let Some(path) = path.filter(|path| path.may_send(least)) {
-            path.send.set_probe_gate(ProbeGate::Open);
-        }
     }
 
     fn read_packets(&mut self, now: Instant, input: Input) {

@@ -5,8 +5,9 @@ use plait_base::time::earliest;
 use plait_base::{Instant, PathId, Random, Side};
 use plait_path::Paths;
 use plait_path::table::Place;
-use plait_schedule::{Decision, Demand, PathView, Room, Scheduler, WaitReason};
+use plait_schedule::{Decision, Demand, PathView, Room, Scheduler, WaitReason, WhyIdle};
 use plait_wire::SentFrame;
+use smallvec::SmallVec;
 
 use crate::config::TransportConfig;
 use crate::connection::send::acks::Acks;
@@ -14,7 +15,7 @@ use crate::connection::send::pending_copies::{PendingCopies, Target};
 use crate::connection::send::purpose::is_copied;
 use crate::connection::send::reinject::Reinjector;
 use crate::connection::send::sockets::FullSockets;
-use crate::connection::send::views::Views;
+use crate::connection::send::views::{self, Views};
 
 /// What decides which packet leaves next, and on which path.
 pub(crate) struct Scheduling {
@@ -105,6 +106,17 @@ impl Scheduling {
         if self.copies.doubles(paths, place) {
             copied().for_each(|frame| self.copies.push(*frame, Target::NotOn(place.id())));
         }
+    }
+
+    /// Why a path carries no data now.
+    pub(crate) fn why_idle(&self, paths: &Paths, side: Side, id: PathId, demand: &Demand) -> Option<WhyIdle> {
+        let views: SmallVec<[PathView; 8]> = views::views(paths, demand.now, side, &self.full_sockets).collect();
+        let view = views.iter().find(|view| view.id == id)?;
+        let path = paths.path(id)?;
+        // With nothing of ours to send, it may still bring the peer's data, or await the acks of what was the last of ours.
+        let is_in_use = path.brings_payload(demand.now) || path.send.in_flight() > 0;
+        let why = plait_schedule::why_idle(view, &views, demand);
+        why.filter(|why| *why != WhyIdle::NoData || !is_in_use)
     }
 
     pub(crate) fn shrink_to_fit(&mut self) {

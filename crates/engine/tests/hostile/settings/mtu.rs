@@ -12,7 +12,7 @@ use crate::puppet::{Rig, ms};
 /// Largest datagram of a server that has much to send, and the MTU that it found.
 fn sizes(change: impl FnOnce(&mut TransportConfig), time: Duration) -> (usize, u16) {
     let mut rig = Rig::established_server(single(change));
-    let id = rig.conn().open(Dir::Uni).unwrap();
+    let id = rig.conn().streams().open(Dir::Uni).unwrap();
     rig.conn().send_stream(id).write(&[1; 30_000]).unwrap();
     let mut passed = Duration::ZERO;
     while passed < time {
@@ -75,7 +75,7 @@ fn black_hole_cooldown() {
         let mut config = search(1_400);
         config.black_hole_cooldown(cooldown);
         let mut rig = Rig::established_server(single(|t| _ = t.mtu_discovery_config(Some(config))));
-        let id = rig.conn().open(Dir::Uni).unwrap();
+        let id = rig.conn().streams().open(Dir::Uni).unwrap();
         let mtu = |rig: &mut Rig| {
             let now = rig.now;
             rig.conn().path_statistics(now, PathId(0)).unwrap().mtu_bytes
@@ -112,7 +112,7 @@ fn interval() {
             rig.say_handshake();
             rig.pass(ms(5));
         });
-        let id = rig.conn().open(Dir::Uni).unwrap();
+        let id = rig.conn().streams().open(Dir::Uni).unwrap();
         let answer = |rig: &mut Rig, rounds: usize| {
             for _ in 0..rounds {
                 answer_small(rig);

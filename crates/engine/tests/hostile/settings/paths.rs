@@ -78,7 +78,7 @@ fn potentially_failed() {
     for (on, expected) in [(true, PathState::Failed), (false, PathState::Active)] {
         let mut rig = two_paths(|t| _ = t.potentially_failed(on));
         // Path 1 falls silent with data under way.
-        let id = rig.conn().open(Dir::Uni).unwrap();
+        let id = rig.conn().streams().open(Dir::Uni).unwrap();
         rig.conn().send_stream(id).write(&[1; 60_000]).unwrap();
         for _ in 0..10 {
             rig.pass(ms(50));
@@ -100,7 +100,7 @@ fn duplicate_until_rtt() {
         let now = rig.now;
         rig.conn().open_path(now, local(1), PathStatus::Available).unwrap();
         let from = rig.seen.len();
-        let id = rig.conn().open(Dir::Uni).unwrap();
+        let id = rig.conn().streams().open(Dir::Uni).unwrap();
         rig.conn().send_stream(id).write(&[1; 5_000]).unwrap();
         rig.pump();
         let (first, second) = (stream_bytes(&rig, from, 0), stream_bytes(&rig, from, 1));
@@ -113,7 +113,7 @@ fn duplicate_until_rtt() {
 fn abandon_after_probes() {
     for (count, abandoned) in [(2, true), (30, false)] {
         let mut rig = two_paths(|t| _ = t.abandon_after_probes(count));
-        let id = rig.conn().open(Dir::Uni).unwrap();
+        let id = rig.conn().streams().open(Dir::Uni).unwrap();
         rig.conn().send_stream(id).write(&[1; 60_000]).unwrap();
         for _ in 0..60 {
             rig.pass(ms(50));
@@ -147,7 +147,7 @@ fn reinjection() {
         let mut rig = two_paths(|t| _ = t.reinjection(reinject::by_name(name).unwrap()));
         // Path 1 has the end of the data under way when path 0 has nothing left.
         let from = rig.seen.len();
-        let id = rig.conn().open(Dir::Uni).unwrap();
+        let id = rig.conn().streams().open(Dir::Uni).unwrap();
         rig.conn().send_stream(id).write(&[1; 20_000]).unwrap();
         rig.conn().send_stream(id).finish().unwrap();
         rig.pump();
@@ -180,7 +180,7 @@ fn scheduler() {
         let factory: Arc<_> = registry::by_name(name).unwrap();
         let mut rig = two_paths(|t| _ = t.scheduler(factory).reinjection(reinject::by_name("none").unwrap()));
         let from = rig.seen.len();
-        let id = rig.conn().open(Dir::Uni).unwrap();
+        let id = rig.conn().streams().open(Dir::Uni).unwrap();
         rig.conn().send_stream(id).write(&[1; 5_000]).unwrap();
         rig.pump();
         let all = stream_bytes(&rig, from, 0) + stream_bytes(&rig, from, 1);

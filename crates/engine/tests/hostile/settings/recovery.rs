@@ -19,7 +19,7 @@ pub fn with_rtt(setup: Setup) -> Rig {
     let mut rig = Rig::established_server(setup);
     for _ in 0..20 {
         rig.frames([0x01]);
-        rig.conn().open(Dir::Uni).map(|id| rig.conn().send_stream(id).reset(1));
+        rig.conn().streams().open(Dir::Uni).map(|id| rig.conn().send_stream(id).reset(1));
         rig.pump();
         rig.pass(RTT);
         rig.ack_all();
@@ -34,7 +34,7 @@ fn lost(rig: &mut Rig) -> u64 {
 
 /// Sends `count` packets and acknowledges the last of them alone.
 fn gap(rig: &mut Rig, count: usize) {
-    let id = rig.conn().open(Dir::Uni).unwrap();
+    let id = rig.conn().streams().open(Dir::Uni).unwrap();
     let from = rig.seen.len();
     for _ in 0..count {
         rig.conn().send_stream(id).write(&[1; 100]).unwrap();
@@ -89,7 +89,7 @@ fn time_threshold() {
 /// Datagrams that leave at once after a pause, on a path whose window has room for more than thirty.
 fn at_once(setup: Setup) -> usize {
     let mut rig = with_rtt(setup);
-    let id = rig.conn().open(Dir::Uni).unwrap();
+    let id = rig.conn().streams().open(Dir::Uni).unwrap();
     // A few windows make it large; then a pause, and one burst.
     rig.conn().send_stream(id).write(&[1; 100_000]).unwrap();
     for _ in 0..40 {
@@ -174,7 +174,7 @@ fn cut(setup: Setup) -> f64 {
         let now = rig.now;
         rig.conn().path_statistics(now, PathId(0)).unwrap().cwnd_bytes
     };
-    let id = rig.conn().open(Dir::Uni).unwrap();
+    let id = rig.conn().streams().open(Dir::Uni).unwrap();
     rig.conn().send_stream(id).write(&[1; 200_000]).unwrap();
     for _ in 0..30 {
         rig.pass(RTT / 10);

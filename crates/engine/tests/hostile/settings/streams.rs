@@ -16,7 +16,7 @@ fn widest_window(change: impl FnOnce(&mut TransportConfig)) -> u64 {
     for piece in 0..60 {
         let read = 1_000 * (piece + 1);
         rig.frames(stream(2, 1_000 * piece, false, &[7; 1_000]));
-        if let Some(id) = rig.conn().accept(Dir::Uni) {
+        if let Some(id) = rig.conn().streams().accept(Dir::Uni) {
             assert_eq!(id.0, 2);
         }
         rig.conn().recv_stream(plait_base::StreamId(2)).read(2_000, Order::Ordered).unwrap();
@@ -78,7 +78,7 @@ fn auto_tune_windows() {
 #[test]
 fn send_window() {
     let mut rig = Rig::established_server(with(|t| _ = t.send_window(3_000)));
-    let id = rig.conn().open(Dir::Uni).unwrap();
+    let id = rig.conn().streams().open(Dir::Uni).unwrap();
     assert_eq!(rig.conn().send_stream(id).write(&[1; 10_000]).unwrap(), 3_000);
     rig.pump();
     let sent = |f: &Frame<'_>| if let Frame::Stream(s) = f { s.data.len() } else { 0 };

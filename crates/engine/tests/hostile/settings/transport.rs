@@ -60,7 +60,7 @@ fn key_update_interval() {
             rig.ack_all();
         }
         let flipped = rig.seen.iter().any(|s| s.kind == PacketKind::OneRtt && s.first & 0x04 != 0);
-        assert_eq!((flipped, rig.conn().key_phase() > 0), (updates, updates));
+        assert_eq!((flipped, rig.conn().session().key_phase() > 0), (updates, updates));
     }
 }
 
@@ -116,7 +116,7 @@ fn grease_quic_bit() {
 fn enable_segmentation_offload() {
     for on in [true, false] {
         let mut rig = Rig::established_server(with(|t| _ = t.enable_segmentation_offload(on)));
-        let id = rig.conn().open(Dir::Uni).unwrap();
+        let id = rig.conn().streams().open(Dir::Uni).unwrap();
         rig.conn().send_stream(id).write(&[1; 9_000]).unwrap();
         let (now, mut buf) = (rig.now, Vec::new());
         let transmit = rig.conn().poll_transmit(now, 10, &mut buf).unwrap();
