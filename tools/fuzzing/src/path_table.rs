@@ -111,7 +111,7 @@ impl Driver {
                 Frame::PathChallenge(f) => {
                     if let Some(path) = self.table.path_mut(on) {
                         let here = path.addresses.tuple();
-                        path.addresses.on_challenge(&here, f.data);
+                        path.on_challenge(here, &ConnectionId::EMPTY, bytes.len() as u64, f.data);
                     }
                 }
                 _ => {}
