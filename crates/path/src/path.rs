@@ -107,7 +107,7 @@ impl Path {
     }
 
     /// What it did so far, as a part of what all paths did.
-    pub fn totals(&self) -> PathTotals {
+    pub(crate) fn totals(&self) -> PathTotals {
         let (send, counters) = (self.send.stats(), self.counters);
         PathTotals {
             sent_bytes: counters.sent_bytes,

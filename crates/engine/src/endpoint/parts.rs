@@ -13,19 +13,19 @@ use crate::config::{EndpointConfig, ServerConfig, TokenStore, TransportConfig};
 #[derive(Debug)]
 pub(crate) struct ConnectionParts {
     /// Version of the first packet.
-    pub version: Version,
+    pub(crate) version: Version,
     /// Addresses of the handshake path. On a client the local IP may be unspecified.
-    pub route: FourTuple,
+    pub(crate) route: FourTuple,
     /// The connection ids of the first packets.
-    pub ids: HandshakeIds,
+    pub(crate) ids: HandshakeIds,
     /// What only one of the two sides has.
-    pub role: Role,
+    pub(crate) role: Role,
     /// The transport settings.
-    pub transport: Arc<TransportConfig>,
+    pub(crate) transport: Arc<TransportConfig>,
     /// The endpoint's settings: id length, reset key, versions, token time.
-    pub endpoint: Arc<EndpointConfig>,
+    pub(crate) endpoint: Arc<EndpointConfig>,
     /// The connection's own generator.
-    pub random: Random,
+    pub(crate) random: Random,
 }
 
 /// The connection ids of the handshake (RFC 9000 7.3).
@@ -33,16 +33,16 @@ pub(crate) struct ConnectionParts {
 pub(crate) struct HandshakeIds {
     /// Our first source connection id: sequence 0 of path 0, already registered at the endpoint; empty on clients that
     /// use zero-length ids. Announced as initial_source_connection_id.
-    pub local: ConnectionId,
+    pub(crate) local: ConnectionId,
     /// The peer's id. On a server the client's source connection id; on a client the random id of the first packet,
     /// until the server chooses one.
-    pub remote: ConnectionId,
+    pub(crate) remote: ConnectionId,
     /// Destination connection id of the client's very first Initial. A server announces it as
     /// original_destination_connection_id; a client expects to see it there.
-    pub original_dcid: ConnectionId,
+    pub(crate) original_dcid: ConnectionId,
     /// On a server whose client came back after a Retry: the id that the Retry gave, to be announced as
     /// retry_source_connection_id. The Initial keys derive from it then, see [`Self::keys_from`].
-    pub retry_scid: Option<ConnectionId>,
+    pub(crate) retry_scid: Option<ConnectionId>,
 }
 
 impl HandshakeIds {
@@ -75,22 +75,22 @@ impl ConnectionParts {
 #[derive(Debug)]
 pub(crate) struct ClientParts {
     /// TLS settings of the session to begin.
-    pub tls: ClientTlsConfig,
+    pub(crate) tls: ClientTlsConfig,
     /// Name of the server: checked against its certificate, and the key of the token store.
-    pub server_name: String,
+    pub(crate) server_name: String,
     /// A token for the first Initial, from an earlier connection; often empty.
-    pub token: Bytes,
+    pub(crate) token: Bytes,
     /// Where tokens of NEW_TOKEN frames go.
-    pub token_store: Arc<dyn TokenStore>,
+    pub(crate) token_store: Arc<dyn TokenStore>,
 }
 
 /// What a server has.
 #[derive(Debug)]
 pub(crate) struct ServerParts {
     /// TLS, token and migration settings.
-    pub config: Arc<ServerConfig>,
+    pub(crate) config: Arc<ServerConfig>,
     /// How the client's address is known; decides whether the 3x rule applies.
-    pub proof: AddressProof,
+    pub(crate) proof: AddressProof,
 }
 
 /// What a client's first Initial proved about its address (RFC 9000 8.1).

@@ -184,7 +184,7 @@ impl FourTupleState {
     }
 
     /// True while challenges are out or due.
-    pub fn is_validating(&self) -> bool {
+    pub(crate) fn is_validating(&self) -> bool {
         self.running.is_some()
     }
 

@@ -397,7 +397,7 @@ impl SendFlow {
     }
 
     /// Slow start threshold, bytes.
-    pub fn ssthresh(&self) -> u64 {
+    pub(crate) fn ssthresh(&self) -> u64 {
         self.controller.ssthresh()
     }
 
@@ -429,7 +429,7 @@ impl SendFlow {
     }
 
     /// Whether the path carries data now; its siblings read this with its other metrics.
-    pub fn set_activity(&mut self, shared: &mut SharedPathMetrics, activity: Activity) {
+    pub(crate) fn set_activity(&mut self, shared: &mut SharedPathMetrics, activity: Activity) {
         self.activity = activity;
         self.update_shared(shared);
     }

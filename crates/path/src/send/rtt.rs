@@ -104,7 +104,7 @@ impl RttEstimator {
     }
 
     /// Smoothed RTT; the initial RTT before the first sample.
-    pub fn smoothed(&self) -> Duration {
+    pub(crate) fn smoothed(&self) -> Duration {
         self.smoothed
     }
 
