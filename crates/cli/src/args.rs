@@ -28,7 +28,6 @@ pub(crate) struct SimLine {
     pub(crate) command: SimCommand,
 }
 
-/// The commands.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum Command {
     /// Show on this machine what two paths give over one: downloads over A, B and both, then path A dies
@@ -103,7 +102,6 @@ pub(crate) struct OutputArgs {
     pub(crate) quiet: bool,
 }
 
-/// `plait demo`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct DemoArgs {
     /// Size of each download
@@ -142,7 +140,6 @@ pub(crate) struct DemoArgs {
     pub(crate) output: OutputArgs,
 }
 
-/// `plait serve`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ServeArgs {
     /// Address and port to listen on; repeatable; port 0 takes a free one [default: port 4433 of every address]
@@ -218,7 +215,6 @@ pub(crate) struct InteropArgs {
     pub(crate) interop_v1: bool,
 }
 
-/// `plait get`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct GetArgs {
     /// What to download; several URLs of one server share a connection

@@ -3,13 +3,12 @@
 use plait_base::{Instant, PathId};
 
 use crate::controller::{CongestionController, ControllerFactory};
-use crate::coupled::{Linked, Place, Rule};
+use crate::coupled::{CoupledPath, Linked, Rule};
 use crate::window::SlowStart;
 
 /// Largest alpha that deepens a reduction: a window keeps at least a quarter.
 const ALPHA_LOSS_MAX: f64 = 1.5;
 
-/// Builds [`Balia`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct BaliaFactory {
     /// How the first slow start of a path ends; at the onset of a queue by default.
@@ -34,7 +33,7 @@ type Balia = Linked<BaliaRule>;
 struct BaliaRule;
 
 /// Sum of all x_p, and alpha_r = max x_p / x_r, at least 1.
-fn rates(own: &Place<'_>) -> (f64, f64) {
+fn rates(own: &CoupledPath<'_>) -> (f64, f64) {
     let rates = own.siblings().map(|s| s.rate());
     let fastest = rates.clone().fold(own.this.rate(), f64::max);
     (rates.sum(), fastest / own.this.rate())
@@ -43,12 +42,12 @@ fn rates(own: &Place<'_>) -> (f64, f64) {
 impl Rule for BaliaRule {
     const NAME: &'static str = "balia";
 
-    fn increase(&self, own: &Place<'_>) -> f64 {
+    fn increase(&self, own: &CoupledPath<'_>) -> f64 {
         let (sum, alpha) = rates(own);
         own.this.rate() / (own.this.rtt * sum * sum) * ((1.0 + alpha) / 2.0) * ((4.0 + alpha) / 5.0)
     }
 
-    fn kept(&self, own: &Place<'_>) -> f64 {
+    fn kept(&self, own: &CoupledPath<'_>) -> f64 {
         1.0 - rates(own).1.min(ALPHA_LOSS_MAX) / 2.0
     }
 }

@@ -18,7 +18,7 @@ use crate::controller::{
     Acked, Congestion, CongestionController, CongestionKind, ControllerFactory, Limit, Lost, NO_THRESHOLD,
 };
 use crate::window::initial_window;
-pub(crate) use cycle::Phase;
+pub(crate) use cycle::BbrState;
 use cycle::{AckPhase, Cycle, FullPipe};
 use model::{Bounds, ExtraAcked, LOSS_MAX, MaxBandwidth, MinRtt, Rounds, is_too_much, share};
 
@@ -28,16 +28,15 @@ const PACING_MARGIN: f64 = 0.99;
 const BETA: f64 = 0.7;
 /// 1 - Headroom: what a cruising flow uses of what it could.
 const HEADROOM: f64 = 0.85;
-/// MinPipeCwnd, datagrams.
+/// MinPipeCwnd: a window that the pipe never needs less than, datagrams.
 const PIPE_MIN_DATAGRAMS: u64 = 4;
 /// Losses in one round of Startup that may show a full pipe, datagrams.
 const STARTUP_LOSSES: u64 = 6;
-/// ProbeRTTDuration.
+/// ProbeRTTDuration: how long the window stays small, so that queues drain.
 const PROBE_RTT_TIME: Duration = Duration::from_millis(200);
 /// Largest burst that a batch of datagrams makes, bytes.
 const QUANTUM_MAX: u64 = 65_536;
 
-/// Builds [`Bbr`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct BbrFactory;
 
@@ -58,7 +57,7 @@ struct Bbr {
     window: u64,
     /// Bytes per second; 0 before the first rate sample.
     pacing: u64,
-    phase: Phase,
+    phase: BbrState,
     rounds: Rounds,
     bandwidth: MaxBandwidth,
     bounds: Bounds,
@@ -85,7 +84,7 @@ struct Undo {
 /// The model before losses.
 #[derive(Clone, Copy, Debug)]
 struct Before {
-    phase: Phase,
+    phase: BbrState,
     window: u64,
     bounds: Bounds,
     full: FullPipe,
@@ -113,7 +112,7 @@ impl Bbr {
             mss,
             window: initial_window(mss),
             pacing: 0,
-            phase: Phase::Startup,
+            phase: BbrState::Startup,
             rounds: Rounds::default(),
             bandwidth: MaxBandwidth::default(),
             bounds: Bounds::default(),
@@ -147,7 +146,7 @@ impl Bbr {
     fn inflight(&self, bandwidth: u64, gain: f64) -> u64 {
         let Some(pipe) = self.pipe(bandwidth, gain) else { return initial_window(self.mss) };
         let quantum = (self.pacing / 1000).clamp(self.mss, QUANTUM_MAX);
-        let up = if self.phase == Phase::Up { 2 * self.mss } else { 0 };
+        let up = if self.phase == BbrState::Up { 2 * self.mss } else { 0 };
         pipe.max(3 * quantum).max(self.window_min()) + up
     }
 
@@ -160,7 +159,7 @@ impl Bbr {
     }
 
     fn probe_rtt_window(&self) -> u64 {
-        self.pipe(self.bandwidth(), Phase::ProbeRtt.window_gain()).unwrap_or(0).max(self.window_min())
+        self.pipe(self.bandwidth(), BbrState::ProbeRtt.window_gain()).unwrap_or(0).max(self.window_min())
     }
 
     fn take_samples(&mut self, ack: &Acked) -> u64 {
@@ -186,7 +185,7 @@ impl Bbr {
         if self.rounds.started && !self.full.now && ack.delivery.limit == Limit::Window && rate > 0 {
             self.full.on_round(rate);
         }
-        if self.phase != Phase::Startup {
+        if self.phase != BbrState::Startup {
             return;
         }
         if self.rounds.started {
@@ -196,7 +195,7 @@ impl Bbr {
             }
         }
         if self.full.reached {
-            self.phase = Phase::Drain;
+            self.phase = BbrState::Drain;
         }
     }
 
@@ -215,14 +214,14 @@ impl Bbr {
         self.dice ^= self.dice << 17;
         self.cycle.restart(now, self.dice >> 11);
         self.rounds.restart(delivered_bytes);
-        self.phase = Phase::Down;
+        self.phase = BbrState::Down;
     }
 
     fn start_refill(&mut self, delivered_bytes: u64) {
         self.bounds.reset_short();
         self.cycle.refill();
         self.rounds.restart(delivered_bytes);
-        self.phase = Phase::Refill;
+        self.phase = BbrState::Refill;
     }
 
     fn start_up(&mut self, now: Instant, delivered_bytes: u64, rate: u64) {
@@ -232,7 +231,7 @@ impl Bbr {
         self.rounds.restart(delivered_bytes);
         self.full.restart(rate);
         self.cycle.steepen(self.window, self.mss);
-        self.phase = Phase::Up;
+        self.phase = BbrState::Up;
     }
 
     /// AdaptLongTermModel: what this ack says of the upper bound.
@@ -253,7 +252,7 @@ impl Bbr {
             return;
         }
         self.bounds.inflight_long = long.max(ack.delivery.flight_bytes);
-        if self.phase == Phase::Up && ack.limit == Limit::Window && self.window >= self.bounds.inflight_long {
+        if self.phase == BbrState::Up && ack.limit == Limit::Window && self.window >= self.bounds.inflight_long {
             self.bounds.inflight_long += self.cycle.climb(ack.bytes_total, self.mss);
             if round {
                 self.cycle.steepen(self.window, self.mss);
@@ -263,7 +262,7 @@ impl Bbr {
 
     fn step(&mut self, ack: &Acked, rate: u64) {
         let delivered = ack.delivery.total_bytes;
-        if self.phase == Phase::Drain && ack.in_flight <= self.inflight(self.bandwidth(), 1.0) {
+        if self.phase == BbrState::Drain && ack.in_flight <= self.inflight(self.bandwidth(), 1.0) {
             self.start_down(ack.now, delivered);
         }
         if !self.full.reached {
@@ -272,17 +271,17 @@ impl Bbr {
         self.adapt_upper(ack);
         let target = self.inflight(self.bandwidth(), 1.0).min(self.bounds.inflight_long);
         match self.phase {
-            Phase::Down | Phase::Cruise if self.cycle.is_due(ack.now, target / self.mss) => {
+            BbrState::Down | BbrState::Cruise if self.cycle.is_due(ack.now, target / self.mss) => {
                 self.start_refill(delivered);
             }
-            Phase::Down => {
+            BbrState::Down => {
                 let drained = ack.in_flight <= self.inflight(self.bandwidth.get(), 1.0);
                 if drained && ack.in_flight <= self.inflight_with_headroom() {
-                    self.phase = Phase::Cruise;
+                    self.phase = BbrState::Cruise;
                 }
             }
-            Phase::Refill if self.rounds.started => self.start_up(ack.now, delivered, rate),
-            Phase::Up => {
+            BbrState::Refill if self.rounds.started => self.start_up(ack.now, delivered, rate),
+            BbrState::Up => {
                 if ack.limit == Limit::Window && self.window >= self.bounds.inflight_long {
                     // The bound is in the way: what it hides is not known yet.
                     self.full.restart(rate);
@@ -297,16 +296,16 @@ impl Bbr {
     fn check_probe_rtt(&mut self, ack: &Acked) {
         let delivered = ack.delivery.total_bytes;
         self.rtt.on_sample(ack.now, ack.rtt.latest);
-        if self.phase != Phase::ProbeRtt && self.rtt.expired && !self.visit.idle_restart {
+        if self.phase != BbrState::ProbeRtt && self.rtt.expired && !self.visit.idle_restart {
             self.visit = Visit { window: self.window, ..Visit::default() };
             self.cycle.acks = AckPhase::Stopping;
             self.rounds.restart(delivered);
-            self.phase = Phase::ProbeRtt;
+            self.phase = BbrState::ProbeRtt;
         }
         if ack.bytes_total > 0 {
             self.visit.idle_restart = false;
         }
-        if self.phase != Phase::ProbeRtt {
+        if self.phase != BbrState::ProbeRtt {
             return;
         }
         match self.visit.until {
@@ -330,9 +329,9 @@ impl Bbr {
         self.bounds.reset_short();
         if self.full.reached {
             self.start_down(now, delivered_bytes);
-            self.phase = Phase::Cruise;
+            self.phase = BbrState::Cruise;
         } else {
-            self.phase = Phase::Startup;
+            self.phase = BbrState::Startup;
         }
     }
 
@@ -352,10 +351,10 @@ impl Bbr {
             self.window = grown;
         }
         let cap = match self.phase {
-            Phase::Down | Phase::Refill | Phase::Up => self.bounds.inflight_long,
-            Phase::Cruise => self.inflight_with_headroom(),
-            Phase::ProbeRtt => self.inflight_with_headroom().min(self.probe_rtt_window()),
-            Phase::Startup | Phase::Drain => u64::MAX,
+            BbrState::Down | BbrState::Refill | BbrState::Up => self.bounds.inflight_long,
+            BbrState::Cruise => self.inflight_with_headroom(),
+            BbrState::ProbeRtt => self.inflight_with_headroom().min(self.probe_rtt_window()),
+            BbrState::Startup | BbrState::Drain => u64::MAX,
         };
         self.window = self.window.min(cap.min(self.bounds.inflight_short())).max(self.window_min());
     }
@@ -367,7 +366,7 @@ impl Bbr {
             let target = self.inflight(self.bandwidth(), 1.0).min(self.bounds.inflight_long);
             self.bounds.inflight_long = flight_bytes.max(share(target, BETA)).max(self.window_min());
         }
-        if self.phase == Phase::Up {
+        if self.phase == BbrState::Up {
             self.start_down(now, delivered_bytes);
         }
     }
@@ -391,7 +390,7 @@ impl CongestionController for Bbr {
         // Until the pipe is known to be full, a sender of a packet now and then is not held to that.
         let least = if self.full.reached && self.pacing > 0 { 0 } else { initial_window(self.mss) };
         let seconds = rtt.max(Duration::from_millis(1)).as_secs_f64();
-        Some(self.pacing.max((least as f64 / seconds * Phase::Startup.pacing_gain()) as u64))
+        Some(self.pacing.max((least as f64 / seconds * BbrState::Startup.pacing_gain()) as u64))
     }
 
     fn on_sent(&mut self, _now: Instant, bytes: u64, in_flight: u64, _number: u64) {
@@ -436,13 +435,13 @@ impl CongestionController for Bbr {
             CongestionKind::Ecn => {
                 self.undo.episode = None;
                 self.bounds.on_congestion(u64::MAX);
-                if self.phase == Phase::Startup {
+                if self.phase == BbrState::Startup {
                     self.leave_startup();
                 } else if self.cycle.probing {
                     let target = share(self.inflight(self.bandwidth(), 1.0), BETA);
                     self.cycle.probing = false;
                     self.bounds.inflight_long = event.in_flight.max(target).max(self.window_min());
-                    if self.phase == Phase::Up {
+                    if self.phase == BbrState::Up {
                         self.start_down(event.now, self.bounds.delivered_bytes());
                     }
                 }
@@ -468,12 +467,12 @@ impl CongestionController for Bbr {
         self.bounds.restore(&before.bounds);
         self.window = self.window.max(before.window);
         self.full.restart(0);
-        if self.phase == Phase::ProbeRtt || self.phase == before.phase {
+        if self.phase == BbrState::ProbeRtt || self.phase == before.phase {
             return;
         }
         match before.phase {
-            Phase::Startup => (self.phase, self.full) = (Phase::Startup, before.full),
-            Phase::Up => (self.phase, self.cycle) = (Phase::Up, before.cycle),
+            BbrState::Startup => (self.phase, self.full) = (BbrState::Startup, before.full),
+            BbrState::Up => (self.phase, self.cycle) = (BbrState::Up, before.cycle),
             _ => {}
         }
     }

@@ -14,9 +14,9 @@ pub const NO_THRESHOLD: u64 = u64::MAX;
 pub struct RttSample {
     /// The newest sample, ack delay taken off where RFC 9002 5.3 says so.
     pub latest: Duration,
-    /// Smoothed.
+    /// Smoothed over the samples as in RFC 9002 5.3.
     pub smoothed: Duration,
-    /// Smallest.
+    /// Smallest sample over the present way back.
     pub min: Duration,
 }
 
@@ -53,12 +53,12 @@ pub struct Acked {
     /// What limited the sender.
     pub limit: Limit,
     /// How fast bytes were delivered.
-    pub delivery: Delivery,
+    pub delivery: RateSample,
 }
 
 /// What became of the bytes in flight while one packet was under way (draft-cheng-iccrg-delivery-rate-estimation).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Delivery {
+pub struct RateSample {
     /// Bytes delivered on this path so far.
     pub total_bytes: u64,
     /// The same when the packet left.
@@ -73,7 +73,7 @@ pub struct Delivery {
     pub limit: Limit,
 }
 
-impl Delivery {
+impl RateSample {
     /// Bytes delivered meanwhile.
     pub fn bytes(&self) -> u64 {
         self.total_bytes.saturating_sub(self.prior_bytes)
@@ -89,14 +89,14 @@ impl Delivery {
 /// Packets that one pass of loss detection found lost, in sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lost {
-    /// When.
+    /// When the pass was made.
     pub now: Instant,
     /// Bytes declared lost.
     pub bytes: u64,
     /// Bytes in flight afterwards.
     pub in_flight: u64,
     /// Since the newest of them left; its interval is zero.
-    pub delivery: Delivery,
+    pub delivery: RateSample,
 }
 
 /// What showed congestion.
@@ -114,7 +114,7 @@ pub enum CongestionKind {
 /// A congestion event on one path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Congestion {
-    /// The path.
+    /// The path that is congested.
     pub path: PathId,
     /// When it was noticed.
     pub now: Instant,

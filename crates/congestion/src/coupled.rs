@@ -16,10 +16,10 @@ pub(crate) trait Rule: Debug + Default + Send {
     const NAME: &'static str;
 
     /// Segments by which the window grows for each segment acked in congestion avoidance; may be negative.
-    fn increase(&self, own: &Place<'_>) -> f64;
+    fn increase(&self, own: &CoupledPath<'_>) -> f64;
 
     /// The part of the window that a congestion event leaves.
-    fn kept(&self, _own: &Place<'_>) -> f64 {
+    fn kept(&self, _own: &CoupledPath<'_>) -> f64 {
         0.5
     }
 
@@ -40,14 +40,14 @@ pub(crate) trait Rule: Debug + Default + Send {
 
 /// A path among its siblings.
 #[derive(Debug)]
-pub(crate) struct Place<'a> {
+pub(crate) struct CoupledPath<'a> {
     /// Its metrics as they are now; the shared ones may lag behind the controller.
     pub(crate) metrics: PathMetrics,
     pub(crate) this: Sibling,
     pub(crate) shared: &'a SharedPathMetrics,
 }
 
-impl Place<'_> {
+impl CoupledPath<'_> {
     /// All established paths, this one among them, in the formulas' units.
     pub(crate) fn siblings(&self) -> impl Iterator<Item = Sibling> + Clone + '_ {
         siblings(&self.metrics, self.shared)
@@ -73,10 +73,10 @@ impl<R: Rule> Linked<R> {
         Self { path, window, rule: R::default(), rtt: Duration::ZERO, before: None }
     }
 
-    fn place<'a>(&self, shared: &'a SharedPathMetrics) -> Option<Place<'a>> {
+    fn place<'a>(&self, shared: &'a SharedPathMetrics) -> Option<CoupledPath<'a>> {
         let this = this(&self.window, self.rtt)?;
         let metrics = own(self.path, &self.window, self.rtt, self.rule.between_losses_bytes(), shared);
-        Some(Place { metrics, this, shared })
+        Some(CoupledPath { metrics, this, shared })
     }
 }
 

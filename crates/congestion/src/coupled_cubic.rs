@@ -16,7 +16,6 @@ use crate::coupled;
 use crate::cubic::{Cubic, Gain};
 use crate::window::SlowStart;
 
-/// Builds [`CoupledCubic`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CoupledCubicFactory {
     /// How the first slow start of a path ends; at the onset of a queue by default.

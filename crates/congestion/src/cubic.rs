@@ -16,7 +16,7 @@ const BETA: f64 = 0.7;
 /// RFC 9438 4.3: additive increase that makes the Reno-friendly estimate as aggressive as Reno with [`BETA`].
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 
-/// Builds [`Cubic`].
+/// Builds a [`Cubic`] for each path, with the search for the end of slow start that it is given.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CubicFactory {
     /// How the first slow start ends; at the onset of a queue by default.

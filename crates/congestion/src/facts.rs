@@ -5,7 +5,7 @@ use std::time::Duration;
 use plait_base::shared_metrics::{PathMetrics, SharedPathMetrics};
 use plait_base::{Instant, PathId};
 
-use crate::controller::{Acked, Congestion, CongestionKind, Delivery, Limit, RttSample};
+use crate::controller::{Acked, Congestion, CongestionKind, Limit, RateSample, RttSample};
 
 /// `bytes` acked on path 0 at second 1, window in use, RTT 100 ms.
 pub(crate) fn acked(bytes: u64) -> Acked {
@@ -26,8 +26,8 @@ pub(crate) fn acked(bytes: u64) -> Acked {
 }
 
 /// `bytes` delivered in 100 ms, all that ever was.
-pub(crate) fn delivery(bytes: u64) -> Delivery {
-    Delivery {
+pub(crate) fn delivery(bytes: u64) -> RateSample {
+    RateSample {
         total_bytes: bytes,
         prior_bytes: 0,
         interval: Duration::from_millis(100),

@@ -19,7 +19,7 @@ const CONSERVATIVE_ROUNDS: u32 = 5;
 
 /// Where slow start stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(crate) enum HyStartPhase {
     /// Doubling per round.
     #[default]
     SlowStart,
@@ -29,7 +29,7 @@ pub(crate) enum Phase {
     Over,
 }
 
-impl Phase {
+impl HyStartPhase {
     /// True when slow start is done.
     pub(crate) fn is_over(self) -> bool {
         self == Self::Over
@@ -39,7 +39,7 @@ impl Phase {
 /// One path's HyStart++ state.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HyStart {
-    phase: Phase,
+    phase: HyStartPhase,
     /// Packets from this number on belong to the next round.
     round_end: u64,
     rtt_min_last: Option<Duration>,
@@ -56,25 +56,25 @@ pub(crate) struct HyStart {
 impl HyStart {
     /// How far `acked` bytes may grow the window. Senders pace, so L is infinite (RFC 9406 4.3).
     pub(crate) fn growth(&self, acked: u64) -> u64 {
-        if self.phase == Phase::Conservative { acked / CONSERVATIVE_DIVISOR } else { acked }
+        if self.phase == HyStartPhase::Conservative { acked / CONSERVATIVE_DIVISOR } else { acked }
     }
 
     /// Counts one ACK frame's RTT sample and moves between phases.
-    pub(crate) fn on_acked(&mut self, ack: &Acked) -> Phase {
-        if self.phase == Phase::Over {
-            return Phase::Over;
+    pub(crate) fn on_acked(&mut self, ack: &Acked) -> HyStartPhase {
+        if self.phase == HyStartPhase::Over {
+            return HyStartPhase::Over;
         }
         if ack.rtt.min > self.least {
             // It never rises but where acks come back another way: what was measured before compares with nothing.
-            (self.phase, self.baseline) = (Phase::SlowStart, None);
+            (self.phase, self.baseline) = (HyStartPhase::SlowStart, None);
             (self.rtt_min_last, self.rtt_min, self.samples) = (None, None, 0);
         }
         self.least = ack.rtt.min;
         // RFC 9406 4.2: a round ends when a packet sent after its start is acked.
         if ack.largest >= self.round_end {
             self.begin_round(ack.next_number);
-            if self.phase == Phase::Over {
-                return Phase::Over;
+            if self.phase == HyStartPhase::Over {
+                return HyStartPhase::Over;
             }
         }
         self.samples += 1;
@@ -87,10 +87,10 @@ impl HyStart {
     }
 
     fn begin_round(&mut self, next_number: u64) {
-        if self.phase == Phase::Conservative {
+        if self.phase == HyStartPhase::Conservative {
             // RFC 9406 4.2: the round in which the phase began counts, however partial.
             if self.rounds >= CONSERVATIVE_ROUNDS {
-                self.phase = Phase::Over;
+                self.phase = HyStartPhase::Over;
                 return;
             }
             self.rounds += 1;
@@ -103,17 +103,17 @@ impl HyStart {
 
     fn judge(&mut self, current: Duration) {
         match (self.phase, self.rtt_min_last, self.baseline) {
-            (Phase::SlowStart, Some(last), _) => {
+            (HyStartPhase::SlowStart, Some(last), _) => {
                 let rise = (last / RTT_RISE_DIVISOR).clamp(RTT_RISE_MIN, RTT_RISE_MAX);
                 if current >= last + rise {
-                    self.phase = Phase::Conservative;
+                    self.phase = HyStartPhase::Conservative;
                     self.baseline = Some(current);
                     self.rounds = 1;
                 }
             }
             // RFC 9406 4.2: the RTT fell again, the exit was premature.
-            (Phase::Conservative, _, Some(baseline)) if current < baseline => {
-                self.phase = Phase::SlowStart;
+            (HyStartPhase::Conservative, _, Some(baseline)) if current < baseline => {
+                self.phase = HyStartPhase::SlowStart;
                 self.baseline = None;
             }
             _ => {}

@@ -3,10 +3,9 @@
 use plait_base::{Instant, PathId};
 
 use crate::controller::{CongestionController, ControllerFactory};
-use crate::coupled::{Linked, Place, Rule, Sibling};
+use crate::coupled::{CoupledPath, Linked, Rule, Sibling};
 use crate::window::SlowStart;
 
-/// Builds [`Lia`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LiaFactory {
     /// How the first slow start of a path ends; at the onset of a queue by default.
@@ -41,7 +40,7 @@ fn linked_increase(paths: impl Iterator<Item = Sibling> + Clone) -> f64 {
 impl Rule for LiaRule {
     const NAME: &'static str = "lia";
 
-    fn increase(&self, own: &Place<'_>) -> f64 {
+    fn increase(&self, own: &CoupledPath<'_>) -> f64 {
         // RFC 6356 3: never more aggressive on a path than Reno alone.
         linked_increase(own.siblings()).min(1.0 / own.this.window)
     }

@@ -32,7 +32,7 @@ mod shared_queue;
 mod window;
 
 pub use controller::{
-    Acked, Congestion, CongestionController, CongestionKind, ControllerFactory, Delivery, Limit, Lost, NO_THRESHOLD,
+    Acked, Congestion, CongestionController, CongestionKind, ControllerFactory, Limit, Lost, NO_THRESHOLD, RateSample,
     RttSample,
 };
 pub use pacer::{Pace, Pacer};

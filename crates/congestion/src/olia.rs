@@ -5,10 +5,9 @@ use plait_base::shared_metrics::{PathMetrics, SharedPathMetrics};
 use plait_base::{Instant, PathId};
 
 use crate::controller::{CongestionController, CongestionKind, ControllerFactory};
-use crate::coupled::{self, Linked, Place, Rule};
+use crate::coupled::{self, CoupledPath, Linked, Rule};
 use crate::window::SlowStart;
 
-/// Builds [`Olia`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OliaFactory {
     /// How the first slow start of a path ends; at the onset of a queue by default.
@@ -79,7 +78,7 @@ fn at_least_as_good(p: &PathMetrics, q: &PathMetrics) -> bool {
 impl Rule for OliaRule {
     const NAME: &'static str = "olia";
 
-    fn increase(&self, own: &Place<'_>) -> f64 {
+    fn increase(&self, own: &CoupledPath<'_>) -> f64 {
         // CoNEXT'12 eq. 3: (w_r / rtt_r^2) / (sum of w_p / rtt_p)^2 + alpha_r / w_r per acked segment.
         let rates: f64 = own.siblings().map(|s| s.rate()).sum();
         own.this.rate() / own.this.rtt / (rates * rates) + alpha(&own.metrics, own.shared) / own.this.window

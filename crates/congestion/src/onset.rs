@@ -107,12 +107,12 @@ struct Hold {
     /// Their smallest and largest delay.
     least: Duration,
     most: Duration,
-    stage: Stage,
+    stage: HoldTest,
 }
 
 /// What a held window is to show.
 #[derive(Clone, Copy, Debug)]
-enum Stage {
+enum HoldTest {
     /// Whether packets wait at all, that is, take this time or more.
     Wait(Duration),
     /// Whether they wait longer than this in proportion to a larger window.
@@ -221,7 +221,7 @@ impl Onset {
         let held = u64::try_from(held.unwrap_or(0)).unwrap_or(u64::MAX);
         // Acks in bunches may show less, but what is in flight now did find room.
         let level = held.max(ack.in_flight + ack.bytes_total);
-        let (from, stage) = (Some(ack.next_number), Stage::Wait(threshold));
+        let (from, stage) = (Some(ack.next_number), HoldTest::Wait(threshold));
         Some(Hold {
             level,
             peak: window,
@@ -251,9 +251,9 @@ impl Onset {
         let over = ack.largest >= *hold.until.get_or_insert(ack.next_number);
         self.hold = Some(hold);
         match hold.stage {
-            Stage::Wait(threshold) if hold.least < threshold => self.resume(ack, None),
-            Stage::Wait(_) if over => {
-                let (level, stage) = (window.saturating_add(window / PROOF_DIVISOR), Stage::Proof(hold.least));
+            HoldTest::Wait(threshold) if hold.least < threshold => self.resume(ack, None),
+            HoldTest::Wait(_) if over => {
+                let (level, stage) = (window.saturating_add(window / PROOF_DIVISOR), HoldTest::Proof(hold.least));
                 self.hold = Some(Hold {
                     level,
                     peak: window,
@@ -265,7 +265,7 @@ impl Onset {
                     stage,
                 });
             }
-            Stage::Proof(before) if over => {
+            HoldTest::Proof(before) if over => {
                 let longer = before + before / (2 * PROOF_DIVISOR as u32);
                 // Delays that vary by more than half of their rise prove nothing.
                 let base = self.last.and_then(|last| last.range).map_or(before, |(base, _)| base);

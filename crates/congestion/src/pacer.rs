@@ -19,7 +19,7 @@ const NANOS: u128 = 1_000_000_000;
 /// What sets a path's pace now.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
-    /// Smoothed RTT.
+    /// The RTT that a window is spread over, smoothed.
     pub srtt: Duration,
     /// Congestion window, bytes.
     pub window_bytes: u64,

@@ -24,7 +24,6 @@ pub enum SlowStart {
 /// What watches for the end of the first slow start.
 #[derive(Clone, Debug)]
 enum Watch {
-    /// Nothing.
     Standard,
     HyStart(HyStart),
     LinuxHyStart(LinuxHyStart),

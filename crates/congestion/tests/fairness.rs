@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use plait_base::shared_metrics::{PathMetrics, SharedPathMetrics};
 use plait_base::{Instant, PathId, Random};
-use plait_congestion::{Acked, Congestion, CongestionController, CongestionKind, Delivery, Limit, RttSample, by_name};
+use plait_congestion::{
+    Acked, Congestion, CongestionController, CongestionKind, Limit, RateSample, RttSample, by_name,
+};
 
 const MSS: u64 = 1000;
 const RTT: Duration = Duration::from_millis(50);
@@ -75,7 +77,7 @@ fn acked(path: PathId, now: Instant, round: u64) -> Acked {
         rtt: RttSample { latest: RTT, smoothed: RTT, min: RTT },
         in_flight: 0,
         limit: Limit::Window,
-        delivery: Delivery {
+        delivery: RateSample {
             total_bytes: MSS,
             prior_bytes: 0,
             interval: RTT,

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use plait_base::shared_metrics::{PathMetrics, SharedPathMetrics};
 use plait_base::{Instant, PathId, Random};
-use plait_congestion::{Acked, Congestion, CongestionController, CongestionKind, Delivery, Limit, RttSample, by_name};
+use plait_congestion::{
+    Acked, Congestion, CongestionController, CongestionKind, Limit, RateSample, RttSample, by_name,
+};
 
 const MSS: u64 = 1200;
 const STEP: Duration = Duration::from_millis(2);
@@ -186,7 +188,7 @@ impl World {
             rtt: RttSample { latest: flow.rtt, smoothed: flow.smoothed, min: flow.base },
             in_flight: flow.controller.window(),
             limit: Limit::Window,
-            delivery: Delivery {
+            delivery: RateSample {
                 total_bytes: flow.delivered as u64,
                 prior_bytes: flow.delivered as u64 - bytes,
                 interval: STEP,

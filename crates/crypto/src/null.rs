@@ -5,8 +5,6 @@
 
 use plait_base::{PathId, Side};
 
-use crate::keys::TAG_BYTES;
-
 const K0: u64 = 0x9e37_79b9_7f4a_7c15;
 const K1: u64 = 0xd6e8_feb8_6659_fd93;
 
@@ -23,12 +21,12 @@ impl NullKey {
     }
 
     /// The 16 bytes that stand where the tag would.
-    pub(crate) fn tag(&self, path: PathId, pn: u64, header: &[u8], payload: &[u8]) -> [u8; TAG_BYTES] {
+    pub(crate) fn tag(&self, path: PathId, pn: u64, header: &[u8], payload: &[u8]) -> [u8; 16] {
         let mut sum = Sum { a: K0 ^ self.seed, b: K1 ^ u64::from(path.0) };
         sum.word(pn);
         sum.bytes(header);
         sum.bytes(payload);
-        let mut tag = [0; TAG_BYTES];
+        let mut tag = [0; 16];
         tag[..8].copy_from_slice(&fold(sum.a, K1).to_le_bytes());
         tag[8..].copy_from_slice(&fold(sum.b ^ sum.a, K0).to_le_bytes());
         tag

@@ -214,7 +214,7 @@ impl OneRttKeys {
 
     /// What the counts advise now.
     #[inline]
-    pub fn key_usage(&self) -> KeyUsage {
+    pub(crate) fn key_usage(&self) -> KeyUsage {
         self.usage.key_usage()
     }
 

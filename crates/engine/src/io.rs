@@ -64,19 +64,19 @@ pub enum EndpointEvent {
     Register {
         /// The id, of the endpoint's length.
         cid: ConnectionId,
-        /// Its path.
+        /// The path id that its packets belong to.
         path: PathId,
     },
     /// Packets with this id are no longer ours.
     Retire {
-        /// The id.
+        /// The id to forget.
         cid: ConnectionId,
     },
     /// The peer at `remote` would end the connection with this token.
     ResetToken {
         /// Address from which the reset would come.
         remote: SocketAddr,
-        /// The token.
+        /// The stateless reset token of the id in use there (RFC 9000 10.3).
         token: ResetToken,
     },
     /// The id of this token is no longer used towards `remote`.

@@ -8,7 +8,6 @@ use crate::decision::Decision;
 use crate::scheduler::{Scheduler, SchedulerFactory};
 use crate::view::{Demand, PathView};
 
-/// Builds [`Backup`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct BackupFactory;
 

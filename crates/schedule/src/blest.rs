@@ -19,7 +19,6 @@ const LAMBDA_DOWN: u64 = 1;
 /// Rounds of doubling beyond which the estimate is out of reach of any window.
 const ROUNDS_MAX: u32 = 16;
 
-/// Builds [`Blest`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct BlestFactory;
 
@@ -36,7 +35,7 @@ impl SchedulerFactory for BlestFactory {
 /// The scheduler's state: how wrong its estimates proved.
 #[derive(Clone, Debug)]
 struct Blest {
-    /// lambda, hundredths.
+    /// How far estimates of what a slow path sends are raised: lambda, in hundredths.
     lambda: u64,
     /// When lambda moved last.
     moved_at: Option<Instant>,

@@ -10,7 +10,6 @@ use crate::view::{Demand, PathView};
 /// 1 / beta: the hysteresis of beta = 0.25 that keeps a waiting sender waiting.
 const HYSTERESIS_DIVISOR: u128 = 4;
 
-/// Builds [`Ecf`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct EcfFactory;
 

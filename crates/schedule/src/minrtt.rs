@@ -7,7 +7,7 @@ use crate::decision::Decision;
 use crate::scheduler::{Scheduler, SchedulerFactory};
 use crate::view::{Demand, PathView};
 
-/// Builds [`MinRtt`].
+/// Builds the scheduler `minrtt`, which has no settings.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MinRttFactory;
 

@@ -28,7 +28,6 @@ const OPEN_DECISIONS: usize = 32;
 /// Features and rewards are packets per millisecond, at most this many, so that the regression stays well conditioned.
 const RATE_MAX: f64 = 1000.0;
 
-/// Builds [`Peekaboo`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PeekabooFactory;
 
@@ -86,7 +85,7 @@ impl Quality {
 
 /// Whether the arms still learn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum LearningPhase {
     /// LinUCB explores and learns.
     Learning,
     /// What was learned is followed.
@@ -127,13 +126,12 @@ fn per_ms(packets: f64, time: Duration) -> f64 {
     (packets / (time.as_nanos().max(1000) as f64 / 1e6)).min(RATE_MAX)
 }
 
-/// The scheduler.
 #[derive(Debug)]
 struct Peekaboo {
     random: Random,
     wait: (Arm, Quality),
     send: (Arm, Quality),
-    phase: Phase,
+    phase: LearningPhase,
     departures: u32,
     open: VecDeque<Open>,
     /// The path waited for, and until when that decision stands.
@@ -147,7 +145,7 @@ impl Peekaboo {
             random,
             wait: Default::default(),
             send: Default::default(),
-            phase: Phase::Learning,
+            phase: LearningPhase::Learning,
             departures: 0,
             open: VecDeque::with_capacity(OPEN_DECISIONS),
             waiting: None,
@@ -162,10 +160,14 @@ impl Peekaboo {
     }
 
     fn choose(&mut self, x: &Context) -> Action {
-        let bonus = if self.phase == Phase::Learning { EXPLORATION } else { 0.0 };
+        let bonus = if self.phase == LearningPhase::Learning { EXPLORATION } else { 0.0 };
         let score = |arm: &Arm| arm.predicted(x) + bonus * arm.uncertainty(x);
         let best = if score(&self.wait.0) > score(&self.send.0) { Action::Wait } else { Action::Send };
-        if self.phase == Phase::Deployed && !self.random.chance(self.confidence()) { best.other() } else { best }
+        if self.phase == LearningPhase::Deployed && !self.random.chance(self.confidence()) {
+            best.other()
+        } else {
+            best
+        }
     }
 
     /// Probability with which the learned arm is followed: from 1/2 where the arms' rewards overlap, to 1.
@@ -192,12 +194,12 @@ impl Peekaboo {
 
     fn learn(&mut self, done: &Open) {
         let reward = done.reward.min(RATE_MAX);
-        if self.phase == Phase::Deployed {
+        if self.phase == LearningPhase::Deployed {
             let departs = self.arm(done.action).1.departs(reward);
             self.departures = if departs { self.departures + 1 } else { 0 };
             if self.departures >= DEPARTURES {
                 (self.wait, self.send) = Default::default();
-                (self.phase, self.departures) = (Phase::Learning, 0);
+                (self.phase, self.departures) = (LearningPhase::Learning, 0);
             }
             return;
         }
@@ -205,7 +207,7 @@ impl Peekaboo {
         arm.learn(&done.context, reward);
         quality.learn(reward);
         if self.wait.1.rewards + self.send.1.rewards >= LEARNING_REWARDS {
-            self.phase = Phase::Deployed;
+            self.phase = LearningPhase::Deployed;
         }
     }
 }

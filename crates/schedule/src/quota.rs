@@ -35,7 +35,6 @@ impl Quotas {
         }
     }
 
-    /// Forgets `path`.
     pub(crate) fn remove(&mut self, path: PathId) {
         self.0.retain(|q| q.0 != path);
     }

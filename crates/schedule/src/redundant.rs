@@ -7,7 +7,6 @@ use crate::decision::{Copies, Decision};
 use crate::scheduler::{Scheduler, SchedulerFactory};
 use crate::view::{Demand, PathView};
 
-/// Builds [`Redundant`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RedundantFactory;
 

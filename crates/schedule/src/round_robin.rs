@@ -8,7 +8,6 @@ use crate::quota::Quotas;
 use crate::scheduler::{Scheduler, SchedulerFactory};
 use crate::view::{Demand, PathView};
 
-/// Builds [`RoundRobin`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RoundRobinFactory;
 

@@ -10,7 +10,7 @@ use crate::view::{Demand, PathView};
 /// One ACK frame's news about a path, in sums over the packets it acknowledged for the first time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// Bytes acked.
+    /// Bytes of the packets that it acknowledged.
     pub bytes: u64,
     /// When the newest acked packet was sent.
     pub sent_at: Instant,

@@ -8,7 +8,7 @@ use plait_base::{Instant, PathId};
 /// Whether a path admits one full packet now, and if not, why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
-    /// It does.
+    /// It admits a full packet now.
     Open,
     /// Its congestion window is full.
     Window,
@@ -39,7 +39,7 @@ pub enum PeerAdvice {
 /// One path as the scheduler sees it. Sizes are bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PathView {
-    /// Which path.
+    /// The path that is seen.
     pub id: PathId,
     /// Its state; `Backup` when either end asked for that.
     pub state: PathState,
@@ -49,19 +49,19 @@ pub struct PathView {
     pub room: Room,
     /// Smoothed RTT; none before the first sample.
     pub rtt: Option<Duration>,
-    /// RTT variation.
+    /// Mean deviation of the RTT (RFC 9002 5.3).
     pub rtt_var: Duration,
-    /// Smallest RTT.
+    /// Smallest RTT of the present way back; zero before the first sample.
     pub rtt_min: Duration,
-    /// Largest RTT.
+    /// Largest RTT of the last 10 to 20 seconds; zero before the first sample.
     pub rtt_max: Duration,
-    /// Congestion window.
+    /// Congestion window of its controller.
     pub window_bytes: u64,
     /// Bytes in flight.
     pub in_flight_bytes: u64,
     /// Slow start threshold; `u64::MAX` before the first loss.
     pub ssthresh_bytes: u64,
-    /// Largest datagram.
+    /// Largest datagram that it carries (its MTU), UDP payload.
     pub mss_bytes: u64,
     /// Bytes sent so far.
     pub sent_bytes: u64,
@@ -116,18 +116,18 @@ impl PathView {
 /// What kind of data waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DemandKind {
-    /// Stream data.
+    /// STREAM frames, new or lost.
     Stream,
     /// Control frames that belong to no path: never worth waiting for.
     Control,
-    /// Application datagrams.
+    /// DATAGRAM frames of the application (RFC 9221).
     Datagram,
 }
 
 /// What waits to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand {
-    /// Current time.
+    /// When the decision is made.
     pub now: Instant,
     /// Kind of data that the next packet carries.
     pub kind: DemandKind,

@@ -36,7 +36,7 @@ impl Weight {
 /// Builds the scheduler `weighted`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WeightedFactory {
-    /// What weighs.
+    /// What a path's share of the packets follows.
     pub weight: Weight,
 }
 

@@ -61,7 +61,7 @@ impl Held {
 
 /// The receiving half of one stream.
 #[derive(Debug)]
-pub(crate) struct ReceiveStream {
+pub(crate) struct ReceiveHalf {
     data: Reassembly,
     pub(crate) credit: ReceiveCredit,
     final_size: Option<u64>,
@@ -72,7 +72,7 @@ pub(crate) struct ReceiveStream {
     pub(crate) in_debt: bool,
 }
 
-impl ReceiveStream {
+impl ReceiveHalf {
     pub(crate) fn new(window: u64) -> Self {
         Self {
             data: Reassembly::default(),

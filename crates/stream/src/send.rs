@@ -54,7 +54,7 @@ pub(crate) enum Turn {
 
 /// The sending half of one stream.
 #[derive(Debug)]
-pub(crate) struct SendStream {
+pub(crate) struct SendHalf {
     pub(crate) buffer: SendBuffer,
     /// `used` is the end of what was written: a stream buffers no more than the peer's limit for it.
     pub(crate) credit: SendCredit,
@@ -80,7 +80,7 @@ pub(crate) struct TakenBytes {
     pub(crate) again: u64,
 }
 
-impl SendStream {
+impl SendHalf {
     pub(crate) fn new(limit: u64) -> Self {
         Self {
             buffer: SendBuffer::default(),

@@ -4,8 +4,8 @@ use plait_base::limits::MAX_STREAM_COUNT;
 use plait_base::{Dir, Side, StreamId, Violation};
 use rustc_hash::FxHashMap;
 
-use crate::receive::ReceiveStream;
-use crate::send::SendStream;
+use crate::receive::ReceiveHalf;
+use crate::send::SendHalf;
 
 /// One half of a stream; nothing is allocated until it is used.
 #[derive(Debug)]
@@ -19,8 +19,8 @@ pub(crate) enum Half<T> {
 
 #[derive(Debug)]
 struct StreamEntry {
-    send: Half<SendStream>,
-    receive: Half<ReceiveStream>,
+    send: Half<SendHalf>,
+    receive: Half<ReceiveHalf>,
 }
 
 /// Streams that one end opens in one direction.
@@ -182,7 +182,7 @@ impl StreamTable {
     }
 
     /// The sending half, when it is in use.
-    pub(crate) fn send(&mut self, id: StreamId) -> Option<&mut SendStream> {
+    pub(crate) fn send(&mut self, id: StreamId) -> Option<&mut SendHalf> {
         match self.entries.get_mut(&id).map(|e| &mut e.send) {
             Some(Half::Live(half)) => Some(half),
             _ => None,
@@ -190,7 +190,7 @@ impl StreamTable {
     }
 
     /// The sending half, brought into use when it is fresh.
-    pub(crate) fn use_send(&mut self, id: StreamId) -> Option<&mut SendStream> {
+    pub(crate) fn use_send(&mut self, id: StreamId) -> Option<&mut SendHalf> {
         let half = &mut self.entries.get_mut(&id)?.send;
         if matches!(half, Half::Fresh) {
             let limit = match (id.dir(), id.initiator() == self.side) {
@@ -198,7 +198,7 @@ impl StreamTable {
                 (Dir::Bi, true) => self.first.send_ours_bidi,
                 (Dir::Bi, false) => self.first.send_theirs_bidi,
             };
-            *half = Half::Live(Box::new(SendStream::new(limit)));
+            *half = Half::Live(Box::new(SendHalf::new(limit)));
         }
         match half {
             Half::Live(half) => Some(half),
@@ -207,7 +207,7 @@ impl StreamTable {
     }
 
     /// The receiving half, when it is in use.
-    pub(crate) fn receive(&mut self, id: StreamId) -> Option<&mut ReceiveStream> {
+    pub(crate) fn receive(&mut self, id: StreamId) -> Option<&mut ReceiveHalf> {
         match self.entries.get_mut(&id).map(|e| &mut e.receive) {
             Some(Half::Live(half)) => Some(half),
             _ => None,
@@ -215,10 +215,10 @@ impl StreamTable {
     }
 
     /// The receiving half, brought into use when it is fresh.
-    pub(crate) fn use_receive(&mut self, id: StreamId) -> Option<&mut ReceiveStream> {
+    pub(crate) fn use_receive(&mut self, id: StreamId) -> Option<&mut ReceiveHalf> {
         let half = &mut self.entries.get_mut(&id)?.receive;
         if matches!(half, Half::Fresh) {
-            *half = Half::Live(Box::new(ReceiveStream::new(self.first.receive)));
+            *half = Half::Live(Box::new(ReceiveHalf::new(self.first.receive)));
         }
         match half {
             Half::Live(half) => Some(half),
@@ -227,7 +227,7 @@ impl StreamTable {
     }
 
     /// The sending halves in use, in no order that matters.
-    pub(crate) fn live_sends(&mut self) -> impl Iterator<Item = (StreamId, &mut SendStream)> {
+    pub(crate) fn live_sends(&mut self) -> impl Iterator<Item = (StreamId, &mut SendHalf)> {
         self.entries.iter_mut().filter_map(|(&id, e)| match &mut e.send {
             Half::Live(half) => Some((id, half.as_mut())),
             _ => None,
@@ -235,7 +235,7 @@ impl StreamTable {
     }
 
     /// The receiving halves in use, in no order that matters.
-    pub(crate) fn live_receives(&mut self) -> impl Iterator<Item = &mut ReceiveStream> {
+    pub(crate) fn live_receives(&mut self) -> impl Iterator<Item = &mut ReceiveHalf> {
         self.entries.values_mut().filter_map(|e| match &mut e.receive {
             Half::Live(half) => Some(half.as_mut()),
             _ => None,

@@ -24,14 +24,14 @@ const UNNAMED_ITEMS: &[(&str, usize)] =
     &[("base", 5), ("congestion", 2), ("schedule", 4), ("crypto", 7), ("path", 1), ("engine", 0)];
 
 /// Files of a crate that stand in circles of imports. To reach: none.
-const FILES_IN_CIRCLES: &[(&str, usize)] = &[("crypto", 2), ("engine", 6)];
+const FILES_IN_CIRCLES: &[(&str, usize)] = &[("engine", 6)];
 
 /// Names of types that are defined more than twice. To reach: none.
-const MAX_CROWDED_NAMES: usize = 7;
+const MAX_CROWDED_NAMES: usize = 0;
 /// Doc comments of fewer than three words. To reach: none.
-const MAX_TERSE_DOCS: usize = 88;
+const MAX_TERSE_DOCS: usize = 0;
 /// `pub` items in 1,000 lines from `base` to `engine`. To reach: 30.
-const MAX_PUBLIC_DENSITY: usize = 33;
+const MAX_PUBLIC_DENSITY: usize = 32;
 /// Methods and fields of the engine's `Connection`. To reach: 100 and 12.
 const MAX_CONNECTION_METHODS: usize = 237;
 const MAX_CONNECTION_FIELDS: usize = 15;

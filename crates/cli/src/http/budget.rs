@@ -51,12 +51,12 @@ pub(crate) struct Charge {
 }
 
 /// A part of a file in memory, and what was charged for it.
-struct Piece {
+struct ChargedBytes {
     bytes: Vec<u8>,
     _charge: Charge,
 }
 
-impl AsRef<[u8]> for Piece {
+impl AsRef<[u8]> for ChargedBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
@@ -124,7 +124,7 @@ impl Charge {
     /// The piece that was read for it; it gives the memory back when the last part of it is dropped.
     pub(crate) fn piece(self, bytes: Vec<u8>) -> Bytes {
         debug_assert!(bytes.capacity() as u64 <= self.bytes);
-        Bytes::from_owner(Piece { bytes, _charge: self })
+        Bytes::from_owner(ChargedBytes { bytes, _charge: self })
     }
 }
 

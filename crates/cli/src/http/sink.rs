@@ -21,7 +21,7 @@ const QUEUE_PIECES: usize = 256;
 
 /// What the network hands to the writer.
 #[derive(Debug)]
-enum Piece {
+enum BodyPart {
     Data(Bytes),
     /// The body is whole. A queue that closes without this leaves nothing behind.
     End,
@@ -37,7 +37,7 @@ pub(crate) struct Digested {
 /// Takes a body in. Dropped early, it leaves nothing behind.
 #[derive(Debug)]
 pub(crate) struct Sink {
-    pieces: mpsc::Sender<Piece>,
+    pieces: mpsc::Sender<BodyPart>,
     writer: JoinHandle<Result<Digested, CliError>>,
 }
 
@@ -53,12 +53,12 @@ impl Sink {
                 match piece {
                     // Nobody waits for the rest.
                     _ if queue.is_closed() => break,
-                    Piece::Data(data) => {
+                    BodyPart::Data(data) => {
                         hash.update(&data);
                         target.write(&data, bytes)?;
                         bytes += data.len() as u64;
                     }
-                    Piece::End => {
+                    BodyPart::End => {
                         target.finish()?;
                         return Ok(Digested { sha256: hex(hash), bytes });
                     }
@@ -71,7 +71,7 @@ impl Sink {
 
     /// The next piece of the body.
     pub(crate) async fn push(&mut self, data: Bytes) -> Result<(), CliError> {
-        match self.pieces.send(Piece::Data(data)).await {
+        match self.pieces.send(BodyPart::Data(data)).await {
             Ok(()) => Ok(()),
             Err(_) => Err(self.failure().await),
         }
@@ -79,7 +79,7 @@ impl Sink {
 
     /// The body is whole.
     pub(crate) async fn finish(mut self) -> Result<Digested, CliError> {
-        if self.pieces.send(Piece::End).await.is_err() {
+        if self.pieces.send(BodyPart::End).await.is_err() {
             return Err(self.failure().await);
         }
         joined(self.writer.await)

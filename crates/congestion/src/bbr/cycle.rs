@@ -14,7 +14,7 @@ const FULL_GROWTH: f64 = 1.25;
 
 /// Where BBR stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(crate) enum BbrState {
     /// Doubling per round until the bandwidth no longer grows.
     #[default]
     Startup,
@@ -32,8 +32,8 @@ pub(crate) enum Phase {
     ProbeRtt,
 }
 
-impl Phase {
-    /// Pacing gain.
+impl BbrState {
+    /// What the paced rate is of the bandwidth.
     pub(super) fn pacing_gain(self) -> f64 {
         match self {
             Self::Startup => 2.77,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use plait_base::Instant;
 
-use crate::controller::Delivery;
+use crate::controller::RateSample;
 
 /// MinRTTFilterLen: how long a smallest RTT holds.
 const MIN_RTT_LIFE: Duration = Duration::from_secs(10);
@@ -17,7 +17,7 @@ const BETA: f64 = 0.7;
 /// LossThresh: more than this share lost in a round is too much.
 pub(super) const LOSS_MAX: f64 = 0.02;
 
-/// IsInflightTooHigh.
+/// IsInflightTooHigh: whether more than LossThresh of what was in flight is lost.
 pub(super) fn is_too_much(lost: u64, flight: u64) -> bool {
     lost > share(flight, LOSS_MAX)
 }
@@ -36,7 +36,7 @@ pub(super) struct Rounds {
 }
 
 impl Rounds {
-    pub(super) fn on_acked(&mut self, delivery: &Delivery) {
+    pub(super) fn on_acked(&mut self, delivery: &RateSample) {
         self.started = delivery.prior_bytes >= self.end_bytes;
         if self.started {
             self.restart(delivery.total_bytes);
@@ -180,8 +180,8 @@ impl Bounds {
         max.min(self.bandwidth_short)
     }
 
-    /// UpdateLatestDeliverySignals.
-    pub(super) fn on_acked(&mut self, delivery: &Delivery, bytes_per_s: u64) {
+    /// UpdateLatestDeliverySignals: the most that this round delivered, as a rate and in bytes.
+    pub(super) fn on_acked(&mut self, delivery: &RateSample, bytes_per_s: u64) {
         self.bandwidth_latest = self.bandwidth_latest.max(bytes_per_s);
         self.inflight_latest = self.inflight_latest.max(delivery.bytes());
         self.delivered_bytes = delivery.total_bytes;
@@ -218,14 +218,14 @@ impl Bounds {
         self.lost_bytes = 0;
     }
 
-    /// AdvanceLatestDeliverySignals.
-    pub(super) fn advance(&mut self, delivery: &Delivery, bytes_per_s: u64) {
+    /// AdvanceLatestDeliverySignals: a new round begins with the sample at hand.
+    pub(super) fn advance(&mut self, delivery: &RateSample, bytes_per_s: u64) {
         if self.round_started {
             (self.bandwidth_latest, self.inflight_latest) = (bytes_per_s, delivery.bytes());
         }
     }
 
-    /// ResetShortTermModel.
+    /// ResetShortTermModel: the newest losses bind no longer.
     pub(super) fn reset_short(&mut self) {
         (self.bandwidth_short, self.inflight_short) = (u64::MAX, u64::MAX);
     }
@@ -238,7 +238,7 @@ impl Bounds {
         self.lost_bytes = 0;
     }
 
-    /// ResetCongestionSignals.
+    /// ResetCongestionSignals: forgets the losses and the deliveries of the round.
     pub(super) fn reset_signals(&mut self) {
         (self.lost_bytes, self.bandwidth_latest, self.inflight_latest) = (0, 0, 0);
     }

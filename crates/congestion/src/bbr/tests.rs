@@ -1,7 +1,7 @@
 //! BBR's phases over a link of 1 MB/s and 100 ms, played ack by ack.
 
 use super::*;
-use crate::controller::{Delivery, RttSample};
+use crate::controller::{RateSample, RttSample};
 use crate::facts::congestion;
 
 const MSS: u64 = 1000;
@@ -78,7 +78,7 @@ impl Link {
     fn answer(&mut self) {
         let (sent_at, prior, delivered_at, first_sent_at, flight, lost_before) = self.flying.pop_front().unwrap();
         let (_, is_lost, limit) = self.arrivals.pop_front().unwrap();
-        let delivery = |link: &Self, interval| Delivery {
+        let delivery = |link: &Self, interval| RateSample {
             total_bytes: link.delivered,
             prior_bytes: prior,
             interval,
@@ -143,7 +143,7 @@ fn startup_finds_the_bandwidth_and_drains_its_queue() {
             seen.push(bbr.phase);
         }
     });
-    assert_eq!(seen[..3], [Phase::Startup, Phase::Drain, Phase::Cruise], "{seen:?}");
+    assert_eq!(seen[..3], [BbrState::Startup, BbrState::Drain, BbrState::Cruise], "{seen:?}");
     let bandwidth = link.bbr.bandwidth();
     assert!((950_000..=1_010_000).contains(&bandwidth), "{bandwidth}");
     assert_eq!(link.bbr.ssthresh(), link.bbr.window());
@@ -175,7 +175,7 @@ fn probe_rtt_lets_the_pipe_run_dry_for_a_moment() {
     let mut link = Link::new();
     let (mut began, mut ended, mut least) = (None, None, u64::MAX);
     link.play(Duration::from_secs(12), |bbr, now| match bbr.phase {
-        Phase::ProbeRtt if ended.is_none() => {
+        BbrState::ProbeRtt if ended.is_none() => {
             began.get_or_insert(now);
             least = least.min(bbr.window());
         }
@@ -210,7 +210,7 @@ fn a_short_queue_bounds_what_is_in_flight() {
 /// Tells of so many lost datagrams of the newest flight, in passes of one each, the first of which begins an episode.
 fn lose(link: &mut Link, datagrams: u64) {
     for pass in 0..datagrams {
-        let delivery = Delivery {
+        let delivery = RateSample {
             total_bytes: link.delivered,
             prior_bytes: link.delivered.saturating_sub(20 * MSS),
             interval: Duration::ZERO,
@@ -229,15 +229,15 @@ fn lose(link: &mut Link, datagrams: u64) {
 fn a_false_loss_in_startup_gives_everything_back() {
     let mut link = Link::new();
     link.play(RTT * 5 / 2, |_, _| {});
-    assert_eq!(link.bbr.phase, Phase::Startup);
+    assert_eq!(link.bbr.phase, BbrState::Startup);
     let window = link.bbr.window();
     lose(&mut link, 12);
     let lost = link.bbr.window();
     link.play(RTT * 7 / 2, |_, _| {});
     assert_eq!(lost, window - 12 * MSS);
-    assert_ne!(link.bbr.phase, Phase::Startup, "it is believed at first");
+    assert_ne!(link.bbr.phase, BbrState::Startup, "it is believed at first");
     link.bbr.on_spurious();
-    assert_eq!((link.bbr.phase, link.bbr.bounds.inflight_long), (Phase::Startup, u64::MAX));
+    assert_eq!((link.bbr.phase, link.bbr.bounds.inflight_long), (BbrState::Startup, u64::MAX));
     assert!(!link.bbr.full.reached && link.bbr.window() >= window);
     link.play(Duration::from_secs(3), |_, _| {});
     let bandwidth = link.bbr.bandwidth();
@@ -248,17 +248,17 @@ fn a_false_loss_in_startup_gives_everything_back() {
 fn a_false_loss_does_not_end_a_probe_for_bandwidth() {
     let mut link = Link::new();
     let mut until = Duration::from_secs(3);
-    while link.bbr.phase != Phase::Up || !link.bbr.cycle.probing {
+    while link.bbr.phase != BbrState::Up || !link.bbr.cycle.probing {
         until += Duration::from_millis(1);
         link.play(until, |_, _| {});
         assert!(until < Duration::from_secs(30), "it never probes");
     }
     let bounds = link.bbr.bounds.inflight_long;
     lose(&mut link, 20);
-    assert_eq!(link.bbr.phase, Phase::Down);
+    assert_eq!(link.bbr.phase, BbrState::Down);
     assert!(link.bbr.bounds.inflight_long < u64::MAX);
     link.bbr.on_spurious();
-    assert_eq!((link.bbr.phase, link.bbr.bounds.inflight_long), (Phase::Up, bounds));
+    assert_eq!((link.bbr.phase, link.bbr.bounds.inflight_long), (BbrState::Up, bounds));
     // Once given back, it is not given back again.
     lose(&mut link, 20);
     link.bbr.on_congestion(&congestion(CongestionKind::Persistent), &SharedPathMetrics::default());
@@ -270,12 +270,12 @@ fn a_false_loss_does_not_end_a_probe_for_bandwidth() {
 fn marks_end_startup_and_bound_the_flight() {
     let mut link = Link::new();
     link.play(RTT * 5 / 2, |_, _| {});
-    assert_eq!(link.bbr.phase, Phase::Startup);
+    assert_eq!(link.bbr.phase, BbrState::Startup);
     let event = Congestion { in_flight: link.in_flight(), ..congestion(CongestionKind::Ecn) };
     link.bbr.on_congestion(&event, &SharedPathMetrics::default());
     assert!(link.bbr.full.reached && link.bbr.bounds.inflight_long < u64::MAX);
     link.play(RTT * 4, |_, _| {});
-    assert_ne!(link.bbr.phase, Phase::Startup);
+    assert_ne!(link.bbr.phase, BbrState::Startup);
 }
 
 #[test]
@@ -294,7 +294,7 @@ fn a_sender_with_little_to_say_does_not_lower_the_estimate() {
     link.play(Duration::from_secs(3), |_, _| {});
     let bandwidth = link.bbr.bandwidth();
     let mut ack = crate::facts::acked(MSS);
-    ack.delivery = Delivery {
+    ack.delivery = RateSample {
         total_bytes: link.delivered + MSS,
         prior_bytes: link.delivered,
         interval: Duration::from_secs(1),

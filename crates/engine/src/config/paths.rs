@@ -68,7 +68,7 @@ impl Default for PathTuning {
     }
 }
 
-/// Paths.
+/// Settings of paths: how many, who opens them, what they carry.
 impl TransportConfig {
     /// Paths that may be open at once, the first included. 2 to 64, default 8; 0 or 1 does not offer the extension.
     ///

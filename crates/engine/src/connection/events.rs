@@ -35,24 +35,24 @@ pub enum Event {
 pub enum PathEvent {
     /// The path exists; its address is being validated.
     Opened {
-        /// Which.
+        /// The path that is new.
         id: PathId,
-        /// Its addresses.
+        /// The 4-tuple that it begins on.
         route: FourTuple,
     },
     /// The path's address is validated; it may carry data.
     Established {
-        /// Which.
+        /// The path that may carry data.
         id: PathId,
     },
     /// Nothing came back for a probe time-out: other paths take over.
     Failed {
-        /// Which.
+        /// The path that fell silent.
         id: PathId,
     },
     /// A failed path answers again.
     Recovered {
-        /// Which.
+        /// The path that answers again.
         id: PathId,
     },
     /// The last path that worked failed as well: nothing gets through until one is restored.
@@ -67,28 +67,28 @@ pub enum PathEvent {
     },
     /// The peer announced how it wants the path used.
     RemoteStatus {
-        /// Which.
+        /// The path that it speaks of.
         id: PathId,
         /// True for PATH_STATUS_AVAILABLE, false for PATH_STATUS_BACKUP.
         available: bool,
     },
     /// The path moved to other addresses (migration or NAT rebinding).
     Migrated {
-        /// Which.
+        /// The path that moved.
         id: PathId,
         /// Its new addresses.
         route: FourTuple,
     },
     /// One side gave the path up; late packets drain.
     Abandoned {
-        /// Which.
+        /// The path that was given up.
         id: PathId,
         /// Why, as PATH_ABANDON said.
         code: CloseCode,
     },
     /// The path is gone and its state freed.
     Closed {
-        /// Which.
+        /// The path that is gone.
         id: PathId,
     },
 }

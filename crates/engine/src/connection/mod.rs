@@ -57,7 +57,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Our end.
+    /// Which end of the connection we are.
     pub fn side(&self) -> Side {
         self.handshake.side
     }

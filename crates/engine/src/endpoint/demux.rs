@@ -85,7 +85,6 @@ impl Demux {
         }
     }
 
-    /// Connections known.
     pub(crate) fn connections(&self) -> usize {
         self.members.len() - self.free.len()
     }
@@ -211,7 +210,6 @@ impl Demux {
         self.resets.insert(key, handle);
     }
 
-    /// Undoes [`Self::register_reset`].
     pub(crate) fn forget_reset(&mut self, handle: ConnectionHandle, remote: SocketAddr, token: &ResetToken) {
         let key = (remote, self.hide(&token.0));
         let Some(member) = self.member(handle) else { return };

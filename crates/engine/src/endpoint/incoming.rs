@@ -39,7 +39,7 @@ impl Incoming {
         Some(self.first.route.local.ip()).filter(|ip| !ip.is_unspecified())
     }
 
-    /// Both addresses.
+    /// The 4-tuple that its first packet arrived on.
     pub fn route(&self) -> FourTuple {
         self.first.route
     }
@@ -89,7 +89,7 @@ pub enum AcceptCause {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{cause}")]
 pub struct AcceptError {
-    /// Why.
+    /// Why it was not accepted.
     #[source]
     pub cause: AcceptCause,
     /// A close for the client, in the caller's buffer.

@@ -57,7 +57,7 @@ impl HandshakeIds {
 pub(crate) enum Role {
     /// We open the connection.
     Client(ClientParts),
-    /// We answer.
+    /// The peer opened the connection.
     Server(ServerParts),
 }
 

@@ -9,7 +9,7 @@ use plait_wire::header::FixedBitRule;
 use super::demux::{Destination, FirstKey, FirstOwner};
 use super::first::{FirstInitial, MIN_FIRST_DCID};
 use super::reply::{self, ReplyIds};
-use super::token::{self, Verdict};
+use super::token::{self, TokenCheck};
 use super::waiting::Queued;
 use super::{Endpoint, Incoming};
 use crate::config::RetryPolicy;
@@ -31,13 +31,13 @@ pub enum Received {
 
 /// A datagram that was received, less its bytes.
 #[derive(Clone, Copy)]
-struct Arrival {
+struct DatagramInfo {
     now: Instant,
     route: FourTuple,
     ecn: Option<Ecn>,
 }
 
-impl Arrival {
+impl DatagramInfo {
     fn input(self, kind: InputKind, path: PathId, data: BytesMut) -> Input {
         Input { kind, path, route: self.route, ecn: self.ecn, arrived: self.now, data }
     }
@@ -60,7 +60,7 @@ impl Endpoint {
         reply: &mut Vec<u8>,
     ) -> Received {
         reply.clear();
-        let arrival = Arrival { now, route, ecn };
+        let arrival = DatagramInfo { now, route, ecn };
         match data.first() {
             Some(first) if first & LONG_FORM == 0 => self.receive_short(arrival, data, reply),
             Some(_) => self.receive_long(arrival, data, reply),
@@ -69,7 +69,7 @@ impl Endpoint {
     }
 
     /// A short header: nearly every datagram. One look-up finds connection and path.
-    fn receive_short(&mut self, arrival: Arrival, data: BytesMut, reply: &mut Vec<u8>) -> Received {
+    fn receive_short(&mut self, arrival: DatagramInfo, data: BytesMut, reply: &mut Vec<u8>) -> Received {
         let cid_len = self.config.cid_len;
         let cid = data.get(1..1 + cid_len).and_then(ConnectionId::new);
         let to = match cid {
@@ -91,7 +91,7 @@ impl Endpoint {
 
     /// The connection that a datagram of nobody's resets, whatever its header looks like (RFC 9000 10.3.1). Costs a hash,
     /// and only for datagrams from peers that gave tokens.
-    fn reset_by(&self, arrival: Arrival, data: &[u8]) -> Option<ConnectionHandle> {
+    fn reset_by(&self, arrival: DatagramInfo, data: &[u8]) -> Option<ConnectionHandle> {
         let long_enough = data.len() >= plait_wire::header::stateless_reset::MIN_LEN;
         long_enough.then(|| self.demux.by_reset(arrival.route.remote, data)).flatten()
     }
@@ -99,7 +99,7 @@ impl Endpoint {
     /// RFC 9000 10.3, 11: tells a peer whose connection we lost.
     fn reset_stranger(
         &mut self,
-        arrival: Arrival,
+        arrival: DatagramInfo,
         cid: &ConnectionId,
         received: usize,
         reply: &mut Vec<u8>,
@@ -112,7 +112,7 @@ impl Endpoint {
         answer(written, arrival.route, received, reply)
     }
 
-    fn receive_long(&mut self, arrival: Arrival, data: BytesMut, reply: &mut Vec<u8>) -> Received {
+    fn receive_long(&mut self, arrival: DatagramInfo, data: BytesMut, reply: &mut Vec<u8>) -> Received {
         let rule = if self.config.grease.is_on() { FixedBitRule::Ignored } else { FixedBitRule::MustBeSet };
         let Ok((header, span)) = ProtectedHeader::parse(&data, self.config.cid_len, rule) else {
             return match self.reset_by(arrival, &data) {
@@ -164,7 +164,13 @@ impl Endpoint {
     }
 
     /// RFC 9000 6.1: a server tells a client of another version which ones it speaks.
-    fn negotiate(&mut self, arrival: Arrival, header: &ProtectedHeader, data: &[u8], reply: &mut Vec<u8>) -> Received {
+    fn negotiate(
+        &mut self,
+        arrival: DatagramInfo,
+        header: &ProtectedHeader,
+        data: &[u8],
+        reply: &mut Vec<u8>,
+    ) -> Received {
         // RFC 9000 5.2.2: only datagrams large enough to begin a connection are answered.
         if self.server.is_none() || data.len() < MIN_DATAGRAM_BYTES || !self.negotiations.take(arrival.now) {
             return Received::Nothing;
@@ -177,7 +183,7 @@ impl Endpoint {
     /// An Initial that no connection knows. Nothing is kept before it proved to be genuine.
     fn receive_first(
         &mut self,
-        arrival: Arrival,
+        arrival: DatagramInfo,
         first: FirstInitial,
         data: BytesMut,
         reply: &mut Vec<u8>,
@@ -195,7 +201,7 @@ impl Endpoint {
         let now_unix = self.config.unix_seconds(arrival.now);
         let verdict = token::judge(token, (remote, first.version), now_unix, &server, &self.used_tokens);
         let key = (remote, first.dcid);
-        if verdict == Verdict::Invalid {
+        if verdict == TokenCheck::Invalid {
             return self.close_stranger(arrival, &first, data.len(), CloseCode::INVALID_TOKEN, reply);
         }
         if self.demux.connections() >= self.config.max_connections {
@@ -213,11 +219,11 @@ impl Endpoint {
                 }
                 self.demux.first_waits(key, id);
                 // RFC 9000 8.1.4: only now the token has served, and serves no more
-                if let Verdict::Validated(spent) = verdict {
+                if let TokenCheck::Validated(spent) = verdict {
                     self.used_tokens.note(spent);
                 }
                 let original_dcid = match verdict {
-                    Verdict::Retry { original_dcid } => original_dcid,
+                    TokenCheck::Retry { original_dcid } => original_dcid,
                     _ => first.dcid,
                 };
                 Received::Incoming(Incoming {
@@ -248,7 +254,7 @@ impl Endpoint {
 
     fn retry_stranger(
         &mut self,
-        arrival: Arrival,
+        arrival: DatagramInfo,
         first: &FirstInitial,
         key: FirstKey,
         received: usize,
@@ -260,7 +266,7 @@ impl Endpoint {
 
     fn close_stranger(
         &mut self,
-        arrival: Arrival,
+        arrival: DatagramInfo,
         first: &FirstInitial,
         received: usize,
         code: CloseCode,

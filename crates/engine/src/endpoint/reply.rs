@@ -40,7 +40,6 @@ pub(crate) fn negotiate_version(
 pub(crate) struct ReplyIds {
     /// The client's source id.
     pub(crate) client: ConnectionId,
-    /// Ours.
     pub(crate) ours: ConnectionId,
     /// Destination id of the client's Initial that is answered.
     pub(crate) answered: ConnectionId,

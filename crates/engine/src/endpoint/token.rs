@@ -12,7 +12,7 @@ use crate::config::ServerConfig;
 
 /// The judgement on the token field of an Initial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum TokenCheck {
     /// No token, or one that says nothing: go on as without (RFC 9000 8.1.3).
     Nothing,
     /// The token of a Retry that answered an Initial with this destination connection id.
@@ -26,7 +26,7 @@ pub(crate) enum Verdict {
     Invalid,
 }
 
-impl Verdict {
+impl TokenCheck {
     /// What a connection will know of it.
     pub(crate) fn proof(self) -> AddressProof {
         match self {
@@ -44,11 +44,11 @@ pub(crate) fn judge(
     now_unix: u64,
     config: &ServerConfig,
     used: &UsedTokens,
-) -> Verdict {
+) -> TokenCheck {
     if token.is_empty() || token.len() > limits::MAX_TOKEN_BYTES {
-        return Verdict::Nothing;
+        return TokenCheck::Nothing;
     }
-    let Some(opened) = config.token_key.open(token) else { return Verdict::Nothing };
+    let Some(opened) = config.token_key.open(token) else { return TokenCheck::Nothing };
     let issued = opened.issued();
     let lifetime = match opened {
         Token::Retry { .. } => config.retry_token_lifetime,
@@ -56,13 +56,13 @@ pub(crate) fn judge(
     };
     let proven = opened.proves(remote, now_unix, lifetime.as_secs());
     match opened {
-        Token::Retry { odcid, .. } if proven => Verdict::Retry { original_dcid: odcid },
-        Token::Retry { .. } => Verdict::Invalid,
+        Token::Retry { odcid, .. } if proven => TokenCheck::Retry { original_dcid: odcid },
+        Token::Retry { .. } => TokenCheck::Invalid,
         // RFC 9369 5: a token of another version counts as none
         Token::Validated { version: made_in, .. } if proven && made_in == version.0 && !lifetime.is_zero() => {
-            used.first_use(token, issued).map_or(Verdict::Nothing, Verdict::Validated)
+            used.first_use(token, issued).map_or(TokenCheck::Nothing, TokenCheck::Validated)
         }
-        Token::Validated { .. } => Verdict::Nothing,
+        Token::Validated { .. } => TokenCheck::Nothing,
     }
 }
 

@@ -16,7 +16,7 @@ pub(crate) struct WaitingId(u64);
 /// Bounds on what waits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WaitingLimits {
-    /// Connections.
+    /// Connections that may wait at once.
     pub(crate) connections: usize,
     /// Bytes of datagrams after the first, over all connections.
     pub(crate) bytes: usize,
@@ -44,12 +44,11 @@ pub(crate) struct Waiting {
 pub(crate) enum Queued {
     /// It waits; another that waited too long was forgotten for it.
     In {
-        /// Its name.
         id: WaitingId,
         /// The forgotten one's key.
         expired: Option<FirstKey>,
     },
-    /// No place.
+    /// There is no place, and nothing that waits is old enough to go.
     Full,
 }
 

@@ -37,7 +37,7 @@ pub enum Origin {
 
 /// Who decides from which of our addresses a 4-tuple's datagrams leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum SourceAddress {
     /// We do: it is the address of the 4-tuple.
     Ours,
     /// The operating system, each time anew by its routes. The 4-tuple's address is what the newest datagram showed.
@@ -121,7 +121,7 @@ pub struct FourTupleState {
     tuple: FourTuple,
     validation: Validation,
     origin: Origin,
-    source: Source,
+    source: SourceAddress,
     /// True once a datagram of 1200 bytes is known to pass (RFC 9000 8.2.1, 14, 14.2).
     full_size_proven: bool,
     received_bytes: u64,
@@ -142,7 +142,7 @@ impl FourTupleState {
             tuple,
             validation,
             origin,
-            source: if tuple.local.ip().is_unspecified() { Source::System } else { Source::Ours },
+            source: if tuple.local.ip().is_unspecified() { SourceAddress::System } else { SourceAddress::Ours },
             full_size_proven: validation == Validation::Validated,
             received_bytes: 0,
             sent_bytes: 0,
@@ -163,14 +163,14 @@ impl FourTupleState {
     /// address that this machine has now, and not by one that it had before.
     pub fn send_tuple(&self) -> FourTuple {
         match self.source {
-            Source::Ours => self.tuple,
-            Source::System => FourTuple { local: unspecified(self.tuple.local), ..self.tuple },
+            SourceAddress::Ours => self.tuple,
+            SourceAddress::System => FourTuple { local: unspecified(self.tuple.local), ..self.tuple },
         }
     }
 
     /// True when datagrams with these addresses belong here: at any address of ours where the system chooses it.
     pub(crate) fn admits(&self, tuple: &FourTuple) -> bool {
-        self.tuple.admits(tuple) || (self.source == Source::System && self.send_tuple().admits(tuple))
+        self.tuple.admits(tuple) || (self.source == SourceAddress::System && self.send_tuple().admits(tuple))
     }
 
     /// What is known of the peer's address.
@@ -202,7 +202,7 @@ impl FourTupleState {
 
     /// The peer's newest packet came to `tuple`; true when that is another host address of ours than before.
     pub(crate) fn follow_system(&mut self, tuple: &FourTuple) -> bool {
-        let moved = self.source == Source::System && self.tuple.local.ip() != tuple.local.ip();
+        let moved = self.source == SourceAddress::System && self.tuple.local.ip() != tuple.local.ip();
         if moved {
             self.tuple.local = tuple.local;
         }
@@ -211,7 +211,7 @@ impl FourTupleState {
 
     /// True where the system chose our address, and a datagram showed which.
     pub(crate) fn is_system_known(&self) -> bool {
-        self.source == Source::System && !self.tuple.local.ip().is_unspecified()
+        self.source == SourceAddress::System && !self.tuple.local.ip().is_unspecified()
     }
 
     /// A datagram of `bytes` came from the peer at this address.

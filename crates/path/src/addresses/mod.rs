@@ -275,7 +275,7 @@ impl PathAddresses {
     }
 
     /// PATH_CHALLENGE arrived on these addresses; false when no 4-tuple has them (call [`Self::admit`] first).
-    pub fn on_challenge(&mut self, tuple: &FourTuple, data: ChallengeData) -> bool {
+    pub(crate) fn on_challenge(&mut self, tuple: &FourTuple, data: ChallengeData) -> bool {
         let state = self.find(tuple).and_then(|role| self.get_mut(role));
         state.map(|state| state.on_challenge(data)).is_some()
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use plait_base::Instant;
-use plait_congestion::{Delivery, Limit};
+use plait_congestion::{Limit, RateSample};
 
 /// Intervals too short to tell a rate by.
 const INTERVAL_MIN: Duration = Duration::from_micros(100);
@@ -105,7 +105,7 @@ impl RateEstimator {
         newest: RateMark,
         sent_at: Instant,
         app_limited: AppLimited,
-    ) -> Delivery {
+    ) -> RateSample {
         self.delivered_bytes += bytes;
         self.delivered_at = now;
         // Not back to a packet that others overtook.
@@ -127,8 +127,8 @@ impl RateEstimator {
     }
 
     /// What was delivered and lost since the packet of that mark left; without an interval.
-    pub(crate) fn delivery(&self, mark: RateMark, app_limited: AppLimited) -> Delivery {
-        Delivery {
+    pub(crate) fn delivery(&self, mark: RateMark, app_limited: AppLimited) -> RateSample {
+        RateSample {
             total_bytes: self.delivered_bytes,
             prior_bytes: mark.delivered_bytes,
             interval: Duration::ZERO,

@@ -19,11 +19,11 @@ const MAX_BATCHES: usize = 8;
 pub(crate) struct Driver {
     shared: Arc<EndpointShared>,
     list: Arc<SocketList>,
-    sources: Vec<Source>,
+    sources: Vec<ReceiveSocket>,
 }
 
 /// A socket that is read.
-struct Source {
+struct ReceiveSocket {
     socket: Arc<SharedSocket>,
     batch: ReceiveBatch,
 }
@@ -53,13 +53,13 @@ impl Driver {
         self.sources.retain(|source| list.iter().any(|s| Arc::ptr_eq(s, &source.socket)));
         for socket in list.iter() {
             if !self.sources.iter().any(|source| Arc::ptr_eq(socket, &source.socket)) {
-                self.sources.push(Source { socket: socket.clone(), batch: ReceiveBatch::default() });
+                self.sources.push(ReceiveSocket { socket: socket.clone(), batch: ReceiveBatch::default() });
             }
         }
     }
 }
 
-impl Source {
+impl ReceiveSocket {
     fn read(&mut self, cx: &mut Context<'_>, shared: &EndpointShared) -> Read {
         for _ in 0..MAX_BATCHES {
             match self.socket.poll_receive(cx, &mut self.batch) {

@@ -98,11 +98,11 @@ fn world(peekaboo: &mut Peekaboo, start_ms: u64, rounds: u64, after_wait_ms: u64
 fn it_learns_to_wait_where_waiting_pays_and_to_send_where_it_does_not() {
     let mut patient = Peekaboo::new(Random::from_u64(1));
     world(&mut patient, 0, 110, 2, 80);
-    assert_eq!(patient.phase, Phase::Deployed);
+    assert_eq!(patient.phase, LearningPhase::Deployed);
     assert!(world(&mut patient, 200_000, 100, 2, 80) > 90);
     let mut eager = Peekaboo::new(Random::from_u64(1));
     world(&mut eager, 0, 110, 80, 2);
-    assert_eq!(eager.phase, Phase::Deployed);
+    assert_eq!(eager.phase, LearningPhase::Deployed);
     assert!(world(&mut eager, 200_000, 100, 80, 2) < 10);
 }
 
@@ -110,9 +110,9 @@ fn it_learns_to_wait_where_waiting_pays_and_to_send_where_it_does_not() {
 fn it_learns_anew_when_the_world_changes() {
     let mut peekaboo = Peekaboo::new(Random::from_u64(2));
     world(&mut peekaboo, 0, 110, 2, 80);
-    assert_eq!(peekaboo.phase, Phase::Deployed);
+    assert_eq!(peekaboo.phase, LearningPhase::Deployed);
     world(&mut peekaboo, 200_000, 40, 80, 2);
-    assert_eq!(peekaboo.phase, Phase::Learning);
+    assert_eq!(peekaboo.phase, LearningPhase::Learning);
     world(&mut peekaboo, 300_000, 120, 80, 2);
     assert!(world(&mut peekaboo, 500_000, 100, 80, 2) < 10);
 }

@@ -124,11 +124,10 @@ pub trait ReinjectionFactory: Send + Sync + Debug {
     /// Name of what it builds.
     fn name(&self) -> &'static str;
 
-    /// A policy.
+    /// A policy for a new connection, in its first state.
     fn build(&self) -> Box<dyn Reinjection>;
 }
 
-/// Builds [`Never`].
 #[derive(Clone, Copy, Debug, Default)]
 struct NeverFactory;
 

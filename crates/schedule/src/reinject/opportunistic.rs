@@ -5,7 +5,6 @@ use plait_base::Instant;
 use super::{Occasion, Outstanding, Reinjection, ReinjectionFactory, Verdict};
 use crate::view::PathView;
 
-/// Builds [`Opportunistic`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OpportunisticFactory;
 

@@ -26,7 +26,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// What a copy must gain while more data follows: on fast networks queues and late acks of this size come and go.
 const GAIN_MIN: Duration = Duration::from_millis(20);
 
-/// Builds [`Tail`].
+/// Builds the policy `tail`, which has no settings.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TailFactory;
 

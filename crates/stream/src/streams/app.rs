@@ -5,8 +5,8 @@ use plait_base::{Dir, StreamId};
 
 use super::Streams;
 use crate::events::{Chunk, ClosedStream, Order, ReadError, WriteError};
-use crate::receive::{Liveness, ReceiveStream};
-use crate::send::{SendStream, StreamEnd, Turn};
+use crate::receive::{Liveness, ReceiveHalf};
+use crate::send::{SendHalf, StreamEnd, Turn};
 
 impl Streams {
     /// Opens a stream; none when the peer's limit is reached: [`crate::StreamEvent::Available`] follows.
@@ -95,7 +95,7 @@ impl Streams {
         Ok(taken)
     }
 
-    fn append(&mut self, id: StreamId, len: usize, put: impl FnOnce(&mut SendStream)) {
+    fn append(&mut self, id: StreamId, len: usize, put: impl FnOnce(&mut SendHalf)) {
         if len > 0 {
             self.change(id, |half| {
                 put(half);
@@ -215,7 +215,7 @@ impl Streams {
     /// # Errors
     /// [`ClosedStream`] when this half does not exist, or is over and forgotten.
     pub fn received_reset(&mut self, id: StreamId) -> Result<Option<u64>, ClosedStream> {
-        let code = self.table.use_receive(id).map(|half| ReceiveStream::received_reset(half)).ok_or(ClosedStream)?;
+        let code = self.table.use_receive(id).map(|half| ReceiveHalf::received_reset(half)).ok_or(ClosedStream)?;
         if code.is_some() {
             self.table.close_receive(id);
         }

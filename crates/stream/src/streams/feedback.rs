@@ -60,7 +60,7 @@ impl Streams {
                 self.pending.data_blocked = true;
             }
             SentFrame::StreamDataBlocked(id, limit) => {
-                let is_so = |half: &mut crate::send::SendStream| half.wants_write && half.credit.limit == limit;
+                let is_so = |half: &mut crate::send::SendHalf| half.wants_write && half.credit.limit == limit;
                 if self.table.send(id).is_some_and(is_so) {
                     self.pending.streams_data_blocked.insert(id);
                 }

@@ -4,7 +4,7 @@ use plait_base::{StreamId, Violation};
 
 use super::Streams;
 use crate::reassembly::{join_above, max_fragments};
-use crate::receive::{Held, ReceiveStream};
+use crate::receive::{Held, ReceiveHalf};
 
 /// Sums over the receiving halves of all streams.
 #[derive(Debug, Default)]
@@ -33,11 +33,7 @@ impl Streams {
     }
 
     /// Changes a receiving half and keeps the sums in step; none when it is over.
-    pub(super) fn change_receive<R>(
-        &mut self,
-        id: StreamId,
-        change: impl FnOnce(&mut ReceiveStream) -> R,
-    ) -> Option<R> {
+    pub(super) fn change_receive<R>(&mut self, id: StreamId, change: impl FnOnce(&mut ReceiveHalf) -> R) -> Option<R> {
         let half = self.table.use_receive(id)?;
         let before = half.held();
         let result = change(half);

@@ -17,7 +17,7 @@ use crate::config::{PeerLimits, StreamsConfig};
 use crate::credit::{ReceiveCredit, SendCredit};
 use crate::events::StreamEvent;
 use crate::priority::ReadyQueue;
-use crate::send::{SendStream, Turn};
+use crate::send::{SendHalf, Turn};
 use crate::table::StreamTable;
 use loans::Loans;
 
@@ -80,7 +80,7 @@ struct Tally {
 }
 
 impl Tally {
-    fn of(half: &SendStream) -> Self {
+    fn of(half: &SendHalf) -> Self {
         Self {
             fresh: half.buffer.unsent_bytes(),
             lost: half.buffer.lost_bytes(),
@@ -257,7 +257,7 @@ impl Streams {
     }
 
     /// Changes a sending half that is in use and keeps the sums and the ready queue in step.
-    fn change<R>(&mut self, id: StreamId, change: impl FnOnce(&mut SendStream) -> R) -> Option<R> {
+    fn change<R>(&mut self, id: StreamId, change: impl FnOnce(&mut SendHalf) -> R) -> Option<R> {
         let half = self.table.send(id)?;
         let before = Tally::of(half);
         let result = change(half);

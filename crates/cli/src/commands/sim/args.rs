@@ -48,7 +48,7 @@ impl ShowArgs {
 /// `plait sim run`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct SimRunArgs {
-    /// Scenario file
+    /// The scenario file to run
     #[arg(value_name = "FILE.toml")]
     pub(crate) file: PathBuf,
     /// Runs of each point, with seeds counted up from the scenario's

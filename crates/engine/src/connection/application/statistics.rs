@@ -12,17 +12,17 @@ use crate::connection::Connection;
 /// What one path did and how it fares; the fields of `paths[]` in results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PathStatistics {
-    /// Which path.
+    /// The path that is described.
     pub id: PathId,
-    /// Its addresses.
+    /// Its current 4-tuple.
     pub route: FourTuple,
-    /// Its state.
+    /// Whether it is validated, and whether data may use it.
     pub state: PathState,
     /// Why it carries no data now; none while it does, in either direction.
     pub why_idle: Option<&'static str>,
     /// Smoothed RTT; none before the first sample.
     pub rtt: Option<Duration>,
-    /// Smallest RTT.
+    /// Smallest RTT of the present way back; none before the first sample.
     pub rtt_min: Option<Duration>,
     /// Congestion window, bytes.
     pub cwnd_bytes: u64,
@@ -36,7 +36,7 @@ pub struct PathStatistics {
     pub received_bytes: u64,
     /// Bytes of STREAM data received, repeated ones too: over all paths they may be more than the application read.
     pub stream_bytes_received: u64,
-    /// Packets sent.
+    /// Packets sent on it, probes and those of acks alone included.
     pub packets_sent: u64,
     /// Packets declared lost.
     pub packets_lost: u64,
