@@ -15,9 +15,7 @@ use crate::feedback::Feedback;
 use crate::policy::AckCarrier;
 use crate::receive::{Eliciting, ReceiveFlow};
 use crate::send::mtu::{Mtu, MtuConfig};
-use crate::send::{
-    AckOutcome, AckReport, Activity, HandshakeState, KeepRtt, PacketInfo, ProbeGate, SendFlow, TimerFired,
-};
+use crate::send::{AckOutcome, AckReport, Activity, HandshakeState, PacketInfo, ProbeGate, SendFlow, TimerFired};
 use crate::spin::SpinBit;
 use crate::stats::{PathCounters, PathTotals};
 
@@ -543,7 +541,7 @@ impl Path {
         if moved == Moved::Hosts {
             self.mtu.reset();
             self.send.set_mss(self.mtu());
-            self.send.reset_for_new_address(now, controller(), KeepRtt::No);
+            self.send.reset_for_new_address(now, controller());
             self.receive.on_new_way();
         }
     }

@@ -175,15 +175,6 @@ pub enum Activity {
     Idle,
 }
 
-/// Whether an RTT estimate outlives a change of address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeepRtt {
-    /// Only the port changed, probably the same network path (RFC 9000 9.4).
-    Yes,
-    /// Another network path.
-    No,
-}
-
 /// One number space of the flow.
 #[derive(Debug, Default)]
 pub(crate) struct SpaceState {
@@ -517,14 +508,9 @@ impl SendFlow {
         Space::ALL.into_iter().for_each(|space| self.requeue_in_flight(now, space, feedback));
     }
 
-    /// The path moved to another address (RFC 9000 9.4): window and ECN begin anew, and so does the RTT unless
-    /// it is kept. Packets sent before still report their frames, but touch neither window nor RTT.
-    pub(crate) fn reset_for_new_address(
-        &mut self,
-        now: Instant,
-        controller: Box<dyn CongestionController>,
-        keep: KeepRtt,
-    ) {
+    /// The path moved to another address (RFC 9000 9.4): window, ECN and RTT begin anew. Packets that were
+    /// sent before still report their frames, but touch neither window nor RTT.
+    pub(crate) fn reset_for_new_address(&mut self, now: Instant, controller: Box<dyn CongestionController>) {
         for state in self.spaces.iter_mut().flatten() {
             state.path_start = state.sent.next();
             state.sent.uncount();
@@ -540,9 +526,7 @@ impl SendFlow {
         self.window_used_until = 0;
         self.timer.reset_backoff();
         self.timer.on_progress(now);
-        if keep == KeepRtt::No {
-            self.rtt = RttEstimator::new(self.config.initial_rtt);
-        }
+        self.rtt = RttEstimator::new(self.config.initial_rtt);
         self.check();
     }
 

@@ -113,7 +113,7 @@ fn run(steps: Vec<Step>, drops: Vec<bool>) -> Result<(), TestCaseError> {
             Step::Migrate => {
                 model.old.extend(model.sent.keys());
                 let controller = b.scribe(1_000_000);
-                b.flow.reset_for_new_address(at(ms), controller, KeepRtt::Yes);
+                b.flow.reset_for_new_address(at(ms), controller);
             }
             Step::Ack { .. } => {}
         }

@@ -185,7 +185,7 @@ fn what_is_learned_belongs_to_one_network_path() {
     let mut b = Bench::new();
     play(&mut b, 0, 300, |n| n % 10 == 9, None);
     let controller = b.scribe(1_000_000);
-    b.flow.reset_for_new_address(at(1000), controller, KeepRtt::Yes);
+    b.flow.reset_for_new_address(at(1000), controller);
     let found = play(&mut b, 1000, 300, |_| false, Some(100));
     assert_eq!(found, [(143, 100)]);
 }
@@ -490,7 +490,7 @@ fn migration_starts_anew() {
     b.send_many(6, 0);
     b.ack(100, &[0..=0]).unwrap();
     let controller = b.scribe(50_000);
-    b.flow.reset_for_new_address(at(100), controller, KeepRtt::No);
+    b.flow.reset_for_new_address(at(100), controller);
     assert_eq!((b.flow.in_flight(), b.flow.rtt().measured(), b.flow.window()), (0, None, 50_000));
     b.send(101);
     let before = b.tape();
@@ -585,8 +585,8 @@ fn pitfall_19_migration_of_a_path_tests_its_ecn_anew() {
     b.ack(10, &[0..=0]).unwrap();
     assert_eq!(b.flow.ecn.state(), EcnState::Failed);
     let controller = b.scribe(50_000);
-    b.flow.reset_for_new_address(at(10), controller, KeepRtt::Yes);
-    assert_eq!((b.flow.ecn.state(), b.flow.rtt().measured()), (EcnState::Testing, Some(MS * 10)));
+    b.flow.reset_for_new_address(at(10), controller);
+    assert_eq!((b.flow.ecn.state(), b.flow.rtt().measured()), (EcnState::Testing, None));
 }
 
 #[test]
@@ -624,7 +624,7 @@ fn a_probe_of_the_size_from_before_a_move_tells_nothing_after() {
         b.flow.on_sent(at(0), Space::Data, &probe, &carried);
         if moves {
             let controller = b.scribe(50_000);
-            b.flow.reset_for_new_address(at(10), controller, KeepRtt::No);
+            b.flow.reset_for_new_address(at(10), controller);
         }
         b.ack(20, &[0..=0]).unwrap();
         assert_eq!(b.feedback.acked, carried[..if moves { 1 } else { 2 }]);
