@@ -95,11 +95,13 @@ impl Path {
     }
 
     /// The path id on both ends.
+    #[inline]
     pub fn id(&self) -> PathId {
         self.id
     }
 
     /// What went over it.
+    #[inline]
     pub(crate) fn counters(&self) -> PathCounters {
         self.counters
     }
@@ -169,6 +171,7 @@ impl Path {
 /// Failure and recovery.
 impl Path {
     /// True while potentially failed.
+    #[inline]
     pub fn is_failed(&self) -> bool {
         self.is_failed
     }
@@ -335,6 +338,7 @@ impl Path {
     }
 
     /// What an ack policy sees of it; `state` is the one of its slot.
+    #[inline]
     pub fn ack_carrier(&self, state: PathState) -> AckCarrier {
         let rtt = self.send.rtt();
         AckCarrier {
@@ -349,6 +353,7 @@ impl Path {
     }
 
     /// True before the first packet left on it.
+    #[inline]
     pub fn is_fresh(&self) -> bool {
         self.sent_at.is_none()
     }
@@ -547,17 +552,20 @@ impl Path {
     }
 
     /// True where the amplification limit lets a datagram of `bytes` leave.
+    #[inline]
     pub fn may_send(&self, bytes: u64) -> bool {
         self.addresses.amplification_room() >= bytes
     }
 
     /// True where the window has room for `bytes` more.
+    #[inline]
     pub fn has_window_for(&self, bytes: u64) -> bool {
         self.send.in_flight() + bytes <= self.send.window()
     }
 
     /// RFC 10069 3.1: a server sends no data on a new path before the client's address there is proven, in probes neither.
     /// On path 0, and on one that moved, what the client sends is credit for it (RFC 9000 8.1, 9.3).
+    #[inline]
     pub fn awaits_proof(&self, side: Side) -> bool {
         side.is_server() && self.id != PathId::ZERO && !self.addresses.is_validated()
     }
@@ -569,6 +577,7 @@ impl Path {
     }
 
     /// True where a response to a challenge, or a challenge, waits for the current addresses.
+    #[inline]
     pub fn owes_validation(&self) -> bool {
         self.addresses.is_current_due()
     }

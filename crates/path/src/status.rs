@@ -21,11 +21,13 @@ pub struct Status {
 
 impl Status {
     /// What we advised last.
+    #[inline]
     pub(crate) fn local(&self) -> Option<PathStatus> {
         self.local
     }
 
     /// What the peer advised last.
+    #[inline]
     pub(crate) fn remote(&self) -> Option<PathStatus> {
         self.remote.map(|(_, status)| status)
     }
@@ -76,6 +78,7 @@ impl Status {
         self.next_sequence.saturating_sub(1)
     }
 
+    #[inline]
     pub(crate) fn wants_frame(&self) -> bool {
         self.delivery.is_due()
     }

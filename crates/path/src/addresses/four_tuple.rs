@@ -155,6 +155,7 @@ impl FourTupleState {
     }
 
     /// Both addresses; ours is unspecified until a datagram shows it.
+    #[inline]
     pub fn tuple(&self) -> FourTuple {
         self.tuple
     }
@@ -179,6 +180,7 @@ impl FourTupleState {
     }
 
     /// True when the peer's address is proven.
+    #[inline]
     pub(crate) fn is_validated(&self) -> bool {
         self.validation == Validation::Validated
     }
@@ -227,6 +229,7 @@ impl FourTupleState {
     }
 
     /// Bytes that may be sent now: `u64::MAX` once validated, else three times what came less what went.
+    #[inline]
     pub fn amplification_room(&self) -> u64 {
         match (self.validation, self.origin) {
             (Validation::Validated, _) | (_, Origin::Ours) => u64::MAX,
@@ -301,21 +304,25 @@ impl FourTupleState {
     }
 
     /// True when a challenge or a response waits and at least some of it may be sent.
+    #[inline]
     pub fn wants_probe(&self) -> bool {
         (self.wants_answer() || self.wants_challenge()) && self.amplification_room() >= MIN_PROBE_BYTES
     }
 
     /// True when a challenge or a response waits, whether or not it may be sent.
+    #[inline]
     pub(crate) fn has_probe(&self) -> bool {
         !self.responses.is_empty() || self.wants_challenge()
     }
 
     /// True when a challenge of ours waits.
+    #[inline]
     pub(crate) fn wants_challenge(&self) -> bool {
         self.running.is_some_and(|r| r.challenge_due)
     }
 
     /// True when a response waits that may be sent: what came from here pays for its full size.
+    #[inline]
     pub(crate) fn wants_answer(&self) -> bool {
         !self.responses.is_empty() && self.answer_credit >= MIN_DATAGRAM_BYTES as u64
     }

@@ -92,16 +92,19 @@ impl PathAddresses {
     }
 
     /// The addresses that carry the path's packets.
+    #[inline]
     pub fn tuple(&self) -> FourTuple {
         self.current.tuple()
     }
 
     /// The same addresses to send with: see [`FourTupleState::send_tuple`].
+    #[inline]
     pub fn send_tuple(&self) -> FourTuple {
         self.current.send_tuple()
     }
 
     /// One of the 4-tuples.
+    #[inline]
     pub fn get(&self, role: FourTupleRole) -> Option<&FourTupleState> {
         match role {
             FourTupleRole::Current => Some(&self.current),
@@ -129,6 +132,7 @@ impl PathAddresses {
     }
 
     /// True when the current address is proven.
+    #[inline]
     pub fn is_validated(&self) -> bool {
         self.current.is_validated()
     }
@@ -185,6 +189,7 @@ impl PathAddresses {
     }
 
     /// Bytes that may go to the current address now; `u64::MAX` once it is proven.
+    #[inline]
     pub fn amplification_room(&self) -> u64 {
         self.current.amplification_room()
     }

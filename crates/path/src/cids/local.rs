@@ -132,12 +132,17 @@ impl LocalCids {
     /// True when a frame waits.
     #[inline]
     pub(crate) fn wants_frame(&self) -> bool {
+        debug_assert_eq!(self.wants_frame, self.has_due(), "an id changed without look_for_due");
         self.wants_frame
+    }
+
+    fn has_due(&self) -> bool {
+        !self.closed && self.entries.iter().any(|e| e.delivery.is_due())
     }
 
     /// After each change: whether a frame waits now.
     fn look_for_due(&mut self) {
-        self.wants_frame = !self.closed && self.entries.iter().any(|e| e.delivery.is_due());
+        self.wants_frame = self.has_due();
     }
 
     /// Writes the frames that wait, as many as fit.

@@ -69,6 +69,7 @@ impl RemoteCids {
     }
 
     /// The active id, to which packets of the path go.
+    #[inline]
     pub(crate) fn active(&self) -> Option<ConnectionId> {
         self.active.and_then(|sequence| self.cid(sequence))
     }
@@ -79,6 +80,7 @@ impl RemoteCids {
     }
 
     /// The id of a sequence number, while it is not retired.
+    #[inline]
     pub(crate) fn cid(&self, sequence: u64) -> Option<ConnectionId> {
         self.entries.iter().find(|e| e.sequence == sequence).map(|e| e.cid)
     }
@@ -242,6 +244,7 @@ impl RemoteCids {
     }
 
     /// True when a frame waits.
+    #[inline]
     pub(crate) fn wants_frame(&self) -> bool {
         self.retirements.iter().any(|(_, d)| d.is_due())
     }

@@ -70,21 +70,25 @@ impl ReceiveFlow {
     }
 
     /// The number after the largest received: what truncated numbers are expanded against (RFC 9000 A.3).
+    #[inline]
     pub fn expected(&self) -> u64 {
         self.largest.map_or(0, |(n, _)| n + 1)
     }
 
     /// Largest number received.
+    #[inline]
     pub fn largest(&self) -> Option<u64> {
         self.largest.map(|(n, _)| n)
     }
 
     /// When the packet with the largest number arrived.
+    #[inline]
     pub fn heard_at(&self) -> Option<Instant> {
         self.largest.map(|(_, at)| at)
     }
 
     /// True when `number` was received before, or is too old to tell.
+    #[inline]
     pub fn is_duplicate(&self, number: u64) -> bool {
         self.dedup.contains(number)
     }
@@ -109,11 +113,13 @@ impl ReceiveFlow {
     }
 
     /// Whether an ack should leave at `now`.
+    #[inline]
     pub fn ack_need(&self, now: Instant) -> AckNeed {
         if self.to_report.is_empty() { AckNeed::None } else { self.schedule.need(now) }
     }
 
     /// When an ack becomes due by itself.
+    #[inline]
     pub fn deadline(&self) -> Option<Instant> {
         self.schedule.deadline()
     }

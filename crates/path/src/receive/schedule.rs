@@ -134,6 +134,7 @@ impl AckSchedule {
         self.largest_reported = self.largest_reported.max(largest);
     }
 
+    #[inline]
     pub(crate) fn need(&self, now: Instant) -> AckNeed {
         if self.due || self.deadline.is_some_and(|at| at <= now) {
             AckNeed::Now
@@ -152,6 +153,7 @@ impl AckSchedule {
         }
     }
 
+    #[inline]
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.deadline
     }

@@ -239,6 +239,7 @@ impl SendFlow {
         }
     }
 
+    #[inline]
     fn space(&self, space: Space) -> Option<&SpaceState> {
         self.spaces[space as usize].as_deref()
     }
@@ -253,11 +254,13 @@ impl SendFlow {
     }
 
     /// The number that the next packet of `space` bears.
+    #[inline]
     pub fn next_number(&self, space: Space) -> u64 {
         self.space(space).map_or(0, |s| s.sent.next())
     }
 
     /// The largest number that the peer acknowledged.
+    #[inline]
     pub fn largest_acked(&self, space: Space) -> Option<u64> {
         self.space(space)?.sent.largest_acked
     }
@@ -269,6 +272,7 @@ impl SendFlow {
     }
 
     /// True when `space` has ack-eliciting packets outstanding.
+    #[inline]
     pub fn is_awaiting_ack(&self, space: Space) -> bool {
         self.space(space).is_some_and(|s| s.sent.eliciting > 0)
     }
@@ -338,6 +342,7 @@ impl SendFlow {
     }
 
     /// Whether `bytes` more may leave now (RFC 9002 7). Probes after a time-out need not ask (RFC 9002 7.5).
+    #[inline]
     pub fn room(&self, now: Instant, bytes: u64) -> SendRoom {
         if self.in_flight + bytes > self.controller.window() {
             return SendRoom::Window;
@@ -351,6 +356,7 @@ impl SendFlow {
         }
     }
 
+    #[inline]
     fn pace(&self) -> Pace {
         let srtt = self.rtt.smoothed();
         let rate = self.controller.pacing_rate(srtt);
@@ -358,11 +364,13 @@ impl SendFlow {
     }
 
     /// The mark for the next packet's IP header.
+    #[inline]
     pub fn ecn(&self) -> Option<Ecn> {
         self.ecn.mark()
     }
 
     /// The first number sealed under each key phase, for [`OneRttKeys::seal_packet`](plait_crypto::OneRttKeys).
+    #[inline]
     pub fn seal_mark_mut(&mut self) -> &mut SealMark {
         &mut self.seal_mark
     }
@@ -373,21 +381,25 @@ impl SendFlow {
     }
 
     /// The RTT estimate.
+    #[inline]
     pub fn rtt(&self) -> &RttEstimator {
         &self.rtt
     }
 
     /// Bytes in flight.
+    #[inline]
     pub fn in_flight(&self) -> u64 {
         self.in_flight
     }
 
     /// Congestion window, bytes.
+    #[inline]
     pub fn window(&self) -> u64 {
         self.controller.window()
     }
 
     /// Slow start threshold, bytes.
+    #[inline]
     pub(crate) fn ssthresh(&self) -> u64 {
         self.controller.ssthresh()
     }
@@ -399,6 +411,7 @@ impl SendFlow {
     }
 
     /// Largest datagram, bytes of UDP payload.
+    #[inline]
     pub fn mss(&self) -> u16 {
         self.config.mss
     }

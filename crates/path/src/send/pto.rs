@@ -107,16 +107,19 @@ impl SendFlow {
     }
 
     /// The amplification limit closed or opened.
+    #[inline]
     pub fn set_probe_gate(&mut self, gate: ProbeGate) {
         self.timer.gate = gate;
     }
 
     /// Probe time-outs in a row.
+    #[inline]
     pub(crate) fn pto_count(&self) -> u32 {
         self.timer.backoff
     }
 
     /// The probe time-out of `space` without backoff (RFC 9002 6.2.1).
+    #[inline]
     pub(crate) fn pto(&self, space: Space) -> Duration {
         match space {
             Space::Data => self.rtt.pto_base() + self.config.max_ack_delay,
@@ -147,6 +150,7 @@ impl SendFlow {
     }
 
     /// Probes still to send in `space`. Every ack-eliciting packet sent there counts as one.
+    #[inline]
     pub fn probes_due(&self, space: Space) -> u8 {
         self.space(space).map_or(0, |s| s.probes)
     }

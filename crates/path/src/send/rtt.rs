@@ -94,6 +94,7 @@ impl RttEstimator {
     }
 
     /// The newest sample; zero before the first.
+    #[inline]
     pub(crate) fn latest(&self) -> Duration {
         self.latest
     }
@@ -104,31 +105,37 @@ impl RttEstimator {
     }
 
     /// Smoothed RTT; the initial RTT before the first sample.
+    #[inline]
     pub(crate) fn smoothed(&self) -> Duration {
         self.smoothed
     }
 
     /// Smoothed RTT; none before the first sample.
+    #[inline]
     pub fn measured(&self) -> Option<Duration> {
         self.first_sample_at.map(|_| self.smoothed)
     }
 
     /// The smallest sample of all, whichever way its ack came; none before the first.
+    #[inline]
     pub(crate) fn least(&self) -> Option<Duration> {
         self.first_sample_at.map(|_| self.least)
     }
 
     /// Mean deviation of the samples (RFC 9002 5.3).
+    #[inline]
     pub fn var(&self) -> Duration {
         self.var
     }
 
     /// Smallest sample over the present way back; zero before the first.
+    #[inline]
     pub fn min(&self) -> Duration {
         self.min
     }
 
     /// Largest sample of the last 10 to 20 seconds; zero before the first.
+    #[inline]
     pub fn max(&self) -> Duration {
         self.max[0].max(self.max[1])
     }

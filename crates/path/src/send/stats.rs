@@ -90,6 +90,7 @@ pub struct SendStats {
 
 impl SendFlow {
     /// The figures now.
+    #[inline]
     pub fn stats(&self) -> SendStats {
         let c = &self.counters;
         SendStats {

@@ -21,11 +21,13 @@ const PTO_WITHOUT_PATH: Duration = Duration::from_secs(1);
 
 impl Slot {
     /// True for a path that carries data now: validated and not failed.
+    #[inline]
     pub fn is_usable(&self) -> bool {
         self.is_open() && matches!(self.state(), PathState::Active | PathState::Backup)
     }
 
     /// The path, while it is open and the peer gave a connection id to send to.
+    #[inline]
     pub fn sendable(&self) -> Option<&Path> {
         self.path.as_deref().filter(|_| self.is_open() && self.dcid(FourTupleRole::Current).is_some())
     }
@@ -33,6 +35,7 @@ impl Slot {
 
 impl Paths {
     /// Open paths, by id.
+    #[inline]
     pub fn open_paths(&self) -> impl DoubleEndedIterator<Item = &Path> + Clone {
         self.open_slots().filter_map(|slot| slot.path.as_deref())
     }
@@ -43,6 +46,7 @@ impl Paths {
     }
 
     /// Paths that carry data now: open, validated and not failed.
+    #[inline]
     pub fn usable(&self) -> impl DoubleEndedIterator<Item = &Slot> + Clone {
         self.slots().filter(|slot| slot.is_usable())
     }

@@ -32,7 +32,7 @@ use credit::PathCredit;
 pub use frame_room::frame_room;
 pub use inbound::{AbandonNews, AckTarget};
 pub use opening::{Admission, CidChange, OpenError, ProbeError};
-pub use place::Place;
+pub use place::SlotPlace;
 pub use slot::{Closing, EndedBy, Slot};
 pub use snapshot::{PathRoom, PathSnapshot};
 
@@ -160,6 +160,7 @@ impl Paths {
     }
 
     /// True once multipath is in effect.
+    #[inline]
     pub fn is_multipath(&self) -> bool {
         self.credit.is_some()
     }
@@ -175,40 +176,48 @@ impl Paths {
     }
 
     /// The slot of an id.
+    #[inline]
     pub fn slot(&self, id: PathId) -> Option<&Slot> {
         self.index(id).map(|i| &self.slots[i])
     }
 
     /// The slot of an id, to change.
+    #[inline]
     pub fn slot_mut(&mut self, id: PathId) -> Option<&mut Slot> {
         self.index(id).map(|i| &mut self.slots[i])
     }
 
+    #[inline]
     fn index(&self, id: PathId) -> Option<usize> {
         self.slots.binary_search_by_key(&id, |slot| slot.id).ok()
     }
 
     /// The path of an id, open or closing.
+    #[inline]
     pub fn path(&self, id: PathId) -> Option<&Path> {
         self.slot(id)?.path.as_deref()
     }
 
     /// The path of an id, open or closing, to change.
+    #[inline]
     pub fn path_mut(&mut self, id: PathId) -> Option<&mut Path> {
         self.slot_mut(id)?.path.as_deref_mut()
     }
 
     /// All slots, by id.
+    #[inline]
     pub fn slots(&self) -> impl DoubleEndedIterator<Item = &Slot> + Clone {
         self.slots.iter()
     }
 
     /// All slots, by id, to change.
+    #[inline]
     pub fn slots_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut Slot> {
         self.slots.iter_mut()
     }
 
     /// Slots of open paths that are not closing, by id.
+    #[inline]
     pub fn open_slots(&self) -> impl DoubleEndedIterator<Item = &Slot> + Clone {
         self.slots.iter().filter(|slot| slot.is_open())
     }

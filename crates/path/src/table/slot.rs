@@ -72,6 +72,7 @@ impl Slot {
     }
 
     /// The end of the path, once it has begun.
+    #[inline]
     pub fn closing(&self) -> Option<&Closing> {
         self.closing.as_deref()
     }
@@ -82,6 +83,7 @@ impl Slot {
     }
 
     /// True for an opened path that is not being closed.
+    #[inline]
     pub fn is_open(&self) -> bool {
         self.path.is_some() && self.closing.is_none()
     }
@@ -92,6 +94,7 @@ impl Slot {
     }
 
     /// The state of the path; an unused id counts as validating.
+    #[inline]
     pub fn state(&self) -> PathState {
         if self.closing.is_some() {
             return PathState::Closing;
@@ -106,11 +109,13 @@ impl Slot {
     }
 
     /// True when either side advised to keep the path as a backup.
+    #[inline]
     fn is_backup(&self) -> bool {
         [self.status.local(), self.status.remote()].contains(&Some(PathStatus::Backup))
     }
 
     /// The connection id to send to on a 4-tuple; none while the peer gave none.
+    #[inline]
     pub fn dcid(&self, role: FourTupleRole) -> Option<ConnectionId> {
         let own = self.path.as_ref().and_then(|p| p.addresses.get(role)).and_then(|l| l.cid);
         own.and_then(|sequence| self.remote.cid(sequence)).or_else(|| self.remote.active())

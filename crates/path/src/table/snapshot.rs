@@ -57,6 +57,7 @@ pub struct PathSnapshot<'a> {
 
 impl Slot {
     /// The path now; none for an id that was not opened. `side` is our end.
+    #[inline]
     pub fn snapshot(&self, now: Instant, side: Side) -> Option<PathSnapshot<'_>> {
         let path = self.path.as_deref()?;
         Some(PathSnapshot {
@@ -76,11 +77,13 @@ impl Slot {
     }
 
     /// True on path 0 during the handshake: it carries data before the peer's address is proven.
+    #[inline]
     pub fn carries_early_data(&self) -> bool {
         self.id == PathId::ZERO && self.state() == PathState::Validating
     }
 
     /// What but window and pacer keeps data off the path.
+    #[inline]
     fn obstacle(&self, path: &Path, side: Side) -> Option<PathRoom> {
         // RFC 9000 8: a client may send on path 0 before it heard from the server, a server three times what it got.
         let full = u64::from(path.mtu()).min(MIN_DATAGRAM_BYTES as u64);
@@ -95,6 +98,7 @@ impl Slot {
         }
     }
 
+    #[inline]
     fn room(&self, path: &Path, now: Instant, side: Side) -> PathRoom {
         let obstacle = self.obstacle(path, side);
         obstacle.unwrap_or_else(|| PathRoom::Send(path.send.room(now, u64::from(path.mtu()))))

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use plait_base::{Instant, PathId, Space};
 use plait_path::policy::ack_route::AckPaths;
-use plait_path::table::{Place, Slot};
+use plait_path::table::{Slot, SlotPlace};
 use plait_path::{AckCarrier, AckNeed, AckRoute, Path, Paths};
 use plait_wire::FrameWriter;
 use plait_wire::frame::AckForm;
@@ -105,7 +105,7 @@ impl Acks {
     pub(crate) fn fill(
         &mut self,
         now: Instant,
-        carrier: Place,
+        carrier: SlotPlace,
         paths: &mut Paths,
         full: &FullSockets,
         w: &mut FrameWriter<'_>,

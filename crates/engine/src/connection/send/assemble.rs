@@ -3,7 +3,7 @@
 use plait_base::limits::MIN_DATAGRAM_BYTES;
 use plait_base::probe::TraceEvent;
 use plait_base::{Ecn, Instant, Space};
-use plait_path::table::Place;
+use plait_path::table::SlotPlace;
 use plait_path::{Built, FourTupleRole, PacketBuilder, PacketInfo, Pad, Padding, Sealer};
 use plait_wire::header::{FixedBit, OutHeader};
 use plait_wire::{FrameWriter, SentFrame};
@@ -16,7 +16,7 @@ use crate::connection::send::purpose::Purpose;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outline {
     /// The path that it leaves on, found once.
-    pub(crate) place: Place,
+    pub(crate) place: SlotPlace,
     /// Which of the path's addresses it leaves by.
     pub(crate) role: FourTupleRole,
     pub(crate) space: Space,
@@ -29,7 +29,7 @@ pub(crate) struct Outline {
 
 impl Outline {
     /// A packet without an ECN mark on the path's own addresses.
-    pub(crate) fn unmarked(place: Place, space: Space, end: usize, purpose: Purpose) -> Self {
+    pub(crate) fn unmarked(place: SlotPlace, space: Space, end: usize, purpose: Purpose) -> Self {
         Self { place, role: FourTupleRole::Current, space, end, ecn: None, purpose }
     }
 }

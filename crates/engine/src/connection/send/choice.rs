@@ -120,9 +120,15 @@ impl Scheduling {
     /// Packets bound to one path: probes, validation, pings, copies.
     fn next_bound(&mut self, paths: &mut PathControl, offer: &Offer, empty: &EmptyChoices) -> Option<Choice> {
         let PathControl { table, pings, .. } = paths;
-        let found = self.next_probe(table, empty).or_else(|| self.next_validation(table, offer, empty));
-        if found.is_some() {
-            return found;
+        let owes = |path: &Path| path.send.probes_due(Space::Data) > 0 || path.owes_validation();
+        // Nearly always none.
+        if table.slots().any(|slot| slot.path.as_deref().is_some_and(owes)) {
+            let found = self.next_probe(table, empty).or_else(|| self.next_validation(table, offer, empty));
+            if found.is_some() {
+                return found;
+            }
+        } else {
+            self.answers_at = None;
         }
         let purpose = Purpose::Ping;
         let mut pings = pings.iter().rev().copied();

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use plait_base::PathId;
 use plait_base::Space;
 use plait_base::limits::MAX_PENDING_COPIES;
-use plait_path::table::Place;
+use plait_path::table::SlotPlace;
 use plait_path::{Path, Paths, TakeOver};
 use plait_stream::{CopyOutcome, Streams};
 use plait_wire::{FrameWriter, SentFrame};
@@ -73,7 +73,7 @@ impl PendingCopies {
     }
 
     /// True while what leaves on this path goes on another one too.
-    pub(crate) fn doubles(&self, paths: &Paths, place: Place) -> bool {
+    pub(crate) fn doubles(&self, paths: &Paths, place: SlotPlace) -> bool {
         if self.until_rtt == Switch::Off || !paths.is_multipath() {
             return false;
         }

@@ -4,7 +4,7 @@ use plait_base::limits::TIMER_GRANULARITY;
 use plait_base::time::earliest;
 use plait_base::{Instant, PathId, Random, Side};
 use plait_path::Paths;
-use plait_path::table::Place;
+use plait_path::table::SlotPlace;
 use plait_schedule::{Decision, Demand, PathView, Room, Scheduler, WaitReason, WhyIdle};
 use plait_wire::SentFrame;
 use smallvec::SmallVec;
@@ -98,7 +98,7 @@ impl Scheduling {
 
     /// While a path's RTT is unknown its frames go on another path too (CoNEXT 2017, section 4.1); what the scheduler
     /// wants on further paths goes there as well.
-    pub(crate) fn copy_elsewhere(&mut self, paths: &Paths, place: Place, carried: &[SentFrame]) {
+    pub(crate) fn copy_elsewhere(&mut self, paths: &Paths, place: SlotPlace, carried: &[SentFrame]) {
         let copied = || carried.iter().filter(|frame| is_copied(frame));
         for target in self.copy_to.drain(..).filter(|target| *target != place.id()) {
             copied().for_each(|frame| self.copies.push(*frame, Target::On(target)));

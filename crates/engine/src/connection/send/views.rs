@@ -2,7 +2,7 @@
 
 use plait_base::probe::PathState;
 use plait_base::{Instant, Side};
-use plait_path::table::{Place, Slot};
+use plait_path::table::{Slot, SlotPlace};
 use plait_path::{PathRoom, PathStatus, Paths, SendRoom};
 use plait_schedule::{PathView, PeerAdvice, Room};
 
@@ -21,7 +21,7 @@ enum ViewState {
     #[default]
     Stale,
     /// All but the one of the path that sent since.
-    AllBut(Place),
+    AllBut(SlotPlace),
     Fresh,
 }
 
@@ -40,7 +40,7 @@ impl Views {
     }
 
     /// A packet left: nothing but the view of its path has changed.
-    pub(crate) fn on_sent(&mut self, place: Place) {
+    pub(crate) fn on_sent(&mut self, place: SlotPlace) {
         self.state = match self.state {
             ViewState::Fresh => ViewState::AllBut(place),
             ViewState::AllBut(other) if other == place => self.state,

@@ -66,6 +66,24 @@ fn only_clients_open() {
 }
 
 #[test]
+fn a_place_leads_to_its_path_as_long_as_that_is_there() {
+    let mut end = End::new(Side::Client, 3, 3);
+    let ids = |place: Option<SlotPlace>, table: &mut Paths| {
+        let place = place.unwrap();
+        (place.id(), table.slot_at(place).map(|slot| slot.id), table.slot_at_mut(place).map(|slot| slot.id))
+    };
+    let place = end.table.place(PathId(2));
+    assert_eq!(ids(place, &mut end.table), (PathId(2), Some(PathId(2)), Some(PathId(2))));
+    assert_eq!(end.table.next_slot(0, |slot| slot.id == PathId(2)), place);
+    assert_eq!(end.table.next_slot(3, |slot| slot.id == PathId(2)), None);
+    end.table.slots.remove(1);
+    assert_eq!(ids(place, &mut end.table), (PathId(2), Some(PathId(2)), Some(PathId(2))), "another one went");
+    end.table.slots.remove(1);
+    assert_eq!(ids(place, &mut end.table), (PathId(2), None, None), "another one stands there now");
+    assert_eq!(end.table.place(PathId(2)), None);
+}
+
+#[test]
 fn validations_under_way_are_bounded() {
     let (mut client, mut server) = pair(20, 20);
     for id in 1..=MAX_VALIDATIONS as u32 {
