@@ -2,7 +2,7 @@
 //!
 //! A [`Scheduler`] sees one [`PathView`] for each path and the [`Demand`], what waits to be sent, and gives one
 //! [`Decision`]. It decides for a packet at a time; what goes into the packet is not its business.
-//! [`eligible`] and [`candidates`] leave out the paths that must not carry data now: closed ones, those without a validated
+//! [`eligible`] and [`candidates()`] leave out the paths that must not carry data now: closed ones, those without a validated
 //! address, and backups while a better path works.
 //!
 //! ```
