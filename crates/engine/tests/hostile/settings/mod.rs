@@ -1,6 +1,6 @@
 //! One test for each public setter, of the setter's name: what is set shows in packets, or in when they leave.
 //!
-//! `tools/tidy/tests/settings.rs` fails when a setter has none.
+//! `tools/tidy/tests/tree/settings.rs` fails when a setter has none.
 
 mod client;
 mod endpoint;

@@ -1,0 +1,14 @@
+//! The command and the programs built on it, each run as a process. One test program, because each links the whole library.
+
+mod campaign;
+mod command;
+#[cfg(target_os = "linux")]
+mod ending;
+mod examples;
+mod hoarders;
+mod interop;
+#[path = "../../../engine/tests/puppet/mod.rs"]
+mod puppet;
+mod support;
+#[cfg(unix)]
+mod swarm;

@@ -1,0 +1,4 @@
+//! Controllers that share bottlenecks.
+
+mod fairness;
+mod queues;

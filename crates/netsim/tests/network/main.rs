@@ -1,0 +1,10 @@
+//! Links, worlds, and QUIC implementations in them. One program, because each links three of those.
+
+mod aggregation;
+mod differential;
+mod link_live;
+mod link_planned;
+mod peers;
+mod transfers;
+mod trial;
+mod world;

@@ -1,0 +1,10 @@
+//! The public API over loopback sockets. One program, because each links the whole library.
+
+mod datagrams;
+mod echo;
+mod ends;
+mod mobility;
+mod pair;
+mod paths;
+mod policies;
+mod race;

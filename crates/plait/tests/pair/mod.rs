@@ -1,4 +1,0 @@
-//! Two connected ends over loopback.
-#![allow(dead_code)]
-
-include!("../../doc/pair.in");
