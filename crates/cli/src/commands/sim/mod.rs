@@ -121,6 +121,10 @@ fn commit() -> Result<String, CliError> {
     identity(hash, std::env::var("PLAIT_COMMIT").ok().as_deref())
 }
 
+fn mix(hash: u64, word: u64) -> u64 {
+    (hash ^ word).wrapping_mul(0x0100_0000_01b3).rotate_left(17)
+}
+
 /// A hash over all that `input` has, block by block: a program may be larger than all else that a run needs. None where
 /// it is empty.
 fn content_hash(mut input: impl Read) -> std::io::Result<Option<u64>> {
@@ -131,9 +135,16 @@ fn content_hash(mut input: impl Read) -> std::io::Result<Option<u64>> {
         if input.by_ref().take(BLOCK_BYTES as u64).read_to_end(&mut block)? == 0 {
             return Ok(hash);
         }
-        let words = block.chunks(8).map(|bytes| bytes.iter().fold(0u64, |word, byte| word << 8 | u64::from(*byte)));
-        let start = hash.unwrap_or(0xcbf2_9ce4_8422_2325);
-        hash = Some(words.fold(start, |hash, word| (hash ^ word).wrapping_mul(0x0100_0000_01b3).rotate_left(17)));
+        // Whole words, and no iterators: a program that is not optimised hashes itself too.
+        let (words, rest) = block.as_chunks();
+        let mut mixed = hash.unwrap_or(0xcbf2_9ce4_8422_2325);
+        for word in words {
+            mixed = mix(mixed, u64::from_be_bytes(*word));
+        }
+        if !rest.is_empty() {
+            mixed = mix(mixed, rest.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)));
+        }
+        hash = Some(mixed);
     }
 }
 
