@@ -8,7 +8,7 @@ use plait_wire::frame::{
     RetireCid,
 };
 
-use super::{EndedBy, Paths, Slot, TableEvent};
+use super::{EndedBy, Paths, Slot, SlotPlace, TableEvent};
 use crate::addresses::{AddressEvent, ChallengeData};
 use crate::cids::check_encoding;
 use crate::frame_state::FrameState;
@@ -27,8 +27,8 @@ pub enum AbandonNews {
 /// What a PATH_ACK or ACK is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckTarget {
-    /// A path on which packets may have been sent.
-    Path,
+    /// A path on which packets may have been sent: where its slot was found.
+    Path(SlotPlace),
     /// A path that is forgotten: ignore the frame.
     Forgotten,
 }
@@ -46,13 +46,20 @@ impl Paths {
 
     /// ACK in a 1-RTT packet (path 0) or PATH_ACK; the caller checks packet numbers.
     pub fn on_ack(&mut self, id: PathId, form: AckForm) -> Result<AckTarget, Violation> {
+        let id = if form == AckForm::Plain { PathId::ZERO } else { id };
+        if form == AckForm::Path && self.credit.is_none() {
+            return Err(Violation::MultipathNotNegotiated);
+        }
+        // A path that is there is within every limit.
+        if let Some(place) = self.place(id).filter(|place| self.path_at(*place).is_some()) {
+            return Ok(AckTarget::Path(place));
+        }
         let slot = match form {
-            AckForm::Plain => self.slot_mut(PathId::ZERO),
+            AckForm::Plain => self.slot_mut(id),
             AckForm::Path => self.named(id)?,
         };
         match slot {
             None => Ok(AckTarget::Forgotten),
-            Some(slot) if slot.path.is_some() => Ok(AckTarget::Path),
             Some(slot) if slot.closing.is_some() => Ok(AckTarget::Forgotten),
             // RFC 9000 13.1: nothing was ever sent there.
             Some(_) => Err(Violation::AckOfUnsentPacket),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use plait_base::limits::MAX_PATHS;
 use plait_base::{CloseCode, FourTuple, Instant, PathId, Side};
 
-use super::{Paths, Slot, not_retired};
+use super::{Paths, Slot, SlotPlace, not_retired};
 use crate::addresses::{FourTupleRole, Moved, Validation, ValidationTimes};
 use crate::frame_state::FrameState;
 use crate::path::Path;
@@ -129,7 +129,12 @@ impl Paths {
 
     /// What to do with an authentic packet for `id`.
     pub fn admission(&self, id: PathId) -> Admission {
-        let Some(slot) = self.slot(id) else { return Admission::Gone };
+        self.admission_at(self.place(id))
+    }
+
+    /// What to do with an authentic packet for the id whose slot was found; none is not in the table.
+    pub fn admission_at(&self, place: Option<SlotPlace>) -> Admission {
+        let Some(slot) = place.and_then(|place| self.slot_at(place)) else { return Admission::Gone };
         if slot.closing.is_some() {
             // Without a receive space nothing tells duplicates apart (RFC 9000 12.3).
             return if slot.path.is_some() { Admission::Closing } else { Admission::Gone };

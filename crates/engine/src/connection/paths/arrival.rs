@@ -6,7 +6,7 @@ use plait_base::probe::DropReason;
 use plait_base::{CloseCode, Instant, PathId, Random, Space, Violation};
 use plait_crypto::OneRttKeys;
 use plait_path::addresses::Moved;
-use plait_path::table::{Admission, CidChange};
+use plait_path::table::{Admission, CidChange, SlotPlace};
 use plait_path::{AckOutcome, AckReport, Eliciting, HandshakeState, ProbeGate};
 use plait_wire::SentFrame;
 use plait_wire::header::{PacketKind, PacketSpan, packet_number};
@@ -26,14 +26,14 @@ impl PathControl {
         packet: &mut [u8],
     ) -> Result<OpenedPacket, Refusal> {
         let guard = self.table.max_pto() * 3;
-        at.admission = self.table.admission(at.path);
+        at.admission = self.table.admission_at(at.place);
         if at.admission == Admission::Gone {
             return Err(Refusal::Drop(DropReason::PathGone));
         }
         let unmasked = keys.unmask(packet, span.pn_offset)?;
         let header_len = span.pn_offset + unmasked.pn_len;
         // A path that the peer opens with this packet has no receiver yet.
-        let mut receive = self.table.path_mut(at.path).map(|path| &mut path.receive);
+        let mut receive = at.place.and_then(|place| self.table.path_at_mut(place)).map(|path| &mut path.receive);
         let expected = receive.as_ref().map_or(0, |receive| receive.expected());
         let number = packet_number::expand(unmasked.truncated as u32, unmasked.pn_len, expected);
         let mut fresh = Default::default();
@@ -46,8 +46,8 @@ impl PathControl {
 
     /// A datagram was read. Where what it brought is credit for `least_bytes`, the smallest datagram that the path would
     /// send next, its probe timer runs again (RFC 9002 6.2.2.1).
-    pub(crate) fn open_probe_gate(&mut self, id: PathId, least_bytes: u64) {
-        let path = self.table.path_mut(id);
+    pub(crate) fn open_probe_gate(&mut self, place: Option<SlotPlace>, least_bytes: u64) {
+        let path = place.and_then(|place| self.table.path_at_mut(place));
         if let Some(path) = path.filter(|path| path.may_send(least_bytes)) {
             path.send.set_probe_gate(ProbeGate::Open);
         }
@@ -88,7 +88,7 @@ impl PathControl {
 
     /// What was found when the packet was opened, where that cannot have changed since.
     fn admission(&self, at: &Arrival) -> Admission {
-        if at.admission == Admission::Open { Admission::Open } else { self.table.admission(at.path) }
+        if at.admission == Admission::Open { Admission::Open } else { self.table.admission_at(at.place) }
     }
 
     /// The peer read a Handshake packet of a server, or a client's came: its address is proven (RFC 9001 4.9.1).
@@ -102,7 +102,7 @@ impl PathControl {
     /// it brought data of the application.
     pub(crate) fn on_packet_received(&mut self, at: &Arrival, eliciting: Eliciting, stream_bytes: Option<u64>) {
         let may_ask = at.kind == PacketKind::OneRtt && self.side.is_client() && self.is_confirmed();
-        let Some(path) = self.table.path_mut(at.path) else { return };
+        let Some(path) = at.place.and_then(|place| self.table.path_at_mut(place)) else { return };
         if let Some(bytes) = stream_bytes {
             path.on_payload(at.now, bytes);
         }
@@ -120,7 +120,7 @@ impl PathControl {
     pub(crate) fn on_newest_packet(&mut self, at: &Arrival) -> bool {
         // Where the system chooses our address, the peer's newest packet shows which one that is.
         let asks_system = self.side.is_client() && self.is_confirmed();
-        let Some(path) = self.table.path_mut(at.path) else { return false };
+        let Some(path) = at.place.and_then(|place| self.table.path_at_mut(place)) else { return false };
         path.spin.on_received(at.spin);
         let moved = if asks_system { path.follow_system(&at.route) } else { Moved::No };
         let is_here = path.tuple().admits(&at.route);
@@ -145,19 +145,20 @@ impl PathControl {
         }
     }
 
-    /// An ack of packets that left on path `id` arrived with the packet `at`: the path works. What it says of packets is in
+    /// An ack of packets that left on the path at `place` arrived with the packet `at`: the path works. What it says of packets is in
     /// `feedback`; none where the path is gone.
     pub(crate) fn on_ack(
         &mut self,
         at: &Arrival,
-        id: PathId,
+        place: SlotPlace,
         report: &AckReport,
         ranges: impl IntoIterator<Item = RangeInclusive<u64>>,
         keys: Option<&mut OneRttKeys>,
     ) -> Result<Option<AckOutcome>, Violation> {
         let guard = self.table.max_pto() * 3;
         let is_proof = at.space == Space::Handshake && self.side.is_client() && !self.is_confirmed();
-        let Some(path) = self.table.path_mut(id) else { return Ok(None) };
+        let id = place.id();
+        let Some(path) = self.table.path_at_mut(place) else { return Ok(None) };
         if is_proof {
             // RFC 9002 6.2.2.1, A.8: whoever read a Handshake packet of ours knows that our address is ours
             path.set_handshake(at.now, HandshakeState::Unconfirmed);

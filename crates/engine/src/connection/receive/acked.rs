@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use plait_base::probe::{LossTrigger, TraceEvent};
 use plait_base::{Instant, PathId, Space, TransportError};
-use plait_path::table::AckTarget;
+use plait_path::table::{AckTarget, SlotPlace};
 use plait_path::{AckReport, LostPacket};
 use plait_schedule::Delivery;
 use plait_wire::SentFrame;
-use plait_wire::frame::Ack;
+use plait_wire::frame::{Ack, AckForm};
 
 use super::Arrival;
 use crate::connection::Connection;
@@ -16,9 +16,9 @@ use crate::connection::Connection;
 impl Connection {
     pub(super) fn on_ack(&mut self, at: &Arrival, ack: &Ack<'_>) -> Result<(), TransportError> {
         let target = if at.space == Space::Data { ack.path } else { PathId::ZERO };
-        if at.space == Space::Data && self.paths.table.on_ack(target, ack.form)? == AckTarget::Forgotten {
-            return Ok(());
-        }
+        // RFC 9000 13.2.6: acks of long-header packets are about path 0
+        let form = if at.space == Space::Data { ack.form } else { AckForm::Plain };
+        let AckTarget::Path(place) = self.paths.table.on_ack(target, form)? else { return Ok(()) };
         let exponent = match (&self.handshake.peer_params, at.space) {
             (Some(params), Space::Data) => params.acks.delay_exponent,
             _ => 3,
@@ -34,14 +34,14 @@ impl Connection {
             self.events.observe(at.now, || TraceEvent::AckReceived { path: target, space, first, last, index });
         }
         let keys = self.keys.as_deref_mut();
-        let Some(outcome) = self.paths.on_ack(at, target, &report, ack.ranges(), keys)? else { return Ok(()) };
+        let Some(outcome) = self.paths.on_ack(at, place, &report, ack.ranges(), keys)? else { return Ok(()) };
         if let Some(sent_at) = outcome.newest_sent_at {
             let delivery = Delivery { bytes: outcome.newly_acked_bytes, sent_at, now: at.now };
             self.scheduling.scheduler.on_acked(target, &delivery);
         }
         self.on_path_news(at.now);
         if outcome.rtt_updated {
-            self.on_rtt_updated(at.now, target);
+            self.on_rtt_updated(at.now, place);
         }
         self.process_acked_and_lost(at.now, target);
         Ok(())
@@ -63,11 +63,11 @@ impl Connection {
         self.paths.feedback = feedback;
     }
 
-    fn on_rtt_updated(&mut self, now: Instant, id: PathId) {
+    fn on_rtt_updated(&mut self, now: Instant, place: SlotPlace) {
         if let Some(rtt) = self.paths.table.max_rtt() {
             self.streams.on_rtt(rtt);
         }
-        if let Some(path) = self.paths.table.path(id) {
+        if let Some(path) = self.paths.table.path_at(place) {
             self.events.observe(now, || path.metrics());
         }
     }

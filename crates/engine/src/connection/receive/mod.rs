@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use bytes::{Bytes, BytesMut};
 use plait_base::probe::{DropReason, TraceEvent};
 use plait_base::{ConnectionId, Ecn, FourTuple, Instant, PathId, Space};
-use plait_path::table::Admission;
+use plait_path::table::{Admission, SlotPlace};
 use plait_wire::header::{PacketKind, PacketSpan, ProtectedHeader, stateless_reset};
 
 use crate::connection::Connection;
@@ -36,6 +36,8 @@ struct Envelope {
     route: FourTuple,
     ecn: Option<Ecn>,
     bytes: u64,
+    /// Where that path stands in the table, looked up once.
+    place: Option<SlotPlace>,
 }
 
 /// A packet's circumstances, known before its frames are read.
@@ -43,6 +45,8 @@ struct Envelope {
 pub(crate) struct Arrival {
     pub(crate) now: Instant,
     pub(crate) path: PathId,
+    /// Where the path stands in the table; none for an id that is not there.
+    pub(crate) place: Option<SlotPlace>,
     pub(crate) route: FourTuple,
     pub(crate) ecn: Option<Ecn>,
     pub(crate) space: Space,
@@ -61,11 +65,23 @@ pub(crate) struct Arrival {
 
 impl Arrival {
     fn new(now: Instant, envelope: &Envelope, kind: PacketKind, dcid: ConnectionId) -> Self {
-        // Packets with a long header belong to path 0, whatever id they bear (RFC 10069 2.3).
-        let path = if kind == PacketKind::OneRtt { envelope.path } else { PathId::ZERO };
-        let Envelope { route, ecn, bytes, .. } = *envelope;
+        let Envelope { path, route, ecn, bytes, place } = *envelope;
         let (space, admission) = (kind.space(), Admission::Gone);
-        Self { now, path, route, ecn, space, kind, dcid, bytes, number: 0, spin: false, admission, newest: false }
+        Self {
+            now,
+            path,
+            place,
+            route,
+            ecn,
+            space,
+            kind,
+            dcid,
+            bytes,
+            number: 0,
+            spin: false,
+            admission,
+            newest: false,
+        }
     }
 }
 
@@ -84,21 +100,23 @@ impl Connection {
             InputKind::StatelessReset => self.on_stateless_reset(now),
             InputKind::Packets => {
                 let id = input.path;
-                self.read_packets(now, input);
-                self.paths.open_probe_gate(id, self.handshake.least_datagram(id));
+                let place = self.paths.table.place(id);
+                self.read_packets(now, input, place);
+                self.paths.open_probe_gate(place, self.handshake.least_datagram(id));
             }
         }
         self.after_input(now);
     }
 
-    fn read_packets(&mut self, now: Instant, input: Input) {
+    fn read_packets(&mut self, now: Instant, input: Input, place: Option<SlotPlace>) {
         if self.lifecycle.is_drained() {
             return;
         }
         self.lifecycle.on_heard_while_closing();
         let Input { path, route, ecn, mut data, .. } = input;
-        let envelope = Envelope { path, route, ecn, bytes: data.len() as u64 };
-        let known = self.paths.table.path_mut(path).map(|p| p.addresses.on_received(&route, envelope.bytes));
+        let envelope = Envelope { path, route, ecn, bytes: data.len() as u64, place };
+        let path = place.and_then(|place| self.paths.table.path_at_mut(place));
+        let known = path.map(|path| path.addresses.on_received(&route, envelope.bytes));
         // RFC 9000 9: a client hears only from addresses that it chose
         let may_move = || self.handshake.is_confirmed() && self.settings.lets_clients_move_to(route.local);
         if known == Some(None) && !may_move() {
@@ -161,6 +179,10 @@ impl Connection {
         let scid = self.handshake.check_header(header, kind, envelope.bytes)?;
         let dcid = ConnectionId::new(header.dcid(&packet)).unwrap_or(ConnectionId::EMPTY);
         let mut at = Arrival::new(now, envelope, kind, dcid);
+        if kind != PacketKind::OneRtt {
+            // Packets with a long header belong to path 0, whatever id they bear (RFC 10069 2.3).
+            (at.path, at.place) = (PathId::ZERO, self.paths.table.place(PathId::ZERO));
+        }
         // RFC 9001 5.4.1: header protection leaves the spin bit as it is
         at.spin = packet.first().is_some_and(|first| first & 0x20 != 0);
         let spare = self.handshake.may_get_keys_for(kind).then(|| packet.clone());
@@ -229,7 +251,8 @@ impl Connection {
             let rule = self.settings.fixed_bit_rule();
             let Ok((header, span)) = ProtectedHeader::parse(&data, self.handshake.cid_len(), rule) else { continue };
             let bytes = data.len();
-            let envelope = Envelope { path, route, ecn, bytes: bytes as u64 };
+            let place = self.paths.table.place(path);
+            let envelope = Envelope { path, route, ecn, bytes: bytes as u64, place };
             if let Err(why) = self.on_packet(now, &envelope, &header, span, data) {
                 self.events.on_dropped(now, bytes, why);
             }
