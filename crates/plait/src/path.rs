@@ -98,7 +98,7 @@ impl Connection {
     /// The socket address that the endpoint has on `ip`.
     fn local_on(&self, ip: IpAddr) -> Option<SocketAddr> {
         let state = self.shared.lock();
-        let locals = state.engine.local_addresses();
+        let locals = state.engine.paths().local_addresses();
         let exact = locals.iter().find(|local| local.ip() == ip);
         let wildcard = || locals.iter().find(|l| l.ip().is_unspecified() && l.is_ipv4() == ip.is_ipv4());
         exact.or_else(wildcard).map(|local| SocketAddr::new(ip, local.port()))
@@ -112,7 +112,7 @@ impl Connection {
 
     /// All open paths, by id.
     pub fn paths(&self) -> Vec<Path> {
-        let ids = self.shared.lock().engine.path_ids();
+        let ids = self.shared.lock().engine.paths().ids();
         ids.into_iter().map(|id| Path { shared: self.shared.clone(), id }).collect()
     }
 

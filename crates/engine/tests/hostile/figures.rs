@@ -76,7 +76,7 @@ fn sums_never_decrease_whatever_becomes_of_the_paths() {
     for seed in 0..30 {
         let mut random = Random::from_u64(seed);
         let mut rig = Rig::established_server(Setup { seed, ..Setup::default() });
-        let mut last = rig.conn().totals();
+        let mut last = rig.conn().paths().totals();
         let (mut next, mut gone) = (1, 0);
         for step in 0..60 {
             match random.below(7) {
@@ -90,13 +90,13 @@ fn sums_never_decrease_whatever_becomes_of_the_paths() {
                     rig.pump();
                 }
                 2 => {
-                    let (now, ids) = (rig.now, rig.conn().path_ids());
+                    let (now, ids) = (rig.now, rig.conn().paths().ids());
                     if ids.len() > 1 {
                         let id = ids[random.below(ids.len() as u64) as usize];
                         rig.conn().close_path(now, id, CloseCode::APPLICATION_ABANDON_PATH).unwrap();
                         rig.pump();
                         // An honest peer answers.
-                        let on = rig.conn().path_ids()[0];
+                        let on = rig.conn().paths().ids()[0];
                         let answer = raw(&[0x3e75, u64::from(id.0), 0], &[]);
                         let at = route(&match on.0 {
                             0 => rig.route.remote.to_string(),
@@ -107,13 +107,13 @@ fn sums_never_decrease_whatever_becomes_of_the_paths() {
                 }
                 3 => rig.pass(ms(random.below(100))),
                 4 => rig.pass(ms(random.below(3_000))),
-                _ if rig.conn().path_ids().contains(&PathId(0)) => rig.ack_all(),
+                _ if rig.conn().paths().ids().contains(&PathId(0)) => rig.ack_all(),
                 _ => {}
             }
             if !rig.is_open() {
                 break;
             }
-            let now = rig.conn().totals();
+            let now = rig.conn().paths().totals();
             let pairs = [
                 (last.sent_bytes, now.sent_bytes),
                 (last.received_bytes, now.received_bytes),
@@ -130,7 +130,7 @@ fn sums_never_decrease_whatever_becomes_of_the_paths() {
         let wire: u64 = rig.wire.iter().map(|(_, _, d)| d.len() as u64).sum();
         assert!(last.sent_bytes <= wire, "seed {seed}");
         if gone > 0 {
-            let (now, ids) = (rig.now, rig.conn().all_path_ids());
+            let (now, ids) = (rig.now, rig.conn().paths().ids_with_closing());
             let left: u64 =
                 ids.iter().filter_map(|id| rig.conn().path_statistics(now, *id)).map(|p| p.sent_bytes).sum();
             assert!(last.sent_bytes > left, "seed {seed}: {gone} paths are gone and still count");

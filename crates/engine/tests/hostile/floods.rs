@@ -138,7 +138,7 @@ fn fake_paths_are_few_and_their_ids_run_out_slowly() {
         rig.frames(raw(&[0x3e75, u64::from(i), 0], &[]));
         rig.pass(ms(1));
         rig.ack_all();
-        let alive = rig.conn().all_path_ids().len();
+        let alive = rig.conn().paths().ids_with_closing().len();
         assert!(alive <= limits::MAX_PATHS, "{alive}");
         if !rig.is_open() {
             break;
@@ -146,7 +146,7 @@ fn fake_paths_are_few_and_their_ids_run_out_slowly() {
     }
     assert!(rig.is_open(), "{:?}", rig.close_seen());
     rig.pass(ms(60_000));
-    assert!(rig.conn().all_path_ids().len() <= 2);
+    assert!(rig.conn().paths().ids_with_closing().len() <= 2);
 }
 
 #[test]

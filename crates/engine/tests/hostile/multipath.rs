@@ -113,12 +113,12 @@ fn what_is_no_error() {
         ("PATH_STATUS of an unused path", |rig| rig.frames(raw(&[0x3e76, 6, 0], &[]))),
         ("a first packet without PATH_CHALLENGE", |rig| {
             rig.send_all(route(THIRD), &[Packet::one_rtt([0x01]).on(2)]);
-            assert_eq!(rig.conn().path_ids().len(), 3);
+            assert_eq!(rig.conn().paths().ids().len(), 3);
         }),
         ("path ids out of order", |rig| {
             rig.open_path(7, "192.0.2.7:1", true);
             rig.open_path(4, "192.0.2.4:1", true);
-            assert_eq!(rig.conn().path_ids(), [PathId(0), PathId(1), PathId(4), PathId(7)]);
+            assert_eq!(rig.conn().paths().ids(), [PathId(0), PathId(1), PathId(4), PathId(7)]);
         }),
         ("plain ACK and ids for path 0", |rig| {
             let ack = rig.peer.ack(Space::Data, 0, AckForm::Plain).unwrap();
@@ -232,7 +232,7 @@ fn pitfall_06_ids_for_paths_never_opened_and_none_means_no() {
     rig.open_path(1, SECOND, false);
     rig.pass(ms(10));
     assert_eq!(abandons(&rig, 1), [CloseCode::NO_CID_AVAILABLE_FOR_PATH]);
-    assert!(rig.is_open() && rig.conn().path_ids().len() == 1);
+    assert!(rig.is_open() && rig.conn().paths().ids().len() == 1);
 }
 
 #[test]
@@ -460,7 +460,7 @@ fn pitfall_14_two_ids_on_the_same_addresses() {
     let mut rig = Rig::established_server(Setup::default());
     rig.open_path(1, crate::puppet::PUPPET, true);
     rig.open_path(2, crate::puppet::PUPPET, true);
-    assert_eq!(rig.conn().path_ids().len(), 3);
+    assert_eq!(rig.conn().paths().ids().len(), 3);
     assert!(rig.is_open());
 }
 

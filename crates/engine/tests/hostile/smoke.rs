@@ -28,5 +28,5 @@ fn opens_a_path_to_our_server() {
     // RFC 10069 3.1-3
     let mut rig = Rig::established_server(Setup::default());
     rig.open_path(1, "192.0.2.2:5000", true);
-    assert_eq!(rig.conn().path_ids().len(), 2);
+    assert_eq!(rig.conn().paths().ids().len(), 2);
 }

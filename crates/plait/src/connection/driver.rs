@@ -156,7 +156,7 @@ impl Driver {
             for refused in self.send_queues.take_refused() {
                 state.engine.on_too_large(now, refused.route, refused.bytes);
             }
-            let full = self.send_queues.full(state.engine.routes());
+            let full = self.send_queues.full(state.engine.paths().routes());
             state.engine.set_full_sockets(now, full);
             let transmit = state.engine.poll_transmit(now, max_segments, &mut self.buffer);
             self.endpoint_events.extend(std::iter::from_fn(|| state.engine.poll_endpoint_event()));

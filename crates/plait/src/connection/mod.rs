@@ -209,7 +209,7 @@ impl Connection {
     fn first_path(&self) -> Option<plait_engine::connection::PathStatistics> {
         let now = self.shared.clock.now();
         let state = self.shared.lock();
-        let first = state.engine.path_ids().into_iter().min().unwrap_or(PathId::ZERO);
+        let first = state.engine.paths().ids().into_iter().min().unwrap_or(PathId::ZERO);
         state.engine.path_statistics(now, first)
     }
 }

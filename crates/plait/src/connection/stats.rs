@@ -53,9 +53,9 @@ impl Connection {
     pub fn stats(&self) -> ConnectionStats {
         let now = self.shared.clock.now();
         let state = self.shared.lock();
-        let ids = state.engine.all_path_ids();
+        let ids = state.engine.paths().ids_with_closing();
         let paths: Vec<_> = ids.into_iter().filter_map(|id| state.engine.path_statistics(now, id)).collect();
-        let totals = state.engine.totals();
+        let totals = state.engine.paths().totals();
         ConnectionStats {
             sent_bytes: totals.sent_bytes,
             received_bytes: totals.received_bytes,

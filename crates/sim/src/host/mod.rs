@@ -146,7 +146,8 @@ impl PlaitHost {
     /// Path ids of the first connection that are open, and those that are not yet forgotten.
     pub fn path_counts(&self) -> (usize, usize) {
         let first = self.live.values().next();
-        first.map_or((0, 0), |one| (one.connection.path_ids().len(), one.connection.all_path_ids().len()))
+        first
+            .map_or((0, 0), |one| (one.connection.paths().ids().len(), one.connection.paths().ids_with_closing().len()))
     }
 
     fn usable_locals(&self) -> Vec<SocketAddr> {

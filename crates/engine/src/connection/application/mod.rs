@@ -8,6 +8,7 @@ mod statistics;
 mod streams;
 
 pub use datagrams::ApplicationDatagrams;
+pub use paths::ConnectionPaths;
 pub use policies::Policies;
 pub use session::{HandshakeSummary, Session};
 pub use statistics::{DroppedDatagrams, PathStatistics};

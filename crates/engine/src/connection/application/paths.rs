@@ -3,12 +3,46 @@
 use std::net::{IpAddr, SocketAddr};
 
 use plait_base::{CloseCode, FourTuple, Instant, PathId};
-use plait_path::PathStatus;
 use plait_path::table::AbandonError;
+use plait_path::{PathStatus, PathTotals};
 
 use crate::connection::Connection;
 use crate::connection::lifecycle::Closed;
-use crate::connection::paths::PathError;
+use crate::connection::paths::{PathControl, PathError};
+
+/// A look at the paths of a connection; [`Connection`] has the calls that change them.
+#[derive(Clone, Copy)]
+pub struct ConnectionPaths<'a> {
+    paths: &'a PathControl,
+}
+
+impl<'a> ConnectionPaths<'a> {
+    /// Ids of the open paths, ascending.
+    pub fn ids(self) -> Vec<PathId> {
+        self.paths.table.open_slots().map(|slot| slot.id).collect()
+    }
+
+    /// Ids of all paths that still have state, ascending: open and closing ones.
+    pub fn ids_with_closing(self) -> Vec<PathId> {
+        self.paths.table.slots().filter(|slot| slot.path.is_some()).map(|slot| slot.id).collect()
+    }
+
+    /// What all paths did so far, those that are gone included. No figure ever decreases.
+    pub fn totals(self) -> PathTotals {
+        self.paths.table.totals()
+    }
+
+    /// The addresses that the path policy knows of ours.
+    pub fn local_addresses(self) -> &'a [SocketAddr] {
+        self.paths.local_addresses()
+    }
+
+    /// The pairs of addresses that datagrams may leave by: those of each path, and those that are being validated.
+    pub fn routes(self) -> impl Iterator<Item = FourTuple> {
+        let paths = self.paths.table.slots().filter_map(|slot| slot.path.as_deref());
+        paths.flat_map(|path| path.addresses.all().map(|state| state.tuple()))
+    }
+}
 
 impl From<Closed> for PathError {
     fn from(_: Closed) -> Self {
@@ -17,6 +51,11 @@ impl From<Closed> for PathError {
 }
 
 impl Connection {
+    /// Its paths, to look at.
+    pub fn paths(&self) -> ConnectionPaths<'_> {
+        ConnectionPaths { paths: &self.paths }
+    }
+
     /// Opens a path between two addresses (clients only). It carries data from its first packet on.
     ///
     /// # Errors
@@ -72,11 +111,6 @@ impl Connection {
     pub fn set_local_addresses(&mut self, now: Instant, addresses: &[SocketAddr]) {
         self.paths.set_local_addresses(addresses);
         self.maintain_paths(now);
-    }
-
-    /// The addresses that the path policy knows of ours.
-    pub fn local_addresses(&self) -> &[SocketAddr] {
-        self.paths.local_addresses()
     }
 
     /// The IP addresses that this machine has, as far as the system tells. A path from an unspecified address or from a

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use plait_base::probe::PathState;
 use plait_base::{FourTuple, Instant, PathId};
-use plait_path::PathTotals;
 use plait_schedule::{Demand, DemandKind, WhyIdle};
 
 use crate::connection::Connection;
@@ -59,21 +58,6 @@ impl Connection {
     /// How many application datagrams were dropped so far.
     pub fn dropped_datagrams(&self) -> DroppedDatagrams {
         DroppedDatagrams { unsent: self.datagrams.dropped_outgoing(), unread: self.datagrams.dropped_incoming() }
-    }
-
-    /// Ids of all open paths.
-    pub fn path_ids(&self) -> Vec<PathId> {
-        self.paths.table.open_slots().map(|slot| slot.id).collect()
-    }
-
-    /// Ids of all paths that still have state: open and closing ones.
-    pub fn all_path_ids(&self) -> Vec<PathId> {
-        self.paths.table.slots().filter(|slot| slot.path.is_some()).map(|slot| slot.id).collect()
-    }
-
-    /// What all paths did so far, those that are gone included. No figure ever decreases.
-    pub fn totals(&self) -> PathTotals {
-        self.paths.table.totals()
     }
 
     /// What a path did and how it fares; none for paths that are gone or never were.

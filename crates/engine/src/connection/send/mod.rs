@@ -16,7 +16,7 @@ pub(crate) mod views;
 use std::net::SocketAddr;
 
 use plait_base::limits::MIN_DATAGRAM_BYTES;
-use plait_base::{FourTuple, Instant, Space};
+use plait_base::{Instant, Space};
 use plait_path::addresses::FourTupleState;
 use plait_path::table::Slot;
 use plait_path::{Built, FourTupleRole, Pad, Padding, Path};
@@ -209,12 +209,6 @@ impl Connection {
         };
         let send_credit_bytes = self.streams.send_credit();
         Some(Demand { now, kind, unsent_bytes: stream + datagram, send_credit_bytes })
-    }
-
-    /// The pairs of addresses that datagrams may leave by: those of each path, and those that are being validated.
-    pub fn routes(&self) -> impl Iterator<Item = FourTuple> + '_ {
-        let paths = self.paths.table.slots().filter_map(|slot| slot.path.as_deref());
-        paths.flat_map(|path| path.addresses.all().map(|state| state.tuple()))
     }
 
     /// Says which of our addresses have a socket that takes nothing now, in place of what was said before. Until it is

@@ -25,7 +25,7 @@ fn two_paths(change: impl FnOnce(&mut TransportConfig)) -> Rig {
         rig.pass(ms(50));
         rig.ack_all();
     }
-    assert_eq!(rig.conn().path_ids().len(), 2);
+    assert_eq!(rig.conn().paths().ids().len(), 2);
     rig
 }
 
@@ -61,7 +61,7 @@ fn max_concurrent_validations() {
         // A server refuses what is more.
         let mut rig = Rig::established_server(with(|t| _ = t.max_concurrent_validations(count)));
         (1..6).for_each(|path| rig.open_path(path, &format!("192.0.2.{}:5", 10 + path), false));
-        assert_eq!(rig.conn().path_ids().len(), 1 + expected);
+        assert_eq!(rig.conn().paths().ids().len(), 1 + expected);
         assert_eq!(rig.count(|f| matches!(f, Frame::PathAbandon(_))), 5 - expected);
     }
 }
@@ -170,7 +170,7 @@ fn path_policy() {
         let now = rig.now;
         rig.conn().set_local_addresses(now, &[addr(crate::puppet::ENGINE), addr("10.0.0.2:1")]);
         rig.pass(ms(50));
-        assert_eq!(rig.conn().path_ids().len(), paths, "{name}");
+        assert_eq!(rig.conn().paths().ids().len(), paths, "{name}");
     }
 }
 

@@ -245,7 +245,7 @@ impl Stack for PlaitHost {
 
     fn paths(&mut self) -> Vec<PathBytes> {
         let Some(one) = self.live.values_mut().next() else { return Vec::new() };
-        let ids = one.connection.all_path_ids();
+        let ids = one.connection.paths().ids_with_closing();
         let bytes = |id| {
             let stats = one.connection.path_statistics(Instant::ZERO, id)?;
             Some(PathBytes { id: u64::from(id.0), sent: stats.sent_bytes, received: stats.received_bytes })
@@ -259,7 +259,7 @@ impl Stack for PlaitHost {
 
     fn obey(&mut self, now: Instant, command: Command) {
         let Some(connection) = self.connection() else { return };
-        let ids = connection.path_ids();
+        let ids = connection.paths().ids();
         let path = |nth: usize| ids.get(nth % ids.len().max(1)).copied();
         match command {
             Command::UpdateKeys => drop(connection.update_keys(now)),
