@@ -24,9 +24,9 @@ pub use path::{Path, ProbeTimeout, TakeOver};
 pub use policy::{AckCarrier, AckRoute, AckRouteFactory, PathPolicy, PathPolicyFactory, ack_route};
 pub use receive::{AckNeed, AckPolicy, Eliciting, ReceiveFlow};
 pub use send::{
-    AckOutcome, AckReport, Activity, Built, EcnMode, FlightOrder, HandshakeState, InFlight, MtuConfig, MtuSearch,
-    Pacing, PacketBuilder, PacketInfo, Padding, ProbeGate, RttEstimator, Sealer, SendConfig, SendFlow, SendRoom,
-    SendStats, TimerFired,
+    AckOutcome, AckReport, Built, EcnMode, FlightOrder, HandshakeState, InFlight, MtuConfig, MtuSearch, Pacing,
+    PacketBuilder, PacketInfo, Padding, ProbeGate, RttEstimator, Sealer, SendConfig, SendFlow, SendRoom, SendStats,
+    TimerFired,
 };
 pub use spin::SpinBit;
 pub use stats::{PathCounters, PathTotals};

@@ -167,7 +167,7 @@ pub enum SendRoom {
 
 /// Whether a path's figures count for its siblings' coupled controllers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Activity {
+pub(crate) enum Activity {
     /// It carries data now.
     #[default]
     Active,
