@@ -452,5 +452,5 @@ fn single_path_connection_uses_plain_frames() {
     assert_eq!(end.control(), [0x19, 0], "RETIRE_CONNECTION_ID 0");
     assert_eq!(end.table.abandon(at(0), PathId(0), CloseCode::NO_ERROR, PTO), Err(AbandonError::NotNegotiated));
     assert_eq!(end.table.next_id(), Err(OpenError::NotNegotiated));
-    assert_eq!(end.table.on_ack(PathId(0), AckForm::Plain), Ok(AckTarget::Path));
+    assert!(matches!(end.table.on_ack(PathId(0), AckForm::Plain), Ok(AckTarget::Path(_))));
 }
