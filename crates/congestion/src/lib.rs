@@ -2,7 +2,7 @@
 //!
 //! A controller is told facts ([`Acked`], [`Congestion`]) and answers with [`CongestionController::window`]; it never
 //! sees packets, paths or clocks. Coupled controllers read their siblings' `PathMetrics`. Every controller is one
-//! file and one line in [`registry`].
+//! file and one line in `registry.rs`.
 //!
 //! ```
 //! use plait_base::{Instant, PathId};
@@ -10,31 +10,34 @@
 //! assert_eq!(controller.window(), 12_000); // ten datagrams
 //! ```
 
-pub mod auto;
+mod auto;
 mod balia;
 mod bbr;
 mod controller;
 mod coupled;
 mod coupled_cubic;
-pub mod cubic;
+mod cubic;
 #[cfg(test)]
 mod facts;
 mod hystart;
 mod hystart_linux;
 mod lia;
 mod math;
-pub mod newreno;
+mod newreno;
 mod olia;
 mod onset;
 mod pacer;
-pub mod registry;
+mod registry;
 mod shared_queue;
 mod window;
 
+pub use auto::AutoFactory;
 pub use controller::{
     Acked, Congestion, CongestionController, CongestionKind, ControllerFactory, Limit, Lost, NO_THRESHOLD, RateSample,
     RttSample,
 };
+pub use cubic::{Cubic, CubicFactory};
+pub use newreno::NewRenoFactory;
 pub use pacer::{Pace, Pacer};
 pub use registry::{DEFAULT, MULTIPATH_DEFAULT, NAMES, by_name};
 pub use window::{SlowStart, initial_window, minimum_window};

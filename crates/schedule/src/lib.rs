@@ -1,7 +1,7 @@
 //! Packet scheduling: which path carries the next packet.
 //!
 //! A scheduler sees read-only [`PathView`]s and a [`Demand`] and gives one [`Decision`]; it never sees packets, streams
-//! or clocks. Every scheduler is one file and one line in [`registry`].
+//! or clocks. Every scheduler is one file and one line in `registry.rs`.
 //!
 //! ```
 //! use plait_base::{Instant, PathId, Random};
@@ -14,25 +14,27 @@
 
 mod backup;
 mod blest;
-pub mod candidates;
+mod candidates;
 mod choice;
 mod decision;
 mod ecf;
-pub mod minrtt;
+mod minrtt;
 mod peekaboo;
 mod quota;
 mod redundant;
-pub mod registry;
+mod registry;
 pub mod reinject;
 mod round_robin;
-pub mod scheduler;
+mod scheduler;
 mod view;
-pub mod weighted;
-pub mod why_idle;
+mod weighted;
+mod why_idle;
 
 pub use candidates::{Tier, candidates, eligible, fastest, fastest_open};
 pub use decision::{Copies, Decision, WaitReason};
+pub use minrtt::{MinRtt, MinRttFactory};
 pub use registry::{DEFAULT, NAMES, by_name};
 pub use scheduler::{Delivery, Scheduler, SchedulerFactory};
 pub use view::{Demand, DemandKind, PathView, PeerAdvice, Room};
+pub use weighted::{Weight, WeightedFactory};
 pub use why_idle::{WhyIdle, why_idle};

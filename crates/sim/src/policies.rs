@@ -102,7 +102,7 @@ impl Policies {
     /// The engine's default scheduler.
     pub(crate) fn default_scheduler() -> Chosen<dyn SchedulerFactory> {
         let factory = schedule::by_name(schedule::DEFAULT);
-        let factory = factory.unwrap_or_else(|| Arc::new(schedule::minrtt::MinRttFactory));
+        let factory = factory.unwrap_or_else(|| Arc::new(schedule::MinRttFactory));
         Chosen { name: factory.name(), factory }
     }
 }
@@ -122,7 +122,7 @@ mod tests {
         }
 
         fn build(&self, _random: Random) -> Box<dyn Scheduler> {
-            Box::new(schedule::minrtt::MinRtt)
+            Box::new(schedule::MinRtt)
         }
     }
 

@@ -8,7 +8,7 @@ pub mod header;
 pub mod params;
 mod sent_frame;
 pub mod varint;
-pub mod version;
+mod version;
 mod writer;
 
 pub use frame::{Encode, Frame, FrameError, Frames};

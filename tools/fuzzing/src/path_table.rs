@@ -6,7 +6,7 @@ use std::time::Duration;
 use plait_base::limits::{MAX_PATHS, MAX_VALIDATIONS};
 use plait_base::{CloseCode, ConnectionId, FourTuple, Instant, PathId, Random, ResetToken, Side, Space, Violation};
 use plait_engine::congestion::ControllerFactory;
-use plait_engine::congestion::newreno::NewRenoFactory;
+use plait_engine::congestion::NewRenoFactory;
 use plait_path::addresses::{PathAddresses, Validation, ValidationTimes};
 use plait_path::table::{Admission, CidChange};
 use plait_path::{

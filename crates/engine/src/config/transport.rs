@@ -7,10 +7,9 @@ use plait_base::limits;
 use plait_base::probe::ProbeFactory;
 use plait_base::units::VARINT_MAX;
 use plait_congestion::ControllerFactory;
-use plait_congestion::auto::AutoFactory;
-use plait_congestion::cubic::CubicFactory;
+use plait_congestion::{AutoFactory, CubicFactory};
+use plait_schedule::MinRttFactory;
 use plait_schedule::SchedulerFactory;
-use plait_schedule::minrtt::MinRttFactory;
 use plait_stream::Window;
 
 use super::Switch;

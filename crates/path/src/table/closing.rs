@@ -31,6 +31,9 @@ pub enum AbandonError {
 impl Paths {
     /// Ends a path, or refuses an id that the peer wants to use. PATH_ABANDON is due; from now on nothing is
     /// sent on the path and the peer's ids of it count as retired (RFC 10069 3.4). `pto` is the largest over all paths.
+    ///
+    /// # Errors
+    /// The path is not known, is gone or is closing already, or multipath is not in effect: see [`AbandonError`].
     pub fn abandon(&mut self, now: Instant, id: PathId, code: CloseCode, pto: Duration) -> Result<(), AbandonError> {
         if self.credit.is_none() {
             return Err(AbandonError::NotNegotiated);

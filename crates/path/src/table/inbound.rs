@@ -45,6 +45,10 @@ impl Paths {
     }
 
     /// ACK in a 1-RTT packet (path 0) or PATH_ACK; the caller checks packet numbers.
+    ///
+    /// # Errors
+    /// [`Violation::AckOfUnsentPacket`] for a path on which nothing was sent (RFC 9000 13.1). A PATH_ACK without
+    /// multipath is [`Violation::MultipathNotNegotiated`], one above our limit [`Violation::PathIdAboveLimit`].
     pub fn on_ack(&mut self, id: PathId, form: AckForm) -> Result<AckTarget, Violation> {
         let id = if form == AckForm::Plain { PathId::ZERO } else { id };
         if form == AckForm::Path && self.credit.is_none() {
@@ -67,6 +71,10 @@ impl Paths {
     }
 
     /// NEW_CONNECTION_ID (path 0, with or without multipath) or PATH_NEW_CONNECTION_ID.
+    ///
+    /// # Errors
+    /// What breaks RFC 9000 19.15 or RFC 10069 4.4: a malformed frame, a path id that we did not allow, an id or a
+    /// reset token that was issued before for something else, or more ids than we announced to hold.
     pub fn on_new_cid(&mut self, new: &NewCid) -> Result<(), Violation> {
         check_encoding(new)?;
         let id = new.path;
@@ -93,6 +101,10 @@ impl Paths {
     }
 
     /// RETIRE_CONNECTION_ID (path 0) or PATH_RETIRE_CONNECTION_ID, in a packet that came to `arrived_on`.
+    ///
+    /// # Errors
+    /// A sequence number that we have not issued, the id that the packet itself came to (RFC 9000 19.16), or a path id
+    /// that we did not allow.
     pub fn on_retire_cid(&mut self, frame: &RetireCid, arrived_on: &ConnectionId) -> Result<(), Violation> {
         let (id, sequence) = (frame.path, frame.sequence);
         if frame.form == CidForm::Path {
@@ -106,6 +118,9 @@ impl Paths {
     }
 
     /// PATH_ABANDON; `pto` is the largest over all paths.
+    ///
+    /// # Errors
+    /// [`Violation::MultipathNotNegotiated`] without multipath, [`Violation::PathIdAboveLimit`] above our limit.
     pub fn on_path_abandon(
         &mut self,
         now: Instant,
@@ -130,22 +145,36 @@ impl Paths {
     }
 
     /// PATH_STATUS_AVAILABLE or PATH_STATUS_BACKUP; the new status when it is news.
+    ///
+    /// # Errors
+    /// [`Violation::MultipathNotNegotiated`] without multipath, [`Violation::PathIdAboveLimit`] above our limit.
     pub fn on_path_status(&mut self, frame: &PathStatusUpdate) -> Result<Option<PathStatus>, Violation> {
         let slot = self.named(frame.path)?.filter(|slot| slot.closing.is_none());
         Ok(slot.and_then(|slot| slot.status.on_remote(frame.status, frame.sequence)))
     }
 
     /// MAX_PATH_ID; true when it raised the peer's limit.
+    ///
+    /// # Errors
+    /// [`Violation::MultipathNotNegotiated`] without multipath, [`Violation::MaxPathIdBelowInitial`] for a limit below the one
+    /// that the handshake gave (RFC 10069 4.6).
     pub fn on_max_path_id(&mut self, frame: &MaxPathId) -> Result<bool, Violation> {
         self.credit.as_mut().ok_or(Violation::MultipathNotNegotiated)?.on_max_path_id(frame.limit)
     }
 
     /// PATHS_BLOCKED: our limit keeps the peer from opening a path.
+    ///
+    /// # Errors
+    /// [`Violation::MultipathNotNegotiated`] without multipath, [`Violation::PathsBlockedAboveLimit`] for a limit that we never
+    /// announced (RFC 10069 4.7).
     pub fn on_paths_blocked(&self, frame: &PathsBlocked) -> Result<(), Violation> {
         self.credit.as_ref().ok_or(Violation::MultipathNotNegotiated)?.on_paths_blocked(frame.limit)
     }
 
     /// PATH_CIDS_BLOCKED; the ids that are missing are issued by the next [`Self::issue_cids`].
+    ///
+    /// # Errors
+    /// [`Violation::PathCidsBlockedSequence`] for a sequence number that we have not used; a path id that we did not allow.
     pub fn on_path_cids_blocked(&mut self, frame: &PathCidsBlocked) -> Result<(), Violation> {
         match self.named(frame.path)? {
             // RFC 10069 4.7: it cannot have seen a sequence number that we have not used.
@@ -155,6 +184,9 @@ impl Paths {
     }
 
     /// PATH_RESPONSE for a path; what it validated, if anything.
+    ///
+    /// # Errors
+    /// [`Violation::UnsolicitedPathResponse`] where nothing was asked on the path (RFC 9000 19.18).
     pub fn on_path_response(
         &mut self,
         now: Instant,

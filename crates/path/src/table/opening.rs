@@ -78,6 +78,9 @@ impl Paths {
     /// The smallest unused id that both sides allow and have connection ids for (RFC 10069 3, 3.2.1).
     ///
     /// When the peer stands in the way, the frame that tells it so is queued.
+    ///
+    /// # Errors
+    /// What stands in the way: an [`OpenError`] other than `NotUnused` for an id that is free.
     pub fn next_id(&mut self) -> Result<PathId, OpenError> {
         let Some(credit) = &mut self.credit else { return Err(OpenError::NotNegotiated) };
         if self.config.side == Side::Server {
@@ -112,6 +115,9 @@ impl Paths {
     /// Puts a path in its slot and takes a connection id of the peer into use.
     ///
     /// For path 0, for an id from [`Self::next_id`], or one that [`Self::admission`] called new.
+    ///
+    /// # Errors
+    /// [`OpenError::NotUnused`] where the id was used before.
     pub fn open(&mut self, path: Box<Path>) -> Result<(), OpenError> {
         let id = path.id();
         match self.slot(id) {
@@ -167,6 +173,9 @@ impl Paths {
     }
 
     /// Probes other addresses for an open path, with a connection id of their own.
+    ///
+    /// # Errors
+    /// What stands in the way: see [`ProbeError`].
     pub fn probe(
         &mut self,
         now: Instant,

@@ -1,7 +1,7 @@
 //! The gate `startup`: slow start sends little twice and costs no time, next to HyStart++ in the same run.
 
 use plait_base::{Instant, PathId};
-use plait_engine::congestion::cubic::Cubic;
+use plait_engine::congestion::Cubic;
 use plait_engine::congestion::{CongestionController, ControllerFactory, SlowStart};
 
 use crate::campaign::Row;

@@ -71,7 +71,7 @@ impl PathVerdict {
         match decision {
             Decision::Send(id) | Decision::SendAlso { primary: id, .. } if id == path.id => Some(Self::Sent),
             Decision::SendAlso { copies, .. } if copies.ids(paths).any(|id| id == path.id) => Some(Self::Copied),
-            _ => why_idle::why_idle(path, paths, demand).map(Self::Idle),
+            _ => why_idle(path, paths, demand).map(Self::Idle),
         }
     }
 }
@@ -190,7 +190,7 @@ impl Decisions {
             Decision::Wait(WaitReason::Busy) => self.waited_busy += 1,
             Decision::Wait(WaitReason::NoPath) => self.waited_no_path += 1,
         }
-        let open = candidates::candidates(paths).next().is_some();
+        let open = candidates(paths).next().is_some();
         let idle = matches!(decision, Decision::Wait(_)) && open && demand.unsent_bytes > 0;
         self.idle_since = idle.then(|| self.idle_since.unwrap_or(demand.now));
         if let Some(since) = self.idle_since {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use plait_base::{Instant, PathId, Random};
-use plait_engine::schedule::scheduler::Delivery;
+use plait_engine::schedule::Delivery;
 use plait_engine::schedule::{Decision, Demand, PathView, Scheduler, SchedulerFactory};
 
 use super::ledger::SharedLedger;

@@ -4,8 +4,8 @@ use plait_base::limits::MAX_CLIENT_HELLO_BYTES;
 use plait_base::{ConnectionId, PathId, Random, ResetToken, Side};
 use plait_crypto::tls::{Hello, read_client_hello};
 use plait_wire::TransportParameters;
+use plait_wire::Version;
 use plait_wire::params::{ActiveMigration, EarlyPaths, GreaseQuicBit, HandshakeCids, PreferredAddress, VersionInfo};
-use plait_wire::version::Version;
 
 use crate::ArbitraryInput;
 

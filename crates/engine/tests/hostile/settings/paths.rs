@@ -8,7 +8,7 @@ use plait_base::{Dir, FourTuple, PathId};
 use plait_engine::TransportConfig;
 use plait_engine::path::PathStatus;
 use plait_engine::path::{ack_route, policy};
-use plait_engine::schedule::{registry, reinject};
+use plait_engine::schedule::{self, reinject};
 use plait_wire::Frame;
 
 use super::{announced, with};
@@ -94,7 +94,7 @@ fn potentially_failed() {
 fn duplicate_until_rtt() {
     for (on, copied) in [(true, true), (false, false)] {
         let mut rig = Rig::established_client(with(|t| {
-            t.duplicate_until_rtt(on).scheduler(registry::by_name("round-robin").unwrap());
+            t.duplicate_until_rtt(on).scheduler(schedule::by_name("round-robin").unwrap());
             t.reinjection(reinject::by_name("none").unwrap());
         }));
         let now = rig.now;
@@ -177,7 +177,7 @@ fn path_policy() {
 #[test]
 fn scheduler() {
     for (name, twice) in [("minrtt", false), ("redundant", true)] {
-        let factory: Arc<_> = registry::by_name(name).unwrap();
+        let factory: Arc<_> = schedule::by_name(name).unwrap();
         let mut rig = two_paths(|t| _ = t.scheduler(factory).reinjection(reinject::by_name("none").unwrap()));
         let from = rig.seen.len();
         let id = rig.conn().streams().open(Dir::Uni).unwrap();

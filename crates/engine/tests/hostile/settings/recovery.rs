@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plait_base::{Dir, PathId, RangeSet};
-use plait_congestion::{ControllerFactory, registry};
+use plait_congestion::ControllerFactory;
 use plait_engine::TransportConfig;
 use plait_wire::Frame;
 use plait_wire::frame::{AckForm, OutAck};
@@ -186,7 +186,7 @@ fn cut(setup: Setup) -> f64 {
 }
 
 fn named(name: &str) -> Arc<dyn ControllerFactory> {
-    registry::by_name(name).unwrap()
+    plait_congestion::by_name(name).unwrap()
 }
 
 #[test]
