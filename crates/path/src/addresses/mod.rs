@@ -195,7 +195,7 @@ impl PathAddresses {
     }
 
     /// The peer proved its current address by the handshake or a token.
-    pub fn on_address_proven(&mut self) {
+    pub(crate) fn on_address_proven(&mut self) {
         self.current.on_address_proven();
     }
 
@@ -210,7 +210,7 @@ impl PathAddresses {
     /// An authentic packet came from addresses that no 4-tuple has: they become the candidate.
     ///
     /// A later candidate replaces an earlier one that is not proven, so that state stays bounded.
-    pub fn admit(&mut self, tuple: FourTuple, bytes: u64) -> FourTupleRole {
+    pub(crate) fn admit(&mut self, tuple: FourTuple, bytes: u64) -> FourTupleRole {
         if let Some(role) = self.find(&tuple) {
             return role;
         }

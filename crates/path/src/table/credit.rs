@@ -8,7 +8,7 @@ use crate::frame_state::FrameState;
 
 /// Path id limits of both sides (RFC 10069 4.5 to 4.7).
 #[derive(Clone, Debug)]
-pub struct PathCredit {
+pub(crate) struct PathCredit {
     /// Largest id that we want to accept.
     local_max: u32,
     /// Largest id that we have told the peer: the limit it is held to.

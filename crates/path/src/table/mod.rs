@@ -170,11 +170,6 @@ impl Paths {
         if self.is_multipath() { CidForm::Path } else { CidForm::Plain }
     }
 
-    /// Path id limits, once multipath is in effect.
-    pub fn credit(&self) -> Option<&PathCredit> {
-        self.credit.as_ref()
-    }
-
     /// The slot of an id.
     #[inline]
     pub fn slot(&self, id: PathId) -> Option<&Slot> {

@@ -21,11 +21,10 @@ const MAX_FUNCTION_LINES: usize = 70;
 const MAX_STRUCT_FIELDS: usize = 16;
 
 /// Public items of a crate that nothing outside it names. To reach: none but codes and types that a standard lists.
-const UNNAMED_ITEMS: &[(&str, usize)] =
-    &[("base", 5), ("congestion", 2), ("schedule", 4), ("crypto", 7), ("path", 1), ("engine", 0)];
+const UNNAMED_ITEMS: &[(&str, usize)] = &[("base", 5), ("schedule", 2), ("crypto", 7)];
 
 /// Files of a crate that stand in circles of imports. To reach: none.
-const FILES_IN_CIRCLES: &[(&str, usize)] = &[("engine", 6)];
+const FILES_IN_CIRCLES: &[(&str, usize)] = &[("engine", 4)];
 
 /// Names of types that are defined more than twice. To reach: none.
 const MAX_CROWDED_NAMES: usize = 0;

@@ -94,7 +94,7 @@ fn max_path_id_that_does_not_raise_is_ignored() {
     for (limit, raised) in [(2, false), (5, true), (4, false), (5, false)] {
         assert_eq!(end.table.on_max_path_id(&MaxPathId { limit: PathId(limit) }), Ok(raised));
     }
-    assert_eq!(end.table.credit().unwrap().remote_max(), PathId(5));
+    assert_eq!(end.table.credit.as_ref().unwrap().remote_max(), PathId(5));
 }
 
 #[test]
