@@ -5,6 +5,7 @@
 
 mod client;
 mod endpoint;
+mod path_tuning;
 mod paths;
 mod recovery;
 mod server;
@@ -15,7 +16,7 @@ mod transport;
 
 pub use client::ClientConfig;
 pub use endpoint::EndpointConfig;
-pub use paths::MigrationPolicy;
+pub use path_tuning::MigrationPolicy;
 pub use recovery::MtuDiscoveryConfig;
 pub use server::{RetryPolicy, ServerConfig};
 pub(crate) use tokens::token_name;

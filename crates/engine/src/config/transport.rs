@@ -13,7 +13,7 @@ use plait_schedule::SchedulerFactory;
 use plait_stream::Window;
 
 use super::Switch;
-use super::paths::PathTuning;
+use super::path_tuning::PathTuning;
 use super::recovery::{AckTuning, MtuDiscoveryConfig, MtuTuning, RecoveryTuning};
 
 /// Streams and flow control (RFC 9000 2 and 4).

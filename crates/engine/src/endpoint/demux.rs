@@ -7,6 +7,7 @@ use plait_base::{ConnectionId, FourTuple, PathId, ResetToken};
 use plait_crypto::ResetKey;
 use rustc_hash::FxHashMap;
 
+use super::first::FirstKey;
 use super::waiting::WaitingId;
 use crate::io::ConnectionHandle;
 
@@ -25,9 +26,6 @@ pub(crate) enum FirstOwner {
     /// One that waits for the application's decision.
     Waiting(WaitingId),
 }
-
-/// The key of ids that clients choose: with the address, so that nobody can take an id that another client uses.
-pub(crate) type FirstKey = (SocketAddr, ConnectionId);
 
 /// The key of connections with zero-length ids: the peer and our port. Our IP may still be unknown when they begin.
 type PeerKey = (SocketAddr, u16);

@@ -1,11 +1,15 @@
 //! Whether a client's first packet is genuine, found out before anything is kept for it.
 
+use std::net::SocketAddr;
 use std::ops::Range;
 
 use plait_base::{ConnectionId, PathId, Side};
 use plait_crypto::initial_keys;
 use plait_wire::header::packet_number;
 use plait_wire::{Frame, Frames, PacketKind, PacketSpan, Version};
+
+/// The key of ids that clients choose: with the address, so that nobody can take an id that another client uses.
+pub(crate) type FirstKey = (SocketAddr, ConnectionId);
 
 /// The first Initial of a would-be client, by its header.
 #[derive(Clone, Debug)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use plait_base::{CloseCode, ConnectionId, FourTuple, Instant, PathId, TransportError};
 use plait_wire::Version;
 
-use super::demux::FirstKey;
+use super::first::FirstKey;
 use super::parts::{AddressProof, ConnectionParts, HandshakeIds, Role, ServerParts};
 use super::reply::{self, ReplyIds};
 use super::waiting::WaitingId;

@@ -6,7 +6,8 @@ use plait_base::{CloseCode, ConnectionId, Ecn, FourTuple, Instant, PathId};
 use plait_wire::ProtectedHeader;
 use plait_wire::header::FixedBitRule;
 
-use super::demux::{Destination, FirstKey, FirstOwner};
+use super::demux::{Destination, FirstOwner};
+use super::first::FirstKey;
 use super::first::{FirstInitial, MIN_FIRST_DCID};
 use super::reply::{self, ReplyIds};
 use super::token::{self, TokenCheck};

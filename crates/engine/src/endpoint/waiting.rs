@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::BytesMut;
 use plait_base::{Instant, limits};
 
-use super::demux::FirstKey;
+use super::first::FirstKey;
 use crate::io::Input;
 
 /// Names a waiting connection; never given out twice.

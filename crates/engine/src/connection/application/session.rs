@@ -49,7 +49,7 @@ impl Session<'_> {
     /// Whether 0-RTT was accepted: none while unknown or not tried. What was sent in 0-RTT may have been replayed by an
     /// attacker; servers must not act on it in ways that a repetition would harm (RFC 9001 9.2).
     pub fn accepted_0rtt(&self) -> Option<bool> {
-        match self.handshake.early_data {
+        match self.handshake.zero_rtt.outcome() {
             EarlyData::Accepted => Some(true),
             EarlyData::Rejected => Some(false),
             EarlyData::None | EarlyData::Offered => None,
@@ -58,7 +58,7 @@ impl Session<'_> {
 
     /// True while a client may send 0-RTT data.
     pub fn has_0rtt(&self) -> bool {
-        self.handshake.early_seal_keys().is_some()
+        self.handshake.zero_rtt.seal_keys().is_some()
     }
 
     /// Fills `out` with keying material bound to this session.

@@ -8,10 +8,11 @@ mod restart;
 pub(crate) mod session;
 pub(crate) mod tokens;
 pub(crate) mod versions;
+mod zero_rtt;
 
 use bytes::Bytes;
 use plait_base::{ConnectionId, Instant, PathId, Side, Space, TransportError, Violation};
-use plait_crypto::{EarlyKeys, KeyChange, OneRttKeys, OpenKeys, PacketKeys, SealKeys, TlsSession};
+use plait_crypto::{KeyChange, OneRttKeys, OpenKeys, PacketKeys, TlsSession};
 use plait_path::{AckNeed, AckPolicy, ReceiveFlow};
 use plait_stream::CryptoStream;
 use plait_wire::frame::AckForm;
@@ -22,6 +23,7 @@ use crate::endpoint::parts::HandshakeIds;
 use session::Tls;
 use tokens::Tokens;
 use versions::{HelloBuffer, Versions};
+pub(crate) use zero_rtt::{EarlyData, ZeroRtt};
 
 /// Exponent of the ack delay in long-header packets: peers use the default (RFC 9000 19.3).
 const ACK_DELAY_EXPONENT: u8 = 3;
@@ -35,15 +37,6 @@ pub(crate) enum Stage {
     Complete,
     /// Both sides know that it is done (RFC 9001 4.1.2).
     Confirmed,
-}
-
-/// What became of 0-RTT.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum EarlyData {
-    None,
-    Offered,
-    Accepted,
-    Rejected,
 }
 
 /// One early encryption level: its handshake bytes, its keys while they live, what arrived.
@@ -103,15 +96,12 @@ pub(crate) struct Handshake {
     pub(crate) initial: Option<Box<Level>>,
     pub(crate) handshake: Option<Box<Level>>,
     pub(crate) data: CryptoStream,
-    pub(crate) early: Option<EarlyKeys>,
-    pub(crate) early_data: EarlyData,
+    pub(crate) zero_rtt: ZeroRtt,
     pub(crate) stage: Stage,
     pub(crate) done: Owed,
     pub(crate) peer_params: Option<TransportParameters>,
     /// The peer's ClientHello or EncryptedExtensions, until all of it is here.
     pub(crate) hello: Option<HelloBuffer>,
-    /// When 0-RTT keys are dropped.
-    pub(crate) discard_early_at: Option<Instant>,
     /// What a server gives its client for later connections.
     pub(crate) tokens: Tokens,
     write_level: Space,
@@ -127,8 +117,7 @@ impl Handshake {
         Self {
             side,
             versions,
-            early_data: if early.is_some() { EarlyData::Offered } else { EarlyData::None },
-            early,
+            zero_rtt: ZeroRtt::new(early),
             tls,
             ids,
             peer_scid: None,
@@ -140,7 +129,6 @@ impl Handshake {
             done: Owed::Nothing,
             peer_params: None,
             hello: Some(HelloBuffer::new(deferred)),
-            discard_early_at: None,
             tokens: Tokens::default(),
             write_level: Space::Initial,
         }
@@ -214,18 +202,7 @@ impl Handshake {
     pub(crate) fn open_keys(&self, space: Space) -> Option<&OpenKeys> {
         match space {
             Space::Initial | Space::Handshake => self.keys(space).map(|k| &k.remote),
-            Space::Data => match &self.early {
-                Some(EarlyKeys::Open(keys)) => Some(keys),
-                _ => None,
-            },
-        }
-    }
-
-    /// A client's 0-RTT keys, while it may send with them: until 1-RTT keys are there (RFC 9001 5.6, RFC 9000 17.2.3).
-    pub(crate) fn early_seal_keys(&self) -> Option<&SealKeys> {
-        match &self.early {
-            Some(EarlyKeys::Seal(keys)) if self.early_data == EarlyData::Offered => Some(keys),
-            _ => None,
+            Space::Data => self.zero_rtt.open_keys(),
         }
     }
 
@@ -309,11 +286,8 @@ impl Handshake {
     }
 
     fn learn(&mut self, progress: &mut Progress) -> Result<(), TransportError> {
-        if self.side.is_server() && self.early.is_none() && !self.is_complete() {
-            self.early = self.tls.early_keys();
-            if self.early.is_some() {
-                self.early_data = EarlyData::Accepted;
-            }
+        if self.side.is_server() && !self.zero_rtt.has_keys() && !self.is_complete() {
+            self.zero_rtt.on_accepted(self.tls.early_keys());
         }
         if self.peer_params.is_none()
             && let Some(bytes) = self.tls.peer_params()
@@ -334,11 +308,11 @@ impl Handshake {
     }
 
     fn settle_early_data(&mut self, progress: &mut Progress) -> Result<(), TransportError> {
-        if self.side.is_client() && self.early_data == EarlyData::Offered {
-            self.early_data = if self.tls.early_data_accepted() { EarlyData::Accepted } else { EarlyData::Rejected };
-            progress.early = Some(self.early_data);
-            self.early = None;
-            if let (EarlyData::Accepted, Some(remembered)) = (self.early_data, self.remembered()) {
+        if self.side.is_client() && self.zero_rtt.outcome() == EarlyData::Offered {
+            let outcome = if self.tls.early_data_accepted() { EarlyData::Accepted } else { EarlyData::Rejected };
+            self.zero_rtt.on_answer(outcome);
+            progress.early = Some(outcome);
+            if let (EarlyData::Accepted, Some(remembered)) = (outcome, self.remembered()) {
                 self.peer_params.as_ref().map_or(Ok(()), |now| now.check_early_data(&remembered))?;
             }
         }

@@ -28,7 +28,7 @@ impl Handshake {
     pub(crate) fn seal_keys(&self, space: Space) -> Option<&SealKeys> {
         match space {
             Space::Initial | Space::Handshake => self.keys(space).map(|keys| &keys.local),
-            Space::Data => self.early_seal_keys(),
+            Space::Data => self.zero_rtt.seal_keys(),
         }
     }
 

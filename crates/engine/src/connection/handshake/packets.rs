@@ -64,7 +64,9 @@ impl Handshake {
             PacketKind::Initial => false,
             PacketKind::Handshake => !self.has_keys(Space::Handshake) && !self.is_complete(),
             // RFC 9000 12.2: coalesced with the ClientHello that brings its keys
-            PacketKind::ZeroRtt => self.side.is_server() && self.early.is_none() && !self.has_keys(Space::Handshake),
+            PacketKind::ZeroRtt => {
+                self.side.is_server() && !self.zero_rtt.has_keys() && !self.has_keys(Space::Handshake)
+            }
             PacketKind::OneRtt => !self.is_complete(),
         }
     }

@@ -74,7 +74,7 @@ impl Connection {
         self.events.observe(now, || TraceEvent::HandshakeCompleted { multipath });
         self.on_path_news(now);
         self.events.push(Event::Connected);
-        self.handshake.discard_early_at = Some(now + self.paths.table.max_pto() * EARLY_KEYS_PTOS);
+        self.handshake.zero_rtt.discard_at(now + self.paths.table.max_pto() * EARLY_KEYS_PTOS);
         if self.side().is_server() {
             self.confirm(now);
             self.events.tell_endpoint(EndpointEvent::Established);

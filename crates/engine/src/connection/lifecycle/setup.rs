@@ -94,7 +94,7 @@ impl Connection {
         let progress = self.handshake.advance()?;
         self.on_progress(now, progress);
         if self.side().is_client()
-            && let Some(remembered) = self.handshake.early_seal_keys().and(self.handshake.remembered())
+            && let Some(remembered) = self.handshake.zero_rtt.seal_keys().and(self.handshake.remembered())
         {
             self.streams.set_peer_limits(&parameters::peer_limits(&remembered));
             self.datagrams.set_peer_frame_max(remembered.max_datagram_frame_bytes);

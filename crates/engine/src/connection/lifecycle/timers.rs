@@ -23,7 +23,7 @@ impl Connection {
         at = earliest(at, self.scheduling.paced_until);
         at = earliest(at, self.scheduling.answers_at);
         at = earliest(at, self.scheduling.reinjector.next_look());
-        at = earliest(at, self.handshake.discard_early_at);
+        at = earliest(at, self.handshake.zero_rtt.deadline());
         earliest(at, self.receive.loans.deadline(&self.streams, &self.datagrams))
     }
 
@@ -48,10 +48,7 @@ impl Connection {
         if let Some(keys) = &mut self.keys {
             keys.on_timeout(now);
         }
-        if self.handshake.discard_early_at.is_some_and(|at| at <= now) {
-            self.handshake.discard_early_at = None;
-            self.handshake.early = None;
-        }
+        self.handshake.zero_rtt.on_timeout(now);
         self.receive.loans.on_timeout(now, &mut self.streams, &mut self.datagrams);
         // Acks whose time has come wait for the next chance to leave, without a timer: no path may have room for them.
         self.paths.table.on_ack_timeouts(now);

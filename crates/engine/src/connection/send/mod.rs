@@ -171,7 +171,7 @@ impl Connection {
     fn offer(&self, now: Instant) -> Option<Offer> {
         let keys = match &self.keys {
             Some(_) => DataKeys::OneRtt,
-            None => self.handshake.early_seal_keys().map(|_| DataKeys::ZeroRtt)?,
+            None => self.handshake.zero_rtt.seal_keys().map(|_| DataKeys::ZeroRtt)?,
         };
         let stream_bytes = self.streams.unsent_bytes();
         let occasion = match (self.streams.is_held_back(), self.streams.is_growing()) {
