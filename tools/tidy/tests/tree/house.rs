@@ -24,7 +24,7 @@ const MAX_STRUCT_FIELDS: usize = 16;
 const UNNAMED_ITEMS: &[(&str, usize)] = &[("base", 5), ("schedule", 2), ("crypto", 7)];
 
 /// Files of a crate that stand in circles of imports. To reach: none.
-const FILES_IN_CIRCLES: &[(&str, usize)] = &[("engine", 4)];
+const FILES_IN_CIRCLES: &[(&str, usize)] = &[];
 
 /// Names of types that are defined more than twice. To reach: none.
 const MAX_CROWDED_NAMES: usize = 0;
@@ -33,8 +33,8 @@ const MAX_TERSE_DOCS: usize = 0;
 /// `pub` items in 1,000 lines from `base` to `engine`. To reach: 30.
 const MAX_PUBLIC_DENSITY: usize = 31;
 /// Methods and fields of the engine's `Connection`. To reach: 100 and 12.
-const MAX_CONNECTION_METHODS: usize = 237;
-const MAX_CONNECTION_FIELDS: usize = 15;
+const MAX_CONNECTION_METHODS: usize = 96;
+const MAX_CONNECTION_FIELDS: usize = 11;
 
 /// Documents that only their writers have, and how they are cited.
 const PRIVATE_DOCUMENTS: &[&str] = &[
