@@ -4,7 +4,7 @@
 //! on one route; these two know nothing of each other but by ack reports. [`Paths`] is the table: it holds every path
 //! id, used or not, and speaks the frames of RFC 10069.
 
-pub mod addresses;
+mod addresses;
 mod cids;
 mod feedback;
 mod frame_state;
@@ -17,7 +17,9 @@ mod stats;
 mod status;
 pub mod table;
 
-pub use addresses::{AddressEvent, FourTupleRole, Pad, PathAddresses, Validation, ValidationTimes};
+pub use addresses::{
+    AddressEvent, ChallengeData, FourTupleRole, FourTupleState, Moved, Pad, PathAddresses, Validation, ValidationTimes,
+};
 pub use cids::{CidSource, IssuedCid, LocalCids, RemoteCids};
 pub use feedback::{Feedback, LostPacket};
 pub use path::{Path, ProbeTimeout, TakeOver};

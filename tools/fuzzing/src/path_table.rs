@@ -7,12 +7,12 @@ use plait_base::limits::{MAX_PATHS, MAX_VALIDATIONS};
 use plait_base::{CloseCode, ConnectionId, FourTuple, Instant, PathId, Random, ResetToken, Side, Space, Violation};
 use plait_engine::congestion::ControllerFactory;
 use plait_engine::congestion::NewRenoFactory;
-use plait_path::addresses::{PathAddresses, Validation, ValidationTimes};
 use plait_path::table::{Admission, CidChange};
 use plait_path::{
     AckPolicy, FourTupleRole, MtuConfig, Path, Paths, PeerLimits, ReceiveFlow, SendConfig, SendFlow, TableConfig,
     TableEvent,
 };
+use plait_path::{PathAddresses, Validation, ValidationTimes};
 use plait_wire::{Frame, FrameWriter, Frames, SentFrame};
 
 use crate::ArbitraryInput;

@@ -85,11 +85,6 @@ impl ClientTlsConfig {
         self
     }
 
-    /// The same that never offers 0-RTT.
-    pub fn without_early_data(self) -> Self {
-        self.with_changes(|config| config.enable_early_data = false)
-    }
-
     /// Protection after the handshake.
     pub fn protection(&self) -> Protection {
         self.protection

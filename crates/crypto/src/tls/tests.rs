@@ -197,7 +197,7 @@ fn early_data_refused_or_not_offered() {
     // A client may resume without 0-RTT; RFC 9369 4.1: a session stays in its version.
     Ends::new(&client, &server, V1).drive().unwrap();
     assert!(Ends::new(&client, &server, V2).client.early_keys().is_none());
-    let cautious = client.clone().without_early_data();
+    let cautious = client.clone().with_changes(|config| config.enable_early_data = false);
     let mut ends = Ends::new(&cautious, &server, V1);
     assert!(ends.client.early_keys().is_none() && ends.client.remembered_params().is_none());
     ends.drive().unwrap();

@@ -18,10 +18,6 @@ impl OpenStreams<'_> {
     pub fn accept(&mut self, dir: Dir) -> Option<StreamId> {
         self.streams.accept(dir)
     }
-    /// Bytes that a write could take now, over all streams.
-    pub fn send_buffer_room(&self) -> u64 {
-        self.streams.send_buffer_room()
-    }
 }
 
 /// The sending part of a stream, borrowed from its connection.

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use plait_base::probe::DropReason;
 use plait_base::{CloseCode, Instant, PathId, Random, Space, Violation};
 use plait_crypto::OneRttKeys;
-use plait_path::addresses::Moved;
+use plait_path::Moved;
 use plait_path::table::{Admission, CidChange, SlotPlace};
 use plait_path::{AckOutcome, AckReport, Eliciting, HandshakeState, ProbeGate};
 use plait_wire::SentFrame;

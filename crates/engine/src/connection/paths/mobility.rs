@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use plait_base::{FourTuple, Instant, PathId};
-use plait_path::addresses::Moved;
+use plait_path::Moved;
 use plait_path::policy::AddressUse;
 use plait_path::table::{CidChange, Slot};
 use plait_path::{Path, TakeOver};

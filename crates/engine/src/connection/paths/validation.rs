@@ -1,7 +1,7 @@
 //! Whether the peer can be reached where a path leads: what becomes of its challenges (RFC 9000 8.2).
 
 use plait_base::{CloseCode, Instant, PathId, Random, TransportError, Violation};
-use plait_path::addresses::ChallengeData;
+use plait_path::ChallengeData;
 use plait_path::{AddressEvent, FourTupleRole, ValidationTimes};
 
 use super::{PathControl, PathNews};

@@ -17,7 +17,7 @@ use std::net::SocketAddr;
 
 use plait_base::limits::MIN_DATAGRAM_BYTES;
 use plait_base::{Instant, Space};
-use plait_path::addresses::FourTupleState;
+use plait_path::FourTupleState;
 use plait_path::table::Slot;
 use plait_path::{Built, FourTupleRole, Pad, Padding, Path};
 use plait_schedule::reinject::Occasion;
