@@ -15,7 +15,7 @@ pub const AMPLIFICATION_FACTOR: u64 = 3;
 pub const MAX_PATHS: usize = 64;
 /// Path validations under way at once; attackers may open or migrate many paths (RFC 10069 7.2).
 pub const MAX_VALIDATIONS: usize = 8;
-/// PATH_RESPONSE frames waiting on one path; older challenges are forgotten (RFC 9000 8.2).
+/// PATH_RESPONSE frames waiting on one 4-tuple of a path; older challenges are forgotten (RFC 9000 8.2).
 pub const MAX_QUEUED_PATH_RESPONSES: usize = 4;
 /// Bytes of datagrams with PATH_RESPONSE that a pair of addresses gets beyond [`AMPLIFICATION_FACTOR`] times what came
 /// from there. Each answer is grown to 1200 bytes (RFC 9000 8.2.2), so small challenges would draw many times their size.
@@ -74,9 +74,9 @@ pub const MAX_INCOMING_CONNECTIONS: usize = 1024;
 /// addresses (RFC 8305 5).
 pub const MAX_CONNECT_ATTEMPTS: usize = 8;
 /// Packets that arrive before their keys, kept per connection.
-pub const MAX_EARLY_PACKETS: usize = 16;
+pub const MAX_SAVED_PACKETS: usize = 16;
 /// Bytes of packets that arrive before their keys, kept per connection.
-pub const MAX_EARLY_BYTES: usize = 65_536;
+pub const MAX_SAVED_BYTES: usize = 65_536;
 /// Longest token that we accept or keep, bytes.
 pub const MAX_TOKEN_BYTES: usize = 1024;
 /// NEW_TOKEN tokens that a client keeps for one server.
@@ -88,7 +88,7 @@ pub const MAX_QUEUED_REPLIES: usize = 256;
 /// Longest reason phrase that we send, bytes.
 pub const MAX_REASON_BYTES: usize = 512;
 /// Addresses of ours that did not answer and that a path keeps to ask again.
-pub const MAX_RESTING_LEGS: usize = 8;
+pub const MAX_RESTING_CANDIDATES: usize = 8;
 /// Events that wait for the application, beyond which the oldest repeatable ones merge.
 pub const MAX_QUEUED_EVENTS: usize = 4096;
 

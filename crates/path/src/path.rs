@@ -66,7 +66,7 @@ pub struct Path {
     payload_at: Option<Instant>,
     /// Our connection id to which the peer's newest packet at its present addresses came.
     heard_cid: Option<ConnectionId>,
-    /// Potentially failed: a probe time-out passed and nothing was heard since.
+    /// Potentially failed: no ack came since a probe time-out, or our own address is gone.
     is_failed: bool,
 }
 

@@ -26,7 +26,7 @@ pub trait Scheduler: Send + Debug {
     /// Decides for one packet. `paths` are in order of id; the answer names only paths that are open.
     fn pick(&mut self, paths: &[PathView], demand: &Demand) -> Decision;
 
-    /// A packet of `bytes` with scheduled data left on `path`.
+    /// A packet of `bytes` left on `path`: any packet, with acks alone or of the handshake too.
     fn on_sent(&mut self, _path: PathId, _bytes: u64, _now: Instant) {}
 
     /// Packets of `path` were acked; once per ACK frame.

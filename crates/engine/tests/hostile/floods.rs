@@ -43,7 +43,7 @@ fn early_packets_wait_in_a_bounded_queue() {
     while rig.conn().datagrams().recv().is_some() {
         read += 1;
     }
-    assert!(read > 0 && read <= limits::MAX_EARLY_PACKETS, "{read}");
+    assert!(read > 0 && read <= limits::MAX_SAVED_PACKETS, "{read}");
 }
 
 #[test]

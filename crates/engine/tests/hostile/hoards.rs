@@ -180,7 +180,7 @@ fn packets_before_their_keys_are_bounded_in_bytes() {
     while let Some(datagram) = rig.conn().datagrams().recv() {
         bytes += datagram.len();
     }
-    assert!(bytes > 0 && bytes <= plait_base::limits::MAX_EARLY_BYTES, "{bytes}");
+    assert!(bytes > 0 && bytes <= plait_base::limits::MAX_SAVED_BYTES, "{bytes}");
 }
 
 /// What a server says, handshake bytes aside, that is asked and answers on several streams while packets are lost.

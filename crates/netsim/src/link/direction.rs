@@ -93,7 +93,10 @@ impl Link {
 
     /// Whether the queue treats flows apart, so that [`Link::offer_flow`] wants to know the flow.
     pub(crate) fn heeds_flows(&self) -> bool {
-        matches!(self.config.aqm, Aqm::FqCoDel(_))
+        match self.config.aqm {
+            Aqm::FqCoDel(_) => true,
+            Aqm::DropTail | Aqm::Red(_) | Aqm::CoDel(_) => false,
+        }
     }
 
     /// As [`Link::offer`], of a flow: a hash of what tells it from others.
@@ -101,7 +104,7 @@ impl Link {
         let bytes = size as u64 + u64::from(self.config.overhead_bytes);
         self.stats.offered_packets += 1;
         self.stats.offered_bytes += bytes;
-        match self.refuses(now, bytes, ecn) {
+        match self.admit(now, bytes, ecn) {
             Err(cause) => {
                 self.stats.on_drop(cause);
                 Verdict::Dropped(cause)
@@ -154,14 +157,18 @@ impl Link {
 
     /// Whether datagrams are queued for real.
     fn is_live(&self) -> bool {
+        let decides_at_exit = match self.config.aqm {
+            Aqm::CoDel(_) | Aqm::FqCoDel(_) => true,
+            Aqm::DropTail | Aqm::Red(_) => false,
+        };
         self.config.service == Service::Live
-            || matches!(self.config.aqm, Aqm::CoDel(_) | Aqm::FqCoDel(_))
+            || decides_at_exit
             || self.config.rate == Rate::Fixed(0)
             || !self.live.is_empty()
     }
 
     /// Whether a datagram may enter, and with what mark.
-    fn refuses(&mut self, now: Instant, bytes: u64, ecn: Option<Ecn>) -> Result<Option<Ecn>, DropCause> {
+    fn admit(&mut self, now: Instant, bytes: u64, ecn: Option<Ecn>) -> Result<Option<Ecn>, DropCause> {
         if self.config.state == LinkState::Down {
             return Err(DropCause::Down);
         }

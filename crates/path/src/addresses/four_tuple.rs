@@ -28,7 +28,7 @@ pub enum Validation {
 
 /// Whose idea it was to send to an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub(crate) enum Origin {
     /// We chose it: the amplification limit does not bind us, as it does not bind a client's first flight.
     Ours,
     /// A datagram came from there: at most three times its bytes go back before validation.
@@ -92,7 +92,7 @@ pub(crate) enum Answer {
     Known,
 }
 
-/// SendRoom below which no packet with a challenge fits, bytes.
+/// Room below which no packet with a challenge fits, bytes.
 const MIN_PROBE_BYTES: u64 = 64;
 
 #[derive(Clone, Copy, Debug)]

@@ -8,8 +8,9 @@ use plait_base::time::earliest;
 use plait_base::{FourTuple, Instant, Random, Violation, limits};
 use plait_wire::FrameWriter;
 
+pub(crate) use four_tuple::Origin;
 use four_tuple::{Answer, ValidationTimeout};
-pub use four_tuple::{ChallengeData, FourTupleState, Origin, Pad, Validation, ValidationTimes};
+pub use four_tuple::{ChallengeData, FourTupleState, Pad, Validation, ValidationTimes};
 
 /// Names one of a route's 4-tuples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +70,7 @@ pub struct PathAddresses {
     /// Boxed, as the next one: paths that move are few.
     candidate: Option<Box<FourTupleState>>,
     previous: Option<Box<FourTupleState>>,
-    /// Candidates of ours that did not answer, at most `limits::MAX_RESTING_LEGS`. They keep their connection ids, so that
+    /// Candidates of ours that did not answer, at most `limits::MAX_RESTING_CANDIDATES`. They keep their connection ids, so that
     /// they can be asked again (RFC 9000 9.5).
     resting: Vec<FourTupleState>,
     /// True once any challenge was written: a response before that answers nothing.
@@ -222,7 +223,7 @@ impl PathAddresses {
 
     /// Probes other addresses of ours or of the peer before moving there.
     pub(crate) fn probe(&mut self, now: Instant, tuple: FourTuple, times: ValidationTimes) {
-        let room = self.resting.len() < limits::MAX_RESTING_LEGS;
+        let room = self.resting.len() < limits::MAX_RESTING_CANDIDATES;
         let before = self.candidate.take().filter(|state| state.tuple() == tuple || (state.is_spent() && room));
         self.resting.extend(before.map(|state| *state));
         let known = self.resting.iter().position(|state| state.tuple() == tuple).map(|at| self.resting.remove(at));
@@ -232,8 +233,8 @@ impl PathAddresses {
         self.candidate = Some(state);
     }
 
-    /// Moves the path to `tuple`, admitted before when the peer moved: the peer's newest non-probing packet came from there (RFC 9000 9.3), or we
-    /// decided so. The addresses used until now stay as previous when proven.
+    /// Moves the path to `tuple`: the peer's newest non-probing packet came from there (RFC 9000 9.3), or we decided so. An
+    /// address of the peer's must be admitted first ([`Self::admit`]), or no amplification limit holds there. The addresses used until now stay as previous when proven.
     pub(crate) fn migrate(&mut self, now: Instant, tuple: FourTuple, times: ValidationTimes) -> Moved {
         let from = self.current.tuple();
         let role = self.find(&tuple);

@@ -34,7 +34,7 @@ pub trait AckRoute: Send + Debug {
     /// Its name in configurations and results.
     fn name(&self) -> &'static str;
 
-    /// The paths that carry the acks of `of`; `carriers` are open, validated and can send a small packet now.
+    /// The paths that carry the acks of `of`; `carriers` are open and can send a small packet now; they may not be validated yet.
     ///
     /// Nothing chosen means: wait until a path can.
     fn choose(&mut self, now: Instant, of: PathId, carriers: &[AckCarrier]) -> AckPaths;

@@ -1,4 +1,4 @@
-//! One direction's sender: packet numbers, the sent of what was sent, RTT, loss, probes, window, pace and ECN.
+//! One direction's sender: packet numbers, the record of what was sent, RTT, loss, probes, window, pace and ECN.
 
 mod ack;
 mod builder;
@@ -248,7 +248,7 @@ impl SendFlow {
         self.spaces[space as usize].as_deref_mut()
     }
 
-    /// Gives back the loss_memory that waits for packets to come.
+    /// Gives back the memory that waits for packets to come.
     pub(crate) fn shrink_to_fit(&mut self) {
         self.spaces.iter_mut().flatten().for_each(|state| state.sent.shrink_to_fit());
     }

@@ -1,4 +1,4 @@
-//! The loss_memory of one number space's sent packets: a ring indexed by packet number, and one ring of their frames.
+//! The memory of one number space's sent packets: a ring indexed by packet number, and one ring of their frames.
 //!
 //! Nothing is allocated for a packet once the rings have grown. Each number goes once from *unresolved* to
 //! *resolved*; acks cost O(ranges + newly acked), however often a peer repeats what it acknowledged before.
@@ -31,7 +31,7 @@ pub(crate) enum PacketState {
 pub(crate) struct SentPacket {
     pub(crate) sent_at: Instant,
     pub(crate) state: PacketState,
-    /// The facts told when it was sent; `in_flight` is cleared when the bytes stop counting.
+    /// The facts told when it was sent; they do not change.
     pub(crate) info: PacketInfo,
     /// Bytes still count against this flow's window.
     pub(crate) counted: bool,
@@ -205,7 +205,7 @@ impl SentPackets {
         self.cursor = self.cursor.max(self.base);
     }
 
-    /// Gives back the loss_memory that it does not use.
+    /// Gives back the memory that it does not use.
     pub(crate) fn shrink_to_fit(&mut self) {
         self.entries.shrink_to_fit();
         self.frames.shrink_to_fit();

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use plait_base::StreamId;
-use plait_stream as engine;
+use plait_stream as stream;
 use tokio::io::AsyncWrite;
 
 use super::{Early, StoppedError, WriteError};
@@ -64,7 +64,7 @@ impl SendStream {
     fn poll_with<T>(
         &self,
         cx: &Context<'_>,
-        write: impl FnOnce(&mut State) -> Result<T, engine::WriteError>,
+        write: impl FnOnce(&mut State) -> Result<T, stream::WriteError>,
     ) -> Poll<Result<T, WriteError>> {
         let mut state = self.shared.lock();
         if self.early.is_rejected(&state) {
@@ -78,12 +78,12 @@ impl SendStream {
         state.wake_driver();
         Poll::Ready(match result {
             Ok(written) => Ok(written),
-            Err(engine::WriteError::Blocked) => {
+            Err(stream::WriteError::Blocked) => {
                 state.streams.writers.insert(self.id, cx.waker().clone());
                 return Poll::Pending;
             }
-            Err(engine::WriteError::Stopped(code)) => Err(WriteError::Stopped(code)),
-            Err(engine::WriteError::ClosedStream) => Err(WriteError::ClosedStream),
+            Err(stream::WriteError::Stopped(code)) => Err(WriteError::Stopped(code)),
+            Err(stream::WriteError::ClosedStream) => Err(WriteError::ClosedStream),
         })
     }
 
@@ -172,7 +172,7 @@ impl SendStream {
         let result = state.engine.send_stream(self.id).finish();
         state.wake_driver();
         result.map_err(|error| match error {
-            engine::WriteError::Stopped(code) => WriteError::Stopped(code),
+            stream::WriteError::Stopped(code) => WriteError::Stopped(code),
             _ => WriteError::ClosedStream,
         })
     }
@@ -181,10 +181,10 @@ impl SendStream {
     ///
     /// # Errors
     /// The stream is over.
-    pub fn reset(&mut self, code: u64) -> Result<(), engine::ClosedStream> {
+    pub fn reset(&mut self, code: u64) -> Result<(), stream::ClosedStream> {
         let mut state = self.shared.lock();
         if self.early.is_rejected(&state) {
-            return Err(engine::ClosedStream);
+            return Err(stream::ClosedStream);
         }
         state.engine.send_stream(self.id).reset(code)?;
         state.wake_driver();
@@ -195,7 +195,7 @@ impl SendStream {
     ///
     /// # Errors
     /// The stream is over.
-    pub fn set_priority(&self, priority: i32) -> Result<(), engine::ClosedStream> {
+    pub fn set_priority(&self, priority: i32) -> Result<(), stream::ClosedStream> {
         self.shared.lock().engine.send_stream(self.id).set_priority(priority)
     }
 
@@ -203,7 +203,7 @@ impl SendStream {
     ///
     /// # Errors
     /// The stream is over.
-    pub fn priority(&self) -> Result<i32, engine::ClosedStream> {
+    pub fn priority(&self) -> Result<i32, stream::ClosedStream> {
         self.shared.lock().engine.send_stream(self.id).priority()
     }
 
@@ -223,7 +223,7 @@ impl SendStream {
         match state.engine.send_stream(self.id).stopped() {
             Ok(Some(code)) => return Poll::Ready(Ok(Some(code))),
             // All acknowledged, or a stop whose reset is acknowledged already.
-            Err(engine::ClosedStream) => return Poll::Ready(Ok(state.streams.stop_codes.get(&self.id).copied())),
+            Err(stream::ClosedStream) => return Poll::Ready(Ok(state.streams.stop_codes.get(&self.id).copied())),
             Ok(None) => {}
         }
         if let Err(error) = state.check() {

@@ -59,7 +59,7 @@ impl Streams {
     /// How many bytes a write would take now, at least one; [`crate::StreamEvent::Writable`] follows `Blocked`.
     ///
     /// # Errors
-    /// [`WriteError::Blocked`] when the peer's limits or the send window leave no room; the others when the stream takes no more data.
+    /// [`WriteError::Blocked`] when the stream's limit or the send window leave no room (the connection's credit holds sending, not writing); the others when the stream takes no more data.
     pub fn room(&mut self, id: StreamId) -> Result<u64, WriteError> {
         self.writable(id)
     }
@@ -67,7 +67,7 @@ impl Streams {
     /// Appends a copy of the beginning of `data`; how many bytes that was, at least one unless `data` is empty.
     ///
     /// # Errors
-    /// [`WriteError::Blocked`] when the peer's limits or the send window leave no room; the others when the stream takes no more data.
+    /// [`WriteError::Blocked`] when the stream's limit or the send window leave no room (the connection's credit holds sending, not writing); the others when the stream takes no more data.
     pub fn write(&mut self, id: StreamId, data: &[u8]) -> Result<usize, WriteError> {
         let room = self.writable(id)?;
         let len = data.len().min(usize::try_from(room).unwrap_or(usize::MAX));
@@ -79,7 +79,7 @@ impl Streams {
     /// taken is returned.
     ///
     /// # Errors
-    /// [`WriteError::Blocked`] when the peer's limits or the send window leave no room; the others when the stream takes no more data.
+    /// [`WriteError::Blocked`] when the stream's limit or the send window leave no room (the connection's credit holds sending, not writing); the others when the stream takes no more data.
     pub fn write_chunks(&mut self, id: StreamId, chunks: &mut [Bytes]) -> Result<usize, WriteError> {
         let room = usize::try_from(self.writable(id)?).unwrap_or(usize::MAX);
         let mut taken = 0;

@@ -8,7 +8,7 @@ use crate::events::StreamEvent;
 use crate::send::Fin;
 
 impl Streams {
-    /// A frame of streams arrived. Frames of other parts are ignored.
+    /// A frame of ours was acknowledged. Frames of other parts are ignored.
     pub fn on_acked(&mut self, frame: &SentFrame) {
         match *frame {
             SentFrame::Stream { id, offset, len, fin } => {

@@ -213,7 +213,7 @@ pub fn before_keys(server: &Server, scale: Scale) -> Hoard {
             wire
         })
         .collect();
-    let promised = plait_base::limits::MAX_CRYPTO_BUFFER_BYTES + plait_base::limits::MAX_EARLY_BYTES as u64;
+    let promised = plait_base::limits::MAX_CRYPTO_BUFFER_BYTES + plait_base::limits::MAX_SAVED_BYTES as u64;
     Hoard { connections: count, promised: count * promised, ends: Box::new(ends) }
 }
 

@@ -55,7 +55,7 @@ impl Connection {
     /// Starts a key update (RFC 9001 6).
     ///
     /// # Errors
-    /// Too early; the refusal says when to try again.
+    /// Too early; the refusal says why, and from when on an update is allowed where that is known.
     pub fn update_keys(&mut self, now: Instant) -> Result<(), UpdateRefused> {
         let keys = self.keys.as_mut().ok_or(UpdateRefused::HandshakeNotConfirmed)?;
         keys.update(now)?;

@@ -39,7 +39,7 @@ pub struct PathStatistics {
     pub packets_sent: u64,
     /// Packets declared lost.
     pub packets_lost: u64,
-    /// Packets with acks sent on this path.
+    /// Ack frames sent for packets that arrived on this path, whichever path carried them.
     pub acks_sent: u64,
     /// Acks received for this path's packets.
     pub acks_received: u64,
@@ -64,7 +64,7 @@ impl Connection {
     pub fn path_statistics(&self, now: Instant, id: PathId) -> Option<PathStatistics> {
         let side = self.side();
         let path = self.paths.table.slot(id)?.snapshot(now, side)?;
-        // Where nothing waits, a byte of a stream that waited would show why it could not leave here.
+        // Where nothing waits, no data is the answer, unless something else stands in the way already.
         let demand = self.demand(now).unwrap_or(Demand {
             now,
             kind: DemandKind::Stream,

@@ -343,8 +343,8 @@ impl Handshake {
         if self.fits_versions(params) { Ok(()) } else { Err(Violation::VersionNegotiation.into()) }
     }
 
-    /// A Retry was followed: new Initial keys, a token, and all Initial data again (RFC 9000 17.2.5.3).
-    pub(crate) fn on_retry(&mut self, scid: ConnectionId, token: Bytes) {
+    /// Takes what a Retry gives: the peer's new id, new Initial keys, a token (RFC 9000 17.2.5.3).
+    pub(crate) fn adopt_retry(&mut self, scid: ConnectionId, token: Bytes) {
         self.ids.retry_scid = Some(scid);
         self.ids.remote = scid;
         self.token = token;

@@ -102,7 +102,7 @@ impl Connection {
         if !self.handshake.wants_retry(version, scid, &token, packet) {
             return;
         }
-        self.handshake.on_retry(scid, token);
+        self.handshake.adopt_retry(scid, token);
         self.paths.table.set_remote_initial(scid, None);
         self.handshake.crypto(Space::Initial).into_iter().for_each(|stream| stream.resend_unacked());
         self.paths.requeue_first_flight(now);

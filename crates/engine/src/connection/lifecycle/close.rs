@@ -36,7 +36,8 @@ impl Connection {
         self.events.push(Event::ConnectionLost(why));
     }
 
-    /// The endpoint recognized a reset token of ours (RFC 9000 10.3.1): a reset on any path ends everything.
+    /// A datagram ended in a stateless reset token of the peer, which the endpoint found or `on_unread`: a reset on any path
+    /// ends everything (RFC 9000 10.3.1).
     pub(crate) fn on_stateless_reset(&mut self, now: Instant) {
         if self.lifecycle.is_open() {
             self.events.push(Event::ConnectionLost(ConnectionError::Reset));

@@ -15,6 +15,8 @@ use plait_base::{Instant, PathId};
 
 use crate::config::TimingTuning;
 
+/// The idle timeout is at least as many probe time-outs of the slowest path (RFC 9000 10.1).
+const IDLE_PTOS: u32 = 3;
 /// How long a connection that ends stays around, in probe time-outs (RFC 9000 10.2).
 const CLOSING_PTOS: u32 = 3;
 
@@ -120,7 +122,7 @@ impl Lifecycle {
             return;
         }
         // RFC 9000 10.1: at least three times the current PTO
-        self.idle_deadline = self.idle_timeout.map(|d| now + d.max(pto * 3));
+        self.idle_deadline = self.idle_timeout.map(|d| now + d.max(pto * IDLE_PTOS));
         // From then on each path's own silence counts.
         self.keep_alive_deadline = self.keep_alive_deadline.or(self.keep_alive_interval.map(|d| now + d));
     }

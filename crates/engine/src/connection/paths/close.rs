@@ -61,7 +61,7 @@ impl PathControl {
         self.shared_metrics.remove(id);
         self.table.on_ack_path_gone(id);
         self.pings.retain(|ping| *ping != id);
-        self.tell(PathNews::Gone { id });
+        self.tell(PathNews::Closing { id });
         self.tell(PathNews::RoomShrank);
         self.tell_application(PathEvent::Abandoned { id, code });
         if let Some(tuple) = tuple {

@@ -8,8 +8,9 @@ use crate::config::Switch;
 use crate::connection::events::PathEvent;
 
 impl PathControl {
-    /// A probe time-out passed on a path. Where another works, that takes over its frames, and this one counts as
-    /// potentially failed (CoNEXT 2017, section 4.3). Alone it sends its probes and gives nothing up: acks may only be late.
+    /// A probe time-out passed on a path. Where another works, that takes over its frames; alone it sends its probes and gives
+    /// nothing up, since acks may only be late. It counts as potentially failed (CoNEXT 2017, section 4.3) wherever another
+    /// path is validated, also one that failed itself.
     pub(crate) fn on_probe_timeout(&mut self, now: Instant, id: PathId, random: &mut Random) {
         let others = self.table.take_over_from(id);
         self.suspect_size(now, id);

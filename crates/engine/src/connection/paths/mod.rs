@@ -30,7 +30,8 @@
 //! ```
 //!
 //! The state is read from the path's slot ([`Slot::state`](plait_path::table::Slot::state)); nobody stores it. Without
-//! multipath there is path 0 alone: it never fails or closes, and an address that does not answer ends the connection.
+//! multipath there is path 0 alone: it never fails or closes. A client whose path falls silent probes the peer from its
+//! other addresses; where nothing answers, the idle timeout ends the connection.
 //!
 //! [`PathControl`] acts on the table of paths. It knows of the connection what it was told (`on_peer_params`,
 //! `on_handshake_complete`, `on_handshake_confirmed`); what others must hear comes out of it as [`PathNews`].

@@ -29,7 +29,7 @@ pub(crate) enum PathNews {
     /// Paths or their packets became smaller: datagrams that wait may fit none any more.
     RoomShrank,
     /// Nothing is sent on the path from now on.
-    Gone { id: PathId },
+    Closing { id: PathId },
     /// The peer proved a host at which it was not known before.
     HostProven,
     /// The connection cannot go on.
@@ -58,7 +58,7 @@ impl Connection {
                     self.process_acked_and_lost(now, id);
                 }
                 PathNews::RoomShrank => self.drop_unfit_datagrams(),
-                PathNews::Gone { id } => self.scheduling.on_path_gone(id),
+                PathNews::Closing { id } => self.scheduling.on_path_gone(id),
                 PathNews::HostProven => self.issue_tokens(now),
                 PathNews::Close(error) => self.close_with(now, error),
             }

@@ -9,7 +9,7 @@ use plait_path::policy::AddressUse;
 use super::PathControl;
 use crate::connection::events::PathEvent;
 
-/// Probe time-outs in a row on the only path that works, until nothing is said to get through. The first may only mean
+/// Probe time-outs in a row on the only path that works, after which we say that nothing gets through. The first may only mean
 /// that the last packet of a flight was lost.
 const OUTAGE_PTOS: u32 = 2;
 

@@ -41,7 +41,7 @@ impl SavedPackets {
     pub(crate) fn push(&mut self, packet: Option<SavedPacket>) -> Result<(), NotSaved> {
         let packet = packet.ok_or(NotSaved)?;
         let held: usize = self.packets.iter().map(|saved| saved.data.len()).sum();
-        if self.packets.len() >= limits::MAX_EARLY_PACKETS || held + packet.data.len() > limits::MAX_EARLY_BYTES {
+        if self.packets.len() >= limits::MAX_SAVED_PACKETS || held + packet.data.len() > limits::MAX_SAVED_BYTES {
             return Err(NotSaved);
         }
         self.packets.push(packet);

@@ -91,7 +91,7 @@ impl Scheduling {
             self.scheduler.on_credit_blocked(offer.now);
         }
         match self.decide(paths, datagrams, offer, demand) {
-            Decision::Send(path) => Some(Choice { path, purpose: data_or_probe(paths, path, offer) }),
+            Decision::Send(path) => Some(Choice { path, purpose: data_or_mtu_probe(paths, path, offer) }),
             Decision::SendAlso { primary: path, .. } => Some(Choice { path, purpose: Purpose::Data }),
             Decision::Wait(_) => None,
         }
@@ -232,7 +232,7 @@ impl Scheduling {
 }
 
 /// A larger datagram instead of data, while data flows and a probe is due.
-fn data_or_probe(paths: &mut Paths, id: PathId, offer: &Offer) -> Purpose {
+fn data_or_mtu_probe(paths: &mut Paths, id: PathId, offer: &Offer) -> Purpose {
     let path = paths.path_mut(id).filter(|_| offer.mtu_probes == Permission::Given);
     path.and_then(|path| path.mtu_probe_beside_data(offer.now)).map_or(Purpose::Data, Purpose::Mtu)
 }

@@ -67,7 +67,7 @@ impl Connection {
             // After control frames: news of a failed path must not wait behind data.
             scheduling.copies.fill_oldest(path, streams, w);
         }
-        scheduling.copies.copy_credit(id, streams, &paths.table, &scheduling.full_sockets);
+        scheduling.copies.copy_window_updates(id, streams, &paths.table, &scheduling.full_sockets);
         scheduling.copies.fill(id, streams, w);
         if purpose != Purpose::Copies {
             // RFC 9221 5.4: asked only where the window lets a packet leave

@@ -101,9 +101,9 @@ impl PendingCopies {
         }
     }
 
-    /// Window updates just written on path `id` go out on every other active path too, so that none waits for a slow one
+    /// Window updates just written on path `id` go out on every other path that works too, so that none waits for a slow one
     /// (CoNEXT 2017, section 4.2).
-    pub(crate) fn copy_credit(&mut self, id: PathId, streams: &mut Streams, paths: &Paths, full: &FullSockets) {
+    pub(crate) fn copy_window_updates(&mut self, id: PathId, streams: &mut Streams, paths: &Paths, full: &FullSockets) {
         let mut updates = std::mem::take(&mut self.passing);
         streams.poll_window_updates(&mut updates);
         if !updates.is_empty() && paths.is_multipath() {
