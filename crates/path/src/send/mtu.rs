@@ -286,9 +286,8 @@ impl Mtu {
     /// RFC 8899 4.3: fall back to the base. Sizes that passed once are searched for again later, a size that was only
     /// assumed gives way to a search at once.
     fn enter_black_hole(&mut self, now: Instant) -> Option<u16> {
-        if self.current <= self.proven {
-            self.paused_until = Some(now + self.config.black_hole_pause);
-        }
+        // A search that had nothing left to try may have paused by now.
+        self.paused_until = (self.current <= self.proven).then(|| now + self.config.black_hole_pause);
         Some(self.fall())
     }
 }

@@ -156,6 +156,12 @@ fn an_initial_size_that_never_passed_is_given_up_at_the_first_silence() {
     search(&mut mtu, 1312, 1);
     assert!(mtu.current() <= 1312 && mtu.current() > 1312 - GRANULARITY, "{}", mtu.current());
 
+    // Also where a search was asked for before, found nothing larger to try and rests.
+    let mut mtu = Mtu::new(config);
+    assert_eq!(mtu.probe_due(at(0)), None);
+    assert_eq!(mtu.on_pto(at(1), 1), Some(1200));
+    assert!(mtu.probe_due(at(1)).is_some(), "the search for what passes begins at once");
+
     // One that was seen to pass, be it in the handshake, has the patience of any other.
     let mut mtu = Mtu::new(config);
     mtu.on_size_proven(1400);
