@@ -252,7 +252,7 @@ impl Streams {
 
     /// Bytes that the application may still hand over before the send window is full.
     #[inline]
-    pub fn send_buffer_room(&self) -> u64 {
+    pub(crate) fn send_buffer_room(&self) -> u64 {
         self.config.send_window.saturating_sub(self.tally.held)
     }
 

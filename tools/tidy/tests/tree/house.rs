@@ -21,15 +21,11 @@ const MAX_FUNCTION_LINES: usize = 70;
 const MAX_STRUCT_FIELDS: usize = 16;
 
 /// Public items of a crate that nothing outside it names. To reach: none but codes and types that a standard lists.
-const UNNAMED_ITEMS: &[(&str, usize)] = &[("base", 5), ("schedule", 2), ("crypto", 7)];
+const UNNAMED_ITEMS: &[(&str, usize)] = &[("base", 5), ("schedule", 2), ("crypto", 6)];
 
 /// Files of a crate that stand in circles of imports. To reach: none.
 const FILES_IN_CIRCLES: &[(&str, usize)] = &[];
 
-/// Names of types that are defined more than twice. To reach: none.
-const MAX_CROWDED_NAMES: usize = 0;
-/// Doc comments of fewer than three words. To reach: none.
-const MAX_TERSE_DOCS: usize = 0;
 /// `pub` items in 1,000 lines from `base` to `engine`. To reach: 30.
 const MAX_PUBLIC_DENSITY: usize = 31;
 /// Methods and fields of the engine's `Connection`. To reach: 100 and 12.
@@ -177,13 +173,13 @@ fn files_stand_in_no_circle_of_imports() {
 #[test]
 fn one_name_means_one_type() {
     let names = crowded_names(&ALL);
-    assert!(names.len() <= MAX_CROWDED_NAMES, "{} names with more than two types: {names:?}", names.len());
+    assert!(names.is_empty(), "{} names with more than two types: {names:?}", names.len());
 }
 
 #[test]
 fn documentation_says_more_than_two_words() {
     let terse = terse_docs(&ALL);
-    assert!(terse.len() <= MAX_TERSE_DOCS, "{} short doc comments:\n  {}", terse.len(), terse.join("\n  "));
+    assert!(terse.is_empty(), "{} short doc comments:\n  {}", terse.len(), terse.join("\n  "));
 }
 
 #[test]
