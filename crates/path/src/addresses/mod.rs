@@ -58,7 +58,7 @@ pub enum AddressEvent {
 ///
 /// ```
 /// use plait_base::FourTuple;
-/// use plait_path::addresses::{PathAddresses, Validation};
+/// use plait_path::{PathAddresses, Validation};
 /// let tuple = FourTuple { local: "10.0.0.1:1".parse().unwrap(), remote: "10.0.0.2:2".parse().unwrap() };
 /// let mut route = PathAddresses::new(tuple, Validation::Unvalidated);
 /// route.on_received(&tuple, 100);
