@@ -111,7 +111,8 @@ impl Connection {
                 path.set_handshake(now, HandshakeState::AwaitingValidation);
             }
         }
-        self.process_acked_and_lost(now, PathId::ZERO);
+        let feedback = self.paths.take_feedback();
+        self.process_acked_and_lost(now, PathId::ZERO, feedback);
     }
 
     pub(crate) fn issue_tokens(&mut self, now: Instant) {

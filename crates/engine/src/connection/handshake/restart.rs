@@ -90,7 +90,8 @@ impl Connection {
             Ok(handshake) => {
                 self.handshake = handshake;
                 self.paths.requeue_first_flight(now);
-                self.process_acked_and_lost(now, PathId::ZERO);
+                let feedback = self.paths.take_feedback();
+                self.process_acked_and_lost(now, PathId::ZERO, feedback);
                 self.advance_handshake(now);
             }
             Err(error) => self.close_with(now, error),
@@ -106,6 +107,7 @@ impl Connection {
         self.paths.table.set_remote_initial(scid, None);
         self.handshake.crypto(Space::Initial).into_iter().for_each(|stream| stream.resend_unacked());
         self.paths.requeue_first_flight(now);
-        self.process_acked_and_lost(now, PathId::ZERO);
+        let feedback = self.paths.take_feedback();
+        self.process_acked_and_lost(now, PathId::ZERO, feedback);
     }
 }

@@ -76,7 +76,8 @@ impl Connection {
                 let is_starved = self.paths.table.path(id).is_some_and(|path| !path.may_send(least));
                 let gate = if is_starved { ProbeGate::Amplification } else { ProbeGate::Open };
                 let fired = self.paths.on_packet_timer(now, id, gate);
-                self.process_acked_and_lost(now, id);
+                let feedback = self.paths.take_feedback();
+                self.process_acked_and_lost(now, id, feedback);
                 match fired {
                     TimerFired::None => break,
                     TimerFired::Lost => {}

@@ -7,7 +7,7 @@ use plait_base::{CloseCode, Instant, PathId, Random, Space, Violation};
 use plait_crypto::OneRttKeys;
 use plait_path::Moved;
 use plait_path::table::{Admission, CidChange, SlotPlace};
-use plait_path::{AckOutcome, AckReport, Eliciting, HandshakeState, ProbeGate};
+use plait_path::{AckOutcome, AckReport, Eliciting, HandshakeState, Path, ProbeGate};
 use plait_wire::SentFrame;
 use plait_wire::header::{PacketKind, PacketSpan, packet_number};
 
@@ -17,6 +17,11 @@ use crate::connection::receive::Arrival;
 use crate::connection::receive::open::Refusal;
 
 impl PathControl {
+    /// The path that a packet came by, found when its datagram came.
+    fn path_of(&mut self, at: &Arrival) -> Option<&mut Path> {
+        self.table.path_at_mut(at.place?)
+    }
+
     /// Opens a 1-RTT packet in place, and fills in at `at` what only its number and its path say.
     pub(crate) fn open_packet(
         &mut self,
@@ -33,7 +38,7 @@ impl PathControl {
         let unmasked = keys.unmask(packet, span.pn_offset)?;
         let header_len = span.pn_offset + unmasked.pn_len;
         // A path that the peer opens with this packet has no receiver yet.
-        let mut receive = at.place.and_then(|place| self.table.path_at_mut(place)).map(|path| &mut path.receive);
+        let mut receive = self.path_of(at).map(|path| &mut path.receive);
         let expected = receive.as_ref().map_or(0, |receive| receive.expected());
         let number = packet_number::expand(unmasked.truncated as u32, unmasked.pn_len, expected);
         let mut fresh = Default::default();
@@ -102,7 +107,7 @@ impl PathControl {
     /// it brought data of the application.
     pub(crate) fn on_packet_received(&mut self, at: &Arrival, eliciting: Eliciting, stream_bytes: Option<u64>) {
         let may_ask = at.kind == PacketKind::OneRtt && self.side.is_client() && self.is_confirmed();
-        let Some(path) = at.place.and_then(|place| self.table.path_at_mut(place)) else { return };
+        let Some(path) = self.path_of(at) else { return };
         if let Some(bytes) = stream_bytes {
             path.on_payload(at.now, bytes);
         }
@@ -120,7 +125,7 @@ impl PathControl {
     pub(crate) fn on_newest_packet(&mut self, at: &Arrival) -> bool {
         // Where the system chooses our address, the peer's newest packet shows which one that is.
         let asks_system = self.side.is_client() && self.is_confirmed();
-        let Some(path) = at.place.and_then(|place| self.table.path_at_mut(place)) else { return false };
+        let Some(path) = self.path_of(at) else { return false };
         path.spin.on_received(at.spin);
         let moved = if asks_system { path.follow_system(&at.route) } else { Moved::No };
         let is_here = path.tuple().admits(&at.route);
@@ -145,8 +150,8 @@ impl PathControl {
         }
     }
 
-    /// An ack of packets that left on the path at `place` arrived with the packet `at`: the path works. What it says of packets is in
-    /// `feedback`; none where the path is gone.
+    /// An ack of packets that left on the path at `place` arrived with the packet `at`: the path works. What it says of
+    /// packets is in `feedback`; none where the path is gone.
     pub(crate) fn on_ack(
         &mut self,
         at: &Arrival,

@@ -85,7 +85,7 @@ impl PathControl {
         Ok(())
     }
 
-    /// A frame about paths or their connection ids arrived.
+    /// A frame of ours about paths or their connection ids was acknowledged.
     pub(crate) fn on_frame_acked(&mut self, frame: &SentFrame) {
         self.table.on_acked(frame);
         if let SentFrame::NewCid { path, .. } = frame

@@ -177,9 +177,20 @@ impl PathControl {
         self.tell(PathNews::Application(event));
     }
 
+    /// What was found out of packets; nothing is left here.
+    pub(crate) fn take_feedback(&mut self) -> Feedback {
+        std::mem::take(&mut self.feedback)
+    }
+
+    /// The memory of a report that was read, to be used again.
+    pub(crate) fn give_back(&mut self, cleared: Feedback) {
+        debug_assert!(self.feedback.lost.is_empty() && self.feedback.acked.is_empty(), "a report is not read yet");
+        self.feedback = cleared;
+    }
+
     /// What `feedback` says of packets of the path goes to the homes of their frames.
     fn tell_undelivered(&mut self, id: PathId) {
-        let feedback = std::mem::take(&mut self.feedback);
+        let feedback = self.take_feedback();
         self.tell(PathNews::Undelivered { id, feedback });
     }
 

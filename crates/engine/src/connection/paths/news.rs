@@ -54,8 +54,7 @@ impl Connection {
                     frames.iter().for_each(|frame| self.on_frame_lost(now, id, frame));
                 }
                 PathNews::Undelivered { id, feedback } => {
-                    self.paths.feedback = feedback;
-                    self.process_acked_and_lost(now, id);
+                    self.process_acked_and_lost(now, id, feedback);
                 }
                 PathNews::RoomShrank => self.drop_unfit_datagrams(),
                 PathNews::Closing { id } => self.scheduling.on_path_gone(id),

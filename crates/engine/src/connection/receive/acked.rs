@@ -5,7 +5,7 @@ use std::time::Duration;
 use plait_base::probe::{LossTrigger, TraceEvent};
 use plait_base::{Instant, PathId, Space, TransportError};
 use plait_path::table::{AckTarget, SlotPlace};
-use plait_path::{AckReport, LostPacket};
+use plait_path::{AckReport, Feedback, LostPacket};
 use plait_schedule::Delivery;
 use plait_wire::SentFrame;
 use plait_wire::frame::{Ack, AckForm};
@@ -35,6 +35,8 @@ impl Connection {
         }
         let keys = self.keys.as_deref_mut();
         let Some(outcome) = self.paths.on_ack(at, place, &report, ack.ranges(), keys)? else { return Ok(()) };
+        // The report of this ack is kept apart from what the paths have to tell by it.
+        let feedback = self.paths.take_feedback();
         if let Some(sent_at) = outcome.newest_sent_at {
             let delivery = Delivery { bytes: outcome.newly_acked_bytes, sent_at, now: at.now };
             self.scheduling.scheduler.on_acked(target, &delivery);
@@ -43,13 +45,12 @@ impl Connection {
         if outcome.rtt_updated {
             self.on_rtt_updated(at.now, place);
         }
-        self.process_acked_and_lost(at.now, target);
+        self.process_acked_and_lost(at.now, target, feedback);
         Ok(())
     }
 
-    /// Hands every acked and lost frame of the last report to its home.
-    pub(crate) fn process_acked_and_lost(&mut self, now: Instant, path: PathId) {
-        let mut feedback = std::mem::take(&mut self.paths.feedback);
+    /// Hands every acked and lost frame of a report to its home.
+    pub(crate) fn process_acked_and_lost(&mut self, now: Instant, path: PathId, mut feedback: Feedback) {
         for frame in &feedback.acked {
             self.on_frame_acked(now, path, frame);
         }
@@ -60,7 +61,7 @@ impl Connection {
             self.on_packet_lost(now, path, lost);
         }
         feedback.clear();
-        self.paths.feedback = feedback;
+        self.paths.give_back(feedback);
     }
 
     fn on_rtt_updated(&mut self, now: Instant, place: SlotPlace) {

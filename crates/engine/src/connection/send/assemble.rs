@@ -148,7 +148,8 @@ impl Connection {
         self.scheduling.views.on_sent(place);
         if pruned {
             self.scheduling.views.expire();
-            self.process_acked_and_lost(now, id);
+            let feedback = self.paths.take_feedback();
+            self.process_acked_and_lost(now, id, feedback);
         }
         if purpose != Purpose::End {
             self.scheduling.scheduler.on_sent(id, u64::from(bytes), now);
