@@ -5,8 +5,8 @@
 mod errors;
 mod ids;
 pub mod limits;
+pub mod observe;
 mod policies;
-pub mod probe;
 mod random;
 mod ranges;
 pub mod shared_metrics;

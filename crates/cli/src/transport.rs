@@ -48,7 +48,7 @@ pub(crate) fn log_to(config: &mut TransportConfig, folder: Option<&PathBuf>) -> 
     let made = QlogFolder::new(folder).map_err(|error| {
         CliError::running(format!("--qlog {}: {error}", folder.display()), "choose a folder that may be written")
     })?;
-    config.probe_factory(Some(Arc::new(made)));
+    config.observer_factory(Some(Arc::new(made)));
     Ok(())
 }
 

@@ -96,7 +96,7 @@ pub struct Totals {
 
 /// Digest, counters and records of a world.
 #[derive(Debug, Default)]
-pub(crate) struct Observer {
+pub(crate) struct WorldLog {
     pub(crate) digest: Digest,
     pub(crate) depth: Depth,
     pub(crate) totals: Totals,
@@ -104,7 +104,7 @@ pub(crate) struct Observer {
     pub(crate) records: Vec<Record>,
 }
 
-impl Observer {
+impl WorldLog {
     pub(crate) fn note(&mut self, at: Instant, fate: Fate, datagram: &Datagram) {
         let bytes = datagram.payload.len();
         let kind = match fate {

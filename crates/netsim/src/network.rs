@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use plait_base::{Instant, Random};
 use rustc_hash::FxHashMap;
 
-use crate::capture::Observer;
+use crate::capture::WorldLog;
 use crate::flights::Flights;
 use crate::host::{HostId, InterfaceState};
 use crate::ids::{BoxId, LinkId, NatId};
@@ -105,7 +105,7 @@ pub struct Network {
     /// Route by source and destination; without a source: for any that has none of its own.
     pub(crate) by_pair: FxHashMap<(Option<IpAddr>, IpAddr), u32>,
     pub(crate) interfaces: FxHashMap<IpAddr, Interface>,
-    pub(crate) observer: Observer,
+    pub(crate) log: WorldLog,
     pub(crate) random: Random,
     pub(crate) damage: Damage,
 }
@@ -132,7 +132,7 @@ impl Network {
             routes: Vec::new(),
             by_pair: FxHashMap::default(),
             interfaces: FxHashMap::default(),
-            observer: Observer::default(),
+            log: WorldLog::default(),
             random,
             damage: Damage::default(),
         }

@@ -24,14 +24,14 @@ enum Towards {
 impl Network {
     /// A host sends a datagram now.
     pub(crate) fn send(&mut self, datagram: Datagram) {
-        self.observer.note(self.now, Fate::Sent, &datagram);
+        self.log.note(self.now, Fate::Sent, &datagram);
         let (src, dst) = (datagram.src.ip(), datagram.dst.ip());
         if self.interfaces.get(&src).is_some_and(|i| i.state == InterfaceState::Down) {
-            return self.observer.note(self.now, Fate::Lost(Lost::InterfaceDown), &datagram);
+            return self.log.note(self.now, Fate::Lost(Lost::InterfaceDown), &datagram);
         }
         let route = self.by_pair.get(&(Some(src), dst)).or_else(|| self.by_pair.get(&(None, dst)));
         let Some(route) = route.copied() else {
-            return self.observer.note(self.now, Fate::Lost(Lost::NoRoute), &datagram);
+            return self.log.note(self.now, Fate::Lost(Lost::NoRoute), &datagram);
         };
         let flight = Flight { datagram, route, hop: 0, link: None, entered: self.now, departure: self.now };
         let index = self.flights.insert(flight);
@@ -61,7 +61,7 @@ impl Network {
             Some(i) => {
                 let host = i.host;
                 let datagram = self.flights.take(index)?.datagram;
-                self.observer.note(self.now, Fate::Arrived, &datagram);
+                self.log.note(self.now, Fate::Arrived, &datagram);
                 return Some((host, datagram));
             }
         };
@@ -120,7 +120,7 @@ impl Network {
             Pass::Twice => {
                 let copy = flight.clone();
                 let copy = self.flights.insert(copy);
-                self.observer.totals.doubled += 1;
+                self.log.totals.doubled += 1;
                 self.events.push(self.now, What::Arrive(copy));
                 return Some(());
             }
@@ -155,7 +155,7 @@ impl Network {
         if let Some(second) = delivery.second {
             let copy = flight.clone();
             let copy = self.flights.insert(copy);
-            self.observer.totals.doubled += 1;
+            self.log.totals.doubled += 1;
             self.land(id, copy, second.at, second.integrity);
         }
         self.land(id, index, delivery.first.at, delivery.first.integrity);
@@ -207,7 +207,7 @@ impl Network {
 
     fn lose(&mut self, lost: Lost, index: u32) {
         if let Some(flight) = self.flights.take(index) {
-            self.observer.note(self.now, Fate::Lost(lost), &flight.datagram);
+            self.log.note(self.now, Fate::Lost(lost), &flight.datagram);
         }
     }
 }

@@ -155,27 +155,27 @@ impl World {
 
     /// A hash over everything that happened so far.
     pub fn digest(&self) -> u64 {
-        self.net.observer.digest.value()
+        self.net.log.digest.value()
     }
 
     /// What the digest covers from now on.
     pub fn set_digest_depth(&mut self, depth: Depth) {
-        self.net.observer.depth = depth;
+        self.net.log.depth = depth;
     }
 
     /// What is recorded from now on.
     pub fn set_capture(&mut self, capture: Capture) {
-        self.net.observer.capture = capture;
+        self.net.log.capture = capture;
     }
 
     /// The records so far.
     pub fn records(&self) -> &[Record] {
-        &self.net.observer.records
+        &self.net.log.records
     }
 
     /// Datagrams counted so far.
     pub fn totals(&self) -> Totals {
-        self.net.observer.totals
+        self.net.log.totals
     }
 
     /// Events so far.

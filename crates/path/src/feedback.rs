@@ -1,7 +1,7 @@
 //! What a flow tells of packets whose fate it learned: the frames that arrived and those that did not.
 
 use plait_base::Space;
-use plait_base::probe::LossTrigger;
+use plait_base::observe::LossTrigger;
 use plait_wire::SentFrame;
 
 /// One packet that was given up.

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use plait_base::probe::{PathState, TraceEvent};
+use plait_base::observe::{PathState, TraceEvent};
 use plait_base::shared_metrics::SharedPathMetrics;
 use plait_base::{ConnectionId, Ecn, FourTuple, Instant, PathId, Side, Space, Violation};
 use plait_congestion::CongestionController;

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_core::Stream;
-use plait_base::probe::PathState;
+use plait_base::observe::PathState;
 use plait_base::{CloseCode, FourTuple, PathId};
 use plait_engine::connection::{ConnectionError, PathError, PathEvent, PathStatistics};
 use plait_path::PathStatus;

@@ -4,12 +4,12 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use plait_base::probe::{Probe, ProbeFactory};
+use plait_base::observe::{Observer, ObserverFactory};
 use plait_base::{ConnectionId, Side};
 
-use crate::probe::{Birth, QlogProbe};
+use crate::observer::{Birth, QlogObserver};
 
-/// Makes probes that write `<connection id>_<client|server>.sqlog` into a folder.
+/// Makes observers that write `<connection id>_<client|server>.sqlog` into a folder.
 #[derive(Clone, Debug)]
 pub struct QlogFolder(PathBuf);
 
@@ -32,9 +32,9 @@ impl QlogFolder {
     }
 }
 
-impl ProbeFactory for QlogFolder {
-    fn probe(&self) -> Box<dyn Probe> {
+impl ObserverFactory for QlogFolder {
+    fn observer(&self) -> Box<dyn Observer> {
         let path = self.0.clone();
-        Box::new(QlogProbe::at_birth(move |birth: &Birth| Self::open(&path, birth.id, birth.side)))
+        Box::new(QlogObserver::at_birth(move |birth: &Birth| Self::open(&path, birth.id, birth.side)))
     }
 }

@@ -6,24 +6,24 @@
 //! packet carries its `path_id`.
 //!
 //! ```
-//! use plait_base::probe::{TraceEvent, Probe};
+//! use plait_base::observe::{TraceEvent, Observer};
 //! use plait_base::{Instant, PathId};
 //! let shared = plait_qlog::Memory::default();
-//! let mut probe = plait_qlog::QlogProbe::to_writer(Box::new(shared.clone()));
-//! probe.on_event(Instant::ZERO, &TraceEvent::Mtu { path: PathId(1), bytes: 1452 });
-//! drop(probe);
+//! let mut observer = plait_qlog::QlogObserver::to_writer(Box::new(shared.clone()));
+//! observer.on_event(Instant::ZERO, &TraceEvent::Mtu { path: PathId(1), bytes: 1452 });
+//! drop(observer);
 //! assert_eq!(shared.records().len(), 2);
 //! ```
 
 mod folder;
 mod memory;
-mod probe;
+mod observer;
 mod record;
 mod words;
 
 pub use folder::QlogFolder;
 pub use memory::Memory;
-pub use probe::QlogProbe;
+pub use observer::QlogObserver;
 
 #[cfg(test)]
 mod tests;

@@ -3,11 +3,11 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use plait_base::probe::{DropReason, LossTrigger, PathState, Probe, ProbeFactory, TraceEvent};
+use plait_base::observe::{DropReason, LossTrigger, Observer, ObserverFactory, PathState, TraceEvent};
 use plait_base::{CloseCode, ConnectionId, FourTuple, Instant, PathId, Side, Space};
 use serde_json::{Value, json};
 
-use crate::{Memory, QlogFolder, QlogProbe};
+use crate::{Memory, QlogFolder, QlogObserver};
 
 fn route(local: &str) -> FourTuple {
     FourTuple { local: local.parse().unwrap(), remote: "[2001:db8::1]:443".parse().unwrap() }
@@ -53,10 +53,10 @@ fn all_events() -> Vec<TraceEvent> {
 
 fn write(events: &[TraceEvent]) -> Memory {
     let memory = Memory::default();
-    let mut probe = QlogProbe::to_writer(Box::new(memory.clone()));
+    let mut observer = QlogObserver::to_writer(Box::new(memory.clone()));
     let mut now = Instant::from_nanos(5_000_000_000);
     for event in events {
-        probe.on_event(now, event);
+        observer.on_event(now, event);
         now += Duration::from_micros(1_250);
     }
     memory
@@ -178,11 +178,11 @@ fn the_same_events_give_the_same_bytes() {
 fn a_folder_gets_a_file_for_each_connection() {
     let dir = tempfile::tempdir().unwrap();
     let folder = QlogFolder::new(dir.path().join("new")).unwrap();
-    let mut probe = folder.probe();
-    probe.on_event(Instant::ZERO, &started());
-    drop(probe);
+    let mut observer = folder.observer();
+    observer.on_event(Instant::ZERO, &started());
+    drop(observer);
     // Never born, never written.
-    drop(folder.probe());
+    drop(folder.observer());
     let names: Vec<_> = std::fs::read_dir(dir.path().join("new")).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(names, ["ab01_server.sqlog"]);
     let text = std::fs::read_to_string(dir.path().join("new/ab01_server.sqlog")).unwrap();
@@ -200,8 +200,8 @@ fn a_full_disk_ends_the_log_only() {
             Err(io::ErrorKind::StorageFull.into())
         }
     }
-    let mut probe = QlogProbe::to_writer(Box::new(Full));
+    let mut observer = QlogObserver::to_writer(Box::new(Full));
     for event in all_events() {
-        probe.on_event(Instant::ZERO, &event);
+        observer.on_event(Instant::ZERO, &event);
     }
 }

@@ -1,6 +1,6 @@
 //! Our words in those of the qlog drafts.
 
-use plait_base::probe::{DropReason, LossTrigger, PathState};
+use plait_base::observe::{DropReason, LossTrigger, PathState};
 use plait_base::{PathId, Side, Space};
 
 /// `packet_type` of a header. 0-RTT packets share the number space of 1-RTT and are not told apart.

@@ -1,7 +1,7 @@
 //! One path at a time: the usable path with the lowest id carries everything, the others stand by.
 
 use plait_base::Random;
-use plait_base::probe::PathState;
+use plait_base::observe::PathState;
 
 use crate::candidates::eligible;
 use crate::decision::Decision;

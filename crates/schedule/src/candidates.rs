@@ -1,6 +1,6 @@
 //! Which of the offered paths may carry data at all: active ones, else backups, else failed ones.
 
-use plait_base::probe::PathState;
+use plait_base::observe::PathState;
 
 use crate::view::PathView;
 

@@ -50,7 +50,7 @@ mod tests {
     use crate::decision::WaitReason;
     use crate::view::Room;
     use plait_base::PathId;
-    use plait_base::probe::PathState;
+    use plait_base::observe::PathState;
 
     #[test]
     fn copies_go_to_every_other_open_path() {

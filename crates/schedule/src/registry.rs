@@ -21,7 +21,7 @@ mod tests {
     use crate::decision::{Decision, WaitReason};
     use crate::scheduler::Delivery;
     use crate::view::{Demand, DemandKind, PathView, Room};
-    use plait_base::probe::PathState;
+    use plait_base::observe::PathState;
     use plait_base::{Instant, PathId, Random};
     use proptest::prelude::*;
     use std::time::Duration;

@@ -1,6 +1,6 @@
 //! Why a path carries no data, in the words that results use.
 
-use plait_base::probe::PathState;
+use plait_base::observe::PathState;
 
 use crate::candidates::Tier;
 use crate::view::{Demand, PathView, PeerAdvice, Room};

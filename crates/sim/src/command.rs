@@ -167,8 +167,8 @@ fn run_one(campaign: &Campaign, request: &RunRequest, stop: &AtomicBool) -> Resu
         fs::create_dir_all(out).map_err(io(out))?;
         store::check(out, &stamp)?;
     }
-    let (probes, logs) = QlogFiles::open(qlog_folder(request).as_deref(), job)?;
-    let outcome = campaign.one(job, Watch { series: request.out.is_some(), probes, stop: Some(stop) })?;
+    let (observers, logs) = QlogFiles::open(qlog_folder(request).as_deref(), job)?;
+    let outcome = campaign.one(job, Watch { series: request.out.is_some(), observers, stop: Some(stop) })?;
     if outcome.was_stopped() {
         return Err(CampaignError::Stopped.into());
     }

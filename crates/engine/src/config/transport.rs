@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plait_base::limits;
-use plait_base::probe::ProbeFactory;
+use plait_base::observe::ObserverFactory;
 use plait_base::units::VARINT_MAX;
 use plait_congestion::ControllerFactory;
 use plait_congestion::{AutoFactory, CubicFactory};
@@ -138,7 +138,7 @@ pub struct TransportConfig {
     pub(crate) scheduler: Arc<dyn SchedulerFactory>,
     pub(crate) controller: Arc<dyn ControllerFactory>,
     pub(crate) multipath_controller: Option<Arc<dyn ControllerFactory>>,
-    pub(crate) probes: Option<Arc<dyn ProbeFactory>>,
+    pub(crate) observers: Option<Arc<dyn ObserverFactory>>,
 }
 
 const MIB: u64 = 1 << 20;
@@ -196,7 +196,7 @@ impl Default for TransportConfig {
             scheduler: Arc::new(MinRttFactory),
             controller: Arc::new(CubicFactory::default()),
             multipath_controller: Some(Arc::new(AutoFactory::default())),
-            probes: None,
+            observers: None,
         }
     }
 }
@@ -431,8 +431,8 @@ impl TransportConfig {
     }
 
     /// Observes every event of each connection from its birth on, for logs and metrics. Default none.
-    pub fn probe_factory(&mut self, factory: Option<Arc<dyn ProbeFactory>>) -> &mut Self {
-        self.probes = factory;
+    pub fn observer_factory(&mut self, factory: Option<Arc<dyn ObserverFactory>>) -> &mut Self {
+        self.observers = factory;
         self
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use plait_base::probe::{DropReason, Probe, TraceEvent};
+use plait_base::observe::{DropReason, Observer, TraceEvent};
 use plait_base::{CloseCode, FourTuple, Instant, PathId, limits};
 use plait_stream::StreamEvent;
 
@@ -100,12 +100,12 @@ pub(crate) struct Events {
     endpoint: VecDeque<EndpointEvent>,
     /// Set by the last word to the endpoint: it may give our handle away after it.
     drained: bool,
-    probe: Option<Box<dyn Probe>>,
+    observer: Option<Box<dyn Observer>>,
 }
 
 impl Events {
-    pub(crate) fn install(&mut self, probe: Box<dyn Probe>) {
-        self.probe = Some(probe);
+    pub(crate) fn install(&mut self, observer: Box<dyn Observer>) {
+        self.observer = Some(observer);
     }
 
     /// Queues for the application. Path events beyond the bound are forgotten, oldest first.
@@ -151,15 +151,15 @@ impl Events {
     /// Shows an event to tracing and to the observer, if any.
     pub(crate) fn observe(&mut self, now: Instant, event: impl FnOnce() -> TraceEvent) {
         let traced = tracing::enabled!(tracing::Level::TRACE);
-        if !traced && self.probe.is_none() {
+        if !traced && self.observer.is_none() {
             return;
         }
         let event = event();
         if traced {
             tracing::trace!(at = ?now, ?event);
         }
-        if let Some(probe) = &mut self.probe {
-            probe.on_event(now, &event);
+        if let Some(observer) = &mut self.observer {
+            observer.on_event(now, &event);
         }
     }
 }

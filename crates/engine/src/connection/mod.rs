@@ -13,7 +13,7 @@ mod send;
 mod settings;
 
 use bytes::Bytes;
-use plait_base::probe::Probe;
+use plait_base::observe::Observer;
 use plait_base::{CloseCode, Instant, Random, Side};
 use plait_crypto::OneRttKeys;
 use plait_stream::{Datagrams, Streams};
@@ -88,8 +88,8 @@ impl Connection {
     }
 
     /// Shows every event to an observer from now on.
-    pub fn observe_with(&mut self, probe: Box<dyn Probe>) {
-        self.events.install(probe);
+    pub fn observe_with(&mut self, observer: Box<dyn Observer>) {
+        self.events.install(observer);
     }
 
     /// The next news for the application.

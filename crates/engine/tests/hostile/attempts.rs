@@ -1,7 +1,7 @@
 //! A client's attempts at a handshake: those that end early, those that nobody wants any more, paths that want to begin
 //! before the server has read all of it.
 
-use plait_base::probe::PathState;
+use plait_base::observe::PathState;
 use plait_base::{CloseCode, FourTuple, PathId, Space};
 use plait_crypto::tls::{Hello, read_client_hello, read_encrypted_extensions};
 use plait_engine::connection::{ConnectionError, Event, Unreachable};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-use plait_base::probe::{Probe, ProbeFactory, TraceEvent};
+use plait_base::observe::{Observer, ObserverFactory, TraceEvent};
 use plait_base::{CloseCode, Dir, Instant, PathId, Random, Space};
 use plait_engine::path::PathStatus;
 use plait_engine::{Event, PathEvent};
@@ -17,7 +17,7 @@ use crate::violations::{raw, stream};
 #[derive(Clone, Debug, Default)]
 struct Sent(Arc<Mutex<BTreeSet<(PathId, Space, u64)>>>);
 
-impl Probe for Sent {
+impl Observer for Sent {
     fn on_event(&mut self, _now: Instant, event: &TraceEvent) {
         if let TraceEvent::PacketSent { path, space, number, .. } = event {
             assert!(self.0.lock().unwrap().insert((*path, *space, *number)), "said twice: {event:?}");
@@ -25,15 +25,15 @@ impl Probe for Sent {
     }
 }
 
-impl ProbeFactory for Sent {
-    fn probe(&self) -> Box<dyn Probe> {
+impl ObserverFactory for Sent {
+    fn observer(&self) -> Box<dyn Observer> {
         Box::new(self.clone())
     }
 }
 
 fn observed() -> (Sent, Setup) {
     let (sent, mut setup) = (Sent::default(), Setup::default());
-    setup.transport.probe_factory(Some(Arc::new(sent.clone())));
+    setup.transport.observer_factory(Some(Arc::new(sent.clone())));
     (sent, setup)
 }
 

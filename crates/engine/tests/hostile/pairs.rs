@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use bytes::BytesMut;
-use plait_base::probe::{PathState, Probe, TraceEvent};
+use plait_base::observe::{Observer, PathState, TraceEvent};
 use plait_base::{Dir, FourTuple, Instant, Random};
 use plait_engine::config::RetryPolicy;
 use plait_engine::path::PathStatus;
@@ -50,7 +50,7 @@ struct Pair {
 #[derive(Clone, Default)]
 struct Changes(Arc<Mutex<Vec<u32>>>);
 
-impl Probe for Changes {
+impl Observer for Changes {
     fn on_event(&mut self, _now: Instant, event: &TraceEvent) {
         if let TraceEvent::VersionChanged { version } = event {
             self.0.lock().unwrap().push(*version);

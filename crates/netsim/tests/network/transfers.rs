@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use plait_base::probe::PathState;
+use plait_base::observe::PathState;
 use plait_base::{Instant, PathId};
 use plait_engine::config::RetryPolicy;
 use plait_engine::stream::Overflow;

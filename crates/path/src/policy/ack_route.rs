@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
-use plait_base::probe::PathState;
+use plait_base::observe::PathState;
 use plait_base::{Instant, PathId};
 use smallvec::SmallVec;
 

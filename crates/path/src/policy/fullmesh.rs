@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use plait_base::probe::PathState;
+use plait_base::observe::PathState;
 use plait_base::time::earliest;
 use plait_base::{CloseCode, FourTuple, Instant};
 

@@ -7,7 +7,7 @@ mod manual;
 use std::fmt::Debug;
 use std::net::SocketAddr;
 
-use plait_base::probe::PathState;
+use plait_base::observe::PathState;
 use plait_base::{CloseCode, FourTuple, Instant, PathId, Side};
 
 use crate::status::PathStatus;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plait_base::probe::LossTrigger;
+use plait_base::observe::LossTrigger;
 use plait_base::shared_metrics::SharedPathMetrics;
 use plait_base::{Instant, Space};
 use plait_congestion::{Congestion, CongestionKind, Lost};

@@ -19,7 +19,7 @@ mod tests;
 use std::time::Duration;
 
 use plait_base::limits::{INITIAL_RTT, MAX_UNANSWERED_ACKS};
-use plait_base::probe::LossTrigger;
+use plait_base::observe::LossTrigger;
 use plait_base::shared_metrics::{PathMetrics, SharedPathMetrics};
 use plait_base::{Ecn, EcnCounts, Instant, PathId, Random, Space};
 use plait_congestion::{CongestionController, Pace, Pacer};

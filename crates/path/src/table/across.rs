@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plait_base::probe::PathState;
+use plait_base::observe::PathState;
 use plait_base::shared_metrics::SharedPathMetrics;
 use plait_base::time::earliest;
 use plait_base::{FourTuple, Instant, PathId, Side};

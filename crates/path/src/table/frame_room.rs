@@ -2,7 +2,7 @@
 
 use plait_base::PathId;
 use plait_base::limits::{MAX_CID_LEN, MIN_DATAGRAM_BYTES};
-use plait_base::probe::PathState;
+use plait_base::observe::PathState;
 use plait_crypto::TAG_BYTES;
 
 use super::{Paths, Slot};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use plait_base::limits::MIN_DATAGRAM_BYTES;
-use plait_base::probe::PathState;
+use plait_base::observe::PathState;
 use plait_base::{FourTuple, Instant, PathId, Side};
 
 use super::Slot;

@@ -320,8 +320,8 @@ impl Campaign {
 
     /// Runs a job and keeps its row; none where it was told to stop.
     fn do_job(&self, job: &Job, doing: &Doing<'_>) -> Result<Option<Row>, CampaignError> {
-        let (probes, files) = QlogFiles::open(doing.qlog.as_deref(), job)?;
-        let outcome = self.one(job, Watch { probes, stop: Some(doing.stop), ..Watch::default() })?;
+        let (observers, files) = QlogFiles::open(doing.qlog.as_deref(), job)?;
+        let outcome = self.one(job, Watch { observers, stop: Some(doing.stop), ..Watch::default() })?;
         if outcome.was_stopped() {
             return Ok(None);
         }

@@ -5,8 +5,8 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use plait_base::probe::Probe;
-use plait_qlog::QlogProbe;
+use plait_base::observe::Observer;
+use plait_qlog::QlogObserver;
 
 use super::Job;
 use super::store::{StoreError, io};
@@ -15,7 +15,7 @@ use super::store::{StoreError, io};
 const NAMES: [&str; 2] = ["client.sqlog", "server.sqlog"];
 
 /// Observers of both ends.
-pub type Probes = (Box<dyn Probe>, Box<dyn Probe>);
+pub type Observers = (Box<dyn Observer>, Box<dyn Observer>);
 
 type Fault = Arc<Mutex<Option<StoreError>>>;
 
@@ -42,20 +42,20 @@ impl QlogFiles {
     ///
     /// # Errors
     /// They cannot be made.
-    pub fn open(qlog: Option<&Path>, job: &Job) -> Result<(Option<Probes>, Option<Self>), StoreError> {
+    pub fn open(qlog: Option<&Path>, job: &Job) -> Result<(Option<Observers>, Option<Self>), StoreError> {
         let Some(qlog) = qlog else { return Ok((None, None)) };
         let whole = folder_of(qlog, job);
         let files = Self { part: whole.with_extension("part"), whole, fault: Fault::default() };
         fs::create_dir_all(&files.part).map_err(io(&files.part))?;
-        let [client, server] = NAMES.map(|name| files.probe(name));
+        let [client, server] = NAMES.map(|name| files.observer(name));
         Ok((Some((client?, server?)), Some(files)))
     }
 
-    fn probe(&self, name: &str) -> Result<Box<dyn Probe>, StoreError> {
+    fn observer(&self, name: &str) -> Result<Box<dyn Observer>, StoreError> {
         let path = self.part.join(name);
         let file = File::create(&path).map_err(io(&path))?;
         let noting = Noting { file, path, fault: self.fault.clone() };
-        Ok(Box::new(QlogProbe::to_writer(Box::new(BufWriter::new(noting)))))
+        Ok(Box::new(QlogObserver::to_writer(Box::new(BufWriter::new(noting)))))
     }
 
     /// The run is over, its observers are gone: the files take their names.
@@ -122,16 +122,16 @@ mod tests {
         let qlog = std::env::temp_dir().join(format!("plait-sim-qlog-{}", std::process::id()));
         let _ = fs::remove_dir_all(&qlog);
         let job = Job { index: 3, settings: Vec::new(), seed: 7 };
-        let (probes, files) = QlogFiles::open(Some(&qlog), &job).unwrap();
+        let (observers, files) = QlogFiles::open(Some(&qlog), &job).unwrap();
         let fault = files.as_ref().unwrap().fault.clone();
         let mut full = Noting { file: File::create("/dev/full").unwrap(), path: "full".into(), fault };
         assert!(full.write_all(b"x").is_err());
-        drop(probes);
+        drop(observers);
         assert!(files.unwrap().finish().unwrap_err().to_string().contains("full: No space left"));
         assert!(!is_logged(Some(&qlog), &job) && is_logged(None, &job));
         assert_eq!(fs::read_dir(&qlog).unwrap().count(), 0);
-        let (probes, files) = QlogFiles::open(Some(&qlog), &job).unwrap();
-        drop(probes);
+        let (observers, files) = QlogFiles::open(Some(&qlog), &job).unwrap();
+        drop(observers);
         files.unwrap().finish().unwrap();
         assert!(is_logged(Some(&qlog), &job));
         fs::remove_dir_all(&qlog).unwrap();

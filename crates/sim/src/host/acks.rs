@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use plait_base::limits::MAX_ACK_RANGES;
-use plait_base::probe::{LossTrigger, TraceEvent};
+use plait_base::observe::{LossTrigger, TraceEvent};
 use plait_base::{PathId, RangeSet, Space};
 
 /// Numbers of one path and space.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use plait_base::probe::{PathState, Probe, TraceEvent};
+use plait_base::observe::{Observer, PathState, TraceEvent};
 use plait_base::{Instant, PathId};
 
 use super::acks::AckBook;
@@ -148,21 +148,21 @@ impl Ledger {
 
 impl SharedLedger {
     /// An observer of one more connection.
-    pub fn observer(&self) -> Observer {
+    pub fn observer(&self) -> LedgerObserver {
         let mut ledger = self.lock();
         ledger.acks.push(AckBook::default());
-        Observer { ledger: self.clone(), connection: ledger.acks.len() - 1 }
+        LedgerObserver { ledger: self.clone(), connection: ledger.acks.len() - 1 }
     }
 }
 
 /// Writes down what it hears of one connection.
 #[derive(Clone, Debug)]
-pub struct Observer {
+pub struct LedgerObserver {
     ledger: SharedLedger,
     connection: usize,
 }
 
-impl Probe for Observer {
+impl Observer for LedgerObserver {
     fn on_event(&mut self, now: Instant, event: &TraceEvent) {
         self.ledger.lock().note(now, self.connection, event);
     }

@@ -4,12 +4,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use plait_base::Instant;
-use plait_base::probe::{Probe, ProbeFactory, TraceEvent};
+use plait_base::observe::{Observer, ObserverFactory, TraceEvent};
 use plait_engine::TransportConfig;
 use plait_engine::path::{ack_route, policy};
 use plait_engine::schedule::reinject;
 
-use crate::host::ledger::{Observer, SharedLedger};
+use crate::host::ledger::{LedgerObserver, SharedLedger};
 use crate::host::watched::Watched;
 use crate::policies::Chosen;
 use crate::scenario::{Endpoints, Extension};
@@ -18,9 +18,9 @@ use crate::scenario::{Endpoints, Extension};
 const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Both observers of one connection.
-struct Both(Observer, Box<dyn Probe>);
+struct Both(LedgerObserver, Box<dyn Observer>);
 
-impl Probe for Both {
+impl Observer for Both {
     fn on_event(&mut self, now: Instant, event: &TraceEvent) {
         self.0.on_event(now, event);
         self.1.on_event(now, event);
@@ -30,7 +30,7 @@ impl Probe for Both {
 /// Gives the connection of one end its observers.
 struct Observing {
     ledger: SharedLedger,
-    more: Mutex<Option<Box<dyn Probe>>>,
+    more: Mutex<Option<Box<dyn Observer>>>,
 }
 
 impl std::fmt::Debug for Observing {
@@ -39,8 +39,8 @@ impl std::fmt::Debug for Observing {
     }
 }
 
-impl ProbeFactory for Observing {
-    fn probe(&self) -> Box<dyn Probe> {
+impl ObserverFactory for Observing {
+    fn observer(&self) -> Box<dyn Observer> {
         match self.more.lock().unwrap_or_else(PoisonError::into_inner).take() {
             Some(more) => Box::new(Both(self.ledger.observer(), more)),
             None => Box::new(self.ledger.observer()),
@@ -53,7 +53,7 @@ pub(super) fn transport(
     endpoints: &Endpoints,
     paths: usize,
     ledger: &SharedLedger,
-    more: Option<Box<dyn Probe>>,
+    more: Option<Box<dyn Observer>>,
 ) -> Arc<TransportConfig> {
     let mut config = TransportConfig::default();
     let multipath = endpoints.extension == Extension::Multipath && paths > 1;
@@ -78,6 +78,6 @@ pub(super) fn transport(
     if let Some(factory) = policy::by_name("fullmesh") {
         config.path_policy(factory);
     }
-    config.probe_factory(Some(Arc::new(Observing { ledger: ledger.clone(), more: Mutex::new(more) })));
+    config.observer_factory(Some(Arc::new(Observing { ledger: ledger.clone(), more: Mutex::new(more) })));
     Arc::new(config)
 }

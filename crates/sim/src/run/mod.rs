@@ -12,7 +12,7 @@ mod tests;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use plait_base::probe::Probe;
+use plait_base::observe::Observer;
 use plait_base::{Instant, Random};
 use plait_netsim::{Depth, Duplex, HostId, RunEnd, World};
 
@@ -42,7 +42,7 @@ pub struct Watch<'a> {
     /// Whether to keep time series.
     pub series: bool,
     /// Further observers: client's and server's.
-    pub probes: Option<(Box<dyn Probe>, Box<dyn Probe>)>,
+    pub observers: Option<(Box<dyn Observer>, Box<dyn Observer>)>,
     /// Set from outside to end the run early.
     pub stop: Option<&'a AtomicBool>,
 }
@@ -107,7 +107,7 @@ impl<'a> Running<'a> {
         let timeline = Timeline::new(scenario, wires.clone(), world.fork_random());
         let endpoints = &scenario.endpoints;
         let ledgers = [SharedLedger::default(), SharedLedger::default()];
-        let (client_probe, server_probe) = watch.probes.unzip();
+        let (client_observer, server_observer) = watch.observers.unzip();
         let setup = |random: Random, ledger: &SharedLedger, more| HostSetup {
             transport: transport(endpoints, scenario.paths.len(), ledger, more),
             protection: endpoints.protection,
@@ -118,9 +118,9 @@ impl<'a> Running<'a> {
         let others = (0..scenario.paths.len()).filter(|path| *path != first);
         let locals: Vec<_> = std::iter::once(first).chain(others).map(client_address).collect();
         let app = Client::new(scenario.load);
-        let client_setup = setup(world.fork_random(), &ledgers[0], client_probe);
+        let client_setup = setup(world.fork_random(), &ledgers[0], client_observer);
         let client = PlaitHost::client(client_setup, &locals, server_address(), app)?;
-        let server_setup = setup(world.fork_random(), &ledgers[1], server_probe);
+        let server_setup = setup(world.fork_random(), &ledgers[1], server_observer);
         let server = PlaitHost::server(server_setup, Box::new(|| Box::new(Server::default())))?;
         let addresses: Vec<_> = locals.iter().map(|local| local.ip()).collect();
         let client = world.add_host(client, &addresses);

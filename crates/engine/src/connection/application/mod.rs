@@ -14,7 +14,7 @@ pub use session::{HandshakeSummary, Session};
 pub use statistics::{DroppedDatagrams, PathStatistics};
 pub use streams::{OpenStreams, RecvStream, SendStream};
 
-use plait_base::probe::TraceEvent;
+use plait_base::observe::TraceEvent;
 use plait_base::{Instant, StreamId};
 use plait_crypto::UpdateRefused;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plait_base::probe::PathState;
+use plait_base::observe::PathState;
 use plait_base::{FourTuple, Instant, PathId};
 use plait_schedule::{Demand, DemandKind, WhyIdle};
 

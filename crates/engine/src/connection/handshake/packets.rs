@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use plait_base::limits::MIN_DATAGRAM_BYTES;
-use plait_base::probe::DropReason;
+use plait_base::observe::DropReason;
 use plait_base::{ConnectionId, PathId, Side, Space};
 use plait_crypto::OpenError;
 use plait_path::ReceiveFlow;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plait_base::probe::TraceEvent;
+use plait_base::observe::TraceEvent;
 use plait_base::{Instant, PathId, Space};
 use plait_path::HandshakeState;
 use plait_wire::params::TransportParameters;

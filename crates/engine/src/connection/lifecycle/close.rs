@@ -1,6 +1,6 @@
 //! The end of a connection: our close, the peer's close, a reset, silence (RFC 9000 10).
 
-use plait_base::probe::TraceEvent;
+use plait_base::observe::TraceEvent;
 use plait_base::{Instant, PathId, Space};
 use plait_path::{Padding, Path};
 

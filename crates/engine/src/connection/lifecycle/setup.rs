@@ -1,6 +1,6 @@
 //! How a connection comes to be, and how its first path is made.
 
-use plait_base::probe::TraceEvent;
+use plait_base::observe::TraceEvent;
 use plait_base::{ConnectionId, Instant, PathId, Random, Side, TransportError};
 use plait_path::{HandshakeState, PathAddresses, Paths, TableConfig, Validation};
 use plait_stream::{Datagrams, Streams};
@@ -32,8 +32,8 @@ impl Connection {
         let mut random = parts.random.clone();
         let mut paths = Paths::new(table_config(&parts));
         let mut events = Events::default();
-        if let Some(factory) = &parts.transport.probes {
-            events.install(factory.probe());
+        if let Some(factory) = &parts.transport.observers {
+            events.install(factory.observer());
         }
         paths.set_local_initial(parts.ids.local, parts.endpoint.reset_key.token(&parts.ids.local));
         let preferred = preferred_address(&parts, &mut paths, &mut random, &mut events);

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use plait_base::probe::DropReason;
+use plait_base::observe::DropReason;
 use plait_base::{CloseCode, Instant, PathId, Random, Space, Violation};
 use plait_crypto::OneRttKeys;
 use plait_path::Moved;

@@ -1,6 +1,6 @@
 //! Paths end: PATH_ABANDON of either side, the time after it, and a connection without a path (RFC 10069 3.4).
 
-use plait_base::probe::PathState;
+use plait_base::observe::PathState;
 use plait_base::{CloseCode, Instant, PathId, Random, Side, TransportError, Violation};
 use plait_path::Path;
 use plait_path::table::{AbandonError, AbandonNews};

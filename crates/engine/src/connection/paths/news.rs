@@ -1,6 +1,6 @@
 //! What paths tell the rest of the connection, and who hears it.
 
-use plait_base::probe::{PathState, TraceEvent};
+use plait_base::observe::{PathState, TraceEvent};
 use plait_base::{FourTuple, Instant, PathId, TransportError};
 use plait_path::Feedback;
 use plait_wire::SentFrame;

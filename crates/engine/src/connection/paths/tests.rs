@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plait_base::probe::PathState;
+use plait_base::observe::PathState;
 use plait_base::{CloseCode, ConnectionId, FourTuple, Instant, PathId, Random, ResetToken, Side, Space};
 use plait_path::table::TableConfig;
 use plait_path::{FourTupleRole, PacketInfo, PathAddresses, PathStatus, ProbeGate, TimerFired};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plait_base::probe::{LossTrigger, TraceEvent};
+use plait_base::observe::{LossTrigger, TraceEvent};
 use plait_base::{Instant, PathId, Space, TransportError};
 use plait_path::table::{AckTarget, SlotPlace};
 use plait_path::{AckReport, Feedback, LostPacket};

@@ -10,7 +10,7 @@ mod saved;
 use std::net::SocketAddr;
 
 use bytes::{Bytes, BytesMut};
-use plait_base::probe::{DropReason, TraceEvent};
+use plait_base::observe::{DropReason, TraceEvent};
 use plait_base::{ConnectionId, Ecn, FourTuple, Instant, PathId, Space};
 use plait_path::table::{Admission, SlotPlace};
 use plait_wire::header::{PacketKind, PacketSpan, ProtectedHeader, stateless_reset};

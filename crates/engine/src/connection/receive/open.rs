@@ -1,7 +1,7 @@
 //! Takes the protection off a packet: header, payload, and whether its number is new (RFC 9001 5).
 
 use bytes::{Bytes, BytesMut};
-use plait_base::probe::{DropReason, TraceEvent};
+use plait_base::observe::{DropReason, TraceEvent};
 use plait_base::{PathId, TransportError};
 use plait_crypto::OpenError;
 use plait_wire::header::{PacketKind, PacketSpan};

@@ -1,7 +1,7 @@
 //! A packet that was opened: its frames are read, then it is remembered for acks and for what it says of its path.
 
 use bytes::Bytes;
-use plait_base::probe::TraceEvent;
+use plait_base::observe::TraceEvent;
 use plait_base::{Space, TransportError, Violation};
 use plait_path::Eliciting;
 use plait_wire::frame::{Frame, Frames, types};

@@ -1,7 +1,7 @@
 //! One packet, from its header to the books: whatever leaves on a connection is built, sealed and remembered here.
 
 use plait_base::limits::MIN_DATAGRAM_BYTES;
-use plait_base::probe::TraceEvent;
+use plait_base::observe::TraceEvent;
 use plait_base::{Ecn, Instant, Space};
 use plait_path::table::SlotPlace;
 use plait_path::{Built, FourTupleRole, PacketBuilder, PacketInfo, Pad, Padding, Sealer};

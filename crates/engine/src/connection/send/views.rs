@@ -1,6 +1,6 @@
 //! The open paths as schedulers and reinjection policies see them.
 
-use plait_base::probe::PathState;
+use plait_base::observe::PathState;
 use plait_base::{Instant, Side};
 use plait_path::table::{Slot, SlotPlace};
 use plait_path::{PathRoom, PathStatus, Paths, SendRoom};

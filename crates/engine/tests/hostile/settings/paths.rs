@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use plait_base::probe::PathState;
+use plait_base::observe::PathState;
 use plait_base::{Dir, FourTuple, PathId};
 use plait_engine::TransportConfig;
 use plait_engine::path::PathStatus;

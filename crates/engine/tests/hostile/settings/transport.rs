@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use plait_base::probe::{Probe, ProbeFactory, TraceEvent};
+use plait_base::observe::{Observer, ObserverFactory, TraceEvent};
 use plait_base::{Dir, Instant, Space};
 use plait_wire::params::GreaseQuicBit;
 use plait_wire::{Frame, PacketKind};
@@ -132,13 +132,13 @@ struct Counter(Arc<Counting>);
 
 struct Watcher(Arc<Counting>);
 
-impl ProbeFactory for Counter {
-    fn probe(&self) -> Box<dyn Probe> {
+impl ObserverFactory for Counter {
+    fn observer(&self) -> Box<dyn Observer> {
         Box::new(Watcher(self.0.clone()))
     }
 }
 
-impl Probe for Watcher {
+impl Observer for Watcher {
     fn on_event(&mut self, _now: Instant, event: &TraceEvent) {
         if matches!(event, TraceEvent::PacketReceived { space: Space::Data, .. }) {
             self.0.0.fetch_add(1, Ordering::Relaxed);
@@ -147,10 +147,10 @@ impl Probe for Watcher {
 }
 
 #[test]
-fn probe_factory() {
+fn observer_factory() {
     let counting = Arc::new(Counting::default());
-    let factory: Arc<dyn ProbeFactory> = Arc::new(Counter(counting.clone()));
-    let mut rig = Rig::established_server(with(|t| _ = t.probe_factory(Some(factory))));
+    let factory: Arc<dyn ObserverFactory> = Arc::new(Counter(counting.clone()));
+    let mut rig = Rig::established_server(with(|t| _ = t.observer_factory(Some(factory))));
     let before = counting.0.load(Ordering::Relaxed);
     (0..5).for_each(|_| rig.frames([0x01]));
     assert_eq!(counting.0.load(Ordering::Relaxed), before + 5);

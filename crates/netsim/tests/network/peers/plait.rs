@@ -133,8 +133,8 @@ impl PlaitHost {
 /// Prints what a connection observes, when PLAIT_TRACE is set.
 fn observe(connection: &mut Connection, side: &'static str) {
     struct Printing(&'static str);
-    impl plait_base::probe::Probe for Printing {
-        fn on_event(&mut self, now: Instant, event: &plait_base::probe::TraceEvent) {
+    impl plait_base::observe::Observer for Printing {
+        fn on_event(&mut self, now: Instant, event: &plait_base::observe::TraceEvent) {
             println!("{:>12.6} {} {event:?}", now.since_origin().as_secs_f64(), self.0);
         }
     }

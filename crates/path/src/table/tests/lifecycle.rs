@@ -1,7 +1,7 @@
 //! Paths from their first connection id until they are forgotten (RFC 10069 3.1, 3.4 and their examples).
 
 use plait_base::limits::MAX_VALIDATIONS;
-use plait_base::probe::PathState;
+use plait_base::observe::PathState;
 use plait_wire::frame::{AckForm, PathStatus, types};
 
 use super::*;

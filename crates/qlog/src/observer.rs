@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use plait_base::probe::{PathState, Probe, TraceEvent};
+use plait_base::observe::{Observer, PathState, TraceEvent};
 use plait_base::{ConnectionId, FourTuple, Instant, PathId, Side, Space};
 use serde::Serialize;
 
@@ -45,7 +45,7 @@ struct Known {
 }
 
 /// Writes the events of one connection.
-pub struct QlogProbe {
+pub struct QlogObserver {
     output: Output,
     birth: Option<Birth>,
     paths: BTreeMap<PathId, Known>,
@@ -54,14 +54,14 @@ pub struct QlogProbe {
     buffer: Vec<u8>,
 }
 
-impl std::fmt::Debug for QlogProbe {
+impl std::fmt::Debug for QlogObserver {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("QlogProbe").field("birth", &self.birth).finish_non_exhaustive()
+        f.debug_struct("QlogObserver").field("birth", &self.birth).finish_non_exhaustive()
     }
 }
 
-impl QlogProbe {
-    /// Writes to `writer`, which should buffer. It is flushed when the connection closes and when the probe goes.
+impl QlogObserver {
+    /// Writes to `writer`, which should buffer. It is flushed when the connection closes and when the observer goes.
     pub fn to_writer(writer: Box<dyn Write + Send>) -> Self {
         Self::at_birth(move |_| Ok(writer))
     }
@@ -264,7 +264,7 @@ impl PacketFacts {
     }
 }
 
-impl Probe for QlogProbe {
+impl Observer for QlogObserver {
     fn on_event(&mut self, now: Instant, event: &TraceEvent) {
         self.begin(now, event);
         match event {
@@ -318,7 +318,7 @@ impl Probe for QlogProbe {
     }
 }
 
-impl Drop for QlogProbe {
+impl Drop for QlogObserver {
     fn drop(&mut self) {
         self.flush();
     }

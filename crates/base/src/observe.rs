@@ -186,13 +186,13 @@ pub enum TraceEvent {
 }
 
 /// An observer. Installed per connection; told of each event in order.
-pub trait Probe: Send {
+pub trait Observer: Send {
     /// Something happened at `now`.
     fn on_event(&mut self, now: Instant, event: &TraceEvent);
 }
 
 /// Makes an observer for each connection, at its birth, so that none of its events is missed.
-pub trait ProbeFactory: Send + Sync + Debug {
+pub trait ObserverFactory: Send + Sync + Debug {
     /// An observer for a new connection.
-    fn probe(&self) -> Box<dyn Probe>;
+    fn observer(&self) -> Box<dyn Observer>;
 }
