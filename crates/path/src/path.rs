@@ -24,7 +24,7 @@ const FAILED_PROBE_INTERVAL: Duration = Duration::from_secs(1);
 /// A packet that came within this part of a probe time-out shows that the path still brings data.
 const HEARD_PART: u32 = 4;
 /// Packets whose control frames the probes of a time-out repeat (RFC 9002 6.2.4: one or two).
-const PROBED_PACKETS: usize = 2;
+const PACKETS_PER_PROBE: usize = 2;
 
 /// Whether another path can take over what a path has under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -182,7 +182,7 @@ impl Path {
     pub fn on_probe_timeout(&mut self, now: Instant, others: TakeOver, again: &mut Vec<SentFrame>) -> ProbeTimeout {
         match others {
             TakeOver::Possible => self.send.take_in_flight_frames(again),
-            TakeOver::Alone => self.send.oldest_frames(Space::Data, 0, PROBED_PACKETS, again),
+            TakeOver::Alone => self.send.oldest_frames(Space::Data, 0, PACKETS_PER_PROBE, again),
         }
         let recent = self.pto() / HEARD_PART;
         let is_heard = self.receive.heard_at().is_some_and(|at| now.since(at) < recent);
@@ -231,9 +231,9 @@ impl Path {
         self.send.probes_due(space) > 0
     }
 
-    /// A time-out in another space is answered in `space` too.
-    pub fn probe_along(&mut self, space: Space) {
-        self.send.probe_along(space);
+    /// A time-out in another space asks for a probe in `space` too.
+    pub fn request_probe(&mut self, space: Space) {
+        self.send.request_probe(space);
     }
 
     /// The network around us may have changed: time-outs that passed before say nothing of it.
@@ -270,7 +270,7 @@ impl Path {
         }
         for frame in frames {
             if let SentFrame::MtuProbe(size) = frame {
-                self.mtu.on_probe_sent(*size);
+                self.mtu.on_mtu_probe_sent(*size);
             }
         }
         !packet.in_flight && self.send.prune_unacked(now, space, feedback)
@@ -420,27 +420,27 @@ impl Path {
         self.mtu.stop_search();
     }
 
-    /// A larger size to try instead of data, where the window has room for more than the probe.
+    /// A larger size to try instead of data, where the window has room for more than the MTU probe.
     pub fn mtu_probe_beside_data(&mut self, now: Instant) -> Option<u16> {
         let open = self.send.in_flight() + u64::from(self.mtu()) * 3 < self.send.window();
-        self.mtu.probe_due(now).filter(|_| open && self.addresses.is_validated())
+        self.mtu.mtu_probe_due(now).filter(|_| open && self.addresses.is_validated())
     }
 
     /// A larger size to try while nothing is under way.
     pub fn mtu_probe_while_idle(&mut self, now: Instant) -> Option<u16> {
         let idle = self.send.in_flight() == 0;
-        self.mtu.probe_due(now).filter(|size| idle && u64::from(*size) <= self.send.window())
+        self.mtu.mtu_probe_due(now).filter(|size| idle && u64::from(*size) <= self.send.window())
     }
 
-    /// A probe of that size arrived; the new size when it grew.
+    /// An MTU probe of that size arrived; the new size when it grew.
     pub fn on_mtu_probe_acked(&mut self, now: Instant, size: u16) -> Option<u16> {
-        let grown = self.mtu.on_probe_acked(now, size);
+        let grown = self.mtu.on_mtu_probe_acked(now, size);
         self.resize(grown)
     }
 
-    /// A probe of that size was lost.
+    /// An MTU probe of that size was lost.
     pub fn on_mtu_probe_lost(&mut self, now: Instant, size: u16) {
-        self.mtu.on_probe_lost(now, size);
+        self.mtu.on_mtu_probe_lost(now, size);
     }
 
     /// A 1-RTT packet was lost; the reduced size where only large ones are.
@@ -482,13 +482,13 @@ impl Path {
         self.addresses.is_validated()
     }
 
-    /// Other addresses that it probes, while there are any.
+    /// Other addresses that it challenges, while there are any.
     pub fn candidate(&self) -> Option<FourTuple> {
         self.addresses.get(FourTupleRole::Candidate).map(|state| state.tuple())
     }
 
-    /// True while an answer from other addresses is awaited.
-    pub fn is_probing(&self) -> bool {
+    /// True while the peer's response at other addresses is awaited.
+    pub fn is_challenging_candidate(&self) -> bool {
         self.addresses.get(FourTupleRole::Candidate).is_some_and(|state| state.is_validating())
     }
 
@@ -528,8 +528,8 @@ impl Path {
         moved
     }
 
-    /// PATH_CHALLENGE arrived from `tuple`, in a datagram of `bytes` to our connection id `cid`. True when it probes from
-    /// new addresses to another id than before: the answer takes another id of the peer (RFC 9000 9.5).
+    /// PATH_CHALLENGE arrived from `tuple`, in a datagram of `bytes` to our connection id `cid`. True when it came
+    /// from new addresses to another id than before: the response takes another id of the peer (RFC 9000 9.5).
     pub fn on_challenge(&mut self, tuple: FourTuple, cid: &ConnectionId, bytes: u64, data: ChallengeData) -> bool {
         // RFC 9000 8.2.2: the response goes where the challenge came from
         if self.addresses.on_challenge(&tuple, data) {
@@ -563,7 +563,7 @@ impl Path {
         self.send.in_flight() + bytes <= self.send.window()
     }
 
-    /// RFC 10069 3.1: a server sends no data on a new path before the client's address there is proven, in probes neither.
+    /// RFC 10069 3.1: a server sends no data on a new path before the client's address there is proven, in PTO probes neither.
     /// On path 0, and on one that moved, what the client sends is credit for it (RFC 9000 8.1, 9.3).
     #[inline]
     pub fn awaits_proof(&self, side: Side) -> bool {

@@ -176,7 +176,7 @@ impl World {
             self.acknowledge();
             if self.send.deadline().is_some_and(|at| at <= self.now) {
                 let fired = self.send.on_timeout(self.now, &mut self.shared, &mut self.feedback);
-                if let (TimerFired::Probe { .. }, true) = (fired, self.to_send.is_empty()) {
+                if let (TimerFired::Pto { .. }, true) = (fired, self.to_send.is_empty()) {
                     let mut oldest = Vec::new();
                     self.send.oldest_frames(Space::Data, 0, 2, &mut oldest);
                     self.feedback.lost.extend(oldest);

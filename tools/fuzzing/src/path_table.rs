@@ -91,7 +91,7 @@ impl Driver {
             }
             9 => self.pass(Duration::from_millis(u64::from(input.byte()) * 4)),
             10 => self.move_path(input),
-            _ => self.probe(input)?,
+            _ => self.challenge_candidate(input)?,
         }
         Ok(())
     }
@@ -177,7 +177,7 @@ impl Driver {
     fn move_path(&mut self, input: &mut ArbitraryInput<'_>) {
         let (id, to, fresh) = (path_id(input), tuple(input.byte() % 9), input.flag());
         if self.side.is_client() {
-            let _ = self.table.probe(self.now, id, to, times());
+            let _ = self.table.challenge_candidate(self.now, id, to, times());
         } else {
             let cid = if fresh { CidChange::Fresh } else { CidChange::Keep };
             self.table.migrate(self.now, id, to, cid, times());
@@ -185,7 +185,7 @@ impl Driver {
     }
 
     /// Writes challenges and responses of a path; the peer may answer.
-    fn probe(&mut self, input: &mut ArbitraryInput<'_>) -> Result<(), Violation> {
+    fn challenge_candidate(&mut self, input: &mut ArbitraryInput<'_>) -> Result<(), Violation> {
         let (id, answer) = (path_id(input), input.flag());
         let Some(path) = self.table.path_mut(id) else { return Ok(()) };
         let Some(role) = path.addresses.due() else { return Ok(()) };

@@ -34,7 +34,7 @@ pub(crate) struct PathTuning {
     /// Whether a new path carries copies of what other paths carry until its RTT is known.
     pub(crate) duplicate_until_rtt: Switch,
     /// Probe time-outs in a row after which a failed path is abandoned while another path works.
-    pub(crate) abandon_after_probes: u32,
+    pub(crate) abandon_after_ptos: u32,
     /// Which path carries the ACKs of a path.
     pub(crate) ack_route: Arc<dyn AckRouteFactory>,
     /// Whether data under way on one path is sent again on an idle one.
@@ -59,7 +59,7 @@ impl Default for PathTuning {
             cid_limit: limits::MAX_REMOTE_CIDS_PER_PATH,
             potentially_failed: Switch::On,
             duplicate_until_rtt: Switch::On,
-            abandon_after_probes: 30,
+            abandon_after_ptos: 30,
             ack_route: Arc::new(Fastest::default()),
             reinjection: Arc::new(TailFactory),
             policy: Arc::new(Manual),

@@ -45,8 +45,8 @@ impl TransportConfig {
     }
 
     /// Probe time-outs in a row after which a failed path is abandoned, if another works. At least 2, default 30: about half a minute.
-    pub fn abandon_after_probes(&mut self, count: u32) -> &mut Self {
-        self.paths.abandon_after_probes = count.max(2);
+    pub fn abandon_after_ptos(&mut self, count: u32) -> &mut Self {
+        self.paths.abandon_after_ptos = count.max(2);
         self
     }
 

@@ -77,14 +77,14 @@ pub(crate) enum ValidationTimeout {
     Nothing,
     /// A further challenge is due.
     Again,
-    /// No answer came in time.
+    /// No response came in time.
     GaveUp,
 }
 
 /// What a PATH_RESPONSE means to a 4-tuple.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
-    /// It answers no challenge of this 4-tuple.
+pub(crate) enum ResponseOutcome {
+    /// It echoes no challenge of this 4-tuple.
     NotOurs,
     /// It validates the 4-tuple.
     Validates,
@@ -93,7 +93,7 @@ pub(crate) enum Answer {
 }
 
 /// Room below which no packet with a challenge fits, bytes.
-const MIN_PROBE_BYTES: u64 = 64;
+const MIN_CHALLENGE_BYTES: u64 = 64;
 
 #[derive(Clone, Copy, Debug)]
 struct Challenge {
@@ -130,7 +130,7 @@ pub struct FourTupleState {
     challenges: VecDeque<Challenge>,
     responses: VecDeque<ChallengeData>,
     /// Bytes of datagrams with responses that may still leave; what comes in earns more.
-    answer_credit: u64,
+    response_credit: u64,
     /// Sequence of the peer's connection id used here; none means the path's active one.
     pub(crate) cid: Option<u64>,
 }
@@ -149,7 +149,7 @@ impl FourTupleState {
             running: None,
             challenges: VecDeque::new(),
             responses: VecDeque::new(),
-            answer_credit: PATH_RESPONSE_BURST_BYTES,
+            response_credit: PATH_RESPONSE_BURST_BYTES,
             cid: None,
         }
     }
@@ -220,10 +220,10 @@ impl FourTupleState {
     pub(crate) fn on_received(&mut self, bytes: u64) {
         self.received_bytes = self.received_bytes.saturating_add(bytes);
         let earned = bytes.saturating_mul(AMPLIFICATION_FACTOR);
-        self.answer_credit = self.answer_credit.saturating_add(earned).min(PATH_RESPONSE_BURST_BYTES);
+        self.response_credit = self.response_credit.saturating_add(earned).min(PATH_RESPONSE_BURST_BYTES);
     }
 
-    /// A datagram of `bytes` left on this 4-tuple; counts every datagram, probes and closes too.
+    /// A datagram of `bytes` left on this 4-tuple; counts every datagram, challenges and closes too.
     pub(crate) fn on_sent(&mut self, bytes: u64) {
         self.sent_bytes = self.sent_bytes.saturating_add(bytes);
     }
@@ -265,7 +265,7 @@ impl FourTupleState {
         });
     }
 
-    /// PATH_CHALLENGE arrived here: an answer is due here and nowhere else (RFC 9000 8.2.2).
+    /// PATH_CHALLENGE arrived here: a response is due here and nowhere else (RFC 9000 8.2.2).
     pub(crate) fn on_challenge(&mut self, data: ChallengeData) {
         if self.responses.contains(&data) {
             return;
@@ -276,10 +276,10 @@ impl FourTupleState {
         self.responses.push_back(data);
     }
 
-    /// What `data` answers here, if anything; the 4-tuple is then validated.
-    pub(crate) fn on_response(&mut self, now: Instant, data: ChallengeData) -> Answer {
+    /// Which challenge `data` echoes here, if any; the 4-tuple is then validated.
+    pub(crate) fn on_response(&mut self, now: Instant, data: ChallengeData) -> ResponseOutcome {
         let Some(challenge) = self.challenges.iter().find(|c| c.data == data).copied() else {
-            return Answer::NotOurs;
+            return ResponseOutcome::NotOurs;
         };
         let news = !self.is_validated();
         self.validation = Validation::Validated;
@@ -295,7 +295,7 @@ impl FourTupleState {
             running.next = now + running.retry;
             running.give_up = now + running.times.give_up;
         }
-        if news { Answer::Validates } else { Answer::Known }
+        if news { ResponseOutcome::Validates } else { ResponseOutcome::Known }
     }
 
     fn end_validation(&mut self) {
@@ -305,13 +305,13 @@ impl FourTupleState {
 
     /// True when a challenge or a response waits and at least some of it may be sent.
     #[inline]
-    pub fn wants_probe(&self) -> bool {
-        (self.wants_answer() || self.wants_challenge()) && self.amplification_room() >= MIN_PROBE_BYTES
+    pub fn wants_send(&self) -> bool {
+        (self.wants_response() || self.wants_challenge()) && self.amplification_room() >= MIN_CHALLENGE_BYTES
     }
 
     /// True when a challenge or a response waits, whether or not it may be sent.
     #[inline]
-    pub(crate) fn has_probe(&self) -> bool {
+    pub(crate) fn has_frames(&self) -> bool {
         !self.responses.is_empty() || self.wants_challenge()
     }
 
@@ -323,8 +323,8 @@ impl FourTupleState {
 
     /// True when a response waits that may be sent: what came from here pays for its full size.
     #[inline]
-    pub(crate) fn wants_answer(&self) -> bool {
-        !self.responses.is_empty() && self.answer_credit >= MIN_DATAGRAM_BYTES as u64
+    pub(crate) fn wants_response(&self) -> bool {
+        !self.responses.is_empty() && self.response_credit >= MIN_DATAGRAM_BYTES as u64
     }
 
     /// Writes the waiting responses and a due challenge. Says whether the datagram must be grown.
@@ -333,16 +333,16 @@ impl FourTupleState {
     pub(crate) fn fill(&mut self, rng: &mut Random, w: &mut FrameWriter<'_>) -> Pad {
         let room = if self.amplification_room() >= MIN_DATAGRAM_BYTES as u64 { Pad::Full } else { Pad::No };
         let mut wrote = false;
-        let may_answer = self.wants_answer();
-        while let Some(&data) = self.responses.front().filter(|_| may_answer) {
+        let may_respond = self.wants_response();
+        while let Some(&data) = self.responses.front().filter(|_| may_respond) {
             if !w.write(&PathResponse { data }, SentFrame::PathResponse) {
                 break;
             }
             self.responses.pop_front();
             wrote = true;
         }
-        if may_answer && wrote {
-            self.answer_credit = self.answer_credit.saturating_sub(MIN_DATAGRAM_BYTES as u64);
+        if may_respond && wrote {
+            self.response_credit = self.response_credit.saturating_sub(MIN_DATAGRAM_BYTES as u64);
         }
         if let Some(running) = self.running.as_mut().filter(|r| r.challenge_due) {
             let mut data = ChallengeData::default();
@@ -360,7 +360,7 @@ impl FourTupleState {
         if wrote { room } else { Pad::No }
     }
 
-    /// True while an answer is awaited.
+    /// True while a response of the peer is awaited.
     pub(crate) fn has_asked(&self) -> bool {
         !self.challenges.is_empty()
     }

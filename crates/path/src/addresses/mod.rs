@@ -1,4 +1,4 @@
-//! The addresses of one path: the 4-tuple in use, one being probed, and one to fall back to.
+//! The addresses of one path: the 4-tuple in use, one being validated, and one to fall back to.
 
 mod four_tuple;
 
@@ -9,15 +9,15 @@ use plait_base::{FourTuple, Instant, Random, Violation, limits};
 use plait_wire::FrameWriter;
 
 pub(crate) use four_tuple::Origin;
-use four_tuple::{Answer, ValidationTimeout};
 pub use four_tuple::{ChallengeData, FourTupleState, Pad, Validation, ValidationTimes};
+use four_tuple::{ResponseOutcome, ValidationTimeout};
 
 /// Names one of a route's 4-tuples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FourTupleRole {
     /// The one that carries the path's packets.
     Current,
-    /// A new one being probed, which carries nothing but probing frames.
+    /// A new one being validated, which carries nothing but probing frames (RFC 9000 9.1).
     Candidate,
     /// The last validated one, kept while the current one is unproven.
     Previous,
@@ -46,7 +46,7 @@ pub enum AddressEvent {
     /// The current address stayed unproven; the path is back on the one before.
     FellBack(Moved),
     /// A candidate was not reachable; the current address is untouched. It is kept: the same addresses may be
-    /// probed again with the same connection id.
+    /// challenged again with the same connection id.
     CandidateFailed,
     /// The current address stayed unproven and there is none to go back to: abandon the path.
     Unreachable,
@@ -221,8 +221,8 @@ impl PathAddresses {
         FourTupleRole::Candidate
     }
 
-    /// Probes other addresses of ours or of the peer before moving there.
-    pub(crate) fn probe(&mut self, now: Instant, tuple: FourTuple, times: ValidationTimes) {
+    /// Challenges the peer from or at other addresses before moving there.
+    pub(crate) fn challenge_candidate(&mut self, now: Instant, tuple: FourTuple, times: ValidationTimes) {
         let room = self.resting.len() < limits::MAX_RESTING_CANDIDATES;
         let before = self.candidate.take().filter(|state| state.tuple() == tuple || (state.is_spent() && room));
         self.resting.extend(before.map(|state| *state));
@@ -288,17 +288,17 @@ impl PathAddresses {
 
     /// PATH_RESPONSE arrived for this path id.
     ///
-    /// Late answers to challenges that are settled are ignored.
+    /// Late responses to challenges that are settled are ignored.
     pub(crate) fn on_response(&mut self, now: Instant, data: ChallengeData) -> Result<Option<AddressEvent>, Violation> {
         if !self.challenged {
             // RFC 9000 19.18: nothing was asked on this path.
             return Err(Violation::UnsolicitedPathResponse);
         }
         for role in FourTupleRole::ALL {
-            match self.get_mut(role).map_or(Answer::NotOurs, |state| state.on_response(now, data)) {
-                Answer::NotOurs => {}
-                Answer::Known => return Ok(None),
-                Answer::Validates => {
+            match self.get_mut(role).map_or(ResponseOutcome::NotOurs, |state| state.on_response(now, data)) {
+                ResponseOutcome::NotOurs => {}
+                ResponseOutcome::Known => return Ok(None),
+                ResponseOutcome::Validates => {
                     if role == FourTupleRole::Current {
                         self.previous = None;
                     }
@@ -312,17 +312,17 @@ impl PathAddresses {
     /// True when a challenge or response waits for the current addresses and may be sent.
     #[inline]
     pub(crate) fn is_current_due(&self) -> bool {
-        self.current.wants_probe()
+        self.current.wants_send()
     }
 
     /// The 4-tuple on which a challenge or response waits and may be sent; the current one first.
     pub fn due(&self) -> Option<FourTupleRole> {
-        FourTupleRole::ALL.into_iter().find(|&role| self.get(role).is_some_and(FourTupleState::wants_probe))
+        FourTupleRole::ALL.into_iter().find(|&role| self.get(role).is_some_and(FourTupleState::wants_send))
     }
 
     /// Writes what waits on a 4-tuple; the packet must then leave on that 4-tuple's addresses.
     pub fn fill(&mut self, role: FourTupleRole, rng: &mut Random, w: &mut FrameWriter<'_>) -> Pad {
-        let Some(state) = self.get_mut(role).filter(|state| state.has_probe()) else { return Pad::No };
+        let Some(state) = self.get_mut(role).filter(|state| state.has_frames()) else { return Pad::No };
         let pad = state.fill(rng, w);
         self.challenged |= FourTupleRole::ALL.into_iter().any(|n| self.get(n).is_some_and(FourTupleState::has_asked));
         pad

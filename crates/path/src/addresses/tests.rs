@@ -47,7 +47,7 @@ fn write(route: &mut PathAddresses, role: FourTupleRole) -> (Vec<ChallengeData>,
 }
 
 #[test]
-fn answer_validates_and_lifts_the_limit() {
+fn response_validates_and_lifts_the_limit() {
     let mut route = PathAddresses::new(home(), Validation::Unvalidated);
     assert_eq!(route.on_received(&home(), 1200), Some(FourTupleRole::Current));
     route.challenge(at(0), TIMES);
@@ -207,9 +207,9 @@ fn second_move_keeps_the_last_proven_address() {
 }
 
 #[test]
-fn failed_probe_leaves_the_current_address_alone() {
+fn failed_candidate_leaves_the_current_address_alone() {
     let mut route = PathAddresses::new(home(), Validation::Validated);
-    route.probe(at(0), away(), TIMES);
+    route.challenge_candidate(at(0), away(), TIMES);
     assert_eq!(write(&mut route, FourTupleRole::Candidate).2, Pad::Full);
     let mut events = vec![];
     for ms in (0..=3000).step_by(100) {

@@ -109,13 +109,13 @@ pub struct PacketInfo {
     pub in_flight: bool,
     /// Left with the mark that [`SendFlow::ecn`] gave.
     pub ecn_marked: bool,
-    /// Probes a larger MTU: its loss is no sign of congestion (RFC 9000 14.4).
+    /// An MTU probe: its loss is no sign of congestion (RFC 9000 14.4).
     pub mtu_probe: bool,
     /// Left while there was nothing more to send.
     pub app_limited: bool,
     /// Repeats what another path carries, or is repeated there: not worth one more copy.
     pub repeats: bool,
-    /// Left between other addresses than the path's own, to probe them: its fate says nothing of the path (RFC 9000 9.4).
+    /// Left between other addresses than the path's own, to validate them: its fate says nothing of the path (RFC 9000 9.4).
     pub elsewhere: bool,
 }
 
@@ -294,7 +294,7 @@ impl SendFlow {
             state.sent.skip(now);
         }
         let bytes = u64::from(packet.bytes);
-        // RFC 9000 9.4: probes of other addresses are not subject to this path's window
+        // RFC 9000 9.4: challenges to other addresses are not subject to this path's window
         if packet.in_flight && !packet.elsewhere {
             self.in_flight += bytes;
             self.pacer.on_sent(now, bytes);

@@ -5,8 +5,8 @@ use std::time::Duration;
 use plait_base::Instant;
 use plait_base::limits::MIN_DATAGRAM_BYTES;
 
-/// Losses of one probe size before it counts as too large (RFC 8899 5.1.2 MAX_PROBES).
-const MAX_PROBES: u8 = 3;
+/// Losses of MTU probes of one size before it counts as too large (RFC 8899 5.1.2 MAX_PROBES).
+const MAX_MTU_PROBES: u8 = 3;
 /// The search ends when sizes that differ by less are left, bytes.
 const GRANULARITY: u16 = 20;
 /// Separate loss episodes of large packets only, with no large packet acked since, that reveal a black hole.
@@ -21,9 +21,9 @@ const ETHERNET: u16 = 1452;
 /// In which order sizes are tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MtuSearch {
-    /// The ceiling first, then halves of what is left: few probes.
+    /// The ceiling first, then halves of what is left: few MTU probes.
     Binary,
-    /// No probes at all; the base is used.
+    /// No MTU probes at all; the base is used.
     Off,
 }
 
@@ -58,7 +58,7 @@ impl Default for MtuConfig {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Probe {
+struct MtuProbe {
     size: u16,
     losses: u8,
     in_flight: bool,
@@ -82,8 +82,8 @@ pub(crate) struct Mtu {
     ceiling: u16,
     /// What the peer accepts (max_udp_payload_size).
     peer_max: u16,
-    probe: Option<Probe>,
-    /// No probe before this.
+    mtu_probe: Option<MtuProbe>,
+    /// No MTU probe before this.
     paused_until: Option<Instant>,
     episodes: Vec<Episode>,
     largest_acked: Option<u64>,
@@ -101,7 +101,7 @@ impl Mtu {
             proven: base,
             ceiling: config.max,
             peer_max: u16::MAX,
-            probe: None,
+            mtu_probe: None,
             paused_until: None,
             episodes: Vec::new(),
             largest_acked: None,
@@ -118,7 +118,7 @@ impl Mtu {
         self.peer_max = u16::try_from(bytes).unwrap_or(u16::MAX).max(MIN_DATAGRAM_BYTES as u16);
         self.ceiling = self.ceiling.min(self.peer_max);
         self.current = self.current.min(self.peer_max);
-        self.probe = self.probe.filter(|p| p.size <= self.ceiling);
+        self.mtu_probe = self.mtu_probe.filter(|p| p.size <= self.ceiling);
     }
 
     /// Where every fall ends: no peer and no path may take less.
@@ -134,7 +134,7 @@ impl Mtu {
             return None;
         }
         self.ceiling = self.ceiling.min(bytes - 1);
-        self.probe = self.probe.filter(|p| p.size <= self.ceiling);
+        self.mtu_probe = self.mtu_probe.filter(|p| p.size <= self.ceiling);
         if bytes > self.current {
             self.settle_if_done(now);
             return None;
@@ -147,7 +147,7 @@ impl Mtu {
         self.episodes.clear();
         self.current = self.floor();
         self.proven = self.current;
-        self.probe = None;
+        self.mtu_probe = None;
         self.current
     }
 
@@ -161,26 +161,26 @@ impl Mtu {
     /// No larger size is tried from now on; the one in use stays until something shows that it does not pass.
     pub(crate) fn stop_search(&mut self) {
         self.config.search = MtuSearch::Off;
-        self.probe = None;
+        self.mtu_probe = None;
     }
 
-    /// Size of the probe to send now; the caller sends only when the window has room and data is flowing.
-    pub(crate) fn probe_due(&mut self, now: Instant) -> Option<u16> {
+    /// Size of the MTU probe to send now; the caller sends only when the window has room and data is flowing.
+    pub(crate) fn mtu_probe_due(&mut self, now: Instant) -> Option<u16> {
         if self.paused_until.is_some_and(|until| now < until) || self.config.search == MtuSearch::Off {
             return None;
         }
         if self.paused_until.take().is_some() {
             // RFC 8899 5.3.2: the raise timer starts a new search to the full height.
             self.ceiling = self.config.max.min(self.peer_max);
-            self.probe = None;
+            self.mtu_probe = None;
         }
-        if self.probe.is_none() {
-            self.probe = self.next_size().map(|size| Probe { size, losses: 0, in_flight: false });
+        if self.mtu_probe.is_none() {
+            self.mtu_probe = self.next_size().map(|size| MtuProbe { size, losses: 0, in_flight: false });
         }
-        if self.probe.is_none() {
+        if self.mtu_probe.is_none() {
             self.settle_if_done(now);
         }
-        self.probe.filter(|p| !p.in_flight).map(|p| p.size)
+        self.mtu_probe.filter(|p| !p.in_flight).map(|p| p.size)
     }
 
     fn next_size(&self) -> Option<u16> {
@@ -196,22 +196,22 @@ impl Mtu {
     }
 
     fn settle_if_done(&mut self, now: Instant) {
-        if self.probe.is_none() && self.paused_until.is_none() && self.next_size().is_none() {
+        if self.mtu_probe.is_none() && self.paused_until.is_none() && self.next_size().is_none() {
             self.paused_until = Some(now + self.config.raise_after);
         }
     }
 
-    /// A probe of `size` left.
-    pub(crate) fn on_probe_sent(&mut self, size: u16) {
-        if let Some(probe) = self.probe.as_mut().filter(|p| p.size == size) {
+    /// An MTU probe of `size` left.
+    pub(crate) fn on_mtu_probe_sent(&mut self, size: u16) {
+        if let Some(probe) = self.mtu_probe.as_mut().filter(|p| p.size == size) {
             probe.in_flight = true;
         }
     }
 
-    /// A probe arrived; the new size when it grew.
-    pub(crate) fn on_probe_acked(&mut self, now: Instant, size: u16) -> Option<u16> {
-        if self.probe.is_some_and(|p| p.size == size) {
-            self.probe = None;
+    /// An MTU probe arrived; the new size when it grew.
+    pub(crate) fn on_mtu_probe_acked(&mut self, now: Instant, size: u16) -> Option<u16> {
+        if self.mtu_probe.is_some_and(|p| p.size == size) {
+            self.mtu_probe = None;
         }
         if size <= self.current || size > self.peer_max || size > self.config.max {
             return None;
@@ -223,13 +223,13 @@ impl Mtu {
         Some(size)
     }
 
-    /// A probe was lost: that says nothing of congestion (RFC 9000 14.4).
-    pub(crate) fn on_probe_lost(&mut self, now: Instant, size: u16) {
-        let Some(probe) = self.probe.as_mut().filter(|p| p.size == size) else { return };
+    /// An MTU probe was lost: that says nothing of congestion (RFC 9000 14.4).
+    pub(crate) fn on_mtu_probe_lost(&mut self, now: Instant, size: u16) {
+        let Some(probe) = self.mtu_probe.as_mut().filter(|p| p.size == size) else { return };
         probe.in_flight = false;
         probe.losses += 1;
-        if probe.losses >= MAX_PROBES {
-            self.probe = None;
+        if probe.losses >= MAX_MTU_PROBES {
+            self.mtu_probe = None;
             self.ceiling = self.ceiling.min(size - 1).max(self.current);
             self.settle_if_done(now);
         }

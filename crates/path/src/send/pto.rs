@@ -46,7 +46,7 @@ pub enum TimerFired {
     /// Packets were declared lost; they are in the feedback.
     Lost,
     /// A probe time-out: send so many ack-eliciting packets in this space, whatever the window says.
-    Probe {
+    Pto {
         /// The space that waited longest.
         space: Space,
         /// One or two.
@@ -156,7 +156,7 @@ impl SendFlow {
     }
 
     /// A probe time-out of another space passed: what this one has in flight is asked for with it (RFC 9002 6.2.4).
-    pub(crate) fn probe_along(&mut self, space: Space) {
+    pub(crate) fn request_probe(&mut self, space: Space) {
         let is_awaiting = self.is_awaiting_ack(space);
         if let Some(state) = self.space_mut(space).filter(|_| is_awaiting) {
             state.probes = state.probes.max(1);
@@ -224,6 +224,6 @@ impl SendFlow {
         if let Some(state) = self.space_mut(space) {
             state.probes = count;
         }
-        TimerFired::Probe { space, count }
+        TimerFired::Pto { space, count }
     }
 }

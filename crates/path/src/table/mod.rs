@@ -31,7 +31,7 @@ pub(crate) use closing::PendingAbandon;
 use credit::PathCredit;
 pub use frame_room::frame_room;
 pub use inbound::{AbandonNews, AckTarget};
-pub use opening::{Admission, CidChange, OpenError, ProbeError};
+pub use opening::{Admission, CandidateError, CidChange, OpenError};
 pub use place::SlotPlace;
 pub use slot::{Closing, EndedBy, Slot};
 pub use snapshot::{PathRoom, PathSnapshot};

@@ -48,9 +48,9 @@ impl std::fmt::Display for OpenError {
 
 impl std::error::Error for OpenError {}
 
-/// Why another address cannot be probed now.
+/// Why other addresses cannot be challenged now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ProbeError {
+pub enum CandidateError {
     /// No such open path.
     NoPath,
     /// The peer gave no spare connection id (RFC 9000 9.5).
@@ -172,42 +172,42 @@ impl Paths {
         now < *slot.wanted_since.get_or_insert(now) + patience
     }
 
-    /// Probes other addresses for an open path, with a connection id of their own.
+    /// Challenges the peer from or at other addresses of an open path, with a connection id of their own.
     ///
     /// # Errors
-    /// What stands in the way: see [`ProbeError`].
-    pub fn probe(
+    /// What stands in the way: see [`CandidateError`].
+    pub fn challenge_candidate(
         &mut self,
         now: Instant,
         id: PathId,
         tuple: FourTuple,
         times: ValidationTimes,
-    ) -> Result<(), ProbeError> {
+    ) -> Result<(), CandidateError> {
         if self.validations() >= self.config.max_validations {
-            return Err(ProbeError::TooManyValidations);
+            return Err(CandidateError::TooManyValidations);
         }
         self.change_remote(id, |slot| {
             let Some(path) = slot.path.as_mut().filter(|_| slot.closing.is_none()) else {
-                return Err(ProbeError::NoPath);
+                return Err(CandidateError::NoPath);
             };
             let own = path.addresses.asked_with(&tuple);
             let has_own = own.is_some_and(|sequence| slot.remote.cid(sequence).is_some());
             let zero_length = slot.remote.active().is_some_and(|cid| cid.is_empty());
             let spare = if has_own || zero_length { None } else { slot.remote.take_spare() };
             if spare.is_none() && !has_own && !zero_length {
-                return Err(ProbeError::NoSpareCid);
+                return Err(CandidateError::NoSpareCid);
             }
-            path.addresses.probe(now, tuple, times);
+            path.addresses.challenge_candidate(now, tuple, times);
             if let (Some(sequence), Some(state)) = (spare, path.addresses.get_mut(FourTupleRole::Candidate)) {
                 state.cid = Some(sequence);
             }
             slot.assign_cids();
             Ok(())
         })
-        .unwrap_or(Err(ProbeError::NoPath))
+        .unwrap_or(Err(CandidateError::NoPath))
     }
 
-    /// Forgets the addresses that an open path probes beside its own, and retires their connection ids.
+    /// Forgets the addresses that an open path challenges beside its own, and retires their connection ids.
     pub fn drop_candidates(&mut self, id: PathId) {
         self.change_remote(id, |slot| {
             slot.path.iter_mut().for_each(|path| path.addresses.drop_candidates());
@@ -225,7 +225,7 @@ impl Paths {
         }
     }
 
-    /// The peer probes its path from other addresses, to another id of ours: what goes there gets another id of the peer,
+    /// The peer's challenge came from other addresses, to another id of ours: what goes there gets another id of the peer,
     /// when there is a spare (RFC 9000 9.5).
     pub fn freshen_candidate(&mut self, id: PathId) {
         self.change_remote(id, |slot| {

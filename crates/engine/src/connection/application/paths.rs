@@ -94,16 +94,16 @@ impl Connection {
         set
     }
 
-    /// Moves a path to other addresses of ours: probes them and goes there once they answer (RFC 9000 9.2).
+    /// Moves a path to other addresses of ours: challenges the peer from them and goes there once it responds (RFC 9000 9.2).
     ///
     /// # Errors
     /// There is no such open path, or no spare connection id for the new addresses; the handshake is not confirmed, or
     /// the server wants no client to move at this address of it.
     pub fn migrate_path(&mut self, now: Instant, id: PathId, route: FourTuple) -> Result<(), PathError> {
         self.lifecycle.check_open()?;
-        let probing = self.paths.migrate(now, id, route);
+        let outcome = self.paths.migrate(now, id, route);
         self.on_path_news(now);
-        probing
+        outcome
     }
 
     /// Our usable addresses changed: the path policy of a client opens and ends paths accordingly. A path whose address is

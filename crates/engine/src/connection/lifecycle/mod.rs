@@ -23,7 +23,7 @@ const CLOSING_PTOS: u32 = 3;
 #[derive(Debug)]
 enum Phase {
     Open,
-    Closing { frame: CloseFrame, until: Instant, heard: u32, answer_at: u32 },
+    Closing { frame: CloseFrame, until: Instant, heard: u32, repeat_at: u32 },
     Draining { until: Instant },
     Drained,
 }
@@ -136,7 +136,7 @@ impl Lifecycle {
     pub(crate) fn close(&mut self, now: Instant, frame: CloseFrame, pto: Duration) {
         if self.is_open() {
             let until = now + pto * CLOSING_PTOS;
-            self.phase = Phase::Closing { frame, until, heard: 0, answer_at: 1 };
+            self.phase = Phase::Closing { frame, until, heard: 0, repeat_at: 1 };
             self.close_due = true;
         }
     }
@@ -158,10 +158,10 @@ impl Lifecycle {
 
     /// A packet arrived while closing: our close is repeated for the 1st, 2nd, 4th, 8th... (RFC 9000 10.2.1).
     pub(crate) fn on_heard_while_closing(&mut self) {
-        if let Phase::Closing { heard, answer_at, .. } = &mut self.phase {
+        if let Phase::Closing { heard, repeat_at, .. } = &mut self.phase {
             *heard += 1;
-            if heard >= answer_at {
-                *answer_at = answer_at.saturating_mul(2);
+            if heard >= repeat_at {
+                *repeat_at = repeat_at.saturating_mul(2);
                 self.close_due = true;
                 // A new round: what waits for a full socket must not keep the close from the other paths.
                 self.closes_due.clear();

@@ -21,7 +21,7 @@ impl Connection {
         }
         at = earliest(at, self.keys.as_ref().and_then(|k| k.deadline()));
         at = earliest(at, self.scheduling.paced_until);
-        at = earliest(at, self.scheduling.answers_at);
+        at = earliest(at, self.scheduling.responses_at);
         at = earliest(at, self.scheduling.reinjector.next_look());
         at = earliest(at, self.handshake.zero_rtt.deadline());
         earliest(at, self.receive.loans.deadline(&self.streams, &self.datagrams))
@@ -41,7 +41,7 @@ impl Connection {
         if !self.lifecycle.is_open() {
             return;
         }
-        for held in [&mut self.scheduling.paced_until, &mut self.scheduling.answers_at] {
+        for held in [&mut self.scheduling.paced_until, &mut self.scheduling.responses_at] {
             *held = held.filter(|at| *at > now);
         }
         self.scheduling.reinjector.on_timeout(now);
@@ -81,14 +81,14 @@ impl Connection {
                 match fired {
                     TimerFired::None => break,
                     TimerFired::Lost => {}
-                    TimerFired::Probe { space: Space::Data, .. } => {
+                    TimerFired::Pto { space: Space::Data, .. } => {
                         self.paths.on_probe_timeout(now, id, &mut self.random);
                     }
-                    TimerFired::Probe { space, .. } => {
+                    TimerFired::Pto { space, .. } => {
                         // A server that confirmed the handshake has no keys for Handshake packets any more: 1-RTT packets
                         // make it say so again.
                         if self.keys.is_some() {
-                            self.paths.probe_with_data(id);
+                            self.paths.request_data_probe(id);
                         }
                         self.handshake.crypto(space).into_iter().for_each(|stream| stream.resend_unacked());
                         self.paths.suspect_size(now, id);

@@ -134,7 +134,7 @@ impl PathControl {
         !is_here
     }
 
-    /// The peer's newest packet that is no mere probe came from other addresses: a server follows it there.
+    /// The peer's newest packet with more than probing frames came from other addresses: a server follows it there.
     pub(crate) fn follow(&mut self, at: &Arrival) {
         if self.side.is_client() || !self.is_confirmed() {
             return;

@@ -28,7 +28,7 @@ impl PathControl {
         if brings_data || !may_fail || !self.table.has_other_validated(id) {
             return;
         }
-        if others == TakeOver::Possible && count >= self.settings.abandon_after_probes() {
+        if others == TakeOver::Possible && count >= self.settings.abandon_after_ptos() {
             let _ = self.abandon(now, id, CloseCode::PATH_UNSTABLE_OR_POOR, random);
             return;
         }

@@ -84,7 +84,7 @@ impl PathControl {
         let moved = path.relocate(now, local, times);
         self.table.renew_cid(id);
         self.on_moved(now, id, moved);
-        // RFC 9000 9.3: the server follows packets that are no mere probes.
+        // RFC 9000 9.3: the server follows packets that hold more than probing frames.
         self.ping(id);
     }
 
@@ -129,15 +129,15 @@ impl PathControl {
         }
     }
 
-    /// RFC 9000 9.6.2, 21.5.3: nothing but probes goes to a preferred address before it is proven.
-    pub(super) fn probe_preferred(&mut self, now: Instant) {
+    /// RFC 9000 9.6.2, 21.5.3: nothing but probing frames goes to a preferred address before it is proven.
+    pub(super) fn challenge_preferred(&mut self, now: Instant) {
         let Some(tuple) = self.plan.preferred.take() else { return };
         let times = self.validation_times(PathId::ZERO);
-        let _ = self.table.probe(now, PathId::ZERO, tuple, times);
+        let _ = self.table.challenge_candidate(now, PathId::ZERO, tuple, times);
         self.process_table_events();
     }
 
-    /// Moves a path to other addresses of ours: probes them, and goes there once they answer (RFC 9000 9.2).
+    /// Moves a path to other addresses of ours once they are validated, which begins now (RFC 9000 9.2).
     pub(crate) fn migrate(&mut self, now: Instant, id: PathId, tuple: FourTuple) -> Result<(), PathError> {
         // RFC 9000 9: no migration before the handshake is confirmed
         if !self.is_confirmed() {
@@ -147,12 +147,13 @@ impl PathControl {
             return Err(PathError::MigrationDisabled);
         }
         let times = self.validation_times(id);
-        self.table.probe(now, id, tuple, times).map_err(|_| PathError::NoPath)?;
+        self.table.challenge_candidate(now, id, tuple, times).map_err(|_| PathError::NoPath)?;
         self.process_table_events();
         Ok(())
     }
 
-    /// A candidate address of ours, or a preferred one of the server, answered: the path moves there (RFC 9000 9.6.3).
+    /// The peer responded at a candidate address of ours, or at the one that it prefers: the path moves there
+    /// (RFC 9000 9.6.3).
     pub(super) fn on_candidate_validated(&mut self, now: Instant, id: PathId) {
         if self.side.is_server() {
             return;
@@ -163,7 +164,7 @@ impl PathControl {
         self.on_moved(now, id, moved);
     }
 
-    /// Nothing answered at other addresses that a path asked from.
+    /// No response came at other addresses that a path challenged.
     pub(super) fn on_candidate_failed(&mut self, now: Instant, id: PathId) {
         self.ask_elsewhere(now);
         self.table.drop_failed_candidate(id);

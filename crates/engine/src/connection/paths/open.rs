@@ -68,7 +68,7 @@ impl PathControl {
         }
         self.on_opened(id, tuple, random);
         if proven {
-            // No challenge leaves whose answer would say so.
+            // No challenge leaves whose response would say so.
             self.on_validated(id);
         }
         true

@@ -58,8 +58,8 @@ impl PathControl {
         if opens && self.table.validations() > 0 {
             return;
         }
-        // A probe of the application's, or of the address that the server prefers, goes on.
-        if path.is_probing() {
+        // Challenges that the application asked for, or to the address that the server prefers, go on.
+        if path.is_challenging_candidate() {
             return;
         }
         let (tuple, by_system) = (path.tuple(), path.is_local_chosen_by_system());
@@ -71,8 +71,9 @@ impl PathControl {
         let times = self.settings.first_validation_times();
         // RFC 9000 9.5: an address without a connection id of its own has no turn until the peer gives one
         let mut turns = others.iter().cycle().skip(turn).take(others.len()).filter(is_other);
-        let asked =
-            turns.find(|local| self.table.probe(now, last, FourTuple { local: **local, ..tuple }, times).is_ok());
+        let asked = turns.find(|local| {
+            self.table.challenge_candidate(now, last, FourTuple { local: **local, ..tuple }, times).is_ok()
+        });
         if let Some(&local) = asked {
             self.outage = Some(Outage { last, asked: Some(local) });
             self.process_table_events();

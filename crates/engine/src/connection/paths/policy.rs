@@ -20,7 +20,7 @@ pub(crate) struct PathPlan {
     /// Addresses of ours changed: paths may have lost theirs.
     strays: bool,
     peer: Vec<SocketAddr>,
-    /// A server's preferred address, to be probed once the handshake is confirmed.
+    /// A server's preferred address, to be validated once the handshake is confirmed.
     pub(super) preferred: Option<FourTuple>,
     changed: bool,
 }
@@ -155,7 +155,7 @@ impl PathControl {
         }
         // RFC 9000 9: no migration before the handshake is confirmed
         if self.is_confirmed() {
-            self.probe_preferred(now);
+            self.challenge_preferred(now);
         }
         self.tend_strays(now);
         if self.table.is_multipath() {

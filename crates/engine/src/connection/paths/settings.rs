@@ -50,8 +50,8 @@ impl PathSettings {
     }
 
     /// Probe time-outs in a row after which a failed path is given up.
-    pub(super) fn abandon_after_probes(&self) -> u32 {
-        self.transport.paths.abandon_after_probes
+    pub(super) fn abandon_after_ptos(&self) -> u32 {
+        self.transport.paths.abandon_after_ptos
     }
 
     /// The probe time-out that the initial RTT gives.

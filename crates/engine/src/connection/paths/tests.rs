@@ -86,7 +86,7 @@ impl Client {
         path.on_packet_sent(now, (Space::Data, FourTupleRole::Current), &packet, &[SentFrame::Ping], feedback);
         let due = path.send.deadline().unwrap();
         let fired = self.paths.on_packet_timer(due, id, ProbeGate::Open);
-        assert!(matches!(fired, TimerFired::Probe { space: Space::Data, .. }), "{fired:?}");
+        assert!(matches!(fired, TimerFired::Pto { space: Space::Data, .. }), "{fired:?}");
         self.paths.on_probe_timeout(due, id, &mut self.random);
         due
     }

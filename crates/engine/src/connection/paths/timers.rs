@@ -59,10 +59,10 @@ impl PathControl {
         }
     }
 
-    /// A time-out of the handshake on path `id` is answered by 1-RTT packets too.
-    pub(crate) fn probe_with_data(&mut self, id: PathId) {
+    /// A time-out of the handshake on path `id` asks for a probe in a 1-RTT packet too.
+    pub(crate) fn request_data_probe(&mut self, id: PathId) {
         if let Some(path) = self.table.path_mut(id) {
-            path.probe_along(Space::Data);
+            path.request_probe(Space::Data);
         }
     }
 

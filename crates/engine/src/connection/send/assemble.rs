@@ -139,7 +139,7 @@ impl Connection {
             ack_eliciting,
             in_flight: ack_eliciting || built.padding_bytes > 0,
             ecn_marked: ecn.is_some(),
-            mtu_probe: matches!(purpose, Purpose::Mtu(_)),
+            mtu_probe: matches!(purpose, Purpose::MtuProbe(_)),
             app_limited,
             repeats,
             elsewhere: purpose == Purpose::OtherAddress,

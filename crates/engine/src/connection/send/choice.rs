@@ -117,18 +117,18 @@ impl Scheduling {
         self.pick(Shown::Some, &Demand { kind, ..*demand })
     }
 
-    /// Packets bound to one path: probes, validation, pings, copies.
+    /// Packets bound to one path: PTO probes, validation, pings, copies.
     fn next_bound(&mut self, paths: &mut PathControl, offer: &Offer, empty: &EmptyChoices) -> Option<Choice> {
         let PathControl { table, pings, .. } = paths;
         let owes = |path: &Path| path.send.probes_due(Space::Data) > 0 || path.owes_validation();
         // Nearly always none.
         if table.slots().any(|slot| slot.path.as_deref().is_some_and(owes)) {
-            let found = self.next_probe(table, empty).or_else(|| self.next_validation(table, offer, empty));
+            let found = self.next_pto_probe(table, empty).or_else(|| self.next_validation(table, offer, empty));
             if found.is_some() {
                 return found;
             }
         } else {
-            self.answers_at = None;
+            self.responses_at = None;
         }
         let purpose = Purpose::Ping;
         let mut pings = pings.iter().rev().copied();
@@ -139,8 +139,8 @@ impl Scheduling {
     }
 
     /// A path that owes a probe after a time-out.
-    fn next_probe(&self, paths: &Paths, empty: &EmptyChoices) -> Option<Choice> {
-        let purpose = Purpose::Probe;
+    fn next_pto_probe(&self, paths: &Paths, empty: &EmptyChoices) -> Option<Choice> {
+        let purpose = Purpose::PtoProbe;
         let owes = |path: &&Path| path.send.probes_due(Space::Data) > 0 && !empty.holds(path.id(), purpose);
         // A path to which the peer gave no id can send nothing, whatever it owes.
         let due = paths.slots().filter(|slot| slot.path.as_deref().as_ref().is_some_and(owes));
@@ -154,7 +154,7 @@ impl Scheduling {
     /// their own; responses are as many as the peer likes: window and pacer hold them too (RFC 9000 8.2.2).
     fn next_validation(&mut self, paths: &mut Paths, offer: &Offer, empty: &EmptyChoices) -> Option<Choice> {
         let (now, purpose) = (offer.now, Purpose::Validation);
-        self.answers_at = None;
+        self.responses_at = None;
         for slot in paths.slots_mut() {
             if slot.path.as_deref().is_none_or(|path| !path.owes_validation()) || slot.sendable().is_none() {
                 continue;
@@ -172,7 +172,7 @@ impl Scheduling {
             path.send.prepare_to_send(now, MIN_DATAGRAM_BYTES as u64);
             match path.send.room(now, MIN_DATAGRAM_BYTES as u64) {
                 SendRoom::Open => return Some(choice),
-                SendRoom::Paced(at) => self.answers_at = earliest(self.answers_at, Some(at)),
+                SendRoom::Paced(at) => self.responses_at = earliest(self.responses_at, Some(at)),
                 SendRoom::Window => {}
             }
         }
@@ -205,7 +205,7 @@ impl Scheduling {
     }
 
     /// A path on which nothing is under way learns what it carries without data, where the application sends datagrams:
-    /// their size depends on it, and the scheduler may have no use for the path. A search is a few probes, and the next
+    /// their size depends on it, and the scheduler may have no use for the path. A search is a few MTU probes, and the next
     /// one is minutes away.
     fn next_idle_search(
         &mut self,
@@ -222,17 +222,17 @@ impl Scheduling {
             slot.sendable()?;
             let path = slot.path.as_deref_mut()?;
             let size = path.mtu_probe_while_idle(offer.now)?;
-            let choice = Choice { path: path.id(), purpose: Purpose::Mtu(size) };
+            let choice = Choice { path: path.id(), purpose: Purpose::MtuProbe(size) };
             Some(choice).filter(|_| !full.hold(&path.addresses.tuple()))
         })?;
-        // RFC 9002 6.1: the ack of a small packet behind it shows the loss of the probe, without a probe time-out.
+        // RFC 9002 6.1: the ack of a small packet behind it shows the loss of the MTU probe, without a probe time-out.
         paths.ping(choice.path);
         Some(choice)
     }
 }
 
-/// A larger datagram instead of data, while data flows and a probe is due.
+/// A larger datagram instead of data, while data flows and an MTU probe is due.
 fn data_or_mtu_probe(paths: &mut Paths, id: PathId, offer: &Offer) -> Purpose {
     let path = paths.path_mut(id).filter(|_| offer.mtu_probes == Permission::Given);
-    path.and_then(|path| path.mtu_probe_beside_data(offer.now)).map_or(Purpose::Data, Purpose::Mtu)
+    path.and_then(|path| path.mtu_probe_beside_data(offer.now)).map_or(Purpose::Data, Purpose::MtuProbe)
 }

@@ -13,7 +13,7 @@ impl Connection {
     /// Fills one packet of the data space. Says whether it must be full-sized.
     pub(crate) fn fill(&mut self, now: Instant, outline: &Outline, w: &mut FrameWriter<'_>) -> Pad {
         let &Outline { place, purpose, .. } = outline;
-        if let Purpose::Mtu(size) = purpose {
+        if let Purpose::MtuProbe(size) = purpose {
             let _ = w.write(&Frame::Ping, SentFrame::MtuProbe(size));
             return Pad::No;
         }
@@ -36,12 +36,12 @@ impl Connection {
             Purpose::Acks | Purpose::Ping => return pad,
             // The peer's address is not proven: a server keeps to what validation needs (RFC 9000 8.1).
             Purpose::Validation if !path.may_validate_with_data(side) => return pad,
-            Purpose::Probe if path.awaits_proof(side) => {
+            Purpose::PtoProbe if path.awaits_proof(side) => {
                 // Nothing but an ack is wanted of an address that is not proven.
                 w.write_ping();
                 return pad;
             }
-            Purpose::Probe if path.is_failed() => {
+            Purpose::PtoProbe if path.is_failed() => {
                 // Nothing new goes here, and what another path took over is not repeated: is the path back?
                 self.scheduling.copies.fill_oldest(path, &mut self.streams, w);
                 return pad;
@@ -61,7 +61,7 @@ impl Connection {
         }
         self.streams.fill_control(now, w);
         let Self { scheduling, streams, paths, datagrams, .. } = self;
-        if purpose == Purpose::Probe
+        if purpose == Purpose::PtoProbe
             && let Some(path) = paths.table.path_at(place)
         {
             // After control frames: news of a failed path must not wait behind data.

@@ -76,7 +76,7 @@ impl Connection {
         }
         let full = &self.scheduling.full_sockets;
         let admits = |state: &FourTupleState| {
-            state.wants_probe() && state.amplification_room() >= SMALLEST_PACKET_BYTES && !full.hold(&state.tuple())
+            state.wants_send() && state.amplification_room() >= SMALLEST_PACKET_BYTES && !full.hold(&state.tuple())
         };
         let due = |slot: &Slot| {
             let addresses = &slot.path.as_deref().filter(|_| slot.is_open())?.addresses;
@@ -108,7 +108,7 @@ impl Connection {
         if purpose == Purpose::Ping {
             self.paths.pings.retain(|p| *p != id);
         }
-        let mut segment = if let Purpose::Mtu(size) = purpose { usize::from(size) } else { mtu };
+        let mut segment = if let Purpose::MtuProbe(size) = purpose { usize::from(size) } else { mtu };
         let max_segments = match self.settings.transport.wire.segmentation_offload {
             Switch::On => max_segments.min(MAX_TRAIN_BYTES / segment).max(1),
             Switch::Off => 1,
@@ -123,7 +123,7 @@ impl Connection {
             if count == 1 {
                 segment = built.bytes;
             }
-            let single = matches!(purpose, Purpose::Mtu(_) | Purpose::Acks | Purpose::Ping);
+            let single = matches!(purpose, Purpose::MtuProbe(_) | Purpose::Acks | Purpose::Ping);
             let path = self.paths.table.path_at(place)?;
             let stunted = count == 1 && would_stunt(path, &self.datagrams, built.bytes);
             if built.bytes < segment || count >= max_segments || single || stunted {
@@ -152,7 +152,7 @@ impl Connection {
                 w.write_ping();
             }
             match (purpose, pad) {
-                (Purpose::Mtu(_), _) => Padding::UpTo(end),
+                (Purpose::MtuProbe(_), _) => Padding::UpTo(end),
                 (Purpose::Data, Pad::No) if connection.streams.unsent_bytes() > 0 => {
                     Padding::Nearly { end, missing_bytes: TRAIN_PADDING_BYTES }
                 }

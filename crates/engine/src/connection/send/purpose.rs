@@ -7,8 +7,8 @@ use smallvec::SmallVec;
 /// Why a packet leaves on a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// A probe after a time-out: any window, something that asks for an ack.
-    Probe,
+    /// A probe after a probe time-out: any window, something that asks for an ack.
+    PtoProbe,
     /// A challenge or response that only this path can carry.
     Validation,
     /// The same on addresses that the path does not use yet, or no longer.
@@ -20,7 +20,7 @@ pub(crate) enum Purpose {
     /// Acks and nothing else.
     Acks,
     /// A larger datagram, to learn whether it passes.
-    Mtu(u16),
+    MtuProbe(u16),
     /// A PING for keep-alive or to show new keys.
     Ping,
     /// The last word of a path or of the connection: no part of what the scheduler spreads.
@@ -30,17 +30,17 @@ pub(crate) enum Purpose {
 impl Purpose {
     /// True for packets that may follow others in one train.
     pub(crate) fn joins_trains(self) -> bool {
-        matches!(self, Self::Probe | Self::Data | Self::Copies)
+        matches!(self, Self::PtoProbe | Self::Data | Self::Copies)
     }
 
     /// True for what the scheduler was asked about.
     pub(crate) fn is_scheduled(self) -> bool {
-        matches!(self, Self::Data | Self::Mtu(_))
+        matches!(self, Self::Data | Self::MtuProbe(_))
     }
 
     /// True where a packet that asks for no ack would miss the point.
     pub(crate) fn must_elicit(self) -> bool {
-        matches!(self, Self::Probe | Self::Mtu(_) | Self::Ping)
+        matches!(self, Self::PtoProbe | Self::MtuProbe(_) | Self::Ping)
     }
 }
 
@@ -77,7 +77,7 @@ impl EmptyChoices {
     }
 
     pub(crate) fn has_mtu_probe(&self) -> bool {
-        self.made.iter().any(|choice| matches!(choice.purpose, Purpose::Mtu(_)))
+        self.made.iter().any(|choice| matches!(choice.purpose, Purpose::MtuProbe(_)))
     }
 }
 

@@ -29,8 +29,8 @@ pub(crate) struct Scheduling {
     /// When pacing lets the next packet go, if that alone holds it, or when a wait for a faster path or a full socket has
     /// lasted enough.
     pub(crate) paced_until: Option<Instant>,
-    /// When pacing lets the next answer to a challenge go.
-    pub(crate) answers_at: Option<Instant>,
+    /// When pacing lets the next PATH_RESPONSE go.
+    pub(crate) responses_at: Option<Instant>,
     pub(crate) views: Views,
     /// Views of the paths that can carry the next datagram; empty but while it is decided about.
     shown: Vec<PathView>,
@@ -56,7 +56,7 @@ impl Scheduling {
             full_sockets: FullSockets::default(),
             copy_to: Vec::new(),
             paced_until: None,
-            answers_at: None,
+            responses_at: None,
             views: Views::default(),
             shown: Vec::new(),
             frames: Vec::new(),

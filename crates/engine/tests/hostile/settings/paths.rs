@@ -110,9 +110,9 @@ fn duplicate_until_rtt() {
 }
 
 #[test]
-fn abandon_after_probes() {
+fn abandon_after_ptos() {
     for (count, abandoned) in [(2, true), (30, false)] {
-        let mut rig = two_paths(|t| _ = t.abandon_after_probes(count));
+        let mut rig = two_paths(|t| _ = t.abandon_after_ptos(count));
         let id = rig.conn().streams().open(Dir::Uni).unwrap();
         rig.conn().send_stream(id).write(&[1; 60_000]).unwrap();
         for _ in 0..60 {

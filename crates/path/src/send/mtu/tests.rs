@@ -12,13 +12,13 @@ fn at(ms: u64) -> Instant {
 fn search(mtu: &mut Mtu, link: u16, start: u64) -> usize {
     for probes in 0..200 {
         let now = at(start + probes as u64);
-        let Some(size) = mtu.probe_due(now) else { return probes };
-        mtu.on_probe_sent(size);
-        assert_eq!(mtu.probe_due(now), None, "one probe at a time");
+        let Some(size) = mtu.mtu_probe_due(now) else { return probes };
+        mtu.on_mtu_probe_sent(size);
+        assert_eq!(mtu.mtu_probe_due(now), None, "one probe at a time");
         if size <= link {
-            mtu.on_probe_acked(now, size);
+            mtu.on_mtu_probe_acked(now, size);
         } else {
-            mtu.on_probe_lost(now, size);
+            mtu.on_mtu_probe_lost(now, size);
         }
     }
     panic!("the search does not end")
@@ -34,7 +34,7 @@ fn whole_ceiling_costs_one_probe() {
 #[test]
 fn jumbo_ceiling_tries_ethernet_first() {
     let mut mtu = Mtu::new(MtuConfig { max: 65_527, ..MtuConfig::default() });
-    assert_eq!(mtu.probe_due(at(0)), Some(1452));
+    assert_eq!(mtu.mtu_probe_due(at(0)), Some(1452));
     search(&mut mtu, 9000, 0);
     assert!(mtu.current() > 9000 - GRANULARITY && mtu.current() <= 9000, "{}", mtu.current());
 }
@@ -53,14 +53,14 @@ fn peer_limit_holds() {
 #[test]
 fn one_lost_probe_is_no_verdict() {
     let mut mtu = Mtu::new(MtuConfig::default());
-    for _ in 0..MAX_PROBES - 1 {
-        let size = mtu.probe_due(at(0)).unwrap();
+    for _ in 0..MAX_MTU_PROBES - 1 {
+        let size = mtu.mtu_probe_due(at(0)).unwrap();
         assert_eq!(size, 1452);
-        mtu.on_probe_sent(size);
-        mtu.on_probe_lost(at(0), size);
+        mtu.on_mtu_probe_sent(size);
+        mtu.on_mtu_probe_lost(at(0), size);
     }
-    mtu.on_probe_sent(1452);
-    assert_eq!(mtu.on_probe_acked(at(0), 1452), Some(1452));
+    mtu.on_mtu_probe_sent(1452);
+    assert_eq!(mtu.on_mtu_probe_acked(at(0), 1452), Some(1452));
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn raise_timer_searches_again() {
     let small = mtu.current();
     assert!(small > 1280 && small <= 1300);
     let again = mtu.paused_until.unwrap();
-    assert_eq!(mtu.probe_due(again - Duration::from_millis(1)), None);
+    assert_eq!(mtu.mtu_probe_due(again - Duration::from_millis(1)), None);
     search(&mut mtu, 1500, again.as_nanos() / 1_000_000 + 1);
     assert_eq!(mtu.current(), 1452);
 }
@@ -91,7 +91,7 @@ fn black_hole_is_found_and_left() {
     assert_eq!((reduced, mtu.current()), (Some(1200), 1200));
     assert!(number < 10, "found within a few episodes");
     // Not probed before the pause is over; then found again.
-    assert_eq!(mtu.probe_due(at(1000)), None);
+    assert_eq!(mtu.mtu_probe_due(at(1000)), None);
     search(&mut mtu, 1500, 61_000);
     assert_eq!(mtu.current(), 1452);
 }
@@ -158,9 +158,9 @@ fn an_initial_size_that_never_passed_is_given_up_at_the_first_silence() {
 
     // Also where a search was asked for before, found nothing larger to try and rests.
     let mut mtu = Mtu::new(config);
-    assert_eq!(mtu.probe_due(at(0)), None);
+    assert_eq!(mtu.mtu_probe_due(at(0)), None);
     assert_eq!(mtu.on_pto(at(1), 1), Some(1200));
-    assert!(mtu.probe_due(at(1)).is_some(), "the search for what passes begins at once");
+    assert!(mtu.mtu_probe_due(at(1)).is_some(), "the search for what passes begins at once");
 
     // One that was seen to pass, be it in the handshake, has the patience of any other.
     let mut mtu = Mtu::new(config);
@@ -180,7 +180,7 @@ fn losses_of_the_initial_size_alone_reveal_that_it_does_not_pass() {
     }
     assert_eq!(mtu.current(), 1200);
     assert!(number < 10, "found within a few episodes");
-    assert_eq!(mtu.probe_due(at(50)), Some(1452), "the search begins at once");
+    assert_eq!(mtu.mtu_probe_due(at(50)), Some(1452), "the search begins at once");
 }
 
 #[test]
@@ -193,15 +193,15 @@ fn no_fall_exceeds_what_the_peer_takes() {
 #[test]
 fn off_means_off() {
     let mut mtu = Mtu::new(MtuConfig { search: MtuSearch::Off, ..MtuConfig::default() });
-    assert_eq!((mtu.probe_due(at(0)), mtu.current()), (None, 1200));
+    assert_eq!((mtu.mtu_probe_due(at(0)), mtu.current()), (None, 1200));
     // Also when it is said in the middle of a search; what arrived by then counts.
     let mut mtu = Mtu::new(MtuConfig::default());
-    let size = mtu.probe_due(at(0)).unwrap();
-    mtu.on_probe_sent(size);
+    let size = mtu.mtu_probe_due(at(0)).unwrap();
+    mtu.on_mtu_probe_sent(size);
     mtu.stop_search();
-    assert_eq!((mtu.on_probe_acked(at(1), 1452), mtu.probe_due(at(2))), (Some(1452), None));
+    assert_eq!((mtu.on_mtu_probe_acked(at(1), 1452), mtu.mtu_probe_due(at(2))), (Some(1452), None));
     mtu.reset();
-    assert_eq!((mtu.probe_due(at(3)), mtu.current()), (None, 1200));
+    assert_eq!((mtu.mtu_probe_due(at(3)), mtu.current()), (None, 1200));
 }
 
 proptest! {

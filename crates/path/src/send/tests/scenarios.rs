@@ -546,7 +546,7 @@ fn probes_get_the_oldest_frames() {
     let mut b = Bench::new();
     b.send_in(0, Space::Data, PacketInfo { mtu_probe: true, ..packet() });
     b.send_many(3, 0);
-    assert_eq!(b.timeout(5000), TimerFired::Probe { space: Space::Data, count: 2 });
+    assert_eq!(b.timeout(5000), TimerFired::Pto { space: Space::Data, count: 2 });
     for oldest in [1, 2] {
         out.clear();
         b.flow.probe_frames(Space::Data, &mut out);

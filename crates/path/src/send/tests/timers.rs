@@ -14,14 +14,14 @@ fn probe_time_out_and_backoff() {
     // 100 + 4 * 50 + 25
     assert_eq!((b.flow.pto(Space::Data), b.flow.deadline()), (MS * 325, Some(at(525))));
     assert_eq!(b.timeout(524), TimerFired::None);
-    assert_eq!(b.timeout(525), TimerFired::Probe { space: Space::Data, count: 2 });
+    assert_eq!(b.timeout(525), TimerFired::Pto { space: Space::Data, count: 2 });
     assert_eq!((b.flow.probes_due(Space::Data), b.flow.pto_count()), (2, 1));
     b.send(525);
     b.send(526);
     assert_eq!(b.flow.probes_due(Space::Data), 0);
     assert_eq!(b.flow.deadline(), Some(at(526 + 650)));
     assert!(b.lost().is_empty(), "a time-out alone loses nothing");
-    assert_eq!(b.timeout(1176), TimerFired::Probe { space: Space::Data, count: 2 });
+    assert_eq!(b.timeout(1176), TimerFired::Pto { space: Space::Data, count: 2 });
     assert_eq!(b.flow.deadline(), Some(at(1176 + 1300)), "also when no probe could leave");
     b.ack(1200, &[1..=1]).unwrap();
     assert_eq!(b.flow.pto_count(), 0);
@@ -35,7 +35,7 @@ fn backoff_ends_somewhere() {
         let now = b.flow.deadline().unwrap();
         assert!(now.since(b.now) <= Duration::from_secs(60), "{now}");
         let (shared, feedback) = (&mut b.shared, &mut b.feedback);
-        assert!(matches!(b.flow.on_timeout(now, shared, feedback), TimerFired::Probe { .. }));
+        assert!(matches!(b.flow.on_timeout(now, shared, feedback), TimerFired::Pto { .. }));
         assert!(b.flow.deadline().unwrap() > now);
         b.now = now;
     }
@@ -51,7 +51,7 @@ fn earliest_space_first_and_data_only_when_confirmed() {
     b.send_in(10, Space::Handshake, packet());
     b.send_in(5, Space::Initial, packet());
     assert_eq!(b.flow.deadline(), Some(at(5 + 999)));
-    assert_eq!(b.timeout(1004), TimerFired::Probe { space: Space::Initial, count: 2 });
+    assert_eq!(b.timeout(1004), TimerFired::Pto { space: Space::Initial, count: 2 });
     b.flow.discard(at(1004), Space::Initial, &mut b.feedback);
     b.flow.discard(at(1004), Space::Handshake, &mut b.feedback);
     b.flow.set_handshake(at(1004), HandshakeState::Confirmed);
@@ -68,9 +68,9 @@ fn client_does_not_deadlock() {
     b.ack_with(100, Space::Initial, MS, None, &[0..=0]).unwrap();
     // In flight is nothing, yet the server may be out of credit.
     assert_eq!(b.flow.deadline(), Some(at(100 + 300)));
-    assert_eq!(b.timeout(400), TimerFired::Probe { space: Space::Initial, count: 1 });
+    assert_eq!(b.timeout(400), TimerFired::Pto { space: Space::Initial, count: 1 });
     b.flow.set_handshake(at(400), HandshakeState::AwaitingValidation);
-    assert_eq!(b.timeout(1000), TimerFired::Probe { space: Space::Handshake, count: 1 });
+    assert_eq!(b.timeout(1000), TimerFired::Pto { space: Space::Handshake, count: 1 });
     b.send_in(1000, Space::Handshake, packet());
     b.ack_with(1100, Space::Handshake, MS, None, &[0..=0]).unwrap();
     assert_eq!(b.flow.pto_count(), 2, "no reset before validation is known");
