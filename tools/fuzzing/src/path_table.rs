@@ -180,7 +180,7 @@ impl Driver {
             let _ = self.table.challenge_candidate(self.now, id, to, times());
         } else {
             let cid = if fresh { CidChange::Fresh } else { CidChange::Keep };
-            self.table.migrate(self.now, id, to, cid, times());
+            self.table.move_to(self.now, id, to, cid, times());
         }
     }
 

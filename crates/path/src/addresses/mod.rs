@@ -235,7 +235,7 @@ impl PathAddresses {
 
     /// Moves the path to `tuple`: the peer's newest non-probing packet came from there (RFC 9000 9.3), or we decided so. An
     /// address of the peer's must be admitted first ([`Self::admit`]), or no amplification limit holds there. The addresses used until now stay as previous when proven.
-    pub(crate) fn migrate(&mut self, now: Instant, tuple: FourTuple, times: ValidationTimes) -> Moved {
+    pub(crate) fn move_to(&mut self, now: Instant, tuple: FourTuple, times: ValidationTimes) -> Moved {
         let from = self.current.tuple();
         let role = self.find(&tuple);
         if role == Some(FourTupleRole::Current) {

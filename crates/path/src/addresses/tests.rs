@@ -166,7 +166,7 @@ fn nat_rebinding_moves_ports_only_and_falls_back() {
     let mut route = PathAddresses::new(home(), Validation::Validated);
     let rebound = tuple("10.0.0.1:1", "10.9.0.1:999");
     route.admit(rebound, 1200);
-    assert_eq!(route.migrate(at(0), rebound, TIMES), Moved::Ports);
+    assert_eq!(route.move_to(at(0), rebound, TIMES), Moved::Ports);
     assert_eq!(route.tuple(), rebound);
     // The new address has its own credit, the old one stays proven.
     assert_eq!(route.amplification_room(), 3600);
@@ -185,11 +185,11 @@ fn nat_rebinding_moves_ports_only_and_falls_back() {
 fn moving_to_another_host_resets_and_validation_drops_the_previous_address() {
     let mut route = PathAddresses::new(home(), Validation::Validated);
     route.admit(away(), 1200);
-    assert_eq!(route.migrate(at(0), away(), TIMES), Moved::Hosts);
+    assert_eq!(route.move_to(at(0), away(), TIMES), Moved::Hosts);
     let asked = write(&mut route, FourTupleRole::Current).0[0];
     assert_eq!(route.on_response(at(1), asked), Ok(Some(AddressEvent::Validated(FourTupleRole::Current))));
     assert!(route.get(FourTupleRole::Previous).is_none());
-    assert_eq!(route.migrate(at(2), away(), TIMES), Moved::No);
+    assert_eq!(route.move_to(at(2), away(), TIMES), Moved::No);
 }
 
 #[test]
@@ -198,11 +198,11 @@ fn second_move_keeps_the_last_proven_address() {
     let mut route = PathAddresses::new(home(), Validation::Validated);
     for to in [away(), third] {
         route.admit(to, 1200);
-        route.migrate(at(0), to, TIMES);
+        route.move_to(at(0), to, TIMES);
     }
     assert_eq!(route.get(FourTupleRole::Previous).unwrap().tuple(), home());
     // The peer comes back: its address is still proven.
-    assert_eq!(route.migrate(at(5), home(), TIMES), Moved::Hosts);
+    assert_eq!(route.move_to(at(5), home(), TIMES), Moved::Hosts);
     assert!(route.is_validated() && route.get(FourTupleRole::Previous).is_none());
 }
 

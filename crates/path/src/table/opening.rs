@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use plait_base::limits::MAX_PATHS;
-use plait_base::{CloseCode, FourTuple, Instant, PathId, Side};
+use plait_base::{CloseCode, Instant, PathId, Side};
 
-use super::{Paths, Slot, SlotPlace, not_retired};
-use crate::addresses::{FourTupleRole, Moved, Validation, ValidationTimes};
+use super::{Paths, SlotPlace, not_retired};
 use crate::frame_state::FrameState;
 use crate::path::Path;
 
@@ -47,17 +46,6 @@ impl std::fmt::Display for OpenError {
 }
 
 impl std::error::Error for OpenError {}
-
-/// Why other addresses cannot be challenged now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CandidateError {
-    /// No such open path.
-    NoPath,
-    /// The peer gave no spare connection id (RFC 9000 9.5).
-    NoSpareCid,
-    /// Too many validations are under way.
-    TooManyValidations,
-}
 
 /// What to do with an authentic packet for a path id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,123 +159,4 @@ impl Paths {
         }
         now < *slot.wanted_since.get_or_insert(now) + patience
     }
-
-    /// Challenges the peer from or at other addresses of an open path, with a connection id of their own.
-    ///
-    /// # Errors
-    /// What stands in the way: see [`CandidateError`].
-    pub fn challenge_candidate(
-        &mut self,
-        now: Instant,
-        id: PathId,
-        tuple: FourTuple,
-        times: ValidationTimes,
-    ) -> Result<(), CandidateError> {
-        if self.validations() >= self.config.max_validations {
-            return Err(CandidateError::TooManyValidations);
-        }
-        self.change_remote(id, |slot| {
-            let Some(path) = slot.path.as_mut().filter(|_| slot.closing.is_none()) else {
-                return Err(CandidateError::NoPath);
-            };
-            let own = path.addresses.asked_with(&tuple);
-            let has_own = own.is_some_and(|sequence| slot.remote.cid(sequence).is_some());
-            let zero_length = slot.remote.active().is_some_and(|cid| cid.is_empty());
-            let spare = if has_own || zero_length { None } else { slot.remote.take_spare() };
-            if spare.is_none() && !has_own && !zero_length {
-                return Err(CandidateError::NoSpareCid);
-            }
-            path.addresses.challenge_candidate(now, tuple, times);
-            if let (Some(sequence), Some(state)) = (spare, path.addresses.get_mut(FourTupleRole::Candidate)) {
-                state.cid = Some(sequence);
-            }
-            slot.assign_cids();
-            Ok(())
-        })
-        .unwrap_or(Err(CandidateError::NoPath))
-    }
-
-    /// Forgets the addresses that an open path challenges beside its own, and retires their connection ids.
-    pub fn drop_candidates(&mut self, id: PathId) {
-        self.change_remote(id, |slot| {
-            slot.path.iter_mut().for_each(|path| path.addresses.drop_candidates());
-            slot.assign_cids();
-        });
-    }
-
-    /// The same for addresses that did not answer, unless they are being asked again.
-    pub fn drop_failed_candidate(&mut self, id: PathId) {
-        let candidate =
-            |slot: &Slot| slot.path.as_ref().and_then(|path| path.addresses.get(FourTupleRole::Candidate)).cloned();
-        let failed = self.slot(id).and_then(candidate).is_some_and(|state| state.validation() == Validation::Failed);
-        if failed {
-            self.drop_candidates(id);
-        }
-    }
-
-    /// The peer's challenge came from other addresses, to another id of ours: what goes there gets another id of the peer,
-    /// when there is a spare (RFC 9000 9.5).
-    pub fn freshen_candidate(&mut self, id: PathId) {
-        self.change_remote(id, |slot| {
-            let Some(state) = slot.path.as_mut().and_then(|path| path.addresses.get_mut(FourTupleRole::Candidate))
-            else {
-                return;
-            };
-            state.cid = state.cid.or_else(|| slot.remote.take_spare());
-            slot.assign_cids();
-        });
-    }
-
-    /// Moves an open path to other addresses; no other path is touched (RFC 10069 3.1.2, RFC 9000 9.3).
-    ///
-    /// With `CidChange::Fresh` a new connection id of the peer is taken into use when there is a spare.
-    pub fn migrate(
-        &mut self,
-        now: Instant,
-        id: PathId,
-        tuple: FourTuple,
-        cid: CidChange,
-        times: ValidationTimes,
-    ) -> Moved {
-        self.change_remote(id, |slot| {
-            let Some(path) = slot.path.as_mut().filter(|_| slot.closing.is_none()) else { return Moved::No };
-            let old = slot.remote.active_sequence();
-            let moved = path.addresses.migrate(now, tuple, times);
-            if moved == Moved::No {
-                return moved;
-            }
-            if let Some(state) = path.addresses.get_mut(FourTupleRole::Previous) {
-                state.cid = state.cid.or(old);
-            }
-            if let Some(state) = path.addresses.get_mut(FourTupleRole::Current)
-                && state.cid.is_none()
-                && cid == CidChange::Fresh
-            {
-                state.cid = slot.remote.take_spare();
-            }
-            Slot::assign_cids(slot);
-            moved
-        })
-        .unwrap_or(Moved::No)
-    }
-}
-
-impl Paths {
-    /// Takes a fresh connection id of the peer into use on a path and retires the one before, where there is a spare: the
-    /// path leaves by another address of ours, or may (RFC 9000 9.5).
-    pub fn renew_cid(&mut self, id: PathId) {
-        self.change_remote(id, |slot| {
-            slot.remote.rotate();
-            slot.assign_cids();
-        });
-    }
-}
-
-/// Whether a move takes a fresh connection id of the peer into use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CidChange {
-    /// When a spare is there: the peer changed its id too, or we chose to move (RFC 9000 9.5).
-    Fresh,
-    /// The peer's packets still come to the same id: a NAT moved it, and it may not even know.
-    Keep,
 }

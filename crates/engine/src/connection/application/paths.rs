@@ -101,7 +101,7 @@ impl Connection {
     /// the server wants no client to move at this address of it.
     pub fn migrate_path(&mut self, now: Instant, id: PathId, route: FourTuple) -> Result<(), PathError> {
         self.lifecycle.check_open()?;
-        let outcome = self.paths.migrate(now, id, route);
+        let outcome = self.paths.begin_migration(now, id, route);
         self.on_path_news(now);
         outcome
     }

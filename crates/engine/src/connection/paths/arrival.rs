@@ -143,7 +143,7 @@ impl PathControl {
         let Some(path) = self.table.path_mut(at.path) else { return };
         path.admit(at.route, at.bytes);
         let cid = if path.changed_cid(&at.dcid) { CidChange::Fresh } else { CidChange::Keep };
-        let moved = self.table.migrate(at.now, at.path, at.route, cid, times);
+        let moved = self.table.move_to(at.now, at.path, at.route, cid, times);
         self.on_moved(at.now, at.path, moved);
         if let Some(path) = self.table.path_mut(at.path) {
             path.on_heard_at(&at.route, at.dcid);

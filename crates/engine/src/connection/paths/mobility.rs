@@ -138,7 +138,7 @@ impl PathControl {
     }
 
     /// Moves a path to other addresses of ours once they are validated, which begins now (RFC 9000 9.2).
-    pub(crate) fn migrate(&mut self, now: Instant, id: PathId, tuple: FourTuple) -> Result<(), PathError> {
+    pub(crate) fn begin_migration(&mut self, now: Instant, id: PathId, tuple: FourTuple) -> Result<(), PathError> {
         // RFC 9000 9: no migration before the handshake is confirmed
         if !self.is_confirmed() {
             return Err(PathError::Unconfirmed);
@@ -160,7 +160,7 @@ impl PathControl {
         }
         let Some(tuple) = self.table.path(id).and_then(Path::candidate) else { return };
         let times = self.validation_times(id);
-        let moved = self.table.migrate(now, id, tuple, CidChange::Fresh, times);
+        let moved = self.table.move_to(now, id, tuple, CidChange::Fresh, times);
         self.on_moved(now, id, moved);
     }
 

@@ -369,7 +369,7 @@ fn nat_rebinding_of_one_path() {
     let to = FourTuple { remote: ([10, 9, 0, 1], 999).into(), ..tuple(0, 1) };
     let other = server.table.path(PathId(0)).unwrap().addresses.clone();
     server.table.path_mut(PathId(1)).unwrap().addresses.admit(to, 1200);
-    let moved = server.table.migrate(at(1), PathId(1), to, CidChange::Keep, times());
+    let moved = server.table.move_to(at(1), PathId(1), to, CidChange::Keep, times());
     assert_eq!(moved, Moved::Ports);
     assert_eq!(server.table.slot(PathId(1)).unwrap().dcid(FourTupleRole::Current), before);
     assert_eq!(server.table.path(PathId(0)).unwrap().addresses.tuple(), other.tuple());
@@ -395,7 +395,7 @@ fn migration_takes_a_fresh_cid_of_the_same_path() {
     let slot = client.table.slot(PathId(1)).unwrap();
     assert_ne!(slot.dcid(FourTupleRole::Candidate), slot.dcid(FourTupleRole::Current));
     let probed = slot.dcid(FourTupleRole::Candidate);
-    assert_eq!(client.table.migrate(at(2), PathId(1), tuple(7, 0), CidChange::Fresh, times()), Moved::Hosts);
+    assert_eq!(client.table.move_to(at(2), PathId(1), tuple(7, 0), CidChange::Fresh, times()), Moved::Hosts);
     let slot = client.table.slot(PathId(1)).unwrap();
     assert_eq!((slot.dcid(FourTupleRole::Current), slot.remote.held()), (probed, 4));
     assert_eq!(slot.dcid(FourTupleRole::Previous), before.and_then(|s| slot.remote.cid(s)));
@@ -411,7 +411,7 @@ fn failed_move_goes_back_with_its_cid() {
     open(at(0), &mut client, &mut server);
     exchange(at(0), &mut client, &mut server);
     let before = client.table.slot(PathId(1)).unwrap().remote.active();
-    client.table.migrate(at(0), PathId(1), tuple(7, 0), CidChange::Fresh, times());
+    client.table.move_to(at(0), PathId(1), tuple(7, 0), CidChange::Fresh, times());
     assert_ne!(client.table.slot(PathId(1)).unwrap().remote.active(), before);
     let mut events = vec![];
     for ms in (0..=300).step_by(10) {
