@@ -457,10 +457,10 @@ impl Path {
 
     /// The system refused a datagram of `bytes` (EMSGSIZE): packets under way that are as large come out lost in `feedback`.
     /// The reduced size where datagrams in use were as large.
-    pub fn on_datagram_refused(&mut self, now: Instant, bytes: u16, feedback: &mut Feedback) -> Option<u16> {
+    pub fn on_too_large(&mut self, now: Instant, bytes: u16, feedback: &mut Feedback) -> Option<u16> {
         let reduced = self.mtu.on_too_large(now, bytes);
         if bytes > self.mtu() {
-            self.send.on_refused(now, bytes, feedback);
+            self.send.on_too_large(now, bytes, feedback);
         }
         self.resize(reduced)
     }

@@ -191,7 +191,7 @@ impl SentPackets {
 impl SendFlow {
     /// The system refused a datagram of `bytes` as larger than the interface takes (EMSGSIZE): packets under way that are
     /// as large never left. What they carried comes out as lost, to leave in smaller ones; that is no sign of congestion.
-    pub(crate) fn on_refused(&mut self, now: Instant, bytes: u16, feedback: &mut Feedback) {
+    pub(crate) fn on_too_large(&mut self, now: Instant, bytes: u16, feedback: &mut Feedback) {
         for space in Space::ALL {
             let Some(state) = self.spaces[space as usize].as_deref_mut() else { continue };
             let sent = &mut state.sent;

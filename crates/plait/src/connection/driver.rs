@@ -153,8 +153,8 @@ impl Driver {
         for batch in 0..MAX_BATCHES {
             let mut state = self.shared.lock();
             let now = self.shared.clock.now();
-            for refused in self.send_queues.take_refused() {
-                state.engine.on_too_large(now, refused.route, refused.bytes);
+            for datagram in self.send_queues.take_too_large() {
+                state.engine.on_too_large(now, datagram.route, datagram.bytes);
             }
             let full = self.send_queues.full(state.engine.paths().routes());
             state.engine.set_full_sockets(now, full);

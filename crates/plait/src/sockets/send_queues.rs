@@ -26,7 +26,7 @@ pub(crate) struct SendQueues {
     /// Local addresses whose socket is full, as told last.
     full: Vec<SocketAddr>,
     /// Datagrams that the system refused as too large, until they are told.
-    refused: Vec<Refused>,
+    too_large: Vec<TooLarge>,
     lost: u64,
     /// A pair of addresses between which the system sees no way, since it was asked last.
     impassable: Option<FourTuple>,
@@ -34,7 +34,7 @@ pub(crate) struct SendQueues {
 
 /// A datagram that the system refused as larger than the interface takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Refused {
+pub(crate) struct TooLarge {
     /// Where it was to go.
     pub(crate) route: FourTuple,
     /// UDP payload bytes.
@@ -58,8 +58,8 @@ struct GsoBatch {
 
 impl SendQueues {
     pub(crate) fn new(sockets: Arc<SocketList>) -> Self {
-        let (queues, spare, full, refused) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { sockets, queues, spare, full, refused, lost: 0, impassable: None }
+        let (queues, spare, full, too_large) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { sockets, queues, spare, full, too_large, lost: 0, impassable: None }
     }
 
     /// The sockets in use.
@@ -90,7 +90,7 @@ impl SendQueues {
     /// Gives back the memory that nothing is in.
     pub(crate) fn shrink_to_fit(&mut self) {
         self.full.shrink_to_fit();
-        self.refused.shrink_to_fit();
+        self.too_large.shrink_to_fit();
         for queue in &mut self.queues {
             queue.waiting.shrink_to_fit();
         }
@@ -108,8 +108,8 @@ impl SendQueues {
     }
 
     /// Takes the datagrams that were refused as too large since the last call.
-    pub(crate) fn take_refused(&mut self) -> impl Iterator<Item = Refused> + '_ {
-        self.refused.drain(..)
+    pub(crate) fn take_too_large(&mut self) -> impl Iterator<Item = TooLarge> + '_ {
+        self.too_large.drain(..)
     }
 
     /// The local addresses among those of `routes` whose socket is full: nothing more should be made for them.
@@ -145,7 +145,7 @@ impl SendQueues {
         let queue = &mut self.queues[at];
         let mut batch = GsoBatch { transmit, source: exit.source, bytes: std::mem::take(buffer), sent: 0 };
         let left = if queue.waiting.is_empty() {
-            batch.poll_send(cx, &queue.socket, &mut self.refused)
+            batch.poll_send(cx, &queue.socket, &mut self.too_large)
         } else {
             Poll::Pending
         };
@@ -165,7 +165,7 @@ impl SendQueues {
     pub(crate) fn flush(&mut self, cx: &Context<'_>) {
         for queue in &mut self.queues {
             while let Some(batch) = queue.waiting.front_mut() {
-                if batch.poll_send(cx, &queue.socket, &mut self.refused).is_pending() {
+                if batch.poll_send(cx, &queue.socket, &mut self.too_large).is_pending() {
                     break;
                 }
                 if let Some(batch) = queue.waiting.pop_front() {
@@ -179,7 +179,12 @@ impl SendQueues {
 
 impl GsoBatch {
     /// Sends the rest; ready when nothing is left to send, be it that it was lost, with what became of the last part.
-    fn poll_send(&mut self, cx: &Context<'_>, socket: &SharedSocket, refused: &mut Vec<Refused>) -> Poll<SendOutcome> {
+    fn poll_send(
+        &mut self,
+        cx: &Context<'_>,
+        socket: &SharedSocket,
+        too_large: &mut Vec<TooLarge>,
+    ) -> Poll<SendOutcome> {
         let mut last = SendOutcome::Sent;
         let size = self.transmit.size.min(self.bytes.len());
         while self.sent < size {
@@ -192,7 +197,7 @@ impl GsoBatch {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Ok(SendOutcome::TooLarge)) => {
                     let bytes = self.transmit.segment_size.unwrap_or(size);
-                    refused.push(Refused { route: self.transmit.route, bytes });
+                    too_large.push(TooLarge { route: self.transmit.route, bytes });
                 }
                 // What the network did not take is lost, as any datagram may be.
                 Poll::Ready(Ok(outcome)) => last = outcome,
@@ -216,7 +221,7 @@ mod tests {
         let socket = SharedSocket::new(Bind::address("127.0.0.1:0".parse().unwrap()).open().unwrap());
         let route = FourTuple { local: socket.local(), remote: "127.0.0.1:9".parse().unwrap() };
         let mut send_queues = SendQueues::new(Arc::new(SocketList::new(vec![Arc::new(socket)])));
-        for (bytes, refused) in [(1_200, None), (65_527, Some(Refused { route, bytes: 65_527 }))] {
+        for (bytes, refused) in [(1_200, None), (65_527, Some(TooLarge { route, bytes: 65_527 }))] {
             let mut waiting = Some((Transmit::single(route, bytes), vec![0; bytes]));
             let told = poll_fn(|cx| {
                 match waiting.take() {
@@ -224,7 +229,7 @@ mod tests {
                     None => send_queues.flush(cx),
                 }
                 let is_gone = send_queues.full([route].into_iter()).is_empty();
-                if is_gone { Poll::Ready(send_queues.take_refused().next()) } else { Poll::Pending }
+                if is_gone { Poll::Ready(send_queues.take_too_large().next()) } else { Poll::Pending }
             });
             assert_eq!(told.await, refused);
         }

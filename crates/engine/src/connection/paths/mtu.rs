@@ -13,7 +13,7 @@ impl PathControl {
         let ids: PathIds = self.table.open_paths().filter(leaves_by).map(Path::id).collect();
         for id in ids {
             let Some(path) = self.table.path_mut(id) else { continue };
-            let reduced = path.on_datagram_refused(now, bytes, &mut self.feedback);
+            let reduced = path.on_too_large(now, bytes, &mut self.feedback);
             self.tell_undelivered(id);
             if let Some(bytes) = reduced {
                 self.tell_shrunk(id, bytes);
