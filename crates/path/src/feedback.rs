@@ -24,8 +24,8 @@ pub struct LostPacket {
 pub struct Feedback {
     /// Frames in packets that the peer acknowledged.
     pub acked: Vec<SentFrame>,
-    /// Frames in packets that were declared lost, except those handed out before by
-    /// [`take_in_flight_frames`](crate::Path::take_in_flight_frames).
+    /// Frames in packets that were declared lost, except those handed over before by
+    /// [`hand_over_in_flight`](crate::Path::hand_over_in_flight).
     pub lost: Vec<SentFrame>,
     /// The packets declared lost or discarded, for observers.
     pub lost_packets: Vec<LostPacket>,

@@ -181,7 +181,7 @@ impl Path {
     /// (RFC 9002 6.2.4).
     pub fn on_probe_timeout(&mut self, now: Instant, others: TakeOver, again: &mut Vec<SentFrame>) -> ProbeTimeout {
         match others {
-            TakeOver::Possible => self.send.take_in_flight_frames(again),
+            TakeOver::Possible => self.send.hand_over_in_flight(again),
             TakeOver::Alone => self.send.oldest_frames(Space::Data, 0, PACKETS_PER_PROBE, again),
         }
         let recent = self.pto() / HEARD_PART;
@@ -212,8 +212,8 @@ impl Path {
     }
 
     /// Hands out the frames of all packets under way, for another path to carry them; the packets stay in flight.
-    pub fn take_in_flight_frames(&mut self, out: &mut Vec<SentFrame>) {
-        self.send.take_in_flight_frames(out);
+    pub fn hand_over_in_flight(&mut self, out: &mut Vec<SentFrame>) {
+        self.send.hand_over_in_flight(out);
     }
 
     /// Nothing more is sent on it: all that is under way counts as lost.

@@ -50,7 +50,7 @@ impl SendFlow {
             let bytes = u64::from(entry.info.bytes);
             let before = passed;
             passed += bytes;
-            if entry.copied || entry.requeued || !entry.info.ack_eliciting {
+            if entry.copied || entry.handed_over || !entry.info.ack_eliciting {
                 continue;
             }
             let ahead_bytes = if order == FlightOrder::OldestFirst { passed } else { total.saturating_sub(before) };

@@ -150,7 +150,7 @@ impl SpaceState {
                     losses.add(&entry);
                     let bytes = entry.info.bytes;
                     feedback.lost_packets.push(LostPacket { space, number, trigger, bytes });
-                    if !entry.requeued {
+                    if !entry.handed_over {
                         feedback.lost.extend(self.sent.frames_of(&entry));
                     }
                     losses.span = losses.span.max(self.sent.extend_run(&entry, rule.first_rtt_at));
@@ -204,7 +204,7 @@ impl SendFlow {
                 self.in_flight -= if before.counted { u64::from(before.info.bytes) } else { 0 };
                 let trigger = LossTrigger::Discarded;
                 feedback.lost_packets.push(LostPacket { space, number, trigger, bytes: before.info.bytes });
-                if !before.requeued {
+                if !before.handed_over {
                     feedback.lost.extend(sent.frames_of(&before));
                 }
             }

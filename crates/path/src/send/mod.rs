@@ -470,7 +470,7 @@ impl SendFlow {
 
     /// Reports everything outstanding in `space` as lost without a sign of congestion: Retry, version change,
     /// rejected 0-RTT. Numbers go on.
-    pub fn requeue_in_flight(&mut self, now: Instant, space: Space, feedback: &mut Feedback) {
+    pub fn declare_all_lost(&mut self, now: Instant, space: Space, feedback: &mut Feedback) {
         let Some(state) = self.spaces[space as usize].as_deref_mut() else { return };
         let sent = &mut state.sent;
         let mut number = sent.cursor;
@@ -479,7 +479,7 @@ impl SendFlow {
                 self.in_flight -= if before.counted { u64::from(before.info.bytes) } else { 0 };
                 let (trigger, bytes) = (LossTrigger::Discarded, before.info.bytes);
                 feedback.lost_packets.push(LostPacket { space, number, trigger, bytes });
-                if !before.requeued {
+                if !before.handed_over {
                     feedback.lost.extend(sent.frames_of(&before));
                 }
             }
@@ -505,7 +505,7 @@ impl SendFlow {
         while sent.ack_only > MAX_UNANSWERED_ACKS / 2 && number < end {
             if let Some(before) = sent.mark_lost(number, now) {
                 self.in_flight -= if before.counted { u64::from(before.info.bytes) } else { 0 };
-                if before.info.in_flight && !before.requeued {
+                if before.info.in_flight && !before.handed_over {
                     feedback.lost.extend(sent.frames_of(&before));
                 }
             }
@@ -518,7 +518,7 @@ impl SendFlow {
 
     /// The path is deleted: all that is outstanding counts as lost (RFC 10069 3.4.3).
     pub(crate) fn on_path_gone(&mut self, now: Instant, feedback: &mut Feedback) {
-        Space::ALL.into_iter().for_each(|space| self.requeue_in_flight(now, space, feedback));
+        Space::ALL.into_iter().for_each(|space| self.declare_all_lost(now, space, feedback));
     }
 
     /// The path moved to another address (RFC 9000 9.4): window, ECN and RTT begin anew. Packets that were
@@ -545,9 +545,9 @@ impl SendFlow {
 
     /// Appends the frames of every outstanding packet of `Data`, to be sent on another path; a later loss of
     /// these packets does not report the frames again. Oldest first.
-    pub(crate) fn take_in_flight_frames(&mut self, out: &mut Vec<SentFrame>) {
+    pub(crate) fn hand_over_in_flight(&mut self, out: &mut Vec<SentFrame>) {
         if let Some(state) = self.spaces[Space::Data as usize].as_deref_mut() {
-            state.sent.requeue_outstanding(out);
+            state.sent.hand_over_outstanding(out);
         }
     }
 
@@ -556,7 +556,7 @@ impl SendFlow {
     /// still be acked or lost.
     pub fn oldest_frames(&self, space: Space, skip: usize, packets: usize, out: &mut Vec<SentFrame>) {
         let Some(state) = self.space(space) else { return };
-        let waits = |e: &sent_packets::SentPacket| e.info.awaits_ack() && !e.info.mtu_probe && !e.requeued;
+        let waits = |e: &sent_packets::SentPacket| e.info.awaits_ack() && !e.info.mtu_probe && !e.handed_over;
         let waiting = state.sent.outstanding().filter(|(_, entry)| waits(entry));
         for (_, entry) in waiting.skip(skip).take(packets) {
             out.extend(state.sent.frames_of(entry));

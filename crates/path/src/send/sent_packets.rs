@@ -35,8 +35,8 @@ pub(crate) struct SentPacket {
     pub(crate) info: PacketInfo,
     /// Bytes still count against this flow's window.
     pub(crate) counted: bool,
-    /// The frames were handed out already: a loss does not report them again.
-    pub(crate) requeued: bool,
+    /// The frames were handed over to another path already: a loss does not report them again.
+    pub(crate) handed_over: bool,
     /// The frames travel on another path too, or did before.
     pub(crate) copied: bool,
     pub(crate) rate: RateMark,
@@ -83,7 +83,7 @@ impl SentPackets {
             state: PacketState::Outstanding,
             info: *packet,
             counted: packet.in_flight && !packet.elsewhere,
-            requeued: false,
+            handed_over: false,
             copied: packet.repeats,
             rate,
             frames_at: self.frames_base + self.frames.len() as u64,
@@ -108,7 +108,7 @@ impl SentPackets {
             state: PacketState::Skipped,
             info: PacketInfo::default(),
             counted: false,
-            requeued: false,
+            handed_over: false,
             copied: true,
             rate: RateMark::default(),
             frames_at: self.frames_base + self.frames.len() as u64,
@@ -255,12 +255,12 @@ impl SentPackets {
     }
 
     /// Appends the frames of outstanding packets, each once; an MTU probe keeps its own, for it travels this path alone.
-    pub(crate) fn requeue_outstanding(&mut self, out: &mut Vec<SentFrame>) {
+    pub(crate) fn hand_over_outstanding(&mut self, out: &mut Vec<SentFrame>) {
         let skip = (self.cursor.max(self.base) - self.base) as usize;
         for i in skip..self.entries.len() {
             let entry = self.entries[i];
-            if entry.state == PacketState::Outstanding && !entry.requeued && !entry.info.mtu_probe {
-                self.entries[i].requeued = true;
+            if entry.state == PacketState::Outstanding && !entry.handed_over && !entry.info.mtu_probe {
+                self.entries[i].handed_over = true;
                 out.extend(self.frames_of(&entry));
             }
         }

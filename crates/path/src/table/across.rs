@@ -52,7 +52,7 @@ impl Paths {
     }
 
     /// Whether another path works that can take over from this one.
-    pub fn take_over_from(&self, id: PathId) -> TakeOver {
+    pub fn can_take_over_from(&self, id: PathId) -> TakeOver {
         if self.usable().any(|slot| slot.id != id) { TakeOver::Possible } else { TakeOver::Alone }
     }
 

@@ -43,7 +43,7 @@ impl Connection {
             // RFC 9001 4.6.2: nothing of it counts; packet numbers go on
             self.streams.on_early_rejected();
             if let Some(path) = self.paths.table.path_mut(PathId::ZERO) {
-                path.send.requeue_in_flight(now, Space::Data, &mut self.paths.feedback);
+                path.send.declare_all_lost(now, Space::Data, &mut self.paths.feedback);
             }
             self.paths.feedback.clear();
         }

@@ -89,7 +89,7 @@ impl Connection {
         match self.handshake.again(version, &self.settings, &mut self.random) {
             Ok(handshake) => {
                 self.handshake = handshake;
-                self.paths.requeue_first_flight(now);
+                self.paths.declare_first_flight_lost(now);
                 let feedback = self.paths.take_feedback();
                 self.process_acked_and_lost(now, PathId::ZERO, feedback);
                 self.advance_handshake(now);
@@ -106,7 +106,7 @@ impl Connection {
         self.handshake.adopt_retry(scid, token);
         self.paths.table.set_remote_initial(scid, None);
         self.handshake.crypto(Space::Initial).into_iter().for_each(|stream| stream.resend_unacked());
-        self.paths.requeue_first_flight(now);
+        self.paths.declare_first_flight_lost(now);
         let feedback = self.paths.take_feedback();
         self.process_acked_and_lost(now, PathId::ZERO, feedback);
     }

@@ -60,10 +60,10 @@ impl PathControl {
 
     /// The handshake begins again: what is under way, 0-RTT included, counts as never sent. CRYPTO data is left to the
     /// handshake to send again.
-    pub(crate) fn requeue_first_flight(&mut self, now: Instant) {
+    pub(crate) fn declare_first_flight_lost(&mut self, now: Instant) {
         if let Some(path) = self.table.path_mut(PathId::ZERO) {
-            path.send.requeue_in_flight(now, Space::Initial, &mut self.feedback);
-            path.send.requeue_in_flight(now, Space::Data, &mut self.feedback);
+            path.send.declare_all_lost(now, Space::Initial, &mut self.feedback);
+            path.send.declare_all_lost(now, Space::Data, &mut self.feedback);
         }
         self.feedback.lost.retain(|frame| !matches!(frame, SentFrame::Crypto { .. }));
     }

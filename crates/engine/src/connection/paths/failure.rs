@@ -12,7 +12,7 @@ impl PathControl {
     /// nothing up, since acks may only be late. It counts as potentially failed (CoNEXT 2017, section 4.3) wherever another
     /// path is validated, also one that failed itself.
     pub(crate) fn on_probe_timeout(&mut self, now: Instant, id: PathId, random: &mut Random) {
-        let others = self.table.take_over_from(id);
+        let others = self.table.can_take_over_from(id);
         self.suspect_size(now, id);
         let mut frames = Vec::new();
         let Some(path) = self.table.path_mut(id) else { return };
@@ -60,7 +60,7 @@ impl PathControl {
         for id in self.table.silent_beside(by) {
             let mut frames = Vec::new();
             if let Some(path) = self.table.path_mut(id) {
-                path.take_in_flight_frames(&mut frames);
+                path.hand_over_in_flight(&mut frames);
             }
             self.tell(PathNews::SendAgain { id, frames });
         }

@@ -90,7 +90,7 @@ impl PathControl {
 
     /// A path's own address is gone, and there is no other for it: it has failed, whatever was heard before.
     fn on_address_lost(&mut self, id: PathId) {
-        let others = self.table.take_over_from(id);
+        let others = self.table.can_take_over_from(id);
         if self.table.is_multipath() {
             self.mark_failed(id, others);
         }

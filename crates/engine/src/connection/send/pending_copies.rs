@@ -78,7 +78,7 @@ impl PendingCopies {
             return false;
         }
         let measured = paths.path_at(place).is_none_or(|path| path.send.rtt().measured().is_some());
-        !measured && paths.take_over_from(place.id()) == TakeOver::Possible
+        !measured && paths.can_take_over_from(place.id()) == TakeOver::Possible
     }
 
     /// Writes what may go on `path`, as much as fits; what is acked by now is forgotten.

@@ -102,7 +102,7 @@ fn run(steps: Vec<Step>, drops: Vec<bool>) -> Result<(), TestCaseError> {
             }
             Step::HandOut => {
                 let mut out = Vec::new();
-                b.flow.take_in_flight_frames(&mut out);
+                b.flow.hand_over_in_flight(&mut out);
                 let out: Vec<u64> = out.iter().map(number_of).collect();
                 let open: Vec<u64> = model.sent.keys().copied().filter(|n| model.is_open(n)).collect();
                 // Forgotten acks-only packets may be missing; nothing comes twice.

@@ -469,9 +469,9 @@ fn a_gone_path_loses_everything_once() {
     b.ack(10, &[4..=4, 0..=0]).unwrap();
     assert_eq!(b.lost(), [1]);
     let mut copies = Vec::new();
-    b.flow.take_in_flight_frames(&mut copies);
+    b.flow.hand_over_in_flight(&mut copies);
     assert_eq!(copies, [2, 3, 5].map(SentFrame::MaxData));
-    b.flow.take_in_flight_frames(&mut copies);
+    b.flow.hand_over_in_flight(&mut copies);
     assert_eq!(copies.len(), 3, "handed out once");
     b.send(11);
     b.feedback.clear();
@@ -560,7 +560,7 @@ fn surrendered_packets_go_again_without_blame() {
     // RFC 9001 4.6.2: rejected 0-RTT is sent again
     let mut b = Bench::new();
     b.send_many(3, 0);
-    b.flow.requeue_in_flight(at(1), Space::Data, &mut b.feedback);
+    b.flow.declare_all_lost(at(1), Space::Data, &mut b.feedback);
     assert_eq!((b.lost(), b.flow.in_flight(), b.flow.next_number(Space::Data)), (vec![0, 1, 2], 0, 3));
     assert!(b.kinds().is_empty() && b.flow.stats().packets_lost == 0);
 }
