@@ -220,7 +220,7 @@ pub(crate) struct Closed<'a> {
     pub(crate) reason: &'a str,
 }
 
-/// The path's number in a header; early packets have none to choose from.
+/// The path's number in a header; packets with a long header have none to choose from.
 pub(crate) fn path_id(path: PathId, data_space: bool) -> Option<u32> {
     data_space.then_some(path.0)
 }

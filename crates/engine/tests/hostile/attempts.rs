@@ -7,7 +7,7 @@ use plait_crypto::tls::{Hello, read_client_hello, read_encrypted_extensions};
 use plait_engine::connection::{ConnectionError, Event, Unreachable};
 use plait_path::PathStatus;
 use plait_wire::header::PacketKind;
-use plait_wire::params::EarlyPaths;
+use plait_wire::params::UnconfirmedPaths;
 
 use crate::puppet::{Packet, Rig, Setup, addr, ms};
 
@@ -84,9 +84,9 @@ fn the_network_is_believed_until_the_server_is_heard() {
 }
 
 /// A client whose handshake is complete and not yet confirmed, which opens a path; the path's addresses.
-fn opens_early(early_paths: EarlyPaths) -> (Rig, FourTuple) {
+fn opens_unconfirmed(unconfirmed_paths: UnconfirmedPaths) -> (Rig, FourTuple) {
     let mut setup = Setup::default();
-    setup.habits.params.early_paths = early_paths;
+    setup.habits.params.unconfirmed_paths = unconfirmed_paths;
     let mut rig = Rig::client(setup);
     while rig.say_handshake() {
         rig.pass(ms(5));
@@ -106,7 +106,7 @@ fn left_by(rig: &Rig, route: FourTuple) -> usize {
 
 #[test]
 fn paths_wait_until_the_server_has_read_the_finished() {
-    let (mut rig, route) = opens_early(EarlyPaths::Unknown);
+    let (mut rig, route) = opens_unconfirmed(UnconfirmedPaths::Unknown);
     assert_eq!(left_by(&rig, route), 0);
     rig.frames([0x1e]);
     assert_eq!(left_by(&rig, route), 1, "HANDSHAKE_DONE lets it go");
@@ -117,6 +117,6 @@ fn paths_wait_until_the_server_has_read_the_finished() {
 
 #[test]
 fn paths_begin_at_once_where_the_server_bears_it() {
-    let (rig, route) = opens_early(EarlyPaths::Welcome);
+    let (rig, route) = opens_unconfirmed(UnconfirmedPaths::Welcome);
     assert_eq!(left_by(&rig, route), 1);
 }

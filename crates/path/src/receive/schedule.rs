@@ -8,7 +8,7 @@ use super::Eliciting;
 use super::dedup::Dedup;
 
 /// So many acks of a new way leave at once: the peer's first RTT samples are free of ack delay.
-const EARLY_ACKS: u64 = 4;
+const PROMPT_ACKS: u64 = 4;
 
 /// How eagerly a receiver acknowledges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +58,7 @@ pub(crate) struct AckSchedule {
     due: bool,
     deadline: Option<Instant>,
     /// So many acks more leave at once, because the way that the packets take is new.
-    early_acks: u64,
+    prompt_acks: u64,
     /// Largest ack-eliciting number received.
     largest_eliciting: Option<u64>,
     /// Largest number that an ack of ours reported.
@@ -73,7 +73,7 @@ impl AckSchedule {
             eliciting: 0,
             due: false,
             deadline: None,
-            early_acks: 0,
+            prompt_acks: 0,
             largest_eliciting: None,
             largest_reported: None,
         }
@@ -81,7 +81,7 @@ impl AckSchedule {
 
     /// The packets take a way of which the peer has no RTT sample yet.
     pub(crate) fn on_new_way(&mut self) {
-        self.early_acks = EARLY_ACKS;
+        self.prompt_acks = PROMPT_ACKS;
     }
 
     /// A new packet arrived; `seen` has it already.
@@ -104,7 +104,7 @@ impl AckSchedule {
         let disorder = self.is_disorder(number, seen);
         self.largest_eliciting = self.largest_eliciting.max(Some(number));
         // RFC 9000 13.2.1: CE marks are reported at once; 13.2.2: every so many packets
-        let hasty = disorder || ecn == Some(Ecn::Ce) || self.early_acks > 0;
+        let hasty = disorder || ecn == Some(Ecn::Ce) || self.prompt_acks > 0;
         if hasty || self.eliciting > self.policy.eliciting_threshold {
             self.due = true;
         }
@@ -128,7 +128,7 @@ impl AckSchedule {
 
     pub(crate) fn on_ack_sent(&mut self, largest: Option<u64>) {
         if self.eliciting > 0 {
-            self.early_acks = self.early_acks.saturating_sub(1);
+            self.prompt_acks = self.prompt_acks.saturating_sub(1);
         }
         (self.unreported, self.eliciting, self.due, self.deadline) = (0, 0, false, None);
         self.largest_reported = self.largest_reported.max(largest);

@@ -218,10 +218,10 @@ impl SendFlow {
     /// A flow that has sent nothing. Path 0 gets the Initial and Handshake spaces as well.
     pub fn new(path: PathId, now: Instant, controller: Box<dyn CongestionController>, mut config: SendConfig) -> Self {
         let space = || Some(Box::<SpaceState>::default());
-        let early = || if path == PathId::ZERO { space() } else { None };
+        let handshake = || if path == PathId::ZERO { space() } else { None };
         Self {
             path,
-            spaces: [early(), early(), space()],
+            spaces: [handshake(), handshake(), space()],
             rtt: RttEstimator::new(config.initial_rtt),
             ecn: EcnValidator::new(config.ecn),
             controller,

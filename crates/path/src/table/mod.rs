@@ -41,7 +41,7 @@ pub use snapshot::{PathRoom, PathSnapshot};
 /// Ids issued ahead for a path id that no one uses yet: one to open it and one to spare.
 const CIDS_AHEAD: usize = 2;
 /// Paths beyond the first for which a server issues a connection id with its first flight.
-const EARLY_PATHS: u32 = 2;
+const PATHS_IN_HANDSHAKE: u32 = 2;
 
 /// What the table must know from the start.
 #[derive(Clone, Copy, Debug)]
@@ -263,10 +263,10 @@ impl Paths {
 
     /// Issues one connection id for each of the first paths before the handshake is complete: a server knows from the
     /// client's parameters that both want multipath, and a client that has these ids need not wait a round trip more.
-    pub fn issue_early_cids(&mut self, source: &mut dyn CidSource) {
+    pub fn issue_cids_in_handshake(&mut self, source: &mut dyn CidSource) {
         let both = (self.config.initial_max_path_id, self.peer.and_then(|p| p.initial_max_path_id));
         let (Some(local), Some(remote)) = both else { return };
-        for id in (1..=local.min(remote).min(EARLY_PATHS)).map(PathId) {
+        for id in (1..=local.min(remote).min(PATHS_IN_HANDSHAKE)).map(PathId) {
             let Some(slot) = self.ensure_slot(id) else { continue };
             if slot.local.need(1) > 0
                 && let Some(issued) = slot.local.issue(source)

@@ -59,13 +59,13 @@ impl Paths {
         }
     }
 
-    /// True when [`Self::fill_early`] has something to write.
-    pub fn wants_early(&self) -> bool {
+    /// True when [`Self::fill_control_in_handshake`] has something to write.
+    pub fn wants_control_in_handshake(&self) -> bool {
         self.slots.iter().any(|slot| slot.id != PathId::ZERO && slot.local.wants_frame())
     }
 
-    /// Writes the connection ids of paths that may be opened as soon as the handshake is complete.
-    pub fn fill_early(&mut self, w: &mut FrameWriter<'_>) {
+    /// Writes, before the handshake is complete, the connection ids of paths that may be opened as soon as it is.
+    pub fn fill_control_in_handshake(&mut self, w: &mut FrameWriter<'_>) {
         for slot in self.slots.iter_mut().filter(|slot| slot.id != PathId::ZERO) {
             slot.local.fill(CidForm::Path, w);
         }

@@ -76,9 +76,9 @@ impl Slot {
         })
     }
 
-    /// True on path 0 during the handshake: it carries data before the peer's address is proven.
+    /// True on path 0 during the handshake, which carries data before the peer's address is validated.
     #[inline]
-    pub fn carries_early_data(&self) -> bool {
+    pub fn carries_data_unvalidated(&self) -> bool {
         self.id == PathId::ZERO && self.state() == PathState::Validating
     }
 

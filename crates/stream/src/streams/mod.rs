@@ -181,7 +181,7 @@ impl Streams {
 
     /// 0-RTT was refused: every stream and all flow-control state is forgotten (RFC 9001 4.6.2), stream ids
     /// start over, and the application opens its streams again. Reports about 0-RTT packets must not follow.
-    pub fn on_early_rejected(&mut self) {
+    pub fn on_early_data_rejected(&mut self) {
         let rtt = self.rtt;
         *self = Self::new(self.table.side(), self.config);
         self.rtt = rtt;

@@ -3,7 +3,9 @@
 use plait_base::limits::{MAX_ACK_DELAY_EXPONENT, MAX_ACK_DELAY_MS, MAX_STREAM_COUNT, MIN_DATAGRAM_BYTES};
 use plait_base::{ConnectionId, PathId, ResetToken, Side, Violation};
 
-use super::{ActiveMigration, EarlyPaths, GreaseQuicBit, PreferredAddress, TransportParameters, VersionInfo, ids};
+use super::{
+    ActiveMigration, GreaseQuicBit, PreferredAddress, TransportParameters, UnconfirmedPaths, VersionInfo, ids,
+};
 use crate::varint::Reader;
 
 impl TransportParameters {
@@ -83,9 +85,9 @@ impl TransportParameters {
                 empty(value)?;
                 self.fixed_bit = GreaseQuicBit::Supported;
             }
-            ids::EARLY_PATHS => {
+            ids::UNCONFIRMED_PATHS => {
                 empty(value)?;
-                self.early_paths = EarlyPaths::Welcome;
+                self.unconfirmed_paths = UnconfirmedPaths::Welcome;
             }
             ids::MIN_ACK_DELAY => self.acks.min_delay_us = Some(integer(value)?),
             // RFC 9000 7.4.2: unknown parameters are ignored.

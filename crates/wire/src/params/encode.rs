@@ -2,7 +2,7 @@
 
 use plait_base::{Random, Side};
 
-use super::{ActiveMigration, EarlyPaths, GreaseQuicBit, TransportParameters, ids};
+use super::{ActiveMigration, GreaseQuicBit, TransportParameters, UnconfirmedPaths, ids};
 use crate::varint;
 
 /// Most bytes of the value of the parameter that means nothing.
@@ -69,8 +69,8 @@ impl TransportParameters {
         if self.fixed_bit == GreaseQuicBit::Supported {
             list.put(ids::GREASE_QUIC_BIT, |_| {});
         }
-        if self.early_paths == EarlyPaths::Welcome {
-            list.put(ids::EARLY_PATHS, |_| {});
+        if self.unconfirmed_paths == UnconfirmedPaths::Welcome {
+            list.put(ids::UNCONFIRMED_PATHS, |_| {});
         }
         if let Some(info) = &self.version_info {
             list.put(ids::VERSION_INFORMATION, |out| info.encode(out));

@@ -43,8 +43,8 @@ mod ids {
     pub(crate) const INITIAL_MAX_PATH_ID: u64 = 0x3e;
     /// grease_quic_bit (RFC 9287).
     pub(crate) const GREASE_QUIC_BIT: u64 = 0x2ab2;
-    /// plait_early_paths: a parameter of ours, without a value.
-    pub(crate) const EARLY_PATHS: u64 = 0x3170_6c74;
+    /// plait_unconfirmed_paths: a parameter of ours, without a value.
+    pub(crate) const UNCONFIRMED_PATHS: u64 = 0x3170_6c74;
     /// The delay in draft-ietf-quic-ack-frequency.
     pub(crate) const MIN_ACK_DELAY: u64 = 0xff04_de1b;
 }
@@ -79,7 +79,7 @@ pub struct TransportParameters {
     /// Versions (RFC 9368 3).
     pub version_info: Option<VersionInfo>,
     /// Whether paths may be opened before the sender has read the end of the handshake.
-    pub early_paths: EarlyPaths,
+    pub unconfirmed_paths: UnconfirmedPaths,
 }
 
 /// Connection ids of the handshake.
@@ -142,9 +142,9 @@ pub enum GreaseQuicBit {
     Supported,
 }
 
-/// The parameter plait_early_paths of a server.
+/// The parameter plait_unconfirmed_paths of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum EarlyPaths {
+pub enum UnconfirmedPaths {
     /// Nothing is known: a packet of a new path that overtakes the client's Finished may be more than it can bear.
     #[default]
     Unknown,
@@ -174,7 +174,7 @@ impl Default for TransportParameters {
             fixed_bit: GreaseQuicBit::default(),
             initial_max_path_id: None,
             version_info: None,
-            early_paths: EarlyPaths::default(),
+            unconfirmed_paths: UnconfirmedPaths::default(),
         }
     }
 }

@@ -259,7 +259,7 @@ prop_compose! {
         (idle, payload, active, frame) in (0u64..1 << 62, 1200u64..1 << 62, 2u64..1 << 62, 0u64..1 << 62),
         token in prop::option::of(any::<[u8; 16]>()),
         preferred_address in prop::option::of(preferred_addresses()),
-        (still, grease, early, path) in (any::<bool>(), any::<bool>(), any::<bool>(), prop::option::of(any::<u32>())),
+        (still, grease, unconfirmed, path) in (any::<bool>(), any::<bool>(), any::<bool>(), prop::option::of(any::<u32>())),
         versions in prop::option::of(prop::collection::vec(1u32.., 1..5)),
     ) -> TransportParameters {
         TransportParameters {
@@ -279,7 +279,7 @@ prop_compose! {
             max_datagram_frame_bytes: frame,
             fixed_bit: if grease { GreaseQuicBit::Supported } else { GreaseQuicBit::Unsupported },
             initial_max_path_id: path.map(PathId),
-            early_paths: if early { EarlyPaths::Welcome } else { EarlyPaths::Unknown },
+            unconfirmed_paths: if unconfirmed { UnconfirmedPaths::Welcome } else { UnconfirmedPaths::Unknown },
             version_info: versions.map(|v| VersionInfo {
                 chosen: Version(v[0]),
                 available: v.into_iter().map(Version).collect(),

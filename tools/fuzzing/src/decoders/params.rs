@@ -5,7 +5,9 @@ use plait_base::{ConnectionId, PathId, Random, ResetToken, Side};
 use plait_crypto::tls::{Hello, read_client_hello};
 use plait_wire::TransportParameters;
 use plait_wire::Version;
-use plait_wire::params::{ActiveMigration, EarlyPaths, GreaseQuicBit, HandshakeCids, PreferredAddress, VersionInfo};
+use plait_wire::params::{
+    ActiveMigration, GreaseQuicBit, HandshakeCids, PreferredAddress, UnconfirmedPaths, VersionInfo,
+};
 
 use crate::ArbitraryInput;
 
@@ -74,7 +76,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
     full.fixed_bit = GreaseQuicBit::Supported;
     full.initial_max_path_id = Some(PathId(7));
     full.version_info = Some(VersionInfo { chosen: Version::V1, available: vec![Version::V1, Version::V2] });
-    full.early_paths = EarlyPaths::Welcome;
+    full.unconfirmed_paths = UnconfirmedPaths::Welcome;
     let client = full.clone();
     params.cids.original_dcid = cid;
     full.cids.original_dcid = cid;

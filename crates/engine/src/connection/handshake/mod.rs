@@ -1,4 +1,4 @@
-//! The handshake: TLS, CRYPTO streams and keys of the early levels, up to confirmation (RFC 9001 4).
+//! The handshake: TLS, CRYPTO streams and keys of the Initial and Handshake levels, up to confirmation (RFC 9001 4).
 
 mod output;
 pub(crate) mod packets;
@@ -39,7 +39,7 @@ pub(crate) enum Stage {
     Confirmed,
 }
 
-/// One early encryption level: its handshake bytes, its keys while they live, what arrived.
+/// The Initial or the Handshake level: its handshake bytes, its keys while they live, what arrived.
 pub(crate) struct Level {
     pub(crate) crypto: CryptoStream,
     pub(crate) keys: Option<PacketKeys>,
@@ -76,7 +76,7 @@ pub(crate) struct Progress {
     pub(crate) one_rtt: Option<Box<OneRttKeys>>,
     pub(crate) params: Option<TransportParameters>,
     pub(crate) completed: bool,
-    pub(crate) early: Option<EarlyData>,
+    pub(crate) early_data: Option<EarlyData>,
     pub(crate) data_ready: bool,
     /// A server moved its client to this version.
     pub(crate) version: Option<Version>,
@@ -113,11 +113,11 @@ impl Handshake {
         let mut initial = Box::new(Level::new(Space::Initial));
         initial.keys = plait_crypto::initial_keys(versions.original.0, &ids.keys_from(), side);
         let Tls { session: tls, deferred } = tls;
-        let early = if side.is_client() { tls.early_keys() } else { None };
+        let early_keys = if side.is_client() { tls.early_keys() } else { None };
         Self {
             side,
             versions,
-            zero_rtt: ZeroRtt::new(early),
+            zero_rtt: ZeroRtt::new(early_keys),
             tls,
             ids,
             peer_scid: None,
@@ -147,7 +147,7 @@ impl Handshake {
         self.stage == Stage::Confirmed
     }
 
-    /// An early level until it is dropped; none for the data space.
+    /// The Initial or Handshake level until it is dropped; none for the data space.
     pub(crate) fn level(&mut self, space: Space) -> Option<&mut Level> {
         match space {
             Space::Initial => self.initial.as_deref_mut(),
@@ -156,7 +156,7 @@ impl Handshake {
         }
     }
 
-    /// The early levels that are not dropped.
+    /// The Initial and Handshake levels that are not dropped.
     pub(crate) fn levels(&self) -> impl Iterator<Item = &Level> {
         [&self.initial, &self.handshake].into_iter().filter_map(|level| level.as_deref())
     }
@@ -167,7 +167,7 @@ impl Handshake {
         levels.for_each(|level| level.receive.on_timeout(now));
     }
 
-    /// What arrived at an early level, until it is dropped.
+    /// What arrived at the Initial or Handshake level, until it is dropped.
     pub(crate) fn received(&self, space: Space) -> Option<&ReceiveFlow> {
         match space {
             Space::Initial => self.initial.as_ref().map(|level| &level.receive),
@@ -176,7 +176,7 @@ impl Handshake {
         }
     }
 
-    /// The keys of an early level, while they live.
+    /// The keys of the Initial or Handshake level, while they live.
     pub(crate) fn keys(&self, space: Space) -> Option<&PacketKeys> {
         match space {
             Space::Initial => self.initial.as_ref()?.keys.as_ref(),
@@ -198,7 +198,7 @@ impl Handshake {
         }
     }
 
-    /// Keys that open packets of an early level, while they live. 0-RTT is opened by servers alone (RFC 9001 5.6).
+    /// Keys that open packets with a long header, while they live. 0-RTT is opened by servers alone (RFC 9001 5.6).
     pub(crate) fn open_keys(&self, space: Space) -> Option<&OpenKeys> {
         match space {
             Space::Initial | Space::Handshake => self.keys(space).map(|k| &k.remote),
@@ -311,7 +311,7 @@ impl Handshake {
         if self.side.is_client() && self.zero_rtt.outcome() == EarlyData::Offered {
             let outcome = if self.tls.early_data_accepted() { EarlyData::Accepted } else { EarlyData::Rejected };
             self.zero_rtt.on_answer(outcome);
-            progress.early = Some(outcome);
+            progress.early_data = Some(outcome);
             if let (EarlyData::Accepted, Some(remembered)) = (outcome, self.remembered()) {
                 self.peer_params.as_ref().map_or(Ok(()), |now| now.check_early_data(&remembered))?;
             }
@@ -355,7 +355,7 @@ impl Handshake {
         }
     }
 
-    /// Drops an early level with its keys.
+    /// Drops the Initial or Handshake level with its keys.
     pub(crate) fn discard(&mut self, space: Space) {
         if space == Space::Initial {
             self.versions.forget_other();

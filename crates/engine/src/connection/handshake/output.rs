@@ -32,7 +32,7 @@ impl Handshake {
         }
     }
 
-    /// True where an early level has reason for a packet on path 0, whatever its size: a probe, an ack, or what TLS says,
+    /// True where the Initial or Handshake level has reason for a packet on path 0, whatever its size: a probe, an ack, or what TLS says,
     /// for which the window must have room.
     pub(crate) fn wants_packet(&self, now: Instant, space: Space, path: &Path) -> bool {
         let level = match space {

@@ -4,8 +4,8 @@ use plait_base::{ConnectionId, PathId, ResetToken, Side};
 use plait_crypto::ClientTlsConfig;
 use plait_stream::{DatagramsConfig, PeerLimits, StreamsConfig};
 use plait_wire::params::{
-    ActiveMigration, CidParameters, EarlyPaths, GreaseQuicBit, InitialLimits, PreferredAddress, TransportParameters,
-    VersionInfo,
+    ActiveMigration, CidParameters, GreaseQuicBit, InitialLimits, PreferredAddress, TransportParameters,
+    UnconfirmedPaths, VersionInfo,
 };
 
 use plait_wire::Version;
@@ -58,7 +58,7 @@ pub(crate) fn announced(parts: &ConnectionParts, preferred: Option<PreferredAddr
             params.stateless_reset_token = Some(reset_token(parts, &parts.ids.local));
             params.preferred_address = preferred;
             if params.initial_max_path_id.is_some() {
-                params.early_paths = EarlyPaths::Welcome;
+                params.unconfirmed_paths = UnconfirmedPaths::Welcome;
             }
             if server.config.migration == MigrationPolicy::Refused {
                 params.active_migration = ActiveMigration::Disabled;

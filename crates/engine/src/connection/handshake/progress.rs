@@ -39,9 +39,9 @@ impl Connection {
         if progress.data_ready {
             self.events.push(Event::HandshakeDataReady);
         }
-        if progress.early == Some(EarlyData::Rejected) {
+        if progress.early_data == Some(EarlyData::Rejected) {
             // RFC 9001 4.6.2: nothing of it counts; packet numbers go on
-            self.streams.on_early_rejected();
+            self.streams.on_early_data_rejected();
             if let Some(path) = self.paths.table.path_mut(PathId::ZERO) {
                 path.send.declare_all_lost(now, Space::Data, &mut self.paths.feedback);
             }
@@ -54,7 +54,7 @@ impl Connection {
             self.on_complete(now);
         } else if self.side().is_server() && self.keys.is_some() && !self.handshake.is_complete() {
             // They leave with the server's first flight.
-            self.paths.issue_early_cids(&mut self.random);
+            self.paths.issue_cids_in_handshake(&mut self.random);
             self.on_path_news(now);
         }
     }
@@ -99,7 +99,7 @@ impl Connection {
         self.on_path_news(now);
     }
 
-    /// Drops an early level with its keys and what is outstanding there (RFC 9001 4.9).
+    /// Drops the Initial or Handshake level with its keys and what is outstanding there (RFC 9001 4.9).
     pub(crate) fn discard_space(&mut self, now: Instant, space: Space) {
         if !self.handshake.has_keys(space) {
             return;

@@ -32,8 +32,8 @@ impl PathControl {
     }
 
     /// Issues those of the paths that a client may open first: they leave with the server's first flight.
-    pub(crate) fn issue_early_cids(&mut self, random: &mut Random) {
-        self.issue_cids_by(Paths::issue_early_cids, random);
+    pub(crate) fn issue_cids_in_handshake(&mut self, random: &mut Random) {
+        self.issue_cids_by(Paths::issue_cids_in_handshake, random);
     }
 
     fn issue_cids_by(&mut self, issue: fn(&mut Paths, &mut dyn CidSource), random: &mut Random) {

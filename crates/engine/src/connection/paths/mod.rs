@@ -60,7 +60,7 @@ use plait_base::shared_metrics::SharedPathMetrics;
 use plait_base::{ConnectionId, Instant, PathId, Random, Side};
 use plait_path::table::OpenError;
 use plait_path::{Feedback, HandshakeState, Path, Paths, PeerLimits};
-use plait_wire::params::{ActiveMigration, EarlyPaths, PreferredAddress, TransportParameters};
+use plait_wire::params::{ActiveMigration, PreferredAddress, TransportParameters, UnconfirmedPaths};
 
 use crate::connection::events::PathEvent;
 use crate::connection::handshake::Stage;
@@ -131,7 +131,7 @@ struct PeerPathParams {
     max_udp_payload_bytes: u64,
     max_ack_delay: Duration,
     active_migration: ActiveMigration,
-    early_paths: EarlyPaths,
+    unconfirmed_paths: UnconfirmedPaths,
     preferred_address: Option<PreferredAddress>,
 }
 
@@ -212,7 +212,7 @@ impl PathControl {
             max_udp_payload_bytes: params.max_udp_payload_bytes,
             max_ack_delay,
             active_migration: params.active_migration,
-            early_paths: params.early_paths,
+            unconfirmed_paths: params.unconfirmed_paths,
             preferred_address: params.preferred_address,
         });
         let initial_max_path_id = params.initial_max_path_id.map(|id| id.0);
@@ -263,7 +263,7 @@ impl PathControl {
     pub(crate) fn holds_openings(&self) -> bool {
         self.side.is_client()
             && !self.is_confirmed()
-            && !self.peer.as_ref().is_some_and(|peer| peer.early_paths == EarlyPaths::Welcome)
+            && !self.peer.as_ref().is_some_and(|peer| peer.unconfirmed_paths == UnconfirmedPaths::Welcome)
     }
 
     /// True when the peer wants nothing from other addresses of ours at this one of its (RFC 9000 18.2, RFC 10069 2.2:

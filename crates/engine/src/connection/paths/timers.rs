@@ -66,7 +66,7 @@ impl PathControl {
         }
     }
 
-    /// True when an early level or the data space of path 0 owes probes after a time-out.
+    /// True when this space of path 0 owes probes after a time-out.
     pub(crate) fn owes_probe(&self, space: Space) -> bool {
         self.table.path(PathId::ZERO).is_some_and(|path| path.owes_probe(space))
     }

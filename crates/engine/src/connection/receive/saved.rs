@@ -18,7 +18,7 @@ pub(crate) struct SavedPacket {
 
 impl SavedPacket {
     /// True for 0-RTT, the only packets of the data space with a long header.
-    fn is_early(&self) -> bool {
+    fn is_zero_rtt(&self) -> bool {
         self.space == Space::Data && self.data.first().is_some_and(|first| first & 0x80 != 0)
     }
 }
@@ -51,7 +51,7 @@ impl SavedPackets {
     /// Takes out the packets whose keys are there by now.
     pub(crate) fn take_ready(&mut self, handshake: &Handshake, one_rtt: Option<&OneRttKeys>) -> Vec<SavedPacket> {
         let has_keys = |packet: &mut SavedPacket| match packet.space {
-            Space::Data => one_rtt.is_some() || (packet.is_early() && handshake.open_keys(Space::Data).is_some()),
+            Space::Data => one_rtt.is_some() || (packet.is_zero_rtt() && handshake.open_keys(Space::Data).is_some()),
             space => handshake.open_keys(space).is_some(),
         };
         self.packets.extract_if(.., has_keys).collect()

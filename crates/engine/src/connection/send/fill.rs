@@ -52,7 +52,7 @@ impl Connection {
         if one_rtt {
             self.handshake.fill_control(w);
             if !self.handshake.is_complete() {
-                self.paths.table.fill_early(w);
+                self.paths.table.fill_control_in_handshake(w);
             } else if self.paths.table.fill_control(w) {
                 // MAX_PATH_ID was just announced; connection ids for what it allows follow with the next packet.
                 self.paths.issue_cids(&mut self.random);

@@ -197,7 +197,11 @@ impl Connection {
         let control = self.streams.wants_control()
             || self.keys.is_some() && self.handshake.wants_control()
             || self.keys.is_some()
-                && if self.handshake.is_complete() { table.wants_control() } else { table.wants_early() };
+                && if self.handshake.is_complete() {
+                    table.wants_control()
+                } else {
+                    table.wants_control_in_handshake()
+                };
         let (stream, datagram) = (self.streams.unsent_bytes(), self.datagrams.unsent_bytes());
         if !control && stream == 0 && datagram == 0 {
             return None;

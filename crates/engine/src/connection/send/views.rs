@@ -102,7 +102,7 @@ fn view(slot: &Slot, now: Instant, side: Side, full: &FullSockets) -> Option<Pat
     let is_backup = path.peer_advice == Some(PathStatus::Backup);
     Some(PathView {
         id: path.id,
-        state: if slot.carries_early_data() { PathState::Active } else { path.state },
+        state: if slot.carries_data_unvalidated() { PathState::Active } else { path.state },
         peer_advice: if is_backup { PeerAdvice::Backup } else { PeerAdvice::Available },
         room,
         rtt: path.rtt.measured(),

@@ -156,18 +156,18 @@ fn before_completion(peers_max: u32) -> End {
 #[test]
 fn a_server_issues_early_ids_for_the_first_paths_only() {
     let mut server = before_completion(3);
-    assert!(!server.table.wants_early());
-    server.issue_by(Paths::issue_early_cids);
-    assert!(server.table.wants_early());
-    let early = server.written(|table, w| table.fill_early(w));
+    assert!(!server.table.wants_control_in_handshake());
+    server.issue_by(Paths::issue_cids_in_handshake);
+    assert!(server.table.wants_control_in_handshake());
+    let ids = server.written(|table, w| table.fill_control_in_handshake(w));
     let paths: Vec<_> =
-        Frames::new(&early).map(|f| if let Ok(Frame::NewCid(new)) = f { new.path.0 } else { 0 }).collect();
+        Frames::new(&ids).map(|f| if let Ok(Frame::NewCid(new)) = f { new.path.0 } else { 0 }).collect();
     assert_eq!(paths, [1, 2]);
-    server.issue_by(Paths::issue_early_cids);
-    assert!(!server.table.wants_early(), "once");
+    server.issue_by(Paths::issue_cids_in_handshake);
+    assert!(!server.table.wants_control_in_handshake(), "once");
     let mut single = before_completion(0);
-    single.issue_by(Paths::issue_early_cids);
-    assert!(!single.table.wants_early());
+    single.issue_by(Paths::issue_cids_in_handshake);
+    assert!(!single.table.wants_control_in_handshake());
 }
 
 /// Peers that do not wait so: their ids get some time to arrive, and PATH_CIDS_BLOCKED asks for them.

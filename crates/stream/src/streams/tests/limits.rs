@@ -206,7 +206,7 @@ fn refused_early_data_starts_over() {
     let s = a.open(Dir::Bi).unwrap();
     a.write(s, &[1; 500]).unwrap();
     let (_, carried) = a.packet(1200);
-    a.on_early_rejected();
+    a.on_early_data_rejected();
     a.assert_sums();
     assert_eq!((a.open(Dir::Bi), a.unsent_bytes(), a.write(s, b"x")), (None, 0, Err(WriteError::ClosedStream)));
     a.set_peer_limits(&small().announced());
