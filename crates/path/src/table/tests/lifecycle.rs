@@ -154,7 +154,7 @@ fn before_completion(peers_max: u32) -> End {
 
 /// A server names ids for the first paths before the handshake is complete: one each, and only where both want paths.
 #[test]
-fn a_server_issues_early_ids_for_the_first_paths_only() {
+fn a_server_issues_ids_in_the_handshake_for_the_first_paths_only() {
     let mut server = before_completion(3);
     assert!(!server.table.wants_control_in_handshake());
     server.issue_by(Paths::issue_cids_in_handshake);
