@@ -29,7 +29,7 @@ impl Scheduler for Earliest {
         let Some(best) = eligible(paths).min_by_key(|path| arrival(path)) else {
             return Decision::Wait(WaitReason::NoPath);
         };
-        match eligible(paths).filter(|path| path.is_open()).min_by_key(|path| arrival(path)) {
+        match eligible(paths).filter(|path| path.has_room()).min_by_key(|path| arrival(path)) {
             None => Decision::Wait(WaitReason::Busy),
             // A window of `best` opens within its round trip: waiting for it pays if another path takes longer still.
             Some(open) if arrival(open) > arrival(best).saturating_mul(3) => {

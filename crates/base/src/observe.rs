@@ -23,7 +23,7 @@ pub enum DropReason {
     /// It arrived from an address that the path does not accept.
     WrongAddress,
     /// Its path is closed or was refused.
-    PathGone,
+    UnknownPath,
     /// A version that this connection does not use.
     WrongVersion,
     /// A queue that is bounded was full.

@@ -218,7 +218,7 @@ impl Path {
 
     /// Nothing more is sent on it: all that is under way counts as lost.
     pub fn on_closing(&mut self, now: Instant, feedback: &mut Feedback) {
-        self.send.on_path_gone(now, feedback);
+        self.send.on_closing(now, feedback);
     }
 
     /// How far the handshake is, for the probe timer (RFC 9002 6.2.2.1).

@@ -105,7 +105,7 @@ impl World {
         while let Some(block) = self.to_send.front().copied() {
             self.send.prepare_to_send(self.now, BYTES.into());
             match self.send.room(self.now, BYTES.into()) {
-                SendRoom::Open => {
+                SendRoom::Free => {
                     self.to_send.pop_front();
                     self.send_one(Some(block));
                 }

@@ -19,7 +19,7 @@ pub(crate) fn drop_trigger(why: DropReason) -> &'static str {
         DropReason::NoKeys => "key_unavailable",
         DropReason::Authentication => "decryption_failure",
         DropReason::Duplicate => "duplicate",
-        DropReason::WrongAddress | DropReason::PathGone => "rejected",
+        DropReason::WrongAddress | DropReason::UnknownPath => "rejected",
         DropReason::WrongVersion => "unsupported",
         DropReason::Overflow => "general",
     }

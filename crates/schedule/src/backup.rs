@@ -33,8 +33,8 @@ impl Scheduler for Backup {
 
     fn pick(&mut self, paths: &[PathView], _demand: &Demand) -> Decision {
         // No ack will open the window of a path that failed.
-        let primary = eligible(paths).min_by_key(|p| (p.state == PathState::Failed && !p.is_open(), p.id));
-        Decision::send_or_wait(primary.filter(|p| p.is_open()), paths)
+        let primary = eligible(paths).min_by_key(|p| (p.state == PathState::Failed && !p.has_room(), p.id));
+        Decision::send_or_wait(primary.filter(|p| p.has_room()), paths)
     }
 }
 

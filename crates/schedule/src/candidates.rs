@@ -40,7 +40,7 @@ pub fn eligible(paths: &[PathView]) -> impl Iterator<Item = &PathView> {
 
 /// Eligible paths that admit a packet now.
 pub fn candidates(paths: &[PathView]) -> impl Iterator<Item = &PathView> {
-    eligible(paths).filter(|p| p.is_open())
+    eligible(paths).filter(|p| p.has_room())
 }
 
 /// The eligible path with the smallest smoothed RTT, open or not; ties go to the lower id.
@@ -49,7 +49,7 @@ pub fn fastest(paths: &[PathView]) -> Option<&PathView> {
 }
 
 /// The candidate with the smallest smoothed RTT; ties go to the lower id.
-pub fn fastest_open(paths: &[PathView]) -> Option<&PathView> {
+pub fn fastest_with_room(paths: &[PathView]) -> Option<&PathView> {
     candidates(paths).min_by_key(|p| (p.rtt_or_max(), p.id))
 }
 

@@ -1,6 +1,6 @@
 //! The question that blest, ecf and peekaboo answer: wait for the fast path, or use the slow one that is open?
 
-use crate::candidates::{fastest, fastest_open};
+use crate::candidates::{fastest, fastest_with_room};
 use crate::decision::Decision;
 use crate::view::{Demand, DemandKind, PathView};
 
@@ -14,7 +14,7 @@ pub(crate) struct Choice<'a> {
 
 /// The choice that `paths` leave, or the decision where they leave none.
 pub(crate) fn choice<'a>(paths: &'a [PathView], demand: &Demand) -> Result<Choice<'a>, Decision> {
-    let (Some(fast), Some(slow)) = (fastest(paths), fastest_open(paths)) else {
+    let (Some(fast), Some(slow)) = (fastest(paths), fastest_with_room(paths)) else {
         return Err(Decision::send_or_wait(None, paths));
     };
     // Nothing waits for a path without a sample, and control frames wait for none.

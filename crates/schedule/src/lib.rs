@@ -30,7 +30,7 @@ mod view;
 mod weighted;
 mod why_idle;
 
-pub use candidates::{Tier, candidates, eligible, fastest, fastest_open};
+pub use candidates::{Tier, candidates, eligible, fastest, fastest_with_room};
 pub use decision::{Copies, Decision, WaitReason};
 pub use minrtt::{MinRtt, MinRttFactory};
 pub use registry::{DEFAULT, NAMES, by_name};

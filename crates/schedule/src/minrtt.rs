@@ -2,7 +2,7 @@
 
 use plait_base::Random;
 
-use crate::candidates::fastest_open;
+use crate::candidates::fastest_with_room;
 use crate::decision::Decision;
 use crate::scheduler::{Scheduler, SchedulerFactory};
 use crate::view::{Demand, PathView};
@@ -31,7 +31,7 @@ impl Scheduler for MinRtt {
     }
 
     fn pick(&mut self, paths: &[PathView], _demand: &Demand) -> Decision {
-        Decision::send_or_wait(fastest_open(paths), paths)
+        Decision::send_or_wait(fastest_with_room(paths), paths)
     }
 }
 

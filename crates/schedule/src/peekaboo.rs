@@ -277,7 +277,7 @@ impl Scheduler for Peekaboo {
         }
     }
 
-    fn on_path_closed(&mut self, path: PathId) {
+    fn on_path_closing(&mut self, path: PathId) {
         if self.waiting.is_some_and(|(id, _)| id == path) {
             self.waiting = None;
         }

@@ -2,7 +2,7 @@
 
 use plait_base::Random;
 
-use crate::candidates::{Tier, fastest_open};
+use crate::candidates::{Tier, fastest_with_room};
 use crate::decision::{Copies, Decision};
 use crate::scheduler::{Scheduler, SchedulerFactory};
 use crate::view::{Demand, PathView};
@@ -31,11 +31,11 @@ impl Scheduler for Redundant {
     }
 
     fn pick(&mut self, paths: &[PathView], _demand: &Demand) -> Decision {
-        let Some(primary) = fastest_open(paths) else { return Decision::send_or_wait(None, paths) };
+        let Some(primary) = fastest_with_room(paths) else { return Decision::send_or_wait(None, paths) };
         let best = Tier::of(primary.state);
         let mut copies = Copies::default();
         for (place, path) in paths.iter().enumerate() {
-            if path.id != primary.id && path.is_open() && Tier::of(path.state) == best {
+            if path.id != primary.id && path.has_room() && Tier::of(path.state) == best {
                 copies.insert(place);
             }
         }

@@ -45,7 +45,7 @@ mod tests {
         PathState::Closed,
     ];
     const ROOMS: [Room; 8] = [
-        Room::Open,
+        Room::Free,
         Room::Window,
         Room::Paced(Instant::ZERO),
         Room::Amplification,
@@ -104,7 +104,7 @@ mod tests {
                         Decision::Wait(WaitReason::NoPath) => prop_assert_eq!(eligible(&paths).count(), 0),
                         // What is waited for will open by itself: an ack, the pacer's timer or its socket brings it.
                         Decision::Wait(WaitReason::Faster(id)) => prop_assert!(
-                            eligible(&paths).any(|p| p.id == id && !p.is_open()) && !open.is_empty(), "{}", name),
+                            eligible(&paths).any(|p| p.id == id && !p.has_room()) && !open.is_empty(), "{}", name),
                         Decision::Wait(WaitReason::Busy) => prop_assert!(name == "backup" || open.is_empty(), "{}", name),
                     }
                     for each in [&mut scheduler, &mut twin] {
@@ -113,7 +113,7 @@ mod tests {
                             each.on_acked(id, &Delivery { bytes: *unsent, sent_at: Instant::ZERO, now });
                         }
                         if unsent % 7 == 0 {
-                            each.on_path_closed(PathId(1));
+                            each.on_path_closing(PathId(1));
                             each.on_credit_blocked(now);
                         }
                     }

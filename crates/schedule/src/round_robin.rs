@@ -42,7 +42,7 @@ impl Scheduler for RoundRobin {
         self.quotas.add(path);
     }
 
-    fn on_path_closed(&mut self, path: PathId) {
+    fn on_path_closing(&mut self, path: PathId) {
         self.quotas.remove(path);
     }
 }
@@ -67,10 +67,10 @@ mod tests {
         paths[1].room = Room::Window;
         assert_eq!(play(&mut rr, &paths[..1], 4), [0, 0, 0, 0]);
         assert_eq!(play(&mut rr, &paths, 2), [0, 0]);
-        paths[1].room = Room::Open;
+        paths[1].room = Room::Free;
         // Path 1 joined when path 0 had carried four: it owes two.
         assert_eq!(play(&mut rr, &paths, 4), [1, 1, 0, 1]);
-        rr.on_path_closed(PathId(0));
+        rr.on_path_closing(PathId(0));
         assert_eq!(rr.pick(&[], &demand(1)), Decision::Wait(crate::WaitReason::NoPath));
     }
 }

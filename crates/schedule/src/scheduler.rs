@@ -39,7 +39,7 @@ pub trait Scheduler: Send + Debug {
     fn on_credit_blocked(&mut self, _now: Instant) {}
 
     /// `path` is gone for good.
-    fn on_path_closed(&mut self, _path: PathId) {}
+    fn on_path_closing(&mut self, _path: PathId) {}
 }
 
 /// Makes one scheduler for each connection; sits in the configuration and is shared by connections.

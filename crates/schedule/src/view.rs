@@ -9,7 +9,7 @@ use plait_base::{Instant, PathId};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
     /// It admits a full packet now.
-    Open,
+    Free,
     /// Its congestion window is full.
     Window,
     /// Its pacer holds it until then.
@@ -81,7 +81,7 @@ impl PathView {
             id,
             state: PathState::Active,
             peer_advice: PeerAdvice::Available,
-            room: Room::Open,
+            room: Room::Free,
             rtt: None,
             rtt_var: Duration::ZERO,
             rtt_min: Duration::ZERO,
@@ -98,13 +98,13 @@ impl PathView {
     }
 
     /// True when a packet may leave on it now.
-    pub fn is_open(&self) -> bool {
-        self.room == Room::Open
+    pub fn has_room(&self) -> bool {
+        self.room == Room::Free
     }
 
     /// True when it can send now or as soon as acks arrive, time passes or its socket has room.
     pub fn is_usable(&self) -> bool {
-        matches!(self.room, Room::Open | Room::Window | Room::Paced(_) | Room::Socket(_))
+        matches!(self.room, Room::Free | Room::Window | Room::Paced(_) | Room::Socket(_))
     }
 
     /// Smoothed RTT, with paths not sampled yet behind all others.

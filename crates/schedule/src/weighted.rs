@@ -82,7 +82,7 @@ impl Scheduler for Weighted {
         self.quotas.add(path);
     }
 
-    fn on_path_closed(&mut self, path: PathId) {
+    fn on_path_closing(&mut self, path: PathId) {
         self.quotas.remove(path);
     }
 }

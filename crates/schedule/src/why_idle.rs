@@ -70,7 +70,7 @@ pub fn why_idle(path: &PathView, paths: &[PathView], demand: &Demand) -> Option<
         _ if demand.unsent_bytes == 0 => WhyIdle::NoData,
         Room::Window => WhyIdle::Window,
         Room::Paced(_) | Room::Socket(_) | Room::Stuck => WhyIdle::Paced,
-        Room::Open => WhyIdle::Scheduler,
+        Room::Free => WhyIdle::Scheduler,
     })
 }
 

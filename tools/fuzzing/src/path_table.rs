@@ -170,7 +170,7 @@ impl Driver {
             Admission::Refuse(code) => {
                 self.table.abandon(self.now, id, code, PTO).expect("a refused id can be abandoned");
             }
-            Admission::Open | Admission::Closing | Admission::Gone => {}
+            Admission::Open | Admission::Closing | Admission::Unknown => {}
         }
     }
 

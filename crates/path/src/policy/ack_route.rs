@@ -40,7 +40,7 @@ pub trait AckRoute: Send + Debug {
     fn choose(&mut self, now: Instant, of: PathId, carriers: &[AckCarrier]) -> AckPaths;
 
     /// A path is gone: forget it.
-    fn on_path_gone(&mut self, _path: PathId) {}
+    fn on_path_closing(&mut self, _path: PathId) {}
 }
 
 /// Makes one policy for each connection.
@@ -87,13 +87,13 @@ fn rank(state: PathState) -> u8 {
     }
 }
 
-fn usable(carrier: &&AckCarrier) -> bool {
+fn can_carry(carrier: &&AckCarrier) -> bool {
     rank(carrier.state) < 4
 }
 
 /// The best carrier: by state, then RTT, then id.
 fn best(carriers: &[AckCarrier]) -> Option<&AckCarrier> {
-    carriers.iter().filter(usable).min_by_key(|c| (rank(c.state), c.rtt.unwrap_or(Duration::MAX), c.id))
+    carriers.iter().filter(can_carry).min_by_key(|c| (rank(c.state), c.rtt.unwrap_or(Duration::MAX), c.id))
 }
 
 /// Acks travel on the path that they acknowledge; RTT samples stay clean.
@@ -106,7 +106,7 @@ impl AckRoute for Own {
     }
 
     fn choose(&mut self, _now: Instant, of: PathId, carriers: &[AckCarrier]) -> AckPaths {
-        let own = carriers.iter().filter(usable).find(|c| c.id == of && c.state != PathState::Failed);
+        let own = carriers.iter().filter(can_carry).find(|c| c.id == of && c.state != PathState::Failed);
         own.or_else(|| best(carriers)).map(|c| c.id).into_iter().collect()
     }
 }
@@ -160,7 +160,7 @@ impl AckRoute for Fastest {
         let own = carriers.iter().filter(as_good).find(|c| c.id == of);
         if chosen.rtt.is_none() {
             // Nothing measured yet: the path that brought the data works.
-            chosen = carriers.iter().filter(usable).find(|c| c.id == of).unwrap_or(chosen);
+            chosen = carriers.iter().filter(can_carry).find(|c| c.id == of).unwrap_or(chosen);
         }
         let last = carriers.iter().filter(as_good).find(|c| Some(c.id) == self.last);
         if let Some((last, rtt)) = last.and_then(|c| Some((c, c.rtt?))) {
@@ -182,7 +182,7 @@ impl AckRoute for Fastest {
         std::iter::once(chosen.id).collect()
     }
 
-    fn on_path_gone(&mut self, path: PathId) {
+    fn on_path_closing(&mut self, path: PathId) {
         self.last = self.last.filter(|&last| last != path);
     }
 }

@@ -34,7 +34,7 @@ pub struct Facts<'a> {
     pub now: Instant,
     /// Our end; servers open no paths.
     pub side: Side,
-    /// Our usable addresses, each with the port of its socket.
+    /// Addresses of ours to send from, each with the port of its socket.
     pub local: &'a [SocketAddr],
     /// The peer's addresses: the handshake's first, then announced ones.
     pub peer: &'a [SocketAddr],

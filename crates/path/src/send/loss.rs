@@ -28,7 +28,7 @@ pub(crate) struct Recovery {
 
 impl Recovery {
     /// True while the episode lasts.
-    pub(crate) fn is_open(&self) -> bool {
+    pub(crate) fn is_under_way(&self) -> bool {
         self.open
     }
 

@@ -158,7 +158,7 @@ pub struct AckOutcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendRoom {
     /// A datagram may leave.
-    Open,
+    Free,
     /// The congestion window is full.
     Window,
     /// Not before this time.
@@ -348,11 +348,11 @@ impl SendFlow {
             return SendRoom::Window;
         }
         if self.config.pacing == Pacing::Off {
-            return SendRoom::Open;
+            return SendRoom::Free;
         }
         match self.pacer.delay(now, &self.pace()) {
             Some(at) if at > now => SendRoom::Paced(at),
-            _ => SendRoom::Open,
+            _ => SendRoom::Free,
         }
     }
 
@@ -428,7 +428,7 @@ impl SendFlow {
     }
 
     /// Acks that came back over `path` will no more: the smallest RTT is learned anew.
-    pub(crate) fn on_ack_path_gone(&mut self, path: PathId) {
+    pub(crate) fn on_ack_path_closing(&mut self, path: PathId) {
         self.rtt.forget_via(path);
     }
 
@@ -444,7 +444,7 @@ impl SendFlow {
             ssthresh_bytes: self.controller.ssthresh(),
             rtt: self.rtt.measured(),
             mss_bytes: u64::from(self.config.mss),
-            in_recovery: self.recovery.is_open(),
+            in_recovery: self.recovery.is_under_way(),
             active: self.activity == Activity::Active,
             between_losses_bytes: self.controller.between_losses_bytes(),
             ..PathMetrics::new(self.path)
@@ -517,7 +517,7 @@ impl SendFlow {
     }
 
     /// The path is deleted: all that is outstanding counts as lost (RFC 10069 3.4.3).
-    pub(crate) fn on_path_gone(&mut self, now: Instant, feedback: &mut Feedback) {
+    pub(crate) fn on_closing(&mut self, now: Instant, feedback: &mut Feedback) {
         Space::ALL.into_iter().for_each(|space| self.declare_all_lost(now, space, feedback));
     }
 

@@ -22,7 +22,7 @@ const PTO_WITHOUT_PATH: Duration = Duration::from_secs(1);
 impl Slot {
     /// True for a path that carries data now: validated and not failed.
     #[inline]
-    pub fn is_usable(&self) -> bool {
+    pub fn is_working(&self) -> bool {
         self.is_open() && matches!(self.state(), PathState::Active | PathState::Backup)
     }
 
@@ -47,13 +47,13 @@ impl Paths {
 
     /// Paths that carry data now: open, validated and not failed.
     #[inline]
-    pub fn usable(&self) -> impl DoubleEndedIterator<Item = &Slot> + Clone {
-        self.slots().filter(|slot| slot.is_usable())
+    pub fn working(&self) -> impl DoubleEndedIterator<Item = &Slot> + Clone {
+        self.slots().filter(|slot| slot.is_working())
     }
 
     /// Whether another path works that can take over from this one.
     pub fn can_take_over_from(&self, id: PathId) -> TakeOver {
-        if self.usable().any(|slot| slot.id != id) { TakeOver::Possible } else { TakeOver::Alone }
+        if self.working().any(|slot| slot.id != id) { TakeOver::Possible } else { TakeOver::Alone }
     }
 
     /// True when another open path is validated, whether or not it works now.
@@ -93,9 +93,9 @@ impl Paths {
     }
 
     /// Acks that came back over path `id` will no more.
-    pub fn on_ack_path_gone(&mut self, id: PathId) {
+    pub fn on_ack_path_closing(&mut self, id: PathId) {
         let paths = self.slots_mut().filter_map(|slot| slot.path.as_deref_mut());
-        paths.filter(|path| path.id() != id).for_each(|path| path.send.on_ack_path_gone(id));
+        paths.filter(|path| path.id() != id).for_each(|path| path.send.on_ack_path_closing(id));
     }
 
     /// True when no other open path has proven the host at which path `id` leads to the peer.

@@ -59,7 +59,7 @@ impl Paths {
             // An answer may take a while; twice the drain time for a peer that never gives one.
             let linger = pto * 6;
             let last_remote_cid = slot.dcid(FourTupleRole::Current);
-            let closing = Closing { by, code, received_at: None, gone_at: now + linger, linger, last_remote_cid };
+            let closing = Closing { by, code, received_at: None, forget_at: now + linger, linger, last_remote_cid };
             slot.closing = Some(Box::new(closing));
             slot.remote.close();
             slot.local.close();
@@ -72,7 +72,7 @@ impl Paths {
         let Some(closing) = self.slot_mut(id).and_then(|slot| slot.closing.as_mut()) else { return };
         let first = closing.received_at.replace(now).is_none();
         // RFC 10069 3.4: our ids and the receive space stay for three PTO after the peer's PATH_ABANDON.
-        closing.gone_at = now + pto * 3;
+        closing.forget_at = now + pto * 3;
         if first {
             self.owed_ids += 1;
             self.pay_credit();
@@ -98,16 +98,16 @@ impl Paths {
         let Self { slots, pending_abandons, .. } = self;
         for slot in slots {
             let unheard = pending_abandons.iter().any(|f| f.id == slot.id);
-            let Some(closing) = slot.closing.as_mut().filter(|c| c.gone_at <= now) else { continue };
+            let Some(closing) = slot.closing.as_mut().filter(|c| c.forget_at <= now) else { continue };
             if unheard && closing.received_at.is_none() {
-                closing.gone_at = now + closing.linger;
+                closing.forget_at = now + closing.linger;
             }
         }
     }
 
-    pub(super) fn take_gone(&mut self, now: Instant) -> Option<Expired> {
+    pub(super) fn take_forgotten(&mut self, now: Instant) -> Option<Expired> {
         self.linger(now);
-        let due = |slot: &Slot| slot.closing.as_ref().is_some_and(|c| c.gone_at <= now);
+        let due = |slot: &Slot| slot.closing.as_ref().is_some_and(|c| c.forget_at <= now);
         let at = self.slots.iter().position(due)?;
         let mut slot = self.slots.remove(at);
         self.on_pto_changed();
@@ -123,6 +123,6 @@ impl Paths {
         if let Some(path) = &slot.path {
             self.past = self.past + path.totals();
         }
-        Some(Expired::Gone(slot.id, slot.path))
+        Some(Expired::Forgotten(slot.id, slot.path))
     }
 }

@@ -50,7 +50,7 @@ impl PathCredit {
     }
 
     /// Largest id that both sides accept.
-    pub(crate) fn usable_max(&self) -> PathId {
+    pub(crate) fn allowed_max(&self) -> PathId {
         PathId(self.announced.min(self.remote_max))
     }
 

@@ -99,7 +99,7 @@ pub enum Expired {
     /// A validation ended.
     Address(PathId, AddressEvent),
     /// A path id is gone for good, with the path where there was one.
-    Gone(PathId, Option<Box<Path>>),
+    Forgotten(PathId, Option<Box<Path>>),
 }
 
 /// All path ids of a connection.
@@ -246,7 +246,7 @@ impl Paths {
             return;
         }
         if let Some(credit) = &self.credit {
-            let ids: SmallVec<[PathId; MAX_PATHS]> = not_retired(&self.retired, credit.usable_max()).collect();
+            let ids: SmallVec<[PathId; MAX_PATHS]> = not_retired(&self.retired, credit.allowed_max()).collect();
             for id in ids {
                 self.ensure_slot(id);
             }
@@ -329,7 +329,7 @@ impl Paths {
     /// When [`Self::poll_timeout`] wants to be called; covers validations and closing ids, not the flows.
     pub fn deadline(&self) -> Option<Instant> {
         let of = |slot: &Slot| match &slot.closing {
-            Some(closing) => Some(closing.gone_at),
+            Some(closing) => Some(closing.forget_at),
             None => slot.path.as_ref().and_then(|path| path.addresses.deadline()),
         };
         self.slots.iter().fold(None, |first, slot| earliest(first, of(slot)))
@@ -337,8 +337,8 @@ impl Paths {
 
     /// What time has brought by `now`; call until none.
     pub fn poll_timeout(&mut self, now: Instant) -> Option<Expired> {
-        if let Some(gone) = self.take_gone(now) {
-            return Some(gone);
+        if let Some(forgotten) = self.take_forgotten(now) {
+            return Some(forgotten);
         }
         for at in 0..self.slots.len() {
             let slot = &mut self.slots[at];

@@ -59,7 +59,7 @@ pub enum Admission {
     /// We cannot take the path: abandon it with this code.
     Refuse(CloseCode),
     /// The id is forgotten or never allowed: drop the packet.
-    Gone,
+    Unknown,
 }
 
 impl Paths {
@@ -128,17 +128,17 @@ impl Paths {
 
     /// What to do with an authentic packet for the id whose slot was found; none is not in the table.
     pub fn admission_at(&self, place: Option<SlotPlace>) -> Admission {
-        let Some(slot) = place.and_then(|place| self.slot_at(place)) else { return Admission::Gone };
+        let Some(slot) = place.and_then(|place| self.slot_at(place)) else { return Admission::Unknown };
         if slot.closing.is_some() {
             // Without a receive space nothing tells duplicates apart (RFC 9000 12.3).
-            return if slot.path.is_some() { Admission::Closing } else { Admission::Gone };
+            return if slot.path.is_some() { Admission::Closing } else { Admission::Unknown };
         }
         if slot.path.is_some() {
             return Admission::Open;
         }
         if self.credit.is_none() || self.config.side == Side::Client {
             // RFC 10069 3: servers open no paths.
-            return Admission::Gone;
+            return Admission::Unknown;
         }
         if slot.remote.held() == 0 {
             return Admission::Refuse(CloseCode::NO_CID_AVAILABLE_FOR_PATH);

@@ -26,7 +26,7 @@ impl Paths {
         if !self.wants_control() {
             return false;
         }
-        let usable_before = self.credit.as_ref().map(PathCredit::usable_max);
+        let allowed_before = self.credit.as_ref().map(PathCredit::allowed_max);
         let form = self.form();
         for pending in self.pending_abandons.iter_mut().filter(|f| f.delivery.is_due()) {
             let abandon = PathAbandon { path: pending.id, code: pending.code };
@@ -49,7 +49,7 @@ impl Paths {
         if let Some(credit) = &mut self.credit {
             credit.fill(w);
         }
-        self.credit.as_ref().map(PathCredit::usable_max) != usable_before
+        self.credit.as_ref().map(PathCredit::allowed_max) != allowed_before
     }
 
     /// Writes our PATH_ABANDON of this path, which stays due: nothing says whether the path's last packet arrived.

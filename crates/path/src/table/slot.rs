@@ -31,7 +31,7 @@ pub struct Closing {
     /// When the peer's PATH_ABANDON arrived.
     pub(crate) received_at: Option<Instant>,
     /// When the id is forgotten.
-    pub(crate) gone_at: Instant,
+    pub(crate) forget_at: Instant,
     /// How much longer it stays each time while the peer has neither acknowledged nor answered PATH_ABANDON.
     pub(crate) linger: Duration,
     /// The peer's id that was in use last. It counts as retired: it serves to end the connection where no path is left.

@@ -67,5 +67,5 @@
 
 pub use plait_schedule::{
     Copies, Decision, Delivery, Demand, DemandKind, PathView, PeerAdvice, Room, Scheduler, SchedulerFactory,
-    WaitReason, candidates, eligible, fastest, fastest_open,
+    WaitReason, candidates, eligible, fastest, fastest_with_room,
 };

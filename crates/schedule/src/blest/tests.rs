@@ -64,7 +64,7 @@ fn the_fast_path_goes_first_and_control_never_waits() {
     let mut paths = paths();
     let control = Demand { kind: DemandKind::Control, ..with_credit(0) };
     assert_eq!(Blest::default().pick(&paths, &control), SLOW);
-    paths[0].room = Room::Open;
+    paths[0].room = Room::Free;
     assert_eq!(Blest::default().pick(&paths, &with_credit(0)), Decision::Send(PathId(0)));
 }
 

@@ -72,5 +72,5 @@ fn fastest_counts_full_paths_too() {
     let mut paths = [view(0, 10), view(1, 20)];
     paths[0].room = Room::Paced(Instant::from_nanos(5));
     assert_eq!(fastest(&paths).map(|p| p.id.0), Some(0));
-    assert_eq!(fastest_open(&paths).map(|p| p.id.0), Some(1));
+    assert_eq!(fastest_with_room(&paths).map(|p| p.id.0), Some(1));
 }

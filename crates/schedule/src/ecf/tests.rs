@@ -73,7 +73,7 @@ fn no_choice_no_wait() {
     assert_eq!(Ecf::default().pick(&paths, &demand(5_000)), SLOW, "a path without a sample is tried");
     paths[1].room = Room::Window;
     assert_eq!(Ecf::default().pick(&paths, &demand(5_000)), Decision::Wait(WaitReason::Busy));
-    paths[0].room = Room::Open;
+    paths[0].room = Room::Free;
     assert_eq!(Ecf::default().pick(&paths, &demand(5_000)), Decision::Send(PathId(0)));
 }
 

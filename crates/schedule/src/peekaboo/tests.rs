@@ -142,7 +142,7 @@ fn a_wait_stands_until_the_fast_path_opens_or_its_rtt_passes() {
     }
     assert!((0..20).all(|ms| pick(&paths, base + ms, DemandKind::Stream) == wait));
     assert_eq!(pick(&paths, base, DemandKind::Control), Decision::Send(PathId(1)));
-    paths[0].room = Room::Open;
+    paths[0].room = Room::Free;
     assert_eq!(pick(&paths, base + 5, DemandKind::Stream), Decision::Send(PathId(0)));
 }
 
@@ -155,6 +155,6 @@ fn open_decisions_are_bounded() {
         peekaboo.pick(&paths, &Demand { now: Instant::from_nanos(i), ..demand(1 << 20) });
     }
     assert!(peekaboo.open.len() <= OPEN_DECISIONS);
-    peekaboo.on_path_closed(PathId(0));
+    peekaboo.on_path_closing(PathId(0));
     assert!(peekaboo.open.is_empty());
 }

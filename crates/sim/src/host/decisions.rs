@@ -223,7 +223,7 @@ mod tests {
             send_credit_bytes: 9_000,
         };
         (1..4).for_each(|ms| decisions.note(Decision::Send(PathId(0)), &paths, &demand(ms)));
-        paths[1].room = Room::Open;
+        paths[1].room = Room::Free;
         decisions.note(Decision::Send(PathId(0)), &paths, &demand(4));
         decisions.note(Decision::Wait(WaitReason::Busy), &paths, &demand(5));
         let record = decisions.record.expect("it was wanted");

@@ -65,7 +65,7 @@ impl Scheduler for Watching {
         self.inner.on_credit_blocked(now);
     }
 
-    fn on_path_closed(&mut self, path: PathId) {
-        self.inner.on_path_closed(path);
+    fn on_path_closing(&mut self, path: PathId) {
+        self.inner.on_path_closing(path);
     }
 }

@@ -106,7 +106,7 @@ impl Connection {
         outcome
     }
 
-    /// Our usable addresses changed: the path policy of a client opens and ends paths accordingly. A path whose address is
+    /// The addresses to send from changed: the path policy of a client opens and ends paths accordingly. A path whose address is
     /// not among them moves to one that is, unless the policy opens paths itself.
     pub fn set_local_addresses(&mut self, now: Instant, addresses: &[SocketAddr]) {
         self.paths.set_local_addresses(addresses);

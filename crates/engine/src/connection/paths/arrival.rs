@@ -32,8 +32,8 @@ impl PathControl {
     ) -> Result<OpenedPacket, Refusal> {
         let guard = self.table.max_pto() * 3;
         at.admission = self.table.admission_at(at.place);
-        if at.admission == Admission::Gone {
-            return Err(Refusal::Drop(DropReason::PathGone));
+        if at.admission == Admission::Unknown {
+            return Err(Refusal::Drop(DropReason::UnknownPath));
         }
         let unmasked = keys.unmask(packet, span.pn_offset)?;
         let header_len = span.pn_offset + unmasked.pn_len;
@@ -87,7 +87,7 @@ impl PathControl {
                 }
                 false
             }
-            Admission::Gone => false,
+            Admission::Unknown => false,
         }
     }
 

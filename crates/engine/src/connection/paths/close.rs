@@ -59,7 +59,7 @@ impl PathControl {
             self.tell_undelivered(id);
         }
         self.shared_metrics.remove(id);
-        self.table.on_ack_path_gone(id);
+        self.table.on_ack_path_closing(id);
         self.pings.retain(|ping| *ping != id);
         self.tell(PathNews::Closing { id });
         self.tell(PathNews::RoomShrank);
@@ -100,7 +100,7 @@ impl PathControl {
     }
 
     /// A path id is forgotten.
-    pub(super) fn on_gone(&mut self, id: PathId, path: Option<Box<Path>>) {
+    pub(super) fn on_forgotten(&mut self, id: PathId, path: Option<Box<Path>>) {
         if let Some(path) = path {
             self.tell(PathNews::State { id, tuple: path.tuple(), state: PathState::Closed });
             self.tell_application(PathEvent::Closed { id });

@@ -69,7 +69,8 @@ impl PathControl {
     fn refuge(&self, id: PathId) -> Option<SocketAddr> {
         let tuple = self.table.path(id)?.tuple();
         let others = || self.table.open_slots().filter(|slot| slot.id != id);
-        let works = others().any(|slot| slot.is_usable() && !self.plan.is_stray(local_of(slot).unwrap_or(tuple.local)));
+        let works =
+            others().any(|slot| slot.is_working() && !self.plan.is_stray(local_of(slot).unwrap_or(tuple.local)));
         let is_free = |local: &SocketAddr| !others().filter_map(local_of).any(|other| other.ip() == local.ip());
         let mut found = self.plan.refuges(tuple.remote);
         match works {

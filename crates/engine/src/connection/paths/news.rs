@@ -57,7 +57,7 @@ impl Connection {
                     self.process_acked_and_lost(now, id, feedback);
                 }
                 PathNews::RoomShrank => self.drop_unfit_datagrams(),
-                PathNews::Closing { id } => self.scheduling.on_path_gone(id),
+                PathNews::Closing { id } => self.scheduling.on_path_closing(id),
                 PathNews::HostProven => self.issue_tokens(now),
                 PathNews::Close(error) => self.close_with(now, error),
             }

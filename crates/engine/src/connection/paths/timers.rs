@@ -26,7 +26,7 @@ impl PathControl {
         while let Some(expired) = self.table.poll_timeout(now) {
             match expired {
                 Expired::Address(id, event) => self.on_address_event(now, id, event, random),
-                Expired::Gone(id, path) => self.on_gone(id, path),
+                Expired::Forgotten(id, path) => self.on_forgotten(id, path),
             }
             self.process_table_events();
         }
@@ -74,8 +74,8 @@ impl PathControl {
     /// Asks for a PING on some open path, best on one that works and whose socket has room.
     pub(crate) fn ping_any(&mut self, is_full: impl Fn(&FourTuple) -> bool) {
         let has_room = |id: &PathId| self.table.path(*id).is_none_or(|path| !is_full(&path.tuple()));
-        let usable = || self.table.usable().map(|slot| slot.id);
-        let first = usable().find(has_room).or_else(|| usable().next());
+        let working = || self.table.working().map(|slot| slot.id);
+        let first = working().find(has_room).or_else(|| working().next());
         if let Some(id) = first.or_else(|| self.table.open_slots().next().map(|slot| slot.id)) {
             self.ping(id);
         }

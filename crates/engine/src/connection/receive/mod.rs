@@ -66,7 +66,7 @@ pub(crate) struct Arrival {
 impl Arrival {
     fn new(now: Instant, envelope: &Envelope, kind: PacketKind, dcid: ConnectionId) -> Self {
         let Envelope { path, route, ecn, bytes, place } = *envelope;
-        let (space, admission) = (kind.space(), Admission::Gone);
+        let (space, admission) = (kind.space(), Admission::Unknown);
         Self {
             now,
             path,

@@ -45,8 +45,8 @@ impl Acks {
         self.silent_carriers = Vec::new();
     }
 
-    pub(crate) fn on_path_gone(&mut self, id: PathId) {
-        self.route.on_path_gone(id);
+    pub(crate) fn on_path_closing(&mut self, id: PathId) {
+        self.route.on_path_closing(id);
         self.copies.retain(|copy| copy.carrier != id && copy.of != id);
     }
 

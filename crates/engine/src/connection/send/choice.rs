@@ -171,7 +171,7 @@ impl Scheduling {
             }
             path.send.prepare_to_send(now, MIN_DATAGRAM_BYTES as u64);
             match path.send.room(now, MIN_DATAGRAM_BYTES as u64) {
-                SendRoom::Open => return Some(choice),
+                SendRoom::Free => return Some(choice),
                 SendRoom::Paced(at) => self.responses_at = earliest(self.responses_at, Some(at)),
                 SendRoom::Window => {}
             }
@@ -218,7 +218,7 @@ impl Scheduling {
             return None;
         }
         let full = &self.full_sockets;
-        let choice = paths.table.slots_mut().filter(|slot| slot.is_usable()).find_map(|slot| {
+        let choice = paths.table.slots_mut().filter(|slot| slot.is_working()).find_map(|slot| {
             slot.sendable()?;
             let path = slot.path.as_deref_mut()?;
             let size = path.mtu_probe_while_idle(offer.now)?;

@@ -107,7 +107,7 @@ impl PendingCopies {
         let mut updates = std::mem::take(&mut self.passing);
         streams.poll_window_updates(&mut updates);
         if !updates.is_empty() && paths.is_multipath() {
-            let others = paths.usable().filter(|slot| slot.id != id);
+            let others = paths.working().filter(|slot| slot.id != id);
             for other in others.filter_map(|slot| slot.path.as_deref()) {
                 if !full.hold(&other.addresses.tuple()) {
                     updates.iter().for_each(|update| self.push(*update, Target::On(other.id())));
@@ -126,7 +126,7 @@ impl PendingCopies {
         }
     }
 
-    pub(crate) fn on_path_gone(&mut self, path: PathId) {
+    pub(crate) fn on_path_closing(&mut self, path: PathId) {
         self.waiting.retain(|copy| copy.target != Target::On(path));
     }
 }

@@ -130,9 +130,9 @@ impl Scheduling {
         self.frames = Vec::new();
     }
 
-    pub(crate) fn on_path_gone(&mut self, id: PathId) {
-        self.scheduler.on_path_closed(id);
-        self.acks.on_path_gone(id);
-        self.copies.on_path_gone(id);
+    pub(crate) fn on_path_closing(&mut self, id: PathId) {
+        self.scheduler.on_path_closing(id);
+        self.acks.on_path_closing(id);
+        self.copies.on_path_closing(id);
     }
 }

@@ -94,7 +94,7 @@ fn view(slot: &Slot, now: Instant, side: Side, full: &FullSockets) -> Option<Pat
         PathRoom::NotValidated => Room::NotValidated,
         PathRoom::Amplification => Room::Amplification,
         PathRoom::Send(room) => held().unwrap_or(match room {
-            SendRoom::Open => Room::Open,
+            SendRoom::Free => Room::Free,
             SendRoom::Window => Room::Window,
             SendRoom::Paced(at) => Room::Paced(at),
         }),

@@ -47,7 +47,7 @@ fn fastest_is_stable() {
     assert_eq!(route.choose(Instant::ZERO, PathId(0), &paths(30))[0], PathId(0));
     assert_eq!(route.choose(Instant::ZERO, PathId(0), &paths(19))[0], PathId(0), "not much faster");
     assert_eq!(route.choose(Instant::ZERO, PathId(0), &paths(10))[0], PathId(1));
-    route.on_path_gone(PathId(1));
+    route.on_path_closing(PathId(1));
     assert_eq!(route.choose(Instant::ZERO, PathId(0), &paths(21))[0], PathId(0));
 }
 

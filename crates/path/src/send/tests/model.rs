@@ -124,7 +124,7 @@ fn run(steps: Vec<Step>, drops: Vec<bool>) -> Result<(), TestCaseError> {
         prop_assert!(timer || !waiting, "whatever waits for an ack has a timer");
     }
     b.feedback.clear();
-    b.flow.on_path_gone(at(ms), &mut b.feedback);
+    b.flow.on_closing(at(ms), &mut b.feedback);
     model.check(&b.feedback, &BTreeSet::new())?;
     let open = model.sent.iter().filter(|(n, (_, e))| *e && model.is_open(n)).count();
     prop_assert_eq!((open, b.flow.in_flight()), (0, 0));

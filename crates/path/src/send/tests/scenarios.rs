@@ -106,14 +106,14 @@ fn one_cut_for_each_recovery_period() {
     let mut b = Bench::new();
     b.send_many(10, 0);
     b.ack(10, &[4..=4]).unwrap();
-    assert!(b.flow.recovery.is_open());
+    assert!(b.flow.recovery.is_under_way());
     b.send(11);
     b.ack(20, &[4..=5]).unwrap();
     b.ack(20, &[4..=9]).unwrap();
     assert_eq!(b.kinds(), [CongestionKind::Loss]);
     assert_eq!((b.tape().acked, b.tape().acked_total), (1000, 6000), "no growth for packets sent before");
     b.ack(21, &[10..=10]).unwrap();
-    assert!(!b.flow.recovery.is_open(), "a packet sent after the start ends it");
+    assert!(!b.flow.recovery.is_under_way(), "a packet sent after the start ends it");
     assert_eq!(b.tape().acked, 2000);
     b.send_many(5, 30);
     b.ack(40, &[14..=14]).unwrap();
@@ -218,7 +218,7 @@ fn spurious_loss_does_not_undo_a_real_one() {
     // The same ack proves the first event false and shows a new one, four packets behind.
     b.ack(30, &[9..=11, 0..=5]).unwrap();
     assert_eq!((b.lost(), b.tape().spurious), (vec![6, 7], 1));
-    assert!(b.flow.recovery.is_open());
+    assert!(b.flow.recovery.is_under_way());
 }
 
 #[test]
@@ -248,7 +248,7 @@ fn persistent_congestion() {
     b.ack(2100 + long, &[newest..=newest]).unwrap();
     assert_eq!(b.lost().len(), 3);
     assert_eq!(b.kinds(), [CongestionKind::Loss, CongestionKind::Persistent]);
-    assert!(!b.flow.recovery.is_open(), "the period ends with the collapse");
+    assert!(!b.flow.recovery.is_under_way(), "the period ends with the collapse");
     assert_eq!(b.flow.stats().persistent_congestions, 1);
 }
 
@@ -417,7 +417,7 @@ fn window_limited_or_not() {
     let mut b = Bench::new();
     b.flow.controller = b.scribe(3000);
     b.send(0);
-    assert_eq!(b.room(0), SendRoom::Open);
+    assert_eq!(b.room(0), SendRoom::Free);
     b.ack(10, &[0..=0]).unwrap();
     b.send_many(3, 20);
     assert_eq!(b.room(20), SendRoom::Window);
@@ -433,14 +433,14 @@ fn pacing_holds_back_a_burst() {
     b.send(0);
     b.ack(100, &[0..=0]).unwrap();
     let mut sent = 0;
-    while b.room(100) == SendRoom::Open {
+    while b.room(100) == SendRoom::Free {
         b.send(100);
         sent += 1;
     }
     assert!((9..20).contains(&sent), "{sent}");
     assert!(matches!(b.room(100), SendRoom::Paced(t) if t > at(100) && t < at(110)));
     b.flow.config.pacing = Pacing::Off;
-    assert_eq!(b.room(100), SendRoom::Open);
+    assert_eq!(b.room(100), SendRoom::Free);
 }
 
 #[test]
@@ -475,7 +475,7 @@ fn a_gone_path_loses_everything_once() {
     assert_eq!(copies.len(), 3, "handed out once");
     b.send(11);
     b.feedback.clear();
-    b.flow.on_path_gone(at(12), &mut b.feedback);
+    b.flow.on_closing(at(12), &mut b.feedback);
     assert_eq!((b.lost(), b.feedback.lost_packets.len(), b.flow.in_flight()), (vec![6], 4, 0));
     assert_eq!((b.kinds().len(), b.flow.deadline()), (1, None));
     // A late ack still counts.
@@ -523,7 +523,7 @@ fn the_way_back_of_acks_belongs_to_the_smallest_rtt() {
     let report = AckReport { largest: 1, delay: Duration::ZERO, ecn: None, via: PathId(1) };
     b.flow.on_ack(at(140), Space::Data, &report, [1..=1], &mut b.shared, &mut b.feedback).unwrap();
     assert_eq!((b.flow.rtt().min(), b.flow.rtt().via()), (MS * 40, Some(PathId(1))));
-    b.flow.on_ack_path_gone(PathId(1));
+    b.flow.on_ack_path_closing(PathId(1));
     b.send(200);
     let report = AckReport { largest: 2, ..report };
     b.flow.on_ack(at(250), Space::Data, &report, [2..=2], &mut b.shared, &mut b.feedback).unwrap();

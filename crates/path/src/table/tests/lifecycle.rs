@@ -62,7 +62,7 @@ fn two_ids_on_one_tuple() {
 fn only_clients_open() {
     let (client, mut server) = pair(1, 1);
     assert_eq!(server.table.next_id(), Err(OpenError::ServerSide));
-    assert_eq!(client.table.admission(PathId(1)), Admission::Gone);
+    assert_eq!(client.table.admission(PathId(1)), Admission::Unknown);
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn close_sequence_and_credit() {
     for (end, gone) in [(&mut client, 1320), (&mut server, 1310)] {
         assert_eq!(end.table.deadline(), Some(at(gone)));
         assert!(end.table.poll_timeout(at(gone - 1)).is_none());
-        assert!(matches!(end.table.poll_timeout(at(gone)), Some(Expired::Gone(PathId(0), Some(_)))));
+        assert!(matches!(end.table.poll_timeout(at(gone)), Some(Expired::Forgotten(PathId(0), Some(_)))));
         let retired = std::iter::from_fn(|| end.table.poll_event());
         let retired = retired.filter(|e| matches!(e, TableEvent::CidRetired { path: PathId(0), .. })).count();
         assert_eq!(retired, 4, "the endpoint forgets all of them");
@@ -271,7 +271,7 @@ fn abandoned_path_is_silent_but_its_abandon_is_repeated() {
     client.acked();
     // It heard but gives no answer: gone after twice the drain time.
     assert!(client.table.poll_timeout(at(1199)).is_none());
-    assert!(matches!(client.table.poll_timeout(at(1200)), Some(Expired::Gone(PathId(1), Some(_)))));
+    assert!(matches!(client.table.poll_timeout(at(1200)), Some(Expired::Forgotten(PathId(1), Some(_)))));
     client.control();
     client.acked();
     assert!(!client.table.wants_control());

@@ -120,7 +120,7 @@ fn path_ack_never_used_or_forgotten() {
     assert!(matches!(client.table.on_ack(PathId(1), AckForm::Path), Ok(AckTarget::Path(_))));
     client.table.on_path_abandon(at(1), &abandon(1, CloseCode::NO_ERROR), PTO).unwrap();
     assert!(matches!(client.table.on_ack(PathId(1), AckForm::Path), Ok(AckTarget::Path(_))));
-    assert!(matches!(client.table.poll_timeout(at(301)), Some(Expired::Gone(PathId(1), Some(_)))));
+    assert!(matches!(client.table.poll_timeout(at(301)), Some(Expired::Forgotten(PathId(1), Some(_)))));
     assert_eq!(client.table.on_ack(PathId(1), AckForm::Path), Ok(AckTarget::Forgotten));
 }
 
@@ -130,7 +130,7 @@ fn frames_for_a_forgotten_path_are_ignored() {
     // RFC 10069 4-4
     let mut end = server();
     end.table.on_path_abandon(at(0), &abandon(1, CloseCode::NO_ERROR), PTO).unwrap();
-    assert!(matches!(end.table.poll_timeout(at(300)), Some(Expired::Gone(PathId(1), None))));
+    assert!(matches!(end.table.poll_timeout(at(300)), Some(Expired::Forgotten(PathId(1), None))));
     end.control();
     let t = &mut end.table;
     assert!(t.is_retired(PathId(1)) && t.slot(PathId(1)).is_none());
@@ -140,7 +140,7 @@ fn frames_for_a_forgotten_path_are_ignored() {
     assert_eq!(t.on_path_status(&status(1, PathStatus::Backup, 9)), Ok(None));
     assert_eq!(t.on_path_cids_blocked(&PathCidsBlocked { path: PathId(1), next_sequence: 99 }), Ok(()));
     assert_eq!(t.on_ack(PathId(1), AckForm::Path), Ok(AckTarget::Forgotten));
-    assert_eq!(t.admission(PathId(1)), Admission::Gone);
+    assert_eq!(t.admission(PathId(1)), Admission::Unknown);
     assert!(!t.is_retired(PathId(0)) && t.slot(PathId(1)).is_none());
     assert!(end.issue().iter().all(|c| c.path != PathId(1)));
 }
@@ -155,7 +155,7 @@ fn abandon_of_an_unused_path_is_answered() {
     let bytes = end.control();
     assert!(bytes.starts_with(&[0x7e, 0x75, 2, 0]), "PATH_ABANDON(2, NO_ERROR) first");
     // RFC 9000 12.3: without a receive space nothing would tell duplicates apart.
-    assert_eq!(end.table.admission(PathId(2)), Admission::Gone);
+    assert_eq!(end.table.admission(PathId(2)), Admission::Unknown);
 }
 
 /// Not errors: stale status, and status for a path that is not used yet. Pitfall 23: one sequence for both types.
