@@ -22,12 +22,12 @@ impl CongestionController for Calm {
     }
 
     fn on_acked(&mut self, ack: &Acked, _shared: &SharedPathMetrics) {
-        let Self(window, mss) = self;
+        let Self(window, max_datagram) = self;
         let waiting = 1.0 - ack.rtt.min.as_secs_f64() / ack.rtt.latest.as_secs_f64().max(1e-9);
-        let packets = waiting * *window as f64 / *mss as f64;
+        let packets = waiting * *window as f64 / *max_datagram as f64;
         match ack.limit {
             Limit::Window if packets < 2.0 => *window += ack.bytes / 2, // half again each round trip
-            _ if packets > 4.0 => *window = (*window - ack.bytes.min(*window) / 32).max(2 * *mss),
+            _ if packets > 4.0 => *window = (*window - ack.bytes.min(*window) / 32).max(2 * *max_datagram),
             _ => {}
         }
     }
@@ -36,8 +36,8 @@ impl CongestionController for Calm {
         self.0 = (self.0 / 2).max(2 * self.1);
     }
 
-    fn on_mss(&mut self, mss: u64) {
-        *self = Self(self.0.max(2 * mss), mss);
+    fn on_max_datagram_bytes(&mut self, max_datagram: u64) {
+        *self = Self(self.0.max(2 * max_datagram), max_datagram);
     }
 }
 
@@ -48,8 +48,8 @@ impl ControllerFactory for CalmFactory {
         "calm"
     }
 
-    fn build(&self, _path: PathId, _now: Instant, mss: u64) -> Box<dyn CongestionController> {
-        Box::new(Calm(10 * mss, mss))
+    fn build(&self, _path: PathId, _now: Instant, max_datagram: u64) -> Box<dyn CongestionController> {
+        Box::new(Calm(10 * max_datagram, max_datagram))
     }
 }
 

@@ -15,7 +15,7 @@ struct Earliest;
 /// When a packet given to `path` now should arrive; a path sends a window a round trip.
 fn arrival(path: &PathView) -> Duration {
     let Some(rtt) = path.rtt else { return Duration::MAX };
-    let rounds = (path.in_flight_bytes + path.mss_bytes) as f64 / path.window_bytes.max(1) as f64;
+    let rounds = (path.in_flight_bytes + path.max_datagram_bytes) as f64 / path.window_bytes.max(1) as f64;
     rtt.mul_f64(0.5 + rounds)
 }
 

@@ -22,7 +22,7 @@ pub enum DropReason {
     Duplicate,
     /// It arrived from an address that the path does not accept.
     WrongAddress,
-    /// Its path is closed or was refused.
+    /// Its path id is forgotten, was refused or never allowed.
     UnknownPath,
     /// A version that this connection does not use.
     WrongVersion,

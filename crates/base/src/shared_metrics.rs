@@ -17,7 +17,7 @@ pub struct PathMetrics {
     /// Smoothed RTT; none before the first sample.
     pub rtt: Option<Duration>,
     /// Largest datagram, bytes.
-    pub mss_bytes: u64,
+    pub max_datagram_bytes: u64,
     /// True while a loss episode lasts (RFC 9002 recovery period).
     pub in_recovery: bool,
     /// True for paths that carry data now: validated, not failed, not closing.
@@ -65,7 +65,7 @@ impl PathMetrics {
             window_bytes: 0,
             ssthresh_bytes: u64::MAX,
             rtt: None,
-            mss_bytes: crate::limits::MIN_DATAGRAM_BYTES as u64,
+            max_datagram_bytes: crate::limits::MIN_DATAGRAM_BYTES as u64,
             in_recovery: false,
             active: false,
             between_losses_bytes: 0,

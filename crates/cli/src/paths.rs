@@ -49,7 +49,7 @@ fn summary(path: &PathStatistics) -> PathSummary {
         rtt_ms: path.rtt.map(ms),
         rtt_min_ms: path.rtt_min.map(ms),
         cwnd_bytes: path.cwnd_bytes,
-        mtu_bytes: path.mtu_bytes.into(),
+        mtu_bytes: path.max_datagram_bytes.into(),
         sent_bytes: path.sent_bytes,
         received_bytes: path.received_bytes,
         stream_bytes_received: path.stream_bytes_received,

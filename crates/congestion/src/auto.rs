@@ -53,7 +53,7 @@ impl Auto {
     fn gain(&self, shared: &SharedPathMetrics) -> Gain {
         let own = self.cubic.size().segments();
         let siblings = shared.established().filter(|p| p.path != self.path && self.queue.is_shared(p.path, shared));
-        let others: f64 = siblings.map(|p| p.window_bytes as f64 / p.mss_bytes.max(1) as f64).sum();
+        let others: f64 = siblings.map(|p| p.window_bytes as f64 / p.max_datagram_bytes.max(1) as f64).sum();
         let share = own / (own + others);
         Gain { curve: share, friendly: share }
     }
@@ -93,8 +93,8 @@ impl CongestionController for Auto {
         self.cubic.on_congestion(event, shared);
     }
 
-    fn on_mss(&mut self, mss: u64) {
-        self.cubic.on_mss(mss);
+    fn on_max_datagram_bytes(&mut self, mss: u64) {
+        self.cubic.on_max_datagram_bytes(mss);
     }
 
     fn add_to_metrics(&self, metrics: &mut PathMetrics) {

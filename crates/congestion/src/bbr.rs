@@ -453,7 +453,7 @@ impl CongestionController for Bbr {
         }
     }
 
-    fn on_mss(&mut self, mss: u64) {
+    fn on_max_datagram_bytes(&mut self, mss: u64) {
         let mss = mss.max(1);
         let untouched = self.pacing == 0 && self.window == initial_window(self.mss);
         self.mss = mss;

@@ -157,8 +157,8 @@ pub trait CongestionController: Send + Debug {
     /// Congestion was noticed.
     fn on_congestion(&mut self, event: &Congestion, shared: &SharedPathMetrics);
 
-    /// The path's largest datagram is now `mss` bytes.
-    fn on_mss(&mut self, mss: u64);
+    /// The path's largest datagram is now of `bytes`.
+    fn on_max_datagram_bytes(&mut self, bytes: u64);
 
     /// OLIA's l_r, for its siblings; 0 where the controller does not keep it.
     fn between_losses_bytes(&self) -> u64 {
@@ -182,6 +182,6 @@ pub trait ControllerFactory: Send + Sync + Debug {
     /// Name of what it builds.
     fn name(&self) -> &'static str;
 
-    /// A controller for `path`, whose largest datagram is `mss` bytes.
-    fn build(&self, path: PathId, now: Instant, mss: u64) -> Box<dyn CongestionController>;
+    /// A controller for `path`, whose largest datagram is of `max_datagram_bytes`.
+    fn build(&self, path: PathId, now: Instant, max_datagram_bytes: u64) -> Box<dyn CongestionController>;
 }

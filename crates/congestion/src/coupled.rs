@@ -124,8 +124,8 @@ impl<R: Rule> CongestionController for Linked<R> {
         self.rule.on_congestion(event.kind);
     }
 
-    fn on_mss(&mut self, mss: u64) {
-        self.window.on_mss(mss);
+    fn on_max_datagram_bytes(&mut self, mss: u64) {
+        self.window.on_max_datagram_bytes(mss);
     }
 
     fn between_losses_bytes(&self) -> u64 {
@@ -161,7 +161,7 @@ impl Sibling {
 
     fn of(metrics: &PathMetrics) -> Option<Self> {
         let rtt = metrics.rtt.filter(|r| !r.is_zero())?.as_nanos() as f64 / 1e9;
-        Some(Self { window: metrics.window_bytes as f64 / metrics.mss_bytes.max(1) as f64, rtt })
+        Some(Self { window: metrics.window_bytes as f64 / metrics.max_datagram_bytes.max(1) as f64, rtt })
     }
 }
 
@@ -176,7 +176,7 @@ pub(crate) fn own(
     PathMetrics {
         window_bytes: window.bytes(),
         ssthresh_bytes: window.ssthresh(),
-        mss_bytes: window.mss(),
+        max_datagram_bytes: window.mss(),
         rtt: Some(rtt),
         active: true,
         between_losses_bytes,

@@ -73,8 +73,8 @@ impl CongestionController for CoupledCubic {
         self.cubic.on_congestion(event, shared);
     }
 
-    fn on_mss(&mut self, mss: u64) {
-        self.cubic.on_mss(mss);
+    fn on_max_datagram_bytes(&mut self, mss: u64) {
+        self.cubic.on_max_datagram_bytes(mss);
     }
 
     fn on_spurious(&mut self) {

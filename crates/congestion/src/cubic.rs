@@ -210,10 +210,10 @@ impl CongestionController for Cubic {
         }
     }
 
-    fn on_mss(&mut self, mss: u64) {
+    fn on_max_datagram_bytes(&mut self, mss: u64) {
         // What is kept in segments keeps its bytes; the stage begins anew.
         let scale = self.window.mss() as f64 / mss.max(1) as f64;
-        self.window.on_mss(mss);
+        self.window.on_max_datagram_bytes(mss);
         self.plateau *= scale;
         self.prior *= scale;
         (self.epoch, self.limited_since) = (None, None);

@@ -47,7 +47,7 @@ pub(crate) fn metrics(path: u32, window_bytes: u64, rtt_ms: u64) -> PathMetrics 
     PathMetrics {
         window_bytes,
         rtt: Some(Duration::from_millis(rtt_ms)),
-        mss_bytes: 1000,
+        max_datagram_bytes: 1000,
         active: true,
         ..PathMetrics::new(PathId(path))
     }

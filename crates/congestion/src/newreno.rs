@@ -72,8 +72,8 @@ impl CongestionController for NewReno {
         }
     }
 
-    fn on_mss(&mut self, mss: u64) {
-        self.window.on_mss(mss);
+    fn on_max_datagram_bytes(&mut self, mss: u64) {
+        self.window.on_max_datagram_bytes(mss);
     }
 
     fn on_spurious(&mut self) {

@@ -24,7 +24,7 @@ pub struct Pace {
     /// Congestion window, bytes.
     pub window_bytes: u64,
     /// Largest datagram, bytes.
-    pub mss_bytes: u64,
+    pub max_datagram_bytes: u64,
     /// The controller's rate, bytes per second; without one it is 5/4 windows per smoothed RTT.
     pub rate: Option<u64>,
 }
@@ -68,8 +68,8 @@ impl Pacer {
 
     /// Whether a datagram of the pace's size may leave now (none), or when to ask again. It changes nothing.
     #[inline]
-    pub fn delay(&self, now: Instant, pace: &Pace) -> Option<Instant> {
-        let needed = i128::from(pace.mss_bytes) * NANOS as i128;
+    pub fn ready_at(&self, now: Instant, pace: &Pace) -> Option<Instant> {
+        let needed = i128::from(pace.max_datagram_bytes) * NANOS as i128;
         if self.primed && self.refilled_at >= now && self.credit >= needed {
             return None;
         }
@@ -91,7 +91,7 @@ impl Pacer {
             None => u128::from(pace.window_bytes) * GAIN.0 * NANOS / (GAIN.1 * pace.srtt.as_nanos()),
         };
         let rate = rate.clamp(1, RATE_MAX) as i128;
-        let needed = i128::from(pace.mss_bytes) * NANOS as i128;
+        let needed = i128::from(pace.max_datagram_bytes) * NANOS as i128;
         let burst = (needed * i128::from(BURST_DATAGRAMS)).max(rate * BURST_TIME.as_nanos() as i128);
         let burst = self.burst_max.map_or(burst, |max| burst.min(i128::from(max) * NANOS as i128).max(needed));
         Some(Terms { rate, burst })

@@ -74,7 +74,7 @@ mod tests {
                             2 => c.on_spurious(),
                             3 => {
                                 mss = 1200 + bytes % 8000;
-                                c.on_mss(mss);
+                                c.on_max_datagram_bytes(mss);
                             }
                             _ => {
                                 let latest = Duration::from_micros(*rtt_us);

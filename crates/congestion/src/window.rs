@@ -181,7 +181,7 @@ impl Window {
     }
 
     /// RFC 9002 7.2: an untouched initial window follows the datagram size; a used one only keeps its floor.
-    pub(crate) fn on_mss(&mut self, mss: u64) {
+    pub(crate) fn on_max_datagram_bytes(&mut self, mss: u64) {
         let mss = mss.max(1);
         let untouched = self.ssthresh == NO_THRESHOLD && self.bytes == initial_window(self.mss);
         self.mss = mss;

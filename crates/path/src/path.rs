@@ -410,8 +410,8 @@ impl Path {
     /// The peer's max_udp_payload_size (RFC 9000 18.2).
     pub(crate) fn set_peer_max_datagram(&mut self, bytes: u64) {
         self.mtu.set_peer_max(bytes);
-        if self.mtu() < self.send.mss() {
-            self.send.set_mss(self.mtu());
+        if self.mtu() < self.send.max_datagram_bytes() {
+            self.send.set_max_datagram_bytes(self.mtu());
         }
     }
 
@@ -466,7 +466,7 @@ impl Path {
     }
 
     fn resize(&mut self, size: Option<u16>) -> Option<u16> {
-        size.inspect(|bytes| self.send.set_mss(*bytes))
+        size.inspect(|bytes| self.send.set_max_datagram_bytes(*bytes))
     }
 }
 
@@ -545,7 +545,7 @@ impl Path {
     pub fn on_moved(&mut self, now: Instant, moved: Moved, controller: impl FnOnce() -> Box<dyn CongestionController>) {
         if moved == Moved::Hosts {
             self.mtu.reset();
-            self.send.set_mss(self.mtu());
+            self.send.set_max_datagram_bytes(self.mtu());
             self.send.reset_for_new_address(now, controller());
             self.receive.on_new_way();
         }

@@ -70,7 +70,7 @@ impl Blest {
     /// Bytes that the fast path could send while a packet on the slow one is under way, lambda applied.
     fn fast_bytes(&self, fast: &PathView, slow: &PathView) -> u64 {
         let rounds = rounds(fast, slow);
-        let mss = fast.mss_bytes.max(1);
+        let mss = fast.max_datagram_bytes.max(1);
         let window = fast.window_bytes / mss;
         let packets = if fast.ssthresh_bytes == u64::MAX {
             // First slow start: the window doubles each round.
@@ -86,7 +86,7 @@ impl Blest {
 
 /// How many rounds of the fast path fit into the time that a packet lingers on the slow one, plus one.
 fn rounds(fast: &PathView, slow: &PathView) -> u32 {
-    let (mss, window) = (slow.mss_bytes.max(1), slow.window_bytes.max(1));
+    let (mss, window) = (slow.max_datagram_bytes.max(1), slow.window_bytes.max(1));
     // The fuller the slow path's window, the nearer its RTT to the largest seen.
     let fill = slow.in_flight_bytes.saturating_add(mss).min(window);
     let spread = slow.rtt_max.saturating_sub(slow.rtt_min).as_nanos() * u128::from(fill) / u128::from(window);
@@ -111,7 +111,7 @@ impl Scheduler for Blest {
         // MPTCP's send window spans what is in flight as well as what may follow; so must ours.
         let in_flight = paths.iter().fold(0u64, |sum, p| sum.saturating_add(p.in_flight_bytes));
         let send_window = demand.send_credit_bytes.saturating_add(in_flight);
-        let available = send_window.saturating_sub(slow.in_flight_bytes.saturating_add(slow.mss_bytes));
+        let available = send_window.saturating_sub(slow.in_flight_bytes.saturating_add(slow.max_datagram_bytes));
         if self.fast_bytes(fast, slow) > available {
             Decision::Wait(WaitReason::Faster(fast.id))
         } else {

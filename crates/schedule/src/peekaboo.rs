@@ -214,8 +214,9 @@ impl Peekaboo {
 
 /// (w_f, inflight_f, sendwin) / rtt_f and (w_s, inflight_s, sendwin) / rtt_s, packets per millisecond.
 fn context(fast: &PathView, slow: &PathView, credit: u64) -> Context {
-    let rate =
-        |path: &PathView, bytes: u64| per_ms(bytes as f64 / path.mss_bytes.max(1) as f64, path.rtt.unwrap_or_default());
+    let rate = |path: &PathView, bytes: u64| {
+        per_ms(bytes as f64 / path.max_datagram_bytes.max(1) as f64, path.rtt.unwrap_or_default())
+    };
     [
         rate(fast, fast.window_bytes),
         rate(fast, fast.in_flight_bytes),
@@ -255,7 +256,7 @@ impl Scheduler for Peekaboo {
                 context,
                 at: demand.now,
                 reference: rtt_slow.max(2 * rtt_fast),
-                mss: slow.mss_bytes.max(1) as f64,
+                mss: slow.max_datagram_bytes.max(1) as f64,
                 gain: 1.0,
                 reward: 0.0,
             });

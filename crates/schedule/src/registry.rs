@@ -71,7 +71,7 @@ mod tests {
                 window_bytes: window,
                 in_flight_bytes: in_flight,
                 ssthresh_bytes: ssthresh,
-                mss_bytes: mss,
+                max_datagram_bytes: mss,
                 ..PathView::new(PathId::ZERO)
             },
         )

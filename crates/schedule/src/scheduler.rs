@@ -38,7 +38,7 @@ pub trait Scheduler: Send + Debug {
     /// Connection flow control ran out while data was still in flight: a slow path held the window (BLEST's signal).
     fn on_credit_blocked(&mut self, _now: Instant) {}
 
-    /// `path` is gone for good.
+    /// Nothing is sent on `path` any more.
     fn on_path_closing(&mut self, _path: PathId) {}
 }
 

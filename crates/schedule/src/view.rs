@@ -62,7 +62,7 @@ pub struct PathView {
     /// Slow start threshold; `u64::MAX` before the first loss.
     pub ssthresh_bytes: u64,
     /// Largest datagram that it carries (its MTU), UDP payload.
-    pub mss_bytes: u64,
+    pub max_datagram_bytes: u64,
     /// Bytes sent so far.
     pub sent_bytes: u64,
     /// Packets sent so far.
@@ -76,7 +76,7 @@ pub struct PathView {
 impl PathView {
     /// A path that has not sent yet: active, open, no RTT sample, an initial window.
     pub fn new(id: PathId) -> Self {
-        let mss_bytes = plait_base::limits::MIN_DATAGRAM_BYTES as u64;
+        let max_datagram_bytes = plait_base::limits::MIN_DATAGRAM_BYTES as u64;
         Self {
             id,
             state: PathState::Active,
@@ -86,10 +86,10 @@ impl PathView {
             rtt_var: Duration::ZERO,
             rtt_min: Duration::ZERO,
             rtt_max: Duration::ZERO,
-            window_bytes: 10 * mss_bytes,
+            window_bytes: 10 * max_datagram_bytes,
             in_flight_bytes: 0,
             ssthresh_bytes: u64::MAX,
-            mss_bytes,
+            max_datagram_bytes,
             sent_bytes: 0,
             sent_packets: 0,
             delivery_rate_bps: None,

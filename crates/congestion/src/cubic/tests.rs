@@ -180,7 +180,7 @@ fn the_window_never_falls_below_two_datagrams() {
 #[test]
 fn a_new_datagram_size_keeps_bytes_and_what_a_false_loss_gives_back() {
     let mut cubic = after_loss_at(100);
-    cubic.on_mss(2 * MSS);
+    cubic.on_max_datagram_bytes(2 * MSS);
     assert!((cubic.plateau - 50.0).abs() < 1e-9);
     cubic.on_spurious();
     assert_eq!((cubic.window(), cubic.ssthresh()), (100_000, NO_THRESHOLD));

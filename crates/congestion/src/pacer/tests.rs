@@ -15,13 +15,13 @@ fn refilled(
     now: Instant,
     srtt: Duration,
     window_bytes: u64,
-    mss_bytes: u64,
+    max_datagram_bytes: u64,
     rate: Option<u64>,
 ) -> Option<Instant> {
-    let pace = Pace { srtt, window_bytes, mss_bytes, rate };
-    let before = pacer.delay(now, &pace);
+    let pace = Pace { srtt, window_bytes, max_datagram_bytes, rate };
+    let before = pacer.ready_at(now, &pace);
     pacer.refill(now, &pace);
-    assert_eq!(pacer.delay(now, &pace), before, "asking shows what refilling gives");
+    assert_eq!(pacer.ready_at(now, &pace), before, "asking shows what refilling gives");
     before
 }
 

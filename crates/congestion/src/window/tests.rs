@@ -34,12 +34,12 @@ fn fractions_add_up_and_the_floor_holds() {
 #[test]
 fn datagram_size_moves_an_untouched_window_only() {
     let mut window = Window::new(1200, SlowStart::Standard);
-    window.on_mss(1472);
+    window.on_max_datagram_bytes(1472);
     assert_eq!(window.bytes(), 14_720);
     window.reduce(5000);
-    window.on_mss(4000);
+    window.on_max_datagram_bytes(4000);
     assert_eq!(window.bytes(), 8000);
-    window.on_mss(1200);
+    window.on_max_datagram_bytes(1200);
     assert_eq!(window.bytes(), 8000);
 }
 

@@ -54,7 +54,7 @@ fn play(paths: &mut [Path], capacity: u64, rounds: u64) -> Vec<u64> {
                     window_bytes: path.controller.window(),
                     ssthresh_bytes: path.controller.ssthresh(),
                     rtt: Some(RTT),
-                    mss_bytes: MSS,
+                    max_datagram_bytes: MSS,
                     active: true,
                     between_losses_bytes: path.controller.between_losses_bytes(),
                     ..PathMetrics::new(path.id)

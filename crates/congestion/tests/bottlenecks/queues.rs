@@ -154,7 +154,7 @@ impl World {
             window_bytes: flow.controller.window(),
             ssthresh_bytes: flow.controller.ssthresh(),
             rtt: Some(flow.smoothed),
-            mss_bytes: MSS,
+            max_datagram_bytes: MSS,
             in_recovery: self.now < flow.recovery_until,
             active: true,
             between_losses_bytes: flow.controller.between_losses_bytes(),

@@ -79,7 +79,7 @@ impl Connection {
 
     /// True while our close still has to leave; what follows are answers to packets that come all the same.
     pub fn owes_close(&self) -> bool {
-        self.lifecycle.due_close().is_some()
+        self.lifecycle.close_to_send().is_some()
     }
 
     /// True once nothing will ever come from it again.

@@ -22,7 +22,7 @@ fn large_path() -> Rig {
         rig.ack_all();
     }
     let now = rig.now;
-    assert_eq!(rig.conn().path_statistics(now, PathId(0)).unwrap().mtu_bytes, 1452);
+    assert_eq!(rig.conn().path_statistics(now, PathId(0)).unwrap().max_datagram_bytes, 1452);
     rig
 }
 
@@ -113,7 +113,7 @@ fn a_path_without_data_learns_its_size_and_takes_its_part() {
     };
     (0..10).for_each(|_| small());
     let now = rig.now;
-    assert_eq!(rig.conn().path_statistics(now, PathId(1)).unwrap().mtu_bytes, 1452);
+    assert_eq!(rig.conn().path_statistics(now, PathId(1)).unwrap().max_datagram_bytes, 1452);
     let probing = |s: &&crate::puppet::Seen| s.path == PathId(1) && s.has(|f| matches!(f, Frame::Ping));
     let probes: Vec<usize> = rig.seen.iter().filter(probing).map(|s| s.datagram).collect();
     assert!(probes.len() <= 4 && probes.contains(&1452), "one probe, and one packet behind it: {probes:?}");
@@ -139,7 +139,7 @@ fn a_black_hole_takes_the_queued_datagrams_that_only_fitted_before() {
     rig.pass(ms(20_000));
     let now = rig.now;
     assert!(rig.conn().dropped_datagrams().unsent > before);
-    assert_eq!(rig.conn().path_statistics(now, PathId(0)).unwrap().mtu_bytes, 1200);
+    assert_eq!(rig.conn().path_statistics(now, PathId(0)).unwrap().max_datagram_bytes, 1200);
     assert!(queued(&mut rig) < 1_000, "{}", queued(&mut rig));
     // The peer is back: nothing stands in the way.
     rig.deaf = false;

@@ -28,7 +28,7 @@ fn write(rig: &mut Rig, bytes: usize) {
 fn what_the_system_refuses_as_too_large_leaves_again_at_once_in_smaller_datagrams() {
     let mut rig = large_from_the_start();
     let before = figures(&mut rig);
-    assert_eq!(before.mtu_bytes, 1400);
+    assert_eq!(before.max_datagram_bytes, 1400);
     // The interface takes 1312 bytes: nothing of this leaves the machine.
     rig.deaf = true;
     let wire = rig.wire.len();
@@ -44,7 +44,7 @@ fn what_the_system_refuses_as_too_large_leaves_again_at_once_in_smaller_datagram
     let resent: usize = rig.seen[seen..].iter().map(|s| s.frames().iter().map(stream).sum::<usize>()).sum();
     assert!(resent >= 9_000, "{resent} bytes again, without a time-out");
     let after = figures(&mut rig);
-    assert_eq!((after.mtu_bytes, after.packets_lost), (1200, 0));
+    assert_eq!((after.max_datagram_bytes, after.packets_lost), (1200, 0));
     assert!(after.cwnd_bytes >= 10 * 1200, "no sign of congestion: {}", after.cwnd_bytes);
     // The search goes on below what was refused.
     for _ in 0..30 {
@@ -53,7 +53,7 @@ fn what_the_system_refuses_as_too_large_leaves_again_at_once_in_smaller_datagram
         rig.ack_all();
     }
     let found = figures(&mut rig);
-    assert!(found.mtu_bytes > 1370 && found.mtu_bytes < 1400, "{}", found.mtu_bytes);
+    assert!(found.max_datagram_bytes > 1370 && found.max_datagram_bytes < 1400, "{}", found.max_datagram_bytes);
     assert!(found.packets_lost <= 1, "the small end of what nobody heard: {}", found.packets_lost);
 }
 
@@ -71,7 +71,7 @@ fn refusals_of_other_routes_and_of_the_smallest_size_change_nothing() {
     assert_eq!(figures(&mut rig), before);
     // A size that the system cannot even name in a header counts as the largest.
     rig.conn().on_too_large(now, route, 1 << 20);
-    assert_eq!(figures(&mut rig).mtu_bytes, 1400);
+    assert_eq!(figures(&mut rig).max_datagram_bytes, 1400);
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn a_first_size_that_never_passes_gives_way_after_one_time_out() {
     rig.deaf = true;
     write(&mut rig, 10_000);
     rig.pass(ms(3_000));
-    assert_eq!(figures(&mut rig).mtu_bytes, 1200);
+    assert_eq!(figures(&mut rig).max_datagram_bytes, 1200);
     rig.deaf = false;
     let wire = rig.wire.len();
     for _ in 0..10 {

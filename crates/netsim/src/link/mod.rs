@@ -18,9 +18,9 @@
 
 mod aqm;
 mod config;
-mod direction;
 mod live;
 mod loss;
+mod one_way;
 mod pipe;
 mod planned;
 mod queued;
@@ -31,8 +31,8 @@ mod verdict;
 
 pub use aqm::{CoDelConfig, FqCoDelConfig, RedConfig};
 pub use config::{Aqm, ConfigError, Jitter, LinkConfig, LinkState, LossPlace, Order, QueueLimit, Reorder, Service};
-pub use direction::Link;
 pub use loss::Loss;
+pub use one_way::Link;
 pub use rate::Rate;
 pub use stats::LinkStats;
 pub use trace::{Trace, TraceError};

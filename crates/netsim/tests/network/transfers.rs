@@ -238,7 +238,10 @@ fn a_narrow_path_without_data_is_measured_and_not_taken_for_dead() {
                 let _ = connection.set_path_status(now, PathId(1), plait_engine::path::PathStatus::Backup);
                 let size = connection.datagrams().max_size()?;
                 let _ = connection.datagrams().send(vec![7; size].into(), Overflow::Refuse);
-                Some((size, connection.path_statistics(now, PathId(1)).map(|path| (path.state, path.mtu_bytes))))
+                Some((
+                    size,
+                    connection.path_statistics(now, PathId(1)).map(|path| (path.state, path.max_datagram_bytes)),
+                ))
             })
         };
         let (mut found, mut probed) = (0, 0);

@@ -39,7 +39,7 @@ pub trait AckRoute: Send + Debug {
     /// Nothing chosen means: wait until a path can.
     fn choose(&mut self, now: Instant, of: PathId, carriers: &[AckCarrier]) -> AckPaths;
 
-    /// A path is gone: forget it.
+    /// Nothing is sent on a path any more: forget it.
     fn on_path_closing(&mut self, _path: PathId) {}
 }
 

@@ -60,7 +60,7 @@ pub struct SendConfig {
     /// RTT assumed before the first sample (RFC 9002 6.2.2).
     pub initial_rtt: Duration,
     /// Largest datagram that we send at first, bytes of UDP payload.
-    pub mss: u16,
+    pub max_datagram_bytes: u16,
     /// Whether to try ECN.
     pub ecn: EcnMode,
     /// A packet is lost when one so many numbers later was acked (RFC 9002 6.1.1); at least 3. Reordering makes it more.
@@ -85,7 +85,7 @@ impl Default for SendConfig {
     fn default() -> Self {
         Self {
             initial_rtt: INITIAL_RTT,
-            mss: 1200,
+            max_datagram_bytes: 1200,
             ecn: EcnMode::default(),
             packet_threshold: 3,
             time_threshold: (9, 8),
@@ -312,7 +312,7 @@ impl SendFlow {
     fn mark(&mut self, now: Instant, packet: &PacketInfo) -> (RateMark, AppLimited) {
         let bytes = if packet.in_flight { u64::from(packet.bytes) } else { 0 };
         let flight_bytes = self.in_flight + bytes;
-        let open = flight_bytes + u64::from(self.config.mss) <= self.controller.window();
+        let open = flight_bytes + u64::from(self.config.max_datagram_bytes) <= self.controller.window();
         // Nothing more to send, or a path that window and pacer left free for a while: others set its pace.
         let unasked = !self.rate.was_window_full() && self.pacer.is_rested();
         let app_limited = if open && (packet.app_limited || unasked) { AppLimited::Yes } else { AppLimited::No };
@@ -324,7 +324,8 @@ impl SendFlow {
     fn note_window_use(&mut self, space: Space, number: u64) {
         let window = self.controller.window();
         let slow_start = window < self.controller.ssthresh();
-        let used = self.in_flight + u64::from(self.config.mss) > window || (slow_start && self.in_flight * 2 >= window);
+        let used = self.in_flight + u64::from(self.config.max_datagram_bytes) > window
+            || (slow_start && self.in_flight * 2 >= window);
         if used && space == Space::Data {
             self.window_used_until = number + 1;
         }
@@ -350,7 +351,7 @@ impl SendFlow {
         if self.config.pacing == Pacing::Off {
             return SendRoom::Free;
         }
-        match self.pacer.delay(now, &self.pace()) {
+        match self.pacer.ready_at(now, &self.pace()) {
             Some(at) if at > now => SendRoom::Paced(at),
             _ => SendRoom::Free,
         }
@@ -360,7 +361,12 @@ impl SendFlow {
     fn pace(&self) -> Pace {
         let srtt = self.rtt.smoothed();
         let rate = self.controller.pacing_rate(srtt);
-        Pace { srtt, window_bytes: self.controller.window(), mss_bytes: u64::from(self.config.mss), rate }
+        Pace {
+            srtt,
+            window_bytes: self.controller.window(),
+            max_datagram_bytes: u64::from(self.config.max_datagram_bytes),
+            rate,
+        }
     }
 
     /// The mark for the next packet's IP header.
@@ -406,20 +412,20 @@ impl SendFlow {
 
     /// Changes to another controller, which begins with its own first window; what is in flight stays counted.
     pub(crate) fn replace_controller(&mut self, mut controller: Box<dyn CongestionController>) {
-        controller.on_mss(u64::from(self.config.mss));
+        controller.on_max_datagram_bytes(u64::from(self.config.max_datagram_bytes));
         self.controller = controller;
     }
 
     /// Largest datagram, bytes of UDP payload.
     #[inline]
-    pub fn mss(&self) -> u16 {
-        self.config.mss
+    pub fn max_datagram_bytes(&self) -> u16 {
+        self.config.max_datagram_bytes
     }
 
     /// The path MTU changed.
-    pub(crate) fn set_mss(&mut self, mss: u16) {
-        self.config.mss = mss;
-        self.controller.on_mss(u64::from(mss));
+    pub(crate) fn set_max_datagram_bytes(&mut self, bytes: u16) {
+        self.config.max_datagram_bytes = bytes;
+        self.controller.on_max_datagram_bytes(u64::from(bytes));
     }
 
     /// The peer's max_ack_delay became known or was changed by ACK_FREQUENCY.
@@ -443,7 +449,7 @@ impl SendFlow {
             window_bytes: self.controller.window(),
             ssthresh_bytes: self.controller.ssthresh(),
             rtt: self.rtt.measured(),
-            mss_bytes: u64::from(self.config.mss),
+            max_datagram_bytes: u64::from(self.config.max_datagram_bytes),
             in_recovery: self.recovery.is_under_way(),
             active: self.activity == Activity::Active,
             between_losses_bytes: self.controller.between_losses_bytes(),
@@ -516,7 +522,7 @@ impl SendFlow {
         true
     }
 
-    /// The path is deleted: all that is outstanding counts as lost (RFC 10069 3.4.3).
+    /// Nothing more is sent on the path: all that is outstanding counts as lost (RFC 10069 3.4.3).
     pub(crate) fn on_closing(&mut self, now: Instant, feedback: &mut Feedback) {
         Space::ALL.into_iter().for_each(|space| self.declare_all_lost(now, space, feedback));
     }

@@ -55,7 +55,7 @@ impl CongestionController for Scribe {
     fn on_congestion(&mut self, event: &Congestion, _shared: &SharedPathMetrics) {
         self.tape.lock().unwrap().events.push((event.kind, event.lost_bytes));
     }
-    fn on_mss(&mut self, _mss: u64) {}
+    fn on_max_datagram_bytes(&mut self, _mss: u64) {}
     fn on_spurious(&mut self) {
         self.tape.lock().unwrap().spurious += 1;
     }

@@ -98,7 +98,7 @@ pub enum TableEvent {
 pub enum Expired {
     /// A validation ended.
     Address(PathId, AddressEvent),
-    /// A path id is gone for good, with the path where there was one.
+    /// A path id is forgotten, with the path where there was one.
     Forgotten(PathId, Option<Box<Path>>),
 }
 

@@ -46,7 +46,7 @@ pub struct PathSnapshot<'a> {
     /// Slow start threshold, bytes; `u64::MAX` before the first congestion event.
     pub ssthresh_bytes: u64,
     /// Largest datagram, bytes of UDP payload.
-    pub mtu_bytes: u16,
+    pub max_datagram_bytes: u16,
     /// What its sender did.
     pub send: SendStats,
     /// What went over it.
@@ -69,7 +69,7 @@ impl Slot {
             rtt: path.send.rtt(),
             pto: path.pto(),
             ssthresh_bytes: path.send.ssthresh(),
-            mtu_bytes: path.mtu(),
+            max_datagram_bytes: path.mtu(),
             send: path.send.stats(),
             counters: path.counters(),
             acks_sent: path.receive.acks_sent(),

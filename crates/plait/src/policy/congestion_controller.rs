@@ -57,7 +57,7 @@
 //!         }
 //!     }
 //!
-//!     fn on_mss(&mut self, mss: u64) {
+//!     fn on_max_datagram_bytes(&mut self, mss: u64) {
 //!         self.mss = mss;
 //!         self.window = self.window.max(minimum_window(mss));
 //!     }

@@ -106,7 +106,8 @@ fn what_the_system_refuses_as_too_large_is_sent_in_smaller_datagrams() {
         let connecting = client.connect_with(client_config, server.local_addr().unwrap(), "localhost").unwrap();
         let (near, far) = tokio::join!(connecting, async { server.accept().await.unwrap().await });
         let (near, far) = (near?, far?);
-        let size = |end: &Connection| end.path(PathId::ZERO).and_then(|path| path.stats()).map_or(0, |s| s.mtu_bytes);
+        let size =
+            |end: &Connection| end.path(PathId::ZERO).and_then(|path| path.stats()).map_or(0, |s| s.max_datagram_bytes);
         // The search finds what fits, while data flows.
         while size(&near) < 60_000 || size(&far) < 60_000 || size(&near).max(size(&far)) > 65_507 {
             pass(&near, &far, 300_000).await?;

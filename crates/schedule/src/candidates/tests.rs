@@ -16,7 +16,7 @@ pub(crate) fn view(id: u32, rtt_ms: u64) -> PathView {
         rtt: Some(rtt),
         rtt_min: rtt,
         rtt_max: rtt,
-        mss_bytes: 1000,
+        max_datagram_bytes: 1000,
         window_bytes: 10_000,
         ..PathView::new(PathId(id))
     }

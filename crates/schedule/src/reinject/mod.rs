@@ -77,7 +77,7 @@ impl Outstanding {
 pub fn next_round_trip(path: &PathView) -> Option<Duration> {
     let rtt = path.rtt?;
     let Some(rate) = path.delivery_rate_bps else { return Some(rtt) };
-    Some(rtt.min(drain(path.in_flight_bytes.saturating_add(path.mss_bytes), rate).max(path.rtt_min)))
+    Some(rtt.min(drain(path.in_flight_bytes.saturating_add(path.max_datagram_bytes), rate).max(path.rtt_min)))
 }
 
 /// How long `bytes` take at a rate of `bps`.

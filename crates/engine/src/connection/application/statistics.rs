@@ -28,7 +28,7 @@ pub struct PathStatistics {
     /// Bytes in flight.
     pub in_flight_bytes: u64,
     /// Largest datagram, UDP payload bytes.
-    pub mtu_bytes: u16,
+    pub max_datagram_bytes: u16,
     /// UDP payload bytes sent.
     pub sent_bytes: u64,
     /// UDP payload bytes received.
@@ -81,7 +81,7 @@ impl Connection {
             rtt_min: path.send.rtt_min,
             cwnd_bytes: path.send.window_bytes,
             in_flight_bytes: path.send.in_flight_bytes,
-            mtu_bytes: path.mtu_bytes,
+            max_datagram_bytes: path.max_datagram_bytes,
             sent_bytes: path.counters.sent_bytes,
             received_bytes: path.counters.received_bytes,
             stream_bytes_received: path.counters.stream_bytes_received,

@@ -57,7 +57,7 @@ impl Connection {
 
     /// A datagram with our close, as long as one is due on some path.
     pub(crate) fn poll_close(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
-        self.lifecycle.due_close()?;
+        self.lifecycle.close_to_send()?;
         let mut transmit = None;
         self.lifecycle.begin_close_round(|| self.paths.table.close_targets());
         while transmit.is_none() {
@@ -94,7 +94,7 @@ impl Connection {
                 Space::Handshake if self.side().is_client() && !buf.is_empty() => Padding::UpTo(end),
                 _ => Padding::Least,
             };
-            let Some(frame) = self.lifecycle.due_close().cloned() else { continue };
+            let Some(frame) = self.lifecycle.close_to_send().cloned() else { continue };
             let outline = Outline::unmarked(place, space, end, Purpose::End);
             // What does not fit is not padded either.
             self.assemble(now, &outline, buf, |_, w| if frame.write(space, w) { padding } else { Padding::Least });

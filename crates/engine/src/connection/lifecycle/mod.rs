@@ -39,9 +39,10 @@ pub(crate) struct Lifecycle {
     /// When an unfinished handshake is given up.
     handshake_deadline: Option<Instant>,
     sent_since_heard: bool,
-    close_due: bool,
+    /// Our close frame is to be sent, on `close_paths_left` in this round.
+    owes_close: bool,
     /// Paths on which the present round of our close is still to be sent, the first one last.
-    closes_due: Vec<PathId>,
+    close_paths_left: Vec<PathId>,
 }
 
 /// The connection is closed: nothing more can be asked of it.
@@ -68,8 +69,8 @@ impl Lifecycle {
             keep_alive_deadline: None,
             handshake_deadline: timing.handshake_timeout.map(|d| now + d),
             sent_since_heard: false,
-            close_due: false,
-            closes_due: Vec::new(),
+            owes_close: false,
+            close_paths_left: Vec::new(),
         }
     }
 
@@ -137,7 +138,7 @@ impl Lifecycle {
         if self.is_open() {
             let until = now + pto * CLOSING_PTOS;
             self.phase = Phase::Closing { frame, until, heard: 0, repeat_at: 1 };
-            self.close_due = true;
+            self.owes_close = true;
         }
     }
 
@@ -146,14 +147,14 @@ impl Lifecycle {
         // Whatever comes again while draining prolongs nothing.
         if self.is_open() || self.is_closing() {
             self.phase = Phase::Draining { until: now + pto * CLOSING_PTOS };
-            self.close_due = false;
+            self.owes_close = false;
         }
     }
 
     /// The end without waiting.
     pub(crate) fn finish(&mut self) {
         self.phase = Phase::Drained;
-        self.close_due = false;
+        self.owes_close = false;
     }
 
     /// A packet arrived while closing: our close is repeated for the 1st, 2nd, 4th, 8th... (RFC 9000 10.2.1).
@@ -162,44 +163,44 @@ impl Lifecycle {
             *heard += 1;
             if heard >= repeat_at {
                 *repeat_at = repeat_at.saturating_mul(2);
-                self.close_due = true;
+                self.owes_close = true;
                 // A new round: what waits for a full socket must not keep the close from the other paths.
-                self.closes_due.clear();
+                self.close_paths_left.clear();
             }
         }
     }
 
     /// The close frame, while it waits to be sent.
-    pub(crate) fn due_close(&self) -> Option<&CloseFrame> {
+    pub(crate) fn close_to_send(&self) -> Option<&CloseFrame> {
         match &self.phase {
-            Phase::Closing { frame, .. } if self.close_due => Some(frame),
+            Phase::Closing { frame, .. } if self.owes_close => Some(frame),
             _ => None,
         }
     }
 
     /// Our close goes once to each of `targets`, where no round of it is under way.
     pub(crate) fn begin_close_round(&mut self, targets: impl FnOnce() -> Vec<PathId>) {
-        if self.closes_due.is_empty() {
-            self.closes_due = targets();
-            self.closes_due.reverse();
+        if self.close_paths_left.is_empty() {
+            self.close_paths_left = targets();
+            self.close_paths_left.reverse();
         }
     }
 
     /// The next path for our close, among those on which something can leave now.
     pub(crate) fn take_close_target(&mut self, can_leave: impl Fn(PathId) -> bool) -> Option<PathId> {
-        let place = self.closes_due.iter().rposition(|id| can_leave(*id))?;
-        Some(self.closes_due.remove(place))
+        let place = self.close_paths_left.iter().rposition(|id| can_leave(*id))?;
+        Some(self.close_paths_left.remove(place))
     }
 
     /// Nothing more is to be said in this round, unless a full socket holds it back.
     pub(crate) fn end_close_round(&mut self) {
-        if self.closes_due.is_empty() {
+        if self.close_paths_left.is_empty() {
             self.on_close_sent();
         }
     }
 
     pub(crate) fn on_close_sent(&mut self) {
-        self.close_due = false;
+        self.owes_close = false;
     }
 
     pub(crate) fn deadline(&self) -> Option<Instant> {
@@ -268,7 +269,7 @@ mod tests {
         life.close(Instant::ZERO, CloseFrame::Transport(TransportError::new(CloseCode::NO_ERROR, "")), ms(3));
         let mut sent = 0;
         for _ in 0..64 {
-            if life.due_close().is_some() {
+            if life.close_to_send().is_some() {
                 life.on_close_sent();
                 sent += 1;
             }

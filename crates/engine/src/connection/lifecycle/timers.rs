@@ -20,7 +20,7 @@ impl Connection {
             at = earliest(at, level.receive.deadline().filter(|_| level.keys.is_some()));
         }
         at = earliest(at, self.keys.as_ref().and_then(|k| k.deadline()));
-        at = earliest(at, self.scheduling.paced_until);
+        at = earliest(at, self.scheduling.held_until);
         at = earliest(at, self.scheduling.responses_at);
         at = earliest(at, self.scheduling.reinjector.next_look());
         at = earliest(at, self.handshake.zero_rtt.deadline());
@@ -41,7 +41,7 @@ impl Connection {
         if !self.lifecycle.is_open() {
             return;
         }
-        for held in [&mut self.scheduling.paced_until, &mut self.scheduling.responses_at] {
+        for held in [&mut self.scheduling.held_until, &mut self.scheduling.responses_at] {
             *held = held.filter(|at| *at > now);
         }
         self.scheduling.reinjector.on_timeout(now);

@@ -124,7 +124,7 @@ impl PathControl {
     /// Gives every open path a new controller of this kind, and those that open later too.
     pub(crate) fn set_controller(&mut self, now: Instant, factory: Arc<dyn ControllerFactory>) {
         for path in self.table.open_paths_mut() {
-            path.replace_controller(factory.build(path.id(), now, u64::from(path.send.mss())));
+            path.replace_controller(factory.build(path.id(), now, u64::from(path.send.max_datagram_bytes())));
         }
         self.settings.set_controller(factory);
     }

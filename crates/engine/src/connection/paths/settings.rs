@@ -102,7 +102,7 @@ impl PathSettings {
         let recovery = &self.transport.recovery;
         SendConfig {
             initial_rtt: recovery.initial_rtt,
-            mss: self.mtu().initial,
+            max_datagram_bytes: self.mtu().initial,
             ecn: if self.transport.wire.ecn == Switch::On { EcnMode::Ect0 } else { EcnMode::Off },
             packet_threshold: u64::from(recovery.packet_threshold),
             time_threshold: ((recovery.time_threshold * 8.0).round() as u32, 8),

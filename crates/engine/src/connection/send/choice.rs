@@ -84,7 +84,7 @@ impl Scheduling {
     /// What the scheduler decides about what waits for it.
     fn next_scheduled(&mut self, paths: &mut Paths, datagrams: &Datagrams, offer: &Offer) -> Option<Choice> {
         let Some(demand) = &offer.demand else {
-            self.paced_until = None;
+            self.held_until = None;
             return None;
         };
         if demand.send_credit_bytes == 0 && offer.stream_bytes > 0 {
@@ -101,7 +101,8 @@ impl Scheduling {
     /// offered first; while they are held, all are offered what else waits for them.
     fn decide(&mut self, paths: &mut Paths, datagrams: &Datagrams, offer: &Offer, demand: &Demand) -> Decision {
         self.look(paths, offer.now, offer.side);
-        let holds = |view: &PathView, size: usize| datagrams.max_size(frame_room(view.mss_bytes)) >= Some(size);
+        let holds =
+            |view: &PathView, size: usize| datagrams.max_size(frame_room(view.max_datagram_bytes)) >= Some(size);
         let next = datagrams.next_size().filter(|_| demand.kind == DemandKind::Datagram);
         let Some(next) = next.filter(|next| self.views.list().iter().any(|view| !holds(view, *next))) else {
             return self.pick(Shown::All, demand);
@@ -112,7 +113,7 @@ impl Scheduling {
             return decision;
         }
         let has_streams = offer.stream_bytes > 0;
-        self.show(|view| has_streams || datagrams.next_size_within(frame_room(view.mss_bytes)).is_some());
+        self.show(|view| has_streams || datagrams.next_size_within(frame_room(view.max_datagram_bytes)).is_some());
         let kind = if has_streams { DemandKind::Stream } else { DemandKind::Datagram };
         self.pick(Shown::Some, &Demand { kind, ..*demand })
     }

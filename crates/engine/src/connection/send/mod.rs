@@ -3,7 +3,6 @@
 pub(crate) mod acks;
 pub(crate) mod assemble;
 pub(crate) mod choice;
-pub(crate) mod datagram_size;
 mod fill;
 mod handshake;
 pub(crate) mod pending_copies;
@@ -11,6 +10,7 @@ pub(crate) mod purpose;
 pub(crate) mod reinject;
 pub(crate) mod scheduling;
 pub(crate) mod sockets;
+pub(crate) mod unfit_datagrams;
 pub(crate) mod views;
 
 use std::net::SocketAddr;

@@ -102,7 +102,7 @@ impl Reinjector {
     ) -> bool {
         let Some(path) = paths.path_mut(busy.id) else { return false };
         let Self { policy, next_look, found } = self;
-        let room = idle.window_bytes.saturating_sub(idle.in_flight_bytes) / idle.mss_bytes.max(1);
+        let room = idle.window_bytes.saturating_sub(idle.in_flight_bytes) / idle.max_datagram_bytes.max(1);
         let most = usize::try_from(room).unwrap_or(usize::MAX).clamp(1, PACKETS_AT_ONCE);
         let mut wanted = |packet: &InFlight| {
             let InFlight { sent_at, bytes, ahead_bytes } = *packet;

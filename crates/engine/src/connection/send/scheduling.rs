@@ -26,9 +26,8 @@ pub(crate) struct Scheduling {
     pub(crate) full_sockets: FullSockets,
     /// Further paths on which the scheduler wants the packet being built.
     pub(crate) copy_to: Vec<PathId>,
-    /// When pacing lets the next packet go, if that alone holds it, or when a wait for a faster path or a full socket has
-    /// lasted enough.
-    pub(crate) paced_until: Option<Instant>,
+    /// When to choose again, where what waits is held by a pacer, by a full socket, or for a faster path.
+    pub(crate) held_until: Option<Instant>,
     /// When pacing lets the next PATH_RESPONSE go.
     pub(crate) responses_at: Option<Instant>,
     pub(crate) views: Views,
@@ -55,7 +54,7 @@ impl Scheduling {
             reinjector: Reinjector::new(&*transport.paths.reinjection),
             full_sockets: FullSockets::default(),
             copy_to: Vec::new(),
-            paced_until: None,
+            held_until: None,
             responses_at: None,
             views: Views::default(),
             shown: Vec::new(),
@@ -81,7 +80,7 @@ impl Scheduling {
                 // The path that is waited for may have fallen silent: ask again when its round trip has passed.
                 let rtt = views.iter().find(|view| view.id == id).and_then(|view| view.rtt).unwrap_or_default();
                 let at = demand.now + rtt.max(TIMER_GRANULARITY);
-                self.paced_until = earliest(self.paced_until, Some(at));
+                self.held_until = earliest(self.held_until, Some(at));
             }
             Decision::SendAlso { copies, .. } => self.copy_to.extend(copies.ids(views)),
             Decision::Send(_) | Decision::Wait(_) => {}
@@ -93,7 +92,7 @@ impl Scheduling {
     pub(crate) fn look(&mut self, paths: &mut Paths, now: Instant, side: Side) {
         self.views.look(paths, now, side, &self.full_sockets);
         let changes_at = |v: &PathView| if let Room::Paced(at) | Room::Socket(at) = v.room { Some(at) } else { None };
-        self.paced_until = self.views.list().iter().filter_map(changes_at).min();
+        self.held_until = self.views.list().iter().filter_map(changes_at).min();
     }
 
     /// While a path's RTT is unknown its frames go on another path too (CoNEXT 2017, section 4.1); what the scheduler

@@ -112,7 +112,7 @@ fn view(slot: &Slot, now: Instant, side: Side, full: &FullSockets) -> Option<Pat
         window_bytes: path.send.window_bytes,
         in_flight_bytes: path.send.in_flight_bytes,
         ssthresh_bytes: path.ssthresh_bytes,
-        mss_bytes: u64::from(path.mtu_bytes),
+        max_datagram_bytes: u64::from(path.max_datagram_bytes),
         sent_bytes: path.send.sent_bytes,
         sent_packets: path.send.packets_sent,
         delivery_rate_bps: path.send.delivery_rate_bps,

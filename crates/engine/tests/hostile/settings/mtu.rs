@@ -21,7 +21,7 @@ fn sizes(change: impl FnOnce(&mut TransportConfig), time: Duration) -> (usize, u
         passed += ms(20);
     }
     let now = rig.now;
-    let mtu = rig.conn().path_statistics(now, PathId(0)).unwrap().mtu_bytes;
+    let mtu = rig.conn().path_statistics(now, PathId(0)).unwrap().max_datagram_bytes;
     (rig.wire.iter().map(|(_, _, d)| d.len()).max().unwrap(), mtu)
 }
 
@@ -78,7 +78,7 @@ fn black_hole_cooldown() {
         let id = rig.conn().streams().open(Dir::Uni).unwrap();
         let mtu = |rig: &mut Rig| {
             let now = rig.now;
-            rig.conn().path_statistics(now, PathId(0)).unwrap().mtu_bytes
+            rig.conn().path_statistics(now, PathId(0)).unwrap().max_datagram_bytes
         };
         assert_eq!(mtu(&mut rig), 1_400);
         // From here on large datagrams vanish, until that is noticed.
