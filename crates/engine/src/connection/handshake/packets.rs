@@ -5,7 +5,7 @@ use std::ops::Range;
 use plait_base::limits::MIN_DATAGRAM_BYTES;
 use plait_base::observe::DropReason;
 use plait_base::{ConnectionId, PathId, Side, Space};
-use plait_crypto::OpenError;
+use plait_crypto::{OpenError, OpenKeys, Unmasked};
 use plait_path::ReceiveFlow;
 use plait_wire::Version;
 use plait_wire::header::{PacketKind, PacketSpan, ProtectedHeader, packet_number};
@@ -19,6 +19,45 @@ pub(crate) struct OpenedPacket {
     /// Where its frames lie.
     pub(crate) payload: Range<usize>,
     pub(crate) is_duplicate: bool,
+}
+
+/// Takes the protection off packets of one kind.
+pub(crate) trait Opener {
+    fn unmask(&self, packet: &mut [u8], pn_at: usize) -> Result<Unmasked, OpenError>;
+
+    /// `header_len` counts the packet number. Where the frames lie.
+    fn open(&mut self, packet: &mut [u8], header_len: usize, number: u64) -> Result<Range<usize>, OpenError>;
+}
+
+impl Opener for &OpenKeys {
+    fn unmask(&self, packet: &mut [u8], pn_at: usize) -> Result<Unmasked, OpenError> {
+        OpenKeys::unmask(self, packet, pn_at)
+    }
+
+    fn open(&mut self, packet: &mut [u8], header_len: usize, number: u64) -> Result<Range<usize>, OpenError> {
+        OpenKeys::open(self, packet, header_len, PathId::ZERO, number)
+    }
+}
+
+impl OpenedPacket {
+    /// Opens a packet in place: its header is unmasked, its number made whole beside the `expected` one, its payload
+    /// decrypted (RFC 9001 5.4.1, RFC 9000 17.1).
+    pub(crate) fn open(
+        packet: &mut [u8],
+        span: PacketSpan,
+        expected: u64,
+        keys: &mut impl Opener,
+    ) -> Result<Self, OpenError> {
+        let unmasked = keys.unmask(packet, span.pn_offset)?;
+        let number = packet_number::expand(unmasked.truncated as u32, unmasked.pn_len, expected);
+        let payload = keys.open(packet, span.pn_offset + unmasked.pn_len, number)?;
+        Ok(Self { number, payload, is_duplicate: false })
+    }
+
+    /// The packet, compared with what arrived before in its number space.
+    pub(crate) fn checked_against(self, receive: Option<&ReceiveFlow>) -> Self {
+        Self { is_duplicate: receive.is_some_and(|receive| receive.is_duplicate(self.number)), ..self }
+    }
 }
 
 impl Handshake {
@@ -79,25 +118,18 @@ impl Handshake {
         packet: &mut [u8],
         data: Option<&ReceiveFlow>,
     ) -> Result<OpenedPacket, OpenError> {
-        let expected = match space {
-            Space::Data => data,
-            space => self.received(space),
-        };
-        let expected = expected.map_or(0, |receive| receive.expected());
+        let expected = self.received_in(space, data).map_or(0, |receive| receive.expected());
         let keys = match space {
             Space::Initial => self.initial_open_keys(version_of(packet)),
             space => self.open_keys(space),
         };
-        let keys = keys.ok_or(OpenError::NoKeys)?;
-        let unmasked = keys.unmask(packet, span.pn_offset)?;
-        let number = packet_number::expand(unmasked.truncated as u32, unmasked.pn_len, expected);
-        let payload = keys.open(packet, span.pn_offset + unmasked.pn_len, PathId::ZERO, number)?;
-        let received = match space {
-            Space::Data => data,
-            space => self.received(space),
-        };
-        let is_duplicate = received.is_some_and(|receive| receive.is_duplicate(number));
-        Ok(OpenedPacket { number, payload, is_duplicate })
+        let mut keys = keys.ok_or(OpenError::NoKeys)?;
+        let opened = OpenedPacket::open(packet, span, expected, &mut keys)?;
+        Ok(opened.checked_against(self.received_in(space, data)))
+    }
+
+    fn received_in<'a>(&'a self, space: Space, data: Option<&'a ReceiveFlow>) -> Option<&'a ReceiveFlow> {
+        if space == Space::Data { data } else { self.received(space) }
     }
 }
 

@@ -25,22 +25,25 @@ impl Connection {
         self.events.push(Event::ConnectionLost(why));
     }
 
-    /// The peer closed.
+    /// The peer closed; where we closed before, its close ends our repetitions of ours.
     pub(crate) fn on_peer_closed(&mut self, now: Instant, why: ConnectionError) {
-        if !self.lifecycle.is_open() {
-            return;
+        if self.lifecycle.is_open() {
+            let (code, reason) = why.code_and_reason();
+            self.events.observe(now, || TraceEvent::Closed { locally: false, code, reason });
         }
-        let (code, reason) = why.code_and_reason();
-        self.events.observe(now, || TraceEvent::Closed { locally: false, code, reason });
-        self.lifecycle.drain(now, self.paths.table.max_pto());
-        self.events.push(Event::ConnectionLost(why));
+        self.drain(now, why);
     }
 
     /// A datagram ended in a stateless reset token of the peer, which the endpoint found or `on_unread`: a reset on any path
     /// ends everything (RFC 9000 10.3.1).
     pub(crate) fn on_stateless_reset(&mut self, now: Instant) {
+        self.drain(now, ConnectionError::Reset);
+    }
+
+    /// The peer knows nothing of the connection any more: silence until it drained (RFC 9000 10.2.2).
+    fn drain(&mut self, now: Instant, why: ConnectionError) {
         if self.lifecycle.is_open() {
-            self.events.push(Event::ConnectionLost(ConnectionError::Reset));
+            self.events.push(Event::ConnectionLost(why));
         }
         self.lifecycle.drain(now, self.paths.table.max_pto());
     }

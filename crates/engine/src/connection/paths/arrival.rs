@@ -1,22 +1,63 @@
 //! Packets arrive on paths: they open them, show that they work, and come from elsewhere (RFC 9000 9.3).
 
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
+use std::time::Duration;
 
 use plait_base::observe::DropReason;
-use plait_base::{CloseCode, Instant, PathId, Random, Space, Violation};
-use plait_crypto::OneRttKeys;
+use plait_base::{CloseCode, FourTuple, Instant, PathId, Random, Space, Violation};
+use plait_crypto::{OneRttKeys, OpenError, PhaseMark, Unmasked};
 use plait_path::Moved;
 use plait_path::table::{Admission, CidChange, SlotPlace};
-use plait_path::{AckOutcome, AckReport, Eliciting, HandshakeState, Path, ProbeGate};
+use plait_path::{AckOutcome, AckReport, Eliciting, HandshakeState, Path, ProbeGate, ReceiveFlow};
 use plait_wire::SentFrame;
-use plait_wire::header::{PacketKind, PacketSpan, packet_number};
+use plait_wire::header::{PacketKind, PacketSpan};
 
 use super::PathControl;
-use crate::connection::handshake::packets::OpenedPacket;
+use crate::connection::handshake::packets::{OpenedPacket, Opener};
 use crate::connection::receive::Arrival;
 use crate::connection::receive::open::Refusal;
 
+/// Between which addresses a datagram came, as its path sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DatagramSource {
+    /// Nobody opened a path of its id yet, or the id is forgotten.
+    NoPath,
+    /// A 4-tuple that the path uses, or may use.
+    Known,
+    /// Others than the path knows.
+    Elsewhere,
+}
+
+/// Opens 1-RTT packets of one path.
+struct OneRttOpener<'a> {
+    keys: &'a mut OneRttKeys,
+    path: PathId,
+    mark: &'a mut PhaseMark,
+    now: Instant,
+    guard: Duration,
+}
+
+impl Opener for OneRttOpener<'_> {
+    fn unmask(&self, packet: &mut [u8], pn_at: usize) -> Result<Unmasked, OpenError> {
+        self.keys.unmask(packet, pn_at)
+    }
+
+    fn open(&mut self, packet: &mut [u8], header_len: usize, number: u64) -> Result<Range<usize>, OpenError> {
+        let Self { keys, path, mark, now, guard } = self;
+        Ok(keys.open(packet, header_len, *path, number, mark, *now, *guard)?.payload)
+    }
+}
+
 impl PathControl {
+    /// A datagram of `bytes` came between these addresses for the path at `place`: it is credit for them.
+    pub(crate) fn on_datagram(&mut self, place: Option<SlotPlace>, tuple: &FourTuple, bytes: u64) -> DatagramSource {
+        let Some(path) = place.and_then(|place| self.table.path_at_mut(place)) else { return DatagramSource::NoPath };
+        match path.addresses.on_received(tuple, bytes) {
+            Some(_) => DatagramSource::Known,
+            None => DatagramSource::Elsewhere,
+        }
+    }
+
     /// The path that a packet came by, found when its datagram came.
     fn path_of(&mut self, at: &Arrival) -> Option<&mut Path> {
         self.table.path_at_mut(at.place?)
@@ -35,18 +76,16 @@ impl PathControl {
         if at.admission == Admission::Unknown {
             return Err(Refusal::Drop(DropReason::UnknownPath));
         }
-        let unmasked = keys.unmask(packet, span.pn_offset)?;
-        let header_len = span.pn_offset + unmasked.pn_len;
         // A path that the peer opens with this packet has no receiver yet.
         let mut receive = self.path_of(at).map(|path| &mut path.receive);
         let expected = receive.as_ref().map_or(0, |receive| receive.expected());
-        let number = packet_number::expand(unmasked.truncated as u32, unmasked.pn_len, expected);
         let mut fresh = Default::default();
         let mark = receive.as_mut().map_or(&mut fresh, |receive| receive.phase_mark_mut());
-        let payload = keys.open(packet, header_len, at.path, number, mark, at.now, guard)?.payload;
-        at.newest = receive.as_ref().is_none_or(|receive| receive.largest().is_none_or(|largest| number > largest));
-        let is_duplicate = receive.is_some_and(|receive| receive.is_duplicate(number));
-        Ok(OpenedPacket { number, payload, is_duplicate })
+        let mut keys = OneRttOpener { keys, path: at.path, mark, now: at.now, guard };
+        let opened = OpenedPacket::open(packet, span, expected, &mut keys)?;
+        let receive = receive.as_deref();
+        at.newest = receive.and_then(ReceiveFlow::largest).is_none_or(|largest| opened.number > largest);
+        Ok(opened.checked_against(receive))
     }
 
     /// A datagram was read. Where what it brought is credit for `least_bytes`, the smallest datagram that the path would

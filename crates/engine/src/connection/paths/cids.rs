@@ -96,6 +96,11 @@ impl PathControl {
         }
     }
 
+    /// The same was lost: it is written again while it is still true.
+    pub(crate) fn on_frame_lost(&mut self, frame: &SentFrame) {
+        self.table.on_lost(frame);
+    }
+
     /// True when a datagram from the peer ends in a reset token of one of its ids in use (RFC 9000 10.3.1).
     pub(crate) fn is_reset(&self, remote: std::net::SocketAddr, ending: &[u8; 16]) -> bool {
         self.reset_tokens.matches(remote, ending)

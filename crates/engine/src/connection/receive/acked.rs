@@ -141,7 +141,7 @@ impl Connection {
             | SentFrame::PathStatus { .. }
             | SentFrame::MaxPathId(_)
             | SentFrame::PathsBlocked(_)
-            | SentFrame::PathCidsBlocked(_) => self.paths.table.on_lost(frame),
+            | SentFrame::PathCidsBlocked(_) => self.paths.on_frame_lost(frame),
             // What was received is reported anew by every later ack; the others are never sent again as they were.
             SentFrame::Ack { .. }
             | SentFrame::Datagram { .. }

@@ -16,6 +16,7 @@ use plait_path::table::{Admission, SlotPlace};
 use plait_wire::header::{PacketKind, PacketSpan, ProtectedHeader, stateless_reset};
 
 use crate::connection::Connection;
+use crate::connection::paths::arrival::DatagramSource;
 use crate::io::{EndpointEvent, Input, InputKind};
 use loans::Loans;
 use open::Refusal;
@@ -115,11 +116,10 @@ impl Connection {
         self.lifecycle.on_heard_while_closing();
         let Input { path, route, ecn, mut data, .. } = input;
         let envelope = Envelope { path, route, ecn, bytes: data.len() as u64, place };
-        let path = place.and_then(|place| self.paths.table.path_at_mut(place));
-        let known = path.map(|path| path.addresses.on_received(&route, envelope.bytes));
+        let source = self.paths.on_datagram(place, &route, envelope.bytes);
         // RFC 9000 9: a client hears only from addresses that it chose
         let may_move = || self.handshake.is_confirmed() && self.settings.lets_clients_move_to(route.local);
-        if known == Some(None) && !may_move() {
+        if source == DatagramSource::Elsewhere && !may_move() {
             return self.events.on_dropped(now, data.len(), DropReason::WrongAddress);
         }
         // RFC 9000 10.3.1: where the first packet cannot be read, the datagram may be a stateless reset

@@ -15,8 +15,8 @@ impl Connection {
         if !self.lifecycle.is_open() {
             // RFC 9000 10.2.1: only the peer's own close still matters
             let mut frames = Frames::in_packet(payload, at.kind);
-            if frames.any(|f| matches!(f, Ok(Frame::Close(_)))) && self.lifecycle.is_closing() {
-                self.lifecycle.drain(at.now, self.paths.table.max_pto());
+            if let Some(close) = frames.find_map(|f| if let Ok(Frame::Close(close)) = f { Some(close) } else { None }) {
+                self.on_peer_closed(at.now, close.into());
             }
             return;
         }

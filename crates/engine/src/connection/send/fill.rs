@@ -1,8 +1,9 @@
 //! What goes into a packet of the data space, in this order: validation, acks, handshake, control, copies, datagrams,
 //! stream data.
 
-use plait_base::{Instant, PathId};
-use plait_path::{FourTupleRole, Pad};
+use plait_base::{Instant, PathId, Space};
+use plait_path::{FourTupleRole, Pad, Path};
+use plait_stream::Streams;
 use plait_wire::{Frame, FrameWriter, SentFrame};
 
 use crate::connection::Connection;
@@ -43,7 +44,7 @@ impl Connection {
             }
             Purpose::PtoProbe if path.is_failed() => {
                 // Nothing new goes here, and what another path took over is not repeated: is the path back?
-                self.scheduling.copies.fill_oldest(path, &mut self.streams, w);
+                fill_pto_probe(path, &mut self.streams, w);
                 return pad;
             }
             _ => {}
@@ -65,7 +66,7 @@ impl Connection {
             && let Some(path) = paths.table.path_at(place)
         {
             // After control frames: news of a failed path must not wait behind data.
-            scheduling.copies.fill_oldest(path, streams, w);
+            fill_pto_probe(path, streams, w);
         }
         scheduling.copies.copy_window_updates(id, streams, &paths.table, &scheduling.full_sockets);
         scheduling.copies.fill(id, streams, w);
@@ -75,5 +76,14 @@ impl Connection {
             streams.fill_data(w);
         }
         pad
+    }
+}
+
+/// Writes what has waited longest for its ack on a path, for a PTO probe there (RFC 9002 6.2.4).
+fn fill_pto_probe(path: &Path, streams: &mut Streams, w: &mut FrameWriter<'_>) {
+    let mut oldest = Vec::new();
+    path.send.probe_frames(Space::Data, &mut oldest);
+    for frame in &oldest {
+        let _ = streams.fill_copy(w, frame);
     }
 }

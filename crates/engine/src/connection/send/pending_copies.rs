@@ -3,10 +3,9 @@
 use std::collections::VecDeque;
 
 use plait_base::PathId;
-use plait_base::Space;
 use plait_base::limits::MAX_PENDING_COPIES;
 use plait_path::table::SlotPlace;
-use plait_path::{Path, Paths, TakeOver};
+use plait_path::{Paths, TakeOver};
 use plait_stream::{CopyOutcome, Streams};
 use plait_wire::{FrameWriter, SentFrame};
 
@@ -44,7 +43,7 @@ pub(crate) struct PendingCopies {
     waiting: VecDeque<PendingCopy>,
     /// Whether what leaves on a path without an RTT goes on another one too.
     until_rtt: Switch,
-    /// Frames on their way from one part to another; empty between calls.
+    /// Window updates on their way from the streams to here; empty between calls.
     passing: Vec<SentFrame>,
 }
 
@@ -116,14 +115,6 @@ impl PendingCopies {
         }
         updates.clear();
         self.passing = updates;
-    }
-
-    /// Writes what has waited longest for its ack on a path, for a probe there (RFC 9002 6.2.4).
-    pub(crate) fn fill_oldest(&mut self, path: &Path, streams: &mut Streams, w: &mut FrameWriter<'_>) {
-        path.send.probe_frames(Space::Data, &mut self.passing);
-        for frame in self.passing.drain(..) {
-            let _ = streams.fill_copy(w, &frame);
-        }
     }
 
     pub(crate) fn on_path_closing(&mut self, path: PathId) {
