@@ -14,8 +14,10 @@ pub enum WhyIdle {
     Backup,
     /// Its congestion window is full.
     Window,
-    /// Its pacer holds it, or its full socket.
+    /// Its pacer holds it.
     Paced,
+    /// The socket that it leaves by is full.
+    Socket,
     /// The anti-amplification limit holds it.
     Amplification,
     /// No connection id of the peer is left for it.
@@ -38,6 +40,7 @@ impl WhyIdle {
             Self::Backup => "backup",
             Self::Window => "cwnd",
             Self::Paced => "paced",
+            Self::Socket => "socket",
             Self::Amplification => "amplification",
             Self::NoCid => "no-cid",
             Self::PeerBackup => "peer-backup",
@@ -69,7 +72,8 @@ pub fn why_idle(path: &PathView, paths: &[PathView], demand: &Demand) -> Option<
         Room::Amplification => WhyIdle::Amplification,
         _ if demand.unsent_bytes == 0 => WhyIdle::NoData,
         Room::Window => WhyIdle::Window,
-        Room::Paced(_) | Room::Socket(_) | Room::Stuck => WhyIdle::Paced,
+        Room::Paced(_) => WhyIdle::Paced,
+        Room::Socket(_) | Room::Stuck => WhyIdle::Socket,
         Room::Free => WhyIdle::Scheduler,
     })
 }
@@ -91,8 +95,8 @@ mod tests {
         assert_eq!(word(&|_| {}, 0), Some("no-data"));
         assert_eq!(word(&|p| p.room = Room::Window, 1), Some("cwnd"));
         assert_eq!(word(&|p| p.room = Room::Paced(Instant::ZERO), 1), Some("paced"));
-        assert_eq!(word(&|p| p.room = Room::Socket(Instant::ZERO), 1), Some("paced"));
-        assert_eq!(word(&|p| p.room = Room::Stuck, 1), Some("paced"));
+        assert_eq!(word(&|p| p.room = Room::Socket(Instant::ZERO), 1), Some("socket"));
+        assert_eq!(word(&|p| p.room = Room::Stuck, 1), Some("socket"));
         assert_eq!(word(&|p| p.room = Room::Amplification, 1), Some("amplification"));
         assert_eq!(word(&|p| p.room = Room::NoCid, 1), Some("no-cid"));
         assert_eq!(word(&|p| p.room = Room::NotValidated, 1), Some("not-validated"));

@@ -83,7 +83,7 @@ fn data_and_acks_leave_on_the_other_path() {
         assert_eq!(left(&rig, full), 0);
         let now = rig.now;
         let fares = rig.conn().path_statistics(now, PathId(held)).unwrap();
-        assert_eq!((fares.why_idle, fares.packets_lost), (Some("paced"), 0));
+        assert_eq!((fares.why_idle, fares.packets_lost), (Some("socket"), 0));
 
         clear(&mut rig);
         set_full(&mut rig, &[]);

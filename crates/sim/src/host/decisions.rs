@@ -24,7 +24,7 @@ pub enum PathVerdict {
 
 impl PathVerdict {
     /// Every verdict, in the order of the counts.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Sent,
         Self::Copied,
         Self::Idle(WhyIdle::Window),
@@ -36,6 +36,7 @@ impl PathVerdict {
         Self::Idle(WhyIdle::PeerBackup),
         Self::Idle(WhyIdle::Amplification),
         Self::Idle(WhyIdle::NoCid),
+        Self::Idle(WhyIdle::Socket),
         Self::Idle(WhyIdle::NoData),
     ];
 
@@ -55,6 +56,7 @@ impl PathVerdict {
             Self::Copied => "copy sent here",
             Self::Idle(WhyIdle::Window) => "window full",
             Self::Idle(WhyIdle::Paced) => "held by the pacer",
+            Self::Idle(WhyIdle::Socket) => "its socket is full",
             Self::Idle(WhyIdle::Scheduler) => "open, but another path was preferred",
             Self::Idle(WhyIdle::NotValidated) => "not validated yet",
             Self::Idle(WhyIdle::Failed) => "fell silent",

@@ -324,7 +324,7 @@ fn verdicts_over_time(series: &Series, path: usize) -> Plot {
     let title = format!("Path {path}: verdict of each decision");
     let mut plot = Plot::new(title, "time, s", "% of decisions").y_range(0.0, 100.0);
     // Sent is green, full windows orange, preferred others violet: the same on every path.
-    const COLOURS: [usize; PathVerdict::ALL.len()] = [2, 5, 1, 4, 3, 6, 7, 0, 0, 6, 6, 8];
+    const COLOURS: [usize; PathVerdict::ALL.len()] = [2, 5, 1, 4, 3, 6, 7, 0, 0, 6, 6, 6, 8];
     let layers = layers.into_iter().zip(PathVerdict::ALL).zip(COLOURS);
     let layers = layers.filter(|((layer, _), _)| layer.iter().any(|share| *share > 0.0));
     let layers = layers.map(|((layer, verdict), colour)| (colour, verdict.meaning().to_owned(), layer));
