@@ -29,4 +29,3 @@ pub use one_rtt::{KeyPhase, OneRttKeys, Opened, PhaseMark, SealMark};
 pub use reset::ResetKey;
 pub use tls::{CipherSuite, ClientTlsConfig, KeyChange, Protection, ServerTlsConfig, SessionStore, TlsSession};
 pub use tokens::{Token, TokenKey};
-pub use usage::{AeadUsage, KeyUsage};

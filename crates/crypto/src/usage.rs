@@ -7,7 +7,7 @@ use crate::keys::SealKey;
 
 /// How far the current keys are used up (RFC 9001 6.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeyUsage {
+pub(crate) enum KeyUsage {
     /// Far from the limit.
     Fine,
     /// Half of the limit is used: update the keys as soon as that is allowed.
@@ -18,7 +18,7 @@ pub enum KeyUsage {
 
 /// Packets sealed with the current key, and packets that failed authentication in the connection's life.
 #[derive(Clone, Copy, Debug)]
-pub struct AeadUsage {
+pub(crate) struct AeadUsage {
     sealed: u64,
     forged: u64,
     confidentiality: u64,
@@ -27,7 +27,7 @@ pub struct AeadUsage {
 
 impl AeadUsage {
     /// Counts for the limits of one AEAD, both in packets.
-    pub fn new(confidentiality: u64, integrity: u64) -> Self {
+    pub(crate) fn new(confidentiality: u64, integrity: u64) -> Self {
         Self { sealed: 0, forged: 0, confidentiality, integrity }
     }
 

@@ -255,7 +255,7 @@ fn confidentiality_limit() {
     // RFC 9001 6.6-1, 6.6-2, 6.6-3, 6.6-4, counted over all paths
     let (mut a, mut b) = pairs().remove(1);
     assert_eq!(a.keys.usage.sealed(), 0);
-    *a.keys.usage_mut() = AeadUsage::new(8, 4);
+    a.keys.lower_limits(8, 4);
     for n in 0..8 {
         let expected = if n < 4 { KeyUsage::Fine } else { KeyUsage::NearLimit };
         assert_eq!(a.keys.key_usage(), expected);
@@ -278,7 +278,7 @@ fn confidentiality_limit() {
 fn integrity_limit_outlives_updates() {
     // RFC 9001 6.6-5, 6.6-6: across all keys
     let (mut a, mut b) = pairs().remove(3);
-    *b.keys.usage_mut() = AeadUsage::new(100, 2);
+    b.keys.lower_limits(100, 2);
     let forge = |end: &mut End, now| end.receive(0, &[0x55; 40], now).unwrap_err();
     // Which keys a forgery meets depends on its phase bit; both count.
     assert_eq!(forge(&mut b, at(0)), OpenError::Forged);

@@ -135,7 +135,7 @@ impl PacketBuilder {
 mod tests {
     use super::*;
     use plait_base::{ConnectionId, Instant, Side};
-    use plait_crypto::{AeadUsage, PhaseMark, initial_keys};
+    use plait_crypto::{PhaseMark, initial_keys};
     use plait_wire::header::{FixedBitRule, PacketSpan, ProtectedHeader};
     use plait_wire::{Frame, Version};
     use std::time::Duration;
@@ -208,7 +208,7 @@ mod tests {
     fn used_up_keys_leave_nothing() {
         // RFC 9001 6.6-2, 6.6-4
         let mut keys = OneRttKeys::null(Side::Client);
-        *keys.usage_mut() = AeadUsage::new(0, 0);
+        keys.lower_limits(0, 0);
         let header = OutHeader::Short { dcid: cid(), spin: false, key_phase: false };
         let (mut buf, mut mark) = (Vec::new(), SealMark::default());
         for number in 0..3 {
