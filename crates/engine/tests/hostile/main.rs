@@ -19,6 +19,7 @@ mod outage;
 mod pairs;
 mod random;
 mod rules;
+mod schedulers;
 mod settings;
 mod sizes;
 mod smoke;

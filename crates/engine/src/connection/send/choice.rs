@@ -83,10 +83,7 @@ impl Scheduling {
 
     /// What the scheduler decides about what waits for it.
     fn next_scheduled(&mut self, paths: &mut Paths, datagrams: &Datagrams, offer: &Offer) -> Option<Choice> {
-        let Some(demand) = &offer.demand else {
-            self.held_until = None;
-            return None;
-        };
+        let demand = offer.demand.as_ref()?;
         if demand.send_credit_bytes == 0 && offer.stream_bytes > 0 {
             self.scheduler.on_credit_blocked(offer.now);
         }

@@ -53,7 +53,7 @@ impl Connection {
         let transmit = self.poll_handshake(now, buf);
         let transmit = transmit.or_else(|| self.poll_other_addresses(now, buf));
         let mut transmit = transmit.or_else(|| self.poll_final_packet(now, buf));
-        self.scheduling.views.expire();
+        self.scheduling.begin_poll();
         let mut empty = EmptyChoices::default();
         while transmit.is_none() && empty.len() < MAX_EMPTY_CHOICES {
             let Some(choice) = self.next_packet(now, &empty) else { break };

@@ -62,6 +62,12 @@ impl Scheduling {
         }
     }
 
+    /// A poll begins: the views are out of date, and so is what held packets back at the last one.
+    pub(crate) fn begin_poll(&mut self) {
+        self.views.expire();
+        self.held_until = None;
+    }
+
     /// Lets the scheduler choose from the views that `is_shown` admits.
     pub(crate) fn show(&mut self, is_shown: impl Fn(&PathView) -> bool) {
         self.shown.clear();
@@ -92,7 +98,9 @@ impl Scheduling {
     pub(crate) fn look(&mut self, paths: &mut Paths, now: Instant, side: Side) {
         self.views.look(paths, now, side, &self.full_sockets);
         let changes_at = |v: &PathView| if let Room::Paced(at) | Room::Socket(at) = v.room { Some(at) } else { None };
-        self.held_until = self.views.list().iter().filter_map(changes_at).min();
+        // Beside what this poll found before: a wait for a faster path outlasts the look for copies that follows.
+        let changes_at = self.views.list().iter().filter_map(changes_at).min();
+        self.held_until = earliest(self.held_until, changes_at);
     }
 
     /// While a path's RTT is unknown its frames go on another path too (CoNEXT 2017, section 4.1); what the scheduler
