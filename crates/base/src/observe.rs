@@ -41,6 +41,25 @@ pub enum LossTrigger {
     Discarded,
 }
 
+/// What ended a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CloseTrigger {
+    /// An application closed it.
+    Application,
+    /// A transport closed it: a rule was broken, or an end could not go on.
+    Error,
+    /// A transport closed it without an error; an attempt that nobody wants any more ends so.
+    NoError,
+    /// Nothing was heard for the idle timeout, or the handshake took too long.
+    IdleTimeout,
+    /// The peer lost the connection's state.
+    StatelessReset,
+    /// The peer speaks no version that we speak.
+    VersionMismatch,
+    /// The network said that the peer is out of reach.
+    Unreachable,
+}
+
 /// State of a path; programs read its [`Self::name`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PathState {
@@ -175,13 +194,14 @@ pub enum TraceEvent {
         /// True when we began it.
         locally: bool,
     },
-    /// The connection is closing.
+    /// The connection ends, by a close, a reset, silence or the network's word; said once.
     Closed {
-        /// True when we close it.
+        /// True when we end it.
         locally: bool,
-        /// The code, a transport's or the application's.
-        code: CloseCode,
+        /// The code, a transport's or the application's; none where no close was sent or came.
+        code: Option<CloseCode>,
         reason: String,
+        trigger: CloseTrigger,
     },
 }
 

@@ -237,8 +237,8 @@ impl QlogObserver {
         }
     }
 
-    fn closed(&mut self, now: Instant, initiator: &'static str, error_code: u64, reason: &str) {
-        self.event(now, "quic:connection_closed", Closed { initiator, error_code, reason });
+    fn closed(&mut self, now: Instant, closed: &Closed<'_>) {
+        self.event(now, "quic:connection_closed", closed);
         self.flush();
     }
 
@@ -309,8 +309,10 @@ impl Observer for QlogObserver {
             }
             TraceEvent::Mtu { path, bytes } => self.mtu(now, *path, *bytes),
             TraceEvent::KeysUpdated { locally } => self.keys(now, *locally),
-            TraceEvent::Closed { locally, code, reason } => {
-                self.closed(now, if *locally { "local" } else { "remote" }, code.0, reason);
+            TraceEvent::Closed { locally, code, reason, trigger } => {
+                let initiator = if *locally { "local" } else { "remote" };
+                let (error_code, trigger) = (code.map(|code| code.0), words::close_trigger(*trigger));
+                self.closed(now, &Closed { initiator, error_code, reason, trigger });
             }
             // Newer than this writer.
             _ => {}

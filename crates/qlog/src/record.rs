@@ -215,9 +215,11 @@ pub(crate) struct KeyUpdated {
 #[derive(Serialize)]
 pub(crate) struct Closed<'a> {
     pub(crate) initiator: &'static str,
-    pub(crate) error_code: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) error_code: Option<u64>,
     #[serde(skip_serializing_if = "str::is_empty")]
     pub(crate) reason: &'a str,
+    pub(crate) trigger: &'static str,
 }
 
 /// The path's number in a header; packets with a long header have none to choose from.

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use plait_base::observe::{DropReason, LossTrigger, Observer, ObserverFactory, PathState, TraceEvent};
+use plait_base::observe::{CloseTrigger, DropReason, LossTrigger, PathState, Observer, ObserverFactory, TraceEvent};
 use plait_base::{CloseCode, ConnectionId, FourTuple, Instant, PathId, Side, Space};
 use serde_json::{Value, json};
 
@@ -47,7 +47,12 @@ fn all_events() -> Vec<TraceEvent> {
         },
         TraceEvent::Mtu { path, bytes: 1452 },
         TraceEvent::KeysUpdated { locally: false },
-        TraceEvent::Closed { locally: true, code: CloseCode::PROTOCOL_VIOLATION, reason: "a \"quoted\"\nword".into() },
+        TraceEvent::Closed {
+            locally: true,
+            code: Some(CloseCode::PROTOCOL_VIOLATION),
+            reason: "a \"quoted\"\nword".into(),
+            trigger: CloseTrigger::Error,
+        },
     ]
 }
 
@@ -159,6 +164,21 @@ fn metrics_are_milliseconds_and_only_what_changed() {
                "bytes_in_flight": 0, "ssthresh": 9_000, "path_id": 2})
     );
     assert_eq!(said[1]["data"], json!({"smoothed_rtt": 21.0, "path_id": 2}));
+}
+
+#[test]
+fn an_end_names_its_trigger_and_only_a_close_has_a_code() {
+    let end = |code, trigger| TraceEvent::Closed { locally: false, code, reason: String::new(), trigger };
+    for (event, data) in [
+        (
+            end(Some(CloseCode(7)), CloseTrigger::Application),
+            json!({"initiator": "remote", "error_code": 7, "trigger": "application"}),
+        ),
+        (end(None, CloseTrigger::StatelessReset), json!({"initiator": "remote", "trigger": "stateless_reset"})),
+    ] {
+        let records = parsed(&write(&[started(), event]));
+        assert_eq!(records.last().unwrap()["data"], data);
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Our words in those of the qlog drafts.
 
-use plait_base::observe::{DropReason, LossTrigger, PathState};
+use plait_base::observe::{CloseTrigger, DropReason, LossTrigger, PathState};
 use plait_base::{PathId, Side, Space};
 
 /// `packet_type` of a header. 0-RTT packets share the number space of 1-RTT and are not told apart.
@@ -31,6 +31,19 @@ pub(crate) fn loss_trigger(trigger: LossTrigger) -> Option<&'static str> {
         LossTrigger::Reordering => Some("reordering_threshold"),
         LossTrigger::Time => Some("time_threshold"),
         LossTrigger::Discarded => None,
+    }
+}
+
+/// `trigger` of `connection_closed`.
+pub(crate) fn close_trigger(trigger: CloseTrigger) -> &'static str {
+    match trigger {
+        CloseTrigger::Application => "application",
+        CloseTrigger::Error => "error",
+        CloseTrigger::NoError => "unspecified",
+        CloseTrigger::IdleTimeout => "idle_timeout",
+        CloseTrigger::StatelessReset => "stateless_reset",
+        CloseTrigger::VersionMismatch => "version_mismatch",
+        CloseTrigger::Unreachable => "aborted",
     }
 }
 

@@ -122,6 +122,12 @@ impl Events {
         self.push(Event::Path(event));
     }
 
+    /// The connection is over by no word of ours: the application and the observer hear why.
+    pub(crate) fn on_lost(&mut self, now: Instant, why: ConnectionError) {
+        self.observe(now, || why.traced());
+        self.push(Event::ConnectionLost(why));
+    }
+
     /// Queues for the endpoint. Drained is said once and is the last word, for the handle may be another's after it.
     pub(crate) fn tell_endpoint(&mut self, event: EndpointEvent) {
         if !self.drained {

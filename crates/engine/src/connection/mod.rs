@@ -142,9 +142,9 @@ impl Connection {
 
     /// The network says that datagrams do not reach the peer. Anybody can forge that, so it counts for nothing once the
     /// peer was heard.
-    pub fn on_unreachable(&mut self, why: Unreachable) {
+    pub fn on_unreachable(&mut self, now: Instant, why: Unreachable) {
         if self.side().is_client() && self.lifecycle.is_open() && !self.is_heard() {
-            self.abort(ConnectionError::Unreachable(why));
+            self.abort(now, ConnectionError::Unreachable(why));
         }
     }
 

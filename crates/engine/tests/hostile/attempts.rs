@@ -72,13 +72,15 @@ fn a_server_that_answered_is_told_at_once() {
 #[test]
 fn the_network_is_believed_until_the_server_is_heard() {
     let mut rig = Rig::client(Setup::default());
-    rig.conn().on_unreachable(Unreachable::Port);
+    let now = rig.now;
+    rig.conn().on_unreachable(now, Unreachable::Port);
     rig.pump();
     assert_eq!(lost(&rig), Some(ConnectionError::Unreachable(Unreachable::Port)));
     assert!(rig.conn().is_drained());
     let mut rig = Rig::client(Setup::default());
     rig.send(Packet::new(PacketKind::Initial, vec![1]).padded(1200));
-    rig.conn().on_unreachable(Unreachable::Port);
+    let now = rig.now;
+    rig.conn().on_unreachable(now, Unreachable::Port);
     rig.pump();
     assert!(rig.is_open());
 }

@@ -3,13 +3,15 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-use plait_base::observe::{Observer, ObserverFactory, TraceEvent};
+use plait_base::observe::{CloseTrigger, Observer, ObserverFactory, TraceEvent};
 use plait_base::{CloseCode, Dir, Instant, PathId, Random, Space};
+use plait_engine::connection::Unreachable;
 use plait_engine::path::PathStatus;
-use plait_engine::{Event, PathEvent};
+use plait_engine::{EndpointEvent, Event, PathEvent};
 use plait_wire::Frame;
 use plait_wire::frame::AckForm;
 
+use crate::endings::version_negotiation;
 use crate::puppet::{Packet, Rig, Setup, ms, route};
 use crate::violations::{raw, stream};
 
@@ -69,6 +71,117 @@ fn every_packet_that_leaves_is_shown_to_observers_closes_too() {
     rig.conn().close(now, 7, "bye".into());
     rig.pump();
     assert_all_seen(&sent, &rig);
+}
+
+/// An end as observers heard of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct End {
+    locally: bool,
+    code: Option<u64>,
+    trigger: CloseTrigger,
+}
+
+const fn ours(code: Option<u64>, trigger: CloseTrigger) -> End {
+    End { locally: true, code, trigger }
+}
+
+const fn theirs(code: Option<u64>, trigger: CloseTrigger) -> End {
+    End { locally: false, code, trigger }
+}
+
+#[derive(Clone, Debug, Default)]
+struct Ends(Arc<Mutex<Vec<End>>>);
+
+impl Probe for Ends {
+    fn on_event(&mut self, _now: Instant, event: &TraceEvent) {
+        if let TraceEvent::Closed { locally, code, trigger, .. } = event {
+            let end = End { locally: *locally, code: code.map(|code| code.0), trigger: *trigger };
+            self.0.lock().unwrap().push(end);
+        }
+    }
+}
+
+impl ProbeFactory for Ends {
+    fn probe(&self) -> Box<dyn Probe> {
+        Box::new(self.clone())
+    }
+}
+
+/// What ends a connection, and what observers are to hear of it.
+type EndRow = (&'static str, End, fn(&mut Rig));
+
+/// Ends after the handshake.
+const ENDS: &[EndRow] = &[
+    ("our application", ours(Some(7), CloseTrigger::Application), |rig| {
+        let now = rig.now;
+        rig.conn().close(now, 7, "bye".into());
+    }),
+    ("a broken rule", ours(Some(0x0a), CloseTrigger::Error), |rig| rig.frames([0x1e])),
+    ("the peer's application", theirs(Some(9), CloseTrigger::Application), |rig| rig.frames(raw(&[0x1d, 9, 0], &[]))),
+    ("the peer's transport", theirs(Some(1), CloseTrigger::Error), |rig| rig.frames(raw(&[0x1c, 1, 0, 0], &[]))),
+    ("the same without an error", theirs(Some(0), CloseTrigger::NoError), |rig| {
+        rig.frames(raw(&[0x1c, 0, 0, 0], &[]));
+    }),
+    ("a stateless reset", theirs(None, CloseTrigger::StatelessReset), reset),
+    ("silence", ours(None, CloseTrigger::IdleTimeout), |rig| rig.pass(ms(60_000))),
+];
+
+/// Ends of a client before it heard anything.
+const EARLY_ENDS: &[EndRow] = &[
+    ("nobody answers", ours(None, CloseTrigger::IdleTimeout), |rig| rig.pass(ms(60_000))),
+    ("nobody is there", ours(None, CloseTrigger::Unreachable), |rig| {
+        let now = rig.now;
+        rig.conn().on_unreachable(now, Unreachable::Port);
+    }),
+    ("nobody wants it", ours(Some(0), CloseTrigger::NoError), |rig| {
+        let now = rig.now;
+        rig.conn().withdraw(now);
+    }),
+    ("no common version", ours(None, CloseTrigger::VersionMismatch), |rig| {
+        let answer = version_negotiation(rig, &[0x0a0a_0a0a, 0x7777_7777]);
+        rig.deliver(&answer);
+    }),
+];
+
+/// From the address of path 1, a datagram that ends in the token of the id in use there.
+fn reset(rig: &mut Rig) {
+    let from = route("192.0.2.2:5000");
+    let token = rig.endpoint_events.iter().rev().find_map(|e| match e {
+        EndpointEvent::ResetToken { remote, token } if *remote == from.remote => Some(*token),
+        _ => None,
+    });
+    let token = token.expect("a token of path 1").0;
+    rig.deliver_from(from, &[&[0x43; 30][..], &token].concat());
+}
+
+#[test]
+fn every_end_is_shown_to_observers_once_with_its_trigger() {
+    let observed = || {
+        let (ends, mut setup) = (Ends::default(), Setup::default());
+        setup.transport.probe_factory(Some(Arc::new(ends.clone())));
+        (ends, setup)
+    };
+    for (what, end, act) in ENDS {
+        let (ends, setup) = observed();
+        let mut rig = Rig::established_server(setup);
+        rig.open_path(1, "192.0.2.2:5000", true);
+        rig.pass(ms(50));
+        act(&mut rig);
+        rig.pump();
+        // What comes later says nothing new.
+        reset(&mut rig);
+        rig.frames(raw(&[0x1d, 9, 0], &[]));
+        rig.pass(ms(60_000));
+        assert_eq!(*ends.0.lock().unwrap(), [*end], "{what}");
+    }
+    for (what, end, act) in EARLY_ENDS {
+        let (ends, setup) = observed();
+        let mut rig = Rig::client(setup);
+        act(&mut rig);
+        rig.pump();
+        rig.pass(ms(60_000));
+        assert_eq!(*ends.0.lock().unwrap(), [*end], "{what}");
+    }
 }
 
 #[test]

@@ -249,7 +249,7 @@ impl Connecting {
             contest.note(winner.number, AttemptOutcome::Connected);
             state.attempts = contest.attempts;
         }
-        state.stand_alone();
+        state.stand_alone(winner.connection.shared.clock.now());
         drop(state);
         Some(winner.connection)
     }

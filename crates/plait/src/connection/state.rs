@@ -256,9 +256,9 @@ impl State {
     }
 
     /// From now on nothing else comes of the call that began it.
-    pub(crate) fn stand_alone(&mut self) {
+    pub(crate) fn stand_alone(&mut self, now: Instant) {
         if let Standing::Hopeless(why) = std::mem::take(&mut self.standing) {
-            self.engine.on_unreachable(why);
+            self.engine.on_unreachable(now, why);
             self.wake_driver();
         }
     }
@@ -335,7 +335,7 @@ impl OnUnreachable for Shared {
     fn on_unreachable(&self, why: Unreachable) {
         let mut state = self.lock();
         match state.standing {
-            Standing::Sole => state.engine.on_unreachable(why),
+            Standing::Sole => state.engine.on_unreachable(self.clock.now(), why),
             Standing::Contested | Standing::Hopeless(_) => {
                 state.standing = Standing::Hopeless(why);
                 state.handshake_waiters.wake_all();

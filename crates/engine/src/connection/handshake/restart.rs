@@ -83,7 +83,7 @@ impl Connection {
     pub(crate) fn on_version_negotiation(&mut self, now: Instant, versions: &[u8]) {
         let version = match self.handshake.negotiate(versions, &self.settings.endpoint.versions) {
             Negotiated::Nothing => return,
-            Negotiated::NoVersion => return self.abort(ConnectionError::VersionMismatch),
+            Negotiated::NoVersion => return self.abort(now, ConnectionError::VersionMismatch),
             Negotiated::Version(version) => version,
         };
         match self.handshake.again(version, &self.settings, &mut self.random) {

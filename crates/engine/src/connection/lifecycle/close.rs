@@ -1,6 +1,5 @@
 //! The end of a connection: our close, the peer's close, a reset, silence (RFC 9000 10).
 
-use plait_base::observe::TraceEvent;
 use plait_base::{Instant, PathId, Space};
 use plait_path::{Padding, Path};
 
@@ -17,8 +16,7 @@ impl Connection {
         if !self.lifecycle.is_open() {
             return;
         }
-        let (code, reason) = frame.code_and_reason();
-        self.events.observe(now, || TraceEvent::Closed { locally: true, code, reason });
+        self.events.observe(now, || frame.traced());
         self.lifecycle.close(now, frame, self.paths.table.max_pto());
         self.receive.loans.end(&mut self.streams, &mut self.datagrams);
         self.paths.pings.clear();
@@ -27,10 +25,6 @@ impl Connection {
 
     /// The peer closed; where we closed before, its close ends our repetitions of ours.
     pub(crate) fn on_peer_closed(&mut self, now: Instant, why: ConnectionError) {
-        if self.lifecycle.is_open() {
-            let (code, reason) = why.code_and_reason();
-            self.events.observe(now, || TraceEvent::Closed { locally: false, code, reason });
-        }
         self.drain(now, why);
     }
 
@@ -43,15 +37,15 @@ impl Connection {
     /// The peer knows nothing of the connection any more: silence until it drained (RFC 9000 10.2.2).
     fn drain(&mut self, now: Instant, why: ConnectionError) {
         if self.lifecycle.is_open() {
-            self.events.push(Event::ConnectionLost(why));
+            self.events.on_lost(now, why);
         }
         self.lifecycle.drain(now, self.paths.table.max_pto());
     }
 
     /// Ends at once and silently: idle, or nobody there.
-    pub(crate) fn abort(&mut self, why: ConnectionError) {
+    pub(crate) fn abort(&mut self, now: Instant, why: ConnectionError) {
         if self.lifecycle.is_open() {
-            self.events.push(Event::ConnectionLost(why));
+            self.events.on_lost(now, why);
         }
         self.lifecycle.finish();
         self.receive.loans.end(&mut self.streams, &mut self.datagrams);

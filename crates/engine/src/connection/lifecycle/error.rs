@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use plait_base::limits::MAX_REASON_BYTES;
+use plait_base::probe::{CloseTrigger, TraceEvent};
 use plait_base::{CloseCode, Space, TransportError};
 use plait_wire::FrameWriter;
 use plait_wire::frame::Close;
@@ -93,24 +94,51 @@ impl CloseFrame {
         }
     }
 
-    /// Code and reason, for observers.
-    pub(crate) fn code_and_reason(&self) -> (CloseCode, String) {
+    /// The end by this frame of ours, for observers.
+    pub(crate) fn traced(&self) -> TraceEvent {
         match self {
-            Self::Transport(error) => (error.code, error.reason.clone()),
-            Self::Application(close) => (CloseCode(close.code), String::from_utf8_lossy(&close.reason).into_owned()),
+            Self::Transport(error) => closed_by_transport(Closer::Us, error),
+            Self::Application(close) => closed_by_application(Closer::Us, close),
         }
     }
 }
 
 impl ConnectionError {
-    /// Code and reason, for observers.
-    pub(crate) fn code_and_reason(&self) -> (CloseCode, String) {
+    /// The end for this reason, for observers. Of our own close [`CloseFrame::traced`] knows more.
+    pub(crate) fn traced(&self) -> TraceEvent {
+        let silently = |by, trigger| closed(by, trigger, None, self.to_string());
         match self {
-            Self::ConnectionClosed(error) => (error.code, error.reason.clone()),
-            Self::ApplicationClosed(close) => CloseFrame::Application(close.clone()).code_and_reason(),
-            other => (CloseCode::NO_ERROR, other.to_string()),
+            Self::ConnectionClosed(error) => closed_by_transport(Closer::Peer, error),
+            Self::ApplicationClosed(close) => closed_by_application(Closer::Peer, close),
+            Self::TransportError(error) => closed_by_transport(Closer::Us, error),
+            Self::LocallyClosed => silently(Closer::Us, CloseTrigger::Application),
+            Self::Reset => silently(Closer::Peer, CloseTrigger::StatelessReset),
+            Self::TimedOut => silently(Closer::Us, CloseTrigger::IdleTimeout),
+            Self::VersionMismatch => silently(Closer::Us, CloseTrigger::VersionMismatch),
+            Self::Unreachable(_) => silently(Closer::Us, CloseTrigger::Unreachable),
         }
     }
+}
+
+/// The end that closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Closer {
+    Us,
+    Peer,
+}
+
+fn closed(by: Closer, trigger: CloseTrigger, code: Option<CloseCode>, reason: String) -> TraceEvent {
+    TraceEvent::Closed { locally: by == Closer::Us, code, reason, trigger }
+}
+
+fn closed_by_transport(by: Closer, error: &TransportError) -> TraceEvent {
+    let trigger = if error.code == CloseCode::NO_ERROR { CloseTrigger::NoError } else { CloseTrigger::Error };
+    closed(by, trigger, Some(error.code), error.reason.clone())
+}
+
+fn closed_by_application(by: Closer, close: &ApplicationClose) -> TraceEvent {
+    let reason = String::from_utf8_lossy(&close.reason).into_owned();
+    closed(by, CloseTrigger::Application, Some(CloseCode(close.code)), reason)
 }
 
 impl From<Close<'_>> for ConnectionError {

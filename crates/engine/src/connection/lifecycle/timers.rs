@@ -30,7 +30,7 @@ impl Connection {
     /// Does what is due at `now`. Poll for datagrams afterwards.
     pub fn on_timeout(&mut self, now: Instant) {
         match self.lifecycle.on_timeout(now) {
-            LifecycleTimer::Idle => self.abort(ConnectionError::TimedOut),
+            LifecycleTimer::Idle => self.abort(now, ConnectionError::TimedOut),
             LifecycleTimer::Drained => self.events.tell_endpoint(EndpointEvent::Drained),
             LifecycleTimer::KeepAlive => {
                 let next = self.paths.keep_alive(now);
