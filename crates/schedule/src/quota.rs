@@ -1,15 +1,15 @@
-//! Counts of packets that each path carried, for schedulers that share packets out.
+//! Counts of packets that a scheduler gave to each path, for those that share packets out.
 
 use plait_base::PathId;
 
 use crate::view::PathView;
 
-/// Packets carried by path; few entries, in order of id.
+/// Packets given to each path; few entries, in order of id.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Quotas(Vec<(PathId, u64)>);
 
 impl Quotas {
-    /// Packets that `path` carried.
+    /// Packets that `path` was given.
     pub(crate) fn get(&self, path: PathId) -> u64 {
         self.0.binary_search_by_key(&path, |q| q.0).ok().map_or(0, |i| self.0[i].1)
     }

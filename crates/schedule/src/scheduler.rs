@@ -26,7 +26,8 @@ pub trait Scheduler: Send + Debug {
     /// Decides for one packet. `paths` are in order of id; the answer names only paths that are open.
     fn pick(&mut self, paths: &[PathView], demand: &Demand) -> Decision;
 
-    /// A packet of `bytes` left on `path`: any packet, with acks alone or of the handshake too.
+    /// A packet of `bytes` left on `path` as this scheduler decided. It is not told of packets that it is never asked
+    /// about: those of acks alone, probes, copies, packets of the handshake and of path validation.
     fn on_sent(&mut self, _path: PathId, _bytes: u64, _now: Instant) {}
 
     /// Packets of `path` were acked; once per ACK frame.

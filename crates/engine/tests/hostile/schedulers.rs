@@ -1,15 +1,16 @@
 //! What schedulers are asked, what they are told, and that their waits end.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use plait_base::{Dir, PathId, Random};
+use plait_base::{Dir, Instant, PathId, Random};
 use plait_engine::schedule::{
     Decision, Demand, DemandKind, PathView, Scheduler, SchedulerFactory, WaitReason, candidates, reinject,
 };
 use plait_engine::stream::Overflow;
+use plait_wire::Frame;
 
-use crate::puppet::{Rig, Setup, ms};
+use crate::puppet::{Packet, Rig, Setup, ms, route};
 
 const SECOND: &str = "192.0.2.2:5000";
 
@@ -41,6 +42,34 @@ impl SchedulerFactory for WaitingFactory {
 
     fn build(&self, _random: Random) -> Box<dyn Scheduler> {
         Box::new(Waiting)
+    }
+}
+
+/// Sends on the first path that has room, and counts the packets that it is told of.
+#[derive(Clone, Debug, Default)]
+struct Counting(Arc<Mutex<usize>>);
+
+impl Scheduler for Counting {
+    fn name(&self) -> &'static str {
+        "counting"
+    }
+
+    fn pick(&mut self, paths: &[PathView], _demand: &Demand) -> Decision {
+        candidates(paths).next().map_or(Decision::Wait(WaitReason::Busy), |path| Decision::Send(path.id))
+    }
+
+    fn on_sent(&mut self, _path: PathId, _bytes: u64, _now: Instant) {
+        *self.0.lock().unwrap() += 1;
+    }
+}
+
+impl SchedulerFactory for Counting {
+    fn name(&self) -> &'static str {
+        "counting"
+    }
+
+    fn build(&self, _random: Random) -> Box<dyn Scheduler> {
+        Box::new(self.clone())
     }
 }
 
@@ -76,4 +105,25 @@ fn a_wait_for_a_faster_path_ends_while_stream_data_is_under_way_too() {
         let rtt = rig.conn().path_statistics(now, PathId(0)).unwrap().rtt.unwrap();
         assert!(rig.conn().deadline().unwrap() <= now + rtt, "with {bytes} bytes under way");
     }
+}
+
+#[test]
+fn a_scheduler_is_told_of_the_packets_that_it_decided_about_and_of_no_others() {
+    let counting = Counting::default();
+    let told = || *counting.0.lock().unwrap();
+    let mut rig = two_paths(Arc::new(counting.clone()));
+    let (before, seen) = (told(), rig.seen.len());
+    write(&mut rig, 10_000);
+    let carried = rig.seen[seen..].iter().filter(|s| s.has(|f| matches!(f, Frame::Stream(_)))).count();
+    assert!(carried >= 9);
+    assert_eq!(told() - before, carried);
+    rig.ack_all();
+    // Acks of what comes on either path and answers to challenges are not its business.
+    let (before, seen) = (told(), rig.seen.len());
+    for n in 0..10 {
+        rig.frames([0x01]);
+        rig.send_all(route(SECOND), &[Packet::one_rtt([&[0x1a_u8][..], &[n; 8]].concat()).on(1)]);
+    }
+    assert!(rig.seen.len() >= seen + 10);
+    assert_eq!(told(), before);
 }

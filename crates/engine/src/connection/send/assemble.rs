@@ -151,8 +151,10 @@ impl Connection {
             let feedback = self.paths.take_feedback();
             self.process_acked_and_lost(now, id, feedback);
         }
-        if purpose != Purpose::End {
+        if purpose == Purpose::Data && space == Space::Data {
             self.scheduling.scheduler.on_sent(id, u64::from(bytes), now);
+        }
+        if purpose != Purpose::End {
             self.scheduling.reinjector.on_sent(u64::from(bytes), purpose, now);
         }
         if ack_eliciting {
