@@ -92,7 +92,7 @@ const fn theirs(code: Option<u64>, trigger: CloseTrigger) -> End {
 #[derive(Clone, Debug, Default)]
 struct Ends(Arc<Mutex<Vec<End>>>);
 
-impl Probe for Ends {
+impl Observer for Ends {
     fn on_event(&mut self, _now: Instant, event: &TraceEvent) {
         if let TraceEvent::Closed { locally, code, trigger, .. } = event {
             let end = End { locally: *locally, code: code.map(|code| code.0), trigger: *trigger };
@@ -101,8 +101,8 @@ impl Probe for Ends {
     }
 }
 
-impl ProbeFactory for Ends {
-    fn probe(&self) -> Box<dyn Probe> {
+impl ObserverFactory for Ends {
+    fn observer(&self) -> Box<dyn Observer> {
         Box::new(self.clone())
     }
 }
@@ -158,7 +158,7 @@ fn reset(rig: &mut Rig) {
 fn every_end_is_shown_to_observers_once_with_its_trigger() {
     let observed = || {
         let (ends, mut setup) = (Ends::default(), Setup::default());
-        setup.transport.probe_factory(Some(Arc::new(ends.clone())));
+        setup.transport.observer_factory(Some(Arc::new(ends.clone())));
         (ends, setup)
     };
     for (what, end, act) in ENDS {

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use plait_base::limits::MAX_REASON_BYTES;
-use plait_base::probe::{CloseTrigger, TraceEvent};
+use plait_base::observe::{CloseTrigger, TraceEvent};
 use plait_base::{CloseCode, Space, TransportError};
 use plait_wire::FrameWriter;
 use plait_wire::frame::Close;
