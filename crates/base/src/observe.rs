@@ -103,7 +103,7 @@ pub enum TraceEvent {
         /// The first Initial's destination connection id, the trace's name.
         original_dcid: ConnectionId,
         /// Addresses of the handshake path.
-        route: FourTuple,
+        tuple: FourTuple,
     },
     /// The connection goes on in another version than it began in (RFC 9368 2.3).
     VersionChanged { version: u32 },
@@ -179,7 +179,7 @@ pub enum TraceEvent {
     /// A path changed state.
     Path {
         path: PathId,
-        route: FourTuple,
+        tuple: FourTuple,
         /// The new state.
         state: PathState,
     },

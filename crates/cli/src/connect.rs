@@ -79,7 +79,7 @@ pub(crate) async fn connect(
     let (connection, handshake) = call.handshake_or_0rtt(&meter).await?;
     let remote = connection.remote_address();
     let first =
-        connection.attempts().iter().find(|a| a.outcome == AttemptOutcome::Connected).map(|a| a.route.local.ip());
+        connection.attempts().iter().find(|a| a.outcome == AttemptOutcome::Connected).map(|a| a.tuple.local.ip());
     let suits = |local: &&Local| Some(local.ip) != first && local.ip.is_ipv4() == remote.is_ipv4();
     let further = locals.iter().filter(suits).map(|local| local.ip).collect();
     Ok(Connected { connection, endpoint, remote, further, meter, handshake })
@@ -186,7 +186,7 @@ impl Call<'_> {
         tokio::time::sleep(TICKET_TIME.max(connection.rtt() * 2)).await;
         connection.close(0, b"ticket");
         let won = self.attempts.iter().find(|attempt| attempt.outcome == AttemptOutcome::Connected);
-        if let Some(won) = won.map(|attempt| attempt.route) {
+        if let Some(won) = won.map(|attempt| attempt.tuple) {
             self.pairs.sort_by_key(|pair| *pair != won);
         }
         Ok(())
@@ -232,7 +232,7 @@ impl Call<'_> {
         *self.attempts = connecting.attempts();
         let failed = |attempt: &&Attempt| attempt.outcome == AttemptOutcome::Failed(error.clone());
         let at_fault = self.attempts.iter().find(failed).or_else(|| self.attempts.first());
-        let remote = at_fault.map_or(connecting.remote_address(), |attempt| attempt.route.remote);
+        let remote = at_fault.map_or(connecting.remote_address(), |attempt| attempt.tuple.remote);
         Err(handshake_failure(&self.plan.host, remote, &error))
     }
 
@@ -266,7 +266,7 @@ fn tried(attempts: &[Attempt]) -> String {
             AttemptOutcome::Failed(error) => format!(" ({error})"),
             AttemptOutcome::Open | AttemptOutcome::Connected => String::new(),
         };
-        format!("{} from {}{what}", attempt.route.remote, attempt.route.local.ip())
+        format!("{} from {}{what}", attempt.tuple.remote, attempt.tuple.local.ip())
     };
     attempts.iter().map(one).collect::<Vec<_>>().join(", ")
 }
@@ -283,12 +283,12 @@ pub(crate) fn open_further(connection: &Connection, further: Vec<IpAddr>, verbos
     }
     let (mut waited_for, mut opening) = (further, Vec::new());
     let mut events = connection.path_events();
-    opening.extend(connection.stats().paths.iter().map(|path| (path.id, path.route.local.ip())));
+    opening.extend(connection.stats().paths.iter().map(|path| (path.id, path.tuple.local.ip())));
     tokio::spawn(async move {
         while let (false, Some(event)) = (waited_for.is_empty(), events.next().await) {
             let from = |id| opening.iter().find(|(opened, _)| *opened == id).map(|(_, ip)| *ip);
             match event {
-                PathEvent::Opened { id, route } => opening.push((id, route.local.ip())),
+                PathEvent::Opened { id, tuple } => opening.push((id, tuple.local.ip())),
                 PathEvent::Established { id } => waited_for.retain(|ip| Some(*ip) != from(id)),
                 PathEvent::Abandoned { id, .. } => {
                     let Some(ip) = from(id).filter(|ip| waited_for.contains(ip)) else { continue };

@@ -42,8 +42,8 @@ fn summary(path: &PathStatistics) -> PathSummary {
     let ms = |time: std::time::Duration| rounded(time.as_secs_f64() * 1e3, 3);
     PathSummary {
         id: path.id.0,
-        local: path.route.local.to_string(),
-        remote: path.route.remote.to_string(),
+        local: path.tuple.local.to_string(),
+        remote: path.tuple.remote.to_string(),
         state: path.state.name(),
         why_idle: path.why_idle,
         rtt_ms: path.rtt.map(ms),

@@ -13,7 +13,7 @@ pub struct ConnectionHandle(pub usize);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmit {
     /// From where to where. An unspecified local IP leaves the choice to the operating system.
-    pub route: FourTuple,
+    pub tuple: FourTuple,
     /// The mark of the IP header.
     pub ecn: Option<Ecn>,
     /// Bytes in the buffer.
@@ -24,8 +24,8 @@ pub struct Transmit {
 
 impl Transmit {
     /// A single unmarked datagram.
-    pub fn single(route: FourTuple, size: usize) -> Self {
-        Self { route, ecn: None, size, segment_size: None }
+    pub fn single(tuple: FourTuple, size: usize) -> Self {
+        Self { tuple, ecn: None, size, segment_size: None }
     }
 }
 
@@ -44,7 +44,7 @@ pub struct Input {
     pub(crate) kind: InputKind,
     /// Path of the first packet's connection id; path 0 for packets without one of ours and for resets.
     pub(crate) path: PathId,
-    pub(crate) route: FourTuple,
+    pub(crate) tuple: FourTuple,
     pub(crate) ecn: Option<Ecn>,
     pub(crate) arrived: Instant,
     pub(crate) data: BytesMut,

@@ -1,7 +1,7 @@
 //! Paths: what each sends and receives, its addresses and their validation, its connection ids, and the table of them.
 //!
 //! `path` knows no stream, no scheduler and no connection. A [`Path`] joins a [`SendFlow`] and a [`ReceiveFlow`] of one id
-//! on one route; these two know nothing of each other but by ack reports. [`Paths`] is the table: it holds every path
+//! on one 4-tuple; these two know nothing of each other but by ack reports. [`Paths`] is the table: it holds every path
 //! id, used or not, and speaks the frames of RFC 10069.
 
 mod addresses;

@@ -20,7 +20,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let body = recv.read_to_end(200_000_000).await?;
     println!("{} bytes", body.len());
     for stats in connection.paths().iter().filter_map(plait::Path::stats) {
-        println!("{} is {}: {} bytes received", stats.route, stats.state.name(), stats.received_bytes);
+        println!("{} is {}: {} bytes received", stats.tuple, stats.state.name(), stats.received_bytes);
     }
     connection.close(0, b"done");
     endpoint.wait_idle().await;

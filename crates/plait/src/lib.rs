@@ -47,7 +47,7 @@ pub use endpoint::{Accept, ConnectError, Endpoint, EndpointError, Incoming, Inco
 pub use entropy::NoEntropy;
 pub use interfaces::{LocalAddress, addresses_of, usable_addresses};
 pub use net::{BindError, SocketOptions};
-pub use path::{OpenPath, OpenPathError, Path, PathEvents, PathRoute};
+pub use path::{OpenPath, OpenPathError, Path, PathEvents, PathTuple};
 pub use registry::{
     ACK_ROUTES, CONGESTION_CONTROLLERS, PATH_POLICIES, REINJECTIONS, SCHEDULERS, ack_route, congestion_controller,
     path_policy, reinjection, scheduler,

@@ -23,26 +23,26 @@ const OPEN_PATIENCE: Duration = Duration::from_secs(5);
 /// From where to where a path leads: a [`FourTuple`], or a local IP address and a remote address, where the port is that
 /// of the endpoint's socket on this IP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PathRoute {
+pub enum PathTuple {
     /// Both addresses with their ports.
     Exact(FourTuple),
     /// From the endpoint's socket on a local address.
     From(IpAddr, SocketAddr),
 }
 
-impl From<FourTuple> for PathRoute {
-    fn from(route: FourTuple) -> Self {
-        Self::Exact(route)
+impl From<FourTuple> for PathTuple {
+    fn from(tuple: FourTuple) -> Self {
+        Self::Exact(tuple)
     }
 }
 
-impl From<(SocketAddr, SocketAddr)> for PathRoute {
+impl From<(SocketAddr, SocketAddr)> for PathTuple {
     fn from((local, remote): (SocketAddr, SocketAddr)) -> Self {
         Self::Exact(FourTuple { local, remote })
     }
 }
 
-impl From<(IpAddr, SocketAddr)> for PathRoute {
+impl From<(IpAddr, SocketAddr)> for PathTuple {
     fn from((local, remote): (IpAddr, SocketAddr)) -> Self {
         Self::From(local, remote)
     }
@@ -77,22 +77,22 @@ impl Connection {
     /// // The endpoint of this client has sockets on 127.0.0.1 and 127.0.0.2.
     /// let second: std::net::IpAddr = "127.0.0.2".parse()?;
     /// let path = client.open_path((second, client.remote_address())).await?;
-    /// assert_eq!(path.stats().unwrap().route.local.ip(), second);
+    /// assert_eq!(path.stats().unwrap().tuple.local.ip(), second);
     /// assert_eq!(client.paths().len(), 2);
     /// # Ok(())
     /// # });
     /// ```
-    pub fn open_path(&self, route: impl Into<PathRoute>) -> OpenPath {
-        self.open_path_with(route, PathStatus::Available)
+    pub fn open_path(&self, tuple: impl Into<PathTuple>) -> OpenPath {
+        self.open_path_with(tuple, PathStatus::Available)
     }
 
     /// As [`Self::open_path`]; a path that begins as [`PathStatus::Backup`] carries data only when no other can.
-    pub fn open_path_with(&self, route: impl Into<PathRoute>, status: PathStatus) -> OpenPath {
-        let route = match route.into() {
-            PathRoute::Exact(route) => Some(route),
-            PathRoute::From(ip, remote) => self.local_on(ip).map(|local| FourTuple { local, remote }),
+    pub fn open_path_with(&self, tuple: impl Into<PathTuple>, status: PathStatus) -> OpenPath {
+        let tuple = match tuple.into() {
+            PathTuple::Exact(tuple) => Some(tuple),
+            PathTuple::From(ip, remote) => self.local_on(ip).map(|local| FourTuple { local, remote }),
         };
-        OpenPath { shared: self.shared.clone(), route, status, opened: None, patience: None }
+        OpenPath { shared: self.shared.clone(), tuple, status, opened: None, patience: None }
     }
 
     /// The socket address that the endpoint has on `ip`.
@@ -128,20 +128,20 @@ impl Connection {
 #[derive(Debug)]
 pub struct OpenPath {
     shared: Arc<ConnectionRef>,
-    route: Option<FourTuple>,
+    tuple: Option<FourTuple>,
     status: PathStatus,
     opened: Option<PathId>,
     patience: Option<Pin<Box<Sleep>>>,
 }
 
 impl OpenPath {
-    fn poll_open(&mut self, cx: &mut Context<'_>, route: FourTuple) -> Poll<Result<PathId, OpenPathError>> {
+    fn poll_open(&mut self, cx: &mut Context<'_>, tuple: FourTuple) -> Poll<Result<PathId, OpenPathError>> {
         let shared = self.shared.clone();
         let mut state = shared.lock();
         if let Err(error) = state.check() {
             return Poll::Ready(Err(error.into()));
         }
-        let error = match state.engine.open_path(shared.clock.now(), route, self.status) {
+        let error = match state.engine.open_path(shared.clock.now(), tuple, self.status) {
             Ok(id) => {
                 state.deliver_events(&shared.notifies);
                 state.wake_driver();
@@ -193,10 +193,10 @@ impl Future for OpenPath {
     type Output = Result<Path, OpenPathError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let id = match (self.opened, self.route) {
+        let id = match (self.opened, self.tuple) {
             (Some(id), _) => id,
             (None, None) => return Poll::Ready(Err(OpenPathError::NoSocket)),
-            (None, Some(route)) => match self.poll_open(cx, route) {
+            (None, Some(tuple)) => match self.poll_open(cx, tuple) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                 Poll::Ready(Ok(id)) => *self.opened.insert(id),
@@ -215,7 +215,7 @@ impl Future for OpenPath {
 /// # let (client, _server) = pair().await;
 /// for path in client.paths() {
 ///     let stats = path.stats().unwrap();
-///     println!("path {}: {} {:?}, RTT {:?}", path.id(), stats.route, stats.state, stats.rtt);
+///     println!("path {}: {} {:?}, RTT {:?}", path.id(), stats.tuple, stats.state, stats.rtt);
 /// }
 /// # Ok(())
 /// # });

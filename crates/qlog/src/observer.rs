@@ -38,7 +38,7 @@ enum Output {
 /// What was last said of a path.
 struct Known {
     name: String,
-    route: Option<FourTuple>,
+    tuple: Option<FourTuple>,
     state: Option<PathState>,
     mtu: Option<u16>,
     metrics: [u64; 6],
@@ -148,7 +148,7 @@ impl QlogObserver {
     fn known(&mut self, path: PathId) -> &mut Known {
         self.paths.entry(path).or_insert_with(|| Known {
             name: words::tuple_name(path),
-            route: None,
+            tuple: None,
             state: None,
             mtu: None,
             metrics: [u64::MAX; 6],
@@ -166,12 +166,12 @@ impl QlogObserver {
         self.path_event(now, path, name, data);
     }
 
-    fn route(&mut self, now: Instant, path: PathId, route: FourTuple) {
-        if self.known(path).route.replace(route) == Some(route) {
+    fn tuple(&mut self, now: Instant, path: PathId, tuple: FourTuple) {
+        if self.known(path).tuple.replace(tuple) == Some(tuple) {
             return;
         }
         let name = words::tuple_name(path);
-        let (tuple_local, tuple_remote) = (route.local.into(), route.remote.into());
+        let (tuple_local, tuple_remote) = (tuple.local.into(), tuple.remote.into());
         self.path_event(now, path, "quic:tuple_assigned", TupleAssigned { tuple_id: &name, tuple_local, tuple_remote });
     }
 
@@ -216,11 +216,11 @@ impl QlogObserver {
         }
     }
 
-    fn started(&mut self, now: Instant, version: u32, route: FourTuple) {
-        let (local, remote) = (route.local.into(), route.remote.into());
+    fn started(&mut self, now: Instant, version: u32, tuple: FourTuple) {
+        let (local, remote) = (tuple.local.into(), tuple.remote.into());
         self.event(now, "quic:connection_started", Started { local, remote });
         self.version(now, version);
-        self.route(now, PathId::ZERO, route);
+        self.tuple(now, PathId::ZERO, tuple);
     }
 
     fn version(&mut self, now: Instant, version: u32) {
@@ -268,7 +268,7 @@ impl Observer for QlogObserver {
     fn on_event(&mut self, now: Instant, event: &TraceEvent) {
         self.begin(now, event);
         match event {
-            TraceEvent::Started { version, route, .. } => self.started(now, *version, *route),
+            TraceEvent::Started { version, tuple, .. } => self.started(now, *version, *tuple),
             TraceEvent::VersionChanged { version } => self.version(now, *version),
             TraceEvent::HandshakeCompleted { multipath } => {
                 let data = ConnectionState { new: "handshake_complete", multipath: *multipath };
@@ -303,8 +303,8 @@ impl Observer for QlogObserver {
                 let (min, smoothed, var) = (micros(rtt_min), micros(rtt), micros(rtt_var));
                 self.metrics(now, *path, [min, smoothed, var, *window_bytes, *in_flight_bytes, *ssthresh_bytes]);
             }
-            TraceEvent::Path { path, route, state } => {
-                self.route(now, *path, *route);
+            TraceEvent::Path { path, tuple, state } => {
+                self.tuple(now, *path, *tuple);
                 self.state(now, *path, *state);
             }
             TraceEvent::Mtu { path, bytes } => self.mtu(now, *path, *bytes),

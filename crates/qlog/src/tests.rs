@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{Memory, QlogFolder, QlogObserver};
 
-fn route(local: &str) -> FourTuple {
+fn tuple(local: &str) -> FourTuple {
     FourTuple { local: local.parse().unwrap(), remote: "[2001:db8::1]:443".parse().unwrap() }
 }
 
@@ -18,7 +18,7 @@ fn started() -> TraceEvent {
         side: Side::Server,
         version: 1,
         original_dcid: ConnectionId::new(&[0xab, 0x01]).unwrap(),
-        route: route("10.0.0.1:4433"),
+        tuple: tuple("10.0.0.1:4433"),
     }
 }
 
@@ -30,8 +30,8 @@ fn all_events() -> Vec<TraceEvent> {
         TraceEvent::PacketReceived { path: PathId::ZERO, space: Space::Initial, number: 0, bytes: 1200 },
         TraceEvent::VersionChanged { version: 0x6b33_43cf },
         TraceEvent::HandshakeCompleted { multipath: true },
-        TraceEvent::Path { path, route: route("10.0.0.2:4433"), state: PathState::Validating },
-        TraceEvent::Path { path, route: route("10.0.0.2:4433"), state: PathState::Active },
+        TraceEvent::Path { path, tuple: tuple("10.0.0.2:4433"), state: PathState::Validating },
+        TraceEvent::Path { path, tuple: tuple("10.0.0.2:4433"), state: PathState::Active },
         TraceEvent::PacketSent { path, space, number, bytes: 1350, ack_eliciting: true },
         TraceEvent::PacketLost { path, space, number, trigger: LossTrigger::Time },
         TraceEvent::PacketDropped { bytes: 99, why: DropReason::Authentication },

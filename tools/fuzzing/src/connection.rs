@@ -83,7 +83,7 @@ impl Driver {
     }
 
     /// Where packets of the peer come from and go to.
-    fn route(&self, input: &mut ArbitraryInput<'_>) -> FourTuple {
+    fn tuple(&self, input: &mut ArbitraryInput<'_>) -> FourTuple {
         let (a, b) = (input.byte(), input.byte());
         // Most come the way of the handshake.
         let local = if a < 200 { here(0) } else { here(a % 3) };
@@ -92,22 +92,22 @@ impl Driver {
     }
 
     fn send(&mut self, input: &mut ArbitraryInput<'_>, mut frames: Vec<u8>) {
-        let route = self.route(input);
+        let tuple = self.tuple(input);
         let choice = usize::from(input.byte());
         let Some(to) = self.engine.cids.get(choice % self.engine.cids.len().max(1)).copied() else { return };
         // Room for the sample of header protection; some are as large as probes.
         let size = if choice & 0x80 == 0 { 8 } else { 1_170 };
         frames.resize(frames.len().max(size), 0);
         let packet = self.peer.packet(to, &frames);
-        self.engine.receive(route, &packet);
+        self.engine.receive(tuple, &packet);
         if choice & 0x40 != 0 {
-            self.engine.receive(route, &packet);
+            self.engine.receive(tuple, &packet);
         }
     }
 
     /// Bytes that no key fits, some with an id of the engine's.
     fn noise(&mut self, input: &mut ArbitraryInput<'_>) {
-        let route = self.route(input);
+        let tuple = self.tuple(input);
         let mut data = input.piece().to_vec();
         let known = self.engine.cids.get(input.below(self.engine.cids.len().max(1))).map(|(_, cid)| *cid);
         let cid = known.unwrap_or(ConnectionId::EMPTY);
@@ -124,7 +124,7 @@ impl Driver {
         if input.flag() {
             data.resize(data.len().max(1_200), 0);
         }
-        self.engine.receive(route, &data);
+        self.engine.receive(tuple, &data);
     }
 
     fn pass(&mut self, input: &mut ArbitraryInput<'_>) {
@@ -181,14 +181,14 @@ impl Driver {
 
     fn paths(&mut self, input: &mut ArbitraryInput<'_>) {
         let (id, now) = (path_id(input), self.engine.now);
-        let route = FourTuple { local: here(input.byte() % 3), remote: there(input.byte() % 9) };
+        let tuple = FourTuple { local: here(input.byte() % 3), remote: there(input.byte() % 9) };
         let status = if input.flag() { PathStatus::Backup } else { PathStatus::Available };
         let connection = &mut self.engine.connection;
         match input.byte() % 8 {
             0..=3 if self.side.is_client() => {
-                let _ = connection.open_path(now, route, status);
+                let _ = connection.open_path(now, tuple, status);
                 // A client chose the address.
-                self.engine.watch.on_proven(route.remote);
+                self.engine.watch.on_proven(tuple.remote);
             }
             4 => {
                 let _ = connection.close_path(now, id, CloseCode::APPLICATION_ABANDON_PATH);

@@ -153,7 +153,7 @@ impl Driver {
             return;
         }
         let incoming = self.undecided.swap_remove(input.below(self.undecided.len()));
-        let (mut reply, bytes) = (Vec::new(), incoming.route());
+        let (mut reply, bytes) = (Vec::new(), incoming.tuple());
         match input.byte() % 6 {
             0..=2 => {
                 if incoming.remote_address_validated() {
@@ -181,18 +181,18 @@ impl Driver {
     fn replied(&mut self, transmit: Option<Transmit>, bytes: &[u8]) {
         let Some(transmit) = transmit else { return };
         assert_eq!(transmit.size, bytes.len());
-        self.watch.on_sent(transmit.route.remote, transmit.size);
+        self.watch.on_sent(transmit.tuple.remote, transmit.size);
         if let Ok((ProtectedHeader::Retry { token, .. }, _)) = ProtectedHeader::parse(bytes, 8, FixedBitRule::Ignored) {
             self.token = bytes[token].to_vec();
         }
-        self.said.push((transmit.route.remote, bytes.to_vec()));
+        self.said.push((transmit.tuple.remote, bytes.to_vec()));
     }
 
     fn receive(&mut self, from: SocketAddr, data: &[u8]) {
         self.watch.on_received(from, data.len());
-        let route = FourTuple { local: here(0), remote: from };
+        let tuple = FourTuple { local: here(0), remote: from };
         let mut reply = Vec::new();
-        match self.server.receive(self.now, route, None, BytesMut::from(data), &mut reply) {
+        match self.server.receive(self.now, tuple, None, BytesMut::from(data), &mut reply) {
             Received::Nothing => assert!(reply.is_empty()),
             Received::Connection(handle, input) => {
                 let connection = self.live.get_mut(&handle).expect("a handle that was given out");
@@ -215,9 +215,9 @@ impl Driver {
         let mut endpoint = Endpoint::new(Arc::new(settings::endpoint(seed)), None, Random::from_u64(seed));
         let mut config = settings::client();
         config.version(if input.flag() { Version::V2 } else { Version::V1 });
-        let route = FourTuple { local: address, remote: here(0) };
+        let tuple = FourTuple { local: address, remote: here(0) };
         let (handle, connection) =
-            endpoint.connect(self.now, config, route, "localhost").expect("a client may connect");
+            endpoint.connect(self.now, config, tuple, "localhost").expect("a client may connect");
         self.clients.push(Client { endpoint, handle, connection, address, out: Vec::new() });
     }
 
@@ -230,10 +230,10 @@ impl Driver {
             if losses >> (n % 8) & 1 == 1 {
                 continue;
             }
-            let route = FourTuple { local: to, remote: here(0) };
+            let tuple = FourTuple { local: to, remote: here(0) };
             let mut reply = Vec::new();
             let data = BytesMut::from(&data[..]);
-            if let Received::Connection(_, input) = client.endpoint.receive(self.now, route, None, data, &mut reply) {
+            if let Received::Connection(_, input) = client.endpoint.receive(self.now, tuple, None, data, &mut reply) {
                 client.connection.handle_datagram(self.now, input);
             }
         }
@@ -289,8 +289,8 @@ impl Driver {
         let Self { server, live, clients, said, cids, watch, now, .. } = self;
         live.retain(|handle, connection| {
             take_datagrams(*now, connection, |transmit, data| {
-                watch.on_sent(transmit.route.remote, data.len());
-                said.push((transmit.route.remote, data.to_vec()));
+                watch.on_sent(transmit.tuple.remote, data.len());
+                said.push((transmit.tuple.remote, data.to_vec()));
             });
             while connection.poll().is_some() {}
             while let Some(event) = connection.poll_endpoint_event() {

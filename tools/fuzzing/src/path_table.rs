@@ -154,18 +154,18 @@ impl Driver {
         let n = input.byte() % 9;
         if self.side.is_client() {
             let Ok(id) = self.table.next_id() else { return };
-            let mut route = PathAddresses::opened(tuple(n));
-            route.challenge(self.now, times());
-            self.table.open(path(id, route)).expect("next_id gives an id that can be opened");
+            let mut addresses = PathAddresses::opened(tuple(n));
+            addresses.challenge(self.now, times());
+            self.table.open(path(id, addresses)).expect("next_id gives an id that can be opened");
             return;
         }
         let id = path_id(input);
         match self.table.admission(id) {
             Admission::New => {
-                let mut route = PathAddresses::new(tuple(n), Validation::Unvalidated);
-                route.on_received(&tuple(n), 1_200);
-                route.challenge(self.now, times());
-                self.table.open(path(id, route)).expect("a new path can be opened");
+                let mut addresses = PathAddresses::new(tuple(n), Validation::Unvalidated);
+                addresses.on_received(&tuple(n), 1_200);
+                addresses.challenge(self.now, times());
+                self.table.open(path(id, addresses)).expect("a new path can be opened");
             }
             Admission::Refuse(code) => {
                 self.table.abandon(self.now, id, code, PTO).expect("a refused id can be abandoned");
@@ -258,11 +258,11 @@ fn times() -> ValidationTimes {
     ValidationTimes::new(PTO, PTO)
 }
 
-fn path(id: PathId, route: PathAddresses) -> Box<Path> {
+fn path(id: PathId, addresses: PathAddresses) -> Box<Path> {
     let controller = NewRenoFactory::default().build(id, Instant::ZERO, 1200);
     let send = SendFlow::new(id, Instant::ZERO, controller, SendConfig::default());
     let receive = ReceiveFlow::new(id, Space::Data, AckPolicy::immediate());
-    Box::new(Path::new(id, route, MtuConfig::default(), send, receive))
+    Box::new(Path::new(id, addresses, MtuConfig::default(), send, receive))
 }
 
 /// Ids exchanged, paths opened, abandoned and moved, on both sides.

@@ -192,8 +192,8 @@ impl DemoStage {
         let no_start = |error: &dyn std::fmt::Display| CliError::running(error, hint);
         // Each path is to begin on its own link: no other address may come first.
         let local = endpoint.local_addr().map_err(|error| no_start(&error))?;
-        let route = FourTuple { local, remote: first.address() };
-        let connecting = endpoint.connect_from(config, route, "localhost").map_err(|error| no_start(&error))?;
+        let tuple = FourTuple { local, remote: first.address() };
+        let connecting = endpoint.connect_from(config, tuple, "localhost").map_err(|error| no_start(&error))?;
         let connection = tokio::time::timeout(HANDSHAKE_TIME, connecting)
             .await
             .map_err(|_| no_start(&"the handshake was not done in time"))?

@@ -270,8 +270,8 @@ fn attempt_summary(attempt: &Attempt) -> AttemptSummary {
         AttemptOutcome::Open => ("unanswered", None),
     };
     AttemptSummary {
-        local: attempt.route.local.to_string(),
-        remote: attempt.route.remote.to_string(),
+        local: attempt.tuple.local.to_string(),
+        remote: attempt.tuple.remote.to_string(),
         at_ms: rounded(attempt.after.as_secs_f64() * 1e3, 3),
         outcome,
         error,

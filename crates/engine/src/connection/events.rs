@@ -38,7 +38,7 @@ pub enum PathEvent {
         /// The path that is new.
         id: PathId,
         /// The 4-tuple that it begins on.
-        route: FourTuple,
+        tuple: FourTuple,
     },
     /// The path's address is validated; it may carry data.
     Established {
@@ -77,7 +77,7 @@ pub enum PathEvent {
         /// The path that moved.
         id: PathId,
         /// Its new addresses.
-        route: FourTuple,
+        tuple: FourTuple,
     },
     /// One side gave the path up; late packets drain.
     Abandoned {

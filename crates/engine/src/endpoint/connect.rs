@@ -36,7 +36,7 @@ pub enum ConnectError {
 }
 
 impl Endpoint {
-    /// Begins a connection to `route.remote`, whose certificate must be for `server_name`. The local IP of `route` may
+    /// Begins a connection to `tuple.remote`, whose certificate must be for `server_name`. The local IP of `tuple` may
     /// be unspecified.
     ///
     /// # Errors
@@ -45,10 +45,10 @@ impl Endpoint {
         &mut self,
         now: Instant,
         config: ClientConfig,
-        route: FourTuple,
+        tuple: FourTuple,
         server_name: &str,
     ) -> Result<(ConnectionHandle, Connection), ConnectError> {
-        let (handle, parts) = self.prepare(config, route, server_name)?;
+        let (handle, parts) = self.prepare(config, tuple, server_name)?;
         match Connection::new(now, parts) {
             Ok(connection) => Ok((handle, connection)),
             Err(error) => {
@@ -62,10 +62,10 @@ impl Endpoint {
     pub(super) fn prepare(
         &mut self,
         config: ClientConfig,
-        route: FourTuple,
+        tuple: FourTuple,
         server_name: &str,
     ) -> Result<(ConnectionHandle, ConnectionParts), ConnectError> {
-        if route.remote.port() == 0 || route.remote.ip().is_unspecified() {
+        if tuple.remote.port() == 0 || tuple.remote.ip().is_unspecified() {
             return Err(ConnectError::InvalidRemoteAddress);
         }
         if !self.config.supports(config.version) && !config.version.is_reserved() {
@@ -78,7 +78,7 @@ impl Endpoint {
         let handle = self.demux.enter();
         if !local.is_empty() {
             self.demux.register(handle, local, PathId::ZERO);
-        } else if !self.demux.register_peer(handle, route) {
+        } else if !self.demux.register_peer(handle, tuple) {
             self.demux.leave(handle);
             return Err(ConnectError::AddressInUse);
         }
@@ -87,7 +87,7 @@ impl Endpoint {
         let token = config.token_store.take(&token_name(server_name, config.version)).unwrap_or_default();
         let parts = ConnectionParts {
             version: config.version,
-            route,
+            tuple,
             ids: HandshakeIds { local, remote: dcid, original_dcid: dcid, retry_scid: None },
             role: Role::Client(ClientParts {
                 tls: config.tls,

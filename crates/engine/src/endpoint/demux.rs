@@ -155,8 +155,8 @@ impl Demux {
     }
 
     /// Packets without an id between these addresses go to this connection; false when they go to another already.
-    pub(crate) fn register_peer(&mut self, handle: ConnectionHandle, route: FourTuple) -> bool {
-        let key = (route.remote, route.local.port());
+    pub(crate) fn register_peer(&mut self, handle: ConnectionHandle, tuple: FourTuple) -> bool {
+        let key = (tuple.remote, tuple.local.port());
         if self.peers.contains_key(&key) {
             return false;
         }
@@ -223,8 +223,8 @@ impl Demux {
     }
 
     /// The connection with zero-length ids between these addresses.
-    pub(crate) fn by_peer(&self, route: &FourTuple) -> Option<Destination> {
-        let handle = *self.peers.get(&(route.remote, route.local.port()))?;
+    pub(crate) fn by_peer(&self, tuple: &FourTuple) -> Option<Destination> {
+        let handle = *self.peers.get(&(tuple.remote, tuple.local.port()))?;
         Some(Destination { handle, path: PathId::ZERO })
     }
 

@@ -31,17 +31,17 @@ pub struct Incoming {
 impl Incoming {
     /// The client's address.
     pub fn remote_address(&self) -> SocketAddr {
-        self.first.route.remote
+        self.first.tuple.remote
     }
 
     /// Our address that it sent to, where the operating system told.
     pub fn local_ip(&self) -> Option<IpAddr> {
-        Some(self.first.route.local.ip()).filter(|ip| !ip.is_unspecified())
+        Some(self.first.tuple.local.ip()).filter(|ip| !ip.is_unspecified())
     }
 
     /// The 4-tuple that its first packet arrived on.
-    pub fn route(&self) -> FourTuple {
-        self.first.route
+    pub fn tuple(&self) -> FourTuple {
+        self.first.tuple
     }
 
     /// True when the client proved its address.
@@ -141,7 +141,7 @@ impl Endpoint {
         };
         let parts = ConnectionParts {
             version: incoming.version,
-            route: incoming.first.route,
+            tuple: incoming.first.tuple,
             ids,
             transport: config.transport.clone(),
             endpoint: self.config.clone(),
@@ -163,7 +163,7 @@ impl Endpoint {
         reply.clear();
         reply::close(reply, incoming.version, &ids, CloseCode::CONNECTION_REFUSED)?;
         let size = reply::bounded(reply, incoming.first.size())?;
-        Some(Transmit::single(incoming.first.route, size))
+        Some(Transmit::single(incoming.first.tuple, size))
     }
 
     /// Tells the client CONNECTION_REFUSED and forgets it. None when the client has been forgotten before.
@@ -191,7 +191,7 @@ impl Endpoint {
         Ok(self.ask_to_retry(version, incoming.client_scid, &incoming.key, incoming.first.arrived, reply).and_then(
             |()| {
                 let size = reply::bounded(reply, received)?;
-                Some(Transmit::single(incoming.first.route, size))
+                Some(Transmit::single(incoming.first.tuple, size))
             },
         ))
     }

@@ -15,7 +15,7 @@ pub(crate) struct ConnectionParts {
     /// Version of the first packet.
     pub(crate) version: Version,
     /// Addresses of the handshake path. On a client the local IP may be unspecified.
-    pub(crate) route: FourTuple,
+    pub(crate) tuple: FourTuple,
     /// The connection ids of the first packets.
     pub(crate) ids: HandshakeIds,
     /// What only one of the two sides has.

@@ -34,13 +34,13 @@ pub enum Received {
 #[derive(Clone, Copy)]
 struct DatagramInfo {
     now: Instant,
-    route: FourTuple,
+    tuple: FourTuple,
     ecn: Option<Ecn>,
 }
 
 impl DatagramInfo {
     fn input(self, kind: InputKind, path: PathId, data: BytesMut) -> Input {
-        Input { kind, path, route: self.route, ecn: self.ecn, arrived: self.now, data }
+        Input { kind, path, tuple: self.tuple, ecn: self.ecn, arrived: self.now, data }
     }
 
     fn deliver(self, to: Destination, data: BytesMut) -> Received {
@@ -55,13 +55,13 @@ impl Endpoint {
     pub fn receive(
         &mut self,
         now: Instant,
-        route: FourTuple,
+        tuple: FourTuple,
         ecn: Option<Ecn>,
         data: BytesMut,
         reply: &mut Vec<u8>,
     ) -> Received {
         reply.clear();
-        let arrival = DatagramInfo { now, route, ecn };
+        let arrival = DatagramInfo { now, tuple, ecn };
         match data.first() {
             Some(first) if first & LONG_FORM == 0 => self.receive_short(arrival, data, reply),
             Some(_) => self.receive_long(arrival, data, reply),
@@ -74,7 +74,7 @@ impl Endpoint {
         let cid_len = self.config.cid_len;
         let cid = data.get(1..1 + cid_len).and_then(ConnectionId::new);
         let to = match cid {
-            Some(cid) if cid.is_empty() => self.demux.by_peer(&arrival.route),
+            Some(cid) if cid.is_empty() => self.demux.by_peer(&arrival.tuple),
             Some(cid) => self.demux.by_cid(&cid),
             None => None,
         };
@@ -94,7 +94,7 @@ impl Endpoint {
     /// and only for datagrams from peers that gave tokens.
     fn reset_by(&self, arrival: DatagramInfo, data: &[u8]) -> Option<ConnectionHandle> {
         let long_enough = data.len() >= plait_wire::header::stateless_reset::MIN_LEN;
-        long_enough.then(|| self.demux.by_reset(arrival.route.remote, data)).flatten()
+        long_enough.then(|| self.demux.by_reset(arrival.tuple.remote, data)).flatten()
     }
 
     /// RFC 9000 10.3, 11: tells a peer whose connection we lost.
@@ -110,7 +110,7 @@ impl Endpoint {
         }
         let token = self.config.reset_key.token(cid);
         let written = reply::reset(reply, received, &token, &mut self.random);
-        answer(written, arrival.route, received, reply)
+        answer(written, arrival.tuple, received, reply)
     }
 
     fn receive_long(&mut self, arrival: DatagramInfo, data: BytesMut, reply: &mut Vec<u8>) -> Received {
@@ -125,7 +125,7 @@ impl Endpoint {
         };
         let dcid = ConnectionId::new(header.dcid(&data));
         let to = match dcid {
-            Some(cid) if cid.is_empty() => self.demux.by_peer(&arrival.route),
+            Some(cid) if cid.is_empty() => self.demux.by_peer(&arrival.tuple),
             Some(cid) => self.demux.by_cid(&cid),
             None => None,
         };
@@ -141,7 +141,7 @@ impl Endpoint {
             return self.negotiate(arrival, &header, &data, reply);
         }
         let Some(dcid) = dcid else { return Received::Nothing };
-        let key = (arrival.route.remote, dcid);
+        let key = (arrival.tuple.remote, dcid);
         match self.demux.by_first(&key) {
             Some(FirstOwner::Connection(handle)) => {
                 return arrival.deliver(Destination { handle, path: PathId::ZERO }, data);
@@ -178,7 +178,7 @@ impl Endpoint {
         }
         let theirs = (header.dcid(data), header.scid(data));
         reply::negotiate_version(reply, theirs, &self.config.versions, &mut self.random);
-        answer(Some(()), arrival.route, data.len(), reply)
+        answer(Some(()), arrival.tuple, data.len(), reply)
     }
 
     /// An Initial that no connection knows. Nothing is kept before it proved to be genuine.
@@ -197,7 +197,7 @@ impl Endpoint {
         if !first.is_genuine(&data, &mut self.scratch) {
             return Received::Nothing;
         }
-        let remote = arrival.route.remote;
+        let remote = arrival.tuple.remote;
         let token = data.get(first.token.clone()).unwrap_or_default();
         let now_unix = self.config.unix_seconds(arrival.now);
         let verdict = token::judge(token, (remote, first.version), now_unix, &server, &self.used_tokens);
@@ -262,7 +262,7 @@ impl Endpoint {
         reply: &mut Vec<u8>,
     ) -> Received {
         let written = self.ask_to_retry(first.version, first.scid, &key, arrival.now, reply);
-        answer(written, arrival.route, received, reply)
+        answer(written, arrival.tuple, received, reply)
     }
 
     fn close_stranger(
@@ -279,14 +279,14 @@ impl Endpoint {
         let ours = self.random.connection_id(self.config.cid_len);
         let ids = ReplyIds { client: first.scid, ours, answered: first.dcid };
         let written = reply::close(reply, first.version, &ids, code);
-        answer(written, arrival.route, received, reply)
+        answer(written, arrival.tuple, received, reply)
     }
 }
 
 /// The reply in the buffer, if one was written and the 3x rule lets it leave (RFC 9000 8.1).
-fn answer(written: Option<()>, route: FourTuple, received: usize, reply: &mut Vec<u8>) -> Received {
+fn answer(written: Option<()>, tuple: FourTuple, received: usize, reply: &mut Vec<u8>) -> Received {
     match written.and_then(|()| reply::bounded(reply, received)) {
-        Some(size) => Received::Reply(Transmit::single(route, size)),
+        Some(size) => Received::Reply(Transmit::single(tuple, size)),
         None => Received::Nothing,
     }
 }

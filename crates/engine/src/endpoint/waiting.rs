@@ -119,7 +119,7 @@ mod tests {
         Input {
             kind: InputKind::Packets,
             path: PathId::ZERO,
-            route: FourTuple { local: any, remote: any },
+            tuple: FourTuple { local: any, remote: any },
             ecn: None,
             arrived: Instant::ZERO,
             data: BytesMut::zeroed(bytes),

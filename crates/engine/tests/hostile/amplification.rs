@@ -7,7 +7,7 @@ use plait_engine::base::PathId;
 use plait_wire::frame::AckForm;
 use plait_wire::{Frame, PacketKind};
 
-use crate::puppet::{Packet, Rig, Setup, Tls, identity_pem, ms, route};
+use crate::puppet::{Packet, Rig, Setup, Tls, identity_pem, ms, tuple};
 
 /// A server whose certificates alone fill many datagrams.
 fn long_chain() -> Tls {
@@ -25,7 +25,7 @@ fn handshake_never_exceeds_three_times_under_loss_and_timeouts() {
         let mut rig = Rig::server(Setup { seed, engine_tls: Some(long_chain()), ..Setup::default() });
         rig.deaf = true;
         rig.say_handshake();
-        let remote = rig.route.remote.to_string();
+        let remote = rig.tuple.remote.to_string();
         rig.assert_amplification(&remote);
         for _ in 0..60 {
             match random.below(6) {
@@ -116,9 +116,9 @@ fn new_paths_never_exceed_three_times() {
                     let mut payload = vec![0x1a];
                     payload.extend_from_slice(&[step as u8; 8]);
                     let size = random.below(1300) as usize;
-                    rig.send_all(route(remote), &[Packet::one_rtt(payload).on(path).padded(size)]);
+                    rig.send_all(tuple(remote), &[Packet::one_rtt(payload).on(path).padded(size)]);
                 }
-                2 => rig.send_all(route(remote), &[Packet::one_rtt([0x01]).on(path)]),
+                2 => rig.send_all(tuple(remote), &[Packet::one_rtt([0x01]).on(path)]),
                 3 => rig.pass(ms(random.below(400))),
                 _ => rig.ack_all(),
             }
@@ -138,10 +138,10 @@ fn migration_never_exceeds_three_times() {
         for _ in 0..60 {
             let victim = victims[random.below(2) as usize];
             match random.below(6) {
-                0 | 1 => rig.send_all(route(victim), &[Packet::one_rtt([0x01]).padded(random.below(1300) as usize)]),
+                0 | 1 => rig.send_all(tuple(victim), &[Packet::one_rtt([0x01]).padded(random.below(1300) as usize)]),
                 2 => {
                     let payload = [vec![0x1a], vec![random.below(256) as u8; 8]].concat();
-                    rig.send_all(route(victim), &[Packet::one_rtt(payload)]);
+                    rig.send_all(tuple(victim), &[Packet::one_rtt(payload)]);
                 }
                 3 => rig.pass(ms(random.below(400))),
                 4 => rig.frames([0x01]),
@@ -161,7 +161,7 @@ fn close_towards_an_unproven_address_keeps_the_limit() {
     let mut rig = Rig::server(Setup { engine_tls: Some(long_chain()), ..Setup::default() });
     rig.deaf = true;
     rig.say_handshake();
-    let remote = rig.route.remote.to_string();
+    let remote = rig.tuple.remote.to_string();
     let now = rig.now;
     rig.conn().close(now, 7, "bye".into());
     rig.pump();
@@ -202,7 +202,7 @@ fn pitfall_22_probes_bring_no_application_data_there_either() {
     let mut rig = busy_server(1);
     rig.open_path(1, "192.0.2.2:5000", false);
     for _ in 0..28 {
-        rig.send_all(route("192.0.2.2:5000"), &[Packet::one_rtt([0x01]).on(1).padded(1_200)]);
+        rig.send_all(tuple("192.0.2.2:5000"), &[Packet::one_rtt([0x01]).on(1).padded(1_200)]);
         rig.pass(ms(100));
     }
     let there: Vec<_> = rig.seen.iter().filter(|s| s.path == PathId(1)).collect();

@@ -95,23 +95,23 @@ fn opens_unconfirmed(unconfirmed_paths: UnconfirmedPaths) -> (Rig, FourTuple) {
     }
     rig.give_cids();
     assert!(!rig.conn().is_handshaking() && rig.conn().is_multipath());
-    let route = FourTuple { local: addr("10.0.0.7:4000"), ..rig.route };
+    let tuple = FourTuple { local: addr("10.0.0.7:4000"), ..rig.tuple };
     let now = rig.now;
-    rig.conn().open_path(now, route, PathStatus::Available).unwrap();
+    rig.conn().open_path(now, tuple, PathStatus::Available).unwrap();
     rig.pass(ms(50));
-    (rig, route)
+    (rig, tuple)
 }
 
-fn left_by(rig: &Rig, route: FourTuple) -> usize {
-    rig.wire.iter().filter(|(by, ..)| *by == route).count()
+fn left_by(rig: &Rig, tuple: FourTuple) -> usize {
+    rig.wire.iter().filter(|(by, ..)| *by == tuple).count()
 }
 
 #[test]
 fn paths_wait_until_the_server_has_read_the_finished() {
-    let (mut rig, route) = opens_unconfirmed(UnconfirmedPaths::Unknown);
-    assert_eq!(left_by(&rig, route), 0);
+    let (mut rig, tuple) = opens_unconfirmed(UnconfirmedPaths::Unknown);
+    assert_eq!(left_by(&rig, tuple), 0);
     rig.frames([0x1e]);
-    assert_eq!(left_by(&rig, route), 1, "HANDSHAKE_DONE lets it go");
+    assert_eq!(left_by(&rig, tuple), 1, "HANDSHAKE_DONE lets it go");
     let now = rig.now;
     let state = rig.conn().path_statistics(now, PathId(1)).map(|path| path.state);
     assert_eq!(state, Some(PathState::Validating));
@@ -119,6 +119,6 @@ fn paths_wait_until_the_server_has_read_the_finished() {
 
 #[test]
 fn paths_begin_at_once_where_the_server_bears_it() {
-    let (rig, route) = opens_unconfirmed(UnconfirmedPaths::Welcome);
-    assert_eq!(left_by(&rig, route), 1);
+    let (rig, tuple) = opens_unconfirmed(UnconfirmedPaths::Welcome);
+    assert_eq!(left_by(&rig, tuple), 1);
 }

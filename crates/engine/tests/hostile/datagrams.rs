@@ -6,7 +6,7 @@ use plait_engine::config::MtuDiscoveryConfig;
 use plait_engine::stream::Overflow;
 use plait_wire::Frame;
 
-use crate::puppet::{Packet, Rig, Setup, ms, route};
+use crate::puppet::{Packet, Rig, Setup, ms, tuple};
 use crate::rules::forgotten_session;
 
 /// A server whose path 0 carries 1452 bytes, proven by a probe.
@@ -56,7 +56,7 @@ fn datagrams_too_large_for_a_new_path_wait_for_the_one_that_carries_them() {
     rig.conn().datagrams().send(Bytes::from(vec![8; 1000]), Overflow::Refuse).unwrap();
     let id = rig.conn().streams().open(plait_base::Dir::Uni).unwrap();
     rig.conn().send_stream(id).write(&[1; 3_000]).unwrap();
-    rig.send_all(route("192.0.2.2:5000"), &[Packet::one_rtt([0x01]).on(1)]);
+    rig.send_all(tuple("192.0.2.2:5000"), &[Packet::one_rtt([0x01]).on(1)]);
     rig.pass(ms(30));
     let on_path_1 =
         |wanted: fn(&Frame<'_>) -> bool| rig.seen[seen..].iter().any(|s| s.path == PathId(1) && s.has(wanted));

@@ -8,7 +8,7 @@ use plait_wire::frame::{AckForm, CidForm};
 use plait_wire::params::VersionInfo;
 use plait_wire::{Frame, PacketKind, Version};
 
-use crate::puppet::{Habits, Packet, Peer, Rig, Setup, Tls, ms, params, route, server_tls};
+use crate::puppet::{Habits, Packet, Peer, Rig, Setup, Tls, ms, params, server_tls, tuple};
 use crate::violations::{half_way, raw};
 
 fn drained(rig: &Rig) -> usize {
@@ -25,7 +25,7 @@ fn prod(rig: &mut Rig) {
     rig.conn().on_timeout(now);
     rig.conn().close(now, 1, "again".into());
     let _ = rig.conn().close_path(now, PathId(1), CloseCode::NO_ERROR);
-    let _ = rig.conn().migrate_path(now, PathId(0), route("192.0.2.77:1"));
+    let _ = rig.conn().migrate_path(now, PathId(0), tuple("192.0.2.77:1"));
     rig.conn().set_local_addresses(now, &[]);
     rig.frames([0x01]);
     rig.frames(raw(&[0x19, 1], &[]));
@@ -83,20 +83,20 @@ fn drained_comes_once_and_last_after_a_stateless_reset() {
     rig.open_path(1, "192.0.2.2:5000", true);
     rig.pass(ms(50));
     let token = rig.endpoint_events.iter().rev().find_map(|e| match e {
-        EndpointEvent::ResetToken { remote, token } if *remote == route("192.0.2.2:5000").remote => Some(*token),
+        EndpointEvent::ResetToken { remote, token } if *remote == tuple("192.0.2.2:5000").remote => Some(*token),
         _ => None,
     });
     let mut reset = vec![0x5a; 40];
     reset.extend_from_slice(&token.expect("a token of path 1").0);
     // From another address the same bytes mean nothing.
-    rig.deliver_from(route("192.0.2.9:5000"), &reset);
+    rig.deliver_from(tuple("192.0.2.9:5000"), &reset);
     assert!(rig.is_open());
-    rig.deliver_from(route("192.0.2.2:5000"), &reset);
+    rig.deliver_from(tuple("192.0.2.2:5000"), &reset);
     assert!(!rig.is_open());
     // Repeating it prolongs nothing.
     for _ in 0..50 {
         rig.pass(ms(200));
-        rig.deliver_from(route("192.0.2.2:5000"), &reset);
+        rig.deliver_from(tuple("192.0.2.2:5000"), &reset);
     }
     assert_eq!(drained(&rig), 1);
     prod(&mut rig);
@@ -116,7 +116,7 @@ fn a_client_without_ids_knows_a_stateless_reset() {
     rig.deliver(&[&reset[..], &[8; 16]].concat());
     assert!(rig.is_open(), "another token");
     reset.extend_from_slice(&[7; 16]);
-    rig.deliver_from(route("192.0.2.9:5000"), &reset);
+    rig.deliver_from(tuple("192.0.2.9:5000"), &reset);
     assert!(rig.is_open(), "another address");
     rig.deliver(&reset);
     assert_eq!(lost(&rig), vec![ConnectionError::Reset]);
@@ -148,15 +148,15 @@ fn a_stateless_reset_with_a_long_header_is_known_by_its_token() {
         rig.open_path(1, "192.0.2.2:5000", true);
         rig.pass(ms(50));
         let known = rig.endpoint_events.iter().rev().find_map(|e| match e {
-            EndpointEvent::ResetToken { remote, token } if *remote == route("192.0.2.2:5000").remote => Some(*token),
+            EndpointEvent::ResetToken { remote, token } if *remote == tuple("192.0.2.2:5000").remote => Some(*token),
             _ => None,
         });
         let known = known.expect("a token of path 1");
         let other = ResetToken([token; 16]);
-        rig.deliver_from(route("192.0.2.2:5000"), &long_reset(&mut random, len, &other));
-        rig.deliver_from(route("192.0.2.9:5000"), &long_reset(&mut random, len, &known));
+        rig.deliver_from(tuple("192.0.2.2:5000"), &long_reset(&mut random, len, &other));
+        rig.deliver_from(tuple("192.0.2.9:5000"), &long_reset(&mut random, len, &known));
         assert!(rig.is_open(), "seed {seed}: another token, and another address");
-        rig.deliver_from(route("192.0.2.2:5000"), &long_reset(&mut random, len, &known));
+        rig.deliver_from(tuple("192.0.2.2:5000"), &long_reset(&mut random, len, &known));
         assert_eq!(lost(&rig), vec![ConnectionError::Reset], "seed {seed}, {len} bytes");
 
         // Without ids the addresses lead to a connection, which cannot read it.
@@ -308,9 +308,9 @@ fn a_servers_early_close_travels_at_both_levels() {
     rig.deaf = true;
     rig.pump();
     let close = rig.wire[flight.len()..].to_vec();
-    for (route, _, data) in flight.iter().chain(&close) {
+    for (tuple, _, data) in flight.iter().chain(&close) {
         let now = rig.now;
-        let seen = rig.peer.open(now, *route, data);
+        let seen = rig.peer.open(now, *tuple, data);
         rig.seen.extend(seen);
     }
     let has = |kind| rig.seen.iter().any(|s| s.kind == kind && s.has(|f| matches!(f, Frame::Close(_))));
@@ -353,9 +353,9 @@ fn pitfall_17_idle_timer_is_global() {
     rig.open_path(1, "192.0.2.2:5000", true);
     for _ in 0..20 {
         rig.pass(ms(500));
-        rig.send_all(route("192.0.2.2:5000"), &[Packet::one_rtt([0x01]).on(1)]);
+        rig.send_all(tuple("192.0.2.2:5000"), &[Packet::one_rtt([0x01]).on(1)]);
         let ack = rig.peer.ack(Space::Data, 1, AckForm::Path).unwrap();
-        rig.send_all(route("192.0.2.2:5000"), &[Packet::one_rtt(ack).on(1)]);
+        rig.send_all(tuple("192.0.2.2:5000"), &[Packet::one_rtt(ack).on(1)]);
     }
     assert!(rig.is_open());
 }
@@ -455,12 +455,12 @@ fn a_path_that_opens_in_time_keeps_the_connection() {
     let mut rig = Rig::established_client(Setup::default());
     let now = rig.now;
     rig.conn().close_path(now, PathId(0), CloseCode::APPLICATION_ABANDON_PATH).unwrap();
-    rig.conn().open_path(now, route("192.0.2.9:443"), plait_engine::path::PathStatus::Available).unwrap();
+    rig.conn().open_path(now, tuple("192.0.2.9:443"), plait_engine::path::PathStatus::Available).unwrap();
     let seen = rig.seen.len();
     rig.pump();
     assert!(rig.seen[seen..].iter().all(|s| s.path == PathId(1)), "the path that is open carries the end of the other");
     assert_eq!(abandoned(&rig, seen), [CloseCode::APPLICATION_ABANDON_PATH]);
-    rig.answer_challenges(seen, route("192.0.2.9:443"), 1);
+    rig.answer_challenges(seen, tuple("192.0.2.9:443"), 1);
     rig.pass(ms(5_000));
     assert!(rig.is_open() && rig.close_seen().is_none());
 }
@@ -489,8 +489,8 @@ fn a_path_whose_ids_are_all_retired_stops_no_other() {
 fn a_path_without_an_id_of_the_peer_holds_up_no_other() {
     // RFC 9000 5.1.2: an id that failed with the address it was for, named again, retires the one in use
     let mut rig = Rig::established_client(Setup::default());
-    let second = plait_base::FourTuple { local: crate::puppet::addr("10.0.0.2:1"), ..rig.route };
-    let elsewhere = plait_base::FourTuple { local: crate::puppet::addr("10.0.0.3:1"), ..rig.route };
+    let second = plait_base::FourTuple { local: crate::puppet::addr("10.0.0.2:1"), ..rig.tuple };
+    let elsewhere = plait_base::FourTuple { local: crate::puppet::addr("10.0.0.3:1"), ..rig.tuple };
     let (now, seen) = (rig.now, rig.seen.len());
     let path = rig.conn().open_path(now, second, plait_engine::path::PathStatus::Available).unwrap();
     assert_eq!(path, PathId(1));

@@ -12,7 +12,7 @@ use plait_wire::Frame;
 use plait_wire::frame::AckForm;
 
 use crate::endings::version_negotiation;
-use crate::puppet::{Packet, Rig, Setup, ms, route};
+use crate::puppet::{Packet, Rig, Setup, ms, tuple};
 use crate::violations::{raw, stream};
 
 /// Packets that were said to leave: path, space, number.
@@ -211,8 +211,8 @@ fn sums_never_decrease_whatever_becomes_of_the_paths() {
                         // An honest peer answers.
                         let on = rig.conn().paths().ids()[0];
                         let answer = raw(&[0x3e75, u64::from(id.0), 0], &[]);
-                        let at = route(&match on.0 {
-                            0 => rig.route.remote.to_string(),
+                        let at = tuple(&match on.0 {
+                            0 => rig.tuple.remote.to_string(),
                             n => format!("192.0.2.{}:5000", n + 1),
                         });
                         rig.send_all(at, &[Packet::one_rtt(answer).on(on.0)]);

@@ -6,7 +6,7 @@ use plait_engine::{EndpointEvent, Event, Received};
 use plait_wire::frame::CidForm;
 use plait_wire::{Frame, PacketKind};
 
-use crate::puppet::{Packet, Rig, Setup, ms, route};
+use crate::puppet::{Packet, Rig, Setup, ms, tuple};
 use crate::violations::{encoded, raw, stream};
 
 #[test]
@@ -21,7 +21,7 @@ fn garbage_initials_leave_nothing_behind() {
         data[1..5].copy_from_slice(&1u32.to_be_bytes());
         data[5] = 8;
         data[14] = 8;
-        let from = route(&format!("203.0.113.{}:{}", i % 250, 1024 + i % 60_000));
+        let from = tuple(&format!("203.0.113.{}:{}", i % 250, 1024 + i % 60_000));
         let received = rig.endpoint.receive(rig.now, from, None, data, &mut reply);
         assert!(matches!(received, Received::Nothing));
     }
@@ -72,7 +72,7 @@ fn small_challenges_draw_a_stated_multiple_of_what_they_cost() {
         let mut rig = Rig::established_server(Setup::default());
         rig.pass(ms(1_000));
         rig.ack_all();
-        let before = rig.ledger[&rig.route.remote];
+        let before = rig.ledger[&rig.tuple.remote];
         let mut answers = 0;
         for round in 0..3_000u64 {
             rig.seen.clear();
@@ -82,7 +82,7 @@ fn small_challenges_draw_a_stated_multiple_of_what_they_cost() {
             if acks > 0 && round % acks == 0 {
                 rig.ack_all();
             }
-            let now = rig.ledger[&rig.route.remote];
+            let now = rig.ledger[&rig.tuple.remote];
             let (came, left) = (now.to_engine - before.to_engine, now.from_engine - before.from_engine);
             // Three times for the answers, and what acks take.
             assert!(left <= 5 * came + limits::PATH_RESPONSE_BURST_BYTES, "{left} bytes for {came}, round {round}");
@@ -114,7 +114,7 @@ fn challenges_from_many_addresses_are_followed_by_few_validations() {
     let mut rig = Rig::established_server(Setup::default());
     for i in 0..500u32 {
         let from = format!("203.0.113.{}:{}", i % 250, 1000 + i);
-        rig.send_all(route(&from), &[Packet::one_rtt([vec![0x1a], vec![1; 8]].concat())]);
+        rig.send_all(tuple(&from), &[Packet::one_rtt([vec![0x1a], vec![1; 8]].concat())]);
         rig.assert_amplification(&from);
     }
     rig.pass(ms(5_000));
@@ -216,7 +216,7 @@ fn status_floods_that_nobody_reads_are_forgotten() {
         }
         let mut datagram = Vec::new();
         rig.peer.seal(&Packet::one_rtt(payload), &mut datagram);
-        let at = rig.route;
+        let at = rig.tuple;
         let mut reply = Vec::new();
         if let Received::Connection(_, input) =
             rig.endpoint.receive(rig.now, at, None, BytesMut::from(&datagram[..]), &mut reply)

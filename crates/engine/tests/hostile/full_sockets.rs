@@ -4,7 +4,7 @@ use plait_base::{Dir, FourTuple, PathId, Space};
 use plait_engine::{Event, PathEvent};
 use plait_wire::{Frame, PacketKind};
 
-use crate::puppet::{ENGINE, PUPPET, Packet, Rig, Setup, addr, ms, route};
+use crate::puppet::{ENGINE, PUPPET, Packet, Rig, Setup, addr, ms, tuple};
 use crate::violations::raw;
 
 const OTHER: &str = "10.0.0.2:443";
@@ -45,7 +45,7 @@ fn write(rig: &mut Rig, bytes: usize) {
 
 /// Datagrams that left from one of our addresses since the last call to `clear`.
 fn left(rig: &Rig, local: &str) -> usize {
-    rig.wire.iter().filter(|(route, ..)| route.local == addr(local)).count()
+    rig.wire.iter().filter(|(tuple, ..)| tuple.local == addr(local)).count()
 }
 
 fn clear(rig: &mut Rig) {
@@ -56,7 +56,7 @@ fn clear(rig: &mut Rig) {
 /// PATH_RESPONSE frames: where they left, and the first byte of what they answer.
 fn answers(rig: &Rig) -> Vec<(FourTuple, u8)> {
     let of = |s: &crate::puppet::Seen| -> Vec<(FourTuple, u8)> {
-        let data = |f: &Frame<'_>| if let Frame::PathResponse(r) = f { Some((s.route, r.data[0])) } else { None };
+        let data = |f: &Frame<'_>| if let Frame::PathResponse(r) = f { Some((s.tuple, r.data[0])) } else { None };
         s.frames().iter().filter_map(data).collect()
     };
     rig.seen.iter().flat_map(of).collect()
@@ -74,7 +74,7 @@ fn data_and_acks_leave_on_the_other_path() {
         write(&mut rig, 100_000);
         assert!(rig.count(is_stream) > 0 && left(&rig, open) > 5, "data waits for {full}");
         // What both paths bring is acknowledged where there is room.
-        rig.send_all(route(PUPPET), &[Packet::one_rtt([0x01])]);
+        rig.send_all(tuple(PUPPET), &[Packet::one_rtt([0x01])]);
         rig.send_all(second(), &[Packet::one_rtt([0x01]).on(1)]);
         rig.pass(ms(30));
         for path in [PathId(0), PathId(1)] {
@@ -113,23 +113,23 @@ fn a_stuck_path_fails_over_and_its_probes_wait() {
 fn answers_to_challenges_wait_for_their_own_socket_only() {
     let mut rig = two_locals();
     set_full(&mut rig, &[ENGINE]);
-    rig.send_all(route(PUPPET), &[Packet::one_rtt([&[0x1a_u8][..], &[1; 8]].concat())]);
+    rig.send_all(tuple(PUPPET), &[Packet::one_rtt([&[0x1a_u8][..], &[1; 8]].concat())]);
     rig.send_all(second(), &[Packet::one_rtt([&[0x1a_u8][..], &[2; 8]].concat()).on(1)]);
     // Another address pair of path 0, which leaves by the socket that has room.
     let pair = FourTuple { local: addr(OTHER), remote: addr(PUPPET) };
     rig.send_all(pair, &[Packet::one_rtt([&[0x1a_u8][..], &[3; 8]].concat()).padded(1200)]);
     assert_eq!(answers(&rig), [(second(), 2), (pair, 3)]);
     set_full(&mut rig, &[]);
-    assert_eq!(answers(&rig), [(second(), 2), (pair, 3), (route(PUPPET), 1)]);
+    assert_eq!(answers(&rig), [(second(), 2), (pair, 3), (tuple(PUPPET), 1)]);
 
     // The other way round.
     clear(&mut rig);
     set_full(&mut rig, &[OTHER]);
     rig.send_all(pair, &[Packet::one_rtt([&[0x1a_u8][..], &[4; 8]].concat()).padded(1200)]);
-    rig.send_all(route(PUPPET), &[Packet::one_rtt([&[0x1a_u8][..], &[5; 8]].concat())]);
-    assert_eq!(answers(&rig), [(route(PUPPET), 5)]);
+    rig.send_all(tuple(PUPPET), &[Packet::one_rtt([&[0x1a_u8][..], &[5; 8]].concat())]);
+    assert_eq!(answers(&rig), [(tuple(PUPPET), 5)]);
     set_full(&mut rig, &[]);
-    assert_eq!(answers(&rig), [(route(PUPPET), 5), (pair, 4)]);
+    assert_eq!(answers(&rig), [(tuple(PUPPET), 5), (pair, 4)]);
 }
 
 #[test]
@@ -155,8 +155,8 @@ fn with_all_full_nothing_is_made_and_nothing_spins() {
     clear(&mut rig);
     set_full(&mut rig, &[ENGINE, OTHER]);
     write(&mut rig, 50_000);
-    for (route, path) in [(route(PUPPET), 0), (second(), 1)] {
-        rig.send_all(route, &[Packet::one_rtt([&[0x1a_u8][..], &[1; 8]].concat()).on(path)]);
+    for (tuple, path) in [(tuple(PUPPET), 0), (second(), 1)] {
+        rig.send_all(tuple, &[Packet::one_rtt([&[0x1a_u8][..], &[1; 8]].concat()).on(path)]);
     }
     let end = rig.now + ms(5000);
     let mut timers = 0;

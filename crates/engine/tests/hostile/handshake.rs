@@ -8,7 +8,7 @@ use plait_wire::params::PreferredAddress;
 use plait_wire::{Frame, PacketKind, ProtectedHeader};
 
 use crate::endings::version_negotiation;
-use crate::puppet::{PUPPET, Packet, Rig, Setup, Tls, addr, ms, resuming_client_tls, route};
+use crate::puppet::{PUPPET, Packet, Rig, Setup, Tls, addr, ms, resuming_client_tls, tuple};
 use crate::rules::resumed;
 use crate::violations::{half_way, raw, stream, tickets};
 
@@ -91,7 +91,7 @@ fn what_a_client_keeps_after_a_retry() {
     // RFC 9000 17.2.5.2-5: the same source id
     assert_eq!((&second[6..14], &second[15..23]), (&scid[..], &first[15..23]));
     rig.peer.initial = plait_crypto::initial_keys(1, &scid, plait_base::Side::Server);
-    let (now, at) = (rig.now, rig.route);
+    let (now, at) = (rig.now, rig.tuple);
     let again = rig.peer.open(now, at, &second);
     let hello = |seen: &crate::puppet::Seen| {
         seen.frames()
@@ -375,7 +375,7 @@ fn a_preferred_address_that_is_silent_is_left_alone() {
     let probes = there(&rig);
     assert!(probes > 0);
     let now = rig.now;
-    assert_eq!(rig.conn().path_statistics(now, PathId(0)).unwrap().route, route(PUPPET));
+    assert_eq!(rig.conn().path_statistics(now, PathId(0)).unwrap().tuple, tuple(PUPPET));
     let ack = rig.peer.ack(Space::Data, 0, AckForm::Plain).unwrap();
     rig.frames(ack);
     rig.pass(ms(10_000));

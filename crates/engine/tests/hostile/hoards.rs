@@ -111,7 +111,7 @@ fn deliver_slice(rig: &mut Rig, packet: &Packet, buffer: &mut BytesMut) {
     rig.peer.seal(packet, &mut datagram);
     let mut slice = buffer.split_to(datagram.len());
     slice.copy_from_slice(&datagram);
-    match rig.endpoint.receive(rig.now, rig.route, None, slice, &mut Vec::new()) {
+    match rig.endpoint.receive(rig.now, rig.tuple, None, slice, &mut Vec::new()) {
         Received::Connection(_, input) => {
             let now = rig.now;
             rig.conn().handle_datagram(now, input);

@@ -8,7 +8,7 @@ use plait_engine::{Event, PathEvent};
 use plait_wire::frame::{AckForm, CidForm, PathStatus as Advice};
 use plait_wire::{Frame, PacketKind, TransportParameters};
 
-use crate::puppet::{Packet, Rig, Setup, addr, ms, route};
+use crate::puppet::{Packet, Rig, Setup, addr, ms, tuple};
 use crate::violations::{encoded, raw, stream};
 
 const SECOND: &str = "192.0.2.2:5000";
@@ -24,7 +24,7 @@ fn two_paths() -> Rig {
 
 /// Frames on path 1 from its own address.
 fn on_second(rig: &mut Rig, payload: impl Into<Vec<u8>>) {
-    rig.send_all(route(SECOND), &[Packet::one_rtt(payload).on(1)]);
+    rig.send_all(tuple(SECOND), &[Packet::one_rtt(payload).on(1)]);
 }
 
 fn abandons(rig: &Rig, path: u32) -> Vec<CloseCode> {
@@ -112,7 +112,7 @@ fn what_is_no_error() {
         }),
         ("PATH_STATUS of an unused path", |rig| rig.frames(raw(&[0x3e76, 6, 0], &[]))),
         ("a first packet without PATH_CHALLENGE", |rig| {
-            rig.send_all(route(THIRD), &[Packet::one_rtt([0x01]).on(2)]);
+            rig.send_all(tuple(THIRD), &[Packet::one_rtt([0x01]).on(2)]);
             assert_eq!(rig.conn().paths().ids().len(), 3);
         }),
         ("path ids out of order", |rig| {
@@ -185,7 +185,7 @@ fn pitfall_03_acks_of_never_used_and_of_dropped_paths_differ() {
 fn pitfall_04_no_ack_of_a_path_on_which_nothing_came() {
     let mut rig = Rig::established_client(Setup::default());
     let now = rig.now;
-    let other = plait_base::FourTuple { local: addr("10.0.0.2:1"), ..rig.route };
+    let other = plait_base::FourTuple { local: addr("10.0.0.2:1"), ..rig.tuple };
     rig.conn().open_path(now, other, PathStatus::Available).unwrap();
     rig.pass(ms(500));
     rig.frames([0x01]);
@@ -202,11 +202,11 @@ fn pitfall_05_path_response_on_the_same_path_and_addresses() {
         let from = rig.seen.len();
         let mut payload = vec![0x1a];
         payload.extend_from_slice(b"01234567");
-        rig.send_all(route(remote), &[Packet::one_rtt(payload).on(path).padded(1200)]);
+        rig.send_all(tuple(remote), &[Packet::one_rtt(payload).on(path).padded(1200)]);
         let answers: Vec<_> =
             rig.seen[from..].iter().filter(|s| s.has(|f| matches!(f, Frame::PathResponse(_)))).collect();
         assert_eq!(answers.len(), 1);
-        assert_eq!((answers[0].path, answers[0].route.remote), (PathId(path), addr(remote)));
+        assert_eq!((answers[0].path, answers[0].tuple.remote), (PathId(path), addr(remote)));
         assert!(answers[0].datagram >= 1200, "RFC 9000 8.2.2");
     }
 }
@@ -349,7 +349,7 @@ fn a_path_on_proven_addresses_is_established_at_once() {
     let seen = rig.seen.len();
     rig.open_path(2, SECOND, false);
     assert_eq!(established(&rig, 2), 0, "elsewhere nothing is proven yet");
-    rig.answer_challenges(seen, route(SECOND), 2);
+    rig.answer_challenges(seen, tuple(SECOND), 2);
     rig.pass(ms(50));
     rig.ack_all();
     rig.open_path(3, SECOND, true);
@@ -407,7 +407,7 @@ fn pitfall_10_stale_packets_of_a_slow_path_survive_a_key_update() {
     rig.frames([0x01]);
     assert_eq!(rig.conn().session().key_phase(), 1);
     rig.pass(ms(10));
-    rig.deliver_from(route(SECOND), &stale);
+    rig.deliver_from(tuple(SECOND), &stale);
     assert!(rig.events.iter().any(|e| matches!(e, Event::Stream(_))), "the stale packet was read");
     on_second(&mut rig, [0x01]);
     assert!(rig.is_open() && rig.conn().session().key_phase() == 1);
@@ -449,9 +449,9 @@ fn the_first_packets_of_a_path_are_acknowledged_at_once() {
 fn pitfall_13_rebinding_of_one_path_touches_no_other() {
     // RFC 10069 3.1.2-1
     let mut rig = two_paths();
-    rig.send_all(route("192.0.2.2:6000"), &[Packet::one_rtt([0x01]).on(1)]);
+    rig.send_all(tuple("192.0.2.2:6000"), &[Packet::one_rtt([0x01]).on(1)]);
     let now = rig.now;
-    let mut remote = |id| rig.conn().path_statistics(now, PathId(id)).unwrap().route.remote;
+    let mut remote = |id| rig.conn().path_statistics(now, PathId(id)).unwrap().tuple.remote;
     assert_eq!((remote(0), remote(1)), (addr(crate::puppet::PUPPET), addr("192.0.2.2:6000")));
 }
 
@@ -486,7 +486,7 @@ fn pitfall_16_reset_tokens_end_with_their_path() {
     rig.frames(raw(&[0x3e75, 1, 0], &[]));
     let mut reset = vec![0x5a; 40];
     reset.extend_from_slice(&token.unwrap().0);
-    rig.deliver_from(route(SECOND), &reset);
+    rig.deliver_from(tuple(SECOND), &reset);
     assert!(rig.is_open());
 }
 
@@ -522,7 +522,7 @@ fn pitfall_24_path_cids_blocked_names_the_next_sequence() {
     rig.frames([0x1e]);
     rig.pass(ms(50));
     let now = rig.now;
-    let other = plait_base::FourTuple { local: addr("10.0.0.2:1"), ..rig.route };
+    let other = plait_base::FourTuple { local: addr("10.0.0.2:1"), ..rig.tuple };
     assert!(rig.conn().open_path(now, other, PathStatus::Available).is_err());
     rig.pump();
     assert_eq!(rig.count(|f| matches!(f, Frame::PathCidsBlocked(b) if b.path == PathId(1) && b.next_sequence == 0)), 1);
@@ -536,7 +536,7 @@ fn packets_of_a_refused_path_are_not_read_twice() {
     rig.frames(raw(&[0x3e75, 3, 0], &[]));
     let mut datagram = Vec::new();
     rig.peer.seal(&Packet::one_rtt(raw(&[0x31, 3], b"abc")).on(3), &mut datagram);
-    (0..3).for_each(|_| rig.deliver_from(route(THIRD), &datagram));
+    (0..3).for_each(|_| rig.deliver_from(tuple(THIRD), &datagram));
     assert!(rig.conn().datagrams().recv().is_none());
 }
 

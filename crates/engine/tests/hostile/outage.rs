@@ -33,7 +33,7 @@ fn silenced() -> Rig {
 fn asked_from(rig: &Rig, from: usize) -> Vec<SocketAddr> {
     let asks = |f: &Frame<'_>| matches!(f, Frame::PathChallenge(_));
     let challenges = rig.seen[from..].iter().filter(|s| s.frames().iter().any(asks));
-    let mut locals: Vec<SocketAddr> = challenges.map(|s| s.route.local).collect();
+    let mut locals: Vec<SocketAddr> = challenges.map(|s| s.tuple.local).collect();
     locals.dedup();
     locals
 }
@@ -49,15 +49,15 @@ fn every_address_has_its_turn_until_one_answers() {
     assert!(silent && rig.is_open());
     assert!(asked.len() >= 3, "the first address is asked again: {asked:?}");
 
-    let now_at = FourTuple { local: addr(OTHERS[1]), remote: rig.route.remote };
+    let now_at = FourTuple { local: addr(OTHERS[1]), remote: rig.tuple.remote };
     rig.pass(ms(2_500));
     rig.answer_challenges(from, now_at, 0);
     rig.pass(ms(3_000));
     rig.answer_challenges(from, now_at, 0);
-    let moves = |e: &Event| matches!(e, Event::Path(PathEvent::Migrated { id: PathId(0), route }) if *route == now_at);
+    let moves = |e: &Event| matches!(e, Event::Path(PathEvent::Migrated { id: PathId(0), tuple }) if *tuple == now_at);
     assert!(rig.events.iter().any(moves));
-    assert!(rig.wire.iter().rev().take(3).any(|(route, ..)| *route == now_at));
-    rig.route = now_at;
+    assert!(rig.wire.iter().rev().take(3).any(|(tuple, ..)| *tuple == now_at));
+    rig.tuple = now_at;
     rig.ack_all();
     assert!(rig.events.iter().any(|e| matches!(e, Event::Path(PathEvent::Restored { id: PathId(0) }))));
 }
@@ -69,14 +69,14 @@ fn a_path_that_works_again_stays_where_it_is() {
     rig.pass(ms(2_000));
     assert_eq!(asked_from(&rig, from).first(), Some(&addr(OTHERS[0])));
     rig.ack_all();
-    let (route, late) = (rig.route, FourTuple { local: addr(OTHERS[0]), remote: rig.route.remote });
+    let (tuple, late) = (rig.tuple, FourTuple { local: addr(OTHERS[0]), remote: rig.tuple.remote });
     // What was asked elsewhere is answered too late to matter.
     rig.answer_challenges(from, late, 0);
     let from = rig.wire.len();
     let now = rig.now;
     rig.conn().handle_network_change(now);
     rig.pass(ms(50));
-    assert!(rig.wire.len() > from && rig.wire[from..].iter().all(|(to, ..)| *to == route));
+    assert!(rig.wire.len() > from && rig.wire[from..].iter().all(|(to, ..)| *to == tuple));
 }
 
 #[test]
@@ -85,6 +85,6 @@ fn addresses_are_asked_with_few_packets_for_as_long_as_it_takes() {
     let from = rig.wire.len();
     rig.pass(ms(25_000));
     assert!(rig.is_open());
-    let elsewhere = rig.wire[from..].iter().filter(|(route, ..)| *route != rig.route).count();
+    let elsewhere = rig.wire[from..].iter().filter(|(tuple, ..)| *tuple != rig.tuple).count();
     assert!((10..=40).contains(&elsewhere), "{elsewhere} datagrams from other addresses");
 }

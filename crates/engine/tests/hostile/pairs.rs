@@ -118,20 +118,20 @@ impl Pair {
     fn step(&mut self) -> bool {
         let from_client = take(self.now, &mut self.client);
         let from_server = take(self.now, &mut self.server);
-        for (route, datagram) in &from_client {
+        for (tuple, datagram) in &from_client {
             self.note(datagram, true);
-            let reply = give(self.now, &mut self.server, (route.flipped(), datagram));
+            let reply = give(self.now, &mut self.server, (tuple.flipped(), datagram));
             if let Some(reply) = reply {
                 self.note(&reply, false);
-                give(self.now, &mut self.client, (*route, &reply));
+                give(self.now, &mut self.client, (*tuple, &reply));
             }
         }
-        for (route, datagram) in &from_server {
+        for (tuple, datagram) in &from_server {
             self.note(datagram, false);
             if self.lose > 0 {
                 self.lose -= 1;
             } else {
-                give(self.now, &mut self.client, (route.flipped(), datagram));
+                give(self.now, &mut self.client, (tuple.flipped(), datagram));
             }
         }
         !from_client.is_empty() || !from_server.is_empty()
@@ -207,7 +207,7 @@ fn take(now: Instant, end: &mut End) -> Vec<(FourTuple, Vec<u8>)> {
     let mut buf = Vec::new();
     let mut all = Vec::new();
     if let Some(transmit) = connection.poll_transmit(now, 1, &mut buf) {
-        all.push((transmit.route, buf[..transmit.size].to_vec()));
+        all.push((transmit.tuple, buf[..transmit.size].to_vec()));
     }
     while let Some(event) = connection.poll_endpoint_event() {
         end.endpoint.on_connection_event(*handle, event);
@@ -216,9 +216,9 @@ fn take(now: Instant, end: &mut End) -> Vec<(FourTuple, Vec<u8>)> {
 }
 
 /// Hands a datagram to an end; gives what it answers without a connection.
-fn give(now: Instant, end: &mut End, (route, datagram): (FourTuple, &[u8])) -> Option<Vec<u8>> {
+fn give(now: Instant, end: &mut End, (tuple, datagram): (FourTuple, &[u8])) -> Option<Vec<u8>> {
     let mut reply = Vec::new();
-    match end.endpoint.receive(now, route, None, BytesMut::from(datagram), &mut reply) {
+    match end.endpoint.receive(now, tuple, None, BytesMut::from(datagram), &mut reply) {
         Received::Nothing => None,
         Received::Reply(_) => Some(reply),
         Received::Incoming(incoming) => {

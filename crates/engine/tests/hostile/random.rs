@@ -3,7 +3,7 @@
 use plait_base::{Dir, Random};
 use plait_wire::varint;
 
-use crate::puppet::{Packet, Rig, Setup, ms, route};
+use crate::puppet::{Packet, Rig, Setup, ms, tuple};
 use crate::violations::raw;
 
 /// Rounds of a test, times PLAIT_HOSTILE_ROUNDS where that is set: for long runs.
@@ -105,7 +105,7 @@ fn plausible_frames_on_any_path_from_anywhere_never_panic() {
             if rig.peer.engine_cid(plait_base::PathId(path)).is_none() {
                 continue;
             }
-            let from = route(ADDRESSES[random.below(4) as usize]);
+            let from = tuple(ADDRESSES[random.below(4) as usize]);
             let payload: Vec<u8> = (0..1 + random.below(4)).flat_map(|_| plausible(&mut random)).collect();
             let size = if random.chance(0.3) { 1200 } else { 0 };
             rig.send_all(from, &[Packet::one_rtt(payload).on(path).padded(size)]);
@@ -117,7 +117,7 @@ fn plausible_frames_on_any_path_from_anywhere_never_panic() {
                 }
                 3 => {
                     let from = rig.seen.len().saturating_sub(20);
-                    ADDRESSES[..3].iter().for_each(|a| rig.answer_challenges(from, route(a), path));
+                    ADDRESSES[..3].iter().for_each(|a| rig.answer_challenges(from, tuple(a), path));
                 }
                 4 => {
                     let now = rig.now;
@@ -158,7 +158,7 @@ fn mutated_datagrams_never_panic() {
                     _ => datagram.extend_from_slice(&[random.below(256) as u8; 20]),
                 }
             }
-            rig.deliver_from(route(ADDRESSES[random.below(2) as usize]), &datagram);
+            rig.deliver_from(tuple(ADDRESSES[random.below(2) as usize]), &datagram);
         }
         rig.pass(ms(100));
     }

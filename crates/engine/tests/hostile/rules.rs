@@ -7,14 +7,14 @@ use plait_engine::{Event, PathEvent};
 use plait_wire::frame::{AckForm, CidForm};
 use plait_wire::{Frame, PacketKind};
 
-use crate::puppet::{PUPPET, Packet, Rig, Setup, Tls, addr, ms, resuming_client_tls, route};
+use crate::puppet::{PUPPET, Packet, Rig, Setup, Tls, addr, ms, resuming_client_tls, tuple};
 use crate::violations::{encoded, raw, stream};
 
 const ELSEWHERE: &str = "198.51.100.7:9999";
 
 fn remote(rig: &mut Rig) -> std::net::SocketAddr {
     let now = rig.now;
-    rig.conn().path_statistics(now, PathId(0)).unwrap().route.remote
+    rig.conn().path_statistics(now, PathId(0)).unwrap().tuple.remote
 }
 
 fn streams_seen(rig: &Rig) -> usize {
@@ -39,7 +39,7 @@ fn coalesced_packets_for_other_ids_are_dropped() {
     let stray = ConnectionId::new(&[9; 8]).unwrap();
     let (mut good, mut bad) = (Packet::new(PacketKind::Initial, [0x01]), Packet::new(PacketKind::Initial, [0x1a; 9]));
     (good.dcid, bad.dcid, good.pad_to) = (Some(original), Some(stray), 600);
-    let at = rig.route;
+    let at = rig.tuple;
     rig.send_all(at, &[good, bad]);
     assert!(rig.is_open());
 }
@@ -73,19 +73,19 @@ fn a_newest_non_probing_packet_moves_the_path() {
     let old = rig.peer.next_number(Space::Data, 0);
     rig.send(Packet::one_rtt([0x01]).numbered(old + 5));
     // An older packet from elsewhere moves nothing,
-    rig.send_all(route(ELSEWHERE), &[Packet::one_rtt([0x01]).numbered(old)]);
+    rig.send_all(tuple(ELSEWHERE), &[Packet::one_rtt([0x01]).numbered(old)]);
     assert_eq!(remote(&mut rig), addr(PUPPET));
     // nor does a probing one.
     let challenge = [vec![0x1a], vec![3; 8]].concat();
-    rig.send_all(route(ELSEWHERE), &[Packet::one_rtt(challenge).padded(1200)]);
+    rig.send_all(tuple(ELSEWHERE), &[Packet::one_rtt(challenge).padded(1200)]);
     assert_eq!(remote(&mut rig), addr(PUPPET));
     let from = rig.seen.len();
-    rig.send_all(route(ELSEWHERE), &[Packet::one_rtt([0x01])]);
+    rig.send_all(tuple(ELSEWHERE), &[Packet::one_rtt([0x01])]);
     rig.pass(ms(1));
     assert_eq!(remote(&mut rig), addr(ELSEWHERE));
     // RFC 9000 9.3.3: both addresses are challenged, for the packet may have been forwarded by an attacker
     let challenged = |at: &str| {
-        rig.seen[from..].iter().any(|s| s.route.remote == addr(at) && s.has(|f| matches!(f, Frame::PathChallenge(_))))
+        rig.seen[from..].iter().any(|s| s.tuple.remote == addr(at) && s.has(|f| matches!(f, Frame::PathChallenge(_))))
     };
     assert!(challenged(ELSEWHERE) && challenged(PUPPET));
 }
@@ -94,7 +94,7 @@ fn a_newest_non_probing_packet_moves_the_path() {
 fn a_spoofed_move_is_undone() {
     // RFC 9000 9.3.2-1: without an answer from the new address the path goes back
     let mut rig = Rig::established_server(Setup::default());
-    rig.send_all(route(ELSEWHERE), &[Packet::one_rtt([0x01])]);
+    rig.send_all(tuple(ELSEWHERE), &[Packet::one_rtt([0x01])]);
     assert_eq!(remote(&mut rig), addr(ELSEWHERE));
     rig.pass(ms(10_000));
     assert_eq!(remote(&mut rig), addr(PUPPET));
@@ -110,7 +110,7 @@ fn an_attacker_that_forwards_packets_loses_to_the_peer() {
     // RFC 9000 9.3.3: the next packet from the old address takes the path back at once
     let mut rig = Rig::established_server(Setup::default());
     for _ in 0..5 {
-        rig.send_all(route(ELSEWHERE), &[Packet::one_rtt([0x01])]);
+        rig.send_all(tuple(ELSEWHERE), &[Packet::one_rtt([0x01])]);
         assert_eq!(remote(&mut rig), addr(ELSEWHERE));
         rig.frames([0x01]);
         assert_eq!(remote(&mut rig), addr(PUPPET));
@@ -122,8 +122,8 @@ fn an_attacker_that_forwards_packets_loses_to_the_peer() {
 fn a_proven_move_stays() {
     let mut rig = Rig::established_server(Setup::default());
     let from = rig.seen.len();
-    rig.send_all(route(ELSEWHERE), &[Packet::one_rtt([0x01]).padded(1200)]);
-    rig.answer_challenges(from, route(ELSEWHERE), 0);
+    rig.send_all(tuple(ELSEWHERE), &[Packet::one_rtt([0x01]).padded(1200)]);
+    rig.answer_challenges(from, tuple(ELSEWHERE), 0);
     rig.pass(ms(10_000));
     assert_eq!(remote(&mut rig), addr(ELSEWHERE));
     assert!(rig.events.iter().any(|e| matches!(e, Event::Path(PathEvent::Migrated { .. }))));
@@ -133,10 +133,10 @@ fn a_proven_move_stays() {
 fn no_move_where_migration_is_refused_or_the_handshake_runs() {
     // RFC 9000 9-3, 18.2
     let mut rig = Rig::established_server(Setup { migration: MigrationPolicy::Refused, ..Setup::default() });
-    rig.send_all(route(ELSEWHERE), &[Packet::one_rtt(stream(0, 0, false, b"x"))]);
+    rig.send_all(tuple(ELSEWHERE), &[Packet::one_rtt(stream(0, 0, false, b"x"))]);
     assert_eq!((remote(&mut rig), streams_seen(&rig)), (addr(PUPPET), 0));
     let mut rig = crate::violations::half_way();
-    rig.send_all(route(ELSEWHERE), &[Packet::new(PacketKind::Initial, [0x1a; 9])]);
+    rig.send_all(tuple(ELSEWHERE), &[Packet::new(PacketKind::Initial, [0x1a; 9])]);
     assert!(rig.is_open(), "handshake packets from another address are dropped");
     assert!(!rig.ledger.contains_key(&addr(ELSEWHERE)) || rig.ledger[&addr(ELSEWHERE)].from_engine == 0);
 }
@@ -145,7 +145,7 @@ fn no_move_where_migration_is_refused_or_the_handshake_runs() {
 fn a_client_hears_its_server_only() {
     // RFC 9000 9-5: servers do not move
     let mut rig = Rig::established_client(Setup::default());
-    rig.send_all(route(ELSEWHERE), &[Packet::one_rtt([0x21])]);
+    rig.send_all(tuple(ELSEWHERE), &[Packet::one_rtt([0x21])]);
     assert!(rig.is_open());
     assert_eq!(rig.ledger[&addr(ELSEWHERE)].from_engine, 0);
 }
@@ -294,7 +294,7 @@ fn early_data_is_read_also_when_coalesced() {
     let mut rig = resumed(|_| {});
     let hello = rig.peer.crypto_frames(Space::Initial, 0, 1000).concat();
     let early = Packet::new(PacketKind::ZeroRtt, stream(0, 0, false, b"early")).padded(400);
-    let at = rig.route;
+    let at = rig.tuple;
     rig.send_all(at, &[Packet::new(PacketKind::Initial, hello).padded(800), early]);
     assert!(streams_seen(&rig) > 0);
 }
@@ -381,11 +381,11 @@ fn goes_to_the_preferred_address(mut setup: Setup) {
     }
     rig.frames([0x1e]);
     rig.pass(ms(20));
-    let there: Vec<_> = rig.seen.iter().filter(|s| s.route.remote == addr("198.51.100.9:443")).collect();
+    let there: Vec<_> = rig.seen.iter().filter(|s| s.tuple.remote == addr("198.51.100.9:443")).collect();
     assert!(!there.is_empty() && there.iter().all(|s| s.dcid == cid && s.datagram >= 1200));
     assert!(there.iter().all(|s| s.frames().iter().all(|f| matches!(f, Frame::PathChallenge(_) | Frame::Padding(_)))));
     assert_eq!(remote(&mut rig), addr(PUPPET));
-    rig.answer_challenges(0, route("198.51.100.9:443"), 0);
+    rig.answer_challenges(0, tuple("198.51.100.9:443"), 0);
     assert_eq!(remote(&mut rig), addr("198.51.100.9:443"));
 }
 
@@ -429,7 +429,7 @@ fn a_client_whose_handshake_packet_was_acked_probes_no_more() {
 fn a_client_moves_no_path_where_or_when_it_must_not() {
     // RFC 9000 18.2-2
     // RFC 9000 9-1, 9-2: not before the handshake is confirmed; 18.2: not where the server disabled it
-    let other = plait_base::FourTuple { local: addr("10.0.0.2:1"), ..route(PUPPET) };
+    let other = plait_base::FourTuple { local: addr("10.0.0.2:1"), ..tuple(PUPPET) };
     let mut rig = Rig::client(Setup::single_path());
     while rig.say_handshake() || !rig.peer.is_done() {
         rig.pass(ms(5));
@@ -455,14 +455,14 @@ fn a_server_that_refuses_migration_is_reached_at_its_preferred_address() {
         server.preferred_address_v4(Some("10.0.0.99:443".parse().unwrap()));
     };
     let mut rig = Rig::established_server(setup);
-    rig.send_all(route(ELSEWHERE), &[Packet::one_rtt([0x01])]);
+    rig.send_all(tuple(ELSEWHERE), &[Packet::one_rtt([0x01])]);
     assert_eq!(remote(&mut rig), addr(PUPPET), "refused");
     let there = plait_base::FourTuple { local: addr("10.0.0.99:443"), remote: addr(PUPPET) };
     let from = rig.wire.len();
     rig.send_all(there, &[Packet::one_rtt([0x01])]);
-    assert!(rig.wire[from..].iter().any(|(route, _, _)| *route == there));
+    assert!(rig.wire[from..].iter().any(|(tuple, _, _)| *tuple == there));
     let now = rig.now;
-    assert_eq!(rig.conn().path_statistics(now, PathId(0)).unwrap().route, there);
+    assert_eq!(rig.conn().path_statistics(now, PathId(0)).unwrap().tuple, there);
 }
 
 #[test]
@@ -478,16 +478,16 @@ fn a_client_that_moves_to_another_id_is_answered_at_another_id() {
             packets.insert(0, Packet::one_rtt(*b"\x1a01234567").to(spare).padded(1200));
         }
         for packet in packets {
-            rig.send_all(route(ELSEWHERE), &[packet]);
+            rig.send_all(tuple(ELSEWHERE), &[packet]);
             rig.pass(ms(50));
         }
         assert_eq!(remote(&mut rig), addr(ELSEWHERE));
-        let there: Vec<_> = rig.seen.iter().filter(|s| s.route.remote == addr(ELSEWHERE)).map(|s| s.dcid).collect();
+        let there: Vec<_> = rig.seen.iter().filter(|s| s.tuple.remote == addr(ELSEWHERE)).map(|s| s.dcid).collect();
         assert!(!there.is_empty() && there.iter().all(|cid| *cid != before), "{probes_first}");
         // Whoever keeps its id was moved by a NAT, and keeps ours.
         let mut rig = Rig::established_server(Setup::single_path());
-        rig.send_all(route(ELSEWHERE), &[Packet::one_rtt([0x01])]);
-        let mut there = rig.seen.iter().filter(|s| s.route.remote == addr(ELSEWHERE)).map(|s| s.dcid);
+        rig.send_all(tuple(ELSEWHERE), &[Packet::one_rtt([0x01])]);
+        let mut there = rig.seen.iter().filter(|s| s.tuple.remote == addr(ELSEWHERE)).map(|s| s.dcid);
         assert!(there.next() == Some(before) && there.all(|cid| cid == before));
     }
 }

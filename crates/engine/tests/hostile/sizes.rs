@@ -60,17 +60,17 @@ fn what_the_system_refuses_as_too_large_leaves_again_at_once_in_smaller_datagram
 #[test]
 fn refusals_of_other_routes_and_of_the_smallest_size_change_nothing() {
     let mut rig = large_from_the_start();
-    let route = rig.route;
+    let tuple = rig.tuple;
     write(&mut rig, 5_000);
     let before = figures(&mut rig);
-    let elsewhere = plait_base::FourTuple { remote: "192.0.2.77:1".parse().unwrap(), ..route };
+    let elsewhere = plait_base::FourTuple { remote: "192.0.2.77:1".parse().unwrap(), ..tuple };
     let now = rig.now;
     rig.conn().on_too_large(now, elsewhere, 1400);
-    rig.conn().on_too_large(now, route, 1200);
-    rig.conn().on_too_large(now, route, 0);
+    rig.conn().on_too_large(now, tuple, 1200);
+    rig.conn().on_too_large(now, tuple, 0);
     assert_eq!(figures(&mut rig), before);
     // A size that the system cannot even name in a header counts as the largest.
-    rig.conn().on_too_large(now, route, 1 << 20);
+    rig.conn().on_too_large(now, tuple, 1 << 20);
     assert_eq!(figures(&mut rig).max_datagram_bytes, 1400);
 }
 

@@ -7,7 +7,7 @@ use plait_wire::params::VersionInfo;
 use plait_wire::{PacketKind, TransportParameters, Version};
 
 use crate::puppet::peer::version_of;
-use crate::puppet::{Packet, Rig, Setup, ms, params, route};
+use crate::puppet::{Packet, Rig, Setup, ms, params, tuple};
 
 const BOTH: [Version; 2] = [Version::V1, Version::V2];
 
@@ -262,7 +262,7 @@ fn a_hello_without_end_is_not_kept() {
     assert_eq!(version(&mut rig), Version::V1);
     assert!(rig.conn().is_handshaking());
     rig.send_all(
-        route("192.0.2.1:4000"),
+        tuple("192.0.2.1:4000"),
         &[Packet { version: Some(Version::V1), ..Packet::new(PacketKind::Initial, [0x1c, 0x00, 0x00, 0x00]) }],
     );
     assert!(!rig.is_open());

@@ -35,7 +35,7 @@ pub fn addr(text: &str) -> SocketAddr {
 }
 
 /// The engine's view: local is the engine, remote the puppet.
-pub fn route(remote: &str) -> FourTuple {
+pub fn tuple(remote: &str) -> FourTuple {
     FourTuple { local: addr(ENGINE), remote: addr(remote) }
 }
 
@@ -141,7 +141,7 @@ pub struct Rig {
     pub replies: Vec<Vec<u8>>,
     /// All datagrams of the connection, as they left.
     pub wire: Vec<(FourTuple, Option<Ecn>, Vec<u8>)>,
-    pub route: FourTuple,
+    pub tuple: FourTuple,
     pub ledger: BTreeMap<SocketAddr, Ledger>,
     /// Whether the puppet gets what the engine sends.
     pub deaf: bool,
@@ -183,7 +183,7 @@ impl Rig {
         };
         let mut client = ClientConfig::new(tls);
         client.transport_config(Arc::new(setup.transport));
-        let connected = endpoint.connect(Instant::ZERO, client, route(PUPPET), "localhost").unwrap();
+        let connected = endpoint.connect(Instant::ZERO, client, tuple(PUPPET), "localhost").unwrap();
         let tls = setup.peer_tls.unwrap_or_else(|| Tls::Server(server_tls()));
         let peer = Peer::new(Side::Server, tls, setup.habits, setup.seed ^ 0x5eed);
         let mut rig = Self::around(endpoint, Some(connected), peer);
@@ -204,7 +204,7 @@ impl Rig {
             endpoint_events: Vec::new(),
             replies: Vec::new(),
             wire: Vec::new(),
-            route: route(PUPPET),
+            tuple: tuple(PUPPET),
             ledger: BTreeMap::new(),
             deaf: false,
             accepts: true,
@@ -232,13 +232,13 @@ impl Rig {
     }
 
     /// A datagram arrives at the engine.
-    pub fn deliver_from(&mut self, route: FourTuple, data: &[u8]) {
-        self.ledger.entry(route.remote).or_default().to_engine += data.len() as u64;
+    pub fn deliver_from(&mut self, tuple: FourTuple, data: &[u8]) {
+        self.ledger.entry(tuple.remote).or_default().to_engine += data.len() as u64;
         let mut reply = Vec::new();
-        match self.endpoint.receive(self.now, route, None, BytesMut::from(data), &mut reply) {
+        match self.endpoint.receive(self.now, tuple, None, BytesMut::from(data), &mut reply) {
             Received::Nothing => {}
             Received::Reply(transmit) => {
-                self.ledger.entry(transmit.route.remote).or_default().from_engine += reply.len() as u64;
+                self.ledger.entry(transmit.tuple.remote).or_default().from_engine += reply.len() as u64;
                 self.replies.push(reply);
             }
             Received::Incoming(incoming) if self.accepts => {
@@ -259,18 +259,18 @@ impl Rig {
     }
 
     pub fn deliver(&mut self, data: &[u8]) {
-        self.deliver_from(self.route, data);
+        self.deliver_from(self.tuple, data);
     }
 
     /// Seals packets into one datagram and delivers it.
-    pub fn send_all(&mut self, route: FourTuple, packets: &[Packet]) {
+    pub fn send_all(&mut self, tuple: FourTuple, packets: &[Packet]) {
         let mut datagram = Vec::new();
         packets.iter().for_each(|p| self.peer.seal(p, &mut datagram));
-        self.deliver_from(route, &datagram);
+        self.deliver_from(tuple, &datagram);
     }
 
     pub fn send(&mut self, packet: Packet) {
-        self.send_all(self.route, &[packet]);
+        self.send_all(self.tuple, &[packet]);
     }
 
     /// Frames in a 1-RTT packet on path 0.
@@ -287,10 +287,10 @@ impl Rig {
             assert_eq!(transmit.size, buf.len());
             assert!(transmit.size > 0, "an empty datagram");
             for datagram in buf.chunks(transmit.segment_size.unwrap_or(buf.len())) {
-                self.ledger.entry(transmit.route.remote).or_default().from_engine += datagram.len() as u64;
-                self.wire.push((transmit.route, transmit.ecn, datagram.to_vec()));
+                self.ledger.entry(transmit.tuple.remote).or_default().from_engine += datagram.len() as u64;
+                self.wire.push((transmit.tuple, transmit.ecn, datagram.to_vec()));
                 if !self.deaf {
-                    let seen = self.peer.open(self.now, transmit.route, datagram);
+                    let seen = self.peer.open(self.now, transmit.tuple, datagram);
                     seen.iter().for_each(|s| s.check_size(self.peer.side));
                     self.seen.extend(seen);
                 }
@@ -331,10 +331,10 @@ impl Rig {
         let mut buf = Vec::new();
         while let Some(transmit) = conn.poll_transmit(self.now, 10, &mut buf) {
             for datagram in buf.chunks(transmit.segment_size.unwrap_or(buf.len())) {
-                self.ledger.entry(transmit.route.remote).or_default().from_engine += datagram.len() as u64;
-                self.wire.push((transmit.route, transmit.ecn, datagram.to_vec()));
+                self.ledger.entry(transmit.tuple.remote).or_default().from_engine += datagram.len() as u64;
+                self.wire.push((transmit.tuple, transmit.ecn, datagram.to_vec()));
                 if !self.deaf {
-                    let seen = self.peer.open(self.now, transmit.route, datagram);
+                    let seen = self.peer.open(self.now, transmit.tuple, datagram);
                     seen.iter().for_each(|s| s.check_size(self.peer.side));
                     self.seen.extend(seen);
                 }
@@ -441,20 +441,20 @@ impl Rig {
 
     /// Opens a path from `remote` by a challenge, and validates it both ways when `answer` says so.
     pub fn open_path(&mut self, path: u32, remote: &str, answer: bool) {
-        let route = route(remote);
+        let tuple = tuple(remote);
         let before = self.seen.len();
         let mut payload = vec![0x1a];
         payload.extend_from_slice(&[path as u8; 8]);
-        self.send_all(route, &[Packet::one_rtt(payload).on(path).padded(1200)]);
+        self.send_all(tuple, &[Packet::one_rtt(payload).on(path).padded(1200)]);
         if answer {
-            self.answer_challenges(before, route, path);
+            self.answer_challenges(before, tuple, path);
         }
     }
 
-    /// Answers every challenge seen from index `from` on that came on `route`.
-    pub fn answer_challenges(&mut self, from: usize, route: FourTuple, path: u32) {
+    /// Answers every challenge seen from index `from` on that came on `tuple`.
+    pub fn answer_challenges(&mut self, from: usize, tuple: FourTuple, path: u32) {
         let mut payload = Vec::new();
-        for seen in self.seen[from..].iter().filter(|s| s.route == route) {
+        for seen in self.seen[from..].iter().filter(|s| s.tuple == tuple) {
             for frame in seen.frames() {
                 if let Frame::PathChallenge(f) = frame {
                     payload.push(0x1b);
@@ -463,7 +463,7 @@ impl Rig {
             }
         }
         if !payload.is_empty() {
-            self.send_all(route, &[Packet::one_rtt(payload).on(path)]);
+            self.send_all(tuple, &[Packet::one_rtt(payload).on(path)]);
         }
     }
 

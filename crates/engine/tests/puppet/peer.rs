@@ -91,7 +91,7 @@ pub struct Seen {
     pub first: u8,
     pub dcid: ConnectionId,
     pub payload: Vec<u8>,
-    pub route: FourTuple,
+    pub tuple: FourTuple,
     /// Bytes of the datagram that it came in.
     pub datagram: usize,
 }
@@ -339,7 +339,7 @@ impl Peer {
     }
 
     /// Opens every packet of a datagram of the engine.
-    pub fn open(&mut self, at: Instant, route: FourTuple, datagram: &[u8]) -> Vec<Seen> {
+    pub fn open(&mut self, at: Instant, tuple: FourTuple, datagram: &[u8]) -> Vec<Seen> {
         let mut seen = Vec::new();
         let mut rest = datagram;
         while !rest.is_empty() {
@@ -368,7 +368,7 @@ impl Peer {
             let path = self.ours.get(&dcid).copied().unwrap_or(PathId::ZERO);
             let mut packet = packet.to_vec();
             if let Some((first, number, payload)) = self.unseal(at, kind, path, span.pn_offset, &mut packet) {
-                let one = Seen { at, kind, path, number, first, dcid, payload, route, datagram: datagram.len() };
+                let one = Seen { at, kind, path, number, first, dcid, payload, tuple, datagram: datagram.len() };
                 self.take_in(&one);
                 seen.push(one);
             }

@@ -12,7 +12,7 @@ pub(crate) use four_tuple::Origin;
 pub use four_tuple::{ChallengeData, FourTupleState, Pad, Validation, ValidationTimes};
 use four_tuple::{ResponseOutcome, ValidationTimeout};
 
-/// Names one of a route's 4-tuples.
+/// Names one of a path's 4-tuples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FourTupleRole {
     /// The one that carries the path's packets.
@@ -60,9 +60,9 @@ pub enum AddressEvent {
 /// use plait_base::FourTuple;
 /// use plait_path::{PathAddresses, Validation};
 /// let tuple = FourTuple { local: "10.0.0.1:1".parse().unwrap(), remote: "10.0.0.2:2".parse().unwrap() };
-/// let mut route = PathAddresses::new(tuple, Validation::Unvalidated);
-/// route.on_received(&tuple, 100);
-/// assert_eq!(route.amplification_room(), 300);
+/// let mut addresses = PathAddresses::new(tuple, Validation::Unvalidated);
+/// addresses.on_received(&tuple, 100);
+/// assert_eq!(addresses.amplification_room(), 300);
 /// ```
 #[derive(Clone, Debug)]
 pub struct PathAddresses {
@@ -78,12 +78,12 @@ pub struct PathAddresses {
 }
 
 impl PathAddresses {
-    /// A route to an address from which the peer's datagrams came: the 3x rule holds until it is validated.
+    /// Addresses between which datagrams of the peer came: the 3x rule holds until the peer's is validated.
     pub fn new(tuple: FourTuple, validation: Validation) -> Self {
         Self::on_tuple(FourTupleState::new(tuple, validation, Origin::Peers))
     }
 
-    /// A route that we open: the client's first flight, or a new path of the client.
+    /// Addresses that we choose: the client's first flight, or a new path of the client.
     pub fn opened(tuple: FourTuple) -> Self {
         Self::on_tuple(FourTupleState::new(tuple, Validation::Unvalidated, Origin::Ours))
     }

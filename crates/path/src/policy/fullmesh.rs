@@ -21,7 +21,7 @@ const MAX_REMEMBERED: usize = 64;
 
 #[derive(Clone, Copy, Debug)]
 struct Failure {
-    route: FourTuple,
+    tuple: FourTuple,
     retry_at: Instant,
     pause: Duration,
 }
@@ -37,16 +37,16 @@ pub(crate) struct FullMesh {
 
 impl FullMesh {
     /// The time before which the pair is not to be tried, if that is still ahead.
-    fn barred_until(&self, now: Instant, route: &FourTuple) -> Option<Instant> {
-        self.failures.iter().find(|f| f.route == *route && f.retry_at > now).map(|f| f.retry_at)
+    fn barred_until(&self, now: Instant, tuple: &FourTuple) -> Option<Instant> {
+        self.failures.iter().find(|f| f.tuple == *tuple && f.retry_at > now).map(|f| f.retry_at)
     }
 }
 
-/// True when a path on `route` starts at the address `local`; an unspecified one stands for all of its family.
-fn starts_at(route: &FourTuple, local: &SocketAddr) -> bool {
-    let same_family = route.local.is_ipv4() == local.is_ipv4();
-    let any = route.local.ip().is_unspecified() || local.ip().is_unspecified();
-    same_family && (any || route.local.ip() == local.ip()) && (any || route.local.port() == local.port())
+/// True when a path on `tuple` starts at the address `local`; an unspecified one stands for all of its family.
+fn starts_at(tuple: &FourTuple, local: &SocketAddr) -> bool {
+    let same_family = tuple.local.is_ipv4() == local.is_ipv4();
+    let any = tuple.local.ip().is_unspecified() || local.ip().is_unspecified();
+    same_family && (any || tuple.local.ip() == local.ip()) && (any || tuple.local.port() == local.port())
 }
 
 impl PathPolicy for FullMesh {
@@ -59,7 +59,7 @@ impl PathPolicy for FullMesh {
         if facts.side.is_server() {
             return;
         }
-        let has_address = |path: &&super::PathFact| facts.local.iter().any(|l| starts_at(&path.route, l));
+        let has_address = |path: &&super::PathFact| facts.local.iter().any(|l| starts_at(&path.tuple, l));
         let other_works =
             facts.paths.iter().filter(has_address).any(|p| matches!(p.state, PathState::Active | PathState::Backup));
         if other_works {
@@ -69,22 +69,22 @@ impl PathPolicy for FullMesh {
         let mut left = facts.room.min(facts.validations);
         for &remote in facts.peer {
             for &local in facts.local.iter().filter(|l| l.is_ipv4() == remote.is_ipv4()) {
-                let route = FourTuple { local, remote };
-                if facts.paths.iter().any(|p| p.route.remote == remote && starts_at(&p.route, &local)) {
+                let tuple = FourTuple { local, remote };
+                if facts.paths.iter().any(|p| p.tuple.remote == remote && starts_at(&p.tuple, &local)) {
                     continue;
                 }
-                if let Some(at) = self.barred_until(facts.now, &route) {
+                if let Some(at) = self.barred_until(facts.now, &tuple) {
                     self.retry_at = earliest(self.retry_at, Some(at));
                 } else if left > 0 {
                     left -= 1;
-                    wishes.push(Wish::Open { route, status: PathStatus::Available });
+                    wishes.push(Wish::Open { tuple, status: PathStatus::Available });
                 }
             }
         }
     }
 
-    fn on_ended(&mut self, now: Instant, route: FourTuple, code: CloseCode) {
-        let before = self.failures.iter().position(|f| f.route == route).map(|at| self.failures.remove(at));
+    fn on_ended(&mut self, now: Instant, tuple: FourTuple, code: CloseCode) {
+        let before = self.failures.iter().position(|f| f.tuple == tuple).map(|at| self.failures.remove(at));
         // A pair that worked for long since its last failure starts afresh.
         let recent = before.filter(|f| now.since(f.retry_at) < RETRY_MAX * 2);
         let first = if code == CloseCode::PATH_UNSTABLE_OR_POOR { RETRY_FIRST } else { RETRY_UNWANTED };
@@ -92,7 +92,7 @@ impl PathPolicy for FullMesh {
         if self.failures.len() >= MAX_REMEMBERED {
             self.failures.remove(0);
         }
-        self.failures.push(Failure { route, retry_at: now + pause, pause });
+        self.failures.push(Failure { tuple, retry_at: now + pause, pause });
         self.retry_at = earliest(self.retry_at, Some(now + pause));
     }
 

@@ -22,7 +22,7 @@ pub struct PathFact {
     /// The path id.
     pub id: PathId,
     /// Its addresses now.
-    pub route: FourTuple,
+    pub tuple: FourTuple,
     /// State as the table sees it.
     pub state: PathState,
 }
@@ -52,7 +52,7 @@ pub enum Wish {
     /// Open a path between these addresses.
     Open {
         /// The addresses of the new path.
-        route: FourTuple,
+        tuple: FourTuple,
         /// What to advise the peer about it.
         status: PathStatus,
     },

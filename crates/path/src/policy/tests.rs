@@ -15,7 +15,7 @@ fn remote(n: u8) -> SocketAddr {
 }
 
 fn path(id: u32, l: u8, r: u8) -> PathFact {
-    PathFact { id: PathId(id), route: FourTuple { local: local(l), remote: remote(r) }, state: PathState::Active }
+    PathFact { id: PathId(id), tuple: FourTuple { local: local(l), remote: remote(r) }, state: PathState::Active }
 }
 
 fn facts<'a>(local: &'a [SocketAddr], peer: &'a [SocketAddr], paths: &'a [PathFact]) -> Facts<'a> {
@@ -29,11 +29,11 @@ fn decide(policy: &mut dyn PathPolicy, facts: &Facts<'_>) -> Vec<Wish> {
 }
 
 fn opens(wishes: &[Wish]) -> Vec<FourTuple> {
-    let route = |w: &Wish| match w {
-        Wish::Open { route, .. } => Some(*route),
+    let tuple = |w: &Wish| match w {
+        Wish::Open { tuple, .. } => Some(*tuple),
         Wish::Abandon { .. } => None,
     };
-    wishes.iter().filter_map(route).collect()
+    wishes.iter().filter_map(tuple).collect()
 }
 
 #[test]
@@ -91,13 +91,13 @@ fn lost_address_ends_its_path_once_another_works() {
 fn failures_are_retried_with_growing_pauses() {
     let mut policy = FullMesh::default();
     let (locals, peers, paths) = ([local(0), local(1)], [remote(0)], [path(0, 0, 0)]);
-    let route = FourTuple { local: local(1), remote: remote(0) };
+    let tuple = FourTuple { local: local(1), remote: remote(0) };
     let mut now = Instant::ZERO;
     let mut pauses = vec![];
     for _ in 0..11 {
         let at = Facts { now, ..facts(&locals, &peers, &paths) };
-        assert_eq!(opens(&decide(&mut policy, &at)), [route]);
-        policy.on_ended(now, route, CloseCode::PATH_UNSTABLE_OR_POOR);
+        assert_eq!(opens(&decide(&mut policy, &at)), [tuple]);
+        policy.on_ended(now, tuple, CloseCode::PATH_UNSTABLE_OR_POOR);
         assert_eq!(decide(&mut policy, &at), []);
         let next = policy.deadline().unwrap();
         pauses.push(next.since(now).as_millis());
@@ -108,6 +108,6 @@ fn failures_are_retried_with_growing_pauses() {
     now += Duration::from_secs(1000);
     decide(&mut policy, &Facts { now, ..facts(&locals, &peers, &paths) });
     assert_eq!(policy.deadline(), None);
-    policy.on_ended(now, route, CloseCode::NO_ERROR);
+    policy.on_ended(now, tuple, CloseCode::NO_ERROR);
     assert_eq!(policy.deadline(), Some(now + Duration::from_secs(1)));
 }

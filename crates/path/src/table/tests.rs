@@ -137,8 +137,8 @@ impl End {
         let mut buf = Vec::new();
         let mut carried = vec![];
         let mut w = FrameWriter::new(&mut buf, MIN_DATAGRAM_BYTES, &mut carried);
-        let route = &mut self.table.path_mut(PathId(id)).unwrap().addresses;
-        route.fill(crate::addresses::FourTupleRole::Current, &mut self.random, &mut w);
+        let addresses = &mut self.table.path_mut(PathId(id)).unwrap().addresses;
+        addresses.fill(crate::addresses::FourTupleRole::Current, &mut self.random, &mut w);
         buf
     }
 
@@ -155,9 +155,9 @@ impl End {
                 Frame::PathsBlocked(f) => self.table.on_paths_blocked(&f)?,
                 Frame::PathCidsBlocked(f) => self.table.on_path_cids_blocked(&f)?,
                 Frame::PathChallenge(f) => {
-                    let route = &mut self.table.path_mut(on).unwrap().addresses;
-                    let here = route.tuple();
-                    assert!(route.on_challenge(&here, f.data));
+                    let addresses = &mut self.table.path_mut(on).unwrap().addresses;
+                    let here = addresses.tuple();
+                    assert!(addresses.on_challenge(&here, f.data));
                 }
                 Frame::PathResponse(f) => drop(self.table.on_path_response(now, on, f.data)?),
                 _ => {}
@@ -167,12 +167,12 @@ impl End {
     }
 }
 
-fn path(id: u32, route: PathAddresses) -> Path {
+fn path(id: u32, addresses: PathAddresses) -> Path {
     let id = PathId(id);
     let controller = plait_congestion::by_name("newreno").unwrap().build(id, at(0), 1200);
     let send = SendFlow::new(id, at(0), controller, SendConfig::default());
     let receive = ReceiveFlow::new(id, Space::Data, AckPolicy::immediate());
-    Path::new(id, route, MtuConfig::default(), send, receive)
+    Path::new(id, addresses, MtuConfig::default(), send, receive)
 }
 
 /// Carries control frames both ways until both are quiet.
@@ -205,10 +205,10 @@ fn open(now: Instant, client: &mut End, server: &mut End) -> PathId {
     client.table.path_mut(id).unwrap().addresses.challenge(now, times());
     assert_eq!(server.table.admission(id), Admission::New);
     let first = client.probe_packet(id.0);
-    let mut route = PathAddresses::new(tuple(0, local), Validation::Unvalidated);
-    route.on_received(&tuple(0, local), 1200);
-    route.challenge(now, times());
-    server.table.open(Box::new(path(id.0, route))).unwrap();
+    let mut addresses = PathAddresses::new(tuple(0, local), Validation::Unvalidated);
+    addresses.on_received(&tuple(0, local), 1200);
+    addresses.challenge(now, times());
+    server.table.open(Box::new(path(id.0, addresses))).unwrap();
     server.read(now, id.0, &first).unwrap();
     let second = server.probe_packet(id.0);
     client.read(now, id.0, &second).unwrap();

@@ -9,7 +9,7 @@ use plait_engine::connection::ConnectionError;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attempt {
     /// Our address and the server's.
-    pub route: FourTuple,
+    pub tuple: FourTuple,
     /// When it began, since the first one did.
     pub after: Duration,
     /// What became of it.

@@ -107,15 +107,15 @@ impl Contest {
         Err(first_error.unwrap_or(ConnectError::NoAddress))
     }
 
-    fn attempt(&mut self, now: Instant, route: FourTuple) -> Result<Contender, ConnectError> {
+    fn attempt(&mut self, now: Instant, tuple: FourTuple) -> Result<Contender, ConnectError> {
         let mut config = self.config.clone();
         if !self.attempts.is_empty() {
             // Each attempt is a connection of its own to the server.
             config.first_dcid(None);
         }
-        let shared = self.endpoint.connect(config, route, &self.server_name)?;
+        let shared = self.endpoint.connect(config, tuple, &self.server_name)?;
         let number = self.attempts.len();
-        self.attempts.push(Attempt { route, after: now.since(self.began), outcome: AttemptOutcome::Open });
+        self.attempts.push(Attempt { tuple, after: now.since(self.began), outcome: AttemptOutcome::Open });
         Ok(Contender { connection: Connection::new(shared), began: now, number, seen: Seen::Nothing })
     }
 
@@ -125,7 +125,7 @@ impl Contest {
             match self.attempt(now, pair) {
                 Ok(contender) => return Some(contender),
                 Err(error) => {
-                    tracing::debug!(%error, route = %pair, "no attempt");
+                    tracing::debug!(%error, tuple = %pair, "no attempt");
                     self.race.on_failed(now);
                 }
             }

@@ -95,8 +95,8 @@ impl Driver {
         if self.listener.is_none() {
             return;
         }
-        if let Some(route) = self.send_queues.take_impassable() {
-            tracing::debug!(%route, "no way out between these addresses");
+        if let Some(tuple) = self.send_queues.take_impassable() {
+            tracing::debug!(%tuple, "no way out between these addresses");
             self.shared.on_unreachable(Unreachable::Host);
         }
         let state = self.shared.lock();
@@ -154,9 +154,9 @@ impl Driver {
             let mut state = self.shared.lock();
             let now = self.shared.clock.now();
             for datagram in self.send_queues.take_too_large() {
-                state.engine.on_too_large(now, datagram.route, datagram.bytes);
+                state.engine.on_too_large(now, datagram.tuple, datagram.bytes);
             }
-            let full = self.send_queues.full(state.engine.paths().routes());
+            let full = self.send_queues.full(state.engine.paths().tuples());
             state.engine.set_full_sockets(now, full);
             let transmit = state.engine.poll_transmit(now, max_segments, &mut self.buffer);
             self.endpoint_events.extend(std::iter::from_fn(|| state.engine.poll_endpoint_event()));

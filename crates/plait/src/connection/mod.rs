@@ -148,12 +148,12 @@ impl Connection {
 
     /// The peer's address on the path with the lowest id.
     pub fn remote_address(&self) -> SocketAddr {
-        self.first_path().map_or_else(|| self.shared.lock().remote, |path| path.route.remote)
+        self.first_path().map_or_else(|| self.shared.lock().remote, |path| path.tuple.remote)
     }
 
     /// Our address on that path, once it is known.
     pub fn local_ip(&self) -> Option<IpAddr> {
-        self.first_path().map(|path| path.route.local.ip()).filter(|ip| !ip.is_unspecified())
+        self.first_path().map(|path| path.tuple.local.ip()).filter(|ip| !ip.is_unspecified())
     }
 
     /// The smallest smoothed RTT among the open paths; zero before the first sample.

@@ -80,10 +80,10 @@ impl ReceiveSocket {
         let mut state = shared.lock();
         let mut arrived = false;
         for datagram in &mut self.batch {
-            let route = self.socket.route_of(&datagram);
+            let tuple = self.socket.tuple_of(&datagram);
             let ecn = datagram.ecn.map(ecn_from_socket);
             let State { engine, reply, .. } = &mut *state;
-            match engine.receive(now, route, ecn, datagram.bytes, reply) {
+            match engine.receive(now, tuple, ecn, datagram.bytes, reply) {
                 Received::Nothing => {}
                 Received::Connection(handle, input) => {
                     if let Some(connection) = state.connection(handle) {

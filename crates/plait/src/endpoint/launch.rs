@@ -37,16 +37,16 @@ impl EndpointShared {
     pub(crate) fn connect(
         self: &Arc<Self>,
         config: ClientConfig,
-        route: FourTuple,
+        tuple: FourTuple,
         server_name: &str,
     ) -> Result<Arc<Shared>, ConnectError> {
         let mut state = self.lock();
         if !matches!(state.phase, Phase::Open) {
             return Err(ConnectError::EndpointStopping);
         }
-        let exit = state.sockets.exit(&route).ok_or(ConnectError::NoSocket(route.remote))?;
+        let exit = state.sockets.exit(&tuple).ok_or(ConnectError::NoSocket(tuple.remote))?;
         let now = self.clock().now();
-        let (handle, mut engine) = state.engine.connect(now, config.into_engine(), route, server_name)?;
+        let (handle, mut engine) = state.engine.connect(now, config.into_engine(), tuple, server_name)?;
         engine.set_local_addresses(now, &state.sockets.addresses());
         if let Some(machine) = state.sockets.machine() {
             engine.set_machine_addresses(now, machine);
@@ -54,9 +54,9 @@ impl EndpointShared {
         if let Some(ended) = state.watch() {
             self.runtime.spawn(interfaces::follow_own(Arc::downgrade(self), ended));
         }
-        let shared = Shared::new(engine, route.remote, self.clock(), self.inboxes.clone());
+        let shared = Shared::new(engine, tuple.remote, self.clock(), self.inboxes.clone());
         shared.lock().standing = Standing::Contested;
-        let listener = Listener::new(&self.runtime, exit.socket, route.remote, shared.clone());
+        let listener = Listener::new(&self.runtime, exit.socket, tuple.remote, shared.clone());
         self.launch(state, handle, &shared, listener);
         Ok(shared)
     }
@@ -67,13 +67,13 @@ impl EndpointShared {
         incoming: engine::Incoming,
         config: Option<ServerConfig>,
     ) -> Result<Arc<Shared>, ConnectionError> {
-        let route = incoming.route();
+        let tuple = incoming.tuple();
         let mut state = self.lock();
         let now = self.clock().now();
         let State { engine, reply, .. } = &mut *state;
         match engine.accept(incoming, now, reply, config.map(ServerConfig::into_engine)) {
             Ok((handle, engine)) => {
-                let shared = Shared::new(engine, route.remote, self.clock(), self.inboxes.clone());
+                let shared = Shared::new(engine, tuple.remote, self.clock(), self.inboxes.clone());
                 self.launch(state, handle, &shared, None);
                 Ok(shared)
             }

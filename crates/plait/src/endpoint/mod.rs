@@ -197,10 +197,10 @@ impl Endpoint {
     pub fn connect_from(
         &self,
         config: ClientConfig,
-        route: FourTuple,
+        tuple: FourTuple,
         server_name: &str,
     ) -> Result<Connecting, ConnectError> {
-        self.connect_over(config, &[route], server_name)
+        self.connect_over(config, &[tuple], server_name)
     }
 
     /// The next connection that a client begins; none once the endpoint is closed. May be cancelled without loss.

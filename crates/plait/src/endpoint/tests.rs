@@ -66,7 +66,7 @@ fn a_stuck_socket_holds_up_no_other() {
         for stuck in sockets(&client) {
             let sent_bytes = || {
                 let paths = near.stats().paths;
-                paths.iter().find(|path| path.route.local == stuck.local()).map_or(0, |path| path.sent_bytes)
+                paths.iter().find(|path| path.tuple.local == stuck.local()).map_or(0, |path| path.sent_bytes)
             };
             stuck.jam();
             let before = sent_bytes();

@@ -23,10 +23,10 @@
 //!     fn decide(&mut self, facts: &Facts<'_>, wishes: &mut Vec<Wish>) {
 //!         // RFC 10069 3.1: the client opens paths.
 //!         let (Side::Client, Some(&remote)) = (facts.side, facts.peer.first()) else { return };
-//!         let is_new = |local| facts.paths.iter().all(|path| path.route.local != local);
+//!         let is_new = |local| facts.paths.iter().all(|path| path.tuple.local != local);
 //!         let further = facts.local.iter().filter(|local| is_new(**local) && local.is_ipv4() == remote.is_ipv4());
 //!         for &local in further.take(facts.room.min(facts.validations)) {
-//!             wishes.push(Wish::Open { route: FourTuple { local, remote }, status: PathStatus::Backup });
+//!             wishes.push(Wish::Open { tuple: FourTuple { local, remote }, status: PathStatus::Backup });
 //!         }
 //!     }
 //! }
@@ -54,8 +54,8 @@
 //! let facts = Facts { now, side, local: &local, peer: &peer, paths, room: 7, validations: 1 };
 //! let mut wishes = Vec::new();
 //! SparesFactory.build().decide(&facts, &mut wishes);
-//! let route = FourTuple { local: local[0], remote: peer[0] };
-//! assert_eq!(wishes, [Wish::Open { route, status: PathStatus::Backup }]);
+//! let tuple = FourTuple { local: local[0], remote: peer[0] };
+//! assert_eq!(wishes, [Wish::Open { tuple, status: PathStatus::Backup }]);
 //! ```
 
 pub use plait_path::policy::{AddressUse, Facts, PathFact, PathPolicy, PathPolicyFactory, Wish};

@@ -83,15 +83,15 @@ impl SocketList {
         all
     }
 
-    /// The socket by which datagrams on `route` leave: bound to its very address, else a wildcard one on its port.
-    pub(crate) fn exit(&self, route: &FourTuple) -> Option<Exit> {
-        let local = route.local;
+    /// The socket by which datagrams on `tuple` leave: bound to its very address, else a wildcard one on its port.
+    pub(crate) fn exit(&self, tuple: &FourTuple) -> Option<Exit> {
+        let local = tuple.local;
         if let Some(socket) = self.sockets.iter().find(|s| s.local() == local) {
             return Some(Exit { socket: socket.clone(), source: None });
         }
         let on_port = || {
             let wildcard = |s: &&Arc<SharedSocket>| s.is_wildcard() && s.local().port() == local.port();
-            self.sockets.iter().filter(wildcard).filter(|s| s.speaks_to(&route.remote))
+            self.sockets.iter().filter(wildcard).filter(|s| s.speaks_to(&tuple.remote))
         };
         let socket = on_port().find(|s| s.local().is_ipv4() == local.is_ipv4()).or_else(|| on_port().next())?;
         let source = Some(local.ip()).filter(|ip| !ip.is_unspecified());
@@ -110,7 +110,7 @@ impl SocketList {
 
     /// Sends an answer that belongs to no connection, if there is room for it now.
     pub(crate) fn send_or_drop(&self, transmit: &Transmit, bytes: &[u8]) {
-        let (Some(exit), Some(bytes)) = (self.exit(&transmit.route), bytes.get(..transmit.size)) else { return };
+        let (Some(exit), Some(bytes)) = (self.exit(&transmit.tuple), bytes.get(..transmit.size)) else { return };
         exit.socket.send_or_drop(&outgoing(transmit, exit.source, bytes));
     }
 }
@@ -118,7 +118,7 @@ impl SocketList {
 /// `bytes` of a transmit as the socket takes them.
 pub(crate) fn outgoing<'a>(transmit: &Transmit, source: Option<IpAddr>, bytes: &'a [u8]) -> Outgoing<'a> {
     Outgoing {
-        remote: transmit.route.remote,
+        remote: transmit.tuple.remote,
         source,
         ecn: transmit.ecn.map(ecn_to_socket),
         bytes,
@@ -136,7 +136,7 @@ mod tests {
         SocketList::new(addresses.iter().map(bound).map(Arc::new).collect())
     }
 
-    fn route(local: SocketAddr, remote: &str) -> FourTuple {
+    fn tuple(local: SocketAddr, remote: &str) -> FourTuple {
         FourTuple { local, remote: remote.parse().unwrap() }
     }
 
@@ -144,13 +144,13 @@ mod tests {
     async fn the_exact_address_comes_before_the_wildcard() {
         let list = list(&["0.0.0.0:0", "127.0.0.1:0"]);
         let (any, exact) = (list.sockets[0].local(), list.sockets[1].local());
-        let exit = list.exit(&route(exact, "127.0.0.1:9")).unwrap();
+        let exit = list.exit(&tuple(exact, "127.0.0.1:9")).unwrap();
         assert_eq!((exit.socket.local(), exit.source), (exact, None));
         let from_any = SocketAddr::new([127, 0, 0, 3].into(), any.port());
-        let exit = list.exit(&route(from_any, "127.0.0.1:9")).unwrap();
+        let exit = list.exit(&tuple(from_any, "127.0.0.1:9")).unwrap();
         assert_eq!((exit.socket.local(), exit.source), (any, Some(from_any.ip())));
         let unknown = SocketAddr::new([127, 0, 0, 3].into(), exact.port());
-        assert!(list.exit(&route(unknown, "127.0.0.1:9")).is_none() || exact.port() == any.port());
+        assert!(list.exit(&tuple(unknown, "127.0.0.1:9")).is_none() || exact.port() == any.port());
     }
 
     #[tokio::test]

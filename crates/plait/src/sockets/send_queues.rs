@@ -36,7 +36,7 @@ pub(crate) struct SendQueues {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooLarge {
     /// Where it was to go.
-    pub(crate) route: FourTuple,
+    pub(crate) tuple: FourTuple,
     /// UDP payload bytes.
     pub(crate) bytes: usize,
 }
@@ -112,16 +112,16 @@ impl SendQueues {
         self.too_large.drain(..)
     }
 
-    /// The local addresses among those of `routes` whose socket is full: nothing more should be made for them.
-    pub(crate) fn full(&mut self, routes: impl Iterator<Item = FourTuple>) -> &[SocketAddr] {
+    /// The local addresses among those of `tuples` whose socket is full: nothing more should be made for them.
+    pub(crate) fn full(&mut self, tuples: impl Iterator<Item = FourTuple>) -> &[SocketAddr] {
         self.full.clear();
         if self.queues.iter().any(|queue| !queue.waiting.is_empty()) {
-            for route in routes {
-                let Some(exit) = self.sockets.exit(&route) else { continue };
+            for tuple in tuples {
+                let Some(exit) = self.sockets.exit(&tuple) else { continue };
                 let is_full =
                     |queue: &SocketQueue| Arc::ptr_eq(&queue.socket, &exit.socket) && !queue.waiting.is_empty();
-                if self.queues.iter().any(is_full) && !self.full.contains(&route.local) {
-                    self.full.push(route.local);
+                if self.queues.iter().any(is_full) && !self.full.contains(&tuple.local) {
+                    self.full.push(tuple.local);
                 }
             }
         }
@@ -130,11 +130,11 @@ impl SendQueues {
 
     /// Sends the transmit in `buffer`, or keeps it until its socket has room; `buffer` is empty afterwards.
     pub(crate) fn send(&mut self, cx: &Context<'_>, transmit: Transmit, buffer: &mut Vec<u8>) {
-        let Some(exit) = self.sockets.exit(&transmit.route) else {
+        let Some(exit) = self.sockets.exit(&transmit.tuple) else {
             // Its address is gone: as if lost on the way.
-            tracing::debug!(route = %transmit.route, "no socket has this address");
+            tracing::debug!(tuple = %transmit.tuple, "no socket has this address");
             self.lost += 1;
-            self.impassable = Some(transmit.route);
+            self.impassable = Some(transmit.tuple);
             buffer.clear();
             return;
         };
@@ -151,7 +151,7 @@ impl SendQueues {
         };
         if let Poll::Ready(outcome) = left {
             if outcome == SendOutcome::Unreachable {
-                self.impassable = Some(batch.transmit.route);
+                self.impassable = Some(batch.transmit.tuple);
             }
             *buffer = batch.bytes;
         } else {
@@ -197,7 +197,7 @@ impl GsoBatch {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Ok(SendOutcome::TooLarge)) => {
                     let bytes = self.transmit.segment_size.unwrap_or(size);
-                    too_large.push(TooLarge { route: self.transmit.route, bytes });
+                    too_large.push(TooLarge { tuple: self.transmit.tuple, bytes });
                 }
                 // What the network did not take is lost, as any datagram may be.
                 Poll::Ready(Ok(outcome)) => last = outcome,
@@ -219,16 +219,16 @@ mod tests {
     #[tokio::test]
     async fn what_the_system_refuses_as_too_large_is_told() {
         let socket = SharedSocket::new(Bind::address("127.0.0.1:0".parse().unwrap()).open().unwrap());
-        let route = FourTuple { local: socket.local(), remote: "127.0.0.1:9".parse().unwrap() };
+        let tuple = FourTuple { local: socket.local(), remote: "127.0.0.1:9".parse().unwrap() };
         let mut send_queues = SendQueues::new(Arc::new(SocketList::new(vec![Arc::new(socket)])));
-        for (bytes, refused) in [(1_200, None), (65_527, Some(TooLarge { route, bytes: 65_527 }))] {
-            let mut waiting = Some((Transmit::single(route, bytes), vec![0; bytes]));
+        for (bytes, refused) in [(1_200, None), (65_527, Some(TooLarge { tuple, bytes: 65_527 }))] {
+            let mut waiting = Some((Transmit::single(tuple, bytes), vec![0; bytes]));
             let told = poll_fn(|cx| {
                 match waiting.take() {
                     Some((transmit, mut buffer)) => send_queues.send(cx, transmit, &mut buffer),
                     None => send_queues.flush(cx),
                 }
-                let is_gone = send_queues.full([route].into_iter()).is_empty();
+                let is_gone = send_queues.full([tuple].into_iter()).is_empty();
                 if is_gone { Poll::Ready(send_queues.take_too_large().next()) } else { Poll::Pending }
             });
             assert_eq!(told.await, refused);

@@ -124,7 +124,7 @@ impl SharedSocket {
     }
 
     /// The addresses of a received datagram, with our own where the socket or the system knows it.
-    pub(crate) fn route_of(&self, incoming: &ReceivedDatagram) -> FourTuple {
+    pub(crate) fn tuple_of(&self, incoming: &ReceivedDatagram) -> FourTuple {
         let remote = plain(incoming.remote);
         let ip = match incoming.destination {
             Some(ip) if self.is_wildcard() => ip.to_canonical(),

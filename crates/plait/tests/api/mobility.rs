@@ -63,7 +63,7 @@ fn download(far: &Connection, near: &Connection, bytes: usize) -> tokio::task::J
 
 fn locals(connection: &Connection) -> Vec<IpAddr> {
     let open = connection.stats().paths.into_iter().filter(|path| path.state != PathState::Closing);
-    open.map(|path| path.route.local.ip()).collect()
+    open.map(|path| path.tuple.local.ip()).collect()
 }
 
 /// Waits for what must come in time; the bound is only against a test that never ends.

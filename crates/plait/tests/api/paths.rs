@@ -68,7 +68,7 @@ fn two_addresses_two_paths_and_both_carry_data() {
         until_active(&near, 2).await;
         transfer(&far, &near, 20_000_000).await??;
         let stats = near.stats();
-        let locals: Vec<IpAddr> = stats.paths.iter().map(|path| path.route.local.ip()).collect();
+        let locals: Vec<IpAddr> = stats.paths.iter().map(|path| path.tuple.local.ip()).collect();
         assert_eq!(locals, ["127.0.0.1".parse::<IpAddr>()?, "127.0.0.2".parse()?]);
         for path in &stats.paths {
             assert!(path.stream_bytes_received > 1_000_000, "{path:?}");
@@ -147,7 +147,7 @@ fn sockets_come_and_go_while_data_flows() {
         assert_eq!(endpoint.local_addrs().len(), 2);
         transfers.await??;
         transfer(&far, &near, 5_000_000).await??;
-        let second = near.stats().paths.iter().find(|p| p.route.local == added).cloned().unwrap();
+        let second = near.stats().paths.iter().find(|p| p.tuple.local == added).cloned().unwrap();
         assert!(second.received_bytes > 100_000, "{second:?}");
 
         let first = endpoint.local_addr()?;
@@ -155,7 +155,7 @@ fn sockets_come_and_go_while_data_flows() {
         assert!(endpoint.remove_socket(first));
         assert!(!endpoint.remove_socket(first));
         transfers.await??;
-        let open: Vec<_> = near.paths().iter().filter_map(|path| path.stats()).map(|path| path.route.local).collect();
+        let open: Vec<_> = near.paths().iter().filter_map(|path| path.stats()).map(|path| path.tuple.local).collect();
         assert_eq!(open, [added]);
         Ok(())
     });

@@ -71,7 +71,7 @@ fn a_dead_address_of_the_server_is_passed_over() {
         assert_eq!(connection.remote_address(), address);
         let attempts = connection.attempts();
         assert_eq!(outcomes(&attempts), [AttemptOutcome::Open, AttemptOutcome::Connected]);
-        assert_eq!((attempts[0].route.remote, attempts[1].route.remote), (dead, address));
+        assert_eq!((attempts[0].tuple.remote, attempts[1].tuple.remote), (dead, address));
         assert!(attempts[1].after >= SHORT_DELAY, "{attempts:?}");
         check(&client, connection).await
     });

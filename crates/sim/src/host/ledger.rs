@@ -127,12 +127,12 @@ impl Ledger {
                 let beyond = in_flight_bytes.saturating_sub(figures.window_max_bytes);
                 self.beyond_window_bytes = self.beyond_window_bytes.max(beyond);
             }
-            TraceEvent::Started { route, .. } => {
-                self.path(PathId::ZERO).scenario_path = crate::run::network::path_of(route);
+            TraceEvent::Started { tuple, .. } => {
+                self.path(PathId::ZERO).scenario_path = crate::run::network::path_of(tuple);
             }
-            TraceEvent::Path { path, route, state } => {
+            TraceEvent::Path { path, tuple, state } => {
                 let figures = self.path(*path);
-                let scenario_path = crate::run::network::path_of(route);
+                let scenario_path = crate::run::network::path_of(tuple);
                 figures.scenario_path = scenario_path;
                 if *state == PathState::Active {
                     figures.active_at.get_or_insert(now);

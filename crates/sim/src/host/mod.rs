@@ -91,9 +91,9 @@ impl PlaitHost {
         let mut client = ClientConfig::new(Identity::shared()?.client(setup.protection));
         client.transport_config(setup.transport);
         let local = *locals.first().ok_or_else(|| HostError::Connect("no local address".into()))?;
-        let route = FourTuple { local, remote };
+        let tuple = FourTuple { local, remote };
         let (handle, connection) = endpoint
-            .connect(setup.start, client, route, "localhost")
+            .connect(setup.start, client, tuple, "localhost")
             .map_err(|error| HostError::Connect(error.to_string()))?;
         let mut host = Self::empty(endpoint);
         host.locals = locals.iter().map(|local| (*local, InterfaceState::Up)).collect();
@@ -199,7 +199,7 @@ fn drive_connection(now: Instant, one: &mut Live, locals: &[SocketAddr]) {
 fn push(out: &mut VecDeque<Datagram>, transmit: &Transmit, data: &[u8]) {
     let segment = transmit.segment_size.unwrap_or(transmit.size).max(1);
     for bytes in data.get(..transmit.size).unwrap_or(data).chunks(segment) {
-        let FourTuple { local, remote } = transmit.route;
+        let FourTuple { local, remote } = transmit.tuple;
         out.push_back(Datagram { src: local, dst: remote, ecn: transmit.ecn, payload: BytesMut::from(bytes) });
     }
 }
@@ -207,8 +207,8 @@ fn push(out: &mut VecDeque<Datagram>, transmit: &Transmit, data: &[u8]) {
 impl Host for PlaitHost {
     fn on_datagram(&mut self, now: Instant, datagram: Datagram) {
         let mut reply = Vec::new();
-        let route = FourTuple { local: datagram.dst, remote: datagram.src };
-        match self.endpoint.receive(now, route, datagram.ecn, datagram.payload, &mut reply) {
+        let tuple = FourTuple { local: datagram.dst, remote: datagram.src };
+        match self.endpoint.receive(now, tuple, datagram.ecn, datagram.payload, &mut reply) {
             Received::Nothing => {}
             Received::Connection(handle, input) => {
                 if let Some(one) = self.live.get_mut(&handle) {

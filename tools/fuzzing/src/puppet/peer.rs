@@ -65,10 +65,10 @@ pub fn meet(side: Side) -> (EngineUnderTest, Peer) {
         Side::Client => (here(0), there(0)),
         Side::Server => (there(0), here(0)),
     };
-    let route = FourTuple { local: at_client, remote: at_server };
+    let tuple = FourTuple { local: at_client, remote: at_server };
     let mut client_end = Endpoint::new(Arc::new(settings::endpoint(1)), None, Random::from_u64(11));
     let (handle, connection) =
-        client_end.connect(now, settings::client(), route, "localhost").expect("a client may connect");
+        client_end.connect(now, settings::client(), tuple, "localhost").expect("a client may connect");
     let mut client = EngineUnderTest::new(client_end, handle, connection, now);
     let mut endpoint =
         Endpoint::new(Arc::new(settings::endpoint(2)), Some(Arc::new(settings::server())), Random::from_u64(12));
@@ -91,7 +91,7 @@ pub fn meet(side: Side) -> (EngineUnderTest, Peer) {
         flight.drain(..).for_each(|data| server.receive(back, &data));
         let mut answers = Vec::new();
         server.settle(&mut |_, data| answers.push(data.to_vec()));
-        answers.iter().for_each(|data| client.receive(route, data));
+        answers.iter().for_each(|data| client.receive(tuple, data));
         client.settle(&mut |_, data| flight.push(data.to_vec()));
         let (ours, theirs) = if side.is_client() { (&flight, &server.cids) } else { (&answers, &client.cids) };
         peer.cids.clone_from(theirs);
@@ -112,10 +112,10 @@ impl EngineUnderTest {
     }
 
     /// A datagram arrives.
-    pub fn receive(&mut self, route: FourTuple, data: &[u8]) {
-        self.watch.on_received(route.remote, data.len());
+    pub fn receive(&mut self, tuple: FourTuple, data: &[u8]) {
+        self.watch.on_received(tuple.remote, data.len());
         let mut reply = Vec::new();
-        match self.endpoint.receive(self.now, route, None, BytesMut::from(data), &mut reply) {
+        match self.endpoint.receive(self.now, tuple, None, BytesMut::from(data), &mut reply) {
             Received::Connection(handle, input) if handle == self.handle => {
                 self.connection.handle_datagram(self.now, input)
             }
@@ -123,7 +123,7 @@ impl EngineUnderTest {
             Received::Incoming(incoming) => self.endpoint.ignore(incoming),
             Received::Reply(transmit) => {
                 assert!(transmit.size == reply.len() && transmit.size <= 3 * data.len());
-                self.watch.on_sent(transmit.route.remote, transmit.size);
+                self.watch.on_sent(transmit.tuple.remote, transmit.size);
             }
         }
     }
@@ -132,8 +132,8 @@ impl EngineUnderTest {
     pub fn settle(&mut self, each: &mut dyn FnMut(SocketAddr, &[u8])) {
         let Self { endpoint, connection, handle, now, watch, cids, events } = self;
         take_datagrams(*now, connection, |transmit, data| {
-            watch.on_sent(transmit.route.remote, data.len());
-            each(transmit.route.remote, data);
+            watch.on_sent(transmit.tuple.remote, data.len());
+            each(transmit.tuple.remote, data);
         });
         while connection.poll().is_some() {
             *events += 1;

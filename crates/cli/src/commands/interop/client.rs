@@ -211,7 +211,7 @@ impl Findings {
         let agreed = connection.handshake_data();
         (self.resumed, self.version) = (agreed.resumed, agreed.version.0);
         self.paths.extend(connection.stats().paths.iter().map(|path| {
-            json!({"id": path.id.0, "remote": path.route.remote.to_string(), "state": path.state.name(),
+            json!({"id": path.id.0, "remote": path.tuple.remote.to_string(), "state": path.state.name(),
                    "stream_bytes_received": path.stream_bytes_received})
         }));
     }

@@ -107,9 +107,9 @@ impl Wire {
         let mut seen = Vec::new();
         let mut datagram = [0; 2048];
         let _ = self.socket.set_read_timeout(Some(silence));
-        let route = FourTuple { local: self.server, remote: self.socket.local_addr().unwrap() };
+        let tuple = FourTuple { local: self.server, remote: self.socket.local_addr().unwrap() };
         while let Ok(len) = self.socket.recv(&mut datagram) {
-            seen.extend(self.peer.open(Instant::ZERO, route, &datagram[..len]));
+            seen.extend(self.peer.open(Instant::ZERO, tuple, &datagram[..len]));
         }
         for frame in seen.iter().flat_map(Seen::frames) {
             match frame {

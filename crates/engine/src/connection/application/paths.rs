@@ -38,7 +38,7 @@ impl<'a> ConnectionPaths<'a> {
     }
 
     /// The pairs of addresses that datagrams may leave by: those of each path, and those that are being validated.
-    pub fn routes(self) -> impl Iterator<Item = FourTuple> {
+    pub fn tuples(self) -> impl Iterator<Item = FourTuple> {
         let paths = self.paths.table.slots().filter_map(|slot| slot.path.as_deref());
         paths.flat_map(|path| path.addresses.all().map(|state| state.tuple()))
     }
@@ -60,9 +60,9 @@ impl Connection {
     ///
     /// # Errors
     /// See [`PathError`]. A path that lacks the peer's connection ids may be tried again after a round trip.
-    pub fn open_path(&mut self, now: Instant, route: FourTuple, status: PathStatus) -> Result<PathId, PathError> {
+    pub fn open_path(&mut self, now: Instant, tuple: FourTuple, status: PathStatus) -> Result<PathId, PathError> {
         self.lifecycle.check_open()?;
-        let opened = self.paths.open(now, route, status, &mut self.random);
+        let opened = self.paths.open(now, tuple, status, &mut self.random);
         self.on_path_news(now);
         opened
     }
@@ -99,9 +99,9 @@ impl Connection {
     /// # Errors
     /// There is no such open path, or no spare connection id for the new addresses; the handshake is not confirmed, or
     /// the server wants no client to move at this address of it.
-    pub fn migrate_path(&mut self, now: Instant, id: PathId, route: FourTuple) -> Result<(), PathError> {
+    pub fn migrate_path(&mut self, now: Instant, id: PathId, tuple: FourTuple) -> Result<(), PathError> {
         self.lifecycle.check_open()?;
-        let outcome = self.paths.begin_migration(now, id, route);
+        let outcome = self.paths.begin_migration(now, id, tuple);
         self.on_path_news(now);
         outcome
     }
@@ -127,11 +127,11 @@ impl Connection {
         self.on_path_news(now);
     }
 
-    /// The system refused a datagram of `bytes` that was to leave on `route`, as larger than the interface takes
+    /// The system refused a datagram of `bytes` that was to leave on `tuple`, as larger than the interface takes
     /// (EMSGSIZE). What it carried leaves again in smaller ones; that says nothing of congestion. Without effect at 1200
     /// bytes and below: an interface that refuses those carries no QUIC (RFC 9000 14).
-    pub fn on_too_large(&mut self, now: Instant, route: FourTuple, bytes: usize) {
-        self.paths.on_too_large(now, route, u16::try_from(bytes).unwrap_or(u16::MAX));
+    pub fn on_too_large(&mut self, now: Instant, tuple: FourTuple, bytes: usize) {
+        self.paths.on_too_large(now, tuple, u16::try_from(bytes).unwrap_or(u16::MAX));
         self.on_path_news(now);
     }
 

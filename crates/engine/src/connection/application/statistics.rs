@@ -14,7 +14,7 @@ pub struct PathStatistics {
     /// The path that is described.
     pub id: PathId,
     /// Its current 4-tuple.
-    pub route: FourTuple,
+    pub tuple: FourTuple,
     /// Whether it is validated, and whether data may use it.
     pub state: PathState,
     /// Why it carries no data now; none while it does, in either direction.
@@ -74,7 +74,7 @@ impl Connection {
         let why_idle = self.scheduling.why_idle(&self.paths.table, side, id, &demand);
         Some(PathStatistics {
             id,
-            route: path.tuple,
+            tuple: path.tuple,
             state: path.state,
             why_idle: why_idle.map(WhyIdle::name),
             rtt: path.send.rtt,

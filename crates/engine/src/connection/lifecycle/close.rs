@@ -73,7 +73,7 @@ impl Connection {
         buf.clear();
         let place = self.paths.table.place(id)?;
         let addresses = &self.paths.table.path_at(place)?.addresses;
-        let (route, room) = (addresses.send_tuple(), addresses.amplification_room());
+        let (tuple, room) = (addresses.send_tuple(), addresses.amplification_room());
         let end = usize::try_from(room).unwrap_or(usize::MAX).min(plait_base::limits::MIN_DATAGRAM_BYTES);
         // RFC 9000 10.2.3: at every level that the peer may read
         let spaces: &[Space] =
@@ -99,7 +99,7 @@ impl Connection {
         if buf.is_empty() {
             return None;
         }
-        Some(Transmit::single(route, buf.len()))
+        Some(Transmit::single(tuple, buf.len()))
     }
 
     /// PATH_ABANDON of the last path, on that path itself: the last packet there but for our close. Where another
@@ -112,7 +112,7 @@ impl Connection {
         self.paths.no_path.as_mut()?.abandon_unsent = None;
         let place = self.paths.table.place(id)?;
         let path = self.paths.table.path_at(place)?;
-        let route = path.addresses.send_tuple();
+        let tuple = path.addresses.send_tuple();
         let room = usize::try_from(path.addresses.amplification_room()).unwrap_or(usize::MAX);
         let end = room.min(plait_base::limits::MIN_DATAGRAM_BYTES);
         let outline = Outline::unmarked(place, Space::Data, end, Purpose::End);
@@ -120,6 +120,6 @@ impl Connection {
             connection.paths.table.fill_abandon(id, w);
             Padding::Least
         })?;
-        Some(Transmit::single(route, buf.len()))
+        Some(Transmit::single(tuple, buf.len()))
     }
 }

@@ -56,16 +56,16 @@ impl Connection {
                 (Some(proven), bytes::Bytes::new(), RoleSettings::Server(server.config), migration)
             }
         };
-        let route = match validation {
-            None => PathAddresses::opened(parts.route),
-            Some(validation) => PathAddresses::new(parts.route, validation),
+        let addresses = match validation {
+            None => PathAddresses::opened(parts.tuple),
+            Some(validation) => PathAddresses::new(parts.tuple, validation),
         };
         let handshake_state = match side {
             Side::Client => HandshakeState::AwaitingServer,
             Side::Server => HandshakeState::Unconfirmed,
         };
         let mut plan = PathPlan::new(transport.paths.policy.build());
-        plan.add_peer(parts.route.remote);
+        plan.add_peer(parts.tuple.remote);
         let own_cids = OwnCids::new(parts.ids.local.len(), parts.endpoint.clone());
         let mut connection = Self {
             handshake: Handshake::new(side, versions, tls, parts.ids, token),
@@ -80,16 +80,16 @@ impl Connection {
             settings: Settings { transport, endpoint: parts.endpoint, role, migration },
             random,
         };
-        connection.begin(now, route, handshake_state)?;
+        connection.begin(now, addresses, handshake_state)?;
         Ok(connection)
     }
 
     /// The first path is there; a client produces its first flight, both prepare for 0-RTT.
-    fn begin(&mut self, now: Instant, route: PathAddresses, state: HandshakeState) -> Result<(), TransportError> {
-        let (side, tuple) = (self.side(), route.tuple());
+    fn begin(&mut self, now: Instant, addresses: PathAddresses, state: HandshakeState) -> Result<(), TransportError> {
+        let (side, tuple) = (self.side(), addresses.tuple());
         let (version, original_dcid) = (self.handshake.versions.original.0, self.handshake.ids.original_dcid);
-        self.events.observe(now, || TraceEvent::Started { side, version, original_dcid, route: tuple });
-        self.paths.open_first(now, route, state, &mut self.random);
+        self.events.observe(now, || TraceEvent::Started { side, version, original_dcid, tuple });
+        self.paths.open_first(now, addresses, state, &mut self.random);
         self.on_path_news(now);
         let progress = self.handshake.advance()?;
         self.on_progress(now, progress);

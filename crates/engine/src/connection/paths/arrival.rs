@@ -166,9 +166,9 @@ impl PathControl {
         let asks_system = self.side.is_client() && self.is_confirmed();
         let Some(path) = self.path_of(at) else { return false };
         path.spin.on_received(at.spin);
-        let moved = if asks_system { path.follow_system(&at.route) } else { Moved::No };
-        let is_here = path.tuple().admits(&at.route);
-        path.on_heard_at(&at.route, at.dcid);
+        let moved = if asks_system { path.follow_system(&at.tuple) } else { Moved::No };
+        let is_here = path.tuple().admits(&at.tuple);
+        path.on_heard_at(&at.tuple, at.dcid);
         self.on_moved(at.now, at.path, moved);
         !is_here
     }
@@ -180,12 +180,12 @@ impl PathControl {
         }
         let times = self.validation_times(at.path);
         let Some(path) = self.table.path_mut(at.path) else { return };
-        path.admit(at.route, at.bytes);
+        path.admit(at.tuple, at.bytes);
         let cid = if path.changed_cid(&at.dcid) { CidChange::Fresh } else { CidChange::Keep };
-        let moved = self.table.move_to(at.now, at.path, at.route, cid, times);
+        let moved = self.table.move_to(at.now, at.path, at.tuple, cid, times);
         self.on_moved(at.now, at.path, moved);
         if let Some(path) = self.table.path_mut(at.path) {
-            path.on_heard_at(&at.route, at.dcid);
+            path.on_heard_at(&at.tuple, at.dcid);
         }
     }
 

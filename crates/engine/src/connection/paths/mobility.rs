@@ -183,7 +183,7 @@ impl PathControl {
         let tuple = path.tuple();
         self.table.on_pto_changed();
         self.reset_tokens.on_moved(id, tuple.remote, |event| self.news.push_back(PathNews::Endpoint(event)));
-        self.tell_application(PathEvent::Migrated { id, route: tuple });
+        self.tell_application(PathEvent::Migrated { id, tuple });
         self.tell(PathNews::RoomShrank);
         self.process_table_events();
         self.tell_state(id);

@@ -44,7 +44,7 @@ impl Connection {
                 PathNews::Application(event) => self.events.path(event),
                 PathNews::Endpoint(event) => self.events.tell_endpoint(event),
                 PathNews::State { id, tuple, state } => {
-                    self.events.observe(now, || TraceEvent::Path { path: id, route: tuple, state });
+                    self.events.observe(now, || TraceEvent::Path { path: id, tuple, state });
                 }
                 PathNews::Mtu { id, bytes } => self.events.observe(now, || TraceEvent::Mtu { path: id, bytes }),
                 PathNews::ProbeTimeout { id, count } => {

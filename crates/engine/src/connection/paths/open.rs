@@ -55,7 +55,7 @@ impl PathControl {
 
     /// The peer opens a path with its first packet on it. False where that is not possible now.
     pub(super) fn accept(&mut self, at: &Arrival, random: &mut Random) -> bool {
-        let Arrival { now, path: id, route: tuple, bytes, .. } = *at;
+        let Arrival { now, path: id, tuple, bytes, .. } = *at;
         // RFC 10069 3.1: an address that another path of the client proved need not be proven again
         let proven = self.table.has_proven(&tuple);
         let validation = if proven { Validation::Validated } else { Validation::Unvalidated };
@@ -77,7 +77,7 @@ impl PathControl {
     fn on_opened(&mut self, id: PathId, tuple: FourTuple, random: &mut Random) {
         self.process_table_events();
         self.no_path = None;
-        self.tell_application(PathEvent::Opened { id, route: tuple });
+        self.tell_application(PathEvent::Opened { id, tuple });
         self.tell_state(id);
         self.issue_cids(random);
         self.plan.touch();

@@ -127,7 +127,7 @@ impl PathPlan {
         }
         let fact = |slot: &plait_path::table::Slot| {
             let path = slot.path.as_ref()?;
-            Some(PathFact { id: slot.id, route: path.tuple(), state: slot.state() })
+            Some(PathFact { id: slot.id, tuple: path.tuple(), state: slot.state() })
         };
         let facts: Vec<PathFact> = paths.open_slots().filter_map(fact).collect();
         let mut wishes = Vec::new();
@@ -168,10 +168,10 @@ impl PathControl {
     fn run_path_policy(&mut self, now: Instant, random: &mut Random) {
         for wish in self.plan.wishes(now, self.side, &self.table, &self.settings) {
             match wish {
-                Wish::Open { route, status } => {
+                Wish::Open { tuple, status } => {
                     // What stands in the way is told to the peer; the policy is asked again when that changes.
-                    if let Err(error) = self.open(now, route, status, random) {
-                        tracing::debug!(%error, %route, "path not opened");
+                    if let Err(error) = self.open(now, tuple, status, random) {
+                        tracing::debug!(%error, %tuple, "path not opened");
                     }
                 }
                 Wish::Abandon { id, code } => {

@@ -17,7 +17,7 @@ impl PathControl {
 
     pub(crate) fn on_challenge(&mut self, at: &Arrival, data: ChallengeData) {
         let path = self.table.path_mut(at.path);
-        if path.is_some_and(|path| path.on_challenge(at.route, &at.dcid, at.bytes, data)) {
+        if path.is_some_and(|path| path.on_challenge(at.tuple, &at.dcid, at.bytes, data)) {
             self.table.freshen_candidate(at.path);
             self.process_table_events();
         }

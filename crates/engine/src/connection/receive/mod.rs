@@ -34,7 +34,7 @@ pub(crate) struct Receive {
 struct Envelope {
     /// Path of the first packet's connection id.
     path: PathId,
-    route: FourTuple,
+    tuple: FourTuple,
     ecn: Option<Ecn>,
     bytes: u64,
     /// Where that path stands in the table, looked up once.
@@ -48,7 +48,7 @@ pub(crate) struct Arrival {
     pub(crate) path: PathId,
     /// Where the path stands in the table; none for an id that is not there.
     pub(crate) place: Option<SlotPlace>,
-    pub(crate) route: FourTuple,
+    pub(crate) tuple: FourTuple,
     pub(crate) ecn: Option<Ecn>,
     pub(crate) space: Space,
     pub(crate) kind: PacketKind,
@@ -66,13 +66,13 @@ pub(crate) struct Arrival {
 
 impl Arrival {
     fn new(now: Instant, envelope: &Envelope, kind: PacketKind, dcid: ConnectionId) -> Self {
-        let Envelope { path, route, ecn, bytes, place } = *envelope;
+        let Envelope { path, tuple, ecn, bytes, place } = *envelope;
         let (space, admission) = (kind.space(), Admission::Unknown);
         Self {
             now,
             path,
             place,
-            route,
+            tuple,
             ecn,
             space,
             kind,
@@ -114,17 +114,17 @@ impl Connection {
             return;
         }
         self.lifecycle.on_heard_while_closing();
-        let Input { path, route, ecn, mut data, .. } = input;
-        let envelope = Envelope { path, route, ecn, bytes: data.len() as u64, place };
-        let source = self.paths.on_datagram(place, &route, envelope.bytes);
+        let Input { path, tuple, ecn, mut data, .. } = input;
+        let envelope = Envelope { path, tuple, ecn, bytes: data.len() as u64, place };
+        let source = self.paths.on_datagram(place, &tuple, envelope.bytes);
         // RFC 9000 9: a client hears only from addresses that it chose
-        let may_move = || self.handshake.is_confirmed() && self.settings.lets_clients_move_to(route.local);
-        if source == DatagramSource::Elsewhere && !may_move() {
+        let may_move = || self.handshake.is_confirmed() && self.settings.lets_clients_move_to(tuple.local);
+        if source.is_elsewhere() && !may_move() {
             return self.events.on_dropped(now, data.len(), DropReason::WrongAddress);
         }
         // RFC 9000 10.3.1: where the first packet cannot be read, the datagram may be a stateless reset
         let last_bytes = data.last_chunk::<16>().copied().filter(|_| data.len() >= stateless_reset::MIN_LEN);
-        let mut ending = Ending { remote: route.remote, last_bytes };
+        let mut ending = Ending { remote: tuple.remote, last_bytes };
         let mut first_dcid = None;
         while !data.is_empty() && !self.lifecycle.is_drained() {
             let Ok((header, span)) =
@@ -200,8 +200,8 @@ impl Connection {
                 Ok(())
             }
             Err(Refusal::Drop(DropReason::NoKeys)) => {
-                let Envelope { path, route, ecn, .. } = *envelope;
-                let saved = spare.map(|data| SavedPacket { path, route, ecn, space: at.space, data });
+                let Envelope { path, tuple, ecn, .. } = *envelope;
+                let saved = spare.map(|data| SavedPacket { path, tuple, ecn, space: at.space, data });
                 self.receive.saved_packets.push(saved).map_err(|_| DropReason::NoKeys)
             }
             Err(Refusal::Drop(why)) => Err(why),
@@ -247,12 +247,12 @@ impl Connection {
     fn reopen_saved(&mut self, now: Instant) {
         let one_rtt = self.keys.as_deref().filter(|_| self.handshake.is_complete());
         for packet in self.receive.saved_packets.take_ready(&self.handshake, one_rtt) {
-            let SavedPacket { path, route, ecn, data, .. } = packet;
+            let SavedPacket { path, tuple, ecn, data, .. } = packet;
             let rule = self.settings.fixed_bit_rule();
             let Ok((header, span)) = ProtectedHeader::parse(&data, self.handshake.cid_len(), rule) else { continue };
             let bytes = data.len();
             let place = self.paths.table.place(path);
-            let envelope = Envelope { path, route, ecn, bytes: bytes as u64, place };
+            let envelope = Envelope { path, tuple, ecn, bytes: bytes as u64, place };
             if let Err(why) = self.on_packet(now, &envelope, &header, span, data) {
                 self.events.on_dropped(now, bytes, why);
             }

@@ -10,7 +10,7 @@ use crate::connection::handshake::Handshake;
 #[derive(Debug)]
 pub(crate) struct SavedPacket {
     pub(crate) path: PathId,
-    pub(crate) route: FourTuple,
+    pub(crate) tuple: FourTuple,
     pub(crate) ecn: Option<Ecn>,
     pub(crate) space: Space,
     pub(crate) data: BytesMut,

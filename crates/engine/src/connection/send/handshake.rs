@@ -23,7 +23,7 @@ impl Connection {
         let path = self.paths.table.path_at(place)?;
         let wants = |space| (space, self.handshake.wants_packet(now, space, path));
         let mut spaces = [Space::Initial, Space::Handshake].map(wants);
-        let (route, ecn) = (path.addresses.send_tuple(), path.send.ecn());
+        let (tuple, ecn) = (path.addresses.send_tuple(), path.send.ecn());
         let room = usize::try_from(path.addresses.amplification_room()).unwrap_or(usize::MAX);
         let end = room.min(usize::from(path.mtu()));
         // RFC 9000 14.1: a datagram with an ack-eliciting Initial is full-sized; without credit for that it waits,
@@ -54,7 +54,7 @@ impl Connection {
         if buf.is_empty() {
             return None;
         }
-        Some(Transmit { route, ecn, size: buf.len(), segment_size: None })
+        Some(Transmit { tuple, ecn, size: buf.len(), segment_size: None })
     }
 
     fn handshake_packet(&mut self, now: Instant, outline: &Outline, buf: &mut Vec<u8>, padding: Padding) {

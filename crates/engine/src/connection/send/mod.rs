@@ -104,7 +104,7 @@ impl Connection {
         let Choice { path: id, mut purpose } = choice;
         let place = self.paths.table.place(id)?;
         let path = self.paths.table.path_at(place)?;
-        let (route, ecn, mtu) = (path.addresses.send_tuple(), path.send.ecn(), usize::from(path.mtu()));
+        let (tuple, ecn, mtu) = (path.addresses.send_tuple(), path.send.ecn(), usize::from(path.mtu()));
         if purpose == Purpose::Ping {
             self.paths.pings.retain(|p| *p != id);
         }
@@ -140,7 +140,7 @@ impl Connection {
         if buf.is_empty() {
             return None;
         }
-        Some(Transmit { route, ecn, size: buf.len(), segment_size: (count > 1).then_some(segment) })
+        Some(Transmit { tuple, ecn, size: buf.len(), segment_size: (count > 1).then_some(segment) })
     }
 
     fn data_packet(&mut self, now: Instant, outline: &Outline, buf: &mut Vec<u8>) -> Option<Built> {

@@ -31,8 +31,8 @@ impl FullSockets {
     }
 
     /// True where nothing may leave from this address now.
-    pub(crate) fn hold(&self, route: &FourTuple) -> bool {
-        !self.since.is_empty() && self.since_when(route.local).is_some()
+    pub(crate) fn hold(&self, tuple: &FourTuple) -> bool {
+        !self.since.is_empty() && self.since_when(tuple.local).is_some()
     }
 
     /// True where the socket of a path's own address is full.
@@ -49,8 +49,8 @@ impl FullSockets {
     }
 
     /// What a scheduler sees of a path that is held; it waits for the socket no longer than `patience`.
-    pub(crate) fn room(&self, now: Instant, route: &FourTuple, patience: impl FnOnce() -> Duration) -> Option<Room> {
-        let until = self.since_when(route.local)? + patience();
+    pub(crate) fn room(&self, now: Instant, tuple: &FourTuple, patience: impl FnOnce() -> Duration) -> Option<Room> {
+        let until = self.since_when(tuple.local)? + patience();
         Some(if until > now { Room::Socket(until) } else { Room::Stuck })
     }
 }

@@ -46,7 +46,7 @@ fn cid(n: u8, len: usize) -> ConnectionId {
     ConnectionId::new(&[n; 20][..len]).unwrap()
 }
 
-fn route(port: u16) -> FourTuple {
+fn tuple(port: u16) -> FourTuple {
     FourTuple { local: SocketAddr::from(([10, 0, 0, 1], 443)), remote: SocketAddr::from(([192, 0, 2, 1], port)) }
 }
 
@@ -72,8 +72,8 @@ impl Bench {
     }
 
     /// Hands a datagram in; every answer obeys the 3x rule (RFC 9000 8.1).
-    fn receive(&mut self, route: FourTuple, data: &[u8]) -> Received {
-        let received = self.endpoint.receive(self.now, route, None, BytesMut::from(data), &mut self.reply);
+    fn receive(&mut self, tuple: FourTuple, data: &[u8]) -> Received {
+        let received = self.endpoint.receive(self.now, tuple, None, BytesMut::from(data), &mut self.reply);
         match &received {
             Received::Reply(Transmit { size, .. }) => {
                 assert_eq!(*size, self.reply.len());
@@ -84,8 +84,8 @@ impl Bench {
         received
     }
 
-    fn incoming(&mut self, route: FourTuple, data: &[u8]) -> Incoming {
-        match self.receive(route, data) {
+    fn incoming(&mut self, tuple: FourTuple, data: &[u8]) -> Incoming {
+        match self.receive(tuple, data) {
             Received::Incoming(incoming) => incoming,
             other => panic!("not an incoming connection: {other:?}"),
         }
@@ -95,22 +95,22 @@ impl Bench {
         self.endpoint.admit(incoming, &mut self.reply, None).map_err(|e| e.cause).unwrap()
     }
 
-    fn deliver(&mut self, route: FourTuple, data: &[u8]) -> (ConnectionHandle, Input) {
-        match self.receive(route, data) {
+    fn deliver(&mut self, tuple: FourTuple, data: &[u8]) -> (ConnectionHandle, Input) {
+        match self.receive(tuple, data) {
             Received::Connection(handle, input) => (handle, input),
             other => panic!("not a connection's: {other:?}"),
         }
     }
 
-    fn nothing(&mut self, route: FourTuple, data: &[u8]) {
-        let received = self.receive(route, data);
+    fn nothing(&mut self, tuple: FourTuple, data: &[u8]) {
+        let received = self.receive(tuple, data);
         assert!(matches!(received, Received::Nothing), "{received:?}");
     }
 
     /// Sends a datagram that is answered with a Retry; gives id and token of it.
-    fn retried(&mut self, route: FourTuple, initial: &Craft) -> (ConnectionId, Vec<u8>) {
-        let received = self.receive(route, &initial.datagram());
-        assert!(matches!(received, Received::Reply(t) if t.route == route), "{received:?}");
+    fn retried(&mut self, tuple: FourTuple, initial: &Craft) -> (ConnectionId, Vec<u8>) {
+        let received = self.receive(tuple, &initial.datagram());
+        assert!(matches!(received, Received::Reply(t) if t.tuple == tuple), "{received:?}");
         assert!(plait_crypto::retry::verify(initial.version.0, &initial.dcid, &self.reply));
         match ProtectedHeader::parse(&self.reply, 8, FixedBitRule::MustBeSet).unwrap().0 {
             ProtectedHeader::Retry { scid, dcid, token, .. } => {

@@ -8,21 +8,21 @@ use plait_base::ResetToken;
 use plait_wire::header::stateless_reset;
 
 fn client(bench: &mut Bench, port: u16) -> Result<(ConnectionHandle, ConnectionParts), ConnectError> {
-    bench.endpoint.prepare(ClientConfig::new(client_tls()), route(port), "localhost")
+    bench.endpoint.prepare(ClientConfig::new(client_tls()), tuple(port), "localhost")
 }
 
 #[test]
 fn an_id_leads_to_its_path() {
     // RFC 9000 5.1.1-2; RFC 10069 3.1-2
     let mut bench = Bench::server();
-    let incoming = bench.incoming(route(1), &Craft::new(1).datagram());
+    let incoming = bench.incoming(tuple(1), &Craft::new(1).datagram());
     let handle = bench.admit(incoming).handle;
     let third = cid(30, 8);
     bench.endpoint.on_connection_event(handle, EndpointEvent::Register { cid: third, path: PathId(3) });
-    let (to, input) = bench.deliver(route(77), &short(&third, 40));
-    assert_eq!((to, input.path, input.route, input.size()), (handle, PathId(3), route(77), 40));
+    let (to, input) = bench.deliver(tuple(77), &short(&third, 40));
+    assert_eq!((to, input.path, input.tuple, input.size()), (handle, PathId(3), tuple(77), 40));
     bench.endpoint.on_connection_event(handle, EndpointEvent::Retire { cid: third });
-    assert!(matches!(bench.receive(route(77), &short(&third, 40)), Received::Reply(_)));
+    assert!(matches!(bench.receive(tuple(77), &short(&third, 40)), Received::Reply(_)));
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn strangers_are_reset_with_the_token_that_they_know() {
     let mut bench = Bench::server();
     let lost = cid(9, 8);
     for size in [9, 20, 21, 22, 43, 44, 1_452] {
-        match bench.receive(route(1), &short(&lost, size)) {
+        match bench.receive(tuple(1), &short(&lost, size)) {
             Received::Reply(sent) => {
                 assert!(size > 21 && sent.size < size);
                 let token = bench.endpoint.config.reset_key.token(&lost);
@@ -49,7 +49,7 @@ fn resets_are_limited_in_rate_and_can_be_switched_off() {
     let count = |mut config: EndpointConfig, switch: Switch| {
         config.max_resets_per_second(50).stateless_resets(switch);
         let mut bench = Bench::new(config, None);
-        (0..500).filter(|_| matches!(bench.receive(route(1), &short(&cid(9, 8), 99)), Received::Reply(_))).count()
+        (0..500).filter(|_| matches!(bench.receive(tuple(1), &short(&cid(9, 8), 99)), Received::Reply(_))).count()
     };
     assert_eq!(count(endpoint_config(), Switch::On), 50);
     assert_eq!(count(endpoint_config(), Switch::Off), 0);
@@ -63,7 +63,7 @@ fn two_endpoints_that_lost_everything_fall_silent() {
     for round in 0.. {
         assert!(round < 60);
         let bench = if round % 2 == 0 { &mut a } else { &mut b };
-        match bench.receive(route(1), &datagram) {
+        match bench.receive(tuple(1), &datagram) {
             Received::Reply(_) => datagram = bench.reply.clone(),
             _ => break,
         }
@@ -76,20 +76,20 @@ fn a_reset_finds_its_connection() {
     // RFC 9000 10.3.1-1
     let mut bench = Bench::new(endpoint_config(), None);
     let (handle, _) = client(&mut bench, 1).unwrap();
-    let (remote, token) = (route(1).remote, ResetToken([6; 16]));
+    let (remote, token) = (tuple(1).remote, ResetToken([6; 16]));
     bench.endpoint.on_connection_event(handle, EndpointEvent::ResetToken { remote, token });
     let mut datagram = Vec::new();
     stateless_reset::write(&mut datagram, 40, &token, &mut Random::from_u64(4));
-    let (to, input) = bench.deliver(route(1), &datagram);
+    let (to, input) = bench.deliver(tuple(1), &datagram);
     assert_eq!((to, input.kind), (handle, InputKind::StatelessReset));
-    assert!(matches!(bench.receive(route(2), &datagram), Received::Reply(_)), "another address cannot");
+    assert!(matches!(bench.receive(tuple(2), &datagram), Received::Reply(_)), "another address cannot");
     // A long header changes nothing.
     let long = [&[0xc0, 0, 0, 0, 1, 4, 1, 2, 3, 4, 0, 0, 0][..], &datagram[13..]].concat();
-    let (to, input) = bench.deliver(route(1), &long);
+    let (to, input) = bench.deliver(tuple(1), &long);
     assert_eq!((to, input.kind), (handle, InputKind::StatelessReset));
-    bench.nothing(route(2), &long);
+    bench.nothing(tuple(2), &long);
     bench.endpoint.on_connection_event(handle, EndpointEvent::ForgetToken { remote, token });
-    assert!(matches!(bench.receive(route(1), &datagram), Received::Reply(_)));
+    assert!(matches!(bench.receive(tuple(1), &datagram), Received::Reply(_)));
 }
 
 #[test]
@@ -100,12 +100,12 @@ fn a_client_is_found_by_its_id() {
     assert_eq!((parts.side(), parts.ids.local.len(), parts.ids.remote.len()), (Side::Client, 8, 8));
     assert_eq!((parts.ids.remote, parts.ids.retry_scid), (parts.ids.original_dcid, None));
     let answer = Craft { dcid: parts.ids.local, ..Craft::new(1) }.datagram();
-    assert_eq!(bench.deliver(route(1), &answer).0, handle);
+    assert_eq!(bench.deliver(tuple(1), &answer).0, handle);
     // So is what other versions say to it; the connection decides.
     let mut negotiation = vec![0xc0, 0, 0, 0, 0, 8];
     negotiation.extend_from_slice(&parts.ids.local);
     negotiation.extend_from_slice(&[0, 1, 2, 3, 4]);
-    assert_eq!(bench.deliver(route(1), &negotiation).0, handle);
+    assert_eq!(bench.deliver(tuple(1), &negotiation).0, handle);
 }
 
 #[test]
@@ -117,11 +117,11 @@ fn empty_ids_go_by_address() {
     let (b, _) = client(&mut bench, 2).unwrap();
     assert!(parts.ids.local.is_empty());
     assert_eq!(client(&mut bench, 1).err(), Some(ConnectError::AddressInUse));
-    assert_eq!(bench.deliver(route(1), &short(&ConnectionId::EMPTY, 30)).0, a);
-    assert_eq!(bench.deliver(route(2), &Craft { dcid: ConnectionId::EMPTY, ..Craft::new(1) }.datagram()).0, b);
+    assert_eq!(bench.deliver(tuple(1), &short(&ConnectionId::EMPTY, 30)).0, a);
+    assert_eq!(bench.deliver(tuple(2), &Craft { dcid: ConnectionId::EMPTY, ..Craft::new(1) }.datagram()).0, b);
     // No resets without ids, and no serving.
-    bench.nothing(route(3), &short(&ConnectionId::EMPTY, 30));
-    bench.nothing(route(3), &Craft::new(1).datagram());
+    bench.nothing(tuple(3), &short(&ConnectionId::EMPTY, 30));
+    bench.nothing(tuple(3), &Craft::new(1).datagram());
     bench.endpoint.on_connection_event(a, EndpointEvent::Drained);
     assert!(client(&mut bench, 1).is_ok());
 }
@@ -135,7 +135,7 @@ fn impossible_connections_leave_nothing() {
     let mut bench = Bench::new(v1_only, None);
     let mut config = ClientConfig::new(client_tls());
     config.version(Version::V2);
-    assert_eq!(bench.endpoint.prepare(config, route(1), "a").err(), Some(ConnectError::UnsupportedVersion));
+    assert_eq!(bench.endpoint.prepare(config, tuple(1), "a").err(), Some(ConnectError::UnsupportedVersion));
     assert_eq!(bench.endpoint.connections(), 0);
 }
 
@@ -145,7 +145,7 @@ fn a_stored_token_is_used_once() {
     let mut bench = Bench::new(endpoint_config(), None);
     let config = ClientConfig::new(client_tls());
     config.token_store.insert("localhost", bytes::Bytes::from_static(b"t"));
-    let mut token = |config: ClientConfig| match bench.endpoint.prepare(config, route(1), "localhost").unwrap().1.role {
+    let mut token = |config: ClientConfig| match bench.endpoint.prepare(config, tuple(1), "localhost").unwrap().1.role {
         Role::Client(client) => client.token,
         Role::Server(_) => panic!("a client's part"),
     };
@@ -158,12 +158,12 @@ fn nothing_outlives_a_connection() {
     let mut bench = Bench::server();
     for round in 0..50u8 {
         let initial = Craft::new(round);
-        let incoming = bench.incoming(route(1), &initial.datagram());
+        let incoming = bench.incoming(tuple(1), &initial.datagram());
         let admission = bench.admit(incoming);
         let (handle, local) = (admission.handle, admission.parts.ids.local);
         assert_eq!(handle, ConnectionHandle(0), "handles are used again");
         bench.endpoint.on_connection_event(handle, EndpointEvent::Drained);
-        assert!(matches!(bench.receive(route(1), &short(&local, 50)), Received::Reply(_)));
+        assert!(matches!(bench.receive(tuple(1), &short(&local, 50)), Received::Reply(_)));
         assert_eq!(bench.endpoint.connections(), 0);
     }
 }

@@ -25,10 +25,10 @@ fn a_retry_proves_the_address() {
     for version in Version::SUPPORTED {
         let mut bench = always();
         let initial = Craft { version, ..Craft::new(1) };
-        let (scid, token) = bench.retried(route(1), &initial);
+        let (scid, token) = bench.retried(tuple(1), &initial);
         assert_eq!((bench.endpoint.incoming(), bench.endpoint.connections()), (0, 0));
         assert!(scid.len() >= 8 && scid != initial.dcid);
-        let incoming = bench.incoming(route(1), &initial.with_token(scid, &token).datagram());
+        let incoming = bench.incoming(tuple(1), &initial.with_token(scid, &token).datagram());
         assert_eq!((incoming.proof, incoming.orig_dst_cid()), (AddressProof::Retry, initial.dcid));
         // RFC 9000 17.2.5: at most one Retry
         let error = bench.endpoint.retry(incoming, &mut bench.reply).unwrap_err();
@@ -45,9 +45,9 @@ fn a_retry_token_is_good_for_its_address_only() {
     // RFC 9000 8.1.2 and 8.1.4
     let mut bench = always();
     let initial = Craft::new(1);
-    let (scid, token) = bench.retried(route(1), &initial);
+    let (scid, token) = bench.retried(tuple(1), &initial);
     let second = initial.with_token(scid, &token);
-    assert!(matches!(bench.receive(route(2), &second.datagram()), Received::Reply(_)));
+    assert!(matches!(bench.receive(tuple(2), &second.datagram()), Received::Reply(_)));
     assert_eq!(bench.close_code(&second), CloseCode::INVALID_TOKEN.0);
     assert_eq!(bench.endpoint.incoming(), 0);
 }
@@ -56,10 +56,10 @@ fn a_retry_token_is_good_for_its_address_only() {
 fn a_retry_token_grows_old() {
     let mut bench = always();
     let initial = Craft::new(1);
-    let (scid, token) = bench.retried(route(1), &initial);
+    let (scid, token) = bench.retried(tuple(1), &initial);
     let second = initial.with_token(scid, &token);
     bench.now += Duration::from_secs(17);
-    assert!(matches!(bench.receive(route(1), &second.datagram()), Received::Reply(_)));
+    assert!(matches!(bench.receive(tuple(1), &second.datagram()), Received::Reply(_)));
     assert_eq!(bench.close_code(&second), CloseCode::INVALID_TOKEN.0);
 }
 
@@ -68,7 +68,7 @@ fn a_token_of_others_counts_as_none() {
     // RFC 9000 8.1.3
     let mut bench = Bench::server();
     let initial = Craft { token: vec![7; 60], ..Craft::new(1) };
-    let incoming = bench.incoming(route(1), &initial.datagram());
+    let incoming = bench.incoming(tuple(1), &initial.datagram());
     assert_eq!(incoming.proof, AddressProof::None);
 }
 
@@ -76,9 +76,9 @@ fn a_token_of_others_counts_as_none() {
 fn the_application_may_ask_for_a_retry() {
     let mut bench = Bench::server();
     let initial = Craft::new(1);
-    let incoming = bench.incoming(route(1), &initial.datagram());
+    let incoming = bench.incoming(tuple(1), &initial.datagram());
     let sent = bench.endpoint.retry(incoming, &mut bench.reply).unwrap().unwrap();
-    assert_eq!((sent.route, sent.size), (route(1), bench.reply.len()));
+    assert_eq!((sent.tuple, sent.size), (tuple(1), bench.reply.len()));
     assert_eq!(bench.endpoint.incoming(), 0);
     assert!(plait_crypto::retry::verify(1, &initial.dcid, &bench.reply));
 }
@@ -89,15 +89,15 @@ fn a_new_token_spares_the_retry_once() {
     // RFC 9000 8.1.3-7 and 8.1.4; RFC 10069 3.1.3: good for every validated address
     let mut bench = always();
     let server = bench.endpoint.server.clone().unwrap();
-    let addresses: [IpAddr; 2] = ["198.51.100.7".parse().unwrap(), route(1).remote.ip()];
+    let addresses: [IpAddr; 2] = ["198.51.100.7".parse().unwrap(), tuple(1).remote.ip()];
     let token = seal(&server, addresses.to_vec(), 3);
     let initial = Craft { token, ..Craft::new(1) };
     bench.now += Duration::from_secs(3_600);
-    let incoming = bench.incoming(route(50), &initial.datagram());
+    let incoming = bench.incoming(tuple(50), &initial.datagram());
     assert_eq!((incoming.proof, incoming.orig_dst_cid()), (AddressProof::Token, initial.dcid));
     assert_eq!(bench.admit(incoming).parts.ids.retry_scid, None);
     // The second use goes the long way.
-    bench.retried(route(51), &initial);
+    bench.retried(tuple(51), &initial);
 }
 
 #[test]
@@ -105,9 +105,9 @@ fn a_new_token_is_no_use_in_another_version() {
     // RFC 9369 5
     let mut bench = always();
     let server = bench.endpoint.server.clone().unwrap();
-    let token = Token::Validated { addresses: vec![route(1).remote.ip()], issued: 1, version: 0x6b33_43cf };
+    let token = Token::Validated { addresses: vec![tuple(1).remote.ip()], issued: 1, version: 0x6b33_43cf };
     let token = server.token_key.seal(&token, &mut Random::from_u64(4));
-    bench.retried(route(1), &Craft { token, ..Craft::new(1) });
+    bench.retried(tuple(1), &Craft { token, ..Craft::new(1) });
 }
 
 #[test]
@@ -116,9 +116,9 @@ fn a_new_token_is_no_use_elsewhere_or_later() {
     let mut bench = always();
     let server = bench.endpoint.server.clone().unwrap();
     let sealed = |n, ip: &str| seal(&server, vec![ip.parse().unwrap()], n);
-    bench.retried(route(1), &Craft { token: sealed(1, "198.51.100.7"), ..Craft::new(1) });
+    bench.retried(tuple(1), &Craft { token: sealed(1, "198.51.100.7"), ..Craft::new(1) });
     bench.now += Duration::from_secs(15 * 24 * 3600);
-    bench.retried(route(1), &Craft { token: sealed(2, "192.0.2.1"), ..Craft::new(2) });
+    bench.retried(tuple(1), &Craft { token: sealed(2, "192.0.2.1"), ..Craft::new(2) });
 }
 
 #[test]
@@ -128,15 +128,15 @@ fn a_token_is_spent_only_by_a_connection_that_got_a_place() {
     server.retry_policy(RetryPolicy::Always).max_incoming(1);
     let mut bench = Bench::new(endpoint_config(), Some(server));
     let server = bench.endpoint.server.clone().unwrap();
-    let sealed = |n| seal(&server, vec![route(1).remote.ip()], n);
-    let first = bench.incoming(route(1), &Craft { token: sealed(1), ..Craft::new(1) }.datagram());
+    let sealed = |n| seal(&server, vec![tuple(1).remote.ip()], n);
+    let first = bench.incoming(tuple(1), &Craft { token: sealed(1), ..Craft::new(1) }.datagram());
     let second = Craft { token: sealed(2), ..Craft::new(2) };
-    bench.nothing(route(2), &second.datagram());
+    bench.nothing(tuple(2), &second.datagram());
     bench.admit(first);
-    let incoming = bench.incoming(route(2), &second.datagram());
+    let incoming = bench.incoming(tuple(2), &second.datagram());
     assert_eq!(incoming.proof, AddressProof::Token, "spent while there was no place");
     bench.admit(incoming);
-    bench.retried(route(3), &second);
+    bench.retried(tuple(3), &second);
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn what_waits_for_a_decision_keeps_no_receive_buffer() {
     let mut kept = Vec::new();
     for n in 0..2 {
         let datagram = buffer.split_to(initial.len());
-        let received = bench.endpoint.receive(bench.now, route(1), None, datagram, &mut bench.reply);
+        let received = bench.endpoint.receive(bench.now, tuple(1), None, datagram, &mut bench.reply);
         assert!(matches!(received, Received::Incoming(_)) == (n == 0));
         kept.push(received);
     }

@@ -9,7 +9,7 @@ use plait_engine::{ClientConfig, Endpoint, EndpointConfig, Version};
 use plait_wire::TransportParameters;
 
 use super::with;
-use crate::puppet::{PUPPET, Rig, client_tls, route};
+use crate::puppet::{PUPPET, Rig, client_tls, tuple};
 
 /// The first datagram of a client.
 fn first_datagram(change: impl FnOnce(&mut ClientConfig)) -> Vec<u8> {
@@ -18,7 +18,7 @@ fn first_datagram(change: impl FnOnce(&mut ClientConfig)) -> Vec<u8> {
     let mut endpoint = Endpoint::new(Arc::new(config), None, random.fork());
     let mut client = ClientConfig::new(client_tls());
     change(&mut client);
-    let (_, mut conn) = endpoint.connect(Instant::ZERO, client, route(PUPPET), "localhost").unwrap();
+    let (_, mut conn) = endpoint.connect(Instant::ZERO, client, tuple(PUPPET), "localhost").unwrap();
     let mut datagram = Vec::new();
     conn.poll_transmit(Instant::ZERO, 1, &mut datagram).unwrap();
     datagram

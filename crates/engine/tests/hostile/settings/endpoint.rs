@@ -109,7 +109,7 @@ fn max_connections() {
     let mut rig = Rig::server(endpoint(|e| _ = e.max_connections(0)));
     rig.accepts = false;
     rig.say_handshake();
-    let (now, at) = (rig.now, rig.route);
+    let (now, at) = (rig.now, rig.tuple);
     let seen = rig.replies.pop().map(|reply| rig.peer.open(now, at, &reply)).unwrap();
     let closes = |payload: &[u8]| {
         Frames::in_packet(payload, PacketKind::Initial).flatten().any(|f| {

@@ -12,7 +12,7 @@ use plait_engine::schedule::{self, reinject};
 use plait_wire::Frame;
 
 use super::{announced, with};
-use crate::puppet::{Packet, Rig, addr, ms, route};
+use crate::puppet::{Packet, Rig, addr, ms, tuple};
 use crate::violations::stream;
 
 const SECOND: &str = "192.0.2.2:5000";
@@ -37,7 +37,7 @@ fn stream_bytes(rig: &Rig, from: usize, path: u32) -> usize {
 }
 
 fn local(port: u16) -> FourTuple {
-    FourTuple { local: format!("10.0.0.2:{port}").parse().unwrap(), ..route(crate::puppet::PUPPET) }
+    FourTuple { local: format!("10.0.0.2:{port}").parse().unwrap(), ..tuple(crate::puppet::PUPPET) }
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn ack_route() {
         let mut rig = two_paths(|t| _ = t.ack_route(ack_route::by_name(name).unwrap()));
         rig.seen.clear();
         for i in 0..6 {
-            rig.send_all(route(SECOND), &[Packet::one_rtt(stream(0, 10 * i, false, &[1; 10])).on(1)]);
+            rig.send_all(tuple(SECOND), &[Packet::one_rtt(stream(0, 10 * i, false, &[1; 10])).on(1)]);
         }
         rig.pass(ms(100));
         let of_second = |f: &Frame<'_>| matches!(f, Frame::Ack(a) if a.path == PathId(1));

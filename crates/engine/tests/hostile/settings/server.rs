@@ -12,7 +12,7 @@ use plait_wire::params::{ActiveMigration, VersionInfo};
 use plait_wire::{Frame, PacketKind};
 
 use super::announced_by;
-use crate::puppet::{Packet, Rig, Setup, ms, route};
+use crate::puppet::{Packet, Rig, Setup, ms, tuple};
 
 fn server(change: fn(&mut ServerConfig)) -> Setup {
     Setup { server_change: change, ..Setup::default() }
@@ -51,7 +51,7 @@ fn first_of(rig: &mut Rig, client: u8, token: Vec<u8>) -> Received {
     let mut datagram = Vec::new();
     let payload = peer.crypto_frames(Space::Initial, 0, 1_000).concat();
     peer.seal(&Packet::new(PacketKind::Initial, payload), &mut datagram);
-    let at = route(&format!("192.0.2.{client}:4000"));
+    let at = tuple(&format!("192.0.2.{client}:4000"));
     rig.endpoint.receive(rig.now, at, None, BytesMut::from(&datagram[..]), &mut Vec::new())
 }
 
@@ -187,7 +187,7 @@ fn incoming_buffer_size_total() {
             rig.peer.seal(&Packet::new(PacketKind::Initial, half), &mut datagram);
             datagrams.push(datagram);
         }
-        let (now, at, mut reply) = (rig.now, rig.route, Vec::new());
+        let (now, at, mut reply) = (rig.now, rig.tuple, Vec::new());
         let first = rig.endpoint.receive(now, at, None, BytesMut::from(&datagrams[0][..]), &mut reply);
         let Received::Incoming(incoming) = first else { panic!("{first:?}") };
         rig.deliver(&datagrams[1]);

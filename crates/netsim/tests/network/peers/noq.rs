@@ -184,8 +184,8 @@ impl Host for NoqHost {
         let at = self.clock.to_std(now);
         let ecn = datagram.ecn.and_then(|ecn| EcnCodepoint::from_bits(ecn as u8));
         let mut buffer = Vec::new();
-        let route = FourTuple::new(datagram.src, Some(datagram.dst.ip()));
-        match self.endpoint.handle(at, route, ecn, datagram.payload, &mut buffer) {
+        let tuple = FourTuple::new(datagram.src, Some(datagram.dst.ip()));
+        match self.endpoint.handle(at, tuple, ecn, datagram.payload, &mut buffer) {
             None => {}
             Some(DatagramEvent::ConnectionEvent(handle, event)) => {
                 if let Some(one) = self.live.get_mut(&handle.0) {

@@ -86,8 +86,8 @@ impl PlaitHost {
                 ClientTlsConfig::from_rustls_with(Arc::new(tls::client()), SessionStore::new(1)).unwrap(),
             );
             client.transport_config(transport).version(version);
-            let route = FourTuple { local: setup.local, remote };
-            let (handle, mut connection) = endpoint.connect(Instant::ZERO, client, route, "localhost").unwrap();
+            let tuple = FourTuple { local: setup.local, remote };
+            let (handle, mut connection) = endpoint.connect(Instant::ZERO, client, tuple, "localhost").unwrap();
             observe(&mut connection, "client");
             live.insert(handle, Live { connection, server: None });
         }
@@ -111,8 +111,8 @@ impl PlaitHost {
         let port = self.local.port();
         let Some(one) = self.live.values_mut().find(|one| one.server.is_none()) else { return };
         self.wished.retain(|(local, remote)| {
-            let route = FourTuple { local: SocketAddr::new(*local, port), remote: *remote };
-            one.connection.open_path(now, route, PathStatus::Available).is_err()
+            let tuple = FourTuple { local: SocketAddr::new(*local, port), remote: *remote };
+            one.connection.open_path(now, tuple, PathStatus::Available).is_err()
         });
     }
 
@@ -146,7 +146,7 @@ fn observe(connection: &mut Connection, side: &'static str) {
 fn push(out: &mut VecDeque<Datagram>, transmit: &Transmit, data: &[u8]) {
     let segment = transmit.segment_size.unwrap_or(transmit.size).max(1);
     for bytes in data[..transmit.size].chunks(segment) {
-        let FourTuple { local, remote } = transmit.route;
+        let FourTuple { local, remote } = transmit.tuple;
         out.push_back(Datagram { src: local, dst: remote, ecn: transmit.ecn, payload: BytesMut::from(bytes) });
     }
 }
@@ -184,8 +184,8 @@ fn drive_connection(
 impl Host for PlaitHost {
     fn on_datagram(&mut self, now: Instant, datagram: Datagram) {
         let mut reply = Vec::new();
-        let route = FourTuple { local: datagram.dst, remote: datagram.src };
-        match self.endpoint.receive(now, route, datagram.ecn, datagram.payload, &mut reply) {
+        let tuple = FourTuple { local: datagram.dst, remote: datagram.src };
+        match self.endpoint.receive(now, tuple, datagram.ecn, datagram.payload, &mut reply) {
             Received::Nothing => {}
             Received::Connection(handle, input) => {
                 if let Some(one) = self.live.get_mut(&handle) {

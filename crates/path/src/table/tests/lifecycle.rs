@@ -49,8 +49,8 @@ fn open_sequence() {
 fn two_ids_on_one_tuple() {
     let (mut client, _) = pair(2, 2);
     for id in [1, 2] {
-        let route = PathAddresses::opened(tuple(0, 0));
-        assert_eq!(client.table.open(Box::new(path(id, route))), Ok(()));
+        let addresses = PathAddresses::opened(tuple(0, 0));
+        assert_eq!(client.table.open(Box::new(path(id, addresses))), Ok(()));
     }
     assert_eq!(
         client.table.open(Box::new(path(2, PathAddresses::opened(tuple(0, 0))))),
@@ -88,9 +88,9 @@ fn validations_under_way_are_bounded() {
     let (mut client, mut server) = pair(20, 20);
     for id in 1..=MAX_VALIDATIONS as u32 {
         for end in [&mut client, &mut server] {
-            let mut route = PathAddresses::opened(tuple(id as u8, 0));
-            route.challenge(at(0), times());
-            end.table.open(Box::new(path(id, route))).unwrap();
+            let mut addresses = PathAddresses::opened(tuple(id as u8, 0));
+            addresses.challenge(at(0), times());
+            end.table.open(Box::new(path(id, addresses))).unwrap();
         }
     }
     assert_eq!(client.table.next_id(), Err(OpenError::TooManyValidations));
@@ -342,9 +342,9 @@ fn churn_keeps_the_table_small() {
 fn failed_validation_ends_the_path_only() {
     // RFC 10069 3.1-7, 3.1-8
     let (mut client, _) = pair(1, 1);
-    let mut route = PathAddresses::opened(tuple(1, 0));
-    route.challenge(at(0), times());
-    client.table.open(Box::new(path(1, route))).unwrap();
+    let mut addresses = PathAddresses::opened(tuple(1, 0));
+    addresses.challenge(at(0), times());
+    client.table.open(Box::new(path(1, addresses))).unwrap();
     let mut events = vec![];
     while let Some(now) = client.table.deadline() {
         client.probe_packet(1);

@@ -13,7 +13,7 @@ const SIZE: usize = 1_000;
 /// An endpoint with one connection, and a datagram for it.
 struct Source {
     endpoint: Endpoint,
-    route: FourTuple,
+    tuple: FourTuple,
     datagram: Vec<u8>,
 }
 
@@ -22,8 +22,8 @@ impl Source {
         let config = EndpointConfig::fresh().unwrap().into_engine();
         let mut endpoint = Endpoint::new(Arc::new(config), None, Random::from_u64(1));
         let client = ClientConfig::insecure(["test"]).unwrap().into_engine();
-        let route = FourTuple { local: "10.0.0.1:1".parse().unwrap(), remote: "10.0.0.2:2".parse().unwrap() };
-        let (_, mut connection) = endpoint.connect(Instant::ZERO, client, route, "localhost").unwrap();
+        let tuple = FourTuple { local: "10.0.0.1:1".parse().unwrap(), remote: "10.0.0.2:2".parse().unwrap() };
+        let (_, mut connection) = endpoint.connect(Instant::ZERO, client, tuple, "localhost").unwrap();
         let mut first = Vec::new();
         connection.poll_transmit(Instant::ZERO, 1, &mut first).unwrap();
         // RFC 9000 17.2: flags, version, then both ids, each after its length
@@ -31,12 +31,12 @@ impl Source {
         let mut datagram = vec![0x40];
         datagram.extend_from_slice(&scid[1..=usize::from(scid[0])]);
         datagram.resize(SIZE, 0);
-        Self { endpoint, route, datagram }
+        Self { endpoint, tuple, datagram }
     }
 
     fn input(&mut self) -> Input {
         let data = BytesMut::from(&self.datagram[..]);
-        match self.endpoint.receive(Instant::ZERO, self.route, None, data, &mut Vec::new()) {
+        match self.endpoint.receive(Instant::ZERO, self.tuple, None, data, &mut Vec::new()) {
             Received::Connection(_, input) => input,
             _ => panic!("the connection does not know its id"),
         }
