@@ -35,11 +35,43 @@ pub enum AqmPlan {
     DropTail,
     /// CoDel (RFC 8289).
     CoDel(CoDelConfig),
-    /// RED; without thresholds of its own it drops nothing below a sixth of the queue's bound, a share of `drop_max` at
-    /// half of it, and all at the bound.
-    Red(Option<RedConfig>),
+    /// RED (Floyd and Jacobson 1993).
+    Red(RedPlan),
     /// CoDel in a queue for each flow (RFC 8290).
     FqCoDel(FqCoDelConfig),
+}
+
+/// RED as written: where a threshold is missing, the queue that it manages says it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RedPlan {
+    /// Mean queue in bytes below which nothing is dropped; else a third of `max_bytes`.
+    pub min_bytes: Option<u64>,
+    /// Mean queue in bytes at which a share of `drop_max` is dropped, and at twice which all is; else three times
+    /// `min_bytes`. Without either all is dropped at the bound of the queue: they are a sixth and a half of it.
+    pub max_bytes: Option<u64>,
+    /// Share dropped at `max_bytes`; else that of [`RedConfig`].
+    pub drop_max: Option<f64>,
+    /// Weight of a new sample in the mean; else that of [`RedConfig`].
+    pub weight: Option<f64>,
+}
+
+impl RedPlan {
+    /// The settings for a queue of so many bytes.
+    fn config(&self, bound_bytes: u64) -> RedConfig {
+        let default = RedConfig::default();
+        let (min_bytes, max_bytes) = match (self.min_bytes, self.max_bytes) {
+            (Some(min), Some(max)) => (min, max),
+            (Some(min), None) => (min, min.saturating_mul(3)),
+            (None, Some(max)) => (max / 3, max),
+            (None, None) => (bound_bytes.max(6) / 6, bound_bytes.max(6) / 2),
+        };
+        RedConfig {
+            min_bytes,
+            max_bytes,
+            drop_max: self.drop_max.unwrap_or(default.drop_max),
+            weight: self.weight.unwrap_or(default.weight),
+        }
+    }
 }
 
 /// One direction of a path.
@@ -125,11 +157,10 @@ impl LinkPlan {
             AqmPlan::DropTail => Aqm::DropTail,
             AqmPlan::CoDel(codel) => Aqm::CoDel(codel),
             AqmPlan::FqCoDel(fq) => Aqm::FqCoDel(fq),
-            AqmPlan::Red(Some(red)) => Aqm::Red(red),
-            AqmPlan::Red(None) => {
+            AqmPlan::Red(red) => {
                 let packets = queue.packets.map(|packets| packets as u64 * u64::from(self.mtu_bytes));
-                let bound = queue.bytes.or(packets).unwrap_or(4 * RedConfig::default().max_bytes).max(6);
-                Aqm::Red(RedConfig { min_bytes: bound / 6, max_bytes: bound / 2, ..RedConfig::default() })
+                // A queue without a bound is that of a link without a rate: nothing ever waits in it.
+                Aqm::Red(red.config(queue.bytes.or(packets).unwrap_or(2 * RedConfig::default().max_bytes)))
             }
         }
     }
@@ -232,7 +263,7 @@ fn read_aqm(reader: &Reader<'_>) -> Result<Option<AqmPlan>, ScenarioError> {
     let kinds = [
         ("drop-tail", AqmPlan::DropTail),
         ("codel", AqmPlan::CoDel(CoDelConfig::default())),
-        ("red", AqmPlan::Red(None)),
+        ("red", AqmPlan::Red(RedPlan::default())),
         ("fq-codel", AqmPlan::FqCoDel(FqCoDelConfig::default())),
     ];
     if !reader.has_table("aqm") {
@@ -253,19 +284,19 @@ fn read_aqm(reader: &Reader<'_>) -> Result<Option<AqmPlan>, ScenarioError> {
             })
         }
         AqmPlan::Red(_) => {
-            let default = RedConfig::default();
             let bytes = |key| table.whole(key, 1..=1 << 40, "bytes");
-            let (min, max) = (bytes("min_bytes")?, bytes("max_bytes")?);
-            let red = RedConfig {
-                min_bytes: min.unwrap_or(default.min_bytes),
-                max_bytes: max.unwrap_or(default.max_bytes),
-                drop_max: table.number("drop_max", 0.0..=1.0, "")?.unwrap_or(default.drop_max),
-                weight: table.number("weight", 0.0..=1.0, "")?.unwrap_or(default.weight),
+            let red = RedPlan {
+                min_bytes: bytes("min_bytes")?,
+                max_bytes: bytes("max_bytes")?,
+                drop_max: table.number("drop_max", 0.0..=1.0, "")?,
+                weight: table.number("weight", 0.0..=1.0, "")?,
             };
-            if red.min_bytes >= red.max_bytes {
+            if let (Some(min), Some(max)) = (red.min_bytes, red.max_bytes)
+                && min >= max
+            {
                 return Err(table.complain("max_bytes", "is not above min_bytes", "more than min_bytes"));
             }
-            AqmPlan::Red(Some(red))
+            AqmPlan::Red(red)
         }
     };
     table.finish()?;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plait_netsim::link::{Loss, Rate};
+use plait_netsim::link::{Aqm, Loss, Rate, Service};
 
 use super::sweep::take_sweep;
 use super::{CrossLoad, Direction, Extension, Place, Scenario, Traces, Tree};
@@ -52,6 +52,29 @@ fn every_key_arrives() {
     assert_eq!(scenario.load, Load::Download { bytes: 20_000_000 });
     assert_eq!((scenario.endpoints.initial_path, scenario.endpoints.extension), (1, Extension::None));
     assert_eq!((scenario.events[0].at, scenario.events[0].place), (Duration::from_secs(3), Place(0)));
+}
+
+#[test]
+fn thresholds_of_red_follow_the_queue_where_nobody_set_them() {
+    let thresholds = |queue: &str, aqm: &str| {
+        let text = TWO_PATHS.replace("queue_ms = 50.0", &format!("{queue}\naqm = {aqm}"));
+        match read(&text).unwrap().paths[0].own.down.config(Service::Planned).aqm {
+            Aqm::Red(red) => (red.min_bytes, red.max_bytes),
+            other => panic!("{other:?}"),
+        }
+    };
+    for aqm in [r#""red""#, r#"{ kind = "red" }"#, r#"{ kind = "red", weight = 0.01, drop_max = 0.5 }"#] {
+        assert_eq!(thresholds("queue_bytes = 600_000", aqm), (100_000, 300_000), "{aqm}");
+        assert_eq!(thresholds("queue_bytes = 0", aqm), (1, 3), "{aqm}");
+        assert_eq!(thresholds("queue_packets = 40", aqm), (10_000, 30_000), "{aqm}");
+        // 10 Mbit/s for 240 ms.
+        assert_eq!(thresholds("queue_ms = 240", aqm), (50_000, 150_000), "{aqm}");
+    }
+    let both = r#"{ kind = "red", min_bytes = 7, max_bytes = 90 }"#;
+    assert_eq!(thresholds("queue_ms = 50", both), (7, 90));
+    // One of them says the other, whatever the queue.
+    assert_eq!(thresholds("queue_bytes = 3000", r#"{ kind = "red", min_bytes = 20_000 }"#), (20_000, 60_000));
+    assert_eq!(thresholds("queue_bytes = 3000", r#"{ kind = "red", max_bytes = 1 }"#), (0, 1));
 }
 
 #[test]
