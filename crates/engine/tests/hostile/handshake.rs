@@ -1,5 +1,7 @@
 //! What RFC 9000 and 9001 demand from the first packet to the confirmed handshake: ids, keys, levels, early data.
 
+use std::collections::BTreeMap;
+
 use plait_base::{CloseCode, ConnectionId, Dir, PathId, ResetToken, Space};
 use plait_engine::Event;
 use plait_wire::frame::AckForm;
@@ -200,6 +202,54 @@ fn data_left_over_at_a_change_of_level_is_a_violation() {
     rig.send(Packet::new(PacketKind::Initial, payload));
     assert!(!rig.is_open());
     assert_eq!(rig.close_seen(), Some(CloseCode::PROTOCOL_VIOLATION));
+}
+
+/// Bytes of CRYPTO frames by level and offset, with how often each was seen. Another byte at the same place fails.
+fn crypto_seen(rig: &Rig) -> BTreeMap<(Space, u64), (u8, u32)> {
+    let mut seen = BTreeMap::new();
+    for packet in &rig.seen {
+        for frame in packet.frames() {
+            let Frame::Crypto(crypto) = frame else { continue };
+            for (offset, byte) in (crypto.offset..).zip(crypto.data.iter().copied()) {
+                let entry = seen.entry((packet.kind.space(), offset)).or_insert((byte, 0));
+                assert_eq!(entry.0, byte, "{:?} at {offset}", packet.kind);
+                entry.1 += 1;
+            }
+        }
+    }
+    seen
+}
+
+/// True where all CRYPTO data of a level was seen more than once.
+fn goes_again(rig: &Rig, space: Space) -> bool {
+    let seen = crypto_seen(rig);
+    let mut counts = seen.iter().filter(|((of, _), _)| *of == space).map(|(_, (_, count))| *count).peekable();
+    counts.peek().is_some() && counts.all(|count| count > 1)
+}
+
+#[test]
+fn crypto_data_goes_again_at_the_level_that_it_was_first_sent_at() {
+    // RFC 9001 4.9-1: a server that has Handshake and 1-RTT keys, first at one level, then at the next,
+    let mut server = Rig::server(Setup::default());
+    let hello = server.peer.crypto_frames(Space::Initial, 0, 1000).concat();
+    server.send(Packet::new(PacketKind::Initial, hello).padded(1200));
+    server.pass(ms(3_000));
+    assert!(goes_again(&server, Space::Initial));
+    let acked = server.peer.ack(Space::Initial, 0, AckForm::Plain).unwrap();
+    server.send(Packet::new(PacketKind::Initial, acked).padded(1200));
+    server.pass(ms(10_000));
+    assert!(goes_again(&server, Space::Handshake));
+    // a server whose session tickets nobody acknowledges,
+    let mut server = Rig::server(Setup::default());
+    finish(&mut server);
+    server.pass(ms(3_000));
+    assert!(goes_again(&server, Space::Data));
+    // and a client that is done with its Initial keys and says its Finished.
+    let mut client = Rig::client(Setup::default());
+    while client.say_handshake() || !client.peer.is_done() {}
+    client.pass(ms(3_000));
+    assert!(goes_again(&client, Space::Handshake));
+    assert!(crypto_seen(&client).keys().all(|(space, _)| *space != Space::Data));
 }
 
 #[test]
