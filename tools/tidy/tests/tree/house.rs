@@ -29,7 +29,7 @@ const FILES_IN_CIRCLES: &[(&str, usize)] = &[];
 /// `pub` items in 1,000 lines from `base` to `engine`. To reach: 30.
 const MAX_PUBLIC_DENSITY: usize = 31;
 /// Methods and fields of the engine's `Connection`. To reach: 100 and 12.
-const MAX_CONNECTION_METHODS: usize = 96;
+const MAX_CONNECTION_METHODS: usize = 95;
 const MAX_CONNECTION_FIELDS: usize = 11;
 
 /// Documents that only their writers have, and how they are cited.

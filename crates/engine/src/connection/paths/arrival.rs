@@ -28,6 +28,12 @@ pub(crate) enum DatagramSource {
     Elsewhere,
 }
 
+impl DatagramSource {
+    pub(crate) fn is_elsewhere(self) -> bool {
+        self == Self::Elsewhere
+    }
+}
+
 /// Opens 1-RTT packets of one path.
 struct OneRttOpener<'a> {
     keys: &'a mut OneRttKeys,

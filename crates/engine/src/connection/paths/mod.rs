@@ -36,7 +36,7 @@
 //! [`PathControl`] acts on the table of paths. It knows of the connection what it was told (`on_peer_params`,
 //! `on_handshake_complete`, `on_handshake_confirmed`); what others must hear comes out of it as [`PathNews`].
 
-pub(crate) mod arrival;
+mod arrival;
 pub(crate) mod cids;
 mod close;
 mod failure;

@@ -16,7 +16,6 @@ use plait_path::table::{Admission, SlotPlace};
 use plait_wire::header::{PacketKind, PacketSpan, ProtectedHeader, stateless_reset};
 
 use crate::connection::Connection;
-use crate::connection::paths::arrival::DatagramSource;
 use crate::io::{EndpointEvent, Input, InputKind};
 use loans::Loans;
 use open::Refusal;
