@@ -145,7 +145,7 @@ const EARLY_ENDS: &[EndRow] = &[
 
 /// From the address of path 1, a datagram that ends in the token of the id in use there.
 fn reset(rig: &mut Rig) {
-    let from = route("192.0.2.2:5000");
+    let from = tuple("192.0.2.2:5000");
     let token = rig.endpoint_events.iter().rev().find_map(|e| match e {
         EndpointEvent::ResetToken { remote, token } if *remote == from.remote => Some(*token),
         _ => None,

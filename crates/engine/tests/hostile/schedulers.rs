@@ -10,7 +10,7 @@ use plait_engine::schedule::{
 use plait_engine::stream::Overflow;
 use plait_wire::Frame;
 
-use crate::puppet::{Packet, Rig, Setup, ms, route};
+use crate::puppet::{Packet, Rig, Setup, ms, tuple};
 
 const SECOND: &str = "192.0.2.2:5000";
 
@@ -122,7 +122,7 @@ fn a_scheduler_is_told_of_the_packets_that_it_decided_about_and_of_no_others() {
     let (before, seen) = (told(), rig.seen.len());
     for n in 0..10 {
         rig.frames([0x01]);
-        rig.send_all(route(SECOND), &[Packet::one_rtt([&[0x1a_u8][..], &[n; 8]].concat()).on(1)]);
+        rig.send_all(tuple(SECOND), &[Packet::one_rtt([&[0x1a_u8][..], &[n; 8]].concat()).on(1)]);
     }
     assert!(rig.seen.len() >= seen + 10);
     assert_eq!(told(), before);
