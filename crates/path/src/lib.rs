@@ -1,7 +1,7 @@
 //! Paths: what each sends and receives, its addresses and their validation, its connection ids, and the table of them.
 //!
-//! `path` knows no stream, no scheduler and no connection. A [`Path`] joins a [`SendFlow`] and a [`ReceiveFlow`] of one id
-//! on one 4-tuple; these two know nothing of each other but by ack reports. [`Paths`] is the table: it holds every path
+//! `path` knows no stream, no scheduler and no connection. A [`Path`] joins a send flow and a [`ReceiveFlow`] of one id on
+//! one 4-tuple; these two know nothing of each other but by ack reports. [`Paths`] is the table: it holds every path
 //! id, used or not, and speaks the frames of RFC 10069.
 
 mod addresses;
@@ -16,21 +16,22 @@ mod spin;
 mod stats;
 mod status;
 pub mod table;
+#[cfg(test)]
+mod tests;
 
 pub use addresses::{
-    AddressEvent, ChallengeData, FourTupleRole, FourTupleState, Moved, Pad, PathAddresses, Validation, ValidationTimes,
+    AddressEvent, ChallengeData, FourTupleRole, Moved, Pad, PathAddresses, Validation, ValidationTimes,
 };
-pub use cids::{CidSource, IssuedCid, LocalCids, RemoteCids};
+pub use cids::{CidSource, IssuedCid};
 pub use feedback::{Feedback, LostPacket};
-pub use path::{Path, ProbeTimeout, TakeOver};
+pub use path::{Departure, Path, PathConfig, ProbeTimeout, TakeOver};
 pub use policy::{AckCarrier, AckRoute, AckRouteFactory, PathPolicy, PathPolicyFactory, ack_route};
 pub use receive::{AckNeed, AckPolicy, Eliciting, ReceiveFlow};
 pub use send::{
     AckOutcome, AckReport, Built, EcnMode, FlightOrder, HandshakeState, InFlight, MtuConfig, MtuSearch, Pacing,
-    PacketBuilder, PacketInfo, Padding, ProbeGate, RttEstimator, Sealer, SendConfig, SendFlow, SendRoom, SendStats,
-    TimerFired,
+    PacketBuilder, PacketInfo, Padding, ProbeGate, Sealer, SendConfig, SendRoom, SendStats, TimerFired,
 };
 pub use spin::SpinBit;
 pub use stats::{PathCounters, PathTotals};
-pub use status::{PathStatus, Status};
+pub use status::PathStatus;
 pub use table::{PathIds, PathRoom, PathSnapshot, Paths, PeerLimits, TableConfig, TableEvent, frame_room};

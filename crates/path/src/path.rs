@@ -1,23 +1,30 @@
 //! One path: its addresses, its largest datagram, what it sends and receives, and how it fares.
 
-use std::net::SocketAddr;
+mod departure;
+mod moving;
+
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use plait_base::observe::{PathState, TraceEvent};
 use plait_base::shared_metrics::SharedPathMetrics;
-use plait_base::{ConnectionId, Ecn, FourTuple, Instant, PathId, Side, Space, Violation};
+use plait_base::{ConnectionId, Ecn, FourTuple, Instant, PathId, Space, Violation};
 use plait_congestion::CongestionController;
+use plait_crypto::OneRttKeys;
 use plait_wire::SentFrame;
 
-use crate::addresses::{ChallengeData, FourTupleRole, Moved, PathAddresses, ValidationTimes};
+use crate::addresses::{FourTupleRole, PathAddresses, ValidationTimes};
 use crate::feedback::Feedback;
 use crate::policy::AckCarrier;
-use crate::receive::{Eliciting, ReceiveFlow};
+use crate::receive::{AckPolicy, Eliciting, ReceiveFlow};
 use crate::send::mtu::{Mtu, MtuConfig};
-use crate::send::{AckOutcome, AckReport, Activity, HandshakeState, PacketInfo, ProbeGate, SendFlow, TimerFired};
+use crate::send::{
+    AckOutcome, AckReport, Activity, HandshakeState, PacketInfo, ProbeGate, SendConfig, SendFlow, TimerFired,
+};
 use crate::spin::SpinBit;
 use crate::stats::{PathCounters, PathTotals};
+
+pub use departure::Departure;
 
 /// A failed path is probed at least this often, so that its return is noticed soon.
 const FAILED_PROBE_INTERVAL: Duration = Duration::from_secs(1);
@@ -44,18 +51,29 @@ pub struct ProbeTimeout {
     pub brings_data: bool,
 }
 
+/// How a path is set up.
+#[derive(Clone, Debug)]
+pub struct PathConfig {
+    /// What sizes of datagrams it tries.
+    pub mtu: MtuConfig,
+    /// What it sends.
+    pub send: SendConfig,
+    /// When it acknowledges.
+    pub acks: AckPolicy,
+    /// The spin bit of what it sends.
+    pub spin: SpinBit,
+}
+
 /// One path of a connection: a send flow and a receive flow of the same id, on one pair of addresses.
 #[derive(Debug)]
 pub struct Path {
     id: PathId,
-    /// Its addresses and their validation.
-    pub addresses: PathAddresses,
+    pub(crate) addresses: PathAddresses,
     /// What we send: numbers, sent packets, RTT, loss, window.
-    pub send: SendFlow,
+    pub(crate) send: SendFlow,
     /// What we receive: numbers seen and acks owed.
     pub receive: ReceiveFlow,
-    /// The spin bit of what we send.
-    pub spin: SpinBit,
+    pub(crate) spin: SpinBit,
     mtu: Mtu,
     counters: PathCounters,
     /// When something last left on it; for keep-alive, since silence lets NATs forget (RFC 9000 10.1.2).
@@ -77,13 +95,25 @@ fn is_payload(frame: &SentFrame) -> bool {
 
 impl Path {
     /// A path at `addresses` that has sent nothing.
-    pub fn new(id: PathId, addresses: PathAddresses, mtu: MtuConfig, send: SendFlow, receive: ReceiveFlow) -> Self {
+    pub fn new(
+        id: PathId,
+        now: Instant,
+        addresses: PathAddresses,
+        controller: Box<dyn CongestionController>,
+        config: PathConfig,
+    ) -> Self {
+        let PathConfig { mtu, send, acks, spin } = config;
+        let mut receive = ReceiveFlow::new(id, Space::Data, acks);
+        if id != PathId::ZERO {
+            // Path 0 has the handshake's samples.
+            receive.on_new_way();
+        }
         Self {
             id,
             addresses,
-            send,
+            send: SendFlow::new(id, now, controller, send),
             receive,
-            spin: SpinBit::default(),
+            spin,
             mtu: Mtu::new(mtu),
             counters: PathCounters::default(),
             sent_at: None,
@@ -146,9 +176,16 @@ impl Path {
         self.send.set_max_ack_delay(max_ack_delay);
     }
 
-    /// Begins again with the first window of another controller; what is in flight stays counted.
-    pub fn replace_controller(&mut self, controller: Box<dyn CongestionController>) {
-        self.send.replace_controller(controller);
+    /// Begins again with the first window of another controller, made for the largest datagram in bytes; what is in flight
+    /// stays counted.
+    pub fn replace_controller(&mut self, controller: impl FnOnce(u64) -> Box<dyn CongestionController>) {
+        self.send.replace_controller(controller(u64::from(self.send.max_datagram_bytes())));
+    }
+
+    /// Smoothed RTT; none before the first sample.
+    #[inline]
+    pub fn rtt(&self) -> Option<Duration> {
+        self.send.rtt().measured()
     }
 
     /// Gives back the memory that waits for packets to come.
@@ -203,7 +240,7 @@ impl Path {
     }
 
     /// An ack shows that the path works; true when it counted as failed.
-    pub fn recover(&mut self) -> bool {
+    pub(crate) fn recover(&mut self) -> bool {
         let was_failed = std::mem::take(&mut self.is_failed);
         if was_failed {
             self.send.set_probe_interval(None);
@@ -219,6 +256,17 @@ impl Path {
     /// Nothing more is sent on it: all that is under way counts as lost.
     pub fn on_closing(&mut self, now: Instant, feedback: &mut Feedback) {
         self.send.on_closing(now, feedback);
+    }
+
+    /// The keys of `space` are gone: its packets leave the flight and nothing of them is sent again (RFC 9002 6.4).
+    pub fn discard(&mut self, now: Instant, space: Space, feedback: &mut Feedback) {
+        self.send.discard(now, space, feedback);
+    }
+
+    /// What is under way in `space` counts as never sent and comes out as lost, without a sign of congestion: Retry,
+    /// another version, rejected 0-RTT. Numbers go on.
+    pub fn declare_all_lost(&mut self, now: Instant, space: Space, feedback: &mut Feedback) {
+        self.send.declare_all_lost(now, space, feedback);
     }
 
     /// How far the handshake is, for the probe timer (RFC 9002 6.2.2.1).
@@ -298,9 +346,15 @@ impl Path {
         Ok(outcome)
     }
 
-    /// A 0-RTT or 1-RTT packet of a datagram of `bytes` arrived and was read. True when the path counts as failed and no
-    /// ack is under way that would show whether it is back: ask at once rather than at the next probe, but once a round
-    /// trip (RFC 9000 13.2.4).
+    /// An ack of 1-RTT packets up to `largest` shows the keys which of them the peer has (RFC 9001 6.1, 6.5); `guard` is
+    /// three times the largest probe time-out.
+    pub fn confirm_keys(&self, now: Instant, keys: &mut OneRttKeys, largest: u64, guard: Duration) {
+        keys.on_acked(self.send.seal_mark(), largest, now, guard);
+    }
+
+    /// A 0-RTT or 1-RTT packet of a datagram of `bytes` arrived and was read; `stream_bytes` where it brought data of the
+    /// application, so many of them on streams. True when the path counts as failed and no ack is under way that would show
+    /// whether it is back: ask at once rather than at the next probe, but once a round trip (RFC 9000 13.2.4).
     pub fn on_packet_received(
         &mut self,
         now: Instant,
@@ -308,32 +362,42 @@ impl Path {
         eliciting: Eliciting,
         ecn: Option<Ecn>,
         bytes: u64,
+        stream_bytes: Option<u64>,
     ) -> bool {
         self.receive.on_packet(now, number, eliciting, ecn);
         self.counters.received_bytes += bytes;
+        if let Some(stream_bytes) = stream_bytes {
+            self.counters.stream_bytes_received += stream_bytes;
+            self.payload_at = Some(now);
+        }
         self.is_failed() && !self.send.expects_ack(now)
     }
 
-    /// A packet brought data of the application, `stream_bytes` of it on streams.
-    pub fn on_payload(&mut self, now: Instant, stream_bytes: u64) {
-        self.counters.stream_bytes_received += stream_bytes;
-        self.payload_at = Some(now);
+    /// True while it carries data either way: some of the application's came within the last probe time-out, or what we
+    /// sent awaits its acks.
+    pub fn is_in_use(&self, now: Instant) -> bool {
+        self.payload_at.is_some_and(|at| now.since(at) <= self.pto()) || self.send.in_flight() > 0
     }
 
-    /// True while it brings data of the application: some came within the last probe time-out.
-    pub fn brings_payload(&self, now: Instant) -> bool {
-        self.payload_at.is_some_and(|at| now.since(at) <= self.pto())
-    }
-
-    /// The peer's newest packet came from these addresses to this connection id of ours.
-    pub fn on_heard_at(&mut self, tuple: &FourTuple, cid: ConnectionId) {
-        if self.addresses.tuple().admits(tuple) {
+    /// The peer's newest packet came from these addresses to this connection id of ours. False where the path leads
+    /// elsewhere.
+    pub(crate) fn on_heard_at(&mut self, tuple: &FourTuple, cid: ConnectionId) -> bool {
+        let is_here = self.addresses.tuple().admits(tuple);
+        if is_here {
             self.heard_cid = Some(cid);
         }
+        is_here
+    }
+
+    /// The peer's newest packet came from these addresses to this connection id of ours, with this spin bit. False where
+    /// the path leads elsewhere.
+    pub fn on_newest_packet(&mut self, tuple: &FourTuple, cid: ConnectionId, spin: bool) -> bool {
+        self.spin.on_received(spin);
+        self.on_heard_at(tuple, cid)
     }
 
     /// True when the peer changed to another connection id of ours since its last packet at its present addresses.
-    pub fn changed_cid(&self, cid: &ConnectionId) -> bool {
+    pub(crate) fn changed_cid(&self, cid: &ConnectionId) -> bool {
         self.heard_cid.is_some_and(|heard| heard != *cid)
     }
 
@@ -366,7 +430,7 @@ impl Path {
         plait_base::time::earliest(self.send.deadline(), self.pause_ping_at)
     }
 
-    /// The loss or probe timer may be due: see [`SendFlow::on_timeout`].
+    /// The loss or probe timer may be due; lost packets come out in `feedback`.
     pub fn on_timeout(
         &mut self,
         now: Instant,
@@ -379,6 +443,14 @@ impl Path {
             return TimerFired::None;
         }
         self.send.on_timeout(now, shared, feedback)
+    }
+
+    /// Where what arrived is credit for `least_bytes`, the smallest datagram that would be sent next, the probe timer runs
+    /// again (RFC 9002 6.2.2.1).
+    pub fn open_probe_gate(&mut self, least_bytes: u64) {
+        if self.may_send(least_bytes) {
+            self.send.set_probe_gate(ProbeGate::Open);
+        }
     }
 
     /// Something came that asks for an ack: where nothing more comes for a probe time-out, the peer is asked.
@@ -467,123 +539,5 @@ impl Path {
 
     fn resize(&mut self, size: Option<u16>) -> Option<u16> {
         size.inspect(|bytes| self.send.set_max_datagram_bytes(*bytes))
-    }
-}
-
-/// Moving, and what its addresses admit.
-impl Path {
-    /// The addresses that carry its packets.
-    pub fn tuple(&self) -> FourTuple {
-        self.addresses.tuple()
-    }
-
-    /// True when the peer's current address is proven.
-    pub fn is_validated(&self) -> bool {
-        self.addresses.is_validated()
-    }
-
-    /// Other addresses that it challenges, while there are any.
-    pub fn candidate(&self) -> Option<FourTuple> {
-        self.addresses.get(FourTupleRole::Candidate).map(|state| state.tuple())
-    }
-
-    /// True while the peer's response at other addresses is awaited.
-    pub fn is_challenging_candidate(&self) -> bool {
-        self.addresses.get(FourTupleRole::Candidate).is_some_and(|state| state.is_validating())
-    }
-
-    /// True where the operating system chose our address, and a datagram showed which.
-    pub fn is_local_chosen_by_system(&self) -> bool {
-        self.addresses.is_system_known()
-    }
-
-    /// The peer proved its current address by the handshake.
-    pub fn on_address_proven(&mut self) {
-        if !self.addresses.is_validated() {
-            self.addresses.on_address_proven();
-        }
-    }
-
-    /// The peer's newest packet came to `tuple`: where the system chooses our address, this shows when it chose another.
-    pub fn follow_system(&mut self, tuple: &FourTuple) -> Moved {
-        self.addresses.follow_system(tuple)
-    }
-
-    /// An authentic packet came from `tuple`, in a datagram of `bytes`: where those are no addresses of the path yet, they
-    /// become its candidate.
-    pub fn admit(&mut self, tuple: FourTuple, bytes: u64) {
-        self.addresses.admit(tuple, bytes);
-    }
-
-    /// Starts to validate its current address, unless that is done or under way.
-    pub fn challenge(&mut self, now: Instant, times: ValidationTimes) {
-        self.addresses.challenge(now, times);
-    }
-
-    /// Leaves by another address of ours from now on, because the one before is gone; whether the peer can be reached from
-    /// there is asked at once (RFC 9000 9.2).
-    pub fn relocate(&mut self, now: Instant, local: SocketAddr, times: ValidationTimes) -> Moved {
-        let moved = self.addresses.relocate(local);
-        self.addresses.challenge(now, times);
-        moved
-    }
-
-    /// PATH_CHALLENGE arrived from `tuple`, in a datagram of `bytes` to our connection id `cid`. True when it came
-    /// from new addresses to another id than before: the response takes another id of the peer (RFC 9000 9.5).
-    pub fn on_challenge(&mut self, tuple: FourTuple, cid: &ConnectionId, bytes: u64, data: ChallengeData) -> bool {
-        // RFC 9000 8.2.2: the response goes where the challenge came from
-        if self.addresses.on_challenge(&tuple, data) {
-            return false;
-        }
-        let changed_cid = self.changed_cid(cid);
-        self.addresses.admit(tuple, bytes);
-        self.addresses.on_challenge(&tuple, data);
-        changed_cid
-    }
-
-    /// The addresses changed: RTT, window, ECN and MTU begin anew unless only ports did (RFC 9000 9.4).
-    pub fn on_moved(&mut self, now: Instant, moved: Moved, controller: impl FnOnce() -> Box<dyn CongestionController>) {
-        if moved == Moved::Hosts {
-            self.mtu.reset();
-            self.send.set_max_datagram_bytes(self.mtu());
-            self.send.reset_for_new_address(now, controller());
-            self.receive.on_new_way();
-        }
-    }
-
-    /// True where the amplification limit lets a datagram of `bytes` leave.
-    #[inline]
-    pub fn may_send(&self, bytes: u64) -> bool {
-        self.addresses.amplification_room() >= bytes
-    }
-
-    /// True where the window has room for `bytes` more.
-    #[inline]
-    pub fn has_window_for(&self, bytes: u64) -> bool {
-        self.send.in_flight() + bytes <= self.send.window()
-    }
-
-    /// RFC 10069 3.1: a server sends no data on a new path before the client's address there is proven, in PTO probes neither.
-    /// On path 0, and on one that moved, what the client sends is credit for it (RFC 9000 8.1, 9.3).
-    #[inline]
-    pub fn awaits_proof(&self, side: Side) -> bool {
-        side.is_server() && self.id != PathId::ZERO && !self.addresses.is_validated()
-    }
-
-    /// True where data may ride along with validation: a client's in the first packet of a new path, a server's once the
-    /// address is proven; and only where the window has room for it.
-    pub fn may_validate_with_data(&self, side: Side) -> bool {
-        self.has_window_for(u64::from(self.mtu())) && (side.is_client() || self.addresses.is_validated())
-    }
-
-    /// True where a response to a challenge, or a challenge, waits for the current addresses.
-    #[inline]
-    pub fn owes_validation(&self) -> bool {
-        self.addresses.is_current_due()
-    }
-
-    /// True where a challenge of ours waits for the current addresses.
-    pub fn owes_challenge(&self) -> bool {
-        self.addresses.get(FourTupleRole::Current).is_some_and(|state| state.wants_challenge())
     }
 }

@@ -42,7 +42,7 @@ impl SpinBit {
     }
 
     /// The bit of a packet with the highest number so far arrived.
-    pub fn on_received(&mut self, bit: bool) {
+    pub(crate) fn on_received(&mut self, bit: bool) {
         match self.role {
             Role::Still => {}
             Role::Inverts => self.bit = !bit,
@@ -58,7 +58,7 @@ impl SpinBit {
     }
 
     /// The bit of the next packet.
-    pub fn bit(&self) -> bool {
+    pub(crate) fn bit(&self) -> bool {
         self.bit
     }
 }

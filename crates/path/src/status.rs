@@ -10,7 +10,7 @@ pub use plait_wire::frame::PathStatus;
 
 /// The advice of both sides for one path id.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Status {
+pub(crate) struct Status {
     local: Option<PathStatus>,
     /// BACKUP is ours for as long as the path counts as failed; the application did not ask for it.
     demoted: bool,
@@ -33,7 +33,7 @@ impl Status {
     }
 
     /// Advises the peer as the application wishes; says nothing when that is what we said last.
-    pub fn set_local(&mut self, status: PathStatus) {
+    pub(crate) fn set_local(&mut self, status: PathStatus) {
         self.demoted = false;
         self.announce(status);
     }
@@ -47,7 +47,7 @@ impl Status {
     }
 
     /// The path works again: takes back what `demote` said, not what the application advised.
-    pub fn restore(&mut self) {
+    pub(crate) fn restore(&mut self) {
         if std::mem::take(&mut self.demoted) {
             self.announce(PathStatus::Available);
         }

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use plait_base::observe::{CloseTrigger, DropReason, LossTrigger, PathState, Observer, ObserverFactory, TraceEvent};
+use plait_base::observe::{CloseTrigger, DropReason, LossTrigger, Observer, ObserverFactory, PathState, TraceEvent};
 use plait_base::{CloseCode, ConnectionId, FourTuple, Instant, PathId, Side, Space};
 use serde_json::{Value, json};
 

@@ -117,7 +117,7 @@ fn unspecified(local: SocketAddr) -> SocketAddr {
 
 /// One 4-tuple that a path uses or may use.
 #[derive(Clone, Debug)]
-pub struct FourTupleState {
+pub(crate) struct FourTupleState {
     tuple: FourTuple,
     validation: Validation,
     origin: Origin,
@@ -156,13 +156,13 @@ impl FourTupleState {
 
     /// Both addresses; ours is unspecified until a datagram shows it.
     #[inline]
-    pub fn tuple(&self) -> FourTuple {
+    pub(crate) fn tuple(&self) -> FourTuple {
         self.tuple
     }
 
     /// The addresses to send with: ours is unspecified where the system chooses it, so that a datagram leaves by the
     /// address that this machine has now, and not by one that it had before.
-    pub fn send_tuple(&self) -> FourTuple {
+    pub(crate) fn send_tuple(&self) -> FourTuple {
         match self.source {
             SourceAddress::Ours => self.tuple,
             SourceAddress::System => FourTuple { local: unspecified(self.tuple.local), ..self.tuple },
@@ -230,7 +230,7 @@ impl FourTupleState {
 
     /// Bytes that may be sent now: `u64::MAX` once validated, else three times what came less what went.
     #[inline]
-    pub fn amplification_room(&self) -> u64 {
+    pub(crate) fn amplification_room(&self) -> u64 {
         match (self.validation, self.origin) {
             (Validation::Validated, _) | (_, Origin::Ours) => u64::MAX,
             // RFC 9000 8, 8.1, 8.2: never more than three times the bytes received.
@@ -305,7 +305,7 @@ impl FourTupleState {
 
     /// True when a challenge or a response waits and at least some of it may be sent.
     #[inline]
-    pub fn wants_send(&self) -> bool {
+    pub(crate) fn wants_send(&self) -> bool {
         (self.wants_response() || self.wants_challenge()) && self.amplification_room() >= MIN_CHALLENGE_BYTES
     }
 

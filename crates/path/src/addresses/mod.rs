@@ -8,8 +8,9 @@ use plait_base::time::earliest;
 use plait_base::{FourTuple, Instant, Random, Violation, limits};
 use plait_wire::FrameWriter;
 
+pub(crate) use four_tuple::FourTupleState;
 pub(crate) use four_tuple::Origin;
-pub use four_tuple::{ChallengeData, FourTupleState, Pad, Validation, ValidationTimes};
+pub use four_tuple::{ChallengeData, Pad, Validation, ValidationTimes};
 use four_tuple::{ResponseOutcome, ValidationTimeout};
 
 /// Names one of a path's 4-tuples.
@@ -55,15 +56,6 @@ pub enum AddressEvent {
 }
 
 /// The addresses of one path.
-///
-/// ```
-/// use plait_base::FourTuple;
-/// use plait_path::{PathAddresses, Validation};
-/// let tuple = FourTuple { local: "10.0.0.1:1".parse().unwrap(), remote: "10.0.0.2:2".parse().unwrap() };
-/// let mut addresses = PathAddresses::new(tuple, Validation::Unvalidated);
-/// addresses.on_received(&tuple, 100);
-/// assert_eq!(addresses.amplification_room(), 300);
-/// ```
 #[derive(Clone, Debug)]
 pub struct PathAddresses {
     current: FourTupleState,
@@ -94,19 +86,13 @@ impl PathAddresses {
 
     /// The addresses that carry the path's packets.
     #[inline]
-    pub fn tuple(&self) -> FourTuple {
+    pub(crate) fn tuple(&self) -> FourTuple {
         self.current.tuple()
-    }
-
-    /// The same addresses to send with: see [`FourTupleState::send_tuple`].
-    #[inline]
-    pub fn send_tuple(&self) -> FourTuple {
-        self.current.send_tuple()
     }
 
     /// One of the 4-tuples.
     #[inline]
-    pub fn get(&self, role: FourTupleRole) -> Option<&FourTupleState> {
+    pub(crate) fn get(&self, role: FourTupleRole) -> Option<&FourTupleState> {
         match role {
             FourTupleRole::Current => Some(&self.current),
             FourTupleRole::Candidate => self.candidate.as_deref(),
@@ -115,7 +101,7 @@ impl PathAddresses {
     }
 
     /// All 4-tuples, the current one first.
-    pub fn all(&self) -> impl Iterator<Item = &FourTupleState> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &FourTupleState> {
         FourTupleRole::ALL.into_iter().filter_map(|role| self.get(role))
     }
 
@@ -134,7 +120,7 @@ impl PathAddresses {
 
     /// True when the current address is proven.
     #[inline]
-    pub fn is_validated(&self) -> bool {
+    pub(crate) fn is_validated(&self) -> bool {
         self.current.is_validated()
     }
 
@@ -144,7 +130,7 @@ impl PathAddresses {
     }
 
     /// A datagram arrived; counts towards the 4-tuple's credit. None when no 4-tuple has these addresses.
-    pub fn on_received(&mut self, tuple: &FourTuple, bytes: u64) -> Option<FourTupleRole> {
+    pub(crate) fn on_received(&mut self, tuple: &FourTuple, bytes: u64) -> Option<FourTupleRole> {
         let role = self.find(tuple)?;
         let state = self.get_mut(role)?;
         state.learn_local(tuple);
@@ -183,7 +169,7 @@ impl PathAddresses {
     }
 
     /// A datagram left on a 4-tuple; every datagram counts (RFC 9000 8.1).
-    pub fn on_sent(&mut self, role: FourTupleRole, bytes: u64) {
+    pub(crate) fn on_sent(&mut self, role: FourTupleRole, bytes: u64) {
         if let Some(state) = self.get_mut(role) {
             state.on_sent(bytes);
         }
@@ -191,7 +177,7 @@ impl PathAddresses {
 
     /// Bytes that may go to the current address now; `u64::MAX` once it is proven.
     #[inline]
-    pub fn amplification_room(&self) -> u64 {
+    pub(crate) fn amplification_room(&self) -> u64 {
         self.current.amplification_room()
     }
 
@@ -201,7 +187,7 @@ impl PathAddresses {
     }
 
     /// Starts to validate the current address, unless that is done or under way.
-    pub fn challenge(&mut self, now: Instant, times: ValidationTimes) {
+    pub(crate) fn challenge(&mut self, now: Instant, times: ValidationTimes) {
         let done = self.current.is_validated() && self.current.is_full_size_proven();
         if !done && !self.current.is_validating() {
             self.current.begin_validation(now, times);
@@ -316,12 +302,13 @@ impl PathAddresses {
     }
 
     /// The 4-tuple on which a challenge or response waits and may be sent; the current one first.
-    pub fn due(&self) -> Option<FourTupleRole> {
+    #[cfg(test)]
+    pub(crate) fn due(&self) -> Option<FourTupleRole> {
         FourTupleRole::ALL.into_iter().find(|&role| self.get(role).is_some_and(FourTupleState::wants_send))
     }
 
     /// Writes what waits on a 4-tuple; the packet must then leave on that 4-tuple's addresses.
-    pub fn fill(&mut self, role: FourTupleRole, rng: &mut Random, w: &mut FrameWriter<'_>) -> Pad {
+    pub(crate) fn fill(&mut self, role: FourTupleRole, rng: &mut Random, w: &mut FrameWriter<'_>) -> Pad {
         let Some(state) = self.get_mut(role).filter(|state| state.has_frames()) else { return Pad::No };
         let pad = state.fill(rng, w);
         self.challenged |= FourTupleRole::ALL.into_iter().any(|n| self.get(n).is_some_and(FourTupleState::has_asked));

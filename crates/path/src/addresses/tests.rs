@@ -276,7 +276,7 @@ fn the_system_may_choose_another_address_of_ours() {
     assert_eq!((addresses.is_system_known(), addresses.follow_system(&ours("0.0.0.0:1"))), (false, Moved::No));
     addresses.on_received(&ours("10.0.0.1:1"), 1_200);
     assert_eq!(
-        (addresses.tuple(), addresses.send_tuple(), addresses.is_system_known()),
+        (addresses.tuple(), addresses.current.send_tuple(), addresses.is_system_known()),
         (ours("10.0.0.1:1"), ours("0.0.0.0:1"), true)
     );
     // A datagram that comes to another address of ours belongs to the path, and shows where we are now.
@@ -287,7 +287,7 @@ fn the_system_may_choose_another_address_of_ours() {
     // An address that was chosen stays.
     let mut chosen = PathAddresses::opened(ours("10.0.0.1:1"));
     assert_eq!((chosen.find(&ours("10.0.0.2:1")), chosen.follow_system(&ours("10.0.0.2:1"))), (None, Moved::No));
-    assert_eq!(chosen.send_tuple(), ours("10.0.0.1:1"));
+    assert_eq!(chosen.current.send_tuple(), ours("10.0.0.1:1"));
 }
 
 #[test]

@@ -21,7 +21,7 @@ struct LocalCid {
 ///
 /// Invariant: at most `min(peer's active_connection_id_limit, MAX_LOCAL_CIDS_PER_PATH)` are active.
 #[derive(Clone, Debug)]
-pub struct LocalCids {
+pub(crate) struct LocalCids {
     path: PathId,
     /// As many without an allocation as a path id has that nobody uses yet.
     entries: SmallVec<[LocalCid; 2]>,

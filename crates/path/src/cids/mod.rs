@@ -7,8 +7,8 @@ pub(crate) use remote::check_encoding;
 
 use plait_base::{ConnectionId, PathId, ResetToken};
 
-pub use local::LocalCids;
-pub use remote::RemoteCids;
+pub(crate) use local::LocalCids;
+pub(crate) use remote::RemoteCids;
 
 /// Makes connection ids and their reset tokens; the endpoint's own, so that ids route back to it.
 pub trait CidSource {

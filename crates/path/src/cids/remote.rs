@@ -30,7 +30,7 @@ struct RemoteCid {
 /// Invariants: `entries` is sorted by sequence and no longer than the limit that we announced;
 /// retirements that wait for an ack are at most [`MAX_PENDING_RETIREMENTS`].
 #[derive(Clone, Debug)]
-pub struct RemoteCids {
+pub(crate) struct RemoteCids {
     path: PathId,
     /// As many without an allocation as a path id has that nobody uses yet.
     entries: SmallVec<[RemoteCid; 2]>,
@@ -86,7 +86,7 @@ impl RemoteCids {
     }
 
     /// Number of ids held, in use or spare.
-    pub fn held(&self) -> usize {
+    pub(crate) fn held(&self) -> usize {
         self.entries.len()
     }
 

@@ -171,7 +171,7 @@ impl ReceiveFlow {
 
     /// Packets take a new way from now on: the first acks of it leave at once, so that the peer soon has RTT samples
     /// without ack delay.
-    pub fn on_new_way(&mut self) {
+    pub(crate) fn on_new_way(&mut self) {
         self.schedule.on_new_way();
     }
 

@@ -41,7 +41,7 @@ impl SendFlow {
     ///
     /// # Errors
     /// [`Violation::AckOfUnsentPacket`] for numbers that were not sent or were left out on purpose.
-    pub fn on_ack(
+    pub(crate) fn on_ack(
         &mut self,
         now: Instant,
         space: Space,

@@ -9,8 +9,8 @@ use plait_wire::{FrameWriter, SentFrame};
 pub enum Sealer<'a> {
     /// Initial, Handshake or 0-RTT keys.
     Level(&'a SealKeys),
-    /// 1-RTT keys, with the send flow's [`seal_mark_mut`](crate::SendFlow::seal_mark_mut).
-    OneRtt(&'a mut OneRttKeys, &'a mut SealMark),
+    /// 1-RTT keys, of all paths.
+    OneRtt(&'a mut OneRttKeys),
 }
 
 /// How large to make a packet with PADDING frames.
@@ -41,7 +41,7 @@ pub struct Built {
 }
 
 /// A packet under construction at the end of a datagram buffer. Dropping it leaves what was written in the
-/// buffer: call [`finish`](Self::finish) or [`abandon`](Self::abandon).
+/// buffer: call [`Path::finish_packet`](crate::Path::finish_packet) or [`abandon`](Self::abandon).
 #[must_use = "finish or abandon it"]
 #[derive(Clone, Copy, Debug)]
 pub struct PacketBuilder {
@@ -55,7 +55,7 @@ pub struct PacketBuilder {
 impl PacketBuilder {
     /// Writes the header of packet `number` at the end of `buf`. The packet ends, tag included, at the absolute
     /// index `end` at most. None, with nothing written, where not even the smallest packet fits.
-    pub fn begin(
+    pub(crate) fn begin(
         buf: &mut Vec<u8>,
         header: &OutHeader<'_>,
         path: PathId,
@@ -96,11 +96,15 @@ impl PacketBuilder {
         buf.truncate(self.marks.start);
     }
 
-    /// Pads, writes the length and seals in place.
-    ///
-    /// # Errors
-    /// The keys are used up or refuse; the packet is taken out of the buffer.
-    pub fn finish(self, buf: &mut Vec<u8>, sealer: Sealer<'_>, padding: Padding) -> Result<Built, SealError> {
+    /// Pads, writes the length and seals in place. `mark` is the path's, for 1-RTT keys; an error takes the packet out of
+    /// the buffer.
+    pub(crate) fn finish(
+        self,
+        buf: &mut Vec<u8>,
+        sealer: Sealer<'_>,
+        mark: &mut SealMark,
+        padding: Padding,
+    ) -> Result<Built, SealError> {
         let payload_at = self.marks.payload_at();
         // RFC 9001 5.4.2: the sample needs four bytes from the start of the packet number
         let mut wanted = payload_at + min_payload_bytes(self.marks.pn_len);
@@ -121,7 +125,7 @@ impl PacketBuilder {
         let layout = Layout { start: self.marks.start, pn_at: self.marks.pn_at, pn_len: self.marks.pn_len };
         let sealed = match sealer {
             Sealer::Level(keys) => keys.seal_packet(buf, layout, self.path, self.number),
-            Sealer::OneRtt(keys, mark) => keys.seal_packet(buf, layout, self.path, self.number, mark),
+            Sealer::OneRtt(keys) => keys.seal_packet(buf, layout, self.path, self.number, mark),
         };
         if let Err(error) = sealed {
             self.abandon(buf);
@@ -154,7 +158,9 @@ mod tests {
         let mut w = builder.writer(&mut buf, &mut carried);
         assert!(w.write(&Frame::Ping, SentFrame::Ping));
         let ours = initial_keys(1, &cid(), Side::Client).unwrap();
-        let built = builder.finish(&mut buf, Sealer::Level(&ours.local), Padding::UpTo(1200)).unwrap();
+        let built = builder
+            .finish(&mut buf, Sealer::Level(&ours.local), &mut SealMark::default(), Padding::UpTo(1200))
+            .unwrap();
         assert_eq!((buf.len(), built.bytes, built.number), (1200, 1200, 7));
         assert!(built.padding_bytes > 1000 && carried == [SentFrame::Ping]);
 
@@ -177,7 +183,7 @@ mod tests {
         let path = PathId(3);
         let builder = PacketBuilder::begin(&mut buf, &header, path, 300, Some(299), 200, FixedBit::Set).unwrap();
         assert!(builder.writer(&mut buf, &mut carried).write(&Frame::Ping, SentFrame::Ping));
-        let built = builder.finish(&mut buf, Sealer::OneRtt(&mut ours, &mut seal), Padding::Least).unwrap();
+        let built = builder.finish(&mut buf, Sealer::OneRtt(&mut ours), &mut seal, Padding::Least).unwrap();
         // 1 first byte, 8 id, 1 number, 1 frame, 2 padding for the sample, 16 tag
         assert_eq!((built.bytes, built.padding_bytes), (29, 2));
         let mut packet = buf.split_off(100);
@@ -214,7 +220,7 @@ mod tests {
         for number in 0..3 {
             let begun = PacketBuilder::begin(&mut buf, &header, PathId::ZERO, number, None, 100, FixedBit::Set);
             let before = buf.len();
-            if begun.unwrap().finish(&mut buf, Sealer::OneRtt(&mut keys, &mut mark), Padding::Least).is_err() {
+            if begun.unwrap().finish(&mut buf, Sealer::OneRtt(&mut keys), &mut mark, Padding::Least).is_err() {
                 assert!(buf.len() < before);
                 return;
             }

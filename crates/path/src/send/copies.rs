@@ -26,10 +26,19 @@ pub enum FlightOrder {
     NewestFirst,
 }
 
+impl FlightOrder {
+    pub(crate) fn reversed(self) -> Self {
+        match self {
+            Self::OldestFirst => Self::NewestFirst,
+            Self::NewestFirst => Self::OldestFirst,
+        }
+    }
+}
+
 impl SendFlow {
     /// Takes the frames of packets in flight, in this order and until `wanted` says no, for another path to carry too;
     /// `most` packets at most. None is given twice, nor any that repeats another path's. True when some were given.
-    pub fn take_copies(
+    pub(crate) fn take_copies(
         &mut self,
         order: FlightOrder,
         most: usize,

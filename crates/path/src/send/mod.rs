@@ -31,7 +31,6 @@ pub use copies::{FlightOrder, InFlight};
 pub use ecn::EcnMode;
 pub use mtu::{MtuConfig, MtuSearch};
 pub use pto::{HandshakeState, ProbeGate, TimerFired};
-pub use rtt::RttEstimator;
 pub use stats::SendStats;
 
 use crate::feedback::{Feedback, LostPacket};
@@ -41,6 +40,7 @@ use number_filter::PacketNumberFilter;
 use pto::ProbeTimer;
 use rate::{AppLimited, Idle, Leaving, RateEstimator, RateMark};
 use reorder::Reordering;
+use rtt::RttEstimator;
 use sent_packets::SentPackets;
 use stats::Counters;
 
@@ -107,7 +107,7 @@ pub struct PacketInfo {
     pub ack_eliciting: bool,
     /// Counts against the window: ack-eliciting or padded (RFC 9002 2).
     pub in_flight: bool,
-    /// Left with the mark that [`SendFlow::ecn`] gave.
+    /// Left with the mark that [`Path::departure`](crate::Path::departure) gave.
     pub ecn_marked: bool,
     /// An MTU probe: its loss is no sign of congestion (RFC 9000 14.4).
     pub mtu_probe: bool,
@@ -194,7 +194,7 @@ pub(crate) struct SpaceState {
 /// Invariant: `in_flight` is the sum of the bytes of all packets that are in flight, outstanding and were sent
 /// on the present network path.
 #[derive(Debug)]
-pub struct SendFlow {
+pub(crate) struct SendFlow {
     path: PathId,
     config: SendConfig,
     spaces: [Option<Box<SpaceState>>; 3],
@@ -216,7 +216,12 @@ pub struct SendFlow {
 
 impl SendFlow {
     /// A flow that has sent nothing. Path 0 gets the Initial and Handshake spaces as well.
-    pub fn new(path: PathId, now: Instant, controller: Box<dyn CongestionController>, mut config: SendConfig) -> Self {
+    pub(crate) fn new(
+        path: PathId,
+        now: Instant,
+        controller: Box<dyn CongestionController>,
+        mut config: SendConfig,
+    ) -> Self {
         let space = || Some(Box::<SpaceState>::default());
         let handshake = || if path == PathId::ZERO { space() } else { None };
         Self {
@@ -255,13 +260,13 @@ impl SendFlow {
 
     /// The number that the next packet of `space` bears.
     #[inline]
-    pub fn next_number(&self, space: Space) -> u64 {
+    pub(crate) fn next_number(&self, space: Space) -> u64 {
         self.space(space).map_or(0, |s| s.sent.next())
     }
 
     /// The largest number that the peer acknowledged.
     #[inline]
-    pub fn largest_acked(&self, space: Space) -> Option<u64> {
+    pub(crate) fn largest_acked(&self, space: Space) -> Option<u64> {
         self.space(space)?.sent.largest_acked
     }
 
@@ -273,12 +278,12 @@ impl SendFlow {
 
     /// True when `space` has ack-eliciting packets outstanding.
     #[inline]
-    pub fn is_awaiting_ack(&self, space: Space) -> bool {
+    pub(crate) fn is_awaiting_ack(&self, space: Space) -> bool {
         self.space(space).is_some_and(|s| s.sent.eliciting > 0)
     }
 
     /// Remembers the packet that takes [`next_number`](Self::next_number).
-    pub fn on_sent(&mut self, now: Instant, space: Space, packet: &PacketInfo, carried: &[SentFrame]) {
+    pub(crate) fn on_sent(&mut self, now: Instant, space: Space, packet: &PacketInfo, carried: &[SentFrame]) {
         let keep = self.loss_memory();
         let (mark, app_limited) = self.mark(now, packet);
         let packet = &PacketInfo { app_limited: app_limited == AppLimited::Yes, ..*packet };
@@ -333,7 +338,7 @@ impl SendFlow {
 
     /// A packet of `bytes` may be chosen for this path now: refills the pacer and remembers a full window, by which the
     /// delivery rate tells who sets the pace. Call it before [`Self::room`] where the answer is acted upon.
-    pub fn prepare_to_send(&mut self, now: Instant, bytes: u64) {
+    pub(crate) fn prepare_to_send(&mut self, now: Instant, bytes: u64) {
         if self.in_flight + bytes > self.controller.window() {
             self.rate.on_window_full();
         } else if self.config.pacing == Pacing::On {
@@ -344,7 +349,7 @@ impl SendFlow {
 
     /// Whether `bytes` more may leave now (RFC 9002 7). Probes after a time-out need not ask (RFC 9002 7.5).
     #[inline]
-    pub fn room(&self, now: Instant, bytes: u64) -> SendRoom {
+    pub(crate) fn room(&self, now: Instant, bytes: u64) -> SendRoom {
         if self.in_flight + bytes > self.controller.window() {
             return SendRoom::Window;
         }
@@ -371,36 +376,36 @@ impl SendFlow {
 
     /// The mark for the next packet's IP header.
     #[inline]
-    pub fn ecn(&self) -> Option<Ecn> {
+    pub(crate) fn ecn(&self) -> Option<Ecn> {
         self.ecn.mark()
     }
 
     /// The first number sealed under each key phase, for [`OneRttKeys::seal_packet`](plait_crypto::OneRttKeys).
     #[inline]
-    pub fn seal_mark_mut(&mut self) -> &mut SealMark {
+    pub(crate) fn seal_mark_mut(&mut self) -> &mut SealMark {
         &mut self.seal_mark
     }
 
     /// The same, to read.
-    pub fn seal_mark(&self) -> &SealMark {
+    pub(crate) fn seal_mark(&self) -> &SealMark {
         &self.seal_mark
     }
 
     /// The RTT estimate.
     #[inline]
-    pub fn rtt(&self) -> &RttEstimator {
+    pub(crate) fn rtt(&self) -> &RttEstimator {
         &self.rtt
     }
 
     /// Bytes in flight.
     #[inline]
-    pub fn in_flight(&self) -> u64 {
+    pub(crate) fn in_flight(&self) -> u64 {
         self.in_flight
     }
 
     /// Congestion window, bytes.
     #[inline]
-    pub fn window(&self) -> u64 {
+    pub(crate) fn window(&self) -> u64 {
         self.controller.window()
     }
 
@@ -418,7 +423,7 @@ impl SendFlow {
 
     /// Largest datagram, bytes of UDP payload.
     #[inline]
-    pub fn max_datagram_bytes(&self) -> u16 {
+    pub(crate) fn max_datagram_bytes(&self) -> u16 {
         self.config.max_datagram_bytes
     }
 
@@ -461,7 +466,7 @@ impl SendFlow {
 
     /// The keys of `space` are gone: its packets leave the flight and nothing of them is sent again
     /// (RFC 9002 6.4). Their numbers are reported as discarded, their frames are not.
-    pub fn discard(&mut self, now: Instant, space: Space, feedback: &mut Feedback) {
+    pub(crate) fn discard(&mut self, now: Instant, space: Space, feedback: &mut Feedback) {
         let Some(state) = self.spaces[space as usize].take() else { return };
         for (number, entry) in state.sent.outstanding() {
             let bytes = entry.info.bytes;
@@ -476,7 +481,7 @@ impl SendFlow {
 
     /// Reports everything outstanding in `space` as lost without a sign of congestion: Retry, version change,
     /// rejected 0-RTT. Numbers go on.
-    pub fn declare_all_lost(&mut self, now: Instant, space: Space, feedback: &mut Feedback) {
+    pub(crate) fn declare_all_lost(&mut self, now: Instant, space: Space, feedback: &mut Feedback) {
         let Some(state) = self.spaces[space as usize].as_deref_mut() else { return };
         let sent = &mut state.sent;
         let mut number = sent.cursor;
@@ -560,7 +565,7 @@ impl SendFlow {
     /// Appends the frames of the oldest outstanding ack-eliciting packets of `space` that were not handed out, `skip` of
     /// them left out and `packets` taken: what probes should carry (RFC 9002 6.2.4). Nothing is marked; these packets may
     /// still be acked or lost.
-    pub fn oldest_frames(&self, space: Space, skip: usize, packets: usize, out: &mut Vec<SentFrame>) {
+    pub(crate) fn oldest_frames(&self, space: Space, skip: usize, packets: usize, out: &mut Vec<SentFrame>) {
         let Some(state) = self.space(space) else { return };
         let waits = |e: &sent_packets::SentPacket| e.info.awaits_ack() && !e.info.mtu_probe && !e.handed_over;
         let waiting = state.sent.outstanding().filter(|(_, entry)| waits(entry));
@@ -570,7 +575,7 @@ impl SendFlow {
     }
 
     /// What the next probe of `space` should carry: each of a time-out's probes takes another of the oldest packets.
-    pub fn probe_frames(&self, space: Space, out: &mut Vec<SentFrame>) {
+    pub(crate) fn probe_frames(&self, space: Space, out: &mut Vec<SentFrame>) {
         let sent = usize::from(pto::PROBES.saturating_sub(self.probes_due(space)));
         self.oldest_frames(space, sent, 1, out);
     }

@@ -108,7 +108,7 @@ impl SendFlow {
 
     /// The amplification limit closed or opened.
     #[inline]
-    pub fn set_probe_gate(&mut self, gate: ProbeGate) {
+    pub(crate) fn set_probe_gate(&mut self, gate: ProbeGate) {
         self.timer.gate = gate;
     }
 
@@ -151,7 +151,7 @@ impl SendFlow {
 
     /// Probes still to send in `space`. Every ack-eliciting packet sent there counts as one.
     #[inline]
-    pub fn probes_due(&self, space: Space) -> u8 {
+    pub(crate) fn probes_due(&self, space: Space) -> u8 {
         self.space(space).map_or(0, |s| s.probes)
     }
 
@@ -164,7 +164,7 @@ impl SendFlow {
     }
 
     /// When [`on_timeout`](Self::on_timeout) is to be called.
-    pub fn deadline(&self) -> Option<Instant> {
+    pub(crate) fn deadline(&self) -> Option<Instant> {
         let loss = self.spaces.iter().flatten().fold(None, |at, s| earliest(at, s.loss_at));
         // RFC 9002 6.2.1: no probe time-out while the time threshold timer is set
         loss.or_else(|| self.probe_deadline().map(|(at, _)| at))
@@ -203,7 +203,12 @@ impl SendFlow {
     }
 
     /// The deadline may have passed: declares losses or asks for probes (RFC 9002 A.9).
-    pub fn on_timeout(&mut self, now: Instant, shared: &mut SharedPathMetrics, feedback: &mut Feedback) -> TimerFired {
+    pub(crate) fn on_timeout(
+        &mut self,
+        now: Instant,
+        shared: &mut SharedPathMetrics,
+        feedback: &mut Feedback,
+    ) -> TimerFired {
         let due = |space| Some((self.space(space)?.loss_at?, space));
         let loss = Space::ALL.into_iter().filter_map(due).min();
         if let Some((at, space)) = loss {

@@ -11,7 +11,7 @@ const MAX_WINDOW: Duration = Duration::from_secs(10);
 /// RTT estimate of a send flow. Each sample names the path on which its ack came back, because a sample is
 /// the one-way delay of this path plus that of the returning one.
 #[derive(Clone, Debug)]
-pub struct RttEstimator {
+pub(crate) struct RttEstimator {
     latest: Duration,
     adjusted: Duration,
     smoothed: Duration,
@@ -112,7 +112,7 @@ impl RttEstimator {
 
     /// Smoothed RTT; none before the first sample.
     #[inline]
-    pub fn measured(&self) -> Option<Duration> {
+    pub(crate) fn measured(&self) -> Option<Duration> {
         self.first_sample_at.map(|_| self.smoothed)
     }
 
@@ -124,19 +124,19 @@ impl RttEstimator {
 
     /// Mean deviation of the samples (RFC 9002 5.3).
     #[inline]
-    pub fn var(&self) -> Duration {
+    pub(crate) fn var(&self) -> Duration {
         self.var
     }
 
     /// Smallest sample over the present way back; zero before the first.
     #[inline]
-    pub fn min(&self) -> Duration {
+    pub(crate) fn min(&self) -> Duration {
         self.min
     }
 
     /// Largest sample of the last 10 to 20 seconds; zero before the first.
     #[inline]
-    pub fn max(&self) -> Duration {
+    pub(crate) fn max(&self) -> Duration {
         self.max[0].max(self.max[1])
     }
 

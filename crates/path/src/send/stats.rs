@@ -75,7 +75,7 @@ pub struct SendStats {
     /// Smoothed RTT; none before the first sample.
     pub rtt: Option<Duration>,
     /// RTT variation (RFC 9002 5.3).
-    rtt_var: Duration,
+    pub rtt_var: Duration,
     /// Smallest RTT over the present way back.
     pub rtt_min: Option<Duration>,
     /// Congestion window, bytes.
@@ -91,7 +91,7 @@ pub struct SendStats {
 impl SendFlow {
     /// The figures now.
     #[inline]
-    pub fn stats(&self) -> SendStats {
+    pub(crate) fn stats(&self) -> SendStats {
         let c = &self.counters;
         SendStats {
             packets_sent: c.packets_sent,

@@ -12,6 +12,7 @@ use super::{Paths, Slot};
 use crate::addresses::FourTupleRole;
 use crate::path::{Path, TakeOver};
 use crate::stats::PathTotals;
+use crate::status::PathStatus;
 
 /// Ids of some paths.
 pub type PathIds = SmallVec<[PathId; 8]>;
@@ -90,6 +91,23 @@ impl Paths {
             slot.status.demote();
         }
         is_news
+    }
+
+    /// An ack shows that a path works; true when it counted as failed. What the peer was told of the failure is taken back.
+    pub fn recover(&mut self, id: PathId) -> bool {
+        let Some(slot) = self.slot_mut(id) else { return false };
+        let was_failed = slot.path.as_mut().is_some_and(|path| path.recover());
+        if was_failed {
+            slot.status.restore();
+        }
+        was_failed
+    }
+
+    /// Advises the peer how to use a path; says nothing when that is what we said last.
+    pub fn advise(&mut self, id: PathId, status: PathStatus) {
+        if let Some(slot) = self.slot_mut(id) {
+            slot.status.set_local(status);
+        }
     }
 
     /// Acks that came back over path `id` will no more.
@@ -179,8 +197,7 @@ impl Paths {
         (silent, next.map_or(now + interval, |at| at.min(now + interval)))
     }
 
-    /// Packets may be chosen for every open path whose addresses are not held: see
-    /// [`SendFlow::prepare_to_send`](crate::SendFlow::prepare_to_send).
+    /// Packets may be chosen for every open path whose addresses are not held: see [`Slot::prepare_to_send`].
     pub fn prepare_to_send(&mut self, now: Instant, side: Side, is_held: impl Fn(&FourTuple) -> bool) {
         self.slots_mut().for_each(|slot| slot.prepare_to_send(now, side, &is_held));
     }

@@ -89,8 +89,10 @@ impl Paths {
         if self.slots.iter().any(|slot| slot.remote.holds_token(&new.token, &new.cid)) {
             return Err(Violation::ResetTokenReused);
         }
+        let limit = self.config.cid_limit;
         let done = self.change_remote(id, |slot| {
             let result = slot.remote.on_new(new);
+            debug_assert!(result.is_err() || slot.remote.held() as u64 <= limit, "more ids kept than announced");
             if slot.remote.held() > 0 {
                 slot.cids_blocked = FrameState::Idle;
             }

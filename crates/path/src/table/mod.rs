@@ -32,10 +32,11 @@ pub(crate) use closing::PendingAbandon;
 use credit::PathCredit;
 pub use frame_room::frame_room;
 pub use inbound::{AbandonNews, AckTarget};
-pub use moving::{CandidateError, CidChange};
+pub use moving::CandidateError;
 pub use opening::{Admission, OpenError};
 pub use place::SlotPlace;
-pub use slot::{Closing, EndedBy, Slot};
+pub use slot::Slot;
+pub(crate) use slot::{Closing, EndedBy};
 pub use snapshot::{PathRoom, PathSnapshot};
 
 /// Ids issued ahead for a path id that no one uses yet: one to open it and one to spare.
@@ -180,7 +181,7 @@ impl Paths {
 
     /// The slot of an id, to change.
     #[inline]
-    pub fn slot_mut(&mut self, id: PathId) -> Option<&mut Slot> {
+    pub(crate) fn slot_mut(&mut self, id: PathId) -> Option<&mut Slot> {
         self.index(id).map(|i| &mut self.slots[i])
     }
 
@@ -220,7 +221,7 @@ impl Paths {
     }
 
     /// True when the id was used and is forgotten: what comes for it is ignored.
-    pub fn is_retired(&self, id: PathId) -> bool {
+    pub(crate) fn is_retired(&self, id: PathId) -> bool {
         self.retired.contains(u64::from(id.0))
     }
 
@@ -299,6 +300,7 @@ impl Paths {
         let before: SmallVec<[ResetToken; 4]> = slot.remote.tokens_in_use().collect();
         let active = slot.remote.active_sequence();
         let out = change(slot);
+        debug_assert!(!self.retired.contains(u64::from(id.0)), "in use and retired");
         if slot.remote.active_sequence() != active {
             // RFC 9000 17.4: the spin bit starts at 0 under each connection id
             slot.path.iter_mut().for_each(|path| path.spin.on_new_cid());

@@ -1,6 +1,6 @@
 //! Paths move: other addresses are challenged, each with a connection id of its own, then used.
 
-use plait_base::{FourTuple, Instant, PathId};
+use plait_base::{ConnectionId, FourTuple, Instant, PathId};
 
 use super::{Paths, Slot};
 use crate::addresses::{FourTupleRole, Moved, Validation, ValidationTimes};
@@ -18,7 +18,7 @@ pub enum CandidateError {
 
 /// Whether a move takes a fresh connection id of the peer into use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CidChange {
+enum CidChange {
     /// When a spare is there: the peer changed its id too, or we chose to move (RFC 9000 9.5).
     Fresh,
     /// The peer's packets still come to the same id: a NAT moved it, and it may not even know.
@@ -92,10 +92,16 @@ impl Paths {
         });
     }
 
+    /// Moves an open path to other addresses of ours, with another connection id of the peer when there is a spare
+    /// (RFC 9000 9.5); no other path is touched.
+    pub fn move_to(&mut self, now: Instant, id: PathId, tuple: FourTuple, times: ValidationTimes) -> Moved {
+        self.move_path(now, id, tuple, CidChange::Fresh, times)
+    }
+
     /// Moves an open path to other addresses; no other path is touched (RFC 10069 3.1.2, RFC 9000 9.3).
     ///
     /// With `CidChange::Fresh` a new connection id of the peer is taken into use when there is a spare.
-    pub fn move_to(
+    fn move_path(
         &mut self,
         now: Instant,
         id: PathId,
@@ -123,6 +129,27 @@ impl Paths {
             moved
         })
         .unwrap_or(Moved::No)
+    }
+
+    /// The peer's newest packet with more than probing frames came from other addresses, in a datagram of `bytes` to our
+    /// connection id `cid`: the path goes there (RFC 9000 9.3), with another id of the peer where that changed ours.
+    pub fn follow(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        tuple: FourTuple,
+        cid: ConnectionId,
+        bytes: u64,
+        times: ValidationTimes,
+    ) -> Moved {
+        let Some(path) = self.path_mut(id) else { return Moved::No };
+        path.addresses.admit(tuple, bytes);
+        let change = if path.changed_cid(&cid) { CidChange::Fresh } else { CidChange::Keep };
+        let moved = self.move_path(now, id, tuple, change, times);
+        if let Some(path) = self.path_mut(id) {
+            path.on_heard_at(&tuple, cid);
+        }
+        moved
     }
 
     /// Takes a fresh connection id of the peer into use on a path and retires the one before, where there is a spare: the

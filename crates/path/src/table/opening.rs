@@ -102,7 +102,7 @@ impl Paths {
 
     /// Puts a path in its slot and takes a connection id of the peer into use.
     ///
-    /// For path 0, for an id from [`Self::next_id`], or one that [`Self::admission`] called new.
+    /// For path 0, for an id from [`Self::next_id`], or one that [`Self::admission_at`] called new.
     ///
     /// # Errors
     /// [`OpenError::NotUnused`] where the id was used before.
@@ -122,7 +122,8 @@ impl Paths {
     }
 
     /// What to do with an authentic packet for `id`.
-    pub fn admission(&self, id: PathId) -> Admission {
+    #[cfg(test)]
+    pub(crate) fn admission(&self, id: PathId) -> Admission {
         self.admission_at(self.place(id))
     }
 

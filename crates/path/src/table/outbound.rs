@@ -120,11 +120,3 @@ impl Paths {
         }
     }
 }
-
-impl Slot {
-    /// Writes what the peer must have to let in the first packet on this path: our connection ids for it, unless it is
-    /// known to have them. They may be under way on a slower path (RFC 10069 3).
-    pub fn fill_opening(&mut self, w: &mut FrameWriter<'_>) {
-        self.local.fill_unconfirmed(CidForm::Path, w);
-    }
-}

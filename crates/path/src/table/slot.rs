@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use plait_base::observe::PathState;
-use plait_base::{CloseCode, ConnectionId, Instant, PathId};
+use plait_base::{CloseCode, ConnectionId, FourTuple, Instant, PathId, Random, Side};
+use plait_wire::FrameWriter;
+use plait_wire::frame::CidForm;
 use smallvec::SmallVec;
 
-use crate::addresses::FourTupleRole;
+use crate::addresses::{FourTupleRole, FourTupleState, Pad};
 use crate::cids::{LocalCids, RemoteCids};
 use crate::frame_state::FrameState;
 use crate::path::Path;
@@ -14,7 +16,7 @@ use crate::status::{PathStatus, Status};
 
 /// Who ended a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EndedBy {
+pub(crate) enum EndedBy {
     /// We sent PATH_ABANDON first.
     Us,
     /// The peer did.
@@ -23,7 +25,7 @@ pub enum EndedBy {
 
 /// A path id between PATH_ABANDON and the time when it is forgotten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Closing {
+pub(crate) struct Closing {
     /// Who ended it.
     pub(crate) by: EndedBy,
     /// The code given.
@@ -44,11 +46,11 @@ pub struct Slot {
     /// The path id itself.
     pub id: PathId,
     /// Ids of ours, by which the peer reaches us on this path.
-    pub local: LocalCids,
+    pub(crate) local: LocalCids,
     /// Ids of the peer, to which we send on this path.
-    pub remote: RemoteCids,
+    pub(crate) remote: RemoteCids,
     /// Advice of both sides.
-    pub status: Status,
+    pub(crate) status: Status,
     /// The path, once opened by either side.
     pub path: Option<Box<Path>>,
     pub(super) closing: Option<Box<Closing>>,
@@ -73,7 +75,7 @@ impl Slot {
 
     /// The end of the path, once it has begun.
     #[inline]
-    pub fn closing(&self) -> Option<&Closing> {
+    pub(crate) fn closing(&self) -> Option<&Closing> {
         self.closing.as_deref()
     }
 
@@ -119,6 +121,36 @@ impl Slot {
     pub fn dcid(&self, role: FourTupleRole) -> Option<ConnectionId> {
         let own = self.path.as_ref().and_then(|p| p.addresses.get(role)).and_then(|l| l.cid);
         own.and_then(|sequence| self.remote.cid(sequence)).or_else(|| self.remote.active())
+    }
+
+    /// Other addresses than the path's own on which a challenge or a response waits, have credit for `least_bytes`, and are
+    /// not held.
+    pub fn other_addresses_due(&self, least_bytes: u64, is_held: impl Fn(&FourTuple) -> bool) -> Option<FourTupleRole> {
+        let addresses = &self.path.as_deref().filter(|_| self.is_open())?.addresses;
+        let is_due = |state: &FourTupleState| {
+            state.wants_send() && state.amplification_room() >= least_bytes && !is_held(&state.tuple())
+        };
+        let mut others = [FourTupleRole::Candidate, FourTupleRole::Previous].into_iter();
+        others.find(|role| addresses.get(*role).is_some_and(is_due) && self.dcid(*role).is_some())
+    }
+
+    /// Writes what waits on a pair of the path's addresses; the packet must then leave by it. A client's first packets on a
+    /// new path also say by which ids of ours the peer reaches us there, unless it is known to have them: they may be under
+    /// way on a slower path (RFC 10069 3).
+    pub fn fill_validation(
+        &mut self,
+        role: FourTupleRole,
+        side: Side,
+        random: &mut Random,
+        w: &mut FrameWriter<'_>,
+    ) -> Pad {
+        let Some(path) = self.path.as_deref_mut() else { return Pad::No };
+        let pad = path.addresses.fill(role, random, w);
+        let is_opening = side.is_client() && self.id != PathId::ZERO && !path.is_validated();
+        if is_opening && role == FourTupleRole::Current {
+            self.local.fill_unconfirmed(CidForm::Path, w);
+        }
+        pad
     }
 
     /// Makes connection ids follow the 4-tuples: the current 4-tuple's id is the active one; ids of 4-tuples that are

@@ -9,7 +9,7 @@ use plait_base::{FourTuple, Instant, PathId, Side};
 use super::Slot;
 use crate::addresses::FourTupleRole;
 use crate::path::Path;
-use crate::send::{RttEstimator, SendRoom, SendStats};
+use crate::send::{SendRoom, SendStats};
 use crate::stats::PathCounters;
 use crate::status::PathStatus;
 
@@ -28,7 +28,7 @@ pub enum PathRoom {
 
 /// One path at one moment.
 #[derive(Clone, Copy, Debug)]
-pub struct PathSnapshot<'a> {
+pub struct PathSnapshot {
     /// The path id.
     pub id: PathId,
     /// Its addresses now.
@@ -39,8 +39,8 @@ pub struct PathSnapshot<'a> {
     pub peer_advice: Option<PathStatus>,
     /// Whether it admits a datagram.
     pub room: PathRoom,
-    /// Its RTT estimate.
-    pub rtt: &'a RttEstimator,
+    /// Largest RTT sample of the last 10 to 20 seconds; zero before the first.
+    pub rtt_max: Duration,
     /// Its probe time-out without backoff.
     pub pto: Duration,
     /// Slow start threshold, bytes; `u64::MAX` before the first congestion event.
@@ -58,7 +58,7 @@ pub struct PathSnapshot<'a> {
 impl Slot {
     /// The path now; none for an id that was not opened. `side` is our end.
     #[inline]
-    pub fn snapshot(&self, now: Instant, side: Side) -> Option<PathSnapshot<'_>> {
+    pub fn snapshot(&self, now: Instant, side: Side) -> Option<PathSnapshot> {
         let path = self.path.as_deref()?;
         Some(PathSnapshot {
             id: self.id,
@@ -66,7 +66,7 @@ impl Slot {
             state: self.state(),
             peer_advice: self.status.remote(),
             room: self.room(path, now, side),
-            rtt: path.send.rtt(),
+            rtt_max: path.send.rtt().max(),
             pto: path.pto(),
             ssthresh_bytes: path.send.ssthresh(),
             max_datagram_bytes: path.mtu(),
@@ -104,8 +104,8 @@ impl Slot {
         obstacle.unwrap_or_else(|| PathRoom::Send(path.send.room(now, u64::from(path.mtu()))))
     }
 
-    /// A packet may be chosen for the path now, unless its addresses are held: see
-    /// [`SendFlow::prepare_to_send`](crate::SendFlow::prepare_to_send).
+    /// A packet may be chosen for the path now, unless its addresses are held: its pacer is refilled, and a full window
+    /// remembered.
     pub fn prepare_to_send(&mut self, now: Instant, side: Side, is_held: impl Fn(&FourTuple) -> bool) {
         let is_free = |path: &Path| !is_held(&path.addresses.tuple()) && self.obstacle(path, side).is_none();
         let is_free = self.is_open() && self.path.as_deref().is_some_and(is_free);

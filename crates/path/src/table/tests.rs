@@ -6,15 +6,17 @@ mod rules;
 use std::time::Duration;
 
 use plait_base::limits::{MAX_VALIDATIONS, MIN_DATAGRAM_BYTES};
-use plait_base::{CloseCode, FourTuple, Random, Space, Violation};
+use plait_base::{CloseCode, FourTuple, Random, Violation};
 use plait_wire::frame::{CidForm, MaxPathId, NewCid, PathAbandon, PathStatusUpdate, RetireCid};
 use plait_wire::{Frame, FrameWriter, Frames, SentFrame};
 
 use super::*;
 use crate::addresses::{PathAddresses, Validation, ValidationTimes};
-use crate::receive::{AckPolicy, ReceiveFlow};
+use crate::path::PathConfig;
+use crate::receive::AckPolicy;
+use crate::send::SendConfig;
 use crate::send::mtu::MtuConfig;
-use crate::send::{SendConfig, SendFlow};
+use crate::spin::SpinBit;
 
 const PTO: Duration = Duration::from_millis(100);
 
@@ -170,9 +172,8 @@ impl End {
 fn path(id: u32, addresses: PathAddresses) -> Path {
     let id = PathId(id);
     let controller = plait_congestion::by_name("newreno").unwrap().build(id, at(0), 1200);
-    let send = SendFlow::new(id, at(0), controller, SendConfig::default());
-    let receive = ReceiveFlow::new(id, Space::Data, AckPolicy::immediate());
-    Path::new(id, addresses, MtuConfig::default(), send, receive)
+    let (mtu, send, spin) = (MtuConfig::default(), SendConfig::default(), SpinBit::default());
+    Path::new(id, at(0), addresses, controller, PathConfig { mtu, send, acks: AckPolicy::immediate(), spin })
 }
 
 /// Carries control frames both ways until both are quiet.

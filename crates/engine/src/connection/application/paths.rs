@@ -40,7 +40,7 @@ impl<'a> ConnectionPaths<'a> {
     /// The pairs of addresses that datagrams may leave by: those of each path, and those that are being validated.
     pub fn tuples(self) -> impl Iterator<Item = FourTuple> {
         let paths = self.paths.table.slots().filter_map(|slot| slot.path.as_deref());
-        paths.flat_map(|path| path.addresses.all().map(|state| state.tuple()))
+        paths.flat_map(|path| path.tuples())
     }
 }
 

@@ -41,7 +41,7 @@ impl Handshake {
             Space::Data => None,
         };
         level.filter(|level| level.keys.is_some()).is_some_and(|level| {
-            path.send.probes_due(space) > 0
+            path.owes_probe(space)
                 || level.receive.ack_need(now) == AckNeed::Now
                 || level.crypto.wants_send() && path.has_window_for(MIN_DATAGRAM_BYTES as u64)
         })

@@ -43,7 +43,7 @@ impl Connection {
             // RFC 9001 4.6.2: nothing of it counts; packet numbers go on
             self.streams.on_early_data_rejected();
             if let Some(path) = self.paths.table.path_mut(PathId::ZERO) {
-                path.send.declare_all_lost(now, Space::Data, &mut self.paths.feedback);
+                path.declare_all_lost(now, Space::Data, &mut self.paths.feedback);
             }
             self.paths.feedback.clear();
         }
@@ -106,7 +106,7 @@ impl Connection {
         }
         self.handshake.discard(space);
         if let Some(path) = self.paths.table.path_mut(PathId::ZERO) {
-            path.send.discard(now, space, &mut self.paths.feedback);
+            path.discard(now, space, &mut self.paths.feedback);
             if space == Space::Initial && self.handshake.side.is_client() {
                 path.set_handshake(now, HandshakeState::AwaitingValidation);
             }

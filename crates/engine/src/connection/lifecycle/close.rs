@@ -1,7 +1,7 @@
 //! The end of a connection: our close, the peer's close, a reset, silence (RFC 9000 10).
 
 use plait_base::{Instant, PathId, Space};
-use plait_path::{Padding, Path};
+use plait_path::{Departure, FourTupleRole, Padding, Path};
 
 use crate::connection::Connection;
 use crate::connection::events::Event;
@@ -59,7 +59,7 @@ impl Connection {
         self.lifecycle.begin_close_round(|| self.paths.table.close_targets());
         while transmit.is_none() {
             let Self { lifecycle, paths, scheduling, .. } = self;
-            let is_held = |path: &Path| scheduling.full_sockets.hold(&path.addresses.tuple());
+            let is_held = |path: &Path| scheduling.full_sockets.hold(&path.tuple());
             // Where a socket is full the close waits for it, as long as this connection lasts.
             let target = lifecycle.take_close_target(|id| !paths.table.path(id).is_some_and(is_held));
             let Some(id) = target else { break };
@@ -72,9 +72,9 @@ impl Connection {
     fn build_close(&mut self, now: Instant, id: PathId, buf: &mut Vec<u8>) -> Option<Transmit> {
         buf.clear();
         let place = self.paths.table.place(id)?;
-        let addresses = &self.paths.table.path_at(place)?.addresses;
-        let (tuple, room) = (addresses.send_tuple(), addresses.amplification_room());
-        let end = usize::try_from(room).unwrap_or(usize::MAX).min(plait_base::limits::MIN_DATAGRAM_BYTES);
+        let Departure { tuple, credit_bytes, .. } =
+            self.paths.table.path_at(place)?.departure(FourTupleRole::Current)?;
+        let end = credit_bytes.min(plait_base::limits::MIN_DATAGRAM_BYTES);
         // RFC 9000 10.2.3: at every level that the peer may read
         let spaces: &[Space] =
             match (self.handshake.is_confirmed(), self.keys.is_some() && self.handshake.is_complete()) {
@@ -111,10 +111,9 @@ impl Connection {
         }
         self.paths.no_path.as_mut()?.abandon_unsent = None;
         let place = self.paths.table.place(id)?;
-        let path = self.paths.table.path_at(place)?;
-        let tuple = path.addresses.send_tuple();
-        let room = usize::try_from(path.addresses.amplification_room()).unwrap_or(usize::MAX);
-        let end = room.min(plait_base::limits::MIN_DATAGRAM_BYTES);
+        let Departure { tuple, credit_bytes, .. } =
+            self.paths.table.path_at(place)?.departure(FourTupleRole::Current)?;
+        let end = credit_bytes.min(plait_base::limits::MIN_DATAGRAM_BYTES);
         let outline = Outline::unmarked(place, Space::Data, end, Purpose::End);
         self.assemble(now, &outline, buf, |connection, w| {
             connection.paths.table.fill_abandon(id, w);

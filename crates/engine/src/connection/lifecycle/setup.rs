@@ -56,16 +56,17 @@ impl Connection {
                 (Some(proven), bytes::Bytes::new(), RoleSettings::Server(server.config), migration)
             }
         };
+        let tuple = parts.tuple;
         let addresses = match validation {
-            None => PathAddresses::opened(parts.tuple),
-            Some(validation) => PathAddresses::new(parts.tuple, validation),
+            None => PathAddresses::opened(tuple),
+            Some(validation) => PathAddresses::new(tuple, validation),
         };
         let handshake_state = match side {
             Side::Client => HandshakeState::AwaitingServer,
             Side::Server => HandshakeState::Unconfirmed,
         };
         let mut plan = PathPlan::new(transport.paths.policy.build());
-        plan.add_peer(parts.tuple.remote);
+        plan.add_peer(tuple.remote);
         let own_cids = OwnCids::new(parts.ids.local.len(), parts.endpoint.clone());
         let mut connection = Self {
             handshake: Handshake::new(side, versions, tls, parts.ids, token),
@@ -80,15 +81,15 @@ impl Connection {
             settings: Settings { transport, endpoint: parts.endpoint, role, migration },
             random,
         };
+        let (version, original_dcid) =
+            (connection.handshake.versions.original.0, connection.handshake.ids.original_dcid);
+        connection.events.observe(now, || TraceEvent::Started { side, version, original_dcid, tuple });
         connection.begin(now, addresses, handshake_state)?;
         Ok(connection)
     }
 
     /// The first path is there; a client produces its first flight, both prepare for 0-RTT.
     fn begin(&mut self, now: Instant, addresses: PathAddresses, state: HandshakeState) -> Result<(), TransportError> {
-        let (side, tuple) = (self.side(), addresses.tuple());
-        let (version, original_dcid) = (self.handshake.versions.original.0, self.handshake.ids.original_dcid);
-        self.events.observe(now, || TraceEvent::Started { side, version, original_dcid, tuple });
         self.paths.open_first(now, addresses, state, &mut self.random);
         self.on_path_news(now);
         let progress = self.handshake.advance()?;

@@ -7,8 +7,8 @@ use plait_base::observe::DropReason;
 use plait_base::{CloseCode, FourTuple, Instant, PathId, Random, Space, Violation};
 use plait_crypto::{OneRttKeys, OpenError, PhaseMark, Unmasked};
 use plait_path::Moved;
-use plait_path::table::{Admission, CidChange, SlotPlace};
-use plait_path::{AckOutcome, AckReport, Eliciting, HandshakeState, Path, ProbeGate, ReceiveFlow};
+use plait_path::table::{Admission, SlotPlace};
+use plait_path::{AckOutcome, AckReport, Eliciting, HandshakeState, Path, ReceiveFlow};
 use plait_wire::SentFrame;
 use plait_wire::header::{PacketKind, PacketSpan};
 
@@ -58,10 +58,7 @@ impl PathControl {
     /// A datagram of `bytes` came between these addresses for the path at `place`: it is credit for them.
     pub(crate) fn on_datagram(&mut self, place: Option<SlotPlace>, tuple: &FourTuple, bytes: u64) -> DatagramSource {
         let Some(path) = place.and_then(|place| self.table.path_at_mut(place)) else { return DatagramSource::NoPath };
-        match path.addresses.on_received(tuple, bytes) {
-            Some(_) => DatagramSource::Known,
-            None => DatagramSource::Elsewhere,
-        }
+        if path.on_datagram(tuple, bytes) { DatagramSource::Known } else { DatagramSource::Elsewhere }
     }
 
     /// The path that a packet came by, found when its datagram came.
@@ -94,21 +91,12 @@ impl PathControl {
         Ok(opened.checked_against(receive))
     }
 
-    /// A datagram was read. Where what it brought is credit for `least_bytes`, the smallest datagram that the path would
-    /// send next, its probe timer runs again (RFC 9002 6.2.2.1).
-    pub(crate) fn open_probe_gate(&mut self, place: Option<SlotPlace>, least_bytes: u64) {
-        let path = place.and_then(|place| self.table.path_at_mut(place));
-        if let Some(path) = path.filter(|path| path.may_send(least_bytes)) {
-            path.send.set_probe_gate(ProbeGate::Open);
-        }
-    }
-
     /// The handshake begins again: what is under way, 0-RTT included, counts as never sent. CRYPTO data is left to the
     /// handshake to send again.
     pub(crate) fn declare_first_flight_lost(&mut self, now: Instant) {
         if let Some(path) = self.table.path_mut(PathId::ZERO) {
-            path.send.declare_all_lost(now, Space::Initial, &mut self.feedback);
-            path.send.declare_all_lost(now, Space::Data, &mut self.feedback);
+            path.declare_all_lost(now, Space::Initial, &mut self.feedback);
+            path.declare_all_lost(now, Space::Data, &mut self.feedback);
         }
         self.feedback.lost.retain(|frame| !matches!(frame, SentFrame::Crypto { .. }));
     }
@@ -153,14 +141,11 @@ impl PathControl {
     pub(crate) fn on_packet_received(&mut self, at: &Arrival, eliciting: Eliciting, stream_bytes: Option<u64>) {
         let may_ask = at.kind == PacketKind::OneRtt && self.side.is_client() && self.is_confirmed();
         let Some(path) = self.path_of(at) else { return };
-        if let Some(bytes) = stream_bytes {
-            path.on_payload(at.now, bytes);
-        }
         // RFC 9000 9.3: what would bring more may not find us any more: a NAT forgot us, and only what we send shows the way.
         if may_ask && eliciting == Eliciting::Yes {
             path.expect_more(at.now);
         }
-        if path.on_packet_received(at.now, at.number, eliciting, at.ecn, at.bytes) {
+        if path.on_packet_received(at.now, at.number, eliciting, at.ecn, at.bytes, stream_bytes) {
             self.ping(at.path);
         }
     }
@@ -171,10 +156,8 @@ impl PathControl {
         // Where the system chooses our address, the peer's newest packet shows which one that is.
         let asks_system = self.side.is_client() && self.is_confirmed();
         let Some(path) = self.path_of(at) else { return false };
-        path.spin.on_received(at.spin);
         let moved = if asks_system { path.follow_system(&at.tuple) } else { Moved::No };
-        let is_here = path.tuple().admits(&at.tuple);
-        path.on_heard_at(&at.tuple, at.dcid);
+        let is_here = path.on_newest_packet(&at.tuple, at.dcid, at.spin);
         self.on_moved(at.now, at.path, moved);
         !is_here
     }
@@ -185,14 +168,8 @@ impl PathControl {
             return;
         }
         let times = self.validation_times(at.path);
-        let Some(path) = self.table.path_mut(at.path) else { return };
-        path.admit(at.tuple, at.bytes);
-        let cid = if path.changed_cid(&at.dcid) { CidChange::Fresh } else { CidChange::Keep };
-        let moved = self.table.move_to(at.now, at.path, at.tuple, cid, times);
+        let moved = self.table.follow(at.now, at.path, at.tuple, at.dcid, at.bytes, times);
         self.on_moved(at.now, at.path, moved);
-        if let Some(path) = self.table.path_mut(at.path) {
-            path.on_heard_at(&at.tuple, at.dcid);
-        }
     }
 
     /// An ack of packets that left on the path at `place` arrived with the packet `at`: the path works. What it says of
@@ -217,10 +194,10 @@ impl PathControl {
         if at.space == Space::Data
             && let Some(keys) = keys
         {
-            keys.on_acked(path.send.seal_mark(), report.largest, at.now, guard);
+            path.confirm_keys(at.now, keys, report.largest, guard);
         }
         let has_news = outcome.newly_acked_eliciting > 0;
-        let recovers = has_news && path.recover();
+        let recovers = has_news && self.table.recover(id);
         if outcome.rtt_updated {
             self.table.on_pto_changed();
         }

@@ -48,9 +48,6 @@ impl PathControl {
     /// A failed path answered.
     pub(super) fn on_recovered(&mut self, id: PathId) {
         self.take_over_silent(id);
-        if let Some(slot) = self.table.slot_mut(id) {
-            slot.status.restore();
-        }
         self.tell_application(PathEvent::Recovered { id });
         self.tell_state(id);
     }

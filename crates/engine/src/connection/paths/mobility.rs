@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use plait_base::{FourTuple, Instant, PathId};
 use plait_path::Moved;
 use plait_path::policy::AddressUse;
-use plait_path::table::{CidChange, Slot};
+use plait_path::table::Slot;
 use plait_path::{Path, TakeOver};
 use plait_wire::frame::{CidForm, NewCid};
 
@@ -161,7 +161,7 @@ impl PathControl {
         }
         let Some(tuple) = self.table.path(id).and_then(Path::candidate) else { return };
         let times = self.validation_times(id);
-        let moved = self.table.move_to(now, id, tuple, CidChange::Fresh, times);
+        let moved = self.table.move_to(now, id, tuple, times);
         self.on_moved(now, id, moved);
     }
 

@@ -237,7 +237,7 @@ impl PathControl {
             // Also with bytes in flight: a server has its first 1-RTT packets under way by now.
             let controller = self.controller().build(PathId::ZERO, now, 1200);
             if let Some(path) = self.table.path_mut(PathId::ZERO) {
-                path.replace_controller(controller);
+                path.replace_controller(|_| controller);
             }
         }
         self.tell_state(PathId::ZERO);

@@ -1,7 +1,7 @@
 //! The largest datagram of each path, where it changes.
 
 use plait_base::{FourTuple, Instant, PathId};
-use plait_path::{LostPacket, Path, PathIds};
+use plait_path::{FourTupleRole, LostPacket, Path, PathIds};
 
 use super::{PathControl, PathNews};
 use crate::config::Switch;
@@ -9,7 +9,8 @@ use crate::config::Switch;
 impl PathControl {
     /// The system refused a datagram of `bytes` that was to leave on `tuple`, as larger than the interface takes.
     pub(crate) fn on_too_large(&mut self, now: Instant, tuple: FourTuple, bytes: u16) {
-        let leaves_by = |path: &&Path| path.addresses.send_tuple() == tuple;
+        let current = |path: &Path| path.departure(FourTupleRole::Current);
+        let leaves_by = |path: &&Path| current(path).is_some_and(|departure| departure.tuple == tuple);
         let ids: PathIds = self.table.open_paths().filter(leaves_by).map(Path::id).collect();
         for id in ids {
             let Some(path) = self.table.path_mut(id) else { continue };

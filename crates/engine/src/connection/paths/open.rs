@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use plait_base::{FourTuple, Instant, PathId, Random, Space};
+use plait_base::{FourTuple, Instant, PathId, Random};
 use plait_congestion::ControllerFactory;
 use plait_path::table::OpenError;
-use plait_path::{HandshakeState, Path, PathAddresses, PathStatus, ReceiveFlow, SendFlow, Validation};
+use plait_path::{HandshakeState, Path, PathAddresses, PathConfig, PathStatus, Validation};
 
 use super::{DEFAULT_MAX_ACK_DELAY, PathControl, PathError};
 use crate::config::Switch;
@@ -47,7 +47,7 @@ impl PathControl {
         path.challenge(now, self.settings.first_validation_times());
         self.table.open(Box::new(path)).map_err(PathError::Open)?;
         if status == PathStatus::Backup {
-            self.advise(id, status);
+            self.table.advise(id, status);
         }
         self.on_opened(id, tuple, random);
         Ok(id)
@@ -59,10 +59,10 @@ impl PathControl {
         // RFC 10069 3.1: an address that another path of the client proved need not be proven again
         let proven = self.table.has_proven(&tuple);
         let validation = if proven { Validation::Validated } else { Validation::Unvalidated };
-        let mut addresses = PathAddresses::new(tuple, validation);
-        addresses.on_received(&tuple, bytes);
-        addresses.challenge(now, self.settings.first_validation_times());
-        let path = self.make_path(now, id, addresses, HandshakeState::Confirmed, random);
+        let addresses = PathAddresses::new(tuple, validation);
+        let mut path = self.make_path(now, id, addresses, HandshakeState::Confirmed, random);
+        path.on_datagram(&tuple, bytes);
+        path.challenge(now, self.settings.first_validation_times());
         if self.table.open(Box::new(path)).is_err() {
             return false;
         }
@@ -94,19 +94,14 @@ impl PathControl {
     ) -> Path {
         let mtu = self.settings.mtu();
         let max_ack_delay = self.peer.as_ref().map_or(DEFAULT_MAX_ACK_DELAY, |peer| peer.max_ack_delay);
-        let config = self.settings.send(state, max_ack_delay, random);
+        let send = self.settings.send(state, max_ack_delay, random);
         let controller = self.controller().build(id, now, u64::from(mtu.initial));
-        let send = SendFlow::new(id, now, controller, config);
-        let mut receive = ReceiveFlow::new(id, Space::Data, self.settings.acks());
-        if id != PathId::ZERO {
-            // Path 0 has the handshake's samples.
-            receive.on_new_way();
-        }
-        let mut path = Path::new(id, addresses, mtu, send, receive);
+        let spin = self.settings.spin(self.side, random);
+        let config = PathConfig { mtu, send, acks: self.settings.acks(), spin };
+        let mut path = Path::new(id, now, addresses, controller, config);
         if self.settings.mtu_search == Switch::Off {
             path.stop_mtu_search();
         }
-        path.spin = self.settings.spin(self.side, random);
         if let Some(peer) = &self.peer {
             path.on_peer_params(peer.max_udp_payload_bytes, peer.max_ack_delay);
         }
@@ -124,7 +119,8 @@ impl PathControl {
     /// Gives every open path a new controller of this kind, and those that open later too.
     pub(crate) fn set_controller(&mut self, now: Instant, factory: Arc<dyn ControllerFactory>) {
         for path in self.table.open_paths_mut() {
-            path.replace_controller(factory.build(path.id(), now, u64::from(path.send.max_datagram_bytes())));
+            let id = path.id();
+            path.replace_controller(|max_datagram_bytes| factory.build(id, now, max_datagram_bytes));
         }
         self.settings.set_controller(factory);
     }

@@ -16,15 +16,9 @@ impl PathControl {
         if !self.table.slot(id).is_some_and(|slot| slot.is_open()) {
             return Err(PathError::NoPath);
         }
-        self.advise(id, status);
+        self.table.advise(id, status);
         self.tell_state(id);
         Ok(())
-    }
-
-    pub(super) fn advise(&mut self, id: PathId, status: Advice) {
-        if let Some(slot) = self.table.slot_mut(id) {
-            slot.status.set_local(status);
-        }
     }
 
     pub(crate) fn on_path_status(&mut self, frame: &PathStatusUpdate) -> Result<(), Violation> {

@@ -84,7 +84,7 @@ impl Client {
         let PathControl { table, feedback, .. } = &mut self.paths;
         let path = table.path_mut(id).unwrap();
         path.on_packet_sent(now, (Space::Data, FourTupleRole::Current), &packet, &[SentFrame::Ping], feedback);
-        let due = path.send.deadline().unwrap();
+        let due = table.packet_deadline().unwrap();
         let fired = self.paths.on_packet_timer(due, id, ProbeGate::Open);
         assert!(matches!(fired, TimerFired::Pto { space: Space::Data, .. }), "{fired:?}");
         self.paths.on_probe_timeout(due, id, &mut self.random);
@@ -134,7 +134,7 @@ fn a_silent_path_fails_beside_one_that_works() {
         |n: &PathNews| matches!(n, PathNews::SendAgain { id: PathId::ZERO, frames } if frames == &[SentFrame::Ping]);
     assert!(news.iter().any(sent_again), "{news:?}");
     assert_eq!(states(&news), [(PathId::ZERO, PathState::Failed)]);
-    assert!(client.paths.table.path_mut(PathId::ZERO).unwrap().recover());
+    assert!(client.paths.table.recover(PathId::ZERO));
     client.paths.on_recovered(PathId::ZERO);
     assert_eq!(client.events(), [PathEvent::Recovered { id: PathId::ZERO }]);
 }

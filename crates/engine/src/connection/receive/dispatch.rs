@@ -32,7 +32,7 @@ impl Connection {
                 }
             }
             Frame::NewToken(f) => {
-                let rtt = self.paths.table.path(PathId::ZERO).and_then(|path| path.send.rtt().measured());
+                let rtt = self.paths.table.path(PathId::ZERO).and_then(|path| path.rtt());
                 self.settings.on_new_token(self.handshake.versions.current, f.token, rtt)?;
             }
             Frame::HandshakeDone => {

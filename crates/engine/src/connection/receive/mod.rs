@@ -102,7 +102,9 @@ impl Connection {
                 let id = input.path;
                 let place = self.paths.table.place(id);
                 self.read_packets(now, input, place);
-                self.paths.open_probe_gate(place, self.handshake.least_datagram(id));
+                if let Some(path) = place.and_then(|place| self.paths.table.path_at_mut(place)) {
+                    path.open_probe_gate(self.handshake.least_datagram(id));
+                }
             }
         }
         self.after_input(now);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plait_base::{Instant, PathId, Space};
+use plait_base::{Instant, PathId};
 use plait_path::policy::ack_route::AckPaths;
 use plait_path::table::{Slot, SlotPlace};
 use plait_path::{AckCarrier, AckNeed, AckRoute, Path, Paths};
@@ -62,7 +62,7 @@ impl Acks {
             let silence = of_heard.map_or(Duration::ZERO, |at| heard(path).map_or(Duration::MAX, |own| at.since(own)));
             let silent = slot.id != of.id && silence > path.pto();
             // A short packet with an ack must fit into the credit of an address that is not proven.
-            if path.may_send(ACK_PACKET_BYTES) && !full.hold(&path.addresses.tuple()) {
+            if path.may_send(ACK_PACKET_BYTES) && !full.hold(&path.tuple()) {
                 let carrier = path.ack_carrier(slot.state());
                 if silent { &mut self.silent_carriers } else { &mut self.carriers }.push(carrier);
             }
@@ -138,7 +138,7 @@ impl Acks {
             // A path that carries the acks of others is heard of once a round trip, so that its death is noticed. One PING
             // under way is enough (RFC 9000 13.2.4).
             let wanted = path.receive.wants_ping() || carrier.id() != of.id();
-            if wanted && paths.path_at(carrier).is_some_and(|path| !path.send.is_awaiting_ack(Space::Data)) {
+            if wanted && paths.path_at(carrier).is_some_and(|path| !path.is_awaiting_ack()) {
                 w.write_ping();
             }
             let others = chosen.iter().filter(|id| **id != carrier.id());

@@ -5,7 +5,7 @@ use plait_base::observe::TraceEvent;
 use plait_base::{Ecn, Instant, Space};
 use plait_path::table::SlotPlace;
 use plait_path::{Built, FourTupleRole, PacketBuilder, PacketInfo, Pad, Padding, Sealer};
-use plait_wire::header::{FixedBit, OutHeader};
+use plait_wire::header::FixedBit;
 use plait_wire::{FrameWriter, SentFrame};
 
 use crate::config::Switch;
@@ -82,7 +82,7 @@ impl Connection {
         let path = slot.path.as_deref()?;
         // RFC 9000 17.2.3: 1-RTT packets as soon as they can be made, their numbers going on from those of 0-RTT
         let header = if space == Space::Data && self.keys.is_some() {
-            OutHeader::Short { dcid, spin: path.spin.bit(), key_phase: false }
+            path.short_header(dcid)
         } else {
             self.handshake.long_header(space, dcid)?
         };
@@ -92,8 +92,7 @@ impl Connection {
             && self.handshake.may_clear_fixed_bit();
         let clear = random && self.random.next_u32() & 1 == 1;
         let fixed = if clear { FixedBit::Clear } else { FixedBit::Set };
-        let (number, acked) = (path.send.next_number(space), path.send.largest_acked(space));
-        PacketBuilder::begin(buf, &header, place.id(), number, acked, end, fixed)
+        path.begin_packet(space, buf, &header, end, fixed)
     }
 
     /// Pads and seals; a seal that fails closes the connection.
@@ -107,10 +106,10 @@ impl Connection {
     ) -> Option<Built> {
         let path = self.paths.table.path_at_mut(outline.place)?;
         let sealer = match (outline.space, self.keys.as_deref_mut()) {
-            (Space::Data, Some(keys)) => Sealer::OneRtt(keys, path.send.seal_mark_mut()),
+            (Space::Data, Some(keys)) => Sealer::OneRtt(keys),
             (space, _) => Sealer::Level(self.handshake.seal_keys(space)?),
         };
-        match builder.finish(buf, sealer, padding) {
+        match path.finish_packet(builder, buf, sealer, padding) {
             Ok(built) => Some(built),
             Err(error) => {
                 self.close_with(now, error.into());

@@ -1,6 +1,5 @@
 //! The next packet: what is bound to one path goes first, then what the scheduler decides, then what fills a pause.
 
-use plait_base::limits::MIN_DATAGRAM_BYTES;
 use plait_base::time::earliest;
 use plait_base::{Instant, PathId, Side, Space};
 use plait_path::{Path, Paths, SendRoom, frame_room};
@@ -118,7 +117,7 @@ impl Scheduling {
     /// Packets bound to one path: PTO probes, validation, pings, copies.
     fn next_bound(&mut self, paths: &mut PathControl, offer: &Offer, empty: &EmptyChoices) -> Option<Choice> {
         let PathControl { table, pings, .. } = paths;
-        let owes = |path: &Path| path.send.probes_due(Space::Data) > 0 || path.owes_validation();
+        let owes = |path: &Path| path.owes_probe(Space::Data) || path.owes_validation();
         // Nearly always none.
         if table.slots().any(|slot| slot.path.as_deref().is_some_and(owes)) {
             let found = self.next_pto_probe(table, empty).or_else(|| self.next_validation(table, offer, empty));
@@ -139,17 +138,15 @@ impl Scheduling {
     /// A path that owes a probe after a time-out.
     fn next_pto_probe(&self, paths: &Paths, empty: &EmptyChoices) -> Option<Choice> {
         let purpose = Purpose::PtoProbe;
-        let owes = |path: &&Path| path.send.probes_due(Space::Data) > 0 && !empty.holds(path.id(), purpose);
+        let owes = |path: &&Path| path.owes_probe(Space::Data) && !empty.holds(path.id(), purpose);
         // A path to which the peer gave no id can send nothing, whatever it owes.
         let due = paths.slots().filter(|slot| slot.path.as_deref().as_ref().is_some_and(owes));
         let mut open = due.filter_map(|slot| slot.sendable());
-        let has_room =
-            |path: &&Path| path.may_send(SMALLEST_PACKET_BYTES) && !self.full_sockets.hold(&path.addresses.tuple());
+        let has_room = |path: &&Path| path.may_send(SMALLEST_PACKET_BYTES) && !self.full_sockets.hold(&path.tuple());
         open.find(has_room).map(|path| Choice { path: path.id(), purpose })
     }
 
-    /// A path that owes a challenge or a response on its own addresses. Challenges of ours are few and have a clock of
-    /// their own; responses are as many as the peer likes: window and pacer hold them too (RFC 9000 8.2.2).
+    /// A path that owes a challenge or a response on its own addresses, and has room for it.
     fn next_validation(&mut self, paths: &mut Paths, offer: &Offer, empty: &EmptyChoices) -> Option<Choice> {
         let (now, purpose) = (offer.now, Purpose::Validation);
         self.responses_at = None;
@@ -159,16 +156,12 @@ impl Scheduling {
             }
             let Some(path) = slot.path.as_deref_mut() else { continue };
             let choice = Choice { path: path.id(), purpose };
-            let admits = path.may_send(SMALLEST_PACKET_BYTES) && !self.full_sockets.hold(&path.addresses.tuple());
+            let admits = path.may_send(SMALLEST_PACKET_BYTES) && !self.full_sockets.hold(&path.tuple());
             let must_wait = offer.openings == Permission::Awaited && path.is_fresh();
             if !admits || must_wait || empty.holds(choice.path, purpose) {
                 continue;
             }
-            if path.owes_challenge() {
-                return Some(choice);
-            }
-            path.send.prepare_to_send(now, MIN_DATAGRAM_BYTES as u64);
-            match path.send.room(now, MIN_DATAGRAM_BYTES as u64) {
+            match path.validation_room(now) {
                 SendRoom::Free => return Some(choice),
                 SendRoom::Paced(at) => self.responses_at = earliest(self.responses_at, Some(at)),
                 SendRoom::Window => {}
@@ -221,7 +214,7 @@ impl Scheduling {
             let path = slot.path.as_deref_mut()?;
             let size = path.mtu_probe_while_idle(offer.now)?;
             let choice = Choice { path: path.id(), purpose: Purpose::MtuProbe(size) };
-            Some(choice).filter(|_| !full.hold(&path.addresses.tuple()))
+            Some(choice).filter(|_| !full.hold(&path.tuple()))
         })?;
         // RFC 9002 6.1: the ack of a small packet behind it shows the loss of the MTU probe, without a probe time-out.
         paths.ping(choice.path);

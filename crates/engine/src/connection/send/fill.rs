@@ -1,7 +1,7 @@
 //! What goes into a packet of the data space, in this order: validation, acks, handshake, control, copies, datagrams,
 //! stream data.
 
-use plait_base::{Instant, PathId, Space};
+use plait_base::Instant;
 use plait_path::{FourTupleRole, Pad, Path};
 use plait_stream::Streams;
 use plait_wire::{Frame, FrameWriter, SentFrame};
@@ -21,13 +21,8 @@ impl Connection {
         let (id, side, one_rtt) = (place.id(), self.handshake.side, self.keys.is_some());
         let mut pad = Pad::No;
         if one_rtt {
-            if let Some(slot) = self.paths.table.slot_at_mut(place)
-                && let Some(path) = slot.path.as_deref_mut()
-            {
-                pad = path.addresses.fill(FourTupleRole::Current, &mut self.random, w);
-                if side.is_client() && id != PathId::ZERO && !path.addresses.is_validated() {
-                    slot.fill_opening(w);
-                }
+            if let Some(slot) = self.paths.table.slot_at_mut(place) {
+                pad = slot.fill_validation(FourTupleRole::Current, side, &mut self.random, w);
             }
             let full = &self.scheduling.full_sockets;
             self.scheduling.acks.fill(now, place, &mut self.paths.table, full, w);
@@ -82,7 +77,7 @@ impl Connection {
 /// Writes what has waited longest for its ack on a path, for a PTO probe there (RFC 9002 6.2.4).
 fn fill_pto_probe(path: &Path, streams: &mut Streams, w: &mut FrameWriter<'_>) {
     let mut oldest = Vec::new();
-    path.send.probe_frames(Space::Data, &mut oldest);
+    path.probe_frames(&mut oldest);
     for frame in &oldest {
         let _ = streams.fill_copy(w, frame);
     }

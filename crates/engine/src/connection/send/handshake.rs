@@ -2,7 +2,7 @@
 
 use plait_base::limits::MIN_DATAGRAM_BYTES;
 use plait_base::{Instant, PathId, Space};
-use plait_path::Padding;
+use plait_path::{Departure, FourTupleRole, Padding};
 
 use crate::connection::Connection;
 use crate::connection::send::assemble::Outline;
@@ -23,9 +23,8 @@ impl Connection {
         let path = self.paths.table.path_at(place)?;
         let wants = |space| (space, self.handshake.wants_packet(now, space, path));
         let mut spaces = [Space::Initial, Space::Handshake].map(wants);
-        let (tuple, ecn) = (path.addresses.send_tuple(), path.send.ecn());
-        let room = usize::try_from(path.addresses.amplification_room()).unwrap_or(usize::MAX);
-        let end = room.min(usize::from(path.mtu()));
+        let Departure { tuple, ecn, credit_bytes } = path.departure(FourTupleRole::Current)?;
+        let end = credit_bytes.min(usize::from(path.mtu()));
         // RFC 9000 14.1: a datagram with an ack-eliciting Initial is full-sized; without credit for that it waits,
         // and what credit is left serves Handshake packets
         spaces[0].1 &= end >= MIN_DATAGRAM_BYTES;

@@ -17,9 +17,8 @@ use std::net::SocketAddr;
 
 use plait_base::limits::MIN_DATAGRAM_BYTES;
 use plait_base::{Instant, Space};
-use plait_path::FourTupleState;
 use plait_path::table::Slot;
-use plait_path::{Built, FourTupleRole, Pad, Padding, Path};
+use plait_path::{Built, Departure, FourTupleRole, Pad, Padding, Path};
 use plait_schedule::reinject::Occasion;
 use plait_schedule::{Demand, DemandKind};
 use plait_stream::Datagrams;
@@ -75,26 +74,17 @@ impl Connection {
             return None;
         }
         let full = &self.scheduling.full_sockets;
-        let admits = |state: &FourTupleState| {
-            state.wants_send() && state.amplification_room() >= SMALLEST_PACKET_BYTES && !full.hold(&state.tuple())
-        };
-        let due = |slot: &Slot| {
-            let addresses = &slot.path.as_deref().filter(|_| slot.is_open())?.addresses;
-            let other = [FourTupleRole::Candidate, FourTupleRole::Previous].into_iter();
-            let mut due = other.filter(|role| addresses.get(*role).is_some_and(admits));
-            due.find(|role| slot.dcid(*role).is_some())
-        };
+        let due = |slot: &Slot| slot.other_addresses_due(SMALLEST_PACKET_BYTES, |tuple| full.hold(tuple));
         let place = self.paths.table.next_slot(0, |slot| due(slot).is_some())?;
         let slot = self.paths.table.slot_at(place)?;
         let role = due(slot)?;
-        let state = slot.path.as_deref()?.addresses.get(role)?;
-        let (tuple, room) = (state.send_tuple(), state.amplification_room());
-        let end = usize::try_from(room).unwrap_or(usize::MAX).min(MIN_DATAGRAM_BYTES);
+        let Departure { tuple, credit_bytes, .. } = slot.path.as_deref()?.departure(role)?;
+        let end = credit_bytes.min(MIN_DATAGRAM_BYTES);
         let outline = Outline { role, ..Outline::unmarked(place, Space::Data, end, Purpose::OtherAddress) };
         self.assemble(now, &outline, buf, |connection, w| {
-            let Connection { paths, random, .. } = connection;
-            let pad = paths.table.path_at_mut(place).map_or(Pad::No, |path| path.addresses.fill(role, random, w));
-            padding_of(pad, 0, end)
+            let (side, Connection { paths, random, .. }) = (connection.side(), connection);
+            let slot = paths.table.slot_at_mut(place);
+            padding_of(slot.map_or(Pad::No, |slot| slot.fill_validation(role, side, random, w)), 0, end)
         })?;
         Some(Transmit::single(tuple, buf.len()))
     }
@@ -104,19 +94,22 @@ impl Connection {
         let Choice { path: id, mut purpose } = choice;
         let place = self.paths.table.place(id)?;
         let path = self.paths.table.path_at(place)?;
-        let (tuple, ecn, mtu) = (path.addresses.send_tuple(), path.send.ecn(), usize::from(path.mtu()));
+        let Departure { tuple, ecn, .. } = path.departure(FourTupleRole::Current)?;
         if purpose == Purpose::Ping {
             self.paths.pings.retain(|p| *p != id);
         }
-        let mut segment = if let Purpose::MtuProbe(size) = purpose { usize::from(size) } else { mtu };
+        let mut segment = usize::from(if let Purpose::MtuProbe(size) = purpose { size } else { path.mtu() });
         let max_segments = match self.settings.transport.wire.segmentation_offload {
             Switch::On => max_segments.min(MAX_TRAIN_BYTES / segment).max(1),
             Switch::Off => 1,
         };
         let mut count = 0;
         loop {
-            let room = self.paths.table.path_at(place)?.addresses.amplification_room();
-            let end = buf.len() + segment.min(usize::try_from(room).unwrap_or(usize::MAX));
+            let departure = self.paths.table.path_at(place)?.departure(FourTupleRole::Current)?;
+            if departure.ecn != ecn {
+                break;
+            }
+            let end = buf.len() + segment.min(departure.credit_bytes);
             let outline = Outline { ecn, ..Outline::unmarked(place, Space::Data, end, purpose) };
             let Some(built) = self.data_packet(now, &outline, buf) else { break };
             count += 1;
@@ -132,9 +125,6 @@ impl Connection {
             match self.next_packet(now, &EmptyChoices::default()) {
                 Some(next) if next.path == id && next.purpose.joins_trains() => purpose = next.purpose,
                 _ => break,
-            }
-            if self.paths.table.path_at(place)?.send.ecn() != ecn {
-                break;
             }
         }
         if buf.is_empty() {

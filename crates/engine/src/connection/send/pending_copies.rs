@@ -76,7 +76,7 @@ impl PendingCopies {
         if self.until_rtt == Switch::Off || !paths.is_multipath() {
             return false;
         }
-        let measured = paths.path_at(place).is_none_or(|path| path.send.rtt().measured().is_some());
+        let measured = paths.path_at(place).is_none_or(|path| path.rtt().is_some());
         !measured && paths.can_take_over_from(place.id()) == TakeOver::Possible
     }
 
@@ -108,7 +108,7 @@ impl PendingCopies {
         if !updates.is_empty() && paths.is_multipath() {
             let others = paths.working().filter(|slot| slot.id != id);
             for other in others.filter_map(|slot| slot.path.as_deref()) {
-                if !full.hold(&other.addresses.tuple()) {
+                if !full.hold(&other.tuple()) {
                     updates.iter().for_each(|update| self.push(*update, Target::On(other.id())));
                 }
             }

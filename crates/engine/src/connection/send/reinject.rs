@@ -104,7 +104,7 @@ impl Reinjector {
         let Self { policy, next_look, found } = self;
         let room = idle.window_bytes.saturating_sub(idle.in_flight_bytes) / idle.max_datagram_bytes.max(1);
         let most = usize::try_from(room).unwrap_or(usize::MAX).clamp(1, PACKETS_AT_ONCE);
-        let mut wanted = |packet: &InFlight| {
+        let wanted = |packet: &InFlight| {
             let InFlight { sent_at, bytes, ahead_bytes } = *packet;
             let packet = Outstanding { sent_at, bytes, ahead_bytes };
             match policy.judge(idle, busy, &packet, occasion, now) {
@@ -116,12 +116,11 @@ impl Reinjector {
                 Verdict::No => false,
             }
         };
-        let (first, second) = match occasion {
-            Occasion::Drained => (FlightOrder::NewestFirst, FlightOrder::OldestFirst),
-            Occasion::Blocked | Occasion::Paused => (FlightOrder::OldestFirst, FlightOrder::NewestFirst),
+        let order = match occasion {
+            Occasion::Drained => FlightOrder::NewestFirst,
+            Occasion::Blocked | Occasion::Paused => FlightOrder::OldestFirst,
         };
         found.clear();
-        path.send.take_copies(first, most, &mut wanted, found)
-            || path.send.take_copies(second, most, &mut wanted, found)
+        path.take_copies(order, most, wanted, found)
     }
 }

@@ -121,9 +121,8 @@ impl Scheduling {
         let view = views.iter().find(|view| view.id == id)?;
         let path = paths.path(id)?;
         // With nothing of ours to send, it may still bring the peer's data, or await the acks of what was the last of ours.
-        let is_in_use = path.brings_payload(demand.now) || path.send.in_flight() > 0;
         let why = plait_schedule::why_idle(view, &views, demand);
-        why.filter(|why| *why != WhyIdle::NoData || !is_in_use)
+        why.filter(|why| *why != WhyIdle::NoData || !path.is_in_use(demand.now))
     }
 
     pub(crate) fn shrink_to_fit(&mut self) {

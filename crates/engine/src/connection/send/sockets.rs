@@ -37,7 +37,7 @@ impl FullSockets {
 
     /// True where the socket of a path's own address is full.
     pub(crate) fn hold_path(&self, paths: &Paths, id: PathId) -> bool {
-        !self.since.is_empty() && paths.path(id).is_some_and(|path| self.hold(&path.addresses.tuple()))
+        !self.since.is_empty() && paths.path(id).is_some_and(|path| self.hold(&path.tuple()))
     }
 
     /// True where at least a small packet can leave on a path: the peer gave an id, its address is proven or gave credit,
@@ -45,7 +45,7 @@ impl FullSockets {
     pub(crate) fn admit(&self, paths: &Paths, id: PathId) -> bool {
         let slot = paths.slot(id).filter(|slot| slot.dcid(FourTupleRole::Current).is_some());
         let path = slot.and_then(|slot| slot.path.as_deref());
-        path.is_some_and(|path| path.may_send(SMALLEST_PACKET_BYTES) && !self.hold(&path.addresses.tuple()))
+        path.is_some_and(|path| path.may_send(SMALLEST_PACKET_BYTES) && !self.hold(&path.tuple()))
     }
 
     /// What a scheduler sees of a path that is held; it waits for the socket no longer than `patience`.

@@ -137,12 +137,14 @@ fn the_first_packet_of_a_path_brings_our_cids_for_it() {
     assert_eq!(client.table.next_id(), Ok(PathId(1)), "issued, if not delivered");
     let lost = client.control();
     assert!(!lost.is_empty());
-    let opening = client.written(|table, w| table.slot_mut(PathId(1)).unwrap().fill_opening(w));
+    let opening =
+        client.written(|table, w| table.slot_mut(PathId(1)).unwrap().local.fill_unconfirmed(CidForm::Path, w));
     assert_eq!(server.table.admission(PathId(1)), Admission::Refuse(CloseCode::NO_CID_AVAILABLE_FOR_PATH));
     server.read(at(0), 0, &opening).unwrap();
     assert_eq!(server.table.admission(PathId(1)), Admission::New);
     client.acked();
-    let opening = client.written(|table, w| table.slot_mut(PathId(1)).unwrap().fill_opening(w));
+    let opening =
+        client.written(|table, w| table.slot_mut(PathId(1)).unwrap().local.fill_unconfirmed(CidForm::Path, w));
     assert!(opening.is_empty(), "the peer has them");
 }
 
@@ -368,8 +370,7 @@ fn nat_rebinding_of_one_path() {
     let before = server.table.slot(PathId(1)).unwrap().remote.active();
     let to = FourTuple { remote: ([10, 9, 0, 1], 999).into(), ..tuple(0, 1) };
     let other = server.table.path(PathId(0)).unwrap().addresses.clone();
-    server.table.path_mut(PathId(1)).unwrap().addresses.admit(to, 1200);
-    let moved = server.table.move_to(at(1), PathId(1), to, CidChange::Keep, times());
+    let moved = server.table.follow(at(1), PathId(1), to, cid(2001), 1200, times());
     assert_eq!(moved, Moved::Ports);
     assert_eq!(server.table.slot(PathId(1)).unwrap().dcid(FourTupleRole::Current), before);
     assert_eq!(server.table.path(PathId(0)).unwrap().addresses.tuple(), other.tuple());
@@ -395,7 +396,7 @@ fn migration_takes_a_fresh_cid_of_the_same_path() {
     let slot = client.table.slot(PathId(1)).unwrap();
     assert_ne!(slot.dcid(FourTupleRole::Candidate), slot.dcid(FourTupleRole::Current));
     let probed = slot.dcid(FourTupleRole::Candidate);
-    assert_eq!(client.table.move_to(at(2), PathId(1), tuple(7, 0), CidChange::Fresh, times()), Moved::Hosts);
+    assert_eq!(client.table.move_to(at(2), PathId(1), tuple(7, 0), times()), Moved::Hosts);
     let slot = client.table.slot(PathId(1)).unwrap();
     assert_eq!((slot.dcid(FourTupleRole::Current), slot.remote.held()), (probed, 4));
     assert_eq!(slot.dcid(FourTupleRole::Previous), before.and_then(|s| slot.remote.cid(s)));
@@ -411,7 +412,7 @@ fn failed_move_goes_back_with_its_cid() {
     open(at(0), &mut client, &mut server);
     exchange(at(0), &mut client, &mut server);
     let before = client.table.slot(PathId(1)).unwrap().remote.active();
-    client.table.move_to(at(0), PathId(1), tuple(7, 0), CidChange::Fresh, times());
+    client.table.move_to(at(0), PathId(1), tuple(7, 0), times());
     assert_ne!(client.table.slot(PathId(1)).unwrap().remote.active(), before);
     let mut events = vec![];
     for ms in (0..=300).step_by(10) {

@@ -7,12 +7,13 @@ use plait_base::shared_metrics::SharedPathMetrics;
 use plait_base::time::earliest;
 use plait_base::{Ecn, Instant, PathId, Random, Space};
 use plait_congestion::by_name;
-use plait_path::{
-    AckNeed, AckPolicy, AckReport, Eliciting, Feedback, PacketInfo, ReceiveFlow, SendConfig, SendFlow, SendRoom,
-    TimerFired,
-};
 use plait_wire::frame::AckForm;
 use plait_wire::{Frame, FrameWriter, Frames, SentFrame};
+
+use crate::send::SendFlow;
+use crate::{
+    AckNeed, AckPolicy, AckReport, Eliciting, Feedback, PacketInfo, ReceiveFlow, SendConfig, SendRoom, TimerFired,
+};
 
 const PATH: PathId = PathId(1);
 const DELAY: Duration = Duration::from_millis(20);

@@ -1,0 +1,102 @@
+//! Packets and datagrams of one path on their way out: where they leave, what they may carry, how they are sealed.
+
+use plait_base::limits::MIN_DATAGRAM_BYTES;
+use plait_base::{ConnectionId, Ecn, FourTuple, Instant, Space};
+use plait_crypto::SealError;
+use plait_wire::SentFrame;
+use plait_wire::header::{FixedBit, OutHeader};
+
+use super::Path;
+use crate::addresses::FourTupleRole;
+use crate::send::{Built, FlightOrder, InFlight, PacketBuilder, Padding, Sealer, SendRoom};
+
+/// How a datagram leaves on a path now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Departure {
+    /// The addresses to send with; our own is unspecified where the system chooses it.
+    pub tuple: FourTuple,
+    /// The mark of its IP header.
+    pub ecn: Option<Ecn>,
+    /// Bytes that the peer's address may be sent now (RFC 9000 8.1); `usize::MAX` once it is proven.
+    pub credit_bytes: usize,
+}
+
+impl Path {
+    /// How a datagram leaves by one of the path's 4-tuples; none where it has no such 4-tuple.
+    #[inline]
+    pub fn departure(&self, role: FourTupleRole) -> Option<Departure> {
+        let state = self.addresses.get(role)?;
+        let credit_bytes = usize::try_from(state.amplification_room()).unwrap_or(usize::MAX);
+        Some(Departure { tuple: state.send_tuple(), ecn: self.send.ecn(), credit_bytes })
+    }
+
+    /// The short header of its next packet; the key phase is set when the packet is sealed.
+    #[inline]
+    pub fn short_header(&self, dcid: ConnectionId) -> OutHeader<'static> {
+        OutHeader::Short { dcid, spin: self.spin.bit(), key_phase: false }
+    }
+
+    /// Begins the next packet of `space` at the end of `buf`. It ends, tag included, at the index `end` at most. None, with
+    /// nothing written, where not even the smallest packet fits.
+    pub fn begin_packet(
+        &self,
+        space: Space,
+        buf: &mut Vec<u8>,
+        header: &OutHeader<'_>,
+        end: usize,
+        fixed_bit: FixedBit,
+    ) -> Option<PacketBuilder> {
+        let (number, acked) = (self.send.next_number(space), self.send.largest_acked(space));
+        PacketBuilder::begin(buf, header, self.id, number, acked, end, fixed_bit)
+    }
+
+    /// Pads a packet that was begun, and seals it.
+    ///
+    /// # Errors
+    /// The keys are used up or refuse; the packet is taken out of the buffer.
+    pub fn finish_packet(
+        &mut self,
+        builder: PacketBuilder,
+        buf: &mut Vec<u8>,
+        sealer: Sealer<'_>,
+        padding: Padding,
+    ) -> Result<Built, SealError> {
+        builder.finish(buf, sealer, self.send.seal_mark_mut(), padding)
+    }
+
+    /// Whether a packet with responses to challenges may leave now; one with a challenge of ours always may. Challenges are
+    /// few and have a clock of their own; responses are as many as the peer likes: window and pacer hold them too
+    /// (RFC 9000 8.2.2).
+    pub fn validation_room(&mut self, now: Instant) -> SendRoom {
+        if self.addresses.get(FourTupleRole::Current).is_some_and(|state| state.wants_challenge()) {
+            return SendRoom::Free;
+        }
+        self.send.prepare_to_send(now, MIN_DATAGRAM_BYTES as u64);
+        self.send.room(now, MIN_DATAGRAM_BYTES as u64)
+    }
+
+    /// True while a 1-RTT packet that asks for an ack is under way.
+    #[inline]
+    pub fn is_awaiting_ack(&self) -> bool {
+        self.send.is_awaiting_ack(Space::Data)
+    }
+
+    /// What the next PTO probe in 1-RTT packets repeats: each of a time-out's probes takes another of the oldest packets
+    /// (RFC 9002 6.2.4).
+    pub fn probe_frames(&self, out: &mut Vec<SentFrame>) {
+        self.send.probe_frames(Space::Data, out);
+    }
+
+    /// Takes the frames of 1-RTT packets in flight, in this order and until `wanted` says no, for another path to carry
+    /// too; `most` packets at most. Where that gives none, they are looked at from the other end. None is given twice, nor any
+    /// that repeats another path's. True when some were given.
+    pub fn take_copies(
+        &mut self,
+        order: FlightOrder,
+        most: usize,
+        mut wanted: impl FnMut(&InFlight) -> bool,
+        out: &mut Vec<SentFrame>,
+    ) -> bool {
+        [order, order.reversed()].into_iter().any(|order| self.send.take_copies(order, most, &mut wanted, out))
+    }
+}

@@ -1,0 +1,126 @@
+//! The addresses of one path: what they admit, and what a move to others means for it.
+
+use std::net::SocketAddr;
+
+use plait_base::{ConnectionId, FourTuple, Instant, PathId, Side};
+use plait_congestion::CongestionController;
+
+use super::Path;
+use crate::addresses::{ChallengeData, FourTupleRole, Moved, ValidationTimes};
+
+impl Path {
+    /// A datagram arrived; it counts towards the credit of its addresses (RFC 9000 8.1). False where they are none of the
+    /// path's.
+    pub fn on_datagram(&mut self, tuple: &FourTuple, bytes: u64) -> bool {
+        self.addresses.on_received(tuple, bytes).is_some()
+    }
+
+    /// All pairs of addresses that its datagrams may leave by: its own first, then those that are being validated.
+    pub fn tuples(&self) -> impl Iterator<Item = FourTuple> {
+        self.addresses.all().map(|state| state.tuple())
+    }
+
+    /// The addresses that carry its packets.
+    pub fn tuple(&self) -> FourTuple {
+        self.addresses.tuple()
+    }
+
+    /// True when the peer's current address is proven.
+    pub fn is_validated(&self) -> bool {
+        self.addresses.is_validated()
+    }
+
+    /// Other addresses that it challenges, while there are any.
+    pub fn candidate(&self) -> Option<FourTuple> {
+        self.addresses.get(FourTupleRole::Candidate).map(|state| state.tuple())
+    }
+
+    /// True while the peer's response at other addresses is awaited.
+    pub fn is_challenging_candidate(&self) -> bool {
+        self.addresses.get(FourTupleRole::Candidate).is_some_and(|state| state.is_validating())
+    }
+
+    /// True where the operating system chose our address, and a datagram showed which.
+    pub fn is_local_chosen_by_system(&self) -> bool {
+        self.addresses.is_system_known()
+    }
+
+    /// The peer proved its current address by the handshake.
+    pub fn on_address_proven(&mut self) {
+        if !self.addresses.is_validated() {
+            self.addresses.on_address_proven();
+        }
+    }
+
+    /// The peer's newest packet came to `tuple`: where the system chooses our address, this shows when it chose another.
+    pub fn follow_system(&mut self, tuple: &FourTuple) -> Moved {
+        self.addresses.follow_system(tuple)
+    }
+
+    /// Starts to validate its current address, unless that is done or under way.
+    pub fn challenge(&mut self, now: Instant, times: ValidationTimes) {
+        self.addresses.challenge(now, times);
+    }
+
+    /// Leaves by another address of ours from now on, because the one before is gone; whether the peer can be reached from
+    /// there is asked at once (RFC 9000 9.2).
+    pub fn relocate(&mut self, now: Instant, local: SocketAddr, times: ValidationTimes) -> Moved {
+        let moved = self.addresses.relocate(local);
+        self.addresses.challenge(now, times);
+        moved
+    }
+
+    /// PATH_CHALLENGE arrived from `tuple`, in a datagram of `bytes` to our connection id `cid`. True when it came
+    /// from new addresses to another id than before: the response takes another id of the peer (RFC 9000 9.5).
+    pub fn on_challenge(&mut self, tuple: FourTuple, cid: &ConnectionId, bytes: u64, data: ChallengeData) -> bool {
+        // RFC 9000 8.2.2: the response goes where the challenge came from
+        if self.addresses.on_challenge(&tuple, data) {
+            return false;
+        }
+        let changed_cid = self.changed_cid(cid);
+        self.addresses.admit(tuple, bytes);
+        self.addresses.on_challenge(&tuple, data);
+        changed_cid
+    }
+
+    /// The addresses changed: RTT, window, ECN and MTU begin anew unless only ports did (RFC 9000 9.4).
+    pub fn on_moved(&mut self, now: Instant, moved: Moved, controller: impl FnOnce() -> Box<dyn CongestionController>) {
+        if moved == Moved::Hosts {
+            self.mtu.reset();
+            self.send.set_max_datagram_bytes(self.mtu());
+            self.send.reset_for_new_address(now, controller());
+            self.receive.on_new_way();
+        }
+    }
+
+    /// True where the amplification limit lets a datagram of `bytes` leave.
+    #[inline]
+    pub fn may_send(&self, bytes: u64) -> bool {
+        self.addresses.amplification_room() >= bytes
+    }
+
+    /// True where the window has room for `bytes` more.
+    #[inline]
+    pub fn has_window_for(&self, bytes: u64) -> bool {
+        self.send.in_flight() + bytes <= self.send.window()
+    }
+
+    /// RFC 10069 3.1: a server sends no data on a new path before the client's address there is proven, in PTO probes neither.
+    /// On path 0, and on one that moved, what the client sends is credit for it (RFC 9000 8.1, 9.3).
+    #[inline]
+    pub fn awaits_proof(&self, side: Side) -> bool {
+        side.is_server() && self.id != PathId::ZERO && !self.addresses.is_validated()
+    }
+
+    /// True where data may ride along with validation: a client's in the first packet of a new path, a server's once the
+    /// address is proven; and only where the window has room for it.
+    pub fn may_validate_with_data(&self, side: Side) -> bool {
+        self.has_window_for(u64::from(self.mtu())) && (side.is_client() || self.addresses.is_validated())
+    }
+
+    /// True where a response to a challenge, or a challenge, waits for the current addresses.
+    #[inline]
+    pub fn owes_validation(&self) -> bool {
+        self.addresses.is_current_due()
+    }
+}
