@@ -75,8 +75,16 @@ pub struct Datagrams {
     unblocked: bool,
     /// True once the application asked for a datagram to be sent, whether or not it fitted.
     is_used: bool,
-    dropped_outgoing: u64,
-    dropped_incoming: u64,
+    dropped: DroppedDatagrams,
+}
+
+/// How many datagrams were dropped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DroppedDatagrams {
+    /// Queued ones that never left: newer ones took their place, or packets became too small for them.
+    pub unsent: u64,
+    /// Received ones that the application did not read in time.
+    pub unread: u64,
 }
 
 fn cost(datagram: &Bytes) -> usize {
@@ -102,8 +110,7 @@ impl Datagrams {
             waiting: false,
             unblocked: false,
             is_used: false,
-            dropped_outgoing: 0,
-            dropped_incoming: 0,
+            dropped: DroppedDatagrams::default(),
         }
     }
 
@@ -140,7 +147,7 @@ impl Datagrams {
                 return Err(SendDatagramError::Blocked(datagram));
             }
             self.pop_outgoing();
-            self.dropped_outgoing += 1;
+            self.dropped.unsent += 1;
         }
         self.outgoing_bytes += cost(&datagram);
         self.outgoing.push_back(datagram);
@@ -226,7 +233,7 @@ impl Datagrams {
         let dropped = before - self.outgoing.len();
         if dropped > 0 {
             self.outgoing_bytes = self.outgoing.iter().map(cost).sum();
-            self.dropped_outgoing += dropped as u64;
+            self.dropped.unsent += dropped as u64;
             self.unblocked |= std::mem::take(&mut self.waiting);
         }
         dropped
@@ -244,12 +251,12 @@ impl Datagrams {
             return Err(Violation::DatagramTooLarge);
         }
         if held(&data) > bound {
-            self.dropped_incoming += 1;
+            self.dropped.unread += 1;
             return Ok(false);
         }
         let was_empty = self.incoming.is_empty();
         while self.incoming_bytes + held(&data) > bound && self.read().is_some() {
-            self.dropped_incoming += 1;
+            self.dropped.unread += 1;
         }
         self.incoming_bytes += held(&data);
         let piece = Piece::arrived(data);
@@ -277,14 +284,9 @@ impl Datagrams {
         settle_all(self.incoming.iter_mut().rev(), &mut self.lent);
     }
 
-    /// How many datagrams were dropped unsent: newer ones took their place, or packets shrank.
-    pub fn dropped_outgoing(&self) -> u64 {
-        self.dropped_outgoing
-    }
-
-    /// How many datagrams were dropped unread: the application did not keep up.
-    pub fn dropped_incoming(&self) -> u64 {
-        self.dropped_incoming
+    /// How many datagrams were dropped so far.
+    pub fn dropped(&self) -> DroppedDatagrams {
+        self.dropped
     }
 }
 

@@ -2,7 +2,6 @@
 
 use bytes::Bytes;
 use plait_base::{Dir, StreamId};
-use plait_wire::SentFrame;
 
 /// Something the application may want to act on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,15 +89,4 @@ pub struct Chunk {
     pub offset: u64,
     /// Its bytes, at least one.
     pub bytes: Bytes,
-}
-
-/// What became of a copy of an earlier frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CopyOutcome {
-    /// Nothing to copy: acked or obsolete.
-    Obsolete,
-    /// All that is still unacked was written.
-    Written,
-    /// The packet is full; this is left to copy (the whole frame when nothing fitted).
-    Left(SentFrame),
 }

@@ -26,6 +26,6 @@ mod testing;
 
 pub use config::{PeerLimits, StreamsConfig, Window};
 pub use crypto_stream::CryptoStream;
-pub use datagrams::{Datagrams, DatagramsConfig, Overflow, SendDatagramError};
-pub use events::{Chunk, ClosedStream, CopyOutcome, Order, ReadError, StreamEvent, WriteError};
+pub use datagrams::{Datagrams, DatagramsConfig, DroppedDatagrams, Overflow, SendDatagramError};
+pub use events::{Chunk, ClosedStream, Order, ReadError, StreamEvent, WriteError};
 pub use streams::Streams;

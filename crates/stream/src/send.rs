@@ -71,15 +71,6 @@ pub(crate) struct SendHalf {
     pub(crate) in_blocked: bool,
 }
 
-/// Bytes that a frame took from each kind of backlog.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct TakenBytes {
-    /// New bytes, which the connection's credit pays for.
-    pub(crate) fresh: u64,
-    /// Bytes sent again.
-    pub(crate) again: u64,
-}
-
 impl SendHalf {
     pub(crate) fn new(limit: u64) -> Self {
         Self {
@@ -119,22 +110,20 @@ impl SendHalf {
         self.end == StreamEnd::FinAcked && self.buffer.is_all_acked()
     }
 
-    /// Writes one frame with the next data; none when nothing fits or waits.
-    pub(crate) fn fill(&mut self, id: StreamId, credit: u64, w: &mut FrameWriter<'_>) -> Option<TakenBytes> {
+    /// Writes one frame with the next data, what was lost before what is new: its new bytes, which the connection's credit
+    /// pays for. None when nothing fits or waits.
+    pub(crate) fn fill(&mut self, id: StreamId, credit: u64, w: &mut FrameWriter<'_>) -> Option<u64> {
         let next = match self.buffer.next(credit) {
             Some(range) => range,
             // Only the end is left to say: a frame without data at the final size.
             None if self.has_lone_fin() => self.buffer.end()..self.buffer.end(),
             None => return None,
         };
-        // The buffer gives lost bytes before new ones; the difference afterwards tells how many of each went out.
-        let before = self.buffer.lost_bytes();
         let (sent, fin) = self.put(id, next, self.end == StreamEnd::FinDue, w)?;
         if fin.is_yes() {
             self.end = StreamEnd::FinSent;
         }
-        let fresh = self.buffer.on_sent(sent);
-        Some(TakenBytes { fresh, again: before - self.buffer.lost_bytes() })
+        Some(self.buffer.on_sent(sent))
     }
 
     /// Writes as much of `range` as fits, with the end of the stream where `fin_wanted` and reached.
@@ -152,27 +141,29 @@ impl SendHalf {
         Some((sent, fin))
     }
 
-    /// Writes what is unacked of an earlier frame again; what is left of it, if anything, and what was taken.
-    pub(crate) fn fill_copy(&mut self, id: StreamId, range: Range<u64>, fin: Fin, w: &mut FrameWriter<'_>) -> Copied {
+    /// Writes what is unacked of an earlier frame again; where the packet was full, the offset from which the rest waits.
+    pub(crate) fn fill_copy(
+        &mut self,
+        id: StreamId,
+        range: Range<u64>,
+        fin: Fin,
+        w: &mut FrameWriter<'_>,
+    ) -> Option<u64> {
         let fin_wanted = fin.is_yes() && matches!(self.end, StreamEnd::FinDue | StreamEnd::FinSent);
-        let (mut at, mut copied) = (range.start, Copied::default());
+        let (mut at, mut has_fin) = (range.start, false);
         loop {
             // Parts of the earlier frame may have been acked since: only the gaps between them go out again.
             let gap = match self.buffer.first_unacked(at..range.end) {
                 Some(gap) => gap,
-                None if fin_wanted && !copied.fin && range.end == self.buffer.end() => range.end..range.end,
-                None => return copied,
+                None if fin_wanted && !has_fin && range.end == self.buffer.end() => range.end..range.end,
+                None => return None,
             };
-            let before = self.buffer.lost_bytes();
             let Some((sent, fin)) = self.put(id, gap.clone(), fin_wanted, w) else {
-                copied.left_from = Some(gap.start);
-                return copied;
+                return Some(gap.start);
             };
             self.buffer.on_sent(sent.clone());
-            copied.again += before - self.buffer.lost_bytes();
-            copied.wrote = true;
-            copied.fin |= fin.is_yes();
             if fin.is_yes() {
+                has_fin = true;
                 self.end = StreamEnd::FinSent;
             }
             at = sent.end;
@@ -202,17 +193,4 @@ impl SendHalf {
             self.end = StreamEnd::FinDue;
         }
     }
-}
-
-/// What a copy wrote.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Copied {
-    /// Something was written.
-    pub(crate) wrote: bool,
-    /// The end of the stream was written.
-    pub(crate) fin: bool,
-    /// Bytes that waited to be sent again and now were.
-    pub(crate) again: u64,
-    /// The packet was full here.
-    pub(crate) left_from: Option<u64>,
 }

@@ -21,8 +21,8 @@ use plait_stream::{Datagrams, Streams};
 use crate::io::EndpointEvent;
 
 pub use application::{
-    ApplicationDatagrams, ConnectionPaths, DroppedDatagrams, HandshakeSummary, OpenStreams, PathStatistics, Policies,
-    RecvStream, SendStream, Session,
+    ApplicationDatagrams, ConnectionPaths, HandshakeSummary, OpenStreams, PathStatistics, Policies, RecvStream,
+    SendStream, Session,
 };
 pub use events::{Event, PathEvent};
 pub use lifecycle::{ApplicationClose, ConnectionError, Unreachable};

@@ -51,7 +51,7 @@ fn the_send_queue_is_bounded() {
     for _ in 0..10 {
         d.send(x.clone(), 1200, Overflow::DropOldest).unwrap();
     }
-    assert_eq!((d.dropped_outgoing(), d.unsent_bytes()), (9, 800));
+    assert_eq!((d.dropped().unsent, d.unsent_bytes()), (9, 800));
     assert_eq!(d.send(vec![0; 1200].into(), 1200, Overflow::DropOldest), Err(SendDatagramError::TooLarge));
     assert_eq!(d.drop_larger_than(300), 2);
     assert!(!d.wants_send() && d.send_buffer_room() == 1000 - OVERHEAD_BYTES);
@@ -77,7 +77,7 @@ fn what_fits_another_path_only_lets_others_pass() {
     // The path that they fit takes them in their order.
     let (_, carried) = packet(1200, |w| d.fill(1200, w));
     assert_eq!(carried, [SentFrame::Datagram { len: 220 }, SentFrame::Datagram { len: 221 }]);
-    assert!(!d.wants_send() && d.unsent_bytes() == 0 && d.dropped_outgoing() == 0);
+    assert!(!d.wants_send() && d.unsent_bytes() == 0 && d.dropped().unsent == 0);
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn nothing_stays_queued_for_a_peer_that_takes_no_datagrams() {
     d.send(Bytes::from_static(b"x"), 1200, Overflow::Refuse).unwrap();
     d.set_peer_frame_max(0);
     assert_eq!(d.drop_larger_than(1200), 2);
-    assert!(!d.wants_send() && d.dropped_outgoing() == 2);
+    assert!(!d.wants_send() && d.dropped().unsent == 2);
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn the_receive_queue_is_bounded_even_for_empty_datagrams() {
     }
     assert!(d.incoming.len() <= 1000 / OVERHEAD_BYTES);
     assert_eq!(d.on_datagram(vec![0; 998].into(), 1_000), Ok(false), "never fits beside its overhead: dropped");
-    assert!(d.dropped_incoming() > 9_000);
+    assert!(d.dropped().unread > 9_000);
     while d.read().is_some() {}
     assert_eq!(d.incoming_bytes, 0);
 }

@@ -13,13 +13,9 @@ impl Streams {
         match *frame {
             SentFrame::Stream { id, offset, len, fin } => {
                 let end = offset.saturating_add(u64::from(len));
-                let acked = self.change(id, |half| {
-                    let before = half.buffer.base();
-                    half.on_acked(offset..end, Fin::when(fin));
-                    (half.buffer.base() - before, half.is_delivered())
-                });
-                let (bytes, delivered) = acked.unwrap_or_default();
-                self.acked_bytes += bytes;
+                let acked = self.change(id, |half| (half.on_acked(offset..end, Fin::when(fin)), half.is_delivered()));
+                let (freed_bytes, delivered) = acked.unwrap_or_default();
+                self.acked_bytes += freed_bytes;
                 if delivered {
                     self.table.close_send(id);
                     self.events.push_back(StreamEvent::Finished(id));

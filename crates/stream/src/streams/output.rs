@@ -8,7 +8,6 @@ use plait_wire::frame::{
 use plait_wire::{FrameWriter, SentFrame};
 
 use super::{Streams, Tally};
-use crate::events::CopyOutcome;
 use crate::send::{Fin, StreamEnd, Turn};
 
 impl Streams {
@@ -165,13 +164,13 @@ impl Streams {
                 continue;
             }
             let before = Tally::of(half);
-            let Some(taken) = half.fill(id, credit, w) else {
+            let Some(fresh_bytes) = half.fill(id, credit, w) else {
                 // The packet is full; the turn is not used up.
                 self.ready.push_front(id, half.priority);
                 return;
             };
             self.tally.shift(before, Tally::of(half));
-            self.send.used += taken.fresh;
+            self.send.used += fresh_bytes;
             if half.has_backlog() {
                 self.ready.push(id, half.priority);
             } else {
@@ -188,9 +187,10 @@ impl Streams {
         }
     }
 
-    /// Writes an earlier sent frame again, on any path: what is unacked of STREAM data, or the present value of a
-    /// control frame of streams. Other frames are obsolete here.
-    pub fn fill_copy(&mut self, w: &mut FrameWriter<'_>, frame: &SentFrame) -> CopyOutcome {
+    /// Writes an earlier sent frame again, on any path: what is unacked of STREAM data, or the present value of a control
+    /// frame of streams. Other frames, and what is obsolete, are passed over. Where the packet is full, what is left to copy:
+    /// the whole frame when nothing fitted.
+    pub fn fill_copy(&mut self, w: &mut FrameWriter<'_>, frame: &SentFrame) -> Option<SentFrame> {
         match *frame {
             SentFrame::Stream { id, offset, len, fin } => self.copy_data(w, id, offset, len, Fin::when(fin)),
             SentFrame::MaxData(_) => {
@@ -198,9 +198,7 @@ impl Streams {
                 copied(w.write(&MaxData { limit }, SentFrame::MaxData(limit)), frame)
             }
             SentFrame::MaxStreamData(id, _) => {
-                let Some(half) = self.table.receive(id).filter(|half| half.takes_updates()) else {
-                    return CopyOutcome::Obsolete;
-                };
+                let half = self.table.receive(id).filter(|half| half.takes_updates())?;
                 let limit = half.credit.limit();
                 copied(w.write(&MaxStreamData { id, limit }, SentFrame::MaxStreamData(id, limit)), frame)
             }
@@ -210,33 +208,31 @@ impl Streams {
             }
             SentFrame::ResetStream(id) => match self.table.send(id).map(|half| half.is_reset()) {
                 Some(true) => copied(self.fill_reset(id, w), frame),
-                _ => CopyOutcome::Obsolete,
+                _ => None,
             },
             SentFrame::StopSending(id) => match self.table.receive(id).and_then(|half| half.stop_code()) {
                 Some(code) => copied(w.write(&StopSending { id, code }, SentFrame::StopSending(id)), frame),
-                None => CopyOutcome::Obsolete,
+                None => None,
             },
-            _ => CopyOutcome::Obsolete,
+            _ => None,
         }
     }
 
-    fn copy_data(&mut self, w: &mut FrameWriter<'_>, id: StreamId, offset: u64, len: u32, fin: Fin) -> CopyOutcome {
+    fn copy_data(
+        &mut self,
+        w: &mut FrameWriter<'_>,
+        id: StreamId,
+        offset: u64,
+        len: u32,
+        fin: Fin,
+    ) -> Option<SentFrame> {
         let end = offset.saturating_add(u64::from(len));
-        let Some(done) = self.change(id, |half| half.fill_copy(id, offset..end, fin, w)) else {
-            return CopyOutcome::Obsolete;
-        };
-        match done.left_from {
-            Some(from) => {
-                let len = (end - from) as u32;
-                CopyOutcome::Left(SentFrame::Stream { id, offset: from, len, fin: fin.is_yes() })
-            }
-            None if done.wrote => CopyOutcome::Written,
-            None => CopyOutcome::Obsolete,
-        }
+        let from = self.change(id, |half| half.fill_copy(id, offset..end, fin, w))??;
+        Some(SentFrame::Stream { id, offset: from, len: (end - from) as u32, fin: fin.is_yes() })
     }
 }
 
-/// What became of a copy of `frame`.
-fn copied(wrote: bool, frame: &SentFrame) -> CopyOutcome {
-    if wrote { CopyOutcome::Written } else { CopyOutcome::Left(*frame) }
+/// What is left of a copy of `frame`.
+fn copied(wrote: bool, frame: &SentFrame) -> Option<SentFrame> {
+    (!wrote).then_some(*frame)
 }

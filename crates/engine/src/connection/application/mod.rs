@@ -11,7 +11,7 @@ pub use datagrams::ApplicationDatagrams;
 pub use paths::ConnectionPaths;
 pub use policies::Policies;
 pub use session::{HandshakeSummary, Session};
-pub use statistics::{DroppedDatagrams, PathStatistics};
+pub use statistics::PathStatistics;
 pub use streams::{OpenStreams, RecvStream, SendStream};
 
 use plait_base::observe::TraceEvent;

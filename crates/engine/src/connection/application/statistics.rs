@@ -5,6 +5,7 @@ use std::time::Duration;
 use plait_base::observe::PathState;
 use plait_base::{FourTuple, Instant, PathId};
 use plait_schedule::{Demand, DemandKind, WhyIdle};
+use plait_stream::DroppedDatagrams;
 
 use crate::connection::Connection;
 
@@ -45,19 +46,10 @@ pub struct PathStatistics {
     pub acks_received: u64,
 }
 
-/// How many application datagrams were dropped.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DroppedDatagrams {
-    /// Queued ones that never left: newer ones took their place, or packets became too small for them.
-    pub unsent: u64,
-    /// Received ones that the application did not read in time.
-    pub unread: u64,
-}
-
 impl Connection {
     /// How many application datagrams were dropped so far.
     pub fn dropped_datagrams(&self) -> DroppedDatagrams {
-        DroppedDatagrams { unsent: self.datagrams.dropped_outgoing(), unread: self.datagrams.dropped_incoming() }
+        self.datagrams.dropped()
     }
 
     /// What a path did and how it fares; none for paths that are gone or never were.

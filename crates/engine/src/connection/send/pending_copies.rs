@@ -6,7 +6,7 @@ use plait_base::PathId;
 use plait_base::limits::MAX_PENDING_COPIES;
 use plait_path::table::SlotPlace;
 use plait_path::{Paths, TakeOver};
-use plait_stream::{CopyOutcome, Streams};
+use plait_stream::Streams;
 use plait_wire::{FrameWriter, SentFrame};
 
 use crate::config::Switch;
@@ -89,10 +89,10 @@ impl PendingCopies {
                 continue;
             }
             match streams.fill_copy(w, &copy.frame) {
-                CopyOutcome::Obsolete | CopyOutcome::Written => {
+                None => {
                     self.waiting.remove(i);
                 }
-                CopyOutcome::Left(rest) => {
+                Some(rest) => {
                     copy.frame = rest;
                     return;
                 }
