@@ -29,8 +29,6 @@ pub struct Feedback {
     pub lost: Vec<SentFrame>,
     /// The packets declared lost or discarded, for observers.
     pub lost_packets: Vec<LostPacket>,
-    /// Packets declared lost whose acknowledgement arrived after all.
-    pub spurious_packets: u64,
 }
 
 impl Feedback {
@@ -39,7 +37,6 @@ impl Feedback {
         self.acked.clear();
         self.lost.clear();
         self.lost_packets.clear();
-        self.spurious_packets = 0;
     }
 
     /// Gives back the memory that it does not use.

@@ -29,9 +29,9 @@ pub use policy::{AckCarrier, AckRoute, AckRouteFactory, PathPolicy, PathPolicyFa
 pub use receive::{AckNeed, AckPolicy, Eliciting, ReceiveFlow};
 pub use send::{
     AckOutcome, AckReport, Built, EcnMode, FlightOrder, HandshakeState, InFlight, MtuConfig, MtuSearch, Pacing,
-    PacketBuilder, PacketInfo, Padding, ProbeGate, Sealer, SendConfig, SendRoom, SendStats, TimerFired,
+    PacketBuilder, PacketInfo, Padding, Sealer, SendConfig, SendRoom, SendStats, TimerFired,
 };
 pub use spin::SpinBit;
-pub use stats::{PathCounters, PathTotals};
+pub use stats::PathTotals;
 pub use status::PathStatus;
 pub use table::{PathIds, PathRoom, PathSnapshot, Paths, PeerLimits, TableConfig, TableEvent, frame_room};

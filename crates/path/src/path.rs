@@ -130,7 +130,6 @@ impl Path {
         self.id
     }
 
-    /// What went over it.
     #[inline]
     pub(crate) fn counters(&self) -> PathCounters {
         self.counters
@@ -430,14 +429,16 @@ impl Path {
         plait_base::time::earliest(self.send.deadline(), self.pause_ping_at)
     }
 
-    /// The loss or probe timer may be due; lost packets come out in `feedback`.
+    /// The loss or probe timer may be due; lost packets come out in `feedback`. `least_bytes` has the smallest datagram that
+    /// would be sent next: while the 3x rule holds it back, the probe timer rests (RFC 9002 6.2.2.1).
     pub fn on_timeout(
         &mut self,
         now: Instant,
-        gate: ProbeGate,
+        least_bytes: u64,
         shared: &mut SharedPathMetrics,
         feedback: &mut Feedback,
     ) -> TimerFired {
+        let gate = if self.may_send(least_bytes) { ProbeGate::Open } else { ProbeGate::Amplification };
         self.send.set_probe_gate(gate);
         if self.send.deadline().is_none_or(|at| at > now) {
             return TimerFired::None;

@@ -2,13 +2,13 @@
 
 /// Counters that a path keeps itself; the flows keep the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PathCounters {
+pub(crate) struct PathCounters {
     /// UDP payload bytes sent.
-    pub sent_bytes: u64,
+    pub(crate) sent_bytes: u64,
     /// UDP payload bytes received in authentic datagrams.
-    pub received_bytes: u64,
+    pub(crate) received_bytes: u64,
     /// Bytes of STREAM data received.
-    pub stream_bytes_received: u64,
+    pub(crate) stream_bytes_received: u64,
 }
 
 /// What paths did together.

@@ -177,7 +177,7 @@ impl Driver {
     fn move_path(&mut self, input: &mut ArbitraryInput<'_>) {
         let (id, to, fresh) = (path_id(input), tuple(input.byte() % 9), input.flag());
         if self.side.is_client() {
-            let _ = self.table.challenge_candidate(self.now, id, to, times());
+            self.table.challenge_candidate(self.now, id, to, times());
         } else {
             let cid = ConnectionId::new(&[u8::from(fresh); 8]).unwrap_or(ConnectionId::EMPTY);
             self.table.follow(self.now, id, to, cid, 1_200, times());

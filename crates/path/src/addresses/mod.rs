@@ -197,14 +197,12 @@ impl PathAddresses {
     /// An authentic packet came from addresses that no 4-tuple has: they become the candidate.
     ///
     /// A later candidate replaces an earlier one that is not proven, so that state stays bounded.
-    pub(crate) fn admit(&mut self, tuple: FourTuple, bytes: u64) -> FourTupleRole {
-        if let Some(role) = self.find(&tuple) {
-            return role;
+    pub(crate) fn admit(&mut self, tuple: FourTuple, bytes: u64) {
+        if self.find(&tuple).is_none() {
+            let mut state = FourTupleState::new(tuple, Validation::Unvalidated, Origin::Peers);
+            state.on_received(bytes);
+            self.candidate = Some(Box::new(state));
         }
-        let mut state = FourTupleState::new(tuple, Validation::Unvalidated, Origin::Peers);
-        state.on_received(bytes);
-        self.candidate = Some(Box::new(state));
-        FourTupleRole::Candidate
     }
 
     /// Challenges the peer from or at other addresses before moving there.

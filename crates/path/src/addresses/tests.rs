@@ -141,7 +141,8 @@ fn responses_go_where_the_challenge_came_from() {
     // Pitfall 5: PATH_RESPONSE only on the same path id and 4-tuple.
     let mut addresses = PathAddresses::new(home(), Validation::Validated);
     assert!(!addresses.on_challenge(&away(), [1; 8]));
-    assert_eq!(addresses.admit(away(), 1200), FourTupleRole::Candidate);
+    addresses.admit(away(), 1200);
+    assert_eq!(addresses.find(&away()), Some(FourTupleRole::Candidate));
     assert!(addresses.on_challenge(&away(), [1; 8]));
     assert_eq!(addresses.due(), Some(FourTupleRole::Candidate));
     assert_eq!(write(&mut addresses, FourTupleRole::Current).1, Vec::<ChallengeData>::new());

@@ -49,9 +49,9 @@ impl LocalCids {
     }
 
     /// An id that the peer learned without a frame: the handshake's, or the preferred address's (sequence 1).
-    pub(crate) fn add_known(&mut self, cid: ConnectionId, token: ResetToken) -> IssuedCid {
+    pub(crate) fn add_known(&mut self, cid: ConnectionId, token: ResetToken) {
         self.told = self.next_sequence + 1;
-        self.push(cid, token, FrameState::Acked)
+        self.push(cid, token, FrameState::Acked);
     }
 
     fn push(&mut self, cid: ConnectionId, token: ResetToken, delivery: FrameState) -> IssuedCid {

@@ -135,19 +135,19 @@ impl RemoteCids {
     }
 
     /// Makes an id in use the active one; the former active one stays in use until [`Self::retire`].
-    pub(crate) fn activate(&mut self, sequence: u64) -> Option<u64> {
-        self.cid(sequence)?;
-        self.active.replace(sequence)
+    pub(crate) fn activate(&mut self, sequence: u64) {
+        if self.cid(sequence).is_some() {
+            self.active = Some(sequence);
+        }
     }
 
-    /// Changes to the next spare of the same path id and retires the active id; none when there is no spare
+    /// Changes to the next spare of the same path id and retires the active id, where there is a spare
     /// (RFC 10069 3.2.2).
-    pub(crate) fn rotate(&mut self) -> Option<ConnectionId> {
-        let next = self.take_spare()?;
+    pub(crate) fn rotate(&mut self) {
+        let Some(next) = self.take_spare() else { return };
         if let Some(old) = self.active.replace(next) {
             self.retire(old);
         }
-        self.active()
     }
 
     /// Stops using an id; RETIRE_CONNECTION_ID is due.

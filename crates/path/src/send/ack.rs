@@ -146,7 +146,6 @@ impl SendFlow {
                     }
                 }
                 if let PacketState::Lost(at) = entry.state {
-                    feedback.spurious_packets += 1;
                     self.counters.spurious += 1;
                     if entry.info.in_flight && !entry.info.mtu_probe {
                         newly_acked.episode_spurious |= self.recovery.on_spurious(at);

@@ -30,7 +30,8 @@ pub use builder::{Built, PacketBuilder, Padding, Sealer};
 pub use copies::{FlightOrder, InFlight};
 pub use ecn::EcnMode;
 pub use mtu::{MtuConfig, MtuSearch};
-pub use pto::{HandshakeState, ProbeGate, TimerFired};
+pub(crate) use pto::ProbeGate;
+pub use pto::{HandshakeState, TimerFired};
 pub use stats::SendStats;
 
 use crate::feedback::{Feedback, LostPacket};

@@ -30,7 +30,7 @@ pub enum HandshakeState {
 
 /// Whether probes may leave at all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ProbeGate {
+pub(crate) enum ProbeGate {
     /// Probes may leave.
     #[default]
     Open,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use plait_base::limits::MAX_PATHS;
 use plait_base::{CloseCode, Instant, PathId};
 
-use super::{Closing, EndedBy, Expired, Paths, Slot, TableEvent};
+use super::{Closing, Expired, Paths, Slot, TableEvent};
 use crate::addresses::FourTupleRole;
 use crate::frame_state::FrameState;
 
@@ -42,24 +42,22 @@ impl Paths {
             None => Err(AbandonError::NoPath),
             Some(slot) if slot.closing.is_some() => Err(AbandonError::Closing),
             Some(_) => {
-                self.begin_closing(now, id, EndedBy::Us, code, pto);
+                self.begin_closing(now, id, code, pto);
                 Ok(())
             }
         }
     }
 
-    pub(super) fn begin_closing(&mut self, now: Instant, id: PathId, by: EndedBy, code: CloseCode, pto: Duration) {
-        // RFC 10069 4.2: NO_ERROR says that no error was met; the answer carries it.
-        let said = if by == EndedBy::Us { code } else { CloseCode::NO_ERROR };
+    pub(super) fn begin_closing(&mut self, now: Instant, id: PathId, code: CloseCode, pto: Duration) {
         if self.pending_abandons.len() >= 2 * MAX_PATHS {
             self.pending_abandons.remove(0);
         }
-        self.pending_abandons.push(PendingAbandon { id, code: said, delivery: FrameState::Due });
+        self.pending_abandons.push(PendingAbandon { id, code, delivery: FrameState::Due });
         self.change_remote(id, |slot| {
             // An answer may take a while; twice the drain time for a peer that never gives one.
             let linger = pto * 6;
             let last_remote_cid = slot.dcid(FourTupleRole::Current);
-            let closing = Closing { by, code, received_at: None, forget_at: now + linger, linger, last_remote_cid };
+            let closing = Closing { received_at: None, forget_at: now + linger, linger, last_remote_cid };
             slot.closing = Some(Box::new(closing));
             slot.remote.close();
             slot.local.close();

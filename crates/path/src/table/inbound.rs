@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use plait_base::{ConnectionId, Instant, PathId, Violation};
+use plait_base::{CloseCode, ConnectionId, Instant, PathId, Violation};
 use plait_wire::frame::{
     AckForm, CidForm, MaxPathId, NewCid, PathAbandon, PathCidsBlocked, PathStatus, PathStatusUpdate, PathsBlocked,
     RetireCid,
 };
 
-use super::{EndedBy, Paths, Slot, SlotPlace, TableEvent};
+use super::{Paths, Slot, SlotPlace, TableEvent};
 use crate::addresses::{AddressEvent, ChallengeData};
 use crate::cids::check_encoding;
 use crate::frame_state::FrameState;
@@ -129,14 +129,15 @@ impl Paths {
         frame: &PathAbandon,
         pto: Duration,
     ) -> Result<AbandonNews, Violation> {
-        let (id, code) = (frame.path, frame.code);
+        let id = frame.path;
         if self.named(id)?.is_none() {
             return Ok(AbandonNews::Old);
         }
         let news = match self.slot(id).and_then(Slot::closing) {
             // RFC 10069 3.4: answered unless ours was first; also for a path that was never used.
             None => {
-                self.begin_closing(now, id, EndedBy::Peer, code, pto);
+                // RFC 10069 4.2: NO_ERROR says that no error was met; the answer carries it.
+                self.begin_closing(now, id, CloseCode::NO_ERROR, pto);
                 AbandonNews::PeerEnds
             }
             Some(closing) if closing.received_at.is_none() => AbandonNews::Answered,

@@ -32,11 +32,10 @@ pub(crate) use closing::PendingAbandon;
 use credit::PathCredit;
 pub use frame_room::frame_room;
 pub use inbound::{AbandonNews, AckTarget};
-pub use moving::CandidateError;
 pub use opening::{Admission, OpenError};
 pub use place::SlotPlace;
+pub(crate) use slot::Closing;
 pub use slot::Slot;
-pub(crate) use slot::{Closing, EndedBy};
 pub use snapshot::{PathRoom, PathSnapshot};
 
 /// Ids issued ahead for a path id that no one uses yet: one to open it and one to spare.
@@ -231,8 +230,8 @@ impl Paths {
     }
 
     /// Installs what the handshake gave path 0: our own id, known to the peer.
-    pub fn set_local_initial(&mut self, cid: ConnectionId, token: ResetToken) -> IssuedCid {
-        self.slots[0].local.add_known(cid, token)
+    pub fn set_local_initial(&mut self, cid: ConnectionId, token: ResetToken) {
+        self.slots[0].local.add_known(cid, token);
     }
 
     /// Installs or replaces the peer's handshake id of path 0; the token comes with a server's parameters.

@@ -5,17 +5,6 @@ use plait_base::{ConnectionId, FourTuple, Instant, PathId};
 use super::{Paths, Slot};
 use crate::addresses::{FourTupleRole, Moved, Validation, ValidationTimes};
 
-/// Why other addresses cannot be challenged now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CandidateError {
-    /// No such open path.
-    NoPath,
-    /// The peer gave no spare connection id (RFC 9000 9.5).
-    NoSpareCid,
-    /// Too many validations are under way.
-    TooManyValidations,
-}
-
 /// Whether a move takes a fresh connection id of the peer into use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CidChange {
@@ -26,39 +15,29 @@ enum CidChange {
 }
 
 impl Paths {
-    /// Challenges the peer from or at other addresses of an open path, with a connection id of their own.
-    ///
-    /// # Errors
-    /// What stands in the way: see [`CandidateError`].
-    pub fn challenge_candidate(
-        &mut self,
-        now: Instant,
-        id: PathId,
-        tuple: FourTuple,
-        times: ValidationTimes,
-    ) -> Result<(), CandidateError> {
+    /// Challenges the peer from or at other addresses of an open path, with a connection id of their own. False where there
+    /// is no such path, no spare id of the peer (RFC 9000 9.5), or too many validations are under way.
+    pub fn challenge_candidate(&mut self, now: Instant, id: PathId, tuple: FourTuple, times: ValidationTimes) -> bool {
         if self.validations() >= self.config.max_validations {
-            return Err(CandidateError::TooManyValidations);
+            return false;
         }
-        self.change_remote(id, |slot| {
-            let Some(path) = slot.path.as_mut().filter(|_| slot.closing.is_none()) else {
-                return Err(CandidateError::NoPath);
-            };
+        let challenges = self.change_remote(id, |slot| {
+            let Some(path) = slot.path.as_mut().filter(|_| slot.closing.is_none()) else { return false };
             let own = path.addresses.asked_with(&tuple);
             let has_own = own.is_some_and(|sequence| slot.remote.cid(sequence).is_some());
             let zero_length = slot.remote.active().is_some_and(|cid| cid.is_empty());
             let spare = if has_own || zero_length { None } else { slot.remote.take_spare() };
             if spare.is_none() && !has_own && !zero_length {
-                return Err(CandidateError::NoSpareCid);
+                return false;
             }
             path.addresses.challenge_candidate(now, tuple, times);
             if let (Some(sequence), Some(state)) = (spare, path.addresses.get_mut(FourTupleRole::Candidate)) {
                 state.cid = Some(sequence);
             }
             slot.assign_cids();
-            Ok(())
-        })
-        .unwrap_or(Err(CandidateError::NoPath))
+            true
+        });
+        challenges.unwrap_or(false)
     }
 
     /// Forgets the addresses that an open path challenges beside its own, and retires their connection ids.

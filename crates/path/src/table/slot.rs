@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use plait_base::observe::PathState;
-use plait_base::{CloseCode, ConnectionId, FourTuple, Instant, PathId, Random, Side};
+use plait_base::{ConnectionId, FourTuple, Instant, PathId, Random, Side};
 use plait_wire::FrameWriter;
 use plait_wire::frame::CidForm;
 use smallvec::SmallVec;
@@ -14,22 +14,9 @@ use crate::frame_state::FrameState;
 use crate::path::Path;
 use crate::status::{PathStatus, Status};
 
-/// Who ended a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum EndedBy {
-    /// We sent PATH_ABANDON first.
-    Us,
-    /// The peer did.
-    Peer,
-}
-
 /// A path id between PATH_ABANDON and the time when it is forgotten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Closing {
-    /// Who ended it.
-    pub(crate) by: EndedBy,
-    /// The code given.
-    pub(crate) code: CloseCode,
     /// When the peer's PATH_ABANDON arrived.
     pub(crate) received_at: Option<Instant>,
     /// When the id is forgotten.

@@ -10,7 +10,6 @@ use super::Slot;
 use crate::addresses::FourTupleRole;
 use crate::path::Path;
 use crate::send::{SendRoom, SendStats};
-use crate::stats::PathCounters;
 use crate::status::PathStatus;
 
 /// Whether a path admits a full datagram of data, and if not, what stands in the way.
@@ -49,8 +48,12 @@ pub struct PathSnapshot {
     pub max_datagram_bytes: u16,
     /// What its sender did.
     pub send: SendStats,
-    /// What went over it.
-    pub counters: PathCounters,
+    /// UDP payload bytes sent between its own addresses.
+    pub sent_bytes: u64,
+    /// UDP payload bytes received in authentic datagrams.
+    pub received_bytes: u64,
+    /// Bytes of STREAM data received.
+    pub stream_bytes_received: u64,
     /// ACK and PATH_ACK frames sent for packets that arrived on it.
     pub acks_sent: u64,
 }
@@ -60,6 +63,7 @@ impl Slot {
     #[inline]
     pub fn snapshot(&self, now: Instant, side: Side) -> Option<PathSnapshot> {
         let path = self.path.as_deref()?;
+        let counters = path.counters();
         Some(PathSnapshot {
             id: self.id,
             tuple: path.addresses.tuple(),
@@ -71,7 +75,9 @@ impl Slot {
             ssthresh_bytes: path.send.ssthresh(),
             max_datagram_bytes: path.mtu(),
             send: path.send.stats(),
-            counters: path.counters(),
+            sent_bytes: counters.sent_bytes,
+            received_bytes: counters.received_bytes,
+            stream_bytes_received: counters.stream_bytes_received,
             acks_sent: path.receive.acks_sent(),
         })
     }

@@ -2,7 +2,7 @@
 
 use plait_base::time::earliest;
 use plait_base::{Instant, Space};
-use plait_path::{Path, PathIds, ProbeGate, TimerFired};
+use plait_path::{Path, PathIds, TimerFired};
 
 use crate::connection::Connection;
 use crate::connection::lifecycle::{ConnectionError, LifecycleTimer};
@@ -71,11 +71,7 @@ impl Connection {
         for id in ids {
             // A few rounds at most: a loss timer may give way to a probe timer that is due as well.
             for _ in 0..4 {
-                // RFC 9002 6.2.2.1: the probe timer rests while the 3x rule holds back whatever would leave next
-                let least = self.handshake.least_datagram(id);
-                let is_starved = self.paths.table.path(id).is_some_and(|path| !path.may_send(least));
-                let gate = if is_starved { ProbeGate::Amplification } else { ProbeGate::Open };
-                let fired = self.paths.on_packet_timer(now, id, gate);
+                let fired = self.paths.on_packet_timer(now, id, self.handshake.least_datagram(id));
                 let feedback = self.paths.take_feedback();
                 self.process_acked_and_lost(now, id, feedback);
                 match fired {

@@ -134,7 +134,7 @@ impl PathControl {
     pub(super) fn challenge_preferred(&mut self, now: Instant) {
         let Some(tuple) = self.plan.preferred.take() else { return };
         let times = self.validation_times(PathId::ZERO);
-        let _ = self.table.challenge_candidate(now, PathId::ZERO, tuple, times);
+        self.table.challenge_candidate(now, PathId::ZERO, tuple, times);
         self.process_table_events();
     }
 
@@ -148,7 +148,9 @@ impl PathControl {
             return Err(PathError::MigrationDisabled);
         }
         let times = self.validation_times(id);
-        self.table.challenge_candidate(now, id, tuple, times).map_err(|_| PathError::NoPath)?;
+        if !self.table.challenge_candidate(now, id, tuple, times) {
+            return Err(PathError::NoPath);
+        }
         self.process_table_events();
         Ok(())
     }

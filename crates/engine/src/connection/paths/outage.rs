@@ -71,9 +71,8 @@ impl PathControl {
         let times = self.settings.first_validation_times();
         // RFC 9000 9.5: an address without a connection id of its own has no turn until the peer gives one
         let mut turns = others.iter().cycle().skip(turn).take(others.len()).filter(is_other);
-        let asked = turns.find(|local| {
-            self.table.challenge_candidate(now, last, FourTuple { local: **local, ..tuple }, times).is_ok()
-        });
+        let asked =
+            turns.find(|local| self.table.challenge_candidate(now, last, FourTuple { local: **local, ..tuple }, times));
         if let Some(&local) = asked {
             self.outage = Some(Outage { last, asked: Some(local) });
             self.process_table_events();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use plait_base::observe::PathState;
 use plait_base::{CloseCode, ConnectionId, FourTuple, Instant, PathId, Random, ResetToken, Side, Space};
 use plait_path::table::TableConfig;
-use plait_path::{FourTupleRole, PacketInfo, PathAddresses, PathStatus, ProbeGate, TimerFired};
+use plait_path::{FourTupleRole, PacketInfo, PathAddresses, PathStatus, TimerFired};
 use plait_wire::SentFrame;
 use plait_wire::frame::{CidForm, NewCid};
 use plait_wire::params::TransportParameters;
@@ -85,7 +85,7 @@ impl Client {
         let path = table.path_mut(id).unwrap();
         path.on_packet_sent(now, (Space::Data, FourTupleRole::Current), &packet, &[SentFrame::Ping], feedback);
         let due = table.packet_deadline().unwrap();
-        let fired = self.paths.on_packet_timer(due, id, ProbeGate::Open);
+        let fired = self.paths.on_packet_timer(due, id, 0);
         assert!(matches!(fired, TimerFired::Pto { space: Space::Data, .. }), "{fired:?}");
         self.paths.on_probe_timeout(due, id, &mut self.random);
         due

@@ -2,8 +2,8 @@
 
 use plait_base::time::earliest;
 use plait_base::{FourTuple, Instant, PathId, Random, Space};
+use plait_path::TimerFired;
 use plait_path::table::Expired;
-use plait_path::{ProbeGate, TimerFired};
 
 use super::PathControl;
 
@@ -51,10 +51,11 @@ impl PathControl {
         }
     }
 
-    /// The loss or probe timer of a path may be due; what it found out of packets is in `feedback`.
-    pub(crate) fn on_packet_timer(&mut self, now: Instant, id: PathId, gate: ProbeGate) -> TimerFired {
+    /// The loss or probe timer of a path may be due; what it found out of packets is in `feedback`. `least_bytes` has the
+    /// smallest datagram that would be sent next.
+    pub(crate) fn on_packet_timer(&mut self, now: Instant, id: PathId, least_bytes: u64) -> TimerFired {
         match self.table.path_mut(id) {
-            Some(path) => path.on_timeout(now, gate, &mut self.shared_metrics, &mut self.feedback),
+            Some(path) => path.on_timeout(now, least_bytes, &mut self.shared_metrics, &mut self.feedback),
             None => TimerFired::None,
         }
     }

@@ -90,8 +90,7 @@ impl Acks {
             }
             self.copies.remove(0);
         }
-        let need = |slot: &Slot| slot.path.as_deref().map_or(AckNeed::None, |path| path.receive.ack_need(now));
-        for of in paths.slots().filter(|slot| need(slot) == AckNeed::Now) {
+        for of in paths.slots().filter(|slot| ack_need(slot, now) == AckNeed::Now) {
             let chosen = self.paths_for(now, paths, full, of);
             if let Some(&path) = chosen.first().filter(|id| !empty.holds(**id, purpose)) {
                 return Some(Choice { path, purpose });
@@ -121,9 +120,8 @@ impl Acks {
             }
             copy.carrier != carrier.id()
         });
-        let is_due = |slot: &Slot| slot.path.as_ref().is_some_and(|path| path.receive.ack_need(now) != AckNeed::None);
         let mut at = 0;
-        while let Some(of) = paths.next_slot(at, is_due) {
+        while let Some(of) = paths.next_slot(at, |slot| ack_need(slot, now) != AckNeed::None) {
             at = of.index() + 1;
             let Some(slot) = paths.slot_at(of) else { continue };
             let chosen = self.paths_for(now, paths, full, slot);
@@ -149,4 +147,8 @@ impl Acks {
             }
         }
     }
+}
+
+fn ack_need(slot: &Slot, now: Instant) -> AckNeed {
+    slot.path.as_deref().map_or(AckNeed::None, |path| path.receive.ack_need(now))
 }
