@@ -26,8 +26,8 @@ const UNNAMED_ITEMS: &[(&str, usize)] = &[("base", 5), ("schedule", 2), ("crypto
 /// Files of a crate that stand in circles of imports. To reach: none.
 const FILES_IN_CIRCLES: &[(&str, usize)] = &[];
 
-/// `pub` items in 1,000 lines from `base` to `engine`. To reach: 30.
-const MAX_PUBLIC_DENSITY: usize = 31;
+/// `pub` items in 1,000 lines from `base` to `engine`.
+const MAX_PUBLIC_DENSITY: usize = 29;
 /// Methods and fields of the engine's `Connection`. To reach: 100 and 12.
 const MAX_CONNECTION_METHODS: usize = 95;
 const MAX_CONNECTION_FIELDS: usize = 11;
