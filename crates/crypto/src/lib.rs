@@ -2,8 +2,8 @@
 //!
 //! * [`tls`]: configurations and the session that drives the handshake (RFC 9001 4).
 //! * [`SealKeys`], [`OpenKeys`]: keys of Initial, Handshake and 0-RTT packets; sealing and opening in place (RFC 9001 5).
-//! * [`OneRttKeys`]: the 1-RTT keys of all paths with their phases (RFC 9001 6, RFC 10069 2.5).
-//! * [`AeadUsage`]: how much a key may still be used (RFC 9001 6.6).
+//! * [`OneRttKeys`]: the 1-RTT keys of all paths with their phases (RFC 9001 6, RFC 10069 2.5), and how much each may still
+//!   be used (RFC 9001 6.6).
 //! * [`retry`], [`TokenKey`], [`ResetKey`]: what an endpoint signs or seals for itself.
 //!
 //! Nothing here knows frames, streams, paths or sockets. The nonce of every packet is built from path id and
