@@ -22,6 +22,13 @@ struct AckCopy {
     of: PathId,
 }
 
+/// What the policy answered when the packet that is about to be filled was chosen.
+#[derive(Clone, Debug)]
+struct Chosen {
+    of: PathId,
+    carriers: AckPaths,
+}
+
 /// The policy that routes acks, and the acks that wait for further paths.
 #[derive(Debug)]
 pub(crate) struct Acks {
@@ -29,13 +36,22 @@ pub(crate) struct Acks {
     /// Our ack_delay_exponent (RFC 9000 18.2).
     delay_exponent: u8,
     copies: Vec<AckCopy>,
+    /// The answer for which a packet of acks alone was chosen: the policy may be one that takes turns, and is asked once.
+    chosen: Option<Chosen>,
     carriers: Vec<AckCarrier>,
     silent_carriers: Vec<AckCarrier>,
 }
 
 impl Acks {
     pub(crate) fn new(route: Box<dyn AckRoute>, delay_exponent: u8) -> Self {
-        Self { route, delay_exponent, copies: Vec::new(), carriers: Vec::new(), silent_carriers: Vec::new() }
+        Self {
+            route,
+            delay_exponent,
+            copies: Vec::new(),
+            chosen: None,
+            carriers: Vec::new(),
+            silent_carriers: Vec::new(),
+        }
     }
 
     pub(crate) fn shrink_to_fit(&mut self) {
@@ -84,6 +100,7 @@ impl Acks {
         empty: &EmptyChoices,
     ) -> Option<Choice> {
         let purpose = Purpose::Acks;
+        self.chosen = None;
         while let Some(&AckCopy { carrier: path, .. }) = self.copies.first() {
             if !empty.holds(path, purpose) && full.admit(paths, path) {
                 return Some(Choice { path, purpose });
@@ -91,8 +108,9 @@ impl Acks {
             self.copies.remove(0);
         }
         for of in paths.slots().filter(|slot| ack_need(slot, now) == AckNeed::Now) {
-            let chosen = self.paths_for(now, paths, full, of);
-            if let Some(&path) = chosen.first().filter(|id| !empty.holds(**id, purpose)) {
+            let carriers = self.paths_for(now, paths, full, of);
+            if let Some(&path) = carriers.first().filter(|id| !empty.holds(**id, purpose)) {
+                self.chosen = Some(Chosen { of: of.id, carriers });
                 return Some(Choice { path, purpose });
             }
         }
@@ -120,12 +138,16 @@ impl Acks {
             }
             copy.carrier != carrier.id()
         });
+        let mut chosen = self.chosen.take().filter(|chosen| chosen.carriers.first() == Some(&carrier.id()));
         let mut at = 0;
         while let Some(of) = paths.next_slot(at, |slot| ack_need(slot, now) != AckNeed::None) {
             at = of.index() + 1;
             let Some(slot) = paths.slot_at(of) else { continue };
-            let chosen = self.paths_for(now, paths, full, slot);
-            if !chosen.contains(&carrier.id()) {
+            let carriers = match chosen.take_if(|chosen| chosen.of == of.id()) {
+                Some(chosen) => chosen.carriers,
+                None => self.paths_for(now, paths, full, slot),
+            };
+            if !carriers.contains(&carrier.id()) {
                 continue;
             }
             let Some(path) = paths.path_at_mut(of) else { continue };
@@ -139,7 +161,7 @@ impl Acks {
             if wanted && paths.path_at(carrier).is_some_and(|path| !path.is_awaiting_ack()) {
                 w.write_ping();
             }
-            let others = chosen.iter().filter(|id| **id != carrier.id());
+            let others = carriers.iter().filter(|id| **id != carrier.id());
             for copy in others.map(|id| AckCopy { carrier: *id, of: of.id() }) {
                 if !self.copies.contains(&copy) {
                     self.copies.push(copy);

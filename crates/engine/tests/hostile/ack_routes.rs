@@ -1,0 +1,61 @@
+//! An application's own ack route: it is asked once for an ack, and what it says is done.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use plait_base::{Instant, PathId};
+use plait_path::AckRoute;
+use plait_path::policy::ack_route::{AckCarrier, AckPaths, AckRouteFactory};
+use plait_wire::Frame;
+
+use crate::puppet::{Packet, Rig, Setup, ms, route};
+
+const SECOND: &str = "192.0.2.2:5000";
+
+/// Each choice for a path names another carrier than the one before.
+#[derive(Debug, Default)]
+struct InTurn(BTreeMap<PathId, usize>);
+
+impl AckRoute for InTurn {
+    fn name(&self) -> &'static str {
+        "in-turn"
+    }
+
+    fn choose(&mut self, _now: Instant, of: PathId, carriers: &[AckCarrier]) -> AckPaths {
+        let turn = self.0.entry(of).or_default();
+        *turn += 1;
+        carriers.get(*turn % carriers.len().max(1)).map(|carrier| carrier.id).into_iter().collect()
+    }
+}
+
+#[derive(Debug)]
+struct InTurnFactory;
+
+impl AckRouteFactory for InTurnFactory {
+    fn name(&self) -> &'static str {
+        "in-turn"
+    }
+
+    fn build(&self) -> Box<dyn AckRoute> {
+        Box::new(InTurn::default())
+    }
+}
+
+#[test]
+fn a_route_that_takes_turns_is_followed() {
+    let mut setup = Setup::default();
+    setup.transport.ack_route(Arc::new(InTurnFactory));
+    let mut rig = Rig::established_server(setup);
+    rig.open_path(1, SECOND, true);
+    rig.pass(ms(50));
+    rig.ack_all();
+    rig.pass(ms(50));
+    let seen = rig.seen.len();
+    // Every second packet is acknowledged at once (RFC 9000 13.2.2).
+    for _ in 0..20 {
+        rig.send_all(route(SECOND), &[Packet::one_rtt([0x01]).on(1)]);
+    }
+    let is_ack = |f: &Frame<'_>| matches!(f, Frame::Ack(ack) if ack.path == PathId(1));
+    let carriers: Vec<u32> = rig.seen[seen..].iter().filter(|s| s.has(is_ack)).map(|s| s.path.0).collect();
+    assert!(carriers.len() >= 10 && carriers.windows(2).all(|pair| pair[0] != pair[1]), "{carriers:?}");
+}
