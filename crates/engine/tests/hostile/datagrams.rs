@@ -6,7 +6,7 @@ use plait_engine::config::MtuDiscoveryConfig;
 use plait_engine::stream::Overflow;
 use plait_wire::Frame;
 
-use crate::puppet::{Packet, Rig, Setup, ms, tuple};
+use crate::puppet::{ENGINE, Packet, Rig, Setup, addr, ms, tuple};
 use crate::rules::forgotten_session;
 
 /// A server whose path 0 carries 1452 bytes, proven by a probe.
@@ -95,6 +95,50 @@ fn opening_a_path_loses_no_datagram_that_waits() {
     }
     let arrived = large_ones(&rig);
     assert_eq!((arrived.len(), queued(&mut rig)), (20, 64), "{arrived:?}");
+}
+
+/// A client whose address goes while datagrams of 1400 bytes wait: another comes at once, from which the policy opens a
+/// path of packets of `initial_mtu` bytes. What waited before and after, and what was dropped.
+fn moves_on(initial_mtu: u16) -> (Rig, usize, usize) {
+    let mut setup = Setup::default();
+    setup.transport.path_policy(plait_engine::path::policy::by_name("fullmesh").unwrap()).initial_mtu(initial_mtu);
+    setup.transport.mtu_discovery_config(Some(MtuDiscoveryConfig::default()));
+    setup.habits.params.max_datagram_frame_bytes = 65_535;
+    let mut rig = Rig::established_client(setup);
+    let now = rig.now;
+    rig.conn().set_local_addresses(now, &[addr(ENGINE)]);
+    let id = rig.conn().streams().open(plait_base::Dir::Uni).unwrap();
+    for _ in 0..20 {
+        rig.conn().send_stream(id).write(&[1; 2_000]).unwrap();
+        rig.pass(ms(20));
+        rig.ack_all();
+    }
+    let now = rig.now;
+    assert_eq!(rig.conn().path_statistics(now, PathId(0)).unwrap().mtu_bytes, 1452);
+    for _ in 0..200 {
+        rig.conn().datagrams().send(Bytes::from(vec![7; 1400]), Overflow::Refuse).unwrap();
+    }
+    rig.pump();
+    let before = queued(&mut rig);
+    assert!(before > 10_000);
+    let now = rig.now;
+    rig.conn().set_local_addresses(now, &[addr("10.0.0.2:443")]);
+    let after = queued(&mut rig);
+    (rig, before, after)
+}
+
+#[test]
+fn a_path_that_opens_as_another_fails_takes_no_datagram_away() {
+    for initial_mtu in [1200, 1452] {
+        let (mut rig, before, after) = moves_on(initial_mtu);
+        assert_eq!(rig.conn().paths().ids(), [PathId(0), PathId(1)], "the policy opened a path");
+        assert_eq!((before, rig.conn().dropped_datagrams().unsent), (after, 0), "packets of {initial_mtu} bytes");
+        // With the failed path gone, what the new one carries decides.
+        let now = rig.now;
+        rig.conn().close_path(now, PathId(0), plait_base::CloseCode::APPLICATION_ABANDON_PATH).unwrap();
+        let fits = initial_mtu == 1452;
+        assert_eq!((queued(&mut rig) == before, rig.conn().dropped_datagrams().unsent == 0), (fits, fits));
+    }
 }
 
 #[test]
