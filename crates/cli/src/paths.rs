@@ -55,7 +55,7 @@ fn summary(path: &PathStatistics) -> PathSummary {
         stream_bytes_received: path.stream_bytes_received,
         packets_sent: path.packets_sent,
         packets_lost: path.packets_lost,
-        acks_sent: path.acks_sent,
-        acks_received: path.acks_received,
+        acks_sent: path.ack_frames_sent,
+        acks_received: path.ack_frames_received,
     }
 }

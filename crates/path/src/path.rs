@@ -144,8 +144,8 @@ impl Path {
             stream_bytes_received: counters.stream_bytes_received,
             packets_sent: send.packets_sent,
             packets_lost: send.packets_lost,
-            acks_sent: self.receive.acks_sent(),
-            acks_received: send.acks_received,
+            ack_frames_sent: self.receive.ack_frames_sent(),
+            ack_frames_received: send.ack_frames_received,
         }
     }
 

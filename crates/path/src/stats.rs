@@ -24,10 +24,10 @@ pub struct PathTotals {
     pub packets_sent: u64,
     /// Packets declared lost.
     pub packets_lost: u64,
-    /// ACK or PATH_ACK frames sent.
-    pub acks_sent: u64,
-    /// ACK or PATH_ACK frames received.
-    pub acks_received: u64,
+    /// ACK and PATH_ACK frames sent for 0-RTT and 1-RTT packets.
+    pub ack_frames_sent: u64,
+    /// ACK and PATH_ACK frames received for 0-RTT and 1-RTT packets.
+    pub ack_frames_received: u64,
 }
 
 impl std::ops::Add for PathTotals {
@@ -40,8 +40,8 @@ impl std::ops::Add for PathTotals {
             stream_bytes_received: self.stream_bytes_received + other.stream_bytes_received,
             packets_sent: self.packets_sent + other.packets_sent,
             packets_lost: self.packets_lost + other.packets_lost,
-            acks_sent: self.acks_sent + other.acks_sent,
-            acks_received: self.acks_received + other.acks_received,
+            ack_frames_sent: self.ack_frames_sent + other.ack_frames_sent,
+            ack_frames_received: self.ack_frames_received + other.ack_frames_received,
         }
     }
 }

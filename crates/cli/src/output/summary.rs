@@ -37,9 +37,9 @@ pub(crate) struct PathSummary {
     pub(crate) packets_sent: u64,
     /// Packets that we sent and declared lost.
     pub(crate) packets_lost: u64,
-    /// ACK and PATH_ACK frames sent on this path.
+    /// ACK and PATH_ACK frames sent for packets that arrived on this path, whichever path carried them.
     pub(crate) acks_sent: u64,
-    /// ACK and PATH_ACK frames received on this path.
+    /// ACK and PATH_ACK frames received for packets of this path, whichever path brought them.
     pub(crate) acks_received: u64,
 }
 

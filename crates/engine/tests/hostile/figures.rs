@@ -185,6 +185,42 @@ fn every_end_is_shown_to_observers_once_with_its_trigger() {
 }
 
 #[test]
+fn acks_are_counted_by_the_frame_for_the_path_that_they_acknowledge() {
+    for route_name in ["own", "fastest", "all"] {
+        let mut setup = Setup::default();
+        setup.transport.ack_route(plait_engine::path::ack_route::by_name(route_name).unwrap());
+        let mut rig = Rig::server(setup);
+        rig.say_handshake();
+        rig.pass(ms(5));
+        let figures = |rig: &mut Rig, id| {
+            let now = rig.now;
+            let figures = rig.conn().path_statistics(now, PathId(id)).unwrap();
+            (figures.ack_frames_sent, figures.ack_frames_received)
+        };
+        assert_eq!(figures(&mut rig, 0).1, 0, "acks of Initial and Handshake packets are not counted");
+        rig.shake_hands();
+        rig.open_path(1, "192.0.2.2:5000", true);
+        rig.pass(ms(50));
+        rig.ack_all();
+        let received = [0, 1].map(|id| figures(&mut rig, id).1);
+        for _ in 0..10 {
+            rig.frames([0x01]);
+            rig.send_all(route("192.0.2.2:5000"), &[Packet::one_rtt([0x01]).on(1)]);
+            rig.pass(ms(30));
+            rig.ack_all();
+        }
+        for id in [0, 1] {
+            let of = |f: &Frame<'_>| matches!(f, Frame::Ack(ack) if ack.path == PathId(id));
+            let in_data = rig.seen.iter().filter(|s| s.kind.space() == Space::Data);
+            let left: usize = in_data.map(|s| s.frames().iter().filter(|f| of(f)).count()).sum();
+            let (sent, now_received) = figures(&mut rig, id);
+            assert_eq!(sent, left as u64, "{route_name}, path {id}");
+            assert_eq!(now_received - received[id as usize], 10, "{route_name}, path {id}");
+        }
+    }
+}
+
+#[test]
 fn sums_never_decrease_whatever_becomes_of_the_paths() {
     for seed in 0..30 {
         let mut random = Random::from_u64(seed);
@@ -233,8 +269,8 @@ fn sums_never_decrease_whatever_becomes_of_the_paths() {
                 (last.stream_bytes_received, now.stream_bytes_received),
                 (last.packets_sent, now.packets_sent),
                 (last.packets_lost, now.packets_lost),
-                (last.acks_sent, now.acks_sent),
-                (last.acks_received, now.acks_received),
+                (last.ack_frames_sent, now.ack_frames_sent),
+                (last.ack_frames_received, now.ack_frames_received),
             ];
             assert!(pairs.iter().all(|(a, b)| a <= b), "seed {seed}, step {step}: {last:?}, then {now:?}");
             last = now;

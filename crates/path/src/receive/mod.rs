@@ -46,7 +46,7 @@ pub struct ReceiveFlow {
     schedule: AckSchedule,
     /// Numbers opened under each key phase.
     phase_mark: PhaseMark,
-    acks_sent: u64,
+    ack_frames_sent: u64,
     /// Acks sent since one was last acknowledged.
     acks_unechoed: u32,
 }
@@ -64,7 +64,7 @@ impl ReceiveFlow {
             ecn: EcnCounts::default(),
             schedule: AckSchedule::new(policy),
             phase_mark: PhaseMark::default(),
-            acks_sent: 0,
+            ack_frames_sent: 0,
             acks_unechoed: 0,
         }
     }
@@ -149,8 +149,13 @@ impl ReceiveFlow {
     pub fn on_ack_sent(&mut self) {
         self.schedule.on_ack_sent(self.largest());
         self.unreported_from = None;
-        self.acks_sent += 1;
+        self.ack_frames_sent += 1;
         self.acks_unechoed = self.acks_unechoed.saturating_add(1);
+    }
+
+    /// A report left in one more frame, on another path than the first.
+    pub fn on_ack_copied(&mut self) {
+        self.ack_frames_sent += 1;
     }
 
     /// The peer acknowledged a packet with an ack that reported from `smallest` to `largest`: what lies between need
@@ -181,8 +186,8 @@ impl ReceiveFlow {
     }
 
     /// ACK and PATH_ACK frames sent for this space.
-    pub(crate) fn acks_sent(&self) -> u64 {
-        self.acks_sent
+    pub(crate) fn ack_frames_sent(&self) -> u64 {
+        self.ack_frames_sent
     }
 
     /// Writes an ack of everything to report, newest ranges first, as many as fit, and notes it. None when

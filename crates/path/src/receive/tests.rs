@@ -33,7 +33,7 @@ fn every_second_packet_or_after_the_delay() {
     f.on_packet(at(1), 1, Eliciting::Yes, None);
     assert_eq!((f.ack_need(at(1)), f.expected()), (AckNeed::Now, 2));
     f.on_ack_sent();
-    assert_eq!((f.ack_need(at(99)), f.deadline(), f.acks_sent()), (AckNeed::None, None, 1));
+    assert_eq!((f.ack_need(at(99)), f.deadline(), f.ack_frames_sent()), (AckNeed::None, None, 1));
 }
 
 #[test]

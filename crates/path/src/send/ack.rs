@@ -56,7 +56,7 @@ impl SendFlow {
             return Err(Violation::AckOfUnsentPacket);
         }
         let before = state.sent.largest_acked;
-        self.counters.acks_received += 1;
+        self.counters.ack_frames_received += u64::from(space == Space::Data);
         let mut newly_acked = NewlyAcked { now, ..NewlyAcked::default() };
         let read =
             ranges.into_iter().try_for_each(|range| self.take_newly_acked(space, range, &mut newly_acked, feedback));

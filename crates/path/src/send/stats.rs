@@ -13,7 +13,7 @@ pub(crate) struct Counters {
     pub(crate) packets_lost: u64,
     pub(crate) bytes_lost: u64,
     pub(crate) spurious: u64,
-    pub(crate) acks_received: u64,
+    pub(crate) ack_frames_received: u64,
     pub(crate) congestion_events: u64,
     pub(crate) persistent: u64,
     pub(crate) timeouts: u64,
@@ -64,8 +64,8 @@ pub struct SendStats {
     lost_bytes: u64,
     /// Packets declared lost whose ack came after all.
     pub packets_spurious: u64,
-    /// ACK and PATH_ACK frames received for this flow.
-    pub acks_received: u64,
+    /// ACK and PATH_ACK frames received for 0-RTT and 1-RTT packets of this flow.
+    pub ack_frames_received: u64,
     /// Times that the window was cut.
     pub congestion_events: u64,
     /// Times that the window collapsed (RFC 9002 7.6).
@@ -100,7 +100,7 @@ impl SendFlow {
             packets_lost: c.packets_lost,
             lost_bytes: c.bytes_lost,
             packets_spurious: c.spurious,
-            acks_received: c.acks_received,
+            ack_frames_received: c.ack_frames_received,
             congestion_events: c.congestion_events,
             persistent_congestions: c.persistent,
             timeouts: c.timeouts,

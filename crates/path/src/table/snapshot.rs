@@ -54,8 +54,8 @@ pub struct PathSnapshot {
     pub received_bytes: u64,
     /// Bytes of STREAM data received.
     pub stream_bytes_received: u64,
-    /// ACK and PATH_ACK frames sent for packets that arrived on it.
-    pub acks_sent: u64,
+    /// ACK and PATH_ACK frames sent for 0-RTT and 1-RTT packets that arrived on it.
+    pub ack_frames_sent: u64,
 }
 
 impl Slot {
@@ -78,7 +78,7 @@ impl Slot {
             sent_bytes: counters.sent_bytes,
             received_bytes: counters.received_bytes,
             stream_bytes_received: counters.stream_bytes_received,
-            acks_sent: path.receive.acks_sent(),
+            ack_frames_sent: path.receive.ack_frames_sent(),
         })
     }
 

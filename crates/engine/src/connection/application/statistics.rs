@@ -40,10 +40,11 @@ pub struct PathStatistics {
     pub packets_sent: u64,
     /// Packets declared lost.
     pub packets_lost: u64,
-    /// Ack frames sent for packets that arrived on this path, whichever path carried them.
-    pub acks_sent: u64,
-    /// Acks received for this path's packets.
-    pub acks_received: u64,
+    /// ACK and PATH_ACK frames sent for 0-RTT and 1-RTT packets that arrived on this path, whichever path carried them. An
+    /// ack that several paths carry is as many frames.
+    pub ack_frames_sent: u64,
+    /// ACK and PATH_ACK frames received for 0-RTT and 1-RTT packets of this path, whichever path brought them.
+    pub ack_frames_received: u64,
 }
 
 impl Connection {
@@ -79,8 +80,8 @@ impl Connection {
             stream_bytes_received: path.stream_bytes_received,
             packets_sent: path.send.packets_sent,
             packets_lost: path.send.packets_lost,
-            acks_sent: path.acks_sent,
-            acks_received: path.send.acks_received,
+            ack_frames_sent: path.ack_frames_sent,
+            ack_frames_received: path.send.ack_frames_received,
         })
     }
 }

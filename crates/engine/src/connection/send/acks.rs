@@ -132,9 +132,10 @@ impl Acks {
         let exponent = self.delay_exponent;
         self.copies.retain(|copy| {
             if copy.carrier == carrier.id()
-                && let Some(path) = paths.path(copy.of)
+                && let Some(path) = paths.path_mut(copy.of)
+                && path.receive.fill_ack(now, w, form, exponent).is_some()
             {
-                path.receive.fill_ack(now, w, form, exponent);
+                path.receive.on_ack_copied();
             }
             copy.carrier != carrier.id()
         });

@@ -48,7 +48,7 @@ fn each_frame_is_reported_once_and_repeated_acks_are_cheap() {
     assert!(told.acked.is_empty() && told.lost.is_empty() && told.lost_packets.is_empty());
     b.ack(12, &[0..=3]).unwrap();
     assert_eq!(b.acked(), [2, 3]);
-    assert_eq!(b.flow.stats().acks_received, 3);
+    assert_eq!(b.flow.stats().ack_frames_received, 3);
     assert_eq!(b.flow.largest_acked(Space::Data), Some(3));
 }
 
