@@ -8,7 +8,7 @@ use plait_path::AckRoute;
 use plait_path::policy::ack_route::{AckCarrier, AckPaths, AckRouteFactory};
 use plait_wire::Frame;
 
-use crate::puppet::{Packet, Rig, Setup, ms, route};
+use crate::puppet::{Packet, Rig, Setup, ms, tuple};
 
 const SECOND: &str = "192.0.2.2:5000";
 
@@ -53,7 +53,7 @@ fn a_route_that_takes_turns_is_followed() {
     let seen = rig.seen.len();
     // Every second packet is acknowledged at once (RFC 9000 13.2.2).
     for _ in 0..20 {
-        rig.send_all(route(SECOND), &[Packet::one_rtt([0x01]).on(1)]);
+        rig.send_all(tuple(SECOND), &[Packet::one_rtt([0x01]).on(1)]);
     }
     let is_ack = |f: &Frame<'_>| matches!(f, Frame::Ack(ack) if ack.path == PathId(1));
     let carriers: Vec<u32> = rig.seen[seen..].iter().filter(|s| s.has(is_ack)).map(|s| s.path.0).collect();

@@ -114,7 +114,7 @@ fn moves_on(initial_mtu: u16) -> (Rig, usize, usize) {
         rig.ack_all();
     }
     let now = rig.now;
-    assert_eq!(rig.conn().path_statistics(now, PathId(0)).unwrap().mtu_bytes, 1452);
+    assert_eq!(rig.conn().path_statistics(now, PathId(0)).unwrap().max_datagram_bytes, 1452);
     for _ in 0..200 {
         rig.conn().datagrams().send(Bytes::from(vec![7; 1400]), Overflow::Refuse).unwrap();
     }

@@ -205,7 +205,7 @@ fn acks_are_counted_by_the_frame_for_the_path_that_they_acknowledge() {
         let received = [0, 1].map(|id| figures(&mut rig, id).1);
         for _ in 0..10 {
             rig.frames([0x01]);
-            rig.send_all(route("192.0.2.2:5000"), &[Packet::one_rtt([0x01]).on(1)]);
+            rig.send_all(tuple("192.0.2.2:5000"), &[Packet::one_rtt([0x01]).on(1)]);
             rig.pass(ms(30));
             rig.ack_all();
         }
