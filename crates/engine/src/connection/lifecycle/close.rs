@@ -23,19 +23,10 @@ impl Connection {
         self.events.push(Event::ConnectionLost(why));
     }
 
-    /// The peer closed; where we closed before, its close ends our repetitions of ours.
-    pub(crate) fn on_peer_closed(&mut self, now: Instant, why: ConnectionError) {
-        self.drain(now, why);
-    }
-
-    /// A datagram ended in a stateless reset token of the peer, which the endpoint found or `on_unread`: a reset on any path
-    /// ends everything (RFC 9000 10.3.1).
-    pub(crate) fn on_stateless_reset(&mut self, now: Instant) {
-        self.drain(now, ConnectionError::Reset);
-    }
-
-    /// The peer knows nothing of the connection any more: silence until it drained (RFC 9000 10.2.2).
-    fn drain(&mut self, now: Instant, why: ConnectionError) {
+    /// The peer closed or reset the connection, which it knows no more: silence until it drained (RFC 9000 10.2.2). Where we
+    /// closed before, our close is repeated no more. A datagram that ends in a stateless reset token of the peer, found by the
+    /// endpoint or `on_unread`, ends all paths (RFC 9000 10.3.1).
+    pub(crate) fn drain(&mut self, now: Instant, why: ConnectionError) {
         if self.lifecycle.is_open() {
             self.events.on_lost(now, why);
         }

@@ -16,6 +16,7 @@ use plait_path::table::{Admission, SlotPlace};
 use plait_wire::header::{PacketKind, PacketSpan, ProtectedHeader, stateless_reset};
 
 use crate::connection::Connection;
+use crate::connection::lifecycle::ConnectionError;
 use crate::io::{EndpointEvent, Input, InputKind};
 use loans::Loans;
 use open::Refusal;
@@ -97,7 +98,7 @@ impl Connection {
     pub fn handle_datagram(&mut self, now: Instant, input: Input) {
         self.receive.loans.forget_read(&self.streams, &self.datagrams);
         match input.kind {
-            InputKind::StatelessReset => self.on_stateless_reset(now),
+            InputKind::StatelessReset => self.drain(now, ConnectionError::Reset),
             InputKind::Packets => {
                 let id = input.path;
                 let place = self.paths.table.place(id);
@@ -218,7 +219,7 @@ impl Connection {
     fn on_unread(&mut self, now: Instant, ending: Ending, bytes: usize, why: DropReason) {
         let is_token = |last: &[u8; 16]| self.paths.is_reset(ending.remote, last);
         if why != DropReason::Duplicate && ending.last_bytes.as_ref().is_some_and(is_token) {
-            self.on_stateless_reset(now);
+            self.drain(now, ConnectionError::Reset);
         } else {
             self.events.on_dropped(now, bytes, why);
         }

@@ -16,7 +16,7 @@ impl Connection {
             // RFC 9000 10.2.1: only the peer's own close still matters
             let mut frames = Frames::in_packet(payload, at.kind);
             if let Some(close) = frames.find_map(|f| if let Ok(Frame::Close(close)) = f { Some(close) } else { None }) {
-                self.on_peer_closed(at.now, close.into());
+                self.drain(at.now, close.into());
             }
             return;
         }
