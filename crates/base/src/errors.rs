@@ -165,6 +165,8 @@ violations! {
     // Paths
     UnsolicitedPathResponse => PROTOCOL_VIOLATION, "a PATH_RESPONSE that answers no challenge";
     MultipathNotNegotiated => PROTOCOL_VIOLATION, "a multipath frame without the extension";
+    // RFC 9000 12.4: to who did not negotiate an extension, its frames are of unknown type.
+    MultiflowNotNegotiated => FRAME_ENCODING_ERROR, "a Multiflow frame without the extension";
     MultipathZeroLengthCid => PROTOCOL_VIOLATION, "initial_max_path_id over a zero-length connection id";
     PathIdAboveLimit => PROTOCOL_VIOLATION, "a path id above the maximum we announced";
     MaxPathIdTooLarge => PROTOCOL_VIOLATION, "MAX_PATH_ID above 2^32 - 1";

@@ -23,7 +23,7 @@ pub enum SentFrame {
         offset: u64,
         len: u32,
     },
-    /// ACK or PATH_ACK of the packets of a space and path; what it reported need not be reported again once this is
+    /// ACK, PATH_ACK or MP_ACK of the packets of a space and path; what it reported need not be reported again once this is
     /// acked.
     Ack {
         space: Space,
@@ -52,12 +52,12 @@ pub enum SentFrame {
     NewToken(u32),
     HandshakeDone,
     Ping,
-    /// NEW_CONNECTION_ID or PATH_NEW_CONNECTION_ID, for the id with this sequence number.
+    /// NEW_CONNECTION_ID in any form, for the id with this sequence number.
     NewCid {
         path: PathId,
         sequence: u64,
     },
-    /// RETIRE_CONNECTION_ID or PATH_RETIRE_CONNECTION_ID, for the id with this sequence number.
+    /// RETIRE_CONNECTION_ID in any form, for the id with this sequence number.
     RetireCid {
         path: PathId,
         sequence: u64,

@@ -360,6 +360,10 @@ fn paths() -> Vec<(Violation, Attack)> {
         (UnsolicitedPathResponse, || server_gets(&[vec![0x1b; 9]])),
         // RFC 10069 4 to 4.7
         // RFC 10069 2
+        // Multiflow's frames, whatever else was negotiated
+        (MultiflowNotNegotiated, || server_gets(&[raw(&[0x40, 0, 2, 0, 8], &[1; 24])])),
+        (MultiflowNotNegotiated, || server_gets(&[raw(&[0x41, 0, 0], &[])])),
+        (MultiflowNotNegotiated, || server_with(Setup::single_path(), &[raw(&[0x42, 0, 0, 0, 0, 0], &[])])),
         (MultipathNotNegotiated, || server_with(Setup::single_path(), &[raw(&[0x3e75, 0, 0], &[])])),
         // RFC 10069 4-3
         (PathIdAboveLimit, || server_gets(&[raw(&[0x3e76, 8, 0], &[])])),

@@ -44,15 +44,27 @@ impl Paths {
         Ok(self.ensure_slot(id))
     }
 
+    /// May the peer speak of connection ids in this form, and of this path in it?
+    fn check_form(&mut self, form: CidForm, id: PathId) -> Result<(), Violation> {
+        match form {
+            CidForm::Plain => Ok(()),
+            CidForm::Path => self.named(id).map(|_| ()),
+            CidForm::Uniflow => Err(Violation::MultiflowNotNegotiated),
+        }
+    }
+
     /// ACK in a 1-RTT packet (path 0) or PATH_ACK; the caller checks packet numbers.
     ///
     /// # Errors
     /// [`Violation::AckOfUnsentPacket`] for a path on which nothing was sent (RFC 9000 13.1). A PATH_ACK without
-    /// multipath is [`Violation::MultipathNotNegotiated`], one above our limit [`Violation::PathIdAboveLimit`].
+    /// multipath is [`Violation::MultipathNotNegotiated`], one above our limit [`Violation::PathIdAboveLimit`]. An MP_ACK is
+    /// [`Violation::MultiflowNotNegotiated`].
     pub fn on_ack(&mut self, id: PathId, form: AckForm) -> Result<AckTarget, Violation> {
         let id = if form == AckForm::Plain { PathId::ZERO } else { id };
-        if form == AckForm::Path && self.credit.is_none() {
-            return Err(Violation::MultipathNotNegotiated);
+        match form {
+            AckForm::Path if self.credit.is_none() => return Err(Violation::MultipathNotNegotiated),
+            AckForm::Uniflow => return Err(Violation::MultiflowNotNegotiated),
+            AckForm::Path | AckForm::Plain => {}
         }
         // A path that is there is within every limit.
         if let Some(place) = self.place(id).filter(|place| self.path_at(*place).is_some()) {
@@ -60,7 +72,7 @@ impl Paths {
         }
         let slot = match form {
             AckForm::Plain => self.slot_mut(id),
-            AckForm::Path => self.named(id)?,
+            AckForm::Path | AckForm::Uniflow => self.named(id)?,
         };
         match slot {
             None => Ok(AckTarget::Forgotten),
@@ -78,9 +90,7 @@ impl Paths {
     pub fn on_new_cid(&mut self, new: &NewCid) -> Result<(), Violation> {
         check_encoding(new)?;
         let id = new.path;
-        if new.form == CidForm::Path {
-            self.named(id)?;
-        }
+        self.check_form(new.form, id)?;
         // RFC 10069 3.2.1: unique per connection over all paths.
         if self.slots.iter().any(|slot| slot.id != id && slot.remote.holds(&new.cid)) {
             return Err(Violation::CidReissued);
@@ -109,9 +119,7 @@ impl Paths {
     /// that we did not allow.
     pub fn on_retire_cid(&mut self, frame: &RetireCid, arrived_on: &ConnectionId) -> Result<(), Violation> {
         let (id, sequence) = (frame.path, frame.sequence);
-        if frame.form == CidForm::Path {
-            self.named(id)?;
-        }
+        self.check_form(frame.form, id)?;
         let Some(slot) = self.slot_mut(id) else { return Ok(()) };
         if let Some(cid) = slot.local.on_retire(sequence, arrived_on)? {
             self.events.push_back(TableEvent::CidRetired { path: id, cid });

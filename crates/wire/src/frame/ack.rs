@@ -1,4 +1,5 @@
-//! ACK and PATH_ACK: one value for both, ranges read straight from the packet (RFC 9000 19.3, RFC 10069 4.1).
+//! ACK, PATH_ACK and MP_ACK: one value for all, ranges read straight from the packet (RFC 9000 19.3, RFC 10069 4.1,
+//! Multiflow).
 
 use std::iter::FusedIterator;
 use std::ops::RangeInclusive;
@@ -8,19 +9,21 @@ use plait_base::{EcnCounts, PathId, RangeSet, Violation};
 use super::{Encode, read_path_id, types, varint_frame};
 use crate::varint::{self, Reader};
 
-/// Which of the two frames carries an acknowledgment.
+/// Which frame carries an acknowledgment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AckForm {
     /// ACK: any space; in 1-RTT packets it speaks of path 0.
     Plain,
     /// PATH_ACK: names its path.
     Path,
+    /// MP_ACK of Multiflow: names the sending uniflow of the packets.
+    Uniflow,
 }
 
-/// A received ACK or PATH_ACK, checked down to packet number 0.
+/// A received ACK, PATH_ACK or MP_ACK, checked down to packet number 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ack<'a> {
-    /// Path whose packets are acknowledged; 0 in the plain form.
+    /// Path or uniflow whose packets are acknowledged; 0 in the plain form.
     pub path: PathId,
     /// Largest packet number acknowledged.
     pub largest: u64,
@@ -44,10 +47,10 @@ pub struct AckRanges<'a> {
 }
 
 impl<'a> Ack<'a> {
-    pub(super) fn decode(r: &mut Reader<'a>, frame_type: u64) -> Result<Self, Violation> {
-        let (form, path) = match frame_type {
-            types::PATH_ACK | types::PATH_ACK_ECN => (AckForm::Path, read_path_id(r)?),
-            _ => (AckForm::Plain, PathId::ZERO),
+    pub(super) fn decode(r: &mut Reader<'a>, form: AckForm, frame_type: u64) -> Result<Self, Violation> {
+        let path = match form {
+            AckForm::Plain => PathId::ZERO,
+            AckForm::Path | AckForm::Uniflow => read_path_id(r)?,
         };
         let largest = r.varint()?;
         let delay = r.varint()?;
@@ -64,7 +67,7 @@ impl<'a> Ack<'a> {
         // Kept as bytes and read again by `ranges`, so that an ack of many ranges needs no allocation.
         let blocks = from.get(..from.len() - r.remaining()).unwrap_or_default();
         let ecn = match frame_type {
-            types::ACK_ECN | types::PATH_ACK_ECN => {
+            types::ACK_ECN | types::PATH_ACK_ECN | types::MP_ACK_ECN => {
                 Some(EcnCounts { ect0: r.varint()?, ect1: r.varint()?, ce: r.varint()? })
             }
             _ => None,
@@ -132,12 +135,12 @@ fn before(smallest: u64, gap: u64, len: u64) -> Option<(u64, u64)> {
     Some((largest.checked_sub(len)?, largest))
 }
 
-/// An ACK or PATH_ACK to write from the set of received numbers.
+/// An ACK, PATH_ACK or MP_ACK to write from the set of received numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct OutAck<'a> {
     /// Which frame to write.
     pub form: AckForm,
-    /// Path whose packets are acknowledged.
+    /// Path or uniflow whose packets are acknowledged.
     pub path: PathId,
     /// What was received.
     pub ranges: &'a RangeSet,
@@ -198,13 +201,15 @@ fn type_of(form: AckForm, with_ecn: bool) -> u64 {
         (AckForm::Plain, true) => types::ACK_ECN,
         (AckForm::Path, false) => types::PATH_ACK,
         (AckForm::Path, true) => types::PATH_ACK_ECN,
+        (AckForm::Uniflow, false) => types::MP_ACK,
+        (AckForm::Uniflow, true) => types::MP_ACK_ECN,
     }
 }
 
 #[inline]
 fn put_start(out: &mut Vec<u8>, form: AckForm, path: PathId, with_ecn: bool) {
     varint::put(out, type_of(form, with_ecn));
-    if form == AckForm::Path {
+    if form != AckForm::Plain {
         varint::put(out, path.0.into());
     }
 }
@@ -214,6 +219,7 @@ fn start_size(form: AckForm, path: PathId) -> usize {
     match form {
         AckForm::Plain => 1,
         AckForm::Path => 1 + varint::size(path.0.into()),
+        AckForm::Uniflow => 2 + varint::size(path.0.into()),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Connection ids given and returned, with their PATH_ forms (RFC 9000 19.15, 19.16; RFC 10069 4.4, 4.5).
+//! Connection ids given and returned, of paths and of uniflows too (RFC 9000 19.15, 19.16; RFC 10069 4.4, 4.5; Multiflow).
 
 #![allow(missing_docs)] // fields mean what the RFC's figure says of that name
 
@@ -7,20 +7,22 @@ use plait_base::{ConnectionId, PathId, ResetToken, Violation};
 use super::{Encode, put_varints, read_path_id, types, varints_size};
 use crate::varint::{self, Reader};
 
-/// Which of two frames speaks of a connection id.
+/// Which frame speaks of a connection id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CidForm {
     /// NEW_CONNECTION_ID, RETIRE_CONNECTION_ID: path 0.
     Plain,
     /// PATH_NEW_CONNECTION_ID, PATH_RETIRE_CONNECTION_ID: names its path.
     Path,
+    /// MP_NEW_CONNECTION_ID, MP_RETIRE_CONNECTION_ID of Multiflow: names the uniflow that its receiver sends on.
+    Uniflow,
 }
 
-/// NEW_CONNECTION_ID or PATH_NEW_CONNECTION_ID.
+/// NEW_CONNECTION_ID, PATH_NEW_CONNECTION_ID or MP_NEW_CONNECTION_ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewCid {
     pub form: CidForm,
-    /// Path of the id; 0 in the plain form.
+    /// Path or uniflow of the id; 0 in the plain form.
     pub path: PathId,
     /// Sequence number of the id on its path.
     pub sequence: u64,
@@ -32,11 +34,11 @@ pub struct NewCid {
     pub token: ResetToken,
 }
 
-/// RETIRE_CONNECTION_ID or PATH_RETIRE_CONNECTION_ID.
+/// RETIRE_CONNECTION_ID, PATH_RETIRE_CONNECTION_ID or MP_RETIRE_CONNECTION_ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetireCid {
     pub form: CidForm,
-    /// Path of the id; 0 in the plain form.
+    /// Path or uniflow of the id; 0 in the plain form.
     pub path: PathId,
     /// Sequence number of the id on its path.
     pub sequence: u64,
@@ -45,13 +47,13 @@ pub struct RetireCid {
 fn read_path(r: &mut Reader<'_>, form: CidForm) -> Result<PathId, Violation> {
     match form {
         CidForm::Plain => Ok(PathId::ZERO),
-        CidForm::Path => read_path_id(r),
+        CidForm::Path | CidForm::Uniflow => read_path_id(r),
     }
 }
 
 fn put_start(out: &mut Vec<u8>, frame_type: u64, form: CidForm, path: PathId) {
     varint::put(out, frame_type);
-    if form == CidForm::Path {
+    if form != CidForm::Plain {
         varint::put(out, path.0.into());
     }
 }
@@ -59,7 +61,7 @@ fn put_start(out: &mut Vec<u8>, frame_type: u64, form: CidForm, path: PathId) {
 fn start_size(frame_type: u64, form: CidForm, path: PathId) -> usize {
     let path = match form {
         CidForm::Plain => 0,
-        CidForm::Path => varint::size(path.0.into()),
+        CidForm::Path | CidForm::Uniflow => varint::size(path.0.into()),
     };
     varint::size(frame_type) + path
 }
@@ -86,6 +88,7 @@ impl NewCid {
         match self.form {
             CidForm::Plain => types::NEW_CONNECTION_ID,
             CidForm::Path => types::PATH_NEW_CONNECTION_ID,
+            CidForm::Uniflow => types::MP_NEW_CONNECTION_ID,
         }
     }
 }
@@ -118,6 +121,7 @@ impl RetireCid {
         match self.form {
             CidForm::Plain => types::RETIRE_CONNECTION_ID,
             CidForm::Path => types::PATH_RETIRE_CONNECTION_ID,
+            CidForm::Uniflow => types::MP_RETIRE_CONNECTION_ID,
         }
     }
 }

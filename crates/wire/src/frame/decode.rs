@@ -5,8 +5,8 @@ use std::iter::FusedIterator;
 use plait_base::{Dir, TransportError, Violation};
 
 use super::{
-    Ack, AckFrequency, CidForm, Close, Crypto, DataBlocked, Datagram, Frame, MaxData, MaxPathId, MaxStreamData,
-    MaxStreams, NewCid, NewToken, PathAbandon, PathChallenge, PathCidsBlocked, PathResponse, PathStatus,
+    Ack, AckForm, AckFrequency, CidForm, Close, Crypto, DataBlocked, Datagram, Frame, MaxData, MaxPathId,
+    MaxStreamData, MaxStreams, NewCid, NewToken, PathAbandon, PathChallenge, PathCidsBlocked, PathResponse, PathStatus,
     PathStatusUpdate, PathsBlocked, ResetStream, RetireCid, StopSending, Stream, StreamDataBlocked, StreamsBlocked,
     types,
 };
@@ -79,9 +79,8 @@ impl<'a> Frames<'a> {
         Ok(match frame_type {
             types::PADDING => Frame::Padding(1 + skip_zeros(r)),
             types::PING => Frame::Ping,
-            types::ACK | types::ACK_ECN | types::PATH_ACK | types::PATH_ACK_ECN => {
-                Frame::Ack(Ack::decode(r, frame_type)?)
-            }
+            types::ACK | types::ACK_ECN => Frame::Ack(Ack::decode(r, AckForm::Plain, frame_type)?),
+            types::PATH_ACK | types::PATH_ACK_ECN => Frame::Ack(Ack::decode(r, AckForm::Path, frame_type)?),
             types::RESET_STREAM => Frame::ResetStream(ResetStream::decode(r)?),
             types::STOP_SENDING => Frame::StopSending(StopSending::decode(r)?),
             types::CRYPTO => Frame::Crypto(Crypto::decode(r)?),
@@ -120,6 +119,16 @@ fn multipath_body<'a>(r: &mut Reader<'a>, frame_type: u64) -> Result<Frame<'a>, 
         types::MAX_PATH_ID => Frame::MaxPathId(MaxPathId::decode(r)?),
         types::PATHS_BLOCKED => Frame::PathsBlocked(PathsBlocked::decode(r)?),
         types::PATH_CIDS_BLOCKED => Frame::PathCidsBlocked(PathCidsBlocked::decode(r)?),
+        _ => return multiflow_body(r, frame_type),
+    })
+}
+
+/// The frames of Multiflow.
+fn multiflow_body<'a>(r: &mut Reader<'a>, frame_type: u64) -> Result<Frame<'a>, Violation> {
+    Ok(match frame_type {
+        types::MP_NEW_CONNECTION_ID => Frame::NewCid(NewCid::decode(r, CidForm::Uniflow)?),
+        types::MP_RETIRE_CONNECTION_ID => Frame::RetireCid(RetireCid::decode(r, CidForm::Uniflow)?),
+        types::MP_ACK | types::MP_ACK_ECN => Frame::Ack(Ack::decode(r, AckForm::Uniflow, frame_type)?),
         _ => return Err(Violation::UnknownFrame),
     })
 }

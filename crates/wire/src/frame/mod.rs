@@ -29,7 +29,7 @@ pub use path::{
 pub(crate) use stream::StreamHead;
 pub use stream::{OutStream, ResetStream, StopSending, Stream};
 pub use token::NewToken;
-pub use types::{is_ack_eliciting, is_allowed, is_multipath, is_probing, name};
+pub use types::{is_ack_eliciting, is_allowed, is_multiflow, is_multipath, is_probing, name};
 
 use plait_base::{PathId, Violation};
 
@@ -42,7 +42,7 @@ pub enum Frame<'a> {
     /// This many PADDING frames in a row.
     Padding(usize),
     Ping,
-    /// ACK or PATH_ACK.
+    /// ACK, PATH_ACK or MP_ACK.
     Ack(Ack<'a>),
     ResetStream(ResetStream),
     StopSending(StopSending),
@@ -55,9 +55,9 @@ pub enum Frame<'a> {
     DataBlocked(DataBlocked),
     StreamDataBlocked(StreamDataBlocked),
     StreamsBlocked(StreamsBlocked),
-    /// NEW_CONNECTION_ID or PATH_NEW_CONNECTION_ID.
+    /// NEW_CONNECTION_ID, PATH_NEW_CONNECTION_ID or MP_NEW_CONNECTION_ID.
     NewCid(NewCid),
-    /// RETIRE_CONNECTION_ID or PATH_RETIRE_CONNECTION_ID.
+    /// RETIRE_CONNECTION_ID, PATH_RETIRE_CONNECTION_ID or MP_RETIRE_CONNECTION_ID.
     RetireCid(RetireCid),
     PathChallenge(PathChallenge),
     PathResponse(PathResponse),
@@ -184,7 +184,7 @@ impl Encode for Frame<'_> {
     }
 }
 
-/// A path id; none above 2^32 - 1 can be within a limit that we announced (RFC 10069 4).
+/// A path id, or Multiflow's uniflow id; none above 2^32 - 1 can be within a limit that was announced (RFC 10069 4).
 #[inline]
 fn read_path_id(r: &mut Reader<'_>) -> Result<PathId, Violation> {
     u32::try_from(r.varint()?).map(PathId).map_err(|_| Violation::PathIdAboveLimit)

@@ -1,5 +1,7 @@
 //! Frames against their RFCs: vectors, violations, round trips, and cuts at every byte.
 
+mod multiflow;
+
 use plait_base::{CloseCode, ConnectionId, Dir, EcnCounts, PathId, RangeSet, ResetToken, Space, StreamId, Violation};
 use proptest::prelude::*;
 
@@ -158,7 +160,7 @@ fn who_may_carry_what() {
     // RFC 9000 12.5-1, 12.5-2, 17.2.4; RFC 9221 5, 6
     use PacketKind::{Handshake, Initial, OneRtt, ZeroRtt};
     // RFC 9000 12.4-3 table 3, with 0-RTT as 12.5 narrows it; RFC 10069 4-1: only 1-RTT.
-    let rows: [(&[u64], &[PacketKind]); 5] = [
+    let rows: [(&[u64], &[PacketKind]); 6] = [
         (&[0x00, 0x01, 0x1c], &[Initial, Handshake, ZeroRtt, OneRtt]),
         (&[0x02, 0x03, 0x06], &[Initial, Handshake, OneRtt]),
         (
@@ -167,6 +169,7 @@ fn who_may_carry_what() {
         ),
         (&[0x07, 0x19, 0x1b, 0x1e, 0x1f, 0xaf], &[OneRtt]),
         (&[0x3e, 0x3f, 0x3e75, 0x3e76, 0x3e77, 0x3e78, 0x3e79, 0x3e7a, 0x3e7b, 0x3e7c], &[OneRtt]),
+        (&[0x40, 0x41, 0x42, 0x43], &[OneRtt]),
     ];
     for (frame_types, kinds) in rows {
         for &frame_type in frame_types {
@@ -184,7 +187,7 @@ fn who_may_carry_what() {
         assert_eq!(types::is_known(frame_type), name(frame_type) != "unknown");
         assert_eq!(types::is_known(frame_type), is_allowed(frame_type, OneRtt));
         // RFC 9000 9.1
-        assert_eq!(is_probing(frame_type), [0x00, 0x18, 0x1a, 0x1b].contains(&frame_type));
+        assert_eq!(is_probing(frame_type), [0x00, 0x18, 0x1a, 0x1b, 0x40].contains(&frame_type));
     }
 }
 
@@ -295,12 +298,11 @@ proptest! {
     #[test]
     fn acks_report_the_newest_that_fit(
         starts in prop::collection::btree_set(0u64..5000, 1..100), delay in varints(),
-        budget in 0usize..300, plain: bool, ecn in ecn(),
+        budget in 0usize..300, form in ack_forms(), ecn in ecn(),
     ) {
         let mut ranges = RangeSet::new();
         starts.iter().for_each(|&n| { ranges.insert(n..n + 1 + n % 3); });
-        let form = if plain { AckForm::Plain } else { AckForm::Path };
-        let path = if plain { PathId::ZERO } else { PathId(70) };
+        let path = if form == AckForm::Plain { PathId::ZERO } else { PathId(70) };
         let ack = OutAck { form, path, ranges: &ranges, delay, ecn };
         let mut out = Vec::new();
         let Some(said) = ack.encode(budget, &mut out) else {
@@ -371,17 +373,17 @@ fn ecn() -> impl Strategy<Value = Option<EcnCounts>> {
     prop::option::of((varints(), varints(), varints()).prop_map(|(ect0, ect1, ce)| EcnCounts { ect0, ect1, ce }))
 }
 
+fn ack_forms() -> impl Strategy<Value = AckForm> {
+    prop::sample::select(vec![AckForm::Plain, AckForm::Path, AckForm::Uniflow])
+}
+
 fn seeds() -> impl Strategy<Value = Seed> {
     let numbers = [varints(), varints(), varints(), varints()];
     let bytes = prop::collection::vec(any::<u8>(), 20..100);
     let acked = prop::collection::vec((0u64..1 << 40, 1u64..50), 1..20);
-    (numbers, any::<u32>(), bytes, acked, ecn(), any::<bool>()).prop_map(|(n, path, bytes, acked, ecn, flag)| Seed {
-        n,
-        path: PathId(path),
-        bytes,
-        acked,
-        ecn,
-        flag,
+    let flags = (any::<bool>(), ack_forms());
+    (numbers, any::<u32>(), bytes, acked, ecn(), flags).prop_map(|(n, path, bytes, acked, ecn, (flag, ack_form))| {
+        Seed { n, path: PathId(path), bytes, acked, ecn, ack_form, flag }
     })
 }
 
@@ -393,15 +395,17 @@ struct Seed {
     bytes: Vec<u8>,
     acked: Vec<(u64, u64)>,
     ecn: Option<EcnCounts>,
+    ack_form: AckForm,
     flag: bool,
 }
 
 /// How many kinds [`Seed::frame`] makes.
-const FRAMES: u32 = 28;
+const FRAMES: u32 = 30;
 
 impl Seed {
     fn ack(&self) -> Vec<u8> {
-        let (form, path) = if self.flag { (AckForm::Path, self.path) } else { (AckForm::Plain, PathId::ZERO) };
+        let form = self.ack_form;
+        let path = if form == AckForm::Plain { PathId::ZERO } else { self.path };
         let mut ranges = RangeSet::new();
         self.acked.iter().for_each(|&(start, len)| {
             ranges.insert(start..start + len);
@@ -453,7 +457,9 @@ impl Seed {
             }
             27 if self.flag => Frame::MaxPathId(MaxPathId { limit: path }),
             27 if a % 2 == 0 => Frame::PathsBlocked(PathsBlocked { limit: path }),
-            _ => Frame::PathCidsBlocked(PathCidsBlocked { path, next_sequence: b }),
+            27 => Frame::PathCidsBlocked(PathCidsBlocked { path, next_sequence: b }),
+            28 => self.new_cid(CidForm::Uniflow, path),
+            _ => Frame::RetireCid(RetireCid { form: CidForm::Uniflow, path, sequence: a }),
         }
     }
 

@@ -49,6 +49,14 @@ pub(crate) const DATAGRAM_LEN: u64 = 0x31;
 pub(crate) const PATH_ACK: u64 = 0x3e;
 /// PATH_ACK with ECN counts (RFC 10069 4.1).
 pub(crate) const PATH_ACK_ECN: u64 = 0x3f;
+/// MP_NEW_CONNECTION_ID (Multiflow).
+pub(crate) const MP_NEW_CONNECTION_ID: u64 = 0x40;
+/// MP_RETIRE_CONNECTION_ID (Multiflow).
+pub(crate) const MP_RETIRE_CONNECTION_ID: u64 = 0x41;
+/// MP_ACK (Multiflow).
+pub(crate) const MP_ACK: u64 = 0x42;
+/// MP_ACK with ECN counts (Multiflow).
+pub(crate) const MP_ACK_ECN: u64 = 0x43;
 pub(crate) const ACK_FREQUENCY: u64 = 0xaf;
 /// PATH_ABANDON (RFC 10069 4.2).
 pub const PATH_ABANDON: u64 = 0x3e75;
@@ -93,6 +101,9 @@ pub fn name(frame_type: u64) -> &'static str {
         IMMEDIATE_ACK => "immediate_ack",
         DATAGRAM | DATAGRAM_LEN => "datagram",
         PATH_ACK | PATH_ACK_ECN => "path_ack",
+        MP_NEW_CONNECTION_ID => "mp_new_connection_id",
+        MP_RETIRE_CONNECTION_ID => "mp_retire_connection_id",
+        MP_ACK | MP_ACK_ECN => "mp_ack",
         ACK_FREQUENCY => "ack_frequency",
         PATH_ABANDON => "path_abandon",
         PATH_STATUS_BACKUP => "path_status_backup",
@@ -122,7 +133,7 @@ pub fn is_allowed(frame_type: u64, kind: PacketKind) -> bool {
         DATAGRAM | DATAGRAM_LEN => matches!(kind, ZeroRtt | OneRtt),
         // Not remembered for 0-RTT: min_ack_delay and the multipath extension.
         IMMEDIATE_ACK | ACK_FREQUENCY => kind == OneRtt,
-        _ if is_multipath(frame_type) => kind == OneRtt,
+        _ if is_multipath(frame_type) || is_multiflow(frame_type) => kind == OneRtt,
         _ => false,
     }
 }
@@ -130,7 +141,9 @@ pub fn is_allowed(frame_type: u64, kind: PacketKind) -> bool {
 /// True for types that we decode.
 #[inline]
 pub(crate) fn is_known(frame_type: u64) -> bool {
-    matches!(frame_type, PADDING..=IMMEDIATE_ACK | DATAGRAM | DATAGRAM_LEN | ACK_FREQUENCY) || is_multipath(frame_type)
+    matches!(frame_type, PADDING..=IMMEDIATE_ACK | DATAGRAM | DATAGRAM_LEN | ACK_FREQUENCY)
+        || is_multipath(frame_type)
+        || is_multiflow(frame_type)
 }
 
 /// True for the frames of RFC 10069 4, which only peers that negotiated it may send.
@@ -139,14 +152,25 @@ pub fn is_multipath(frame_type: u64) -> bool {
     matches!(frame_type, PATH_ACK | PATH_ACK_ECN | PATH_ABANDON..=PATH_CIDS_BLOCKED)
 }
 
-/// True for probing frames: a packet of nothing else does not move a path (RFC 9000 9.1).
+/// True for the frames of Multiflow (draft-deconinck-quic-multipath-07), which only peers that negotiated it may send.
 #[inline]
-pub fn is_probing(frame_type: u64) -> bool {
-    matches!(frame_type, PADDING | PATH_CHALLENGE | PATH_RESPONSE | NEW_CONNECTION_ID)
+pub fn is_multiflow(frame_type: u64) -> bool {
+    matches!(frame_type, MP_NEW_CONNECTION_ID..=MP_ACK_ECN)
 }
 
-/// True for frames that make their packet ack-eliciting (RFC 9002 2, RFC 9000 19.21; RFC 10069 4: all but PATH_ACK).
+/// True for probing frames: a packet of nothing else does not move a path (RFC 9000 9.1; of Multiflow's frames only
+/// MP_NEW_CONNECTION_ID is one).
+#[inline]
+pub fn is_probing(frame_type: u64) -> bool {
+    matches!(frame_type, PADDING | PATH_CHALLENGE | PATH_RESPONSE | NEW_CONNECTION_ID | MP_NEW_CONNECTION_ID)
+}
+
+/// True for frames that make their packet ack-eliciting (RFC 9002 2, RFC 9000 19.21; RFC 10069 4: all but PATH_ACK;
+/// Multiflow: all but MP_ACK).
 #[inline]
 pub fn is_ack_eliciting(frame_type: u64) -> bool {
-    !matches!(frame_type, PADDING | ACK | ACK_ECN | PATH_ACK | PATH_ACK_ECN | CONNECTION_CLOSE | APPLICATION_CLOSE)
+    !matches!(
+        frame_type,
+        PADDING | ACK | ACK_ECN | PATH_ACK | PATH_ACK_ECN | MP_ACK | MP_ACK_ECN | CONNECTION_CLOSE | APPLICATION_CLOSE
+    )
 }

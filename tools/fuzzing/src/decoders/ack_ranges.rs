@@ -11,8 +11,12 @@ use crate::ArbitraryInput;
 pub fn run(input: &[u8]) {
     varints(input);
     let mut input = ArbitraryInput::new(input);
-    let form = if input.flag() { AckForm::Path } else { AckForm::Plain };
-    let path = if form == AckForm::Path { PathId(input.number() as u32) } else { PathId::ZERO };
+    let form = match input.byte() % 4 {
+        0 | 2 => AckForm::Plain,
+        1 => AckForm::Path,
+        _ => AckForm::Uniflow,
+    };
+    let path = if form == AckForm::Plain { PathId::ZERO } else { PathId(input.number() as u32) };
     let budget = input.below(600);
     let count = |input: &mut ArbitraryInput<'_>| input.number() & VARINT_MAX;
     let ecn =
@@ -53,12 +57,13 @@ fn varints(bytes: &[u8]) {
     }
 }
 
-/// Few and many ranges, in both forms.
+/// Few and many ranges, in all forms.
 pub fn seeds() -> Vec<Vec<u8>> {
     let many = (0..120).flat_map(|n| [n % 7, n % 3]);
     vec![
         vec![0, 2, 0, 0, 9, 1, 5],
         [1, 3, 1, 200, 1, 1, 2, 3, 9].into_iter().chain(many.clone()).collect(),
+        [3, 2, 1, 200, 1, 1, 2, 3, 9].into_iter().chain(many.clone()).collect(),
         [0, 0, 40, 0, 9].into_iter().chain(many).collect(),
         vec![1, 255, 1, 2, 3, 4, 5, 6, 7, 8, 2, 0, 0, 231, 9, 8, 7, 6, 5, 4, 3, 2, 231, 9, 8, 7, 6, 5, 4, 3, 2],
     ]

@@ -64,12 +64,14 @@ fn descend(ack: &Ack<'_>) {
 
 /// Each frame once in a payload of its own, and all together.
 pub fn seeds() -> Vec<Vec<u8>> {
-    let all = all_frames();
+    let mut all = all_frames();
+    all.extend(frames_of_other_extensions());
     let mut seeds: Vec<Vec<u8>> = all.iter().map(|frame| payload(std::slice::from_ref(frame))).collect();
     seeds.push(payload(&all));
-    // ACK and PATH_ACK with ECN counts, three ranges each.
+    // ACK with ECN counts, PATH_ACK and MP_ACK, three ranges each.
     seeds.push(vec![4, 0x03, 30, 5, 2, 3, 1, 2, 0, 4, 7, 8, 9]);
     seeds.push(vec![4, 0x3e, 2, 30, 5, 2, 3, 1, 2, 0, 4]);
+    seeds.push(vec![4, 0x40, 0x42, 2, 30, 5, 2, 3, 1, 2, 0, 4]);
     seeds
 }
 
@@ -77,6 +79,17 @@ fn payload(frames: &[Frame<'_>]) -> Vec<u8> {
     let mut bytes = vec![3];
     frames.iter().for_each(|frame| frame.encode(&mut bytes));
     bytes
+}
+
+/// One of each frame that is refused unless an extension was negotiated which the other targets do not speak.
+fn frames_of_other_extensions() -> Vec<Frame<'static>> {
+    let path = PathId(1);
+    let cid = ConnectionId::new(&[8; 8]).unwrap_or(ConnectionId::EMPTY);
+    let token = ResetToken([4; 16]);
+    vec![
+        Frame::NewCid(NewCid { form: CidForm::Uniflow, path, sequence: 1, retire_prior_to: 0, cid, token }),
+        Frame::RetireCid(RetireCid { form: CidForm::Uniflow, path, sequence: 0 }),
+    ]
 }
 
 /// One of each frame that 1-RTT packets carry, for seeds of other targets too.

@@ -35,6 +35,17 @@ fn multipath_frames_need_the_extension() {
 }
 
 #[test]
+fn multiflow_is_not_spoken() {
+    let t = &mut server().table;
+    let no = Violation::MultiflowNotNegotiated;
+    assert_eq!(t.on_ack(PathId(0), AckForm::Uniflow), Err(no));
+    assert_eq!(t.on_new_cid(&NewCid { form: CidForm::Uniflow, ..new_cid(0, 1, 0, 5) }), Err(no));
+    assert_eq!(t.on_retire_cid(&RetireCid { form: CidForm::Uniflow, ..retire(0, 0) }, &cid(9)), Err(no));
+    // RFC 9000 12.4: frames of unknown type
+    assert_eq!(no.code(), CloseCode::FRAME_ENCODING_ERROR);
+}
+
+#[test]
 fn extension_takes_effect_with_the_handshake_even_at_zero() {
     let mut end = End::plain(Side::Client, Some(0));
     end.table.set_peer_limits(PeerLimits { cid_limit: 4, initial_max_path_id: Some(0) });
