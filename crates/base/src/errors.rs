@@ -167,6 +167,10 @@ violations! {
     MultipathNotNegotiated => PROTOCOL_VIOLATION, "a multipath frame without the extension";
     // RFC 9000 12.4: to who did not negotiate an extension, its frames are of unknown type.
     MultiflowNotNegotiated => FRAME_ENCODING_ERROR, "a Multiflow frame without the extension";
+    AddressesNotNegotiated => FRAME_ENCODING_ERROR, "an announcement of addresses or paths without its extension";
+    AddressReservedBits => FRAME_ENCODING_ERROR, "an announced address with reserved bits set";
+    AddressIpVersion => FRAME_ENCODING_ERROR, "an announced address that is neither IPv4 nor IPv6";
+    PathConditionUnknown => FRAME_ENCODING_ERROR, "a path in a condition without a meaning";
     MultipathZeroLengthCid => PROTOCOL_VIOLATION, "initial_max_path_id over a zero-length connection id";
     PathIdAboveLimit => PROTOCOL_VIOLATION, "a path id above the maximum we announced";
     MaxPathIdTooLarge => PROTOCOL_VIOLATION, "MAX_PATH_ID above 2^32 - 1";

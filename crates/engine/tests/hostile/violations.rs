@@ -364,6 +364,18 @@ fn paths() -> Vec<(Violation, Attack)> {
         (MultiflowNotNegotiated, || server_gets(&[raw(&[0x40, 0, 2, 0, 8], &[1; 24])])),
         (MultiflowNotNegotiated, || server_gets(&[raw(&[0x41, 0, 0], &[])])),
         (MultiflowNotNegotiated, || server_with(Setup::single_path(), &[raw(&[0x42, 0, 0, 0, 0, 0], &[])])),
+        (MultiflowNotNegotiated, || server_gets(&[raw(&[0x44], &[0x04, 1, 0, 0, 192, 0, 2, 1])])),
+        (MultiflowNotNegotiated, || server_gets(&[raw(&[0x45], &[1, 0])])),
+        (MultiflowNotNegotiated, || server_gets(&[raw(&[0x46, 0, 0, 0], &[])])),
+        // Of plait's own, of noq and of draft-piraux-quic-additional-addresses
+        (AddressesNotNegotiated, || server_gets(&[raw(&[0x2d50_5811, 1, 0], &[])])),
+        (AddressesNotNegotiated, || server_gets(&[raw(&[0x2d50_5812, 0, 0], &[])])),
+        (AddressesNotNegotiated, || client_gets(&raw(&[0x3d_7f90, 0], &[192, 0, 2, 1, 1, 1]))),
+        (AddressesNotNegotiated, || server_gets(&[raw(&[0x3d_7f92, 0], &[192, 0, 2, 1, 1, 1])])),
+        (AddressesNotNegotiated, || client_gets(&raw(&[0x9_25ad_da04, 0, 0], &[]))),
+        (AddressReservedBits, || server_gets(&[raw(&[0x44], &[0x24, 1, 0, 0, 192, 0, 2, 1])])),
+        (AddressIpVersion, || server_gets(&[raw(&[0x44], &[0x05, 1, 0, 0, 192, 0, 2, 1])])),
+        (PathConditionUnknown, || server_gets(&[raw(&[0x2d50_5812, 0, 1, 0, 4, 0, 0, 0, 0], &[])])),
         (MultipathNotNegotiated, || server_with(Setup::single_path(), &[raw(&[0x3e75, 0, 0], &[])])),
         // RFC 10069 4-3
         (PathIdAboveLimit, || server_gets(&[raw(&[0x3e76, 8, 0], &[])])),

@@ -5,10 +5,10 @@ use std::iter::FusedIterator;
 use plait_base::{Dir, TransportError, Violation};
 
 use super::{
-    Ack, AckForm, AckFrequency, CidForm, Close, Crypto, DataBlocked, Datagram, Frame, MaxData, MaxPathId,
-    MaxStreamData, MaxStreams, NewCid, NewToken, PathAbandon, PathChallenge, PathCidsBlocked, PathResponse, PathStatus,
-    PathStatusUpdate, PathsBlocked, ResetStream, RetireCid, StopSending, Stream, StreamDataBlocked, StreamsBlocked,
-    types,
+    Ack, AckForm, AckFrequency, AddAddress, AdditionalAddresses, AddressForm, CidForm, Close, Crypto, DataBlocked,
+    Datagram, Frame, MaxData, MaxPathId, MaxStreamData, MaxStreams, NewCid, NewToken, PathAbandon, PathChallenge,
+    PathCidsBlocked, PathResponse, PathStatus, PathStatusUpdate, PathsBlocked, PathsInfo, ReachOut, RemoveAddress,
+    ResetStream, RetireCid, StopSending, Stream, StreamDataBlocked, StreamsBlocked, Uniflows, types,
 };
 use crate::header::PacketKind;
 use crate::varint::{self, Reader};
@@ -129,6 +129,26 @@ fn multiflow_body<'a>(r: &mut Reader<'a>, frame_type: u64) -> Result<Frame<'a>, 
         types::MP_NEW_CONNECTION_ID => Frame::NewCid(NewCid::decode(r, CidForm::Uniflow)?),
         types::MP_RETIRE_CONNECTION_ID => Frame::RetireCid(RetireCid::decode(r, CidForm::Uniflow)?),
         types::MP_ACK | types::MP_ACK_ECN => Frame::Ack(Ack::decode(r, AckForm::Uniflow, frame_type)?),
+        types::ADD_ADDRESS => Frame::AddAddress(AddAddress::decode(r, AddressForm::Multiflow, frame_type)?),
+        types::REMOVE_ADDRESS => Frame::RemoveAddress(RemoveAddress::decode(r, AddressForm::Multiflow)?),
+        types::UNIFLOWS => Frame::Uniflows(Uniflows::decode(r)?),
+        _ => return announcement_body(r, frame_type),
+    })
+}
+
+/// Frames about addresses and paths of further extensions.
+fn announcement_body<'a>(r: &mut Reader<'a>, frame_type: u64) -> Result<Frame<'a>, Violation> {
+    use AddressForm::{NatTraversal, Private};
+    Ok(match frame_type {
+        types::MPX_ADD_ADDRESS => Frame::AddAddress(AddAddress::decode(r, Private, frame_type)?),
+        types::MPX_REMOVE_ADDRESS => Frame::RemoveAddress(RemoveAddress::decode(r, Private)?),
+        types::MPX_PATHS => Frame::PathsInfo(PathsInfo::decode(r)?),
+        types::NAT_ADD_ADDRESS_V4 | types::NAT_ADD_ADDRESS_V6 => {
+            Frame::AddAddress(AddAddress::decode(r, NatTraversal, frame_type)?)
+        }
+        types::NAT_REACH_OUT_V4 | types::NAT_REACH_OUT_V6 => Frame::ReachOut(ReachOut::decode(r, frame_type)?),
+        types::NAT_REMOVE_ADDRESS => Frame::RemoveAddress(RemoveAddress::decode(r, NatTraversal)?),
+        types::ADDITIONAL_ADDRESSES => Frame::AdditionalAddresses(AdditionalAddresses::decode(r)?),
         _ => return Err(Violation::UnknownFrame),
     })
 }

@@ -1,6 +1,8 @@
 //! Frames: one value for each type, decoded in place from a packet's payload.
 
 mod ack;
+mod additional_addresses;
+mod address;
 mod cid;
 mod close;
 pub(crate) mod crypto;
@@ -8,28 +10,39 @@ pub(crate) mod data;
 pub(crate) mod datagram;
 mod decode;
 mod flow_control;
+mod ip;
+mod list;
 mod path;
+mod paths_info;
+mod reach_out;
 mod stream;
 mod token;
 pub mod types;
+mod uniflows;
 
 #[cfg(test)]
 mod tests;
 
 pub use ack::{Ack, AckForm, AckFrequency, AckRanges, OutAck};
+pub use additional_addresses::AdditionalAddresses;
+pub use address::{AddAddress, AddressForm, InterfaceType, RemoveAddress};
 pub use cid::{CidForm, NewCid, RetireCid};
 pub use close::Close;
 pub use crypto::Crypto;
 pub use datagram::Datagram;
 pub use decode::{FrameError, Frames};
 pub use flow_control::{DataBlocked, MaxData, MaxStreamData, MaxStreams, StreamDataBlocked, StreamsBlocked};
+pub use list::{List, ListIter};
 pub use path::{
     MaxPathId, PathAbandon, PathChallenge, PathCidsBlocked, PathResponse, PathStatus, PathStatusUpdate, PathsBlocked,
 };
+pub use paths_info::{PathCondition, PathInfo, PathsInfo};
+pub use reach_out::ReachOut;
 pub(crate) use stream::StreamHead;
 pub use stream::{OutStream, ResetStream, StopSending, Stream};
 pub use token::NewToken;
 pub use types::{is_ack_eliciting, is_allowed, is_multiflow, is_multipath, is_probing, name};
+pub use uniflows::{UniflowInfo, Uniflows};
 
 use plait_base::{PathId, Violation};
 
@@ -72,6 +85,15 @@ pub enum Frame<'a> {
     MaxPathId(MaxPathId),
     PathsBlocked(PathsBlocked),
     PathCidsBlocked(PathCidsBlocked),
+    /// ADD_ADDRESS of one of three extensions.
+    AddAddress(AddAddress),
+    /// REMOVE_ADDRESS of one of three extensions.
+    RemoveAddress(RemoveAddress),
+    ReachOut(ReachOut),
+    AdditionalAddresses(AdditionalAddresses<'a>),
+    Uniflows(Uniflows<'a>),
+    /// MPX_PATHS.
+    PathsInfo(PathsInfo<'a>),
 }
 
 impl Frame<'_> {
@@ -106,6 +128,12 @@ impl Frame<'_> {
             Self::MaxPathId(_) => types::MAX_PATH_ID,
             Self::PathsBlocked(_) => types::PATHS_BLOCKED,
             Self::PathCidsBlocked(_) => types::PATH_CIDS_BLOCKED,
+            Self::AddAddress(f) => f.frame_type(),
+            Self::RemoveAddress(f) => f.frame_type(),
+            Self::ReachOut(f) => f.frame_type(),
+            Self::AdditionalAddresses(_) => types::ADDITIONAL_ADDRESSES,
+            Self::Uniflows(_) => types::UNIFLOWS,
+            Self::PathsInfo(_) => types::MPX_PATHS,
         }
     }
 }
@@ -148,6 +176,12 @@ impl Encode for Frame<'_> {
             Self::MaxPathId(f) => f.encode(out),
             Self::PathsBlocked(f) => f.encode(out),
             Self::PathCidsBlocked(f) => f.encode(out),
+            Self::AddAddress(f) => f.encode(out),
+            Self::RemoveAddress(f) => f.encode(out),
+            Self::ReachOut(f) => f.encode(out),
+            Self::AdditionalAddresses(f) => f.encode(out),
+            Self::Uniflows(f) => f.encode(out),
+            Self::PathsInfo(f) => f.encode(out),
         }
     }
 
@@ -180,6 +214,12 @@ impl Encode for Frame<'_> {
             Self::MaxPathId(f) => f.size(),
             Self::PathsBlocked(f) => f.size(),
             Self::PathCidsBlocked(f) => f.size(),
+            Self::AddAddress(f) => f.size(),
+            Self::RemoveAddress(f) => f.size(),
+            Self::ReachOut(f) => f.size(),
+            Self::AdditionalAddresses(f) => f.size(),
+            Self::Uniflows(f) => f.size(),
+            Self::PathsInfo(f) => f.size(),
         }
     }
 }

@@ -57,6 +57,12 @@ pub(crate) const MP_RETIRE_CONNECTION_ID: u64 = 0x41;
 pub(crate) const MP_ACK: u64 = 0x42;
 /// MP_ACK with ECN counts (Multiflow).
 pub(crate) const MP_ACK_ECN: u64 = 0x43;
+/// ADD_ADDRESS (Multiflow).
+pub(crate) const ADD_ADDRESS: u64 = 0x44;
+/// REMOVE_ADDRESS (Multiflow).
+pub(crate) const REMOVE_ADDRESS: u64 = 0x45;
+/// UNIFLOWS (Multiflow).
+pub(crate) const UNIFLOWS: u64 = 0x46;
 pub(crate) const ACK_FREQUENCY: u64 = 0xaf;
 /// PATH_ABANDON (RFC 10069 4.2).
 pub const PATH_ABANDON: u64 = 0x3e75;
@@ -74,6 +80,24 @@ pub const MAX_PATH_ID: u64 = 0x3e7a;
 pub const PATHS_BLOCKED: u64 = 0x3e7b;
 /// PATH_CIDS_BLOCKED (RFC 10069 4.7).
 pub const PATH_CIDS_BLOCKED: u64 = 0x3e7c;
+/// ADD_ADDRESS with an IPv4 address (noq's NAT traversal).
+pub(crate) const NAT_ADD_ADDRESS_V4: u64 = 0x3d_7f90;
+/// ADD_ADDRESS with an IPv6 address (noq's NAT traversal).
+pub(crate) const NAT_ADD_ADDRESS_V6: u64 = 0x3d_7f91;
+/// REACH_OUT with an IPv4 address (noq's NAT traversal).
+pub(crate) const NAT_REACH_OUT_V4: u64 = 0x3d_7f92;
+/// REACH_OUT with an IPv6 address (noq's NAT traversal).
+pub(crate) const NAT_REACH_OUT_V6: u64 = 0x3d_7f93;
+/// REMOVE_ADDRESS (noq's NAT traversal).
+pub(crate) const NAT_REMOVE_ADDRESS: u64 = 0x3d_7f94;
+/// MPX_ADD_ADDRESS, of plait's own.
+pub(crate) const MPX_ADD_ADDRESS: u64 = 0x2d50_5810;
+/// MPX_REMOVE_ADDRESS, of plait's own.
+pub(crate) const MPX_REMOVE_ADDRESS: u64 = 0x2d50_5811;
+/// MPX_PATHS, of plait's own.
+pub(crate) const MPX_PATHS: u64 = 0x2d50_5812;
+/// ADDITIONAL_ADDRESSES (draft-piraux-quic-additional-addresses-04).
+pub(crate) const ADDITIONAL_ADDRESSES: u64 = 0x9_25ad_da04;
 
 /// The name of a frame type, as qlog writes it; `"unknown"` for those we do not speak.
 pub fn name(frame_type: u64) -> &'static str {
@@ -104,6 +128,14 @@ pub fn name(frame_type: u64) -> &'static str {
         MP_NEW_CONNECTION_ID => "mp_new_connection_id",
         MP_RETIRE_CONNECTION_ID => "mp_retire_connection_id",
         MP_ACK | MP_ACK_ECN => "mp_ack",
+        ADD_ADDRESS | NAT_ADD_ADDRESS_V4 | NAT_ADD_ADDRESS_V6 => "add_address",
+        REMOVE_ADDRESS | NAT_REMOVE_ADDRESS => "remove_address",
+        UNIFLOWS => "uniflows",
+        NAT_REACH_OUT_V4 | NAT_REACH_OUT_V6 => "reach_out",
+        MPX_ADD_ADDRESS => "mpx_add_address",
+        MPX_REMOVE_ADDRESS => "mpx_remove_address",
+        MPX_PATHS => "mpx_paths",
+        ADDITIONAL_ADDRESSES => "additional_addresses",
         ACK_FREQUENCY => "ack_frequency",
         PATH_ABANDON => "path_abandon",
         PATH_STATUS_BACKUP => "path_status_backup",
@@ -134,6 +166,7 @@ pub fn is_allowed(frame_type: u64, kind: PacketKind) -> bool {
         // Not remembered for 0-RTT: min_ack_delay and the multipath extension.
         IMMEDIATE_ACK | ACK_FREQUENCY => kind == OneRtt,
         _ if is_multipath(frame_type) || is_multiflow(frame_type) => kind == OneRtt,
+        _ if is_announcement(frame_type) => kind == OneRtt,
         _ => false,
     }
 }
@@ -144,6 +177,7 @@ pub(crate) fn is_known(frame_type: u64) -> bool {
     matches!(frame_type, PADDING..=IMMEDIATE_ACK | DATAGRAM | DATAGRAM_LEN | ACK_FREQUENCY)
         || is_multipath(frame_type)
         || is_multiflow(frame_type)
+        || is_announcement(frame_type)
 }
 
 /// True for the frames of RFC 10069 4, which only peers that negotiated it may send.
@@ -155,7 +189,15 @@ pub fn is_multipath(frame_type: u64) -> bool {
 /// True for the frames of Multiflow (draft-deconinck-quic-multipath-07), which only peers that negotiated it may send.
 #[inline]
 pub fn is_multiflow(frame_type: u64) -> bool {
-    matches!(frame_type, MP_NEW_CONNECTION_ID..=MP_ACK_ECN)
+    matches!(frame_type, MP_NEW_CONNECTION_ID..=UNIFLOWS)
+}
+
+/// True for frames about addresses and paths of three further extensions: plait's own, noq's NAT traversal, and
+/// draft-piraux-quic-additional-addresses.
+#[inline]
+fn is_announcement(frame_type: u64) -> bool {
+    let is_mpx = matches!(frame_type, MPX_ADD_ADDRESS..=MPX_PATHS);
+    is_mpx || matches!(frame_type, NAT_ADD_ADDRESS_V4..=NAT_REMOVE_ADDRESS | ADDITIONAL_ADDRESSES)
 }
 
 /// True for probing frames: a packet of nothing else does not move a path (RFC 9000 9.1; of Multiflow's frames only

@@ -1,12 +1,15 @@
 //! Frames: every payload is frames or a named violation, and each frame is written and read again unchanged.
 
+use std::net::SocketAddr;
+
 use plait_base::{CloseCode, ConnectionId, Dir, PathId, ResetToken, StreamId};
 use plait_wire::Encode;
 use plait_wire::frame::{
-    Ack, AckFrequency, CidForm, Close, Crypto, DataBlocked, Datagram, Frame, Frames, MaxData, MaxPathId, MaxStreamData,
-    MaxStreams, NewCid, NewToken, PathAbandon, PathChallenge, PathCidsBlocked, PathResponse, PathStatus,
-    PathStatusUpdate, PathsBlocked, ResetStream, RetireCid, StopSending, Stream, StreamDataBlocked, StreamsBlocked,
-    is_allowed, name,
+    Ack, AckFrequency, AddAddress, AdditionalAddresses, AddressForm, CidForm, Close, Crypto, DataBlocked, Datagram,
+    Frame, Frames, InterfaceType, List, MaxData, MaxPathId, MaxStreamData, MaxStreams, NewCid, NewToken, PathAbandon,
+    PathChallenge, PathCidsBlocked, PathCondition, PathInfo, PathResponse, PathStatus, PathStatusUpdate, PathsBlocked,
+    PathsInfo, ReachOut, RemoveAddress, ResetStream, RetireCid, StopSending, Stream, StreamDataBlocked, StreamsBlocked,
+    UniflowInfo, Uniflows, is_allowed, name,
 };
 use plait_wire::header::PacketKind;
 
@@ -29,8 +32,15 @@ pub fn run(input: &[u8]) {
         let Ok(frame) = frame else { break };
         assert!(kind.is_none_or(|kind| is_allowed(frame.frame_type(), kind)), "{frame:?} in {kind:?}");
         let _ = name(frame.frame_type());
-        if let Frame::Ack(ack) = &frame {
-            descend(ack);
+        match &frame {
+            Frame::Ack(ack) => descend(ack),
+            Frame::AdditionalAddresses(f) => assert_eq!(f.addresses.count(), f.addresses.iter().count() as u64),
+            Frame::Uniflows(f) => {
+                assert_eq!(f.receiving.count(), f.receiving.iter().count() as u64);
+                assert_eq!(f.sending.count(), f.sending.iter().count() as u64);
+            }
+            Frame::PathsInfo(f) => assert_eq!(f.paths.count(), f.paths.iter().count() as u64),
+            _ => {}
         }
         again(&frame);
     }
@@ -64,8 +74,9 @@ fn descend(ack: &Ack<'_>) {
 
 /// Each frame once in a payload of its own, and all together.
 pub fn seeds() -> Vec<Vec<u8>> {
-    let mut all = all_frames();
-    all.extend(frames_of_other_extensions());
+    let mut lists = Default::default();
+    let mut all: Vec<Frame<'_>> = all_frames();
+    all.extend(frames_of_other_extensions(&mut lists));
     let mut seeds: Vec<Vec<u8>> = all.iter().map(|frame| payload(std::slice::from_ref(frame))).collect();
     seeds.push(payload(&all));
     // ACK with ECN counts, PATH_ACK and MP_ACK, three ranges each.
@@ -82,11 +93,50 @@ fn payload(frames: &[Frame<'_>]) -> Vec<u8> {
 }
 
 /// One of each frame that is refused unless an extension was negotiated which the other targets do not speak.
-fn frames_of_other_extensions() -> Vec<Frame<'static>> {
+fn frames_of_other_extensions(lists: &mut [Vec<u8>; 4]) -> Vec<Frame<'_>> {
     let path = PathId(1);
     let cid = ConnectionId::new(&[8; 8]).unwrap_or(ConnectionId::EMPTY);
     let token = ResetToken([4; 16]);
+    let v4 = SocketAddr::from(([192, 0, 2, 1], 4433));
+    let v6 = SocketAddr::from(([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1], 4433));
+    let added = |form, addr: SocketAddr| {
+        Frame::AddAddress(AddAddress {
+            form,
+            id: 1,
+            sequence: 0,
+            ip: addr.ip(),
+            port: Some(addr.port()),
+            interface: InterfaceType::Wlan,
+            status: PathStatus::Backup,
+            metered: true,
+        })
+    };
+    let removed = |form| Frame::RemoveAddress(RemoveAddress { form, id: 1, sequence: 1 });
+    let uniflow = UniflowInfo { uniflow: path, address: 1 };
+    let info = |condition| PathInfo {
+        path,
+        condition,
+        srtt_us: 20_000,
+        rttvar_us: 1_000,
+        delivered_bytes_per_s: 1 << 20,
+        loss_ppm: 100,
+    };
+    let [addresses, receiving, sending, paths] = lists;
+    let addresses = List::of([v4, v6], addresses);
+    let (receiving, sending) = (List::of([uniflow, uniflow], receiving), List::of([uniflow], sending));
+    let paths = List::of([info(PathCondition::Active), info(PathCondition::PotentiallyFailed)], paths);
     vec![
+        added(AddressForm::Multiflow, v4),
+        added(AddressForm::Multiflow, v6),
+        added(AddressForm::Private, v4),
+        added(AddressForm::NatTraversal, v6),
+        removed(AddressForm::Multiflow),
+        removed(AddressForm::Private),
+        removed(AddressForm::NatTraversal),
+        Frame::ReachOut(ReachOut { round: 2, addr: v4 }),
+        Frame::AdditionalAddresses(AdditionalAddresses { sequence: 1, addresses }),
+        Frame::Uniflows(Uniflows { sequence: 3, receiving, sending }),
+        Frame::PathsInfo(PathsInfo { sequence: 4, paths }),
         Frame::NewCid(NewCid { form: CidForm::Uniflow, path, sequence: 1, retire_prior_to: 0, cid, token }),
         Frame::RetireCid(RetireCid { form: CidForm::Uniflow, path, sequence: 0 }),
     ]
