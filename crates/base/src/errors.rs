@@ -172,6 +172,7 @@ violations! {
     AddressIpVersion => FRAME_ENCODING_ERROR, "an announced address that is neither IPv4 nor IPv6";
     PathConditionUnknown => FRAME_ENCODING_ERROR, "a path in a condition without a meaning";
     MultipathZeroLengthCid => PROTOCOL_VIOLATION, "initial_max_path_id over a zero-length connection id";
+    MultiflowZeroLengthCid => PROTOCOL_VIOLATION, "a zero-length connection id where we send on several uniflows";
     PathIdAboveLimit => PROTOCOL_VIOLATION, "a path id above the maximum we announced";
     MaxPathIdTooLarge => PROTOCOL_VIOLATION, "MAX_PATH_ID above 2^32 - 1";
     MaxPathIdBelowInitial => PROTOCOL_VIOLATION, "MAX_PATH_ID below the peer's own initial_max_path_id";

@@ -394,6 +394,7 @@ fn paths() -> Vec<(Violation, Attack)> {
 const OUT_OF_REACH: &[(Violation, &str)] = &[
     (Violation::AeadIntegrityLimit, "takes 2^36 forged packets or more; tested in plait-crypto"),
     (Violation::AeadConfidentialityLimit, "our own packets use the keys up; tested in plait-crypto"),
+    (Violation::MultiflowZeroLengthCid, "we announce no uniflows; tested in plait-wire"),
     (Violation::NoAlpn, "TLS itself sends the alert; see `no_common_protocol`"),
 ];
 

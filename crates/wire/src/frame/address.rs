@@ -70,7 +70,7 @@ pub struct AddAddress {
     pub id: u64,
     /// Counts up with each frame of this id, over ADD_ADDRESS and REMOVE_ADDRESS; the newest counts. 0 in NAT traversal.
     pub sequence: u64,
-    /// The address.
+    /// Where the sender can be reached.
     pub ip: IpAddr,
     /// Its port; none means that of the handshake's address. NAT traversal always has one.
     pub port: Option<u16>,

@@ -92,7 +92,7 @@ pub enum Frame<'a> {
     ReachOut(ReachOut),
     AdditionalAddresses(AdditionalAddresses<'a>),
     Uniflows(Uniflows<'a>),
-    /// MPX_PATHS.
+    /// MPX_PATHS, an extension of plait's.
     PathsInfo(PathsInfo<'a>),
 }
 

@@ -18,7 +18,7 @@ pub struct PathsInfo<'a> {
 /// One path in [`PathsInfo`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathInfo {
-    /// The path.
+    /// The path of which the sender tells.
     pub path: PathId,
     /// How the sender uses it.
     pub condition: PathCondition,
@@ -41,7 +41,7 @@ pub enum PathCondition {
     Backup,
     /// Not at present: a probe time-out passed without an answer.
     PotentiallyFailed,
-    /// No more.
+    /// No more: PATH_ABANDON was sent or came.
     Abandoned,
 }
 

@@ -49,19 +49,14 @@ pub(crate) const DATAGRAM_LEN: u64 = 0x31;
 pub(crate) const PATH_ACK: u64 = 0x3e;
 /// PATH_ACK with ECN counts (RFC 10069 4.1).
 pub(crate) const PATH_ACK_ECN: u64 = 0x3f;
-/// MP_NEW_CONNECTION_ID (Multiflow).
+// draft-deconinck-quic-multipath-07, Multiflow
 pub(crate) const MP_NEW_CONNECTION_ID: u64 = 0x40;
-/// MP_RETIRE_CONNECTION_ID (Multiflow).
 pub(crate) const MP_RETIRE_CONNECTION_ID: u64 = 0x41;
-/// MP_ACK (Multiflow).
 pub(crate) const MP_ACK: u64 = 0x42;
 /// MP_ACK with ECN counts (Multiflow).
 pub(crate) const MP_ACK_ECN: u64 = 0x43;
-/// ADD_ADDRESS (Multiflow).
 pub(crate) const ADD_ADDRESS: u64 = 0x44;
-/// REMOVE_ADDRESS (Multiflow).
 pub(crate) const REMOVE_ADDRESS: u64 = 0x45;
-/// UNIFLOWS (Multiflow).
 pub(crate) const UNIFLOWS: u64 = 0x46;
 pub(crate) const ACK_FREQUENCY: u64 = 0xaf;
 /// PATH_ABANDON (RFC 10069 4.2).
@@ -96,7 +91,7 @@ pub(crate) const MPX_ADD_ADDRESS: u64 = 0x2d50_5810;
 pub(crate) const MPX_REMOVE_ADDRESS: u64 = 0x2d50_5811;
 /// MPX_PATHS, of plait's own.
 pub(crate) const MPX_PATHS: u64 = 0x2d50_5812;
-/// ADDITIONAL_ADDRESSES (draft-piraux-quic-additional-addresses-04).
+// draft-piraux-quic-additional-addresses-04
 pub(crate) const ADDITIONAL_ADDRESSES: u64 = 0x9_25ad_da04;
 
 /// The name of a frame type, as qlog writes it; `"unknown"` for those we do not speak.

@@ -1,6 +1,6 @@
 //! Whether transport parameters agree with the packets that came before, and with those remembered for 0-RTT.
 
-use plait_base::{ConnectionId, Side, Violation};
+use plait_base::{ConnectionId, PathId, Side, Violation};
 
 use super::TransportParameters;
 
@@ -26,6 +26,17 @@ impl TransportParameters {
             same &= self.cids.original_dcid == Some(seen.original_dcid) && self.cids.retry_scid == seen.retry_scid;
         }
         if same { Ok(()) } else { Err(Violation::CidMismatch) }
+    }
+
+    /// Checks the sender's connection id where Multiflow is in use: by `announced`, our own max_sending_uniflow_id, it
+    /// knows on how many uniflows we wish to send to it. To its own value its own ids do not matter.
+    ///
+    /// # Errors
+    /// [`Violation::MultiflowZeroLengthCid`] when we may send on more than one and the id is empty.
+    pub fn check_uniflow_cids(&self, announced: Option<PathId>) -> Result<(), Violation> {
+        let is_multiflow = self.max_sending_uniflow_id.is_some() && announced.is_some_and(|most| most > PathId::ZERO);
+        let is_empty = self.cids.initial_scid.is_some_and(|cid| cid.is_empty());
+        if is_multiflow && is_empty { Err(Violation::MultiflowZeroLengthCid) } else { Ok(()) }
     }
 
     /// The limits that 0-RTT goes by, always in this order: none of them may be lowered (RFC 9000 7.4.1, RFC 9221 3).

@@ -1,10 +1,13 @@
 //! Reading transport parameters, with every range that RFC 9000 18.2 and the extensions set.
 
+use std::num::NonZeroU8;
+
 use plait_base::limits::{MAX_ACK_DELAY_EXPONENT, MAX_ACK_DELAY_MS, MAX_STREAM_COUNT, MIN_DATAGRAM_BYTES};
 use plait_base::{ConnectionId, PathId, ResetToken, Side, Violation};
 
 use super::{
-    ActiveMigration, GreaseQuicBit, PreferredAddress, TransportParameters, UnconfirmedPaths, VersionInfo, ids,
+    ActiveMigration, AdditionalAddressesUse, Announcements, UnconfirmedPaths, GreaseQuicBit, PreferredAddress,
+    TransportParameters, VersionInfo, ids,
 };
 use crate::varint::Reader;
 
@@ -77,9 +80,20 @@ impl TransportParameters {
             ids::VERSION_INFORMATION => self.version_info = Some(VersionInfo::decode(value, sender)?),
             ids::MAX_DATAGRAM_FRAME_SIZE => self.max_datagram_frame_bytes = integer(value)?,
             // RFC 10069 2.1: above 2^32 - 1 is a TRANSPORT_PARAMETER_ERROR
-            ids::INITIAL_MAX_PATH_ID => {
-                let limit = u32::try_from(integer(value)?).map_err(|_| Violation::ParameterOutOfRange)?;
-                self.initial_max_path_id = Some(PathId(limit));
+            ids::INITIAL_MAX_PATH_ID => self.initial_max_path_id = Some(path_id(value)?),
+            // Ids of uniflows are path ids here, and have their range.
+            ids::MAX_SENDING_UNIFLOW_ID => self.max_sending_uniflow_id = Some(path_id(value)?),
+            ids::ANNOUNCEMENTS => self.announcements.own = Announcements::from_bits(integer(value)?),
+            ids::NAT_TRAVERSAL => {
+                // One byte, not a varint
+                let &[addresses] = value else { return Err(Violation::ParameterMalformed) };
+                let addresses = NonZeroU8::new(addresses).ok_or(Violation::ParameterOutOfRange)?;
+                self.announcements.nat_traversal_addresses = Some(addresses);
+            }
+            // From a server it means nothing.
+            ids::ADDITIONAL_ADDRESSES if sender.is_client() => {
+                empty(value)?;
+                self.announcements.additional_addresses = AdditionalAddressesUse::Supported;
             }
             ids::GREASE_QUIC_BIT => {
                 empty(value)?;
@@ -130,6 +144,11 @@ fn integer(value: &[u8]) -> Result<u64, Violation> {
     let number = r.varint().map_err(|_| Violation::ParameterMalformed)?;
     empty(r.rest())?;
     Ok(number)
+}
+
+/// A path id or uniflow id.
+fn path_id(value: &[u8]) -> Result<PathId, Violation> {
+    u32::try_from(integer(value)?).map(PathId).map_err(|_| Violation::ParameterOutOfRange)
 }
 
 fn within(value: &[u8], least: u64, most: u64) -> Result<u64, Violation> {

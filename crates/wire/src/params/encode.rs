@@ -2,7 +2,9 @@
 
 use plait_base::{Random, Side};
 
-use super::{ActiveMigration, GreaseQuicBit, TransportParameters, UnconfirmedPaths, ids};
+use super::{
+    ActiveMigration, AdditionalAddressesUse, Announcements, UnconfirmedPaths, GreaseQuicBit, TransportParameters, ids,
+};
 use crate::varint;
 
 /// Most bytes of the value of the parameter that means nothing.
@@ -24,6 +26,8 @@ impl TransportParameters {
         }
         if sender.is_server() {
             self.put_server_only(&mut list);
+        } else if self.announcements.additional_addresses == AdditionalAddressesUse::Supported {
+            list.put(ids::ADDITIONAL_ADDRESSES, |_| {});
         }
         list.put(31 * random.below(1 << 27) + 27, |out| {
             let mut noise = [0; GREASE_BYTES_MAX as usize];
@@ -62,6 +66,15 @@ impl TransportParameters {
     fn put_extensions(&self, list: &mut Entries) {
         if let Some(limit) = self.initial_max_path_id {
             list.put(ids::INITIAL_MAX_PATH_ID, |out| varint::put(out, limit.0.into()));
+        }
+        if let Some(limit) = self.max_sending_uniflow_id {
+            list.put(ids::MAX_SENDING_UNIFLOW_ID, |out| varint::put(out, limit.0.into()));
+        }
+        if self.announcements.own != Announcements::default() {
+            list.put(ids::ANNOUNCEMENTS, |out| varint::put(out, self.announcements.own.bits()));
+        }
+        if let Some(addresses) = self.announcements.nat_traversal_addresses {
+            list.put(ids::NAT_TRAVERSAL, |out| out.push(addresses.get()));
         }
         if let Some(delay_us) = self.acks.min_delay_us {
             list.put(ids::MIN_ACK_DELAY, |out| varint::put(out, delay_us));

@@ -1,5 +1,6 @@
 //! Transport parameters: what each end declares in its TLS handshake (RFC 9000 18).
 
+mod announcements;
 mod check;
 mod decode;
 mod encode;
@@ -9,6 +10,7 @@ mod version_info;
 #[cfg(test)]
 mod tests;
 
+pub use announcements::{AdditionalAddressesUse, AnnouncementParameters, Announcements};
 pub use check::HandshakeCids;
 pub use preferred::PreferredAddress;
 pub use version_info::VersionInfo;
@@ -41,12 +43,20 @@ mod ids {
     pub(crate) const MAX_DATAGRAM_FRAME_SIZE: u64 = 0x20;
     /// initial_max_path_id (RFC 10069 2.1).
     pub(crate) const INITIAL_MAX_PATH_ID: u64 = 0x3e;
+    // draft-deconinck-quic-multipath-07, Multiflow
+    pub(crate) const MAX_SENDING_UNIFLOW_ID: u64 = 0x40;
     /// grease_quic_bit (RFC 9287).
     pub(crate) const GREASE_QUIC_BIT: u64 = 0x2ab2;
+    /// plait_announcements: a parameter of ours, bits; the last byte of its number is its version.
+    pub(crate) const ANNOUNCEMENTS: u64 = 0x2d50_5801;
     /// plait_unconfirmed_paths: a parameter of ours, without a value.
     pub(crate) const UNCONFIRMED_PATHS: u64 = 0x3170_6c74;
     /// The delay in draft-ietf-quic-ack-frequency.
     pub(crate) const MIN_ACK_DELAY: u64 = 0xff04_de1b;
+    // draft-piraux-quic-additional-addresses-04
+    pub(crate) const ADDITIONAL_ADDRESSES: u64 = 0x9_25ad_da04;
+    /// NAT traversal as noq has it.
+    pub(crate) const NAT_TRAVERSAL: u64 = 0x3d7f_9112_0401;
 }
 
 /// What one end declares. The default is what RFC 9000 18.2 lets absent parameters mean.
@@ -76,6 +86,10 @@ pub struct TransportParameters {
     pub fixed_bit: GreaseQuicBit,
     /// Largest path id that the sender accepts at first; none without the extension (RFC 10069 2.1).
     pub initial_max_path_id: Option<PathId>,
+    /// Largest id of a uniflow on which the sender wishes to send; none without Multiflow.
+    pub max_sending_uniflow_id: Option<PathId>,
+    /// How addresses and paths are told of.
+    pub announcements: AnnouncementParameters,
     /// Versions (RFC 9368 3).
     pub version_info: Option<VersionInfo>,
     /// Whether paths may be opened before the sender has read the end of the handshake.
@@ -173,6 +187,8 @@ impl Default for TransportParameters {
             max_datagram_frame_bytes: 0,
             fixed_bit: GreaseQuicBit::default(),
             initial_max_path_id: None,
+            max_sending_uniflow_id: None,
+            announcements: AnnouncementParameters::default(),
             version_info: None,
             unconfirmed_paths: UnconfirmedPaths::default(),
         }

@@ -1,5 +1,7 @@
 //! Transport parameters against RFC 9000 18.2 and the extensions: vectors, ranges, round trips.
 
+use std::num::NonZeroU8;
+
 use plait_base::{ConnectionId, PathId, Random, ResetToken, Side, Violation};
 use proptest::prelude::*;
 
@@ -53,6 +55,57 @@ fn initial_max_path_id_vector() {
 }
 
 #[test]
+fn extensions_of_addresses_and_uniflows() {
+    let mut params = TransportParameters { max_sending_uniflow_id: Some(PathId(2)), ..Default::default() };
+    params.cids.initial_scid = ConnectionId::new(&[1]);
+    params.announcements = AnnouncementParameters {
+        own: Announcements { addresses: true, paths: true },
+        nat_traversal_addresses: NonZeroU8::new(200),
+        additional_addresses: AdditionalAddressesUse::Supported,
+    };
+    let bytes = params.encode(Side::Client, &mut Random::from_u64(1));
+    let has = |value: &[u8]| bytes.windows(value.len()).any(|w| w == value);
+    assert!(has(&[0x40, 0x40, 0x01, 0x02]) && has(&[0xad, 0x50, 0x58, 0x01, 0x01, 0x03]));
+    // One byte, which as a varint would be longer
+    assert!(has(&[0xc0, 0x00, 0x3d, 0x7f, 0x91, 0x12, 0x04, 0x01, 0x01, 200]));
+    assert!(has(&[0xc0, 0x00, 0x00, 0x09, 0x25, 0xad, 0xda, 0x04, 0x00]));
+    assert_eq!(TransportParameters::decode(&bytes, Side::Client), Ok(params));
+    // Bits without a meaning are ignored.
+    let own = |bits| with(Side::Server, 0x2d50_5801, &integer(bits)).unwrap().announcements.own;
+    assert_eq!(own(0xfe), Announcements { addresses: false, paths: true });
+    assert_eq!(own(0xfd), Announcements { addresses: true, paths: false });
+    assert_eq!(own(0), Announcements::default());
+    assert_eq!(own(1).common(own(3)), own(1));
+    assert_eq!(own(2).common(own(1)), own(0));
+    // Only a client can support ADDITIONAL_ADDRESSES.
+    let from = |side| with(side, ids::ADDITIONAL_ADDRESSES, &[]).unwrap().announcements.additional_addresses;
+    assert_eq!(from(Side::Client), AdditionalAddressesUse::Supported);
+    assert_eq!(from(Side::Server), AdditionalAddressesUse::Unsupported);
+    assert_eq!(with(Side::Client, ids::ADDITIONAL_ADDRESSES, &[0]), Err(Violation::ParameterMalformed));
+}
+
+#[test]
+fn uniflows_lead_to_ends_with_connection_ids() {
+    let params = |cid, most: Option<u32>| TransportParameters {
+        cids: CidParameters { initial_scid: ConnectionId::new(cid), ..Default::default() },
+        max_sending_uniflow_id: most.map(PathId),
+        ..Default::default()
+    };
+    let refused = Err(Violation::MultiflowZeroLengthCid);
+    assert_eq!(params(&[], Some(0)).check_uniflow_cids(Some(PathId(1))), refused);
+    for (theirs, ours) in [
+        (params(&[1], Some(0)), Some(1)),
+        // Nothing but uniflow 0 leads to it, though it may send on more.
+        (params(&[], Some(3)), Some(0)),
+        // Not in use
+        (params(&[], None), Some(1)),
+        (params(&[], Some(3)), None),
+    ] {
+        assert_eq!(theirs.check_uniflow_cids(ours.map(PathId)), Ok(()));
+    }
+}
+
+#[test]
 fn absent_parameters_mean_their_defaults() {
     let params = TransportParameters::decode(&blob(&[(ids::INITIAL_SCID, &[])]), Side::Client).unwrap();
     let mut expected = TransportParameters::default();
@@ -67,7 +120,7 @@ fn absent_parameters_mean_their_defaults() {
 fn ranges_are_held() {
     // RFC 9000 4.6-1, 7.4-1, 18.2-5, 18.2-7; RFC 10069 2.1-2
     use Violation::{ParameterMalformed as Malformed, ParameterOutOfRange as Range};
-    let bad: [(u64, Vec<u8>, Violation); 22] = [
+    let bad: [(u64, Vec<u8>, Violation); 27] = [
         (ids::MAX_UDP_PAYLOAD_SIZE, integer(1199), Range),
         (ids::ACK_DELAY_EXPONENT, integer(21), Range),
         (ids::MAX_ACK_DELAY, integer(1 << 14), Range),
@@ -75,6 +128,11 @@ fn ranges_are_held() {
         (ids::INITIAL_MAX_STREAMS_BIDI, integer((1 << 60) + 1), Range),
         (ids::INITIAL_MAX_STREAMS_UNI, integer((1 << 60) + 1), Range),
         (ids::INITIAL_MAX_PATH_ID, integer(1 << 32), Range),
+        (ids::MAX_SENDING_UNIFLOW_ID, integer(1 << 32), Range),
+        (ids::NAT_TRAVERSAL, vec![0], Range),
+        (ids::NAT_TRAVERSAL, vec![], Malformed),
+        (ids::NAT_TRAVERSAL, vec![0x40, 1], Malformed),
+        (ids::ANNOUNCEMENTS, vec![], Malformed),
         (ids::MIN_ACK_DELAY, integer(25_001), Range),
         (ids::PREFERRED_ADDRESS, preferred(0), Range),
         (ids::PREFERRED_ADDRESS, preferred(21), Range),
@@ -101,6 +159,8 @@ fn ranges_are_held() {
         (ids::ACTIVE_CID_LIMIT, 2),
         (ids::INITIAL_MAX_STREAMS_BIDI, 1 << 60),
         (ids::INITIAL_MAX_PATH_ID, (1 << 32) - 1),
+        (ids::MAX_SENDING_UNIFLOW_ID, (1 << 32) - 1),
+        (ids::NAT_TRAVERSAL, 1),
         (ids::MIN_ACK_DELAY, 25_000),
     ];
     for (id, value) in good {
@@ -252,6 +312,20 @@ prop_compose! {
 }
 
 prop_compose! {
+    fn announcements()((addresses, paths, nat, additional) in any::<(bool, bool, u8, bool)>()) -> AnnouncementParameters {
+        AnnouncementParameters {
+            own: Announcements { addresses, paths },
+            nat_traversal_addresses: NonZeroU8::new(nat),
+            additional_addresses: if additional {
+                AdditionalAddressesUse::Supported
+            } else {
+                AdditionalAddressesUse::Unsupported
+            },
+        }
+    }
+}
+
+prop_compose! {
     fn servers()(
         limits in limits(),
         (original, scid, retry) in (cids(), cids(), prop::option::of(cids())),
@@ -261,6 +335,7 @@ prop_compose! {
         preferred_address in prop::option::of(preferred_addresses()),
         (still, grease, unconfirmed, path) in (any::<bool>(), any::<bool>(), any::<bool>(), prop::option::of(any::<u32>())),
         versions in prop::option::of(prop::collection::vec(1u32.., 1..5)),
+        (uniflow, announcements) in (prop::option::of(any::<u32>()), announcements()),
     ) -> TransportParameters {
         TransportParameters {
             cids: CidParameters { original_dcid: Some(original), initial_scid: Some(scid), retry_scid: retry },
@@ -279,6 +354,8 @@ prop_compose! {
             max_datagram_frame_bytes: frame,
             fixed_bit: if grease { GreaseQuicBit::Supported } else { GreaseQuicBit::Unsupported },
             initial_max_path_id: path.map(PathId),
+            max_sending_uniflow_id: uniflow.map(PathId),
+            announcements,
             unconfirmed_paths: if unconfirmed { UnconfirmedPaths::Welcome } else { UnconfirmedPaths::Unknown },
             version_info: versions.map(|v| VersionInfo {
                 chosen: Version(v[0]),
@@ -294,7 +371,9 @@ proptest! {
         // RFC 9000 7.4-2, 18.2-1, 18.2-8
         let mut random = Random::from_u64(seed);
         let bytes = params.encode(Side::Server, &mut random);
-        prop_assert_eq!(TransportParameters::decode(&bytes, Side::Server), Ok(params.clone()));
+        let mut expected = params.clone();
+        expected.announcements.additional_addresses = AdditionalAddressesUse::Unsupported;
+        prop_assert_eq!(TransportParameters::decode(&bytes, Side::Server), Ok(expected));
         for cut in 0..bytes.len() {
             let _ = TransportParameters::decode(&bytes[..cut], Side::Server);
         }

@@ -9,7 +9,7 @@ use plait_wire::frame::{
     Frame, Frames, InterfaceType, List, MaxData, MaxPathId, MaxStreamData, MaxStreams, NewCid, NewToken, PathAbandon,
     PathChallenge, PathCidsBlocked, PathCondition, PathInfo, PathResponse, PathStatus, PathStatusUpdate, PathsBlocked,
     PathsInfo, ReachOut, RemoveAddress, ResetStream, RetireCid, StopSending, Stream, StreamDataBlocked, StreamsBlocked,
-    UniflowInfo, Uniflows, is_allowed, name,
+    UniflowInfo, Uniflows, is_allowed, is_multiflow, is_multipath, name,
 };
 use plait_wire::header::PacketKind;
 
@@ -32,6 +32,8 @@ pub fn run(input: &[u8]) {
         let Ok(frame) = frame else { break };
         assert!(kind.is_none_or(|kind| is_allowed(frame.frame_type(), kind)), "{frame:?} in {kind:?}");
         let _ = name(frame.frame_type());
+        let is_extension = is_multipath(frame.frame_type()) || is_multiflow(frame.frame_type());
+        assert!(!is_extension || kind.is_none_or(|kind| kind == PacketKind::OneRtt), "{frame:?} in {kind:?}");
         match &frame {
             Frame::Ack(ack) => descend(ack),
             Frame::AdditionalAddresses(f) => assert_eq!(f.addresses.count(), f.addresses.iter().count() as u64),

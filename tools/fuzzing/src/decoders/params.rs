@@ -1,12 +1,15 @@
 //! Transport parameters: read or refused by name, and unchanged when written and read again.
 
+use std::num::NonZeroU8;
+
 use plait_base::limits::MAX_CLIENT_HELLO_BYTES;
 use plait_base::{ConnectionId, PathId, Random, ResetToken, Side};
 use plait_crypto::tls::{Hello, read_client_hello};
 use plait_wire::TransportParameters;
 use plait_wire::Version;
 use plait_wire::params::{
-    ActiveMigration, GreaseQuicBit, HandshakeCids, PreferredAddress, UnconfirmedPaths, VersionInfo,
+    ActiveMigration, AdditionalAddressesUse, AnnouncementParameters, Announcements, UnconfirmedPaths, GreaseQuicBit,
+    HandshakeCids, PreferredAddress, VersionInfo,
 };
 
 use crate::ArbitraryInput;
@@ -28,6 +31,8 @@ pub fn run(input: &[u8]) {
         retry_scid: params.cids.retry_scid,
     };
     assert_eq!(params.check_cids(sender, &seen), Ok(()));
+    let is_empty = params.cids.initial_scid.is_some_and(|cid| cid.is_empty());
+    assert!(is_empty || params.check_uniflow_cids(Some(PathId(1))).is_ok());
 }
 
 /// The same bytes as the beginning of a client's handshake: what is found lies in them, and more bytes change nothing.
@@ -75,6 +80,12 @@ pub fn seeds() -> Vec<Vec<u8>> {
     full.max_datagram_frame_bytes = 1_200;
     full.fixed_bit = GreaseQuicBit::Supported;
     full.initial_max_path_id = Some(PathId(7));
+    full.max_sending_uniflow_id = Some(PathId(2));
+    full.announcements = AnnouncementParameters {
+        own: Announcements { addresses: true, paths: true },
+        nat_traversal_addresses: NonZeroU8::new(8),
+        additional_addresses: AdditionalAddressesUse::Supported,
+    };
     full.version_info = Some(VersionInfo { chosen: Version::V1, available: vec![Version::V1, Version::V2] });
     full.unconfirmed_paths = UnconfirmedPaths::Welcome;
     let client = full.clone();

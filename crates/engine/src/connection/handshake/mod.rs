@@ -340,6 +340,8 @@ impl Handshake {
         if params.initial_max_path_id.is_some() && (seen.peer_scid.is_empty() || self.ids.local.is_empty()) {
             return Err(Violation::MultipathZeroLengthCid.into());
         }
+        // We announce no uniflows.
+        params.check_uniflow_cids(None)?;
         if self.fits_versions(params) { Ok(()) } else { Err(Violation::VersionNegotiation.into()) }
     }
 
