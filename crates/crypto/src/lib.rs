@@ -7,12 +7,13 @@
 //! * [`retry`], [`TokenKey`], [`ResetKey`]: what an endpoint signs or seals for itself.
 //!
 //! Nothing here knows frames, streams, paths or sockets. The nonce of every packet is built from path id and
-//! packet number; on path 0 this is the nonce of RFC 9001.
+//! packet number; on path 0 this is the nonce of RFC 9001, unless a session asks for Multiflow's ([`NonceForm`]).
 
 mod backend;
 mod error;
 mod initial;
 mod keys;
+mod nonce;
 mod null;
 mod one_rtt;
 mod reset;
@@ -25,6 +26,7 @@ mod versioned;
 pub use error::{ConfigError, ExportError, OpenError, SealError, UpdateRefused};
 pub use initial::initial_keys;
 pub use keys::{EarlyKeys, Layout, OpenKeys, PacketKeys, SealKeys, TAG_BYTES, Unmasked, min_payload_bytes};
+pub use nonce::NonceForm;
 pub use one_rtt::{KeyPhase, OneRttKeys, Opened, PhaseMark, SealMark};
 pub use reset::ResetKey;
 pub use tls::{CipherSuite, ClientTlsConfig, KeyChange, Protection, ServerTlsConfig, SessionStore, TlsSession};

@@ -1,4 +1,5 @@
-//! Packet keys of one QUIC version from the traffic secrets of a session that began in another (RFC 9369 3.3.2).
+//! Packet keys of one QUIC version from the traffic secrets of a session that began in another (RFC 9369 3.3.2), and
+//! packet keys with nonces of another form than rustls makes.
 //!
 //! rustls keeps its own derivation to itself, except for Initial keys: secrets extracted from a connection id, expanded
 //! with a version's labels. Here the extraction step is replaced by one that hands out given secrets; everything after
@@ -13,13 +14,15 @@ use rustls::{SupportedCipherSuite, Tls13CipherSuite, quic};
 
 use crate::backend::tls::cipher_suite::{TLS13_AES_128_GCM_SHA256, TLS13_AES_256_GCM_SHA384};
 use crate::keys::{OpenKey, SealKey};
+use crate::nonce::{Nonces, cipher};
 
 /// Traffic secrets of both directions, and the version whose keys they give.
 #[derive(Clone)]
 pub(crate) struct VersionedSecrets {
     version: quic::Version,
     side: rustls::Side,
-    cipher: &'static dyn quic::Algorithm,
+    local: &'static dyn quic::Algorithm,
+    remote: &'static dyn quic::Algorithm,
     given: &'static Tls13CipherSuite,
     client: OkmBlock,
     server: OkmBlock,
@@ -39,7 +42,13 @@ impl VersionedSecrets {
             HashAlgorithm::SHA384 => GIVEN_SHA384.as_ref()?,
             _ => return None,
         };
-        Some(Self { version, side, cipher: suite.quic?, given, client, server })
+        let cipher = suite.quic?;
+        Some(Self { version, side, local: cipher, remote: cipher, given, client, server })
+    }
+
+    /// The same with nonces of these forms.
+    pub(crate) fn with_nonces(self, suite: SupportedCipherSuite, nonces: Nonces) -> Option<Self> {
+        Some(Self { local: cipher(suite, nonces.local)?, remote: cipher(suite, nonces.remote)?, ..self })
     }
 
     /// Packet and header keys of both directions.
@@ -49,7 +58,11 @@ impl VersionedSecrets {
         let end = client.len() + server.len();
         both[..client.len()].copy_from_slice(client);
         both[client.len()..end].copy_from_slice(server);
-        quic::Keys::initial(self.version, self.given, self.cipher, &both[..end], self.side)
+        let keys = |cipher| quic::Keys::initial(self.version, self.given, cipher, &both[..end], self.side);
+        if std::ptr::addr_eq(self.local, self.remote) {
+            return keys(self.local);
+        }
+        quic::Keys { local: keys(self.local).local, remote: keys(self.remote).remote }
     }
 
     /// The next phase's packet keys (RFC 9001 6.1).

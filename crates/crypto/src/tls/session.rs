@@ -14,6 +14,7 @@ use super::server::ServerTlsConfig;
 use crate::error::{ConfigError, ExportError};
 use crate::initial::tls_version;
 use crate::keys::{EarlyKeys, PacketKeys};
+use crate::nonce::{NonceForm, Nonces};
 use crate::one_rtt::OneRttKeys;
 use crate::versioned::VersionedSecrets;
 
@@ -36,6 +37,7 @@ pub struct TlsSession {
     remembered: Option<Vec<u8>>,
     /// What the session needs to end in another version than it began in.
     capture: Option<Arc<KeyLogCapture>>,
+    nonces: Nonces,
 }
 
 impl TlsSession {
@@ -86,7 +88,7 @@ impl TlsSession {
             Some(_) => tls.quic_transport_parameters().map(<[u8]>::to_vec),
             None => None,
         };
-        Ok(Self { tls: tls.into(), side: Side::Client, protection, remembered, capture })
+        Ok(Self { tls: tls.into(), side: Side::Client, protection, remembered, capture, nonces: Nonces::default() })
     }
 
     /// A server's session with a client yet unknown. `params` are our encoded transport parameters.
@@ -96,8 +98,7 @@ impl TlsSession {
     pub fn new_server(config: &ServerTlsConfig, version: u32, params: Vec<u8>) -> Result<Self, ConfigError> {
         let quic_version = tls_version(version).ok_or(ConfigError::Version(version))?;
         let tls = quic::ServerConnection::new(config.for_version(version)?.clone(), quic_version, params)?;
-        let protection = config.protection();
-        Ok(Self { tls: tls.into(), side: Side::Server, protection, remembered: None, capture: None })
+        Ok(Self::server(tls, config.protection(), None))
     }
 
     /// A server's session with a client whose first packets are of version `from` and which it moves to `to`
@@ -113,8 +114,12 @@ impl TlsSession {
         let quic_version = tls_version(from).ok_or(ConfigError::Version(from))?;
         let (made, capture) = config.moved(from, to)?;
         let tls = quic::ServerConnection::new(made, quic_version, params)?;
-        let protection = config.protection();
-        Ok(Self { tls: tls.into(), side: Side::Server, protection, remembered: None, capture: Some(capture) })
+        Ok(Self::server(tls, config.protection(), Some(capture)))
+    }
+
+    fn server(tls: quic::ServerConnection, protection: Protection, capture: Option<Arc<KeyLogCapture>>) -> Self {
+        let (side, nonces) = (Side::Server, Nonces::default());
+        Self { tls: tls.into(), side, protection, remembered: None, capture, nonces }
     }
 
     /// The server chose `version`: all keys from here on are that version's, and so are tickets (RFC 9369 4.1, 5). To
@@ -127,6 +132,15 @@ impl TlsSession {
             }
             _ => false,
         }
+    }
+
+    /// 1-RTT packets have nonces of these forms, `local` those that we send. To be called before there are 1-RTT keys.
+    /// False when rustls keeps the session's secrets to itself: it must have been made to be moved and have been told its
+    /// version ([`Self::move_to`]), be it the one in which it began.
+    #[must_use]
+    pub fn set_nonces(&mut self, local: NonceForm, remote: NonceForm) -> bool {
+        self.nonces = Nonces { local, remote };
+        self.capture.as_ref().is_some_and(|capture| capture.target().is_some())
     }
 
     /// Takes in bytes of CRYPTO frames, in order; bytes of different levels in different calls.
@@ -180,7 +194,12 @@ impl TlsSession {
             Side::Client => rustls::Side::Client,
             Side::Server => rustls::Side::Server,
         };
-        VersionedSecrets::new(version, side, self.tls.negotiated_cipher_suite()?, capture.take(level)?)
+        let suite = self.tls.negotiated_cipher_suite()?;
+        let secrets = VersionedSecrets::new(version, side, suite, capture.take(level)?)?;
+        match level {
+            SecretLevel::Handshake => Some(secrets),
+            SecretLevel::OneRtt => secrets.with_nonces(suite, self.nonces),
+        }
     }
 
     /// True until the handshake is complete.

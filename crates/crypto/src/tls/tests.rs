@@ -9,9 +9,10 @@ use rustls::time_provider::TimeProvider;
 use rustls_pki_types::{PrivateKeyDer, UnixTime};
 
 use super::*;
-use crate::error::ConfigError;
+use crate::error::{ConfigError, OpenError};
 use crate::initial::{V1, V2};
 use crate::keys::{EarlyKeys, Layout};
+use crate::nonce::NonceForm;
 use crate::one_rtt::{OneRttKeys, PhaseMark, SealMark};
 
 fn identity() -> &'static Identity {
@@ -397,6 +398,42 @@ fn moved_sessions_have_the_keys_of_their_new_version() {
             assert_same_keys(&mut native_client);
         }
     }
+}
+
+#[test]
+fn uniflows_have_nonces_of_their_own_form() {
+    // Each direction has the form of its sender's maximum, through key updates too.
+    let forms = [NonceForm::TopBits { max_id: PathId(2) }, NonceForm::TopBits { max_id: PathId(70) }];
+    for suite in CipherSuite::ALL {
+        let client = client_builder().suites([suite]).build().unwrap();
+        let server = server_builder().build().unwrap();
+        let ends = || moving(&client, &server, (V1, V1));
+        let mut both = ends();
+        assert!(both.client.set_nonces(forms[0], forms[1]) && both.server.set_nonces(forms[1], forms[0]));
+        assert_same_keys(&mut both);
+        // What is sealed with one form opens with no other.
+        for form in [NonceForm::default(), forms[1]] {
+            let mut apart = ends();
+            assert!(apart.client.set_nonces(forms[0], forms[1]) && apart.server.set_nonces(forms[1], form));
+            apart.drive().unwrap();
+            let (client, server) = (apart.client_keys.as_mut().unwrap(), apart.server_keys.as_mut().unwrap());
+            exchange(server, client);
+            let mut packet = b"\x40\x09hello".to_vec();
+            let layout = Layout { start: 0, pn_at: 1, pn_len: 1 };
+            client.seal_packet(&mut packet, layout, PathId(2), 9, &mut SealMark::default()).unwrap();
+            server.unmask(&mut packet, 1).unwrap();
+            let (mut mark, now) = (PhaseMark::default(), plait_base::Instant::ZERO);
+            let opened = server.open(&mut packet, 2, PathId(2), 9, &mut mark, now, Duration::ZERO);
+            assert_eq!(opened, Err(OpenError::Forged), "{suite:?}");
+        }
+        // Asked for by name, the usual form is the usual form.
+        let mut usual = ends();
+        assert!(usual.client.set_nonces(NonceForm::default(), NonceForm::default()));
+        usual.server = TlsSession::new_server(&server, V1, vec![]).unwrap();
+        assert_same_keys(&mut usual);
+    }
+    let (client, server) = (client_builder().build().unwrap(), server_builder().build().unwrap());
+    assert!(!Ends::new(&client, &server, V1).client.set_nonces(forms[0], forms[1]), "its secrets are not told");
 }
 
 #[test]

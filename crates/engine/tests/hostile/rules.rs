@@ -1,11 +1,12 @@
 //! What RFC 9000 and 9001 demand of an endpoint whose peer does what it likes.
 
 use plait_base::{ConnectionId, Dir, PathId, Space};
+use plait_crypto::NonceForm;
 use plait_engine::config::MigrationPolicy;
 use plait_engine::connection::PathError;
 use plait_engine::{Event, PathEvent};
 use plait_wire::frame::{AckForm, CidForm};
-use plait_wire::{Frame, PacketKind};
+use plait_wire::{Frame, PacketKind, Version};
 
 use crate::puppet::{PUPPET, Packet, Rig, Setup, Tls, addr, ms, resuming_client_tls, tuple};
 use crate::violations::{encoded, raw, stream};
@@ -19,6 +20,26 @@ fn remote(rig: &mut Rig) -> std::net::SocketAddr {
 
 fn streams_seen(rig: &Rig) -> usize {
     rig.events.iter().filter(|e| matches!(e, Event::Stream(_))).count()
+}
+
+#[test]
+fn packets_with_nonces_of_another_form_do_not_open() {
+    // RFC 9001 5.3: the nonce is the one agreed on, or the packet is none of the connection's.
+    let uniflows = NonceForm::TopBits { max_id: PathId(2) };
+    for (form, is_heard) in [(NonceForm::PathAndPacketNumber, true), (uniflows, false)] {
+        let mut setup = Setup::default();
+        setup.habits.moves_to = Some(Version::V1);
+        let mut rig = Rig::server(setup);
+        let tls = rig.peer.tls.as_mut().unwrap();
+        assert!(tls.move_to(Version::V1.0) && tls.set_nonces(form, NonceForm::default()));
+        (0..6).for_each(|_| {
+            rig.say_handshake();
+            rig.pass(ms(5));
+        });
+        assert!(rig.peer.one_rtt.is_some() && rig.is_open());
+        rig.frames([0x21]);
+        assert_eq!(rig.is_open(), !is_heard, "{form:?}");
+    }
 }
 
 #[test]
