@@ -6,8 +6,8 @@ use plait_base::limits::{MAX_ACK_DELAY_EXPONENT, MAX_ACK_DELAY_MS, MAX_STREAM_CO
 use plait_base::{ConnectionId, PathId, ResetToken, Side, Violation};
 
 use super::{
-    ActiveMigration, AdditionalAddressesUse, Announcements, UnconfirmedPaths, GreaseQuicBit, PreferredAddress,
-    TransportParameters, VersionInfo, ids,
+    ActiveMigration, AdditionalAddressesUse, Announcements, GreaseQuicBit, PreferredAddress, TransportParameters,
+    UnconfirmedPaths, VersionInfo, ids,
 };
 use crate::varint::Reader;
 

@@ -3,7 +3,7 @@
 use plait_base::{Random, Side};
 
 use super::{
-    ActiveMigration, AdditionalAddressesUse, Announcements, UnconfirmedPaths, GreaseQuicBit, TransportParameters, ids,
+    ActiveMigration, AdditionalAddressesUse, Announcements, GreaseQuicBit, TransportParameters, UnconfirmedPaths, ids,
 };
 use crate::varint;
 

@@ -8,8 +8,8 @@ use plait_crypto::tls::{Hello, read_client_hello};
 use plait_wire::TransportParameters;
 use plait_wire::Version;
 use plait_wire::params::{
-    ActiveMigration, AdditionalAddressesUse, AnnouncementParameters, Announcements, UnconfirmedPaths, GreaseQuicBit,
-    HandshakeCids, PreferredAddress, VersionInfo,
+    ActiveMigration, AdditionalAddressesUse, AnnouncementParameters, Announcements, GreaseQuicBit, HandshakeCids,
+    PreferredAddress, UnconfirmedPaths, VersionInfo,
 };
 
 use crate::ArbitraryInput;
