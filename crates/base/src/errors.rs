@@ -167,6 +167,7 @@ violations! {
     MultipathNotNegotiated => PROTOCOL_VIOLATION, "a multipath frame without the extension";
     // RFC 9000 12.4: to who did not negotiate an extension, its frames are of unknown type.
     MultiflowNotNegotiated => FRAME_ENCODING_ERROR, "a Multiflow frame without the extension";
+    UniflowIdAboveLimit => PROTOCOL_VIOLATION, "a uniflow id above the maximum that was announced";
     AddressesNotNegotiated => FRAME_ENCODING_ERROR, "an announcement of addresses or paths without its extension";
     AddressReservedBits => FRAME_ENCODING_ERROR, "an announced address with reserved bits set";
     AddressIpVersion => FRAME_ENCODING_ERROR, "an announced address that is neither IPv4 nor IPv6";

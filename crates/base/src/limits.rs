@@ -13,6 +13,8 @@ pub const AMPLIFICATION_FACTOR: u64 = 3;
 
 /// Paths a connection keeps open or draining at once.
 pub const MAX_PATHS: usize = 64;
+/// Addresses of a host that are kept, its own and the other's (Multiflow, and what hosts tell each other of their addresses).
+pub const MAX_HOST_ADDRESSES: usize = 32;
 /// Path validations under way at once; attackers may open or migrate many paths (RFC 10069 7.2).
 pub const MAX_VALIDATIONS: usize = 8;
 /// PATH_RESPONSE frames waiting on one 4-tuple of a path; older challenges are forgotten (RFC 9000 8.2).

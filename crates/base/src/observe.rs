@@ -71,6 +71,8 @@ pub enum PathState {
     Backup,
     /// Potentially failed: a probe time-out passed with nothing heard.
     Failed,
+    /// A uniflow that leads nowhere: packets may arrive under its id, none leaves (Multiflow).
+    Unused,
     /// PATH_ABANDON was sent or received; late packets drain.
     Closing,
     /// All of its state is gone.
@@ -85,6 +87,7 @@ impl PathState {
             Self::Active => "active",
             Self::Backup => "backup",
             Self::Failed => "failed",
+            Self::Unused => "unused",
             Self::Closing => "closing",
             Self::Closed => "closed",
         }

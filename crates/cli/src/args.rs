@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use plait::AddressScope;
 
 use crate::commands::sim::args::SimCommand;
 use crate::names::{AckPathName, CongestionName, ReinjectionName, SchedulerName};
@@ -180,6 +181,11 @@ pub(crate) struct ServeArgs {
     /// Refuse clients that ask for other policies (`get --server-scheduler` and its like)
     #[arg(long)]
     pub(crate) fixed_policies: bool,
+    /// Speak Multiflow QUIC to clients that offer it and not RFC 10069
+    #[arg(long)]
+    pub(crate) multiflow: bool,
+    #[command(flatten)]
+    pub(crate) hosts: HostArgs,
     #[command(flatten)]
     pub(crate) transport: TransportArgs,
     #[command(flatten)]
@@ -242,6 +248,8 @@ pub(crate) struct GetArgs {
     /// Extension to offer
     #[arg(long, value_enum, default_value_t = ExtensionName::Multipath)]
     pub(crate) extension: ExtensionName,
+    #[command(flatten)]
+    pub(crate) hosts: HostArgs,
     /// Connect twice, and send the requests of the second connection as early data
     #[arg(long = "0rtt")]
     pub(crate) zero_rtt: bool,
@@ -260,6 +268,21 @@ pub(crate) struct GetArgs {
     pub(crate) policies: BothSidesArgs,
     #[command(flatten)]
     pub(crate) show: OutputArgs,
+}
+
+/// What hosts tell each other of their addresses.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub(crate) struct HostArgs {
+    /// Name private, link-local and loopback addresses to the peer too, and ask those that it names: for networks of one's own
+    #[arg(long)]
+    pub(crate) private_addresses: bool,
+}
+
+impl HostArgs {
+    /// Which addresses are named and asked.
+    pub(crate) fn scope(self) -> AddressScope {
+        if self.private_addresses { AddressScope::Any } else { AddressScope::Global }
+    }
 }
 
 /// Extensions that a client may offer.

@@ -65,6 +65,7 @@ pub(crate) async fn connect(
     let mut config = off_thread(move || transport::client_config(&trust, suites)).await?;
     let mut carriage = transport::config(&plan.transport);
     transport::open_all_paths(&mut carriage);
+    carriage.extension(plan.extension).address_scope(plan.scope);
     transport::log_to(&mut carriage, plan.interop.qlog.as_ref())?;
     config.transport_config(Arc::new(carriage));
     if let Some(version) = plan.interop.version {

@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use plait::{AddressScope, Extension};
 use plait_netsim::link::{DropCause, LinkConfig, LinkStats, Loss, QueueLimit};
 use url::Url;
 
@@ -202,6 +203,9 @@ pub(crate) struct GetPlan {
     pub(crate) trust: Trust,
     pub(crate) early_data: EarlyData,
     pub(crate) transport: TransportPlan,
+    /// The extension to offer where several paths may be open.
+    pub(crate) extension: Extension,
+    pub(crate) scope: AddressScope,
     /// Policies that the server is asked for.
     pub(crate) wish: Wish,
     pub(crate) interop: InteropOptions,
@@ -216,14 +220,11 @@ impl GetPlan {
     /// Checks the flags of `get`.
     pub(crate) fn new(args: &GetArgs) -> Result<Self, CliError> {
         let extension_paths = match args.extension {
-            ExtensionName::Multiflow => {
-                return Err(CliError::usage("--extension multiflow is not available yet; use multipath or none"));
-            }
             ExtensionName::None if args.path.len() > 1 => {
                 return Err(CliError::usage("--extension none allows one --path only"));
             }
             ExtensionName::None => 1,
-            ExtensionName::Multipath => CLIENT_PATHS_MAX,
+            ExtensionName::Multipath | ExtensionName::Multiflow => CLIENT_PATHS_MAX,
         };
         if args.path.len() > CLIENT_PATHS_MAX as usize {
             return Err(CliError::usage(format!("at most {CLIENT_PATHS_MAX} paths can be open at once")));
@@ -270,6 +271,11 @@ impl GetPlan {
             },
             interop: InteropOptions::new(&args.interop, args.qlog.as_ref()),
             transport: TransportPlan::new(&args.policies.ours, extension_paths),
+            extension: match args.extension {
+                ExtensionName::Multiflow => Extension::Multiflow,
+                ExtensionName::Multipath | ExtensionName::None => Extension::Multipath,
+            },
+            scope: args.hosts.scope(),
             wish,
             connect_timeout: args.connect_timeout,
             max_time: args.max_time,
@@ -452,7 +458,7 @@ mod tests {
 
     #[test]
     fn wrong_usage() {
-        let wrong: [&[&str]; 9] = [
+        let wrong: [&[&str]; 8] = [
             &["http://x/"],
             &["ftp://x/"],
             &["https:///"],
@@ -460,15 +466,13 @@ mod tests {
             &["https://x/", "-o", "a", "-o", "b"],
             &["https://x/1", "https://x/2", "-o", "a", "-o", "a"],
             &["https://x/", "-o", "-", "--json"],
-            &["https://x/", "--extension", "multiflow"],
             &["https://x/", "--extension", "none", "--path", "::1", "--path", "::2"],
         ];
         for line in wrong {
             assert_eq!(get(line).unwrap_err().exit_code(), 2, "{line:?}");
         }
-        assert!(
-            get(&["https://x/", "--extension", "multiflow"]).unwrap_err().to_string().contains("not available yet")
-        );
+        let multiflow = get(&["https://x/", "--extension", "multiflow", "--private-addresses"]).unwrap();
+        assert_eq!((multiflow.extension, multiflow.scope), (Extension::Multiflow, AddressScope::Any));
         assert!(demo(&["--bytes", "0"]).is_err());
         assert!(demo(&["--loss", "1"]).unwrap_err().to_string().contains("write 1%"));
         let early = get(&["https://x/", "--0rtt", "--server-cc", "bbr"]).unwrap_err();

@@ -8,6 +8,7 @@ mod addresses;
 mod cids;
 mod feedback;
 mod frame_state;
+mod hosts;
 mod path;
 pub mod policy;
 mod receive;
@@ -24,6 +25,7 @@ pub use addresses::{
 };
 pub use cids::{CidSource, IssuedCid};
 pub use feedback::{Feedback, LostPacket};
+pub use hosts::{AddressChange, AddressScope, Hosts, LearnedAddresses};
 pub use path::{Departure, Path, PathConfig, ProbeTimeout, TakeOver};
 pub use policy::{AckCarrier, AckRoute, AckRouteFactory, PathPolicy, PathPolicyFactory, ack_route};
 pub use receive::{AckNeed, AckPolicy, Eliciting, ReceiveFlow};
@@ -34,4 +36,4 @@ pub use send::{
 pub use spin::SpinBit;
 pub use stats::PathTotals;
 pub use status::PathStatus;
-pub use table::{PathIds, PathRoom, PathSnapshot, Paths, PeerLimits, TableConfig, TableEvent, frame_room};
+pub use table::{Pairing, PathIds, PathRoom, PathSnapshot, Paths, PeerLimits, TableConfig, TableEvent, frame_room};

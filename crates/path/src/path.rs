@@ -18,11 +18,13 @@ use crate::feedback::Feedback;
 use crate::policy::AckCarrier;
 use crate::receive::{AckPolicy, Eliciting, ReceiveFlow};
 use crate::send::mtu::{Mtu, MtuConfig};
+use crate::send::pair_rtts::PairRtts;
 use crate::send::{
     AckOutcome, AckReport, Activity, HandshakeState, PacketInfo, ProbeGate, SendConfig, SendFlow, TimerFired,
 };
 use crate::spin::SpinBit;
 use crate::stats::{PathCounters, PathTotals};
+use crate::table::Pairing;
 
 pub use departure::Departure;
 
@@ -84,8 +86,14 @@ pub struct Path {
     payload_at: Option<Instant>,
     /// Our connection id to which the peer's newest packet at its present addresses came.
     heard_cid: Option<ConnectionId>,
+    /// Addresses of the newest packet that arrived, where those say nothing of our own way.
+    heard_from: Option<FourTuple>,
     /// Potentially failed: no ack came since a probe time-out, or our own address is gone.
     is_failed: bool,
+    /// Whether what arrives under its id says anything of what leaves.
+    pairing: Pairing,
+    /// Where it says nothing: the round trips by each receive flow that brought acks.
+    pair_rtts: PairRtts,
 }
 
 /// Data of the application, as against what only steers the peer.
@@ -120,7 +128,43 @@ impl Path {
             pause_ping_at: None,
             payload_at: None,
             heard_cid: None,
+            heard_from: None,
             is_failed: false,
+            pairing: Pairing::Paths,
+            pair_rtts: PairRtts::default(),
+        }
+    }
+
+    /// True for the path of the handshake, which carries data before its address is proven. No uniflow does, whatever its
+    /// number.
+    #[inline]
+    pub(crate) fn is_first(&self) -> bool {
+        self.id == PathId::ZERO && self.pairing == Pairing::Paths
+    }
+
+    /// True for a flow of Multiflow, which shares nothing but its number with the one that arrives under it.
+    pub(crate) fn is_uniflow(&self) -> bool {
+        self.pairing == Pairing::Uniflows
+    }
+
+    /// True where an ack may leave: a uniflow carries none before its address is proven (Multiflow 4.3.1).
+    #[inline]
+    pub fn may_carry_acks(&self) -> bool {
+        self.pairing == Pairing::Paths || self.addresses.is_validated()
+    }
+
+    /// How its two flows belong together, once that is known.
+    pub fn set_pairing(&mut self, pairing: Pairing) {
+        self.pairing = pairing;
+    }
+
+    /// The round trip that schedulers go by: the smoothed one, or for a uniflow the mean over the receive flows that brought
+    /// its acks, each with the weight of its samples (Multiflow QUIC 2021, section III.E). None before the first sample.
+    #[inline]
+    pub fn scheduled_rtt(&self) -> Option<Duration> {
+        match self.pairing {
+            Pairing::Paths => self.send.rtt().measured(),
+            Pairing::Uniflows => self.pair_rtts.aggregate().or_else(|| self.send.rtt().measured()),
         }
     }
 
@@ -222,7 +266,7 @@ impl Path {
         }
         let recent = self.pto() / HEARD_PART;
         let is_heard = self.receive.heard_at().is_some_and(|at| now.since(at) < recent);
-        let brings_data = is_heard && !again.iter().any(is_payload);
+        let brings_data = self.pairing == Pairing::Paths && is_heard && !again.iter().any(is_payload);
         if others == TakeOver::Alone {
             again.retain(|frame| !is_payload(frame));
         }
@@ -342,6 +386,9 @@ impl Path {
             (_, Some((_, bytes))) => self.mtu.on_size_proven(bytes),
             (_, None) => {}
         }
+        if outcome.rtt_updated && self.pairing == Pairing::Uniflows {
+            self.pair_rtts.on_sample(report.via, self.send.rtt().adjusted());
+        }
         Ok(outcome)
     }
 
@@ -369,7 +416,7 @@ impl Path {
             self.counters.stream_bytes_received += stream_bytes;
             self.payload_at = Some(now);
         }
-        self.is_failed() && !self.send.expects_ack(now)
+        self.pairing == Pairing::Paths && self.is_failed() && !self.send.expects_ack(now)
     }
 
     /// True while it carries data either way: some of the application's came within the last probe time-out, or what we

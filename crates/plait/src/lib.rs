@@ -64,13 +64,13 @@ pub use plait_crypto::{ExportError, UpdateRefused};
 pub use plait_engine as engine;
 pub use plait_engine::Version;
 pub use plait_engine::config::{
-    MemoryTokenStore, MigrationPolicy, MtuDiscoveryConfig, NoTokenStore, RetryPolicy, Switch, TokenStore,
+    Extension, MemoryTokenStore, MigrationPolicy, MtuDiscoveryConfig, NoTokenStore, RetryPolicy, Switch, TokenStore,
     TransportConfig,
 };
 pub use plait_engine::connection::{
     ApplicationClose, ConnectionError, HandshakeSummary, PathError, PathEvent, PathStatistics, Policies, Unreachable,
 };
 pub use plait_engine::endpoint::pairs;
-pub use plait_path::PathStatus;
+pub use plait_path::{AddressScope, PathStatus};
 pub use plait_stream::{Chunk, ClosedStream, Order};
 pub use rustls;

@@ -173,7 +173,9 @@ impl OpenPath {
                 state.paths.waiters.register(cx.waker());
                 Poll::Pending
             }
-            Some(PathState::Closing | PathState::Closed) | None => Poll::Ready(Err(OpenPathError::Failed)),
+            Some(PathState::Unused | PathState::Closing | PathState::Closed) | None => {
+                Poll::Ready(Err(OpenPathError::Failed))
+            }
         }
     }
 }

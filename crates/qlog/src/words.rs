@@ -53,7 +53,7 @@ pub(crate) fn migration_state(state: PathState) -> Option<&'static str> {
         PathState::Validating => Some("probing_started"),
         PathState::Active => Some("probing_successful"),
         PathState::Closing => Some("probing_abandoned"),
-        PathState::Backup | PathState::Failed | PathState::Closed => None,
+        PathState::Backup | PathState::Failed | PathState::Unused | PathState::Closed => None,
     }
 }
 

@@ -22,7 +22,7 @@ impl Tier {
             PathState::Active => Some(Self::Active),
             PathState::Backup => Some(Self::Backup),
             PathState::Failed => Some(Self::Failed),
-            PathState::Validating | PathState::Closing | PathState::Closed => None,
+            PathState::Validating | PathState::Unused | PathState::Closing | PathState::Closed => None,
         }
     }
 

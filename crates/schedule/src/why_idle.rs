@@ -54,7 +54,7 @@ impl WhyIdle {
 /// Why `path`, one of `paths`, does not send now; none for a path that is closing or closed.
 pub fn why_idle(path: &PathView, paths: &[PathView], demand: &Demand) -> Option<WhyIdle> {
     let tier = match path.state {
-        PathState::Closing | PathState::Closed => return None,
+        PathState::Unused | PathState::Closing | PathState::Closed => return None,
         PathState::Validating => return Some(WhyIdle::NotValidated),
         state => Tier::of(state),
     };

@@ -79,4 +79,11 @@ pub enum SentFrame {
     PathsBlocked(PathId),
     /// PATH_CIDS_BLOCKED for this path.
     PathCidsBlocked(PathId),
+    /// ADD_ADDRESS or REMOVE_ADDRESS in any form, the word with this number on one of our addresses.
+    HostAddress {
+        id: u8,
+        sequence: u64,
+    },
+    /// UNIFLOWS with this sequence number.
+    Uniflows(u64),
 }

@@ -10,8 +10,8 @@ use plait_engine::congestion::ControllerFactory;
 use plait_engine::congestion::NewRenoFactory;
 use plait_path::table::{Admission, Slot};
 use plait_path::{
-    AckPolicy, Feedback, FourTupleRole, MtuConfig, PacketInfo, Path, PathAddresses, PathConfig, Paths, PeerLimits,
-    SendConfig, SpinBit, TableConfig, TableEvent, Validation, ValidationTimes,
+    AckPolicy, AddressScope, Feedback, FourTupleRole, MtuConfig, PacketInfo, Path, PathAddresses, PathConfig, Paths,
+    PeerLimits, SendConfig, SpinBit, TableConfig, TableEvent, Validation, ValidationTimes,
 };
 use plait_wire::{Frame, FrameWriter, Frames, SentFrame};
 
@@ -52,15 +52,25 @@ impl Driver {
         let side = if input.flag() { Side::Server } else { Side::Client };
         let local = input.byte();
         let initial_max_path_id = (local > 9).then_some(u32::from(local % 8));
-        let mut table =
-            Paths::new(TableConfig { side, cid_limit: 4, initial_max_path_id, max_validations: MAX_VALIDATIONS });
+        let mut table = Paths::new(TableConfig {
+            side,
+            cid_limit: 4,
+            initial_max_path_id,
+            max_sending_uniflow_id: None,
+            address_scope: AddressScope::Global,
+            max_validations: MAX_VALIDATIONS,
+        });
         let first = ConnectionId::new(&[1; 8]).unwrap_or(ConnectionId::EMPTY);
         table.set_local_initial(first, ResetToken([1; 16]));
         table.set_remote_initial(ConnectionId::new(&[2; 8]).unwrap_or(ConnectionId::EMPTY), None);
         table.open(path(PathId::ZERO, PathAddresses::new(tuple(0), Validation::Validated))).expect("path 0 is unused");
         let remote = input.byte();
         let cid_limit = 2 + u64::from(input.byte() % 8);
-        table.set_peer_limits(PeerLimits { cid_limit, initial_max_path_id: (remote > 9).then_some(u32::from(remote)) });
+        table.set_peer_limits(PeerLimits {
+            cid_limit,
+            initial_max_path_id: (remote > 9).then_some(u32::from(remote)),
+            max_sending_uniflow_id: None,
+        });
         table.on_handshake_complete();
         Self {
             side,

@@ -244,9 +244,10 @@ fn summary(plan: &GetPlan, outcome: &DownloadOutcome, error: Option<&CliError>) 
             [only] if plan.downloads.len() == 1 => only.sha256.clone(),
             _ => None,
         },
-        extension: match multipath {
-            Multipath::Negotiated => ExtensionName::Multipath.name(),
-            Multipath::Absent => ExtensionName::None.name(),
+        extension: match (multipath, connection.is_some_and(|connection| connection.is_multiflow())) {
+            (_, true) => ExtensionName::Multiflow.name(),
+            (Multipath::Negotiated, false) => ExtensionName::Multipath.name(),
+            (Multipath::Absent, false) => ExtensionName::None.name(),
         },
         scheduler: outcome.theirs.as_ref().map(|theirs| theirs.scheduler.clone()),
         congestion: outcome.theirs.as_ref().map(|theirs| theirs.congestion.clone()),

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use plait::{Bind, Endpoint, EndpointConfig, RetryPolicy, ServerConfig, Version};
+use plait::{Bind, Endpoint, EndpointConfig, Extension, RetryPolicy, ServerConfig, Version};
 use plait_sim::files::write_whole;
 
 use crate::args::ServeArgs;
@@ -42,6 +42,12 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), CliError> {
     let interop = InteropOptions::new(&args.interop, args.qlog.as_ref());
     let mut config = transport::server_config(shown, interop.suites)?;
     let mut carriage = transport::config(&TransportPlan::new(&args.transport, args.max_paths));
+    carriage.address_scope(args.hosts.scope());
+    if args.multiflow {
+        // Its flows lead wherever the client says that it is.
+        carriage.extension(Extension::Either);
+        transport::open_all_paths(&mut carriage);
+    }
     transport::log_to(&mut carriage, interop.qlog.as_ref())?;
     config.transport_config(Arc::new(carriage));
     if args.retry {

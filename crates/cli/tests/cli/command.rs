@@ -79,7 +79,7 @@ fn entries(folder: &Path) -> usize {
 
 #[test]
 fn wrong_usage_is_two() {
-    let wrong: [(&[&str], &str); 12] = [
+    let wrong: [(&[&str], &str); 11] = [
         (&["perf"], "unrecognized subcommand 'perf' (see `plait --help`)"),
         (&["get"], "not provided: <URL>... (see `plait get --help`)"),
         (&["get", "https://a/", "--max-time", "-1"], "`-1` is not a time"),
@@ -89,7 +89,6 @@ fn wrong_usage_is_two() {
         (&["get", "https://a/", "https://a/", "-o", "new", "-o", "./new"], "two -o name the same file"),
         (&["get", "http://localhost/"], "only https"),
         (&["get", "https://a/", "https://b/"], "another server"),
-        (&["get", "https://a/", "--extension", "multiflow"], "not available yet"),
         (&["get", "https://a/", "--scheduler", "best"], "minrtt"),
         (&["demo", "--bytes", "much"], "64Ki"),
     ];

@@ -17,6 +17,7 @@ mod transport;
 pub use client::ClientConfig;
 pub use endpoint::EndpointConfig;
 pub use path_tuning::MigrationPolicy;
+pub use paths::Extension;
 pub use recovery::MtuDiscoveryConfig;
 pub use server::{RetryPolicy, ServerConfig};
 pub(crate) use tokens::token_name;

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use plait_base::{PathId, limits};
 use plait_path::policy::Manual;
 use plait_path::policy::ack_route::Fastest;
-use plait_path::{AckRouteFactory, PathPolicyFactory};
+use plait_path::{AckRouteFactory, AddressScope, PathPolicyFactory};
 use plait_schedule::reinject::{ReinjectionFactory, TailFactory};
 
 use super::Switch;
+use super::paths::Extension;
 
 /// Whether a peer may move a path to another address (RFC 9000 9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +26,10 @@ pub enum MigrationPolicy {
 pub(crate) struct PathTuning {
     /// Paths that may be open at once, the first included; none does not offer the extension.
     pub(crate) max_concurrent: Option<NonZeroU32>,
+    /// By which extension they are had.
+    pub(crate) extension: Extension,
+    /// Which addresses that the peer names may be asked.
+    pub(crate) address_scope: AddressScope,
     /// Path validations under way at once.
     pub(crate) max_validations: usize,
     /// Connection ids of the peer kept for one path: active_connection_id_limit, 2 to 8.
@@ -47,6 +52,15 @@ impl PathTuning {
     /// The initial_max_path_id to announce, none without the extension. It is at least 1 whenever the extension is
     /// offered, because some peers take 0 for "no multipath".
     pub(crate) fn initial_max_path_id(&self) -> Option<PathId> {
+        self.max_id().filter(|_| self.extension != Extension::Multiflow)
+    }
+
+    /// The max_sending_uniflow_id to announce, none without Multiflow.
+    pub(crate) fn max_sending_uniflow_id(&self) -> Option<PathId> {
+        self.max_id().filter(|_| self.extension != Extension::Multipath)
+    }
+
+    fn max_id(&self) -> Option<PathId> {
         self.max_concurrent.map(|n| PathId((n.get() - 1).max(1)))
     }
 }
@@ -55,6 +69,8 @@ impl Default for PathTuning {
     fn default() -> Self {
         Self {
             max_concurrent: NonZeroU32::new(8),
+            extension: Extension::Multipath,
+            address_scope: AddressScope::Global,
             max_validations: limits::MAX_VALIDATIONS,
             cid_limit: limits::MAX_REMOTE_CIDS_PER_PATH,
             potentially_failed: Switch::On,

@@ -4,10 +4,23 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use plait_base::limits;
-use plait_path::{AckRouteFactory, PathPolicyFactory};
+use plait_path::{AckRouteFactory, AddressScope, PathPolicyFactory};
 use plait_schedule::reinject::ReinjectionFactory;
 
 use super::{Switch, TransportConfig};
+
+/// The extension by which a connection may have several paths.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Extension {
+    /// Multiple paths (RFC 10069).
+    #[default]
+    Multipath,
+    /// Multiflow QUIC (draft-deconinck-quic-multipath-07): uniflows, each of which leads one way. Its parameter and frames
+    /// were never registered, so that a peer that does not know it may give their numbers another meaning.
+    Multiflow,
+    /// Both are offered; where the peer knows both, RFC 10069 is used.
+    Either,
+}
 
 /// Settings of paths: how many, who opens them, what they carry.
 impl TransportConfig {
@@ -17,6 +30,19 @@ impl TransportConfig {
     pub fn max_concurrent_multipath_paths(&mut self, count: u32) -> &mut Self {
         let count = if count < 2 { 0 } else { count.min(limits::MAX_PATHS as u32) };
         self.paths.max_concurrent = NonZeroU32::new(count);
+        self
+    }
+
+    /// By which extension several paths may be had. Default [`Extension::Multipath`].
+    pub fn extension(&mut self, extension: Extension) -> &mut Self {
+        self.paths.extension = extension;
+        self
+    }
+
+    /// Which addresses that the peer names may be asked, and which of ours are named to it. Default
+    /// [`AddressScope::Global`]: in networks of one's own, take [`AddressScope::Any`].
+    pub fn address_scope(&mut self, scope: AddressScope) -> &mut Self {
+        self.paths.address_scope = scope;
         self
     }
 

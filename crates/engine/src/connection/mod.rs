@@ -16,6 +16,7 @@ use bytes::Bytes;
 use plait_base::observe::Observer;
 use plait_base::{CloseCode, Instant, Random, Side};
 use plait_crypto::OneRttKeys;
+use plait_path::table::Pairing;
 use plait_stream::{Datagrams, Streams};
 
 use crate::io::EndpointEvent;
@@ -62,7 +63,12 @@ impl Connection {
         self.handshake.side
     }
 
-    /// True once RFC 10069 is in effect.
+    /// True once Multiflow is in effect: the flows of each direction have addresses of their own.
+    pub fn is_multiflow(&self) -> bool {
+        self.paths.table.pairing() == Pairing::Uniflows
+    }
+
+    /// True once an extension is in effect by which there may be several paths: RFC 10069 or Multiflow.
     pub fn is_multipath(&self) -> bool {
         self.paths.table.is_multipath()
     }

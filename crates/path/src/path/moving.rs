@@ -2,11 +2,13 @@
 
 use std::net::SocketAddr;
 
-use plait_base::{ConnectionId, FourTuple, Instant, PathId, Side};
+use plait_base::{ConnectionId, FourTuple, Instant, Side};
 use plait_congestion::CongestionController;
 
 use super::Path;
-use crate::addresses::{ChallengeData, FourTupleRole, Moved, ValidationTimes};
+use crate::addresses::{ChallengeData, FourTupleRole, Moved, PathAddresses, ValidationTimes};
+use crate::send::pair_rtts::PairRtts;
+use crate::table::Pairing;
 
 impl Path {
     /// A datagram arrived; it counts towards the credit of its addresses (RFC 9000 8.1). False where they are none of the
@@ -86,11 +88,45 @@ impl Path {
     /// The addresses changed: RTT, window, ECN and MTU begin anew unless only ports did (RFC 9000 9.4).
     pub fn on_moved(&mut self, now: Instant, moved: Moved, controller: impl FnOnce() -> Box<dyn CongestionController>) {
         if moved == Moved::Hosts {
-            self.mtu.reset();
-            self.send.set_max_datagram_bytes(self.mtu());
-            self.send.reset_for_new_address(now, controller());
+            self.restart_sending(now, controller());
             self.receive.on_new_way();
         }
+    }
+
+    /// Sends to other addresses from now on. Nothing that was learned holds there; packet numbers go on.
+    pub(crate) fn bind(
+        &mut self,
+        now: Instant,
+        addresses: PathAddresses,
+        controller: impl FnOnce() -> Box<dyn CongestionController>,
+    ) {
+        self.addresses = addresses;
+        let _ = self.recover();
+        if !self.is_fresh() {
+            self.pair_rtts = PairRtts::default();
+            self.restart_sending(now, controller());
+        }
+    }
+
+    fn restart_sending(&mut self, now: Instant, controller: Box<dyn CongestionController>) {
+        self.mtu.reset();
+        self.send.set_max_datagram_bytes(self.mtu());
+        self.send.reset_for_new_address(now, controller);
+    }
+
+    /// A packet arrived under its id from `tuple`; true where the one before came from elsewhere.
+    pub fn on_heard_from(&mut self, tuple: &FourTuple) -> bool {
+        self.heard_from.replace(*tuple) != Some(*tuple)
+    }
+
+    /// The peer left the address from which the newest packet came.
+    pub fn forget_heard_from(&mut self) -> Option<FourTuple> {
+        self.heard_from.take()
+    }
+
+    /// Where the newest packet under its id came from, and to which of our addresses; known for uniflows.
+    pub fn heard_from(&self) -> Option<FourTuple> {
+        self.heard_from
     }
 
     /// True where the amplification limit lets a datagram of `bytes` leave.
@@ -106,16 +142,19 @@ impl Path {
     }
 
     /// RFC 10069 3.1: a server sends no data on a new path before the client's address there is proven, in PTO probes neither.
-    /// On path 0, and on one that moved, what the client sends is credit for it (RFC 9000 8.1, 9.3).
+    /// On path 0, and on one that moved, what the client sends is credit for it (RFC 9000 8.1, 9.3). A uniflow of either side
+    /// waits for the proof (Multiflow 4.3.1).
     #[inline]
     pub fn awaits_proof(&self, side: Side) -> bool {
-        side.is_server() && self.id != PathId::ZERO && !self.addresses.is_validated()
+        let must_wait = side.is_server() || self.pairing == Pairing::Uniflows;
+        must_wait && !self.is_first() && !self.addresses.is_validated()
     }
 
     /// True where data may ride along with validation: a client's in the first packet of a new path, a server's once the
     /// address is proven; and only where the window has room for it.
     pub fn may_validate_with_data(&self, side: Side) -> bool {
-        self.has_window_for(u64::from(self.mtu())) && (side.is_client() || self.addresses.is_validated())
+        let may_lead = side.is_client() && self.pairing == Pairing::Paths;
+        self.has_window_for(u64::from(self.mtu())) && (may_lead || self.addresses.is_validated())
     }
 
     /// True where a response to a challenge, or a challenge, waits for the current addresses.

@@ -83,7 +83,7 @@ fn rank(state: PathState) -> u8 {
         PathState::Backup => 1,
         PathState::Failed => 2,
         PathState::Validating => 3,
-        PathState::Closing | PathState::Closed => 4,
+        PathState::Unused | PathState::Closing | PathState::Closed => 4,
     }
 }
 

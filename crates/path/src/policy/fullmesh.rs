@@ -7,7 +7,7 @@ use plait_base::observe::PathState;
 use plait_base::time::earliest;
 use plait_base::{CloseCode, FourTuple, Instant};
 
-use super::{Facts, PathPolicy, PathPolicyFactory, Wish};
+use super::{Facts, Opener, PathPolicy, PathPolicyFactory, Wish};
 use crate::status::PathStatus;
 
 /// Pause after the first failure of a pair of addresses; doubles with each further one.
@@ -56,7 +56,7 @@ impl PathPolicy for FullMesh {
 
     fn decide(&mut self, facts: &Facts<'_>, wishes: &mut Vec<Wish>) {
         self.retry_at = None;
-        if facts.side.is_server() {
+        if facts.opener == Opener::Peer {
             return;
         }
         let has_address = |path: &&super::PathFact| facts.local.iter().any(|l| starts_at(&path.tuple, l));

@@ -8,7 +8,7 @@ use std::fmt::Debug;
 use std::net::SocketAddr;
 
 use plait_base::observe::PathState;
-use plait_base::{CloseCode, FourTuple, Instant, PathId, Side};
+use plait_base::{CloseCode, FourTuple, Instant, PathId};
 
 use crate::status::PathStatus;
 
@@ -27,13 +27,22 @@ pub struct PathFact {
     pub state: PathState,
 }
 
+/// Which end opens what the policy may wish for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opener {
+    /// We do: clients open paths (RFC 10069 3), both ends bind their own uniflows (Multiflow).
+    Us,
+    /// The peer does.
+    Peer,
+}
+
 /// What a policy decides from.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts<'a> {
     /// When it is asked.
     pub now: Instant,
-    /// Our end; servers open no paths.
-    pub side: Side,
+    /// Who opens paths here; wishes to open one are for nothing where the peer does.
+    pub opener: Opener,
     /// Addresses of ours to send from, each with the port of its socket.
     pub local: &'a [SocketAddr],
     /// The peer's addresses: the handshake's first, then announced ones.

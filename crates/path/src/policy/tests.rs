@@ -19,7 +19,7 @@ fn path(id: u32, l: u8, r: u8) -> PathFact {
 }
 
 fn facts<'a>(local: &'a [SocketAddr], peer: &'a [SocketAddr], paths: &'a [PathFact]) -> Facts<'a> {
-    Facts { now: Instant::ZERO, side: Side::Client, local, peer, paths, room: 8, validations: MAX_VALIDATIONS }
+    Facts { now: Instant::ZERO, opener: Opener::Us, local, peer, paths, room: 8, validations: MAX_VALIDATIONS }
 }
 
 fn decide(policy: &mut dyn PathPolicy, facts: &Facts<'_>) -> Vec<Wish> {
@@ -59,7 +59,7 @@ fn full_mesh_opens_what_is_missing() {
     assert_eq!(opens(&decide(&mut policy, &all)), [tuple(1, 0), tuple(0, 1), tuple(1, 1)]);
     assert_eq!(opens(&decide(&mut policy, &Facts { room: 1, ..all })), [tuple(1, 0)]);
     assert_eq!(opens(&decide(&mut policy, &Facts { validations: 2, ..all })), [tuple(1, 0), tuple(0, 1)]);
-    assert_eq!(opens(&decide(&mut policy, &Facts { side: Side::Server, ..all })), []);
+    assert_eq!(opens(&decide(&mut policy, &Facts { opener: Opener::Peer, ..all })), []);
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod ecn;
 mod loss;
 pub(crate) mod mtu;
 mod number_filter;
+pub(crate) mod pair_rtts;
 mod pto;
 mod rate;
 mod reorder;

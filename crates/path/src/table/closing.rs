@@ -5,7 +5,7 @@ use std::time::Duration;
 use plait_base::limits::MAX_PATHS;
 use plait_base::{CloseCode, Instant, PathId};
 
-use super::{Closing, Expired, Paths, Slot, TableEvent};
+use super::{Closing, Expired, Extension, Paths, Slot, TableEvent};
 use crate::addresses::FourTupleRole;
 use crate::frame_state::FrameState;
 
@@ -35,7 +35,7 @@ impl Paths {
     /// # Errors
     /// The path is not known, is gone or is closing already, or multipath is not in effect: see [`AbandonError`].
     pub fn abandon(&mut self, now: Instant, id: PathId, code: CloseCode, pto: Duration) -> Result<(), AbandonError> {
-        if self.credit.is_none() {
+        if self.extension.credit().is_none() {
             return Err(AbandonError::NotNegotiated);
         }
         match self.slot(id) {
@@ -79,7 +79,7 @@ impl Paths {
 
     /// Allows the peer a new id for each that died, as long as the ids that may be alive stay bounded.
     fn pay_credit(&mut self) {
-        let Some(credit) = &mut self.credit else { return };
+        let Extension::Multipath(credit) = &mut self.extension else { return };
         while self.owed_ids > 0 {
             let alive = u64::from(credit.wanted().0) + 1 - self.retired.count();
             if alive >= MAX_PATHS as u64 {

@@ -1,6 +1,5 @@
 //! Room for frames: what one packet of a path carries, and what the application's datagrams may count on.
 
-use plait_base::PathId;
 use plait_base::limits::{MAX_CID_LEN, MIN_DATAGRAM_BYTES};
 use plait_base::observe::PathState;
 use plait_crypto::TAG_BYTES;
@@ -28,10 +27,10 @@ impl Standing {
         match slot.state() {
             PathState::Active => Self::InUse,
             // It carries data from the start.
-            PathState::Validating if slot.id == PathId::ZERO => Self::InUse,
+            PathState::Validating if slot.is_first() => Self::InUse,
             PathState::Backup => Self::Backup,
             PathState::Failed => Self::Failed,
-            PathState::Validating | PathState::Closing | PathState::Closed => Self::Unproven,
+            PathState::Validating | PathState::Unused | PathState::Closing | PathState::Closed => Self::Unproven,
         }
     }
 }

@@ -8,7 +8,7 @@ use plait_wire::frame::{
     RetireCid,
 };
 
-use super::{Paths, Slot, SlotPlace, TableEvent};
+use super::{Extension, Paths, Slot, SlotPlace, TableEvent};
 use crate::addresses::{AddressEvent, ChallengeData};
 use crate::cids::check_encoding;
 use crate::frame_state::FrameState;
@@ -36,7 +36,7 @@ pub enum AckTarget {
 impl Paths {
     /// The slot that a multipath frame names; none for a forgotten id, whose frames are ignored.
     fn named(&mut self, id: PathId) -> Result<Option<&mut Slot>, Violation> {
-        let Some(credit) = &self.credit else { return Err(Violation::MultipathNotNegotiated) };
+        let Some(credit) = self.extension.credit() else { return Err(Violation::MultipathNotNegotiated) };
         // RFC 10069 2, 4 and RFC 9000 19.21: held to what we announced, whatever the peer's own limit.
         if id > credit.announced() {
             return Err(Violation::PathIdAboveLimit);
@@ -44,13 +44,23 @@ impl Paths {
         Ok(self.ensure_slot(id))
     }
 
-    /// May the peer speak of connection ids in this form, and of this path in it?
-    fn check_form(&mut self, form: CidForm, id: PathId) -> Result<(), Violation> {
-        match form {
-            CidForm::Plain => Ok(()),
-            CidForm::Path => self.named(id).map(|_| ()),
-            CidForm::Uniflow => Err(Violation::MultiflowNotNegotiated),
+    /// The slot of a send flow of ours that a Multiflow frame names.
+    fn named_sending(&mut self, id: PathId) -> Result<Option<&mut Slot>, Violation> {
+        let limits = self.extension.uniflows().ok_or(Violation::MultiflowNotNegotiated)?;
+        // Multiflow 3.1: the peer proposes no more flows than we said that we want
+        if id > limits.sending_max {
+            return Err(Violation::UniflowIdAboveLimit);
         }
+        Ok(self.ensure_slot(id))
+    }
+
+    /// The slot of a receive flow of ours that a Multiflow frame names.
+    fn named_receiving(&mut self, id: PathId) -> Result<Option<&mut Slot>, Violation> {
+        let limits = self.extension.uniflows().ok_or(Violation::MultiflowNotNegotiated)?;
+        if id > limits.receiving_max {
+            return Err(Violation::UniflowIdAboveLimit);
+        }
+        Ok(self.ensure_slot(id))
     }
 
     /// ACK in a 1-RTT packet (path 0) or PATH_ACK; the caller checks packet numbers.
@@ -61,10 +71,11 @@ impl Paths {
     /// [`Violation::MultiflowNotNegotiated`].
     pub fn on_ack(&mut self, id: PathId, form: AckForm) -> Result<AckTarget, Violation> {
         let id = if form == AckForm::Plain { PathId::ZERO } else { id };
-        match form {
-            AckForm::Path if self.credit.is_none() => return Err(Violation::MultipathNotNegotiated),
-            AckForm::Uniflow => return Err(Violation::MultiflowNotNegotiated),
-            AckForm::Path | AckForm::Plain => {}
+        match (form, &self.extension) {
+            (AckForm::Plain, _) | (AckForm::Path, Extension::Multipath(_)) => {}
+            (AckForm::Uniflow, Extension::Multiflow(_)) => {}
+            (AckForm::Path, _) => return Err(Violation::MultipathNotNegotiated),
+            (AckForm::Uniflow, _) => return Err(Violation::MultiflowNotNegotiated),
         }
         // A path that is there is within every limit.
         if let Some(place) = self.place(id).filter(|place| self.path_at(*place).is_some()) {
@@ -72,7 +83,8 @@ impl Paths {
         }
         let slot = match form {
             AckForm::Plain => self.slot_mut(id),
-            AckForm::Path | AckForm::Uniflow => self.named(id)?,
+            AckForm::Path => self.named(id)?,
+            AckForm::Uniflow => self.named_sending(id)?,
         };
         match slot {
             None => Ok(AckTarget::Forgotten),
@@ -90,7 +102,11 @@ impl Paths {
     pub fn on_new_cid(&mut self, new: &NewCid) -> Result<(), Violation> {
         check_encoding(new)?;
         let id = new.path;
-        self.check_form(new.form, id)?;
+        match new.form {
+            CidForm::Plain => {}
+            CidForm::Path => _ = self.named(id)?,
+            CidForm::Uniflow => _ = self.named_sending(id)?,
+        }
         // RFC 10069 3.2.1: unique per connection over all paths.
         if self.slots.iter().any(|slot| slot.id != id && slot.remote.holds(&new.cid)) {
             return Err(Violation::CidReissued);
@@ -119,7 +135,11 @@ impl Paths {
     /// that we did not allow.
     pub fn on_retire_cid(&mut self, frame: &RetireCid, arrived_on: &ConnectionId) -> Result<(), Violation> {
         let (id, sequence) = (frame.path, frame.sequence);
-        self.check_form(frame.form, id)?;
+        match frame.form {
+            CidForm::Plain => {}
+            CidForm::Path => _ = self.named(id)?,
+            CidForm::Uniflow => _ = self.named_receiving(id)?,
+        }
         let Some(slot) = self.slot_mut(id) else { return Ok(()) };
         if let Some(cid) = slot.local.on_retire(sequence, arrived_on)? {
             self.events.push_back(TableEvent::CidRetired { path: id, cid });
@@ -170,7 +190,7 @@ impl Paths {
     /// [`Violation::MultipathNotNegotiated`] without multipath, [`Violation::MaxPathIdBelowInitial`] for a limit below the one
     /// that the handshake gave (RFC 10069 4.6).
     pub fn on_max_path_id(&mut self, frame: &MaxPathId) -> Result<bool, Violation> {
-        self.credit.as_mut().ok_or(Violation::MultipathNotNegotiated)?.on_max_path_id(frame.limit)
+        self.extension.credit_mut().ok_or(Violation::MultipathNotNegotiated)?.on_max_path_id(frame.limit)
     }
 
     /// PATHS_BLOCKED: our limit keeps the peer from opening a path.
@@ -179,7 +199,7 @@ impl Paths {
     /// [`Violation::MultipathNotNegotiated`] without multipath, [`Violation::PathsBlockedAboveLimit`] for a limit that we never
     /// announced (RFC 10069 4.7).
     pub fn on_paths_blocked(&self, frame: &PathsBlocked) -> Result<(), Violation> {
-        self.credit.as_ref().ok_or(Violation::MultipathNotNegotiated)?.on_paths_blocked(frame.limit)
+        self.extension.credit().ok_or(Violation::MultipathNotNegotiated)?.on_paths_blocked(frame.limit)
     }
 
     /// PATH_CIDS_BLOCKED; the ids that are missing are issued by the next [`Self::issue_cids`].

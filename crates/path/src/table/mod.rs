@@ -3,6 +3,7 @@
 mod across;
 mod closing;
 mod credit;
+mod extension;
 mod frame_room;
 mod inbound;
 mod moving;
@@ -11,6 +12,7 @@ mod outbound;
 mod place;
 mod slot;
 mod snapshot;
+mod uniflows;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -18,11 +20,12 @@ use std::time::Duration;
 use plait_base::limits::{MAX_PATHS, MAX_VALIDATIONS};
 use plait_base::time::earliest;
 use plait_base::{ConnectionId, Instant, PathId, RangeSet, ResetToken, Side};
-use plait_wire::frame::CidForm;
+use plait_wire::frame::AckForm;
 use smallvec::SmallVec;
 
 use crate::addresses::AddressEvent;
 use crate::cids::{CidSource, IssuedCid};
+use crate::hosts::{AddressScope, Hosts};
 use crate::path::Path;
 use crate::stats::PathTotals;
 
@@ -30,6 +33,8 @@ pub use across::PathIds;
 pub use closing::AbandonError;
 pub(crate) use closing::PendingAbandon;
 use credit::PathCredit;
+pub use extension::Pairing;
+use extension::{Extension, UniflowLimits};
 pub use frame_room::frame_room;
 pub use inbound::{AbandonNews, AckTarget};
 pub use opening::{Admission, OpenError};
@@ -52,6 +57,10 @@ pub struct TableConfig {
     pub cid_limit: u64,
     /// initial_max_path_id that we announce; none leaves multipath off. Cut to [`MAX_PATHS`] - 1.
     pub initial_max_path_id: Option<u32>,
+    /// max_sending_uniflow_id that we announce; none leaves Multiflow off. Cut to [`MAX_PATHS`] - 1.
+    pub max_sending_uniflow_id: Option<u32>,
+    /// Which addresses that the peer names may be asked.
+    pub address_scope: AddressScope,
     /// Path validations under way at once, whoever began them. At most [`MAX_VALIDATIONS`].
     pub max_validations: usize,
 }
@@ -63,6 +72,8 @@ pub struct PeerLimits {
     pub cid_limit: u64,
     /// Its initial_max_path_id; none when it does not know multipath.
     pub initial_max_path_id: Option<u32>,
+    /// Its max_sending_uniflow_id; none when it does not know Multiflow.
+    pub max_sending_uniflow_id: Option<u32>,
 }
 
 /// What the endpoint and the routing of resets must be told.
@@ -110,8 +121,9 @@ pub enum Expired {
 pub struct Paths {
     config: TableConfig,
     peer: Option<PeerLimits>,
-    /// None until multipath is negotiated and the handshake is complete.
-    credit: Option<PathCredit>,
+    extension: Extension,
+    /// What the hosts tell each other of their addresses; none where no extension lets them.
+    hosts: Option<Box<Hosts>>,
     slots: Vec<Slot>,
     retired: RangeSet,
     /// Ids that died and for which the peer has no new one yet.
@@ -135,7 +147,8 @@ impl Paths {
         Self {
             config,
             peer: None,
-            credit: None,
+            extension: Extension::None,
+            hosts: None,
             slots,
             retired: RangeSet::new(),
             owed_ids: 0,
@@ -154,22 +167,36 @@ impl Paths {
 
     /// The handshake is complete: multipath takes effect if both sides want it; true when it does.
     pub fn on_handshake_complete(&mut self) -> bool {
-        let both = (self.config.initial_max_path_id, self.peer.and_then(|p| p.initial_max_path_id));
-        if let (Some(local), Some(remote), None) = (both.0, both.1, &self.credit) {
-            self.credit = Some(PathCredit::new(local, remote));
-        }
+        let Extension::None = self.extension else { return self.is_multipath() };
+        let peer = |limit: fn(&PeerLimits) -> Option<u32>| self.peer.as_ref().and_then(limit);
+        let multipath = self.config.initial_max_path_id.zip(peer(|peer| peer.initial_max_path_id));
+        let multiflow = self.config.max_sending_uniflow_id.zip(peer(|peer| peer.max_sending_uniflow_id));
+        self.extension = match (multipath, multiflow) {
+            // Where both were offered, the standard wins.
+            (Some((local, remote)), _) => Extension::Multipath(PathCredit::new(local, remote)),
+            (None, Some((ours, peers))) => Extension::Multiflow(UniflowLimits::new(ours, peers)),
+            (None, None) => Extension::None,
+        };
+        self.begin_uniflows();
         self.is_multipath()
     }
 
-    /// True once multipath is in effect.
+    /// True once several paths, or several uniflows, may be in use.
     #[inline]
     pub fn is_multipath(&self) -> bool {
-        self.credit.is_some()
+        !matches!(self.extension, Extension::None)
     }
 
-    /// In which frames connection ids travel now.
-    fn form(&self) -> CidForm {
-        if self.is_multipath() { CidForm::Path } else { CidForm::Plain }
+    /// How the two flows of an id belong together.
+    #[inline]
+    pub fn pairing(&self) -> Pairing {
+        self.extension.pairing()
+    }
+
+    /// In which frames acks of 1-RTT packets travel now.
+    #[inline]
+    pub fn ack_form(&self) -> AckForm {
+        self.extension.ack_form()
     }
 
     /// The slot of an id.
@@ -245,8 +272,8 @@ impl Paths {
         if self.peer.is_none() {
             return;
         }
-        if let Some(credit) = &self.credit {
-            let ids: SmallVec<[PathId; MAX_PATHS]> = not_retired(&self.retired, credit.allowed_max()).collect();
+        if let Some(max) = self.extension.issued_max() {
+            let ids: SmallVec<[PathId; MAX_PATHS]> = not_retired(&self.retired, max).collect();
             for id in ids {
                 self.ensure_slot(id);
             }

@@ -5,7 +5,8 @@ use std::time::Duration;
 use plait_base::limits::MAX_PATHS;
 use plait_base::{CloseCode, Instant, PathId, Side};
 
-use super::{Paths, SlotPlace, not_retired};
+use super::slot::Binding;
+use super::{Extension, Paths, SlotPlace, not_retired};
 use crate::frame_state::FrameState;
 use crate::path::Path;
 
@@ -70,7 +71,7 @@ impl Paths {
     /// # Errors
     /// What stands in the way: an [`OpenError`] other than `NotUnused` for an id that is free.
     pub fn next_id(&mut self) -> Result<PathId, OpenError> {
-        let Some(credit) = &mut self.credit else { return Err(OpenError::NotNegotiated) };
+        let Some(credit) = self.extension.credit_mut() else { return Err(OpenError::NotNegotiated) };
         if self.config.side == Side::Server {
             return Err(OpenError::ServerSide);
         }
@@ -114,6 +115,7 @@ impl Paths {
         }
         self.change_remote(id, |slot| {
             slot.path = Some(path);
+            slot.binding = Binding::Bound;
             slot.cids_blocked = FrameState::Idle;
             slot.remote.begin();
         });
@@ -137,9 +139,12 @@ impl Paths {
         if slot.path.is_some() {
             return Admission::Open;
         }
-        if self.credit.is_none() || self.config.side == Side::Client {
+        match &self.extension {
+            // Multiflow 4.4: connection ids are issued for flows that we are ready to receive.
+            Extension::Multiflow(limits) if slot.id <= limits.receiving_max => return Admission::New,
             // RFC 10069 3: servers open no paths.
-            return Admission::Unknown;
+            Extension::Multipath(_) if self.config.side == Side::Server => {}
+            _ => return Admission::Unknown,
         }
         if slot.remote.held() == 0 {
             return Admission::Refuse(CloseCode::NO_CID_AVAILABLE_FOR_PATH);

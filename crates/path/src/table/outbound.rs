@@ -11,11 +11,12 @@ impl Paths {
     /// True when [`Self::fill_control`] has something to write.
     pub fn wants_control(&self) -> bool {
         self.pending_abandons.iter().any(|f| f.delivery.is_due())
-            || self.credit.as_ref().is_some_and(|c| c.wants_frame())
+            || self.extension.credit().is_some_and(|c| c.wants_frame())
+            || self.hosts.as_ref().is_some_and(|hosts| hosts.wants_frame())
             || self.slots.iter().any(|slot| {
                 slot.local.wants_frame()
                     || slot.remote.wants_frame()
-                    || self.credit.is_some() && slot.closing.is_none() && slot.status.wants_frame()
+                    || self.extension.credit().is_some() && slot.closing.is_none() && slot.status.wants_frame()
                     || slot.cids_blocked.is_due()
             })
     }
@@ -26,15 +27,15 @@ impl Paths {
         if !self.wants_control() {
             return false;
         }
-        let allowed_before = self.credit.as_ref().map(PathCredit::allowed_max);
-        let form = self.form();
+        let allowed_before = self.extension.credit().map(PathCredit::allowed_max);
+        let form = self.extension.cid_form();
         for pending in self.pending_abandons.iter_mut().filter(|f| f.delivery.is_due()) {
             let abandon = PathAbandon { path: pending.id, code: pending.code };
             if w.write(&abandon, SentFrame::PathAbandon(pending.id)) {
                 pending.delivery.on_written();
             }
         }
-        let multipath = self.credit.is_some();
+        let multipath = self.extension.credit().is_some();
         for slot in &mut self.slots {
             slot.remote.fill(form, w);
             slot.local.fill(form, w);
@@ -46,10 +47,11 @@ impl Paths {
                 slot.cids_blocked.on_written();
             }
         }
-        if let Some(credit) = &mut self.credit {
+        if let Some(credit) = self.extension.credit_mut() {
             credit.fill(w);
         }
-        self.credit.as_ref().map(PathCredit::allowed_max) != allowed_before
+        self.fill_hosts(w);
+        self.extension.credit().map(PathCredit::allowed_max) != allowed_before
     }
 
     /// Writes our PATH_ABANDON of this path, which stays due: nothing says whether the path's last packet arrived.
@@ -80,9 +82,12 @@ impl Paths {
             SentFrame::PathCidsBlocked(path) => self.with(path, |slot| slot.cids_blocked.on_acked()),
             SentFrame::PathAbandon(path) => self.pending_abandons.retain(|f| f.id != path),
             SentFrame::MaxPathId(_) | SentFrame::PathsBlocked(_) => {
-                if let Some(credit) = &mut self.credit {
+                if let Some(credit) = self.extension.credit_mut() {
                     credit.on_acked(frame);
                 }
+            }
+            SentFrame::HostAddress { .. } | SentFrame::Uniflows(_) => {
+                self.hosts.iter_mut().for_each(|hosts| hosts.on_acked(frame));
             }
             _ => {}
         }
@@ -106,9 +111,12 @@ impl Paths {
                 self.pending_abandons.iter_mut().filter(|f| f.id == path).for_each(|f| f.delivery.on_lost());
             }
             SentFrame::MaxPathId(_) | SentFrame::PathsBlocked(_) => {
-                if let Some(credit) = &mut self.credit {
+                if let Some(credit) = self.extension.credit_mut() {
                     credit.on_lost(frame);
                 }
+            }
+            SentFrame::HostAddress { .. } | SentFrame::Uniflows(_) => {
+                self.hosts.iter_mut().for_each(|hosts| hosts.on_lost(frame));
             }
             _ => {}
         }

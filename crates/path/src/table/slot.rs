@@ -27,6 +27,16 @@ pub(crate) struct Closing {
     pub(crate) last_remote_cid: Option<ConnectionId>,
 }
 
+/// Whether the send flow of an id leads anywhere. Where the two flows of an id are one path it does as soon as the path is
+/// there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Binding {
+    /// UNUSED, as Multiflow calls it: packets may arrive under the id, none leaves.
+    Unbound,
+    /// Packets leave to the addresses of the path.
+    Bound,
+}
+
 /// One path id: connection ids both ways, advice, and the path once it is opened.
 #[derive(Debug)]
 pub struct Slot {
@@ -40,6 +50,7 @@ pub struct Slot {
     pub(crate) status: Status,
     /// The path, once opened by either side.
     pub path: Option<Box<Path>>,
+    pub(super) binding: Binding,
     pub(super) closing: Option<Box<Closing>>,
     pub(super) cids_blocked: FrameState,
     /// When the peer first used this path without having given connection ids for it.
@@ -54,6 +65,7 @@ impl Slot {
             remote: RemoteCids::new(id, local_limit),
             status: Status::default(),
             path: None,
+            binding: Binding::Unbound,
             closing: None,
             cids_blocked: FrameState::Idle,
             wanted_since: None,
@@ -71,10 +83,16 @@ impl Slot {
         self.closing.as_ref()?.last_remote_cid.filter(|_| self.path.is_some())
     }
 
-    /// True for an opened path that is not being closed.
+    /// True for an opened path that is not being closed: what is sent may go there.
     #[inline]
     pub fn is_open(&self) -> bool {
-        self.path.is_some() && self.closing.is_none()
+        self.binding == Binding::Bound && self.closing.is_none()
+    }
+
+    /// True for the path of the handshake: see [`Path::is_first`].
+    #[inline]
+    pub(super) fn is_first(&self) -> bool {
+        self.path.as_deref().is_some_and(Path::is_first)
     }
 
     /// True while neither side used or ended the id.
@@ -90,6 +108,7 @@ impl Slot {
         }
         match &self.path {
             None => PathState::Validating,
+            Some(_) if self.binding == Binding::Unbound => PathState::Unused,
             Some(path) if !path.addresses.is_validated() => PathState::Validating,
             Some(path) if path.is_failed() => PathState::Failed,
             Some(_) if self.is_backup() => PathState::Backup,
@@ -133,7 +152,7 @@ impl Slot {
     ) -> Pad {
         let Some(path) = self.path.as_deref_mut() else { return Pad::No };
         let pad = path.addresses.fill(role, random, w);
-        let is_opening = side.is_client() && self.id != PathId::ZERO && !path.is_validated();
+        let is_opening = side.is_client() && !path.is_first() && !path.is_uniflow() && !path.is_validated();
         if is_opening && role == FourTupleRole::Current {
             self.local.fill_unconfirmed(CidForm::Path, w);
         }

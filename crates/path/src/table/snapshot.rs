@@ -38,6 +38,8 @@ pub struct PathSnapshot {
     pub peer_advice: Option<PathStatus>,
     /// Whether it admits a datagram.
     pub room: PathRoom,
+    /// The round trip that schedulers go by; none before the first sample.
+    pub scheduled_rtt: Option<Duration>,
     /// Largest RTT sample of the last 10 to 20 seconds; zero before the first.
     pub rtt_max: Duration,
     /// Its probe time-out without backoff.
@@ -70,6 +72,7 @@ impl Slot {
             state: self.state(),
             peer_advice: self.status.remote(),
             room: self.room(path, now, side),
+            scheduled_rtt: path.scheduled_rtt(),
             rtt_max: path.send.rtt().max(),
             pto: path.pto(),
             ssthresh_bytes: path.send.ssthresh(),
@@ -85,7 +88,7 @@ impl Slot {
     /// True on path 0 during the handshake, which carries data before the peer's address is validated.
     #[inline]
     pub fn carries_data_unvalidated(&self) -> bool {
-        self.id == PathId::ZERO && self.state() == PathState::Validating
+        self.is_first() && self.state() == PathState::Validating
     }
 
     /// What but window and pacer keeps data off the path.
@@ -95,7 +98,7 @@ impl Slot {
         let full = u64::from(path.mtu()).min(MIN_DATAGRAM_BYTES as u64);
         if self.dcid(FourTupleRole::Current).is_none() {
             Some(PathRoom::NoCid)
-        } else if self.id != PathId::ZERO && self.state() == PathState::Validating {
+        } else if !path.is_first() && self.state() == PathState::Validating {
             Some(PathRoom::NotValidated)
         } else if side == Side::Server && path.addresses.amplification_room() < full {
             Some(PathRoom::Amplification)

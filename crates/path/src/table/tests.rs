@@ -65,7 +65,11 @@ impl End {
     /// An end with path 0 open and multipath negotiated at these limits.
     fn new(side: Side, local: u32, remote: u32) -> Self {
         let mut end = Self::plain(side, Some(local));
-        end.table.set_peer_limits(PeerLimits { cid_limit: 4, initial_max_path_id: Some(remote) });
+        end.table.set_peer_limits(PeerLimits {
+            cid_limit: 4,
+            initial_max_path_id: Some(remote),
+            max_sending_uniflow_id: None,
+        });
         assert!(end.table.on_handshake_complete());
         end.issue();
         end
@@ -74,8 +78,14 @@ impl End {
     /// An end in its handshake.
     fn plain(side: Side, max: Option<u32>) -> Self {
         let base = if side.is_client() { 1000 } else { 2000 };
-        let mut table =
-            Paths::new(TableConfig { side, cid_limit: 4, initial_max_path_id: max, max_validations: MAX_VALIDATIONS });
+        let mut table = Paths::new(TableConfig {
+            side,
+            cid_limit: 4,
+            initial_max_path_id: max,
+            max_sending_uniflow_id: None,
+            address_scope: AddressScope::Any,
+            max_validations: MAX_VALIDATIONS,
+        });
         table.set_local_initial(cid(base), token(0));
         table.set_remote_initial(cid(3000 - base), None);
         table.open(Box::new(path(0, PathAddresses::new(tuple(0, 0), Validation::Validated)))).unwrap();

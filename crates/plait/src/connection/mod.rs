@@ -196,7 +196,12 @@ impl Connection {
         self.shared.lock().attempts.clone()
     }
 
-    /// True once both ends agreed on RFC 10069: the connection may use several paths.
+    /// True once both ends agreed on Multiflow: the flows of each direction have addresses of their own.
+    pub fn is_multiflow(&self) -> bool {
+        self.shared.lock().engine.is_multiflow()
+    }
+
+    /// True once both ends agreed on RFC 10069 or Multiflow: the connection may use several paths.
     pub fn is_multipath(&self) -> bool {
         self.shared.lock().engine.is_multipath()
     }

@@ -50,12 +50,12 @@
 //! // What it is asked, and what it answers:
 //! let local = ["192.0.2.1:1000".parse().unwrap(), "198.51.100.1:1000".parse().unwrap()];
 //! let peer = ["203.0.113.1:443".parse().unwrap()];
-//! let (now, paths, side) = (Instant::ZERO, &[][..], Side::Client);
-//! let facts = Facts { now, side, local: &local, peer: &peer, paths, room: 7, validations: 1 };
+//! let (now, paths, opener) = (Instant::ZERO, &[][..], Opener::Us);
+//! let facts = Facts { now, opener, local: &local, peer: &peer, paths, room: 7, validations: 1 };
 //! let mut wishes = Vec::new();
 //! SparesFactory.build().decide(&facts, &mut wishes);
 //! let tuple = FourTuple { local: local[0], remote: peer[0] };
 //! assert_eq!(wishes, [Wish::Open { tuple, status: PathStatus::Backup }]);
 //! ```
 
-pub use plait_path::policy::{AddressUse, Facts, PathFact, PathPolicy, PathPolicyFactory, Wish};
+pub use plait_path::policy::{AddressUse, Facts, Opener, PathFact, PathPolicy, PathPolicyFactory, Wish};

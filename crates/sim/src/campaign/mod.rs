@@ -139,7 +139,7 @@ impl Campaign {
         let mut inputs = self.tree_of(&job.settings)?.leaves();
         let scenario = self.scenario(job)?;
         // What the engine takes where nothing is said.
-        let several = scenario.endpoints.extension == Extension::Multipath && scenario.paths.len() > 1;
+        let several = scenario.endpoints.extension != Extension::None && scenario.paths.len() > 1;
         let usual = if several { "auto" } else { "cubic" };
         let Endpoints {
             initial_path,

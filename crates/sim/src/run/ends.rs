@@ -6,7 +6,7 @@ use std::time::Duration;
 use plait_base::Instant;
 use plait_base::observe::{Observer, ObserverFactory, TraceEvent};
 use plait_engine::TransportConfig;
-use plait_engine::path::{ack_route, policy};
+use plait_engine::path::{AddressScope, ack_route, policy};
 use plait_engine::schedule::reinject;
 
 use crate::host::ledger::{LedgerObserver, SharedLedger};
@@ -56,9 +56,12 @@ pub(super) fn transport(
     more: Option<Box<dyn Observer>>,
 ) -> Arc<TransportConfig> {
     let mut config = TransportConfig::default();
-    let multipath = endpoints.extension == Extension::Multipath && paths > 1;
+    let several = endpoints.extension != Extension::None && paths > 1;
     // Room for paths that are tried again while the old ones drain.
-    config.max_concurrent_multipath_paths(if multipath { paths as u32 + 2 } else { 1 });
+    config.max_concurrent_multipath_paths(if several { paths as u32 + 2 } else { 1 });
+    if endpoints.extension == Extension::Multiflow {
+        config.extension(plait_engine::config::Extension::Multiflow).address_scope(AddressScope::Any);
+    }
     config.max_idle_timeout(Some(IDLE_TIMEOUT)).handshake_timeout(Some(IDLE_TIMEOUT));
     config.keep_alive_interval(endpoints.keep_alive);
     let window = endpoints.receive_window_bytes;

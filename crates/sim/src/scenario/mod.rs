@@ -98,6 +98,8 @@ pub struct EventPlan {
 pub enum Extension {
     /// Multiple paths, RFC 10069.
     Multipath,
+    /// Uniflows, Multiflow QUIC.
+    Multiflow,
     /// One path, the initial one.
     None,
 }

@@ -18,6 +18,10 @@ use super::{Traces, Tree};
 use crate::host::app::Load;
 use crate::policies::Policies;
 
+/// The words for extensions.
+const EXTENSIONS: [(&str, Extension); 3] =
+    [("multipath", Extension::Multipath), ("multiflow", Extension::Multiflow), ("none", Extension::None)];
+
 /// Largest seed: TOML has no larger numbers.
 pub(crate) const SEED_MAX: u64 = i64::MAX as u64;
 /// Smallest request: its head.
@@ -168,7 +172,7 @@ impl Default for Endpoints {
 fn read_endpoints(reader: Reader<'_>, paths: usize, policies: &Policies) -> Result<Endpoints, ScenarioError> {
     let default = Endpoints::default();
     let last = paths as u64 - 1;
-    let extension = reader.choice("extension", &[("multipath", Extension::Multipath), ("none", Extension::None)])?;
+    let extension = reader.choice("extension", &EXTENSIONS)?;
     let protections = [("tls", Protection::Tls), ("null", Protection::NullAfterHandshake)];
     let protection = reader.choice("protection", &protections)?;
     let scheduler = reader.word("scheduler", &policies.scheduler_names())?;

@@ -1,6 +1,6 @@
 //! The transport parameters that we announce, from the configuration (RFC 9000 18.2).
 
-use plait_base::{ConnectionId, PathId, ResetToken, Side};
+use plait_base::{ConnectionId, ResetToken, Side};
 use plait_crypto::ClientTlsConfig;
 use plait_stream::{DatagramsConfig, PeerLimits, StreamsConfig};
 use plait_wire::params::{
@@ -90,7 +90,8 @@ fn common(
         max_udp_payload_bytes: u64::from(transport.mtu.max_receive),
         max_datagram_frame_bytes: datagrams_config(transport).announced_frame_bytes(),
         version_info: Some(VersionInfo { chosen: version, available: endpoint.versions.clone() }),
-        initial_max_path_id: announced_max_path_id(transport, ids),
+        initial_max_path_id: transport.paths.initial_max_path_id().filter(|_| has_ids(ids)),
+        max_sending_uniflow_id: transport.paths.max_sending_uniflow_id().filter(|_| has_ids(ids)),
         ..TransportParameters::default()
     };
     params.acks.max_delay_ms = transport.ack.max_delay.as_millis() as u64;
@@ -101,9 +102,10 @@ fn common(
     params
 }
 
-/// RFC 10069 2.1: connection ids on both sides. Without ours, or to a client without any, the extension is not offered.
-fn announced_max_path_id(transport: &TransportConfig, ids: &HandshakeIds) -> Option<PathId> {
-    transport.paths.initial_max_path_id().filter(|_| !ids.local.is_empty() && !ids.remote.is_empty())
+/// RFC 10069 2.1, Multiflow 3.1: connection ids on both sides. Without ours, or to a client without any, no extension is
+/// offered.
+fn has_ids(ids: &HandshakeIds) -> bool {
+    !ids.local.is_empty() && !ids.remote.is_empty()
 }
 
 fn reset_token(parts: &ConnectionParts, cid: &ConnectionId) -> ResetToken {

@@ -111,6 +111,8 @@ fn table_config(parts: &ConnectionParts) -> TableConfig {
         side: parts.side(),
         cid_limit: tuning.cid_limit,
         initial_max_path_id: tuning.initial_max_path_id().filter(|_| has_ids).map(|id| id.0),
+        max_sending_uniflow_id: tuning.max_sending_uniflow_id().filter(|_| has_ids).map(|id| id.0),
+        address_scope: tuning.address_scope,
         max_validations: tuning.max_validations,
     }
 }

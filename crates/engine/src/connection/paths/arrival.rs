@@ -7,7 +7,7 @@ use plait_base::observe::DropReason;
 use plait_base::{CloseCode, FourTuple, Instant, PathId, Random, Space, Violation};
 use plait_crypto::{OneRttKeys, OpenError, PhaseMark, Unmasked};
 use plait_path::Moved;
-use plait_path::table::{Admission, SlotPlace};
+use plait_path::table::{Admission, Pairing, SlotPlace};
 use plait_path::{AckOutcome, AckReport, Eliciting, HandshakeState, Path, ReceiveFlow};
 use plait_wire::SentFrame;
 use plait_wire::header::{PacketKind, PacketSpan};
@@ -57,6 +57,11 @@ impl Opener for OneRttOpener<'_> {
 impl PathControl {
     /// A datagram of `bytes` came between these addresses for the path at `place`: it is credit for them.
     pub(crate) fn on_datagram(&mut self, place: Option<SlotPlace>, tuple: &FourTuple, bytes: u64) -> DatagramSource {
+        if self.table.pairing() == Pairing::Uniflows {
+            // Every address is as good as another to what arrives.
+            self.table.on_received_from(tuple, bytes);
+            return DatagramSource::Known;
+        }
         let Some(path) = place.and_then(|place| self.table.path_at_mut(place)) else { return DatagramSource::NoPath };
         if path.on_datagram(tuple, bytes) { DatagramSource::Known } else { DatagramSource::Elsewhere }
     }
@@ -140,9 +145,10 @@ impl PathControl {
     /// it brought data of the application.
     pub(crate) fn on_packet_received(&mut self, at: &Arrival, eliciting: Eliciting, stream_bytes: Option<u64>) {
         let may_ask = at.kind == PacketKind::OneRtt && self.side.is_client() && self.is_confirmed();
+        let unpaired = self.table.pairing() == Pairing::Uniflows;
         let Some(path) = self.path_of(at) else { return };
         // RFC 9000 9.3: what would bring more may not find us any more: a NAT forgot us, and only what we send shows the way.
-        if may_ask && eliciting == Eliciting::Yes {
+        if may_ask && eliciting == Eliciting::Yes && !unpaired {
             path.expect_more(at.now);
         }
         if path.on_packet_received(at.now, at.number, eliciting, at.ecn, at.bytes, stream_bytes) {
@@ -155,6 +161,10 @@ impl PathControl {
     pub(crate) fn on_newest_packet(&mut self, at: &Arrival) -> bool {
         // Where the system chooses our address, the peer's newest packet shows which one that is.
         let asks_system = self.side.is_client() && self.is_confirmed();
+        if self.table.pairing() == Pairing::Uniflows {
+            self.on_heard_from(at);
+            return false;
+        }
         let Some(path) = self.path_of(at) else { return false };
         let moved = if asks_system { path.follow_system(&at.tuple) } else { Moved::No };
         let is_here = path.on_newest_packet(&at.tuple, at.dcid, at.spin);

@@ -3,7 +3,7 @@
 use plait_base::observe::PathState;
 use plait_base::{CloseCode, Instant, PathId, Random, Side, TransportError, Violation};
 use plait_path::Path;
-use plait_path::table::{AbandonError, AbandonNews};
+use plait_path::table::{AbandonError, AbandonNews, Pairing};
 use plait_wire::frame::PathAbandon;
 
 use super::{PathControl, PathNews};
@@ -31,6 +31,9 @@ impl PathControl {
         code: CloseCode,
         random: &mut Random,
     ) -> Result<(), AbandonError> {
+        if self.table.pairing() == Pairing::Uniflows {
+            return self.unbind_uniflow(now, id, code, random);
+        }
         let pto = self.table.max_pto();
         self.table.abandon(now, id, code, pto)?;
         self.on_closing(now, id, code, random);
@@ -53,28 +56,36 @@ impl PathControl {
     /// A path ends, by our will or the peer's: its frames go elsewhere, nothing more is sent on it.
     fn on_closing(&mut self, now: Instant, id: PathId, code: CloseCode, random: &mut Random) {
         self.process_table_events();
-        let tuple = self.table.path(id).map(Path::tuple);
         if let Some(path) = self.table.path_mut(id) {
             path.on_closing(now, &mut self.feedback);
+        }
+        self.table.on_ack_path_closing(id);
+        self.on_sending_ended(now, id, code, PathState::Closing);
+        self.issue_cids(random);
+        self.check_last_path(now, Some(id));
+    }
+
+    /// Nothing leaves on a path any more: what was under way goes elsewhere, and all who counted on it hear of it.
+    pub(super) fn on_sending_ended(&mut self, now: Instant, id: PathId, code: CloseCode, state: PathState) {
+        let tuple = self.table.path(id).map(Path::tuple);
+        if tuple.is_some() {
             self.tell_undelivered(id);
         }
         self.shared_metrics.remove(id);
-        self.table.on_ack_path_closing(id);
         self.pings.retain(|ping| *ping != id);
         self.tell(PathNews::Closing { id });
         self.tell(PathNews::RoomShrank);
         self.tell_application(PathEvent::Abandoned { id, code });
         if let Some(tuple) = tuple {
-            self.tell(PathNews::State { id, tuple, state: PathState::Closing });
+            self.tell(PathNews::State { id, tuple, state });
             self.plan.policy_mut().on_ended(now, tuple, code);
         }
         self.plan.touch();
-        self.issue_cids(random);
-        self.check_last_path(now, id);
     }
 
-    /// Without a path left the connection ends, unless the client opens another in time.
-    fn check_last_path(&mut self, now: Instant, id: PathId) {
+    /// Without a path left the connection ends, unless another opens in time; `abandoned` is the one whose PATH_ABANDON did
+    /// not leave.
+    pub(super) fn check_last_path(&mut self, now: Instant, abandoned: Option<PathId>) {
         if !self.table.is_empty() || self.no_path.is_some() {
             return;
         }
@@ -84,7 +95,7 @@ impl PathControl {
             Side::Client => CLIENT_PATIENCE_PTOS,
             Side::Server => SERVER_PATIENCE_PTOS,
         };
-        self.no_path = Some(NoPath { until: now + pto * patience, abandon_unsent: Some(id) });
+        self.no_path = Some(NoPath { until: now + pto * patience, abandon_unsent: abandoned });
     }
 
     /// With its last path gone the connection closes, unless another opened by now.

@@ -19,10 +19,12 @@ impl PathControl {
 
     pub(crate) fn set_local_addresses(&mut self, addresses: &[SocketAddr]) {
         self.plan.set_local(addresses);
+        self.announce_addresses();
     }
 
     pub(crate) fn set_machine_addresses(&mut self, addresses: &[IpAddr]) {
         self.plan.set_machine(addresses);
+        self.announce_addresses();
     }
 
     /// The network around us may have changed: all paths are asked at once whether they still work, and a client whose

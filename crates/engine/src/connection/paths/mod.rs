@@ -50,6 +50,7 @@ mod reset_tokens;
 pub(crate) mod settings;
 mod status;
 mod timers;
+mod uniflows;
 mod validation;
 
 use std::collections::VecDeque;
@@ -215,8 +216,11 @@ impl PathControl {
             unconfirmed_paths: params.unconfirmed_paths,
             preferred_address: params.preferred_address,
         });
-        let initial_max_path_id = params.initial_max_path_id.map(|id| id.0);
-        self.table.set_peer_limits(PeerLimits { cid_limit: params.active_cid_limit, initial_max_path_id });
+        self.table.set_peer_limits(PeerLimits {
+            cid_limit: params.active_cid_limit,
+            initial_max_path_id: params.initial_max_path_id.map(|id| id.0),
+            max_sending_uniflow_id: params.max_sending_uniflow_id.map(|id| id.0),
+        });
         if let Some(token) = params.stateless_reset_token {
             self.table.set_remote_initial(remote, Some(token));
         }
@@ -239,6 +243,7 @@ impl PathControl {
             if let Some(path) = self.table.path_mut(PathId::ZERO) {
                 path.replace_controller(|_| controller);
             }
+            self.announce_addresses();
         }
         self.tell_state(PathId::ZERO);
         multipath

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use plait_base::{FourTuple, Instant, PathId, Random};
 use plait_congestion::ControllerFactory;
-use plait_path::table::OpenError;
+use plait_path::table::{OpenError, Pairing};
 use plait_path::{HandshakeState, Path, PathAddresses, PathConfig, PathStatus, Validation};
 
 use super::{DEFAULT_MAX_ACK_DELAY, PathControl, PathError};
@@ -42,6 +42,9 @@ impl PathControl {
         if self.is_bound_to(tuple.remote) {
             return Err(PathError::MigrationDisabled);
         }
+        if self.table.pairing() == Pairing::Uniflows {
+            return self.bind_uniflow(now, tuple, random).map_err(PathError::Open);
+        }
         let id = self.table.next_id().map_err(PathError::Open)?;
         let mut path = self.make_path(now, id, PathAddresses::opened(tuple), HandshakeState::Confirmed, random);
         path.challenge(now, self.settings.first_validation_times());
@@ -55,6 +58,10 @@ impl PathControl {
 
     /// The peer opens a path with its first packet on it. False where that is not possible now.
     pub(super) fn accept(&mut self, at: &Arrival, random: &mut Random) -> bool {
+        if self.table.pairing() == Pairing::Uniflows {
+            self.begin_receiving(at, random);
+            return true;
+        }
         let Arrival { now, path: id, tuple, bytes, .. } = *at;
         // RFC 10069 3.1: an address that another path of the client proved need not be proven again
         let proven = self.table.has_proven(&tuple);
@@ -74,7 +81,7 @@ impl PathControl {
         true
     }
 
-    fn on_opened(&mut self, id: PathId, tuple: FourTuple, random: &mut Random) {
+    pub(super) fn on_opened(&mut self, id: PathId, tuple: FourTuple, random: &mut Random) {
         self.process_table_events();
         self.no_path = None;
         self.tell_application(PathEvent::Opened { id, tuple });
@@ -84,7 +91,7 @@ impl PathControl {
     }
 
     /// A path that has sent nothing, set up from the settings and what is known of the peer.
-    fn make_path(
+    pub(super) fn make_path(
         &self,
         now: Instant,
         id: PathId,
@@ -102,6 +109,7 @@ impl PathControl {
         if self.settings.mtu_search == Switch::Off {
             path.stop_mtu_search();
         }
+        path.set_pairing(self.table.pairing());
         if let Some(peer) = &self.peer {
             path.on_peer_params(peer.max_udp_payload_bytes, peer.max_ack_delay);
         }

@@ -3,11 +3,12 @@
 use std::net::{IpAddr, SocketAddr};
 
 use plait_base::{FourTuple, Instant, Random, Side};
-use plait_path::policy::{AddressUse, Facts, PathFact, Wish};
+use plait_path::policy::{AddressUse, Facts, Opener, PathFact, Wish};
+use plait_path::table::{OpenError, Pairing};
 use plait_path::{PathPolicy, Paths};
 
-use super::PathControl;
 use super::settings::PathSettings;
+use super::{PathControl, PathError};
 use crate::connection::handshake::Stage;
 
 /// The path policy with the facts that it decides from.
@@ -20,6 +21,8 @@ pub(crate) struct PathPlan {
     /// Addresses of ours changed: paths may have lost theirs.
     strays: bool,
     peer: Vec<SocketAddr>,
+    /// Addresses of the peer beside those, from which its packets come: at most one for each flow.
+    heard: Vec<SocketAddr>,
     /// A server's preferred address, to be validated once the handshake is confirmed.
     pub(super) preferred: Option<FourTuple>,
     changed: bool,
@@ -33,6 +36,7 @@ impl PathPlan {
             machine: None,
             strays: false,
             peer: Vec::new(),
+            heard: Vec::new(),
             preferred: None,
             changed: false,
         }
@@ -106,6 +110,34 @@ impl PathPlan {
         }
     }
 
+    /// Our addresses by which the peer may reach us, as far as they are known.
+    pub(super) fn concrete_local(&self) -> Vec<SocketAddr> {
+        let own = self.local.iter().filter(|own| !own.ip().is_unspecified()).copied();
+        let wild = self.local.iter().filter(|own| own.ip().is_unspecified());
+        let machine = |own: &SocketAddr| {
+            let (port, v4) = (own.port(), own.is_ipv4());
+            let ips = self.machine.iter().flatten().filter(move |ip| ip.is_ipv4() == v4);
+            ips.map(move |ip| SocketAddr::new(*ip, port))
+        };
+        own.chain(wild.flat_map(machine)).collect()
+    }
+
+    /// Addresses from which packets of the peer came, those of the handshake and those that it told apart.
+    pub(super) fn set_heard(&mut self, heard: impl Iterator<Item = SocketAddr>) {
+        let before = std::mem::take(&mut self.heard);
+        for address in heard {
+            if !self.peer.contains(&address) && !self.heard.contains(&address) {
+                self.heard.push(address);
+            }
+        }
+        self.changed |= self.heard != before;
+    }
+
+    /// True for an address at which the peer may be reached, as far as is known.
+    pub(super) fn knows_peer(&self, address: SocketAddr) -> bool {
+        self.peer.contains(&address) || self.heard.contains(&address)
+    }
+
     /// The peer's address in the handshake.
     pub(super) fn first_peer(&self) -> Option<SocketAddr> {
         self.peer.first().copied()
@@ -121,6 +153,10 @@ impl PathPlan {
 
     /// The policy's wishes, when there is reason to ask it.
     pub(super) fn wishes(&mut self, now: Instant, side: Side, paths: &Paths, settings: &PathSettings) -> Vec<Wish> {
+        let opener = match (paths.pairing(), side) {
+            (Pairing::Paths, Side::Server) => Opener::Peer,
+            (Pairing::Paths, Side::Client) | (Pairing::Uniflows, _) => Opener::Us,
+        };
         let due = self.policy.deadline().is_some_and(|at| at <= now);
         if !std::mem::take(&mut self.changed) && !due {
             return Vec::new();
@@ -131,12 +167,16 @@ impl PathPlan {
         };
         let facts: Vec<PathFact> = paths.open_slots().filter_map(fact).collect();
         let mut wishes = Vec::new();
+        // A server that was told nothing of its addresses has the one of the handshake.
+        let first = facts.first().map(|path| path.tuple.local);
+        let peer: Vec<SocketAddr> = self.peer.iter().chain(&self.heard).copied().collect();
+        let local = if self.local.is_empty() { first.as_slice() } else { &self.local };
         self.policy.decide(
             &Facts {
                 now,
-                side,
-                local: &self.local,
-                peer: &self.peer,
+                opener,
+                local,
+                peer: &peer,
                 paths: &facts,
                 room: settings.max_paths().saturating_sub(facts.len()),
                 validations: settings.max_validations().saturating_sub(paths.validations()),
@@ -159,6 +199,7 @@ impl PathControl {
         }
         self.tend_strays(now);
         if self.table.is_multipath() {
+            self.offer_peer_addresses(now);
             self.run_path_policy(now, random);
         }
         self.ask_elsewhere(now);
@@ -172,6 +213,10 @@ impl PathControl {
                     // What stands in the way is told to the peer; the policy is asked again when that changes.
                     if let Err(error) = self.open(now, tuple, status, random) {
                         tracing::debug!(%error, %tuple, "path not opened");
+                        let is_full = matches!(error, PathError::Open(OpenError::NoRemoteCid(_)));
+                        if is_full && self.let_go_failed(now, random) {
+                            self.plan.touch();
+                        }
                     }
                 }
                 Wish::Abandon { id, code } => {

@@ -36,6 +36,8 @@ impl Client {
             side: Side::Client,
             cid_limit: 4,
             initial_max_path_id: Some(1),
+            max_sending_uniflow_id: None,
+            address_scope: plait_path::AddressScope::Any,
             max_validations: 4,
         });
         table.set_local_initial(cid(1), ResetToken([1; 16]));

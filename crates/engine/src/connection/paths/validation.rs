@@ -2,6 +2,7 @@
 
 use plait_base::{CloseCode, Instant, PathId, Random, TransportError, Violation};
 use plait_path::ChallengeData;
+use plait_path::table::Pairing;
 use plait_path::{AddressEvent, FourTupleRole, ValidationTimes};
 
 use super::{PathControl, PathNews};
@@ -16,6 +17,9 @@ impl PathControl {
     }
 
     pub(crate) fn on_challenge(&mut self, at: &Arrival, data: ChallengeData) {
+        if self.table.pairing() == Pairing::Uniflows {
+            return self.table.on_uniflow_challenge(data);
+        }
         let path = self.table.path_mut(at.path);
         if path.is_some_and(|path| path.on_challenge(at.tuple, &at.dcid, at.bytes, data)) {
             self.table.freshen_candidate(at.path);
@@ -30,7 +34,12 @@ impl PathControl {
         data: ChallengeData,
         random: &mut Random,
     ) -> Result<(), Violation> {
-        if let Some(event) = self.table.on_path_response(now, id, data)? {
+        let answered = match self.table.pairing() {
+            Pairing::Paths => self.table.on_path_response(now, id, data)?.map(|event| (id, event)),
+            // Multiflow 4.3.2: the answer may come by any flow
+            Pairing::Uniflows => self.table.on_uniflow_response(now, data)?,
+        };
+        if let Some((id, event)) = answered {
             self.on_address_event(now, id, event, random);
         }
         Ok(())

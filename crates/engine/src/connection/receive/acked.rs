@@ -116,7 +116,9 @@ impl Connection {
             | SentFrame::PathStatus { .. }
             | SentFrame::MaxPathId(_)
             | SentFrame::PathsBlocked(_)
-            | SentFrame::PathCidsBlocked(_) => self.paths.on_frame_acked(frame),
+            | SentFrame::PathCidsBlocked(_)
+            | SentFrame::HostAddress { .. }
+            | SentFrame::Uniflows(_) => self.paths.on_frame_acked(frame),
             SentFrame::Datagram { .. } | SentFrame::Ping | SentFrame::PathChallenge | SentFrame::PathResponse => {}
         }
     }
@@ -141,7 +143,9 @@ impl Connection {
             | SentFrame::PathStatus { .. }
             | SentFrame::MaxPathId(_)
             | SentFrame::PathsBlocked(_)
-            | SentFrame::PathCidsBlocked(_) => self.paths.on_frame_lost(frame),
+            | SentFrame::PathCidsBlocked(_)
+            | SentFrame::HostAddress { .. }
+            | SentFrame::Uniflows(_) => self.paths.on_frame_lost(frame),
             // What was received is reported anew by every later ack; the others are never sent again as they were.
             SentFrame::Ack { .. }
             | SentFrame::Datagram { .. }

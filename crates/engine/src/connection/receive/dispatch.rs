@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use plait_base::{PathId, TransportError, Violation};
-use plait_wire::frame::{AddAddress, AddressForm, Frame, RemoveAddress};
+use plait_wire::frame::Frame;
 
 use crate::connection::Connection;
 use crate::connection::events::Event;
@@ -52,15 +52,10 @@ impl Connection {
             Frame::Close(f) => self.drain(at.now, f.into()),
             // We announce no min_ack_delay, so the peer must not ask for another frequency.
             Frame::AckFrequency(_) | Frame::ImmediateAck => return Err(Violation::AckFrequencyNotNegotiated.into()),
-            // RFC 9000 12.4: extensions that we do not announce either
-            Frame::AddAddress(AddAddress { form, .. }) | Frame::RemoveAddress(RemoveAddress { form, .. }) => {
-                return Err(match form {
-                    AddressForm::Multiflow => Violation::MultiflowNotNegotiated,
-                    AddressForm::Private | AddressForm::NatTraversal => Violation::AddressesNotNegotiated,
-                }
-                .into());
-            }
-            Frame::Uniflows(_) => return Err(Violation::MultiflowNotNegotiated.into()),
+            Frame::AddAddress(f) => self.paths.on_add_address(at.now, &f, &mut self.random)?,
+            Frame::RemoveAddress(f) => self.paths.on_remove_address(at.now, &f, &mut self.random)?,
+            Frame::Uniflows(f) => self.paths.table.on_uniflows(&f)?,
+            // RFC 9000 12.4: extensions that we do not announce
             Frame::ReachOut(_) | Frame::AdditionalAddresses(_) | Frame::PathsInfo(_) => {
                 return Err(Violation::AddressesNotNegotiated.into());
             }

@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use plait_base::{Instant, PathId};
 use plait_path::policy::ack_route::AckPaths;
-use plait_path::table::{Slot, SlotPlace};
+use plait_path::table::{Pairing, Slot, SlotPlace};
 use plait_path::{AckCarrier, AckNeed, AckRoute, Path, Paths};
 use plait_wire::FrameWriter;
-use plait_wire::frame::AckForm;
 
 use crate::connection::send::purpose::{Choice, EmptyChoices, Purpose};
 use crate::connection::send::sockets::FullSockets;
@@ -70,9 +69,10 @@ impl Acks {
     fn paths_for(&mut self, now: Instant, paths: &Paths, full: &FullSockets, of: &Slot) -> AckPaths {
         self.carriers.clear();
         let heard = |path: &Path| path.receive.heard_at();
-        let of_heard = of.path.as_deref().and_then(heard);
+        let pairing = paths.pairing();
+        let of_heard = of.path.as_deref().and_then(heard).filter(|_| pairing == Pairing::Paths);
         for slot in paths.open_slots() {
-            let Some(path) = slot.sendable() else { continue };
+            let Some(path) = slot.sendable().filter(|path| path.may_carry_acks()) else { continue };
             // A receiver sends nothing that shows it the death of a path: one that fell silent while `of` goes on must
             // not swallow the acks of `of` as well.
             let silence = of_heard.map_or(Duration::ZERO, |at| heard(path).map_or(Duration::MAX, |own| at.since(own)));
@@ -88,7 +88,11 @@ impl Acks {
             self.carriers.append(&mut self.silent_carriers);
         }
         self.silent_carriers.clear();
-        self.route.choose(now, of.id, &self.carriers)
+        let own = match pairing {
+            Pairing::Paths => of.id,
+            Pairing::Uniflows => paths.way_back(of).unwrap_or(PathId::MAX),
+        };
+        self.route.choose(now, own, &self.carriers)
     }
 
     /// An ack that is due, on the path that the policy wants it on.
@@ -128,7 +132,7 @@ impl Acks {
         w: &mut FrameWriter<'_>,
     ) {
         // RFC 9001 5.7: a client's acks of 0.5-RTT data wait for keys, which are there
-        let form = if paths.is_multipath() { AckForm::Path } else { AckForm::Plain };
+        let form = paths.ack_form();
         let exponent = self.delay_exponent;
         self.copies.retain(|copy| {
             if copy.carrier == carrier.id()

@@ -105,7 +105,7 @@ fn view(slot: &Slot, now: Instant, side: Side, full: &FullSockets) -> Option<Pat
         state: if slot.carries_data_unvalidated() { PathState::Active } else { path.state },
         peer_advice: if is_backup { PeerAdvice::Backup } else { PeerAdvice::Available },
         room,
-        rtt: path.send.rtt,
+        rtt: path.scheduled_rtt,
         rtt_var: path.send.rtt_var,
         rtt_min: path.send.rtt_min.unwrap_or_default(),
         rtt_max: path.rtt_max,

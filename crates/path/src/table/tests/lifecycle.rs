@@ -150,7 +150,11 @@ fn the_first_packet_of_a_path_brings_our_cids_for_it() {
 
 fn before_completion(peers_max: u32) -> End {
     let mut server = End::plain(Side::Server, Some(5));
-    server.table.set_peer_limits(PeerLimits { cid_limit: 4, initial_max_path_id: Some(peers_max) });
+    server.table.set_peer_limits(PeerLimits {
+        cid_limit: 4,
+        initial_max_path_id: Some(peers_max),
+        max_sending_uniflow_id: None,
+    });
     server
 }
 
@@ -444,7 +448,7 @@ fn backup_and_failed_states() {
 #[test]
 fn single_path_connection_uses_plain_frames() {
     let mut end = End::plain(Side::Server, None);
-    end.table.set_peer_limits(PeerLimits { cid_limit: 3, initial_max_path_id: None });
+    end.table.set_peer_limits(PeerLimits { cid_limit: 3, initial_max_path_id: None, max_sending_uniflow_id: None });
     end.table.on_handshake_complete();
     assert_eq!(end.issue().len(), 2);
     assert_eq!(end.control_types(), [types::NEW_CONNECTION_ID; 2]);

@@ -17,7 +17,11 @@ fn multipath_frames_need_the_extension() {
     // RFC 9000 19.21-1; RFC 10069 2
     for (local, remote) in [(None, Some(2)), (Some(2), None)] {
         let mut end = End::plain(Side::Server, local);
-        end.table.set_peer_limits(PeerLimits { cid_limit: 4, initial_max_path_id: remote });
+        end.table.set_peer_limits(PeerLimits {
+            cid_limit: 4,
+            initial_max_path_id: remote,
+            max_sending_uniflow_id: None,
+        });
         assert!(!end.table.on_handshake_complete());
         let t = &mut end.table;
         let no = Violation::MultipathNotNegotiated;
@@ -48,10 +52,10 @@ fn multiflow_is_not_spoken() {
 #[test]
 fn extension_takes_effect_with_the_handshake_even_at_zero() {
     let mut end = End::plain(Side::Client, Some(0));
-    end.table.set_peer_limits(PeerLimits { cid_limit: 4, initial_max_path_id: Some(0) });
+    end.table.set_peer_limits(PeerLimits { cid_limit: 4, initial_max_path_id: Some(0), max_sending_uniflow_id: None });
     assert!(!end.table.is_multipath());
     assert!(end.table.on_handshake_complete());
-    assert_eq!(end.table.form(), CidForm::Path);
+    assert_eq!(end.table.extension.cid_form(), CidForm::Path);
     assert_eq!(end.table.next_id(), Err(OpenError::PeerLimit));
 }
 
@@ -105,7 +109,7 @@ fn max_path_id_that_does_not_raise_is_ignored() {
     for (limit, raised) in [(2, false), (5, true), (4, false), (5, false)] {
         assert_eq!(end.table.on_max_path_id(&MaxPathId { limit: PathId(limit) }), Ok(raised));
     }
-    assert_eq!(end.table.credit.as_ref().unwrap().remote_max(), PathId(5));
+    assert_eq!(end.table.extension.credit().unwrap().remote_max(), PathId(5));
 }
 
 #[test]

@@ -1,0 +1,93 @@
+//! What a connection has beyond one path, and with it how the two flows of an id belong together.
+
+use plait_base::PathId;
+use plait_base::limits::MAX_PATHS;
+use plait_wire::frame::{AckForm, CidForm};
+
+use super::credit::PathCredit;
+
+/// How the send flow and the receive flow of one id belong together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pairing {
+    /// They are one path: both on the same pair of addresses, opened and ended together (RFC 9000, RFC 10069).
+    Paths,
+    /// They share nothing but the number: each has addresses of its own, and one may be there without the other
+    /// (Multiflow).
+    Uniflows,
+}
+
+/// The extension in effect; chosen once, when the handshake is complete.
+#[derive(Clone, Debug)]
+pub(super) enum Extension {
+    /// None, or not yet.
+    None,
+    /// RFC 10069.
+    Multipath(PathCredit),
+    /// Multiflow QUIC.
+    Multiflow(UniflowLimits),
+}
+
+/// How many uniflows each side allows (Multiflow 3.1); they never change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct UniflowLimits {
+    /// Our max_sending_uniflow_id: the largest id for which the peer may give us connection ids.
+    pub(super) sending_max: PathId,
+    /// The largest id for which we give the peer connection ids: no more than its max_sending_uniflow_id.
+    pub(super) receiving_max: PathId,
+}
+
+impl UniflowLimits {
+    /// From what both sides announced. As many flows are received as are sent, where the peer wants as many.
+    pub(super) fn new(ours: u32, peers: u32) -> Self {
+        let ours = ours.min(MAX_PATHS as u32 - 1);
+        Self { sending_max: PathId(ours), receiving_max: PathId(peers.min(ours)) }
+    }
+}
+
+impl Extension {
+    pub(super) fn credit(&self) -> Option<&PathCredit> {
+        if let Self::Multipath(credit) = self { Some(credit) } else { None }
+    }
+
+    pub(super) fn credit_mut(&mut self) -> Option<&mut PathCredit> {
+        if let Self::Multipath(credit) = self { Some(credit) } else { None }
+    }
+
+    pub(super) fn uniflows(&self) -> Option<&UniflowLimits> {
+        if let Self::Multiflow(limits) = self { Some(limits) } else { None }
+    }
+
+    /// Largest id for which we issue connection ids ahead of use.
+    pub(super) fn issued_max(&self) -> Option<PathId> {
+        match self {
+            Self::None => None,
+            Self::Multipath(credit) => Some(credit.allowed_max()),
+            Self::Multiflow(limits) => Some(limits.receiving_max),
+        }
+    }
+
+    /// In which frames connection ids travel.
+    pub(super) fn cid_form(&self) -> CidForm {
+        match self {
+            Self::None => CidForm::Plain,
+            Self::Multipath(_) => CidForm::Path,
+            Self::Multiflow(_) => CidForm::Uniflow,
+        }
+    }
+
+    /// In which frames acks of 1-RTT packets travel.
+    pub(super) fn ack_form(&self) -> AckForm {
+        match self {
+            Self::None => AckForm::Plain,
+            Self::Multipath(_) => AckForm::Path,
+            Self::Multiflow(_) => AckForm::Uniflow,
+        }
+    }
+
+    pub(super) fn pairing(&self) -> Pairing {
+        match self {
+            Self::None | Self::Multipath(_) => Pairing::Paths,
+            Self::Multiflow(_) => Pairing::Uniflows,
+        }
+    }
+}

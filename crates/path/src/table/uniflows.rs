@@ -1,0 +1,195 @@
+//! Uniflows: a send flow is bound to addresses, validated and let go again; a receive flow begins with its first packet.
+//! Neither asks what the other flow of its number does (Multiflow 4).
+
+use std::time::Duration;
+
+use plait_base::observe::PathState;
+use plait_base::{FourTuple, Instant, PathId, Violation};
+use plait_congestion::CongestionController;
+use plait_wire::FrameWriter;
+use plait_wire::frame::{AddressForm, UniflowInfo, Uniflows};
+
+use super::opening::OpenError;
+use super::slot::Binding;
+use super::{Extension, Pairing, Paths, Slot};
+use crate::addresses::{AddressEvent, ChallengeData, PathAddresses, ValidationTimes};
+use crate::feedback::Feedback;
+use crate::hosts::{Hosts, OwnFlows};
+use crate::path::Path;
+
+/// What the hosts tell each other.
+impl Paths {
+    /// Multiflow is in effect: the flows of path 0 go their own ways from here on.
+    pub(super) fn begin_uniflows(&mut self) {
+        let Some(first) = self.path(PathId::ZERO).map(Path::tuple) else { return };
+        let pairing = self.pairing();
+        if let Some(path) = self.path_mut(PathId::ZERO) {
+            path.set_pairing(pairing);
+            path.on_heard_from(&first);
+        }
+        if pairing == Pairing::Uniflows {
+            let hosts = Hosts::new(AddressForm::Multiflow, self.config.address_scope, first.local);
+            self.hosts = Some(Box::new(hosts));
+        }
+    }
+
+    /// What the hosts tell each other; none where no extension lets them.
+    pub fn hosts(&self) -> Option<&Hosts> {
+        self.hosts.as_deref()
+    }
+
+    /// The same, to change.
+    pub fn hosts_mut(&mut self) -> Option<&mut Hosts> {
+        self.hosts.as_deref_mut()
+    }
+
+    /// UNIFLOWS.
+    ///
+    /// # Errors
+    /// [`Violation::MultiflowNotNegotiated`] without Multiflow, [`Violation::UniflowIdAboveLimit`] for a flow that is not
+    /// allowed.
+    pub fn on_uniflows(&mut self, frame: &Uniflows<'_>) -> Result<(), Violation> {
+        let limits = *self.extension.uniflows().ok_or(Violation::MultiflowNotNegotiated)?;
+        // What the peer receives is what we send.
+        let above = |info: UniflowInfo, max: PathId| info.uniflow > max;
+        let is_beyond = frame.receiving.iter().any(|info| above(info, limits.sending_max))
+            || frame.sending.iter().any(|info| above(info, limits.receiving_max));
+        if is_beyond {
+            return Err(Violation::UniflowIdAboveLimit);
+        }
+        if let Some(hosts) = &mut self.hosts {
+            hosts.on_uniflows(frame);
+        }
+        Ok(())
+    }
+
+    pub(super) fn fill_hosts(&mut self, w: &mut FrameWriter<'_>) {
+        let Some(hosts) = self.hosts.as_mut().filter(|hosts| hosts.wants_frame()) else { return };
+        let heard = |slot: &Slot| Some((slot.id, slot.path.as_deref()?.heard_from()?.local));
+        let sent = |slot: &Slot| Some((slot.id, slot.path.as_deref().filter(|_| slot.is_open())?.tuple().local));
+        let flows = OwnFlows {
+            receiving: self.slots.iter().filter_map(heard).collect(),
+            sending: self.slots.iter().filter_map(sent).collect(),
+        };
+        hosts.fill(&flows, w);
+    }
+}
+
+impl Paths {
+    /// The smallest id of a send flow that the peer is ready to receive and that leads nowhere yet.
+    ///
+    /// # Errors
+    /// What stands in the way: see [`OpenError`].
+    pub fn next_uniflow(&self) -> Result<PathId, OpenError> {
+        let Extension::Multiflow(limits) = &self.extension else { return Err(OpenError::NotNegotiated) };
+        if self.validations() >= self.config.max_validations {
+            return Err(OpenError::TooManyValidations);
+        }
+        let is_free = |slot: &&Slot| slot.binding == Binding::Unbound && slot.remote.held() > 0;
+        let free = self.slots.iter().find(is_free);
+        free.map(|slot| slot.id).ok_or(OpenError::NoRemoteCid(limits.sending_max))
+    }
+
+    /// A receive flow begins: packets came under an id of ours for the first time. `path` has no addresses to send to.
+    pub fn receive_on(&mut self, path: Box<Path>) {
+        if let Some(slot) = self.slot_mut(path.id())
+            && slot.path.is_none()
+        {
+            slot.path = Some(path);
+        }
+    }
+
+    /// True where nothing was sent or received under the id, so that [`Self::bind`] needs a fresh path for it.
+    pub fn lacks_path(&self, id: PathId) -> bool {
+        self.slot(id).is_some_and(|slot| slot.path.is_none())
+    }
+
+    /// Binds a send flow to addresses: they are asked whether the peer is there, and nothing but that leaves until it
+    /// answers. Congestion state begins anew; packet numbers go on (Multiflow 4.3.1). With a fresh connection id where the
+    /// peer gave one more.
+    pub fn bind(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        tuple: FourTuple,
+        times: ValidationTimes,
+        controller: impl FnOnce() -> Box<dyn CongestionController>,
+    ) {
+        let proven = self.has_proven(&tuple);
+        self.change_remote(id, |slot| {
+            let Some(path) = slot.path.as_deref_mut() else { return };
+            path.bind(now, PathAddresses::opened(tuple), controller);
+            if proven {
+                path.on_address_proven();
+            } else {
+                path.challenge(now, times);
+            }
+            slot.binding = Binding::Bound;
+            if slot.remote.begin().is_some() && !path.is_fresh() {
+                slot.remote.rotate();
+            }
+        });
+        self.on_pto_changed();
+    }
+
+    /// A send flow lets its addresses go: it is UNUSED again, and what is under way counts as lost.
+    pub fn unbind(&mut self, now: Instant, id: PathId, feedback: &mut Feedback) {
+        let Some(slot) = self.slot_mut(id).filter(|slot| slot.binding == Binding::Bound) else { return };
+        slot.binding = Binding::Unbound;
+        if let Some(path) = slot.path.as_deref_mut() {
+            path.on_closing(now, feedback);
+        }
+        self.on_pto_changed();
+    }
+
+    /// PATH_RESPONSE for whichever send flow asked; what it validated, if anything. It may come by any flow
+    /// (Multiflow 4.3.2).
+    ///
+    /// # Errors
+    /// [`Violation::UnsolicitedPathResponse`] where no flow has asked (RFC 9000 19.18).
+    pub fn on_uniflow_response(
+        &mut self,
+        now: Instant,
+        data: ChallengeData,
+    ) -> Result<Option<(PathId, AddressEvent)>, Violation> {
+        let mut has_asked = false;
+        for at in 0..self.slots.len() {
+            let id = self.slots[at].id;
+            match self.on_path_response(now, id, data) {
+                Ok(Some(event)) => return Ok(Some((id, event))),
+                Ok(None) => has_asked |= self.slots[at].path.is_some(),
+                Err(_) => {}
+            }
+        }
+        if has_asked { Ok(None) } else { Err(Violation::UnsolicitedPathResponse) }
+    }
+
+    /// PATH_CHALLENGE arrived: the answer leaves on the send flow that answers soonest, wherever that leads.
+    pub fn on_uniflow_challenge(&mut self, data: ChallengeData) {
+        let rank = |slot: &&mut Slot| {
+            let rtt = slot.path.as_deref().and_then(|path| path.send.rtt().measured());
+            (slot.state() != PathState::Active, rtt.unwrap_or(Duration::MAX))
+        };
+        let open = self.slots.iter_mut().filter(|slot| slot.sendable().is_some());
+        if let Some(path) = open.min_by_key(rank).and_then(|slot| slot.path.as_deref_mut()) {
+            let tuple = path.tuple();
+            path.addresses.on_challenge(&tuple, data);
+        }
+    }
+
+    /// The send flow that leads back to where the packets under an id come from: where one does, and its round trip is known.
+    pub fn way_back(&self, of: &Slot) -> Option<PathId> {
+        let tuple = of.path.as_deref()?.heard_from()?;
+        let leads_there = |path: &&Path| path.tuple() == tuple && path.send.rtt().measured().is_some();
+        self.open_paths().find(leads_there).map(Path::id)
+    }
+
+    /// A datagram of `bytes` came from `tuple`: what leaves for there, on whichever flow, has credit for it.
+    pub fn on_received_from(&mut self, tuple: &FourTuple, bytes: u64) {
+        for path in self.open_paths_mut() {
+            if path.addresses.on_received(tuple, bytes).is_some() {
+                return;
+            }
+        }
+    }
+}
