@@ -15,6 +15,7 @@ mod floods;
 mod full_sockets;
 mod handshake;
 mod hoards;
+mod multiflow;
 mod multipath;
 mod outage;
 mod pairs;

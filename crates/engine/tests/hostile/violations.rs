@@ -347,7 +347,7 @@ fn connection_ids() -> Vec<(Violation, Attack)> {
     ]
 }
 
-pub fn encoded(frame: &NewCid) -> Vec<u8> {
+pub fn encoded(frame: &impl Encode) -> Vec<u8> {
     let mut out = Vec::new();
     frame.encode(&mut out);
     out
@@ -367,6 +367,14 @@ fn paths() -> Vec<(Violation, Attack)> {
         (MultiflowNotNegotiated, || server_gets(&[raw(&[0x44], &[0x04, 1, 0, 0, 192, 0, 2, 1])])),
         (MultiflowNotNegotiated, || server_gets(&[raw(&[0x45], &[1, 0])])),
         (MultiflowNotNegotiated, || server_gets(&[raw(&[0x46, 0, 0, 0], &[])])),
+        // Multiflow 3.1: no flow beyond what was announced, in any of its frames
+        (UniflowIdAboveLimit, || server_with(Setup::multiflow(), &[raw(&[0x40, 8, 0, 0, 8], &[1; 24])])),
+        (UniflowIdAboveLimit, || server_with(Setup::multiflow(), &[raw(&[0x41, 8, 0], &[])])),
+        (UniflowIdAboveLimit, || server_with(Setup::multiflow(), &[raw(&[0x42, 8, 0, 0, 0, 0], &[])])),
+        (UniflowIdAboveLimit, || server_with(Setup::multiflow(), &[raw(&[0x46, 0, 1, 0, 8, 0], &[])])),
+        (UniflowIdAboveLimit, || server_with(Setup::multiflow(), &[raw(&[0x46, 0, 0, 1, 8, 0], &[])])),
+        // and the frames of RFC 10069 are none of it
+        (MultipathNotNegotiated, || server_with(Setup::multiflow(), &[raw(&[0x3e75, 0, 0], &[])])),
         // Of plait's own, of noq and of draft-piraux-quic-additional-addresses
         (AddressesNotNegotiated, || server_gets(&[raw(&[0x2d50_5811, 1, 0], &[])])),
         (AddressesNotNegotiated, || server_gets(&[raw(&[0x2d50_5812, 0, 0], &[])])),

@@ -13,7 +13,9 @@ use bytes::BytesMut;
 use plait_base::{CloseCode, Ecn, FourTuple, Instant, PathId, Random, Side, Space};
 use plait_crypto::tls::Identity;
 use plait_crypto::{ClientTlsConfig, ServerTlsConfig, SessionStore};
+use plait_engine::config::Extension;
 use plait_engine::config::MigrationPolicy;
+use plait_engine::path::policy;
 use plait_engine::{
     ClientConfig, Connection, ConnectionHandle, Endpoint, EndpointConfig, EndpointEvent, Event, Received, ServerConfig,
     TransportConfig,
@@ -116,6 +118,14 @@ impl Setup {
     pub fn single_path() -> Self {
         let mut setup = Self::default();
         setup.habits.params.initial_max_path_id = None;
+        setup
+    }
+
+    /// Both speak Multiflow and not RFC 10069, and the engine binds a flow to each pair of addresses.
+    pub fn multiflow() -> Self {
+        let mut setup = Self::single_path();
+        setup.habits.params.max_sending_uniflow_id = Some(PathId(7));
+        setup.transport.extension(Extension::Multiflow).path_policy(policy::by_name("fullmesh").unwrap());
         setup
     }
 }
@@ -415,11 +425,12 @@ impl Rig {
     pub fn give_cids(&mut self) {
         let mut payload = Vec::new();
         if self.conn().is_multipath() {
+            let form = if self.conn().is_multiflow() { CidForm::Uniflow } else { CidForm::Path };
             for path in 1..8 {
-                self.peer.new_cid(CidForm::Path, path, 0).encode(&mut payload);
+                self.peer.new_cid(form, path, 0).encode(&mut payload);
                 self.next_cid.insert(path, 1);
             }
-            self.peer.new_cid(CidForm::Path, 0, 1).encode(&mut payload);
+            self.peer.new_cid(form, 0, 1).encode(&mut payload);
         } else {
             self.peer.new_cid(CidForm::Plain, 0, 1).encode(&mut payload);
         }
@@ -429,7 +440,11 @@ impl Rig {
     /// Acknowledges everything received on every path.
     pub fn ack_all(&mut self) {
         let paths: Vec<u32> = self.peer.received.keys().filter(|(s, _)| *s == Space::Data).map(|(_, p)| p.0).collect();
-        let form = if self.conn().is_multipath() { AckForm::Path } else { AckForm::Plain };
+        let form = match (self.conn().is_multipath(), self.conn().is_multiflow()) {
+            (_, true) => AckForm::Uniflow,
+            (true, false) => AckForm::Path,
+            (false, false) => AckForm::Plain,
+        };
         let mut payload = Vec::new();
         for path in paths {
             payload.extend(self.peer.ack(Space::Data, path, form).unwrap_or_default());
