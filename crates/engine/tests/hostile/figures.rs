@@ -1,6 +1,7 @@
 //! What a connection says of itself: sums that never decrease, every packet shown to observers, idle paths told from busy ones.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use plait_base::observe::{CloseTrigger, Observer, ObserverFactory, TraceEvent};
@@ -71,6 +72,46 @@ fn every_packet_that_leaves_is_shown_to_observers_closes_too() {
     rig.conn().close(now, 7, "bye".into());
     rig.pump();
     assert_all_seen(&sent, &rig);
+}
+
+/// Bytes of packets as observers heard of them.
+#[derive(Clone, Debug, Default)]
+struct Bytes {
+    sent: Arc<AtomicU64>,
+    received: Arc<AtomicU64>,
+}
+
+impl Observer for Bytes {
+    fn on_event(&mut self, _now: Instant, event: &TraceEvent) {
+        let (sum, bytes) = match event {
+            TraceEvent::PacketSent { bytes, .. } => (&self.sent, u64::from(*bytes)),
+            TraceEvent::PacketReceived { bytes, .. } => (&self.received, u64::from(*bytes)),
+            TraceEvent::PacketDropped { bytes, .. } => (&self.received, *bytes as u64),
+            _ => return,
+        };
+        sum.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+impl ObserverFactory for Bytes {
+    fn observer(&self) -> Box<dyn Observer> {
+        Box::new(self.clone())
+    }
+}
+
+#[test]
+fn packets_are_counted_from_header_to_tag() {
+    let (bytes, mut setup) = (Bytes::default(), Setup::default());
+    setup.transport.observer_factory(Some(Arc::new(bytes.clone())));
+    let mut rig = Rig::established_server(setup);
+    (0..10).for_each(|_| rig.frames([0x01]));
+    rig.frames(stream(0, 0, false, b"a request"));
+    rig.pass(ms(100));
+    // Every byte of UDP payload belongs to one packet.
+    let (to_engine, from_engine) =
+        rig.ledger.values().fold((0, 0), |sum, of| (sum.0 + of.to_engine, sum.1 + of.from_engine));
+    assert_eq!(bytes.received.load(Ordering::Relaxed), to_engine);
+    assert_eq!(bytes.sent.load(Ordering::Relaxed), from_engine);
 }
 
 /// An end as observers heard of it.

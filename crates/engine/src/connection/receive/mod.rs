@@ -188,6 +188,7 @@ impl Connection {
         // RFC 9001 5.4.1: header protection leaves the spin bit as it is
         at.spin = packet.first().is_some_and(|first| first & 0x20 != 0);
         let spare = self.handshake.may_get_keys_for(kind).then(|| packet.clone());
+        let packet_bytes = packet.len();
         match self.unprotect(&mut at, span, packet) {
             Ok(payload) => {
                 if let Some(version) = header.version().filter(|_| kind == PacketKind::Initial)
@@ -198,7 +199,7 @@ impl Connection {
                 if let Some(remote) = scid.and_then(|scid| self.handshake.learn_peer_scid(scid, kind)) {
                     self.paths.table.set_remote_initial(remote, None);
                 }
-                self.on_opened(at, header, &payload);
+                self.on_opened(at, header, packet_bytes, &payload);
                 Ok(())
             }
             Err(Refusal::Drop(DropReason::NoKeys)) => {

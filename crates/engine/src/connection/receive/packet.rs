@@ -11,7 +11,8 @@ use super::Arrival;
 use crate::connection::Connection;
 
 impl Connection {
-    pub(super) fn on_opened(&mut self, at: Arrival, header: &ProtectedHeader, payload: &Bytes) {
+    /// A packet of `packet_bytes` on the wire, header to tag, holds `payload`.
+    pub(super) fn on_opened(&mut self, at: Arrival, header: &ProtectedHeader, packet_bytes: usize, payload: &Bytes) {
         if !self.lifecycle.is_open() {
             // RFC 9000 10.2.1: only the peer's own close still matters
             let mut frames = Frames::in_packet(payload, at.kind);
@@ -24,7 +25,7 @@ impl Connection {
             path: at.path,
             space: at.space,
             number: at.number,
-            bytes: payload.len() as u16,
+            bytes: packet_bytes as u16,
         });
         if let Err(error) = self.read_packet(&at, header, payload) {
             self.close_with(at.now, error);
