@@ -8,7 +8,8 @@ use plait_path::AckRoute;
 use plait_path::policy::ack_route::{AckCarrier, AckPaths, AckRouteFactory};
 use plait_wire::Frame;
 
-use crate::puppet::{Packet, Rig, Setup, ms, tuple};
+use crate::full_sockets::{set_full, two_locals_of};
+use crate::puppet::{ENGINE, Packet, Rig, Setup, ms, tuple};
 
 const SECOND: &str = "192.0.2.2:5000";
 
@@ -39,6 +40,44 @@ impl AckRouteFactory for InTurnFactory {
     fn build(&self) -> Box<dyn AckRoute> {
         Box::new(InTurn::default())
     }
+}
+
+/// Names the path that the acks are of, whether it can carry them or not, and one that there is not.
+#[derive(Debug)]
+struct Stubborn;
+
+impl AckRoute for Stubborn {
+    fn name(&self) -> &'static str {
+        "stubborn"
+    }
+
+    fn choose(&mut self, _now: Instant, of: PathId, _carriers: &[AckCarrier]) -> AckPaths {
+        [of, PathId(99)].into_iter().collect()
+    }
+}
+
+impl AckRouteFactory for Stubborn {
+    fn name(&self) -> &'static str {
+        "stubborn"
+    }
+
+    fn build(&self) -> Box<dyn AckRoute> {
+        Box::new(Self)
+    }
+}
+
+#[test]
+fn a_route_to_a_path_that_can_carry_nothing_is_not_taken() {
+    let mut setup = Setup::default();
+    setup.transport.ack_route(Arc::new(Stubborn));
+    let mut rig = two_locals_of(setup);
+    let acks = |rig: &Rig| rig.count(|f| matches!(f, Frame::Ack(ack) if ack.path == PathId(0)));
+    set_full(&mut rig, &[ENGINE]);
+    (0..4).for_each(|_| rig.frames([0x01]));
+    rig.pass(ms(50));
+    assert!(rig.wire.is_empty(), "{:?}", rig.seen);
+    set_full(&mut rig, &[]);
+    assert!(acks(&rig) > 0, "the ack waited for its path");
 }
 
 #[test]

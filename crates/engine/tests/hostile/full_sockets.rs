@@ -17,7 +17,11 @@ fn second() -> FourTuple {
 
 /// Path 0 from one of our addresses, path 1 from the other.
 fn two_locals() -> Rig {
-    let mut rig = Rig::established_server(Setup::default());
+    two_locals_of(Setup::default())
+}
+
+pub fn two_locals_of(setup: Setup) -> Rig {
+    let mut rig = Rig::established_server(setup);
     let before = rig.seen.len();
     let challenge = [&[0x1a_u8][..], &[7; 8]].concat();
     rig.send_all(second(), &[Packet::one_rtt(challenge).on(1).padded(1200)]);
@@ -31,7 +35,7 @@ fn two_locals() -> Rig {
     rig
 }
 
-fn set_full(rig: &mut Rig, full: &[&str]) {
+pub fn set_full(rig: &mut Rig, full: &[&str]) {
     let (now, full) = (rig.now, full.iter().map(|f| addr(f)).collect::<Vec<_>>());
     rig.conn().set_full_sockets(now, &full);
     rig.pump();

@@ -34,9 +34,10 @@ pub trait AckRoute: Send + Debug {
     /// Its name in configurations and results.
     fn name(&self) -> &'static str;
 
-    /// The paths that carry the acks of `of`; `carriers` are open and can send a small packet now; they may not be validated yet.
+    /// The paths that carry the acks of `of`, out of `carriers`; what is not among them counts as not chosen.
     ///
-    /// Nothing chosen means: wait until a path can.
+    /// Carriers are open and can send a small packet now; they may not be validated yet. A path that was silent for a probe
+    /// time-out longer than `of` is left out, unless no other path can carry acks. Nothing chosen means: wait until a path can.
     fn choose(&mut self, now: Instant, of: PathId, carriers: &[AckCarrier]) -> AckPaths;
 
     /// Nothing is sent on a path any more: forget it.

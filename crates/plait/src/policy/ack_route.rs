@@ -1,7 +1,8 @@
 //! Ack routes: which path carries the acks of a path (RFC 10069 3.1: any open path may).
 //!
-//! An [`AckRoute`] sees one [`AckCarrier`] for each path that could carry an ack now, and chooses any number of them. None
-//! chosen means that the ack waits for a path that will do.
+//! An [`AckRoute`] sees one [`AckCarrier`] for each path that could carry an ack now, and chooses any number of them; a path
+//! that it does not see counts as not chosen. None chosen means that the ack waits for a path that will do. It does not see
+//! paths that were silent for a probe time-out longer than the one whose acks are to go, unless no other path could carry them.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -22,8 +23,9 @@
 //!     fn choose(&mut self, _now: Instant, of: PathId, carriers: &[AckCarrier]) -> AckPaths {
 //!         let works = |carrier: &&AckCarrier| matches!(carrier.state, PathState::Active | PathState::Backup);
 //!         let eldest = carriers.iter().filter(works).map(|carrier| carrier.id).min();
-//!         // Where no path is known to work, the one that brought the data is as good as any.
-//!         std::iter::once(eldest.unwrap_or(of)).collect()
+//!         // Where no path is known to work, the one that brought the data is as good as any, if it can carry acks now.
+//!         let own = || carriers.iter().map(|carrier| carrier.id).find(|id| *id == of);
+//!         eldest.or_else(own).into_iter().collect()
 //!     }
 //! }
 //!
@@ -55,6 +57,7 @@
 //! };
 //! let carriers = [carrier(0, PathState::Failed), carrier(1, PathState::Active), carrier(2, PathState::Active)];
 //! assert_eq!(EldestFactory.build().choose(Instant::ZERO, PathId(2), &carriers)[..], [PathId(1)]);
+//! assert!(EldestFactory.build().choose(Instant::ZERO, PathId(2), &carriers[..1]).is_empty());
 //! ```
 
 pub use plait_path::policy::ack_route::{AckCarrier, AckPaths, AckRoute, AckRouteFactory};

@@ -74,7 +74,8 @@ impl Acks {
         for slot in paths.open_slots() {
             let Some(path) = slot.sendable().filter(|path| path.may_carry_acks()) else { continue };
             // A receiver sends nothing that shows it the death of a path: one that fell silent while `of` goes on must
-            // not swallow the acks of `of` as well.
+            // not swallow the acks of `of` as well. Also where every path counts as failed: the one that still brings
+            // packets is the better guess.
             let silence = of_heard.map_or(Duration::ZERO, |at| heard(path).map_or(Duration::MAX, |own| at.since(own)));
             let silent = slot.id != of.id && silence > path.pto();
             // A short packet with an ack must fit into the credit of an address that is not proven.
@@ -83,8 +84,8 @@ impl Acks {
                 if silent { &mut self.silent_carriers } else { &mut self.carriers }.push(carrier);
             }
         }
-        // Also where every path counts as failed: the one that still brings packets is the better guess.
         if self.carriers.is_empty() {
+            // No other path can: a silent one is better than none.
             self.carriers.append(&mut self.silent_carriers);
         }
         self.silent_carriers.clear();
@@ -92,7 +93,10 @@ impl Acks {
             Pairing::Paths => of.id,
             Pairing::Uniflows => paths.way_back(of).unwrap_or(PathId::MAX),
         };
-        self.route.choose(now, own, &self.carriers)
+        let mut chosen = self.route.choose(now, own, &self.carriers);
+        // An application's policy may name any id: what cannot carry an ack now counts as not chosen.
+        chosen.retain(|id| self.carriers.iter().any(|carrier| carrier.id == *id));
+        chosen
     }
 
     /// An ack that is due, on the path that the policy wants it on.
