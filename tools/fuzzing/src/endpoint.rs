@@ -62,7 +62,7 @@ impl Driver {
         let mut config = settings::server();
         config.retry_policy(match input.byte() % 3 {
             0 => RetryPolicy::Application,
-            1 => RetryPolicy::Above(2),
+            1 => RetryPolicy::AtLeast(2),
             _ => RetryPolicy::Always,
         });
         let server = Endpoint::new(Arc::new(settings::endpoint(2)), Some(Arc::new(config)), Random::from_u64(12));

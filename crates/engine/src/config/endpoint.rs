@@ -77,7 +77,8 @@ impl EndpointConfig {
         self
     }
 
-    /// Stateless resets, and as many version negotiations, sent in a second at most. Default 1000.
+    /// Stateless resets sent in a second at most, and as many answers to first packets that begin no connection: version
+    /// negotiations and closes together. Default 1000; 0 sends none.
     pub fn max_resets_per_second(&mut self, count: u32) -> &mut Self {
         self.resets_per_second = count;
         self

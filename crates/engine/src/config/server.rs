@@ -15,8 +15,8 @@ use super::{MigrationPolicy, TransportConfig};
 pub enum RetryPolicy {
     /// Only when the application calls `retry`, or when half the places of undecided connections are taken.
     Application,
-    /// As before, and once so many connections wait for the application or are in their handshake.
-    Above(usize),
+    /// As before, and once at least so many connections wait for the application or are in their handshake.
+    AtLeast(usize),
     /// Always, unless the client brings a token.
     Always,
 }
@@ -47,7 +47,7 @@ impl ServerConfig {
             tls,
             transport: Arc::default(),
             token_key: Arc::new(token_key),
-            retry: RetryPolicy::Above(limits::MAX_INCOMING_CONNECTIONS),
+            retry: RetryPolicy::AtLeast(limits::MAX_INCOMING_CONNECTIONS),
             retry_token_lifetime: Duration::from_secs(15),
             validation_token_lifetime: Duration::from_secs(14 * 24 * 3600),
             validation_tokens_sent: 2,
@@ -78,7 +78,8 @@ impl ServerConfig {
         self
     }
 
-    /// When clients must prove their address first. Default: above 1024 unfinished handshakes.
+    /// When clients must prove their address first. Default: from 1024 unfinished handshakes on. Whatever the policy, also
+    /// while half of [`Self::max_incoming`] connections wait for the application, by default 512.
     pub fn retry_policy(&mut self, policy: RetryPolicy) -> &mut Self {
         self.retry = policy;
         self

@@ -3,7 +3,7 @@
 //! A datagram comes in by [`Endpoint::receive`]. An id of ours names connection and path (`demux`). A client's first
 //! packet is opened before anything is kept for it (`first`); only an authentic one becomes an [`Incoming`], whose
 //! later datagrams wait in `waiting`. What has no connection is answered, if at all, by `reply`: never with more
-//! than three times its bytes, and resets and version negotiations no more often than `bucket` allows.
+//! than three times its bytes, and resets, version negotiations and closes no more often than `bucket` allows.
 
 mod bucket;
 mod connect;
@@ -46,7 +46,8 @@ pub struct Endpoint {
     waiting: Waiting,
     used_tokens: UsedTokens,
     resets: Bucket,
-    negotiations: Bucket,
+    /// Version Negotiation, and CONNECTION_CLOSE where no connection is to begin.
+    refusals: Bucket,
     /// Where first packets are opened; kept to spare an allocation for each.
     scratch: Vec<u8>,
 }
@@ -58,7 +59,7 @@ impl Endpoint {
         let hiding_key = ResetKey::generate(&mut random);
         Self {
             resets: Bucket::new(config.resets_per_second),
-            negotiations: Bucket::new(config.resets_per_second),
+            refusals: Bucket::new(config.resets_per_second),
             config,
             server,
             random,

@@ -173,7 +173,7 @@ impl Endpoint {
         reply: &mut Vec<u8>,
     ) -> Received {
         // RFC 9000 5.2.2: only datagrams large enough to begin a connection are answered.
-        if self.server.is_none() || data.len() < MIN_DATAGRAM_BYTES || !self.negotiations.take(arrival.now) {
+        if self.server.is_none() || data.len() < MIN_DATAGRAM_BYTES || !self.refusals.take(arrival.now) {
             return Received::Nothing;
         }
         let theirs = (header.dcid(data), header.scid(data));
@@ -248,7 +248,7 @@ impl Endpoint {
         crowded
             || match policy {
                 RetryPolicy::Application => false,
-                RetryPolicy::Above(count) => self.waiting.len() + self.demux.handshaking() >= count,
+                RetryPolicy::AtLeast(count) => self.waiting.len() + self.demux.handshaking() >= count,
                 RetryPolicy::Always => true,
             }
     }
@@ -273,7 +273,7 @@ impl Endpoint {
         code: CloseCode,
         reply: &mut Vec<u8>,
     ) -> Received {
-        if !self.negotiations.take(arrival.now) {
+        if !self.refusals.take(arrival.now) {
             return Received::Nothing;
         }
         let ours = self.random.connection_id(self.config.cid_len);

@@ -97,7 +97,7 @@ fn invented_addresses_cannot_take_all_places() {
 #[test]
 fn unfinished_handshakes_ask_others_for_a_retry() {
     let mut server = server_config();
-    server.retry_policy(crate::config::RetryPolicy::Above(1));
+    server.retry_policy(crate::config::RetryPolicy::AtLeast(1));
     let mut bench = Bench::new(endpoint_config(), Some(server));
     let incoming = bench.incoming(tuple(1), &Craft::new(1).datagram());
     let handle = bench.admit(incoming).handle;
