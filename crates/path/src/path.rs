@@ -30,10 +30,10 @@ pub use departure::Departure;
 
 /// A failed path is probed at least this often, so that its return is noticed soon.
 const FAILED_PROBE_INTERVAL: Duration = Duration::from_secs(1);
-/// A packet that came within this part of a probe time-out shows that the path still brings data.
+/// A packet that came within this part of a probe time-out shows that we still hear on the path.
 const HEARD_PART: u32 = 4;
-/// Packets whose control frames the probes of a time-out repeat (RFC 9002 6.2.4: one or two).
-const PACKETS_PER_PROBE: usize = 2;
+/// Oldest packets in flight whose control frames go again after a time-out (RFC 9002 6.2.4: one or two).
+const PACKETS_PER_TIMEOUT: usize = 2;
 
 /// Whether another path can take over what a path has under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,8 +49,10 @@ pub enum TakeOver {
 pub struct ProbeTimeout {
     /// Probe time-outs in a row.
     pub count: u32,
-    /// The path brings data, and none of ours is under way on it: acks that queue behind that data are late, not lost.
-    pub brings_data: bool,
+    /// We hear on the path, and wait for no data of ours: any packet came within a quarter of a probe time-out, and what goes
+    /// again holds no payload, which on the only path that works is that of the oldest two packets. Acks that queue behind
+    /// the peer's data are late, not lost.
+    pub only_hears: bool,
 }
 
 /// How a path is set up.
@@ -257,20 +259,20 @@ impl Path {
     }
 
     /// A probe time-out passed. Appends the frames that are to be sent again: all that is under way where another path
-    /// can take it over, else the control frames that the probes repeat, which repeat the stream data as it was
+    /// can take it over, else only the control frames of the oldest packets; the probes repeat the stream data themselves
     /// (RFC 9002 6.2.4).
     pub fn on_probe_timeout(&mut self, now: Instant, others: TakeOver, again: &mut Vec<SentFrame>) -> ProbeTimeout {
         match others {
             TakeOver::Possible => self.send.hand_over_in_flight(again),
-            TakeOver::Alone => self.send.oldest_frames(Space::Data, 0, PACKETS_PER_PROBE, again),
+            TakeOver::Alone => self.send.oldest_frames(Space::Data, 0, PACKETS_PER_TIMEOUT, again),
         }
         let recent = self.pto() / HEARD_PART;
         let is_heard = self.receive.heard_at().is_some_and(|at| now.since(at) < recent);
-        let brings_data = self.pairing == Pairing::Paths && is_heard && !again.iter().any(is_payload);
+        let only_hears = self.pairing == Pairing::Paths && is_heard && !again.iter().any(is_payload);
         if others == TakeOver::Alone {
             again.retain(|frame| !is_payload(frame));
         }
-        ProbeTimeout { count: self.send.pto_count(), brings_data }
+        ProbeTimeout { count: self.send.pto_count(), only_hears }
     }
 
     /// Counts as potentially failed from now on, and is probed at least once a second; true when that is news.

@@ -9,15 +9,16 @@ use crate::connection::events::PathEvent;
 
 impl PathControl {
     /// A probe time-out passed on a path. Where another works, that takes over its frames; alone it sends its probes and gives
-    /// nothing up, since acks may only be late. It counts as potentially failed (CoNEXT 2017, section 4.3) wherever another
-    /// path is validated, also one that failed itself.
+    /// nothing up, since acks may only be late. With another validated path, even one that counts as failed, it counts as
+    /// potentially failed (CoNEXT 2017, section 4.3), or is abandoned where another works and `abandon_after_ptos` time-outs
+    /// passed in a row. Neither happens where it only hears, nor where `potentially_failed` is off.
     pub(crate) fn on_probe_timeout(&mut self, now: Instant, id: PathId, random: &mut Random) {
         let others = self.table.can_take_over_from(id);
         self.suspect_size(now, id);
         let mut frames = Vec::new();
         let Some(path) = self.table.path_mut(id) else { return };
         let timeout = path.on_probe_timeout(now, others, &mut frames);
-        let ProbeTimeout { count, brings_data } = timeout;
+        let ProbeTimeout { count, only_hears } = timeout;
         self.tell(PathNews::SendAgain { id, frames });
         self.tell(PathNews::ProbeTimeout { id, count });
         if others == TakeOver::Alone {
@@ -25,7 +26,7 @@ impl PathControl {
         }
         let may_fail =
             self.settings.potentially_failed() == Switch::On && self.is_confirmed() && self.table.is_multipath();
-        if brings_data || !may_fail || !self.table.has_other_validated(id) {
+        if only_hears || !may_fail || !self.table.has_other_validated(id) {
             return;
         }
         if others == TakeOver::Possible && count >= self.settings.abandon_after_ptos() {

@@ -25,7 +25,7 @@ pub(super) struct Outage {
 impl PathControl {
     /// A probe time-out passed on the last path that worked.
     pub(super) fn on_probe_timeout_alone(&mut self, id: PathId, timeout: ProbeTimeout) {
-        if timeout.count >= OUTAGE_PTOS && !timeout.brings_data {
+        if timeout.count >= OUTAGE_PTOS && !timeout.only_hears {
             self.begin_outage(id);
         }
     }
