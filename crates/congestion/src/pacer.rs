@@ -57,8 +57,8 @@ impl Pacer {
         Self { credit: 0, refilled_at: now, primed: false, rested: false, burst_max }
     }
 
-    /// Takes in the credit that time has brought. To be called before a packet is chosen: what the pace was in between
-    /// counts, so that asking more often gives another pace.
+    /// Credits the time since the last call at the pace of now. To be called only when a packet is to be chosen: the pace
+    /// changes in between, so that other moments give another credit.
     pub fn refill(&mut self, now: Instant, pace: &Pace) {
         let Some(terms) = self.terms(pace) else { return };
         (self.credit, self.primed) = (self.credit_at(now, &terms), true);
@@ -116,7 +116,7 @@ impl Pacer {
     }
 
     /// An in-flight packet of `bytes` left.
-    pub fn on_sent(&mut self, _now: Instant, bytes: u64) {
+    pub fn on_sent(&mut self, bytes: u64) {
         self.rested = false;
         self.credit -= i128::from(bytes) * NANOS as i128;
     }

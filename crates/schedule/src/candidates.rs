@@ -43,7 +43,7 @@ pub fn candidates(paths: &[PathView]) -> impl Iterator<Item = &PathView> {
     eligible(paths).filter(|p| p.has_room())
 }
 
-/// The eligible path with the smallest smoothed RTT, open or not; ties go to the lower id.
+/// The eligible path with the smallest smoothed RTT, with room or not; ties go to the lower id.
 pub fn fastest(paths: &[PathView]) -> Option<&PathView> {
     eligible(paths).min_by_key(|p| (p.rtt_or_max(), p.id))
 }

@@ -33,12 +33,12 @@ fn a_burst_of_ten_then_the_rate() {
     let ask = |pacer: &mut Pacer, now| refilled(pacer, now, Duration::from_millis(100), 12_000, MSS, None);
     for _ in 0..10 {
         assert_eq!(ask(&mut pacer, at(0)), None);
-        pacer.on_sent(at(0), MSS);
+        pacer.on_sent(MSS);
     }
     assert_eq!(ask(&mut pacer, at(0)), Some(at(8000)));
     assert_eq!(ask(&mut pacer, at(7999)), Some(at(8000)));
     assert_eq!(ask(&mut pacer, at(8000)), None);
-    pacer.on_sent(at(8000), MSS);
+    pacer.on_sent(MSS);
     assert_eq!(ask(&mut pacer, at(8000)), Some(at(16_000)));
 }
 
@@ -48,7 +48,7 @@ fn the_controllers_rate_wins_and_fast_paths_burst_two_milliseconds() {
     let rate = Some(100_000_000);
     assert_eq!(refilled(&mut pacer, at(0), Duration::from_millis(100), 1, MSS, rate), None);
     assert_eq!(pacer.burst_left(), 200_000);
-    pacer.on_sent(at(0), 200_000);
+    pacer.on_sent(200_000);
     // Waits for half a millisecond's worth, not for one datagram.
     assert_eq!(refilled(&mut pacer, at(0), Duration::ZERO, 1, MSS, rate), Some(at(500)));
     assert_eq!(refilled(&mut pacer, at(500), Duration::ZERO, 1, MSS, rate), None);
@@ -61,7 +61,7 @@ fn idle_time_fills_one_burst_only_and_debt_is_bounded() {
     assert_eq!(ask(&mut pacer, at(0)), None);
     assert_eq!(ask(&mut pacer, at(60_000_000)), None);
     assert_eq!(pacer.burst_left(), 12_000);
-    pacer.on_sent(at(60_000_000), 1_000_000);
+    pacer.on_sent(1_000_000);
     assert_eq!(ask(&mut pacer, at(60_000_000)), Some(at(60_000_000 + 80_000 + 8000)));
 }
 
@@ -73,7 +73,7 @@ fn a_bound_holds_for_each_burst_and_not_for_the_rate() {
     while now < at(100_000) {
         let mut burst = 0;
         while refilled(&mut pacer, now, Duration::ZERO, 1, MSS, rate).is_none() {
-            pacer.on_sent(now, MSS);
+            pacer.on_sent(MSS);
             burst += MSS;
         }
         assert!(burst <= 3 * MSS, "{burst}");
@@ -84,14 +84,14 @@ fn a_bound_holds_for_each_burst_and_not_for_the_rate() {
     // Less than a datagram lets one leave.
     let mut pacer = Pacer::new(at(0), Some(1));
     assert_eq!(refilled(&mut pacer, at(0), Duration::ZERO, 1, MSS, rate), None);
-    pacer.on_sent(at(0), MSS);
+    pacer.on_sent(MSS);
     assert_eq!(refilled(&mut pacer, at(0), Duration::ZERO, 1, MSS, rate), Some(at(12)));
 }
 
 #[test]
 fn no_rtt_and_no_rate_do_not_hold() {
     let mut pacer = Pacer::new(at(0), None);
-    pacer.on_sent(at(0), 1 << 40);
+    pacer.on_sent(1 << 40);
     assert_eq!(refilled(&mut pacer, at(0), Duration::ZERO, 12_000, MSS, None), None);
 }
 
@@ -101,7 +101,7 @@ fn extremes_do_not_overflow() {
     let end = Instant::from_nanos(u64::MAX);
     assert_eq!(refilled(&mut pacer, end, Duration::from_nanos(1), u64::MAX, 65_527, Some(u64::MAX)), None);
     assert_eq!(refilled(&mut pacer, end, Duration::from_nanos(1), u64::MAX, 65_527, None), None);
-    pacer.on_sent(end, u64::MAX);
+    pacer.on_sent(u64::MAX);
     assert!(refilled(&mut pacer, at(0), Duration::MAX, 1, 65_527, None).is_some());
 }
 
@@ -118,7 +118,7 @@ proptest! {
             now += step;
             let t = Instant::from_nanos(now);
             while refilled(&mut pacer, t, Duration::ZERO, 0, MSS, Some(rate)).is_none() {
-                pacer.on_sent(t, MSS);
+                pacer.on_sent(MSS);
                 sent += u128::from(MSS);
             }
             prop_assert!(sent * NANOS <= u128::from(rate) * u128::from(now) + burst * NANOS);
@@ -135,7 +135,7 @@ proptest! {
                 now = then;
                 prop_assert_eq!(refilled(&mut pacer, now, Duration::ZERO, 0, mss, Some(rate)), None);
             }
-            pacer.on_sent(now, mss);
+            pacer.on_sent(mss);
         }
     }
 }

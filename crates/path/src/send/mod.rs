@@ -304,7 +304,7 @@ impl SendFlow {
         // RFC 9000 9.4: challenges to other addresses are not subject to this path's window
         if packet.in_flight && !packet.elsewhere {
             self.in_flight += bytes;
-            self.pacer.on_sent(now, bytes);
+            self.pacer.on_sent(bytes);
             self.controller.on_sent(now, bytes, self.in_flight, number);
             self.note_window_use(space, number);
         }
