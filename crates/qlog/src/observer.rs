@@ -314,6 +314,8 @@ impl Observer for QlogObserver {
                 let (error_code, trigger) = (code.map(|code| code.0), words::close_trigger(*trigger));
                 self.closed(now, &Closed { initiator, error_code, reason, trigger });
             }
+            // The drafts show acks among the frames of a packet, and no record here lists frames.
+            TraceEvent::AckReceived { .. } => {}
             // Newer than this writer.
             _ => {}
         }

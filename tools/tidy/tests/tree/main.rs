@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use plait_tidy::{Source, all_sources};
 
+mod events;
 mod house;
 mod programs;
 mod requirements;
