@@ -1,4 +1,4 @@
-//! A running hash over everything that happens, to tell whether two runs were the same.
+//! A running hash over every datagram sent, arrived or lost (`WorldLog::note`), to tell whether two runs were the same.
 
 use std::net::{IpAddr, SocketAddr};
 

@@ -153,7 +153,7 @@ impl World {
         if self.net.events.is_empty() { RunEnd::Idle } else { RunEnd::TimeLimit }
     }
 
-    /// A hash over everything that happened so far.
+    /// A hash over every datagram sent, arrived or lost so far.
     pub fn digest(&self) -> u64 {
         self.net.log.digest.value()
     }

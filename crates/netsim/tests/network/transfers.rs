@@ -1,4 +1,4 @@
-//! Other implementations transfer over lossy worlds: the world, and the adapters, hold.
+//! Plait and other implementations transfer over lossy worlds: the world, and the adapters, hold.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
