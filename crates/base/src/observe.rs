@@ -166,7 +166,7 @@ pub enum TraceEvent {
         /// How many fired in a row.
         count: u32,
     },
-    /// RTT, window or bytes in flight changed.
+    /// How a path fares; said when an ack gave an RTT sample, not at each change.
     Metrics {
         path: PathId,
         rtt: Duration,
