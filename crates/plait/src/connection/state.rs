@@ -40,7 +40,7 @@ pub(crate) struct Notifies {
     available: [Notify; 2],
     pub(crate) datagram: Notify,
     pub(crate) datagram_room: Notify,
-    /// Handshake steps, path changes that openers wait for, and the end.
+    /// The end of the connection.
     pub(crate) closed: Notify,
 }
 

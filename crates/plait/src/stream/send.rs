@@ -103,8 +103,8 @@ impl SendStream {
     }
 
     /// Waits until a write would take something, and tells how many bytes it would take: within the peer's limits on
-    /// the stream and what is kept for it. Who makes data only then keeps nothing for peers that give no credit. Other
-    /// streams of the connection share a part of that room and may be faster.
+    /// the stream and what is kept for it. A program that makes its data only after this call holds none for peers that
+    /// give no credit. Other streams of the connection share a part of that room and may be faster.
     ///
     /// # Errors
     /// See [`WriteError`].
