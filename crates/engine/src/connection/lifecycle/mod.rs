@@ -124,7 +124,7 @@ impl Lifecycle {
         }
         // RFC 9000 10.1: at least three times the current PTO
         self.idle_deadline = self.idle_timeout.map(|d| now + d.max(pto * IDLE_PTOS));
-        // From then on each path's own silence counts.
+        // Begun once; when it fires, `set_keep_alive` goes by each path's own silence.
         self.keep_alive_deadline = self.keep_alive_deadline.or(self.keep_alive_interval.map(|d| now + d));
     }
 

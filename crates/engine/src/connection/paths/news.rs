@@ -26,7 +26,7 @@ pub(crate) enum PathNews {
     SendAgain { id: PathId, frames: Vec<SentFrame> },
     /// These packets of the path do not arrive any more.
     Undelivered { id: PathId, feedback: Feedback },
-    /// Paths or their packets became smaller: datagrams that wait may fit none any more.
+    /// Paths became fewer, or their packets smaller: datagrams that wait may fit none any more.
     RoomShrank,
     /// Nothing is sent on the path from now on.
     Closing { id: PathId },

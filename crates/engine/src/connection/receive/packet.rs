@@ -48,6 +48,7 @@ impl Connection {
             return Ok(());
         }
         let (mut eliciting, mut probing) = (Eliciting::No, true);
+        // None: no payload of the application.
         let mut stream_bytes = None;
         for frame in Frames::in_packet(payload, at.kind) {
             let frame = frame?;
