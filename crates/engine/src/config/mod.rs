@@ -5,6 +5,7 @@
 
 mod client;
 mod endpoint;
+mod extension;
 mod path_tuning;
 mod paths;
 mod recovery;
@@ -16,8 +17,8 @@ mod transport;
 
 pub use client::ClientConfig;
 pub use endpoint::EndpointConfig;
+pub use extension::Extension;
 pub use path_tuning::MigrationPolicy;
-pub use paths::Extension;
 pub use recovery::MtuDiscoveryConfig;
 pub use server::{RetryPolicy, ServerConfig};
 pub(crate) use tokens::token_name;

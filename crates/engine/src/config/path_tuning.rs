@@ -10,7 +10,7 @@ use plait_path::{AckRouteFactory, AddressScope, PathPolicyFactory};
 use plait_schedule::reinject::{ReinjectionFactory, TailFactory};
 
 use super::Switch;
-use super::paths::Extension;
+use super::extension::Extension;
 
 /// Whether a peer may move a path to another address (RFC 9000 9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,7 +16,6 @@ use bytes::Bytes;
 use plait_base::observe::Observer;
 use plait_base::{CloseCode, Instant, Random, Side};
 use plait_crypto::OneRttKeys;
-use plait_path::table::Pairing;
 use plait_stream::{Datagrams, Streams};
 
 use crate::io::EndpointEvent;
@@ -61,11 +60,6 @@ impl Connection {
     /// Which end of the connection we are.
     pub fn side(&self) -> Side {
         self.handshake.side
-    }
-
-    /// True once Multiflow is in effect: the flows of each direction have addresses of their own.
-    pub fn is_multiflow(&self) -> bool {
-        self.paths.table.pairing() == Pairing::Uniflows
     }
 
     /// True once an extension is in effect by which there may be several paths: RFC 10069 or Multiflow.

@@ -58,11 +58,11 @@ fn rfc_10069_wins_where_both_are_offered() {
     setup.habits.params.initial_max_path_id = Some(PathId(7));
     setup.transport.extension(Extension::Either);
     let mut rig = Rig::established_server(setup);
-    assert!(rig.conn().is_multipath() && !rig.conn().is_multiflow());
+    assert!(rig.conn().is_multipath() && !rig.conn().paths().is_multiflow());
     // and where the peer knows Multiflow alone, an end that offers both speaks it
     let mut setup = Setup::multiflow();
     setup.transport.extension(Extension::Either);
-    assert!(Rig::established_server(setup).conn().is_multiflow());
+    assert!(Rig::established_server(setup).conn().paths().is_multiflow());
     // an end that was not told to offer it does not
     let mut setup = Setup::multiflow();
     setup.transport.extension(Extension::Multipath);

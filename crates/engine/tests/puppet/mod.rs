@@ -425,7 +425,7 @@ impl Rig {
     pub fn give_cids(&mut self) {
         let mut payload = Vec::new();
         if self.conn().is_multipath() {
-            let form = if self.conn().is_multiflow() { CidForm::Uniflow } else { CidForm::Path };
+            let form = if self.conn().paths().is_multiflow() { CidForm::Uniflow } else { CidForm::Path };
             for path in 1..8 {
                 self.peer.new_cid(form, path, 0).encode(&mut payload);
                 self.next_cid.insert(path, 1);
@@ -440,7 +440,7 @@ impl Rig {
     /// Acknowledges everything received on every path.
     pub fn ack_all(&mut self) {
         let paths: Vec<u32> = self.peer.received.keys().filter(|(s, _)| *s == Space::Data).map(|(_, p)| p.0).collect();
-        let form = match (self.conn().is_multipath(), self.conn().is_multiflow()) {
+        let form = match (self.conn().is_multipath(), self.conn().paths().is_multiflow()) {
             (_, true) => AckForm::Uniflow,
             (true, false) => AckForm::Path,
             (false, false) => AckForm::Plain,

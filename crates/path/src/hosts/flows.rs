@@ -16,7 +16,7 @@ pub(super) struct UniflowsReport {
 }
 
 impl UniflowsReport {
-    /// Things changed.
+    /// A flow came, went or changed its address: a new report is to be sent.
     pub(super) fn is_due_again(&mut self) {
         self.delivery = FrameState::Due;
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use plait_base::limits::MAX_PATHS;
 use plait_base::{CloseCode, Instant, PathId};
 
-use super::{Closing, Expired, Extension, Paths, Slot, TableEvent};
+use super::{Closing, Expired, Negotiated, Paths, Slot, TableEvent};
 use crate::addresses::FourTupleRole;
 use crate::frame_state::FrameState;
 
@@ -79,7 +79,7 @@ impl Paths {
 
     /// Allows the peer a new id for each that died, as long as the ids that may be alive stay bounded.
     fn pay_credit(&mut self) {
-        let Extension::Multipath(credit) = &mut self.extension else { return };
+        let Negotiated::Multipath(credit) = &mut self.extension else { return };
         while self.owed_ids > 0 {
             let alive = u64::from(credit.wanted().0) + 1 - self.retired.count();
             if alive >= MAX_PATHS as u64 {

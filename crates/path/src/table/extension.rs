@@ -18,12 +18,12 @@ pub enum Pairing {
 
 /// The extension in effect; chosen once, when the handshake is complete.
 #[derive(Clone, Debug)]
-pub(super) enum Extension {
+pub(super) enum Negotiated {
     /// None, or not yet.
     None,
-    /// RFC 10069.
+    /// Multiple paths, RFC 10069.
     Multipath(PathCredit),
-    /// Multiflow QUIC.
+    /// Uniflows, Multiflow QUIC.
     Multiflow(UniflowLimits),
 }
 
@@ -44,7 +44,7 @@ impl UniflowLimits {
     }
 }
 
-impl Extension {
+impl Negotiated {
     pub(super) fn credit(&self) -> Option<&PathCredit> {
         if let Self::Multipath(credit) = self { Some(credit) } else { None }
     }

@@ -8,7 +8,7 @@ use plait_wire::frame::{
     RetireCid,
 };
 
-use super::{Extension, Paths, Slot, SlotPlace, TableEvent};
+use super::{Negotiated, Paths, Slot, SlotPlace, TableEvent};
 use crate::addresses::{AddressEvent, ChallengeData};
 use crate::cids::check_encoding;
 use crate::frame_state::FrameState;
@@ -72,8 +72,8 @@ impl Paths {
     pub fn on_ack(&mut self, id: PathId, form: AckForm) -> Result<AckTarget, Violation> {
         let id = if form == AckForm::Plain { PathId::ZERO } else { id };
         match (form, &self.extension) {
-            (AckForm::Plain, _) | (AckForm::Path, Extension::Multipath(_)) => {}
-            (AckForm::Uniflow, Extension::Multiflow(_)) => {}
+            (AckForm::Plain, _) | (AckForm::Path, Negotiated::Multipath(_)) => {}
+            (AckForm::Uniflow, Negotiated::Multiflow(_)) => {}
             (AckForm::Path, _) => return Err(Violation::MultipathNotNegotiated),
             (AckForm::Uniflow, _) => return Err(Violation::MultiflowNotNegotiated),
         }

@@ -34,7 +34,7 @@ pub use closing::AbandonError;
 pub(crate) use closing::PendingAbandon;
 use credit::PathCredit;
 pub use extension::Pairing;
-use extension::{Extension, UniflowLimits};
+use extension::{Negotiated, UniflowLimits};
 pub use frame_room::frame_room;
 pub use inbound::{AbandonNews, AckTarget};
 pub use opening::{Admission, OpenError};
@@ -121,7 +121,7 @@ pub enum Expired {
 pub struct Paths {
     config: TableConfig,
     peer: Option<PeerLimits>,
-    extension: Extension,
+    extension: Negotiated,
     /// What the hosts tell each other of their addresses; none where no extension lets them.
     hosts: Option<Box<Hosts>>,
     slots: Vec<Slot>,
@@ -147,7 +147,7 @@ impl Paths {
         Self {
             config,
             peer: None,
-            extension: Extension::None,
+            extension: Negotiated::None,
             hosts: None,
             slots,
             retired: RangeSet::new(),
@@ -167,15 +167,15 @@ impl Paths {
 
     /// The handshake is complete: multipath takes effect if both sides want it; true when it does.
     pub fn on_handshake_complete(&mut self) -> bool {
-        let Extension::None = self.extension else { return self.is_multipath() };
+        let Negotiated::None = self.extension else { return self.is_multipath() };
         let peer = |limit: fn(&PeerLimits) -> Option<u32>| self.peer.as_ref().and_then(limit);
         let multipath = self.config.initial_max_path_id.zip(peer(|peer| peer.initial_max_path_id));
         let multiflow = self.config.max_sending_uniflow_id.zip(peer(|peer| peer.max_sending_uniflow_id));
         self.extension = match (multipath, multiflow) {
             // Where both were offered, the standard wins.
-            (Some((local, remote)), _) => Extension::Multipath(PathCredit::new(local, remote)),
-            (None, Some((ours, peers))) => Extension::Multiflow(UniflowLimits::new(ours, peers)),
-            (None, None) => Extension::None,
+            (Some((local, remote)), _) => Negotiated::Multipath(PathCredit::new(local, remote)),
+            (None, Some((ours, peers))) => Negotiated::Multiflow(UniflowLimits::new(ours, peers)),
+            (None, None) => Negotiated::None,
         };
         self.begin_uniflows();
         self.is_multipath()
@@ -184,7 +184,7 @@ impl Paths {
     /// True once several paths, or several uniflows, may be in use.
     #[inline]
     pub fn is_multipath(&self) -> bool {
-        !matches!(self.extension, Extension::None)
+        !matches!(self.extension, Negotiated::None)
     }
 
     /// How the two flows of an id belong together.

@@ -6,7 +6,7 @@ use plait_base::limits::MAX_PATHS;
 use plait_base::{CloseCode, Instant, PathId, Side};
 
 use super::slot::Binding;
-use super::{Extension, Paths, SlotPlace, not_retired};
+use super::{Negotiated, Paths, SlotPlace, not_retired};
 use crate::frame_state::FrameState;
 use crate::path::Path;
 
@@ -141,9 +141,9 @@ impl Paths {
         }
         match &self.extension {
             // Multiflow 4.4: connection ids are issued for flows that we are ready to receive.
-            Extension::Multiflow(limits) if slot.id <= limits.receiving_max => return Admission::New,
+            Negotiated::Multiflow(limits) if slot.id <= limits.receiving_max => return Admission::New,
             // RFC 10069 3: servers open no paths.
-            Extension::Multipath(_) if self.config.side == Side::Server => {}
+            Negotiated::Multipath(_) if self.config.side == Side::Server => {}
             _ => return Admission::Unknown,
         }
         if slot.remote.held() == 0 {

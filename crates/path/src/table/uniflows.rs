@@ -11,7 +11,7 @@ use plait_wire::frame::{AddressForm, UniflowInfo, Uniflows};
 
 use super::opening::OpenError;
 use super::slot::Binding;
-use super::{Extension, Pairing, Paths, Slot};
+use super::{Negotiated, Pairing, Paths, Slot};
 use crate::addresses::{AddressEvent, ChallengeData, PathAddresses, ValidationTimes};
 use crate::feedback::Feedback;
 use crate::hosts::{Hosts, OwnFlows};
@@ -81,7 +81,7 @@ impl Paths {
     /// # Errors
     /// What stands in the way: see [`OpenError`].
     pub fn next_uniflow(&self) -> Result<PathId, OpenError> {
-        let Extension::Multiflow(limits) = &self.extension else { return Err(OpenError::NotNegotiated) };
+        let Negotiated::Multiflow(limits) = &self.extension else { return Err(OpenError::NotNegotiated) };
         if self.validations() >= self.config.max_validations {
             return Err(OpenError::TooManyValidations);
         }

@@ -198,7 +198,7 @@ impl Connection {
 
     /// True once both ends agreed on Multiflow: the flows of each direction have addresses of their own.
     pub fn is_multiflow(&self) -> bool {
-        self.shared.lock().engine.is_multiflow()
+        self.shared.lock().engine.paths().is_multiflow()
     }
 
     /// True once both ends agreed on RFC 10069 or Multiflow: the connection may use several paths.

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use plait_base::{CloseCode, FourTuple, Instant, PathId};
-use plait_path::table::AbandonError;
+use plait_path::table::{AbandonError, Pairing};
 use plait_path::{PathStatus, PathTotals};
 
 use crate::connection::Connection;
@@ -25,6 +25,11 @@ impl<'a> ConnectionPaths<'a> {
     /// Ids of all paths that still have state, ascending: open and closing ones.
     pub fn ids_with_closing(self) -> Vec<PathId> {
         self.paths.table.slots().filter(|slot| slot.path.is_some()).map(|slot| slot.id).collect()
+    }
+
+    /// True once Multiflow is in effect: the flows of each direction have addresses of their own.
+    pub fn is_multiflow(self) -> bool {
+        self.paths.table.pairing() == Pairing::Uniflows
     }
 
     /// What all paths did so far, those that are gone included. No figure ever decreases.
