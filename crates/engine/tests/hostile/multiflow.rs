@@ -2,8 +2,6 @@
 
 use plait_base::PathId;
 use plait_base::limits::MAX_HOST_ADDRESSES;
-use plait_engine::config::Extension;
-use plait_engine::path::AddressScope;
 use plait_wire::Frame;
 use plait_wire::frame::{AckForm, AddAddress, AddressForm, InterfaceType, PathStatus, RemoveAddress};
 
@@ -12,7 +10,7 @@ use crate::violations::{encoded, raw, stream};
 
 const SECOND: &str = "192.0.2.2:5000";
 
-fn add_address(id: u64, sequence: u64, address: &str) -> Vec<u8> {
+pub fn add_address(id: u64, sequence: u64, address: &str) -> Vec<u8> {
     let (ip, port) = (addr(address).ip(), Some(addr(address).port()));
     let (form, interface, status) = (AddressForm::Multiflow, InterfaceType::Fixed, PathStatus::Available);
     encoded(&AddAddress { form, id, sequence, ip, port, interface, status, metered: false })
@@ -23,7 +21,7 @@ fn remove_address(id: u64, sequence: u64) -> Vec<u8> {
 }
 
 /// What the engine sent to an address of the puppet.
-fn seen_at<'a>(rig: &'a Rig, remote: &str) -> impl Iterator<Item = &'a Seen> {
+pub fn seen_at<'a>(rig: &'a Rig, remote: &str) -> impl Iterator<Item = &'a Seen> {
     let remote = addr(remote);
     rig.seen.iter().filter(move |seen| seen.tuple.remote == remote)
 }
@@ -50,23 +48,6 @@ fn two_flows() -> Rig {
     rig.pass(ms(50));
     rig.ack_all();
     rig
-}
-
-#[test]
-fn rfc_10069_wins_where_both_are_offered() {
-    let mut setup = Setup::multiflow();
-    setup.habits.params.initial_max_path_id = Some(PathId(7));
-    setup.transport.extension(Extension::Either);
-    let mut rig = Rig::established_server(setup);
-    assert!(rig.conn().is_multipath() && !rig.conn().paths().is_multiflow());
-    // and where the peer knows Multiflow alone, an end that offers both speaks it
-    let mut setup = Setup::multiflow();
-    setup.transport.extension(Extension::Either);
-    assert!(Rig::established_server(setup).conn().paths().is_multiflow());
-    // an end that was not told to offer it does not
-    let mut setup = Setup::multiflow();
-    setup.transport.extension(Extension::Multipath);
-    assert!(!Rig::established_server(setup).conn().is_multipath());
 }
 
 #[test]
@@ -149,24 +130,6 @@ fn a_removed_address_gets_nothing_more_and_its_flow_may_lead_elsewhere() {
     rig.pass(ms(400));
     let numbers: Vec<u64> = seen_at(&rig, third).filter(|seen| seen.path == PathId(1)).map(|s| s.number).collect();
     assert!(!numbers.is_empty() && numbers.iter().all(|number| *number > last), "{numbers:?} after {last}");
-}
-
-#[test]
-fn private_addresses_are_asked_only_where_that_was_set() {
-    for (scope, asked) in [(AddressScope::Global, 0), (AddressScope::Any, 3)] {
-        let mut setup = Setup::multiflow();
-        setup.transport.address_scope(scope);
-        let mut rig = Rig::established_server(setup);
-        let inside = ["127.0.0.1:5000", "10.1.1.1:5000", "169.254.1.1:5000"];
-        let never = ["224.0.0.1:5000", "255.255.255.255:5000", "0.0.0.0:5000"];
-        for (id, address) in (1..).zip(inside.iter().chain(&never)) {
-            rig.frames(add_address(id, 0, address));
-        }
-        rig.pass(ms(50));
-        let count = |addresses: [&str; 3]| addresses.iter().filter(|a| seen_at(&rig, a).next().is_some()).count();
-        assert_eq!((count(inside), count(never)), (asked, 0), "{scope:?}");
-        assert!(rig.is_open());
-    }
 }
 
 #[test]

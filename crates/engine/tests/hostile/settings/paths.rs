@@ -6,13 +6,16 @@ use std::sync::Arc;
 use plait_base::observe::PathState;
 use plait_base::{Dir, FourTuple, PathId};
 use plait_engine::TransportConfig;
+use plait_engine::config::Extension;
+use plait_engine::path::AddressScope;
 use plait_engine::path::PathStatus;
 use plait_engine::path::{ack_route, policy};
 use plait_engine::schedule::{self, reinject};
 use plait_wire::Frame;
 
 use super::{announced, with};
-use crate::puppet::{Packet, Rig, addr, ms, tuple};
+use crate::multiflow::{add_address, seen_at};
+use crate::puppet::{Packet, Rig, Setup, addr, ms, tuple};
 use crate::violations::stream;
 
 const SECOND: &str = "192.0.2.2:5000";
@@ -185,5 +188,40 @@ fn scheduler() {
         rig.pump();
         let all = stream_bytes(&rig, from, 0) + stream_bytes(&rig, from, 1);
         assert_eq!(all, if twice { 10_000 } else { 5_000 }, "{name}");
+    }
+}
+
+#[test]
+fn extension() {
+    let mut setup = Setup::multiflow();
+    setup.habits.params.initial_max_path_id = Some(PathId(7));
+    setup.transport.extension(Extension::Either);
+    let mut rig = Rig::established_server(setup);
+    assert!(rig.conn().is_multipath() && !rig.conn().paths().is_multiflow());
+    // and where the peer knows Multiflow alone, an end that offers both speaks it
+    let mut setup = Setup::multiflow();
+    setup.transport.extension(Extension::Either);
+    assert!(Rig::established_server(setup).conn().paths().is_multiflow());
+    // an end that was not told to offer it does not
+    let mut setup = Setup::multiflow();
+    setup.transport.extension(Extension::Multipath);
+    assert!(!Rig::established_server(setup).conn().is_multipath());
+}
+
+#[test]
+fn address_scope() {
+    for (scope, asked) in [(AddressScope::Global, 0), (AddressScope::Any, 3)] {
+        let mut setup = Setup::multiflow();
+        setup.transport.address_scope(scope);
+        let mut rig = Rig::established_server(setup);
+        let inside = ["127.0.0.1:5000", "10.1.1.1:5000", "169.254.1.1:5000"];
+        let never = ["224.0.0.1:5000", "255.255.255.255:5000", "0.0.0.0:5000"];
+        for (id, address) in (1..).zip(inside.iter().chain(&never)) {
+            rig.frames(add_address(id, 0, address));
+        }
+        rig.pass(ms(50));
+        let count = |addresses: [&str; 3]| addresses.iter().filter(|a| seen_at(&rig, a).next().is_some()).count();
+        assert_eq!((count(inside), count(never)), (asked, 0), "{scope:?}");
+        assert!(rig.is_open());
     }
 }
