@@ -8,7 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use plait::AddressScope;
 
 use crate::commands::sim::args::SimCommand;
-use crate::names::{AckPathName, CongestionName, ReinjectionName, SchedulerName};
+use crate::names::{AckPathName, CongestionName, PathPolicyName, ReinjectionName, SchedulerName};
 use crate::units::{parse_mbps, parse_millis, parse_seconds, parse_share, parse_size, parse_version, whole};
 
 /// Multipath QUIC: downloads that use several networks at once.
@@ -250,6 +250,9 @@ pub(crate) struct GetArgs {
     pub(crate) extension: ExtensionName,
     #[command(flatten)]
     pub(crate) hosts: HostArgs,
+    /// Which further paths this side opens by itself: from every address, or none [default: fullmesh]
+    #[arg(long, value_name = "NAME", value_enum)]
+    pub(crate) path_policy: Option<PathPolicyName>,
     /// Connect twice, and send the requests of the second connection as early data
     #[arg(long = "0rtt")]
     pub(crate) zero_rtt: bool,
@@ -347,7 +350,9 @@ mod tests {
                 [SchedulerName::DEFAULT.name(), AckPathName::DEFAULT.name(), ReinjectionName::DEFAULT.name()];
             let [many, one] = [CongestionName::MULTIPATH_DEFAULT, CongestionName::DEFAULT].map(CongestionName::name);
             let congestion = format!("{many} over several paths, {one} over one and in the demo");
-            for default in [scheduler, ack_path, reinjection, &congestion] {
+            let path_policy = PathPolicyName::OPENING.name();
+            let only_get = Some(path_policy).filter(|_| name == "get");
+            for default in [scheduler, ack_path, reinjection, &congestion].into_iter().chain(only_get) {
                 assert!(help.contains(&format!("[default: {default}]")), "{name}: {default}\n{help}");
             }
         }
@@ -365,13 +370,14 @@ mod tests {
 
     #[test]
     fn wrong_usage() {
-        let wrong: [&[&str]; 12] = [
+        let wrong: [&[&str]; 13] = [
             &["plait"],
             &["plait", "perf"],
             &["plait", "get"],
             &["plait", "get", "x", "--single", "--path", "127.0.0.1"],
             &["plait", "get", "x", "--scheduler", "best"],
             &["plait", "get", "x", "--cc", "magic"],
+            &["plait", "get", "x", "--path-policy", "some"],
             &["plait", "get", "x", "--insecure", "--ca", "f"],
             &["plait", "get", "x", "--max-time", "0"],
             &["plait", "serve", "--cert", "c"],

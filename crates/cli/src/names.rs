@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
-use plait::engine::path::ack_route;
+use plait::engine::path::{ack_route, policy};
 use plait::engine::schedule::reinject;
 use plait::engine::{congestion, schedule};
 
@@ -65,6 +65,16 @@ names! {
     ReinjectionName of reinject
 }
 
+names! {
+    /// The name of a path policy; the default is that of the library.
+    PathPolicyName of policy
+}
+
+impl PathPolicyName {
+    /// The name of the one that acts in the command where nobody chose: it opens a path from each address.
+    pub(crate) const OPENING: Self = Self("fullmesh");
+}
+
 impl CongestionName {
     /// The name of the one that acts over several paths where nobody chose.
     pub(crate) const MULTIPATH_DEFAULT: Self = Self(congestion::MULTIPATH_DEFAULT);
@@ -77,10 +87,10 @@ mod tests {
     use super::*;
     use crate::args::CommandLine;
 
-    /// Every name of `Name` parses, prints what was typed, and stands in the help of `flag` of each command that has it.
+    /// Every name of `Name` parses, prints what was typed, and stands in the help of each flag, given with its command.
     fn walk<Name: ValueEnum + PartialEq + std::fmt::Debug>(
         registered: &[&str],
-        flags: [&str; 2],
+        flags: &[(&str, &str)],
         print: impl Fn(Name) -> &'static str,
     ) {
         for name in registered {
@@ -88,10 +98,10 @@ mod tests {
         }
         assert!(Name::from_str("nobody", false).is_err());
         let listed = format!("[possible values: {}]", registered.join(", "));
-        for (command, flag) in [("get", flags[0]), ("serve", flags[0]), ("demo", flags[0]), ("get", flags[1])] {
+        for (command, flag) in flags {
             let line = CommandLine::command();
             let command = line.find_subcommand(command).unwrap();
-            let flag = command.get_arguments().find(|arg| arg.get_long() == Some(flag)).unwrap();
+            let flag = command.get_arguments().find(|arg| arg.get_long() == Some(*flag)).unwrap();
             // The help as it is shown, of this flag alone.
             let help = clap::Command::new("x").term_width(0).arg(flag.clone()).render_help().to_string();
             assert!(help.contains(&listed), "{flag}: {help}");
@@ -100,9 +110,13 @@ mod tests {
 
     #[test]
     fn what_is_registered_can_be_typed() {
-        walk(&schedule::NAMES, ["scheduler", "server-scheduler"], SchedulerName::name);
-        walk(&congestion::NAMES, ["cc", "server-cc"], CongestionName::name);
-        walk(&ack_route::NAMES, ["ack-path", "server-ack-path"], AckPathName::name);
-        walk(&reinject::NAMES, ["reinjection", "server-reinjection"], ReinjectionName::name);
+        let sides = |ours, theirs| [("get", ours), ("serve", ours), ("demo", ours), ("get", theirs)];
+        walk(&schedule::NAMES, &sides("scheduler", "server-scheduler"), SchedulerName::name);
+        walk(&congestion::NAMES, &sides("cc", "server-cc"), CongestionName::name);
+        walk(&ack_route::NAMES, &sides("ack-path", "server-ack-path"), AckPathName::name);
+        walk(&reinject::NAMES, &sides("reinjection", "server-reinjection"), ReinjectionName::name);
+        // Clients open paths, and the demo opens its own.
+        walk(&policy::NAMES, &[("get", "path-policy")], PathPolicyName::name);
+        assert!(policy::NAMES.contains(&PathPolicyName::OPENING.name()));
     }
 }

@@ -13,7 +13,7 @@ use crate::args::{DemoArgs, ExtensionName, GetArgs, InteropArgs, TransportArgs};
 use crate::error::CliError;
 use crate::http::policies::{Named, Wish};
 use crate::http::request::Request;
-use crate::names::{AckPathName, CongestionName, ReinjectionName, SchedulerName};
+use crate::names::{AckPathName, CongestionName, PathPolicyName, ReinjectionName, SchedulerName};
 use crate::output::Format;
 use crate::output::summary::LinkSummary;
 
@@ -206,6 +206,8 @@ pub(crate) struct GetPlan {
     /// The extension to offer where several paths may be open.
     pub(crate) extension: Extension,
     pub(crate) scope: AddressScope,
+    /// Who opens further paths.
+    pub(crate) path_policy: PathPolicyName,
     /// Policies that the server is asked for.
     pub(crate) wish: Wish,
     pub(crate) interop: InteropOptions,
@@ -276,6 +278,7 @@ impl GetPlan {
                 ExtensionName::Multipath | ExtensionName::None => Extension::Multipath,
             },
             scope: args.hosts.scope(),
+            path_policy: args.path_policy.unwrap_or(PathPolicyName::OPENING),
             wish,
             connect_timeout: args.connect_timeout,
             max_time: args.max_time,

@@ -9,6 +9,7 @@ use plait_qlog::QlogFolder;
 
 use crate::error::CliError;
 use crate::http::ALPN;
+use crate::names::PathPolicyName;
 use crate::options::{Suites, TransportPlan, Trust};
 use crate::tls::{self, Shown};
 
@@ -35,9 +36,9 @@ pub(crate) fn config(plan: &TransportPlan) -> TransportConfig {
     config
 }
 
-/// Lets a client open a path from each of its sockets, those too that come with an interface later.
-pub(crate) fn open_all_paths(config: &mut TransportConfig) {
-    if let Some(policy) = plait::path_policy("fullmesh") {
+/// Lets a path policy open a client's paths, from sockets that come with an interface later too.
+pub(crate) fn open_paths_by(config: &mut TransportConfig, policy: PathPolicyName) {
+    if let Some(policy) = plait::path_policy(policy.name()) {
         config.path_policy(policy);
     }
 }

@@ -47,6 +47,8 @@ pub use plait_engine::congestion;
 pub use plait_engine::congestion::NAMES as CONTROLLERS;
 /// Ack routes that a scenario may name.
 pub use plait_engine::path::ack_route::NAMES as ACK_PATHS;
+/// Names of path policies.
+pub use plait_engine::path::policy::NAMES as PATH_POLICIES;
 /// The trait of schedulers, for a program's own.
 pub use plait_engine::schedule;
 /// Schedulers of the engine.

@@ -13,6 +13,7 @@ use crate::http::policies::Terms;
 use crate::http::root::Root;
 use crate::http::server::FileServer;
 use crate::identity::{Home, addresses};
+use crate::names::PathPolicyName;
 use crate::options::{InteropOptions, PreferredVersion, TransportPlan};
 use crate::output::print_json;
 use crate::output::summary::Listening;
@@ -46,7 +47,7 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), CliError> {
     if args.multiflow {
         // Its flows lead wherever the client says that it is.
         carriage.extension(Extension::Either);
-        transport::open_all_paths(&mut carriage);
+        transport::open_paths_by(&mut carriage, PathPolicyName::OPENING);
     }
     transport::log_to(&mut carriage, interop.qlog.as_ref())?;
     config.transport_config(Arc::new(carriage));

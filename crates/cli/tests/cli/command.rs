@@ -192,6 +192,20 @@ fn summaries_name_the_policies_of_both_sides() {
 }
 
 #[test]
+fn a_path_policy_says_who_opens_paths() {
+    let server = Server::start(&[]);
+    let paths = |policy: &[&str]| {
+        let (url, ca) = (server.url("/bytes/1M"), server.ca());
+        let two = ["--path", "127.0.0.1", "--path", "127.0.0.2"];
+        let output = plait(&["get", &url, "--ca", &ca, "--json"]).args(two).args(policy).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        summary(&output)["paths"].as_array().unwrap().len()
+    };
+    let numbers = [paths(&[]), paths(&["--path-policy", "fullmesh"]), paths(&["--path-policy", "manual"])];
+    assert_eq!(numbers, [2, 2, 1]);
+}
+
+#[test]
 fn servers_that_keep_their_policies_are_told_of() {
     let server = Server::start(&["--fixed-policies"]);
     let output = run(&["get", &server.url("/hello"), "--insecure", "--json", "--server-scheduler", "redundant"]);

@@ -78,7 +78,7 @@ pub(super) fn transport(
     if let Some(factory) = ack_route::by_name(endpoints.ack_path) {
         config.ack_route(factory);
     }
-    if let Some(factory) = policy::by_name("fullmesh") {
+    if let Some(factory) = policy::by_name(endpoints.path_policy) {
         config.path_policy(factory);
     }
     config.observer_factory(Some(Arc::new(Observing { ledger: ledger.clone(), more: Mutex::new(more) })));

@@ -226,6 +226,17 @@ fn rules_drop_what_they_are_for() {
 }
 
 #[test]
+fn without_a_policy_that_opens_paths_there_is_one() {
+    let paths = |set: &[(&str, &str)]| {
+        let run = outcome(TWO, set, 1);
+        assert_eq!(run.end, End::Complete);
+        run.paths.iter().filter(|path| path.traffic.down.forwarded_bytes > 0).count()
+    };
+    let by = |name| paths(&[("endpoints.path_policy", name)]);
+    assert_eq!([paths(&[]), by("fullmesh"), by("manual")], [2, 2, 1]);
+}
+
+#[test]
 fn interfaces_go_down_and_up() {
     let event = |at: f64, state: &str| format!("[[event]]\nat_s = {at}\npath = 0\ninterface = \"{state}\"\n");
     let text = format!("{TWO}{}{}", event(0.4, "down"), event(0.8, "up"));

@@ -127,6 +127,8 @@ pub struct Endpoints {
     pub keep_alive: Option<Duration>,
     /// Name of the reinjection policy.
     pub reinjection: &'static str,
+    /// Name of the policy by which the client opens paths.
+    pub path_policy: &'static str,
     /// Bytes that leave at once at most; none leaves it to the pacer.
     pub max_burst_bytes: Option<u32>,
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use plait_engine::crypto::Protection;
-use plait_engine::path::ack_route;
+use plait_engine::path::{ack_route, policy};
 use plait_engine::schedule::reinject;
 use plait_netsim::InterfaceState;
 use plait_netsim::link::Rate;
@@ -164,6 +164,7 @@ impl Default for Endpoints {
             duplicate_until_rtt: true,
             keep_alive: None,
             reinjection: reinject::DEFAULT,
+            path_policy: "fullmesh",
             max_burst_bytes: None,
         }
     }
@@ -190,6 +191,7 @@ fn read_endpoints(reader: Reader<'_>, paths: usize, policies: &Policies) -> Resu
         duplicate_until_rtt: reader.flag("duplicate_until_rtt")?.unwrap_or(default.duplicate_until_rtt),
         keep_alive: reader.seconds("keep_alive_s", 0.001..=SECONDS_MAX)?,
         reinjection: reader.word("reinjection", &reinject::NAMES)?.unwrap_or(default.reinjection),
+        path_policy: reader.word("path_policy", &policy::NAMES)?.unwrap_or(default.path_policy),
         max_burst_bytes: reader.whole("max_burst_bytes", 1200..=1 << 30, "bytes")?.map(|bytes| bytes as u32),
     };
     reader.finish()?;

@@ -219,6 +219,7 @@ fn chosen(key: &str, name: &str) -> Result<String, String> {
         "scheduler" => endpoints.scheduler.name(),
         "congestion" => endpoints.congestion.unwrap().name(),
         "ack_path" => endpoints.ack_path,
+        "path_policy" => endpoints.path_policy,
         _ => endpoints.reinjection,
     };
     Ok(name.to_owned())
@@ -226,11 +227,12 @@ fn chosen(key: &str, name: &str) -> Result<String, String> {
 
 #[test]
 fn every_policy_that_is_registered_has_a_word() {
-    let kinds: [(&str, &[&str]); 4] = [
+    let kinds: [(&str, &[&str]); 5] = [
         ("scheduler", &crate::SCHEDULERS),
         ("congestion", &crate::CONTROLLERS),
         ("ack_path", &crate::ACK_PATHS),
         ("reinjection", &crate::REINJECTIONS),
+        ("path_policy", &crate::PATH_POLICIES),
     ];
     for (key, names) in kinds {
         for name in names {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 /// Inputs and outcomes that are words.
 const WORDS: &str = "commit name kind end error faults digest trace state aqm via link mapping filtering interface \
-                     rebind action direction header extension scheduler congestion ack_path protection reinjection";
+                     rebind action direction header extension scheduler congestion ack_path protection reinjection path_policy";
 /// Those that are true or false.
 const FLAGS: &str = "duplicate_until_rtt whole_ms";
 /// Those that are whole numbers, besides all that end with `_bytes`.

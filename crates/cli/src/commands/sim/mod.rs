@@ -265,6 +265,7 @@ fn list(policies: &Policies) -> String {
         (&congestion, policies.controller_names().join(", ")),
         ("ack paths (endpoints.ack_path)", plait_sim::ACK_PATHS.join(", ")),
         ("reinjection (endpoints.reinjection)", plait_sim::REINJECTIONS.join(", ")),
+        ("path policies (endpoints.path_policy)", plait_sim::PATH_POLICIES.join(", ")),
     ];
     words.iter().for_each(|(what, names)| text.push_str(&format!("{what}: {names}\n")));
     text
