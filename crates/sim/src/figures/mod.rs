@@ -104,7 +104,9 @@ const FIGURES: &[(&str, &str, Make)] = &[
         ns3::schedulers(r, ns3::Case::Unstable)
     }),
     ("ns3-fig11", "ns-3 MPQUIC Fig. 11: bytes per path by scheduler, stable", |r| ns3::shares(r, ns3::Case::Stable)),
-    ("ns3-fig12", "ns-3 MPQUIC Fig. 12: bytes per path, paths swapped at 5 s", |r| ns3::shares(r, ns3::Case::Swapped)),
+    ("ns3-fig12", "ns-3 MPQUIC Fig. 12: bytes per path, paths swapped after 4 s", |r| {
+        ns3::shares(r, ns3::Case::Swapped)
+    }),
     ("ns3-fig13", "ns-3 MPQUIC Fig. 13: bytes per path by scheduler, unstable", |r| {
         ns3::shares(r, ns3::Case::Unstable)
     }),
