@@ -1,6 +1,8 @@
 //! The designs of the papers: CoNEXT 2017 (Table 1, 253 points, four classes) and Multiflow QUIC (139 points).
 
-use super::wsp::wsp;
+use std::sync::OnceLock;
+
+use super::wsp::{Points, wsp};
 
 /// Points of the CoNEXT 2017 design.
 pub const CONEXT_POINTS: usize = 253;
@@ -8,6 +10,9 @@ pub const CONEXT_POINTS: usize = 253;
 pub const MULTIFLOW_POINTS: usize = 139;
 /// Seed of the points: one set for all, so that classes can be compared point by point.
 const SEED: u64 = 2017;
+/// The points take longer to find than a short campaign takes to run, and figures ask for them time and again.
+static CONEXT_CUBE: OnceLock<Points> = OnceLock::new();
+static MULTIFLOW_CUBE: OnceLock<Points> = OnceLock::new();
 
 /// Every name that [`by_name`] knows.
 pub const NAMES: [&str; 5] = [
@@ -35,12 +40,11 @@ type MakePoint = fn(&str, &[f64]) -> Vec<(String, String)>;
 /// A design by its name, cut to its first `limit` points.
 pub fn by_name(name: &str, limit: Option<usize>) -> Option<Design> {
     let name = *NAMES.iter().find(|known| **known == name)?;
-    let (count, make): (usize, MakePoint) = match name {
-        "multiflow-asymmetric" => (MULTIFLOW_POINTS, multiflow),
-        _ => (CONEXT_POINTS, conext),
+    let (cube, make): (_, MakePoint) = match name {
+        "multiflow-asymmetric" => (MULTIFLOW_CUBE.get_or_init(|| wsp(MULTIFLOW_POINTS, 8, SEED)), multiflow),
+        _ => (CONEXT_CUBE.get_or_init(|| wsp(CONEXT_POINTS, 8, SEED)), conext),
     };
-    let cube = wsp(count, 8, SEED);
-    let points = cube.points.iter().take(limit.unwrap_or(count)).map(|point| make(name, point)).collect();
+    let points = cube.points.iter().take(limit.unwrap_or(usize::MAX)).map(|point| make(name, point)).collect();
     Some(Design { name, distance_min: cube.distance_min, points })
 }
 

@@ -44,21 +44,31 @@ pub fn wsp(count: usize, dimensions: usize, seed: u64) -> Points {
 }
 
 /// The algorithm itself: from the point nearest to the middle on, drop all that are closer than `distance` and go on
-/// with the nearest that is left, until `enough` are chosen or none is left.
+/// with the nearest that is left, until `enough` are chosen or too few are left.
 fn select(candidates: &[Vec<f64>], distance: f64, enough: usize) -> Vec<usize> {
-    let square = distance * distance;
     let middle: Vec<f64> = candidates.first().map(|c| vec![0.5; c.len()]).unwrap_or_default();
     let mut left: Vec<usize> = (0..candidates.len()).collect();
-    let mut here = middle;
     let mut chosen = Vec::new();
-    while !left.is_empty() && chosen.len() < enough {
-        let nearest =
-            left.iter().enumerate().map(|(at, i)| (at, gap(&here, &candidates[*i]))).min_by(|a, b| a.1.total_cmp(&b.1));
-        let Some((at, _)) = nearest else { break };
+    // Nothing is too close to the middle.
+    let (mut here, mut square) = (&middle, 0.0);
+    while chosen.len() < enough && chosen.len() + left.len() >= enough {
+        // One pass drops the close and finds the nearest of the others.
+        let (mut nearest, mut least, mut kept) = (None, f64::INFINITY, 0);
+        left.retain(|i| {
+            let gap = gap(here, &candidates[*i]);
+            if gap < square {
+                return false;
+            }
+            if gap < least {
+                (nearest, least) = (Some(kept), gap);
+            }
+            kept += 1;
+            true
+        });
+        let Some(at) = nearest else { break };
         let next = left.swap_remove(at);
-        here.clone_from(&candidates[next]);
+        (here, square) = (&candidates[next], distance * distance);
         chosen.push(next);
-        left.retain(|i| gap(&here, &candidates[*i]) >= square);
     }
     chosen
 }
