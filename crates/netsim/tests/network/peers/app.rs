@@ -111,7 +111,6 @@ impl Writing {
     }
 
     fn drive(&mut self, id: u64, wire: &mut dyn Wire) -> Result<(), String> {
-        let mut buffer = [0; CHUNK_BYTES as usize];
         let total = self.head.len() as u64 + self.body;
         while self.written < total {
             let head = self.head.len() as u64;
@@ -119,9 +118,7 @@ impl Writing {
                 wire.write(id, &self.head[self.written as usize..])?
             } else {
                 let offset = self.written - head;
-                let chunk = &mut buffer[..CHUNK_BYTES.min(self.body - offset) as usize];
-                pattern::fill(self.seed, offset, chunk);
-                wire.write(id, chunk)?
+                wire.write(id, pattern::slice(self.seed, offset, CHUNK_BYTES.min(self.body - offset)))?
             };
             if count == 0 {
                 return Ok(());
