@@ -96,7 +96,11 @@ const FIGURES: &[(&str, &str, Make)] = &[
     ("conext-fig11", "CoNEXT'17 Fig. 11: network handover", conext::handover),
     ("multiflow-fig4", "Multiflow QUIC Fig. 4: a very asymmetric second path", multiflow::satellite),
     ("multiflow-fig5", "Multiflow QUIC Fig. 5: speed-up by a second path", multiflow::speedup),
-    ("multiflow-fig6", "Multiflow QUIC Fig. 6: acks by the fastest path against acks by their own", multiflow::routes),
+    (
+        "multiflow-fig6",
+        "Multiflow QUIC Fig. 6: uniflows, acks by the fastest path, acks by their own",
+        multiflow::routes,
+    ),
     ("ns3-fig7", "ns-3 MPQUIC Fig. 7: one, two and four paths", ns3::scaling),
     ("ns3-fig8", "ns-3 MPQUIC Fig. 8: congestion windows of NewReno and OLIA", ns3::windows),
     ("ns3-fig9", "ns-3 MPQUIC Fig. 9: completion time by scheduler, stable", |r| ns3::schedulers(r, ns3::Case::Stable)),
@@ -177,7 +181,7 @@ fn differences(name: &str) -> Option<&'static str> {
             "the paper ran its Go code and the kernel's TCP and MPTCP in Mininet, three or nine runs a point; here is this              engine in virtual time, one seed a point, over its own space-filling design of the same ranges and size: no              processing time, and none of the kernel's halves of the figure"
         }
         "multiflow" => {
-            "the paper may send data on a path that was never validated in both directions, and pairs flows freely; RFC              10069 validates every path, and acks alone choose their way here"
+            "the paper's code may send on a uniflow that was never validated; here each is, before it carries data"
         }
         "ns3" => {
             "the module's clock starts 1 s early, it has no cryptography, and half of its runs never deliver the last bytes; \
