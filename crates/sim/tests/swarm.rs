@@ -27,3 +27,12 @@ fn a_few_seeds() {
         assert_eq!(failure, None, "seed {seed}:\n{}", draw(seed));
     }
 }
+
+#[test]
+fn a_few_seeds_with_uniflows() {
+    for seed in 0..12 {
+        let mut tree = Tree::parse(&format!("swarm-{seed}"), &draw(seed)).unwrap();
+        tree.set("endpoints.extension", "multiflow", "the test").unwrap();
+        assert_eq!(judge(&tree).unwrap(), None, "seed {seed}, multiflow:\n{}", draw(seed));
+    }
+}

@@ -328,3 +328,26 @@ fn a_deep_queue_beside_is_no_reason_to_rest() {
         assert!(both < alone.mul_f64(1.05), "{scheduler}: {both:?} against {alone:?} alone");
     }
 }
+
+#[test]
+fn a_path_that_leads_one_way_is_used_for_that() {
+    // Multiflow QUIC: 10 Mbit/s both ways, and 30 Mbit/s in one direction of a path whose other one carries nothing.
+    for (dead, kind) in [("up", "download"), ("down", "upload")] {
+        let dead = format!("path.1.{dead}.loss");
+        let set = [("path.1.rate_mbps", "30"), (dead.as_str(), "1.0"), ("transfer.kind", kind)];
+        let timed = |extension| outcome(TWO, &[&set[..], &[("endpoints.extension", extension)]].concat(), 1);
+        let (paired, uniflows) = (timed("multipath"), timed("multiflow"));
+        assert_eq!((uniflows.end.clone(), uniflows.verified_bytes), (End::Complete, 2_000_000), "{kind}");
+        assert!(uniflows.elapsed < paired.elapsed / 2, "{kind}: {:?}, {:?}", uniflows.elapsed, paired.elapsed);
+    }
+}
+
+#[test]
+fn uniflows_use_a_satellite_whose_way_up_is_all_but_closed() {
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/satellite.toml")).unwrap();
+    let uniflows = outcome(&text, &[("endpoints.extension", "multiflow")], 1);
+    assert_eq!((uniflows.end.clone(), uniflows.verified_bytes), (End::Complete, 10_000_000));
+    assert!(uniflows.elapsed < Duration::from_millis(1_600), "{:?}", uniflows.elapsed);
+    let [first, second] = [0, 1].map(|path| uniflows.paths[path].traffic.down.forwarded_bytes);
+    assert!(second > 4 * first, "{first} and {second} bytes");
+}
