@@ -276,6 +276,9 @@ pub(crate) struct GetArgs {
 /// What hosts tell each other of their addresses.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub(crate) struct HostArgs {
+    /// Tell the peer our addresses, and open paths to those that it tells; without effect unless both sides do
+    #[arg(long)]
+    pub(crate) announce_addresses: bool,
     /// Name private, link-local and loopback addresses to the peer too, and ask those that it names: for networks of one's own
     #[arg(long)]
     pub(crate) private_addresses: bool,

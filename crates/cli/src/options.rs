@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use plait::{AddressScope, Extension};
+use plait::{AddressScope, Extension, Switch};
 use plait_netsim::link::{DropCause, LinkConfig, LinkStats, Loss, QueueLimit};
 use url::Url;
 
@@ -206,6 +206,7 @@ pub(crate) struct GetPlan {
     /// The extension to offer where several paths may be open.
     pub(crate) extension: Extension,
     pub(crate) scope: AddressScope,
+    pub(crate) announce_addresses: Switch,
     /// Who opens further paths.
     pub(crate) path_policy: PathPolicyName,
     /// Policies that the server is asked for.
@@ -278,6 +279,7 @@ impl GetPlan {
                 ExtensionName::Multipath | ExtensionName::None => Extension::Multipath,
             },
             scope: args.hosts.scope(),
+            announce_addresses: args.hosts.announce_addresses.into(),
             path_policy: args.path_policy.unwrap_or(PathPolicyName::OPENING),
             wish,
             connect_timeout: args.connect_timeout,

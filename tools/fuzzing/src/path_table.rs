@@ -13,6 +13,7 @@ use plait_path::{
     AckPolicy, AddressScope, Feedback, FourTupleRole, MtuConfig, PacketInfo, Path, PathAddresses, PathConfig, Paths,
     PeerLimits, SendConfig, SpinBit, TableConfig, TableEvent, Validation, ValidationTimes,
 };
+use plait_wire::params::Announcements;
 use plait_wire::{Frame, FrameWriter, Frames, SentFrame};
 
 use crate::ArbitraryInput;
@@ -57,6 +58,7 @@ impl Driver {
             cid_limit: 4,
             initial_max_path_id,
             max_sending_uniflow_id: None,
+            announcements: Announcements::default(),
             address_scope: AddressScope::Global,
             max_validations: MAX_VALIDATIONS,
         });
@@ -70,6 +72,7 @@ impl Driver {
             cid_limit,
             initial_max_path_id: (remote > 9).then_some(u32::from(remote)),
             max_sending_uniflow_id: None,
+            announcements: Announcements::default(),
         });
         table.on_handshake_complete();
         Self {

@@ -9,6 +9,8 @@ use plait_path::policy::ack_route::Fastest;
 use plait_path::{AckRouteFactory, AddressScope, PathPolicyFactory};
 use plait_schedule::reinject::{ReinjectionFactory, TailFactory};
 
+use plait_wire::params::Announcements;
+
 use super::Switch;
 use super::extension::Extension;
 
@@ -28,6 +30,8 @@ pub(crate) struct PathTuning {
     pub(crate) max_concurrent: Option<NonZeroU32>,
     /// By which extension they are had.
     pub(crate) extension: Extension,
+    /// Whether hosts tell each other of their addresses where both wish it.
+    pub(crate) announce_addresses: Switch,
     /// Which addresses that the peer names may be asked.
     pub(crate) address_scope: AddressScope,
     /// Path validations under way at once.
@@ -60,6 +64,12 @@ impl PathTuning {
         self.max_id().filter(|_| self.extension != Extension::Multipath)
     }
 
+    /// What we wish to tell the peer and to be told, beside RFC 10069.
+    pub(crate) fn announcements(&self) -> Announcements {
+        let is_on = self.announce_addresses == Switch::On && self.initial_max_path_id().is_some();
+        Announcements { addresses: is_on, ..Announcements::default() }
+    }
+
     fn max_id(&self) -> Option<PathId> {
         self.max_concurrent.map(|n| PathId((n.get() - 1).max(1)))
     }
@@ -70,6 +80,7 @@ impl Default for PathTuning {
         Self {
             max_concurrent: NonZeroU32::new(8),
             extension: Extension::Multipath,
+            announce_addresses: Switch::Off,
             address_scope: AddressScope::Global,
             max_validations: limits::MAX_VALIDATIONS,
             cid_limit: limits::MAX_REMOTE_CIDS_PER_PATH,

@@ -26,6 +26,14 @@ impl TransportConfig {
         self
     }
 
+    /// Whether hosts tell each other of their addresses on RFC 10069 connections, by an extension of plait's that both must
+    /// offer: a client opens paths to those that the server tells, and an address that is taken back loses its paths.
+    /// Default off. Multiflow has frames of its own for it, which are always spoken.
+    pub fn announce_addresses(&mut self, switch: impl Into<Switch>) -> &mut Self {
+        self.paths.announce_addresses = switch.into();
+        self
+    }
+
     /// Which addresses that the peer names may be asked, and which of ours are named to it. Default
     /// [`AddressScope::Global`]: in networks of one's own, take [`AddressScope::Any`].
     pub fn address_scope(&mut self, scope: AddressScope) -> &mut Self {

@@ -21,6 +21,7 @@ use plait_base::limits::{MAX_PATHS, MAX_VALIDATIONS};
 use plait_base::time::earliest;
 use plait_base::{ConnectionId, Instant, PathId, RangeSet, ResetToken, Side};
 use plait_wire::frame::AckForm;
+use plait_wire::params::Announcements;
 use smallvec::SmallVec;
 
 use crate::addresses::AddressEvent;
@@ -59,6 +60,8 @@ pub struct TableConfig {
     pub initial_max_path_id: Option<u32>,
     /// max_sending_uniflow_id that we announce; none leaves Multiflow off. Cut to [`MAX_PATHS`] - 1.
     pub max_sending_uniflow_id: Option<u32>,
+    /// What we wish to tell and to be told beside RFC 10069.
+    pub announcements: Announcements,
     /// Which addresses that the peer names may be asked.
     pub address_scope: AddressScope,
     /// Path validations under way at once, whoever began them. At most [`MAX_VALIDATIONS`].
@@ -74,6 +77,8 @@ pub struct PeerLimits {
     pub initial_max_path_id: Option<u32>,
     /// Its max_sending_uniflow_id; none when it does not know Multiflow.
     pub max_sending_uniflow_id: Option<u32>,
+    /// What it wishes to tell and to be told beside RFC 10069.
+    pub announcements: Announcements,
 }
 
 /// What the endpoint and the routing of resets must be told.
@@ -177,7 +182,7 @@ impl Paths {
             (None, Some((ours, peers))) => Negotiated::Multiflow(UniflowLimits::new(ours, peers)),
             (None, None) => Negotiated::None,
         };
-        self.begin_uniflows();
+        self.begin_extension();
         self.is_multipath()
     }
 

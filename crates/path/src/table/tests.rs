@@ -83,6 +83,7 @@ impl End {
             cid_limit: 4,
             initial_max_path_id: max,
             max_sending_uniflow_id: None,
+            announcements: Announcements::default(),
             address_scope: AddressScope::Any,
             max_validations: MAX_VALIDATIONS,
         });

@@ -19,18 +19,23 @@ use crate::path::Path;
 
 /// What the hosts tell each other.
 impl Paths {
-    /// Multiflow is in effect: the flows of path 0 go their own ways from here on.
-    pub(super) fn begin_uniflows(&mut self) {
-        let Some(first) = self.path(PathId::ZERO).map(Path::tuple) else { return };
+    /// It is known which extension is in effect: with Multiflow the flows of path 0 go their own ways from here on, and
+    /// hosts may tell each other of their addresses by it, or by an extension that both offered beside RFC 10069.
+    pub(super) fn begin_extension(&mut self) {
+        let both = self.config.announcements.common(self.peer.map(|peer| peer.announcements).unwrap_or_default());
+        let form = match &self.extension {
+            Negotiated::Multiflow(_) => AddressForm::Multiflow,
+            Negotiated::Multipath(_) if both.addresses => AddressForm::Private,
+            Negotiated::Multipath(_) | Negotiated::None => return,
+        };
         let pairing = self.pairing();
-        if let Some(path) = self.path_mut(PathId::ZERO) {
+        let Some(path) = self.path_mut(PathId::ZERO) else { return };
+        let first = path.tuple();
+        if pairing == Pairing::Uniflows {
             path.set_pairing(pairing);
             path.on_heard_from(&first);
         }
-        if pairing == Pairing::Uniflows {
-            let hosts = Hosts::new(AddressForm::Multiflow, self.config.address_scope, first.local);
-            self.hosts = Some(Box::new(hosts));
-        }
+        self.hosts = Some(Box::new(Hosts::new(form, self.config.address_scope, first.local)));
     }
 
     /// What the hosts tell each other; none where no extension lets them.

@@ -112,6 +112,7 @@ fn table_config(parts: &ConnectionParts) -> TableConfig {
         cid_limit: tuning.cid_limit,
         initial_max_path_id: tuning.initial_max_path_id().filter(|_| has_ids).map(|id| id.0),
         max_sending_uniflow_id: tuning.max_sending_uniflow_id().filter(|_| has_ids).map(|id| id.0),
+        announcements: tuning.announcements(),
         address_scope: tuning.address_scope,
         max_validations: tuning.max_validations,
     }

@@ -37,6 +37,7 @@ impl Client {
             cid_limit: 4,
             initial_max_path_id: Some(1),
             max_sending_uniflow_id: None,
+            announcements: Default::default(),
             address_scope: plait_path::AddressScope::Any,
             max_validations: 4,
         });

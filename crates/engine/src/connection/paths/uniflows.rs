@@ -134,12 +134,12 @@ impl PathControl {
         Ok(())
     }
 
-    /// The peer has left an address: flows that lead there let it go (Multiflow 5.5).
+    /// The peer has left an address: flows that lead there let it go (Multiflow 5.5), paths that lead there end.
     fn stop_sending_to(&mut self, now: Instant, address: SocketAddr, random: &mut Random) {
         let there: Vec<PathId> =
             self.table.open_paths().filter(|path| path.tuple().remote == address).map(Path::id).collect();
         for id in there {
-            let _ = self.unbind_uniflow(now, id, CloseCode::PATH_UNSTABLE_OR_POOR, random);
+            let _ = self.abandon(now, id, CloseCode::PATH_UNSTABLE_OR_POOR, random);
         }
         self.update_peer_addresses();
     }

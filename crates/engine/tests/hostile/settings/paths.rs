@@ -12,11 +12,12 @@ use plait_engine::path::PathStatus;
 use plait_engine::path::{ack_route, policy};
 use plait_engine::schedule::{self, reinject};
 use plait_wire::Frame;
+use plait_wire::frame::{AddAddress, AddressForm, InterfaceType, PathStatus as Advice, RemoveAddress};
 
 use super::{announced, with};
 use crate::multiflow::{add_address, seen_at};
 use crate::puppet::{Packet, Rig, Setup, addr, ms, tuple};
-use crate::violations::stream;
+use crate::violations::{encoded, stream};
 
 const SECOND: &str = "192.0.2.2:5000";
 
@@ -223,5 +224,39 @@ fn address_scope() {
         let count = |addresses: [&str; 3]| addresses.iter().filter(|a| seen_at(&rig, a).next().is_some()).count();
         assert_eq!((count(inside), count(never)), (asked, 0), "{scope:?}");
         assert!(rig.is_open());
+    }
+}
+
+#[test]
+fn announce_addresses() {
+    // The puppet server tells a client of a second address; told only where both wish it, and a word taken back counts.
+    let second = "192.0.2.2:5000";
+    for (ours, theirs) in [(true, true), (true, false), (false, true)] {
+        let mut setup = with(|t| {
+            t.announce_addresses(ours).path_policy(policy::by_name("fullmesh").unwrap());
+        });
+        setup.habits.params.announcements.own.addresses = theirs;
+        let mut rig = Rig::established_client(setup);
+        let now = rig.now;
+        rig.conn().set_local_addresses(now, &[addr(crate::puppet::ENGINE), addr("198.51.100.9:4000")]);
+        rig.pump();
+        let told = |f: &Frame<'_>| matches!(f, Frame::AddAddress(f) if f.form == AddressForm::Private);
+        assert_eq!(rig.count(told) > 0, ours && theirs, "{ours} {theirs}");
+        if !(ours && theirs) {
+            continue;
+        }
+        let (ip, port) = (addr(second).ip(), Some(addr(second).port()));
+        let (form, interface, status) = (AddressForm::Private, InterfaceType::Fixed, Advice::Available);
+        let add = AddAddress { form, id: 1, sequence: 0, ip, port, interface, status, metered: false };
+        rig.frames(encoded(&add));
+        rig.pass(ms(30));
+        let challenged = seen_at(&rig, second).filter(|s| s.has(|f| matches!(f, Frame::PathChallenge(_)))).count();
+        assert!(challenged > 0, "a path leads to the address that the server told");
+        rig.frames(encoded(&RemoveAddress { form, id: 1, sequence: 1 }));
+        rig.pass(ms(30));
+        assert!(rig.count(|f| matches!(f, Frame::PathAbandon(_))) > 0, "an address that is taken back loses its paths");
+        let before = rig.seen.len();
+        rig.pass(ms(3_000));
+        assert!(rig.seen[before..].iter().all(|seen| seen.tuple.remote != addr(second)));
     }
 }

@@ -448,7 +448,12 @@ fn backup_and_failed_states() {
 #[test]
 fn single_path_connection_uses_plain_frames() {
     let mut end = End::plain(Side::Server, None);
-    end.table.set_peer_limits(PeerLimits { cid_limit: 3, initial_max_path_id: None, max_sending_uniflow_id: None });
+    end.table.set_peer_limits(PeerLimits {
+        cid_limit: 3,
+        initial_max_path_id: None,
+        max_sending_uniflow_id: None,
+        announcements: Announcements::default(),
+    });
     end.table.on_handshake_complete();
     assert_eq!(end.issue().len(), 2);
     assert_eq!(end.control_types(), [types::NEW_CONNECTION_ID; 2]);

@@ -52,7 +52,12 @@ fn multiflow_is_not_spoken() {
 #[test]
 fn extension_takes_effect_with_the_handshake_even_at_zero() {
     let mut end = End::plain(Side::Client, Some(0));
-    end.table.set_peer_limits(PeerLimits { cid_limit: 4, initial_max_path_id: Some(0), max_sending_uniflow_id: None });
+    end.table.set_peer_limits(PeerLimits {
+        cid_limit: 4,
+        initial_max_path_id: Some(0),
+        max_sending_uniflow_id: None,
+        announcements: Announcements::default(),
+    });
     assert!(!end.table.is_multipath());
     assert!(end.table.on_handshake_complete());
     assert_eq!(end.table.extension.cid_form(), CidForm::Path);
