@@ -197,7 +197,7 @@ impl PathAddresses {
     /// An authentic packet came from addresses that no 4-tuple has: they become the candidate.
     ///
     /// A later candidate replaces an earlier one that is not proven, so that state stays bounded.
-    pub(crate) fn admit(&mut self, tuple: FourTuple, bytes: u64) {
+    pub(crate) fn note_candidate(&mut self, tuple: FourTuple, bytes: u64) {
         if self.find(&tuple).is_none() {
             let mut state = FourTupleState::new(tuple, Validation::Unvalidated, Origin::Peers);
             state.on_received(bytes);
@@ -218,7 +218,8 @@ impl PathAddresses {
     }
 
     /// Moves the path to `tuple`: the peer's newest non-probing packet came from there (RFC 9000 9.3), or we decided so. An
-    /// address of the peer's must be admitted first ([`Self::admit`]), or no amplification limit holds there. The addresses used until now stay as previous when proven.
+    /// address of the peer's must be noted first ([`Self::note_candidate`]), or no amplification limit holds there. The
+    /// addresses used until now stay as previous when proven.
     pub(crate) fn move_to(&mut self, now: Instant, tuple: FourTuple, times: ValidationTimes) -> Moved {
         let from = self.current.tuple();
         let role = self.find(&tuple);
@@ -264,7 +265,7 @@ impl PathAddresses {
         self.candidate.as_deref().into_iter().chain(&self.resting).find(|state| state.tuple() == *tuple)?.cid
     }
 
-    /// PATH_CHALLENGE arrived on these addresses; false when no 4-tuple has them (call [`Self::admit`] first).
+    /// PATH_CHALLENGE arrived on these addresses; false when no 4-tuple has them (call [`Self::note_candidate`] first).
     pub(crate) fn on_challenge(&mut self, tuple: &FourTuple, data: ChallengeData) -> bool {
         let state = self.find(tuple).and_then(|role| self.get_mut(role));
         state.map(|state| state.on_challenge(data)).is_some()

@@ -141,7 +141,7 @@ fn responses_go_where_the_challenge_came_from() {
     // Pitfall 5: PATH_RESPONSE only on the same path id and 4-tuple.
     let mut addresses = PathAddresses::new(home(), Validation::Validated);
     assert!(!addresses.on_challenge(&away(), [1; 8]));
-    addresses.admit(away(), 1200);
+    addresses.note_candidate(away(), 1200);
     assert_eq!(addresses.find(&away()), Some(FourTupleRole::Candidate));
     assert!(addresses.on_challenge(&away(), [1; 8]));
     assert_eq!(addresses.due(), Some(FourTupleRole::Candidate));
@@ -166,7 +166,7 @@ fn nat_rebinding_moves_ports_only_and_falls_back() {
     // RFC 9000 9.4-2
     let mut addresses = PathAddresses::new(home(), Validation::Validated);
     let rebound = tuple("10.0.0.1:1", "10.9.0.1:999");
-    addresses.admit(rebound, 1200);
+    addresses.note_candidate(rebound, 1200);
     assert_eq!(addresses.move_to(at(0), rebound, TIMES), Moved::Ports);
     assert_eq!(addresses.tuple(), rebound);
     // The new address has its own credit, the old one stays proven.
@@ -185,7 +185,7 @@ fn nat_rebinding_moves_ports_only_and_falls_back() {
 #[test]
 fn moving_to_another_host_resets_and_validation_drops_the_previous_address() {
     let mut addresses = PathAddresses::new(home(), Validation::Validated);
-    addresses.admit(away(), 1200);
+    addresses.note_candidate(away(), 1200);
     assert_eq!(addresses.move_to(at(0), away(), TIMES), Moved::Hosts);
     let asked = write(&mut addresses, FourTupleRole::Current).0[0];
     assert_eq!(addresses.on_response(at(1), asked), Ok(Some(AddressEvent::Validated(FourTupleRole::Current))));
@@ -198,7 +198,7 @@ fn second_move_keeps_the_last_proven_address() {
     let third = tuple("10.0.0.1:1", "10.7.0.1:443");
     let mut addresses = PathAddresses::new(home(), Validation::Validated);
     for to in [away(), third] {
-        addresses.admit(to, 1200);
+        addresses.note_candidate(to, 1200);
         addresses.move_to(at(0), to, TIMES);
     }
     assert_eq!(addresses.get(FourTupleRole::Previous).unwrap().tuple(), home());
@@ -225,7 +225,7 @@ fn later_candidate_replaces_an_earlier_one() {
     let mut addresses = PathAddresses::new(home(), Validation::Validated);
     for port in 1..50 {
         let from = FourTuple { remote: format!("10.8.0.1:{port}").parse().unwrap(), ..home() };
-        addresses.admit(from, 50);
+        addresses.note_candidate(from, 50);
     }
     assert_eq!(addresses.get(FourTupleRole::Candidate).unwrap().tuple().remote.port(), 49);
     assert_eq!(addresses.get(FourTupleRole::Candidate).unwrap().amplification_room(), 150);
@@ -245,7 +245,7 @@ proptest! {
     fn never_more_than_three_times(ops in prop::collection::vec((any::<bool>(), any::<bool>(), 1u64..3000), 0..200)) {
         // RFC 9000 8
         let mut addresses = PathAddresses::new(home(), Validation::Unvalidated);
-        addresses.admit(away(), 0);
+        addresses.note_candidate(away(), 0);
         let (mut came, mut went) = ([0u64; 2], [0u64; 2]);
         for (receives, elsewhere, bytes) in ops {
             let i = usize::from(elsewhere);

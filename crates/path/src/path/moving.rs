@@ -80,7 +80,7 @@ impl Path {
             return false;
         }
         let changed_cid = self.changed_cid(cid);
-        self.addresses.admit(tuple, bytes);
+        self.addresses.note_candidate(tuple, bytes);
         self.addresses.on_challenge(&tuple, data);
         changed_cid
     }

@@ -122,7 +122,7 @@ impl Paths {
         times: ValidationTimes,
     ) -> Moved {
         let Some(path) = self.path_mut(id) else { return Moved::No };
-        path.addresses.admit(tuple, bytes);
+        path.addresses.note_candidate(tuple, bytes);
         let change = if path.changed_cid(&cid) { CidChange::Fresh } else { CidChange::Keep };
         let moved = self.move_path(now, id, tuple, change, times);
         if let Some(path) = self.path_mut(id) {
