@@ -12,7 +12,6 @@ mod receive;
 mod send;
 mod settings;
 
-use bytes::Bytes;
 use plait_base::observe::Observer;
 use plait_base::{CloseCode, Instant, Random, Side};
 use plait_crypto::OneRttKeys;
@@ -119,12 +118,6 @@ impl Connection {
         self.receive.saved_packets.shrink_to_fit();
     }
 
-    /// Closes with a transport error of the peer's making, or of ours (RFC 9000 5.2, 11.1).
-    fn close_with(&mut self, now: Instant, error: plait_base::TransportError) {
-        let frame = lifecycle::CloseFrame::Transport(error.clone());
-        self.begin_closing(now, frame, ConnectionError::TransportError(error));
-    }
-
     /// True once the server's first packet was opened, or a Retry or Version Negotiation of its was followed.
     pub fn is_heard(&self) -> bool {
         self.handshake.is_heard()
@@ -146,14 +139,6 @@ impl Connection {
         if self.side().is_client() && self.lifecycle.is_open() && !self.is_heard() {
             self.abort(now, ConnectionError::Unreachable(why));
         }
-    }
-
-    /// Closes the connection. `code` is the application's, at most 2^62 - 1; `reason` is cut to 512 bytes.
-    pub fn close(&mut self, now: Instant, code: u64, reason: Bytes) {
-        let code = code.min(plait_base::units::VARINT_MAX);
-        let reason = reason.slice(..reason.len().min(plait_base::limits::MAX_REASON_BYTES));
-        let frame = lifecycle::CloseFrame::Application(ApplicationClose { code, reason });
-        self.begin_closing(now, frame, ConnectionError::LocallyClosed);
     }
 }
 

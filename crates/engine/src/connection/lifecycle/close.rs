@@ -1,16 +1,33 @@
 //! The end of a connection: our close, the peer's close, a reset, silence (RFC 9000 10).
 
-use plait_base::{Instant, PathId, Space};
+use bytes::Bytes;
+use plait_base::limits::{MAX_REASON_BYTES, MIN_DATAGRAM_BYTES};
+use plait_base::units::VARINT_MAX;
+use plait_base::{Instant, PathId, Space, TransportError};
 use plait_path::{Departure, FourTupleRole, Padding, Path};
 
 use crate::connection::Connection;
 use crate::connection::events::Event;
-use crate::connection::lifecycle::{CloseFrame, ConnectionError};
+use crate::connection::lifecycle::{ApplicationClose, CloseFrame, ConnectionError};
 use crate::connection::send::assemble::Outline;
 use crate::connection::send::purpose::Purpose;
 use crate::io::{EndpointEvent, Transmit};
 
 impl Connection {
+    /// Closes the connection. `code` is the application's, at most 2^62 - 1; `reason` is cut to 512 bytes.
+    pub fn close(&mut self, now: Instant, code: u64, reason: Bytes) {
+        let code = code.min(VARINT_MAX);
+        let reason = reason.slice(..reason.len().min(MAX_REASON_BYTES));
+        let frame = CloseFrame::Application(ApplicationClose { code, reason });
+        self.begin_closing(now, frame, ConnectionError::LocallyClosed);
+    }
+
+    /// Closes with a transport error of the peer's making, or of ours (RFC 9000 5.2, 11.1).
+    pub(crate) fn close_with(&mut self, now: Instant, error: TransportError) {
+        let frame = CloseFrame::Transport(error.clone());
+        self.begin_closing(now, frame, ConnectionError::TransportError(error));
+    }
+
     /// Closes, says so to the peer on every path, and tells the application why.
     pub(crate) fn begin_closing(&mut self, now: Instant, frame: CloseFrame, why: ConnectionError) {
         if !self.lifecycle.is_open() {
@@ -65,7 +82,7 @@ impl Connection {
         let place = self.paths.table.place(id)?;
         let Departure { tuple, credit_bytes, .. } =
             self.paths.table.path_at(place)?.departure(FourTupleRole::Current)?;
-        let end = credit_bytes.min(plait_base::limits::MIN_DATAGRAM_BYTES);
+        let end = credit_bytes.min(MIN_DATAGRAM_BYTES);
         // RFC 9000 10.2.3: at every level that the peer may read
         let spaces: &[Space] =
             match (self.handshake.is_confirmed(), self.keys.is_some() && self.handshake.is_complete()) {
@@ -104,7 +121,7 @@ impl Connection {
         let place = self.paths.table.place(id)?;
         let Departure { tuple, credit_bytes, .. } =
             self.paths.table.path_at(place)?.departure(FourTupleRole::Current)?;
-        let end = credit_bytes.min(plait_base::limits::MIN_DATAGRAM_BYTES);
+        let end = credit_bytes.min(MIN_DATAGRAM_BYTES);
         let outline = Outline::unmarked(place, Space::Data, end, Purpose::End);
         self.assemble(now, &outline, buf, |connection, w| {
             connection.paths.table.fill_abandon(id, w);
