@@ -1,7 +1,7 @@
 //! Congestion control: how many bytes each path may have in flight, and how fast they leave.
 //!
 //! A controller is told facts ([`Acked`], [`Congestion`]) and answers with [`CongestionController::window`]; it never
-//! sees packets, paths or clocks. Coupled controllers read their siblings' `PathMetrics`. Every controller is one
+//! sees a packet, a path's addresses or a clock. Coupled controllers read their siblings' `PathMetrics`. Every controller is one
 //! file and one line in `registry.rs`.
 //!
 //! ```

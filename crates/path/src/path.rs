@@ -449,7 +449,7 @@ impl Path {
         self.heard_cid.is_some_and(|heard| heard != *cid)
     }
 
-    /// What an ack policy sees of it; `state` is the one of its slot.
+    /// What an ack route sees of it; `state` is the one of its slot.
     #[inline]
     pub fn ack_carrier(&self, state: PathState) -> AckCarrier {
         let rtt = self.send.rtt();

@@ -28,7 +28,7 @@ pub enum WhyIdle {
     Failed,
     /// It could send, but the scheduler chose otherwise.
     Scheduler,
-    /// Nothing waits to be sent.
+    /// Nothing waits that flow control lets out.
     NoData,
 }
 

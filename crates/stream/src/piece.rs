@@ -14,7 +14,9 @@
 //!   more (and 1024 where the window is small), over the connection as on each stream.
 //!
 //! For a window of n bytes the blocks cost at most n / 64 beyond their bytes or n / 4 where they still gather, the pieces
-//! beyond gaps 1.25 * n * 128/512. What is held settles below 1.5 n, and a constant for each stream that is open.
+//! beyond gaps 1.25 * n * 128/512. What is held settles below 1.5 n and a constant: where the
+//! window is small, 1.25 * 1024 * 128 bytes (160 KiB) once for the connection, and the last block of each stream that is open,
+//! about 16 KiB.
 
 use std::collections::VecDeque;
 

@@ -1,8 +1,8 @@
 //! Puts received pieces of a stream in order, without copying them where that does not waste memory.
 //!
-//! In-order data costs O(1) for each frame. Memory stays within 1.5 times the flow-control window, as `piece.rs` shows:
-//! small pieces are copied out of their packets, large ones when they were not read soon, touching pieces are joined when
-//! there are many, and more disjoint pieces than the bound are the peer's fault.
+//! In-order data costs O(1) for each frame. Memory settles below 1.5 times the flow-control window and a constant, as
+//! `piece.rs` shows: small pieces are copied out of their packets, large ones when they were not read soon, touching pieces
+//! are joined when there are many, and more fragments (runs of touching pieces) than the bound are the peer's fault.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -33,7 +33,7 @@ pub(crate) struct Reassembly {
     read: u64,
     /// End of the contiguous data.
     edge: u64,
-    /// Disjoint pieces beyond `edge`, by offset; they may touch.
+    /// Pieces beyond `edge` that do not overlap, by offset; those that touch are one fragment.
     later: BTreeMap<u64, Piece>,
     /// In unordered mode: all that ever arrived.
     seen: Option<Box<ByteRanges>>,
@@ -48,12 +48,12 @@ struct Lent {
     later: u64,
 }
 
-/// How many pieces may wait before those that touch are joined, where so many disjoint ones are allowed.
+/// How many pieces may wait before those that touch are joined, where so many fragments are allowed.
 pub(crate) fn join_above(fragments_max: usize) -> usize {
     fragments_max + fragments_max / 4
 }
 
-/// How many disjoint pieces a window of this many bytes may be received in.
+/// How many fragments beyond a gap a window of this many bytes may be received in.
 pub(crate) fn max_fragments(window_bytes: u64) -> usize {
     MIN_REASSEMBLY_FRAGMENTS
         .max(usize::try_from(window_bytes / REASSEMBLY_BYTES_PER_FRAGMENT).unwrap_or(usize::MAX / 2))

@@ -17,11 +17,11 @@ pub(crate) struct PathSummary {
     pub(crate) remote: String,
     /// `validating`, `active`, `backup`, `failed`, `closing` or `closed`.
     pub(crate) state: &'static str,
-    /// Why it carries no data; none while it does.
+    /// Why no packet of data can leave on it now, or none does; none for a path that is closing or closed.
     pub(crate) why_idle: Option<&'static str>,
     /// Smoothed RTT, milliseconds.
     pub(crate) rtt_ms: Option<f64>,
-    /// Smallest RTT so far, milliseconds.
+    /// Smallest RTT of the present way back, milliseconds.
     pub(crate) rtt_min_ms: Option<f64>,
     /// Congestion window of our side.
     pub(crate) cwnd_bytes: u64,
@@ -33,7 +33,7 @@ pub(crate) struct PathSummary {
     pub(crate) received_bytes: u64,
     /// Payload of STREAM frames received.
     pub(crate) stream_bytes_received: u64,
-    /// Packets sent on this path.
+    /// Packets sent on this path, probes and those of acks alone included.
     pub(crate) packets_sent: u64,
     /// Packets that we sent and declared lost.
     pub(crate) packets_lost: u64,

@@ -7,7 +7,7 @@ use plait_base::observe::PathState;
 use plait_base::{Instant, PathId};
 use smallvec::SmallVec;
 
-/// What an ack policy sees of a path that may carry acks now.
+/// What an ack route sees of a path that may carry acks now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckCarrier {
     /// The path id.

@@ -190,8 +190,8 @@ impl ReceiveFlow {
         self.ack_frames_sent
     }
 
-    /// Writes an ack of everything to report, newest ranges first, as many as fit, and notes it. None when
-    /// nothing was written, else the largest number reported. It changes nothing here, so that several paths may
+    /// Writes an ack of everything to report, newest ranges first, as many as fit. None when nothing was
+    /// written, else the largest number reported. It changes nothing here, so that several paths may
     /// carry the same report: call [`on_ack_sent`](Self::on_ack_sent) once a packet with it is complete.
     ///
     /// `exponent` is our ack_delay_exponent, 3 in Initial and Handshake packets (RFC 9000 18.2).

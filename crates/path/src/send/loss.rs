@@ -127,7 +127,8 @@ pub(crate) struct LossRule {
 }
 
 impl SpaceState {
-    /// Declares packets lost, any that left before one acknowledged; notes when the next will be (RFC 9002 7.4, A.10).
+    /// Declares lost what is overdue by order or time among packets sent before the largest acked, and notes when the next
+    /// will be (RFC 9002 6.1, A.10). No loss is ignored, though it may be of a packet that the peer had no keys for yet (7.4).
     ///
     /// Send times and numbers rise together, so the first packet that is not lost ends the pass; the cursor
     /// stays there and no number is passed twice.

@@ -21,7 +21,7 @@ const ETHERNET: u16 = 1452;
 /// In which order sizes are tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MtuSearch {
-    /// The ceiling first, then halves of what is left: few MTU probes.
+    /// 1452 first where more is allowed, then the ceiling, then halves of what is left: few MTU probes.
     Binary,
     /// No MTU probes at all; the base is used.
     Off,

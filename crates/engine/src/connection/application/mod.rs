@@ -1,4 +1,4 @@
-//! What applications ask of a connection: streams, datagrams, and what is known of the session and its paths.
+//! What applications ask of a connection: streams, datagrams, key updates, and what is known of the session and its paths.
 
 mod datagrams;
 mod paths;

@@ -18,7 +18,7 @@ pub struct PathStatistics {
     pub tuple: FourTuple,
     /// Whether it is validated, and whether data may use it.
     pub state: PathState,
-    /// Why it carries no data now; none while it does, in either direction.
+    /// Why no packet of data can leave on it now, or none does; none for a path that is closing or closed.
     pub why_idle: Option<&'static str>,
     /// Smoothed RTT; none before the first sample.
     pub rtt: Option<Duration>,

@@ -134,7 +134,7 @@ impl PathControl {
         if at.admission == Admission::Open { Admission::Open } else { self.table.admission_at(at.place) }
     }
 
-    /// The peer read a Handshake packet of a server, or a client's came: its address is proven (RFC 9001 4.9.1).
+    /// A Handshake packet of the peer was opened: its address is proven (RFC 9000 8.1).
     pub(crate) fn on_handshake_packet(&mut self) {
         if let Some(path) = self.table.path_mut(PathId::ZERO) {
             path.on_address_proven();

@@ -24,7 +24,8 @@
 //!    any state: PATH_ABANDON,       +---------+                                              |
 //!    sent or received ------------->| closing |<---------------------------------------------+
 //!                                   +---------+
-//!                                        | three probe time-outs after the peer's PATH_ABANDON
+//!                                        | three probe time-outs after the peer's PATH_ABANDON,
+//!                                        | or six where it never comes and ours was acked
 //!                                        v
 //!                                     closed
 //! ```

@@ -210,7 +210,7 @@ impl PathControl {
         for wish in self.plan.wishes(now, self.side, &self.table, &self.settings) {
             match wish {
                 Wish::Open { tuple, status } => {
-                    // What stands in the way is told to the peer; the policy is asked again when that changes.
+                    // Where the peer stands in the way, `next_id` tells it; the policy is asked again when that changes.
                     if let Err(error) = self.open(now, tuple, status, random) {
                         tracing::debug!(%error, %tuple, "path not opened");
                         let is_full = matches!(error, PathError::Open(OpenError::NoRemoteCid(_)));

@@ -20,7 +20,7 @@ pub(crate) struct Outline {
     /// Which of the path's addresses it leaves by.
     pub(crate) role: FourTupleRole,
     pub(crate) space: Space,
-    /// Index in the buffer at which it must end.
+    /// Index in the buffer at which it must end, which the caller has cut to the largest datagram and the amplification room.
     pub(crate) end: usize,
     /// The mark of its datagram.
     pub(crate) ecn: Option<Ecn>,
