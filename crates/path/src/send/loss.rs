@@ -128,7 +128,7 @@ pub(crate) struct LossRule {
 
 impl SpaceState {
     /// Declares lost what is overdue by order or time among packets sent before the largest acked, and notes when the next
-    /// will be (RFC 9002 6.1, A.10). No loss is ignored, though it may be of a packet that the peer had no keys for yet (7.4).
+    /// will be; none of them is ignored (RFC 9002 6.1, 7.4, A.10).
     ///
     /// Send times and numbers rise together, so the first packet that is not lost ends the pass; the cursor
     /// stays there and no number is passed twice.
