@@ -183,8 +183,7 @@ pub(crate) struct SpaceState {
     sent: SentPackets,
     /// When the oldest outstanding packet below the largest acked one will count as lost.
     loss_at: Option<Instant>,
-    /// Probes still to send after a time-out.
-    probes: u8,
+    probes: pto::Probes,
     /// Packets below were sent on an earlier network path and say nothing of this one.
     path_start: u64,
     /// What late acks showed of the network path's order.
@@ -294,7 +293,7 @@ impl SendFlow {
         state.sent.trim(now, keep);
         state.sent.push(now, packet, mark, carried);
         if packet.ack_eliciting && !packet.elsewhere {
-            state.probes = state.probes.saturating_sub(1);
+            state.probes.on_sent();
             self.timer.on_progress(now);
         }
         if space == Space::Data && self.number_filter.skips(state.sent.next()) {
@@ -501,7 +500,7 @@ impl SendFlow {
         sent.cursor = number;
         sent.lost_since = None;
         state.loss_at = None;
-        state.probes = 0;
+        state.probes = pto::Probes::default();
         self.check();
     }
 
@@ -540,7 +539,7 @@ impl SendFlow {
         for state in self.spaces.iter_mut().flatten() {
             state.path_start = state.sent.next();
             state.sent.uncount();
-            state.probes = 0;
+            state.probes = pto::Probes::default();
             state.reordering = Reordering::default();
         }
         self.in_flight = 0;
@@ -576,10 +575,10 @@ impl SendFlow {
         }
     }
 
-    /// What the next probe of `space` should carry: each of a time-out's probes takes another of the oldest packets.
+    /// What the next probe of `space` should carry: each of those that were asked for takes another of the oldest packets.
     pub(crate) fn probe_frames(&self, space: Space, out: &mut Vec<SentFrame>) {
-        let sent = usize::from(pto::PROBES.saturating_sub(self.probes_due(space)));
-        self.oldest_frames(space, sent, 1, out);
+        let sent = self.space(space).map_or(0, |state| state.probes.sent);
+        self.oldest_frames(space, sent.into(), 1, out);
     }
 
     /// How long a lost packet is remembered, so that a late ack of it is understood.

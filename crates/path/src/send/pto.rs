@@ -11,7 +11,29 @@ use super::SendFlow;
 use crate::feedback::Feedback;
 
 /// Probes that one time-out allows while ack-eliciting packets are outstanding (RFC 9002 6.2.4: one or two).
-pub(super) const PROBES: u8 = 2;
+const PROBES: u8 = 2;
+
+/// What a space owes after a time-out, its own or another space's.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Probes {
+    /// Still to be sent.
+    due: u8,
+    /// Sent since they were asked for.
+    pub(super) sent: u8,
+}
+
+impl Probes {
+    fn asked(count: u8) -> Self {
+        Self { due: count, sent: 0 }
+    }
+
+    /// An ack-eliciting packet left.
+    pub(super) fn on_sent(&mut self) {
+        if self.due > 0 {
+            *self = Self { due: self.due - 1, sent: self.sent + 1 };
+        }
+    }
+}
 
 /// How far the handshake is, as far as timers care. Servers begin at [`Unconfirmed`](Self::Unconfirmed), for
 /// clients always validate a server's address (RFC 9002 A.6).
@@ -152,14 +174,14 @@ impl SendFlow {
     /// Probes still to send in `space`. Every ack-eliciting packet sent there counts as one.
     #[inline]
     pub(crate) fn probes_due(&self, space: Space) -> u8 {
-        self.space(space).map_or(0, |s| s.probes)
+        self.space(space).map_or(0, |s| s.probes.due)
     }
 
     /// A probe time-out of another space passed: what this one has in flight is asked for with it (RFC 9002 6.2.4).
     pub(crate) fn request_probe(&mut self, space: Space) {
         let is_awaiting = self.is_awaiting_ack(space);
-        if let Some(state) = self.space_mut(space).filter(|_| is_awaiting) {
-            state.probes = state.probes.max(1);
+        if let Some(state) = self.space_mut(space).filter(|state| is_awaiting && state.probes.due == 0) {
+            state.probes = Probes::asked(1);
         }
     }
 
@@ -227,7 +249,7 @@ impl SendFlow {
         self.timer.on_progress(now);
         self.counters.timeouts += 1;
         if let Some(state) = self.space_mut(space) {
-            state.probes = count;
+            state.probes = Probes::asked(count);
         }
         TimerFired::Pto { space, count }
     }

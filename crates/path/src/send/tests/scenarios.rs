@@ -556,6 +556,17 @@ fn probes_get_the_oldest_frames() {
 }
 
 #[test]
+fn a_probe_asked_for_by_another_space_repeats_the_oldest_packet() {
+    // RFC 9002 6.2.4
+    let mut b = Bench::new();
+    b.send(0);
+    b.flow.request_probe(Space::Data);
+    let mut out = Vec::new();
+    b.flow.probe_frames(Space::Data, &mut out);
+    assert_eq!((b.flow.probes_due(Space::Data), out), (1, vec![SentFrame::MaxData(0)]));
+}
+
+#[test]
 fn surrendered_packets_go_again_without_blame() {
     // RFC 9001 4.6.2: rejected 0-RTT is sent again
     let mut b = Bench::new();
