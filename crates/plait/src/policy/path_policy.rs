@@ -8,8 +8,8 @@
 //! use std::sync::Arc;
 //!
 //! use plait::policy::Instant;
-//! use plait::policy::path_policy::{Facts, PathPolicy, PathPolicyFactory, Wish};
-//! use plait::{FourTuple, PathStatus, Side};
+//! use plait::policy::path_policy::{Facts, Opener, PathPolicy, PathPolicyFactory, Wish};
+//! use plait::{FourTuple, PathStatus};
 //!
 //! /// Opens a backup path from each further address of ours to the address that the peer began with.
 //! #[derive(Debug)]
@@ -22,7 +22,7 @@
 //!
 //!     fn decide(&mut self, facts: &Facts<'_>, wishes: &mut Vec<Wish>) {
 //!         // RFC 10069 3.1: the client opens paths.
-//!         let (Side::Client, Some(&remote)) = (facts.side, facts.peer.first()) else { return };
+//!         let (Opener::Us, Some(&remote)) = (facts.opener, facts.peer.first()) else { return };
 //!         let is_new = |local| facts.paths.iter().all(|path| path.tuple.local != local);
 //!         let further = facts.local.iter().filter(|local| is_new(**local) && local.is_ipv4() == remote.is_ipv4());
 //!         for &local in further.take(facts.room.min(facts.validations)) {
