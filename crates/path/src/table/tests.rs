@@ -69,6 +69,7 @@ impl End {
             cid_limit: 4,
             initial_max_path_id: Some(remote),
             max_sending_uniflow_id: None,
+            announcements: Announcements::default(),
         });
         assert!(end.table.on_handshake_complete());
         end.issue();

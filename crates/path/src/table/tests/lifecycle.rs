@@ -154,6 +154,7 @@ fn before_completion(peers_max: u32) -> End {
         cid_limit: 4,
         initial_max_path_id: Some(peers_max),
         max_sending_uniflow_id: None,
+        announcements: Announcements::default(),
     });
     server
 }

@@ -21,6 +21,7 @@ fn multipath_frames_need_the_extension() {
             cid_limit: 4,
             initial_max_path_id: remote,
             max_sending_uniflow_id: None,
+            announcements: Announcements::default(),
         });
         assert!(!end.table.on_handshake_complete());
         let t = &mut end.table;
