@@ -45,9 +45,15 @@ impl SchedulerFactory for WaitingFactory {
     }
 }
 
-/// Sends on the first path that has room, and counts the packets that it is told of.
+/// Sends on the first path that has room, and counts what it is told of.
 #[derive(Clone, Debug, Default)]
-struct Counting(Arc<Mutex<usize>>);
+struct Counting(Arc<Mutex<Told>>);
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Told {
+    packets: usize,
+    credit_blocked: usize,
+}
 
 impl Scheduler for Counting {
     fn name(&self) -> &'static str {
@@ -59,7 +65,11 @@ impl Scheduler for Counting {
     }
 
     fn on_sent(&mut self, _path: PathId, _bytes: u64, _now: Instant) {
-        *self.0.lock().unwrap() += 1;
+        self.0.lock().unwrap().packets += 1;
+    }
+
+    fn on_credit_blocked(&mut self, _now: Instant) {
+        self.0.lock().unwrap().credit_blocked += 1;
     }
 }
 
@@ -110,7 +120,7 @@ fn a_wait_for_a_faster_path_ends_while_stream_data_is_under_way_too() {
 #[test]
 fn a_scheduler_is_told_of_the_packets_that_it_decided_about_and_of_no_others() {
     let counting = Counting::default();
-    let told = || *counting.0.lock().unwrap();
+    let told = || counting.0.lock().unwrap().packets;
     let mut rig = two_paths(Arc::new(counting.clone()));
     let (before, seen) = (told(), rig.seen.len());
     write(&mut rig, 10_000);
@@ -126,4 +136,22 @@ fn a_scheduler_is_told_of_the_packets_that_it_decided_about_and_of_no_others() {
     }
     assert!(rig.seen.len() >= seen + 10);
     assert_eq!(told(), before);
+}
+
+#[test]
+fn a_scheduler_is_told_that_credit_is_out_while_data_is_under_way() {
+    let counting = Counting::default();
+    let told = || counting.0.lock().unwrap().credit_blocked;
+    let mut setup = Setup::default();
+    setup.transport.scheduler(Arc::new(counting.clone()));
+    setup.habits.params.limits.max_data = 5_000;
+    let mut rig = Rig::established_server(setup);
+    write(&mut rig, 4_000);
+    assert_eq!(told(), 0, "all of it left");
+    write(&mut rig, 4_000);
+    assert!(told() > 0, "nothing is lost, and 3,000 bytes wait for MAX_DATA");
+    rig.ack_all();
+    let before = told();
+    rig.pass(ms(100));
+    assert_eq!(told(), before, "the peer has all that it allowed");
 }

@@ -250,6 +250,13 @@ impl Streams {
         self.tally.writers > 0 || (self.tally.fresh > 0 && self.send.left() == 0)
     }
 
+    /// True when the peer's limit for the connection holds new data back while sent data is not acked: whatever carries that
+    /// keeps the window closed.
+    #[inline]
+    pub fn is_credit_blocked(&self) -> bool {
+        self.send.left() == 0 && self.tally.fresh > 0 && self.tally.held > self.tally.fresh
+    }
+
     /// Bytes that the application may still hand over before the send window is full.
     #[inline]
     pub(crate) fn send_buffer_room(&self) -> u64 {

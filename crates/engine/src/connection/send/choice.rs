@@ -26,6 +26,8 @@ pub(crate) struct Offer {
     pub(crate) demand: Option<Demand>,
     /// The part of it that is stream data, bytes.
     pub(crate) stream_bytes: u64,
+    /// Whether connection flow control holds new data back while data is under way.
+    pub(crate) is_credit_blocked: bool,
     /// Why an idle path may take over what others have under way; none while there is new data or nothing under way.
     pub(crate) occasion: Option<Occasion>,
 }
@@ -82,10 +84,11 @@ impl Scheduling {
 
     /// What the scheduler decides about what waits for it.
     fn next_scheduled(&mut self, paths: &mut Paths, datagrams: &Datagrams, offer: &Offer) -> Option<Choice> {
-        let demand = offer.demand.as_ref()?;
-        if demand.send_credit_bytes == 0 && offer.stream_bytes > 0 {
+        // Asked first: new data without credit is no demand.
+        if offer.is_credit_blocked {
             self.scheduler.on_credit_blocked(offer.now);
         }
+        let demand = offer.demand.as_ref()?;
         match self.decide(paths, datagrams, offer, demand) {
             Decision::Send(path) => Some(Choice { path, purpose: data_or_mtu_probe(paths, path, offer) }),
             Decision::SendAlso { primary: path, .. } => Some(Choice { path, purpose: Purpose::Data }),

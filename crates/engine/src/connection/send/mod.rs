@@ -177,6 +177,7 @@ impl Connection {
             openings: Permission::when(!self.paths.holds_openings()),
             demand: self.demand(now),
             stream_bytes,
+            is_credit_blocked: self.streams.is_credit_blocked(),
             occasion: Some(occasion).filter(|_| stream_bytes == 0 && self.streams.has_unacked()),
         })
     }
