@@ -1,8 +1,10 @@
 //! A client's attempts at a handshake: those that end early, those that nobody wants any more, paths that want to begin
 //! before the server has read all of it.
 
-use plait_base::observe::PathState;
-use plait_base::{CloseCode, FourTuple, PathId, Space};
+use std::sync::{Arc, Mutex};
+
+use plait_base::observe::{Observer, PathState, TraceEvent};
+use plait_base::{CloseCode, FourTuple, Instant, PathId, Space};
 use plait_crypto::tls::{Hello, read_client_hello, read_encrypted_extensions};
 use plait_engine::connection::{ConnectionError, Event, Unreachable};
 use plait_path::PathStatus;
@@ -121,4 +123,30 @@ fn paths_wait_until_the_server_has_read_the_finished() {
 fn paths_begin_at_once_where_the_server_bears_it() {
     let (rig, tuple) = opens_unconfirmed(UnconfirmedPaths::Welcome);
     assert_eq!(left_by(&rig, tuple), 1);
+}
+
+/// Paths of which probe time-outs passed.
+#[derive(Clone, Debug, Default)]
+struct TimeOuts(Arc<Mutex<Vec<PathId>>>);
+
+impl Observer for TimeOuts {
+    fn on_event(&mut self, _now: Instant, event: &TraceEvent) {
+        if let TraceEvent::ProbeTimeout { path, .. } = event {
+            self.0.lock().unwrap().push(*path);
+        }
+    }
+}
+
+#[test]
+fn no_path_has_a_probe_timer_before_the_handshake_is_confirmed() {
+    // RFC 9002 6.2.1-3
+    let (mut rig, _) = opens_unconfirmed(UnconfirmedPaths::Welcome);
+    let seen = TimeOuts::default();
+    rig.conn().observe_with(Box::new(seen.clone()));
+    let passed = || std::mem::take(&mut *seen.0.lock().unwrap());
+    rig.pass(ms(2500));
+    assert!(!passed().contains(&PathId(1)));
+    rig.frames([0x1e]);
+    rig.pass(ms(2500));
+    assert!(passed().contains(&PathId(1)), "HANDSHAKE_DONE sets it");
 }

@@ -254,9 +254,9 @@ impl PathControl {
     /// Both sides know that the handshake is done (RFC 9001 4.1.2).
     pub(crate) fn on_handshake_confirmed(&mut self, now: Instant, random: &mut Random) {
         self.stage = Stage::Confirmed;
-        if let Some(path) = self.table.path_mut(PathId::ZERO) {
-            path.set_handshake(now, HandshakeState::Confirmed);
-        }
+        // RFC 9002 6.2.1: from now on the data of every path has a probe timer
+        let paths = self.table.slots_mut().filter_map(|slot| slot.path.as_deref_mut());
+        paths.for_each(|path| path.set_handshake(now, HandshakeState::Confirmed));
         self.issue_cids(random);
         self.plan.touch();
     }

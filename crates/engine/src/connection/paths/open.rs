@@ -46,7 +46,7 @@ impl PathControl {
             return self.bind_uniflow(now, tuple, random).map_err(PathError::Open);
         }
         let id = self.table.next_id().map_err(PathError::Open)?;
-        let mut path = self.make_path(now, id, PathAddresses::opened(tuple), HandshakeState::Confirmed, random);
+        let mut path = self.make_path(now, id, PathAddresses::opened(tuple), self.handshake_state(), random);
         path.challenge(now, self.settings.first_validation_times());
         self.table.open(Box::new(path)).map_err(PathError::Open)?;
         if status == PathStatus::Backup {
@@ -67,7 +67,7 @@ impl PathControl {
         let proven = self.table.has_proven(&tuple);
         let validation = if proven { Validation::Validated } else { Validation::Unvalidated };
         let addresses = PathAddresses::new(tuple, validation);
-        let mut path = self.make_path(now, id, addresses, HandshakeState::Confirmed, random);
+        let mut path = self.make_path(now, id, addresses, self.handshake_state(), random);
         path.on_datagram(&tuple, bytes);
         path.challenge(now, self.settings.first_validation_times());
         if self.table.open(Box::new(path)).is_err() {
@@ -79,6 +79,11 @@ impl PathControl {
             self.on_validated(id);
         }
         true
+    }
+
+    /// What a path beside path 0 is to know of the handshake, which is complete at least.
+    pub(super) fn handshake_state(&self) -> HandshakeState {
+        if self.is_confirmed() { HandshakeState::Confirmed } else { HandshakeState::Unconfirmed }
     }
 
     pub(super) fn on_opened(&mut self, id: PathId, tuple: FourTuple, random: &mut Random) {

@@ -7,7 +7,7 @@ use plait_base::observe::PathState;
 use plait_base::{CloseCode, FourTuple, Instant, PathId, Random, Violation};
 use plait_path::policy::AddressUse;
 use plait_path::table::{AbandonError, OpenError, Pairing};
-use plait_path::{AddressChange, HandshakeState, Path, PathAddresses, Validation};
+use plait_path::{AddressChange, Path, PathAddresses, Validation};
 
 use plait_wire::frame::{AddAddress, AddressForm, RemoveAddress};
 
@@ -24,7 +24,7 @@ impl PathControl {
     ) -> Result<PathId, OpenError> {
         let id = self.table.next_uniflow()?;
         if self.table.lacks_path(id) {
-            let path = self.make_path(now, id, PathAddresses::opened(tuple), HandshakeState::Confirmed, random);
+            let path = self.make_path(now, id, PathAddresses::opened(tuple), self.handshake_state(), random);
             self.table.receive_on(Box::new(path));
         }
         let times = self.settings.first_validation_times();
@@ -57,7 +57,7 @@ impl PathControl {
     /// The first packet under an id of ours: the peer sends on one more flow.
     pub(super) fn begin_receiving(&mut self, at: &Arrival, random: &mut Random) {
         let nowhere = PathAddresses::new(at.tuple, Validation::Unvalidated);
-        let path = self.make_path(at.now, at.path, nowhere, HandshakeState::Confirmed, random);
+        let path = self.make_path(at.now, at.path, nowhere, self.handshake_state(), random);
         self.table.receive_on(Box::new(path));
         self.tell_state(at.path);
     }
