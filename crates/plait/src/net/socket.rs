@@ -166,17 +166,17 @@ impl Socket {
             return Poll::Ready(match sent {
                 Ok(()) => Ok(SendOutcome::Sent),
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => continue,
-                Err(e) if e.raw_os_error() == Some(libc::EMSGSIZE) => Ok(SendOutcome::TooLarge),
-                Err(e) if is_fatal(&e) => Err(e),
-                // It may be that of an earlier datagram, to whomever: ip(7), IP_RECVERR.
-                Err(_) if again == Again::Once => {
-                    again = Again::No;
-                    continue;
-                }
-                Err(e) => {
-                    tracing::debug!(error = %e, remote = %out.remote, "datagram not sent");
-                    Ok(SendOutcome::Unreachable)
-                }
+                Err(e) => match not_taken(&e, again) {
+                    NotTaken::Fatal => Err(e),
+                    NotTaken::Unsure => {
+                        again = Again::No;
+                        continue;
+                    }
+                    NotTaken::Final(outcome) => {
+                        tracing::debug!(error = %e, remote = %out.remote, "datagram not sent");
+                        Ok(outcome)
+                    }
+                },
             });
         }
     }
@@ -219,6 +219,27 @@ enum Again {
     No,
 }
 
+/// What an error of a send call says of the datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NotTaken {
+    /// The socket is of no use any more.
+    Fatal,
+    /// It may be the error of an earlier datagram, to whomever.
+    Unsure,
+    Final(SendOutcome),
+}
+
+/// What `e` says of a datagram that may be offered `again`. A socket that keeps reports answers a send call with what an ICMP
+/// message said of another datagram (ip(7), IP_RECVERR), once; also with EMSGSIZE, where a router asks for smaller ones.
+fn not_taken(e: &io::Error, again: Again) -> NotTaken {
+    match (again, e.raw_os_error()) {
+        _ if is_fatal(e) => NotTaken::Fatal,
+        (Again::Once, _) => NotTaken::Unsure,
+        (Again::No, Some(libc::EMSGSIZE)) => NotTaken::Final(SendOutcome::TooLarge),
+        (Again::No, _) => NotTaken::Final(SendOutcome::Unreachable),
+    }
+}
+
 fn is_fatal(e: &io::Error) -> bool {
     matches!(e.raw_os_error(), Some(libc::EBADF | libc::ENOTSOCK | libc::EFAULT | libc::ENOMEM))
 }
@@ -238,4 +259,20 @@ fn bind_device(socket: &socket2::Socket, name: &str) -> Result<(), BindError> {
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 fn bind_device(_: &socket2::Socket, _: &str) -> Result<(), BindError> {
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_counts_for_a_datagram_that_is_refused_twice() {
+        let of = |code, again| not_taken(&io::Error::from_raw_os_error(code), again);
+        for (code, outcome) in [(libc::EMSGSIZE, SendOutcome::TooLarge), (libc::EHOSTUNREACH, SendOutcome::Unreachable)]
+        {
+            assert_eq!(of(code, Again::Once), NotTaken::Unsure);
+            assert_eq!(of(code, Again::No), NotTaken::Final(outcome));
+        }
+        assert_eq!(of(libc::EBADF, Again::Once), NotTaken::Fatal);
+    }
 }
