@@ -11,6 +11,7 @@ use plait::{Connection, Policies};
 use serde::{Deserialize, Serialize};
 
 use super::Refusal;
+use super::client::send_request;
 use crate::names::{AckPathName, CongestionName, ReinjectionName, SchedulerName};
 
 /// Where a server tells its policies.
@@ -176,8 +177,7 @@ pub(crate) struct ServerPolicies {
 pub(crate) async fn ask(connection: &Connection, wish: &Wish, patience: Duration) -> Option<ServerPolicies> {
     let asking = async {
         let (mut send, mut recv) = connection.open_bi().await.ok()?;
-        send.write_all(format!("GET {}\r\n", wish.target()).as_bytes()).await.ok()?;
-        send.finish().ok()?;
+        send_request(&mut send, &wish.target()).await.ok()?;
         let answer = recv.read_to_end(MAX_ANSWER_BYTES).await.ok()?;
         Some(ServerPolicies { named: Named::read(&answer)?, bytes: answer.len() as u64 })
     };
