@@ -11,6 +11,8 @@ pub(crate) mod root;
 pub(crate) mod server;
 pub(crate) mod sink;
 
+use plait::{SendStream, WriteError};
+
 /// The protocol's name in the handshake.
 pub(crate) const ALPN: &[u8] = b"hq-interop";
 
@@ -49,5 +51,19 @@ impl Refusal {
         [Self::BadRequest, Self::Forbidden, Self::NotFound, Self::Stalled, Self::Broken]
             .into_iter()
             .find(|refusal| refusal.code() == code)
+    }
+}
+
+/// Asks for `target`. A server that answers before it has seen the end of the request may stop the stream: the answer
+/// comes all the same, or a reset that tells more (RFC 9114 4.1 says so for HTTP/3).
+pub(crate) async fn send_request(send: &mut SendStream, target: &str) -> Result<(), WriteError> {
+    let request = format!("GET {target}\r\n");
+    let sent = match send.write_all(request.as_bytes()).await {
+        Ok(()) => send.finish(),
+        Err(error) => Err(error),
+    };
+    match sent {
+        Err(WriteError::Stopped(_)) => Ok(()),
+        sent => sent,
     }
 }

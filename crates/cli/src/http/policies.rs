@@ -10,8 +10,7 @@ use clap::ValueEnum;
 use plait::{Connection, Policies};
 use serde::{Deserialize, Serialize};
 
-use super::Refusal;
-use super::client::send_request;
+use super::{Refusal, send_request};
 use crate::names::{AckPathName, CongestionName, ReinjectionName, SchedulerName};
 
 /// Where a server tells its policies.

@@ -1,0 +1,35 @@
+//! Requests of which the server has heard enough.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use plait::{Endpoint, EndpointConfig};
+
+use super::*;
+use crate::options::{Suites, Trust};
+use crate::tls::Shown;
+use crate::{identity, transport};
+
+#[tokio::test]
+async fn answers_to_requests_that_were_stopped_are_read() {
+    let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let shown = Shown::self_signed(&identity::fresh().unwrap(), &[], []).unwrap();
+    let server = Endpoint::server(transport::server_config(shown, Suites::All).unwrap(), any_port).unwrap();
+    let address = server.local_addr().unwrap();
+    tokio::spawn(async move {
+        let connection = server.accept().await.unwrap().await.unwrap();
+        let (mut send, mut recv) = connection.accept_bi().await.unwrap();
+        recv.stop(0).unwrap();
+        send.write_all(b"hello").await.unwrap();
+        send.finish().unwrap();
+        connection.closed().await;
+    });
+    let client = Endpoint::new(EndpointConfig::fresh().unwrap(), None, [any_port]).unwrap();
+    client.set_default_client_config(transport::client_config(&Trust::Anybody, Suites::All).unwrap());
+    let connection = client.connect(address, "localhost").unwrap().await.unwrap();
+    let (mut send, mut recv) = connection.open_bi().await.unwrap();
+    // The server hears of the stream by its first byte.
+    send.write_all(b"G").await.unwrap();
+    assert_eq!(send.stopped().await.unwrap(), Some(0));
+    send_request(&mut send, "/hello").await.unwrap();
+    assert_eq!(recv.read_to_end(100).await.unwrap(), b"hello");
+}
