@@ -32,6 +32,8 @@ pub(crate) struct PathTuning {
     pub(crate) extension: Extension,
     /// Whether hosts tell each other of their addresses where both wish it.
     pub(crate) announce_addresses: Switch,
+    /// Whether nonces of Multiflow connections have the uniflow id in their top bits where both wish it.
+    pub(crate) uniflow_nonces: Switch,
     /// Which addresses that the peer names may be asked.
     pub(crate) address_scope: AddressScope,
     /// Path validations under way at once.
@@ -64,10 +66,11 @@ impl PathTuning {
         self.max_id().filter(|_| self.extension != Extension::Multipath)
     }
 
-    /// What we wish to tell the peer and to be told, beside RFC 10069.
+    /// What we wish beside RFC 10069 and Multiflow.
     pub(crate) fn announcements(&self) -> Announcements {
-        let is_on = self.announce_addresses == Switch::On && self.initial_max_path_id().is_some();
-        Announcements { addresses: is_on, ..Announcements::default() }
+        let addresses = self.announce_addresses == Switch::On && self.initial_max_path_id().is_some();
+        let uniflow_nonces = self.uniflow_nonces == Switch::On && self.max_sending_uniflow_id().is_some();
+        Announcements { addresses, uniflow_nonces, ..Announcements::default() }
     }
 
     fn max_id(&self) -> Option<PathId> {
@@ -81,6 +84,7 @@ impl Default for PathTuning {
             max_concurrent: NonZeroU32::new(8),
             extension: Extension::Multipath,
             announce_addresses: Switch::Off,
+            uniflow_nonces: Switch::Off,
             address_scope: AddressScope::Global,
             max_validations: limits::MAX_VALIDATIONS,
             cid_limit: limits::MAX_REMOTE_CIDS_PER_PATH,

@@ -34,6 +34,16 @@ impl TransportConfig {
         self
     }
 
+    /// Whether 1-RTT packets of Multiflow connections have the nonces of its draft: the uniflow id in the top bits, in place
+    /// of the IV's. Both must offer it, by a parameter of plait's own; else nonces are made as those of RFC 10069. Default
+    /// off. A client cannot offer it whose tickets lie in a store of its own ([`ClientTlsConfig::may_move`]).
+    ///
+    /// [`ClientTlsConfig::may_move`]: plait_crypto::ClientTlsConfig::may_move
+    pub fn uniflow_nonces(&mut self, switch: impl Into<Switch>) -> &mut Self {
+        self.paths.uniflow_nonces = switch.into();
+        self
+    }
+
     /// Which addresses that the peer names may be asked, and which of ours are named to it. Default
     /// [`AddressScope::Global`]: in networks of one's own, take [`AddressScope::Any`].
     pub fn address_scope(&mut self, scope: AddressScope) -> &mut Self {

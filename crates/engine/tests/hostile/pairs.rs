@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use bytes::BytesMut;
 use plait_base::observe::{Observer, PathState, TraceEvent};
 use plait_base::{Dir, FourTuple, Instant, Random};
-use plait_engine::config::RetryPolicy;
+use plait_engine::config::{Extension, RetryPolicy};
 use plait_engine::path::PathStatus;
 use plait_engine::stream::Order;
 use plait_engine::{
@@ -371,4 +371,57 @@ fn paths_open_on_a_moved_connection() {
         let path = connection.path_statistics(now, id).expect("the path is open");
         assert_eq!(path.state, PathState::Active);
     }
+}
+
+/// Both ends speak Multiflow and wish nonces with the uniflow id in their top bits.
+fn with_uniflow_nonces(tls: plait_crypto::ClientTlsConfig) -> impl FnOnce(&mut ServerConfig, &mut ClientConfig) {
+    let mut transport = TransportConfig::default();
+    transport.max_concurrent_multipath_paths(3).extension(Extension::Multiflow).uniflow_nonces(true);
+    let transport = Arc::new(transport);
+    |server, client| {
+        server.transport_config(transport.clone()).retry_policy(RetryPolicy::Always);
+        *client = ClientConfig::new(tls);
+        client.transport_config(transport);
+    }
+}
+
+#[test]
+fn uniflow_nonces_in_every_version_and_after_an_update() {
+    for (first, prefers, last) in
+        [(V1, vec![], V1), (V1, vec![V2], V2), (V2, vec![V1], V1), (Version(0x1a2a_3a4a), vec![V2], V2)]
+    {
+        let mut pair = Pair::new(first, &prefers, |server, client| {
+            with_uniflow_nonces(resuming_client_tls())(server, client);
+            client.version(first);
+        });
+        pair.assert_works(last);
+        let now = pair.now;
+        let second = client_route("192.0.2.7:5000");
+        let id = pair.client().open_path(now, second, PathStatus::Available).unwrap();
+        pair.run(200);
+        pair.pass_data();
+        let now = pair.now;
+        assert_eq!(pair.client().path_statistics(now, id).unwrap().state, PathState::Active, "{first:?} {prefers:?}");
+        pair.run(2_000);
+        let now = pair.now;
+        pair.server().update_keys(now).unwrap();
+        pair.run(200);
+        pair.pass_data();
+    }
+}
+
+#[test]
+fn early_data_comes_before_uniflow_nonces() {
+    let mut pair = Pair::new(V1, &[], with_uniflow_nonces(resuming_client_tls()));
+    pair.assert_works(V1);
+    pair.connect();
+    assert!(pair.client().session().has_0rtt());
+    let id = pair.client().streams().open(Dir::Uni).unwrap();
+    pair.client().send_stream(id).write(b"early").unwrap();
+    pair.client().send_stream(id).finish().unwrap();
+    pair.run(200);
+    assert_eq!(read_all(pair.server()), b"early");
+    assert_eq!(pair.client().session().accepted_0rtt(), Some(true));
+    assert!(pair.crossed.iter().any(|c| c.kind == Some(PacketKind::ZeroRtt)));
+    pair.assert_works(V1);
 }

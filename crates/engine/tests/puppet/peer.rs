@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use plait_base::{ConnectionId, FourTuple, Instant, PathId, Random, RangeSet, ResetToken, Side, Space};
 use plait_crypto::{
-    ClientTlsConfig, EarlyKeys, KeyChange, Layout, OneRttKeys, PacketKeys, PhaseMark, SealKeys, SealMark,
+    ClientTlsConfig, EarlyKeys, KeyChange, Layout, NonceForm, OneRttKeys, PacketKeys, PhaseMark, SealKeys, SealMark,
     ServerTlsConfig, TlsSession, initial_keys,
 };
 use plait_wire::frame::{AckForm, Crypto, NewCid, OutAck};
@@ -128,6 +128,8 @@ pub struct Habits {
     pub token: Vec<u8>,
     /// A server moves its client to this version, a client follows its server to it (RFC 9368 2.3).
     pub moves_to: Option<Version>,
+    /// Nonces of 1-RTT packets, both ways.
+    pub nonces: Option<NonceForm>,
 }
 
 const GUARD: Duration = Duration::from_millis(300);
@@ -217,9 +219,13 @@ impl Peer {
         bytes.extend_from_slice(&self.habits.extra_params);
         let bytes = self.habits.raw_params.clone().unwrap_or(bytes);
         let version = self.version;
+        let nonces = self.habits.nonces;
         let session = match (&self.tls_config, self.habits.moves_to) {
-            (Tls::Client(tls), None) => TlsSession::new_client(tls, version.0, "localhost", bytes),
-            (Tls::Client(tls), Some(_)) => TlsSession::new_movable_client(tls, version.0, "localhost", bytes),
+            (Tls::Server(tls), None) if nonces.is_some() => {
+                TlsSession::new_moving_server(tls, (version.0, version.0), bytes)
+            }
+            (Tls::Client(tls), None) if nonces.is_none() => TlsSession::new_client(tls, version.0, "localhost", bytes),
+            (Tls::Client(tls), _) => TlsSession::new_movable_client(tls, version.0, "localhost", bytes),
             (Tls::Server(tls), None) => TlsSession::new_server(tls, version.0, bytes),
             (Tls::Server(tls), Some(to)) => {
                 let session = TlsSession::new_moving_server(tls, (version.0, to.0), bytes);
@@ -227,7 +233,10 @@ impl Peer {
                 session
             }
         };
-        let session = session.unwrap();
+        let mut session = session.unwrap();
+        if let Some(form) = nonces {
+            assert!(session.move_to(self.version.0) && session.set_nonces(form, form));
+        }
         if let Some(EarlyKeys::Seal(keys)) = session.early_keys() {
             self.early = Some(keys);
         }

@@ -22,6 +22,8 @@ pub struct Announcements {
     pub addresses: bool,
     /// How paths do: MPX_PATHS.
     pub paths: bool,
+    /// No frame: on Multiflow connections, nonces with the uniflow id in their top bits, as its draft has them.
+    pub uniflow_nonces: bool,
 }
 
 /// The additional_addresses parameter of a client.
@@ -38,20 +40,27 @@ pub enum AdditionalAddressesUse {
 const ADDRESSES: u64 = 1;
 /// The bit of [`Announcements::paths`].
 const PATHS: u64 = 2;
+/// The bit of [`Announcements::uniflow_nonces`].
+const UNIFLOW_NONCES: u64 = 8;
 
 impl Announcements {
     /// What this end and `peer` both wish: only this may be sent.
     pub fn common(self, peer: Self) -> Self {
-        Self { addresses: self.addresses && peer.addresses, paths: self.paths && peer.paths }
+        Self {
+            addresses: self.addresses && peer.addresses,
+            paths: self.paths && peer.paths,
+            uniflow_nonces: self.uniflow_nonces && peer.uniflow_nonces,
+        }
     }
 
     /// Bits that are not known are ignored.
     pub(super) fn from_bits(bits: u64) -> Self {
-        Self { addresses: bits & ADDRESSES != 0, paths: bits & PATHS != 0 }
+        let holds = |bit| bits & bit != 0;
+        Self { addresses: holds(ADDRESSES), paths: holds(PATHS), uniflow_nonces: holds(UNIFLOW_NONCES) }
     }
 
     pub(super) fn bits(self) -> u64 {
         let bit = |holds, bit| if holds { bit } else { 0 };
-        bit(self.addresses, ADDRESSES) | bit(self.paths, PATHS)
+        bit(self.addresses, ADDRESSES) | bit(self.paths, PATHS) | bit(self.uniflow_nonces, UNIFLOW_NONCES)
     }
 }

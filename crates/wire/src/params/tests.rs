@@ -59,24 +59,26 @@ fn extensions_of_addresses_and_uniflows() {
     let mut params = TransportParameters { max_sending_uniflow_id: Some(PathId(2)), ..Default::default() };
     params.cids.initial_scid = ConnectionId::new(&[1]);
     params.announcements = AnnouncementParameters {
-        own: Announcements { addresses: true, paths: true },
+        own: Announcements { addresses: true, paths: true, uniflow_nonces: true },
         nat_traversal_addresses: NonZeroU8::new(200),
         additional_addresses: AdditionalAddressesUse::Supported,
     };
     let bytes = params.encode(Side::Client, &mut Random::from_u64(1));
     let has = |value: &[u8]| bytes.windows(value.len()).any(|w| w == value);
-    assert!(has(&[0x40, 0x40, 0x01, 0x02]) && has(&[0xad, 0x50, 0x58, 0x01, 0x01, 0x03]));
+    assert!(has(&[0x40, 0x40, 0x01, 0x02]) && has(&[0xad, 0x50, 0x58, 0x01, 0x01, 0x0b]));
     // One byte, which as a varint would be longer
     assert!(has(&[0xc0, 0x00, 0x3d, 0x7f, 0x91, 0x12, 0x04, 0x01, 0x01, 200]));
     assert!(has(&[0xc0, 0x00, 0x00, 0x09, 0x25, 0xad, 0xda, 0x04, 0x00]));
     assert_eq!(TransportParameters::decode(&bytes, Side::Client), Ok(params));
     // Bits without a meaning are ignored.
     let own = |bits| with(Side::Server, 0x2d50_5801, &integer(bits)).unwrap().announcements.own;
-    assert_eq!(own(0xfe), Announcements { addresses: false, paths: true });
-    assert_eq!(own(0xfd), Announcements { addresses: true, paths: false });
+    assert_eq!(own(0xf6), Announcements { paths: true, ..Announcements::default() });
+    assert_eq!(own(0xf5), Announcements { addresses: true, ..Announcements::default() });
+    assert_eq!(own(0xfc), Announcements { uniflow_nonces: true, ..Announcements::default() });
     assert_eq!(own(0), Announcements::default());
     assert_eq!(own(1).common(own(3)), own(1));
     assert_eq!(own(2).common(own(1)), own(0));
+    assert_eq!((own(9).common(own(8)), own(8).common(own(3))), (own(8), own(0)));
     // Only a client can support ADDITIONAL_ADDRESSES.
     let from = |side| with(side, ids::ADDITIONAL_ADDRESSES, &[]).unwrap().announcements.additional_addresses;
     assert_eq!(from(Side::Client), AdditionalAddressesUse::Supported);
@@ -312,9 +314,9 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn announcements()((addresses, paths, nat, additional) in any::<(bool, bool, u8, bool)>()) -> AnnouncementParameters {
+    fn announcements()([addresses, paths, uniflow_nonces, additional] in any::<[bool; 4]>(), nat in any::<u8>()) -> AnnouncementParameters {
         AnnouncementParameters {
-            own: Announcements { addresses, paths },
+            own: Announcements { addresses, paths, uniflow_nonces },
             nat_traversal_addresses: NonZeroU8::new(nat),
             additional_addresses: if additional {
                 AdditionalAddressesUse::Supported

@@ -82,7 +82,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
     full.initial_max_path_id = Some(PathId(7));
     full.max_sending_uniflow_id = Some(PathId(2));
     full.announcements = AnnouncementParameters {
-        own: Announcements { addresses: true, paths: true },
+        own: Announcements { addresses: true, paths: true, uniflow_nonces: true },
         nat_traversal_addresses: NonZeroU8::new(8),
         additional_addresses: AdditionalAddressesUse::Supported,
     };

@@ -7,6 +7,7 @@ pub(crate) mod progress;
 mod restart;
 pub(crate) mod session;
 pub(crate) mod tokens;
+pub(crate) mod uniflows;
 pub(crate) mod versions;
 mod zero_rtt;
 
@@ -22,6 +23,7 @@ use plait_wire::{FrameWriter, SentFrame, Version};
 use crate::endpoint::parts::HandshakeIds;
 use session::Tls;
 use tokens::Tokens;
+use uniflows::UniflowOffer;
 use versions::{HelloBuffer, Versions};
 pub(crate) use zero_rtt::{EarlyData, ZeroRtt};
 
@@ -82,6 +84,14 @@ pub(crate) struct Progress {
     pub(crate) version: Option<Version>,
 }
 
+/// What both ends declared in their transport parameters, as far as it is still asked for.
+pub(crate) struct DeclaredParameters {
+    /// Of ours: what the peer's may contradict or answer.
+    pub(crate) ours: UniflowOffer,
+    /// The peer's, once they are authenticated.
+    pub(crate) peers: Option<TransportParameters>,
+}
+
 /// TLS with everything that ends when it is confirmed.
 pub(crate) struct Handshake {
     pub(crate) side: Side,
@@ -99,7 +109,7 @@ pub(crate) struct Handshake {
     pub(crate) zero_rtt: ZeroRtt,
     pub(crate) stage: Stage,
     pub(crate) done: Owed,
-    pub(crate) peer_params: Option<TransportParameters>,
+    pub(crate) params: DeclaredParameters,
     /// The peer's ClientHello or EncryptedExtensions, until all of it is here.
     pub(crate) hello: Option<HelloBuffer>,
     /// What a server gives its client for later connections.
@@ -112,7 +122,7 @@ impl Handshake {
     pub(crate) fn new(side: Side, versions: Versions, tls: Tls, ids: HandshakeIds, token: Bytes) -> Self {
         let mut initial = Box::new(Level::new(Space::Initial));
         initial.keys = plait_crypto::initial_keys(versions.original.0, &ids.keys_from(), side);
-        let Tls { session: tls, deferred } = tls;
+        let Tls { session: tls, deferred, uniflows } = tls;
         let early_keys = if side.is_client() { tls.early_keys() } else { None };
         Self {
             side,
@@ -127,7 +137,7 @@ impl Handshake {
             data: CryptoStream::new(Space::Data),
             stage: Stage::Negotiating,
             done: Owed::Nothing,
-            peer_params: None,
+            params: DeclaredParameters { ours: uniflows, peers: None },
             hello: Some(HelloBuffer::new(deferred)),
             tokens: Tokens::default(),
             write_level: Space::Initial,
@@ -289,17 +299,17 @@ impl Handshake {
         if self.side.is_server() && !self.zero_rtt.has_keys() && !self.is_complete() {
             self.zero_rtt.on_accepted(self.tls.early_keys());
         }
-        if self.peer_params.is_none()
+        if self.params.peers.is_none()
             && let Some(bytes) = self.tls.peer_params()
         {
             let params = parameters::decode(bytes, self.side)?;
             self.check(&params)?;
             progress.params = Some(params.clone());
-            self.peer_params = Some(params);
+            self.params.peers = Some(params);
         }
         if self.stage == Stage::Negotiating && !self.tls.is_handshaking() {
             // RFC 9001 8.2: parameters are mandatory
-            self.peer_params.as_ref().ok_or(Violation::MissingTransportParameters)?;
+            self.params.peers.as_ref().ok_or(Violation::MissingTransportParameters)?;
             self.stage = Stage::Complete;
             progress.completed = true;
             self.settle_early_data(progress)?;
@@ -313,7 +323,7 @@ impl Handshake {
             self.zero_rtt.on_answer(outcome);
             progress.early_data = Some(outcome);
             if let (EarlyData::Accepted, Some(remembered)) = (outcome, self.remembered()) {
-                self.peer_params.as_ref().map_or(Ok(()), |now| now.check_early_data(&remembered))?;
+                self.params.peers.as_ref().map_or(Ok(()), |now| now.check_early_data(&remembered))?;
             }
         }
         if self.side.is_server() {

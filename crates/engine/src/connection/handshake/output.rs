@@ -57,7 +57,7 @@ impl Handshake {
     /// (RFC 9287 3).
     pub(crate) fn may_clear_fixed_bit(&self) -> bool {
         let allows = |p: &plait_wire::TransportParameters| p.fixed_bit == GreaseQuicBit::Supported;
-        self.is_confirmed() && self.peer_params.as_ref().is_some_and(allows)
+        self.is_confirmed() && self.params.peers.as_ref().is_some_and(allows)
     }
 
     /// True when its frames wait for a 1-RTT packet.

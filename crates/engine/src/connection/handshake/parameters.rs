@@ -35,14 +35,18 @@ pub(crate) fn streams_config(transport: &TransportConfig) -> StreamsConfig {
 pub(crate) fn announced_by_client(settings: &Settings, ids: &HandshakeIds, version: Version) -> TransportParameters {
     let mut params = common(&settings.transport, &settings.endpoint, ids, version);
     if let RoleSettings::Client { tls, .. } = &settings.role {
-        limit_versions(&mut params, tls);
+        fit_to_tls(&mut params, tls);
     }
     params
 }
 
-/// RFC 9368 3: a client lists the versions to which its first flight can be taken.
-fn limit_versions(params: &mut TransportParameters, tls: &ClientTlsConfig) {
-    if let Some(info) = params.version_info.as_mut().filter(|info| info.chosen.is_supported() && !tls.may_move()) {
+/// What a client's TLS cannot do is not offered: other nonces, other versions than that of its first flight (RFC 9368 3).
+fn fit_to_tls(params: &mut TransportParameters, tls: &ClientTlsConfig) {
+    if tls.may_move() {
+        return;
+    }
+    params.announcements.own.uniflow_nonces = false;
+    if let Some(info) = params.version_info.as_mut().filter(|info| info.chosen.is_supported()) {
         info.available = vec![info.chosen];
     }
 }
@@ -51,7 +55,7 @@ fn limit_versions(params: &mut TransportParameters, tls: &ClientTlsConfig) {
 pub(crate) fn announced(parts: &ConnectionParts, preferred: Option<PreferredAddress>) -> TransportParameters {
     let mut params = common(&parts.transport, &parts.endpoint, &parts.ids, parts.version);
     match &parts.role {
-        Role::Client(client) => limit_versions(&mut params, &client.tls),
+        Role::Client(client) => fit_to_tls(&mut params, &client.tls),
         Role::Server(server) => {
             params.cids.original_dcid = Some(parts.ids.original_dcid);
             params.cids.retry_scid = parts.ids.retry_scid;

@@ -5,6 +5,7 @@ use plait_base::{CloseCode, ConnectionId, Instant, PathId, Random, Side, Space, 
 use plait_wire::Version;
 
 use super::session::{Tls, client_session, client_switching};
+use super::uniflows::UniflowOffer;
 use super::versions::Versions;
 use super::{Handshake, parameters};
 use crate::config::token_name;
@@ -50,9 +51,10 @@ impl Handshake {
             return Err(TransportError::new(CloseCode::INTERNAL_ERROR, "only clients choose a version"));
         };
         let ids = self.ids;
-        let params = parameters::announced_by_client(settings, &ids, version).encode(Side::Client, random);
+        let params = parameters::announced_by_client(settings, &ids, version);
+        let (uniflows, params) = (UniflowOffer::of(&params), params.encode(Side::Client, random));
         let versions = Versions::new(version, settings.endpoint.versions.clone(), client_switching(tls));
-        let session = client_session(tls, &versions, server_name, params)
+        let session = client_session(tls, &versions, &uniflows, server_name, params)
             .map_err(|e| TransportError::new(CloseCode::INTERNAL_ERROR, e.to_string()))?;
         // Tokens are good for one version (RFC 9369 5).
         let (before, name) = (token_name(server_name, self.versions.original), token_name(server_name, version));
@@ -60,7 +62,7 @@ impl Handshake {
             true => self.token.clone(),
             false => token_store.take(&name).unwrap_or_default(),
         };
-        let mut handshake = Self::new(Side::Client, versions, Tls { session, deferred: None }, ids, token);
+        let mut handshake = Self::new(Side::Client, versions, Tls { session, deferred: None, uniflows }, ids, token);
         handshake.versions.first = self.versions.first;
         Ok(handshake)
     }

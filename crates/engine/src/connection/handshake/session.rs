@@ -6,14 +6,17 @@ use plait_wire::Version;
 use plait_wire::params::PreferredAddress;
 
 use super::parameters;
+use super::uniflows::UniflowOffer;
 use super::versions::{DeferredTls, VersionSwitching, Versions};
 use crate::endpoint::parts::{ConnectionParts, Role};
 
 /// A TLS session at its start.
 pub(crate) struct Tls {
     pub(crate) session: TlsSession,
-    /// On a server that may choose another version than its client's: what it chooses from.
+    /// On a server whose client's parameters decide of versions or nonces: what it chooses from.
     pub(crate) deferred: Option<Box<DeferredTls>>,
+    /// What our parameters in it say of uniflows.
+    pub(crate) uniflows: UniflowOffer,
 }
 
 pub(crate) fn session(
@@ -23,15 +26,17 @@ pub(crate) fn session(
 ) -> Result<Tls, TransportError> {
     let params = parameters::announced(parts, preferred);
     let encoded = params.encode(parts.side(), random);
+    let uniflows = UniflowOffer::of(&params);
     let mut deferred = None;
     let session = match &parts.role {
-        Role::Client(client) => client_session(&client.tls, &versions(parts), &client.server_name, encoded),
+        Role::Client(client) => client_session(&client.tls, &versions(parts), &uniflows, &client.server_name, encoded),
         Role::Server(server) => {
             let spoken = server.config.preferred_versions.iter().copied().filter(|v| parts.endpoint.supports(*v));
             let preferred: Vec<Version> = spoken.collect();
             // RFC 9000 7.4.1: 0-RTT of clients that were promised more is refused
             let tls = server.config.tls.with_early_limits(&params.early_limits());
-            if preferred.first().is_some_and(|best| *best != parts.version) {
+            let may_move = preferred.first().is_some_and(|best| *best != parts.version);
+            if may_move || uniflows.may_change_nonces() {
                 let tls = tls.clone();
                 deferred = Some(Box::new(DeferredTls::new(tls, params, random.fork(), preferred)));
             }
@@ -39,17 +44,18 @@ pub(crate) fn session(
         }
     };
     let session = session.map_err(|e| TransportError::new(CloseCode::INTERNAL_ERROR, e.to_string()))?;
-    Ok(Tls { session, deferred })
+    Ok(Tls { session, deferred, uniflows })
 }
 
 pub(crate) fn client_session(
     tls: &ClientTlsConfig,
     versions: &Versions,
+    uniflows: &UniflowOffer,
     server_name: &str,
     params: Vec<u8>,
 ) -> Result<TlsSession, ConfigError> {
     let version = versions.original.0;
-    match versions.may_change() {
+    match versions.may_change() || uniflows.may_change_nonces() {
         true => TlsSession::new_movable_client(tls, version, server_name, params),
         false => TlsSession::new_client(tls, version, server_name, params),
     }

@@ -14,6 +14,7 @@ use plait_wire::params::{TransportParameters, VersionInfo};
 
 use crate::connection::handshake::Handshake;
 use crate::connection::handshake::parameters;
+use crate::connection::handshake::uniflows::{UniflowNonces, UniflowOffer};
 
 /// Whether TLS lets a connection end in another version than it began in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +97,7 @@ pub(crate) struct DeferredTls {
 pub(crate) struct HelloBuffer {
     /// What came of it so far.
     bytes_so_far: Vec<u8>,
-    /// On a server that may choose another version than its client's: TLS, until the choice is made.
+    /// On a server whose client's parameters decide of versions or nonces: TLS, until that is settled.
     deferred: Option<Box<DeferredTls>>,
 }
 
@@ -117,11 +118,8 @@ impl DeferredTls {
     }
 
     /// The version of a connection whose client declares `params`.
-    fn choose(&self, original: Version, params: &[u8]) -> Version {
-        // What is wrong with them is for TLS and `Handshake::learn` to say, in the client's version.
-        let Ok(TransportParameters { version_info: Some(info), .. }) = parameters::decode(params, Side::Server) else {
-            return original;
-        };
+    fn choose(&self, original: Version, params: &TransportParameters) -> Version {
+        let Some(info) = &params.version_info else { return original };
         let possible = |v: &&Version| **v == original || are_compatible(original, **v);
         let known = |v: &&Version| info.available.contains(v);
         let best = self.preferred.iter().filter(possible).find(known);
@@ -200,25 +198,61 @@ impl Handshake {
             Side::Client => (Space::Handshake, read_encrypted_extensions),
             Side::Server => (Space::Initial, read_client_hello),
         };
+        let may_change_nonces = self.params.ours.may_change_nonces();
+        if may_change_nonces && self.side.is_client() && level == Space::Initial {
+            // With these bytes come Handshake keys: the version is settled, and TLS must tell its secrets.
+            self.tls.move_to(self.versions.current.0);
+        }
         let Some(hello) = self.hello.as_mut().filter(|_| level == its_level) else { return Ok(Some(bytes)) };
         hello.bytes_so_far.extend_from_slice(&bytes);
-        let original = self.versions.original;
-        let chosen = match read(&hello.bytes_so_far, MAX_CLIENT_HELLO_BYTES) {
+        let is_asked = may_change_nonces || hello.deferred.is_some();
+        let params = match read(&hello.bytes_so_far, MAX_CLIENT_HELLO_BYTES) {
             Hello::Partial => return Ok(None),
             // RFC 9001 8.2: those under the code point of the drafts are none
             Hello::Missing => return Err(Violation::MissingTransportParameters.into()),
-            Hello::Params(params) => hello.deferred.as_ref().map(|deferred| deferred.choose(original, params)),
-            Hello::Unfit => None,
+            // What is wrong with them is for TLS and `Handshake::learn` to say, in the client's version.
+            Hello::Params(params) if is_asked => parameters::decode(params, self.side).ok(),
+            Hello::Params(_) | Hello::Unfit => None,
         };
         let Some(HelloBuffer { bytes_so_far, deferred }) = self.hello.take() else { return Ok(Some(bytes)) };
-        if let (Some(chosen), Some(mut deferred)) = (chosen.filter(|chosen| *chosen != original), deferred) {
-            self.tls = deferred.session(original, chosen)?;
-            let keys = initial_keys(chosen.0, &self.ids.keys_from(), self.side);
-            let before = self.initial.as_mut().and_then(|level| std::mem::replace(&mut level.keys, keys));
-            self.versions.other = before.map(|keys| (original, keys));
-            self.versions.current = chosen;
+        if let Some(params) = params {
+            self.settle(deferred, &params)?;
         }
         Ok(Some(Bytes::from(bytes_so_far)))
+    }
+
+    /// The peer's parameters are known, and keys of 1-RTT packets are not made yet: the version of a server, and the nonces
+    /// of either side.
+    fn settle(
+        &mut self,
+        deferred: Option<Box<DeferredTls>>,
+        params: &TransportParameters,
+    ) -> Result<(), TransportError> {
+        let nonces = self.params.ours.nonces_with(&UniflowOffer::of(params));
+        if let Some(mut deferred) = deferred {
+            let original = self.versions.original;
+            let chosen = deferred.choose(original, params);
+            if chosen != original || nonces.is_some() {
+                self.tls = deferred.session(original, chosen)?;
+            }
+            if chosen != original {
+                self.take_version(chosen);
+            }
+        }
+        match nonces {
+            Some(UniflowNonces { local, remote }) if !self.tls.set_nonces(local, remote) => {
+                Err(TransportError::new(CloseCode::INTERNAL_ERROR, "TLS keeps the secrets that other nonces need"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A server goes on in another version than its client began in.
+    fn take_version(&mut self, chosen: Version) {
+        let keys = initial_keys(chosen.0, &self.ids.keys_from(), self.side);
+        let before = self.initial.as_mut().and_then(|level| std::mem::replace(&mut level.keys, keys));
+        self.versions.other = before.map(|keys| (self.versions.original, keys));
+        self.versions.current = chosen;
     }
 
     /// RFC 9368 4: the chosen version is the one in use, and no Version Negotiation that we followed was forged.

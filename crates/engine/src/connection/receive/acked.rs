@@ -19,7 +19,7 @@ impl Connection {
         // RFC 9000 13.2.6: acks of long-header packets are about path 0
         let form = if at.space == Space::Data { ack.form } else { AckForm::Plain };
         let AckTarget::Path(place) = self.paths.table.on_ack(target, form)? else { return Ok(()) };
-        let exponent = match (&self.handshake.peer_params, at.space) {
+        let exponent = match (&self.handshake.params.peers, at.space) {
             (Some(params), Space::Data) => params.acks.delay_exponent,
             _ => 3,
         };

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use plait_base::observe::PathState;
-use plait_base::{Dir, FourTuple, PathId};
+use plait_base::{Dir, FourTuple, Instant, PathId};
+use plait_crypto::NonceForm;
 use plait_engine::TransportConfig;
 use plait_engine::config::Extension;
 use plait_engine::path::AddressScope;
@@ -207,6 +208,64 @@ fn extension() {
     let mut setup = Setup::multiflow();
     setup.transport.extension(Extension::Multipath);
     assert!(!Rig::established_server(setup).conn().is_multipath());
+}
+
+/// A peer that announces 7 uniflows and wishes these nonces, and makes them whether they are agreed on or not.
+fn with_nonces(nonces: Option<NonceForm>, change: impl FnOnce(&mut TransportConfig)) -> Setup {
+    let mut setup = Setup::multiflow();
+    setup.habits.nonces = nonces;
+    setup.habits.params.announcements.own.uniflow_nonces = true;
+    change(&mut setup.transport);
+    setup
+}
+
+#[test]
+fn uniflow_nonces() {
+    let strict = Some(NonceForm::TopBits { max_id: PathId(7) });
+    // Both ends speak, each way, on uniflow 0 and on others, and in the next key phase.
+    let mut rig = Rig::established_server(with_nonces(strict, |t| _ = t.uniflow_nonces(true)));
+    rig.send_all(tuple(SECOND), &[Packet::one_rtt(stream(0, 0, false, b"GET")).on(3)]);
+    rig.pass(ms(30));
+    assert!(
+        rig.conn().path_statistics(Instant::ZERO, PathId(3)).is_some() && rig.count(|f| matches!(f, Frame::Ack(_))) > 0
+    );
+    assert!(seen_at(&rig, SECOND).any(|seen| seen.path == PathId(1)), "its packets open too");
+    rig.ack_all();
+    rig.pass(ms(2_000));
+    let now = rig.now;
+    rig.conn().update_keys(now).unwrap();
+    let before = rig.seen.len();
+    rig.frames([0x01]);
+    rig.pass(ms(30));
+    assert!(rig.seen.len() > before && rig.is_open());
+    let mut rig = Rig::established_client(with_nonces(strict, |t| _ = t.uniflow_nonces(true)));
+    rig.frames([0x21]);
+    assert!(!rig.is_open(), "a client reads what it is told");
+    // Off, not answered, or with RFC 10069 in use, nonces are those of RFC 10069.
+    let usual: [fn(&mut Setup); 3] = [
+        |s| _ = s.transport.uniflow_nonces(false),
+        |s| s.habits.params.announcements.own.uniflow_nonces = false,
+        |s| {
+            s.habits.params.initial_max_path_id = Some(PathId(7));
+            s.transport.extension(Extension::Either);
+        },
+    ];
+    for (case, change) in usual.into_iter().enumerate() {
+        for start in [Rig::established_server, Rig::established_client] {
+            let mut setup = with_nonces(None, |t| _ = t.uniflow_nonces(true));
+            change(&mut setup);
+            let mut rig = start(setup);
+            rig.frames([0x21]);
+            assert!(!rig.is_open(), "case {case}: the packet was not read");
+        }
+    }
+}
+
+#[test]
+fn uniflow_nonces_are_not_offered_without_uniflows() {
+    let announces = |extension| announced(|t| _ = t.extension(extension).uniflow_nonces(true)).announcements.own;
+    assert!(announces(Extension::Either).uniflow_nonces && announces(Extension::Multiflow).uniflow_nonces);
+    assert!(!announces(Extension::Multipath).uniflow_nonces);
 }
 
 #[test]
