@@ -6,7 +6,7 @@ use plait_wire::frame::{CidForm, NewCid};
 use plait_wire::params::VersionInfo;
 use plait_wire::{Encode, PacketKind, Version, varint};
 
-use crate::puppet::{Packet, Rig, Setup, Tls, ms, resuming_client_tls};
+use crate::puppet::{Habits, Packet, Rig, Setup, Tls, ms, resuming_client_tls};
 
 /// A frame made of varints and bytes.
 pub fn raw(fields: &[u64], bytes: &[u8]) -> Vec<u8> {
@@ -270,6 +270,12 @@ fn parameters() -> Vec<(Violation, Attack)> {
         // RFC 10069 2.1
         // RFC 10069 2.1-4
         (MultipathZeroLengthCid, || server_refuses(|s| s.habits.scid_len = Some(0))),
+        // Multiflow 3.1: we may send on more than one uniflow to an end whose packets bear an id
+        (MultiflowZeroLengthCid, || {
+            client_refuses(|s| {
+                *s = Setup { habits: Habits { scid_len: Some(0), ..Setup::multiflow().habits }, ..Setup::multiflow() };
+            })
+        }),
         // RFC 9368 4
         (VersionNegotiation, || {
             client_refuses(|s| {
@@ -402,7 +408,6 @@ fn paths() -> Vec<(Violation, Attack)> {
 const OUT_OF_REACH: &[(Violation, &str)] = &[
     (Violation::AeadIntegrityLimit, "takes 2^36 forged packets or more; tested in plait-crypto"),
     (Violation::AeadConfidentialityLimit, "our own packets use the keys up; tested in plait-crypto"),
-    (Violation::MultiflowZeroLengthCid, "we announce no uniflows; tested in plait-wire"),
     (Violation::NoAlpn, "TLS itself sends the alert; see `no_common_protocol`"),
 ];
 

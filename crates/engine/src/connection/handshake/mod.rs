@@ -350,8 +350,7 @@ impl Handshake {
         if params.initial_max_path_id.is_some() && (seen.peer_scid.is_empty() || self.ids.local.is_empty()) {
             return Err(Violation::MultipathZeroLengthCid.into());
         }
-        // We announce no uniflows.
-        params.check_uniflow_cids(None)?;
+        params.check_uniflow_cids(self.params.ours.sending_max)?;
         if self.fits_versions(params) { Ok(()) } else { Err(Violation::VersionNegotiation.into()) }
     }
 
