@@ -25,7 +25,7 @@ pub use addresses::{
 };
 pub use cids::{CidSource, IssuedCid};
 pub use feedback::{Feedback, LostPacket};
-pub use hosts::{AddressChange, AddressScope, Hosts, LearnedAddresses};
+pub use hosts::{AddressScope, Hosts, LearnedAddresses};
 pub use path::{Departure, Path, PathConfig, ProbeTimeout, TakeOver};
 pub use policy::{AckCarrier, AckRoute, AckRouteFactory, PathPolicy, PathPolicyFactory, ack_route};
 pub use receive::{AckNeed, AckPolicy, Eliciting, ReceiveFlow};

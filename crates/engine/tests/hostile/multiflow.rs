@@ -1,11 +1,15 @@
 //! Multiflow QUIC rule by rule: flows that lead one way, and addresses that a peer names.
 
-use plait_base::PathId;
 use plait_base::limits::MAX_HOST_ADDRESSES;
+use plait_base::{CloseCode, PathId, Space};
+use plait_engine::path::AddressScope;
 use plait_wire::Frame;
-use plait_wire::frame::{AckForm, AddAddress, AddressForm, InterfaceType, PathStatus, RemoveAddress};
+use plait_wire::frame::{
+    AckForm, AddAddress, AddressForm, CidForm, InterfaceType, List, PathStatus, RemoveAddress, RetireCid, UniflowInfo,
+    Uniflows,
+};
 
-use crate::puppet::{Packet, Rig, Seen, Setup, addr, ms, tuple};
+use crate::puppet::{ENGINE, PUPPET, Packet, Rig, Seen, Setup, addr, ms, tuple};
 use crate::violations::{encoded, raw, stream};
 
 const SECOND: &str = "192.0.2.2:5000";
@@ -126,8 +130,13 @@ fn a_removed_address_gets_nothing_more_and_its_flow_may_lead_elsewhere() {
     // the same flow, with packet numbers that go on
     let last = seen_at(&rig, SECOND).map(|seen| seen.number).max().unwrap();
     let third = "192.0.2.3:5000";
+    let fresh = encoded(&rig.peer.new_cid(CidForm::Uniflow, 1, 1));
+    rig.frames(fresh);
     rig.frames(add_address(1, 2, third));
     rig.pass(ms(400));
+    // and an id that the addresses before never saw
+    let ids = |remote| seen_at(&rig, remote).filter(|seen| seen.path == PathId(1)).map(|seen| seen.dcid);
+    assert!(ids(third).all(|id| ids(SECOND).all(|before| before != id)));
     let numbers: Vec<u64> = seen_at(&rig, third).filter(|seen| seen.path == PathId(1)).map(|s| s.number).collect();
     assert!(!numbers.is_empty() && numbers.iter().all(|number| *number > last), "{numbers:?} after {last}");
 }
@@ -154,4 +163,130 @@ fn a_flood_of_addresses_costs_little_and_sends_little() {
     let seconds = rig.now.since(from).as_secs() as usize;
     assert!(strangers <= 8 * (4 + seconds), "{strangers} datagrams to strangers after {seconds} s");
     assert!(rig.is_open());
+}
+
+fn uniflows(sequence: u64, sending: &[(u32, u8)]) -> Vec<u8> {
+    let (mut first, mut second) = (Vec::new(), Vec::new());
+    let info = |&(uniflow, address): &(u32, u8)| UniflowInfo { uniflow: PathId(uniflow), address };
+    let receiving = List::of([], &mut first);
+    let sending = List::of(sending.iter().map(info), &mut second);
+    encoded(&Uniflows { sequence, receiving, sending })
+}
+
+/// Data to send, and time; what left meanwhile for an address.
+fn busy_at(rig: &mut Rig, remote: &str) -> usize {
+    let before = rig.seen.len();
+    let id = rig.conn().streams().open(plait_base::Dir::Uni).unwrap();
+    rig.conn().send_stream(id).write(&[7; 30_000]).unwrap();
+    for _ in 0..10 {
+        rig.pass(ms(40));
+        rig.ack_all();
+    }
+    rig.seen[before..].iter().filter(|seen| seen.tuple.remote == addr(remote)).count()
+}
+
+#[test]
+fn address_0_is_that_of_the_handshake() {
+    let mut rig = two_flows();
+    assert!(busy_at(&mut rig, PUPPET) > 0);
+    // Neither ADD_ADDRESS nor UNIFLOWS spoke of it before.
+    rig.send_all(tuple(SECOND), &[Packet::one_rtt(remove_address(0, 0)).on(2)]);
+    rig.tuple = tuple(SECOND);
+    assert_eq!(busy_at(&mut rig, PUPPET), 0);
+    assert!(busy_at(&mut rig, SECOND) > 0);
+}
+
+#[test]
+fn uniflows_tells_where_a_nat_has_the_addresses_of_a_client() {
+    let mut rig = Rig::established_server(Setup::multiflow());
+    // What the client calls its second address is none that may be asked; its packets come from another.
+    rig.frames(add_address(1, 0, "10.0.0.2:5000"));
+    rig.send_all(tuple(SECOND), &[Packet::one_rtt([0x01]).on(2)]);
+    rig.frames(uniflows(0, &[(0, 0), (2, 1)]));
+    answer_by_the_first_flow(&mut rig, SECOND);
+    assert!(busy_at(&mut rig, SECOND) > 0);
+    // An older report than the newest changes nothing.
+    rig.frames(uniflows(2, &[(0, 0), (2, 1)]));
+    rig.frames(uniflows(1, &[(2, 0)]));
+    rig.frames(remove_address(1, 1));
+    assert_eq!(busy_at(&mut rig, SECOND), 0, "left by the host, wherever the NAT had it");
+    assert!(busy_at(&mut rig, PUPPET) > 0);
+}
+
+#[test]
+fn what_a_nat_shows_is_asked_in_place_of_what_the_client_says() {
+    let (inside, outside) = ("10.0.0.2:5000", SECOND);
+    let mut setup = Setup::multiflow();
+    setup.transport.address_scope(AddressScope::Any);
+    let mut rig = Rig::established_server(setup);
+    rig.send_all(tuple(outside), &[Packet::one_rtt(uniflows(0, &[(0, 0), (2, 1)])).on(2)]);
+    rig.frames(add_address(1, 0, inside));
+    rig.pass(ms(3_000));
+    assert_eq!((seen_at(&rig, inside).count(), seen_at(&rig, outside).next().is_some()), (0, true));
+}
+
+#[test]
+fn a_client_that_a_nat_moved_is_no_longer_at_its_first_address() {
+    let mut rig = Rig::established_server(Setup::multiflow());
+    rig.tuple = tuple("192.0.2.1:6000");
+    rig.frames(stream(0, 0, false, b"a"));
+    answer_by_the_first_flow(&mut rig, "192.0.2.1:6000");
+    rig.ack_all();
+    let now = rig.now;
+    rig.conn().close_path(now, PathId::ZERO, CloseCode::NO_ERROR).unwrap();
+    rig.pass(ms(5));
+    // Flow 0 led to the address of the handshake. No flow does any more, however often the path policy is asked.
+    let before = rig.seen.len();
+    rig.pass(ms(5_000));
+    assert!(rig.seen[before..].iter().all(|seen| seen.tuple.remote != addr(PUPPET)));
+    assert!(busy_at(&mut rig, "192.0.2.1:6000") > 0);
+}
+
+#[test]
+fn each_side_says_how_many_flows_it_sends() {
+    let mut setup = Setup::multiflow();
+    setup.habits.params.max_sending_uniflow_id = Some(PathId(2));
+    let rig = Rig::established_server(setup);
+    let issued = |id: u32| rig.peer.engine_cid(PathId(id)).is_some();
+    // The puppet gave ids for flows 1 to 7, as many as the engine announced.
+    assert!((0..3).all(issued) && !(3..8).any(issued));
+    let usual = crate::settings::announced(|_| {});
+    assert_eq!(usual.max_sending_uniflow_id, None, "not offered unless it is wished");
+}
+
+#[test]
+fn plain_frames_speak_of_uniflow_0() {
+    let mut rig = Rig::established_server(Setup::multiflow());
+    rig.conn().streams().open(plait_base::Dir::Uni).map(|id| _ = rig.conn().send_stream(id).write(b"a")).unwrap();
+    rig.pump();
+    let plain = rig.peer.ack(Space::Data, 0, AckForm::Plain).unwrap();
+    rig.frames(plain);
+    let fresh = encoded(&rig.peer.new_cid(CidForm::Plain, 0, 2));
+    rig.frames(fresh);
+    rig.frames(encoded(&RetireCid { form: CidForm::Plain, path: PathId::ZERO, sequence: 1 }));
+    rig.pass(ms(30));
+    assert!(rig.is_open());
+}
+
+#[test]
+fn an_address_of_ours_that_is_lost_is_told() {
+    let mut rig = Rig::established_client(Setup::multiflow());
+    let (first, second) = (addr(ENGINE), addr("198.51.100.9:4000"));
+    let now = rig.now;
+    rig.conn().set_local_addresses(now, &[first, second]);
+    rig.pass(ms(30));
+    let added = |f: &Frame<'_>| matches!(f, Frame::AddAddress(f) if f.id == 1 && f.sequence == 0);
+    assert_eq!(rig.count(added), 1);
+    answer_by_the_first_flow(&mut rig, PUPPET);
+    rig.ack_all();
+    let before = rig.seen.len();
+    let now = rig.now;
+    rig.conn().set_local_addresses(now, &[second]);
+    rig.pass(ms(30));
+    let told: Vec<Frame<'_>> = rig.seen[before..].iter().flat_map(Seen::frames).collect();
+    assert!(told.iter().any(|f| matches!(f, Frame::RemoveAddress(f) if f.id == 0)), "{told:?}");
+    let names = |f: &Uniflows<'_>, id: u8| f.sending.iter().any(|info| info.address == id);
+    let last = told.iter().rev().find_map(|f| if let Frame::Uniflows(f) = f { Some(f) } else { None }).unwrap();
+    assert!(names(last, 1) && !names(last, 0), "{last:?}");
+    assert!(rig.seen[before..].iter().all(|seen| seen.tuple.local == second));
 }

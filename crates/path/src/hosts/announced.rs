@@ -75,6 +75,11 @@ impl AnnouncedAddresses {
         self.entries.iter().find(|entry| entry.address == Some(*address)).map(|entry| entry.id)
     }
 
+    /// The id of the address of the handshake, as long as it is not gone.
+    pub(crate) fn first_id(&self) -> Option<u8> {
+        self.entries.first().filter(|entry| entry.address.is_some()).map(|entry| entry.id)
+    }
+
     pub(crate) fn due(&mut self) -> impl Iterator<Item = &mut Announced> {
         self.entries.iter_mut().filter(|entry| entry.delivery.is_due())
     }

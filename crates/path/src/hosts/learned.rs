@@ -26,7 +26,7 @@ struct Learned {
 
 /// What a frame about the peer's addresses changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AddressChange {
+pub(crate) enum AddressChange {
     /// Nothing: the frame is old, repeats what is known, or names what we do not ask.
     Nothing,
     /// There is one more address.
@@ -76,6 +76,11 @@ impl LearnedAddresses {
         removed.map_or(AddressChange::Nothing, AddressChange::Removed)
     }
 
+    /// True where a word on this id is newer than what is known, or nothing is.
+    pub(crate) fn is_news(&self, id: u64, sequence: u64) -> bool {
+        self.entries.iter().find(|entry| entry.id == id).is_none_or(|entry| entry.sequence < sequence)
+    }
+
     /// The entry of an id for news with this sequence number; none for old news, and where there is no room.
     fn entry(&mut self, id: u64, sequence: u64) -> Option<&mut Learned> {
         if let Some(at) = self.entries.iter().position(|entry| entry.id == id) {
@@ -119,7 +124,13 @@ impl LearnedAddresses {
 
     /// Addresses that may be acted on, in the order in which their ids came.
     pub fn offered(&self) -> impl Iterator<Item = SocketAddr> + '_ {
-        self.entries.iter().filter(|entry| entry.is_offered).filter_map(|entry| entry.address)
+        self.offered_by_id().map(|(_, address)| address)
+    }
+
+    /// The same with their ids.
+    pub(super) fn offered_by_id(&self) -> impl Iterator<Item = (u64, SocketAddr)> + '_ {
+        let offered = self.entries.iter().filter(|entry| entry.is_offered);
+        offered.filter_map(|entry| Some((entry.id, entry.address?)))
     }
 }
 

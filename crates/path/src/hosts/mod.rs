@@ -3,6 +3,7 @@
 mod announced;
 mod flows;
 mod learned;
+mod reached;
 mod scope;
 
 use std::net::SocketAddr;
@@ -13,7 +14,9 @@ use plait_wire::{FrameWriter, SentFrame};
 
 use announced::AnnouncedAddresses;
 use flows::{PeerFlows, UniflowsReport};
-pub use learned::{AddressChange, LearnedAddresses};
+use learned::AddressChange;
+pub use learned::LearnedAddresses;
+use reached::ReachedAddresses;
 pub use scope::AddressScope;
 
 /// What each host of a connection knows of the other's addresses.
@@ -26,6 +29,7 @@ pub struct Hosts {
     pub theirs: LearnedAddresses,
     report: UniflowsReport,
     peer_flows: PeerFlows,
+    reached: ReachedAddresses,
 }
 
 impl Hosts {
@@ -38,6 +42,7 @@ impl Hosts {
             theirs: LearnedAddresses::new(scope),
             report: UniflowsReport::default(),
             peer_flows: PeerFlows::default(),
+            reached: ReachedAddresses::default(),
         }
     }
 
@@ -66,24 +71,51 @@ impl Hosts {
         }
     }
 
-    /// ADD_ADDRESS; an address without a port has that of the peer's address in the handshake.
+    /// ADD_ADDRESS; an address without a port has that of the peer's address in the handshake. Where the id had another
+    /// address before: those at which nothing may be sent any more.
     ///
     /// # Errors
     /// [`Violation::AddressesNotNegotiated`] for a frame of another extension.
-    pub fn on_add_address(&mut self, frame: &AddAddress, port: u16) -> Result<AddressChange, Violation> {
+    pub fn on_add_address(&mut self, frame: &AddAddress, port: u16) -> Result<Vec<SocketAddr>, Violation> {
         self.check(frame.form)?;
         let address = SocketAddr::new(frame.ip, frame.port.unwrap_or(port));
-        Ok(self.theirs.on_added(frame.id, frame.sequence, address))
+        let AddressChange::Removed(before) = self.theirs.on_added(frame.id, frame.sequence, address) else {
+            return Ok(Vec::new());
+        };
+        let mut gone = self.reached.on_removed(frame.id, address);
+        gone.push(before);
+        gone.retain(|left| *left != address);
+        Ok(gone)
     }
 
-    /// REMOVE_ADDRESS; the address at which nothing may be sent any more, and the flows of the peer that it used there.
+    /// REMOVE_ADDRESS in a packet from `from`; the addresses at which nothing may be sent any more: the one that was told, and
+    /// where packets showed it to be.
     ///
     /// # Errors
     /// [`Violation::AddressesNotNegotiated`] for a frame of another extension.
-    pub fn on_remove_address(&mut self, frame: &RemoveAddress) -> Result<(AddressChange, Vec<PathId>), Violation> {
+    pub fn on_remove_address(&mut self, frame: &RemoveAddress, from: SocketAddr) -> Result<Vec<SocketAddr>, Violation> {
         self.check(frame.form)?;
-        let flows = self.peer_flows.of_address(frame.id).collect();
-        Ok((self.theirs.on_removed(frame.id, frame.sequence), flows))
+        if !self.theirs.is_news(frame.id, frame.sequence) {
+            return Ok(Vec::new());
+        }
+        let mut gone = self.reached.on_removed(frame.id, from);
+        if let AddressChange::Removed(told) = self.theirs.on_removed(frame.id, frame.sequence) {
+            gone.push(told);
+        }
+        Ok(gone)
+    }
+
+    /// A flow of the peer is heard from an address: the one that it has behind a NAT, where there is one.
+    pub fn on_heard(&mut self, flow: PathId, from: SocketAddr) {
+        if let Some(id) = self.peer_flows.address_of(flow) {
+            self.reached.on_heard(id, from);
+        }
+    }
+
+    /// Addresses at which the peer may be asked: where its packets showed one to be, else what it calls it.
+    pub fn peer_addresses(&self) -> impl Iterator<Item = SocketAddr> + '_ {
+        let told = self.theirs.offered_by_id().filter(|(id, _)| self.reached.of(*id).is_none());
+        told.map(|(_, address)| address).chain(self.reached.all())
     }
 
     /// UNIFLOWS: which addresses the peer's flows use, as far as the frame is news.
@@ -119,12 +151,14 @@ impl Hosts {
             }
         }
         if self.report.is_due() {
-            let named = |(uniflow, address): &(PathId, SocketAddr)| UniflowInfo {
-                uniflow: *uniflow,
-                address: self.ours.id_of(address).unwrap_or(0),
+            // An address that is not known is the one that the system chose for the handshake, as long as that is there.
+            let first = self.ours.first_id();
+            let named = |&(uniflow, address): &(PathId, SocketAddr)| {
+                let address = self.ours.id_of(&address).or(first)?;
+                Some(UniflowInfo { uniflow, address })
             };
-            let receiving = flows.receiving.iter().map(named);
-            self.report.fill(receiving, flows.sending.iter().map(named), w);
+            let receiving = flows.receiving.iter().filter_map(named);
+            self.report.fill(receiving, flows.sending.iter().filter_map(named), w);
         }
     }
 

@@ -119,6 +119,11 @@ impl Path {
         self.heard_from.replace(*tuple) != Some(*tuple)
     }
 
+    /// True where the newest packet under its id came from one of these.
+    pub fn is_heard_from_any(&self, remotes: &[SocketAddr]) -> bool {
+        self.heard_from.is_some_and(|tuple| remotes.contains(&tuple.remote))
+    }
+
     /// The peer left the address from which the newest packet came.
     pub fn forget_heard_from(&mut self) -> Option<FourTuple> {
         self.heard_from.take()

@@ -28,14 +28,16 @@ impl Paths {
             Negotiated::Multipath(_) if both.addresses => AddressForm::Private,
             Negotiated::Multipath(_) | Negotiated::None => return,
         };
-        let pairing = self.pairing();
+        let (pairing, scope) = (self.pairing(), self.config.address_scope);
         let Some(path) = self.path_mut(PathId::ZERO) else { return };
         let first = path.tuple();
+        let mut hosts = Hosts::new(form, scope, first.local);
         if pairing == Pairing::Uniflows {
             path.set_pairing(pairing);
             path.on_heard_from(&first);
+            hosts.on_heard(PathId::ZERO, first.remote);
         }
-        self.hosts = Some(Box::new(Hosts::new(form, self.config.address_scope, first.local)));
+        self.hosts = Some(Box::new(hosts));
     }
 
     /// What the hosts tell each other; none where no extension lets them.
@@ -64,6 +66,8 @@ impl Paths {
         }
         if let Some(hosts) = &mut self.hosts {
             hosts.on_uniflows(frame);
+            let heard = self.slots.iter().filter_map(|slot| Some((slot.id, slot.path.as_deref()?.heard_from()?)));
+            heard.for_each(|(flow, tuple)| hosts.on_heard(flow, tuple.remote));
         }
         Ok(())
     }

@@ -191,6 +191,7 @@ impl PathControl {
         self.tell(PathNews::RoomShrank);
         self.process_table_events();
         self.tell_state(id);
+        self.on_flows_changed();
         self.plan.touch();
     }
 }

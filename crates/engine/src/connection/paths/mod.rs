@@ -245,6 +245,7 @@ impl PathControl {
             if let Some(path) = self.table.path_mut(PathId::ZERO) {
                 path.replace_controller(|_| controller);
             }
+            self.begin_uniflows();
             self.announce_addresses();
         }
         self.tell_state(PathId::ZERO);

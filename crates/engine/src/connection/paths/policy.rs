@@ -21,6 +21,8 @@ pub(crate) struct PathPlan {
     /// Addresses of ours changed: paths may have lost theirs.
     strays: bool,
     peer: Vec<SocketAddr>,
+    /// The peer's address in the handshake.
+    first_peer: Option<SocketAddr>,
     /// Addresses of the peer beside those, from which its packets come: at most one for each flow.
     heard: Vec<SocketAddr>,
     /// A server's preferred address, to be validated once the handshake is confirmed.
@@ -36,6 +38,7 @@ impl PathPlan {
             machine: None,
             strays: false,
             peer: Vec::new(),
+            first_peer: None,
             heard: Vec::new(),
             preferred: None,
             changed: false,
@@ -105,6 +108,7 @@ impl PathPlan {
 
     pub(crate) fn add_peer(&mut self, address: SocketAddr) {
         if !self.peer.contains(&address) {
+            self.first_peer.get_or_insert(address);
             self.peer.push(address);
             self.changed = true;
         }
@@ -140,7 +144,12 @@ impl PathPlan {
 
     /// The peer's address in the handshake.
     pub(super) fn first_peer(&self) -> Option<SocketAddr> {
-        self.peer.first().copied()
+        self.first_peer
+    }
+
+    /// The peer is where its packets come from and where it says, no more where it was in the handshake.
+    pub(super) fn forget_peers(&mut self) {
+        self.peer.clear();
     }
 
     pub(super) fn policy_mut(&mut self) -> &mut dyn PathPolicy {

@@ -7,9 +7,9 @@ use plait_base::observe::PathState;
 use plait_base::{CloseCode, FourTuple, Instant, PathId, Random, Violation};
 use plait_path::policy::AddressUse;
 use plait_path::table::{AbandonError, OpenError, Pairing};
-use plait_path::{AddressChange, Path, PathAddresses, Validation};
+use plait_path::{Path, PathAddresses, Validation};
 
-use plait_wire::frame::{AddAddress, AddressForm, RemoveAddress};
+use plait_wire::frame::{AddAddress, AddressForm, RemoveAddress, Uniflows};
 
 use super::PathControl;
 use crate::connection::receive::Arrival;
@@ -66,12 +66,15 @@ impl PathControl {
     pub(super) fn on_heard_from(&mut self, at: &Arrival) {
         let is_news = self.table.path_mut(at.path).is_some_and(|path| path.on_heard_from(&at.tuple));
         if is_news {
+            if let Some(hosts) = self.table.hosts_mut() {
+                hosts.on_heard(at.path, at.tuple.remote);
+            }
             self.on_flows_changed();
             self.update_peer_addresses();
         }
     }
 
-    fn on_flows_changed(&mut self) {
+    pub(super) fn on_flows_changed(&mut self) {
         if let Some(hosts) = self.table.hosts_mut() {
             hosts.on_flows_changed();
         }
@@ -80,7 +83,7 @@ impl PathControl {
     /// Where the peer may be reached, as far as its packets show and it told.
     pub(super) fn update_peer_addresses(&mut self) {
         let heard = self.table.slots().filter_map(|slot| slot.path.as_deref()?.heard_from());
-        let told = self.table.hosts().into_iter().flat_map(|hosts| hosts.theirs.offered());
+        let told = self.table.hosts().into_iter().flat_map(|hosts| hosts.peer_addresses());
         self.plan.set_heard(heard.map(|tuple| tuple.remote).chain(told));
     }
 
@@ -110,28 +113,41 @@ impl PathControl {
     ) -> Result<(), Violation> {
         let port = self.plan.first_peer().map_or(0, |first| first.port());
         let hosts = self.table.hosts_mut().ok_or(not_negotiated(frame.form))?;
-        if let AddressChange::Removed(before) = hosts.on_add_address(frame, port)? {
-            self.stop_sending_to(now, before, random);
-        }
+        let gone = hosts.on_add_address(frame, port)?;
+        gone.into_iter().for_each(|address| self.stop_sending_to(now, address, random));
         Ok(())
     }
 
     pub(crate) fn on_remove_address(
         &mut self,
-        now: Instant,
+        at: &Arrival,
         frame: &RemoveAddress,
         random: &mut Random,
     ) -> Result<(), Violation> {
         let hosts = self.table.hosts_mut().ok_or(not_negotiated(frame.form))?;
-        let (change, flows) = hosts.on_remove_address(frame)?;
-        let heard: Vec<SocketAddr> = flows
-            .into_iter()
-            .filter_map(|id| self.table.path_mut(id)?.forget_heard_from())
-            .map(|tuple| tuple.remote)
-            .collect();
-        let told = if let AddressChange::Removed(address) = change { Some(address) } else { None };
-        heard.into_iter().chain(told).for_each(|address| self.stop_sending_to(now, address, random));
+        let gone = hosts.on_remove_address(frame, at.tuple.remote)?;
+        for slot in self.table.slots_mut() {
+            if let Some(path) = slot.path.as_deref_mut().filter(|path| path.is_heard_from_any(&gone)) {
+                path.forget_heard_from();
+            }
+        }
+        gone.into_iter().for_each(|address| self.stop_sending_to(at.now, address, random));
         Ok(())
+    }
+
+    /// UNIFLOWS: where the addresses are that the peer's flows use.
+    pub(crate) fn on_uniflows(&mut self, frame: &Uniflows<'_>) -> Result<(), Violation> {
+        self.table.on_uniflows(frame)?;
+        self.update_peer_addresses();
+        Ok(())
+    }
+
+    /// A server knows its client by the packets alone: a NAT may take the address of the handshake away.
+    pub(super) fn begin_uniflows(&mut self) {
+        if self.table.pairing() == Pairing::Uniflows && self.side.is_server() {
+            self.plan.forget_peers();
+            self.update_peer_addresses();
+        }
     }
 
     /// The peer has left an address: flows that lead there let it go (Multiflow 5.5), paths that lead there end.

@@ -53,8 +53,8 @@ impl Connection {
             // We announce no min_ack_delay, so the peer must not ask for another frequency.
             Frame::AckFrequency(_) | Frame::ImmediateAck => return Err(Violation::AckFrequencyNotNegotiated.into()),
             Frame::AddAddress(f) => self.paths.on_add_address(at.now, &f, &mut self.random)?,
-            Frame::RemoveAddress(f) => self.paths.on_remove_address(at.now, &f, &mut self.random)?,
-            Frame::Uniflows(f) => self.paths.table.on_uniflows(&f)?,
+            Frame::RemoveAddress(f) => self.paths.on_remove_address(at, &f, &mut self.random)?,
+            Frame::Uniflows(f) => self.paths.on_uniflows(&f)?,
             // RFC 9000 12.4: extensions that we do not announce
             Frame::ReachOut(_) | Frame::AdditionalAddresses(_) | Frame::PathsInfo(_) => {
                 return Err(Violation::AddressesNotNegotiated.into());

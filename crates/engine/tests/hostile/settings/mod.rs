@@ -25,7 +25,7 @@ fn announced_by(setup: Setup) -> TransportParameters {
     TransportParameters::decode(params, Side::Server).unwrap()
 }
 
-fn announced(change: impl FnOnce(&mut TransportConfig)) -> TransportParameters {
+pub(crate) fn announced(change: impl FnOnce(&mut TransportConfig)) -> TransportParameters {
     announced_by(with(change))
 }
 
