@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use plait_base::observe::PathState;
 use plait_base::{Instant, PathId};
 use plait_path::policy::ack_route::AckPaths;
 use plait_path::table::{Pairing, Slot, SlotPlace};
@@ -89,6 +90,12 @@ impl Acks {
             self.carriers.append(&mut self.silent_carriers);
         }
         self.silent_carriers.clear();
+        let is_failed = |carrier: &AckCarrier| carrier.state == PathState::Failed;
+        if pairing == Pairing::Uniflows && self.carriers.len() > 1 && self.carriers.iter().all(is_failed) {
+            // Each end may send on a flow that leads there and ack on one that does not: the first ack that arrives on
+            // any of them ends that, and nothing else would.
+            return self.carriers.iter().map(|carrier| carrier.id).collect();
+        }
         let own = match pairing {
             Pairing::Paths => of.id,
             Pairing::Uniflows => paths.way_back(of).unwrap_or(PathId::MAX),
