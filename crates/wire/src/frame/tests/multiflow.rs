@@ -67,8 +67,56 @@ fn what_multiflow_does_not_allow() {
         assert_eq!(violation(text), expected, "{text}");
     }
     // Only 1-RTT packets carry them.
-    for kind in [PacketKind::Initial, PacketKind::ZeroRtt, PacketKind::Handshake] {
-        let refused = Frames::in_packet(&hex("4041 01 05"), kind).next().unwrap().unwrap_err();
-        assert_eq!((refused.frame_type, refused.violation), (0x41, Violation::FrameNotAllowedHere));
+    for (text, frame_type) in on_uniflow_0().iter().zip([0x40, 0x41, 0x42, 0x43, 0x44, 0x45, 0x46]) {
+        for kind in [PacketKind::Initial, PacketKind::ZeroRtt, PacketKind::Handshake] {
+            let refused = Frames::in_packet(&hex(text), kind).next().unwrap().unwrap_err();
+            assert_eq!((refused.frame_type, refused.violation), (frame_type, Violation::FrameNotAllowedHere));
+        }
+    }
+    assert_eq!(Violation::FrameNotAllowedHere.code(), CloseCode::PROTOCOL_VIOLATION);
+}
+
+/// Each frame, of uniflow 0 and of the address of the handshake, whose id is 0: type, then the fields in the draft's order.
+fn on_uniflow_0() -> [String; 7] {
+    let token = "ee".repeat(16);
+    [
+        // Uniflow ID, Sequence Number, Retire Prior To, Length, Connection ID, Stateless Reset Token
+        &format!("4040 00 01 00 08 0102030405060708 {token}"),
+        // Uniflow ID, Sequence Number
+        "4041 00 01",
+        // Uniflow ID, Largest Acknowledged, ACK Delay, ACK Range Count, First ACK Range, Gap, ACK Range Length
+        "4042 00 0a 19 01 02 01 02",
+        // and ECT0, ECT1, ECN-CE
+        "4043 00 0a 19 01 02 01 02 07 00 01",
+        // Reserved, P and IP version, Address ID, Sequence Number, Interface Type, IP address, Port
+        "4044 14 00 01 00 c0000201 1151",
+        // Address ID, Sequence Number
+        "4045 00 01",
+        // Sequence, Receiving Uniflows, Active Sending Uniflows, then Uniflow ID and Local Address ID of each
+        "4046 00 01 01 00 00 00 00",
+    ]
+    .map(str::to_owned)
+}
+
+#[test]
+fn all_seven_on_uniflow_0() {
+    for text in on_uniflow_0() {
+        let bytes = hex(&text);
+        let frame = one(&bytes);
+        assert_eq!(encoded(&frame), bytes, "{text}");
+        match frame {
+            Frame::NewCid(f) => assert_eq!((f.form, f.path, f.sequence), (CidForm::Uniflow, PathId::ZERO, 1)),
+            Frame::RetireCid(f) => assert_eq!((f.form, f.path, f.sequence), (CidForm::Uniflow, PathId::ZERO, 1)),
+            Frame::Ack(f) => assert_eq!((f.form, f.path, f.delay), (AckForm::Uniflow, PathId::ZERO, 0x19)),
+            Frame::AddAddress(f) => {
+                assert_eq!((f.form, f.id, f.sequence, f.port), (AddressForm::Multiflow, 0, 1, Some(4433)));
+            }
+            Frame::RemoveAddress(f) => assert_eq!((f.form, f.id, f.sequence), (AddressForm::Multiflow, 0, 1)),
+            Frame::Uniflows(f) => {
+                let first = UniflowInfo { uniflow: PathId::ZERO, address: 0 };
+                assert!(f.sequence == 0 && f.receiving.iter().eq([first]) && f.sending.iter().eq([first]));
+            }
+            other => panic!("{other:?}"),
+        }
     }
 }
