@@ -1,4 +1,6 @@
-//! The path table under any frames of a peer, any wishes of ours, losses and time.
+//! The path table under any frames of a peer, any wishes of ours, losses and time, with paths and with uniflows.
+
+mod uniflows;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -8,11 +10,12 @@ use plait_base::observe::PathState;
 use plait_base::{CloseCode, ConnectionId, FourTuple, Instant, PathId, Random, ResetToken, Side, Space, Violation};
 use plait_engine::congestion::ControllerFactory;
 use plait_engine::congestion::NewRenoFactory;
-use plait_path::table::{Admission, Slot};
+use plait_path::table::{Admission, Pairing, Slot};
 use plait_path::{
     AckPolicy, AddressScope, Feedback, FourTupleRole, MtuConfig, PacketInfo, Path, PathAddresses, PathConfig, Paths,
     PeerLimits, SendConfig, SpinBit, TableConfig, TableEvent, Validation, ValidationTimes,
 };
+use plait_wire::frame::{CidForm, NewCid, RetireCid};
 use plait_wire::params::Announcements;
 use plait_wire::{Frame, FrameWriter, Frames, SentFrame};
 
@@ -52,14 +55,17 @@ impl Driver {
     fn new(input: &mut ArbitraryInput<'_>) -> Self {
         let side = if input.flag() { Side::Server } else { Side::Client };
         let local = input.byte();
-        let initial_max_path_id = (local > 9).then_some(u32::from(local % 8));
+        // With Multiflow each end announces as many flows as it would have announced paths.
+        let is_multiflow = local & 0x80 != 0;
+        let announced = |wanted: bool, most: u32| Some(most).filter(|_| wanted);
+        let ours = u32::from(local % 8);
         let mut table = Paths::new(TableConfig {
             side,
             cid_limit: 4,
-            initial_max_path_id,
-            max_sending_uniflow_id: None,
+            initial_max_path_id: announced(!is_multiflow && local > 9, ours),
+            max_sending_uniflow_id: announced(is_multiflow, ours),
             announcements: Announcements::default(),
-            address_scope: AddressScope::Global,
+            address_scope: AddressScope::Any,
             max_validations: MAX_VALIDATIONS,
         });
         let first = ConnectionId::new(&[1; 8]).unwrap_or(ConnectionId::EMPTY);
@@ -70,8 +76,8 @@ impl Driver {
         let cid_limit = 2 + u64::from(input.byte() % 8);
         table.set_peer_limits(PeerLimits {
             cid_limit,
-            initial_max_path_id: (remote > 9).then_some(u32::from(remote)),
-            max_sending_uniflow_id: None,
+            initial_max_path_id: announced(!is_multiflow && remote > 9, remote.into()),
+            max_sending_uniflow_id: announced(is_multiflow && remote > 9, remote.into()),
             announcements: Announcements::default(),
         });
         table.on_handshake_complete();
@@ -87,9 +93,17 @@ impl Driver {
         }
     }
 
+    fn is_multiflow(&self) -> bool {
+        self.table.pairing() == Pairing::Uniflows
+    }
+
     /// One move; the peer's faults end the run.
     fn step(&mut self, input: &mut ArbitraryInput<'_>) -> Result<(), Violation> {
-        match input.byte() % 12 {
+        let kind = input.byte() % 14;
+        if self.is_multiflow() && !matches!(kind, 0..=4 | 5 | 6 | 9 | 11) {
+            return uniflows::step(self, input, kind);
+        }
+        match kind {
             0..=4 => {
                 let mut bytes = Vec::new();
                 put_some(input, &mut bytes, 600);
@@ -112,14 +126,21 @@ impl Driver {
     fn read(&mut self, bytes: &[u8], on: PathId) -> Result<(), Violation> {
         for frame in Frames::new(bytes) {
             match frame.map_err(|error| error.violation)? {
+                Frame::Ack(f) if self.is_multiflow() => uniflows::on_ack(&mut self.table, f.path, f.form)?,
                 Frame::Ack(f) => drop(self.table.on_ack(f.path, f.form)?),
-                Frame::NewCid(f) => self.table.on_new_cid(&f)?,
-                Frame::RetireCid(f) => self.table.on_retire_cid(&f, &ConnectionId::EMPTY)?,
+                Frame::NewCid(f) => self.table.on_new_cid(&NewCid { form: self.form(f.form), ..f })?,
+                Frame::RetireCid(f) => {
+                    self.table.on_retire_cid(&RetireCid { form: self.form(f.form), ..f }, &ConnectionId::EMPTY)?;
+                }
                 Frame::PathAbandon(f) => drop(self.table.on_path_abandon(self.now, &f, PTO)?),
                 Frame::PathStatus(f) => drop(self.table.on_path_status(&f)?),
                 Frame::MaxPathId(f) => drop(self.table.on_max_path_id(&f)?),
                 Frame::PathsBlocked(f) => self.table.on_paths_blocked(&f)?,
                 Frame::PathCidsBlocked(f) => self.table.on_path_cids_blocked(&f)?,
+                Frame::PathResponse(f) if self.is_multiflow() => {
+                    self.table.on_uniflow_response(self.now, f.data)?;
+                }
+                Frame::PathChallenge(f) if self.is_multiflow() => self.table.on_uniflow_challenge(f.data),
                 Frame::PathResponse(f) => drop(self.table.on_path_response(self.now, on, f.data)?),
                 Frame::PathChallenge(f) => {
                     if let Some(path) = self.table.path_mut(on) {
@@ -131,6 +152,11 @@ impl Driver {
             }
         }
         Ok(())
+    }
+
+    /// Connection ids of further paths travel in Multiflow's frames where that is in use.
+    fn form(&self, form: CidForm) -> CidForm {
+        if form == CidForm::Path && self.is_multiflow() { CidForm::Uniflow } else { form }
     }
 
     fn issue(&mut self) {
@@ -222,7 +248,11 @@ impl Driver {
             }
         }
         if answer && let Some(data) = self.challenges.pop() {
-            self.table.on_path_response(self.now, id, data)?;
+            if self.is_multiflow() {
+                self.table.on_uniflow_response(self.now, data)?;
+            } else {
+                self.table.on_path_response(self.now, id, data)?;
+            }
         }
         Ok(())
     }
@@ -260,6 +290,9 @@ impl Driver {
 
     /// Every path is given up; then nothing is left but the ids.
     fn shut_down(&mut self) {
+        if self.is_multiflow() {
+            return uniflows::shut_down(self);
+        }
         let open: Vec<PathId> = self.table.slots().map(|slot| slot.id).collect();
         let closed = open.into_iter().filter(|id| self.table.abandon(self.now, *id, CloseCode::NO_ERROR, PTO).is_ok());
         let closed = closed.count();
@@ -295,5 +328,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
         bytes.extend([8, 1, 9, 250, 8, 2, 9, 250, 6, 4, 0, 1, 9, 250]);
         bytes
     };
-    vec![driver(0), driver(1)]
+    let mut seeds = vec![driver(0), driver(1)];
+    seeds.extend([0, 1].map(uniflows::seed));
+    seeds
 }
