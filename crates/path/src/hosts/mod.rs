@@ -12,8 +12,9 @@ use plait_base::{PathId, Violation};
 use plait_wire::frame::{AddAddress, AddressForm, InterfaceType, PathStatus, RemoveAddress, UniflowInfo, Uniflows};
 use plait_wire::{FrameWriter, SentFrame};
 
+use crate::frame_state::NewestReport;
 use announced::AnnouncedAddresses;
-use flows::{PeerFlows, UniflowsReport};
+use flows::{PeerFlows, fill_uniflows};
 use learned::AddressChange;
 pub use learned::LearnedAddresses;
 use reached::ReachedAddresses;
@@ -27,7 +28,7 @@ pub struct Hosts {
     ours: AnnouncedAddresses,
     /// The addresses that the peer told.
     pub theirs: LearnedAddresses,
-    report: UniflowsReport,
+    report: NewestReport,
     peer_flows: PeerFlows,
     reached: ReachedAddresses,
 }
@@ -40,7 +41,7 @@ impl Hosts {
             scope,
             ours: AnnouncedAddresses::new(first),
             theirs: LearnedAddresses::new(scope),
-            report: UniflowsReport::default(),
+            report: NewestReport::default(),
             peer_flows: PeerFlows::default(),
             reached: ReachedAddresses::default(),
         }
@@ -158,7 +159,7 @@ impl Hosts {
                 Some(UniflowInfo { uniflow, address })
             };
             let receiving = flows.receiving.iter().filter_map(named);
-            self.report.fill(receiving, flows.sending.iter().filter_map(named), w);
+            fill_uniflows(&mut self.report, receiving, flows.sending.iter().filter_map(named), w);
         }
     }
 
