@@ -13,6 +13,8 @@ pub const AMPLIFICATION_FACTOR: u64 = 3;
 
 /// Paths a connection keeps open or draining at once.
 pub const MAX_PATHS: usize = 64;
+/// Paths that one MPX_PATHS tells of, the newest ids: at 25 bytes each they leave room in any packet.
+pub const MAX_PATHS_TOLD: usize = 32;
 /// Addresses of a host that are kept, its own and the other's (Multiflow, and what hosts tell each other of their addresses).
 pub const MAX_HOST_ADDRESSES: usize = 32;
 /// Path validations under way at once; attackers may open or migrate many paths (RFC 10069 7.2).

@@ -192,6 +192,12 @@ pub enum TraceEvent {
         /// UDP payload, bytes.
         bytes: u16,
     },
+    /// The peer told how a path does on which it sends (MPX_PATHS).
+    PeerReport {
+        path: PathId,
+        /// What it told.
+        report: PeerReport,
+    },
     /// The keys changed (RFC 9001 6).
     KeysUpdated {
         /// True when we began it.
@@ -206,6 +212,21 @@ pub enum TraceEvent {
         reason: String,
         trigger: CloseTrigger,
     },
+}
+
+/// What the peer told of a path on which it sends, as it measures it (MPX_PATHS): a hint, like all that a peer says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeerReport {
+    /// Active, backup, failed, or closing for one that it abandoned.
+    pub state: PathState,
+    /// Smoothed RTT; zero before its first sample.
+    pub rtt: Duration,
+    /// Its variation (RFC 9002 5.3).
+    pub rtt_var: Duration,
+    /// Delivery rate; zero before its first sample.
+    pub delivered_bytes_per_s: u64,
+    /// Packets lost of a million sent.
+    pub loss_ppm: u64,
 }
 
 /// An observer. Installed per connection; told of each event in order.

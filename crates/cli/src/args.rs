@@ -273,12 +273,15 @@ pub(crate) struct GetArgs {
     pub(crate) show: OutputArgs,
 }
 
-/// What hosts tell each other of their addresses.
+/// What hosts tell each other of their addresses and paths.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub(crate) struct HostArgs {
     /// Tell the peer our addresses, and open paths to those that it tells; without effect unless both sides do
     #[arg(long)]
     pub(crate) announce_addresses: bool,
+    /// Tell the peer how our paths do, and leave those alone that failed for it; without effect unless both sides do
+    #[arg(long)]
+    pub(crate) tell_paths: bool,
     /// Name private, link-local and loopback addresses to the peer too, and ask those that it names: for networks of one's own
     #[arg(long)]
     pub(crate) private_addresses: bool,

@@ -207,6 +207,7 @@ pub(crate) struct GetPlan {
     pub(crate) extension: Extension,
     pub(crate) scope: AddressScope,
     pub(crate) announce_addresses: Switch,
+    pub(crate) tell_paths: Switch,
     /// Who opens further paths.
     pub(crate) path_policy: PathPolicyName,
     /// Policies that the server is asked for.
@@ -280,6 +281,7 @@ impl GetPlan {
             },
             scope: args.hosts.scope(),
             announce_addresses: args.hosts.announce_addresses.into(),
+            tell_paths: args.hosts.tell_paths.into(),
             path_policy: args.path_policy.unwrap_or(PathPolicyName::OPENING),
             wish,
             connect_timeout: args.connect_timeout,

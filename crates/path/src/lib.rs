@@ -12,6 +12,7 @@ mod hosts;
 mod path;
 pub mod policy;
 mod receive;
+mod reports;
 mod send;
 mod spin;
 mod stats;

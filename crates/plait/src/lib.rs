@@ -57,7 +57,7 @@ pub use stream::{
     ReadError, ReadExactError, ReadToEndError, RecvStream, ResetError, SendStream, StoppedError, WriteError, Written,
 };
 
-pub use plait_base::observe::{ObserverFactory, PathState};
+pub use plait_base::observe::{ObserverFactory, PathState, PeerReport};
 pub use plait_base::{CloseCode, ConnectionId, Dir, FourTuple, PathId, Side, StreamId, TransportError};
 pub use plait_crypto::tls::{self, ClientTlsConfig, Identity, ServerTlsConfig};
 pub use plait_crypto::{ExportError, UpdateRefused};

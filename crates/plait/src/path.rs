@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_core::Stream;
-use plait_base::observe::PathState;
+use plait_base::observe::{PathState, PeerReport};
 use plait_base::{CloseCode, FourTuple, PathId};
 use plait_engine::connection::{ConnectionError, PathError, PathEvent, PathStatistics};
 use plait_path::PathStatus;
@@ -238,6 +238,12 @@ impl Path {
     pub fn stats(&self) -> Option<PathStatistics> {
         let now = self.shared.clock.now();
         self.shared.lock().engine.path_statistics(now, self.id)
+    }
+
+    /// How the path does for the peer, as it told last; none where the two do not tell each other
+    /// ([`tell_paths`](crate::TransportConfig::tell_paths)).
+    pub fn peer_report(&self) -> Option<PeerReport> {
+        self.shared.lock().engine.paths().peer_report(self.id)
     }
 
     /// Asks the peer to use the path, or to use it only when no other works; our own packets follow the same advice.

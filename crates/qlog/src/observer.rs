@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use plait_base::observe::{Observer, PathState, TraceEvent};
+use plait_base::observe::{Observer, PathState, PeerReport, TraceEvent};
 use plait_base::{ConnectionId, FourTuple, Instant, PathId, Side, Space};
 use serde::Serialize;
 
 use crate::record::{
     Closed, CommonFields, ConnectionState, Dropped, FileHeader, Header, KeyUpdated, Metrics, Migration, Millis, Mtu,
-    Packet, PathChange, Raw, ReferenceTime, Started, Trace, TraceRecord, TupleAssigned, VantagePoint, Version, path_id,
+    Packet, PathChange, PeerReported, Raw, ReferenceTime, Started, Trace, TraceRecord, TupleAssigned, VantagePoint,
+    Version, path_id,
 };
 use crate::words;
 
@@ -189,6 +190,18 @@ impl QlogObserver {
         }
     }
 
+    fn peer_report(&mut self, now: Instant, path: PathId, report: &PeerReport) {
+        let data = PeerReported {
+            path_id: path.0,
+            state: report.state.name(),
+            smoothed_rtt: Millis(report.rtt),
+            rtt_variance: Millis(report.rtt_var),
+            delivered_bytes_per_s: report.delivered_bytes_per_s,
+            loss_ppm: report.loss_ppm,
+        };
+        self.path_event(now, path, "plait:peer_report", data);
+    }
+
     fn mtu(&mut self, now: Instant, path: PathId, bytes: u16) {
         let old = self.known(path).mtu.replace(bytes);
         let name = words::tuple_name(path);
@@ -307,6 +320,7 @@ impl Observer for QlogObserver {
                 self.tuple(now, *path, *tuple);
                 self.state(now, *path, *state);
             }
+            TraceEvent::PeerReport { path, report } => self.peer_report(now, *path, report),
             TraceEvent::Mtu { path, bytes } => self.mtu(now, *path, *bytes),
             TraceEvent::KeysUpdated { locally } => self.keys(now, *locally),
             TraceEvent::Closed { locally, code, reason, trigger } => {

@@ -194,6 +194,17 @@ pub(crate) struct ConnectionState {
     pub(crate) multipath: bool,
 }
 
+/// `plait:peer_report`: what the peer told of a path on which it sends.
+#[derive(Serialize)]
+pub(crate) struct PeerReported {
+    pub(crate) path_id: u32,
+    pub(crate) state: &'static str,
+    pub(crate) smoothed_rtt: Millis,
+    pub(crate) rtt_variance: Millis,
+    pub(crate) delivered_bytes_per_s: u64,
+    pub(crate) loss_ppm: u64,
+}
+
 /// Data of `mtu_updated`.
 #[derive(Serialize)]
 pub(crate) struct Mtu<'a> {

@@ -3,7 +3,9 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use plait_base::observe::{CloseTrigger, DropReason, LossTrigger, Observer, ObserverFactory, PathState, TraceEvent};
+use plait_base::observe::{
+    CloseTrigger, DropReason, LossTrigger, Observer, ObserverFactory, PathState, PeerReport, TraceEvent,
+};
 use plait_base::{CloseCode, ConnectionId, FourTuple, Instant, PathId, Side, Space};
 use serde_json::{Value, json};
 
@@ -44,6 +46,16 @@ fn all_events() -> Vec<TraceEvent> {
             window_bytes: 12_000,
             in_flight_bytes: 2_700,
             ssthresh_bytes: u64::MAX,
+        },
+        TraceEvent::PeerReport {
+            path,
+            report: PeerReport {
+                state: PathState::Failed,
+                rtt: ms(25),
+                rtt_var: ms(3),
+                delivered_bytes_per_s: 1_250_000,
+                loss_ppm: 5_000,
+            },
         },
         TraceEvent::Mtu { path, bytes: 1452 },
         TraceEvent::KeysUpdated { locally: false },
@@ -113,6 +125,7 @@ fn every_event_has_its_record() {
             "quic:packet_dropped",
             "quic:recovery_metrics_updated",
             "quic:recovery_metrics_updated",
+            "plait:peer_report",
             "quic:mtu_updated",
             "quic:key_updated",
             "quic:key_updated",
@@ -125,7 +138,7 @@ fn every_event_has_its_record() {
         assert!(time >= last && record["data"].is_object());
         last = time;
     }
-    assert_eq!(last, 16.25);
+    assert_eq!(last, 17.5);
 }
 
 #[test]
@@ -142,6 +155,17 @@ fn packets_name_their_path() {
     assert_eq!(lost["data"]["trigger"], "time_threshold");
     let initial = records.iter().find(|record| record["name"] == "quic:packet_received").unwrap();
     assert_eq!(initial["data"]["header"], json!({"packet_type": "initial", "packet_number": 0}));
+}
+
+#[test]
+fn what_the_peer_told_has_its_figures() {
+    let records = parsed(&write(&all_events()));
+    let told = records.iter().find(|record| record["name"] == "plait:peer_report").unwrap();
+    assert_eq!(
+        told["data"],
+        json!({"path_id": 1, "state": "failed", "smoothed_rtt": 25.0, "rtt_variance": 3.0,
+               "delivered_bytes_per_s": 1_250_000, "loss_ppm": 5_000})
+    );
 }
 
 #[test]

@@ -86,4 +86,6 @@ pub enum SentFrame {
     },
     /// UNIFLOWS with this sequence number.
     Uniflows(u64),
+    /// MPX_PATHS with this sequence number.
+    PathsInfo(u64),
 }

@@ -34,6 +34,8 @@ pub(crate) struct PathTuning {
     pub(crate) announce_addresses: Switch,
     /// Whether nonces of Multiflow connections have the uniflow id in their top bits where both wish it.
     pub(crate) uniflow_nonces: Switch,
+    /// Whether they tell each other how their paths do.
+    pub(crate) tell_paths: Switch,
     /// Which addresses that the peer names may be asked.
     pub(crate) address_scope: AddressScope,
     /// Path validations under way at once.
@@ -68,9 +70,9 @@ impl PathTuning {
 
     /// What we wish beside RFC 10069 and Multiflow.
     pub(crate) fn announcements(&self) -> Announcements {
-        let addresses = self.announce_addresses == Switch::On && self.initial_max_path_id().is_some();
+        let is_on = |switch| switch == Switch::On && self.initial_max_path_id().is_some();
         let uniflow_nonces = self.uniflow_nonces == Switch::On && self.max_sending_uniflow_id().is_some();
-        Announcements { addresses, uniflow_nonces, ..Announcements::default() }
+        Announcements { addresses: is_on(self.announce_addresses), paths: is_on(self.tell_paths), uniflow_nonces }
     }
 
     fn max_id(&self) -> Option<PathId> {
@@ -85,6 +87,7 @@ impl Default for PathTuning {
             extension: Extension::Multipath,
             announce_addresses: Switch::Off,
             uniflow_nonces: Switch::Off,
+            tell_paths: Switch::Off,
             address_scope: AddressScope::Global,
             max_validations: limits::MAX_VALIDATIONS,
             cid_limit: limits::MAX_REMOTE_CIDS_PER_PATH,

@@ -44,6 +44,14 @@ impl TransportConfig {
         self
     }
 
+    /// Whether hosts tell each other how their paths do on RFC 10069 connections, by an extension of plait's that both must
+    /// offer: state, RTT, rate and losses, which statistics and traces show. A path that failed for the peer is left alone
+    /// until something is acked there, while another works. Default off.
+    pub fn tell_paths(&mut self, switch: impl Into<Switch>) -> &mut Self {
+        self.paths.tell_paths = switch.into();
+        self
+    }
+
     /// Which addresses that the peer names may be asked, and which of ours are named to it. Default
     /// [`AddressScope::Global`]: in networks of one's own, take [`AddressScope::Any`].
     pub fn address_scope(&mut self, scope: AddressScope) -> &mut Self {

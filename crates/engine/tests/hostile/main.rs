@@ -20,6 +20,7 @@ mod multipath;
 mod outage;
 mod pairs;
 mod random;
+mod reports;
 mod rules;
 mod schedulers;
 mod settings;

@@ -10,6 +10,7 @@ mod moving;
 mod opening;
 mod outbound;
 mod place;
+mod reports;
 mod slot;
 mod snapshot;
 mod uniflows;
@@ -28,6 +29,7 @@ use crate::addresses::AddressEvent;
 use crate::cids::{CidSource, IssuedCid};
 use crate::hosts::{AddressScope, Hosts};
 use crate::path::Path;
+use crate::reports::PathReports;
 use crate::stats::PathTotals;
 
 pub use across::PathIds;
@@ -40,6 +42,7 @@ pub use frame_room::frame_room;
 pub use inbound::{AbandonNews, AckTarget};
 pub use opening::{Admission, OpenError};
 pub use place::SlotPlace;
+pub use reports::{ReportedFailure, ReportedPath};
 pub(crate) use slot::Closing;
 pub use slot::Slot;
 pub use snapshot::{PathRoom, PathSnapshot};
@@ -129,6 +132,8 @@ pub struct Paths {
     extension: Negotiated,
     /// What the hosts tell each other of their addresses; none where no extension lets them.
     hosts: Option<Box<Hosts>>,
+    /// What they tell each other of their paths; none where no extension lets them.
+    reports: Option<Box<PathReports>>,
     slots: Vec<Slot>,
     retired: RangeSet,
     /// Ids that died and for which the peer has no new one yet.
@@ -154,6 +159,7 @@ impl Paths {
             peer: None,
             extension: Negotiated::None,
             hosts: None,
+            reports: None,
             slots,
             retired: RangeSet::new(),
             owed_ids: 0,

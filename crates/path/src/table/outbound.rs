@@ -13,6 +13,7 @@ impl Paths {
         self.pending_abandons.iter().any(|f| f.delivery.is_due())
             || self.extension.credit().is_some_and(|c| c.wants_frame())
             || self.hosts.as_ref().is_some_and(|hosts| hosts.wants_frame())
+            || self.reports.as_ref().is_some_and(|reports| reports.wants_frame())
             || self.slots.iter().any(|slot| {
                 slot.local.wants_frame()
                     || slot.remote.wants_frame()
@@ -51,6 +52,7 @@ impl Paths {
             credit.fill(w);
         }
         self.fill_hosts(w);
+        self.fill_report(w);
         self.extension.credit().map(PathCredit::allowed_max) != allowed_before
     }
 
@@ -89,6 +91,9 @@ impl Paths {
             SentFrame::HostAddress { .. } | SentFrame::Uniflows(_) => {
                 self.hosts.iter_mut().for_each(|hosts| hosts.on_acked(frame));
             }
+            SentFrame::PathsInfo(sequence) => {
+                self.reports.iter_mut().for_each(|reports| reports.on_acked(sequence));
+            }
             _ => {}
         }
     }
@@ -117,6 +122,9 @@ impl Paths {
             }
             SentFrame::HostAddress { .. } | SentFrame::Uniflows(_) => {
                 self.hosts.iter_mut().for_each(|hosts| hosts.on_lost(frame));
+            }
+            SentFrame::PathsInfo(sequence) => {
+                self.reports.iter_mut().for_each(|reports| reports.on_lost(sequence));
             }
             _ => {}
         }

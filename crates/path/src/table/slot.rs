@@ -12,6 +12,7 @@ use crate::addresses::{FourTupleRole, FourTupleState, Pad};
 use crate::cids::{LocalCids, RemoteCids};
 use crate::frame_state::FrameState;
 use crate::path::Path;
+use crate::reports::PeerWord;
 use crate::status::{PathStatus, Status};
 
 /// A path id between PATH_ABANDON and the time when it is forgotten.
@@ -48,6 +49,8 @@ pub struct Slot {
     pub(crate) remote: RemoteCids,
     /// Advice of both sides.
     pub(crate) status: Status,
+    /// What the peer told of how it does.
+    pub(super) peer_word: PeerWord,
     /// The path, once opened by either side.
     pub path: Option<Box<Path>>,
     pub(super) binding: Binding,
@@ -64,6 +67,7 @@ impl Slot {
             local: LocalCids::new(id, remote_limit),
             remote: RemoteCids::new(id, local_limit),
             status: Status::default(),
+            peer_word: PeerWord::default(),
             path: None,
             binding: Binding::Unbound,
             closing: None,

@@ -20,9 +20,13 @@ use crate::path::Path;
 /// What the hosts tell each other.
 impl Paths {
     /// It is known which extension is in effect: with Multiflow the flows of path 0 go their own ways from here on, and
-    /// hosts may tell each other of their addresses by it, or by an extension that both offered beside RFC 10069.
+    /// hosts may tell each other of their addresses by it, or of addresses and paths by extensions that both offered beside
+    /// RFC 10069.
     pub(super) fn begin_extension(&mut self) {
         let both = self.config.announcements.common(self.peer.map(|peer| peer.announcements).unwrap_or_default());
+        if both.paths && self.extension.credit().is_some() {
+            self.reports = Some(Box::default());
+        }
         let form = match &self.extension {
             Negotiated::Multiflow(_) => AddressForm::Multiflow,
             Negotiated::Multipath(_) if both.addresses => AddressForm::Private,

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use plait_base::observe::PeerReport;
 use plait_base::{CloseCode, FourTuple, Instant, PathId};
 use plait_path::table::{AbandonError, Pairing};
 use plait_path::{PathStatus, PathTotals};
@@ -35,6 +36,11 @@ impl<'a> ConnectionPaths<'a> {
     /// What all paths did so far, those that are gone included. No figure ever decreases.
     pub fn totals(self) -> PathTotals {
         self.paths.table.totals()
+    }
+
+    /// How a path does for the peer, as it told last; none where the two do not tell each other.
+    pub fn peer_report(self, id: PathId) -> Option<PeerReport> {
+        self.paths.table.slot(id)?.peer_report()
     }
 
     /// The addresses that the path policy knows of ours.

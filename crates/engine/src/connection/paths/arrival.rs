@@ -215,6 +215,7 @@ impl PathControl {
             self.on_recovered(id);
         }
         if has_news {
+            self.table.on_report_refuted(id);
             self.end_outage(id);
         }
         Ok(Some(outcome))

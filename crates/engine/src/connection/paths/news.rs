@@ -1,6 +1,6 @@
 //! What paths tell the rest of the connection, and who hears it.
 
-use plait_base::observe::{PathState, TraceEvent};
+use plait_base::observe::{PathState, PeerReport, TraceEvent};
 use plait_base::{FourTuple, Instant, PathId, TransportError};
 use plait_path::Feedback;
 use plait_wire::SentFrame;
@@ -18,6 +18,8 @@ pub(crate) enum PathNews {
     Endpoint(EndpointEvent),
     /// The path is in this state now, for observers.
     State { id: PathId, tuple: FourTuple, state: PathState },
+    /// The peer told how the path does, for observers.
+    Reported { id: PathId, report: PeerReport },
     /// Its largest datagram changed, bytes of UDP payload, for observers.
     Mtu { id: PathId, bytes: u16 },
     /// The `count`th probe time-out in a row passed, for observers.
@@ -44,7 +46,11 @@ impl Connection {
                 PathNews::Application(event) => self.events.path(event),
                 PathNews::Endpoint(event) => self.events.tell_endpoint(event),
                 PathNews::State { id, tuple, state } => {
+                    self.paths.table.review_report(now);
                     self.events.observe(now, || TraceEvent::Path { path: id, tuple, state });
+                }
+                PathNews::Reported { id, report } => {
+                    self.events.observe(now, || TraceEvent::PeerReport { path: id, report });
                 }
                 PathNews::Mtu { id, bytes } => self.events.observe(now, || TraceEvent::Mtu { path: id, bytes }),
                 PathNews::ProbeTimeout { id, count } => {

@@ -210,6 +210,7 @@ impl PathControl {
         if self.table.is_multipath() {
             self.offer_peer_addresses(now);
             self.run_path_policy(now, random);
+            self.table.review_report(now);
         }
         self.ask_elsewhere(now);
     }

@@ -118,7 +118,8 @@ impl Connection {
             | SentFrame::PathsBlocked(_)
             | SentFrame::PathCidsBlocked(_)
             | SentFrame::HostAddress { .. }
-            | SentFrame::Uniflows(_) => self.paths.on_frame_acked(frame),
+            | SentFrame::Uniflows(_)
+            | SentFrame::PathsInfo(_) => self.paths.on_frame_acked(frame),
             SentFrame::Datagram { .. } | SentFrame::Ping | SentFrame::PathChallenge | SentFrame::PathResponse => {}
         }
     }
@@ -145,7 +146,8 @@ impl Connection {
             | SentFrame::PathsBlocked(_)
             | SentFrame::PathCidsBlocked(_)
             | SentFrame::HostAddress { .. }
-            | SentFrame::Uniflows(_) => self.paths.on_frame_lost(frame),
+            | SentFrame::Uniflows(_)
+            | SentFrame::PathsInfo(_) => self.paths.on_frame_lost(frame),
             // What was received is reported anew by every later ack; the others are never sent again as they were.
             SentFrame::Ack { .. }
             | SentFrame::Datagram { .. }

@@ -55,8 +55,9 @@ impl Connection {
             Frame::AddAddress(f) => self.paths.on_add_address(at.now, &f, &mut self.random)?,
             Frame::RemoveAddress(f) => self.paths.on_remove_address(at, &f, &mut self.random)?,
             Frame::Uniflows(f) => self.paths.on_uniflows(&f)?,
+            Frame::PathsInfo(f) => self.paths.on_paths_info(&f)?,
             // RFC 9000 12.4: extensions that we do not announce
-            Frame::ReachOut(_) | Frame::AdditionalAddresses(_) | Frame::PathsInfo(_) => {
+            Frame::ReachOut(_) | Frame::AdditionalAddresses(_) => {
                 return Err(Violation::AddressesNotNegotiated.into());
             }
         }

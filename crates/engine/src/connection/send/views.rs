@@ -53,10 +53,11 @@ impl Views {
         let is_held = |tuple: &_| full.hold(tuple);
         let is_done = match self.state {
             ViewState::Fresh => true,
-            ViewState::AllBut(place) => paths.slot_at_mut(place).is_some_and(|slot| {
-                slot.prepare_to_send(now, side, is_held);
-                self.replace(view(slot, now, side, full))
-            }),
+            ViewState::AllBut(place) => {
+                let sent = paths.slot_at_mut(place).into_iter();
+                sent.for_each(|slot| slot.prepare_to_send(now, side, is_held));
+                self.replace(paths.slot_at(place).and_then(|slot| view(paths, slot, now, side, full)))
+            }
             ViewState::Stale => false,
         };
         if !is_done {
@@ -83,10 +84,10 @@ pub(crate) fn views<'a>(
     side: Side,
     full: &'a FullSockets,
 ) -> impl Iterator<Item = PathView> + 'a {
-    paths.open_slots().filter_map(move |slot| view(slot, now, side, full))
+    paths.open_slots().filter_map(move |slot| view(paths, slot, now, side, full))
 }
 
-fn view(slot: &Slot, now: Instant, side: Side, full: &FullSockets) -> Option<PathView> {
+fn view(paths: &Paths, slot: &Slot, now: Instant, side: Side, full: &FullSockets) -> Option<PathView> {
     let path = slot.snapshot(now, side)?;
     let held = || full.room(now, &path.tuple, || path.pto);
     let room = match path.room {
@@ -99,10 +100,15 @@ fn view(slot: &Slot, now: Instant, side: Side, full: &FullSockets) -> Option<Pat
             SendRoom::Paced(at) => Room::Paced(at),
         }),
     };
+    let state = match path.state {
+        PathState::Validating if slot.carries_data_unvalidated() => PathState::Active,
+        _ if paths.is_avoided(slot) => PathState::Failed,
+        state => state,
+    };
     let is_backup = path.peer_advice == Some(PathStatus::Backup);
     Some(PathView {
         id: path.id,
-        state: if slot.carries_data_unvalidated() { PathState::Active } else { path.state },
+        state,
         peer_advice: if is_backup { PeerAdvice::Backup } else { PeerAdvice::Available },
         room,
         rtt: path.scheduled_rtt,

@@ -13,11 +13,12 @@ use plait_engine::path::PathStatus;
 use plait_engine::path::{ack_route, policy};
 use plait_engine::schedule::{self, reinject};
 use plait_wire::Frame;
-use plait_wire::frame::{AddAddress, AddressForm, InterfaceType, PathStatus as Advice, RemoveAddress};
+use plait_wire::frame::{AddAddress, AddressForm, InterfaceType, PathCondition, PathStatus as Advice, RemoveAddress};
 
 use super::{announced, with};
 use crate::multiflow::{add_address, seen_at};
 use crate::puppet::{Packet, Rig, Setup, addr, ms, tuple};
+use crate::reports::report;
 use crate::violations::{encoded, stream};
 
 const SECOND: &str = "192.0.2.2:5000";
@@ -317,5 +318,22 @@ fn announce_addresses() {
         let before = rig.seen.len();
         rig.pass(ms(3_000));
         assert!(rig.seen[before..].iter().all(|seen| seen.tuple.remote != addr(second)));
+    }
+}
+
+#[test]
+fn tell_paths() {
+    for (ours, theirs) in [(true, true), (true, false), (false, true)] {
+        let mut setup = with(|t| _ = t.tell_paths(ours));
+        setup.habits.params.announcements.own.paths = theirs;
+        let mut rig = Rig::established_server(setup);
+        rig.ack_all();
+        rig.pump();
+        let told = rig.count(|f| matches!(f, Frame::PathsInfo(_)));
+        assert_eq!(told > 0, ours && theirs, "{ours} {theirs}");
+        rig.frames(report(0, &[(0, PathCondition::Backup)]));
+        assert_eq!(rig.is_open(), ours && theirs);
+        let reported = rig.conn().paths().peer_report(PathId(0));
+        assert_eq!(reported.map(|report| report.state), (ours && theirs).then_some(PathState::Backup));
     }
 }
