@@ -351,3 +351,18 @@ fn uniflows_use_a_satellite_whose_way_up_is_all_but_closed() {
     let [first, second] = [0, 1].map(|path| uniflows.paths[path].traffic.down.forwarded_bytes);
     assert!(second > 4 * first, "{first} and {second} bytes");
 }
+
+#[test]
+fn a_direction_that_dies_costs_no_more_where_ends_tell_how_their_paths_do() {
+    // Who sends on the dead direction learns of it first. PATH_STATUS_BACKUP tells the other end as soon as the report does.
+    for (kind, dead) in [("upload", "up"), ("upload", "down"), ("download", "up"), ("download", "down")] {
+        let text = format!("{TWO}[[event]]\nat_s = 0.5\npath = 1\n{dead} = {{ loss = 1.0 }}\n");
+        let set = [("path.1.rtt_ms", "100"), ("transfer.kind", kind), ("endpoints.ack_path", "own")];
+        let [silent, told] = ["false", "true"].map(|tell| {
+            let outcome = outcome(&text, &[&set[..], &[("endpoints.tell_paths", tell)]].concat(), 1);
+            assert_eq!((outcome.end.clone(), outcome.verified_bytes), (End::Complete, 2_000_000), "{kind}, {dead}");
+            outcome.elapsed
+        });
+        assert!(told < silent.mul_f64(1.03), "{kind}, {dead}: {told:?} against {silent:?}");
+    }
+}

@@ -131,6 +131,8 @@ pub struct Endpoints {
     pub path_policy: &'static str,
     /// Bytes that leave at once at most; none leaves it to the pacer.
     pub max_burst_bytes: Option<u32>,
+    /// Whether the ends tell each other how their paths do.
+    pub tell_paths: bool,
 }
 
 /// Everything about a run but its seed.

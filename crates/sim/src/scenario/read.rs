@@ -166,6 +166,7 @@ impl Default for Endpoints {
             reinjection: reinject::DEFAULT,
             path_policy: "fullmesh",
             max_burst_bytes: None,
+            tell_paths: false,
         }
     }
 }
@@ -193,6 +194,7 @@ fn read_endpoints(reader: Reader<'_>, paths: usize, policies: &Policies) -> Resu
         reinjection: reader.word("reinjection", &reinject::NAMES)?.unwrap_or(default.reinjection),
         path_policy: reader.word("path_policy", &policy::NAMES)?.unwrap_or(default.path_policy),
         max_burst_bytes: reader.whole("max_burst_bytes", 1200..=1 << 30, "bytes")?.map(|bytes| bytes as u32),
+        tell_paths: reader.flag("tell_paths")?.unwrap_or(default.tell_paths),
     };
     reader.finish()?;
     Ok(endpoints)
