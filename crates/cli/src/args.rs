@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use plait::AddressScope;
+use plait::{AddressScope, TransportConfig};
 
 use crate::commands::sim::args::SimCommand;
 use crate::names::{AckPathName, CongestionName, PathPolicyName, ReinjectionName, SchedulerName};
@@ -274,11 +274,14 @@ pub(crate) struct GetArgs {
 }
 
 /// What hosts tell each other of their addresses and paths.
-#[derive(Args, Clone, Copy, Debug, Default)]
+#[derive(Args, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HostArgs {
     /// Tell the peer our addresses, and open paths to those that it tells; without effect unless both sides do
     #[arg(long)]
     pub(crate) announce_addresses: bool,
+    /// Server addresses by the frames of noq's NAT traversal, for peers that know these alone; without effect unless both sides do
+    #[arg(long)]
+    pub(crate) nat_traversal: bool,
     /// Tell the peer how our paths do, and leave those alone that failed for it; without effect unless both sides do
     #[arg(long)]
     pub(crate) tell_paths: bool,
@@ -288,9 +291,11 @@ pub(crate) struct HostArgs {
 }
 
 impl HostArgs {
-    /// Which addresses are named and asked.
-    pub(crate) fn scope(self) -> AddressScope {
-        if self.private_addresses { AddressScope::Any } else { AddressScope::Global }
+    /// Sets a transport to it.
+    pub(crate) fn apply(self, transport: &mut TransportConfig) {
+        let scope = if self.private_addresses { AddressScope::Any } else { AddressScope::Global };
+        transport.address_scope(scope).announce_addresses(self.announce_addresses);
+        transport.tell_paths(self.tell_paths).nat_traversal(self.nat_traversal);
     }
 }
 

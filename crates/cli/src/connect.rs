@@ -64,8 +64,8 @@ pub(crate) async fn connect(
     let (trust, suites) = (plan.trust.clone(), plan.interop.suites);
     let mut config = off_thread(move || transport::client_config(&trust, suites)).await?;
     let mut carriage = transport::config(&plan.transport);
-    carriage.extension(plan.extension).address_scope(plan.scope).announce_addresses(plan.announce_addresses);
-    carriage.tell_paths(plan.tell_paths);
+    carriage.extension(plan.extension);
+    plan.hosts.apply(&mut carriage);
     transport::open_paths_by(&mut carriage, plan.path_policy);
     transport::log_to(&mut carriage, plan.interop.qlog.as_ref())?;
     config.transport_config(Arc::new(carriage));

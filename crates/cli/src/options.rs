@@ -5,11 +5,11 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use plait::{AddressScope, Extension, Switch};
+use plait::Extension;
 use plait_netsim::link::{DropCause, LinkConfig, LinkStats, Loss, QueueLimit};
 use url::Url;
 
-use crate::args::{DemoArgs, ExtensionName, GetArgs, InteropArgs, TransportArgs};
+use crate::args::{DemoArgs, ExtensionName, GetArgs, HostArgs, InteropArgs, TransportArgs};
 use crate::error::CliError;
 use crate::http::policies::{Named, Wish};
 use crate::http::request::Request;
@@ -205,9 +205,8 @@ pub(crate) struct GetPlan {
     pub(crate) transport: TransportPlan,
     /// The extension to offer where several paths may be open.
     pub(crate) extension: Extension,
-    pub(crate) scope: AddressScope,
-    pub(crate) announce_addresses: Switch,
-    pub(crate) tell_paths: Switch,
+    /// What hosts tell each other.
+    pub(crate) hosts: HostArgs,
     /// Who opens further paths.
     pub(crate) path_policy: PathPolicyName,
     /// Policies that the server is asked for.
@@ -279,9 +278,7 @@ impl GetPlan {
                 ExtensionName::Multiflow => Extension::Multiflow,
                 ExtensionName::Multipath | ExtensionName::None => Extension::Multipath,
             },
-            scope: args.hosts.scope(),
-            announce_addresses: args.hosts.announce_addresses.into(),
-            tell_paths: args.hosts.tell_paths.into(),
+            hosts: args.hosts,
             path_policy: args.path_policy.unwrap_or(PathPolicyName::OPENING),
             wish,
             connect_timeout: args.connect_timeout,
@@ -479,7 +476,7 @@ mod tests {
             assert_eq!(get(line).unwrap_err().exit_code(), 2, "{line:?}");
         }
         let multiflow = get(&["https://x/", "--extension", "multiflow", "--private-addresses"]).unwrap();
-        assert_eq!((multiflow.extension, multiflow.scope), (Extension::Multiflow, AddressScope::Any));
+        assert_eq!((multiflow.extension, multiflow.hosts.private_addresses), (Extension::Multiflow, true));
         assert!(demo(&["--bytes", "0"]).is_err());
         assert!(demo(&["--loss", "1"]).unwrap_err().to_string().contains("write 1%"));
         let early = get(&["https://x/", "--0rtt", "--server-cc", "bbr"]).unwrap_err();

@@ -43,8 +43,7 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), CliError> {
     let interop = InteropOptions::new(&args.interop, args.qlog.as_ref());
     let mut config = transport::server_config(shown, interop.suites)?;
     let mut carriage = transport::config(&TransportPlan::new(&args.transport, args.max_paths));
-    carriage.address_scope(args.hosts.scope()).announce_addresses(args.hosts.announce_addresses);
-    carriage.tell_paths(args.hosts.tell_paths);
+    args.hosts.apply(&mut carriage);
     if args.multiflow {
         // Its flows lead wherever the client says that it is.
         carriage.extension(Extension::Either);
