@@ -169,6 +169,7 @@ violations! {
     MultiflowNotNegotiated => FRAME_ENCODING_ERROR, "a Multiflow frame without the extension";
     UniflowIdAboveLimit => PROTOCOL_VIOLATION, "a uniflow id above the maximum that was announced";
     AddressesNotNegotiated => FRAME_ENCODING_ERROR, "an announcement of addresses or paths without its extension";
+    AddressDirection => PROTOCOL_VIOLATION, "a NAT traversal frame of the other end";
     AddressReservedBits => FRAME_ENCODING_ERROR, "an announced address with reserved bits set";
     AddressIpVersion => FRAME_ENCODING_ERROR, "an announced address that is neither IPv4 nor IPv6";
     PathConditionUnknown => FRAME_ENCODING_ERROR, "a path in a condition without a meaning";

@@ -16,7 +16,7 @@ use plait_path::{
     PeerLimits, SendConfig, SpinBit, TableConfig, TableEvent, Validation, ValidationTimes,
 };
 use plait_wire::frame::{CidForm, NewCid, RetireCid};
-use plait_wire::params::Announcements;
+use plait_wire::params::AnnouncementParameters;
 use plait_wire::{Frame, FrameWriter, Frames, SentFrame};
 
 use crate::ArbitraryInput;
@@ -64,7 +64,7 @@ impl Driver {
             cid_limit: 4,
             initial_max_path_id: announced(!is_multiflow && local > 9, ours),
             max_sending_uniflow_id: announced(is_multiflow, ours),
-            announcements: Announcements::default(),
+            announcements: AnnouncementParameters::default(),
             address_scope: AddressScope::Any,
             max_validations: MAX_VALIDATIONS,
         });
@@ -78,7 +78,7 @@ impl Driver {
             cid_limit,
             initial_max_path_id: announced(!is_multiflow && remote > 9, remote.into()),
             max_sending_uniflow_id: announced(is_multiflow && remote > 9, remote.into()),
-            announcements: Announcements::default(),
+            announcements: AnnouncementParameters::default(),
         });
         table.on_handshake_complete();
         Self {

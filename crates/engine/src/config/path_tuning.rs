@@ -1,6 +1,6 @@
 //! The values of what is set about paths, and their defaults.
 
-use std::num::NonZeroU32;
+use std::num::{NonZeroU8, NonZeroU32};
 use std::sync::Arc;
 
 use plait_base::{PathId, limits};
@@ -9,7 +9,7 @@ use plait_path::policy::ack_route::Fastest;
 use plait_path::{AckRouteFactory, AddressScope, PathPolicyFactory};
 use plait_schedule::reinject::{ReinjectionFactory, TailFactory};
 
-use plait_wire::params::Announcements;
+use plait_wire::params::{AnnouncementParameters, Announcements};
 
 use super::Switch;
 use super::extension::Extension;
@@ -34,6 +34,8 @@ pub(crate) struct PathTuning {
     pub(crate) announce_addresses: Switch,
     /// Whether nonces of Multiflow connections have the uniflow id in their top bits where both wish it.
     pub(crate) uniflow_nonces: Switch,
+    /// Whether servers name their addresses to clients in frames of noq.
+    pub(crate) nat_traversal: Switch,
     /// Whether they tell each other how their paths do.
     pub(crate) tell_paths: Switch,
     /// Which addresses that the peer names may be asked.
@@ -69,10 +71,15 @@ impl PathTuning {
     }
 
     /// What we wish beside RFC 10069 and Multiflow.
-    pub(crate) fn announcements(&self) -> Announcements {
+    pub(crate) fn announcements(&self) -> AnnouncementParameters {
         let is_on = |switch| switch == Switch::On && self.initial_max_path_id().is_some();
         let uniflow_nonces = self.uniflow_nonces == Switch::On && self.max_sending_uniflow_id().is_some();
-        Announcements { addresses: is_on(self.announce_addresses), paths: is_on(self.tell_paths), uniflow_nonces }
+        AnnouncementParameters {
+            own: Announcements { addresses: is_on(self.announce_addresses), paths: is_on(self.tell_paths), uniflow_nonces },
+            nat_traversal_addresses: NonZeroU8::new(limits::MAX_HOST_ADDRESSES as u8)
+                .filter(|_| is_on(self.nat_traversal)),
+            ..AnnouncementParameters::default()
+        }
     }
 
     fn max_id(&self) -> Option<PathId> {
@@ -87,6 +94,7 @@ impl Default for PathTuning {
             extension: Extension::Multipath,
             announce_addresses: Switch::Off,
             uniflow_nonces: Switch::Off,
+            nat_traversal: Switch::Off,
             tell_paths: Switch::Off,
             address_scope: AddressScope::Global,
             max_validations: limits::MAX_VALIDATIONS,

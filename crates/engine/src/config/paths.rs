@@ -44,6 +44,14 @@ impl TransportConfig {
         self
     }
 
+    /// Whether a server tells its addresses to a client in the frames of noq's NAT traversal, where both offer it beside
+    /// RFC 10069 and not [`Self::announce_addresses`], which goes both ways. A client opens paths to them as its path policy
+    /// wishes. Nobody is probed for a client that asks by REACH_OUT. Default off.
+    pub fn nat_traversal(&mut self, switch: impl Into<Switch>) -> &mut Self {
+        self.paths.nat_traversal = switch.into();
+        self
+    }
+
     /// Whether hosts tell each other how their paths do on RFC 10069 connections, by an extension of plait's that both must
     /// offer: state, RTT, rate and losses, which statistics and traces show. A path that failed for the peer is left alone
     /// until something is acked there, while another works. Default off.

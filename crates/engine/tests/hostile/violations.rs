@@ -387,6 +387,14 @@ fn paths() -> Vec<(Violation, Attack)> {
         (AddressesNotNegotiated, || client_gets(&raw(&[0x3d_7f90, 0], &[192, 0, 2, 1, 1, 1]))),
         (AddressesNotNegotiated, || server_gets(&[raw(&[0x3d_7f92, 0], &[192, 0, 2, 1, 1, 1])])),
         (AddressesNotNegotiated, || client_gets(&raw(&[0x9_25ad_da04, 0, 0], &[]))),
+        // noq: a server tells of its addresses, a client asks to be reached
+        (AddressDirection, || server_with(Setup::nat_traversal(), &[raw(&[0x3d_7f90, 0], &[192, 0, 2, 1, 1, 1])])),
+        (AddressDirection, || server_with(Setup::nat_traversal(), &[raw(&[0x3d_7f94, 0], &[])])),
+        (AddressDirection, || {
+            let mut rig = Rig::established_client(Setup::nat_traversal());
+            rig.frames(raw(&[0x3d_7f92, 0], &[192, 0, 2, 1, 1, 1]));
+            rig
+        }),
         (AddressReservedBits, || server_gets(&[raw(&[0x44], &[0x24, 1, 0, 0, 192, 0, 2, 1])])),
         (AddressIpVersion, || server_gets(&[raw(&[0x44], &[0x05, 1, 0, 0, 192, 0, 2, 1])])),
         (PathConditionUnknown, || server_gets(&[raw(&[0x2d50_5812, 0, 1, 0, 4, 0, 0, 0, 0], &[])])),

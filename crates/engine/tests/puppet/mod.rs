@@ -121,6 +121,14 @@ impl Setup {
         setup
     }
 
+    /// Both ends offer noq's NAT traversal.
+    pub fn nat_traversal() -> Self {
+        let mut setup = Self::default();
+        setup.transport.nat_traversal(true);
+        setup.habits.params.announcements.nat_traversal_addresses = std::num::NonZeroU8::new(8);
+        setup
+    }
+
     /// Both speak Multiflow and not RFC 10069, and the engine binds a flow to each pair of addresses.
     pub fn multiflow() -> Self {
         let mut setup = Self::single_path();

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use plait_base::limits::MAX_HOST_ADDRESSES;
+use plait_wire::frame::AddressForm;
 
 use crate::frame_state::FrameState;
 
@@ -107,6 +108,18 @@ impl AnnouncedAddresses {
 }
 
 impl Announced {
+    /// The id and the number of its newest word in frames of this form. NAT traversal numbers each address anew, and never
+    /// hears of that of the handshake; its frames have no number beside the id.
+    pub(super) fn number(&self, form: AddressForm) -> Option<(u64, u64)> {
+        let id = u64::from(self.id);
+        if form != AddressForm::NatTraversal {
+            return Some((id, self.sequence));
+        }
+        // An address and its removal are two words.
+        let turn = self.sequence / 2;
+        (id > 0 || turn > 0).then_some((id + turn * MAX_HOST_ADDRESSES as u64, 0))
+    }
+
     fn say(&mut self, address: Option<SocketAddr>) {
         self.address = address;
         self.sequence += 1;
@@ -149,6 +162,16 @@ mod tests {
         assert!(announced.set(&[address(1), address(2), address(0)]));
         assert_eq!(said(&mut announced), [(0, 2, Some(address(0)))]);
         assert_eq!((announced.id_of(&address(2)), announced.id_of(&address(9))), (Some(2), None));
+    }
+
+    #[test]
+    fn nat_traversal_uses_a_number_once() {
+        let number = |id, sequence| {
+            let entry = Announced { id, sequence, address: None, delivery: FrameState::Due };
+            entry.number(AddressForm::NatTraversal).map(|(number, _)| number)
+        };
+        assert_eq!([0, 1, 2, 3, 4].map(|n| number(0, n)), [None, None, Some(32), Some(32), Some(64)]);
+        assert_eq!([0, 1, 2, 3, 4].map(|n| number(7, n)), [7, 7, 39, 39, 71].map(Some));
     }
 
     #[test]

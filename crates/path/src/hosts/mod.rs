@@ -12,7 +12,7 @@ use plait_base::{PathId, Violation};
 use plait_wire::frame::{AddAddress, AddressForm, InterfaceType, PathStatus, RemoveAddress, UniflowInfo, Uniflows};
 use plait_wire::{FrameWriter, SentFrame};
 
-use crate::frame_state::NewestReport;
+use crate::frame_state::{FrameState, NewestReport};
 use announced::AnnouncedAddresses;
 use flows::{PeerFlows, fill_uniflows};
 use learned::AddressChange;
@@ -20,10 +20,28 @@ pub use learned::LearnedAddresses;
 use reached::ReachedAddresses;
 pub use scope::AddressScope;
 
+/// How hosts tell each other of their addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Telling {
+    /// In whose frames.
+    pub(crate) form: AddressForm,
+    pub(crate) tellers: Tellers,
+    /// Addresses of ours that the peer keeps.
+    pub(crate) kept: usize,
+}
+
+/// Which ends tell of their addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tellers {
+    Both,
+    Us,
+    Peer,
+}
+
 /// What each host of a connection knows of the other's addresses.
 #[derive(Clone, Debug)]
 pub struct Hosts {
-    form: AddressForm,
+    telling: Telling,
     scope: AddressScope,
     ours: AnnouncedAddresses,
     /// The addresses that the peer told.
@@ -34,10 +52,10 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// Nothing is known but our address of the handshake; what is told travels in frames of this form.
-    pub(crate) fn new(form: AddressForm, scope: AddressScope, first: SocketAddr) -> Self {
+    /// Nothing is known but our address of the handshake.
+    pub(crate) fn new(telling: Telling, scope: AddressScope, first: SocketAddr) -> Self {
         Self {
-            form,
+            telling,
             scope,
             ours: AnnouncedAddresses::new(first),
             theirs: LearnedAddresses::new(scope),
@@ -49,9 +67,13 @@ impl Hosts {
 
     /// These are our addresses now. The peer hears of those that it may ask.
     pub fn set_local(&mut self, addresses: &[SocketAddr]) {
+        if self.telling.tellers == Tellers::Peer {
+            return;
+        }
         let told: Vec<SocketAddr> = addresses
             .iter()
             .filter(|address| self.ours.id_of(address).is_some() || self.scope.admits(address))
+            .take(self.telling.kept)
             .copied()
             .collect();
         if self.ours.set(&told) {
@@ -67,7 +89,7 @@ impl Hosts {
     /// Flows are bound to other addresses than before, or came or went: the peer hears of it by UNIFLOWS, where that is
     /// spoken.
     pub fn on_flows_changed(&mut self) {
-        if self.form == AddressForm::Multiflow {
+        if self.telling.form == AddressForm::Multiflow {
             self.report.is_due_again();
         }
     }
@@ -76,11 +98,14 @@ impl Hosts {
     /// address before: those at which nothing may be sent any more.
     ///
     /// # Errors
-    /// [`Violation::AddressesNotNegotiated`] for a frame of another extension.
+    /// [`Violation::AddressesNotNegotiated`] for a frame of another extension, [`Violation::AddressDirection`] from an end
+    /// that may tell nothing.
     pub fn on_add_address(&mut self, frame: &AddAddress, port: u16) -> Result<Vec<SocketAddr>, Violation> {
         self.check(frame.form)?;
         let address = SocketAddr::new(frame.ip, frame.port.unwrap_or(port));
-        let AddressChange::Removed(before) = self.theirs.on_added(frame.id, frame.sequence, address) else {
+        // An id of NAT traversal is used once: what removes it is newer.
+        let sequence = if frame.form == AddressForm::NatTraversal { 0 } else { frame.sequence };
+        let AddressChange::Removed(before) = self.theirs.on_added(frame.id, sequence, address) else {
             return Ok(Vec::new());
         };
         let mut gone = self.reached.on_removed(frame.id, address);
@@ -93,14 +118,16 @@ impl Hosts {
     /// where packets showed it to be.
     ///
     /// # Errors
-    /// [`Violation::AddressesNotNegotiated`] for a frame of another extension.
+    /// [`Violation::AddressesNotNegotiated`] for a frame of another extension, [`Violation::AddressDirection`] from an end
+    /// that may tell nothing.
     pub fn on_remove_address(&mut self, frame: &RemoveAddress, from: SocketAddr) -> Result<Vec<SocketAddr>, Violation> {
         self.check(frame.form)?;
-        if !self.theirs.is_news(frame.id, frame.sequence) {
+        let sequence = if frame.form == AddressForm::NatTraversal { 1 } else { frame.sequence };
+        if !self.theirs.is_news(frame.id, sequence) {
             return Ok(Vec::new());
         }
         let mut gone = self.reached.on_removed(frame.id, from);
-        if let AddressChange::Removed(told) = self.theirs.on_removed(frame.id, frame.sequence) {
+        if let AddressChange::Removed(told) = self.theirs.on_removed(frame.id, sequence) {
             gone.push(told);
         }
         Ok(gone)
@@ -125,7 +152,23 @@ impl Hosts {
     }
 
     fn check(&self, form: AddressForm) -> Result<(), Violation> {
-        if form == self.form { Ok(()) } else { Err(Violation::AddressesNotNegotiated) }
+        match self.telling.tellers {
+            _ if form != self.telling.form => Err(Violation::AddressesNotNegotiated),
+            Tellers::Us => Err(Violation::AddressDirection),
+            Tellers::Both | Tellers::Peer => Ok(()),
+        }
+    }
+
+    /// REACH_OUT: a client wishes to be probed. Nothing is: it opens paths to us by itself, or not at all.
+    ///
+    /// # Errors
+    /// [`Violation::AddressesNotNegotiated`] without NAT traversal, [`Violation::AddressDirection`] from a server.
+    pub fn on_reach_out(&self) -> Result<(), Violation> {
+        match self.telling.tellers {
+            _ if self.telling.form != AddressForm::NatTraversal => Err(Violation::AddressesNotNegotiated),
+            Tellers::Us => Ok(()),
+            Tellers::Both | Tellers::Peer => Err(Violation::AddressDirection),
+        }
     }
 
     pub(crate) fn wants_frame(&self) -> bool {
@@ -135,10 +178,13 @@ impl Hosts {
     /// Writes what is due: words on our addresses first, since UNIFLOWS names their ids. `flows` are ours: those that we
     /// receive, and those that we send, each with its address here.
     pub(crate) fn fill(&mut self, flows: &OwnFlows, w: &mut FrameWriter<'_>) {
-        let form = self.form;
+        let form = self.telling.form;
         for entry in self.ours.due() {
-            let (id, sequence) = (u64::from(entry.id), entry.sequence);
-            let sent = SentFrame::HostAddress { id: entry.id, sequence };
+            let Some((id, sequence)) = entry.number(form) else {
+                entry.delivery = FrameState::Idle;
+                continue;
+            };
+            let sent = SentFrame::HostAddress { id: entry.id, sequence: entry.sequence };
             let written = match entry.address {
                 None => w.write(&RemoveAddress { form, id, sequence }, sent),
                 Some(address) => {

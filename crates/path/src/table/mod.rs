@@ -22,7 +22,7 @@ use plait_base::limits::{MAX_PATHS, MAX_VALIDATIONS};
 use plait_base::time::earliest;
 use plait_base::{ConnectionId, Instant, PathId, RangeSet, ResetToken, Side};
 use plait_wire::frame::AckForm;
-use plait_wire::params::Announcements;
+use plait_wire::params::AnnouncementParameters;
 use smallvec::SmallVec;
 
 use crate::addresses::AddressEvent;
@@ -64,7 +64,7 @@ pub struct TableConfig {
     /// max_sending_uniflow_id that we announce; none leaves Multiflow off. Cut to [`MAX_PATHS`] - 1.
     pub max_sending_uniflow_id: Option<u32>,
     /// What we wish to tell and to be told beside RFC 10069.
-    pub announcements: Announcements,
+    pub announcements: AnnouncementParameters,
     /// Which addresses that the peer names may be asked.
     pub address_scope: AddressScope,
     /// Path validations under way at once, whoever began them. At most [`MAX_VALIDATIONS`].
@@ -81,7 +81,7 @@ pub struct PeerLimits {
     /// Its max_sending_uniflow_id; none when it does not know Multiflow.
     pub max_sending_uniflow_id: Option<u32>,
     /// What it wishes to tell and to be told beside RFC 10069.
-    pub announcements: Announcements,
+    pub announcements: AnnouncementParameters,
 }
 
 /// What the endpoint and the routing of resets must be told.

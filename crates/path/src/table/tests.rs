@@ -69,7 +69,7 @@ impl End {
             cid_limit: 4,
             initial_max_path_id: Some(remote),
             max_sending_uniflow_id: None,
-            announcements: Announcements::default(),
+            announcements: AnnouncementParameters::default(),
         });
         assert!(end.table.on_handshake_complete());
         end.issue();
@@ -84,7 +84,7 @@ impl End {
             cid_limit: 4,
             initial_max_path_id: max,
             max_sending_uniflow_id: None,
-            announcements: Announcements::default(),
+            announcements: AnnouncementParameters::default(),
             address_scope: AddressScope::Any,
             max_validations: MAX_VALIDATIONS,
         });

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use plait_base::limits::MAX_HOST_ADDRESSES;
 use plait_base::observe::PathState;
 use plait_base::{FourTuple, Instant, PathId, Violation};
 use plait_congestion::CongestionController;
@@ -14,7 +15,7 @@ use super::slot::Binding;
 use super::{Negotiated, Pairing, Paths, Slot};
 use crate::addresses::{AddressEvent, ChallengeData, PathAddresses, ValidationTimes};
 use crate::feedback::Feedback;
-use crate::hosts::{Hosts, OwnFlows};
+use crate::hosts::{Hosts, OwnFlows, Tellers, Telling};
 use crate::path::Path;
 
 /// What the hosts tell each other.
@@ -23,19 +24,26 @@ impl Paths {
     /// hosts may tell each other of their addresses by it, or of addresses and paths by extensions that both offered beside
     /// RFC 10069.
     pub(super) fn begin_extension(&mut self) {
-        let both = self.config.announcements.common(self.peer.map(|peer| peer.announcements).unwrap_or_default());
+        let (ours, peers) = (self.config.announcements, self.peer.map(|peer| peer.announcements).unwrap_or_default());
+        let both = ours.own.common(peers.own);
         if both.paths && self.extension.credit().is_some() {
             self.reports = Some(Box::default());
         }
-        let form = match &self.extension {
-            Negotiated::Multiflow(_) => AddressForm::Multiflow,
-            Negotiated::Multipath(_) if both.addresses => AddressForm::Private,
-            Negotiated::Multipath(_) | Negotiated::None => return,
+        let every = |form| Telling { form, tellers: Tellers::Both, kept: MAX_HOST_ADDRESSES };
+        let nat_traversal = ours.nat_traversal_addresses.and(peers.nat_traversal_addresses);
+        let telling = match (&self.extension, nat_traversal) {
+            (Negotiated::Multiflow(_), _) => every(AddressForm::Multiflow),
+            (Negotiated::Multipath(_), _) if both.addresses => every(AddressForm::Private),
+            (Negotiated::Multipath(_), Some(kept)) => {
+                let tellers = if self.config.side.is_client() { Tellers::Peer } else { Tellers::Us };
+                Telling { form: AddressForm::NatTraversal, tellers, kept: kept.get().into() }
+            }
+            (Negotiated::Multipath(_) | Negotiated::None, _) => return,
         };
         let (pairing, scope) = (self.pairing(), self.config.address_scope);
         let Some(path) = self.path_mut(PathId::ZERO) else { return };
         let first = path.tuple();
-        let mut hosts = Hosts::new(form, scope, first.local);
+        let mut hosts = Hosts::new(telling, scope, first.local);
         if pairing == Pairing::Uniflows {
             path.set_pairing(pairing);
             path.on_heard_from(&first);

@@ -4,8 +4,8 @@ use plait_base::{ConnectionId, ResetToken, Side};
 use plait_crypto::ClientTlsConfig;
 use plait_stream::{DatagramsConfig, PeerLimits, StreamsConfig};
 use plait_wire::params::{
-    ActiveMigration, AnnouncementParameters, CidParameters, GreaseQuicBit, InitialLimits, PreferredAddress,
-    TransportParameters, UnconfirmedPaths, VersionInfo,
+    ActiveMigration, CidParameters, GreaseQuicBit, InitialLimits, PreferredAddress, TransportParameters,
+    UnconfirmedPaths, VersionInfo,
 };
 
 use plait_wire::Version;
@@ -96,10 +96,7 @@ fn common(
         version_info: Some(VersionInfo { chosen: version, available: endpoint.versions.clone() }),
         initial_max_path_id: transport.paths.initial_max_path_id().filter(|_| has_ids(ids)),
         max_sending_uniflow_id: transport.paths.max_sending_uniflow_id().filter(|_| has_ids(ids)),
-        announcements: AnnouncementParameters {
-            own: transport.paths.announcements(),
-            ..AnnouncementParameters::default()
-        },
+        announcements: transport.paths.announcements(),
         ..TransportParameters::default()
     };
     params.acks.max_delay_ms = transport.ack.max_delay.as_millis() as u64;

@@ -221,7 +221,7 @@ impl PathControl {
             cid_limit: params.active_cid_limit,
             initial_max_path_id: params.initial_max_path_id.map(|id| id.0),
             max_sending_uniflow_id: params.max_sending_uniflow_id.map(|id| id.0),
-            announcements: params.announcements.own,
+            announcements: params.announcements,
         });
         if let Some(token) = params.stateless_reset_token {
             self.table.set_remote_initial(remote, Some(token));

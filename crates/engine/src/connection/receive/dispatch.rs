@@ -56,10 +56,12 @@ impl Connection {
             Frame::RemoveAddress(f) => self.paths.on_remove_address(at, &f, &mut self.random)?,
             Frame::Uniflows(f) => self.paths.on_uniflows(&f)?,
             Frame::PathsInfo(f) => self.paths.on_paths_info(&f)?,
-            // RFC 9000 12.4: extensions that we do not announce
-            Frame::ReachOut(_) | Frame::AdditionalAddresses(_) => {
-                return Err(Violation::AddressesNotNegotiated.into());
+            Frame::ReachOut(_) => {
+                let hosts = self.paths.table.hosts().ok_or(Violation::AddressesNotNegotiated)?;
+                hosts.on_reach_out()?;
             }
+            // RFC 9000 12.4: extensions that we do not announce
+            Frame::AdditionalAddresses(_) => return Err(Violation::AddressesNotNegotiated.into()),
         }
         self.on_path_news(at.now);
         Ok(())

@@ -1,6 +1,7 @@
 //! Several paths: how many, who opens them, what they carry.
 
 use std::collections::BTreeSet;
+use std::num::NonZeroU8;
 use std::sync::Arc;
 
 use plait_base::observe::PathState;
@@ -13,7 +14,9 @@ use plait_engine::path::PathStatus;
 use plait_engine::path::{ack_route, policy};
 use plait_engine::schedule::{self, reinject};
 use plait_wire::Frame;
-use plait_wire::frame::{AddAddress, AddressForm, InterfaceType, PathCondition, PathStatus as Advice, RemoveAddress};
+use plait_wire::frame::{
+    AddAddress, AddressForm, InterfaceType, PathCondition, PathStatus as Advice, ReachOut, RemoveAddress,
+};
 
 use super::{announced, with};
 use crate::multiflow::{add_address, seen_at};
@@ -335,5 +338,51 @@ fn tell_paths() {
         assert_eq!(rig.is_open(), ours && theirs);
         let reported = rig.conn().paths().peer_report(PathId(0));
         assert_eq!(reported.map(|report| report.state), (ours && theirs).then_some(PathState::Backup));
+    }
+}
+
+#[test]
+fn nat_traversal() {
+    let form = AddressForm::NatTraversal;
+    let told = |f: &Frame<'_>| matches!(f, Frame::AddAddress(f) if f.form == AddressForm::NatTraversal);
+    for (ours, theirs) in [(true, true), (true, false), (false, true)] {
+        let setup = || {
+            let mut setup = with(|t| _ = t.nat_traversal(ours).path_policy(policy::by_name("fullmesh").unwrap()));
+            setup.habits.params.announcements.nat_traversal_addresses = NonZeroU8::new(2).filter(|_| theirs);
+            setup
+        };
+        // A server tells no more than the client keeps, and of that a client asks it nothing comes.
+        let mut rig = Rig::established_server(setup());
+        let now = rig.now;
+        let ends: Vec<_> = (1..9).map(|n| addr(&format!("198.51.100.{n}:443"))).collect();
+        rig.conn().set_local_addresses(now, &[&[addr(crate::puppet::ENGINE)], &ends[..]].concat());
+        rig.pump();
+        assert_eq!((1..=2).contains(&rig.count(told)), ours && theirs, "{ours} {theirs}");
+        if !(ours && theirs) {
+            continue;
+        }
+        rig.frames(encoded(&ReachOut { round: 0, addr: addr("203.0.113.9:9") }));
+        rig.pass(ms(100));
+        assert!(rig.is_open() && seen_at(&rig, "203.0.113.9:9").count() == 0);
+        // A client opens a path to what the server tells, and ends it when that is taken back; the number never counts again.
+        let mut rig = Rig::established_client(setup());
+        let now = rig.now;
+        rig.conn().set_local_addresses(now, &[addr(crate::puppet::ENGINE), addr("198.51.100.9:4000")]);
+        rig.pump();
+        assert_eq!(rig.count(told), 0, "a client tells nothing");
+        let second = addr("192.0.2.2:5000");
+        let (interface, status) = (InterfaceType::Fixed, Advice::Available);
+        let (ip, port) = (second.ip(), Some(second.port()));
+        let add = AddAddress { form, id: 1, sequence: 0, ip, port, interface, status, metered: false };
+        rig.frames(encoded(&add));
+        rig.pass(ms(30));
+        assert!(seen_at(&rig, SECOND).any(|s| s.has(|f| matches!(f, Frame::PathChallenge(_)))));
+        rig.frames(encoded(&RemoveAddress { form, id: 1, sequence: 0 }));
+        rig.frames(encoded(&add));
+        rig.pass(ms(30));
+        assert!(rig.count(|f| matches!(f, Frame::PathAbandon(_))) > 0);
+        let before = rig.seen.len();
+        rig.pass(ms(3_000));
+        assert!(rig.is_open() && rig.seen[before..].iter().all(|seen| seen.tuple.remote != second));
     }
 }

@@ -154,7 +154,7 @@ fn before_completion(peers_max: u32) -> End {
         cid_limit: 4,
         initial_max_path_id: Some(peers_max),
         max_sending_uniflow_id: None,
-        announcements: Announcements::default(),
+        announcements: AnnouncementParameters::default(),
     });
     server
 }
@@ -453,7 +453,7 @@ fn single_path_connection_uses_plain_frames() {
         cid_limit: 3,
         initial_max_path_id: None,
         max_sending_uniflow_id: None,
-        announcements: Announcements::default(),
+        announcements: AnnouncementParameters::default(),
     });
     end.table.on_handshake_complete();
     assert_eq!(end.issue().len(), 2);

@@ -21,7 +21,7 @@ fn multipath_frames_need_the_extension() {
             cid_limit: 4,
             initial_max_path_id: remote,
             max_sending_uniflow_id: None,
-            announcements: Announcements::default(),
+            announcements: AnnouncementParameters::default(),
         });
         assert!(!end.table.on_handshake_complete());
         let t = &mut end.table;
@@ -57,7 +57,7 @@ fn extension_takes_effect_with_the_handshake_even_at_zero() {
         cid_limit: 4,
         initial_max_path_id: Some(0),
         max_sending_uniflow_id: None,
-        announcements: Announcements::default(),
+        announcements: AnnouncementParameters::default(),
     });
     assert!(!end.table.is_multipath());
     assert!(end.table.on_handshake_complete());
