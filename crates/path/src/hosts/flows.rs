@@ -78,10 +78,11 @@ mod tests {
 
     #[test]
     fn our_reports_are_numbered_from_0_and_only_the_newest_is_repeated() {
-        let mut report = UniflowsReport::default();
-        let written = |report: &mut UniflowsReport| {
+        let mut report = NewestReport::default();
+        let written = |report: &mut NewestReport| {
             let (mut buf, mut carried) = (Vec::new(), Vec::new());
-            report.fill([].into_iter(), [info(0, 0)].into_iter(), &mut FrameWriter::new(&mut buf, 100, &mut carried));
+            let mut w = FrameWriter::new(&mut buf, 100, &mut carried);
+            fill_uniflows(report, [].into_iter(), [info(0, 0)].into_iter(), &mut w);
             carried
         };
         assert!(!report.is_due());
