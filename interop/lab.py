@@ -47,7 +47,7 @@ class Lab:
             for role, space in self.spaces.items():
                 run("ip", "netns", "add", space)
                 self.ip(role, "link set lo up")
-                run("ip", "netns", "exec", space, "sysctl", "-qw", *QUIET)
+                self.sysctl(role, *QUIET)
         except BaseException:
             self.clean_up()
             raise
@@ -84,8 +84,8 @@ class Lab:
         """One command of `ip` in a namespace, as one would type it."""
         run("ip", "-n", self.spaces[role], *command.split())
 
-    def tc(self, role, command):
-        run("tc", "-n", self.spaces[role], *command.split())
+    def sysctl(self, role, *settings):
+        run("ip", "netns", "exec", self.spaces[role], "sysctl", "-qw", *settings)
 
     def background(self, command, **files):
         process = subprocess.Popen(command, **files)
