@@ -341,7 +341,11 @@ impl Follower {
 
     /// The endpoint's sockets after a change of addresses.
     fn settle(&mut self, list: &SocketList, gone: &[IpAddr], reach: Reach) -> SocketList {
-        let mut list = list.on_machine(&self.machine).after_network_change();
+        let mut list = list.on_machine(&self.machine);
+        if reach == Reach::Fixed {
+            return list;
+        }
+        list = list.after_network_change();
         let lost: Vec<_> = list.iter().filter(|socket| gone.contains(&socket.local().ip())).cloned().collect();
         for socket in lost {
             let local = socket.local();

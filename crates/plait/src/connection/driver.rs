@@ -264,14 +264,9 @@ impl Drop for Driver {
     }
 }
 
-/// The endpoint's sockets or the network around them changed: a client's paths follow.
+/// The endpoint's sockets or the network around them changed: a client's paths follow, and the peer may hear of it.
 fn adopt(state: &mut State, now: Instant, sockets: &SocketList, before: &SocketList) {
-    if state.engine.side().is_client() {
-        state.engine.set_local_addresses(now, &sockets.addresses());
-        if let Some(machine) = sockets.machine() {
-            state.engine.set_machine_addresses(now, machine);
-        }
-    }
+    sockets.tell(&mut state.engine, now);
     if sockets.network_changes() != before.network_changes() {
         state.engine.handle_network_change(now);
     }

@@ -10,7 +10,7 @@ use plait_engine::endpoint::{self as engine, AcceptCause, AcceptError};
 
 use super::driver::Driver;
 use super::errors::ConnectError;
-use super::state::{EndpointShared, Phase, State};
+use super::state::{EndpointShared, Phase, Reach, State};
 use crate::clock;
 use crate::config::{ClientConfig, EndpointConfig, ServerConfig};
 use crate::connection::{self, Shared, Standing};
@@ -47,13 +47,11 @@ impl EndpointShared {
         let exit = state.sockets.exit(&tuple).ok_or(ConnectError::NoSocket(tuple.remote))?;
         let now = self.clock().now();
         let (handle, mut engine) = state.engine.connect(now, config.into_engine(), tuple, server_name)?;
-        engine.set_local_addresses(now, &state.sockets.addresses());
-        if let Some(machine) = state.sockets.machine() {
-            engine.set_machine_addresses(now, machine);
+        state.sockets.tell(&mut engine, now);
+        if state.reach == Reach::Fixed {
+            state.reach = Reach::Own;
         }
-        if let Some(ended) = state.watch() {
-            self.runtime.spawn(interfaces::follow_own(Arc::downgrade(self), ended));
-        }
+        self.watch(&mut state);
         let shared = Shared::new(engine, tuple.remote, self.clock(), self.inboxes.clone());
         shared.lock().standing = Standing::Contested;
         let listener = Listener::new(&self.runtime, exit.socket, tuple.remote, shared.clone());
@@ -72,7 +70,10 @@ impl EndpointShared {
         let now = self.clock().now();
         let State { engine, reply, .. } = &mut *state;
         match engine.accept(incoming, now, reply, config.map(ServerConfig::into_engine)) {
-            Ok((handle, engine)) => {
+            Ok((handle, mut engine)) => {
+                // A server too may tell its addresses, where an extension lets it.
+                state.sockets.tell(&mut engine, now);
+                self.watch(&mut state);
                 let shared = Shared::new(engine, tuple.remote, self.clock(), self.inboxes.clone());
                 self.launch(state, handle, &shared, None);
                 Ok(shared)
@@ -83,6 +84,13 @@ impl EndpointShared {
                 }
                 Err(refusal(&cause))
             }
+        }
+    }
+
+    /// The machine's addresses are watched from the first connection on.
+    fn watch(self: &Arc<Self>, state: &mut State) {
+        if let Some(ended) = state.watch() {
+            self.runtime.spawn(interfaces::follow_own(Arc::downgrade(self), ended));
         }
     }
 

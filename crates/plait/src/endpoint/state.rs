@@ -61,8 +61,11 @@ pub(crate) enum Phase {
 /// Which sockets an endpoint gets when addresses come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// Only in place of those that it had.
+    /// None, and those that there are stay when their addresses go: they serve again when the addresses are back, on the
+    /// port that clients know.
     #[default]
+    Fixed,
+    /// Only in place of those that it had.
     Own,
     /// One for every usable address.
     All,

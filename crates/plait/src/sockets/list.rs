@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use plait_base::FourTuple;
+use plait_base::{FourTuple, Instant};
 use plait_engine::Transmit;
 
 use super::socket::{SharedSocket, ecn_to_socket};
@@ -65,6 +65,14 @@ impl SocketList {
     /// How often the network around us changed, as far as we know.
     pub(crate) fn network_changes(&self) -> u64 {
         self.network_changes
+    }
+
+    /// Tells a connection our addresses, and those of the machine where they are known.
+    pub(crate) fn tell(&self, connection: &mut plait_engine::Connection, now: Instant) {
+        connection.set_local_addresses(now, &self.addresses());
+        if let Some(machine) = self.machine() {
+            connection.set_machine_addresses(now, machine);
+        }
     }
 
     pub(crate) fn has(&self, local: SocketAddr) -> bool {

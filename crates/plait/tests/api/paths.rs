@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use plait::{Connection, Endpoint, PathEvent, PathState, TransportConfig};
+use plait::{AddressScope, Connection, Endpoint, Extension, PathEvent, PathState, TransportConfig};
 
 use crate::pair::{Outcome, configs, endpoint, run};
 
@@ -209,4 +209,48 @@ fn sums_of_a_connection_do_not_run_back_when_a_path_ends() {
         }
         Ok(())
     });
+}
+
+/// A client, and a server of two addresses that tells them: the endpoints, the ends of a connection.
+async fn told(extension: Extension) -> (Endpoint, Endpoint, Connection, Connection) {
+    let (mut server_config, mut client_config) = configs();
+    let mut transport = TransportConfig::default();
+    transport.path_policy(plait::path_policy("fullmesh").unwrap()).extension(extension);
+    transport.announce_addresses(true).address_scope(AddressScope::Any);
+    let transport = Arc::new(transport);
+    client_config.transport_config(transport.clone());
+    server_config.transport_config(transport);
+    let server = endpoint(Some(server_config), &["127.0.0.1", "127.0.0.2"]);
+    let client = endpoint(None, &["127.0.0.1"]);
+    let first = server.local_addrs()[0];
+    let connecting = client.connect_with(client_config, first, "localhost").unwrap();
+    let (near, far) = tokio::join!(connecting, async { server.accept().await.unwrap().await });
+    (server, client, near.unwrap(), far.unwrap())
+}
+
+/// Both kinds of connections: paths lead to each address that the server has, and only as long as it has it.
+#[test]
+fn a_server_tells_the_addresses_of_its_sockets() {
+    for extension in [Extension::Multipath, Extension::Multiflow] {
+        run(async {
+            let (server, _client, near, far) = told(extension).await;
+            assert_eq!(near.is_multiflow(), extension == Extension::Multiflow);
+            until_active(&near, 2).await;
+            let remotes = || {
+                let paths = near.stats().paths;
+                let active = paths.iter().filter(|path| path.state == PathState::Active);
+                active.map(|path| path.tuple.remote).collect::<Vec<_>>()
+            };
+            assert_eq!(remotes(), server.local_addrs());
+            let third = server.add_socket("127.0.0.3:0".parse::<SocketAddr>()?)?;
+            until_active(&near, 3).await;
+            assert_eq!(remotes(), server.local_addrs());
+            assert!(server.remove_socket(third));
+            while remotes().contains(&third) {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+            transfer(&far, &near, 1_000_000).await??;
+            Ok(())
+        });
+    }
 }

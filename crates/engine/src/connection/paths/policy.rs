@@ -60,6 +60,7 @@ impl PathPlan {
         if self.machine.as_deref() != Some(addresses) {
             self.machine = Some(addresses.to_vec());
             self.strays = true;
+            self.changed = true;
         }
     }
 
@@ -114,16 +115,24 @@ impl PathPlan {
         }
     }
 
-    /// Our addresses by which the peer may reach us, as far as they are known.
+    /// Our addresses by which the peer may reach us, as far as they are known. A socket may outlive its address.
     pub(super) fn concrete_local(&self) -> Vec<SocketAddr> {
-        let own = self.local.iter().filter(|own| !own.ip().is_unspecified()).copied();
+        let own = self.local.iter().filter(|own| !own.ip().is_unspecified() && !self.is_stray(**own)).copied();
         let wild = self.local.iter().filter(|own| own.ip().is_unspecified());
         let machine = |own: &SocketAddr| {
             let (port, v4) = (own.port(), own.is_ipv4());
-            let ips = self.machine.iter().flatten().filter(move |ip| ip.is_ipv4() == v4);
+            let ips = self.machine.iter().flatten().filter(move |ip| ip.is_ipv4() == v4 && self.may_lead_here(**ip));
             ips.map(move |ip| SocketAddr::new(*ip, port))
         };
         own.chain(wild.flat_map(machine)).collect()
+    }
+
+    /// Whether an address of this machine means the same to the peer: loopback does where it is this machine too, link-local
+    /// addresses lack the name of the link.
+    fn may_lead_here(&self, ip: IpAddr) -> bool {
+        let is_link_local = matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local());
+        let is_here = self.first_peer().is_some_and(|peer| peer.ip().is_loopback());
+        !is_link_local && ip.is_loopback() == is_here
     }
 
     /// Addresses from which packets of the peer came, those of the handshake and those that it told apart.
@@ -179,7 +188,8 @@ impl PathPlan {
         // A server that was told nothing of its addresses has the one of the handshake.
         let first = facts.first().map(|path| path.tuple.local);
         let peer: Vec<SocketAddr> = self.peer.iter().chain(&self.heard).copied().collect();
-        let local = if self.local.is_empty() { first.as_slice() } else { &self.local };
+        let own: Vec<SocketAddr> = self.local.iter().filter(|own| !self.is_stray(**own)).copied().collect();
+        let local = if self.local.is_empty() { first.as_slice() } else { &own };
         self.policy.decide(
             &Facts {
                 now,

@@ -1,5 +1,6 @@
 //! Paths without a connection: what happens to them, and the news that come of it.
 
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use plait_base::observe::PathState;
@@ -179,4 +180,30 @@ fn a_path_that_opens_in_time_saves_the_connection() {
     client.news();
     client.paths.check_no_path(until);
     assert!(client.news().is_empty());
+}
+
+#[test]
+fn the_peer_is_told_of_addresses_that_the_machine_has() {
+    let mut client = Client::confirmed();
+    let plan = &mut client.paths.plan;
+    let at = |text: &str| text.parse::<SocketAddr>().unwrap();
+    let own = [at("10.0.0.1:1000"), at("10.0.0.2:1000"), at("127.0.0.1:7")];
+    plan.set_local(&own);
+    assert_eq!(plan.concrete_local(), own, "the machine says nothing");
+    // The socket of the second stays, its address went; the system does not list all that loopback has.
+    plan.set_machine(&[own[0].ip()]);
+    assert_eq!(plan.concrete_local(), [own[0], own[2]]);
+    plan.set_machine(&[own[0].ip(), own[1].ip()]);
+    assert_eq!(plan.concrete_local(), own);
+}
+
+#[test]
+fn a_wildcard_stands_for_what_leads_here_from_elsewhere() {
+    let mut client = Client::confirmed();
+    let plan = &mut client.paths.plan;
+    let ip = |text: &str| text.parse::<IpAddr>().unwrap();
+    plan.set_local(&["[::]:443".parse().unwrap(), "0.0.0.0:443".parse().unwrap()]);
+    plan.set_machine(&["127.0.0.1", "::1", "10.0.0.1", "fe80::1", "2001:db8::1"].map(ip));
+    let told: Vec<IpAddr> = plan.concrete_local().iter().map(SocketAddr::ip).collect();
+    assert_eq!(told, ["2001:db8::1", "10.0.0.1"].map(ip));
 }
