@@ -56,7 +56,13 @@ pub(crate) async fn connect(
     attempts: &mut Vec<Attempt>,
 ) -> Result<Connected, CliError> {
     let remotes = addresses(plan).await?;
-    let locals = locals(plan, &remotes)?;
+    let others = match &plan.locals {
+        Locals::Named(names) if plan.is_told_addresses() => local::of_other_version(Some(names), &remotes).await,
+        Locals::All if plan.is_told_addresses() => local::of_other_version(None, &remotes).await,
+        Locals::Named(_) | Locals::Single | Locals::All => Vec::new(),
+    };
+    let mut locals = locals(plan, &remotes, &others)?;
+    locals.extend(others);
     let endpoint = endpoint(&locals, plan.interop.preferred_version)?;
     if plan.locals == Locals::All && remotes.iter().any(|remote| !remote.ip().is_loopback()) {
         endpoint.follow_interfaces();
@@ -106,8 +112,9 @@ async fn addresses(plan: &GetPlan) -> Result<Vec<SocketAddr>, CliError> {
     Ok(found)
 }
 
-/// Our addresses towards those of the server: of each IP version that it has, where we have it too.
-fn locals(plan: &GetPlan, remotes: &[SocketAddr]) -> Result<Vec<Local>, CliError> {
+/// Our addresses towards those of the server: of each IP version that it has, where we have it too. What is named may also
+/// be among `others`, which wait for addresses that the server tells.
+fn locals(plan: &GetPlan, remotes: &[SocketAddr], others: &[Local]) -> Result<Vec<Local>, CliError> {
     let mut families: Vec<SocketAddr> = Vec::with_capacity(2);
     for remote in remotes {
         if families.iter().all(|family| family.is_ipv4() != remote.is_ipv4()) {
@@ -131,7 +138,9 @@ fn locals(plan: &GetPlan, remotes: &[SocketAddr]) -> Result<Vec<Local>, CliError
     for name in names {
         let (found, failed): (Vec<_>, Vec<_>) =
             families.iter().map(|remote| local::resolve(name, *remote)).partition(Result::is_ok);
-        if let (true, Some(fail)) = (found.is_empty(), failed.into_iter().find_map(Result::err)) {
+        if let (true, Some(fail)) = (found.is_empty(), failed.into_iter().find_map(Result::err))
+            && (locals.is_empty() || !others.iter().any(|other| other.is_named(name)))
+        {
             return Err(fail);
         }
         for local in found.into_iter().flatten() {

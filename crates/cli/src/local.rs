@@ -29,6 +29,17 @@ impl Local {
     fn on(name: &str, ip: IpAddr) -> Self {
         Self { ip, interface: Some(name.to_owned()) }
     }
+
+    /// Whether `--path` with this name asks for it.
+    pub(crate) fn is_named(&self, name: &str) -> bool {
+        self.interface.as_deref() == Some(name) || name.parse() == Ok(self.ip)
+    }
+}
+
+impl From<LocalAddress> for Local {
+    fn from(address: LocalAddress) -> Self {
+        Self { ip: address.ip, interface: address.interface }
+    }
 }
 
 /// The address that `name`, an address or an interface, gives towards `remote`.
@@ -147,6 +158,24 @@ pub(crate) fn all(remote: SocketAddr) -> Result<Vec<Local>, CliError> {
     Ok(found)
 }
 
+/// Our addresses of an IP version that no address in `remotes` has: from there a server can be reached that tells of such
+/// an address. `names` are those that were asked for, none asks for all. None where the server is this machine.
+pub(crate) async fn of_other_version(names: Option<&[String]>, remotes: &[SocketAddr]) -> Vec<Local> {
+    let is_other = |ip: IpAddr| remotes.iter().all(|remote| remote.is_ipv4() != ip.is_ipv4());
+    if remotes.iter().all(|remote| remote.ip().is_loopback()) {
+        return Vec::new();
+    }
+    let usable = plait::usable_addresses().await.unwrap_or_default();
+    let usable: Vec<Local> = usable.into_iter().map(Local::from).filter(|local| is_other(local.ip)).collect();
+    let named = |name: &String| match name.parse::<IpAddr>() {
+        Ok(ip) if is_other(ip) => resolve(name, SocketAddr::new(ip, 0)).ok(),
+        _ => usable.iter().find(|local| local.is_named(name)).cloned(),
+    };
+    let mut found: Vec<Local> = names.map_or_else(|| usable.clone(), |names| names.iter().filter_map(named).collect());
+    found.truncate(MAX_DEFAULT_PATHS);
+    found
+}
+
 fn datagram_socket(remote: SocketAddr) -> io::Result<Socket> {
     Socket::new(Domain::for_address(remote), Type::DGRAM, Some(Protocol::UDP))
 }
@@ -234,6 +263,21 @@ mod tests {
             assert!(resolve(many, remote()).unwrap_err().to_string().contains("not an address of one machine"));
         }
         assert_eq!(all(remote()), Ok(vec![Local::address([127, 0, 0, 1].into())]));
+    }
+
+    #[tokio::test]
+    async fn addresses_for_what_a_server_may_tell() {
+        let far = [SocketAddr::from(([192, 0, 2, 1], 4433))];
+        let named = |name: &str| vec![name.to_owned()];
+        assert_eq!(of_other_version(None, &[remote()]).await, [], "the server is here");
+        assert_eq!(of_other_version(Some(&named("127.0.0.1")), &far).await, [], "of the server's own version");
+        let all = of_other_version(None, &far).await;
+        assert!(all.iter().all(|local| local.ip.is_ipv6()), "{all:?}");
+        for local in &all {
+            let again = of_other_version(Some(&named(&local.ip.to_string())), &far).await;
+            assert_eq!(again.iter().map(|local| local.ip).collect::<Vec<_>>(), [local.ip]);
+            assert!(again[0].is_named(&local.ip.to_string()) && !again[0].is_named("192.0.2.1"));
+        }
     }
 
     #[cfg(target_os = "linux")]

@@ -220,6 +220,11 @@ pub(crate) struct GetPlan {
 const CLIENT_PATHS_MAX: u32 = 8;
 
 impl GetPlan {
+    /// Whether the server may tell addresses beside those that its name has.
+    pub(crate) fn is_told_addresses(&self) -> bool {
+        self.extension == Extension::Multiflow || self.announce_addresses == Switch::On
+    }
+
     /// Checks the flags of `get`.
     pub(crate) fn new(args: &GetArgs) -> Result<Self, CliError> {
         let extension_paths = match args.extension {
