@@ -84,6 +84,9 @@ class Lab:
         """One command of `ip` in a namespace, as one would type it."""
         run("ip", "-n", self.spaces[role], *command.split())
 
+    def tc(self, role, command):
+        run("tc", "-n", self.spaces[role], *command.split())
+
     def sysctl(self, role, *settings):
         run("ip", "netns", "exec", self.spaces[role], "sysctl", "-qw", *settings)
 
