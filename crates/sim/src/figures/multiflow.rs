@@ -93,14 +93,42 @@ fn design(request: &FigureRequest<'_>) -> Result<Vec<Vec<Row>>, CommandError> {
     Ok(rows.chunks(12).map(<[Row]>::to_vec).collect())
 }
 
+/// When the clock of a download starts.
+#[derive(Clone, Copy)]
+enum Since {
+    /// With the first packet of the handshake.
+    Start,
+    /// With the request, as in the paper.
+    Request,
+}
+
+impl Since {
+    fn seconds(self, row: &Row) -> Option<f64> {
+        let total = row.seconds()?;
+        match self {
+            Self::Start => Some(total),
+            Self::Request => row.number("delay_max_ms").map(|ms| ms / 1e3),
+        }
+    }
+}
+
 /// Seconds over both paths of a point this way.
 fn both(point: &[Row], way: Way, initial: &str) -> Option<f64> {
-    find(point, way.extension, way.acks, initial)
+    Since::Start.seconds(find(point, way.extension, way.acks, initial)?)
 }
 
 /// Seconds over the initial path of a point alone.
 fn alone(point: &[Row], initial: &str) -> Option<f64> {
-    find(point, "none", "fastest", initial)
+    Since::Start.seconds(find(point, "none", "fastest", initial)?)
+}
+
+/// Time over the initial path alone over that over both.
+fn speedups(points: &[Vec<Row>], way: Way, since: Since) -> Sorted {
+    let one = |point: &Vec<Row>, initial| {
+        let alone = since.seconds(find(point, "none", "fastest", initial)?)?;
+        Some(alone / since.seconds(find(point, way.extension, way.acks, initial)?)?)
+    };
+    Sorted::new(points.iter().flat_map(|point| INITIAL.map(|initial| one(point, initial))).flatten())
 }
 
 /// Time of one way over that of another, run by run.
@@ -109,14 +137,13 @@ fn ratios(points: &[Vec<Row>], slower: Way, faster: Way) -> Sorted {
     Sorted::new(points.iter().flat_map(of).flatten())
 }
 
-/// Runs of a point by extension, ack route and initial path.
-fn find(point: &[Row], extension: &str, acks: &str, initial: &str) -> Option<f64> {
-    let row = point.iter().find(|row| {
+/// The run of a point by extension, ack route and initial path.
+fn find<'a>(point: &'a [Row], extension: &str, acks: &str, initial: &str) -> Option<&'a Row> {
+    point.iter().find(|row| {
         row.cell("endpoints.extension") == Some(extension)
             && row.cell("endpoints.ack_path") == Some(acks)
             && row.cell("endpoints.initial_path") == Some(initial)
-    });
-    row.and_then(Row::seconds)
+    })
 }
 
 /// Fig. 5: speed-up by the second path.
@@ -126,15 +153,18 @@ pub(super) fn speedup(request: &FigureRequest<'_>) -> Result<Figure, CommandErro
     let mut plot =
         Plot::new("Time over the initial path / time over both", "speed-up", "share of scenarios").y_range(0.0, 1.0);
     for way in [OWN, FASTEST, UNIFLOWS] {
-        let speedups = |point: &Vec<Row>| INITIAL.map(|i| Some(alone(point, i)? / both(point, way, i)?));
-        let speedups = Sorted::new(points.iter().flat_map(speedups).flatten());
-        plot.cdf(way.name, speedups.values().to_vec());
-        let median = speedups.median().map_or(f64::NAN, |ratio| 100.0 * (ratio - 1.0));
-        figure.claim(
-            format!("speed-up, {}", way.name),
-            way.published,
-            format!("median {median:.1} %; ratios: {}", speedups.summary()),
-        );
+        let whole = speedups(&points, way, Since::Start);
+        let asked = speedups(&points, way, Since::Request);
+        plot.cdf(way.name, whole.values().to_vec());
+        let cases = [("from the request on", way.published, asked), ("from the first packet on", "-", whole)];
+        for (since, published, speedups) in cases {
+            let median = speedups.median().map_or(f64::NAN, |ratio| 100.0 * (ratio - 1.0));
+            figure.claim(
+                format!("speed-up {since}, {}", way.name),
+                published,
+                format!("median {median:.1} %; ratios: {}", speedups.summary()),
+            );
+        }
         let benefit = |point: &Vec<Row>| {
             let rate = |seconds: Option<f64>| seconds.map(|s| 1.0 / s);
             let single = INITIAL.map(|i| rate(alone(point, i)));
@@ -148,6 +178,11 @@ pub(super) fn speedup(request: &FigureRequest<'_>) -> Result<Figure, CommandErro
             benefit.summary(),
         );
     }
+    figure.notes.push(
+        "the paper's clock starts with the request; ours and that of the plot starts with the first packet of the handshake, \
+         which a second path makes no shorter"
+            .into(),
+    );
     figure.plots = vec![plot];
     Ok(figure)
 }
