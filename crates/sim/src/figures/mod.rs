@@ -1,5 +1,6 @@
 //! The papers' figures, as far as virtual time allows: what was published next to what this engine does.
 
+mod asymmetry;
 mod conext;
 mod fairness;
 mod gate;
@@ -101,6 +102,7 @@ const FIGURES: &[(&str, &str, Make)] = &[
         "Multiflow QUIC Fig. 6: uniflows, acks by the fastest path, acks by their own",
         multiflow::routes,
     ),
+    ("multiflow-sweep", "The second path's way up gets worse: where uniflows begin to pay", asymmetry::sweep),
     ("ns3-fig7", "ns-3 MPQUIC Fig. 7: one, two and four paths", ns3::scaling),
     ("ns3-fig8", "ns-3 MPQUIC Fig. 8: congestion windows of NewReno and OLIA", ns3::windows),
     ("ns3-fig9", "ns-3 MPQUIC Fig. 9: completion time by scheduler, stable", |r| ns3::schedulers(r, ns3::Case::Stable)),

@@ -29,8 +29,16 @@ fn plain(stop: &AtomicBool) -> FigureRequest<'_> {
 fn small_figures() {
     let stop = AtomicBool::new(false);
     let request = FigureRequest { points: Some(2), sets: vec!["transfer.bytes=300000".into()], ..plain(&stop) };
-    for name in ["conext-fig4", "conext-fig3", "multiflow-fig5", "multiflow-fig6", "ns3-fig9", "never-worse", "startup"]
-    {
+    for name in [
+        "conext-fig4",
+        "conext-fig3",
+        "multiflow-fig5",
+        "multiflow-fig6",
+        "multiflow-sweep",
+        "ns3-fig9",
+        "never-worse",
+        "startup",
+    ] {
         let made = figure(name, &request).unwrap();
         assert!(made.text().contains("published:") && made.files.is_empty(), "{}", made.text());
         let rows: Vec<String> = made.markdown().lines().map(str::to_owned).collect();
@@ -38,7 +46,7 @@ fn small_figures() {
         assert!(!made.figure.notes.is_empty(), "{name} says nowhere why it differs");
     }
     assert!(figure("conext-fig12", &request).unwrap_err().to_string().contains("accepted: conext-fig3"));
-    assert_eq!(list().count(), 24);
+    assert_eq!(list().count(), 25);
 }
 
 #[test]
