@@ -75,7 +75,11 @@ impl PathTuning {
         let is_on = |switch| switch == Switch::On && self.initial_max_path_id().is_some();
         let uniflow_nonces = self.uniflow_nonces == Switch::On && self.max_sending_uniflow_id().is_some();
         AnnouncementParameters {
-            own: Announcements { addresses: is_on(self.announce_addresses), paths: is_on(self.tell_paths), uniflow_nonces },
+            own: Announcements {
+                addresses: is_on(self.announce_addresses),
+                paths: is_on(self.tell_paths),
+                uniflow_nonces,
+            },
             nat_traversal_addresses: NonZeroU8::new(limits::MAX_HOST_ADDRESSES as u8)
                 .filter(|_| is_on(self.nat_traversal)),
             ..AnnouncementParameters::default()
