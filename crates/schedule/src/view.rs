@@ -133,6 +133,7 @@ pub struct Demand {
     pub kind: DemandKind,
     /// Bytes that could be sent now under flow control, lost ones included.
     pub unsent_bytes: u64,
-    /// Connection flow-control credit left, bytes beyond what was sent.
+    /// Bytes beyond what was sent that the peer's limits, for the connection and for streams in use, and our own send
+    /// buffer have room for: when that is spent, something under way must arrive first.
     pub send_credit_bytes: u64,
 }

@@ -77,17 +77,24 @@ struct Tally {
     writers: u64,
     /// Streams with unacked data to which the application may still add.
     growing: u64,
+    /// Bytes that the peer's limits let the application add to those, each at most [`AMPLE_CREDIT_BYTES`].
+    addable: u64,
 }
+
+/// Credit of one stream beyond which it holds nothing back: sums of it over all streams do not overflow.
+const AMPLE_CREDIT_BYTES: u64 = 1 << 40;
 
 impl Tally {
     fn of(half: &SendHalf) -> Self {
+        let is_growing = half.end == crate::send::StreamEnd::Open && half.buffer.held_bytes() > 0;
         Self {
             fresh: half.buffer.unsent_bytes(),
             lost: half.buffer.lost_bytes(),
             held: half.buffer.held_bytes(),
             fins: u64::from(half.has_lone_fin()),
             writers: u64::from(half.wants_write),
-            growing: u64::from(half.end == crate::send::StreamEnd::Open && half.buffer.held_bytes() > 0),
+            growing: u64::from(is_growing),
+            addable: if is_growing { half.credit.left().min(AMPLE_CREDIT_BYTES) } else { 0 },
         }
     }
 
@@ -99,6 +106,7 @@ impl Tally {
         self.fins = self.fins + after.fins - before.fins;
         self.writers = self.writers + after.writers - before.writers;
         self.growing = self.growing + after.growing - before.growing;
+        self.addable = self.addable + after.addable - before.addable;
     }
 }
 
@@ -161,19 +169,14 @@ impl Streams {
         first.send_theirs_bidi = first.send_theirs_bidi.max(limits.max_stream_data_bidi_local);
         first.send_ours_uni = first.send_ours_uni.max(limits.max_stream_data_uni);
         let (first, side) = (*first, self.table.side());
-        let mut raised = Vec::new();
-        for (id, half) in self.table.live_sends() {
-            let limit = match (id.dir(), id.initiator() == side) {
-                (Dir::Uni, _) => first.send_ours_uni,
-                (Dir::Bi, true) => first.send_ours_bidi,
-                (Dir::Bi, false) => first.send_theirs_bidi,
-            };
-            if half.credit.raise(limit) {
-                raised.push(id);
-            }
-        }
-        raised.sort_unstable();
-        raised.into_iter().for_each(|id| self.on_stream_credit_raised(id));
+        let limit_of = |id: StreamId| match (id.dir(), id.initiator() == side) {
+            (Dir::Uni, _) => first.send_ours_uni,
+            (Dir::Bi, true) => first.send_ours_bidi,
+            (Dir::Bi, false) => first.send_theirs_bidi,
+        };
+        let mut live: Vec<StreamId> = self.table.live_sends().map(|(id, _)| id).collect();
+        live.sort_unstable();
+        live.into_iter().for_each(|id| self.raise_stream_credit(id, limit_of(id)));
         self.on_max_data(limits.max_data);
         self.raise_streams(Dir::Bi, limits.max_streams_bidi);
         self.raise_streams(Dir::Uni, limits.max_streams_uni);
@@ -218,6 +221,18 @@ impl Streams {
     #[inline]
     pub fn send_credit(&self) -> u64 {
         self.send.left()
+    }
+
+    /// Bytes of new data that may leave before something that is under way must arrive first: what the peer's limits for
+    /// the connection and for streams in use allow, and what our own send window has room for. Streams that are finished
+    /// need no more than they have.
+    #[inline]
+    pub fn send_room(&self) -> u64 {
+        let connection = self.send.left();
+        if self.tally.growing == 0 {
+            return connection;
+        }
+        connection.min(self.tally.fresh + self.tally.addable.min(self.send_buffer_room()))
     }
 
     /// Bytes of stream data that the peer acknowledged, each counted once all before it on its stream are.

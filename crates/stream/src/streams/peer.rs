@@ -96,16 +96,17 @@ impl Streams {
     /// We do not send on this stream, or it was never opened, or the peer may not open it.
     pub fn on_max_stream_data(&mut self, id: StreamId, limit: u64) -> Result<(), Violation> {
         self.check_we_send(id)?;
-        let Some(half) = self.table.use_send(id) else { return Ok(()) };
-        if half.credit.raise(limit) {
-            self.on_stream_credit_raised(id);
+        if self.table.use_send(id).is_some() {
+            self.raise_stream_credit(id, limit);
         }
         Ok(())
     }
 
-    pub(super) fn on_stream_credit_raised(&mut self, id: StreamId) {
-        self.pending.streams_data_blocked.remove(&id);
-        self.tell_writable(id);
+    pub(super) fn raise_stream_credit(&mut self, id: StreamId, limit: u64) {
+        if self.change(id, |half| half.credit.raise(limit)) == Some(true) {
+            self.pending.streams_data_blocked.remove(&id);
+            self.tell_writable(id);
+        }
     }
 
     /// A MAX_STREAMS frame (RFC 9000 19.11).

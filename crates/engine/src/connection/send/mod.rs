@@ -202,7 +202,7 @@ impl Connection {
             (false, true) => DemandKind::Datagram,
             (false, false) => DemandKind::Stream,
         };
-        let send_credit_bytes = self.streams.send_credit();
+        let send_credit_bytes = self.streams.send_room();
         Some(Demand { now, kind, unsent_bytes: stream + datagram, send_credit_bytes })
     }
 

@@ -145,6 +145,30 @@ fn blocked_writers_say_so_and_go_on_with_credit() {
 }
 
 #[test]
+fn the_narrowest_limit_is_the_room() {
+    let config = StreamsConfig { window: Window::fixed(5000), send_window: 1400, ..small() };
+    let (mut a, mut b) = pair(config);
+    assert_eq!(a.send_room(), 5000, "no stream is in use");
+    let s = a.open(Dir::Bi).unwrap();
+    a.write(s, &[1; 300]).unwrap();
+    assert_eq!(a.send_room(), 1000, "the stream's limit");
+    let (p, first) = a.packet(250);
+    let sent = 300 - a.unsent_bytes();
+    assert_eq!(a.send_room(), 1000 - sent);
+    let t = a.open(Dir::Bi).unwrap();
+    a.write(t, &[2; 300]).unwrap();
+    assert_eq!(a.send_room(), 1400 - sent, "the send buffer, of which what is under way holds a part");
+    deliver(p, &mut b).unwrap();
+    a.acked(&first);
+    assert_eq!(a.send_room(), 1400);
+    a.finish(s).unwrap();
+    assert_eq!(a.send_room(), 1300 - sent, "what is left of one stream, and the limit of the other");
+    a.finish(t).unwrap();
+    assert_eq!(a.send_room(), 5000 - sent, "nothing more follows");
+    a.assert_sums();
+}
+
+#[test]
 fn lost_updates_are_sent_again_with_their_present_value() {
     let (mut a, mut b) = pair(small());
     let s = a.open(Dir::Bi).unwrap();
