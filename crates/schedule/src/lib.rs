@@ -19,6 +19,7 @@ mod choice;
 mod decision;
 mod ecf;
 mod minrtt;
+mod patience;
 mod peekaboo;
 mod quota;
 mod redundant;

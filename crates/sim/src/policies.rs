@@ -122,7 +122,7 @@ mod tests {
         }
 
         fn build(&self, _random: Random) -> Box<dyn Scheduler> {
-            Box::new(schedule::MinRtt)
+            Box::new(schedule::MinRtt::default())
         }
     }
 

@@ -58,6 +58,20 @@ fn two_paths_are_faster_than_one() {
 }
 
 #[test]
+fn a_slow_path_does_not_keep_the_window_of_a_fast_one_closed() {
+    // What the second path carries takes 600 ms and more to arrive; the first could fill the window many times meanwhile.
+    let text = "[[path]]\nrate_mbps = 50\nrtt_ms = 20\nqueue_ms = 60\n[[path]]\nrate_mbps = 20\nrtt_ms = 600\n\
+                queue_ms = 200\n[transfer]\nkind = \"download\"\nbytes = 4_000_000\n";
+    for bytes in ["128000", "512000", "2000000"] {
+        let window = ("endpoints.receive_window_bytes", bytes);
+        let one = outcome(text, &[window, ("endpoints.extension", "none")], 1);
+        let two = outcome(text, &[window], 1);
+        assert_eq!((&one.end, &two.end), (&End::Complete, &End::Complete));
+        assert!(two.elapsed < one.elapsed.mul_f64(1.03), "{bytes}: {:?} {:?}", two.elapsed, one.elapsed);
+    }
+}
+
+#[test]
 fn a_seed_is_a_run() {
     let lossy = [("path.0.loss", "0.01"), ("path.1.jitter_ms", "2")];
     let [a, b, c] = [3, 3, 4].map(|seed| outcome(TWO, &lossy, seed));
