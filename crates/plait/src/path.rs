@@ -249,7 +249,7 @@ impl Path {
     /// Asks the peer to use the path, or to use it only when no other works; our own packets follow the same advice.
     ///
     /// # Errors
-    /// The path is gone, or there is only one without a name to the peer.
+    /// The path is gone, or multipath (RFC 10069) is not in effect: Multiflow QUIC has no such advice.
     pub fn set_status(&self, status: PathStatus) -> Result<(), PathError> {
         let mut state = self.shared.lock();
         state.engine.set_path_status(self.shared.clock.now(), self.id, status)?;

@@ -170,7 +170,7 @@ impl SendHalf {
         }
     }
 
-    /// Notes that a frame arrived: bytes of the buffer that became free.
+    /// A frame of ours was acked; returns the bytes of the buffer that became free.
     pub(crate) fn on_acked(&mut self, range: Range<u64>, fin: Fin) -> u64 {
         if self.is_reset() {
             return 0;

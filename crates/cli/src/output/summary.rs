@@ -15,7 +15,7 @@ pub(crate) struct PathSummary {
     pub(crate) local: String,
     /// The peer's address.
     pub(crate) remote: String,
-    /// `validating`, `active`, `backup`, `failed`, `closing` or `closed`.
+    /// `validating`, `active`, `backup`, `failed`, `unused`, `closing` or `closed`.
     pub(crate) state: &'static str,
     /// Why no packet of data can leave on it now, or none does; none for a path that is closing or closed.
     pub(crate) why_idle: Option<&'static str>,

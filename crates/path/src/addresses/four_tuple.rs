@@ -18,7 +18,7 @@ pub type ChallengeData = [u8; 8];
 /// What is known of the peer's address at the other end of a 4-tuple.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Validation {
-    /// Nothing was proven; the amplification limit holds.
+    /// Nothing was proven; the amplification limit holds, but where we chose the address.
     Unvalidated,
     /// The peer showed that it receives at this address.
     Validated,
@@ -228,7 +228,7 @@ impl FourTupleState {
         self.sent_bytes = self.sent_bytes.saturating_add(bytes);
     }
 
-    /// Bytes that may be sent now: `u64::MAX` once validated, else three times what came less what went.
+    /// Bytes that may be sent now: `u64::MAX` once validated and where we chose the address, else three times what came less what went.
     #[inline]
     pub(crate) fn amplification_room(&self) -> u64 {
         match (self.validation, self.origin) {

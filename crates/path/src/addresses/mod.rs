@@ -175,7 +175,7 @@ impl PathAddresses {
         }
     }
 
-    /// Bytes that may go to the current address now; `u64::MAX` once it is proven.
+    /// Bytes that may go to the current address now; `u64::MAX` once it is proven, and where we chose it.
     #[inline]
     pub(crate) fn amplification_room(&self) -> u64 {
         self.current.amplification_room()

@@ -17,7 +17,7 @@ pub struct Departure {
     pub tuple: FourTuple,
     /// The mark of its IP header.
     pub ecn: Option<Ecn>,
-    /// Bytes that the peer's address may be sent now (RFC 9000 8.1); `usize::MAX` once it is proven.
+    /// Bytes that the peer's address may be sent now (RFC 9000 8.1); `usize::MAX` once it is proven, and where we chose it.
     pub credit_bytes: usize,
 }
 

@@ -26,7 +26,7 @@ pub(crate) enum EcnState {
     Unknown,
     /// Marks pass; all packets are marked.
     Capable,
-    /// Marks are lost or altered, now or later, or marking is off (RFC 9000 13.4.2.2).
+    /// Marks are lost or altered, in the test or after it, or marking is off (RFC 9000 13.4.2.2).
     Failed,
 }
 

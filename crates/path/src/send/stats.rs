@@ -54,7 +54,7 @@ impl Counters {
 pub struct SendStats {
     /// Packets sent, of all spaces.
     pub packets_sent: u64,
-    /// Their bytes of UDP payload.
+    /// Their bytes of UDP payload, wherever they went.
     pub sent_bytes: u64,
     /// Packets that an ack named.
     pub packets_acked: u64,

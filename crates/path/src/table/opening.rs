@@ -27,7 +27,7 @@ pub enum OpenError {
     NoLocalCid(PathId),
     /// Too many validations are under way.
     TooManyValidations,
-    /// The id is not unused.
+    /// The id was used before.
     NotUnused(PathId),
 }
 
@@ -69,13 +69,13 @@ impl Paths {
     /// When the peer stands in the way, the frame that tells it so is queued.
     ///
     /// # Errors
-    /// What stands in the way: an [`OpenError`] other than `NotUnused` for an id that is free.
+    /// What stands in the way: see [`OpenError`].
     pub fn next_id(&mut self) -> Result<PathId, OpenError> {
         let Some(credit) = self.extension.credit_mut() else { return Err(OpenError::NotNegotiated) };
         if self.config.side == Side::Server {
             return Err(OpenError::ServerSide);
         }
-        let used = |id: &PathId| self.slots.iter().any(|s| s.id == *id && !s.is_unused());
+        let used = |id: &PathId| self.slots.iter().any(|s| s.id == *id && !s.is_untouched());
         let id = not_retired(&self.retired, PathId::MAX).find(|id| !used(id)).ok_or(OpenError::OwnLimit)?;
         if id > credit.remote_max() {
             credit.on_blocked();
@@ -110,7 +110,7 @@ impl Paths {
     pub fn open(&mut self, path: Box<Path>) -> Result<(), OpenError> {
         let id = path.id();
         match self.slot(id) {
-            Some(slot) if slot.is_unused() => {}
+            Some(slot) if slot.is_untouched() => {}
             _ => return Err(OpenError::NotUnused(id)),
         }
         self.change_remote(id, |slot| {

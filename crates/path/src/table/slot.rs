@@ -100,11 +100,11 @@ impl Slot {
     }
 
     /// True while neither side used or ended the id.
-    pub fn is_unused(&self) -> bool {
+    pub fn is_untouched(&self) -> bool {
         self.path.is_none() && self.closing.is_none()
     }
 
-    /// The state of the path; an unused id counts as validating.
+    /// The state of the path; an id without one counts as validating.
     #[inline]
     pub fn state(&self) -> PathState {
         if self.closing.is_some() {

@@ -111,8 +111,9 @@ impl Paths {
         free.map(|slot| slot.id).ok_or(OpenError::NoRemoteCid(limits.sending_max))
     }
 
-    /// A receive flow begins: packets came under an id of ours for the first time. `path` has no addresses to send to.
-    pub fn receive_on(&mut self, path: Box<Path>) {
+    /// The path of an id that had none: a send flow is to be bound, or packets came under an id of ours for the first time,
+    /// and then `path` has no addresses to send to.
+    pub fn put_path(&mut self, path: Box<Path>) {
         if let Some(slot) = self.slot_mut(path.id())
             && slot.path.is_none()
         {

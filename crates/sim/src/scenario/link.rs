@@ -1,4 +1,4 @@
-//! One direction of a path: its values, changes to them, and the link that they make.
+//! One direction of a link: its values, changes to them, and the link that they make.
 
 use std::time::Duration;
 
@@ -74,7 +74,7 @@ impl RedPlan {
     }
 }
 
-/// One direction of a path.
+/// One direction of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkPlan {
     /// How fast it sends, or the trace that says so.
@@ -172,14 +172,14 @@ pub struct LinkEdit {
     pub(super) rate: Option<Rate>,
     pub(super) delay: Option<Duration>,
     pub(super) queue: Option<QueuePlan>,
-    aqm: Option<AqmPlan>,
+    pub(super) aqm: Option<AqmPlan>,
     pub(super) loss: Option<Loss>,
-    jitter: Option<Duration>,
-    reorder: Option<Reorder>,
-    duplicate: Option<f64>,
-    corrupt: Option<f64>,
+    pub(super) jitter: Option<Duration>,
+    pub(super) reorder: Option<Reorder>,
+    pub(super) duplicate: Option<f64>,
+    pub(super) corrupt: Option<f64>,
     pub(super) state: Option<LinkState>,
-    mtu_bytes: Option<u32>,
+    pub(super) mtu_bytes: Option<u32>,
 }
 
 impl LinkEdit {
@@ -190,17 +190,19 @@ impl LinkEdit {
                 *to = value.clone();
             }
         }
-        set(&mut plan.rate, &self.rate);
-        set(&mut plan.delay, &self.delay);
-        set(&mut plan.queue, &self.queue);
-        set(&mut plan.aqm, &self.aqm);
-        set(&mut plan.loss, &self.loss);
-        set(&mut plan.jitter, &self.jitter);
-        set(&mut plan.reorder, &self.reorder);
-        set(&mut plan.duplicate, &self.duplicate);
-        set(&mut plan.corrupt, &self.corrupt);
-        set(&mut plan.state, &self.state);
-        set(&mut plan.mtu_bytes, &self.mtu_bytes);
+        // A new key is asked for here.
+        let Self { rate, delay, queue, aqm, loss, jitter, reorder, duplicate, corrupt, state, mtu_bytes } = self;
+        set(&mut plan.rate, rate);
+        set(&mut plan.delay, delay);
+        set(&mut plan.queue, queue);
+        set(&mut plan.aqm, aqm);
+        set(&mut plan.loss, loss);
+        set(&mut plan.jitter, jitter);
+        set(&mut plan.reorder, reorder);
+        set(&mut plan.duplicate, duplicate);
+        set(&mut plan.corrupt, corrupt);
+        set(&mut plan.state, state);
+        set(&mut plan.mtu_bytes, mtu_bytes);
     }
 
     /// Whether it changes what holds for datagrams that wait already.

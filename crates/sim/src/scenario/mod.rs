@@ -40,7 +40,7 @@ pub const PATHS_MAX: usize = 64;
 pub struct Vary {
     /// From one draw to the next.
     pub interval: Duration,
-    /// Mbit/s towards the client, and towards the server too where `both` says.
+    /// Mbit/s towards the client, and towards the server too where nothing else limits that way.
     pub rate_mbps: Option<(f64, f64)>,
     /// One-way delay each way, ms.
     pub delay_ms: Option<(f64, f64)>,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use plait_netsim::InterfaceState;
 use plait_netsim::link::{LinkState, Loss, Rate};
 
 use super::link::{LinkEdit, LinkPlan, QueuePlan};
@@ -23,8 +24,11 @@ fn rate(rate: &Rate) -> String {
     }
 }
 
+fn percent(share: f64) -> String {
+    format!("{} %", (share * 1e8).round() / 1e6)
+}
+
 fn loss(loss: Loss) -> String {
-    let percent = |share: f64| format!("{} %", (share * 1e8).round() / 1e6);
     match loss {
         Loss::None => "no loss".into(),
         Loss::Bernoulli(p) => format!("loss {}", percent(p)),
@@ -68,6 +72,12 @@ impl LinkEdit {
             self.delay.map(ms),
             self.loss.map(loss),
             self.queue.map(queue),
+            self.aqm.map(|_| "another AQM".to_owned()),
+            self.jitter.map(|to| format!("jitter {}", ms(to))),
+            self.reorder.map(|to| format!("reordered {}", percent(to.probability))),
+            self.duplicate.map(|to| format!("doubled {}", percent(to))),
+            self.corrupt.map(|to| format!("damaged {}", percent(to))),
+            self.mtu_bytes.map(|to| format!("MTU {to} bytes")),
         ];
         words.into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
@@ -81,13 +91,23 @@ impl EventPlan {
         let place = link.map_or_else(|| format!("path {place}"), |link| link.name.clone());
         let (up, down) = (self.up.summary(), self.down.summary());
         let what = match (up == down, up.is_empty(), down.is_empty()) {
-            (true, true, _) if self.vary.is_some() => "other ranges".into(),
+            (true, true, _) => self.elsewhere(),
             (true, _, _) => down,
             (_, true, _) => format!("down {down}"),
             (_, _, true) => format!("up {up}"),
             _ => format!("down {down}; up {up}"),
         };
         format!("{place}: {what}")
+    }
+
+    /// What changes beside the link's values.
+    fn elsewhere(&self) -> String {
+        let words = [
+            self.interface.map(|to| if to == InterfaceState::Up { "interface up" } else { "interface down" }),
+            self.rebind.map(|_| "the NAT forgets"),
+            self.vary.as_ref().map(|_| "other ranges"),
+        ];
+        words.into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -99,10 +119,14 @@ mod tests {
     fn links_and_events_in_words() {
         let text = "[[path]]\nrate_mbps = 2.5\nrtt_ms = 21\nqueue_ms = 50\nloss = 0.001\n\
                     [[event]]\nat_s = 3\npath = 0\nloss = 1.0\n[[event]]\nat_s = 4\npath = 0\nup = { rate_mbps = 1 }\n\
+                    [[event]]\nat_s = 5\npath = 0\njitter_ms = 2\nmtu_bytes = 1300\n\
+                    [[event]]\nat_s = 6\npath = 0\ninterface = \"down\"\n\
                     [transfer]\nkind = \"download\"\n";
         let scenario = Scenario::read(&Tree::parse("x", text).unwrap(), &Traces::default()).unwrap();
         assert_eq!(scenario.paths[0].own.down.summary(), "2.5 Mbit/s, 10.5 ms, queue 50 ms, loss 0.1 %");
         let events: Vec<String> = scenario.events.iter().map(|event| event.summary(&scenario)).collect();
-        assert_eq!(events, ["path 0: loss 100 %", "path 0: up 1 Mbit/s"]);
+        let others = ["path 0: jitter 2 ms, MTU 1300 bytes", "path 0: interface down"];
+        assert_eq!(events[..2], ["path 0: loss 100 %", "path 0: up 1 Mbit/s"]);
+        assert_eq!(events[2..], others);
     }
 }

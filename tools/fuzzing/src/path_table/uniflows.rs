@@ -36,7 +36,7 @@ fn bind(driver: &mut Driver, input: &mut ArbitraryInput<'_>) {
     let to = tuple(input.byte() % 9);
     let Ok(id) = driver.table.next_uniflow() else { return };
     if driver.table.lacks_path(id) {
-        driver.table.receive_on(path(id, PathAddresses::opened(to)));
+        driver.table.put_path(path(id, PathAddresses::opened(to)));
     }
     let now = driver.now;
     driver.table.bind(now, id, to, times(), || NewRenoFactory::default().build(id, now, 1_200));
@@ -49,7 +49,7 @@ fn packet_from_elsewhere(driver: &mut Driver, input: &mut ArbitraryInput<'_>) {
     let place = driver.table.place(id);
     driver.table.on_received_from(&from, 1_200);
     if driver.table.admission_at(place) == Admission::New {
-        driver.table.receive_on(path(id, PathAddresses::new(from, Validation::Unvalidated)));
+        driver.table.put_path(path(id, PathAddresses::new(from, Validation::Unvalidated)));
     }
     if driver.table.path_mut(id).is_some_and(|path| path.on_heard_from(&from))
         && let Some(hosts) = driver.table.hosts_mut()

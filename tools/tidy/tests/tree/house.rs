@@ -28,7 +28,7 @@ const FILES_IN_CIRCLES: &[(&str, usize)] = &[];
 
 /// `pub` items in 1,000 lines from `base` to `engine`.
 const MAX_PUBLIC_DENSITY: usize = 29;
-/// Methods and fields of the engine's `Connection`. To reach: 100 and 12.
+/// Methods and fields of the engine's `Connection`.
 const MAX_CONNECTION_METHODS: usize = 95;
 const MAX_CONNECTION_FIELDS: usize = 11;
 
@@ -80,7 +80,9 @@ fn functions_are_small() {
 #[test]
 fn structs_have_few_fields() {
     // Settings and reports are lists of values by nature; state is not.
-    let is_list = |name: &str| ["Config", "Stats", "Parameters", "Args", "Summary"].iter().any(|w| name.contains(w));
+    let is_list = |name: &str| {
+        ["Config", "Stats", "Statistics", "Parameters", "Args", "Summary"].iter().any(|w| name.contains(w))
+    };
     let mut faults = Vec::new();
     for source in sources() {
         for room in source.structs() {

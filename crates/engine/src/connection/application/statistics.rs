@@ -9,7 +9,7 @@ use plait_stream::DroppedDatagrams;
 
 use crate::connection::Connection;
 
-/// What one path did and how it fares; the fields of `paths[]` in results.
+/// What one path did and how it fares. `crates/cli/src/paths.rs` makes the JSON of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PathStatistics {
     /// The path that is described.
@@ -30,7 +30,7 @@ pub struct PathStatistics {
     pub in_flight_bytes: u64,
     /// Largest datagram, UDP payload bytes.
     pub max_datagram_bytes: u16,
-    /// UDP payload bytes sent.
+    /// UDP payload bytes sent between its own addresses; what left for others, such as challenges, is not in it.
     pub sent_bytes: u64,
     /// UDP payload bytes received.
     pub received_bytes: u64,

@@ -37,7 +37,7 @@ impl Handshake {
         }
         let (fields, _) = versions.as_chunks::<4>();
         let offers = |version: Version| fields.iter().any(|field| u32::from_be_bytes(*field) == version.0);
-        // A list with the version in use is to be ignored, and so is one that offers nothing.
+        // A list with the version that we asked for is to be ignored, and so is one that offers nothing.
         if fields.is_empty() || offers(self.versions.original) {
             return Negotiated::Nothing;
         }
@@ -63,7 +63,7 @@ impl Handshake {
             false => token_store.take(&name).unwrap_or_default(),
         };
         let mut handshake = Self::new(Side::Client, versions, Tls { session, deferred: None, uniflows }, ids, token);
-        handshake.versions.first = self.versions.first;
+        handshake.versions.before_negotiation = self.versions.before_negotiation;
         Ok(handshake)
     }
 

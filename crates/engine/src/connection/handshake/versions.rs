@@ -30,7 +30,7 @@ pub(crate) struct Versions {
     /// Of all that is sent now, and of Handshake and 1-RTT packets.
     pub(crate) current: Version,
     /// Of the very first packet: another than `original` once a Version Negotiation was followed.
-    pub(crate) first: Version,
+    pub(crate) before_negotiation: Version,
     /// Those that we speak, best first.
     ours: Vec<Version>,
     switching: VersionSwitching,
@@ -41,12 +41,12 @@ pub(crate) struct Versions {
 
 impl Versions {
     pub(crate) fn new(version: Version, ours: Vec<Version>, switching: VersionSwitching) -> Self {
-        Self { original: version, current: version, first: version, ours, switching, other: None }
+        Self { original: version, current: version, before_negotiation: version, ours, switching, other: None }
     }
 
     /// True once a Version Negotiation was followed.
     pub(crate) fn was_negotiated(&self) -> bool {
-        self.first != self.original
+        self.before_negotiation != self.original
     }
 
     /// True on a client whose first flight some server may answer in another version.
@@ -67,7 +67,7 @@ impl Versions {
         };
         let offered = |v: &Version| info.available.contains(v) || info.chosen == *v;
         let would_choose = self.ours.iter().copied().find(offered);
-        let honest = !offered(&self.first) && would_choose == Some(self.original);
+        let honest = !offered(&self.before_negotiation) && would_choose == Some(self.original);
         info.chosen == self.current && (!self.was_negotiated() || honest)
     }
 

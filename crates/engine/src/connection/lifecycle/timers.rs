@@ -50,7 +50,7 @@ impl Connection {
         }
         self.handshake.zero_rtt.on_timeout(now);
         self.receive.loans.on_timeout(now, &mut self.streams, &mut self.datagrams);
-        // Acks whose time has come wait for the next chance to leave, without a timer: no path may have room for them.
+        // Acks whose time has come wait for the next chance to leave, without a timer: it may be that no path has room.
         self.paths.table.on_ack_timeouts(now);
         self.handshake.on_ack_timeouts(now);
         self.paths.ping_after_pauses(now, || self.streams.expects_data());

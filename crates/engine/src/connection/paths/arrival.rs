@@ -111,7 +111,7 @@ impl PathControl {
         self.admission(at) == Admission::Refuse(CloseCode::NO_CID_AVAILABLE_FOR_PATH)
     }
 
-    /// Lets a packet with application data in on its path; opens the path when the packet is the peer's first on it.
+    /// Lets a 0-RTT or 1-RTT packet in on its path; opens the path when the packet is the peer's first on it.
     pub(crate) fn admit(&mut self, at: &Arrival, random: &mut Random) -> bool {
         match self.admission(at) {
             Admission::Open | Admission::Closing => true,

@@ -89,7 +89,7 @@ impl PathControl {
     pub(crate) fn on_frame_acked(&mut self, frame: &SentFrame) {
         self.table.on_acked(frame);
         if let SentFrame::NewCid { path, .. } = frame
-            && self.table.slot(*path).is_some_and(|slot| slot.is_unused())
+            && self.table.slot(*path).is_some_and(|slot| slot.is_untouched())
         {
             // Now it may be opened.
             self.plan.touch();

@@ -28,7 +28,8 @@ impl PathControl {
         self.process_table_events();
     }
 
-    /// Opens a path between two addresses: it carries data from its first packet on. Clients only.
+    /// Opens a path between two addresses. What rides along with its first challenge leaves at once, all other data once the
+    /// peer has answered; on a uniflow the challenge leaves alone. Clients only.
     pub(crate) fn open(
         &mut self,
         now: Instant,
@@ -43,6 +44,7 @@ impl PathControl {
             return Err(PathError::MigrationDisabled);
         }
         if self.table.pairing() == Pairing::Uniflows {
+            // Multiflow QUIC has no advice to give with it.
             return self.bind_uniflow(now, tuple, random).map_err(PathError::Open);
         }
         let id = self.table.next_id().map_err(PathError::Open)?;

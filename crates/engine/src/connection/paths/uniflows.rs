@@ -25,7 +25,7 @@ impl PathControl {
         let id = self.table.next_uniflow()?;
         if self.table.lacks_path(id) {
             let path = self.make_path(now, id, PathAddresses::opened(tuple), self.handshake_state(), random);
-            self.table.receive_on(Box::new(path));
+            self.table.put_path(Box::new(path));
         }
         let times = self.settings.first_validation_times();
         let (factory, mtu) = (self.controller().clone(), self.settings.mtu().initial);
@@ -58,7 +58,7 @@ impl PathControl {
     pub(super) fn begin_receiving(&mut self, at: &Arrival, random: &mut Random) {
         let nowhere = PathAddresses::new(at.tuple, Validation::Unvalidated);
         let path = self.make_path(at.now, at.path, nowhere, self.handshake_state(), random);
-        self.table.receive_on(Box::new(path));
+        self.table.put_path(Box::new(path));
         self.tell_state(at.path);
     }
 

@@ -96,7 +96,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Lets a packet with application data in on its path; opens the path when the packet is the peer's first on it.
+    /// Lets a 0-RTT or 1-RTT packet in on its path; opens the path when the packet is the peer's first on it.
     fn admit(&mut self, at: &Arrival, payload: &Bytes) -> Result<bool, TransportError> {
         if self.paths.lacks_cids(at) {
             self.learn_cids(at, payload)?;
