@@ -243,6 +243,24 @@ fn a_client_that_a_nat_moved_is_no_longer_at_its_first_address() {
 }
 
 #[test]
+fn packets_from_addresses_of_others_amplify_nothing() {
+    // RFC 9000 8: whoever holds a connection may write any source on its packets.
+    let mut rig = Rig::established_server(Setup::multiflow());
+    let sent = 200;
+    for n in 0..20 {
+        let victim = format!("198.51.100.{}:9", n + 1);
+        rig.send_all(tuple(&victim), &[Packet::one_rtt([0x01]).on(2 + n % 4).padded(sent)]);
+        rig.pass(ms(200));
+    }
+    rig.pass(ms(3_000));
+    for n in 0..20 {
+        let bytes: usize = seen_at(&rig, &format!("198.51.100.{}:9", n + 1)).map(|seen| seen.datagram).sum();
+        assert!(bytes <= 3 * sent, "{bytes} bytes to address {n}");
+    }
+    assert!(busy_at(&mut rig, PUPPET) > 0);
+}
+
+#[test]
 fn each_side_says_how_many_flows_it_sends() {
     let mut setup = Setup::multiflow();
     setup.habits.params.max_sending_uniflow_id = Some(PathId(2));

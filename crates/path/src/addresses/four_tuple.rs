@@ -245,6 +245,11 @@ impl FourTupleState {
         self.end_validation();
     }
 
+    /// The peer proved its address between this one and another of ours: what leaves for it needs no credit.
+    pub(crate) fn on_remote_proven(&mut self) {
+        self.origin = Origin::Ours;
+    }
+
     /// True for an address of ours that did not answer.
     pub(crate) fn is_spent(&self) -> bool {
         self.origin == Origin::Ours && self.validation == Validation::Failed

@@ -129,6 +129,11 @@ impl PathAddresses {
         FourTupleRole::ALL.into_iter().filter(|&n| self.get(n).is_some_and(FourTupleState::is_validating)).count()
     }
 
+    /// So many bytes came from the peer's address before.
+    pub fn credit(&mut self, bytes: u64) {
+        self.current.on_received(bytes);
+    }
+
     /// A datagram arrived; counts towards the 4-tuple's credit. None when no 4-tuple has these addresses.
     pub(crate) fn on_received(&mut self, tuple: &FourTuple, bytes: u64) -> Option<FourTupleRole> {
         let role = self.find(tuple)?;
@@ -179,6 +184,11 @@ impl PathAddresses {
     #[inline]
     pub(crate) fn amplification_room(&self) -> u64 {
         self.current.amplification_room()
+    }
+
+    /// The peer proved its current address between it and another of ours.
+    pub(crate) fn on_remote_proven(&mut self) {
+        self.current.on_remote_proven();
     }
 
     /// The peer proved its current address by the handshake or a token.

@@ -146,6 +146,11 @@ impl Hosts {
         told.map(|(_, address)| address).chain(self.reached.all())
     }
 
+    /// True for an address that the peer told and that may be asked.
+    pub fn is_told(&self, address: SocketAddr) -> bool {
+        self.theirs.offered().any(|told| told == address)
+    }
+
     /// UNIFLOWS: which addresses the peer's flows use, as far as the frame is news.
     pub(crate) fn on_uniflows(&mut self, frame: &Uniflows<'_>) {
         self.peer_flows.on_report(frame);

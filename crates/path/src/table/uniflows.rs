@@ -1,6 +1,7 @@
 //! Uniflows: a send flow is bound to addresses, validated and let go again; a receive flow begins with its first packet.
 //! Neither asks what the other flow of its number does (Multiflow 4).
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use plait_base::limits::MAX_HOST_ADDRESSES;
@@ -133,14 +134,14 @@ impl Paths {
         &mut self,
         now: Instant,
         id: PathId,
-        tuple: FourTuple,
+        addresses: PathAddresses,
         times: ValidationTimes,
         controller: impl FnOnce() -> Box<dyn CongestionController>,
     ) {
-        let proven = self.has_proven(&tuple);
+        let proven = self.has_proven(&addresses.tuple());
         self.change_remote(id, |slot| {
             let Some(path) = slot.path.as_deref_mut() else { return };
-            path.bind(now, PathAddresses::opened(tuple), controller);
+            path.bind(now, addresses, controller);
             if proven {
                 path.on_address_proven();
             } else {
@@ -178,12 +179,31 @@ impl Paths {
         for at in 0..self.slots.len() {
             let id = self.slots[at].id;
             match self.on_path_response(now, id, data) {
-                Ok(Some(event)) => return Ok(Some((id, event))),
+                Ok(Some(event)) => {
+                    self.on_remote_proven(id);
+                    return Ok(Some((id, event)));
+                }
                 Ok(None) => has_asked |= self.slots[at].path.is_some(),
                 Err(_) => {}
             }
         }
         if has_asked { Ok(None) } else { Err(Violation::UnsolicitedPathResponse) }
+    }
+
+    /// True where the peer proved this address between it and any of ours.
+    pub fn has_proven_remote(&self, remote: SocketAddr) -> bool {
+        self.open_paths().any(|path| path.addresses.is_validated() && path.tuple().remote == remote)
+    }
+
+    /// A flow's address may be proven: then that holds for all flows that lead there.
+    fn on_remote_proven(&mut self, id: PathId) {
+        let Some(remote) = self.path(id).map(|path| path.tuple().remote).filter(|to| self.has_proven_remote(*to))
+        else {
+            return;
+        };
+        for path in self.open_paths_mut().filter(|path| path.tuple().remote == remote) {
+            path.addresses.on_remote_proven();
+        }
     }
 
     /// PATH_CHALLENGE arrived: the answer leaves on the send flow that answers soonest, wherever that leads.

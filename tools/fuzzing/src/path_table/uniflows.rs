@@ -39,7 +39,7 @@ fn bind(driver: &mut Driver, input: &mut ArbitraryInput<'_>) {
         driver.table.put_path(path(id, PathAddresses::opened(to)));
     }
     let now = driver.now;
-    driver.table.bind(now, id, to, times(), || NewRenoFactory::default().build(id, now, 1_200));
+    driver.table.bind(now, id, PathAddresses::opened(to), times(), || NewRenoFactory::default().build(id, now, 1_200));
     let bound = driver.table.path(id).expect("a flow that was bound");
     assert!(bound.tuple() == to && driver.table.slot(id).is_some_and(|slot| slot.is_open()));
 }

@@ -73,6 +73,7 @@ use outage::Outage;
 use policy::PathPlan;
 use reset_tokens::ResetTokens;
 use settings::PathSettings;
+use uniflows::FirstHeard;
 
 /// The peer's max_ack_delay before its parameters are known (RFC 9000 18.2).
 const DEFAULT_MAX_ACK_DELAY: Duration = Duration::from_millis(25);
@@ -125,6 +126,8 @@ pub(crate) struct PathControl {
     /// What the last ack or timer said of packets; empty between calls.
     pub(crate) feedback: Feedback,
     news: VecDeque<PathNews>,
+    /// The newest datagram of a uniflow from addresses that it had not before.
+    first_heard: Option<FirstHeard>,
 }
 
 /// What the peer's transport parameters say of paths.
@@ -154,6 +157,7 @@ impl PathControl {
             pings: Vec::new(),
             feedback: Feedback::default(),
             news: VecDeque::new(),
+            first_heard: None,
         }
     }
 

@@ -151,6 +151,11 @@ impl PathPlan {
         self.peer.contains(&address) || self.heard.contains(&address)
     }
 
+    /// True for an address of the peer that does not rest on its packets alone.
+    pub(super) fn is_peer(&self, address: SocketAddr) -> bool {
+        self.peer.contains(&address)
+    }
+
     /// The peer's address in the handshake.
     pub(super) fn first_peer(&self) -> Option<SocketAddr> {
         self.first_peer

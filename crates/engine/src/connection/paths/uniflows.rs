@@ -14,6 +14,13 @@ use plait_wire::frame::{AddAddress, AddressForm, RemoveAddress, Uniflows};
 use super::PathControl;
 use crate::connection::receive::Arrival;
 
+/// The first datagram from addresses of the peer, which came before any flow was bound to them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FirstHeard {
+    tuple: FourTuple,
+    bytes: u64,
+}
+
 impl PathControl {
     /// Binds the next free send flow to a pair of addresses.
     pub(super) fn bind_uniflow(
@@ -23,16 +30,32 @@ impl PathControl {
         random: &mut Random,
     ) -> Result<PathId, OpenError> {
         let id = self.table.next_uniflow()?;
+        let addresses = self.uniflow_addresses(tuple);
         if self.table.lacks_path(id) {
-            let path = self.make_path(now, id, PathAddresses::opened(tuple), self.handshake_state(), random);
+            let path = self.make_path(now, id, addresses.clone(), self.handshake_state(), random);
             self.table.put_path(Box::new(path));
         }
         let times = self.settings.first_validation_times();
         let (factory, mtu) = (self.controller().clone(), self.settings.mtu().initial);
-        self.table.bind(now, id, tuple, times, || factory.build(id, now, u64::from(mtu)));
+        self.table.bind(now, id, addresses, times, || factory.build(id, now, u64::from(mtu)));
         self.on_opened(id, tuple, random);
         self.on_flows_changed();
         Ok(id)
+    }
+
+    /// Addresses of a send flow. Where nothing but packets says that the peer is there, anybody may be: no more than three
+    /// times what came goes back before it answers (RFC 9000 8, 21.5.5).
+    fn uniflow_addresses(&self, tuple: FourTuple) -> PathAddresses {
+        let told =
+            self.plan.is_peer(tuple.remote) || self.table.hosts().is_some_and(|hosts| hosts.is_told(tuple.remote));
+        if told || self.table.has_proven_remote(tuple.remote) {
+            return PathAddresses::opened(tuple);
+        }
+        let mut addresses = PathAddresses::new(tuple, Validation::Unvalidated);
+        if let Some(first) = self.first_heard.filter(|first| first.tuple == tuple) {
+            addresses.credit(first.bytes);
+        }
+        addresses
     }
 
     /// A send flow lets its addresses go.
@@ -66,6 +89,7 @@ impl PathControl {
     pub(super) fn on_heard_from(&mut self, at: &Arrival) {
         let is_news = self.table.path_mut(at.path).is_some_and(|path| path.on_heard_from(&at.tuple));
         if is_news {
+            self.first_heard = Some(FirstHeard { tuple: at.tuple, bytes: at.bytes });
             if let Some(hosts) = self.table.hosts_mut() {
                 hosts.on_heard(at.path, at.tuple.remote);
             }
