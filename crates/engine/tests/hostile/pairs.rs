@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use bytes::BytesMut;
 use plait_base::observe::{Observer, PathState, TraceEvent};
-use plait_base::{Dir, FourTuple, Instant, Random};
+use plait_base::{Dir, FourTuple, Instant, PathId, Random};
 use plait_engine::config::{Extension, RetryPolicy};
 use plait_engine::path::PathStatus;
 use plait_engine::stream::Order;
@@ -356,16 +356,22 @@ fn both_negotiations_in_one_connection() {
     assert!(pair.versions(true, INITIAL).contains(&V1));
 }
 
-#[test]
-fn paths_open_on_a_moved_connection() {
-    // RFC 10069 2.4 over version 2: the path nonce under keys that were derived here
-    let mut pair = Pair::new(V1, &[V2], |_, _| {});
-    pair.assert_works(V2);
+/// A second path, and data over both.
+fn open_second_path(pair: &mut Pair) -> PathId {
     let now = pair.now;
     let second = client_route("192.0.2.7:5000");
     let id = pair.client().open_path(now, second, PathStatus::Available).unwrap();
     pair.run(200);
     pair.pass_data();
+    id
+}
+
+#[test]
+fn paths_open_on_a_moved_connection() {
+    // RFC 10069 2.4 over version 2: the path nonce under keys that were derived here
+    let mut pair = Pair::new(V1, &[V2], |_, _| {});
+    pair.assert_works(V2);
+    let id = open_second_path(&mut pair);
     let now = pair.now;
     for connection in [&mut pair.client.live, &mut pair.server.live].into_iter().flatten().map(|(_, c)| c) {
         let path = connection.path_statistics(now, id).expect("the path is open");
@@ -395,11 +401,7 @@ fn uniflow_nonces_in_every_version_and_after_an_update() {
             client.version(first);
         });
         pair.assert_works(last);
-        let now = pair.now;
-        let second = client_route("192.0.2.7:5000");
-        let id = pair.client().open_path(now, second, PathStatus::Available).unwrap();
-        pair.run(200);
-        pair.pass_data();
+        let id = open_second_path(&mut pair);
         let now = pair.now;
         assert_eq!(pair.client().path_statistics(now, id).unwrap().state, PathState::Active, "{first:?} {prefers:?}");
         pair.run(2_000);

@@ -53,7 +53,7 @@ impl Permission {
 }
 
 impl Scheduling {
-    /// Which path sends next, and what for: none of `empty`, those came to nothing earlier in this poll.
+    /// Which path sends next, and what for: none of `empty`, which came to nothing earlier in this poll.
     pub(crate) fn next_packet(
         &mut self,
         paths: &mut PathControl,

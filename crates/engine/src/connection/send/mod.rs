@@ -151,7 +151,7 @@ impl Connection {
         })
     }
 
-    /// Which path sends next, and what for: none of `empty`, those came to nothing earlier in this poll.
+    /// Which path sends next, and what for: none of `empty`, which came to nothing earlier in this poll.
     fn next_packet(&mut self, now: Instant, empty: &EmptyChoices) -> Option<Choice> {
         let offer = self.offer(now)?;
         self.scheduling.next_packet(&mut self.paths, &self.datagrams, &offer, empty)
