@@ -282,6 +282,9 @@ pub(crate) struct HostArgs {
     /// Server addresses by the frames of noq's NAT traversal, for peers that know these alone; without effect unless both sides do
     #[arg(long)]
     pub(crate) nat_traversal: bool,
+    /// Server addresses as draft-piraux-quic-additional-addresses has them, all at once; without effect unless both sides do
+    #[arg(long)]
+    pub(crate) additional_addresses: bool,
     /// Tell the peer how our paths do, and leave those alone that failed for it; without effect unless both sides do
     #[arg(long)]
     pub(crate) tell_paths: bool,
@@ -291,11 +294,17 @@ pub(crate) struct HostArgs {
 }
 
 impl HostArgs {
+    /// Whether a server may tell a client of its addresses.
+    pub(crate) fn asks_for_addresses(self) -> bool {
+        self.announce_addresses || self.nat_traversal || self.additional_addresses
+    }
+
     /// Sets a transport to it.
     pub(crate) fn apply(self, transport: &mut TransportConfig) {
         let scope = if self.private_addresses { AddressScope::Any } else { AddressScope::Global };
         transport.address_scope(scope).announce_addresses(self.announce_addresses);
         transport.tell_paths(self.tell_paths).nat_traversal(self.nat_traversal);
+        transport.additional_addresses(self.additional_addresses);
     }
 }
 

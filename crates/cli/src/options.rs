@@ -222,7 +222,7 @@ const CLIENT_PATHS_MAX: u32 = 8;
 impl GetPlan {
     /// Whether the server may tell addresses beside those that its name has.
     pub(crate) fn is_told_addresses(&self) -> bool {
-        self.extension == Extension::Multiflow || self.hosts.announce_addresses || self.hosts.nat_traversal
+        self.extension == Extension::Multiflow || self.hosts.asks_for_addresses()
     }
 
     /// Checks the flags of `get`.

@@ -86,6 +86,8 @@ pub enum SentFrame {
     },
     /// UNIFLOWS with this sequence number.
     Uniflows(u64),
+    /// ADDITIONAL_ADDRESSES with this sequence number.
+    AdditionalAddresses(u64),
     /// MPX_PATHS with this sequence number.
     PathsInfo(u64),
 }

@@ -9,7 +9,7 @@ use plait_path::policy::ack_route::Fastest;
 use plait_path::{AckRouteFactory, AddressScope, PathPolicyFactory};
 use plait_schedule::reinject::{ReinjectionFactory, TailFactory};
 
-use plait_wire::params::{AnnouncementParameters, Announcements};
+use plait_wire::params::{AdditionalAddressesUse, AnnouncementParameters, Announcements};
 
 use super::Switch;
 use super::extension::Extension;
@@ -36,6 +36,8 @@ pub(crate) struct PathTuning {
     pub(crate) uniflow_nonces: Switch,
     /// Whether servers name their addresses to clients in frames of noq.
     pub(crate) nat_traversal: Switch,
+    /// Whether servers tell all their addresses at once to clients that read ADDITIONAL_ADDRESSES.
+    pub(crate) additional_addresses: Switch,
     /// Whether they tell each other how their paths do.
     pub(crate) tell_paths: Switch,
     /// Which addresses that the peer names may be asked.
@@ -82,7 +84,10 @@ impl PathTuning {
             },
             nat_traversal_addresses: NonZeroU8::new(limits::MAX_HOST_ADDRESSES as u8)
                 .filter(|_| is_on(self.nat_traversal)),
-            ..AnnouncementParameters::default()
+            additional_addresses: match self.additional_addresses {
+                Switch::On => AdditionalAddressesUse::Supported,
+                Switch::Off => AdditionalAddressesUse::Unsupported,
+            },
         }
     }
 
@@ -99,6 +104,7 @@ impl Default for PathTuning {
             announce_addresses: Switch::Off,
             uniflow_nonces: Switch::Off,
             nat_traversal: Switch::Off,
+            additional_addresses: Switch::Off,
             tell_paths: Switch::Off,
             address_scope: AddressScope::Global,
             max_validations: limits::MAX_VALIDATIONS,

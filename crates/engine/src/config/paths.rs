@@ -52,6 +52,14 @@ impl TransportConfig {
         self
     }
 
+    /// Whether a server tells all its addresses at once, in ADDITIONAL_ADDRESSES, to a client that announces that it reads them
+    /// (draft-piraux-quic-additional-addresses), where none of the extensions above is spoken. A client opens paths to them as
+    /// its path policy wishes; without multipath it knows of them and stays where it is. Default off.
+    pub fn additional_addresses(&mut self, switch: impl Into<Switch>) -> &mut Self {
+        self.paths.additional_addresses = switch.into();
+        self
+    }
+
     /// Whether hosts tell each other how their paths do on RFC 10069 connections, by an extension of plait's that both must
     /// offer: state, RTT, rate and losses, which statistics and traces show. A path that failed for the peer is left alone
     /// until something is acked there, while another works. Default off.

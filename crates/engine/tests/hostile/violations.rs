@@ -390,6 +390,7 @@ fn paths() -> Vec<(Violation, Attack)> {
         // noq: a server tells of its addresses, a client asks to be reached
         (AddressDirection, || server_with(Setup::nat_traversal(), &[raw(&[0x3d_7f90, 0], &[192, 0, 2, 1, 1, 1])])),
         (AddressDirection, || server_with(Setup::nat_traversal(), &[raw(&[0x3d_7f94, 0], &[])])),
+        (AddressDirection, || server_with(Setup::additional_addresses(), &[raw(&[0x9_25ad_da04, 0, 0], &[])])),
         (AddressDirection, || {
             let mut rig = Rig::established_client(Setup::nat_traversal());
             rig.frames(raw(&[0x3d_7f92, 0], &[192, 0, 2, 1, 1, 1]));

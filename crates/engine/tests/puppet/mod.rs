@@ -21,6 +21,7 @@ use plait_engine::{
     TransportConfig,
 };
 use plait_wire::frame::{AckForm, CidForm, Close};
+use plait_wire::params::AdditionalAddressesUse;
 use plait_wire::{Encode, Frame, PacketKind, TransportParameters};
 
 pub use peer::{Habits, Packet, Peer, Seen, Tls};
@@ -126,6 +127,14 @@ impl Setup {
         let mut setup = Self::default();
         setup.transport.nat_traversal(true);
         setup.habits.params.announcements.nat_traversal_addresses = std::num::NonZeroU8::new(8);
+        setup
+    }
+
+    /// Both ends read ADDITIONAL_ADDRESSES.
+    pub fn additional_addresses() -> Self {
+        let mut setup = Self::default();
+        setup.transport.additional_addresses(true);
+        setup.habits.params.announcements.additional_addresses = AdditionalAddressesUse::Supported;
         setup
     }
 

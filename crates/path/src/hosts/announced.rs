@@ -81,6 +81,12 @@ impl AnnouncedAddresses {
         self.entries.first().filter(|entry| entry.address.is_some()).map(|entry| entry.id)
     }
 
+    /// Our addresses but the one of the handshake.
+    pub(crate) fn beside_first(&self) -> impl Iterator<Item = SocketAddr> + '_ {
+        let is_first = |entry: &&Announced| entry.id == 0 && entry.sequence == 0;
+        self.entries.iter().filter(move |entry| !is_first(entry)).filter_map(|entry| entry.address)
+    }
+
     pub(crate) fn due(&mut self) -> impl Iterator<Item = &mut Announced> {
         self.entries.iter_mut().filter(|entry| entry.delivery.is_due())
     }

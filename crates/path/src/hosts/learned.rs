@@ -40,6 +40,8 @@ pub(crate) enum AddressChange {
 pub struct LearnedAddresses {
     scope: AddressScope,
     entries: Vec<Learned>,
+    /// Number of the newest set, where the peer tells all at once.
+    newest_set: Option<u64>,
     /// Addresses that may be acted on at once.
     credit: u32,
     credit_at: Instant,
@@ -48,7 +50,7 @@ pub struct LearnedAddresses {
 impl LearnedAddresses {
     /// None yet; those beyond `scope` are never asked.
     pub(crate) fn new(scope: AddressScope) -> Self {
-        Self { scope, entries: Vec::new(), credit: BURST, credit_at: Instant::ZERO }
+        Self { scope, entries: Vec::new(), newest_set: None, credit: BURST, credit_at: Instant::ZERO }
     }
 
     /// The peer has an address.
@@ -74,6 +76,29 @@ impl LearnedAddresses {
         }
         let removed = self.entry(id, sequence).and_then(|entry| entry.address.take());
         removed.map_or(AddressChange::Nothing, AddressChange::Removed)
+    }
+
+    /// These are all addresses of the peer beside that of the handshake; those of the older sets that are gone. An older set
+    /// than the newest says nothing.
+    pub(crate) fn on_set(
+        &mut self,
+        sequence: u64,
+        addresses: impl Iterator<Item = SocketAddr> + Clone,
+    ) -> Vec<SocketAddr> {
+        if self.newest_set.is_some_and(|newest| newest >= sequence) {
+            return Vec::new();
+        }
+        self.newest_set = Some(sequence);
+        let is_gone = |entry: &mut Learned| !addresses.clone().any(|address| entry.address == Some(address));
+        let gone = self.entries.extract_if(.., is_gone).filter_map(|entry| entry.address).collect();
+        for address in addresses.take(MAX_HOST_ADDRESSES) {
+            if self.entries.iter().all(|entry| entry.address != Some(address)) && self.scope.admits(&address) {
+                let id = self.entries.iter().map(|entry| entry.id + 1).max().unwrap_or(0);
+                self.entries.push(Learned { id, sequence: 0, address: Some(address), is_offered: false });
+            }
+        }
+        self.entries.truncate(MAX_HOST_ADDRESSES);
+        gone
     }
 
     /// True where a word on this id is newer than what is known, or nothing is.
@@ -193,6 +218,33 @@ mod tests {
             acted += u32::from(learned.offer(at(1000)));
         }
         assert_eq!(acted, 0);
+    }
+
+    #[test]
+    fn the_newest_set_takes_the_place_of_all_before() {
+        let mut learned = LearnedAddresses::new(AddressScope::Global);
+        let set = |learned: &mut LearnedAddresses, sequence, hosts: &[u8]| {
+            let gone = learned.on_set(sequence, hosts.iter().map(|n| address(*n)));
+            let _ = learned.offer(at(0));
+            (gone, learned.offered().collect::<Vec<_>>())
+        };
+        assert_eq!(set(&mut learned, 1, &[1, 2, 2]), (vec![], vec![address(1), address(2)]));
+        assert_eq!(set(&mut learned, 0, &[3]).0, [], "overtaken");
+        assert_eq!(set(&mut learned, 1, &[3]).0, [], "the same number again");
+        assert_eq!(set(&mut learned, 2, &[2, 3]), (vec![address(1)], vec![address(2), address(3)]));
+        assert_eq!(set(&mut learned, u64::MAX >> 2, &[]), (vec![address(2), address(3)], vec![]));
+        assert_eq!(set(&mut learned, 3, &[1]), (vec![], vec![]), "nothing is newer than the last number");
+        // Bounds: of a huge set, and of sets that change all the time.
+        let mut learned = LearnedAddresses::new(AddressScope::Global);
+        let _ = learned.on_set(0, (0..=255).map(address));
+        assert_eq!(learned.entries.len(), MAX_HOST_ADDRESSES);
+        assert!(learned.on_set(1, (100..=255).map(address)).len() == MAX_HOST_ADDRESSES && learned.offer(at(0)));
+        let mut acted = 0;
+        for sequence in 2..1000 {
+            let _ = learned.on_set(sequence, [address((sequence % 2) as u8)].into_iter());
+            acted += u32::from(learned.offer(at(0)));
+        }
+        assert_eq!(acted, 0, "each new address waits for its turn");
     }
 
     #[test]

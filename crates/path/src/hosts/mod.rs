@@ -9,7 +9,9 @@ mod scope;
 use std::net::SocketAddr;
 
 use plait_base::{PathId, Violation};
-use plait_wire::frame::{AddAddress, AddressForm, InterfaceType, PathStatus, RemoveAddress, UniflowInfo, Uniflows};
+use plait_wire::frame::{
+    AddAddress, AdditionalAddresses, AddressForm, InterfaceType, List, PathStatus, RemoveAddress, UniflowInfo, Uniflows,
+};
 use plait_wire::{FrameWriter, SentFrame};
 
 use crate::frame_state::{FrameState, NewestReport};
@@ -23,11 +25,19 @@ pub use scope::AddressScope;
 /// How hosts tell each other of their addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Telling {
-    /// In whose frames.
-    pub(crate) form: AddressForm,
+    pub(crate) words: Words,
     pub(crate) tellers: Tellers,
     /// Addresses of ours that the peer keeps.
     pub(crate) kept: usize,
+}
+
+/// In whose frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Words {
+    /// ADD_ADDRESS and REMOVE_ADDRESS of this form: one word for each change.
+    Each(AddressForm),
+    /// ADDITIONAL_ADDRESSES: all but the address of the handshake, each time that one of them changes.
+    All,
 }
 
 /// Which ends tell of their addresses.
@@ -76,8 +86,12 @@ impl Hosts {
             .take(self.telling.kept)
             .copied()
             .collect();
-        if self.ours.set(&told) {
-            self.on_flows_changed();
+        if !self.ours.set(&told) {
+            return;
+        }
+        match self.telling.words {
+            Words::Each(_) => self.on_flows_changed(),
+            Words::All => self.report.is_due_again(),
         }
     }
 
@@ -89,7 +103,7 @@ impl Hosts {
     /// Flows are bound to other addresses than before, or came or went: the peer hears of it by UNIFLOWS, where that is
     /// spoken.
     pub fn on_flows_changed(&mut self) {
-        if self.telling.form == AddressForm::Multiflow {
+        if self.telling.words == Words::Each(AddressForm::Multiflow) {
             self.report.is_due_again();
         }
     }
@@ -133,6 +147,16 @@ impl Hosts {
         Ok(gone)
     }
 
+    /// ADDITIONAL_ADDRESSES: the addresses at which nothing may be sent any more, since the set lacks them.
+    ///
+    /// # Errors
+    /// [`Violation::AddressesNotNegotiated`] where we did not offer the extension, [`Violation::AddressDirection`] from a
+    /// client.
+    pub fn on_additional_addresses(&mut self, frame: &AdditionalAddresses<'_>) -> Result<Vec<SocketAddr>, Violation> {
+        self.check_words(Words::All)?;
+        Ok(self.theirs.on_set(frame.sequence, frame.addresses.iter()))
+    }
+
     /// A flow of the peer is heard from an address: the one that it has behind a NAT, where there is one.
     pub fn on_heard(&mut self, flow: PathId, from: SocketAddr) {
         if let Some(id) = self.peer_flows.address_of(flow) {
@@ -157,8 +181,12 @@ impl Hosts {
     }
 
     fn check(&self, form: AddressForm) -> Result<(), Violation> {
+        self.check_words(Words::Each(form))
+    }
+
+    fn check_words(&self, words: Words) -> Result<(), Violation> {
         match self.telling.tellers {
-            _ if form != self.telling.form => Err(Violation::AddressesNotNegotiated),
+            _ if words != self.telling.words => Err(Violation::AddressesNotNegotiated),
             Tellers::Us => Err(Violation::AddressDirection),
             Tellers::Both | Tellers::Peer => Ok(()),
         }
@@ -170,7 +198,7 @@ impl Hosts {
     /// [`Violation::AddressesNotNegotiated`] without NAT traversal, [`Violation::AddressDirection`] from a server.
     pub fn on_reach_out(&self) -> Result<(), Violation> {
         match self.telling.tellers {
-            _ if self.telling.form != AddressForm::NatTraversal => Err(Violation::AddressesNotNegotiated),
+            _ if self.telling.words != Words::Each(AddressForm::NatTraversal) => Err(Violation::AddressesNotNegotiated),
             Tellers::Us => Ok(()),
             Tellers::Both | Tellers::Peer => Err(Violation::AddressDirection),
         }
@@ -183,7 +211,24 @@ impl Hosts {
     /// Writes what is due: words on our addresses first, since UNIFLOWS names their ids. `flows` are ours: those that we
     /// receive, and those that we send, each with its address here.
     pub(crate) fn fill(&mut self, flows: &OwnFlows, w: &mut FrameWriter<'_>) {
-        let form = self.telling.form;
+        match self.telling.words {
+            Words::Each(form) => self.fill_each(form, flows, w),
+            Words::All => self.fill_all(w),
+        }
+    }
+
+    fn fill_all(&mut self, w: &mut FrameWriter<'_>) {
+        self.ours.due().for_each(|entry| entry.delivery = FrameState::Idle);
+        if !self.report.is_due() {
+            return;
+        }
+        let (mut buf, sequence) = (Vec::new(), self.report.next());
+        let addresses = List::of(self.ours.beside_first(), &mut buf);
+        let frame = AdditionalAddresses { sequence, addresses };
+        let _ = self.report.write(&frame, SentFrame::AdditionalAddresses(sequence), w);
+    }
+
+    fn fill_each(&mut self, form: AddressForm, flows: &OwnFlows, w: &mut FrameWriter<'_>) {
         for entry in self.ours.due() {
             let Some((id, sequence)) = entry.number(form) else {
                 entry.delivery = FrameState::Idle;
@@ -217,7 +262,7 @@ impl Hosts {
     pub(crate) fn on_acked(&mut self, frame: &SentFrame) {
         match *frame {
             SentFrame::HostAddress { id, sequence } => self.ours.on_acked(id, sequence),
-            SentFrame::Uniflows(sequence) => self.report.on_acked(sequence),
+            SentFrame::Uniflows(sequence) | SentFrame::AdditionalAddresses(sequence) => self.report.on_acked(sequence),
             _ => {}
         }
     }
@@ -225,7 +270,7 @@ impl Hosts {
     pub(crate) fn on_lost(&mut self, frame: &SentFrame) {
         match *frame {
             SentFrame::HostAddress { id, sequence } => self.ours.on_lost(id, sequence),
-            SentFrame::Uniflows(sequence) => self.report.on_lost(sequence),
+            SentFrame::Uniflows(sequence) | SentFrame::AdditionalAddresses(sequence) => self.report.on_lost(sequence),
             _ => {}
         }
     }

@@ -88,7 +88,7 @@ impl Paths {
                     credit.on_acked(frame);
                 }
             }
-            SentFrame::HostAddress { .. } | SentFrame::Uniflows(_) => {
+            SentFrame::HostAddress { .. } | SentFrame::Uniflows(_) | SentFrame::AdditionalAddresses(_) => {
                 self.hosts.iter_mut().for_each(|hosts| hosts.on_acked(frame));
             }
             SentFrame::PathsInfo(sequence) => {
@@ -120,7 +120,7 @@ impl Paths {
                     credit.on_lost(frame);
                 }
             }
-            SentFrame::HostAddress { .. } | SentFrame::Uniflows(_) => {
+            SentFrame::HostAddress { .. } | SentFrame::Uniflows(_) | SentFrame::AdditionalAddresses(_) => {
                 self.hosts.iter_mut().for_each(|hosts| hosts.on_lost(frame));
             }
             SentFrame::PathsInfo(sequence) => {

@@ -10,13 +10,14 @@ use plait_base::{FourTuple, Instant, PathId, Violation};
 use plait_congestion::CongestionController;
 use plait_wire::FrameWriter;
 use plait_wire::frame::{AddressForm, UniflowInfo, Uniflows};
+use plait_wire::params::AdditionalAddressesUse;
 
 use super::opening::OpenError;
 use super::slot::Binding;
 use super::{Negotiated, Pairing, Paths, Slot};
 use crate::addresses::{AddressEvent, ChallengeData, PathAddresses, ValidationTimes};
 use crate::feedback::Feedback;
-use crate::hosts::{Hosts, OwnFlows, Tellers, Telling};
+use crate::hosts::{Hosts, OwnFlows, Tellers, Telling, Words};
 use crate::path::Path;
 
 /// What the hosts tell each other.
@@ -30,14 +31,21 @@ impl Paths {
         if both.paths && self.extension.credit().is_some() {
             self.reports = Some(Box::default());
         }
-        let every = |form| Telling { form, tellers: Tellers::Both, kept: MAX_HOST_ADDRESSES };
+        let every = |form| Telling { words: Words::Each(form), tellers: Tellers::Both, kept: MAX_HOST_ADDRESSES };
+        let is_client = self.config.side.is_client();
+        let by_server = if is_client { Tellers::Peer } else { Tellers::Us };
+        // A client alone announces it: a server then tells, if it likes.
+        let additional = ours.additional_addresses == AdditionalAddressesUse::Supported
+            && (is_client || peers.additional_addresses == AdditionalAddressesUse::Supported);
         let nat_traversal = ours.nat_traversal_addresses.and(peers.nat_traversal_addresses);
         let telling = match (&self.extension, nat_traversal) {
             (Negotiated::Multiflow(_), _) => every(AddressForm::Multiflow),
             (Negotiated::Multipath(_), _) if both.addresses => every(AddressForm::Private),
             (Negotiated::Multipath(_), Some(kept)) => {
-                let tellers = if self.config.side.is_client() { Tellers::Peer } else { Tellers::Us };
-                Telling { form: AddressForm::NatTraversal, tellers, kept: kept.get().into() }
+                Telling { words: Words::Each(AddressForm::NatTraversal), tellers: by_server, kept: kept.get().into() }
+            }
+            (Negotiated::Multipath(_) | Negotiated::None, _) if additional => {
+                Telling { words: Words::All, tellers: by_server, kept: MAX_HOST_ADDRESSES }
             }
             (Negotiated::Multipath(_) | Negotiated::None, _) => return,
         };

@@ -9,7 +9,7 @@ use plait_path::policy::AddressUse;
 use plait_path::table::{AbandonError, OpenError, Pairing};
 use plait_path::{Path, PathAddresses, Validation};
 
-use plait_wire::frame::{AddAddress, AddressForm, RemoveAddress, Uniflows};
+use plait_wire::frame::{AddAddress, AdditionalAddresses, AddressForm, RemoveAddress, Uniflows};
 
 use super::PathControl;
 use crate::connection::receive::Arrival;
@@ -156,6 +156,19 @@ impl PathControl {
             }
         }
         gone.into_iter().for_each(|address| self.stop_sending_to(at.now, address, random));
+        Ok(())
+    }
+
+    /// ADDITIONAL_ADDRESSES: the path policy may open paths to those that are new; those that are gone lose theirs.
+    pub(crate) fn on_additional_addresses(
+        &mut self,
+        now: Instant,
+        frame: &AdditionalAddresses<'_>,
+        random: &mut Random,
+    ) -> Result<(), Violation> {
+        let hosts = self.table.hosts_mut().ok_or(Violation::AddressesNotNegotiated)?;
+        let gone = hosts.on_additional_addresses(frame)?;
+        gone.into_iter().for_each(|address| self.stop_sending_to(now, address, random));
         Ok(())
     }
 

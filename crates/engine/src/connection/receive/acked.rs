@@ -119,6 +119,7 @@ impl Connection {
             | SentFrame::PathCidsBlocked(_)
             | SentFrame::HostAddress { .. }
             | SentFrame::Uniflows(_)
+            | SentFrame::AdditionalAddresses(_)
             | SentFrame::PathsInfo(_) => self.paths.on_frame_acked(frame),
             SentFrame::Datagram { .. } | SentFrame::Ping | SentFrame::PathChallenge | SentFrame::PathResponse => {}
         }
@@ -147,6 +148,7 @@ impl Connection {
             | SentFrame::PathCidsBlocked(_)
             | SentFrame::HostAddress { .. }
             | SentFrame::Uniflows(_)
+            | SentFrame::AdditionalAddresses(_)
             | SentFrame::PathsInfo(_) => self.paths.on_frame_lost(frame),
             // What was received is reported anew by every later ack; the others are never sent again as they were.
             SentFrame::Ack { .. }

@@ -60,8 +60,7 @@ impl Connection {
                 let hosts = self.paths.table.hosts().ok_or(Violation::AddressesNotNegotiated)?;
                 hosts.on_reach_out()?;
             }
-            // RFC 9000 12.4: extensions that we do not announce
-            Frame::AdditionalAddresses(_) => return Err(Violation::AddressesNotNegotiated.into()),
+            Frame::AdditionalAddresses(f) => self.paths.on_additional_addresses(at.now, &f, &mut self.random)?,
         }
         self.on_path_news(at.now);
         Ok(())

@@ -1,6 +1,7 @@
 //! Several paths: how many, who opens them, what they carry.
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::num::NonZeroU8;
 use std::sync::Arc;
 
@@ -15,8 +16,10 @@ use plait_engine::path::{ack_route, policy};
 use plait_engine::schedule::{self, reinject};
 use plait_wire::Frame;
 use plait_wire::frame::{
-    AddAddress, AddressForm, InterfaceType, PathCondition, PathStatus as Advice, ReachOut, RemoveAddress,
+    AddAddress, AdditionalAddresses, AddressForm, InterfaceType, List, PathCondition, PathStatus as Advice, ReachOut,
+    RemoveAddress,
 };
+use plait_wire::params::AdditionalAddressesUse;
 
 use super::{announced, with};
 use crate::multiflow::{add_address, seen_at};
@@ -338,6 +341,63 @@ fn tell_paths() {
         assert_eq!(rig.is_open(), ours && theirs);
         let reported = rig.conn().paths().peer_report(PathId(0));
         assert_eq!(reported.map(|report| report.state), (ours && theirs).then_some(PathState::Backup));
+    }
+}
+
+#[test]
+fn additional_addresses() {
+    let told = |f: &Frame<'_>| matches!(f, Frame::AdditionalAddresses(_));
+    for (ours, theirs) in [(true, true), (true, false), (false, true)] {
+        let setup = || {
+            let mut setup =
+                with(|t| _ = t.additional_addresses(ours).path_policy(policy::by_name("fullmesh").unwrap()));
+            if theirs {
+                setup.habits.params.announcements.additional_addresses = AdditionalAddressesUse::Supported;
+            }
+            setup
+        };
+        // A server tells all but the address of the handshake, and all again when one of them goes.
+        let mut rig = Rig::established_server(setup());
+        let now = rig.now;
+        let engine = addr(crate::puppet::ENGINE);
+        let ends = ["198.51.100.1:443", "[2001:db8::1]:443", "198.51.100.2:443"].map(addr);
+        rig.conn().set_local_addresses(now, &[&[engine], &ends[..]].concat());
+        rig.pump();
+        assert_eq!(rig.count(told), usize::from(ours && theirs), "{ours} {theirs}");
+        if ours && theirs {
+            rig.ack_all();
+            rig.conn().set_local_addresses(now, &[&[engine], &ends[1..]].concat());
+            rig.pump();
+            let frames = rig.seen.iter().flat_map(|seen| seen.frames());
+            let sets = frames.filter_map(|f| if let Frame::AdditionalAddresses(f) = f { Some(f) } else { None });
+            let sets: Vec<_> = sets.map(|f| (f.sequence, f.addresses.iter().collect::<Vec<_>>())).collect();
+            assert_eq!(sets, [(0, ends.to_vec()), (1, ends[1..].to_vec())]);
+        }
+        // A client opens a path to what the server tells, and ends it when a newer set lacks it. It tells nothing itself.
+        let mut rig = Rig::established_client(setup());
+        let now = rig.now;
+        rig.conn().set_local_addresses(now, &[engine, addr("198.51.100.9:4000")]);
+        rig.pump();
+        assert_eq!(rig.count(told), 0, "a client tells nothing");
+        let second = addr("192.0.2.2:5000");
+        let set = |sequence, addresses: &[SocketAddr]| {
+            let mut buf = Vec::new();
+            encoded(&AdditionalAddresses { sequence, addresses: List::of(addresses.iter().copied(), &mut buf) })
+        };
+        rig.frames(set(4, &[second]));
+        rig.pass(ms(30));
+        assert_eq!(rig.is_open(), ours, "only what was offered may come");
+        if !ours {
+            continue;
+        }
+        let to_second = |f: &Frame<'_>| matches!(f, Frame::PathChallenge(_));
+        assert!(seen_at(&rig, "192.0.2.2:5000").any(|s| s.has(to_second)));
+        rig.frames(set(3, &[]));
+        rig.pass(ms(30));
+        assert_eq!(rig.count(|f| matches!(f, Frame::PathAbandon(_))), 0, "an older set");
+        rig.frames(set(5, &[]));
+        rig.pass(ms(30));
+        assert!(rig.count(|f| matches!(f, Frame::PathAbandon(_))) > 0, "what is taken back loses its paths");
     }
 }
 
