@@ -6,6 +6,7 @@ use std::time::Duration;
 use plait_base::observe::PathState;
 use plait_base::{Instant, PathId};
 use plait_engine::config::RetryPolicy;
+use plait_engine::path::{AddressScope, policy};
 use plait_engine::stream::Overflow;
 use plait_engine::{TransportConfig, Version};
 use plait_netsim::{Depth, Duplex, HostId, PathSpec, RunEnd, World};
@@ -179,6 +180,90 @@ fn servers_move_their_clients_through_loss() {
             assert_eq!(version.flatten(), Some(prefers), "seed {seed}");
         }
     }
+}
+
+/// A server of which a client knows one address; the other one is told in the frames of NAT traversal.
+struct Told {
+    world: World,
+    client: HostId,
+    server: HostId,
+    links: Vec<Duplex>,
+}
+
+impl Told {
+    fn new(client: impl FnOnce(Setup) -> Peer, server: impl FnOnce(Setup) -> Peer) -> Self {
+        let mut world = World::new(11);
+        let remote = SocketAddr::new(SERVER[0], PORT);
+        let setup = Setup { local: SocketAddr::new(CLIENT[0], 50_000), remote: Some(remote), paths: 2, seed: 11 };
+        let client = world.add_host(client(setup), &CLIENT);
+        let server = world.add_host(server(Setup { local: remote, remote: None, ..setup }), &SERVER);
+        let connect = |(a, b)| world.net.connect(a, b, PathSpec::new(10, 20).link());
+        // Whatever leaves without a source address of its own leaves from the first.
+        let links = [(0, 0), (0, 1)].map(|(ours, theirs)| (CLIENT[ours], SERVER[theirs])).map(connect).to_vec();
+        Self { world, client, server, links }
+    }
+
+    /// Bytes of each link towards the client, once a download is done.
+    fn download(&mut self) -> Vec<u64> {
+        let client = self.client;
+        let end = self.world.run_until_done(seconds(60), |world| progress(world, client).is_done());
+        assert_eq!(end, RunEnd::Condition, "{:?}", progress(&self.world, client));
+        self.links.iter().map(|link| self.world.net.link_stats(link.backward).forwarded_bytes).collect()
+    }
+}
+
+fn tells_of_addresses(setup: Setup) -> Peer {
+    let mut transport = crate::peers::plait::transport(setup.paths);
+    transport.nat_traversal(true).address_scope(AddressScope::Any);
+    if setup.remote.is_some() {
+        transport.path_policy(policy::by_name("fullmesh").unwrap());
+    }
+    Peer(Box::new(PlaitHost::with(setup, transport, RetryPolicy::Application)))
+}
+
+#[test]
+fn a_server_of_noq_tells_us_of_its_other_address() {
+    let mut told = Told::new(tells_of_addresses, |setup| Kind::Noq.build(setup));
+    told.world.act::<Peer, _>(told.client, |peer, now| {
+        peer.0.request(Request::download(5_000_000));
+        let local = SocketAddr::new(CLIENT[0], 50_000);
+        peer.plait().unwrap().connection().unwrap().set_local_addresses(now, &[local]);
+    });
+    told.world.run_until(Instant::ZERO + Duration::from_millis(200));
+    let tell = |peer: &mut Peer, _| {
+        let connection = peer.noq().unwrap().connection().unwrap();
+        connection.add_nat_traversal_address(SocketAddr::new(SERVER[1], PORT)).unwrap();
+    };
+    told.world.act::<Peer, _>(told.server, tell);
+    let carried = told.download();
+    assert!(carried.iter().all(|bytes| *bytes > 1_000_000), "both links carry: {carried:?}");
+}
+
+#[test]
+fn a_client_of_noq_learns_our_other_address() {
+    let mut told = Told::new(|setup| Kind::Noq.build(setup), tells_of_addresses);
+    told.world.act::<Peer, _>(told.client, |peer, _| peer.0.request(Request::download(5_000_000)));
+    told.world.run_until(Instant::ZERO + Duration::from_millis(200));
+    let second = SocketAddr::new(SERVER[1], PORT);
+    told.world.act::<Peer, _>(told.server, |peer, now| {
+        let locals = [SocketAddr::new(SERVER[0], PORT), second];
+        peer.plait().unwrap().connection().unwrap().set_local_addresses(now, &locals);
+    });
+    told.world.run_until(Instant::ZERO + Duration::from_millis(400));
+    // It asks us by REACH_OUT to probe it, which we do not, and probes the address itself.
+    let probed = told.world.act::<Peer, _>(told.client, |peer, now| {
+        peer.noq().unwrap().reach_out(now, SocketAddr::new(CLIENT[1], 50_000))
+    });
+    assert_eq!(probed, Some(vec![second]));
+    told.world.run_until(Instant::ZERO + Duration::from_millis(600));
+    // It opens the path as a backup.
+    let paths = told.world.act::<Peer, _>(told.client, |peer, now| {
+        peer.0.obey(now, crate::peers::Order::Available(1));
+        peer.0.paths().len()
+    });
+    assert_eq!(paths, Some(2));
+    let carried = told.download();
+    assert!(carried.iter().all(|bytes| *bytes > 1_000_000), "both links carry: {carried:?}");
 }
 
 /// A client and a server of plait, one link of `mtus` bytes for each path, all paths wished for.

@@ -11,6 +11,7 @@ pub mod plait;
 pub mod quinn;
 pub mod tls;
 
+use std::any::Any;
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -125,6 +126,16 @@ impl Kind {
 
 /// Any stack as a host of one known type.
 pub struct Peer(pub Box<dyn Stack>);
+
+impl Peer {
+    pub fn plait(&mut self) -> Option<&mut plait::PlaitHost> {
+        (&mut *self.0 as &mut dyn Any).downcast_mut()
+    }
+
+    pub fn noq(&mut self) -> Option<&mut noq::NoqHost> {
+        (&mut *self.0 as &mut dyn Any).downcast_mut()
+    }
+}
 
 impl Host for Peer {
     fn on_datagram(&mut self, now: Instant, datagram: Datagram) {

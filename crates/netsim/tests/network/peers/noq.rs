@@ -50,9 +50,13 @@ fn transport(paths: u32, keep_alive: Option<Duration>) -> Arc<TransportConfig> {
     if paths > 1 {
         config.default_path_keep_alive_interval(keep_alive);
         config.max_concurrent_multipath_paths(paths);
+        config.max_remote_nat_traversal_addresses(NAT_TRAVERSAL_ADDRESSES);
     }
     Arc::new(config)
 }
+
+/// Addresses of the peer that it keeps, where it has several paths.
+const NAT_TRAVERSAL_ADDRESSES: u8 = 8;
 
 impl NoqHost {
     pub fn new(setup: Setup, options: PeerOptions) -> Self {
@@ -89,6 +93,19 @@ impl NoqHost {
             deadline: None,
             welcome: options.welcome,
         }
+    }
+
+    /// The first connection, to look at or to steer.
+    pub fn connection(&mut self) -> Option<&mut Connection> {
+        self.live.values_mut().next().map(|one| &mut one.connection)
+    }
+
+    /// Client: asks the server to probe it at `local`, by REACH_OUT, and probes the addresses that the server told.
+    pub fn reach_out(&mut self, now: Instant, local: SocketAddr) -> Vec<SocketAddr> {
+        let at = self.clock.to_std(now);
+        let connection = self.connection().unwrap();
+        connection.add_nat_traversal_address(local).unwrap();
+        connection.initiate_nat_traversal_round(at).unwrap()
     }
 
     fn push(&mut self, transmit: &Transmit, data: &[u8]) {
