@@ -1,7 +1,9 @@
 //! Designs of experiments: points that fill a space of network parameters evenly, and those of the papers.
 
 pub mod named;
+pub mod profiles;
 pub mod wsp;
 
 pub use named::{Design, NAMES, by_name};
+pub use profiles::{PROFILES, Profile};
 pub use wsp::wsp;

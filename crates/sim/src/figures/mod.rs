@@ -7,6 +7,8 @@ mod gate;
 mod migration;
 mod multiflow;
 mod ns3;
+mod paired;
+mod profiles;
 mod reordering;
 mod startup;
 #[cfg(test)]
@@ -68,6 +70,8 @@ pub struct Figure {
     pub notes: Vec<String>,
     /// The plots, in the order of the page.
     pub plots: Vec<Plot>,
+    /// Tables of what one line cannot say.
+    pub tables: Vec<Table>,
     /// False where a gate was not held.
     pub failed: bool,
 }
@@ -75,6 +79,28 @@ pub struct Figure {
 impl Figure {
     fn claim(&mut self, what: impl Into<String>, published: impl Into<String>, ours: impl Into<String>) {
         self.claims.push(Claim { what: what.into(), published: published.into(), ours: ours.into() });
+    }
+}
+
+/// A table of a figure; the first cell of each row is its name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Table {
+    /// The names of the columns.
+    pub head: Vec<String>,
+    /// As many cells in each as there are columns.
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    fn new<const N: usize>(head: [&str; N]) -> Self {
+        Self { head: head.map(str::to_owned).to_vec(), rows: Vec::new() }
+    }
+
+    /// As Markdown has it, fit for a README.
+    pub fn markdown(&self) -> String {
+        let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+        let rows: String = self.rows.iter().map(|row| line(row)).collect();
+        format!("{}|{}\n{rows}", line(&self.head), "---|".repeat(self.head.len()))
     }
 }
 
@@ -118,6 +144,7 @@ const FIGURES: &[(&str, &str, Make)] = &[
     }),
     ("fairness", "Two paths through one queue take no more than a single-path flow beside them", fairness::fairness),
     ("never-worse", "The gate: several paths are never slower than the best of them", gate::never_worse),
+    ("profiles", "Sixteen pairs of paths as hosts have them: both next to the better one alone", profiles::profiles),
     ("migration", "The gate: a change of address costs little more than a slow start", migration::migration),
     ("reordering", "The gate: late packets on a path that loses none cost little", reordering::reordering),
     ("startup", "The gate: slow start sends little twice and costs no time", startup::startup),
@@ -153,6 +180,7 @@ impl FigureFiles {
         for Claim { what, published, ours } in &self.figure.claims {
             text.push_str(&format!("  {what}\n      published: {published}\n      here:      {ours}\n"));
         }
+        self.figure.tables.iter().for_each(|table| text.push_str(&format!("\n{}\n", table.markdown())));
         self.figure.notes.iter().for_each(|note| text.push_str(&format!("  note: {note}\n")));
         self.files.iter().for_each(|file| text.push_str(&format!("  wrote {}\n", file.display())));
         text
@@ -198,6 +226,11 @@ fn differences(name: &str) -> Option<&'static str> {
              start; a change of address costs what it takes longer than without; allowed for: where a NAT changed, what is on \
              its way is lost, and nobody knows for a probe time-out: four round trips, a full queue and 25 ms"
         }
+        "profiles" => {
+            "pairs have one network, transfer and seed; the better path is the one with the smaller median alone; in brackets what is \
+             raw, else a start over the worse path is allowed for as late as runs over either path alone show it: the first byte of \
+             a download, the handshake of an upload; of requests the time is the one that one answer in twenty exceeds"
+        }
         "startup" => {
             "CUBIC, 20 MB over one clean link of 10 to 100 Mbit/s, RTT 10 to 80 ms, drop-tail queue of 0.5 to 3 times what the \
              link holds, at least 15 kB; what is sent twice includes what CUBIC loses later on"
@@ -233,6 +266,9 @@ fn page(title: &str, figure: &Figure) -> Page {
     }
     let rows = figure.claims.iter().map(|c| vec![c.what.clone(), c.published.clone(), c.ours.clone()]);
     page.table(&["", "published", "here"], &rows.collect::<Vec<_>>());
+    for table in &figure.tables {
+        page.table(&table.head.iter().map(String::as_str).collect::<Vec<_>>(), &table.rows);
+    }
     page.notes(&figure.notes);
     page
 }

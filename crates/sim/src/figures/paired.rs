@@ -1,0 +1,294 @@
+//! Several paths next to the best of them alone, run by run: the same network, transfer and seed.
+
+use std::fmt;
+
+use crate::campaign::{Row, spread};
+use crate::command::CommandError;
+use crate::stats::Sorted;
+
+use super::{FigureRequest, rows};
+
+/// What slower by over so much is worth counting, and what is too much.
+pub(super) const SLOWER: f64 = 0.03;
+pub(super) const FAR_SLOWER: f64 = 0.15;
+
+/// What is carried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Load {
+    /// So many bytes to the client.
+    Download(u64),
+    /// So many bytes to the server.
+    Upload(u64),
+    /// A hundred answers of so many bytes, one each 200 ms.
+    Requests(u64),
+}
+
+impl Load {
+    fn text(self) -> String {
+        match self {
+            Self::Download(bytes) => format!("kind = \"download\"\nbytes = {bytes}\n"),
+            Self::Upload(bytes) => format!("kind = \"upload\"\nbytes = {bytes}\n"),
+            Self::Requests(bytes) => format!(
+                "kind = \"request-response\"\nrequest_bytes = 500\nresponse_bytes = {bytes}\ninterval_ms = 200\ncount = 100\n"
+            ),
+        }
+    }
+
+    /// Of requests it is the late answer that people notice: the time which one in twenty exceeds.
+    fn measure(self, row: &Row) -> Option<f64> {
+        match self {
+            Self::Download(_) | Self::Upload(_) => row.seconds(),
+            Self::Requests(_) => row.number("delay_p95_ms").filter(|_| row.is_complete()).map(|ms| ms / 1e3),
+        }
+    }
+
+    /// When the first byte can be where it belongs, as a run over a path alone shows it: with the end of the handshake, half a
+    /// round trip after it for the server. Answers to requests have no start in common.
+    fn start(self, alone: &Row, path: usize) -> Option<f64> {
+        let milliseconds = match self {
+            Self::Download(_) => alone.number("first_byte_ms")?,
+            Self::Upload(_) => alone.number("handshake_ms")? + alone.number(&format!("path{path}_rtt_min_ms"))? / 2.0,
+            Self::Requests(_) => 0.0,
+        };
+        Some(milliseconds / 1e3)
+    }
+}
+
+impl fmt::Display for Load {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::Download(bytes) | Self::Upload(bytes) | Self::Requests(bytes)) = *self;
+        let size = if bytes < 1_000_000 { format!("{} kB", bytes / 1000) } else { format!("{} MB", bytes / 1_000_000) };
+        match self {
+            Self::Download(_) => write!(f, "{size} down"),
+            Self::Upload(_) => write!(f, "{size} up"),
+            Self::Requests(_) => write!(f, "answers of {size}"),
+        }
+    }
+}
+
+/// A network with a transfer, to be run over either path and over both.
+#[derive(Clone, Debug)]
+pub(super) struct Contest {
+    /// What it is counted with.
+    pub(super) group: String,
+    /// Its own name, fit for a folder.
+    pub(super) name: String,
+    /// The tables of paths, links and events of a scenario.
+    pub(super) network: String,
+    /// Lines of its table of endpoints.
+    pub(super) endpoints: String,
+    pub(super) load: Load,
+    /// Runs of each kind; one is enough where nothing is drawn.
+    pub(super) seeds: u64,
+}
+
+impl Contest {
+    fn scenario(&self) -> String {
+        format!(
+            "name = \"{}\"\n{}[transfer]\n{}[endpoints]\n{}[sweep]\nendpoints.extension = [\"none\", \"multipath\"]\n\
+             endpoints.initial_path = [0, 1]\n",
+            self.name,
+            self.network,
+            self.load.text(),
+            self.endpoints
+        )
+    }
+}
+
+/// A run over both paths and one of the same seed over the better one alone, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Pair {
+    pub(super) seed: u64,
+    /// Over the better path alone; no number where that run did not complete.
+    pub(super) alone: f64,
+    /// Over both; infinite where that run did not complete.
+    pub(super) together: f64,
+    /// By how much a start over the initial path is later than over the better one, as single runs of this seed show it.
+    pub(super) later_start: f64,
+}
+
+impl Pair {
+    /// By which part of its time the better path alone was faster, below 0 both; infinite where one has no time.
+    pub(super) fn raw(&self) -> f64 {
+        self.slower(self.together)
+    }
+
+    /// The same with a later start allowed for.
+    pub(super) fn allowed(&self) -> f64 {
+        self.slower(self.together - self.later_start)
+    }
+
+    fn slower(&self, seconds: f64) -> f64 {
+        if self.alone.is_nan() { f64::INFINITY } else { seconds / self.alone - 1.0 }
+    }
+}
+
+/// The pairs of a contest from one initial path.
+#[derive(Clone, Debug)]
+pub(super) struct Compared {
+    pub(super) contest: Contest,
+    pub(super) initial: usize,
+    /// The path whose median time alone is the smaller.
+    pub(super) best: usize,
+    pub(super) pairs: Vec<Pair>,
+}
+
+impl Compared {
+    pub(super) fn is_best_first(&self) -> bool {
+        self.initial == self.best
+    }
+
+    /// Medians of the better path alone and of both, seconds.
+    pub(super) fn medians(&self) -> (f64, f64) {
+        let median = |time: fn(&Pair) -> f64| upper_median(&Sorted::new(self.pairs.iter().map(time)));
+        (median(|pair| pair.alone), median(|pair| pair.together))
+    }
+}
+
+/// Runs every contest; of each, the comparison from path 0 and that from path 1.
+pub(super) fn compare(
+    request: &FigureRequest<'_>,
+    name: &str,
+    contests: &[Contest],
+) -> Result<Vec<Compared>, CommandError> {
+    // Contests side by side: single runs of one differ too much in length to share threads well.
+    let quiet = FigureRequest {
+        jobs: 1,
+        progress: &|_, _, _| {},
+        sets: request.sets.clone(),
+        out: request.out.as_ref().map(|out| out.join(name)),
+        commit: request.commit.clone(),
+        policies: request.policies.clone(),
+        ..*request
+    };
+    let work = |contest: &Contest| {
+        Ok::<_, CommandError>(pair_up(contest, &rows(&quiet, &contest.name, &contest.scenario(), contest.seeds)?))
+    };
+    let done = std::sync::atomic::AtomicUsize::new(0);
+    let news = |_, result: &Result<_, _>| {
+        if result.is_ok() {
+            let count = done.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
+            (request.progress)(name, count, contests.len());
+        }
+    };
+    let results: Result<Vec<_>, _> =
+        spread(contests, request.jobs, request.stop, work, news).into_iter().flatten().collect();
+    let results = results?;
+    if results.len() < contests.len() {
+        let (done, total, kept) = (results.len(), contests.len(), request.out.is_some());
+        return Err(crate::campaign::CampaignError::Interrupted { done, total, kept }.into());
+    }
+    Ok(results.into_iter().flatten().collect())
+}
+
+/// From the rows of a contest, seeds within initial paths within single and multipath, to its pairs.
+fn pair_up(contest: &Contest, rows: &[Row]) -> Vec<Compared> {
+    let runs: Vec<&[Row]> = rows.chunks(contest.seeds as usize).collect();
+    let [first, second, from_first, from_second] = runs[..] else { return Vec::new() };
+    let median = |rows: &[Row]| {
+        let seconds = rows.iter().map(|row| contest.load.measure(row).unwrap_or(f64::INFINITY));
+        upper_median(&Sorted::new(seconds))
+    };
+    let best = usize::from(median(second) < median(first));
+    let alone = if best == 0 { first } else { second };
+    let start = |row: &Row, path: usize| contest.load.start(row, path);
+    let compared = |initial: usize, single: &[Row], both: &[Row]| {
+        let pair = |((alone, single), both): ((&Row, &Row), &Row)| Pair {
+            seed: both.number("seed").unwrap_or_default() as u64,
+            alone: contest.load.measure(alone).unwrap_or(f64::NAN),
+            together: contest.load.measure(both).unwrap_or(f64::INFINITY),
+            later_start: start(single, initial)
+                .zip(start(alone, best))
+                .map_or(0.0, |(this, best)| (this - best).max(0.0)),
+        };
+        let pairs = alone.iter().zip(single).zip(both).map(pair).collect();
+        Compared { contest: contest.clone(), initial, best, pairs }
+    };
+    vec![compared(0, first, from_first), compared(1, second, from_second)]
+}
+
+/// How a set of pairs came out.
+#[derive(Clone, Debug)]
+pub(super) struct Tally {
+    raw: Sorted,
+    allowed: Sorted,
+}
+
+impl Tally {
+    /// Of all pairs in these comparisons.
+    pub(super) fn of<'a>(compared: impl IntoIterator<Item = &'a Compared>) -> Self {
+        let pairs: Vec<Pair> = compared.into_iter().flat_map(|compared| compared.pairs.iter().copied()).collect();
+        Self { raw: Sorted::new(pairs.iter().map(Pair::raw)), allowed: Sorted::new(pairs.iter().map(Pair::allowed)) }
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.raw.len()
+    }
+
+    /// Cells of a table: median, shares over both limits and the worst; what is raw in brackets where it differs.
+    pub(super) fn cells(&self) -> Vec<String> {
+        let cell = |of: &dyn Fn(&Sorted) -> String| {
+            let (allowed, raw) = (of(&self.allowed), of(&self.raw));
+            if allowed == raw { allowed } else { format!("{allowed} ({raw})") }
+        };
+        vec![
+            cell(&|set| percent(upper_median(set))),
+            cell(&|set| format!("{:.1} %", 100.0 * set.share(|slower| slower > SLOWER))),
+            cell(&|set| format!("{:.1} %", 100.0 * set.share(|slower| slower > FAR_SLOWER))),
+            cell(&|set| percent(set.values().last().copied().unwrap_or(f64::NAN))),
+        ]
+    }
+}
+
+/// The median, of an even number the greater of both in the middle: halfway to infinity is no number.
+pub(super) fn upper_median(set: &Sorted) -> f64 {
+    set.values().get(set.len() / 2).copied().unwrap_or(f64::INFINITY)
+}
+
+/// A part with its sign; `+inf %` for what has no end.
+pub(super) fn percent(part: f64) -> String {
+    format!("{:+.1} %", 100.0 * part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn contest(load: Load) -> Contest {
+        let (group, name) = ("group".to_owned(), "contest".to_owned());
+        Contest { group, name, network: String::new(), endpoints: String::new(), load, seeds: 2 }
+    }
+
+    /// A run that took so many seconds and began after so many milliseconds.
+    fn row(seconds: f64, first_byte_ms: f64) -> Row {
+        let cells = [("seconds", seconds), ("first_byte_ms", first_byte_ms), ("seed", 1.0)];
+        let mut cells: Vec<_> = cells.map(|(name, value)| (name.to_owned(), value.to_string())).to_vec();
+        cells.push(("end".into(), if seconds.is_finite() { "complete" } else { "unfinished" }.into()));
+        Row { index: 0, cells }
+    }
+
+    #[test]
+    fn pairs_are_held_against_the_better_path_of_the_same_seed() {
+        // Path 1 alone is the better one; from path 0 a run begins 400 ms later.
+        let (slow, fast) = ([row(9.0, 500.0), row(9.5, 500.0)], [row(2.0, 100.0), row(3.0, 100.0)]);
+        let (from_slow, from_fast) = ([row(2.4, 500.0), row(3.5, 500.0)], [row(1.0, 100.0), row(f64::INFINITY, 100.0)]);
+        let rows: Vec<Row> = [slow, fast, from_slow, from_fast].concat();
+        let compared = pair_up(&contest(Load::Download(1000)), &rows);
+        let [worse_first, best_first] = &compared[..] else { panic!("{compared:?}") };
+        assert!(!worse_first.is_best_first() && best_first.is_best_first());
+        let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
+        assert!(near(worse_first.pairs[0].raw(), 0.2) && near(worse_first.pairs[0].allowed(), 0.0));
+        assert!(near(worse_first.pairs[1].allowed(), 0.1 / 3.0));
+        assert_eq!((best_first.pairs[0].raw(), best_first.pairs[0].allowed()), (-0.5, -0.5));
+        assert_eq!(best_first.pairs[1].raw(), f64::INFINITY, "what does not complete is no better than what does");
+        assert_eq!(Tally::of(&compared).cells()[1], "50.0 % (75.0 %)");
+    }
+
+    #[test]
+    fn without_a_reference_a_pair_counts_as_slower() {
+        let rows: Vec<Row> =
+            [f64::INFINITY, f64::INFINITY, 1.0, 1.0].iter().flat_map(|s| [row(*s, 1.0), row(*s, 1.0)]).collect();
+        let compared = pair_up(&contest(Load::Download(1000)), &rows);
+        assert!(compared.iter().flat_map(|c| &c.pairs).all(|pair| pair.raw() == f64::INFINITY));
+    }
+}
