@@ -4,6 +4,7 @@ mod asymmetry;
 mod conext;
 mod fairness;
 mod gate;
+mod matrix;
 mod migration;
 mod multiflow;
 mod ns3;
@@ -145,6 +146,7 @@ const FIGURES: &[(&str, &str, Make)] = &[
     ("fairness", "Two paths through one queue take no more than a single-path flow beside them", fairness::fairness),
     ("never-worse", "The gate: several paths are never slower than the best of them", gate::never_worse),
     ("profiles", "Sixteen pairs of paths as hosts have them: both next to the better one alone", profiles::profiles),
+    ("matrix", "Every scheduler with every controller over 29 networks: what the defaults lose", matrix::matrix),
     ("migration", "The gate: a change of address costs little more than a slow start", migration::migration),
     ("reordering", "The gate: late packets on a path that loses none cost little", reordering::reordering),
     ("startup", "The gate: slow start sends little twice and costs no time", startup::startup),
