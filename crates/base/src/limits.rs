@@ -39,6 +39,8 @@ pub const MAX_ACK_RANGES: usize = 128;
 /// Packets without anything to deliver, mostly acks, that one space of a path remembers beyond what it awaits an ack for.
 /// A peer that acknowledges nothing makes us send any number of them; no honest one lets so many pass in a round trip.
 pub const MAX_UNANSWERED_ACKS: usize = 16_384;
+/// RTT samples of a path that are remembered for acks that come later by its own way back.
+pub const MAX_RTT_MARKS: usize = 64;
 /// Ranges of packet numbers below which duplicates are no longer told apart: all below count as seen.
 pub const MAX_DEDUP_RANGES: usize = 512;
 

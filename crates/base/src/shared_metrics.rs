@@ -16,6 +16,8 @@ pub struct PathMetrics {
     pub ssthresh_bytes: u64,
     /// Smoothed RTT; none before the first sample.
     pub rtt: Option<Duration>,
+    /// How much sooner its acks come than by its own way back; zero where they take that.
+    pub ack_shortcut: Duration,
     /// Largest datagram, bytes.
     pub max_datagram_bytes: u64,
     /// True while a loss episode lasts (RFC 9002 recovery period).
@@ -65,6 +67,7 @@ impl PathMetrics {
             window_bytes: 0,
             ssthresh_bytes: u64::MAX,
             rtt: None,
+            ack_shortcut: Duration::ZERO,
             max_datagram_bytes: crate::limits::MIN_DATAGRAM_BYTES as u64,
             in_recovery: false,
             active: false,

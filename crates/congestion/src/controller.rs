@@ -9,8 +9,8 @@ use plait_base::{Instant, PathId};
 /// The slow start threshold before the first congestion event: none.
 pub const NO_THRESHOLD: u64 = u64::MAX;
 
-/// RTT figures of a path at one moment (RFC 9002 5).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// RTT figures of a path at one moment (RFC 9002 5); all zero before the first sample.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RttSample {
     /// The newest sample, ack delay taken off where RFC 9002 5.3 says so.
     pub latest: Duration,
@@ -18,6 +18,33 @@ pub struct RttSample {
     pub smoothed: Duration,
     /// Smallest sample over the present way back.
     pub min: Duration,
+    /// How much sooner acks come than by the path's own way back, where they take another (RFC 10069 3.1); else zero. What a
+    /// single-path flow would grow by is a matter of [`Self::own`].
+    pub shortcut: Duration,
+}
+
+impl RttSample {
+    /// The path's own round trip, smoothed: there and back on itself.
+    pub fn own(&self) -> Duration {
+        self.smoothed + self.shortcut
+    }
+
+    /// Which part of the path's own round trip that of its acks is, 0.25 to 1.
+    pub fn ack_part(&self) -> f64 {
+        part(self.smoothed, self.shortcut)
+    }
+}
+
+/// Where ways are alike in both directions, acks save no more than half of the round trip. Beyond twice as much, an own way that
+/// is all but closed would keep a path with a good way there from growing at all.
+const PART_MIN: f64 = 0.25;
+
+/// Which part `rtt` is of itself and the shortcut that acks took; at least [`PART_MIN`].
+pub(crate) fn part(rtt: Duration, shortcut: Duration) -> f64 {
+    if shortcut.is_zero() || rtt.is_zero() {
+        return 1.0;
+    }
+    (rtt.as_secs_f64() / (rtt + shortcut).as_secs_f64()).max(PART_MIN)
 }
 
 /// What kept the sender from sending more when the acked packets were in flight.

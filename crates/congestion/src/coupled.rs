@@ -7,7 +7,7 @@ use std::time::Duration;
 use plait_base::PathId;
 use plait_base::shared_metrics::{PathMetrics, SharedPathMetrics};
 
-use crate::controller::{Acked, Congestion, CongestionController, CongestionKind};
+use crate::controller::{Acked, Congestion, CongestionController, CongestionKind, RttSample, part};
 use crate::window::{SlowStart, Window};
 
 /// The formulas that tell one coupled controller from another.
@@ -60,8 +60,8 @@ pub(crate) struct Linked<R> {
     path: PathId,
     pub(crate) window: Window,
     pub(crate) rule: R,
-    /// Smoothed RTT of the last ACK; zero before it.
-    pub(crate) rtt: Duration,
+    /// As of the last ACK.
+    pub(crate) rtt: RttSample,
     /// Window and threshold before the last congestion event, bytes.
     before: Option<(u64, u64)>,
 }
@@ -70,12 +70,15 @@ impl<R: Rule> Linked<R> {
     /// A controller for `path` with an initial window for datagrams of `mss` bytes.
     pub(crate) fn new(path: PathId, mss: u64, slow_start: SlowStart) -> Self {
         let window = Window::new(mss, slow_start);
-        Self { path, window, rule: R::default(), rtt: Duration::ZERO, before: None }
+        Self { path, window, rule: R::default(), rtt: RttSample::default(), before: None }
     }
 
     fn place<'a>(&self, shared: &'a SharedPathMetrics) -> Option<CoupledPath<'a>> {
-        let this = this(&self.window, self.rtt)?;
-        let metrics = own(self.path, &self.window, self.rtt, self.rule.between_losses_bytes(), shared);
+        let this = this(&self.window, &self.rtt)?;
+        let metrics = PathMetrics {
+            between_losses_bytes: self.rule.between_losses_bytes(),
+            ..own(self.path, &self.window, &self.rtt, shared)
+        };
         Some(CoupledPath { metrics, this, shared })
     }
 }
@@ -98,13 +101,13 @@ impl<R: Rule> CongestionController for Linked<R> {
     }
 
     fn on_acked(&mut self, ack: &Acked, shared: &SharedPathMetrics) {
-        self.rtt = ack.rtt.smoothed;
+        self.rtt = ack.rtt;
         self.rule.on_acked(ack.bytes_total.max(ack.bytes));
         let bytes = self.window.slow_start(ack);
         if bytes > 0
             && let Some(place) = self.place(shared)
         {
-            self.window.add(self.rule.increase(&place) * bytes as f64);
+            self.window.add(ack.rtt.ack_part() * self.rule.increase(&place) * bytes as f64);
         }
     }
 
@@ -144,12 +147,13 @@ impl<R: Rule> CongestionController for Linked<R> {
     }
 }
 
-/// One path in the units of the coupled formulas.
+/// One path in the units of the coupled formulas: as if its acks took its own way back. Then its rate would be the same with
+/// a window that is larger by as much as the RTT.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Sibling {
     /// Window, segments of the path's own datagram size.
     pub(crate) window: f64,
-    /// Smoothed RTT, seconds; above zero.
+    /// Smoothed RTT of the path itself, seconds; above zero.
     pub(crate) rtt: f64,
 }
 
@@ -160,26 +164,25 @@ impl Sibling {
     }
 
     fn of(metrics: &PathMetrics) -> Option<Self> {
-        let rtt = metrics.rtt.filter(|r| !r.is_zero())?.as_nanos() as f64 / 1e9;
-        Some(Self { window: metrics.window_bytes as f64 / metrics.max_datagram_bytes.max(1) as f64, rtt })
+        let window = metrics.window_bytes as f64 / metrics.max_datagram_bytes.max(1) as f64;
+        Self::new(window, metrics.rtt?, metrics.ack_shortcut)
+    }
+
+    fn new(window: f64, rtt: Duration, shortcut: Duration) -> Option<Self> {
+        let part = part(rtt, shortcut);
+        (!rtt.is_zero()).then(|| Self { window: window / part, rtt: rtt.as_nanos() as f64 / 1e9 / part })
     }
 }
 
 /// This path's metrics as they are now; the shared ones may lag behind the controller.
-pub(crate) fn own(
-    path: PathId,
-    window: &Window,
-    rtt: Duration,
-    between_losses_bytes: u64,
-    shared: &SharedPathMetrics,
-) -> PathMetrics {
+pub(crate) fn own(path: PathId, window: &Window, rtt: &RttSample, shared: &SharedPathMetrics) -> PathMetrics {
     PathMetrics {
         window_bytes: window.bytes(),
         ssthresh_bytes: window.ssthresh(),
         max_datagram_bytes: window.mss(),
-        rtt: Some(rtt),
+        rtt: Some(rtt.smoothed),
+        ack_shortcut: rtt.shortcut,
         active: true,
-        between_losses_bytes,
         in_recovery: shared.get(path).is_some_and(|p| p.in_recovery),
         ..PathMetrics::new(path)
     }
@@ -202,7 +205,6 @@ pub(crate) fn siblings<'a>(
 }
 
 /// This path in the formulas' units, with the fraction of a byte that its window holds back.
-pub(crate) fn this(window: &Window, rtt: Duration) -> Option<Sibling> {
-    let rtt = rtt.as_nanos() as f64 / 1e9;
-    (rtt > 0.0).then(|| Sibling { window: window.segments(), rtt })
+pub(crate) fn this(window: &Window, rtt: &RttSample) -> Option<Sibling> {
+    Sibling::new(window.segments(), rtt.smoothed, rtt.shortcut)
 }

@@ -63,7 +63,7 @@ impl CongestionController for CoupledCubic {
     }
 
     fn on_acked(&mut self, ack: &Acked, shared: &SharedPathMetrics) {
-        let own = coupled::own(self.path, self.cubic.size(), ack.rtt.smoothed, 0, shared);
+        let own = coupled::own(self.path, self.cubic.size(), &ack.rtt, shared);
         let rates = coupled::siblings(&own, shared).map(|s| s.rate());
         let (best, sum) = rates.fold((0.0, 0.0), |(best, sum): (f64, f64), rate| (best.max(rate), sum + rate));
         self.cubic.grow(ack, if sum > 0.0 { gain(best / sum) } else { Gain::default() });

@@ -42,6 +42,14 @@ pub(crate) struct Gain {
     pub(crate) friendly: f64,
 }
 
+impl Gain {
+    /// The gain where the RTT of the acks is so large a part of the path's own. The same window is a rate by so much
+    /// higher, so that the curve has to be flatter by as much; the Reno-friendly part grows once an RTT besides.
+    fn of_own_way(self, ack_part: f64) -> Self {
+        Self { curve: self.curve * ack_part, friendly: self.friendly * ack_part * ack_part }
+    }
+}
+
 impl Default for Gain {
     fn default() -> Self {
         Self { curve: 1.0, friendly: 1.0 }
@@ -118,8 +126,9 @@ impl Cubic {
         }
     }
 
-    /// Takes in an ACK frame's news; grows by `gain` of what one flow would.
+    /// Takes in an ACK frame's news; grows by `gain` of what one flow would whose acks take the path's own way back.
     pub(crate) fn grow(&mut self, ack: &Acked, gain: Gain) {
+        let gain = gain.of_own_way(ack.rtt.ack_part());
         let bytes = self.window.slow_start(ack);
         if ack.limit == Limit::Application {
             if self.epoch.is_some() {

@@ -50,6 +50,30 @@ mod tests {
         assert_eq!(coupled, ["lia", "olia", "balia", "coupled-cubic", "auto"]);
     }
 
+    #[test]
+    fn acks_that_are_home_sooner_make_nobody_greedy() {
+        // In rate terms a path grows as one whose acks take its own way back, of 200 ms, though they are home after 100.
+        let own_rtt = Duration::from_millis(200);
+        for name in ["newreno", "lia", "olia", "balia"] {
+            let grown = |acks_after: Duration| {
+                let mut path = by_name(name).unwrap().build(PathId::ZERO, Instant::ZERO, 1000);
+                let shortcut = own_rtt - acks_after;
+                let rtt = RttSample { latest: acks_after, smoothed: acks_after, min: acks_after, shortcut };
+                path.on_acked(&Acked { rtt, ..acked(400_000) }, &shared(&[]));
+                path.on_congestion(&congestion(CongestionKind::Loss), &shared(&[]));
+                let before = path.window();
+                // Ten seconds of acks, a window for each of their round trips.
+                for _ in 0..10_000 / acks_after.as_millis() {
+                    let bytes = path.window();
+                    path.on_acked(&Acked { rtt, ..acked(bytes) }, &shared(&[]));
+                }
+                (path.window() - before) as f64 / acks_after.as_secs_f64()
+            };
+            let (own, shorter) = (grown(own_rtt), grown(own_rtt / 2));
+            assert!((shorter / own - 1.0).abs() < 0.02, "{name}: rate grows by {shorter}, not {own}");
+        }
+    }
+
     /// Facts in any order: acks (bytes, RTT in microseconds, limit) and events.
     fn facts() -> impl Strategy<Value = Vec<(u8, u64, u64, u64)>> {
         proptest::collection::vec((0u8..10, 0u64..200_000, 0u64..3_000_000, 0u64..1_000_000_000), 1..200)
@@ -78,7 +102,7 @@ mod tests {
                             }
                             _ => {
                                 let latest = Duration::from_micros(*rtt_us);
-                                let rtt = RttSample { latest, smoothed: latest, min: latest };
+                                let rtt = RttSample { latest, smoothed: latest, min: latest, shortcut: Duration::ZERO };
                                 let limit = if kind % 2 == 0 { Limit::Window } else { Limit::Application };
                                 c.on_acked(&Acked { now, rtt, limit, ..acked(*bytes) }, &shared);
                             }

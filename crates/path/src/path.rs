@@ -158,6 +158,9 @@ impl Path {
     /// How its two flows belong together, once that is known.
     pub fn set_pairing(&mut self, pairing: Pairing) {
         self.pairing = pairing;
+        if pairing == Pairing::Uniflows {
+            self.send.forget_own_way();
+        }
     }
 
     /// The round trip that schedulers go by: the smoothed one, or for a uniflow the mean over the receive flows that brought

@@ -12,7 +12,7 @@ use crate::facts::{acked, congestion, metrics, shared};
 fn balia(window: u64) -> Balia {
     let mut balia = Balia::new(PathId(0), 1000, SlowStart::Standard);
     balia.window.reduce(window);
-    balia.rtt = Duration::from_millis(100);
+    balia.rtt.smoothed = Duration::from_millis(100);
     balia
 }
 

@@ -106,7 +106,7 @@ impl Link {
             sent_at,
             largest: self.number,
             next_number: self.number + 1,
-            rtt: RttSample { latest, smoothed: latest, min: RTT },
+            rtt: RttSample { latest, smoothed: latest, min: RTT, shortcut: Duration::ZERO },
             in_flight: self.in_flight(),
             limit,
             delivery,

@@ -16,7 +16,11 @@ fn at_ms(ms: u64) -> Instant {
 
 fn ack(now_ms: u64, bytes: u64, rtt_ms: u64) -> Acked {
     let rtt = Duration::from_millis(rtt_ms);
-    Acked { now: at_ms(now_ms), rtt: RttSample { latest: rtt, smoothed: rtt, min: rtt }, ..acked(bytes) }
+    Acked {
+        now: at_ms(now_ms),
+        rtt: RttSample { latest: rtt, smoothed: rtt, min: rtt, shortcut: Duration::ZERO },
+        ..acked(bytes)
+    }
 }
 
 /// A CUBIC that lost at `segments` segments.
@@ -184,4 +188,23 @@ fn a_new_datagram_size_keeps_bytes_and_what_a_false_loss_gives_back() {
     assert!((cubic.plateau - 50.0).abs() < 1e-9);
     cubic.on_spurious();
     assert_eq!((cubic.window(), cubic.ssthresh()), (100_000, NO_THRESHOLD));
+}
+
+#[test]
+fn acks_that_are_home_sooner_do_not_lift_the_curve() {
+    // The same rate before and after a cut; acks are home after 200 ms, or after 100 of the path's own 200.
+    let rates = [200, 100].map(|acks_ms: u64| {
+        let mut path = Cubic::new(1000, SlowStart::HyStart);
+        let ms = Duration::from_millis;
+        let rtt =
+            RttSample { latest: ms(acks_ms), smoothed: ms(acks_ms), min: ms(acks_ms), shortcut: ms(200 - acks_ms) };
+        let at = |now_ms: u64, bytes: u64| Acked { now: at_ms(now_ms), rtt, ..acked(bytes) };
+        path.on_acked(&at(0, acks_ms * 5000), &SharedPathMetrics::default());
+        path.on_congestion(&congestion(CongestionKind::Loss), &SharedPathMetrics::default());
+        for now_ms in (acks_ms..=20_000).step_by(acks_ms as usize) {
+            path.on_acked(&at(now_ms, path.window()), &SharedPathMetrics::default());
+        }
+        path.window() as f64 / acks_ms as f64
+    });
+    assert!((rates[1] / rates[0] - 1.0).abs() < 0.03, "{rates:?}");
 }

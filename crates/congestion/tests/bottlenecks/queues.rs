@@ -185,7 +185,7 @@ impl World {
             sent_at: now - flow.rtt,
             largest: now.as_nanos(),
             next_number: (now + flow.rtt).as_nanos(),
-            rtt: RttSample { latest: flow.rtt, smoothed: flow.smoothed, min: flow.base },
+            rtt: RttSample { latest: flow.rtt, smoothed: flow.smoothed, min: flow.base, shortcut: Duration::ZERO },
             in_flight: flow.controller.window(),
             limit: Limit::Window,
             delivery: RateSample {

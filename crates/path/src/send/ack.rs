@@ -7,6 +7,7 @@ use plait_base::{Instant, Space, Violation};
 use plait_congestion::{Acked, CongestionKind, Limit, RttSample};
 use plait_wire::SentFrame;
 
+use super::own_way::Sampled;
 use super::rate::AppLimited;
 use super::sent_packets::{PacketState, SentPacket};
 use super::{AckOutcome, AckReport, HandshakeState, SendFlow};
@@ -176,7 +177,11 @@ impl SendFlow {
 
     /// RFC 9002 5.1: one sample, if the largest number is newly acked and something newly acked asked for an ack.
     fn sample_rtt(&mut self, now: Instant, space: Space, report: &AckReport, newly_acked: &NewlyAcked) -> bool {
-        let Some((_, newest)) = newly_acked.newest.filter(|(number, _)| *number == report.largest) else {
+        let newest = newly_acked.newest.filter(|(number, _)| *number == report.largest);
+        let Some((number, SentPacket { sent_at, .. })) = newest else {
+            if space == Space::Data {
+                self.rtt.own_way_mut().on_old_ack(now, report.largest, report.delay, report.via);
+            }
             return false;
         };
         if newly_acked.eliciting == 0 {
@@ -189,7 +194,10 @@ impl SendFlow {
             (_, HandshakeState::Confirmed) => report.delay.min(self.config.max_ack_delay),
             _ => report.delay,
         };
-        self.rtt.on_sample(now, now.since(newest.sent_at), delay, report.via);
+        let before = self.rtt.smoothed();
+        self.rtt.on_sample(now, now.since(sent_at), delay, report.via);
+        let sample = Sampled { number, sent_at, rtt: self.rtt.adjusted(), via: report.via };
+        self.rtt.own_way_mut().on_sample(now, sample, before);
         true
     }
 
@@ -232,7 +240,12 @@ impl SendFlow {
             sent_at: entry.sent_at,
             largest: number,
             next_number: self.next_number(space),
-            rtt: RttSample { latest: self.rtt.adjusted(), smoothed: self.rtt.smoothed(), min: self.rtt.min() },
+            rtt: RttSample {
+                latest: self.rtt.adjusted(),
+                smoothed: self.rtt.smoothed(),
+                min: self.rtt.min(),
+                shortcut: self.rtt.own_way().difference(),
+            },
             in_flight: self.in_flight,
             limit: if used { Limit::Window } else { Limit::Application },
             delivery,

@@ -7,6 +7,7 @@ mod ecn;
 mod loss;
 pub(crate) mod mtu;
 mod number_filter;
+mod own_way;
 pub(crate) mod pair_rtts;
 mod pto;
 mod rate;
@@ -39,6 +40,7 @@ use crate::feedback::{Feedback, LostPacket};
 use ecn::EcnValidator;
 use loss::Recovery;
 use number_filter::PacketNumberFilter;
+use own_way::OwnWay;
 use pto::ProbeTimer;
 use rate::{AppLimited, Idle, Leaving, RateEstimator, RateMark};
 use reorder::Reordering;
@@ -228,7 +230,7 @@ impl SendFlow {
         Self {
             path,
             spaces: [handshake(), handshake(), space()],
-            rtt: RttEstimator::new(config.initial_rtt),
+            rtt: RttEstimator::new(config.initial_rtt, Some(path)),
             ecn: EcnValidator::new(config.ecn),
             controller,
             pacer: Pacer::new(now, config.max_burst_bytes),
@@ -444,6 +446,11 @@ impl SendFlow {
         self.rtt.forget_via(path);
     }
 
+    /// It is a uniflow: none of the ways back is its own.
+    pub(crate) fn forget_own_way(&mut self) {
+        *self.rtt.own_way_mut() = OwnWay::new(None);
+    }
+
     /// Whether the path carries data now; its siblings read this with its other metrics.
     pub(crate) fn set_activity(&mut self, shared: &mut SharedPathMetrics, activity: Activity) {
         self.activity = activity;
@@ -455,6 +462,7 @@ impl SendFlow {
             window_bytes: self.controller.window(),
             ssthresh_bytes: self.controller.ssthresh(),
             rtt: self.rtt.measured(),
+            ack_shortcut: self.rtt.own_way().difference(),
             max_datagram_bytes: u64::from(self.config.max_datagram_bytes),
             in_recovery: self.recovery.is_under_way(),
             active: self.activity == Activity::Active,
@@ -551,7 +559,7 @@ impl SendFlow {
         self.window_used_until = 0;
         self.timer.reset_backoff();
         self.timer.on_progress(now);
-        self.rtt = RttEstimator::new(self.config.initial_rtt);
+        self.rtt = self.rtt.restarted(self.config.initial_rtt);
         self.check();
     }
 

@@ -5,6 +5,8 @@ use std::time::Duration;
 use plait_base::limits::TIMER_GRANULARITY;
 use plait_base::{Instant, PathId};
 
+use super::own_way::OwnWay;
+
 /// Windows over which the largest sample is remembered.
 const MAX_WINDOW: Duration = Duration::from_secs(10);
 
@@ -23,13 +25,15 @@ pub(crate) struct RttEstimator {
     max_since: Instant,
     first_sample_at: Option<Instant>,
     via: Option<PathId>,
+    /// How much longer it is by the path's own way back.
+    own_way: OwnWay,
     /// Smoothed RTT and four times its variation: asked for at every packet, changed by every sample.
     pto_base: Duration,
 }
 
 impl RttEstimator {
-    /// An estimate without samples (RFC 9002 5.3: smoothed = initial, var = initial / 2).
-    pub(crate) fn new(initial: Duration) -> Self {
+    /// An estimate without samples (RFC 9002 5.3: smoothed = initial, var = initial / 2) of `own`, or of a uniflow.
+    pub(crate) fn new(initial: Duration, own: Option<PathId>) -> Self {
         Self {
             latest: Duration::ZERO,
             adjusted: Duration::ZERO,
@@ -41,6 +45,7 @@ impl RttEstimator {
             max_since: Instant::ZERO,
             first_sample_at: None,
             via: None,
+            own_way: OwnWay::new(own),
             pto_base: pto_base(initial, initial / 2),
         }
     }
@@ -81,8 +86,22 @@ impl RttEstimator {
         self.max[0] = self.max[0].max(latest);
     }
 
+    /// The same estimate anew, of another address.
+    pub(crate) fn restarted(&self, initial: Duration) -> Self {
+        Self::new(initial, self.own_way.own())
+    }
+
+    pub(crate) fn own_way(&self) -> &OwnWay {
+        &self.own_way
+    }
+
+    pub(crate) fn own_way_mut(&mut self) -> &mut OwnWay {
+        &mut self.own_way
+    }
+
     /// The path that carried the acks died: the smallest RTT starts anew with the next sample.
     pub(crate) fn forget_via(&mut self, path: PathId) {
+        self.own_way.forget_via(path);
         if self.via == Some(path) {
             self.via = None;
         }
@@ -180,7 +199,7 @@ mod tests {
     fn first_and_later_samples() {
         // RFC 9002 5.2-1, 5.2-2
         // RFC 9002 5.3-2
-        let mut rtt = RttEstimator::new(MS * 333);
+        let mut rtt = RttEstimator::new(MS * 333, None);
         assert_eq!((rtt.measured(), rtt.pto_base()), (None, MS * 999 - Duration::ZERO));
         rtt.on_sample(Instant::ZERO, MS * 100, MS * 20, P0);
         assert_eq!((rtt.smoothed(), rtt.var(), rtt.min()), (MS * 100, MS * 50, MS * 100));
@@ -195,7 +214,7 @@ mod tests {
 
     #[test]
     fn pitfall_18_another_way_back_restarts_the_minimum() {
-        let mut rtt = RttEstimator::new(MS * 333);
+        let mut rtt = RttEstimator::new(MS * 333, None);
         rtt.on_sample(Instant::ZERO, MS * 10, MS, P0);
         rtt.on_sample(Instant::ZERO, MS * 30, MS, P1);
         assert_eq!((rtt.min(), rtt.via()), (MS * 29, Some(P1)));
@@ -213,7 +232,7 @@ mod tests {
     #[test]
     fn held_acks_over_another_way_do_not_lengthen_the_round_trip() {
         // 25 ms of way and 25 ms of ack delay each time; the first ack came back elsewhere
-        let mut rtt = RttEstimator::new(MS * 333);
+        let mut rtt = RttEstimator::new(MS * 333, None);
         rtt.on_sample(Instant::ZERO, MS * 25, Duration::ZERO, P1);
         (0..9).for_each(|_| rtt.on_sample(Instant::ZERO, MS * 50, MS * 25, P0));
         assert_eq!((rtt.smoothed(), rtt.min()), (MS * 25, MS * 25));
@@ -226,7 +245,7 @@ mod tests {
     #[test]
     fn loss_delay_takes_the_larger() {
         // RFC 9002 6.1.2
-        let mut rtt = RttEstimator::new(MS * 333);
+        let mut rtt = RttEstimator::new(MS * 333, None);
         rtt.on_sample(Instant::ZERO, MS * 80, Duration::ZERO, P0);
         rtt.on_sample(Instant::ZERO, MS * 160, Duration::ZERO, P0);
         assert_eq!(rtt.loss_delay((9, 8)), MS * 180);

@@ -72,6 +72,21 @@ fn a_slow_path_does_not_keep_the_window_of_a_fast_one_closed() {
 }
 
 #[test]
+fn acks_that_are_home_sooner_do_not_make_a_path_greedy() {
+    // One CUBIC flow of equal RTT on the first path; the second leads elsewhere, and its RTT is a tenth.
+    let text = "[[link]]\nname = \"bottleneck\"\nrate_mbps = 10\ndelay_ms = 30\nqueue_ms = 60\naqm = \"codel\"\n\
+                [[path]]\ndelay_ms = 5\njitter_ms = 4\nvia = [\"bottleneck\"]\n[[path]]\nrate_mbps = 10\nrtt_ms = 7\n\
+                [[cross]]\nkind = \"flow\"\ncongestion = \"cubic\"\nlink = \"bottleneck\"\nrtt_ms = 10\njitter_ms = 4\n\
+                [transfer]\nkind = \"bulk-for\"\nseconds = 40\n[endpoints]\nprotection = \"null\"\n";
+    let mut shares = [1, 2, 3].map(|seed| {
+        let outcome = outcome(text, &[("endpoints.congestion", "cubic"), ("endpoints.ack_path", "fastest")], seed);
+        outcome.paths[0].traffic.down.forwarded_bytes as f64 / outcome.around.cross[0].bytes as f64
+    });
+    shares.sort_by(f64::total_cmp);
+    assert!(shares[1] < 1.3, "{shares:?} times what the flow beside it gets");
+}
+
+#[test]
 fn a_seed_is_a_run() {
     let lossy = [("path.0.loss", "0.01"), ("path.1.jitter_ms", "2")];
     let [a, b, c] = [3, 3, 4].map(|seed| outcome(TWO, &lossy, seed));

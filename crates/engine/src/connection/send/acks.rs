@@ -22,6 +22,10 @@ struct AckCopy {
     of: PathId,
 }
 
+/// How often an ack goes by its own path as well where acks take another: so that the peer's congestion control knows how much
+/// longer that way is.
+const HOME_INTERVAL: Duration = Duration::from_secs(1);
+
 /// What the policy answered when the packet that is about to be filled was chosen.
 #[derive(Clone, Debug)]
 struct Chosen {
@@ -36,6 +40,8 @@ pub(crate) struct Acks {
     /// Our ack_delay_exponent (RFC 9000 18.2).
     delay_exponent: u8,
     copies: Vec<AckCopy>,
+    /// When an ack last went home as well, for each path whose acks take another.
+    home_at: Vec<(PathId, Instant)>,
     /// The answer for which a packet of acks alone was chosen: the policy may be one that takes turns, and is asked once.
     chosen: Option<Chosen>,
     carriers: Vec<AckCarrier>,
@@ -48,6 +54,7 @@ impl Acks {
             route,
             delay_exponent,
             copies: Vec::new(),
+            home_at: Vec::new(),
             chosen: None,
             carriers: Vec::new(),
             silent_carriers: Vec::new(),
@@ -56,6 +63,7 @@ impl Acks {
 
     pub(crate) fn shrink_to_fit(&mut self) {
         self.copies.shrink_to_fit();
+        self.home_at.shrink_to_fit();
         // Refilled whenever they are looked at.
         self.carriers = Vec::new();
         self.silent_carriers = Vec::new();
@@ -64,6 +72,21 @@ impl Acks {
     pub(crate) fn on_path_closing(&mut self, id: PathId) {
         self.route.on_path_closing(id);
         self.copies.retain(|copy| copy.carrier != id && copy.of != id);
+        self.home_at.retain(|(of, _)| *of != id);
+    }
+
+    /// An ack of `of` has left by another path; true once an interval: it goes home as well.
+    fn wants_home(&mut self, now: Instant, of: PathId) -> bool {
+        let Some((_, at)) = self.home_at.iter_mut().find(|(path, _)| *path == of) else {
+            // Until now they did.
+            self.home_at.push((of, now));
+            return false;
+        };
+        let is_due = now.since(*at) >= HOME_INTERVAL;
+        if is_due {
+            *at = now;
+        }
+        is_due
     }
 
     /// The paths that carry the acks of `of`, as the policy chooses among those that can.
@@ -177,14 +200,21 @@ impl Acks {
             if wanted && paths.path_at(carrier).is_some_and(|path| !path.is_awaiting_ack()) {
                 w.write_ping();
             }
-            let others = carriers.iter().filter(|id| **id != carrier.id());
-            for copy in others.map(|id| AckCopy { carrier: *id, of: of.id() }) {
+            let home = (paths.pairing() == Pairing::Paths && carrier.id() != of.id())
+                .then_some(of.id())
+                .filter(|home| paths.slot(*home).is_some_and(may_take_home) && self.wants_home(now, *home));
+            let others = carriers.iter().copied().chain(home).filter(|id| *id != carrier.id());
+            for copy in others.map(|carrier| AckCopy { carrier, of: of.id() }) {
                 if !self.copies.contains(&copy) {
                     self.copies.push(copy);
                 }
             }
         }
     }
+}
+
+fn may_take_home(slot: &Slot) -> bool {
+    slot.state() == PathState::Active && slot.sendable().is_some_and(|path| path.may_send(ACK_PACKET_BYTES))
 }
 
 fn ack_need(slot: &Slot, now: Instant) -> AckNeed {

@@ -1,0 +1,224 @@
+//! How much sooner acks come than by the path's own way back.
+//!
+//! RFC 10069 lets acks take any path, and each sample of the RTT is then this path's way there plus another one's way back.
+//! Loss recovery and scheduling want just that. A congestion controller does not: a flow whose acks are home sooner grows
+//! faster, and takes more of a queue than a single-path flow beside it. So the difference is kept: from the samples before
+//! and after acks took another way, and from acks that come by the own way as well, a little late.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use plait_base::limits::MAX_RTT_MARKS;
+use plait_base::{Instant, PathId};
+
+/// Samples that are remembered for acks that come later by the own way are so many to an RTT at most.
+const MARKS_PER_RTT: u32 = 8;
+/// The smallest difference of so long is believed, and of as long again: a queue on the way back comes and goes.
+const WINDOW: Duration = Duration::from_secs(10);
+
+/// A sample by the way that acks take.
+#[derive(Clone, Copy, Debug)]
+struct Mark {
+    number: u64,
+    sent_at: Instant,
+    rtt: Duration,
+}
+
+/// A sample of the RTT: of which packet, and which way its ack came.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sampled {
+    pub(crate) number: u64,
+    pub(crate) sent_at: Instant,
+    /// The sample, less the peer's ack delay.
+    pub(crate) rtt: Duration,
+    pub(crate) via: PathId,
+}
+
+/// What is known of the path's own way back.
+#[derive(Clone, Debug)]
+pub(crate) struct OwnWay {
+    /// The path whose way back is the own one; none for uniflows, which have no such.
+    own: Option<PathId>,
+    /// The path that brings the acks.
+    via: Option<PathId>,
+    /// How much longer the RTT is by the own way, the smallest of this window and of the one before; zero where acks take
+    /// that.
+    differences: [Duration; 2],
+    since: Instant,
+    /// The newest sample came by the own way, though acks took another: the next one tells whether they have moved.
+    came_home: bool,
+    marks: VecDeque<Mark>,
+}
+
+impl OwnWay {
+    pub(crate) fn new(own: Option<PathId>) -> Self {
+        Self {
+            own,
+            via: None,
+            differences: [Duration::ZERO; 2],
+            since: Instant::ZERO,
+            came_home: false,
+            marks: VecDeque::new(),
+        }
+    }
+
+    pub(crate) fn own(&self) -> Option<PathId> {
+        self.own
+    }
+
+    /// How much longer the RTT is by the own way than by the one that acks take.
+    #[inline]
+    pub(crate) fn difference(&self) -> Duration {
+        self.differences[0].min(self.differences[1])
+    }
+
+    fn start_with(&mut self, now: Instant, difference: Duration) {
+        (self.differences, self.since) = ([difference; 2], now);
+    }
+
+    /// A sample at `now`; `before` is the smoothed RTT without it.
+    pub(crate) fn on_sample(&mut self, now: Instant, sample: Sampled, before: Duration) {
+        if self.own.is_none() {
+            return;
+        }
+        if Some(sample.via) == self.own {
+            let has_moved = self.via.is_none_or(|via| via == sample.via) || self.came_home;
+            if has_moved {
+                self.via = self.own;
+                self.start_with(now, Duration::ZERO);
+                self.marks.clear();
+            } else {
+                self.learn(now, sample.rtt.saturating_sub(before));
+            }
+            self.came_home = !has_moved;
+            return;
+        }
+        self.came_home = false;
+        if self.via != Some(sample.via) {
+            if self.via.is_some() {
+                self.start_with(now, (self.difference() + before).saturating_sub(sample.rtt));
+            }
+            self.via = Some(sample.via);
+            self.marks.clear();
+        }
+        let spacing = sample.rtt / MARKS_PER_RTT;
+        if self.marks.back().is_none_or(|last| sample.sent_at.since(last.sent_at) >= spacing) {
+            if self.marks.len() == MAX_RTT_MARKS {
+                self.marks.pop_front();
+            }
+            self.marks.push_back(Mark { number: sample.number, sent_at: sample.sent_at, rtt: sample.rtt });
+        }
+    }
+
+    /// An ack came by `via` at `now`, held back for `delay`, that has no news: its largest number was acked before. It may be
+    /// told again long after, so that the delay has no bound here.
+    pub(crate) fn on_old_ack(&mut self, now: Instant, largest: u64, delay: Duration, via: PathId) {
+        if Some(via) != self.own || self.via == self.own {
+            return;
+        }
+        let after = self.marks.partition_point(|mark| mark.number <= largest);
+        let Some(mark) = after.checked_sub(1).and_then(|at| self.marks.get(at)) else { return };
+        let sent_at = match self.marks.get(after) {
+            // Packets between two marks left at an even pace.
+            Some(next) => {
+                let part = (largest - mark.number) as f64 / (next.number - mark.number) as f64;
+                mark.sent_at + next.sent_at.since(mark.sent_at).mul_f64(part)
+            }
+            None => mark.sent_at,
+        };
+        let own = now.since(sent_at).saturating_sub(delay);
+        self.learn(now, own.saturating_sub(mark.rtt));
+    }
+
+    fn learn(&mut self, now: Instant, difference: Duration) {
+        if now.since(self.since) >= WINDOW {
+            (self.differences, self.since) = ([difference, self.differences[0]], now);
+        }
+        self.differences[0] = self.differences[0].min(difference);
+    }
+
+    /// The path that carried the acks died.
+    pub(crate) fn forget_via(&mut self, path: PathId) {
+        if self.via == Some(path) {
+            self.marks.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+    const OWN: PathId = PathId(3);
+    const OTHER: PathId = PathId(1);
+
+    fn at(ms: u32) -> Instant {
+        Instant::ZERO + MS * ms
+    }
+
+    fn sample(number: u64, ms: u32, rtt: u32, via: PathId) -> Sampled {
+        Sampled { number, sent_at: at(ms), rtt: MS * rtt, via }
+    }
+
+    #[test]
+    fn acks_that_take_another_way_show_the_difference() {
+        let mut way = OwnWay::new(Some(OWN));
+        way.on_sample(at(70), sample(0, 0, 70, OWN), MS * 333);
+        way.on_sample(at(140), sample(1, 70, 70, OWN), MS * 70);
+        assert_eq!(way.difference(), Duration::ZERO);
+        way.on_sample(at(180), sample(2, 140, 40, OTHER), MS * 70);
+        assert_eq!(way.difference(), MS * 30);
+        way.on_sample(at(190), sample(3, 150, 40, OTHER), MS * 66);
+        assert_eq!(way.difference(), MS * 30);
+        // a third way, longer than the second
+        way.on_sample(at(260), sample(4, 200, 60, PathId(2)), MS * 40);
+        assert_eq!(way.difference(), MS * 10);
+        // and home again: one ack may have been a copy, two were not
+        way.on_sample(at(370), sample(5, 300, 70, OWN), MS * 60);
+        assert_eq!(way.difference(), MS * 10);
+        way.on_sample(at(380), sample(6, 310, 70, OWN), MS * 60);
+        assert_eq!(way.difference(), Duration::ZERO);
+    }
+
+    #[test]
+    fn copies_by_the_own_way_keep_it_true() {
+        let mut way = OwnWay::new(Some(OWN));
+        way.on_sample(at(70), sample(0, 0, 70, OWN), MS * 333);
+        let mut number = 0;
+        // A packet a millisecond, a sample of each tenth; a copy each second, by an own way of `own` ms with `delay`.
+        let mut seconds = |way: &mut OwnWay, count: u64, own: u32, delay: u32| {
+            for _ in 0..count * 100 {
+                number += 10;
+                way.on_sample(at(number as u32 + 40), sample(number, number as u32, 40, OTHER), MS * 70);
+                if number % 1000 == 0 {
+                    let largest = number - 15;
+                    way.on_old_ack(at(largest as u32 + own + delay), largest, MS * delay, OWN);
+                }
+            }
+            way.difference()
+        };
+        assert_eq!(seconds(&mut way, 3, 70, 5), MS * 30);
+        // a queue on it comes and goes, or an old ack is told again after a long time
+        assert_eq!(seconds(&mut way, 1, 500, 5), MS * 30);
+        assert_eq!(seconds(&mut way, 1, 70, 5000), MS * 30);
+        // a shorter way back is believed at once, a longer one once no sample says otherwise
+        assert_eq!(seconds(&mut way, 1, 55, 5), MS * 15);
+        assert_eq!(seconds(&mut way, 30, 90, 5), MS * 50);
+        // older than what is remembered, or by another way: nothing
+        way.on_old_ack(at(90_000), 1, Duration::ZERO, OWN);
+        way.on_old_ack(at(90_000), 30_000, Duration::ZERO, OTHER);
+        assert_eq!(way.difference(), MS * 50);
+    }
+
+    #[test]
+    fn marks_are_bounded_and_uniflows_have_no_own_way() {
+        let mut way = OwnWay::new(Some(OWN));
+        (0..10_000).for_each(|n| way.on_sample(at(n as u32 * 10 + 40), sample(n, n as u32 * 10, 40, OTHER), MS * 40));
+        assert_eq!(way.marks.len(), MAX_RTT_MARKS);
+        let mut way = OwnWay::new(None);
+        way.on_sample(at(70), sample(0, 0, 70, OWN), MS * 333);
+        way.on_sample(at(110), sample(1, 70, 40, OTHER), MS * 70);
+        assert_eq!((way.difference(), way.marks.len()), (Duration::ZERO, 0));
+    }
+}
