@@ -230,6 +230,17 @@ impl Path {
         self.send.replace_controller(controller(u64::from(self.send.max_datagram_bytes())));
     }
 
+    /// The handshake is over, and the connection has several paths: their kind of controller goes on with the window that was
+    /// reached.
+    pub fn succeed_controller(
+        &mut self,
+        now: Instant,
+        successor: Box<dyn CongestionController>,
+        shared: &SharedPathMetrics,
+    ) {
+        self.send.succeed_controller(now, successor, shared);
+    }
+
     /// Smoothed RTT; none before the first sample.
     #[inline]
     pub fn rtt(&self) -> Option<Duration> {

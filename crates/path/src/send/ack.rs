@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use plait_base::shared_metrics::SharedPathMetrics;
 use plait_base::{Instant, Space, Violation};
-use plait_congestion::{Acked, CongestionKind, Limit, RttSample};
+use plait_congestion::{Acked, CongestionController, CongestionKind, Limit, NO_THRESHOLD, RttSample};
 use plait_wire::SentFrame;
 
 use super::own_way::Sampled;
@@ -216,6 +216,47 @@ impl SendFlow {
         }
     }
 
+    /// Changes to the controller of a connection that proved to have several paths. It has the window that its predecessor
+    /// grew during the handshake: with less than a single path has, the first answer may take a round trip more.
+    pub(crate) fn succeed_controller(
+        &mut self,
+        now: Instant,
+        successor: Box<dyn CongestionController>,
+        shared: &SharedPathMetrics,
+    ) {
+        let (window, threshold) = (self.window(), self.ssthresh());
+        self.replace_controller(successor);
+        let grown = window.saturating_sub(self.window());
+        if grown == 0 || threshold != NO_THRESHOLD {
+            return;
+        }
+        self.controller.on_acked(
+            &Acked {
+                path: self.path,
+                now,
+                bytes: grown,
+                bytes_total: grown,
+                sent_at: now,
+                largest: 0,
+                next_number: self.next_number(Space::Data),
+                rtt: self.rtt_sample(),
+                in_flight: self.in_flight,
+                limit: Limit::Window,
+                delivery: self.rate.so_far(),
+            },
+            shared,
+        );
+    }
+
+    fn rtt_sample(&self) -> RttSample {
+        RttSample {
+            latest: self.rtt.adjusted(),
+            smoothed: self.rtt.smoothed(),
+            min: self.rtt.min(),
+            shortcut: self.rtt.own_way().difference(),
+        }
+    }
+
     fn tell_controller(
         &mut self,
         now: Instant,
@@ -240,12 +281,7 @@ impl SendFlow {
             sent_at: entry.sent_at,
             largest: number,
             next_number: self.next_number(space),
-            rtt: RttSample {
-                latest: self.rtt.adjusted(),
-                smoothed: self.rtt.smoothed(),
-                min: self.rtt.min(),
-                shortcut: self.rtt.own_way().difference(),
-            },
+            rtt: self.rtt_sample(),
             in_flight: self.in_flight,
             limit: if used { Limit::Window } else { Limit::Application },
             delivery,

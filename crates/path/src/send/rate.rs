@@ -138,6 +138,18 @@ impl RateEstimator {
         }
     }
 
+    /// All that was delivered, over no interval: it says nothing of a rate.
+    pub(crate) fn so_far(&self) -> RateSample {
+        RateSample {
+            total_bytes: self.delivered_bytes,
+            prior_bytes: 0,
+            interval: Duration::ZERO,
+            flight_bytes: 0,
+            lost_bytes: 0,
+            limit: Limit::Application,
+        }
+    }
+
     /// Losses that proved false since may be more than those declared: then it is none.
     fn lost_since(&self, mark: RateMark) -> u64 {
         let lost = (self.lost_bytes as u32).wrapping_sub(mark.lost_bytes);

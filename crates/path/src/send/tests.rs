@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use plait_base::shared_metrics::SharedPathMetrics;
 use plait_base::{EcnCounts, Instant, PathId, Space, Violation};
-use plait_congestion::{Acked, Congestion, CongestionController, CongestionKind, Limit};
+use plait_congestion::{
+    Acked, Congestion, CongestionController, CongestionKind, ControllerFactory, CubicFactory, Limit,
+};
 use plait_wire::SentFrame;
 
 use super::ecn::EcnState;

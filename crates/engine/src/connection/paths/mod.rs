@@ -247,7 +247,7 @@ impl PathControl {
             // Also with bytes in flight: a server has its first 1-RTT packets under way by now.
             let controller = self.controller().build(PathId::ZERO, now, 1200);
             if let Some(path) = self.table.path_mut(PathId::ZERO) {
-                path.replace_controller(|_| controller);
+                path.succeed_controller(now, controller, &self.shared_metrics);
             }
             self.begin_uniflows();
             self.announce_addresses();

@@ -641,3 +641,21 @@ fn a_probe_of_the_size_from_before_a_move_tells_nothing_after() {
         assert_eq!(b.feedback.acked, carried[..if moves { 1 } else { 2 }]);
     }
 }
+
+#[test]
+fn the_window_that_a_handshake_grew_passes_to_the_controller_of_several_paths() {
+    let factory = CubicFactory::default();
+    let fresh = || factory.build(PathId::ZERO, Instant::ZERO, 1200);
+    let mut bench = Bench::new();
+    bench.flow.replace_controller(fresh());
+    let first = bench.flow.window();
+    bench.send_in(0, Space::Handshake, packet());
+    bench.ack_with(20, Space::Handshake, Duration::ZERO, None, &[0..=0]).unwrap();
+    assert_eq!(bench.flow.window(), first + u64::from(BYTES));
+    bench.flow.succeed_controller(at(20), fresh(), &bench.shared);
+    assert_eq!(bench.flow.window(), first + u64::from(BYTES));
+    // After a loss it begins anew, as it would without the handshake.
+    bench.flow.on_congestion(at(21), at(21), CongestionKind::Loss, 1000, &bench.shared);
+    bench.flow.succeed_controller(at(21), fresh(), &bench.shared);
+    assert_eq!(bench.flow.window(), first);
+}
