@@ -2,8 +2,10 @@
 
 pub mod named;
 pub mod profiles;
+pub mod shapes;
 pub mod wsp;
 
-pub use named::{Design, NAMES, by_name};
+pub use named::{Design, NAMES, by_name, conext_corner};
 pub use profiles::{PROFILES, Profile};
+pub use shapes::{Drawn, SHAPES, Shape};
 pub use wsp::wsp;

@@ -48,6 +48,13 @@ pub fn by_name(name: &str, limit: Option<usize>) -> Option<Design> {
     Some(Design { name, distance_min: cube.distance_min, points })
 }
 
+/// A corner of a class of the CoNEXT design, where each of the eight values is the least or the largest: as the bits of
+/// `corner` say. No point of the design lies in one.
+pub fn conext_corner(name: &str, corner: u64) -> Vec<(String, String)> {
+    let point: Vec<f64> = (0..8).map(|bit| (corner >> bit & 1) as f64).collect();
+    conext(name, &point)
+}
+
 /// A number as a scenario file would have it, six digits.
 fn setting(key: &str, value: f64) -> (String, String) {
     (key.to_owned(), format!("{value:.6}"))

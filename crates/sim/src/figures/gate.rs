@@ -1,148 +1,152 @@
 //! The gate `never-worse`: several paths are never slower than the best of them alone.
 
-use crate::campaign::Row;
+use plait_base::Random;
+
 use crate::command::CommandError;
+use crate::design::{self, Drawn, PROFILES, SHAPES};
 use crate::plot::Plot;
-use crate::stats::Sorted;
 
-use super::conext::{self, Point, describe};
-use super::{Figure, FigureRequest};
+use super::paired::{self, Compared, Contest, FAR_SLOWER, Load, SLOWER, Tally, percent};
+use super::profiles::{contest, worst_of};
+use super::{Figure, FigureRequest, Table};
 
-/// A run may be slower by so much.
-const SLOWER_MAX: f64 = 0.03;
-/// And in so many runs by more than that.
-const SHARE_MAX: f64 = 0.01;
-/// But never by more than this.
-const SLOWER_EVER: f64 = 0.15;
-/// Points of each class and size: with both initial paths 512 networks.
-const POINTS: usize = 32;
-/// Bytes of the transfers: short ones count too.
-const SIZES: [u64; 2] = [256_000, 4_000_000];
-const CLASSES: [&str; 4] = ["low-bdp-no-loss", "low-bdp-loss", "high-bdp-no-loss", "high-bdp-loss"];
+/// So many of the runs, each network counted alike, may be slower by over [`FAR_SLOWER`].
+const SHARE_MAX: f64 = 0.02;
+/// Networks of each class and shape; where they are fewer than eight, some profiles are left out.
+const POINTS: usize = 16;
+/// Seeds of a short and of a long transfer where anything is drawn.
+const SEEDS: (u64, u64) = (15, 5);
+const SHORT_BYTES: u64 = 1_000_000;
+/// Seed of what is drawn here.
+const SEED: u64 = 10_069;
+const CLASSES: [&str; 4] =
+    ["conext-low-bdp-no-loss", "conext-low-bdp-loss", "conext-high-bdp-no-loss", "conext-high-bdp-loss"];
+/// What each network carries in turn.
+const TURNS: [[Load; 2]; 3] = [
+    [Load::Download(256_000), Load::Upload(1_000_000)],
+    [Load::Download(4_000_000), Load::Download(10_000)],
+    [Load::Download(1_000_000), Load::Upload(256_000)],
+];
+/// What is carried over each profile.
+const PROFILE_LOADS: [Load; 5] = [
+    Load::Download(10_000),
+    Load::Download(1_000_000),
+    Load::Download(10_000_000),
+    Load::Upload(1_000_000),
+    Load::Requests(10_000),
+];
 
-/// One run judged.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Judged {
-    /// By how much it was slower than the best path alone, the allowance taken off; below 0 it was faster.
-    pub slower: f64,
-    /// Seconds allowed for the start over the given initial path.
-    pub allowance: f64,
-    /// Where to find it again.
-    pub name: String,
-}
-
-/// All runs judged.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct GateResult {
-    /// Each run with its judgement.
-    pub runs: Vec<Judged>,
-}
-
-impl GateResult {
-    /// Share of runs that are slower than they may be.
-    pub fn share_slower(&self) -> f64 {
-        self.runs.iter().filter(|run| run.slower > SLOWER_MAX).count() as f64 / self.runs.len().max(1) as f64
-    }
-
-    /// The largest slowdown of a run, as [`Self::runs`] have it.
-    pub fn worst(&self) -> f64 {
-        self.runs.iter().map(|run| run.slower).fold(f64::MIN, f64::max)
-    }
-
-    /// Whether the gate holds.
-    pub fn holds(&self) -> bool {
-        self.share_slower() <= SHARE_MAX && self.worst() <= SLOWER_EVER
+fn seeds(load: Load, is_random: bool) -> u64 {
+    match load {
+        _ if !is_random => 1,
+        Load::Download(bytes) | Load::Upload(bytes) if bytes <= SHORT_BYTES => SEEDS.0,
+        _ => SEEDS.1,
     }
 }
 
-/// Judges the two multipath runs of a point. What is allowed: where the initial path is not the best one, a handshake
-/// over it instead of over the best, one more round trip of it with a padded datagram, before which the server takes nothing
-/// on other paths, and one of the best path to validate it.
-pub(super) fn judge_point(point: &Point, name: &str) -> Vec<Judged> {
-    let best = point.best();
-    let alone = point.rows.get(best);
-    let Some(best_seconds) = alone.and_then(Row::seconds) else { return Vec::new() };
-    let handshake = |row: Option<&Row>| row.and_then(|row| row.number("handshake_ms")).unwrap_or(0.0) / 1e3;
-    let judged = |initial: usize| {
-        let row = point.rows.get(2 + initial);
-        let rtt = |path: usize| row.and_then(|row| row.number(&format!("path.{path}.rtt_ms"))).unwrap_or(0.0) / 1e3;
-        // RFC 9000 14.1: the end of the handshake is a datagram of 1200 bytes too, which takes its time on a thin path.
-        let rate = row.and_then(|row| row.number(&format!("path.{initial}.rate_mbps"))).filter(|mbps| *mbps > 0.0);
-        let padded = rate.map_or(0.0, |mbps| 1200.0 * 8.0 / (mbps * 1e6));
-        let start = (handshake(row) - handshake(alone)).max(0.0) + rtt(initial) + padded + rtt(best);
-        let allowance = if initial == best { 0.0 } else { start };
-        let slower = match row.and_then(Row::seconds) {
-            Some(seconds) => (seconds - allowance) / best_seconds - 1.0,
-            None => f64::INFINITY,
+/// Points of a class from all over the design, every other one a corner of it.
+fn of_class(class: &str, points: usize) -> Vec<Contest> {
+    let mut random = Random::from_u64(SEED);
+    let mut all = design::by_name(class, None).map(|design| design.points).unwrap_or_default();
+    let mut contests = Vec::new();
+    for at in 0..points {
+        let settings = match at % 2 {
+            0 if !all.is_empty() => all.swap_remove(random.below(all.len() as u64) as usize),
+            _ => design::conext_corner(class, random.below(256)),
         };
-        Judged { slower, allowance, name: format!("{name}, initial path {initial}: {}", describe(point)) }
-    };
-    vec![judged(0), judged(1)]
+        let tables = settings.chunks(settings.len() / 2).map(|path| {
+            let lines =
+                path.iter().map(|(key, value)| format!("{} = {value}\n", key.rsplit('.').next().unwrap_or(key)));
+            format!("[[path]]\n{}", lines.collect::<String>())
+        });
+        let drawn =
+            Drawn { network: tables.collect(), endpoints: String::new(), is_random: !class.ends_with("no-loss") };
+        contests.extend(in_turn(class, at, &drawn));
+    }
+    contests
 }
 
-/// Judges a whole set of points.
-pub fn judge(runs: Vec<Judged>) -> GateResult {
-    GateResult { runs }
+/// A network with the loads whose turn it is.
+fn in_turn(group: &str, at: usize, drawn: &Drawn) -> [Contest; 2] {
+    TURNS[at / 2 % TURNS.len()].map(|load| Contest {
+        group: group.to_owned(),
+        name: format!("{group}-{at}-{load}").replace(' ', "-"),
+        network: drawn.network.clone(),
+        endpoints: drawn.endpoints.clone(),
+        load,
+        seeds: seeds(load, drawn.is_random),
+    })
 }
 
-/// The gate over four classes and two sizes.
-pub(super) fn never_worse(request: &FigureRequest<'_>) -> Result<Figure, CommandError> {
-    let request = FigureRequest {
-        points: request.points.or(Some(POINTS)),
-        sets: request.sets.clone(),
-        out: request.out.clone(),
-        pictures: request.pictures,
-        commit: request.commit.clone(),
-        policies: request.policies.clone(),
-        ..*request
-    };
-    let mut figure = Figure::default();
-    let mut plot = Plot::new("Slower than the best path alone", "share of its time", "share of runs").y_range(0.0, 1.0);
-    let mut all = Vec::new();
-    for class in CLASSES {
-        for bytes in SIZES {
-            let points = conext::points(&request, class, bytes)?;
-            let runs: Vec<Judged> = points
-                .iter()
-                .enumerate()
-                .flat_map(|(i, point)| judge_point(point, &format!("{class}, {bytes} bytes, point {i}")))
-                .collect();
-            plot.cdf(format!("{class} {} kB", bytes / 1000), runs.iter().map(|run| run.slower.min(2.0)));
-            let allowed = Sorted::new(runs.iter().map(|run| run.allowance * 1e3).filter(|ms| *ms > 0.0));
-            let part = judge(runs.clone());
-            figure.claim(
-                format!("{class}, {bytes} bytes"),
-                "slower by over 3 % in at most 1 % of runs, never by over 15 %",
-                format!(
-                    "{} runs: {:.1} % slower by over 3 %, worst {:+.1} %, median {:+.1} %; allowance where the initial path \
-                     is the worse: median {:.0} ms, most {:.0} ms",
-                    part.runs.len(),
-                    100.0 * part.share_slower(),
-                    100.0 * part.worst(),
-                    100.0 * Sorted::new(part.runs.iter().map(|run| run.slower)).median().unwrap_or(0.0),
-                    allowed.median().unwrap_or(0.0),
-                    allowed.values().last().copied().unwrap_or(0.0),
-                ),
-            );
-            all.extend(runs);
+/// Everything that is compared.
+fn contests(points: usize) -> Vec<Contest> {
+    let mut contests: Vec<Contest> = CLASSES.iter().flat_map(|class| of_class(class, points)).collect();
+    for shape in SHAPES {
+        contests.extend((0..points).flat_map(|at| in_turn(shape.name(), at, &shape.draw(SEED + at as u64))));
+    }
+    for profile in PROFILES.iter().take(2 * points) {
+        let of =
+            |load| Contest { group: "profiles".into(), ..contest(profile, load, seeds(load, profile.is_random())) };
+        contests.extend(PROFILE_LOADS.map(of));
+    }
+    contests
+}
+
+/// Whether the gate holds, and what it does not hold for.
+fn judge(compared: &[Compared], figure: &mut Figure) {
+    let mut groups: Vec<(&str, bool)> = Vec::new();
+    for compared in compared {
+        let group = (compared.contest.group.as_str(), compared.is_best_first());
+        if !groups.contains(&group) {
+            groups.push(group);
         }
     }
-    let mut result = judge(all);
+    let mut table = Table::new(["networks", "initial path", "pairs", "median", "over +3 %", "over +15 %", "worst"]);
+    for (group, is_best_first) in groups {
+        let of = |c: &&Compared| c.contest.group == group && c.is_best_first() == is_best_first;
+        let tally = Tally::of(compared.iter().filter(of));
+        let order = if is_best_first { "better" } else { "worse" };
+        let mut row = vec![group.to_owned(), order.to_owned(), tally.count().to_string()];
+        row.extend(tally.cells());
+        table.rows.push(row);
+        if tally.median() > SLOWER {
+            figure.failed = true;
+            figure.notes.push(format!("NOT HELD: {group}, {order} path first, median {}", percent(tally.median())));
+        }
+    }
+    figure.tables.push(table);
+    for missing in compared.iter().filter(|compared| compared.is_missing()) {
+        figure.failed = true;
+        figure
+            .notes
+            .push(format!("NOT HELD: {}: a run over the better path alone did not complete", missing.contest.name));
+    }
+    let all = Tally::of(compared);
+    figure.failed |= all.share_over(FAR_SLOWER) > SHARE_MAX || compared.is_empty();
+    let [median, slower, far, worst] = &all.cells()[..] else { return };
     figure.claim(
-        "all",
-        "at most 1 % and 15 %",
+        "all pairs, a later start over the worse path allowed for (raw)",
+        "no median over +3 %; over +15 % at most 2 %",
         format!(
-            "{} runs: {:.1} % slower by over 3 %, worst {:+.1} %: {}",
-            result.runs.len(),
-            100.0 * result.share_slower(),
-            100.0 * result.worst(),
-            if result.holds() { "held" } else { "NOT HELD" }
+            "{} pairs of {} networks: median {median}, over +3 % {slower}, over +15 % {far}, worst {worst}: {}",
+            all.count(),
+            compared.len() / 2,
+            if figure.failed { "NOT HELD" } else { "held" }
         ),
     );
-    figure.failed = !result.holds();
-    result.runs.sort_by(|a, b| b.slower.total_cmp(&a.slower));
-    let worst = result.runs.iter().take_while(|run| run.slower > SLOWER_MAX).take(12);
-    figure.notes.extend(worst.map(|run| format!("{:+.1} %: {}", 100.0 * run.slower, run.name)));
+}
+
+/// Compares everything, and fails where several paths are slower than the bars allow.
+pub(super) fn never_worse(request: &FigureRequest<'_>) -> Result<Figure, CommandError> {
+    let compared = paired::compare(request, "never-worse", &contests(request.points.unwrap_or(POINTS)))?;
+    let mut figure = Figure::default();
+    judge(&compared, &mut figure);
+    figure.notes.extend(worst_of(&compared, 16));
+    let mut plot = Plot::new("Slower than the best path alone", "part of its time", "share of runs").y_range(0.0, 1.0);
+    for (name, is_best_first) in [("better path first", true), ("worse path first", false)] {
+        let of = compared.iter().filter(|compared| compared.is_best_first() == is_best_first);
+        plot.cdf(name, of.flat_map(|compared| &compared.pairs).map(|pair| pair.allowed().min(2.0)));
+    }
     figure.plots = vec![plot.x_range(-0.6, 0.2)];
     Ok(figure)
 }

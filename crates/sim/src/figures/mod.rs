@@ -18,8 +18,6 @@ mod tests;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-pub use gate::{GateResult, judge};
-
 use crate::campaign::{Campaign, CampaignError, Doing, Row, Shard, Store};
 use crate::command::{CommandError, Pictures, write_page};
 use crate::plot::Plot;
@@ -220,8 +218,9 @@ fn differences(name: &str) -> Option<&'static str> {
              here a run counts when every byte has arrived"
         }
         "never" => {
-            "allowed for: where the initial path is the worse one, the handshake over it instead of over the best, one \
-             more round trip of it with a padded datagram, and one of the best path"
+            "pairs have one network, transfer and seed, and networks count alike however many seeds they have; allowed for, where \
+             the initial path is the worse one: that a start over it is later, as runs over either path alone show it (the first \
+             byte of a download, the handshake and a round trip of an upload); in brackets nothing is"
         }
         "migration" => {
             "a fresh start is what a transfer takes beyond its bytes at the rate that it reaches: handshake, request and slow \
@@ -231,7 +230,7 @@ fn differences(name: &str) -> Option<&'static str> {
         "profiles" => {
             "pairs have one network, transfer and seed; the better path is the one with the smaller median alone; in brackets what is \
              raw, else a start over the worse path is allowed for as late as runs over either path alone show it: the first byte of \
-             a download, the handshake of an upload; of requests the time is the one that one answer in twenty exceeds"
+             a download, the handshake and a round trip of an upload; of requests the time is the one that one answer in twenty exceeds"
         }
         "startup" => {
             "CUBIC, 20 MB over one clean link of 10 to 100 Mbit/s, RTT 10 to 80 ms, drop-tail queue of 0.5 to 3 times what the \

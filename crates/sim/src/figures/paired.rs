@@ -42,12 +42,16 @@ impl Load {
         }
     }
 
-    /// When the first byte can be where it belongs, as a run over a path alone shows it: with the end of the handshake, half a
-    /// round trip after it for the server. Answers to requests have no start in common.
+    /// When the first byte can be back where it was asked for, as a run over a path alone shows it: with the end of the
+    /// handshake, and a round trip after it. Answers to requests have no start in common.
     fn start(self, alone: &Row, path: usize) -> Option<f64> {
         let milliseconds = match self {
             Self::Download(_) => alone.number("first_byte_ms")?,
-            Self::Upload(_) => alone.number("handshake_ms")? + alone.number(&format!("path{path}_rtt_min_ms"))? / 2.0,
+            Self::Upload(_) => {
+                let handshake = alone.number("handshake_ms")?;
+                // A run that left its path has no figures of it; the handshake was such a round trip too.
+                handshake + alone.number(&format!("path{path}_rtt_min_ms")).map_or(handshake, |rtt| rtt.min(handshake))
+            }
             Self::Requests(_) => 0.0,
         };
         Some(milliseconds / 1e3)
@@ -113,9 +117,10 @@ impl Pair {
         self.slower(self.together)
     }
 
-    /// The same with a later start allowed for.
+    /// The same with a later start allowed for: that excuses, and is no gain.
     pub(super) fn allowed(&self) -> f64 {
-        self.slower(self.together - self.later_start)
+        let raw = self.raw();
+        if raw > 0.0 { self.slower(self.together - self.later_start).max(0.0) } else { raw }
     }
 
     fn slower(&self, seconds: f64) -> f64 {
@@ -136,6 +141,11 @@ pub(super) struct Compared {
 impl Compared {
     pub(super) fn is_best_first(&self) -> bool {
         self.initial == self.best
+    }
+
+    /// Whether a run over the better path alone, or over both, did not complete: then there is nothing to judge by.
+    pub(super) fn is_missing(&self) -> bool {
+        self.pairs.is_empty() || self.pairs.iter().any(|pair| pair.alone.is_nan())
     }
 
     /// Medians of the better path alone and of both, seconds.
@@ -207,35 +217,67 @@ fn pair_up(contest: &Contest, rows: &[Row]) -> Vec<Compared> {
     vec![compared(0, first, from_first), compared(1, second, from_second)]
 }
 
-/// How a set of pairs came out.
+/// How a set of comparisons came out, each of which counts the same, however many seeds it has.
 #[derive(Clone, Debug)]
 pub(super) struct Tally {
-    raw: Sorted,
-    allowed: Sorted,
+    /// Of each comparison the pairs, as they are and with a later start allowed for.
+    sets: Vec<[Sorted; 2]>,
+}
+
+/// What of a tally is asked for.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Raw,
+    Allowed,
 }
 
 impl Tally {
-    /// Of all pairs in these comparisons.
     pub(super) fn of<'a>(compared: impl IntoIterator<Item = &'a Compared>) -> Self {
-        let pairs: Vec<Pair> = compared.into_iter().flat_map(|compared| compared.pairs.iter().copied()).collect();
-        Self { raw: Sorted::new(pairs.iter().map(Pair::raw)), allowed: Sorted::new(pairs.iter().map(Pair::allowed)) }
+        let sorted = |of: &Compared, kind: fn(&Pair) -> f64| Sorted::new(of.pairs.iter().map(kind));
+        let both = |of: &Compared| [sorted(of, Pair::raw), sorted(of, Pair::allowed)];
+        Self { sets: compared.into_iter().map(both).collect() }
     }
 
+    /// Pairs in all.
     pub(super) fn count(&self) -> usize {
-        self.raw.len()
+        self.sets.iter().map(|[raw, _]| raw.len()).sum()
+    }
+
+    fn kind(&self, kind: Kind) -> impl Iterator<Item = &Sorted> {
+        self.sets.iter().map(move |[raw, allowed]| if matches!(kind, Kind::Raw) { raw } else { allowed })
+    }
+
+    fn median_of(&self, kind: Kind) -> f64 {
+        upper_median(&Sorted::new(self.kind(kind).map(upper_median)))
+    }
+
+    fn share_of(&self, kind: Kind, limit: f64) -> f64 {
+        let shares: f64 = self.kind(kind).map(|set| set.share(|slower| slower > limit)).sum();
+        shares / self.sets.len().max(1) as f64
+    }
+
+    /// Median of the medians, a later start allowed for.
+    pub(super) fn median(&self) -> f64 {
+        self.median_of(Kind::Allowed)
+    }
+
+    /// Share of pairs that are slower by over `limit`, a later start allowed for.
+    pub(super) fn share_over(&self, limit: f64) -> f64 {
+        self.share_of(Kind::Allowed, limit)
     }
 
     /// Cells of a table: median, shares over both limits and the worst; what is raw in brackets where it differs.
     pub(super) fn cells(&self) -> Vec<String> {
-        let cell = |of: &dyn Fn(&Sorted) -> String| {
-            let (allowed, raw) = (of(&self.allowed), of(&self.raw));
+        let cell = |of: &dyn Fn(Kind) -> String| {
+            let (allowed, raw) = (of(Kind::Allowed), of(Kind::Raw));
             if allowed == raw { allowed } else { format!("{allowed} ({raw})") }
         };
+        let worst = |kind| self.kind(kind).filter_map(|set| set.values().last()).copied().fold(f64::MIN, f64::max);
         vec![
-            cell(&|set| percent(upper_median(set))),
-            cell(&|set| format!("{:.1} %", 100.0 * set.share(|slower| slower > SLOWER))),
-            cell(&|set| format!("{:.1} %", 100.0 * set.share(|slower| slower > FAR_SLOWER))),
-            cell(&|set| percent(set.values().last().copied().unwrap_or(f64::NAN))),
+            cell(&|kind| percent(self.median_of(kind))),
+            cell(&|kind| format!("{:.1} %", 100.0 * self.share_of(kind, SLOWER))),
+            cell(&|kind| format!("{:.1} %", 100.0 * self.share_of(kind, FAR_SLOWER))),
+            cell(&|kind| percent(worst(kind))),
         ]
     }
 }
