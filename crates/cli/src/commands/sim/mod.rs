@@ -355,8 +355,9 @@ fn make_figures(args: &SimFigureArgs, policies: &Policies, stop: &AtomicBool) ->
         made.push(figure);
     }
     progress.bar.finish_and_clear();
-    let table: String = made.iter().map(FigureFiles::markdown).collect();
-    let table = format!("{}{table}", figures::MARKDOWN_HEAD);
+    let claims_rows: String = made.iter().map(FigureFiles::markdown).collect();
+    let further = made.iter().flat_map(|made| &made.figure.tables).map(|table| format!("\n{}", table.markdown()));
+    let table = format!("{}{claims_rows}{}", figures::MARKDOWN_HEAD, further.collect::<String>());
     let failed: Vec<_> = made.iter().filter(|figure| !figure.held()).map(|figure| figure.name).collect();
     let json = json!({ "command": "sim figure", "ok": failed.is_empty(), "figures": claims(&made, &seconds) });
     if let Some(out) = args.out.as_ref().filter(|_| made.len() > 1) {
