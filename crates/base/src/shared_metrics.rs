@@ -28,7 +28,9 @@ pub struct PathMetrics {
     pub between_losses_bytes: u64,
     /// The newest cut of its window, where the controller tells.
     pub cut: Option<Cut>,
-    /// Paths that it believes to wait in the same queue, as [`PathId::bit`]s.
+    /// Its RTT samples in sums, where the controller keeps them.
+    pub delays: Delays,
+    /// Paths that it takes to wait in the same queue, as [`PathId::bit`]s.
     pub shares_with: u64,
 }
 
@@ -43,6 +45,39 @@ pub struct Cut {
     pub rtt: Duration,
     /// By how many seconds the RTT fell within the next round trips; none until that is known.
     pub fall_s: Option<f64>,
+}
+
+/// A path's RTT samples so far, in sums: two of them give the mean of what came between.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Delays {
+    /// Sum of all samples.
+    pub total: Duration,
+    /// How many there were.
+    pub samples: u64,
+    /// When the newest came.
+    pub newest: Option<Instant>,
+}
+
+impl Delays {
+    /// Takes in the sample `rtt`.
+    #[inline]
+    pub fn note(&mut self, now: Instant, rtt: Duration) {
+        self.total = self.total.saturating_add(rtt);
+        self.samples += 1;
+        self.newest = Some(now);
+    }
+
+    /// Samples that came after `earlier`.
+    #[inline]
+    pub fn samples_since(&self, earlier: &Self) -> u64 {
+        self.samples.saturating_sub(earlier.samples)
+    }
+
+    /// The mean of the samples that came after `earlier`, seconds; none where there are none.
+    pub fn mean_since(&self, earlier: &Self) -> Option<f64> {
+        let samples = self.samples_since(earlier);
+        (samples > 0).then(|| self.total.saturating_sub(earlier.total).as_secs_f64() / samples as f64)
+    }
 }
 
 /// The metrics of one connection's paths, in order of path id.
@@ -73,6 +108,7 @@ impl PathMetrics {
             active: false,
             between_losses_bytes: 0,
             cut: None,
+            delays: Delays::default(),
             shares_with: 0,
         }
     }

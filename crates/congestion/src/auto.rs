@@ -1,19 +1,19 @@
-//! CUBIC on each path, coupled among the paths that are found to wait in the same queue.
+//! CUBIC on each path, coupled among the paths that may wait in the same queue.
 //!
-//! Every path begins as a CUBIC of its own, so that short transfers and disjoint paths lose nothing. Once the cuts of one
-//! path are felt on another (`shared_queue.rs`), the two act as one CUBIC flow: each grows by its share of what one
-//! flow would, and a cut of one is followed by the other, as RFC 8699 does it for media flows. Whether they still share is
-//! tested with every cut, also of coupled paths: a path follows only a cut that it felt. Paths that stop feeling each other,
-//! after a change of route, are apart again after a few cuts.
+//! Paths that share a queue act as one CUBIC flow: each grows by its share of what one flow would, and a cut of one is
+//! followed by the other, as RFC 8699 does it for media flows. They begin as if they shared one, since two CUBIC flows would
+//! have taken their double share by the time it is known; slow start is left alone, so that short transfers lose nothing. What
+//! happens to their delays soon tells (`shared_queue.rs`) where they do not, and they are apart from then on, or together
+//! again after a change of route. A path follows only a cut that it felt, or that could not be felt among many flows.
 
 use std::time::Duration;
 
 use plait_base::shared_metrics::{PathMetrics, SharedPathMetrics};
 use plait_base::{Instant, PathId};
 
-use crate::controller::{Acked, Congestion, CongestionController, CongestionKind, ControllerFactory};
+use crate::controller::{Acked, Congestion, CongestionController, CongestionKind, ControllerFactory, RttSample};
 use crate::cubic::{Cubic, Gain};
-use crate::shared_queue::SharedQueue;
+use crate::shared_queue::{SharedQueue, is_in_use};
 use crate::window::SlowStart;
 
 /// Builds the controller `auto`.
@@ -39,23 +39,32 @@ struct Auto {
     cubic: Cubic,
     queue: SharedQueue,
     path: PathId,
-    /// Smoothed RTT of the last ACK; zero before it.
-    rtt: Duration,
+    /// As of the last ACK; zero before it.
+    rtt: RttSample,
+    /// When the last cut of a sibling was followed.
+    followed_at: Option<Instant>,
 }
 
 impl Auto {
     /// A controller for `path` with an initial window for datagrams of `mss` bytes.
     fn new(path: PathId, mss: u64, slow_start: SlowStart) -> Self {
-        Self { cubic: Cubic::new(mss, slow_start), queue: SharedQueue::new(path), path, rtt: Duration::ZERO }
+        let rtt = RttSample { latest: Duration::ZERO, smoothed: Duration::ZERO, min: Duration::ZERO };
+        Self { cubic: Cubic::new(mss, slow_start), queue: SharedQueue::new(path), path, rtt, followed_at: None }
     }
 
     /// This path's part in the windows of all that share its queue.
-    fn gain(&self, shared: &SharedPathMetrics) -> Gain {
+    fn gain(&self, now: Instant, shared: &SharedPathMetrics) -> Gain {
         let own = self.cubic.size().segments();
-        let siblings = shared.established().filter(|p| p.path != self.path && self.queue.is_shared(p.path, shared));
-        let others: f64 = siblings.map(|p| p.window_bytes as f64 / p.max_datagram_bytes.max(1) as f64).sum();
+        let siblings = shared.established().filter(|p| p.path != self.path && self.queue.is_shared(p));
+        let sending = siblings.filter(|p| is_in_use(p, now, self.rtt.smoothed));
+        let others: f64 = sending.map(|p| p.window_bytes as f64 / p.max_datagram_bytes.max(1) as f64).sum();
         let share = own / (own + others);
         Gain { curve: share, friendly: share }
+    }
+
+    /// True for losses of packets that left before this path followed a cut, whose answer that was (RFC 9002 7.3.2).
+    fn is_answered(&self, now: Instant) -> bool {
+        self.followed_at.is_some_and(|at| now <= at + self.rtt.smoothed)
     }
 }
 
@@ -77,17 +86,19 @@ impl CongestionController for Auto {
     }
 
     fn on_acked(&mut self, ack: &Acked, shared: &SharedPathMetrics) {
-        self.rtt = ack.rtt.smoothed;
-        if self.queue.on_acked(ack, shared) {
+        self.rtt = ack.rtt;
+        if self.queue.on_acked(ack, shared) && !self.cubic.size().in_slow_start() {
             self.queue.on_reduced(ack.now);
+            self.followed_at = Some(ack.now);
             self.cubic.cut();
         }
-        self.cubic.grow(ack, self.gain(shared));
+        self.cubic.grow(ack, self.gain(ack.now, shared));
     }
 
     fn on_congestion(&mut self, event: &Congestion, shared: &SharedPathMetrics) {
         match event.kind {
-            CongestionKind::Loss | CongestionKind::Ecn => self.queue.on_cut(event.now, self.rtt),
+            CongestionKind::Loss | CongestionKind::Ecn if self.is_answered(event.now) => return,
+            CongestionKind::Loss | CongestionKind::Ecn => self.queue.on_cut(event.now, &self.rtt),
             CongestionKind::Persistent => self.queue.on_reduced(event.now),
         }
         self.cubic.on_congestion(event, shared);
@@ -98,7 +109,7 @@ impl CongestionController for Auto {
     }
 
     fn add_to_metrics(&self, metrics: &mut PathMetrics) {
-        (metrics.cut, metrics.shares_with) = (self.queue.cut(), self.queue.shares_with());
+        self.queue.post(metrics);
     }
 
     fn on_spurious(&mut self) {

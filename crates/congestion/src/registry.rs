@@ -1,7 +1,7 @@
 //! All controllers by the names that configuration and the command line use: one line registers one.
 //!
 //! `newreno`, `cubic` and `bbr` are uncoupled: over a shared bottleneck each path takes a flow's share. `lia`, `olia`,
-//! `balia` and `coupled-cubic` couple all paths, `auto` couples those that it finds to share a queue.
+//! `balia` and `coupled-cubic` couple all paths, `auto` couples those that it does not find to be apart.
 
 use crate::controller::ControllerFactory;
 

@@ -418,7 +418,7 @@ impl TransportConfig {
     }
 
     /// The controllers of connections that negotiated multipath; none uses those of one path. Default `auto`: CUBIC on each
-    /// path, coupled among those that are found to share a queue.
+    /// path, coupled until paths are shown to have queues of their own.
     pub fn multipath_controller(&mut self, factory: Option<Arc<dyn ControllerFactory>>) -> &mut Self {
         self.multipath_controller = factory;
         self

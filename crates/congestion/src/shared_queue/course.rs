@@ -1,0 +1,62 @@
+//! The course of two paths' delays, in means over a few round trips and as changes against what they were lately.
+
+use std::time::Duration;
+
+use plait_base::Instant;
+use plait_base::shared_metrics::Delays;
+
+use super::evidence::Change;
+
+/// Round trips of the slower path in a mean: shorter ones show packets of one path that the other has not met.
+const ROUNDS: u32 = 2;
+/// Samples of each path in a mean.
+const SAMPLES_MIN: u64 = 4;
+/// A mean that takes so many times as long says that a path rests.
+const LATE: u32 = 4;
+/// How fast *lately* follows.
+const LATELY_GAIN: f64 = 0.25;
+
+/// Where the sums of both stood when the present mean began.
+#[derive(Clone, Copy, Debug)]
+struct Start {
+    at: Instant,
+    own: Delays,
+    other: Delays,
+}
+
+/// Two delays that are compared.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Course {
+    start: Option<Start>,
+    /// Delays as they were lately, seconds.
+    lately: Option<Change>,
+}
+
+impl Course {
+    /// An ACK came for the path whose samples are `own`; gives a change when a mean is complete. `rtt` is the longer one of
+    /// the two.
+    pub(super) fn on_acked(&mut self, now: Instant, rtt: Duration, own: &Delays, other: &Delays) -> Option<Change> {
+        let begin = Start { at: now, own: *own, other: *other };
+        let start = *self.start.get_or_insert(begin);
+        let time = now.since(start.at);
+        if time < rtt * ROUNDS {
+            return None;
+        }
+        if own.samples_since(&start.own).min(other.samples_since(&start.other)) < SAMPLES_MIN {
+            if time > rtt * ROUNDS * LATE {
+                (self.start, self.lately) = (Some(begin), None);
+            }
+            return None;
+        }
+        let mean = Change { own: own.mean_since(&start.own)?, other: other.mean_since(&start.other)? };
+        self.start = Some(begin);
+        let Some(lately) = &mut self.lately else {
+            self.lately = Some(mean);
+            return None;
+        };
+        let change = Change { own: mean.own - lately.own, other: mean.other - lately.other };
+        lately.own += change.own * LATELY_GAIN;
+        lately.other += change.other * LATELY_GAIN;
+        Some(change)
+    }
+}

@@ -1,0 +1,96 @@
+//! What speaks for one queue in front of two paths: changes of delay that both see, against the difference between them.
+//!
+//! Behind one queue two paths see the same changes, in size too, but for jitter, which has the same size however deep the
+//! queue. Of two queues, each has changes of its own. So the sums are of squares: of the changes, and of their differences.
+//! Large changes weigh more than small ones, but none more than what is usual allows, so that no single event, such as
+//! the end of slow start, speaks for long.
+
+/// Differences up to this come from jitter, seconds.
+const JITTER_S: f64 = 0.002;
+/// Part of the changes (in squares) that may differ where jitter plays no part.
+const DIFFERING_PART: f64 = 1.0 / 10.0;
+/// The part up to which jitter may be the reason: two that have nothing in common differ by all of it.
+const JITTER_PART_MAX: f64 = 0.76;
+/// Paths that were found apart need less difference than this part of what may be to be found together again.
+const TOGETHER_AGAIN: f64 = 0.75;
+/// What is believed at the beginning, as if so many large changes had been seen by both.
+const PRIOR: f64 = 1.0;
+/// Evidence from which on it is more than belief.
+const PROVEN: f64 = 4.0;
+/// How fast older evidence fades with each change that is compared.
+const FADE: f64 = 1.0 / 32.0;
+/// How fast the usual size of changes follows.
+const USUAL_GAIN: f64 = 1.0 / 16.0;
+
+/// A change of delay as two paths saw it, seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Change {
+    pub(super) own: f64,
+    pub(super) other: f64,
+}
+
+/// Sums over the changes that were compared.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Evidence {
+    all: f64,
+    differing: f64,
+    jitter: f64,
+    /// Usual size of a change, seconds squared; none before the first.
+    usual: Option<f64>,
+    is_together: bool,
+}
+
+impl Default for Evidence {
+    fn default() -> Self {
+        Self { all: PRIOR, differing: 0.0, jitter: PRIOR, usual: None, is_together: true }
+    }
+}
+
+impl Evidence {
+    /// True until the paths are shown to be apart.
+    pub(super) fn is_together(&self) -> bool {
+        self.is_together
+    }
+
+    /// True where they were shown to be together, and it is not only believed.
+    pub(super) fn is_proven(&self) -> bool {
+        self.is_together && self.all >= PROVEN
+    }
+
+    /// A change in the course of things.
+    pub(super) fn on_change(&mut self, change: Change) {
+        let size = change.own * change.own + change.other * change.other;
+        let usual = self.usual.get_or_insert(size);
+        *usual += (size - *usual) * USUAL_GAIN;
+        for sum in [&mut self.all, &mut self.differing, &mut self.jitter] {
+            *sum *= 1.0 - FADE;
+        }
+        self.weigh(change, 1.0);
+    }
+
+    /// A change with a cause that is known counts like so many of the others.
+    pub(super) fn on_experiment(&mut self, change: Change, weight: f64) {
+        self.weigh(change, weight);
+    }
+
+    /// Losses that no queue was the reason for: as if `weight` changes of the usual size had been seen by one path alone.
+    pub(super) fn on_loss_without_queue(&mut self, weight: f64) {
+        let size = self.usual.unwrap_or(0.0).max(JITTER_S * JITTER_S);
+        self.weigh(Change { own: size.sqrt(), other: 0.0 }, weight);
+    }
+
+    fn weigh(&mut self, change: Change, weight: f64) {
+        let size = change.own * change.own + change.other * change.other;
+        let scale = size + self.usual.unwrap_or(size);
+        if scale <= 0.0 {
+            return;
+        }
+        let difference = change.own - change.other;
+        self.all += weight * size / scale;
+        self.differing += weight * difference * difference / scale;
+        self.jitter += weight * JITTER_S * JITTER_S / scale;
+        let limit = DIFFERING_PART * self.all + self.jitter.min(JITTER_PART_MAX * self.all);
+        let limit = if self.is_together { limit } else { limit * TOGETHER_AGAIN };
+        self.is_together = self.differing <= limit;
+    }
+}
