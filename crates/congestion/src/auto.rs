@@ -4,7 +4,7 @@
 //! followed by the other, as RFC 8699 does it for media flows. They begin as if they shared one, since two CUBIC flows would
 //! have taken their double share by the time it is known; slow start is left alone, so that short transfers lose nothing. What
 //! happens to their delays soon tells (`shared_queue.rs`) where they do not, and they are apart from then on, or together
-//! again after a change of route. A path follows only a cut that it felt, or that could not be felt among many flows.
+//! again after a change of route. A path follows a cut that it felt; once it is proven that they share, most cuts at once.
 
 use std::time::Duration;
 

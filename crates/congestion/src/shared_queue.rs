@@ -9,7 +9,8 @@
 //!   between many flows, and where all flows lose at once, as behind a deep queue.
 //! - *The sender's own cuts* (`cut_test.rs`). After congestion a path takes a good part of its window away, and the queue in
 //!   front of it gets shorter by a *fall* of delay that it can measure. A path behind the same queue sees the same fall at
-//!   the same time; any other path sees none. Cuts that both make at once are no such experiment.
+//!   the same time; any other path sees none. Cuts that both make at once are no such experiment, and where much evidence
+//!   says already that the queue is one, most cuts are followed at once and only some are experiments.
 //!
 //! A path whose losses come while its delay is at its smallest, or that sees no fall after its cuts, does not lose to a
 //! queue, and shares none with anybody. Each path keeps its own sums about each sibling, a dozen numbers, and an
@@ -34,6 +35,8 @@ use evidence::{Change, Evidence};
 const SIBLINGS_MAX: usize = 8;
 /// What an experiment counts, in changes without a known cause.
 const EXPERIMENT_WEIGHT: f64 = 4.0;
+/// Where it is proven that paths share a queue, a cut is followed at once, which ends the experiment, but one of so many.
+const EXPERIMENT_EVERY: u32 = 4;
 /// What a loss counts that came while the delay was at its smallest.
 const EMPTY_QUEUE_WEIGHT: f64 = 8.0;
 /// What a cut counts after which the delay did not fall.
@@ -165,15 +168,25 @@ impl SharedQueue {
         found
     }
 
-    /// One step of the test of a sibling's newest cut; true when it ended and the cut is to be followed by those that share.
+    /// One step of what is made of a sibling's newest cut; true when those that share the queue are to follow it now.
     fn watch(&mut self, at: usize, cut: &Cut, ack: &Acked) -> bool {
         let reduced_at = self.reduced_at;
         let Some(sibling) = self.siblings.get_mut(at) else { return false };
         if sibling.serial != cut.serial {
             sibling.serial = cut.serial;
-            // Both at once, or this one while its own cut shows: whose fall it is cannot be told.
-            let own_shows = reduced_at.is_some_and(|own| own + ack.rtt.smoothed * 2 >= cut.at);
-            sibling.test = (!own_shows).then(|| CutTest::new(cut, ack.rtt.smoothed));
+            let shows_for = |round_trips| reduced_at.is_some_and(|own| own + ack.rtt.smoothed * round_trips >= cut.at);
+            if shows_for(1) {
+                // RFC 9002 7.3.2: one cut a round trip, for both.
+                sibling.test = None;
+                return false;
+            }
+            let is_proven = sibling.evidence.is_proven();
+            // While this one's own cut shows, whose fall it is cannot be told.
+            if shows_for(2) || (is_proven && !cut.serial.is_multiple_of(EXPERIMENT_EVERY)) {
+                sibling.test = None;
+                return is_proven;
+            }
+            sibling.test = Some(CutTest::new(cut, ack.rtt.smoothed));
             return false;
         }
         let Some(test) = &mut sibling.test else { return false };
@@ -194,7 +207,7 @@ impl SharedQueue {
             return sibling.evidence.is_proven();
         }
         sibling.evidence.on_experiment(Change { own, other: fall }, EXPERIMENT_WEIGHT);
-        likeness(fall, own) >= 0.5
+        likeness(fall, own) >= 0.5 || sibling.evidence.is_proven()
     }
 }
 

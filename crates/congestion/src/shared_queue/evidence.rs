@@ -8,9 +8,9 @@
 /// Differences up to this come from jitter, seconds.
 const JITTER_S: f64 = 0.002;
 /// Part of the changes (in squares) that may differ where jitter plays no part.
-const DIFFERING_PART: f64 = 1.0 / 10.0;
+const DIFFERING_PART: f64 = 1.0 / 24.0;
 /// The part up to which jitter may be the reason: two that have nothing in common differ by all of it.
-const JITTER_PART_MAX: f64 = 0.76;
+const JITTER_PART_MAX: f64 = 0.78;
 /// Paths that were found apart need less difference than this part of what may be to be found together again.
 const TOGETHER_AGAIN: f64 = 0.75;
 /// What is believed at the beginning, as if so many large changes had been seen by both.
