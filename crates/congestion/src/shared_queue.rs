@@ -40,7 +40,7 @@ const EXPERIMENT_EVERY: u32 = 4;
 /// What a loss counts that came while the delay was at its smallest.
 const EMPTY_QUEUE_WEIGHT: f64 = 8.0;
 /// What a cut counts after which the delay did not fall.
-const NO_FALL_WEIGHT: f64 = 1.0;
+const NO_FALL_WEIGHT: f64 = 2.0;
 
 /// What is known of one sibling.
 #[derive(Clone, Debug)]

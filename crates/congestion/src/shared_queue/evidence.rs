@@ -10,13 +10,15 @@ const JITTER_S: f64 = 0.002;
 /// Part of the changes (in squares) that may differ where jitter plays no part.
 const DIFFERING_PART: f64 = 1.0 / 24.0;
 /// The part up to which jitter may be the reason: two that have nothing in common differ by all of it.
-const JITTER_PART_MAX: f64 = 0.78;
+const JITTER_PART_MAX: f64 = 0.82;
 /// Paths that were found apart need less difference than this part of what may be to be found together again.
 const TOGETHER_AGAIN: f64 = 0.75;
 /// What is believed at the beginning, as if so many large changes had been seen by both.
 const PRIOR: f64 = 1.0;
 /// Evidence from which on it is more than belief.
 const PROVEN: f64 = 4.0;
+/// And the part of the changes that may differ then: what only might be jitter proves nothing.
+const PROVEN_PART: f64 = 0.75;
 /// How fast older evidence fades with each change that is compared.
 const FADE: f64 = 1.0 / 32.0;
 /// How fast the usual size of changes follows.
@@ -54,7 +56,7 @@ impl Evidence {
 
     /// True where they were shown to be together, and it is not only believed.
     pub(super) fn is_proven(&self) -> bool {
-        self.is_together && self.all >= PROVEN
+        self.is_together && self.all >= PROVEN && self.differing <= PROVEN_PART * self.all
     }
 
     /// A change in the course of things.

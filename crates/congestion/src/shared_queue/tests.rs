@@ -130,7 +130,7 @@ fn cuts_at_once_prove_nothing() {
     let mut queue = SharedQueue::new(PathId::ZERO);
     for n in 1..10 {
         queue.on_cut(at(n * 1000 - 50), &rtt(100));
-        assert!(!one_test(&mut queue, n as u32, n * 1000, 0));
+        assert!(!one_test(&mut queue, n as u32, n * 1000, 90));
     }
     assert!(is_shared(&queue));
 }
