@@ -42,7 +42,8 @@ pub(crate) struct LiveQueue {
     /// When a trace lets the next datagram begin.
     gate: Option<Instant>,
     next_ticket: u64,
-    dropped: VecDeque<Release>,
+    /// What has left the queue, one way or the other, and is still to be reported.
+    released: VecDeque<Release>,
     codel: CoDel,
 }
 
@@ -65,7 +66,7 @@ pub(crate) struct Taking<'a> {
 impl LiveQueue {
     /// True when nothing waits or is being sent or reported.
     pub(crate) fn is_empty(&self) -> bool {
-        self.is_idle() && self.dropped.is_empty()
+        self.is_idle() && self.released.is_empty()
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -118,7 +119,7 @@ impl LiveQueue {
     fn lose(&mut self, item: Queued, cause: DropCause, stats: &mut LinkStats) {
         self.bytes -= item.bytes;
         stats.on_drop(cause);
-        self.dropped.push_back(Release { ticket: item.ticket, outcome: Outcome::Dropped(cause) });
+        self.released.push_back(Release { ticket: item.ticket, outcome: Outcome::Dropped(cause) });
     }
 
     /// From the queues of flows to the device's, until that holds `packets`.
@@ -133,16 +134,21 @@ impl LiveQueue {
 
     /// When something happens next; the origin when something is to be reported at once.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        if !self.dropped.is_empty() {
+        if !self.released.is_empty() {
             return Some(Instant::ZERO);
         }
         let done = self.sending.map(|s| s.done).or(self.gate)?;
         (done < NEVER).then_some(done)
     }
 
-    /// A datagram that the queue dropped.
-    pub(crate) fn poll_dropped(&mut self) -> Option<Release> {
-        self.dropped.pop_front()
+    /// A datagram that is to be reported.
+    pub(crate) fn poll_released(&mut self) -> Option<Release> {
+        self.released.pop_front()
+    }
+
+    /// To be reported: what became of a datagram that was sent.
+    pub(crate) fn release(&mut self, release: Release) {
+        self.released.push_back(release);
     }
 
     /// The datagram whose sending has ended by `now`.
@@ -175,7 +181,7 @@ impl LiveQueue {
             {
                 if item.ecn.is_none() {
                     t.stats.on_drop(DropCause::Aqm);
-                    self.dropped.push_back(Release { ticket: item.ticket, outcome: Outcome::Dropped(DropCause::Aqm) });
+                    self.released.push_back(Release { ticket: item.ticket, outcome: Outcome::Dropped(DropCause::Aqm) });
                     continue;
                 }
                 item.ecn = Some(Ecn::Ce);
@@ -218,7 +224,7 @@ impl LiveQueue {
         let flows = self.flows.drain();
         for item in sending.into_iter().chain(self.waiting.drain(..)).chain(flows) {
             stats.on_drop(DropCause::Down);
-            self.dropped.push_back(Release { ticket: item.ticket, outcome: Outcome::Dropped(DropCause::Down) });
+            self.released.push_back(Release { ticket: item.ticket, outcome: Outcome::Dropped(DropCause::Down) });
         }
         self.bytes = 0;
         self.gate = None;

@@ -24,7 +24,7 @@ pub struct Link {
     stats: LinkStats,
     pipe: Pipe,
     transmitter: Transmitter,
-    /// When the last planned datagram has left.
+    /// When the last datagram has left, of those that were planned and those that have been sent.
     free_at: Instant,
     planned: PlannedQueue,
     live: LiveQueue,
@@ -35,6 +35,8 @@ pub struct Link {
 impl Link {
     /// A link with these settings; a trace begins at the origin of time.
     pub fn new(config: LinkConfig, random: Random) -> Self {
+        // Forked from a copy, so that the wire draws the same with RED and without.
+        let red = Red::new(random.clone().fork());
         Self {
             config,
             stats: LinkStats::default(),
@@ -43,7 +45,7 @@ impl Link {
             free_at: Instant::ZERO,
             planned: PlannedQueue::default(),
             live: LiveQueue::default(),
-            red: Red::default(),
+            red,
             cut_at: None,
         }
     }
@@ -104,6 +106,7 @@ impl Link {
         let bytes = size as u64 + u64::from(self.config.overhead_bytes);
         self.stats.offered_packets += 1;
         self.stats.offered_bytes += bytes;
+        self.serve(now);
         match self.admit(now, bytes, ecn) {
             Err(cause) => {
                 self.stats.on_drop(cause);
@@ -121,17 +124,23 @@ impl Link {
 
     /// The next datagram to leave the queue by `now`; to be called until it answers none.
     pub fn poll(&mut self, now: Instant) -> Option<Release> {
+        self.serve(now);
+        self.live.poll_released()
+    }
+
+    /// Sends from the real queue what leaves by `now`.
+    fn serve(&mut self, now: Instant) {
         loop {
-            if let Some(release) = self.live.poll_dropped() {
-                return Some(release);
-            }
             if let Some(sent) = self.live.poll_sent(now) {
-                self.take(sent.at);
+                self.free_at = sent.at;
                 let outcome = self.pipe.carry(&self.config, &mut self.stats, (sent.at, sent.bytes, sent.ecn));
-                return Some(Release { ticket: sent.ticket, outcome });
+                self.live.release(Release { ticket: sent.ticket, outcome });
+                self.take(sent.at);
+            } else if let Some(gate) = self.live.open_gate(now) {
+                self.take(gate);
+            } else {
+                return;
             }
-            let gate = self.live.open_gate(now)?;
-            self.take(gate);
         }
     }
 
@@ -186,7 +195,8 @@ impl Link {
         }
         let Aqm::Red(red) = &self.config.aqm else { return Ok(ecn) };
         let slot = self.config.rate.time_of(1500);
-        match self.red.on_enqueue(red, (now, self.free_at, slot), queued.0, self.pipe.random()) {
+        let idle_since = self.live.is_idle().then_some(self.free_at).filter(|since| *since < now);
+        match self.red.on_enqueue(red, (now, idle_since, slot), queued.0) {
             Care::Pass => Ok(ecn),
             Care::Signal if ecn.is_some() => {
                 self.stats.marked += 1;

@@ -22,10 +22,6 @@ impl Pipe {
         Self { random, loss: LossDraw::default(), last_arrival: Instant::ZERO }
     }
 
-    pub(crate) fn random(&mut self) -> &mut Random {
-        &mut self.random
-    }
-
     /// True when the loss model takes a datagram at `place`.
     pub(crate) fn loses(&mut self, config: &LinkConfig, place: LossPlace, bytes: u64) -> bool {
         config.loss_place == place && self.loss.takes(&config.loss, bytes, &mut self.random)

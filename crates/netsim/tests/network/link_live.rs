@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use plait_base::{Ecn, Instant, Random};
 use plait_netsim::link::{
-    Aqm, CoDelConfig, DropCause, FqCoDelConfig, Link, LinkConfig, LinkState, Loss, Outcome, QueueLimit, Rate, Release,
-    Service, Ticket, Trace, Verdict,
+    Aqm, CoDelConfig, DropCause, FqCoDelConfig, Link, LinkConfig, LinkState, Loss, Outcome, QueueLimit, Rate,
+    RedConfig, Release, Service, Ticket, Trace, Verdict,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -35,27 +35,77 @@ fn departures(releases: &[Release]) -> Vec<Instant> {
     releases.iter().filter_map(departure).collect()
 }
 
+/// Whether the caller serves the live link before it offers the next datagram, or only afterwards.
+#[derive(Clone, Copy, PartialEq)]
+enum Served {
+    Before,
+    After,
+}
+
+/// Offers the same datagrams (time and size) to a planned link and to a live one.
+fn compare(config: &LinkConfig, served: Served, arrivals: impl Iterator<Item = (Instant, usize)>) -> (Link, Link) {
+    let mut planned = link(config.clone());
+    let mut live = link(config.clone().service(Service::Live));
+    let (mut expected, mut got) = (Vec::new(), Vec::new());
+    for (now, size) in arrivals {
+        if served == Served::Before {
+            got.extend(departures(&drain(&mut live, now)));
+        }
+        let (on_paper, for_real) = (planned.offer(now, size, None), live.offer(now, size, None));
+        if let Verdict::Forward(d) = on_paper {
+            expected.push(d.departure);
+        }
+        let refused = [Verdict::Dropped(DropCause::QueueFull), Verdict::Dropped(DropCause::Aqm)];
+        assert_eq!(refused.contains(&on_paper), refused.contains(&for_real), "{on_paper:?} {for_real:?} at {now}");
+        if served == Served::After {
+            got.extend(departures(&drain(&mut live, now)));
+        }
+    }
+    got.extend(departures(&drain(&mut live, at(1_000_000_000))));
+    assert!(got == expected, "they part after {}", got.iter().zip(&expected).take_while(|(a, b)| a == b).count());
+    assert_eq!(planned.stats().dropped, live.stats().dropped);
+    assert_eq!(planned.stats().queue_time_sum, live.stats().queue_time_sum);
+    (planned, live)
+}
+
 #[test]
 fn live_and_planned_service_agree() {
     for rate in [Rate::Fixed(7_000_000), Rate::Trace(Trace::parse("1\n3\n3\n8\n").unwrap())] {
         let config = LinkConfig { rate, delay: 3 * MS, ..LinkConfig::default() }
             .queue(QueueLimit::packets(5))
             .loss(Loss::Bernoulli(0.05));
-        let mut planned = link(config.clone());
-        let mut live = link(config.service(Service::Live));
-        let (mut expected, mut got) = (Vec::new(), Vec::new());
-        for i in 0..500 {
-            let (now, size) = (at(i * 700), 200 + (i as usize * 377) % 1200);
-            got.extend(departures(&drain(&mut live, now)));
-            if let Verdict::Forward(d) = planned.offer(now, size, None) {
-                expected.push(d.departure);
-            }
-            live.offer(now, size, None);
+        for served in [Served::Before, Served::After] {
+            let arrivals = (0..500).map(|i| (at(i * 700), 200 + (i as usize * 377) % 1200));
+            let (_, live) = compare(&config, served, arrivals);
+            assert!(live.stats().drops(DropCause::QueueFull) > 0);
         }
-        got.extend(departures(&drain(&mut live, at(10_000_000))));
-        assert_eq!(got, expected);
-        assert_eq!(planned.stats().dropped, live.stats().dropped);
-        assert!(live.stats().drops(DropCause::QueueFull) > 0);
+    }
+}
+
+#[test]
+fn live_and_planned_service_agree_at_one_instant() {
+    // A datagram comes in the nanosecond in which the one being sent has left: the queue has room by then.
+    let config = LinkConfig::new(10_000_000, MS).queue(QueueLimit::packets(1));
+    for served in [Served::Before, Served::After] {
+        let (planned, _) = compare(&config, served, (0..100).map(|i| (at(i / 2 * 1000), 1250)));
+        assert_eq!(planned.stats().drops(DropCause::QueueFull), 49);
+    }
+}
+
+#[test]
+fn red_is_the_same_on_a_live_link_and_on_a_planned_one() {
+    // Load 0.97: the queue often is empty while a datagram is being sent, which is no rest of the link.
+    let red = RedConfig { min_bytes: 5_000, max_bytes: 30_000, drop_max: 0.1, weight: 0.002 };
+    for loss in [Loss::None, Loss::bursts(0.01, 3.0)] {
+        let config = LinkConfig::new(10_000_000, MS).aqm(Aqm::Red(red)).loss(loss);
+        let mut random = Random::from_u64(3);
+        let mut now = 0.0;
+        let arrivals = (0..100_000).map(|_| {
+            now -= 1000.0 / 0.97 * (1.0 - random.unit()).ln();
+            (at(now as u64), 1250)
+        });
+        let (planned, _) = compare(&config, Served::After, arrivals);
+        assert!(planned.stats().drops(DropCause::Aqm) > 500);
     }
 }
 

@@ -26,26 +26,31 @@ impl Default for RedConfig {
 }
 
 /// State of the mean and of the spacing between signals.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Red {
     mean: f64,
     /// Datagrams since the last signal.
     since: u64,
+    /// Its own, so that what it draws does not hang on when the wire behind the queue draws.
+    random: Random,
 }
 
 impl Red {
-    /// A datagram enters behind `queued_bytes`. When nothing waits, the link has been idle since `idle_since`, and a
+    pub(crate) fn new(random: Random) -> Self {
+        Self { mean: 0.0, since: 0, random }
+    }
+
+    /// A datagram enters behind `queued_bytes`. The link may have been idle since `idle_since`, sending nothing; a
     /// typical datagram would have taken `slot` to send.
     pub(crate) fn on_enqueue(
         &mut self,
         c: &RedConfig,
-        (now, idle_since, slot): (Instant, Instant, Duration),
+        (now, idle_since, slot): (Instant, Option<Instant>, Duration),
         queued_bytes: u64,
-        random: &mut Random,
     ) -> Care {
-        if queued_bytes == 0 && now > idle_since {
+        if let Some(since) = idle_since {
             // The mean decays as if empty slots had been sampled.
-            let slots = now.since(idle_since).as_secs_f64() / slot.as_secs_f64().max(1e-9);
+            let slots = now.since(since).as_secs_f64() / slot.as_secs_f64().max(1e-9);
             self.mean *= (1.0 - c.weight).powf(slots);
         } else {
             self.mean += c.weight * (queued_bytes as f64 - self.mean);
@@ -66,7 +71,7 @@ impl Red {
         };
         let spaced = base / (1.0 - self.since as f64 * base).max(1e-9);
         self.since += 1;
-        if random.chance(spaced) {
+        if self.random.chance(spaced) {
             self.since = 0;
             return Care::Signal;
         }
