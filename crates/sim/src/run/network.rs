@@ -6,7 +6,7 @@ use plait_base::{FourTuple, Instant, Random};
 use plait_netsim::link::{LinkStats, Loss, Rate, Service};
 use plait_netsim::{BoxId, Duplex, Hop, NatConfig, NatId, Network, Rebinding, Rule, World};
 
-use crate::scenario::{DuplexPlan, LinkPlan, Place, Rebind, Scenario, Sides, Vary};
+use crate::scenario::{DuplexPlan, EventPlan, LinkPlan, Place, Rebind, Scenario, Sides, Vary};
 
 /// The port of every client address.
 const CLIENT_PORT: u16 = 5000;
@@ -55,9 +55,8 @@ pub(crate) struct Wires {
 impl Wires {
     /// Adds all of them to a network, and the routes of the paths through them.
     pub(crate) fn build(net: &mut Network, scenario: &Scenario) -> Self {
-        let service = service(scenario);
         let mut wires = Self::default();
-        for plan in scenario.duplexes() {
+        for (plan, service) in scenario.duplexes().zip(services(scenario)) {
             let (forward, backward) = (net.add_link(plan.up.config(service)), net.add_link(plan.down.config(service)));
             wires.links.push(Duplex { forward, backward });
             wires.boxes.push((Vec::new(), Vec::new()));
@@ -119,11 +118,15 @@ impl Wires {
     }
 }
 
-/// Queues are real where something changes them; else links plan ahead, which is faster.
-fn service(scenario: &Scenario) -> Service {
-    let touched = scenario.events.iter().any(|event| event.up.touches_queue() || event.down.touches_queue());
-    let varied = scenario.duplexes().any(|link| link.vary.is_some_and(|vary| vary.rate_mbps.is_some()));
-    if touched || varied { Service::Live } else { Service::Planned }
+/// Of each link: its queue is real where something changes it; else it plans ahead, which is faster.
+fn services(scenario: &Scenario) -> Vec<Service> {
+    let varies_rate = |vary: Option<Vary>| vary.is_some_and(|vary| vary.rate_mbps.is_some());
+    let touches = |event: &EventPlan| event.up.touches_queue() || event.down.touches_queue() || varies_rate(event.vary);
+    let of = |(index, link): (usize, &DuplexPlan)| {
+        let touched = scenario.events.iter().any(|event| event.place.0 == index && touches(event));
+        if touched || varies_rate(link.vary) { Service::Live } else { Service::Planned }
+    };
+    scenario.duplexes().enumerate().map(of).collect()
 }
 
 /// Everything that is going to change in the network, in order of time.
@@ -131,7 +134,7 @@ fn service(scenario: &Scenario) -> Service {
 pub(crate) struct Timeline {
     wires: Wires,
     plans: Vec<DuplexPlan>,
-    service: Service,
+    services: Vec<Service>,
     next_event: usize,
     /// Addresses that NATs have had.
     addresses: u8,
@@ -143,7 +146,7 @@ impl Timeline {
     pub(crate) fn new(scenario: &Scenario, wires: Wires, random: Random) -> Self {
         let draws = scenario.duplexes().map(|link| link.vary.map(|_| Instant::ZERO)).collect();
         let plans = scenario.duplexes().cloned().collect();
-        Self { wires, plans, service: service(scenario), next_event: 0, addresses: 1, draws, random }
+        Self { wires, plans, services: services(scenario), next_event: 0, addresses: 1, draws, random }
     }
 
     /// When something changes next.
@@ -196,8 +199,9 @@ impl Timeline {
 
     fn set(&self, index: usize, net: &mut Network) {
         let (Some(plan), Some(duplex)) = (self.plans.get(index), self.wires.links.get(index)) else { return };
+        let Some(service) = self.services.get(index).copied() else { return };
         let set = |net: &mut Network, link, plan: &LinkPlan| {
-            let wanted = plan.config(self.service);
+            let wanted = plan.config(service);
             net.change_link(link, |config| *config = wanted);
         };
         set(net, duplex.forward, &plan.up);

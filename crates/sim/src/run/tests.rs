@@ -87,6 +87,22 @@ fn acks_that_are_home_sooner_do_not_make_a_path_greedy() {
 }
 
 #[test]
+fn a_change_that_never_comes_changes_nothing() {
+    let text = "[[path]]\nrate_mbps = 10\nrtt_ms = 20\nloss = 0.001\n\
+                aqm = { kind = \"red\", min_bytes = 4000, max_bytes = 20000, weight = 0.02 }\n\
+                [[path]]\nrate_mbps = 5\nrtt_ms = 20\n[transfer]\nkind = \"download\"\nbytes = 4_000_000\n[endpoints]\nextension = \"none\"\n";
+    let event = |path| format!("{text}[[event]]\nat_s = 9999\npath = {path}\nrate_mbps = 1\n");
+    let alone = outcome(text, &[], 1);
+    assert!(alone.paths[0].traffic.down.marked > 0);
+    assert_eq!(outcome(&event(1), &[], 1).digest, alone.digest, "of a path that is not used");
+    // The queue is real now: the digest hears of a loss on the wire when the packet has left, not when it entered.
+    let same = outcome(&event(0), &[], 1);
+    assert_eq!(same.elapsed, alone.elapsed);
+    assert_eq!(same.paths[0].sender, alone.paths[0].sender);
+    assert_eq!(same.paths[0].traffic.down.marked, alone.paths[0].traffic.down.marked);
+}
+
+#[test]
 fn a_seed_is_a_run() {
     let lossy = [("path.0.loss", "0.01"), ("path.1.jitter_ms", "2")];
     let [a, b, c] = [3, 3, 4].map(|seed| outcome(TWO, &lossy, seed));
