@@ -9,7 +9,8 @@ use crate::link::rate::Rate;
 /// Whether datagrams may overtake each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// First in, first out, whatever jitter or a shorter delay would do; only [`Reorder`] overtakes.
+    /// First in, first out, whatever jitter or a shorter delay would do; only [`Reorder`] overtakes. What would overtake
+    /// arrives together with the datagram before it: where the spread is many gaps long, most do.
     #[default]
     Kept,
     /// Each datagram arrives when its own delay says.
@@ -26,6 +27,10 @@ pub enum Jitter {
     Uniform(Duration),
     /// Normal with this standard deviation, cut at zero delay.
     Normal(Duration),
+    /// Wanders slowly between `delay - spread` (not below zero) and `delay + spread`: from one uniform draw to the next
+    /// in a straight line that takes four spreads, so that gaps between datagrams shrink to half at most and none
+    /// catches up with another.
+    Drift(Duration),
 }
 
 /// Datagrams that are held back so that later ones overtake them.

@@ -128,6 +128,29 @@ fn uniform_jitter_stays_within_its_spread() {
 }
 
 #[test]
+fn drift_spreads_the_delay_and_keeps_packets_apart() {
+    // 10,000 packets/s, each 0.1 ms after the one before it; a spread of 40 of these gaps.
+    let run = |jitter, order| -> Vec<Duration> {
+        let mut l = link(LinkConfig::new(10_000_000_000, 10 * MS).jitter(jitter, order));
+        let delay = |i: u64| Some(arrival(l.offer(at(i * 100), 1250, None))?.since(at(i * 100)));
+        (0..100_000).filter_map(delay).collect()
+    };
+    let gap = Duration::from_micros(100);
+    let bunched = |delays: &[Duration]| delays.windows(2).filter(|w| w[1] + gap == w[0]).count();
+    let share = bunched(&run(Jitter::Uniform(4 * MS), Order::Kept)) as f64 / 1e5;
+    assert!((0.8..0.95).contains(&share), "each with its own delay: {share} arrive with the one before");
+    for order in [Order::Kept, Order::Free] {
+        let drift = run(Jitter::Drift(4 * MS), order);
+        assert!(drift.windows(2).all(|w| (w[1] + gap).saturating_sub(w[0]) >= gap / 2));
+        let (low, high) = (*drift.iter().min().unwrap(), *drift.iter().max().unwrap());
+        assert!(low >= 6 * MS && low < 7 * MS, "{low:?}");
+        assert!(high <= 14 * MS + MS / 100 && high > 13 * MS, "{high:?}");
+        let mean = drift.iter().sum::<Duration>() / 100_000;
+        assert!((9 * MS..11 * MS).contains(&mean), "{mean:?}");
+    }
+}
+
+#[test]
 fn reorder_duplicate_and_corrupt() {
     let config = LinkConfig {
         reorder: Reorder { probability: 0.1, extra: 5 * MS },

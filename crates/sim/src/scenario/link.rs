@@ -74,6 +74,21 @@ impl RedPlan {
     }
 }
 
+/// How the delays of packets that follow each other hang together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum JitterKind {
+    /// Each packet has its own, but none overtakes: it arrives together with the one before it instead.
+    #[default]
+    Ordered,
+    /// Each packet has its own, and overtakes where it is the shorter.
+    Free,
+    /// The delay wanders slowly: packets stay in order and apart.
+    Drift,
+}
+
+const JITTER_KINDS: [(&str, JitterKind); 3] =
+    [("ordered", JitterKind::Ordered), ("free", JitterKind::Free), ("drift", JitterKind::Drift)];
+
 /// One direction of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkPlan {
@@ -87,8 +102,10 @@ pub struct LinkPlan {
     pub aqm: AqmPlan,
     /// Which datagrams are lost at random.
     pub loss: Loss,
-    /// Spread of a uniform jitter.
+    /// Spread of the jitter around the delay, each way.
     pub jitter: Duration,
+    /// How it hits packets that follow each other.
+    pub jitter_kind: JitterKind,
     /// Which datagrams are held back so that others overtake them.
     pub reorder: Reorder,
     /// Share of datagrams doubled.
@@ -110,6 +127,7 @@ impl Default for LinkPlan {
             aqm: AqmPlan::DropTail,
             loss: Loss::None,
             jitter: Duration::ZERO,
+            jitter_kind: JitterKind::Ordered,
             reorder: Reorder::default(),
             duplicate: 0.0,
             corrupt: 0.0,
@@ -133,7 +151,12 @@ impl LinkPlan {
                 }
             },
         };
-        let jitter = if self.jitter.is_zero() { Jitter::None } else { Jitter::Uniform(self.jitter) };
+        let (jitter, order) = match self.jitter_kind {
+            _ if self.jitter.is_zero() => (Jitter::None, Order::Kept),
+            JitterKind::Ordered => (Jitter::Uniform(self.jitter), Order::Kept),
+            JitterKind::Free => (Jitter::Uniform(self.jitter), Order::Free),
+            JitterKind::Drift => (Jitter::Drift(self.jitter), Order::Kept),
+        };
         LinkConfig {
             rate: self.rate.clone(),
             delay: self.delay,
@@ -141,7 +164,7 @@ impl LinkPlan {
             aqm: self.aqm(&queue),
             loss: self.loss,
             jitter,
-            order: Order::Kept,
+            order,
             reorder: self.reorder,
             duplicate: self.duplicate,
             corrupt: self.corrupt,
@@ -175,6 +198,7 @@ pub struct LinkEdit {
     pub(super) aqm: Option<AqmPlan>,
     pub(super) loss: Option<Loss>,
     pub(super) jitter: Option<Duration>,
+    pub(super) jitter_kind: Option<JitterKind>,
     pub(super) reorder: Option<Reorder>,
     pub(super) duplicate: Option<f64>,
     pub(super) corrupt: Option<f64>,
@@ -191,13 +215,15 @@ impl LinkEdit {
             }
         }
         // A new key is asked for here.
-        let Self { rate, delay, queue, aqm, loss, jitter, reorder, duplicate, corrupt, state, mtu_bytes } = self;
+        let Self { rate, delay, queue, aqm, loss, jitter, jitter_kind, reorder, duplicate, corrupt, state, mtu_bytes } =
+            self;
         set(&mut plan.rate, rate);
         set(&mut plan.delay, delay);
         set(&mut plan.queue, queue);
         set(&mut plan.aqm, aqm);
         set(&mut plan.loss, loss);
         set(&mut plan.jitter, jitter);
+        set(&mut plan.jitter_kind, jitter_kind);
         set(&mut plan.reorder, reorder);
         set(&mut plan.duplicate, duplicate);
         set(&mut plan.corrupt, corrupt);
@@ -228,6 +254,7 @@ impl LinkEdit {
             aqm: read_aqm(reader)?,
             loss: read_loss(reader)?,
             jitter: reader.millis("jitter_ms", 0.0..=60_000.0)?,
+            jitter_kind: reader.choice("jitter_kind", &JITTER_KINDS)?,
             reorder,
             duplicate: reader.number("duplicate", 0.0..=1.0, "")?,
             corrupt: reader.number("corrupt", 0.0..=1.0, "")?,
@@ -245,6 +272,7 @@ impl LinkEdit {
             aqm: stronger.aqm.or(self.aqm),
             loss: stronger.loss.or(self.loss),
             jitter: stronger.jitter.or(self.jitter),
+            jitter_kind: stronger.jitter_kind.or(self.jitter_kind),
             reorder: stronger.reorder.or(self.reorder),
             duplicate: stronger.duplicate.or(self.duplicate),
             corrupt: stronger.corrupt.or(self.corrupt),

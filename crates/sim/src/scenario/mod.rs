@@ -24,7 +24,7 @@ use plait_netsim::InterfaceState;
 
 pub use boxes::{NatPlan, Rebind, RulePlan, Sides};
 pub use error::ScenarioError;
-pub use link::{AqmPlan, LinkEdit, LinkPlan, QueuePlan, RedPlan};
+pub use link::{AqmPlan, JitterKind, LinkEdit, LinkPlan, QueuePlan, RedPlan};
 pub use topology::{CrossLoad, CrossPlan, Direction, NamedLink, Packets, Place};
 pub use traces::Traces;
 pub use tree::Tree;

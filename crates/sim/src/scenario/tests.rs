@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plait_netsim::link::{Aqm, Loss, Rate, Service};
+use plait_netsim::link::{Aqm, Jitter, Loss, Order, Rate, Service};
 
 use super::sweep::take_sweep;
 use super::{CrossLoad, Direction, Extension, Place, Scenario, Traces, Tree};
@@ -154,6 +154,22 @@ fn sweeps_multiply_lists_and_fill_spaces() {
     assert!(error.contains("x.toml:28: `sweep.path.0.rate_mbps`: 1 is there twice"), "{error}");
     assert!(sweep("[sweep]\nwsp = { points = 3 }").unwrap_err().contains("nothing to vary"));
     assert!(sweep("[sweep]\nwsp = { design = \"conext\" }").unwrap_err().contains("accepted: conext-low"));
+}
+
+#[test]
+fn jitter_keeps_order_breaks_it_or_drifts() {
+    let config = |kind: &str| {
+        let text = format!("[[path]]\nrate_mbps = 1\njitter_ms = 3\n{kind}[transfer]\nkind = \"download\"\n");
+        read(&text).map(|scenario| scenario.paths[0].own.down.config(Service::Planned))
+    };
+    let of = |kind: &str| config(kind).map(|config| (config.jitter, config.order)).unwrap();
+    let spread = Duration::from_millis(3);
+    assert_eq!(of(""), (Jitter::Uniform(spread), Order::Kept));
+    assert_eq!(of("jitter_kind = \"ordered\"\n"), of(""));
+    assert_eq!(of("jitter_kind = \"free\"\n"), (Jitter::Uniform(spread), Order::Free));
+    assert_eq!(of("jitter_kind = \"drift\"\n"), (Jitter::Drift(spread), Order::Kept));
+    let error = config("jitter_kind = \"slow\"\n").unwrap_err();
+    assert!(error.contains("`path.0.jitter_kind`") && error.contains("ordered, free, drift"), "{error}");
 }
 
 #[test]

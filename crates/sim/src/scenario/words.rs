@@ -74,6 +74,7 @@ impl LinkEdit {
             self.queue.map(queue),
             self.aqm.map(|_| "another AQM".to_owned()),
             self.jitter.map(|to| format!("jitter {}", ms(to))),
+            self.jitter_kind.map(|to| format!("{to:?} jitter").to_lowercase()),
             self.reorder.map(|to| format!("reordered {}", percent(to.probability))),
             self.duplicate.map(|to| format!("doubled {}", percent(to))),
             self.corrupt.map(|to| format!("damaged {}", percent(to))),
