@@ -20,7 +20,7 @@ pub fn add_address(id: u64, sequence: u64, address: &str) -> Vec<u8> {
     encoded(&AddAddress { form, id, sequence, ip, port, interface, status, metered: false })
 }
 
-fn remove_address(id: u64, sequence: u64) -> Vec<u8> {
+pub fn remove_address(id: u64, sequence: u64) -> Vec<u8> {
     encoded(&RemoveAddress { form: AddressForm::Multiflow, id, sequence })
 }
 
@@ -35,7 +35,7 @@ fn has_data(seen: &Seen) -> bool {
 }
 
 /// PATH_RESPONSE to every challenge at an address, by flow 0 from the first address.
-fn answer_by_the_first_flow(rig: &mut Rig, remote: &str) {
+pub fn answer_by_the_first_flow(rig: &mut Rig, remote: &str) {
     let challenges: Vec<[u8; 8]> = seen_at(rig, remote)
         .flat_map(Seen::frames)
         .filter_map(|frame| if let Frame::PathChallenge(f) = frame { Some(f.data) } else { None })
