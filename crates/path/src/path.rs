@@ -149,10 +149,14 @@ impl Path {
         self.pairing == Pairing::Uniflows
     }
 
-    /// True where an ack may leave: a uniflow carries none before its address is proven (Multiflow 4.3.1).
+    /// True where nothing but probing frames may leave: a uniflow (Multiflow 4.3.1) and an address that the peer named
+    /// (RFC 9000 21.5.3) carry no acks and no PTO probes either before the address is proven.
     #[inline]
-    pub fn may_carry_acks(&self) -> bool {
-        self.pairing == Pairing::Paths || self.addresses.is_validated()
+    pub fn takes_only_probes(&self) -> bool {
+        match self.pairing {
+            Pairing::Paths => self.addresses.is_hearsay(),
+            Pairing::Uniflows => !self.addresses.is_validated(),
+        }
     }
 
     /// How its two flows belong together, once that is known.

@@ -3,10 +3,14 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
-use plait_engine::path::AddressScope;
+use plait_base::Dir;
+use plait_engine::path::{AddressScope, policy};
 use plait_wire::Frame;
+use plait_wire::frame::{AddAddress, AddressForm, InterfaceType, PathStatus};
 
+use crate::multiflow::seen_at;
 use crate::puppet::{ENGINE, Rig, Setup, addr, ms};
+use crate::violations::encoded;
 
 /// Addresses that the engine told of, each once.
 fn told(rig: &Rig) -> BTreeSet<SocketAddr> {
@@ -48,4 +52,33 @@ fn private_addresses_are_not_told() {
     let mut setup = Setup::multiflow();
     setup.transport.address_scope(AddressScope::Any);
     assert_eq!(told(&with_addresses_inside(setup)).len(), 6, "unless it is in the same network");
+}
+
+/// RFC 9000 9.1.
+fn is_probing(frame: &Frame<'_>) -> bool {
+    matches!(frame, Frame::PathChallenge(_) | Frame::PathResponse(_) | Frame::NewCid(_) | Frame::Padding(_))
+}
+
+/// ADD_ADDRESS of plait's own extension.
+fn add_private(id: u64, sequence: u64, address: &str) -> Vec<u8> {
+    let (ip, port) = (addr(address).ip(), Some(addr(address).port()));
+    let (form, interface, status) = (AddressForm::Private, InterfaceType::Fixed, PathStatus::Available);
+    encoded(&AddAddress { form, id, sequence, ip, port, interface, status, metered: false })
+}
+
+#[test]
+fn data_waits_until_an_address_that_the_server_names_answers() {
+    let mut setup = announcing();
+    setup.transport.path_policy(policy::by_name("fullmesh").unwrap());
+    let mut rig = Rig::established_client(setup);
+    let id = rig.conn().streams().open(Dir::Uni).unwrap();
+    rig.conn().send_stream(id).write(&[7; 100_000]).unwrap();
+    rig.frames(add_private(1, 0, "203.0.113.5:443"));
+    rig.pass(ms(3_000));
+    let there: Vec<_> = seen_at(&rig, "203.0.113.5:443").collect();
+    assert_eq!(there.len(), 2, "a challenge, and the same once more after a probe time-out");
+    for seen in there {
+        // RFC 9000 9.1, 21.5.3
+        assert!(seen.frames().iter().all(is_probing), "{:?}", seen.frames());
+    }
 }

@@ -33,6 +33,9 @@ pub(crate) enum Origin {
     Ours,
     /// A datagram came from there: at most three times its bytes go back before validation.
     Peers,
+    /// The peer named it: anybody may live there. Challenges are few and paced; nothing else leaves before validation
+    /// (RFC 9000 21.5.3).
+    Named,
 }
 
 /// Who decides from which of our addresses a 4-tuple's datagrams leave.
@@ -228,11 +231,17 @@ impl FourTupleState {
         self.sent_bytes = self.sent_bytes.saturating_add(bytes);
     }
 
-    /// Bytes that may be sent now: `u64::MAX` once validated and where we chose the address, else three times what came less what went.
+    /// True as long as there is nothing but the peer's word for it that it is at this address.
+    pub(crate) fn is_hearsay(&self) -> bool {
+        self.origin == Origin::Named && !self.is_validated()
+    }
+
+    /// Bytes that may be sent now: `u64::MAX` once validated and where no datagram of the peer's chose the address, else three times what came
+    /// less what went.
     #[inline]
     pub(crate) fn amplification_room(&self) -> u64 {
         match (self.validation, self.origin) {
-            (Validation::Validated, _) | (_, Origin::Ours) => u64::MAX,
+            (Validation::Validated, _) | (_, Origin::Ours | Origin::Named) => u64::MAX,
             // RFC 9000 8, 8.1, 8.2: never more than three times the bytes received.
             _ => self.received_bytes.saturating_mul(AMPLIFICATION_FACTOR).saturating_sub(self.sent_bytes),
         }

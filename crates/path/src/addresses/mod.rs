@@ -80,6 +80,11 @@ impl PathAddresses {
         Self::on_tuple(FourTupleState::new(tuple, Validation::Unvalidated, Origin::Ours))
     }
 
+    /// Addresses of which the peer named its own.
+    pub fn named(tuple: FourTuple) -> Self {
+        Self::on_tuple(FourTupleState::new(tuple, Validation::Unvalidated, Origin::Named))
+    }
+
     fn on_tuple(current: FourTupleState) -> Self {
         Self { current, candidate: None, previous: None, resting: Vec::new(), challenged: false }
     }
@@ -184,6 +189,12 @@ impl PathAddresses {
     #[inline]
     pub(crate) fn amplification_room(&self) -> u64 {
         self.current.amplification_room()
+    }
+
+    /// True as long as there is nothing but the peer's word for it that it is at its current address.
+    #[inline]
+    pub(crate) fn is_hearsay(&self) -> bool {
+        self.current.is_hearsay()
     }
 
     /// The peer proved its current address between it and another of ours.

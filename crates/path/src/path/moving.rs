@@ -148,17 +148,17 @@ impl Path {
 
     /// RFC 10069 3.1: a server sends no data on a new path before the client's address there is proven, in PTO probes neither.
     /// On path 0, and on one that moved, what the client sends is credit for it (RFC 9000 8.1, 9.3). A uniflow of either side
-    /// waits for the proof (Multiflow 4.3.1).
+    /// waits for the proof (Multiflow 4.3.1), and so does a client at an address that the server named (RFC 9000 21.5.3).
     #[inline]
     pub fn awaits_proof(&self, side: Side) -> bool {
-        let must_wait = side.is_server() || self.pairing == Pairing::Uniflows;
+        let must_wait = side.is_server() || self.pairing == Pairing::Uniflows || self.addresses.is_hearsay();
         must_wait && !self.is_first() && !self.addresses.is_validated()
     }
 
-    /// True where data may ride along with validation: a client's in the first packet of a new path, a server's once the
-    /// address is proven; and only where the window has room for it.
+    /// True where data may ride along with validation: a client's in the first packet of a new path to where it knows the
+    /// server, a server's once the address is proven; and only where the window has room for it.
     pub fn may_validate_with_data(&self, side: Side) -> bool {
-        let may_lead = side.is_client() && self.pairing == Pairing::Paths;
+        let may_lead = side.is_client() && !self.takes_only_probes();
         self.has_window_for(u64::from(self.mtu())) && (may_lead || self.addresses.is_validated())
     }
 

@@ -1,5 +1,6 @@
 //! Opening paths: ours, and those that the peer opens.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use plait_base::{FourTuple, Instant, PathId, Random};
@@ -29,7 +30,8 @@ impl PathControl {
     }
 
     /// Opens a path between two addresses. What rides along with its first challenge leaves at once, all other data once the
-    /// peer has answered; on a uniflow the challenge leaves alone. Clients only.
+    /// peer has answered; the challenge leaves alone on a uniflow, and for an address that the server named and has not
+    /// proven. Clients only.
     pub(crate) fn open(
         &mut self,
         now: Instant,
@@ -48,7 +50,9 @@ impl PathControl {
             return self.bind_uniflow(now, tuple, random).map_err(PathError::Open);
         }
         let id = self.table.next_id().map_err(PathError::Open)?;
-        let mut path = self.make_path(now, id, PathAddresses::opened(tuple), self.handshake_state(), random);
+        let addresses =
+            if self.is_hearsay(tuple.remote) { PathAddresses::named(tuple) } else { PathAddresses::opened(tuple) };
+        let mut path = self.make_path(now, id, addresses, self.handshake_state(), random);
         path.challenge(now, self.settings.first_validation_times());
         self.table.open(Box::new(path)).map_err(PathError::Open)?;
         if status == PathStatus::Backup {
@@ -56,6 +60,12 @@ impl PathControl {
         }
         self.on_opened(id, tuple, random);
         Ok(id)
+    }
+
+    /// True for an address of which nothing but the peer's word says that it is there: it told it, or prefers it.
+    fn is_hearsay(&self, remote: SocketAddr) -> bool {
+        let is_named = self.plan.is_peer(remote) || self.table.hosts().is_some_and(|hosts| hosts.is_told(remote));
+        is_named && Some(remote) != self.plan.first_peer() && !self.table.has_proven_remote(remote)
     }
 
     /// The peer opens a path with its first packet on it. False where that is not possible now.

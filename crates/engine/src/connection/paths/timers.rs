@@ -82,9 +82,11 @@ impl PathControl {
         }
     }
 
-    /// Asks for a PING on a path, if there is one of this id: a peer may name ids on which nothing was sent yet.
+    /// Asks for a PING on a path, if there is one of this id that may carry it: a peer may name ids on which nothing was sent
+    /// yet.
     pub(crate) fn ping(&mut self, id: PathId) {
-        if self.table.path(id).is_some() && !self.pings.contains(&id) {
+        let is_here = self.table.path(id).is_some_and(|path| !path.takes_only_probes());
+        if is_here && !self.pings.contains(&id) {
             self.pings.push(id);
         }
     }

@@ -96,7 +96,7 @@ impl Acks {
         let pairing = paths.pairing();
         let of_heard = of.path.as_deref().and_then(heard).filter(|_| pairing == Pairing::Paths);
         for slot in paths.open_slots() {
-            let Some(path) = slot.sendable().filter(|path| path.may_carry_acks()) else { continue };
+            let Some(path) = slot.sendable().filter(|path| !path.takes_only_probes()) else { continue };
             // A receiver sends nothing that shows it the death of a path: one that fell silent while `of` goes on must
             // not swallow the acks of `of` as well. Also where every path counts as failed: the one that still brings
             // packets is the better guess.

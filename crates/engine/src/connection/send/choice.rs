@@ -145,7 +145,10 @@ impl Scheduling {
         // A path to which the peer gave no id can send nothing, whatever it owes.
         let due = paths.slots().filter(|slot| slot.path.as_deref().as_ref().is_some_and(owes));
         let mut open = due.filter_map(|slot| slot.sendable());
-        let has_room = |path: &&Path| path.may_send(SMALLEST_PACKET_BYTES) && !self.full_sockets.hold(&path.tuple());
+        let has_room = |path: &&Path| {
+            let may_send = path.may_send(SMALLEST_PACKET_BYTES) && !path.takes_only_probes();
+            may_send && !self.full_sockets.hold(&path.tuple())
+        };
         open.find(has_room).map(|path| Choice { path: path.id(), purpose })
     }
 
