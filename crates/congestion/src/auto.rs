@@ -48,7 +48,7 @@ struct Auto {
 impl Auto {
     /// A controller for `path` with an initial window for datagrams of `mss` bytes.
     fn new(path: PathId, mss: u64, slow_start: SlowStart) -> Self {
-        let rtt = RttSample { latest: Duration::ZERO, smoothed: Duration::ZERO, min: Duration::ZERO };
+        let rtt = RttSample::default();
         Self { cubic: Cubic::new(mss, slow_start), queue: SharedQueue::new(path), path, rtt, followed_at: None }
     }
 
