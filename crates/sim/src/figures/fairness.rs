@@ -13,6 +13,8 @@ const SEEDS: u64 = 20;
 const OTHERS: [usize; 2] = [1, 4];
 /// A coupled connection takes no more than this part of what a flow beside it gets, in the median (its 95 % interval).
 const SHARE_MAX: f64 = 1.1;
+/// The same for `auto` from the start on: both of its paths begin with a slow start of their own.
+const START_SHARE_MAX: f64 = 1.15;
 /// Controllers with the flows beside them, and what is asked of them.
 const SETTINGS: [(&str, &str, Claim); 7] = [
     ("olia", "newreno", Claim::Fair),
@@ -24,12 +26,17 @@ const SETTINGS: [(&str, &str, Claim); 7] = [
     ("cubic", "cubic", Claim::Uncoupled),
 ];
 const QUEUES: [&str; 2] = ["red", "drop-tail"];
+/// Queues behind which `auto` is also watched for longer: what is asked of it goes for each.
+const AUTO_QUEUES: [(&str, u32); 5] =
+    [("drop-tail", 8), ("drop-tail", 60), ("drop-tail", 500), ("red", 60), ("codel", 60)];
+/// Seconds from the start, and when what comes after them ends.
+const SPANS_S: [f64; 2] = [40.0, 120.0];
 
 /// What a controller is held to.
 #[derive(Clone, Copy, PartialEq)]
 enum Claim {
     Fair,
-    /// The same, but not a gate: `auto` learns that it shares while it runs.
+    /// The same, but not a gate: slow start is not coupled, and `auto` has a gate of its own.
     Aim,
     Uncoupled,
 }
@@ -44,51 +51,86 @@ impl Claim {
     }
 }
 
-/// The scenario: `others` flows under `beside` and a connection with two paths through one queue. All packets come to it
-/// with a jitter of a few of the queue's packets, as from real machines: without it a full drop-tail queue hits the same
-/// flow again and again, by the phase of its packets (Floyd and Jacobson, Computer Communication Review 1991).
-pub(super) fn scenario((controller, beside): (&str, &str), queue: &str, others: usize, mbps: f64, s: f64) -> String {
-    let path = "[[path]]\ndelay_ms = 5\njitter_ms = 4\nvia = [\"bottleneck\"]\n";
-    let other = |i: usize| {
-        let (rtt, start) = (10 + i % 3, 0.1 * i as f64);
+/// One queue, and who shares it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bottleneck<'a> {
+    /// Controller of the connection, and of the flows beside it.
+    pub(super) controller: &'a str,
+    pub(super) beside: &'a str,
+    pub(super) aqm: &'a str,
+    pub(super) queue_ms: u32,
+    /// How many flows are beside it.
+    pub(super) others: usize,
+    pub(super) mbps: f64,
+    pub(super) seconds: f64,
+}
+
+impl Bottleneck<'_> {
+    /// The scenario: the flows and a connection with two paths through one queue. All packets come to it
+    /// with a jitter of a few of the queue's packets, as from real machines: without it a full drop-tail queue hits the same
+    /// flow again and again, by the phase of its packets (Floyd and Jacobson, Computer Communication Review 1991).
+    pub(super) fn scenario(&self) -> String {
+        let Self { controller, beside, aqm, queue_ms, others, mbps, seconds } = *self;
+        let path = "[[path]]\ndelay_ms = 5\njitter_ms = 4\nvia = [\"bottleneck\"]\n";
+        let cross: String = (0..others).map(|i| flow(beside, "bottleneck", i)).collect();
         format!(
-            "[[cross]]\nkind = \"flow\"\ncongestion = \"{beside}\"\nlink = \"bottleneck\"\nrtt_ms = {rtt}\n\
-             jitter_ms = 4\nstart_s = {start:.1}\n"
+            "name = \"fairness\"\n[[link]]\nname = \"bottleneck\"\nrate_mbps = {mbps:.1}\ndelay_ms = 15\nqueue_ms = {queue_ms}\n\
+             aqm = \"{aqm}\"\n{path}{path}{cross}[transfer]\nkind = \"bulk-for\"\nseconds = {seconds:.1}\n\
+             [endpoints]\ncongestion = \"{controller}\"\nprotection = \"null\"\n"
         )
-    };
-    let cross: String = (0..others).map(other).collect();
+    }
+}
+
+/// The `i`th flow beside a connection, over `link`: their RTTs and starts differ a little.
+pub(super) fn flow(congestion: &str, link: &str, i: usize) -> String {
+    let (rtt, start) = (10 + i % 3, 0.1 * i as f64);
     format!(
-        "name = \"fairness\"\n[[link]]\nname = \"bottleneck\"\nrate_mbps = {mbps:.1}\ndelay_ms = 15\nqueue_ms = 60\n\
-         aqm = \"{queue}\"\n{path}{path}{cross}[transfer]\nkind = \"bulk-for\"\nseconds = {s:.1}\n\
-         [endpoints]\ncongestion = \"{controller}\"\nprotection = \"null\"\n"
+        "[[cross]]\nkind = \"flow\"\ncongestion = \"{congestion}\"\nlink = \"{link}\"\nrtt_ms = {rtt}\n\
+         jitter_ms = 4\nstart_s = {start:.1}\n"
     )
+}
+
+/// Bytes of the connection, and the mean of the flows beside it.
+fn bytes(row: &Row) -> Option<[f64; 2]> {
+    let others: Vec<f64> = (0..).map_while(|i| row.number(&format!("cross{i}_bytes"))).collect();
+    let mean = others.iter().sum::<f64>() / others.len() as f64;
+    Some([row.number("bytes")?, mean])
 }
 
 /// Bytes of the connection over the mean of the flows beside it.
 pub(super) fn share(row: &Row) -> Option<f64> {
-    let others: Vec<f64> = (0..).map_while(|i| row.number(&format!("cross{i}_bytes"))).collect();
-    let mean = others.iter().sum::<f64>() / others.len() as f64;
-    Some(row.number("bytes")? / mean)
+    bytes(row).map(|[own, other]| own / other)
 }
 
-/// The figure, and a gate on the coupled controllers of the papers.
+/// The same for what came after a shorter run with the same seed.
+fn share_after(short: &Row, long: &Row) -> Option<f64> {
+    let ([own, other], [own_before, other_before]) = (bytes(long)?, bytes(short)?);
+    Some((own - own_before) / (other - other_before))
+}
+
+/// True where a share is above `max` for sure: a median of few runs is known roughly.
+fn is_unfair(shares: &Sorted, max: f64) -> bool {
+    shares.median_interval().is_none_or(|(least, _)| least > max)
+}
+
+/// The figure, and a gate on the coupled controllers of the papers and on `auto`.
 pub(super) fn fairness(request: &FigureRequest<'_>) -> Result<Figure, CommandError> {
     let mut figure = Figure::default();
     let seeds = request.points.map_or(SEEDS, |n| n as u64);
     for others in OTHERS {
         let title = format!("Two paths through one queue: bytes next to each of {others} flows beside them");
         let mut plot = Plot::new(&title, "", "times");
-        for queue in QUEUES {
+        for aqm in QUEUES {
             for (controller, beside, claim) in SETTINGS {
-                let text = scenario((controller, beside), queue, others, 10.0 * (others + 1) as f64, 40.0);
-                let rows = rows(request, &format!("fairness-{others}-{queue}-{controller}"), &text, seeds)?;
+                let mbps = 10.0 * (others + 1) as f64;
+                let place = Bottleneck { controller, beside, aqm, queue_ms: 60, others, mbps, seconds: SPANS_S[0] };
+                let name = format!("fairness-{others}-{aqm}-{controller}");
+                let rows = rows(request, &name, &place.scenario(), seeds)?;
                 let shares = Sorted::new(rows.iter().filter_map(share));
-                // A median of few runs is known roughly: the gate closes on what is unfair for sure.
-                let least = shares.median_interval().map(|(least, _)| least);
-                figure.failed |= claim == Claim::Fair && least.is_none_or(|least| least > SHARE_MAX);
-                plot.boxed(format!("{controller}, {queue}"), shares.values().to_vec());
+                figure.failed |= claim == Claim::Fair && is_unfair(&shares, SHARE_MAX);
+                plot.boxed(format!("{controller}, {aqm}"), shares.values().to_vec());
                 figure.claim(
-                    format!("{controller} beside {others} x {beside}, {queue}"),
+                    format!("{controller} beside {others} x {beside}, {aqm}"),
                     claim.text(),
                     format!("{} runs: {}", rows.len(), shares.summary()),
                 );
@@ -96,8 +138,37 @@ pub(super) fn fairness(request: &FigureRequest<'_>) -> Result<Figure, CommandErr
         }
         figure.plots.push(plot);
     }
-    figure
-        .notes
-        .push("10 Mbit/s for each flow, 40 s from the start, queue of 60 ms, RTT 40 ms, jitter 4 ms".to_owned());
+    auto(request, &mut figure, seeds)?;
+    figure.notes.push("10 Mbit/s for each flow, from the start, queue of 60 ms, RTT 40 ms, jitter 4 ms".to_owned());
     Ok(figure)
+}
+
+/// `auto` behind queues of other depths, from the start and afterwards.
+fn auto(request: &FigureRequest<'_>, figure: &mut Figure, seeds: u64) -> Result<(), CommandError> {
+    let mut plot = Plot::new("Two paths under auto through one queue: bytes next to one flow beside them", "", "times");
+    let [first_s, all_s] = SPANS_S;
+    for (aqm, queue_ms) in AUTO_QUEUES {
+        let part = |seconds: f64| {
+            let (controller, beside, mbps) = ("auto", "cubic", 20.0);
+            let place = Bottleneck { controller, beside, aqm, queue_ms, others: 1, mbps, seconds };
+            rows(request, &format!("fairness-auto-{aqm}-{queue_ms}-{seconds}"), &place.scenario(), seeds)
+        };
+        let (short, long) = (part(first_s)?, part(all_s)?);
+        let first = Sorted::new(short.iter().filter_map(share));
+        let after = Sorted::new(short.iter().zip(&long).filter_map(|(short, long)| share_after(short, long)));
+        for (span, shares, max) in [
+            (format!("first {first_s} s"), first, START_SHARE_MAX),
+            (format!("{first_s} to {all_s} s"), after, SHARE_MAX),
+        ] {
+            figure.failed |= is_unfair(&shares, max);
+            plot.boxed(format!("{aqm} {queue_ms} ms, {span}"), shares.values().to_vec());
+            figure.claim(
+                format!("auto, {aqm} {queue_ms} ms, {span}"),
+                format!("no more than {max} of what a flow beside it takes"),
+                format!("{} runs: {}", shares.len(), shares.summary()),
+            );
+        }
+    }
+    figure.plots.push(plot);
+    Ok(())
 }

@@ -4,6 +4,7 @@ mod asymmetry;
 mod conext;
 mod fairness;
 mod gate;
+mod goals;
 mod matrix;
 mod migration;
 mod multiflow;
@@ -142,6 +143,7 @@ const FIGURES: &[(&str, &str, Make)] = &[
         ns3::shares(r, ns3::Case::Unstable)
     }),
     ("fairness", "Two paths through one queue take no more than a single-path flow beside them", fairness::fairness),
+    ("goals", "The three goals of RFC 6356, for coupled and uncoupled controllers", goals::goals),
     ("never-worse", "The gate: several paths are never slower than the best of them", gate::never_worse),
     ("profiles", "Sixteen pairs of paths as hosts have them: both next to the better one alone", profiles::profiles),
     ("matrix", "Every scheduler with every controller over 29 networks: what the defaults lose", matrix::matrix),

@@ -39,7 +39,7 @@ fn small_figures() {
         assert!(!made.figure.notes.is_empty(), "{name} says nowhere why it differs");
     }
     assert!(figure("conext-fig12", &request).unwrap_err().to_string().contains("accepted: conext-fig3"));
-    assert_eq!(list().count(), 27);
+    assert_eq!(list().count(), 28);
 }
 
 #[test]
@@ -69,8 +69,16 @@ fn late_packets_cost_little_whatever_the_controller() {
 
 /// Median over seeds of what two paths take next to a NewReno flow.
 fn share(controller: &str, queue: &str) -> f64 {
-    let text = super::fairness::scenario((controller, "newreno"), queue, 1, 8.0, 30.0);
-    let campaign = Campaign::plan(Tree::parse("fairness", &text).unwrap(), Traces::default(), 5).unwrap();
+    let place = super::fairness::Bottleneck {
+        controller,
+        beside: "newreno",
+        aqm: queue,
+        queue_ms: 60,
+        others: 1,
+        mbps: 8.0,
+        seconds: 30.0,
+    };
+    let campaign = Campaign::plan(Tree::parse("fairness", &place.scenario()).unwrap(), Traces::default(), 5).unwrap();
     let shares = campaign.jobs.iter().map(|job| {
         let outcome = campaign.one(job, Watch::default()).unwrap();
         assert_eq!(outcome.faults, [], "{controller}, seed {}", job.seed);
