@@ -100,8 +100,7 @@ pub(super) fn goals(request: &FigureRequest<'_>) -> Result<Figure, CommandError>
     figure.plots.extend(plots);
     figure.notes.push(
         "RFC 6356 2; 20 and 5 Mbit/s, each beside one flow; one queue of 20 Mbit/s beside one flow; 20 Mbit/s beside three flows and \
-         beside one; RTT 40 ms, drop-tail queues of 60 ms, 60 s from the start. `auto` improves throughput and does no harm; \
-         like CUBIC it does not move traffic away from congestion, as no controller of disjoint paths does"
+         beside one; RTT 40 ms, drop-tail queues of 60 ms, 60 s from the start"
             .to_owned(),
     );
     Ok(figure)
