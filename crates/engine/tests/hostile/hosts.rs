@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
-use plait_base::Dir;
+use plait_base::{CloseCode, Dir};
 use plait_engine::path::{AddressScope, policy};
 use plait_wire::Frame;
 use plait_wire::frame::{AddAddress, AddressForm, InterfaceType, PathStatus};
 
-use crate::multiflow::seen_at;
+use crate::multiflow::{add_address, remove_address, seen_at, two_flows, uniflows};
 use crate::puppet::{ENGINE, Rig, Setup, addr, ms};
 use crate::violations::encoded;
 
@@ -81,4 +81,50 @@ fn data_waits_until_an_address_that_the_server_names_answers() {
         // RFC 9000 9.1, 21.5.3
         assert!(seen.frames().iter().all(is_probing), "{:?}", seen.frames());
     }
+}
+
+#[test]
+fn our_own_addresses_are_not_asked() {
+    for scope in [AddressScope::Global, AddressScope::Any] {
+        let mut setup = Setup::multiflow();
+        setup.transport.address_scope(scope);
+        let mut rig = Rig::established_server(setup);
+        let (now, own) = (rig.now, "198.51.100.9:443");
+        rig.conn().set_local_addresses(now, &[addr(ENGINE), addr(own)]);
+        for (id, address) in [(1, own), (2, ENGINE), (3, "[::ffff:198.51.100.9]:443")] {
+            rig.frames(add_address(id, 0, address));
+        }
+        rig.pass(ms(5_000));
+        let asked: BTreeSet<SocketAddr> = rig.wire.iter().map(|(tuple, ..)| tuple.remote).collect();
+        assert_eq!(asked, [rig.tuple.remote].into(), "{scope:?}");
+    }
+}
+
+#[test]
+fn a_server_asks_no_address_beside_rfc_10069() {
+    let mut setup = announcing();
+    setup.transport.path_policy(policy::by_name("fullmesh").unwrap());
+    let mut rig = Rig::established_server(setup);
+    (0..200).for_each(|n| rig.frames(add_private(n, 0, &format!("203.0.113.{}:443", n + 1))));
+    rig.pass(ms(10_000));
+    assert!(rig.is_open() && rig.wire.iter().all(|(tuple, ..)| tuple.remote == rig.tuple.remote));
+}
+
+#[test]
+fn absurd_numbers_are_numbers_and_absurd_counts_are_errors() {
+    let mut rig = two_flows();
+    let last = (1 << 62) - 1;
+    rig.frames(add_address(2, last, "203.0.113.1:443"));
+    rig.frames(remove_address(2, last));
+    rig.frames(uniflows(last, &[(7, 255), (7, 255), (6, 255), (0, 0)]));
+    rig.frames(uniflows(0, &[]));
+    rig.pass(ms(1000));
+    rig.ack_all();
+    assert!(rig.is_open());
+    // more entries than the frame has bytes
+    let mut absurd = vec![0x40, 0x46, 0x01];
+    absurd.extend([0xff; 8]);
+    absurd.push(0);
+    rig.frames(absurd);
+    assert_eq!(rig.close_seen(), Some(CloseCode::FRAME_ENCODING_ERROR));
 }

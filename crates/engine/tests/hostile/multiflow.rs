@@ -45,7 +45,7 @@ pub fn answer_by_the_first_flow(rig: &mut Rig, remote: &str) {
 }
 
 /// A server that sends on flow 1 to the puppet's second address, which was never heard from.
-fn two_flows() -> Rig {
+pub fn two_flows() -> Rig {
     let mut rig = Rig::established_server(Setup::multiflow());
     rig.frames(add_address(1, 0, SECOND));
     answer_by_the_first_flow(&mut rig, SECOND);
@@ -165,7 +165,7 @@ fn a_flood_of_addresses_costs_little_and_sends_little() {
     assert!(rig.is_open());
 }
 
-fn uniflows(sequence: u64, sending: &[(u32, u8)]) -> Vec<u8> {
+pub fn uniflows(sequence: u64, sending: &[(u32, u8)]) -> Vec<u8> {
     let (mut first, mut second) = (Vec::new(), Vec::new());
     let info = |&(uniflow, address): &(u32, u8)| UniflowInfo { uniflow: PathId(uniflow), address };
     let receiving = List::of([], &mut first);
@@ -174,7 +174,7 @@ fn uniflows(sequence: u64, sending: &[(u32, u8)]) -> Vec<u8> {
 }
 
 /// Data to send, and time; what left meanwhile for an address.
-fn busy_at(rig: &mut Rig, remote: &str) -> usize {
+pub fn busy_at(rig: &mut Rig, remote: &str) -> usize {
     let before = rig.seen.len();
     let id = rig.conn().streams().open(plait_base::Dir::Uni).unwrap();
     rig.conn().send_stream(id).write(&[7; 30_000]).unwrap();

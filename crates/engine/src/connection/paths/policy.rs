@@ -84,6 +84,14 @@ impl PathPlan {
         homeless || self.machine.as_ref().is_some_and(lost)
     }
 
+    /// True for an address at which a socket of ours listens, as far as is known.
+    fn is_own(&self, remote: SocketAddr) -> bool {
+        let ip = remote.ip().to_canonical();
+        let is_here = ip.is_loopback() || self.machine.as_ref().is_some_and(|machine| machine.contains(&ip));
+        let serves = |own: &IpAddr| *own == ip || (own.is_unspecified() && is_here);
+        self.local.iter().any(|own| own.port() == remote.port() && serves(&own.ip().to_canonical()))
+    }
+
     /// Addresses from which `remote` may be reached: those of our sockets first, then those that a wildcard socket has by
     /// what the system tells.
     pub(super) fn refuges(&self, remote: SocketAddr) -> impl Iterator<Item = SocketAddr> + '_ {
@@ -192,7 +200,10 @@ impl PathPlan {
         let mut wishes = Vec::new();
         // A server that was told nothing of its addresses has the one of the handshake.
         let first = facts.first().map(|path| path.tuple.local);
-        let peer: Vec<SocketAddr> = self.peer.iter().chain(&self.heard).copied().collect();
+        // A peer may call anything its own.
+        let is_own =
+            |remote: &SocketAddr| self.is_own(*remote) || paths.open_paths().any(|p| p.tuple().local == *remote);
+        let peer: Vec<SocketAddr> = self.peer.iter().chain(&self.heard).filter(|to| !is_own(to)).copied().collect();
         let own: Vec<SocketAddr> = self.local.iter().filter(|own| !self.is_stray(**own)).copied().collect();
         let local = if self.local.is_empty() { first.as_slice() } else { &own };
         self.policy.decide(
