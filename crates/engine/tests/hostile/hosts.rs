@@ -110,6 +110,34 @@ fn a_server_asks_no_address_beside_rfc_10069() {
     assert!(rig.is_open() && rig.wire.iter().all(|(tuple, ..)| tuple.remote == rig.tuple.remote));
 }
 
+/// Datagrams that left for addresses in 203.0.113.0/24.
+fn to_strangers(rig: &Rig) -> usize {
+    let is_there = |tuple: &plait_base::FourTuple| tuple.remote.to_string().starts_with("203.0.113.");
+    rig.wire.iter().filter(|(tuple, ..)| is_there(tuple)).count()
+}
+
+#[test]
+fn addresses_that_never_answer_are_asked_ever_more_rarely() {
+    for own in [1, 3] {
+        let mut rig = Rig::established_server(Setup::multiflow());
+        let now = rig.now;
+        let local: Vec<SocketAddr> = (0..own).map(|n| addr(&format!("10.0.0.{}:443", n + 1))).collect();
+        rig.conn().set_local_addresses(now, &local);
+        (0..31).for_each(|n| rig.frames(add_address(n + 1, 0, &format!("203.0.113.{}:443", n + 1))));
+        let mut by_minute = Vec::new();
+        for _ in 0..10 {
+            let before = to_strangers(&rig);
+            for _ in 0..600 {
+                rig.pass(ms(100));
+                rig.ack_all();
+            }
+            by_minute.push(to_strangers(&rig) - before);
+        }
+        // Each pair is asked twice, and then rests for a minute.
+        assert!(by_minute.iter().all(|asked| *asked < 300) && by_minute[9] <= 31 * own * 2, "{by_minute:?}");
+    }
+}
+
 #[test]
 fn absurd_numbers_are_numbers_and_absurd_counts_are_errors() {
     let mut rig = two_flows();

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use plait_base::limits::MAX_HOST_ADDRESSES;
 use plait_base::observe::PathState;
 use plait_base::time::earliest;
 use plait_base::{CloseCode, FourTuple, Instant};
@@ -16,8 +17,10 @@ const RETRY_FIRST: Duration = Duration::from_millis(250);
 const RETRY_UNWANTED: Duration = Duration::from_secs(1);
 /// Longest pause after repeated failures.
 const RETRY_MAX: Duration = Duration::from_secs(60);
-/// Pairs whose failures are remembered.
-const MAX_REMEMBERED: usize = 64;
+/// Addresses of ours for which the failures of all pairs are remembered, however many addresses the peer tells.
+const OWN_REMEMBERED: usize = 8;
+/// Pairs whose failures are remembered. One that is forgotten is asked again without a pause.
+const MAX_REMEMBERED: usize = MAX_HOST_ADDRESSES * OWN_REMEMBERED;
 
 #[derive(Clone, Copy, Debug)]
 struct Failure {
