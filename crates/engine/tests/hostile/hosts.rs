@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
-use plait_base::{CloseCode, Dir};
+use plait_base::{CloseCode, ConnectionId, Dir, PathId, ResetToken};
 use plait_engine::path::{AddressScope, policy};
 use plait_wire::Frame;
-use plait_wire::frame::{AddAddress, AddressForm, InterfaceType, PathStatus};
+use plait_wire::frame::{AddAddress, AddressForm, CidForm, InterfaceType, PathStatus};
+use plait_wire::params::PreferredAddress;
 
 use crate::multiflow::{add_address, remove_address, seen_at, two_flows, uniflows};
-use crate::puppet::{ENGINE, Rig, Setup, addr, ms};
+use crate::puppet::{ENGINE, Rig, Seen, Setup, addr, ms};
 use crate::violations::encoded;
 
 /// Addresses that the engine told of, each once.
@@ -155,4 +156,41 @@ fn absurd_numbers_are_numbers_and_absurd_counts_are_errors() {
     absurd.push(0);
     rig.frames(absurd);
     assert_eq!(rig.close_seen(), Some(CloseCode::FRAME_ENCODING_ERROR));
+}
+
+/// A client with data to send whose server prefers to be elsewhere; what left for there in three seconds.
+fn sent_to_preferred(mut setup: Setup, text: &str) -> Vec<Seen> {
+    let SocketAddr::V4(v4) = addr(text) else { panic!("of the family of the handshake") };
+    let (cid, token) = (ConnectionId::new(&[0x77; 8]).unwrap(), ResetToken([5; 16]));
+    setup.habits.params.preferred_address = Some(PreferredAddress { v4: Some(v4), v6: None, cid, token });
+    setup.transport.path_policy(policy::by_name("fullmesh").unwrap());
+    let mut rig = Rig::client(setup);
+    rig.peer.ours.insert(cid, PathId(0));
+    while rig.say_handshake() || !rig.peer.is_done() {
+        rig.pass(ms(5));
+    }
+    let mut payload = vec![0x1e];
+    if rig.conn().is_multipath() {
+        let form = if rig.conn().paths().is_multiflow() { CidForm::Uniflow } else { CidForm::Path };
+        payload.extend(encoded(&rig.peer.new_cid(form, 1, 0)));
+    }
+    rig.frames(payload);
+    let id = rig.conn().streams().open(Dir::Uni).unwrap();
+    rig.conn().send_stream(id).write(&[7; 10_000]).unwrap();
+    rig.pass(ms(3_000));
+    seen_at(&rig, text).cloned().collect()
+}
+
+#[test]
+fn a_server_out_in_the_world_cannot_prefer_what_lies_inside() {
+    // RFC 9000 21.5.3, 21.5.6
+    let kinds = || [Setup::default(), Setup::multiflow(), Setup::single_path()];
+    for text in ["224.0.0.1:443", "255.255.255.255:443", "0.1.1.1:443", "127.0.0.1:443", "192.168.1.1:443"] {
+        let sent = kinds().map(|setup| sent_to_preferred(setup, text).len());
+        assert_eq!(sent, [0; 3], "{text}");
+    }
+    for setup in kinds() {
+        let sent = sent_to_preferred(setup, "203.0.113.9:443");
+        assert!(!sent.is_empty() && sent.iter().all(|seen| seen.frames().iter().all(is_probing)), "{sent:?}");
+    }
 }

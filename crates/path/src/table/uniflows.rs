@@ -17,7 +17,7 @@ use super::slot::Binding;
 use super::{Negotiated, Pairing, Paths, Slot};
 use crate::addresses::{AddressEvent, ChallengeData, PathAddresses, ValidationTimes};
 use crate::feedback::Feedback;
-use crate::hosts::{Hosts, OwnFlows, Tellers, Telling, Words};
+use crate::hosts::{AddressScope, Hosts, OwnFlows, Tellers, Telling, Words};
 use crate::path::Path;
 
 /// What the hosts tell each other.
@@ -64,6 +64,11 @@ impl Paths {
     /// What the hosts tell each other; none where no extension lets them.
     pub fn hosts(&self) -> Option<&Hosts> {
         self.hosts.as_deref()
+    }
+
+    /// How far addresses that the peer names must reach.
+    pub fn address_scope(&self) -> AddressScope {
+        self.config.address_scope
     }
 
     /// The same, to change.

@@ -6,7 +6,7 @@ use plait_base::{FourTuple, Instant, PathId};
 use plait_path::Moved;
 use plait_path::policy::AddressUse;
 use plait_path::table::Slot;
-use plait_path::{Path, TakeOver};
+use plait_path::{AddressScope, Path, TakeOver};
 use plait_wire::frame::{CidForm, NewCid};
 
 use super::{PathControl, PathError, PathNews};
@@ -123,13 +123,20 @@ impl PathControl {
             token: preferred.token,
         };
         let _ = self.table.on_new_cid(&new);
-        if let Some(remote) = same_family.filter(|remote| remote.port() != 0 && !remote.ip().is_unspecified()) {
+        if let Some(remote) = same_family.filter(|remote| self.may_prefer(&tuple.remote, remote)) {
             self.plan.add_peer(remote);
             // RFC 9000 9.6.1: a policy that opens no paths leaves it to us to go there.
             if !self.table.is_multipath() || self.plan.address_use() == AddressUse::LeavesPaths {
                 self.plan.preferred = Some(FourTuple { remote, ..tuple });
             }
         }
+    }
+
+    /// RFC 9000 21.5.6: a server out in the world may not send us to what lies inside our own network, nor any to a group.
+    fn may_prefer(&self, first: &SocketAddr, preferred: &SocketAddr) -> bool {
+        let is_outside = AddressScope::Global.admits(first);
+        let scope = if is_outside { self.table.address_scope() } else { AddressScope::Any };
+        scope.admits(preferred)
     }
 
     /// RFC 9000 9.6.2, 21.5.3: nothing but probing frames goes to a preferred address before it is proven.
