@@ -184,7 +184,7 @@ impl Link {
         if bytes > u64::from(self.config.mtu_bytes) {
             return Err(DropCause::TooBig);
         }
-        if self.pipe.loses(&self.config, LossPlace::Entry, bytes) {
+        if self.pipe.loses(&self.config, LossPlace::Entry, (now, bytes)) {
             return Err(DropCause::Loss);
         }
         self.planned.advance(now);

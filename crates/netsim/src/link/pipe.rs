@@ -51,9 +51,9 @@ impl Pipe {
         Self { random, loss: LossDraw::default(), drift: Drift::default(), last_arrival: Instant::ZERO }
     }
 
-    /// True when the loss model takes a datagram at `place`.
-    pub(crate) fn loses(&mut self, config: &LinkConfig, place: LossPlace, bytes: u64) -> bool {
-        config.loss_place == place && self.loss.takes(&config.loss, bytes, &mut self.random)
+    /// True when the loss model takes a datagram at `place`, seen there at this time and with these bytes.
+    pub(crate) fn loses(&mut self, config: &LinkConfig, place: LossPlace, datagram: (Instant, u64)) -> bool {
+        config.loss_place == place && self.loss.takes(&config.loss, datagram, &mut self.random)
     }
 
     /// A datagram of `bytes` has left the near end at `departure`.
@@ -63,7 +63,7 @@ impl Pipe {
         stats: &mut LinkStats,
         (departure, bytes, ecn): (Instant, u64, Option<Ecn>),
     ) -> Outcome {
-        if self.loses(config, LossPlace::Wire, bytes) {
+        if self.loses(config, LossPlace::Wire, (departure, bytes)) {
             stats.on_drop(DropCause::Loss);
             return Outcome::Dropped(DropCause::Loss);
         }

@@ -96,6 +96,26 @@ fn gilbert_elliott_loses_in_bursts() {
 }
 
 #[test]
+fn timed_bursts_last_as_long_at_any_rate() {
+    // 5 % of the time is bad, 10 ms at once; of a gap that lasts 1 / rate the state remembers exp(-gap / 9.5 ms).
+    for (gap, count) in [(1_000, 400_000), (20_000, 100_000)] {
+        let mut l = link(LinkConfig::new(1_000_000_000, MS).loss(Loss::timed_bursts(0.05, 10 * MS)));
+        let got: Vec<bool> = (0..count).map(|i| arrival(l.offer(at(i * gap), 1250, None)).is_some()).collect();
+        let share = got.iter().filter(|through| !**through).count() as f64 / count as f64;
+        assert!((0.045..0.055).contains(&share), "{share}");
+        let bursts = got.windows(2).filter(|w| w[0] && !w[1]).count();
+        let memory = (-(gap as f64) / 9_500.0).exp();
+        let expected = 1.0 / ((1.0 - 0.05) * (1.0 - memory));
+        let mean = share * count as f64 / bursts as f64;
+        assert!((mean / expected - 1.0).abs() < 0.05, "{mean} datagrams a burst, not {expected}");
+    }
+    for (mean, lost) in [(0.0, 0), (1.0, 1000)] {
+        let mut l = link(LinkConfig::new(1_000_000_000, MS).loss(Loss::timed_bursts(mean, 10 * MS)));
+        assert_eq!(arrivals(&mut l, 1000).iter().filter(|a| a.is_none()).count(), lost);
+    }
+}
+
+#[test]
 fn loss_per_byte_grows_with_size() {
     let mut l = link(LinkConfig::new(1_000_000_000, MS).loss(Loss::PerByte(8e-6)));
     let lost =

@@ -381,12 +381,27 @@ fn read_loss(reader: &Reader<'_>) -> Result<Option<Loss>, ScenarioError> {
     let loss = match model.required_choice("kind", &kinds)? {
         LossKind::Bernoulli => Loss::Bernoulli(share("p", 0.01)?),
         LossKind::PerByte => Loss::PerByte(share("p", 8e-6)?),
+        LossKind::GilbertElliott if model.has("good_ms") || model.has("bad_ms") => {
+            let millis =
+                |key, or: u64| Ok(model.millis(key, 0.001..=3_600_000.0)?.unwrap_or(Duration::from_millis(or)));
+            let (good, bad) = (millis("good_ms", 1000)?, millis("bad_ms", 10)?);
+            Loss::TimedGilbertElliott {
+                good,
+                bad,
+                loss_good: share("loss_good", 0.0)?,
+                loss_bad: share("loss_bad", 1.0)?,
+            }
+        }
         LossKind::GilbertElliott => Loss::GilbertElliott {
             to_bad: share("to_bad", 0.01)?,
             to_good: share("to_good", 0.25)?,
             loss_good: share("loss_good", 0.0)?,
             loss_bad: share("loss_bad", 1.0)?,
         },
+        LossKind::Bursts if model.has("burst_ms") => {
+            let burst = model.millis("burst_ms", 0.001..=3_600_000.0)?.unwrap_or_default();
+            Loss::timed_bursts(share("mean", 0.01)?, burst)
+        }
         LossKind::Bursts => {
             let burst = model.number("burst", 1.0..=1e6, "datagrams")?.unwrap_or(4.0);
             Loss::bursts(share("mean", 0.01)?, burst)

@@ -157,6 +157,24 @@ fn sweeps_multiply_lists_and_fill_spaces() {
 }
 
 #[test]
+fn bursts_count_in_packets_or_in_time() {
+    let loss = |model: &str| {
+        let text = format!("[[path]]\nrate_mbps = 1\nloss_model = {{ {model} }}\n[transfer]\nkind = \"download\"\n");
+        read(&text).map(|scenario| scenario.paths[0].own.down.loss)
+    };
+    let ms = Duration::from_millis;
+    assert_eq!(loss("kind = \"bursts\", mean = 0.2, burst = 4"), Ok(Loss::bursts(0.2, 4.0)));
+    let timed = Loss::TimedGilbertElliott { good: ms(20), bad: ms(5), loss_good: 0.0, loss_bad: 1.0 };
+    assert_eq!(loss("kind = \"bursts\", mean = 0.2, burst_ms = 5"), Ok(timed));
+    assert_eq!(loss("kind = \"gilbert-elliott\", good_ms = 20, bad_ms = 5"), Ok(timed));
+    for mixed in
+        ["kind = \"bursts\", burst = 2, burst_ms = 5", "kind = \"gilbert-elliott\", good_ms = 20, to_bad = 0.1"]
+    {
+        assert!(loss(mixed).is_err(), "{mixed}");
+    }
+}
+
+#[test]
 fn jitter_keeps_order_breaks_it_or_drifts() {
     let config = |kind: &str| {
         let text = format!("[[path]]\nrate_mbps = 1\njitter_ms = 3\n{kind}[transfer]\nkind = \"download\"\n");

@@ -32,7 +32,7 @@ fn loss(loss: Loss) -> String {
     match loss {
         Loss::None => "no loss".into(),
         Loss::Bernoulli(p) => format!("loss {}", percent(p)),
-        Loss::GilbertElliott { .. } => "loss in bursts".into(),
+        Loss::GilbertElliott { .. } | Loss::TimedGilbertElliott { .. } => "loss in bursts".into(),
         Loss::PerByte(p) => format!("loss {p:e} a byte"),
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use plait_base::Instant;
-use plait_netsim::link::{LinkState, Loss, Rate};
+use plait_netsim::link::{LinkState, Rate};
 use plait_netsim::{InterfaceState, Treat};
 
 use crate::scenario::{DuplexPlan, LinkPlan, Place, RulePlan, Scenario};
@@ -44,15 +44,7 @@ pub(super) fn is_usable(scenario: &Scenario) -> bool {
 }
 
 fn carries(plan: &LinkPlan) -> bool {
-    let loss = match plan.loss {
-        Loss::None => 0.0,
-        Loss::Bernoulli(p) => p,
-        Loss::PerByte(p) => 1.0 - (1.0 - p).powi(1500),
-        Loss::GilbertElliott { to_bad, to_good, loss_good, loss_bad } => {
-            let bad = to_bad / (to_bad + to_good).max(1e-9);
-            bad * loss_bad + (1.0 - bad) * loss_good
-        }
-    };
+    let loss = plan.loss.mean(1500);
     let fast = match plan.rate {
         Rate::Fixed(bps) => bps >= RATE_MIN,
         Rate::Unlimited | Rate::Trace(_) => true,
