@@ -4,6 +4,7 @@ mod aggregation;
 mod differential;
 mod link_live;
 mod link_planned;
+mod link_theory;
 mod peers;
 mod transfers;
 mod trial;
