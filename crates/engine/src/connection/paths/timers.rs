@@ -60,10 +60,14 @@ impl PathControl {
         }
     }
 
-    /// A time-out of the handshake on path `id` asks for a probe in a 1-RTT packet too.
+    /// A time-out of the handshake on path `id` asks for a probe in a 1-RTT packet too. A client sends one even with nothing
+    /// in flight there: a server that is done reads nothing else, and finds us by nothing else behind a NAT that forgot us.
     pub(crate) fn request_data_probe(&mut self, id: PathId) {
-        if let Some(path) = self.table.path_mut(id) {
-            path.request_probe(Space::Data);
+        let Some(path) = self.table.path_mut(id) else { return };
+        path.request_probe(Space::Data);
+        let owes = path.owes_probe(Space::Data);
+        if !owes && self.side.is_client() {
+            self.ping(id);
         }
     }
 
