@@ -17,7 +17,12 @@ fn ack(sent_ms: u64, rtt_ms: u64) -> Acked {
 }
 
 fn rtt(ms: u64) -> RttSample {
-    RttSample { latest: Duration::from_millis(ms), smoothed: RTT, min: Duration::from_millis(50) }
+    RttSample {
+        latest: Duration::from_millis(ms),
+        smoothed: RTT,
+        min: Duration::from_millis(50),
+        shortcut: Duration::ZERO,
+    }
 }
 
 /// What path 1 posts: a cut, if any, and samples.
