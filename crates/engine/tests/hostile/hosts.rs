@@ -194,3 +194,20 @@ fn a_server_out_in_the_world_cannot_prefer_what_lies_inside() {
         assert!(!sent.is_empty() && sent.iter().all(|seen| seen.frames().iter().all(is_probing)), "{sent:?}");
     }
 }
+
+#[test]
+fn challenges_draw_nothing_to_an_address_that_the_peer_named() {
+    let mut rig = Rig::established_server(Setup::multiflow());
+    let victim = "203.0.113.5:443";
+    // The flow of the handshake is let go, so that only the one to the victim is left to answer by.
+    rig.frames(add_address(1, 0, victim));
+    rig.frames(remove_address(0, 1));
+    for data in 0..60u64 {
+        rig.frames([&[0x1a][..], &data.to_be_bytes()].concat());
+    }
+    rig.pass(ms(1000));
+    let there: Vec<_> = seen_at(&rig, victim).collect();
+    assert!(there.len() <= 2, "{} datagrams", there.len());
+    let has_challenge = |frame: &Frame<'_>| matches!(frame, Frame::PathChallenge(_));
+    assert!(there.iter().all(|seen| seen.has(has_challenge)));
+}

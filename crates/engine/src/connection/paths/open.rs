@@ -63,7 +63,7 @@ impl PathControl {
     }
 
     /// True for an address of which nothing but the peer's word says that it is there: it told it, or prefers it.
-    fn is_hearsay(&self, remote: SocketAddr) -> bool {
+    pub(super) fn is_hearsay(&self, remote: SocketAddr) -> bool {
         let is_named = self.plan.is_peer(remote) || self.table.hosts().is_some_and(|hosts| hosts.is_told(remote));
         is_named && Some(remote) != self.plan.first_peer() && !self.table.has_proven_remote(remote)
     }

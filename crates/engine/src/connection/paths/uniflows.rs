@@ -46,6 +46,9 @@ impl PathControl {
     /// Addresses of a send flow. Where nothing but packets says that the peer is there, anybody may be: no more than three
     /// times what came goes back before it answers (RFC 9000 8, 21.5.5).
     fn uniflow_addresses(&self, tuple: FourTuple) -> PathAddresses {
+        if self.is_hearsay(tuple.remote) {
+            return PathAddresses::named(tuple);
+        }
         let told =
             self.plan.is_peer(tuple.remote) || self.table.hosts().is_some_and(|hosts| hosts.is_told(tuple.remote));
         if told || self.table.has_proven_remote(tuple.remote) {
