@@ -30,7 +30,7 @@ impl RttSample {
     }
 
     /// Which part of the path's own round trip that of its acks is, 0.25 to 1.
-    pub fn ack_part(&self) -> f64 {
+    pub(crate) fn ack_part(&self) -> f64 {
         part(self.smoothed, self.shortcut)
     }
 }

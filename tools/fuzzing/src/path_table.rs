@@ -140,7 +140,10 @@ impl Driver {
                 Frame::PathResponse(f) if self.is_multiflow() => {
                     self.table.on_uniflow_response(self.now, f.data)?;
                 }
-                Frame::PathChallenge(f) if self.is_multiflow() => self.table.on_uniflow_challenge(f.data),
+                Frame::PathChallenge(f) if self.is_multiflow() => {
+                    let here = self.table.path(on).map(|path| path.tuple().local);
+                    here.into_iter().for_each(|here| self.table.on_uniflow_challenge(here, f.data));
+                }
                 Frame::PathResponse(f) => drop(self.table.on_path_response(self.now, on, f.data)?),
                 Frame::PathChallenge(f) => {
                     if let Some(path) = self.table.path_mut(on) {

@@ -219,11 +219,15 @@ impl Paths {
         }
     }
 
-    /// PATH_CHALLENGE arrived: the answer leaves on the send flow that answers soonest, wherever that leads.
-    pub fn on_uniflow_challenge(&mut self, data: ChallengeData) {
+    /// PATH_CHALLENGE arrived at `local`: the answer leaves on the send flow that answers soonest, wherever that leads. Where
+    /// none works, one from `local` comes first: the peer reaches us there, so we may reach it from there.
+    pub fn on_uniflow_challenge(&mut self, local: SocketAddr, data: ChallengeData) {
         let rank = |slot: &&mut Slot| {
-            let rtt = slot.path.as_deref().and_then(|path| path.send.rtt().measured());
-            (slot.state() != PathState::Active, rtt.unwrap_or(Duration::MAX))
+            let path = slot.path.as_deref();
+            let rtt = path.and_then(|path| path.send.rtt().measured());
+            let fails = slot.state() != PathState::Active;
+            let is_elsewhere = fails && path.is_none_or(|path| path.tuple().local != local);
+            (fails, is_elsewhere, rtt.unwrap_or(Duration::MAX))
         };
         let open = self.slots.iter_mut().filter(|slot| slot.sendable().is_some());
         if let Some(path) = open.min_by_key(rank).and_then(|slot| slot.path.as_deref_mut()) {

@@ -145,10 +145,9 @@ impl PathControl {
     /// it brought data of the application.
     pub(crate) fn on_packet_received(&mut self, at: &Arrival, eliciting: Eliciting, stream_bytes: Option<u64>) {
         let may_ask = at.kind == PacketKind::OneRtt && self.side.is_client() && self.is_confirmed();
-        let unpaired = self.table.pairing() == Pairing::Uniflows;
         let Some(path) = self.path_of(at) else { return };
         // RFC 9000 9.3: what would bring more may not find us any more: a NAT forgot us, and only what we send shows the way.
-        if may_ask && eliciting == Eliciting::Yes && !unpaired {
+        if may_ask && eliciting == Eliciting::Yes {
             path.expect_more(at.now);
         }
         if path.on_packet_received(at.now, at.number, eliciting, at.ecn, at.bytes, stream_bytes) {

@@ -3,7 +3,7 @@
 use plait_base::time::earliest;
 use plait_base::{FourTuple, Instant, PathId, Random, Space};
 use plait_path::TimerFired;
-use plait_path::table::Expired;
+use plait_path::table::{Expired, Pairing, Slot};
 
 use super::PathControl;
 
@@ -47,8 +47,20 @@ impl PathControl {
     pub(crate) fn ping_after_pauses(&mut self, now: Instant, expects_data: impl FnOnce() -> bool) {
         let silent = self.table.take_pauses(now);
         if !silent.is_empty() && expects_data() {
-            silent.into_iter().for_each(|id| self.ping(id));
+            silent.into_iter().for_each(|id| self.ping_back(id));
         }
+    }
+
+    /// Asks for a PING where it shows the peer the way to us that path `id` takes.
+    fn ping_back(&mut self, id: PathId) {
+        if self.table.pairing() == Pairing::Paths {
+            return self.ping(id);
+        }
+        // No flow of ours goes with the peer's: any from the same address passes the NAT that may have forgotten us.
+        let Some(heard) = self.table.path(id).and_then(|path| path.heard_from()) else { return };
+        let is_beside = |slot: &&Slot| slot.path.as_deref().is_some_and(|path| path.tuple().local == heard.local);
+        let beside: Vec<PathId> = self.table.open_slots().filter(is_beside).map(|slot| slot.id).collect();
+        beside.into_iter().for_each(|id| self.ping(id));
     }
 
     /// The loss or probe timer of a path may be due; what it found out of packets is in `feedback`. `least_bytes` has the

@@ -18,7 +18,7 @@ impl PathControl {
 
     pub(crate) fn on_challenge(&mut self, at: &Arrival, data: ChallengeData) {
         if self.table.pairing() == Pairing::Uniflows {
-            return self.table.on_uniflow_challenge(data);
+            return self.table.on_uniflow_challenge(at.tuple.local, data);
         }
         let path = self.table.path_mut(at.path);
         if path.is_some_and(|path| path.on_challenge(at.tuple, &at.dcid, at.bytes, data)) {
