@@ -236,3 +236,29 @@ fn figures_leave_claims_to_paste_and_pictures() {
     assert_eq!(none.status.code(), Some(2));
     assert!(text(&none.stderr).contains("--out DIR"), "{}", text(&none.stderr));
 }
+
+#[test]
+fn figures_are_written_into_a_document_between_their_marks() {
+    let home = tempfile::tempdir().unwrap();
+    let page = home.path().join("page.md");
+    let figure = |page: &Path| {
+        let name = page.to_string_lossy().into_owned();
+        let one = ["sim", "figure", "ns3-fig8", "--points", "1", "--set", "transfer.seconds=2", "--into", &name];
+        output(&one)
+    };
+    let text_of = |page: &Path| fs::read_to_string(page).unwrap();
+    for (before, problem) in [(None, "No such file"), (Some("# Nothing\n"), "no line `<!-- figure ns3-fig8 -->`")] {
+        before.inspect(|before| fs::write(&page, before).unwrap());
+        let refused = figure(&page);
+        assert_eq!(refused.status.code(), Some(2));
+        assert!(text(&refused.stderr).contains(problem), "{}", text(&refused.stderr));
+    }
+    fs::write(&page, "# Windows\n\n<!-- figure ns3-fig8 -->\nold\n<!-- end ns3-fig8 -->\n\nAfter.\n").unwrap();
+    let done = figure(&page);
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    let made = text_of(&page);
+    assert!(made.contains("`plait sim figure ns3-fig8 --points 1 --set transfer.seconds=2`"), "{made}");
+    assert!(made.starts_with("# Windows\n") && made.ends_with("\n\nAfter.\n") && !made.contains("old"), "{made}");
+    assert!(figure(&page).status.success());
+    assert_eq!(text_of(&page), made, "the same runs, the same page");
+}

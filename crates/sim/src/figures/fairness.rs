@@ -109,7 +109,7 @@ fn share_after(short: &Row, long: &Row) -> Option<f64> {
 }
 
 /// True where a share is above `max` for sure: a median of few runs is known roughly.
-fn is_unfair(shares: &Sorted, max: f64) -> bool {
+pub(super) fn is_unfair(shares: &Sorted, max: f64) -> bool {
     shares.median_interval().is_none_or(|(least, _)| least > max)
 }
 

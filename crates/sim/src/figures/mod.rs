@@ -1,7 +1,9 @@
 //! The papers' figures, as far as virtual time allows: what was published next to what this engine does.
 
+mod ack_routes;
 mod asymmetry;
 mod conext;
+pub mod document;
 mod fairness;
 mod gate;
 mod goals;
@@ -143,6 +145,7 @@ const FIGURES: &[(&str, &str, Make)] = &[
         ns3::shares(r, ns3::Case::Unstable)
     }),
     ("fairness", "Two paths through one queue take no more than a single-path flow beside them", fairness::fairness),
+    ("ack-routes", "What a path takes of its queue, by the route of acknowledgements", ack_routes::ack_routes),
     ("goals", "The three goals of RFC 6356, for coupled and uncoupled controllers", goals::goals),
     ("never-worse", "The gate: several paths are never slower than the best of them", gate::never_worse),
     ("profiles", "Sixteen pairs of paths as hosts have them: both next to the better one alone", profiles::profiles),
@@ -223,6 +226,10 @@ fn differences(name: &str) -> Option<&'static str> {
             "pairs have one network, transfer and seed, and networks count alike however many seeds they have; allowed for, where \
              the initial path is the worse one: that a start over it is later, as runs over either path alone show it (the first \
              byte of a download, the handshake and a round trip of an upload); in brackets nothing is"
+        }
+        "ack" => {
+            "one path through a queue of 20 Mbit/s and 60 ms beside a flow of its RTT, the other over 20 Mbit/s of its own; medians of \
+             bytes over the flow's, 60 s from the start, jitter 4 ms; how two such flows share differs from seed to seed"
         }
         "migration" => {
             "a fresh start is what a transfer takes beyond its bytes at the rate that it reaches: handshake, request and slow \

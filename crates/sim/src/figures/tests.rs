@@ -39,7 +39,7 @@ fn small_figures() {
         assert!(!made.figure.notes.is_empty(), "{name} says nowhere why it differs");
     }
     assert!(figure("conext-fig12", &request).unwrap_err().to_string().contains("accepted: conext-fig3"));
-    assert_eq!(list().count(), 28);
+    assert_eq!(list().count(), 29);
 }
 
 #[test]

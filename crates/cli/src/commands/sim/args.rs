@@ -130,6 +130,10 @@ pub(crate) struct SimFigureArgs {
     /// Write each plot as a PNG file too, to the folder of --out
     #[arg(long, requires = "out")]
     pub(crate) png: bool,
+    /// Write each figure between its marks, `<!-- figure NAME -->` or `<!-- table NAME -->` and `<!-- end NAME -->`,
+    /// in this Markdown file; repeatable
+    #[arg(long, value_name = "FILE.md")]
+    pub(crate) into: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) show: ShowArgs,
     /// Print the claims as a Markdown table

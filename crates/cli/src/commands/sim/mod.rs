@@ -1,6 +1,7 @@
 //! `plait sim`: scenarios, campaigns and figures in virtual time.
 
 pub(crate) mod args;
+mod documents;
 mod json;
 
 use std::fs::File;
@@ -322,6 +323,7 @@ fn wanted(names: &[String]) -> Result<Vec<&str>, CliError> {
 
 fn make_figures(args: &SimFigureArgs, policies: &Policies, stop: &AtomicBool) -> Result<Output, CliError> {
     let names = wanted(&args.names)?;
+    let documents = documents::read(&args.into, &names)?;
     let for_people = !args.show.is_json() && !args.markdown;
     if names.len() > 1 && args.out.is_none() && for_people {
         return Err(CliError::usage(
@@ -365,6 +367,7 @@ fn make_figures(args: &SimFigureArgs, policies: &Policies, stop: &AtomicBool) ->
             write_whole(&out.join(name), text.as_bytes()).map_err(|error| unwritable(out, &error))?;
         }
     }
+    documents::write(&documents, &made, &|name| documents::command(args, name))?;
     let failure = CliError::running(format!("not held: {}", failed.join(", ")), "the notes name the runs");
     let text = if args.markdown { table } else { String::new() };
     Ok(Output { json, text, failure: (!failed.is_empty()).then_some(failure) })
