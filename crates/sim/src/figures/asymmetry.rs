@@ -4,7 +4,7 @@ use crate::campaign::Row;
 use crate::command::CommandError;
 use crate::plot::{Plot, Scale, Style};
 
-use super::{Figure, FigureRequest, rows};
+use super::{Figure, FigureRequest, Table, rows};
 
 /// Factors along each axis, unless more are asked for: each a root of a hundred times the one before.
 const POINTS: usize = 5;
@@ -113,16 +113,17 @@ fn pays(points: &[Point], way: usize) -> String {
 pub(super) fn sweep(request: &FigureRequest<'_>) -> Result<Figure, CommandError> {
     let mut figure = Figure::default();
     let count = request.points.unwrap_or(POINTS).max(2);
+    let factors: Vec<f64> = (0..count).map(|at| WORST.powf(at as f64 / (count - 1) as f64)).collect();
+    let head = ["seconds, the way up worse by".to_owned()].into_iter().chain(factors.iter().map(|f| format!("{f:.1}")));
+    let mut table = Table { head: head.collect(), rows: Vec::new() };
     for axis in [Axis::Delay, Axis::Rate] {
-        let factors = (0..count).map(|at| WORST.powf(at as f64 / (count - 1) as f64));
-        let points = factors.map(|factor| measure(request, axis, factor)).collect::<Result<Vec<_>, _>>()?;
+        let points = factors.iter().map(|factor| measure(request, axis, *factor)).collect::<Result<Vec<_>, _>>()?;
         let title = format!("10 MB over 10 Mbit/s and 50 Mbit/s: {}", axis.label());
         let mut plot = Plot::new(title, axis.label(), "completion time, s").x_scale(Scale::Log).y_range(0.0, 1.0);
         for (at, (name, _)) in WAYS.into_iter().enumerate() {
             let curve: Vec<_> = points.iter().map(|point| (point.factor, point.seconds[at])).collect();
-            let values = points.iter().map(|point| format!("{:.1}: {:.3}", point.factor, point.seconds[at]));
-            let values = values.collect::<Vec<_>>().join(", ");
-            figure.claim(format!("{}, {name}: seconds by factor", axis.label()), "-", values);
+            let cells = points.iter().map(|point| format!("{:.3}", point.seconds[at]));
+            table.rows.push([format!("{}: {name}", axis.name())].into_iter().chain(cells).collect());
             plot.curve(name, curve, Style::Line);
         }
         for (at, (name, _)) in WAYS.into_iter().enumerate().take(WAYS.len() - 1) {
@@ -130,6 +131,7 @@ pub(super) fn sweep(request: &FigureRequest<'_>) -> Result<Figure, CommandError>
         }
         figure.plots.push(plot);
     }
+    figure.tables.push(table);
     figure.notes.push(format!(
         "initial path 10 Mbit/s and 20 ms; second path 50 Mbit/s and 10 ms down, up the same at a factor of 1; a way pays \
          where it takes at most {:.0} % of the other's time, at that factor and all larger ones",
