@@ -7,7 +7,7 @@ use super::{Claim, FigureFiles};
 enum Block {
     /// Claims, tables, notes and the command.
     Figure,
-    /// The tables alone.
+    /// The first table alone.
     Table,
 }
 
@@ -47,9 +47,9 @@ pub fn fill(document: &str, made: &FigureFiles, command: &str) -> Result<String,
 
 impl FigureFiles {
     fn block(&self, block: Block, command: &str) -> String {
-        let tables: String = self.figure.tables.iter().map(|table| format!("\n{}", table.markdown())).collect();
+        let mut tables = self.figure.tables.iter().map(|table| format!("\n{}", table.markdown()));
         if block == Block::Table {
-            return tables + "\n";
+            return tables.next().unwrap_or_default() + "\n";
         }
         let cell = |text: &str| text.replace('|', "\\|");
         let mut text = format!("\n`{command}`\n");
@@ -59,7 +59,7 @@ impl FigureFiles {
         for Claim { what, published, ours } in &self.figure.claims {
             text.push_str(&format!("| {} | {} | {} |\n", cell(what), cell(published), cell(ours)));
         }
-        text.push_str(&tables);
+        text.extend(tables);
         if !self.figure.notes.is_empty() {
             text.push('\n');
         }
