@@ -6,12 +6,10 @@ use crate::command::CommandError;
 use crate::design::{self, Drawn, PROFILES, SHAPES};
 use crate::plot::Plot;
 
-use super::paired::{self, Compared, Contest, FAR_SLOWER, Load, SLOWER, Tally, percent};
+use super::paired::{self, Compared, Contest, Load, Tally};
 use super::profiles::{contest, worst_of};
 use super::{Figure, FigureRequest, Table};
 
-/// So many of the runs, each network counted alike, may be slower by over [`FAR_SLOWER`].
-const SHARE_MAX: f64 = 0.02;
 /// Networks of each class and shape; where they are fewer than eight, some profiles are left out.
 const POINTS: usize = 16;
 /// Seeds of a short and of a long transfer where anything is drawn.
@@ -92,7 +90,7 @@ fn contests(points: usize) -> Vec<Contest> {
     contests
 }
 
-/// Whether the gate holds, and what it does not hold for.
+/// The table of the groups, each with either path first, and whether they hold.
 fn judge(compared: &[Compared], figure: &mut Figure) {
     let mut groups: Vec<(&str, bool)> = Vec::new();
     for compared in compared {
@@ -102,6 +100,7 @@ fn judge(compared: &[Compared], figure: &mut Figure) {
         }
     }
     let mut table = Table::new(["networks", "initial path", "pairs", "median", "over +3 %", "over +15 %", "worst"]);
+    let mut tallies = Vec::new();
     for (group, is_best_first) in groups {
         let of = |c: &&Compared| c.contest.group == group && c.is_best_first() == is_best_first;
         let tally = Tally::of(compared.iter().filter(of));
@@ -109,31 +108,10 @@ fn judge(compared: &[Compared], figure: &mut Figure) {
         let mut row = vec![group.to_owned(), order.to_owned(), tally.count().to_string()];
         row.extend(tally.cells());
         table.rows.push(row);
-        if tally.median() > SLOWER {
-            figure.failed = true;
-            figure.notes.push(format!("NOT HELD: {group}, {order} path first, median {}", percent(tally.median())));
-        }
+        tallies.push((format!("{group}, {order} path first"), tally));
     }
     figure.tables.push(table);
-    for missing in compared.iter().filter(|compared| compared.is_missing()) {
-        figure.failed = true;
-        figure
-            .notes
-            .push(format!("NOT HELD: {}: a run over the better path alone did not complete", missing.contest.name));
-    }
-    let all = Tally::of(compared);
-    figure.failed |= all.share_over(FAR_SLOWER) > SHARE_MAX || compared.is_empty();
-    let [median, slower, far, worst] = &all.cells()[..] else { return };
-    figure.claim(
-        "all pairs, a later start over the worse path allowed for (raw)",
-        "no median over +3 %; over +15 % at most 2 %",
-        format!(
-            "{} pairs of {} networks: median {median}, over +3 % {slower}, over +15 % {far}, worst {worst}: {}",
-            all.count(),
-            compared.len() / 2,
-            if figure.failed { "NOT HELD" } else { "held" }
-        ),
-    );
+    paired::hold(compared, &tallies, figure);
 }
 
 /// Compares everything, and fails where several paths are slower than the bars allow.

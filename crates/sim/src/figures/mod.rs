@@ -148,7 +148,11 @@ const FIGURES: &[(&str, &str, Make)] = &[
     ("ack-routes", "What a path takes of its queue, by the route of acknowledgements", ack_routes::ack_routes),
     ("goals", "The three goals of RFC 6356, for coupled and uncoupled controllers", goals::goals),
     ("never-worse", "The gate: several paths are never slower than the best of them", gate::never_worse),
-    ("profiles", "Sixteen pairs of paths as hosts have them: both next to the better one alone", profiles::profiles),
+    (
+        "profiles",
+        "The gate: sixteen pairs of paths as hosts have them, both next to the better one alone",
+        profiles::profiles,
+    ),
     ("matrix", "Every scheduler with every controller over 29 networks: what the defaults lose", matrix::matrix),
     ("migration", "The gate: a change of address costs little more than a slow start", migration::migration),
     ("reordering", "The gate: late packets on a path that loses none cost little", reordering::reordering),

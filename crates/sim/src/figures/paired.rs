@@ -6,11 +6,13 @@ use crate::campaign::{Row, spread};
 use crate::command::CommandError;
 use crate::stats::Sorted;
 
-use super::{FigureRequest, rows};
+use super::{Figure, FigureRequest, rows};
 
 /// What slower by over so much is worth counting, and what is too much.
 pub(super) const SLOWER: f64 = 0.03;
 pub(super) const FAR_SLOWER: f64 = 0.15;
+/// So many of the pairs, each network counted alike, may be.
+const FAR_SLOWER_SHARE_MAX: f64 = 0.02;
 
 /// What is carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -280,6 +282,32 @@ impl Tally {
             cell(&|kind| percent(worst(kind))),
         ]
     }
+}
+
+/// Holds each of these groups and all of it against the bars; what is not held fails the figure and is named.
+pub(super) fn hold(compared: &[Compared], groups: &[(String, Tally)], figure: &mut Figure) {
+    for (name, tally) in groups.iter().filter(|(_, tally)| tally.median() > SLOWER) {
+        figure.failed = true;
+        figure.notes.push(format!("NOT HELD: {name}, median {}", percent(tally.median())));
+    }
+    for missing in compared.iter().filter(|compared| compared.is_missing()) {
+        figure.failed = true;
+        let problem = "a run over the better path alone did not complete";
+        figure.notes.push(format!("NOT HELD: {}: {problem}", missing.contest.name));
+    }
+    let all = Tally::of(compared);
+    figure.failed |= all.share_over(FAR_SLOWER) > FAR_SLOWER_SHARE_MAX || compared.is_empty();
+    let [median, slower, far, worst] = &all.cells()[..] else { return };
+    figure.claim(
+        "all pairs, a later start over the worse path allowed for (raw)",
+        "no median over +3 %; over +15 % at most 2 %",
+        format!(
+            "{} pairs of {} settings: median {median}, over +3 % {slower}, over +15 % {far}, worst {worst}: {}",
+            all.count(),
+            compared.len() / 2,
+            if figure.failed { "NOT HELD" } else { "held" }
+        ),
+    );
 }
 
 /// The median, of an even number the greater of both in the middle: halfway to infinity is no number.

@@ -35,7 +35,7 @@ pub(super) fn contest(profile: &Profile, load: Load, seeds: u64) -> Contest {
     }
 }
 
-/// The figure: every profile with every load, both initial paths.
+/// The gate: every profile with every load, both initial paths.
 pub(super) fn profiles(request: &FigureRequest<'_>) -> Result<Figure, CommandError> {
     let seeds_max = request.points.unwrap_or(usize::MAX) as u64;
     let contests =
@@ -63,14 +63,9 @@ pub(super) fn profiles(request: &FigureRequest<'_>) -> Result<Figure, CommandErr
         plot.boxed(profile.name, slower);
     }
     figure.tables.push(told);
-    figure.tables.push(by_load(&compared));
-    let all = Tally::of(&compared);
-    let [median, slower, far, worst] = &all.cells()[..] else { return Ok(figure) };
-    figure.claim(
-        "all pairs of runs, next to the better path alone; a later start over the worse path allowed for (raw)",
-        "-",
-        format!("{} pairs: median {median}, over +3 % {slower}, over +15 % {far}, worst {worst}", all.count()),
-    );
+    let (table, tallies) = by_load(&compared);
+    figure.tables.push(table);
+    paired::hold(&compared, &tallies, &mut figure);
     figure.notes.extend(worst_of(&compared, 12));
     figure.plots = vec![plot];
     Ok(figure)
@@ -84,8 +79,9 @@ fn times<'a>(compared: impl Iterator<Item = &'a Compared>) -> Vec<String> {
     vec![format!("{alone:.2} s"), format!("{both:.2} s"), percent(alone / both - 1.0)]
 }
 
-/// By load and order of paths, all profiles together.
-fn by_load(compared: &[Compared]) -> Table {
+/// By load and order of paths, all profiles together: a table, and what is held against the bars.
+fn by_load(compared: &[Compared]) -> (Table, Vec<(String, Tally)>) {
+    let mut tallies = Vec::new();
     let mut table = Table::new(["transfer", "initial path", "pairs", "median", "over +3 %", "over +15 %", "worst"]);
     for (load, _) in LOADS {
         for (order, is_best_first) in [("better", true), ("worse", false)] {
@@ -94,9 +90,10 @@ fn by_load(compared: &[Compared]) -> Table {
             let mut row = vec![load.to_string(), order.to_owned(), tally.count().to_string()];
             row.extend(tally.cells());
             table.rows.push(row);
+            tallies.push((format!("{load}, {order} path first"), tally));
         }
     }
-    table
+    (table, tallies)
 }
 
 /// The comparisons with the largest medians, each on a line, as far as they are over the limit.
