@@ -71,6 +71,23 @@ fn a_loss_after_slow_start_took_a_part_back_is_cut_from_what_the_window_was() {
 }
 
 #[test]
+fn a_cut_is_deeper_where_acks_take_a_shortcut_past_a_queue() {
+    let ms = Duration::from_millis;
+    let kept = |min: u64, queue: u64, shortcut: u64| {
+        let (min, smoothed) = (ms(min), ms(min + queue));
+        kept_beside_own_way(0.7, &RttSample { latest: smoothed, smoothed, min, shortcut: ms(shortcut) })
+    };
+    let close = |a: f64, b: f64| (a - b).abs() < 0.001;
+    assert!(close(kept(150, 60, 0), 0.7), "acks come by the own way");
+    assert!(close(kept(85, 0, 65), 0.7), "no queue: losses are not ours, and the rate falls with the window");
+    // Own way: 150 ms and a queue of 60; 0.7 of 210 keeps a rate of 0.98 alone and of 0.7 among many: 0.84.
+    assert!(close(kept(85, 60, 65), 0.7 - 0.14 * 65.0 / 145.0));
+    // Own way: 2010 ms and a queue of 500, of which the shortcut counts as three RTTs of the acks at most.
+    assert!(close(kept(10, 500, 2000), 0.7 - 0.0871 * 3.0));
+    assert_eq!(kept_beside_own_way(0.7, &RttSample::default()), 0.7, "nothing is known yet");
+}
+
+#[test]
 fn slow_start_is_paced_at_two_windows_per_rtt() {
     let mut window = Window::new(1000, SlowStart::Standard);
     assert_eq!(window.pacing_rate(Duration::from_millis(100)), Some(200_000));
