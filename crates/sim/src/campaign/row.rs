@@ -128,8 +128,8 @@ fn put_shared(cells: &mut Vec<(String, String)>, outcome: &Outcome) {
         put("down_queue_max_ms", millis(Some(link.traffic.down.queue_time_max)));
         put("down_dropped", link.traffic.down.drops_total().to_string());
     }
-    for (i, cross) in outcome.around.cross.iter().enumerate() {
-        let mut put = |name: &str, value: String| cells.push((format!("cross{i}_{name}"), value));
+    for cross in &outcome.around.cross {
+        let mut put = |name: &str, value: String| cells.push((format!("{}_{name}", cross.label), value));
         put("bytes", cross.bytes.to_string());
         put("goodput_mbps", format!("{:.6}", cross.goodput_bps() / 1e6));
         put("packets_sent", cross.packets_sent.to_string());

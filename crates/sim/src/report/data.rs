@@ -19,6 +19,11 @@ pub fn series_csv(series: &Series) -> String {
             let _ = write!(text, ",path{path}_decisions_{}", verdict.name());
         });
     }
+    for label in &series.cross {
+        for name in ["bytes", "cwnd_bytes", "in_flight_bytes", "rtt_ms"] {
+            let _ = write!(text, ",{label}_{name}");
+        }
+    }
     text.push('\n');
     for sample in &series.samples {
         let _ = write!(text, "{:.6},{}", sample.at.since_origin().as_secs_f64(), sample.verified_bytes);
@@ -28,6 +33,9 @@ pub fn series_csv(series: &Series) -> String {
             p.verdicts.iter().for_each(|count| {
                 let _ = write!(text, ",{count}");
             });
+        }
+        for c in &sample.cross {
+            let _ = write!(text, ",{},{},{},{:.3}", c.bytes, c.window_bytes, c.in_flight_bytes, c.rtt_ms);
         }
         text.push('\n');
     }

@@ -8,7 +8,7 @@ use crate::host::decisions::{Logged, PathVerdict, Record};
 use crate::plot::{Plot, Style};
 use crate::policies::Chosen;
 use crate::run::outcome::{End, Outcome, PathOutcome};
-use crate::run::series::{PathSample, Sample, Series};
+use crate::run::series::{CrossSample, PathSample, Sample, Series};
 use crate::scenario::Scenario;
 
 use super::Page;
@@ -166,7 +166,10 @@ fn events(scenario: &Scenario, plot: &mut Plot) {
 /// One figure of a path at a moment.
 type Figure = fn(&PathSample) -> f64;
 
-/// Rate, window, RTT, queue and bytes of each path.
+/// The same figure of cross traffic, which none may have.
+type CrossFigure = fn(&CrossSample) -> f64;
+
+/// Rate, window, RTT, queue and bytes of each path, and what is known of cross traffic.
 fn over_time(series: &Series) -> Vec<Plot> {
     let mut rate = Plot::new("Rate carried by each path, and goodput", "time, s", "rate, Mbit/s").y_range(0.0, 0.1);
     let paths = series.samples.first().map_or(0, |sample| sample.paths.len());
@@ -175,14 +178,17 @@ fn over_time(series: &Series) -> Vec<Plot> {
         rate.curve(format!("path {path}"), rates(series, bytes), Style::Line);
     }
     rate.curve("goodput", rates(series, |sample| sample.verified_bytes), Style::Line);
+    for (index, label) in series.cross.iter().enumerate() {
+        rate.curve(label, rates(series, |s| s.cross.get(index).map_or(0, |c| c.bytes)), Style::Line);
+    }
     let mut plots = vec![rate];
     let known = |ms: f64| if ms > 0.0 { ms } else { f64::NAN };
-    let figures: [(&str, &str, Figure); 3] = [
-        ("Congestion window", "cwnd, kB", |p| p.window_bytes as f64 / 1e3),
-        ("Smoothed RTT", "RTT, ms", |p| p.rtt_ms),
-        ("Wait in the queue towards the receiver", "wait, ms", |p| p.queue_ms),
+    let figures: [(&str, &str, Figure, Option<CrossFigure>); 3] = [
+        ("Congestion window", "cwnd, kB", |p| p.window_bytes as f64 / 1e3, Some(|c| c.window_bytes as f64 / 1e3)),
+        ("Smoothed RTT", "RTT, ms", |p| p.rtt_ms, Some(|c| c.rtt_ms)),
+        ("Wait in the queue towards the receiver", "wait, ms", |p| p.queue_ms, None),
     ];
-    for (title, unit, figure) in figures {
+    for (title, unit, figure, beside) in figures {
         let mut plot = Plot::new(title, "time, s", unit).y_range(0.0, 0.1);
         for path in 0..paths {
             let point = |s: &Sample| {
@@ -191,6 +197,15 @@ fn over_time(series: &Series) -> Vec<Plot> {
                 (seconds(s.at), if matches!(unit, "cwnd, kB" | "RTT, ms") { known(value) } else { value })
             };
             plot.curve(format!("path {path}"), series.samples.iter().map(point).collect(), Style::Line);
+        }
+        for (index, label) in series.cross.iter().enumerate() {
+            let value = |s: &Sample| Some(known(beside?(s.cross.get(index)?)));
+            let points = series.samples.iter().filter_map(|s| Some((seconds(s.at), value(s)?)));
+            let points: Vec<_> = points.collect();
+            // Packets at a rate have neither window nor RTT.
+            if points.iter().any(|(_, value)| !value.is_nan()) {
+                plot.curve(label, points, Style::Line);
+            }
         }
         plots.push(plot);
     }

@@ -11,6 +11,7 @@ use plait_netsim::{Hop, HostId, OnOff, Sink, Source, World};
 use super::ends::transport;
 use super::network::Wires;
 use super::oracle::{self, Fault};
+use super::series::CrossSample;
 use crate::host::app::{Client, Load, Server};
 use crate::host::ledger::SharedLedger;
 use crate::host::{HostError, HostSetup, PlaitHost};
@@ -24,6 +25,8 @@ const ENDLESS_BYTES: u64 = 1 << 50;
 /// What a source of cross traffic did.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CrossOutcome {
+    /// What the scenario calls it.
+    pub label: String,
     /// Payload bytes that arrived; of a flow: at their place.
     pub bytes: u64,
     /// How long it was there.
@@ -106,6 +109,16 @@ impl CrossTraffic {
         Ok(())
     }
 
+    /// What columns and curves call them.
+    pub(crate) fn labels(&self) -> Vec<String> {
+        self.lanes.iter().map(|lane| lane.plan.label.clone()).collect()
+    }
+
+    /// How each does now.
+    pub(crate) fn samples(&self, world: &World) -> Vec<CrossSample> {
+        self.lanes.iter().map(|lane| lane.sample(world)).collect()
+    }
+
     /// What each has done.
     pub(crate) fn outcomes(&self, world: &World) -> Vec<CrossOutcome> {
         self.lanes.iter().map(|lane| lane.outcome(world)).collect()
@@ -148,20 +161,37 @@ impl CrossSource {
         }
     }
 
+    /// Payload bytes that have arrived.
+    fn bytes(&self, world: &World) -> u64 {
+        let Some((receiver, _)) = self.hosts else { return 0 };
+        let sunk = world.host::<Sink>(receiver).map(Sink::bytes);
+        sunk.or_else(|| Some(world.host::<PlaitHost>(receiver)?.progress().verified_bytes)).unwrap_or(0)
+    }
+
+    fn sample(&self, world: &World) -> CrossSample {
+        let ledger = self.ledgers[1].lock();
+        let flow = ledger.paths.values().next_back();
+        CrossSample {
+            bytes: self.bytes(world),
+            window_bytes: flow.map_or(0, |figures| figures.window_bytes),
+            in_flight_bytes: flow.map_or(0, |figures| figures.in_flight_bytes),
+            rtt_ms: flow.and_then(|figures| figures.rtt).map_or(0.0, |rtt| rtt.as_secs_f64() * 1e3),
+        }
+    }
+
     fn outcome(&self, world: &World) -> CrossOutcome {
-        let Some((receiver, sender)) = self.hosts else { return CrossOutcome::default() };
+        let label = self.plan.label.clone();
+        let Some((receiver, sender)) = self.hosts else { return CrossOutcome { label, ..CrossOutcome::default() } };
         let end = self.plan.stop.map_or(world.now(), |stop| world.now().min(Instant::ZERO + stop));
         let mut outcome = CrossOutcome {
+            label,
             lasted: end.since(Instant::ZERO + self.plan.start),
             packets_sent: world.host::<Source>(sender).map_or(0, Source::sent),
             ..CrossOutcome::default()
         };
-        if let Some(sink) = world.host::<Sink>(receiver) {
-            outcome.bytes = sink.bytes();
-        }
+        outcome.bytes = self.bytes(world);
         let Some(client) = world.host::<PlaitHost>(receiver) else { return outcome };
         let (progress, ledger) = (client.progress(), self.ledgers[1].lock().clone());
-        outcome.bytes = progress.verified_bytes;
         if let Some(finished) = progress.finished {
             outcome.lasted = finished.since(Instant::ZERO + self.plan.start);
         }

@@ -125,11 +125,11 @@ impl<'a> Running<'a> {
         let addresses: Vec<_> = locals.iter().map(|local| local.ip()).collect();
         let client = world.add_host(client, &addresses);
         let server = world.add_host(server, &[server_address().ip()]);
-        let series = watch.series.then(|| Series::new(SERIES_INTERVAL));
         if watch.series {
             ledgers.iter().for_each(|ledger| ledger.lock().decisions.record = Some(Box::default()));
         }
         let cross = CrossTraffic::new(scenario, &wires, &mut world);
+        let series = watch.series.then(|| Series::new(SERIES_INTERVAL, cross.labels()));
         let (stalls, stop) = (Stalls::default(), watch.stop);
         Ok(Self {
             scenario,
@@ -229,7 +229,8 @@ impl<'a> Running<'a> {
             sample.queue_ms = self.wires.way(self.scenario, path).map(wait).sum();
             sample
         };
-        Sample { at: now, verified_bytes, paths: (0..self.scenario.paths.len()).map(of).collect() }
+        let paths = (0..self.scenario.paths.len()).map(of).collect();
+        Sample { at: now, verified_bytes, paths, cross: self.cross.samples(&self.world) }
     }
 
     fn outcome(self, run_end: RunEnd) -> Outcome {

@@ -27,6 +27,19 @@ pub struct PathSample {
     pub queue_ms: f64,
 }
 
+/// One source of cross traffic at one moment; what it does not have, as packets at a rate have no window, is 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CrossSample {
+    /// Payload bytes that have arrived.
+    pub bytes: u64,
+    /// Its sender's congestion window, bytes.
+    pub window_bytes: u64,
+    /// Its bytes in flight.
+    pub in_flight_bytes: u64,
+    /// Its smoothed RTT, ms; 0 before the first sample.
+    pub rtt_ms: f64,
+}
+
 /// All paths at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
@@ -36,6 +49,8 @@ pub struct Sample {
     pub verified_bytes: u64,
     /// Each path of the scenario.
     pub paths: Vec<PathSample>,
+    /// Each source of cross traffic.
+    pub cross: Vec<CrossSample>,
 }
 
 /// Samples in order of time.
@@ -43,14 +58,16 @@ pub struct Sample {
 pub struct Series {
     /// From one sample to the next.
     pub interval: Duration,
+    /// What the sources of cross traffic are called.
+    pub cross: Vec<String>,
     /// The samples, in the order of time.
     pub samples: Vec<Sample>,
 }
 
 impl Series {
-    /// An empty series with this interval at first.
-    pub fn new(interval: Duration) -> Self {
-        Self { interval, samples: Vec::new() }
+    /// An empty series with this interval at first, and cross traffic of these names.
+    pub fn new(interval: Duration, cross: Vec<String>) -> Self {
+        Self { interval, cross, samples: Vec::new() }
     }
 
     /// When the next sample is due.

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
+use plait_base::Instant;
+
 use super::outcome::{End, Outcome};
+use super::series::{CrossSample, Sample};
 use super::{Watch, run};
 use crate::scenario::{Scenario, Traces, Tree};
 
@@ -226,6 +229,33 @@ fn flows_of_our_own_cross() {
         assert!(flow.goodput_bps() > 2e6 && flow.goodput_bps() < 8e6, "{congestion}: {}", flow.goodput_bps());
         assert!(flow.rtt.unwrap() >= Duration::from_millis(30) && flow.packets_sent > 1_000, "{flow:?}");
     }
+}
+
+#[test]
+fn cross_traffic_is_in_the_series() {
+    let cross = "[[cross]]\nkind = \"flow\"\nname = \"other\"\nlink = \"bottleneck\"\nrtt_ms = 10\nstart_s = 5\n\
+                 [[cross]]\nkind = \"constant\"\nlink = \"bottleneck\"\nrate_mbps = 1\n";
+    let scenario = scenario(&SHARED.replace("[transfer]", &format!("{cross}[transfer]")), &[]);
+    let outcome = run(&scenario, 1, Watch { series: true, ..Watch::default() }).unwrap();
+    let series = outcome.series.as_ref().unwrap();
+    assert_eq!(series.cross, ["cross_other", "cross1"]);
+    let start = Instant::ZERO + Duration::from_secs(5);
+    let (before, after): (Vec<&Sample>, Vec<&Sample>) = series.samples.iter().partition(|sample| sample.at < start);
+    assert!(before.iter().all(|sample| sample.cross[0] == CrossSample::default()));
+    let last = after.last().unwrap();
+    assert_eq!(last.cross[0].bytes, outcome.around.cross[0].bytes);
+    assert!(last.cross[0].window_bytes > 10_000 && last.cross[0].rtt_ms > 30.0, "{last:?}");
+    assert!(last.cross[1].bytes > 2_000_000 && last.cross[1].window_bytes == 0, "{last:?}");
+    let csv = crate::report::series_csv(series);
+    let mut lines = csv.lines().map(|line| line.split(',').count());
+    let columns = lines.next().unwrap();
+    assert!(csv.starts_with("at_s,") && lines.all(|count| count == columns));
+    assert!(
+        csv.contains(",cross_other_bytes,cross_other_cwnd_bytes,") && csv.contains(",cross1_rtt_ms\n"),
+        "{csv:.400}"
+    );
+    let page = crate::report::run_page(&scenario, 1, &outcome).html();
+    assert!(page.matches("cross_other").count() >= 3, "rate, window and RTT");
 }
 
 #[test]

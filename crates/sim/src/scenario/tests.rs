@@ -300,6 +300,7 @@ on_s = [0.5, 2]
 off_s = 1
 [[cross]]
 kind = "flow"
+name = "backup"
 via = ["bottleneck"]
 congestion = "newreno"
 start_s = 1.5
@@ -327,6 +328,7 @@ fn links_are_shared_by_name() {
     let [packets, flow] = &scenario.cross[..] else { panic!() };
     assert!(matches!(packets.load, CrossLoad::Packets(p) if p.on_off == Some(((0.5, 2.0), (1.0, 1.0)))));
     assert!(matches!(flow.load, CrossLoad::Flow { congestion: "newreno", bytes: None, .. }));
+    assert_eq!((&*packets.label, &*flow.label), ("cross0", "cross_backup"));
     assert_eq!((flow.direction, flow.start, &flow.via), (Direction::Up, Duration::from_millis(1500), &vec![Place(2)]));
 }
 
@@ -347,6 +349,14 @@ fn mistakes_in_shared_links_are_named() {
         (
             with("kind = \"flow\"", "kind = \"tcp\""),
             "`cross.1.kind`: `tcp` is not known; accepted: constant, on-off, flow",
+        ),
+        (
+            with("name = \"backup\"", "name = \"a b\""),
+            "`cross.1.name`: `a b` is no name; accepted: a name that no other",
+        ),
+        (
+            with("kind = \"on-off\"", "kind = \"on-off\"\nname = \"backup\""),
+            "`cross.1.name`: is that of another source",
         ),
         (with("rate_mbps = 4\n", ""), "`cross.0.rate_mbps`: is missing; accepted: 0.001 to"),
         (with("on_s = [0.5, 2]", "on_s = [2, 0.5]"), "`cross.0.on_s`: 2 is above 0.5"),

@@ -81,6 +81,8 @@ pub enum CrossLoad {
 /// A source of cross traffic.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CrossPlan {
+    /// What columns and curves call it: `cross_NAME`, or `cross0` by its place where it has no name.
+    pub label: String,
     /// What it sends.
     pub load: CrossLoad,
     /// Through which links, in the order from clients to servers.
@@ -93,14 +95,18 @@ pub struct CrossPlan {
     pub stop: Option<Duration>,
 }
 
+/// Whether columns may be called so.
+fn is_plain(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))
+}
+
 /// Reads every `[[link]]`.
 pub(super) fn read_links(top: &Reader<'_>, traces: &Traces) -> Result<Vec<NamedLink>, ScenarioError> {
     let mut links: Vec<NamedLink> = Vec::new();
     for link in top.tables("link")? {
         let accepted = "a name that no other link has, of letters, digits, - and _";
         let Some(name) = link.text("name")? else { return Err(link.complain("name", "is missing", accepted)) };
-        let plain = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
-        if !plain || links.iter().any(|other| other.name == name) {
+        if !is_plain(name) || links.iter().any(|other| other.name == name) {
             return Err(link.complain("name", format!("`{name}` cannot be the name of this link"), accepted));
         }
         let duplex = read_duplex(&link, None, traces)?;
@@ -134,7 +140,18 @@ pub(super) fn read_cross(top: &Reader<'_>, paths: usize, names: &[&str]) -> Resu
     if tables.len() > CROSS_MAX {
         return Err(top.complain("cross", format!("there are {}", tables.len()), format!("0 to {CROSS_MAX}")));
     }
-    let read = |table: &Reader<'_>| {
+    let mut labels: Vec<String> = Vec::new();
+    let mut read = |(index, table): (usize, &Reader<'_>)| {
+        let accepted = "a name that no other source has, of letters, digits, - and _";
+        let label = match table.text("name")? {
+            None => format!("cross{index}"),
+            Some(name) if is_plain(name) => format!("cross_{name}"),
+            Some(name) => return Err(table.complain("name", format!("`{name}` is no name"), accepted)),
+        };
+        if labels.contains(&label) {
+            return Err(table.complain("name", "is that of another source", accepted));
+        }
+        labels.push(label.clone());
         let via = match table.names("via", names)? {
             Some(via) if table.has("link") || table.has("path") || via.is_empty() => {
                 return Err(table.complain("via", "does not say alone where it goes", "one of path, link and via"));
@@ -151,9 +168,9 @@ pub(super) fn read_cross(top: &Reader<'_>, paths: usize, names: &[&str]) -> Resu
         }
         let load = read_load(table)?;
         table.finish()?;
-        Ok(CrossPlan { load, via, direction, start, stop })
+        Ok(CrossPlan { label, load, via, direction, start, stop })
     };
-    tables.iter().map(read).collect()
+    tables.iter().enumerate().map(&mut read).collect()
 }
 
 /// The words of cross traffic's `kind`.
