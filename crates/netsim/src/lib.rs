@@ -33,6 +33,7 @@ mod network;
 mod queue;
 mod source;
 mod spec;
+mod tap;
 mod transit;
 mod world;
 
@@ -46,4 +47,5 @@ pub use nat::{Filtering, Mapping, NatConfig, Rebinding};
 pub use network::{Damage, Duplex, Hop, Network};
 pub use source::{OnOff, Sink, Source};
 pub use spec::PathSpec;
+pub use tap::Tapped;
 pub use world::{RunEnd, World};

@@ -14,6 +14,7 @@ use crate::link::{Link, LinkConfig, LinkStats, Ticket};
 use crate::middlebox::Middlebox;
 use crate::nat::{Nat, NatConfig, Rebinding};
 use crate::queue::EventQueue;
+use crate::tap::{Tap, Tapped};
 
 /// One stop of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +55,8 @@ pub(crate) struct LinkSlot {
     pub(crate) waiting: QueuedPayloads,
     /// The earliest event that waits for this link.
     pub(crate) armed: Option<Instant>,
+    /// What left the queue, where somebody wants to know.
+    pub(crate) tap: Option<Tap>,
 }
 
 /// The datagrams in a queue by their tickets, which count up.
@@ -141,7 +144,7 @@ impl Network {
     /// Adds one direction of a link, with randomness of its own.
     pub fn add_link(&mut self, config: LinkConfig) -> LinkId {
         let link = Link::new(config, self.random.fork());
-        self.links.push(LinkSlot { link, waiting: QueuedPayloads::default(), armed: None });
+        self.links.push(LinkSlot { link, waiting: QueuedPayloads::default(), armed: None, tap: None });
         LinkId(self.links.len() as u32 - 1)
     }
 
@@ -189,6 +192,9 @@ impl Network {
     pub fn change_link(&mut self, id: LinkId, edit: impl FnOnce(&mut LinkConfig)) {
         if let Some(slot) = self.links.get_mut(id.0 as usize) {
             slot.link.change(self.now, edit);
+            if let (Some(tap), Some(at)) = (&mut slot.tap, slot.link.cut_at().filter(|at| *at == self.now)) {
+                tap.cut(at);
+            }
             self.serve_link(id);
         }
     }
@@ -207,6 +213,22 @@ impl Network {
     /// What a link has done so far.
     pub fn link_stats(&self, id: LinkId) -> LinkStats {
         self.link(id).map(|link| *link.stats()).unwrap_or_default()
+    }
+
+    /// From now on the datagrams that leave this link's queue are kept for [`Network::take_tapped`].
+    pub fn tap(&mut self, id: LinkId) {
+        if let Some(slot) = self.links.get_mut(id.0 as usize) {
+            slot.tap.get_or_insert_default();
+        }
+    }
+
+    /// What has left the queue of a tapped link by now and was not taken yet, in the order of time.
+    ///
+    /// What the link loses is not in it, be it in the queue, on the wire or because the link went down meanwhile. A
+    /// duplicate made on the wire is in it once, and damage done there not yet.
+    pub fn take_tapped(&mut self, id: LinkId) -> Vec<Tapped> {
+        let tap = self.links.get_mut(id.0 as usize).and_then(|slot| slot.tap.as_mut());
+        tap.map(|tap| tap.take(self.now)).unwrap_or_default()
     }
 
     /// A NAT loses its mappings now.

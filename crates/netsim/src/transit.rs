@@ -13,6 +13,7 @@ use crate::link::{Delivery, DropCause, Integrity, Outcome, Verdict};
 use crate::middlebox::{Pass, flip_bit};
 use crate::network::{Damage, Hop, Network};
 use crate::queue::What;
+use crate::tap::Tapped;
 
 /// The way through a NAT.
 #[derive(Clone, Copy, Debug)]
@@ -152,6 +153,9 @@ impl Network {
         let Some(flight) = self.flights.get_mut(index) else { return };
         flight.departure = delivery.departure;
         flight.datagram.ecn = delivery.ecn;
+        if let Some(tap) = self.links.get_mut(id.0 as usize).and_then(|slot| slot.tap.as_mut()) {
+            tap.push(Tapped { at: delivery.departure, datagram: flight.datagram.clone() });
+        }
         if let Some(second) = delivery.second {
             let copy = flight.clone();
             let copy = self.flights.insert(copy);

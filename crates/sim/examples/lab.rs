@@ -23,8 +23,19 @@ fn main() {
     let (policies, pictures) = (Policies::new(), Pictures::None);
     let text = if what == "run" {
         let (file, seeds, shard) = (PathBuf::from(name), count.max(1), Shard::WHOLE);
-        let request =
-            RunRequest { file, sets: sets.to_vec(), seeds, jobs, out, qlog: false, pictures, shard, commit, policies };
+        let request = RunRequest {
+            file,
+            sets: sets.to_vec(),
+            seeds,
+            jobs,
+            out,
+            qlog: false,
+            pcap: Vec::new(),
+            pictures,
+            shard,
+            commit,
+            policies,
+        };
         run(&request, &stop, &|_, _| {}).map(|summary| summary.text)
     } else if what == "swarm" {
         let request =

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use crate::campaign::store::{self, io};
-use crate::campaign::{Campaign, CampaignError, Doing, QlogFiles, Row, Shard, Store, StoreError};
+use crate::campaign::{Campaign, CampaignError, Doing, Job, QlogFiles, Row, Shard, Store, StoreError};
 use crate::files::write_whole;
+use crate::pcap::{self, Captures, PcapError};
 use crate::plot::png;
 use crate::policies::Policies;
 use crate::report::{self, Page};
@@ -39,6 +40,8 @@ pub struct RunRequest {
     pub out: Option<PathBuf>,
     /// Whether to write a qlog file of each connection there.
     pub qlog: bool,
+    /// Links of a single run to capture, as `path.0`, `link.NAME.down` or `all`.
+    pub pcap: Vec<String>,
     /// What becomes of the plots besides the page.
     pub pictures: Pictures,
     /// Which part of the campaign.
@@ -88,6 +91,12 @@ impl From<StoreError> for CommandError {
     }
 }
 
+impl From<PcapError> for CommandError {
+    fn from(PcapError { path, error }: PcapError) -> Self {
+        StoreError::Io { path, error }.into()
+    }
+}
+
 impl CommandError {
     /// True when the fault is in what was typed or in the scenario file.
     pub fn is_usage(&self) -> bool {
@@ -130,6 +139,10 @@ pub fn run(
     if campaign.jobs.len() == 1 && request.shard == Shard::WHOLE {
         return run_one(&campaign, request, stop);
     }
+    if !request.pcap.is_empty() {
+        let runs = campaign.jobs.len();
+        return Err(CommandError::Usage(format!("captures are of a single run, this is a campaign of {runs}")));
+    }
     let store = request.out.as_deref();
     let store = store.map(|out| Store::open(out, &campaign, &request.commit, request.shard)).transpose()?;
     let doing = Doing {
@@ -160,6 +173,13 @@ fn qlog_folder(request: &RunRequest) -> Option<PathBuf> {
     request.out.as_ref().filter(|_| request.qlog).map(|out| out.join("qlog"))
 }
 
+/// The captures that are wanted of a run.
+fn captures(campaign: &Campaign, request: &RunRequest, job: &Job) -> Result<Option<Captures>, CommandError> {
+    let Some(out) = request.out.as_ref().filter(|_| !request.pcap.is_empty()) else { return Ok(None) };
+    let ways = pcap::ways(&request.pcap, &campaign.scenario(job)?).map_err(CommandError::Usage)?;
+    Ok(Some(Captures::open(&out.join("pcap"), ways)?))
+}
+
 fn run_one(campaign: &Campaign, request: &RunRequest, stop: &AtomicBool) -> Result<RunSummary, CommandError> {
     let Some(job) = campaign.jobs.first() else { return Err(CommandError::Usage("there is nothing to run".into())) };
     let stamp = store::stamp(campaign, &request.commit);
@@ -168,14 +188,16 @@ fn run_one(campaign: &Campaign, request: &RunRequest, stop: &AtomicBool) -> Resu
         store::check(out, &stamp)?;
     }
     let (observers, logs) = QlogFiles::open(qlog_folder(request).as_deref(), job)?;
-    let outcome = campaign.one(job, Watch { series: request.out.is_some(), observers, stop: Some(stop) })?;
+    let mut captures = captures(campaign, request, job)?;
+    let watch = Watch { series: request.out.is_some(), observers, captures: captures.as_mut(), stop: Some(stop) };
+    let outcome = campaign.one(job, watch)?;
     if outcome.was_stopped() {
         return Err(CampaignError::Stopped.into());
     }
     logs.map(QlogFiles::finish).transpose()?;
     let row = campaign.row(job, &request.commit, &outcome)?;
     let scenario = campaign.scenario(job)?;
-    let mut files = Vec::new();
+    let mut files = captures.map(Captures::finish).transpose()?.unwrap_or_default();
     if let Some(out) = &request.out {
         files.push(write(out, "runs.csv", &store::table(&stamp, std::slice::from_ref(&row)))?);
         files.extend(write_page(out, "report", &report::run_page(&scenario, job.seed, &outcome), request.pictures)?);
@@ -304,6 +326,36 @@ mod tests {
     fn numbers_end_with_a_digit() {
         let numbers = ["120.000000", "0.250000", "10", "100.5", "0.000000"].map(trimmed);
         assert_eq!(numbers, ["120", "0.25", "10", "100.5", "0"]);
+    }
+
+    #[test]
+    fn captures_are_of_a_single_run() {
+        let home = std::env::temp_dir().join(format!("plait-sim-command-{}", std::process::id()));
+        fs::create_dir_all(&home).unwrap();
+        let file = home.join("x.toml");
+        fs::write(&file, "[[path]]\nrate_mbps = 10\n[transfer]\nkind = \"download\"\nbytes = 10_000\n").unwrap();
+        let request = |seeds, link: &str| RunRequest {
+            file: file.clone(),
+            sets: Vec::new(),
+            seeds,
+            jobs: 1,
+            out: Some(home.join("out")),
+            qlog: false,
+            pcap: vec![link.to_owned()],
+            pictures: Pictures::None,
+            shard: Shard::WHOLE,
+            commit: "x".into(),
+            policies: Policies::new(),
+        };
+        let result = |seeds, link| run(&request(seeds, link), &AtomicBool::new(false), &|_, _| ());
+        for (seeds, link, says) in [(2, "all", "this is a campaign of 2"), (1, "path.1", "accepted: all, path.0,")] {
+            let error = result(seeds, link).unwrap_err();
+            assert!(error.is_usage() && error.to_string().contains(says), "{error}");
+        }
+        let files = result(1, "path.0.up").unwrap().files;
+        let captured = ["path0.pcapng", "keys.log"].map(|name| home.join("out/pcap").join(name));
+        assert!(files.starts_with(&captured) && files.iter().all(|file| file.is_file()), "{files:?}");
+        fs::remove_dir_all(&home).unwrap();
     }
 
     #[test]

@@ -31,6 +31,7 @@ pub mod design;
 pub mod figures;
 pub mod files;
 pub mod host;
+pub mod pcap;
 pub mod plot;
 pub mod policies;
 pub mod report;

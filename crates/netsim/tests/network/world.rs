@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use plait_base::{Ecn, Instant};
-use plait_netsim::link::{Aqm, CoDelConfig, DropCause, Jitter, LinkConfig, LinkState, Loss, Order, Rate, Service};
+use plait_netsim::link::{
+    Aqm, CoDelConfig, DropCause, Jitter, LinkConfig, LinkState, Loss, Order, QueueLimit, Rate, Service,
+};
 use plait_netsim::{
     Capture, Damage, Datagram, Duplex, Fate, Filtering, Header, Hop, Host, HostId, InterfaceState, Lost, Mapping,
     NatConfig, PathSpec, Rebinding, Record, Rule, RunEnd, Treat, When, World,
@@ -120,6 +122,32 @@ fn hops_add_up_and_a_bottleneck_is_shared() {
     // C's 2 ms keep the shared link busy until 2 ms; A's datagram, there at 1.1 ms, waits.
     let at: Vec<_> = post(&world, b).got.iter().map(|(at, d)| (*at, d.src.ip())).collect();
     assert_eq!(at, [(ms(7), C), (ms(8), A)]);
+}
+
+#[test]
+fn a_tap_tells_what_left_the_queue_and_gets_through() {
+    for service in [Service::Planned, Service::Live] {
+        // A datagram takes 1 ms to leave; three may wait, and every copy is damaged.
+        let config = LinkConfig { service, duplicate: 1.0, corrupt: 1.0, ..LinkConfig::new(8_000_000, 10 * MS) };
+        let (mut world, a, _, duplex) = pair(config.queue(QueueLimit::packets(3)));
+        world.net.tap(duplex.forward);
+        for _ in 0..5 {
+            sends(&mut world, a, (A, 1), (B, 2), &[7; 1000]);
+        }
+        world.run_until(ms(2));
+        let tapped = world.net.take_tapped(duplex.forward);
+        assert_eq!(tapped.iter().map(|tapped| tapped.at).collect::<Vec<_>>(), [ms(1), ms(2)], "{service:?}");
+        assert!(
+            tapped.iter().all(|tapped| tapped.datagram.payload == [7; 1000][..] && tapped.datagram.dst.port() == 2)
+        );
+        // The third is being sent when the link goes down, the fourth waits, the fifth found no room.
+        world.run_until(Instant::ZERO + MS * 5 / 2);
+        world.net.change_link(duplex.forward, |link| link.state = LinkState::Down);
+        world.run_until(ms(100));
+        assert_eq!(world.net.take_tapped(duplex.forward), [], "{service:?}");
+        assert!(losses(&world).len() >= 3, "{service:?}");
+        assert_eq!(world.net.take_tapped(duplex.backward), [], "nobody listens there");
+    }
 }
 
 #[test]

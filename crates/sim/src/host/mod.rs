@@ -40,6 +40,8 @@ pub struct HostSetup {
     pub random: Random,
     /// When a client connects.
     pub start: Instant,
+    /// Who is told the secrets of a server's connections.
+    pub key_log: Option<Arc<dyn rustls::KeyLog>>,
 }
 
 /// Why a host could not be made.
@@ -108,7 +110,12 @@ impl PlaitHost {
     pub fn server(setup: HostSetup, make_app: MakeApp) -> Result<Self, HostError> {
         let mut random = setup.random;
         let config = Arc::new(EndpointConfig::from_random(&mut random));
-        let mut server = ServerConfig::from_random(Identity::shared()?.server(setup.protection), &mut random);
+        let identity = Identity::shared()?;
+        let tls = match setup.key_log {
+            Some(log) => identity.server_logged(setup.protection, log)?,
+            None => identity.server(setup.protection),
+        };
+        let mut server = ServerConfig::from_random(tls, &mut random);
         server.transport_config(setup.transport).retry_policy(RetryPolicy::Application);
         let mut host = Self::empty(Endpoint::new(config, Some(Arc::new(server)), random.fork()));
         host.make_app = Some(make_app);

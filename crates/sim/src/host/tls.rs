@@ -1,9 +1,10 @@
 //! The identity of simulated servers and a client that trusts anyone, with sizes that never vary from run to run.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use plait_engine::crypto::{ClientTlsConfig, Protection, ServerTlsConfig, tls};
 use rcgen::{CertificateParams, KeyPair, PKCS_ED25519, SerialNumber};
+use rustls::KeyLog;
 use rustls::pki_types::PrivateKeyDer;
 
 /// The application protocol of simulated transfers.
@@ -14,6 +15,7 @@ const ALPN: &[u8] = b"plait-sim";
 pub struct Identity {
     client: ClientTlsConfig,
     server: ServerTlsConfig,
+    shown: tls::Identity,
 }
 
 /// Why no identity could be made: the cryptographic library refused.
@@ -40,6 +42,19 @@ impl Identity {
     pub fn server(&self, protection: Protection) -> ServerTlsConfig {
         self.server.clone().with_protection(protection)
     }
+
+    /// The server's side, whose secrets are told to `log`.
+    ///
+    /// # Errors
+    /// The cryptographic library refuses.
+    pub fn server_logged(
+        &self,
+        protection: Protection,
+        log: Arc<dyn KeyLog>,
+    ) -> Result<ServerTlsConfig, IdentityError> {
+        let server = ServerTlsConfig::builder(self.shown.clone()).alpn([ALPN]).key_log(log).build();
+        server.map(|server| server.with_protection(protection)).map_err(|e| IdentityError(e.to_string()))
+    }
 }
 
 fn make() -> Result<Identity, String> {
@@ -49,7 +64,8 @@ fn make() -> Result<Identity, String> {
     params.serial_number = Some(SerialNumber::from(42u64));
     let cert = params.self_signed(&key).map_err(|e| e.to_string())?.der().clone();
     let key = PrivateKeyDer::try_from(key.serialize_der()).map_err(str::to_owned)?;
-    let server = ServerTlsConfig::builder(tls::Identity::new(vec![cert], key)).alpn([ALPN]).build();
+    let shown = tls::Identity::new(vec![cert], key);
+    let server = ServerTlsConfig::builder(shown.clone()).alpn([ALPN]).build();
     let client = ClientTlsConfig::builder().accept_any_certificate().no_resumption().alpn([ALPN]).build();
-    Ok(Identity { client: client.map_err(|e| e.to_string())?, server: server.map_err(|e| e.to_string())? })
+    Ok(Identity { client: client.map_err(|e| e.to_string())?, server: server.map_err(|e| e.to_string())?, shown })
 }

@@ -1,12 +1,14 @@
 //! Cross traffic of a run: hosts of their own whose packets go through links of the scenario.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use plait_base::{Instant, Random};
 use plait_engine::crypto::Protection;
 use plait_netsim::link::{Jitter, LinkConfig};
 use plait_netsim::{Hop, HostId, OnOff, Sink, Source, World};
+use rustls::KeyLog;
 
 use super::ends::transport;
 use super::network::Wires;
@@ -66,11 +68,12 @@ struct CrossSource {
 /// All sources of a run.
 pub(crate) struct CrossTraffic {
     lanes: Vec<CrossSource>,
+    key_log: Option<Arc<dyn KeyLog>>,
 }
 
 impl CrossTraffic {
     /// Prepares the sources of a scenario; they start when their time comes.
-    pub(crate) fn new(scenario: &Scenario, wires: &Wires, world: &mut World) -> Self {
+    pub(crate) fn new(scenario: &Scenario, wires: &Wires, world: &mut World, key_log: Option<Arc<dyn KeyLog>>) -> Self {
         let lane = |(index, plan): (usize, &CrossPlan)| {
             let near = SocketAddr::from((Ipv4Addr::new(10, 1, index as u8 + 1, 2), 5000));
             let far = SocketAddr::from((Ipv4Addr::new(10, 2, index as u8 + 1, 2), 4433));
@@ -90,7 +93,7 @@ impl CrossTraffic {
             let protection = scenario.endpoints.protection;
             CrossSource { plan: plan.clone(), protection, near, far, random, hosts: None, ledgers: Default::default() }
         };
-        Self { lanes: scenario.cross.iter().enumerate().map(lane).collect() }
+        Self { lanes: scenario.cross.iter().enumerate().map(lane).collect(), key_log }
     }
 
     /// When the next source starts.
@@ -103,7 +106,7 @@ impl CrossTraffic {
     pub(crate) fn advance(&mut self, now: Instant, world: &mut World) -> Result<(), HostError> {
         for lane in &mut self.lanes {
             if lane.hosts.is_none() && Instant::ZERO + lane.plan.start <= now {
-                lane.hosts = Some(lane.start(now, world)?);
+                lane.hosts = Some(lane.start(now, world, self.key_log.clone())?);
             }
         }
         Ok(())
@@ -126,7 +129,12 @@ impl CrossTraffic {
 }
 
 impl CrossSource {
-    fn start(&mut self, now: Instant, world: &mut World) -> Result<(HostId, HostId), HostError> {
+    fn start(
+        &mut self,
+        now: Instant,
+        world: &mut World,
+        key_log: Option<Arc<dyn KeyLog>>,
+    ) -> Result<(HostId, HostId), HostError> {
         let (receiver, sender) = match self.plan.direction {
             Direction::Down => (self.near, self.far),
             Direction::Up => (self.far, self.near),
@@ -149,7 +157,7 @@ impl CrossSource {
                 let protection = self.protection;
                 let setup = |random, ledger: &SharedLedger| {
                     let transport = transport(&endpoints, 1, ledger, None);
-                    HostSetup { transport, protection, random, start: now }
+                    HostSetup { transport, protection, random, start: now, key_log: key_log.clone() }
                 };
                 let client = setup(self.random.fork(), &self.ledgers[0]);
                 let client = PlaitHost::client(client, &[receiver], sender, Client::new(load))?;

@@ -14,11 +14,12 @@ use std::time::Duration;
 
 use plait_base::observe::Observer;
 use plait_base::{Instant, Random};
-use plait_netsim::{Depth, Duplex, HostId, RunEnd, World};
+use plait_netsim::{Depth, Duplex, HostId, LinkId, Network, RunEnd, World};
 
 use crate::host::app::{Client, Load, Progress, Server};
 use crate::host::ledger::{Ledger, PathFigures, SharedLedger};
 use crate::host::{HostError, HostSetup, PlaitHost};
+use crate::pcap::Captures;
 use crate::scenario::{Place, Scenario};
 
 use cross::CrossTraffic;
@@ -43,6 +44,8 @@ pub struct Watch<'a> {
     pub series: bool,
     /// Further observers: client's and server's.
     pub observers: Option<(Box<dyn Observer>, Box<dyn Observer>)>,
+    /// Captures of links.
+    pub captures: Option<&'a mut Captures>,
     /// Set from outside to end the run early.
     pub stop: Option<&'a AtomicBool>,
 }
@@ -78,6 +81,26 @@ impl Stalls {
     }
 }
 
+/// The links that are captured.
+struct Taps<'a> {
+    captures: &'a mut Captures,
+    links: Vec<LinkId>,
+}
+
+impl<'a> Taps<'a> {
+    fn new(captures: &'a mut Captures, wires: &Wires, net: &mut Network) -> Self {
+        let links: Vec<LinkId> =
+            captures.ways().iter().filter_map(|way| wires.link(way.place, way.direction)).collect();
+        links.iter().for_each(|link| net.tap(*link));
+        Self { captures, links }
+    }
+
+    fn take(&mut self, net: &mut Network) {
+        let of = |(index, link): (usize, &LinkId)| net.take_tapped(*link).into_iter().map(move |one| (index, one));
+        self.captures.note(self.links.iter().enumerate().flat_map(of).collect());
+    }
+}
+
 struct Running<'a> {
     scenario: &'a Scenario,
     world: World,
@@ -92,6 +115,7 @@ struct Running<'a> {
     /// The first bound that was seen passed while it ran.
     passed: Option<Fault>,
     stop: Option<&'a AtomicBool>,
+    taps: Option<Taps<'a>>,
 }
 
 fn is_set(stop: Option<&AtomicBool>) -> bool {
@@ -105,6 +129,8 @@ impl<'a> Running<'a> {
         world.set_digest_depth(Depth::Timing);
         let wires = Wires::build(&mut world.net, scenario);
         let timeline = Timeline::new(scenario, wires.clone(), world.fork_random());
+        let taps = watch.captures.map(|captures| Taps::new(captures, &wires, &mut world.net));
+        let key_log = taps.as_ref().map(|taps| taps.captures.key_log());
         let endpoints = &scenario.endpoints;
         let ledgers = [SharedLedger::default(), SharedLedger::default()];
         let (client_observer, server_observer) = watch.observers.unzip();
@@ -113,6 +139,7 @@ impl<'a> Running<'a> {
             protection: endpoints.protection,
             random,
             start: Instant::ZERO,
+            key_log: key_log.clone(),
         };
         let first = endpoints.initial_path;
         let others = (0..scenario.paths.len()).filter(|path| *path != first);
@@ -128,7 +155,7 @@ impl<'a> Running<'a> {
         if watch.series {
             ledgers.iter().for_each(|ledger| ledger.lock().decisions.record = Some(Box::default()));
         }
-        let cross = CrossTraffic::new(scenario, &wires, &mut world);
+        let cross = CrossTraffic::new(scenario, &wires, &mut world, key_log);
         let series = watch.series.then(|| Series::new(SERIES_INTERVAL, cross.labels()));
         let (stalls, stop) = (Stalls::default(), watch.stop);
         Ok(Self {
@@ -144,6 +171,7 @@ impl<'a> Running<'a> {
             cross,
             passed: None,
             stop,
+            taps,
         })
     }
 
@@ -197,6 +225,9 @@ impl<'a> Running<'a> {
 
     /// Between events: samples, and whether bytes still arrive.
     fn observe(&mut self, now: Instant) {
+        if let Some(taps) = &mut self.taps {
+            taps.take(&mut self.world.net);
+        }
         let bytes = self.verified_bytes();
         let hosts = [self.client, self.server].into_iter().filter_map(|host| self.world.host::<PlaitHost>(host));
         let passed = hosts.filter_map(|host| oracle::census(host.path_counts())).next();

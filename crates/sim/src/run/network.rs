@@ -4,9 +4,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use plait_base::{FourTuple, Instant, Random};
 use plait_netsim::link::{LinkStats, Loss, Rate, Service};
-use plait_netsim::{BoxId, Duplex, Hop, NatConfig, NatId, Network, Rebinding, Rule, World};
+use plait_netsim::{BoxId, Duplex, Hop, LinkId, NatConfig, NatId, Network, Rebinding, Rule, World};
 
-use crate::scenario::{DuplexPlan, EventPlan, LinkPlan, Place, Rebind, Scenario, Sides, Vary};
+use crate::scenario::{Direction, DuplexPlan, EventPlan, LinkPlan, Place, Rebind, Scenario, Sides, Vary};
 
 /// The port of every client address.
 const CLIENT_PORT: u16 = 5000;
@@ -100,6 +100,12 @@ impl Wires {
         let back = places.iter().rev().filter_map(at);
         let back = back.flat_map(|(link, (_, down))| -> Vec<Hop> { hops(down, link.backward) });
         (there.collect(), back.collect())
+    }
+
+    /// One direction of a link.
+    pub(crate) fn link(&self, place: Place, direction: Direction) -> Option<LinkId> {
+        let duplex = self.links.get(place.0)?;
+        Some(if direction == Direction::Up { duplex.forward } else { duplex.backward })
     }
 
     /// The links of a path.

@@ -66,6 +66,9 @@ pub(crate) struct SimRunArgs {
     /// Write a qlog file of each connection to the folder of --out
     #[arg(long, requires = "out")]
     pub(crate) qlog: bool,
+    /// Capture a link of a single run to pcapng files in the folder of --out: path.0, link.NAME, either with .up or .down, or all; repeatable
+    #[arg(long, value_name = "LINK", requires = "out")]
+    pub(crate) pcap: Vec<String>,
     /// Write each plot as a PNG file too, to the folder of --out
     #[arg(long, requires = "out")]
     pub(crate) png: bool,

@@ -241,6 +241,7 @@ fn run_scenario(args: &SimRunArgs, policies: &Policies, stop: &AtomicBool) -> Re
         jobs: threads(args.jobs),
         out: args.out.clone(),
         qlog: args.qlog,
+        pcap: args.pcap.clone(),
         pictures: pictures(args.png),
         shard: args.shard.unwrap_or(Shard::WHOLE),
         commit: commit()?,
