@@ -124,13 +124,13 @@ impl Wires {
     }
 }
 
-/// Of each link: its queue is real where something changes it; else it plans ahead, which is faster.
+/// Of each link: its queue is real where something changes what its datagrams meet when they leave; else it plans ahead,
+/// which is faster.
 fn services(scenario: &Scenario) -> Vec<Service> {
-    let varies_rate = |vary: Option<Vary>| vary.is_some_and(|vary| vary.rate_mbps.is_some());
-    let touches = |event: &EventPlan| event.up.touches_queue() || event.down.touches_queue() || varies_rate(event.vary);
+    let touches = |event: &EventPlan| event.up.touches_queue() || event.down.touches_queue() || event.vary.is_some();
     let of = |(index, link): (usize, &DuplexPlan)| {
         let touched = scenario.events.iter().any(|event| event.place.0 == index && touches(event));
-        if touched || varies_rate(link.vary) { Service::Live } else { Service::Planned }
+        if touched || link.vary.is_some() { Service::Live } else { Service::Planned }
     };
     scenario.duplexes().enumerate().map(of).collect()
 }

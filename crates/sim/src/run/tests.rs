@@ -106,6 +106,28 @@ fn a_change_that_never_comes_changes_nothing() {
 }
 
 #[test]
+fn changes_hold_for_what_waits_already() {
+    // 2 Mbit/s enter a link of 1 Mbit/s: what leaves by 5 s arrives, what waits then meets the change when it leaves.
+    let text = "[[path]]\nrate_mbps = 10\n[[path]]\nrate_mbps = 1\ndelay_ms = 10\nqueue_ms = 2000\n\
+                [[cross]]\nkind = \"constant\"\nrate_mbps = 2\npacket_bytes = 1300\npath = 1\n[transfer]\nkind = \"bulk-for\"\nseconds = 5.9\n\
+                [endpoints]\nextension = \"none\"\n[[event]]\nat_s = 5\npath = 1\n";
+    let left = 5_000_000 / (1328 * 8);
+    for change in [
+        "loss = 1.0",
+        "delay_ms = 1000",
+        "down = { delay_ms = 1000 }",
+        "vary = { interval_ms = 9000, delay_ms = 1000 }",
+        "vary = { interval_ms = 9000, loss = 1 }",
+    ] {
+        let arrived = outcome(&format!("{text}{change}\n"), &[], 1).around.cross[0].bytes / 1300;
+        assert_eq!(arrived, left, "{change}");
+    }
+    // A size is asked of what enters: what waits leaves until the end, one packet each 10.6 ms.
+    let arrived = outcome(&format!("{text}mtu_bytes = 1250\n"), &[], 1).around.cross[0].bytes / 1300;
+    assert_eq!(arrived, (5_900_000 - 10_000) / (1328 * 8));
+}
+
+#[test]
 fn a_seed_is_a_run() {
     let lossy = [("path.0.loss", "0.01"), ("path.1.jitter_ms", "2")];
     let [a, b, c] = [3, 3, 4].map(|seed| outcome(TWO, &lossy, seed));

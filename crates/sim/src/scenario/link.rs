@@ -231,9 +231,10 @@ impl LinkEdit {
         set(&mut plan.mtu_bytes, mtu_bytes);
     }
 
-    /// Whether it changes what holds for datagrams that wait already.
+    /// Whether it changes what holds for datagrams that wait already: all but what is asked of those that enter.
     pub fn touches_queue(&self) -> bool {
-        self.rate.is_some() || self.queue.is_some() || self.state.is_some()
+        let entering = Self { mtu_bytes: self.mtu_bytes, ..Self::default() };
+        *self != entering
     }
 
     /// Reads the keys of one direction.
