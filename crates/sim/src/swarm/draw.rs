@@ -3,10 +3,10 @@
 //! One path, the survivor, stays usable: whatever is taken away from it comes back. The initial path comes back too, so
 //! that a handshake can end. All others may die for good. Such a run must complete.
 
-use std::fmt::Write;
-
 use plait_base::Random;
 
+use super::dice::{log, pick, round};
+use super::further;
 use crate::{ACK_PATHS, CONTROLLERS, REINJECTIONS, SCHEDULERS};
 
 /// When the last fault begins at the latest, and how long one that heals lasts, seconds.
@@ -38,6 +38,7 @@ pub fn draw(seed: u64) -> String {
         slowest: f64::MAX,
         nats: Vec::new(),
         still,
+        further: further::random(seed),
         text,
     };
     draft.network();
@@ -45,10 +46,6 @@ pub fn draw(seed: u64) -> String {
     draft.load();
     draft.ends();
     draft.text
-}
-
-fn pick<'a, T>(random: &mut Random, items: &'a [T]) -> &'a T {
-    &items[random.below(items.len() as u64) as usize]
 }
 
 /// What is drawn so far.
@@ -65,6 +62,8 @@ struct Draft {
     slowest: f64,
     /// Whether nothing but rebinding happens to the initial path.
     still: bool,
+    /// Randomness of further keys, where the seed draws them.
+    further: Option<Random>,
     /// Which paths have a NAT.
     nats: Vec<bool>,
     text: String,
@@ -78,7 +77,7 @@ impl Draft {
 
     /// Between two values, evenly on a log scale, three digits.
     fn log(&mut self, low: f64, high: f64) -> f64 {
-        round((low.ln() + self.random.unit() * (high / low).ln()).exp())
+        log(&mut self.random, low, high)
     }
 
     fn line(&mut self, line: impl AsRef<str>) {
@@ -92,6 +91,12 @@ impl Draft {
             let line = line(self);
             self.line(line);
         }
+    }
+
+    /// A line of a further key in its place, in half of the cases of a seed that draws them.
+    fn or_further(&mut self, line: String, further: impl FnOnce(&mut Random) -> String) -> String {
+        let random = self.further.as_mut().and_then(|random| random.chance(0.5).then_some(random));
+        random.map_or(line, further)
     }
 
     fn network(&mut self) {
@@ -152,7 +157,10 @@ impl Draft {
             _ => format!("queue_ms = {:?}", self.log(5.0, 800.0)),
         };
         self.line(line);
-        self.maybe(0.2, |d| format!("aqm = \"{}\"", pick(&mut d.random, &["codel", "red", "fq-codel"])));
+        self.maybe(0.2, |d| {
+            let plain = format!("aqm = \"{}\"", pick(&mut d.random, &["codel", "red", "fq-codel"]));
+            d.or_further(plain, further::aqm)
+        });
     }
 
     fn blemishes(&mut self) {
@@ -166,14 +174,19 @@ impl Draft {
                 // The model goes on by packets: who waits for an ack moves it only by probes, some 25 of them before the idle
                 // time-out. In bursts of 5 all are lost in 0.4 % of the bursts that begin so, in bursts of 12 in 11 %.
                 let (mean, burst) = (self.log(0.001, 0.05), self.even(1.0, 5.0));
-                self.line(format!("loss_model = {{ kind = \"bursts\", mean = {mean:?}, burst = {burst:?} }}"));
+                let packets = format!("loss_model = {{ kind = \"bursts\", mean = {mean:?}, burst = {burst:?} }}");
+                let line = self.or_further(packets, further::bursts);
+                self.line(line);
             }
             _ => {
                 let loss = self.even(0.03, 0.12);
                 self.line(format!("loss = {loss:?}"));
             }
         }
-        self.maybe(0.25, |d| format!("jitter_ms = {:?}", d.log(0.1, 20.0)));
+        self.maybe(0.25, |d| {
+            let jitter = format!("jitter_ms = {:?}", d.log(0.1, 20.0));
+            d.further.as_mut().map_or(jitter.clone(), |random| format!("{jitter}\n{}", further::jitter_kind(random)))
+        });
         self.maybe(0.15, |d| format!("reorder = {:?}\nreorder_ms = {:?}", d.even(0.0, 0.2), d.log(0.1, 80.0)));
         self.maybe(0.15, |d| format!("duplicate = {:?}", d.even(0.0, 0.2)));
         self.maybe(0.1, |d| {
@@ -304,27 +317,24 @@ impl Draft {
         self.maybe(0.7, |d| format!("congestion = \"{}\"", pick(&mut d.random, &CONTROLLERS)));
         self.maybe(0.6, |d| format!("ack_path = \"{}\"", pick(&mut d.random, &ACK_PATHS)));
         self.maybe(0.4, |d| format!("reinjection = \"{}\"", pick(&mut d.random, &REINJECTIONS)));
-        self.maybe(0.4, |d| format!("receive_window_bytes = {}", d.log(20_000.0, 4e6) as u64));
+        self.maybe(0.4, |d| {
+            let usual = format!("receive_window_bytes = {}", d.log(20_000.0, 4e6) as u64);
+            d.or_further(usual, further::window)
+        });
         self.maybe(0.3, |_| "duplicate_until_rtt = false".to_owned());
         if self.nats.contains(&true) {
             // Where a NAT forgets, an end that only receives is never heard of again unless it speaks up.
             let seconds = self.even(0.5, 8.0);
-            self.line(format!("keep_alive_s = {seconds:?}"));
+            // A client that waits for bytes asks of its own accord.
+            let line = self.or_further(format!("keep_alive_s = {seconds:?}"), |_| String::new());
+            self.line(line);
         }
+        let lines = self.further.as_mut().map(further::ends).unwrap_or_default();
+        lines.iter().for_each(|line| self.line(line));
         if !self.damage {
             self.maybe(0.3, |_| "protection = \"null\"".to_owned());
         }
     }
-}
-
-/// The number rounded to three significant digits.
-fn round(value: f64) -> f64 {
-    if value == 0.0 {
-        return 0.0;
-    }
-    let mut text = String::new();
-    let _ = write!(text, "{value:.2e}");
-    text.parse().unwrap_or(value)
 }
 
 #[cfg(test)]
@@ -334,12 +344,34 @@ mod tests {
 
     #[test]
     fn every_seed_is_a_scenario() {
-        for seed in 0..3_000 {
+        for seed in (0..3_000).chain(further::FURTHER_FROM..further::FURTHER_FROM + 3_000) {
             let text = draw(seed);
             let tree = Tree::parse("drawn.toml", &text).unwrap_or_else(|e| panic!("{e}\n{text}"));
             Scenario::read(&tree, &Traces::default()).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{text}"));
         }
         assert_eq!(draw(7), draw(7));
         assert_ne!(draw(7), draw(8));
+    }
+
+    #[test]
+    fn further_keys_are_drawn_from_their_seed_on() {
+        let all = |from: u64| (from..from + 1_000).map(draw).collect::<String>();
+        let (old, new) = (all(0), all(further::FURTHER_FROM));
+        for key in [
+            "jitter_kind = \"drift\"",
+            "jitter_kind = \"free\"",
+            "burst_ms",
+            "bad_ms",
+            "device_packets",
+            "min_bytes",
+            "target_ms",
+            "max_burst_bytes",
+            "tell_paths",
+        ] {
+            assert!(!old.contains(key) && new.contains(key), "{key}");
+        }
+        let silent = |text: &str| text.contains("rebind") && !text.contains("keep_alive_s");
+        let count = |from: u64| (from..from + 1_000).filter(|seed| silent(&draw(*seed))).count();
+        assert!(count(0) == 0 && count(further::FURTHER_FROM) > 10);
     }
 }

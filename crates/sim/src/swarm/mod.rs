@@ -1,6 +1,8 @@
 //! The swarm: networks, faults and configurations drawn from seeds, run with every oracle, and shrunk where they fail.
 
+mod dice;
 mod draw;
+mod further;
 mod shrink;
 mod usable;
 
@@ -9,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use draw::draw;
+pub use further::FURTHER_FROM;
 pub use shrink::{Shrunk, shrink};
 
 use crate::campaign::{StoreError, spread};
