@@ -12,7 +12,7 @@ use plait_sim::Policies;
 use plait_sim::campaign::merge::read;
 use plait_sim::campaign::{Campaign, Row};
 use plait_sim::command::Pictures;
-use plait_sim::figures::{FigureRequest, figure, list};
+use plait_sim::figures::{FigureRequest, RanWith, figure, list};
 use plait_sim::run::{self, Watch};
 use plait_sim::scenario::{Traces, Tree};
 use plait_sim::swarm::draw;
@@ -97,6 +97,7 @@ fn data_of(name: &str) {
         commit: String::new(),
         policies: Policies::new(),
         stop: &AtomicBool::new(false),
+        ran: RanWith::default(),
         progress: &|_, _, _| {},
     };
     let made = figure(name, &request).map(|made| made.markdown());

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use plait_sim::Policies;
 use plait_sim::campaign::Shard;
 use plait_sim::command::{Pictures, RunRequest, run};
-use plait_sim::figures::{FigureRequest, figure};
+use plait_sim::figures::{FigureRequest, RanWith, figure};
 use plait_sim::swarm::{SwarmRequest, swarm};
 
 fn main() {
@@ -47,8 +47,18 @@ fn main() {
         }
         let points = (count > 0).then_some(count as usize);
         let progress = &|_: &str, _, _| {};
-        let request =
-            FigureRequest { points, sets: sets.to_vec(), jobs, out, pictures, commit, policies, stop: &stop, progress };
+        let request = FigureRequest {
+            points,
+            sets: sets.to_vec(),
+            jobs,
+            out,
+            pictures,
+            commit,
+            policies,
+            stop: &stop,
+            ran: RanWith::default(),
+            progress,
+        };
         figure(name, &request).map(|made| made.text())
     };
     match text {

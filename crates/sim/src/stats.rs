@@ -74,13 +74,16 @@ impl Sorted {
         Some((medians.quantile(0.025)?, medians.quantile(0.975)?))
     }
 
-    /// One line: n, median, quartiles, interval.
+    /// One line: n, median, quartiles, interval; of values that are all the same, the one.
     pub fn summary(&self) -> String {
         let (Some(median), Some(low), Some(high), Some((a, b))) =
             (self.median(), self.quantile(0.25), self.quantile(0.75), self.median_interval())
         else {
             return "n 0".into();
         };
+        if self.len() > 1 && self.values().first() == self.values().last() {
+            return format!("{median:.3} in each of {} runs: deterministic", self.len());
+        }
         format!("n {}, median {median:.3} [{a:.3}, {b:.3}], IQR {low:.3} to {high:.3}", self.len())
     }
 }

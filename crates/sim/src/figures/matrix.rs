@@ -105,6 +105,7 @@ pub(super) fn matrix(request: &FigureRequest<'_>) -> Result<Figure, CommandError
             sets: settings.chain(request.sets.iter().cloned()).collect(),
             out: request.out.clone(),
             commit: request.commit.clone(),
+            ran: request.ran.clone(),
             policies: request.policies.clone(),
             ..*request
         };

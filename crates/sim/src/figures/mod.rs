@@ -14,6 +14,7 @@ mod ns3;
 mod paired;
 mod profiles;
 mod reordering;
+mod settings;
 mod startup;
 #[cfg(test)]
 mod tests;
@@ -26,9 +27,11 @@ use crate::command::{CommandError, Pictures, write_page};
 use crate::plot::Plot;
 use crate::policies::Policies;
 use crate::report::Page;
+use crate::run::Watch;
 use crate::run::outcome::Outcome;
-use crate::run::{self, Watch};
-use crate::scenario::{Scenario, Traces, Tree};
+use crate::scenario::{Traces, Tree};
+
+pub use settings::RanWith;
 
 /// How a figure is made.
 pub struct FigureRequest<'a> {
@@ -48,6 +51,8 @@ pub struct FigureRequest<'a> {
     pub policies: Policies,
     /// Set it to end early.
     pub stop: &'a AtomicBool,
+    /// What its runs say that they were set to.
+    pub ran: RanWith,
     /// Hears of the part, runs done and runs in all.
     pub progress: &'a (dyn Fn(&str, usize, usize) + Sync),
 }
@@ -171,6 +176,8 @@ pub struct FigureFiles {
     pub name: &'static str,
     /// What it shows.
     pub title: &'static str,
+    /// What its runs were set to, on one line; none where nothing ran.
+    pub settings: Option<String>,
     /// The figure as it was made.
     pub figure: Figure,
     /// The files that were written.
@@ -186,6 +193,7 @@ impl FigureFiles {
     /// What is printed for people.
     pub fn text(&self) -> String {
         let mut text = format!("{}\n", self.title);
+        self.settings.iter().for_each(|line| text.push_str(&format!("  ran with {line}\n")));
         for Claim { what, published, ours } in &self.figure.claims {
             text.push_str(&format!("  {what}\n      published: {published}\n      here:      {ours}\n"));
         }
@@ -201,6 +209,9 @@ impl FigureFiles {
         let mut text = String::new();
         for Claim { what, published, ours } in &self.figure.claims {
             text.push_str(&format!("| `{}` | {} | {} | {} |\n", self.name, cell(what), cell(published), cell(ours)));
+        }
+        if let Some(settings) = &self.settings {
+            text.push_str(&format!("| `{}` | what the runs were set to | | {} |\n", self.name, cell(settings)));
         }
         let notes = self.figure.notes.iter().map(|note| cell(note)).collect::<Vec<_>>().join("; ");
         if !notes.is_empty() {
@@ -264,16 +275,20 @@ pub fn figure(name: &str, request: &FigureRequest<'_>) -> Result<FigureFiles, Co
         return Err(CommandError::Usage(problem));
     };
     let mut figure = make(request)?;
+    let settings = request.ran.take();
     figure.notes.extend(differences(name).map(str::to_owned));
     let mut files = Vec::new();
     if let Some(out) = &request.out {
-        files.extend(write_page(out, name, &page(title, &figure), request.pictures)?);
+        files.extend(write_page(out, name, &page(title, settings.as_deref(), &figure), request.pictures)?);
     }
-    Ok(FigureFiles { name, title, figure, files })
+    Ok(FigureFiles { name, title, settings, figure, files })
 }
 
-fn page(title: &str, figure: &Figure) -> Page {
+fn page(title: &str, settings: Option<&str>, figure: &Figure) -> Page {
     let mut page = Page::new(title);
+    if let Some(settings) = settings {
+        page.text(&format!("Ran with {settings}."));
+    }
     page.plots(&figure.plots);
     if figure.plots.iter().any(Plot::has_boxes) {
         page.text("Boxes: least, quartiles, median (the number above) and most of the complete runs.");
@@ -300,12 +315,13 @@ fn tree(request: &FigureRequest<'_>, name: &str, text: &str) -> Result<Tree, Com
 
 /// One run of a figure with the scenario's own seed, for its time series.
 fn one(request: &FigureRequest<'_>, name: &str, text: &str, watch: Watch<'_>) -> Result<Outcome, CommandError> {
-    let scenario = Scenario::read_with(&tree(request, name, text)?, &Traces::default(), &request.policies)?;
-    let watch = Watch { stop: Some(request.stop), ..watch };
-    let outcome = run::run(&scenario, scenario.seed, watch).map_err(CampaignError::from)?;
+    let campaign = Campaign::plan_with(tree(request, name, text)?, Traces::default(), 1, request.policies.clone())?;
+    let Some(job) = campaign.jobs.first() else { return Err(CommandError::Usage("there is nothing to run".into())) };
+    let outcome = campaign.one(job, Watch { stop: Some(request.stop), ..watch })?;
     if outcome.was_stopped() {
         return Err(CampaignError::Interrupted { done: 0, total: 1, kept: request.out.is_some() }.into());
     }
+    request.ran.note(&[campaign.row(job, &request.commit, &outcome)?]);
     Ok(outcome)
 }
 
@@ -326,6 +342,7 @@ fn rows(request: &FigureRequest<'_>, name: &str, text: &str, seeds: u64) -> Resu
         progress: &progress,
     };
     let rows = campaign.run(&doing)?;
+    request.ran.note(&rows);
     store.map(|store| store.write(&rows)).transpose()?;
     Ok(rows)
 }

@@ -170,6 +170,7 @@ pub(super) fn compare(
         sets: request.sets.clone(),
         out: request.out.as_ref().map(|out| out.join(name)),
         commit: request.commit.clone(),
+        ran: request.ran.clone(),
         policies: request.policies.clone(),
         ..*request
     };

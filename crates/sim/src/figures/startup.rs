@@ -68,6 +68,7 @@ pub(super) fn startup(request: &FigureRequest<'_>) -> Result<Figure, CommandErro
         sets: request.sets.clone(),
         out: request.out.clone(),
         commit: request.commit.clone(),
+        ran: request.ran.clone(),
         policies: policies.with_controller(Reference(WAYS[3], SlowStart::Standard)),
         ..*request
     };

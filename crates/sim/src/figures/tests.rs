@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use super::{FigureRequest, figure, list};
+use super::{FigureRequest, RanWith, figure, list};
 use crate::campaign::Campaign;
 use crate::command::Pictures;
 use crate::policies::Policies;
@@ -21,6 +21,7 @@ fn plain(stop: &AtomicBool) -> FigureRequest<'_> {
         commit: "test".into(),
         policies: Policies::new(),
         stop,
+        ran: RanWith::default(),
         progress: &|_, _, _| {},
     }
 }
@@ -37,6 +38,15 @@ fn small_figures() {
         let rows: Vec<String> = made.markdown().lines().map(str::to_owned).collect();
         assert!(rows.iter().all(|row| row.replace("\\|", "").matches('|').count() == 5), "{rows:?}");
         assert!(!made.figure.notes.is_empty(), "{name} says nowhere why it differs");
+        let settings = made.settings.clone().unwrap();
+        for word in ["scheduler: ", "congestion control: ", "acks: ", "receive window, bytes: ", " runs, seeds: "] {
+            assert!(settings.contains(word) && made.markdown().contains(word), "{name}: {settings}");
+        }
+    }
+    for (set, says) in [("scheduler=ecf", "scheduler: ecf; "), ("congestion=olia", "congestion control: olia; ")] {
+        let request = FigureRequest { points: Some(1), sets: vec![format!("endpoints.{set}")], ..plain(&stop) };
+        let settings = figure("conext-fig4", &request).unwrap().settings.unwrap();
+        assert!(settings.contains(says) && settings.ends_with("; 4 runs, seeds: 1"), "{settings}");
     }
     assert!(figure("conext-fig12", &request).unwrap_err().to_string().contains("accepted: conext-fig3"));
     assert_eq!(list().count(), 29);

@@ -15,7 +15,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use plait_sim::Policies;
 use plait_sim::campaign::{CampaignError, Shard, merge};
 use plait_sim::command::{self, CommandError, Pictures, RunRequest, RunSummary};
-use plait_sim::figures::{self, FigureFiles, FigureRequest};
+use plait_sim::figures::{self, FigureFiles, FigureRequest, RanWith};
 use plait_sim::files::write_whole;
 use plait_sim::swarm::{self, SwarmRequest};
 use serde_json::{Value, json};
@@ -341,6 +341,7 @@ fn make_figures(args: &SimFigureArgs, policies: &Policies, stop: &AtomicBool) ->
         commit: commit()?,
         policies: policies.clone(),
         stop,
+        ran: RanWith::default(),
         progress: &|part: &str, done, total| progress.on_run(Some(part), done, total),
     };
     if let Some(out) = &args.out {
@@ -380,7 +381,7 @@ fn claims(made: &[FigureFiles], seconds: &[f64]) -> Vec<Value> {
         let claims = one.figure.claims.iter();
         let claims = claims.map(|c| json!({ "what": c.what, "published": c.published, "here": c.ours }));
         json!({
-            "name": one.name, "title": one.title, "held": one.held(), "wall_seconds": seconds,
+            "name": one.name, "title": one.title, "settings": one.settings, "held": one.held(), "wall_seconds": seconds,
             "claims": claims.collect::<Vec<_>>(), "notes": one.figure.notes, "files": one.files,
         })
     };
