@@ -43,10 +43,12 @@ fn small_figures() {
             assert!(settings.contains(word) && made.markdown().contains(word), "{name}: {settings}");
         }
     }
-    for (set, says) in [("scheduler=ecf", "scheduler: ecf; "), ("congestion=olia", "congestion control: olia; ")] {
+    for (set, says) in [("scheduler=ecf", "scheduler: ecf; "), ("congestion=lia", "congestion control: lia; ")] {
         let request = FigureRequest { points: Some(1), sets: vec![format!("endpoints.{set}")], ..plain(&stop) };
-        let settings = figure("conext-fig4", &request).unwrap().settings.unwrap();
-        assert!(settings.contains(says) && settings.ends_with("; 4 runs, seeds: 1"), "{settings}");
+        let made = figure("conext-fig4", &request).unwrap();
+        let settings = made.settings.clone().unwrap();
+        assert!(settings.contains("acks: fastest, own; ") && made.text().contains("as the paper set it (OLIA"));
+        assert!(settings.contains(says) && settings.ends_with("; 8 runs, seeds: 1"), "{settings}");
     }
     assert!(figure("conext-fig12", &request).unwrap_err().to_string().contains("accepted: conext-fig3"));
     assert_eq!(list().count(), 29);
