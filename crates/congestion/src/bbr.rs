@@ -2,7 +2,9 @@
 //!
 //! It is *uncoupled*: each path has a BBR of its own, so several paths over one bottleneck take several flows' shares.
 //! Where the draft lowers its short-term bounds after any round with a loss, this does after one that lost more than the 2 %
-//! that it allows a probe: else random loss of 1 % takes a share of the bandwidth each round until the next probe.
+//! that it allows a probe: else random loss of 1 % takes a share of the bandwidth each round until the next probe. And where
+//! the draft counts any loss of more than 2 %, this allows for chance while no queue shows, where some other thing than the
+//! probe may be the reason.
 //! Where the draft acts for each lost packet, this acts for each pass of loss detection, by its newest lost packet. A CE
 //! mark counts like a round that lost too much: the draft leaves classic ECN open, RFC 3168 asks for an answer.
 
@@ -20,7 +22,7 @@ use crate::controller::{
 use crate::window::initial_window;
 pub(crate) use cycle::BbrState;
 use cycle::{AckPhase, Cycle, FullPipe};
-use model::{Bounds, ExtraAcked, LOSS_MAX, MaxBandwidth, MinRtt, Rounds, is_too_much, share};
+use model::{Bounds, ExtraAcked, LOSS_MAX, MaxBandwidth, MinRtt, Rounds, share};
 
 /// PacingMarginPercent: paced a little slower than believed, so that no queue stays.
 const PACING_MARGIN: f64 = 0.99;
@@ -34,6 +36,8 @@ const PIPE_MIN_DATAGRAMS: u64 = 4;
 const STARTUP_LOSSES: u64 = 6;
 /// ProbeRTTDuration: how long the window stays small, so that queues drain.
 const PROBE_RTT_TIME: Duration = Duration::from_millis(200);
+/// Spreads what dice begin with over all bits.
+const DICE: u64 = 0x9E37_79B9_7F4A_7C15;
 /// Largest burst that a batch of datagrams makes, bytes.
 const QUANTUM_MAX: u64 = 65_536;
 
@@ -122,7 +126,7 @@ impl Bbr {
             cycle: Cycle::default(),
             lost_bytes: 0,
             visit: Visit::default(),
-            dice: u64::from(path.0).wrapping_add(now.as_nanos()).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1,
+            dice: u64::from(path.0).wrapping_add(now.as_nanos()).wrapping_mul(DICE) | 1,
             undo: Undo::default(),
         }
     }
@@ -175,7 +179,8 @@ impl Bbr {
         if delivery.limit == Limit::Window || rate >= self.bandwidth.get() {
             self.bandwidth.on_sample(rate);
         }
-        self.bounds.adapt(self.phase.is_seeking(), self.bandwidth.get(), self.window);
+        let limit = self.rtt.loss_limit(self.mss);
+        self.bounds.adapt(self.phase.is_seeking(), self.bandwidth.get(), self.window, limit);
         let bandwidth = self.bandwidth();
         self.extra.on_acked(ack.now, ack.bytes_total, bandwidth, self.window, self.rounds.started);
         rate
@@ -248,7 +253,9 @@ impl Bbr {
             }
         }
         let long = self.bounds.inflight_long;
-        if long == u64::MAX || is_too_much(ack.delivery.lost_bytes, ack.delivery.flight_bytes) {
+        if long == u64::MAX
+            || self.rtt.loss_limit(self.mss).is_passed(ack.delivery.lost_bytes, ack.delivery.flight_bytes)
+        {
             return;
         }
         self.bounds.inflight_long = long.max(ack.delivery.flight_bytes);
@@ -295,7 +302,7 @@ impl Bbr {
 
     fn check_probe_rtt(&mut self, ack: &Acked) {
         let delivered = ack.delivery.total_bytes;
-        self.rtt.on_sample(ack.now, ack.rtt.latest);
+        self.rtt.on_sample(ack.now, &ack.rtt);
         if self.phase != BbrState::ProbeRtt && self.rtt.expired && !self.visit.idle_restart {
             self.visit = Visit { window: self.window, ..Visit::default() };
             self.cycle.acks = AckPhase::Stopping;
@@ -420,7 +427,7 @@ impl CongestionController for Bbr {
         self.lost_bytes += lost.bytes;
         self.bounds.on_congestion(lost.bytes);
         self.window = self.window.saturating_sub(lost.bytes).max(self.window_min());
-        if self.cycle.probing && is_too_much(delivery.lost_bytes, delivery.flight_bytes) {
+        if self.cycle.probing && self.rtt.loss_limit(self.mss).is_passed(delivery.lost_bytes, delivery.flight_bytes) {
             // InflightAtLoss: what was in flight when the share lost went beyond the limit.
             let flight = delivery.flight_bytes.saturating_sub(self.mss) as f64;
             let lost_before = delivery.lost_bytes.saturating_sub(self.mss) as f64;

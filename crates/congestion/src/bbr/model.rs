@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use plait_base::Instant;
 
-use crate::controller::RateSample;
+use crate::controller::{RateSample, RttSample};
 
 /// MinRTTFilterLen: how long a smallest RTT holds.
 const MIN_RTT_LIFE: Duration = Duration::from_secs(10);
@@ -16,10 +16,25 @@ const EXTRA_ROUNDS: u32 = 5;
 const BETA: f64 = 0.7;
 /// LossThresh: more than this share lost in a round is too much.
 pub(super) const LOSS_MAX: f64 = 0.02;
+/// Standard deviations beyond it that may be chance where no queue shows.
+const CHANCE: f64 = 2.0;
+/// A queue shows from this part of the smallest RTT on.
+const QUEUE_PART: f64 = 0.125;
 
-/// IsInflightTooHigh: whether more than LossThresh of what was in flight is lost.
-pub(super) fn is_too_much(lost: u64, flight: u64) -> bool {
-    lost > share(flight, LOSS_MAX)
+/// What may be lost of what was in flight.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LossLimit {
+    mss: f64,
+    chance: f64,
+}
+
+impl LossLimit {
+    /// IsInflightTooHigh: whether more than LossThresh is lost, and where no queue shows also more than chance explains: of
+    /// fewer than fifty datagrams each single one is over LossThresh.
+    pub(super) fn is_passed(self, lost: u64, flight: u64) -> bool {
+        let allowed = LOSS_MAX * flight as f64 / self.mss;
+        lost as f64 / self.mss > allowed + self.chance * allowed.sqrt()
+    }
 }
 
 /// Part of `bytes`.
@@ -79,6 +94,7 @@ pub(super) struct MinRtt {
     min: Option<Duration>,
     min_at: Instant,
     recent: Option<Duration>,
+    smoothed: Duration,
     pub(super) recent_at: Instant,
     /// The latest ack came with no smallest RTT seen for long enough.
     pub(super) expired: bool,
@@ -89,7 +105,15 @@ impl MinRtt {
         self.min
     }
 
-    pub(super) fn on_sample(&mut self, now: Instant, rtt: Duration) {
+    /// What may be lost now, in datagrams of `mss` bytes.
+    pub(super) fn loss_limit(&self, mss: u64) -> LossLimit {
+        let is_short = self.min.is_some_and(|min| self.smoothed <= min.mul_f64(1.0 + QUEUE_PART));
+        LossLimit { mss: mss as f64, chance: if is_short { CHANCE } else { 0.0 } }
+    }
+
+    pub(super) fn on_sample(&mut self, now: Instant, sample: &RttSample) {
+        let rtt = sample.latest;
+        self.smoothed = sample.smoothed;
         self.expired = self.recent.is_some() && now.since(self.recent_at) > PROBE_RTT_INTERVAL;
         if self.expired || self.recent.is_none_or(|recent| rtt < recent) {
             (self.recent, self.recent_at) = (Some(rtt), now);
@@ -205,11 +229,11 @@ impl Bounds {
     }
 
     /// AdaptLowerBoundsFromCongestion, at the end of a round; not while probing for more.
-    pub(super) fn adapt(&mut self, probing: bool, max_bandwidth: u64, window: u64) {
+    pub(super) fn adapt(&mut self, probing: bool, max_bandwidth: u64, window: u64, limit: LossLimit) {
         if !self.round_started {
             return;
         }
-        if is_too_much(self.lost_bytes, self.inflight_latest) && !probing {
+        if limit.is_passed(self.lost_bytes, self.inflight_latest) && !probing {
             let bandwidth = if self.bandwidth_short == u64::MAX { max_bandwidth } else { self.bandwidth_short };
             let inflight = if self.inflight_short == u64::MAX { window } else { self.inflight_short };
             self.bandwidth_short = self.bandwidth_latest.max(share(bandwidth, BETA));

@@ -196,6 +196,22 @@ fn one_percent_of_loss_costs_little() {
 }
 
 #[test]
+fn chance_is_allowed_for_while_no_queue_shows() {
+    let mut rtt = MinRtt::default();
+    let mut is_too_much = |rtt_ms: u64, lost: u64, flight: u64| {
+        let sample = Duration::from_millis(rtt_ms);
+        let sample = RttSample { latest: sample, smoothed: sample, min: RTT, shortcut: Duration::ZERO };
+        rtt.on_sample(Instant::ZERO, &sample);
+        rtt.loss_limit(MSS).is_passed(lost * MSS, flight * MSS)
+    };
+    assert_eq!(
+        [(1, 20), (2, 20), (4, 100), (5, 100)].map(|(lost, of)| is_too_much(100, lost, of)),
+        [false, true, false, true]
+    );
+    assert_eq!([(1, 20), (2, 100), (3, 100)].map(|(lost, of)| is_too_much(120, lost, of)), [true, false, true]);
+}
+
+#[test]
 fn a_short_queue_bounds_what_is_in_flight() {
     let mut link = Link::new();
     link.queue = 20;
