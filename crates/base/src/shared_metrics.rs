@@ -26,12 +26,23 @@ pub struct PathMetrics {
     pub active: bool,
     /// OLIA's l_r: the larger of the bytes acked since the last loss and between the last two losses.
     pub between_losses_bytes: u64,
+    /// The newest probe for more bandwidth, where the controller makes such and tells.
+    pub probe: Option<Probe>,
     /// The newest cut of its window, where the controller tells.
     pub cut: Option<Cut>,
     /// Its RTT samples in sums, where the controller keeps them.
     pub delays: Delays,
     /// Paths that it takes to wait in the same queue, as [`PathId::bit`]s.
     pub shares_with: u64,
+}
+
+/// A probe for more bandwidth, as BBR makes them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Probe {
+    /// When it began: the same for all paths that probe in step.
+    pub began: Instant,
+    /// When it was over, where too much was lost.
+    pub lost_at: Option<Instant>,
 }
 
 /// One cut of a path's window after congestion, and what it did to the path's delay.
@@ -107,6 +118,7 @@ impl PathMetrics {
             in_recovery: false,
             active: false,
             between_losses_bytes: 0,
+            probe: None,
             cut: None,
             delays: Delays::default(),
             shares_with: 0,

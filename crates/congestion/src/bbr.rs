@@ -1,6 +1,7 @@
 //! BBR, version 3 (draft-ietf-ccwg-bbr): sends as fast as bytes are delivered and keeps about one round trip in flight.
 //!
-//! It is *uncoupled*: each path has a BBR of its own, so several paths over one bottleneck take several flows' shares.
+//! It is *uncoupled*: each path has a BBR of its own, so several paths over one bottleneck take several flows' shares;
+//! `coupled.rs` puts those of one queue in step.
 //! Where the draft lowers its short-term bounds after any round with a loss, this does after one that lost more than the 2 %
 //! that it allows a probe: else random loss of 1 % takes a share of the bandwidth each round until the next probe. And where
 //! the draft counts any loss of more than 2 %, this allows for chance while no queue shows, where some other thing than the
@@ -8,6 +9,7 @@
 //! Where the draft acts for each lost packet, this acts for each pass of loss detection, by its newest lost packet. A CE
 //! mark counts like a round that lost too much: the draft leaves classic ECN open, RFC 3168 asks for an answer.
 
+mod coupled;
 mod cycle;
 mod model;
 
@@ -20,6 +22,7 @@ use crate::controller::{
     Acked, Congestion, CongestionController, CongestionKind, ControllerFactory, Limit, Lost, NO_THRESHOLD,
 };
 use crate::window::initial_window;
+pub(crate) use coupled::CoupledBbrFactory;
 pub(crate) use cycle::BbrState;
 use cycle::{AckPhase, Cycle, FullPipe};
 use model::{Bounds, ExtraAcked, LOSS_MAX, MaxBandwidth, MinRtt, Rounds, share};

@@ -99,6 +99,11 @@ impl SharedQueue {
         ours && other.shares_with & self.path.bit() != 0
     }
 
+    /// True where it was found that they share a queue, and is not only believed.
+    pub(crate) fn is_proven(&self, other: PathId) -> bool {
+        self.siblings.iter().any(|s| s.path == other && s.evidence.is_proven())
+    }
+
     /// Congestion made this path cut its window.
     pub(crate) fn on_cut(&mut self, now: Instant, rtt: &RttSample) {
         let serial = self.cut.map_or(0, |cut| cut.serial).wrapping_add(1);

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use plait_base::Instant;
 
+use super::model::share;
+
 /// ProbeBW_UP may double its step so often.
 const SLOPE_ROUNDS_MAX: u32 = 30;
 /// Rounds after which a flow probes however long they last, so that Reno and CUBIC get along with it.
@@ -120,6 +122,8 @@ pub(super) struct Cycle {
     up_rounds: u32,
     up_bytes: u64,
     up_step_bytes: u64,
+    /// What the paths that probe in step with this one have in flight, in parts of what this one has.
+    pub(super) others: f64,
 }
 
 impl Cycle {
@@ -131,9 +135,15 @@ impl Cycle {
         self.acks = AckPhase::Stopping;
     }
 
-    /// IsTimeToProbeBW; a flow of so many packets in flight.
+    /// IsTimeToProbeBW; a flow of so many packets in flight, besides those of others.
     pub(super) fn is_due(&self, now: Instant, flight_packets: u64) -> bool {
+        let flight_packets = self.of_all(flight_packets);
         now.since(self.since) > self.wait || self.rounds >= flight_packets.min(RENO_ROUNDS_MAX)
+    }
+
+    /// So much of this path is so much of all that probe in step.
+    fn of_all(&self, own: u64) -> u64 {
+        share(own, 1.0 + self.others)
     }
 
     pub(super) fn refill(&mut self) {
@@ -142,7 +152,7 @@ impl Cycle {
 
     /// RaiseInflightLongtermSlope: twice as steep each round.
     pub(super) fn steepen(&mut self, window: u64, mss: u64) {
-        self.up_step_bytes = (window / (1 << self.up_rounds)).max(mss);
+        self.up_step_bytes = (self.of_all(window) / (1 << self.up_rounds)).max(mss);
         self.up_rounds = (self.up_rounds + 1).min(SLOPE_ROUNDS_MAX);
     }
 
