@@ -12,9 +12,7 @@ const SEEDS: u64 = 20;
 /// Single-path flows beside the connection.
 const OTHERS: [usize; 2] = [1, 4];
 /// A coupled connection takes no more than this part of what a flow beside it gets, in the median (its 95 % interval).
-const SHARE_MAX: f64 = 1.1;
-/// The same for `auto` from the start on: both of its paths begin with a slow start of their own.
-const START_SHARE_MAX: f64 = 1.15;
+pub(super) const SHARE_MAX: f64 = 1.1;
 /// Controllers with the flows beside them, and what is asked of them.
 const SETTINGS: [(&str, &str, Claim); 7] = [
     ("olia", "newreno", Claim::Fair),
@@ -26,17 +24,14 @@ const SETTINGS: [(&str, &str, Claim); 7] = [
     ("cubic", "cubic", Claim::Uncoupled),
 ];
 const QUEUES: [&str; 2] = ["red", "drop-tail"];
-/// Queues behind which `auto` is also watched for longer: what is asked of it goes for each.
-const AUTO_QUEUES: [(&str, u32); 5] =
-    [("drop-tail", 8), ("drop-tail", 60), ("drop-tail", 500), ("red", 60), ("codel", 60)];
-/// Seconds from the start, and when what comes after them ends.
-const SPANS_S: [f64; 2] = [40.0, 120.0];
+/// How long each run lasts.
+const SECONDS: f64 = 40.0;
 
 /// What a controller is held to.
 #[derive(Clone, Copy, PartialEq)]
 enum Claim {
     Fair,
-    /// The same, but not a gate: slow start is not coupled, and `auto` has a gate of its own.
+    /// The same, but not a gate: slow start is not coupled, and `auto` has a gate of its own (`shared_queues.rs`).
     Aim,
     Uncoupled,
 }
@@ -54,6 +49,8 @@ impl Claim {
 /// One queue, and who shares it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bottleneck<'a> {
+    /// How many paths of the connection.
+    pub(super) paths: usize,
     /// Controller of the connection, and of the flows beside it.
     pub(super) controller: &'a str,
     pub(super) beside: &'a str,
@@ -66,16 +63,16 @@ pub(super) struct Bottleneck<'a> {
 }
 
 impl Bottleneck<'_> {
-    /// The scenario: the flows and a connection with two paths through one queue. All packets come to it
+    /// The scenario: the flows and a connection whose paths go through one queue. All packets come to it
     /// with a jitter of a few of the queue's packets, as from real machines: without it a full drop-tail queue hits the same
     /// flow again and again, by the phase of its packets (Floyd and Jacobson, Computer Communication Review 1991).
     pub(super) fn scenario(&self) -> String {
-        let Self { controller, beside, aqm, queue_ms, others, mbps, seconds } = *self;
-        let path = "[[path]]\ndelay_ms = 5\njitter_ms = 4\nvia = [\"bottleneck\"]\n";
+        let Self { paths, controller, beside, aqm, queue_ms, others, mbps, seconds } = *self;
+        let paths = "[[path]]\ndelay_ms = 5\njitter_ms = 4\nvia = [\"bottleneck\"]\n".repeat(paths);
         let cross: String = (0..others).map(|i| flow(beside, "bottleneck", i)).collect();
         format!(
             "name = \"fairness\"\n[[link]]\nname = \"bottleneck\"\nrate_mbps = {mbps:.1}\ndelay_ms = 15\nqueue_ms = {queue_ms}\n\
-             aqm = \"{aqm}\"\n{path}{path}{cross}[transfer]\nkind = \"bulk-for\"\nseconds = {seconds:.1}\n\
+             aqm = \"{aqm}\"\n{paths}{cross}[transfer]\nkind = \"bulk-for\"\nseconds = {seconds:.1}\n\
              [endpoints]\ncongestion = \"{controller}\"\nprotection = \"null\"\n"
         )
     }
@@ -103,7 +100,7 @@ pub(super) fn share(row: &Row) -> Option<f64> {
 }
 
 /// The same for what came after a shorter run with the same seed.
-fn share_after(short: &Row, long: &Row) -> Option<f64> {
+pub(super) fn share_after(short: &Row, long: &Row) -> Option<f64> {
     let ([own, other], [own_before, other_before]) = (bytes(long)?, bytes(short)?);
     Some((own - own_before) / (other - other_before))
 }
@@ -113,7 +110,7 @@ pub(super) fn is_unfair(shares: &Sorted, max: f64) -> bool {
     shares.median_interval().is_none_or(|(least, _)| least > max)
 }
 
-/// The figure, and a gate on the coupled controllers of the papers and on `auto`.
+/// The figure, and a gate on the coupled controllers of the papers.
 pub(super) fn fairness(request: &FigureRequest<'_>) -> Result<Figure, CommandError> {
     let mut figure = Figure::default();
     let seeds = request.points.map_or(SEEDS, |n| n as u64);
@@ -123,7 +120,8 @@ pub(super) fn fairness(request: &FigureRequest<'_>) -> Result<Figure, CommandErr
         for aqm in QUEUES {
             for (controller, beside, claim) in SETTINGS {
                 let mbps = 10.0 * (others + 1) as f64;
-                let place = Bottleneck { controller, beside, aqm, queue_ms: 60, others, mbps, seconds: SPANS_S[0] };
+                let place =
+                    Bottleneck { controller, beside, aqm, queue_ms: 60, others, mbps, seconds: SECONDS, paths: 2 };
                 let name = format!("fairness-{others}-{aqm}-{controller}");
                 let rows = rows(request, &name, &place.scenario(), seeds)?;
                 let shares = Sorted::new(rows.iter().filter_map(share));
@@ -138,37 +136,6 @@ pub(super) fn fairness(request: &FigureRequest<'_>) -> Result<Figure, CommandErr
         }
         figure.plots.push(plot);
     }
-    auto(request, &mut figure, seeds)?;
     figure.notes.push("10 Mbit/s for each flow, from the start, queue of 60 ms, RTT 40 ms, jitter 4 ms".to_owned());
     Ok(figure)
-}
-
-/// `auto` behind queues of other depths, from the start and afterwards.
-fn auto(request: &FigureRequest<'_>, figure: &mut Figure, seeds: u64) -> Result<(), CommandError> {
-    let mut plot = Plot::new("Two paths under auto through one queue: bytes next to one flow beside them", "", "times");
-    let [first_s, all_s] = SPANS_S;
-    for (aqm, queue_ms) in AUTO_QUEUES {
-        let part = |seconds: f64| {
-            let (controller, beside, mbps) = ("auto", "cubic", 20.0);
-            let place = Bottleneck { controller, beside, aqm, queue_ms, others: 1, mbps, seconds };
-            rows(request, &format!("fairness-auto-{aqm}-{queue_ms}-{seconds}"), &place.scenario(), seeds)
-        };
-        let (short, long) = (part(first_s)?, part(all_s)?);
-        let first = Sorted::new(short.iter().filter_map(share));
-        let after = Sorted::new(short.iter().zip(&long).filter_map(|(short, long)| share_after(short, long)));
-        for (span, shares, max) in [
-            (format!("first {first_s} s"), first, START_SHARE_MAX),
-            (format!("{first_s} to {all_s} s"), after, SHARE_MAX),
-        ] {
-            figure.failed |= is_unfair(&shares, max);
-            plot.boxed(format!("{aqm} {queue_ms} ms, {span}"), shares.values().to_vec());
-            figure.claim(
-                format!("auto, {aqm} {queue_ms} ms, {span}"),
-                format!("no more than {max} of what a flow beside it takes"),
-                format!("{} runs: {}", shares.len(), shares.summary()),
-            );
-        }
-    }
-    figure.plots.push(plot);
-    Ok(())
 }

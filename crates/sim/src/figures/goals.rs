@@ -13,8 +13,14 @@ const SEEDS: u64 = 10;
 /// How long each run lasts.
 const SECONDS: f64 = 60.0;
 /// Controllers, with the flows beside them.
-const CONTROLLERS: [(&str, &str); 5] =
-    [("auto", "cubic"), ("cubic", "cubic"), ("lia", "newreno"), ("olia", "newreno"), ("balia", "newreno")];
+const CONTROLLERS: [(&str, &str); 6] = [
+    ("auto", "cubic"),
+    ("cubic", "cubic"),
+    ("coupled-bbr", "bbr"),
+    ("lia", "newreno"),
+    ("olia", "newreno"),
+    ("balia", "newreno"),
+];
 /// Links of two paths, each with flows of its own beside it: Mbit/s and how many.
 type Links = [(f64, usize); 2];
 /// A good path and a poor one, each beside one flow.
@@ -62,8 +68,16 @@ fn measure(request: &FigureRequest<'_>, controller: &str, beside: &str) -> Resul
     let both = run("both", &scenario(controller, beside, &UNLIKE, 2))?;
     let best = run("best", &scenario(controller, beside, &UNLIKE, 1))?;
     let gain = |(both, best): (&Row, &Row)| Some(both.number("bytes")? / best.number("bytes")?);
-    let place =
-        Bottleneck { controller, beside, aqm: "drop-tail", queue_ms: 60, others: 1, mbps: 20.0, seconds: SECONDS };
+    let place = Bottleneck {
+        controller,
+        beside,
+        aqm: "drop-tail",
+        queue_ms: 60,
+        others: 1,
+        mbps: 20.0,
+        seconds: SECONDS,
+        paths: 2,
+    };
     let harm = run("harm", &place.scenario())?;
     let balance = run("balance", &scenario(controller, beside, &CROWDED, 2))?;
     Ok(Measured {

@@ -15,6 +15,7 @@ mod paired;
 mod profiles;
 mod reordering;
 mod settings;
+mod shared_queues;
 mod startup;
 #[cfg(test)]
 mod tests;
@@ -151,6 +152,7 @@ const FIGURES: &[(&str, &str, Make)] = &[
     }),
     ("fairness", "Two paths through one queue take no more than a single-path flow beside them", fairness::fairness),
     ("ack-routes", "What a path takes of its queue, by the route of acknowledgements", ack_routes::ack_routes),
+    ("shared-queues", "auto and bbr behind queues of all kinds, shared and not", shared_queues::shared_queues),
     ("goals", "The three goals of RFC 6356, for coupled and uncoupled controllers", goals::goals),
     ("never-worse", "The gate: several paths are never slower than the best of them", gate::never_worse),
     (

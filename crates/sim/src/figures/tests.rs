@@ -51,7 +51,16 @@ fn small_figures() {
         assert!(settings.contains(says) && settings.ends_with("; 8 runs, seeds: 1"), "{settings}");
     }
     assert!(figure("conext-fig12", &request).unwrap_err().to_string().contains("accepted: conext-fig3"));
-    assert_eq!(list().count(), 29);
+    assert_eq!(list().count(), 30);
+}
+
+#[test]
+fn every_queue_has_its_row() {
+    let stop = AtomicBool::new(false);
+    let sets = vec!["transfer.seconds=0.2".into()];
+    let made = figure("shared-queues", &FigureRequest { points: Some(1), sets, ..plain(&stop) }).unwrap();
+    let rows: Vec<usize> = made.figure.tables.iter().map(|table| table.rows.len()).collect();
+    assert_eq!(rows, [12, 10, 2, 4], "{}", made.text());
 }
 
 #[test]
@@ -89,6 +98,7 @@ fn share(controller: &str, queue: &str) -> f64 {
         others: 1,
         mbps: 8.0,
         seconds: 30.0,
+        paths: 2,
     };
     let campaign = Campaign::plan(Tree::parse("fairness", &place.scenario()).unwrap(), Traces::default(), 5).unwrap();
     let shares = campaign.jobs.iter().map(|job| {
