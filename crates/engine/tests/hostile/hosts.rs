@@ -140,6 +140,23 @@ fn addresses_that_never_answer_are_asked_ever_more_rarely() {
 }
 
 #[test]
+fn one_address_in_two_forms_is_one_address() {
+    let mut rig = Rig::established_server(Setup::multiflow());
+    rig.frames(add_address(1, 0, "203.0.113.5:443"));
+    rig.frames(add_address(1, 1, "[::ffff:203.0.113.5]:443"));
+    rig.frames(add_address(2, 0, "[::ffff:203.0.113.5]:443"));
+    rig.pass(ms(500));
+    let asked: BTreeSet<SocketAddr> = rig.wire.iter().map(|(tuple, ..)| tuple.remote).collect();
+    assert_eq!(asked, [rig.tuple.remote, addr("203.0.113.5:443")].into());
+    // Its end in the one form is the end of it.
+    rig.frames(remove_address(1, 2));
+    rig.frames(remove_address(2, 1));
+    let before = to_strangers(&rig);
+    rig.pass(ms(5_000));
+    assert_eq!(to_strangers(&rig), before);
+}
+
+#[test]
 fn absurd_numbers_are_numbers_and_absurd_counts_are_errors() {
     let mut rig = two_flows();
     let last = (1 << 62) - 1;

@@ -69,11 +69,9 @@ impl LearnedAddresses {
         }
     }
 
-    /// The peer has lost an address; of an id that is not known, nothing follows.
+    /// The peer has lost an address. An id that is not known is remembered too, as far as there is room: the word that the
+    /// peer had it may come later, and is older.
     pub(crate) fn on_removed(&mut self, id: u64, sequence: u64) -> AddressChange {
-        if !self.entries.iter().any(|entry| entry.id == id) {
-            return AddressChange::Nothing;
-        }
         let removed = self.entry(id, sequence).and_then(|entry| entry.address.take());
         removed.map_or(AddressChange::Nothing, AddressChange::Removed)
     }
@@ -118,6 +116,7 @@ impl LearnedAddresses {
             return Some(entry);
         }
         if self.entries.len() >= MAX_HOST_ADDRESSES {
+            // What is gone makes room, the oldest first.
             let removed = self.entries.iter().position(|entry| entry.address.is_none())?;
             self.entries.remove(removed);
         }
@@ -174,7 +173,6 @@ mod tests {
     #[test]
     fn the_newest_word_on_an_id_counts() {
         let mut learned = LearnedAddresses::new(AddressScope::Global);
-        assert_eq!(learned.on_removed(1, 7), AddressChange::Nothing, "nothing is known of it");
         assert_eq!(learned.on_added(1, 3, address(1)), AddressChange::Added);
         assert_eq!(learned.on_added(1, 3, address(2)), AddressChange::Nothing, "the same number again");
         assert_eq!(learned.on_removed(1, 2), AddressChange::Nothing, "overtaken");
@@ -186,6 +184,22 @@ mod tests {
         assert_eq!(learned.on_removed(1, 5), AddressChange::Removed(address(2)));
         assert_eq!(learned.on_added(1, 4, address(2)), AddressChange::Nothing, "added before it was removed");
         assert_eq!(learned.on_added(1, 6, address(2)), AddressChange::Added, "back again");
+    }
+
+    #[test]
+    fn a_removal_that_overtakes_the_address_wins() {
+        let mut learned = LearnedAddresses::new(AddressScope::Global);
+        assert_eq!(learned.on_removed(1, 1), AddressChange::Nothing, "nothing is known of it");
+        assert_eq!(learned.on_added(1, 0, address(1)), AddressChange::Nothing, "older than its end");
+        assert_eq!(learned.on_added(1, 2, address(1)), AddressChange::Added);
+        // A flood of ends takes no more room than addresses do, and none from them.
+        (100..10_000).for_each(|id| assert_eq!(learned.on_removed(id, 1), AddressChange::Nothing));
+        assert_eq!(learned.entries.len(), MAX_HOST_ADDRESSES);
+        assert_eq!(learned.on_added(9_999, 0, address(9)), AddressChange::Nothing, "the newest ends are remembered");
+        let others = 2..=MAX_HOST_ADDRESSES as u64;
+        others.for_each(|id| assert_eq!(learned.on_added(id, 0, address(id as u8)), AddressChange::Added));
+        assert_eq!(learned.on_removed(99, 1), AddressChange::Nothing, "there is no room left");
+        assert_eq!(learned.entries.iter().filter(|entry| entry.address.is_some()).count(), MAX_HOST_ADDRESSES);
     }
 
     #[test]

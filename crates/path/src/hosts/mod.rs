@@ -116,7 +116,7 @@ impl Hosts {
     /// that may tell nothing.
     pub fn on_add_address(&mut self, frame: &AddAddress, port: u16) -> Result<Vec<SocketAddr>, Violation> {
         self.check(frame.form)?;
-        let address = SocketAddr::new(frame.ip, frame.port.unwrap_or(port));
+        let address = canonical(SocketAddr::new(frame.ip, frame.port.unwrap_or(port)));
         // An id of NAT traversal is used once: what removes it is newer.
         let sequence = if frame.form == AddressForm::NatTraversal { 0 } else { frame.sequence };
         let AddressChange::Removed(before) = self.theirs.on_added(frame.id, sequence, address) else {
@@ -154,7 +154,7 @@ impl Hosts {
     /// client.
     pub fn on_additional_addresses(&mut self, frame: &AdditionalAddresses<'_>) -> Result<Vec<SocketAddr>, Violation> {
         self.check_words(Words::All)?;
-        Ok(self.theirs.on_set(frame.sequence, frame.addresses.iter()))
+        Ok(self.theirs.on_set(frame.sequence, frame.addresses.iter().map(canonical)))
     }
 
     /// A flow of the peer is heard from an address: the one that it has behind a NAT, where there is one.
@@ -274,6 +274,11 @@ impl Hosts {
             _ => {}
         }
     }
+}
+
+/// An IPv4 address in its own form, also where the peer wrote it as an IPv6 address: both are one.
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
 /// Our flows, each with the address of ours that it uses.
