@@ -262,12 +262,19 @@ fn packets_from_addresses_of_others_amplify_nothing() {
 
 #[test]
 fn each_side_says_how_many_flows_it_sends() {
-    let mut setup = Setup::multiflow();
-    setup.habits.params.max_sending_uniflow_id = Some(PathId(2));
-    let rig = Rig::established_server(setup);
-    let issued = |id: u32| rig.peer.engine_cid(PathId(id)).is_some();
-    // The puppet gave ids for flows 1 to 7, as many as the engine announced.
-    assert!((0..3).all(issued) && !(3..8).any(issued));
+    for begin in [Rig::established_server, Rig::established_client] {
+        let mut setup = Setup::multiflow();
+        setup.habits.params.max_sending_uniflow_id = Some(PathId(2));
+        let mut rig = begin(setup);
+        // The puppet gave ids for flows 1 to 7, as many as the engine announced.
+        for sequence in 0..4 {
+            rig.frames(encoded(&RetireCid { form: CidForm::Uniflow, path: PathId(2), sequence }));
+            rig.pass(ms(20));
+            rig.ack_all();
+        }
+        let issued = |id: u32| rig.peer.engine_cid(PathId(id)).is_some();
+        assert!((0..3).all(issued) && !(3..8).any(issued));
+    }
     let usual = crate::settings::announced(|_| {});
     assert_eq!(usual.max_sending_uniflow_id, None, "not offered unless it is wished");
 }

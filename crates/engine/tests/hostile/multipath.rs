@@ -171,6 +171,23 @@ fn pitfall_02_limits_are_what_we_announced() {
 }
 
 #[test]
+fn no_ids_for_paths_beyond_the_peers_own_limit() {
+    // RFC 10069 4-3: the peer may give ids up to our limit, and closes for ids beyond its own.
+    for begin in [Rig::established_server, Rig::established_client] {
+        let mut setup = Setup::default();
+        setup.habits.params.initial_max_path_id = Some(PathId(2));
+        let mut rig = begin(setup);
+        for sequence in 0..4 {
+            rig.frames(raw(&[0x3e79, 2, sequence], &[]));
+            rig.pass(ms(20));
+            rig.ack_all();
+        }
+        let issued = |id: u32| rig.peer.engine_cid(PathId(id)).is_some();
+        assert!((0..3).all(issued) && !(3..8).any(issued));
+    }
+}
+
+#[test]
 fn pitfall_03_acks_of_never_used_and_of_dropped_paths_differ() {
     let mut rig = two_paths();
     rig.frames(raw(&[0x3e75, 1, 0], &[]));

@@ -289,7 +289,9 @@ impl Paths {
                 self.ensure_slot(id);
             }
         }
-        for slot in &mut self.slots {
+        // The peer may give ids for more than it takes: nothing is issued beyond its own limit.
+        let is_taken = |id: PathId| self.extension.issued_max().is_none_or(|max| id <= max);
+        for slot in self.slots.iter_mut().filter(|slot| is_taken(slot.id)) {
             let wanted = if slot.path.is_some() { usize::MAX } else { CIDS_AHEAD };
             for _ in 0..slot.local.need(wanted) {
                 if let Some(issued) = slot.local.issue(source) {
