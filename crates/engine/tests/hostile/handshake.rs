@@ -17,7 +17,7 @@ use crate::violations::{half_way, raw, stream, tickets};
 /// A frame that no Initial, Handshake or 0-RTT packet may carry: who reads it closes.
 const FORBIDDEN: [u8; 1] = [0x1e];
 
-fn streams_seen(rig: &Rig) -> usize {
+pub(crate) fn streams_seen(rig: &Rig) -> usize {
     rig.events.iter().filter(|e| matches!(e, Event::Stream(_))).count()
 }
 
@@ -33,7 +33,7 @@ fn kinds(datagram: &[u8]) -> Vec<PacketKind> {
 }
 
 /// Says the ClientHello, and the client's Finished once the server has answered.
-fn finish(rig: &mut Rig) {
+pub(crate) fn finish(rig: &mut Rig) {
     (0..4).for_each(|_| {
         rig.say_handshake();
         rig.pass(ms(5));
@@ -319,7 +319,7 @@ fn a_tls_key_update_is_refused() {
 }
 
 /// A client that remembers what its server of `first` allowed, and meets that of `second`.
-fn two_visits(first: fn(&mut Setup), second: fn(&mut Setup)) -> Rig {
+pub(crate) fn two_visits(first: fn(&mut Setup), second: fn(&mut Setup)) -> Rig {
     let tls = resuming_client_tls();
     let setup = |change: fn(&mut Setup)| {
         let mut setup = Setup { engine_tls: Some(Tls::Client(tls.clone())), ..Setup::default() };

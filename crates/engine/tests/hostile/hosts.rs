@@ -11,7 +11,7 @@ use plait_wire::params::PreferredAddress;
 
 use crate::multiflow::{add_address, remove_address, seen_at, two_flows, uniflows};
 use crate::puppet::{ENGINE, Rig, Seen, Setup, addr, ms};
-use crate::violations::encoded;
+use crate::violations::{encoded, raw};
 
 /// Addresses that the engine told of, each once.
 fn told(rig: &Rig) -> BTreeSet<SocketAddr> {
@@ -227,4 +227,95 @@ fn challenges_draw_nothing_to_an_address_that_the_peer_named() {
     assert!(there.len() <= 2, "{} datagrams", there.len());
     let has_challenge = |frame: &Frame<'_>| matches!(frame, Frame::PathChallenge(_));
     assert!(there.iter().all(|seen| seen.has(has_challenge)));
+}
+
+/// A frame of each kind that speaks of addresses, with the form in which it may be spoken and who may.
+fn words_of_addresses() -> [(Vec<u8>, &'static str); 9] {
+    let ip = [203, 0, 113, 5, 1, 187];
+    [
+        (raw(&[0x44], &[0x14, 1, 0, 0, 203, 0, 113, 5, 1, 187]), "multiflow"),
+        (raw(&[0x45], &[1, 0]), "multiflow"),
+        (uniflows(0, &[(0, 0)]), "multiflow"),
+        (add_private(1, 0, "203.0.113.5:443"), "own"),
+        (raw(&[0x2d50_5811, 1, 0], &[]), "own"),
+        (raw(&[0x3d_7f90, 0], &ip), "server, nat"),
+        (raw(&[0x3d_7f94, 0], &[]), "server, nat"),
+        (raw(&[0x3d_7f92, 0], &ip), "client, nat"),
+        (raw(&[0x9_25ad_da04, 0, 0], &[]), "server, set"),
+    ]
+}
+
+#[test]
+fn words_of_addresses_are_heard_from_whom_and_where_they_were_agreed() {
+    let setups: [(MakeSetup, &str); 6] = [
+        (Setup::multiflow, "multiflow"),
+        (announcing, "own"),
+        (Setup::nat_traversal, "nat"),
+        (Setup::additional_addresses, "set"),
+        (Setup::default, "none"),
+        (Setup::single_path, "none"),
+    ];
+    for (setup, agreed) in setups {
+        for (frame, word) in words_of_addresses() {
+            for (puppet, begin) in [("client", Rig::established_server as Begin), ("server", Rig::established_client)] {
+                let mut rig = begin(setup());
+                let before = rig.wire.len();
+                rig.frames(frame.clone());
+                let (speaker, form) = word.split_once(", ").unwrap_or((puppet, word));
+                let expected = match (form == agreed, speaker == puppet) {
+                    (true, true) => None,
+                    (true, false) => Some(CloseCode::PROTOCOL_VIOLATION),
+                    (false, _) => Some(CloseCode::FRAME_ENCODING_ERROR),
+                };
+                assert_eq!(rig.close_seen(), expected, "{word} from the {puppet}, {agreed} agreed");
+                let is_known = |tuple: &plait_base::FourTuple| tuple.remote == rig.tuple.remote;
+                assert!(expected.is_none() || rig.wire[before..].iter().all(|(tuple, ..)| is_known(tuple)));
+            }
+        }
+    }
+}
+
+type MakeSetup = fn() -> Setup;
+type Begin = fn(Setup) -> Rig;
+
+#[test]
+fn frames_of_other_nat_traversals_are_unknown() {
+    // draft-seemann-quic-nat-traversal: ADD_ADDRESS, PUNCH_ME_NOW, REMOVE_ADDRESS
+    for setup in [Setup::nat_traversal, Setup::multiflow, Setup::default] {
+        for kind in 0x3d_7e90..=0x3d_7e94 {
+            for begin in [Rig::established_server, Rig::established_client] {
+                let mut rig = begin(setup());
+                rig.frames(raw(&[kind, 0, 0], &[203, 0, 113, 5, 1, 187]));
+                assert_eq!((rig.close_seen(), to_strangers(&rig)), (Some(CloseCode::FRAME_ENCODING_ERROR), 0));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_client_that_asks_to_be_reached_moves_nobody() {
+    let mut rig = Rig::established_server(Setup::nat_traversal());
+    for round in 0..500u64 {
+        let ip = [203, 0, 113, round as u8, 0, 53];
+        rig.frames(raw(&[0x3d_7f92, round * (u64::MAX >> 12)], &ip));
+        rig.frames(raw(&[0x3d_7f93, round], &[&[0x20; 16][..], &[0, 53]].concat()));
+    }
+    rig.pass(ms(5_000));
+    assert!(rig.is_open() && rig.wire.iter().all(|(tuple, ..)| tuple.remote == rig.tuple.remote));
+}
+
+#[test]
+fn a_server_that_tells_of_strangers_has_its_client_ask_few_of_them() {
+    let mut setup = Setup::nat_traversal();
+    setup.transport.path_policy(policy::by_name("fullmesh").unwrap());
+    let mut rig = Rig::established_client(setup);
+    for id in 0..500u64 {
+        rig.frames(raw(&[0x3d_7f90, id], &[203, 0, 113, id as u8, 0, 53]));
+        rig.frames(raw(&[0x3d_7f94, id], &[]));
+        rig.frames(raw(&[0x3d_7f90, (1 << 62) - 1 - id], &[203, 0, 113, id as u8, 0, 54]));
+    }
+    rig.pass(ms(10_000));
+    assert!(rig.is_open());
+    // Eight at once, one more each second, each two times.
+    assert!((1..=2 * (8 + 10)).contains(&to_strangers(&rig)), "{}", to_strangers(&rig));
 }

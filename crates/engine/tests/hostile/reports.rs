@@ -1,13 +1,13 @@
 //! What hosts tell each other of their paths: a report steers the scheduler and nothing else.
 
 use plait_base::observe::PathState;
-use plait_base::{Dir, PathId, Space};
+use plait_base::{CloseCode, Dir, PathId, Space};
 use plait_engine::schedule::{self, reinject};
 use plait_wire::Frame;
 use plait_wire::frame::{AckForm, List, PathCondition, PathInfo, PathsInfo};
 
 use crate::puppet::{Rig, Setup, ms};
-use crate::violations::encoded;
+use crate::violations::{encoded, raw};
 
 const SECOND: &str = "192.0.2.2:5000";
 
@@ -138,4 +138,75 @@ fn an_idle_connection_falls_silent() {
     let from = rig.seen.len();
     answer(&mut rig, 300);
     assert_eq!(told(&rig, from), []);
+}
+
+/// MPX_PATHS with these numbers in each of its fields.
+fn figures(sequence: u64, path: u64, count: u64, figure: u64) -> Vec<u8> {
+    let mut frame = raw(&[0x2d50_5812, sequence, count], &[]);
+    for _ in 0..count.min(40) {
+        frame.extend(raw(&[path], &[2]));
+        frame.extend(raw(&[figure; 4], &[]));
+    }
+    frame
+}
+
+const LAST: u64 = (1 << 62) - 1;
+
+#[test]
+fn absurd_figures_are_figures() {
+    // All that can be said of a path, of one that is there and of others, once and 40 times in one report.
+    for figure in [0, 1, LAST] {
+        for path in [0, 1, 7, 9, u64::from(u32::MAX)] {
+            let mut rig = telling();
+            rig.frames(figures(0, path, 1, figure));
+            rig.frames(figures(LAST - 1, path, 40, figure));
+            rig.frames(figures(LAST, path, 0, figure));
+            rig.frames(figures(3, 1, 1, figure));
+            answer(&mut rig, 20);
+            let [first, second] = shares(&mut rig);
+            assert!(rig.is_open() && first + second > 0, "{path} {figure}");
+            let reported = [0, 1, 7, 9].map(|id| rig.conn().paths().peer_report(PathId(id)).is_some());
+            assert_eq!(reported, [0, 1, 7, 9].map(|id| path == id && id < 2), "of paths that are there");
+            assert_eq!(rig.conn().paths().ids().len(), 2);
+        }
+    }
+}
+
+#[test]
+fn absurd_counts_and_ids_are_errors() {
+    let beyond = u64::from(u32::MAX) + 1;
+    for frame in [figures(0, 1, 41, 0), figures(0, 1, LAST, 0), figures(0, beyond, 1, 0), figures(0, LAST, 1, 0)] {
+        let mut rig = telling();
+        rig.frames(frame);
+        let code = rig.close_seen();
+        assert!(
+            [Some(CloseCode::FRAME_ENCODING_ERROR), Some(CloseCode::PROTOCOL_VIOLATION)].contains(&code),
+            "{code:?}"
+        );
+    }
+}
+
+#[test]
+fn a_flood_of_reports_draws_less_than_it_costs() {
+    // Each takes back what the one before said, so that each asks the path anew.
+    use PathCondition::{Active, PotentiallyFailed};
+    let mut rig = telling();
+    let (sent, events) = (rig.wire.len(), rig.events.len());
+    let mut cost = 0;
+    for sequence in 0..4_000 {
+        let condition = if sequence % 2 == 0 { PotentiallyFailed } else { Active };
+        let frame = report(sequence, &[(0, condition), (1, condition)]);
+        cost += frame.len() + 30;
+        rig.frames(frame);
+        if sequence % 100 == 0 {
+            rig.pass(ms(30));
+            rig.ack_all();
+        }
+    }
+    let drawn: usize = rig.wire[sent..].iter().map(|(_, _, datagram)| datagram.len()).sum();
+    assert!(rig.is_open() && drawn < 2 * cost, "{drawn} bytes for {cost}");
+    assert!(rig.events.len() - events < 10);
+    answer(&mut rig, 20);
+    let [first, second] = shares(&mut rig);
+    assert!(first + second > 0);
 }

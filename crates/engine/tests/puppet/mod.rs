@@ -172,6 +172,8 @@ pub struct Rig {
     pub ledger: BTreeMap<SocketAddr, Ledger>,
     /// Whether the puppet gets what the engine sends.
     pub deaf: bool,
+    /// Addresses of others: what the engine sends there never gets to the puppet.
+    pub strangers: Vec<SocketAddr>,
     pub accepts: bool,
     crypto_sent: BTreeMap<Space, usize>,
     next_cid: BTreeMap<u32, u64>,
@@ -234,6 +236,7 @@ impl Rig {
             tuple: tuple(PUPPET),
             ledger: BTreeMap::new(),
             deaf: false,
+            strangers: Vec::new(),
             accepts: true,
             crypto_sent: BTreeMap::new(),
             next_cid: BTreeMap::new(),
@@ -316,7 +319,7 @@ impl Rig {
             for datagram in buf.chunks(transmit.segment_size.unwrap_or(buf.len())) {
                 self.ledger.entry(transmit.tuple.remote).or_default().from_engine += datagram.len() as u64;
                 self.wire.push((transmit.tuple, transmit.ecn, datagram.to_vec()));
-                if !self.deaf {
+                if !self.deaf && !self.strangers.contains(&transmit.tuple.remote) {
                     let seen = self.peer.open(self.now, transmit.tuple, datagram);
                     seen.iter().for_each(|s| s.check_size(self.peer.side));
                     self.seen.extend(seen);
@@ -360,7 +363,7 @@ impl Rig {
             for datagram in buf.chunks(transmit.segment_size.unwrap_or(buf.len())) {
                 self.ledger.entry(transmit.tuple.remote).or_default().from_engine += datagram.len() as u64;
                 self.wire.push((transmit.tuple, transmit.ecn, datagram.to_vec()));
-                if !self.deaf {
+                if !self.deaf && !self.strangers.contains(&transmit.tuple.remote) {
                     let seen = self.peer.open(self.now, transmit.tuple, datagram);
                     seen.iter().for_each(|s| s.check_size(self.peer.side));
                     self.seen.extend(seen);
