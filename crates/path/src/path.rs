@@ -90,6 +90,8 @@ pub struct Path {
     heard_cid: Option<ConnectionId>,
     /// Addresses of the newest packet that arrived, where those say nothing of our own way.
     heard_from: Option<FourTuple>,
+    /// Addresses between which RTT and window were learned.
+    learned_at: FourTuple,
     /// Potentially failed: no ack came since a probe time-out, or our own address is gone.
     is_failed: bool,
     /// Whether what arrives under its id says anything of what leaves.
@@ -113,6 +115,7 @@ impl Path {
         config: PathConfig,
     ) -> Self {
         let PathConfig { mtu, send, acks, spin } = config;
+        let learned_at = addresses.tuple();
         let mut receive = ReceiveFlow::new(id, Space::Data, acks);
         if id != PathId::ZERO {
             // Path 0 has the handshake's samples.
@@ -131,6 +134,7 @@ impl Path {
             payload_at: None,
             heard_cid: None,
             heard_from: None,
+            learned_at,
             is_failed: false,
             pairing: Pairing::Paths,
             pair_rtts: PairRtts::default(),

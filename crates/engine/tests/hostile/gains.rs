@@ -120,3 +120,39 @@ fn credit_of_an_address_that_is_named_again_and_again() {
         assert!(sent <= 2 * (8 + 3) * 1200, "{sent} bytes in three seconds");
     }
 }
+
+/// Bytes that two addresses draw whose packets take turns, so many milliseconds apart: none is acked, challenges are answered.
+fn drawn_to_and_fro(setup: Setup, gap: u64, other: &str) -> usize {
+    let mut rig = busy(setup);
+    if other == VICTIM {
+        rig.strangers.push(addr(VICTIM));
+    }
+    let (before, mut from) = (rig.wire.len(), rig.seen.len());
+    for round in 0..500 {
+        let remote = [PUPPET, other][round % 2];
+        let frames = rig.seen[from..].iter().flat_map(Seen::frames);
+        let data = frames.filter_map(|frame| if let Frame::PathChallenge(f) = frame { Some(f.data) } else { None });
+        let answers: Vec<u8> = data.flat_map(|data| raw(&[0x1b], &data)).collect();
+        from = rig.seen.len();
+        rig.send_all(tuple(remote), &[Packet::one_rtt([&[0x01][..], &answers].concat())]);
+        rig.pass(ms(gap));
+    }
+    assert!(rig.is_open());
+    rig.wire[before..].iter().map(|(_, _, datagram)| datagram.len()).sum()
+}
+
+#[test]
+fn a_path_that_moves_to_and_fro_draws_challenges_and_no_windows() {
+    for begin in [Setup::single_path, Setup::default] {
+        for gap in [1, 20, 200] {
+            // RFC 9000 9.4: a window begins anew where an address was proven, and what came back knows its way. Each pair of
+            // packets would draw 12 kB else, 3 MB in all. What is left are challenges, and probes where time passes.
+            let (both, copied) = (drawn_to_and_fro(begin(), gap, SECOND), drawn_to_and_fro(begin(), gap, VICTIM));
+            assert!(both < 500 * 1_400, "{both} bytes to two addresses, {gap} ms");
+            assert!(
+                copied < [100_000, 400_000, 1_000_000][usize::from(gap > 1) + usize::from(gap > 20)],
+                "{copied} bytes, {gap} ms"
+            );
+        }
+    }
+}

@@ -70,7 +70,8 @@ fn copies_of_the_newest_packet_flood_nobody_and_the_transfer_goes_on() {
     for mut rig in servers() {
         let got = transfer_with_copies(&mut rig, 2);
         assert!(rig.is_open());
-        assert!(got > 500_000, "{got} bytes where every second packet was copied");
+        // What goes to the stranger meanwhile is lost, and the window shrinks by it.
+        assert!(got > 200_000, "{got} bytes where every second packet was copied");
     }
 }
 

@@ -130,6 +130,8 @@ pub(crate) struct FourTupleState {
     received_bytes: u64,
     sent_bytes: u64,
     running: Option<Running>,
+    /// When the newest validation began.
+    asked_at: Option<Instant>,
     challenges: VecDeque<Challenge>,
     responses: VecDeque<ChallengeData>,
     /// Bytes of datagrams with responses that may still leave; what comes in earns more.
@@ -150,6 +152,7 @@ impl FourTupleState {
             received_bytes: 0,
             sent_bytes: 0,
             running: None,
+            asked_at: None,
             challenges: VecDeque::new(),
             responses: VecDeque::new(),
             response_credit: PATH_RESPONSE_BURST_BYTES,
@@ -236,6 +239,11 @@ impl FourTupleState {
         self.origin == Origin::Named && !self.is_validated()
     }
 
+    /// True where packets alone say that the peer is here.
+    pub(crate) fn awaits_proof(&self) -> bool {
+        self.origin == Origin::Peers && !self.is_validated()
+    }
+
     /// Bytes that may be sent now: `u64::MAX` once validated and where no datagram of the peer's chose the address, else three times what came
     /// less what went.
     #[inline]
@@ -270,6 +278,7 @@ impl FourTupleState {
             self.validation = Validation::Unvalidated;
         }
         self.challenges.clear();
+        self.asked_at = Some(now);
         self.running = Some(Running {
             times,
             retry: times.retry,
@@ -277,6 +286,19 @@ impl FourTupleState {
             give_up: now + times.give_up,
             challenge_due: true,
         });
+    }
+
+    /// Starts to validate an address that was proven: a challenge is due once a probe time-out has passed since the last
+    /// validation began, so that a peer that moves to and fro draws no challenge by each packet.
+    pub(crate) fn begin_to_confirm(&mut self, now: Instant, times: ValidationTimes) {
+        // RFC 9000 8.2.1: challenges are no more frequent than Initial packets would be.
+        match self.asked_at.map(|at| at + times.retry).filter(|next| *next > now) {
+            None => self.begin_validation(now, times),
+            Some(next) => {
+                let (retry, challenge_due) = (times.retry, self.wants_challenge());
+                self.running = Some(Running { times, retry, next, give_up: now + times.give_up, challenge_due });
+            }
+        }
     }
 
     /// PATH_CHALLENGE arrived here: a response is due here and nowhere else (RFC 9000 8.2.2).

@@ -191,6 +191,11 @@ impl PathAddresses {
         self.current.amplification_room()
     }
 
+    /// True where packets alone say that the peer is at its current address.
+    pub(crate) fn awaits_proof(&self) -> bool {
+        self.current.awaits_proof()
+    }
+
     /// True as long as there is nothing but the peer's word for it that it is at its current address.
     #[inline]
     pub(crate) fn is_hearsay(&self) -> bool {
@@ -260,7 +265,7 @@ impl PathAddresses {
         }
         if old.is_validated() {
             // RFC 9000 9.3.2, 9.3.3: keep and challenge the address before, in case an attacker forwarded the packet.
-            old.begin_validation(now, times);
+            old.begin_to_confirm(now, times);
             self.previous = Some(Box::new(old));
         }
         if self.current.is_validated() {

@@ -208,6 +208,22 @@ fn second_move_keeps_the_last_proven_address() {
 }
 
 #[test]
+fn a_proven_address_is_challenged_once_in_a_probe_timeout() {
+    // RFC 9000 8.2.1
+    let mut addresses = PathAddresses::new(home(), Validation::Validated);
+    let mut asked = 0;
+    for ms in 0..1000 {
+        addresses.note_candidate(away(), 40);
+        addresses.move_to(at(ms), away(), TIMES);
+        let _ = addresses.on_timeout(at(ms));
+        asked += write(&mut addresses, FourTupleRole::Previous).0.len();
+        addresses.move_to(at(ms), home(), TIMES);
+    }
+    let most = 1 + 1000 / TIMES.retry.as_millis() as usize;
+    assert!((1..=most).contains(&asked), "{asked} challenges, and {most} probe time-outs");
+}
+
+#[test]
 fn failed_candidate_leaves_the_current_address_alone() {
     let mut addresses = PathAddresses::new(home(), Validation::Validated);
     addresses.challenge_candidate(at(0), away(), TIMES);

@@ -88,9 +88,21 @@ impl Path {
     /// The addresses changed: RTT, window, ECN and MTU begin anew unless only ports did (RFC 9000 9.4).
     pub fn on_moved(&mut self, now: Instant, moved: Moved, controller: impl FnOnce() -> Box<dyn CongestionController>) {
         if moved == Moved::Hosts {
-            self.restart_sending(now, controller());
             self.receive.on_new_way();
+            self.renew(now, controller);
         }
+    }
+
+    /// Begins anew where the addresses are others than those that RTT and window were learned at. An address from which
+    /// packets came has to be proven first (RFC 9000 9.4): copies of packets would give a fresh window each time, and a path
+    /// that comes back knows its way.
+    pub fn renew(&mut self, now: Instant, controller: impl FnOnce() -> Box<dyn CongestionController>) {
+        let tuple = self.tuple();
+        if self.addresses.awaits_proof() || self.learned_at.same_hosts(&tuple) {
+            return;
+        }
+        self.learned_at = tuple;
+        self.restart_sending(now, controller());
     }
 
     /// Sends to other addresses from now on. Nothing that was learned holds there; packet numbers go on.
@@ -101,6 +113,7 @@ impl Path {
         controller: impl FnOnce() -> Box<dyn CongestionController>,
     ) {
         self.addresses = addresses;
+        self.learned_at = self.tuple();
         let _ = self.recover();
         if !self.is_fresh() {
             self.pair_rtts = PairRtts::default();

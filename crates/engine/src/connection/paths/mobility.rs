@@ -183,6 +183,16 @@ impl PathControl {
         self.process_table_events();
     }
 
+    /// The address to which the peer moved is proven: RTT, window and MTU begin anew (RFC 9000 9.4).
+    pub(super) fn renew(&mut self, now: Instant, id: PathId) {
+        let factory = self.controller().clone();
+        if let Some(path) = self.table.path_mut(id) {
+            path.renew(now, || factory.build(id, now, plait_base::limits::MIN_DATAGRAM_BYTES as u64));
+            self.table.on_pto_changed();
+            self.tell(PathNews::RoomShrank);
+        }
+    }
+
     /// The path's addresses changed: its RTT, window and MTU begin anew unless only ports did (RFC 9000 9.4).
     pub(crate) fn on_moved(&mut self, now: Instant, id: PathId, moved: Moved) {
         if moved == Moved::No {

@@ -48,7 +48,10 @@ impl PathControl {
     /// What a response or a timer changed about a path's addresses.
     pub(super) fn on_address_event(&mut self, now: Instant, id: PathId, event: AddressEvent, random: &mut Random) {
         match event {
-            AddressEvent::Validated(FourTupleRole::Current) => self.on_validated(id),
+            AddressEvent::Validated(FourTupleRole::Current) => {
+                self.renew(now, id);
+                self.on_validated(id);
+            }
             AddressEvent::Validated(FourTupleRole::Candidate) => self.on_candidate_validated(now, id),
             AddressEvent::Validated(FourTupleRole::Previous) => {}
             AddressEvent::FellBack(moved) => self.on_moved(now, id, moved),
