@@ -26,6 +26,8 @@ pub const MAX_QUEUED_PATH_RESPONSES: usize = 4;
 pub const PATH_RESPONSE_BURST_BYTES: u64 = 8 * MIN_DATAGRAM_BYTES as u64;
 /// Challenges of one validation whose answers are still accepted.
 pub const MAX_OUTSTANDING_CHALLENGES: usize = 8;
+/// Challenges of one validation that leave ahead of its clock: a peer that acknowledges them and answers none draws no more.
+pub const MAX_EARLY_CHALLENGES: u32 = 2;
 
 /// Connection ids that we issue and keep active for one path, at most.
 pub const MAX_LOCAL_CIDS_PER_PATH: usize = 8;

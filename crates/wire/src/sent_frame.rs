@@ -62,8 +62,8 @@ pub enum SentFrame {
         path: PathId,
         sequence: u64,
     },
-    /// PATH_CHALLENGE; sent again by its own timer with new data.
-    PathChallenge,
+    /// PATH_CHALLENGE with its data; sent again with new data.
+    PathChallenge([u8; 8]),
     /// PATH_RESPONSE; sent once for each challenge.
     PathResponse,
     /// The PING of a path MTU probe of this size, UDP payload bytes.

@@ -1,5 +1,6 @@
 //! The 3x rule, byte by byte, whatever is lost and however long it lasts (RFC 9000 8.1, 8.2, 9.3).
 
+use plait_base::limits::MAX_EARLY_CHALLENGES;
 use plait_base::{Dir, Random, Space};
 use plait_crypto::ServerTlsConfig;
 use plait_crypto::tls::Identity;
@@ -208,4 +209,29 @@ fn pitfall_22_probes_bring_no_application_data_there_either() {
     let there: Vec<_> = rig.seen.iter().filter(|s| s.path == PathId(1)).collect();
     assert!(there.iter().any(|s| s.has(|f| matches!(f, Frame::Ping))), "probe time-outs passed");
     assert!(!there.iter().any(|s| s.has(|f| matches!(f, Frame::Stream(_)))));
+}
+
+#[test]
+fn acked_challenges_without_an_answer_are_repeated_early_and_seldom() {
+    // RFC 9000 8.2.1
+    let mut rig = busy_server(1);
+    rig.open_path(1, "192.0.2.2:5000", false);
+    rig.pass(ms(20));
+    let asked = |rig: &Rig| {
+        let there = rig.seen.iter().filter(|s| s.path == PathId(1));
+        there.filter(|s| s.has(|f| matches!(f, Frame::PathChallenge(_)))).count()
+    };
+    assert_eq!(asked(&rig), 1);
+    let from = tuple("192.0.2.2:5000");
+    rig.send_all(from, &[Packet::one_rtt([0x01]).on(1).padded(1_200)]);
+    rig.ack_all();
+    rig.pass(ms(50));
+    assert_eq!(asked(&rig), 2, "the answer was lost, or it would have come with the ack");
+    for _ in 0..10 {
+        rig.send_all(from, &[Packet::one_rtt([0x01]).on(1).padded(1_200)]);
+        rig.ack_all();
+        rig.pass(ms(50));
+    }
+    assert_eq!(asked(&rig), 1 + MAX_EARLY_CHALLENGES as usize, "a peer that only acks waits for the clock");
+    rig.assert_amplification("192.0.2.2:5000");
 }

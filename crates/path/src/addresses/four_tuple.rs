@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use plait_base::limits::{
-    AMPLIFICATION_FACTOR, MAX_OUTSTANDING_CHALLENGES, MAX_QUEUED_PATH_RESPONSES, MIN_DATAGRAM_BYTES,
-    PATH_RESPONSE_BURST_BYTES,
+    AMPLIFICATION_FACTOR, MAX_EARLY_CHALLENGES, MAX_OUTSTANDING_CHALLENGES, MAX_QUEUED_PATH_RESPONSES,
+    MIN_DATAGRAM_BYTES, PATH_RESPONSE_BURST_BYTES,
 };
 use plait_base::{FourTuple, Instant, Random};
 use plait_wire::frame::{PathChallenge, PathResponse};
@@ -111,6 +111,8 @@ struct Running {
     next: Instant,
     give_up: Instant,
     challenge_due: bool,
+    /// Repetitions that packets called for and not the clock.
+    early: u32,
 }
 
 fn unspecified(local: SocketAddr) -> SocketAddr {
@@ -285,6 +287,7 @@ impl FourTupleState {
             next: now + times.retry,
             give_up: now + times.give_up,
             challenge_due: true,
+            early: 0,
         });
     }
 
@@ -295,9 +298,25 @@ impl FourTupleState {
         match self.asked_at.map(|at| at + times.retry).filter(|next| *next > now) {
             None => self.begin_validation(now, times),
             Some(next) => {
-                let (retry, challenge_due) = (times.retry, self.wants_challenge());
-                self.running = Some(Running { times, retry, next, give_up: now + times.give_up, challenge_due });
+                // Nor by each packet that is lost or acked without an answer.
+                let (retry, challenge_due, early) = (times.retry, self.wants_challenge(), MAX_EARLY_CHALLENGES);
+                self.running = Some(Running { times, retry, next, give_up: now + times.give_up, challenge_due, early });
             }
+        }
+    }
+
+    /// The packet with challenge `data` was lost, or was acked and an answer ought to be here by `at`: the answer was lost
+    /// then, which nobody sends twice, and a new challenge leaves. As an Initial packet's loss is found by acks and repaired
+    /// before its probe time-out (RFC 9000 8.2.1).
+    /// To an address that the peer merely named its word for that draws none.
+    pub(crate) fn ask_again(&mut self, at: Instant, data: ChallengeData) {
+        let is_latest = !self.is_hearsay() && self.challenges.back().is_some_and(|challenge| challenge.data == data);
+        let Some(running) = self.running.as_mut().filter(|r| is_latest && r.early < MAX_EARLY_CHALLENGES) else {
+            return;
+        };
+        if !running.challenge_due && at < running.next {
+            running.next = at;
+            running.early += 1;
         }
     }
 
@@ -385,7 +404,7 @@ impl FourTupleState {
         if let Some(running) = self.running.as_mut().filter(|r| r.challenge_due) {
             let mut data = ChallengeData::default();
             rng.fill(&mut data);
-            if w.write(&PathChallenge { data }, SentFrame::PathChallenge) {
+            if w.write(&PathChallenge { data }, SentFrame::PathChallenge(data)) {
                 running.challenge_due = false;
                 if self.challenges.len() >= MAX_OUTSTANDING_CHALLENGES {
                     self.challenges.pop_front();

@@ -320,6 +320,15 @@ impl PathAddresses {
         Ok(None)
     }
 
+    /// The packet with challenge `data` was lost, or an answer ought to be here by `at`.
+    pub(crate) fn ask_again(&mut self, at: Instant, data: ChallengeData) {
+        for role in FourTupleRole::ALL {
+            if let Some(state) = self.get_mut(role) {
+                state.ask_again(at, data);
+            }
+        }
+    }
+
     /// True when a challenge or response waits for the current addresses and may be sent.
     #[inline]
     pub(crate) fn is_current_due(&self) -> bool {

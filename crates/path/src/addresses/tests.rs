@@ -347,3 +347,20 @@ fn small_challenges_draw_no_more_than_they_pay_for() {
         assert!(answers.contains(&(1 << 32 | round).to_be_bytes()), "challenge {round}");
     }
 }
+
+#[test]
+fn a_lost_challenge_is_repeated_ahead_of_its_clock() {
+    let mut addresses = PathAddresses::opened(home());
+    addresses.challenge(at(0), TIMES);
+    let (asked, ..) = write(&mut addresses, FourTupleRole::Current);
+    addresses.ask_again(at(30), [0; 8]);
+    assert_eq!(addresses.deadline(), Some(at(100)), "of another challenge");
+    addresses.ask_again(at(30), asked[0]);
+    assert_eq!(addresses.deadline(), Some(at(30)));
+    assert_eq!(addresses.on_timeout(at(30)), None);
+    let (again, ..) = write(&mut addresses, FourTupleRole::Current);
+    assert_eq!(addresses.deadline(), Some(at(230)), "repetitions are ever further apart");
+    assert_eq!(addresses.on_response(at(60), again[0]), Ok(Some(AddressEvent::Validated(FourTupleRole::Current))));
+    addresses.ask_again(at(70), again[0]);
+    assert_eq!(addresses.deadline(), None);
+}

@@ -9,6 +9,10 @@ use plait_wire::header::{FixedBit, OutHeader};
 use super::Path;
 use crate::addresses::FourTupleRole;
 use crate::send::{Built, FlightOrder, InFlight, PacketBuilder, Padding, Sealer, SendRoom};
+use crate::table::Pairing;
+
+/// Packets with which a path is validated where nothing is lost: a challenge and a response, and one behind each.
+const STARTING_PACKETS: u64 = 4;
 
 /// How a datagram leaves on a path now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +77,13 @@ impl Path {
         }
         self.send.prepare_to_send(now, MIN_DATAGRAM_BYTES as u64);
         self.send.room(now, MIN_DATAGRAM_BYTES as u64)
+    }
+
+    /// True where a small packet behind one with a challenge or response tells of its loss: among the first packets of a path
+    /// beside path 0, where there is no round-trip time yet and a probe time-out is a second.
+    pub fn is_starting(&self) -> bool {
+        let is_beside = !self.is_first() && self.pairing == Pairing::Paths;
+        is_beside && self.send.next_number(Space::Data) <= STARTING_PACKETS
     }
 
     /// True while a 1-RTT packet that asks for an ack is under way.

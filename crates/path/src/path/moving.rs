@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use plait_base::limits::TIMER_GRANULARITY;
 use plait_base::{ConnectionId, FourTuple, Instant, Side};
 use plait_congestion::CongestionController;
 
@@ -83,6 +84,18 @@ impl Path {
         self.addresses.note_candidate(tuple, bytes);
         self.addresses.on_challenge(&tuple, data);
         changed_cid
+    }
+
+    /// The packet with this challenge of ours was acked: the answer, if it comes, is not far behind.
+    pub fn on_challenge_acked(&mut self, now: Instant, data: ChallengeData) {
+        // RFC 9002 6.1.2: what came an eighth of a round trip later than the rest counts as lost
+        let patience = (self.send.rtt().latest() / 8).max(TIMER_GRANULARITY);
+        self.addresses.ask_again(now + patience, data);
+    }
+
+    /// The packet with this challenge of ours was lost.
+    pub fn on_challenge_lost(&mut self, now: Instant, data: ChallengeData) {
+        self.addresses.ask_again(now, data);
     }
 
     /// The addresses changed: RTT, window, ECN and MTU begin anew unless only ports did (RFC 9000 9.4).

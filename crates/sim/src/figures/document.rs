@@ -53,6 +53,7 @@ impl FigureFiles {
         }
         let cell = |text: &str| text.replace('|', "\\|");
         let mut text = format!("\n`{command}`\n");
+        self.settings.iter().for_each(|settings| text.push_str(&format!("\nRan with {settings}.\n")));
         if !self.figure.claims.is_empty() {
             text.push_str("\n| | published, or asked for | here |\n|---|---|---|\n");
         }
@@ -79,7 +80,7 @@ mod tests {
         figure.claim("time | of two", "1.2 s", "1.1 s");
         figure.tables.push(Table { head: vec!["a".into(), "b".into()], rows: vec![vec!["1".into(), "2".into()]] });
         figure.notes.push("one seed".into());
-        FigureFiles { name: "ns3-fig9", title: "A title", figure, files: Vec::new() }
+        FigureFiles { name: "ns3-fig9", title: "A title", settings: Some("cubic".into()), figure, files: Vec::new() }
     }
 
     #[test]
@@ -89,7 +90,7 @@ mod tests {
                         <!-- table ns3-fig9 -->\n<!-- end ns3-fig9 -->\nafter\n";
         assert_eq!(wanted_by(document).collect::<Vec<_>>(), ["ns3-fig9", "ns3-fig10", "ns3-fig9"]);
         let once = fill(document, &made(), "plait sim figure ns3-fig9").unwrap();
-        let figure = "<!-- figure ns3-fig9 -->\n\n`plait sim figure ns3-fig9`\n\n| | published, or asked for | here |\n\
+        let figure = "<!-- figure ns3-fig9 -->\n\n`plait sim figure ns3-fig9`\n\nRan with cubic.\n\n| | published, or asked for | here |\n\
                       |---|---|---|\n| time \\| of two | 1.2 s | 1.1 s |\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n\
                       - one seed\n\n<!-- end ns3-fig9 -->";
         let table = "<!-- table ns3-fig9 -->\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n<!-- end ns3-fig9 -->";

@@ -45,6 +45,20 @@ impl PathControl {
         Ok(())
     }
 
+    /// The packet with this challenge of ours was acked.
+    pub(crate) fn on_challenge_acked(&mut self, now: Instant, id: PathId, data: ChallengeData) {
+        if let Some(path) = self.table.path_mut(id) {
+            path.on_challenge_acked(now, data);
+        }
+    }
+
+    /// The packet with this challenge of ours was lost.
+    pub(crate) fn on_challenge_lost(&mut self, now: Instant, id: PathId, data: ChallengeData) {
+        if let Some(path) = self.table.path_mut(id) {
+            path.on_challenge_lost(now, data);
+        }
+    }
+
     /// What a response or a timer changed about a path's addresses.
     pub(super) fn on_address_event(&mut self, now: Instant, id: PathId, event: AddressEvent, random: &mut Random) {
         match event {

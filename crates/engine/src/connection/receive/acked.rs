@@ -55,6 +55,10 @@ impl Connection {
             self.on_frame_acked(now, path, frame);
         }
         for frame in &feedback.lost {
+            // What is sent again after a probe time-out is not known to be lost, and a challenge has its own clock.
+            if let SentFrame::PathChallenge(data) = *frame {
+                self.paths.on_challenge_lost(now, path, data);
+            }
             self.on_frame_lost(now, path, frame);
         }
         for lost in &feedback.lost_packets {
@@ -121,7 +125,8 @@ impl Connection {
             | SentFrame::Uniflows(_)
             | SentFrame::AdditionalAddresses(_)
             | SentFrame::PathsInfo(_) => self.paths.on_frame_acked(frame),
-            SentFrame::Datagram { .. } | SentFrame::Ping | SentFrame::PathChallenge | SentFrame::PathResponse => {}
+            SentFrame::PathChallenge(data) => self.paths.on_challenge_acked(now, path, data),
+            SentFrame::Datagram { .. } | SentFrame::Ping | SentFrame::PathResponse => {}
         }
     }
 
@@ -154,7 +159,7 @@ impl Connection {
             SentFrame::Ack { .. }
             | SentFrame::Datagram { .. }
             | SentFrame::Ping
-            | SentFrame::PathChallenge
+            | SentFrame::PathChallenge(_)
             | SentFrame::PathResponse => {}
         }
     }

@@ -144,7 +144,11 @@ impl Connection {
             elsewhere: purpose == Purpose::OtherAddress,
         };
         let pruned = path.on_packet_sent(now, (space, role), &packet, frames, &mut self.paths.feedback);
+        let is_start = purpose == Purpose::Validation && path.is_starting();
         self.scheduling.views.on_sent(place);
+        if is_start {
+            self.paths.ping(id);
+        }
         if pruned {
             self.scheduling.views.expire();
             let feedback = self.paths.take_feedback();
