@@ -44,13 +44,14 @@ mod tests {
         PathState::Closing,
         PathState::Closed,
     ];
-    const ROOMS: [Room; 8] = [
+    const ROOMS: [Room; 9] = [
         Room::Free,
         Room::Window,
         Room::Paced(Instant::ZERO),
         Room::Amplification,
         Room::NoCid,
         Room::NotValidated,
+        Room::Opening,
         Room::Socket(Instant::ZERO),
         Room::Stuck,
     ];
@@ -60,7 +61,7 @@ mod tests {
         let figure = || prop_oneof![Just(0u64), 0u64..10_000_000, Just(u64::MAX)];
         let time = || prop_oneof![Just(0u64), 0u64..2_000_000_000, Just(u64::MAX)].prop_map(Duration::from_nanos);
         let rtts = (proptest::option::of(time()), time(), time(), time());
-        (0usize..6, 0usize..8, rtts, figure(), figure(), figure(), figure()).prop_map(
+        (0usize..6, 0..ROOMS.len(), rtts, figure(), figure(), figure(), figure()).prop_map(
             |(state, room, (rtt, rtt_var, rtt_min, rtt_max), window, in_flight, ssthresh, mss)| PathView {
                 state: STATES[state],
                 room: ROOMS[room],

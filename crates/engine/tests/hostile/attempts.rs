@@ -4,14 +4,15 @@
 use std::sync::{Arc, Mutex};
 
 use plait_base::observe::{Observer, PathState, TraceEvent};
-use plait_base::{CloseCode, FourTuple, Instant, PathId, Space};
+use plait_base::{CloseCode, Dir, FourTuple, Instant, PathId, Space};
 use plait_crypto::tls::{Hello, read_client_hello, read_encrypted_extensions};
 use plait_engine::connection::{ConnectionError, Event, Unreachable};
 use plait_path::PathStatus;
+use plait_wire::Frame;
 use plait_wire::header::PacketKind;
 use plait_wire::params::UnconfirmedPaths;
 
-use crate::puppet::{Packet, Rig, Setup, addr, ms};
+use crate::puppet::{Packet, Rig, Seen, Setup, addr, ms};
 
 /// Gives the transport parameters in `message` the code point that drafts of RFC 9001 used.
 fn as_in_drafts(message: &mut [u8], read: fn(&[u8], usize) -> Hello<'_>) {
@@ -123,6 +124,30 @@ fn paths_wait_until_the_server_has_read_the_finished() {
 fn paths_begin_at_once_where_the_server_bears_it() {
     let (rig, tuple) = opens_unconfirmed(UnconfirmedPaths::Welcome);
     assert_eq!(left_by(&rig, tuple), 2);
+}
+
+#[test]
+fn an_opened_path_doubles_what_is_under_way_and_carries_nothing_else() {
+    let mut rig = Rig::established_client(Setup::default());
+    rig.ack_all();
+    let id = rig.conn().streams().open(Dir::Uni).unwrap();
+    rig.conn().send_stream(id).write(&[7; 5_000]).unwrap();
+    rig.pass(ms(1));
+    let (from, tuple) = (rig.seen.len(), FourTuple { local: addr("10.0.0.7:4000"), ..rig.tuple });
+    let now = rig.now;
+    rig.conn().open_path(now, tuple, PathStatus::Available).unwrap();
+    rig.pass(ms(1));
+    let there: Vec<_> = rig.seen[from..].iter().filter(|s| s.tuple == tuple).collect();
+    assert!(there[0].has(|f| matches!(f, Frame::PathChallenge(_))) && there[0].datagram >= 1200);
+    assert!(there[0].has(|f| matches!(f, Frame::Stream(_))), "the challenge takes data along");
+    let bytes = |f: &Frame<'_>| if let Frame::Stream(s) = f { s.data.len() } else { 0 };
+    assert_eq!(there.iter().flat_map(|s| s.frames()).map(|f| bytes(&f)).sum::<usize>(), 5_000);
+    assert!(rig.seen[from..].iter().all(|s| s.tuple == tuple), "what is doubled does not come back");
+    rig.conn().send_stream(id).write(&[8; 5_000]).unwrap();
+    let from = rig.seen.len();
+    rig.pass(ms(1));
+    let new = |s: &&Seen| s.frames().iter().any(|f| matches!(f, Frame::Stream(s) if s.offset >= 5_000));
+    assert!(rig.seen[from..].iter().any(|s| s.tuple == rig.tuple && new(&s)), "new data takes the path that works");
 }
 
 /// Paths of which probe time-outs passed.

@@ -86,6 +86,11 @@ impl Path {
         is_beside && self.send.next_number(Space::Data) <= STARTING_PACKETS
     }
 
+    /// True for a path beside path 0 of which nothing was heard yet.
+    pub fn is_opening(&self) -> bool {
+        !self.is_first() && !self.is_validated() && self.send.rtt().measured().is_none()
+    }
+
     /// True while a 1-RTT packet that asks for an ack is under way.
     #[inline]
     pub fn is_awaiting_ack(&self) -> bool {

@@ -184,8 +184,12 @@ impl Path {
     /// True where data may ride along with validation: a client's in the first packet of a new path to where it knows the
     /// server, a server's once the address is proven; and only where the window has room for it.
     pub fn may_validate_with_data(&self, side: Side) -> bool {
-        let may_lead = side.is_client() && !self.takes_only_probes();
-        self.has_window_for(u64::from(self.mtu())) && (may_lead || self.addresses.is_validated())
+        self.may_lead(side) || self.has_window_for(u64::from(self.mtu())) && self.addresses.is_validated()
+    }
+
+    /// True for a client that may send to the server's address before that answers to this path, where the window has room.
+    pub(crate) fn may_lead(&self, side: Side) -> bool {
+        side.is_client() && !self.takes_only_probes() && self.has_window_for(u64::from(self.mtu()))
     }
 
     /// True where a response to a challenge, or a challenge, waits for the current addresses.

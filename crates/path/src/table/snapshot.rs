@@ -91,6 +91,14 @@ impl Slot {
         self.is_first() && self.state() == PathState::Validating
     }
 
+    /// True on a path that we open, while its window has room. What other paths carry may be
+    /// doubled on it before the peer answers: the server's address is no news, and what is lost there is lost to nobody.
+    pub fn is_open_to_copies(&self, side: Side) -> bool {
+        let is_backup = [self.status.local(), self.status.remote()].contains(&Some(PathStatus::Backup));
+        let is_ready = |path: &Path| path.is_opening() && path.may_lead(side);
+        !is_backup && self.path.as_deref().is_some_and(is_ready)
+    }
+
     /// What but window and pacer keeps data off the path.
     #[inline]
     fn obstacle(&self, path: &Path, side: Side) -> Option<PathRoom> {

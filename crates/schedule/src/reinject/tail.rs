@@ -9,7 +9,7 @@ use std::time::Duration;
 use plait_base::Instant;
 
 use super::{Occasion, Outstanding, Reinjection, ReinjectionFactory, Verdict, next_round_trip};
-use crate::view::PathView;
+use crate::view::{PathView, Room};
 
 /// Share of lost packets above which a path's last data is doubled at once, in parts per thousand.
 const LOSSY_PER_MILLE: u32 = 20;
@@ -19,6 +19,9 @@ const INSURANCE_SHARE: u64 = 16;
 const INSURANCE_FREE_BYTES: u64 = 16_000;
 /// The same where more data follows: what a slow path holds up there is its window at most, bytes.
 const TAKEOVER_FREE_BYTES: u64 = 64_000;
+
+/// A flight of more packets is doubled on a path that is being opened.
+const OPENING_FLIGHT_PACKETS: u64 = 3;
 
 /// So long nothing new must have left, where more may follow, before data is doubled just in case: an application that
 /// writes without end rests for a moment after every write.
@@ -74,8 +77,14 @@ impl Reinjection for Tail {
         occasion: Occasion,
         now: Instant,
     ) -> Verdict {
-        // Nothing says that an idle path without a round trip yet is the better one.
-        let Some(back) = next_round_trip(idle) else { return Verdict::No };
+        let Some(back) = next_round_trip(idle) else {
+            // Nothing says that a path without a round trip is the better one. While it is being opened it takes the flight that
+            // may stand in the queue of a slow one, and no lone request: that arrives in half a round trip on any path.
+            let is_long = busy.in_flight_bytes > OPENING_FLIGHT_PACKETS * busy.max_datagram_bytes;
+            let may = is_long && idle.room == Room::Opening && occasion != Occasion::Blocked;
+            let copies = may && self.can_afford(packet.bytes, INSURANCE_FREE_BYTES);
+            return if copies { Verdict::Copy } else { Verdict::No };
+        };
         let (Some(expected), Some(overdue)) = (packet.expected_ack(busy, now), packet.overdue_at(busy)) else {
             return Verdict::Copy;
         };

@@ -3,6 +3,7 @@
 use super::opportunistic::Opportunistic;
 use super::*;
 use crate::candidates::tests::view;
+use crate::view::Room;
 
 fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
@@ -119,6 +120,20 @@ fn an_idle_path_that_is_not_measured_takes_nothing() {
     let (mut idle, slow) = (view(0, 50), view(1, 20));
     idle.rtt = None;
     assert_eq!(tail().judge(&idle, &slow, &packet(0, 1200), Occasion::Drained, at(900)), Verdict::No);
+}
+
+#[test]
+fn a_path_that_is_being_opened_takes_the_first_flight_within_the_budget() {
+    let mut opening = view(0, 50);
+    (opening.rtt, opening.room) = (None, Room::Opening);
+    let mut fresh = Tail::default();
+    let flight = |packets: u64| PathView { in_flight_bytes: packets * 1200, max_datagram_bytes: 1200, ..view(1, 20) };
+    let mut judge = |occasion| fresh.judge(&opening, &flight(9), &packet(0, 1200), occasion, at(1));
+    assert_eq!(judge(Occasion::Drained), Verdict::Copy);
+    assert_eq!(judge(Occasion::Paused), Verdict::Copy);
+    assert_eq!(judge(Occasion::Blocked), Verdict::No);
+    assert_eq!(tail().judge(&opening, &flight(9), &packet(0, 1200), Occasion::Drained, at(1)), Verdict::No);
+    assert_eq!(fresh.judge(&opening, &flight(2), &packet(0, 1200), Occasion::Drained, at(1)), Verdict::No);
 }
 
 #[test]

@@ -29,8 +29,8 @@ impl PathControl {
         self.process_table_events();
     }
 
-    /// Opens a path between two addresses. What rides along with its first challenge leaves at once, all other data once the
-    /// peer has answered; the challenge leaves alone on a uniflow, and for an address that the server named and has not
+    /// Opens a path between two addresses. What rides along with its first challenge leaves at once, and so may copies of what
+    /// other paths carry; all other data once the peer has answered. The challenge leaves alone on a uniflow, and for an address that the server named and has not
     /// proven. Clients only.
     pub(crate) fn open(
         &mut self,

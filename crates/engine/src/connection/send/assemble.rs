@@ -144,7 +144,8 @@ impl Connection {
             elsewhere: purpose == Purpose::OtherAddress,
         };
         let pruned = path.on_packet_sent(now, (space, role), &packet, frames, &mut self.paths.feedback);
-        let is_start = purpose == Purpose::Validation && path.is_starting();
+        let is_validation = |frame: &SentFrame| matches!(frame, SentFrame::PathChallenge(_) | SentFrame::PathResponse);
+        let is_start = role == FourTupleRole::Current && path.is_starting() && frames.iter().any(is_validation);
         self.scheduling.views.on_sent(place);
         if is_start {
             self.paths.ping(id);
@@ -164,7 +165,7 @@ impl Connection {
             self.lifecycle.on_sent_eliciting(now, self.paths.table.max_pto());
         }
         self.events.observe(now, || TraceEvent::PacketSent { path: id, space, number, bytes, ack_eliciting });
-        if space == Space::Data && role == FourTupleRole::Current {
+        if space == Space::Data && role == FourTupleRole::Current && purpose != Purpose::Copies {
             self.scheduling.copy_elsewhere(&self.paths.table, place, frames);
         }
         Some(built)

@@ -4,7 +4,7 @@ use plait_base::time::earliest;
 use plait_base::{Instant, PathId, Side, Space};
 use plait_path::{Path, Paths, SendRoom, frame_room};
 use plait_schedule::reinject::Occasion;
-use plait_schedule::{Decision, Demand, DemandKind, PathView};
+use plait_schedule::{Decision, Demand, DemandKind, PathView, Room};
 use plait_stream::Datagrams;
 
 use crate::connection::paths::PathControl;
@@ -124,8 +124,18 @@ impl Scheduling {
         // Nearly always none.
         if table.slots().any(|slot| slot.path.as_deref().is_some_and(owes)) {
             let found = self.next_pto_probe(table, empty).or_else(|| self.next_validation(table, offer, empty));
-            if found.is_some() {
-                return found;
+            if let Some(choice) = found {
+                if table.path(choice.path).is_some_and(Path::is_fresh) {
+                    // The first packet of a path is full-sized, and takes along what waits on another one.
+                    let _ = self.next_reinjection(table, offer, empty);
+                }
+                let takes_copies = choice.purpose == Purpose::Validation && self.copies.are_for(choice.path);
+                let with_copies = Choice { purpose: Purpose::Copies, ..choice };
+                return Some(if takes_copies && !empty.holds(choice.path, Purpose::Copies) {
+                    with_copies
+                } else {
+                    choice
+                });
             }
         } else {
             self.responses_at = None;
@@ -184,7 +194,9 @@ impl Scheduling {
         self.look(paths, offer.now, offer.side);
         let purpose = Purpose::Copies;
         let open = plait_schedule::candidates(self.views.list()).filter(|view| self.copies.wants(view.id));
-        let new = open.filter(|view| !empty.holds(view.id, purpose));
+        let is_opening = |view: &&PathView| view.room == Room::Opening && self.copies.are_for(view.id);
+        let opening = self.views.list().iter().filter(is_opening);
+        let new = open.chain(opening).filter(|view| !empty.holds(view.id, purpose));
         let best = new.min_by_key(|view| (view.rtt_or_max(), view.id))?;
         Some(Choice { path: best.id, purpose })
     }
@@ -193,7 +205,7 @@ impl Scheduling {
     fn next_reinjection(&mut self, paths: &mut Paths, offer: &Offer, empty: &EmptyChoices) -> Option<Choice> {
         self.reinjector.forget_next_look();
         let occasion = offer.occasion?;
-        if !paths.is_multipath() || paths.open_slots().nth(1).is_none() {
+        if !paths.is_multipath() || offer.openings == Permission::Awaited || paths.open_slots().nth(1).is_none() {
             return None;
         }
         self.look(paths, offer.now, offer.side);

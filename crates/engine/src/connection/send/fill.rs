@@ -21,7 +21,10 @@ impl Connection {
         let (id, side, one_rtt) = (place.id(), self.handshake.side, self.keys.is_some());
         let mut pad = Pad::No;
         if one_rtt {
-            if let Some(slot) = self.paths.table.slot_at_mut(place) {
+            let is_owed = |path: &Path| purpose != Purpose::Copies || path.owes_validation();
+            if let Some(slot) = self.paths.table.slot_at_mut(place)
+                && slot.path.as_deref().is_some_and(is_owed)
+            {
                 pad = slot.fill_validation(FourTupleRole::Current, side, &mut self.random, w);
             }
             let full = &self.scheduling.full_sockets;
@@ -45,6 +48,11 @@ impl Connection {
             _ => {}
         }
         let room = path.frame_room();
+        if purpose == Purpose::Copies && path.is_opening() {
+            // Nothing that is not on its way elsewhere too: nobody may answer here.
+            self.scheduling.copies.fill(id, &mut self.streams, w);
+            return pad;
+        }
         if one_rtt {
             self.handshake.fill_control(w);
             if !self.handshake.is_complete() {

@@ -71,6 +71,11 @@ impl PendingCopies {
         self.waiting.iter().any(|copy| copy.target.admits(path))
     }
 
+    /// True where copies wait for this path and no other.
+    pub(crate) fn are_for(&self, path: PathId) -> bool {
+        self.waiting.iter().any(|copy| copy.target == Target::On(path))
+    }
+
     /// True while what leaves on this path goes on another one too.
     pub(crate) fn doubles(&self, paths: &Paths, place: SlotPlace) -> bool {
         if self.until_rtt == Switch::Off || !paths.is_multipath() {

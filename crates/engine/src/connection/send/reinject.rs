@@ -4,7 +4,7 @@ use plait_base::Instant;
 use plait_base::time::earliest;
 use plait_path::{FlightOrder, InFlight, Paths};
 use plait_schedule::reinject::{Occasion, Outstanding, Reinjection, ReinjectionFactory, Verdict};
-use plait_schedule::{PathView, candidates};
+use plait_schedule::{PathView, Room, candidates};
 use plait_wire::SentFrame;
 use smallvec::SmallVec;
 
@@ -68,8 +68,9 @@ impl Reinjector {
         empty: &EmptyChoices,
     ) -> Option<Choice> {
         let purpose = Purpose::Copies;
+        let opening = views.iter().filter(|view| view.room == Room::Opening);
         let mut idle: SmallVec<[&PathView; 8]> =
-            candidates(views).filter(|view| !empty.holds(view.id, purpose)).collect();
+            candidates(views).chain(opening).filter(|view| !empty.holds(view.id, purpose)).collect();
         if idle.is_empty() {
             return None;
         }

@@ -92,6 +92,7 @@ fn view(paths: &Paths, slot: &Slot, now: Instant, side: Side, full: &FullSockets
     let held = || full.room(now, &path.tuple, || path.pto);
     let room = match path.room {
         PathRoom::NoCid => Room::NoCid,
+        PathRoom::NotValidated if slot.is_open_to_copies(side) && !full.hold(&path.tuple) => Room::Opening,
         PathRoom::NotValidated => Room::NotValidated,
         PathRoom::Amplification => Room::Amplification,
         PathRoom::Send(room) => held().unwrap_or(match room {
