@@ -21,7 +21,8 @@ impl Connection {
         let (id, side, one_rtt) = (place.id(), self.handshake.side, self.keys.is_some());
         let mut pad = Pad::No;
         if one_rtt {
-            let is_owed = |path: &Path| purpose != Purpose::Copies || path.owes_validation();
+            // Copies and PINGs repeat none of it: behind a challenge on a thin way they would only hold up the answer.
+            let is_owed = |path: &Path| !matches!(purpose, Purpose::Copies | Purpose::Ping) || path.owes_validation();
             if let Some(slot) = self.paths.table.slot_at_mut(place)
                 && slot.path.as_deref().is_some_and(is_owed)
             {
