@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use crate::error::CliError;
 use crate::http::meter::Meter;
 use crate::local::{self, Local};
-use crate::options::{EarlyData, GetPlan, Locals, PreferredVersion};
+use crate::options::{ConnectPlan, EarlyData, Locals, PreferredVersion};
 use crate::output::eprint_line;
 use crate::transport;
 
@@ -51,7 +51,7 @@ pub(crate) enum Handshake {
 /// Connects as planned, over whichever pair of addresses works first. `attempts` gets those that were made, well or
 /// badly as it ends.
 pub(crate) async fn connect(
-    plan: &GetPlan,
+    plan: &ConnectPlan,
     verbosity: Verbosity,
     attempts: &mut Vec<Attempt>,
 ) -> Result<Connected, CliError> {
@@ -94,7 +94,7 @@ pub(crate) async fn connect(
 }
 
 /// The host's addresses; those that suit the first named path come first.
-async fn addresses(plan: &GetPlan) -> Result<Vec<SocketAddr>, CliError> {
+async fn addresses(plan: &ConnectPlan) -> Result<Vec<SocketAddr>, CliError> {
     let host = plan.host.trim_start_matches('[').trim_end_matches(']');
     let found = tokio::net::lookup_host((host, plan.port)).await.map_err(|error| {
         CliError::running(format!("cannot find the address of {host} ({error})"), "check the name and your connection")
@@ -114,7 +114,7 @@ async fn addresses(plan: &GetPlan) -> Result<Vec<SocketAddr>, CliError> {
 
 /// Our addresses towards those of the server: of each IP version that it has, where we have it too. What is named may also
 /// be among `others`, which wait for addresses that the server tells.
-fn locals(plan: &GetPlan, remotes: &[SocketAddr], others: &[Local]) -> Result<Vec<Local>, CliError> {
+fn locals(plan: &ConnectPlan, remotes: &[SocketAddr], others: &[Local]) -> Result<Vec<Local>, CliError> {
     let mut families: Vec<SocketAddr> = Vec::with_capacity(2);
     for remote in remotes {
         if families.iter().all(|family| family.is_ipv4() != remote.is_ipv4()) {
@@ -181,7 +181,7 @@ fn endpoint(locals: &[Local], preferred_version: PreferredVersion) -> Result<End
 
 /// What is needed to connect, once or twice.
 struct Call<'a> {
-    plan: &'a GetPlan,
+    plan: &'a ConnectPlan,
     endpoint: &'a Endpoint,
     config: ClientConfig,
     /// Our addresses and the server's, in the order in which they are tried.
@@ -218,7 +218,7 @@ impl Call<'_> {
 
     /// Waits for the handshake, and says so when it takes long.
     async fn finish(&mut self, mut connecting: Connecting) -> Result<Connection, CliError> {
-        let deadline = tokio::time::sleep(self.plan.connect_timeout);
+        let deadline = tokio::time::sleep(self.plan.timeout);
         let mut deadline = pin!(deadline);
         let mut remarks = tokio::time::interval(REMARK_PERIOD);
         remarks.reset();
@@ -282,7 +282,7 @@ fn tried(attempts: &[Attempt]) -> String {
     attempts.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-fn server_name(plan: &GetPlan) -> &str {
+fn server_name(plan: &ConnectPlan) -> &str {
     plan.host.trim_start_matches('[').trim_end_matches(']')
 }
 

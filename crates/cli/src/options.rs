@@ -193,12 +193,11 @@ impl InteropOptions {
     }
 }
 
-/// `plait get`, checked.
+/// What connecting to a server needs, whatever is done there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct GetPlan {
+pub(crate) struct ConnectPlan {
     pub(crate) host: String,
     pub(crate) port: u16,
-    pub(crate) downloads: Vec<Download>,
     pub(crate) locals: Locals,
     pub(crate) trust: Trust,
     pub(crate) early_data: EarlyData,
@@ -209,10 +208,25 @@ pub(crate) struct GetPlan {
     pub(crate) hosts: HostArgs,
     /// Who opens further paths.
     pub(crate) path_policy: PathPolicyName,
+    pub(crate) interop: InteropOptions,
+    /// How long the handshake may take.
+    pub(crate) timeout: Duration,
+}
+
+impl ConnectPlan {
+    /// Whether the server may tell addresses beside those that its name has.
+    pub(crate) fn is_told_addresses(&self) -> bool {
+        self.extension == Extension::Multiflow || self.hosts.asks_for_addresses()
+    }
+}
+
+/// `plait get`, checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct GetPlan {
+    pub(crate) connect: ConnectPlan,
+    pub(crate) downloads: Vec<Download>,
     /// Policies that the server is asked for.
     pub(crate) wish: Wish,
-    pub(crate) interop: InteropOptions,
-    pub(crate) connect_timeout: Duration,
     pub(crate) max_time: Option<Duration>,
 }
 
@@ -220,11 +234,6 @@ pub(crate) struct GetPlan {
 const CLIENT_PATHS_MAX: u32 = 8;
 
 impl GetPlan {
-    /// Whether the server may tell addresses beside those that its name has.
-    pub(crate) fn is_told_addresses(&self) -> bool {
-        self.extension == Extension::Multiflow || self.hosts.asks_for_addresses()
-    }
-
     /// Checks the flags of `get`.
     pub(crate) fn new(args: &GetArgs) -> Result<Self, CliError> {
         let extension_paths = match args.extension {
@@ -266,10 +275,9 @@ impl GetPlan {
             (None, true) => Trust::Anybody,
             (None, false) => Trust::System,
         };
-        Ok(Self {
+        let connect = ConnectPlan {
             host,
             port,
-            downloads,
             locals,
             trust,
             early_data: match (args.zero_rtt, args.interop.interop_resume) {
@@ -277,7 +285,6 @@ impl GetPlan {
                 (false, true) => EarlyData::Resume,
                 (false, false) => EarlyData::No,
             },
-            interop: InteropOptions::new(&args.interop, args.qlog.as_ref()),
             transport: TransportPlan::new(&args.policies.ours, extension_paths),
             extension: match args.extension {
                 ExtensionName::Multiflow => Extension::Multiflow,
@@ -285,10 +292,10 @@ impl GetPlan {
             },
             hosts: args.hosts,
             path_policy: args.path_policy.unwrap_or(PathPolicyName::OPENING),
-            wish,
-            connect_timeout: args.connect_timeout,
-            max_time: args.max_time,
-        })
+            interop: InteropOptions::new(&args.interop, args.qlog.as_ref()),
+            timeout: args.connect_timeout,
+        };
+        Ok(Self { connect, downloads, wish, max_time: args.max_time })
     }
 
     /// Bytes of all bodies, where every URL says.
@@ -455,13 +462,13 @@ mod tests {
     #[test]
     fn urls() {
         let plan = get(&["localhost:4433/bytes/10M", "https://localhost:4433/a?b", "-o", "x"]).unwrap();
-        assert_eq!((plan.host.as_str(), plan.port, plan.downloads.len()), ("localhost", 4433, 2));
+        assert_eq!((plan.connect.host.as_str(), plan.connect.port, plan.downloads.len()), ("localhost", 4433, 2));
         let [first, second] = &plan.downloads[..] else { panic!() };
         assert_eq!((first.target.as_str(), first.size), ("/bytes/10M", Some(10_000_000)));
         assert_eq!((second.target.as_str(), second.size), ("/a?b", None));
         assert_eq!((&first.to, &second.to), (&Destination::File("x".into()), &Destination::Stdout));
         assert_eq!(plan.total(), None);
-        assert_eq!(get(&["https://[::1]/", "--json"]).unwrap().host, "[::1]");
+        assert_eq!(get(&["https://[::1]/", "--json"]).unwrap().connect.host, "[::1]");
         assert_eq!(get(&["https://h/bytes/1K", "https://h/bytes/2K"]).unwrap().total(), Some(3000));
     }
 
@@ -481,7 +488,10 @@ mod tests {
             assert_eq!(get(line).unwrap_err().exit_code(), 2, "{line:?}");
         }
         let multiflow = get(&["https://x/", "--extension", "multiflow", "--private-addresses"]).unwrap();
-        assert_eq!((multiflow.extension, multiflow.hosts.private_addresses), (Extension::Multiflow, true));
+        assert_eq!(
+            (multiflow.connect.extension, multiflow.connect.hosts.private_addresses),
+            (Extension::Multiflow, true)
+        );
         assert!(demo(&["--bytes", "0"]).is_err());
         assert!(demo(&["--loss", "1"]).unwrap_err().to_string().contains("write 1%"));
         let early = get(&["https://x/", "--0rtt", "--server-cc", "bbr"]).unwrap_err();
@@ -490,17 +500,17 @@ mod tests {
 
     #[test]
     fn paths_and_bodies() {
-        assert_eq!(get(&["x"]).unwrap().locals, Locals::All);
-        assert_eq!(get(&["x", "--single"]).unwrap().locals, Locals::Single);
-        assert_eq!(get(&["x", "--extension", "none"]).unwrap().locals, Locals::Single);
-        assert_eq!(get(&["x", "--path", "lo"]).unwrap().locals, Locals::Named(vec!["lo".into()]));
+        assert_eq!(get(&["x"]).unwrap().connect.locals, Locals::All);
+        assert_eq!(get(&["x", "--single"]).unwrap().connect.locals, Locals::Single);
+        assert_eq!(get(&["x", "--extension", "none"]).unwrap().connect.locals, Locals::Single);
+        assert_eq!(get(&["x", "--path", "lo"]).unwrap().connect.locals, Locals::Named(vec!["lo".into()]));
         assert_eq!(get(&["x", "--json"]).unwrap().downloads[0].to, Destination::Discard);
-        assert_eq!(get(&["x", "--extension", "none"]).unwrap().transport.paths_max, None);
+        assert_eq!(get(&["x", "--extension", "none"]).unwrap().connect.transport.paths_max, None);
         let asked = get(&["x", "--server-cc", "bbr", "--cc", "balia"]).unwrap();
         assert_eq!(asked.wish.words().map(|(_, name)| name), [None, Some("bbr"), None, None]);
-        let plan = get(&["x", "--cc", "balia"]).unwrap().transport;
+        let plan = get(&["x", "--cc", "balia"]).unwrap().connect.transport;
         assert_eq!(plan.congestion_name(Multipath::Absent), "balia");
-        let plan = get(&["x"]).unwrap().transport;
+        let plan = get(&["x"]).unwrap().connect.transport;
         assert_eq!(plan.congestion_name(Multipath::Absent), "cubic");
         assert_eq!(plan.congestion_name(Multipath::Negotiated), "auto");
     }

@@ -82,18 +82,18 @@ async fn download_all(plan: &GetPlan, args: &GetArgs, outcome: &mut DownloadOutc
     // Places to write to are opened first: a typing error should not cost a download.
     let sinks = open_sinks(plan).await?;
     let verbosity = if args.show.quiet { Verbosity::Quiet } else { Verbosity::Normal };
-    let connected = connect::connect(plan, verbosity, &mut outcome.attempts).await?;
+    let connected = connect::connect(&plan.connect, verbosity, &mut outcome.attempts).await?;
     let Connected { connection, endpoint, remote, further, meter, handshake } = connected;
     outcome.live = Some((connection.clone(), Arc::clone(&meter)));
     connect::open_further(&connection, further, verbosity);
-    if plan.interop.key_updates == KeyUpdates::Early {
+    if plan.connect.interop.key_updates == KeyUpdates::Early {
         tokio::spawn(update_keys_early(connection.clone(), Arc::clone(&meter)));
     }
-    if let Some(to) = plan.interop.move_to {
+    if let Some(to) = plan.connect.interop.move_to {
         tokio::spawn(move_early(connection.clone(), endpoint.clone(), to, Arc::clone(&meter)));
     }
     if !plan.wish.is_empty() {
-        match policies::ask(&connection, &plan.wish, plan.connect_timeout).await {
+        match policies::ask(&connection, &plan.wish, plan.connect.timeout).await {
             Some(ServerPolicies { named, bytes }) => (outcome.theirs, outcome.told_bytes) = (Some(named), bytes),
             None if verbosity == Verbosity::Normal => {
                 eprint_line("plait: the server does not take the policies that were asked for; going on with its own");
@@ -122,8 +122,8 @@ async fn download_all(plan: &GetPlan, args: &GetArgs, outcome: &mut DownloadOutc
         && outcome.ended.iter().any(|ended| ended.result.is_err())
     {
         return Err(match meter.handshake_s() {
-            Some(_) => connect::connection_lost(&plan.host, remote, meter.bytes(), &error),
-            None => connect::handshake_failure(&plan.host, remote, &error),
+            Some(_) => connect::connection_lost(&plan.connect.host, remote, meter.bytes(), &error),
+            None => connect::handshake_failure(&plan.connect.host, remote, &error),
         });
     }
     if outcome.theirs.is_none() && Format::of(args.show).is_json() {
@@ -230,7 +230,8 @@ fn summary(plan: &GetPlan, outcome: &DownloadOutcome, error: Option<&CliError>) 
     let arrivals = meter.map(|meter| meter.arrivals()).unwrap_or_default();
     let ms = |time: Duration| rounded(time.as_secs_f64() * 1e3, 3);
     let paths = paths(outcome);
-    let ours = connection.map_or_else(|| plan.transport.named(multipath), |connection| connection.policies().into());
+    let ours =
+        connection.map_or_else(|| plan.connect.transport.named(multipath), |connection| connection.policies().into());
     GetSummary {
         command: "get",
         ok: error.is_none(),
