@@ -221,11 +221,9 @@ pub(crate) struct InteropArgs {
     pub(crate) interop_v1: bool,
 }
 
+/// How a client connects.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct GetArgs {
-    /// What to download; several URLs of one server share a connection
-    #[arg(required = true, value_name = "URL")]
-    pub(crate) urls: Vec<String>,
+pub(crate) struct ConnectArgs {
     /// Local address or interface of a path; repeatable, the first is the initial path
     /// [default: every usable interface that has a route]
     #[arg(long, value_name = "ADDR|IFACE", conflicts_with = "single")]
@@ -233,12 +231,6 @@ pub(crate) struct GetArgs {
     /// Use one path only, the one that the system chooses
     #[arg(long)]
     pub(crate) single: bool,
-    /// Write the body here, `-` for standard output; once for each URL
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) output: Vec<PathBuf>,
-    /// Receive, hash and forget the body
-    #[arg(long, conflicts_with = "output")]
-    pub(crate) discard: bool,
     /// Accept any certificate
     #[arg(long, conflicts_with = "ca")]
     pub(crate) insecure: bool,
@@ -253,9 +245,6 @@ pub(crate) struct GetArgs {
     /// Which further paths this side opens by itself: from every address, or none [default: fullmesh]
     #[arg(long, value_name = "NAME", value_enum)]
     pub(crate) path_policy: Option<PathPolicyName>,
-    /// Connect twice, and send the requests of the second connection as early data
-    #[arg(long = "0rtt")]
-    pub(crate) zero_rtt: bool,
     /// Write what the connection does to a file in this folder (qlog)
     #[arg(long, value_name = "DIR")]
     pub(crate) qlog: Option<PathBuf>,
@@ -264,11 +253,29 @@ pub(crate) struct GetArgs {
     /// Give up when the handshake takes longer, seconds
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = parse_seconds)]
     pub(crate) connect_timeout: Duration,
+    #[command(flatten)]
+    pub(crate) policies: BothSidesArgs,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct GetArgs {
+    /// What to download; several URLs of one server share a connection
+    #[arg(required = true, value_name = "URL")]
+    pub(crate) urls: Vec<String>,
+    #[command(flatten)]
+    pub(crate) connect: ConnectArgs,
+    /// Write the body here, `-` for standard output; once for each URL
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Vec<PathBuf>,
+    /// Receive, hash and forget the body
+    #[arg(long, conflicts_with = "output")]
+    pub(crate) discard: bool,
+    /// Connect twice, and send the requests of the second connection as early data
+    #[arg(long = "0rtt")]
+    pub(crate) zero_rtt: bool,
     /// Give up when everything together takes longer, seconds
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub(crate) max_time: Option<Duration>,
-    #[command(flatten)]
-    pub(crate) policies: BothSidesArgs,
     #[command(flatten)]
     pub(crate) show: OutputArgs,
 }
@@ -385,7 +392,7 @@ mod tests {
         assert_eq!((demo.a_rtt_ms.as_millis(), demo.b_rtt_ms.as_millis()), (20, 40));
         assert!(demo.loss == 0.0 && demo.kill_at == 0.5);
         let Command::Get(get) = CommandLine::parse_from(["plait", "get", "https://x/"]).command else { panic!() };
-        assert_eq!((get.connect_timeout.as_secs(), get.extension), (10, ExtensionName::Multipath));
+        assert_eq!((get.connect.connect_timeout.as_secs(), get.connect.extension), (10, ExtensionName::Multipath));
     }
 
     #[test]

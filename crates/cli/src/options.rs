@@ -9,7 +9,9 @@ use plait::Extension;
 use plait_netsim::link::{DropCause, LinkConfig, LinkStats, Loss, QueueLimit};
 use url::Url;
 
-use crate::args::{DemoArgs, ExtensionName, GetArgs, HostArgs, InteropArgs, TransportArgs};
+use crate::args::{
+    ConnectArgs, DemoArgs, ExtensionName, GetArgs, HostArgs, InteropArgs, ServerPolicyArgs, TransportArgs,
+};
 use crate::error::CliError;
 use crate::http::policies::{Named, Wish};
 use crate::http::request::Request;
@@ -193,6 +195,9 @@ impl InteropOptions {
     }
 }
 
+/// Paths that a client keeps open at once.
+const CLIENT_PATHS_MAX: u32 = 8;
+
 /// What connecting to a server needs, whatever is done there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ConnectPlan {
@@ -214,6 +219,46 @@ pub(crate) struct ConnectPlan {
 }
 
 impl ConnectPlan {
+    /// Checks the flags of a client. Early data is not offered, which the caller may change.
+    pub(crate) fn new(args: &ConnectArgs, host: String, port: u16) -> Result<Self, CliError> {
+        let extension_paths = match args.extension {
+            ExtensionName::None if args.path.len() > 1 => {
+                return Err(CliError::usage("--extension none allows one --path only"));
+            }
+            ExtensionName::None => 1,
+            ExtensionName::Multipath | ExtensionName::Multiflow => CLIENT_PATHS_MAX,
+        };
+        if args.path.len() > CLIENT_PATHS_MAX as usize {
+            return Err(CliError::usage(format!("at most {CLIENT_PATHS_MAX} paths can be open at once")));
+        }
+        let locals = match (args.single || args.extension == ExtensionName::None, args.path.is_empty()) {
+            (_, false) => Locals::Named(args.path.clone()),
+            (true, true) => Locals::Single,
+            (false, true) => Locals::All,
+        };
+        let trust = match (&args.ca, args.insecure) {
+            (Some(file), _) => Trust::File(file.clone()),
+            (None, true) => Trust::Anybody,
+            (None, false) => Trust::System,
+        };
+        Ok(Self {
+            host,
+            port,
+            locals,
+            trust,
+            early_data: if args.interop.interop_resume { EarlyData::Resume } else { EarlyData::No },
+            transport: TransportPlan::new(&args.policies.ours, extension_paths),
+            extension: match args.extension {
+                ExtensionName::Multiflow => Extension::Multiflow,
+                ExtensionName::Multipath | ExtensionName::None => Extension::Multipath,
+            },
+            hosts: args.hosts,
+            path_policy: args.path_policy.unwrap_or(PathPolicyName::OPENING),
+            interop: InteropOptions::new(&args.interop, args.qlog.as_ref()),
+            timeout: args.connect_timeout,
+        })
+    }
+
     /// Whether the server may tell addresses beside those that its name has.
     pub(crate) fn is_told_addresses(&self) -> bool {
         self.extension == Extension::Multiflow || self.hosts.asks_for_addresses()
@@ -230,32 +275,13 @@ pub(crate) struct GetPlan {
     pub(crate) max_time: Option<Duration>,
 }
 
-/// Paths that a client keeps open at once.
-const CLIENT_PATHS_MAX: u32 = 8;
-
 impl GetPlan {
     /// Checks the flags of `get`.
     pub(crate) fn new(args: &GetArgs) -> Result<Self, CliError> {
-        let extension_paths = match args.extension {
-            ExtensionName::None if args.path.len() > 1 => {
-                return Err(CliError::usage("--extension none allows one --path only"));
-            }
-            ExtensionName::None => 1,
-            ExtensionName::Multipath | ExtensionName::Multiflow => CLIENT_PATHS_MAX,
-        };
-        if args.path.len() > CLIENT_PATHS_MAX as usize {
-            return Err(CliError::usage(format!("at most {CLIENT_PATHS_MAX} paths can be open at once")));
-        }
         if args.output.len() > args.urls.len() {
             return Err(CliError::usage("there are more -o than URLs"));
         }
-        let theirs = &args.policies.theirs;
-        let wish = Wish {
-            scheduler: theirs.server_scheduler,
-            congestion: theirs.server_cc,
-            ack_path: theirs.server_ack_path,
-            reinjection: theirs.server_reinjection,
-        };
+        let wish = wish(&args.connect.policies.theirs);
         if args.zero_rtt && !wish.is_empty() {
             // RFC 9001 9.2: what changes something must not be sent where it may be replayed.
             return Err(CliError::usage(
@@ -265,42 +291,25 @@ impl GetPlan {
         let urls = args.urls.iter().map(|text| parse_url(text)).collect::<Result<Vec<_>, _>>()?;
         let (host, port) = same_server(&urls)?;
         let downloads = downloads(args, &urls)?;
-        let locals = match (args.single || args.extension == ExtensionName::None, args.path.is_empty()) {
-            (_, false) => Locals::Named(args.path.clone()),
-            (true, true) => Locals::Single,
-            (false, true) => Locals::All,
-        };
-        let trust = match (&args.ca, args.insecure) {
-            (Some(file), _) => Trust::File(file.clone()),
-            (None, true) => Trust::Anybody,
-            (None, false) => Trust::System,
-        };
-        let connect = ConnectPlan {
-            host,
-            port,
-            locals,
-            trust,
-            early_data: match (args.zero_rtt, args.interop.interop_resume) {
-                (true, _) => EarlyData::Offer,
-                (false, true) => EarlyData::Resume,
-                (false, false) => EarlyData::No,
-            },
-            transport: TransportPlan::new(&args.policies.ours, extension_paths),
-            extension: match args.extension {
-                ExtensionName::Multiflow => Extension::Multiflow,
-                ExtensionName::Multipath | ExtensionName::None => Extension::Multipath,
-            },
-            hosts: args.hosts,
-            path_policy: args.path_policy.unwrap_or(PathPolicyName::OPENING),
-            interop: InteropOptions::new(&args.interop, args.qlog.as_ref()),
-            timeout: args.connect_timeout,
-        };
+        let mut connect = ConnectPlan::new(&args.connect, host, port)?;
+        if args.zero_rtt {
+            connect.early_data = EarlyData::Offer;
+        }
         Ok(Self { connect, downloads, wish, max_time: args.max_time })
     }
 
     /// Bytes of all bodies, where every URL says.
     pub(crate) fn total(&self) -> Option<u64> {
         self.downloads.iter().map(|download| download.size).try_fold(0, |sum: u64, size| sum.checked_add(size?))
+    }
+}
+
+fn wish(theirs: &ServerPolicyArgs) -> Wish {
+    Wish {
+        scheduler: theirs.server_scheduler,
+        congestion: theirs.server_cc,
+        ack_path: theirs.server_ack_path,
+        reinjection: theirs.server_reinjection,
     }
 }
 
