@@ -111,8 +111,9 @@ struct Running {
     next: Instant,
     give_up: Instant,
     challenge_due: bool,
-    /// Repetitions that packets called for and not the clock.
+    /// Repetitions that packets called for and not the clock, and when the next of them is due.
     early: u32,
+    early_at: Option<Instant>,
 }
 
 fn unspecified(local: SocketAddr) -> SocketAddr {
@@ -288,6 +289,7 @@ impl FourTupleState {
             give_up: now + times.give_up,
             challenge_due: true,
             early: 0,
+            early_at: None,
         });
     }
 
@@ -300,7 +302,8 @@ impl FourTupleState {
             Some(next) => {
                 // Nor by each packet that is lost or acked without an answer.
                 let (retry, challenge_due, early) = (times.retry, self.wants_challenge(), MAX_EARLY_CHALLENGES);
-                self.running = Some(Running { times, retry, next, give_up: now + times.give_up, challenge_due, early });
+                let give_up = now + times.give_up;
+                self.running = Some(Running { times, retry, next, give_up, challenge_due, early, early_at: None });
             }
         }
     }
@@ -315,7 +318,7 @@ impl FourTupleState {
             return;
         };
         if !running.challenge_due && at < running.next {
-            running.next = at;
+            running.early_at = Some(at);
             running.early += 1;
         }
     }
@@ -348,6 +351,7 @@ impl FourTupleState {
             // It is a validation of its own: what is left of the first one's time may be next to nothing.
             running.retry = running.times.retry;
             running.next = now + running.retry;
+            running.early_at = None;
             running.give_up = now + running.times.give_up;
         }
         if news { ResponseOutcome::Validates } else { ResponseOutcome::Known }
@@ -424,7 +428,8 @@ impl FourTupleState {
 
     /// When the next challenge or the end of patience is due.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.running.map(|r| if r.challenge_due { r.give_up } else { r.next.min(r.give_up) })
+        let next = |r: Running| r.early_at.unwrap_or(r.next).min(r.next);
+        self.running.map(|r| if r.challenge_due { r.give_up } else { next(r).min(r.give_up) })
     }
 
     pub(crate) fn on_timeout(&mut self, now: Instant) -> ValidationTimeout {
@@ -436,9 +441,16 @@ impl FourTupleState {
             }
             return ValidationTimeout::GaveUp;
         }
+        if running.early_at.take_if(|at| *at <= now).is_some() {
+            // The clock goes on by itself, or many losses would leave it few times to ask until patience ends.
+            running.next = running.next.max(now + running.retry);
+            running.challenge_due = true;
+            return ValidationTimeout::Again;
+        }
         if now < running.next {
             return ValidationTimeout::Nothing;
         }
+        running.early_at = None;
         running.retry = running.retry.saturating_mul(2);
         running.next = now + running.retry;
         running.challenge_due = true;

@@ -359,7 +359,7 @@ fn a_lost_challenge_is_repeated_ahead_of_its_clock() {
     assert_eq!(addresses.deadline(), Some(at(30)));
     assert_eq!(addresses.on_timeout(at(30)), None);
     let (again, ..) = write(&mut addresses, FourTupleRole::Current);
-    assert_eq!(addresses.deadline(), Some(at(230)), "repetitions are ever further apart");
+    assert_eq!(addresses.deadline(), Some(at(130)), "a probe time-out later, and no further apart for it");
     assert_eq!(addresses.on_response(at(60), again[0]), Ok(Some(AddressEvent::Validated(FourTupleRole::Current))));
     addresses.ask_again(at(70), again[0]);
     assert_eq!(addresses.deadline(), None);
