@@ -51,7 +51,7 @@ impl Place {
 
     fn shares(self, request: &FigureRequest<'_>, (way, endpoints): (&str, &str)) -> Result<Vec<f64>, CommandError> {
         let Self { controller, aqm, rtts_ms: [shared, free], .. } = self;
-        let seeds = request.points.map_or(SEEDS, |n| n as u64);
+        let seeds = request.seeds(SEEDS);
         let name = format!("ack-routes-{controller}-{aqm}-{shared}-{free}-{way}");
         let rows = rows(request, &name, &self.scenario(endpoints), seeds)?;
         Ok(rows.iter().filter_map(share).collect())

@@ -1,6 +1,6 @@
 //! Figures inside a Markdown document: blocks between marks, which are made again in place.
 
-use super::{Claim, FigureFiles};
+use super::{Claim, FigureFiles, cell};
 
 /// A block of a document that a figure fills.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,6 @@ impl FigureFiles {
         if block == Block::Table {
             return tables.next().unwrap_or_default() + "\n";
         }
-        let cell = |text: &str| text.replace('|', "\\|");
         let mut text = format!("\n`{command}`\n");
         self.settings.iter().for_each(|settings| text.push_str(&format!("\nRan with {settings}.\n")));
         if !self.figure.claims.is_empty() {

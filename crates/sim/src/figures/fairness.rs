@@ -114,7 +114,7 @@ pub(super) fn is_unfair(shares: &Sorted, max: f64) -> bool {
 /// The figure, and a gate on the coupled controllers of the papers.
 pub(super) fn fairness(request: &FigureRequest<'_>) -> Result<Figure, CommandError> {
     let mut figure = Figure::default();
-    let seeds = request.points.map_or(SEEDS, |n| n as u64);
+    let seeds = request.seeds(SEEDS);
     for others in OTHERS {
         let title = format!("Two paths through one queue: bytes next to each of {others} flows beside them");
         let mut plot = Plot::new(&title, "", "times");

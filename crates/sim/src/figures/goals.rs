@@ -63,7 +63,7 @@ struct Measured {
 }
 
 fn measure(request: &FigureRequest<'_>, controller: &str, beside: &str) -> Result<Measured, CommandError> {
-    let seeds = request.points.map_or(SEEDS, |n| n as u64);
+    let seeds = request.seeds(SEEDS);
     let run = |goal: &str, text: &str| rows(request, &format!("goals-{goal}-{controller}"), text, seeds);
     let both = run("both", &scenario(controller, beside, &UNLIKE, 2))?;
     let best = run("best", &scenario(controller, beside, &UNLIKE, 1))?;

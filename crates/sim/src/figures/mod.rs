@@ -58,6 +58,13 @@ pub struct FigureRequest<'a> {
     pub progress: &'a (dyn Fn(&str, usize, usize) + Sync),
 }
 
+impl FigureRequest<'_> {
+    /// Seeds of each setting: as many as were asked for, else `usual`.
+    fn seeds(&self, usual: u64) -> u64 {
+        self.points.map_or(usual, |points| points as u64)
+    }
+}
+
 /// What was published and what we measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
@@ -186,6 +193,11 @@ pub struct FigureFiles {
     pub files: Vec<PathBuf>,
 }
 
+/// Text as a cell of a Markdown table.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}
+
 impl FigureFiles {
     /// False where a gate was not held.
     pub fn held(&self) -> bool {
@@ -207,7 +219,6 @@ impl FigureFiles {
 
     /// Rows of a Markdown table, each claim with its figure: see [`MARKDOWN_HEAD`].
     pub fn markdown(&self) -> String {
-        let cell = |text: &str| text.replace('|', "\\|");
         let mut text = String::new();
         for Claim { what, published, ours } in &self.figure.claims {
             text.push_str(&format!("| `{}` | {} | {} | {} |\n", self.name, cell(what), cell(published), cell(ours)));

@@ -144,7 +144,7 @@ pub(super) fn scaling(request: &FigureRequest<'_>) -> Result<Figure, CommandErro
             let paths = preset.path(setting).repeat(count);
             let text = format!("name = \"ns3-fig7\"\n{paths}{TRANSFER}scheduler = \"round-robin\"\n");
             let name = format!("ns3-fig7-{}-{count}", word.replace(' ', "-"));
-            let rows = rows(request, &name, &text, request.points.map_or(ROUNDS, |n| n as u64))?;
+            let rows = rows(request, &name, &text, request.seeds(ROUNDS))?;
             let seconds = Sorted::new(rows.iter().filter_map(Row::seconds));
             plot.boxed(format!("{count}, {word}"), seconds.values().to_vec());
             let published = format!("plot {plotted} s, re-run {run_again} s");
@@ -242,7 +242,7 @@ fn by_scheduler(
     let text =
         format!("name = \"ns3\"\n{}{TRANSFER}[sweep]\nendpoints.scheduler = {SCHEDULERS}\n", paths(case, preset));
     let name = format!("ns3-{}-{}", format!("{case:?}").to_lowercase(), word.replace(' ', "-"));
-    let rows = rows(request, &name, &text, request.points.map_or(ROUNDS, |n| n as u64))?;
+    let rows = rows(request, &name, &text, request.seeds(ROUNDS))?;
     let per = (rows.len() / 5).max(1);
     let named = |rows: &[Row]| {
         let name = rows.first().and_then(|row| row.cell("endpoints.scheduler")).unwrap_or("").to_owned();

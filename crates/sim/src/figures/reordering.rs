@@ -72,7 +72,7 @@ fn verdict(shares: &Sorted) -> String {
 /// The gate: every controller over the networks, with `points` seeds of each.
 pub(super) fn reordering(request: &FigureRequest<'_>) -> Result<Figure, CommandError> {
     let mut figure = Figure::default();
-    let seeds = request.points.map_or(SEEDS, |n| n as u64);
+    let seeds = request.seeds(SEEDS);
     let mut plot = Plot::new("Goodput next to the same path in order", "", "share").y_range(0.0, 1.1);
     let settings = NETWORKS.iter().flat_map(|network| DISORDERS.map(|disorder| (network, disorder)));
     let name = |((mbps, rtt_ms), (percent, ms)): (&(u32, u32), Disorder)| {
