@@ -404,8 +404,18 @@ fn read_loss(reader: &Reader<'_>) -> Result<Option<Loss>, ScenarioError> {
             Loss::timed_bursts(share("mean", 0.01)?, burst)
         }
         LossKind::Bursts => {
-            let burst = model.number("burst", 1.0..=1e6, "datagrams")?.unwrap_or(4.0);
-            Loss::bursts(share("mean", 0.01)?, burst)
+            let (mean, burst) = (share("mean", 0.01)?, model.number("burst", 1.0..=1e6, "datagrams")?.unwrap_or(4.0));
+            // One datagram comes through at least between two bursts.
+            let most = burst / (burst + 1.0);
+            if mean > most {
+                let allowed = format!("a share of at most {most:.3}, or `bernoulli`");
+                return Err(model.complain(
+                    "mean",
+                    format!("bursts of {burst} cannot lose a share of {mean}"),
+                    allowed,
+                ));
+            }
+            Loss::bursts(mean, burst)
         }
     };
     model.finish()?;

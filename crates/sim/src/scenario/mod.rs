@@ -133,6 +133,8 @@ pub struct Endpoints {
     pub max_burst_bytes: Option<u32>,
     /// Whether the ends tell each other how their paths do.
     pub tell_paths: bool,
+    /// Whether nonces are those that Multiflow's draft has, with its extension alone.
+    pub uniflow_nonces: bool,
 }
 
 /// Everything about a run but its seed.

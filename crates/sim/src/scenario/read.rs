@@ -167,6 +167,7 @@ impl Default for Endpoints {
             path_policy: "fullmesh",
             max_burst_bytes: None,
             tell_paths: false,
+            uniflow_nonces: false,
         }
     }
 }
@@ -195,7 +196,11 @@ fn read_endpoints(reader: Reader<'_>, paths: usize, policies: &Policies) -> Resu
         path_policy: reader.word("path_policy", &policy::NAMES)?.unwrap_or(default.path_policy),
         max_burst_bytes: reader.whole("max_burst_bytes", 1200..=1 << 30, "bytes")?.map(|bytes| bytes as u32),
         tell_paths: reader.flag("tell_paths")?.unwrap_or(default.tell_paths),
+        uniflow_nonces: reader.flag("uniflow_nonces")?.unwrap_or(default.uniflow_nonces),
     };
     reader.finish()?;
+    if endpoints.uniflow_nonces && endpoints.extension != Extension::Multiflow {
+        return Err(reader.complain("uniflow_nonces", "there are no uniflows", "it with extension = \"multiflow\""));
+    }
     Ok(endpoints)
 }

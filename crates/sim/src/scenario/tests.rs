@@ -172,6 +172,21 @@ fn bursts_count_in_packets_or_in_time() {
     {
         assert!(loss(mixed).is_err(), "{mixed}");
     }
+    let error = loss("kind = \"bursts\", mean = 0.9, burst = 4").unwrap_err();
+    assert!(error.contains("bursts of 4 cannot lose a share of 0.9; accepted: a share of at most 0.800"), "{error}");
+    assert!(loss("kind = \"bursts\", mean = 0.8, burst = 4").is_ok());
+}
+
+#[test]
+fn nonces_of_uniflows_need_uniflows() {
+    let ends = |lines: &str| {
+        let text = format!("[[path]]\nrate_mbps = 1\n[transfer]\nkind = \"download\"\n[endpoints]\n{lines}");
+        read(&text).map(|scenario| scenario.endpoints.uniflow_nonces)
+    };
+    assert_eq!(ends("extension = \"multiflow\"\n"), Ok(false));
+    assert_eq!(ends("extension = \"multiflow\"\nuniflow_nonces = true\n"), Ok(true));
+    let error = ends("uniflow_nonces = true\n").unwrap_err();
+    assert!(error.contains("`endpoints.uniflow_nonces`") && error.contains("extension = \"multiflow\""), "{error}");
 }
 
 #[test]
