@@ -74,15 +74,20 @@ impl Sorted {
         Some((medians.quantile(0.025)?, medians.quantile(0.975)?))
     }
 
-    /// One line: n, median, quartiles, interval; of values that are all the same, the one.
+    /// One line: n, median, quartiles, interval; of values that are all the same, as far as shown, the one.
     pub fn summary(&self) -> String {
         let (Some(median), Some(low), Some(high), Some((a, b))) =
             (self.median(), self.quantile(0.25), self.quantile(0.75), self.median_interval())
         else {
             return "n 0".into();
         };
-        if self.len() > 1 && self.values().first() == self.values().last() {
+        let ends = [self.values().first(), self.values().last()];
+        if self.len() > 1 && ends[0] == ends[1] {
             return format!("{median:.3} in each of {} runs: deterministic", self.len());
+        }
+        let [least, most] = ends.map(|end| format!("{:.3}", end.unwrap_or(&median)));
+        if least == most {
+            return format!("{least} in each of {} runs", self.len());
         }
         format!("n {}, median {median:.3} [{a:.3}, {b:.3}], IQR {low:.3} to {high:.3}", self.len())
     }
@@ -114,6 +119,9 @@ mod tests {
         assert!(low >= 1.0 && high <= 4.0 && low < high);
         assert_eq!(Sorted::default().summary(), "n 0");
         assert_eq!(sorted.share(|x| x > 2.5), 0.5);
+        assert_eq!(Sorted::new([1.5, 1.5]).summary(), "1.500 in each of 2 runs: deterministic");
+        assert_eq!(Sorted::new([1.5, 1.5001]).summary(), "1.500 in each of 2 runs");
+        assert!(sorted.summary().starts_with("n 4, median 2.500 ["));
     }
 
     #[test]

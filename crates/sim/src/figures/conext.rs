@@ -206,8 +206,9 @@ fn unfinished(points: &[Point]) -> Option<String> {
         all += 1;
         complete += usize::from(row.is_complete());
     });
-    (complete < all)
-        .then(|| format!("{} of {all} runs did not complete; they count with a goodput of 0", all - complete))
+    (complete < all).then(|| {
+        format!("{} of {all} runs did not complete: their goodput counts as 0, their time has no end", all - complete)
+    })
 }
 
 /// Completion times over a class.
@@ -219,7 +220,7 @@ pub(super) fn times(request: &FigureRequest<'_>, class: &str) -> Result<Figure, 
 fn times_figure(points: &[Point], class: &str, size: &str) -> Figure {
     let mut figure = Figure::default();
     let seconds = |places: [usize; 2]| -> Vec<f64> {
-        points.iter().flat_map(|p| places.map(|i| p.rows.get(i).and_then(Row::seconds).unwrap_or(f64::NAN))).collect()
+        points.iter().flat_map(|p| places.map(|i| p.rows.get(i).and_then(Row::seconds).unwrap_or(f64::INFINITY))).collect()
     };
     let (single, multi) = (seconds([0, 1]), seconds([2, 3]));
     let mut plot = Plot::new(format!("{class}, {size}"), "completion time, s", "share of runs")
@@ -295,7 +296,8 @@ pub(super) fn handover(request: &FigureRequest<'_>) -> Result<Figure, CommandErr
         let worst = |column: &str| figure_of(column).values().last().copied().unwrap_or(f64::NAN);
         figure.claim(
             name,
-            "MPTCP worst 433-481 ms, then 27; noq never, or 1.7 s; goal: worst <= 100 ms, p95 <= 60 ms under loss",
+            "measured elsewhere: MPTCP worst 433 to 481 ms, then 27; noq 1.7 s, or no answer; asked for: worst at most 100 ms, \
+             p95 at most 60 ms",
             format!(
                 "{} seeds: unanswered {}, worst delay median {:.1} ms and at most {:.1} ms, p95 at most {:.1} ms",
                 rows.len(),

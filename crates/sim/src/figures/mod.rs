@@ -240,8 +240,13 @@ pub const MARKDOWN_HEAD: &str = "| figure | of what | published | here |\n|---|-
 /// Where a family of figures differs from the paper's by its making.
 fn differences(name: &str) -> Option<&'static str> {
     Some(match name.split('-').next()? {
+        "conext" if name == "conext-fig11" => {
+            "the paper ran its Go code in Mininet, one run; here is this engine in virtual time, without processing time"
+        }
         "conext" => {
-            "the paper ran its Go code and the kernel's TCP and MPTCP in Mininet, three or nine runs a point; here is this              engine in virtual time, one seed a point, over its own space-filling design of the same ranges and size: no              processing time, and none of the kernel's halves of the figure"
+            "the paper ran its Go code and the kernel's TCP and MPTCP in Mininet, three or nine runs a point; here is this \
+             engine in virtual time, over its own space-filling design of the same ranges and size: no processing time, \
+             and none of the kernel's halves of the figure"
         }
         "multiflow" => {
             "the paper's code may send on a uniflow that was never validated; here each is, before it carries data"

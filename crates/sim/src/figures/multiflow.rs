@@ -40,12 +40,14 @@ pub(super) fn satellite(request: &FigureRequest<'_>) -> Result<Figure, CommandEr
         figure.claim(
             name,
             published,
-            format!(
-                "{}; second path active at {:.0} ms, carried {:.2} MB",
-                seconds.summary(),
-                active.unwrap_or(f64::NAN),
-                bytes.unwrap_or(0.0) / 1e6
-            ),
+            match active.zip(bytes) {
+                Some((active, bytes)) => format!(
+                    "{}; second path active at {active:.0} ms, carried {:.2} MB",
+                    seconds.summary(),
+                    bytes / 1e6
+                ),
+                None => seconds.summary(),
+            },
         );
     }
     figure.notes.push(

@@ -132,6 +132,8 @@ impl Plot {
         let total = sorted.len().max(1) as f64;
         let mut points: Vec<(f64, f64)> =
             sorted.values().iter().enumerate().map(|(i, x)| (*x, (i + 1) as f64 / total)).collect();
+        // What has no end counts, and the curve stays below 1.
+        points.retain(|(x, _)| x.is_finite());
         if let Some((first, _)) = points.first().copied() {
             points.insert(0, (first, 0.0));
         }
