@@ -220,7 +220,10 @@ pub(super) fn times(request: &FigureRequest<'_>, class: &str) -> Result<Figure, 
 fn times_figure(points: &[Point], class: &str, size: &str) -> Figure {
     let mut figure = Figure::default();
     let seconds = |places: [usize; 2]| -> Vec<f64> {
-        points.iter().flat_map(|p| places.map(|i| p.rows.get(i).and_then(Row::seconds).unwrap_or(f64::INFINITY))).collect()
+        points
+            .iter()
+            .flat_map(|p| places.map(|i| p.rows.get(i).and_then(Row::seconds).unwrap_or(f64::INFINITY)))
+            .collect()
     };
     let (single, multi) = (seconds([0, 1]), seconds([2, 3]));
     let mut plot = Plot::new(format!("{class}, {size}"), "completion time, s", "share of runs")

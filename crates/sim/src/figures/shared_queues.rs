@@ -5,13 +5,11 @@ use crate::command::CommandError;
 use crate::plot::Plot;
 use crate::stats::Sorted;
 
-use super::fairness::{Bottleneck, SHARE_MAX, flow, is_unfair, share, share_after};
+use super::fairness::{Bottleneck, SHARE_MAX, START_SHARE_MAX, flow, is_unfair, share, share_after};
 use super::{Figure, FigureRequest, Table, rows};
 
 /// Seeds of a queue with one flow beside; with more flows, which take as many times as long, there are fewer.
 const SEEDS: usize = 10;
-/// What `auto` may take from the start on: both of its paths begin with a slow start of their own.
-const START_SHARE_MAX: f64 = 1.15;
 /// Seconds from the start, and when what comes after them ends.
 const SPANS_S: [f64; 2] = [40.0, 120.0];
 /// Part of what uncoupled CUBIC has that `auto` has on links of its own.
