@@ -107,18 +107,22 @@ fn median_run(runs: &[Row]) -> Option<Row> {
     runs.get(runs.len() / 2).copied().cloned()
 }
 
-/// What the paper says of a class, and what others reach there in an emulator.
+/// What the paper says of a class, and what others reach there in an emulator, best and worst path first.
 fn published(class: &str) -> (&'static str, &'static str) {
     match class {
         "low-bdp-no-loss" => (
             "better than MPTCP in 77 % of scenarios (MPTCP 45 %)",
-            "noq 0.91 / 0.65, kernel MPTCP 0.80 / 0.80; goal median >= 0.95, >= 0 in 99 %",
+            "measured elsewhere: noq 0.91 / 0.65, kernel MPTCP 0.80 / 0.80; asked for: median 0.95, not below 0 in 99 %",
         ),
-        "low-bdp-loss" => ("faster nearly always", "noq 1.15 / 0.74, kernel MPTCP 0.75 / 0.20; goal median >= 0.9"),
-        "high-bdp-no-loss" => {
-            ("beneficial in 58 % (MPTCP 20 %)", "noq -0.06 / -0.34, kernel MPTCP 0.20 / 0.12; goal > 0 in >= 90 %")
-        }
-        _ => ("faster than MPTCP", "kernel MPTCP 0.46 / 0.08; goal median >= 0.8"),
+        "low-bdp-loss" => (
+            "faster nearly always",
+            "measured elsewhere: noq 1.15 / 0.74, kernel MPTCP 0.75 / 0.20; asked for: median 0.9",
+        ),
+        "high-bdp-no-loss" => (
+            "beneficial in 58 % (MPTCP 20 %)",
+            "measured elsewhere: noq -0.06 / -0.34, kernel MPTCP 0.20 / 0.12; asked for: above 0 in 90 %",
+        ),
+        _ => ("faster than MPTCP", "measured elsewhere: kernel MPTCP 0.46 / 0.08; asked for: median 0.8"),
     }
 }
 
@@ -252,8 +256,8 @@ pub(super) fn short_times(request: &FigureRequest<'_>) -> Result<Figure, Command
     let points = points(request, "low-bdp-no-loss", SHORT_BYTES)?;
     let mut figure = times_figure(&points, "low-bdp-no-loss", "256 KB");
     figure.claim(
-        "median of 256 KB, others in an emulator",
-        "TCP 0.30 s, MPTCP 0.29, noq one path 0.28, two 0.23",
+        "median of 256 KB",
+        "measured elsewhere: TCP 0.30 s, MPTCP 0.29, noq one path 0.28, two 0.23",
         "see above",
     );
     Ok(figure)
@@ -263,7 +267,10 @@ pub(super) fn short_times(request: &FigureRequest<'_>) -> Result<Figure, Command
 pub(super) fn short_benefit(request: &FigureRequest<'_>) -> Result<Figure, CommandError> {
     let points = points(request, "low-bdp-no-loss", SHORT_BYTES)?;
     let mut figure = benefit_figure(&points, "low-bdp-no-loss", "256 KB");
-    figure.claims.iter_mut().for_each(|claim| claim.published = "\"not desirable for short transfers\"".into());
+    // What `published` tells is of large files; the benefits of both orders are the first two claims.
+    for (claim, published) in figure.claims.iter_mut().zip(["\"not desirable for short transfers\"", "the same"]) {
+        claim.published = published.to_owned();
+    }
     Ok(figure)
 }
 
