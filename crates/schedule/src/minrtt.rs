@@ -1,8 +1,8 @@
 //! Lowest RTT first: the path with the smallest smoothed RTT among those that admit a packet.
 //!
-//! A slow path never holds a fast one back. While the peer's window, or our send buffer, leaves so little room that the
-//! fast path could send it all before the slow one has delivered, the fast path is waited for: what the slow one
-//! carries would keep the window closed. The rule is that of ECF (Lim et al., 2017) with the room as the backlog.
+//! A slow path never holds a fast one back. While the peer's window, or our send buffer, is so small that the fast path alone
+//! sends all of it in less than a round trip on the slow one, the fast path is waited for: what the slow one carries would keep
+//! the window closed. The question is that of BLEST (Ferlin et al., 2016), the hysteresis that of ECF (Lim et al., 2017).
 
 use plait_base::Random;
 
@@ -47,11 +47,16 @@ impl Scheduler for MinRtt {
             Ok(choice) => choice,
             Err(decision) => return decision,
         };
-        if self.patience.is_worth_it(fast, slow, demand.send_credit_bytes) {
+        if self.patience.would_block(fast, slow, window_bytes(paths, demand)) {
             return Decision::Wait(WaitReason::Faster(fast.id));
         }
         Decision::Send(slow.id)
     }
+}
+
+/// The window that all paths share: what may follow, and what is under way.
+fn window_bytes(paths: &[PathView], demand: &Demand) -> u64 {
+    paths.iter().fold(demand.send_credit_bytes, |sum, path| sum.saturating_add(path.in_flight_bytes))
 }
 
 #[cfg(test)]
@@ -95,5 +100,27 @@ mod tests {
         for kind in [DemandKind::Datagram, DemandKind::Control] {
             assert_eq!(minrtt.pick(&paths, &with_credit(kind, 0)), Decision::Send(PathId(1)));
         }
+    }
+
+    #[test]
+    fn a_window_is_what_all_paths_share() {
+        let stream = |bytes| Demand { send_credit_bytes: bytes, ..demand(1 << 20) };
+        let (mut fast, mut slow) = (view(0, 20), view(1, 41));
+        fast.room = Room::Window;
+        (fast.window_bytes, fast.in_flight_bytes) = (100_000, 100_000);
+        // A window of 200,000 bytes is gone after two round trips of the fast path, just before the slow one delivers.
+        let wait = Decision::Wait(WaitReason::Faster(PathId(0)));
+        assert_eq!(MinRtt::default().pick(&[fast, slow], &stream(100_000)), wait);
+        // What the slow path has under way is part of a larger one.
+        slow.in_flight_bytes = 50_000;
+        assert_eq!(MinRtt::default().pick(&[fast, slow], &stream(100_000)), Decision::Send(PathId(1)));
+        // A round trip of one sample varies by half of it: that is no reason to leave the path untried.
+        slow.rtt_var = slow.rtt.unwrap() / 2;
+        assert_eq!(MinRtt::default().pick(&[fast, slow], &stream(100_000)), Decision::Send(PathId(1)));
+        // A fast path that waits for credit uses less of its window than it has: at this rate 50,000 bytes a round trip.
+        (fast.in_flight_bytes, fast.delivery_rate_bps) = (40_000, Some(20_000_000));
+        assert_eq!(MinRtt::default().pick(&[fast, slow], &stream(60_000)), Decision::Send(PathId(1)));
+        fast.delivery_rate_bps = None;
+        assert_eq!(MinRtt::default().pick(&[fast, slow], &stream(60_000)), wait);
     }
 }

@@ -1,4 +1,5 @@
-//! When waiting for a fast path is over sooner than sending on a slow one: the rule of ECF (Lim et al., 2017).
+//! When waiting for a fast path is over sooner than sending on a slow one: the rule of ECF (Lim et al., 2017), and a like one
+//! for a window that all paths share.
 
 use crate::view::PathView;
 
@@ -30,13 +31,27 @@ impl Patience {
         is_late
     }
 
+    /// True when the fast path alone sends a `send_window` of bytes that all paths share in less than a round trip on the slow
+    /// one. Together they would send no more than that: the window opens when the oldest byte of it has arrived. Unlike in
+    /// [`Self::is_worth_it`], how soon the slow path delivers does not matter, because all that follows waits for it; nor does
+    /// the variation, which stays large of a path that is never tried.
+    pub(crate) fn would_block(&mut self, fast: &PathView, slow: &PathView, send_window: u64) -> bool {
+        let would_block = self.fast_is_done_before(fast, rtt(slow), send_window.into(), used_window(fast));
+        *self = if would_block { Self::Waiting } else { Self::Sending };
+        would_block
+    }
+
     /// True when sending all on the fast path, after one RTT of waiting for it, beats a round trip on the slow one.
     fn fast_is_sooner(self, fast: &PathView, slow: &PathView, unsent: u64) -> bool {
         let (window, backlog) = (window(fast), u128::from(unsent).max(window(fast)));
-        let bias = if self == Self::Waiting { 1 } else { 0 };
         // rtt_f * (x_f + w_f) / w_f < (1 + beta * waiting) * (rtt_s + delta)
-        rtt(fast) * (backlog + window) * HYSTERESIS_DIVISOR
-            < (HYSTERESIS_DIVISOR + bias) * (rtt(slow) + delta(fast, slow)) * window
+        self.fast_is_done_before(fast, rtt(slow) + delta(fast, slow), backlog + window, window)
+    }
+
+    /// True when the fast path, with a `window` a round trip, has sent so many bytes after `micros`.
+    fn fast_is_done_before(self, fast: &PathView, micros: u128, bytes: u128, window: u128) -> bool {
+        let bias = if self == Self::Waiting { 1 } else { 0 };
+        rtt(fast) * bytes * HYSTERESIS_DIVISOR < (HYSTERESIS_DIVISOR + bias) * micros * window
     }
 
     /// True when the slow path would need longer than waiting one RTT of the fast path and using it.
@@ -58,4 +73,10 @@ fn delta(fast: &PathView, slow: &PathView) -> u128 {
 
 fn window(path: &PathView) -> u128 {
     u128::from(path.window_bytes.max(1))
+}
+
+/// What of its window a path uses: one that waits for credit, and not for its window, keeps a window that it has no use for.
+fn used_window(path: &PathView) -> u128 {
+    let carried = path.delivery_rate_bps.map_or(u128::MAX, |bps| rtt(path) * u128::from(bps) / 8_000_000);
+    carried.max(u128::from(path.in_flight_bytes)).clamp(1, window(path))
 }

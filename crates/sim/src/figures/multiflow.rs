@@ -24,7 +24,12 @@ pub(super) fn satellite(request: &FigureRequest<'_>) -> Result<Figure, CommandEr
     let mut plot = Plot::new("Download of 10 MB", "", "completion time, s");
     let cases = [
         ("primary alone", "none", "fastest", "TCP 8.37 s; about 8.5 s"),
-        ("two paths, acks own", "multipath", "own", "MPQUIC as slow as one path; measured elsewhere: MPTCP 10.3 to 10.6 s"),
+        (
+            "two paths, acks own",
+            "multipath",
+            "own",
+            "MPQUIC as slow as one path; measured elsewhere: MPTCP 10.3 to 10.6 s",
+        ),
         ("two paths, acks fastest", "multipath", "fastest", "measured elsewhere: noq 5.65 s"),
         ("uniflows", "multiflow", "fastest", "Multiflow about 1.5 s, 8.4 MB on the second path"),
     ];
