@@ -3,7 +3,7 @@
 use plait_base::Random;
 
 use crate::command::CommandError;
-use crate::design::{self, Drawn, PROFILES, SHAPES};
+use crate::design::{self, Drawn, PROFILES, SHAPES, Shape};
 use crate::plot::Plot;
 
 use super::paired::{self, Compared, Contest, Load, Tally};
@@ -25,6 +25,8 @@ const TURNS: [[Load; 2]; 3] = [
     [Load::Download(4_000_000), Load::Download(10_000)],
     [Load::Download(1_000_000), Load::Upload(256_000)],
 ];
+/// What shows a window that binds for as long as a transfer lasts.
+const LONG_TURNS: [Load; 2] = [Load::Download(16_000_000), Load::Upload(16_000_000)];
 /// What is carried over each profile.
 const PROFILE_LOADS: [Load; 5] = [
     Load::Download(10_000),
@@ -66,14 +68,18 @@ fn of_class(class: &str, points: usize) -> Vec<Contest> {
 
 /// A network with the loads whose turn it is.
 fn in_turn(group: &str, at: usize, drawn: &Drawn) -> [Contest; 2] {
-    TURNS[at / 2 % TURNS.len()].map(|load| Contest {
+    TURNS[at / 2 % TURNS.len()].map(|load| contest_of(group, at, drawn, load))
+}
+
+fn contest_of(group: &str, at: usize, drawn: &Drawn, load: Load) -> Contest {
+    Contest {
         group: group.to_owned(),
-        name: format!("{group}-{at}-{load}").replace(' ', "-"),
+        name: format!("{group}-{at}-{load}").replace([' ', ','], "-"),
         network: drawn.network.clone(),
         endpoints: drawn.endpoints.clone(),
         load,
         seeds: seeds(load, drawn.is_random),
-    })
+    }
 }
 
 /// Everything that is compared.
@@ -81,6 +87,10 @@ fn contests(points: usize) -> Vec<Contest> {
     let mut contests: Vec<Contest> = CLASSES.iter().flat_map(|class| of_class(class, points)).collect();
     for shape in SHAPES {
         contests.extend((0..points).flat_map(|at| in_turn(shape.name(), at, &shape.draw(SEED + at as u64))));
+    }
+    for at in 0..points {
+        let drawn = Shape::Window.draw(SEED + at as u64);
+        contests.extend(LONG_TURNS.map(|load| contest_of("window, long", at, &drawn, load)));
     }
     for profile in PROFILES.iter().take(2 * points) {
         let of =

@@ -68,8 +68,8 @@ fn a_gate_of_a_few_networks() {
     let stop = AtomicBool::new(false);
     let request = FigureRequest { points: Some(1), sets: vec!["endpoints.protection=null".into()], ..plain(&stop) };
     let made = figure("never-worse", &request).unwrap();
-    // Two orders of four classes, six shapes and the profiles.
-    assert_eq!(made.figure.tables[0].rows.len(), 2 * 11);
+    // Two orders of four classes, six shapes, the long transfers and the profiles.
+    assert_eq!(made.figure.tables[0].rows.len(), 2 * 12);
     assert!(made.text().contains("| shared-queue | better |"), "{}", made.text());
     // Without a path to hold it against nothing is judged, and the gate fails.
     let request = FigureRequest { sets: vec!["time_limit_s=0.001".into()], points: Some(1), ..plain(&stop) };
