@@ -25,6 +25,8 @@ pub(crate) struct RttEstimator {
     max_since: Instant,
     first_sample_at: Option<Instant>,
     via: Option<PathId>,
+    /// The way back before that, and its smallest sample: acks may go back and forth between two.
+    before: Option<(PathId, Duration)>,
     /// How much longer it is by the path's own way back.
     own_way: OwnWay,
     /// Smoothed RTT and four times its variation: asked for at every packet, changed by every sample.
@@ -45,6 +47,7 @@ impl RttEstimator {
             max_since: Instant::ZERO,
             first_sample_at: None,
             via: None,
+            before: None,
             own_way: OwnWay::new(own),
             pto_base: pto_base(initial, initial / 2),
         }
@@ -65,7 +68,9 @@ impl RttEstimator {
         // RFC 10069 5.4: the smallest RTT is of one way back; another starts anew, less the time that its first ack
         // was held: else no delay could be told from the way until some ack is not held at all
         if self.via != Some(via) {
-            (self.via, self.min) = (Some(via), latest.checked_sub(ack_delay).unwrap_or(latest));
+            let known = self.before.filter(|(before, _)| *before == via).map(|(_, min)| min);
+            self.before = self.via.map(|left| (left, self.min)).or(self.before);
+            (self.via, self.min) = (Some(via), known.unwrap_or(latest.checked_sub(ack_delay).unwrap_or(latest)));
         }
         // RFC 9002 5.2: min_rtt ignores ack delay
         self.min = self.min.min(latest);
@@ -102,6 +107,7 @@ impl RttEstimator {
     /// The path that carried the acks died: the smallest RTT starts anew with the next sample.
     pub(crate) fn forget_via(&mut self, path: PathId) {
         self.own_way.forget_via(path);
+        self.before = self.before.filter(|(before, _)| *before != path);
         if self.via == Some(path) {
             self.via = None;
         }
@@ -109,7 +115,7 @@ impl RttEstimator {
 
     /// Lets the smallest RTT be learned anew (RFC 9002 5.2: after persistent congestion).
     pub(crate) fn restart_min(&mut self) {
-        self.via = None;
+        (self.via, self.before) = (None, None);
     }
 
     /// The newest sample; zero before the first.
@@ -227,6 +233,24 @@ mod tests {
         // a delay longer than the round trip is no delay
         rtt.on_sample(Instant::ZERO, MS * 30, MS * 40, P0);
         assert_eq!((rtt.min(), rtt.adjusted()), (MS * 30, MS * 30));
+    }
+
+    #[test]
+    fn acks_that_come_back_to_a_way_find_its_minimum() {
+        let mut rtt = RttEstimator::new(MS * 333, None);
+        rtt.on_sample(Instant::ZERO, MS * 10, Duration::ZERO, P0);
+        rtt.on_sample(Instant::ZERO, MS * 30, Duration::ZERO, P1);
+        rtt.on_sample(Instant::ZERO, MS * 90, Duration::ZERO, P0);
+        assert_eq!(rtt.min(), MS * 10);
+        rtt.on_sample(Instant::ZERO, MS * 90, Duration::ZERO, P1);
+        assert_eq!(rtt.min(), MS * 30);
+        // but not after all that is known of it was forgotten
+        rtt.forget_via(P0);
+        rtt.on_sample(Instant::ZERO, MS * 90, Duration::ZERO, P0);
+        assert_eq!(rtt.min(), MS * 90);
+        rtt.restart_min();
+        rtt.on_sample(Instant::ZERO, MS * 90, Duration::ZERO, P1);
+        assert_eq!(rtt.min(), MS * 90);
     }
 
     #[test]
