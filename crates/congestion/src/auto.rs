@@ -59,7 +59,7 @@ impl Auto {
         let sending = siblings.filter(|p| is_in_use(p, now, self.rtt.smoothed));
         let others: f64 = sending.map(|p| p.window_bytes as f64 / p.max_datagram_bytes.max(1) as f64).sum();
         let share = own / (own + others);
-        Gain { curve: share, friendly: share }
+        Gain { curve: share, friendly: share, start: share }
     }
 
     /// True for losses of packets that left before this path followed a cut, whose answer that was (RFC 9002 7.3.2).

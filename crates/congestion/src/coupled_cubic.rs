@@ -42,7 +42,7 @@ struct CoupledCubic {
 /// The gain of each path whose best one has `share` of the sum of all rates.
 pub(crate) fn gain(share: f64) -> Gain {
     let square = share * share;
-    Gain { curve: square * square, friendly: square }
+    Gain { curve: square * square, friendly: square, start: 1.0 }
 }
 
 impl CongestionController for CoupledCubic {

@@ -40,19 +40,21 @@ pub(crate) struct Gain {
     pub(crate) curve: f64,
     /// Part of the Reno-friendly increase, [`ALPHA`] or 1.
     pub(crate) friendly: f64,
+    /// Part of the window from which the stage after slow start begins: the path waits until the curve has come up to it.
+    pub(crate) start: f64,
 }
 
 impl Gain {
     /// The gain where the RTT of the acks is so large a part of the path's own. The same window is a rate by so much
     /// higher, so that the curve has to be flatter by as much; the Reno-friendly part grows once an RTT besides.
     fn of_own_way(self, ack_part: f64) -> Self {
-        Self { curve: self.curve * ack_part, friendly: self.friendly * ack_part * ack_part }
+        Self { curve: self.curve * ack_part, friendly: self.friendly * ack_part * ack_part, ..self }
     }
 }
 
 impl Default for Gain {
     fn default() -> Self {
-        Self { curve: 1.0, friendly: 1.0 }
+        Self { curve: 1.0, friendly: 1.0, start: 1.0 }
     }
 }
 
@@ -146,7 +148,8 @@ impl Cubic {
 
     fn avoid(&mut self, ack: &Acked, bytes: u64, gain: Gain) {
         let window = self.window.segments();
-        let fresh = || Epoch::with_gain(ack.now, window, self.plateau, gain.curve);
+        let start = if self.prior == 0.0 { gain.start } else { 1.0 };
+        let fresh = || Epoch::with_gain(ack.now, window * start, self.plateau, gain.curve);
         let mut epoch = self.epoch.filter(|e| !has_moved(e.gain, gain.curve)).unwrap_or_else(fresh);
         if let Some(since) = self.limited_since.take() {
             // RFC 9438 5.8: time without use of the window does not move it along the curve.

@@ -356,18 +356,30 @@ fn disjoint_paths_stay_apart() {
     }
 }
 
-#[test]
-fn paths_that_part_are_apart_again() {
-    let mut world = World::new(1, &[(20.0, 50), (20.0, 50)]);
+/// Seconds until two paths of one queue, one of which gets a queue of its own, are found apart.
+fn parting_s(seed: u64) -> u32 {
+    let mut world = World::new(seed, &[(20.0, 50), (20.0, 50)]);
     world.flow("auto", 0, 0, 0, 40);
     world.flow("auto", 0, 1, 0, 40);
     world.run(SECOND * 60);
-    assert!(world.shares());
+    assert!(world.shares(), "seed {seed}");
     world.flows[1].queue = 1;
-    world.run(SECOND * 60);
-    assert!(!world.shares());
+    let mut seconds = 0;
+    while world.shares() && seconds < 180 {
+        world.run(SECOND);
+        seconds += 1;
+    }
     world.delivered();
     world.run(SECOND * 60);
     let mbps = world.delivered()[0] * 8.0 / 60e6;
-    assert!(mbps > 36.0, "{mbps}");
+    assert!(mbps > 36.0, "seed {seed}: {mbps} Mbit/s of 40 after {seconds} s");
+    seconds
+}
+
+#[test]
+fn paths_that_part_are_apart_again() {
+    let mut seconds: Vec<u32> = (1..=10).map(parting_s).collect();
+    println!("apart after {seconds:?} s");
+    seconds.sort_unstable();
+    assert!(seconds[5] <= 30 && seconds[9] < 180, "{seconds:?}");
 }
