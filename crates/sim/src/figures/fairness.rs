@@ -17,6 +17,8 @@ pub(super) const SHARE_MAX: f64 = 1.1;
 pub(super) const START_SHARE_MAX: f64 = 1.15;
 /// A median of so many runs is held to what is asked; of fewer, the lower end of its 95 % interval is.
 const RUNS_FOR_MEDIAN: usize = 10;
+/// Of fewer there is no such interval: all of four lie on one side of their median once in eight times.
+const RUNS_FOR_INTERVAL: usize = 5;
 /// Controllers with the flows beside them, and what is asked of them.
 const SETTINGS: [(&str, &str, Claim); 7] = [
     ("olia", "newreno", Claim::Fair),
@@ -122,22 +124,26 @@ pub(super) fn share_after(short: &Row, long: &Row) -> Option<f64> {
     Some((own - own_before) / (other - other_before))
 }
 
-/// True where the median of shares is above `max`, or there is none.
+/// True where the median of shares is above `max`, as far as so many runs tell, or there are none.
 pub(super) fn is_unfair(shares: &Sorted, max: f64) -> bool {
     let least = shares.median_interval().map(|(least, _)| least);
-    let held = if shares.len() < RUNS_FOR_MEDIAN { least } else { shares.median() };
-    held.is_none_or(|share| share > max)
+    match shares.len() {
+        0 => true,
+        runs if runs < RUNS_FOR_INTERVAL => false,
+        runs => (if runs < RUNS_FOR_MEDIAN { least } else { shares.median() }).is_none_or(|share| share > max),
+    }
 }
 
 /// The figure, and a gate on the coupled controllers.
 pub(super) fn fairness(request: &FigureRequest<'_>) -> Result<Figure, CommandError> {
     let mut figure = Figure::default();
     let seeds = request.seeds(SEEDS);
+    let mut all: [Vec<f64>; SETTINGS.len()] = Default::default();
     for others in OTHERS {
         let title = format!("Two paths through one queue: bytes next to each of {others} flows beside them");
         let mut plot = Plot::new(&title, "", "times");
         for aqm in QUEUES {
-            for (controller, beside, claim) in SETTINGS {
+            for ((controller, beside, claim), all) in SETTINGS.into_iter().zip(&mut all) {
                 let mbps = 10.0 * (others + 1) as f64;
                 let place =
                     Bottleneck { controller, beside, aqm, queue_ms: 60, others, mbps, seconds: SECONDS, paths: 2 };
@@ -145,6 +151,7 @@ pub(super) fn fairness(request: &FigureRequest<'_>) -> Result<Figure, CommandErr
                 let rows = rows(request, &name, &place.scenario(), seeds)?;
                 let shares = Sorted::new(rows.iter().filter_map(share));
                 figure.failed |= is_unfair(&shares, claim.share_max());
+                all.extend(shares.values());
                 plot.boxed(format!("{controller}, {aqm}"), shares.values().to_vec());
                 figure.claim(
                     format!("{controller} beside {others} x {beside}, {aqm}"),
@@ -154,6 +161,11 @@ pub(super) fn fairness(request: &FigureRequest<'_>) -> Result<Figure, CommandErr
             }
         }
         figure.plots.push(plot);
+    }
+    for ((controller, _, claim), shares) in SETTINGS.into_iter().zip(all) {
+        let shares = Sorted::new(shares);
+        figure.failed |= is_unfair(&shares, claim.share_max());
+        figure.claim(format!("{controller}, all of these queues"), claim.text(), shares.summary());
     }
     figure.notes.push("10 Mbit/s for each flow, from the start, queue of 60 ms, RTT 40 ms, jitter 4 ms".to_owned());
     Ok(figure)
@@ -170,6 +182,7 @@ mod tests {
         assert!(of(&mixed), "the median of ten runs is over the limit");
         assert!(!of(&mixed.map(|share| share - 0.1)));
         assert!(!of(&mixed[2..7]), "of five runs the interval reaches below it");
-        assert!(of(&[1.2, 1.3, 1.4]) && of(&[]));
+        assert!(!of(&[1.2, 1.3, 1.4]), "three say nothing");
+        assert!(of(&[1.2, 1.3, 1.4, 1.5, 1.6]) && of(&[]));
     }
 }
