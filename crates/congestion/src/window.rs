@@ -118,6 +118,8 @@ impl Window {
         if !self.in_slow_start() {
             return eligible;
         }
+        // Twice the window per round trip of the path's own, however soon its acks are home.
+        let eligible = (eligible as f64 * (ack.rtt.ack_part().exp2() - 1.0)) as u64;
         // RFC 9406 4.3: only the first slow start, before any threshold is known.
         if self.ssthresh != NO_THRESHOLD {
             let growth = eligible.min(self.ssthresh - self.bytes);

@@ -199,7 +199,7 @@ fn acks_that_are_home_sooner_do_not_lift_the_curve() {
         let rtt =
             RttSample { latest: ms(acks_ms), smoothed: ms(acks_ms), min: ms(acks_ms), shortcut: ms(200 - acks_ms) };
         let at = |now_ms: u64, bytes: u64| Acked { now: at_ms(now_ms), rtt, ..acked(bytes) };
-        path.on_acked(&at(0, acks_ms * 5000), &SharedPathMetrics::default());
+        path.window.add((acks_ms * 5000) as f64);
         path.on_congestion(&congestion(CongestionKind::Loss), &SharedPathMetrics::default());
         for now_ms in (acks_ms..=20_000).step_by(acks_ms as usize) {
             path.on_acked(&at(now_ms, path.window()), &SharedPathMetrics::default());

@@ -88,6 +88,20 @@ fn a_cut_is_deeper_where_acks_take_a_shortcut_past_a_queue() {
 }
 
 #[test]
+fn slow_start_doubles_once_per_round_trip_of_the_own_way() {
+    let ms = Duration::from_millis;
+    for (smoothed, shortcut, rounds) in [(100, 0, 1), (50, 50, 2), (25, 75, 4)] {
+        let mut window = Window::new(1000, SlowStart::Standard);
+        for _ in 0..rounds {
+            let mut ack = acked(window.bytes());
+            ack.rtt = RttSample { smoothed: ms(smoothed), shortcut: ms(shortcut), ..ack.rtt };
+            assert_eq!(window.slow_start(&ack), 0);
+        }
+        assert!(window.bytes().abs_diff(20_000) <= rounds, "{rounds} rounds of acks: {}", window.bytes());
+    }
+}
+
+#[test]
 fn slow_start_is_paced_at_two_windows_per_rtt() {
     let mut window = Window::new(1000, SlowStart::Standard);
     assert_eq!(window.pacing_rate(Duration::from_millis(100)), Some(200_000));
