@@ -1,49 +1,15 @@
-//! What can be typed: commands and their flags.
+//! Flags of the commands.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, ValueEnum};
 use plait::{AddressScope, TransportConfig};
 
-use crate::commands::sim::args::SimCommand;
+use crate::http::policies::Terms;
 use crate::names::{AckPathName, CongestionName, PathPolicyName, ReinjectionName, SchedulerName};
 use crate::units::{parse_mbps, parse_millis, parse_seconds, parse_share, parse_size, parse_version, whole};
-
-/// Multipath QUIC: downloads that use several networks at once.
-#[derive(Clone, Debug, Parser)]
-#[command(name = "plait", version, about, arg_required_else_help = true, max_term_width = 100)]
-pub(crate) struct CommandLine {
-    /// What to do.
-    #[command(subcommand)]
-    pub(crate) command: Command,
-}
-
-/// `plait sim` as a program of its own, with that program's schedulers and controllers.
-#[derive(Clone, Debug, Parser)]
-#[command(version, about, arg_required_else_help = true, max_term_width = 100)]
-pub(crate) struct SimLine {
-    /// What to do.
-    #[command(subcommand)]
-    pub(crate) command: SimCommand,
-}
-
-#[derive(Clone, Debug, Subcommand)]
-pub(crate) enum Command {
-    /// Show on this machine what two paths give over one: downloads over A, B and both, then path A dies
-    Demo(DemoArgs),
-    /// Serve files and synthetic bodies (/bytes/100M)
-    Serve(ServeArgs),
-    /// Download over one or several paths
-    Get(GetArgs),
-    /// Ask what would happen: scenarios, campaigns and the papers' figures in virtual time
-    #[command(subcommand)]
-    Sim(SimCommand),
-    /// Be an endpoint of the public interop runner; its environment says what to do
-    #[command(hide = true)]
-    Interop,
-}
 
 /// What both sides may choose about the transport.
 #[derive(Args, Clone, Debug)]
@@ -143,12 +109,19 @@ pub(crate) struct DemoArgs {
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ServeArgs {
-    /// Address and port to listen on; repeatable; port 0 takes a free one [default: port 4433 of every address]
-    #[arg(long, value_name = "ADDR:PORT")]
-    pub(crate) listen: Vec<SocketAddr>,
     /// Folder whose files are served; without it only /bytes/N and /sink are
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) listen: ListenArgs,
+}
+
+/// How a server takes its clients.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ListenArgs {
+    /// Address and port to listen on; repeatable; port 0 takes a free one [default: port 4433 of every address]
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub(crate) listen: Vec<SocketAddr>,
     /// Certificate chain, PEM; without it a self-signed certificate is made
     #[arg(long, value_name = "FILE", requires = "key")]
     pub(crate) cert: Option<PathBuf>,
@@ -193,6 +166,13 @@ pub(crate) struct ServeArgs {
     /// Say nothing on standard error but errors
     #[arg(short, long)]
     pub(crate) quiet: bool,
+}
+
+impl ListenArgs {
+    /// Whether clients may choose how we send.
+    pub(crate) fn terms(&self) -> Terms {
+        if self.fixed_policies { Terms::Fixed } else { Terms::Negotiable }
+    }
 }
 
 /// InteropOptions that other implementations are tested with; not shown in the help.
@@ -330,91 +310,6 @@ impl ExtensionName {
             Self::Multipath => "multipath",
             Self::Multiflow => "multiflow",
             Self::None => "none",
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use clap::CommandFactory;
-
-    use super::*;
-
-    #[test]
-    fn the_commands_are_well_formed() {
-        CommandLine::command().debug_assert();
-    }
-
-    /// The help of every command, as a terminal of so many columns shows it.
-    fn helps(columns: usize) -> Vec<(String, String)> {
-        fn collect(command: clap::Command, columns: usize, out: &mut Vec<(String, String)>) {
-            for text in [command.clone().render_help(), command.clone().render_long_help()] {
-                out.push((command.get_name().to_owned(), text.to_string()));
-            }
-            for sub in command.get_subcommands() {
-                collect(sub.clone().term_width(columns), columns, out);
-            }
-        }
-        let mut all = Vec::new();
-        collect(CommandLine::command().term_width(columns), columns, &mut all);
-        all
-    }
-
-    #[test]
-    fn help_fits_the_terminal() {
-        for (name, help) in helps(80) {
-            let longest = help.lines().max_by_key(|line| line.chars().count()).unwrap_or("");
-            assert!(longest.chars().count() <= 80, "{name}: {longest}");
-        }
-    }
-
-    #[test]
-    fn help_names_the_defaults() {
-        for (name, help) in helps(100).into_iter().filter(|(name, _)| ["get", "serve", "demo"].contains(&name.as_str()))
-        {
-            let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
-            let [scheduler, ack_path, reinjection] =
-                [SchedulerName::DEFAULT.name(), AckPathName::DEFAULT.name(), ReinjectionName::DEFAULT.name()];
-            let [many, one] = [CongestionName::MULTIPATH_DEFAULT, CongestionName::DEFAULT].map(CongestionName::name);
-            let congestion = format!("{many} over several paths, {one} over one and in the demo");
-            let path_policy = PathPolicyName::OPENING.name();
-            let only_get = Some(path_policy).filter(|_| name == "get");
-            for default in [scheduler, ack_path, reinjection, &congestion].into_iter().chain(only_get) {
-                assert!(help.contains(&format!("[default: {default}]")), "{name}: {default}\n{help}");
-            }
-        }
-    }
-
-    #[test]
-    fn defaults() {
-        let Command::Demo(demo) = CommandLine::parse_from(["plait", "demo"]).command else { panic!() };
-        assert_eq!((demo.bytes, demo.a_rate_mbps, demo.b_rate_mbps), (20_000_000, 50.0, 30.0));
-        assert_eq!((demo.a_rtt_ms.as_millis(), demo.b_rtt_ms.as_millis()), (20, 40));
-        assert!(demo.loss == 0.0 && demo.kill_at == 0.5);
-        let Command::Get(get) = CommandLine::parse_from(["plait", "get", "https://x/"]).command else { panic!() };
-        assert_eq!((get.connect.connect_timeout.as_secs(), get.connect.extension), (10, ExtensionName::Multipath));
-    }
-
-    #[test]
-    fn wrong_usage() {
-        let wrong: [&[&str]; 13] = [
-            &["plait"],
-            &["plait", "perf"],
-            &["plait", "get"],
-            &["plait", "get", "x", "--single", "--path", "127.0.0.1"],
-            &["plait", "get", "x", "--scheduler", "best"],
-            &["plait", "get", "x", "--cc", "magic"],
-            &["plait", "get", "x", "--path-policy", "some"],
-            &["plait", "get", "x", "--insecure", "--ca", "f"],
-            &["plait", "get", "x", "--max-time", "0"],
-            &["plait", "serve", "--cert", "c"],
-            &["plait", "serve", "--listen", "nowhere"],
-            &["plait", "serve", "--max-paths", "0"],
-            &["plait", "demo", "--bytes", "many"],
-        ];
-        for line in wrong {
-            let error = CommandLine::try_parse_from(line).unwrap_err();
-            assert_eq!(error.exit_code(), 2, "{line:?}");
         }
     }
 }

@@ -11,11 +11,13 @@ use plait::{
 };
 use tokio::task::JoinHandle;
 
+use crate::args::ExtensionName;
 use crate::error::CliError;
-use crate::http::meter::Meter;
 use crate::local::{self, Local};
+use crate::meter::Meter;
 use crate::options::{ConnectPlan, EarlyData, Locals, PreferredVersion};
 use crate::output::eprint_line;
+use crate::service::Service;
 use crate::transport;
 
 /// How long a closing connection may take to say goodbye.
@@ -48,13 +50,30 @@ pub(crate) enum Handshake {
     Early(JoinHandle<bool>),
 }
 
-/// Connects as planned, over whichever pair of addresses works first. `attempts` gets those that were made, well or
-/// badly as it ends.
-pub(crate) async fn connect(
-    plan: &ConnectPlan,
-    verbosity: Verbosity,
-    attempts: &mut Vec<Attempt>,
-) -> Result<Connected, CliError> {
+/// All that is needed to connect, any number of times.
+#[derive(Clone, Debug)]
+pub(crate) struct Caller {
+    pub(crate) endpoint: Endpoint,
+    config: ClientConfig,
+    locals: Vec<Local>,
+    /// Our addresses and the server's, in the order in which they are tried.
+    pairs: Vec<FourTuple>,
+    name: String,
+}
+
+impl Caller {
+    /// Begins to connect, over whichever pair of addresses works first.
+    pub(crate) fn begin(&self) -> Result<Connecting, CliError> {
+        let begun = self.endpoint.connect_over(self.config.clone(), &self.pairs, &self.name);
+        begun.map_err(|error| {
+            let remote = self.pairs.first().map_or_else(|| self.name.clone(), |pair| pair.remote.to_string());
+            CliError::running(format!("cannot connect to {remote}: {error}"), "check the address and --path")
+        })
+    }
+}
+
+/// Finds the addresses of the plan and opens its sockets.
+pub(crate) async fn caller(plan: &ConnectPlan) -> Result<Caller, CliError> {
     let remotes = addresses(plan).await?;
     let others = match &plan.locals {
         Locals::Named(names) if plan.is_told_addresses() => local::of_other_version(Some(names), &remotes).await,
@@ -67,8 +86,8 @@ pub(crate) async fn connect(
     if plan.locals == Locals::All && remotes.iter().any(|remote| !remote.ip().is_loopback()) {
         endpoint.follow_interfaces();
     }
-    let (trust, suites) = (plan.trust.clone(), plan.interop.suites);
-    let mut config = off_thread(move || transport::client_config(&trust, suites)).await?;
+    let tls = plan.tls.clone();
+    let mut config = off_thread(move || transport::client_config(&tls)).await?;
     let mut carriage = transport::config(&plan.transport);
     carriage.extension(plan.extension);
     plan.hosts.apply(&mut carriage);
@@ -79,7 +98,16 @@ pub(crate) async fn connect(
         config.version(Version(version));
     }
     let pairs = plait::pairs(&endpoint.local_addrs(), &remotes);
-    let mut call = Call { plan, endpoint: &endpoint, config, pairs, verbosity, attempts };
+    Ok(Caller { endpoint, config, locals, pairs, name: server_name(plan).to_owned() })
+}
+
+/// Connects as planned. `attempts` gets those that were made, well or badly as it ends.
+pub(crate) async fn connect(
+    plan: &ConnectPlan,
+    verbosity: Verbosity,
+    attempts: &mut Vec<Attempt>,
+) -> Result<Connected, CliError> {
+    let mut call = Call { plan, caller: caller(plan).await?, verbosity, attempts };
     if plan.early_data != EarlyData::No {
         call.fetch_ticket().await?;
     }
@@ -89,8 +117,8 @@ pub(crate) async fn connect(
     let first =
         connection.attempts().iter().find(|a| a.outcome == AttemptOutcome::Connected).map(|a| a.tuple.local.ip());
     let suits = |local: &&Local| Some(local.ip) != first && local.ip.is_ipv4() == remote.is_ipv4();
-    let further = locals.iter().filter(suits).map(|local| local.ip).collect();
-    Ok(Connected { connection, endpoint, remote, further, meter, handshake })
+    let further = call.caller.locals.iter().filter(suits).map(|local| local.ip).collect();
+    Ok(Connected { connection, endpoint: call.caller.endpoint, remote, further, meter, handshake })
 }
 
 /// The host's addresses; those that suit the first named path come first.
@@ -179,13 +207,10 @@ fn endpoint(locals: &[Local], preferred_version: PreferredVersion) -> Result<End
     made.map_err(|error| CliError::running(error, "see --path"))
 }
 
-/// What is needed to connect, once or twice.
+/// A connection that is made, and before it perhaps one for a ticket.
 struct Call<'a> {
     plan: &'a ConnectPlan,
-    endpoint: &'a Endpoint,
-    config: ClientConfig,
-    /// Our addresses and the server's, in the order in which they are tried.
-    pairs: Vec<FourTuple>,
+    caller: Caller,
     verbosity: Verbosity,
     attempts: &'a mut Vec<Attempt>,
 }
@@ -198,21 +223,13 @@ impl Call<'_> {
         connection.close(0, b"ticket");
         let won = self.attempts.iter().find(|attempt| attempt.outcome == AttemptOutcome::Connected);
         if let Some(won) = won.map(|attempt| attempt.tuple) {
-            self.pairs.sort_by_key(|pair| *pair != won);
+            self.caller.pairs.sort_by_key(|pair| *pair != won);
         }
         Ok(())
     }
 
-    fn begin(&self) -> Result<Connecting, CliError> {
-        let begun = self.endpoint.connect_over(self.config.clone(), &self.pairs, server_name(self.plan));
-        begun.map_err(|error| {
-            let remote = self.pairs.first().map_or_else(|| self.plan.host.clone(), |pair| pair.remote.to_string());
-            CliError::running(format!("cannot connect to {remote}: {error}"), "check the address and --path")
-        })
-    }
-
     async fn handshake(&mut self) -> Result<Connection, CliError> {
-        let connecting = self.begin()?;
+        let connecting = self.caller.begin()?;
         self.finish(connecting).await
     }
 
@@ -244,11 +261,11 @@ impl Call<'_> {
         let failed = |attempt: &&Attempt| attempt.outcome == AttemptOutcome::Failed(error.clone());
         let at_fault = self.attempts.iter().find(failed).or_else(|| self.attempts.first());
         let remote = at_fault.map_or(connecting.remote_address(), |attempt| attempt.tuple.remote);
-        Err(handshake_failure(&self.plan.host, remote, &error))
+        Err(handshake_failure(&self.plan.host, self.plan.tls.service, remote, &error))
     }
 
     async fn handshake_or_0rtt(&mut self, meter: &Arc<Meter>) -> Result<(Connection, Handshake), CliError> {
-        let mut connecting = self.begin()?;
+        let mut connecting = self.caller.begin()?;
         if self.plan.early_data == EarlyData::Offer {
             match connecting.into_0rtt() {
                 Ok((connection, accepted)) => {
@@ -316,6 +333,16 @@ pub(crate) fn open_further(connection: &Connection, further: Vec<IpAddr>, verbos
     });
 }
 
+/// The extension that both sides of a connection speak, as reported.
+pub(crate) fn extension_name(connection: Option<&Connection>) -> &'static str {
+    let spoken = match connection {
+        Some(connection) if connection.is_multiflow() => ExtensionName::Multiflow,
+        Some(connection) if connection.is_multipath() => ExtensionName::Multipath,
+        _ => ExtensionName::None,
+    };
+    spoken.name()
+}
+
 /// Whether remarks are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verbosity {
@@ -356,7 +383,7 @@ const NO_APPLICATION_PROTOCOL: u64 = 120;
 const CRYPTO_ERROR: u64 = 0x100;
 
 /// A handshake that failed, in words that help.
-pub(crate) fn handshake_failure(host: &str, remote: SocketAddr, error: &ConnectionError) -> CliError {
+pub(crate) fn handshake_failure(host: &str, service: Service, remote: SocketAddr, error: &ConnectionError) -> CliError {
     match error {
         // A certificate of a trusted name that another key signed comes as decrypt_error.
         ConnectionError::TransportError(ours)
@@ -372,8 +399,8 @@ pub(crate) fn handshake_failure(host: &str, remote: SocketAddr, error: &Connecti
             if is_alert(any.code.0, &[NO_APPLICATION_PROTOCOL]) =>
         {
             CliError::running(
-                format!("{host} ({remote}) does not speak hq-interop"),
-                "ask a server that `plait serve` runs",
+                format!("{host} ({remote}) does not speak {}", service.protocols.join(" or ")),
+                format!("ask a server that `{}` runs", service.server),
             )
         }
         ConnectionError::TimedOut => no_answer(host, remote),
@@ -413,12 +440,13 @@ mod tests {
     use plait::{CloseCode, TransportError};
 
     use super::*;
+    use crate::http::FILES;
 
     #[test]
     fn failures_say_what_to_try() {
         let remote = SocketAddr::from(([127, 0, 0, 1], 1));
         let alert = |alert| TransportError::new(CloseCode::crypto(alert), "why");
-        let text = |error: ConnectionError| handshake_failure("host", remote, &error).to_string();
+        let text = |error: ConnectionError| handshake_failure("host", FILES, remote, &error).to_string();
         assert!(text(alert(48).into()).contains("--insecure"));
         assert!(text(alert(48).into()).contains("(why)"));
         let signature = TransportError::new(CloseCode::crypto(51), "invalid peer certificate: BadSignature");

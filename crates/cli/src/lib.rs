@@ -11,18 +11,25 @@
 
 mod args;
 mod clock;
+mod command_line;
 mod commands;
 mod connect;
 mod error;
 mod http;
 mod identity;
+mod listen;
 mod local;
 mod measure;
+mod meter;
 mod names;
 mod options;
 mod output;
 mod paths;
+mod patience;
+mod pattern;
+mod perf;
 mod relay;
+mod service;
 mod start;
 mod stop;
 mod tls;

@@ -85,7 +85,7 @@ mod tests {
     use clap::CommandFactory;
 
     use super::*;
-    use crate::args::CommandLine;
+    use crate::command_line::CommandLine;
 
     /// Every name of `Name` parses, prints what was typed, and stands in the help of each flag, given with its command.
     fn walk<Name: ValueEnum + PartialEq + std::fmt::Debug>(

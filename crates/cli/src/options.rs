@@ -13,11 +13,13 @@ use crate::args::{
     ConnectArgs, DemoArgs, ExtensionName, GetArgs, HostArgs, InteropArgs, ServerPolicyArgs, TransportArgs,
 };
 use crate::error::CliError;
+use crate::http::FILES;
 use crate::http::policies::{Named, Wish};
 use crate::http::request::Request;
 use crate::names::{AckPathName, CongestionName, PathPolicyName, ReinjectionName, SchedulerName};
 use crate::output::Format;
 use crate::output::summary::LinkSummary;
+use crate::service::Service;
 
 /// Policies of this side of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,6 +134,31 @@ pub(crate) enum EarlyData {
     No,
 }
 
+/// Whether a client remembers sessions to resume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sessions {
+    /// As long as the process lives.
+    Kept,
+    /// Every handshake is a full one.
+    Forgotten,
+}
+
+/// The TLS of a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ClientTls {
+    pub(crate) service: Service,
+    pub(crate) trust: Trust,
+    pub(crate) suites: Suites,
+    pub(crate) sessions: Sessions,
+}
+
+impl ClientTls {
+    /// All suites, and sessions are kept.
+    pub(crate) fn new(service: Service, trust: Trust) -> Self {
+        Self { service, trust, suites: Suites::All, sessions: Sessions::Kept }
+    }
+}
+
 /// Cipher suites to speak.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Suites {
@@ -204,7 +231,7 @@ pub(crate) struct ConnectPlan {
     pub(crate) host: String,
     pub(crate) port: u16,
     pub(crate) locals: Locals,
-    pub(crate) trust: Trust,
+    pub(crate) tls: ClientTls,
     pub(crate) early_data: EarlyData,
     pub(crate) transport: TransportPlan,
     /// The extension to offer where several paths may be open.
@@ -220,7 +247,7 @@ pub(crate) struct ConnectPlan {
 
 impl ConnectPlan {
     /// Checks the flags of a client. Early data is not offered, which the caller may change.
-    pub(crate) fn new(args: &ConnectArgs, host: String, port: u16) -> Result<Self, CliError> {
+    pub(crate) fn new(args: &ConnectArgs, service: Service, (host, port): (String, u16)) -> Result<Self, CliError> {
         let extension_paths = match args.extension {
             ExtensionName::None if args.path.len() > 1 => {
                 return Err(CliError::usage("--extension none allows one --path only"));
@@ -241,11 +268,12 @@ impl ConnectPlan {
             (None, true) => Trust::Anybody,
             (None, false) => Trust::System,
         };
+        let interop = InteropOptions::new(&args.interop, args.qlog.as_ref());
         Ok(Self {
             host,
             port,
             locals,
-            trust,
+            tls: ClientTls { suites: interop.suites, ..ClientTls::new(service, trust) },
             early_data: if args.interop.interop_resume { EarlyData::Resume } else { EarlyData::No },
             transport: TransportPlan::new(&args.policies.ours, extension_paths),
             extension: match args.extension {
@@ -254,7 +282,7 @@ impl ConnectPlan {
             },
             hosts: args.hosts,
             path_policy: args.path_policy.unwrap_or(PathPolicyName::OPENING),
-            interop: InteropOptions::new(&args.interop, args.qlog.as_ref()),
+            interop,
             timeout: args.connect_timeout,
         })
     }
@@ -291,7 +319,7 @@ impl GetPlan {
         let urls = args.urls.iter().map(|text| parse_url(text)).collect::<Result<Vec<_>, _>>()?;
         let (host, port) = same_server(&urls)?;
         let downloads = downloads(args, &urls)?;
-        let mut connect = ConnectPlan::new(&args.connect, host, port)?;
+        let mut connect = ConnectPlan::new(&args.connect, FILES, (host, port))?;
         if args.zero_rtt {
             connect.early_data = EarlyData::Offer;
         }
@@ -304,7 +332,8 @@ impl GetPlan {
     }
 }
 
-fn wish(theirs: &ServerPolicyArgs) -> Wish {
+/// What is asked of a server.
+pub(crate) fn wish(theirs: &ServerPolicyArgs) -> Wish {
     Wish {
         scheduler: theirs.server_scheduler,
         congestion: theirs.server_cc,
@@ -451,7 +480,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::args::{Command, CommandLine};
+    use crate::command_line::{Command, CommandLine};
 
     fn get(line: &[&str]) -> Result<GetPlan, CliError> {
         let line = ["plait", "get"].iter().chain(line);

@@ -8,9 +8,10 @@ use std::time::Duration;
 use plait_sim::Policies;
 use tracing_subscriber::EnvFilter;
 
-use crate::args::{Command, CommandLine, SimLine};
+use crate::command_line::{Command, CommandLine, SimLine};
 use crate::error::CliError;
 use crate::output::eprint_line;
+use crate::perf::args::PerfCommand;
 use crate::{commands, usage};
 
 /// How long work in the background, such as taking an unfinished file away, may go on after the end.
@@ -23,11 +24,17 @@ pub fn plait() -> ExitCode {
         Err(code) => return code,
     };
     observe(match &line.command {
-        Command::Serve(args) if !args.quiet => "plait=info",
+        Command::Serve(args) if !args.listen.quiet => "plait=info",
+        Command::Perf(PerfCommand::Server(args)) if !args.listen.quiet => "plait=info",
         // What it says of a certificate that it refuses is said by us too.
         _ => "error,rustls_platform_verifier=off",
     });
-    finish(run(line.command), || usage::name::<CommandLine>("plait"))
+    let threads = match &line.command {
+        Command::Perf(PerfCommand::Server(args)) => args.threads,
+        Command::Perf(PerfCommand::Client(args)) => args.threads,
+        _ => None,
+    };
+    finish(run(line.command), threads, || usage::name::<CommandLine>("plait"))
 }
 
 /// `plait sim` alone, with `policies` that scenario files may name beside those of the engine: takes the arguments of
@@ -40,12 +47,20 @@ pub fn sim_main(policies: Policies) -> ExitCode {
         Err(code) => return code,
     };
     observe("error");
-    finish(commands::sim::run(line.command, policies), || usage::name::<SimLine>(&program))
+    finish(commands::sim::run(line.command, policies), None, || usage::name::<SimLine>(&program))
 }
 
-/// Runs a command to its end and turns that into an exit code; `name` is what was called.
-fn finish(command: impl Future<Output = Result<(), CliError>>, name: impl FnOnce() -> String) -> ExitCode {
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+/// Runs a command to its end, on so many threads or one a core, and turns that into an exit code; `name` is what was called.
+fn finish(
+    command: impl Future<Output = Result<(), CliError>>,
+    threads: Option<usize>,
+    name: impl FnOnce() -> String,
+) -> ExitCode {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    if let Some(threads) = threads {
+        builder.worker_threads(threads);
+    }
+    let runtime = match builder.enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
             eprint_line(&format!("plait: the runtime cannot start: {error}; are there free file handles?"));
@@ -73,6 +88,7 @@ async fn run(command: Command) -> Result<(), CliError> {
         Command::Serve(args) => commands::serve::run(args).await,
         Command::Get(args) => commands::get::run(args).await,
         Command::Sim(command) => commands::sim::run(command, Policies::new()).await,
+        Command::Perf(command) => commands::perf::run(command).await,
         Command::Interop => commands::interop::run().await,
     }
 }

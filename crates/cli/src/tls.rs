@@ -5,13 +5,16 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 use std::sync::Arc;
 
+use plait::tls::any_certificate;
 use rcgen::{CertificateParams, KeyPair};
 use rustls::RootCertStore;
 use rustls::client::danger::ServerCertVerifier;
+use rustls::crypto::CryptoProvider;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::error::CliError;
+use crate::options::{ClientTls, Sessions, Trust};
 
 /// A certificate chain and its key.
 #[derive(Debug)]
@@ -55,6 +58,46 @@ impl Shown {
     }
 }
 
+impl Clone for Shown {
+    fn clone(&self) -> Self {
+        Self { chain: self.chain.clone(), key: self.key.clone_key(), made_pem: self.made_pem.clone() }
+    }
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(rustls::crypto::aws_lc_rs::default_provider())
+}
+
+fn cannot_begin(error: impl std::fmt::Display) -> CliError {
+    CliError::running(format!("TLS cannot begin: {error}"), "check --key, --cert and --ca")
+}
+
+/// A server over TCP, with this certificate: TLS 1.3 as QUIC has it.
+pub(crate) fn server_over_tcp(shown: Shown) -> Result<rustls::ServerConfig, CliError> {
+    let builder = rustls::ServerConfig::builder_with_provider(provider());
+    let builder = builder.with_protocol_versions(&[&rustls::version::TLS13]).map_err(cannot_begin)?;
+    builder.with_no_client_auth().with_single_cert(shown.chain, shown.key).map_err(cannot_begin)
+}
+
+/// A client over TCP with this trust: TLS 1.3 as QUIC has it.
+pub(crate) fn client_over_tcp(plan: &ClientTls) -> Result<rustls::ClientConfig, CliError> {
+    let builder = rustls::ClientConfig::builder_with_provider(provider());
+    let builder = builder.with_protocol_versions(&[&rustls::version::TLS13]).map_err(cannot_begin)?;
+    let mut config = match &plan.trust {
+        Trust::File(file) => builder.with_root_certificates(roots(file)?).with_no_client_auth(),
+        Trust::System => builder.dangerous().with_custom_certificate_verifier(system_verifier()?).with_no_client_auth(),
+        Trust::Anybody => {
+            let anybody = any_certificate(provider());
+            builder.dangerous().with_custom_certificate_verifier(anybody).with_no_client_auth()
+        }
+    };
+    config.key_log = Arc::new(rustls::KeyLogFile::new());
+    if plan.sessions == Sessions::Forgotten {
+        config.resumption = rustls::client::Resumption::disabled();
+    }
+    Ok(config)
+}
+
 /// The certificates in a file, as roots to trust.
 pub(crate) fn roots(file: &Path) -> Result<RootCertStore, CliError> {
     let mut store = RootCertStore::empty();
@@ -71,8 +114,7 @@ pub(crate) fn roots(file: &Path) -> Result<RootCertStore, CliError> {
 
 /// Trusts whom the operating system trusts.
 pub(crate) fn system_verifier() -> Result<Arc<dyn ServerCertVerifier>, CliError> {
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    match rustls_platform_verifier::Verifier::new(provider) {
+    match rustls_platform_verifier::Verifier::new(provider()) {
         Ok(verifier) => Ok(Arc::new(verifier)),
         Err(error) => Err(CliError::running(
             format!("this system has no certificates to trust ({error})"),

@@ -4,38 +4,28 @@ use std::future::Future;
 use std::pin::pin;
 use std::time::Duration;
 
-use plait::Connection;
-
-use crate::http::meter::Meter;
 use crate::output::progress::{ProgressDisplay, Snapshot};
-use crate::output::summary::PathSummary;
-use crate::paths::PathTable;
 
 /// Time between two looks.
 const LOOK_PERIOD: Duration = Duration::from_millis(100);
 
-/// Awaits `work`, showing how `connection` fares meanwhile; the paths at its end are in the book.
+/// Awaits `work`, showing by `look` how it fares meanwhile. The last look is at its end.
 pub(crate) async fn watched<T>(
     work: impl Future<Output = T>,
-    connection: &Connection,
-    meter: &Meter,
+    look: &mut impl FnMut() -> Snapshot,
     progress: &mut ProgressDisplay,
-) -> (T, Vec<PathSummary>) {
-    let mut book = PathTable::default();
+) -> T {
     let mut looks = tokio::time::interval(LOOK_PERIOD);
     looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut work = pin!(work);
     loop {
         tokio::select! {
             out = &mut work => {
-                book.sample(connection);
+                look();
                 progress.finish();
-                return (out, book.paths());
+                return out;
             }
-            _ = looks.tick() => {
-                book.sample(connection);
-                progress.on_tick(&Snapshot { at_s: meter.seconds(), bytes: meter.bytes(), paths: book.paths() });
-            }
+            _ = looks.tick() => progress.on_tick(&look()),
         }
     }
 }

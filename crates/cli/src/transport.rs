@@ -8,9 +8,9 @@ use plait::{ClientConfig, ClientTlsConfig, Identity, ServerConfig, ServerTlsConf
 use plait_qlog::QlogFolder;
 
 use crate::error::CliError;
-use crate::http::ALPN;
 use crate::names::PathPolicyName;
-use crate::options::{Suites, TransportPlan, Trust};
+use crate::options::{ClientTls, Sessions, Suites, TransportPlan, Trust};
+use crate::service::Service;
 use crate::tls::{self, Shown};
 
 /// Bytes that may be on their way on a stream and on a connection.
@@ -61,20 +61,25 @@ fn wanted(suites: Suites) -> Vec<CipherSuite> {
     }
 }
 
-/// A server that shows this certificate.
-pub(crate) fn server_config(shown: Shown, suites: Suites) -> Result<ServerConfig, CliError> {
+/// A server of this service, with its certificate.
+pub(crate) fn server_config(service: Service, shown: Shown, suites: Suites) -> Result<ServerConfig, CliError> {
     let hint = "check that --key belongs to --cert";
     let failed = |error: &dyn std::fmt::Display| CliError::running(format!("TLS cannot begin: {error}"), hint);
     let identity = Identity::new(shown.chain, shown.key);
-    let tls =
-        ServerTlsConfig::builder(identity).alpn([ALPN]).suites(wanted(suites)).early_data().key_log_file().build();
+    let builder = ServerTlsConfig::builder(identity).alpn(service.protocols.iter().copied());
+    let tls = builder.suites(wanted(suites)).early_data().key_log_file().build();
     ServerConfig::new(tls.map_err(|error| failed(&error))?).map_err(|error| failed(&error))
 }
 
-/// A client with this trust. `SSLKEYLOGFILE` is honoured.
-pub(crate) fn client_config(trust: &Trust, suites: Suites) -> Result<ClientConfig, CliError> {
-    let builder = ClientTlsConfig::builder().alpn([ALPN]).suites(wanted(suites)).key_log_file();
-    let builder = match trust {
+/// A client of this service. `SSLKEYLOGFILE` is honoured.
+pub(crate) fn client_config(plan: &ClientTls) -> Result<ClientConfig, CliError> {
+    let protocols = plan.service.protocols.iter().copied();
+    let builder = ClientTlsConfig::builder().alpn(protocols).suites(wanted(plan.suites)).key_log_file();
+    let builder = match plan.sessions {
+        Sessions::Kept => builder,
+        Sessions::Forgotten => builder.no_resumption(),
+    };
+    let builder = match &plan.trust {
         Trust::Anybody => builder.accept_any_certificate(),
         Trust::File(file) => builder.roots(tls::roots(file)?),
         Trust::System => builder.verifier(tls::system_verifier()?),

@@ -76,7 +76,7 @@ fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::CommandLine;
+    use crate::command_line::CommandLine;
 
     fn wrong(line: &[&str]) -> String {
         let mut command = heeding_negatives(CommandLine::command());

@@ -9,7 +9,7 @@ mod server;
 mod session;
 mod store;
 
-pub use client::{ClientTlsBuilder, ClientTlsConfig};
+pub use client::{ClientTlsBuilder, ClientTlsConfig, any_certificate};
 pub use hello::{Hello, read_client_hello, read_encrypted_extensions};
 pub use options::{CipherSuite, Identity, Protection};
 pub use server::{ServerTlsBuilder, ServerTlsConfig};

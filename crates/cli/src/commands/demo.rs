@@ -10,19 +10,20 @@ use super::serve;
 use crate::args::DemoArgs;
 use crate::connect::{CLOSE_TIMEOUT, handshake_failure, off_thread};
 use crate::error::CliError;
-use crate::http::body::Pattern;
+use crate::http::FILES;
 use crate::http::client::fetch;
-use crate::http::meter::Meter;
 use crate::http::policies::{Terms, Wish};
 use crate::http::server::FileServer;
 use crate::http::sink::Sink;
 use crate::measure::aggregation_benefit;
-use crate::options::{DemoPlan, Destination, Multipath, Suites, TransportPlan, Trust};
-use crate::output::progress::ProgressDisplay;
+use crate::meter::Meter;
+use crate::options::{ClientTls, DemoPlan, Destination, Multipath, Suites, TransportPlan, Trust};
+use crate::output::progress::{ProgressDisplay, Snapshot};
 use crate::output::summary::{BothSides, BytesByPath, DemoSummary, PathSummary, RunSummary, duplicates};
 use crate::output::table::Table;
 use crate::output::{Format, eprint_line, print_json, print_line, refused};
 use crate::paths::PathTable;
+use crate::pattern::Pattern;
 use crate::relay::{Relay, RelayConfig};
 use crate::tls::Shown;
 use crate::transfer::watched;
@@ -137,7 +138,8 @@ impl DemoStage {
         let failed = |what: &str, error: &dyn std::fmt::Display| {
             CliError::running(format!("{what}: {error}"), "the demo needs UDP on 127.0.0.1")
         };
-        let mut config = transport::server_config(Shown::self_signed(&identity::fresh()?, &[], [])?, Suites::All)?;
+        let mut config =
+            transport::server_config(FILES, Shown::self_signed(&identity::fresh()?, &[], [])?, Suites::All)?;
         config.transport_config(Arc::new(transport::config(&plan.transport)));
         let server = Endpoint::server(config, any_port).map_err(|error| failed("the server cannot start", &error))?;
         let address = server.local_addr().map_err(|error| failed("the server cannot start", &error))?;
@@ -197,7 +199,7 @@ impl DemoStage {
         let connection = tokio::time::timeout(HANDSHAKE_TIME, connecting)
             .await
             .map_err(|_| no_start(&"the handshake was not done in time"))?
-            .map_err(|error| handshake_failure("the demo's server", first.address(), &error))?;
+            .map_err(|error| handshake_failure("the demo's server", FILES, first.address(), &error))?;
         measured.connection = Some(connection.clone());
         measured.handshake_ms = Some(rounded(meter.seconds() * 1e3, 3));
 
@@ -228,7 +230,10 @@ impl DemoStage {
             }
         };
         let mut progress = ProgressDisplay::new(args.output, Some(course.name()), Some(self.plan.bytes));
-        let (result, paths) = watched(work, &connection, &meter, &mut progress).await;
+        let mut book = PathTable::default();
+        let mut look = || Snapshot::of(&mut book, &connection, &meter);
+        let result = watched(work, &mut look, &mut progress).await;
+        let paths = book.paths();
         meter.stop();
         measured.paths = paths;
         measured.intact = result?.sha256 == self.sha256;
@@ -248,7 +253,7 @@ impl DemoStage {
         let config = EndpointConfig::fresh().map_err(|error| failed(&error))?;
         let first = IpAddr::from(Ipv4Addr::LOCALHOST);
         let endpoint = Endpoint::new(config, None, [SocketAddr::new(first, 0)]).map_err(|error| failed(&error))?;
-        let mut client = transport::client_config(&Trust::Anybody, Suites::All)?;
+        let mut client = transport::client_config(&ClientTls::new(FILES, Trust::Anybody))?;
         let transport = match course.has_two_paths() {
             true => self.plan.transport,
             false => TransportPlan { paths_max: None, ..self.plan.transport },

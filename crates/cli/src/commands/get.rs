@@ -4,19 +4,20 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use plait::{Attempt, AttemptOutcome, Connection, Endpoint};
+use plait::{Attempt, Connection, Endpoint};
 use tokio::task::JoinSet;
 
-use crate::args::{ExtensionName, GetArgs};
+use crate::args::GetArgs;
 use crate::clock::Clock;
 use crate::connect::{self, Connected, Handshake, Verbosity};
 use crate::error::CliError;
+use crate::http::FILES;
 use crate::http::client::fetch;
-use crate::http::meter::Meter;
 use crate::http::policies::{self, Named, ServerPolicies, Wish};
 use crate::http::sink::{Digested, Sink, place_of};
+use crate::meter::Meter;
 use crate::options::{Destination, Download, GetPlan, KeyUpdates, Multipath};
-use crate::output::progress::ProgressDisplay;
+use crate::output::progress::{ProgressDisplay, Snapshot};
 use crate::output::summary::{AttemptSummary, BothSides, DownloadSummary, GetSummary, PathSummary, duplicates};
 use crate::output::{Format, eprint_line, print_json, refused};
 use crate::paths::PathTable;
@@ -103,8 +104,9 @@ async fn download_all(plan: &GetPlan, args: &GetArgs, outcome: &mut DownloadOutc
     }
 
     let mut progress = ProgressDisplay::new(args.show, None, plan.total());
-    let work = fetch_all(&connection, sinks, &meter);
-    (outcome.ended, outcome.paths) = watched(work, &connection, &meter, &mut progress).await;
+    let mut book = PathTable::default();
+    let mut look = || Snapshot::of(&mut book, &connection, &meter);
+    outcome.ended = watched(fetch_all(&connection, sinks, &meter), &mut look, &mut progress).await;
     match handshake {
         Handshake::Done => {}
         Handshake::Early(task) => {
@@ -113,17 +115,18 @@ async fn download_all(plan: &GetPlan, args: &GetArgs, outcome: &mut DownloadOutc
             if !accepted && connection.close_reason().is_none() {
                 // What went early is lost; the connection stands.
                 let work = fetch_all(&connection, open_sinks(plan).await?, &meter);
-                (outcome.ended, outcome.paths) = watched(work, &connection, &meter, &mut progress).await;
+                outcome.ended = watched(work, &mut look, &mut progress).await;
             }
         }
     }
+    outcome.paths = book.paths();
     meter.stop();
     if let Some(error) = connection.close_reason()
         && outcome.ended.iter().any(|ended| ended.result.is_err())
     {
         return Err(match meter.handshake_s() {
             Some(_) => connect::connection_lost(&plan.connect.host, remote, meter.bytes(), &error),
-            None => connect::handshake_failure(&plan.connect.host, remote, &error),
+            None => connect::handshake_failure(&plan.connect.host, FILES, remote, &error),
         });
     }
     if outcome.theirs.is_none() && Format::of(args.show).is_json() {
@@ -245,11 +248,7 @@ fn summary(plan: &GetPlan, outcome: &DownloadOutcome, error: Option<&CliError>) 
             [only] if plan.downloads.len() == 1 => only.sha256.clone(),
             _ => None,
         },
-        extension: match (multipath, connection.is_some_and(|connection| connection.is_multiflow())) {
-            (_, true) => ExtensionName::Multiflow.name(),
-            (Multipath::Negotiated, false) => ExtensionName::Multipath.name(),
-            (Multipath::Absent, false) => ExtensionName::None.name(),
-        },
+        extension: connect::extension_name(connection),
         scheduler: outcome.theirs.as_ref().map(|theirs| theirs.scheduler.clone()),
         congestion: outcome.theirs.as_ref().map(|theirs| theirs.congestion.clone()),
         ack_path: ours.ack_path.clone(),
@@ -257,26 +256,11 @@ fn summary(plan: &GetPlan, outcome: &DownloadOutcome, error: Option<&CliError>) 
         early_data: outcome.early_data,
         resumed: connection.is_some_and(|connection| connection.handshake_data().resumed),
         longest_stall_ms: ms(arrivals.longest_gap()),
-        attempts: outcome.attempts.iter().map(attempt_summary).collect(),
+        attempts: outcome.attempts.iter().map(AttemptSummary::from).collect(),
         duplicate_bytes: duplicates(&paths, bytes + outcome.told_bytes).filter(|_| error.is_none()),
         paths,
         downloads,
         error: error.map(ToString::to_string),
-    }
-}
-
-fn attempt_summary(attempt: &Attempt) -> AttemptSummary {
-    let (outcome, error) = match &attempt.outcome {
-        AttemptOutcome::Connected => ("connected", None),
-        AttemptOutcome::Failed(error) => ("failed", Some(error.to_string())),
-        AttemptOutcome::Open => ("unanswered", None),
-    };
-    AttemptSummary {
-        local: attempt.tuple.local.to_string(),
-        remote: attempt.tuple.remote.to_string(),
-        at_ms: rounded(attempt.after.as_secs_f64() * 1e3, 3),
-        outcome,
-        error,
     }
 }
 

@@ -2,10 +2,10 @@
 
 use plait::{Connection, Order, ReadError};
 
-use super::meter::Meter;
 use super::sink::{Digested, Sink};
 use super::{Refusal, send_request};
 use crate::error::CliError;
+use crate::meter::Meter;
 
 /// Largest piece read at once, bytes.
 const PIECE_BYTES: usize = 256 * 1024;

@@ -1,10 +1,8 @@
 //! HTTP/0.9 over QUIC streams (ALPN `hq-interop`): one request line a stream, the bare body back.
 
-pub(crate) mod body;
 pub(crate) mod budget;
 pub(crate) mod client;
 pub(crate) mod file;
-pub(crate) mod meter;
 pub(crate) mod policies;
 pub(crate) mod request;
 pub(crate) mod root;
@@ -13,8 +11,10 @@ pub(crate) mod sink;
 
 use plait::{SendStream, WriteError};
 
-/// The protocol's name in the handshake.
-pub(crate) const ALPN: &[u8] = b"hq-interop";
+use crate::service::Service;
+
+/// Files and synthetic bodies.
+pub(crate) const FILES: Service = Service { protocols: &["hq-interop"], server: "plait serve" };
 
 /// Longest request line, bytes.
 pub(crate) const MAX_REQUEST_BYTES: usize = 8192;

@@ -46,7 +46,7 @@ impl From<Policies> for Named {
 
 impl Named {
     /// What a server says; none where it says something else, or in words that no policy has.
-    fn read(answer: &[u8]) -> Option<Self> {
+    pub(crate) fn read(answer: &[u8]) -> Option<Self> {
         let named: Self = serde_json::from_slice(answer).ok()?;
         let is_name = |name: &String| {
             let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
@@ -102,10 +102,15 @@ impl Wish {
         ]
     }
 
+    /// As [`Wish::parse`] reads it.
+    pub(crate) fn query(&self) -> String {
+        let words = self.words().into_iter().filter_map(|(key, name)| Some(format!("{key}={}", name?)));
+        words.collect::<Vec<_>>().join("&")
+    }
+
     /// What to ask the server for.
     fn target(&self) -> String {
-        let words = self.words().into_iter().filter_map(|(key, name)| Some(format!("{key}={}", name?)));
-        let query = words.collect::<Vec<_>>().join("&");
+        let query = self.query();
         if query.is_empty() { PATH.to_owned() } else { format!("{PATH}?{query}") }
     }
 

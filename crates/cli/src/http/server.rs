@@ -8,13 +8,14 @@ use bytes::{Bytes, BytesMut};
 use plait::{Connection, Order, RecvStream, SendStream};
 use tokio::sync::Mutex;
 
-use super::body::Pattern;
 use super::budget::{Budget, Share};
 use super::file::FileSource;
 use super::policies::{Desk, Terms};
 use super::request::Request;
 use super::root::Root;
 use super::{MAX_REQUEST_BYTES, Refusal};
+use crate::patience::{Debt, Patience};
+use crate::pattern::Pattern;
 
 /// How long a client may take over its request line.
 const REQUEST_TIME: Duration = Duration::from_secs(30);
@@ -22,8 +23,6 @@ const REQUEST_TIME: Duration = Duration::from_secs(30);
 const CHUNK_BYTES: usize = 256 * 1024;
 /// How long a client may take nothing of what it asked for, unless something else is said.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
-/// How often a client's progress is looked at while it may take nothing.
-const LOOKS: u32 = 4;
 
 /// What a server has to offer.
 #[derive(Clone, Debug)]
@@ -51,14 +50,13 @@ struct Client {
 }
 
 impl Client {
-    /// A number that grows with all that the client takes and brings.
-    fn progress(&self) -> u64 {
-        self.connection.stats().stream_bytes_acked + self.swallowed.load(Ordering::Relaxed)
-    }
-
-    /// True while the client costs more than its connection.
-    fn is_busy(&self) -> bool {
-        self.requests.load(Ordering::Relaxed) > 0 || self.share.held() > 0
+    fn standing(&self) -> Debt {
+        // It costs more than its connection.
+        let is_busy = self.requests.load(Ordering::Relaxed) > 0 || self.share.held() > 0;
+        match is_busy {
+            true => Debt::Owed(self.connection.stats().stream_bytes_acked + self.swallowed.load(Ordering::Relaxed)),
+            false => Debt::Idle,
+        }
     }
 
     fn cwnd(&self) -> u64 {
@@ -122,17 +120,12 @@ impl FileServer {
             requests: AtomicUsize::new(0),
             swallowed: AtomicU64::new(0),
         });
-        let mut looks = tokio::time::interval(self.patience / LOOKS);
-        looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let (mut progress, mut idle_looks) = (0, 0);
+        let mut patience = Patience::new(self.patience);
         loop {
             let accepted = tokio::select! {
                 accepted = connection.accept_bi() => accepted,
-                _ = looks.tick() => {
-                    let now = client.progress();
-                    idle_looks = if now == progress && client.is_busy() { idle_looks + 1 } else { 0 };
-                    progress = now;
-                    if idle_looks > LOOKS {
+                () = patience.next() => {
+                    if patience.has_run_out(client.standing()) {
                         tracing::info!(remote = %connection.remote_address(), "given up: it takes nothing");
                         connection.close(Refusal::Stalled.code(), b"you take nothing of what you asked for");
                     }

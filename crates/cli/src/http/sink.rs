@@ -11,10 +11,10 @@ use tempfile::NamedTempFile;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use super::body::hex;
 use crate::connect::off_thread;
 use crate::error::CliError;
 use crate::options::Destination;
+use crate::pattern::hex;
 
 /// Pieces that may wait for the writer.
 const QUEUE_PIECES: usize = 256;

@@ -2,13 +2,22 @@
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
+use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use plait::Connection;
 
 use super::summary::{Interval, PathSummary};
 use super::{Format, eprint_line, print_json};
 use crate::args::OutputArgs;
+use crate::meter::Meter;
+use crate::paths::PathTable;
 use crate::units::{human_bytes, mbps, rounded};
+
+/// Time between two lines, unless something else is said.
+const PERIOD: Duration = Duration::from_secs(1);
+/// By so large a part of it a look may come too soon.
+const EARLY: f64 = 0.05;
 
 /// How a transfer stands.
 #[derive(Clone, Debug)]
@@ -19,6 +28,14 @@ pub(crate) struct Snapshot {
     pub(crate) bytes: u64,
     /// The paths of its connection.
     pub(crate) paths: Vec<PathSummary>,
+}
+
+impl Snapshot {
+    /// How `connection` stands, whose paths are kept in `book`.
+    pub(crate) fn of(book: &mut PathTable, connection: &Connection, meter: &Meter) -> Self {
+        book.sample(connection);
+        Self { at_s: meter.seconds(), bytes: meter.bytes(), paths: book.paths() }
+    }
 }
 
 /// How progress is shown.
@@ -36,9 +53,11 @@ pub(crate) struct ProgressDisplay {
     format: Format,
     name: Option<&'static str>,
     total: Option<u64>,
+    /// Time between two lines, or two objects.
+    period: Duration,
     bars: Bars,
-    /// The last interval's end: time, bytes, and bytes of each path.
-    last: (f64, u64, BTreeMap<u32, u64>),
+    /// The last interval's end: time, bytes, and what each path had received and sent.
+    last: (f64, u64, BTreeMap<u32, [u64; 2]>),
 }
 
 #[derive(Debug)]
@@ -56,17 +75,23 @@ impl ProgressDisplay {
             (false, false) => Manner::Lines,
         };
         let bars = Bars { all: MultiProgress::new(), by_path: BTreeMap::new() };
-        Self { manner, format: Format::of(args), name, total, bars, last: (0.0, 0, BTreeMap::new()) }
+        Self { manner, format: Format::of(args), name, total, period: PERIOD, bars, last: (0.0, 0, BTreeMap::new()) }
     }
 
-    /// Shows how it stands: bars each time, lines and objects once a second.
+    /// A line, or an object, so often.
+    pub(crate) fn every(mut self, period: Duration) -> Self {
+        self.period = period;
+        self
+    }
+
+    /// Shows how it stands: bars each time, lines and objects once a period.
     pub(crate) fn on_tick(&mut self, snapshot: &Snapshot) {
         if self.manner == Manner::Bars {
             self.bars.show(snapshot, self.total);
         }
         let (at_s, bytes, _) = self.last;
         let seconds = snapshot.at_s - at_s;
-        if seconds < 0.95 {
+        if seconds < self.period.as_secs_f64() * (1.0 - EARLY) {
             return;
         }
         let goodput = mbps(snapshot.bytes.saturating_sub(bytes), seconds);
@@ -84,7 +109,7 @@ impl ProgressDisplay {
                 paths: &snapshot.paths,
             });
         }
-        let by_path = snapshot.paths.iter().map(|path| (path.id, path.received_bytes)).collect();
+        let by_path = snapshot.paths.iter().map(|path| (path.id, [path.received_bytes, path.sent_bytes])).collect();
         self.last = (snapshot.at_s, snapshot.bytes, by_path);
     }
 
@@ -93,8 +118,10 @@ impl ProgressDisplay {
         let mut line =
             format!("{name}{:6.1} s  {:>9}  {goodput:7.1} Mbit/s", snapshot.at_s, human_bytes(snapshot.bytes));
         for path in &snapshot.paths {
-            let before = self.last.2.get(&path.id).copied().unwrap_or(0);
-            let rate = mbps(path.received_bytes.saturating_sub(before), seconds);
+            let [received, sent] = self.last.2.get(&path.id).copied().unwrap_or_default();
+            // The way that carries more: the other one has acknowledgements.
+            let more = path.received_bytes.saturating_sub(received).max(path.sent_bytes.saturating_sub(sent));
+            let rate = mbps(more, seconds);
             line += &format!("  path {} {} {rate:.1}", path.id, path.state);
         }
         line
@@ -144,7 +171,7 @@ mod tests {
     #[test]
     fn a_line_names_every_path() {
         let mut progress = ProgressDisplay::new(OutputArgs::default(), Some("A+B"), None);
-        progress.last = (1.0, 1_000_000, BTreeMap::from([(0, 500_000)]));
+        progress.last = (1.0, 1_000_000, BTreeMap::from([(0, [500_000, 0])]));
         let path = |id, received_bytes| PathSummary { id, state: "active", received_bytes, ..PathSummary::default() };
         let paths = vec![path(0, 1_500_000), path(1, 250_000)];
         let line = progress.line(&Snapshot { at_s: 2.0, bytes: 2_250_000, paths }, 1.0, 10.0);

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use plait::{Attempt, AttemptOutcome};
 use serde::Serialize;
 
 use crate::http::policies::{Named, Wish};
+use crate::units::rounded;
 
 /// A path, as every command reports it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -56,6 +58,23 @@ pub(crate) struct AttemptSummary {
     pub(crate) outcome: &'static str,
     /// Why it failed.
     pub(crate) error: Option<String>,
+}
+
+impl From<&Attempt> for AttemptSummary {
+    fn from(attempt: &Attempt) -> Self {
+        let (outcome, error) = match &attempt.outcome {
+            AttemptOutcome::Connected => ("connected", None),
+            AttemptOutcome::Failed(error) => ("failed", Some(error.to_string())),
+            AttemptOutcome::Open => ("unanswered", None),
+        };
+        Self {
+            local: attempt.tuple.local.to_string(),
+            remote: attempt.tuple.remote.to_string(),
+            at_ms: rounded(attempt.after.as_secs_f64() * 1e3, 3),
+            outcome,
+            error,
+        }
+    }
 }
 
 /// The policies of both sides of a connection. The side that sends decides how.

@@ -80,7 +80,7 @@ fn entries(folder: &Path) -> usize {
 #[test]
 fn wrong_usage_is_two() {
     let wrong: [(&[&str], &str); 11] = [
-        (&["perf"], "unrecognized subcommand 'perf' (see `plait --help`)"),
+        (&["pref"], "unrecognized subcommand 'pref'"),
         (&["get"], "not provided: <URL>... (see `plait get --help`)"),
         (&["get", "https://a/", "--max-time", "-1"], "`-1` is not a time"),
         (&["serve", "--max-paths", "65"], "`65` is not a whole number from 1 to 64 (see `plait serve --help`)"),

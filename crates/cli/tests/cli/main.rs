@@ -7,6 +7,7 @@ mod ending;
 mod examples;
 mod hoarders;
 mod interop;
+mod perf;
 #[path = "../../../engine/tests/puppet/mod.rs"]
 mod puppet;
 mod support;

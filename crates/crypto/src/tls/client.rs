@@ -219,7 +219,7 @@ impl ClientTlsBuilder {
                 .build()
                 .map_err(|e| ConfigError::Tls(rustls::Error::General(e.to_string())))?,
             ServerTrust::Verifier(verifier) => verifier,
-            ServerTrust::Anybody => Arc::new(AcceptAny(provider.clone())),
+            ServerTrust::Anybody => any_certificate(provider.clone()),
         };
         let wants_identity = rustls::ClientConfig::builder_with_details(provider, self.options.time)
             // RFC 9001 4.2, 8.4: no older version, and no compatibility mode, which rustls leaves out for QUIC
@@ -253,6 +253,12 @@ impl fmt::Debug for ClientTlsBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ClientTlsBuilder").field("options", &self.options).finish_non_exhaustive()
     }
+}
+
+/// DANGER: accepts every certificate of every server, as [`ClientTlsBuilder::accept_any_certificate`] does, for TLS over
+/// another carrier than QUIC. Only signatures of the handshake are checked, by the algorithms of `provider`.
+pub fn any_certificate(provider: Arc<CryptoProvider>) -> Arc<dyn ServerCertVerifier> {
+    Arc::new(AcceptAny(provider))
 }
 
 /// Accepts every certificate, yet checks that the handshake is signed with its key.

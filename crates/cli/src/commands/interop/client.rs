@@ -15,10 +15,11 @@ use super::case::Case;
 use crate::commands::get::{move_early, update_keys_early};
 use crate::connect::handshake_failure;
 use crate::error::CliError;
+use crate::http::FILES;
 use crate::http::client::fetch;
-use crate::http::meter::Meter;
 use crate::http::sink::Sink;
-use crate::options::{Destination, Suites, TransportPlan, Trust};
+use crate::meter::Meter;
+use crate::options::{ClientTls, Destination, Suites, TransportPlan, Trust};
 use crate::output::print_json;
 use crate::{local, transport};
 
@@ -102,7 +103,7 @@ impl Errand<'_> {
 
     async fn connect(&self) -> Result<Connection, CliError> {
         let connecting = self.begin()?;
-        connecting.await.map_err(|error| handshake_failure(&self.host, self.remote(), &error))
+        connecting.await.map_err(|error| handshake_failure(&self.host, FILES, self.remote(), &error))
     }
 
     fn begin(&self) -> Result<plait::Connecting, CliError> {
@@ -261,7 +262,7 @@ fn config(setting: &Setting) -> Result<ClientConfig, CliError> {
     let authority = setting.certs.join("ca.pem");
     let trust = if authority.is_file() { Trust::File(authority) } else { Trust::Anybody };
     let suites = if setting.case == Case::ChaCha20 { Suites::ChaCha20 } else { Suites::All };
-    let mut config = transport::client_config(&trust, suites)?;
+    let mut config = transport::client_config(&ClientTls { suites, ..ClientTls::new(FILES, trust) })?;
     let paths = if setting.case == Case::Multipath { PATHS } else { 1 };
     let mut carriage = transport::config(&TransportPlan::usual(paths));
     if let Some(manual) = path_policy("manual") {

@@ -9,6 +9,7 @@ use super::Setting;
 use super::case::Case;
 use crate::commands::serve;
 use crate::error::CliError;
+use crate::http::FILES;
 use crate::http::policies::Terms;
 use crate::http::root::Root;
 use crate::http::server::FileServer;
@@ -16,7 +17,7 @@ use crate::options::{Suites, TransportPlan};
 use crate::output::print_json;
 use crate::output::summary::Listening;
 use crate::tls::Shown;
-use crate::{stop, transport};
+use crate::{listen, stop, transport};
 
 /// Paths of a multipath connection.
 const PATHS: u32 = 8;
@@ -27,7 +28,7 @@ pub(super) async fn run(setting: &Setting) -> Result<(), CliError> {
         .map_err(|error| CliError::running(format!("{}: {error}", setting.www.display()), "set WWW to a folder"))?;
     let shown = Shown::read(&setting.certs.join("cert.pem"), &setting.certs.join("priv.key"))?;
     let suites = if setting.case == Case::ChaCha20 { Suites::ChaCha20 } else { Suites::All };
-    let mut config = transport::server_config(shown, suites)?;
+    let mut config = transport::server_config(FILES, shown, suites)?;
     let paths = if setting.case == Case::Multipath { PATHS } else { 1 };
     let mut carriage = transport::config(&TransportPlan::usual(paths));
     transport::log_to(&mut carriage, setting.qlog.as_ref())?;
@@ -56,7 +57,7 @@ pub(super) async fn run(setting: &Setting) -> Result<(), CliError> {
     }
     endpoint.close(0, b"");
     // A client that does not hear it times out.
-    let _ = tokio::time::timeout(serve::CLOSE_TIMEOUT, endpoint.wait_idle()).await;
+    let _ = tokio::time::timeout(listen::CLOSE_TIMEOUT, endpoint.wait_idle()).await;
     Ok(())
 }
 

@@ -5,7 +5,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use plait::{Endpoint, EndpointConfig};
 
 use super::*;
-use crate::options::{Suites, Trust};
+use crate::http::FILES;
+use crate::options::{ClientTls, Suites, Trust};
 use crate::tls::Shown;
 use crate::{identity, transport};
 
@@ -13,7 +14,7 @@ use crate::{identity, transport};
 async fn answers_to_requests_that_were_stopped_are_read() {
     let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let shown = Shown::self_signed(&identity::fresh().unwrap(), &[], []).unwrap();
-    let server = Endpoint::server(transport::server_config(shown, Suites::All).unwrap(), any_port).unwrap();
+    let server = Endpoint::server(transport::server_config(FILES, shown, Suites::All).unwrap(), any_port).unwrap();
     let address = server.local_addr().unwrap();
     tokio::spawn(async move {
         let connection = server.accept().await.unwrap().await.unwrap();
@@ -24,7 +25,7 @@ async fn answers_to_requests_that_were_stopped_are_read() {
         connection.closed().await;
     });
     let client = Endpoint::new(EndpointConfig::fresh().unwrap(), None, [any_port]).unwrap();
-    client.set_default_client_config(transport::client_config(&Trust::Anybody, Suites::All).unwrap());
+    client.set_default_client_config(transport::client_config(&ClientTls::new(FILES, Trust::Anybody)).unwrap());
     let connection = client.connect(address, "localhost").unwrap().await.unwrap();
     let (mut send, mut recv) = connection.open_bi().await.unwrap();
     // The server hears of the stream by its first byte.

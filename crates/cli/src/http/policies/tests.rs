@@ -7,11 +7,12 @@ use plait::{Endpoint, EndpointConfig, TransportConfig};
 use plait_netsim::link::LinkConfig;
 
 use super::*;
+use crate::http::FILES;
 use crate::http::client::fetch;
-use crate::http::meter::Meter;
 use crate::http::server::FileServer;
 use crate::http::sink::Sink;
-use crate::options::{Destination, Suites, TransportPlan, Trust};
+use crate::meter::Meter;
+use crate::options::{ClientTls, Destination, Suites, TransportPlan, Trust};
 use crate::relay::{Relay, RelayConfig};
 use crate::tls::Shown;
 use crate::{commands, identity, transport};
@@ -66,7 +67,7 @@ impl Scene {
         let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let carriage: Arc<TransportConfig> = Arc::new(transport::config(&TransportPlan::usual(4)));
         let shown = Shown::self_signed(&identity::fresh().unwrap(), &[], []).unwrap();
-        let mut config = transport::server_config(shown, Suites::All).unwrap();
+        let mut config = transport::server_config(FILES, shown, Suites::All).unwrap();
         config.transport_config(carriage.clone());
         let server = Endpoint::server(config, any_port).unwrap();
         let address = server.local_addr().unwrap();
@@ -77,7 +78,7 @@ impl Scene {
         });
         let locals = [any_port, SocketAddr::from(([127, 0, 0, 2], 0))];
         let client = Endpoint::new(EndpointConfig::fresh().unwrap(), None, locals).unwrap();
-        let mut config = transport::client_config(&Trust::Anybody, Suites::All).unwrap();
+        let mut config = transport::client_config(&ClientTls::new(FILES, Trust::Anybody)).unwrap();
         config.transport_config(carriage);
         client.set_default_client_config(config);
         let (site, endpoint) = (Arc::new(FileServer::new(None, terms)), server.clone());

@@ -40,6 +40,11 @@ impl Meter {
         self.handshake_s.get().copied()
     }
 
+    /// So many bytes went another way than through [`Meter::on_chunk`].
+    pub(crate) fn add(&self, bytes: u64) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
     /// So many bytes of a body arrived.
     pub(crate) fn on_chunk(&self, bytes: usize) {
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);

@@ -1,0 +1,352 @@
+//! `plait perf client`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use plait::{Attempt, Connection};
+
+use super::summary::{ConnectionSummary, CpuSummary, FlowSummary, LoadSummary, PerfSummary, RoundSummary};
+use crate::connect::{self, Connected, Verbosity};
+use crate::error::CliError;
+use crate::http::policies::Named;
+use crate::meter::Meter;
+use crate::options::Multipath;
+use crate::output::progress::{ProgressDisplay, Snapshot};
+use crate::output::summary::{AttemptSummary, BothSides, PathSummary};
+use crate::output::table::Table;
+use crate::output::{Format, eprint_line, print_json, print_line, refused};
+use crate::paths::PathTable;
+use crate::perf::args::PerfClientArgs;
+use crate::perf::bulk::{self, BulkMeters};
+use crate::perf::carrier::Carrier;
+use crate::perf::connections::{self, Knocker};
+use crate::perf::cpu::cpu_seconds;
+use crate::perf::datagrams::{self, DatagramSummary};
+use crate::perf::delays::{DelaySummary, Delays};
+use crate::perf::dialer::Dialer;
+use crate::perf::load::{BulkLoad, Extent, Workload};
+use crate::perf::plan::PerfPlan;
+use crate::perf::question::{self, ServerReport};
+use crate::perf::requests;
+use crate::perf::tcp::TcpDialer;
+use crate::stop;
+use crate::transfer::watched;
+use crate::units::{human_bytes, mbps, rounded};
+
+/// How long a server may take to answer a question, in round trips and beyond them.
+const ANSWER_RTTS: u32 = 3;
+const ANSWER_TIME: Duration = Duration::from_secs(2);
+
+/// What is known of the whole when it ends, well or badly.
+#[derive(Debug, Default)]
+struct PerfOutcome {
+    connection: Option<Connection>,
+    handshake_s: Option<f64>,
+    attempts: Vec<Attempt>,
+    /// Policies of the server, where it told them.
+    theirs: Option<Named>,
+    paths: Vec<PathSummary>,
+    /// Bytes both ways, over so many seconds.
+    total: Option<FlowSummary>,
+    up: Option<FlowSummary>,
+    down: Option<FlowSummary>,
+    cpu: CpuSummary,
+    rounds: Option<RoundSummary>,
+    datagrams: Option<DatagramSummary>,
+    /// By which controller the kernel sends, over TCP.
+    kernel_congestion: Option<String>,
+}
+
+/// Runs the load and reports.
+pub(super) async fn run(args: PerfClientArgs) -> Result<(), CliError> {
+    let plan = PerfPlan::new(&args).map_err(|fail| refused("perf", args.show, fail))?;
+    let mut outcome = PerfOutcome::default();
+    let work = async {
+        match plan.load {
+            Workload::Connections(_) => connect_often(&plan, &args, &mut outcome).await,
+            _ => load_one(&plan, &args, &mut outcome).await,
+        }
+    };
+    let result = tokio::select! {
+        result = work => result,
+        () = stop::asked() => Err(CliError::Interrupted),
+    };
+    let printed = report(&plan, &args, &outcome, result.as_ref().err());
+    result.and(printed)
+}
+
+fn verbosity(args: &PerfClientArgs) -> Verbosity {
+    if args.show.quiet { Verbosity::Quiet } else { Verbosity::Normal }
+}
+
+/// A load over one connection, or over those of TCP that stand in for its streams.
+async fn load_one(plan: &PerfPlan, args: &PerfClientArgs, outcome: &mut PerfOutcome) -> Result<(), CliError> {
+    match plan.carrier {
+        Carrier::Quic => over_quic(plan, args, outcome).await,
+        Carrier::Kernel(kernel) => {
+            let dialer = TcpDialer::new(&plan.connect, kernel).await?;
+            let directions = if plan.load.direction() == Some("both") { 2 } else { 1 };
+            outcome.handshake_s = Some(dialer.prepare(plan.streams * directions).await?.as_secs_f64());
+            outcome.kernel_congestion = dialer.congestion().filter(|_| plan.load.direction() == Some("up"));
+            measured(plan, args, &Dialer::Tcp(dialer), ANSWER_TIME, outcome).await
+        }
+    }
+}
+
+async fn over_quic(plan: &PerfPlan, args: &PerfClientArgs, outcome: &mut PerfOutcome) -> Result<(), CliError> {
+    let connected = connect::connect(&plan.connect, verbosity(args), &mut outcome.attempts).await?;
+    let Connected { connection, endpoint, remote, further, meter, handshake: _ } = connected;
+    outcome.connection = Some(connection.clone());
+    outcome.handshake_s = meter.handshake_s();
+    connect::open_further(&connection, further, verbosity(args));
+    let dialer = Dialer::Quic(connection.clone());
+    let patience = connection.rtt() * ANSWER_RTTS + ANSWER_TIME;
+    outcome.theirs = question::ask_policies(&dialer, &plan.wish, patience).await;
+    if outcome.theirs.is_none() && !plan.wish.is_empty() && verbosity(args) == Verbosity::Normal {
+        eprint_line("plait: the server does not take the policies that were asked for; going on with its own");
+    }
+    let done = measured(plan, args, &dialer, patience, outcome).await;
+    if let Some(error) = connection.close_reason() {
+        let bytes = outcome.total.map_or(0, |total| total.bytes);
+        return Err(connect::connection_lost(&plan.connect.host, remote, bytes, &error));
+    }
+    connection.close(0, b"done");
+    // A server that does not hear it times out by itself.
+    let _ = tokio::time::timeout(connect::CLOSE_TIMEOUT, endpoint.wait_closes_sent()).await;
+    done
+}
+
+/// Runs the load between two looks at what it costs both sides.
+async fn measured(
+    plan: &PerfPlan,
+    args: &PerfClientArgs,
+    dialer: &Dialer,
+    patience: Duration,
+    outcome: &mut PerfOutcome,
+) -> Result<(), CliError> {
+    let before = (cpu_seconds(), question::ask_report(dialer, patience).await);
+    let done = run_load(plan, args, dialer, outcome).await;
+    let after = (cpu_seconds(), question::ask_report(dialer, patience).await);
+    outcome.cpu = CpuSummary {
+        client: difference(before.0, after.0),
+        server: difference(cpu_of(before.1.as_ref()), cpu_of(after.1.as_ref())),
+    };
+    if let Some(datagrams) = &mut outcome.datagrams {
+        datagrams.hear(after.1.map(|report| report.datagrams));
+    }
+    done
+}
+
+fn cpu_of(report: Option<&ServerReport>) -> Option<f64> {
+    report.and_then(|report| report.cpu_seconds)
+}
+
+fn difference(before: Option<f64>, after: Option<f64>) -> Option<f64> {
+    Some(rounded(after? - before?, 6))
+}
+
+/// Runs the load, showing how it goes, and notes what came of it.
+async fn run_load(
+    plan: &PerfPlan,
+    args: &PerfClientArgs,
+    dialer: &Dialer,
+    outcome: &mut PerfOutcome,
+) -> Result<(), CliError> {
+    let failed = |error: crate::perf::pipe::PipeError| {
+        CliError::running(format!("{}: {error}", plan.connect.host), "look at the server's log")
+    };
+    let total = match plan.load {
+        Workload::Bulk(BulkLoad { up, down, extent: Extent::Amount(bytes) }) => {
+            Some(bytes * (u64::from(up > 0) + u64::from(down > 0)))
+        }
+        _ => None,
+    };
+    let mut progress = ProgressDisplay::new(args.show, None, total).every(plan.interval);
+    let mut book = PathTable::default();
+    let meters = BulkMeters::start(dialer);
+    let all = Arc::new(Meter::start());
+    let mut look = || {
+        if let Some(connection) = dialer.connection() {
+            book.sample(connection);
+        }
+        let bulk = if plan.load.direction() == Some("down") { 0 } else { meters.up_bytes(dialer) };
+        let bytes = match plan.load {
+            Workload::Bulk(_) => bulk + meters.down.bytes(),
+            _ => all.bytes(),
+        };
+        Snapshot { at_s: all.seconds(), bytes, paths: book.paths() }
+    };
+    let done = match &plan.load {
+        Workload::Bulk(load) => {
+            let done = watched(bulk::run(dialer, load, &meters), &mut look, &mut progress).await;
+            outcome.up = (load.up > 0).then(|| flow(&meters.up));
+            outcome.down = (load.down > 0).then(|| flow(&meters.down));
+            all.add(meters.up.bytes() + meters.down.bytes());
+            done.map_err(failed)
+        }
+        Workload::Requests(load) => {
+            let done = watched(requests::run(dialer, load, &all), &mut look, &mut progress).await;
+            done.map(|delays| outcome.rounds = Some(rounds(&delays, load.lanes, &all))).map_err(failed)
+        }
+        Workload::Datagrams(load) => match dialer.connection() {
+            Some(connection) => {
+                let work = datagrams::send(connection, load, |bytes| all.add(bytes as u64));
+                let sent = watched(work, &mut look, &mut progress).await;
+                // The last ones are still on their way.
+                tokio::time::sleep(connection.rtt() * 2).await;
+                sent.map(|sent| outcome.datagrams = Some(DatagramSummary::new(connection, load, sent)))
+            }
+            None => Ok(()),
+        },
+        Workload::Connections(_) => Ok(()),
+    };
+    all.stop();
+    (outcome.total, outcome.paths) = (Some(flow(&all)), book.paths());
+    done
+}
+
+/// A load of connections.
+async fn connect_often(plan: &PerfPlan, args: &PerfClientArgs, outcome: &mut PerfOutcome) -> Result<(), CliError> {
+    let Workload::Connections(load) = &plan.load else { return Ok(()) };
+    let knocker = match plan.carrier {
+        Carrier::Quic => Knocker::Quic(connect::caller(&plan.connect).await?, Box::new(plan.connect.clone())),
+        Carrier::Kernel(kernel) => Knocker::Tcp(TcpDialer::new(&plan.connect, kernel).await?),
+    };
+    let mut progress = ProgressDisplay::new(args.show, None, None).every(plan.interval);
+    let (meter, before) = (Meter::start(), cpu_seconds());
+    let mut look = || Snapshot { at_s: meter.seconds(), bytes: 0, paths: Vec::new() };
+    let done = watched(connections::run(&knocker, load), &mut look, &mut progress).await;
+    meter.stop();
+    outcome.cpu.client = difference(before, cpu_seconds());
+    outcome.total = Some(flow(&meter));
+    if let Knocker::Quic(caller, _) = &knocker {
+        let _ = tokio::time::timeout(connect::CLOSE_TIMEOUT, caller.endpoint.wait_closes_sent()).await;
+    }
+    done.map(|delays| outcome.rounds = Some(rounds(&delays, load.lanes, &meter)))
+}
+
+fn flow(meter: &Meter) -> FlowSummary {
+    let (bytes, seconds) = (meter.bytes(), meter.seconds());
+    FlowSummary { bytes, seconds: rounded(seconds, 6), goodput_mbps: rounded(mbps(bytes, seconds), 3) }
+}
+
+fn rounds(delays: &Delays, at_once: u64, meter: &Meter) -> RoundSummary {
+    let seconds = meter.seconds();
+    let per_second = if seconds > 0.0 { delays.count() as f64 / seconds } else { 0.0 };
+    RoundSummary { count: delays.count(), at_once, per_second: rounded(per_second, 3), delay_ms: delays.summary() }
+}
+
+fn report(
+    plan: &PerfPlan,
+    args: &PerfClientArgs,
+    outcome: &PerfOutcome,
+    error: Option<&CliError>,
+) -> Result<(), CliError> {
+    let summary = summary(plan, outcome, error);
+    if Format::of(args.show).is_json() {
+        return print_json(&summary);
+    }
+    if error.is_some() {
+        return Ok(());
+    }
+    table(&summary).lines().iter().try_for_each(|line| print_line(line))
+}
+
+fn table(summary: &PerfSummary) -> Table {
+    let cpu = |side: Option<f64>| side.map_or("-".to_owned(), |seconds| format!("{seconds:.3}"));
+    let (ours, theirs) = (cpu(summary.cpu_seconds.client), cpu(summary.cpu_seconds.server));
+    if let Some(rounds) = summary.requests.as_ref().or(summary.connections.as_ref()) {
+        let heading = ["", "done", "a second", "p50 ms", "p90", "p99", "p99.9", "most", "CPU s here", "there"];
+        let mut table = Table::new(&heading);
+        let DelaySummary { p50, p90, p99, p999, max, .. } = rounds.delay_ms.unwrap_or_default();
+        let delays = [p50, p90, p99, p999, max].map(|ms| format!("{ms:.3}"));
+        let mut row = vec![summary.load.mode.to_owned(), rounds.count.to_string(), format!("{:.1}", rounds.per_second)];
+        row.extend(delays);
+        row.extend([ours, theirs]);
+        table.row(row);
+        return table;
+    }
+    if let Some(datagrams) = &summary.datagrams {
+        let mut table = Table::new(&["", "sent", "received", "lost", "out of order", "jitter ms"]);
+        let of = |number: Option<String>| number.unwrap_or_else(|| "-".to_owned());
+        table.row(vec![
+            "datagrams".to_owned(),
+            datagrams.sent.to_string(),
+            of(datagrams.received.map(|there| there.received.to_string())),
+            of(datagrams.loss.map(|loss| format!("{:.2} %", loss * 100.0))),
+            of(datagrams.received.map(|there| there.reordered.to_string())),
+            of(datagrams.received.map(|there| format!("{:.3}", there.jitter_ms))),
+        ]);
+        return table;
+    }
+    let mut table = Table::new(&["", "bytes", "seconds", "Mbit/s", "CPU s here", "there"]);
+    for (name, flow) in [("up", summary.up), ("down", summary.down)] {
+        let Some(flow) = flow else { continue };
+        table.row(vec![
+            name.to_owned(),
+            human_bytes(flow.bytes),
+            format!("{:.3}", flow.seconds),
+            format!("{:.1}", flow.goodput_mbps),
+            ours.clone(),
+            theirs.clone(),
+        ]);
+    }
+    table
+}
+
+fn summary(plan: &PerfPlan, outcome: &PerfOutcome, error: Option<&CliError>) -> PerfSummary {
+    let total = outcome.total.unwrap_or(FlowSummary { bytes: 0, seconds: 0.0, goodput_mbps: 0.0 });
+    let of_mode = |mode: &str| outcome.rounds.clone().filter(|_| plan.load.name() == mode);
+    PerfSummary {
+        command: "perf",
+        ok: error.is_none(),
+        host: plan.connect.host.clone(),
+        load: LoadSummary {
+            mode: plan.load.name(),
+            carrier: plan.carrier.name(),
+            direction: plan.load.direction(),
+            streams: plan.streams,
+        },
+        bytes: total.bytes,
+        seconds: total.seconds,
+        goodput_mbps: total.goodput_mbps,
+        up: outcome.up,
+        down: outcome.down,
+        cpu_seconds: outcome.cpu,
+        requests: of_mode("requests"),
+        connections: of_mode("connections"),
+        datagrams: outcome.datagrams.clone(),
+        connection: connection_summary(plan, outcome),
+        error: error.map(ToString::to_string),
+    }
+}
+
+fn connection_summary(plan: &PerfPlan, outcome: &PerfOutcome) -> ConnectionSummary {
+    let connection = outcome.connection.as_ref();
+    let multipath = match connection {
+        Some(connection) if connection.is_multipath() => Multipath::Negotiated,
+        _ => Multipath::Absent,
+    };
+    let ours =
+        connection.map_or_else(|| plan.connect.transport.named(multipath), |connection| connection.policies().into());
+    let theirs = outcome.theirs.clone();
+    let handshake_ms = outcome.handshake_s.map(|s| rounded(s * 1e3, 3));
+    if plan.carrier != Carrier::Quic {
+        return ConnectionSummary::of_kernel(handshake_ms, outcome.kernel_congestion.clone());
+    }
+    let (sender, receiver) = match plan.load.direction() {
+        Some("up") => (Some(ours.clone()), theirs.clone()),
+        Some("down") => (theirs.clone(), Some(ours.clone())),
+        _ => (None, None),
+    };
+    ConnectionSummary {
+        handshake_ms,
+        extension: connect::extension_name(connection),
+        scheduler: sender.as_ref().map(|sender| sender.scheduler.clone()),
+        congestion: sender.map(|sender| sender.congestion),
+        ack_path: receiver.map(|receiver| receiver.ack_path),
+        policies: Some(BothSides { ours, theirs, asked: (&plan.wish).into() }),
+        attempts: outcome.attempts.iter().map(AttemptSummary::from).collect(),
+        paths: outcome.paths.clone(),
+    }
+}

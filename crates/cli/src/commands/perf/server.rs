@@ -1,0 +1,58 @@
+//! `plait perf server`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use plait::Endpoint;
+
+use crate::error::CliError;
+use crate::listen;
+use crate::perf::PERF;
+use crate::perf::args::PerfServerArgs;
+use crate::perf::pipe::{PipeReader, PipeWriter};
+use crate::perf::server::PerfServer;
+use crate::perf::tcp::TcpHost;
+
+/// Serves until stopped.
+pub(super) async fn run(args: PerfServerArgs) -> Result<(), CliError> {
+    let patience = Duration::from_secs(args.listen.patience.into());
+    let server = Arc::new(PerfServer::new(args.listen.terms(), patience));
+    let opened = listen::open(&args.listen, PERF).await?;
+    let endpoint = opened.endpoint;
+    let host = match args.also.kernel() {
+        Some(kernel) => Some(TcpHost::new(kernel, &endpoint.local_addrs(), opened.shown)?),
+        None => None,
+    };
+    let over_tcp = async {
+        let server = Arc::clone(&server);
+        let take = move |writer: PipeWriter, reader: PipeReader| Arc::clone(&server).serve_tcp(writer, reader);
+        match host {
+            Some(host) => host.accept(take).await,
+            None => std::future::pending().await,
+        }
+    };
+    let serving = async {
+        tokio::select! {
+            () = over_quic(&endpoint, &server) => {}
+            () = over_tcp => {}
+        }
+    };
+    listen::until_stopped(endpoint.clone(), serving).await
+}
+
+/// Takes every connection that comes.
+async fn over_quic(endpoint: &Endpoint, server: &Arc<PerfServer>) {
+    while let Some(incoming) = endpoint.accept().await {
+        let server = Arc::clone(server);
+        tokio::spawn(async move {
+            let remote = incoming.remote_address();
+            match incoming.await {
+                Ok(connection) => {
+                    tracing::info!(%remote, multipath = connection.is_multipath(), "connected");
+                    server.serve(connection).await;
+                }
+                Err(error) => tracing::info!(%remote, "handshake failed: {error}"),
+            }
+        });
+    }
+}

@@ -1,0 +1,124 @@
+//! Flags of `plait perf`: iperf3's letters where it has them.
+
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+
+use super::carrier::Kernel;
+use crate::args::{ConnectArgs, ListenArgs, OutputArgs};
+use crate::units::{parse_mbps, parse_seconds, parse_size, whole};
+
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum PerfCommand {
+    /// Wait for clients, and do what they ask
+    Server(Box<PerfServerArgs>),
+    /// Put load on a server: bytes, requests, connections or datagrams
+    Client(Box<PerfClientArgs>),
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct PerfServerArgs {
+    #[command(flatten)]
+    pub(crate) listen: ListenArgs,
+    #[command(flatten)]
+    pub(crate) also: CarrierArgs,
+    /// Threads of this process [default: one a core]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>(1..=1024))]
+    pub(crate) threads: Option<usize>,
+}
+
+/// Transports of the kernel.
+#[derive(Args, Clone, Copy, Debug)]
+#[group(multiple = false)]
+pub(crate) struct CarrierArgs {
+    /// TLS over kernel TCP, one connection in place of each stream; the server needs --tcp or --mptcp too
+    #[arg(long)]
+    pub(crate) tcp: bool,
+    /// TLS over kernel MPTCP (Linux); the server needs --mptcp too, and `ip mptcp` the further paths
+    #[arg(long)]
+    pub(crate) mptcp: bool,
+}
+
+impl CarrierArgs {
+    /// The one that was named.
+    pub(crate) fn kernel(self) -> Option<Kernel> {
+        match (self.tcp, self.mptcp) {
+            (true, _) => Some(Kernel::Tcp),
+            (false, true) => Some(Kernel::Mptcp),
+            (false, false) => None,
+        }
+    }
+}
+
+/// What is done, in place of bytes without pause.
+#[derive(Args, Clone, Copy, Debug)]
+#[group(multiple = false)]
+pub(crate) struct ModeArgs {
+    /// Requests and responses, each on a stream of its own: how long they take
+    #[arg(long)]
+    pub(crate) requests: bool,
+    /// Connections, closed once they stand: how many a second, and how long a full handshake takes
+    #[arg(long)]
+    pub(crate) connections: bool,
+    /// Datagrams at a steady rate from here to the server: loss, order and jitter
+    #[arg(long)]
+    pub(crate) datagrams: bool,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct PerfClientArgs {
+    /// Host of the server, HOST or HOST:PORT [default: port 4433]
+    #[arg(value_name = "HOST")]
+    pub(crate) server: String,
+    #[command(flatten)]
+    pub(crate) mode: ModeArgs,
+    #[command(flatten)]
+    pub(crate) carrier: CarrierArgs,
+    /// Run for so many seconds [default: 10]
+    #[arg(short, long, value_name = "SECONDS", value_parser = parse_seconds, conflicts_with_all = ["bytes", "count"])]
+    pub(crate) time: Option<Duration>,
+    /// Move so many bytes each way
+    #[arg(short = 'n', long, value_name = "SIZE", value_parser = parse_size)]
+    pub(crate) bytes: Option<u64>,
+    /// Make so many requests or connections
+    #[arg(long, value_name = "N", value_parser = whole::<u64>(1..=u64::MAX))]
+    pub(crate) count: Option<u64>,
+    /// The server sends, not we
+    #[arg(short = 'R', long, conflicts_with = "bidir")]
+    pub(crate) reverse: bool,
+    /// Both send at once
+    #[arg(long)]
+    pub(crate) bidir: bool,
+    /// Streams, requests or connections at once; with --bidir so many each way
+    #[arg(short = 'P', long, value_name = "N", default_value_t = 1, value_parser = whole::<u32>(1..=1000))]
+    pub(crate) streams: u32,
+    /// Time between two lines of progress, seconds
+    #[arg(short, long, value_name = "SECONDS", default_value = "1", value_parser = parse_seconds)]
+    pub(crate) interval: Duration,
+    /// Size of a request [default: 750]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub(crate) request_size: Option<u64>,
+    /// Size of a response [default: 750]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub(crate) response_size: Option<u64>,
+    /// Rate of datagrams, Mbit/s [default: 1]
+    #[arg(short = 'b', long, value_name = "MBPS", value_parser = parse_mbps, requires = "datagrams")]
+    pub(crate) rate_mbps: Option<f64>,
+    /// Size of a datagram [default: 1100]
+    #[arg(short, long, value_name = "SIZE", value_parser = parse_size, requires = "datagrams")]
+    pub(crate) length: Option<u64>,
+    /// Threads of this process [default: one a core]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>(1..=1024))]
+    pub(crate) threads: Option<usize>,
+    #[command(flatten)]
+    pub(crate) connect: ConnectArgs,
+    #[command(flatten)]
+    pub(crate) show: OutputArgs,
+}
+
+impl PerfClientArgs {
+    /// Size of a request and of a response when nothing is said.
+    pub(crate) const REQUEST_BYTES: u64 = 750;
+    /// Largest request: it is held in memory.
+    pub(crate) const REQUEST_BYTES_MAX: u64 = 100_000_000;
+}

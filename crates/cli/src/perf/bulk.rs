@@ -1,0 +1,181 @@
+//! Bytes without pause, one way or both.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+
+use super::code;
+use super::dialer::Dialer;
+use super::head::Head;
+use super::load::{BulkLoad, Extent};
+use super::pipe::{PipeError, PipeReader, PipeWriter};
+use crate::meter::Meter;
+use crate::pattern::Pattern;
+use crate::units::MAX_BYTES;
+
+/// What went each way.
+#[derive(Debug)]
+pub(crate) struct BulkMeters {
+    pub(crate) up: Arc<Meter>,
+    pub(crate) down: Arc<Meter>,
+    /// Bytes that the server had of our streams before; none over TCP, where what was written counts.
+    delivered: Option<u64>,
+}
+
+impl BulkMeters {
+    /// Counts from now on.
+    pub(crate) fn start(dialer: &Dialer) -> Self {
+        Self { up: Arc::new(Meter::start()), down: Arc::new(Meter::start()), delivered: dialer.delivered() }
+    }
+
+    /// Bytes of uploads that the server has.
+    pub(crate) fn up_bytes(&self, dialer: &Dialer) -> u64 {
+        match (dialer.delivered(), self.delivered) {
+            (Some(now), Some(before)) => now.saturating_sub(before),
+            _ => self.up.bytes(),
+        }
+    }
+}
+
+/// When a stream is to end.
+#[derive(Clone, Copy, Debug)]
+enum StreamEnd {
+    At(Instant),
+    After(u64),
+}
+
+/// The end of stream `at` of so many that share `extent`.
+fn end(extent: Extent, at: u64, streams: u64) -> StreamEnd {
+    match extent {
+        Extent::Time(time) => StreamEnd::At(Instant::now() + time),
+        // The first ones take what cannot be shared out evenly.
+        Extent::Amount(bytes) => StreamEnd::After(bytes / streams + u64::from(at < bytes % streams)),
+    }
+}
+
+/// Runs the load to its end.
+pub(crate) async fn run(dialer: &Dialer, load: &BulkLoad, meters: &BulkMeters) -> Result<(), PipeError> {
+    let pattern = Pattern::new();
+    let (mut ups, mut downs) = (JoinSet::new(), JoinSet::new());
+    for at in 0..load.up {
+        let (dialer, meter) = (dialer.clone(), Arc::clone(&meters.up));
+        let (pattern, end) = (pattern.clone(), end(load.extent, at, load.up));
+        ups.spawn(async move {
+            let (writer, reader) = dialer.open().await?;
+            upload(writer, reader, &pattern, end, &meter).await
+        });
+    }
+    for at in 0..load.down {
+        let (dialer, meter, end) = (dialer.clone(), Arc::clone(&meters.down), end(load.extent, at, load.down));
+        downs.spawn(async move {
+            let (writer, reader) = dialer.open().await?;
+            download(writer, reader, &meter, end).await
+        });
+    }
+    let up = async {
+        let done = all(&mut ups).await;
+        if let (Some(now), Some(before)) = (dialer.delivered(), meters.delivered) {
+            meters.up.add(match load.extent {
+                // The server has read them.
+                Extent::Amount(bytes) if load.up > 0 && done.is_ok() => bytes,
+                _ => now.saturating_sub(before),
+            });
+        }
+        meters.up.stop();
+        done
+    };
+    let down = async {
+        let done = all(&mut downs).await;
+        meters.down.stop();
+        done
+    };
+    tokio::try_join!(up, down).map(|_| ())
+}
+
+/// Waits for every stream; the first failure ends the others.
+async fn all(streams: &mut JoinSet<Result<(), PipeError>>) -> Result<(), PipeError> {
+    while let Some(done) = streams.join_next().await {
+        done.map_err(|error| PipeError::Gone(error.to_string()))??;
+    }
+    Ok(())
+}
+
+/// Sends until the end. One of a number of bytes waits until the server has read them. One of a time stops at once over
+/// QUIC, where what was not acknowledged by then does not count; TCP does not tell, so that it waits there as well.
+async fn upload(
+    mut writer: PipeWriter,
+    mut reader: PipeReader,
+    pattern: &Pattern,
+    end: StreamEnd,
+    meter: &Meter,
+) -> Result<(), PipeError> {
+    writer.begin(Head::Bytes(0), None).await?;
+    let (mut offset, len) = (0, if let StreamEnd::After(bytes) = end { bytes } else { MAX_BYTES });
+    let mut over = pin!(until(end));
+    let mut piece = Bytes::new();
+    while offset < len {
+        if piece.is_empty() {
+            piece = pattern.piece(offset, len);
+        }
+        tokio::select! {
+            biased;
+            () = &mut over => match writer {
+                PipeWriter::Quic(_) => {
+                    writer.reset(code::ENOUGH);
+                    reader.stop(code::ENOUGH);
+                    return Ok(());
+                }
+                PipeWriter::Tls(_) => break,
+            },
+            written = writer.write(&mut piece) => {
+                let written = written? as u64;
+                offset += written;
+                if let PipeWriter::Tls(_) = writer {
+                    meter.add(written);
+                }
+            }
+        }
+    }
+    writer.finish().await?;
+    reader.take(None, |_| {}).await
+}
+
+/// Receives until the end.
+async fn download(
+    mut writer: PipeWriter,
+    mut reader: PipeReader,
+    meter: &Meter,
+    end: StreamEnd,
+) -> Result<(), PipeError> {
+    let len = if let StreamEnd::After(bytes) = end { bytes } else { MAX_BYTES };
+    writer.begin(Head::Bytes(len), None).await?;
+    writer.finish().await?;
+    let (mut bytes, mut over) = (0, pin!(until(end)));
+    loop {
+        tokio::select! {
+            biased;
+            () = &mut over => {
+                reader.stop(code::ENOUGH);
+                return Ok(());
+            }
+            received = reader.receive(MAX_BYTES) => match received? {
+                Some(received) => {
+                    bytes += received as u64;
+                    meter.on_chunk(received);
+                }
+                None if bytes == len => return Ok(()),
+                None => return Err(PipeError::Gone(format!("the server sent {bytes} bytes, not {len}"))),
+            },
+        }
+    }
+}
+
+async fn until(end: StreamEnd) {
+    match end {
+        StreamEnd::At(at) => sleep_until(at).await,
+        StreamEnd::After(_) => std::future::pending().await,
+    }
+}

@@ -1,0 +1,180 @@
+//! Datagrams at a rate, one way: how many are lost, late or unsteady.
+//!
+//! Each begins with its number and the time of its leaving in nanoseconds of the sender's clock, eight bytes each.
+
+use std::time::Duration;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use plait::{Connection, SendDatagramError};
+use serde::{Deserialize, Serialize};
+
+use super::load::DatagramLoad;
+use crate::clock::Clock;
+use crate::error::CliError;
+use crate::units::rounded;
+
+/// Number and time.
+pub(crate) const STAMP_BYTES: usize = 16;
+/// Longest pause between two looks at the clock: what is due meanwhile leaves at once.
+const TICK: Duration = Duration::from_millis(1);
+
+/// What a receiver saw.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct DatagramReport {
+    /// Datagrams that came.
+    pub(crate) received: u64,
+    /// Bytes in these, stamps included.
+    pub(crate) bytes: u64,
+    /// Those that came after one which had left later.
+    pub(crate) reordered: u64,
+    /// Interarrival jitter (RFC 3550 6.4.1), milliseconds.
+    pub(crate) jitter_ms: f64,
+}
+
+/// Counts datagrams as they come.
+#[derive(Debug)]
+pub(crate) struct DatagramTally {
+    clock: Clock,
+    report: DatagramReport,
+    highest: Option<u64>,
+    /// Arrival less departure of the one before, nanoseconds of two clocks.
+    transit: Option<i128>,
+    jitter_ns: f64,
+}
+
+impl DatagramTally {
+    /// Nothing has come.
+    pub(crate) fn new() -> Self {
+        Self { clock: Clock::start(), report: DatagramReport::default(), highest: None, transit: None, jitter_ns: 0.0 }
+    }
+
+    /// One came now; what has no stamp is none of ours.
+    pub(crate) fn on_datagram(&mut self, datagram: &[u8]) {
+        self.on_datagram_at(self.clock.elapsed(), datagram);
+    }
+
+    fn on_datagram_at(&mut self, at: Duration, datagram: &[u8]) {
+        let Some((number, rest)) = datagram.split_first_chunk::<8>() else { return };
+        let Some((sent, _)) = rest.split_first_chunk::<8>() else { return };
+        let (number, sent) = (u64::from_be_bytes(*number), u64::from_be_bytes(*sent));
+        self.report.received += 1;
+        self.report.bytes += datagram.len() as u64;
+        if self.highest.is_some_and(|highest| number < highest) {
+            self.report.reordered += 1;
+        }
+        self.highest = self.highest.max(Some(number));
+        let transit = at.as_nanos() as i128 - i128::from(sent);
+        if let Some(before) = self.transit.replace(transit) {
+            // RFC 3550 6.4.1: J += (|D| - J) / 16
+            self.jitter_ns += ((transit - before).unsigned_abs() as f64 - self.jitter_ns) / 16.0;
+        }
+    }
+
+    /// What it saw so far.
+    pub(crate) fn report(&self) -> DatagramReport {
+        DatagramReport { jitter_ms: rounded(self.jitter_ns / 1e6, 4), ..self.report }
+    }
+}
+
+/// What is told of a run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct DatagramSummary {
+    /// Largest that the path takes at the end, bytes.
+    pub(crate) max_bytes: Option<usize>,
+    /// Bytes of each.
+    pub(crate) size_bytes: u64,
+    /// Rate asked for.
+    pub(crate) asked_mbps: f64,
+    /// Datagrams that we handed over.
+    pub(crate) sent: u64,
+    /// What the server saw; none where it does not say.
+    pub(crate) received: Option<DatagramReport>,
+    /// Share of those sent that never came; those dropped in our own queue, for want of a faster path, are among them.
+    pub(crate) loss: Option<f64>,
+}
+
+impl DatagramSummary {
+    /// What we know of it.
+    pub(crate) fn new(connection: &Connection, load: &DatagramLoad, sent: u64) -> Self {
+        Self {
+            max_bytes: connection.max_datagram_size(),
+            size_bytes: load.size_bytes,
+            asked_mbps: load.rate_mbps,
+            sent,
+            received: None,
+            loss: None,
+        }
+    }
+
+    /// What the server saw.
+    pub(crate) fn hear(&mut self, received: Option<DatagramReport>) {
+        let share = |report: DatagramReport| self.sent.saturating_sub(report.received) as f64 / self.sent.max(1) as f64;
+        self.loss = received.map(|report| rounded(share(report), 6));
+        self.received = received;
+    }
+}
+
+/// Sends at the rate of `load` for its time; how many. `on_sent` hears the bytes of each.
+pub(crate) async fn send(
+    connection: &Connection,
+    load: &DatagramLoad,
+    mut on_sent: impl FnMut(usize),
+) -> Result<u64, CliError> {
+    let spacing = Duration::from_secs_f64(load.size_bytes as f64 * 8.0 / (load.rate_mbps * 1e6));
+    let padding = Bytes::from(vec![0; usize::try_from(load.size_bytes).unwrap_or(0).saturating_sub(STAMP_BYTES)]);
+    let clock = Clock::start();
+    let mut ticks = tokio::time::interval(spacing.clamp(Duration::from_micros(100), TICK));
+    let mut sent = 0_u64;
+    loop {
+        ticks.tick().await;
+        let now = clock.elapsed().min(load.time);
+        let due = (now.as_secs_f64() / spacing.as_secs_f64()) as u64;
+        while sent < due {
+            let mut datagram = BytesMut::with_capacity(STAMP_BYTES + padding.len());
+            datagram.put_u64(sent);
+            datagram.put_u64(u64::try_from(clock.elapsed().as_nanos()).unwrap_or(u64::MAX));
+            datagram.extend_from_slice(&padding);
+            let bytes = datagram.len();
+            connection.send_datagram(datagram.freeze()).map_err(|error| refused(connection, &error))?;
+            on_sent(bytes);
+            sent += 1;
+        }
+        if now == load.time {
+            return Ok(sent);
+        }
+    }
+}
+
+fn refused(connection: &Connection, error: &SendDatagramError) -> CliError {
+    let hint = match connection.max_datagram_size() {
+        Some(most) => format!("the path takes {most} bytes at most, see -l"),
+        None => "the server must take datagrams".to_owned(),
+    };
+    CliError::running(format!("a datagram could not be sent: {error}"), hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stamped(number: u64, sent_ms: u64) -> Vec<u8> {
+        let mut datagram = BytesMut::new();
+        datagram.put_u64(number);
+        datagram.put_u64(sent_ms * 1_000_000);
+        datagram.extend_from_slice(&[0; 84]);
+        datagram.to_vec()
+    }
+
+    #[test]
+    fn arrivals_are_counted() {
+        let mut tally = DatagramTally::new();
+        // As far apart as they left, then one 16 ms late, which the next one overtakes.
+        for (number, sent, came) in [(0, 0, 50), (1, 10, 60), (3, 30, 80), (2, 20, 86)] {
+            tally.on_datagram_at(Duration::from_millis(came), &stamped(number, sent));
+        }
+        tally.on_datagram_at(Duration::from_millis(90), b"no stamp");
+        let told = tally.report();
+        assert_eq!((told.received, told.bytes, told.reordered), (4, 400, 1));
+        assert_eq!(told.jitter_ms, 1.0);
+    }
+}

@@ -1,0 +1,174 @@
+//! `plait perf client`, its flags checked.
+
+use std::time::Duration;
+
+use super::args::PerfClientArgs;
+use super::carrier::Carrier;
+use super::datagrams::STAMP_BYTES;
+use super::load::{BulkLoad, ConnectionLoad, DatagramLoad, Extent, RequestLoad, Workload};
+use super::{HEAD_BYTES, PERF};
+use crate::error::CliError;
+use crate::http::policies::Wish;
+use crate::listen::DEFAULT_PORT;
+use crate::options::{ConnectPlan, Sessions, wish};
+
+/// How long a load runs when nothing is said.
+const USUAL_TIME: Duration = Duration::from_secs(10);
+/// Bytes of a datagram when nothing is said: they fit the smallest path (RFC 9000 14) with all headers.
+const USUAL_DATAGRAM_BYTES: u64 = 1100;
+
+/// `plait perf client`, checked.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct PerfPlan {
+    pub(crate) connect: ConnectPlan,
+    pub(crate) carrier: Carrier,
+    pub(crate) load: Workload,
+    /// Streams or connections at once, each way.
+    pub(crate) streams: u64,
+    /// Policies that the server is asked for.
+    pub(crate) wish: Wish,
+    /// Time between two lines of progress.
+    pub(crate) interval: Duration,
+}
+
+impl PerfPlan {
+    /// Checks the flags.
+    pub(crate) fn new(args: &PerfClientArgs) -> Result<Self, CliError> {
+        let load = load(args)?;
+        let mut connect = ConnectPlan::new(&args.connect, PERF, server(&args.server)?)?;
+        if matches!(load, Workload::Connections(_)) {
+            connect.tls.sessions = Sessions::Forgotten;
+        }
+        let wished = wish(&args.connect.policies.theirs);
+        let carrier = match args.carrier.kernel() {
+            None => Carrier::Quic,
+            Some(_) if matches!(load, Workload::Datagrams(_)) => {
+                return Err(CliError::usage("there are no datagrams over TCP"));
+            }
+            Some(_) if !wished.is_empty() => {
+                return Err(CliError::usage("over TCP the server's kernel has its own policies; drop --server-..."));
+            }
+            Some(kernel) => Carrier::Kernel(kernel),
+        };
+        Ok(Self { connect, carrier, load, streams: u64::from(args.streams), wish: wished, interval: args.interval })
+    }
+}
+
+fn load(args: &PerfClientArgs) -> Result<Workload, CliError> {
+    let time = args.time.unwrap_or(USUAL_TIME);
+    let lanes = u64::from(args.streams);
+    let amount = |amount: Option<u64>| amount.map_or(Extent::Time(time), Extent::Amount);
+    let is_bulk = !(args.mode.requests || args.mode.connections || args.mode.datagrams);
+    let misplaced: [(&str, bool); 7] = [
+        ("--bytes", args.bytes.is_some() && !is_bulk),
+        ("--reverse", args.reverse && !is_bulk),
+        ("--bidir", args.bidir && !is_bulk),
+        ("--count", args.count.is_some() && (is_bulk || args.mode.datagrams)),
+        ("--request-size", args.request_size.is_some() && !args.mode.requests),
+        ("--response-size", args.response_size.is_some() && !args.mode.requests),
+        ("--streams", lanes > 1 && args.mode.datagrams),
+    ];
+    if let Some((flag, _)) = misplaced.iter().find(|(_, is_misplaced)| *is_misplaced) {
+        return Err(CliError::usage(format!("{flag} does not go with this kind of load")));
+    }
+    if args.mode.requests {
+        let size = |size: Option<u64>| size.unwrap_or(PerfClientArgs::REQUEST_BYTES);
+        let request_bytes = size(args.request_size);
+        if !(HEAD_BYTES as u64..=PerfClientArgs::REQUEST_BYTES_MAX).contains(&request_bytes) {
+            return Err(CliError::usage(format!(
+                "--request-size must be from {HEAD_BYTES} bytes, which the protocol needs, to {}",
+                PerfClientArgs::REQUEST_BYTES_MAX
+            )));
+        }
+        return Ok(Workload::Requests(RequestLoad {
+            lanes,
+            extent: amount(args.count),
+            request_bytes: request_bytes as usize,
+            response_bytes: size(args.response_size),
+        }));
+    }
+    if args.mode.connections {
+        return Ok(Workload::Connections(ConnectionLoad { lanes, extent: amount(args.count) }));
+    }
+    if args.mode.datagrams {
+        let size_bytes = args.length.unwrap_or(USUAL_DATAGRAM_BYTES);
+        if !(STAMP_BYTES as u64..=65_535).contains(&size_bytes) {
+            return Err(CliError::usage(format!("--length must be from {STAMP_BYTES} to 65535 bytes")));
+        }
+        return Ok(Workload::Datagrams(DatagramLoad { rate_mbps: args.rate_mbps.unwrap_or(1.0), size_bytes, time }));
+    }
+    Ok(Workload::Bulk(BulkLoad {
+        up: if args.reverse { 0 } else { lanes },
+        down: if args.reverse || args.bidir { lanes } else { 0 },
+        extent: amount(args.bytes),
+    }))
+}
+
+/// Host and port of a server as typed.
+fn server(text: &str) -> Result<(String, u16), CliError> {
+    let wrong = || CliError::usage(format!("`{text}` names no server; write HOST, HOST:PORT or [ADDR]:PORT"));
+    let is_bare_v6 = text.parse::<std::net::Ipv6Addr>().is_ok();
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) if !is_bare_v6 && !text.ends_with(']') => (host, port.parse().map_err(|_| wrong())?),
+        _ => (text, DEFAULT_PORT),
+    };
+    let is_plain = !host.is_empty() && !host.contains(['/', '@', ' ']);
+    if is_plain { Ok((host.to_owned(), port)) } else { Err(wrong()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::command_line::{Command, CommandLine};
+    use crate::perf::args::PerfCommand;
+
+    fn plan(line: &[&str]) -> Result<PerfPlan, CliError> {
+        match CommandLine::parse_from(["plait", "perf", "client"].iter().chain(line)).command {
+            Command::Perf(PerfCommand::Client(args)) => PerfPlan::new(&args),
+            _ => unreachable!(),
+        }
+    }
+
+    #[test]
+    fn servers() {
+        let of = |text: &str| plan(&[text]).map(|plan| (plan.connect.host, plan.connect.port));
+        assert_eq!(of("host").unwrap(), ("host".to_owned(), 4433));
+        assert_eq!(of("host:5").unwrap(), ("host".to_owned(), 5));
+        assert_eq!(of("[::1]:5").unwrap(), ("[::1]".to_owned(), 5));
+        assert_eq!(of("[::1]").unwrap(), ("[::1]".to_owned(), 4433));
+        assert_eq!(of("fe80::1").unwrap(), ("fe80::1".to_owned(), 4433));
+        for text in ["", ":1", "host:", "host:x", "host:70000", "https://host", "a b"] {
+            assert_eq!(of(text).unwrap_err().exit_code(), 2, "{text}");
+        }
+    }
+
+    #[test]
+    fn loads() {
+        let of = |line: &[&str]| plan(&[&["h"], line].concat()).map(|plan| plan.load);
+        let bulk = |up, down, extent| Workload::Bulk(BulkLoad { up, down, extent });
+        let ten = Extent::Time(Duration::from_secs(10));
+        assert_eq!(of(&[]).unwrap(), bulk(1, 0, ten));
+        assert_eq!(of(&["-R", "-P", "4", "-n", "1M"]).unwrap(), bulk(0, 4, Extent::Amount(1_000_000)));
+        assert_eq!(of(&["--bidir", "-t", "0.5"]).unwrap(), bulk(1, 1, Extent::Time(Duration::from_millis(500))));
+        let Workload::Requests(requests) = of(&["--requests", "--count", "7", "-P", "3"]).unwrap() else { panic!() };
+        assert_eq!((requests.lanes, requests.extent, requests.request_bytes), (3, Extent::Amount(7), 750));
+        assert!(matches!(of(&["--connections"]).unwrap(), Workload::Connections(_)));
+        let Workload::Datagrams(datagrams) = of(&["--datagrams", "-b", "5", "-l", "200"]).unwrap() else { panic!() };
+        assert_eq!((datagrams.rate_mbps, datagrams.size_bytes), (5.0, 200));
+        assert_eq!(plan(&["h", "--connections"]).unwrap().connect.tls.sessions, Sessions::Forgotten);
+        for (line, expected) in [
+            (&["--requests", "-R"][..], "--reverse does not go"),
+            (&["--count", "3"], "--count does not go"),
+            (&["--requests", "--request-size", "7"], "from 8 bytes"),
+            (&["--datagrams", "-l", "3"], "from 16 to 65535"),
+            (&["--datagrams", "-P", "2"], "--streams does not go"),
+            (&["--datagrams", "--tcp"], "no datagrams over TCP"),
+            (&["--mptcp", "--server-cc", "bbr"], "drop --server-"),
+        ] {
+            let text = of(line).unwrap_err().to_string();
+            assert!(text.contains(expected), "{line:?}: {text}");
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Requests and responses, each on a stream of its own: how long one takes.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::HEAD_BYTES;
+use super::delays::Delays;
+use super::dialer::Dialer;
+use super::head::Head;
+use super::load::{Extent, RequestLoad};
+use super::pipe::{PipeError, PipeReader, PipeWriter};
+use crate::clock::Clock;
+use crate::meter::Meter;
+
+/// Which requests are still to be made.
+#[derive(Debug)]
+pub(crate) struct Turns {
+    until: Option<Instant>,
+    left: AtomicU64,
+}
+
+impl Turns {
+    /// As many as the extent allows.
+    pub(crate) fn new(extent: Extent) -> Self {
+        match extent {
+            Extent::Time(time) => Self { until: Some(Instant::now() + time), left: AtomicU64::new(u64::MAX) },
+            Extent::Amount(count) => Self { until: None, left: AtomicU64::new(count) },
+        }
+    }
+
+    /// Whether there is one more.
+    pub(crate) fn take(&self) -> bool {
+        let in_time = self.until.is_none_or(|until| Instant::now() < until);
+        in_time && self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
+    }
+}
+
+/// Makes the requests, as many at once as the load says; `meter` counts the bytes of responses.
+pub(crate) async fn run(dialer: &Dialer, load: &RequestLoad, meter: &Arc<Meter>) -> Result<Delays, PipeError> {
+    let turns = Arc::new(Turns::new(load.extent));
+    let delays = Arc::new(Mutex::new(Delays::default()));
+    let padding = Bytes::from(vec![0; load.request_bytes.saturating_sub(HEAD_BYTES)]);
+    let mut lanes = JoinSet::new();
+    for _ in 0..load.lanes {
+        let (dialer, meter, load, padding) = (dialer.clone(), Arc::clone(meter), *load, padding.clone());
+        let (turns, delays) = (Arc::clone(&turns), Arc::clone(&delays));
+        lanes.spawn(async move {
+            // Over TCP the connection of the last request carries the next.
+            let mut kept = None;
+            while turns.take() {
+                let clock = Clock::start();
+                let pair = match kept.take() {
+                    Some(pair) => pair,
+                    None => dialer.open().await?,
+                };
+                kept = one(pair, &load, padding.clone(), &meter).await?;
+                delays.lock().unwrap_or_else(PoisonError::into_inner).add(clock.elapsed());
+            }
+            Ok::<_, PipeError>(())
+        });
+    }
+    while let Some(done) = lanes.join_next().await {
+        done.map_err(|error| PipeError::Gone(error.to_string()))??;
+    }
+    let delays = delays.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    Ok(delays)
+}
+
+/// One request with its response; gives back what carries another.
+async fn one(
+    (mut writer, mut reader): (PipeWriter, PipeReader),
+    load: &RequestLoad,
+    padding: Bytes,
+    meter: &Meter,
+) -> Result<Option<(PipeWriter, PipeReader)>, PipeError> {
+    writer.begin(Head::Bytes(load.response_bytes), Some(padding.len() as u64)).await?;
+    writer.write_all(padding).await?;
+    writer.end_one().await?;
+    reader.take_answer(load.response_bytes, |bytes| meter.on_chunk(bytes)).await?;
+    Ok(match writer {
+        PipeWriter::Quic(_) => None,
+        PipeWriter::Tls(_) => Some((writer, reader)),
+    })
+}

@@ -1,0 +1,245 @@
+//! TLS 1.3 over kernel TCP or MPTCP: one connection where QUIC has a stream.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rustls_pki_types::ServerName;
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::io::BufReader;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio_rustls::client::TlsStream;
+use tokio_rustls::{TlsAcceptor, TlsConnector};
+
+use super::carrier::Kernel;
+use super::pipe::{PipeReader, PipeWriter};
+use crate::clock::Clock;
+use crate::error::CliError;
+use crate::options::{ConnectPlan, Locals};
+use crate::tls::{self, Shown};
+
+/// Connections that wait to be accepted.
+const BACKLOG: i32 = 1024;
+
+fn socket(kernel: Kernel, towards: SocketAddr) -> io::Result<Socket> {
+    let protocol = match kernel {
+        Kernel::Tcp => Protocol::TCP,
+        Kernel::Mptcp => mptcp()?,
+    };
+    let socket = Socket::new(Domain::for_address(towards), Type::STREAM, Some(protocol))?;
+    socket.set_nonblocking(true)?;
+    Ok(socket)
+}
+
+#[cfg(target_os = "linux")]
+fn mptcp() -> io::Result<Protocol> {
+    Ok(Protocol::MPTCP)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn mptcp() -> io::Result<Protocol> {
+    Err(io::Error::new(io::ErrorKind::Unsupported, "this system has no MPTCP"))
+}
+
+/// Connections at once, beyond which others wait.
+const MAX_CONNECTIONS: usize = 10_000;
+/// How long a client may take over its handshake.
+const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
+/// How long accepting rests where the system refuses it.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
+
+/// Read in large pieces: rustls asks for a few kB at a time.
+type Buffered = BufReader<TcpStream>;
+
+/// Bytes that are read from the kernel at once.
+const READ_BYTES: usize = 256 * 1024;
+
+fn buffered(stream: TcpStream) -> Buffered {
+    BufReader::with_capacity(READ_BYTES, stream)
+}
+
+/// Makes connections to one server.
+#[derive(Clone)]
+pub(crate) struct TcpDialer {
+    pub(crate) kernel: Kernel,
+    remote: SocketAddr,
+    local: Option<IpAddr>,
+    connector: TlsConnector,
+    name: ServerName<'static>,
+    /// The kernel's controller by its name there; its own choice where none is named.
+    congestion: Option<&'static str>,
+    timeout: Duration,
+    /// Those that were made ahead of time.
+    ready: Arc<Mutex<Vec<TlsStream<Buffered>>>>,
+}
+
+impl TcpDialer {
+    /// Finds the server's address and reads what is trusted.
+    pub(crate) async fn new(plan: &ConnectPlan, kernel: Kernel) -> Result<Self, CliError> {
+        let local = match &plan.locals {
+            Locals::Named(names) => match &names[..] {
+                [only] => Some(
+                    only.parse()
+                        .map_err(|_| CliError::usage(format!("--path {only}: over TCP it must be an IP address")))?,
+                ),
+                _ => return Err(CliError::usage("over TCP one --path can be named; `ip mptcp` adds others")),
+            },
+            Locals::Single | Locals::All => None,
+        };
+        let host = plan.host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        let found = tokio::net::lookup_host((host.as_str(), plan.port)).await;
+        let suits = |remote: &SocketAddr| local.is_none_or(|local: IpAddr| local.is_ipv4() == remote.is_ipv4());
+        let remote = found
+            .ok()
+            .and_then(|mut found| found.find(suits))
+            .ok_or_else(|| CliError::running(format!("{host} has no address"), "check the name and your connection"))?;
+        let name = ServerName::try_from(host)
+            .map_err(|error| CliError::usage(format!("{} is no name of a server: {error}", plan.host)))?;
+        let connector = TlsConnector::from(Arc::new(tls::client_over_tcp(&plan.tls)?));
+        let congestion = plan.transport.congestion.map(|name| match name.name() {
+            "newreno" => "reno",
+            other => other,
+        });
+        let (timeout, ready) = (plan.timeout, Arc::default());
+        Ok(Self { kernel, remote, local, connector, name, congestion, timeout, ready })
+    }
+
+    /// Connects so often ahead of time; how long the first one took.
+    pub(crate) async fn prepare(&self, count: u64) -> Result<Duration, CliError> {
+        let (first, took) = self.connect().await?;
+        let mut others = JoinSet::new();
+        for _ in 1..count {
+            let dialer = self.clone();
+            others.spawn(async move { dialer.connect().await });
+        }
+        self.keep(first);
+        while let Some(made) = others.join_next().await {
+            let (made, _) = made.map_err(|error| CliError::Running(error.to_string()))??;
+            self.keep(made);
+        }
+        Ok(took)
+    }
+
+    fn keep(&self, stream: TlsStream<Buffered>) {
+        self.ready.lock().unwrap_or_else(PoisonError::into_inner).push(stream);
+    }
+
+    /// One connection, with the handshakes of TCP and TLS, and how long these took.
+    pub(crate) async fn connect(&self) -> Result<(TlsStream<Buffered>, Duration), CliError> {
+        let clock = Clock::start();
+        let made = tokio::time::timeout(self.timeout, self.shake_hands()).await;
+        let made = made.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+        let stream = made.map_err(|error| {
+            let what = format!("no {} connection to {}: {error}", self.kernel.name(), self.remote);
+            CliError::running(what, format!("check that `plait perf server --{}` runs there", self.kernel.name()))
+        })?;
+        Ok((stream, clock.elapsed()))
+    }
+
+    async fn shake_hands(&self) -> io::Result<TlsStream<Buffered>> {
+        let socket = socket(self.kernel, self.remote)?;
+        if let Some(local) = self.local {
+            socket.bind(&SocketAddr::new(local, 0).into())?;
+        }
+        #[cfg(target_os = "linux")]
+        if let Some(congestion) = self.congestion {
+            socket.set_tcp_congestion(congestion.as_bytes())?;
+        }
+        let stream = TcpSocket::from_std_stream(socket.into()).connect(self.remote).await?;
+        // Small requests should not wait for acknowledgements, as those of QUIC do not.
+        stream.set_nodelay(true)?;
+        self.connector.connect(self.name.clone(), buffered(stream)).await
+    }
+
+    /// A connection as a stream both ways, one that stands already if there is one.
+    pub(crate) async fn open(&self) -> Result<(PipeWriter, PipeReader), CliError> {
+        let ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let stream = match ready {
+            Some(ready) => ready,
+            None => self.connect().await?.0,
+        };
+        let (reader, writer) = tokio::io::split(stream);
+        Ok((PipeWriter::Tls(Box::new(writer)), PipeReader::tls(Box::new(reader))))
+    }
+
+    /// The controller by which the kernel sends; none where it does not say.
+    pub(crate) fn congestion(&self) -> Option<String> {
+        #[cfg(target_os = "linux")]
+        {
+            let socket = socket(self.kernel, self.remote).ok()?;
+            let named = self.congestion.map(|name| name.as_bytes().to_vec());
+            let name = named.or_else(|| socket.tcp_congestion().ok())?;
+            Some(String::from_utf8_lossy(&name).trim_end_matches('\0').to_owned())
+        }
+        #[cfg(not(target_os = "linux"))]
+        None
+    }
+}
+
+/// A server's side: its sockets, and TLS for what comes there.
+pub(crate) struct TcpHost {
+    listeners: Vec<TcpListener>,
+    acceptor: TlsAcceptor,
+}
+
+impl TcpHost {
+    /// Listens at the same addresses as QUIC does.
+    pub(crate) fn new(kernel: Kernel, addresses: &[SocketAddr], shown: Shown) -> Result<Self, CliError> {
+        let acceptor = TlsAcceptor::from(Arc::new(tls::server_over_tcp(shown)?));
+        let failed = |error: io::Error| {
+            CliError::running(format!("cannot listen for {}: {error}", kernel.name()), "see --listen")
+        };
+        let listeners: io::Result<Vec<_>> = addresses.iter().map(|address| listener(kernel, *address)).collect();
+        Ok(Self { listeners: listeners.map_err(failed)?, acceptor })
+    }
+
+    /// Hands each connection to `take` once its handshake is done. It goes on for ever.
+    pub(crate) async fn accept<Taking: Future<Output = ()> + Send + 'static>(
+        self,
+        take: impl Fn(PipeWriter, PipeReader) -> Taking + Clone + Send + Sync + 'static,
+    ) {
+        let (mut lanes, room) = (JoinSet::new(), Arc::new(Semaphore::new(MAX_CONNECTIONS)));
+        for listener in self.listeners {
+            let (acceptor, take, room) = (self.acceptor.clone(), take.clone(), Arc::clone(&room));
+            lanes.spawn(async move {
+                while let Ok(permit) = Arc::clone(&room).acquire_owned().await {
+                    let Ok((stream, remote)) = listener.accept().await else {
+                        // Too many open files, say: others end meanwhile.
+                        tokio::time::sleep(ACCEPT_PAUSE).await;
+                        continue;
+                    };
+                    let (acceptor, take) = (acceptor.clone(), take.clone());
+                    tokio::spawn(async move {
+                        let _permit = permit;
+                        // Without it answers are late, and that is all.
+                        let _ = stream.set_nodelay(true);
+                        match tokio::time::timeout(HANDSHAKE_TIME, acceptor.accept(buffered(stream))).await {
+                            Ok(Ok(stream)) => {
+                                let (reader, writer) = tokio::io::split(stream);
+                                let reader = PipeReader::tls(Box::new(reader));
+                                take(PipeWriter::Tls(Box::new(writer)), reader).await;
+                            }
+                            Ok(Err(error)) => tracing::info!(%remote, "handshake failed: {error}"),
+                            Err(_) => tracing::info!(%remote, "handshake not done in time"),
+                        }
+                    });
+                }
+            });
+        }
+        lanes.join_next().await;
+    }
+}
+
+fn listener(kernel: Kernel, address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = socket(kernel, address)?;
+    if address.is_ipv6() {
+        socket.set_only_v6(false)?;
+    }
+    socket.set_reuse_address(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    TcpListener::from_std(socket.into())
+}

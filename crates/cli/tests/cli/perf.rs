@@ -1,0 +1,266 @@
+//! `plait perf` between two processes, and between one of ours and another's.
+
+use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::time::Duration;
+
+use plait::{ClientConfig, ClientTlsConfig, Connection, Endpoint, Identity, ServerConfig, ServerTlsConfig};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::support::{stderr, summary};
+
+/// A running `plait perf server`.
+struct Server {
+    process: Child,
+    // Kept open: the server must not find its standard output closed.
+    _stdout: BufReader<ChildStdout>,
+    address: SocketAddr,
+    dir: TempDir,
+}
+
+impl Server {
+    fn start(extra: &[&str]) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let ca = dir.path().join("ca.pem");
+        let args = ["perf", "server", "--quiet", "--listen", "127.0.0.1:0", "--cert-out", ca.to_str().unwrap()];
+        let mut process = plait(&args).args(extra).stdout(Stdio::piped()).spawn().unwrap();
+        let mut stdout = BufReader::new(process.stdout.take().unwrap());
+        let mut line = String::new();
+        stdout.read_line(&mut line).unwrap();
+        let ready: Value = serde_json::from_str(&line).expect("the ready line is JSON");
+        let address = ready["addresses"][0].as_str().unwrap().parse().unwrap();
+        Self { process, _stdout: stdout, address, dir }
+    }
+
+    /// What a client prints with these flags.
+    fn client(&self, flags: &[&str]) -> Output {
+        let (address, ca) = (self.address.to_string(), self.dir.path().join("ca.pem"));
+        let args = ["perf", "client", &address, "--ca", ca.to_str().unwrap(), "--json"];
+        plait(&args).args(flags).output().expect("the command runs")
+    }
+
+    /// The summary of a client that succeeds.
+    fn told(&self, flags: &[&str]) -> Value {
+        let output = self.client(flags);
+        assert_eq!(output.status.code(), Some(0), "{flags:?}: {}", stderr(&output));
+        let told = summary(&output);
+        assert_eq!((&told["command"], &told["ok"]), (&"perf".into(), &true.into()), "{flags:?}: {told}");
+        told
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn plait(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_plait"));
+    command.args(args).env_remove("RUST_LOG").env_remove("SSLKEYLOGFILE").stdin(Stdio::null());
+    command.env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"));
+    command
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+#[test]
+fn bytes_go_up_and_down() {
+    let server = Server::start(&[]);
+    let up = server.told(&["-n", "3M", "-P", "3", "--single", "--cc", "newreno"]);
+    assert_eq!((&up["mode"], &up["carrier"], &up["direction"]), (&"bulk".into(), &"quic".into(), &"up".into()));
+    assert_eq!((&up["up"]["bytes"], &up["down"], &up["bytes"]), (&3_000_000.into(), &Value::Null, &3_000_000.into()));
+    assert!(number(&up["up"]["goodput_mbps"]) > 0.0 && number(&up["handshake_ms"]) > 0.0, "{up}");
+    assert!(number(&up["cpu_seconds"]["client"]) > 0.0 && number(&up["cpu_seconds"]["server"]) > 0.0, "{up}");
+    // The side that sends is ours here, and the server's when it sends.
+    assert_eq!((&up["congestion"], &up["streams"]), (&"newreno".into(), &3.into()));
+    let down = server.told(&["-R", "-n", "3000001", "-P", "2", "--cc", "newreno", "--server-cc", "bbr"]);
+    assert_eq!((&down["down"]["bytes"], &down["up"]), (&3_000_001.into(), &Value::Null));
+    assert_eq!((&down["congestion"], &down["policies"]["ours"]["congestion"]), (&"bbr".into(), &"newreno".into()));
+    let both = server.told(&["--bidir", "-n", "1M", "--path", "127.0.0.1", "--path", "127.0.0.2"]);
+    assert_eq!((&both["up"]["bytes"], &both["down"]["bytes"]), (&1_000_000.into(), &1_000_000.into()));
+    assert_eq!((&both["bytes"], &both["congestion"]), (&2_000_000.into(), &Value::Null));
+    assert_eq!((&both["extension"], both["paths"].as_array().unwrap().len()), (&"multipath".into(), 2));
+    // Nothing is a transfer too.
+    assert_eq!(server.told(&["-n", "0"])["bytes"], 0);
+}
+
+#[test]
+fn a_load_of_a_time_ends_in_time() {
+    let server = Server::start(&["--tcp"]);
+    for flags in [&["-t", "0.4"][..], &["-t", "0.4", "-R"], &["-t", "0.4", "--bidir"], &["-t", "0.4", "--tcp"]] {
+        let told = server.told(flags);
+        let seconds = number(&told["seconds"]);
+        assert!((0.4..3.0).contains(&seconds) && number(&told["bytes"]) > 10_000.0, "{flags:?}: {told}");
+    }
+    let output = server.client(&["-t", "0.5", "-i", "0.1", "--json-stream", "-q"]);
+    let lines = String::from_utf8_lossy(&output.stdout).into_owned();
+    let intervals = lines.lines().filter(|line| line.contains("\"event\":\"interval\"")).count();
+    assert!(intervals >= 2 && stderr(&output).is_empty(), "{lines}{}", stderr(&output));
+}
+
+#[test]
+fn requests_and_connections_are_timed() {
+    let server = Server::start(&["--tcp"]);
+    for carrier in [&[][..], &["--tcp"]] {
+        let of = |flags: &[&str]| server.told(&[carrier, flags].concat());
+        let requests =
+            of(&["--requests", "--count", "50", "-P", "4", "--request-size", "9", "--response-size", "70000"]);
+        let (rounds, delays) = (&requests["requests"], &requests["requests"]["delay_ms"]);
+        assert_eq!(
+            (&rounds["count"], &rounds["at_once"], &requests["bytes"]),
+            (&50.into(), &4.into(), &3_500_000.into())
+        );
+        let told = ["min", "p50", "p90", "p99", "p99.9", "max"].map(|name| number(&delays[name]));
+        assert!(told[0] > 0.0 && told.is_sorted() && number(&rounds["per_second"]) > 0.0, "{rounds}");
+        let connections = of(&["--connections", "--count", "20", "-P", "3"]);
+        assert_eq!((&connections["connections"]["count"], &connections["requests"]), (&20.into(), &Value::Null));
+        assert!(number(&connections["connections"]["delay_ms"]["min"]) > 0.0, "{connections}");
+    }
+    assert!(number(&server.told(&["--requests", "-t", "0.2"])["requests"]["count"]) > 1.0);
+}
+
+#[test]
+fn datagrams_are_counted_where_they_arrive() {
+    let server = Server::start(&[]);
+    let told = server.told(&["--datagrams", "-b", "4", "-l", "500", "-t", "0.5"]);
+    let datagrams = &told["datagrams"];
+    assert_eq!((&datagrams["sent"], &datagrams["size_bytes"]), (&500.into(), &500.into()));
+    assert_eq!((&datagrams["received"]["received"], &datagrams["received"]["bytes"]), (&500.into(), &250_000.into()));
+    assert_eq!((&datagrams["loss"], &told["bytes"]), (&0.0.into(), &250_000.into()));
+    let output = server.client(&["--datagrams", "-l", "60000", "-t", "0.5"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("bytes at most, see -l"), "{}", stderr(&output));
+}
+
+#[test]
+fn tcp_is_told_apart() {
+    // Where the kernel has it; a socket of MPTCP takes clients of TCP too.
+    let has_mptcp = std::fs::read_to_string("/proc/sys/net/mptcp/enabled").is_ok_and(|text| text.trim() == "1");
+    let server = Server::start(&[if has_mptcp { "--mptcp" } else { "--tcp" }]);
+    let tcp = server.told(&["--tcp", "-n", "2M", "-P", "2"]);
+    assert_eq!((&tcp["carrier"], &tcp["up"]["bytes"]), (&"tcp".into(), &2_000_000.into()));
+    assert_eq!(
+        (&tcp["extension"], &tcp["policies"], &tcp["paths"]),
+        (&"none".into(), &Value::Null, &Value::Array(vec![]))
+    );
+    assert!(number(&tcp["handshake_ms"]) > 0.0 && number(&tcp["cpu_seconds"]["server"]) >= 0.0, "{tcp}");
+    if has_mptcp {
+        let mptcp = server.told(&["--mptcp", "-R", "-n", "2M"]);
+        assert_eq!((&mptcp["carrier"], &mptcp["down"]["bytes"]), (&"mptcp".into(), &2_000_000.into()));
+    }
+    let without = Server::start(&[]);
+    let output = without.client(&["--tcp"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("check that `plait perf server --tcp` runs there"), "{}", stderr(&output));
+    assert_eq!(summary(&output)["ok"], false);
+}
+
+#[test]
+fn what_cannot_be_meant_is_refused() {
+    let wrong: [(&[&str], &str); 8] = [
+        (&["perf", "client", "x", "-t", "1", "-n", "1"], "cannot be used with"),
+        (&["perf", "client", "x", "-R", "--bidir"], "cannot be used with"),
+        (&["perf", "client", "x", "--requests", "--connections"], "cannot be used with"),
+        (&["perf", "client", "x", "-b", "5"], "--datagrams"),
+        (&["perf", "client", "x", "-P", "0"], "from 1 to 1000"),
+        (&["perf", "client", "http://x/"], "names no server"),
+        (&["perf", "client", "x", "--datagrams", "--mptcp"], "no datagrams over TCP"),
+        (&["perf", "server", "--tcp", "--mptcp"], "cannot be used with"),
+    ];
+    for (args, expected) in wrong {
+        let output = plait(args).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(expected), "{args:?}: {}", stderr(&output));
+    }
+    let server = Server::start(&[]);
+    let url = format!("https://{}/bytes/1K", server.address);
+    let output = plait(&["get", &url, "--insecure", "--discard"]).output().unwrap();
+    assert!(
+        stderr(&output).contains("does not speak hq-interop; ask a server that `plait serve` runs"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+/// A client that knows the protocol of the draft alone.
+async fn stranger(server: SocketAddr) -> (Endpoint, Connection) {
+    let endpoint = Endpoint::client((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+    let tls = ClientTlsConfig::builder().alpn(["perf"]).accept_any_certificate().build().unwrap();
+    endpoint.set_default_client_config(ClientConfig::new(tls));
+    let connection = endpoint.connect(server, "localhost").unwrap().await.unwrap();
+    (endpoint, connection)
+}
+
+#[tokio::test]
+async fn strangers_are_served() {
+    let server = Server::start(&["--patience", "1"]);
+    let (_endpoint, connection) = stranger(server.address).await;
+    let ask = async |begin: &[u8]| {
+        let (mut send, mut recv) = connection.open_bi().await.unwrap();
+        send.write_all(begin).await.unwrap();
+        send.finish().unwrap();
+        recv.read_to_end(1_000_000).await
+    };
+    assert_eq!(ask(&1000_u64.to_be_bytes()).await.unwrap().len(), 1000);
+    assert_eq!(ask(&[&7_u64.to_be_bytes()[..], &[1; 5000]].concat()).await.unwrap().len(), 7);
+    // Too short, more than a stream can carry, a question that this protocol does not have.
+    for begin in [&[0, 0, 1][..], &u64::MAX.to_be_bytes(), &(1_u64 << 62).to_be_bytes()] {
+        let error = ask(begin).await.unwrap_err().to_string();
+        assert!(error.contains("400"), "{begin:?}: {error}");
+    }
+    // Without a way back the answer has a stream of its own.
+    let mut send = connection.open_uni().await.unwrap();
+    send.write_all(&1234_u64.to_be_bytes()).await.unwrap();
+    send.finish().unwrap();
+    let mut recv = connection.accept_uni().await.unwrap();
+    assert_eq!(recv.read_to_end(10_000).await.unwrap().len(), 1234);
+    // Who takes nothing of what it asked for is given up, with all that it holds.
+    let (mut send, _recv) = connection.open_bi().await.unwrap();
+    send.write_all(&((1_u64 << 62) - 1).to_be_bytes()).await.unwrap();
+    send.finish().unwrap();
+    let end = tokio::time::timeout(Duration::from_secs(20), connection.closed()).await.expect("it is given up");
+    assert!(end.to_string().contains("you take nothing"), "{end}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_knows_the_draft_alone_is_enough() {
+    let identity = rcgen::generate_simple_self_signed(vec!["localhost".into()]).unwrap();
+    let key = rustls_pki_types::PrivatePkcs8KeyDer::from(identity.signing_key.serialize_der());
+    let identity = Identity::new(vec![identity.cert.der().clone()], key.into());
+    let tls = ServerTlsConfig::builder(identity).alpn(["perf"]).build().unwrap();
+    let endpoint = Endpoint::server(ServerConfig::new(tls).unwrap(), (Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+    let address = endpoint.local_addr().unwrap().to_string();
+    tokio::spawn(async move {
+        while let Some(incoming) = endpoint.accept().await {
+            let Ok(connection) = incoming.await else { continue };
+            tokio::spawn(async move {
+                while let Ok((mut send, mut recv)) = connection.accept_bi().await {
+                    let Ok(request) = recv.read_to_end(10_000_000).await else { continue };
+                    let wanted = u64::from_be_bytes(request[..8].try_into().unwrap());
+                    let _ = send.write_all(&vec![7; usize::try_from(wanted).unwrap()]).await;
+                    let _ = send.finish();
+                }
+            });
+        }
+    });
+    let run = move |flags: &'static [&'static str]| {
+        let args = ["perf", "client", &address, "--insecure", "--json"];
+        let mut command = plait(&args);
+        async move { tokio::task::spawn_blocking(move || command.args(flags).output().unwrap()).await.unwrap() }
+    };
+    for flags in [&["-n", "200000"][..], &["-n", "200000", "-R", "-P", "2"], &["--requests", "--count", "5"]] {
+        let output = run(flags).await;
+        assert_eq!(output.status.code(), Some(0), "{flags:?}: {}", stderr(&output));
+        let told = summary(&output);
+        assert_eq!((&told["cpu_seconds"]["server"], &told["policies"]["theirs"]), (&Value::Null, &Value::Null));
+    }
+    let output = run(&["-R", "-n", "1000", "--server-cc", "bbr"]).await;
+    let told = summary(&output);
+    assert!(stderr(&output).contains("going on with its own") && told["congestion"].is_null(), "{told}");
+}
