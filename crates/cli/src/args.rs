@@ -9,7 +9,9 @@ use plait::{AddressScope, TransportConfig};
 
 use crate::http::policies::Terms;
 use crate::names::{AckPathName, CongestionName, PathPolicyName, ReinjectionName, SchedulerName};
-use crate::units::{parse_mbps, parse_millis, parse_seconds, parse_share, parse_size, parse_version, whole};
+use crate::units::{
+    parse_mbps, parse_millis, parse_seconds, parse_share, parse_size, parse_version, parse_window, whole,
+};
 
 /// What both sides may choose about the transport.
 #[derive(Args, Clone, Debug)]
@@ -27,6 +29,9 @@ pub(crate) struct TransportArgs {
     /// Whether an idle path sends again what others still have on their way [default: tail]
     #[arg(long, value_name = "NAME", value_enum)]
     pub(crate) reinjection: Option<ReinjectionName>,
+    /// Bytes that may be on their way to or from this side, on a stream and in all [default: 32Mi]
+    #[arg(short, long, value_name = "SIZE", value_parser = parse_window)]
+    pub(crate) window: Option<u64>,
 }
 
 /// Policies of both sides: the side that sends decides, and in a download that is the server.

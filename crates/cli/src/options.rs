@@ -21,6 +21,9 @@ use crate::output::Format;
 use crate::output::summary::LinkSummary;
 use crate::service::Service;
 
+/// Windows, unless something else is said.
+const WINDOW_BYTES: u64 = 32 << 20;
+
 /// Policies of this side of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TransportPlan {
@@ -29,6 +32,8 @@ pub(crate) struct TransportPlan {
     pub(crate) congestion: Option<CongestionName>,
     pub(crate) ack_path: AckPathName,
     pub(crate) reinjection: ReinjectionName,
+    /// Bytes that may be on their way on a stream, and on a connection, each way.
+    pub(crate) window_bytes: u64,
     /// Paths at once; none does not offer the extension.
     pub(crate) paths_max: Option<NonZeroU32>,
 }
@@ -41,13 +46,17 @@ impl TransportPlan {
             congestion: args.cc,
             ack_path: args.ack_path.unwrap_or(AckPathName::DEFAULT),
             reinjection: args.reinjection.unwrap_or(ReinjectionName::DEFAULT),
+            window_bytes: args.window.unwrap_or(WINDOW_BYTES),
             paths_max: NonZeroU32::new(paths_max).filter(|max| max.get() > 1),
         }
     }
 
     /// Our defaults, for so many paths.
     pub(crate) fn usual(paths_max: u32) -> Self {
-        Self::new(&TransportArgs { scheduler: None, cc: None, ack_path: None, reinjection: None }, paths_max)
+        Self::new(
+            &TransportArgs { scheduler: None, cc: None, ack_path: None, reinjection: None, window: None },
+            paths_max,
+        )
     }
 
     /// By name, with the extension or without.

@@ -13,13 +13,11 @@ use crate::options::{ClientTls, Sessions, Suites, TransportPlan, Trust};
 use crate::service::Service;
 use crate::tls::{self, Shown};
 
-/// Bytes that may be on their way on a stream and on a connection.
-const WINDOW_BYTES: u64 = 32 << 20;
-
 /// The transport of connections.
 pub(crate) fn config(plan: &TransportPlan) -> TransportConfig {
     let mut config = TransportConfig::default();
-    config.max_stream_receive_window(WINDOW_BYTES).max_receive_window(WINDOW_BYTES).send_window(WINDOW_BYTES);
+    let window = plan.window_bytes;
+    config.max_stream_receive_window(window).max_receive_window(window).send_window(window);
     config.max_concurrent_multipath_paths(plan.paths_max.map_or(1, |max| max.get()));
     if let Some(scheduler) = plait::scheduler(plan.scheduler.name()) {
         config.scheduler(scheduler);

@@ -41,6 +41,15 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("`{text}` is more than a stream can carry ({MAX_BYTES} bytes)"))
 }
 
+/// Bytes of a window: a few packets at least, a gigabyte at most.
+const WINDOWS: RangeInclusive<u64> = 16 * 1024..=1 << 30;
+
+/// Reads the size of a window, 16Ki to 1Gi.
+pub(crate) fn parse_window(text: &str) -> Result<u64, String> {
+    let in_range = parse_size(text).ok().filter(|bytes| WINDOWS.contains(bytes));
+    in_range.ok_or_else(|| format!("`{text}` is not a window; write bytes as 64Ki or 4M, 16Ki to 1Gi"))
+}
+
 /// Reads a share as `0.001` or `0.1%`, between 0 and 1.
 pub(crate) fn parse_share(text: &str) -> Result<f64, String> {
     let share = match text.strip_suffix('%') {
@@ -144,6 +153,8 @@ mod tests {
             assert!(parse_size(text).is_err(), "{text}");
         }
         assert!(parse_size("12q").unwrap_err().contains("64Ki"));
+        assert_eq!(parse_window("64Ki"), Ok(65_536));
+        assert!(["0", "16383", "2Gi", "x"].iter().all(|text| parse_window(text).unwrap_err().contains("16Ki to 1Gi")));
     }
 
     #[test]

@@ -86,6 +86,9 @@ fn bytes_go_up_and_down() {
     assert_eq!((&both["up"]["bytes"], &both["down"]["bytes"]), (&1_000_000.into(), &1_000_000.into()));
     assert_eq!((&both["bytes"], &both["congestion"]), (&2_000_000.into(), &Value::Null));
     assert_eq!((&both["extension"], both["paths"].as_array().unwrap().len()), (&"multipath".into(), 2));
+    // Never more on its way than the window: one of 64 KiB is full all the time, and it goes on.
+    let narrow = server.told(&["-R", "-n", "2M", "--window", "64Ki"]);
+    assert_eq!(narrow["bytes"], 2_000_000);
     // Nothing is a transfer too.
     assert_eq!(server.told(&["-n", "0"])["bytes"], 0);
 }
