@@ -1,0 +1,163 @@
+//! What a machine allows: UDP with GSO and GRO, AES-128-GCM and header protection of each datagram, one copy in and one out;
+//! nothing else. Losses do not happen: the sender has no more on its way than the receiver said that it has taken.
+
+use std::io::IoSliceMut;
+use std::net::{SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use aws_lc_rs::aead::quic::{AES_128, HeaderProtectionKey};
+use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+use peer_common::{CHUNK_BYTES, ClientTask, Measured, Role, WINDOW_BYTES, announce};
+use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSocketState};
+use socket2::SockRef;
+
+/// UDP payload of a datagram, as QUIC's in Ethernet.
+const DATAGRAM_BYTES: usize = 1452;
+const HEADER_BYTES: usize = 13;
+const TAG_BYTES: usize = 16;
+const PAYLOAD_BYTES: usize = DATAGRAM_BYTES - HEADER_BYTES - TAG_BYTES;
+/// Where the sample of header protection lies behind the header (RFC 9001 5.4.2), with packet numbers of four bytes.
+const SAMPLE_BYTES: usize = 16;
+const SOCKET_BUFFER_BYTES: usize = 2 * WINDOW_BYTES as usize;
+/// The receiver tells how far it is so often.
+const CREDIT_BYTES: u64 = WINDOW_BYTES as u64 / 4;
+
+/// The same on both sides: there is no handshake.
+struct Keys {
+    aead: LessSafeKey,
+    header: HeaderProtectionKey,
+}
+
+impl Keys {
+    fn new() -> Self {
+        let aead = LessSafeKey::new(UnboundKey::new(&AES_128_GCM, &[1; 16]).expect("a key"));
+        Self { aead, header: HeaderProtectionKey::new(&AES_128, &[2; 16]).expect("a key") }
+    }
+
+    fn nonce(number: u64) -> Nonce {
+        let mut nonce = [3; 12];
+        for (byte, with) in nonce[4..].iter_mut().zip(number.to_be_bytes()) {
+            *byte ^= with;
+        }
+        Nonce::assume_unique_for_key(nonce)
+    }
+
+    fn mask(&self, datagram: &mut [u8]) {
+        let sample = &datagram[HEADER_BYTES..HEADER_BYTES + SAMPLE_BYTES];
+        let mask = self.header.new_mask(sample).expect("a sample");
+        datagram[0] ^= mask[0] & 0x1f;
+        for (byte, with) in datagram[HEADER_BYTES - 4..HEADER_BYTES].iter_mut().zip(&mask[1..]) {
+            *byte ^= with;
+        }
+    }
+
+    fn seal(&self, number: u64, payload: &[u8], datagram: &mut [u8]) {
+        let (header, rest) = datagram.split_at_mut(HEADER_BYTES);
+        header[0] = 0x43;
+        header[HEADER_BYTES - 4..].copy_from_slice(&(number as u32).to_be_bytes());
+        let (body, tag) = rest.split_at_mut(payload.len());
+        body.copy_from_slice(payload);
+        let aad = Aad::from(&*header);
+        let sealed = self.aead.seal_in_place_separate_tag(Self::nonce(number), aad, body).expect("a seal");
+        tag.copy_from_slice(sealed.as_ref());
+        self.mask(datagram);
+    }
+
+    /// Opens it in place and copies what was in it.
+    fn open(&self, number: u64, datagram: &mut [u8], into: &mut [u8]) -> usize {
+        self.mask(datagram);
+        let (header, body) = datagram.split_at_mut(HEADER_BYTES);
+        let opened = self.aead.open_in_place(Self::nonce(number), Aad::from(&*header), body).expect("a true datagram");
+        into[..opened.len()].copy_from_slice(opened);
+        opened.len()
+    }
+}
+
+fn socket() -> (UdpSocket, UdpSocketState) {
+    let socket = UdpSocket::bind(("127.0.0.1", 0)).expect("a socket");
+    let state = UdpSocketState::new((&socket).into()).expect("a socket");
+    let reference = SockRef::from(&socket);
+    // As much as the system allows.
+    let _ = reference.set_recv_buffer_size(SOCKET_BUFFER_BYTES);
+    let _ = reference.set_send_buffer_size(SOCKET_BUFFER_BYTES);
+    socket.set_nonblocking(false).expect("a socket that waits");
+    (socket, state)
+}
+
+fn main() {
+    match Role::from_args() {
+        Role::Server(_) => send(),
+        Role::Client(task) => receive(&task),
+    }
+}
+
+/// Sends what the first datagram asks for.
+fn send() {
+    let (socket, state) = socket();
+    announce(socket.local_addr().expect("an address"));
+    let mut word = [0; 8];
+    let (_, peer) = socket.recv_from(&mut word).expect("a request");
+    let bytes = u64::from_be_bytes(word);
+    let (keys, payload) = (Keys::new(), vec![7; CHUNK_BYTES]);
+    let segments = state.max_gso_segments().clamp(1, 65_000 / DATAGRAM_BYTES);
+    let mut train = vec![0; segments * DATAGRAM_BYTES];
+    let (mut sent, mut taken, mut number) = (0, 0, 0);
+    let window =
+        SockRef::from(&socket).recv_buffer_size().map_or(CREDIT_BYTES, |size| size as u64 / 4).min(CREDIT_BYTES * 4);
+    while sent < bytes {
+        while sent - taken + (segments * PAYLOAD_BYTES) as u64 > window && taken < sent {
+            socket.recv_from(&mut word).expect("credit");
+            taken = u64::from_be_bytes(word);
+        }
+        let mut len = 0;
+        for datagram in train.chunks_mut(DATAGRAM_BYTES) {
+            let part = PAYLOAD_BYTES.min((bytes - sent) as usize);
+            if part == 0 {
+                break;
+            }
+            let datagram = &mut datagram[..HEADER_BYTES + part.max(SAMPLE_BYTES) + TAG_BYTES];
+            keys.seal(number, &payload[..part.max(SAMPLE_BYTES)], datagram);
+            (len, number, sent) = (len + datagram.len(), number + 1, sent + part as u64);
+        }
+        transmit(&socket, &state, peer, &train[..len]);
+    }
+    loop {
+        std::thread::park();
+    }
+}
+
+fn transmit(socket: &UdpSocket, state: &UdpSocketState, destination: SocketAddr, contents: &[u8]) {
+    let segment_size = (contents.len() > DATAGRAM_BYTES).then_some(DATAGRAM_BYTES);
+    let transmit = Transmit { destination, ecn: None, contents, segment_size, src_ip: None };
+    while state.try_send(socket.into(), &transmit).is_err() {
+        std::thread::yield_now();
+    }
+}
+
+fn receive(task: &ClientTask) {
+    let (socket, state) = socket();
+    let measured = Measured::start();
+    socket.set_read_timeout(Some(Duration::from_secs(10))).expect("a limit");
+    socket.send_to(&task.bytes.to_be_bytes(), task.server).expect("a request");
+    let keys = Keys::new();
+    let mut buffers = vec![vec![0_u8; 65_536]; BATCH_SIZE];
+    let mut meta = [RecvMeta::default(); BATCH_SIZE];
+    let mut into = vec![0; CHUNK_BYTES];
+    let (mut number, mut got, mut told) = (0, 0_u64, 0);
+    while got < task.bytes {
+        let mut slices: Vec<IoSliceMut<'_>> = buffers.iter_mut().map(|buffer| IoSliceMut::new(buffer)).collect();
+        let count = state.recv((&socket).into(), &mut slices, &mut meta).expect("nothing was lost");
+        for (buffer, meta) in buffers.iter_mut().zip(&meta).take(count) {
+            for datagram in buffer[..meta.len].chunks_mut(meta.stride.max(1)) {
+                let place = (number as usize * PAYLOAD_BYTES) % (CHUNK_BYTES - DATAGRAM_BYTES);
+                got += keys.open(number, datagram, &mut into[place..]) as u64;
+                number += 1;
+            }
+        }
+        if got - told >= CREDIT_BYTES / 4 {
+            socket.send_to(&got.to_be_bytes(), task.server).expect("credit");
+            told = got;
+        }
+    }
+    measured.finish();
+}

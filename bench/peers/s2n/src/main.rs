@@ -1,0 +1,100 @@
+//! s2n-quic as server and client of the comparison.
+
+use bytes::Bytes;
+use peer_common::{
+    ALPN, CHUNK_BYTES, ClientTask, Measured, REQUEST_BYTES_MAX, Role, SERVER_NAME, ServerTask, WINDOW_BYTES, announce,
+    wanted,
+};
+use s2n_quic::client::Connect;
+use s2n_quic::provider::io::Default as Io;
+use s2n_quic::provider::limits::Limits;
+use s2n_quic::provider::tls::rustls;
+use s2n_quic::stream::BidirectionalStream;
+use s2n_quic::{Client, Connection, Server, connection::Handle};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    match Role::from_args() {
+        Role::Server(task) => serve(&task).await,
+        Role::Client(task) => fetch(&task).await,
+    }
+}
+
+fn limits() -> Limits {
+    let window = u64::from(WINDOW_BYTES);
+    let limits = Limits::new().with_data_window(window).and_then(|l| l.with_bidirectional_local_data_window(window));
+    let limits = limits.and_then(|l| l.with_bidirectional_remote_data_window(window));
+    limits.and_then(|l| l.with_max_send_buffer_size(WINDOW_BYTES)).expect("windows")
+}
+
+/// Datagrams of 1452 bytes, as those of the others: IPv4 and UDP take 28 more.
+fn io() -> Io {
+    let builder = Io::builder().with_receive_address(([127, 0, 0, 1], 0).into()).expect("an address");
+    builder.with_max_mtu(1480).and_then(|builder| builder.build()).expect("a socket")
+}
+
+async fn serve(task: &ServerTask) {
+    let tls = rustls::Server::builder().with_certificate(&*task.cert, &*task.key).expect("an identity");
+    let tls = tls.with_application_protocols([ALPN].into_iter()).expect("a protocol").build().expect("TLS");
+    let server = Server::builder().with_tls(tls).expect("TLS").with_limits(limits()).expect("limits");
+    let mut server = server.with_io(io()).expect("a socket").start().expect("a server");
+    announce(server.local_addr().expect("an address"));
+    while let Some(connection) = server.accept().await {
+        tokio::spawn(answer(connection));
+    }
+}
+
+async fn answer(mut connection: Connection) {
+    let payload = Bytes::from(vec![7; CHUNK_BYTES]);
+    while let Ok(Some(stream)) = connection.accept_bidirectional_stream().await {
+        tokio::spawn(give(stream, payload.clone()));
+    }
+}
+
+async fn give(mut stream: BidirectionalStream, payload: Bytes) {
+    let mut asked = Vec::new();
+    while let Some(piece) = stream.receive().await.expect("a request") {
+        asked.extend_from_slice(&piece);
+        assert!(asked.len() <= REQUEST_BYTES_MAX);
+    }
+    let mut left = wanted(&asked);
+    while left > 0 {
+        let chunk = payload.slice(..payload.len().min(left as usize));
+        left -= chunk.len() as u64;
+        stream.send(chunk).await.expect("room");
+    }
+    stream.finish().expect("an open stream");
+}
+
+async fn fetch(task: &ClientTask) {
+    let tls = rustls::Client::builder().with_certificate(&*task.cert).expect("a root");
+    let tls = tls.with_application_protocols([ALPN].into_iter()).expect("a protocol").build().expect("TLS");
+    let client = Client::builder().with_tls(tls).expect("TLS").with_limits(limits()).expect("limits");
+    let client = client.with_io(io()).expect("a socket").start().expect("a client");
+    let connection = client.connect(Connect::new(task.server).with_server_name(SERVER_NAME)).await;
+    let (handle, _acceptor) = connection.expect("a connection").split();
+    let measured = Measured::start();
+    let streams: Vec<_> = (0..task.streams).map(|at| tokio::spawn(take(handle.clone(), task.share(at)))).collect();
+    for stream in streams {
+        stream.await.expect("a stream");
+    }
+    measured.finish();
+}
+
+async fn take(mut handle: Handle, bytes: u64) {
+    let mut stream = handle.open_bidirectional_stream().await.expect("a stream");
+    stream.send(Bytes::copy_from_slice(&bytes.to_be_bytes())).await.expect("room");
+    stream.finish().expect("an open stream");
+    let mut got = 0;
+    let mut chunks = [const { Bytes::new() }; 64];
+    loop {
+        let (count, is_open) = stream.receive_vectored(&mut chunks).await.expect("data");
+        for chunk in chunks.iter_mut().take(count) {
+            got += std::mem::take(chunk).len() as u64;
+        }
+        if !is_open {
+            break;
+        }
+    }
+    assert_eq!(got, bytes);
+}
