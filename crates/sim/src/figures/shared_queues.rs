@@ -9,7 +9,7 @@ use super::fairness::{Bottleneck, SHARE_MAX, START_SHARE_MAX, flow, is_unfair, s
 use super::{Figure, FigureRequest, Table, rows};
 
 /// Seeds of a queue with one flow beside; with more flows, which take as many times as long, there are fewer.
-const SEEDS: usize = 10;
+const SEEDS: usize = 24;
 /// Seconds from the start, and when what comes after them ends.
 const SPANS_S: [f64; 2] = [40.0, 120.0];
 /// Part of what uncoupled CUBIC has that `auto` has on links of its own.
