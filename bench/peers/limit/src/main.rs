@@ -8,7 +8,7 @@ use std::time::Duration;
 use aws_lc_rs::aead::quic::{AES_128, HeaderProtectionKey};
 use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use peer_common::{CHUNK_BYTES, ClientTask, Measured, Role, WINDOW_BYTES, announce};
-use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSocketState};
+use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
 use socket2::SockRef;
 
 /// UDP payload of a datagram, as QUIC's in Ethernet.
@@ -140,19 +140,18 @@ fn receive(task: &ClientTask) {
     socket.set_read_timeout(Some(Duration::from_secs(10))).expect("a limit");
     socket.send_to(&task.bytes.to_be_bytes(), task.server).expect("a request");
     let keys = Keys::new();
-    let mut buffers = vec![vec![0_u8; 65_536]; BATCH_SIZE];
-    let mut meta = [RecvMeta::default(); BATCH_SIZE];
+    let mut buffer = vec![0_u8; 65_536];
+    let mut meta = [RecvMeta::default()];
     let mut into = vec![0; CHUNK_BYTES];
     let (mut number, mut got, mut told) = (0, 0_u64, 0);
     while got < task.bytes {
-        let mut slices: Vec<IoSliceMut<'_>> = buffers.iter_mut().map(|buffer| IoSliceMut::new(buffer)).collect();
-        let count = state.recv((&socket).into(), &mut slices, &mut meta).expect("nothing was lost");
-        for (buffer, meta) in buffers.iter_mut().zip(&meta).take(count) {
-            for datagram in buffer[..meta.len].chunks_mut(meta.stride.max(1)) {
-                let place = (number as usize * PAYLOAD_BYTES) % (CHUNK_BYTES - DATAGRAM_BYTES);
-                got += keys.open(number, datagram, &mut into[place..]) as u64;
-                number += 1;
-            }
+        // One train a call: a socket that waits would wait until all of several are there.
+        let mut slices = [IoSliceMut::new(&mut buffer)];
+        state.recv((&socket).into(), &mut slices, &mut meta).expect("nothing was lost");
+        for datagram in buffer[..meta[0].len].chunks_mut(meta[0].stride.max(1)) {
+            let place = (number as usize * PAYLOAD_BYTES) % (CHUNK_BYTES - DATAGRAM_BYTES);
+            got += keys.open(number, datagram, &mut into[place..]) as u64;
+            number += 1;
         }
         if got - told >= CREDIT_BYTES / 4 {
             socket.send_to(&got.to_be_bytes(), task.server).expect("credit");

@@ -142,10 +142,17 @@ fn run(plan: &Plan) -> Result<(), String> {
     for round in 1..=plan.rounds {
         for (contestant, samples) in contestants.iter().zip(&mut samples) {
             eprint!("\rround {round} of {}: {:20}", plan.rounds, contestant.name);
-            let sample =
-                transfer(plan, contestant, &cert, &key).map_err(|why| format!("{}: {why}", contestant.name))?;
-            let Sample { gbits, sender, receiver } = sample;
             let (name, streams, bytes) = (contestant.name, plan.streams, plan.bytes);
+            // A peer that fails is a finding, and no reason to stop.
+            let sample = match transfer(plan, contestant, &cert, &key) {
+                Ok(sample) => sample,
+                Err(why) => {
+                    eprintln!("\n{name} failed: {why}");
+                    let _ = writeln!(csv, "{round},{name},{streams},{bytes},,,");
+                    continue;
+                }
+            };
+            let Sample { gbits, sender, receiver } = sample;
             let _ = writeln!(csv, "{round},{name},{streams},{bytes},{gbits:.4},{sender:.4},{receiver:.4}");
             samples.push(sample);
         }
@@ -158,13 +165,11 @@ fn run(plan: &Plan) -> Result<(), String> {
     println!("|---|---|---|---|");
     for (contestant, samples) in contestants.iter().zip(&samples) {
         let column = |of: fn(&Sample) -> f64| spread(samples.iter().map(of).collect());
-        println!(
-            "| {} | {} | {} | {} |",
-            contestant.name,
-            column(|s| s.gbits),
-            column(|s| s.sender),
-            column(|s| s.receiver)
-        );
+        let name = match plan.rounds - samples.len() as u64 {
+            0 => contestant.name.to_owned(),
+            failed => format!("{} ({failed} failed)", contestant.name),
+        };
+        println!("| {name} | {} | {} | {} |", column(|s| s.gbits), column(|s| s.sender), column(|s| s.receiver));
     }
     match &plan.csv {
         Some(file) => write(file, csv),
@@ -174,6 +179,9 @@ fn run(plan: &Plan) -> Result<(), String> {
 
 /// Median, least and most.
 fn spread(mut values: Vec<f64>) -> String {
+    if values.is_empty() {
+        return "-".to_owned();
+    }
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
     let median = if values.len() % 2 == 1 { values[middle] } else { (values[middle - 1] + values[middle]) / 2.0 };
