@@ -12,3 +12,17 @@ pub(crate) use ring::{aead, hmac};
 pub(crate) use rustls::crypto::aws_lc_rs as tls;
 #[cfg(all(feature = "ring", not(feature = "aws-lc-rs")))]
 pub(crate) use rustls::crypto::ring as tls;
+
+/// What TLS sessions are made with, when nothing else is asked for.
+pub(crate) fn provider() -> rustls::crypto::CryptoProvider {
+    let provider = tls::default_provider();
+    #[cfg(feature = "aws-lc-rs")]
+    let provider = {
+        let mut provider = provider;
+        for suite in &mut provider.cipher_suites {
+            *suite = crate::packet_cipher::fastest(*suite);
+        }
+        provider
+    };
+    provider
+}

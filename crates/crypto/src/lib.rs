@@ -16,6 +16,8 @@ mod keys;
 mod nonce;
 mod null;
 mod one_rtt;
+#[cfg(feature = "aws-lc-rs")]
+mod packet_cipher;
 mod reset;
 pub mod retry;
 pub mod tls;

@@ -1,12 +1,11 @@
 //! What a machine allows: UDP with GSO and GRO, AES-128-GCM and header protection of each datagram, one copy in and one out;
-//! nothing else. Losses do not happen: the sender has no more on its way than the receiver said that it has taken.
+//! nothing else. The AEAD is the faster one of aws-lc's and ring's. Losses do not happen: the sender has no more on its way than the receiver said that it has taken.
 
 use std::io::IoSliceMut;
 use std::net::{SocketAddr, UdpSocket};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use aws_lc_rs::aead::quic::{AES_128, HeaderProtectionKey};
-use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use peer_common::{CHUNK_BYTES, ClientTask, Measured, Role, WINDOW_BYTES, announce};
 use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
 use socket2::SockRef;
@@ -22,24 +21,92 @@ const SOCKET_BUFFER_BYTES: usize = 2 * WINDOW_BYTES as usize;
 /// The receiver tells how far it is so often.
 const CREDIT_BYTES: u64 = WINDOW_BYTES as u64 / 4;
 
+/// AES-128-GCM of one library or the other.
+enum Aead {
+    AwsLc(aws_lc_rs::aead::LessSafeKey),
+    Ring(ring::aead::LessSafeKey),
+}
+
+impl Aead {
+    /// The faster one on this processor.
+    fn new() -> Self {
+        let (ours, theirs) = (Self::aws_lc(), Self::ring());
+        let mut body = [0; PAYLOAD_BYTES];
+        let mut seconds = |aead: &Self| {
+            let begin = Instant::now();
+            for number in 0..2_000 {
+                aead.seal(nonce(number), &[0; HEADER_BYTES], &mut body);
+            }
+            begin.elapsed()
+        };
+        let least = |aead: &Self, seconds: &mut dyn FnMut(&Self) -> Duration| (0..5).map(|_| seconds(aead)).min();
+        if least(&theirs, &mut seconds) < least(&ours, &mut seconds) { theirs } else { ours }
+    }
+
+    fn aws_lc() -> Self {
+        use aws_lc_rs::aead::{AES_128_GCM, LessSafeKey, UnboundKey};
+        Self::AwsLc(LessSafeKey::new(UnboundKey::new(&AES_128_GCM, &[1; 16]).expect("a key")))
+    }
+
+    fn ring() -> Self {
+        use ring::aead::{AES_128_GCM, LessSafeKey, UnboundKey};
+        Self::Ring(LessSafeKey::new(UnboundKey::new(&AES_128_GCM, &[1; 16]).expect("a key")))
+    }
+
+    /// Seals in place; the tag.
+    fn seal(&self, nonce: [u8; 12], header: &[u8], body: &mut [u8]) -> [u8; TAG_BYTES] {
+        let mut tag = [0; TAG_BYTES];
+        match self {
+            Self::AwsLc(key) => {
+                use aws_lc_rs::aead::{Aad, Nonce};
+                let nonce = Nonce::assume_unique_for_key(nonce);
+                let sealed = key.seal_in_place_separate_tag(nonce, Aad::from(header), body).expect("a seal");
+                tag.copy_from_slice(sealed.as_ref());
+            }
+            Self::Ring(key) => {
+                use ring::aead::{Aad, Nonce};
+                let nonce = Nonce::assume_unique_for_key(nonce);
+                let sealed = key.seal_in_place_separate_tag(nonce, Aad::from(header), body).expect("a seal");
+                tag.copy_from_slice(sealed.as_ref());
+            }
+        }
+        tag
+    }
+
+    /// Opens in place; the plaintext.
+    fn open<'a>(&self, nonce: [u8; 12], header: &[u8], body: &'a mut [u8]) -> &'a [u8] {
+        match self {
+            Self::AwsLc(key) => {
+                use aws_lc_rs::aead::{Aad, Nonce};
+                key.open_in_place(Nonce::assume_unique_for_key(nonce), Aad::from(header), body)
+                    .expect("a true datagram")
+            }
+            Self::Ring(key) => {
+                use ring::aead::{Aad, Nonce};
+                key.open_in_place(Nonce::assume_unique_for_key(nonce), Aad::from(header), body)
+                    .expect("a true datagram")
+            }
+        }
+    }
+}
+
+fn nonce(number: u64) -> [u8; 12] {
+    let mut nonce = [3; 12];
+    for (byte, with) in nonce[4..].iter_mut().zip(number.to_be_bytes()) {
+        *byte ^= with;
+    }
+    nonce
+}
+
 /// The same on both sides: there is no handshake.
 struct Keys {
-    aead: LessSafeKey,
+    aead: Aead,
     header: HeaderProtectionKey,
 }
 
 impl Keys {
     fn new() -> Self {
-        let aead = LessSafeKey::new(UnboundKey::new(&AES_128_GCM, &[1; 16]).expect("a key"));
-        Self { aead, header: HeaderProtectionKey::new(&AES_128, &[2; 16]).expect("a key") }
-    }
-
-    fn nonce(number: u64) -> Nonce {
-        let mut nonce = [3; 12];
-        for (byte, with) in nonce[4..].iter_mut().zip(number.to_be_bytes()) {
-            *byte ^= with;
-        }
-        Nonce::assume_unique_for_key(nonce)
+        Self { aead: Aead::new(), header: HeaderProtectionKey::new(&AES_128, &[2; 16]).expect("a key") }
     }
 
     fn mask(&self, datagram: &mut [u8]) {
@@ -57,9 +124,7 @@ impl Keys {
         header[HEADER_BYTES - 4..].copy_from_slice(&(number as u32).to_be_bytes());
         let (body, tag) = rest.split_at_mut(payload.len());
         body.copy_from_slice(payload);
-        let aad = Aad::from(&*header);
-        let sealed = self.aead.seal_in_place_separate_tag(Self::nonce(number), aad, body).expect("a seal");
-        tag.copy_from_slice(sealed.as_ref());
+        tag.copy_from_slice(&self.aead.seal(nonce(number), header, body));
         self.mask(datagram);
     }
 
@@ -67,7 +132,7 @@ impl Keys {
     fn open(&self, number: u64, datagram: &mut [u8], into: &mut [u8]) -> usize {
         self.mask(datagram);
         let (header, body) = datagram.split_at_mut(HEADER_BYTES);
-        let opened = self.aead.open_in_place(Self::nonce(number), Aad::from(&*header), body).expect("a true datagram");
+        let opened = self.aead.open(nonce(number), header, body);
         into[..opened.len()].copy_from_slice(opened);
         opened.len()
     }

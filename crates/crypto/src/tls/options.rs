@@ -112,7 +112,7 @@ pub(crate) struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            provider: Arc::new(backend::tls::default_provider()),
+            provider: Arc::new(backend::provider()),
             suites: Vec::new(),
             alpn: Vec::new(),
             key_log: Arc::new(NoKeyLog),
