@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use plait_base::{Instant, Random};
+use plait_base::{Instant, PathId, Random};
 
-use crate::choice::{Choice, choice};
+use crate::choice::{Choice, choice, is_fastest};
 use crate::decision::{Decision, WaitReason};
 use crate::scheduler::{Scheduler, SchedulerFactory};
 use crate::view::{Demand, PathView};
@@ -117,6 +117,10 @@ impl Scheduler for Blest {
         } else {
             Decision::Send(slow.id)
         }
+    }
+
+    fn keeps_to(&self, path: PathId, paths: &[PathView], _demand: &Demand) -> bool {
+        is_fastest(path, paths)
     }
 
     fn on_credit_blocked(&mut self, _now: Instant) {

@@ -1,5 +1,7 @@
 //! The question that blest, ecf and peekaboo answer: wait for the fast path, or use the slow one that is open?
 
+use plait_base::PathId;
+
 use crate::candidates::{fastest, fastest_with_room};
 use crate::decision::Decision;
 use crate::view::{Demand, DemandKind, PathView};
@@ -10,6 +12,11 @@ pub(crate) struct Choice<'a> {
     pub(crate) fast: &'a PathView,
     /// s: the fastest path that can send now.
     pub(crate) slow: &'a PathView,
+}
+
+/// True for the path that no other is waited for while it has room: what follows on it is no choice.
+pub(crate) fn is_fastest(path: PathId, paths: &[PathView]) -> bool {
+    fastest(paths).is_some_and(|fast| fast.id == path)
 }
 
 /// The choice that `paths` leave, or the decision where they leave none.

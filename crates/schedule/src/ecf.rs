@@ -1,8 +1,8 @@
 //! ECF, earliest completion first (Lim et al., 2017): waits for the fast path when that finishes the backlog sooner.
 
-use plait_base::Random;
+use plait_base::{PathId, Random};
 
-use crate::choice::{Choice, choice};
+use crate::choice::{Choice, choice, is_fastest};
 use crate::decision::{Decision, WaitReason};
 use crate::patience::Patience;
 use crate::scheduler::{Scheduler, SchedulerFactory};
@@ -41,6 +41,10 @@ impl Scheduler for Ecf {
             return Decision::Wait(WaitReason::Faster(fast.id));
         }
         Decision::Send(slow.id)
+    }
+
+    fn keeps_to(&self, path: PathId, paths: &[PathView], _demand: &Demand) -> bool {
+        is_fastest(path, paths)
     }
 }
 

@@ -4,10 +4,10 @@
 //! sends all of it in less than a round trip on the slow one, the fast path is waited for: what the slow one carries would keep
 //! the window closed. The question is that of BLEST (Ferlin et al., 2016), the hysteresis that of ECF (Lim et al., 2017).
 
-use plait_base::Random;
+use plait_base::{PathId, Random};
 
 use crate::candidates::fastest_with_room;
-use crate::choice::{Choice, choice};
+use crate::choice::{Choice, choice, is_fastest};
 use crate::decision::{Decision, WaitReason};
 use crate::patience::Patience;
 use crate::scheduler::{Scheduler, SchedulerFactory};
@@ -51,6 +51,10 @@ impl Scheduler for MinRtt {
             return Decision::Wait(WaitReason::Faster(fast.id));
         }
         Decision::Send(slow.id)
+    }
+
+    fn keeps_to(&self, path: PathId, paths: &[PathView], _demand: &Demand) -> bool {
+        is_fastest(path, paths)
     }
 }
 

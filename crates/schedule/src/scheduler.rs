@@ -26,6 +26,13 @@ pub trait Scheduler: Send + Debug {
     /// Decides for one packet. `paths` are in order of id; the answer names only paths that are open.
     fn pick(&mut self, paths: &[PathView], demand: &Demand) -> Decision;
 
+    /// Whether [`pick`](Self::pick) would name `path` again for whatever stream data follows on it at this moment, as long as
+    /// it has room: then it is not asked about each packet of a train. Asked after a packet that it sent there; a scheduler
+    /// that does not say is asked about each.
+    fn keeps_to(&self, _path: PathId, _paths: &[PathView], _demand: &Demand) -> bool {
+        false
+    }
+
     /// A packet of `bytes` left on `path` as this scheduler decided. It is not told of packets that it is never asked
     /// about: those of acks alone, probes, copies, packets of the handshake and of path validation.
     fn on_sent(&mut self, _path: PathId, _bytes: u64, _now: Instant) {}

@@ -8,6 +8,7 @@ use plait_congestion::CongestionController;
 
 use super::Path;
 use crate::addresses::{ChallengeData, FourTupleRole, Moved, PathAddresses, ValidationTimes};
+use crate::send::SendRoom;
 use crate::send::pair_rtts::PairRtts;
 use crate::table::Pairing;
 
@@ -164,6 +165,12 @@ impl Path {
     #[inline]
     pub fn may_send(&self, bytes: u64) -> bool {
         self.addresses.amplification_room() >= bytes
+    }
+
+    /// True where one more full datagram of data may leave for a proven address, by window and pace.
+    #[inline]
+    pub fn admits_datagram(&self, now: Instant) -> bool {
+        self.addresses.is_validated() && self.send.room(now, u64::from(self.mtu())) == SendRoom::Free
     }
 
     /// True where the window has room for `bytes` more.

@@ -10,6 +10,7 @@ use plait_wire::{FrameWriter, SentFrame};
 
 use crate::config::Switch;
 use crate::connection::Connection;
+use crate::connection::send::bulk::Contents;
 use crate::connection::send::purpose::Purpose;
 
 /// What is known of a packet before its frames are.
@@ -25,12 +26,13 @@ pub(crate) struct Outline {
     /// The mark of its datagram.
     pub(crate) ecn: Option<Ecn>,
     pub(crate) purpose: Purpose,
+    pub(crate) contents: Contents,
 }
 
 impl Outline {
     /// A packet without an ECN mark on the path's own addresses.
     pub(crate) fn unmarked(place: SlotPlace, space: Space, end: usize, purpose: Purpose) -> Self {
-        Self { place, role: FourTupleRole::Current, space, end, ecn: None, purpose }
+        Self { place, role: FourTupleRole::Current, space, end, ecn: None, purpose, contents: Contents::Any }
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod acks;
 pub(crate) mod assemble;
+pub(crate) mod bulk;
 pub(crate) mod choice;
 mod fill;
 mod handshake;
@@ -26,6 +27,7 @@ use plait_stream::Datagrams;
 use crate::config::Switch;
 use crate::connection::Connection;
 use crate::connection::send::assemble::{Outline, padding_of};
+use crate::connection::send::bulk::Contents;
 use crate::connection::send::choice::{DataKeys, Offer, Permission};
 use crate::connection::send::purpose::{Choice, EmptyChoices, Purpose};
 use crate::connection::send::sockets::SMALLEST_PACKET_BYTES;
@@ -103,14 +105,14 @@ impl Connection {
             Switch::On => max_segments.min(MAX_TRAIN_BYTES / segment).max(1),
             Switch::Off => 1,
         };
-        let mut count = 0;
+        let (mut count, mut contents) = (0, Contents::Any);
         loop {
             let departure = self.paths.table.path_at(place)?.departure(FourTupleRole::Current)?;
             if departure.ecn != ecn {
                 break;
             }
             let end = buf.len() + segment.min(departure.credit_bytes);
-            let outline = Outline { ecn, ..Outline::unmarked(place, Space::Data, end, purpose) };
+            let outline = Outline { ecn, contents, ..Outline::unmarked(place, Space::Data, end, purpose) };
             let Some(built) = self.data_packet(now, &outline, buf) else { break };
             count += 1;
             if count == 1 {
@@ -121,6 +123,10 @@ impl Connection {
             let stunted = count == 1 && would_stunt(path, &self.datagrams, built.bytes);
             if built.bytes < segment || count >= max_segments || single || stunted {
                 break;
+            }
+            contents = self.next_contents(now, place, purpose, contents);
+            if contents == Contents::Streams {
+                continue;
             }
             match self.next_packet(now, &EmptyChoices::default()) {
                 Some(next) if next.path == id && next.purpose.joins_trains() => purpose = next.purpose,

@@ -94,6 +94,11 @@ impl Scheduling {
         decision
     }
 
+    /// True where the scheduler would send whatever stream data follows on this path too, by the paths of the last look.
+    pub(crate) fn keeps_to(&self, path: PathId, demand: &Demand) -> bool {
+        self.scheduler.keeps_to(path, self.views.list(), demand)
+    }
+
     /// Sees to it that the views tell how things are, before a packet is chosen.
     pub(crate) fn look(&mut self, paths: &mut Paths, now: Instant, side: Side) {
         self.views.look(paths, now, side, &self.full_sockets);
