@@ -38,7 +38,7 @@ pub(crate) enum InputKind {
     StatelessReset,
 }
 
-/// A received datagram on its way to its connection.
+/// A received datagram on its way to its connection, or several that came together with one connection id.
 #[derive(Debug)]
 pub struct Input {
     pub(crate) kind: InputKind,
@@ -48,12 +48,19 @@ pub struct Input {
     pub(crate) ecn: Option<Ecn>,
     pub(crate) arrived: Instant,
     pub(crate) data: BytesMut,
+    /// Bytes of each datagram but the last, which may be shorter.
+    pub(crate) segment_bytes: usize,
 }
 
 impl Input {
-    /// UDP payload, bytes.
+    /// UDP payload of all its datagrams, bytes.
     pub fn size(&self) -> usize {
         self.data.len()
+    }
+
+    /// How many datagrams it is, at least 1.
+    pub fn datagrams(&self) -> usize {
+        self.data.len().div_ceil(self.segment_bytes.max(1)).max(1)
     }
 }
 

@@ -40,7 +40,8 @@ struct DatagramInfo {
 
 impl DatagramInfo {
     fn input(self, kind: InputKind, path: PathId, data: BytesMut) -> Input {
-        Input { kind, path, tuple: self.tuple, ecn: self.ecn, arrived: self.now, data }
+        let segment_bytes = data.len();
+        Input { kind, path, tuple: self.tuple, ecn: self.ecn, arrived: self.now, data, segment_bytes }
     }
 
     fn deliver(self, to: Destination, data: BytesMut) -> Received {
@@ -69,16 +70,50 @@ impl Endpoint {
         }
     }
 
-    /// A short header: nearly every datagram. One look-up finds connection and path.
-    fn receive_short(&mut self, arrival: DatagramInfo, data: BytesMut, reply: &mut Vec<u8>) -> Received {
-        let cid_len = self.config.cid_len;
-        let cid = data.get(1..1 + cid_len).and_then(ConnectionId::new);
-        let to = match cid {
-            Some(cid) if cid.is_empty() => self.demux.by_peer(&arrival.tuple),
-            Some(cid) => self.demux.by_cid(&cid),
-            None => None,
+    /// Takes in the first datagrams of a train: those at its front that have one connection id, or the first one alone. All
+    /// came between the same addresses with the same mark, and each has `segment_bytes` but the last, which may be shorter, as a
+    /// receive call with GRO brings them. To be called until nothing is left in `train`. `reply` is as in
+    /// [`receive`](Self::receive).
+    pub fn receive_front(
+        &mut self,
+        now: Instant,
+        tuple: FourTuple,
+        ecn: Option<Ecn>,
+        train: &mut BytesMut,
+        segment_bytes: usize,
+        reply: &mut Vec<u8>,
+    ) -> Received {
+        reply.clear();
+        let segment_bytes = segment_bytes.clamp(1, train.len().max(1));
+        let cid = train.get(..segment_bytes).and_then(|first| self.short_cid(first));
+        let Some((cid, to)) = cid.and_then(|cid| Some((cid, self.short_destination(&tuple, &cid)?))) else {
+            return self.receive(now, tuple, ecn, train.split_to(segment_bytes.min(train.len())), reply);
         };
-        if let Some(to) = to {
+        let is_same = |segment: &&[u8]| self.short_cid(segment) == Some(cid);
+        let run_bytes = train.chunks(segment_bytes).take_while(is_same).map(<[u8]>::len).sum();
+        let arrival = DatagramInfo { now, tuple, ecn };
+        let input = arrival.input(InputKind::Packets, to.path, train.split_to(run_bytes));
+        Received::Connection(to.handle, Input { segment_bytes, ..input })
+    }
+
+    /// The connection id that a datagram with a short header bears.
+    fn short_cid(&self, data: &[u8]) -> Option<ConnectionId> {
+        let (first, rest) = data.split_first()?;
+        if first & LONG_FORM != 0 {
+            return None;
+        }
+        rest.get(..self.config.cid_len).and_then(ConnectionId::new)
+    }
+
+    /// One look-up finds connection and path.
+    fn short_destination(&self, tuple: &FourTuple, cid: &ConnectionId) -> Option<Destination> {
+        if cid.is_empty() { self.demux.by_peer(tuple) } else { self.demux.by_cid(cid) }
+    }
+
+    /// A short header: nearly every datagram.
+    fn receive_short(&mut self, arrival: DatagramInfo, data: BytesMut, reply: &mut Vec<u8>) -> Received {
+        let cid = self.short_cid(&data);
+        if let Some(to) = cid.and_then(|cid| self.short_destination(&arrival.tuple, &cid)) {
             return arrival.deliver(to, data);
         }
         if let Some(handle) = self.reset_by(arrival, &data) {

@@ -123,6 +123,7 @@ mod tests {
             ecn: None,
             arrived: Instant::ZERO,
             data: BytesMut::zeroed(bytes),
+            segment_bytes: bytes,
         }
     }
 

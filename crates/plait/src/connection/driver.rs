@@ -18,8 +18,8 @@ use super::state::{HandshakeProgress, Shared, State};
 use crate::endpoint::EndpointShared;
 use crate::sockets::{Listener, OnUnreachable, SendQueues, SocketList};
 
-/// Datagrams taken in before others get a turn.
-const MAX_INPUTS: usize = 256;
+/// Datagrams after which others get a turn.
+const MAX_DATAGRAMS: usize = 256;
 /// GSO batches sent before others get a turn.
 const MAX_BATCHES: usize = 32;
 
@@ -125,8 +125,12 @@ impl Driver {
         }
         let heard = !self.inputs.is_empty();
         let mut absorbed_bytes = 0;
-        for input in self.inputs.drain(..MAX_INPUTS.min(self.inputs.len())) {
+        let mut datagrams = 0;
+        while datagrams < MAX_DATAGRAMS
+            && let Some(input) = self.inputs.pop_front()
+        {
             absorbed_bytes += cost(&input);
+            datagrams += input.datagrams();
             state.engine.handle_datagram(now, input);
         }
         trim(&mut self.inputs);

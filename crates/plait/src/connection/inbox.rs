@@ -82,7 +82,7 @@ impl Inbox {
         let mut contents = self.lock();
         let bytes = cost(&input);
         if contents.bytes + bytes > MAX_INBOX_BYTES || !self.budget.take(bytes) {
-            contents.dropped += 1;
+            contents.dropped += input.datagrams() as u64;
             return;
         }
         contents.bytes += bytes;

@@ -79,22 +79,24 @@ impl ReceiveSocket {
         let now = clock.now();
         let mut state = shared.lock();
         let mut arrived = false;
-        for datagram in &mut self.batch {
-            let tuple = self.socket.tuple_of(&datagram);
-            let ecn = datagram.ecn.map(ecn_from_socket);
-            let State { engine, reply, .. } = &mut *state;
-            match engine.receive(now, tuple, ecn, datagram.bytes, reply) {
-                Received::Nothing => {}
-                Received::Connection(handle, input) => {
-                    if let Some(connection) = state.connection(handle) {
-                        connection.inbox.push(input);
+        for mut message in &mut self.batch {
+            let tuple = self.socket.tuple_of(&message);
+            let ecn = message.ecn.map(ecn_from_socket);
+            while !message.bytes.is_empty() {
+                let State { engine, reply, .. } = &mut *state;
+                match engine.receive_front(now, tuple, ecn, &mut message.bytes, message.segment_bytes, reply) {
+                    Received::Nothing => {}
+                    Received::Connection(handle, input) => {
+                        if let Some(connection) = state.connection(handle) {
+                            connection.inbox.push(input);
+                        }
                     }
+                    Received::Incoming(incoming) => {
+                        state.arrive(incoming);
+                        arrived = true;
+                    }
+                    Received::Reply(transmit) => state.sockets.send_or_drop(&transmit, &state.reply),
                 }
-                Received::Incoming(incoming) => {
-                    state.arrive(incoming);
-                    arrived = true;
-                }
-                Received::Reply(transmit) => state.sockets.send_or_drop(&transmit, &state.reply),
             }
         }
         drop(state);

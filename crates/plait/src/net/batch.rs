@@ -1,6 +1,6 @@
-//! Datagrams that one receive call brought, cut apart without copying large GRO batches.
+//! Messages that one receive call brought, large GRO batches without a copy.
 //!
-//! Each message has a buffer of its own. One that is more than half full is handed on in slices and replaced; a smaller
+//! Each message has a buffer of its own. One that is more than half full is handed on and replaced; a smaller
 //! message is copied to an allocation of its own size. So whatever a slice keeps alive is at most twice what arrived in
 //! its message, and no slice keeps the messages of others.
 
@@ -17,16 +17,19 @@ pub(crate) const MAX_SLOTS: usize = 8;
 /// Smaller messages are copied out, and their buffer is used again.
 const COPY_BELOW_BYTES: usize = SLOT_BYTES / 2;
 
-/// One received datagram.
+/// One received message: a datagram, or several between the same addresses that the system put together (GRO).
 #[derive(Debug)]
-pub(crate) struct ReceivedDatagram {
+pub(crate) struct ReceivedMessage {
     /// Who sent it.
     pub(crate) remote: SocketAddr,
     /// The address it was sent to, where the platform tells.
     pub(crate) destination: Option<IpAddr>,
     /// Its ECN mark.
+    /// That of each datagram.
     pub(crate) ecn: Option<EcnCodepoint>,
     pub(crate) bytes: BytesMut,
+    /// Bytes of each datagram but the last, which may be shorter.
+    pub(crate) segment_bytes: usize,
 }
 
 /// What the last receive call brought; iterate to take the datagrams out.
@@ -35,7 +38,7 @@ pub(crate) struct ReceiveBatch {
     /// Empty ones are made when they are needed.
     buffers: [BytesMut; MAX_SLOTS],
     slots: usize,
-    ready: VecDeque<ReceivedDatagram>,
+    ready: VecDeque<ReceivedMessage>,
 }
 
 impl Default for ReceiveBatch {
@@ -59,17 +62,16 @@ impl ReceiveBatch {
     pub(crate) fn filled(&mut self, metas: &[RecvMeta]) {
         for (meta, buffer) in metas.iter().zip(&mut self.buffers) {
             let len = meta.len.min(buffer.len());
-            let mut rest = if len < COPY_BELOW_BYTES {
+            let bytes = if len < COPY_BELOW_BYTES {
                 BytesMut::from(&buffer[..len])
             } else {
                 let mut whole = std::mem::take(buffer);
                 whole.truncate(len);
                 whole
             };
-            while !rest.is_empty() {
-                let bytes = rest.split_to(meta.stride.max(1).min(rest.len()));
-                let (remote, destination, ecn) = (meta.addr, meta.dst_ip, meta.ecn);
-                self.ready.push_back(ReceivedDatagram { remote, destination, ecn, bytes });
+            if !bytes.is_empty() {
+                let (remote, destination, ecn, segment_bytes) = (meta.addr, meta.dst_ip, meta.ecn, meta.stride.max(1));
+                self.ready.push_back(ReceivedMessage { remote, destination, ecn, bytes, segment_bytes });
             }
         }
         self.slots = match metas.len() {
@@ -80,8 +82,8 @@ impl ReceiveBatch {
 }
 
 impl Iterator for ReceiveBatch {
-    type Item = ReceivedDatagram;
-    fn next(&mut self) -> Option<ReceivedDatagram> {
+    type Item = ReceivedMessage;
+    fn next(&mut self) -> Option<ReceivedMessage> {
         self.ready.pop_front()
     }
 }
@@ -102,7 +104,14 @@ mod tests {
             .collect();
         assert_eq!(metas.len(), sizes.len());
         batch.filled(&metas);
-        batch.map(|datagram| datagram.bytes).collect()
+        let cut = |mut message: ReceivedMessage| {
+            let at = message.segment_bytes;
+            std::iter::from_fn(move || {
+                let left = message.bytes.len();
+                (left > 0).then(|| message.bytes.split_to(at.min(left)))
+            })
+        };
+        batch.flat_map(cut).collect()
     }
 
     /// Bytes that stay allocated for a slice of a message when all the others are gone.

@@ -9,7 +9,7 @@ mod socket;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use batch::{ReceiveBatch, ReceivedDatagram};
+pub(crate) use batch::{ReceiveBatch, ReceivedMessage};
 pub(crate) use quinn_udp::EcnCodepoint;
 pub(crate) use report::{Obstacle, Reports};
 pub use socket::{BindError, SocketOptions};

@@ -9,7 +9,7 @@ use plait_base::{Ecn, FourTuple};
 
 use super::listeners::Listeners;
 use super::test_fault::TestFault;
-use crate::net::{EcnCodepoint, Outgoing, ReceiveBatch, ReceivedDatagram, SendOutcome, Socket};
+use crate::net::{EcnCodepoint, Outgoing, ReceiveBatch, ReceivedMessage, SendOutcome, Socket};
 
 /// A socket, and the connections that wait until it can send again.
 ///
@@ -123,8 +123,8 @@ impl SharedSocket {
         self.socket.poll_receive(cx, batch)
     }
 
-    /// The addresses of a received datagram, with our own where the socket or the system knows it.
-    pub(crate) fn tuple_of(&self, incoming: &ReceivedDatagram) -> FourTuple {
+    /// The addresses of a received message, with our own where the socket or the system knows it.
+    pub(crate) fn tuple_of(&self, incoming: &ReceivedMessage) -> FourTuple {
         let remote = plain(incoming.remote);
         let ip = match incoming.destination {
             Some(ip) if self.is_wildcard() => ip.to_canonical(),

@@ -94,30 +94,37 @@ struct Ending {
 }
 
 impl Connection {
-    /// Takes in a datagram that the endpoint found to be this connection's.
+    /// Takes in what the endpoint found to be this connection's: a datagram, or several.
     pub fn handle_datagram(&mut self, now: Instant, input: Input) {
         self.receive.loans.forget_read(&self.streams, &self.datagrams);
-        match input.kind {
-            InputKind::StatelessReset => self.drain(now, ConnectionError::Reset),
-            InputKind::Packets => {
-                let id = input.path;
-                let place = self.paths.table.place(id);
-                self.read_packets(now, input, place);
-                if let Some(path) = place.and_then(|place| self.paths.table.path_at_mut(place)) {
-                    path.open_probe_gate(self.handshake.least_datagram(id));
+        let Input { kind, path, tuple, ecn, mut data, segment_bytes, .. } = input;
+        if kind == InputKind::StatelessReset {
+            self.drain(now, ConnectionError::Reset);
+            return self.after_input(now);
+        }
+        loop {
+            let datagram = data.split_to(segment_bytes.min(data.len()));
+            let (bytes, place) = (datagram.len() as u64, self.paths.table.place(path));
+            self.read_packets(now, &Envelope { path, tuple, ecn, bytes, place }, datagram);
+            if data.is_empty() || !self.handshake.is_confirmed() {
+                if let Some(path_at) = place.and_then(|place| self.paths.table.path_at_mut(place)) {
+                    path_at.open_probe_gate(self.handshake.least_datagram(path));
                 }
+                // What a datagram of the handshake leads to may be what the next one needs.
+                self.after_input(now);
+            }
+            if data.is_empty() {
+                return;
             }
         }
-        self.after_input(now);
     }
 
-    fn read_packets(&mut self, now: Instant, input: Input, place: Option<SlotPlace>) {
+    fn read_packets(&mut self, now: Instant, envelope: &Envelope, mut data: BytesMut) {
         if self.lifecycle.is_drained() {
             return;
         }
         self.lifecycle.on_heard_while_closing();
-        let Input { path, tuple, ecn, mut data, .. } = input;
-        let envelope = Envelope { path, tuple, ecn, bytes: data.len() as u64, place };
+        let &Envelope { tuple, place, .. } = envelope;
         let source = self.paths.on_datagram(place, &tuple, envelope.bytes);
         // RFC 9000 9: a client hears only from addresses that it chose
         let may_move = || self.handshake.is_confirmed() && self.settings.lets_clients_move_to(tuple.local);
@@ -143,7 +150,7 @@ impl Connection {
             }
             let packet = data.split_to(span.end.min(data.len()));
             let bytes = packet.len();
-            if let Err(why) = self.on_packet(now, &envelope, &header, span, packet) {
+            if let Err(why) = self.on_packet(now, envelope, &header, span, packet) {
                 self.on_unread(now, ending, bytes, why);
             }
             ending.last_bytes = None;

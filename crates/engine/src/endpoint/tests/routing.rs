@@ -26,6 +26,54 @@ fn an_id_leads_to_its_path() {
 }
 
 #[test]
+fn a_train_is_cut_where_the_id_changes() {
+    let mut bench = Bench::server();
+    let incoming = bench.incoming(tuple(1), &Craft::new(1).datagram());
+    let handle = bench.admit(incoming).handle;
+    let ids = [cid(30, 8), cid(31, 8)];
+    for (cid, path) in ids.into_iter().zip([PathId(3), PathId(4)]) {
+        bench.endpoint.on_connection_event(handle, EndpointEvent::Register { cid, path });
+    }
+    let [stranger, empty_id] = [short(&cid(9, 8), 60), vec![0x40; 5]];
+    let long = [&[0xc0, 0, 0, 0, 1, 4, 1, 2, 3, 4, 0, 0, 0][..], &[7; 47]].concat();
+    let [third, fourth] = ids.map(|cid| short(&cid, 60));
+    let last = short(&ids[0], 33);
+    let parts = [&third, &third, &fourth, &stranger, &stranger, &long, &fourth, &third, &last];
+    let mut train = BytesMut::from(&parts.map(Vec::as_slice).concat()[..]);
+    let mut seen = Vec::new();
+    while !train.is_empty() {
+        let before = train.len();
+        let received = bench.endpoint.receive_front(bench.now, tuple(77), None, &mut train, 60, &mut bench.reply);
+        let taken = before - train.len();
+        assert!(taken > 0);
+        seen.push(match received {
+            Received::Connection(to, input) => {
+                assert_eq!(
+                    (to, input.tuple, input.size(), input.segment_bytes),
+                    (handle, tuple(77), taken, 60.min(taken))
+                );
+                (taken, Some((input.path, input.datagrams())))
+            }
+            Received::Reply(_) | Received::Nothing => (taken, None),
+            other => panic!("{other:?}"),
+        });
+    }
+    let of = |path, datagrams| Some((PathId(path), datagrams));
+    let whole = [(120, of(3, 2)), (60, of(4, 1)), (60, None), (60, None), (60, None), (60, of(4, 1)), (93, of(3, 2))];
+    assert_eq!(seen, whole);
+    // Sizes that no receive call gives do no harm.
+    for segment_bytes in [0, 5, 1_000] {
+        let mut train = BytesMut::from(&[third.as_slice(), &empty_id].concat()[..]);
+        while !train.is_empty() {
+            let before = train.len();
+            bench.endpoint.receive_front(bench.now, tuple(77), None, &mut train, segment_bytes, &mut bench.reply);
+            assert!(train.len() < before);
+        }
+        bench.endpoint.receive_front(bench.now, tuple(77), None, &mut train, segment_bytes, &mut bench.reply);
+    }
+}
+
+#[test]
 fn strangers_are_reset_with_the_token_that_they_know() {
     // RFC 9000 10.3.2-2
     // RFC 9000 10.3
