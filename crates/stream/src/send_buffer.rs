@@ -1,5 +1,6 @@
 //! Bytes that were written and not yet acknowledged, and what is to be sent of them.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -28,6 +29,10 @@ struct KeptChunk {
 pub(crate) struct SendBuffer {
     /// Sorted, without gaps, from `base` or a little below up to the open block.
     kept: VecDeque<KeptChunk>,
+    /// Chunks that left the front of `kept` so far.
+    released: u64,
+    /// The chunk that was read last, counted from the first ever: the next read mostly goes on there.
+    read_last: Cell<u64>,
     /// Where small writes gather; begins at `open_start`.
     open: BytesMut,
     open_start: u64,
@@ -153,6 +158,7 @@ impl SendBuffer {
     fn release(&mut self) {
         while self.kept.front().is_some_and(|k| k.start + k.bytes.len() as u64 <= self.base) {
             self.kept.pop_front();
+            self.released += 1;
         }
         if self.base == self.end {
             self.open = BytesMut::new();
@@ -175,11 +181,23 @@ impl SendBuffer {
         self.acked.first_gap(range.start.max(self.base)..range.end.min(self.sent))
     }
 
+    /// Index of the kept chunk that holds the byte at this offset; their number where it lies behind them.
+    fn chunk_of(&self, at: u64) -> usize {
+        let last = self.read_last.get().saturating_sub(self.released) as usize;
+        let holds = |index: &usize| {
+            let chunk = self.kept.get(*index);
+            chunk.is_some_and(|k| k.start <= at && at < k.start + k.bytes.len() as u64)
+        };
+        let near = (last..last + 2).find(holds);
+        near.unwrap_or_else(|| self.kept.partition_point(|k| k.start + k.bytes.len() as u64 <= at))
+    }
+
     /// Copies `range`, which must lie between `base` and `end`, to the end of the packet.
     pub(crate) fn put(&self, range: Range<u64>, packet: &mut Vec<u8>) {
         debug_assert!(range.start >= self.base && range.end <= self.end);
         let mut at = range.start;
-        let first = self.kept.partition_point(|k| k.start + k.bytes.len() as u64 <= at);
+        let first = self.chunk_of(at);
+        self.read_last.set(self.released + first as u64);
         for k in self.kept.range(first..) {
             if at >= range.end {
                 return;

@@ -121,8 +121,12 @@ impl SendFlow {
             for number in part {
                 let Some(entry) = state.sent.mark_acked(number) else { continue };
                 // RFC 9000 9.4: what passed at the address before says nothing of the size that passes at this one
-                let counts = |c: &SentFrame| number >= state.path_start || !matches!(c, SentFrame::MtuProbe(_));
-                feedback.acked.extend(state.sent.frames_of(&entry).filter(counts));
+                if number < state.path_start {
+                    let counts = |c: &SentFrame| !matches!(c, SentFrame::MtuProbe(_));
+                    feedback.acked.extend(state.sent.frames_of(&entry).filter(counts));
+                } else {
+                    state.sent.append_frames_of(&entry, &mut feedback.acked);
+                }
                 newly_acked.packets += 1;
                 newly_acked.eliciting += u64::from(entry.info.awaits_ack());
                 // RFC 9000 9.4: nor is the way to other addresses this path's

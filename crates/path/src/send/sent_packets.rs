@@ -134,6 +134,19 @@ impl SentPackets {
         self.frames.range(from..to).copied()
     }
 
+    /// Appends what a packet carried to `out`.
+    pub(crate) fn append_frames_of(&self, entry: &SentPacket, out: &mut Vec<SentFrame>) {
+        let from = entry.frames_at.saturating_sub(self.frames_base) as usize;
+        let to = from + entry.frames as usize;
+        let (front, back) = self.frames.as_slices();
+        let part = |slice: &[SentFrame], before: usize| {
+            let at = |index: usize| index.saturating_sub(before).min(slice.len());
+            at(from)..at(to)
+        };
+        out.extend_from_slice(&front[part(front, 0)]);
+        out.extend_from_slice(&back[part(back, front.len())]);
+    }
+
     /// Takes the lowest unresolved run of numbers within `lo..=hi` out of the unresolved ones.
     pub(crate) fn take_unresolved(&mut self, lo: u64, hi: u64) -> Option<Range<u64>> {
         let i = match self.unresolved.front() {
@@ -223,7 +236,9 @@ impl SentPackets {
         if front.state == PacketState::Outstanding {
             self.settle(&front.info);
         }
-        self.frames.drain(..(front.frames as usize).min(self.frames.len()));
+        for _ in 0..front.frames {
+            self.frames.pop_front();
+        }
         self.frames_base += u64::from(front.frames);
         if !matches!(front.state, PacketState::Acked | PacketState::Skipped) {
             self.take_unresolved(self.base, self.base);

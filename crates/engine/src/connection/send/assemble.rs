@@ -129,7 +129,7 @@ impl Connection {
         ack_eliciting: bool,
         frames: &[SentFrame],
     ) -> Option<Built> {
-        let &Outline { place, role, space, ecn, purpose, .. } = outline;
+        let &Outline { place, role, space, ecn, purpose, contents, .. } = outline;
         let id = place.id();
         let app_limited = self.streams.unsent_bytes() == 0;
         let repeats = purpose == Purpose::Copies || self.scheduling.copies.doubles(&self.paths.table, place);
@@ -167,7 +167,8 @@ impl Connection {
             self.lifecycle.on_sent_eliciting(now, self.paths.table.max_pto());
         }
         self.events.observe(now, || TraceEvent::PacketSent { path: id, space, number, bytes, ack_eliciting });
-        if space == Space::Data && role == FourTupleRole::Current && purpose != Purpose::Copies {
+        let may_copy = purpose != Purpose::Copies && contents == Contents::Any;
+        if space == Space::Data && role == FourTupleRole::Current && may_copy {
             self.scheduling.copy_elsewhere(&self.paths.table, place, frames);
         }
         Some(built)
