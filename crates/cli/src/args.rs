@@ -10,7 +10,7 @@ use plait::{AddressScope, TransportConfig};
 use crate::http::policies::Terms;
 use crate::names::{AckPathName, CongestionName, PathPolicyName, ReinjectionName, SchedulerName};
 use crate::units::{
-    parse_mbps, parse_millis, parse_seconds, parse_share, parse_size, parse_version, parse_window, whole,
+    parse_mbps, parse_millis, parse_mtu, parse_seconds, parse_share, parse_size, parse_version, parse_window, whole,
 };
 
 /// What both sides may choose about the transport.
@@ -32,6 +32,10 @@ pub(crate) struct TransportArgs {
     /// Bytes that may be on their way to or from this side, on a stream and in all [default: 32Mi]
     #[arg(short, long, value_name = "SIZE", value_parser = parse_window)]
     pub(crate) window: Option<u64>,
+    /// Largest datagram that this side tries to send, bytes of UDP payload; larger than 1452 for jumbo frames and loopback
+    /// [default: 1452]
+    #[arg(long, value_name = "SIZE", value_parser = parse_mtu)]
+    pub(crate) mtu: Option<u16>,
 }
 
 /// Policies of both sides: the side that sends decides, and in a download that is the server.

@@ -34,6 +34,8 @@ pub(crate) struct TransportPlan {
     pub(crate) reinjection: ReinjectionName,
     /// Bytes that may be on their way on a stream, and on a connection, each way.
     pub(crate) window_bytes: u64,
+    /// Largest datagram to try, bytes of UDP payload; none leaves it to the library.
+    pub(crate) mtu: Option<u16>,
     /// Paths at once; none does not offer the extension.
     pub(crate) paths_max: Option<NonZeroU32>,
 }
@@ -47,6 +49,7 @@ impl TransportPlan {
             ack_path: args.ack_path.unwrap_or(AckPathName::DEFAULT),
             reinjection: args.reinjection.unwrap_or(ReinjectionName::DEFAULT),
             window_bytes: args.window.unwrap_or(WINDOW_BYTES),
+            mtu: args.mtu,
             paths_max: NonZeroU32::new(paths_max).filter(|max| max.get() > 1),
         }
     }
@@ -54,7 +57,7 @@ impl TransportPlan {
     /// Our defaults, for so many paths.
     pub(crate) fn usual(paths_max: u32) -> Self {
         Self::new(
-            &TransportArgs { scheduler: None, cc: None, ack_path: None, reinjection: None, window: None },
+            &TransportArgs { scheduler: None, cc: None, ack_path: None, reinjection: None, window: None, mtu: None },
             paths_max,
         )
     }

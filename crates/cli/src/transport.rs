@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use plait::tls::CipherSuite;
-use plait::{ClientConfig, ClientTlsConfig, Identity, ServerConfig, ServerTlsConfig, TransportConfig};
+use plait::{
+    ClientConfig, ClientTlsConfig, Identity, MtuDiscoveryConfig, ServerConfig, ServerTlsConfig, TransportConfig,
+};
 use plait_qlog::QlogFolder;
 
 use crate::error::CliError;
@@ -18,6 +20,11 @@ pub(crate) fn config(plan: &TransportPlan) -> TransportConfig {
     let mut config = TransportConfig::default();
     let window = plan.window_bytes;
     config.max_stream_receive_window(window).max_receive_window(window).send_window(window);
+    if let Some(mtu) = plan.mtu {
+        let mut discovery = MtuDiscoveryConfig::default();
+        discovery.upper_bound(mtu);
+        config.mtu_discovery_config(Some(discovery));
+    }
     config.max_concurrent_multipath_paths(plan.paths_max.map_or(1, |max| max.get()));
     if let Some(scheduler) = plait::scheduler(plan.scheduler.name()) {
         config.scheduler(scheduler);

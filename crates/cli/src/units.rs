@@ -50,6 +50,13 @@ pub(crate) fn parse_window(text: &str) -> Result<u64, String> {
     in_range.ok_or_else(|| format!("`{text}` is not a window; write bytes as 64Ki or 4M, 16Ki to 1Gi"))
 }
 
+/// Reads the size of a datagram, 1200 to 65527.
+pub(crate) fn parse_mtu(text: &str) -> Result<u16, String> {
+    let bytes = parse_size(text).ok().and_then(|bytes| u16::try_from(bytes).ok());
+    let in_range = bytes.filter(|bytes| (1200..=65_527).contains(bytes));
+    in_range.ok_or_else(|| format!("`{text}` is not the size of a datagram; write bytes of UDP payload, 1200 to 65527"))
+}
+
 /// Reads a share as `0.001` or `0.1%`, between 0 and 1.
 pub(crate) fn parse_share(text: &str) -> Result<f64, String> {
     let share = match text.strip_suffix('%') {
@@ -154,6 +161,10 @@ mod tests {
         }
         assert!(parse_size("12q").unwrap_err().contains("64Ki"));
         assert_eq!(parse_window("64Ki"), Ok(65_536));
+        assert_eq!((parse_mtu("1200"), parse_mtu("65527")), (Ok(1200), Ok(65_527)));
+        assert!(
+            ["1199", "65528", "64Ki", "9k9", "-1"].iter().all(|text| parse_mtu(text).unwrap_err().contains("65527"))
+        );
         assert!(["0", "16383", "2Gi", "x"].iter().all(|text| parse_window(text).unwrap_err().contains("16Ki to 1Gi")));
     }
 

@@ -22,6 +22,11 @@ pub const ALPN: &[u8] = b"perf";
 pub const SERVER_NAME: &str = "localhost";
 /// Bytes that may be on their way, on a stream and on the connection.
 pub const WINDOW_BYTES: u32 = 4 << 20;
+/// Largest datagram of every contestant, bytes of UDP payload: what the variable `PEER_DATAGRAM` says, else 1452.
+pub fn datagram_bytes() -> u16 {
+    std::env::var("PEER_DATAGRAM").ok().and_then(|text| text.parse().ok()).unwrap_or(1452)
+}
+
 /// Bytes that a sender hands over at once.
 pub const CHUNK_BYTES: usize = 256 * 1024;
 

@@ -10,11 +10,10 @@ use peer_common::{CHUNK_BYTES, ClientTask, Measured, Role, WINDOW_BYTES, announc
 use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
 use socket2::SockRef;
 
-/// UDP payload of a datagram, as QUIC's in Ethernet.
-const DATAGRAM_BYTES: usize = 1452;
 const HEADER_BYTES: usize = 13;
 const TAG_BYTES: usize = 16;
-const PAYLOAD_BYTES: usize = DATAGRAM_BYTES - HEADER_BYTES - TAG_BYTES;
+/// What of a datagram is no payload.
+const OVERHEAD_BYTES: usize = HEADER_BYTES + TAG_BYTES;
 /// Where the sample of header protection lies behind the header (RFC 9001 5.4.2), with packet numbers of four bytes.
 const SAMPLE_BYTES: usize = 16;
 const SOCKET_BUFFER_BYTES: usize = 2 * WINDOW_BYTES as usize;
@@ -31,7 +30,7 @@ impl Aead {
     /// The faster one on this processor.
     fn new() -> Self {
         let (ours, theirs) = (Self::aws_lc(), Self::ring());
-        let mut body = [0; PAYLOAD_BYTES];
+        let mut body = vec![0; datagram_bytes() - OVERHEAD_BYTES];
         let mut seconds = |aead: &Self| {
             let begin = Instant::now();
             for number in 0..2_000 {
@@ -88,6 +87,11 @@ impl Aead {
             }
         }
     }
+}
+
+/// UDP payload of a datagram.
+fn datagram_bytes() -> usize {
+    peer_common::datagram_bytes().into()
 }
 
 fn nonce(number: u64) -> [u8; 12] {
@@ -164,19 +168,21 @@ fn send() {
     let (_, peer) = socket.recv_from(&mut word).expect("a request");
     let bytes = u64::from_be_bytes(word);
     let (keys, payload) = (Keys::new(), vec![7; CHUNK_BYTES]);
-    let segments = state.max_gso_segments().clamp(1, 65_000 / DATAGRAM_BYTES);
-    let mut train = vec![0; segments * DATAGRAM_BYTES];
+    let datagram_bytes = datagram_bytes();
+    let payload_bytes = datagram_bytes - OVERHEAD_BYTES;
+    let segments = state.max_gso_segments().min(65_507 / datagram_bytes).max(1);
+    let mut train = vec![0; segments * datagram_bytes];
     let (mut sent, mut taken, mut number) = (0, 0, 0);
     let window =
         SockRef::from(&socket).recv_buffer_size().map_or(CREDIT_BYTES, |size| size as u64 / 4).min(CREDIT_BYTES * 4);
     while sent < bytes {
-        while sent - taken + (segments * PAYLOAD_BYTES) as u64 > window && taken < sent {
+        while sent - taken + (segments * payload_bytes) as u64 > window && taken < sent {
             socket.recv_from(&mut word).expect("credit");
             taken = u64::from_be_bytes(word);
         }
         let mut len = 0;
-        for datagram in train.chunks_mut(DATAGRAM_BYTES) {
-            let part = PAYLOAD_BYTES.min((bytes - sent) as usize);
+        for datagram in train.chunks_mut(datagram_bytes) {
+            let part = payload_bytes.min((bytes - sent) as usize);
             if part == 0 {
                 break;
             }
@@ -192,7 +198,7 @@ fn send() {
 }
 
 fn transmit(socket: &UdpSocket, state: &UdpSocketState, destination: SocketAddr, contents: &[u8]) {
-    let segment_size = (contents.len() > DATAGRAM_BYTES).then_some(DATAGRAM_BYTES);
+    let segment_size = Some(datagram_bytes()).filter(|bytes| contents.len() > *bytes);
     let transmit = Transmit { destination, ecn: None, contents, segment_size, src_ip: None };
     while state.try_send(socket.into(), &transmit).is_err() {
         std::thread::yield_now();
@@ -205,6 +211,8 @@ fn receive(task: &ClientTask) {
     socket.set_read_timeout(Some(Duration::from_secs(10))).expect("a limit");
     socket.send_to(&task.bytes.to_be_bytes(), task.server).expect("a request");
     let keys = Keys::new();
+    let datagram_bytes = datagram_bytes();
+    let payload_bytes = datagram_bytes - OVERHEAD_BYTES;
     let mut buffer = vec![0_u8; 65_536];
     let mut meta = [RecvMeta::default()];
     let mut into = vec![0; CHUNK_BYTES];
@@ -214,7 +222,7 @@ fn receive(task: &ClientTask) {
         let mut slices = [IoSliceMut::new(&mut buffer)];
         state.recv((&socket).into(), &mut slices, &mut meta).expect("nothing was lost");
         for datagram in buffer[..meta[0].len].chunks_mut(meta[0].stride.max(1)) {
-            let place = (number as usize * PAYLOAD_BYTES) % (CHUNK_BYTES - DATAGRAM_BYTES);
+            let place = (number as usize * payload_bytes) % (CHUNK_BYTES - datagram_bytes);
             got += keys.open(number, datagram, &mut into[place..]) as u64;
             number += 1;
         }

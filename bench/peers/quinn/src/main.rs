@@ -1,13 +1,18 @@
 //! quinn as server and client of the comparison.
 
+use std::net::UdpSocket;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use peer_common::{
-    CHUNK_BYTES, ClientTask, Measured, REQUEST_BYTES_MAX, Role, SERVER_NAME, ServerTask, WINDOW_BYTES, announce, wanted,
+    CHUNK_BYTES, ClientTask, Measured, REQUEST_BYTES_MAX, Role, SERVER_NAME, ServerTask, WINDOW_BYTES, announce,
+    datagram_bytes, wanted,
 };
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
-use quinn::{ClientConfig, Connection, Endpoint, RecvStream, SendStream, ServerConfig, TransportConfig, VarInt};
+use quinn::{
+    ClientConfig, Connection, Endpoint, EndpointConfig, MtuDiscoveryConfig, RecvStream, SendStream, ServerConfig,
+    TokioRuntime, TransportConfig, VarInt,
+};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
@@ -21,14 +26,24 @@ fn transport() -> Arc<TransportConfig> {
     let mut config = TransportConfig::default();
     config.stream_receive_window(VarInt::from_u32(WINDOW_BYTES));
     config.receive_window(VarInt::from_u32(WINDOW_BYTES)).send_window(WINDOW_BYTES.into());
+    let mut discovery = MtuDiscoveryConfig::default();
+    discovery.upper_bound(datagram_bytes());
+    config.mtu_discovery_config(Some(discovery));
     Arc::new(config)
+}
+
+fn endpoint(server: Option<ServerConfig>) -> Endpoint {
+    let mut config = EndpointConfig::default();
+    config.max_udp_payload_size(datagram_bytes().max(1472)).expect("a size");
+    let socket = UdpSocket::bind(("127.0.0.1", 0)).expect("a socket");
+    Endpoint::new(config, server, socket, Arc::new(TokioRuntime)).expect("an endpoint")
 }
 
 async fn serve(task: &ServerTask) {
     let tls = QuicServerConfig::try_from(task.tls()).expect("a cipher suite");
     let mut config = ServerConfig::with_crypto(Arc::new(tls));
     config.transport_config(transport());
-    let endpoint = Endpoint::server(config, ([127, 0, 0, 1], 0).into()).expect("a socket");
+    let endpoint = endpoint(Some(config));
     announce(endpoint.local_addr().expect("an address"));
     while let Some(incoming) = endpoint.accept().await {
         let Ok(connection) = incoming.await else {
@@ -60,7 +75,7 @@ async fn fetch(task: &ClientTask) {
     let tls = QuicClientConfig::try_from(task.tls()).expect("a cipher suite");
     let mut config = ClientConfig::new(Arc::new(tls));
     config.transport_config(transport());
-    let endpoint = Endpoint::client(([127, 0, 0, 1], 0).into()).expect("a socket");
+    let endpoint = endpoint(None);
     let connecting = endpoint.connect_with(config, task.server, SERVER_NAME).expect("a start");
     let connection = connecting.await.expect("a connection");
     let measured = Measured::start();

@@ -8,10 +8,10 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use serde_json::Value;
 
 const USAGE: &str = "\
-Usage: run [--rounds N] [--bytes N] [--streams N] [--cpus SENDER,RECEIVER] [--only NAME,...] [--csv FILE]
+Usage: run [--rounds N] [--bytes N] [--streams N] [--datagram N] [--cpus SENDER,RECEIVER] [--only NAME,...] [--csv FILE]
 
 Each round every contestant moves so many bytes (2000000000) on so many streams (1) of one connection from a sender on one
-core to a receiver on another (0,1). After so many rounds (5) a table says the medians, with least and most.";
+core to a receiver on another (0,1), in datagrams of so many bytes of UDP payload (1452). After so many rounds (5) a table says the medians, with least and most.";
 
 /// Receive and send windows of plait, as those of the peers.
 const WINDOW: &str = "4Mi";
@@ -50,6 +50,7 @@ struct Plan {
     rounds: u64,
     bytes: u64,
     streams: u64,
+    datagram: u64,
     cpus: [String; 2],
     only: Option<Vec<String>>,
     csv: Option<PathBuf>,
@@ -81,6 +82,7 @@ impl Plan {
             rounds: 5,
             bytes: 2_000_000_000,
             streams: 1,
+            datagram: 1452,
             cpus: ["0".into(), "1".into()],
             only: None,
             csv: None,
@@ -100,6 +102,7 @@ impl Plan {
                 "--rounds" => plan.rounds = number()?,
                 "--bytes" => plan.bytes = number()?,
                 "--streams" => plan.streams = number()?,
+                "--datagram" => plan.datagram = number()?,
                 "--cpus" => {
                     let (sender, receiver) = value.split_once(',').ok_or_else(|| USAGE.to_owned())?;
                     plan.cpus = [sender.to_owned(), receiver.to_owned()];
@@ -195,9 +198,15 @@ struct Process {
 }
 
 impl Process {
-    fn start(cpu: &str, program: &Path, args: &[String]) -> Result<Self, String> {
+    fn start(plan: &Plan, cpu: &str, program: &Path, args: &[String]) -> Result<Self, String> {
         let mut command = Command::new("taskset");
-        command.args(["-c", cpu]).arg(program).args(args).stdin(Stdio::null()).stdout(Stdio::piped());
+        command
+            .args(["-c", cpu])
+            .arg(program)
+            .args(args)
+            .env("PEER_DATAGRAM", plan.datagram.to_string())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped());
         let mut child = command.spawn().map_err(|error| format!("taskset (of util-linux): {error}"))?;
         let lines = BufReader::new(child.stdout.take().ok_or("no standard output")?);
         Ok(Self { child, lines })
@@ -240,11 +249,11 @@ fn transfer(plan: &Plan, contestant: &Contestant, cert: &Path, key: &Path) -> Re
     let (seconds, sender, receiver) = match contestant.kind {
         Kind::Peer(program) => {
             let program = beside(program)?;
-            let mut server = Process::start(sender_cpu, &program, &["server".into(), text(cert), text(key)])?;
+            let mut server = Process::start(plan, sender_cpu, &program, &["server".into(), text(cert), text(key)])?;
             let address = server.line()?;
             let before = server.cpu_seconds()?;
             let args = ["client".into(), text(cert), address, bytes, streams];
-            let mut client = Process::start(receiver_cpu, &program, &args)?;
+            let mut client = Process::start(plan, receiver_cpu, &program, &args)?;
             let line = client.line()?;
             let (seconds, cpu) = line.split_once(' ').ok_or_else(|| format!("it said `{line}`"))?;
             let number = |word: &str| word.parse::<f64>().map_err(|_| format!("it said `{line}`"));
@@ -254,8 +263,9 @@ fn transfer(plan: &Plan, contestant: &Contestant, cert: &Path, key: &Path) -> Re
             let mut args =
                 words(&["perf", "server", "--quiet", "--listen", "127.0.0.1:0", "--threads", "1", "--window", WINDOW]);
             args.extend(["--cert".into(), text(cert), "--key".into(), text(key)]);
+            args.extend(["--mtu".into(), plan.datagram.to_string()]);
             args.extend(words(of_server));
-            let mut server = Process::start(sender_cpu, &plan.plait, &args)?;
+            let mut server = Process::start(plan, sender_cpu, &plan.plait, &args)?;
             let ready: Value = serde_json::from_str(&server.line()?).map_err(|error| error.to_string())?;
             let address = ready["addresses"][0].as_str().ok_or("no address")?.to_owned();
             let before = server.cpu_seconds()?;
@@ -272,8 +282,9 @@ fn transfer(plan: &Plan, contestant: &Contestant, cert: &Path, key: &Path) -> Re
                 WINDOW,
             ]);
             args.extend(["--bytes".into(), bytes, "--streams".into(), streams, "--ca".into(), text(cert)]);
+            args.extend(["--mtu".into(), plan.datagram.to_string()]);
             args.extend(words(of_client));
-            let mut client = Process::start(receiver_cpu, &plan.plait, &args)?;
+            let mut client = Process::start(plan, receiver_cpu, &plan.plait, &args)?;
             let told: Value = serde_json::from_str(&client.line()?).map_err(|error| error.to_string())?;
             if told["ok"] != true {
                 return Err(told["error"].to_string());

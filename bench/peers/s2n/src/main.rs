@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use peer_common::{
     ALPN, CHUNK_BYTES, ClientTask, Measured, REQUEST_BYTES_MAX, Role, SERVER_NAME, ServerTask, WINDOW_BYTES, announce,
-    wanted,
+    datagram_bytes, wanted,
 };
 use s2n_quic::client::Connect;
 use s2n_quic::provider::io::Default as Io;
@@ -27,10 +27,10 @@ fn limits() -> Limits {
     limits.and_then(|l| l.with_max_send_buffer_size(WINDOW_BYTES)).expect("windows")
 }
 
-/// Datagrams of 1452 bytes, as those of the others: IPv4 and UDP take 28 more.
+/// Datagrams as large as those of the others: IPv4 and UDP take 28 bytes more.
 fn io() -> Io {
     let builder = Io::builder().with_receive_address(([127, 0, 0, 1], 0).into()).expect("an address");
-    builder.with_max_mtu(1480).and_then(|builder| builder.build()).expect("a socket")
+    builder.with_max_mtu(datagram_bytes().saturating_add(28)).and_then(|builder| builder.build()).expect("a socket")
 }
 
 async fn serve(task: &ServerTask) {
