@@ -7,7 +7,7 @@
 use plait_base::{PathId, Random};
 
 use crate::candidates::fastest_with_room;
-use crate::choice::{Choice, choice, is_fastest};
+use crate::choice::{Choice, choice};
 use crate::decision::{Decision, WaitReason};
 use crate::patience::Patience;
 use crate::scheduler::{Scheduler, SchedulerFactory};
@@ -53,8 +53,15 @@ impl Scheduler for MinRtt {
         Decision::Send(slow.id)
     }
 
-    fn keeps_to(&self, path: PathId, paths: &[PathView], _demand: &Demand) -> bool {
-        is_fastest(path, paths)
+    fn keeps_to(&self, path: PathId, paths: &[PathView], demand: &Demand) -> bool {
+        match choice(paths, demand) {
+            Ok(Choice { fast, slow }) => {
+                // What a packet takes of the credit it adds to what is under way: the window stays, and so does the answer.
+                let would_block = || self.patience.blocks(fast, slow, window_bytes(paths, demand));
+                slow.id == path && self.patience == Patience::Sending && !would_block()
+            }
+            Err(decision) => decision == Decision::Send(path),
+        }
     }
 }
 

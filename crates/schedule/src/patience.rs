@@ -36,9 +36,14 @@ impl Patience {
     /// [`Self::is_worth_it`], how soon the slow path delivers does not matter, because all that follows waits for it; nor does
     /// the variation, which stays large of a path that is never tried.
     pub(crate) fn would_block(&mut self, fast: &PathView, slow: &PathView, send_window: u64) -> bool {
-        let would_block = self.fast_is_done_before(fast, rtt(slow), send_window.into(), used_window(fast));
+        let would_block = self.blocks(fast, slow, send_window);
         *self = if would_block { Self::Waiting } else { Self::Sending };
         would_block
+    }
+
+    /// The same, without taking note of the answer.
+    pub(crate) fn blocks(self, fast: &PathView, slow: &PathView, send_window: u64) -> bool {
+        self.fast_is_done_before(fast, rtt(slow), send_window.into(), used_window(fast))
     }
 
     /// True when sending all on the fast path, after one RTT of waiting for it, beats a round trip on the slow one.

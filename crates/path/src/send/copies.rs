@@ -52,24 +52,23 @@ impl SendFlow {
         let (mut passed, mut given) = (0, 0);
         for step in 0..to - from {
             let number = if order == FlightOrder::OldestFirst { from + step } else { to - 1 - step };
-            let Some(entry) = sent.get(number).filter(|e| e.state == PacketState::Outstanding && e.counted).copied()
-            else {
+            let Some(entry) = sent.get(number).filter(|e| e.state == PacketState::Outstanding && e.counted) else {
                 continue;
             };
-            let bytes = u64::from(entry.info.bytes);
+            let (bytes, sent_at) = (u64::from(entry.info.bytes), entry.sent_at);
             let before = passed;
             passed += bytes;
             if entry.copied || entry.handed_over || !entry.info.ack_eliciting {
                 continue;
             }
             let ahead_bytes = if order == FlightOrder::OldestFirst { passed } else { total.saturating_sub(before) };
-            if given >= most || !wanted(&InFlight { sent_at: entry.sent_at, bytes, ahead_bytes }) {
+            if given >= most || !wanted(&InFlight { sent_at, bytes, ahead_bytes }) {
                 break;
             }
+            sent.append_frames_of(entry, out);
             if let Some(entry) = sent.get_mut(number) {
                 entry.copied = true;
             }
-            out.extend(sent.frames_of(&entry));
             given += 1;
         }
         given > 0
