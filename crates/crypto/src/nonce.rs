@@ -40,7 +40,7 @@ const NONCE_BITS: u32 = 8 * NONCE_BYTES as u32;
 
 impl NonceForm {
     /// The nonce; none for a uniflow id above the maximum, whose nonce could be another's.
-    pub(crate) fn nonce(self, iv: [u8; NONCE_BYTES], path: PathId, pn: u64) -> Option<[u8; NONCE_BYTES]> {
+    fn nonce(self, iv: [u8; NONCE_BYTES], path: PathId, pn: u64) -> Option<[u8; NONCE_BYTES]> {
         let [path_bits, number, iv] = [path.0.into(), pn.into(), iv.iter().fold(0, |n, b| n << 8 | u128::from(*b))];
         let nonce: u128 = match self {
             Self::PathAndPacketNumber => iv ^ (path_bits << 64 | number),

@@ -7,14 +7,11 @@
 use std::sync::LazyLock;
 
 use crate::backend::tls::cipher_suite::{TLS13_AES_128_GCM_SHA256, TLS13_AES_256_GCM_SHA384};
-use crate::keys::{NONCE_BYTES, TAG_BYTES};
-use crate::nonce::NonceForm;
-use crate::tls::CipherSuite;
-use plait_base::PathId;
+use crate::keys::TAG_BYTES;
 use ring::aead::{AES_128_GCM, AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use rustls::crypto::CipherSuiteCommon;
 use rustls::crypto::cipher::{self, AeadKey, Iv};
-use rustls::{Error, SupportedCipherSuite, Tls13CipherSuite, quic};
+use rustls::{CipherSuite, Error, SupportedCipherSuite, Tls13CipherSuite, quic};
 
 /// Packets that one key of AES-GCM may seal (RFC 9001 B.1.1).
 const CONFIDENTIALITY_LIMIT: u64 = 1 << 23;
@@ -37,28 +34,30 @@ fn is_faster() -> bool {
 
 /// The suite with the packet cipher that is fastest on this processor; all else of it is the provider's.
 pub(crate) fn fastest(suite: SupportedCipherSuite) -> SupportedCipherSuite {
-    let ours = match CipherSuite::from_tls(suite) {
-        Some(CipherSuite::Aes128Gcm) => &SUITE_128,
-        Some(CipherSuite::Aes256Gcm) => &SUITE_256,
-        Some(CipherSuite::ChaCha20Poly1305) | None => return suite,
+    let ours = match suite.suite() {
+        CipherSuite::TLS13_AES_128_GCM_SHA256 => &SUITE_128,
+        CipherSuite::TLS13_AES_256_GCM_SHA384 => &SUITE_256,
+        _ => return suite,
     };
     ours.as_ref().filter(|_| is_faster()).map_or(suite, SupportedCipherSuite::Tls13)
 }
 
-static CIPHER_128: LazyLock<Option<Cipher>> = LazyLock::new(|| Cipher::of(&TLS13_AES_128_GCM_SHA256, &AES_128_GCM));
-static CIPHER_256: LazyLock<Option<Cipher>> = LazyLock::new(|| Cipher::of(&TLS13_AES_256_GCM_SHA384, &AES_256_GCM));
+static CIPHER_128: LazyLock<Option<GcmCipher>> =
+    LazyLock::new(|| GcmCipher::of(&TLS13_AES_128_GCM_SHA256, &AES_128_GCM));
+static CIPHER_256: LazyLock<Option<GcmCipher>> =
+    LazyLock::new(|| GcmCipher::of(&TLS13_AES_256_GCM_SHA384, &AES_256_GCM));
 static SUITE_128: LazyLock<Option<Tls13CipherSuite>> =
     LazyLock::new(|| CIPHER_128.as_ref()?.stand_in(&TLS13_AES_128_GCM_SHA256));
 static SUITE_256: LazyLock<Option<Tls13CipherSuite>> =
     LazyLock::new(|| CIPHER_256.as_ref()?.stand_in(&TLS13_AES_256_GCM_SHA384));
 
 /// The QUIC cipher of a suite with packet keys by ring.
-struct Cipher {
+struct GcmCipher {
     of: &'static dyn quic::Algorithm,
     aead: &'static ring::aead::Algorithm,
 }
 
-impl Cipher {
+impl GcmCipher {
     fn of(suite: &'static SupportedCipherSuite, aead: &'static ring::aead::Algorithm) -> Option<Self> {
         Some(Self { of: suite.tls13()?.quic?, aead })
     }
@@ -72,12 +71,10 @@ impl Cipher {
     }
 }
 
-impl quic::Algorithm for Cipher {
+impl quic::Algorithm for GcmCipher {
     fn packet_key(&self, key: AeadKey, iv: Iv) -> Box<dyn quic::PacketKey> {
-        // An IV tells its bytes only as the nonce of packet 0.
-        let bytes = cipher::Nonce::new(&iv, 0).0;
         match UnboundKey::new(self.aead, key.as_ref()) {
-            Ok(key) => Box::new(Key { aead: LessSafeKey::new(key), iv: bytes }),
+            Ok(key) => Box::new(GcmKey { aead: LessSafeKey::new(key), iv }),
             // A key of another length than the suite's: the provider says what it makes of it.
             Err(_) => self.of.packet_key(key, iv),
         }
@@ -92,19 +89,19 @@ impl quic::Algorithm for Cipher {
     }
 }
 
-struct Key {
+struct GcmKey {
     aead: LessSafeKey,
-    iv: [u8; NONCE_BYTES],
+    iv: Iv,
 }
 
-impl Key {
-    fn nonce(&self, path: u32, pn: u64) -> Option<Nonce> {
-        let nonce = NonceForm::PathAndPacketNumber.nonce(self.iv, PathId(path), pn)?;
-        Some(Nonce::assume_unique_for_key(nonce))
+impl GcmKey {
+    /// RFC 10069 2.4: of path id and packet number; on path 0 that of RFC 9001 5.3.
+    fn nonce(&self, path: u32, pn: u64) -> Nonce {
+        Nonce::assume_unique_for_key(cipher::Nonce::for_path(path, &self.iv, pn).0)
     }
 }
 
-impl quic::PacketKey for Key {
+impl quic::PacketKey for GcmKey {
     fn encrypt_in_place(&self, pn: u64, header: &[u8], payload: &mut [u8]) -> Result<quic::Tag, Error> {
         self.encrypt_in_place_for_path(0, pn, header, payload)
     }
@@ -116,8 +113,7 @@ impl quic::PacketKey for Key {
         header: &[u8],
         payload: &mut [u8],
     ) -> Result<quic::Tag, Error> {
-        let nonce = self.nonce(path, pn).ok_or(Error::EncryptError)?;
-        let tag = self.aead.seal_in_place_separate_tag(nonce, Aad::from(header), payload);
+        let tag = self.aead.seal_in_place_separate_tag(self.nonce(path, pn), Aad::from(header), payload);
         tag.map(|tag| quic::Tag::from(tag.as_ref())).map_err(|_| Error::EncryptError)
     }
 
@@ -132,8 +128,7 @@ impl quic::PacketKey for Key {
         header: &[u8],
         payload: &'a mut [u8],
     ) -> Result<&'a [u8], Error> {
-        let nonce = self.nonce(path, pn).ok_or(Error::DecryptError)?;
-        let opened = self.aead.open_in_place(nonce, Aad::from(header), payload);
+        let opened = self.aead.open_in_place(self.nonce(path, pn), Aad::from(header), payload);
         opened.map(|plain| &*plain).map_err(|_| Error::DecryptError)
     }
 
@@ -153,6 +148,7 @@ impl quic::PacketKey for Key {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::keys::NONCE_BYTES;
 
     /// Packet keys of AES-256, ours and the provider's: rustls gives out no key of 16 bytes. Whole connections with other
     /// stacks show that of AES-128.
@@ -201,7 +197,7 @@ mod tests {
             let after = fastest(suite);
             let after = after.tls13().unwrap();
             assert_eq!(before.common.suite, after.common.suite);
-            let is_gcm = CipherSuite::from_tls(suite) != Some(CipherSuite::ChaCha20Poly1305);
+            let is_gcm = suite.suite() != CipherSuite::TLS13_CHACHA20_POLY1305_SHA256;
             let is_same = std::ptr::addr_eq(before.quic.unwrap(), after.quic.unwrap());
             assert_eq!(is_same, !(is_gcm && is_faster()), "{:?}", before.common.suite);
         }

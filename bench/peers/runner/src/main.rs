@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -15,6 +17,9 @@ core to a receiver on another (0,1), in datagrams of so many bytes of UDP payloa
 
 /// Receive and send windows of plait, as those of the peers.
 const WINDOW: &str = "4Mi";
+
+/// A transfer that takes longer has failed.
+const TRANSFER_TIME: Duration = Duration::from_secs(120);
 
 /// Who takes part.
 #[derive(Clone, Copy)]
@@ -212,9 +217,24 @@ impl Process {
         Ok(Self { child, lines })
     }
 
+    /// The next line that it prints; one that takes too long is stopped.
     fn line(&mut self) -> Result<String, String> {
         let mut line = String::new();
-        match self.lines.read_line(&mut line) {
+        let (done, is_done) = mpsc::channel::<()>();
+        let pid = self.child.id().to_string();
+        let watch = std::thread::spawn(move || {
+            let is_late = is_done.recv_timeout(TRANSFER_TIME) == Err(mpsc::RecvTimeoutError::Timeout);
+            if is_late {
+                let _ = Command::new("kill").arg(pid).status();
+            }
+            is_late
+        });
+        let read = self.lines.read_line(&mut line);
+        drop(done);
+        if watch.join().is_ok_and(|is_late| is_late) {
+            return Err(format!("it said nothing for {} s", TRANSFER_TIME.as_secs()));
+        }
+        match read {
             Ok(0) => Err("it ended before it said anything; see above".into()),
             Ok(_) => Ok(line.trim().to_owned()),
             Err(error) => Err(error.to_string()),

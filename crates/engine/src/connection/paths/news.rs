@@ -39,15 +39,8 @@ pub(crate) enum PathNews {
 }
 
 impl Connection {
-    /// Hands on what happened to paths; called after whatever may have changed them, which is mostly nothing.
-    #[inline]
+    /// Hands on what happened to paths; called after whatever may have changed them.
     pub(crate) fn on_path_news(&mut self, now: Instant) {
-        if self.paths.has_news() {
-            self.hand_on_path_news(now);
-        }
-    }
-
-    fn hand_on_path_news(&mut self, now: Instant) {
         while let Some(news) = self.paths.poll_news() {
             match news {
                 PathNews::Application(event) => self.events.path(event),

@@ -8,17 +8,12 @@ use plait_wire::{Frame, FrameWriter, SentFrame};
 
 use crate::connection::Connection;
 use crate::connection::send::assemble::Outline;
-use crate::connection::send::bulk::Contents;
 use crate::connection::send::purpose::Purpose;
 
 impl Connection {
     /// Fills one packet of the data space. Says whether it must be full-sized.
     pub(crate) fn fill(&mut self, now: Instant, outline: &Outline, w: &mut FrameWriter<'_>) -> Pad {
-        let &Outline { place, purpose, contents, .. } = outline;
-        if contents == Contents::Streams {
-            self.streams.fill_data(w);
-            return Pad::No;
-        }
+        let &Outline { place, purpose, .. } = outline;
         if let Purpose::MtuProbe(size) = purpose {
             let _ = w.write(&Frame::Ping, SentFrame::MtuProbe(size));
             return Pad::No;

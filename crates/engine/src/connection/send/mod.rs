@@ -124,7 +124,10 @@ impl Connection {
             if built.bytes < segment || count >= max_segments || single || stunted {
                 break;
             }
-            contents = self.next_contents(now, place, purpose, contents);
+            let goes_on = contents == Contents::Streams
+                || purpose == Purpose::Data
+                    && self.offer(now).is_some_and(|offer| self.scheduling.begins_bulk(&self.paths, &offer, place));
+            contents = Contents::next(goes_on, &self.streams, self.paths.table.path_at(place), now);
             if contents == Contents::Streams {
                 continue;
             }
@@ -143,7 +146,13 @@ impl Connection {
         let &Outline { end, purpose, .. } = outline;
         let start = buf.len();
         self.assemble(now, outline, buf, |connection, w| {
-            let pad = connection.fill(now, outline, w);
+            let pad = match outline.contents {
+                Contents::Any => connection.fill(now, outline, w),
+                Contents::Streams => {
+                    connection.streams.fill_data(w);
+                    Pad::No
+                }
+            };
             if purpose.must_elicit() && !w.is_ack_eliciting() {
                 w.write_ping();
             }
