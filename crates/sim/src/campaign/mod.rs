@@ -147,6 +147,7 @@ impl Campaign {
             scheduler,
             congestion,
             ack_path,
+            reinjection,
             path_policy,
             protection,
             receive_window_bytes,
@@ -159,6 +160,7 @@ impl Campaign {
         note("scheduler", scheduler.name().to_owned());
         note("congestion", congestion.as_ref().map_or(usual, Chosen::name).to_owned());
         note("ack_path", ack_path.to_owned());
+        note("reinjection", reinjection.to_owned());
         note("path_policy", path_policy.to_owned());
         note("protection", if protection == Protection::Tls { "tls" } else { "null" }.to_owned());
         note("receive_window_bytes", receive_window_bytes.to_string());

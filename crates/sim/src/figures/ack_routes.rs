@@ -80,7 +80,7 @@ pub(super) fn ack_routes(request: &FigureRequest<'_>) -> Result<Figure, CommandE
                     let parts = Sorted::new(shares.into_iter().map(|share| share / alone.median().unwrap_or(f64::NAN)));
                     figure.failed |= super::fairness::is_unfair(&parts, SHARE_MAX);
                     plot.boxed(format!("{way}, {aqm}, {shared} ms"), parts.values().to_vec());
-                    cells.push(format!("{way} {}", parts.summary()));
+                    cells.push(format!("{way} {}: {}", parts.summary(), super::fairness::verdict(&parts, SHARE_MAX)));
                 }
                 figure.claim(
                     format!("{controller}, {aqm}, {shared} ms beside {free} ms"),

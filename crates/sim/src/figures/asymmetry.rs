@@ -106,7 +106,7 @@ fn pays(points: &[Point], way: usize) -> String {
     let trailing = points.iter().rev().take_while(|point| ratio(point) <= PAYS).count();
     let Some(first) = points[points.len() - trailing..].first() else { return "not at the last factor".into() };
     let best = points.iter().map(ratio).fold(f64::NAN, f64::min);
-    format!("from a factor of {:.1} on; at best {:.0} % of the time", first.factor, 100.0 * best)
+    format!("from a factor of {:.1} on; takes {:.0} % of its time where it pays most", first.factor, 100.0 * best)
 }
 
 /// The sweep along both axes.

@@ -134,6 +134,16 @@ pub(super) fn is_unfair(shares: &Sorted, max: f64) -> bool {
     }
 }
 
+/// How shares stand against `max`, in words.
+pub(super) fn verdict(shares: &Sorted, max: f64) -> &'static str {
+    match is_unfair(shares, max) {
+        _ if max.is_infinite() => "not gated",
+        true => "NOT HELD",
+        false if shares.len() < RUNS_FOR_INTERVAL => "too few to judge",
+        false => "held",
+    }
+}
+
 /// The figure, and a gate on the coupled controllers.
 pub(super) fn fairness(request: &FigureRequest<'_>) -> Result<Figure, CommandError> {
     let mut figure = Figure::default();
@@ -156,7 +166,7 @@ pub(super) fn fairness(request: &FigureRequest<'_>) -> Result<Figure, CommandErr
                 figure.claim(
                     format!("{controller} beside {others} x {beside}, {aqm}"),
                     claim.text(),
-                    format!("{} runs: {}", rows.len(), shares.summary()),
+                    format!("{} runs: {}: {}", rows.len(), shares.summary(), verdict(&shares, claim.share_max())),
                 );
             }
         }
@@ -165,9 +175,13 @@ pub(super) fn fairness(request: &FigureRequest<'_>) -> Result<Figure, CommandErr
     for ((controller, _, claim), shares) in SETTINGS.into_iter().zip(all) {
         let shares = Sorted::new(shares);
         figure.failed |= is_unfair(&shares, claim.share_max());
-        figure.claim(format!("{controller}, all of these queues"), claim.text(), shares.summary());
+        let here = format!("{}: {}", shares.summary(), verdict(&shares, claim.share_max()));
+        figure.claim(format!("{controller}, all of these queues"), claim.text(), here);
     }
     figure.notes.push("10 Mbit/s for each flow, from the start, queue of 60 ms, RTT 40 ms, jitter 4 ms".to_owned());
+    figure.notes.push(
+        "`auto` is allowed 15 % where the others are allowed 10 %, since it does not couple slow start".to_owned(),
+    );
     Ok(figure)
 }
 

@@ -124,7 +124,7 @@ fn figure(all: &[(String, Scores)]) -> Figure {
     let everywhere = (0..PAIRS).filter(|pair| scores.iter().all(|s| s.of(*pair) >= 1.0 - GOOD)).count();
     figure.claim(
         "pairs of scheduler and controller within 3 % of the best in every network",
-        "none, in others' study of 29 networks",
+        "-",
         format!("{everywhere} of {PAIRS} over {networks} networks"),
     );
     let defaults = over_networks(&scores, 0);
@@ -137,7 +137,7 @@ fn figure(all: &[(String, Scores)]) -> Figure {
     figure.plots = plots(&scores);
     figure.notes.push(format!(
         "download of {} MB over two paths, medians of {SEEDS} seeds, acks by the fastest path, windows of 16 MB, no other traffic: \
-         what a controller takes from others is in the figure `fairness`",
+         what a controller takes from others is in the figure `fairness`, for bbr in `shared-queues`",
         BYTES / 1_000_000
     ));
     figure.notes.push(

@@ -84,8 +84,11 @@ impl Net {
 
 /// What one change of address cost.
 struct Cost {
-    /// Seconds more than without it, over what a fresh start costs; infinite when the transfer did not end.
+    /// Seconds more than without it and than what is allowed for, over what a fresh start costs; infinite when the transfer
+    /// did not end.
     ratio: f64,
+    /// The same with nothing allowed for.
+    raw: f64,
     way: usize,
     net: Net,
 }
@@ -106,7 +109,8 @@ fn costs(request: &FigureRequest<'_>, net: Net) -> Result<Vec<Cost>, CommandErro
     let cost = |(way, (_, change, notice)): (usize, &(&str, &str, Notice))| {
         let moved = seconds(request, &net.scenario(bytes, Some(change)))?;
         let allowed = if *notice == Notice::Late { unnoticed } else { 0.0 };
-        Ok(Cost { ratio: (moved - still - allowed) / fresh, way, net })
+        let cost = moved - still;
+        Ok(Cost { ratio: (cost - allowed) / fresh, raw: cost / fresh, way, net })
     };
     WAYS.iter().enumerate().map(cost).collect()
 }
@@ -122,17 +126,23 @@ pub(super) fn migration(request: &FigureRequest<'_>) -> Result<Figure, CommandEr
     }
     let mut plot = Plot::new("What a change of address costs", "fresh starts", "share of runs").y_range(0.0, 1.0);
     for (way, (title, ..)) in WAYS.iter().enumerate() {
-        let ratios = || all.iter().filter(|cost| cost.way == way).map(|cost| cost.ratio);
-        let sorted = Sorted::new(ratios());
+        let costs = || all.iter().filter(|cost| cost.way == way);
+        let ratios = || costs().map(|cost| cost.ratio);
+        let (allowed, raw) = (Sorted::new(ratios()), Sorted::new(costs().map(|cost| cost.raw)));
+        // What is raw in brackets where it differs.
+        let cell = |of: &dyn Fn(&Sorted) -> Option<f64>| {
+            let [allowed, raw] = [&allowed, &raw].map(|costs| format!("{:.2}", of(costs).unwrap_or(0.0)));
+            if allowed == raw { allowed } else { format!("{allowed} ({raw})") }
+        };
         plot.cdf((*title).to_owned(), ratios().map(|ratio| ratio.min(5.0)));
         figure.claim(
             *title,
             format!("at most {COST_MAX} fresh starts"),
             format!(
-                "{} networks: median {:.2}, most {:.2}",
-                sorted.values().len(),
-                sorted.median().unwrap_or(0.0),
-                sorted.values().last().copied().unwrap_or(0.0)
+                "{} networks: median {}, most {}",
+                allowed.len(),
+                cell(&Sorted::median),
+                cell(&|costs| costs.values().last().copied())
             ),
         );
     }

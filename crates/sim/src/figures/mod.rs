@@ -244,7 +244,7 @@ fn differences(name: &str) -> Option<&'static str> {
             "the paper ran its Go code in Mininet, one run; here is this engine in virtual time, without processing time"
         }
         "conext" => {
-            "the paper ran its Go code and the kernel's TCP and MPTCP in Mininet, three or nine runs a point; here is this \
+            "the paper ran its Go code and the kernel's TCP and MPTCP in Mininet, three runs a point; here is this \
              engine in virtual time, over its own space-filling design of the same ranges and size: no processing time, \
              and none of the kernel's halves of the figure"
         }
@@ -252,8 +252,7 @@ fn differences(name: &str) -> Option<&'static str> {
             "the paper's code may send on a uniflow that was never validated; here each is, before it carries data"
         }
         "ns3" => {
-            "the module's clock starts 1 s early, it has no cryptography, and half of its runs never deliver the last bytes; \
-             here a run counts when every byte has arrived"
+            "the module's clock starts 1 s early, and it has no cryptography; here a run counts when every byte has arrived"
         }
         "never" => {
             "pairs have one network, transfer and seed, and networks count alike however many seeds they have; allowed for, where \
@@ -267,12 +266,14 @@ fn differences(name: &str) -> Option<&'static str> {
         "migration" => {
             "a fresh start is what a transfer takes beyond its bytes at the rate that it reaches: handshake, request and slow \
              start; a change of address costs what it takes longer than without; allowed for: where a NAT changed, what is on \
-             its way is lost, and nobody knows for a probe time-out: four round trips, a full queue and 25 ms"
+             its way is lost, and nobody knows for a probe time-out: four round trips, a full queue and 25 ms; in brackets nothing is. \
+             A median below 0 is a change that cost less than is allowed for"
         }
         "profiles" => {
             "pairs have one network, transfer and seed; the better path is the one with the smaller median alone; in brackets what is \
              raw, else a start over the worse path is allowed for as late as runs over either path alone show it: the first byte of \
-             a download, the handshake and a round trip of an upload; of requests the time is the one that one answer in twenty exceeds"
+             a download, the handshake and a round trip of an upload; of requests the time is the one that one answer in twenty exceeds; \
+             gain is rate that comes to that of the better path, all other percentages are time that does"
         }
         "startup" => {
             "CUBIC, 20 MB over one clean link of 10 to 100 Mbit/s, RTT 10 to 80 ms, drop-tail queue of 0.5 to 3 times what the \

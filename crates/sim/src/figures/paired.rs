@@ -301,7 +301,7 @@ pub(super) fn hold(compared: &[Compared], groups: &[(String, Tally)], figure: &m
     let [median, slower, far, worst] = &all.cells()[..] else { return };
     figure.claim(
         "all pairs, a later start over the worse path allowed for (raw)",
-        "no median over +3 %; over +15 % at most 2 %",
+        "no group's median over +3 %; over +15 % at most 2 %",
         format!(
             "{} pairs of {} settings: median {median}, over +3 % {slower}, over +15 % {far}, worst {worst}: {}",
             all.count(),

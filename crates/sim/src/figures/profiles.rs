@@ -96,7 +96,7 @@ fn by_load(compared: &[Compared]) -> (Table, Vec<(String, Tally)>) {
     (table, tallies)
 }
 
-/// The comparisons with the largest medians, each on a line, as far as they are over the limit.
+/// How many comparisons have a median over the limit; of these the largest, each on a line.
 pub(super) fn worst_of(compared: &[Compared], count: usize) -> Vec<String> {
     let median = |c: &Compared, of: fn(&paired::Pair) -> f64| upper_median(&Sorted::new(c.pairs.iter().map(of)));
     let mut order: Vec<&Compared> =
@@ -116,5 +116,11 @@ pub(super) fn worst_of(compared: &[Compared], count: usize) -> Vec<String> {
             c.initial
         )
     };
-    order.iter().take(count).map(line).collect()
+    let told = format!(
+        "the median of {} of {} comparisons is over +3 %, each of one network and transfer",
+        order.len(),
+        compared.len()
+    );
+    let told = if order.len() > count { format!("{told}; the worst {count}:") } else { told };
+    std::iter::once(told).chain(order.iter().take(count).map(line)).collect()
 }

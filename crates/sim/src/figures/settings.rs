@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::campaign::Row;
 
 /// The settings that a caption names, by their keys.
-const NAMED: [(&str, &str); 4] = [
+const NAMED: [(&str, &str); 5] = [
     ("scheduler", "endpoints.scheduler"),
     ("congestion control", "endpoints.congestion"),
     ("acks", "endpoints.ack_path"),
+    ("reinjection", "endpoints.reinjection"),
     ("receive window, bytes", "endpoints.receive_window_bytes"),
 ];
 /// Values of one setting that a caption lists.

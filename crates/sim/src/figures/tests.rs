@@ -39,7 +39,14 @@ fn small_figures() {
         assert!(rows.iter().all(|row| row.replace("\\|", "").matches('|').count() == 5), "{rows:?}");
         assert!(!made.figure.notes.is_empty(), "{name} says nowhere why it differs");
         let settings = made.settings.clone().unwrap();
-        for word in ["scheduler: ", "congestion control: ", "acks: ", "receive window, bytes: ", " runs, seeds: "] {
+        for word in [
+            "scheduler: ",
+            "congestion control: ",
+            "acks: ",
+            "reinjection: ",
+            "receive window, bytes: ",
+            " runs, seeds: ",
+        ] {
             assert!(settings.contains(word) && made.markdown().contains(word), "{name}: {settings}");
         }
     }
@@ -48,7 +55,7 @@ fn small_figures() {
         let made = figure("conext-fig4", &request).unwrap();
         let settings = made.settings.clone().unwrap();
         assert!(settings.contains("acks: fastest, own; ") && made.text().contains("as the paper set it (OLIA"));
-        assert!(settings.contains(says) && settings.ends_with("; 8 runs, seeds: 1"), "{settings}");
+        assert!(settings.contains(says) && settings.ends_with("; 6 runs, seeds: 1"), "{settings}");
     }
     assert!(figure("conext-fig12", &request).unwrap_err().to_string().contains("accepted: conext-fig3"));
     assert_eq!(list().count(), 30);
