@@ -250,6 +250,49 @@ const V2: Version = Version::V2;
 const INITIAL: Option<PacketKind> = Some(PacketKind::Initial);
 
 #[test]
+fn a_train_with_a_broken_datagram_loses_only_that() {
+    let mut pair = Pair::new(V1, &[], |_, _| {});
+    pair.run(200);
+    let (now, data) = (pair.now, [9; 9_000]);
+    let id = pair.client().streams().open(Dir::Uni).unwrap();
+    pair.client().send_stream(id).write(&data).unwrap();
+    pair.client().send_stream(id).finish().unwrap();
+    let mut train = Vec::new();
+    let (sent, segment) = loop {
+        // A larger datagram to learn whether it passes leaves alone, and is lost here.
+        let sent = pair.client().poll_transmit(now, 10, &mut train).expect("several datagrams");
+        if let Some(segment) = sent.segment_size {
+            break (sent, segment);
+        }
+    };
+    assert!(sent.size > 3 * segment, "{sent:?}");
+    // The first comes twice, and the second is broken.
+    train[segment + segment / 2] ^= 1;
+    let mut train = BytesMut::from(&[&train[..segment], &train[..]].concat()[..]);
+    let End { endpoint, live } = &mut pair.server;
+    let (handle, connection) = live.as_mut().unwrap();
+    let mut reply = Vec::new();
+    while !train.is_empty() {
+        match endpoint.receive_front(now, sent.tuple.flipped(), None, &mut train, segment, &mut reply) {
+            Received::Connection(to, input) if to == *handle => connection.handle_datagram(now, input),
+            other => panic!("{other:?}"),
+        }
+    }
+    let accepted = connection.streams().accept(Dir::Uni).unwrap();
+    let mut arrived = Vec::new();
+    let read = |connection: &mut Connection, arrived: &mut Vec<u8>| {
+        while let Ok(Some(chunk)) = connection.recv_stream(accepted).read(usize::MAX, Order::Ordered) {
+            arrived.extend_from_slice(&chunk.bytes);
+        }
+    };
+    read(connection, &mut arrived);
+    assert!(arrived.len() > segment / 2 && arrived.len() < segment, "{} bytes before the gap", arrived.len());
+    pair.run(500);
+    read(pair.server(), &mut arrived);
+    assert_eq!(arrived, data);
+}
+
+#[test]
 fn a_client_is_moved_within_its_handshake() {
     // RFC 9369 4.1, in either direction
     for (from, to) in [(V1, V2), (V2, V1)] {
