@@ -115,7 +115,7 @@ impl Connection {
         self.scheduling.shrink_to_fit();
         self.streams.shrink_to_fit();
         self.paths.shrink_to_fit();
-        self.receive.saved_packets.shrink_to_fit();
+        self.receive.shrink_to_fit();
     }
 
     /// True once the server's first packet was opened, or a Retry or Version Negotiation of its was followed.

@@ -274,7 +274,9 @@ fn a_train_with_a_broken_datagram_loses_only_that() {
     let mut reply = Vec::new();
     while !train.is_empty() {
         match endpoint.receive_front(now, sent.tuple.flipped(), None, &mut train, segment, &mut reply) {
-            Received::Connection(to, input) if to == *handle => connection.handle_datagram(now, input),
+            Received::Connection(to, input) if to == *handle => {
+                connection.handle_datagram(now, input);
+            }
             other => panic!("{other:?}"),
         }
     }

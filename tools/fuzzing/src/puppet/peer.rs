@@ -117,7 +117,7 @@ impl EngineUnderTest {
         let mut reply = Vec::new();
         match self.endpoint.receive(self.now, tuple, None, BytesMut::from(data), &mut reply) {
             Received::Connection(handle, input) if handle == self.handle => {
-                self.connection.handle_datagram(self.now, input)
+                self.connection.handle_datagram(self.now, input);
             }
             Received::Connection(..) | Received::Nothing => {}
             Received::Incoming(incoming) => self.endpoint.ignore(incoming),

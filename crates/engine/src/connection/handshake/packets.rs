@@ -1,64 +1,15 @@
 //! Packets with a long header: what must hold of them, whether their keys may still come, and how they are opened.
 
-use std::ops::Range;
-
 use plait_base::limits::MIN_DATAGRAM_BYTES;
 use plait_base::observe::DropReason;
-use plait_base::{ConnectionId, PathId, Side, Space};
-use plait_crypto::{OpenError, OpenKeys, Unmasked};
+use plait_base::{ConnectionId, Side, Space};
+use plait_crypto::OpenError;
 use plait_path::ReceiveFlow;
 use plait_wire::Version;
-use plait_wire::header::{PacketKind, PacketSpan, ProtectedHeader, packet_number};
+use plait_wire::header::{PacketKind, PacketSpan, ProtectedHeader};
 
 use super::Handshake;
-
-/// A packet without its protection.
-#[derive(Debug)]
-pub(crate) struct OpenedPacket {
-    pub(crate) number: u64,
-    /// Where its frames lie.
-    pub(crate) payload: Range<usize>,
-    pub(crate) is_duplicate: bool,
-}
-
-/// Takes the protection off packets of one kind.
-pub(crate) trait Opener {
-    fn unmask(&self, packet: &mut [u8], pn_at: usize) -> Result<Unmasked, OpenError>;
-
-    /// `header_len` counts the packet number. Where the frames lie.
-    fn open(&mut self, packet: &mut [u8], header_len: usize, number: u64) -> Result<Range<usize>, OpenError>;
-}
-
-impl Opener for &OpenKeys {
-    fn unmask(&self, packet: &mut [u8], pn_at: usize) -> Result<Unmasked, OpenError> {
-        OpenKeys::unmask(self, packet, pn_at)
-    }
-
-    fn open(&mut self, packet: &mut [u8], header_len: usize, number: u64) -> Result<Range<usize>, OpenError> {
-        OpenKeys::open(self, packet, header_len, PathId::ZERO, number)
-    }
-}
-
-impl OpenedPacket {
-    /// Opens a packet in place: its header is unmasked, its number made whole beside the `expected` one, its payload
-    /// decrypted (RFC 9001 5.4.1, RFC 9000 17.1).
-    pub(crate) fn open(
-        packet: &mut [u8],
-        span: PacketSpan,
-        expected: u64,
-        keys: &mut impl Opener,
-    ) -> Result<Self, OpenError> {
-        let unmasked = keys.unmask(packet, span.pn_offset)?;
-        let number = packet_number::expand(unmasked.truncated as u32, unmasked.pn_len, expected);
-        let payload = keys.open(packet, span.pn_offset + unmasked.pn_len, number)?;
-        Ok(Self { number, payload, is_duplicate: false })
-    }
-
-    /// The packet, compared with what arrived before in its number space.
-    pub(crate) fn checked_against(self, receive: Option<&ReceiveFlow>) -> Self {
-        Self { is_duplicate: receive.is_some_and(|receive| receive.is_duplicate(self.number)), ..self }
-    }
-}
+use crate::connection::receive::opened::OpenedPacket;
 
 impl Handshake {
     /// What must hold of a packet before it is opened; the peer's connection id of a long header.
@@ -124,8 +75,12 @@ impl Handshake {
             space => self.open_keys(space),
         };
         let mut keys = keys.ok_or(OpenError::NoKeys)?;
-        let opened = OpenedPacket::open(packet, span, expected, &mut keys)?;
-        Ok(opened.checked_against(self.received_in(space, data)))
+        OpenedPacket::open(packet, span, expected, &mut keys)
+    }
+
+    /// True for a packet that arrived before in its number space; `data` as in [`open`](Self::open).
+    pub(crate) fn is_duplicate(&self, space: Space, number: u64, data: Option<&ReceiveFlow>) -> bool {
+        self.received_in(space, data).is_some_and(|receive| receive.is_duplicate(number))
     }
 
     fn received_in<'a>(&'a self, space: Space, data: Option<&'a ReceiveFlow>) -> Option<&'a ReceiveFlow> {

@@ -13,9 +13,9 @@ use plait_wire::SentFrame;
 use plait_wire::header::{PacketKind, PacketSpan};
 
 use super::PathControl;
-use crate::connection::handshake::packets::{OpenedPacket, Opener};
 use crate::connection::receive::Arrival;
 use crate::connection::receive::open::Refusal;
+use crate::connection::receive::opened::{OpenedPacket, Opener};
 
 /// Between which addresses a datagram came, as its path sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +54,22 @@ impl Opener for OneRttOpener<'_> {
     }
 }
 
+/// Opens 1-RTT packets of one path that come together.
+pub(crate) struct PathOpener<'a> {
+    keys: OneRttOpener<'a>,
+    /// The number after the largest so far.
+    expected: u64,
+}
+
+impl PathOpener<'_> {
+    /// Opens a packet in place.
+    pub(crate) fn open(&mut self, packet: &mut [u8], span: PacketSpan) -> Result<OpenedPacket, OpenError> {
+        let opened = OpenedPacket::open(packet, span, self.expected, &mut self.keys)?;
+        self.expected = self.expected.max(opened.number + 1);
+        Ok(opened)
+    }
+}
+
 impl PathControl {
     /// A datagram of `bytes` came between these addresses for the path at `place`: it is credit for them.
     pub(crate) fn on_datagram(&mut self, place: Option<SlotPlace>, tuple: &FourTuple, bytes: u64) -> DatagramSource {
@@ -71,6 +87,21 @@ impl PathControl {
         self.table.path_at_mut(at.place?)
     }
 
+    /// Opens 1-RTT packets of the path at `place` one after the other; none where no path is open there.
+    pub(crate) fn one_rtt_opener<'a>(
+        &'a mut self,
+        now: Instant,
+        place: Option<SlotPlace>,
+        keys: &'a mut OneRttKeys,
+    ) -> Option<PathOpener<'a>> {
+        let guard = self.table.max_pto() * 3;
+        let place = place?;
+        let receive = &mut self.table.path_at_mut(place)?.receive;
+        let expected = receive.expected();
+        let keys = OneRttOpener { keys, path: place.id(), mark: receive.phase_mark_mut(), now, guard };
+        Some(PathOpener { keys, expected })
+    }
+
     /// Opens a 1-RTT packet in place, and fills in at `at` what only its number and its path say.
     pub(crate) fn open_packet(
         &mut self,
@@ -78,22 +109,37 @@ impl PathControl {
         keys: &mut OneRttKeys,
         span: PacketSpan,
         packet: &mut [u8],
-    ) -> Result<OpenedPacket, Refusal> {
+    ) -> Result<Range<usize>, Refusal> {
+        if self.table.admission_at(at.place) == Admission::Unknown {
+            return Err(Refusal::Drop(DropReason::UnknownPath));
+        }
         let guard = self.table.max_pto() * 3;
+        let opened = match self.one_rtt_opener(at.now, at.place, keys) {
+            Some(mut opener) => opener.open(packet, span)?,
+            None => {
+                // A path that the peer opens with this packet has no receiver yet.
+                let mark = &mut PhaseMark::default();
+                let mut keys = OneRttOpener { keys, path: at.path, mark, now: at.now, guard };
+                OpenedPacket::open(packet, span, 0, &mut keys)?
+            }
+        };
+        self.judge(at, opened.number)?;
+        Ok(opened.payload)
+    }
+
+    /// What is to become of a 1-RTT packet that was opened: filled in at `at`, or why it goes no further.
+    pub(crate) fn judge(&mut self, at: &mut Arrival, number: u64) -> Result<(), Refusal> {
         at.admission = self.table.admission_at(at.place);
         if at.admission == Admission::Unknown {
             return Err(Refusal::Drop(DropReason::UnknownPath));
         }
-        // A path that the peer opens with this packet has no receiver yet.
-        let mut receive = self.path_of(at).map(|path| &mut path.receive);
-        let expected = receive.as_ref().map_or(0, |receive| receive.expected());
-        let mut fresh = Default::default();
-        let mark = receive.as_mut().map_or(&mut fresh, |receive| receive.phase_mark_mut());
-        let mut keys = OneRttOpener { keys, path: at.path, mark, now: at.now, guard };
-        let opened = OpenedPacket::open(packet, span, expected, &mut keys)?;
-        let receive = receive.as_deref();
-        at.newest = receive.and_then(ReceiveFlow::largest).is_none_or(|largest| opened.number > largest);
-        Ok(opened.checked_against(receive))
+        let receive = self.path_of(at).map(|path| &path.receive);
+        if receive.is_some_and(|receive| receive.is_duplicate(number)) {
+            return Err(Refusal::Drop(DropReason::Duplicate));
+        }
+        at.newest = receive.and_then(ReceiveFlow::largest).is_none_or(|largest| number > largest);
+        at.number = number;
+        Ok(())
     }
 
     /// The handshake begins again: what is under way, 0-RTT included, counts as never sent. CRYPTO data is left to the

@@ -37,7 +37,7 @@
 //! [`PathControl`] acts on the table of paths. It knows of the connection what it was told (`on_peer_params`,
 //! `on_handshake_complete`, `on_handshake_confirmed`); what others must hear comes out of it as [`PathNews`].
 
-mod arrival;
+pub(crate) mod arrival;
 pub(crate) mod cids;
 mod close;
 mod failure;
@@ -265,7 +265,7 @@ impl PathControl {
         self.plan.touch();
     }
 
-    fn is_confirmed(&self) -> bool {
+    pub(crate) fn is_confirmed(&self) -> bool {
         self.stage == Stage::Confirmed
     }
 

@@ -10,14 +10,14 @@ use crate::connection::handshake::Stage;
 use crate::connection::receive::Arrival;
 
 impl Connection {
-    /// One frame of a packet that was opened.
-    pub(crate) fn dispatch(&mut self, at: &Arrival, frame: Frame<'_>, payload: &Bytes) -> Result<(), TransportError> {
+    /// One frame of a packet that was opened, which lies in `memory`.
+    pub(crate) fn dispatch(&mut self, at: &Arrival, frame: Frame<'_>, memory: &Bytes) -> Result<(), TransportError> {
         match frame {
             Frame::Padding(_) | Frame::Ping => {}
             // RFC 10069 2.3: ACK stays what it is, an ack of path 0
             Frame::Ack(ack) => self.on_ack(at, &ack)?,
-            Frame::Crypto(f) => self.handshake.on_crypto(at.space, f.offset, payload.slice_ref(f.data))?,
-            Frame::Stream(f) => self.streams.on_stream(f.id, f.offset, f.fin, payload.slice_ref(f.data))?,
+            Frame::Crypto(f) => self.handshake.on_crypto(at.space, f.offset, memory.slice_ref(f.data))?,
+            Frame::Stream(f) => self.streams.on_stream(f.id, f.offset, f.fin, memory.slice_ref(f.data))?,
             Frame::ResetStream(f) => self.streams.on_reset_stream(f.id, f.code, f.final_size)?,
             Frame::StopSending(f) => self.streams.on_stop_sending(f.id, f.code)?,
             Frame::MaxData(f) => self.streams.on_max_data(f.limit),
@@ -27,7 +27,7 @@ impl Connection {
             Frame::StreamDataBlocked(f) => self.streams.on_stream_data_blocked(f.id, f.limit)?,
             Frame::StreamsBlocked(f) => self.streams.on_streams_blocked(f.dir, f.limit)?,
             Frame::Datagram(f) => {
-                if self.datagrams.on_datagram(payload.slice_ref(f.data), f.frame_bytes)? {
+                if self.datagrams.on_datagram(memory.slice_ref(f.data), f.frame_bytes)? {
                     self.events.push(Event::DatagramReceived);
                 }
             }

@@ -4,8 +4,10 @@ mod acked;
 mod dispatch;
 mod loans;
 pub(crate) mod open;
+pub(crate) mod opened;
 mod packet;
 mod saved;
+mod train;
 
 use std::net::SocketAddr;
 
@@ -20,6 +22,7 @@ use crate::connection::lifecycle::ConnectionError;
 use crate::io::{EndpointEvent, Input, InputKind};
 use loans::Loans;
 use open::Refusal;
+use opened::TrainPacket;
 use saved::{SavedPacket, SavedPackets};
 
 /// What waits on its way in.
@@ -27,6 +30,15 @@ use saved::{SavedPacket, SavedPackets};
 pub(crate) struct Receive {
     pub(crate) saved_packets: SavedPackets,
     pub(crate) loans: Loans,
+    /// Room for the datagrams of a train; empty between two.
+    train: Vec<TrainPacket>,
+}
+
+impl Receive {
+    pub(crate) fn shrink_to_fit(&mut self) {
+        self.saved_packets.shrink_to_fit();
+        self.train = Vec::new();
+    }
 }
 
 /// What the network says of a datagram.
@@ -62,6 +74,8 @@ pub(crate) struct Arrival {
     pub(crate) admission: Admission,
     /// True for a 1-RTT packet numbered above all others of its path.
     pub(crate) newest: bool,
+    /// True for an Initial that bears a token.
+    pub(crate) has_token: bool,
 }
 
 impl Arrival {
@@ -82,6 +96,7 @@ impl Arrival {
             spin: false,
             admission,
             newest: false,
+            has_token: false,
         }
     }
 }
@@ -93,30 +108,41 @@ struct Ending {
     last_bytes: Option<[u8; 16]>,
 }
 
+impl Ending {
+    /// RFC 9000 10.3.1: where the first packet cannot be read, the datagram may be a stateless reset.
+    fn of(envelope: &Envelope, datagram: &[u8]) -> Self {
+        let last_bytes = datagram.last_chunk().copied().filter(|_| datagram.len() >= stateless_reset::MIN_LEN);
+        Self { remote: envelope.tuple.remote, last_bytes }
+    }
+}
+
 impl Connection {
-    /// Takes in what the endpoint found to be this connection's: a datagram, or several.
-    pub fn handle_datagram(&mut self, now: Instant, input: Input) {
+    /// Takes in what the endpoint found to be this connection's: a datagram, or several. Returns the memory that they came in
+    /// where it was taken as a whole: once what they brought is read, nobody else holds it, and it can be received into again.
+    pub fn handle_datagram(&mut self, now: Instant, input: Input) -> Option<Bytes> {
         self.receive.loans.forget_read(&self.streams, &self.datagrams);
         let Input { kind, path, tuple, ecn, mut data, segment_bytes, .. } = input;
+        let mut envelope = Envelope { path, tuple, ecn, bytes: 0, place: self.paths.table.place(path) };
         if kind == InputKind::StatelessReset {
             self.drain(now, ConnectionError::Reset);
-            return self.after_input(now);
+            self.after_input(now, &envelope);
+            return None;
         }
-        loop {
-            let datagram = data.split_to(segment_bytes.min(data.len()));
-            let (bytes, place) = (datagram.len() as u64, self.paths.table.place(path));
-            self.read_packets(now, &Envelope { path, tuple, ecn, bytes, place }, datagram);
-            if data.is_empty() || !self.handshake.is_confirmed() {
-                if let Some(path_at) = place.and_then(|place| self.paths.table.path_at_mut(place)) {
-                    path_at.open_probe_gate(self.handshake.least_datagram(path));
-                }
-                // What a datagram of the handshake leads to may be what the next one needs.
-                self.after_input(now);
+        while !data.is_empty() {
+            envelope.place = self.paths.table.place(path);
+            if self.lifecycle.is_open() && envelope.is_train(&data, &self.paths) {
+                envelope.bytes = data.len() as u64;
+                let memory = self.read_train(now, &envelope, data, segment_bytes.max(1));
+                self.after_input(now, &envelope);
+                return Some(memory);
             }
-            if data.is_empty() {
-                return;
-            }
+            let datagram = data.split_to(segment_bytes.clamp(1, data.len()));
+            envelope.bytes = datagram.len() as u64;
+            self.read_packets(now, &envelope, datagram);
+            // What a datagram of the handshake leads to may be what the next one needs.
+            self.after_input(now, &envelope);
         }
+        None
     }
 
     fn read_packets(&mut self, now: Instant, envelope: &Envelope, mut data: BytesMut) {
@@ -131,9 +157,7 @@ impl Connection {
         if source.is_elsewhere() && !may_move() {
             return self.events.on_dropped(now, data.len(), DropReason::WrongAddress);
         }
-        // RFC 9000 10.3.1: where the first packet cannot be read, the datagram may be a stateless reset
-        let last_bytes = data.last_chunk::<16>().copied().filter(|_| data.len() >= stateless_reset::MIN_LEN);
-        let mut ending = Ending { remote: tuple.remote, last_bytes };
+        let mut ending = Ending::of(envelope, &data);
         let mut first_dcid = None;
         while !data.is_empty() && !self.lifecycle.is_drained() {
             let Ok((header, span)) =
@@ -194,6 +218,7 @@ impl Connection {
         }
         // RFC 9001 5.4.1: header protection leaves the spin bit as it is
         at.spin = packet.first().is_some_and(|first| first & 0x20 != 0);
+        at.has_token = matches!(header, ProtectedHeader::Initial { token, .. } if !token.is_empty());
         let spare = self.handshake.may_get_keys_for(kind).then(|| packet.clone());
         let packet_bytes = packet.len();
         match self.unprotect(&mut at, span, packet) {
@@ -206,7 +231,7 @@ impl Connection {
                 if let Some(remote) = scid.and_then(|scid| self.handshake.learn_peer_scid(scid, kind)) {
                     self.paths.table.set_remote_initial(remote, None);
                 }
-                self.on_opened(at, header, packet_bytes, &payload);
+                self.on_opened(&at, packet_bytes, &payload, &payload);
                 Ok(())
             }
             Err(Refusal::Drop(DropReason::NoKeys)) => {
@@ -234,7 +259,10 @@ impl Connection {
     }
 
     /// After a datagram: the handshake goes on, saved packets are tried again, news are passed on.
-    fn after_input(&mut self, now: Instant) {
+    fn after_input(&mut self, now: Instant, envelope: &Envelope) {
+        if let Some(path) = envelope.place.and_then(|place| self.paths.table.path_at_mut(place)) {
+            path.open_probe_gate(self.handshake.least_datagram(envelope.path));
+        }
         if self.lifecycle.is_open() {
             self.advance_handshake(now);
             if !self.receive.saved_packets.is_empty() {

@@ -34,28 +34,29 @@ impl Connection {
         span: PacketSpan,
         mut packet: BytesMut,
     ) -> Result<Bytes, Refusal> {
-        let opened = match at.kind {
+        let payload = match at.kind {
             PacketKind::OneRtt => {
                 // RFC 9001 5.7: 1-RTT packets wait until the handshake is complete
                 let keys = self.keys.as_deref_mut().filter(|_| self.handshake.is_complete());
                 let keys = keys.ok_or(OpenError::NoKeys)?;
                 let phase = keys.phase();
-                let opened = self.paths.open_packet(at, keys, span, &mut packet)?;
+                let payload = self.paths.open_packet(at, keys, span, &mut packet);
                 if keys.phase() != phase {
                     self.events.observe(at.now, || TraceEvent::KeysUpdated { locally: false });
                 }
-                opened
+                payload?
             }
             PacketKind::Initial | PacketKind::Handshake | PacketKind::ZeroRtt => {
                 // 0-RTT shares its packet numbers with 1-RTT (RFC 9000 12.3).
                 let data = self.paths.table.path(PathId::ZERO).map(|path| &path.receive);
-                self.handshake.open(at.space, span, &mut packet, data)?
+                let opened = self.handshake.open(at.space, span, &mut packet, data)?;
+                if self.handshake.is_duplicate(at.space, opened.number, data) {
+                    return Err(Refusal::Drop(DropReason::Duplicate));
+                }
+                at.number = opened.number;
+                opened.payload
             }
         };
-        if opened.is_duplicate {
-            return Err(Refusal::Drop(DropReason::Duplicate));
-        }
-        at.number = opened.number;
-        Ok(packet.freeze().slice(opened.payload))
+        Ok(packet.freeze().slice(payload))
     }
 }

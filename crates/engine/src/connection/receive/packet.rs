@@ -5,14 +5,14 @@ use plait_base::observe::TraceEvent;
 use plait_base::{Space, TransportError, Violation};
 use plait_path::Eliciting;
 use plait_wire::frame::{Frame, Frames, types};
-use plait_wire::header::{PacketKind, ProtectedHeader};
+use plait_wire::header::PacketKind;
 
 use super::Arrival;
 use crate::connection::Connection;
 
 impl Connection {
-    /// A packet of `packet_bytes` on the wire, header to tag, holds `payload`.
-    pub(super) fn on_opened(&mut self, at: Arrival, header: &ProtectedHeader, packet_bytes: usize, payload: &Bytes) {
+    /// A packet of `packet_bytes` on the wire, header to tag, holds `payload`, which lies in `memory`.
+    pub(super) fn on_opened(&mut self, at: &Arrival, packet_bytes: usize, payload: &[u8], memory: &Bytes) {
         if !self.lifecycle.is_open() {
             // RFC 9000 10.2.1: only the peer's own close still matters
             let mut frames = Frames::in_packet(payload, at.kind);
@@ -27,12 +27,12 @@ impl Connection {
             number: at.number,
             bytes: packet_bytes as u16,
         });
-        if let Err(error) = self.read_packet(&at, header, payload) {
+        if let Err(error) = self.read_packet(at, payload, memory) {
             self.close_with(at.now, error);
         }
     }
 
-    fn read_packet(&mut self, at: &Arrival, header: &ProtectedHeader, payload: &Bytes) -> Result<(), TransportError> {
+    fn read_packet(&mut self, at: &Arrival, payload: &[u8], memory: &Bytes) -> Result<(), TransportError> {
         if at.kind == PacketKind::Handshake {
             self.paths.on_handshake_packet();
             if self.side().is_server() {
@@ -40,11 +40,11 @@ impl Connection {
                 self.discard_space(at.now, Space::Initial);
             }
         }
-        if matches!(header, ProtectedHeader::Initial { token, .. } if self.side().is_client() && !token.is_empty()) {
+        if at.has_token && self.side().is_client() {
             // RFC 9000 17.2.2: servers send no token
             return Err(Violation::InitialTokenFromServer.into());
         }
-        if at.space == Space::Data && !self.admit(at, payload)? {
+        if at.space == Space::Data && !self.admit(at, payload, memory)? {
             return Ok(());
         }
         let (mut eliciting, mut probing) = (Eliciting::No, true);
@@ -62,7 +62,7 @@ impl Connection {
                 Frame::Datagram(_) => stream_bytes = stream_bytes.or(Some(0)),
                 _ => {}
             }
-            self.dispatch(at, frame, payload).map_err(|e| e.in_frame(frame_type))?;
+            self.dispatch(at, frame, memory).map_err(|e| e.in_frame(frame_type))?;
         }
         match at.space {
             // The packet itself may have been the last of its level.
@@ -84,22 +84,17 @@ impl Connection {
         Ok(())
     }
 
-    /// The first packet on a path may bring the ids that it needs to be answered (RFC 10069 3.1).
-    fn learn_cids(&mut self, at: &Arrival, payload: &Bytes) -> Result<(), TransportError> {
-        for frame in Frames::in_packet(payload, at.kind) {
-            let frame = frame?;
-            let frame_type = frame.frame_type();
-            if matches!(&frame, Frame::NewCid(new) if new.path == at.path) {
-                self.dispatch(at, frame, payload).map_err(|e| e.in_frame(frame_type))?;
-            }
-        }
-        Ok(())
-    }
-
     /// Lets a 0-RTT or 1-RTT packet in on its path; opens the path when the packet is the peer's first on it.
-    fn admit(&mut self, at: &Arrival, payload: &Bytes) -> Result<bool, TransportError> {
+    fn admit(&mut self, at: &Arrival, payload: &[u8], memory: &Bytes) -> Result<bool, TransportError> {
         if self.paths.lacks_cids(at) {
-            self.learn_cids(at, payload)?;
+            // The first packet on a path may bring the ids that it needs to be answered (RFC 10069 3.1).
+            for frame in Frames::in_packet(payload, at.kind) {
+                let frame = frame?;
+                let frame_type = frame.frame_type();
+                if matches!(&frame, Frame::NewCid(new) if new.path == at.path) {
+                    self.dispatch(at, frame, memory).map_err(|e| e.in_frame(frame_type))?;
+                }
+            }
         }
         let admitted = self.paths.admit(at, &mut self.random);
         self.on_path_news(at.now);

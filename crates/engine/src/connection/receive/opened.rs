@@ -1,0 +1,57 @@
+//! Packets whose protection is taken off, one by one or a train of them.
+
+use std::ops::Range;
+
+use plait_base::PathId;
+use plait_crypto::{OpenError, OpenKeys, Unmasked};
+use plait_wire::header::{PacketSpan, packet_number};
+
+/// A packet without its protection.
+#[derive(Debug)]
+pub(crate) struct OpenedPacket {
+    pub(crate) number: u64,
+    /// Where its frames lie.
+    pub(crate) payload: Range<usize>,
+}
+
+/// Takes the protection off packets of one kind.
+pub(crate) trait Opener {
+    fn unmask(&self, packet: &mut [u8], pn_at: usize) -> Result<Unmasked, OpenError>;
+
+    /// `header_len` counts the packet number. Where the frames lie.
+    fn open(&mut self, packet: &mut [u8], header_len: usize, number: u64) -> Result<Range<usize>, OpenError>;
+}
+
+/// A datagram of a train after the attempt to open it.
+#[derive(Debug)]
+pub(crate) struct TrainPacket {
+    /// Where the datagram lies in the train.
+    pub(crate) place: Range<usize>,
+    pub(crate) opened: Result<OpenedPacket, OpenError>,
+}
+
+impl Opener for &OpenKeys {
+    fn unmask(&self, packet: &mut [u8], pn_at: usize) -> Result<Unmasked, OpenError> {
+        OpenKeys::unmask(self, packet, pn_at)
+    }
+
+    fn open(&mut self, packet: &mut [u8], header_len: usize, number: u64) -> Result<Range<usize>, OpenError> {
+        OpenKeys::open(self, packet, header_len, PathId::ZERO, number)
+    }
+}
+
+impl OpenedPacket {
+    /// Opens a packet in place: its header is unmasked, its number made whole beside the `expected` one, its payload
+    /// decrypted (RFC 9001 5.4.1, RFC 9000 17.1).
+    pub(crate) fn open(
+        packet: &mut [u8],
+        span: PacketSpan,
+        expected: u64,
+        keys: &mut impl Opener,
+    ) -> Result<Self, OpenError> {
+        let unmasked = keys.unmask(packet, span.pn_offset)?;
+        let number = packet_number::expand(unmasked.truncated as u32, unmasked.pn_len, expected);
+        let payload = keys.open(packet, span.pn_offset + unmasked.pn_len, number)?;
+        Ok(Self { number, payload })
+    }
+}

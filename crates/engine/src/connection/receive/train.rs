@@ -1,0 +1,132 @@
+//! Datagrams of one path that came together, each of one packet with a short header: all are opened in place, then read.
+
+use std::ops::Range;
+
+use bytes::{Bytes, BytesMut};
+use plait_base::observe::{DropReason, TraceEvent};
+use plait_base::{ConnectionId, Instant};
+use plait_crypto::OpenError;
+use plait_path::table::Admission;
+use plait_wire::header::{FixedBitRule, PacketKind, PacketSpan};
+
+use super::open::Refusal;
+use super::opened::{OpenedPacket, TrainPacket};
+use super::{Arrival, Ending, Envelope};
+use crate::connection::Connection;
+use crate::connection::paths::PathControl;
+use crate::connection::paths::arrival::PathOpener;
+
+const LONG_FORM: u8 = 0x80;
+const FIXED_BIT: u8 = 0x40;
+const SPIN_BIT: u8 = 0x20;
+
+/// The part of a short header that lies open.
+#[derive(Clone, Copy, Debug)]
+struct ShortHeader {
+    cid_len: usize,
+    rule: FixedBitRule,
+}
+
+impl ShortHeader {
+    /// Where the packet number of a datagram lies; none for what is no packet.
+    fn span(self, datagram: &[u8]) -> Option<PacketSpan> {
+        let first = datagram.first()?;
+        let is_refused = first & FIXED_BIT == 0 && self.rule == FixedBitRule::MustBeSet;
+        let pn_offset = 1 + self.cid_len;
+        (!is_refused && datagram.len() > pn_offset).then_some(PacketSpan { pn_offset, end: datagram.len() })
+    }
+}
+
+/// Where the payload of a packet lies in its `datagram`, or why it goes no further. What was read since it was opened may have
+/// closed its path, or was the same packet.
+fn judge(
+    opened: Result<OpenedPacket, OpenError>,
+    at: &mut Arrival,
+    datagram: &[u8],
+    paths: &mut PathControl,
+) -> Result<Range<usize>, Refusal> {
+    at.bytes = datagram.len() as u64;
+    // RFC 9001 5.4.1: header protection leaves the spin bit as it is
+    at.spin = datagram.first().is_some_and(|first| first & SPIN_BIT != 0);
+    let opened = opened?;
+    paths.judge(at, opened.number)?;
+    Ok(opened.payload)
+}
+
+/// Takes the protection off each datagram in place. A packet's number is made whole beside those before it.
+fn open_all(
+    train: &mut [u8],
+    segment_bytes: usize,
+    short: ShortHeader,
+    opener: &mut PathOpener<'_>,
+    packets: &mut Vec<TrainPacket>,
+) {
+    let mut begin = 0;
+    for datagram in train.chunks_mut(segment_bytes) {
+        let opened = match short.span(datagram) {
+            Some(span) => opener.open(datagram, span),
+            None => Err(OpenError::TooShort),
+        };
+        let end = begin + datagram.len();
+        packets.push(TrainPacket { place: begin..end, opened });
+        begin = end;
+    }
+}
+
+impl Envelope {
+    /// True for datagrams that are read together: with short headers, on a path that is open, after the handshake.
+    pub(super) fn is_train(&self, data: &[u8], paths: &PathControl) -> bool {
+        paths.is_confirmed()
+            && data.first().is_some_and(|first| first & LONG_FORM == 0)
+            && paths.table.admission_at(self.place) == Admission::Open
+    }
+}
+
+impl Connection {
+    /// Reads datagrams of `segment_bytes` each but the last. Returns the memory in which they lie, received stream data too.
+    pub(super) fn read_train(
+        &mut self,
+        now: Instant,
+        envelope: &Envelope,
+        mut train: BytesMut,
+        segment_bytes: usize,
+    ) -> Bytes {
+        let source = self.paths.on_datagram(envelope.place, &envelope.tuple, envelope.bytes);
+        if source.is_elsewhere() && !self.settings.lets_clients_move_to(envelope.tuple.local) {
+            for datagram in train.chunks(segment_bytes) {
+                self.events.on_dropped(now, datagram.len(), DropReason::WrongAddress);
+            }
+            return Bytes::new();
+        }
+        let mut packets = std::mem::take(&mut self.receive.train);
+        let short = ShortHeader { cid_len: self.handshake.cid_len(), rule: self.settings.fixed_bit_rule() };
+        if let Some(keys) = self.keys.as_deref_mut() {
+            let phase = keys.phase();
+            if let Some(mut opener) = self.paths.one_rtt_opener(now, envelope.place, keys) {
+                open_all(&mut train, segment_bytes, short, &mut opener, &mut packets);
+            }
+            if keys.phase() != phase {
+                self.events.observe(now, || TraceEvent::KeysUpdated { locally: false });
+            }
+        }
+        let memory = train.freeze();
+        let dcid = memory.get(1..1 + short.cid_len).and_then(ConnectionId::new).unwrap_or(ConnectionId::EMPTY);
+        let mut at = Arrival::new(now, envelope, PacketKind::OneRtt, dcid);
+        for packet in packets.drain(..) {
+            if self.lifecycle.is_drained() {
+                break;
+            }
+            let datagram = memory.get(packet.place).unwrap_or_default();
+            match judge(packet.opened, &mut at, datagram, &mut self.paths) {
+                Ok(payload) => self.on_opened(&at, datagram.len(), datagram.get(payload).unwrap_or_default(), &memory),
+                Err(Refusal::Drop(why)) => {
+                    // What does not open keeps its last bytes.
+                    self.on_unread(now, Ending::of(envelope, datagram), datagram.len(), why);
+                }
+                Err(Refusal::Close(error)) => self.close_with(now, error),
+            }
+        }
+        self.receive.train = packets;
+        memory
+    }
+}
