@@ -131,7 +131,9 @@ impl Driver {
         {
             absorbed_bytes += cost(&input);
             datagrams += input.datagrams();
-            state.engine.handle_datagram(now, input);
+            if let Some(memory) = state.engine.handle_datagram(now, input) {
+                self.endpoint.spare_buffers.keep(memory);
+            }
         }
         trim(&mut self.inputs);
         if heard {
@@ -194,6 +196,7 @@ impl Driver {
         self.inputs.shrink_to_fit();
         self.shared.inbox.shrink_to_fit();
         self.send_queues.shrink_to_fit();
+        self.endpoint.spare_buffers.clear();
         self.shared.lock().shrink_to_fit();
     }
 

@@ -53,7 +53,8 @@ impl Driver {
         self.sources.retain(|source| list.iter().any(|s| Arc::ptr_eq(s, &source.socket)));
         for socket in list.iter() {
             if !self.sources.iter().any(|source| Arc::ptr_eq(socket, &source.socket)) {
-                self.sources.push(ReceiveSocket { socket: socket.clone(), batch: ReceiveBatch::default() });
+                let batch = ReceiveBatch::new(self.shared.spare_buffers.clone());
+                self.sources.push(ReceiveSocket { socket: socket.clone(), batch });
             }
         }
     }

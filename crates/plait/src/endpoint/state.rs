@@ -16,6 +16,7 @@ use tokio::sync::{Notify, oneshot};
 use crate::clock::Clock;
 use crate::config::ClientConfig;
 use crate::connection::{InboxBudget, Shared};
+use crate::net::SpareBuffers;
 use crate::sockets::SocketList;
 
 /// An endpoint as all its users see it.
@@ -26,6 +27,8 @@ pub(crate) struct EndpointShared {
     /// A client's first packet waits, or the endpoint was closed.
     pub(crate) arrivals: Notify,
     pub(super) inboxes: Arc<InboxBudget>,
+    /// Receive buffers, for use again.
+    pub(crate) spare_buffers: Arc<SpareBuffers>,
     /// The last connection is over, or one has sent its close.
     pub(crate) idle: Notify,
 }
@@ -163,6 +166,7 @@ impl EndpointShared {
             runtime: Handle::current(),
             arrivals: Notify::new(),
             inboxes: Arc::default(),
+            spare_buffers: Arc::default(),
             idle: Notify::new(),
         }
     }

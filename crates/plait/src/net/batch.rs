@@ -6,16 +6,15 @@
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use bytes::BytesMut;
 use quinn_udp::{EcnCodepoint, RecvMeta};
 
-/// Largest UDP payload, and so the size of one receive slot.
-pub(crate) const SLOT_BYTES: usize = 65_536;
+use super::spare::{COPY_BELOW_BYTES, SLOT_BYTES, SpareBuffers};
+
 /// Slots of one receive call, at most.
 pub(crate) const MAX_SLOTS: usize = 8;
-/// Smaller messages are copied out, and their buffer is used again.
-const COPY_BELOW_BYTES: usize = SLOT_BYTES / 2;
 
 /// One received message: a datagram, or several between the same addresses that the system put together (GRO).
 #[derive(Debug)]
@@ -39,20 +38,20 @@ pub(crate) struct ReceiveBatch {
     buffers: [BytesMut; MAX_SLOTS],
     slots: usize,
     ready: VecDeque<ReceivedMessage>,
-}
-
-impl Default for ReceiveBatch {
-    fn default() -> Self {
-        Self { buffers: Default::default(), slots: 1, ready: VecDeque::new() }
-    }
+    spare: Arc<SpareBuffers>,
 }
 
 impl ReceiveBatch {
+    /// An empty one, for which `spare` has buffers that were received into before.
+    pub(crate) fn new(spare: Arc<SpareBuffers>) -> Self {
+        Self { buffers: Default::default(), slots: 1, ready: VecDeque::new(), spare }
+    }
+
     /// The slots to receive into.
     pub(crate) fn slots(&mut self) -> impl Iterator<Item = &mut [u8]> {
         self.buffers[..self.slots].iter_mut().map(|buffer| {
             if buffer.is_empty() {
-                *buffer = BytesMut::zeroed(SLOT_BYTES);
+                *buffer = self.spare.take().unwrap_or_else(|| BytesMut::zeroed(SLOT_BYTES));
             }
             &mut buffer[..]
         })
@@ -128,7 +127,7 @@ mod tests {
         for (len, stride) in
             [(100, 100), (1_400, 1_400), (20_000, 1_000), (32_000, 1_400), (33_000, 1_400), (65_000, 1_300)]
         {
-            let mut batch = ReceiveBatch::default();
+            let mut batch = ReceiveBatch::new(Arc::default());
             // Others of the same call, which must not be kept: a call takes more messages from time to time.
             receive(&mut batch, &[(60_000, 1_000)]);
             receive(&mut batch, &[(60_000, 1_000); 2]);

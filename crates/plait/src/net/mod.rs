@@ -5,6 +5,7 @@
 mod batch;
 mod report;
 mod socket;
+mod spare;
 
 #[cfg(test)]
 mod tests;
@@ -14,3 +15,4 @@ pub(crate) use quinn_udp::EcnCodepoint;
 pub(crate) use report::{Obstacle, Reports};
 pub use socket::{BindError, SocketOptions};
 pub(crate) use socket::{Outgoing, SendOutcome, Socket};
+pub(crate) use spare::SpareBuffers;

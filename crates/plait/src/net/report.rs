@@ -189,7 +189,7 @@ mod tests {
             send(&socket, friend.local_addr()).await;
             send(&friend, socket.local_addr()).await;
         }
-        let mut batch = ReceiveBatch::default();
+        let mut batch = ReceiveBatch::new(std::sync::Arc::default());
         for (receiver, mut expected) in [(&friend, 20), (&socket, 20)] {
             while expected > 0 {
                 within(poll_fn(|cx| receiver.poll_receive(cx, &mut batch))).await.expect("datagrams").unwrap();

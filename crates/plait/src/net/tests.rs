@@ -26,7 +26,7 @@ async fn a_gso_batch_arrives_cut_apart() {
         sent
     };
     assert!(sent.iter().all(|s| *s == SendOutcome::Sent));
-    let (mut batch, mut messages, mut arrived) = (ReceiveBatch::default(), Vec::new(), 0);
+    let (mut batch, mut messages, mut arrived) = (ReceiveBatch::new(std::sync::Arc::default()), Vec::new(), 0);
     while arrived < bytes.len() {
         poll_fn(|cx| b.poll_receive(cx, &mut batch)).await.unwrap();
         messages.extend(batch.by_ref());
