@@ -23,30 +23,48 @@ pub(crate) struct Flight {
 /// All of them. A datagram stays in its slot from the first hop to the last.
 #[derive(Debug, Default)]
 pub(crate) struct Flights {
-    slots: Vec<Option<Flight>>,
+    slots: Vec<Slot>,
     free: Vec<u32>,
 }
 
+/// A place for a flight.
+#[derive(Debug)]
+enum Slot {
+    Free,
+    Taken(Flight),
+}
+
 impl Flights {
+    #[inline]
     pub(crate) fn insert(&mut self, flight: Flight) -> u32 {
         if let Some(index) = self.free.pop()
             && let Some(slot) = self.slots.get_mut(index as usize)
         {
-            *slot = Some(flight);
+            *slot = Slot::Taken(flight);
             return index;
         }
-        self.slots.push(Some(flight));
+        self.slots.push(Slot::Taken(flight));
         self.slots.len() as u32 - 1
     }
 
+    #[inline]
     pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut Flight> {
-        self.slots.get_mut(index as usize)?.as_mut()
+        match self.slots.get_mut(index as usize)? {
+            Slot::Taken(flight) => Some(flight),
+            Slot::Free => None,
+        }
     }
 
-    pub(crate) fn take(&mut self, index: u32) -> Option<Flight> {
-        let flight = self.slots.get_mut(index as usize)?.take()?;
+    /// Its way has ended.
+    #[inline]
+    pub(crate) fn take(&mut self, index: u32) -> Option<Datagram> {
+        let slot = self.slots.get_mut(index as usize)?;
+        let Slot::Taken(flight) = slot else { return None };
+        let Datagram { src, dst, ecn, ref mut payload } = flight.datagram;
+        let datagram = Datagram { src, dst, ecn, payload: std::mem::take(payload) };
+        *slot = Slot::Free;
         self.free.push(index);
-        Some(flight)
+        Some(datagram)
     }
 
     pub(crate) fn len(&self) -> usize {
