@@ -6,7 +6,6 @@ use plait_base::Instant;
 use rustc_hash::FxBuildHasher;
 
 use crate::capture::{Fate, Lost};
-use crate::flights::Flight;
 use crate::host::{Datagram, HostId, InterfaceState};
 use crate::ids::{BoxId, LinkId, NatId};
 use crate::link::{Delivery, DropCause, Integrity, Outcome, Verdict};
@@ -36,11 +35,7 @@ impl Network {
         let Some(route) = route.copied() else {
             return self.log.note(self.now, Fate::Lost(Lost::NoRoute), datagram);
         };
-        // Field by field: a datagram that was written just now is slow to copy as a whole.
-        let Datagram { src, dst, ecn, ref mut payload } = *datagram;
-        let datagram = Datagram { src, dst, ecn, payload: std::mem::take(payload) };
-        let flight = Flight { datagram, route, hop: 0, link: None, entered: self.now, departure: self.now };
-        let index = self.flights.insert(flight);
+        let index = self.flights.begin(datagram, route, self.now);
         self.advance(index);
     }
 
@@ -129,7 +124,7 @@ impl Network {
             Pass::Later(delay) => self.events.push(self.now + delay, What::Arrive(index)),
             Pass::Twice => {
                 let copy = flight.clone();
-                let copy = self.flights.insert(copy);
+                let copy = self.flights.double(copy);
                 self.log.totals.doubled += 1;
                 self.events.push(self.now, What::Arrive(copy));
                 return Some(());
@@ -167,7 +162,7 @@ impl Network {
         }
         if let Some(second) = delivery.second {
             let copy = flight.clone();
-            let copy = self.flights.insert(copy);
+            let copy = self.flights.double(copy);
             self.log.totals.doubled += 1;
             self.land(id, copy, second.at, second.integrity);
         }
