@@ -55,8 +55,10 @@ impl AckBook {
             TraceEvent::AckReceived { path, space, first, last, index } => {
                 let numbers = self.of(path, space);
                 let range = first..last + 1;
-                let known = numbers.sent.contains_range(range.clone());
-                if !numbers.acked.contains_range(range.clone()) {
+                // What was acknowledged before was looked at then.
+                let again = numbers.acked.contains_range(range.clone());
+                let known = again || numbers.sent.contains_range(range.clone());
+                if !again {
                     numbers.acked.insert(range);
                 }
                 if index as usize >= MAX_ACK_RANGES {

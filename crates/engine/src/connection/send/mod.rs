@@ -54,7 +54,7 @@ impl Connection {
         let transmit = self.poll_handshake(now, buf);
         let transmit = transmit.or_else(|| self.poll_other_addresses(now, buf));
         let mut transmit = transmit.or_else(|| self.poll_final_packet(now, buf));
-        self.scheduling.begin_poll();
+        self.scheduling.begin_poll(now);
         let mut empty = EmptyChoices::default();
         while transmit.is_none() && empty.len() < MAX_EMPTY_CHOICES {
             let Some(choice) = self.next_packet(now, &empty) else { break };
@@ -228,6 +228,7 @@ impl Connection {
     /// said that they have room again, [`Self::poll_transmit`] makes nothing that would leave from them.
     pub fn set_full_sockets(&mut self, now: Instant, full: &[SocketAddr]) {
         self.scheduling.full_sockets.set(now, full);
+        self.scheduling.views.expire();
     }
 }
 
