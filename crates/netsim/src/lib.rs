@@ -33,6 +33,7 @@ mod network;
 mod queue;
 mod source;
 mod spec;
+mod table;
 mod tap;
 mod transit;
 mod world;

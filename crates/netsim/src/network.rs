@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 
 use plait_base::{Instant, Random};
-use rustc_hash::FxHashMap;
 
 use crate::capture::WorldLog;
 use crate::flights::Flights;
@@ -14,6 +13,7 @@ use crate::link::{Link, LinkConfig, LinkStats, Ticket};
 use crate::middlebox::Middlebox;
 use crate::nat::{Nat, NatConfig, Rebinding};
 use crate::queue::EventQueue;
+use crate::table::{ByAddress, ByEnds, Ends};
 use crate::tap::{Tap, Tapped};
 
 /// One stop of a route.
@@ -106,8 +106,8 @@ pub struct Network {
     pub(crate) boxes: Vec<Box<dyn Middlebox>>,
     pub(crate) routes: Vec<Vec<Hop>>,
     /// Route by source and destination; without a source: for any that has none of its own.
-    pub(crate) by_pair: FxHashMap<(Option<IpAddr>, IpAddr), u32>,
-    pub(crate) interfaces: FxHashMap<IpAddr, Interface>,
+    pub(crate) by_pair: ByEnds<u32>,
+    pub(crate) interfaces: ByAddress<Interface>,
     pub(crate) log: WorldLog,
     pub(crate) random: Random,
     pub(crate) damage: Damage,
@@ -133,8 +133,8 @@ impl Network {
             nats: Vec::new(),
             boxes: Vec::new(),
             routes: Vec::new(),
-            by_pair: FxHashMap::default(),
-            interfaces: FxHashMap::default(),
+            by_pair: Default::default(),
+            interfaces: Default::default(),
             log: WorldLog::default(),
             random,
             damage: Damage::default(),
@@ -172,7 +172,7 @@ impl Network {
 
     fn set_route(&mut self, src: Option<IpAddr>, dst: IpAddr, hops: &[Hop]) {
         self.routes.push(hops.to_vec());
-        self.by_pair.insert((src, dst), self.routes.len() as u32 - 1);
+        self.by_pair.insert(Ends { src, dst }, self.routes.len() as u32 - 1);
     }
 
     /// Two addresses with a link of their own, the same settings each way.

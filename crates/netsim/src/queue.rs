@@ -1,10 +1,10 @@
 //! What happens next: events in the order of time, and of their making within an instant.
 //!
 //! Most events of a link come in order already. They wait in a lane of their own, and only the first of each lane
-//! takes part in the heap, which so stays as small as the network instead of growing with what is in flight.
+//! takes part in the order, which so stays as small as the network instead of growing with what is in flight. Few events
+//! are cheapest kept sorted; what goes beyond them waits in a heap.
 
 use std::cmp::Ordering;
-use std::collections::binary_heap::PeekMut;
 use std::collections::{BinaryHeap, VecDeque};
 
 use plait_base::Instant;
@@ -24,6 +24,8 @@ pub(crate) enum What {
 
 /// In no lane.
 const ALONE: u32 = u32::MAX;
+/// Events that are kept sorted, at most.
+const NEAR_MAX: usize = 32;
 
 #[derive(Clone, Copy, Debug)]
 struct QueuedEvent {
@@ -48,24 +50,59 @@ impl PartialOrd for QueuedEvent {
 }
 
 impl Ord for QueuedEvent {
-    // Reversed: the heap gives its largest first, we want the earliest.
+    // Reversed: a heap gives its largest first, we want the earliest.
     fn cmp(&self, other: &Self) -> Ordering {
         (other.at, other.sequence).cmp(&(self.at, self.sequence))
     }
 }
 
-/// Events in order behind one that is in the heap.
+/// Events in order behind one that takes part in the order of all.
 #[derive(Debug, Default)]
 struct Lane {
     rest: VecDeque<QueuedEvent>,
-    /// Time of the last event, while one is in the heap.
+    /// Time of the last event, while one takes part.
     last: Option<Instant>,
+}
+
+/// The first event of each lane, and those of none.
+#[derive(Debug, Default)]
+struct Order {
+    /// The next ones, the very next last.
+    near: Vec<QueuedEvent>,
+    /// All later ones; none while few wait.
+    far: BinaryHeap<QueuedEvent>,
+}
+
+impl Order {
+    fn push(&mut self, event: QueuedEvent) {
+        // Reversed: what comes later is less.
+        let place = self.near.iter().position(|other| *other > event).unwrap_or(self.near.len());
+        if place == 0 && !self.far.is_empty() {
+            return self.far.push(event);
+        }
+        self.near.insert(place, event);
+        if self.near.len() > NEAR_MAX {
+            self.far.push(self.near.remove(0));
+        }
+    }
+
+    fn first(&self) -> Option<&QueuedEvent> {
+        self.near.last()
+    }
+
+    fn pop(&mut self) {
+        self.near.pop();
+        if self.near.is_empty() && !self.far.is_empty() {
+            self.near.extend(std::iter::from_fn(|| self.far.pop()).take(NEAR_MAX / 2));
+            self.near.reverse();
+        }
+    }
 }
 
 /// Events to come.
 #[derive(Debug, Default)]
 pub(crate) struct EventQueue {
-    heap: BinaryHeap<QueuedEvent>,
+    order: Order,
     lanes: Vec<Lane>,
     sequence: u64,
 }
@@ -74,7 +111,7 @@ impl EventQueue {
     /// An event on its own.
     pub(crate) fn push(&mut self, at: Instant, what: What) {
         self.sequence += 1;
-        self.heap.push(QueuedEvent { at, sequence: self.sequence, what, lane: ALONE });
+        self.order.push(QueuedEvent { at, sequence: self.sequence, what, lane: ALONE });
     }
 
     /// An event that mostly comes after the others of its lane; where it does not, nothing but speed is lost.
@@ -92,7 +129,7 @@ impl EventQueue {
                 let entry = QueuedEvent { at, sequence: self.sequence, what, lane };
                 match last {
                     Some(_) => place.rest.push_back(entry),
-                    None => self.heap.push(entry),
+                    None => self.order.push(entry),
                 }
             }
         }
@@ -100,28 +137,19 @@ impl EventQueue {
 
     /// The next event, unless it is later than `limit`.
     pub(crate) fn pop_until(&mut self, limit: Instant) -> Option<(Instant, What)> {
-        let mut top = self.heap.peek_mut()?;
-        if top.at > limit {
-            return None;
-        }
-        let entry = *top;
-        match self.lanes.get_mut(entry.lane as usize) {
-            Some(lane) => match lane.rest.pop_front() {
-                Some(next) => *top = next,
-                None => {
-                    lane.last = None;
-                    PeekMut::pop(top);
-                }
-            },
-            None => {
-                PeekMut::pop(top);
+        let event = *self.order.first().filter(|event| event.at <= limit)?;
+        self.order.pop();
+        if let Some(lane) = self.lanes.get_mut(event.lane as usize) {
+            match lane.rest.pop_front() {
+                Some(next) => self.order.push(next),
+                None => lane.last = None,
             }
         }
-        Some((entry.at, entry.what))
+        Some((event.at, event.what))
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.heap.is_empty()
+        self.order.near.is_empty()
     }
 }
 

@@ -6,13 +6,13 @@ use plait_base::Instant;
 use rustc_hash::FxBuildHasher;
 
 use crate::capture::{Fate, Lost};
-use crate::flights::Flight;
 use crate::host::{Datagram, HostId, InterfaceState};
 use crate::ids::{BoxId, LinkId, NatId};
 use crate::link::{Delivery, DropCause, Integrity, Outcome, Verdict};
 use crate::middlebox::{Pass, flip_bit};
 use crate::network::{Damage, Hop, Network};
 use crate::queue::What;
+use crate::table::{Address, Ends};
 use crate::tap::Tapped;
 
 /// The way through a NAT.
@@ -23,24 +23,24 @@ enum Towards {
 }
 
 impl Network {
-    /// A host sends a datagram now.
-    pub(crate) fn send(&mut self, datagram: Datagram) {
-        self.log.note(self.now, Fate::Sent, &datagram);
+    /// A host sends a datagram now, whose payload is taken.
+    pub(crate) fn send(&mut self, datagram: &mut Datagram) {
+        self.log.note(self.now, Fate::Sent, datagram);
         let (src, dst) = (datagram.src.ip(), datagram.dst.ip());
-        if self.interfaces.get(&src).is_some_and(|i| i.state == InterfaceState::Down) {
-            return self.log.note(self.now, Fate::Lost(Lost::InterfaceDown), &datagram);
+        if self.interfaces.get(&Address(src)).is_some_and(|i| i.state == InterfaceState::Down) {
+            return self.log.note(self.now, Fate::Lost(Lost::InterfaceDown), datagram);
         }
-        let route = self.by_pair.get(&(Some(src), dst)).or_else(|| self.by_pair.get(&(None, dst)));
+        let route = |src| self.by_pair.get(&Ends { src, dst });
+        let route = route(Some(src)).or_else(|| route(None));
         let Some(route) = route.copied() else {
-            return self.log.note(self.now, Fate::Lost(Lost::NoRoute), &datagram);
+            return self.log.note(self.now, Fate::Lost(Lost::NoRoute), datagram);
         };
-        let flight = Flight { datagram, route, hop: 0, link: None, entered: self.now, departure: self.now };
-        let index = self.flights.insert(flight);
+        let index = self.flights.begin(datagram, route, self.now);
         self.advance(index);
     }
 
-    /// A datagram reaches the far end of a link, or the end of its route: then it is given to a host.
-    pub(crate) fn arrive(&mut self, index: u32) -> Option<(HostId, Datagram)> {
+    /// A datagram reaches the far end of a link, or the end of its route: then [`Self::deliver`] has it for this host.
+    pub(crate) fn arrive(&mut self, index: u32) -> Option<HostId> {
         let flight = self.flights.get_mut(index)?;
         if let Some(link) = flight.link
             && let Some(cut) = self.links.get(link as usize).and_then(|slot| slot.link.cut_at())
@@ -55,19 +55,23 @@ impl Network {
             self.advance(index);
             return None;
         }
-        let interface = self.interfaces.get(&flight.datagram.dst.ip());
+        let interface = self.interfaces.get(&Address(flight.datagram.dst.ip()));
         let lost = match interface {
             None => Lost::NoHost,
             Some(i) if i.state == InterfaceState::Down => Lost::InterfaceDown,
             Some(i) => {
-                let host = i.host;
-                let datagram = self.flights.take(index)?.datagram;
-                self.log.note(self.now, Fate::Arrived, &datagram);
-                return Some((host, datagram));
+                self.log.note(self.now, Fate::Arrived, &flight.datagram);
+                return Some(i.host);
             }
         };
         self.lose(lost, index);
         None
+    }
+
+    /// Takes a datagram that has arrived.
+    #[inline]
+    pub(crate) fn deliver(&mut self, index: u32) -> Option<Datagram> {
+        self.flights.take(index)
     }
 
     /// Takes the datagram through its next hops until it is on a link, waits or is lost.
@@ -120,7 +124,7 @@ impl Network {
             Pass::Later(delay) => self.events.push(self.now + delay, What::Arrive(index)),
             Pass::Twice => {
                 let copy = flight.clone();
-                let copy = self.flights.insert(copy);
+                let copy = self.flights.double(copy);
                 self.log.totals.doubled += 1;
                 self.events.push(self.now, What::Arrive(copy));
                 return Some(());
@@ -158,7 +162,7 @@ impl Network {
         }
         if let Some(second) = delivery.second {
             let copy = flight.clone();
-            let copy = self.flights.insert(copy);
+            let copy = self.flights.double(copy);
             self.log.totals.doubled += 1;
             self.land(id, copy, second.at, second.integrity);
         }
@@ -210,8 +214,8 @@ impl Network {
     }
 
     fn lose(&mut self, lost: Lost, index: u32) {
-        if let Some(flight) = self.flights.take(index) {
-            self.log.note(self.now, Fate::Lost(lost), &flight.datagram);
+        if let Some(datagram) = self.flights.take(index) {
+            self.log.note(self.now, Fate::Lost(lost), &datagram);
         }
     }
 }

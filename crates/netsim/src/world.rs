@@ -11,6 +11,7 @@ use crate::digest::Depth;
 use crate::host::{Datagram, Host, HostId, InterfaceState};
 use crate::network::{Interface, Network};
 use crate::queue::What;
+use crate::table::Address;
 
 /// Time-outs of one host at one instant after which it is said to spin.
 const SPINS_MAX: u32 = 10_000;
@@ -91,12 +92,12 @@ impl World {
 
     /// Gives one more address to a host, or moves an address to it.
     fn add_address(&mut self, host: HostId, address: IpAddr) {
-        self.net.interfaces.insert(address, Interface { host, state: InterfaceState::Up });
+        self.net.interfaces.insert(Address(address), Interface { host, state: InterfaceState::Up });
     }
 
     /// Brings an interface up or down now and tells its host.
     pub fn set_interface(&mut self, address: IpAddr, state: InterfaceState) {
-        let Some(interface) = self.net.interfaces.get_mut(&address) else { return };
+        let Some(interface) = self.net.interfaces.get_mut(&Address(address)) else { return };
         interface.state = state;
         let id = interface.host;
         if let Some(slot) = self.hosts.get_mut(id.0 as usize) {
@@ -186,8 +187,9 @@ impl World {
     fn dispatch_event(&mut self, what: What) {
         match what {
             What::Arrive(flight) => {
-                if let Some((host, datagram)) = self.net.arrive(flight) {
-                    if let Some(slot) = self.hosts.get_mut(host.0 as usize) {
+                if let Some(host) = self.net.arrive(flight) {
+                    let slot = self.hosts.get_mut(host.0 as usize);
+                    if let Some((slot, datagram)) = slot.zip(self.net.deliver(flight)) {
                         slot.host.on_datagram(self.net.now, datagram);
                     }
                     self.settle(host.0);
@@ -226,9 +228,8 @@ impl World {
         let now = self.net.now;
         let Some(slot) = self.hosts.get_mut(host as usize) else { return };
         slot.host.poll_transmit(now, &mut self.outbox);
-        while let Some(datagram) = self.outbox.pop_front() {
-            self.net.send(datagram);
-        }
+        self.outbox.iter_mut().for_each(|datagram| self.net.send(datagram));
+        self.outbox.clear();
         let due = slot.host.deadline().map(|at| at.max(now));
         // A later deadline needs no new event: the one that waits will look again.
         if let Some(at) = due.filter(|at| slot.armed.is_none_or(|armed| *at < armed)) {

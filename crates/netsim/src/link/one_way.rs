@@ -190,7 +190,7 @@ impl Link {
         self.planned.advance(now);
         let queued = (self.planned.bytes() + self.live.bytes(), self.planned.packets() + self.live.packets());
         let idle = self.free_at <= now && self.live.is_idle();
-        if !idle && !fits(&self.config.queue, bytes, queued, self.queue_time(now)) {
+        if !idle && !fits(&self.config.queue, bytes, queued, || self.queue_time(now)) {
             return Err(DropCause::QueueFull);
         }
         let Aqm::Red(red) = &self.config.aqm else { return Ok(ecn) };

@@ -49,8 +49,13 @@ impl PlannedQueue {
 }
 
 /// True when a datagram of `bytes` fits behind what waits already.
-pub(crate) fn fits(limit: &QueueLimit, bytes: u64, (queued, packets): (u64, usize), wait: Duration) -> bool {
+pub(crate) fn fits(
+    limit: &QueueLimit,
+    bytes: u64,
+    (queued, packets): (u64, usize),
+    wait: impl FnOnce() -> Duration,
+) -> bool {
     limit.bytes.is_none_or(|max| queued + bytes <= max)
         && limit.packets.is_none_or(|max| packets < max)
-        && limit.time.is_none_or(|max| wait <= max)
+        && limit.time.is_none_or(|max| wait() <= max)
 }

@@ -39,6 +39,9 @@ fn time_at(bps: u64, bytes: u64) -> Duration {
     if bps == 0 {
         return Duration::from_nanos(u64::MAX);
     }
+    if bytes == 0 {
+        return Duration::ZERO;
+    }
     let nanos = match bytes.checked_mul(8_000_000_000) {
         Some(product) => product.saturating_add(bps / 2) / bps,
         None => u64::try_from(u128::from(bytes) * 8_000_000_000 / u128::from(bps)).unwrap_or(u64::MAX),
@@ -51,6 +54,16 @@ fn time_at(bps: u64, bytes: u64) -> Duration {
 pub(crate) struct Transmitter {
     cursor: TraceCursor,
     trace_began: Instant,
+    /// What a fixed rate took last: most datagrams have the size of the one before.
+    last: LastTime,
+}
+
+/// Bits a second, bytes and the time that these took.
+#[derive(Clone, Copy, Debug, Default)]
+struct LastTime {
+    bps: u64,
+    bytes: u64,
+    took: Duration,
 }
 
 impl Transmitter {
@@ -58,7 +71,12 @@ impl Transmitter {
     pub(crate) fn send(&mut self, rate: &Rate, start: Instant, bytes: u64) -> (Instant, Instant) {
         match rate {
             Rate::Unlimited => (start, start),
-            Rate::Fixed(bps) => (start, start + time_at(*bps, bytes)),
+            Rate::Fixed(bps) => {
+                if (self.last.bps, self.last.bytes) != (*bps, bytes) || *bps == 0 {
+                    self.last = LastTime { bps: *bps, bytes, took: time_at(*bps, bytes) };
+                }
+                (start, start + self.last.took)
+            }
             Rate::Trace(trace) => {
                 let (begin, end) = self.cursor.send(trace, start.since(self.trace_began).as_nanos() as u64, bytes);
                 (self.trace_began + Duration::from_nanos(begin), self.trace_began + Duration::from_nanos(end))
@@ -76,6 +94,6 @@ impl Transmitter {
 
     /// A trace begins at `now`.
     pub(crate) fn restart(&mut self, now: Instant) {
-        *self = Self { cursor: TraceCursor::default(), trace_began: now };
+        *self = Self { cursor: TraceCursor::default(), trace_began: now, ..*self };
     }
 }

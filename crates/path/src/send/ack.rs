@@ -110,7 +110,6 @@ impl SendFlow {
         feedback: &mut Feedback,
     ) -> Result<(), Violation> {
         let (lo, hi) = (*range.start(), *range.end());
-        let in_time = self.rtt.loss_delay(self.config.time_threshold);
         let Some(state) = self.spaces[space as usize].as_deref_mut() else { return Ok(()) };
         // RFC 9000 21.4: only a peer that acks blindly names a number that was left out
         if hi >= state.sent.next() || (space == Space::Data && self.number_filter.skipped_within(lo, hi)) {
@@ -137,6 +136,7 @@ impl SendFlow {
                 // RFC 9002 6.1: such a packet was late, and the thresholds have to bear with the next one
                 if let Some(largest) = overtaken_by.filter(|l| *l > number && entry.info.ack_eliciting) {
                     let took = newly_acked.now.since(entry.sent_at);
+                    let in_time = self.rtt.loss_delay(self.config.time_threshold);
                     state.reordering.on_late(number, largest, took.saturating_sub(in_time));
                 }
                 if entry.info.in_flight {

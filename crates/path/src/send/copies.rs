@@ -49,7 +49,11 @@ impl SendFlow {
         let Some(state) = self.spaces[Space::Data as usize].as_deref_mut() else { return false };
         let sent = &mut state.sent;
         let (from, to) = sent.outstanding_numbers();
-        let (mut passed, mut given) = (0, 0);
+        if sent.copied_below >= to {
+            return false;
+        }
+        let from = if order == FlightOrder::NewestFirst { from.max(sent.copied_below) } else { from };
+        let (mut passed, mut given, mut all_copied) = (0, 0, true);
         for step in 0..to - from {
             let number = if order == FlightOrder::OldestFirst { from + step } else { to - 1 - step };
             let Some(entry) = sent.get(number).filter(|e| e.state == PacketState::Outstanding && e.counted) else {
@@ -61,6 +65,7 @@ impl SendFlow {
             if entry.copied || entry.handed_over || !entry.info.ack_eliciting {
                 continue;
             }
+            all_copied = false;
             let ahead_bytes = if order == FlightOrder::OldestFirst { passed } else { total.saturating_sub(before) };
             if given >= most || !wanted(&InFlight { sent_at, bytes, ahead_bytes }) {
                 break;
@@ -70,6 +75,9 @@ impl SendFlow {
                 entry.copied = true;
             }
             given += 1;
+        }
+        if all_copied {
+            sent.copied_below = to;
         }
         given > 0
     }

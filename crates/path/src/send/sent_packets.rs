@@ -57,6 +57,8 @@ pub(crate) struct SentPackets {
     unresolved: VecDeque<Range<u64>>,
     /// Below this number nothing is outstanding.
     pub(super) cursor: u64,
+    /// Below this number nothing is left for another path to carry too: what was copied once is not copied again.
+    pub(super) copied_below: u64,
     /// Largest number acknowledged.
     pub(crate) largest_acked: Option<u64>,
     /// Outstanding ack-eliciting packets.

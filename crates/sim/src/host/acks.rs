@@ -1,7 +1,5 @@
 //! The packet numbers of one end: what it sent, what it received and what the peer acknowledged.
 
-use std::collections::BTreeMap;
-
 use plait_base::limits::MAX_ACK_RANGES;
 use plait_base::observe::{LossTrigger, TraceEvent};
 use plait_base::{PathId, RangeSet, Space};
@@ -17,7 +15,10 @@ struct Numbers {
 /// All packet numbers of one end, and the first thing about them that cannot be.
 #[derive(Clone, Debug, Default)]
 pub struct AckBook {
-    numbers: BTreeMap<(PathId, Space), Numbers>,
+    /// Of each path and space, in the order of their first packets.
+    numbers: Vec<((PathId, Space), Numbers)>,
+    /// Which of them was asked for last.
+    last: usize,
     wrong: Option<String>,
 }
 
@@ -30,7 +31,7 @@ impl AckBook {
     /// What the peer acknowledged to this end though its own book says that it never received it.
     pub fn false_acks(&self, peer: &Self) -> Option<String> {
         self.numbers.iter().find_map(|((path, space), mine)| {
-            let theirs = peer.numbers.get(&(*path, *space));
+            let theirs = peer.numbers.iter().find(|(key, _)| *key == (*path, *space)).map(|(_, numbers)| numbers);
             let unknown = |range: &std::ops::Range<u64>| {
                 theirs.is_none_or(|theirs| !theirs.received.contains_range(range.clone()))
             };
@@ -54,8 +55,10 @@ impl AckBook {
             TraceEvent::AckReceived { path, space, first, last, index } => {
                 let numbers = self.of(path, space);
                 let range = first..last + 1;
-                let known = numbers.sent.contains_range(range.clone());
-                if !numbers.acked.contains_range(range.clone()) {
+                // What was acknowledged before was looked at then.
+                let again = numbers.acked.contains_range(range.clone());
+                let known = again || numbers.sent.contains_range(range.clone());
+                if !again {
                     numbers.acked.insert(range);
                 }
                 if index as usize >= MAX_ACK_RANGES {
@@ -79,7 +82,14 @@ impl AckBook {
     }
 
     fn of(&mut self, path: PathId, space: Space) -> &mut Numbers {
-        self.numbers.entry((path, space)).or_default()
+        let key = (path, space);
+        if self.numbers.get(self.last).is_none_or(|(known, _)| *known != key) {
+            self.last = self.numbers.iter().position(|(known, _)| *known == key).unwrap_or_else(|| {
+                self.numbers.push((key, Numbers::default()));
+                self.numbers.len() - 1
+            });
+        }
+        &mut self.numbers[self.last].1
     }
 }
 

@@ -74,6 +74,8 @@ pub struct PlaitHost {
     last: Progress,
     out: VecDeque<Datagram>,
     buffer: Vec<u8>,
+    /// The deadline as of the last poll: nothing changes it between polls.
+    due: Option<Instant>,
 }
 
 impl PlaitHost {
@@ -100,6 +102,7 @@ impl PlaitHost {
         let mut host = Self::empty(endpoint);
         host.locals = locals.iter().map(|local| (*local, InterfaceState::Up)).collect();
         host.live.insert(handle, Live { connection, app: Box::new(app), failure: None });
+        host.due = host.next_deadline();
         Ok(host)
     }
 
@@ -131,6 +134,7 @@ impl PlaitHost {
             last: Progress::default(),
             out: VecDeque::new(),
             buffer: Vec::new(),
+            due: None,
         }
     }
 
@@ -157,28 +161,30 @@ impl PlaitHost {
             .map_or((0, 0), |one| (one.connection.paths().ids().len(), one.connection.paths().ids_with_closing().len()))
     }
 
-    fn usable_locals(&self) -> Vec<SocketAddr> {
-        self.locals.iter().filter(|(_, state)| *state == InterfaceState::Up).map(|(address, _)| *address).collect()
-    }
-
     fn drive(&mut self, now: Instant) {
-        let locals = if self.locals.len() > 1 { self.usable_locals() } else { Vec::new() };
-        let Self { endpoint, live, last, out, buffer, .. } = self;
-        live.retain(|handle, one| {
-            drive_connection(now, one, &locals);
+        let Self { endpoint, live, last, out, buffer, locals, .. } = self;
+        let mut ended = false;
+        for (handle, one) in live.iter_mut() {
+            drive_connection(now, one, locals);
             while let Some(transmit) = one.connection.poll_transmit(now, TRAIN_SEGMENTS, buffer) {
                 push(out, &transmit, buffer);
             }
             while let Some(event) = one.connection.poll_endpoint_event() {
                 endpoint.on_connection_event(*handle, event);
             }
-            let keep = !one.connection.is_drained();
-            if !keep {
+            if one.connection.is_drained() {
                 *last = one.app.progress().clone();
                 last.failure = last.failure.take().or(one.failure.take());
+                ended = true;
             }
-            keep
-        });
+        }
+        if ended {
+            live.retain(|_, one| !one.connection.is_drained());
+        }
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        self.live.values().filter_map(|one| earliest(one.connection.deadline(), one.app.deadline())).min()
     }
 
     fn admit(&mut self, handle: ConnectionHandle, connection: Connection) {
@@ -187,13 +193,18 @@ impl PlaitHost {
     }
 }
 
-fn drive_connection(now: Instant, one: &mut Live, locals: &[SocketAddr]) {
+fn usable(locals: &[(SocketAddr, InterfaceState)]) -> Vec<SocketAddr> {
+    locals.iter().filter(|(_, state)| *state == InterfaceState::Up).map(|(address, _)| *address).collect()
+}
+
+fn drive_connection(now: Instant, one: &mut Live, locals: &[(SocketAddr, InterfaceState)]) {
     while let Some(event) = one.connection.poll() {
         match event {
             Event::Connected => {
                 one.app.on_connected(now);
-                if !locals.is_empty() {
-                    one.connection.set_local_addresses(now, locals);
+                let usable = if locals.len() > 1 { usable(locals) } else { Vec::new() };
+                if !usable.is_empty() {
+                    one.connection.set_local_addresses(now, &usable);
                 }
             }
             Event::ConnectionLost(reason) => one.failure = Some(reason.to_string()),
@@ -243,12 +254,17 @@ impl Host for PlaitHost {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        self.live.values().filter_map(|one| earliest(one.connection.deadline(), one.app.deadline())).min()
+        self.due
     }
 
     fn poll_transmit(&mut self, now: Instant, out: &mut VecDeque<Datagram>) {
         self.drive(now);
-        out.append(&mut self.out);
+        self.due = self.next_deadline();
+        if out.is_empty() {
+            std::mem::swap(out, &mut self.out);
+        } else {
+            out.append(&mut self.out);
+        }
     }
 
     fn on_interface(&mut self, now: Instant, address: IpAddr, state: InterfaceState) {
@@ -256,7 +272,7 @@ impl Host for PlaitHost {
             let _ = local;
             *is = state;
         }
-        let locals = self.usable_locals();
+        let locals = usable(&self.locals);
         if let Some(connection) = self.connection() {
             connection.set_local_addresses(now, &locals);
         }

@@ -150,6 +150,7 @@ impl Connection {
     /// nothing (RFC 9000 14).
     pub fn stop_mtu_search(&mut self) {
         self.paths.stop_mtu_search();
+        self.scheduling.views.expire();
     }
 
     /// Sees after the paths once more, since something changed.

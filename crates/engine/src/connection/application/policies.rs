@@ -55,5 +55,6 @@ impl Connection {
     /// the beginning of a connection: later it costs each path a slow start.
     pub fn set_congestion_controller(&mut self, now: Instant, factory: Arc<dyn ControllerFactory>) {
         self.paths.set_controller(now, factory);
+        self.scheduling.views.expire();
     }
 }

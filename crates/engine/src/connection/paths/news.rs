@@ -41,6 +41,7 @@ pub(crate) enum PathNews {
 impl Connection {
     /// Hands on what happened to paths; called after whatever may have changed them.
     pub(crate) fn on_path_news(&mut self, now: Instant) {
+        self.scheduling.views.expire();
         while let Some(news) = self.paths.poll_news() {
             match news {
                 PathNews::Application(event) => self.events.path(event),

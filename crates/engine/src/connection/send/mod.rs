@@ -54,7 +54,7 @@ impl Connection {
         let transmit = self.poll_handshake(now, buf);
         let transmit = transmit.or_else(|| self.poll_other_addresses(now, buf));
         let mut transmit = transmit.or_else(|| self.poll_final_packet(now, buf));
-        self.scheduling.begin_poll();
+        self.scheduling.begin_poll(now);
         let mut empty = EmptyChoices::default();
         while transmit.is_none() && empty.len() < MAX_EMPTY_CHOICES {
             let Some(choice) = self.next_packet(now, &empty) else { break };
@@ -124,14 +124,14 @@ impl Connection {
             if built.bytes < segment || count >= max_segments || single || stunted {
                 break;
             }
-            let goes_on = contents == Contents::Streams
-                || purpose == Purpose::Data
-                    && self.offer(now).is_some_and(|offer| self.scheduling.begins_bulk(&self.paths, &offer, place));
+            let offer = if contents == Contents::Any { self.offer(now) } else { None };
+            let begins = |offer: &Offer| self.scheduling.begins_bulk(&self.paths, offer, place);
+            let goes_on = contents == Contents::Streams || purpose == Purpose::Data && offer.as_ref().is_some_and(begins);
             contents = Contents::next(goes_on, &self.streams, self.paths.table.path_at(place), now);
             if contents == Contents::Streams {
                 continue;
             }
-            match self.next_packet(now, &EmptyChoices::default()) {
+            match self.next_offered(offer.or_else(|| self.offer(now)), &EmptyChoices::default()) {
                 Some(next) if next.path == id && next.purpose.joins_trains() => purpose = next.purpose,
                 _ => break,
             }
@@ -168,8 +168,11 @@ impl Connection {
 
     /// Which path sends next, and what for: none of `empty`, which came to nothing earlier in this poll.
     fn next_packet(&mut self, now: Instant, empty: &EmptyChoices) -> Option<Choice> {
-        let offer = self.offer(now)?;
-        self.scheduling.next_packet(&mut self.paths, &self.datagrams, &offer, empty)
+        self.next_offered(self.offer(now), empty)
+    }
+
+    fn next_offered(&mut self, offer: Option<Offer>, empty: &EmptyChoices) -> Option<Choice> {
+        self.scheduling.next_packet(&mut self.paths, &self.datagrams, &offer?, empty)
     }
 
     /// What may leave in packets of the data space; none before there are keys for them.
@@ -225,6 +228,7 @@ impl Connection {
     /// said that they have room again, [`Self::poll_transmit`] makes nothing that would leave from them.
     pub fn set_full_sockets(&mut self, now: Instant, full: &[SocketAddr]) {
         self.scheduling.full_sockets.set(now, full);
+        self.scheduling.views.expire();
     }
 }
 

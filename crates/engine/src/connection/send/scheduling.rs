@@ -62,9 +62,9 @@ impl Scheduling {
         }
     }
 
-    /// A poll begins: the views are out of date, and so is what held packets back at the last one.
-    pub(crate) fn begin_poll(&mut self) {
-        self.views.expire();
+    /// A poll begins: what held packets back at the last one is out of date.
+    pub(crate) fn begin_poll(&mut self, now: Instant) {
+        self.views.begin_poll(now);
         self.held_until = None;
     }
 

@@ -8,11 +8,13 @@ use plait_schedule::{PathView, PeerAdvice, Room};
 
 use crate::connection::send::sockets::FullSockets;
 
-/// The views of one poll, by path id: made when first looked at, and after a packet only that of its path is made anew.
+/// The views of one moment, by path id: made when first looked at, and after a packet only that of its path is made anew.
 #[derive(Debug, Default)]
 pub(crate) struct Views {
     list: Vec<PathView>,
     state: ViewState,
+    /// When they were looked at last.
+    at: Instant,
 }
 
 /// Which of the views tell how things are.
@@ -34,9 +36,17 @@ impl Views {
         &self.list
     }
 
-    /// Time has passed, or anything may have happened since.
+    /// Anything may have happened to the paths since: a datagram came, a timer fired, the application changed something.
     pub(crate) fn expire(&mut self) {
         self.state = ViewState::Stale;
+    }
+
+    /// A poll begins. What the last one saw at the same moment holds still.
+    pub(crate) fn begin_poll(&mut self, now: Instant) {
+        if self.at != now {
+            self.expire();
+        }
+        self.at = now;
     }
 
     /// A packet left: nothing but the view of its path has changed.
@@ -63,7 +73,11 @@ impl Views {
         if !is_done {
             paths.prepare_to_send(now, side, is_held);
             self.list.clear();
-            self.list.extend(views(paths, now, side, full));
+            for slot in paths.open_slots() {
+                if let Some(view) = view(paths, slot, now, side, full) {
+                    self.list.push(view);
+                }
+            }
         }
         self.state = ViewState::Fresh;
         debug_assert!(views(paths, now, side, full).eq(self.list.iter().copied()), "a path changed behind its view");
