@@ -23,13 +23,13 @@ pub(crate) struct Flight {
 /// All of them. A datagram stays in its slot from the first hop to the last.
 #[derive(Debug, Default)]
 pub(crate) struct Flights {
-    slots: Vec<Slot>,
+    slots: Vec<FlightSlot>,
     free: Vec<u32>,
 }
 
 /// A place for a flight; what lies in a free one is of the last.
 #[derive(Debug)]
-struct Slot {
+struct FlightSlot {
     is_taken: bool,
     flight: Flight,
 }
@@ -38,7 +38,7 @@ impl Flights {
     /// Takes the payload of a datagram that sets out at `now` on `route`.
     #[inline]
     pub(crate) fn begin(&mut self, datagram: &mut Datagram, route: u32, now: Instant) -> u32 {
-        let Some((index, Slot { is_taken, flight })) = self.free.pop().and_then(|index| self.slot(index)) else {
+        let Some((index, FlightSlot { is_taken, flight })) = self.free.pop().and_then(|index| self.slot(index)) else {
             let Datagram { src, dst, ecn, ref mut payload } = *datagram;
             let datagram = Datagram { src, dst, ecn, payload: std::mem::take(payload) };
             return self.add(Flight { datagram, route, hop: 0, link: None, entered: now, departure: now });
@@ -59,20 +59,20 @@ impl Flights {
     pub(crate) fn double(&mut self, flight: Flight) -> u32 {
         match self.free.pop().and_then(|index| self.slot(index)) {
             Some((index, slot)) => {
-                *slot = Slot { is_taken: true, flight };
+                *slot = FlightSlot { is_taken: true, flight };
                 index
             }
             None => self.add(flight),
         }
     }
 
-    fn slot(&mut self, index: u32) -> Option<(u32, &mut Slot)> {
+    fn slot(&mut self, index: u32) -> Option<(u32, &mut FlightSlot)> {
         self.slots.get_mut(index as usize).map(|slot| (index, slot))
     }
 
     #[cold]
     fn add(&mut self, flight: Flight) -> u32 {
-        self.slots.push(Slot { is_taken: true, flight });
+        self.slots.push(FlightSlot { is_taken: true, flight });
         self.slots.len() as u32 - 1
     }
 

@@ -13,7 +13,7 @@ use crate::link::{Link, LinkConfig, LinkStats, Ticket};
 use crate::middlebox::Middlebox;
 use crate::nat::{Nat, NatConfig, Rebinding};
 use crate::queue::EventQueue;
-use crate::table::{ByAddress, ByEnds, Ends};
+use crate::table::{ByAddress, ByEnds, WayKey};
 use crate::tap::{Tap, Tapped};
 
 /// One stop of a route.
@@ -172,7 +172,7 @@ impl Network {
 
     fn set_route(&mut self, src: Option<IpAddr>, dst: IpAddr, hops: &[Hop]) {
         self.routes.push(hops.to_vec());
-        self.by_pair.insert(Ends { src, dst }, self.routes.len() as u32 - 1);
+        self.by_pair.insert(WayKey { src, dst }, self.routes.len() as u32 - 1);
     }
 
     /// Two addresses with a link of their own, the same settings each way.

@@ -66,14 +66,14 @@ struct Lane {
 
 /// The first event of each lane, and those of none.
 #[derive(Debug, Default)]
-struct Order {
+struct Upcoming {
     /// The next ones, the very next last.
     near: Vec<QueuedEvent>,
     /// All later ones; none while few wait.
     far: BinaryHeap<QueuedEvent>,
 }
 
-impl Order {
+impl Upcoming {
     fn push(&mut self, event: QueuedEvent) {
         // Reversed: what comes later is less.
         let place = self.near.iter().position(|other| *other > event).unwrap_or(self.near.len());
@@ -102,7 +102,7 @@ impl Order {
 /// Events to come.
 #[derive(Debug, Default)]
 pub(crate) struct EventQueue {
-    order: Order,
+    order: Upcoming,
     lanes: Vec<Lane>,
     sequence: u64,
 }

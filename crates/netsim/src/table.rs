@@ -6,22 +6,22 @@ use std::net::IpAddr;
 use rustc_hash::FxHashMap;
 
 /// What is known by an address.
-pub(crate) type ByAddress<T> = FxHashMap<Address, T>;
+pub(crate) type ByAddress<T> = FxHashMap<AddressKey, T>;
 /// What is known by the two ends of a way.
-pub(crate) type ByEnds<T> = FxHashMap<Ends, T>;
+pub(crate) type ByEnds<T> = FxHashMap<WayKey, T>;
 
-/// An address.
+/// An address as a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Address(pub(crate) IpAddr);
+pub(crate) struct AddressKey(pub(crate) IpAddr);
 
 /// A source, or any, and a destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ends {
+pub(crate) struct WayKey {
     pub(crate) src: Option<IpAddr>,
     pub(crate) dst: IpAddr,
 }
 
-impl Hash for Address {
+impl Hash for AddressKey {
     fn hash<H: Hasher>(&self, state: &mut H) {
         match self.0 {
             IpAddr::V4(ip) => state.write_u32(ip.to_bits()),
@@ -30,9 +30,9 @@ impl Hash for Address {
     }
 }
 
-impl Hash for Ends {
+impl Hash for WayKey {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.src.map(Address).into_iter().for_each(|src| src.hash(state));
-        Address(self.dst).hash(state);
+        self.src.map(AddressKey).into_iter().for_each(|src| src.hash(state));
+        AddressKey(self.dst).hash(state);
     }
 }

@@ -12,7 +12,7 @@ use crate::link::{Delivery, DropCause, Integrity, Outcome, Verdict};
 use crate::middlebox::{Pass, flip_bit};
 use crate::network::{Damage, Hop, Network};
 use crate::queue::What;
-use crate::table::{Address, Ends};
+use crate::table::{AddressKey, WayKey};
 use crate::tap::Tapped;
 
 /// The way through a NAT.
@@ -27,10 +27,10 @@ impl Network {
     pub(crate) fn send(&mut self, datagram: &mut Datagram) {
         self.log.note(self.now, Fate::Sent, datagram);
         let (src, dst) = (datagram.src.ip(), datagram.dst.ip());
-        if self.interfaces.get(&Address(src)).is_some_and(|i| i.state == InterfaceState::Down) {
+        if self.interfaces.get(&AddressKey(src)).is_some_and(|i| i.state == InterfaceState::Down) {
             return self.log.note(self.now, Fate::Lost(Lost::InterfaceDown), datagram);
         }
-        let route = |src| self.by_pair.get(&Ends { src, dst });
+        let route = |src| self.by_pair.get(&WayKey { src, dst });
         let route = route(Some(src)).or_else(|| route(None));
         let Some(route) = route.copied() else {
             return self.log.note(self.now, Fate::Lost(Lost::NoRoute), datagram);
@@ -55,7 +55,7 @@ impl Network {
             self.advance(index);
             return None;
         }
-        let interface = self.interfaces.get(&Address(flight.datagram.dst.ip()));
+        let interface = self.interfaces.get(&AddressKey(flight.datagram.dst.ip()));
         let lost = match interface {
             None => Lost::NoHost,
             Some(i) if i.state == InterfaceState::Down => Lost::InterfaceDown,

@@ -11,7 +11,7 @@ use crate::digest::Depth;
 use crate::host::{Datagram, Host, HostId, InterfaceState};
 use crate::network::{Interface, Network};
 use crate::queue::What;
-use crate::table::Address;
+use crate::table::AddressKey;
 
 /// Time-outs of one host at one instant after which it is said to spin.
 const SPINS_MAX: u32 = 10_000;
@@ -92,12 +92,12 @@ impl World {
 
     /// Gives one more address to a host, or moves an address to it.
     fn add_address(&mut self, host: HostId, address: IpAddr) {
-        self.net.interfaces.insert(Address(address), Interface { host, state: InterfaceState::Up });
+        self.net.interfaces.insert(AddressKey(address), Interface { host, state: InterfaceState::Up });
     }
 
     /// Brings an interface up or down now and tells its host.
     pub fn set_interface(&mut self, address: IpAddr, state: InterfaceState) {
-        let Some(interface) = self.net.interfaces.get_mut(&Address(address)) else { return };
+        let Some(interface) = self.net.interfaces.get_mut(&AddressKey(address)) else { return };
         interface.state = state;
         let id = interface.host;
         if let Some(slot) = self.hosts.get_mut(id.0 as usize) {

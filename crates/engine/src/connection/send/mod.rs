@@ -57,7 +57,7 @@ impl Connection {
         self.scheduling.begin_poll(now);
         let mut empty = EmptyChoices::default();
         while transmit.is_none() && empty.len() < MAX_EMPTY_CHOICES {
-            let Some(choice) = self.next_packet(now, &empty) else { break };
+            let Some(choice) = self.next_packet(self.offer(now), &empty) else { break };
             transmit = self.poll_train(now, max_segments.max(1), buf, choice);
             empty.push(choice);
         }
@@ -126,12 +126,13 @@ impl Connection {
             }
             let offer = if contents == Contents::Any { self.offer(now) } else { None };
             let begins = |offer: &Offer| self.scheduling.begins_bulk(&self.paths, offer, place);
-            let goes_on = contents == Contents::Streams || purpose == Purpose::Data && offer.as_ref().is_some_and(begins);
+            let goes_on =
+                contents == Contents::Streams || purpose == Purpose::Data && offer.as_ref().is_some_and(begins);
             contents = Contents::next(goes_on, &self.streams, self.paths.table.path_at(place), now);
             if contents == Contents::Streams {
                 continue;
             }
-            match self.next_offered(offer.or_else(|| self.offer(now)), &EmptyChoices::default()) {
+            match self.next_packet(offer.or_else(|| self.offer(now)), &EmptyChoices::default()) {
                 Some(next) if next.path == id && next.purpose.joins_trains() => purpose = next.purpose,
                 _ => break,
             }
@@ -167,11 +168,7 @@ impl Connection {
     }
 
     /// Which path sends next, and what for: none of `empty`, which came to nothing earlier in this poll.
-    fn next_packet(&mut self, now: Instant, empty: &EmptyChoices) -> Option<Choice> {
-        self.next_offered(self.offer(now), empty)
-    }
-
-    fn next_offered(&mut self, offer: Option<Offer>, empty: &EmptyChoices) -> Option<Choice> {
+    fn next_packet(&mut self, offer: Option<Offer>, empty: &EmptyChoices) -> Option<Choice> {
         self.scheduling.next_packet(&mut self.paths, &self.datagrams, &offer?, empty)
     }
 
