@@ -15,14 +15,5 @@ pub(crate) use rustls::crypto::ring as tls;
 
 /// What TLS sessions are made with, when nothing else is asked for.
 pub(crate) fn provider() -> rustls::crypto::CryptoProvider {
-    let provider = tls::default_provider();
-    #[cfg(feature = "aws-lc-rs")]
-    let provider = {
-        let mut provider = provider;
-        for suite in &mut provider.cipher_suites {
-            *suite = crate::packet_cipher::fastest(*suite);
-        }
-        provider
-    };
-    provider
+    rustls::crypto::CryptoProvider { cipher_suites: crate::records::suites(), ..tls::default_provider() }
 }

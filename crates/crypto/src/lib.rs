@@ -18,6 +18,7 @@ mod null;
 mod one_rtt;
 #[cfg(feature = "aws-lc-rs")]
 mod packet_cipher;
+mod records;
 mod reset;
 pub mod retry;
 pub mod tls;

@@ -98,6 +98,7 @@ struct Pair {
 }
 
 /// Derives the keys of one phase after the other.
+#[derive(Clone)]
 enum KeySource {
     Tls(Box<quic::Secrets>),
     Versioned(Box<VersionedSecrets>),
@@ -124,6 +125,12 @@ impl KeySource {
     }
 }
 
+/// Keys of the next phase, and where those after them come from.
+struct Ahead {
+    pair: Pair,
+    source: KeySource,
+}
+
 fn null_pair(side: Side, phase: u64) -> Pair {
     Pair { seal: SealKey::null(NullKey::new(side, phase)), open: OpenKey::null(NullKey::new(side.peer(), phase)) }
 }
@@ -137,8 +144,9 @@ pub struct OneRttKeys {
     remote_header: HeaderKey,
     phase: u64,
     current: Pair,
-    /// Derived ahead of use, so that a packet of the next phase takes no longer to open (RFC 9001 6.3, 9.5).
-    next: Option<Pair>,
+    /// Derived ahead of use, so that a packet of the next phase takes no longer to open (RFC 9001 6.3, 9.5). None while the
+    /// peer cannot have updated yet, and while the connection rests.
+    next: Option<Box<Ahead>>,
     previous: Option<OpenKey>,
     previous_ends: Option<Instant>,
     source: KeySource,
@@ -178,14 +186,14 @@ impl OneRttKeys {
         Self::new((HeaderKey::null(), HeaderKey::null()), null_pair(side, 0), KeySource::Null { side, phase: 1 })
     }
 
-    fn new((local_header, remote_header): (HeaderKey, HeaderKey), current: Pair, mut source: KeySource) -> Self {
+    fn new((local_header, remote_header): (HeaderKey, HeaderKey), current: Pair, source: KeySource) -> Self {
         Self {
             local_header,
             remote_header,
             phase: 0,
             usage: AeadUsage::for_key(&current.seal),
             current,
-            next: Some(source.next()),
+            next: None,
             previous: None,
             previous_ends: None,
             source,
@@ -239,7 +247,7 @@ impl OneRttKeys {
         *first = *first & !PHASE_BIT | bit;
         seal_packet(&self.current.seal, &self.local_header, buf, layout, path, pn)?;
         mark.on_sealed(self.phase, pn);
-        self.prepare();
+        self.keep_ahead();
         Ok(())
     }
 
@@ -292,13 +300,15 @@ impl OneRttKeys {
     ) -> Result<Opened, OpenError> {
         let bit = packet.first().is_some_and(|first| first & PHASE_BIT != 0);
         let phase = self.phase_of(bit, pn, mark);
+        // Before it is known whether the packet is of the next phase: after a rest each takes as long.
+        self.keep_ahead();
         if phase == KeyPhase::Next {
             self.prepare();
         }
         let key = match phase {
             KeyPhase::Previous => self.previous.as_ref(),
             KeyPhase::Current => Some(&self.current.open),
-            KeyPhase::Next => self.next.as_ref().map(|pair| &pair.open),
+            KeyPhase::Next => self.next.as_ref().map(|next| &next.pair.open),
         };
         // RFC 9001 5.5: what the key of its phase does not open changes nothing
         let opened = key.ok_or(OpenError::NoKeys)?.open(packet, header_len, path, pn);
@@ -391,7 +401,9 @@ impl OneRttKeys {
     fn rotate(&mut self, now: Instant, peer: PeerPhase) {
         self.prepare();
         let Some(next) = self.next.take() else { return };
-        let old = std::mem::replace(&mut self.current, next);
+        let Ahead { pair, source } = *next;
+        let old = std::mem::replace(&mut self.current, pair);
+        self.source = source;
         self.previous = Some(old.open);
         self.previous_ends = None;
         self.phase += 1;
@@ -401,12 +413,28 @@ impl OneRttKeys {
         self.usage.on_new_phase();
     }
 
-    /// Derives the next phase's keys unless they are there. Sealing calls this, so that opening a packet of the next
-    /// phase takes no longer than any other: the time must not tell an attacker the phase (RFC 9001 9.5).
+    /// Derives the next phase's keys where the peer may use them. Sealing and opening call this, so that opening a packet
+    /// of the next phase takes no longer than any other: the time must not tell an attacker the phase (RFC 9001 9.5).
+    /// Nobody updates before packets of the first phase were acknowledged (RFC 9001 6.1): a connection that ends by then
+    /// derives none.
+    #[inline]
+    fn keep_ahead(&mut self) {
+        if self.next.is_none() && (self.phase > 0 || self.update_from.is_some()) {
+            self.prepare();
+        }
+    }
+
     fn prepare(&mut self) {
         if self.next.is_none() {
-            self.next = Some(self.source.next());
+            let mut source = self.source.clone();
+            let pair = source.next();
+            self.next = Some(Box::new(Ahead { pair, source }));
         }
+    }
+
+    /// Drops what the next packet derives again: the keys of the next phase.
+    pub fn rest(&mut self) {
+        self.next = None;
     }
 
     /// When old keys are to be dropped.

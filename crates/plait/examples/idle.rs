@@ -1,4 +1,5 @@
-//! What an idle connection costs a server: resident memory of a process with clients that asked for nothing.
+//! What an idle connection costs a server and a client: resident memory of two processes, one with clients that asked for
+//! nothing, one with all those clients on one endpoint.
 //! Usage: `idle [CONNECTIONS] [multipath]`; it starts itself once more, as the server. `IDLE_SERVER` names another program
 //! to measure: it is started with `serve`, speaks the protocol `idle`, and prints its address.
 
@@ -9,7 +10,7 @@ use std::time::Duration;
 
 use plait::{ClientConfig, Endpoint, EndpointConfig, ServerConfig, TransportConfig};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
-use tokio::process::{Child, Command};
+use tokio::process::Command;
 
 /// Longer than the last acknowledgements and timers of a handshake need.
 const QUIET: Duration = Duration::from_secs(3);
@@ -46,8 +47,8 @@ async fn serve() -> Outcome<()> {
     std::process::exit(0)
 }
 
-fn resident(server: &Child) -> Outcome<u64> {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", server.id().unwrap_or_default()))?;
+fn resident(process: u32) -> Outcome<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS")?;
     Ok(line.trim().trim_end_matches(" kB").parse::<u64>()? * 1024)
 }
@@ -81,15 +82,23 @@ async fn main() -> Outcome<()> {
     // One first: what is made once is made.
     let mut connections = vec![endpoint.connect(address, "localhost")?.await?];
     tokio::time::sleep(QUIET).await;
-    let before = resident(&server)?;
+    let processes = (server.id().unwrap_or_default(), std::process::id());
+    let before = (resident(processes.0)?, resident(processes.1)?);
+    let each = |since: (u64, u64)| -> Outcome<String> {
+        let grew =
+            |process, before| Ok::<_, Box<dyn std::error::Error>>(resident(process)?.saturating_sub(before) / count);
+        Ok(format!(
+            "{} bytes each at the server, {} at the client",
+            grew(processes.0, since.0)?,
+            grew(processes.1, since.1)?
+        ))
+    };
     for _ in 0..count {
         connections.push(endpoint.connect(address, "localhost")?.await?);
     }
-    let grew = resident(&server)?.saturating_sub(before);
-    println!("{count} connections made: {} bytes of the server's memory each", grew / count);
+    println!("{count} connections made: {}", each(before)?);
     tokio::time::sleep(QUIET).await;
-    let grew = resident(&server)?.saturating_sub(before);
-    println!("after {QUIET:?} of silence: {} bytes each", grew / count);
+    println!("after {QUIET:?} of silence: {}", each(before)?);
     drop(server.stdin.take());
     server.wait().await?;
     Ok(())

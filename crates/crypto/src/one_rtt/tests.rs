@@ -137,6 +137,55 @@ fn slow_path_delivers_packets_of_the_previous_phase() {
 }
 
 #[test]
+fn next_keys_are_there_when_they_can_be_needed() {
+    // RFC 9001 6.1, 6.3
+    for (mut a, mut b) in pairs() {
+        let packet = a.send(0);
+        b.receive(0, &packet, at(0)).unwrap();
+        let packet = b.send(0);
+        a.receive(0, &packet, at(0)).unwrap();
+        assert!(a.keys.next.is_none() && b.keys.next.is_none(), "nobody may update yet");
+        a.acked(0, at(1));
+        b.acked(0, at(1));
+        let packet = a.send(0);
+        b.receive(0, &packet, at(1)).unwrap();
+        assert!(a.keys.next.is_some() && b.keys.next.is_some());
+    }
+}
+
+#[test]
+fn keys_are_the_same_after_a_rest() {
+    // RFC 9001 9.5
+    for (mut a, mut b) in pairs() {
+        for round in 1..=4 {
+            let now = at(round * 1000);
+            let packet = a.send(0);
+            b.receive(0, &packet, now).unwrap();
+            a.acked(0, now);
+            let packet = b.send(0);
+            a.receive(0, &packet, now).unwrap();
+            b.acked(0, now);
+            for end in [&mut a, &mut b] {
+                end.keys.rest();
+                assert!(end.keys.next.is_none());
+            }
+            // A packet of any phase wakes it, one that is forged too.
+            assert_eq!(b.receive(0, &[0x41; 40], now), Err(OpenError::Forged));
+            assert!(b.keys.next.is_some());
+            b.keys.rest();
+            a.keys.update(now + GUARD).unwrap();
+            let packet = a.send(0);
+            assert_eq!(b.receive(0, &packet, now + GUARD), Ok(KeyPhase::Next));
+            let packet = b.send(0);
+            assert_eq!(a.receive(0, &packet, now + GUARD), Ok(KeyPhase::Current));
+            assert_eq!((a.keys.phase(), b.keys.phase()), (round, round));
+            b.keys.on_timeout(now + 2 * GUARD);
+            a.keys.on_timeout(now + 2 * GUARD);
+        }
+    }
+}
+
+#[test]
 fn both_ends_update_at_once() {
     for (mut a, mut b) in pairs() {
         let (x, y) = (a.send(0), b.send(0));

@@ -2,13 +2,17 @@
 
 use std::sync::{Arc, OnceLock};
 
-use plait_engine::crypto::{ClientTlsConfig, Protection, ServerTlsConfig, tls};
+use plait_engine::crypto::{CipherSuite, ClientTlsConfig, Protection, ServerTlsConfig, tls};
 use rcgen::{CertificateParams, KeyPair, PKCS_ED25519, SerialNumber};
 use rustls::KeyLog;
 use rustls::pki_types::PrivateKeyDer;
 
 /// The application protocol of simulated transfers.
 const ALPN: &[u8] = b"plait-sim";
+
+/// Cipher suites of simulated runs, in the order in which they were offered when their digests were first taken: the suite
+/// decides how long the handshake is.
+const SUITES: [CipherSuite; 3] = [CipherSuite::Aes256Gcm, CipherSuite::Aes128Gcm, CipherSuite::ChaCha20Poly1305];
 
 /// TLS of both ends, made once in a process.
 #[derive(Clone, Debug)]
@@ -52,7 +56,7 @@ impl Identity {
         protection: Protection,
         log: Arc<dyn KeyLog>,
     ) -> Result<ServerTlsConfig, IdentityError> {
-        let server = ServerTlsConfig::builder(self.shown.clone()).alpn([ALPN]).key_log(log).build();
+        let server = ServerTlsConfig::builder(self.shown.clone()).alpn([ALPN]).suites(SUITES).key_log(log).build();
         server.map(|server| server.with_protection(protection)).map_err(|e| IdentityError(e.to_string()))
     }
 }
@@ -65,7 +69,8 @@ fn make() -> Result<Identity, String> {
     let cert = params.self_signed(&key).map_err(|e| e.to_string())?.der().clone();
     let key = PrivateKeyDer::try_from(key.serialize_der()).map_err(str::to_owned)?;
     let shown = tls::Identity::new(vec![cert], key);
-    let server = ServerTlsConfig::builder(shown.clone()).alpn([ALPN]).build();
-    let client = ClientTlsConfig::builder().accept_any_certificate().no_resumption().alpn([ALPN]).build();
+    let server = ServerTlsConfig::builder(shown.clone()).alpn([ALPN]).suites(SUITES).build();
+    let client =
+        ClientTlsConfig::builder().accept_any_certificate().no_resumption().alpn([ALPN]).suites(SUITES).build();
     Ok(Identity { client: client.map_err(|e| e.to_string())?, server: server.map_err(|e| e.to_string())?, shown })
 }
