@@ -83,7 +83,7 @@ impl SendStream {
                 return Poll::Pending;
             }
             Err(stream::WriteError::Stopped(code)) => Err(WriteError::Stopped(code)),
-            Err(stream::WriteError::ClosedStream) => Err(WriteError::ClosedStream),
+            Err(stream::WriteError::ClosedStream) => Err(self.over(&state)),
         })
     }
 
@@ -173,8 +173,13 @@ impl SendStream {
         state.wake_driver();
         result.map_err(|error| match error {
             stream::WriteError::Stopped(code) => WriteError::Stopped(code),
-            _ => WriteError::ClosedStream,
+            _ => self.over(&state),
         })
+    }
+
+    /// Why a stream that the engine has forgotten takes nothing: the reset that answers a stop may be acknowledged by now.
+    fn over(&self, state: &State) -> WriteError {
+        state.streams.stop_codes.get(&self.id).map_or(WriteError::ClosedStream, |code| WriteError::Stopped(*code))
     }
 
     /// Abandons the stream with the application's code: what has not arrived may be lost.

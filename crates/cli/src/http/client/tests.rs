@@ -1,6 +1,7 @@
 //! Requests of which the server has heard enough.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
 
 use plait::{Endpoint, EndpointConfig};
 
@@ -10,8 +11,24 @@ use crate::options::{ClientTls, Suites, Trust};
 use crate::tls::Shown;
 use crate::{identity, transport};
 
+/// How far the end of the stopped stream has come when the rest of the request is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reset {
+    OnItsWay,
+    Acknowledged,
+}
+
 #[tokio::test]
 async fn answers_to_requests_that_were_stopped_are_read() {
+    read_the_answer(Reset::OnItsWay).await;
+}
+
+#[tokio::test]
+async fn answers_are_read_also_when_the_stopped_stream_is_forgotten() {
+    read_the_answer(Reset::Acknowledged).await;
+}
+
+async fn read_the_answer(reset: Reset) {
     let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let shown = Shown::self_signed(&identity::fresh().unwrap(), &[], []).unwrap();
     let server = Endpoint::server(transport::server_config(FILES, shown, Suites::All).unwrap(), any_port).unwrap();
@@ -31,6 +48,9 @@ async fn answers_to_requests_that_were_stopped_are_read() {
     // The server hears of the stream by its first byte.
     send.write_all(b"G").await.unwrap();
     assert_eq!(send.stopped().await.unwrap(), Some(0));
+    while reset == Reset::Acknowledged && send.priority().is_ok() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
     send_request(&mut send, "/hello").await.unwrap();
     assert_eq!(recv.read_to_end(100).await.unwrap(), b"hello");
 }
