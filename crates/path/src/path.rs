@@ -2,6 +2,7 @@
 
 mod departure;
 mod moving;
+mod train;
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -27,6 +28,7 @@ use crate::stats::{PathCounters, PathTotals};
 use crate::table::Pairing;
 
 pub use departure::Departure;
+pub use train::{TRAIN_PADDING_BYTES, TrainEnd, TrainPlan, TrainSource};
 
 /// A failed path is probed at least this often, so that its return is noticed soon.
 const FAILED_PROBE_INTERVAL: Duration = Duration::from_secs(1);
@@ -375,6 +377,18 @@ impl Path {
         feedback: &mut Feedback,
     ) -> bool {
         self.send.on_sent(now, space, packet, frames);
+        self.count_sent(now, role, packet);
+        for frame in frames {
+            if let SentFrame::MtuProbe(size) = frame {
+                self.mtu.on_mtu_probe_sent(*size);
+            }
+        }
+        !packet.in_flight && self.send.prune_unacked(now, space, feedback)
+    }
+
+    /// What left counts against the credit of its address and for the path.
+    #[inline]
+    fn count_sent(&mut self, now: Instant, role: FourTupleRole, packet: &PacketInfo) {
         let bytes = u64::from(packet.bytes);
         self.addresses.on_sent(role, bytes);
         if role == FourTupleRole::Current {
@@ -383,12 +397,6 @@ impl Path {
             // What asks for an ack shows by itself whether the path works.
             self.pause_ping_at = self.pause_ping_at.filter(|_| !packet.ack_eliciting);
         }
-        for frame in frames {
-            if let SentFrame::MtuProbe(size) = frame {
-                self.mtu.on_mtu_probe_sent(*size);
-            }
-        }
-        !packet.in_flight && self.send.prune_unacked(now, space, feedback)
     }
 
     /// An ack of packets that left on it.

@@ -154,14 +154,18 @@ impl Events {
         self.observe(now, || TraceEvent::PacketDropped { bytes, why });
     }
 
+    /// True where somebody sees what [`Self::observe`] shows.
+    pub(crate) fn is_observed(&self) -> bool {
+        self.observer.is_some() || tracing::enabled!(tracing::Level::TRACE)
+    }
+
     /// Shows an event to tracing and to the observer, if any.
     pub(crate) fn observe(&mut self, now: Instant, event: impl FnOnce() -> TraceEvent) {
-        let traced = tracing::enabled!(tracing::Level::TRACE);
-        if !traced && self.observer.is_none() {
+        if !self.is_observed() {
             return;
         }
         let event = event();
-        if traced {
+        if tracing::enabled!(tracing::Level::TRACE) {
             tracing::trace!(at = ?now, ?event);
         }
         if let Some(observer) = &mut self.observer {

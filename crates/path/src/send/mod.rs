@@ -287,12 +287,25 @@ impl SendFlow {
 
     /// Remembers the packet that takes [`next_number`](Self::next_number).
     pub(crate) fn on_sent(&mut self, now: Instant, space: Space, packet: &PacketInfo, carried: &[SentFrame]) {
+        self.prepare_books(now, space);
+        self.book(now, space, packet, carried);
+    }
+
+    /// Packets of `space` leave now: makes room for them by what need not be remembered any longer.
+    pub(crate) fn prepare_books(&mut self, now: Instant, space: Space) {
         let keep = self.loss_memory();
+        if let Some(state) = self.space_mut(space) {
+            state.sent.trim(now, keep);
+        }
+    }
+
+    /// Remembers the packet that takes [`next_number`](Self::next_number), after [`prepare_books`](Self::prepare_books).
+    #[inline]
+    pub(crate) fn book(&mut self, now: Instant, space: Space, packet: &PacketInfo, carried: &[SentFrame]) {
         let (mark, app_limited) = self.mark(now, packet);
         let packet = &PacketInfo { app_limited: app_limited == AppLimited::Yes, ..*packet };
         let Some(state) = self.spaces[space as usize].as_deref_mut() else { return };
         let number = state.sent.next();
-        state.sent.trim(now, keep);
         state.sent.push(now, packet, mark, carried);
         if packet.ack_eliciting && !packet.elsewhere {
             state.probes.on_sent();

@@ -111,10 +111,10 @@ impl Lifecycle {
     }
 
     /// An ack-eliciting packet left: the idle timer starts again if it is the first since we heard something.
-    pub(crate) fn on_sent_eliciting(&mut self, now: Instant, pto: Duration) {
+    pub(crate) fn on_sent_eliciting(&mut self, now: Instant, pto: impl FnOnce() -> Duration) {
         if !self.sent_since_heard {
             self.sent_since_heard = true;
-            self.restart_idle(now, pto);
+            self.restart_idle(now, pto());
         }
     }
 
@@ -257,8 +257,8 @@ mod tests {
     #[test]
     fn only_the_first_packet_sent_restarts_idle() {
         let mut life = idle_after(ms(100));
-        life.on_sent_eliciting(Instant::ZERO + ms(10), ms(1));
-        life.on_sent_eliciting(Instant::ZERO + ms(90), ms(1));
+        life.on_sent_eliciting(Instant::ZERO + ms(10), || ms(1));
+        life.on_sent_eliciting(Instant::ZERO + ms(90), || ms(1));
         assert_eq!(life.deadline(), Some(Instant::ZERO + ms(110)));
     }
 

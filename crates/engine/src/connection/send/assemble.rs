@@ -5,12 +5,10 @@ use plait_base::observe::TraceEvent;
 use plait_base::{Ecn, Instant, Space};
 use plait_path::table::SlotPlace;
 use plait_path::{Built, FourTupleRole, PacketBuilder, PacketInfo, Pad, Padding, Sealer};
-use plait_wire::header::FixedBit;
 use plait_wire::{FrameWriter, SentFrame};
 
-use crate::config::Switch;
 use crate::connection::Connection;
-use crate::connection::send::bulk::Contents;
+use crate::connection::send::bulk::draw_fixed_bit;
 use crate::connection::send::purpose::Purpose;
 
 /// What is known of a packet before its frames are.
@@ -26,13 +24,12 @@ pub(crate) struct Outline {
     /// The mark of its datagram.
     pub(crate) ecn: Option<Ecn>,
     pub(crate) purpose: Purpose,
-    pub(crate) contents: Contents,
 }
 
 impl Outline {
     /// A packet without an ECN mark on the path's own addresses.
     pub(crate) fn unmarked(place: SlotPlace, space: Space, end: usize, purpose: Purpose) -> Self {
-        Self { place, role: FourTupleRole::Current, space, end, ecn: None, purpose, contents: Contents::Any }
+        Self { place, role: FourTupleRole::Current, space, end, ecn: None, purpose }
     }
 }
 
@@ -89,11 +86,8 @@ impl Connection {
             self.handshake.long_header(space, dcid)?
         };
         // RFC 9287 3: peers that allow it get the bit at random
-        let random = space == Space::Data
-            && self.settings.transport.wire.grease == Switch::On
-            && self.handshake.may_clear_fixed_bit();
-        let clear = random && self.random.next_u32() & 1 == 1;
-        let fixed = if clear { FixedBit::Clear } else { FixedBit::Set };
+        let may_clear = space == Space::Data && self.may_clear_fixed_bit();
+        let fixed = draw_fixed_bit(may_clear.then_some(&mut self.random));
         path.begin_packet(space, buf, &header, end, fixed)
     }
 
@@ -129,7 +123,7 @@ impl Connection {
         ack_eliciting: bool,
         frames: &[SentFrame],
     ) -> Option<Built> {
-        let &Outline { place, role, space, ecn, purpose, contents, .. } = outline;
+        let &Outline { place, role, space, ecn, purpose, .. } = outline;
         let id = place.id();
         let app_limited = self.streams.unsent_bytes() == 0;
         let repeats = purpose == Purpose::Copies || self.scheduling.copies.doubles(&self.paths.table, place);
@@ -164,11 +158,10 @@ impl Connection {
             self.scheduling.reinjector.on_sent(u64::from(bytes), purpose, now);
         }
         if ack_eliciting {
-            self.lifecycle.on_sent_eliciting(now, self.paths.table.max_pto());
+            self.lifecycle.on_sent_eliciting(now, || self.paths.table.max_pto());
         }
         self.events.observe(now, || TraceEvent::PacketSent { path: id, space, number, bytes, ack_eliciting });
-        let may_copy = purpose != Purpose::Copies && contents == Contents::Any;
-        if space == Space::Data && role == FourTupleRole::Current && may_copy {
+        if space == Space::Data && role == FourTupleRole::Current && purpose != Purpose::Copies {
             self.scheduling.copy_elsewhere(&self.paths.table, place, frames);
         }
         Some(built)

@@ -2,36 +2,136 @@
 //!
 //! A train leaves at one moment. Nothing arrives and no timer fires between its packets, so that most questions have the
 //! answer that they had for the packet before: who else has something to send, which path the scheduler wants, what is
-//! owed there. They are asked once. What each packet changes is looked at for each: the path's window and pace, and what
-//! the streams still have.
+//! owed there. They are asked once; the path then makes the packets ([`Path::fill_train`]).
 
-use plait_base::{Instant, Space};
+use plait_base::observe::TraceEvent;
+use plait_base::{Ecn, Instant, PathId, Random, Space};
 use plait_path::table::SlotPlace;
-use plait_path::{AckNeed, Path};
+use plait_path::{AckNeed, Built, FourTupleRole, Path, TrainEnd, TrainPlan, TrainSource};
 use plait_schedule::DemandKind;
 use plait_stream::Streams;
+use plait_wire::FrameWriter;
+use plait_wire::header::FixedBit;
 
+use crate::config::Switch;
+use crate::connection::Connection;
+use crate::connection::events::Events;
 use crate::connection::paths::PathControl;
 use crate::connection::send::choice::{DataKeys, Offer, Permission};
+use crate::connection::send::purpose::Purpose;
+use crate::connection::send::reinject::Reinjector;
 use crate::connection::send::scheduling::Scheduling;
 
-/// What the packets of a train may hold, as far as is known before they are filled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Contents {
-    /// Anything that waits to be sent.
-    Any,
-    /// Stream data: nothing else waits, and the scheduler keeps to the path.
-    Streams,
+/// A train of which at least one packet is in the buffer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Train {
+    pub(crate) place: SlotPlace,
+    pub(crate) ecn: Option<Ecn>,
+    /// Bytes of each of its packets but the last.
+    pub(crate) segment: usize,
+    /// Packets in the buffer.
+    pub(crate) count: usize,
+    /// Packets that it may have.
+    pub(crate) max: usize,
 }
 
-impl Contents {
-    /// What the next packet on a path may hold, where the scheduler keeps to it: stream data, if there is some and nothing more
-    /// urgent, and the path has room. For all else the scheduler is asked.
-    pub(crate) fn next(keeps_to_path: bool, streams: &Streams, path: Option<&Path>, now: Instant) -> Self {
-        let may_leave = keeps_to_path && streams.unsent_bytes() > 0 && !streams.wants_control();
-        let has_room = || path.is_some_and(|path| path.admits_datagram(now));
-        if may_leave && has_room() { Self::Streams } else { Self::Any }
+impl Connection {
+    /// Adds packets of stream data to a train, as long as nothing else has to be decided. Counts them, and says whether
+    /// other packets may follow.
+    pub(crate) fn fill_train(&mut self, now: Instant, train: &mut Train, buf: &mut Vec<u8>) -> TrainEnd {
+        let may_clear = self.may_clear_fixed_bit();
+        let Self { paths, streams, keys, scheduling, random, events, .. } = self;
+        let Scheduling { scheduler, reinjector, frames, views, .. } = scheduling;
+        let Some(slot) = paths.table.slot_at_mut(train.place) else { return TrainEnd::Closed };
+        let dcid = slot.dcid(FourTupleRole::Current);
+        let (Some(dcid), Some(path), Some(keys)) = (dcid, slot.path.as_deref_mut(), keys.as_deref_mut()) else {
+            return TrainEnd::Closed;
+        };
+        let plan = TrainPlan { dcid, ecn: train.ecn, segment_bytes: train.segment, count: train.max - train.count };
+        let mut bulk = Bulk {
+            now,
+            path: train.place.id(),
+            streams,
+            fixed_bits: may_clear.then_some(random),
+            scheduler: &mut **scheduler,
+            reinjector,
+            is_observed: events.is_observed(),
+            events,
+            count: 0,
+        };
+        let end = path.fill_train(now, &plan, keys, &mut bulk, frames, buf);
+        frames.clear();
+        if bulk.count > 0 {
+            train.count += bulk.count;
+            views.on_sent(train.place);
+            self.lifecycle.on_sent_eliciting(now, || self.paths.table.max_pto());
+        }
+        end.unwrap_or_else(|error| {
+            self.close_with(now, error.into());
+            TrainEnd::Closed
+        })
     }
+
+    /// True where the peer takes packets whose second bit is 0 (RFC 9287 3): it is then at random.
+    pub(crate) fn may_clear_fixed_bit(&self) -> bool {
+        self.settings.transport.wire.grease == Switch::On && self.handshake.may_clear_fixed_bit()
+    }
+}
+
+/// The streams, and those who hear of what leaves.
+struct Bulk<'a> {
+    now: Instant,
+    path: PathId,
+    streams: &'a mut Streams,
+    /// Where the second bit of each packet is drawn from; none where it is always set.
+    fixed_bits: Option<&'a mut Random>,
+    scheduler: &'a mut dyn plait_schedule::Scheduler,
+    reinjector: &'a mut Reinjector,
+    events: &'a mut Events,
+    is_observed: bool,
+    count: usize,
+}
+
+impl TrainSource for Bulk<'_> {
+    #[inline]
+    fn has_more(&self) -> bool {
+        self.streams.unsent_bytes() > 0 && !self.streams.wants_control()
+    }
+
+    #[inline]
+    fn has_unsent(&self) -> bool {
+        self.streams.unsent_bytes() > 0
+    }
+
+    #[inline]
+    fn fixed_bit(&mut self) -> FixedBit {
+        draw_fixed_bit(self.fixed_bits.as_deref_mut())
+    }
+
+    #[inline]
+    fn fill(&mut self, w: &mut FrameWriter<'_>) {
+        self.streams.fill_data(w);
+    }
+
+    #[inline]
+    fn on_sent(&mut self, built: Built) {
+        self.count += 1;
+        let (now, path, bytes) = (self.now, self.path, built.bytes as u64);
+        self.scheduler.on_sent(path, bytes, now);
+        self.reinjector.on_sent(bytes, Purpose::Data, now);
+        if self.is_observed {
+            let Built { number, bytes, .. } = built;
+            let (space, bytes, ack_eliciting) = (Space::Data, bytes as u16, true);
+            self.events.observe(now, || TraceEvent::PacketSent { path, space, number, bytes, ack_eliciting });
+        }
+    }
+}
+
+/// The second bit of a packet: 1 or 0 as it comes where there is something to draw from (RFC 9287 3), else 1.
+#[inline]
+pub(crate) fn draw_fixed_bit(random: Option<&mut Random>) -> FixedBit {
+    let clear = random.is_some_and(|random| random.next_u32() & 1 == 1);
+    if clear { FixedBit::Clear } else { FixedBit::Set }
 }
 
 impl Scheduling {

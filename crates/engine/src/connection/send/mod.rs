@@ -19,7 +19,7 @@ use std::net::SocketAddr;
 use plait_base::limits::MIN_DATAGRAM_BYTES;
 use plait_base::{Instant, Space};
 use plait_path::table::Slot;
-use plait_path::{Built, Departure, FourTupleRole, Pad, Padding, Path};
+use plait_path::{Built, Departure, FourTupleRole, Pad, Padding, Path, TRAIN_PADDING_BYTES, TrainEnd};
 use plait_schedule::reinject::Occasion;
 use plait_schedule::{Demand, DemandKind};
 use plait_stream::Datagrams;
@@ -27,14 +27,12 @@ use plait_stream::Datagrams;
 use crate::config::Switch;
 use crate::connection::Connection;
 use crate::connection::send::assemble::{Outline, padding_of};
-use crate::connection::send::bulk::Contents;
+use crate::connection::send::bulk::Train;
 use crate::connection::send::choice::{DataKeys, Offer, Permission};
 use crate::connection::send::purpose::{Choice, EmptyChoices, Purpose};
 use crate::connection::send::sockets::SMALLEST_PACKET_BYTES;
 use crate::io::Transmit;
 
-/// A packet that is smaller than its train's segments by no more than this is padded to keep the train going.
-const TRAIN_PADDING_BYTES: usize = 64;
 /// Choices that may come to nothing before a poll gives up; no poll makes the same one twice.
 const MAX_EMPTY_CHOICES: usize = 32;
 /// Bytes of one train, at most: what a UDP send call takes.
@@ -100,39 +98,42 @@ impl Connection {
         if purpose == Purpose::Ping {
             self.paths.pings.retain(|p| *p != id);
         }
-        let mut segment = usize::from(if let Purpose::MtuProbe(size) = purpose { size } else { path.mtu() });
+        let segment = usize::from(if let Purpose::MtuProbe(size) = purpose { size } else { path.mtu() });
         let max_segments = match self.settings.transport.wire.segmentation_offload {
             Switch::On => max_segments.min(MAX_TRAIN_BYTES / segment).max(1),
             Switch::Off => 1,
         };
-        let (mut count, mut contents) = (0, Contents::Any);
+        let mut train = Train { place, ecn, segment, count: 0, max: max_segments };
         loop {
             let departure = self.paths.table.path_at(place)?.departure(FourTupleRole::Current)?;
             if departure.ecn != ecn {
                 break;
             }
-            let end = buf.len() + segment.min(departure.credit_bytes);
-            let outline = Outline { ecn, contents, ..Outline::unmarked(place, Space::Data, end, purpose) };
+            let end = buf.len() + train.segment.min(departure.credit_bytes);
+            let outline = Outline { ecn, ..Outline::unmarked(place, Space::Data, end, purpose) };
             let Some(built) = self.data_packet(now, &outline, buf) else { break };
-            count += 1;
-            if count == 1 {
-                segment = built.bytes;
+            train.count += 1;
+            if train.count == 1 {
+                train.segment = built.bytes;
             }
             let single = matches!(purpose, Purpose::MtuProbe(_) | Purpose::Acks | Purpose::Ping);
             let path = self.paths.table.path_at(place)?;
-            let stunted = count == 1 && would_stunt(path, &self.datagrams, built.bytes);
-            if built.bytes < segment || count >= max_segments || single || stunted {
+            let stunted = train.count == 1 && would_stunt(path, &self.datagrams, built.bytes);
+            if built.bytes < train.segment || train.count >= train.max || single || stunted {
                 break;
             }
-            let offer = if contents == Contents::Any { self.offer(now) } else { None };
+            let mut offer = self.offer(now);
             let begins = |offer: &Offer| self.scheduling.begins_bulk(&self.paths, offer, place);
-            let goes_on =
-                contents == Contents::Streams || purpose == Purpose::Data && offer.as_ref().is_some_and(begins);
-            contents = Contents::next(goes_on, &self.streams, self.paths.table.path_at(place), now);
-            if contents == Contents::Streams {
-                continue;
+            if purpose == Purpose::Data && offer.as_ref().is_some_and(begins) {
+                let before = train.count;
+                if self.fill_train(now, &mut train, buf) == TrainEnd::Closed {
+                    break;
+                }
+                if train.count > before {
+                    offer = self.offer(now);
+                }
             }
-            match self.next_packet(offer.or_else(|| self.offer(now)), &EmptyChoices::default()) {
+            match self.next_packet(offer, &EmptyChoices::default()) {
                 Some(next) if next.path == id && next.purpose.joins_trains() => purpose = next.purpose,
                 _ => break,
             }
@@ -140,20 +141,14 @@ impl Connection {
         if buf.is_empty() {
             return None;
         }
-        Some(Transmit { tuple, ecn, size: buf.len(), segment_size: (count > 1).then_some(segment) })
+        Some(Transmit { tuple, ecn, size: buf.len(), segment_size: (train.count > 1).then_some(train.segment) })
     }
 
     fn data_packet(&mut self, now: Instant, outline: &Outline, buf: &mut Vec<u8>) -> Option<Built> {
         let &Outline { end, purpose, .. } = outline;
         let start = buf.len();
         self.assemble(now, outline, buf, |connection, w| {
-            let pad = match outline.contents {
-                Contents::Any => connection.fill(now, outline, w),
-                Contents::Streams => {
-                    connection.streams.fill_data(w);
-                    Pad::No
-                }
-            };
+            let pad = connection.fill(now, outline, w);
             if purpose.must_elicit() && !w.is_ack_eliciting() {
                 w.write_ping();
             }
