@@ -32,6 +32,25 @@ pub struct Feedback {
 }
 
 impl Feedback {
+    /// Adds a frame that arrived; data of a stream that goes on where the frame before it ended becomes one with it, so that a
+    /// stream hears once of a run of packets.
+    #[inline]
+    pub(crate) fn add_acked(&mut self, frame: SentFrame) {
+        if let (
+            SentFrame::Stream { id, offset, len, fin },
+            Some(SentFrame::Stream { id: last_id, offset: last_offset, len: last_len, fin: last_fin }),
+        ) = (frame, self.acked.last_mut())
+            && id == *last_id
+            && !*last_fin
+            && last_offset.checked_add(u64::from(*last_len)) == Some(offset)
+            && let Some(joined) = last_len.checked_add(len)
+        {
+            (*last_len, *last_fin) = (joined, fin);
+            return;
+        }
+        self.acked.push(frame);
+    }
+
     /// Empties the report, keeping its memory.
     pub fn clear(&mut self) {
         self.acked.clear();

@@ -110,6 +110,21 @@ impl SendHalf {
         self.end == StreamEnd::FinAcked && self.buffer.is_all_acked()
     }
 
+    /// True where new bytes and nothing else wait, `credit` bytes of the connection's limit being left, and the end is far:
+    /// the application may write more.
+    #[inline]
+    pub(crate) fn has_only_fresh(&self, credit: u64) -> bool {
+        self.end == StreamEnd::Open && credit > 0 && self.buffer.unsent_bytes() > 0 && self.buffer.lost_bytes() == 0
+    }
+
+    /// [`Self::fill`] where [`Self::has_only_fresh`].
+    #[inline]
+    pub(crate) fn fill_fresh(&mut self, id: StreamId, credit: u64, w: &mut FrameWriter<'_>) -> Option<u64> {
+        let next = self.buffer.next(credit)?;
+        let (sent, _) = self.put(id, next, false, w)?;
+        Some(self.buffer.on_sent(sent))
+    }
+
     /// Writes one frame with the next data, what was lost before what is new: its new bytes, which the connection's credit
     /// pays for. None when nothing fits or waits.
     pub(crate) fn fill(&mut self, id: StreamId, credit: u64, w: &mut FrameWriter<'_>) -> Option<u64> {

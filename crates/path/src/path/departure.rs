@@ -42,6 +42,7 @@ impl Path {
 
     /// Begins the next packet of `space` at the end of `buf`. It ends, tag included, at the index `end` at most. None, with
     /// nothing written, where not even the smallest packet fits.
+    #[inline]
     pub fn begin_packet(
         &self,
         space: Space,
@@ -58,6 +59,7 @@ impl Path {
     ///
     /// # Errors
     /// The keys are used up or refuse; the packet is taken out of the buffer.
+    #[inline]
     pub fn finish_packet(
         &mut self,
         builder: PacketBuilder,

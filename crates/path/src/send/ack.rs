@@ -116,15 +116,16 @@ impl SendFlow {
             return Err(Violation::AckOfUnsentPacket);
         }
         let overtaken_by = state.sent.largest_acked;
+        let mut newest = None;
         while let Some(part) = state.sent.take_unresolved(lo, hi) {
             for number in part {
                 let Some(entry) = state.sent.mark_acked(number) else { continue };
                 // RFC 9000 9.4: what passed at the address before says nothing of the size that passes at this one
                 if number < state.path_start {
                     let counts = |c: &SentFrame| !matches!(c, SentFrame::MtuProbe(_));
-                    feedback.acked.extend(state.sent.frames_of(&entry).filter(counts));
+                    state.sent.frames_of(&entry).filter(counts).for_each(|frame| feedback.add_acked(frame));
                 } else {
-                    state.sent.append_frames_of(&entry, &mut feedback.acked);
+                    state.sent.frames_of(&entry).for_each(|frame| feedback.add_acked(frame));
                 }
                 newly_acked.packets += 1;
                 newly_acked.eliciting += u64::from(entry.info.awaits_ack());
@@ -160,10 +161,11 @@ impl SendFlow {
                 if newly_acked.biggest.is_none_or(|(n, bytes)| (entry.info.bytes, number) > (bytes, n)) {
                     newly_acked.biggest = Some((number, entry.info.bytes));
                 }
-                if newly_acked.newest.is_none_or(|(newest, _)| number > newest) {
-                    newly_acked.newest = Some((number, entry));
-                }
+                newest = newest.max(Some(number));
             }
+        }
+        if let Some(number) = newest.filter(|number| newly_acked.newest.is_none_or(|(before, _)| *number > before)) {
+            newly_acked.newest = state.sent.get(number).map(|entry| (number, *entry));
         }
         Ok(())
     }

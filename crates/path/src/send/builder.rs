@@ -55,6 +55,7 @@ pub struct PacketBuilder {
 impl PacketBuilder {
     /// Writes the header of packet `number` at the end of `buf`. The packet ends, tag included, at the absolute
     /// index `end` at most. None, with nothing written, where not even the smallest packet fits.
+    #[inline]
     pub(crate) fn begin(
         buf: &mut Vec<u8>,
         header: &OutHeader<'_>,
@@ -98,6 +99,7 @@ impl PacketBuilder {
 
     /// Pads, writes the length and seals in place. `mark` is the path's, for 1-RTT keys; an error takes the packet out of
     /// the buffer.
+    #[inline]
     pub(crate) fn finish(
         self,
         buf: &mut Vec<u8>,

@@ -78,6 +78,7 @@ impl SentPackets {
     }
 
     /// Remembers a packet under the next number.
+    #[inline]
     pub(crate) fn push(&mut self, now: Instant, packet: &PacketInfo, rate: RateMark, carried: &[SentFrame]) {
         let number = self.next();
         self.entries.push_back(SentPacket {
@@ -91,7 +92,7 @@ impl SentPackets {
             frames_at: self.frames_base + self.frames.len() as u64,
             frames: carried.len() as u32,
         });
-        self.frames.extend(carried.iter().copied());
+        carried.iter().for_each(|frame| self.frames.push_back(*frame));
         match self.unresolved.back_mut() {
             Some(last) if last.end == number => last.end += 1,
             _ => self.unresolved.push_back(number..number + 1),
@@ -124,6 +125,7 @@ impl SentPackets {
     }
 
     /// The entry of `number`, to change it.
+    #[inline]
     pub(crate) fn get_mut(&mut self, number: u64) -> Option<&mut SentPacket> {
         self.entries.get_mut(usize::try_from(number.checked_sub(self.base)?).ok()?)
     }
@@ -131,9 +133,7 @@ impl SentPackets {
     /// What a packet carried.
     pub(crate) fn frames_of(&self, entry: &SentPacket) -> impl Iterator<Item = SentFrame> + '_ {
         let from = entry.frames_at.saturating_sub(self.frames_base) as usize;
-        let from = from.min(self.frames.len());
-        let to = (from + entry.frames as usize).min(self.frames.len());
-        self.frames.range(from..to).copied()
+        (from..from + entry.frames as usize).map_while(|index| self.frames.get(index).copied())
     }
 
     /// Appends what a packet carried to `out`.
@@ -173,6 +173,7 @@ impl SentPackets {
     }
 
     /// Marks an outstanding or lost packet acked; returns what was known of it before.
+    #[inline]
     pub(crate) fn mark_acked(&mut self, number: u64) -> Option<SentPacket> {
         let entry = self.get_mut(number)?;
         let before = *entry;
@@ -198,6 +199,7 @@ impl SentPackets {
     }
 
     /// A packet is outstanding no longer.
+    #[inline]
     fn settle(&mut self, packet: &PacketInfo) {
         self.eliciting -= u64::from(packet.awaits_ack());
         self.ack_only -= usize::from(!packet.in_flight);
