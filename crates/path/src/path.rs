@@ -457,10 +457,16 @@ impl Path {
         self.payload_at.is_some_and(|at| now.since(at) <= self.pto()) || self.send.in_flight() > 0
     }
 
+    /// True where what comes from these addresses came to where the path leads.
+    #[inline]
+    pub fn is_at(&self, tuple: &FourTuple) -> bool {
+        self.addresses.tuple().admits(tuple)
+    }
+
     /// The peer's newest packet came from these addresses to this connection id of ours. False where the path leads
     /// elsewhere.
     pub(crate) fn on_heard_at(&mut self, tuple: &FourTuple, cid: ConnectionId) -> bool {
-        let is_here = self.addresses.tuple().admits(tuple);
+        let is_here = self.is_at(tuple);
         if is_here {
             self.heard_cid = Some(cid);
         }

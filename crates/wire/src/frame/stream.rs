@@ -44,6 +44,18 @@ impl<'a> Stream<'a> {
         Ok(Self { id, offset, fin: frame_type & types::STREAM_FIN != 0, data })
     }
 
+    /// The STREAM frame that is all of a payload; none where there is anything else, or anything wrong.
+    #[inline]
+    pub fn alone_in(payload: &'a [u8]) -> Option<Self> {
+        let (&first, rest) = payload.split_first()?;
+        let frame_type = u64::from(first);
+        if !(types::STREAM..=types::STREAM_LAST).contains(&frame_type) {
+            return None;
+        }
+        let mut r = Reader::new(rest);
+        Self::decode(&mut r, frame_type).ok().filter(|_| r.remaining() == 0)
+    }
+
     /// The type that [`Encode::encode`] writes.
     pub(crate) fn frame_type(&self) -> u64 {
         self.head().frame_type()

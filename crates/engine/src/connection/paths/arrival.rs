@@ -190,14 +190,32 @@ impl PathControl {
     /// A 0-RTT or 1-RTT packet was read: it is remembered for acks, and for what it says of its path. `stream_bytes` where
     /// it brought data of the application.
     pub(crate) fn on_packet_received(&mut self, at: &Arrival, eliciting: Eliciting, stream_bytes: Option<u64>) {
-        let may_ask = at.kind == PacketKind::OneRtt && self.side.is_client() && self.is_confirmed();
-        let Some(path) = self.path_of(at) else { return };
-        // RFC 9000 9.3: what would bring more may not find us any more: a NAT forgot us, and only what we send shows the way.
-        if may_ask && eliciting == Eliciting::Yes {
-            path.expect_more(at.now);
+        if eliciting == Eliciting::Yes {
+            self.expect_more(at);
         }
+        let Some(path) = self.path_of(at) else { return };
         if path.on_packet_received(at.now, at.number, eliciting, at.ecn, at.bytes, stream_bytes) {
             self.ping(at.path);
+        }
+    }
+
+    /// Packets of stream data were read and told to their path, the last of them at `at`; `ask` where it is to be asked
+    /// whether it is back.
+    pub(crate) fn on_bulk_received(&mut self, at: &Arrival, ask: bool) {
+        self.expect_more(at);
+        if ask {
+            self.ping(at.path);
+        }
+    }
+
+    /// RFC 9000 9.3: what would bring more may not find us any more: a NAT forgot us, and only what we send shows the way.
+    fn expect_more(&mut self, at: &Arrival) {
+        if at.kind == PacketKind::OneRtt
+            && self.side.is_client()
+            && self.is_confirmed()
+            && let Some(path) = self.path_of(at)
+        {
+            path.expect_more(at.now);
         }
     }
 

@@ -1,6 +1,7 @@
 //! A datagram on its way in: split into packets, opened, deduplicated, its frames handed to dispatch.
 
 mod acked;
+mod bulk;
 mod dispatch;
 mod loans;
 pub(crate) mod open;
@@ -24,6 +25,9 @@ use loans::Loans;
 use open::Refusal;
 use opened::TrainPacket;
 use saved::{SavedPacket, SavedPackets};
+
+/// The latency spin bit of a short header (RFC 9000 17.4).
+const SPIN_BIT: u8 = 0x20;
 
 /// What waits on its way in.
 #[derive(Default)]
@@ -98,6 +102,11 @@ impl Arrival {
             newest: false,
             has_token: false,
         }
+    }
+
+    /// RFC 9001 5.4.1: header protection leaves the spin bit as it is.
+    fn take_spin(&mut self, packet: &[u8]) {
+        self.spin = packet.first().is_some_and(|first| first & SPIN_BIT != 0);
     }
 }
 
@@ -216,8 +225,7 @@ impl Connection {
             // Packets with a long header belong to path 0, whatever id they bear (RFC 10069 2.3).
             (at.path, at.place) = (PathId::ZERO, self.paths.table.place(PathId::ZERO));
         }
-        // RFC 9001 5.4.1: header protection leaves the spin bit as it is
-        at.spin = packet.first().is_some_and(|first| first & 0x20 != 0);
+        at.take_spin(&packet);
         at.has_token = matches!(header, ProtectedHeader::Initial { token, .. } if !token.is_empty());
         let spare = self.handshake.may_get_keys_for(kind).then(|| packet.clone());
         let packet_bytes = packet.len();

@@ -30,6 +30,15 @@ pub(crate) struct TrainPacket {
     pub(crate) opened: Result<OpenedPacket, OpenError>,
 }
 
+impl TrainPacket {
+    /// Its number, its datagram and its frames, where it was opened; `train` holds all datagrams.
+    pub(crate) fn read<'a>(&self, train: &'a [u8]) -> Option<(u64, &'a [u8], &'a [u8])> {
+        let OpenedPacket { number, payload } = self.opened.as_ref().ok()?;
+        let datagram = train.get(self.place.clone())?;
+        Some((*number, datagram, datagram.get(payload.clone())?))
+    }
+}
+
 impl Opener for &OpenKeys {
     fn unmask(&self, packet: &mut [u8], pn_at: usize) -> Result<Unmasked, OpenError> {
         OpenKeys::unmask(self, packet, pn_at)

@@ -18,7 +18,6 @@ use crate::connection::paths::arrival::PathOpener;
 
 const LONG_FORM: u8 = 0x80;
 const FIXED_BIT: u8 = 0x40;
-const SPIN_BIT: u8 = 0x20;
 
 /// The part of a short header that lies open.
 #[derive(Clone, Copy, Debug)]
@@ -40,17 +39,16 @@ impl ShortHeader {
 /// Where the payload of a packet lies in its `datagram`, or why it goes no further. What was read since it was opened may have
 /// closed its path, or was the same packet.
 fn judge(
-    opened: Result<OpenedPacket, OpenError>,
+    opened: &Result<OpenedPacket, OpenError>,
     at: &mut Arrival,
     datagram: &[u8],
     paths: &mut PathControl,
 ) -> Result<Range<usize>, Refusal> {
     at.bytes = datagram.len() as u64;
-    // RFC 9001 5.4.1: header protection leaves the spin bit as it is
-    at.spin = datagram.first().is_some_and(|first| first & SPIN_BIT != 0);
-    let opened = opened?;
+    at.take_spin(datagram);
+    let opened = opened.as_ref().map_err(|error| *error)?;
     paths.judge(at, opened.number)?;
-    Ok(opened.payload)
+    Ok(opened.payload.clone())
 }
 
 /// Takes the protection off each datagram in place. A packet's number is made whole beside those before it.
@@ -112,12 +110,16 @@ impl Connection {
         let memory = train.freeze();
         let dcid = memory.get(1..1 + short.cid_len).and_then(ConnectionId::new).unwrap_or(ConnectionId::EMPTY);
         let mut at = Arrival::new(now, envelope, PacketKind::OneRtt, dcid);
-        for packet in packets.drain(..) {
-            if self.lifecycle.is_drained() {
-                break;
+        let mut rest = &packets[..];
+        while let Some((packet, others)) = rest.split_first().filter(|_| !self.lifecycle.is_drained()) {
+            let read = self.read_bulk(&mut at, rest, &memory);
+            if read > 0 {
+                rest = rest.get(read..).unwrap_or_default();
+                continue;
             }
-            let datagram = memory.get(packet.place).unwrap_or_default();
-            match judge(packet.opened, &mut at, datagram, &mut self.paths) {
+            rest = others;
+            let datagram = memory.get(packet.place.clone()).unwrap_or_default();
+            match judge(&packet.opened, &mut at, datagram, &mut self.paths) {
                 Ok(payload) => self.on_opened(&at, datagram.len(), datagram.get(payload).unwrap_or_default(), &memory),
                 Err(Refusal::Drop(why)) => {
                     // What does not open keeps its last bytes.
@@ -126,6 +128,7 @@ impl Connection {
                 Err(Refusal::Close(error)) => self.close_with(now, error),
             }
         }
+        packets.clear();
         self.receive.train = packets;
         memory
     }
