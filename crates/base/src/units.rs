@@ -39,13 +39,13 @@ pub struct EcnCounts {
 }
 
 impl EcnCounts {
-    /// Counts one packet.
+    /// Counts so many packets with this mark.
     #[inline]
-    pub fn add(&mut self, mark: Option<Ecn>) {
+    pub fn add(&mut self, mark: Option<Ecn>, packets: u64) {
         match mark {
-            Some(Ecn::Ect0) => self.ect0 += 1,
-            Some(Ecn::Ect1) => self.ect1 += 1,
-            Some(Ecn::Ce) => self.ce += 1,
+            Some(Ecn::Ect0) => self.ect0 += packets,
+            Some(Ecn::Ect1) => self.ect1 += packets,
+            Some(Ecn::Ce) => self.ce += packets,
             None => {}
         }
     }

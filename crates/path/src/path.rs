@@ -4,7 +4,7 @@ mod departure;
 mod moving;
 mod train;
 
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
 
 use plait_base::observe::{PathState, TraceEvent};
@@ -430,19 +430,20 @@ impl Path {
         keys.on_acked(self.send.seal_mark(), largest, now, guard);
     }
 
-    /// A 0-RTT or 1-RTT packet of a datagram of `bytes` arrived and was read; `stream_bytes` where it brought data of the
-    /// application, so many of them on streams. True when the path counts as failed and no ack is under way that would show
-    /// whether it is back: ask at once rather than at the next probe, but once a round trip (RFC 9000 13.2.4).
-    pub fn on_packet_received(
+    /// 0-RTT or 1-RTT packets arrived and were read, one number after the other and none received before; `bytes` is the sum of
+    /// their datagrams. `stream_bytes` where they brought data of the application, so many of them on streams. True when the path
+    /// counts as failed and no ack is under way that would show whether it is back: ask at once rather than at the next probe,
+    /// but once a round trip (RFC 9000 13.2.4).
+    pub fn on_packets_received(
         &mut self,
         now: Instant,
-        number: u64,
+        numbers: Range<u64>,
         eliciting: Eliciting,
         ecn: Option<Ecn>,
         bytes: u64,
         stream_bytes: Option<u64>,
     ) -> bool {
-        self.receive.on_packet(now, number, eliciting, ecn);
+        self.receive.on_packets(now, numbers, eliciting, ecn);
         self.counters.received_bytes += bytes;
         if let Some(stream_bytes) = stream_bytes {
             self.counters.stream_bytes_received += stream_bytes;

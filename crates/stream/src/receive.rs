@@ -1,5 +1,7 @@
 //! The receiving half of one stream (RFC 9000 3.2): checks, data, and its end.
 
+use std::ops::Range;
+
 use bytes::Bytes;
 use plait_base::Violation;
 use plait_base::units::VARINT_MAX;
@@ -158,9 +160,16 @@ impl ReceiveHalf {
         Ok(counted)
     }
 
-    /// A STREAM frame; `room` is what the connection's limit still allows.
-    pub(crate) fn on_data(&mut self, offset: u64, fin: Fin, data: Bytes, room: u64) -> Result<FrameEffect, Violation> {
-        let end = offset.saturating_add(data.len() as u64);
+    /// STREAM frames that follow each other, with the bytes of `range` in pieces; `room` is what the connection's limit still
+    /// allows.
+    pub(crate) fn on_data(
+        &mut self,
+        range: Range<u64>,
+        fin: Fin,
+        pieces: impl IntoIterator<Item = Bytes>,
+        room: u64,
+    ) -> Result<FrameEffect, Violation> {
+        let Range { start, end } = range;
         // RFC 9000 19.8: the largest offset is 2^62 - 1.
         if end > VARINT_MAX {
             return Err(Violation::OffsetTooLarge);
@@ -174,8 +183,11 @@ impl ReceiveHalf {
         match self.state {
             ReceiveState::Open => {
                 let fragments_max = max_fragments(self.credit.window());
-                if !data.is_empty() {
-                    self.data.insert(offset, data, fragments_max)?;
+                let mut at = start;
+                for piece in pieces.into_iter().filter(|piece| !piece.is_empty()) {
+                    let offset = at;
+                    at += piece.len() as u64;
+                    self.data.insert(offset, piece, fragments_max)?;
                 }
                 effect.wake = self.wake();
             }

@@ -1,5 +1,7 @@
 //! Which packet numbers were received, in bounded memory.
 
+use std::ops::Range;
+
 use plait_base::RangeSet;
 use plait_base::limits::MAX_DEDUP_RANGES;
 
@@ -21,18 +23,14 @@ impl Dedup {
         self.seen.contains_range(from.max(self.floor)..to.max(self.floor))
     }
 
-    /// Takes in `number`; false when it was received before.
-    pub(crate) fn insert(&mut self, number: u64) -> bool {
-        if self.contains(number) {
-            return false;
-        }
-        self.seen.insert_one(number);
+    /// Takes in numbers of which none is known.
+    pub(crate) fn insert(&mut self, numbers: Range<u64>) {
+        self.seen.insert(numbers);
         while self.seen.len() > MAX_DEDUP_RANGES {
             if let Some(oldest) = self.seen.pop_first() {
                 self.floor = oldest.end;
             }
         }
-        true
     }
 
     /// The first number below `below` and at or above `from` that was not received.

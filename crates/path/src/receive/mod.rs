@@ -5,6 +5,7 @@ mod schedule;
 #[cfg(test)]
 mod tests;
 
+use std::ops::Range;
 use std::time::Duration;
 
 use plait_base::limits::MAX_ACK_RANGES;
@@ -95,21 +96,27 @@ impl ReceiveFlow {
 
     /// Takes in a packet that was opened and is not a duplicate.
     pub fn on_packet(&mut self, now: Instant, number: u64, eliciting: Eliciting, ecn: Option<Ecn>) {
-        if !self.dedup.insert(number) {
-            return;
+        if !self.is_duplicate(number) {
+            self.on_packets(now, number..number + 1, eliciting, ecn);
         }
-        self.schedule.on_packet(now, number, eliciting, ecn, &self.dedup);
-        self.to_report.insert_one(number);
-        self.unreported_from = Some(self.unreported_from.map_or(number, |from| from.min(number)));
+    }
+
+    /// Takes in packets that were opened, one number after the other; none of them was received before.
+    pub(crate) fn on_packets(&mut self, now: Instant, numbers: Range<u64>, eliciting: Eliciting, ecn: Option<Ecn>) {
+        let Some(last) = numbers.end.checked_sub(1).filter(|last| numbers.contains(last)) else { return };
+        self.dedup.insert(numbers.clone());
+        self.schedule.on_packets(now, &numbers, eliciting, ecn, &self.dedup);
+        self.to_report.insert(numbers.clone());
+        self.unreported_from = Some(self.unreported_from.map_or(numbers.start, |from| from.min(numbers.start)));
         // RFC 9000 13.2.3: the oldest ranges may be forgotten; the duplicates' memory takes no more packets in them
         if self.to_report.len() > MAX_ACK_RANGES {
             self.to_report.pop_first();
         }
-        if self.largest.is_none_or(|(largest, _)| number > largest) {
-            self.largest = Some((number, now));
+        if self.largest.is_none_or(|(largest, _)| last > largest) {
+            self.largest = Some((last, now));
         }
         // RFC 9000 13.4.1: reported whether or not we mark what we send
-        self.ecn.add(ecn);
+        self.ecn.add(ecn, numbers.end - numbers.start);
     }
 
     /// Whether an ack should leave at `now`.

@@ -1,5 +1,6 @@
 //! When to acknowledge: at once, with the next packet, or at a deadline (RFC 9000 13.2, ACK_FREQUENCY).
 
+use std::ops::Range;
 use std::time::Duration;
 
 use plait_base::{Ecn, Instant};
@@ -84,25 +85,26 @@ impl AckSchedule {
         self.prompt_acks = PROMPT_ACKS;
     }
 
-    /// A new packet arrived; `seen` has it already.
-    pub(crate) fn on_packet(
+    /// New packets arrived, one number after the other; `seen` has them already.
+    pub(crate) fn on_packets(
         &mut self,
         now: Instant,
-        number: u64,
+        numbers: &Range<u64>,
         eliciting: Eliciting,
         ecn: Option<Ecn>,
         seen: &Dedup,
     ) {
-        self.unreported += 1;
+        let count = numbers.end - numbers.start;
+        self.unreported += count;
         if eliciting == Eliciting::No {
             return;
         }
-        self.eliciting += 1;
+        self.eliciting += count;
         if self.deadline.is_none() && !self.due {
             self.deadline = Some(now + self.policy.max_ack_delay);
         }
-        let disorder = self.is_disorder(number, seen);
-        self.largest_eliciting = self.largest_eliciting.max(Some(number));
+        let disorder = self.is_disorder(numbers, seen);
+        self.largest_eliciting = self.largest_eliciting.max(numbers.end.checked_sub(1));
         // RFC 9000 13.2.1: CE marks are reported at once; 13.2.2: every so many packets
         let hasty = disorder || ecn == Some(Ecn::Ce) || self.prompt_acks > 0;
         if hasty || self.eliciting > self.policy.eliciting_threshold {
@@ -111,16 +113,16 @@ impl AckSchedule {
     }
 
     /// RFC 9000 13.2.1: below the largest ack-eliciting number, or above it with numbers missing between.
-    fn is_disorder(&self, number: u64, seen: &Dedup) -> bool {
+    fn is_disorder(&self, numbers: &Range<u64>, seen: &Dedup) -> bool {
         let Some(largest) = self.largest_eliciting else { return false };
         match self.policy.reordering_threshold {
             0 => false,
-            1 if number < largest => true,
-            1 => !seen.contains_all(largest + 1, number),
+            1 if numbers.start < largest => true,
+            1 => !seen.contains_all(largest + 1, numbers.start),
             threshold => {
                 // ACK_FREQUENCY: the smallest gap not reported yet is `threshold` below the largest number
                 let from = self.largest_reported.map_or(0, |n| (n + 1).saturating_sub(threshold));
-                let largest = largest.max(number);
+                let largest = largest.max(numbers.end.saturating_sub(1));
                 seen.first_missing(from, largest).is_some_and(|gap| largest - gap >= threshold)
             }
         }

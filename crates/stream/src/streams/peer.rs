@@ -1,5 +1,7 @@
 //! What the peer's frames do to streams, with every rule of RFC 9000 2 to 4 and 19 that they can break.
 
+use std::ops::Range;
+
 use bytes::Bytes;
 use plait_base::limits::MAX_STREAM_COUNT;
 use plait_base::{Dir, StreamId, Violation};
@@ -15,12 +17,28 @@ impl Streams {
     /// # Errors
     /// The data breaks flow control or the final size, or the peer may not send on this stream or open it.
     pub fn on_stream(&mut self, id: StreamId, offset: u64, fin: bool, data: Bytes) -> Result<(), Violation> {
+        let end = offset.saturating_add(data.len() as u64);
+        self.on_stream_run(id, offset..end, fin, std::iter::once(data))
+    }
+
+    /// STREAM frames of one stream, each of which goes on where the one before ended: the bytes at `range` in `pieces`; `fin`
+    /// where the last of them ends the stream.
+    ///
+    /// # Errors
+    /// As for [`Self::on_stream`]; of a run that breaks a rule some pieces may have been taken in.
+    pub fn on_stream_run(
+        &mut self,
+        id: StreamId,
+        range: Range<u64>,
+        fin: bool,
+        pieces: impl IntoIterator<Item = Bytes>,
+    ) -> Result<(), Violation> {
         self.check_peer_sends(id)?;
         let room = self.receive.limit().saturating_sub(self.receive.received());
         let window_max = self.config.stream_window.max;
         // A half that is over was counted to its final size: late frames change nothing.
         let changed = self.change_receive(id, |half| {
-            let arrival = half.on_data(offset, Fin::when(fin), data, room)?;
+            let arrival = half.on_data(range, Fin::when(fin), pieces, room)?;
             let window = if half.is_cramped() { half.credit.widen_up_to(window_max) } else { None };
             Ok::<_, Violation>((arrival, window))
         });

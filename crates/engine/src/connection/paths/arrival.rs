@@ -142,6 +142,12 @@ impl PathControl {
         Ok(())
     }
 
+    /// True for a number above all that the path received.
+    pub(crate) fn is_newest(&self, at: &Arrival, number: u64) -> bool {
+        let path = at.place.and_then(|place| self.table.path_at(place));
+        path.and_then(|path| path.receive.largest()).is_none_or(|largest| number > largest)
+    }
+
     /// The handshake begins again: what is under way, 0-RTT included, counts as never sent. CRYPTO data is left to the
     /// handshake to send again.
     pub(crate) fn declare_first_flight_lost(&mut self, now: Instant) {
@@ -194,16 +200,18 @@ impl PathControl {
             self.expect_more(at);
         }
         let Some(path) = self.path_of(at) else { return };
-        if path.on_packet_received(at.now, at.number, eliciting, at.ecn, at.bytes, stream_bytes) {
+        let is_new = !path.receive.is_duplicate(at.number);
+        let numbers = if is_new { at.number..at.number + 1 } else { 0..0 };
+        if path.on_packets_received(at.now, numbers, eliciting, at.ecn, at.bytes, stream_bytes) {
             self.ping(at.path);
         }
     }
 
-    /// Packets of stream data were read and told to their path, the last of them at `at`; `ask` where it is to be asked
-    /// whether it is back.
-    pub(crate) fn on_bulk_received(&mut self, at: &Arrival, ask: bool) {
+    /// Packets of these numbers were read, `bytes` of datagrams with `stream_bytes` and nothing else, the last of them at `at`.
+    pub(crate) fn on_bulk_received(&mut self, at: &Arrival, numbers: Range<u64>, bytes: u64, stream_bytes: u64) {
         self.expect_more(at);
-        if ask {
+        let Some(path) = self.path_of(at) else { return };
+        if path.on_packets_received(at.now, numbers, Eliciting::Yes, at.ecn, bytes, Some(stream_bytes)) {
             self.ping(at.path);
         }
     }

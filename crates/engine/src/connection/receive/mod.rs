@@ -36,12 +36,14 @@ pub(crate) struct Receive {
     pub(crate) loans: Loans,
     /// Room for the datagrams of a train; empty between two.
     train: Vec<TrainPacket>,
+    /// Room for the stream data of a train; empty between two.
+    pieces: Vec<Bytes>,
 }
 
 impl Receive {
     pub(crate) fn shrink_to_fit(&mut self) {
         self.saved_packets.shrink_to_fit();
-        self.train = Vec::new();
+        (self.train, self.pieces) = (Vec::new(), Vec::new());
     }
 }
 
