@@ -161,7 +161,7 @@ async fn download(
                 reader.stop(code::ENOUGH);
                 return Ok(());
             }
-            received = reader.receive(MAX_BYTES) => match received? {
+            received = reader.receive_any() => match received? {
                 Some(received) => {
                     bytes += received as u64;
                     meter.on_chunk(received);

@@ -15,6 +15,8 @@ use super::{HEAD_BYTES, PIECE_BYTES};
 
 /// Largest piece read from a connection of TCP at once, bytes: four records of TLS.
 const READ_BYTES: usize = 64 * 1024;
+/// Pieces of a stream that are received and forgotten at once: those of a batch of datagrams.
+const PIECES_AT_ONCE: usize = 48;
 /// In place of a length.
 const UNTIL_END: u64 = u64::MAX;
 
@@ -33,6 +35,15 @@ pub(crate) enum PipeError {
     Unknown(u64),
     /// The connection is over, or something else happened.
     Gone(String),
+}
+
+impl PipeError {
+    fn from_read(error: ReadError) -> Self {
+        match error {
+            ReadError::Reset(code) => Self::Refused(code),
+            error => gone(error),
+        }
+    }
 }
 
 impl fmt::Display for PipeError {
@@ -170,8 +181,7 @@ impl PipeReader {
         match self {
             Self::Quic(stream) => match stream.read_chunk(most.min(PIECE_BYTES), Order::Ordered).await {
                 Ok(chunk) => Ok(chunk.map(|chunk| chunk.bytes)),
-                Err(ReadError::Reset(code)) => Err(PipeError::Refused(code)),
-                Err(error) => Err(gone(error)),
+                Err(error) => Err(PipeError::from_read(error)),
             },
             Self::Tls(stream, waiting) => {
                 Ok(waiting.fill(stream).await?.then(|| Bytes::copy_from_slice(waiting.pass(most))))
@@ -179,8 +189,20 @@ impl PipeReader {
         }
     }
 
+    /// Receives what is there and forgets it: how long it was; none at the end.
+    pub(crate) async fn receive_any(&mut self) -> Result<Option<usize>, PipeError> {
+        match self {
+            Self::Quic(stream) => {
+                let mut pieces = [const { Bytes::new() }; PIECES_AT_ONCE];
+                let count = stream.read_chunks(&mut pieces).await.map_err(PipeError::from_read)?;
+                Ok(count.map(|count| pieces.iter().take(count).map(Bytes::len).sum()))
+            }
+            Self::Tls(..) => self.receive(u64::MAX).await,
+        }
+    }
+
     /// Receives the next piece, of so many bytes at most, and forgets it: how long it was; none at the end.
-    pub(crate) async fn receive(&mut self, most: u64) -> Result<Option<usize>, PipeError> {
+    async fn receive(&mut self, most: u64) -> Result<Option<usize>, PipeError> {
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         match self {
             Self::Quic(_) => Ok(self.read_up_to(most).await?.map(|piece| piece.len())),
@@ -220,14 +242,18 @@ impl PipeReader {
 
     /// Reads `len` bytes, or all up to the end; `on_piece` hears how many bytes each piece has.
     pub(crate) async fn take(&mut self, len: Option<u64>, mut on_piece: impl FnMut(usize)) -> Result<(), PipeError> {
-        let mut left = len.unwrap_or(u64::MAX);
+        let Some(mut left) = len else {
+            while let Some(bytes) = self.receive_any().await? {
+                on_piece(bytes);
+            }
+            return Ok(());
+        };
         while left > 0 {
             match self.receive(left).await? {
                 Some(bytes) => {
                     left -= bytes as u64;
                     on_piece(bytes);
                 }
-                None if len.is_none() => return Ok(()),
                 None => return Err(PipeError::Gone(format!("{left} bytes are missing at its end"))),
             }
         }

@@ -74,7 +74,7 @@ impl RecvStream {
         &mut self,
         cx: &Context<'_>,
         order: Order,
-        mut want: usize,
+        want: usize,
         mut take: impl FnMut(Chunk) -> usize,
     ) -> Poll<Result<bool, ReadError>> {
         match self.end {
@@ -88,21 +88,21 @@ impl RecvStream {
         if self.early.is_rejected(&state) {
             return Poll::Ready(Err(ReadError::ZeroRttRejected));
         }
+        if want == 0 {
+            return Poll::Ready(Ok(false));
+        }
         let mut any = false;
-        while want > 0 {
-            match state.engine.recv_stream(self.id).read(want, order) {
-                Ok(Some(chunk)) => {
-                    any = true;
-                    self.consumed += chunk.bytes.len();
-                    want = take(chunk);
-                    continue;
-                }
-                Ok(None) => self.end = Some(End::Finished),
-                Err(engine::ReadError::Reset(code)) => self.end = Some(End::Reset(code)),
-                Err(error) if !any => return self.fail(state, cx, error),
-                Err(_) => self.look_after_credit(&mut state, 1),
-            }
-            break;
+        let end = state.engine.recv_stream(self.id).read_each(want, order, |chunk| {
+            any = true;
+            self.consumed += chunk.bytes.len();
+            take(chunk)
+        });
+        match end {
+            Ok(true) => {}
+            Ok(false) => self.end = Some(End::Finished),
+            Err(engine::ReadError::Reset(code)) => self.end = Some(End::Reset(code)),
+            Err(error) if !any => return self.fail(state, cx, error),
+            Err(_) => self.look_after_credit(&mut state, 1),
         }
         self.look_after_credit(&mut state, if self.end.is_some() { 1 } else { CREDIT_BYTES });
         match self.end {

@@ -195,19 +195,53 @@ impl Streams {
     /// # Errors
     /// [`ReadError::Blocked`] when nothing is here yet; the others when the peer reset the stream or nothing can follow.
     pub fn read(&mut self, id: StreamId, max_len: usize, order: Order) -> Result<Option<Chunk>, ReadError> {
-        let (result, wants_update) =
-            self.change_receive(id, |half| (half.read(max_len, order), half.wants_update())).ok_or(ClosedStream)?;
-        match &result {
-            Ok(Some(chunk)) => {
-                self.receive.on_consumed(chunk.bytes.len() as u64);
-                if wants_update {
-                    self.pending.stream_credits.insert(id);
+        let mut read = None;
+        let more = self.read_each(id, max_len, order, |chunk| {
+            read = Some(chunk);
+            0
+        })?;
+        Ok(read.filter(|_| more))
+    }
+
+    /// Hands `take` piece after piece, of `max_len` bytes at most and then of as many as it asked for, until it asks for none.
+    /// False at the end of the stream, which is closed from then on.
+    ///
+    /// # Errors
+    /// As for [`Self::read`]; pieces may have been handed over before.
+    pub fn read_each(
+        &mut self,
+        id: StreamId,
+        max_len: usize,
+        order: Order,
+        mut take: impl FnMut(Chunk) -> usize,
+    ) -> Result<bool, ReadError> {
+        let mut consumed = 0;
+        let read_all = |half: &mut ReceiveHalf| {
+            let mut want = max_len;
+            let end = loop {
+                match half.read(want, order) {
+                    Ok(Some(chunk)) => {
+                        consumed += chunk.bytes.len() as u64;
+                        want = take(chunk);
+                    }
+                    Ok(None) => break Ok(false),
+                    Err(error) => break Err(error),
                 }
-            }
-            Ok(None) | Err(ReadError::Reset(_)) => self.table.close_receive(id),
-            Err(_) => {}
+                if want == 0 {
+                    break Ok(true);
+                }
+            };
+            (end, half.wants_update())
+        };
+        let (end, wants_update) = self.change_receive(id, read_all).ok_or(ClosedStream)?;
+        self.receive.on_consumed(consumed);
+        if wants_update && consumed > 0 {
+            self.pending.stream_credits.insert(id);
         }
-        result
+        if matches!(end, Ok(false) | Err(ReadError::Reset(_))) {
+            self.table.close_receive(id);
+        }
+        end
     }
 
     /// Code of the peer's RESET_STREAM, if it sent one. Asking counts as reading it: this half is forgotten then.

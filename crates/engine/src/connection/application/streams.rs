@@ -107,6 +107,20 @@ impl RecvStream<'_> {
         self.streams.read(self.id, max_len, order)
     }
 
+    /// Hands `take` piece after piece, of `max_len` bytes at most and then of as many as it asked for, until it asks for none.
+    /// False at the stream's end.
+    ///
+    /// # Errors
+    /// As for [`Self::read`]; pieces may have been handed over before.
+    pub fn read_each(
+        &mut self,
+        max_len: usize,
+        order: Order,
+        take: impl FnMut(Chunk) -> usize,
+    ) -> Result<bool, ReadError> {
+        self.streams.read_each(self.id, max_len, order, take)
+    }
+
     /// The code with which the peer reset the stream, if it did.
     ///
     /// # Errors
