@@ -169,7 +169,7 @@ impl Path {
 
     /// True where one more full datagram of data may leave for a proven address, by window and pace.
     #[inline]
-    pub fn admits_datagram(&self, now: Instant) -> bool {
+    pub(crate) fn admits_datagram(&self, now: Instant) -> bool {
         self.addresses.is_validated() && self.send.room(now, u64::from(self.mtu())) == SendRoom::Free
     }
 

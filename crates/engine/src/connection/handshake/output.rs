@@ -9,6 +9,7 @@ use plait_wire::params::GreaseQuicBit;
 use plait_wire::{Frame, FrameWriter, SentFrame};
 
 use super::{Handshake, Owed};
+use crate::config::Switch;
 use crate::connection::send::sockets::SMALLEST_PACKET_BYTES;
 
 impl Handshake {
@@ -53,11 +54,11 @@ impl Handshake {
         if full_sized { MIN_DATAGRAM_BYTES as u64 } else { SMALLEST_PACKET_BYTES }
     }
 
-    /// True once the fixed bit may be cleared: the peer allows it, and no packet of the handshake is sent any more
-    /// (RFC 9287 3).
-    pub(crate) fn may_clear_fixed_bit(&self) -> bool {
+    /// True once the fixed bit may be cleared, where we `grease`: the peer allows it, and no packet of the handshake is sent
+    /// any more (RFC 9287 3).
+    pub(crate) fn may_clear_fixed_bit(&self, grease: Switch) -> bool {
         let allows = |p: &plait_wire::TransportParameters| p.fixed_bit == GreaseQuicBit::Supported;
-        self.is_confirmed() && self.params.peers.as_ref().is_some_and(allows)
+        grease == Switch::On && self.is_confirmed() && self.params.peers.as_ref().is_some_and(allows)
     }
 
     /// True when its frames wait for a 1-RTT packet.

@@ -142,6 +142,14 @@ impl PathControl {
         Ok(())
     }
 
+    /// True where a path is open for what arrives, and where it came from is where the path leads.
+    pub(crate) fn is_bulk_path(&self, at: &mut Arrival) -> bool {
+        at.admission = self.table.admission_at(at.place);
+        self.table.pairing() == Pairing::Paths
+            && at.admission == Admission::Open
+            && at.place.and_then(|place| self.table.path_at(place)).is_some_and(|path| path.is_at(&at.tuple))
+    }
+
     /// True for a number above all that the path received.
     pub(crate) fn is_newest(&self, at: &Arrival, number: u64) -> bool {
         let path = at.place.and_then(|place| self.table.path_at(place));

@@ -7,6 +7,7 @@ use plait_wire::SentFrame;
 
 use crate::connection::Connection;
 use crate::connection::events::PathEvent;
+use crate::connection::send::unfit_datagrams::drop_unfit_datagrams;
 use crate::io::EndpointEvent;
 
 /// Something that happened to paths.
@@ -63,7 +64,7 @@ impl Connection {
                 PathNews::Undelivered { id, feedback } => {
                     self.process_acked_and_lost(now, id, feedback);
                 }
-                PathNews::RoomShrank => self.drop_unfit_datagrams(),
+                PathNews::RoomShrank => drop_unfit_datagrams(&mut self.datagrams, &self.paths.table),
                 PathNews::Closing { id } => self.scheduling.on_path_closing(id),
                 PathNews::HostProven => self.issue_tokens(now),
                 PathNews::Close(error) => self.close_with(now, error),

@@ -12,6 +12,7 @@ use plait_wire::frame::{Ack, AckForm};
 
 use super::Arrival;
 use crate::connection::Connection;
+use crate::connection::send::unfit_datagrams::drop_unfit_datagrams;
 
 impl Connection {
     pub(super) fn on_ack(&mut self, at: &Arrival, ack: &Ack<'_>) -> Result<(), TransportError> {
@@ -85,7 +86,7 @@ impl Connection {
         }
         self.scheduling.scheduler.on_lost(id, u64::from(bytes), now);
         if let Some(bytes) = self.paths.on_packet_lost(now, id, lost) {
-            self.drop_unfit_datagrams();
+            drop_unfit_datagrams(&mut self.datagrams, &self.paths.table);
             self.events.observe(now, || TraceEvent::Mtu { path: id, bytes });
         }
     }

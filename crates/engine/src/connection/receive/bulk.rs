@@ -6,7 +6,6 @@ use std::ops::Range;
 use bytes::Bytes;
 use plait_base::observe::TraceEvent;
 use plait_base::{StreamId, TransportError};
-use plait_path::table::{Admission, Pairing};
 use plait_stream::Streams;
 use plait_wire::frame::{Frame, Stream};
 
@@ -54,7 +53,7 @@ impl Connection {
     /// Reads packets from the first on, as long as each is one STREAM frame and numbered next to the one before, above all that
     /// came earlier, and came to where the path is. Says how many; others are read one by one.
     pub(super) fn read_bulk(&mut self, at: &mut Arrival, packets: &[TrainPacket], memory: &Bytes) -> usize {
-        if !self.is_bulk_path(at) {
+        if !self.lifecycle.is_open() || !self.paths.is_bulk_path(at) {
             return 0;
         }
         let is_observed = self.events.is_observed();
@@ -98,15 +97,5 @@ impl Connection {
             Err(error) => self.close_with(at.now, error),
         }
         count as usize
-    }
-
-    /// True where a path is open for what arrives, and where it came from is where the path leads.
-    fn is_bulk_path(&self, at: &mut Arrival) -> bool {
-        let table = &self.paths.table;
-        at.admission = table.admission_at(at.place);
-        self.lifecycle.is_open()
-            && table.pairing() == Pairing::Paths
-            && at.admission == Admission::Open
-            && at.place.and_then(|place| table.path_at(place)).is_some_and(|path| path.is_at(&at.tuple))
     }
 }

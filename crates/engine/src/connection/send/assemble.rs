@@ -86,7 +86,7 @@ impl Connection {
             self.handshake.long_header(space, dcid)?
         };
         // RFC 9287 3: peers that allow it get the bit at random
-        let may_clear = space == Space::Data && self.may_clear_fixed_bit();
+        let may_clear = space == Space::Data && self.handshake.may_clear_fixed_bit(self.settings.transport.wire.grease);
         let fixed = draw_fixed_bit(may_clear.then_some(&mut self.random));
         path.begin_packet(space, buf, &header, end, fixed)
     }

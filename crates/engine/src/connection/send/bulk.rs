@@ -13,7 +13,6 @@ use plait_stream::Streams;
 use plait_wire::FrameWriter;
 use plait_wire::header::FixedBit;
 
-use crate::config::Switch;
 use crate::connection::Connection;
 use crate::connection::events::Events;
 use crate::connection::paths::PathControl;
@@ -39,7 +38,7 @@ impl Connection {
     /// Adds packets of stream data to a train, as long as nothing else has to be decided. Counts them, and says whether
     /// other packets may follow.
     pub(crate) fn fill_train(&mut self, now: Instant, train: &mut Train, buf: &mut Vec<u8>) -> TrainEnd {
-        let may_clear = self.may_clear_fixed_bit();
+        let may_clear = self.handshake.may_clear_fixed_bit(self.settings.transport.wire.grease);
         let Self { paths, streams, keys, scheduling, random, events, .. } = self;
         let Scheduling { scheduler, reinjector, frames, views, .. } = scheduling;
         let Some(slot) = paths.table.slot_at_mut(train.place) else { return TrainEnd::Closed };
@@ -70,11 +69,6 @@ impl Connection {
             self.close_with(now, error.into());
             TrainEnd::Closed
         })
-    }
-
-    /// True where the peer takes packets whose second bit is 0 (RFC 9287 3): it is then at random.
-    pub(crate) fn may_clear_fixed_bit(&self) -> bool {
-        self.settings.transport.wire.grease == Switch::On && self.handshake.may_clear_fixed_bit()
     }
 }
 

@@ -55,7 +55,9 @@ impl Connection {
         self.scheduling.begin_poll(now);
         let mut empty = EmptyChoices::default();
         while transmit.is_none() && empty.len() < MAX_EMPTY_CHOICES {
-            let Some(choice) = self.next_packet(self.offer(now), &empty) else { break };
+            let Some(offer) = self.offer(now) else { break };
+            let next = self.scheduling.next_packet(&mut self.paths, &self.datagrams, &offer, &empty);
+            let Some(choice) = next else { break };
             transmit = self.poll_train(now, max_segments.max(1), buf, choice);
             empty.push(choice);
         }
@@ -122,18 +124,19 @@ impl Connection {
             if built.bytes < train.segment || train.count >= train.max || single || stunted {
                 break;
             }
-            let mut offer = self.offer(now);
-            let begins = |offer: &Offer| self.scheduling.begins_bulk(&self.paths, offer, place);
-            if purpose == Purpose::Data && offer.as_ref().is_some_and(begins) {
+            let Some(mut offer) = self.offer(now) else { break };
+            if purpose == Purpose::Data && self.scheduling.begins_bulk(&self.paths, &offer, place) {
                 let before = train.count;
                 if self.fill_train(now, &mut train, buf) == TrainEnd::Closed {
                     break;
                 }
                 if train.count > before {
-                    offer = self.offer(now);
+                    let Some(anew) = self.offer(now) else { break };
+                    offer = anew;
                 }
             }
-            match self.next_packet(offer, &EmptyChoices::default()) {
+            let none = EmptyChoices::default();
+            match self.scheduling.next_packet(&mut self.paths, &self.datagrams, &offer, &none) {
                 Some(next) if next.path == id && next.purpose.joins_trains() => purpose = next.purpose,
                 _ => break,
             }
@@ -160,11 +163,6 @@ impl Connection {
                 _ => padding_of(pad, start, end),
             }
         })
-    }
-
-    /// Which path sends next, and what for: none of `empty`, which came to nothing earlier in this poll.
-    fn next_packet(&mut self, offer: Option<Offer>, empty: &EmptyChoices) -> Option<Choice> {
-        self.scheduling.next_packet(&mut self.paths, &self.datagrams, &offer?, empty)
     }
 
     /// What may leave in packets of the data space; none before there are keys for them.

@@ -1,17 +1,16 @@
 //! Queued datagrams that fit no packet any more.
 
-use crate::connection::Connection;
+use plait_path::table::Paths;
+use plait_stream::Datagrams;
 
-impl Connection {
-    /// Paths or their packets became smaller, or the peer's limit did: datagrams that no path can carry any more would hold
-    /// up all that comes after them.
-    pub(crate) fn drop_unfit_datagrams(&mut self) {
-        if self.datagrams.wants_send() {
-            let room = self.paths.table.frame_room_in_reach();
-            let dropped = self.datagrams.drop_larger_than(room);
-            if dropped > 0 {
-                tracing::debug!(dropped, room, "queued datagrams fit no packet any more");
-            }
+/// Paths or their packets became smaller, or the peer's limit did: datagrams that no path can carry any more would hold
+/// up all that comes after them.
+pub(crate) fn drop_unfit_datagrams(datagrams: &mut Datagrams, table: &Paths) {
+    if datagrams.wants_send() {
+        let room = table.frame_room_in_reach();
+        let dropped = datagrams.drop_larger_than(room);
+        if dropped > 0 {
+            tracing::debug!(dropped, room, "queued datagrams fit no packet any more");
         }
     }
 }
