@@ -33,5 +33,6 @@ mod settings;
 mod sizes;
 mod smoke;
 mod spoofed;
+mod trains;
 mod versions;
 mod violations;

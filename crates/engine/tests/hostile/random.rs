@@ -7,7 +7,7 @@ use crate::puppet::{Packet, Rig, Setup, ms, tuple};
 use crate::violations::raw;
 
 /// Rounds of a test, times PLAIT_HOSTILE_ROUNDS where that is set: for long runs.
-fn rounds(count: u64) -> u64 {
+pub fn rounds(count: u64) -> u64 {
     let times = std::env::var("PLAIT_HOSTILE_ROUNDS").ok().and_then(|n| n.parse().ok());
     count * times.unwrap_or(1)
 }

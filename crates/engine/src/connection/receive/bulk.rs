@@ -22,9 +22,10 @@ struct StreamRun<'a> {
 }
 
 impl StreamRun<'_> {
-    /// Takes a frame in, whose data lies in `memory`. What does not go on is handed over first.
+    /// Takes a frame in, whose data lies in `memory`. What does not go on is handed over first, and so is what comes before a
+    /// stream's end: the end may break rules of its own.
     fn add(&mut self, frame: &Stream<'_>, memory: &Bytes, streams: &mut Streams) -> Result<(), TransportError> {
-        let goes_on = frame.id == self.id && frame.offset == self.range.end && !self.fin;
+        let goes_on = frame.id == self.id && frame.offset == self.range.end && !self.fin && !frame.fin;
         if !goes_on {
             self.hand_over(streams)?;
             (self.id, self.range) = (frame.id, frame.offset..frame.offset);
