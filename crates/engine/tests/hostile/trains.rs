@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use plait_base::observe::{Observer, TraceEvent};
 use plait_base::{CloseCode, Dir, Instant, PathId, Random, Space, StreamId};
 use plait_engine::{ConnectionError, Event, Received};
-use plait_stream::{Order, ReadError};
+use plait_stream::{Order, Overflow, ReadError};
 use plait_wire::frame::Frame;
 use plait_wire::{PacketKind, varint};
 
-use crate::puppet::{Packet, Rig, Setup};
+use crate::puppet::{Packet, Rig, Setup, ms};
 use crate::random::rounds;
 use crate::violations::raw;
 
@@ -259,4 +259,115 @@ fn a_run_that_breaks_a_rule_closes_with_its_code() {
     varint::put(&mut far, 0x0c);
     let far = [far, raw(&[0, (1 << 62) - 3], &[0; 8])].concat();
     assert_eq!(closed_by(4_000, &[within[0].clone(), far]), Some(CloseCode::FRAME_ENCODING_ERROR));
+}
+
+/// One stream, as its writer or its reader has it.
+#[derive(Debug, Default, PartialEq)]
+struct Written {
+    bytes: Vec<u8>,
+    is_finished: bool,
+    is_reset: bool,
+}
+
+/// Reads the streams out of what an engine sent: each byte must be there, and be the same whenever it comes again.
+fn received(rig: &Rig) -> BTreeMap<StreamId, Written> {
+    let mut pieces = BTreeMap::<StreamId, BTreeMap<u64, u8>>::new();
+    let mut streams = BTreeMap::<StreamId, Written>::new();
+    for seen in rig.seen.iter().filter(|seen| seen.kind == PacketKind::OneRtt) {
+        for frame in seen.frames() {
+            match frame {
+                Frame::Stream(frame) => {
+                    let stream = pieces.entry(frame.id).or_default();
+                    for (at, byte) in (frame.offset..).zip(frame.data) {
+                        assert_eq!(*stream.entry(at).or_insert(*byte), *byte, "{:?} at {at}", frame.id);
+                    }
+                    streams.entry(frame.id).or_default().is_finished |= frame.fin;
+                }
+                Frame::ResetStream(reset) => streams.entry(reset.id).or_default().is_reset = true,
+                _ => {}
+            }
+        }
+    }
+    for (id, bytes) in pieces {
+        let stream = streams.entry(id).or_default();
+        let is_whole = bytes.keys().copied().eq(0..bytes.len() as u64);
+        assert!(is_whole || stream.is_reset, "{id:?} has gaps");
+        stream.bytes = bytes.into_values().collect();
+    }
+    streams
+}
+
+/// The puppet forgets that it received packets whose number leaves `lost` by 50, and acknowledges the others.
+fn acknowledge_most(rig: &mut Rig, lost: u64) {
+    let ranges = rig.peer.received.entry((Space::Data, PathId::ZERO)).or_default();
+    let kept = std::mem::take(ranges).iter().flatten().filter(|number| number % 50 != lost).collect::<Vec<_>>();
+    for number in kept {
+        ranges.insert_one(number);
+    }
+    rig.ack_all();
+}
+
+/// Streams written at random, ended, reset and re-ordered, to a peer that loses some packets: what was written, and how many
+/// datagrams were full.
+fn write_at_random(seed: u64, max_segments: usize) -> (Rig, BTreeMap<StreamId, Written>) {
+    let mut rig = Rig::established_server(Setup { seed, ..Setup::default() });
+    rig.max_segments = max_segments;
+    rig.seen.clear();
+    let mut random = Random::from_u64(seed);
+    let lost = 5 + random.below(40);
+    let mut written = BTreeMap::<StreamId, Written>::new();
+    for step in 0..60 {
+        let stream = written.iter_mut().nth(random.below(6) as usize);
+        match (random.below(12), stream) {
+            (0, _) | (1..6, None) => {
+                written.extend(rig.conn().streams().open(Dir::Uni).map(|id| (id, Written::default())))
+            }
+            (1..6, Some((id, stream))) => {
+                let most = 1 << (4 + random.below(14));
+                let bytes: Vec<u8> = (0..random.below(most)).map(|at| (at + step) as u8).collect();
+                let taken = rig.conn().send_stream(*id).write(&bytes).unwrap_or(0);
+                stream.bytes.extend_from_slice(&bytes[..taken]);
+            }
+            (6, Some((id, stream))) => stream.is_finished |= rig.conn().send_stream(*id).finish().is_ok(),
+            (7, Some((id, stream))) if random.chance(0.3) => {
+                stream.is_reset |= rig.conn().send_stream(*id).reset(9).is_ok();
+            }
+            (8, Some((id, _))) => drop(rig.conn().send_stream(*id).set_priority(random.below(3) as i32)),
+            (9, _) => {
+                let datagram = Bytes::from(vec![1; random.below(900) as usize]);
+                drop(rig.conn().datagrams().send(datagram, Overflow::DropOldest));
+            }
+            (10, _) => acknowledge_most(&mut rig, lost),
+            _ => rig.pass(ms(random.below(30))),
+        }
+        rig.pump();
+    }
+    for _ in 0..200 {
+        rig.pass(ms(20));
+        rig.ack_all();
+    }
+    (rig, written)
+}
+
+#[test]
+fn trains_bring_what_was_written_as_single_datagrams_do() {
+    let mut full = 0;
+    for seed in 0..rounds(40) {
+        for max_segments in [1, 10, 64] {
+            let (rig, mut written) = write_at_random(seed, max_segments);
+            let mut received = received(&rig);
+            written.retain(|_, stream| !stream.bytes.is_empty() || stream.is_finished || stream.is_reset);
+            for (id, stream) in &mut written {
+                let arrived = received.remove(id).unwrap_or_else(|| panic!("{id:?} did not arrive, seed {seed}"));
+                if stream.is_reset {
+                    assert!(arrived.is_reset, "{id:?} is reset, seed {seed}");
+                } else {
+                    assert!(arrived == *stream, "{id:?} differs with {max_segments} datagrams, seed {seed}");
+                }
+            }
+            assert!(received.is_empty(), "{:?} were never written, seed {seed}", received.keys());
+            full += rig.seen.iter().filter(|seen| seen.datagram == 1_200).count();
+        }
+    }
+    assert!(full > 1_000, "{full} full datagrams");
 }

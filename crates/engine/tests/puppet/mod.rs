@@ -175,6 +175,8 @@ pub struct Rig {
     /// Addresses of others: what the engine sends there never gets to the puppet.
     pub strangers: Vec<SocketAddr>,
     pub accepts: bool,
+    /// Datagrams of a train, at most.
+    pub max_segments: usize,
     crypto_sent: BTreeMap<Space, usize>,
     next_cid: BTreeMap<u32, u64>,
 }
@@ -238,6 +240,7 @@ impl Rig {
             deaf: false,
             strangers: Vec::new(),
             accepts: true,
+            max_segments: 10,
             crypto_sent: BTreeMap::new(),
             next_cid: BTreeMap::new(),
         }
@@ -313,7 +316,7 @@ impl Rig {
         let Some(conn) = self.conn.as_mut() else { return };
         let mut buf = Vec::new();
         let mut sent = 0;
-        while let Some(transmit) = conn.poll_transmit(self.now, 10, &mut buf) {
+        while let Some(transmit) = conn.poll_transmit(self.now, self.max_segments, &mut buf) {
             assert_eq!(transmit.size, buf.len());
             assert!(transmit.size > 0, "an empty datagram");
             for datagram in buf.chunks(transmit.segment_size.unwrap_or(buf.len())) {
@@ -359,7 +362,7 @@ impl Rig {
     fn pump_once(&mut self) {
         let Some(conn) = self.conn.as_mut() else { return };
         let mut buf = Vec::new();
-        while let Some(transmit) = conn.poll_transmit(self.now, 10, &mut buf) {
+        while let Some(transmit) = conn.poll_transmit(self.now, self.max_segments, &mut buf) {
             for datagram in buf.chunks(transmit.segment_size.unwrap_or(buf.len())) {
                 self.ledger.entry(transmit.tuple.remote).or_default().from_engine += datagram.len() as u64;
                 self.wire.push((transmit.tuple, transmit.ecn, datagram.to_vec()));
