@@ -65,3 +65,38 @@ impl Feedback {
         self.lost_packets.shrink_to_fit();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use plait_base::StreamId;
+    use plait_wire::SentFrame;
+
+    use super::Feedback;
+
+    fn stream(id: u64, offset: u64, len: u32, fin: bool) -> SentFrame {
+        SentFrame::Stream { id: StreamId(id), offset, len, fin }
+    }
+
+    #[test]
+    fn data_that_goes_on_is_one_report() {
+        let (most, all) = (u32::MAX, u64::MAX);
+        let rows: [(&[SentFrame], &[SentFrame]); 7] = [
+            (&[stream(4, 10, 5, false), stream(4, 15, 5, false)], &[stream(4, 10, 10, false)]),
+            (&[stream(4, 10, 5, false), stream(4, 15, 0, true)], &[stream(4, 10, 5, true)]),
+            (&[stream(4, 10, 5, true), stream(4, 15, 5, false)], &[stream(4, 10, 5, true), stream(4, 15, 5, false)]),
+            (&[stream(4, 10, 5, false), stream(8, 15, 5, false)], &[stream(4, 10, 5, false), stream(8, 15, 5, false)]),
+            (&[stream(4, 10, 5, false), stream(4, 16, 5, false)], &[stream(4, 10, 5, false), stream(4, 16, 5, false)]),
+            // Sums that no number holds stay apart.
+            (
+                &[stream(4, 0, most, false), stream(4, most.into(), 1, false)],
+                &[stream(4, 0, most, false), stream(4, most.into(), 1, false)],
+            ),
+            (&[stream(4, all, 1, false), stream(4, 0, 1, false)], &[stream(4, all, 1, false), stream(4, 0, 1, false)]),
+        ];
+        for (frames, expected) in rows {
+            let mut feedback = Feedback::default();
+            frames.iter().for_each(|frame| feedback.add_acked(*frame));
+            assert_eq!(feedback.acked, expected, "{frames:?}");
+        }
+    }
+}

@@ -339,6 +339,21 @@ proptest! {
         }
     }
 
+    /// RFC 9000 12.4: a packet of one STREAM frame is read at a glance, and as the walk over its frames would read it.
+    #[test]
+    fn a_lone_stream_frame_is_found_at_a_glance(seed in seeds(), behind in prop::collection::vec(any::<u8>(), 0..3)) {
+        for kind in 0..FRAMES {
+            let ack = seed.ack();
+            let packet = [encoded(&seed.frame(kind, &ack)), behind.clone()].concat();
+            let frames: Vec<_> = Frames::new(&packet).collect();
+            let walked = match frames[..] {
+                [Ok(Frame::Stream(frame))] => Some(frame),
+                _ => None,
+            };
+            prop_assert_eq!(Stream::alone_in(&packet), walked);
+        }
+    }
+
     #[test]
     fn every_frame_round_trips_and_may_be_cut_anywhere(seed in seeds()) {
         // RFC 9000 12.4-5

@@ -287,3 +287,49 @@ fn unread_data_of_many_streams_settles() {
     assert_eq!((b.lent_bytes(), datagram.is_unique()), (0, true));
     assert_eq!(b.read(ids[3], 4_000, Order::Ordered).unwrap().unwrap().bytes.len(), 600);
 }
+
+/// RFC 9000 4.1: reading several pieces at once gives the credit that reading them one by one gives.
+#[test]
+fn pieces_read_at_once_are_those_read_one_by_one() {
+    let (mut a, mut b) = pair(small());
+    let id = a.open(Dir::Uni).unwrap();
+    for (offset, fin) in [(0, false), (100, false), (200, false), (300, true)] {
+        b.on_stream(id, offset, fin, Bytes::from(vec![(offset / 100) as u8; 100])).unwrap();
+    }
+    let mut taken = Vec::new();
+    // No piece is longer than was asked for; what is small lies together.
+    let more = b.read_each(id, 150, Order::Ordered, |chunk| {
+        taken.push((chunk.offset, chunk.bytes.len()));
+        if taken.len() == 1 { 30 } else { 0 }
+    });
+    assert_eq!((more, &taken[..]), (Ok(true), &[(0, 150), (150, 30)][..]));
+    assert_eq!(b.receive.consumed(), 180);
+    let mut rest = 0;
+    let more = b.read_each(id, usize::MAX, Order::Ordered, |chunk| {
+        rest += chunk.bytes.len();
+        usize::MAX
+    });
+    assert_eq!((more, rest, b.receive.consumed()), (Ok(false), 220, 400));
+    let never = |_: crate::Chunk| -> usize { panic!("the stream is over") };
+    assert_eq!(b.read_each(id, 1, Order::Ordered, never), Err(ReadError::ClosedStream));
+    b.assert_sums();
+}
+
+/// RFC 9000 4.1, 4.5: frames that follow each other count as one, whatever they break.
+#[test]
+fn a_run_of_frames_is_checked_as_a_whole() {
+    let run = |lens: &[usize]| lens.iter().map(|len| Bytes::from(vec![1; *len])).collect::<Vec<_>>();
+    let (mut a, mut b) = pair(small());
+    let id = a.open(Dir::Uni).unwrap();
+    b.on_stream_run(id, 0..900, false, run(&[300, 300, 300])).unwrap();
+    assert_eq!(b.on_stream_run(id, 900..1_100, false, run(&[100, 100])), Err(Violation::StreamFlowControl));
+    b.on_stream_run(id, 900..1_000, true, run(&[50, 50])).unwrap();
+    assert_eq!(b.on_stream_run(id, 1_000..1_010, false, run(&[5, 5])), Err(Violation::DataBeyondFinalSize));
+    let other = a.open(Dir::Uni).unwrap();
+    assert_eq!(b.on_stream_run(other, 0..600, false, run(&[300, 300])), Err(Violation::ConnectionFlowControl));
+    // The same bytes once more change nothing.
+    b.on_stream_run(id, 0..600, false, run(&[300, 300])).unwrap();
+    assert_eq!(b.read_all(id), (vec![1; 1_000], Ok(())));
+    assert_eq!(b.receive.received(), 1_000);
+    b.assert_sums();
+}
