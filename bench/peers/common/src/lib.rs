@@ -1,17 +1,20 @@
 //! What the peers have in common: their command line, their windows, what they print.
 //!
-//! A peer is called `server CERT KEY` or `client CERT ADDRESS BYTES STREAMS`, with PEM files. The server prints its address. On
-//! each stream it answers eight bytes, big-endian, with so many bytes: the protocol `perf` of draft-banks-quic-performance. The
-//! client asks, drops what comes, prints the seconds and the CPU seconds that it took, and waits to be killed.
+//! A peer is called `server CERT KEY` or `client CERT ADDRESS LOAD`, with PEM files. The server prints its address. On each
+//! stream it drops what comes and answers the first eight bytes, big-endian, with so many bytes: the protocol `perf` of
+//! draft-banks-quic-performance. The loads of a client are in [`Load`].
 
-use std::io::{BufReader, Write};
+mod load;
+mod measured;
+
+use std::io::BufReader;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
 
-use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::time::TimeValLike;
+pub use load::{Load, Peer, run};
+pub use measured::Measured;
+use measured::say;
 use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -30,15 +33,23 @@ pub fn datagram_bytes() -> u16 {
 /// Bytes that a sender hands over at once.
 pub const CHUNK_BYTES: usize = 256 * 1024;
 
-/// Longest request that a server takes.
-pub const REQUEST_BYTES_MAX: usize = 1 << 20;
+/// What a client sent on a stream: how many bytes it asks for, in the first eight.
+#[derive(Default)]
+pub struct Question {
+    head: Vec<u8>,
+}
 
-/// How many bytes a request asks for: its first eight say so.
-///
-/// # Panics
-/// It has fewer.
-pub fn wanted(request: &[u8]) -> u64 {
-    u64::from_be_bytes(*request.first_chunk().expect("eight bytes"))
+impl Question {
+    /// Takes in the next bytes; all but the first eight are dropped.
+    pub fn take(&mut self, bytes: &[u8]) {
+        let missing = 8 - self.head.len();
+        self.head.extend(bytes.iter().take(missing));
+    }
+
+    /// How many bytes it asks for; none where it is too short.
+    pub fn wanted(&self) -> Option<u64> {
+        Some(u64::from_be_bytes(*self.head.first_chunk()?))
+    }
 }
 
 /// What a peer is to do.
@@ -53,14 +64,12 @@ pub struct ServerTask {
     pub key: PathBuf,
 }
 
-/// What a client is to fetch.
+/// What a client is to do.
 pub struct ClientTask {
     /// Whom to trust.
     pub cert: PathBuf,
     pub server: SocketAddr,
-    /// On all streams together.
-    pub bytes: u64,
-    pub streams: u64,
+    pub load: Load,
 }
 
 impl Role {
@@ -70,16 +79,14 @@ impl Role {
     /// It says something else.
     pub fn from_args() -> Self {
         let args: Vec<String> = std::env::args().skip(1).collect();
-        let number = |text: &String| text.parse().expect("a number");
         match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
             ["server", cert, key] => Self::Server(ServerTask { cert: cert.into(), key: key.into() }),
-            ["client", cert, server, _, _] => Self::Client(ClientTask {
+            ["client", cert, server, ref load @ ..] => Self::Client(ClientTask {
                 cert: cert.into(),
                 server: server.parse().expect("an address"),
-                bytes: number(&args[3]),
-                streams: number(&args[4]),
+                load: Load::from_words(load).expect("a load: see its documentation"),
             }),
-            _ => panic!("server CERT KEY, or client CERT ADDRESS BYTES STREAMS"),
+            _ => panic!("server CERT KEY, or client CERT ADDRESS LOAD"),
         }
     }
 }
@@ -109,25 +116,29 @@ impl ServerTask {
 }
 
 impl ClientTask {
+    /// Whom to trust.
+    ///
+    /// # Panics
+    /// The file cannot be read.
+    pub fn roots(&self) -> RootCertStore {
+        let mut roots = RootCertStore::empty();
+        for certificate in certificates(&self.cert) {
+            roots.add(certificate).expect("a root");
+        }
+        roots
+    }
+
     /// TLS 1.3 by aws-lc-rs, for QUIC.
     ///
     /// # Panics
     /// The file cannot be read.
     pub fn tls(&self) -> rustls::ClientConfig {
-        let mut roots = RootCertStore::empty();
-        for certificate in certificates(&self.cert) {
-            roots.add(certificate).expect("a root");
-        }
+        let roots = self.roots();
         let builder = rustls::ClientConfig::builder_with_provider(provider());
         let builder = builder.with_protocol_versions(&[&rustls::version::TLS13]).expect("TLS 1.3");
         let mut tls = builder.with_root_certificates(roots).with_no_client_auth();
         tls.alpn_protocols = vec![ALPN.to_vec()];
         tls
-    }
-
-    /// How many bytes stream `at` carries: the first ones take what cannot be shared out evenly.
-    pub fn share(&self, at: u64) -> u64 {
-        self.bytes / self.streams + u64::from(at < self.bytes % self.streams)
     }
 }
 
@@ -143,38 +154,4 @@ fn provider() -> Arc<rustls::crypto::CryptoProvider> {
 /// Says where the server listens.
 pub fn announce(address: SocketAddr) {
     say(&address.to_string());
-}
-
-/// A transfer that is being measured.
-pub struct Measured {
-    began: Instant,
-    cpu_seconds: f64,
-}
-
-impl Measured {
-    /// It begins now.
-    #[allow(clippy::disallowed_methods, reason = "it measures")]
-    pub fn start() -> Self {
-        Self { began: Instant::now(), cpu_seconds: cpu_seconds() }
-    }
-
-    /// Says how long it took and how much of a core, and waits to be killed.
-    pub fn finish(self) -> ! {
-        let (seconds, cpu) = (self.began.elapsed().as_secs_f64(), cpu_seconds() - self.cpu_seconds);
-        say(&format!("{seconds} {cpu}"));
-        loop {
-            std::thread::park();
-        }
-    }
-}
-
-/// User and system time of this process.
-fn cpu_seconds() -> f64 {
-    let usage = getrusage(UsageWho::RUSAGE_SELF).expect("times");
-    (usage.user_time().num_microseconds() + usage.system_time().num_microseconds()) as f64 / 1e6
-}
-
-fn say(line: &str) {
-    println!("{line}");
-    std::io::stdout().flush().expect("standard output");
 }

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use aws_lc_rs::aead::quic::{AES_128, HeaderProtectionKey};
-use peer_common::{CHUNK_BYTES, ClientTask, Measured, Role, WINDOW_BYTES, announce};
+use peer_common::{CHUNK_BYTES, ClientTask, Load, Measured, Role, WINDOW_BYTES, announce};
 use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
 use socket2::SockRef;
 
@@ -206,10 +206,11 @@ fn transmit(socket: &UdpSocket, state: &UdpSocketState, destination: SocketAddr,
 }
 
 fn receive(task: &ClientTask) {
+    let Load::Bytes { bytes, .. } = task.load else { panic!("it moves bytes and nothing else") };
     let (socket, state) = socket();
     let measured = Measured::start();
     socket.set_read_timeout(Some(Duration::from_secs(10))).expect("a limit");
-    socket.send_to(&task.bytes.to_be_bytes(), task.server).expect("a request");
+    socket.send_to(&bytes.to_be_bytes(), task.server).expect("a request");
     let keys = Keys::new();
     let datagram_bytes = datagram_bytes();
     let payload_bytes = datagram_bytes - OVERHEAD_BYTES;
@@ -217,7 +218,7 @@ fn receive(task: &ClientTask) {
     let mut meta = [RecvMeta::default()];
     let mut into = vec![0; CHUNK_BYTES];
     let (mut number, mut got, mut told) = (0, 0_u64, 0);
-    while got < task.bytes {
+    while got < bytes {
         // One train a call: a socket that waits would wait until all of several are there.
         let mut slices = [IoSliceMut::new(&mut buffer)];
         state.recv((&socket).into(), &mut slices, &mut meta).expect("nothing was lost");
@@ -231,5 +232,5 @@ fn receive(task: &ClientTask) {
             told = got;
         }
     }
-    measured.finish();
+    measured.finish(Vec::new());
 }

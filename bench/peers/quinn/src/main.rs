@@ -1,12 +1,11 @@
 //! quinn as server and client of the comparison.
 
-use std::net::UdpSocket;
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use peer_common::{
-    CHUNK_BYTES, ClientTask, Measured, REQUEST_BYTES_MAX, Role, SERVER_NAME, ServerTask, WINDOW_BYTES, announce,
-    datagram_bytes, wanted,
+    CHUNK_BYTES, ClientTask, Peer, Question, Role, SERVER_NAME, ServerTask, WINDOW_BYTES, announce, datagram_bytes, run,
 };
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn::{
@@ -18,7 +17,7 @@ use quinn::{
 async fn main() {
     match Role::from_args() {
         Role::Server(task) => serve(&task).await,
-        Role::Client(task) => fetch(&task).await,
+        Role::Client(task) => run(Client::new(&task), task.load).await,
     }
 }
 
@@ -60,39 +59,60 @@ async fn answer(connection: Connection) {
     }
 }
 
-async fn give(mut send: SendStream, mut receive: RecvStream, payload: Bytes) {
-    let asked = receive.read_to_end(REQUEST_BYTES_MAX).await.expect("a request");
-    let mut left = wanted(&asked);
+/// Ends early where the client goes.
+async fn give(mut send: SendStream, mut receive: RecvStream, payload: Bytes) -> Option<()> {
+    let mut question = Question::default();
+    while let Some(chunk) = receive.read_chunk(usize::MAX, true).await.ok()? {
+        question.take(&chunk.bytes);
+    }
+    let mut left = question.wanted()?;
     while left > 0 {
         let chunk = payload.slice(..payload.len().min(left as usize));
         left -= chunk.len() as u64;
-        send.write_chunk(chunk).await.expect("room");
+        send.write_chunk(chunk).await.ok()?;
     }
-    send.finish().expect("an open stream");
+    send.finish().ok()
 }
 
-async fn fetch(task: &ClientTask) {
-    let tls = QuicClientConfig::try_from(task.tls()).expect("a cipher suite");
-    let mut config = ClientConfig::new(Arc::new(tls));
-    config.transport_config(transport());
-    let endpoint = endpoint(None);
-    let connecting = endpoint.connect_with(config, task.server, SERVER_NAME).expect("a start");
-    let connection = connecting.await.expect("a connection");
-    let measured = Measured::start();
-    let streams: Vec<_> = (0..task.streams).map(|at| tokio::spawn(take(connection.clone(), task.share(at)))).collect();
-    for stream in streams {
-        stream.await.expect("a stream");
-    }
-    measured.finish();
+#[derive(Clone)]
+struct Client {
+    endpoint: Endpoint,
+    config: ClientConfig,
+    server: SocketAddr,
 }
 
-async fn take(connection: Connection, bytes: u64) {
-    let (mut send, mut receive) = connection.open_bi().await.expect("a stream");
-    send.write_all(&bytes.to_be_bytes()).await.expect("room");
-    send.finish().expect("an open stream");
-    let mut got = 0;
-    while let Some(chunk) = receive.read_chunk(usize::MAX, true).await.expect("data") {
-        got += chunk.bytes.len() as u64;
+impl Client {
+    fn new(task: &ClientTask) -> Self {
+        let tls = QuicClientConfig::try_from(task.tls()).expect("a cipher suite");
+        let mut config = ClientConfig::new(Arc::new(tls));
+        config.transport_config(transport());
+        Self { endpoint: endpoint(None), config, server: task.server }
     }
-    assert_eq!(got, bytes);
+}
+
+impl Peer for Client {
+    type Connection = Connection;
+    type Stream = (SendStream, RecvStream);
+
+    async fn connect(&self) -> Connection {
+        let connecting = self.endpoint.connect_with(self.config.clone(), self.server, SERVER_NAME);
+        connecting.expect("a start").await.expect("a connection")
+    }
+
+    async fn open(connection: &Connection) -> Self::Stream {
+        connection.open_bi().await.expect("a stream")
+    }
+
+    async fn write((send, _): &mut Self::Stream, data: Bytes) {
+        send.write_chunk(data).await.expect("room");
+    }
+
+    async fn finish((mut send, mut receive): Self::Stream) -> u64 {
+        send.finish().expect("an open stream");
+        let mut got = 0;
+        while let Some(chunk) = receive.read_chunk(usize::MAX, true).await.expect("data") {
+            got += chunk.bytes.len() as u64;
+        }
+        got
+    }
 }

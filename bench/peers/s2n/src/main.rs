@@ -1,9 +1,11 @@
 //! s2n-quic as server and client of the comparison.
 
+use std::net::SocketAddr;
+
 use bytes::Bytes;
 use peer_common::{
-    ALPN, CHUNK_BYTES, ClientTask, Measured, REQUEST_BYTES_MAX, Role, SERVER_NAME, ServerTask, WINDOW_BYTES, announce,
-    datagram_bytes, wanted,
+    ALPN, CHUNK_BYTES, ClientTask, Peer, Question, Role, SERVER_NAME, ServerTask, WINDOW_BYTES, announce,
+    datagram_bytes, run,
 };
 use s2n_quic::client::Connect;
 use s2n_quic::provider::io::Default as Io;
@@ -16,7 +18,7 @@ use s2n_quic::{Client, Connection, Server, connection::Handle};
 async fn main() {
     match Role::from_args() {
         Role::Server(task) => serve(&task).await,
-        Role::Client(task) => fetch(&task).await,
+        Role::Client(task) => run(Fetcher::new(&task), task.load).await,
     }
 }
 
@@ -51,50 +53,66 @@ async fn answer(mut connection: Connection) {
     }
 }
 
-async fn give(mut stream: BidirectionalStream, payload: Bytes) {
-    let mut asked = Vec::new();
-    while let Some(piece) = stream.receive().await.expect("a request") {
-        asked.extend_from_slice(&piece);
-        assert!(asked.len() <= REQUEST_BYTES_MAX);
+/// Ends early where the client goes.
+async fn give(mut stream: BidirectionalStream, payload: Bytes) -> Option<()> {
+    let mut question = Question::default();
+    while let Some(piece) = stream.receive().await.ok()? {
+        question.take(&piece);
     }
-    let mut left = wanted(&asked);
+    let mut left = question.wanted()?;
     while left > 0 {
         let chunk = payload.slice(..payload.len().min(left as usize));
         left -= chunk.len() as u64;
-        stream.send(chunk).await.expect("room");
+        stream.send(chunk).await.ok()?;
     }
-    stream.finish().expect("an open stream");
+    stream.finish().ok()
 }
 
-async fn fetch(task: &ClientTask) {
-    let tls = rustls::Client::builder().with_certificate(&*task.cert).expect("a root");
-    let tls = tls.with_application_protocols([ALPN].into_iter()).expect("a protocol").build().expect("TLS");
-    let client = Client::builder().with_tls(tls).expect("TLS").with_limits(limits()).expect("limits");
-    let client = client.with_io(io()).expect("a socket").start().expect("a client");
-    let connection = client.connect(Connect::new(task.server).with_server_name(SERVER_NAME)).await;
-    let (handle, _acceptor) = connection.expect("a connection").split();
-    let measured = Measured::start();
-    let streams: Vec<_> = (0..task.streams).map(|at| tokio::spawn(take(handle.clone(), task.share(at)))).collect();
-    for stream in streams {
-        stream.await.expect("a stream");
-    }
-    measured.finish();
+#[derive(Clone)]
+struct Fetcher {
+    client: Client,
+    server: SocketAddr,
 }
 
-async fn take(mut handle: Handle, bytes: u64) {
-    let mut stream = handle.open_bidirectional_stream().await.expect("a stream");
-    stream.send(Bytes::copy_from_slice(&bytes.to_be_bytes())).await.expect("room");
-    stream.finish().expect("an open stream");
-    let mut got = 0;
-    let mut chunks = [const { Bytes::new() }; 64];
-    loop {
-        let (count, is_open) = stream.receive_vectored(&mut chunks).await.expect("data");
-        for chunk in chunks.iter_mut().take(count) {
-            got += std::mem::take(chunk).len() as u64;
-        }
-        if !is_open {
-            break;
+impl Fetcher {
+    fn new(task: &ClientTask) -> Self {
+        let tls = rustls::Client::builder().with_certificate(&*task.cert).expect("a root");
+        let tls = tls.with_application_protocols([ALPN].into_iter()).expect("a protocol").build().expect("TLS");
+        let client = Client::builder().with_tls(tls).expect("TLS").with_limits(limits()).expect("limits");
+        let client = client.with_io(io()).expect("a socket").start().expect("a client");
+        Self { client, server: task.server }
+    }
+}
+
+impl Peer for Fetcher {
+    type Connection = Handle;
+    type Stream = BidirectionalStream;
+
+    async fn connect(&self) -> Handle {
+        let connection = self.client.connect(Connect::new(self.server).with_server_name(SERVER_NAME)).await;
+        connection.expect("a connection").split().0
+    }
+
+    async fn open(connection: &Handle) -> BidirectionalStream {
+        connection.clone().open_bidirectional_stream().await.expect("a stream")
+    }
+
+    async fn write(stream: &mut BidirectionalStream, data: Bytes) {
+        stream.send(data).await.expect("room");
+    }
+
+    async fn finish(mut stream: BidirectionalStream) -> u64 {
+        stream.finish().expect("an open stream");
+        let mut got = 0;
+        let mut chunks = [const { Bytes::new() }; 64];
+        loop {
+            let (count, is_open) = stream.receive_vectored(&mut chunks).await.expect("data");
+            for chunk in chunks.iter_mut().take(count) {
+                got += std::mem::take(chunk).len() as u64;
+            }
+            if !is_open {
+                return got;
+            }
         }
     }
-    assert_eq!(got, bytes);
 }
