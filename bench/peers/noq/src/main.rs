@@ -43,17 +43,17 @@ async fn serve(task: &ServerTask) {
     let mut config = ServerConfig::with_crypto(Arc::new(tls));
     config.transport_config(transport());
     let endpoint = endpoint(Some(config));
+    let payload = Bytes::from(vec![7; CHUNK_BYTES]);
     announce(endpoint.local_addr().expect("an address"));
     while let Some(incoming) = endpoint.accept().await {
         let Ok(connection) = incoming.await else {
             continue;
         };
-        tokio::spawn(answer(connection));
+        tokio::spawn(answer(connection, payload.clone()));
     }
 }
 
-async fn answer(connection: Connection) {
-    let payload = Bytes::from(vec![7; CHUNK_BYTES]);
+async fn answer(connection: Connection, payload: Bytes) {
     while let Ok((send, receive)) = connection.accept_bi().await {
         tokio::spawn(give(send, receive, payload.clone()));
     }

@@ -40,14 +40,14 @@ async fn serve(task: &ServerTask) {
     let tls = tls.with_application_protocols([ALPN].into_iter()).expect("a protocol").build().expect("TLS");
     let server = Server::builder().with_tls(tls).expect("TLS").with_limits(limits()).expect("limits");
     let mut server = server.with_io(io()).expect("a socket").start().expect("a server");
+    let payload = Bytes::from(vec![7; CHUNK_BYTES]);
     announce(server.local_addr().expect("an address"));
     while let Some(connection) = server.accept().await {
-        tokio::spawn(answer(connection));
+        tokio::spawn(answer(connection, payload.clone()));
     }
 }
 
-async fn answer(mut connection: Connection) {
-    let payload = Bytes::from(vec![7; CHUNK_BYTES]);
+async fn answer(mut connection: Connection, payload: Bytes) {
     while let Ok(Some(stream)) = connection.accept_bidirectional_stream().await {
         tokio::spawn(give(stream, payload.clone()));
     }
