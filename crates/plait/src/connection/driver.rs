@@ -1,5 +1,6 @@
 //! The task of one connection: datagrams in, timers, datagrams out, news to those who wait.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
@@ -30,7 +31,6 @@ pub(crate) struct Driver {
     endpoint: Arc<EndpointShared>,
     send_queues: SendQueues,
     inputs: VecDeque<Input>,
-    buffer: Vec<u8>,
     endpoint_events: Vec<EndpointEvent>,
     timer: Pin<Box<Sleep>>,
     timer_at: Option<Instant>,
@@ -41,8 +41,10 @@ pub(crate) struct Driver {
     listener: Option<Listener>,
 }
 
-/// Memory for a GSO batch that is kept by a connection with nothing to say, bytes: there may be thousands of idle ones.
-const KEPT_BUFFER_BYTES: usize = 2048;
+thread_local! {
+    /// Memory for a GSO batch while it is made: one for all connections of a thread, of which one makes a batch at a time.
+    static TRAIN: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
 
 /// After so much silence a connection gives back the memory that it keeps for packets to come.
 const SILENCE: Duration = Duration::from_millis(250);
@@ -80,7 +82,6 @@ impl Driver {
             endpoint,
             send_queues: SendQueues::new(sockets),
             inputs: VecDeque::new(),
-            buffer: Vec::new(),
             endpoint_events: Vec::new(),
             timer,
             timer_at: None,
@@ -139,7 +140,8 @@ impl Driver {
         if heard {
             self.busy_at = Some(now);
         }
-        if state.engine.deadline().is_some_and(|at| at <= now) {
+        // What falls due meanwhile sets the timer at the end of this visit.
+        if self.timer_at.is_none_or(|at| at <= now) && state.engine.deadline().is_some_and(|at| at <= now) {
             state.engine.on_timeout(now);
         }
         if heard && !state.paths.openers.is_empty() {
@@ -155,6 +157,13 @@ impl Driver {
     /// when it has room again.
     fn transmit(&mut self, cx: &Context<'_>) -> Work {
         self.send_queues.flush(cx);
+        let mut buffer = TRAIN.take();
+        let work = self.send_trains(cx, &mut buffer);
+        TRAIN.set(buffer);
+        work
+    }
+
+    fn send_trains(&mut self, cx: &Context<'_>, buffer: &mut Vec<u8>) -> Work {
         let max_segments = self.send_queues.sockets().max_segments();
         for batch in 0..MAX_BATCHES {
             let mut state = self.shared.lock();
@@ -164,7 +173,7 @@ impl Driver {
             }
             let full = self.send_queues.full(state.engine.paths().tuples());
             state.engine.set_full_sockets(now, full);
-            let transmit = state.engine.poll_transmit(now, max_segments, &mut self.buffer);
+            let transmit = state.engine.poll_transmit(now, max_segments, buffer);
             self.endpoint_events.extend(std::iter::from_fn(|| state.engine.poll_endpoint_event()));
             drop(state);
             // Ids that the peer learns by this datagram must be known before it leaves.
@@ -176,22 +185,18 @@ impl Driver {
                 return Work::Done;
             };
             self.busy_at = Some(now);
-            self.send_queues.send(cx, transmit, &mut self.buffer);
+            self.send_queues.send(cx, transmit, buffer);
         }
         Work::Left
     }
 
     /// Gives back memory for GSO batches while there is nothing to say, and all that is only kept after some silence.
     fn release(&mut self, now: Instant) {
-        if self.buffer.capacity() > KEPT_BUFFER_BYTES {
-            self.buffer = Vec::new();
-        }
         self.send_queues.release();
         if self.busy_at.is_none_or(|at| now < at + SILENCE) {
             return;
         }
         self.busy_at = None;
-        self.buffer = Vec::new();
         self.endpoint_events = Vec::new();
         self.inputs.shrink_to_fit();
         self.shared.inbox.shrink_to_fit();
