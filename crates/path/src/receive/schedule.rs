@@ -11,6 +11,10 @@ use super::dedup::Dedup;
 /// So many acks of a new way leave at once: the peer's first RTT samples are free of ack delay.
 const PROMPT_ACKS: u64 = 4;
 
+/// Packets that elicit no ack are reported beside others, or once so many came since the last ack: acks of acks, which only tell
+/// the peer which ranges it need not repeat (RFC 9000 13.2.4).
+const MANY_SILENT: u64 = 16;
+
 /// How eagerly a receiver acknowledges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckPolicy {
@@ -140,7 +144,7 @@ impl AckSchedule {
     pub(crate) fn need(&self, now: Instant) -> AckNeed {
         if self.due || self.deadline.is_some_and(|at| at <= now) {
             AckNeed::Now
-        } else if self.unreported > 0 {
+        } else if self.eliciting > 0 || self.unreported >= MANY_SILENT {
             AckNeed::Piggyback
         } else {
             AckNeed::None
