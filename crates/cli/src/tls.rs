@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use plait::tls::any_certificate;
 use rcgen::{CertificateParams, KeyPair};
-use rustls::RootCertStore;
 use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::CryptoProvider;
+use rustls::{CipherSuite, RootCertStore};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
@@ -64,8 +64,11 @@ impl Clone for Shown {
     }
 }
 
+/// The suites in the order in which they are offered under QUIC: TLS over TCP is there to be compared with it.
 fn provider() -> Arc<CryptoProvider> {
-    Arc::new(rustls::crypto::aws_lc_rs::default_provider())
+    let mut provider = rustls::crypto::aws_lc_rs::default_provider();
+    provider.cipher_suites.sort_by_key(|suite| suite.suite() != CipherSuite::TLS13_AES_128_GCM_SHA256);
+    Arc::new(provider)
 }
 
 fn cannot_begin(error: impl std::fmt::Display) -> CliError {
@@ -143,6 +146,13 @@ fn read(flag: &str, file: &Path) -> Result<Vec<u8>, CliError> {
 mod tests {
     use super::*;
     use crate::identity::fresh;
+
+    #[test]
+    fn tcp_has_the_cipher_suites_of_quic_in_their_order() {
+        let suites: Vec<_> = provider().cipher_suites.iter().map(|suite| suite.suite()).collect();
+        assert_eq!(suites[0], CipherSuite::TLS13_AES_128_GCM_SHA256);
+        assert!(suites.contains(&CipherSuite::TLS13_AES_256_GCM_SHA384), "{suites:?}");
+    }
 
     #[test]
     fn made_certificates_can_be_trusted() {

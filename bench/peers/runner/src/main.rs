@@ -13,6 +13,10 @@ use round::{Contestant, Identity, round};
 use table::Table;
 
 fn main() -> ExitCode {
+    if std::env::args().any(|word| word == "--help" || word == "-h") {
+        println!("{}", plan::USAGE);
+        return ExitCode::SUCCESS;
+    }
     let done = Plan::from_words(std::env::args().skip(1)).and_then(|plan| run(&plan));
     match done {
         Ok(()) => ExitCode::SUCCESS,
