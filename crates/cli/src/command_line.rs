@@ -3,6 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::args::{DemoArgs, GetArgs, ServeArgs};
+#[cfg(target_os = "linux")]
+use crate::commands::lab::args::LabCommand;
 use crate::commands::sim::args::SimCommand;
 use crate::perf::args::PerfCommand;
 
@@ -38,6 +40,10 @@ pub(crate) enum Command {
     /// Ask what would happen: scenarios, campaigns and the papers' figures in virtual time
     #[command(subcommand)]
     Sim(SimCommand),
+    /// Run scenarios in real time between network namespaces of this machine, against what kernels have (Linux)
+    #[cfg(target_os = "linux")]
+    #[command(subcommand)]
+    Lab(LabCommand),
     /// Be an endpoint of the public interop runner; its environment says what to do
     #[command(hide = true)]
     Interop,

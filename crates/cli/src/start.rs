@@ -88,6 +88,8 @@ async fn run(command: Command) -> Result<(), CliError> {
         Command::Serve(args) => commands::serve::run(args).await,
         Command::Get(args) => commands::get::run(args).await,
         Command::Sim(command) => commands::sim::run(command, Policies::new()).await,
+        #[cfg(target_os = "linux")]
+        Command::Lab(command) => commands::lab::run(command).await,
         Command::Perf(command) => commands::perf::run(command).await,
         Command::Interop => commands::interop::run().await,
     }

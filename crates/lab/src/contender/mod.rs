@@ -1,0 +1,69 @@
+//! The stacks that are compared. A new one is a file here and a line in [`all`].
+
+mod ours;
+
+use std::fmt::Debug;
+
+use crate::error::LabError;
+use crate::host::Hosts;
+use crate::machine::Machine;
+use crate::run::{Answer, ClientOutput, Program, RunFailure, Work};
+
+/// A stack under test: how its server and its client are started on the two hosts, and how its answer is read.
+///
+/// It is told what to do in a [`Work`], and touches nothing but the two hosts: these go when the run is over, and with
+/// them whatever was set in them. All methods may be called from several threads at once, for runs side by side.
+pub(crate) trait Contender: Debug + Send + Sync {
+    /// The word by which it is chosen, and that stands in results: letters, digits and `-`.
+    fn name(&self) -> &'static str;
+
+    /// What it is, in a line.
+    fn about(&self) -> &'static str;
+
+    /// Whether this machine can run it.
+    ///
+    /// # Errors
+    /// Why not, and what to do.
+    fn availability(&self, machine: &Machine) -> Result<(), String>;
+
+    /// Whether it can do this at all: some have no uploads, or one path only.
+    ///
+    /// # Errors
+    /// Why not.
+    fn accepts(&self, work: &Work) -> Result<(), String>;
+
+    /// Sets the hosts up before the server starts, where more is needed than addresses and routes (`ip mptcp`).
+    ///
+    /// # Errors
+    /// A command of the system failed.
+    fn prepare(&self, _hosts: &Hosts, _work: &Work) -> Result<(), LabError> {
+        Ok(())
+    }
+
+    /// The server. It runs on the server's host until it is killed.
+    fn server(&self, work: &Work) -> Program;
+
+    /// The client. It runs on the client's host, and ends by itself when the transfer is done.
+    fn client(&self, work: &Work) -> Program;
+
+    /// Reads what the client said.
+    ///
+    /// # Errors
+    /// It failed, by its exit code or by its own word.
+    fn outcome(&self, work: &Work, output: &ClientOutput) -> Result<Answer, RunFailure>;
+}
+
+/// Every contender, in the order in which tables show them.
+pub(crate) fn all() -> Vec<Box<dyn Contender>> {
+    vec![Box::new(ours::Plait::multipath()), Box::new(ours::Plait::single())]
+}
+
+/// The contender of this name.
+///
+/// # Errors
+/// There is none.
+pub(crate) fn by_name(name: &str) -> Result<Box<dyn Contender>, LabError> {
+    let known = || all().iter().map(|contender| contender.name()).collect::<Vec<_>>().join(", ");
+    let found = all().into_iter().find(|contender| contender.name() == name);
+    found.ok_or_else(|| LabError::NoContender { name: name.to_owned(), known: known() })
+}

@@ -1,0 +1,44 @@
+//! `plait lab doctor`: what this machine can do, and who can be compared on it.
+
+use crate::contender;
+use crate::machine::{Having, Machine};
+
+/// A line of the doctor's table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// `machine` or `contender`.
+    pub kind: &'static str,
+    /// What was looked for.
+    pub name: String,
+    /// What was found; where something is missing, what to do.
+    pub found: Result<String, String>,
+}
+
+impl Finding {
+    fn new(kind: &'static str, name: &str, found: Result<String, String>) -> Self {
+        Self { kind, name: name.to_owned(), found }
+    }
+
+    fn of(name: &str, having: &Having, yes: &str) -> Self {
+        Self::new("machine", name, having.clone().map(|()| yes.to_owned()))
+    }
+}
+
+/// Looks at the machine and at every contender, from inside the laboratory's own namespaces.
+pub fn look() -> Vec<Finding> {
+    let machine = Machine::look();
+    let mut findings = vec![
+        Finding::new("machine", "kernel", Ok(machine.kernel.clone())),
+        Finding::new("machine", "cores", Ok(machine.cores.to_string())),
+        Finding::of("TUN devices", &machine.tun, "/dev/net/tun opens"),
+        Finding::of("MPTCP", &machine.mptcp, "version 1, endpoints can be set"),
+        Finding::of("real time", &machine.real_time, "SCHED_FIFO is allowed"),
+        Finding::of("netem", &machine.netem, "--shaper netem can be used"),
+        Finding::new("machine", "TCP controllers", Ok(machine.tcp_controllers.join(" "))),
+    ];
+    for contender in contender::all() {
+        let found = contender.availability(&machine).map(|()| contender.about().to_owned());
+        findings.push(Finding::new("contender", contender.name(), found));
+    }
+    findings
+}

@@ -1,0 +1,96 @@
+//! One host: a network namespace, and programs in it.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::error::LabError;
+use crate::tool;
+
+/// A network namespace that is a file.
+#[derive(Clone, Debug)]
+pub(crate) struct Namespace {
+    file: PathBuf,
+}
+
+/// What keeps IPv6 from speaking before it is asked to and from waiting before it does, IPv4 from refusing what comes by
+/// another link than it would answer, and TCP from remembering the last run. Buffers are for windows of 16 MB.
+const SETTINGS: [(&str, &str); 12] = [
+    ("net/ipv4/conf/all/rp_filter", "0"),
+    ("net/ipv4/conf/default/rp_filter", "0"),
+    ("net/ipv6/conf/all/accept_dad", "0"),
+    ("net/ipv6/conf/default/accept_dad", "0"),
+    ("net/ipv6/conf/all/router_solicitations", "0"),
+    ("net/ipv6/conf/default/router_solicitations", "0"),
+    ("net/ipv6/conf/default/addr_gen_mode", "1"),
+    ("net/ipv6/conf/all/disable_ipv6", "0"),
+    ("net/ipv4/tcp_no_metrics_save", "1"),
+    ("net/ipv4/tcp_rmem", "4096 131072 33554432"),
+    ("net/ipv4/tcp_wmem", "4096 65536 33554432"),
+    ("net/mptcp/enabled", "1"),
+];
+
+impl Namespace {
+    /// A new one, at a file that is not there yet.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub(crate) fn new(file: PathBuf) -> Result<Self, LabError> {
+        std::fs::File::create_new(&file).map_err(LabError::file(&file))?;
+        let mut at = OsStr::new("--net=").to_owned();
+        at.push(&file);
+        tool::run("unshare", [at.as_os_str(), OsStr::new("true")])?;
+        let space = Self { file };
+        let script: String = SETTINGS.map(|(key, value)| format!("echo '{value}' > /proc/sys/{key}; ")).concat();
+        // A kernel without one of them has no need of it.
+        space.run("sh", ["-c", &format!("exec 2>/dev/null; {script} true")])?;
+        space.ip("link set lo up")?;
+        Ok(space)
+    }
+
+    /// The file that it is.
+    pub(crate) fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// A program in it, not yet started.
+    pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut at = OsStr::new("--net=").to_owned();
+        at.push(&self.file);
+        let mut command = Command::new("nsenter");
+        command.arg(at).arg("--").arg(program);
+        command
+    }
+
+    /// Runs a program in it to its end; gives its standard output.
+    ///
+    /// # Errors
+    /// It is missing, or refused.
+    pub(crate) fn run(
+        &self,
+        program: &str,
+        args: impl IntoIterator<Item = impl AsRef<OsStr>>,
+    ) -> Result<String, LabError> {
+        let mut command = self.command(program);
+        command.args(args);
+        tool::run("nsenter", command.get_args())
+    }
+
+    /// One command of `ip` in it, as one would type it: `mptcp limits set subflows 2`.
+    ///
+    /// # Errors
+    /// `ip` refuses.
+    pub(crate) fn ip(&self, command: &str) -> Result<String, LabError> {
+        self.run("ip", command.split_whitespace())
+    }
+
+    /// Several commands of `ip`, a line each, in one go.
+    ///
+    /// # Errors
+    /// `ip` refuses one.
+    pub(crate) fn ip_batch(&self, lines: &[String]) -> Result<(), LabError> {
+        let mut command = self.command("ip");
+        command.args(["-batch", "-"]);
+        tool::feed("nsenter", command.get_args(), &lines.join("\n")).map(|_| ())
+    }
+}

@@ -1,0 +1,144 @@
+//! Both hosts with their devices, addresses and routes.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tappers::Interface;
+use tappers::linux::Tun;
+
+use super::Namespace;
+use crate::error::LabError;
+use crate::run::PathEnds;
+use crate::tool;
+
+/// Where every server listens.
+const PORT: u16 = 4433;
+/// Packets that may wait between a host's stack and the emulator: more than any window, so that none is lost there.
+const DEVICE_QUEUE_PACKETS: u32 = 20_000;
+/// The first of the routing tables by source address, and the metric of the route over the initial path.
+const TABLES_FROM: usize = 100;
+const METRIC_INITIAL: usize = 10;
+
+/// What is built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Layout {
+    /// Of each path, the largest IP packet that the client and the server may hand to it, bytes.
+    pub(crate) mtu_bytes: Vec<(u32, u32)>,
+    /// The path that the client's main routing table prefers.
+    pub(crate) initial_path: usize,
+    /// IPv4 or IPv6.
+    pub(crate) family: Family,
+}
+
+/// Which addresses the hosts have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Family {
+    /// 10.0.N.2 for the client on path N - 1, 10.9.0.1 for the server.
+    #[default]
+    V4,
+    /// fd00:0:0:N::2 and fd00:9::1.
+    V6,
+}
+
+impl Family {
+    /// The client's address on a path.
+    fn client(self, path: usize) -> IpAddr {
+        match self {
+            Self::V4 => Ipv4Addr::new(10, 0, path as u8 + 1, 2).into(),
+            Self::V6 => Ipv6Addr::new(0xfd00, 0, 0, path as u16 + 1, 0, 0, 0, 2).into(),
+        }
+    }
+
+    /// The server's, on all of them.
+    fn server(self) -> IpAddr {
+        match self {
+            Self::V4 => Ipv4Addr::new(10, 9, 0, 1).into(),
+            Self::V6 => Ipv6Addr::new(0xfd00, 9, 0, 0, 0, 0, 0, 1).into(),
+        }
+    }
+
+    /// The option of `ip` for it, and the length of a prefix that is one address.
+    fn words(self) -> (&'static str, u8) {
+        match self {
+            Self::V4 => ("-4", 32),
+            Self::V6 => ("-6", 128),
+        }
+    }
+}
+
+/// The two ends of a path as the emulator has them.
+pub(crate) struct Ends {
+    /// What the client sends comes out here.
+    pub(crate) client: Tun,
+    /// What the server sends.
+    pub(crate) server: Tun,
+}
+
+/// Both hosts, ready for programs.
+#[derive(Clone, Debug)]
+pub(crate) struct Hosts {
+    /// The host of the client.
+    pub(crate) client: Namespace,
+    /// The host of the server.
+    pub(crate) server: Namespace,
+    /// The paths between them, in the scenario's order.
+    pub(crate) ways: Vec<PathEnds>,
+}
+
+/// Counts devices, so that several topologies are built side by side.
+static DEVICES: AtomicU64 = AtomicU64::new(0);
+
+impl Hosts {
+    /// Builds both hosts, with files in `folder`; gives the devices of each path besides. They all go with the last
+    /// program in them, the files and the devices.
+    ///
+    /// # Errors
+    /// The system refuses something.
+    pub(crate) fn build(layout: &Layout, folder: &Path) -> Result<(Self, Vec<Ends>), LabError> {
+        let client = Namespace::new(folder.join("client.net"))?;
+        let server = Namespace::new(folder.join("server.net"))?;
+        let (family, (flag, bits)) = (layout.family, layout.family.words());
+        let address = family.server();
+        let (mut ends, mut ways, mut moves) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut there, mut here) = (Vec::new(), vec![format!("address add {address}/{bits} dev lo")]);
+        for (path, (mtu_up, mtu_down)) in layout.mtu_bytes.iter().enumerate() {
+            let number = DEVICES.fetch_add(1, Ordering::Relaxed);
+            let names = [format!("tc{number}"), format!("ts{number}")];
+            ends.push(Ends { client: tun(&names[0])?, server: tun(&names[1])? });
+            for (name, space) in names.iter().zip([&client, &server]) {
+                moves.push(format!("link set dev {name} netns {}", space.file().display()));
+            }
+            let (from, device, peer) = (family.client(path), format!("c{path}"), format!("s{path}"));
+            let rise = |from: &str, to: &str, mtu: u32| {
+                format!("link set dev {from} name {to} mtu {mtu} txqueuelen {DEVICE_QUEUE_PACKETS} up")
+            };
+            let metric = METRIC_INITIAL + if path == layout.initial_path { 0 } else { path + 1 };
+            let table = TABLES_FROM + path;
+            there.extend([
+                rise(&names[0], &device, *mtu_up),
+                format!("address add {from}/{bits} dev {device}"),
+                format!("route add {address}/{bits} dev {device} src {from} metric {metric}"),
+                format!("{flag} route add default dev {device} src {from} table {table}"),
+                format!("{flag} rule add from {from} table {table}"),
+            ]);
+            here.extend([
+                rise(&names[1], &peer, *mtu_down),
+                format!("route add {from}/{bits} dev {peer} src {address}"),
+            ]);
+            ways.push(PathEnds { client: from, device, server: SocketAddr::new(address, PORT) });
+        }
+        tool::feed("ip", ["-batch", "-"], &moves.join("\n"))?;
+        client.ip_batch(&there)?;
+        server.ip_batch(&here)?;
+        Ok((Self { client, server, ways }, ends))
+    }
+}
+
+/// A device that is read and written without waiting.
+fn tun(name: &str) -> Result<Tun, LabError> {
+    let made = Interface::new(name).and_then(Tun::create_named);
+    let tun = made.map_err(|error| LabError::NoTun { error })?;
+    tun.set_nonblocking(true).map_err(|error| LabError::NoTun { error })?;
+    Ok(tun)
+}

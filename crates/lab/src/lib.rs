@@ -1,0 +1,33 @@
+//! The laboratory in real time: scenario files of the simulator between Linux network namespaces, with the stacks that
+//! people have.
+//!
+//! `plait lab run FILE` makes two hosts and the paths between them. Each direction of each link goes through
+//! `plait_netsim::link`, the model that the simulator has too, in one real-time loop that reads and writes TUN devices. On the hosts a contender's server
+//! and client do the scenario's transfer: plait, kernel TCP, MPTCP and others. Each run records how late its loop was.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`sandbox`] | this program again, in namespaces of its own: everything goes when it ends |
+//! | `machine` | what this machine can do |
+//! | `host` | both hosts: devices, addresses, routes |
+//! | `emulator` | the real-time loop over the links, their changes, how late it was |
+//! | `contender` | the stacks that are compared, one file each |
+//! | `run` | one run, from the hosts to its result |
+//! | `doctor` | how exact the emulator is on this machine |
+//!
+//! The crate knows no engine: it runs programs, the `plait` command among them.
+#![cfg(target_os = "linux")]
+// The loop that runs the contenders comes next; until then nothing calls them.
+#![allow(dead_code, unused_imports)]
+
+mod clock;
+mod contender;
+pub mod doctor;
+mod error;
+mod host;
+mod machine;
+mod run;
+pub mod sandbox;
+mod tool;
+
+pub use error::LabError;
