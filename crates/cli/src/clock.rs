@@ -25,6 +25,17 @@ impl Clock {
         Instant::ZERO + self.elapsed()
     }
 
+    /// Now on the clock that every process of this machine reads (CLOCK_MONOTONIC), seconds; none where there is none.
+    pub(crate) fn shared_seconds() -> Option<f64> {
+        #[cfg(unix)]
+        {
+            use nix::time::{ClockId, clock_gettime};
+            clock_gettime(ClockId::CLOCK_MONOTONIC).ok().map(|time| Duration::from(time).as_secs_f64())
+        }
+        #[cfg(not(unix))]
+        None
+    }
+
     /// Seconds since the origin.
     pub(crate) fn seconds(self) -> f64 {
         self.elapsed().as_secs_f64()

@@ -87,7 +87,11 @@ pub(crate) async fn caller(plan: &ConnectPlan) -> Result<Caller, CliError> {
         endpoint.follow_interfaces();
     }
     let tls = plan.tls.clone();
-    let mut config = off_thread(move || transport::client_config(&tls)).await?;
+    let mut config = off_thread(move || {
+        crate::tls::draw_randomness()?;
+        transport::client_config(&tls)
+    })
+    .await?;
     let mut carriage = transport::config(&plan.transport);
     carriage.extension(plan.extension);
     plan.hosts.apply(&mut carriage);

@@ -17,7 +17,7 @@ use crate::output::print_json;
 use crate::output::summary::Listening;
 use crate::service::Service;
 use crate::tls::Shown;
-use crate::{stop, transport};
+use crate::{stop, tls, transport};
 
 /// Where we listen when nothing else is said.
 pub(crate) const DEFAULT_PORT: u16 = 4433;
@@ -40,6 +40,7 @@ pub(crate) async fn open(args: &ListenArgs, service: Service) -> Result<Opened, 
         (Some(cert), Some(key)) => Shown::read(cert, key)?,
         _ => Shown::self_signed(&Home::new(args.identity.as_ref()).key()?, &args.name, addresses(&args.listen).await)?,
     };
+    tls::draw_randomness()?;
     let endpoint = endpoint(args, service, shown.clone())?;
     // Only now: where the port is taken, the file may be that of the server which holds it.
     if let (Some(file), Some(pem)) = (&args.cert_out, &shown.made_pem) {

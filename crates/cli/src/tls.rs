@@ -71,6 +71,13 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(provider)
 }
 
+/// Draws the first random bytes of this process, for which the library gathers entropy: where that takes a tenth of a second, no
+/// handshake should.
+pub(crate) fn draw_randomness() -> Result<(), CliError> {
+    let drawn = provider().secure_random.fill(&mut [0; 32]);
+    drawn.map_err(|_| CliError::running("no random bytes can be had", "the system must provide randomness"))
+}
+
 fn cannot_begin(error: impl std::fmt::Display) -> CliError {
     CliError::running(format!("TLS cannot begin: {error}"), "check --key, --cert and --ca")
 }

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 
 use super::carrier::Kernel;
 use crate::args::{ConnectArgs, ListenArgs, OutputArgs};
-use crate::units::{parse_mbps, parse_seconds, parse_size, whole};
+use crate::units::{parse_mbps, parse_millis, parse_seconds, parse_size, whole};
 
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum PerfCommand {
@@ -101,6 +101,16 @@ pub(crate) struct PerfClientArgs {
     /// Size of a response [default: 750]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) response_size: Option<u64>,
+    /// Begin a request each so many milliseconds, answered or not; needs --count [default: one after the other]
+    #[arg(long, value_name = "MS", value_parser = parse_millis, requires = "count", conflicts_with = "streams")]
+    pub(crate) every_ms: Option<Duration>,
+    /// Give up when the load takes longer, seconds from the first packet on; what was done by then is told
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    pub(crate) max_time: Option<Duration>,
+    /// Ask the server nothing but the load, so that it begins as soon as the handshake is done; its CPU time and policies are
+    /// then unknown
+    #[arg(long)]
+    pub(crate) no_questions: bool,
     /// Rate of datagrams, Mbit/s [default: 1]
     #[arg(short = 'b', long, value_name = "MBPS", value_parser = parse_mbps, requires = "datagrams")]
     pub(crate) rate_mbps: Option<f64>,

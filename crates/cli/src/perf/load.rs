@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
+
+use super::HEAD_BYTES;
+
 /// How much is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Extent {
@@ -30,6 +34,15 @@ pub(crate) struct RequestLoad {
     /// Bytes of each request, head included.
     pub(crate) request_bytes: usize,
     pub(crate) response_bytes: u64,
+    /// From the beginning of one to that of the next; none where one waits for the other's end.
+    pub(crate) interval: Option<Duration>,
+}
+
+impl RequestLoad {
+    /// What follows the head of a request.
+    pub(crate) fn padding(&self) -> Bytes {
+        Bytes::from(vec![0; self.request_bytes.saturating_sub(HEAD_BYTES)])
+    }
 }
 
 /// Connections that end when they stand.

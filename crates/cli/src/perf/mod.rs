@@ -14,6 +14,7 @@ pub(crate) mod delays;
 pub(crate) mod dialer;
 pub(crate) mod head;
 pub(crate) mod load;
+pub(crate) mod paced;
 pub(crate) mod pipe;
 pub(crate) mod plan;
 pub(crate) mod question;

@@ -29,6 +29,18 @@ pub(crate) struct PerfPlan {
     pub(crate) wish: Wish,
     /// Time between two lines of progress.
     pub(crate) interval: Duration,
+    /// Time for all from the first packet on.
+    pub(crate) time_limit: Option<Duration>,
+    /// Whether the server is asked for anything but the load.
+    pub(crate) questions: Questions,
+}
+
+/// Whether a server is asked what it does and what it cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Questions {
+    Asked,
+    /// Nothing lies between handshake and load.
+    None,
 }
 
 impl PerfPlan {
@@ -50,7 +62,20 @@ impl PerfPlan {
             }
             Some(kernel) => Carrier::Kernel(kernel),
         };
-        Ok(Self { connect, carrier, load, streams: u64::from(args.streams), wish: wished, interval: args.interval })
+        let questions = if args.no_questions { Questions::None } else { Questions::Asked };
+        if questions == Questions::None && !wished.is_empty() {
+            return Err(CliError::usage("--server-... are questions; drop --no-questions"));
+        }
+        Ok(Self {
+            connect,
+            carrier,
+            load,
+            streams: u64::from(args.streams),
+            wish: wished,
+            interval: args.interval,
+            time_limit: args.max_time,
+            questions,
+        })
     }
 }
 
@@ -59,7 +84,7 @@ fn load(args: &PerfClientArgs) -> Result<Workload, CliError> {
     let lanes = u64::from(args.streams);
     let amount = |amount: Option<u64>| amount.map_or(Extent::Time(time), Extent::Amount);
     let is_bulk = !(args.mode.requests || args.mode.connections || args.mode.datagrams);
-    let misplaced: [(&str, bool); 7] = [
+    let misplaced: [(&str, bool); 8] = [
         ("--bytes", args.bytes.is_some() && !is_bulk),
         ("--reverse", args.reverse && !is_bulk),
         ("--bidir", args.bidir && !is_bulk),
@@ -67,6 +92,7 @@ fn load(args: &PerfClientArgs) -> Result<Workload, CliError> {
         ("--request-size", args.request_size.is_some() && !args.mode.requests),
         ("--response-size", args.response_size.is_some() && !args.mode.requests),
         ("--streams", lanes > 1 && args.mode.datagrams),
+        ("--every-ms", args.every_ms.is_some() && !args.mode.requests),
     ];
     if let Some((flag, _)) = misplaced.iter().find(|(_, is_misplaced)| *is_misplaced) {
         return Err(CliError::usage(format!("{flag} does not go with this kind of load")));
@@ -85,6 +111,7 @@ fn load(args: &PerfClientArgs) -> Result<Workload, CliError> {
             extent: amount(args.count),
             request_bytes: request_bytes as usize,
             response_bytes: size(args.response_size),
+            interval: args.every_ms,
         }));
     }
     if args.mode.connections {
@@ -165,6 +192,8 @@ mod tests {
             (&["--datagrams", "-l", "3"], "from 16 to 65535"),
             (&["--datagrams", "-P", "2"], "--streams does not go"),
             (&["--datagrams", "--tcp"], "no datagrams over TCP"),
+            (&["--connections", "--count", "2", "--every-ms", "5"], "--every-ms does not go"),
+            (&["--no-questions", "--server-cc", "bbr"], "drop --no-questions"),
             (&["--mptcp", "--server-cc", "bbr"], "drop --server-"),
         ] {
             let text = of(line).unwrap_err().to_string();

@@ -7,7 +7,6 @@ use bytes::Bytes;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::HEAD_BYTES;
 use super::delays::Delays;
 use super::dialer::Dialer;
 use super::head::Head;
@@ -43,7 +42,7 @@ impl Turns {
 pub(crate) async fn run(dialer: &Dialer, load: &RequestLoad, meter: &Arc<Meter>) -> Result<Delays, PipeError> {
     let turns = Arc::new(Turns::new(load.extent));
     let delays = Arc::new(Mutex::new(Delays::default()));
-    let padding = Bytes::from(vec![0; load.request_bytes.saturating_sub(HEAD_BYTES)]);
+    let padding = load.padding();
     let mut lanes = JoinSet::new();
     for _ in 0..load.lanes {
         let (dialer, meter, load, padding) = (dialer.clone(), Arc::clone(meter), *load, padding.clone());

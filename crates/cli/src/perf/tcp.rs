@@ -18,6 +18,7 @@ use super::carrier::Kernel;
 use super::pipe::{PipeReader, PipeWriter};
 use crate::clock::Clock;
 use crate::error::CliError;
+use crate::names::CongestionName;
 use crate::options::{ConnectPlan, Locals};
 use crate::tls::{self, Shown};
 
@@ -34,6 +35,16 @@ fn socket(kernel: Kernel, towards: SocketAddr) -> io::Result<Socket> {
     Ok(socket)
 }
 
+/// The kernel's own choice stays where none is named, or it cannot be told.
+#[cfg_attr(not(target_os = "linux"), allow(unused_variables, clippy::unnecessary_wraps))]
+fn set_congestion(socket: &Socket, name: Option<&str>) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    if let Some(name) = name {
+        socket.set_tcp_congestion(name.as_bytes())?;
+    }
+    Ok(())
+}
+
 #[cfg(target_os = "linux")]
 fn mptcp() -> io::Result<Protocol> {
     Ok(Protocol::MPTCP)
@@ -48,6 +59,14 @@ fn mptcp() -> io::Result<Protocol> {
 const MAX_CONNECTIONS: usize = 10_000;
 /// How long a client may take over its handshake.
 const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
+/// A controller by the kernel's name for it.
+fn kernel_name(name: CongestionName) -> &'static str {
+    match name.name() {
+        "newreno" => "reno",
+        other => other,
+    }
+}
+
 /// How long accepting rests where the system refuses it.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
@@ -98,11 +117,9 @@ impl TcpDialer {
             .ok_or_else(|| CliError::running(format!("{host} has no address"), "check the name and your connection"))?;
         let name = ServerName::try_from(host)
             .map_err(|error| CliError::usage(format!("{} is no name of a server: {error}", plan.host)))?;
+        tls::draw_randomness()?;
         let connector = TlsConnector::from(Arc::new(tls::client_over_tcp(&plan.tls)?));
-        let congestion = plan.transport.congestion.map(|name| match name.name() {
-            "newreno" => "reno",
-            other => other,
-        });
+        let congestion = plan.transport.congestion.map(kernel_name);
         let (timeout, ready) = (plan.timeout, Arc::default());
         Ok(Self { kernel, remote, local, connector, name, congestion, timeout, ready })
     }
@@ -144,10 +161,7 @@ impl TcpDialer {
         if let Some(local) = self.local {
             socket.bind(&SocketAddr::new(local, 0).into())?;
         }
-        #[cfg(target_os = "linux")]
-        if let Some(congestion) = self.congestion {
-            socket.set_tcp_congestion(congestion.as_bytes())?;
-        }
+        set_congestion(&socket, self.congestion)?;
         let stream = TcpSocket::from_std_stream(socket.into()).connect(self.remote).await?;
         // Small requests should not wait for acknowledgements, as those of QUIC do not.
         stream.set_nodelay(true)?;
@@ -186,13 +200,19 @@ pub(crate) struct TcpHost {
 }
 
 impl TcpHost {
-    /// Listens at the same addresses as QUIC does.
-    pub(crate) fn new(kernel: Kernel, addresses: &[SocketAddr], shown: Shown) -> Result<Self, CliError> {
+    /// Listens at the same addresses as QUIC does; the kernel sends by `congestion`, where one is named.
+    pub(crate) fn new(
+        kernel: Kernel,
+        addresses: &[SocketAddr],
+        shown: Shown,
+        congestion: Option<CongestionName>,
+    ) -> Result<Self, CliError> {
         let acceptor = TlsAcceptor::from(Arc::new(tls::server_over_tcp(shown)?));
         let failed = |error: io::Error| {
             CliError::running(format!("cannot listen for {}: {error}", kernel.name()), "see --listen")
         };
-        let listeners: io::Result<Vec<_>> = addresses.iter().map(|address| listener(kernel, *address)).collect();
+        let listeners: io::Result<Vec<_>> =
+            addresses.iter().map(|address| listener(kernel, *address, congestion.map(kernel_name))).collect();
         Ok(Self { listeners: listeners.map_err(failed)?, acceptor })
     }
 
@@ -233,8 +253,10 @@ impl TcpHost {
     }
 }
 
-fn listener(kernel: Kernel, address: SocketAddr) -> io::Result<TcpListener> {
+fn listener(kernel: Kernel, address: SocketAddr, congestion: Option<&str>) -> io::Result<TcpListener> {
     let socket = socket(kernel, address)?;
+    // Accepted connections and their subflows inherit it.
+    set_congestion(&socket, congestion)?;
     if address.is_ipv6() {
         socket.set_only_v6(false)?;
     }

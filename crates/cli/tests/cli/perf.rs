@@ -111,6 +111,34 @@ fn a_load_of_a_time_ends_in_time() {
 }
 
 #[test]
+fn requests_leave_at_an_interval() {
+    let server = Server::start(&["--tcp", "--cc", "cubic"]);
+    for carrier in [&[][..], &["--tcp", "--cc", "cubic"]] {
+        let flags = ["--requests", "--count", "5", "--every-ms", "60", "--response-size", "900", "--no-questions"];
+        let told = server.told(&[carrier, &flags].concat());
+        let exchanges = told["exchanges"].as_array().unwrap();
+        let due: Vec<f64> = exchanges.iter().map(|exchange| number(&exchange["at_ms"])).collect();
+        assert_eq!(due, [0.0, 60.0, 120.0, 180.0, 240.0], "{told}");
+        assert!(exchanges.iter().all(|exchange| number(&exchange["delay_ms"]) > 0.0), "{told}");
+        assert_eq!((&told["bytes"], &told["requests"]["count"]), (&4500.into(), &5.into()));
+        let (total, seconds) = (number(&told["total_seconds"]), number(&told["seconds"]));
+        assert!(seconds >= 0.24 && total > seconds && total < seconds + 2.0, "{told}");
+        let clock = number(&told["clock"]["finished_s"]) - number(&told["clock"]["started_s"]);
+        assert!((clock - total).abs() < 1e-3, "{told}");
+        assert_eq!(told["cpu_seconds"]["server"], Value::Null, "nothing was asked: {told}");
+        let down = server.told(&[carrier, &["-R", "-n", "300k", "--no-questions"]].concat());
+        let first = number(&down["first_byte_ms"]) / 1e3;
+        assert!(first > 0.0 && first <= number(&down["total_seconds"]), "{down}");
+    }
+    // Ten requests take 9 s: it ends before, and says what became of those that were due.
+    let output = server.client(&["--requests", "--count", "10", "--every-ms", "1000", "--max-time", "1.5"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("not done after 1.5 s"), "{}", stderr(&output));
+    let told = summary(&output);
+    assert!((1..=2).contains(&told["exchanges"].as_array().unwrap().len()), "{told}");
+}
+
+#[test]
 fn requests_and_connections_are_timed() {
     let server = Server::start(&["--tcp"]);
     for carrier in [&[][..], &["--tcp"]] {

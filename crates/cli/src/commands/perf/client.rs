@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use plait::{Attempt, Connection};
 
-use super::summary::{ConnectionSummary, CpuSummary, FlowSummary, LoadSummary, PerfSummary, RoundSummary};
+use super::summary::{
+    ClockSummary, ConnectionSummary, CpuSummary, FlowSummary, LoadSummary, PerfSummary, RoundSummary,
+};
+use crate::clock::Clock;
 use crate::connect::{self, Connected, Verbosity};
 use crate::error::CliError;
 use crate::http::policies::Named;
@@ -24,8 +27,9 @@ use crate::perf::cpu::cpu_seconds;
 use crate::perf::datagrams::{self, DatagramSummary};
 use crate::perf::delays::{DelaySummary, Delays};
 use crate::perf::dialer::Dialer;
-use crate::perf::load::{BulkLoad, Extent, Workload};
-use crate::perf::plan::PerfPlan;
+use crate::perf::load::{BulkLoad, Extent, RequestLoad, Workload};
+use crate::perf::paced::{self, Exchanges};
+use crate::perf::plan::{PerfPlan, Questions};
 use crate::perf::question::{self, ServerReport};
 use crate::perf::requests;
 use crate::perf::tcp::TcpDialer;
@@ -53,6 +57,14 @@ struct PerfOutcome {
     cpu: CpuSummary,
     rounds: Option<RoundSummary>,
     datagrams: Option<DatagramSummary>,
+    /// Runs since the first packet of the connection, to the end of the load.
+    whole: Option<Arc<Meter>>,
+    /// The shared clock at the end of the load.
+    finished_s: Option<f64>,
+    /// Time from the first packet to the first byte that came for the load.
+    first_byte_s: Option<f64>,
+    /// Each request of those at an interval.
+    exchanges: Exchanges,
     /// By which controller the kernel sends, over TCP.
     kernel_congestion: Option<String>,
 }
@@ -86,6 +98,7 @@ async fn load_one(plan: &PerfPlan, args: &PerfClientArgs, outcome: &mut PerfOutc
         Carrier::Kernel(kernel) => {
             let dialer = TcpDialer::new(&plan.connect, kernel).await?;
             let directions = if plan.load.direction() == Some("both") { 2 } else { 1 };
+            outcome.whole = Some(Arc::new(Meter::start()));
             outcome.handshake_s = Some(dialer.prepare(plan.streams * directions).await?.as_secs_f64());
             outcome.kernel_congestion = dialer.congestion().filter(|_| plan.load.direction() == Some("up"));
             measured(plan, args, &Dialer::Tcp(dialer), ANSWER_TIME, outcome).await
@@ -98,10 +111,13 @@ async fn over_quic(plan: &PerfPlan, args: &PerfClientArgs, outcome: &mut PerfOut
     let Connected { connection, endpoint, remote, further, meter, handshake: _ } = connected;
     outcome.connection = Some(connection.clone());
     outcome.handshake_s = meter.handshake_s();
+    outcome.whole = Some(meter);
     connect::open_further(&connection, further, verbosity(args));
     let dialer = Dialer::Quic(connection.clone());
     let patience = connection.rtt() * ANSWER_RTTS + ANSWER_TIME;
-    outcome.theirs = question::ask_policies(&dialer, &plan.wish, patience).await;
+    if plan.questions == Questions::Asked {
+        outcome.theirs = question::ask_policies(&dialer, &plan.wish, patience).await;
+    }
     if outcome.theirs.is_none() && !plan.wish.is_empty() && verbosity(args) == Verbosity::Normal {
         eprint_line("plait: the server does not take the policies that were asked for; going on with its own");
     }
@@ -124,9 +140,27 @@ async fn measured(
     patience: Duration,
     outcome: &mut PerfOutcome,
 ) -> Result<(), CliError> {
-    let before = (cpu_seconds(), question::ask_report(dialer, patience).await);
-    let done = run_load(plan, args, dialer, outcome).await;
-    let after = (cpu_seconds(), question::ask_report(dialer, patience).await);
+    let ask = async || match plan.questions {
+        Questions::Asked => question::ask_report(dialer, patience).await,
+        Questions::None => None,
+    };
+    let before = (cpu_seconds(), ask().await);
+    let begun = outcome.whole.as_ref().map_or(0.0, |whole| whole.seconds());
+    let left = plan.time_limit.map(|limit| limit.saturating_sub(Duration::from_secs_f64(begun)));
+    let loading = run_load(plan, args, dialer, outcome);
+    let done = match left {
+        Some(left) => tokio::time::timeout(left, loading).await.unwrap_or_else(|_| Err(out_of_time(plan))),
+        None => loading.await,
+    };
+    if let Some(whole) = &outcome.whole {
+        whole.stop();
+        outcome.finished_s = Clock::shared_seconds();
+        if !outcome.exchanges.list().is_empty() {
+            outcome.rounds = Some(rounds(&outcome.exchanges.delays(), 1, whole));
+        }
+    }
+    outcome.first_byte_s = outcome.first_byte_s.map(|at| begun + at);
+    let after = (cpu_seconds(), ask().await);
     outcome.cpu = CpuSummary {
         client: difference(before.0, after.0),
         server: difference(cpu_of(before.1.as_ref()), cpu_of(after.1.as_ref())),
@@ -135,6 +169,11 @@ async fn measured(
         datagrams.hear(after.1.map(|report| report.datagrams));
     }
     done
+}
+
+fn out_of_time(plan: &PerfPlan) -> CliError {
+    let seconds = plan.time_limit.unwrap_or_default().as_secs_f64();
+    CliError::running(format!("{}: not done after {seconds} s", plan.connect.host), "see --max-time")
 }
 
 fn cpu_of(report: Option<&ServerReport>) -> Option<f64> {
@@ -181,8 +220,13 @@ async fn run_load(
             let done = watched(bulk::run(dialer, load, &meters), &mut look, &mut progress).await;
             outcome.up = (load.up > 0).then(|| flow(&meters.up));
             outcome.down = (load.down > 0).then(|| flow(&meters.down));
+            outcome.first_byte_s = meters.down.arrivals().first().map(|at| at.as_secs_f64());
             all.add(meters.up.bytes() + meters.down.bytes());
             done.map_err(failed)
+        }
+        Workload::Requests(load @ RequestLoad { interval: Some(every), extent: Extent::Amount(count), .. }) => {
+            let work = paced::run(dialer, load, (*count, *every), &outcome.exchanges, &all);
+            watched(work, &mut look, &mut progress).await.map_err(failed)
         }
         Workload::Requests(load) => {
             let done = watched(requests::run(dialer, load, &all), &mut look, &mut progress).await;
@@ -309,16 +353,25 @@ fn summary(plan: &PerfPlan, outcome: &PerfOutcome, error: Option<&CliError>) -> 
         },
         bytes: total.bytes,
         seconds: total.seconds,
+        total_seconds: outcome.whole.as_ref().map(|whole| rounded(whole.seconds(), 6)),
+        clock: clock(outcome),
+        first_byte_ms: outcome.first_byte_s.map(|s| rounded(s * 1e3, 3)),
         goodput_mbps: total.goodput_mbps,
         up: outcome.up,
         down: outcome.down,
         cpu_seconds: outcome.cpu,
         requests: of_mode("requests"),
+        exchanges: Some(outcome.exchanges.list()).filter(|list| !list.is_empty()),
         connections: of_mode("connections"),
         datagrams: outcome.datagrams.clone(),
         connection: connection_summary(plan, outcome),
         error: error.map(ToString::to_string),
     }
+}
+
+fn clock(outcome: &PerfOutcome) -> Option<ClockSummary> {
+    let (whole, end) = (outcome.whole.as_ref()?, outcome.finished_s?);
+    Some(ClockSummary { started_s: rounded(end - whole.seconds(), 6), finished_s: rounded(end, 6) })
 }
 
 fn connection_summary(plan: &PerfPlan, outcome: &PerfOutcome) -> ConnectionSummary {

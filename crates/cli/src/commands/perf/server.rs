@@ -20,7 +20,10 @@ pub(super) async fn run(args: PerfServerArgs) -> Result<(), CliError> {
     let opened = listen::open(&args.listen, PERF).await?;
     let endpoint = opened.endpoint;
     let host = match args.also.kernel() {
-        Some(kernel) => Some(TcpHost::new(kernel, &endpoint.local_addrs(), opened.shown)?),
+        Some(kernel) => {
+            let addresses = endpoint.local_addrs();
+            Some(TcpHost::new(kernel, &addresses, opened.shown, args.listen.transport.cc)?)
+        }
         None => None,
     };
     let over_tcp = async {

@@ -6,6 +6,7 @@ use crate::args::ExtensionName;
 use crate::output::summary::{AttemptSummary, BothSides, PathSummary};
 use crate::perf::datagrams::DatagramSummary;
 use crate::perf::delays::DelaySummary;
+use crate::perf::paced::Exchange;
 
 /// One direction of a bulk load.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -16,6 +17,15 @@ pub(crate) struct FlowSummary {
     pub(crate) seconds: f64,
     /// `bytes` over `seconds`.
     pub(crate) goodput_mbps: f64,
+}
+
+/// Readings of CLOCK_MONOTONIC, which every process of a machine shares.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(crate) struct ClockSummary {
+    /// Right before the first packet of the connection.
+    pub(crate) started_s: f64,
+    /// At the end of the load.
+    pub(crate) finished_s: f64,
 }
 
 /// CPU time of the load, user and system, of each process as a whole.
@@ -105,6 +115,12 @@ pub(crate) struct PerfSummary {
     pub(crate) bytes: u64,
     /// Time that the load took, the handshake not counted.
     pub(crate) seconds: f64,
+    /// Time from the first packet of the connection to the end of the load; none where the load did not begin.
+    pub(crate) total_seconds: Option<f64>,
+    /// The same in readings of a clock.
+    pub(crate) clock: Option<ClockSummary>,
+    /// Time from the first packet to the first byte that came for the load.
+    pub(crate) first_byte_ms: Option<f64>,
     /// `bytes` over `seconds`.
     pub(crate) goodput_mbps: f64,
     /// What went to the server in a bulk load.
@@ -115,6 +131,8 @@ pub(crate) struct PerfSummary {
     pub(crate) cpu_seconds: CpuSummary,
     /// What became of requests.
     pub(crate) requests: Option<RoundSummary>,
+    /// Each request of those at an interval.
+    pub(crate) exchanges: Option<Vec<Exchange>>,
     /// What became of connections.
     pub(crate) connections: Option<RoundSummary>,
     /// What became of datagrams.
