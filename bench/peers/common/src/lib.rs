@@ -4,6 +4,7 @@
 //! stream it drops what comes and answers the first eight bytes, big-endian, with so many bytes: the protocol `perf` of
 //! draft-banks-quic-performance. The loads of a client are in [`Load`].
 
+pub mod lab;
 mod load;
 mod measured;
 
@@ -12,6 +13,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+pub use lab::Setting;
 pub use load::{Load, Peer, run};
 pub use measured::Measured;
 use measured::say;
@@ -28,6 +30,11 @@ pub const WINDOW_BYTES: u32 = 4 << 20;
 /// Largest datagram of every contestant, bytes of UDP payload: what the variable `PEER_DATAGRAM` says, else 1452.
 pub fn datagram_bytes() -> u16 {
     std::env::var("PEER_DATAGRAM").ok().and_then(|text| text.parse().ok()).unwrap_or(1452)
+}
+
+/// The same as the variable `PEER_WINDOW` says, else [`WINDOW_BYTES`].
+pub fn window_bytes() -> u32 {
+    std::env::var("PEER_WINDOW").ok().and_then(|text| text.parse().ok()).unwrap_or(WINDOW_BYTES)
 }
 
 /// Bytes that a sender hands over at once.
@@ -150,6 +157,8 @@ fn certificates(file: &PathBuf) -> Vec<CertificateDer<'static>> {
 /// AES-128-GCM alone, as all others have it.
 fn provider() -> Arc<rustls::crypto::CryptoProvider> {
     let mut provider = rustls::crypto::aws_lc_rs::default_provider();
+    // The first ones may take a tenth of a second, which no handshake should.
+    provider.secure_random.fill(&mut [0; 32]).expect("randomness");
     provider.cipher_suites.retain(|suite| suite.suite() == rustls::CipherSuite::TLS13_AES_128_GCM_SHA256);
     Arc::new(provider)
 }

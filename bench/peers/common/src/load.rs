@@ -8,6 +8,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use crate::Measured;
+use crate::lab::{self, Transfer};
 
 /// How often a paced sender writes.
 const TICK: Duration = Duration::from_millis(10);
@@ -28,6 +29,8 @@ pub enum Load {
     Handshakes { count: u64, lanes: u64 },
     /// `idle COUNT`: holds so many connections.
     Idle { count: u64 },
+    /// A transfer of `plait lab`.
+    Lab(Transfer),
 }
 
 impl Load {
@@ -44,6 +47,11 @@ impl Load {
             ("connections", &[count, mbps, seconds]) => Self::Connections { count, mbps, seconds },
             ("handshakes", &[count, lanes]) => Self::Handshakes { count, lanes },
             ("idle", &[count]) => Self::Idle { count },
+            ("lab-download", &[bytes]) => Self::Lab(Transfer::Download { bytes }),
+            ("lab-upload", &[bytes]) => Self::Lab(Transfer::Upload { bytes }),
+            ("lab-requests", &[count, request_bytes, response_bytes, every_ms]) => {
+                Self::Lab(Transfer::Requests { count, request_bytes, response_bytes, every_ms })
+            }
             _ => return None,
         })
     }
@@ -58,6 +66,9 @@ pub trait Peer: Clone + Send + Sync + 'static {
 
     /// A new connection, its handshake done.
     fn connect(&self) -> impl Future<Output = Self::Connection> + Send;
+
+    /// Begins to open further paths in the background, where the setting names addresses for them.
+    fn open_paths(&self, _connection: &Self::Connection) {}
 
     /// Opens a stream.
     fn open(connection: &Self::Connection) -> impl Future<Output = Self::Stream> + Send;
@@ -77,10 +88,11 @@ pub async fn run<P: Peer>(peer: P, load: Load) -> ! {
         Load::Connections { count, mbps, seconds } => send_paced(&peer, count, mbps, seconds).await,
         Load::Handshakes { count, lanes } => shake_hands(&peer, count, lanes).await,
         Load::Idle { count } => hold(&peer, count).await,
+        Load::Lab(transfer) => lab::run(&peer, transfer).await,
     }
 }
 
-async fn connect<P: Peer>(peer: &P) -> P::Connection {
+pub(crate) async fn connect<P: Peer>(peer: &P) -> P::Connection {
     timeout(CONNECT_TIME, peer.connect()).await.expect("a handshake within ten seconds")
 }
 
@@ -209,11 +221,21 @@ async fn hold<P: Peer>(peer: &P, count: u64) -> ! {
 
 #[cfg(test)]
 mod tests {
-    use super::{Load, shares};
+    use super::{Load, Transfer, shares};
 
     #[test]
     fn loads_are_read_from_words() {
-        let rows: [(&str, Option<Load>); 8] = [
+        let rows: [(&str, Option<Load>); 10] = [
+            ("lab-upload 7", Some(Load::Lab(Transfer::Upload { bytes: 7 }))),
+            (
+                "lab-requests 3 750 900 400",
+                Some(Load::Lab(Transfer::Requests {
+                    count: 3,
+                    request_bytes: 750,
+                    response_bytes: 900,
+                    every_ms: 400,
+                })),
+            ),
             ("bytes 10 2", Some(Load::Bytes { bytes: 10, streams: 2 })),
             ("requests 9 750 3", Some(Load::Requests { count: 9, bytes: 750, lanes: 3 })),
             ("connections 100 10 5", Some(Load::Connections { count: 100, mbps: 10, seconds: 5 })),

@@ -2,16 +2,21 @@
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use noq::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use noq::{
-    ClientConfig, Connection, Endpoint, EndpointConfig, MtuDiscoveryConfig, RecvStream, SendStream, ServerConfig,
-    TokioRuntime, TransportConfig, VarInt,
+    ClientConfig, Connection, Endpoint, EndpointConfig, FourTuple, MtuDiscoveryConfig, PathStatus, RecvStream,
+    SendStream, ServerConfig, TokioRuntime, TransportConfig, VarInt,
 };
 use peer_common::{
-    CHUNK_BYTES, ClientTask, Peer, Question, Role, SERVER_NAME, ServerTask, WINDOW_BYTES, announce, datagram_bytes, run,
+    CHUNK_BYTES, ClientTask, Peer, Question, Role, SERVER_NAME, ServerTask, Setting, announce, datagram_bytes, run,
+    window_bytes,
 };
+
+/// Between two attempts to open a path.
+const PATH_PAUSE: Duration = Duration::from_millis(5);
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
@@ -23,18 +28,26 @@ async fn main() {
 
 fn transport() -> Arc<TransportConfig> {
     let mut config = TransportConfig::default();
-    config.stream_receive_window(VarInt::from_u32(WINDOW_BYTES));
-    config.receive_window(VarInt::from_u32(WINDOW_BYTES)).send_window(WINDOW_BYTES.into());
+    let window = window_bytes();
+    config.stream_receive_window(VarInt::from_u32(window));
+    config.receive_window(VarInt::from_u32(window)).send_window(window.into());
     let mut discovery = MtuDiscoveryConfig::default();
     discovery.upper_bound(datagram_bytes());
     config.mtu_discovery_config(Some(discovery));
+    let setting = Setting::from_environment();
+    if let Some(paths) = setting.paths {
+        config.max_concurrent_multipath_paths(paths);
+    }
+    if setting.path_idle.is_some() {
+        config.default_path_max_idle_timeout(setting.path_idle);
+    }
     Arc::new(config)
 }
 
-fn endpoint(server: Option<ServerConfig>) -> Endpoint {
+fn endpoint(server: Option<ServerConfig>, address: SocketAddr) -> Endpoint {
     let mut config = EndpointConfig::default();
     config.max_udp_payload_size(datagram_bytes().max(1472)).expect("a size");
-    let socket = UdpSocket::bind(("127.0.0.1", 0)).expect("a socket");
+    let socket = UdpSocket::bind(address).expect("a socket");
     Endpoint::new(config, server, socket, Arc::new(TokioRuntime)).expect("an endpoint")
 }
 
@@ -42,7 +55,7 @@ async fn serve(task: &ServerTask) {
     let tls = QuicServerConfig::try_from(task.tls()).expect("a cipher suite");
     let mut config = ServerConfig::with_crypto(Arc::new(tls));
     config.transport_config(transport());
-    let endpoint = endpoint(Some(config));
+    let endpoint = endpoint(Some(config), Setting::from_environment().server_address());
     let payload = Bytes::from(vec![7; CHUNK_BYTES]);
     announce(endpoint.local_addr().expect("an address"));
     while let Some(incoming) = endpoint.accept().await {
@@ -86,7 +99,8 @@ impl Client {
         let tls = QuicClientConfig::try_from(task.tls()).expect("a cipher suite");
         let mut config = ClientConfig::new(Arc::new(tls));
         config.transport_config(transport());
-        Self { endpoint: endpoint(None), config, server: task.server }
+        let setting = Setting::from_environment();
+        Self { endpoint: endpoint(None, setting.client_address()), config, server: task.server }
     }
 }
 
@@ -97,6 +111,21 @@ impl Peer for Client {
     async fn connect(&self) -> Connection {
         let connecting = self.endpoint.connect_with(self.config.clone(), self.server, SERVER_NAME);
         connecting.expect("a start").await.expect("a connection")
+    }
+
+    fn open_paths(&self, connection: &Connection) {
+        for local in Setting::from_environment().further() {
+            let (connection, tuple) = (connection.clone(), FourTuple::new(self.server, Some(*local)));
+            tokio::spawn(async move {
+                // Connection ids for the path may still be under way, and what asks for it may be lost.
+                while connection.close_reason().is_none() {
+                    match connection.open_path(tuple, PathStatus::Available).await {
+                        Ok(_) => return,
+                        Err(_) => tokio::time::sleep(PATH_PAUSE).await,
+                    }
+                }
+            });
+        }
     }
 
     async fn open(connection: &Connection) -> Self::Stream {

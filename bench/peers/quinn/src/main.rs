@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use peer_common::{
-    CHUNK_BYTES, ClientTask, Peer, Question, Role, SERVER_NAME, ServerTask, WINDOW_BYTES, announce, datagram_bytes, run,
+    CHUNK_BYTES, ClientTask, Peer, Question, Role, SERVER_NAME, ServerTask, Setting, announce, datagram_bytes, run,
+    window_bytes,
 };
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn::{
@@ -23,18 +24,19 @@ async fn main() {
 
 fn transport() -> Arc<TransportConfig> {
     let mut config = TransportConfig::default();
-    config.stream_receive_window(VarInt::from_u32(WINDOW_BYTES));
-    config.receive_window(VarInt::from_u32(WINDOW_BYTES)).send_window(WINDOW_BYTES.into());
+    let window = window_bytes();
+    config.stream_receive_window(VarInt::from_u32(window));
+    config.receive_window(VarInt::from_u32(window)).send_window(window.into());
     let mut discovery = MtuDiscoveryConfig::default();
     discovery.upper_bound(datagram_bytes());
     config.mtu_discovery_config(Some(discovery));
     Arc::new(config)
 }
 
-fn endpoint(server: Option<ServerConfig>) -> Endpoint {
+fn endpoint(server: Option<ServerConfig>, address: SocketAddr) -> Endpoint {
     let mut config = EndpointConfig::default();
     config.max_udp_payload_size(datagram_bytes().max(1472)).expect("a size");
-    let socket = UdpSocket::bind(("127.0.0.1", 0)).expect("a socket");
+    let socket = UdpSocket::bind(address).expect("a socket");
     Endpoint::new(config, server, socket, Arc::new(TokioRuntime)).expect("an endpoint")
 }
 
@@ -42,7 +44,7 @@ async fn serve(task: &ServerTask) {
     let tls = QuicServerConfig::try_from(task.tls()).expect("a cipher suite");
     let mut config = ServerConfig::with_crypto(Arc::new(tls));
     config.transport_config(transport());
-    let endpoint = endpoint(Some(config));
+    let endpoint = endpoint(Some(config), Setting::from_environment().server_address());
     let payload = Bytes::from(vec![7; CHUNK_BYTES]);
     announce(endpoint.local_addr().expect("an address"));
     while let Some(incoming) = endpoint.accept().await {
@@ -86,7 +88,8 @@ impl Client {
         let tls = QuicClientConfig::try_from(task.tls()).expect("a cipher suite");
         let mut config = ClientConfig::new(Arc::new(tls));
         config.transport_config(transport());
-        Self { endpoint: endpoint(None), config, server: task.server }
+        let setting = Setting::from_environment();
+        Self { endpoint: endpoint(None, setting.client_address()), config, server: task.server }
     }
 }
 
