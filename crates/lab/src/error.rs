@@ -41,6 +41,9 @@ pub enum LabError {
         /// What it complained of.
         said: String,
     },
+    /// What was asked for is not there, or not so.
+    #[error("{0}")]
+    Usage(String),
     /// A name that no contender has.
     #[error("there is no contender `{name}`; there are {known}")]
     NoContender {
@@ -84,6 +87,12 @@ pub enum LabError {
     Stopped,
 }
 
+impl From<plait_sim::campaign::StoreError> for LabError {
+    fn from(error: plait_sim::campaign::StoreError) -> Self {
+        Self::Campaign(error.into())
+    }
+}
+
 impl LabError {
     /// An error of the system while something was done.
     pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
@@ -98,6 +107,6 @@ impl LabError {
 
     /// Whether it was asked wrongly, rather than gone wrong on the way.
     pub fn is_usage(&self) -> bool {
-        matches!(self, Self::NoContender { .. } | Self::NotInRealTime { .. } | Self::Scenario(_))
+        matches!(self, Self::Usage(_) | Self::NoContender { .. } | Self::NotInRealTime { .. } | Self::Scenario(_))
     }
 }

@@ -30,4 +30,5 @@ mod run;
 pub mod sandbox;
 mod tool;
 
+pub use contender::listed as contenders;
 pub use error::LabError;

@@ -227,12 +227,7 @@ pub(crate) fn write(folder: &Path, name: &str, text: &str) -> Result<PathBuf, St
 ///
 /// # Errors
 /// The file system refuses, or a plot cannot be drawn.
-pub(crate) fn write_page(
-    folder: &Path,
-    name: &str,
-    page: &Page,
-    pictures: Pictures,
-) -> Result<Vec<PathBuf>, StoreError> {
+pub fn write_page(folder: &Path, name: &str, page: &Page, pictures: Pictures) -> Result<Vec<PathBuf>, StoreError> {
     let mut files = vec![write(folder, &format!("{name}.html"), &page.html())?];
     for (title, svg) in page.pictures().iter().filter(|_| pictures == Pictures::Png) {
         let path = folder.join(format!("{name}-{title}.png"));

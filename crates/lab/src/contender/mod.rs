@@ -1,6 +1,23 @@
 //! The stacks that are compared. A new one is a file here and a line in [`all`].
+//!
+//! A file has a type with the trait [`Contender`]: which program is its server, which its client, and how what the client says
+//! is read. Programs of others stay outside: a flag, a variable or the usual place names them, and `availability` says how
+//! they are built where they are missing. `example.rs` beside this file is the smallest there can be, of fifty lines: a server and a
+//! client of one's own, over plain TCP.
+//!
+//! What makes a comparison fair is the same for all: the clock starts with the first packet that the emulator sees and ends
+//! when the client has the last byte, which it tells by CLOCK_MONOTONIC; windows are those of the scenario; the congestion
+//! control is named, and stands in the row.
 
+#[cfg(test)]
+mod example;
+mod identity;
+mod kernel;
 mod ours;
+mod peers;
+mod perf;
+#[cfg(test)]
+mod tests;
 
 use std::fmt::Debug;
 
@@ -14,11 +31,14 @@ use crate::run::{Answer, ClientOutput, Program, RunFailure, Work};
 /// It is told what to do in a [`Work`], and touches nothing but the two hosts: these go when the run is over, and with
 /// them whatever was set in them. All methods may be called from several threads at once, for runs side by side.
 pub(crate) trait Contender: Debug + Send + Sync {
-    /// The word by which it is chosen, and that stands in results: letters, digits and `-`.
-    fn name(&self) -> &'static str;
+    /// The word by which it is chosen, and that stands in results, without spaces and commas.
+    fn name(&self) -> &str;
 
     /// What it is, in a line.
-    fn about(&self) -> &'static str;
+    fn about(&self) -> &str;
+
+    /// Whether it uses all paths, or the initial one alone.
+    fn is_multipath(&self) -> bool;
 
     /// Whether this machine can run it.
     ///
@@ -55,15 +75,32 @@ pub(crate) trait Contender: Debug + Send + Sync {
 
 /// Every contender, in the order in which tables show them.
 pub(crate) fn all() -> Vec<Box<dyn Contender>> {
-    vec![Box::new(ours::Plait::multipath()), Box::new(ours::Plait::single())]
+    vec![
+        Box::new(ours::Plait::multipath()),
+        Box::new(ours::Plait::single()),
+        Box::new(kernel::Kernel::Mptcp),
+        Box::new(kernel::Kernel::Tcp),
+        Box::new(peers::Foreign::Noq),
+        Box::new(peers::Foreign::Quinn),
+    ]
 }
 
-/// The contender of this name.
+/// Every contender: its name, and what it is.
+pub fn listed() -> Vec<(String, String)> {
+    all().iter().map(|one| (one.name().to_owned(), one.about().to_owned())).collect()
+}
+
+/// The contender of this name, or a variant of ours: `plait:scheduler=ecf+ack_path=own`.
 ///
 /// # Errors
 /// There is none.
 pub(crate) fn by_name(name: &str) -> Result<Box<dyn Contender>, LabError> {
-    let known = || all().iter().map(|contender| contender.name()).collect::<Vec<_>>().join(", ");
+    if let Some(settings) = name.strip_prefix("plait:") {
+        let variant = ours::Plait::variant(name, settings);
+        let unknown = |known: String| LabError::NoContender { name: name.to_owned(), known };
+        return variant.map(|variant| Box::new(variant) as Box<dyn Contender>).map_err(unknown);
+    }
+    let known = || all().iter().map(|contender| contender.name().to_owned()).collect::<Vec<_>>().join(", ");
     let found = all().into_iter().find(|contender| contender.name() == name);
     found.ok_or_else(|| LabError::NoContender { name: name.to_owned(), known: known() })
 }

@@ -1,143 +1,137 @@
-//! This program itself, over every path or over the initial one alone.
+//! This program itself: over every path, over the initial one alone, or with other settings than the scenario's.
 
-use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::time::Duration;
-
-use plait_sim::host::app::Load;
 use plait_sim::scenario::Extension;
-use serde_json::Value;
 
-use super::Contender;
-use crate::clock::ClockPoint;
+use super::{Contender, perf};
 use crate::machine::Machine;
-use crate::run::{Answer, ClientOutput, Completion, PathShare, Program, RunFailure, Work};
+use crate::run::{Answer, ClientOutput, Program, RunFailure, Work};
+
+/// Keys of `[endpoints]` that a variant may set, and the flag of each at both ends.
+const SETTINGS: [(&str, &str); 5] = [
+    ("scheduler", "--scheduler"),
+    ("congestion", "--cc"),
+    ("ack_path", "--ack-path"),
+    ("reinjection", "--reinjection"),
+    ("extension", "--extension"),
+];
 
 /// `plait perf` at both ends.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Plait {
-    name: &'static str,
-    about: &'static str,
-    paths: Paths,
-}
-
-/// How many paths it uses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Paths {
-    /// What the scenario says.
-    AsAsked,
-    /// The initial one.
-    One,
+    name: String,
+    about: String,
+    /// Settings over the scenario's, by key.
+    sets: Vec<(&'static str, String)>,
 }
 
 impl Plait {
     /// As the scenario's endpoints are.
     pub(crate) fn multipath() -> Self {
-        Self { name: "plait", about: "Multipath QUIC (RFC 10069), this program", paths: Paths::AsAsked }
+        let about = "Multipath QUIC (RFC 10069), this program".to_owned();
+        Self { name: "plait".to_owned(), about, sets: Vec::new() }
     }
 
     /// QUIC over the initial path.
     pub(crate) fn single() -> Self {
-        Self { name: "plait-single", about: "QUIC over the initial path, this program", paths: Paths::One }
+        let about = "QUIC over the initial path, this program".to_owned();
+        Self { name: "plait-single".to_owned(), about, sets: vec![("extension", "none".to_owned())] }
     }
 
-    fn extension(&self, work: &Work) -> Extension {
-        match self.paths {
-            Paths::One => Extension::None,
-            Paths::AsAsked => work.endpoints.extension,
+    /// `plait:KEY=VALUE`, several joined by `+`: with other settings than the scenario's.
+    ///
+    /// # Errors
+    /// A key that there is not.
+    pub(crate) fn variant(name: &str, settings: &str) -> Result<Self, String> {
+        let mut sets = Vec::new();
+        for setting in settings.split('+') {
+            let (key, value) = setting.split_once('=').ok_or_else(|| format!("`{setting}` is not KEY=VALUE"))?;
+            let known = SETTINGS.iter().find(|(known, _)| *known == key);
+            let names = || SETTINGS.map(|(known, _)| known).join(", ");
+            let (key, _) = known.ok_or_else(|| format!("there is no setting `{key}`; there are {}", names()))?;
+            sets.push((*key, value.to_owned()));
         }
+        Ok(Self { name: name.to_owned(), about: format!("this program with {settings}"), sets })
+    }
+
+    /// The value of a key: the variant's, or the scenario's; none leaves it to the program.
+    fn value<'a>(&'a self, work: &'a Work, key: &str) -> Option<&'a str> {
+        if let Some((_, value)) = self.sets.iter().find(|(set, _)| *set == key) {
+            return Some(value);
+        }
+        let endpoints = &work.endpoints;
+        match key {
+            "scheduler" => Some(endpoints.scheduler.name()),
+            "congestion" => endpoints.congestion.as_ref().map(|chosen| chosen.name()),
+            "ack_path" => Some(endpoints.ack_path),
+            "reinjection" => Some(endpoints.reinjection),
+            _ => Some(extension_word(endpoints.extension)),
+        }
+    }
+
+    /// Flags of the policies of one side.
+    fn flags<'a>(&'a self, work: &'a Work) -> Vec<&'a str> {
+        let policies = SETTINGS.iter().filter(|(key, _)| *key != "extension");
+        policies.filter_map(|(key, flag)| Some([*flag, self.value(work, key)?])).flatten().collect()
+    }
+
+    fn extension<'a>(&'a self, work: &'a Work) -> &'a str {
+        self.value(work, "extension").unwrap_or("multipath")
     }
 }
 
 impl Contender for Plait {
-    fn name(&self) -> &'static str {
-        self.name
+    fn name(&self) -> &str {
+        &self.name
     }
 
-    fn about(&self) -> &'static str {
-        self.about
+    fn about(&self) -> &str {
+        &self.about
+    }
+
+    fn is_multipath(&self) -> bool {
+        self.sets.iter().all(|set| *set != ("extension", "none".to_owned()))
     }
 
     fn availability(&self, _machine: &Machine) -> Result<(), String> {
-        std::env::current_exe().map(|_| ()).map_err(|error| format!("this program cannot find itself: {error}"))
+        perf::availability()
     }
 
-    fn accepts(&self, work: &Work) -> Result<(), String> {
-        match work.load {
-            Load::Download { .. } | Load::Upload { .. } | Load::DownloadFor { .. } => Ok(()),
-            Load::Requests { .. } => Err("requests at an interval are not among the loads of `plait perf`".to_owned()),
-        }
+    fn accepts(&self, _work: &Work) -> Result<(), String> {
+        Ok(())
     }
 
     fn server(&self, work: &Work) -> Program {
-        let mut args = words(&["perf", "server", "-q", "--listen"]);
-        args.push(work.initial().server.to_string().into());
-        args.extend(words(&["--identity"]));
-        args.push(work.files.join("identity").into());
-        args.extend(words(&["--max-paths", "64", "--patience", "86400"]));
-        args.extend(window(work));
-        if self.extension(work) == Extension::Multiflow {
-            args.push("--multiflow".into());
+        let mut flags = self.flags(work);
+        if self.extension(work) == "multiflow" {
+            flags.extend(["--multiflow", "--private-addresses"]);
         }
-        Program::new(this_program(), args)
+        perf::server(work, &flags)
     }
 
     fn client(&self, work: &Work) -> Program {
-        let mut args = words(&["perf", "client", "-q", "--json", "--insecure"]);
-        args.push(work.initial().server.to_string().into());
-        match work.load {
-            Load::Download { bytes } => args.extend(words(&["-R", "-n", &bytes.to_string()])),
-            Load::Upload { bytes } => args.extend(words(&["-n", &bytes.to_string()])),
-            Load::DownloadFor { duration } => {
-                args.extend(words(&["-R", "-t", &duration.as_secs_f64().to_string()]));
-            }
-            // Refused before.
-            Load::Requests { .. } => {}
+        let extension = self.extension(work);
+        let mut flags = self.flags(work);
+        flags.extend(["--extension", extension, "--path-policy", work.endpoints.path_policy]);
+        if extension == "multiflow" {
+            flags.push("--private-addresses");
         }
-        args.extend(window(work));
-        args.extend(policies(work));
-        args.extend(words(&["--extension", extension_word(self.extension(work))]));
-        let ways = work.ways_in_order().take(if self.paths == Paths::One { 1 } else { usize::MAX });
-        for way in ways {
-            args.extend(words(&["--path", &way.client.to_string()]));
-        }
-        Program::new(this_program(), args)
+        let paths = if extension == "none" { 1 } else { usize::MAX };
+        perf::client(work, &flags, work.ways_in_order().take(paths).map(|way| way.client))
     }
 
     fn outcome(&self, work: &Work, output: &ClientOutput) -> Result<Answer, RunFailure> {
-        let said: Value = serde_json::from_str(output.last_line()).map_err(|_| RunFailure::of_client(work, output))?;
-        if said["ok"] != Value::Bool(true) {
-            let why = said["error"].as_str().unwrap_or("no reason given").to_owned();
-            return Err(RunFailure::Client { code: output.code_name(), said: why });
+        let mut outcome = perf::outcome(work, output)?;
+        let named = outcome.notes.get("extension").map(String::as_str);
+        if let Some(other) = named.filter(|named| *named != self.extension(work) && work.ways.len() > 1) {
+            return Err(RunFailure::Strayed(format!("the extension was {other}")));
         }
-        let seconds = said["seconds"].as_f64().and_then(|s| Duration::try_from_secs_f64(s).ok());
-        let handshake = said["handshake_ms"].as_f64().map(|ms| Duration::from_secs_f64(ms.max(0.0) / 1e3));
-        let finished = said["clock"]["finished_s"].as_f64().and_then(ClockPoint::from_seconds);
-        let completion = match (finished, seconds) {
-            (Some(at), _) => Completion::At(at),
-            (None, Some(seconds)) => Completion::Took(seconds + handshake.unwrap_or_default()),
-            (None, None) => return Err(RunFailure::Nonsense("no time in it".to_owned())),
-        };
-        let bytes = said["bytes"].as_u64().unwrap_or_default();
-        let mut notes = BTreeMap::new();
-        for key in ["extension", "scheduler", "congestion", "ack_path"] {
-            notes.extend(said[key].as_str().map(|value| (key.to_owned(), value.to_owned())));
+        for (key, _) in SETTINGS {
+            // The client knows what both sides were told, not what the server made of it.
+            let value = self.value(work, key).map(str::to_owned);
+            outcome.notes.extend(value.map(|value| (key.to_owned(), value)));
         }
-        let paths = work.ways.iter().map(|way| share(&said, &way.client.to_string())).collect();
-        Ok(Answer { bytes, completion, handshake, requests: Vec::new(), paths, notes })
+        Ok(outcome)
     }
-}
-
-fn this_program() -> std::path::PathBuf {
-    std::env::current_exe().unwrap_or_else(|_| "plait".into())
-}
-
-fn words(list: &[&str]) -> Vec<OsString> {
-    list.iter().map(OsString::from).collect()
-}
-
-fn window(work: &Work) -> Vec<OsString> {
-    words(&["--window", &work.endpoints.receive_window_bytes.to_string()])
 }
 
 fn extension_word(extension: Extension) -> &'static str {
@@ -148,35 +142,16 @@ fn extension_word(extension: Extension) -> &'static str {
     }
 }
 
-/// Both sides are set to what the scenario says, as in the simulator.
-fn policies(work: &Work) -> Vec<OsString> {
-    let endpoints = &work.endpoints;
-    let mut args = Vec::new();
-    let mut both = |flag: &str, value: &str| {
-        args.extend(words(&[&format!("--{flag}"), value, &format!("--server-{flag}"), value]));
-    };
-    both("scheduler", endpoints.scheduler.name());
-    both("ack-path", endpoints.ack_path);
-    both("reinjection", endpoints.reinjection);
-    if let Some(congestion) = &endpoints.congestion {
-        both("cc", congestion.name());
-    }
-    args.extend(words(&["--path-policy", endpoints.path_policy]));
-    args
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// What the paths from one of our addresses had, by the client's book.
-fn share(said: &Value, address: &str) -> PathShare {
-    let ours = |path: &&Value| {
-        let local = path["local"].as_str().unwrap_or_default();
-        local.rsplit_once(':').is_some_and(|(host, _)| host.trim_matches(['[', ']']) == address)
-    };
-    let mut share = PathShare::default();
-    for path in said["paths"].as_array().into_iter().flatten().filter(ours) {
-        share.sent_bytes += path["sent_bytes"].as_u64().unwrap_or_default();
-        share.packets_sent += path["packets_sent"].as_u64().unwrap_or_default();
-        share.packets_lost += path["packets_lost"].as_u64().unwrap_or_default();
-        share.rtt = path["rtt_ms"].as_f64().map(|ms| Duration::from_secs_f64(ms.max(0.0) / 1e3)).or(share.rtt);
+    #[test]
+    fn variants_name_what_they_set() {
+        let variant = Plait::variant("plait:x", "scheduler=ecf+ack_path=own").unwrap();
+        assert_eq!(variant.sets, [("scheduler", "ecf".to_owned()), ("ack_path", "own".to_owned())]);
+        assert!(variant.is_multipath() && !Plait::variant("x", "extension=none").unwrap().is_multipath());
+        assert!(Plait::variant("x", "speed=9").unwrap_err().contains("there are scheduler, congestion"));
+        assert!(Plait::variant("x", "scheduler").unwrap_err().contains("not KEY=VALUE"));
     }
-    share
 }

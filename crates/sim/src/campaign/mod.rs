@@ -188,6 +188,13 @@ impl Campaign {
     }
 }
 
+/// A hash over texts in their order.
+pub fn hash_of(texts: impl IntoIterator<Item = String>) -> u64 {
+    let mut hash = Fnv::default();
+    texts.into_iter().for_each(|text| hash.absorb(&text));
+    hash.0
+}
+
 /// FNV-1a over texts, each with an end.
 struct Fnv(u64);
 

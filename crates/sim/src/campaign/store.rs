@@ -69,8 +69,15 @@ impl Store {
     /// # Errors
     /// The folder cannot be written, or holds results of another campaign or commit.
     pub fn open(folder: &Path, campaign: &Campaign, commit: &str, shard: Shard) -> Result<Self, StoreError> {
+        Self::with_stamp(folder, stamp(campaign, commit), shard)
+    }
+
+    /// Opens or makes the folder for results of this stamp.
+    ///
+    /// # Errors
+    /// The folder cannot be written, or holds results of another stamp.
+    pub fn with_stamp(folder: &Path, stamp: String, shard: Shard) -> Result<Self, StoreError> {
         fs::create_dir_all(folder).map_err(io(folder))?;
-        let stamp = stamp(campaign, commit);
         check(folder, &stamp)?;
         let path = folder.join(journal_name(shard));
         let mut journal = OpenOptions::new().create(true).append(true).open(&path).map_err(io(&path))?;
@@ -127,8 +134,12 @@ impl Store {
 
 /// What results belong to.
 pub fn stamp(campaign: &Campaign, commit: &str) -> String {
-    let runs = campaign.jobs.len();
-    format!("{STAMP} campaign {:016x} of {runs} runs{COMMIT}{commit}", campaign.hash())
+    stamp_of(campaign.hash(), campaign.jobs.len(), commit)
+}
+
+/// What results of so many runs belong to, by a hash over everything that decides them but the program.
+pub fn stamp_of(hash: u64, runs: usize, commit: &str) -> String {
+    format!("{STAMP} campaign {hash:016x} of {runs} runs{COMMIT}{commit}")
 }
 
 /// A result file: rows under the columns of all of them, whatever order they came in; what a row lacks is empty.

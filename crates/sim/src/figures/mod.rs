@@ -303,7 +303,8 @@ pub fn figure(name: &str, request: &FigureRequest<'_>) -> Result<FigureFiles, Co
     Ok(FigureFiles { name, title, settings, figure, files })
 }
 
-fn page(title: &str, settings: Option<&str>, figure: &Figure) -> Page {
+/// The page of a figure.
+pub fn page(title: &str, settings: Option<&str>, figure: &Figure) -> Page {
     let mut page = Page::new(title);
     if let Some(settings) = settings {
         page.text(&format!("Ran with {settings}."));
