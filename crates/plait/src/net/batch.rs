@@ -16,6 +16,9 @@ use super::spare::{COPY_BELOW_BYTES, SLOT_BYTES, SpareBuffers};
 /// Slots of one receive call, at most.
 pub(crate) const MAX_SLOTS: usize = 8;
 
+/// Slots of one receive call, at least.
+const MIN_SLOTS: usize = 2;
+
 /// One received message: a datagram, or several between the same addresses that the system put together (GRO).
 #[derive(Debug)]
 pub(crate) struct ReceivedMessage {
@@ -44,7 +47,7 @@ pub(crate) struct ReceiveBatch {
 impl ReceiveBatch {
     /// An empty one, for which `spare` has buffers that were received into before.
     pub(crate) fn new(spare: Arc<SpareBuffers>) -> Self {
-        Self { buffers: Default::default(), slots: 1, ready: VecDeque::new(), spare }
+        Self { buffers: Default::default(), slots: MIN_SLOTS, ready: VecDeque::new(), spare }
     }
 
     /// The slots to receive into.
@@ -73,9 +76,10 @@ impl ReceiveBatch {
                 self.ready.push_back(ReceivedMessage { remote, destination, ecn, bytes, segment_bytes });
             }
         }
+        // One more than came last: an empty slot says that nothing is left.
         self.slots = match metas.len() {
             n if n == self.slots => (self.slots * 2).min(MAX_SLOTS),
-            n => n.max(1),
+            n => (n + 1).clamp(MIN_SLOTS, MAX_SLOTS),
         };
     }
 }

@@ -4,7 +4,7 @@ use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
 use std::task::{Context, Poll, ready};
 
-use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
+use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
 use tokio::io::Interest;
 
 use super::batch::{MAX_SLOTS, ReceiveBatch};
@@ -189,6 +189,9 @@ impl Socket {
         let mut metas = [RecvMeta::default(); MAX_SLOTS];
         loop {
             ready!(self.io.poll_recv_ready(cx))?;
+            // What was received by a call that left slots empty: then nothing waits any more, and whoever asks next need
+            // not hear it from the system. To say that a call would block makes tokio wait for the next event.
+            let mut last = None;
             let received = self.io.try_io(Interest::READABLE, || {
                 let mut slots: [IoSliceMut<'_>; MAX_SLOTS] = std::array::from_fn(|_| IoSliceMut::new(&mut []));
                 let mut count = 0;
@@ -196,9 +199,14 @@ impl Socket {
                     *slot = IoSliceMut::new(bytes);
                     count += 1;
                 }
-                self.state.recv((&self.io).into(), &mut slots[..count], &mut metas)
+                let filled = self.state.recv((&self.io).into(), &mut slots[..count], &mut metas)?;
+                if filled < count.min(BATCH_SIZE) {
+                    last = Some(filled);
+                    return Err(io::ErrorKind::WouldBlock.into());
+                }
+                Ok(filled)
             });
-            match received {
+            match last.map_or(received, Ok) {
                 Ok(count) => {
                     batch.filled(&metas[..count]);
                     return Poll::Ready(Ok(()));

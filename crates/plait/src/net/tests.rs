@@ -41,6 +41,38 @@ async fn a_gso_batch_arrives_cut_apart() {
 }
 
 #[tokio::test]
+async fn what_comes_after_a_call_that_took_all_is_received_too() {
+    let (a, b) = (bind("127.0.0.1:0"), bind("127.0.0.1:0"));
+    let mut batch = ReceiveBatch::new(std::sync::Arc::default());
+    let mut next = 0_u8;
+    // One by one, and as many as fill the slots of a call or more.
+    for count in [1, 1, 2, 3, 1, 4, 8, 9, 20, 1, 2] {
+        for number in next..next + count {
+            let out = Outgoing {
+                remote: b.local_addr(),
+                source: None,
+                ecn: None,
+                bytes: &[number; 100],
+                segment_bytes: None,
+            };
+            assert_eq!(poll_fn(|cx| a.poll_send(cx, &out)).await.unwrap(), SendOutcome::Sent);
+        }
+        let mut arrived = Vec::new();
+        while arrived.len() < usize::from(count) {
+            poll_fn(|cx| b.poll_receive(cx, &mut batch)).await.unwrap();
+            arrived.extend(batch.by_ref().flat_map(|message| {
+                let pieces = message.bytes.chunks(message.segment_bytes);
+                pieces.map(|piece| piece[0]).collect::<Vec<_>>()
+            }));
+        }
+        assert_eq!(arrived, (next..next + count).collect::<Vec<_>>());
+        next += count;
+        let dry = poll_fn(|cx| std::task::Poll::Ready(b.poll_receive(cx, &mut batch).is_pending())).await;
+        assert!(dry, "nothing is left");
+    }
+}
+
+#[tokio::test]
 async fn bind_errors_say_what_to_try() {
     let taken = bind("127.0.0.1:0");
     let again = Socket::bind(taken.local_addr(), &SocketOptions::default());
