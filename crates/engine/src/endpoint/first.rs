@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::ops::Range;
 
 use plait_base::{ConnectionId, PathId, Side};
-use plait_crypto::initial_keys;
+use plait_crypto::{PacketKeys, initial_keys};
 use plait_wire::header::packet_number;
 use plait_wire::{Frame, Frames, PacketKind, PacketSpan, Version};
 
@@ -28,16 +28,16 @@ pub(crate) const CLIENT_DCID_LEN: usize = 8;
 pub(crate) const MIN_FIRST_DCID: usize = 8;
 
 impl FirstInitial {
-    /// True when the packet opens under the keys that its destination id gives, is well-formed and carries CRYPTO
-    /// data, as every first Initial does (RFC 9000 17.2.2). The datagram stays as it is; `scratch` is reused.
-    pub(crate) fn is_genuine(&self, datagram: &[u8], scratch: &mut Vec<u8>) -> bool {
-        let Some(packet) = datagram.get(..self.span.end) else { return false };
+    /// The Initial keys that the packet's destination id gives, where the packet is genuine: it opens under them, is
+    /// well-formed and carries CRYPTO data, as every first Initial does (RFC 9000 17.2.2). The datagram stays as it is;
+    /// `scratch` is reused.
+    pub(crate) fn genuine_keys(&self, datagram: &[u8], scratch: &mut Vec<u8>) -> Option<PacketKeys> {
         scratch.clear();
-        scratch.extend_from_slice(packet);
-        self.opens(scratch).unwrap_or(false)
+        scratch.extend_from_slice(datagram.get(..self.span.end)?);
+        self.keys_that_open(scratch)
     }
 
-    fn opens(&self, packet: &mut [u8]) -> Option<bool> {
+    fn keys_that_open(&self, packet: &mut [u8]) -> Option<PacketKeys> {
         let keys = initial_keys(self.version.0, &self.dcid, Side::Server)?;
         let unmasked = keys.remote.unmask(packet, self.span.pn_offset).ok()?;
         let truncated = u32::try_from(unmasked.truncated).ok()?;
@@ -48,6 +48,6 @@ impl FirstInitial {
         for frame in Frames::in_packet(packet.get(payload)?, PacketKind::Initial) {
             crypto |= matches!(frame.ok()?, Frame::Crypto(_));
         }
-        Some(crypto)
+        crypto.then_some(keys)
     }
 }

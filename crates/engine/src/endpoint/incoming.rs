@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use plait_base::{CloseCode, ConnectionId, FourTuple, Instant, PathId, TransportError};
+use plait_crypto::PacketKeys;
 use plait_wire::Version;
 
 use super::first::FirstKey;
@@ -25,6 +26,8 @@ pub struct Incoming {
     pub(super) client_scid: ConnectionId,
     pub(super) original_dcid: ConnectionId,
     pub(super) proof: AddressProof,
+    /// Those that its first packet opened under.
+    pub(super) initial_keys: Box<PacketKeys>,
     pub(super) first: Input,
 }
 
@@ -146,7 +149,7 @@ impl Endpoint {
             transport: config.transport.clone(),
             endpoint: self.config.clone(),
             random: self.random.fork(),
-            role: Role::Server(ServerParts { config, proof: incoming.proof }),
+            role: Role::Server(ServerParts { config, proof: incoming.proof, initial_keys: incoming.initial_keys }),
         };
         let mut inputs = Vec::with_capacity(1 + later.len());
         inputs.push(incoming.first);

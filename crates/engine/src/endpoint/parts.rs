@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use plait_base::{ConnectionId, FourTuple, Random, Side};
-use plait_crypto::ClientTlsConfig;
+use plait_crypto::{ClientTlsConfig, PacketKeys};
 use plait_wire::Version;
 
 use crate::config::{EndpointConfig, ServerConfig, TokenStore, TransportConfig};
@@ -91,6 +91,8 @@ pub(crate) struct ServerParts {
     pub(crate) config: Arc<ServerConfig>,
     /// How the client's address is known; decides whether the 3x rule applies.
     pub(crate) proof: AddressProof,
+    /// Those of the client's first packet.
+    pub(crate) initial_keys: Box<PacketKeys>,
 }
 
 /// What a client's first Initial proved about its address (RFC 9000 8.1).

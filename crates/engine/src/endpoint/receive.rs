@@ -229,9 +229,7 @@ impl Endpoint {
         if data.len() < MIN_DATAGRAM_BYTES || first.dcid.len() < MIN_FIRST_DCID || self.config.cid_len == 0 {
             return Received::Nothing;
         }
-        if !first.is_genuine(&data, &mut self.scratch) {
-            return Received::Nothing;
-        }
+        let Some(initial_keys) = first.genuine_keys(&data, &mut self.scratch) else { return Received::Nothing };
         let remote = arrival.tuple.remote;
         let token = data.get(first.token.clone()).unwrap_or_default();
         let now_unix = self.config.unix_seconds(arrival.now);
@@ -269,6 +267,7 @@ impl Endpoint {
                     client_scid: first.scid,
                     original_dcid,
                     proof: verdict.proof(),
+                    initial_keys: Box::new(initial_keys),
                     // It waits for the application, and must not keep a larger receive buffer for so long.
                     first: arrival.input(InputKind::Packets, PathId::ZERO, BytesMut::from(&*data)),
                 })

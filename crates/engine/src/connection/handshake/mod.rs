@@ -72,6 +72,14 @@ pub(crate) enum Owed {
     Sent,
 }
 
+/// What one side begins with.
+pub(crate) enum Beginning {
+    /// A token for its Initial packets, often empty.
+    Client { token: Bytes },
+    /// The keys that the client's first packet opened under: they are derived once.
+    Server { initial_keys: Box<PacketKeys> },
+}
+
 /// What a step of the handshake brought.
 #[derive(Default)]
 pub(crate) struct Progress {
@@ -119,9 +127,15 @@ pub(crate) struct Handshake {
 
 impl Handshake {
     /// Begins with the Initial keys of `ids`; a client's first flight is produced by [`Self::advance`].
-    pub(crate) fn new(side: Side, versions: Versions, tls: Tls, ids: HandshakeIds, token: Bytes) -> Self {
+    pub(crate) fn new(beginning: Beginning, versions: Versions, tls: Tls, ids: HandshakeIds) -> Self {
+        let (side, token, keys) = match beginning {
+            Beginning::Client { token } => {
+                (Side::Client, token, plait_crypto::initial_keys(versions.original.0, &ids.keys_from(), Side::Client))
+            }
+            Beginning::Server { initial_keys } => (Side::Server, Bytes::new(), Some(*initial_keys)),
+        };
         let mut initial = Box::new(Level::new(Space::Initial));
-        initial.keys = plait_crypto::initial_keys(versions.original.0, &ids.keys_from(), side);
+        initial.keys = keys;
         let Tls { session: tls, deferred, uniflows } = tls;
         let early_keys = if side.is_client() { tls.early_keys() } else { None };
         Self {

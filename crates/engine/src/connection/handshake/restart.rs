@@ -7,7 +7,7 @@ use plait_wire::Version;
 use super::session::{Tls, client_session, client_switching};
 use super::uniflows::UniflowOffer;
 use super::versions::Versions;
-use super::{Handshake, parameters};
+use super::{Beginning, Handshake, parameters};
 use crate::config::token_name;
 use crate::connection::Connection;
 use crate::connection::lifecycle::ConnectionError;
@@ -62,7 +62,8 @@ impl Handshake {
             true => self.token.clone(),
             false => token_store.take(&name).unwrap_or_default(),
         };
-        let mut handshake = Self::new(Side::Client, versions, Tls { session, deferred: None, uniflows }, ids, token);
+        let tls = Tls { session, deferred: None, uniflows };
+        let mut handshake = Self::new(Beginning::Client { token }, versions, tls, ids);
         handshake.versions.before_negotiation = self.versions.before_negotiation;
         Ok(handshake)
     }

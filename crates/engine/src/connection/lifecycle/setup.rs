@@ -9,8 +9,7 @@ use plait_wire::params::PreferredAddress;
 use crate::config::MigrationPolicy;
 use crate::connection::Connection;
 use crate::connection::events::Events;
-use crate::connection::handshake::Handshake;
-use crate::connection::handshake::{parameters, session};
+use crate::connection::handshake::{Beginning, Handshake, parameters, session};
 use crate::connection::lifecycle::Lifecycle;
 use crate::connection::paths::PathControl;
 use crate::connection::paths::cids::OwnCids;
@@ -41,19 +40,20 @@ impl Connection {
         let tls = session::session(&parts, preferred, &mut random)?;
         let versions = session::versions(&parts);
         let transport = parts.transport.clone();
-        let (validation, token, role, migration) = match parts.role {
+        let (validation, beginning, role, migration) = match parts.role {
             Role::Client(client) => {
                 let role = RoleSettings::Client {
                     tls: client.tls,
                     server_name: client.server_name,
                     token_store: client.token_store,
                 };
-                (None, client.token, role, MigrationPolicy::Allowed)
+                (None, Beginning::Client { token: client.token }, role, MigrationPolicy::Allowed)
             }
             Role::Server(server) => {
                 let proven = if server.proof.is_validated() { Validation::Validated } else { Validation::Unvalidated };
                 let migration = server.config.migration;
-                (Some(proven), bytes::Bytes::new(), RoleSettings::Server(server.config), migration)
+                let beginning = Beginning::Server { initial_keys: server.initial_keys };
+                (Some(proven), beginning, RoleSettings::Server(server.config), migration)
             }
         };
         let tuple = parts.tuple;
@@ -69,7 +69,7 @@ impl Connection {
         plan.add_peer(tuple.remote);
         let own_cids = OwnCids::new(parts.ids.local.len(), parts.endpoint.clone());
         let mut connection = Self {
-            handshake: Handshake::new(side, versions, tls, parts.ids, token),
+            handshake: Handshake::new(beginning, versions, tls, parts.ids),
             keys: None,
             paths: PathControl::new(paths, plan, PathSettings::new(transport.clone()), own_cids, side),
             streams: Streams::new(side, parameters::streams_config(&transport)),
