@@ -78,6 +78,9 @@ pub const MAX_INBOX_BYTES: usize = 16 << 20;
 pub const MAX_ENDPOINT_INBOX_BYTES: usize = 64 << 20;
 /// Connections whose acceptance is undecided; further Initials are answered with Retry or dropped.
 pub const MAX_INCOMING_CONNECTIONS: usize = 1024;
+/// Connections that their peers closed and whose ids an endpoint still knows, so that late packets get no stateless reset
+/// (RFC 9000 10.2.2): some hundred bytes each.
+pub const MAX_DEPARTED_CONNECTIONS: usize = 4096;
 /// Attempts of one client to reach one server, each on a pair of addresses of its own; names lead to any number of
 /// addresses (RFC 8305 5).
 pub const MAX_CONNECT_ATTEMPTS: usize = 8;

@@ -96,6 +96,12 @@ pub enum EndpointEvent {
     /// The handshake is complete and the peer's address validated: the connection no longer counts as pressure that
     /// makes a server ask others for a Retry. To be sent once by every server connection.
     Established,
+    /// The peer closed: nothing leaves any more, and packets of the peer may come until then. A runtime may drop the connection
+    /// at once, if it tells the endpoint so by [`let_go`](crate::Endpoint::let_go); else it waits for `Drained`.
+    Draining {
+        /// When the last packet of the peer must have come.
+        until: Instant,
+    },
     /// The connection is over; the endpoint forgets it and may give its handle away.
     Drained,
 }

@@ -1,9 +1,10 @@
 //! Which connection, and which of its paths, a datagram belongs to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
-use plait_base::{ConnectionId, FourTuple, PathId, ResetToken};
+use plait_base::limits::MAX_DEPARTED_CONNECTIONS;
+use plait_base::{ConnectionId, FourTuple, Instant, PathId, ResetToken};
 use plait_crypto::ResetKey;
 use rustc_hash::FxHashMap;
 
@@ -46,6 +47,19 @@ pub(crate) struct Demux {
     members: Vec<Option<Member>>,
     free: Vec<usize>,
     handshaking: usize,
+    /// Connections that are gone while their peers' packets may still be under way, by the time when they left.
+    departed: VecDeque<Departed>,
+}
+
+/// Names no connection: packets of one that departed are known, and dropped (RFC 9000 10.2.2).
+const NOBODY: ConnectionHandle = ConnectionHandle(usize::MAX);
+
+/// What packets of a connection are known by that is gone.
+struct Departed {
+    cids: Vec<ConnectionId>,
+    first: Option<FirstKey>,
+    /// From then on they are a stranger's.
+    until: Instant,
 }
 
 /// What must be forgotten with a connection.
@@ -68,6 +82,13 @@ enum Stage {
     Handshaking,
 }
 
+impl Destination {
+    /// False for packets of a connection that departed.
+    pub(crate) fn is_somebody(&self) -> bool {
+        self.handle != NOBODY
+    }
+}
+
 impl Demux {
     /// Nothing known. The key hides reset tokens and is nobody else's.
     pub(crate) fn new(hiding_key: ResetKey) -> Self {
@@ -80,6 +101,7 @@ impl Demux {
             members: Vec::new(),
             free: Vec::new(),
             handshaking: 0,
+            departed: VecDeque::new(),
         }
     }
 
@@ -90,6 +112,37 @@ impl Demux {
     /// Server connections whose handshake is not complete.
     pub(crate) fn handshaking(&self) -> usize {
         self.handshaking
+    }
+
+    /// Forgets a connection whose peer closed it, but for what its peer's late packets are known by, until they cannot come
+    /// any more; where too many connections departed in so short a time, the first of them are forgotten altogether.
+    pub(crate) fn depart(&mut self, handle: ConnectionHandle, now: Instant, until: Instant) {
+        self.forget_departed(now);
+        let Some(member) = self.member(handle) else { return };
+        let (cids, first) = (std::mem::take(&mut member.cids), member.first.take());
+        self.leave(handle);
+        for cid in &cids {
+            self.cids.insert(*cid, Destination { handle: NOBODY, path: PathId::ZERO });
+        }
+        if let Some(first) = first {
+            self.firsts.insert(first, FirstOwner::Connection(NOBODY));
+        }
+        self.departed.push_back(Departed { cids, first, until });
+    }
+
+    /// Forgets those departed whose time is over, in the order in which they left.
+    fn forget_departed(&mut self, now: Instant) {
+        while let Some(oldest) = self.departed.front()
+            && (oldest.until <= now || self.departed.len() >= MAX_DEPARTED_CONNECTIONS)
+        {
+            let Some(Departed { cids, first, .. }) = self.departed.pop_front() else { return };
+            for cid in &cids {
+                self.cids.remove(cid);
+            }
+            if let Some(first) = first {
+                self.firsts.remove(&first);
+            }
+        }
     }
 
     /// A handle for a new connection.
@@ -288,6 +341,38 @@ mod tests {
         assert_eq!(demux.by_first(&(remote(1), cid(7))), None);
         assert_eq!(demux.by_reset(remote(1), &[9; 40]), None);
         assert_eq!(demux.enter(), a, "handles are given out again");
+    }
+
+    #[test]
+    fn who_departs_is_known_for_a_while() {
+        // RFC 9000 10.2.2
+        let at = |ms| Instant::ZERO + std::time::Duration::from_millis(ms);
+        let mut demux = demux();
+        let (a, key) = (demux.enter(), (remote(1), cid(7)));
+        demux.register(a, cid(1), PathId(2));
+        demux.first_accepted(key, a);
+        demux.register_reset(a, remote(1), &ResetToken([9; 16]));
+        demux.depart(a, at(0), at(10));
+        demux.depart(a, at(0), at(10));
+        assert_eq!((demux.connections(), demux.handshaking(), demux.departed.len()), (0, 0, 1));
+        let b = demux.enter();
+        assert_eq!(b, a, "the handle is free");
+        assert!(demux.is_taken(&cid(1)) && !demux.by_cid(&cid(1)).unwrap().is_somebody());
+        assert_eq!(demux.by_first(&key), Some(FirstOwner::Connection(NOBODY)));
+        assert_eq!(demux.by_reset(remote(1), &[9; 40]), None);
+        demux.register(b, cid(2), PathId(0));
+        demux.depart(b, at(9), at(20));
+        assert!(demux.by_cid(&cid(1)).is_some(), "its time is not over");
+        let c = demux.enter();
+        demux.depart(c, at(10), at(20));
+        assert_eq!((demux.by_cid(&cid(1)), demux.by_first(&key)), (None, None));
+        assert!(demux.by_cid(&cid(2)).is_some());
+        for _ in 0..2 * MAX_DEPARTED_CONNECTIONS {
+            let d = demux.enter();
+            demux.depart(d, at(11), at(20));
+        }
+        assert_eq!(demux.departed.len(), MAX_DEPARTED_CONNECTIONS);
+        assert_eq!(demux.by_cid(&cid(2)), None, "the first to leave is the first to be forgotten");
     }
 
     #[test]

@@ -22,7 +22,7 @@ mod waiting;
 use std::fmt;
 use std::sync::Arc;
 
-use plait_base::{ConnectionId, Random};
+use plait_base::{ConnectionId, Instant, Random};
 use plait_crypto::ResetKey;
 
 use crate::config::{EndpointConfig, ServerConfig};
@@ -93,8 +93,15 @@ impl Endpoint {
             EndpointEvent::ResetToken { remote, token } => self.demux.register_reset(handle, remote, &token),
             EndpointEvent::ForgetToken { remote, token } => self.demux.forget_reset(handle, remote, &token),
             EndpointEvent::Established => self.demux.established(handle),
+            EndpointEvent::Draining { .. } => {}
             EndpointEvent::Drained => self.demux.leave(handle),
         }
+    }
+
+    /// A connection that its peer closed ([`EndpointEvent::Draining`]) is dropped, and its handle may be given away. Packets of
+    /// the peer that come until then are not answered (RFC 9000 10.2.2).
+    pub fn let_go(&mut self, handle: ConnectionHandle, now: Instant, until: Instant) {
+        self.demux.depart(handle, now, until);
     }
 
     /// A random id of our length that no connection has; the empty one when our ids are empty.

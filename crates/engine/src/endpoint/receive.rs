@@ -45,7 +45,17 @@ impl DatagramInfo {
     }
 
     fn deliver(self, to: Destination, data: BytesMut) -> Received {
-        Received::Connection(to.handle, self.input(InputKind::Packets, to.path, data))
+        let segment_bytes = data.len();
+        self.deliver_train(to, data, segment_bytes)
+    }
+
+    fn deliver_train(self, to: Destination, data: BytesMut, segment_bytes: usize) -> Received {
+        // RFC 9000 10.2.2: late packets of a connection that its peer closed are not answered
+        if !to.is_somebody() {
+            return Received::Nothing;
+        }
+        let input = self.input(InputKind::Packets, to.path, data);
+        Received::Connection(to.handle, Input { segment_bytes, ..input })
     }
 }
 
@@ -92,8 +102,7 @@ impl Endpoint {
         let is_same = |segment: &&[u8]| self.short_cid(segment) == Some(cid);
         let run_bytes = train.chunks(segment_bytes).take_while(is_same).map(<[u8]>::len).sum();
         let arrival = DatagramInfo { now, tuple, ecn };
-        let input = arrival.input(InputKind::Packets, to.path, train.split_to(run_bytes));
-        Received::Connection(to.handle, Input { segment_bytes, ..input })
+        arrival.deliver_train(to, train.split_to(run_bytes), segment_bytes)
     }
 
     /// The connection id that a datagram with a short header bears.

@@ -60,6 +60,11 @@ enum Work {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Life {
     Known,
+    /// It does, and the peer closed: there is nothing left to do.
+    Draining {
+        /// Until when packets of the peer may come.
+        until: Instant,
+    },
     Forgotten,
 }
 
@@ -206,9 +211,13 @@ impl Driver {
     }
 
     fn tell_endpoint(&mut self) {
-        if self.life == Life::Known && !self.endpoint_events.is_empty() {
-            if self.endpoint_events.contains(&EndpointEvent::Drained) {
-                self.life = Life::Forgotten;
+        if self.life != Life::Forgotten && !self.endpoint_events.is_empty() {
+            for event in &self.endpoint_events {
+                match *event {
+                    EndpointEvent::Draining { until } => self.life = Life::Draining { until },
+                    EndpointEvent::Drained => self.life = Life::Forgotten,
+                    _ => {}
+                }
             }
             self.endpoint.on_connection_events(self.handle, &self.endpoint_events);
         }
@@ -229,6 +238,11 @@ impl Driver {
             self.endpoint.on_close_sent();
         }
         if drained {
+            return Poll::Ready(Work::Done);
+        }
+        if let Life::Draining { until } = self.life {
+            self.life = Life::Forgotten;
+            self.endpoint.let_go(self.handle, self.shared.clock.now(), until);
             return Poll::Ready(Work::Done);
         }
         let Some(at) = earliest(deadline, self.busy_at.map(|at| at + SILENCE)) else { return Poll::Pending };

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 use bytes::Bytes;
-use plait_base::limits;
+use plait_base::{Instant, limits};
 use plait_engine::endpoint as engine;
 use plait_engine::{ConnectionHandle, EndpointEvent};
 use tokio::runtime::Handle;
@@ -190,6 +190,20 @@ impl EndpointShared {
                 *place = None;
             }
         }
+        self.look_whether_idle(state);
+    }
+
+    /// The task of a connection that the peer closed ends.
+    pub(crate) fn let_go(&self, handle: ConnectionHandle, now: Instant, until: Instant) {
+        let mut state = self.lock();
+        state.engine.let_go(handle, now, until);
+        if let Some(place) = state.connections.get_mut(handle.0) {
+            *place = None;
+        }
+        self.look_whether_idle(state);
+    }
+
+    fn look_whether_idle(&self, mut state: MutexGuard<'_, State>) {
         if state.engine.connections() == 0 {
             self.idle.notify_waiters();
             state.wake_driver();

@@ -47,7 +47,9 @@ impl Connection {
         if self.lifecycle.is_open() {
             self.events.on_lost(now, why);
         }
-        self.lifecycle.drain(now, self.paths.table.max_pto());
+        if let Some(until) = self.lifecycle.drain(now, self.paths.table.max_pto()) {
+            self.events.tell_endpoint(EndpointEvent::Draining { until });
+        }
     }
 
     /// Ends at once and silently: idle, or nobody there.

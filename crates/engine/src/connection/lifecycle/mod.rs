@@ -142,13 +142,16 @@ impl Lifecycle {
         }
     }
 
-    /// The peer closed, or reset us: silence until the end (RFC 9000 10.2.2).
-    pub(crate) fn drain(&mut self, now: Instant, pto: Duration) {
+    /// The peer closed, or reset us: silence until the end (RFC 9000 10.2.2), which is told the first time.
+    pub(crate) fn drain(&mut self, now: Instant, pto: Duration) -> Option<Instant> {
         // Whatever comes again while draining prolongs nothing.
-        if self.is_open() || self.is_closing() {
-            self.phase = Phase::Draining { until: now + pto * CLOSING_PTOS };
-            self.owes_close = false;
+        if !self.is_open() && !self.is_closing() {
+            return None;
         }
+        let until = now + pto * CLOSING_PTOS;
+        self.phase = Phase::Draining { until };
+        self.owes_close = false;
+        Some(until)
     }
 
     /// The end without waiting.

@@ -215,3 +215,26 @@ fn nothing_outlives_a_connection() {
         assert_eq!(bench.endpoint.connections(), 0);
     }
 }
+
+#[test]
+fn late_packets_of_a_closed_connection_are_not_answered() {
+    // RFC 9000 10.2.2
+    let mut bench = Bench::server();
+    let first = Craft::new(1).datagram();
+    let incoming = bench.incoming(tuple(1), &first);
+    let admission = bench.admit(incoming);
+    let (handle, local) = (admission.handle, admission.parts.ids.local);
+    let until = Instant::ZERO + std::time::Duration::from_millis(300);
+    bench.endpoint.let_go(handle, Instant::ZERO, until);
+    assert_eq!(bench.endpoint.connections(), 0);
+    bench.nothing(tuple(1), &short(&local, 50));
+    bench.nothing(tuple(2), &short(&local, 50));
+    bench.nothing(tuple(1), &Craft { dcid: local, ..Craft::new(1) }.datagram());
+    bench.nothing(tuple(1), &first);
+    // The next one to depart finds that its time is over.
+    let incoming = bench.incoming(tuple(2), &Craft::new(2).datagram());
+    let admission = bench.admit(incoming);
+    assert_eq!(admission.handle, handle, "handles are used again");
+    bench.endpoint.let_go(admission.handle, until, until);
+    assert!(matches!(bench.receive(tuple(1), &short(&local, 50)), Received::Reply(_)));
+}
