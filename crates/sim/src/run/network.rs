@@ -2,11 +2,12 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use plait_base::{FourTuple, Instant, Random};
-use plait_netsim::link::{LinkStats, Loss, Rate, Service};
+use plait_base::{FourTuple, Instant};
+use plait_netsim::link::{LinkConfig, LinkStats};
 use plait_netsim::{BoxId, Duplex, Hop, LinkId, NatConfig, NatId, Network, Rebinding, Rule, World};
 
-use crate::scenario::{Direction, DuplexPlan, EventPlan, LinkPlan, Place, Rebind, Scenario, Sides, Vary};
+use crate::scenario::course::{Course, Turn};
+use crate::scenario::{Direction, Place, Rebind, Scenario, Sides};
 
 /// The port of every client address.
 const CLIENT_PORT: u16 = 5000;
@@ -53,11 +54,11 @@ pub(crate) struct Wires {
 }
 
 impl Wires {
-    /// Adds all of them to a network, and the routes of the paths through them.
-    pub(crate) fn build(net: &mut Network, scenario: &Scenario) -> Self {
+    /// Adds all of them to a network, set as the course begins, and the routes of the paths through them.
+    pub(crate) fn build(net: &mut Network, scenario: &Scenario, course: &Course) -> Self {
         let mut wires = Self::default();
-        for (plan, service) in scenario.duplexes().zip(services(scenario)) {
-            let (forward, backward) = (net.add_link(plan.up.config(service)), net.add_link(plan.down.config(service)));
+        for (up, down) in course.links() {
+            let (forward, backward) = (net.add_link(up), net.add_link(down));
             wires.links.push(Duplex { forward, backward });
             wires.boxes.push((Vec::new(), Vec::new()));
         }
@@ -113,6 +114,12 @@ impl Wires {
         scenario.way(path).into_iter().filter_map(|place| self.links.get(place.0))
     }
 
+    fn set(&self, place: Place, (up, down): (LinkConfig, LinkConfig), net: &mut Network) {
+        let Some(duplex) = self.links.get(place.0) else { return };
+        net.change_link(duplex.forward, |config| *config = up);
+        net.change_link(duplex.backward, |config| *config = down);
+    }
+
     fn rebind(&self, net: &mut Network, scenario: &Scenario, path: usize, rebinding: Rebinding) {
         let Some(nat) = self.nats.get(path).copied().flatten() else { return };
         if let Rebinding::Address(public) = rebinding {
@@ -124,116 +131,38 @@ impl Wires {
     }
 }
 
-/// Of each link: its queue is real where something changes what its datagrams meet when they leave; else it plans ahead,
-/// which is faster.
-fn services(scenario: &Scenario) -> Vec<Service> {
-    let touches = |event: &EventPlan| event.up.touches_queue() || event.down.touches_queue() || event.vary.is_some();
-    let of = |(index, link): (usize, &DuplexPlan)| {
-        let touched = scenario.events.iter().any(|event| event.place.0 == index && touches(event));
-        if touched || link.vary.is_some() { Service::Live } else { Service::Planned }
-    };
-    scenario.duplexes().enumerate().map(of).collect()
-}
-
 /// Everything that is going to change in the network, in order of time.
 #[derive(Debug)]
 pub(crate) struct Timeline {
     wires: Wires,
-    plans: Vec<DuplexPlan>,
-    services: Vec<Service>,
-    next_event: usize,
+    course: Course,
     /// Addresses that NATs have had.
     addresses: u8,
-    draws: Vec<Option<Instant>>,
-    random: Random,
 }
 
 impl Timeline {
-    pub(crate) fn new(scenario: &Scenario, wires: Wires, random: Random) -> Self {
-        let draws = scenario.duplexes().map(|link| link.vary.map(|_| Instant::ZERO)).collect();
-        let plans = scenario.duplexes().cloned().collect();
-        Self { wires, plans, services: services(scenario), next_event: 0, addresses: 1, draws, random }
+    pub(crate) fn new(wires: Wires, course: Course) -> Self {
+        Self { wires, course, addresses: 1 }
     }
 
     /// When something changes next.
     pub(crate) fn next_at(&self, scenario: &Scenario) -> Option<Instant> {
-        let event = scenario.events.get(self.next_event).map(|event| Instant::ZERO + event.at);
-        let draw = self.draws.iter().flatten().min().copied();
-        plait_base::time::earliest(event, draw)
+        self.course.next_at(scenario)
     }
 
     /// Makes the changes that are due at `now`.
     pub(crate) fn advance(&mut self, now: Instant, scenario: &Scenario, world: &mut World) {
-        while let Some(event) = scenario.events.get(self.next_event).filter(|event| Instant::ZERO + event.at <= now) {
-            self.next_event += 1;
-            let index = event.place.0;
-            if let Some(plan) = self.plans.get_mut(index) {
-                event.up.apply(&mut plan.up);
-                event.down.apply(&mut plan.down);
-                plan.vary = event.vary.or(plan.vary);
+        let Self { wires, course, addresses } = self;
+        course.advance(now, scenario, |turn| match turn {
+            Turn::Link(place, configs) => wires.set(place, *configs, &mut world.net),
+            Turn::Interface(path, state) => world.set_interface(client_address(path).ip(), state),
+            Turn::Rebind(path, Rebind::Port) => wires.rebind(&mut world.net, scenario, path, Rebinding::Port),
+            Turn::Rebind(path, Rebind::Address) => {
+                *addresses = addresses.wrapping_add(1).max(1);
+                let public = public_address(path, *addresses);
+                wires.rebind(&mut world.net, scenario, path, Rebinding::Address(public));
             }
-            if let Some(draw) = self.draws.get_mut(index).filter(|_| event.vary.is_some()) {
-                *draw = Some(now);
-            }
-            self.set(index, &mut world.net);
-            if let Some(state) = event.interface {
-                world.set_interface(client_address(index).ip(), state);
-            }
-            if let Some(rebind) = event.rebind {
-                let rebinding = match rebind {
-                    Rebind::Port => Rebinding::Port,
-                    Rebind::Address => {
-                        self.addresses = self.addresses.wrapping_add(1).max(1);
-                        Rebinding::Address(public_address(index, self.addresses))
-                    }
-                };
-                self.wires.rebind(&mut world.net, scenario, index, rebinding);
-            }
-        }
-        for index in 0..self.draws.len() {
-            let due = self.draws.get(index).copied().flatten().is_some_and(|at| at <= now);
-            let Some(vary) = self.plans.get(index).and_then(|plan| plan.vary).filter(|_| due) else { continue };
-            if let Some(plan) = self.plans.get_mut(index) {
-                redraw(plan, &vary, &mut self.random);
-            }
-            if let Some(draw) = self.draws.get_mut(index) {
-                *draw = Some(now + vary.interval);
-            }
-            self.set(index, &mut world.net);
-        }
-    }
-
-    fn set(&self, index: usize, net: &mut Network) {
-        let (Some(plan), Some(duplex)) = (self.plans.get(index), self.wires.links.get(index)) else { return };
-        let Some(service) = self.services.get(index).copied() else { return };
-        let set = |net: &mut Network, link, plan: &LinkPlan| {
-            let wanted = plan.config(service);
-            net.change_link(link, |config| *config = wanted);
-        };
-        set(net, duplex.forward, &plan.up);
-        set(net, duplex.backward, &plan.down);
-    }
-}
-
-fn redraw(plan: &mut DuplexPlan, vary: &Vary, random: &mut Random) {
-    let mut draw = |(low, high): (f64, f64)| low + random.unit() * (high - low);
-    if let Some(span) = vary.rate_mbps {
-        plan.down.rate = Rate::Fixed((draw(span) * 1e6) as u64);
-        if plan.up.rate == Rate::Unlimited {
-            plan.up.rate = plan.down.rate.clone();
-        }
-    }
-    if let Some(span) = vary.delay_ms {
-        let ms = draw(span);
-        let ms = if vary.whole_ms { ms.floor() } else { ms };
-        plan.down.delay = std::time::Duration::from_nanos((ms * 1e6) as u64);
-        plan.up.delay = plan.down.delay;
-    }
-    if let Some(span) = vary.loss {
-        plan.down.loss = Loss::Bernoulli(draw(span));
-    }
-    if let Some(span) = vary.loss_per_byte {
-        plan.down.loss = Loss::PerByte(draw(span));
+        });
     }
 }
 

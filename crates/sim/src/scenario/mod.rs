@@ -1,6 +1,7 @@
 //! Scenarios: networks, transfers and endpoints as a TOML file describes them.
 
 pub mod boxes;
+pub mod course;
 mod duplex;
 pub mod error;
 pub mod link;
