@@ -96,7 +96,7 @@ impl Relay {
         self.address
     }
 
-    /// From now on nothing gets through, not even what is under way.
+    /// From now on nothing gets through but what has left the link's near end.
     pub(crate) fn kill(&self) {
         for lane in [&self.core.up, &self.core.down] {
             lane.change(|config| config.state = LinkState::Down);

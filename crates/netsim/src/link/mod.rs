@@ -18,6 +18,7 @@
 
 mod aqm;
 mod config;
+mod conveyor;
 mod live;
 mod loss;
 mod one_way;
@@ -31,6 +32,7 @@ mod verdict;
 
 pub use aqm::{CoDelConfig, FqCoDelConfig, RedConfig};
 pub use config::{Aqm, ConfigError, Jitter, LinkConfig, LinkState, LossPlace, Order, QueueLimit, Reorder, Service};
+pub use conveyor::{Conveyed, Conveyor};
 pub use loss::Loss;
 pub use one_way::Link;
 pub use rate::Rate;
