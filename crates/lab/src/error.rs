@@ -107,6 +107,7 @@ impl LabError {
 
     /// Whether it was asked wrongly, rather than gone wrong on the way.
     pub fn is_usage(&self) -> bool {
-        matches!(self, Self::Usage(_) | Self::NoContender { .. } | Self::NotInRealTime { .. } | Self::Scenario(_))
+        let is_file = matches!(self, Self::Scenario(_) | Self::Campaign(CampaignError::Scenario(_)));
+        is_file || matches!(self, Self::Usage(_) | Self::NoContender { .. } | Self::NotInRealTime { .. })
     }
 }

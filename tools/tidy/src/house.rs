@@ -21,7 +21,7 @@ pub const FLOORS: &[(&str, &[&str])] = &[
     ("engine", &["base", "wire", "crypto", "stream", "congestion", "schedule", "path"]),
     ("netsim", &["base"]),
     ("sim", &["base", "netsim", "engine", "qlog"]),
-    ("lab", &["sim"]),
+    ("lab", &["base", "netsim", "sim"]),
     ("plait", &["base", "congestion", "crypto", "stream", "schedule", "path", "engine"]),
     ("cli", &["plait", "base", "qlog", "netsim", "sim", "lab"]),
     ("fuzzing", &["base", "wire", "crypto", "stream", "path", "engine"]),

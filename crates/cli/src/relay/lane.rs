@@ -76,8 +76,9 @@ impl Lane {
         let mut state = self.lock();
         let before = state.0.deadline();
         // Read under the lock, so that the link sees time go forward only.
-        let parcel = || Parcel { exit: exit(), bytes: datagram.to_vec() };
-        state.0.offer(self.clock.now(), datagram.len(), (None, 0), parcel);
+        let parcel = Parcel { exit: exit(), bytes: datagram.to_vec() };
+        // What the link drops is gone.
+        let _ = state.0.offer(self.clock.now(), datagram.len(), (None, 0), parcel);
         let earlier = match (before, state.0.deadline()) {
             (Some(before), Some(after)) => after < before,
             (None, after) => after.is_some(),

@@ -26,7 +26,6 @@ fn work(load: Load) -> Work {
         ways: ways.to_vec(),
         endpoints: scenario.endpoints,
         files: "/files".into(),
-        seed: 1,
         time_limit: Duration::from_secs(60),
     }
 }

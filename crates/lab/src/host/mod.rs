@@ -13,4 +13,5 @@ mod namespace;
 mod topology;
 
 pub(crate) use namespace::Namespace;
-pub(crate) use topology::{Ends, Family, Hosts, Layout};
+pub use topology::Family;
+pub(crate) use topology::{Ends, Hosts, Layout};

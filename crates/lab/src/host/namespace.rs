@@ -4,11 +4,13 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use nix::mount::{MntFlags, umount2};
+
 use crate::error::LabError;
 use crate::tool;
 
-/// A network namespace that is a file.
-#[derive(Clone, Debug)]
+/// A network namespace that is a file. It goes when this is dropped, unless a program is left in it.
+#[derive(Debug)]
 pub(crate) struct Namespace {
     file: PathBuf,
 }
@@ -84,13 +86,20 @@ impl Namespace {
         self.run("ip", command.split_whitespace())
     }
 
-    /// Several commands of `ip`, a line each, in one go.
+    /// Several commands of `ip`, a line each, in one go, all of one family of addresses (`-4` or `-6`).
     ///
     /// # Errors
     /// `ip` refuses one.
-    pub(crate) fn ip_batch(&self, lines: &[String]) -> Result<(), LabError> {
+    pub(crate) fn ip_batch(&self, family: &str, lines: &[String]) -> Result<(), LabError> {
         let mut command = self.command("ip");
-        command.args(["-batch", "-"]);
+        command.args([family, "-batch", "-"]);
         tool::feed("nsenter", command.get_args(), &lines.join("\n")).map(|_| ())
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        // What cannot be taken away now goes with the laboratory's own mounts.
+        let _ = umount2(&self.file, MntFlags::MNT_DETACH);
     }
 }

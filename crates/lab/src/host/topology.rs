@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use plait_sim::scenario::{PathPlan, Scenario};
 use tappers::Interface;
 use tappers::linux::Tun;
 
@@ -31,9 +32,18 @@ pub(crate) struct Layout {
     pub(crate) family: Family,
 }
 
+impl Layout {
+    /// What a scenario needs.
+    pub(crate) fn of(scenario: &Scenario, family: Family) -> Self {
+        let mtu = |path: &PathPlan| (path.own.up.mtu_bytes, path.own.down.mtu_bytes);
+        let mtu_bytes = scenario.paths.iter().map(mtu).collect();
+        Self { mtu_bytes, initial_path: scenario.endpoints.initial_path, family }
+    }
+}
+
 /// Which addresses the hosts have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Family {
+pub enum Family {
     /// 10.0.N.2 for the client on path N - 1, 10.9.0.1 for the server.
     #[default]
     V4,
@@ -58,11 +68,11 @@ impl Family {
         }
     }
 
-    /// The option of `ip` for it, and the length of a prefix that is one address.
-    fn words(self) -> (&'static str, u8) {
+    /// The option of `ip` for it, and what follows an address that is one alone and is good at once.
+    fn words(self) -> (&'static str, &'static str) {
         match self {
-            Self::V4 => ("-4", 32),
-            Self::V6 => ("-6", 128),
+            Self::V4 => ("-4", "/32"),
+            Self::V6 => ("-6", "/128 nodad"),
         }
     }
 }
@@ -76,7 +86,7 @@ pub(crate) struct Ends {
 }
 
 /// Both hosts, ready for programs.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Hosts {
     /// The host of the client.
     pub(crate) client: Namespace,
@@ -98,10 +108,10 @@ impl Hosts {
     pub(crate) fn build(layout: &Layout, folder: &Path) -> Result<(Self, Vec<Ends>), LabError> {
         let client = Namespace::new(folder.join("client.net"))?;
         let server = Namespace::new(folder.join("server.net"))?;
-        let (family, (flag, bits)) = (layout.family, layout.family.words());
+        let (family, (flag, alone)) = (layout.family, layout.family.words());
         let address = family.server();
         let (mut ends, mut ways, mut moves) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut there, mut here) = (Vec::new(), vec![format!("address add {address}/{bits} dev lo")]);
+        let (mut there, mut here) = (Vec::new(), vec![format!("address add {address}{alone} dev lo")]);
         for (path, (mtu_up, mtu_down)) in layout.mtu_bytes.iter().enumerate() {
             let number = DEVICES.fetch_add(1, Ordering::Relaxed);
             let names = [format!("tc{number}"), format!("ts{number}")];
@@ -117,20 +127,17 @@ impl Hosts {
             let table = TABLES_FROM + path;
             there.extend([
                 rise(&names[0], &device, *mtu_up),
-                format!("address add {from}/{bits} dev {device}"),
-                format!("route add {address}/{bits} dev {device} src {from} metric {metric}"),
-                format!("{flag} route add default dev {device} src {from} table {table}"),
-                format!("{flag} rule add from {from} table {table}"),
+                format!("address add {from}{alone} dev {device}"),
+                format!("route add {address} dev {device} src {from} metric {metric}"),
+                format!("route add default dev {device} src {from} table {table}"),
+                format!("rule add from {from} table {table}"),
             ]);
-            here.extend([
-                rise(&names[1], &peer, *mtu_down),
-                format!("route add {from}/{bits} dev {peer} src {address}"),
-            ]);
+            here.extend([rise(&names[1], &peer, *mtu_down), format!("route add {from} dev {peer} src {address}")]);
             ways.push(PathEnds { client: from, device, server: SocketAddr::new(address, PORT) });
         }
         tool::feed("ip", ["-batch", "-"], &moves.join("\n"))?;
-        client.ip_batch(&there)?;
-        server.ip_batch(&here)?;
+        client.ip_batch(flag, &there)?;
+        server.ip_batch(flag, &here)?;
         Ok((Self { client, server, ways }, ends))
     }
 }

@@ -31,8 +31,6 @@ pub(crate) struct Work {
     pub(crate) endpoints: Endpoints,
     /// A folder of this run alone: certificates, logs. It goes when the run is over.
     pub(crate) files: PathBuf,
-    /// The seed of the run.
-    pub(crate) seed: u64,
     /// After this the run is given up, and the client killed.
     pub(crate) time_limit: Duration,
 }

@@ -28,7 +28,7 @@ pub struct Conveyed<P> {
     pub ecn: Option<Ecn>,
     /// Whether it is to be damaged.
     pub integrity: Integrity,
-    /// What entered.
+    /// What entered at the near end.
     pub payload: P,
 }
 
@@ -78,16 +78,15 @@ impl<P: Clone> Conveyor<P> {
         &self.link
     }
 
-    /// A datagram of `size` bytes enters at `now`, with its mark and a hash of its flow; `payload` is asked for it unless
-    /// it is dropped. Calls come with non-decreasing `now`.
-    pub fn offer(&mut self, now: Instant, size: usize, (ecn, flow): (Option<Ecn>, u64), payload: impl FnOnce() -> P) {
+    /// A datagram of `size` bytes enters at `now`, with its mark and a hash of its flow; gives its payload back where it is
+    /// dropped at once. Calls come with non-decreasing `now`.
+    pub fn offer(&mut self, now: Instant, size: usize, (ecn, flow): (Option<Ecn>, u64), payload: P) -> Option<P> {
         match self.link.offer_flow(now, size, ecn, flow) {
-            Verdict::Dropped(_) => {}
-            Verdict::Queued(ticket) => {
-                self.waiting.insert(ticket, payload());
-            }
-            Verdict::Forward(delivery) => self.schedule(&delivery, payload()),
+            Verdict::Dropped(_) => return Some(payload),
+            Verdict::Queued(ticket) => _ = self.waiting.insert(ticket, payload),
+            Verdict::Forward(delivery) => self.schedule(&delivery, payload),
         }
+        None
     }
 
     fn schedule(&mut self, delivery: &Delivery, payload: P) {
@@ -144,7 +143,7 @@ mod tests {
     /// 12 Mbit/s, where 1500 bytes take 1 ms.
     fn conveyor(config: LinkConfig, packets: u8) -> Conveyor<u8> {
         let mut conveyor = Conveyor::new(config, Random::from_u64(1));
-        (0..packets).for_each(|n| conveyor.offer(at(0), 1500, (None, 0), || n));
+        (0..packets).for_each(|n| _ = conveyor.offer(at(0), 1500, (None, 0), n));
         conveyor
     }
 
@@ -176,7 +175,7 @@ mod tests {
         let queue = QueueLimit::time(Duration::from_millis(3));
         let mut conveyor = conveyor(LinkConfig::new(12_000_000, Duration::from_millis(5)).queue(queue), 10);
         conveyor.change(at(1500), |config| config.state = LinkState::Down);
-        conveyor.offer(at(1600), 100, (None, 0), || 99);
+        assert_eq!(conveyor.offer(at(1600), 100, (None, 0), 99), Some(99));
         // A change of something else loses nothing more.
         conveyor.change(at(1700), |config| config.delay = Duration::ZERO);
         assert_eq!(conveyor.pop(at(60_000)).map(|conveyed| conveyed.payload), Some(0));

@@ -20,7 +20,7 @@ use crate::host::app::{Client, Load, Progress, Server};
 use crate::host::ledger::{Ledger, PathFigures, SharedLedger};
 use crate::host::{HostError, HostSetup, PlaitHost};
 use crate::pcap::Captures;
-use crate::scenario::course::Course;
+use crate::scenario::changes::Changes;
 use crate::scenario::{Place, Scenario};
 
 use cross::CrossTraffic;
@@ -128,7 +128,7 @@ impl<'a> Running<'a> {
         let mut world = World::new(seed);
         // TLS draws from the operating system: payloads differ between runs, their times and sizes never do.
         world.set_digest_depth(Depth::Timing);
-        let course = Course::new(scenario, world.fork_random());
+        let course = Changes::new(scenario, world.fork_random());
         let wires = Wires::build(&mut world.net, scenario, &course);
         let timeline = Timeline::new(wires.clone(), course);
         let taps = watch.captures.map(|captures| Taps::new(captures, &wires, &mut world.net));

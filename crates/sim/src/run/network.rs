@@ -6,7 +6,7 @@ use plait_base::{FourTuple, Instant};
 use plait_netsim::link::{LinkConfig, LinkStats};
 use plait_netsim::{BoxId, Duplex, Hop, LinkId, NatConfig, NatId, Network, Rebinding, Rule, World};
 
-use crate::scenario::course::{Course, Turn};
+use crate::scenario::changes::{Changes, Turn};
 use crate::scenario::{Direction, Place, Rebind, Scenario, Sides};
 
 /// The port of every client address.
@@ -55,7 +55,7 @@ pub(crate) struct Wires {
 
 impl Wires {
     /// Adds all of them to a network, set as the course begins, and the routes of the paths through them.
-    pub(crate) fn build(net: &mut Network, scenario: &Scenario, course: &Course) -> Self {
+    pub(crate) fn build(net: &mut Network, scenario: &Scenario, course: &Changes) -> Self {
         let mut wires = Self::default();
         for (up, down) in course.links() {
             let (forward, backward) = (net.add_link(up), net.add_link(down));
@@ -135,13 +135,13 @@ impl Wires {
 #[derive(Debug)]
 pub(crate) struct Timeline {
     wires: Wires,
-    course: Course,
+    course: Changes,
     /// Addresses that NATs have had.
     addresses: u8,
 }
 
 impl Timeline {
-    pub(crate) fn new(wires: Wires, course: Course) -> Self {
+    pub(crate) fn new(wires: Wires, course: Changes) -> Self {
         Self { wires, course, addresses: 1 }
     }
 

@@ -1,7 +1,7 @@
 //! Scenarios: networks, transfers and endpoints as a TOML file describes them.
 
 pub mod boxes;
-pub mod course;
+pub mod changes;
 mod duplex;
 pub mod error;
 pub mod link;

@@ -1,6 +1,7 @@
 //! `plait lab`: scenarios in real time, between network namespaces of this machine.
 
 pub(crate) mod args;
+mod run;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -55,6 +56,7 @@ fn inside(command: &LabCommand, stop: &Arc<AtomicBool>) -> Result<(), CliError> 
     });
     match command {
         LabCommand::Doctor(show) => examine(*show),
+        LabCommand::Run(args) => run::run(args, stop),
     }
 }
 

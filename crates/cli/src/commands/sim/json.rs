@@ -15,7 +15,7 @@ const COUNTS: &str = "run seed bytes requests unanswered stalls count path initi
                       packets_sent packets_lost probe_timeouts mtu_falls down_dropped";
 
 /// A row as an object.
-pub(super) fn row(row: &Row) -> Value {
+pub(crate) fn row(row: &Row) -> Value {
     let cells = row.cells.iter().map(|(column, text)| (column.clone(), cell(column, text)));
     Value::Object(cells.collect::<Map<_, _>>())
 }

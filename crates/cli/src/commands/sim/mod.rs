@@ -2,7 +2,7 @@
 
 pub(crate) mod args;
 mod documents;
-mod json;
+pub(crate) mod json;
 
 use std::fs::File;
 use std::io::{IsTerminal, Read, Write, stderr};
@@ -115,7 +115,7 @@ fn threads(jobs: Option<u16>) -> usize {
 }
 
 /// What results belong to: this very program.
-fn commit() -> Result<String, CliError> {
+pub(crate) fn commit() -> Result<String, CliError> {
     // The first stands for the program even where its file has gone.
     let file = File::open("/proc/self/exe").or_else(|_| std::env::current_exe().and_then(File::open));
     let hash = file.and_then(content_hash).ok().flatten();

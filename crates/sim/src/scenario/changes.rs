@@ -21,7 +21,7 @@ pub enum Turn {
 
 /// The plans of all links as they are now, and when they change next.
 #[derive(Clone, Debug)]
-pub struct Course {
+pub struct Changes {
     plans: Vec<DuplexPlan>,
     services: Vec<Service>,
     next_event: usize,
@@ -29,7 +29,7 @@ pub struct Course {
     random: Random,
 }
 
-impl Course {
+impl Changes {
     /// At the start; `random` draws what varies.
     pub fn new(scenario: &Scenario, random: Random) -> Self {
         let draws = scenario.duplexes().map(|link| link.vary.map(|_| Instant::ZERO)).collect();

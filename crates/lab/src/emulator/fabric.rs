@@ -1,0 +1,210 @@
+//! Every link of a scenario with the packets on it, and the ways through them: no clock, no device.
+
+use plait_base::{Instant, Random, time};
+use plait_netsim::link::{Conveyor, Integrity, LinkConfig};
+use plait_sim::run::network::Traffic;
+use plait_sim::scenario::changes::{Changes, Turn};
+use plait_sim::scenario::{Direction, Place, Scenario};
+
+use super::packet::{Facts, mark_ce};
+
+/// A packet on its way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Parcel {
+    /// The path that it belongs to.
+    path: usize,
+    /// Links that lie behind it, the one it is on among them.
+    passed: usize,
+    facts: Facts,
+    bytes: Vec<u8>,
+}
+
+/// A packet that has come to the other host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Landed {
+    /// When its last bit arrives.
+    pub(super) at: Instant,
+    /// By which path.
+    pub(super) path: usize,
+    /// To which end.
+    pub(super) direction: Direction,
+    /// Bytes of the application, or of the transport that carries its own control with them.
+    pub(super) payload_bytes: usize,
+    /// The packet; it goes back by [`Fabric::take_back`].
+    pub(super) bytes: Vec<u8>,
+}
+
+/// One direction of a link.
+#[derive(Debug)]
+struct Side {
+    conveyor: Conveyor<Parcel>,
+    /// The latest time that it was told: packets from several links may come to it a little late.
+    seen: Instant,
+}
+
+impl Side {
+    fn new(config: LinkConfig, random: Random) -> Self {
+        Self { conveyor: Conveyor::new(on_the_wire(config), random), seen: Instant::ZERO }
+    }
+
+    /// A packet enters; gives back one that is dropped at once.
+    fn offer(&mut self, now: Instant, parcel: Parcel) -> Option<Parcel> {
+        self.seen = self.seen.max(now);
+        let (size, marks) = (parcel.bytes.len(), (parcel.facts.ecn, parcel.facts.flow));
+        self.conveyor.offer(self.seen, size, marks, parcel)
+    }
+
+    fn change(&mut self, now: Instant, config: LinkConfig) {
+        self.seen = self.seen.max(now);
+        self.conveyor.change(self.seen, |present| *present = on_the_wire(config));
+    }
+}
+
+/// Packets are whole here: scenario files reckon with the headers that a simulated datagram lacks.
+fn on_the_wire(config: LinkConfig) -> LinkConfig {
+    LinkConfig { overhead_bytes: 0, ..config }
+}
+
+/// Both directions of a link.
+#[derive(Debug)]
+struct BothWays {
+    up: Side,
+    down: Side,
+}
+
+impl BothWays {
+    fn of(&mut self, direction: Direction) -> &mut Side {
+        match direction {
+            Direction::Up => &mut self.up,
+            Direction::Down => &mut self.down,
+        }
+    }
+}
+
+/// The network between both hosts. Time counts from the first packet, and never backwards.
+#[derive(Debug)]
+pub(super) struct Fabric {
+    scenario: Scenario,
+    course: Changes,
+    links: Vec<BothWays>,
+    /// The links of each path, from the client to the server.
+    ways: Vec<Vec<Place>>,
+    /// Buffers of packets that are gone.
+    spare: Vec<Vec<u8>>,
+    now: Instant,
+}
+
+/// Buffers that are kept for the next packets.
+const SPARE_MAX: usize = 4096;
+
+impl Fabric {
+    /// The scenario's network at its start; the seed draws losses and what varies.
+    pub(super) fn new(scenario: &Scenario, seed: u64) -> Self {
+        let mut random = Random::from_u64(seed);
+        let course = Changes::new(scenario, random.fork());
+        let mut side = |config| Side::new(config, random.fork());
+        let mut pair = |(up, down)| BothWays { up: side(up), down: side(down) };
+        let links = course.links().map(&mut pair).collect();
+        let ways = (0..scenario.paths.len()).map(|path| scenario.way(path)).collect();
+        Self { scenario: scenario.clone(), course, links, ways, spare: Vec::new(), now: Instant::ZERO }
+    }
+
+    /// A packet of a path enters at its near end.
+    pub(super) fn enter(&mut self, now: Instant, path: usize, direction: Direction, facts: Facts, packet: &[u8]) {
+        self.now = self.now.max(now);
+        let mut bytes = self.spare.pop().unwrap_or_default();
+        bytes.clear();
+        bytes.extend_from_slice(packet);
+        self.pass(self.now, direction, Parcel { path, passed: 0, facts, bytes });
+    }
+
+    /// The next link of a packet's way takes it; gives it back where there is none.
+    fn pass(&mut self, now: Instant, direction: Direction, mut parcel: Parcel) -> Option<Parcel> {
+        let way = self.ways.get(parcel.path)?;
+        let next = match direction {
+            Direction::Up => way.get(parcel.passed),
+            Direction::Down => way.iter().rev().nth(parcel.passed),
+        };
+        let Some(place) = next else { return Some(parcel) };
+        parcel.passed += 1;
+        if let Some(dropped) = self.links.get_mut(place.0)?.of(direction).offer(now, parcel) {
+            self.take_back(dropped.bytes);
+        }
+        None
+    }
+
+    /// The next packet to come to a host by `now`.
+    pub(super) fn poll(&mut self, now: Instant) -> Option<Landed> {
+        self.now = self.now.max(now);
+        loop {
+            let (due, index, direction) = self.earliest()?;
+            if due > now {
+                return None;
+            }
+            let conveyor = &mut self.links.get_mut(index)?.of(direction).conveyor;
+            // At its own time, not at ours: what follows it on the next link is no later for our being late.
+            let Some(conveyed) = conveyor.pop(due) else { continue };
+            let mut parcel = conveyed.payload;
+            if conveyed.integrity == Integrity::Corrupted
+                && let Some(last) = parcel.bytes.last_mut()
+            {
+                *last ^= 1;
+            }
+            if conveyed.ecn != parcel.facts.ecn {
+                mark_ce(&mut parcel.bytes);
+                parcel.facts.ecn = conveyed.ecn;
+            }
+            if let Some(Parcel { path, facts, bytes, .. }) = self.pass(conveyed.at, direction, parcel) {
+                let payload_bytes = facts.payload_bytes;
+                return Some(Landed { at: conveyed.at, path, direction, payload_bytes, bytes });
+            }
+        }
+    }
+
+    /// When which direction of which link has something to do.
+    fn earliest(&self) -> Option<(Instant, usize, Direction)> {
+        let of = |(index, pair): (usize, &BothWays)| {
+            let up = pair.up.conveyor.deadline().map(|at| (at, index, Direction::Up));
+            let down = pair.down.conveyor.deadline().map(|at| (at, index, Direction::Down));
+            up.into_iter().chain(down).min_by_key(|(at, ..)| *at)
+        };
+        self.links.iter().enumerate().filter_map(of).min_by_key(|(at, ..)| *at)
+    }
+
+    /// When [`Fabric::poll`] or [`Fabric::turn`] has something to do.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        time::earliest(self.earliest().map(|(at, ..)| at), self.course.next_at(&self.scenario))
+    }
+
+    /// Makes the changes that are due by `now`.
+    pub(super) fn turn(&mut self, now: Instant) {
+        let Self { scenario, course, links, .. } = self;
+        while let Some(at) = course.next_at(scenario).filter(|at| *at <= now) {
+            // At its own time: what varies keeps its interval, however late we are.
+            course.advance(at, scenario, |turn| {
+                // Interfaces and NATs were refused before.
+                let Turn::Link(place, configs) = turn else { return };
+                let Some(pair) = links.get_mut(place.0) else { return };
+                let (up, down) = *configs;
+                pair.up.change(at, up);
+                pair.down.change(at, down);
+            });
+        }
+    }
+
+    /// A packet's memory, for another.
+    pub(super) fn take_back(&mut self, bytes: Vec<u8>) {
+        if self.spare.len() < SPARE_MAX {
+            self.spare.push(bytes);
+        }
+    }
+
+    /// Counters of every link, in the order of places.
+    pub(super) fn traffic(&self) -> Vec<Traffic> {
+        let of = |pair: &BothWays| Traffic {
+            up: *pair.up.conveyor.link().stats(),
+            down: *pair.down.conveyor.link().stats(),
+        };
+        self.links.iter().map(of).collect()
+    }
+}

@@ -1,0 +1,95 @@
+//! The links in real time: one thread that reads both hosts' devices, asks the link model and writes when it says.
+//!
+//! What is decided is in `fabric`, which has no clock; `rhythm` is the loop with the clock and the devices. Time counts
+//! from the first packet of the transfer, so that events, variation and traces begin with the connection, as in the
+//! simulator, and not with the start of a process.
+
+mod fabric;
+mod lateness;
+mod packet;
+mod rhythm;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+
+use nix::sys::prctl;
+use nix::unistd::gettid;
+use plait_sim::run::network::Traffic;
+use plait_sim::scenario::Scenario;
+
+use crate::clock::ClockPoint;
+use crate::error::LabError;
+use crate::host::Ends;
+use crate::tool;
+
+use fabric::Fabric;
+pub(crate) use lateness::Histogram;
+
+/// The priority of the loop among real-time threads: above none but ordinary ones.
+const PRIORITY: &str = "10";
+
+/// What the loop saw.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LinkRecord {
+    /// When the first packet of the transfer came from the client, the origin of the scenario's time.
+    pub(crate) first: Option<ClockPoint>,
+    /// When the client was handed the last packet with more than a few bytes of payload.
+    pub(crate) last_payload: Option<ClockPoint>,
+    /// Counters of every link, in the order of places.
+    pub(crate) traffic: Vec<Traffic>,
+    /// How late packets were handed over.
+    pub(crate) lateness: Histogram,
+    /// Packets that are none of the transfer's, and were not carried.
+    pub(crate) strays: u64,
+    /// Packets that the other host's kernel did not take.
+    pub(crate) refused: u64,
+    /// Whether the loop had real-time priority.
+    pub(crate) real_time: bool,
+}
+
+/// A running loop; it stops when dropped.
+#[derive(Debug)]
+pub(crate) struct Emulator {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<LinkRecord>>,
+    real_time: bool,
+}
+
+impl Emulator {
+    /// Starts the loop over these devices, one pair a path of the scenario. The devices go with it.
+    ///
+    /// # Errors
+    /// No thread can be had.
+    pub(crate) fn start(scenario: &Scenario, seed: u64, ends: Vec<Ends>) -> Result<Self, LabError> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (told, fabric, (say, hear)) = (Arc::clone(&stop), Fabric::new(scenario, seed), mpsc::channel());
+        let work = move || {
+            // As exact as the kernel's timers are; where it may not be set they are 50 µs late.
+            let _ = prctl::set_timerslack(1);
+            let _ = say.send(gettid());
+            rhythm::run(fabric, &ends, &told)
+        };
+        let thread = std::thread::Builder::new().name("lab-links".to_owned()).spawn(work);
+        let thread = thread.map_err(LabError::io("a thread for the links"))?;
+        let real_time =
+            hear.recv().is_ok_and(|id| tool::run("chrt", ["--fifo", "--pid", PRIORITY, &id.to_string()]).is_ok());
+        Ok(Self { stop, thread: Some(thread), real_time })
+    }
+
+    /// Stops it; gives what it saw.
+    pub(crate) fn stop(mut self) -> LinkRecord {
+        self.stop.store(true, Ordering::Relaxed);
+        let record = self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
+        LinkRecord { real_time: self.real_time, ..record }
+    }
+}
+
+impl Drop for Emulator {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        // A thread that panicked has nothing left to give back.
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}

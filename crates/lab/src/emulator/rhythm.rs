@@ -1,0 +1,121 @@
+//! The loop: hand over what is due, read what has come, wait exactly until something is due.
+
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::TimeSpec;
+use plait_base::Instant;
+use plait_sim::scenario::Direction;
+use tappers::linux::Tun;
+
+use super::LinkRecord;
+use super::fabric::Fabric;
+use super::packet::Facts;
+use crate::clock::ClockPoint;
+use crate::host::Ends;
+
+/// Packets read from a device before others get a turn, and packets handed over before reading does.
+const READ_TURN: usize = 32;
+const WRITE_TURN: usize = 64;
+/// So long before something is due the loop no longer sleeps: waking up takes the kernel about as long.
+const SPIN: Duration = Duration::from_micros(15);
+/// How often the loop looks whether it should stop.
+const STOP_LOOK: Duration = Duration::from_millis(20);
+/// Payload of a packet that brings data rather than acknowledgements.
+const DATA_BYTES: usize = 100;
+/// The largest IP packet.
+const PACKET_BYTES_MAX: usize = 65_536;
+
+/// The loop's state between rounds.
+struct Rhythm<'a> {
+    fabric: Fabric,
+    ends: &'a [Ends],
+    buffer: Vec<u8>,
+    record: LinkRecord,
+}
+
+/// Carries packets until told to stop.
+pub(super) fn run(fabric: Fabric, ends: &[Ends], stop: &AtomicBool) -> LinkRecord {
+    let devices = || ends.iter().flat_map(|pair| [&pair.client, &pair.server]);
+    let mut waited_for: Vec<PollFd<'_>> =
+        devices().map(|device| PollFd::new(device.as_fd(), PollFlags::POLLIN)).collect();
+    let mut rhythm = Rhythm { fabric, ends, buffer: vec![0; PACKET_BYTES_MAX], record: LinkRecord::default() };
+    while !stop.load(Ordering::Relaxed) {
+        let has_written = rhythm.hand_over();
+        let has_read = rhythm.take_in();
+        if has_written || has_read {
+            continue;
+        }
+        let pause = rhythm.pause();
+        if !pause.is_zero() {
+            // Interrupted or not, the next round looks at everything.
+            let _ = ppoll(&mut waited_for, Some(TimeSpec::from_duration(pause)), None);
+        }
+    }
+    rhythm.record.traffic = rhythm.fabric.traffic();
+    rhythm.record
+}
+
+impl Rhythm<'_> {
+    /// Time since the first packet; none before it.
+    fn time(&self, now: ClockPoint) -> Option<Instant> {
+        self.record.first.map(|first| Instant::ZERO + now.since(first))
+    }
+
+    /// Writes what is due, a turn of it.
+    fn hand_over(&mut self) -> bool {
+        let Some(now) = self.time(ClockPoint::now()) else { return false };
+        self.fabric.turn(now);
+        for count in 0..WRITE_TURN {
+            let clock = ClockPoint::now();
+            let Some(now) = self.time(clock) else { return false };
+            let Some(arrival) = self.fabric.poll(now) else { return count > 0 };
+            self.record.lateness.add(now.since(arrival.at));
+            let pair = self.ends.get(arrival.path);
+            let device: Option<&Tun> = pair.map(|pair| match arrival.direction {
+                Direction::Up => &pair.server,
+                Direction::Down => &pair.client,
+            });
+            if device.is_none_or(|device| device.send(&arrival.bytes).is_err()) {
+                self.record.refused += 1;
+            }
+            if arrival.direction == Direction::Down && arrival.payload_bytes > DATA_BYTES {
+                self.record.last_payload = Some(clock);
+            }
+            self.fabric.take_back(arrival.bytes);
+        }
+        true
+    }
+
+    /// Reads what has come, a turn of it from each device.
+    fn take_in(&mut self) -> bool {
+        let mut has_read = false;
+        for (path, pair) in self.ends.iter().enumerate() {
+            for (device, direction) in [(&pair.client, Direction::Up), (&pair.server, Direction::Down)] {
+                for _ in 0..READ_TURN {
+                    let Ok(size) = device.recv(&mut self.buffer) else { break };
+                    let packet = self.buffer.get(..size).unwrap_or_default();
+                    has_read = true;
+                    let Some(facts) = Facts::read(packet) else {
+                        self.record.strays += 1;
+                        continue;
+                    };
+                    let clock = ClockPoint::now();
+                    let first = *self.record.first.get_or_insert(clock);
+                    let now = Instant::ZERO + clock.since(first);
+                    self.fabric.enter(now, path, direction, facts, packet);
+                }
+            }
+        }
+        has_read
+    }
+
+    /// How long nothing is to be done but to wait for packets.
+    fn pause(&self) -> Duration {
+        let deadline = self.record.first.and_then(|_| self.fabric.deadline());
+        let now = self.time(ClockPoint::now()).unwrap_or_default();
+        deadline.map_or(STOP_LOOK, |at| at.since(now).saturating_sub(SPIN).min(STOP_LOOK))
+    }
+}

@@ -1,0 +1,153 @@
+//! One run from its beginning to its end.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use plait_sim::run::network::Traffic;
+use plait_sim::scenario::Scenario;
+
+use super::process::Started;
+use super::{Answer, Completion, RunFailure, Work, unreal};
+use crate::contender::Contender;
+use crate::emulator::{Emulator, LinkRecord};
+use crate::error::LabError;
+use crate::host::{Family, Hosts, Layout};
+use crate::machine::Machine;
+
+/// A run whose packets were handed over later than this, 1 in 100 of them, says more about the machine than about a stack.
+const LATE: Duration = Duration::from_millis(1);
+
+/// One packet that was so late may have cost a time-out.
+const LATE_ONCE: Duration = Duration::from_millis(10);
+
+/// How late packets were handed over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Lateness {
+    /// Half of them no later than this.
+    pub(crate) p50: Duration,
+    /// All but one in a hundred.
+    pub(crate) p99: Duration,
+    /// The latest of all.
+    pub(crate) max: Duration,
+}
+
+/// What came of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Ran {
+    /// What the contender said, or why it failed.
+    pub(crate) result: Result<Answer, RunFailure>,
+    /// From the first packet that the emulator saw to the last byte at the client; the time limit of a run that failed.
+    pub(crate) elapsed: Duration,
+    /// What each link carried, in the order of places.
+    pub(crate) traffic: Vec<Traffic>,
+    /// How late the emulator was.
+    pub(crate) lateness: Lateness,
+    /// True when the machine was too busy for the run to count: one packet in a hundred was more than 1 ms late, or any
+    /// more than 10 ms, or lost on its way into a host.
+    pub(crate) is_late: bool,
+    /// Whether the loop had real-time priority.
+    pub(crate) real_time: bool,
+}
+
+/// The run's folder, which goes with it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn make(path: &Path) -> Result<Self, LabError> {
+        fs::create_dir_all(path).map_err(LabError::file(path))?;
+        Ok(Self(path.to_owned()))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What is left lies in the laboratory's scratch folder, which goes too.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Where a run is done.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bench<'a> {
+    /// What this machine can do.
+    pub(crate) machine: &'a Machine,
+    /// Which addresses the hosts have.
+    pub(crate) family: Family,
+    /// A folder of the run's own, which it makes and takes away.
+    pub(crate) files: &'a Path,
+    /// Set from outside to end the run early.
+    pub(crate) stop: &'a AtomicBool,
+}
+
+/// Runs a scenario with a contender once. May be called from several threads at once.
+///
+/// # Errors
+/// The hosts cannot be built, the scenario is not of this world, or it was told to stop. What goes wrong with the
+/// contender is a result.
+pub(crate) fn run(
+    scenario: &Scenario,
+    seed: u64,
+    contender: &dyn Contender,
+    bench: &Bench<'_>,
+) -> Result<Ran, LabError> {
+    unreal::check(scenario)?;
+    let missing = |why: String| LabError::Unavailable { name: contender.name().to_owned(), why };
+    contender.availability(bench.machine).map_err(missing)?;
+    let folder = Folder::make(bench.files)?;
+    let layout = Layout::of(scenario, bench.family);
+    let (hosts, ends) = Hosts::build(&layout, &folder.0)?;
+    let work = Work {
+        load: scenario.load,
+        ways: hosts.ways.clone(),
+        endpoints: scenario.endpoints.clone(),
+        files: folder.0.clone(),
+        time_limit: scenario.time_limit,
+    };
+    contender.accepts(&work).map_err(missing)?;
+    contender.prepare(&hosts, &work)?;
+    let emulator = Emulator::start(scenario, seed, ends)?;
+    let result = play(&hosts, contender, &work, bench.stop);
+    let record = emulator.stop();
+    if bench.stop.load(Ordering::Relaxed) {
+        return Err(LabError::Stopped);
+    }
+    Ok(judge(result, record, &work))
+}
+
+/// Server up, client to its end, server down.
+fn play(hosts: &Hosts, contender: &dyn Contender, work: &Work, stop: &AtomicBool) -> Result<Answer, RunFailure> {
+    let program = contender.server(work);
+    let mut server = Started::start(&hosts.server, &program)?;
+    server.wait_ready(&hosts.server, &program.ready, stop)?;
+    let client = Started::start(&hosts.client, &contender.client(work))?;
+    let output = client.wait(work.time_limit, &server, stop);
+    if output.timed_out {
+        return Err(RunFailure::TimeLimit(work.time_limit));
+    }
+    contender.outcome(work, &output)
+}
+
+/// Reads the clocks.
+fn judge(result: Result<Answer, RunFailure>, record: LinkRecord, work: &Work) -> Ran {
+    let lateness = Lateness {
+        p50: record.lateness.quantile(0.5),
+        p99: record.lateness.quantile(0.99),
+        max: record.lateness.most(),
+    };
+    let is_late = lateness.p99 > LATE || lateness.max > LATE_ONCE || record.refused > 0;
+    let (traffic, real_time) = (record.traffic, record.real_time);
+    let elapsed = |answer: &Answer| match (answer.completion, record.first) {
+        (Completion::At(at), Some(first)) => Some(at.since(first)),
+        (Completion::LastPacket, Some(first)) => Some(record.last_payload?.since(first)),
+        (_, None) => None,
+    };
+    let nothing = || RunFailure::Nonsense("it says it is done, and no packet was seen".to_owned());
+    let timed = result.and_then(|answer| elapsed(&answer).map(|took| (answer, took)).ok_or_else(nothing));
+    let (result, elapsed) = match timed {
+        Ok((answer, elapsed)) => (Ok(answer), elapsed),
+        Err(failure) => (Err(failure), work.time_limit),
+    };
+    Ran { result, elapsed, traffic, lateness, is_late, real_time }
+}

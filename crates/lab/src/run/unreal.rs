@@ -1,0 +1,103 @@
+//! What a scenario may say of a simulated world that no real network or host can be told, each by its key.
+
+use std::time::Duration;
+
+use plait_netsim::link::Rate;
+use plait_sim::scenario::{DuplexPlan, Endpoints, Scenario};
+
+use crate::error::LabError;
+
+/// Paths that fit the address plan.
+const PATHS_MAX: usize = 64;
+/// A run that takes longer is a mistake more often than a wish.
+const TIME_LIMIT_MAX: Duration = Duration::from_secs(3600);
+
+/// Names the first key that cannot be done.
+///
+/// # Errors
+/// There is one.
+pub(crate) fn check(scenario: &Scenario) -> Result<(), LabError> {
+    let no = |key: String, why: &str| Err(LabError::NotInRealTime { key, why: why.to_owned() });
+    if scenario.paths.len() > PATHS_MAX {
+        return no("path".to_owned(), "there are addresses for 64 paths");
+    }
+    if scenario.time_limit > TIME_LIMIT_MAX {
+        return no(
+            "time_limit_s".to_owned(),
+            "an hour is the most that is waited; set a shorter time, as --set time_limit_s=120",
+        );
+    }
+    if let Some(path) = scenario.paths.iter().position(|path| path.nat.is_some()) {
+        return no(format!("path.{path}.nat"), "the loop carries packets as they are; `plait sim run` has NATs");
+    }
+    if !scenario.rules.is_empty() {
+        return no("box".to_owned(), "the loop has no middleboxes; `plait sim run` has");
+    }
+    if !scenario.cross.is_empty() {
+        return no("cross".to_owned(), "the hosts are alone; `plait sim run` has cross traffic");
+    }
+    for event in &scenario.events {
+        if event.interface.is_some() {
+            return no(
+                "event.interface".to_owned(),
+                "interfaces stay up; state = \"down\" in its place stops the link",
+            );
+        }
+    }
+    let unlimited = |link: &DuplexPlan| [&link.up, &link.down].iter().any(|way| way.rate == Rate::Unlimited);
+    let bounded = |path: usize| {
+        scenario.way(path).iter().any(|place| scenario.duplexes().nth(place.0).is_some_and(|link| !unlimited(link)))
+    };
+    if let Some(path) = (0..scenario.paths.len()).find(|path| !bounded(*path)) {
+        return no(format!("path.{path}.rate_mbps"), "without a rate the machine would be measured, not the network");
+    }
+    endpoints(&scenario.endpoints).map_or(Ok(()), |(key, why)| no(format!("endpoints.{key}"), why))
+}
+
+/// The first setting of hosts that only simulated ones have.
+fn endpoints(endpoints: &Endpoints) -> Option<(&'static str, &'static str)> {
+    let usual = Endpoints::default();
+    let flag = "`plait perf` has no flag for it; leave it out";
+    [
+        (endpoints.protection != usual.protection, "protection", "real packets are always protected; leave it out"),
+        (endpoints.duplicate_until_rtt != usual.duplicate_until_rtt, "duplicate_until_rtt", flag),
+        (endpoints.keep_alive != usual.keep_alive, "keep_alive_s", flag),
+        (endpoints.max_burst_bytes != usual.max_burst_bytes, "max_burst_bytes", flag),
+        (endpoints.uniflow_nonces != usual.uniflow_nonces, "uniflow_nonces", flag),
+        (endpoints.tell_paths != usual.tell_paths, "tell_paths", flag),
+    ]
+    .into_iter()
+    .find_map(|(is_set, key, why)| is_set.then_some((key, why)))
+}
+
+#[cfg(test)]
+mod tests {
+    use plait_sim::scenario::{Traces, Tree};
+
+    use super::*;
+
+    fn said(more: &str) -> String {
+        let text = format!("[[path]]\nrate_mbps = 10\n[transfer]\nkind = \"download\"\nbytes = 1000\n{more}");
+        let read = Scenario::read(&Tree::parse("t", &text).unwrap(), &Traces::default());
+        let scenario = read.unwrap_or_else(|error| panic!("{more}: {error}"));
+        check(&scenario).err().map(|error| error.to_string()).unwrap_or_default()
+    }
+
+    #[test]
+    fn what_is_not_of_this_world_is_named() {
+        assert_eq!(said(""), "");
+        assert_eq!(said("[[event]]\nat_s = 1\npath = 0\nloss = 1.0\n"), "");
+        for (more, expected) in [
+            ("[endpoints]\nprotection = \"null\"\n", "endpoints.protection cannot be done in real time: real packets"),
+            ("[endpoints]\nmax_burst_bytes = 2000\n", "endpoints.max_burst_bytes cannot"),
+            ("[endpoints]\nkeep_alive_s = 1\n", "endpoints.keep_alive_s cannot"),
+            ("[[event]]\nat_s = 1\npath = 0\ninterface = \"down\"\n", "event.interface cannot"),
+            ("[[path]]\nrate_mbps = 1\n[path.nat]\n", "path.1.nat cannot"),
+            ("[[cross]]\nkind = \"constant\"\nrate_mbps = 1\npath = 0\n", "cross cannot"),
+            ("[[link]]\nname = \"a\"\nrate_mbps = 5\n[[path]]\nvia = [\"a\"]\n", ""),
+        ] {
+            let text = said(more);
+            assert!(text.starts_with(expected) && (expected.is_empty() == text.is_empty()), "{more}: {text}");
+        }
+    }
+}
