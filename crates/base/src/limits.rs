@@ -120,3 +120,12 @@ pub const MAX_PTO_BACKOFF: u32 = 10;
 pub const MAX_PTO: Duration = Duration::from_secs(60);
 /// Duplicate copies of frames waiting for another path.
 pub const MAX_PENDING_COPIES: usize = 1024;
+/// Acks for paths that other threads serve, waiting to be passed on. Later acks repeat what the oldest said.
+pub const MAX_PASSED_ACKS: usize = 1024;
+/// Control frames remembered as under way on a path that another thread serves; no further ones go there.
+pub const MAX_CARRIED_FRAMES: usize = 1024;
+/// Packets read that wait until all paths are back with the connection, since their frames are about paths. Others are dropped
+/// before they are acknowledged.
+pub const MAX_DEFERRED_PACKETS: usize = 64;
+/// Messages of a path's server that nobody took, beyond which it drops datagrams that it cannot read.
+pub const MAX_UNTAKEN_MESSAGES: usize = 1024;

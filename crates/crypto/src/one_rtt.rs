@@ -1,5 +1,7 @@
 //! 1-RTT keys of all paths: one phase for the whole connection, updated by either end (RFC 9001 6, RFC 10069 2.5).
 
+mod fork;
+
 use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
@@ -12,6 +14,8 @@ use crate::keys::{HeaderKey, Layout, OpenKey, PHASE_BIT, SealKey, Unmasked, seal
 use crate::null::NullKey;
 use crate::usage::{AeadUsage, KeyUsage};
 use crate::versioned::VersionedSecrets;
+
+pub use fork::KeyFork;
 
 /// Which keys open a packet, seen from the current phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +96,7 @@ pub struct Opened {
     phase: KeyPhase,
 }
 
+#[derive(Clone)]
 struct Pair {
     seal: SealKey,
     open: OpenKey,
@@ -390,7 +395,8 @@ impl OneRttKeys {
         Ok(())
     }
 
-    /// Goes to `phase` without asking whether an update is allowed now: tests play ends that break the rules.
+    /// Goes to `phase` without asking whether an update is allowed now: a fork found the peer there, or a test plays an end
+    /// that breaks the rules.
     pub fn advance_to(&mut self, phase: u64, now: Instant, guard: Duration) {
         while self.phase < phase {
             self.rotate(now, PeerPhase::Current);

@@ -54,6 +54,29 @@ impl AeadUsage {
         if self.forged > self.integrity { Err(Violation::AeadIntegrityLimit) } else { Ok(()) }
     }
 
+    /// Splits a quota of packets to seal off, for a fork: they count as sealed here until they come back. None is left
+    /// where fewer than `quota` remain before half of the limit, at which new keys are wanted.
+    pub(crate) fn split(&mut self, quota: u64) -> Option<Self> {
+        let limit = self.sealed.checked_add(quota).filter(|limit| *limit < self.confidentiality / 2)?;
+        // What was sealed before counts there too: the rules ask whether anything was.
+        let part = Self { confidentiality: limit, ..*self };
+        self.sealed = limit;
+        Some(part)
+    }
+
+    /// A fork's part is back, split off when `forged_before` had failed. It sealed `beyond` packets that were not counted here,
+    /// and `unused` of those that were it did not; what failed there failed here too.
+    pub(crate) fn join(&mut self, part: &Self, beyond: u64, unused: u64, forged_before: u64) -> Result<(), Violation> {
+        self.sealed = self.sealed.saturating_add(beyond).saturating_sub(unused);
+        self.forged = self.forged.saturating_add(part.forged.saturating_sub(forged_before));
+        if self.forged > self.integrity { Err(Violation::AeadIntegrityLimit) } else { Ok(()) }
+    }
+
+    /// Packets that may still be sealed.
+    pub(crate) fn left(&self) -> u64 {
+        self.confidentiality.saturating_sub(self.sealed)
+    }
+
     /// New keys: sealing starts from zero.
     pub(crate) fn on_new_phase(&mut self) {
         self.sealed = 0;
@@ -77,7 +100,7 @@ impl AeadUsage {
         self.sealed
     }
 
-    #[cfg(test)]
+    /// Packets that failed authentication so far.
     pub(crate) fn forged(&self) -> u64 {
         self.forged
     }

@@ -53,6 +53,11 @@ pub struct Input {
 }
 
 impl Input {
+    /// The path that its packets are for, as far as their connection id says: whoever serves that may take it.
+    pub fn path(&self) -> PathId {
+        self.path
+    }
+
     /// UDP payload of all its datagrams, bytes.
     pub fn size(&self) -> usize {
         self.data.len()

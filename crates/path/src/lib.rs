@@ -28,7 +28,8 @@ pub use cids::{CidSource, IssuedCid};
 pub use feedback::{Feedback, LostPacket};
 pub use hosts::{AddressScope, Hosts, LearnedAddresses};
 pub use path::{
-    Departure, Path, PathConfig, ProbeTimeout, TRAIN_PADDING_BYTES, TakeOver, TrainEnd, TrainPlan, TrainSource,
+    Departure, Path, PathConfig, PathTimer, ProbeTimeout, TRAIN_PADDING_BYTES, TakeOver, TrainEnd, TrainPlan,
+    TrainSource,
 };
 pub use policy::{AckCarrier, AckRoute, AckRouteFactory, PathPolicy, PathPolicyFactory, ack_route};
 pub use receive::{AckNeed, AckPolicy, Eliciting, ReceiveFlow};

@@ -57,6 +57,17 @@ pub struct ProbeTimeout {
     pub only_hears: bool,
 }
 
+/// A timer of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathTimer {
+    /// Packets may be lost.
+    Loss,
+    /// Nothing was acknowledged for long.
+    Probe,
+    /// The peer sent, and then nothing for long.
+    Pause,
+}
+
 /// How a path is set up.
 #[derive(Clone, Debug)]
 pub struct PathConfig {
@@ -359,7 +370,7 @@ impl Path {
     }
 
     /// True after a probe time-out that no ack has answered.
-    pub(crate) fn is_silent(&self) -> bool {
+    pub fn is_silent(&self) -> bool {
         self.send.pto_count() > 0
     }
 }
@@ -511,7 +522,7 @@ impl Path {
 /// Timers of the path.
 impl Path {
     /// When the loss, probe or pause timer is due; acks have their own deadline.
-    pub(crate) fn deadline(&self) -> Option<Instant> {
+    pub fn deadline(&self) -> Option<Instant> {
         plait_base::time::earliest(self.send.deadline(), self.pause_ping_at)
     }
 
@@ -530,6 +541,15 @@ impl Path {
             return TimerFired::None;
         }
         self.send.on_timeout(now, shared, feedback)
+    }
+
+    /// What of [`Self::deadline`] has come: a loss timer goes before a probe time-out (RFC 9002 6.2.1).
+    pub fn due_timer(&self, now: Instant) -> Option<PathTimer> {
+        let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        if is_due(self.send.deadline()) {
+            return Some(if self.send.has_loss_timer() { PathTimer::Loss } else { PathTimer::Probe });
+        }
+        is_due(self.pause_ping_at).then_some(PathTimer::Pause)
     }
 
     /// Where what arrived is credit for `least_bytes`, the smallest datagram that would be sent next, the probe timer runs

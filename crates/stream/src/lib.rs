@@ -4,6 +4,7 @@
 //! no path and no packet number; what a packet carried comes back as [`plait_wire::SentFrame`], acked or lost.
 //!
 //! - [`Streams`]: every stream of a connection and the connection's flow control (RFC 9000 2, 3, 4).
+//! - [`Lease`]: bytes of a stream that whoever serves a path makes packets of.
 //! - [`Datagrams`]: unreliable datagrams, bounded queues both ways (RFC 9221).
 //! - [`CryptoStream`]: handshake bytes of one packet number space (RFC 9000 7.5, 19.6).
 
@@ -13,12 +14,14 @@ mod credit;
 mod crypto_stream;
 mod datagrams;
 mod events;
+mod lease;
 mod piece;
 mod priority;
 mod reassembly;
 mod receive;
 mod send;
 mod send_buffer;
+mod sink;
 mod streams;
 mod table;
 #[cfg(test)]
@@ -28,4 +31,5 @@ pub use config::{PeerLimits, StreamsConfig, Window};
 pub use crypto_stream::CryptoStream;
 pub use datagrams::{Datagrams, DatagramsConfig, DroppedDatagrams, Overflow, SendDatagramError};
 pub use events::{Chunk, ClosedStream, Order, ReadError, StreamEvent, WriteError};
+pub use lease::{Lease, LeaseWriter};
 pub use streams::Streams;

@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 use plait_base::StreamId;
-use plait_wire::FrameWriter;
 use plait_wire::frame::OutStream;
 
 use crate::credit::SendCredit;
 use crate::send_buffer::SendBuffer;
+use crate::sink::StreamSink;
 
 /// How the stream ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,7 +119,7 @@ impl SendHalf {
 
     /// [`Self::fill`] where [`Self::has_only_fresh`].
     #[inline]
-    pub(crate) fn fill_fresh(&mut self, id: StreamId, credit: u64, w: &mut FrameWriter<'_>) -> Option<u64> {
+    pub(crate) fn fill_fresh(&mut self, id: StreamId, credit: u64, w: &mut impl StreamSink) -> Option<u64> {
         let next = self.buffer.next(credit)?;
         let (sent, _) = self.put(id, next, false, w)?;
         Some(self.buffer.on_sent(sent))
@@ -127,7 +127,7 @@ impl SendHalf {
 
     /// Writes one frame with the next data, what was lost before what is new: its new bytes, which the connection's credit
     /// pays for. None when nothing fits or waits.
-    pub(crate) fn fill(&mut self, id: StreamId, credit: u64, w: &mut FrameWriter<'_>) -> Option<u64> {
+    pub(crate) fn fill(&mut self, id: StreamId, credit: u64, w: &mut impl StreamSink) -> Option<u64> {
         let next = match self.buffer.next(credit) {
             Some(range) => range,
             // Only the end is left to say: a frame without data at the final size.
@@ -143,15 +143,15 @@ impl SendHalf {
 
     /// Writes as much of `range` as fits, with the end of the stream where `fin_wanted` and reached.
     fn put(
-        &self,
+        &mut self,
         id: StreamId,
         range: Range<u64>,
         fin_wanted: bool,
-        w: &mut FrameWriter<'_>,
+        w: &mut impl StreamSink,
     ) -> Option<(Range<u64>, Fin)> {
         let final_size = fin_wanted.then_some(self.buffer.end());
         let stream = OutStream { id, range, final_size };
-        let sent = w.write_stream(&stream, |part, packet| self.buffer.put(part, packet))?;
+        let sent = w.take(&stream, &mut self.buffer)?;
         let fin = Fin::when(final_size == Some(sent.end));
         Some((sent, fin))
     }
@@ -162,7 +162,7 @@ impl SendHalf {
         id: StreamId,
         range: Range<u64>,
         fin: Fin,
-        w: &mut FrameWriter<'_>,
+        w: &mut impl StreamSink,
     ) -> Option<u64> {
         let fin_wanted = fin.is_yes() && matches!(self.end, StreamEnd::FinDue | StreamEnd::FinSent);
         let (mut at, mut has_fin) = (range.start, false);

@@ -15,6 +15,9 @@ const MAX_BLOCK_BYTES: usize = 64 << 10;
 /// Chunks below this size are copied into a block rather than kept, bytes.
 const MIN_CHUNK_BYTES: usize = 512;
 
+/// Bytes that are shared with the buffer, in order.
+pub(crate) type Chunks = VecDeque<Bytes>;
+
 #[derive(Debug)]
 struct KeptChunk {
     start: u64,
@@ -210,6 +213,24 @@ impl SendBuffer {
         if at < range.end {
             let (from, to) = ((at - self.open_start) as usize, (range.end - self.open_start) as usize);
             packet.extend_from_slice(&self.open[from..to]);
+        }
+    }
+
+    /// Appends the bytes of `range`, which must lie between `base` and `end`, to `out`, without copying them.
+    pub(crate) fn share(&mut self, range: Range<u64>, out: &mut Chunks) {
+        debug_assert!(range.start >= self.base && range.end <= self.end);
+        if range.end > self.open_start {
+            self.close_block();
+        }
+        let mut at = range.start;
+        for k in self.kept.range(self.chunk_of(at)..) {
+            if at >= range.end {
+                return;
+            }
+            let from = (at - k.start) as usize;
+            let to = ((range.end - k.start) as usize).min(k.bytes.len());
+            out.push_back(k.bytes.slice(from..to));
+            at = k.start + to as u64;
         }
     }
 

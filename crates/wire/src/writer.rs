@@ -70,6 +70,18 @@ impl<'a> FrameWriter<'a> {
         Some(largest)
     }
 
+    /// Writes frames that another writer wrote before, as they are, and remembers them as `carried`. False when they do not fit;
+    /// then nothing is written.
+    #[must_use]
+    pub fn write_bundle(&mut self, frames: &[u8], carried: &[SentFrame]) -> bool {
+        let fits = frames.len() <= self.remaining();
+        if fits {
+            self.buf.extend_from_slice(frames);
+            carried.iter().for_each(|frame| self.remember(*frame));
+        }
+        fits
+    }
+
     /// Writes a PING; where not one byte is left, the packet goes without.
     pub fn write_ping(&mut self) {
         let _ = self.write(&Frame::Ping, SentFrame::Ping);

@@ -11,6 +11,7 @@ mod paths;
 mod receive;
 mod send;
 mod settings;
+pub mod split;
 
 use plait_base::observe::Observer;
 use plait_base::{CloseCode, Instant, Random, Side};

@@ -32,6 +32,7 @@ mod schedulers;
 mod settings;
 mod sizes;
 mod smoke;
+mod split;
 mod spoofed;
 mod trains;
 mod versions;

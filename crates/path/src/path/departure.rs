@@ -81,6 +81,20 @@ impl Path {
         self.send.room(now, MIN_DATAGRAM_BYTES as u64)
     }
 
+    /// Whether a full datagram of data may leave now, by window and pace.
+    pub fn data_room(&mut self, now: Instant) -> SendRoom {
+        let bytes = u64::from(self.mtu());
+        self.send.prepare_to_send(now, bytes);
+        self.send.room(now, bytes)
+    }
+
+    /// Appends the frames under way in 1-RTT packets that are no data of streams: what has to be said again should the path be
+    /// lost with whoever serves it.
+    pub(crate) fn control_in_flight(&self, out: &mut Vec<SentFrame>) {
+        self.send.oldest_frames(Space::Data, 0, usize::MAX, out);
+        out.retain(|frame| !matches!(frame, SentFrame::Stream { .. } | SentFrame::Ack { .. } | SentFrame::Ping));
+    }
+
     /// True where a small packet behind one with a challenge or response tells of its loss: among the first packets of a path
     /// beside path 0, where there is no round-trip time yet and a probe time-out is a second.
     pub fn is_starting(&self) -> bool {

@@ -61,6 +61,7 @@ impl Path {
     ///
     /// # Errors
     /// The keys are used up or refuse. The packets before the one that could not be sealed are in `buf`.
+    #[inline(never)]
     pub fn fill_train(
         &mut self,
         now: Instant,

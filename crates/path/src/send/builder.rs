@@ -99,7 +99,7 @@ impl PacketBuilder {
 
     /// Pads, writes the length and seals in place. `mark` is the path's, for 1-RTT keys; an error takes the packet out of
     /// the buffer.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn finish(
         self,
         buf: &mut Vec<u8>,

@@ -192,6 +192,11 @@ impl SendFlow {
         loss.or_else(|| self.probe_deadline().map(|(at, _)| at))
     }
 
+    /// True while the loss timer stands in place of the probe timer.
+    pub(crate) fn has_loss_timer(&self) -> bool {
+        self.spaces.iter().flatten().any(|space| space.loss_at.is_some())
+    }
+
     /// RFC 9002 A.8: the space whose probe is due first, and when.
     fn probe_deadline(&self) -> Option<(Instant, Space)> {
         if self.timer.gate == ProbeGate::Amplification {

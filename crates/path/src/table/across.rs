@@ -119,8 +119,8 @@ impl Paths {
     /// True when no other open path has proven the host at which path `id` leads to the peer.
     pub fn is_new_host(&self, id: PathId) -> bool {
         let Some(host) = self.path(id).map(|path| path.tuple().remote.ip()) else { return false };
-        let mut others = self.open_paths().filter(|path| path.id() != id && path.is_validated());
-        !others.any(|path| path.tuple().remote.ip() == host)
+        let others = self.open_slots().filter(|slot| slot.id != id && slot.is_validated());
+        !others.filter_map(Slot::tuple).any(|tuple| tuple.remote.ip() == host)
     }
 
     /// Shows the controllers of other paths how path `id` fares; the state that it is in.
@@ -133,16 +133,13 @@ impl Paths {
 
     /// What all paths did so far, those that are gone included. No figure ever decreases.
     pub fn totals(&self) -> PathTotals {
-        let paths = self.slots().filter_map(|slot| slot.path.as_deref());
-        paths.fold(self.past, |sum, path| sum + path.totals())
+        self.slots().filter_map(Slot::totals).fold(self.past, |sum, totals| sum + totals)
     }
 
     /// True when the peer proved these addresses on some open path (RFC 10069 3.1: they need not be proven again).
     pub fn has_proven(&self, tuple: &FourTuple) -> bool {
-        self.open_paths().map(|path| &path.addresses).any(|addresses| {
-            let own = addresses.tuple();
-            addresses.is_validated() && own.remote == tuple.remote && own.local == tuple.local
-        })
+        let is_same = |own: FourTuple| own.remote == tuple.remote && own.local == tuple.local;
+        self.open_slots().filter(|slot| slot.is_validated()).filter_map(Slot::tuple).any(is_same)
     }
 
     /// Largest probe time-out of all open paths, of those that end where none is open; a second before there is any.
@@ -158,14 +155,14 @@ impl Paths {
     }
 
     pub(super) fn longest_pto(&self) -> Duration {
-        let paths = |open| self.slots().filter(move |s| s.is_open() == open).filter_map(|s| s.path.as_deref());
-        let longest = |open| paths(open).map(Path::pto).max();
+        let paths = |open| self.slots().filter(move |s| s.is_open() == open);
+        let longest = |open| paths(open).filter_map(Slot::pto).max();
         longest(true).or_else(|| longest(false)).unwrap_or(PTO_WITHOUT_PATH)
     }
 
     /// The slowest open path's smoothed RTT; none before any sample.
     pub fn max_rtt(&self) -> Option<Duration> {
-        self.open_paths().filter_map(|path| path.send.rtt().measured()).max()
+        self.open_slots().filter_map(Slot::rtt).max()
     }
 
     /// When an ack, a loss timer, a probe or a question after a pause is due.

@@ -61,7 +61,7 @@ impl Paths {
 
     fn widest(&self, worst: Option<Standing>) -> usize {
         let good = self.open_slots().filter(|slot| Some(Standing::of(slot)) <= worst);
-        let widest = good.filter_map(|slot| slot.path.as_deref()).map(Path::mtu).max();
+        let widest = good.filter_map(Slot::mtu).max();
         frame_room(u64::from(widest.unwrap_or(MIN_DATAGRAM_BYTES as u16)))
     }
 }

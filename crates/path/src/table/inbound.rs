@@ -29,6 +29,8 @@ pub enum AbandonNews {
 pub enum AckTarget {
     /// A path on which packets may have been sent: where its slot was found.
     Path(SlotPlace),
+    /// Such a path that somebody else serves, who is to hear of it.
+    Lent,
     /// A path that is forgotten: ignore the frame.
     Forgotten,
 }
@@ -89,6 +91,7 @@ impl Paths {
         match slot {
             None => Ok(AckTarget::Forgotten),
             Some(slot) if slot.closing.is_some() => Ok(AckTarget::Forgotten),
+            Some(slot) if slot.is_lent() => Ok(AckTarget::Lent),
             // RFC 9000 13.1: nothing was ever sent there.
             Some(_) => Err(Violation::AckOfUnsentPacket),
         }

@@ -6,11 +6,14 @@ mod credit;
 mod extension;
 mod frame_room;
 mod inbound;
+mod lending;
+mod loan;
 mod moving;
 mod opening;
 mod outbound;
 mod place;
 mod reports;
+mod shown;
 mod slot;
 mod snapshot;
 mod uniflows;
@@ -40,6 +43,7 @@ pub use extension::Pairing;
 use extension::{Negotiated, UniflowLimits};
 pub use frame_room::frame_room;
 pub use inbound::{AbandonNews, AckTarget};
+pub use loan::{Appetite, LendingTurn, Loan, LoanRecord, Recall};
 pub use opening::{Admission, OpenError};
 pub use place::SlotPlace;
 pub use reports::{ReportedFailure, ReportedPath};
@@ -144,6 +148,8 @@ pub struct Paths {
     max_pto: Duration,
     /// What paths did that are gone.
     past: PathTotals,
+    /// Paths that somebody else serves.
+    lent: usize,
 }
 
 impl Paths {
@@ -167,6 +173,7 @@ impl Paths {
             events: VecDeque::new(),
             max_pto: Duration::from_secs(1),
             past: PathTotals::default(),
+            lent: 0,
         }
     }
 
@@ -292,7 +299,7 @@ impl Paths {
         // The peer may give ids for more than it takes: nothing is issued beyond its own limit.
         let is_taken = |id: PathId| self.extension.issued_max().is_none_or(|max| id <= max);
         for slot in self.slots.iter_mut().filter(|slot| is_taken(slot.id)) {
-            let wanted = if slot.path.is_some() { usize::MAX } else { CIDS_AHEAD };
+            let wanted = if slot.is_opened() { usize::MAX } else { CIDS_AHEAD };
             for _ in 0..slot.local.need(wanted) {
                 if let Some(issued) = slot.local.issue(source) {
                     self.events.push_back(TableEvent::CidIssued(issued));

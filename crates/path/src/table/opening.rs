@@ -139,6 +139,10 @@ impl Paths {
         if slot.path.is_some() {
             return Admission::Open;
         }
+        if slot.is_lent() {
+            // Whoever serves it reads what comes for it.
+            return Admission::Unknown;
+        }
         match &self.extension {
             // Multiflow 4.4: connection ids are issued for flows that we are ready to receive.
             Negotiated::Multiflow(limits) if slot.id <= limits.receiving_max => return Admission::New,
@@ -149,7 +153,7 @@ impl Paths {
         if slot.remote.held() == 0 {
             return Admission::Refuse(CloseCode::NO_CID_AVAILABLE_FOR_PATH);
         }
-        let open = self.slots.iter().filter(|s| s.path.is_some()).count();
+        let open = self.slots.iter().filter(|s| s.is_opened()).count();
         if open >= MAX_PATHS || self.validations() >= self.config.max_validations {
             return Admission::Refuse(CloseCode::PATH_RESOURCE_LIMIT_REACHED);
         }

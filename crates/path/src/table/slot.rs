@@ -8,6 +8,7 @@ use plait_wire::FrameWriter;
 use plait_wire::frame::CidForm;
 use smallvec::SmallVec;
 
+use super::{LendingTurn, Loan};
 use crate::addresses::{FourTupleRole, FourTupleState, Pad};
 use crate::cids::{LocalCids, RemoteCids};
 use crate::frame_state::FrameState;
@@ -51,8 +52,12 @@ pub struct Slot {
     pub(crate) status: Status,
     /// What the peer told of how it does.
     pub(super) peer_word: PeerWord,
-    /// The path, once opened by either side.
+    /// The path, once opened by either side; none while somebody else serves it.
     pub path: Option<Box<Path>>,
+    /// What is known of it while somebody else serves it: then it is not in `path`.
+    pub(super) loan: Option<Box<Loan>>,
+    /// Whether it carries enough to be served elsewhere.
+    pub lending: LendingTurn,
     pub(super) binding: Binding,
     pub(super) closing: Option<Box<Closing>>,
     pub(super) cids_blocked: FrameState,
@@ -69,6 +74,8 @@ impl Slot {
             status: Status::default(),
             peer_word: PeerWord::default(),
             path: None,
+            loan: None,
+            lending: LendingTurn::default(),
             binding: Binding::Unbound,
             closing: None,
             cids_blocked: FrameState::Idle,
@@ -101,7 +108,13 @@ impl Slot {
 
     /// True while neither side used or ended the id.
     pub fn is_untouched(&self) -> bool {
-        self.path.is_none() && self.closing.is_none()
+        !self.is_opened() && self.closing.is_none()
+    }
+
+    /// True once either side opened the path, whoever serves it.
+    #[inline]
+    pub fn is_opened(&self) -> bool {
+        self.path.is_some() || self.loan.is_some()
     }
 
     /// The state of the path; an id without one counts as validating.
@@ -111,6 +124,9 @@ impl Slot {
             return PathState::Closing;
         }
         match &self.path {
+            // What is lent is validated and works.
+            None if self.loan.is_some() && self.is_backup() => PathState::Backup,
+            None if self.loan.is_some() => PathState::Active,
             None => PathState::Validating,
             Some(_) if self.binding == Binding::Unbound => PathState::Unused,
             Some(path) if !path.addresses.is_validated() => PathState::Validating,

@@ -70,6 +70,16 @@ impl Streams {
         }
     }
 
+    /// Somebody who had stream data under way is gone, and nobody knows which: all that was sent and is not acknowledged is
+    /// sent again.
+    pub fn on_all_lost(&mut self) {
+        let mut live: Vec<StreamId> = self.table.live_sends().map(|(id, _)| id).collect();
+        live.sort_unstable();
+        for id in live {
+            self.change(id, |half| half.on_lost(0..u64::MAX, Fin::Yes));
+        }
+    }
+
     fn on_lost_stream_credit(&mut self, id: StreamId, limit: u64) {
         if self.table.receive(id).is_some_and(|half| half.takes_updates() && limit >= half.credit.limit()) {
             self.pending.stream_credits.insert(id);

@@ -16,6 +16,7 @@ use plait_wire::SentFrame;
 use crate::config::{PeerLimits, StreamsConfig};
 use crate::credit::{ReceiveCredit, SendCredit};
 use crate::events::StreamEvent;
+use crate::lease::Leased;
 use crate::priority::ReadyQueue;
 use crate::send::{SendHalf, Turn};
 use crate::table::StreamTable;
@@ -122,6 +123,8 @@ struct Pending {
     data_blocked: bool,
     max_streams: [bool; 2],
     streams_blocked: [bool; 2],
+    /// Streams of which data is lent: their RESET_STREAM waits for it.
+    leased: Leased,
 }
 
 impl Pending {
@@ -304,7 +307,10 @@ impl Streams {
             half.buffer.clear();
         });
         self.pending.streams_data_blocked.remove(&id);
-        self.pending.resets.insert(id);
+        // RFC 9000 3.3: no STREAM frame after RESET_STREAM
+        if !self.pending.leased.hold_reset(id) {
+            self.pending.resets.insert(id);
+        }
         self.wake_writers();
     }
 

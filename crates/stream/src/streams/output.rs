@@ -8,7 +8,9 @@ use plait_wire::frame::{
 use plait_wire::{FrameWriter, SentFrame};
 
 use super::{Streams, Tally};
+use crate::lease::LeaseWriter;
 use crate::send::{Fin, StreamEnd, Turn};
+use crate::sink::StreamSink;
 
 impl Streams {
     /// True when [`Self::fill_control`] has something to write.
@@ -148,7 +150,32 @@ impl Streams {
     }
 
     /// Writes STREAM frames: higher priority first, round robin among equals, lost data first in each stream.
+    #[inline]
     pub fn fill_data(&mut self, w: &mut FrameWriter<'_>) {
+        self.fill_sink(w);
+    }
+
+    /// Lends what [`Self::fill_data`] would write, as much as the writer has room for: it counts as sent from now on. Where it
+    /// never leaves, it comes back as a frame that was lost ([`Lease::unsent`](crate::Lease::unsent)).
+    pub fn lend(&mut self, w: &mut LeaseWriter) {
+        let before = w.leases().len();
+        self.fill_sink(w);
+        w.leases()[before..].iter().for_each(|lease| self.pending.leased.begin(lease.id()));
+    }
+
+    /// So many leases of a stream have left, or came back.
+    pub fn on_leases_ended(&mut self, id: StreamId, count: u32) {
+        if self.pending.leased.end(id, count) {
+            self.pending.resets.insert(id);
+        }
+    }
+
+    /// A stream of which leases are out was reset: whoever has them is to give them back.
+    pub fn poll_unlease(&mut self) -> Option<StreamId> {
+        self.pending.leased.poll_recall()
+    }
+
+    fn fill_sink(&mut self, w: &mut impl StreamSink) {
         while w.remaining() > 0 {
             let Some(id) = self.ready.pop() else { return };
             let Some(half) = self.table.send(id) else { continue };

@@ -2,6 +2,7 @@
 
 mod ends;
 mod exchange;
+mod leases;
 mod limits;
 mod sending;
 

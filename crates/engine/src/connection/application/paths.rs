@@ -25,7 +25,7 @@ impl<'a> ConnectionPaths<'a> {
 
     /// Ids of all paths that still have state, ascending: open and closing ones.
     pub fn ids_with_closing(self) -> Vec<PathId> {
-        self.paths.table.slots().filter(|slot| slot.path.is_some()).map(|slot| slot.id).collect()
+        self.paths.table.slots().filter(|slot| slot.is_opened()).map(|slot| slot.id).collect()
     }
 
     /// True once Multiflow is in effect: the flows of each direction have addresses of their own.
@@ -50,8 +50,9 @@ impl<'a> ConnectionPaths<'a> {
 
     /// The pairs of addresses that datagrams may leave by: those of each path, and those that are being validated.
     pub fn tuples(self) -> impl Iterator<Item = FourTuple> {
-        let paths = self.paths.table.slots().filter_map(|slot| slot.path.as_deref());
-        paths.flat_map(|path| path.tuples())
+        let slots = self.paths.table.slots();
+        let lent = slots.clone().filter(|slot| slot.is_lent()).filter_map(|slot| slot.tuple());
+        slots.filter_map(|slot| slot.path.as_deref()).flat_map(|path| path.tuples()).chain(lent)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
 
+use plait_base::limits::MAX_PASSED_ACKS;
 use plait_base::observe::DropReason;
 use plait_base::{CloseCode, FourTuple, Instant, PathId, Random, Space, Violation};
 use plait_crypto::{OneRttKeys, OpenError, PhaseMark, Unmasked};
@@ -14,6 +15,7 @@ use plait_wire::header::{PacketKind, PacketSpan};
 
 use super::PathControl;
 use crate::connection::receive::Arrival;
+use crate::connection::receive::acked::AckNote;
 use crate::connection::receive::open::Refusal;
 use crate::connection::receive::opened::{OpenedPacket, Opener};
 
@@ -61,7 +63,15 @@ pub(crate) struct PathOpener<'a> {
     expected: u64,
 }
 
-impl PathOpener<'_> {
+impl<'a> PathOpener<'a> {
+    /// Opens what came for `path`; `guard` is three times the largest probe time-out.
+    pub(crate) fn new(path: &'a mut Path, keys: &'a mut OneRttKeys, now: Instant, guard: Duration) -> Self {
+        let id = path.id();
+        let expected = path.receive.expected();
+        let keys = OneRttOpener { keys, path: id, mark: path.receive.phase_mark_mut(), now, guard };
+        Self { keys, expected }
+    }
+
     /// Opens a packet in place.
     pub(crate) fn open(&mut self, packet: &mut [u8], span: PacketSpan) -> Result<OpenedPacket, OpenError> {
         let opened = OpenedPacket::open(packet, span, self.expected, &mut self.keys)?;
@@ -95,11 +105,7 @@ impl PathControl {
         keys: &'a mut OneRttKeys,
     ) -> Option<PathOpener<'a>> {
         let guard = self.table.max_pto() * 3;
-        let place = place?;
-        let receive = &mut self.table.path_at_mut(place)?.receive;
-        let expected = receive.expected();
-        let keys = OneRttOpener { keys, path: place.id(), mark: receive.phase_mark_mut(), now, guard };
-        Some(PathOpener { keys, expected })
+        Some(PathOpener::new(self.table.path_at_mut(place?)?, keys, now, guard))
     }
 
     /// Opens a 1-RTT packet in place, and fills in at `at` what only its number and its path say.
@@ -298,6 +304,15 @@ impl PathControl {
             self.end_outage(id);
         }
         Ok(Some(outcome))
+    }
+
+    /// An ack of packets of a path that somebody else serves.
+    pub(crate) fn pass_on_ack(&mut self, note: AckNote) {
+        // Acks are repeated in later ones: where nobody takes them in time, the oldest gives way.
+        if self.acks_of_lent.len() >= MAX_PASSED_ACKS {
+            self.acks_of_lent.pop_front();
+        }
+        self.acks_of_lent.push_back(note);
     }
 
     /// The peer has an ack of ours, of packets that arrived on path `id`: these numbers need not be reported again.

@@ -66,6 +66,7 @@ use plait_wire::params::{ActiveMigration, PreferredAddress, TransportParameters,
 
 use crate::connection::events::PathEvent;
 use crate::connection::handshake::Stage;
+use crate::connection::receive::acked::AckNote;
 use cids::OwnCids;
 pub(crate) use close::NoPath;
 pub(crate) use news::PathNews;
@@ -126,6 +127,8 @@ pub(crate) struct PathControl {
     /// What the last ack or timer said of packets; empty between calls.
     pub(crate) feedback: Feedback,
     news: VecDeque<PathNews>,
+    /// Acks that came for paths which somebody else serves.
+    pub(crate) acks_of_lent: VecDeque<AckNote>,
     /// The newest datagram of a uniflow from addresses that it had not before.
     first_heard: Option<FirstHeard>,
 }
@@ -157,6 +160,7 @@ impl PathControl {
             pings: Vec::new(),
             feedback: Feedback::default(),
             news: VecDeque::new(),
+            acks_of_lent: VecDeque::new(),
             first_heard: None,
         }
     }

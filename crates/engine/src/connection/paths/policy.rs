@@ -182,20 +182,23 @@ impl PathPlan {
         self.policy.deadline()
     }
 
+    /// True when there is reason to ask the policy.
+    fn is_due(&self, now: Instant) -> bool {
+        self.changed || self.policy.deadline().is_some_and(|at| at <= now)
+    }
+
     /// The policy's wishes, when there is reason to ask it.
     pub(super) fn wishes(&mut self, now: Instant, side: Side, paths: &Paths, settings: &PathSettings) -> Vec<Wish> {
         let opener = match (paths.pairing(), side) {
             (Pairing::Paths, Side::Server) => Opener::Peer,
             (Pairing::Paths, Side::Client) | (Pairing::Uniflows, _) => Opener::Us,
         };
-        let due = self.policy.deadline().is_some_and(|at| at <= now);
-        if !std::mem::take(&mut self.changed) && !due {
+        if !self.is_due(now) {
             return Vec::new();
         }
-        let fact = |slot: &plait_path::table::Slot| {
-            let path = slot.path.as_ref()?;
-            Some(PathFact { id: slot.id, tuple: path.tuple(), state: slot.state() })
-        };
+        self.changed = false;
+        let fact =
+            |slot: &plait_path::table::Slot| Some(PathFact { id: slot.id, tuple: slot.tuple()?, state: slot.state() });
         let facts: Vec<PathFact> = paths.open_slots().filter_map(fact).collect();
         let mut wishes = Vec::new();
         // A server that was told nothing of its addresses has the one of the handshake.
@@ -225,7 +228,8 @@ impl PathPlan {
 impl PathControl {
     /// Lets the policy have its way, where limits allow, and sees after paths that lost their address.
     pub(crate) fn maintain(&mut self, now: Instant, random: &mut Random) {
-        if self.stage < Stage::Complete {
+        // What it may change must be here.
+        if self.stage < Stage::Complete || self.table.has_lent() {
             return;
         }
         // RFC 9000 9: no migration before the handshake is confirmed
@@ -239,6 +243,11 @@ impl PathControl {
             self.table.review_report(now);
         }
         self.ask_elsewhere(now);
+    }
+
+    /// True where [`Self::maintain`] has something to do for which all paths must be here.
+    pub(crate) fn wants_all_paths(&self, now: Instant) -> bool {
+        self.plan.is_due(now)
     }
 
     /// Opens and ends paths as the path policy wishes.

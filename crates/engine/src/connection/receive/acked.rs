@@ -1,10 +1,11 @@
 //! What an ack says: frames of ours that were acked or lost, each to its one home.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use plait_base::observe::{LossTrigger, TraceEvent};
 use plait_base::{Instant, PathId, Space, TransportError};
-use plait_path::table::{AckTarget, SlotPlace};
+use plait_path::table::AckTarget;
 use plait_path::{AckReport, Feedback, LostPacket};
 use plait_schedule::Delivery;
 use plait_wire::SentFrame;
@@ -14,21 +15,39 @@ use super::Arrival;
 use crate::connection::Connection;
 use crate::connection::send::unfit_datagrams::drop_unfit_datagrams;
 
+/// What an ack frame says that came by path `via`, with the ack delay exponent of the peer.
+pub(crate) fn ack_report(ack: &Ack<'_>, exponent: u8, via: PathId) -> AckReport {
+    let delay = Duration::from_micros(ack.delay.saturating_mul(1 << exponent).min(1 << 40));
+    AckReport { largest: ack.largest, delay, ecn: ack.ecn, via }
+}
+
+/// An ack of packets of a path, on its way to whoever serves that path.
+#[derive(Debug)]
+pub(crate) struct AckNote {
+    pub(crate) path: PathId,
+    /// When it came.
+    pub(crate) now: Instant,
+    pub(crate) report: AckReport,
+    pub(crate) ranges: Vec<RangeInclusive<u64>>,
+}
+
 impl Connection {
     pub(super) fn on_ack(&mut self, at: &Arrival, ack: &Ack<'_>) -> Result<(), TransportError> {
         let target = if at.space == Space::Data { ack.path } else { PathId::ZERO };
         // RFC 9000 13.2.6: acks of long-header packets are about path 0
         let form = if at.space == Space::Data { ack.form } else { AckForm::Plain };
-        let AckTarget::Path(place) = self.paths.table.on_ack(target, form)? else { return Ok(()) };
+        let found = self.paths.table.on_ack(target, form)?;
+        if found == AckTarget::Forgotten {
+            return Ok(());
+        }
         let exponent = match (&self.handshake.params.peers, at.space) {
             (Some(params), Space::Data) => params.acks.delay_exponent,
             _ => 3,
         };
-        let report = AckReport {
-            largest: ack.largest,
-            delay: Duration::from_micros(ack.delay.saturating_mul(1 << exponent).min(1 << 40)),
-            ecn: ack.ecn,
-            via: at.path,
+        let report = ack_report(ack, exponent, at.path);
+        let AckTarget::Path(place) = found else {
+            self.paths.pass_on_ack(AckNote { path: target, now: at.now, report, ranges: ack.ranges().collect() });
+            return Ok(());
         };
         for (index, range) in (0..).zip(ack.ranges()) {
             let (space, first, last) = (at.space, *range.start(), *range.end());
@@ -44,7 +63,12 @@ impl Connection {
         }
         self.on_path_news(at.now);
         if outcome.rtt_updated {
-            self.on_rtt_updated(at.now, place);
+            if let Some(rtt) = self.paths.table.max_rtt() {
+                self.streams.on_rtt(rtt);
+            }
+            if let Some(path) = self.paths.table.path_at(place) {
+                self.events.observe(at.now, || path.metrics());
+            }
         }
         self.process_acked_and_lost(at.now, target, feedback);
         Ok(())
@@ -67,15 +91,6 @@ impl Connection {
         }
         feedback.clear();
         self.paths.give_back(feedback);
-    }
-
-    fn on_rtt_updated(&mut self, now: Instant, place: SlotPlace) {
-        if let Some(rtt) = self.paths.table.max_rtt() {
-            self.streams.on_rtt(rtt);
-        }
-        if let Some(path) = self.paths.table.path_at(place) {
-            self.events.observe(now, || path.metrics());
-        }
     }
 
     fn on_packet_lost(&mut self, now: Instant, id: PathId, lost: &LostPacket) {

@@ -2,10 +2,11 @@
 //! behind it, and what they say of their path is taken in once.
 
 use std::ops::Range;
+use std::vec::Drain;
 
 use bytes::Bytes;
 use plait_base::observe::TraceEvent;
-use plait_base::{StreamId, TransportError};
+use plait_base::{StreamId, TransportError, Violation};
 use plait_stream::Streams;
 use plait_wire::frame::{Frame, Stream};
 
@@ -13,21 +14,50 @@ use super::Arrival;
 use super::opened::TrainPacket;
 use crate::connection::Connection;
 
+/// Takes in what came for streams.
+pub(crate) trait RunSink {
+    /// STREAM frames of one stream, each of which goes on where the one before ended: see [`Streams::on_stream_run`].
+    fn on_run(&mut self, id: StreamId, range: Range<u64>, fin: bool, pieces: Drain<'_, Bytes>)
+    -> Result<(), Violation>;
+}
+
+impl RunSink for Streams {
+    fn on_run(
+        &mut self,
+        id: StreamId,
+        range: Range<u64>,
+        fin: bool,
+        pieces: Drain<'_, Bytes>,
+    ) -> Result<(), Violation> {
+        self.on_stream_run(id, range, fin, pieces)
+    }
+}
+
 /// STREAM frames of one stream, each of which goes on where the one before ended.
-struct StreamRun<'a> {
+pub(crate) struct StreamRun<'a> {
     id: StreamId,
     range: Range<u64>,
     fin: bool,
     pieces: &'a mut Vec<Bytes>,
 }
 
-impl StreamRun<'_> {
+impl<'a> StreamRun<'a> {
+    /// Nothing so far; `pieces` is memory to work in.
+    pub(crate) fn new(pieces: &'a mut Vec<Bytes>) -> Self {
+        Self { id: StreamId(0), range: 0..0, fin: false, pieces }
+    }
+
     /// Takes a frame in, whose data lies in `memory`. What does not go on is handed over first, and so is what comes before a
     /// stream's end: the end may break rules of its own.
-    fn add(&mut self, frame: &Stream<'_>, memory: &Bytes, streams: &mut Streams) -> Result<(), TransportError> {
+    pub(crate) fn add(
+        &mut self,
+        frame: &Stream<'_>,
+        memory: &Bytes,
+        sink: &mut impl RunSink,
+    ) -> Result<(), TransportError> {
         let goes_on = frame.id == self.id && frame.offset == self.range.end && !self.fin && !frame.fin;
         if !goes_on {
-            self.hand_over(streams)?;
+            self.hand_over(sink)?;
             (self.id, self.range) = (frame.id, frame.offset..frame.offset);
         }
         self.range.end += frame.data.len() as u64;
@@ -36,17 +66,69 @@ impl StreamRun<'_> {
         Ok(())
     }
 
-    /// Gives the streams what was taken in.
-    fn hand_over(&mut self, streams: &mut Streams) -> Result<(), TransportError> {
+    /// Gives the sink what was taken in.
+    pub(crate) fn hand_over(&mut self, sink: &mut impl RunSink) -> Result<(), TransportError> {
         if self.pieces.is_empty() {
             return Ok(());
         }
         let Self { id, range: Range { start, end }, fin, .. } = *self;
-        let read = streams.on_stream_run(id, start..end, fin, self.pieces.drain(..));
-        read.map_err(|violation| {
-            let frame_type = Frame::Stream(Stream { id, offset: start, fin, data: &[] }).frame_type();
-            TransportError::from(violation).in_frame(frame_type)
-        })
+        let read = sink.on_run(id, start..end, fin, self.pieces.drain(..));
+        read.map_err(|violation| in_stream_frame(violation, id, start, fin))
+    }
+}
+
+/// What a STREAM frame broke.
+pub(crate) fn in_stream_frame(violation: Violation, id: StreamId, offset: u64, fin: bool) -> TransportError {
+    let frame_type = Frame::Stream(Stream { id, offset, fin, data: &[] }).frame_type();
+    TransportError::from(violation).in_frame(frame_type)
+}
+
+/// Packets of one STREAM frame each that were read together.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct BulkRead {
+    pub(crate) count: u64,
+    /// Sum of their datagrams.
+    pub(crate) bytes: u64,
+    pub(crate) stream_bytes: u64,
+}
+
+impl BulkRead {
+    /// Reads packets from the first on, as long as each is one STREAM frame and numbered next to the one before, the first as
+    /// `is_newest` says; `at` tells of the last of them. `on_packet` hears of each.
+    pub(crate) fn read(
+        at: &mut Arrival,
+        (packets, memory): (&[TrainPacket], &Bytes),
+        is_newest: impl Fn(&Arrival, u64) -> bool,
+        mut on_packet: impl FnMut(&Arrival),
+        sink: &mut impl RunSink,
+        pieces: &mut Vec<Bytes>,
+    ) -> (Self, Result<(), TransportError>) {
+        let (mut done, mut run) = (Self::default(), StreamRun::new(pieces));
+        for packet in packets {
+            let Some((number, datagram, payload)) = packet.read(memory) else { break };
+            let Some(frame) = Stream::alone_in(payload) else { break };
+            let is_next = if done.count > 0 { number == at.number + 1 } else { is_newest(at, number) };
+            if !is_next {
+                break;
+            }
+            done.count += 1;
+            at.number = number;
+            at.bytes = datagram.len() as u64;
+            at.take_spin(datagram);
+            on_packet(at);
+            done.bytes += at.bytes;
+            done.stream_bytes += frame.data.len() as u64;
+            if let Err(error) = run.add(&frame, memory, sink) {
+                return (done, Err(error));
+            }
+        }
+        let read = run.hand_over(sink);
+        (done, read)
+    }
+
+    /// Their numbers, where `at` tells of the last.
+    pub(crate) fn numbers(&self, at: &Arrival) -> Range<u64> {
+        at.number + 1 - self.count..at.number + 1
     }
 }
 
@@ -58,45 +140,32 @@ impl Connection {
             return 0;
         }
         let is_observed = self.events.is_observed();
-        let mut pieces = std::mem::take(&mut self.receive.pieces);
-        let mut run = StreamRun { id: StreamId(0), range: 0..0, fin: false, pieces: &mut pieces };
-        let (mut count, mut bytes, mut stream_bytes, mut fault) = (0, 0, 0, None);
-        for packet in packets {
-            let Some((number, datagram, payload)) = packet.read(memory) else { break };
-            let Some(frame) = Stream::alone_in(payload) else { break };
-            let is_next = if count > 0 { number == at.number + 1 } else { self.paths.is_newest(at, number) };
-            if !is_next {
-                break;
-            }
-            count += 1;
-            at.number = number;
-            at.bytes = datagram.len() as u64;
-            at.take_spin(datagram);
-            if is_observed {
-                let (path, space, bytes) = (at.path, at.space, datagram.len() as u16);
-                self.events.observe(at.now, || TraceEvent::PacketReceived { path, space, number, bytes });
-            }
-            bytes += at.bytes;
-            stream_bytes += frame.data.len() as u64;
-            if let Err(error) = run.add(&frame, memory, &mut self.streams) {
-                fault = Some(error);
-                break;
-            }
-        }
-        let read = fault.map_or_else(|| run.hand_over(&mut self.streams), Err);
-        pieces.clear();
-        self.receive.pieces = pieces;
+        let Self { receive, events, paths, streams, .. } = self;
+        let (bulk, read) = BulkRead::read(
+            at,
+            (packets, memory),
+            |at, number| paths.is_newest(at, number),
+            |at| {
+                if is_observed {
+                    let (path, space, number, bytes) = (at.path, at.space, at.number, at.bytes as u16);
+                    events.observe(at.now, || TraceEvent::PacketReceived { path, space, number, bytes });
+                }
+            },
+            streams,
+            &mut receive.pieces,
+        );
+        receive.pieces.clear();
         match read {
-            Ok(()) if count == 0 => {}
+            Ok(()) if bulk.count == 0 => {}
             Ok(()) => {
                 at.newest = true;
-                self.paths.on_bulk_received(at, at.number + 1 - count..at.number + 1, bytes, stream_bytes);
+                self.paths.on_bulk_received(at, bulk.numbers(at), bulk.bytes, bulk.stream_bytes);
                 self.lifecycle.on_heard(at.now, self.paths.table.max_pto());
                 self.paths.on_newest_packet(at);
                 self.on_path_news(at.now);
             }
             Err(error) => self.close_with(at.now, error),
         }
-        count as usize
+        bulk.count as usize
     }
 }

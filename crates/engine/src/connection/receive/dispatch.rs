@@ -2,12 +2,72 @@
 
 use bytes::Bytes;
 use plait_base::{PathId, TransportError, Violation};
-use plait_wire::frame::Frame;
+use plait_wire::frame::{AckForm, Frame, Frames};
+use plait_wire::header::PacketKind;
 
 use crate::connection::Connection;
 use crate::connection::events::Event;
 use crate::connection::handshake::Stage;
 use crate::connection::receive::Arrival;
+
+/// Who must be at hand when a frame is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Reach {
+    /// The path that it came by, and nobody else.
+    OwnPath,
+    /// A stream, apart from the path that brought its data.
+    Stream,
+    /// The connection without its paths: streams, datagrams, the handshake; also the path whose acks came by another.
+    Connection,
+    /// All paths: what it says may change any of them.
+    Paths,
+}
+
+/// Who must be at hand to read a frame that came by path `own`.
+pub(crate) fn reach(frame: &Frame<'_>, own: PathId) -> Reach {
+    match frame {
+        Frame::Padding(_) | Frame::Ping => Reach::OwnPath,
+        Frame::Ack(ack) if ack.path == own && ack.form != AckForm::Uniflow => Reach::OwnPath,
+        Frame::Stream(_) => Reach::Stream,
+        Frame::Ack(_)
+        | Frame::Crypto(_)
+        | Frame::ResetStream(_)
+        | Frame::StopSending(_)
+        | Frame::MaxData(_)
+        | Frame::MaxStreamData(_)
+        | Frame::MaxStreams(_)
+        | Frame::DataBlocked(_)
+        | Frame::StreamDataBlocked(_)
+        | Frame::StreamsBlocked(_)
+        | Frame::Datagram(_)
+        | Frame::NewToken(_)
+        | Frame::HandshakeDone
+        | Frame::Close(_) => Reach::Connection,
+        Frame::NewCid(_)
+        | Frame::RetireCid(_)
+        | Frame::PathChallenge(_)
+        | Frame::PathResponse(_)
+        | Frame::AckFrequency(_)
+        | Frame::ImmediateAck
+        | Frame::PathAbandon(_)
+        | Frame::PathStatus(_)
+        | Frame::MaxPathId(_)
+        | Frame::PathsBlocked(_)
+        | Frame::PathCidsBlocked(_)
+        | Frame::AddAddress(_)
+        | Frame::RemoveAddress(_)
+        | Frame::ReachOut(_)
+        | Frame::AdditionalAddresses(_)
+        | Frame::Uniflows(_)
+        | Frame::PathsInfo(_) => Reach::Paths,
+    }
+}
+
+/// True for a packet with a frame for which all paths must be here.
+pub(crate) fn wants_paths(payload: &[u8], own: PathId) -> bool {
+    let is_about_paths = |frame: Frame<'_>| reach(&frame, own) == Reach::Paths;
+    Frames::in_packet(payload, PacketKind::OneRtt).any(|frame| frame.is_ok_and(is_about_paths))
+}
 
 impl Connection {
     /// One frame of a packet that was opened, which lies in `memory`.

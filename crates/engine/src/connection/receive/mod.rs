@@ -1,14 +1,14 @@
 //! A datagram on its way in: split into packets, opened, deduplicated, its frames handed to dispatch.
 
-mod acked;
-mod bulk;
-mod dispatch;
+pub(crate) mod acked;
+pub(crate) mod bulk;
+pub(crate) mod dispatch;
 mod loans;
 pub(crate) mod open;
 pub(crate) mod opened;
 mod packet;
 mod saved;
-mod train;
+pub(crate) mod train;
 
 use std::net::SocketAddr;
 
@@ -34,6 +34,8 @@ const SPIN_BIT: u8 = 0x20;
 pub(crate) struct Receive {
     pub(crate) saved_packets: SavedPackets,
     pub(crate) loans: Loans,
+    /// Packets with frames about paths, while not all paths are here.
+    pub(crate) deferred: Vec<Deferred>,
     /// Room for the datagrams of a train; empty between two.
     train: Vec<TrainPacket>,
     /// Room for the stream data of a train; empty between two.
@@ -47,16 +49,23 @@ impl Receive {
     }
 }
 
+/// A packet that was opened and not read.
+pub(crate) struct Deferred {
+    pub(crate) at: Arrival,
+    pub(crate) packet_bytes: usize,
+    pub(crate) payload: Bytes,
+}
+
 /// What the network says of a datagram.
 #[derive(Clone, Copy, Debug)]
-struct Envelope {
+pub(crate) struct Envelope {
     /// Path of the first packet's connection id.
-    path: PathId,
-    tuple: FourTuple,
-    ecn: Option<Ecn>,
-    bytes: u64,
+    pub(crate) path: PathId,
+    pub(crate) tuple: FourTuple,
+    pub(crate) ecn: Option<Ecn>,
+    pub(crate) bytes: u64,
     /// Where that path stands in the table, looked up once.
-    place: Option<SlotPlace>,
+    pub(crate) place: Option<SlotPlace>,
 }
 
 /// A packet's circumstances, known before its frames are read.
@@ -107,23 +116,23 @@ impl Arrival {
     }
 
     /// RFC 9001 5.4.1: header protection leaves the spin bit as it is.
-    fn take_spin(&mut self, packet: &[u8]) {
+    pub(crate) fn take_spin(&mut self, packet: &[u8]) {
         self.spin = packet.first().is_some_and(|first| first & SPIN_BIT != 0);
     }
 }
 
 /// The end of a datagram whose first packet could not be read: a stateless reset token, perhaps.
 #[derive(Clone, Copy, Debug)]
-struct Ending {
+pub(crate) struct Ending {
     remote: SocketAddr,
     last_bytes: Option<[u8; 16]>,
 }
 
 impl Ending {
     /// RFC 9000 10.3.1: where the first packet cannot be read, the datagram may be a stateless reset.
-    fn of(envelope: &Envelope, datagram: &[u8]) -> Self {
+    pub(crate) fn of(tuple: FourTuple, datagram: &[u8]) -> Self {
         let last_bytes = datagram.last_chunk().copied().filter(|_| datagram.len() >= stateless_reset::MIN_LEN);
-        Self { remote: envelope.tuple.remote, last_bytes }
+        Self { remote: tuple.remote, last_bytes }
     }
 }
 
@@ -168,7 +177,7 @@ impl Connection {
         if source.is_elsewhere() && !may_move() {
             return self.events.on_dropped(now, data.len(), DropReason::WrongAddress);
         }
-        let mut ending = Ending::of(envelope, &data);
+        let mut ending = Ending::of(tuple, &data);
         let mut first_dcid = None;
         while !data.is_empty() && !self.lifecycle.is_drained() {
             let Ok((header, span)) =
@@ -259,7 +268,7 @@ impl Connection {
 
     /// RFC 9000 10.3.1: a datagram whose first packet cannot be read is a stateless reset if it ends in a token that we
     /// know, whatever it looks like: its header is random. The tokens to compare are as few as the ids in use.
-    fn on_unread(&mut self, now: Instant, ending: Ending, bytes: usize, why: DropReason) {
+    pub(crate) fn on_unread(&mut self, now: Instant, ending: Ending, bytes: usize, why: DropReason) {
         let is_token = |last: &[u8; 16]| self.paths.is_reset(ending.remote, last);
         if why != DropReason::Duplicate && ending.last_bytes.as_ref().is_some_and(is_token) {
             self.drain(now, ConnectionError::Reset);
@@ -269,7 +278,7 @@ impl Connection {
     }
 
     /// After a datagram: the handshake goes on, saved packets are tried again, news are passed on.
-    fn after_input(&mut self, now: Instant, envelope: &Envelope) {
+    pub(crate) fn after_input(&mut self, now: Instant, envelope: &Envelope) {
         if let Some(path) = envelope.place.and_then(|place| self.paths.table.path_at_mut(place)) {
             path.open_probe_gate(self.handshake.least_datagram(envelope.path));
         }

@@ -1,23 +1,33 @@
 //! A packet that was opened: its frames are read, then it is remembered for acks and for what it says of its path.
 
 use bytes::Bytes;
+use plait_base::limits::MAX_DEFERRED_PACKETS;
 use plait_base::observe::TraceEvent;
 use plait_base::{Space, TransportError, Violation};
 use plait_path::Eliciting;
 use plait_wire::frame::{Frame, Frames, types};
 use plait_wire::header::PacketKind;
 
-use super::Arrival;
+use super::dispatch::wants_paths;
+use super::{Arrival, Deferred};
 use crate::connection::Connection;
 
 impl Connection {
     /// A packet of `packet_bytes` on the wire, header to tag, holds `payload`, which lies in `memory`.
-    pub(super) fn on_opened(&mut self, at: &Arrival, packet_bytes: usize, payload: &[u8], memory: &Bytes) {
+    pub(crate) fn on_opened(&mut self, at: &Arrival, packet_bytes: usize, payload: &[u8], memory: &Bytes) {
         if !self.lifecycle.is_open() {
             // RFC 9000 10.2.1: only the peer's own close still matters
             let mut frames = Frames::in_packet(payload, at.kind);
             if let Some(close) = frames.find_map(|f| if let Ok(Frame::Close(close)) = f { Some(close) } else { None }) {
                 self.drain(at.now, close.into());
+            }
+            return;
+        }
+        if self.paths.table.has_lent() && wants_paths(payload, at.path) {
+            // Not acknowledged before it is read: where too many wait, the peer says it again.
+            if self.receive.deferred.len() < MAX_DEFERRED_PACKETS {
+                let payload = memory.slice_ref(payload);
+                self.receive.deferred.push(Deferred { at: *at, packet_bytes, payload });
             }
             return;
         }

@@ -15,15 +15,16 @@ use super::{Arrival, Ending, Envelope};
 use crate::connection::Connection;
 use crate::connection::paths::PathControl;
 use crate::connection::paths::arrival::PathOpener;
+use crate::connection::settings::Settings;
 
 const LONG_FORM: u8 = 0x80;
 const FIXED_BIT: u8 = 0x40;
 
 /// The part of a short header that lies open.
 #[derive(Clone, Copy, Debug)]
-struct ShortHeader {
-    cid_len: usize,
-    rule: FixedBitRule,
+pub(crate) struct ShortHeader {
+    pub(crate) cid_len: usize,
+    pub(crate) rule: FixedBitRule,
 }
 
 impl ShortHeader {
@@ -51,8 +52,14 @@ fn judge(
     Ok(opened.payload.clone())
 }
 
+/// Datagrams came for a path: that is credit for their addresses. False where its peer may not send from or to them.
+pub(crate) fn is_welcome(envelope: &Envelope, paths: &mut PathControl, settings: &Settings) -> bool {
+    let source = paths.on_datagram(envelope.place, &envelope.tuple, envelope.bytes);
+    !source.is_elsewhere() || settings.lets_clients_move_to(envelope.tuple.local)
+}
+
 /// Takes the protection off each datagram in place. A packet's number is made whole beside those before it.
-fn open_all(
+pub(crate) fn open_all(
     train: &mut [u8],
     segment_bytes: usize,
     short: ShortHeader,
@@ -71,12 +78,23 @@ fn open_all(
     }
 }
 
+/// True for a datagram that begins with a short header, as far as its first byte says.
+pub(crate) fn is_short(data: &[u8]) -> bool {
+    data.first().is_some_and(|first| first & LONG_FORM == 0)
+}
+
 impl Envelope {
     /// True for datagrams that are read together: with short headers, on a path that is open, after the handshake.
     pub(super) fn is_train(&self, data: &[u8], paths: &PathControl) -> bool {
-        paths.is_confirmed()
-            && data.first().is_some_and(|first| first & LONG_FORM == 0)
-            && paths.table.admission_at(self.place) == Admission::Open
+        paths.is_confirmed() && is_short(data) && paths.table.admission_at(self.place) == Admission::Open
+    }
+}
+
+impl Arrival {
+    /// Of the datagrams of a train, whose first is in `memory`.
+    pub(crate) fn of_train(now: Instant, envelope: &Envelope, memory: &[u8], short: ShortHeader) -> Self {
+        let dcid = memory.get(1..1 + short.cid_len).and_then(ConnectionId::new).unwrap_or(ConnectionId::EMPTY);
+        Self::new(now, envelope, PacketKind::OneRtt, dcid)
     }
 }
 
@@ -89,8 +107,7 @@ impl Connection {
         mut train: BytesMut,
         segment_bytes: usize,
     ) -> Bytes {
-        let source = self.paths.on_datagram(envelope.place, &envelope.tuple, envelope.bytes);
-        if source.is_elsewhere() && !self.settings.lets_clients_move_to(envelope.tuple.local) {
+        if !is_welcome(envelope, &mut self.paths, &self.settings) {
             for datagram in train.chunks(segment_bytes) {
                 self.events.on_dropped(now, datagram.len(), DropReason::WrongAddress);
             }
@@ -108,11 +125,18 @@ impl Connection {
             }
         }
         let memory = train.freeze();
-        let dcid = memory.get(1..1 + short.cid_len).and_then(ConnectionId::new).unwrap_or(ConnectionId::EMPTY);
-        let mut at = Arrival::new(now, envelope, PacketKind::OneRtt, dcid);
-        let mut rest = &packets[..];
+        self.read_opened(Arrival::of_train(now, envelope, &memory, short), &packets, &memory);
+        packets.clear();
+        self.receive.train = packets;
+        memory
+    }
+
+    /// Reads packets of a train, which was opened; `at` tells of its datagrams.
+    pub(crate) fn read_opened(&mut self, mut at: Arrival, packets: &[TrainPacket], memory: &Bytes) {
+        let now = at.now;
+        let mut rest = packets;
         while let Some((packet, others)) = rest.split_first().filter(|_| !self.lifecycle.is_drained()) {
-            let read = self.read_bulk(&mut at, rest, &memory);
+            let read = self.read_bulk(&mut at, rest, memory);
             if read > 0 {
                 rest = rest.get(read..).unwrap_or_default();
                 continue;
@@ -120,16 +144,13 @@ impl Connection {
             rest = others;
             let datagram = memory.get(packet.place.clone()).unwrap_or_default();
             match judge(&packet.opened, &mut at, datagram, &mut self.paths) {
-                Ok(payload) => self.on_opened(&at, datagram.len(), datagram.get(payload).unwrap_or_default(), &memory),
+                Ok(payload) => self.on_opened(&at, datagram.len(), datagram.get(payload).unwrap_or_default(), memory),
                 Err(Refusal::Drop(why)) => {
                     // What does not open keeps its last bytes.
-                    self.on_unread(now, Ending::of(envelope, datagram), datagram.len(), why);
+                    self.on_unread(now, Ending::of(at.tuple, datagram), datagram.len(), why);
                 }
                 Err(Refusal::Close(error)) => self.close_with(now, error),
             }
         }
-        packets.clear();
-        self.receive.train = packets;
-        memory
     }
 }

@@ -98,7 +98,13 @@ impl Scheduling {
 
     /// The scheduler's answer. Where the next datagram is too large for packets of some paths, those that can carry it are
     /// offered first; while they are held, all are offered what else waits for them.
-    fn decide(&mut self, paths: &mut Paths, datagrams: &Datagrams, offer: &Offer, demand: &Demand) -> Decision {
+    pub(crate) fn decide(
+        &mut self,
+        paths: &mut Paths,
+        datagrams: &Datagrams,
+        offer: &Offer,
+        demand: &Demand,
+    ) -> Decision {
         self.look(paths, offer.now, offer.side);
         let holds =
             |view: &PathView, size: usize| datagrams.max_size(frame_room(view.max_datagram_bytes)) >= Some(size);

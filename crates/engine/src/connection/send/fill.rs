@@ -1,12 +1,14 @@
 //! What goes into a packet of the data space, in this order: validation, acks, handshake, control, copies, datagrams,
 //! stream data.
 
-use plait_base::Instant;
+use plait_base::{Instant, Random};
 use plait_path::{FourTupleRole, Pad, Path};
 use plait_stream::Streams;
 use plait_wire::{Frame, FrameWriter, SentFrame};
 
 use crate::connection::Connection;
+use crate::connection::handshake::Handshake;
+use crate::connection::paths::PathControl;
 use crate::connection::send::assemble::Outline;
 use crate::connection::send::purpose::Purpose;
 
@@ -54,15 +56,9 @@ impl Connection {
             self.scheduling.copies.fill(id, &mut self.streams, w);
             return pad;
         }
-        if one_rtt {
-            self.handshake.fill_control(w);
-            if !self.handshake.is_complete() {
-                self.paths.table.fill_control_in_handshake(w);
-            } else if self.paths.table.fill_control(w) {
-                // MAX_PATH_ID was just announced; connection ids for what it allows follow with the next packet.
-                self.paths.issue_cids(&mut self.random);
-                self.on_path_news(now);
-            }
+        let Self { handshake, paths, random, .. } = self;
+        if one_rtt && fill_control(handshake, paths, random, w) {
+            self.on_path_news(now);
         }
         self.streams.fill_control(now, w);
         let Self { scheduling, streams, paths, datagrams, .. } = self;
@@ -81,6 +77,26 @@ impl Connection {
         }
         pad
     }
+}
+
+/// Writes what the handshake and the paths have to say in 1-RTT packets; true where they have news.
+pub(crate) fn fill_control(
+    handshake: &mut Handshake,
+    paths: &mut PathControl,
+    random: &mut Random,
+    w: &mut FrameWriter<'_>,
+) -> bool {
+    handshake.fill_control(w);
+    if !handshake.is_complete() {
+        paths.table.fill_control_in_handshake(w);
+        return false;
+    }
+    let has_announced = paths.table.fill_control(w);
+    if has_announced {
+        // MAX_PATH_ID was just announced; connection ids for what it allows follow with the next packet.
+        paths.issue_cids(random);
+    }
+    has_announced
 }
 
 /// Writes what has waited longest for its ack on a path, for a PTO probe there (RFC 9002 6.2.4).

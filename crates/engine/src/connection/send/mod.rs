@@ -4,7 +4,7 @@ pub(crate) mod acks;
 pub(crate) mod assemble;
 pub(crate) mod bulk;
 pub(crate) mod choice;
-mod fill;
+pub(crate) mod fill;
 mod handshake;
 pub(crate) mod pending_copies;
 pub(crate) mod purpose;
@@ -36,7 +36,7 @@ use crate::io::Transmit;
 /// Choices that may come to nothing before a poll gives up; no poll makes the same one twice.
 const MAX_EMPTY_CHOICES: usize = 32;
 /// Bytes of one train, at most: what a UDP send call takes.
-const MAX_TRAIN_BYTES: usize = 65_000;
+pub(crate) const MAX_TRAIN_BYTES: usize = 65_000;
 
 impl Connection {
     /// The next datagram, or train of up to `max_segments` datagrams of one size, written into `buf` (cleared first).
@@ -63,7 +63,10 @@ impl Connection {
         }
         // RFC 9001 6.6: the AEAD's limit comes near, or the keys are as old as configured
         let interval = self.settings.transport.timing.key_update_interval;
-        if transmit.is_none() && self.keys.as_ref().is_some_and(|keys| keys.wants_update(now, interval)) {
+        if transmit.is_none()
+            && !self.paths.table.has_lent()
+            && self.keys.as_ref().is_some_and(|keys| keys.wants_update(now, interval))
+        {
             // Refused while the peer has not confirmed the last one; it is tried again with the next packets.
             let _ = self.update_keys(now);
         }
@@ -166,7 +169,7 @@ impl Connection {
     }
 
     /// What may leave in packets of the data space; none before there are keys for them.
-    fn offer(&self, now: Instant) -> Option<Offer> {
+    pub(crate) fn offer(&self, now: Instant) -> Option<Offer> {
         let keys = match &self.keys {
             Some(_) => DataKeys::OneRtt,
             None => self.handshake.zero_rtt.seal_keys().map(|_| DataKeys::ZeroRtt)?,

@@ -1,0 +1,257 @@
+//! The connection while others serve some of its paths: whom it lends which, and when it asks them back.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use bytes::Bytes;
+use plait_base::limits::MAX_UNTAKEN_MESSAGES;
+use plait_base::time::earliest;
+use plait_base::{Instant, PathId, StreamId};
+use plait_crypto::KeyFork;
+use plait_path::table::{Pairing, Recall, Slot, SlotPlace};
+use plait_path::{FourTupleRole, Path};
+
+use super::lent::{LentPath, LoanTerms};
+use super::messages::{Instruction, ToPath};
+use crate::connection::application::{ApplicationDatagrams, OpenStreams, RecvStream, SendStream};
+use crate::connection::receive::train::ShortHeader;
+use crate::connection::{Connection, Event};
+use crate::io::{EndpointEvent, Input, InputKind, Transmit};
+
+/// Packets that one loan of a path may seal; then it comes back for another quota.
+const SEAL_QUOTA: u64 = 1 << 18;
+/// How often a path is looked at, to find out whether it is busy.
+const LOOK_INTERVAL: Duration = Duration::from_millis(10);
+/// A path is busy that sent and received so many bytes between two looks.
+const BUSY_BYTES: u64 = 64 << 10;
+/// A path that does not come back for so long after it was asked, or for three probe time-outs, is gone with its holder.
+const HOLDER_PATIENCE: Duration = Duration::from_millis(100);
+
+/// A connection that may have some of its paths served by others.
+///
+/// What concerns streams and datagrams alone is done whoever has the paths; for all else [`Self::joined`] asks for them. A runtime
+/// drives it as it drives a [`Connection`], and beside that carries messages: [`Self::poll_message`], [`Self::handle_message`].
+pub struct Coordinator {
+    pub(super) connection: Connection,
+    pub(super) outbox: VecDeque<(PathId, ToPath)>,
+    /// The application waits for all paths.
+    wants_joined: bool,
+    /// The scheduler answers with copies, which leases have not: nothing is lent any more.
+    pub(super) wants_copies: bool,
+}
+
+impl Coordinator {
+    /// A connection none of whose paths is lent.
+    pub fn new(connection: Connection) -> Self {
+        Self { connection, outbox: VecDeque::new(), wants_joined: false, wants_copies: false }
+    }
+
+    /// The connection, to look at: what it says of lent paths is what their holders told last.
+    pub fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// The connection with all its paths, for every call that it has; none while paths are on loan. They are asked back then,
+    /// and none is lent until this gave the connection: ask again after each [`Self::take_back`].
+    pub fn joined(&mut self) -> Option<&mut Connection> {
+        self.wants_joined = self.connection.paths.table.has_lent();
+        (!self.wants_joined).then_some(&mut self.connection)
+    }
+
+    /// The streams of the connection: to open one, or to accept one of the peer's.
+    pub fn streams(&mut self) -> OpenStreams<'_> {
+        self.connection.streams()
+    }
+
+    /// The sending part of a stream; whether there is one the calls on it say.
+    pub fn send_stream(&mut self, id: StreamId) -> SendStream<'_> {
+        self.connection.send_stream(id)
+    }
+
+    /// The receiving part of a stream; whether there is one the calls on it say.
+    pub fn recv_stream(&mut self, id: StreamId) -> RecvStream<'_> {
+        self.connection.recv_stream(id)
+    }
+
+    /// Application datagrams, those to send and those received.
+    pub fn datagrams(&mut self) -> ApplicationDatagrams<'_> {
+        self.connection.datagrams()
+    }
+
+    /// The next news for the application.
+    pub fn poll(&mut self) -> Option<Event> {
+        self.connection.poll()
+    }
+
+    /// The next news for the endpoint.
+    pub fn poll_endpoint_event(&mut self) -> Option<EndpointEvent> {
+        self.connection.poll_endpoint_event()
+    }
+
+    /// Takes in what the endpoint found to be this connection's, as [`Connection::handle_datagram`] does. What came for a lent
+    /// path is passed on.
+    pub fn handle_datagram(&mut self, now: Instant, input: Input) -> Option<Bytes> {
+        let is_lent = self.connection.paths.table.slot(input.path).is_some_and(Slot::is_lent);
+        if !is_lent || input.kind != InputKind::Packets {
+            return self.connection.handle_datagram(now, input);
+        }
+        // As a network would drop them.
+        if self.outbox.len() < MAX_UNTAKEN_MESSAGES {
+            self.outbox.push_back(ToPath::datagrams(input));
+        }
+        None
+    }
+
+    /// The next datagram, or train of datagrams, of the paths that are here, as [`Connection::poll_transmit`]. What goes by lent
+    /// paths is handed out meanwhile.
+    pub fn poll_transmit(&mut self, now: Instant, max_segments: usize, buf: &mut Vec<u8>) -> Option<Transmit> {
+        if self.connection.paths.table.has_lent() && !self.connection.lifecycle.is_open() {
+            // The close leaves once all paths are here.
+            buf.clear();
+            return None;
+        }
+        loop {
+            let transmit = self.connection.poll_transmit(now, max_segments, buf);
+            if transmit.is_some() || !self.hand_out(now) {
+                return transmit;
+            }
+        }
+    }
+
+    /// When [`Self::on_timeout`] wants to be called.
+    pub fn deadline(&self) -> Option<Instant> {
+        let gone = self.connection.paths.table.slots().filter_map(|slot| self.given_up_at(slot)).min();
+        earliest(self.connection.deadline(), gone)
+    }
+
+    /// When a path that was asked back counts as gone.
+    fn given_up_at(&self, slot: &Slot) -> Option<Instant> {
+        match slot.loan()?.recall {
+            Recall::Asked(at) => Some(at + HOLDER_PATIENCE.max(slot.loan()?.record.snapshot.pto * 3)),
+            Recall::No => None,
+        }
+    }
+
+    /// Does what is due at `now`. Poll for datagrams and messages afterwards.
+    pub fn on_timeout(&mut self, now: Instant) {
+        let is_gone = |slot: &&Slot| self.given_up_at(slot).is_some_and(|at| at <= now);
+        let gone: Vec<PathId> = self.connection.paths.table.slots().filter(is_gone).map(|slot| slot.id).collect();
+        gone.into_iter().for_each(|id| self.on_gone(now, id));
+        self.connection.on_timeout(now);
+    }
+
+    /// True where something waits for which all paths must be here.
+    fn wants_all_paths(&self, now: Instant) -> bool {
+        let Connection { lifecycle, receive, paths, keys, streams, settings, .. } = &self.connection;
+        let interval = settings.transport.timing.key_update_interval;
+        // The rest of what there is to send has left: which path repeats what of others is decided with all of them here.
+        let is_tail = streams.unsent_bytes() == 0
+            && streams.has_unacked()
+            && !streams.is_growing()
+            && paths.table.slots().filter_map(Slot::loan).all(|loan| loan.leases.is_empty());
+        self.wants_joined
+            || self.wants_copies
+            || is_tail
+            || !lifecycle.is_open()
+            || !receive.deferred.is_empty()
+            || paths.wants_all_paths(now)
+            || keys.as_ref().is_some_and(|keys| keys.wants_update(now, interval))
+    }
+
+    /// The next message, and for whoever serves which path.
+    pub fn poll_message(&mut self, now: Instant) -> Option<(PathId, ToPath)> {
+        if self.outbox.is_empty() && self.connection.paths.table.has_lent() {
+            self.collect(now);
+        }
+        self.outbox.pop_front()
+    }
+
+    /// Gathers what those who serve paths are to hear.
+    fn collect(&mut self, now: Instant) {
+        let wants_all = self.wants_all_paths(now);
+        let Self { connection: Connection { paths, streams, .. }, outbox, .. } = self;
+        let mut tell = |id: PathId, order: Instruction| outbox.push_back((id, ToPath(order)));
+        while let Some(stream) = streams.poll_unlease() {
+            paths.table.loans_mut().for_each(|(id, _)| tell(id, Instruction::Unlease(stream)));
+        }
+        for note in paths.acks_of_lent.drain(..) {
+            tell(note.path, Instruction::Ack(note));
+        }
+        for (id, loan) in paths.table.loans_mut() {
+            if std::mem::take(&mut loan.metrics_due) {
+                tell(id, Instruction::Metrics(paths.shared_metrics.clone()));
+            }
+            if wants_all && loan.recall == Recall::No {
+                loan.recall = Recall::Asked(now);
+                loan.show_room();
+                tell(id, Instruction::Recall);
+            }
+        }
+    }
+
+    /// A path that has become busy, for somebody else to serve.
+    pub fn poll_lend(&mut self, now: Instant) -> Option<Box<LentPath>> {
+        let mut busy = None;
+        for slot in self.connection.paths.table.slots_mut().filter(|slot| !slot.is_lent()) {
+            let Some(bytes) = slot.moved_bytes() else { continue };
+            let (at, before) = *slot.lending.looked_at.get_or_insert((now, bytes));
+            if now.since(at) < LOOK_INTERVAL {
+                continue;
+            }
+            slot.lending.looked_at = Some((now, bytes));
+            if bytes - before >= BUSY_BYTES && slot.lending.not_before.is_none_or(|at| at <= now) {
+                busy = busy.or(Some(slot.id));
+            }
+        }
+        self.lend(now, busy?)
+    }
+
+    /// A path for somebody else to serve; none where it has to be here: while it is not an established path on which nothing but
+    /// data and acks is due, while the connection needs all paths, while keys change, and where somebody observes.
+    pub fn lend(&mut self, now: Instant, id: PathId) -> Option<Box<LentPath>> {
+        let place = self.connection.paths.table.place(id)?;
+        if self.wants_all_paths(now) || !self.may_lend(place) {
+            return None;
+        }
+        let Connection { settings, random, handshake, keys, paths, scheduling, .. } = &mut self.connection;
+        let dcid = paths.table.slot_at(place)?.dcid(FourTupleRole::Current)?;
+        let peers = handshake.params.peers.as_ref()?;
+        let keys: KeyFork = keys.as_mut()?.fork(SEAL_QUOTA)?;
+        let terms = LoanTerms {
+            side: handshake.side,
+            dcid,
+            ack_form: paths.table.ack_form(),
+            ack_exponent: settings.transport.ack.delay_exponent,
+            peer_ack_exponent: peers.acks.delay_exponent,
+            guard: paths.table.max_pto() * 3,
+            short: ShortHeader { cid_len: handshake.cid_len(), rule: settings.fixed_bit_rule() },
+            may_clear_fixed_bit: handshake.may_clear_fixed_bit(settings.transport.wire.grease),
+            segmentation: settings.transport.wire.segmentation_offload,
+        };
+        let path = paths.table.lend(now, place)?;
+        scheduling.views.expire();
+        Some(Box::new(LentPath::new(now, path, keys, terms, paths.shared_metrics.clone(), random.fork())))
+    }
+
+    fn may_lend(&self, place: SlotPlace) -> bool {
+        let Connection { paths, scheduling, events, handshake, .. } = &self.connection;
+        let is_quiet = |path: &Path| {
+            let tuple = path.tuple();
+            path.rtt().is_some()
+                && !path.is_silent()
+                && !path.owes_validation()
+                && path.tuples().count() == 1
+                && !tuple.local.ip().is_unspecified()
+                && !scheduling.full_sockets.hold(&tuple)
+        };
+        let slot = paths.table.slot_at(place);
+        paths.table.pairing() == Pairing::Paths
+            && paths.table.is_multipath()
+            && paths.is_confirmed()
+            && handshake.levels().all(|level| level.keys.is_none())
+            && !events.is_observed()
+            && scheduling.copies.is_empty()
+            && !paths.pings.contains(&place.id())
+            && slot.filter(|slot| slot.is_working()).and_then(Slot::sendable).is_some_and(is_quiet)
+    }
+}

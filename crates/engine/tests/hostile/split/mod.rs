@@ -1,0 +1,292 @@
+//! Connections whose paths are served by others: the same bytes, limits and ends as on one thread.
+
+mod world;
+
+use plait_base::{CloseCode, Instant, PathId, StreamId};
+use plait_engine::connection::split::{Coordinator, FromPath, LentPath, ReturnReason, ToPath};
+use plait_engine::stream::StreamEvent;
+use plait_engine::{ConnectionError, Event, TransportConfig};
+use world::{Arrived, Lending, World};
+
+use crate::puppet::ms;
+
+fn finished(bytes: u64) -> Arrived {
+    Arrived { bytes, is_finished: true, reset: None }
+}
+
+fn fixed_windows(config: &mut TransportConfig, bytes: u64) {
+    config.stream_receive_window(bytes).max_stream_receive_window(bytes);
+    config.receive_window(bytes).max_receive_window(bytes);
+}
+
+#[test]
+fn both_halves_of_a_split_may_go_to_other_threads() {
+    fn is_send<T: Send>() {}
+    is_send::<LentPath>();
+    is_send::<Coordinator>();
+    is_send::<(ToPath, FromPath)>();
+}
+
+#[test]
+fn bytes_are_right_both_ways_over_one_path_or_many() {
+    for (paths, lending) in [(1, Lending::Eager), (2, Lending::Eager), (4, Lending::Eager), (2, Lending::OnDemand)] {
+        for (client, server) in [(lending, Lending::Never), (Lending::Never, lending), (lending, lending)] {
+            let mut world = World::new(3, paths, |_| {});
+            if lending == Lending::OnDemand {
+                // Fast enough to be worth a thread.
+                world.byte_ns = 20;
+            }
+            world.lend(client, server);
+            let (up, down) = (world.client.send(3_000_000), world.server.send(2_500_000));
+            world.run_until_done(2, 20_000);
+            assert_eq!(world.server.arrived[&up], finished(3_000_000));
+            assert_eq!(world.client.arrived[&down], finished(2_500_000));
+            for (end, lending) in [(&world.client, client), (&world.server, server)] {
+                let wanted = if lending == Lending::Never { 0 } else { paths };
+                assert!(end.loans >= wanted && (end.loans == 0) == (wanted == 0), "{paths} {lending:?} {}", end.loans);
+                assert!(end.loans < 60 * paths, "{paths} {lending:?} {}: to and fro", end.loans);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_peers_limits_hold_to_the_byte() {
+    // RFC 9000 4.1-1, 4.1-3: an end that gets one byte more closes
+    for (window, total) in [(1, 12), (1_199, 30_000), (65_536, 900_000), (1_000_000, 2_000_000)] {
+        let mut world = World::new(window, 3, |config| fixed_windows(config, window));
+        world.lend(Lending::Eager, Lending::Eager);
+        world.message_us = 300;
+        let (up, down) = (world.client.send(total), world.server.send(total));
+        world.run_until_done(2, 60_000);
+        assert_eq!(world.server.arrived[&up], finished(total), "window {window}");
+        assert_eq!(world.client.arrived[&down], finished(total), "window {window}");
+        assert!(world.client.loans > 0 && world.server.loans > 0);
+    }
+}
+
+#[test]
+fn slow_messages_losses_and_datagrams_gone_astray_change_no_byte() {
+    for seed in 0..12 {
+        let mut world = World::new(100 + seed, 1 + seed as usize % 4, |_| {});
+        world.lend(Lending::Eager, if seed % 3 == 0 { Lending::Never } else { Lending::Eager });
+        world.message_us = [0, 50, 2_000, 20_000][seed as usize % 4];
+        world.loss = [0.0, 0.01, 0.05][seed as usize % 3];
+        (world.client.astray, world.server.astray) = (seed % 5 * 3, 4);
+        let streams: Vec<u64> = (0..20).map(|_| world.random.below(60_000)).collect();
+        let up: Vec<StreamId> = streams.iter().map(|bytes| world.client.send(*bytes + 1)).collect();
+        let down = world.server.send(400_000);
+        world.run_until_done(21, 60_000);
+        for (id, bytes) in up.iter().zip(&streams) {
+            assert_eq!(world.server.arrived[id], finished(*bytes + 1), "seed {seed}");
+        }
+        assert_eq!(world.client.arrived[&down], finished(400_000), "seed {seed}");
+    }
+}
+
+#[test]
+fn streams_are_reset_and_stopped_while_their_data_is_lent() {
+    // RFC 9000 3.3, 4.5: an end that gets STREAM after RESET_STREAM, or beyond the final size, closes
+    for seed in 0..16 {
+        let mut world = World::new(200 + seed, 2, |config| fixed_windows(config, 200_000));
+        world.lend(Lending::Eager, Lending::Eager);
+        world.message_us = seed * 200;
+        world.loss = 0.01;
+        let (whole, reset, stopped) =
+            (world.client.send(500_000), world.client.send(900_000), world.client.send(900_000));
+        world.run(20 + seed * 7);
+        world.client.coordinator().send_stream(reset).reset(17).unwrap();
+        world.client.forget(reset);
+        assert!(world.server.arrived[&stopped].bytes > 0, "seed {seed}: it has begun");
+        world.server.coordinator().recv_stream(stopped).stop(18).unwrap();
+        world.run(200);
+        world.client.forget(stopped);
+        world.run_until_done(2, 20_000);
+        assert_eq!(world.server.arrived[&whole], finished(500_000), "seed {seed}");
+        assert_eq!(world.server.arrived[&reset].reset, Some(17), "seed {seed}");
+        let is_stopped =
+            |event: &Event| matches!(event, Event::Stream(StreamEvent::Stopped { id, code: 18 }) if *id == stopped);
+        assert!(world.client.events.iter().any(is_stopped), "seed {seed}");
+        // All credit is there again: a further stream passes, larger than the window.
+        let more = world.client.send(300_000);
+        world.run_until_done(3, 20_000);
+        assert_eq!(world.server.arrived[&more], finished(300_000), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_path_that_dies_with_its_holder_takes_no_byte_with_it() {
+    for seed in 0..12 {
+        let mut world = World::new(300 + seed, 3, |_| {});
+        world.lend(Lending::Eager, Lending::Eager);
+        world.message_us = seed % 3 * 400;
+        let (up, down) = (world.client.send(3_000_000), world.server.send(2_000_000));
+        world.run(40 + seed * 11);
+        let (now, by_client) = (world.now, seed % 2 == 0);
+        let end = if by_client { &mut world.client } else { &mut world.server };
+        assert!(end.holders() > 1, "seed {seed}: several are lent");
+        let holder = end.take_holder(seed as usize % 2);
+        let gone = holder.id();
+        if seed % 4 < 2 {
+            // It was seen to fall.
+            end.coordinator().on_gone(now, gone);
+        } else {
+            // It is asked back, and never comes.
+            assert!(end.coordinator().joined().is_none());
+        }
+        world.run(400);
+        let end = if by_client { &mut world.client } else { &mut world.server };
+        if seed % 3 == 0 {
+            // Whoever was asked in vain was given up, and comes all the same: too late.
+            end.coordinator().take_back(now + ms(400), holder);
+        }
+        world.run_until_done(2, 30_000);
+        world.run(500);
+        assert_eq!(world.server.arrived[&up], finished(3_000_000), "seed {seed}");
+        assert_eq!(world.client.arrived[&down], finished(2_000_000), "seed {seed}");
+        for end in [&world.client, &world.server] {
+            let ids = end.connection().paths().ids();
+            assert!(!ids.contains(&gone) && ids.len() == 2, "seed {seed}: {ids:?} without {gone:?}");
+        }
+    }
+}
+
+#[test]
+fn with_its_last_path_gone_the_connection_ends_and_says_why() {
+    let mut world = World::new(4, 1, |_| {});
+    world.lend(Lending::Eager, Lending::Never);
+    world.client.send(1_000_000);
+    world.run(60);
+    let (now, gone) = (world.now, world.client.take_holder(0).id());
+    world.client.coordinator().on_gone(now, gone);
+    world.run(5_000);
+    let is_viable = |event: &Event| match event {
+        Event::ConnectionLost(ConnectionError::TransportError(error)) => error.code == CloseCode::NO_VIABLE_PATH,
+        _ => false,
+    };
+    assert!(world.client.events.iter().any(is_viable), "{:?}", world.client.events);
+}
+
+#[test]
+fn holders_that_stall_are_waited_for() {
+    let mut world = World::new(5, 2, |_| {});
+    world.lend(Lending::Eager, Lending::Eager);
+    let up = world.client.send(2_000_000);
+    world.run(60);
+    // Longer than a probe time-out, shorter than patience: nothing was asked back.
+    world.client.stalled_until = world.now + ms(90);
+    world.run_until_done(1, 20_000);
+    assert_eq!(world.server.arrived[&up], finished(2_000_000));
+    assert_eq!(world.client.connection().paths().ids().len(), 2);
+}
+
+#[test]
+fn keys_are_updated_by_either_end_while_paths_are_lent() {
+    // RFC 9001 6: a packet under wrong keys would count as forged, and be lost
+    for (seed, by_client) in [(6, true), (7, false), (8, true), (9, false)] {
+        let mut world = World::new(seed, 2, |_| {});
+        world.lend(Lending::Eager, Lending::Eager);
+        world.message_us = seed % 2 * 300;
+        let (up, down) = (world.client.send(2_500_000), world.server.send(2_500_000));
+        for round in 0..3 {
+            world.run(150);
+            let now = world.now;
+            let end = if by_client { &mut world.client } else { &mut world.server };
+            if let Some(connection) = end.coordinator().joined() {
+                let _ = connection.update_keys(now);
+                continue;
+            }
+            world.run(30);
+            let now = world.now;
+            let end = if by_client { &mut world.client } else { &mut world.server };
+            let connection = end.coordinator().joined().expect("all paths come back");
+            connection.update_keys(now).unwrap_or_else(|error| panic!("seed {seed} round {round}: {error}"));
+        }
+        world.run_until_done(2, 30_000);
+        assert_eq!(world.server.arrived[&up], finished(2_500_000), "seed {seed}");
+        assert_eq!(world.client.arrived[&down], finished(2_500_000), "seed {seed}");
+        let other = if by_client { &world.server } else { &world.client };
+        assert!(other.returns.contains(&ReturnReason::NewPhase), "{:?}", other.returns);
+    }
+}
+
+#[test]
+fn a_path_that_the_peer_abandons_comes_back_first() {
+    for seed in 0..6 {
+        let mut world = World::new(400 + seed, 3, |_| {});
+        world.lend(Lending::Eager, Lending::Eager);
+        world.message_us = seed * 100;
+        let (up, down) = (world.client.send(1_500_000), world.server.send(1_500_000));
+        world.run(60);
+        assert!(world.client.coordinator().joined().is_none(), "asks for its paths");
+        world.run(20);
+        let now = world.now;
+        let connection = world.client.coordinator().joined().expect("all paths are back");
+        connection.close_path(now, PathId(1), CloseCode::APPLICATION_ABANDON_PATH).unwrap();
+        world.run_until_done(2, 30_000);
+        assert_eq!(world.server.arrived[&up], finished(1_500_000), "seed {seed}");
+        assert_eq!(world.client.arrived[&down], finished(1_500_000), "seed {seed}");
+        assert!(world.server.returns.contains(&ReturnReason::PathMatter), "{:?}", world.server.returns);
+        let ids = world.server.connection().paths().ids();
+        assert_eq!(ids, [PathId(0), PathId(2)], "seed {seed}");
+    }
+}
+
+#[test]
+fn a_close_ends_it_for_both_and_nothing_leaves_after_it() {
+    // RFC 9000 10.2.2
+    for by_client in [true, false] {
+        let mut world = World::new(10, 2, |_| {});
+        world.lend(Lending::Eager, Lending::Eager);
+        world.client.send(5_000_000);
+        world.run(80);
+        let end = if by_client { &mut world.client } else { &mut world.server };
+        assert!(end.coordinator().joined().is_none());
+        world.run(20);
+        let now = world.now;
+        let end = if by_client { &mut world.client } else { &mut world.server };
+        end.coordinator().joined().expect("all paths are back").close(now, 9, bytes::Bytes::from_static(b"enough"));
+        world.run(100);
+        let other = if by_client { &mut world.server } else { &mut world.client };
+        assert!(other.connection().is_closed() && !other.is_lent());
+        let is_told = |event: &Event| matches!(event, Event::ConnectionLost(ConnectionError::ApplicationClosed(_)));
+        assert!(other.events.iter().any(is_told), "{:?}", other.events);
+        world.run(3_000);
+        assert!(world.client.connection().is_drained() && world.server.connection().is_drained());
+    }
+}
+
+#[test]
+fn a_path_that_falls_silent_comes_back_and_fails_as_on_one_thread() {
+    let mut world = World::new(11, 2, |_| {});
+    world.lend(Lending::Eager, Lending::Eager);
+    let up = world.client.send(1_500_000);
+    world.run(60);
+    world.dead_path = Some(2);
+    world.run_until_done(1, 30_000);
+    assert_eq!(world.server.arrived[&up], finished(1_500_000));
+    assert!(world.client.returns.contains(&ReturnReason::ProbeTimeout), "{:?}", world.client.returns);
+    let failed = |event: &Event| matches!(event, Event::Path(plait_engine::PathEvent::Failed { id: PathId(1) }));
+    assert!(world.client.events.iter().any(failed), "{:?}", world.client.events);
+}
+
+#[test]
+fn datagrams_pass_while_paths_are_lent() {
+    let mut world = World::new(12, 2, |_| {});
+    world.lend(Lending::Eager, Lending::Eager);
+    let up = world.client.send(1_000_000);
+    world.run(50);
+    let mut sent = Vec::new();
+    for round in 0..40_u8 {
+        let data = bytes::Bytes::from(vec![round; 900]);
+        world.client.coordinator().datagrams().send(data.clone(), plait_engine::stream::Overflow::Refuse).unwrap();
+        sent.push(data);
+        world.run(2);
+    }
+    world.run_until_done(1, 20_000);
+    let mut came = std::iter::from_fn(|| world.server.coordinator().datagrams().recv()).collect::<Vec<_>>();
+    came.sort();
+    assert_eq!(came, sent);
+    assert_eq!(world.server.arrived[&up], finished(1_000_000));
+    assert!(world.now > Instant::ZERO);
+}

@@ -1,0 +1,97 @@
+//! What is known of a path that somebody else serves, and of what went there.
+
+use std::time::Duration;
+
+use plait_base::observe::PathState;
+use plait_base::{Instant, StreamId};
+use plait_wire::SentFrame;
+
+use super::{PathRoom, PathSnapshot};
+use crate::path::Path;
+use crate::send::SendRoom;
+use crate::stats::PathTotals;
+
+/// What is known of a path that somebody else serves.
+#[derive(Clone, Copy, Debug)]
+pub struct LoanRecord {
+    /// The path as its holder saw it last.
+    pub snapshot: PathSnapshot,
+    /// What it did by then.
+    pub totals: PathTotals,
+}
+
+impl LoanRecord {
+    /// How a path fares that works, with the room that its holder has for more.
+    pub fn of(path: &Path, room: SendRoom) -> Self {
+        let snapshot = path.snapshot(PathState::Active, None, PathRoom::Send(room));
+        Self { snapshot, totals: path.totals() }
+    }
+}
+
+/// A path that somebody else serves, and what went there with it and since.
+#[derive(Debug)]
+pub struct Loan {
+    /// The path as its holder saw it last.
+    pub record: LoanRecord,
+    /// Since when it is lent.
+    pub since: Instant,
+    /// Control frames that are under way on it or wait there, whose fate is not known.
+    pub carried: Vec<SentFrame>,
+    /// Streams of the leases that did not leave, one entry each.
+    pub leases: Vec<StreamId>,
+    /// Stream bytes that were lent to it so far.
+    pub lent_bytes: u64,
+    /// Bundles of control frames that went there so far.
+    pub bundles: u64,
+    /// What its holder takes of both, as it said last.
+    pub appetite: Appetite,
+    /// Whether it was asked back.
+    pub recall: Recall,
+    /// Figures of other paths that its controller reads are out of date there.
+    pub metrics_due: bool,
+}
+
+/// How much the holder of a path can use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Appetite {
+    /// Stream bytes that may be lent to it, in all since the loan began.
+    pub until_bytes: u64,
+    /// Bundles that have left.
+    pub bundles_sent: u64,
+}
+
+/// Whether a lent path was asked back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Recall {
+    /// It may stay where it is.
+    #[default]
+    No,
+    /// It was asked back, and did not come yet; since when.
+    Asked(Instant),
+}
+
+/// When a path was last looked at, to find out whether it carries enough to be served elsewhere.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LendingTurn {
+    /// Bytes sent and received by the last look, and when that was.
+    pub looked_at: Option<(Instant, u64)>,
+    /// Not to be lent before: it came back a moment ago.
+    pub not_before: Option<Instant>,
+    /// How long it stays the next time that it comes back soon.
+    pub wait: Duration,
+    /// Its holder vanished with it.
+    pub is_lost: bool,
+}
+
+impl Loan {
+    /// Stream bytes that its holder can still use.
+    pub fn room(&self) -> u64 {
+        self.appetite.until_bytes.saturating_sub(self.lent_bytes)
+    }
+
+    /// The room is what schedulers see.
+    pub fn show_room(&mut self) {
+        let room = if self.room() > 0 && self.recall == Recall::No { SendRoom::Free } else { SendRoom::Window };
+        self.record.snapshot.room = PathRoom::Send(room);
+    }
+}
