@@ -1,14 +1,14 @@
 //! Loads of `plait lab`: one transfer, told in one line of JSON with the clock that all processes share.
 
-use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
 use nix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use crate::Peer;
 use crate::measured::say;
@@ -33,6 +33,8 @@ pub struct Setting {
     pub locals: Vec<IpAddr>,
     /// `PEER_PATHS`: paths that a connection may have; none leaves multipath off.
     pub paths: Option<u32>,
+    /// `PEER_LIMIT_MS`: requests without an answer by then have none.
+    pub limit: Option<Duration>,
     /// `PEER_PATH_IDLE_MS`: after such a silence a path is given up; none leaves it to the peer.
     pub path_idle: Option<Duration>,
 }
@@ -49,12 +51,13 @@ impl Setting {
     fn from_words(word: impl Fn(&str) -> Option<String>) -> Self {
         let locals = word("PEER_LOCALS").unwrap_or_default();
         let locals = locals.split(',').filter(|text| !text.is_empty());
-        let ms: Option<u64> = word("PEER_PATH_IDLE_MS").map(|text| text.parse().expect("milliseconds"));
+        let ms = |name: &str| word(name).map(|text| Duration::from_millis(text.parse().expect("milliseconds")));
         Self {
             listen: word("PEER_LISTEN").map(|text| text.parse().expect("an address with a port")),
             locals: locals.map(|text| text.parse().expect("an address")).collect(),
             paths: word("PEER_PATHS").map(|text| text.parse().expect("a number of paths")),
-            path_idle: ms.map(Duration::from_millis),
+            limit: ms("PEER_LIMIT_MS"),
+            path_idle: ms("PEER_PATH_IDLE_MS"),
         }
     }
 
@@ -86,6 +89,9 @@ fn clock_s() -> f64 {
 
 /// Does the transfer, says what came of it, and ends.
 pub(crate) async fn run<P: Peer>(peer: &P, transfer: Transfer) -> ! {
+    std::panic::set_hook(Box::new(|info| {
+        eprintln!("{}", info.to_string().split_whitespace().collect::<Vec<_>>().join(" "));
+    }));
     let started_s = clock_s();
     let connection = crate::load::connect(peer).await;
     let handshake_ms = (clock_s() - started_s) * 1e3;
@@ -131,29 +137,36 @@ async fn requests<P: Peer>(
     let mut due = interval(every);
     due.set_missed_tick_behavior(MissedTickBehavior::Burst);
     let mut tasks = JoinSet::new();
+    let answers: Arc<Mutex<Vec<(u64, Duration, u64)>>> = Arc::default();
     let begun = due.tick().await;
-    let mut at = begun;
-    for index in 0..count {
-        if index > 0 {
-            at = due.tick().await;
+    let (mut at, mut asked) = (begun, Vec::new());
+    let asking = async {
+        for index in 0..count {
+            if index > 0 {
+                at = due.tick().await;
+            }
+            asked.push(at.duration_since(begun));
+            let connection = connection.clone();
+            let answers = Arc::clone(&answers);
+            tasks.spawn(async move {
+                let got = ask::<P>(&connection, request_bytes, response_bytes).await;
+                answers.lock().expect("no panic").push((index, at.elapsed(), got));
+            });
         }
-        let connection = connection.clone();
-        tasks.spawn(async move {
-            let got = ask::<P>(&connection, request_bytes, response_bytes).await;
-            let delay = at.elapsed();
-            (index, at.duration_since(begun), delay, got)
-        });
-    }
-    let mut done = Vec::new();
-    while let Some(answer) = tasks.join_next().await {
-        done.push(answer.expect("no panic"));
-    }
-    done.sort_by_key(|(index, ..)| *index);
+        // One that failed has no answer, and has said why.
+        while tasks.join_next().await.is_some() {}
+    };
+    let limit = Setting::from_environment().limit.unwrap_or(Duration::MAX);
+    // What came by then is told.
+    let _ = timeout(limit, asking).await;
+    let answers = answers.lock().expect("no panic");
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
-    let exchange =
-        |(_, at, delay, _): &(u64, Duration, Duration, u64)| json!({ "at_ms": ms(*at), "delay_ms": ms(*delay) });
-    let bytes: u64 = done.iter().map(|(.., got)| got).sum();
-    json!({ "bytes": bytes, "exchanges": done.iter().map(exchange).collect::<Vec<_>>() })
+    let exchange = |(index, at): (usize, &Duration)| {
+        let answer = answers.iter().find(|(of, ..)| *of == index as u64);
+        json!({ "at_ms": ms(*at), "delay_ms": answer.map(|(_, delay, _)| ms(*delay)) })
+    };
+    let bytes: u64 = answers.iter().map(|(.., got)| got).sum();
+    json!({ "bytes": bytes, "exchanges": asked.iter().enumerate().map(exchange).collect::<Vec<_>>() })
 }
 
 #[cfg(test)]

@@ -38,8 +38,10 @@ fn transport() -> Arc<TransportConfig> {
     if let Some(paths) = setting.paths {
         config.max_concurrent_multipath_paths(paths);
     }
-    if setting.path_idle.is_some() {
-        config.default_path_max_idle_timeout(setting.path_idle);
+    if let Some(idle) = setting.path_idle {
+        config.default_path_max_idle_timeout(Some(idle));
+        // A path without data would be given up too.
+        config.default_path_keep_alive_interval(Some(idle / 3));
     }
     Arc::new(config)
 }
