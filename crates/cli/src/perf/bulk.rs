@@ -151,10 +151,22 @@ async fn download(
     end: StreamEnd,
 ) -> Result<(), PipeError> {
     let len = if let StreamEnd::After(bytes) = end { bytes } else { MAX_BYTES };
-    writer.begin(Head::Bytes(len), None).await?;
-    writer.finish().await?;
+    // A connection of TCP stays open our way: Linux lets no subflow of MPTCP join one that is half closed.
+    match &mut writer {
+        PipeWriter::Quic(_) => {
+            writer.begin(Head::Bytes(len), None).await?;
+            writer.finish().await?;
+        }
+        PipeWriter::Tls(_) => {
+            writer.begin(Head::Bytes(len), Some(0)).await?;
+            writer.end_one().await?;
+        }
+    }
     let (mut bytes, mut over) = (0, pin!(until(end)));
     loop {
+        if bytes == len && matches!(writer, PipeWriter::Tls(_)) {
+            return Ok(());
+        }
         tokio::select! {
             biased;
             () = &mut over => {

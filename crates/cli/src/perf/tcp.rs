@@ -90,6 +90,8 @@ pub(crate) struct TcpDialer {
     name: ServerName<'static>,
     /// The kernel's controller by its name there; its own choice where none is named.
     congestion: Option<&'static str>,
+    /// The kernel's own choice, where it is known.
+    usual: Option<String>,
     timeout: Duration,
     /// Those that were made ahead of time.
     ready: Arc<Mutex<Vec<TlsStream<Buffered>>>>,
@@ -120,8 +122,8 @@ impl TcpDialer {
         tls::draw_randomness()?;
         let connector = TlsConnector::from(Arc::new(tls::client_over_tcp(&plan.tls)?));
         let congestion = plan.transport.congestion.map(kernel_name);
-        let (timeout, ready) = (plan.timeout, Arc::default());
-        Ok(Self { kernel, remote, local, connector, name, congestion, timeout, ready })
+        let (usual, timeout, ready) = (usual_congestion(remote), plan.timeout, Arc::default());
+        Ok(Self { kernel, remote, local, connector, name, congestion, usual, timeout, ready })
     }
 
     /// Connects so often ahead of time; how long the first one took.
@@ -181,14 +183,20 @@ impl TcpDialer {
 
     /// The controller by which the kernel sends; none where it does not say.
     pub(crate) fn congestion(&self) -> Option<String> {
-        #[cfg(target_os = "linux")]
-        {
-            let socket = socket(self.kernel, self.remote).ok()?;
-            let named = self.congestion.map(|name| name.as_bytes().to_vec());
-            let name = named.or_else(|| socket.tcp_congestion().ok())?;
-            Some(String::from_utf8_lossy(&name).trim_end_matches('\0').to_owned())
-        }
-        #[cfg(not(target_os = "linux"))]
+        self.congestion.map(str::to_owned).or_else(|| self.usual.clone())
+    }
+}
+
+/// The controller that the kernel takes where none is named; none where it does not say.
+fn usual_congestion(remote: SocketAddr) -> Option<String> {
+    #[cfg(target_os = "linux")]
+    {
+        let name = socket(Kernel::Tcp, remote).ok()?.tcp_congestion().ok()?;
+        Some(String::from_utf8_lossy(&name).trim_end_matches('\0').to_owned())
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = remote;
         None
     }
 }
