@@ -13,11 +13,13 @@
 //! | `emulator` | the real-time loop over the links, their changes, how late it was |
 //! | `contender` | the stacks that are compared, one file each |
 //! | `run` | one run, from the hosts to its result |
+//! | [`campaign`] | many runs: the papers' figures, and reports |
 //! | `doctor` | how exact the emulator is on this machine |
 //!
 //! The crate knows no engine: it runs programs, the `plait` command among them.
 #![cfg(target_os = "linux")]
 
+pub mod campaign;
 mod clock;
 pub mod command;
 mod contender;

@@ -7,6 +7,8 @@ mod ending;
 mod examples;
 mod hoarders;
 mod interop;
+#[cfg(target_os = "linux")]
+mod lab_figure;
 mod perf;
 #[path = "../../../engine/tests/puppet/mod.rs"]
 mod puppet;

@@ -44,7 +44,8 @@ impl Foreign {
 
     fn set(self, work: &Work, program: Program) -> Program {
         let window = work.endpoints.receive_window_bytes.min(u64::from(u32::MAX)).to_string();
-        let program = program.env("PEER_WINDOW", window);
+        let limit = perf::own_limit(work).as_millis().to_string();
+        let program = program.env("PEER_WINDOW", window).env("PEER_LIMIT_MS", limit);
         match self {
             Self::Quinn => program,
             Self::Noq => program.env("PEER_PATHS", PATHS).env("PEER_PATH_IDLE_MS", NOQ_PATH_IDLE_MS),

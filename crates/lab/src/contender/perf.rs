@@ -12,6 +12,9 @@ use serde_json::Value;
 use crate::clock::ClockPoint;
 use crate::run::{Answer, ClientOutput, Completion, PathShare, Program, RunFailure, Work};
 
+/// How long a client may take to begin and to say what it has.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
 /// This program can be run again.
 pub(super) fn availability() -> Result<(), String> {
     std::env::current_exe().map(|_| ()).map_err(|error| format!("this program cannot find itself: {error}"))
@@ -29,6 +32,11 @@ fn window(work: &Work) -> Vec<OsString> {
     words(&["--window", &work.endpoints.receive_window_bytes.to_string()])
 }
 
+/// When a client gives up by itself, so that it still says what it has: a little before it is killed.
+pub(super) fn own_limit(work: &Work) -> Duration {
+    work.time_limit.saturating_sub(LAST_WORDS).max(work.time_limit / 2)
+}
+
 /// A server with these flags more.
 pub(super) fn server(work: &Work, flags: &[&str]) -> Program {
     let mut args = words(&["perf", "server", "-q", "--listen", &work.initial().server.to_string(), "--identity"]);
@@ -44,7 +52,7 @@ pub(super) fn client(work: &Work, flags: &[&str], paths: impl IntoIterator<Item 
     // Nothing lies between handshake and transfer.
     let mut args = words(&["perf", "client", "-q", "--json", "--insecure", "--no-questions", "--connect-timeout"]);
     let seconds = |time: Duration| time.as_secs_f64().to_string();
-    args.extend(words(&[&seconds(work.time_limit), "--max-time", &seconds(work.time_limit)]));
+    args.extend(words(&[&seconds(work.time_limit), "--max-time", &seconds(own_limit(work))]));
     args.extend(words(&[&work.initial().server.to_string()]));
     match work.load {
         Load::Download { bytes } => args.extend(words(&["-R", "-n", &bytes.to_string()])),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 
 use crate::commands::sim::args::ShowArgs;
-use crate::units::{parse_seconds, whole};
+use crate::units::{parse_mbps, parse_seconds, whole};
 
 /// The commands of the laboratory in real time.
 #[derive(Clone, Debug, Subcommand)]
@@ -15,6 +15,10 @@ pub(crate) enum LabCommand {
     Doctor(ShowArgs),
     /// Run a scenario file, the same that `plait sim run` takes, with one stack after the other
     Run(LabRunArgs),
+    /// Show the figures that can be made and the stacks that can take part
+    List,
+    /// Make papers' figures in real time, kernel TCP, MPTCP and others beside plait
+    Figure(Box<LabFigureArgs>),
 }
 
 /// `plait lab run`.
@@ -40,4 +44,47 @@ pub(crate) struct LabRunArgs {
     pub(crate) ipv6: bool,
     #[command(flatten)]
     pub(crate) show: ShowArgs,
+}
+
+/// `plait lab figure`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct LabFigureArgs {
+    /// Names, as `plait lab list` shows them, or `all`
+    #[arg(value_name = "NAME", required = true)]
+    pub(crate) names: Vec<String>,
+    /// So many points of the design [default: 24]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>(1..=253))]
+    pub(crate) points: Option<usize>,
+    /// Runs of each combination [default: 3 to 5, by figure]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>(1..=1000))]
+    pub(crate) repetitions: Option<usize>,
+    /// Who takes part, as `plait lab list` names them, with commas between [default: by figure, as far as they are there]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    pub(crate) contenders: Vec<String>,
+    /// Set a value over the figure's, as endpoints.scheduler=ecf; repeatable
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub(crate) sets: Vec<String>,
+    /// Seed of the order of runs
+    #[arg(long, value_name = "S", default_value_t = 1, value_parser = whole::<u64>(0..=u64::MAX))]
+    pub(crate) seed: u64,
+    /// Runs side by side at most
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<usize>(1..=64))]
+    pub(crate) jobs: usize,
+    /// What runs side by side may carry in sum, Mbit/s; one with more has the machine for itself
+    #[arg(long, value_name = "MBPS", default_value = "80", value_parser = parse_mbps)]
+    pub(crate) budget_mbps: f64,
+    /// Folder for rows and reports; what was interrupted goes on there
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Do no runs: report of those that are in the folder of --out, an interrupted figure's too
+    #[arg(long, requires = "out")]
+    pub(crate) so_far: bool,
+    /// Write each plot as a PNG file too, to the folder of --out
+    #[arg(long, requires = "out")]
+    pub(crate) png: bool,
+    #[command(flatten)]
+    pub(crate) show: ShowArgs,
+    /// Print the claims as a Markdown table
+    #[arg(long, conflicts_with_all = ["json", "json_stream"])]
+    pub(crate) markdown: bool,
 }

@@ -1,6 +1,7 @@
 //! `plait lab`: scenarios in real time, between network namespaces of this machine.
 
 pub(crate) mod args;
+mod figure;
 mod run;
 
 use std::sync::Arc;
@@ -32,6 +33,9 @@ pub(crate) async fn run(command: LabCommand) -> Result<(), CliError> {
         asked.await;
         heard.store(true, Ordering::Relaxed);
     });
+    if let LabCommand::List = command {
+        return figure::list();
+    }
     let work = move || if sandbox::is_inside() { inside(&command, &stop) } else { outside(&stop) };
     let done = tokio::task::spawn_blocking(work).await;
     done.unwrap_or_else(|error| Err(CliError::running(error, "this is a fault of plait")))
@@ -57,6 +61,8 @@ fn inside(command: &LabCommand, stop: &Arc<AtomicBool>) -> Result<(), CliError> 
     match command {
         LabCommand::Doctor(show) => examine(*show),
         LabCommand::Run(args) => run::run(args, stop),
+        LabCommand::List => figure::list(),
+        LabCommand::Figure(args) => figure::make(args, stop),
     }
 }
 

@@ -165,7 +165,7 @@ fn identity(hash: Option<u64>, told: Option<&str>) -> Result<String, CliError> {
     Ok(format!("{built}-{hash:016x}"))
 }
 
-fn pictures(png: bool) -> Pictures {
+pub(crate) fn pictures(png: bool) -> Pictures {
     if png { Pictures::Png } else { Pictures::None }
 }
 
@@ -177,7 +177,7 @@ const LINE_PERIOD: Duration = Duration::from_secs(10);
 
 /// Shows how many runs are done: a bar on a terminal, a line now and then elsewhere, and an object a run for programs that
 /// want them.
-struct RunProgress {
+pub(crate) struct RunProgress {
     bar: ProgressBar,
     show: ShowArgs,
     clock: Clock,
@@ -186,7 +186,7 @@ struct RunProgress {
 }
 
 impl RunProgress {
-    fn new(show: ShowArgs) -> Self {
+    pub(crate) fn new(show: ShowArgs) -> Self {
         let style = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} {eta}");
         let on_terminal = stderr().is_terminal();
         let bar = match on_terminal {
@@ -206,7 +206,7 @@ impl RunProgress {
         self.on_run(Some(part), done, total);
     }
 
-    fn on_run(&self, part: Option<&str>, done: usize, total: usize) {
+    pub(crate) fn on_run(&self, part: Option<&str>, done: usize, total: usize) {
         // How long it is comes first: every change is drawn.
         self.bar.set_length(total as u64);
         self.bar.set_position(done as u64);
@@ -220,6 +220,16 @@ impl RunProgress {
 }
 
 impl RunProgress {
+    /// Prints something above the bar.
+    pub(crate) fn suspend<T>(&self, print: impl FnOnce() -> T) -> T {
+        self.bar.suspend(print)
+    }
+
+    /// The bar goes.
+    pub(crate) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+
     /// A line that says how far it is, when one is due.
     fn line(&self, part: Option<&str>, done: usize, total: usize) -> Option<String> {
         let (mut next, now) =
@@ -376,7 +386,7 @@ fn make_figures(args: &SimFigureArgs, policies: &Policies, stop: &AtomicBool) ->
 }
 
 /// Figures with their claims as JSON.
-fn claims(made: &[FigureFiles], seconds: &[f64]) -> Vec<Value> {
+pub(crate) fn claims(made: &[FigureFiles], seconds: &[f64]) -> Vec<Value> {
     let figure = |(one, seconds): (&FigureFiles, &f64)| {
         let claims = one.figure.claims.iter();
         let claims = claims.map(|c| json!({ "what": c.what, "published": c.published, "here": c.ours }));

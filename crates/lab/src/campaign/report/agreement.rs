@@ -1,0 +1,103 @@
+//! Do two worlds agree: the laboratory and the simulator, runs beside others and runs alone.
+
+use std::sync::atomic::AtomicBool;
+
+use plait_sim::campaign::spread;
+use plait_sim::figures::Figure;
+use plait_sim::plot::{Plot, Scale, Style};
+use plait_sim::run::{self, Watch};
+use plait_sim::scenario::Extension;
+use plait_sim::stats::Sorted;
+
+use super::{claim, percent};
+use crate::campaign::plan::{Company, Job};
+use crate::campaign::results::Results;
+
+/// Two times agree within this part of one another.
+const CLOSE: f64 = 0.05;
+/// Pairs that are told of one by one.
+const FAR_MAX: usize = 8;
+
+/// A run in both worlds.
+#[derive(Clone, Debug)]
+struct TwoTimes {
+    name: String,
+    lab: f64,
+    sim: f64,
+}
+
+/// The same scenario and seed in virtual time, seconds; none where it does not end, or is no contender of ours.
+fn simulated(results: &Results<'_>, job: &Job) -> Option<f64> {
+    let (mut scenario, seed) = results.plan.scenario(job).ok()?;
+    match results.plan.contenders.get(job.contender)?.name() {
+        "plait" => {}
+        "plait-single" => scenario.endpoints.extension = Extension::None,
+        _ => return None,
+    }
+    let outcome = run::run(&scenario, seed, Watch::default()).ok()?;
+    outcome.is_complete().then_some(outcome.elapsed.as_secs_f64())
+}
+
+/// Completion times here and there, of our own contenders: a plot, and how many are close. Where losses are drawn, the two
+/// worlds draw others.
+pub(crate) fn agreement(results: &Results<'_>, jobs: usize, stop: &AtomicBool, figure: &mut Figure) {
+    let mut runs = Vec::new();
+    for contender in ["plait", "plait-single"] {
+        for start in results.starts() {
+            runs.extend(results.runs(contender, start, Company::Beside));
+        }
+    }
+    let runs: Vec<_> =
+        runs.into_iter().filter_map(|(job, row)| Some((job, row.seconds()?, row.cell("name")?))).collect();
+    let sims = spread(&runs, jobs, stop, |(job, ..)| simulated(results, job), |_, _| {});
+    let pair = |((job, lab, name), sim): (&(&Job, f64, &str), Option<Option<f64>>)| {
+        let contender = results.plan.contenders.get(job.contender)?.name();
+        let name = format!("{name}, {contender}, path {} first", job.initial);
+        Some(TwoTimes { name, lab: *lab, sim: sim.flatten()? })
+    };
+    let pairs: Vec<TwoTimes> = runs.iter().zip(sims).filter_map(pair).collect();
+    if pairs.is_empty() {
+        return;
+    }
+    let ratios = Sorted::new(pairs.iter().map(|pair| pair.lab / pair.sim));
+    let close = ratios.share(|ratio| (1.0 - CLOSE..=1.0 + CLOSE).contains(&ratio));
+    let ours = format!("within 5 % in {}; lab / simulator: {}", percent(close), ratios.summary());
+    claim(figure, "completion times, laboratory and simulator", "asked for: within 5 % in 90 %, losses aside", ours);
+    let mut far: Vec<&TwoTimes> = pairs.iter().filter(|pair| (pair.lab / pair.sim - 1.0).abs() > CLOSE).collect();
+    far.sort_by(|a, b| (b.lab / b.sim).ln().abs().total_cmp(&(a.lab / a.sim).ln().abs()));
+    for pair in far.iter().take(FAR_MAX) {
+        let note = format!("{}: {:.3} s in the laboratory, {:.3} s in the simulator", pair.name, pair.lab, pair.sim);
+        figure.notes.push(note);
+    }
+    let mut plot = Plot::new("Laboratory and simulator: the same scenario", "simulator, s", "laboratory / simulator")
+        .x_scale(Scale::Log)
+        .y_range(0.9, 1.1);
+    plot.curve("runs", pairs.iter().map(|pair| (pair.sim, pair.lab / pair.sim)).collect(), Style::Dots);
+    figure.plots.push(plot);
+}
+
+/// Runs beside others over the same runs alone.
+pub(crate) fn company(results: &Results<'_>) -> Figure {
+    let mut figure = Figure::default();
+    let mut plot = Plot::new("Beside others and alone", "time beside others / time alone", "share of runs");
+    for contender in results.contenders() {
+        let ratio = |start| {
+            let middle = |company| {
+                let runs = results.runs(contender, start, company);
+                Sorted::new(runs.into_iter().filter_map(|(_, row)| row.seconds())).median()
+            };
+            Some(middle(Company::Beside)? / middle(Company::Alone)?)
+        };
+        let ratios = Sorted::new(results.starts().into_iter().filter_map(ratio));
+        let close = percent(ratios.share(|ratio| (1.0 - CLOSE..=1.0 + CLOSE).contains(&ratio)));
+        claim(
+            &mut figure,
+            format!("beside others / alone, {contender}"),
+            "-",
+            format!("within 5 % in {close}; {}", ratios.summary()),
+        );
+        plot.cdf(contender, ratios.values().to_vec());
+    }
+    figure.plots = vec![plot.y_range(0.0, 1.0)];
+    figure
+}
