@@ -1,10 +1,13 @@
 //! TLS 1.3 for QUIC by rustls: configurations of both sides, and the session of one connection (RFC 9001 4).
 
 mod client;
+mod exporter;
 mod hello;
 mod key_log_capture;
 mod options;
+
 mod promise;
+mod retired;
 mod server;
 mod session;
 mod store;

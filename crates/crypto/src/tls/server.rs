@@ -7,6 +7,7 @@ use rustls::quic;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, ResolvesServerCert, ServerSessionMemoryCache, StoresServerSessions};
 
+use super::exporter::ExporterLog;
 use super::key_log_capture::{KeyLogCapture, ServerTickets};
 use super::options::{CipherSuite, Identity, Options, Protection, check_provider, common_setters};
 use super::promise::PromisedSessions;
@@ -188,7 +189,7 @@ impl ServerTlsBuilder {
             Who::Resolver(resolver) => wants_identity.with_cert_resolver(resolver),
         };
         config.alpn_protocols = self.options.alpn;
-        config.key_log = self.options.key_log;
+        config.key_log = Arc::new(ExporterLog::new(self.options.key_log));
         config.max_early_data_size = if self.early_data && self.sessions > 0 { UNLIMITED } else { 0 };
         config.send_tls13_tickets = if self.sessions > 0 { self.tickets } else { 0 };
         // RFC 9369 4.1: a session must not be resumed in another version, hence two stores.

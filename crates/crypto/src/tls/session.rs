@@ -4,12 +4,15 @@ use std::fmt;
 use std::sync::Arc;
 
 use plait_base::{CloseCode, Side, TransportError};
+use rustls::crypto::tls13::OkmBlock;
 use rustls::quic;
 use rustls_pki_types::{CertificateDer, ServerName};
 
 use super::client::ClientTlsConfig;
+use super::exporter::listen;
 use super::key_log_capture::{KeyLogCapture, SecretLevel};
 use super::options::{CipherSuite, Protection};
+use super::retired::{RetiredSession, is_early_data_accepted, is_resumed, server_name};
 use super::server::ServerTlsConfig;
 use crate::error::{ConfigError, ExportError};
 use crate::initial::tls_version;
@@ -30,7 +33,7 @@ pub enum KeyChange {
 
 /// A TLS session of either side.
 pub struct TlsSession {
-    tls: quic::Connection,
+    tls: TlsState,
     side: Side,
     protection: Protection,
     /// Transport parameters of the session that we try to resume with 0-RTT.
@@ -38,6 +41,14 @@ pub struct TlsSession {
     /// What the session needs to end in another version than it began in.
     capture: Option<Arc<KeyLogCapture>>,
     nonces: Nonces,
+    /// On a server, what gives keying material once the session's state is gone.
+    exporter_secret: Option<OkmBlock>,
+}
+
+/// The state of TLS, or what it came to.
+enum TlsState {
+    Live(Box<quic::Connection>),
+    Retired(Box<RetiredSession>),
 }
 
 impl TlsSession {
@@ -88,7 +99,7 @@ impl TlsSession {
             Some(_) => tls.quic_transport_parameters().map(<[u8]>::to_vec),
             None => None,
         };
-        Ok(Self { tls: tls.into(), side: Side::Client, protection, remembered, capture, nonces: Nonces::default() })
+        Ok(Self { remembered, ..Self::begun(tls.into(), Side::Client, protection, capture) })
     }
 
     /// A server's session with a client yet unknown. `params` are our encoded transport parameters.
@@ -118,8 +129,33 @@ impl TlsSession {
     }
 
     fn server(tls: quic::ServerConnection, protection: Protection, capture: Option<Arc<KeyLogCapture>>) -> Self {
-        let (side, nonces) = (Side::Server, Nonces::default());
-        Self { tls: tls.into(), side, protection, remembered: None, capture, nonces }
+        Self::begun(tls.into(), Side::Server, protection, capture)
+    }
+
+    fn begun(tls: quic::Connection, side: Side, protection: Protection, capture: Option<Arc<KeyLogCapture>>) -> Self {
+        let tls = TlsState::Live(Box::new(tls));
+        Self { tls, side, protection, remembered: None, capture, nonces: Nonces::default(), exporter_secret: None }
+    }
+
+    pub(super) fn live(&self) -> Option<&quic::Connection> {
+        match &self.tls {
+            TlsState::Live(tls) => Some(tls),
+            TlsState::Retired(_) => None,
+        }
+    }
+
+    /// A server whose handshake is complete, and whose tickets were written, gives back the state of TLS: no message of the
+    /// client may follow. What may still be asked of the session is kept. Without effect elsewhere, and where rustls does not
+    /// tell the exporter's secret: a configuration of [`ServerTlsConfig::from_rustls`].
+    pub fn retire(&mut self) {
+        let TlsState::Live(tls) = &self.tls else { return };
+        if self.side == Side::Client || tls.is_handshaking() {
+            return;
+        }
+        if let Some(session) = self.exporter_secret.take().and_then(|secret| RetiredSession::of(tls, secret)) {
+            self.tls = TlsState::Retired(Box::new(session));
+            self.capture = None;
+        }
     }
 
     /// The server chose `version`: all keys from here on are that version's, and so are tickets (RFC 9369 4.1, 5). To
@@ -148,9 +184,18 @@ impl TlsSession {
     /// # Errors
     /// The handshake failed: the alert as a CRYPTO_ERROR code, with the words of rustls (RFC 9001 4.8).
     pub fn read_crypto(&mut self, bytes: &[u8]) -> Result<(), TransportError> {
-        self.tls.read_hs(bytes).map_err(|e| {
+        let TlsState::Live(tls) = &mut self.tls else {
+            // RFC 9001 6, 4.4: neither KeyUpdate nor late authentication; and clients have nothing else to say
+            let code = CloseCode::crypto(rustls::AlertDescription::UnexpectedMessage.into());
+            return Err(TransportError::new(code, "TLS: a message of the client after its handshake"));
+        };
+        let (read, told) = listen(|| tls.read_hs(bytes));
+        if self.side == Side::Server && told.is_some() {
+            self.exporter_secret = told;
+        }
+        read.map_err(|e| {
             // RFC 9001 4.8: a TLS alert becomes a code of its own.
-            let code = match (self.tls.alert(), &e) {
+            let code = match (tls.alert(), &e) {
                 (Some(alert), _) => CloseCode::crypto(alert.into()),
                 (None, rustls::Error::InvalidMessage(_)) => {
                     CloseCode::crypto(rustls::AlertDescription::DecodeError.into())
@@ -164,7 +209,8 @@ impl TlsSession {
     /// Appends bytes to send at the current level. Call again as long as it returns keys: what a later call
     /// appends belongs to the new keys' level.
     pub fn write_crypto(&mut self, out: &mut Vec<u8>) -> Option<KeyChange> {
-        match self.tls.write_hs(out)? {
+        let TlsState::Live(tls) = &mut self.tls else { return None };
+        match tls.write_hs(out)? {
             quic::KeyChange::Handshake { keys } => {
                 let moved = self.moved_secrets(SecretLevel::Handshake);
                 if moved.is_none()
@@ -194,7 +240,7 @@ impl TlsSession {
             Side::Client => rustls::Side::Client,
             Side::Server => rustls::Side::Server,
         };
-        let suite = self.tls.negotiated_cipher_suite()?;
+        let suite = self.live()?.negotiated_cipher_suite()?;
         let secrets = VersionedSecrets::new(version, side, suite, capture.take(level)?)?;
         match level {
             SecretLevel::Handshake => Some(secrets),
@@ -204,13 +250,13 @@ impl TlsSession {
 
     /// True until the handshake is complete.
     pub fn is_handshaking(&self) -> bool {
-        self.tls.is_handshaking()
+        self.live().is_some_and(|tls| tls.is_handshaking())
     }
 
     /// 0-RTT keys: on a client from the start when a remembered session allows 0-RTT; on a server once it read
     /// a ClientHello whose early data it accepts.
     pub fn early_keys(&self) -> Option<EarlyKeys> {
-        let keys = self.tls.zero_rtt_keys()?;
+        let keys = self.live()?.zero_rtt_keys()?;
         match self.side {
             Side::Client => self.remembered.is_some().then(|| EarlyKeys::Seal(keys.into())),
             Side::Server => Some(EarlyKeys::Open(keys.into())),
@@ -220,17 +266,19 @@ impl TlsSession {
     /// Whether early data is accepted; on a client known once its handshake is complete, false before.
     pub fn early_data_accepted(&self) -> bool {
         match &self.tls {
-            quic::Connection::Client(tls) => self.remembered.is_some() && tls.is_early_data_accepted(),
-            quic::Connection::Server(tls) => tls.zero_rtt_keys().is_some(),
+            TlsState::Live(tls) => {
+                is_early_data_accepted(tls) && (self.side == Side::Server || self.remembered.is_some())
+            }
+            TlsState::Retired(session) => session.early_data_accepted,
         }
     }
 
-    /// The peer's encoded transport parameters: on a server from the ClientHello on, on a client when they are
-    /// authenticated, with the end of the handshake.
+    /// The peer's encoded transport parameters: on a server from the ClientHello on until [`Self::retire`], on a client when
+    /// they are authenticated, with the end of the handshake.
     pub fn peer_params(&self) -> Option<&[u8]> {
         match self.side {
             Side::Client if self.is_handshaking() => None,
-            _ => self.tls.quic_transport_parameters(),
+            _ => self.live()?.quic_transport_parameters(),
         }
     }
 
@@ -241,38 +289,55 @@ impl TlsSession {
 
     /// The application protocol agreed on.
     pub fn alpn(&self) -> Option<&[u8]> {
-        self.tls.alpn_protocol()
+        match &self.tls {
+            TlsState::Live(tls) => tls.alpn_protocol(),
+            TlsState::Retired(session) => session.alpn.as_deref(),
+        }
     }
 
     /// On a server: the name that the client asked for.
     pub fn server_name(&self) -> Option<&str> {
         match &self.tls {
-            quic::Connection::Client(_) => None,
-            quic::Connection::Server(tls) => tls.server_name(),
+            TlsState::Live(tls) => server_name(tls),
+            TlsState::Retired(session) => session.server_name.as_deref(),
         }
     }
 
     /// The peer's certificates, its own first; on resumption those of the first session.
     pub fn peer_identity(&self) -> Option<&[CertificateDer<'static>]> {
-        self.tls.peer_certificates()
+        match &self.tls {
+            TlsState::Live(tls) => tls.peer_certificates(),
+            TlsState::Retired(session) => session.peer_identity.as_deref(),
+        }
     }
 
     /// The negotiated cipher suite, once known.
     pub fn cipher_suite(&self) -> Option<CipherSuite> {
-        CipherSuite::from_tls(self.tls.negotiated_cipher_suite()?)
+        CipherSuite::from_tls(match &self.tls {
+            TlsState::Live(tls) => tls.negotiated_cipher_suite()?,
+            TlsState::Retired(session) => session.suite,
+        })
     }
 
     /// True when the handshake resumed an earlier session.
     pub fn is_resumed(&self) -> bool {
-        self.tls.handshake_kind() == Some(rustls::HandshakeKind::Resumed)
+        match &self.tls {
+            TlsState::Live(tls) => is_resumed(tls),
+            TlsState::Retired(session) => session.is_resumed,
+        }
     }
 
     /// Fills `out` with keying material bound to this session (RFC 5705, RFC 8446 7.5).
     ///
     /// # Errors
-    /// The handshake is not complete, or `out` is longer than the exporter can fill.
+    /// The handshake is not complete, or `out` is empty or longer than the exporter can fill.
     pub fn export_keying_material(&self, out: &mut [u8], label: &[u8], context: &[u8]) -> Result<(), ExportError> {
-        self.tls.export_keying_material(out, label, Some(context)).map(|_| ()).map_err(|_| ExportError)
+        match &self.tls {
+            TlsState::Live(tls) => {
+                tls.export_keying_material(out, label, Some(context)).map(|_| ()).map_err(|_| ExportError)
+            }
+            TlsState::Retired(session) => session.exporter.export(out, label, context),
+        }
     }
 }
 

@@ -126,10 +126,51 @@ fn full_handshake() {
         client.export_keying_material(&mut a, b"EXPORTER-x", b"c").unwrap();
         server.export_keying_material(&mut b, b"EXPORTER-x", b"c").unwrap();
         assert_eq!(a, b);
+        check_retired(server);
         let (client, server) = (client_keys.as_mut().unwrap(), server_keys.as_mut().unwrap());
         exchange(client, server);
         exchange(server, client);
     }
+}
+
+/// A session that gave back its state answers as before, but for messages of its client.
+fn check_retired(server: &mut TlsSession) {
+    let told = |server: &TlsSession| {
+        let identity = server.peer_identity().map(<[_]>::to_vec);
+        let words = (server.alpn().map(<[u8]>::to_vec), server.server_name().map(str::to_owned));
+        (words, identity, server.cipher_suite(), server.is_resumed(), server.early_data_accepted())
+    };
+    let export = |server: &TlsSession, len: usize, label: &[u8], context: &[u8]| {
+        let mut out = vec![0; len];
+        server.export_keying_material(&mut out, label, context).map(|()| out)
+    };
+    let cases: [(usize, &[u8], &[u8]); 6] = [
+        (32, b"EXPORTER-x", b"c"),
+        (1, b"", b""),
+        (255 * 32, b"EXPORTER-long", &[7; 1_000]),
+        (255 * 48 + 1, b"EXPORTER-too-long", b""),
+        (70_000, b"x", b""),
+        (0, b"x", b""),
+    ];
+    let before = (told(server), cases.map(|(len, label, context)| export(server, len, label, context)));
+    assert!(server.live().is_some());
+    server.retire();
+    assert!(server.live().is_none() && !server.is_handshaking() && server.peer_params().is_none());
+    assert_eq!((told(server), cases.map(|(len, label, context)| export(server, len, label, context))), before);
+    assert!(server.write_crypto(&mut Vec::new()).is_none() && server.early_keys().is_none());
+    let error = server.read_crypto(&[24, 0, 0, 1, 0]).unwrap_err();
+    assert_eq!(error.code, CloseCode::crypto(10), "unexpected_message");
+}
+
+#[test]
+fn only_a_server_that_is_done_retires() {
+    let mut ends = Ends::new(&client_builder().build().unwrap(), &server_builder().build().unwrap(), V1);
+    ends.server.retire();
+    ends.drive().unwrap();
+    ends.client.retire();
+    assert!(ends.client.live().is_some() && ends.server.live().is_some());
+    ends.server.retire();
+    assert!(ends.server.live().is_none());
 }
 
 #[test]

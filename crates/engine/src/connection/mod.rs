@@ -112,6 +112,7 @@ impl Connection {
     /// else changes, and the next packets allocate it again.
     pub fn shrink_to_fit(&mut self) {
         self.random.rest();
+        self.handshake.shrink_to_fit();
         self.keys.iter_mut().for_each(|keys| keys.rest());
         self.events.shrink_to_fit();
         self.scheduling.shrink_to_fit();

@@ -62,6 +62,9 @@ struct Departed {
     until: Instant,
 }
 
+/// Room for connection ids of one connection is made for so many.
+const CIDS_AT_ONCE: usize = 6;
+
 /// What must be forgotten with a connection.
 #[derive(Default)]
 struct Member {
@@ -188,6 +191,10 @@ impl Demux {
             return;
         }
         let Some(member) = self.member(handle) else { return };
+        if member.cids.len() == member.cids.capacity() {
+            // There are as many for each connection, and rarely more later.
+            member.cids.reserve_exact(CIDS_AT_ONCE);
+        }
         member.cids.push(cid);
         self.cids.insert(cid, Destination { handle, path });
     }

@@ -148,6 +148,8 @@ impl Driver {
         // What falls due meanwhile sets the timer at the end of this visit.
         if self.timer_at.is_none_or(|at| at <= now) && state.engine.deadline().is_some_and(|at| at <= now) {
             state.engine.on_timeout(now);
+            // What it needed for that is given back after as much silence as after a packet.
+            self.busy_at.get_or_insert(now);
         }
         if heard && !state.paths.openers.is_empty() {
             state.paths.openers.wake_all();

@@ -17,7 +17,7 @@ use plait_crypto::{KeyChange, OneRttKeys, OpenKeys, PacketKeys, TlsSession};
 use plait_path::{AckNeed, AckPolicy, ReceiveFlow};
 use plait_stream::CryptoStream;
 use plait_wire::frame::AckForm;
-use plait_wire::params::{HandshakeCids, TransportParameters};
+use plait_wire::params::{GreaseQuicBit, HandshakeCids, TransportParameters};
 use plait_wire::{FrameWriter, SentFrame, Version};
 
 use crate::endpoint::parts::HandshakeIds;
@@ -97,7 +97,15 @@ pub(crate) struct DeclaredParameters {
     /// Of ours: what the peer's may contradict or answer.
     pub(crate) ours: UniflowOffer,
     /// The peer's, once they are authenticated.
-    pub(crate) peers: Option<TransportParameters>,
+    pub(crate) peers: Option<PeersParameters>,
+}
+
+/// Those parameters of the peer that no other part keeps.
+#[derive(Clone, Copy)]
+pub(crate) struct PeersParameters {
+    /// Acks of its 1-RTT packets tell delays in units of 2 to the power of this, microseconds.
+    pub(crate) ack_delay_exponent: u8,
+    pub(crate) fixed_bit: GreaseQuicBit,
 }
 
 /// TLS with everything that ends when it is confirmed.
@@ -280,6 +288,10 @@ impl Handshake {
                 return Err(Violation::CryptoAfterHandshakeLevel.into());
             }
         }
+        if self.side.is_server() && self.is_confirmed() {
+            // Tickets were the last that TLS had to say.
+            self.tls.retire();
+        }
         progress.version = Some(self.versions.current).filter(|now| *now != version_was);
         progress.data_ready = !data_was_ready && self.tls.alpn().is_some();
         Ok(progress)
@@ -318,8 +330,9 @@ impl Handshake {
         {
             let params = parameters::decode(bytes, self.side)?;
             self.check(&params)?;
-            progress.params = Some(params.clone());
-            self.params.peers = Some(params);
+            let (ack_delay_exponent, fixed_bit) = (params.acks.delay_exponent, params.fixed_bit);
+            self.params.peers = Some(PeersParameters { ack_delay_exponent, fixed_bit });
+            progress.params = Some(params);
         }
         if self.stage == Stage::Negotiating && !self.tls.is_handshaking() {
             // RFC 9001 8.2: parameters are mandatory
@@ -337,7 +350,8 @@ impl Handshake {
             self.zero_rtt.on_answer(outcome);
             progress.early_data = Some(outcome);
             if let (EarlyData::Accepted, Some(remembered)) = (outcome, self.remembered()) {
-                self.params.peers.as_ref().map_or(Ok(()), |now| now.check_early_data(&remembered))?;
+                // A client has them when the handshake is complete: in this step.
+                progress.params.as_ref().map_or(Ok(()), |now| now.check_early_data(&remembered))?;
             }
         }
         if self.side.is_server() {
@@ -378,6 +392,11 @@ impl Handshake {
         if let Some(level) = &mut self.initial {
             level.keys = keys;
         }
+    }
+
+    /// Gives back memory that nothing is in.
+    pub(crate) fn shrink_to_fit(&mut self) {
+        self.tokens.shrink_to_fit();
     }
 
     /// Drops the Initial or Handshake level with its keys.

@@ -8,7 +8,7 @@ use plait_wire::header::OutHeader;
 use plait_wire::params::GreaseQuicBit;
 use plait_wire::{Frame, FrameWriter, SentFrame};
 
-use super::{Handshake, Owed};
+use super::{Handshake, Owed, PeersParameters};
 use crate::config::Switch;
 use crate::connection::send::sockets::SMALLEST_PACKET_BYTES;
 
@@ -57,8 +57,8 @@ impl Handshake {
     /// True once the fixed bit may be cleared, where we `grease`: the peer allows it, and no packet of the handshake is sent
     /// any more (RFC 9287 3).
     pub(crate) fn may_clear_fixed_bit(&self, grease: Switch) -> bool {
-        let allows = |p: &plait_wire::TransportParameters| p.fixed_bit == GreaseQuicBit::Supported;
-        grease == Switch::On && self.is_confirmed() && self.params.peers.as_ref().is_some_and(allows)
+        let allows = |p: PeersParameters| p.fixed_bit == GreaseQuicBit::Supported;
+        grease == Switch::On && self.is_confirmed() && self.params.peers.is_some_and(allows)
     }
 
     /// True when its frames wait for a 1-RTT packet.

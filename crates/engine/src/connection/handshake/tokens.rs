@@ -54,6 +54,10 @@ impl Tokens {
         }
     }
 
+    pub(crate) fn shrink_to_fit(&mut self) {
+        self.kept.shrink_to_fit();
+    }
+
     pub(crate) fn wants_send(&self) -> bool {
         self.kept.iter().any(|(_, _, delivery)| *delivery == TokenState::Due)
     }

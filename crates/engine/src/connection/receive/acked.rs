@@ -41,7 +41,7 @@ impl Connection {
             return Ok(());
         }
         let exponent = match (&self.handshake.params.peers, at.space) {
-            (Some(params), Space::Data) => params.acks.delay_exponent,
+            (Some(params), Space::Data) => params.ack_delay_exponent,
             _ => 3,
         };
         let report = ack_report(ack, exponent, at.path);

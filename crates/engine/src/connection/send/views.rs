@@ -29,7 +29,8 @@ enum ViewState {
 
 impl Views {
     pub(crate) fn shrink_to_fit(&mut self) {
-        self.list.shrink_to_fit();
+        self.list = Vec::new();
+        self.expire();
     }
 
     pub(crate) fn list(&self) -> &[PathView] {
