@@ -222,7 +222,7 @@ impl Coordinator {
             dcid,
             ack_form: paths.table.ack_form(),
             ack_exponent: settings.transport.ack.delay_exponent,
-            peer_ack_exponent: peers.acks.delay_exponent,
+            peer_ack_exponent: peers.ack_delay_exponent,
             guard: paths.table.max_pto() * 3,
             short: ShortHeader { cid_len: handshake.cid_len(), rule: settings.fixed_bit_rule() },
             may_clear_fixed_bit: handshake.may_clear_fixed_bit(settings.transport.wire.grease),
