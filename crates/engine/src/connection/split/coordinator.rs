@@ -199,7 +199,7 @@ impl Coordinator {
                 continue;
             }
             slot.lending.looked_at = Some((now, bytes));
-            if bytes - before >= BUSY_BYTES && slot.lending.not_before.is_none_or(|at| at <= now) {
+            if bytes - before >= BUSY_BYTES {
                 busy = busy.or(Some(slot.id));
             }
         }
@@ -207,10 +207,10 @@ impl Coordinator {
     }
 
     /// A path for somebody else to serve; none where it has to be here: while it is not an established path on which nothing but
-    /// data and acks is due, while the connection needs all paths, while keys change, and where somebody observes.
+    /// data and acks is due, while the connection needs all paths, while keys change, for a moment after it came back, and where somebody observes.
     pub fn lend(&mut self, now: Instant, id: PathId) -> Option<Box<LentPath>> {
         let place = self.connection.paths.table.place(id)?;
-        if self.wants_all_paths(now) || !self.may_lend(place) {
+        if self.wants_all_paths(now) || !self.may_lend(now, place) {
             return None;
         }
         let Connection { settings, random, handshake, keys, paths, scheduling, .. } = &mut self.connection;
@@ -233,12 +233,13 @@ impl Coordinator {
         Some(Box::new(LentPath::new(now, path, keys, terms, paths.shared_metrics.clone(), random.fork())))
     }
 
-    fn may_lend(&self, place: SlotPlace) -> bool {
+    fn may_lend(&self, now: Instant, place: SlotPlace) -> bool {
         let Connection { paths, scheduling, events, handshake, .. } = &self.connection;
         let is_quiet = |path: &Path| {
             let tuple = path.tuple();
             path.rtt().is_some()
                 && !path.is_silent()
+                && path.due_timer(now).is_none()
                 && !path.owes_validation()
                 && path.tuples().count() == 1
                 && !tuple.local.ip().is_unspecified()
@@ -252,6 +253,7 @@ impl Coordinator {
             && !events.is_observed()
             && scheduling.copies.is_empty()
             && !paths.pings.contains(&place.id())
+            && slot.is_some_and(|slot| slot.lending.not_before.is_none_or(|at| at <= now))
             && slot.filter(|slot| slot.is_working()).and_then(Slot::sendable).is_some_and(is_quiet)
     }
 }

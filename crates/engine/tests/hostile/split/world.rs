@@ -403,7 +403,8 @@ impl World {
                 return;
             }
             for end in ends {
-                assert!(!end.connection().is_closed(), "{:?}", end.events);
+                let lost = end.events.iter().find(|event| matches!(event, Event::ConnectionLost(_)));
+                assert!(!end.connection().is_closed(), "{lost:?} at {:?}", self.now);
             }
             assert!(self.now < end, "not done by {:?}:\n{:?}\n{:?}", self.now, self.client, self.server);
             self.step();
