@@ -246,16 +246,15 @@ pub fn figure(name: &str, request: &LabFigureRequest<'_>) -> Result<FigureFiles,
     let mut figure = (kind.report)(&results);
     report::agreement(&results, request.jobs, request.stop, &mut figure);
     report::circumstances(&results, &mut figure);
+    let beside = rows.iter().filter_map(|row| row.number("lab_beside")).fold(0.0, f64::max);
     figure.notes.push(format!(
-        "Linux {}, {} cores; {} of {} runs: {} setups, {repetitions} runs of each combination, medians of them; up to {} runs \
-         side by side with at most {} Mbit/s in sum; the clock from the first packet to the last byte at the client's application",
+        "Linux {}, {} cores; {} of {} runs: {} setups, {repetitions} runs of each combination, medians of them, with up to \
+         {beside} others beside them; the clock from the first packet to the last byte at the client's application",
         machine.kernel,
         machine.cores,
         rows.len(),
         plan.jobs.len(),
         plan.setups.len(),
-        request.jobs,
-        request.budget_mbps
     ));
     let mut files = Vec::new();
     if let Some(out) = &request.out {
