@@ -9,6 +9,9 @@ use crate::contender::{self, Contender};
 use crate::error::LabError;
 use crate::machine::Machine;
 
+/// From one setup's first seed to the next one's: setups that share a seed meet the same early losses, lucky or not.
+const SEEDS_OF_A_SETUP: usize = 1_000;
+
 /// One run of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Job {
@@ -89,10 +92,11 @@ impl Plan {
             }
         }
         let mut campaigns = Vec::with_capacity(setups.len());
-        for setup in &setups {
+        for (at, setup) in setups.iter().enumerate() {
             let initial = setup.initial_paths.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
             let text = format!("{}[endpoints]\n[sweep]\nendpoints.initial_path = [{initial}]\n", setup.text);
             let mut tree = Tree::parse(&setup.name, &text)?;
+            tree.set("seed", &(1 + at * SEEDS_OF_A_SETUP).to_string(), "the plan")?;
             for set in wanted.sets {
                 let wrong = || LabError::Usage(format!("`{set}` is not key=value"));
                 let (key, value) = set.split_once('=').ok_or_else(wrong)?;
@@ -209,7 +213,8 @@ mod tests {
         let plan = plan(2);
         for job in &plan.jobs {
             let (scenario, seed) = plan.scenario(job).unwrap();
-            assert_eq!((scenario.endpoints.initial_path, seed), (job.initial, 1 + job.repetition as u64));
+            let expected = 1 + (job.setup * SEEDS_OF_A_SETUP + job.repetition) as u64;
+            assert_eq!((scenario.endpoints.initial_path, seed), (job.initial, expected));
             assert_eq!(scenario.endpoints.scheduler.name(), "ecf");
         }
         assert_ne!(plan.hash(), self::plan(1).hash());
