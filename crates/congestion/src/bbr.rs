@@ -403,6 +403,10 @@ impl CongestionController for Bbr {
         Some(self.pacing.max((least as f64 / seconds * BbrState::Startup.pacing_gain()) as u64))
     }
 
+    fn is_ack_clocked(&self) -> bool {
+        false
+    }
+
     fn on_sent(&mut self, _now: Instant, bytes: u64, in_flight: u64, _number: u64) {
         if in_flight == bytes {
             // HandleRestartFromIdle

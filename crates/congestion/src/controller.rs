@@ -18,8 +18,8 @@ pub struct RttSample {
     pub smoothed: Duration,
     /// Smallest sample over the present way back.
     pub min: Duration,
-    /// How much sooner acks come than by the path's own way back, where they take another (RFC 10069 3.1); else zero. What a
-    /// single-path flow would grow by is a matter of [`Self::own`].
+    /// How much sooner acks come than by the path's own way back, where they take another (RFC 10069 3.1); else zero. What was
+    /// acked counts as in flight for so long, so that windows are those of [`Self::own`].
     pub shortcut: Duration,
 }
 
@@ -29,22 +29,19 @@ impl RttSample {
         self.smoothed + self.shortcut
     }
 
-    /// Which part of the path's own round trip that of its acks is, 0.25 to 1.
+    /// The same figures as acks by the own way would have shown them.
+    pub(crate) fn by_own_way(&self) -> Self {
+        let add = |time: Duration| time + self.shortcut;
+        Self { latest: add(self.latest), smoothed: add(self.smoothed), min: add(self.min), shortcut: Duration::ZERO }
+    }
+
+    /// Which part of the path's own round trip that of its acks is.
     pub(crate) fn ack_part(&self) -> f64 {
-        part(self.smoothed, self.shortcut)
+        if self.shortcut.is_zero() {
+            return 1.0;
+        }
+        self.smoothed.as_secs_f64() / self.own().as_secs_f64()
     }
-}
-
-/// Where ways are alike in both directions, acks save no more than half of the round trip. Beyond twice as much, an own way that
-/// is all but closed would keep a path with a good way there from growing at all.
-const PART_MIN: f64 = 0.25;
-
-/// Which part `rtt` is of itself and the shortcut that acks took; at least [`PART_MIN`].
-pub(crate) fn part(rtt: Duration, shortcut: Duration) -> f64 {
-    if shortcut.is_zero() || rtt.is_zero() {
-        return 1.0;
-    }
-    (rtt.as_secs_f64() / (rtt + shortcut).as_secs_f64()).max(PART_MIN)
 }
 
 /// What kept the sender from sending more when the acked packets were in flight.
@@ -75,7 +72,7 @@ pub struct Acked {
     pub next_number: u64,
     /// The path's RTT figures, this ACK's sample included.
     pub rtt: RttSample,
-    /// Bytes in flight once this ACK is accounted for.
+    /// Bytes in flight once this ACK is accounted for; those acked by a shortcut count until they would be home the own way.
     pub in_flight: u64,
     /// What limited the sender.
     pub limit: Limit,
@@ -197,6 +194,12 @@ pub trait CongestionController: Send + Debug {
 
     /// The last congestion event proved false: every packet that showed it was acked after all.
     fn on_spurious(&mut self) {}
+
+    /// True where the rate follows from the window and from how soon acks are home. What was acked by a shortcut then counts as in
+    /// flight until it would have been by the path's own way.
+    fn is_ack_clocked(&self) -> bool {
+        true
+    }
 
     /// True where the controller reads its siblings' metrics.
     fn is_coupled(&self) -> bool {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use plait_base::PathId;
 use plait_base::shared_metrics::{PathMetrics, SharedPathMetrics};
 
-use crate::controller::{Acked, Congestion, CongestionController, CongestionKind, RttSample, part};
+use crate::controller::{Acked, Congestion, CongestionController, CongestionKind, RttSample};
 use crate::window::{SlowStart, Window};
 
 /// The formulas that tell one coupled controller from another.
@@ -107,7 +107,7 @@ impl<R: Rule> CongestionController for Linked<R> {
         if bytes > 0
             && let Some(place) = self.place(shared)
         {
-            self.window.add(ack.rtt.ack_part() * self.rule.increase(&place) * bytes as f64);
+            self.window.add(self.rule.increase(&place) * bytes as f64);
         }
     }
 
@@ -147,8 +147,7 @@ impl<R: Rule> CongestionController for Linked<R> {
     }
 }
 
-/// One path in the units of the coupled formulas: as if its acks took its own way back. Then its rate would be the same with
-/// a window that is larger by as much as the RTT.
+/// One path in the units of the coupled formulas.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Sibling {
     /// Window, segments of the path's own datagram size.
@@ -165,12 +164,11 @@ impl Sibling {
 
     fn of(metrics: &PathMetrics) -> Option<Self> {
         let window = metrics.window_bytes as f64 / metrics.max_datagram_bytes.max(1) as f64;
-        Self::new(window, metrics.rtt?, metrics.ack_shortcut)
+        Self::new(window, metrics.rtt? + metrics.ack_shortcut)
     }
 
-    fn new(window: f64, rtt: Duration, shortcut: Duration) -> Option<Self> {
-        let part = part(rtt, shortcut);
-        (!rtt.is_zero()).then(|| Self { window: window / part, rtt: rtt.as_nanos() as f64 / 1e9 / part })
+    fn new(window: f64, rtt: Duration) -> Option<Self> {
+        (!rtt.is_zero()).then(|| Self { window, rtt: rtt.as_nanos() as f64 / 1e9 })
     }
 }
 
@@ -206,5 +204,5 @@ pub(crate) fn siblings<'a>(
 
 /// This path in the formulas' units, with the fraction of a byte that its window holds back.
 pub(crate) fn this(window: &Window, rtt: &RttSample) -> Option<Sibling> {
-    Sibling::new(window.segments(), rtt.smoothed, rtt.shortcut)
+    Sibling::new(window.segments(), rtt.own())
 }

@@ -44,14 +44,6 @@ pub(crate) struct Gain {
     pub(crate) start: f64,
 }
 
-impl Gain {
-    /// The gain where the RTT of the acks is so large a part of the path's own. The same window is a rate by so much
-    /// higher, so that the curve has to be flatter by as much; the Reno-friendly part grows once an RTT besides.
-    fn of_own_way(self, ack_part: f64) -> Self {
-        Self { curve: self.curve * ack_part, friendly: self.friendly * ack_part * ack_part, ..self }
-    }
-}
-
 impl Default for Gain {
     fn default() -> Self {
         Self { curve: 1.0, friendly: 1.0, start: 1.0 }
@@ -128,9 +120,8 @@ impl Cubic {
         }
     }
 
-    /// Takes in an ACK frame's news; grows by `gain` of what one flow would whose acks take the path's own way back.
+    /// Takes in an ACK frame's news; grows by `gain` of what one flow would.
     pub(crate) fn grow(&mut self, ack: &Acked, gain: Gain) {
-        let gain = gain.of_own_way(ack.rtt.ack_part());
         let bytes = self.window.slow_start(ack);
         if ack.limit == Limit::Application {
             if self.epoch.is_some() {
@@ -164,7 +155,7 @@ impl Cubic {
             epoch.estimate - window
         } else {
             // RFC 9438 4.4, 4.5: towards the curve one RTT ahead, at most half a window per RTT.
-            let target = epoch.curve(t + seconds(ack.rtt.smoothed)).clamp(window, 1.5 * window);
+            let target = epoch.curve(t + seconds(ack.rtt.own())).clamp(window, 1.5 * window);
             (target - window) / window * acked
         };
         self.window.add(growth.max(0.0) * self.window.mss() as f64);

@@ -53,10 +53,8 @@ impl CongestionController for NewReno {
     fn on_acked(&mut self, ack: &Acked, _shared: &SharedPathMetrics) {
         let bytes = self.window.slow_start(ack);
         if bytes > 0 {
-            // RFC 9002 7.3.3: one datagram per window acked. Acks that are home sooner come more often, and free the
-            // window sooner: both are taken back.
-            let part = ack.rtt.ack_part();
-            self.window.add(part * part * self.window.mss() as f64 * bytes as f64 / self.window.bytes() as f64);
+            // RFC 9002 7.3.3: one datagram per window acked.
+            self.window.add(self.window.mss() as f64 * bytes as f64 / self.window.bytes() as f64);
         }
     }
 

@@ -4,7 +4,7 @@
 use plait_base::shared_metrics::{PathMetrics, SharedPathMetrics};
 use plait_base::{Instant, PathId};
 
-use crate::controller::{CongestionController, CongestionKind, ControllerFactory, part};
+use crate::controller::{CongestionController, CongestionKind, ControllerFactory};
 use crate::coupled::{self, CoupledPath, Linked, Rule};
 use crate::window::SlowStart;
 
@@ -62,9 +62,7 @@ pub(crate) fn alpha(own: &PathMetrics, shared: &SharedPathMetrics) -> f64 {
 
 /// In recovery the threshold stands for the window.
 fn effective_window(p: &PathMetrics) -> u64 {
-    let window = if p.in_recovery { p.ssthresh_bytes.min(p.window_bytes) } else { p.window_bytes };
-    // As large as it had to be for the same rate if acks took the path's own way back.
-    p.rtt.map_or(window, |rtt| (window as f64 / part(rtt, p.ack_shortcut)) as u64)
+    if p.in_recovery { p.ssthresh_bytes.min(p.window_bytes) } else { p.window_bytes }
 }
 
 /// l_p / rtt_p^2 >= l_q / rtt_q^2, cross-multiplied and therefore exact.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::controller::{Acked, Limit, NO_THRESHOLD, RttSample};
+use crate::controller::{Acked, Limit, NO_THRESHOLD};
 use crate::hystart::HyStart;
 use crate::hystart_linux::LinuxHyStart;
 use crate::onset::Onset;
@@ -48,23 +48,7 @@ pub(crate) struct Window {
     mss: u64,
     /// Growth (or shrinkage) of less than a byte that has not been applied yet, in (-1, 1).
     fraction: f64,
-    /// As of the newest ACK.
-    rtt: RttSample,
     watch: Watch,
-}
-
-/// What a cut that keeps `part` of the window leaves where acks take a shortcut. A flow whose acks come the own way has a larger
-/// window, and takes more packets out of the network by the same cut: those that its acks on their way back stand for. How
-/// many these are after the cut depends on the rate then. Alone, a flow keeps its rate as long as a queue is left; among many
-/// it keeps `part` of it. The truth is taken to lie midway.
-fn kept_beside_own_way(part: f64, rtt: &RttSample) -> f64 {
-    if rtt.shortcut.is_zero() || rtt.min.is_zero() {
-        return part;
-    }
-    let with_queue = rtt.own().as_secs_f64() / (rtt.min + rtt.shortcut).as_secs_f64();
-    let rate_alone = (part * with_queue).min(1.0);
-    let rate_kept = (part + rate_alone.max(part)) / 2.0;
-    part - (rate_kept - part) * (1.0 / rtt.ack_part() - 1.0)
 }
 
 impl Window {
@@ -76,7 +60,6 @@ impl Window {
             ssthresh: NO_THRESHOLD,
             mss,
             fraction: 0.0,
-            rtt: RttSample::default(),
             watch: match slow_start {
                 SlowStart::Standard => Watch::Standard,
                 SlowStart::HyStart => Watch::HyStart(HyStart::default()),
@@ -113,19 +96,20 @@ impl Window {
 
     /// Lets slow start take its part of the acked bytes; returns what is left for congestion avoidance.
     pub(crate) fn slow_start(&mut self, ack: &Acked) -> u64 {
-        self.rtt = ack.rtt;
         let eligible = if ack.limit == Limit::Window { ack.bytes } else { 0 };
         if !self.in_slow_start() {
             return eligible;
         }
-        // Twice the window per round trip of the path's own, however soon its acks are home.
-        let eligible = (eligible as f64 * (ack.rtt.ack_part().exp2() - 1.0)) as u64;
+        // Twice the rate per round trip of the path's own: what is acked grows the window at once, and makes room for itself
+        // once its ack would have come by the own way.
+        let eligible = (eligible as f64 * (ack.rtt.ack_part() - 1.0).exp2()) as u64;
         // RFC 9406 4.3: only the first slow start, before any threshold is known.
         if self.ssthresh != NO_THRESHOLD {
             let growth = eligible.min(self.ssthresh - self.bytes);
             self.bytes += growth;
             return eligible - growth;
         }
+        let ack = &Acked { rtt: ack.rtt.by_own_way(), ..*ack };
         let over = match &mut self.watch {
             Watch::Standard => {
                 self.bytes = self.bytes.saturating_add(eligible);
@@ -174,7 +158,6 @@ impl Window {
             Watch::Onset(onset) if self.ssthresh == NO_THRESHOLD => onset.struck(self.bytes),
             _ => self.bytes,
         };
-        let part = kept_beside_own_way(part, &self.rtt);
         ((struck as f64 * part) as u64).min(self.bytes)
     }
 

@@ -136,6 +136,10 @@ impl CongestionController for CoupledBbr {
         self.bbr.pacing_rate(rtt)
     }
 
+    fn is_ack_clocked(&self) -> bool {
+        false
+    }
+
     fn on_sent(&mut self, now: Instant, bytes: u64, in_flight: u64, number: u64) {
         self.bbr.on_sent(now, bytes, in_flight, number);
     }

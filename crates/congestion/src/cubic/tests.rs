@@ -189,22 +189,3 @@ fn a_new_datagram_size_keeps_bytes_and_what_a_false_loss_gives_back() {
     cubic.on_spurious();
     assert_eq!((cubic.window(), cubic.ssthresh()), (100_000, NO_THRESHOLD));
 }
-
-#[test]
-fn acks_that_are_home_sooner_do_not_lift_the_curve() {
-    // The same rate before and after a cut; acks are home after 200 ms, or after 100 of the path's own 200.
-    let rates = [200, 100].map(|acks_ms: u64| {
-        let mut path = Cubic::new(1000, SlowStart::HyStart);
-        let ms = Duration::from_millis;
-        let rtt =
-            RttSample { latest: ms(acks_ms), smoothed: ms(acks_ms), min: ms(acks_ms), shortcut: ms(200 - acks_ms) };
-        let at = |now_ms: u64, bytes: u64| Acked { now: at_ms(now_ms), rtt, ..acked(bytes) };
-        path.window.add((acks_ms * 5000) as f64);
-        path.on_congestion(&congestion(CongestionKind::Loss), &SharedPathMetrics::default());
-        for now_ms in (acks_ms..=20_000).step_by(acks_ms as usize) {
-            path.on_acked(&at(now_ms, path.window()), &SharedPathMetrics::default());
-        }
-        path.window() as f64 / acks_ms as f64
-    });
-    assert!((rates[1] / rates[0] - 1.0).abs() < 0.03, "{rates:?}");
-}

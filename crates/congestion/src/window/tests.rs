@@ -71,33 +71,28 @@ fn a_loss_after_slow_start_took_a_part_back_is_cut_from_what_the_window_was() {
 }
 
 #[test]
-fn a_cut_is_deeper_where_acks_take_a_shortcut_past_a_queue() {
+fn slow_start_doubles_the_rate_once_per_round_trip_of_the_own_way() {
     let ms = Duration::from_millis;
-    let kept = |min: u64, queue: u64, shortcut: u64| {
-        let (min, smoothed) = (ms(min), ms(min + queue));
-        kept_beside_own_way(0.7, &RttSample { latest: smoothed, smoothed, min, shortcut: ms(shortcut) })
-    };
-    let close = |a: f64, b: f64| (a - b).abs() < 0.001;
-    assert!(close(kept(150, 60, 0), 0.7), "acks come by the own way");
-    assert!(close(kept(85, 0, 65), 0.7), "no queue: losses are not ours, and the rate falls with the window");
-    // Own way: 150 ms and a queue of 60; 0.7 of 210 keeps a rate of 0.98 alone and of 0.7 among many: 0.84.
-    assert!(close(kept(85, 60, 65), 0.7 - 0.14 * 65.0 / 145.0));
-    // Own way: 2010 ms and a queue of 500, of which the shortcut counts as three RTTs of the acks at most.
-    assert!(close(kept(10, 500, 2000), 0.7 - 0.0871 * 3.0));
-    assert_eq!(kept_beside_own_way(0.7, &RttSample::default()), 0.7, "nothing is known yet");
-}
-
-#[test]
-fn slow_start_doubles_once_per_round_trip_of_the_own_way() {
-    let ms = Duration::from_millis;
-    for (smoothed, shortcut, rounds) in [(100, 0, 1), (50, 50, 2), (25, 75, 4)] {
+    for (smoothed, shortcut) in [(100u64, 0u64), (50, 50), (25, 75)] {
         let mut window = Window::new(1000, SlowStart::Standard);
-        for _ in 0..rounds {
-            let mut ack = acked(window.bytes());
-            ack.rtt = RttSample { smoothed: ms(smoothed), shortcut: ms(shortcut), ..ack.rtt };
-            assert_eq!(window.slow_start(&ack), 0);
+        // What was sent in each ms is acked after `smoothed`, and makes room for itself a shortcut later.
+        let (mut sent, mut in_flight) = (vec![0u64; 1000], 0u64);
+        for now in 0..1000usize {
+            let acked_bytes = now.checked_sub(smoothed as usize).map_or(0, |at| sent[at]);
+            if acked_bytes > 0 {
+                let mut ack = acked(acked_bytes);
+                ack.rtt = RttSample { smoothed: ms(smoothed), shortcut: ms(shortcut), ..ack.rtt };
+                assert_eq!(window.slow_start(&ack), 0);
+            }
+            in_flight -= now.checked_sub((smoothed + shortcut) as usize).map_or(0, |at| sent[at]);
+            // Without bunches: the first window is spread over a round trip.
+            let room = window.bytes().saturating_sub(in_flight);
+            sent[now] = if now < 100 { room.min(100) } else { room };
+            in_flight += sent[now];
         }
-        assert!(window.bytes().abs_diff(20_000) <= rounds, "{rounds} rounds of acks: {}", window.bytes());
+        let rate = |span: std::ops::Range<usize>| sent[span].iter().sum::<u64>() as f64;
+        let growth = rate(900..1000) / rate(800..900);
+        assert!((growth - 2.0).abs() < 0.1, "acks after {smoothed} ms: {growth}");
     }
 }
 

@@ -1,6 +1,7 @@
 //! What an ACK or PATH_ACK frame does to the flow that sent the packets (RFC 9002 A.7).
 
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
 use plait_base::shared_metrics::SharedPathMetrics;
 use plait_base::{Instant, Space, Violation};
@@ -87,6 +88,8 @@ impl SendFlow {
         if newly_acked.packets > 0 {
             self.detect_lost(now, space, shared, feedback);
         }
+        let shortcut = if self.controller.is_ack_clocked() { self.shortcut() } else { Duration::ZERO };
+        self.rtt.own_way_mut().early_acks.on_acked(now, shortcut, newly_acked.freed_bytes);
         if let Some((number, newest)) = newly_acked.newest {
             self.tell_controller(now, space, (number, &newest), &newly_acked, shared);
             self.timer.on_acked(now);
@@ -195,7 +198,7 @@ impl SendFlow {
         }
         let delay = match (space, self.timer.handshake()) {
             // RFC 9002 5.3: Initial packets are acked at once
-            (Space::Initial, _) => std::time::Duration::ZERO,
+            (Space::Initial, _) => Duration::ZERO,
             // RFC 9002 5.3: no more than promised, once the handshake is confirmed
             (_, HandshakeState::Confirmed) => report.delay.min(self.config.max_ack_delay),
             _ => report.delay,
@@ -230,9 +233,9 @@ impl SendFlow {
         successor: Box<dyn CongestionController>,
         shared: &SharedPathMetrics,
     ) {
-        let (window, threshold) = (self.window(), self.ssthresh());
+        let (window, threshold) = (self.controller.window(), self.ssthresh());
         self.replace_controller(successor);
-        let grown = window.saturating_sub(self.window());
+        let grown = window.saturating_sub(self.controller.window());
         if grown == 0 || threshold != NO_THRESHOLD {
             return;
         }
@@ -246,7 +249,7 @@ impl SendFlow {
                 largest: 0,
                 next_number: self.next_number(Space::Data),
                 rtt: self.rtt_sample(),
-                in_flight: self.in_flight,
+                in_flight: self.flight(),
                 limit: Limit::Window,
                 delivery: self.rate.so_far(),
             },
@@ -259,7 +262,7 @@ impl SendFlow {
             latest: self.rtt.adjusted(),
             smoothed: self.rtt.smoothed(),
             min: self.rtt.min(),
-            shortcut: self.rtt.own_way().difference(),
+            shortcut: self.shortcut(),
         }
     }
 
@@ -288,7 +291,7 @@ impl SendFlow {
             largest: number,
             next_number: self.next_number(space),
             rtt: self.rtt_sample(),
-            in_flight: self.in_flight,
+            in_flight: self.flight(),
             limit: if used { Limit::Window } else { Limit::Application },
             delivery,
         };

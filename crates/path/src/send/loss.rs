@@ -236,7 +236,7 @@ impl SendFlow {
         if let Some((newest, mark, app_limited)) = losses.newest {
             self.rate.on_lost(losses.bytes);
             let delivery = self.rate.delivery(mark, app_limited);
-            self.controller.on_lost(&Lost { now, bytes: losses.bytes, in_flight: self.in_flight, delivery });
+            self.controller.on_lost(&Lost { now, bytes: losses.bytes, in_flight: self.flight(), delivery });
             self.on_congestion(now, newest, CongestionKind::Loss, losses.bytes, shared);
             if let Some(unproven) = &mut self.recovery.unproven {
                 *unproven += losses.signs;
@@ -262,7 +262,7 @@ impl SendFlow {
             self.recovery.unproven = Some(0);
         }
         self.counters.congestion_events += 1;
-        let in_flight = self.in_flight;
+        let in_flight = self.flight();
         self.controller.on_congestion(&Congestion { path: self.path, now, kind, lost_bytes, in_flight }, shared);
     }
 
@@ -272,7 +272,7 @@ impl SendFlow {
         if losses.span <= limit {
             return;
         }
-        let (path, in_flight, lost_bytes) = (self.path, self.in_flight, losses.bytes);
+        let (path, in_flight, lost_bytes) = (self.path, self.flight(), losses.bytes);
         let kind = CongestionKind::Persistent;
         self.controller.on_congestion(&Congestion { path, now, kind, lost_bytes, in_flight }, shared);
         self.counters.persistent += 1;

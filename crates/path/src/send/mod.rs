@@ -3,6 +3,7 @@
 mod ack;
 mod builder;
 mod copies;
+mod early_acks;
 mod ecn;
 mod loss;
 pub(crate) mod mtu;
@@ -47,6 +48,10 @@ use reorder::Reordering;
 use rtt::RttEstimator;
 use sent_packets::SentPackets;
 use stats::Counters;
+
+/// Where ways are alike in both directions, acks save no more than half of the round trip. Beyond twice as much, an own way that
+/// is all but closed would keep a path with a good way there from being used at all.
+const SHORTCUT_ROUNDS_MAX: u32 = 3;
 
 /// Whether packets are spread over the round trip (RFC 9002 7.7).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -319,7 +324,7 @@ impl SendFlow {
         if packet.in_flight && !packet.elsewhere {
             self.in_flight += bytes;
             self.pacer.on_sent(bytes);
-            self.controller.on_sent(now, bytes, self.in_flight, number);
+            self.controller.on_sent(now, bytes, self.flight(), number);
             self.note_window_use(space, number);
         }
         if packet.ecn_marked {
@@ -332,7 +337,7 @@ impl SendFlow {
     /// What a packet that leaves now remembers of deliveries, and whether they go as fast as they can.
     fn mark(&mut self, now: Instant, packet: &PacketInfo) -> (RateMark, AppLimited) {
         let bytes = if packet.in_flight { u64::from(packet.bytes) } else { 0 };
-        let flight_bytes = self.in_flight + bytes;
+        let flight_bytes = self.flight() + bytes;
         let open = flight_bytes + u64::from(self.config.max_datagram_bytes) <= self.controller.window();
         // Nothing more to send, or a path that window and pacer left free for a while: others set its pace.
         let unasked = !self.rate.was_window_full() && self.pacer.is_rested();
@@ -345,8 +350,8 @@ impl SendFlow {
     fn note_window_use(&mut self, space: Space, number: u64) {
         let window = self.controller.window();
         let slow_start = window < self.controller.ssthresh();
-        let used = self.in_flight + u64::from(self.config.max_datagram_bytes) > window
-            || (slow_start && self.in_flight * 2 >= window);
+        let used = self.flight() + u64::from(self.config.max_datagram_bytes) > window
+            || (slow_start && self.flight() * 2 >= window);
         if used && space == Space::Data {
             self.window_used_until = number + 1;
         }
@@ -355,7 +360,8 @@ impl SendFlow {
     /// A packet of `bytes` may be chosen for this path now: refills the pacer and remembers a full window, by which the
     /// delivery rate tells who sets the pace. Call it before [`Self::room`] where the answer is acted upon.
     pub(crate) fn prepare_to_send(&mut self, now: Instant, bytes: u64) {
-        if self.in_flight + bytes > self.controller.window() {
+        self.rtt.own_way_mut().early_acks.expire(now);
+        if self.flight() + bytes > self.controller.window() {
             self.rate.on_window_full();
         } else if self.config.pacing == Pacing::On {
             let pace = self.pace();
@@ -366,8 +372,13 @@ impl SendFlow {
     /// Whether `bytes` more may leave now (RFC 9002 7). Probes after a time-out need not ask (RFC 9002 7.5).
     #[inline]
     pub(crate) fn room(&self, now: Instant, bytes: u64) -> SendRoom {
-        if self.in_flight + bytes > self.controller.window() {
-            return SendRoom::Window;
+        let excess = (self.flight() + bytes).saturating_sub(self.controller.window());
+        if excess > 0 {
+            match self.rtt.own_way().early_acks.free_at(excess) {
+                Some(at) if at > now => return SendRoom::Paced(at),
+                Some(_) => {}
+                None => return SendRoom::Window,
+            }
         }
         if self.config.pacing == Pacing::Off {
             return SendRoom::Free;
@@ -380,7 +391,7 @@ impl SendFlow {
 
     #[inline]
     fn pace(&self) -> Pace {
-        let srtt = self.rtt.smoothed();
+        let srtt = self.rtt.smoothed() + self.shortcut();
         let rate = self.controller.pacing_rate(srtt);
         Pace {
             srtt,
@@ -419,10 +430,23 @@ impl SendFlow {
         self.in_flight
     }
 
-    /// Congestion window, bytes.
+    /// The same as a flow would have it whose acks take the path's own way back.
+    #[inline]
+    fn flight(&self) -> u64 {
+        self.in_flight + self.rtt.own_way().early_acks.bytes()
+    }
+
+    /// How much sooner acks come than by the path's own way back, as far as that counts.
+    #[inline]
+    fn shortcut(&self) -> Duration {
+        let difference = self.rtt.own_way().difference();
+        if difference.is_zero() { difference } else { difference.min(self.rtt.smoothed() * SHORTCUT_ROUNDS_MAX) }
+    }
+
+    /// Congestion window, bytes, as far as early acks leave it.
     #[inline]
     pub(crate) fn window(&self) -> u64 {
-        self.controller.window()
+        self.controller.window().saturating_sub(self.rtt.own_way().early_acks.bytes())
     }
 
     /// Slow start threshold, bytes.
@@ -475,7 +499,7 @@ impl SendFlow {
             window_bytes: self.controller.window(),
             ssthresh_bytes: self.controller.ssthresh(),
             rtt: self.rtt.measured(),
-            ack_shortcut: self.rtt.own_way().difference(),
+            ack_shortcut: self.shortcut(),
             max_datagram_bytes: u64::from(self.config.max_datagram_bytes),
             in_recovery: self.recovery.is_under_way(),
             active: self.activity == Activity::Active,

@@ -11,6 +11,8 @@ use std::time::Duration;
 use plait_base::limits::MAX_RTT_MARKS;
 use plait_base::{Instant, PathId};
 
+use super::early_acks::EarlyAcks;
+
 /// Samples that are remembered for acks that come later by the own way are so many to an RTT at most.
 const MARKS_PER_RTT: u32 = 8;
 /// The smallest difference of so long is believed, and of as long again: a queue on the way back comes and goes.
@@ -48,6 +50,8 @@ pub(crate) struct OwnWay {
     /// The newest sample came by the own way, though acks took another: the next one tells whether they have moved.
     came_home: bool,
     marks: VecDeque<Mark>,
+    /// What was acked before it would have been by the own way.
+    pub(super) early_acks: EarlyAcks,
 }
 
 impl OwnWay {
@@ -59,6 +63,7 @@ impl OwnWay {
             since: Instant::ZERO,
             came_home: false,
             marks: VecDeque::new(),
+            early_acks: EarlyAcks::default(),
         }
     }
 

@@ -659,3 +659,32 @@ fn the_window_that_a_handshake_grew_passes_to_the_controller_of_several_paths() 
     bench.flow.succeed_controller(at(21), fresh(), &bench.shared);
     assert_eq!(bench.flow.window(), first);
 }
+
+#[test]
+fn what_was_acked_by_a_shortcut_counts_until_it_would_have_been_by_the_own_way() {
+    let mut b = Bench::with(SendConfig { ecn: EcnMode::Off, pacing: Pacing::Off, ..SendConfig::default() });
+    b.flow.replace_controller(b.scribe(10_000));
+    b.send(0);
+    b.ack(100, &[0..=0]).unwrap();
+    // The next ack takes another way, and is home after 60 ms of 100.
+    let by_another_way = |b: &mut Bench, ms: u32, number: u64| {
+        b.now = at(ms);
+        let report = AckReport { largest: number, delay: Duration::ZERO, ecn: None, via: PathId(1) };
+        let (shared, feedback) = (&mut b.shared, &mut b.feedback);
+        b.flow.on_ack(b.now, Space::Data, &report, [0..=number], shared, feedback).unwrap();
+    };
+    (0..10).for_each(|_| _ = b.send(100));
+    assert_eq!(b.room(100), SendRoom::Window);
+    by_another_way(&mut b, 160, 10);
+    assert_eq!(b.flow.shortcut(), MS * 40);
+    assert_eq!((b.flow.in_flight(), b.flow.window()), (0, 0));
+    assert_eq!(b.room(160), SendRoom::Paced(at(200)));
+    assert_eq!((b.room(199), b.room(200)), (SendRoom::Paced(at(200)), SendRoom::Free));
+    assert_eq!(b.flow.window(), 10_000);
+    // Another address: nothing of it counts any longer.
+    (0..10).for_each(|_| _ = b.send(200));
+    by_another_way(&mut b, 260, 20);
+    assert_eq!(b.room(260), SendRoom::Paced(at(300)));
+    b.flow.reset_for_new_address(at(260), b.scribe(10_000));
+    assert_eq!(b.room(260), SendRoom::Free);
+}
