@@ -53,6 +53,10 @@ impl EarlyAcks {
     /// Those leave whose acks would have come by now.
     #[inline]
     pub(crate) fn expire(&mut self, now: Instant) {
+        // With acks by the own way there is nothing to look at.
+        if self.bytes == 0 {
+            return;
+        }
         while let Some((_, bytes)) = self.groups.front().copied().filter(|(due, _)| *due <= now) {
             self.bytes -= bytes;
             self.groups.pop_front();

@@ -391,7 +391,9 @@ impl SendFlow {
 
     #[inline]
     fn pace(&self) -> Pace {
-        let srtt = self.rtt.smoothed() + self.shortcut();
+        let shortcut = self.shortcut();
+        let srtt = self.rtt.smoothed();
+        let srtt = if shortcut.is_zero() { srtt } else { srtt + shortcut };
         let rate = self.controller.pacing_rate(srtt);
         Pace {
             srtt,

@@ -46,6 +46,8 @@ pub(crate) struct OwnWay {
     /// How much longer the RTT is by the own way, the smallest of this window and of the one before; zero where acks take
     /// that.
     differences: [Duration; 2],
+    /// The smaller of the two, which is asked for with each packet.
+    difference: Duration,
     since: Instant,
     /// The newest sample came by the own way, though acks took another: the next one tells whether they have moved.
     came_home: bool,
@@ -60,6 +62,7 @@ impl OwnWay {
             own,
             via: None,
             differences: [Duration::ZERO; 2],
+            difference: Duration::ZERO,
             since: Instant::ZERO,
             came_home: false,
             marks: VecDeque::new(),
@@ -74,11 +77,11 @@ impl OwnWay {
     /// How much longer the RTT is by the own way than by the one that acks take.
     #[inline]
     pub(crate) fn difference(&self) -> Duration {
-        self.differences[0].min(self.differences[1])
+        self.difference
     }
 
     fn start_with(&mut self, now: Instant, difference: Duration) {
-        (self.differences, self.since) = ([difference; 2], now);
+        (self.differences, self.difference, self.since) = ([difference; 2], difference, now);
     }
 
     /// A sample at `now`; `before` is the smoothed RTT without it.
@@ -140,6 +143,7 @@ impl OwnWay {
             (self.differences, self.since) = ([difference, self.differences[0]], now);
         }
         self.differences[0] = self.differences[0].min(difference);
+        self.difference = self.differences[0].min(self.differences[1]);
     }
 
     /// The path that carried the acks died.

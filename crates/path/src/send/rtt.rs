@@ -96,10 +96,12 @@ impl RttEstimator {
         Self::new(initial, self.own_way.own())
     }
 
+    #[inline]
     pub(crate) fn own_way(&self) -> &OwnWay {
         &self.own_way
     }
 
+    #[inline]
     pub(crate) fn own_way_mut(&mut self) -> &mut OwnWay {
         &mut self.own_way
     }
