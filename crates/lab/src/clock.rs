@@ -5,7 +5,7 @@ use std::time::Duration;
 use nix::time::{ClockId, clock_gettime};
 
 /// A point of CLOCK_MONOTONIC, since its origin: the same clock for the emulator, clients and servers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ClockPoint(pub(crate) Duration);
 
 impl ClockPoint {

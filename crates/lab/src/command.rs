@@ -7,6 +7,7 @@ use std::time::Duration;
 use plait_sim::Policies;
 use plait_sim::campaign::Row;
 use plait_sim::command::{CommandError, plan};
+use plait_sim::scenario::{LinkPlan, PathPlan, Scenario};
 
 use crate::contender;
 use crate::error::LabError;
@@ -45,11 +46,24 @@ pub struct LabRow {
     pub is_late: bool,
 }
 
+/// What paths may have in sum on a machine of two cores, Mbit/s: the most that the doctor measures.
+const MEASURED_MBPS: f64 = 200.0;
+
+/// What the paths of a scenario carry in sum towards the client or towards the server, whichever is more, Mbit/s.
+fn sum_mbps(scenario: &Scenario) -> f64 {
+    let of = |way: fn(&PathPlan) -> &LinkPlan| -> f64 {
+        scenario.paths.iter().filter_map(|path| way(path).rate.mean_bps()).map(|bps| bps as f64 / 1e6).sum()
+    };
+    of(|path| &path.own.up).max(of(|path| &path.own.down))
+}
+
 /// How far it is.
 #[derive(Clone, Copy, Debug)]
 pub enum RunStep<'a> {
     /// So many folders of laboratories that were killed have been taken away.
     Swept(usize),
+    /// The paths carry more in sum, Mbit/s, than was ever measured to be exact.
+    Beyond(f64),
     /// A run has ended.
     Run(&'a LabRow),
 }
@@ -82,6 +96,9 @@ pub fn run(
     for job in &campaign.jobs {
         let mut scenario = campaign.scenario(job).map_err(LabError::Scenario)?;
         scenario.time_limit = scenario.time_limit.min(request.time_limit);
+        if sum_mbps(&scenario) > MEASURED_MBPS {
+            on(RunStep::Beyond(sum_mbps(&scenario)));
+        }
         for contender in &contenders {
             let files = scratch.path().join(format!("run-{}", rows.len()));
             let bench = Bench { machine: &machine, family: request.family, files: &files, stop };

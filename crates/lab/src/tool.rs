@@ -4,6 +4,8 @@ use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::process::{Command, Stdio};
 
+use nix::unistd::Pid;
+
 use crate::error::LabError;
 
 /// The package that a program comes with.
@@ -46,6 +48,11 @@ pub(crate) fn feed(
     }
     let said = String::from_utf8_lossy(&done.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
     Err(LabError::Refused { command: words(&command), said })
+}
+
+/// Gives a thread real-time priority; false where that is not allowed.
+pub(crate) fn raise(thread: Pid, priority: u8) -> bool {
+    run("chrt", ["--fifo", "--pid", &priority.to_string(), &thread.to_string()]).is_ok()
 }
 
 /// A program that cannot be run.

@@ -8,6 +8,8 @@ mod examples;
 mod hoarders;
 mod interop;
 #[cfg(target_os = "linux")]
+mod lab;
+#[cfg(target_os = "linux")]
 mod lab_figure;
 mod perf;
 #[path = "../../../engine/tests/puppet/mod.rs"]

@@ -1,9 +1,9 @@
 //! Campaigns in real time: the papers' figures with kernels' stacks and others' beside ours.
 //!
-//! A figure is a list of networks with a transfer each ([`setup`]), every contender from every initial path, some
-//! repetitions ([`plan`]). Runs are done in an order that a seed draws, so that contenders take turns; side by side as far
-//! as [`room`] allows, each row kept as it comes ([`doing`]). Rows are those of the simulator ([`row`]), and so are plots and pages
-//! ([`report`]).
+//! A figure is a list of networks with a transfer each (`setup`), every contender from every initial path, some
+//! repetitions (`plan`). Runs are done in an order that a seed draws, so that contenders take turns; side by side as far
+//! as `room` allows, each row kept as it comes (`doing`). Rows are those of the simulator (`row`), and so are plots and pages
+//! (`report`).
 
 mod doing;
 mod plan;

@@ -27,8 +27,8 @@ use crate::tool;
 use fabric::Fabric;
 pub(crate) use lateness::Histogram;
 
-/// The priority of the loop among real-time threads: above none but ordinary ones.
-const PRIORITY: &str = "10";
+/// The priority of the loop among real-time threads: above ordinary ones, and those that measure it.
+const PRIORITY: u8 = 10;
 
 /// What the loop saw.
 #[derive(Clone, Debug, Default)]
@@ -73,8 +73,7 @@ impl Emulator {
         };
         let thread = std::thread::Builder::new().name("lab-links".to_owned()).spawn(work);
         let thread = thread.map_err(LabError::io("a thread for the links"))?;
-        let real_time =
-            hear.recv().is_ok_and(|id| tool::run("chrt", ["--fifo", "--pid", PRIORITY, &id.to_string()]).is_ok());
+        let real_time = hear.recv().is_ok_and(|id| tool::raise(id, PRIORITY));
         Ok(Self { stop, thread: Some(thread), real_time })
     }
 

@@ -19,8 +19,12 @@ use crate::host::Ends;
 /// Packets read from a device before others get a turn, and packets handed over before reading does.
 const READ_TURN: usize = 32;
 const WRITE_TURN: usize = 64;
-/// So long before something is due the loop no longer sleeps: waking up takes the kernel about as long.
-const SPIN: Duration = Duration::from_micros(15);
+/// Within these bounds the loop no longer sleeps before something is due: twice as long as waking up took of late. A
+/// processor that rests often takes long to wake, and then there is time to spare; a busy one wakes at once.
+const SPIN_MIN: Duration = Duration::from_micros(10);
+const SPIN_MAX: Duration = Duration::from_micros(250);
+/// So much a new wake-up weighs in what is held of the last ones.
+const WAKE_WEIGHT: f64 = 0.125;
 /// How often the loop looks whether it should stop.
 const STOP_LOOK: Duration = Duration::from_millis(20);
 /// Payload of a packet that brings data rather than acknowledgements.
@@ -34,6 +38,8 @@ struct Rhythm<'a> {
     ends: &'a [Ends],
     buffer: Vec<u8>,
     record: LinkRecord,
+    /// How long after the end of a pause the loop ran again, of late.
+    wake: Duration,
 }
 
 /// Carries packets until told to stop.
@@ -41,7 +47,8 @@ pub(super) fn run(fabric: Fabric, ends: &[Ends], stop: &AtomicBool) -> LinkRecor
     let devices = || ends.iter().flat_map(|pair| [&pair.client, &pair.server]);
     let mut waited_for: Vec<PollFd<'_>> =
         devices().map(|device| PollFd::new(device.as_fd(), PollFlags::POLLIN)).collect();
-    let mut rhythm = Rhythm { fabric, ends, buffer: vec![0; PACKET_BYTES_MAX], record: LinkRecord::default() };
+    let mut rhythm =
+        Rhythm { fabric, ends, buffer: vec![0; PACKET_BYTES_MAX], record: LinkRecord::default(), wake: SPIN_MIN };
     while !stop.load(Ordering::Relaxed) {
         let has_written = rhythm.hand_over();
         let has_read = rhythm.take_in();
@@ -50,8 +57,11 @@ pub(super) fn run(fabric: Fabric, ends: &[Ends], stop: &AtomicBool) -> LinkRecor
         }
         let pause = rhythm.pause();
         if !pause.is_zero() {
-            // Interrupted or not, the next round looks at everything.
-            let _ = ppoll(&mut waited_for, Some(TimeSpec::from_duration(pause)), None);
+            let before = ClockPoint::now();
+            let woken = ppoll(&mut waited_for, Some(TimeSpec::from_duration(pause)), None);
+            if woken == Ok(0) {
+                rhythm.on_wake(ClockPoint::now().since(before).saturating_sub(pause));
+            }
         }
     }
     rhythm.record.traffic = rhythm.fabric.traffic();
@@ -112,10 +122,17 @@ impl Rhythm<'_> {
         has_read
     }
 
+    /// A pause lasted so much longer than it should.
+    fn on_wake(&mut self, late: Duration) {
+        // One that is off the scale says that somebody else ran, not how long waking takes.
+        self.wake = self.wake.mul_f64(1.0 - WAKE_WEIGHT) + late.min(SPIN_MAX).mul_f64(WAKE_WEIGHT);
+    }
+
     /// How long nothing is to be done but to wait for packets.
     fn pause(&self) -> Duration {
         let deadline = self.record.first.and_then(|_| self.fabric.deadline());
         let now = self.time(ClockPoint::now()).unwrap_or_default();
-        deadline.map_or(STOP_LOOK, |at| at.since(now).saturating_sub(SPIN).min(STOP_LOOK))
+        let spin = (self.wake * 2).clamp(SPIN_MIN, SPIN_MAX);
+        deadline.map_or(STOP_LOOK, |at| at.since(now).saturating_sub(spin).min(STOP_LOOK))
     }
 }

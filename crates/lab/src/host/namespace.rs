@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use nix::mount::{MntFlags, umount2};
+use nix::sched::{CloneFlags, setns};
 
 use crate::error::LabError;
 use crate::tool;
@@ -62,6 +63,21 @@ impl Namespace {
         let mut command = Command::new("nsenter");
         command.arg(at).arg("--").arg(program);
         command
+    }
+
+    /// Does something on a thread that is in it: sockets that are made there stay there.
+    ///
+    /// # Errors
+    /// The system does not let the thread in.
+    pub(crate) fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, LabError> {
+        let there = || {
+            let file = std::fs::File::open(&self.file)?;
+            setns(file, CloneFlags::CLONE_NEWNET)?;
+            Ok(work())
+        };
+        let done = std::thread::scope(|scope| scope.spawn(there).join());
+        let done = done.unwrap_or_else(|_| Err(std::io::Error::other("the thread gave up")));
+        done.map_err(LabError::io("a thread on a host"))
     }
 
     /// Runs a program in it to its end; gives its standard output.

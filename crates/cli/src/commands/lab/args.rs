@@ -11,14 +11,24 @@ use crate::units::{parse_mbps, parse_seconds, whole};
 /// The commands of the laboratory in real time.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum LabCommand {
-    /// Say what this machine can do: namespaces, devices, MPTCP, and which stacks can be compared on it
-    Doctor(ShowArgs),
+    /// Say what this machine can do, which stacks can be compared on it, and how exact its links are
+    Doctor(LabDoctorArgs),
     /// Run a scenario file, the same that `plait sim run` takes, with one stack after the other
     Run(LabRunArgs),
     /// Show the figures that can be made and the stacks that can take part
     List,
     /// Make papers' figures in real time, kernel TCP, MPTCP and others beside plait
     Figure(Box<LabFigureArgs>),
+}
+
+/// `plait lab doctor`.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct LabDoctorArgs {
+    /// Leave the measurement of the links out, which takes half a minute
+    #[arg(long)]
+    pub(crate) quick: bool,
+    #[command(flatten)]
+    pub(crate) show: ShowArgs,
 }
 
 /// `plait lab run`.

@@ -1,20 +1,18 @@
 //! `plait lab`: scenarios in real time, between network namespaces of this machine.
 
 pub(crate) mod args;
+mod doctor;
 mod figure;
 mod run;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use plait_lab::doctor::{self, Finding};
 use plait_lab::{LabError, sandbox};
 use serde_json::json;
 
-use crate::commands::sim::args::ShowArgs;
 use crate::error::CliError;
-use crate::output::table::Table;
-use crate::output::{print_json, print_line};
+use crate::output::print_json;
 use crate::stop;
 use args::LabCommand;
 
@@ -36,9 +34,20 @@ pub(crate) async fn run(command: LabCommand) -> Result<(), CliError> {
     if let LabCommand::List = command {
         return figure::list();
     }
-    let work = move || if sandbox::is_inside() { inside(&command, &stop) } else { outside(&stop) };
+    let work = move || match sandbox::is_inside() {
+        true => inside(&command, &stop),
+        false => outside(&stop).inspect_err(tell),
+    };
     let done = tokio::task::spawn_blocking(work).await;
     done.unwrap_or_else(|error| Err(CliError::running(error, "this is a fault of plait")))
+}
+
+/// Tells programs that read why nothing was begun; standard error says it too.
+fn tell(error: &CliError) {
+    if std::env::args().any(|word| word == "--json" || word == "--json-stream") {
+        let command = std::env::args().skip(1).take(2).collect::<Vec<_>>().join(" ");
+        let _ = print_json(&json!({ "command": command, "ok": false, "error": error.to_string() }));
+    }
 }
 
 /// Runs this command line again inside; its exit code is ours.
@@ -59,30 +68,9 @@ fn inside(command: &LabCommand, stop: &Arc<AtomicBool>) -> Result<(), CliError> 
         told.store(true, Ordering::Relaxed);
     });
     match command {
-        LabCommand::Doctor(show) => examine(*show),
+        LabCommand::Doctor(args) => doctor::run(*args, stop),
         LabCommand::Run(args) => run::run(args, stop),
         LabCommand::List => figure::list(),
         LabCommand::Figure(args) => figure::make(args, stop),
     }
-}
-
-fn examine(show: ShowArgs) -> Result<(), CliError> {
-    let findings = doctor::look();
-    if show.is_json() {
-        let object = |finding: &Finding| {
-            let (ok, text) = match &finding.found {
-                Ok(text) => (true, text),
-                Err(text) => (false, text),
-            };
-            json!({ "kind": finding.kind, "name": finding.name, "ok": ok, "found": text })
-        };
-        let findings: Vec<_> = findings.iter().map(object).collect();
-        return print_json(&json!({ "command": "lab doctor", "ok": true, "findings": findings, "error": null }));
-    }
-    let mut table = Table::new(&["", "", "found"]);
-    for finding in findings {
-        let found = finding.found.unwrap_or_else(|missing| format!("no: {missing}"));
-        table.row(vec![finding.kind.to_owned(), finding.name, found]);
-    }
-    table.lines().iter().try_for_each(|line| print_line(line))
 }

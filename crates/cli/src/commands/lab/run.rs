@@ -14,14 +14,23 @@ use crate::output::{eprint_line, print_json, print_line};
 
 /// Runs the file with every contender that was named.
 pub(super) fn run(args: &LabRunArgs, stop: &AtomicBool) -> Result<(), CliError> {
-    let result = try_run(args, stop);
+    let ran = run_all(args, stop);
+    let failed = ran.as_ref().map_or(0, |rows| rows.iter().filter(|found| !found.row.is_complete()).count());
+    let (rows, failure) = match ran {
+        Ok(rows) if failed > 0 => {
+            let what = format!("{failed} of {} runs did not complete", rows.len());
+            (rows, Some(CliError::running(what, "their rows say why")))
+        }
+        Ok(rows) => (rows, None),
+        Err(error) => (Vec::new(), Some(error)),
+    };
     if args.show.is_json() {
-        let rows = result.as_deref().unwrap_or_default();
-        let error = result.as_ref().err().map(ToString::to_string);
-        let runs: Vec<_> = rows.iter().map(object).collect();
-        print_json(&json!({ "command": "lab run", "ok": error.is_none(), "runs": runs, "error": error }))?;
+        let (error, runs) = (failure.as_ref().map(ToString::to_string), rows.iter().map(object).collect::<Vec<_>>());
+        print_json(&json!({ "command": "lab run", "ok": failure.is_none(), "runs": runs, "error": error }))?;
+    } else if !rows.is_empty() {
+        table(&rows).lines().iter().try_for_each(|line| print_line(line))?;
     }
-    result.map(|_| ())
+    failure.map_or(Ok(()), Err)
 }
 
 /// A run as an object: the columns of the simulator's, and the laboratory's own.
@@ -29,7 +38,7 @@ fn object(found: &LabRow) -> Value {
     json::row(&found.row)
 }
 
-fn try_run(args: &LabRunArgs, stop: &AtomicBool) -> Result<Vec<LabRow>, CliError> {
+fn run_all(args: &LabRunArgs, stop: &AtomicBool) -> Result<Vec<LabRow>, CliError> {
     let request = LabRunRequest {
         file: args.file.clone(),
         sets: args.sets.clone(),
@@ -42,6 +51,11 @@ fn try_run(args: &LabRunArgs, stop: &AtomicBool) -> Result<Vec<LabRow>, CliError
     let show = args.show;
     let rows = command::run(&request, stop, |step| match step {
         RunStep::Swept(count) => eprint_line(&format!("{count} folders of laboratories that were killed are gone now")),
+        RunStep::Beyond(mbps) => {
+            eprint_line(&format!(
+                "{mbps:.0} Mbit/s in sum are more than `plait lab doctor` measures: look at lab_late_ms"
+            ));
+        }
         RunStep::Run(found) if show.json_stream => {
             // What cannot be printed now cannot be at the end either, and is told then.
             let _ = print_json(&json!({ "event": "run", "run": object(found) }));
@@ -49,14 +63,6 @@ fn try_run(args: &LabRunArgs, stop: &AtomicBool) -> Result<Vec<LabRow>, CliError
         RunStep::Run(found) if !show.json => eprint_line(&line(found)),
         RunStep::Run(_) => {}
     })?;
-    if !args.show.is_json() {
-        table(&rows).lines().iter().try_for_each(|line| print_line(line))?;
-    }
-    let failed = rows.iter().filter(|found| !found.row.is_complete()).count();
-    if failed > 0 {
-        let what = format!("{failed} of {} runs did not complete", rows.len());
-        return Err(CliError::running(what, "their rows say why"));
-    }
     Ok(rows)
 }
 
