@@ -41,7 +41,7 @@ pub fn look() -> Vec<Finding> {
         Finding::of("TUN devices", &machine.tun, "/dev/net/tun opens"),
         Finding::of("MPTCP", &machine.mptcp, "version 1, endpoints can be set"),
         Finding::of("real time", &machine.real_time, "SCHED_FIFO is allowed"),
-        Finding::of("netem", &machine.netem, "--shaper netem can be used"),
+        Finding::of("netem", &machine.netem, "the kernel has it; links are made by the laboratory itself"),
         Finding::new("machine", "TCP controllers", Ok(machine.tcp_controllers.join(" "))),
     ];
     for contender in contender::all() {
