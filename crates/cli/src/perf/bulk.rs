@@ -77,10 +77,13 @@ pub(crate) async fn run(dialer: &Dialer, load: &BulkLoad, meters: &BulkMeters) -
     }
     let up = async {
         let done = all(&mut ups).await;
-        if let (Some(now), Some(before)) = (dialer.delivered(), meters.delivered) {
+        // Of a download nothing but heads goes up, which nobody counts.
+        if load.up > 0
+            && let (Some(now), Some(before)) = (dialer.delivered(), meters.delivered)
+        {
             meters.up.add(match load.extent {
                 // The server has read them.
-                Extent::Amount(bytes) if load.up > 0 && done.is_ok() => bytes,
+                Extent::Amount(bytes) if done.is_ok() => bytes,
                 _ => now.saturating_sub(before),
             });
         }
