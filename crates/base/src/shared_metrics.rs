@@ -45,7 +45,7 @@ pub struct Probe {
     pub lost_at: Option<Instant>,
 }
 
-/// One cut of a path's window, after congestion or for a trial, and what it did to the path's delay.
+/// One cut of a path's window after congestion, and what it did to the path's delay.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cut {
     /// How many cuts the path has had, this one included.
@@ -54,8 +54,6 @@ pub struct Cut {
     pub at: Instant,
     /// The path's smoothed RTT then.
     pub rtt: Duration,
-    /// It was made to see what it does, without congestion: nobody follows it.
-    pub is_trial: bool,
     /// By how many seconds the RTT fell within the next round trips; none until that is known.
     pub fall_s: Option<f64>,
 }

@@ -13,8 +13,8 @@ use plait_base::{Instant, PathId};
 
 use crate::controller::{Acked, Congestion, CongestionController, CongestionKind, ControllerFactory, RttSample};
 use crate::cubic::{Cubic, Gain};
-use crate::shared_queue::{SharedQueue, TRIAL_DIVISOR, is_in_use};
-use crate::window::{SlowStart, minimum_window};
+use crate::shared_queue::{SharedQueue, is_in_use};
+use crate::window::SlowStart;
 
 /// Builds the controller `auto`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -43,16 +43,13 @@ struct Auto {
     rtt: RttSample,
     /// When the last cut of a sibling was followed.
     followed_at: Option<Instant>,
-    /// Until when the path does without a part of its window, to see what that does to its siblings.
-    trial_until: Option<Instant>,
 }
 
 impl Auto {
     /// A controller for `path` with an initial window for datagrams of `mss` bytes.
     fn new(path: PathId, mss: u64, slow_start: SlowStart) -> Self {
         let rtt = RttSample::default();
-        let (cubic, queue) = (Cubic::new(mss, slow_start), SharedQueue::new(path));
-        Self { cubic, queue, path, rtt, followed_at: None, trial_until: None }
+        Self { cubic: Cubic::new(mss, slow_start), queue: SharedQueue::new(path), path, rtt, followed_at: None }
     }
 
     /// This path's part in the windows of all that share its queue.
@@ -77,11 +74,7 @@ impl CongestionController for Auto {
     }
 
     fn window(&self) -> u64 {
-        let window = self.cubic.window();
-        match self.trial_until {
-            Some(_) => (window - window / TRIAL_DIVISOR).max(minimum_window(self.cubic.size().mss())),
-            None => window,
-        }
+        self.cubic.window()
     }
 
     fn ssthresh(&self) -> u64 {
@@ -94,20 +87,15 @@ impl CongestionController for Auto {
 
     fn on_acked(&mut self, ack: &Acked, shared: &SharedPathMetrics) {
         self.rtt = ack.rtt;
-        self.trial_until = self.trial_until.filter(|until| ack.now < *until);
         if self.queue.on_acked(ack, shared) && !self.cubic.size().in_slow_start() {
             self.queue.on_reduced(ack.now);
             self.followed_at = Some(ack.now);
-            self.trial_until = None;
             self.cubic.cut();
-        } else if !self.cubic.size().in_slow_start() && self.queue.is_time_for_trial(ack.now, &ack.rtt, shared) {
-            self.trial_until = Some(self.queue.on_trial(ack.now, &ack.rtt));
         }
         self.cubic.grow(ack, self.gain(ack.now, shared));
     }
 
     fn on_congestion(&mut self, event: &Congestion, shared: &SharedPathMetrics) {
-        self.trial_until = None;
         match event.kind {
             CongestionKind::Loss | CongestionKind::Ecn if self.is_answered(event.now) => return,
             CongestionKind::Loss | CongestionKind::Ecn => self.queue.on_cut(event.now, &self.rtt),

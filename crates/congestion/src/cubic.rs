@@ -63,18 +63,16 @@ struct Epoch {
     estimate: f64,
     /// The curve's part of [`C`].
     gain: f64,
-    /// The window when it began.
-    from: f64,
 }
 
 impl Epoch {
     /// The same on a curve with `gain` times C.
     fn with_gain(began: Instant, window: f64, plateau: f64, gain: f64) -> Self {
         if window < plateau {
-            Self { began, plateau, k: cbrt((plateau - window) / (C * gain)), estimate: window, gain, from: window }
+            Self { began, plateau, k: cbrt((plateau - window) / (C * gain)), estimate: window, gain }
         } else {
             // RFC 9438 4.8, 4.10: no reduction to recover from, the curve begins at its plateau.
-            Self { began, plateau: window, k: 0.0, estimate: window, gain, from: window }
+            Self { began, plateau: window, k: 0.0, estimate: window, gain }
         }
     }
 
@@ -142,14 +140,8 @@ impl Cubic {
     fn avoid(&mut self, ack: &Acked, bytes: u64, gain: Gain) {
         let window = self.window.segments();
         let start = if self.prior == 0.0 { gain.start } else { 1.0 };
-        let mut epoch = match self.epoch {
-            Some(epoch) if !has_moved(epoch.gain, gain.curve) => epoch,
-            // Held back for others that proved to be elsewhere: what it would have by now on its own.
-            Some(epoch) if self.prior == 0.0 && gain == Gain::default() => {
-                Epoch::with_gain(epoch.began, epoch.from, self.plateau, gain.curve)
-            }
-            _ => Epoch { from: window, ..Epoch::with_gain(ack.now, window * start, self.plateau, gain.curve) },
-        };
+        let fresh = || Epoch::with_gain(ack.now, window * start, self.plateau, gain.curve);
+        let mut epoch = self.epoch.filter(|e| !has_moved(e.gain, gain.curve)).unwrap_or_else(fresh);
         if let Some(since) = self.limited_since.take() {
             // RFC 9438 5.8: time without use of the window does not move it along the curve.
             epoch.began = (epoch.began + ack.now.since(since)).min(ack.now);

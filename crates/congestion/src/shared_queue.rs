@@ -12,11 +12,6 @@
 //!   the same time; any other path sees none. Cuts that both make at once are no such experiment, and where much evidence
 //!   says already that the queue is one, most cuts are followed at once and only some are experiments.
 //!
-//! - *Trials.* Two links that fill and drain in step cut at once too, and while paths are taken to share a queue they follow
-//!   each other's cuts, which keeps them in step. So where a queue is deep, a path that has not been cut for a while takes a part
-//!   of its window away for two round trips, at a time when nothing else happens. As long as the queue does not run
-//!   empty that costs nothing.
-//!
 //! A path whose losses come while its delay is at its smallest, or that sees no fall after its cuts, does not lose to a
 //! queue, and shares none with anybody. Each path keeps its own sums about each sibling, a dozen numbers, and an
 //! ACK costs a few comparisons; two paths share a queue while both think so.
@@ -47,19 +42,6 @@ const EMPTY_QUEUE_WEIGHT: f64 = 8.0;
 /// What a cut counts after which the delay did not fall.
 const NO_FALL_WEIGHT: f64 = 2.0;
 
-/// What a trial counts.
-const TRIAL_WEIGHT: f64 = 4.0;
-/// The part of its window that a path does without in a trial, as a divisor,
-pub(crate) const TRIAL_DIVISOR: u64 = 4;
-/// for so many round trips,
-const TRIAL_ROUNDS: u32 = 2;
-/// where the wait in the queue is more than this part of the round trip, as a divisor,
-const TRIAL_WAIT_DIVISOR: u32 = 2;
-/// and no path was cut for so many round trips.
-const TRIAL_QUIET_ROUNDS: u32 = 3;
-/// What was found by a cut is taken to last for so long.
-const TRIAL_LIFE: Duration = Duration::from_secs(30);
-
 /// What is known of one sibling.
 #[derive(Clone, Debug)]
 struct Sibling {
@@ -87,8 +69,6 @@ pub(crate) struct SharedQueue {
     wait_s: f64,
     /// When the window was last made smaller, for whatever reason.
     reduced_at: Option<Instant>,
-    /// When a cut of a sibling last told something, or a trial was last made.
-    tried_at: Option<Instant>,
     siblings: Vec<Sibling>,
 }
 
@@ -102,7 +82,6 @@ impl SharedQueue {
             test: None,
             wait_s: 0.0,
             reduced_at: None,
-            tried_at: None,
             siblings: Vec::new(),
         }
     }
@@ -127,19 +106,8 @@ impl SharedQueue {
 
     /// Congestion made this path cut its window.
     pub(crate) fn on_cut(&mut self, now: Instant, rtt: &RttSample) {
-        self.begin_test(now, rtt, false);
-    }
-
-    /// This path does without a part of its window for a trial; returns until when.
-    pub(crate) fn on_trial(&mut self, now: Instant, rtt: &RttSample) -> Instant {
-        self.begin_test(now, rtt, true);
-        self.tried_at = Some(now);
-        now + rtt.smoothed * TRIAL_ROUNDS
-    }
-
-    fn begin_test(&mut self, now: Instant, rtt: &RttSample, is_trial: bool) {
         let serial = self.cut.map_or(0, |cut| cut.serial).wrapping_add(1);
-        let cut = Cut { serial, at: now, rtt: rtt.smoothed, is_trial, fall_s: None };
+        let cut = Cut { serial, at: now, rtt: rtt.smoothed, fall_s: None };
         self.test = Some(CutTest::new(&cut, rtt.smoothed));
         self.wait_s = rtt.smoothed.saturating_sub(rtt.min).as_secs_f64();
         self.cut = Some(cut);
@@ -157,31 +125,10 @@ impl SharedQueue {
         self.test = None;
     }
 
-    /// True where this path should try out whether it shares a queue: one is believed to, this queue is deep enough, and
-    /// nothing else happens.
-    pub(crate) fn is_time_for_trial(&self, now: Instant, rtt: &RttSample, shared: &SharedPathMetrics) -> bool {
-        if rtt.smoothed.saturating_sub(rtt.min) * TRIAL_WAIT_DIVISOR < rtt.smoothed
-            || self.tried_at.is_some_and(|at| now.since(at) < TRIAL_LIFE)
-        {
-            return false;
-        }
-        let mut sharing = shared.established().filter(|p| p.path != self.path && self.is_shared(p)).peekable();
-        let is_quiet = |longest: Duration, at: Option<Instant>| {
-            at.is_none_or(|at| now.since(at) > longest.max(rtt.smoothed) * TRIAL_QUIET_ROUNDS)
-        };
-        sharing.peek().is_some()
-            && is_quiet(rtt.smoothed, self.reduced_at)
-            && sharing.all(|p| {
-                p.window_bytes >= p.ssthresh_bytes
-                    && is_in_use(p, now, rtt.smoothed)
-                    && is_quiet(p.rtt.unwrap_or_default(), p.cut.map(|cut| cut.at))
-            })
-    }
-
     /// An ACK frame came; true when a sibling that shares the queue was found to have cut on behalf of both.
     pub(crate) fn on_acked(&mut self, ack: &Acked, shared: &SharedPathMetrics) -> bool {
         self.delays.note(ack.now, ack.rtt.latest);
-        self.watch_own(ack, shared);
+        self.watch_own(ack);
         let mut followed = false;
         let own = self.path;
         for metrics in shared.iter().filter(|p| p.path != own) {
@@ -198,34 +145,21 @@ impl SharedQueue {
     }
 
     /// One step of the test of the newest cut of this path.
-    fn watch_own(&mut self, ack: &Acked, shared: &SharedPathMetrics) {
+    fn watch_own(&mut self, ack: &Acked) {
         let (Some(test), Some(cut)) = (&mut self.test, &mut self.cut) else { return };
         test.on_acked(ack);
         if !test.is_over {
             return;
         }
-        let fall = test.fall();
-        // What does not show to this path shows to nobody.
-        cut.fall_s = fall.map(|fall| if fall.could_show(fall.by_s) { fall.by_s } else { 0.0 });
+        cut.fall_s = test.fall();
         let least = least_fall(cut.rtt);
-        let weight = match fall {
-            _ if cut.is_trial => 0.0,
+        let weight = match cut.fall_s {
             _ if self.wait_s < least => EMPTY_QUEUE_WEIGHT,
-            Some(fall) if fall.by_s < least => NO_FALL_WEIGHT * self.part(shared).powi(2),
+            Some(fall) if fall < least => NO_FALL_WEIGHT,
             _ => 0.0,
         };
         self.test = None;
         self.siblings.iter_mut().for_each(|s| s.evidence.on_loss_without_queue(weight));
-    }
-
-    /// This path's window next to an even share of all windows that it might share a queue with, at most 1: the cut of a small one
-    /// makes little difference to the queue.
-    fn part(&self, shared: &SharedPathMetrics) -> f64 {
-        let is_own = |p: &PathMetrics| p.path == self.path;
-        let sharing = shared.established().filter(|p| is_own(p) || self.is_shared(p));
-        let (count, sum) = sharing.fold((0.0, 0.0), |(count, sum), p| (count + 1.0, sum + p.window_bytes as f64));
-        let own = shared.get(self.path).map_or(0.0, |p| p.window_bytes as f64);
-        if own > 0.0 { (own * count / sum).min(1.0) } else { 1.0 }
     }
 
     /// Where the sibling is kept; none when there are too many.
@@ -245,9 +179,6 @@ impl SharedQueue {
         let Some(sibling) = self.siblings.get_mut(at) else { return false };
         if sibling.serial != cut.serial {
             sibling.serial = cut.serial;
-            if cut.is_trial {
-                self.tried_at = Some(cut.at);
-            }
             let shows_for = |round_trips| reduced_at.is_some_and(|own| own + ack.rtt.smoothed * round_trips >= cut.at);
             if shows_for(1) {
                 // RFC 9002 7.3.2: one cut a round trip, for both.
@@ -256,13 +187,9 @@ impl SharedQueue {
             }
             let is_proven = sibling.evidence.is_proven();
             // While this one's own cut shows, whose fall it is cannot be told.
-            if cut.is_trial && !shows_for(2) {
-                sibling.test = Some(CutTest::new(cut, ack.rtt.smoothed));
-                return false;
-            }
-            if cut.is_trial || shows_for(2) || (is_proven && !cut.serial.is_multiple_of(EXPERIMENT_EVERY)) {
+            if shows_for(2) || (is_proven && !cut.serial.is_multiple_of(EXPERIMENT_EVERY)) {
                 sibling.test = None;
-                return is_proven && !cut.is_trial;
+                return is_proven;
             }
             sibling.test = Some(CutTest::new(cut, ack.rtt.smoothed));
             return false;
@@ -280,18 +207,12 @@ impl SharedQueue {
             return false;
         };
         sibling.test = None;
-        let felt = own.by_s;
-        if fall < least_fall(cut.rtt) || !own.could_show(fall) {
+        if fall < least_fall(cut.rtt) {
             // Among many flows a cut does not show.
-            return !cut.is_trial && sibling.evidence.is_proven();
+            return sibling.evidence.is_proven();
         }
-        self.tried_at = Some(ack.now);
-        if cut.is_trial {
-            sibling.evidence.on_trial(Change { own: felt, other: fall }, TRIAL_WEIGHT);
-            return false;
-        }
-        sibling.evidence.on_experiment(Change { own: felt, other: fall }, EXPERIMENT_WEIGHT);
-        likeness(fall, felt) >= 0.5 || sibling.evidence.is_proven()
+        sibling.evidence.on_experiment(Change { own, other: fall }, EXPERIMENT_WEIGHT);
+        likeness(fall, own) >= 0.5 || sibling.evidence.is_proven()
     }
 }
 

@@ -64,23 +64,3 @@ fn its_cut_is_posted() {
     auto.add_to_metrics(&mut metrics);
     assert_eq!(metrics.cut.map(|cut| (cut.serial, cut.fall_s)), Some((1, None)));
 }
-
-#[test]
-fn a_trial_takes_a_quarter_of_the_window_for_two_round_trips() {
-    let mut auto = auto(100_000);
-    auto.on_congestion(&congestion(CongestionKind::Loss), &SharedPathMetrics::default());
-    let mut time = Instant::from_nanos(1_000_000_000);
-    let mut windows = Vec::new();
-    for _ in 0..12 {
-        time += Duration::from_millis(100);
-        let mut delays = Delays::default();
-        delays.note(time, Duration::from_millis(100));
-        let siblings = shared(&[PathMetrics { ssthresh_bytes: 40_000, delays, ..neighbour(100_000) }]);
-        let mut ack = Acked { now: time, sent_at: time - Duration::from_millis(100), ..acked(0) };
-        ack.rtt.min = Duration::from_millis(40);
-        auto.on_acked(&ack, &siblings);
-        windows.push(auto.window());
-    }
-    let trial = windows.iter().filter(|w| **w == 52_500).count();
-    assert_eq!((trial, windows.iter().filter(|w| **w == 70_000).count()), (2, 10), "{windows:?}");
-}

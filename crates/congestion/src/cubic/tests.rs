@@ -189,19 +189,3 @@ fn a_new_datagram_size_keeps_bytes_and_what_a_false_loss_gives_back() {
     cubic.on_spurious();
     assert_eq!((cubic.window(), cubic.ssthresh()), (100_000, NO_THRESHOLD));
 }
-
-#[test]
-fn a_first_stage_that_was_held_back_for_nothing_is_made_up_for() {
-    let half = Gain { curve: 0.5, friendly: 0.5, start: 0.5 };
-    let after = |gain: Gain| {
-        let mut cubic = Cubic::new(MSS, SlowStart::HyStart);
-        cubic.on_acked(&acked(90 * MSS), &SharedPathMetrics::default());
-        cubic.window.reduce(100 * MSS);
-        for ms in (1000..8000).step_by(100) {
-            cubic.grow(&ack(ms, cubic.window(), 100), if ms < 4000 { gain } else { Gain::default() });
-        }
-        cubic.window() / MSS
-    };
-    let (held, free) = (after(half), after(Gain::default()));
-    assert!(held.abs_diff(free) <= free / 50, "{held} {free}");
-}

@@ -75,12 +75,6 @@ impl Evidence {
         self.weigh(change, weight);
     }
 
-    /// A change that was made on purpose, when nothing else went on, counts in full however small it is next to what is usual.
-    pub(super) fn on_trial(&mut self, change: Change, weight: f64) {
-        let size = change.own * change.own + change.other * change.other;
-        self.weigh_on_scale(change, weight, size.max(JITTER_S * JITTER_S));
-    }
-
     /// Losses that no queue was the reason for: as if `weight` changes of the usual size had been seen by one path alone.
     pub(super) fn on_loss_without_queue(&mut self, weight: f64) {
         let size = self.usual.unwrap_or(0.0).max(JITTER_S * JITTER_S);
@@ -89,14 +83,10 @@ impl Evidence {
 
     fn weigh(&mut self, change: Change, weight: f64) {
         let size = change.own * change.own + change.other * change.other;
-        self.weigh_on_scale(change, weight, size + self.usual.unwrap_or(size));
-    }
-
-    fn weigh_on_scale(&mut self, change: Change, weight: f64, scale: f64) {
+        let scale = size + self.usual.unwrap_or(size);
         if scale <= 0.0 {
             return;
         }
-        let size = change.own * change.own + change.other * change.other;
         let difference = change.own - change.other;
         self.all += weight * size / scale;
         self.differing += weight * difference * difference / scale;

@@ -32,7 +32,7 @@ fn posted(cut: Option<Cut>, delays: Delays) -> PathMetrics {
 
 /// The sibling's cut, of which it felt so many ms.
 fn cut(serial: u32, at_ms: u64, fall_ms: Option<f64>) -> SharedPathMetrics {
-    let cut = Cut { serial, at: at(at_ms), rtt: RTT, is_trial: false, fall_s: fall_ms.map(|ms| ms / 1e3) };
+    let cut = Cut { serial, at: at(at_ms), rtt: RTT, fall_s: fall_ms.map(|ms| ms / 1e3) };
     shared(&[posted(Some(cut), Delays::default())])
 }
 
@@ -198,63 +198,4 @@ fn memory_is_bounded() {
     let many: Vec<_> = (1..40).map(|id| metrics(id, 50_000, 100)).collect();
     queue.on_acked(&ack(1000, 100), &shared(&many));
     assert_eq!(queue.siblings.len(), SIBLINGS_MAX);
-}
-
-/// A trial of the sibling at `at_ms` that it felt by 30 ms and this path by `felt_ms`; whether this path followed.
-fn one_trial(queue: &mut SharedQueue, serial: u32, at_ms: u64, felt_ms: u64) -> bool {
-    let trial = |fall_s| {
-        let cut = Cut { serial, at: at(at_ms), rtt: RTT, is_trial: true, fall_s };
-        shared(&[posted(Some(cut), Delays::default())])
-    };
-    for sent in (at_ms..at_ms + 210).step_by(10) {
-        queue.on_acked(&ack(sent, 100 - felt_ms), &trial(None));
-    }
-    queue.on_acked(&ack(at_ms + 250, 100), &trial(Some(0.03)))
-}
-
-#[test]
-fn a_trial_parts_paths_that_go_up_and_down_in_step_and_is_never_followed() {
-    let (mut queue, mut in_step) = (SharedQueue::new(PathId::ZERO), SharedQueue::new(PathId::ZERO));
-    let wave = |i: u64| 50 + i % 150;
-    for queue in [&mut queue, &mut in_step] {
-        run(queue, 200, |i| [wave(i), wave(i)]);
-        assert!(queue.is_proven(PathId(1)));
-    }
-    assert!(!one_trial(&mut queue, 1, 30_000, 29));
-    assert!(is_shared(&queue), "felt");
-    assert!(!one_trial(&mut in_step, 1, 30_000, 0));
-    assert!(!is_shared(&in_step), "not felt");
-}
-
-#[test]
-fn a_trial_is_made_in_quiet_times_of_deep_queues() {
-    let deep = RttSample { min: Duration::from_millis(40), ..rtt(100) };
-    let sibling = |cut_ms: Option<u64>| {
-        let mut delays = Delays::default();
-        delays.note(at(10_000), RTT);
-        let cut = cut_ms.map(|ms| Cut { serial: 1, at: at(ms), rtt: RTT, is_trial: false, fall_s: None });
-        shared(&[PathMetrics { ssthresh_bytes: 40_000, ..posted(cut, delays) }])
-    };
-    let mut queue = SharedQueue::new(PathId::ZERO);
-    assert!(!queue.is_time_for_trial(at(10_000), &deep, &sibling(None)), "nobody was met");
-    queue.on_acked(&ack(9_900, 100), &sibling(None));
-    assert!(queue.is_time_for_trial(at(10_000), &deep, &sibling(None)));
-    assert!(queue.is_time_for_trial(at(10_000), &deep, &sibling(Some(9_699))));
-    assert!(!queue.is_time_for_trial(at(10_000), &deep, &sibling(Some(9_700))), "the sibling was cut");
-    let shallow = RttSample { min: Duration::from_millis(51), ..deep };
-    assert!(!queue.is_time_for_trial(at(10_000), &shallow, &sibling(None)), "less than half of the time is a queue");
-    assert_eq!(queue.on_trial(at(10_000), &deep), at(10_200));
-    assert!(!queue.is_time_for_trial(at(39_999), &deep, &sibling(None)), "that was found out");
-}
-
-#[test]
-fn what_chance_may_have_done_proves_nothing() {
-    let mut queue = SharedQueue::new(PathId::ZERO);
-    // The sibling felt 3 ms; this path's delays go to and fro by 40, and happen to rise by as much on the whole.
-    let cut_at = |fall| cut(1, 1000, fall);
-    for (i, sent) in (1000..1210).step_by(10).enumerate() {
-        queue.on_acked(&ack(sent, if i % 2 == 0 { 83 } else { 123 }), &cut_at(None));
-    }
-    queue.on_acked(&ack(1250, 100), &cut_at(Some(3.0)));
-    assert!(is_shared(&queue));
 }
