@@ -28,6 +28,9 @@ pub(super) fn run(args: LabDoctorArgs, stop: &AtomicBool) -> Result<(), CliError
         });
         measuring?;
     }
+    if for_people && measured.is_empty() {
+        return Ok(());
+    }
     if for_people {
         return table(&measured).lines().iter().try_for_each(|line| print_line(line));
     }
