@@ -4,6 +4,8 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -46,20 +48,66 @@ fn pipe_in(folder: &Path) -> PathBuf {
     pipe
 }
 
-/// Sends SIGINT as soon as the process heeds it; what it ends with.
-fn interrupted(mut child: Child) -> Output {
-    let status = format!("/proc/{}/status", child.id());
-    let heeds = || {
-        let status = fs::read_to_string(&status).unwrap_or_default();
-        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
-        caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 2 != 0)
-    };
-    while !heeds() {
-        assert!(child.try_wait().unwrap().is_none(), "it ended before it was interrupted");
-        std::thread::yield_now();
+/// Bits of SIGINT and SIGTERM in the masks of `/proc`.
+const ENDING_SIGNALS: u64 = 1 << 1 | 1 << 14;
+
+/// Nothing here takes a second of work: what is not done by then never will be.
+const STUCK: Duration = Duration::from_secs(60);
+
+/// A process that is killed, and its threads shown, where it takes longer than anything here should.
+struct Watched {
+    child: Child,
+    ended: mpsc::Sender<()>,
+}
+
+impl Watched {
+    fn start(command: &mut Command) -> Self {
+        let child = command.spawn().unwrap();
+        let (ended, wait) = mpsc::channel();
+        let id = child.id();
+        std::thread::spawn(move || {
+            if wait.recv_timeout(STUCK) == Err(mpsc::RecvTimeoutError::Timeout) {
+                eprintln!("process {id} is stuck after {STUCK:?}:\n{}", threads_of(id));
+                let _ = Command::new("kill").args(["-KILL", &id.to_string()]).status();
+            }
+        });
+        Self { child, ended }
     }
-    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
-    child.wait_with_output().unwrap()
+
+    /// Sends SIGINT as soon as the process heeds it; what it ends with.
+    fn interrupted(mut self) -> Output {
+        let status = format!("/proc/{}/status", self.child.id());
+        // A signal is heard only a moment after the system knows its handler. SIGTERM's comes after that moment of SIGINT.
+        let heeds = || {
+            let status = fs::read_to_string(&status).unwrap_or_default();
+            let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+            let mask = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+            mask & ENDING_SIGNALS == ENDING_SIGNALS
+        };
+        while !heeds() {
+            assert!(self.child.try_wait().unwrap().is_none(), "it ended before it was interrupted");
+            std::thread::yield_now();
+        }
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+        let output = self.child.wait_with_output().unwrap();
+        let _ = self.ended.send(());
+        output
+    }
+}
+
+/// What each thread of a process waits for.
+fn threads_of(process: u32) -> String {
+    let mut text = String::new();
+    for thread in fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten() {
+        for what in ["comm", "wchan", "syscall"] {
+            let told = fs::read_to_string(thread.path().join(what)).unwrap_or_else(|error| error.to_string());
+            text.push_str(told.trim());
+            text.push(' ');
+        }
+        text.push('\n');
+    }
+    text
 }
 
 /// A server for a test, killed at its end.
@@ -138,7 +186,7 @@ fn servers_go_on_when_nobody_reads_their_log() {
 fn runs_end_when_they_are_told_to() {
     let (home, file) = scenario(LONG);
     let out = home.path().join("out").to_string_lossy().into_owned();
-    let output = interrupted(plait(&["sim", "run", &file, "--out", &out, "--qlog", "--json"]).spawn().unwrap());
+    let output = Watched::start(&mut plait(&["sim", "run", &file, "--out", &out, "--qlog", "--json"])).interrupted();
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     let told = summary(&output);
     assert_eq!((&told["ok"], &told["command"]), (&false.into(), &"sim run".into()));
@@ -148,17 +196,17 @@ fn runs_end_when_they_are_told_to() {
     // A campaign in the middle of its first runs, kept or not.
     let line = ["sim", "run", &file, "--seeds", "3", "--jobs", "2"];
     for (more, expected) in [(&["--out", &out][..], "the same command goes on"), (&[], "with --out DIR the same")] {
-        let output = interrupted(plait(&[&line[..], more].concat()).spawn().unwrap());
+        let output = Watched::start(&mut plait(&[&line[..], more].concat())).interrupted();
         assert_eq!(output.status.code(), Some(1));
         let said = stderr(&output);
         assert!(said.contains("interrupted after 0 of 3 runs") && said.contains(expected), "{said}");
     }
-    let output = interrupted(plait(&["sim", "swarm", "--seeds", "1000000"]).spawn().unwrap());
+    let output = Watched::start(&mut plait(&["sim", "swarm", "--seeds", "1000000"])).interrupted();
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("of 1000000 seeds; none failed"), "{}", stderr(&output));
     // A file that never comes.
     let pipe = pipe_in(home.path()).to_string_lossy().into_owned();
-    let output = interrupted(plait(&["sim", "run", &pipe, "--json"]).spawn().unwrap());
+    let output = Watched::start(&mut plait(&["sim", "run", &pipe, "--json"])).interrupted();
     assert_eq!((output.status.code(), &summary(&output)["ok"]), (Some(1), &false.into()));
 }
 
@@ -177,22 +225,22 @@ fn downloads_end_when_they_are_told_to() {
     let home = tempfile::tempdir().unwrap();
     let get = ["get", &server.1, "--insecure", "--single"];
     // Whoever reads standard output has stopped doing so.
-    let mut child = plait(&get).spawn().unwrap();
-    let mut stdout = child.stdout.take().unwrap();
+    let mut process = Watched::start(&mut plait(&get));
+    let mut stdout = process.child.stdout.take().unwrap();
     stdout.read_exact(&mut [0; 1]).unwrap();
-    let output = interrupted(child);
+    let output = process.interrupted();
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("stopped before it was done"), "{}", stderr(&output));
     // A pipe without a reader.
     let pipe = pipe_in(home.path()).to_string_lossy().into_owned();
-    let output = interrupted(plait(&[&get[..], &["-o", &pipe]].concat()).spawn().unwrap());
+    let output = Watched::start(&mut plait(&[&get[..], &["-o", &pipe]].concat())).interrupted();
     assert_eq!(output.status.code(), Some(1));
     let output = plait(&[&get[..], &["-o", &pipe, "--max-time", "0.2"]].concat()).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("not done within 0.2 s"), "{}", stderr(&output));
     // An unfinished file is taken away.
     let file = home.path().join("body").to_string_lossy().into_owned();
-    let child = plait(&[&get[..], &["-o", &file]].concat()).spawn().unwrap();
-    assert_eq!(interrupted(child).status.code(), Some(1));
+    let output = Watched::start(&mut plait(&[&get[..], &["-o", &file]].concat())).interrupted();
+    assert_eq!(output.status.code(), Some(1));
     assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1, "only the pipe is left");
 }
