@@ -15,7 +15,7 @@ use crate::args::ExtensionName;
 use crate::error::CliError;
 use crate::local::{self, Local};
 use crate::meter::Meter;
-use crate::options::{ConnectPlan, EarlyData, Locals, PreferredVersion};
+use crate::options::{BeginOver, ConnectPlan, EarlyData, Locals, PreferredVersion};
 use crate::output::eprint_line;
 use crate::service::Service;
 use crate::transport;
@@ -101,7 +101,10 @@ pub(crate) async fn caller(plan: &ConnectPlan) -> Result<Caller, CliError> {
     if let Some(version) = plan.interop.version {
         config.version(Version(version));
     }
-    let pairs = plait::pairs(&endpoint.local_addrs(), &remotes);
+    let mut pairs = plait::pairs(&endpoint.local_addrs(), &remotes);
+    if let (BeginOver::First, Some(first)) = (plan.begin, pairs.first().map(|pair| pair.local)) {
+        pairs.retain(|pair| pair.local == first);
+    }
     Ok(Caller { endpoint, config, locals, pairs, name: server_name(plan).to_owned() })
 }
 

@@ -255,6 +255,17 @@ pub(crate) struct ConnectPlan {
     pub(crate) interop: InteropOptions,
     /// How long the handshake may take.
     pub(crate) timeout: Duration,
+    pub(crate) begin: BeginOver,
+}
+
+/// Over which of our addresses a connection may begin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum BeginOver {
+    /// Whichever answers, the first of them first.
+    #[default]
+    Any,
+    /// The first alone.
+    First,
 }
 
 impl ConnectPlan {
@@ -296,6 +307,7 @@ impl ConnectPlan {
             path_policy: args.path_policy.unwrap_or(PathPolicyName::OPENING),
             interop,
             timeout: args.connect_timeout,
+            begin: if args.first_path_only { BeginOver::First } else { BeginOver::Any },
         })
     }
 
