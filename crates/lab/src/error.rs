@@ -11,7 +11,7 @@ use plait_sim::scenario::ScenarioError;
 pub enum LabError {
     /// Neither root nor user namespaces.
     #[error(
-        "the laboratory needs network namespaces of its own ({said}); run it as root, or let users make namespaces (sysctl kernel.unprivileged_userns_clone=1, user.max_user_namespaces above 0)"
+        "the laboratory needs network namespaces of its own ({said}); `plait lab run --relay` runs QUIC stacks without; else run it as root, or let users make namespaces (sysctl kernel.unprivileged_userns_clone=1, user.max_user_namespaces above 0)"
     )]
     NoNamespaces {
         /// What the system said.

@@ -12,6 +12,7 @@
 //! | `host` | both hosts: devices, addresses, routes |
 //! | `emulator` | the real-time loop over the links, their changes, how late it was |
 //! | `contender` | the stacks that are compared, one file each |
+//! | `relay` | sockets on loopback in the place of hosts, for who may make none |
 //! | `run` | one run, from the hosts to its result |
 //! | [`campaign`] | many runs: the papers' figures, and reports |
 //! | `doctor` | how exact the emulator is on this machine |
@@ -28,6 +29,7 @@ mod emulator;
 mod error;
 mod host;
 mod machine;
+mod relay;
 mod run;
 pub mod sandbox;
 mod scratch;
@@ -36,3 +38,4 @@ mod tool;
 pub use contender::listed as contenders;
 pub use error::LabError;
 pub use host::Family;
+pub use run::Wiring;

@@ -11,6 +11,8 @@ mod interop;
 mod lab;
 #[cfg(target_os = "linux")]
 mod lab_figure;
+#[cfg(target_os = "linux")]
+mod lab_relay;
 mod perf;
 #[path = "../../../engine/tests/puppet/mod.rs"]
 mod puppet;

@@ -14,7 +14,7 @@ use super::row::{self, Circumstances};
 use crate::error::LabError;
 use crate::host::Family;
 use crate::machine::Machine;
-use crate::run::{self, Bench, Ran};
+use crate::run::{self, Bench, Ran, Wiring};
 
 /// A run that the machine was too busy for is done again so often, alone.
 const RETRIES_MAX: u32 = 2;
@@ -148,7 +148,7 @@ impl Plan {
         let (scenario, seed) = self.scenario(job)?;
         let contender = self.contenders.get(job.contender).ok_or(LabError::Stopped)?;
         let files: PathBuf = doing.scratch.join(format!("run-{}", job.index));
-        let bench = Bench { machine, family: Family::V4, files: &files, stop: doing.stop };
+        let bench = Bench { machine, wiring: Wiring::Namespaces(Family::V4), files: &files, stop: doing.stop };
         run::run(&scenario, seed, contender.as_ref(), &bench)
     }
 }

@@ -1,7 +1,5 @@
 //! A run as a row of a result file: the columns of the simulator's, and a few of the laboratory's own.
 
-use std::time::Duration;
-
 use plait_sim::campaign::Row;
 
 use super::plan::{Company, Job, Plan};
@@ -45,29 +43,9 @@ pub(crate) fn row(
     let at = row.cells.iter().position(|(name, _)| name == "commit").map_or(0, |at| at + 1);
     let own = OWN.iter().map(|name| (*name).to_owned()).zip(own);
     row.cells.splice(at..at, own);
-    found.note(&mut row);
+    found.note(&campaign.scenario(simulated)?, &mut row);
     let mut put = |name: &str, value: String| row.cells.push((format!("lab_{name}"), value));
     put("beside", circumstances.beside.to_string());
     put("retries", circumstances.retries.to_string());
-    put("delays_ms", delays(found));
     Ok(row)
-}
-
-/// Each request with the time of its making and the delay of its answer, `-` without one.
-fn delays(found: &Ran) -> String {
-    let Ok(answer) = &found.result else { return String::new() };
-    let ms = |time: Duration| format!("{:.3}", time.as_secs_f64() * 1e3);
-    let one = |(at, delay): &(Duration, Option<Duration>)| {
-        format!("{}:{}", ms(*at + answer.handshake.unwrap_or_default()), delay.map_or("-".to_owned(), ms))
-    };
-    answer.requests.iter().map(one).collect::<Vec<_>>().join(" ")
-}
-
-/// What a cell of delays says: time and delay of each request in ms, infinite without an answer.
-pub(crate) fn read_delays(cell: &str) -> Vec<(f64, f64)> {
-    let one = |word: &str| {
-        let (at, delay) = word.split_once(':')?;
-        Some((at.parse().ok()?, delay.parse().unwrap_or(f64::INFINITY)))
-    };
-    cell.split(' ').filter_map(one).collect()
 }

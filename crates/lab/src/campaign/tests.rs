@@ -6,9 +6,9 @@ use std::time::Duration;
 use plait_sim::run::network::Traffic;
 
 use super::plan::{Company, Job};
-use super::row::{self, Circumstances, read_delays};
+use super::row::{self, Circumstances};
 use super::*;
-use crate::run::{Answer, Completion, Ran, RunFailure};
+use crate::run::{Answer, Completion, Ran, RunFailure, Wiring, read_delays};
 
 fn planned(setups: Vec<Setup>, names: &[&str], repetitions: usize) -> Plan {
     let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
@@ -22,7 +22,7 @@ fn planned(setups: Vec<Setup>, names: &[&str], repetitions: usize) -> Plan {
 fn ran(result: Result<Answer, RunFailure>, seconds: f64) -> Ran {
     let elapsed = Duration::from_secs_f64(seconds);
     let (traffic, lateness) = (vec![Traffic::default(); 2], Default::default());
-    Ran { result, elapsed, traffic, lateness, is_late: false, real_time: true }
+    Ran { result, elapsed, traffic, lateness, is_late: false, real_time: true, wiring: Wiring::Relay }
 }
 
 fn answer(bytes: u64, requests: Vec<(Duration, Option<Duration>)>) -> Answer {

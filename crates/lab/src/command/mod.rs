@@ -1,20 +1,21 @@
 //! `plait lab run`: a scenario file, with one contender after the other.
 
+mod page;
+
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use plait_sim::Policies;
-use plait_sim::campaign::Row;
-use plait_sim::command::{CommandError, plan};
-use plait_sim::scenario::{LinkPlan, PathPlan, Scenario};
+use plait_sim::campaign::store::stamp_of;
+use plait_sim::campaign::{Campaign, CampaignError, Row, Shard, Store, hash_of};
+use plait_sim::command::{CommandError, Pictures, plan, write_page};
 
-use crate::contender;
 use crate::error::LabError;
-use crate::host::Family;
 use crate::machine::Machine;
-use crate::run::{self, Bench};
+use crate::run::{self, Bench, Wiring, sum_mbps};
 use crate::scratch::Scratch;
+use crate::{contender, doctor};
 
 /// What is to be run.
 #[derive(Clone, Debug)]
@@ -29,10 +30,21 @@ pub struct LabRunRequest {
     pub contenders: Vec<String>,
     /// The longest that a run may take, where its scenario has no shorter limit.
     pub time_limit: Duration,
-    /// Which addresses the hosts have.
-    pub family: Family,
+    /// What lies between clients and servers.
+    pub wiring: Wiring,
+    /// Where rows and a report go, and what becomes of the report's plots besides; with none the rows are told alone.
+    pub out: Option<(PathBuf, Pictures)>,
     /// What results belong to.
     pub commit: String,
+}
+
+/// What came of all runs.
+#[derive(Clone, Debug)]
+pub struct LabRuns {
+    /// A row each.
+    pub rows: Vec<LabRow>,
+    /// The files that were written.
+    pub files: Vec<PathBuf>,
 }
 
 /// What came of one run.
@@ -44,17 +56,6 @@ pub struct LabRow {
     pub row: Row,
     /// Whether the machine was too busy for it to count.
     pub is_late: bool,
-}
-
-/// What paths may have in sum on a machine of two cores, Mbit/s: the most that the doctor measures.
-const MEASURED_MBPS: f64 = 200.0;
-
-/// What the paths of a scenario carry in sum towards the client or towards the server, whichever is more, Mbit/s.
-fn sum_mbps(scenario: &Scenario) -> f64 {
-    let of = |way: fn(&PathPlan) -> &LinkPlan| -> f64 {
-        scenario.paths.iter().filter_map(|path| way(path).rate.mean_bps()).map(|bps| bps as f64 / 1e6).sum()
-    };
-    of(|path| &path.own.up).max(of(|path| &path.own.down))
 }
 
 /// How far it is.
@@ -77,39 +78,82 @@ impl From<CommandError> for LabError {
     }
 }
 
-/// Runs a scenario file: every point of its sweep, every seed, every contender in turn. `on` hears how far it is.
+/// Runs a scenario file: every point of its sweep, every seed, every contender in turn; what a folder has of it already is
+/// not done again. `on` hears how far it is.
 ///
 /// # Errors
 /// The file is wrong or not of this world, a contender is not to be had here, or it was told to stop.
-pub fn run(
-    request: &LabRunRequest,
-    stop: &AtomicBool,
-    mut on: impl FnMut(RunStep<'_>),
-) -> Result<Vec<LabRow>, LabError> {
+pub fn run(request: &LabRunRequest, stop: &AtomicBool, mut on: impl FnMut(RunStep<'_>)) -> Result<LabRuns, LabError> {
     let campaign = plan(&request.file, &request.sets, request.seeds, &Policies::default())?;
     let contenders: Result<Vec<_>, _> = request.contenders.iter().map(|name| contender::by_name(name)).collect();
     let (contenders, machine, scratch) = (contenders?, Machine::look(), Scratch::make()?);
     if scratch.swept > 0 {
         on(RunStep::Swept(scratch.swept));
     }
+    let total = campaign.jobs.len() * contenders.len();
+    let open = |(out, _): &(PathBuf, Pictures)| {
+        Store::with_stamp(out, stamp_of(request.hash(&campaign), total, &request.commit), Shard::WHOLE)
+    };
+    let store = request.out.as_ref().map(open).transpose()?;
+    let mut kept = store.as_ref().map(Store::load).transpose()?.unwrap_or_default();
     let mut rows = Vec::new();
     for job in &campaign.jobs {
         let mut scenario = campaign.scenario(job).map_err(LabError::Scenario)?;
         scenario.time_limit = scenario.time_limit.min(request.time_limit);
-        if sum_mbps(&scenario) > MEASURED_MBPS {
+        if sum_mbps(&scenario) > doctor::measured_mbps() {
             on(RunStep::Beyond(sum_mbps(&scenario)));
         }
         for contender in &contenders {
+            if let Some(row) = kept.remove(&rows.len()) {
+                rows.push(LabRow::of(row));
+                continue;
+            }
             let files = scratch.path().join(format!("run-{}", rows.len()));
-            let bench = Bench { machine: &machine, family: request.family, files: &files, stop };
-            let ran = run::run(&scenario, job.seed, contender.as_ref(), &bench)?;
+            let bench = Bench { machine: &machine, wiring: request.wiring, files: &files, stop };
+            let ran = run::run(&scenario, job.seed, contender.as_ref(), &bench);
+            let ran =
+                ran.map_err(|error| if store.is_some() { interrupted(error, rows.len(), total) } else { error })?;
             let mut row = campaign.row(job, &request.commit, &ran.told(&scenario)).map_err(LabError::Scenario)?;
-            row.cells.insert(0, ("contender".to_owned(), contender.name().to_owned()));
-            ran.note(&mut row);
-            let found = LabRow { contender: contender.name().to_owned(), row, is_late: ran.is_late };
-            on(RunStep::Run(&found));
-            rows.push(found);
+            row.index = rows.len();
+            row.cells.iter_mut().filter(|(name, _)| name == "run").for_each(|(_, run)| *run = rows.len().to_string());
+            row.cells.insert(1, (CONTENDER.to_owned(), contender.name().to_owned()));
+            ran.note(&scenario, &mut row);
+            store.as_ref().map(|store| store.keep(&row)).transpose()?;
+            rows.push(LabRow::of(row));
+            rows.last().into_iter().for_each(|found| on(RunStep::Run(found)));
         }
     }
-    Ok(rows)
+    let mut files = Vec::new();
+    if let (Some(store), Some((out, pictures))) = (&store, &request.out) {
+        let plain: Vec<Row> = rows.iter().map(|found| found.row.clone()).collect();
+        files.push(store.write(&plain)?);
+        files.extend(write_page(out, "report", &page::page(&campaign.name, &plain, &machine), *pictures)?);
+    }
+    Ok(LabRuns { rows, files })
+}
+
+/// The column of the contender's name.
+const CONTENDER: &str = "contender";
+
+/// What was done is kept.
+fn interrupted(error: LabError, done: usize, total: usize) -> LabError {
+    match error {
+        LabError::Stopped => CampaignError::Interrupted { done, total, kept: true }.into(),
+        error => error,
+    }
+}
+
+impl LabRow {
+    fn of(row: Row) -> Self {
+        let contender = row.cell(CONTENDER).unwrap_or_default().to_owned();
+        Self { contender, is_late: row.cell("lab_is_late") == Some("yes"), row }
+    }
+}
+
+impl LabRunRequest {
+    /// Of everything that decides the results but the program.
+    fn hash(&self, campaign: &Campaign) -> u64 {
+        let more = [format!("{:?} {:?}", self.wiring, self.time_limit), campaign.hash().to_string()];
+        hash_of(self.contenders.iter().cloned().chain(more))
+    }
 }

@@ -8,7 +8,7 @@ use plait_sim::host::app::Load;
 
 use super::Contender;
 use crate::machine::Machine;
-use crate::run::{Answer, ClientOutput, Completion, Program, Ready, RunFailure, Work};
+use crate::run::{Answer, ClientOutput, Completion, Program, Ready, RunFailure, Wiring, Work};
 
 /// Plain TCP, without TLS, by tools that every machine has.
 #[derive(Debug)]
@@ -33,12 +33,15 @@ impl Contender for Plain {
     }
 
     fn accepts(&self, work: &Work) -> Result<(), String> {
+        if work.wiring == Wiring::Relay {
+            return Err("the relay carries UDP alone".to_owned());
+        }
         if let Load::Download { .. } = work.load { Ok(()) } else { Err("it can only send files".to_owned()) }
     }
 
     fn server(&self, work: &Work) -> Program {
         let Load::Download { bytes } = work.load else { return Program::new("false", [""; 0]) };
-        let port = work.initial().server.port();
+        let port = work.listen.port();
         let listen = format!("TCP-LISTEN:{port},fork,reuseaddr");
         Program::new("socat", ["-U".to_owned(), listen, format!("SYSTEM:head -c {bytes} /dev/zero")])
             .ready(Ready::Tcp(port))

@@ -10,7 +10,7 @@ use super::{Contender, perf};
 use crate::error::LabError;
 use crate::host::Hosts;
 use crate::machine::Machine;
-use crate::run::{Answer, ClientOutput, Program, RunFailure, Work};
+use crate::run::{Answer, ClientOutput, Program, RunFailure, Wiring, Work};
 
 /// Subflows of a connection, as many as Linux allows.
 const SUBFLOWS_MAX: usize = 8;
@@ -78,6 +78,11 @@ impl Contender for Kernel {
     }
 
     fn accepts(&self, work: &Work) -> Result<(), String> {
+        if work.wiring == Wiring::Relay {
+            return Err(
+                "the relay carries UDP alone; without --relay there are hosts with kernels of their own".to_owned()
+            );
+        }
         match self {
             Self::Mptcp if work.ways.len() > SUBFLOWS_MAX => Err(format!("Linux allows {SUBFLOWS_MAX} subflows")),
             Self::Tcp | Self::Mptcp => Ok(()),

@@ -28,8 +28,8 @@ use crate::run::{Answer, ClientOutput, Program, RunFailure, Work};
 
 /// A stack under test: how its server and its client are started on the two hosts, and how its answer is read.
 ///
-/// It is told what to do in a [`Work`], and touches nothing but the two hosts: these go when the run is over, and with
-/// them whatever was set in them. All methods may be called from several threads at once, for runs side by side.
+/// It is told what to do in a [`Work`], and touches nothing but the two hosts, if it has any: these go when the run is
+/// over, and with them whatever was set in them. All methods may be called from several threads at once, for runs side by side.
 pub(crate) trait Contender: Debug + Send + Sync {
     /// The word by which it is chosen, and that stands in results, without spaces and commas.
     fn name(&self) -> &str;
@@ -46,7 +46,7 @@ pub(crate) trait Contender: Debug + Send + Sync {
     /// Why not, and what to do.
     fn availability(&self, machine: &Machine) -> Result<(), String>;
 
-    /// Whether it can do this at all: some have no uploads, or one path only.
+    /// Whether it can do this at all: some have no uploads, or one path only, or are no UDP, which alone a relay carries.
     ///
     /// # Errors
     /// Why not.

@@ -4,7 +4,7 @@ use plait_sim::scenario::Extension;
 
 use super::{Contender, perf};
 use crate::machine::Machine;
-use crate::run::{Answer, ClientOutput, Program, RunFailure, Work};
+use crate::run::{Answer, ClientOutput, Program, RunFailure, Wiring, Work};
 
 /// Keys of `[endpoints]` that a variant may set, and the flag of each at both ends.
 const SETTINGS: [(&str, &str); 5] = [
@@ -96,8 +96,13 @@ impl Contender for Plait {
         perf::availability()
     }
 
-    fn accepts(&self, _work: &Work) -> Result<(), String> {
-        Ok(())
+    fn accepts(&self, work: &Work) -> Result<(), String> {
+        match (work.wiring, self.extension(work)) {
+            (Wiring::Relay, "multiflow") => Err("its hosts tell each other their addresses, and would go round the \
+                 relay; leave --relay out"
+                .to_owned()),
+            _ => Ok(()),
+        }
     }
 
     fn server(&self, work: &Work) -> Program {
@@ -111,7 +116,8 @@ impl Contender for Plait {
     fn client(&self, work: &Work) -> Program {
         let extension = self.extension(work);
         let mut flags = self.flags(work);
-        flags.extend(["--extension", extension, "--path-policy", work.endpoints.path_policy]);
+        // The simulator's client begins where the scenario says, and so do the kernel's.
+        flags.extend(["--extension", extension, "--path-policy", work.endpoints.path_policy, "--first-path-only"]);
         if extension == "multiflow" {
             flags.push("--private-addresses");
         }

@@ -99,7 +99,7 @@ impl Contender for Foreign {
         let files = super::identity::files(&work.files);
         let program =
             Program::new(self.program(), [std::ffi::OsString::from("server"), files.0.into(), files.1.into()]);
-        let address = work.initial().server;
+        let address = work.listen;
         self.set(work, program).env("PEER_LISTEN", address.to_string()).ready(Ready::Udp(address.port()))
     }
 

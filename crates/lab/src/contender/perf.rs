@@ -39,7 +39,7 @@ pub(super) fn own_limit(work: &Work) -> Duration {
 
 /// A server with these flags more.
 pub(super) fn server(work: &Work, flags: &[&str]) -> Program {
-    let mut args = words(&["perf", "server", "-q", "--listen", &work.initial().server.to_string(), "--identity"]);
+    let mut args = words(&["perf", "server", "-q", "--listen", &work.listen.to_string(), "--identity"]);
     args.push(work.files.join("identity").into());
     args.extend(words(&["--max-paths", "64", "--patience", "86400"]));
     args.extend(window(work));

@@ -9,7 +9,8 @@ use plait_sim::scenario::{Scenario, Traces, Tree};
 use super::example::Plain;
 use super::*;
 use crate::clock::ClockPoint;
-use crate::run::{Completion, PathEnds, Ready};
+use crate::host::{Family, PathEnds};
+use crate::run::{Completion, Ready, Wiring};
 
 /// A transfer over two paths, the second of them the initial one.
 fn work(load: Load) -> Work {
@@ -23,7 +24,9 @@ fn work(load: Load) -> Work {
     });
     Work {
         load,
+        wiring: Wiring::Namespaces(Family::V4),
         ways: ways.to_vec(),
+        listen: ([10, 9, 0, 1], 4433).into(),
         endpoints: scenario.endpoints,
         files: "/files".into(),
         time_limit: Duration::from_secs(60),
@@ -70,9 +73,15 @@ fn several_paths_begin_with_the_initial_one() {
     let client = |name: &str| words(&by_name(name).unwrap().client(&work));
     let both = client("plait");
     assert!(both.ends_with("--path 10.0.2.2 --path 10.0.1.2"), "{both}");
-    for part in
-        ["-R -n 5000", "--scheduler ecf", "--window 1000000", "--no-questions", "--max-time 59", "10.9.0.1:4433"]
-    {
+    for part in [
+        "-R -n 5000",
+        "--scheduler ecf",
+        "--window 1000000",
+        "--no-questions",
+        "--first-path-only",
+        "--max-time 59",
+        "10.9.0.1:4433",
+    ] {
         assert!(both.contains(part), "{part}: {both}");
     }
     assert!(client("plait-single").ends_with("--path 10.0.2.2") && client("plait-single").contains("--extension none"));

@@ -16,6 +16,11 @@ use crate::tool;
 
 /// Rates that are measured: Mbit/s of each path, and paths.
 const RATES: [(f64, usize); 6] = [(0.1, 1), (1.0, 1), (10.0, 1), (50.0, 1), (100.0, 1), (100.0, 2)];
+/// The most that paths carry together in what is measured, Mbit/s.
+pub(crate) fn measured_mbps() -> f64 {
+    RATES.iter().map(|(rate, paths)| rate * *paths as f64).fold(0.0, f64::max)
+}
+
 /// How long each of both measurements of a rate sends.
 const SEND_TIME: Duration = Duration::from_secs(2);
 /// The link's own delay, and the share that it loses.

@@ -5,6 +5,7 @@ mod accuracy;
 use std::sync::atomic::AtomicBool;
 
 pub use accuracy::Accuracy;
+pub(crate) use accuracy::measured_mbps;
 
 use crate::contender;
 use crate::error::LabError;

@@ -1,12 +1,14 @@
-//! The links in real time: one thread that reads both hosts' devices, asks the link model and writes when it says.
+//! The links in real time: one thread that reads what both hosts send, asks the link model and hands over when it says.
 //!
-//! What is decided is in `fabric`, which has no clock; `rhythm` is the loop with the clock and the devices. Time counts
+//! What is decided is in `fabric`, which has no clock; `rhythm` is the loop with the clock, and `gates` where it reads and
+//! writes: devices of two hosts, or the sockets of a relay ([`crate::relay`]). Time counts
 //! from the first packet of the transfer, so that events, variation and traces begin with the connection, as in the
 //! simulator, and not with the start of a process.
 
 mod fabric;
+mod gates;
 mod lateness;
-mod packet;
+pub(crate) mod packet;
 mod rhythm;
 
 use std::sync::Arc;
@@ -21,10 +23,10 @@ use plait_sim::scenario::Scenario;
 
 use crate::clock::ClockPoint;
 use crate::error::LabError;
-use crate::host::Ends;
 use crate::tool;
 
 use fabric::Fabric;
+pub(crate) use gates::{Entry, Gates};
 pub(crate) use lateness::Histogram;
 
 /// The priority of the loop among real-time threads: above ordinary ones, and those that measure it.
@@ -43,7 +45,7 @@ pub(crate) struct LinkRecord {
     pub(crate) lateness: Histogram,
     /// Packets that are none of the transfer's, and were not carried.
     pub(crate) strays: u64,
-    /// Packets that the other host's kernel did not take.
+    /// Packets that never came to the loop, or that the other host's kernel did not take.
     pub(crate) refused: u64,
     /// Whether the loop had real-time priority.
     pub(crate) real_time: bool,
@@ -58,18 +60,18 @@ pub(crate) struct Emulator {
 }
 
 impl Emulator {
-    /// Starts the loop over these devices, one pair a path of the scenario. The devices go with it.
+    /// Starts the loop between these ends of the scenario's paths, which go with it.
     ///
     /// # Errors
     /// No thread can be had.
-    pub(crate) fn start(scenario: &Scenario, seed: u64, ends: Vec<Ends>) -> Result<Self, LabError> {
+    pub(crate) fn start(scenario: &Scenario, seed: u64, gates: impl Gates + Send + 'static) -> Result<Self, LabError> {
         let stop = Arc::new(AtomicBool::new(false));
         let (told, fabric, (say, hear)) = (Arc::clone(&stop), Fabric::new(scenario, seed), mpsc::channel());
         let work = move || {
             // As exact as the kernel's timers are; where it may not be set they are 50 µs late.
             let _ = prctl::set_timerslack(1);
             let _ = say.send(gettid());
-            rhythm::run(fabric, &ends, &told)
+            rhythm::run(fabric, gates, &told)
         };
         let thread = std::thread::Builder::new().name("lab-links".to_owned()).spawn(work);
         let thread = thread.map_err(LabError::io("a thread for the links"))?;

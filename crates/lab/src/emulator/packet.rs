@@ -1,4 +1,6 @@
-//! What the loop must know of an IP packet: its mark, its flow, whether it is one of the transfer's.
+//! What the loop must know of an IP packet: its mark, its flow, its addresses, whether it is one of the transfer's.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4};
 
 use plait_base::Ecn;
 
@@ -8,6 +10,11 @@ const V6_HEADER_BYTES: usize = 40;
 /// Protocol numbers (IANA): TCP and UDP.
 const TCP: u8 = 6;
 const UDP: u8 = 17;
+const UDP_HEADER_BYTES: usize = 8;
+/// Bytes in front of a datagram's payload in an IPv4 packet without options.
+pub(crate) const V4_UDP_BYTES: usize = V4_HEADER_BYTES + UDP_HEADER_BYTES;
+/// Hops that a packet may take.
+const HOPS: u8 = 64;
 
 /// An IP packet that was read from a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +45,7 @@ impl Facts {
         };
         let header = match protocol {
             TCP => usize::from(transport.get(12)? >> 4) * 4,
-            UDP => 8,
+            UDP => UDP_HEADER_BYTES,
             _ => return None,
         };
         let ports = transport.get(..4)?;
@@ -68,6 +75,64 @@ pub(super) fn mark_ce(packet: &mut [u8]) {
         Some(6) if packet.len() >= V6_HEADER_BYTES => packet[1] |= 0b11 << 4,
         _ => {}
     }
+}
+
+/// Which of a packet's two addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// Where it comes from.
+    Sender,
+    /// Where it goes to.
+    Receiver,
+}
+
+/// An address and a port of a packet that [`Facts::read`] has read.
+pub(crate) fn address(packet: &[u8], whose: Whose) -> Option<SocketAddr> {
+    let is_sender = whose == Whose::Sender;
+    let (ip, transport): (IpAddr, _) = match packet.first()? >> 4 {
+        4 => {
+            let at = if is_sender { 12 } else { 16 };
+            let ip: [u8; 4] = packet.get(at..at + 4)?.try_into().ok()?;
+            (Ipv4Addr::from(ip).into(), packet.get(usize::from(packet[0] & 0xf) * 4..)?)
+        }
+        6 => {
+            let at = if is_sender { 8 } else { 24 };
+            let ip: [u8; 16] = packet.get(at..at + 16)?.try_into().ok()?;
+            (Ipv6Addr::from(ip).into(), packet.get(V6_HEADER_BYTES..)?)
+        }
+        _ => return None,
+    };
+    let at = if is_sender { 0 } else { 2 };
+    let port: [u8; 2] = transport.get(at..at + 2)?.try_into().ok()?;
+    Some(SocketAddr::new(ip, u16::from_be_bytes(port)))
+}
+
+/// Writes the headers of IPv4 and UDP in front of a payload that lies at [`V4_UDP_BYTES`], with the bits of ECN; gives
+/// the packet's size. The datagram has no checksum (RFC 768): nobody reads it from this packet.
+pub(crate) fn write_v4_udp(
+    buffer: &mut [u8],
+    (from, to): (SocketAddrV4, SocketAddrV4),
+    ecn: u8,
+    payload: usize,
+) -> usize {
+    let size = V4_UDP_BYTES + payload;
+    let Some(head) = buffer.get_mut(..V4_UDP_BYTES) else { return 0 };
+    head.fill(0);
+    (head[0], head[1], head[8], head[9]) = (0x45, ecn & 0b11, HOPS, UDP);
+    head[2..4].copy_from_slice(&(size as u16).to_be_bytes());
+    head[12..16].copy_from_slice(&from.ip().octets());
+    head[16..20].copy_from_slice(&to.ip().octets());
+    let sum = checksum(&head[..V4_HEADER_BYTES]);
+    head[10..12].copy_from_slice(&sum.to_be_bytes());
+    head[20..22].copy_from_slice(&from.port().to_be_bytes());
+    head[22..24].copy_from_slice(&to.port().to_be_bytes());
+    head[24..26].copy_from_slice(&((UDP_HEADER_BYTES + payload) as u16).to_be_bytes());
+    size
+}
+
+/// The bits of ECN of an IPv4 packet.
+pub(crate) fn v4_ecn(packet: &[u8]) -> u8 {
+    packet.get(1).map_or(0, |class| class & 0b11)
 }
 
 /// The sum of RFC 1071 over a header.
@@ -117,6 +182,25 @@ mod tests {
         icmp[9] = 1;
         assert_eq!(Facts::read(&icmp), None);
         (0..24).for_each(|cut| assert_eq!(Facts::read(&v4()[..cut]), None, "{cut}"));
+    }
+
+    #[test]
+    fn addresses_are_read_as_they_were_written() {
+        let (from, to) = ("127.0.1.2:7".parse().unwrap(), "127.9.0.1:4433".parse().unwrap());
+        let mut packet = vec![1; V4_UDP_BYTES + 5];
+        assert_eq!(write_v4_udp(&mut packet, (from, to), 0b10, 5), packet.len());
+        assert_eq!(address(&packet, Whose::Sender), Some(from.into()));
+        assert_eq!(address(&packet, Whose::Receiver), Some(to.into()));
+        let facts = Facts::read(&packet).unwrap();
+        assert_eq!((facts.ecn, facts.payload_bytes, v4_ecn(&packet)), (Some(Ecn::Ect0), 5, 0b10));
+        assert_eq!((checksum(&packet[..20]), &packet[28..]), (0, &[1; 5][..]));
+        let mut v6 = vec![0x60, 0, 0, 0, 0, 8, UDP, 64];
+        v6.extend("fd00::1".parse::<Ipv6Addr>().unwrap().octets());
+        v6.extend("fd00::2".parse::<Ipv6Addr>().unwrap().octets());
+        v6.extend([0, 7, 0, 9, 0, 8, 0, 0]);
+        assert_eq!(address(&v6, Whose::Sender), Some("[fd00::1]:7".parse().unwrap()));
+        assert_eq!(address(&v6, Whose::Receiver), Some("[fd00::2]:9".parse().unwrap()));
+        assert_eq!((address(&v6[..20], Whose::Receiver), address(&[], Whose::Sender)), (None, None));
     }
 
     #[test]

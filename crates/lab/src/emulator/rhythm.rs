@@ -1,22 +1,19 @@
 //! The loop: hand over what is due, read what has come, wait exactly until something is due.
 
-use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::poll::ppoll;
 use nix::sys::time::TimeSpec;
 use plait_base::Instant;
 use plait_sim::scenario::Direction;
-use tappers::linux::Tun;
 
-use super::LinkRecord;
 use super::fabric::Fabric;
 use super::packet::Facts;
+use super::{Gates, LinkRecord};
 use crate::clock::ClockPoint;
-use crate::host::Ends;
 
-/// Packets read from a device before others get a turn, and packets handed over before reading does.
+/// Packets read from one place before others get a turn, and packets handed over before reading does.
 const READ_TURN: usize = 32;
 const WRITE_TURN: usize = 64;
 /// Within these bounds the loop no longer sleeps before something is due: twice as long as waking up took of late. A
@@ -33,9 +30,9 @@ const DATA_BYTES: usize = 100;
 const PACKET_BYTES_MAX: usize = 65_536;
 
 /// The loop's state between rounds.
-struct Rhythm<'a> {
+struct Rhythm<G> {
     fabric: Fabric,
-    ends: &'a [Ends],
+    gates: G,
     buffer: Vec<u8>,
     record: LinkRecord,
     /// How long after the end of a pause the loop ran again, of late.
@@ -43,12 +40,9 @@ struct Rhythm<'a> {
 }
 
 /// Carries packets until told to stop.
-pub(super) fn run(fabric: Fabric, ends: &[Ends], stop: &AtomicBool) -> LinkRecord {
-    let devices = || ends.iter().flat_map(|pair| [&pair.client, &pair.server]);
-    let mut waited_for: Vec<PollFd<'_>> =
-        devices().map(|device| PollFd::new(device.as_fd(), PollFlags::POLLIN)).collect();
+pub(super) fn run(fabric: Fabric, gates: impl Gates, stop: &AtomicBool) -> LinkRecord {
     let mut rhythm =
-        Rhythm { fabric, ends, buffer: vec![0; PACKET_BYTES_MAX], record: LinkRecord::default(), wake: SPIN_MIN };
+        Rhythm { fabric, gates, buffer: vec![0; PACKET_BYTES_MAX], record: LinkRecord::default(), wake: SPIN_MIN };
     while !stop.load(Ordering::Relaxed) {
         let has_written = rhythm.hand_over();
         let has_read = rhythm.take_in();
@@ -58,17 +52,18 @@ pub(super) fn run(fabric: Fabric, ends: &[Ends], stop: &AtomicBool) -> LinkRecor
         let pause = rhythm.pause();
         if !pause.is_zero() {
             let before = ClockPoint::now();
-            let woken = ppoll(&mut waited_for, Some(TimeSpec::from_duration(pause)), None);
+            let woken = ppoll(&mut rhythm.gates.waits(), Some(TimeSpec::from_duration(pause)), None);
             if woken == Ok(0) {
                 rhythm.on_wake(ClockPoint::now().since(before).saturating_sub(pause));
             }
         }
     }
     rhythm.record.traffic = rhythm.fabric.traffic();
+    rhythm.record.refused += rhythm.gates.lost();
     rhythm.record
 }
 
-impl Rhythm<'_> {
+impl<G: Gates> Rhythm<G> {
     /// Time since the first packet; none before it.
     fn time(&self, now: ClockPoint) -> Option<Instant> {
         self.record.first.map(|first| Instant::ZERO + now.since(first))
@@ -83,12 +78,7 @@ impl Rhythm<'_> {
             let Some(now) = self.time(clock) else { return false };
             let Some(arrival) = self.fabric.poll(now) else { return count > 0 };
             self.record.lateness.add(now.since(arrival.at));
-            let pair = self.ends.get(arrival.path);
-            let device: Option<&Tun> = pair.map(|pair| match arrival.direction {
-                Direction::Up => &pair.server,
-                Direction::Down => &pair.client,
-            });
-            if device.is_none_or(|device| device.send(&arrival.bytes).is_err()) {
+            if !self.gates.deliver(arrival.path, arrival.direction, &arrival.bytes) {
                 self.record.refused += 1;
             }
             if arrival.direction == Direction::Down && arrival.payload_bytes > DATA_BYTES {
@@ -99,24 +89,22 @@ impl Rhythm<'_> {
         true
     }
 
-    /// Reads what has come, a turn of it from each device.
+    /// Reads what has come, a turn of it from each place.
     fn take_in(&mut self) -> bool {
         let mut has_read = false;
-        for (path, pair) in self.ends.iter().enumerate() {
-            for (device, direction) in [(&pair.client, Direction::Up), (&pair.server, Direction::Down)] {
-                for _ in 0..READ_TURN {
-                    let Ok(size) = device.recv(&mut self.buffer) else { break };
-                    let packet = self.buffer.get(..size).unwrap_or_default();
-                    has_read = true;
-                    let Some(facts) = Facts::read(packet) else {
-                        self.record.strays += 1;
-                        continue;
-                    };
-                    let clock = ClockPoint::now();
-                    let first = *self.record.first.get_or_insert(clock);
-                    let now = Instant::ZERO + clock.since(first);
-                    self.fabric.enter(now, path, direction, facts, packet);
-                }
+        for source in 0..self.gates.sources() {
+            for _ in 0..READ_TURN {
+                let Some(entry) = self.gates.receive(source, &mut self.buffer) else { break };
+                let packet = self.buffer.get(..entry.size).unwrap_or_default();
+                has_read = true;
+                let Some(facts) = Facts::read(packet) else {
+                    self.record.strays += 1;
+                    continue;
+                };
+                let clock = ClockPoint::now();
+                let first = *self.record.first.get_or_insert(clock);
+                let now = Instant::ZERO + clock.since(first);
+                self.fabric.enter(now, entry.path, entry.direction, facts, packet);
             }
         }
         has_read

@@ -14,4 +14,4 @@ mod topology;
 
 pub(crate) use namespace::Namespace;
 pub use topology::Family;
-pub(crate) use topology::{Ends, Hosts, Layout};
+pub(crate) use topology::{Ends, Hosts, Layout, PathEnds};

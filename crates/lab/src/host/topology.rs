@@ -10,7 +10,6 @@ use tappers::linux::Tun;
 
 use super::Namespace;
 use crate::error::LabError;
-use crate::run::PathEnds;
 use crate::tool;
 
 /// Where every server listens.
@@ -77,6 +76,18 @@ impl Family {
     }
 }
 
+/// The two ends of a path. Every path has an address of the client for itself; the server has one address for all of
+/// them, as in the simulator, and its host answers each client address by the path that it belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PathEnds {
+    /// The client's address.
+    pub(crate) client: IpAddr,
+    /// The client's device, of which this is the only address.
+    pub(crate) device: String,
+    /// Where the client reaches the server.
+    pub(crate) server: SocketAddr,
+}
+
 /// The two ends of a path as the emulator has them.
 pub(crate) struct Ends {
     /// What the client sends comes out here.
@@ -94,6 +105,8 @@ pub(crate) struct Hosts {
     pub(crate) server: Namespace,
     /// The paths between them, in the scenario's order.
     pub(crate) ways: Vec<PathEnds>,
+    /// Where the server is to listen.
+    pub(crate) listen: SocketAddr,
 }
 
 /// Counts devices, so that several topologies are built side by side.
@@ -138,7 +151,7 @@ impl Hosts {
         tool::feed("ip", ["-batch", "-"], &moves.join("\n"))?;
         client.ip_batch(flag, &there)?;
         server.ip_batch(flag, &here)?;
-        Ok((Self { client, server, ways }, ends))
+        Ok((Self { client, server, ways, listen: SocketAddr::new(address, PORT) }, ends))
     }
 }
 

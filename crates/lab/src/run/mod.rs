@@ -1,4 +1,4 @@
-//! One run: two hosts joined by emulated links, a contender's server and client on them, and what came of it.
+//! One run: a contender's server and client, joined by emulated links, and what came of it.
 
 mod one;
 mod outcome;
@@ -6,9 +6,12 @@ mod process;
 mod program;
 mod told;
 mod unreal;
+mod wiring;
 mod work;
 
 pub(crate) use one::{Bench, Ran, run};
 pub(crate) use outcome::{Answer, Completion, PathShare, RunFailure};
 pub(crate) use program::{ClientOutput, Program, Ready};
-pub(crate) use work::{PathEnds, Work};
+pub(crate) use told::{read_delays, sum_mbps};
+pub use wiring::Wiring;
+pub(crate) use work::Work;

@@ -1,6 +1,7 @@
 //! One run from its beginning to its end.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -9,12 +10,14 @@ use plait_sim::run::network::Traffic;
 use plait_sim::scenario::Scenario;
 
 use super::process::Started;
-use super::{Answer, Completion, RunFailure, Work, unreal};
+use super::wiring::Site;
+use super::{Answer, Completion, RunFailure, Wiring, Work, unreal};
 use crate::contender::Contender;
 use crate::emulator::{Emulator, LinkRecord};
 use crate::error::LabError;
-use crate::host::{Family, Hosts, Layout};
+use crate::host::{Family, Hosts, Layout, PathEnds};
 use crate::machine::Machine;
+use crate::relay::Relay;
 
 /// A run whose packets were handed over later than this, 1 in 100 of them, says more about the machine than about a stack.
 const LATE: Duration = Duration::from_millis(1);
@@ -49,6 +52,8 @@ pub(crate) struct Ran {
     pub(crate) is_late: bool,
     /// Whether the loop had real-time priority.
     pub(crate) real_time: bool,
+    /// What lay between client and server.
+    pub(crate) wiring: Wiring,
 }
 
 /// The run's folder, which goes with it.
@@ -73,8 +78,8 @@ impl Drop for Folder {
 pub(crate) struct Bench<'a> {
     /// What this machine can do.
     pub(crate) machine: &'a Machine,
-    /// Which addresses the hosts have.
-    pub(crate) family: Family,
+    /// What lies between client and server.
+    pub(crate) wiring: Wiring,
     /// A folder of the run's own, which it makes and takes away.
     pub(crate) files: &'a Path,
     /// Set from outside to end the run early.
@@ -84,7 +89,7 @@ pub(crate) struct Bench<'a> {
 /// Runs a scenario with a contender once. May be called from several threads at once.
 ///
 /// # Errors
-/// The hosts cannot be built, the scenario is not of this world, or it was told to stop. What goes wrong with the
+/// Hosts or relay cannot be built, the scenario is not of this world, or it was told to stop. What goes wrong with the
 /// contender is a result.
 pub(crate) fn run(
     scenario: &Scenario,
@@ -96,32 +101,77 @@ pub(crate) fn run(
     let missing = |why: String| LabError::Unavailable { name: contender.name().to_owned(), why };
     contender.availability(bench.machine).map_err(missing)?;
     let folder = Folder::make(bench.files)?;
-    let layout = Layout::of(scenario, bench.family);
-    let (hosts, ends) = Hosts::build(&layout, &folder.0)?;
-    let work = Work {
-        load: scenario.load,
-        ways: hosts.ways.clone(),
-        endpoints: scenario.endpoints.clone(),
-        files: folder.0.clone(),
-        time_limit: scenario.time_limit,
+    let stand = Stand { scenario, seed, contender, bench, folder: &folder.0 };
+    let (result, record) = match bench.wiring {
+        Wiring::Namespaces(family) => stand.between_hosts(family)?,
+        Wiring::Relay => stand.through_relay()?,
     };
-    contender.accepts(&work).map_err(missing)?;
-    contender.prepare(&hosts, &work)?;
-    let emulator = Emulator::start(scenario, seed, ends)?;
-    let result = play(&hosts, contender, &work, bench.stop);
-    let record = emulator.stop();
     if bench.stop.load(Ordering::Relaxed) {
         return Err(LabError::Stopped);
     }
-    Ok(judge(result, record, &work))
+    Ok(judge(result, record, bench.wiring, scenario.time_limit))
+}
+
+/// A run that is about to be done.
+struct Stand<'a> {
+    scenario: &'a Scenario,
+    seed: u64,
+    contender: &'a dyn Contender,
+    bench: &'a Bench<'a>,
+    folder: &'a Path,
+}
+
+/// What the contender said, and what the loop saw.
+type Played = (Result<Answer, RunFailure>, LinkRecord);
+
+impl Stand<'_> {
+    fn work(&self, ways: Vec<PathEnds>, listen: SocketAddr) -> Result<Work, LabError> {
+        let work = Work {
+            load: self.scenario.load,
+            wiring: self.bench.wiring,
+            ways,
+            listen,
+            endpoints: self.scenario.endpoints.clone(),
+            files: self.folder.to_owned(),
+            time_limit: self.scenario.time_limit,
+        };
+        let refused = |why: String| LabError::Unavailable { name: self.contender.name().to_owned(), why };
+        self.contender.accepts(&work).map(|()| work).map_err(refused)
+    }
+
+    fn between_hosts(&self, family: Family) -> Result<Played, LabError> {
+        let layout = Layout::of(self.scenario, family);
+        let (hosts, ends) = Hosts::build(&layout, self.folder)?;
+        let work = self.work(hosts.ways.clone(), hosts.listen)?;
+        self.contender.prepare(&hosts, &work)?;
+        let emulator = Emulator::start(self.scenario, self.seed, ends)?;
+        let sites = (Site::Host(&hosts.client), Site::Host(&hosts.server));
+        let result = play(sites, self.contender, &work, self.bench.stop);
+        Ok((result, emulator.stop()))
+    }
+
+    fn through_relay(&self) -> Result<Played, LabError> {
+        Site::check_here()?;
+        let relay = Relay::open(self.scenario.paths.len(), self.scenario.endpoints.initial_path)?;
+        let work = self.work(relay.ways(), relay.server())?;
+        let emulator = Emulator::start(self.scenario, self.seed, relay)?;
+        let result = play((Site::Here, Site::Here), self.contender, &work, self.bench.stop);
+        Ok((result, emulator.stop()))
+    }
 }
 
 /// Server up, client to its end, server down.
-fn play(hosts: &Hosts, contender: &dyn Contender, work: &Work, stop: &AtomicBool) -> Result<Answer, RunFailure> {
+fn play(
+    (client, server): (Site<'_>, Site<'_>),
+    contender: &dyn Contender,
+    work: &Work,
+    stop: &AtomicBool,
+) -> Result<Answer, RunFailure> {
     let program = contender.server(work);
-    let mut server = Started::start(&hosts.server, &program)?;
-    server.wait_ready(&hosts.server, &program.ready, stop)?;
-    let client = Started::start(&hosts.client, &contender.client(work))?;
+    let site = server;
+    let mut server = Started::start(site, &program)?;
+    server.wait_ready(site, &program.ready, stop)?;
+    let client = Started::start(client, &contender.client(work))?;
     let output = client.wait(work.time_limit, &server, stop);
     if output.timed_out {
         return Err(RunFailure::TimeLimit(work.time_limit));
@@ -130,7 +180,7 @@ fn play(hosts: &Hosts, contender: &dyn Contender, work: &Work, stop: &AtomicBool
 }
 
 /// Reads the clocks.
-fn judge(result: Result<Answer, RunFailure>, record: LinkRecord, work: &Work) -> Ran {
+fn judge(result: Result<Answer, RunFailure>, record: LinkRecord, wiring: Wiring, time_limit: Duration) -> Ran {
     let lateness = Lateness {
         p50: record.lateness.quantile(0.5),
         p99: record.lateness.quantile(0.99),
@@ -147,7 +197,7 @@ fn judge(result: Result<Answer, RunFailure>, record: LinkRecord, work: &Work) ->
     let timed = result.and_then(|answer| elapsed(&answer).map(|took| (answer, took)).ok_or_else(nothing));
     let (result, elapsed) = match timed {
         Ok((answer, elapsed)) => (Ok(answer), elapsed),
-        Err(failure) => (Err(failure), work.time_limit),
+        Err(failure) => (Err(failure), time_limit),
     };
-    Ran { result, elapsed, traffic, lateness, is_late, real_time }
+    Ran { result, elapsed, traffic, lateness, is_late, real_time, wiring }
 }

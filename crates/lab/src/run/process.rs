@@ -1,4 +1,4 @@
-//! Programs on the hosts while they run: started, waited for, killed with all that they started.
+//! Programs of a contender while they run: started, waited for, killed with all that they started.
 
 use std::io::Read;
 use std::os::unix::process::CommandExt;
@@ -11,9 +11,9 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
+use super::wiring::Site;
 use super::{ClientOutput, Program, Ready, RunFailure};
 use crate::clock::{ClockPoint, pause};
-use crate::host::Namespace;
 
 /// From one look at a program to the next.
 const LOOK: Duration = Duration::from_millis(2);
@@ -64,12 +64,12 @@ fn not_started(program: &Program, error: &std::io::Error) -> RunFailure {
 }
 
 impl Started {
-    /// Starts a program on a host.
+    /// Starts a program.
     ///
     /// # Errors
     /// The system refuses.
-    pub(super) fn start(host: &Namespace, program: &Program) -> Result<Self, RunFailure> {
-        let mut command = host.command(&program.file);
+    pub(super) fn start(site: Site<'_>, program: &Program) -> Result<Self, RunFailure> {
+        let mut command = site.command(&program.file);
         command.args(&program.args).envs(program.env.iter().cloned());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let mut child = command.spawn().map_err(|error| not_started(program, &error))?;
@@ -82,9 +82,9 @@ impl Started {
     ///
     /// # Errors
     /// It ended, or did not become ready in time.
-    pub(super) fn wait_ready(&mut self, host: &Namespace, ready: &Ready, stop: &AtomicBool) -> Result<(), RunFailure> {
+    pub(super) fn wait_ready(&mut self, site: Site<'_>, ready: &Ready, stop: &AtomicBool) -> Result<(), RunFailure> {
         let begun = ClockPoint::now();
-        while !self.is_ready(host, ready) {
+        while !self.is_ready(site, ready) {
             let ended = self.child.try_wait().ok().flatten();
             let late = ClockPoint::now().since(begun) > READY_TIME;
             if ended.is_some() || late || stop.load(Ordering::Relaxed) {
@@ -97,9 +97,9 @@ impl Started {
         Ok(())
     }
 
-    fn is_ready(&self, host: &Namespace, ready: &Ready) -> bool {
+    fn is_ready(&self, site: Site<'_>, ready: &Ready) -> bool {
         let listens = |flag: &str, port: &u16| {
-            let seen = host.run("ss", ["-H", "-n", "-l", flag, &format!("sport = :{port}")]);
+            let seen = site.sockets(&["-H", "-n", "-l", flag, &format!("sport = :{port}")]);
             seen.is_ok_and(|lines| !lines.trim().is_empty())
         };
         match ready {

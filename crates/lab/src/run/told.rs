@@ -7,9 +7,10 @@ use plait_sim::campaign::Row;
 use plait_sim::host::app::Exchange;
 use plait_sim::host::ledger::PathFigures;
 use plait_sim::run::outcome::{Around, End, LinkOutcome, Outcome, PathOutcome};
-use plait_sim::scenario::Scenario;
+use plait_sim::scenario::{DuplexPlan, LinkPlan, Place, Scenario};
 
 use super::{Ran, RunFailure};
+use crate::doctor;
 
 impl Ran {
     /// What the simulator's outcome has, as far as it can be known of real hosts.
@@ -80,18 +81,53 @@ impl Ran {
         }
     }
 
-    /// Puts what the simulator's rows do not have behind a row: how late the loop was, whether that was too late, and what
-    /// the contender noted.
-    pub(crate) fn note(&self, row: &mut Row) {
+    /// Puts what the simulator's rows do not have behind a row: how late the loop was, whether that was too late, whether more
+    /// was to be carried than was ever measured, when each request was answered, and what the contender noted.
+    pub(crate) fn note(&self, scenario: &Scenario, row: &mut Row) {
         let ms = |time: Duration| format!("{:.3}", time.as_secs_f64() * 1e3);
         let mut put = |name: &str, value: String| row.cells.push((format!("lab_{name}"), value));
         put("late_p50_ms", ms(self.lateness.p50));
         put("late_ms", ms(self.lateness.p99));
         put("late_max_ms", ms(self.lateness.max));
+        put("links", self.wiring.name().to_owned());
         put("real_time", self.real_time.to_string());
-        put("is_late", if self.is_late { "yes" } else { "" }.to_owned());
+        let yes = |is_so: bool| if is_so { "yes" } else { "" }.to_owned();
+        put("is_late", yes(self.is_late));
+        put("is_beyond", yes(sum_mbps(scenario) > doctor::measured_mbps()));
+        put("delays_ms", self.delays());
         if let Ok(answer) = &self.result {
             answer.notes.iter().for_each(|(name, value)| put(name, value.clone()));
         }
     }
+
+    /// Each request with the time of its making and the delay of its answer, `-` without one.
+    fn delays(&self) -> String {
+        let Ok(answer) = &self.result else { return String::new() };
+        let ms = |time: Duration| format!("{:.3}", time.as_secs_f64() * 1e3);
+        let one = |(at, delay): &(Duration, Option<Duration>)| {
+            format!("{}:{}", ms(*at + answer.handshake.unwrap_or_default()), delay.map_or("-".to_owned(), ms))
+        };
+        answer.requests.iter().map(one).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// What a cell of delays says: time and delay of each request in ms, infinite without an answer.
+pub(crate) fn read_delays(cell: &str) -> Vec<(f64, f64)> {
+    let one = |word: &str| {
+        let (at, delay) = word.split_once(':')?;
+        Some((at.parse().ok()?, delay.parse().unwrap_or(f64::INFINITY)))
+    };
+    cell.split(' ').filter_map(one).collect()
+}
+
+/// What the paths of a scenario carry in sum towards the client or towards the server, whichever is more, Mbit/s: each as
+/// much as the slowest link on its way.
+pub(crate) fn sum_mbps(scenario: &Scenario) -> f64 {
+    let links: Vec<&DuplexPlan> = scenario.duplexes().collect();
+    let of = |way: fn(&DuplexPlan) -> &LinkPlan| -> f64 {
+        let rate = |place: &Place| links.get(place.0).and_then(|link| way(link).rate.mean_bps());
+        let path = |path| scenario.way(path).iter().filter_map(rate).min();
+        (0..scenario.paths.len()).filter_map(path).map(|bps| bps as f64 / 1e6).sum()
+    };
+    of(|link| &link.up).max(of(|link| &link.down))
 }

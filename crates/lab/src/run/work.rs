@@ -1,31 +1,26 @@
 //! What is done in a run, in words that every contender understands.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use plait_sim::host::app::Load;
 use plait_sim::scenario::Endpoints;
 
-/// The two ends of a path. Every path has an address of the client for itself; the server has one address for all of
-/// them, as in the simulator, and its host answers each client address by the path that it belongs to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PathEnds {
-    /// The client's address.
-    pub(crate) client: IpAddr,
-    /// The client's device, of which this is the only address.
-    pub(crate) device: String,
-    /// Where the server listens.
-    pub(crate) server: SocketAddr,
-}
+use super::Wiring;
+use crate::host::PathEnds;
 
-/// One transfer between the two hosts.
+/// One transfer between a client and its server.
 #[derive(Clone, Debug)]
 pub(crate) struct Work {
     /// What is transferred.
     pub(crate) load: Load,
+    /// What lies between client and server.
+    pub(crate) wiring: Wiring,
     /// The paths, at least one, in the order of the scenario.
     pub(crate) ways: Vec<PathEnds>,
+    /// Where the server listens.
+    pub(crate) listen: SocketAddr,
     /// Settings of both ends as the scenario has them: initial path, extension, scheduler, congestion control (none: what
     /// the contender takes by itself, `cubic` for one that has no coupled control), windows and so on.
     pub(crate) endpoints: Endpoints,

@@ -52,6 +52,15 @@ pub(crate) struct LabRunArgs {
     /// IPv6 in place of IPv4
     #[arg(long)]
     pub(crate) ipv6: bool,
+    /// Join client and server by a relay on loopback: for UDP stacks, and for who may make no network namespaces
+    #[arg(long, conflicts_with = "ipv6")]
+    pub(crate) relay: bool,
+    /// Folder for rows and a report; what was interrupted goes on there
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Write each plot as a PNG file too, to the folder of --out
+    #[arg(long, requires = "out")]
+    pub(crate) png: bool,
     #[command(flatten)]
     pub(crate) show: ShowArgs,
 }

@@ -1,4 +1,4 @@
-//! `plait lab`: scenarios in real time, between network namespaces of this machine.
+//! `plait lab`: scenarios in real time, between network namespaces of this machine or through a relay on its loopback.
 
 pub(crate) mod args;
 mod doctor;
@@ -22,7 +22,7 @@ impl From<LabError> for CliError {
     }
 }
 
-/// Runs a command of the laboratory, in namespaces of its own.
+/// Runs a command of the laboratory, in namespaces of its own where it needs some.
 pub(crate) async fn run(command: LabCommand) -> Result<(), CliError> {
     let stop = Arc::new(AtomicBool::new(false));
     let heard = Arc::clone(&stop);
@@ -36,7 +36,10 @@ pub(crate) async fn run(command: LabCommand) -> Result<(), CliError> {
     }
     let work = move || match sandbox::is_inside() {
         true => inside(&command, &stop),
-        false => outside(&stop).inspect_err(tell),
+        false => match &command {
+            LabCommand::Run(args) if args.relay => run::run(args, &stop),
+            _ => outside(&stop).inspect_err(tell),
+        },
     };
     let done = tokio::task::spawn_blocking(work).await;
     done.unwrap_or_else(|error| Err(CliError::running(error, "this is a fault of plait")))

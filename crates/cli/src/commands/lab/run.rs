@@ -2,8 +2,8 @@
 
 use std::sync::atomic::AtomicBool;
 
-use plait_lab::Family;
-use plait_lab::command::{self, LabRow, LabRunRequest, RunStep};
+use plait_lab::command::{self, LabRow, LabRunRequest, LabRuns, RunStep};
+use plait_lab::{Family, Wiring};
 use serde_json::{Value, json};
 
 use super::args::LabRunArgs;
@@ -12,23 +12,31 @@ use crate::error::CliError;
 use crate::output::table::Table;
 use crate::output::{eprint_line, print_json, print_line};
 
+/// What a relay leaves out, in a line.
+const RELAY: &str = "through a relay on loopback: no TCP and MPTCP, no IPv6, no addresses that come and go, no refusal of \
+                     packets that are too large, and both ends share the stack of this machine";
+
 /// Runs the file with every contender that was named.
 pub(super) fn run(args: &LabRunArgs, stop: &AtomicBool) -> Result<(), CliError> {
     let ran = run_all(args, stop);
-    let failed = ran.as_ref().map_or(0, |rows| rows.iter().filter(|found| !found.row.is_complete()).count());
-    let (rows, failure) = match ran {
-        Ok(rows) if failed > 0 => {
-            let what = format!("{failed} of {} runs did not complete", rows.len());
-            (rows, Some(CliError::running(what, "their rows say why")))
+    let (runs, failure) = match ran {
+        Ok(runs) => {
+            let failed = runs.rows.iter().filter(|found| !found.row.is_complete()).count();
+            let what = format!("{failed} of {} runs did not complete", runs.rows.len());
+            let failure = (failed > 0).then(|| CliError::running(what, "their rows say why"));
+            (runs, failure)
         }
-        Ok(rows) => (rows, None),
-        Err(error) => (Vec::new(), Some(error)),
+        Err(error) => (LabRuns { rows: Vec::new(), files: Vec::new() }, Some(error)),
     };
+    let LabRuns { rows, files } = runs;
     if args.show.is_json() {
         let (error, runs) = (failure.as_ref().map(ToString::to_string), rows.iter().map(object).collect::<Vec<_>>());
-        print_json(&json!({ "command": "lab run", "ok": failure.is_none(), "runs": runs, "error": error }))?;
+        let files: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
+        let ok = failure.is_none();
+        print_json(&json!({ "command": "lab run", "ok": ok, "runs": runs, "files": files, "error": error }))?;
     } else if !rows.is_empty() {
         table(&rows).lines().iter().try_for_each(|line| print_line(line))?;
+        files.iter().try_for_each(|file| print_line(&format!("wrote {}", file.display())))?;
     }
     failure.map_or(Ok(()), Err)
 }
@@ -38,18 +46,26 @@ fn object(found: &LabRow) -> Value {
     json::row(&found.row)
 }
 
-fn run_all(args: &LabRunArgs, stop: &AtomicBool) -> Result<Vec<LabRow>, CliError> {
+fn run_all(args: &LabRunArgs, stop: &AtomicBool) -> Result<LabRuns, CliError> {
     let request = LabRunRequest {
         file: args.file.clone(),
         sets: args.sets.clone(),
         seeds: args.seeds,
         contenders: args.contenders.clone(),
         time_limit: args.max_time,
-        family: if args.ipv6 { Family::V6 } else { Family::V4 },
+        wiring: match (args.relay, args.ipv6) {
+            (true, _) => Wiring::Relay,
+            (false, true) => Wiring::Namespaces(Family::V6),
+            (false, false) => Wiring::Namespaces(Family::V4),
+        },
+        out: args.out.clone().map(|out| (out, sim::pictures(args.png))),
         commit: sim::commit()?,
     };
     let show = args.show;
-    let rows = command::run(&request, stop, |step| match step {
+    if args.relay {
+        eprint_line(RELAY);
+    }
+    let runs = command::run(&request, stop, |step| match step {
         RunStep::Swept(count) => eprint_line(&format!("{count} folders of laboratories that were killed are gone now")),
         RunStep::Beyond(mbps) => {
             eprint_line(&format!(
@@ -63,7 +79,7 @@ fn run_all(args: &LabRunArgs, stop: &AtomicBool) -> Result<Vec<LabRow>, CliError
         RunStep::Run(found) if !show.json => eprint_line(&line(found)),
         RunStep::Run(_) => {}
     })?;
-    Ok(rows)
+    Ok(runs)
 }
 
 fn line(found: &LabRow) -> String {

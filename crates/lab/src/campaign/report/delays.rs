@@ -6,7 +6,7 @@ use plait_sim::stats::Sorted;
 
 use super::{claim, seconds, table};
 use crate::campaign::results::{Results, Start};
-use crate::campaign::row::read_delays;
+use crate::run::read_delays;
 
 /// What becomes of requests when a path goes.
 #[derive(Clone, Debug, Default)]

@@ -1,0 +1,154 @@
+//! `plait lab run --relay`: the same scenario files without namespaces, for everybody.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use crate::support::{stderr, summary};
+
+/// A second of a download, half of it over each path.
+const SCENARIO: &str = "
+[[path]]
+rate_mbps = 4
+rtt_ms = 20
+[[path]]
+rate_mbps = 4
+rtt_ms = 30
+[transfer]
+kind = \"download\"
+bytes = 1_000_000
+";
+
+fn place() -> tempfile::TempDir {
+    let place = tempfile::tempdir().expect("a folder");
+    fs::write(place.path().join("two.toml"), SCENARIO).expect("it is written");
+    fs::create_dir(place.path().join("tmp")).expect("a folder");
+    place
+}
+
+fn plait(place: &Path, more: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_plait"));
+    command.args(["lab", "run", "two.toml", "--relay"]).args(more).current_dir(place);
+    command.env("TMPDIR", place.join("tmp")).stdin(Stdio::null());
+    command
+}
+
+fn run(place: &Path, more: &[&str]) -> Output {
+    plait(place, more).arg("--json").output().expect("it runs")
+}
+
+/// What lies among the temporary files.
+fn left(place: &Path) -> usize {
+    fs::read_dir(place.join("tmp")).expect("it is there").count()
+}
+
+#[test]
+fn two_paths_through_a_relay_take_half_the_time() {
+    let place = place();
+    let done = run(place.path(), &[]);
+    let said = summary(&done);
+    assert!(done.status.success(), "{said} {}", stderr(&done));
+    assert!(stderr(&done).contains("through a relay on loopback: no TCP and MPTCP"), "{}", stderr(&done));
+    let [both, single] = [0, 1].map(|at| said["runs"][at].clone());
+    let seconds = |run: &serde_json::Value| run["seconds"].as_f64().expect("a time");
+    assert_eq!((both["end"].as_str(), both["bytes"].as_u64()), (Some("complete"), Some(1_000_000)), "{both}");
+    assert_eq!(both["lab_links"].as_str(), Some("relay"));
+    // 2.0 s are what one path needs for the bytes alone: headers count as on a wire.
+    assert!(seconds(&single) > 2.0 && seconds(&both) < 0.75 * seconds(&single), "{both} {single}");
+    for path in ["path0_down_bytes", "path1_down_bytes"] {
+        assert!(both[path].as_u64().is_some_and(|bytes| bytes > 300_000), "{path}: {both}");
+    }
+    assert_eq!(single["path1_down_bytes"].as_u64(), Some(0), "{single}");
+    assert_eq!(left(place.path()), 0);
+}
+
+#[test]
+fn rows_and_a_report_are_kept_and_gone_on_with() {
+    let place = place();
+    let small = ["--set", "transfer.bytes=100000", "--set", "path.0.rate_mbps=300", "--out", "out"];
+    let first = run(place.path(), &small);
+    assert!(first.status.success(), "{}", stderr(&first));
+    assert!(
+        stderr(&first).contains("304 Mbit/s in sum are more than `plait lab doctor` measures"),
+        "{}",
+        stderr(&first)
+    );
+    let said = summary(&first);
+    assert_eq!(said["runs"][0]["lab_is_beyond"].as_str(), Some("yes"), "{said}");
+    let read = |name: &str| fs::read_to_string(place.path().join("out").join(name)).expect(name);
+    assert_eq!(said["files"], serde_json::json!(["out/runs.csv", "out/report.html"]));
+    let (rows, report) = (read("runs.csv"), read("report.html"));
+    assert_eq!(rows.lines().count(), 4, "{rows}");
+    assert!(report.contains("plait-single") && report.contains("<svg"));
+    // What is there is not done again: the very times are told.
+    let again = summary(&run(place.path(), &small));
+    assert_eq!(again["runs"], said["runs"]);
+    assert_eq!(read("runs.csv"), rows);
+    let other = run(place.path(), &[&small[..], &["--contenders", "plait"]].concat());
+    assert!(stderr(&other).contains("holds results of another campaign"), "{}", stderr(&other));
+}
+
+#[test]
+fn a_transfer_begins_on_its_initial_path_however_slow_that_is() {
+    let place = place();
+    let slow = ["--contenders", "plait", "--set", "transfer.bytes=1000", "--set", "path.0.rtt_ms=600"];
+    let done = run(place.path(), &slow);
+    let said = summary(&done);
+    assert!(done.status.success(), "{said} {}", stderr(&done));
+    // The other path would have answered after a quarter of a second.
+    assert!(said["runs"][0]["handshake_ms"].as_f64().is_some_and(|ms| ms >= 600.0), "{said}");
+}
+
+#[test]
+fn what_a_relay_cannot_carry_is_said() {
+    let place = place();
+    for (more, code, expected) in [
+        (&["--contenders", "mptcp"][..], 1, "mptcp cannot be run here: the relay carries UDP alone"),
+        (&["--contenders", "tcp"], 1, "tcp cannot be run here: the relay carries UDP alone"),
+        (&["--contenders", "plait:extension=multiflow"], 1, "would go round the relay"),
+        (&["--ipv6"], 2, "--ipv6"),
+    ] {
+        let done = run(place.path(), more);
+        assert_eq!(done.status.code(), Some(code), "{more:?}: {}", stderr(&done));
+        assert!(stderr(&done).contains(expected), "{more:?}: {}", stderr(&done));
+        assert_eq!(left(place.path()), 0);
+    }
+}
+
+/// Processes whose arguments name the folder of this test.
+fn alive(place: &Path) -> usize {
+    let name = place.display().to_string();
+    let processes = fs::read_dir("/proc").expect("it is there").flatten();
+    let names = |entry: fs::DirEntry| fs::read(entry.path().join("cmdline")).unwrap_or_default();
+    processes.map(names).filter(|args| String::from_utf8_lossy(args).contains(&name)).count()
+}
+
+#[test]
+fn no_program_outlives_a_relay() {
+    let place = place();
+    for signal in ["TERM", "KILL"] {
+        let mut child = plait(place.path(), &["--set", "transfer.bytes=100000000"]);
+        let mut child = child.stderr(Stdio::null()).spawn().expect("it runs");
+        let wait = |done: &dyn Fn() -> bool| {
+            for _ in 0..400 {
+                if done() {
+                    return true;
+                }
+                #[allow(clippy::disallowed_methods, reason = "processes are waited for that are not our children")]
+                std::thread::sleep(Duration::from_millis(25));
+            }
+            false
+        };
+        // The server names the run's folder in its arguments.
+        assert!(wait(&|| alive(place.path()) > 0), "nothing runs");
+        let killed = Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status();
+        assert!(killed.is_ok_and(|status| status.success()));
+        child.wait().expect("it ends");
+        assert!(wait(&|| alive(place.path()) == 0), "{signal}: programs are left");
+    }
+    // What a killed one may leave is a folder, and the next one takes it away.
+    let done = run(place.path(), &["--contenders", "plait"]);
+    assert!(done.status.success(), "{}", stderr(&done));
+    assert_eq!(left(place.path()), 0);
+}
