@@ -98,11 +98,13 @@ pub(super) struct Fabric {
 const SPARE_MAX: usize = 4096;
 
 impl Fabric {
-    /// The scenario's network at its start; the seed draws losses and what varies.
+    /// The scenario's network at its start. The seed draws losses and what varies, in the simulator's order: of a link both
+    /// worlds lose the same packets, counted from its first.
     pub(super) fn new(scenario: &Scenario, seed: u64) -> Self {
         let mut random = Random::from_u64(seed);
+        let mut of_links = random.fork();
         let course = Changes::new(scenario, random.fork());
-        let mut side = |config| Side::new(config, random.fork());
+        let mut side = |config| Side::new(config, of_links.fork());
         let mut pair = |(up, down)| BothWays { up: side(up), down: side(down) };
         let links = course.links().map(&mut pair).collect();
         let ways = (0..scenario.paths.len()).map(|path| scenario.way(path)).collect();
@@ -206,5 +208,84 @@ impl Fabric {
             down: *pair.down.conveyor.link().stats(),
         };
         self.links.iter().map(of).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+    use std::time::Duration;
+
+    use plait_netsim::{Hop, Sink, Source, World};
+    use plait_sim::scenario::{Traces, Tree};
+
+    use super::*;
+    use crate::emulator::packet::{V4_UDP_BYTES, write_v4_udp};
+
+    const PACKETS: u64 = 2000;
+    const PAYLOAD_BYTES: usize = 1000;
+    const INTERVAL: Duration = Duration::from_millis(2);
+
+    fn scenario(more: &str) -> Scenario {
+        let paths = "[[path]]\nrate_mbps = 10\nloss = 0.2\n[[path]]\nrate_mbps = 10\nloss = 0.2\n";
+        let text = format!("{paths}[transfer]\nkind = \"download\"\nbytes = 1000\n{more}");
+        Scenario::read(&Tree::parse("t", &text).unwrap(), &Traces::default()).unwrap()
+    }
+
+    /// A datagram of the client's on a path, as a device or the relay gives it.
+    fn datagram(path: usize) -> Vec<u8> {
+        let mut packet = vec![7; V4_UDP_BYTES + PAYLOAD_BYTES];
+        let from = format!("10.0.{}.2:5000", path + 1).parse().unwrap();
+        write_v4_udp(&mut packet, (from, "10.9.0.1:4433".parse().unwrap()), 0, PAYLOAD_BYTES);
+        packet
+    }
+
+    fn at(number: u64) -> Instant {
+        Instant::ZERO + INTERVAL * u32::try_from(number).unwrap()
+    }
+
+    #[test]
+    fn both_worlds_lose_the_same_packets_of_a_seed() {
+        let scenario = scenario("");
+        for seed in 1..5 {
+            let mut fabric = Fabric::new(&scenario, seed);
+            let (mut lost, mut passed) = (vec![Vec::new(); 2], [0; 2]);
+            for number in 0..PACKETS {
+                for (path, lost) in lost.iter_mut().enumerate() {
+                    let packet = datagram(path);
+                    fabric.enter(at(number), path, Direction::Up, Facts::read(&packet).unwrap(), &packet);
+                    let now = fabric.traffic()[path].up.forwarded_packets;
+                    if std::mem::replace(&mut passed[path], now) == now {
+                        lost.push(number);
+                    }
+                }
+            }
+            // The same in the simulator: a source for each path, one datagram each interval.
+            let mut world = World::new(seed);
+            let course = Changes::new(&scenario, world.fork_random());
+            let links: Vec<_> =
+                course.links().map(|(up, down)| [world.net.add_link(up), world.net.add_link(down)]).collect();
+            for (path, [up, _]) in links.iter().enumerate() {
+                let (from, to): (SocketAddr, SocketAddr) =
+                    (([10, 1, path as u8, 1], 1).into(), ([10, 2, path as u8, 1], 1).into());
+                world.net.route(from.ip(), to.ip(), &[Hop::Link(*up)]);
+                let source = Source::new((from, to), PAYLOAD_BYTES, INTERVAL).between(at(0), at(PACKETS));
+                world.add_host(source, &[from.ip()]);
+                world.add_host(Sink::default(), &[to.ip()]);
+            }
+            let mut arrived = [0; 2];
+            let mut missed = vec![Vec::new(); 2];
+            for number in 0..PACKETS {
+                world.run_until(at(number) + INTERVAL.mul_f64(0.5));
+                for (path, [up, _]) in links.iter().enumerate() {
+                    let now = world.net.link_stats(*up).forwarded_packets;
+                    if std::mem::replace(&mut arrived[path], now) == now {
+                        missed[path].push(number);
+                    }
+                }
+            }
+            assert!(lost[0].len() > 300 && lost[0] != lost[1], "{lost:?}");
+            assert_eq!(lost, missed, "seed {seed}");
+        }
     }
 }
