@@ -24,7 +24,7 @@ struct LocalCid {
 pub(crate) struct LocalCids {
     path: PathId,
     /// As many without an allocation as a path id has that nobody uses yet.
-    entries: SmallVec<[LocalCid; 2]>,
+    entries: SmallVec<[LocalCid; 1]>,
     next_sequence: u64,
     /// One above the largest sequence that the peer was told.
     told: u64,

@@ -33,7 +33,7 @@ struct RemoteCid {
 pub(crate) struct RemoteCids {
     path: PathId,
     /// As many without an allocation as a path id has that nobody uses yet.
-    entries: SmallVec<[RemoteCid; 2]>,
+    entries: SmallVec<[RemoteCid; 1]>,
     active: Option<u64>,
     /// One above the largest sequence seen.
     next_expected: u64,

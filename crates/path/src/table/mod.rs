@@ -51,8 +51,8 @@ pub(crate) use slot::Closing;
 pub use slot::Slot;
 pub use snapshot::{PathRoom, PathSnapshot};
 
-/// Ids issued ahead for a path id that no one uses yet: one to open it and one to spare.
-const CIDS_AHEAD: usize = 2;
+/// Ids issued ahead for a path id that no one uses yet: enough to open it. Its spares follow once it is.
+const CIDS_AHEAD: usize = 1;
 /// Paths beyond the first for which a server issues a connection id with its first flight.
 const PATHS_IN_HANDSHAKE: u32 = 2;
 
