@@ -44,7 +44,7 @@ pub use echo::Echo;
 pub use host::{Datagram, Host, HostId, InterfaceState};
 pub use ids::{BoxId, LinkId, NatId};
 pub use middlebox::{Header, Middlebox, Pass, Rule, Treat, When};
-pub use nat::{Filtering, Mapping, NatConfig, Rebinding};
+pub use nat::{Filtering, Mapping, Nat, NatConfig, Rebinding};
 pub use network::{Damage, Duplex, Hop, Network};
 pub use source::{OnOff, Sink, Source};
 pub use spec::PathSpec;

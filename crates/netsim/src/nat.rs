@@ -76,9 +76,9 @@ struct Translation {
     used: Instant,
 }
 
-/// A NAT and its mappings.
+/// A NAT and its mappings; who asks it carries the datagrams.
 #[derive(Clone, Debug)]
-pub(crate) struct Nat {
+pub struct Nat {
     config: NatConfig,
     ports: FxHashMap<(SocketAddr, Option<SocketAddr>), u16>,
     entries: FxHashMap<u16, Translation>,
@@ -86,12 +86,13 @@ pub(crate) struct Nat {
 }
 
 impl Nat {
-    pub(crate) fn new(config: NatConfig) -> Self {
+    /// One without mappings.
+    pub fn new(config: NatConfig) -> Self {
         Self { config, ports: FxHashMap::default(), entries: FxHashMap::default(), next_port: FIRST_PORT }
     }
 
     /// The public source of a datagram that leaves; none when every port is taken.
-    pub(crate) fn outbound(&mut self, now: Instant, src: SocketAddr, dst: SocketAddr) -> Option<SocketAddr> {
+    pub fn outbound(&mut self, now: Instant, src: SocketAddr, dst: SocketAddr) -> Option<SocketAddr> {
         let remote = (self.config.mapping == Mapping::PerRemote).then_some(dst);
         let port = match self.ports.get(&(src, remote)) {
             Some(port) if self.is_fresh(*port, now) => *port,
@@ -106,7 +107,7 @@ impl Nat {
     }
 
     /// The inner destination of a datagram that comes in; none when it is not let in.
-    pub(crate) fn inbound(&mut self, now: Instant, src: SocketAddr, dst: SocketAddr) -> Option<SocketAddr> {
+    pub fn inbound(&mut self, now: Instant, src: SocketAddr, dst: SocketAddr) -> Option<SocketAddr> {
         if dst.ip() != self.config.public || !self.is_fresh(dst.port(), now) {
             return None;
         }
@@ -120,7 +121,7 @@ impl Nat {
     }
 
     /// Forgets every mapping.
-    pub(crate) fn rebind(&mut self, rebinding: Rebinding) {
+    pub fn rebind(&mut self, rebinding: Rebinding) {
         if let Rebinding::Address(public) = rebinding {
             self.config.public = public;
         }

@@ -94,6 +94,50 @@ fn two_paths_take_half_the_time_and_leave_nothing() {
 }
 
 #[test]
+fn nats_interfaces_and_others_are_as_in_the_simulator() {
+    let Some(place) = place("nats and interfaces") else { return };
+    let paths = "[[path]]\nrate_mbps = 4\nrtt_ms = 20\n[path.nat]\n[[path]]\nrate_mbps = 4\nrtt_ms = 30\n";
+    let event = |at: f64, path: usize, what: &str| format!("[[event]]\nat_s = {at}\npath = {path}\n{what}\n");
+    let events = [
+        event(0.5, 0, "rebind = \"port\""),
+        event(0.8, 0, "rebind = \"address\""),
+        event(0.6, 1, "interface = \"down\""),
+        event(1.0, 1, "interface = \"up\""),
+    ];
+    let more =
+        "[[cross]]\nkind = \"constant\"\nrate_mbps = 1\npath = 0\n[transfer]\nkind = \"download\"\nbytes = 1_000_000\n";
+    fs::write(place.path().join("two.toml"), format!("{paths}{}{more}", events.concat())).expect("it is written");
+    for family in [&[][..], &["--ipv6"]] {
+        let done = run(place.path(), "plait", family, &[]);
+        let said = summary(&done);
+        let ours = &said["runs"][0];
+        assert!(done.status.success(), "{said} {}", stderr(&done));
+        assert_eq!((ours["end"].as_str(), ours["bytes"].as_u64()), (Some("complete"), Some(1_000_000)), "{ours}");
+        // The interface was away for 0.4 s, in which the other path carries 150 kB at 3 Mbit/s, and it came back.
+        let bytes = |path: &str| ours[path].as_u64().expect("a number");
+        assert!(bytes("path0_down_bytes") > 300_000 && bytes("path1_down_bytes") > 350_000, "{ours}");
+        let seconds = ours["seconds"].as_f64().expect("a time");
+        assert!((1.2..3.0).contains(&seconds), "{ours}");
+    }
+}
+
+/// Linux's own stack joins a subflow for each path, whatever addresses they have.
+#[test]
+fn mptcp_adds_up_over_both_families() {
+    let Some(place) = place("MPTCP") else { return };
+    for family in [&[][..], &["--ipv6"]] {
+        let done = run(place.path(), "mptcp", family, &[]);
+        if stderr(&done).contains("mptcp cannot be run here") {
+            println!("!! SKIPPED: MPTCP: {}", stderr(&done));
+            return;
+        }
+        let ours = &summary(&done)["runs"][0];
+        assert_eq!((ours["end"].as_str(), ours["lab_subflows"].as_f64()), (Some("complete"), Some(2.0)), "{ours}");
+        assert!(ours["seconds"].as_f64().is_some_and(|seconds| seconds < 1.9), "{ours}");
+    }
+}
+
+#[test]
 fn what_is_asked_wrongly_is_said() {
     let Some(place) = place("wrong usage") else { return };
     for (contenders, more, expected) in [

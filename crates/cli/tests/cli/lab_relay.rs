@@ -101,6 +101,31 @@ fn a_transfer_begins_on_its_initial_path_however_slow_that_is() {
 }
 
 #[test]
+fn a_nat_forgets_and_others_send_through_a_relay_too() {
+    let place = place();
+    let events =
+        "[[event]]\nat_s = 0.4\npath = 0\nrebind = \"port\"\n[[event]]\nat_s = 0.7\npath = 0\nrebind = \"address\"\n";
+    let cross = "[[cross]]\nkind = \"constant\"\nrate_mbps = 1\npath = 0\n";
+    let text = SCENARIO.replacen("rtt_ms = 20", "rtt_ms = 20\n[path.nat]", 1) + events + cross;
+    fs::write(place.path().join("two.toml"), text).expect("it is written");
+    let done = run(place.path(), &["--contenders", "plait"]);
+    let said = summary(&done);
+    let ours = &said["runs"][0];
+    assert!(done.status.success(), "{said} {}", stderr(&done));
+    assert_eq!((ours["end"].as_str(), ours["bytes"].as_u64()), (Some("complete"), Some(1_000_000)), "{ours}");
+    // Both paths go on, and the other sender takes a quarter of the first.
+    assert!(ours["seconds"].as_f64().is_some_and(|seconds| (1.1..2.5).contains(&seconds)), "{ours}");
+    fs::write(
+        place.path().join("two.toml"),
+        format!("{SCENARIO}[[event]]\nat_s = 1\npath = 0\ninterface = \"down\"\n"),
+    )
+    .expect("it is written");
+    let refused = run(place.path(), &[]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr(&refused).contains("loopback stays up; leave --relay out"), "{}", stderr(&refused));
+}
+
+#[test]
 fn what_a_relay_cannot_carry_is_said() {
     let place = place();
     for (more, code, expected) in [

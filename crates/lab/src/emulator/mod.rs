@@ -5,6 +5,7 @@
 //! from the first packet of the transfer, so that events, variation and traces begin with the connection, as in the
 //! simulator, and not with the start of a process.
 
+mod cross;
 mod fabric;
 mod gates;
 mod lateness;
@@ -66,7 +67,8 @@ impl Emulator {
     /// No thread can be had.
     pub(crate) fn start(scenario: &Scenario, seed: u64, gates: impl Gates + Send + 'static) -> Result<Self, LabError> {
         let stop = Arc::new(AtomicBool::new(false));
-        let (told, fabric, (say, hear)) = (Arc::clone(&stop), Fabric::new(scenario, seed), mpsc::channel());
+        let fabric = Fabric::new(scenario, seed, gates.public_addresses());
+        let (told, (say, hear)) = (Arc::clone(&stop), mpsc::channel());
         let work = move || {
             // As exact as the kernel's timers are; where it may not be set they are 50 µs late.
             let _ = prctl::set_timerslack(1);

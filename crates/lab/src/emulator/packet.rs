@@ -1,6 +1,7 @@
 //! What the loop must know of an IP packet: its mark, its flow, its addresses, whether it is one of the transfer's.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4};
+use std::ops::Range;
 
 use plait_base::Ecn;
 
@@ -88,23 +89,66 @@ pub(crate) enum Whose {
 
 /// An address and a port of a packet that [`Facts::read`] has read.
 pub(crate) fn address(packet: &[u8], whose: Whose) -> Option<SocketAddr> {
+    let (ip, port) = places(packet, whose)?;
+    let ip = packet.get(ip)?;
+    let ip = match <[u8; 4]>::try_from(ip) {
+        Ok(v4) => IpAddr::from(Ipv4Addr::from(v4)),
+        Err(_) => Ipv6Addr::from(<[u8; 16]>::try_from(ip).ok()?).into(),
+    };
+    let port: [u8; 2] = packet.get(port)?.try_into().ok()?;
+    Some(SocketAddr::new(ip, u16::from_be_bytes(port)))
+}
+
+/// Where an address and a port of a packet lie: its bytes, and those of the port.
+fn places(packet: &[u8], whose: Whose) -> Option<(Range<usize>, Range<usize>)> {
     let is_sender = whose == Whose::Sender;
-    let (ip, transport): (IpAddr, _) = match packet.first()? >> 4 {
-        4 => {
-            let at = if is_sender { 12 } else { 16 };
-            let ip: [u8; 4] = packet.get(at..at + 4)?.try_into().ok()?;
-            (Ipv4Addr::from(ip).into(), packet.get(usize::from(packet[0] & 0xf) * 4..)?)
-        }
-        6 => {
-            let at = if is_sender { 8 } else { 24 };
-            let ip: [u8; 16] = packet.get(at..at + 16)?.try_into().ok()?;
-            (Ipv6Addr::from(ip).into(), packet.get(V6_HEADER_BYTES..)?)
-        }
+    let (ip, transport) = match packet.first()? >> 4 {
+        4 => (if is_sender { 12..16 } else { 16..20 }, usize::from(packet[0] & 0xf) * 4),
+        6 => (if is_sender { 8..24 } else { 24..40 }, V6_HEADER_BYTES),
         _ => return None,
     };
-    let at = if is_sender { 0 } else { 2 };
-    let port: [u8; 2] = transport.get(at..at + 2)?.try_into().ok()?;
-    Some(SocketAddr::new(ip, u16::from_be_bytes(port)))
+    let port = if is_sender { transport } else { transport + 2 };
+    Some((ip, port..port + 2))
+}
+
+/// Gives a packet another address and port of the same version, as a NAT does, and mends its checksums.
+pub(super) fn readdress(packet: &mut [u8], whose: Whose, to: SocketAddr) {
+    let octets = match to.ip() {
+        IpAddr::V4(ip) => ip.octets().to_vec(),
+        IpAddr::V6(ip) => ip.octets().to_vec(),
+    };
+    let Some((ip, port)) = places(packet, whose).filter(|(ip, _)| ip.len() == octets.len()) else { return };
+    let transport = port.start & !0b11;
+    let (is_v4, protocol) = (packet[0] >> 4 == 4, if packet[0] >> 4 == 4 { packet[9] } else { packet[6] });
+    let sum_at = transport + if protocol == TCP { 16 } else { 6 };
+    if packet.len() < sum_at + 2 || packet.len() < port.end {
+        return;
+    }
+    let (old_ip, old_port) = (packet[ip.clone()].to_vec(), packet[port.clone()].to_vec());
+    packet[ip].copy_from_slice(&octets);
+    packet[port].copy_from_slice(&to.port().to_be_bytes());
+    if is_v4 {
+        mend(&mut packet[10..12], &old_ip, &octets);
+    }
+    // RFC 768: a datagram of IPv4 without a checksum keeps none.
+    if protocol == UDP && packet[sum_at..sum_at + 2] == [0, 0] {
+        return;
+    }
+    mend(&mut packet[sum_at..sum_at + 2], &old_ip, &octets);
+    mend(&mut packet[sum_at..sum_at + 2], &old_port, &to.port().to_be_bytes());
+}
+
+/// Mends a checksum over a text that has changed (RFC 1624 3, equation 3).
+fn mend(sum: &mut [u8], old: &[u8], new: &[u8]) {
+    let words = |text: &[u8]| -> Vec<u32> {
+        text.chunks_exact(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).collect()
+    };
+    let mut folded = u32::from(!u16::from_be_bytes([sum[0], sum[1]]));
+    folded += words(old).iter().map(|word| u32::from(!(*word as u16))).sum::<u32>() + words(new).iter().sum::<u32>();
+    while folded > 0xffff {
+        folded = (folded & 0xffff) + (folded >> 16);
+    }
+    sum.copy_from_slice(&(!(folded as u16)).to_be_bytes());
 }
 
 /// Writes the headers of IPv4 and UDP in front of a payload that lies at [`V4_UDP_BYTES`], with the bits of ECN; gives
@@ -201,6 +245,36 @@ mod tests {
         assert_eq!(address(&v6, Whose::Sender), Some("[fd00::1]:7".parse().unwrap()));
         assert_eq!(address(&v6, Whose::Receiver), Some("[fd00::2]:9".parse().unwrap()));
         assert_eq!((address(&v6[..20], Whose::Receiver), address(&[], Whose::Sender)), (None, None));
+    }
+
+    /// The checksum of an UDP datagram over IPv4, with its pseudo header (RFC 768).
+    fn udp_sum(packet: &[u8]) -> u16 {
+        let mut all = packet[12..20].to_vec();
+        all.extend([0, UDP]);
+        all.extend(&packet[24..26]);
+        all.extend(&packet[20..]);
+        checksum(&all)
+    }
+
+    #[test]
+    fn a_new_address_leaves_the_checksums_right() {
+        let mut packet = v4();
+        let sum = udp_sum(&packet);
+        packet[26..28].copy_from_slice(&sum.to_be_bytes());
+        assert_eq!((udp_sum(&packet), checksum(&packet[..20])), (0, 0));
+        for (whose, to) in [(Whose::Sender, "10.100.1.1:40000"), (Whose::Receiver, "192.0.2.255:65535")] {
+            let to = to.parse().unwrap();
+            readdress(&mut packet, whose, to);
+            assert_eq!((address(&packet, whose), udp_sum(&packet), checksum(&packet[..20])), (Some(to), 0, 0));
+        }
+        // No checksum stays none, another version is no address for it, and pieces are left alone.
+        (packet[26], packet[27]) = (0, 0);
+        readdress(&mut packet, Whose::Sender, "10.0.1.2:7".parse().unwrap());
+        assert_eq!((&packet[26..28], checksum(&packet[..20])), (&[0, 0][..], 0));
+        let before = packet.clone();
+        readdress(&mut packet, Whose::Sender, "[fd00::1]:7".parse().unwrap());
+        readdress(&mut packet[..22], Whose::Sender, "10.0.9.9:9".parse().unwrap());
+        assert_eq!(packet, before);
     }
 
     #[test]

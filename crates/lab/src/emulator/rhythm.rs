@@ -72,7 +72,8 @@ impl<G: Gates> Rhythm<G> {
     /// Writes what is due, a turn of it.
     fn hand_over(&mut self) -> bool {
         let Some(now) = self.time(ClockPoint::now()) else { return false };
-        self.fabric.turn(now);
+        let Self { fabric, gates, .. } = self;
+        fabric.turn(now, |path, state| gates.interface(path, state));
         for count in 0..WRITE_TURN {
             let clock = ClockPoint::now();
             let Some(now) = self.time(clock) else { return false };

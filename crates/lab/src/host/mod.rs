@@ -10,8 +10,9 @@
 //! (see [`crate::sandbox`]), so that nothing of them is seen outside, and nothing outlives this process.
 
 mod namespace;
+mod switch;
 mod topology;
 
 pub(crate) use namespace::Namespace;
 pub use topology::Family;
-pub(crate) use topology::{Ends, Hosts, Layout, PathEnds};
+pub(crate) use topology::{Hosts, Layout, PathEnds};

@@ -107,10 +107,19 @@ impl Namespace {
     /// # Errors
     /// `ip` refuses one.
     pub(crate) fn ip_batch(&self, family: &str, lines: &[String]) -> Result<(), LabError> {
-        let mut command = self.command("ip");
-        command.args([family, "-batch", "-"]);
-        tool::feed("nsenter", command.get_args(), &lines.join("\n")).map(|_| ())
+        ip_batch(&self.file, family, lines)
     }
+}
+
+/// As [`Namespace::ip_batch`], in the one at this file.
+///
+/// # Errors
+/// `ip` refuses one.
+pub(super) fn ip_batch(file: &Path, family: &str, lines: &[String]) -> Result<(), LabError> {
+    let mut at = OsStr::new("--net=").to_owned();
+    at.push(file);
+    let args = [at.as_os_str(), "--".as_ref(), "ip".as_ref(), family.as_ref(), "-batch".as_ref(), "-".as_ref()];
+    tool::feed("nsenter", args, &lines.join("\n")).map(|_| ())
 }
 
 impl Drop for Namespace {

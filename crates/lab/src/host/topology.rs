@@ -1,14 +1,19 @@
 //! Both hosts with their devices, addresses and routes.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use plait_sim::scenario::{PathPlan, Scenario};
+use nix::poll::{PollFd, PollFlags};
+use plait_netsim::InterfaceState;
+use plait_sim::scenario::{Direction, PathPlan, Scenario};
 use tappers::Interface;
 use tappers::linux::Tun;
 
 use super::Namespace;
+use super::switch::{Lever, Switch};
+use crate::emulator::{Entry, Gates};
 use crate::error::LabError;
 use crate::tool;
 
@@ -19,6 +24,8 @@ const DEVICE_QUEUE_PACKETS: u32 = 20_000;
 /// The first of the routing tables by source address, and the metric of the route over the initial path.
 const TABLES_FROM: usize = 100;
 const METRIC_INITIAL: usize = 10;
+/// The part of public addresses of NATs that tells them from others.
+const NAT: u8 = 100;
 
 /// What is built.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,6 +74,19 @@ impl Family {
         }
     }
 
+    /// A public address of a path's NAT; there is a new one after each change.
+    fn public(self, path: usize, change: u8) -> IpAddr {
+        match self {
+            Self::V4 => Ipv4Addr::new(10, NAT, path as u8 + 1, change).into(),
+            Self::V6 => Ipv6Addr::new(0xfd00, 0, NAT.into(), path as u16 + 1, 0, 0, 0, change.into()).into(),
+        }
+    }
+
+    /// Where all of a path's are.
+    fn publics(self, path: usize) -> String {
+        format!("{}/{}", self.public(path, 0), if self == Self::V4 { 24 } else { 64 })
+    }
+
     /// The option of `ip` for it, and what follows an address that is one alone and is good at once.
     fn words(self) -> (&'static str, &'static str) {
         match self {
@@ -89,11 +109,70 @@ pub(crate) struct PathEnds {
 }
 
 /// The two ends of a path as the emulator has them.
-pub(crate) struct Ends {
+struct Ends {
     /// What the client sends comes out here.
-    pub(crate) client: Tun,
+    client: Tun,
     /// What the server sends.
-    pub(crate) server: Tun,
+    server: Tun,
+    /// Whether the client's is up.
+    state: InterfaceState,
+}
+
+/// The devices of all paths, at both hosts.
+pub(crate) struct Devices {
+    ends: Vec<Ends>,
+    switch: Switch,
+    family: Family,
+}
+
+impl Gates for Devices {
+    fn waits(&self) -> Vec<PollFd<'_>> {
+        let devices = self.ends.iter().flat_map(|pair| [&pair.client, &pair.server]);
+        devices.map(|device| PollFd::new(device.as_fd(), PollFlags::POLLIN)).collect()
+    }
+
+    fn sources(&self) -> usize {
+        2 * self.ends.len()
+    }
+
+    fn receive(&mut self, source: usize, buffer: &mut [u8]) -> Option<Entry> {
+        let (path, direction) = (source / 2, if source.is_multiple_of(2) { Direction::Up } else { Direction::Down });
+        let pair = self.ends.get(path)?;
+        let device = if direction == Direction::Up { &pair.client } else { &pair.server };
+        loop {
+            let size = device.recv(buffer).ok()?;
+            // What left before the kernel had taken the device down.
+            if direction == Direction::Down || pair.state == InterfaceState::Up {
+                return Some(Entry { path, direction, size });
+            }
+        }
+    }
+
+    fn deliver(&mut self, path: usize, direction: Direction, packet: &[u8]) -> bool {
+        let Some(pair) = self.ends.get(path) else { return false };
+        match (direction, pair.state) {
+            (Direction::Up, _) => pair.server.send(packet).is_ok(),
+            (Direction::Down, InterfaceState::Up) => pair.client.send(packet).is_ok(),
+            // Nobody is there any more, as on any network.
+            (Direction::Down, InterfaceState::Down) => true,
+        }
+    }
+
+    fn interface(&mut self, path: usize, state: InterfaceState) {
+        self.ends.get_mut(path).into_iter().for_each(|pair| pair.state = state);
+        self.switch.turn(path, state);
+    }
+
+    fn public_addresses(&self) -> fn(usize, u8) -> IpAddr {
+        match self.family {
+            Family::V4 => |path, change| Family::V4.public(path, change),
+            Family::V6 => |path, change| Family::V6.public(path, change),
+        }
+    }
+
+    fn lost(&self) -> u64 {
+        0
+    }
 }
 
 /// Both hosts, ready for programs.
@@ -118,17 +197,17 @@ impl Hosts {
     ///
     /// # Errors
     /// The system refuses something.
-    pub(crate) fn build(layout: &Layout, folder: &Path) -> Result<(Self, Vec<Ends>), LabError> {
+    pub(crate) fn build(layout: &Layout, folder: &Path) -> Result<(Self, Devices), LabError> {
         let client = Namespace::new(folder.join("client.net"))?;
         let server = Namespace::new(folder.join("server.net"))?;
         let (family, (flag, alone)) = (layout.family, layout.family.words());
         let address = family.server();
-        let (mut ends, mut ways, mut moves) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut ends, mut ways, mut moves, mut levers) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let (mut there, mut here) = (Vec::new(), vec![format!("address add {address}{alone} dev lo")]);
         for (path, (mtu_up, mtu_down)) in layout.mtu_bytes.iter().enumerate() {
             let number = DEVICES.fetch_add(1, Ordering::Relaxed);
             let names = [format!("tc{number}"), format!("ts{number}")];
-            ends.push(Ends { client: tun(&names[0])?, server: tun(&names[1])? });
+            ends.push(Ends { client: tun(&names[0])?, server: tun(&names[1])?, state: InterfaceState::Up });
             for (name, space) in names.iter().zip([&client, &server]) {
                 moves.push(format!("link set dev {name} netns {}", space.file().display()));
             }
@@ -138,20 +217,26 @@ impl Hosts {
             };
             let metric = METRIC_INITIAL + if path == layout.initial_path { 0 } else { path + 1 };
             let table = TABLES_FROM + path;
-            there.extend([
-                rise(&names[0], &device, *mtu_up),
-                format!("address add {from}{alone} dev {device}"),
-                format!("route add {address} dev {device} src {from} metric {metric}"),
-                format!("route add default dev {device} src {from} table {table}"),
-                format!("rule add from {from} table {table}"),
-            ]);
-            here.extend([rise(&names[1], &peer, *mtu_down), format!("route add {from} dev {peer} src {address}")]);
+            let lines = vec![
+                format!("address replace {from}{alone} dev {device}"),
+                format!("route replace {address} dev {device} src {from} metric {metric}"),
+                format!("route replace default dev {device} src {from} table {table}"),
+            ];
+            there.push(rise(&names[0], &device, *mtu_up));
+            there.extend(lines.iter().cloned());
+            there.push(format!("rule add from {from} table {table}"));
+            levers.push(Lever { device: device.clone(), lines });
+            here.push(rise(&names[1], &peer, *mtu_down));
+            for to in [from.to_string(), family.publics(path)] {
+                here.push(format!("route add {to} dev {peer} src {address}"));
+            }
             ways.push(PathEnds { client: from, device, server: SocketAddr::new(address, PORT) });
         }
         tool::feed("ip", ["-batch", "-"], &moves.join("\n"))?;
         client.ip_batch(flag, &there)?;
         server.ip_batch(flag, &here)?;
-        Ok((Self { client, server, ways, listen: SocketAddr::new(address, PORT) }, ends))
+        let devices = Devices { ends, switch: Switch::new(client.file().to_owned(), flag, levers), family };
+        Ok((Self { client, server, ways, listen: SocketAddr::new(address, PORT) }, devices))
     }
 }
 

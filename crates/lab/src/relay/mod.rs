@@ -19,6 +19,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 
 use nix::poll::PollFd;
+use plait_netsim::InterfaceState;
 use plait_sim::scenario::Direction;
 
 use crate::emulator::packet::{self, V4_UDP_BYTES, Whose};
@@ -30,6 +31,8 @@ use port::Port;
 /// Where clients send to, and where servers listen.
 const RELAY: Ipv4Addr = Ipv4Addr::new(127, 9, 0, 1);
 const SERVER: Ipv4Addr = Ipv4Addr::new(127, 9, 0, 2);
+/// The second byte of public addresses of NATs.
+const NAT: u8 = 100;
 /// The device of every path.
 const DEVICE: &str = "lo";
 /// Addresses of clients that are served; datagrams of further ones are dropped.
@@ -161,6 +164,14 @@ impl Gates for Relay {
             // Nobody listens any more: a server or a client that has ended, as on any network.
             Err(error) => error.kind() == io::ErrorKind::ConnectionRefused,
         }
+    }
+
+    fn interface(&mut self, _path: usize, _state: InterfaceState) {
+        // Refused before: loopback stays up.
+    }
+
+    fn public_addresses(&self) -> fn(usize, u8) -> IpAddr {
+        |path, change| Ipv4Addr::new(127, NAT, path as u8 + 1, change).into()
     }
 
     fn lost(&self) -> u64 {

@@ -97,7 +97,7 @@ pub(crate) fn run(
     contender: &dyn Contender,
     bench: &Bench<'_>,
 ) -> Result<Ran, LabError> {
-    unreal::check(scenario)?;
+    unreal::check(scenario, bench.wiring)?;
     let missing = |why: String| LabError::Unavailable { name: contender.name().to_owned(), why };
     contender.availability(bench.machine).map_err(missing)?;
     let folder = Folder::make(bench.files)?;
@@ -141,10 +141,10 @@ impl Stand<'_> {
 
     fn between_hosts(&self, family: Family) -> Result<Played, LabError> {
         let layout = Layout::of(self.scenario, family);
-        let (hosts, ends) = Hosts::build(&layout, self.folder)?;
+        let (hosts, devices) = Hosts::build(&layout, self.folder)?;
         let work = self.work(hosts.ways.clone(), hosts.listen)?;
         self.contender.prepare(&hosts, &work)?;
-        let emulator = Emulator::start(self.scenario, self.seed, ends)?;
+        let emulator = Emulator::start(self.scenario, self.seed, devices)?;
         let sites = (Site::Host(&hosts.client), Site::Host(&hosts.server));
         let result = play(sites, self.contender, &work, self.bench.stop);
         Ok((result, emulator.stop()))

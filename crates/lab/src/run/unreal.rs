@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use plait_netsim::link::Rate;
-use plait_sim::scenario::{DuplexPlan, Endpoints, Scenario};
+use plait_sim::scenario::{CrossLoad, CrossPlan, DuplexPlan, Endpoints, Scenario};
 
+use super::Wiring;
 use crate::error::LabError;
 
 /// Paths that fit the address plan.
@@ -16,7 +17,7 @@ const TIME_LIMIT_MAX: Duration = Duration::from_secs(3600);
 ///
 /// # Errors
 /// There is one.
-pub(crate) fn check(scenario: &Scenario) -> Result<(), LabError> {
+pub(crate) fn check(scenario: &Scenario, wiring: Wiring) -> Result<(), LabError> {
     let no = |key: String, why: &str| Err(LabError::NotInRealTime { key, why: why.to_owned() });
     if scenario.paths.len() > PATHS_MAX {
         return no("path".to_owned(), "there are addresses for 64 paths");
@@ -27,22 +28,20 @@ pub(crate) fn check(scenario: &Scenario) -> Result<(), LabError> {
             "an hour is the most that is waited; set a shorter time, as --set time_limit_s=120",
         );
     }
-    if let Some(path) = scenario.paths.iter().position(|path| path.nat.is_some()) {
-        return no(format!("path.{path}.nat"), "the loop carries packets as they are; `plait sim run` has NATs");
-    }
     if !scenario.rules.is_empty() {
         return no("box".to_owned(), "the loop has no middleboxes; `plait sim run` has");
     }
-    if !scenario.cross.is_empty() {
-        return no("cross".to_owned(), "the hosts are alone; `plait sim run` has cross traffic");
+    let is_flow = |plan: &CrossPlan| matches!(plan.load, CrossLoad::Flow { .. });
+    if let Some(at) = scenario.cross.iter().position(is_flow) {
+        let why = "a connection that competes wants hosts of its own; packets (kind = \"constant\", \"on-off\") can be sent, and \
+                   `plait sim run` has connections";
+        return no(format!("cross.{at}.kind"), why);
     }
-    for event in &scenario.events {
-        if event.interface.is_some() {
-            return no(
-                "event.interface".to_owned(),
-                "interfaces stay up; state = \"down\" in its place stops the link",
-            );
-        }
+    if wiring == Wiring::Relay && scenario.events.iter().any(|event| event.interface.is_some()) {
+        return no(
+            "event.interface".to_owned(),
+            "loopback stays up; leave --relay out, or stop the link by state = \"down\" in its place",
+        );
     }
     let unlimited = |link: &DuplexPlan| [&link.up, &link.down].iter().any(|way| way.rate == Rate::Unlimited);
     let bounded = |path: usize| {
@@ -75,12 +74,17 @@ mod tests {
     use plait_sim::scenario::{Traces, Tree};
 
     use super::*;
+    use crate::host::Family;
 
     fn said(more: &str) -> String {
+        said_of(more, Wiring::Namespaces(Family::V4))
+    }
+
+    fn said_of(more: &str, wiring: Wiring) -> String {
         let text = format!("[[path]]\nrate_mbps = 10\n[transfer]\nkind = \"download\"\nbytes = 1000\n{more}");
         let read = Scenario::read(&Tree::parse("t", &text).unwrap(), &Traces::default());
         let scenario = read.unwrap_or_else(|error| panic!("{more}: {error}"));
-        check(&scenario).err().map(|error| error.to_string()).unwrap_or_default()
+        check(&scenario, wiring).err().map(|error| error.to_string()).unwrap_or_default()
     }
 
     #[test]
@@ -91,13 +95,18 @@ mod tests {
             ("[endpoints]\nprotection = \"null\"\n", "endpoints.protection cannot be done in real time: real packets"),
             ("[endpoints]\nmax_burst_bytes = 2000\n", "endpoints.max_burst_bytes cannot"),
             ("[endpoints]\nkeep_alive_s = 1\n", "endpoints.keep_alive_s cannot"),
-            ("[[event]]\nat_s = 1\npath = 0\ninterface = \"down\"\n", "event.interface cannot"),
-            ("[[path]]\nrate_mbps = 1\n[path.nat]\n", "path.1.nat cannot"),
-            ("[[cross]]\nkind = \"constant\"\nrate_mbps = 1\npath = 0\n", "cross cannot"),
+            ("[[event]]\nat_s = 1\npath = 0\ninterface = \"down\"\n", ""),
+            ("[[path]]\nrate_mbps = 1\n[path.nat]\n", ""),
+            ("[[cross]]\nkind = \"constant\"\nrate_mbps = 1\npath = 0\n", ""),
+            ("[[cross]]\nkind = \"flow\"\npath = 0\n", "cross.0.kind cannot"),
             ("[[link]]\nname = \"a\"\nrate_mbps = 5\n[[path]]\nvia = [\"a\"]\n", ""),
         ] {
             let text = said(more);
             assert!(text.starts_with(expected) && (expected.is_empty() == text.is_empty()), "{more}: {text}");
         }
+        let down = "[[event]]\nat_s = 1\npath = 0\ninterface = \"down\"\n";
+        assert!(
+            said_of(down, Wiring::Relay).starts_with("event.interface cannot be done in real time: loopback stays up")
+        );
     }
 }

@@ -216,7 +216,8 @@ impl CrossSource {
     }
 }
 
-fn source(
+/// A source of packets that heed nobody, from the first address to the second, between these times.
+pub fn source(
     packets: &Packets,
     route: (SocketAddr, SocketAddr),
     (start, end): (Instant, Instant),
