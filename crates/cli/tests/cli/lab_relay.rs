@@ -1,6 +1,7 @@
 //! `plait lab run --relay`: the same scenario files without namespaces, for everybody.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
@@ -139,6 +140,21 @@ fn what_a_relay_cannot_carry_is_said() {
         assert!(stderr(&done).contains(expected), "{more:?}: {}", stderr(&done));
         assert_eq!(left(place.path()), 0);
     }
+}
+
+#[test]
+fn others_programs_find_their_certificate() {
+    let place = place();
+    let file = place.path().join("peer-quinn");
+    let text = "#!/bin/sh\n[ -f \"$2\" ] && [ -f \"$3\" ] && echo \"here it is, for $PEER_LISTEN\" >&2\nexit 3\n";
+    fs::write(&file, text).expect("it is written");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("it may be run");
+    let mut command = plait(place.path(), &["--contenders", "quinn", "--json"]);
+    let done = command.env("PLAIT_PEERS", place.path()).output().expect("it runs");
+    let said = summary(&done);
+    let error = said["runs"][0]["error"].as_str().unwrap_or_default();
+    assert!(error.contains("it ended: here it is, for 127.9.0.2:"), "{said}");
+    assert_eq!(left(place.path()), 0);
 }
 
 /// Processes whose arguments name the folder of this test.

@@ -89,10 +89,8 @@ impl Contender for Kernel {
         }
     }
 
-    fn prepare(&self, hosts: &Hosts, work: &Work) -> Result<(), LabError> {
-        if *self == Self::Tcp {
-            return Ok(());
-        }
+    fn prepare(&self, hosts: Option<&Hosts>, work: &Work) -> Result<(), LabError> {
+        let Some(hosts) = hosts.filter(|_| *self == Self::Mptcp) else { return Ok(()) };
         let limits = format!("mptcp limits set subflows {SUBFLOWS_MAX} add_addr_accepted {SUBFLOWS_MAX}");
         hosts.server.ip(&limits)?;
         hosts.client.ip(&limits)?;

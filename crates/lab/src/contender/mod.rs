@@ -52,11 +52,12 @@ pub(crate) trait Contender: Debug + Send + Sync {
     /// Why not.
     fn accepts(&self, work: &Work) -> Result<(), String>;
 
-    /// Sets the hosts up before the server starts, where more is needed than addresses and routes (`ip mptcp`).
+    /// Makes ready before the server starts what is needed beside addresses and routes: files in the run's folder, or settings
+    /// of the hosts (`ip mptcp`), of which a relay has none.
     ///
     /// # Errors
     /// A command of the system failed.
-    fn prepare(&self, _hosts: &Hosts, _work: &Work) -> Result<(), LabError> {
+    fn prepare(&self, _hosts: Option<&Hosts>, _work: &Work) -> Result<(), LabError> {
         Ok(())
     }
 

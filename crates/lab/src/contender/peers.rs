@@ -91,7 +91,7 @@ impl Contender for Foreign {
         }
     }
 
-    fn prepare(&self, _hosts: &crate::host::Hosts, work: &Work) -> Result<(), crate::LabError> {
+    fn prepare(&self, _hosts: Option<&crate::host::Hosts>, work: &Work) -> Result<(), crate::LabError> {
         super::identity::write(&work.files)
     }
 

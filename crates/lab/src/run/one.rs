@@ -143,7 +143,7 @@ impl Stand<'_> {
         let layout = Layout::of(self.scenario, family);
         let (hosts, devices) = Hosts::build(&layout, self.folder)?;
         let work = self.work(hosts.ways.clone(), hosts.listen)?;
-        self.contender.prepare(&hosts, &work)?;
+        self.contender.prepare(Some(&hosts), &work)?;
         let emulator = Emulator::start(self.scenario, self.seed, devices)?;
         let sites = (Site::Host(&hosts.client), Site::Host(&hosts.server));
         let result = play(sites, self.contender, &work, self.bench.stop);
@@ -154,6 +154,7 @@ impl Stand<'_> {
         Site::check_here()?;
         let relay = Relay::open(self.scenario.paths.len(), self.scenario.endpoints.initial_path)?;
         let work = self.work(relay.ways(), relay.server())?;
+        self.contender.prepare(None, &work)?;
         let emulator = Emulator::start(self.scenario, self.seed, relay)?;
         let result = play((Site::Here, Site::Here), self.contender, &work, self.bench.stop);
         Ok((result, emulator.stop()))

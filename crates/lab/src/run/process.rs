@@ -11,6 +11,7 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
+use super::program::complaint;
 use super::wiring::Site;
 use super::{ClientOutput, Program, Ready, RunFailure};
 use crate::clock::{ClockPoint, pause};
@@ -70,7 +71,8 @@ impl Started {
     /// The system refuses.
     pub(super) fn start(site: Site<'_>, program: &Program) -> Result<Self, RunFailure> {
         let mut command = site.command(&program.file);
-        command.args(&program.args).envs(program.env.iter().cloned());
+        // Whoever gives up says why, and not where.
+        command.args(&program.args).env("RUST_BACKTRACE", "0").envs(program.env.iter().cloned());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let mut child = command.spawn().map_err(|error| not_started(program, &error))?;
         let (out, err) = (Arc::new(Said::default()), Arc::new(Said::default()));
@@ -90,7 +92,7 @@ impl Started {
             if ended.is_some() || late || stop.load(Ordering::Relaxed) {
                 self.kill();
                 let why = if ended.is_some() { "it ended" } else { "nothing listens yet" };
-                return Err(RunFailure::Server(format!("{why}: {}", last_line(&self.err.text()))));
+                return Err(RunFailure::Server(format!("{why}: {}", complaint(&self.err.text()))));
             }
             pause(LOOK);
         }
@@ -145,9 +147,4 @@ impl Drop for Started {
     fn drop(&mut self) {
         self.kill();
     }
-}
-
-/// The last line with words.
-fn last_line(text: &str) -> String {
-    text.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or("it said nothing").to_owned()
 }

@@ -78,8 +78,26 @@ impl ClientOutput {
         self.stdout.trim_end().lines().next_back().unwrap_or_default()
     }
 
-    /// The last line with words of standard error, for a complaint.
+    /// What it complained of on standard error.
     pub(crate) fn complaint(&self) -> &str {
-        self.stderr.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or("it said nothing")
+        complaint(&self.stderr)
+    }
+}
+
+/// What a program complained of: its last line with words that is not a hint of Rust's runtime.
+pub(super) fn complaint(said: &str) -> &str {
+    let is_of_it = |line: &&str| !line.is_empty() && !line.starts_with("note: ");
+    said.lines().rev().map(str::trim).find(is_of_it).unwrap_or("it said nothing")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_complaint_is_the_last_thing_said_by_the_program() {
+        let panic = "one\nthread 'main' panicked at src/lib.rs:7:5:\na certificate: no such file\nnote: run with `RUST_BACKTRACE=1`\n";
+        assert_eq!(complaint(panic), "a certificate: no such file");
+        assert_eq!((complaint("bad port\n\n"), complaint(" \n")), ("bad port", "it said nothing"));
     }
 }

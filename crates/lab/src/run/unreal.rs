@@ -109,4 +109,19 @@ mod tests {
             said_of(down, Wiring::Relay).starts_with("event.interface cannot be done in real time: loopback stays up")
         );
     }
+    #[test]
+    fn every_example_is_of_both_worlds() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+        let files = std::fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path());
+        let mut seen = 0;
+        for file in files.filter(|path| path.extension().is_some_and(|end| end == "toml")) {
+            let text = std::fs::read_to_string(&file).unwrap();
+            let scenario = Scenario::read(&Tree::parse("t", &text).unwrap(), &Traces::beside(&file)).unwrap();
+            for wiring in [Wiring::Namespaces(Family::V4), Wiring::Namespaces(Family::V6), Wiring::Relay] {
+                assert!(check(&scenario, wiring).is_ok(), "{}", file.display());
+            }
+            seen += 1;
+        }
+        assert!(seen >= 3, "{seen}");
+    }
 }
