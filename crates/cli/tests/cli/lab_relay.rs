@@ -114,6 +114,7 @@ fn a_nat_forgets_and_others_send_through_a_relay_too() {
     let ours = &said["runs"][0];
     assert!(done.status.success(), "{said} {}", stderr(&done));
     assert_eq!((ours["end"].as_str(), ours["bytes"].as_u64()), (Some("complete"), Some(1_000_000)), "{ours}");
+    assert!(ours["cross0_goodput_mbps"].as_f64().is_some_and(|mbps| (0.5..1.1).contains(&mbps)), "{ours}");
     // Both paths go on, and the other sender takes a quarter of the first.
     assert!(ours["seconds"].as_f64().is_some_and(|seconds| (1.1..2.5).contains(&seconds)), "{ours}");
     fs::write(

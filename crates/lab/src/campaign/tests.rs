@@ -22,7 +22,16 @@ fn planned(setups: Vec<Setup>, names: &[&str], repetitions: usize) -> Plan {
 fn ran(result: Result<Answer, RunFailure>, seconds: f64) -> Ran {
     let elapsed = Duration::from_secs_f64(seconds);
     let (traffic, lateness) = (vec![Traffic::default(); 2], Default::default());
-    Ran { result, elapsed, traffic, lateness, is_late: false, real_time: true, wiring: Wiring::Relay }
+    Ran {
+        result,
+        elapsed,
+        traffic,
+        crossed: Vec::new(),
+        lateness,
+        is_late: false,
+        real_time: true,
+        wiring: Wiring::Relay,
+    }
 }
 
 fn answer(bytes: u64, requests: Vec<(Duration, Option<Duration>)>) -> Answer {

@@ -20,6 +20,17 @@ pub(super) struct CrossStream {
     /// What each of its packets is.
     packet: Vec<u8>,
     pub(super) facts: Facts,
+    /// What has come to its end.
+    arrived_packets: u64,
+}
+
+/// What a stream of cross traffic did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CrossCount {
+    /// Packets that it sent.
+    pub(crate) sent_packets: u64,
+    /// Payload that came to its end, bytes.
+    pub(crate) arrived_bytes: u64,
 }
 
 impl CrossStream {
@@ -40,7 +51,7 @@ impl CrossStream {
             let mut packet = vec![0; V4_UDP_BYTES + payload];
             write_v4_udp(&mut packet, (from, to), 0, payload);
             let facts = Facts::read(&packet)?;
-            Some(Self { source, via: plan.via.clone(), direction: plan.direction, packet, facts })
+            Some(Self { source, via: plan.via.clone(), direction: plan.direction, packet, facts, arrived_packets: 0 })
         };
         plans.iter().enumerate().filter_map(of).collect()
     }
@@ -48,6 +59,17 @@ impl CrossStream {
     /// When its next packet leaves.
     pub(super) fn next_at(&self) -> Option<Instant> {
         self.source.deadline()
+    }
+
+    /// One of its packets has come to its end.
+    pub(super) fn on_arrival(&mut self) {
+        self.arrived_packets += 1;
+    }
+
+    /// What it did.
+    pub(super) fn count(&self) -> CrossCount {
+        let arrived_bytes = self.arrived_packets * self.facts.payload_bytes as u64;
+        CrossCount { sent_packets: self.source.sent(), arrived_bytes }
     }
 
     /// The packets that leave by `now`: their number, and what each of them is.

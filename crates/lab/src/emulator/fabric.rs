@@ -10,7 +10,7 @@ use plait_sim::run::network::Traffic;
 use plait_sim::scenario::changes::{Changes, Turn};
 use plait_sim::scenario::{Direction, PathPlan, Place, Rebind, Scenario};
 
-use super::cross::CrossStream;
+use super::cross::{CrossCount, CrossStream};
 use super::packet::{Facts, Whose, address, mark_ce, readdress};
 
 /// A packet on its way.
@@ -198,7 +198,9 @@ impl Fabric {
             }
             let Some(parcel) = self.pass(conveyed.at, direction, parcel) else { continue };
             let Parcel { path, facts, mut bytes, .. } = parcel;
-            let is_ours = path < self.nats.len();
+            let cross = path.checked_sub(self.nats.len()).and_then(|index| self.cross.get_mut(index));
+            let is_ours = cross.is_none();
+            cross.into_iter().for_each(CrossStream::on_arrival);
             if !is_ours || direction == Direction::Down && !self.translate(conveyed.at, path, direction, &mut bytes) {
                 self.take_back(bytes);
                 continue;
@@ -275,6 +277,11 @@ impl Fabric {
         if self.spare.len() < SPARE_MAX {
             self.spare.push(bytes);
         }
+    }
+
+    /// What each stream of cross traffic did, in the order of the scenario.
+    pub(super) fn crossed(&self) -> Vec<CrossCount> {
+        self.cross.iter().map(CrossStream::count).collect()
     }
 
     /// Counters of every link, in the order of places.
@@ -414,6 +421,10 @@ mod tests {
         let (offered, packets) = (traffic[0].up.offered_bytes as f64, traffic[0].up.offered_packets);
         assert!((offered / 2e6 - 1.0).abs() < 0.01 && packets > 1000, "{offered}");
         assert_eq!((traffic[0].down.offered_packets, traffic[1].up.offered_packets), (0, 0));
+        // A fifth of them is lost on the way.
+        let [CrossCount { sent_packets, arrived_bytes }] = fabric.crossed()[..] else { panic!("one stream") };
+        assert_eq!(sent_packets, packets);
+        assert!((arrived_bytes as f64 / 1.6e6 - 1.0).abs() < 0.1, "{arrived_bytes}");
     }
 
     #[test]

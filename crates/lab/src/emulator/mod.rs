@@ -26,6 +26,7 @@ use crate::clock::ClockPoint;
 use crate::error::LabError;
 use crate::tool;
 
+pub(crate) use cross::CrossCount;
 use fabric::Fabric;
 pub(crate) use gates::{Entry, Gates};
 pub(crate) use lateness::Histogram;
@@ -42,6 +43,8 @@ pub(crate) struct LinkRecord {
     pub(crate) last_payload: Option<ClockPoint>,
     /// Counters of every link, in the order of places.
     pub(crate) traffic: Vec<Traffic>,
+    /// What each stream of cross traffic did, in the order of the scenario.
+    pub(crate) crossed: Vec<CrossCount>,
     /// How late packets were handed over.
     pub(crate) lateness: Histogram,
     /// Packets that are none of the transfer's, and were not carried.

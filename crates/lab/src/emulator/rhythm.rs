@@ -59,6 +59,7 @@ pub(super) fn run(fabric: Fabric, gates: impl Gates, stop: &AtomicBool) -> LinkR
         }
     }
     rhythm.record.traffic = rhythm.fabric.traffic();
+    rhythm.record.crossed = rhythm.fabric.crossed();
     rhythm.record.refused += rhythm.gates.lost();
     rhythm.record
 }

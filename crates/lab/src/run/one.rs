@@ -13,7 +13,7 @@ use super::process::Started;
 use super::wiring::Site;
 use super::{Answer, Completion, RunFailure, Wiring, Work, unreal};
 use crate::contender::Contender;
-use crate::emulator::{Emulator, LinkRecord};
+use crate::emulator::{CrossCount, Emulator, LinkRecord};
 use crate::error::LabError;
 use crate::host::{Family, Hosts, Layout, PathEnds};
 use crate::machine::Machine;
@@ -45,6 +45,8 @@ pub(crate) struct Ran {
     pub(crate) elapsed: Duration,
     /// What each link carried, in the order of places.
     pub(crate) traffic: Vec<Traffic>,
+    /// What each stream of cross traffic did, in the order of the scenario.
+    pub(crate) crossed: Vec<CrossCount>,
     /// How late the emulator was.
     pub(crate) lateness: Lateness,
     /// True when the machine was too busy for the run to count: one packet in a hundred was more than 1 ms late, or any
@@ -188,7 +190,7 @@ fn judge(result: Result<Answer, RunFailure>, record: LinkRecord, wiring: Wiring,
         max: record.lateness.most(),
     };
     let is_late = lateness.p99 > LATE || lateness.max > LATE_ONCE || record.refused > 0;
-    let (traffic, real_time) = (record.traffic, record.real_time);
+    let (traffic, crossed, real_time) = (record.traffic, record.crossed, record.real_time);
     let elapsed = |answer: &Answer| match (answer.completion, record.first) {
         (Completion::At(at), Some(first)) => Some(at.since(first)),
         (Completion::LastPacket, Some(first)) => Some(record.last_payload?.since(first)),
@@ -200,5 +202,5 @@ fn judge(result: Result<Answer, RunFailure>, record: LinkRecord, wiring: Wiring,
         Ok((answer, elapsed)) => (Ok(answer), elapsed),
         Err(failure) => (Err(failure), time_limit),
     };
-    Ran { result, elapsed, traffic, lateness, is_late, real_time, wiring }
+    Ran { result, elapsed, traffic, crossed, lateness, is_late, real_time, wiring }
 }

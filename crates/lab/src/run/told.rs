@@ -6,11 +6,13 @@ use plait_base::Instant;
 use plait_sim::campaign::Row;
 use plait_sim::host::app::Exchange;
 use plait_sim::host::ledger::PathFigures;
+use plait_sim::run::cross::CrossOutcome;
 use plait_sim::run::outcome::{Around, End, LinkOutcome, Outcome, PathOutcome};
-use plait_sim::scenario::{DuplexPlan, LinkPlan, Place, Scenario};
+use plait_sim::scenario::{CrossPlan, DuplexPlan, LinkPlan, NamedLink, Place, Scenario};
 
 use super::{Ran, RunFailure};
 use crate::doctor;
+use crate::emulator::CrossCount;
 
 impl Ran {
     /// What the simulator's outcome has, as far as it can be known of real hosts.
@@ -48,15 +50,6 @@ impl Ran {
             };
             PathOutcome { sender, traffic: self.traffic.get(index).copied().unwrap_or_default() }
         };
-        let link = |(index, link): (usize, &plait_sim::scenario::NamedLink)| {
-            let traffic = self.traffic.get(paths + index).copied().unwrap_or_default();
-            LinkOutcome { name: link.name.clone(), traffic }
-        };
-        let sum = |of: fn(&plait_netsim::link::LinkStats) -> u64| {
-            self.traffic.iter().take(paths).map(|traffic| of(&traffic.up) + of(&traffic.down)).sum()
-        };
-        let datagrams =
-            (sum(|link| link.offered_packets), sum(|link| link.forwarded_packets), sum(|l| l.drops_total()));
         Outcome {
             end,
             elapsed: self.elapsed,
@@ -70,14 +63,37 @@ impl Ran {
             changes: Vec::new(),
             paths: (0..paths).map(path).collect(),
             faults: Vec::new(),
-            around: Around {
-                links: scenario.links.iter().enumerate().map(link).collect(),
-                datagrams,
-                ..Around::default()
-            },
+            around: self.around(scenario),
             // Times of the wall differ from run to run.
             digest: 0,
             series: None,
+        }
+    }
+
+    /// What was in the network beside the paths.
+    fn around(&self, scenario: &Scenario) -> Around {
+        let paths = scenario.paths.len();
+        let link = |(index, link): (usize, &NamedLink)| {
+            let traffic = self.traffic.get(paths + index).copied().unwrap_or_default();
+            LinkOutcome { name: link.name.clone(), traffic }
+        };
+        let cross = |(plan, count): (&CrossPlan, &CrossCount)| CrossOutcome {
+            label: plan.label.clone(),
+            bytes: count.arrived_bytes,
+            lasted: plan.stop.map_or(self.elapsed, |stop| stop.min(self.elapsed)).saturating_sub(plan.start),
+            packets_sent: count.sent_packets,
+            ..CrossOutcome::default()
+        };
+        let sum = |of: fn(&plait_netsim::link::LinkStats) -> u64| {
+            self.traffic.iter().take(paths).map(|traffic| of(&traffic.up) + of(&traffic.down)).sum()
+        };
+        let datagrams =
+            (sum(|link| link.offered_packets), sum(|link| link.forwarded_packets), sum(|l| l.drops_total()));
+        Around {
+            links: scenario.links.iter().enumerate().map(link).collect(),
+            cross: scenario.cross.iter().zip(&self.crossed).map(cross).collect(),
+            datagrams,
+            ..Around::default()
         }
     }
 
