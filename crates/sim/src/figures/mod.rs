@@ -5,6 +5,7 @@ mod asymmetry;
 mod conext;
 pub mod document;
 mod fairness;
+mod further;
 mod gate;
 mod goals;
 mod matrix;
@@ -167,6 +168,7 @@ const FIGURES: &[(&str, &str, Make)] = &[
         "The gate: sixteen pairs of paths as hosts have them, both next to the better one alone",
         profiles::profiles,
     ),
+    ("further", "The gate: networks that no other gate has, both paths next to the better one alone", further::further),
     ("matrix", "Every scheduler with every controller over 29 networks: what the defaults lose", matrix::matrix),
     ("migration", "The gate: a change of address costs little more than a slow start", migration::migration),
     ("reordering", "The gate: late packets on a path that loses none cost little", reordering::reordering),
@@ -268,6 +270,11 @@ fn differences(name: &str) -> Option<&'static str> {
              start; a change of address costs what it takes longer than without; allowed for: where a NAT changed, what is on \
              its way is lost, and nobody knows for a probe time-out: four round trips, a full queue and 25 ms; in brackets nothing is. \
              A median below 0 is a change that cost less than is allowed for"
+        }
+        "further" => {
+            "seconds are medians, of requests of the time that one answer in twenty exceeds; percentages are medians and the worst of the \
+             runs against those of the same seed over the better one of the first two paths; allowed for, where the initial path is the worse \
+             one, is a later start as in `never-worse`; in brackets nothing is"
         }
         "profiles" => {
             "pairs have one network, transfer and seed; the better path is the one with the smaller median alone; in brackets what is \

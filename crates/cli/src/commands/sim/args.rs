@@ -18,7 +18,7 @@ pub(crate) enum SimCommand {
     Merge(SimMergeArgs),
     /// Run random networks with faults and random settings, each with every check; shrink what fails to a small scenario
     Swarm(SimSwarmArgs),
-    /// Make one of the papers' figures, or run a gate: never-worse, profiles, fairness, shared-queues, ack-routes, migration, reordering, startup
+    /// Make one of the papers' figures, or run a gate: never-worse, profiles, further, fairness, shared-queues, ack-routes, migration, reordering, startup
     Figure(SimFigureArgs),
 }
 
