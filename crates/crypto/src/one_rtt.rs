@@ -214,6 +214,11 @@ impl OneRttKeys {
         self.phase
     }
 
+    /// Packets that were sealed, or lent to be sealed, with the keys of this phase.
+    pub fn packets_sealed(&self) -> u64 {
+        self.usage.sealed()
+    }
+
     /// The key phase bit of packets that we send now.
     #[inline]
     fn phase_bit(&self) -> bool {

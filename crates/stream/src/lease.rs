@@ -164,9 +164,18 @@ impl Leased {
 
     /// True when these were the last ones of a stream that was reset.
     pub(crate) fn end(&mut self, id: StreamId, count: u32) -> bool {
-        let Some(out) = self.out.get_mut(&id) else { return false };
+        let Some(out) = self.out.get_mut(&id) else {
+            debug_assert!(count == 0, "a lease of {id:?} ended twice");
+            return false;
+        };
+        debug_assert!(count <= *out, "a lease of {id:?} ended twice");
         *out = out.saturating_sub(count);
         *out == 0 && self.out.remove(&id).is_some() && self.resets.remove(&id)
+    }
+
+    /// How many are out.
+    pub(crate) fn count(&self) -> u64 {
+        self.out.values().copied().map(u64::from).sum()
     }
 
     /// True where the reset of a stream has to wait.

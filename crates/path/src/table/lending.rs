@@ -80,6 +80,12 @@ impl Paths {
         self.lent > 0
     }
 
+    /// True while a path on loan was asked back.
+    #[inline]
+    pub fn has_recalled(&self) -> bool {
+        self.has_lent() && self.slots.iter().filter_map(Slot::loan).any(|loan| loan.recall != Recall::No)
+    }
+
     /// Paths on loan, by id.
     pub fn loans_mut(&mut self) -> impl Iterator<Item = (PathId, &mut Loan)> {
         self.slots.iter_mut().filter_map(|slot| Some((slot.id, slot.loan.as_deref_mut()?)))
@@ -93,6 +99,7 @@ impl Paths {
     /// Takes a path out of the table, for somebody else to serve. Only one that works, and nothing but works, may go: see
     /// [`Slot::is_working`].
     pub fn lend(&mut self, now: Instant, place: SlotPlace) -> Option<Box<Path>> {
+        let serial = self.loans;
         let slot = self.slot_at_mut(place).filter(|slot| slot.is_working())?;
         let path = slot.path.take()?;
         let mut carried = Vec::new();
@@ -100,22 +107,27 @@ impl Paths {
         slot.loan = Some(Box::new(Loan {
             record: LoanRecord::of(&path, SendRoom::Window),
             since: now,
+            serial,
             carried,
             leases: Vec::new(),
             lent_bytes: 0,
             bundles: 0,
             appetite: Appetite::default(),
+            unanswered_since: None,
             recall: Recall::No,
             metrics_due: false,
+            metrics_told: None,
         }));
         self.lent += 1;
+        self.loans += 1;
         Some(path)
     }
 
     /// The holder of a path tells how it fares.
-    pub fn on_lent_path(&mut self, id: PathId, record: LoanRecord, appetite: Appetite) {
+    pub fn on_lent_path(&mut self, now: Instant, id: PathId, record: LoanRecord, appetite: Appetite) {
         let Some(loan) = self.loan_mut(id) else { return };
         (loan.record, loan.appetite) = (record, appetite);
+        loan.on_answer(now);
         loan.show_room();
         self.on_pto_changed();
     }

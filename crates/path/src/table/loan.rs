@@ -35,6 +35,8 @@ pub struct Loan {
     pub record: LoanRecord,
     /// Since when it is lent.
     pub since: Instant,
+    /// The number of this loan, which no other of the connection has.
+    pub serial: u64,
     /// Control frames that are under way on it or wait there, whose fate is not known.
     pub carried: Vec<SentFrame>,
     /// Streams of the leases that did not leave, one entry each.
@@ -45,10 +47,14 @@ pub struct Loan {
     pub bundles: u64,
     /// What its holder takes of both, as it said last.
     pub appetite: Appetite,
+    /// Since when something that went there has had no answer.
+    pub unanswered_since: Option<Instant>,
     /// Whether it was asked back.
     pub recall: Recall,
     /// Figures of other paths that its controller reads are out of date there.
     pub metrics_due: bool,
+    /// When they were told last.
+    pub metrics_told: Option<Instant>,
 }
 
 /// How much the holder of a path can use.
@@ -87,6 +93,26 @@ impl Loan {
     /// Stream bytes that its holder can still use.
     pub fn room(&self) -> u64 {
         self.appetite.until_bytes.saturating_sub(self.lent_bytes)
+    }
+
+    /// So many leases of a stream ended.
+    pub fn on_leases_ended(&mut self, stream: StreamId, count: u32) {
+        for _ in 0..count {
+            if let Some(at) = self.leases.iter().position(|lent| *lent == stream) {
+                self.leases.remove(at);
+            }
+        }
+    }
+
+    /// Something went there that its holder is to report on.
+    pub fn on_given(&mut self, now: Instant) {
+        self.unanswered_since.get_or_insert(now);
+    }
+
+    /// Its holder reported: whoever still has something reports again.
+    pub fn on_answer(&mut self, now: Instant) {
+        let has_unsent = !self.leases.is_empty() || self.bundles > self.appetite.bundles_sent;
+        self.unanswered_since = has_unsent.then_some(now);
     }
 
     /// The room is what schedulers see.

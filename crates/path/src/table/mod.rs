@@ -150,6 +150,8 @@ pub struct Paths {
     past: PathTotals,
     /// Paths that somebody else serves.
     lent: usize,
+    /// Loans so far.
+    loans: u64,
 }
 
 impl Paths {
@@ -174,6 +176,7 @@ impl Paths {
             max_pto: Duration::from_secs(1),
             past: PathTotals::default(),
             lent: 0,
+            loans: 0,
         }
     }
 

@@ -170,6 +170,11 @@ impl Streams {
         }
     }
 
+    /// Leases that have neither left nor come back.
+    pub fn leases_out(&self) -> u64 {
+        self.pending.leased.count()
+    }
+
     /// A stream of which leases are out was reset: whoever has them is to give them back.
     pub fn poll_unlease(&mut self) -> Option<StreamId> {
         self.pending.leased.poll_recall()

@@ -69,6 +69,11 @@ impl Session<'_> {
         self.handshake.tls.export_keying_material(out, label, context)
     }
 
+    /// Packets sealed with the 1-RTT keys of this phase; those that somebody may seal on a lent path count.
+    pub fn packets_sealed(&self) -> u64 {
+        self.keys.map_or(0, |keys| keys.packets_sealed())
+    }
+
     /// Key updates so far, by either side.
     pub fn key_phase(&self) -> u64 {
         self.keys.map_or(0, |keys| keys.phase())

@@ -195,6 +195,11 @@ impl PathControl {
         }
     }
 
+    /// True for a packet that would open a path, or be refused one.
+    pub(crate) fn opens_path(&self, at: &Arrival) -> bool {
+        at.space == Space::Data && matches!(self.admission(at), Admission::New | Admission::Refuse(_))
+    }
+
     /// What was found when the packet was opened, where that cannot have changed since.
     fn admission(&self, at: &Arrival) -> Admission {
         if at.admission == Admission::Open { Admission::Open } else { self.table.admission_at(at.place) }

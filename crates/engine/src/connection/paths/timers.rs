@@ -10,7 +10,9 @@ use super::PathControl;
 impl PathControl {
     /// When something is due on any path, or of the path policy.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        let mut at = earliest(self.table.packet_deadline(), self.plan.deadline());
+        // The policy waits for lent paths that were asked back, and is asked once they are here.
+        let plan = self.plan.deadline().filter(|_| !self.table.has_recalled());
+        let mut at = earliest(self.table.packet_deadline(), plan);
         if self.no_path.is_none() {
             at = earliest(at, self.table.deadline());
         }

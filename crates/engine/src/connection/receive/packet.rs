@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use plait_base::limits::MAX_DEFERRED_PACKETS;
-use plait_base::observe::TraceEvent;
+use plait_base::observe::{DropReason, TraceEvent};
 use plait_base::{Space, TransportError, Violation};
 use plait_path::Eliciting;
 use plait_wire::frame::{Frame, Frames, types};
@@ -23,7 +23,7 @@ impl Connection {
             }
             return;
         }
-        if self.paths.table.has_lent() && wants_paths(payload, at.path) {
+        if self.paths.table.has_lent() && (self.paths.opens_path(at) || wants_paths(payload, at.path)) {
             // Not acknowledged before it is read: where too many wait, the peer says it again.
             if self.receive.deferred.len() < MAX_DEFERRED_PACKETS {
                 let payload = memory.slice_ref(payload);
@@ -31,18 +31,25 @@ impl Connection {
             }
             return;
         }
-        self.events.observe(at.now, || TraceEvent::PacketReceived {
-            path: at.path,
-            space: at.space,
-            number: at.number,
-            bytes: packet_bytes as u16,
-        });
-        if let Err(error) = self.read_packet(at, payload, memory) {
+        if let Err(error) = self.read_packet(at, packet_bytes, payload, memory) {
             self.close_with(at.now, error);
         }
     }
 
-    fn read_packet(&mut self, at: &Arrival, payload: &[u8], memory: &Bytes) -> Result<(), TransportError> {
+    fn read_packet(
+        &mut self,
+        at: &Arrival,
+        packet_bytes: usize,
+        payload: &[u8],
+        memory: &Bytes,
+    ) -> Result<(), TransportError> {
+        if at.space == Space::Data && !self.admit(at, payload, memory)? {
+            self.events.on_dropped(at.now, packet_bytes, DropReason::UnknownPath);
+            return Ok(());
+        }
+        let &Arrival { path, space, number, .. } = at;
+        let bytes = packet_bytes as u16;
+        self.events.observe(at.now, || TraceEvent::PacketReceived { path, space, number, bytes });
         if at.kind == PacketKind::Handshake {
             self.paths.on_handshake_packet();
             if self.side().is_server() {
@@ -53,9 +60,6 @@ impl Connection {
         if at.has_token && self.side().is_client() {
             // RFC 9000 17.2.2: servers send no token
             return Err(Violation::InitialTokenFromServer.into());
-        }
-        if at.space == Space::Data && !self.admit(at, payload, memory)? {
-            return Ok(());
         }
         let (mut eliciting, mut probing) = (Eliciting::No, true);
         // None: no payload of the application.

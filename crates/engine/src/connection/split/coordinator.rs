@@ -8,7 +8,7 @@ use plait_base::limits::MAX_UNTAKEN_MESSAGES;
 use plait_base::time::earliest;
 use plait_base::{Instant, PathId, StreamId};
 use plait_crypto::KeyFork;
-use plait_path::table::{Pairing, Recall, Slot, SlotPlace};
+use plait_path::table::{Loan, Pairing, Recall, Slot, SlotPlace};
 use plait_path::{FourTupleRole, Path};
 
 use super::lent::{LentPath, LoanTerms};
@@ -20,11 +20,14 @@ use crate::io::{EndpointEvent, Input, InputKind, Transmit};
 
 /// Packets that one loan of a path may seal; then it comes back for another quota.
 const SEAL_QUOTA: u64 = 1 << 18;
+/// Figures of other paths are told no more often than this.
+const METRICS_INTERVAL: Duration = Duration::from_micros(250);
 /// How often a path is looked at, to find out whether it is busy.
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 /// A path is busy that sent and received so many bytes between two looks.
 const BUSY_BYTES: u64 = 64 << 10;
-/// A path that does not come back for so long after it was asked, or for three probe time-outs, is gone with its holder.
+/// A path that does not come back for so long after it was asked, or for three probe time-outs, is gone with its holder. For as
+/// long a holder may say nothing of what it was given, then it is asked.
 const HOLDER_PATIENCE: Duration = Duration::from_millis(100);
 
 /// A connection that may have some of its paths served by others.
@@ -56,6 +59,22 @@ impl Coordinator {
     pub fn joined(&mut self) -> Option<&mut Connection> {
         self.wants_joined = self.connection.paths.table.has_lent();
         (!self.wants_joined).then_some(&mut self.connection)
+    }
+
+    /// True while somebody else serves the path.
+    pub fn is_lent(&self, id: PathId) -> bool {
+        self.connection.paths.table.slot(id).is_some_and(Slot::is_lent)
+    }
+
+    /// Leases of stream data that have neither left nor come back.
+    pub fn leases_out(&self) -> u64 {
+        self.connection.streams.leases_out()
+    }
+
+    /// True once the connection closes or is closed: whoever serves one of its paths is to send nothing more, even before it
+    /// hears that the path is wanted back (RFC 9000 10.2).
+    pub fn is_halted(&self) -> bool {
+        !self.connection.lifecycle.is_open()
     }
 
     /// The streams of the connection: to open one, or to accept one of the peer's.
@@ -120,21 +139,17 @@ impl Coordinator {
 
     /// When [`Self::on_timeout`] wants to be called.
     pub fn deadline(&self) -> Option<Instant> {
-        let gone = self.connection.paths.table.slots().filter_map(|slot| self.given_up_at(slot)).min();
-        earliest(self.connection.deadline(), gone)
-    }
-
-    /// When a path that was asked back counts as gone.
-    fn given_up_at(&self, slot: &Slot) -> Option<Instant> {
-        match slot.loan()?.recall {
-            Recall::Asked(at) => Some(at + HOLDER_PATIENCE.max(slot.loan()?.record.snapshot.pto * 3)),
-            Recall::No => None,
+        let table = &self.connection.paths.table;
+        if !table.has_lent() {
+            return self.connection.deadline();
         }
+        let loans = table.slots().filter_map(Slot::loan);
+        earliest(self.connection.deadline(), loans.filter_map(patience_ends).min())
     }
 
     /// Does what is due at `now`. Poll for datagrams and messages afterwards.
     pub fn on_timeout(&mut self, now: Instant) {
-        let is_gone = |slot: &&Slot| self.given_up_at(slot).is_some_and(|at| at <= now);
+        let is_gone = |slot: &&Slot| slot.loan().is_some_and(|loan| loan.recall != Recall::No && is_overdue(loan, now));
         let gone: Vec<PathId> = self.connection.paths.table.slots().filter(is_gone).map(|slot| slot.id).collect();
         gone.into_iter().for_each(|id| self.on_gone(now, id));
         self.connection.on_timeout(now);
@@ -178,10 +193,12 @@ impl Coordinator {
             tell(note.path, Instruction::Ack(note));
         }
         for (id, loan) in paths.table.loans_mut() {
-            if std::mem::take(&mut loan.metrics_due) {
+            let may_tell = loan.metrics_told.is_none_or(|at| now.since(at) >= METRICS_INTERVAL);
+            if may_tell && std::mem::take(&mut loan.metrics_due) {
+                loan.metrics_told = Some(now);
                 tell(id, Instruction::Metrics(paths.shared_metrics.clone()));
             }
-            if wants_all && loan.recall == Recall::No {
+            if loan.recall == Recall::No && (wants_all || is_overdue(loan, now)) {
                 loan.recall = Recall::Asked(now);
                 loan.show_room();
                 tell(id, Instruction::Recall);
@@ -207,13 +224,13 @@ impl Coordinator {
     }
 
     /// A path for somebody else to serve; none where it has to be here: while it is not an established path on which nothing but
-    /// data and acks is due, while the connection needs all paths, while keys change, for a moment after it came back, and where somebody observes.
+    /// data and acks is due, while the connection needs all paths, while keys change, and for a moment after it came back.
     pub fn lend(&mut self, now: Instant, id: PathId) -> Option<Box<LentPath>> {
         let place = self.connection.paths.table.place(id)?;
         if self.wants_all_paths(now) || !self.may_lend(now, place) {
             return None;
         }
-        let Connection { settings, random, handshake, keys, paths, scheduling, .. } = &mut self.connection;
+        let Connection { settings, random, handshake, keys, paths, scheduling, events, .. } = &mut self.connection;
         let dcid = paths.table.slot_at(place)?.dcid(FourTupleRole::Current)?;
         let peers = handshake.params.peers.as_ref()?;
         let keys: KeyFork = keys.as_mut()?.fork(SEAL_QUOTA)?;
@@ -227,6 +244,7 @@ impl Coordinator {
             short: ShortHeader { cid_len: handshake.cid_len(), rule: settings.fixed_bit_rule() },
             may_clear_fixed_bit: handshake.may_clear_fixed_bit(settings.transport.wire.grease),
             segmentation: settings.transport.wire.segmentation_offload,
+            is_observed: events.is_observed(),
         };
         let path = paths.table.lend(now, place)?;
         scheduling.views.expire();
@@ -234,7 +252,7 @@ impl Coordinator {
     }
 
     fn may_lend(&self, now: Instant, place: SlotPlace) -> bool {
-        let Connection { paths, scheduling, events, handshake, .. } = &self.connection;
+        let Connection { paths, scheduling, handshake, .. } = &self.connection;
         let is_quiet = |path: &Path| {
             let tuple = path.tuple();
             path.rtt().is_some()
@@ -250,10 +268,22 @@ impl Coordinator {
             && paths.table.is_multipath()
             && paths.is_confirmed()
             && handshake.levels().all(|level| level.keys.is_none())
-            && !events.is_observed()
             && scheduling.copies.is_empty()
             && !paths.pings.contains(&place.id())
             && slot.is_some_and(|slot| slot.lending.not_before.is_none_or(|at| at <= now))
             && slot.filter(|slot| slot.is_working()).and_then(Slot::sendable).is_some_and(is_quiet)
     }
+}
+
+/// When the holder of a path has said nothing for too long: it is asked for the path then, or given up where it was asked.
+fn patience_ends(loan: &Loan) -> Option<Instant> {
+    let since = match loan.recall {
+        Recall::Asked(at) => Some(at),
+        Recall::No => loan.unanswered_since,
+    };
+    since.map(|at| at + HOLDER_PATIENCE.max(loan.record.snapshot.pto * 3))
+}
+
+fn is_overdue(loan: &Loan, now: Instant) -> bool {
+    patience_ends(loan).is_some_and(|at| at <= now)
 }

@@ -75,7 +75,8 @@ impl Coordinator {
             loan.lent_bytes += bytes;
             loan.record.snapshot.send.in_flight_bytes += bytes;
             scheduling.scheduler.on_sent(id, bytes, now);
-            self.outbox.push_back((id, ToPath(Instruction::Lease { lease, follows })));
+            self.outbox.push_back((id, ToPath(Instruction::Lease { lease, follows, loan: loan.serial })));
+            loan.on_given(now);
         }
         loan.show_room();
         is_given
@@ -95,6 +96,7 @@ impl Coordinator {
         let is_given = !frames.is_empty();
         if let Some(loan) = paths.table.loan_mut(id).filter(|_| is_given) {
             loan.bundles += 1;
+            loan.on_given(now);
             loan.carried.extend(frames.iter().filter(|frame| !matches!(frame, SentFrame::Datagram { .. })));
             scheduling.scheduler.on_sent(id, bytes.len() as u64, now);
             self.outbox.push_back((id, ToPath(Instruction::Carry(Bundle { bytes, frames }))));

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use plait_base::limits::{MAX_UNTAKEN_MESSAGES, TIMER_GRANULARITY};
-use plait_base::observe::LossTrigger;
+use plait_base::observe::{LossTrigger, TraceEvent};
 use plait_base::shared_metrics::SharedPathMetrics;
 use plait_base::time::earliest;
 use plait_base::{ConnectionId, FourTuple, Instant, PathId, Random, Side, Space, StreamId, TransportError};
 use plait_crypto::KeyFork;
 use plait_path::table::{Appetite, LoanRecord};
-use plait_path::{AckReport, Feedback, Path, PathTimer, SendRoom, TimerFired};
+use plait_path::{AckReport, Feedback, LostPacket, Path, PathTimer, SendRoom, TimerFired};
 use plait_schedule::Delivery;
 use plait_stream::Lease;
 use plait_wire::SentFrame;
@@ -71,6 +71,8 @@ pub(crate) struct LoanTerms {
     /// Whether the second bit of packets is drawn (RFC 9287).
     pub(crate) may_clear_fixed_bit: bool,
     pub(crate) segmentation: Switch,
+    /// Whether somebody observes the connection.
+    pub(crate) is_observed: bool,
 }
 
 /// What waits to be sent.
@@ -139,10 +141,11 @@ pub(crate) struct Unread {
     pub(super) inputs: Vec<Input>,
 }
 
-/// What is to be told in the next report.
+/// What is to be told: in the next report, and to observers.
 #[derive(Debug, Default)]
 pub(crate) struct ToTell {
     pub(super) is_due: bool,
+    pub(super) traces: Vec<(Instant, TraceEvent)>,
     pub(super) heard_at: Option<Instant>,
     pub(super) eliciting_at: Option<Instant>,
 }
@@ -216,11 +219,12 @@ impl LentPath {
 
     /// Takes in what the connection says.
     pub fn handle_message(&mut self, now: Instant, message: ToPath) {
-        self.to_tell.is_due = true;
+        // How others fare changes nothing here that they do not know.
+        self.to_tell.is_due |= !matches!(message.0, Instruction::Metrics(_));
         match message.0 {
-            Instruction::Lease { lease, follows } => self.cargo.take(now, lease, follows),
+            Instruction::Lease { lease, follows, .. } => self.cargo.take(now, lease, follows),
             Instruction::Carry(bundle) => self.cargo.bundles.push_back(bundle),
-            Instruction::Ack(note) => self.take_ack(note.now, &note.report, note.ranges),
+            Instruction::Ack(note) => self.take_ack(note.now, &note.report, note.ranges.into_iter()),
             Instruction::Datagrams(input) => {
                 self.handle_datagram(now, input);
             }
@@ -238,6 +242,9 @@ impl LentPath {
 
     /// The next message for the connection.
     pub fn poll_message(&mut self, now: Instant) -> Option<FromPath> {
+        if !self.to_tell.traces.is_empty() {
+            return Some(FromPath(News::Traces(std::mem::take(&mut self.to_tell.traces))));
+        }
         if let Some(message) = self.outbox.pop_front() {
             return Some(message);
         }
@@ -272,6 +279,14 @@ impl LentPath {
         let free = window.saturating_sub(stats.send.in_flight_bytes);
         let ahead = if rtt <= LEASE_PATIENCE { lease } else { 0 };
         (free + ahead).min(2 * lease)
+    }
+
+    /// Keeps an event for the connection's observers, if there are any.
+    #[inline]
+    pub(super) fn observe(&mut self, now: Instant, event: impl FnOnce() -> TraceEvent) {
+        if self.terms.is_observed {
+            self.to_tell.traces.push((now, event()));
+        }
     }
 
     pub(super) fn tell(&mut self, news: News) {
@@ -345,14 +360,25 @@ impl LentPath {
         &mut self,
         now: Instant,
         report: &AckReport,
-        ranges: impl IntoIterator<Item = std::ops::RangeInclusive<u64>>,
+        ranges: impl Iterator<Item = std::ops::RangeInclusive<u64>> + Clone,
     ) {
+        if self.terms.is_observed {
+            let (id, space) = (self.id(), Space::Data);
+            for (index, range) in (0..).zip(ranges.clone()) {
+                let (first, last) = (*range.start(), *range.end());
+                self.observe(now, || TraceEvent::AckReceived { path: id, space, first, last, index });
+            }
+        }
         let Self { path, keys, terms, shared, scratch, .. } = self;
         let outcome = match path.on_ack(now, Space::Data, report, ranges, shared, &mut scratch.feedback) {
             Ok(outcome) => outcome,
             Err(violation) => return self.go_back(ReturnReason::Fault(violation.into())),
         };
         path.confirm_keys(now, &mut keys.keys, report.largest, terms.guard);
+        if outcome.rtt_updated && self.terms.is_observed {
+            let metrics = self.path.metrics();
+            self.observe(now, || metrics);
+        }
         let delivery =
             outcome.newest_sent_at.map(|sent_at| Delivery { bytes: outcome.newly_acked_bytes, sent_at, now });
         self.tell_fates(now, delivery);
@@ -362,14 +388,14 @@ impl LentPath {
     pub(super) fn tell_fates(&mut self, now: Instant, delivery: Option<Delivery>) {
         let Self { path, scratch, .. } = self;
         let Feedback { acked, lost, lost_packets } = &mut scratch.feedback;
-        let own = path.id();
+        let (own, mut grown, mut shrunk) = (path.id(), None, None);
         acked.retain(|frame| match *frame {
             SentFrame::Ack { space: Space::Data, path: id, smallest, largest } if id == own => {
                 path.receive.on_ack_acked(smallest, largest);
                 false
             }
             SentFrame::MtuProbe(size) => {
-                path.on_mtu_probe_acked(now, size);
+                grown = path.on_mtu_probe_acked(now, size).or(grown);
                 false
             }
             SentFrame::Ping | SentFrame::PathResponse | SentFrame::Datagram { .. } => false,
@@ -383,18 +409,33 @@ impl LentPath {
             SentFrame::Ack { .. } | SentFrame::Ping | SentFrame::PathResponse | SentFrame::Datagram { .. } => false,
             _ => true,
         });
-        let mut has_shrunk = false;
         for packet in lost_packets.iter().filter(|p| p.space == Space::Data && p.trigger != LossTrigger::Discarded) {
-            has_shrunk |= path.on_packet_lost(now, packet.number, packet.bytes).is_some();
+            shrunk = path.on_packet_lost(now, packet.number, packet.bytes).or(shrunk);
         }
+        if self.terms.is_observed {
+            self.observe_fates(now, [grown, shrunk]);
+        }
+        let Feedback { acked, lost, lost_packets } = &mut self.scratch.feedback;
         if !(acked.is_empty() && lost.is_empty() && lost_packets.is_empty() && delivery.is_none()) {
-            let Feedback { acked, lost, lost_packets } = std::mem::take(&mut scratch.feedback);
+            let Feedback { acked, lost, lost_packets } = std::mem::take(&mut self.scratch.feedback);
             self.tell(News::Fates(Fates { now, acked, lost, lost_packets, delivery }));
         }
         self.to_tell.is_due = true;
-        if has_shrunk {
+        if shrunk.is_some() {
             self.go_back(ReturnReason::Shrunk);
         }
+    }
+
+    /// Packets that were lost, and the largest datagrams that the path has now.
+    fn observe_fates(&mut self, now: Instant, mtus: [Option<u16>; 2]) {
+        let Self { path, scratch, to_tell, .. } = self;
+        let path = path.id();
+        let lost = scratch.feedback.lost_packets.iter().map(|packet| {
+            let LostPacket { space, number, trigger, .. } = *packet;
+            TraceEvent::PacketLost { path, space, number, trigger }
+        });
+        let sizes = mtus.into_iter().flatten().map(|bytes| TraceEvent::Mtu { path, bytes });
+        to_tell.traces.extend(lost.chain(sizes).map(|event| (now, event)));
     }
 
     /// Where the peer went on to new keys, or ours are used up, the path goes back.

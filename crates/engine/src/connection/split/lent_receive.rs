@@ -4,13 +4,13 @@ use std::ops::Range;
 use std::vec::Drain;
 
 use bytes::{Bytes, BytesMut};
-use plait_base::observe::DropReason;
+use plait_base::observe::{DropReason, TraceEvent};
 use plait_base::{Instant, StreamId, TransportError, Violation};
 use plait_path::Eliciting;
 use plait_wire::frame::{Frame, Frames, types};
 use plait_wire::header::PacketKind;
 
-use super::lent::{LentPath, ReturnReason};
+use super::lent::{LentPath, ReturnReason, ToTell};
 use super::messages::{ArrivedRun, HeldPacket, News, UnreadTrain};
 use crate::connection::paths::arrival::PathOpener;
 use crate::connection::receive::acked::ack_report;
@@ -67,6 +67,13 @@ impl Contents {
             }
         }
         Ok(contents)
+    }
+}
+
+impl ToTell {
+    fn trace_received(&mut self, at: &Arrival) {
+        let (path, space, number, bytes) = (at.path, at.space, at.number, at.bytes as u16);
+        self.traces.push((at.now, TraceEvent::PacketReceived { path, space, number, bytes }));
     }
 }
 
@@ -135,14 +142,18 @@ impl LentPath {
 
     /// Reads one packet that was opened, or several of stream data; how many.
     fn read_some(&mut self, at: &mut Arrival, packets: &[TrainPacket], memory: &Bytes) -> usize {
-        let Self { path, scratch, .. } = self;
+        let Self { path, scratch, to_tell, terms, .. } = self;
         let largest = path.receive.largest();
         let is_newest = |number| largest.is_none_or(|largest| number > largest);
         let (bulk, result) = BulkRead::read(
             at,
             (packets, memory),
             |_, number| is_newest(number),
-            |_| {},
+            |at| {
+                if terms.is_observed {
+                    to_tell.trace_received(at);
+                }
+            },
             &mut scratch.runs,
             &mut scratch.pieces,
         );
@@ -157,6 +168,8 @@ impl LentPath {
         at.bytes = datagram.len() as u64;
         at.take_spin(datagram);
         if path.receive.is_duplicate(number) {
+            let (now, bytes) = (at.now, datagram.len());
+            self.observe(now, || TraceEvent::PacketDropped { bytes, why: DropReason::Duplicate });
             return 1;
         }
         (at.number, at.newest) = (number, is_newest(number));
@@ -176,6 +189,9 @@ impl LentPath {
         if farthest == Reach::Paths {
             self.go_back(ReturnReason::PathMatter);
             return Ok(());
+        }
+        if self.terms.is_observed {
+            self.to_tell.trace_received(at);
         }
         let mut pieces = std::mem::take(&mut self.scratch.pieces);
         let mut run = StreamRun::new(&mut pieces);

@@ -1,6 +1,7 @@
 //! What leaves on a lent path: acks, bundles, and packets of leases.
 
-use plait_base::{Ecn, Instant, Random, Space};
+use plait_base::observe::TraceEvent;
+use plait_base::{Ecn, Instant, PathId, Random, Space};
 use plait_path::{
     AckNeed, Built, Departure, FourTupleRole, PacketInfo, Padding, Sealer, SendRoom, TRAIN_PADDING_BYTES, TrainPlan,
     TrainSource,
@@ -8,7 +9,7 @@ use plait_path::{
 use plait_wire::header::FixedBit;
 use plait_wire::{Frame, FrameWriter, SentFrame};
 
-use super::lent::{Cargo, LentPath, LoanTerms, ReturnReason};
+use super::lent::{Cargo, LentPath, LoanTerms, ReturnReason, ToTell};
 use super::messages::Follows;
 use crate::config::Switch;
 use crate::connection::send::MAX_TRAIN_BYTES;
@@ -44,10 +45,18 @@ impl Cargo {
     }
 }
 
-/// Leases, and who draws the bits of their packets.
+impl ToTell {
+    fn trace_sent(&mut self, now: Instant, path: PathId, built: &Built, ack_eliciting: bool) {
+        let (space, number, bytes) = (Space::Data, built.number, built.bytes as u16);
+        self.traces.push((now, TraceEvent::PacketSent { path, space, number, bytes, ack_eliciting }));
+    }
+}
+
+/// Leases, who draws the bits of their packets, and who is to hear of them.
 struct Leases<'a> {
     cargo: &'a mut Cargo,
     fixed_bits: Option<&'a mut Random>,
+    observed: Option<(&'a mut ToTell, PathId, Instant)>,
     count: usize,
 }
 
@@ -73,14 +82,18 @@ impl TrainSource for Leases<'_> {
     }
 
     #[inline]
-    fn on_sent(&mut self, _built: Built) {
+    fn on_sent(&mut self, built: Built) {
         self.count += 1;
+        if let Some((to_tell, path, now)) = &mut self.observed {
+            to_tell.trace_sent(*now, *path, &built, true);
+        }
     }
 }
 
 impl LentPath {
     /// The next datagram, or train of up to `max_segments` datagrams of one size, written into `buf` (cleared first). None
-    /// when nothing can leave now.
+    /// when nothing can leave now. Take its messages first: what came is acknowledged once it was handed over (RFC 9000 13.1),
+    /// so that nothing is lost that the peer believes to have arrived, should whoever serves the path fall.
     pub fn poll_transmit(&mut self, now: Instant, max_segments: usize, buf: &mut Vec<u8>) -> Option<Transmit> {
         buf.clear();
         if self.why_back.is_some() {
@@ -123,11 +136,12 @@ impl LentPath {
 
     /// Packets of leases, as many as the train takes.
     fn fill_leases(&mut self, now: Instant, train: &mut Train, buf: &mut Vec<u8>) {
-        let Self { path, keys, terms, random, cargo, scratch, .. } = self;
+        let Self { path, keys, terms, random, cargo, scratch, to_tell, .. } = self;
         let &mut Train { ecn, segment_bytes, count, max } = train;
         let plan = TrainPlan { dcid: terms.dcid, ecn, segment_bytes, count: max - count };
         let fixed_bits = terms.may_clear_fixed_bit.then_some(random);
-        let mut leases = Leases { cargo, fixed_bits, count: 0 };
+        let observed = terms.is_observed.then_some((to_tell, path.id(), now));
+        let mut leases = Leases { cargo, fixed_bits, observed, count: 0 };
         let end = path.fill_train(now, &plan, &mut keys.keys, &mut leases, &mut scratch.frames, buf);
         let filled = leases.count;
         scratch.frames.clear();
@@ -151,7 +165,7 @@ impl LentPath {
     fn first_packet(&mut self, now: Instant, train: &mut Train, buf: &mut Vec<u8>) -> bool {
         let has_room = self.has_room(now);
         let has_cargo = !self.cargo.leases.is_empty() || !self.cargo.bundles.is_empty();
-        let owes_ack = self.path.receive.ack_need(now) == AckNeed::Now;
+        let owes_ack = self.path.receive.ack_need(now) == AckNeed::Now && self.outbox.is_empty();
         let has_reason = owes_ack || has_cargo && has_room;
         if !has_reason {
             return false;
@@ -173,7 +187,7 @@ impl LentPath {
         (has_room, probe): (bool, Option<u16>),
         buf: &mut Vec<u8>,
     ) -> Option<Built> {
-        let Self { path, keys, terms, random, cargo, scratch, .. } = self;
+        let Self { path, keys, terms, random, cargo, scratch, outbox, .. } = self;
         let fixed_bit = draw_fixed_bit(terms.may_clear_fixed_bit.then_some(random));
         let builder = path.begin_packet(Space::Data, buf, &path.short_header(terms.dcid), end, fixed_bit)?;
         scratch.frames.clear();
@@ -190,7 +204,9 @@ impl LentPath {
                     self.why_back.get_or_insert(ReturnReason::Shrunk);
                 }
             }
-            fill_ack(path, now, terms, &mut w);
+            if outbox.is_empty() {
+                fill_ack(path, now, terms, &mut w);
+            }
             if has_room {
                 cargo.fill(&mut w);
             }
@@ -224,13 +240,22 @@ impl LentPath {
         };
         let leaves = (Space::Data, FourTupleRole::Current);
         let pruned = path.on_packet_sent(now, leaves, &packet, &scratch.frames, &mut scratch.feedback);
+        self.on_sent(now, &built, ack_eliciting);
         if pruned {
             self.tell_fates(now, None);
+        }
+        Some(built)
+    }
+
+    /// A packet that is more than data of leases has left.
+    fn on_sent(&mut self, now: Instant, built: &Built, ack_eliciting: bool) {
+        if self.terms.is_observed {
+            let id = self.id();
+            self.to_tell.trace_sent(now, id, built, ack_eliciting);
         }
         if ack_eliciting {
             self.on_eliciting(now);
         }
-        Some(built)
     }
 }
 

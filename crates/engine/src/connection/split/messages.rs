@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use plait_base::observe::DropReason;
+use plait_base::observe::{DropReason, TraceEvent};
 use plait_base::shared_metrics::{PathMetrics, SharedPathMetrics};
 use plait_base::{Instant, PathId, StreamId};
 use plait_path::LostPacket;
@@ -36,8 +36,8 @@ pub struct ToPath(pub(crate) Instruction);
 
 #[derive(Debug)]
 pub(crate) enum Instruction {
-    /// Stream data to send.
-    Lease { lease: Lease, follows: Follows },
+    /// Stream data to send, and the loan that it belongs to.
+    Lease { lease: Lease, follows: Follows, loan: u64 },
     /// Frames to send, in one packet.
     Carry(Bundle),
     /// An ack of its packets that came by another path.
@@ -70,6 +70,8 @@ pub(crate) enum News {
     Fates(Fates),
     /// How the path fares.
     Report(Box<Report>),
+    /// What observers of the connection are to hear, each with its time.
+    Traces(Vec<(Instant, TraceEvent)>),
 }
 
 /// STREAM frames of one stream, each of which goes on where the one before ended.

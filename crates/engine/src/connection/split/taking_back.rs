@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use plait_base::observe::LossTrigger;
+use plait_base::observe::{LossTrigger, TraceEvent};
 use plait_base::{CloseCode, Instant, PathId, Space};
 use plait_path::Feedback;
 use plait_path::table::{LendingTurn, Loan, Slot};
@@ -20,6 +20,7 @@ use crate::connection::receive::bulk::in_stream_frame;
 use crate::connection::receive::dispatch::{Reach, reach};
 use crate::connection::receive::train::is_welcome;
 use crate::connection::receive::{Deferred, Envelope};
+use crate::connection::send::unfit_datagrams::drop_unfit_datagrams;
 
 /// A path that came back soon stays for this long, twice as long each time, and no longer than a second.
 const LEND_AGAIN: Duration = Duration::from_millis(10);
@@ -37,7 +38,10 @@ impl Coordinator {
                 self.handle_datagram(now, input);
             }
             News::Fates(fates) => self.on_fates(id, fates),
-            News::Report(report) => return self.on_report(id, *report),
+            News::Report(report) => return self.on_report(now, id, *report),
+            News::Traces(traces) => {
+                return traces.into_iter().for_each(|(at, event)| self.connection.events.observe(at, || event));
+            }
         }
         self.settle(now, id);
     }
@@ -106,7 +110,7 @@ impl Coordinator {
         self.connection.process_acked_and_lost(now, id, Feedback { acked, lost, lost_packets: Vec::new() });
     }
 
-    fn on_report(&mut self, id: PathId, report: Report) {
+    fn on_report(&mut self, now: Instant, id: PathId, report: Report) {
         let Report { record, appetite, ended, heard_at, eliciting_at, metrics } = report;
         let Connection { paths, streams, scheduling, lifecycle, .. } = &mut self.connection;
         if paths.table.loan_mut(id).is_none() {
@@ -115,18 +119,13 @@ impl Coordinator {
         }
         for (stream, count) in ended {
             streams.on_leases_ended(stream, count);
-            let Some(loan) = paths.table.loan_mut(id) else { continue };
-            for _ in 0..count {
-                if let Some(at) = loan.leases.iter().position(|lent| *lent == stream) {
-                    loan.leases.remove(at);
-                }
-            }
+            paths.table.loan_mut(id).into_iter().for_each(|loan| loan.on_leases_ended(stream, count));
         }
-        paths.table.on_lent_path(id, record, appetite);
+        paths.table.on_lent_path(now, id, record, appetite);
         if let Some(rtt) = paths.table.max_rtt() {
             streams.on_rtt(rtt);
         }
-        if let Some(metrics) = metrics {
+        if let Some(metrics) = metrics.filter(|new| paths.shared_metrics.get(id) != Some(new)) {
             paths.shared_metrics.update(metrics);
             paths.table.loans_mut().filter(|(other, _)| *other != id).for_each(|(_, loan)| loan.metrics_due = true);
         }
@@ -157,12 +156,18 @@ impl Coordinator {
         let Ok(loan) = connection.paths.table.put_back(path) else { return };
         unsent.iter().for_each(|frame| connection.on_frame_lost(now, id, frame));
         let guard = connection.paths.table.max_pto() * 3;
+        let phase = connection.keys.as_ref().map(|own| own.phase());
         let joined = connection.keys.as_mut().map_or(Ok(()), |own| own.take_back(&keys, now, guard));
+        if connection.keys.as_ref().map(|own| own.phase()) != phase {
+            connection.events.observe(now, || TraceEvent::KeysUpdated { locally: false });
+        }
         if let Err(violation) = joined {
             connection.close_with(now, violation.into());
         }
-        if let Some(ReturnReason::Fault(error)) = &why_back {
-            connection.close_with(now, error.clone());
+        match &why_back {
+            Some(ReturnReason::Fault(error)) => connection.close_with(now, error.clone()),
+            Some(ReturnReason::Shrunk) => drop_unfit_datagrams(&mut connection.datagrams, &connection.paths.table),
+            _ => {}
         }
         self.note_return(now, id, &loan, why_back.as_ref());
         // What messages on the way to it say, it hears here.
@@ -187,7 +192,10 @@ impl Coordinator {
             return;
         }
         match message.0 {
-            Instruction::Lease { lease, .. } => {
+            Instruction::Lease { lease, loan: serial, .. } => {
+                if let Some(loan) = self.connection.paths.table.loan_mut(id).filter(|loan| loan.serial == serial) {
+                    loan.on_leases_ended(lease.id(), lease.parts());
+                }
                 lease.unsent().for_each(|frame| self.connection.streams.on_lost(&frame));
                 self.connection.streams.on_leases_ended(lease.id(), lease.parts());
             }
@@ -257,6 +265,7 @@ impl Coordinator {
         let (code, Connection { paths, random, .. }) = (CloseCode::PATH_UNSTABLE_OR_POOR, &mut *connection);
         let _ = paths.abandon(now, id, code, random);
         connection.on_path_news(now);
+        connection.maintain_paths(now);
         self.outbox.retain(|(to, _)| *to != id);
         self.read_deferred();
     }

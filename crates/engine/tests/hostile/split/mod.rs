@@ -1,6 +1,10 @@
 //! Connections whose paths are served by others: the same bytes, limits and ends as on one thread.
 
+mod attacks;
+mod rig;
 mod world;
+
+use std::time::Duration;
 
 use plait_base::{CloseCode, Instant, PathId, StreamId};
 use plait_engine::connection::split::{Coordinator, FromPath, LentPath, ReturnReason, ToPath};
@@ -274,6 +278,47 @@ fn a_path_that_falls_silent_comes_back_and_fails_as_on_one_thread() {
     assert!(world.client.returns.contains(&ReturnReason::ProbeTimeout), "{:?}", world.client.returns);
     let failed = |event: &Event| matches!(event, Event::Path(plait_engine::PathEvent::Failed { id: PathId(1) }));
     assert!(world.client.events.iter().any(failed), "{:?}", world.client.events);
+}
+
+/// The longest time in which no byte came in order, once the transfer is at speed, and the longest round trip of the slow path.
+fn longest_gap(lending: Lending, message_us: u64) -> (Duration, Duration) {
+    let mut world = World::new(13, 2, |_| {});
+    world.message_us = message_us;
+    // 1 Mbit/s beside 20.
+    world.slow_path = Some((2, 8_000));
+    world.lend(lending, lending);
+    let up = world.client.send(4_000_000);
+    world.run(300);
+    let (mut since, mut bytes, mut gap, mut rtt) = (world.now, 0, Duration::ZERO, Duration::ZERO);
+    while !world.server.arrived.get(&up).is_some_and(|arrived| arrived.is_finished) {
+        world.run(1);
+        let came = world.server.arrived.get(&up).map_or(0, |arrived| arrived.bytes);
+        if came > bytes {
+            (since, bytes) = (world.now, came);
+        }
+        gap = gap.max(world.now.since(since));
+        let slow = world.client.connection().path_statistics(world.now, PathId(1));
+        rtt = rtt.max(slow.and_then(|slow| slow.rtt).unwrap_or_default());
+        assert!(world.now < Instant::ZERO + ms(20_000), "{lending:?} {bytes}");
+    }
+    let sent = world.client.connection().path_statistics(world.now, PathId(1)).expect("the slow path").sent_bytes;
+    assert!(sent > 50_000, "{lending:?}: the slow path took {sent} bytes");
+    (gap, rtt)
+}
+
+#[test]
+fn a_slow_path_beside_a_fast_one_makes_no_gap_longer_than_a_lease_and_its_round_trip() {
+    for message_us in [0, 300, 1_000] {
+        let (gap, rtt) = longest_gap(Lending::Eager, message_us);
+        let (usual, _) = longest_gap(Lending::Never, message_us);
+        // Two packets are the least that a slow path holds ready, 20 ms at 1 Mbit/s, and a quarter of a round trip is how long they
+        // may wait. What was lost there takes longer, on one thread too.
+        let lease = ms(20) + rtt / 4 + Duration::from_micros(4 * message_us);
+        assert!(
+            gap <= rtt.max(usual) + lease,
+            "{message_us} us: a gap of {gap:?}, {usual:?} on one thread, round trip {rtt:?}"
+        );
+    }
 }
 
 #[test]

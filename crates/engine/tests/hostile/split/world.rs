@@ -105,6 +105,8 @@ pub struct World {
     pub loss: f64,
     /// What one byte takes on a link.
     pub byte_ns: u64,
+    /// The last byte of the client's address on a path whose links are slower, and what one byte takes there.
+    pub slow_path: Option<(u64, u64)>,
     /// The last byte of the client's address on the path that loses everything.
     pub dead_path: Option<u64>,
     lanes: BTreeMap<(bool, SocketAddr), Lane>,
@@ -362,6 +364,7 @@ impl World {
             message_us: 0,
             loss: 0.0,
             byte_ns: 400,
+            slow_path: None,
             dead_path: None,
             lanes: BTreeMap::new(),
             air: Vec::new(),
@@ -444,7 +447,8 @@ impl World {
         if begin.since(self.now) > Duration::from_millis(20) || self.random.chance(self.loss) {
             return;
         }
-        lane.free_at = begin + Duration::from_nanos(datagram.len() as u64 * self.byte_ns);
+        let byte_ns = self.slow_path.filter(|(path, _)| *path == index).map_or(self.byte_ns, |(_, byte_ns)| byte_ns);
+        lane.free_at = begin + Duration::from_nanos(datagram.len() as u64 * byte_ns);
         if self.dead_path == Some(index) {
             return;
         }
