@@ -1,4 +1,4 @@
-//! `plait sim` without the rest of the command: `lab run FILE SEEDS OUT|- [KEY=VALUE...]` `lab figure NAME POINTS OUT|- [KEY=VALUE...]` or `lab swarm FROM COUNT OUT|-`.
+//! `plait sim` without the rest of the command: `lab run FILE SEEDS OUT|- [KEY=VALUE...]` `lab figure NAME POINTS OUT|- [KEY=VALUE...]` or `lab swarm|workers FROM COUNT OUT|-`.
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -7,12 +7,12 @@ use plait_sim::Policies;
 use plait_sim::campaign::Shard;
 use plait_sim::command::{Pictures, RunRequest, run};
 use plait_sim::figures::{FigureRequest, RanWith, figure};
-use plait_sim::swarm::{SwarmRequest, swarm};
+use plait_sim::swarm::{Population, SwarmRequest, swarm};
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [what, name, count, out, sets @ ..] = &args[..] else {
-        eprintln!("lab run|figure|swarm NAME COUNT OUT|- [KEY=VALUE...]");
+        eprintln!("lab run|figure|swarm|workers NAME COUNT OUT|- [KEY=VALUE...]");
         std::process::exit(2);
     };
     let stop = AtomicBool::new(false);
@@ -37,9 +37,10 @@ fn main() {
             policies,
         };
         run(&request, &stop, &|_, _| {}).map(|summary| summary.text)
-    } else if what == "swarm" {
-        let request =
-            SwarmRequest { from: name.parse().unwrap_or(0), seeds: count.max(1), sets: Vec::new(), jobs, out };
+    } else if what == "swarm" || what == "workers" {
+        let population = if what == "workers" { Population::Workers } else { Population::Plain };
+        let (from, seeds) = (name.parse().unwrap_or(0), count.max(1));
+        let request = SwarmRequest { population, from, seeds, sets: sets.to_vec(), jobs, out };
         swarm(&request, &stop, &|_, _, _| {}).map(|summary| summary.text)
     } else {
         if let Some(out) = &out {

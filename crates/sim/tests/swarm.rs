@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use plait_sim::scenario::Tree;
-use plait_sim::swarm::{draw, judge};
+use plait_sim::swarm::{draw, draw_with_workers, judge};
 
 #[test]
 fn what_was_found_stays_mended() {
@@ -25,6 +25,15 @@ fn a_few_seeds() {
         let tree = Tree::parse(&format!("swarm-{seed}"), &draw(seed)).unwrap();
         let failure = judge(&tree).unwrap();
         assert_eq!(failure, None, "seed {seed}:\n{}", draw(seed));
+    }
+}
+
+#[test]
+fn a_few_seeds_with_workers() {
+    for seed in 0..24 {
+        let text = draw_with_workers(seed);
+        let tree = Tree::parse(&format!("swarm-{seed}"), &text).unwrap();
+        assert_eq!(judge(&tree).unwrap(), None, "seed {seed}, workers:\n{text}");
     }
 }
 

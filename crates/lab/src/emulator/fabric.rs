@@ -258,6 +258,8 @@ impl Fabric {
                     pair.down.change(at, down);
                 }
                 Turn::Interface(path, state) => on(path, state),
+                // Refused before a run begins: the programs have no workers of ours.
+                Turn::Worker(..) => {}
                 Turn::Rebind(path, rebind) => {
                     let Some(nat) = nats.get_mut(path).and_then(Option::as_mut) else { return };
                     nat.rebind(match rebind {

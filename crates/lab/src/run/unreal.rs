@@ -37,6 +37,9 @@ pub(crate) fn check(scenario: &Scenario, wiring: Wiring) -> Result<(), LabError>
                    `plait sim run` has connections";
         return no(format!("cross.{at}.kind"), why);
     }
+    if scenario.events.iter().any(|event| event.worker.is_some()) {
+        return no("event.worker_dies".to_owned(), "there are no workers to stall or to fall; leave it out");
+    }
     if wiring == Wiring::Relay && scenario.events.iter().any(|event| event.interface.is_some()) {
         return no(
             "event.interface".to_owned(),
@@ -64,6 +67,7 @@ fn endpoints(endpoints: &Endpoints) -> Option<(&'static str, &'static str)> {
         (endpoints.max_burst_bytes != usual.max_burst_bytes, "max_burst_bytes", flag),
         (endpoints.uniflow_nonces != usual.uniflow_nonces, "uniflow_nonces", flag),
         (endpoints.tell_paths != usual.tell_paths, "tell_paths", flag),
+        (endpoints.workers != usual.workers, "workers", "turns of workers are the simulator's to draw; leave it out"),
     ]
     .into_iter()
     .find_map(|(is_set, key, why)| is_set.then_some((key, why)))

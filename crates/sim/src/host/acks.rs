@@ -40,6 +40,12 @@ impl AckBook {
         })
     }
 
+    /// Packets of application data that were sent.
+    pub fn data_packets_sent(&self) -> u64 {
+        let data = self.numbers.iter().filter(|((_, space), _)| *space == Space::Data);
+        data.flat_map(|(_, numbers)| numbers.sent.iter()).map(|range| range.end - range.start).sum()
+    }
+
     pub(super) fn note(&mut self, event: &TraceEvent) {
         let wrong = match *event {
             TraceEvent::PacketSent { path, space, number, .. } => {

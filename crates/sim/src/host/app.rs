@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use plait_base::{Dir, Instant, StreamId};
-use plait_engine::Connection;
+use plait_engine::connection::split::Coordinator;
 use plait_engine::stream::{Order, ReadError, WriteError};
 
 use super::pattern;
@@ -21,7 +21,7 @@ pub trait App {
     /// The connection is complete.
     fn on_connected(&mut self, now: Instant);
     /// Does whatever the connection allows now.
-    fn drive(&mut self, now: Instant, connection: &mut Connection);
+    fn drive(&mut self, now: Instant, connection: &mut Coordinator);
     /// When it wants to be driven though nothing arrived.
     fn deadline(&self) -> Option<Instant> {
         None
@@ -101,7 +101,7 @@ impl Writing {
         Self { head, body, written: 0, finished: false }
     }
 
-    fn drive(&mut self, id: StreamId, connection: &mut Connection) -> Result<(), String> {
+    fn drive(&mut self, id: StreamId, connection: &mut Coordinator) -> Result<(), String> {
         let head = self.head.len() as u64;
         let total = head.saturating_add(self.body);
         while self.written < total {
@@ -136,7 +136,7 @@ enum ReadEnd {
 }
 
 /// Gives every byte that can be read in order.
-fn read_all(connection: &mut Connection, id: StreamId, sink: &mut dyn FnMut(&[u8])) -> Result<ReadEnd, String> {
+fn read_all(connection: &mut Coordinator, id: StreamId, sink: &mut dyn FnMut(&[u8])) -> Result<ReadEnd, String> {
     loop {
         match connection.recv_stream(id).read(usize::MAX, Order::Ordered) {
             Ok(Some(chunk)) => sink(&chunk.bytes),
@@ -235,7 +235,7 @@ impl Client {
         }
     }
 
-    fn cut_off(&mut self, now: Instant, connection: &mut Connection) {
+    fn cut_off(&mut self, now: Instant, connection: &mut Coordinator) {
         if self.end_of().is_none_or(|end| end > now) {
             return;
         }
@@ -254,7 +254,7 @@ impl App for Client {
         self.next_at = Some(now);
     }
 
-    fn drive(&mut self, now: Instant, connection: &mut Connection) {
+    fn drive(&mut self, now: Instant, connection: &mut Coordinator) {
         if self.progress.connected.is_none() || self.progress.failure.is_some() {
             return;
         }
@@ -286,7 +286,7 @@ impl App for Client {
 fn drive_asked(
     now: Instant,
     asked: &mut Asked,
-    connection: &mut Connection,
+    connection: &mut Coordinator,
     progress: &mut Progress,
 ) -> Result<bool, String> {
     if asked.stream.is_none() {
@@ -337,7 +337,7 @@ impl App for Server {
         self.progress.connected = Some(now);
     }
 
-    fn drive(&mut self, now: Instant, connection: &mut Connection) {
+    fn drive(&mut self, now: Instant, connection: &mut Coordinator) {
         while let Some(id) = connection.streams().accept(Dir::Bi) {
             self.open.insert(id.0, Served::default());
         }
@@ -362,7 +362,7 @@ impl App for Server {
 fn drive_served(
     id: StreamId,
     served: &mut Served,
-    connection: &mut Connection,
+    connection: &mut Coordinator,
     progress: &mut Progress,
 ) -> Result<(), String> {
     if !served.read_ended {

@@ -3,6 +3,7 @@
 pub mod acks;
 pub mod app;
 pub mod decisions;
+mod holders;
 pub mod ledger;
 pub(crate) mod pattern;
 pub mod tls;
@@ -16,15 +17,20 @@ use bytes::BytesMut;
 use plait_base::time::earliest;
 use plait_base::{FourTuple, Instant, Random};
 use plait_engine::config::RetryPolicy;
+use plait_engine::connection::split::Coordinator;
 use plait_engine::crypto::Protection;
 use plait_engine::{
-    ClientConfig, Connection, ConnectionHandle, Endpoint, EndpointConfig, Event, Received, ServerConfig, Transmit,
-    TransportConfig,
+    ClientConfig, Connection, ConnectionHandle, Endpoint, EndpointConfig, Event, Input, Received, ServerConfig,
+    Transmit, TransportConfig,
 };
 use plait_netsim::{Datagram, Host, InterfaceState};
 
 use app::{App, Progress};
+use holders::{Holders, Out};
+use ledger::SharedLedger;
 use tls::{Identity, IdentityError};
+
+use crate::scenario::{WorkerFaultKind, Workers};
 
 /// Datagrams of one train.
 const TRAIN_SEGMENTS: usize = 10;
@@ -42,6 +48,8 @@ pub struct HostSetup {
     pub start: Instant,
     /// Who is told the secrets of a server's connections.
     pub key_log: Option<Arc<dyn rustls::KeyLog>>,
+    /// Who serves paths beside its connections.
+    pub workers: Option<Workers>,
 }
 
 /// Why a host could not be made.
@@ -59,10 +67,115 @@ pub enum HostError {
 pub type MakeApp = Box<dyn FnMut() -> Box<dyn App>>;
 
 struct Live {
-    connection: Connection,
+    coordinator: Coordinator,
     app: Box<dyn App>,
     failure: Option<String>,
+    /// Whoever serves its paths, where somebody does.
+    holders: Option<Holders>,
+    /// Datagrams for the connection itself.
+    inbox: VecDeque<Input>,
+    /// Its local addresses changed; it hears of them once it has all its paths.
+    new_locals: Option<Vec<SocketAddr>>,
+    /// The application and the connection were not asked yet what they want.
+    is_new: bool,
 }
+
+impl Live {
+    fn new(connection: Connection, app: Box<dyn App>, holders: Option<Holders>) -> Self {
+        let coordinator = Coordinator::new(connection);
+        let inbox = VecDeque::new();
+        Self { coordinator, app, failure: None, holders, inbox, new_locals: None, is_new: true }
+    }
+
+    fn receive(&mut self, now: Instant, input: Input) {
+        let Some(holders) = &mut self.holders else {
+            self.coordinator.handle_datagram(now, input);
+            return;
+        };
+        self.inbox.extend(holders.receive(input));
+    }
+
+    /// When the connection itself wants a turn.
+    fn own_deadline(&self) -> Option<Instant> {
+        earliest(self.coordinator.deadline(), self.app.deadline())
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        earliest(self.own_deadline(), self.holders.as_ref().and_then(Holders::next_at))
+    }
+
+    /// The connection and those who serve its paths take turns.
+    fn drive(&mut self, now: Instant, locals: &[(SocketAddr, InterfaceState)], buffer: &mut Vec<u8>, send: Send<'_>) {
+        let Some(holders) = &mut self.holders else {
+            self.take_turn(now, locals);
+            while let Some(transmit) = self.coordinator.poll_transmit(now, TRAIN_SEGMENTS, buffer) {
+                send(&transmit, buffer);
+            }
+            return;
+        };
+        let count = holders.count();
+        for actor in holders.shuffled(count + 1) {
+            let Some(holders) = &mut self.holders else { return };
+            if actor < count {
+                let may_send = !self.coordinator.is_halted();
+                let strays = &mut self.inbox;
+                holders.turn(now, actor, may_send, &mut Out { buffer, send, strays });
+                continue;
+            }
+            let is_due = self.own_deadline().is_some_and(|at| at <= now);
+            let Some(holders) = self.holders.as_mut().filter(|holders| {
+                is_due || !self.inbox.is_empty() || holders.has_news(now) || std::mem::take(&mut self.is_new)
+            }) else {
+                continue;
+            };
+            holders.take_news(now, &mut self.coordinator);
+            while let Some(input) = self.inbox.pop_front() {
+                self.coordinator.handle_datagram(now, input);
+            }
+            if self.coordinator.deadline().is_some_and(|at| at <= now) {
+                self.coordinator.on_timeout(now);
+            }
+            self.take_turn(now, locals);
+            while let Some(transmit) = self.coordinator.poll_transmit(now, TRAIN_SEGMENTS, buffer) {
+                send(&transmit, buffer);
+            }
+            if let Some(holders) = &mut self.holders {
+                holders.give(now, &mut self.coordinator);
+                holders.check(&self.coordinator);
+            }
+        }
+    }
+
+    /// What the connection tells goes to the application, which then does whatever it can.
+    fn take_turn(&mut self, now: Instant, locals: &[(SocketAddr, InterfaceState)]) {
+        while let Some(event) = self.coordinator.poll() {
+            match event {
+                Event::Connected => {
+                    self.app.on_connected(now);
+                    let usable = if locals.len() > 1 { usable(locals) } else { Vec::new() };
+                    self.new_locals = (!usable.is_empty()).then_some(usable);
+                    self.tell_locals(now);
+                }
+                Event::ConnectionLost(reason) => self.failure = Some(reason.to_string()),
+                _ => {}
+            }
+        }
+        self.tell_locals(now);
+        self.app.drive(now, &mut self.coordinator);
+    }
+
+    fn tell_locals(&mut self, now: Instant) {
+        if self.new_locals.is_some()
+            && let Some(connection) = self.coordinator.joined()
+            && let Some(locals) = self.new_locals.take()
+        {
+            connection.set_local_addresses(now, &locals);
+        }
+    }
+}
+
+/// Takes a datagram, or a train, that leaves.
+type Send<'a> = &'a mut dyn FnMut(&Transmit, &[u8]);
 
 /// A plait endpoint in a world: a client with one connection, or a server with many.
 pub struct PlaitHost {
@@ -76,6 +189,8 @@ pub struct PlaitHost {
     buffer: Vec<u8>,
     /// The deadline as of the last poll: nothing changes it between polls.
     due: Option<Instant>,
+    /// Who serves paths beside its connections, and where their turns are drawn from.
+    workers: Option<(Workers, Random)>,
 }
 
 impl PlaitHost {
@@ -99,9 +214,10 @@ impl PlaitHost {
         let (handle, connection) = endpoint
             .connect(setup.start, client, tuple, "localhost")
             .map_err(|error| HostError::Connect(error.to_string()))?;
-        let mut host = Self::empty(endpoint);
+        let mut host = Self::empty(endpoint, setup.workers, &mut random);
         host.locals = locals.iter().map(|local| (*local, InterfaceState::Up)).collect();
-        host.live.insert(handle, Live { connection, app: Box::new(app), failure: None });
+        let holders = host.holders();
+        host.live.insert(handle, Live::new(connection, Box::new(app), holders));
         host.due = host.next_deadline();
         Ok(host)
     }
@@ -120,13 +236,17 @@ impl PlaitHost {
         };
         let mut server = ServerConfig::from_random(tls, &mut random);
         server.transport_config(setup.transport).retry_policy(RetryPolicy::Application);
-        let mut host = Self::empty(Endpoint::new(config, Some(Arc::new(server)), random.fork()));
+        let endpoint = Endpoint::new(config, Some(Arc::new(server)), random.fork());
+        let mut host = Self::empty(endpoint, setup.workers, &mut random);
         host.make_app = Some(make_app);
         Ok(host)
     }
 
-    fn empty(endpoint: Endpoint) -> Self {
+    /// Without workers nothing is drawn.
+    fn empty(endpoint: Endpoint, workers: Option<Workers>, random: &mut Random) -> Self {
+        let workers = workers.map(|workers| (workers, random.fork()));
         Self {
+            workers,
             endpoint,
             live: BTreeMap::new(),
             locals: Vec::new(),
@@ -149,69 +269,71 @@ impl PlaitHost {
         live.and_then(|one| one.failure.as_deref()).or(self.last.failure.as_deref())
     }
 
-    /// The first connection, to read or to steer.
-    pub fn connection(&mut self) -> Option<&mut Connection> {
-        self.live.values_mut().next().map(|one| &mut one.connection)
+    /// Whoever is to serve the paths of one more connection.
+    fn holders(&mut self) -> Option<Holders> {
+        self.workers.as_mut().map(|(workers, random)| Holders::new(*workers, random.fork()))
+    }
+
+    /// Something befalls a worker of the first connection that serves a path between addresses that are meant.
+    pub fn strike_worker(&mut self, now: Instant, fault: WorkerFaultKind, is_meant: impl Fn(&FourTuple) -> bool) {
+        if let Some(holders) = self.live.values_mut().next().and_then(|one| one.holders.as_mut()) {
+            holders.strike(now, fault, is_meant);
+        }
+    }
+
+    /// All paths on loan come back, and everything said on the way arrives. What was wrong about them; `ledger` has what this
+    /// end's connections sent.
+    pub fn join(&mut self, now: Instant, ledger: &SharedLedger) -> Option<String> {
+        let joined = self.live.values_mut().filter_map(|one| {
+            let Live { holders, coordinator, .. } = one;
+            let holders = holders.as_mut()?;
+            holders.join(now, coordinator);
+            let ledger = ledger.lock();
+            let [book] = &ledger.acks[..] else { return holders.wrong().map(str::to_owned) };
+            holders.wrong().map(str::to_owned).or_else(|| holders.accounts(coordinator, book))
+        });
+        // All of them, whatever is found.
+        joined.collect::<Vec<_>>().into_iter().next()
     }
 
     /// Path ids of the first connection that are open, and those that are not yet forgotten.
     pub fn path_counts(&self) -> (usize, usize) {
-        let first = self.live.values().next();
-        first
-            .map_or((0, 0), |one| (one.connection.paths().ids().len(), one.connection.paths().ids_with_closing().len()))
+        let first = self.live.values().next().map(|one| one.coordinator.connection().paths());
+        first.map_or((0, 0), |paths| (paths.ids().len(), paths.ids_with_closing().len()))
     }
 
     fn drive(&mut self, now: Instant) {
         let Self { endpoint, live, last, out, buffer, locals, .. } = self;
         let mut ended = false;
         for (handle, one) in live.iter_mut() {
-            drive_connection(now, one, locals);
-            while let Some(transmit) = one.connection.poll_transmit(now, TRAIN_SEGMENTS, buffer) {
-                push(out, &transmit, buffer);
-            }
-            while let Some(event) = one.connection.poll_endpoint_event() {
+            one.drive(now, locals, buffer, &mut |transmit, data| push(out, transmit, data));
+            while let Some(event) = one.coordinator.poll_endpoint_event() {
                 endpoint.on_connection_event(*handle, event);
             }
-            if one.connection.is_drained() {
+            if one.coordinator.connection().is_drained() {
                 *last = one.app.progress().clone();
                 last.failure = last.failure.take().or(one.failure.take());
                 ended = true;
             }
         }
         if ended {
-            live.retain(|_, one| !one.connection.is_drained());
+            live.retain(|_, one| !one.coordinator.connection().is_drained());
         }
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        self.live.values().filter_map(|one| earliest(one.connection.deadline(), one.app.deadline())).min()
+        self.live.values().filter_map(Live::deadline).min()
     }
 
     fn admit(&mut self, handle: ConnectionHandle, connection: Connection) {
+        let holders = self.holders();
         let Some(make_app) = &mut self.make_app else { return };
-        self.live.insert(handle, Live { connection, app: make_app(), failure: None });
+        self.live.insert(handle, Live::new(connection, make_app(), holders));
     }
 }
 
 fn usable(locals: &[(SocketAddr, InterfaceState)]) -> Vec<SocketAddr> {
     locals.iter().filter(|(_, state)| *state == InterfaceState::Up).map(|(address, _)| *address).collect()
-}
-
-fn drive_connection(now: Instant, one: &mut Live, locals: &[(SocketAddr, InterfaceState)]) {
-    while let Some(event) = one.connection.poll() {
-        match event {
-            Event::Connected => {
-                one.app.on_connected(now);
-                let usable = if locals.len() > 1 { usable(locals) } else { Vec::new() };
-                if !usable.is_empty() {
-                    one.connection.set_local_addresses(now, &usable);
-                }
-            }
-            Event::ConnectionLost(reason) => one.failure = Some(reason.to_string()),
-            _ => {}
-        }
-    }
-    one.app.drive(now, &mut one.connection);
 }
 
 fn push(out: &mut VecDeque<Datagram>, transmit: &Transmit, data: &[u8]) {
@@ -230,7 +352,7 @@ impl Host for PlaitHost {
             Received::Nothing => {}
             Received::Connection(handle, input) => {
                 if let Some(one) = self.live.get_mut(&handle) {
-                    one.connection.handle_datagram(now, input);
+                    one.receive(now, input);
                 }
             }
             Received::Reply(transmit) => push(&mut self.out, &transmit, &reply),
@@ -246,9 +368,10 @@ impl Host for PlaitHost {
     }
 
     fn on_timeout(&mut self, now: Instant) {
-        for one in self.live.values_mut() {
-            if one.connection.deadline().is_some_and(|at| at <= now) {
-                one.connection.on_timeout(now);
+        // Where others serve paths, timers are for whose turn it is.
+        for one in self.live.values_mut().filter(|one| one.holders.is_none()) {
+            if one.coordinator.deadline().is_some_and(|at| at <= now) {
+                one.coordinator.on_timeout(now);
             }
         }
     }
@@ -273,8 +396,9 @@ impl Host for PlaitHost {
             *is = state;
         }
         let locals = usable(&self.locals);
-        if let Some(connection) = self.connection() {
-            connection.set_local_addresses(now, &locals);
+        if let Some(one) = self.live.values_mut().next() {
+            one.new_locals = Some(locals);
+            one.tell_locals(now);
         }
     }
 }

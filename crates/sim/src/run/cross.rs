@@ -157,7 +157,7 @@ impl CrossSource {
                 let protection = self.protection;
                 let setup = |random, ledger: &SharedLedger| {
                     let transport = transport(&endpoints, 1, ledger, None);
-                    HostSetup { transport, protection, random, start: now, key_log: key_log.clone() }
+                    HostSetup { transport, protection, random, start: now, key_log: key_log.clone(), workers: None }
                 };
                 let client = setup(self.random.fork(), &self.ledgers[0]);
                 let client = PlaitHost::client(client, &[receiver], sender, Client::new(load))?;

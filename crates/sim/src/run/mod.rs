@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use plait_base::observe::Observer;
-use plait_base::{Instant, Random};
+use plait_base::{FourTuple, Instant, Random};
 use plait_netsim::{Depth, Duplex, HostId, LinkId, Network, RunEnd, World};
 
 use crate::host::app::{Client, Load, Progress, Server};
@@ -21,7 +21,7 @@ use crate::host::ledger::{Ledger, PathFigures, SharedLedger};
 use crate::host::{HostError, HostSetup, PlaitHost};
 use crate::pcap::Captures;
 use crate::scenario::changes::Changes;
-use crate::scenario::{Place, Scenario};
+use crate::scenario::{Ends, Place, Scenario, WorkerFault};
 
 use cross::CrossTraffic;
 use ends::transport;
@@ -130,7 +130,6 @@ impl<'a> Running<'a> {
         world.set_digest_depth(Depth::Timing);
         let course = Changes::new(scenario, world.fork_random());
         let wires = Wires::build(&mut world.net, scenario, &course);
-        let timeline = Timeline::new(wires.clone(), course);
         let taps = watch.captures.map(|captures| Taps::new(captures, &wires, &mut world.net));
         let key_log = taps.as_ref().map(|taps| taps.captures.key_log());
         let endpoints = &scenario.endpoints;
@@ -142,6 +141,7 @@ impl<'a> Running<'a> {
             random,
             start: Instant::ZERO,
             key_log: key_log.clone(),
+            workers: endpoints.workers,
         };
         let first = endpoints.initial_path;
         let others = (0..scenario.paths.len()).filter(|path| *path != first);
@@ -154,6 +154,7 @@ impl<'a> Running<'a> {
         let addresses: Vec<_> = locals.iter().map(|local| local.ip()).collect();
         let client = world.add_host(client, &addresses);
         let server = world.add_host(server, &[server_address().ip()]);
+        let timeline = Timeline::new(wires.clone(), course);
         if watch.series {
             ledgers.iter().for_each(|ledger| ledger.lock().decisions.record = Some(Box::default()));
         }
@@ -209,7 +210,10 @@ impl<'a> Running<'a> {
         };
         let end = loop {
             let now = self.world.now();
-            self.timeline.advance(now, self.scenario, &mut self.world);
+            let ends = [self.client, self.server];
+            self.timeline.advance(now, self.scenario, &mut self.world, |world, path, fault| {
+                strike(world, ends, path, fault);
+            });
             self.cross.advance(now, &mut self.world)?;
             self.observe(now);
             let next = now + OBSERVE_INTERVAL;
@@ -266,7 +270,19 @@ impl<'a> Running<'a> {
         Sample { at: now, verified_bytes, paths, cross: self.cross.samples(&self.world) }
     }
 
-    fn outcome(self, run_end: RunEnd) -> Outcome {
+    /// Paths on loan come back at both ends, and what was said on the way arrives; what was wrong about them.
+    fn join(&mut self) -> Option<Fault> {
+        self.scenario.endpoints.workers?;
+        let Self { world, client, server, ledgers, .. } = self;
+        let ends = [*client, *server].into_iter().zip(ledgers);
+        let wrong: Vec<String> = ends
+            .filter_map(|(host, ledger)| world.act::<PlaitHost, _>(host, |host, now| host.join(now, ledger))?)
+            .collect();
+        wrong.into_iter().next().map(Fault::Loans)
+    }
+
+    fn outcome(mut self, run_end: RunEnd) -> Outcome {
+        let loans = self.join();
         let (client, server) = (self.progress(self.client), self.progress(self.server));
         let lost = self.world.host::<PlaitHost>(self.client).and_then(|host| host.failure().map(str::to_owned));
         let failure = client.failure.clone().or(server.failure.clone());
@@ -287,6 +303,7 @@ impl<'a> Running<'a> {
         faults.extend(oracle::conservation(&totals, self.world.net.in_flight()));
         faults.extend(self.ledgers.iter().find_map(|ledger| oracle::bounds(&ledger.lock())));
         faults.extend(oracle::acks(&self.ledgers));
+        faults.extend(loans);
         faults.extend(self.passed.clone());
         faults.extend(matches!(run_end, RunEnd::Spinning(_)).then_some(Fault::Spinning));
         faults.extend(oracle::links(&self.world.net, &self.wires.links));
@@ -316,6 +333,19 @@ impl<'a> Running<'a> {
             digest: self.world.digest(),
             series: self.series,
         }
+    }
+}
+
+/// Something befalls the workers that serve a path.
+fn strike(world: &mut World, [client, server]: [HostId; 2], path: usize, WorkerFault { kind, ends }: WorkerFault) {
+    let struck = match ends {
+        Ends::Client => &[client][..],
+        Ends::Server => &[server],
+        Ends::Both => &[client, server],
+    };
+    for host in struck {
+        let is_meant = |route: &FourTuple| network::path_of(route) == Some(path);
+        world.act::<PlaitHost, _>(*host, |host, now| host.strike_worker(now, kind, is_meant));
     }
 }
 

@@ -7,7 +7,7 @@ use plait_netsim::link::{LinkConfig, LinkStats};
 use plait_netsim::{BoxId, Duplex, Hop, LinkId, NatConfig, NatId, Network, Rebinding, Rule, World};
 
 use crate::scenario::changes::{Changes, Turn};
-use crate::scenario::{Direction, Place, Rebind, Scenario, Sides};
+use crate::scenario::{Direction, Place, Rebind, Scenario, Sides, WorkerFault};
 
 /// The port of every client address.
 const CLIENT_PORT: u16 = 5000;
@@ -150,8 +150,14 @@ impl Timeline {
         self.course.next_at(scenario)
     }
 
-    /// Makes the changes that are due at `now`.
-    pub(crate) fn advance(&mut self, now: Instant, scenario: &Scenario, world: &mut World) {
+    /// Makes the changes that are due at `now`; what befalls workers of a path is for `strike`.
+    pub(crate) fn advance(
+        &mut self,
+        now: Instant,
+        scenario: &Scenario,
+        world: &mut World,
+        strike: impl Fn(&mut World, usize, WorkerFault),
+    ) {
         let Self { wires, course, addresses } = self;
         course.advance(now, scenario, |turn| match turn {
             Turn::Link(place, configs) => wires.set(place, *configs, &mut world.net),
@@ -162,6 +168,7 @@ impl Timeline {
                 let public = public_address(path, *addresses);
                 wires.rebind(&mut world.net, scenario, path, Rebinding::Address(public));
             }
+            Turn::Worker(path, fault) => strike(world, path, fault),
         });
     }
 }

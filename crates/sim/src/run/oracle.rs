@@ -26,6 +26,8 @@ pub enum Fault {
     Bound(&'static str),
     /// An acknowledgement or a packet number that cannot be.
     Acks(String),
+    /// A lent path had no holder or several, or what was lent was not counted right.
+    Loans(String),
     /// A host asked for timers at one instant without end.
     Spinning,
 }
@@ -38,6 +40,7 @@ impl std::fmt::Display for Fault {
             Self::Conservation { made, seen } => write!(f, "{made} datagrams made and {seen} seen"),
             Self::Bound(what) => write!(f, "bound passed: {what}"),
             Self::Acks(what) => write!(f, "acks: {what}"),
+            Self::Loans(what) => write!(f, "loans: {what}"),
             Self::Spinning => f.write_str("a host spins"),
         }
     }

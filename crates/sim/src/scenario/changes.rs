@@ -6,7 +6,7 @@ use plait_base::{Instant, Random, time};
 use plait_netsim::InterfaceState;
 use plait_netsim::link::{LinkConfig, Loss, Rate, Service};
 
-use super::{DuplexPlan, EventPlan, Place, Rebind, Scenario, Vary};
+use super::{DuplexPlan, EventPlan, Place, Rebind, Scenario, Vary, WorkerFault};
 
 /// Something that changes.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,6 +17,8 @@ pub enum Turn {
     Interface(usize, InterfaceState),
     /// The NAT of a path forgets its mappings.
     Rebind(usize, Rebind),
+    /// Something befalls the workers that serve a path.
+    Worker(usize, WorkerFault),
 }
 
 /// The plans of all links as they are now, and when they change next.
@@ -65,7 +67,8 @@ impl Changes {
             }
             let interface = event.interface.map(|state| Turn::Interface(index, state));
             let rebind = event.rebind.map(|rebind| Turn::Rebind(index, rebind));
-            [self.link(index), interface, rebind].into_iter().flatten().for_each(&mut on);
+            let worker = event.worker.map(|fault| Turn::Worker(index, fault));
+            [self.link(index), interface, rebind, worker].into_iter().flatten().for_each(&mut on);
         }
         for index in 0..self.draws.len() {
             let due = self.draws.get(index).copied().flatten().is_some_and(|at| at <= now);

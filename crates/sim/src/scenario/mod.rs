@@ -15,6 +15,7 @@ pub mod topology;
 pub mod traces;
 pub mod tree;
 mod words;
+pub mod workers;
 
 use std::time::Duration;
 
@@ -29,6 +30,7 @@ pub use link::{AqmPlan, JitterKind, LinkEdit, LinkPlan, QueuePlan, RedPlan};
 pub use topology::{CrossLoad, CrossPlan, Direction, NamedLink, Packets, Place};
 pub use traces::Traces;
 pub use tree::Tree;
+pub use workers::{Ends, Lending, WORKERS_MAX, WorkerFault, WorkerFaultKind, Workers};
 
 use crate::host::app::Load;
 use crate::policies::Chosen;
@@ -92,6 +94,8 @@ pub struct EventPlan {
     pub interface: Option<InterfaceState>,
     /// The path's NAT forgets its mappings.
     pub rebind: Option<Rebind>,
+    /// What happens to a worker that serves the path.
+    pub worker: Option<WorkerFault>,
 }
 
 /// Whether several paths are used.
@@ -136,6 +140,8 @@ pub struct Endpoints {
     pub tell_paths: bool,
     /// Whether nonces are those that Multiflow's draft has, with its extension alone.
     pub uniflow_nonces: bool,
+    /// Who serves paths beside each end's connection; none leaves them with it.
+    pub workers: Option<Workers>,
 }
 
 /// Everything about a run but its seed.

@@ -13,6 +13,7 @@ use super::boxes::{Rebind, read_nat, read_rules};
 use super::duplex::{read_directions, read_duplex, read_vary};
 use super::reader::{Reader, SECONDS_MAX};
 use super::topology::{read_cross, read_links, read_place};
+use super::workers::{read_fault, read_workers};
 use super::{Endpoints, EventPlan, Extension, LinkEdit, PATHS_MAX, PathPlan, Scenario};
 use super::{Traces, Tree};
 use crate::host::app::Load;
@@ -107,7 +108,11 @@ fn read_event(
     if rebind.is_some() && paths.get(place.0).is_none_or(|path| path.nat.is_none()) {
         return Err(event.complain("rebind", "there is no NAT", "an event with a path that has a nat"));
     }
-    Ok(EventPlan { at, place, up: both.clone().over(up), down: both.over(down), vary, interface, rebind })
+    let worker = read_fault(event)?;
+    if worker.is_some() && place.0 >= paths.len() {
+        return Err(event.complain("worker_dies", "a link has no worker", "an event with a path"));
+    }
+    Ok(EventPlan { at, place, up: both.clone().over(up), down: both.over(down), vary, interface, rebind, worker })
 }
 
 /// The words of a transfer's `kind`.
@@ -168,6 +173,7 @@ impl Default for Endpoints {
             max_burst_bytes: None,
             tell_paths: false,
             uniflow_nonces: false,
+            workers: None,
         }
     }
 }
@@ -197,6 +203,7 @@ fn read_endpoints(reader: Reader<'_>, paths: usize, policies: &Policies) -> Resu
         max_burst_bytes: reader.whole("max_burst_bytes", 1200..=1 << 30, "bytes")?.map(|bytes| bytes as u32),
         tell_paths: reader.flag("tell_paths")?.unwrap_or(default.tell_paths),
         uniflow_nonces: reader.flag("uniflow_nonces")?.unwrap_or(default.uniflow_nonces),
+        workers: read_workers(&reader)?,
     };
     reader.finish()?;
     if endpoints.uniflow_nonces && endpoints.extension != Extension::Multiflow {

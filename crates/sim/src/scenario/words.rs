@@ -6,7 +6,7 @@ use plait_netsim::InterfaceState;
 use plait_netsim::link::{LinkState, Loss, Rate};
 
 use super::link::{LinkEdit, LinkPlan, QueuePlan};
-use super::{EventPlan, Scenario};
+use super::{EventPlan, Scenario, WorkerFaultKind};
 
 fn ms(time: Duration) -> String {
     let text = format!("{:.2}", time.as_secs_f64() * 1e3);
@@ -107,6 +107,10 @@ impl EventPlan {
             self.interface.map(|to| if to == InterfaceState::Up { "interface up" } else { "interface down" }),
             self.rebind.map(|_| "the NAT forgets"),
             self.vary.as_ref().map(|_| "other ranges"),
+            self.worker.map(|fault| match fault.kind {
+                WorkerFaultKind::Stalls(_) => "its worker stalls",
+                WorkerFaultKind::DiesSeen | WorkerFaultKind::DiesUnseen => "its worker dies",
+            }),
         ];
         words.into_iter().flatten().collect::<Vec<_>>().join(", ")
     }

@@ -19,6 +19,18 @@ const TIME_LIMIT_S: u64 = 900;
 
 /// The scenario of a seed.
 pub fn draw(seed: u64) -> String {
+    draw_all(seed).text
+}
+
+/// A scenario, and what a further draw must know of it.
+pub(super) struct Drawn {
+    pub(super) text: String,
+    pub(super) paths: usize,
+    /// The paths that must live: survivor and initial path.
+    pub(super) keeps: [usize; 2],
+}
+
+pub(super) fn draw_all(seed: u64) -> Drawn {
     let mut random = Random::from_u64(seed ^ 0x7377_6172_6d00_0001);
     let paths = *pick(&mut random, &[1, 1, 2, 2, 2, 2, 2, 2, 3, 3, 4, 4, 6, 8]);
     let initial = random.below(paths as u64) as usize;
@@ -45,7 +57,7 @@ pub fn draw(seed: u64) -> String {
     draft.faults();
     draft.load();
     draft.ends();
-    draft.text
+    Drawn { text: draft.text, paths, keeps: [survivor, initial] }
 }
 
 /// What is drawn so far.

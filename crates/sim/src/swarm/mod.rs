@@ -5,6 +5,7 @@ mod draw;
 mod further;
 mod shrink;
 mod usable;
+mod workers;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -13,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub use draw::draw;
 pub use further::FURTHER_FROM;
 pub use shrink::{Shrunk, shrink};
+pub use workers::draw_with_workers;
 
 use crate::campaign::{StoreError, spread};
 use crate::command::{CommandError, set_over, write};
@@ -20,9 +22,21 @@ use crate::run::outcome::{End, Outcome};
 use crate::run::{self, Watch};
 use crate::scenario::{Scenario, ScenarioError, Traces, Tree};
 
+/// What a seed draws.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Population {
+    /// Networks, faults and configurations.
+    #[default]
+    Plain,
+    /// Beside them workers that serve paths, their turns and what befalls them.
+    Workers,
+}
+
 /// `plait sim swarm`.
 #[derive(Clone, Debug)]
 pub struct SwarmRequest {
+    /// What is drawn.
+    pub population: Population,
     /// The first seed.
     pub from: u64,
     /// How many seeds are tried.
@@ -179,7 +193,11 @@ fn find(
     progress: ReportProgress<'_>,
 ) -> Result<SeedVerdict, CommandError> {
     let out = request.out.as_deref();
-    let mut tree = Tree::parse(&format!("swarm-{seed}"), &draw(seed))?;
+    let text = match request.population {
+        Population::Plain => draw(seed),
+        Population::Workers => draw_with_workers(seed),
+    };
+    let mut tree = Tree::parse(&format!("swarm-{seed}"), &text)?;
     set_over(&mut tree, &request.sets)?;
     let Some(failure) = judge_until(&tree, stop)? else {
         return Ok(if stop.load(Ordering::Relaxed) { SeedVerdict::Stopped } else { SeedVerdict::Passed });

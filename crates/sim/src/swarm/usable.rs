@@ -6,7 +6,7 @@ use plait_base::Instant;
 use plait_netsim::link::{LinkState, Rate};
 use plait_netsim::{InterfaceState, Treat};
 
-use crate::scenario::{DuplexPlan, LinkPlan, Place, RulePlan, Scenario};
+use crate::scenario::{DuplexPlan, LinkPlan, Place, RulePlan, Scenario, WORKERS_MAX, WorkerFault, WorkerFaultKind};
 
 /// The largest share lost for good.
 const LOSS_MAX: f64 = 0.2;
@@ -21,6 +21,8 @@ pub(super) fn is_usable(scenario: &Scenario) -> bool {
     let initial = scenario.endpoints.initial_path;
     let (mut interface, mut troubled) = (InterfaceState::Up, false);
     let way = scenario.way(initial);
+    // Few workers: any of them serves the initial path.
+    let few_workers = scenario.endpoints.workers.is_none_or(|workers| (workers.count as u64) < WORKERS_MAX);
     for event in &scenario.events {
         if let Some(plan) = plans.get_mut(event.place.0) {
             event.up.apply(&mut plan.up);
@@ -31,7 +33,11 @@ pub(super) fn is_usable(scenario: &Scenario) -> bool {
         if event.rebind.is_some() && event.place == Place::path(initial) && unsure {
             return false;
         }
-        troubled |= way.contains(&event.place) && event.rebind.is_none();
+        troubled |= way.contains(&event.place) && event.rebind.is_none() && event.worker.is_none();
+        if event.worker.is_some_and(|fault| ends_paths(&fault)) && (few_workers || event.place == Place::path(initial))
+        {
+            return false;
+        }
         if event.place == Place::path(initial) {
             interface = event.interface.unwrap_or(interface);
         }
@@ -48,6 +54,17 @@ fn carries(plan: &LinkPlan) -> bool {
         Rate::Unlimited | Rate::Trace(_) => true,
     };
     plan.state == LinkState::Up && loss + plan.corrupt <= LOSS_MAX && fast && plan.delay <= DELAY_MAX
+}
+
+/// The longest stall of a worker that its connection surely waits for, messages included.
+pub(super) const STALL_MAX: Duration = Duration::from_millis(50);
+
+/// True for what may cost a worker's connection the paths that it serves.
+fn ends_paths(fault: &WorkerFault) -> bool {
+    match fault.kind {
+        WorkerFaultKind::Stalls(time) => time > STALL_MAX,
+        WorkerFaultKind::DiesSeen | WorkerFaultKind::DiesUnseen => true,
+    }
 }
 
 /// Handshakes are over by then on a path to which nothing happened.
@@ -91,6 +108,8 @@ mod tests {
             "[[event]]\nat_s = 1\npath = 0\nup = { loss = 1.0 }",
             "[[event]]\nat_s = 1\npath = 0\nrebind = \"port\"",
             "[[rule]]\npath = 0\nfrom_s = 1",
+            "[[event]]\nat_s = 1\npath = 0\nworker_dies = \"seen\"",
+            "[[event]]\nat_s = 1\npath = 0\nworker_stalls_ms = 500",
         ] {
             assert!(!is_usable(&read(&format!("{base}{bad}"))), "{bad}");
         }

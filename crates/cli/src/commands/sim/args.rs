@@ -99,6 +99,9 @@ pub(crate) struct SimSwarmArgs {
     /// The first seed
     #[arg(long, value_name = "S", default_value_t = 0, value_parser = whole::<u64>(0..=SEED_MAX))]
     pub(crate) from: u64,
+    /// Let workers serve paths at both ends; each seed draws their turns, stalls and deaths too
+    #[arg(long)]
+    pub(crate) workers: bool,
     /// Set a value over what is drawn, as endpoints.scheduler=minrtt; repeatable
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) sets: Vec<String>,

@@ -17,7 +17,7 @@ use plait_sim::campaign::{CampaignError, Shard, merge};
 use plait_sim::command::{self, CommandError, Pictures, RunRequest, RunSummary};
 use plait_sim::figures::{self, FigureFiles, FigureRequest, RanWith};
 use plait_sim::files::write_whole;
-use plait_sim::swarm::{self, SwarmRequest};
+use plait_sim::swarm::{self, Population, SwarmRequest};
 use serde_json::{Value, json};
 
 use crate::clock::Clock;
@@ -285,6 +285,7 @@ fn list(policies: &Policies) -> String {
 
 fn run_swarm(args: &SimSwarmArgs, stop: &AtomicBool) -> Result<Output, CliError> {
     let request = SwarmRequest {
+        population: if args.workers { Population::Workers } else { Population::Plain },
         from: args.from,
         seeds: args.seeds,
         sets: args.sets.clone(),
@@ -301,7 +302,7 @@ fn run_swarm(args: &SimSwarmArgs, stop: &AtomicBool) -> Result<Output, CliError>
     let failures = summary.failures.iter().map(|(seed, failure)| json!({ "seed": seed, "story": failure.story }));
     let failures: Vec<_> = failures.collect();
     let failure = if !failures.is_empty() {
-        let hint = "plait sim swarm --from SEED --seeds 1 --out DIR writes a small scenario";
+        let hint = "plait sim swarm --from SEED --seeds 1 --out DIR, with the other flags of this run, writes a small scenario";
         Some(CliError::running("not every seed passed", hint))
     } else if (summary.runs as u64) < args.seeds {
         Some(CliError::running(
