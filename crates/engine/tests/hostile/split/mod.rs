@@ -307,7 +307,7 @@ fn longest_gap(lending: Lending, message_us: u64) -> (Duration, Duration) {
 }
 
 #[test]
-fn a_slow_path_beside_a_fast_one_makes_no_gap_longer_than_a_lease_and_its_round_trip() {
+fn lending_a_slow_path_beside_a_fast_one_lengthens_gaps_by_no_more_than_a_lease() {
     for message_us in [0, 300, 1_000] {
         let (gap, rtt) = longest_gap(Lending::Eager, message_us);
         let (usual, _) = longest_gap(Lending::Never, message_us);
