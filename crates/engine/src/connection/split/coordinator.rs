@@ -1,15 +1,18 @@
 //! The connection while others serve some of its paths: whom it lends which, and when it asks them back.
 
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
 use plait_base::limits::MAX_UNTAKEN_MESSAGES;
 use plait_base::time::earliest;
-use plait_base::{Instant, PathId, StreamId};
+use plait_base::{FourTuple, Instant, PathId, StreamId};
 use plait_crypto::KeyFork;
 use plait_path::table::{Loan, Pairing, Recall, Slot, SlotPlace};
-use plait_path::{FourTupleRole, Path};
+use plait_path::{AckRouteFactory, FourTupleRole, Path};
+use plait_schedule::SchedulerFactory;
+use plait_schedule::reinject::ReinjectionFactory;
 
 use super::lent::{LentPath, LoanTerms};
 use super::messages::{Instruction, ToPath};
@@ -61,11 +64,6 @@ impl Coordinator {
         (!self.wants_joined).then_some(&mut self.connection)
     }
 
-    /// True while somebody else serves the path.
-    pub fn is_lent(&self, id: PathId) -> bool {
-        self.connection.paths.table.slot(id).is_some_and(Slot::is_lent)
-    }
-
     /// Leases of stream data that have neither left nor come back.
     pub fn leases_out(&self) -> u64 {
         self.connection.streams.leases_out()
@@ -75,6 +73,22 @@ impl Coordinator {
     /// hears that the path is wanted back (RFC 9000 10.2).
     pub fn is_halted(&self) -> bool {
         !self.connection.lifecycle.is_open()
+    }
+
+    /// Lets another scheduler choose from now on, as [`Connection::set_scheduler`].
+    pub fn set_scheduler(&mut self, factory: &dyn SchedulerFactory) {
+        self.wants_copies = false;
+        self.connection.set_scheduler(factory);
+    }
+
+    /// Lets acks travel by another policy from now on, as [`Connection::set_ack_route`]; those of lent paths keep to their own.
+    pub fn set_ack_route(&mut self, factory: &dyn AckRouteFactory) {
+        self.connection.set_ack_route(factory);
+    }
+
+    /// Lets idle paths send again by another policy from now on, as [`Connection::set_reinjection`].
+    pub fn set_reinjection(&mut self, factory: &dyn ReinjectionFactory) {
+        self.connection.set_reinjection(factory);
     }
 
     /// The streams of the connection: to open one, or to accept one of the peer's.
@@ -110,8 +124,7 @@ impl Coordinator {
     /// Takes in what the endpoint found to be this connection's, as [`Connection::handle_datagram`] does. What came for a lent
     /// path is passed on.
     pub fn handle_datagram(&mut self, now: Instant, input: Input) -> Option<Bytes> {
-        let is_lent = self.connection.paths.table.slot(input.path).is_some_and(Slot::is_lent);
-        if !is_lent || input.kind != InputKind::Packets {
+        if !self.is_lent(input.path) || input.kind != InputKind::Packets {
             return self.connection.handle_datagram(now, input);
         }
         // As a network would drop them.
@@ -119,6 +132,29 @@ impl Coordinator {
             self.outbox.push_back(ToPath::datagrams(input));
         }
         None
+    }
+
+    /// Sockets that take nothing now, by their local addresses, as [`Connection::set_full_sockets`]: those of lent paths are for
+    /// whoever serves them.
+    pub fn set_full_sockets(&mut self, now: Instant, full: &[SocketAddr]) {
+        self.connection.set_full_sockets(now, full);
+    }
+
+    /// The system refused a datagram as too large, as [`Connection::on_too_large`]: without effect on lent paths, whose holders
+    /// are told by themselves.
+    pub fn on_too_large(&mut self, now: Instant, tuple: FourTuple, bytes: usize) {
+        self.connection.on_too_large(now, tuple, bytes);
+    }
+
+    /// Gives back the memory that waits for packets to come, as [`Connection::shrink_to_fit`].
+    pub fn shrink_to_fit(&mut self) {
+        self.connection.shrink_to_fit();
+        self.outbox.shrink_to_fit();
+    }
+
+    /// True while somebody else serves this path.
+    pub fn is_lent(&self, id: PathId) -> bool {
+        self.connection.paths.table.slot(id).is_some_and(Slot::is_lent)
     }
 
     /// The next datagram, or train of datagrams, of the paths that are here, as [`Connection::poll_transmit`]. What goes by lent

@@ -384,6 +384,17 @@ impl LentPath {
         self.tell_fates(now, delivery);
     }
 
+    /// The system refused a datagram of `bytes` as larger than the interface takes (EMSGSIZE): see
+    /// [`Connection::on_too_large`](crate::Connection::on_too_large).
+    pub fn on_too_large(&mut self, now: Instant, bytes: usize) {
+        let bytes = u16::try_from(bytes).unwrap_or(u16::MAX);
+        let reduced = self.path.on_too_large(now, bytes, &mut self.scratch.feedback);
+        self.tell_fates(now, None);
+        if reduced.is_some() {
+            self.go_back(ReturnReason::Shrunk);
+        }
+    }
+
     /// Hands on what was found out of packets, but for what is the path's own.
     pub(super) fn tell_fates(&mut self, now: Instant, delivery: Option<Delivery>) {
         let Self { path, scratch, .. } = self;
