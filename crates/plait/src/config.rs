@@ -11,6 +11,9 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use crate::entropy::{self, NoEntropy};
 use plait_engine::config;
 
+/// Threads of an endpoint that serve paths, at most.
+const MAX_WORKERS: usize = 1024;
+
 /// Why settings could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
@@ -126,11 +129,31 @@ impl ServerConfig {
     }
 }
 
-/// Settings of an endpoint; its setters are those of [`plait_engine::config::EndpointConfig`].
+/// Settings of an endpoint; its setters are [`Self::workers`] and those of [`plait_engine::config::EndpointConfig`].
 #[derive(Clone, Debug)]
-pub struct EndpointConfig(config::EndpointConfig);
+pub struct EndpointConfig {
+    engine: config::EndpointConfig,
+    workers: usize,
+}
 
-wraps!(EndpointConfig);
+impl Deref for EndpointConfig {
+    type Target = config::EndpointConfig;
+    fn deref(&self) -> &Self::Target {
+        &self.engine
+    }
+}
+
+impl DerefMut for EndpointConfig {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.engine
+    }
+}
+
+impl From<config::EndpointConfig> for EndpointConfig {
+    fn from(engine: config::EndpointConfig) -> Self {
+        Self { engine, workers: 1 }
+    }
+}
 
 impl EndpointConfig {
     /// Defaults, with a stateless reset key that nobody else has. Takes microseconds: the operating system gives the seed.
@@ -138,10 +161,26 @@ impl EndpointConfig {
     /// # Errors
     /// The system gave no randomness.
     pub fn fresh() -> Result<Self, NoEntropy> {
-        Ok(Self(config::EndpointConfig::from_random(&mut entropy::random()?)))
+        Ok(config::EndpointConfig::from_random(&mut entropy::random()?).into())
+    }
+
+    /// Serves the paths of connections on so many threads, at most 1024. With 1, the default, or 0 the tasks of the connections do
+    /// all of it on the runtime that the endpoint was made in.
+    ///
+    /// A path that is busy is then served by one of these threads: it receives, opens, seals and sends there, while the task of its
+    /// connection keeps the streams and all that is rare. A connection profits that has several paths and more to carry than one
+    /// core can. Several paths may lead between the same two addresses, each from a socket of its own. Connections that are
+    /// observed, that use Multiflow or whose scheduler sends copies stay on their task.
+    pub fn workers(&mut self, threads: usize) -> &mut Self {
+        self.workers = threads.min(MAX_WORKERS);
+        self
+    }
+
+    pub(crate) fn worker_count(&self) -> usize {
+        self.workers
     }
 
     pub(crate) fn into_engine(self) -> config::EndpointConfig {
-        self.0
+        self.engine
     }
 }

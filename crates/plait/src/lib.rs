@@ -39,6 +39,7 @@ mod registry;
 mod sockets;
 mod stream;
 mod wakers;
+mod workers;
 
 pub use config::{ClientConfig, EndpointConfig, ServerConfig, SetupError};
 pub use connection::{Attempt, AttemptOutcome, Connecting, Connection, ConnectionStats, ZeroRttAccepted};
@@ -56,6 +57,8 @@ pub use sockets::Bind;
 pub use stream::{
     ReadError, ReadExactError, ReadToEndError, RecvStream, ResetError, SendStream, StoppedError, WriteError, Written,
 };
+
+pub use workers::WorkerFigures;
 
 pub use plait_base::observe::{ObserverFactory, PathState, PeerReport};
 pub use plait_base::{CloseCode, ConnectionId, Dir, FourTuple, PathId, Side, StreamId, TransportError};

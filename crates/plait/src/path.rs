@@ -4,15 +4,16 @@ use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use futures_core::Stream;
 use plait_base::observe::{PathState, PeerReport};
-use plait_base::{CloseCode, FourTuple, PathId};
+use plait_base::{CloseCode, FourTuple, Instant, PathId};
 use plait_engine::connection::{ConnectionError, PathError, PathEvent, PathStatistics};
 use plait_path::PathStatus;
 use plait_path::table::OpenError;
+use tokio::sync::oneshot;
 use tokio::time::Sleep;
 
 use crate::connection::{Connection, ConnectionRef, State};
@@ -92,13 +93,13 @@ impl Connection {
             PathTuple::Exact(tuple) => Some(tuple),
             PathTuple::From(ip, remote) => self.local_on(ip).map(|local| FourTuple { local, remote }),
         };
-        OpenPath { shared: self.shared.clone(), tuple, status, opened: None, patience: None }
+        OpenPath { shared: self.shared.clone(), tuple, status, opened: None, asked: None, patience: None }
     }
 
     /// The socket address that the endpoint has on `ip`.
     fn local_on(&self, ip: IpAddr) -> Option<SocketAddr> {
         let state = self.shared.lock();
-        let locals = state.engine.paths().local_addresses();
+        let locals = state.engine.connection().paths().local_addresses();
         let exact = locals.iter().find(|local| local.ip() == ip);
         let wildcard = || locals.iter().find(|l| l.ip().is_unspecified() && l.is_ipv4() == ip.is_ipv4());
         exact.or_else(wildcard).map(|local| SocketAddr::new(ip, local.port()))
@@ -112,7 +113,7 @@ impl Connection {
 
     /// All open paths, by id.
     pub fn paths(&self) -> Vec<Path> {
-        let ids = self.shared.lock().engine.paths().ids();
+        let ids = self.shared.lock().engine.connection().paths().ids();
         ids.into_iter().map(|id| Path { shared: self.shared.clone(), id }).collect()
     }
 
@@ -131,6 +132,8 @@ pub struct OpenPath {
     tuple: Option<FourTuple>,
     status: PathStatus,
     opened: Option<PathId>,
+    /// What comes of the call, which waits for paths that threads serve.
+    asked: Option<oneshot::Receiver<Result<PathId, PathError>>>,
     patience: Option<Pin<Box<Sleep>>>,
 }
 
@@ -141,7 +144,12 @@ impl OpenPath {
         if let Err(error) = state.check() {
             return Poll::Ready(Err(error.into()));
         }
-        let error = match state.engine.open_path(shared.clock.now(), tuple, self.status) {
+        let opened = match ready!(self.ask(&mut state, shared.clock.now(), (tuple, self.status), cx)) {
+            Some(opened) => opened,
+            // The connection's task ended.
+            None => return Poll::Ready(Err(ConnectionError::LocallyClosed.into())),
+        };
+        let error = match opened {
             Ok(id) => {
                 state.deliver_events(&shared.notifies);
                 state.wake_driver();
@@ -160,12 +168,36 @@ impl OpenPath {
         patience.as_mut().poll(cx).map(|()| Err(error.into()))
     }
 
+    /// Asks the connection for the path; none where nobody answers any more.
+    fn ask(
+        &mut self,
+        state: &mut State,
+        now: Instant,
+        (tuple, status): (FourTuple, PathStatus),
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<PathId, PathError>>> {
+        let Some(asked) = &mut self.asked else {
+            let (tell, mut told) = oneshot::channel();
+            state.now_or_later(now, move |engine, now| tell.send(engine.open_path(now, tuple, status)).is_ok());
+            if let Ok(opened) = told.try_recv() {
+                return Poll::Ready(Some(opened));
+            }
+            state.wake_driver();
+            let first = Pin::new(&mut told).poll(cx).map(Result::ok);
+            self.asked = first.is_pending().then_some(told);
+            return first;
+        };
+        let opened = ready!(Pin::new(asked).poll(cx)).ok();
+        self.asked = None;
+        Poll::Ready(opened)
+    }
+
     fn poll_validated(&self, cx: &Context<'_>, id: PathId) -> Poll<Result<Path, OpenPathError>> {
         let mut state = self.shared.lock();
         if let Err(error) = state.check() {
             return Poll::Ready(Err(error.into()));
         }
-        match state.engine.path_statistics(self.shared.clock.now(), id).map(|path| path.state) {
+        match state.engine.connection().path_statistics(self.shared.clock.now(), id).map(|path| path.state) {
             Some(PathState::Active | PathState::Backup | PathState::Failed) => {
                 Poll::Ready(Ok(Path { shared: self.shared.clone(), id }))
             }
@@ -183,12 +215,20 @@ impl OpenPath {
 /// True when the same call may succeed a little later.
 fn may_pass(state: &State, error: &PathError) -> bool {
     match error {
-        PathError::Open(OpenError::NotNegotiated) => state.engine.is_handshaking() || state.engine.is_multipath(),
+        PathError::Open(OpenError::NotNegotiated) => {
+            state.engine.connection().is_handshaking() || state.engine.connection().is_multipath()
+        }
         PathError::Open(
             OpenError::PeerLimit | OpenError::NoRemoteCid(_) | OpenError::NoLocalCid(_) | OpenError::TooManyValidations,
         ) => true,
         _ => false,
     }
+}
+
+/// Whether there is such a path now, for a call that waits until threads gave theirs back.
+fn known(state: &State, id: PathId) -> Result<(), PathError> {
+    state.check().map_err(|_| PathError::NoPath)?;
+    if state.engine.connection().paths().ids().contains(&id) { Ok(()) } else { Err(PathError::NoPath) }
 }
 
 impl Future for OpenPath {
@@ -237,13 +277,13 @@ impl Path {
     /// What the path did and how it fares; none once it is gone.
     pub fn stats(&self) -> Option<PathStatistics> {
         let now = self.shared.clock.now();
-        self.shared.lock().engine.path_statistics(now, self.id)
+        self.shared.lock().engine.connection().path_statistics(now, self.id)
     }
 
     /// How the path does for the peer, as it told last; none where the two do not tell each other
     /// ([`tell_paths`](crate::TransportConfig::tell_paths)).
     pub fn peer_report(&self) -> Option<PeerReport> {
-        self.shared.lock().engine.paths().peer_report(self.id)
+        self.shared.lock().engine.connection().paths().peer_report(self.id)
     }
 
     /// Asks the peer to use the path, or to use it only when no other works; our own packets follow the same advice.
@@ -252,7 +292,10 @@ impl Path {
     /// The path is gone, or multipath (RFC 10069) is not in effect: Multiflow QUIC has no such advice.
     pub fn set_status(&self, status: PathStatus) -> Result<(), PathError> {
         let mut state = self.shared.lock();
-        state.engine.set_path_status(self.shared.clock.now(), self.id, status)?;
+        let id = self.id;
+        let set =
+            state.now_or_later(self.shared.clock.now(), move |engine, now| engine.set_path_status(now, id, status));
+        set.unwrap_or_else(|| known(&state, id))?;
         state.deliver_events(&self.shared.notifies);
         state.wake_driver();
         Ok(())
@@ -295,7 +338,9 @@ impl Path {
     /// The path is gone, or multipath is not in effect.
     pub fn close_with(&self, code: CloseCode) -> Result<(), PathError> {
         let mut state = self.shared.lock();
-        state.engine.close_path(self.shared.clock.now(), self.id, code)?;
+        let id = self.id;
+        let closed = state.now_or_later(self.shared.clock.now(), move |engine, now| engine.close_path(now, id, code));
+        closed.unwrap_or_else(|| known(&state, id))?;
         state.deliver_events(&self.shared.notifies);
         state.wake_driver();
         Ok(())

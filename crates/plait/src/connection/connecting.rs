@@ -222,8 +222,9 @@ impl Connecting {
         let possible = self.first().is_some_and(|first| {
             let state = first.shared.lock();
             // On a fast network the handshake may be over before this call: early data was offered all the same.
-            let offered = state.engine.session().has_0rtt() || state.engine.session().accepted_0rtt().is_some();
-            state.error.is_none() && (state.engine.side().is_server() || offered)
+            let offered = state.engine.connection().session().has_0rtt()
+                || state.engine.connection().session().accepted_0rtt().is_some();
+            state.error.is_none() && (state.engine.connection().side().is_server() || offered)
         });
         if !possible {
             return Err(self);
@@ -266,7 +267,7 @@ impl Connecting {
     pub async fn handshake_data(&mut self) -> Result<HandshakeSummary, ConnectionError> {
         let ready = poll_fn(|cx| self.poll_until(cx, HandshakeProgress::DataReady)).await?;
         let Some(contender) = self.contenders.get(ready) else { return Err(ConnectionError::LocallyClosed) };
-        Ok(contender.connection.shared.lock().engine.session().summary())
+        Ok(contender.connection.shared.lock().engine.connection().session().summary())
     }
 
     /// The peer's address; of several attempts under way the first one's.
@@ -394,7 +395,10 @@ impl Future for ZeroRttAccepted {
             Poll::Ready(Err(_)) => Poll::Ready(false),
             Poll::Ready(Ok(())) => {
                 let state = shared.lock();
-                Poll::Ready(state.engine.side().is_server() || state.engine.session().accepted_0rtt() == Some(true))
+                Poll::Ready(
+                    state.engine.connection().side().is_server()
+                        || state.engine.connection().session().accepted_0rtt() == Some(true),
+                )
             }
         }
     }

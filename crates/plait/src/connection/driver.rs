@@ -18,6 +18,7 @@ use super::inbox::{cost, trim};
 use super::state::{HandshakeProgress, Shared, State};
 use crate::endpoint::EndpointShared;
 use crate::sockets::{Listener, OnUnreachable, SendQueues, SocketList};
+use crate::workers::LentPaths;
 
 /// Datagrams after which others get a turn.
 const MAX_DATAGRAMS: usize = 256;
@@ -30,6 +31,8 @@ pub(crate) struct Driver {
     shared: Arc<Shared>,
     endpoint: Arc<EndpointShared>,
     send_queues: SendQueues,
+    /// The paths that threads serve, on an endpoint that has such threads.
+    loans: Option<LentPaths>,
     inputs: VecDeque<Input>,
     endpoint_events: Vec<EndpointEvent>,
     timer: Pin<Box<Sleep>>,
@@ -79,13 +82,15 @@ impl Driver {
         let timer = Box::pin(tokio::time::sleep_until(shared.clock.for_timer(Instant::ZERO)));
         let born_at = shared.clock.now();
         if sockets.may_fragment() {
-            shared.lock().engine.stop_mtu_search();
+            shared.lock().now_or_later(born_at, |engine, _| engine.stop_mtu_search());
         }
+        let loans = endpoint.workers().map(|_| LentPaths::new(handle, endpoint.clone()));
         Self {
             handle,
             shared,
             endpoint,
             send_queues: SendQueues::new(sockets),
+            loans,
             inputs: VecDeque::new(),
             endpoint_events: Vec::new(),
             timer,
@@ -125,11 +130,19 @@ impl Driver {
         if let Some(sockets) = change {
             adopt(&mut state, now, &sockets, self.send_queues.sockets());
             if sockets.may_fragment() {
-                state.engine.stop_mtu_search();
+                state.now_or_later(now, |engine, _| engine.stop_mtu_search());
             }
             self.send_queues.set_sockets(sockets);
         }
-        let heard = !self.inputs.is_empty();
+        let mut heard = !self.inputs.is_empty();
+        if let Some(loans) = &mut self.loans {
+            heard |= loans.hear(now, &mut state.engine, &self.shared.routes, &mut self.send_queues);
+            if loans.has_stalled(now, &state.engine) {
+                // All paths are asked back; one that does not come is given up.
+                state.now_or_later(now, |_, _| ());
+            }
+            state.do_later(now);
+        }
         let mut absorbed_bytes = 0;
         let mut datagrams = 0;
         while datagrams < MAX_DATAGRAMS
@@ -167,6 +180,10 @@ impl Driver {
         let mut buffer = TRAIN.take();
         let work = self.send_trains(cx, &mut buffer);
         TRAIN.set(buffer);
+        if let Some(loans) = &mut self.loans {
+            let mut state = self.shared.lock();
+            loans.serve(self.shared.clock.now(), &mut state.engine, &self.shared, &self.send_queues);
+        }
         work
     }
 
@@ -178,7 +195,7 @@ impl Driver {
             for datagram in self.send_queues.take_too_large() {
                 state.engine.on_too_large(now, datagram.tuple, datagram.bytes);
             }
-            let full = self.send_queues.full(state.engine.paths().tuples());
+            let full = self.send_queues.full(state.engine.connection().paths().tuples());
             state.engine.set_full_sockets(now, full);
             let transmit = state.engine.poll_transmit(now, max_segments, buffer);
             self.endpoint_events.extend(std::iter::from_fn(|| state.engine.poll_endpoint_event()));
@@ -228,12 +245,17 @@ impl Driver {
 
     /// Sets the timer. Ready when there is more to do: the timer has fired already, or the connection is over.
     fn rest(&mut self, cx: &mut Context<'_>) -> Poll<Work> {
+        if self.loans.as_ref().is_some_and(|loans| loans.arm(cx.waker())) {
+            return Poll::Ready(Work::Left);
+        }
         let mut state = self.shared.lock();
         state.deliver_events(&self.shared.notifies);
         state.lost_locally = self.send_queues.lost();
         self.endpoint_events.extend(std::iter::from_fn(|| state.engine.poll_endpoint_event()));
-        let (drained, deadline) = (state.engine.is_drained(), state.engine.deadline());
-        let has_closed = state.engine.is_closed() && !state.engine.owes_close() && self.send_queues.is_empty();
+        let (drained, deadline) = (state.engine.connection().is_drained(), state.engine.deadline());
+        let has_closed = state.engine.connection().is_closed()
+            && !state.engine.connection().owes_close()
+            && self.send_queues.is_empty();
         drop(state);
         self.tell_endpoint();
         if has_closed && self.shared.on_close_sent() {
@@ -247,6 +269,7 @@ impl Driver {
             self.endpoint.let_go(self.handle, self.shared.clock.now(), until);
             return Poll::Ready(Work::Done);
         }
+        let deadline = earliest(deadline, self.loans.as_ref().and_then(LentPaths::deadline));
         let Some(at) = earliest(deadline, self.busy_at.map(|at| at + SILENCE)) else { return Poll::Pending };
         if self.timer_at != Some(at) {
             self.timer_at = Some(at);
@@ -293,9 +316,13 @@ impl Drop for Driver {
 }
 
 /// The endpoint's sockets or the network around them changed: a client's paths follow, and the peer may hear of it.
-fn adopt(state: &mut State, now: Instant, sockets: &SocketList, before: &SocketList) {
-    sockets.tell(&mut state.engine, now);
-    if sockets.network_changes() != before.network_changes() {
-        state.engine.handle_network_change(now);
-    }
+fn adopt(state: &mut State, now: Instant, sockets: &Arc<SocketList>, before: &SocketList) {
+    let has_changed = sockets.network_changes() != before.network_changes();
+    let sockets = sockets.clone();
+    state.now_or_later(now, move |engine, now| {
+        sockets.tell(engine, now);
+        if has_changed {
+            engine.handle_network_change(now);
+        }
+    });
 }

@@ -14,7 +14,7 @@ use crate::sockets::SocketList;
 const KEPT_PLACES: usize = 256;
 
 /// Bytes that a datagram costs while it waits.
-pub(super) fn cost(input: &Input) -> usize {
+pub(crate) fn cost(input: &Input) -> usize {
     input.size() + size_of::<Input>()
 }
 

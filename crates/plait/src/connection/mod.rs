@@ -25,7 +25,7 @@ pub use attempt::{Attempt, AttemptOutcome};
 pub(crate) use connecting::Contest;
 pub use connecting::{Connecting, ZeroRttAccepted};
 pub(crate) use driver::Driver;
-pub(crate) use inbox::InboxBudget;
+pub(crate) use inbox::{Inbox, InboxBudget, cost};
 pub(crate) use state::{ConnectionRef, Shared, Standing, State};
 pub use stats::ConnectionStats;
 
@@ -143,7 +143,7 @@ impl Connection {
 
     /// Which end we are.
     pub fn side(&self) -> Side {
-        self.shared.lock().engine.side()
+        self.shared.lock().engine.connection().side()
     }
 
     /// The peer's address on the path with the lowest id.
@@ -163,12 +163,12 @@ impl Connection {
 
     /// What was negotiated in the handshake; complete once the connection is.
     pub fn handshake_data(&self) -> HandshakeSummary {
-        self.shared.lock().engine.session().summary()
+        self.shared.lock().engine.connection().session().summary()
     }
 
     /// The peer's certificates, its own first; none when it showed none.
     pub fn peer_identity(&self) -> Option<Vec<CertificateDer<'static>>> {
-        let chain = self.shared.lock().engine.session().peer_certificates()?;
+        let chain = self.shared.lock().engine.connection().session().peer_certificates()?;
         Some(chain.into_iter().map(CertificateDer::from).collect())
     }
 
@@ -177,18 +177,21 @@ impl Connection {
     /// # Errors
     /// The handshake is not complete, or more is asked for than there is.
     pub fn export_keying_material(&self, out: &mut [u8], label: &[u8], context: &[u8]) -> Result<(), ExportError> {
-        self.shared.lock().engine.session().export_keying_material(out, label, context)
+        self.shared.lock().engine.connection().session().export_keying_material(out, label, context)
     }
 
     /// Begins a key update (RFC 9001 6). They happen by themselves as often as security asks for.
     ///
     /// # Errors
-    /// Too early; the error says why.
+    /// Too early; the error says why. Where threads serve the connection's paths
+    /// ([`EndpointConfig::workers`](crate::EndpointConfig::workers)) the update begins once they gave them back, and an update that
+    /// is too early then is left out.
     pub fn force_key_update(&self) -> Result<(), UpdateRefused> {
         let mut state = self.shared.lock();
-        state.engine.update_keys(self.shared.clock.now())?;
+        let now = self.shared.clock.now();
+        let begun = state.now_or_later(now, |engine, now| engine.update_keys(now));
         state.wake_driver();
-        Ok(())
+        begun.unwrap_or(Ok(()))
     }
 
     /// The attempts to connect of which this connection came, in their order; on a server none.
@@ -198,12 +201,12 @@ impl Connection {
 
     /// True once both ends agreed on Multiflow: the flows of each direction have addresses of their own.
     pub fn is_multiflow(&self) -> bool {
-        self.shared.lock().engine.paths().is_multiflow()
+        self.shared.lock().engine.connection().paths().is_multiflow()
     }
 
     /// True once both ends agreed on RFC 10069 or Multiflow: the connection may use several paths.
     pub fn is_multipath(&self) -> bool {
-        self.shared.lock().engine.is_multipath()
+        self.shared.lock().engine.connection().is_multipath()
     }
 
     /// A number that no other connection of this process has while this one exists.
@@ -214,7 +217,7 @@ impl Connection {
     fn first_path(&self) -> Option<plait_engine::connection::PathStatistics> {
         let now = self.shared.clock.now();
         let state = self.shared.lock();
-        let first = state.engine.paths().ids().into_iter().min().unwrap_or(PathId::ZERO);
-        state.engine.path_statistics(now, first)
+        let first = state.engine.connection().paths().ids().into_iter().min().unwrap_or(PathId::ZERO);
+        state.engine.connection().path_statistics(now, first)
     }
 }

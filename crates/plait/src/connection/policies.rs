@@ -25,7 +25,7 @@ use super::Connection;
 impl Connection {
     /// Names of the policies that act now on our side.
     pub fn policies(&self) -> Policies {
-        self.shared.lock().engine.policies()
+        self.shared.lock().engine.connection().policies()
     }
 
     /// Lets another scheduler choose the path of every packet from now on.
@@ -53,7 +53,7 @@ impl Connection {
     /// datagrams: do it before much is sent.
     pub fn set_congestion_controller(&self, factory: Arc<dyn ControllerFactory>) {
         let mut state = self.shared.lock();
-        state.engine.set_congestion_controller(self.shared.clock.now(), factory);
+        state.now_or_later(self.shared.clock.now(), |engine, now| engine.set_congestion_controller(now, factory));
         state.wake_driver();
     }
 }

@@ -9,6 +9,7 @@ use std::task::Waker;
 
 use bytes::Bytes;
 use plait_base::{Dir, Instant, StreamId};
+use plait_engine::connection::split::Coordinator;
 use plait_engine::connection::{Connection as Engine, ConnectionError, Event, PathEvent, Unreachable};
 use plait_stream::StreamEvent;
 use rustc_hash::FxHashMap;
@@ -19,6 +20,7 @@ use super::inbox::{Inbox, InboxBudget};
 use crate::clock::Clock;
 use crate::sockets::OnUnreachable;
 use crate::wakers::Wakers;
+use crate::workers::Routes;
 
 /// Path events kept for those who listen but are late.
 const MAX_KEPT_PATH_EVENTS: usize = 256;
@@ -27,6 +29,8 @@ const MAX_KEPT_PATH_EVENTS: usize = 256;
 pub(crate) struct Shared {
     state: Mutex<State>,
     pub(crate) inbox: Inbox,
+    /// Where datagrams of paths go that threads serve.
+    pub(crate) routes: Routes,
     pub(crate) notifies: Notifies,
     pub(crate) clock: Clock,
     /// Beside the lock, since the endpoint looks at it under its own.
@@ -87,7 +91,9 @@ pub(crate) enum Standing {
 
 /// What the lock guards.
 pub(crate) struct State {
-    pub(crate) engine: Engine,
+    pub(crate) engine: Coordinator,
+    /// What waits until all paths are here.
+    later: VecDeque<Later>,
     pub(crate) progress: HandshakeProgress,
     pub(crate) standing: Standing,
     /// Attempts that were made beside this one, and this one, in their order.
@@ -104,6 +110,9 @@ pub(crate) struct State {
     pub(crate) lost_locally: u64,
     driver: Option<Waker>,
 }
+
+/// A call of the connection with all its paths.
+type Later = Box<dyn FnOnce(&mut Engine, Instant) + Send>;
 
 /// Tasks that wait for a stream: one reader, one writer and one that waits for the end of each.
 #[derive(Default)]
@@ -205,6 +214,31 @@ impl State {
         }
     }
 
+    /// Calls the connection with all its paths: at once, with what came of it, or once threads gave back those that they serve.
+    pub(crate) fn now_or_later<R>(
+        &mut self,
+        now: Instant,
+        call: impl FnOnce(&mut Engine, Instant) -> R + Send + 'static,
+    ) -> Option<R> {
+        if self.later.is_empty()
+            && let Some(engine) = self.engine.joined()
+        {
+            return Some(call(engine, now));
+        }
+        self.later.push_back(Box::new(|engine, now| drop(call(engine, now))));
+        None
+    }
+
+    /// Does what waited for all paths, if they are here.
+    pub(crate) fn do_later(&mut self, now: Instant) {
+        while !self.later.is_empty()
+            && let Some(engine) = self.engine.joined()
+            && let Some(call) = self.later.pop_front()
+        {
+            call(engine, now);
+        }
+    }
+
     /// `Err` once the connection is over.
     pub(crate) fn check(&self) -> Result<(), ConnectionError> {
         self.error.clone().map_or(Ok(()), Err)
@@ -212,12 +246,12 @@ impl State {
 
     /// True when what was sent in 0-RTT has to be given up.
     pub(crate) fn is_0rtt_rejected(&self) -> bool {
-        self.engine.session().accepted_0rtt() == Some(false)
+        self.engine.connection().session().accepted_0rtt() == Some(false)
     }
 
     /// Wakes those who wait for what the engine tells.
     pub(crate) fn deliver_events(&mut self, notifies: &Notifies) {
-        if self.progress == HandshakeProgress::Begun && self.engine.is_heard() {
+        if self.progress == HandshakeProgress::Begun && self.engine.connection().is_heard() {
             self.advance(HandshakeProgress::Heard);
         }
         while let Some(event) = self.engine.poll() {
@@ -258,7 +292,7 @@ impl State {
     /// From now on nothing else comes of the call that began it.
     pub(crate) fn stand_alone(&mut self, now: Instant) {
         if let Standing::Hopeless(why) = std::mem::take(&mut self.standing) {
-            self.engine.on_unreachable(now, why);
+            self.now_or_later(now, move |engine, now| engine.on_unreachable(now, why));
             self.wake_driver();
         }
     }
@@ -268,7 +302,7 @@ impl State {
         if self.error.is_some() {
             return;
         }
-        self.engine.close(now, code, reason);
+        self.now_or_later(now, move |engine, now| engine.close(now, code, reason));
         self.deliver_events(notifies);
         // The engine tells of its own end too; without that, ours stands.
         self.end(ConnectionError::LocallyClosed, notifies);
@@ -279,7 +313,8 @@ impl State {
 impl Shared {
     pub(crate) fn new(engine: Engine, remote: SocketAddr, clock: Clock, inboxes: Arc<InboxBudget>) -> Arc<Self> {
         let state = State {
-            engine,
+            engine: Coordinator::new(engine),
+            later: VecDeque::new(),
             progress: HandshakeProgress::Begun,
             standing: Standing::default(),
             attempts: Vec::new(),
@@ -294,6 +329,7 @@ impl Shared {
         Arc::new(Self {
             state: Mutex::new(state),
             inbox: Inbox::new(inboxes),
+            routes: Routes::default(),
             notifies: Notifies::default(),
             clock,
             close_sent: AtomicBool::new(false),
@@ -308,7 +344,7 @@ impl Shared {
     pub(crate) fn withdraw(&self) {
         let mut state = self.lock();
         if state.error.is_none() {
-            state.engine.withdraw(self.clock.now());
+            state.now_or_later(self.clock.now(), Engine::withdraw);
             state.deliver_events(&self.notifies);
             state.end(ConnectionError::LocallyClosed, &self.notifies);
             state.wake_driver();
@@ -335,7 +371,9 @@ impl OnUnreachable for Shared {
     fn on_unreachable(&self, why: Unreachable) {
         let mut state = self.lock();
         match state.standing {
-            Standing::Sole => state.engine.on_unreachable(self.clock.now(), why),
+            Standing::Sole => {
+                state.now_or_later(self.clock.now(), move |engine, now| engine.on_unreachable(now, why));
+            }
             Standing::Contested | Standing::Hopeless(_) => {
                 state.standing = Standing::Hopeless(why);
                 state.handshake_waiters.wake_all();

@@ -53,21 +53,22 @@ impl Connection {
     pub fn stats(&self) -> ConnectionStats {
         let now = self.shared.clock.now();
         let state = self.shared.lock();
-        let ids = state.engine.paths().ids_with_closing();
-        let paths: Vec<_> = ids.into_iter().filter_map(|id| state.engine.path_statistics(now, id)).collect();
-        let totals = state.engine.paths().totals();
+        let ids = state.engine.connection().paths().ids_with_closing();
+        let paths: Vec<_> =
+            ids.into_iter().filter_map(|id| state.engine.connection().path_statistics(now, id)).collect();
+        let totals = state.engine.connection().paths().totals();
         ConnectionStats {
             sent_bytes: totals.sent_bytes,
             received_bytes: totals.received_bytes,
             packets_sent: totals.packets_sent,
             packets_lost: totals.packets_lost,
             paths,
-            stream_bytes_acked: state.engine.stream_bytes_acked(),
+            stream_bytes_acked: state.engine.connection().stream_bytes_acked(),
             dropped_datagrams: self.shared.inbox.dropped(),
-            datagrams_dropped_unsent: state.engine.dropped_datagrams().unsent,
-            datagrams_dropped_unread: state.engine.dropped_datagrams().unread,
+            datagrams_dropped_unsent: state.engine.connection().dropped_datagrams().unsent,
+            datagrams_dropped_unread: state.engine.connection().dropped_datagrams().unread,
             unsent_trains: state.lost_locally,
-            key_phase: state.engine.session().key_phase(),
+            key_phase: state.engine.connection().session().key_phase(),
         }
     }
 }

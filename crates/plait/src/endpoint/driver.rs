@@ -5,12 +5,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use plait_engine::endpoint::Received;
-
-use super::state::{EndpointShared, State};
-use crate::clock::Clock;
+use super::delivery::deliver;
+use super::state::EndpointShared;
 use crate::net::ReceiveBatch;
-use crate::sockets::{SharedSocket, SocketList, ecn_from_socket};
+use crate::sockets::{SharedSocket, SocketList};
 
 /// Receive calls to one socket before others get a turn.
 const MAX_BATCHES: usize = 8;
@@ -65,7 +63,7 @@ impl ReceiveSocket {
         for _ in 0..MAX_BATCHES {
             match self.socket.poll_receive(cx, &mut self.batch) {
                 Poll::Pending => return Read::Dry,
-                Poll::Ready(Ok(())) => self.deliver(shared),
+                Poll::Ready(Ok(())) => deliver(shared, &self.socket, &mut self.batch, |_, input| Some(input)),
                 Poll::Ready(Err(error)) => {
                     tracing::error!(%error, local = %self.socket.local(), "socket cannot receive and is given up");
                     return Read::Broken;
@@ -73,37 +71,6 @@ impl ReceiveSocket {
             }
         }
         Read::More
-    }
-
-    fn deliver(&mut self, shared: &EndpointShared) {
-        let clock: Clock = shared.clock();
-        let now = clock.now();
-        let mut state = shared.lock();
-        let mut arrived = false;
-        for mut message in &mut self.batch {
-            let tuple = self.socket.tuple_of(&message);
-            let ecn = message.ecn.map(ecn_from_socket);
-            while !message.bytes.is_empty() {
-                let State { engine, reply, .. } = &mut *state;
-                match engine.receive_front(now, tuple, ecn, &mut message.bytes, message.segment_bytes, reply) {
-                    Received::Nothing => {}
-                    Received::Connection(handle, input) => {
-                        if let Some(connection) = state.connection(handle) {
-                            connection.inbox.push(input);
-                        }
-                    }
-                    Received::Incoming(incoming) => {
-                        state.arrive(incoming);
-                        arrived = true;
-                    }
-                    Received::Reply(transmit) => state.sockets.send_or_drop(&transmit, &state.reply),
-                }
-            }
-        }
-        drop(state);
-        if arrived {
-            shared.arrivals.notify_waiters();
-        }
     }
 }
 

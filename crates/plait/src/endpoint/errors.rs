@@ -14,6 +14,15 @@ pub enum EndpointError {
     /// The operating system gave no randomness.
     #[error(transparent)]
     NoEntropy(#[from] NoEntropy),
+    /// The threads that serve paths could not be started.
+    #[error("the system gives no {threads} threads to serve paths: {error}; set fewer workers")]
+    Workers {
+        /// How many were asked for.
+        threads: usize,
+        /// What the system says.
+        #[source]
+        error: std::io::Error,
+    },
     /// The interfaces could not be listed.
     #[error("the network interfaces could not be listed: {0}")]
     Interfaces(#[source] std::io::Error),

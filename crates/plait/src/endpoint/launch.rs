@@ -16,6 +16,7 @@ use crate::config::{ClientConfig, EndpointConfig, ServerConfig};
 use crate::connection::{self, Shared, Standing};
 use crate::interfaces;
 use crate::sockets::{Listener, SocketList};
+use crate::workers::WorkerPool;
 
 impl EndpointShared {
     /// Makes the endpoint and starts its task.
@@ -23,12 +24,13 @@ impl EndpointShared {
         config: EndpointConfig,
         server: Option<ServerConfig>,
         sockets: SocketList,
+        workers: Option<WorkerPool>,
         random: Random,
     ) -> Arc<Self> {
         let mut config: config::EndpointConfig = config.into_engine();
         config.origin_unix(clock::unix_time());
         let engine = engine::Endpoint::new(Arc::new(config), server.map(ServerConfig::into_engine), random);
-        let shared = Arc::new(Self::new(engine, sockets));
+        let shared = Arc::new(Self::new(engine, sockets, workers));
         shared.runtime.spawn(Driver::new(shared.clone()));
         shared
     }

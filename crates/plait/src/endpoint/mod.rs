@@ -1,5 +1,6 @@
 //! An endpoint as applications hold it.
 
+mod delivery;
 mod driver;
 mod errors;
 mod incoming;
@@ -18,7 +19,9 @@ use crate::entropy;
 use crate::net::BindError;
 use crate::sockets::{Bind, SharedSocket, SocketList};
 use crate::wakers::until;
+use crate::workers::{WorkerFigures, WorkerPool};
 
+pub(crate) use delivery::deliver;
 pub use errors::{ConnectError, EndpointError};
 pub use incoming::{Accept, Incoming, IncomingFuture, RetryError};
 use state::EndpointRef;
@@ -104,12 +107,23 @@ impl Endpoint {
         server: Option<ServerConfig>,
         sockets: impl IntoIterator<Item = B>,
     ) -> Result<Self, EndpointError> {
+        let threads = config.worker_count();
+        let workers = match threads {
+            0 | 1 => None,
+            _ => Some(WorkerPool::start(threads).map_err(|error| EndpointError::Workers { threads, error })?),
+        };
+        // A server's sockets bring what is for all its connections, and any of its threads may serve any of their paths.
+        let own = workers.as_ref().filter(|_| server.is_none());
         let mut list = Vec::new();
-        for bind in sockets {
-            list.push(Arc::new(SharedSocket::new(bind.into().open()?)));
+        for (place, bind) in sockets.into_iter().enumerate() {
+            let bind = bind.into();
+            list.push(Arc::new(match own {
+                Some(workers) => workers.open(bind, place)?,
+                None => SharedSocket::new(bind.open()?),
+            }));
         }
         let random = entropy::random()?;
-        let shared = EndpointShared::start(config, server, SocketList::new(list), random);
+        let shared = EndpointShared::start(config, server, SocketList::new(list), workers, random);
         Ok(Self { shared: Arc::new(EndpointRef(shared)) })
     }
 
@@ -260,6 +274,11 @@ impl Endpoint {
     /// The addresses of all sockets, in the order in which they were added.
     pub fn local_addrs(&self) -> Vec<SocketAddr> {
         self.shared.lock().sockets.iter().map(|socket| socket.local()).collect()
+    }
+
+    /// What each of the threads did that serve paths ([`EndpointConfig::workers`]); none where there are none.
+    pub fn workers(&self) -> Vec<WorkerFigures> {
+        self.shared.workers().map_or_else(Vec::new, WorkerPool::figures)
     }
 
     /// Connections that are not yet over, in both directions.

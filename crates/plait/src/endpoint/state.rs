@@ -18,6 +18,7 @@ use crate::config::ClientConfig;
 use crate::connection::{InboxBudget, Shared};
 use crate::net::SpareBuffers;
 use crate::sockets::SocketList;
+use crate::workers::WorkerPool;
 
 /// An endpoint as all its users see it.
 pub(crate) struct EndpointShared {
@@ -27,6 +28,8 @@ pub(crate) struct EndpointShared {
     /// A client's first packet waits, or the endpoint was closed.
     pub(crate) arrivals: Notify,
     pub(super) inboxes: Arc<InboxBudget>,
+    /// Threads that serve paths, where there are to be several.
+    workers: Option<WorkerPool>,
     /// Receive buffers, for use again.
     pub(crate) spare_buffers: Arc<SpareBuffers>,
     /// The last connection is over, or one has sent its close.
@@ -123,7 +126,7 @@ impl State {
         }
     }
 
-    fn wake_driver(&mut self) {
+    pub(crate) fn wake_driver(&mut self) {
         if let Some(driver) = self.driver.take() {
             driver.wake();
         }
@@ -147,7 +150,7 @@ impl State {
 
 impl EndpointShared {
     /// An endpoint without a task yet; must be called within a tokio runtime.
-    pub(super) fn new(engine: engine::Endpoint, sockets: SocketList) -> Self {
+    pub(super) fn new(engine: engine::Endpoint, sockets: SocketList, workers: Option<WorkerPool>) -> Self {
         let state = State {
             engine,
             sockets: Arc::new(sockets),
@@ -166,6 +169,7 @@ impl EndpointShared {
             runtime: Handle::current(),
             arrivals: Notify::new(),
             inboxes: Arc::default(),
+            workers,
             spare_buffers: Arc::default(),
             idle: Notify::new(),
         }
@@ -173,6 +177,16 @@ impl EndpointShared {
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Threads that serve paths; none where the tasks of the connections do.
+    pub(crate) fn workers(&self) -> Option<&WorkerPool> {
+        self.workers.as_ref()
+    }
+
+    /// What the inboxes of the endpoint may hold together.
+    pub(crate) fn inboxes(&self) -> Arc<InboxBudget> {
+        self.inboxes.clone()
     }
 
     pub(crate) fn clock(&self) -> Clock {

@@ -1,6 +1,7 @@
 //! The sockets of an endpoint: how they are bound, which one a datagram leaves by, and what waits while one is full.
 
 mod bind;
+mod claims;
 mod list;
 mod listeners;
 mod reports;

@@ -97,6 +97,17 @@ impl SendQueues {
         self.queues.shrink_to_fit();
     }
 
+    /// Takes over what waits in the queues of another, whose path is served here from now on.
+    pub(crate) fn absorb(&mut self, others: Self) {
+        self.lost += others.lost;
+        for other in others.queues.into_iter().filter(|queue| !queue.waiting.is_empty()) {
+            match self.queues.iter_mut().find(|queue| Arc::ptr_eq(&queue.socket, &other.socket)) {
+                Some(queue) => queue.waiting.extend(other.waiting),
+                None => self.queues.push(other),
+            }
+        }
+    }
+
     /// True when nothing waits for a socket.
     pub(crate) fn is_empty(&self) -> bool {
         self.queues.iter().all(|queue| queue.waiting.is_empty())

@@ -7,6 +7,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use plait_base::{Ecn, FourTuple};
 
+use super::claims::Claims;
 use super::listeners::Listeners;
 use super::test_fault::TestFault;
 use crate::net::{EcnCodepoint, Outgoing, ReceiveBatch, ReceivedMessage, SendOutcome, Socket};
@@ -23,6 +24,9 @@ pub(crate) struct SharedSocket {
     pub(super) relay: Waker,
     pub(super) fault: TestFault,
     pub(super) listeners: Listeners,
+    pub(super) claims: Claims,
+    /// The thread that serves paths and polls this socket; none where the runtime of its endpoint does.
+    worker: Option<usize>,
 }
 
 #[derive(Debug, Default)]
@@ -49,7 +53,18 @@ impl SharedSocket {
         let waiting = Arc::new(WaitingTasks::default());
         let relay = Waker::from(waiting.clone());
         let (local, interface) = (plain(socket.local_addr()), socket.interface());
-        Self { socket, local, interface, waiting, relay, fault: TestFault::default(), listeners: Listeners::default() }
+        let (fault, listeners, claims) = (TestFault::default(), Listeners::default(), Claims::default());
+        Self { socket, local, interface, waiting, relay, fault, listeners, claims, worker: None }
+    }
+
+    /// A socket that was made within the runtime of one of the threads that serve paths.
+    pub(crate) fn of_worker(socket: Socket, worker: usize) -> Self {
+        Self { worker: Some(worker), ..Self::new(socket) }
+    }
+
+    /// The thread that serves paths and polls this socket.
+    pub(crate) fn worker(&self) -> Option<usize> {
+        self.worker
     }
 
     pub(super) fn inner(&self) -> &Socket {
@@ -119,7 +134,24 @@ impl SharedSocket {
         }
     }
 
+    /// Receives for the endpoint; pending while nothing waits, and while another reads.
     pub(crate) fn poll_receive(&self, cx: &mut Context<'_>, batch: &mut ReceiveBatch) -> Poll<io::Result<()>> {
+        self.claims.read_unclaimed(|| self.socket.poll_receive(cx, batch))
+    }
+
+    /// Takes the reading over from the endpoint, until [`Self::unclaim`]; false where another has it. Who has it, and no other, calls
+    /// [`Self::poll_receive_claimed`].
+    pub(crate) fn claim(&self) -> bool {
+        !self.claims.set(true)
+    }
+
+    /// The endpoint reads again; its task must be woken.
+    pub(crate) fn unclaim(&self) {
+        self.claims.set(false);
+    }
+
+    /// Receives for whoever claimed it; pending while nothing waits.
+    pub(crate) fn poll_receive_claimed(&self, cx: &mut Context<'_>, batch: &mut ReceiveBatch) -> Poll<io::Result<()>> {
         self.socket.poll_receive(cx, batch)
     }
 

@@ -20,7 +20,7 @@ pub(crate) enum Early {
 impl Early {
     /// For a stream that is opened now.
     pub(crate) fn of(state: &State) -> Self {
-        let early = state.engine.side().is_client() && state.engine.is_handshaking();
+        let early = state.engine.connection().side().is_client() && state.engine.connection().is_handshaking();
         if early { Self::Yes } else { Self::No }
     }
 

@@ -8,3 +8,4 @@ mod pair;
 mod paths;
 mod policies;
 mod race;
+mod workers;

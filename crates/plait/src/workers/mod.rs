@@ -1,0 +1,29 @@
+//! One connection on many cores: threads that serve the paths that it lends, and what they and its task tell each other.
+//!
+//! ```text
+//!   application -- State (Coordinator) -- task of the connection: LentPaths          a thread of WorkerPool: Holder -- socket
+//!                                              |  -- ring of orders (ToPath) ------>  |  (LentPath, its send queue)
+//!                                              |  <------ ring of news (FromPath) --  |
+//!                                              |  <-- and at last the path itself --  |
+//! ```
+//!
+//! A lent path is a task of its own on the thread that serves it. Each loan has two rings of its own, which end with it: whoever
+//! finds the other's half gone knows that it fell. Nobody waits for room in a ring.
+
+mod bell;
+mod fault;
+mod holder;
+mod lent_paths;
+mod pin;
+mod pool;
+mod routes;
+mod source;
+mod sync;
+
+pub(crate) use lent_paths::LentPaths;
+pub use pool::WorkerFigures;
+pub(crate) use pool::WorkerPool;
+pub(crate) use routes::Routes;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,154 @@
+//! Threads that serve paths, as many as the endpoint is set to.
+
+use std::convert::Infallible;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::oneshot;
+
+use super::fault::WorkerFault;
+use super::pin::pin_this_thread;
+use crate::net::{BindError, SpareBuffers};
+use crate::sockets::{Bind, SharedSocket};
+
+/// The threads of an endpoint that serve its connections' paths. They end with it.
+#[derive(Debug)]
+pub(crate) struct WorkerPool(Vec<Worker>);
+
+/// One thread, which runs tasks of its own and polls sockets of its own.
+#[derive(Debug)]
+pub(super) struct Worker {
+    pub(super) runtime: Handle,
+    /// Receive buffers of its sockets.
+    pub(super) spare_buffers: Arc<SpareBuffers>,
+    pub(super) tally: Arc<WorkerTally>,
+    pub(super) fault: WorkerFault,
+    /// The thread ends when this is dropped.
+    _life: oneshot::Sender<Infallible>,
+}
+
+/// What a thread did.
+#[derive(Debug, Default)]
+pub(super) struct WorkerTally {
+    loans: AtomicU64,
+    sent_bytes: AtomicU64,
+    received_bytes: AtomicU64,
+}
+
+/// What one of the threads that serve paths did so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WorkerFigures {
+    /// Paths that were lent to it, each as often as it was.
+    pub loans: u64,
+    /// UDP payload bytes that it sent.
+    pub sent_bytes: u64,
+    /// UDP payload bytes that it received, or that were handed to it.
+    pub received_bytes: u64,
+}
+
+impl WorkerTally {
+    pub(super) fn on_loan(&self) {
+        self.loans.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn on_sent(&self, bytes: usize) {
+        self.sent_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    pub(super) fn on_received(&self, bytes: usize) {
+        self.received_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+}
+
+impl WorkerPool {
+    /// Starts `count` threads.
+    ///
+    /// # Errors
+    /// The system gives no thread, or no files for its events.
+    pub(crate) fn start(count: usize) -> io::Result<Self> {
+        (0..count).map(|index| Worker::start(index, count)).collect::<io::Result<_>>().map(Self)
+    }
+
+    /// How many threads there are, at least one.
+    fn len(&self) -> usize {
+        self.0.len().max(1)
+    }
+
+    pub(super) fn worker(&self, index: usize) -> Option<&Worker> {
+        self.0.get(index % self.len())
+    }
+
+    /// A socket that the `index`-th thread polls.
+    pub(crate) fn open(&self, bind: Bind, index: usize) -> Result<SharedSocket, BindError> {
+        let _runtime = self.worker(index).map(|worker| worker.runtime.enter());
+        Ok(SharedSocket::of_worker(bind.open()?, index % self.len()))
+    }
+
+    /// The levers by which tests let threads fail.
+    #[cfg(test)]
+    pub(crate) fn fault(&self, index: usize) -> Option<&WorkerFault> {
+        self.worker(index).map(|worker| &worker.fault)
+    }
+
+    /// What each thread did.
+    pub(crate) fn figures(&self) -> Vec<WorkerFigures> {
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let of = |Worker { tally, .. }: &Worker| WorkerFigures {
+            loans: read(&tally.loans),
+            sent_bytes: read(&tally.sent_bytes),
+            received_bytes: read(&tally.received_bytes),
+        };
+        self.0.iter().map(of).collect()
+    }
+}
+
+impl Worker {
+    fn start(index: usize, count: usize) -> io::Result<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let handle = runtime.handle().clone();
+        let (life, ended) = oneshot::channel::<Infallible>();
+        let serve = move || {
+            pin_this_thread(index, count);
+            // Tasks run until the endpoint and all its connections are gone.
+            let _ = runtime.block_on(ended);
+        };
+        std::thread::Builder::new().name(format!("plait-worker-{index}")).spawn(serve)?;
+        Ok(Self {
+            runtime: handle,
+            spare_buffers: Arc::default(),
+            tally: Arc::default(),
+            fault: WorkerFault::default(),
+            _life: life,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_thread_runs_its_own_tasks_and_ends_with_the_pool() {
+        let pool = WorkerPool::start(2).unwrap();
+        let names: Vec<_> = (0..4)
+            .map(|index| {
+                let (tell, told) = std::sync::mpsc::channel();
+                pool.worker(index).unwrap().runtime.spawn(async move {
+                    tell.send(std::thread::current().name().map(str::to_owned)).unwrap();
+                });
+                told.recv().unwrap().unwrap()
+            })
+            .collect();
+        assert_eq!(names, ["plait-worker-0", "plait-worker-1", "plait-worker-0", "plait-worker-1"]);
+        let (held, dropped) = std::sync::mpsc::channel::<Infallible>();
+        pool.worker(0).unwrap().runtime.spawn(async move {
+            let _held = held;
+            std::future::pending::<()>().await;
+        });
+        drop(pool);
+        assert!(dropped.recv().is_err(), "its tasks are dropped");
+    }
+}
