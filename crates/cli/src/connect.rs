@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use plait::{
     Attempt, AttemptOutcome, Bind, ClientConfig, Connecting, Connection, ConnectionError, Endpoint, EndpointConfig,
-    FourTuple, PathEvent, Unreachable, Version,
+    Extension, FourTuple, PathEvent, Unreachable, Version,
 };
 use tokio::task::JoinHandle;
 
@@ -15,7 +15,7 @@ use crate::args::ExtensionName;
 use crate::error::CliError;
 use crate::local::{self, Local};
 use crate::meter::Meter;
-use crate::options::{BeginOver, ConnectPlan, EarlyData, Locals, PreferredVersion};
+use crate::options::{BeginOver, CLIENT_PATHS_MAX, ConnectPlan, EarlyData, Locals, PreferredVersion};
 use crate::output::eprint_line;
 use crate::service::Service;
 use crate::transport;
@@ -82,7 +82,7 @@ pub(crate) async fn caller(plan: &ConnectPlan) -> Result<Caller, CliError> {
     };
     let mut locals = locals(plan, &remotes, &others)?;
     locals.extend(others);
-    let endpoint = endpoint(&locals, plan.interop.preferred_version)?;
+    let endpoint = endpoint(&enough(&locals, plan), plan)?;
     if plan.locals == Locals::All && remotes.iter().any(|remote| !remote.ip().is_loopback()) {
         endpoint.follow_interfaces();
     }
@@ -188,8 +188,16 @@ fn locals(plan: &ConnectPlan, remotes: &[SocketAddr], others: &[Local]) -> Resul
     Ok(locals)
 }
 
+/// An address for each thread that serves paths: where there are fewer, several paths begin at one, on ports of their own.
+fn enough(locals: &[Local], plan: &ConnectPlan) -> Vec<Local> {
+    let can_have_several = plan.locals != Locals::Single && plan.extension == Extension::Multipath;
+    let wanted =
+        if can_have_several { plan.threads.min(CLIENT_PATHS_MAX as usize).max(locals.len()) } else { locals.len() };
+    locals.iter().cycle().take(wanted).cloned().collect()
+}
+
 /// An endpoint with a socket for each local address.
-fn endpoint(locals: &[Local], preferred_version: PreferredVersion) -> Result<Endpoint, CliError> {
+fn endpoint(locals: &[Local], plan: &ConnectPlan) -> Result<Endpoint, CliError> {
     let address = |local: &Local| SocketAddr::new(local.ip, 0);
     let bind = |local: &Local| match &local.interface {
         Some(name) => Bind::address(address(local)).interface(name),
@@ -198,7 +206,8 @@ fn endpoint(locals: &[Local], preferred_version: PreferredVersion) -> Result<End
     let config = || {
         let mut config =
             EndpointConfig::fresh().map_err(|error| CliError::running(error, "the system must provide randomness"))?;
-        if preferred_version == PreferredVersion::Second {
+        config.workers(plan.threads);
+        if plan.interop.preferred_version == PreferredVersion::Second {
             config.supported_versions(vec![Version::V2, Version::V1]);
         }
         Ok::<_, CliError>(config)

@@ -235,7 +235,7 @@ impl InteropOptions {
 }
 
 /// Paths that a client keeps open at once.
-const CLIENT_PATHS_MAX: u32 = 8;
+pub(crate) const CLIENT_PATHS_MAX: u32 = 8;
 
 /// What connecting to a server needs, whatever is done there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -256,6 +256,8 @@ pub(crate) struct ConnectPlan {
     /// How long the handshake may take.
     pub(crate) timeout: Duration,
     pub(crate) begin: BeginOver,
+    /// Threads that serve the paths of the connection, each a path at least; 1 leaves them to its task.
+    pub(crate) threads: usize,
 }
 
 /// Over which of our addresses a connection may begin.
@@ -308,6 +310,7 @@ impl ConnectPlan {
             interop,
             timeout: args.connect_timeout,
             begin: if args.first_path_only { BeginOver::First } else { BeginOver::Any },
+            threads: 1,
         })
     }
 

@@ -22,7 +22,8 @@ pub(crate) struct PerfServerArgs {
     pub(crate) listen: ListenArgs,
     #[command(flatten)]
     pub(crate) also: CarrierArgs,
-    /// Threads of this process [default: one a core]
+    /// Threads of this process; with 2 or more, so many beside them serve the paths of connections, each path one of them
+    /// [default: one a core, and a connection on one of them]
     #[arg(long, value_name = "N", value_parser = whole::<usize>(1..=1024))]
     pub(crate) threads: Option<usize>,
 }
@@ -117,7 +118,8 @@ pub(crate) struct PerfClientArgs {
     /// Size of a datagram [default: 1100]
     #[arg(short, long, value_name = "SIZE", value_parser = parse_size, requires = "datagrams")]
     pub(crate) length: Option<u64>,
-    /// Threads of this process [default: one a core]
+    /// Threads of this process; with 2 or more, so many beside them serve the paths of the connection, and as many paths are opened
+    /// at least: several between two addresses where there are fewer addresses [default: one a core, and a connection on one of them]
     #[arg(long, value_name = "N", value_parser = whole::<usize>(1..=1024))]
     pub(crate) threads: Option<usize>,
     #[command(flatten)]

@@ -48,6 +48,7 @@ impl PerfPlan {
     pub(crate) fn new(args: &PerfClientArgs) -> Result<Self, CliError> {
         let load = load(args)?;
         let mut connect = ConnectPlan::new(&args.connect, PERF, server(&args.server)?)?;
+        connect.threads = args.threads.unwrap_or(1);
         if matches!(load, Workload::Connections(_)) {
             connect.tls.sessions = Sessions::Forgotten;
         }

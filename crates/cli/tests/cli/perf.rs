@@ -97,6 +97,24 @@ fn bytes_go_up_and_down() {
 }
 
 #[test]
+fn threads_serve_a_path_each_between_the_same_two_addresses() {
+    let server = Server::start(&["--threads", "2"]);
+    let policies = ["--scheduler", "round-robin", "--server-scheduler", "round-robin"];
+    for direction in [&[][..], &["-R"], &["--bidir", "-P", "4"]] {
+        let flags = [&["--threads", "2", "-n", "60M"][..], direction, &policies].concat();
+        let told = server.told(&flags);
+        let workers = told["workers"].as_array().unwrap();
+        assert_eq!(workers.len(), 2, "{told}");
+        for worker in workers {
+            let moved = number(&worker["sent_bytes"]) + number(&worker["received_bytes"]);
+            assert!(number(&worker["loans"]) > 0.0 && moved > 1e6, "{flags:?}: {told}");
+        }
+        assert_eq!(told["paths"].as_array().unwrap().len(), 2, "{told}");
+    }
+    assert!(server.told(&["-n", "1M", "--threads", "1"])["workers"].as_array().unwrap().is_empty());
+}
+
+#[test]
 fn a_load_of_a_time_ends_in_time() {
     let server = Server::start(&["--tcp"]);
     for flags in [&["-t", "0.4"][..], &["-t", "0.4", "-R"], &["-t", "0.4", "--bidir"], &["-t", "0.4", "--tcp"]] {

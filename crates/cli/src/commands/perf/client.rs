@@ -6,7 +6,7 @@ use std::time::Duration;
 use plait::{Attempt, Connection};
 
 use super::summary::{
-    ClockSummary, ConnectionSummary, CpuSummary, FlowSummary, LoadSummary, PerfSummary, RoundSummary,
+    ClockSummary, ConnectionSummary, CpuSummary, FlowSummary, LoadSummary, PerfSummary, RoundSummary, WorkerSummary,
 };
 use crate::clock::Clock;
 use crate::connect::{self, Connected, Verbosity};
@@ -55,6 +55,8 @@ struct PerfOutcome {
     up: Option<FlowSummary>,
     down: Option<FlowSummary>,
     cpu: CpuSummary,
+    /// Our threads that served paths.
+    workers: Vec<WorkerSummary>,
     rounds: Option<RoundSummary>,
     datagrams: Option<DatagramSummary>,
     /// Runs since the first packet of the connection, to the end of the load.
@@ -122,6 +124,7 @@ async fn over_quic(plan: &PerfPlan, args: &PerfClientArgs, outcome: &mut PerfOut
         eprint_line("plait: the server does not take the policies that were asked for; going on with its own");
     }
     let done = measured(plan, args, &dialer, patience, outcome).await;
+    outcome.workers = endpoint.workers().into_iter().map(WorkerSummary::from).collect();
     if let Some(error) = connection.close_reason() {
         let bytes = outcome.total.map_or(0, |total| total.bytes);
         return Err(connect::connection_lost(&plan.connect.host, remote, bytes, &error));
@@ -360,6 +363,7 @@ fn summary(plan: &PerfPlan, outcome: &PerfOutcome, error: Option<&CliError>) -> 
         up: outcome.up,
         down: outcome.down,
         cpu_seconds: outcome.cpu,
+        workers: outcome.workers.clone(),
         requests: of_mode("requests"),
         exchanges: Some(outcome.exchanges.list()).filter(|list| !list.is_empty()),
         connections: of_mode("connections"),
