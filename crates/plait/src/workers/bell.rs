@@ -1,6 +1,6 @@
 //! Wakes whoever sleeps until there is something in a queue, and nobody who is awake.
 //!
-//! `tests/loom` runs this very file through all its interleavings: no sleep with a message in the queue, one wake for one sleep.
+//! `tests/api/bell.rs` runs this very file through all its interleavings: no sleep with a message in the queue, one wake for one sleep.
 
 use std::task::Waker;
 

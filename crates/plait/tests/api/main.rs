@@ -1,5 +1,6 @@
 //! The public API over loopback sockets. One program, because each links the whole library.
 
+mod bell;
 mod datagrams;
 mod echo;
 mod ends;

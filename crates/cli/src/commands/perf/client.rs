@@ -54,9 +54,7 @@ struct PerfOutcome {
     total: Option<FlowSummary>,
     up: Option<FlowSummary>,
     down: Option<FlowSummary>,
-    cpu: CpuSummary,
-    /// Our threads that served paths.
-    workers: Vec<WorkerSummary>,
+    cost: Cost,
     rounds: Option<RoundSummary>,
     datagrams: Option<DatagramSummary>,
     /// Runs since the first packet of the connection, to the end of the load.
@@ -69,6 +67,14 @@ struct PerfOutcome {
     exchanges: Exchanges,
     /// By which controller the kernel sends, over TCP.
     kernel_congestion: Option<String>,
+}
+
+/// What the load cost us, and who did the work.
+#[derive(Debug, Default)]
+struct Cost {
+    cpu: CpuSummary,
+    /// Our threads that served paths.
+    workers: Vec<WorkerSummary>,
 }
 
 /// Runs the load and reports.
@@ -124,7 +130,7 @@ async fn over_quic(plan: &PerfPlan, args: &PerfClientArgs, outcome: &mut PerfOut
         eprint_line("plait: the server does not take the policies that were asked for; going on with its own");
     }
     let done = measured(plan, args, &dialer, patience, outcome).await;
-    outcome.workers = endpoint.workers().into_iter().map(WorkerSummary::from).collect();
+    outcome.cost.workers = endpoint.workers().into_iter().map(WorkerSummary::from).collect();
     if let Some(error) = connection.close_reason() {
         let bytes = outcome.total.map_or(0, |total| total.bytes);
         return Err(connect::connection_lost(&plan.connect.host, remote, bytes, &error));
@@ -164,7 +170,7 @@ async fn measured(
     }
     outcome.first_byte_s = outcome.first_byte_s.map(|at| begun + at);
     let after = (cpu_seconds(), ask().await);
-    outcome.cpu = CpuSummary {
+    outcome.cost.cpu = CpuSummary {
         client: difference(before.0, after.0),
         server: difference(cpu_of(before.1.as_ref()), cpu_of(after.1.as_ref())),
     };
@@ -264,7 +270,7 @@ async fn connect_often(plan: &PerfPlan, args: &PerfClientArgs, outcome: &mut Per
     let mut look = || Snapshot { at_s: meter.seconds(), bytes: 0, paths: Vec::new() };
     let done = watched(connections::run(&knocker, load), &mut look, &mut progress).await;
     meter.stop();
-    outcome.cpu.client = difference(before, cpu_seconds());
+    outcome.cost.cpu.client = difference(before, cpu_seconds());
     outcome.total = Some(flow(&meter));
     if let Knocker::Quic(caller, _) = &knocker {
         let _ = tokio::time::timeout(connect::CLOSE_TIMEOUT, caller.endpoint.wait_closes_sent()).await;
@@ -362,8 +368,8 @@ fn summary(plan: &PerfPlan, outcome: &PerfOutcome, error: Option<&CliError>) -> 
         goodput_mbps: total.goodput_mbps,
         up: outcome.up,
         down: outcome.down,
-        cpu_seconds: outcome.cpu,
-        workers: outcome.workers.clone(),
+        cpu_seconds: outcome.cost.cpu,
+        workers: outcome.cost.workers.clone(),
         requests: of_mode("requests"),
         exchanges: Some(outcome.exchanges.list()).filter(|list| !list.is_empty()),
         connections: of_mode("connections"),

@@ -8,6 +8,7 @@ mod sync {
 }
 
 #[path = "../../src/workers/bell.rs"]
+#[allow(clippy::module_inception)]
 mod bell;
 
 use std::sync::Arc;
