@@ -242,8 +242,10 @@ impl Coordinator {
         }
     }
 
-    /// A path that has become busy, for somebody else to serve.
+    /// A path that has become busy, for somebody else to serve. Where others are lent already and more waits to be sent than they
+    /// took, a path need not be busy: lent ones are asked first, so that it might never become so.
     pub fn poll_lend(&mut self, now: Instant) -> Option<Box<LentPath>> {
+        let is_wanted = self.connection.paths.table.has_lent() && self.connection.streams.unsent_bytes() > 0;
         let mut busy = None;
         for slot in self.connection.paths.table.slots_mut().filter(|slot| !slot.is_lent()) {
             let Some(bytes) = slot.moved_bytes() else { continue };
@@ -252,7 +254,7 @@ impl Coordinator {
                 continue;
             }
             slot.lending.looked_at = Some((now, bytes));
-            if bytes - before >= BUSY_BYTES {
+            if is_wanted || bytes - before >= BUSY_BYTES {
                 busy = busy.or(Some(slot.id));
             }
         }
