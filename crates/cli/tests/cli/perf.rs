@@ -101,15 +101,18 @@ fn threads_serve_a_path_each_between_the_same_two_addresses() {
     let server = Server::start(&["--threads", "2"]);
     let policies = ["--scheduler", "round-robin", "--server-scheduler", "round-robin"];
     for direction in [&[][..], &["-R"], &["--bidir", "-P", "4"]] {
-        let flags = [&["--threads", "2", "-n", "60M"][..], direction, &policies].concat();
-        let told = server.told(&flags);
-        let workers = told["workers"].as_array().unwrap();
-        assert_eq!(workers.len(), 2, "{told}");
-        for worker in workers {
-            let moved = number(&worker["sent_bytes"]) + number(&worker["received_bytes"]);
-            assert!(number(&worker["loans"]) > 0.0 && moved > 1e6, "{flags:?}: {told}");
-        }
-        assert_eq!(told["paths"].as_array().unwrap().len(), 2, "{told}");
+        let flags = [&["--threads", "2", "-n", "300M"][..], direction, &policies].concat();
+        // A path goes to a thread once a look finds it busy and at rest: seldom that comes late in so short a load.
+        let are_busy = (0..5).any(|_| {
+            let told = server.told(&flags);
+            let workers = told["workers"].as_array().unwrap();
+            assert_eq!((workers.len(), told["paths"].as_array().unwrap().len()), (2, 2), "{flags:?}: {told}");
+            workers.iter().all(|worker| {
+                let moved = number(&worker["sent_bytes"]) + number(&worker["received_bytes"]);
+                number(&worker["loans"]) > 0.0 && moved > 1e6
+            })
+        });
+        assert!(are_busy, "{flags:?}: a thread had nothing to do, five times");
     }
     assert!(server.told(&["-n", "1M", "--threads", "1"])["workers"].as_array().unwrap().is_empty());
 }

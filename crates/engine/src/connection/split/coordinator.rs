@@ -44,12 +44,14 @@ pub struct Coordinator {
     wants_joined: bool,
     /// The scheduler answers with copies, which leases have not: nothing is lent any more.
     pub(super) wants_copies: bool,
+    /// Stream data that lent paths were given in all.
+    pub(super) given_bytes: u64,
 }
 
 impl Coordinator {
     /// A connection none of whose paths is lent.
     pub fn new(connection: Connection) -> Self {
-        Self { connection, outbox: VecDeque::new(), wants_joined: false, wants_copies: false }
+        Self { connection, outbox: VecDeque::new(), wants_joined: false, wants_copies: false, given_bytes: 0 }
     }
 
     /// The connection, to look at: what it says of lent paths is what their holders told last.
@@ -242,19 +244,19 @@ impl Coordinator {
         }
     }
 
-    /// A path that has become busy, for somebody else to serve. Where others are lent already and more waits to be sent than they
-    /// took, a path need not be busy: lent ones are asked first, so that it might never become so.
+    /// A path that has become busy, for somebody else to serve. What others were given counts as well: lent ones are asked first, so
+    /// that a path that stays here might never become busy.
     pub fn poll_lend(&mut self, now: Instant) -> Option<Box<LentPath>> {
-        let is_wanted = self.connection.paths.table.has_lent() && self.connection.streams.unsent_bytes() > 0;
         let mut busy = None;
         for slot in self.connection.paths.table.slots_mut().filter(|slot| !slot.is_lent()) {
-            let Some(bytes) = slot.moved_bytes() else { continue };
+            let Some(moved) = slot.moved_bytes() else { continue };
+            let bytes = moved + self.given_bytes;
             let (at, before) = *slot.lending.looked_at.get_or_insert((now, bytes));
             if now.since(at) < LOOK_INTERVAL {
                 continue;
             }
             slot.lending.looked_at = Some((now, bytes));
-            if is_wanted || bytes - before >= BUSY_BYTES {
+            if bytes - before >= BUSY_BYTES {
                 busy = busy.or(Some(slot.id));
             }
         }

@@ -64,6 +64,7 @@ impl Coordinator {
     fn give_leases(&mut self, now: Instant, id: PathId) -> bool {
         let Connection { paths, streams, scheduling, .. } = &mut self.connection;
         let Some(loan) = paths.table.loan_mut(id) else { return false };
+        let packet_bytes = usize::from(loan.record.snapshot.max_datagram_bytes).max(1);
         let mut w = LeaseWriter::new(usize::try_from(loan.room()).unwrap_or(usize::MAX));
         streams.lend(&mut w);
         let leases = w.into_leases();
@@ -73,8 +74,12 @@ impl Coordinator {
             let bytes = lease.unsent_bytes();
             loan.leases.push(lease.id());
             loan.lent_bytes += bytes;
+            self.given_bytes += bytes;
             loan.record.snapshot.send.in_flight_bytes += bytes;
-            scheduling.scheduler.on_sent(id, bytes, now);
+            // As the packets that it will become: a scheduler may count them.
+            for sent in (0..bytes).step_by(packet_bytes) {
+                scheduling.scheduler.on_sent(id, (bytes - sent).min(packet_bytes as u64), now);
+            }
             self.outbox.push_back((id, ToPath(Instruction::Lease { lease, follows, loan: loan.serial })));
             loan.on_given(now);
         }
