@@ -168,17 +168,12 @@ impl Holder {
         if lent.deadline().is_some_and(|at| at <= now) {
             lent.on_timeout(now);
         }
+        // What arrived is handed over before it is acknowledged, and what was sent is reported.
+        let mut is_told = tell(now, lent, &mut self.news);
         if send(cx, now, (lent, send_queues), &mut self.buffer, &self.tally) == Backlog::Left {
             work = Backlog::Left;
         }
-        let mut is_told = false;
-        while !self.news.is_full()
-            && let Some(message) = lent.poll_message(now)
-        {
-            // There is room: nobody else fills it.
-            let _ = self.news.push(News::Tell(message));
-            is_told = true;
-        }
+        is_told |= tell(now, lent, &mut self.news);
         let is_full = self.news.is_full();
         if lent.wants_back().is_some() && !is_full {
             self.give_back(now);
@@ -210,6 +205,19 @@ impl Holder {
         self.intake.hand_over(now, &mut held.lent);
         let _ = self.news.push(News::Back(held));
     }
+}
+
+/// Tells the connection what there is to tell, as far as the ring has room. True where there was something.
+fn tell(now: Instant, lent: &mut LentPath, news: &mut Producer<News>) -> bool {
+    let mut is_told = false;
+    while !news.is_full()
+        && let Some(message) = lent.poll_message(now)
+    {
+        // There is room: nobody else fills it.
+        let _ = news.push(News::Tell(message));
+        is_told = true;
+    }
+    is_told
 }
 
 /// Sends while the path has something to say and its socket room for it.
