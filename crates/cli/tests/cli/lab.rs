@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::Duration;
 
 use crate::support::{stderr, summary};
@@ -233,6 +233,27 @@ fn alive(place: &Path) -> usize {
     processes.map(names).filter(|args| String::from_utf8_lossy(args).contains(&name)).count()
 }
 
+/// Sends a signal once programs run that name a folder in `place`, and waits until it ended and none is left; how it ended.
+pub(crate) fn ended(child: &mut Child, signal: &str, place: &Path) -> ExitStatus {
+    let wait = |done: &dyn Fn() -> bool| {
+        for _ in 0..400 {
+            if done() {
+                return true;
+            }
+            #[allow(clippy::disallowed_methods, reason = "processes are waited for that are not our children")]
+            std::thread::sleep(Duration::from_millis(25));
+        }
+        false
+    };
+    // Programs name the run's folder in their arguments.
+    assert!(wait(&|| alive(place) > 0), "nothing runs");
+    let killed = Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status();
+    assert!(killed.is_ok_and(|status| status.success()));
+    let status = child.wait().expect("it ends");
+    assert!(wait(&|| alive(place) == 0), "{signal}: programs are left");
+    status
+}
+
 #[test]
 fn nothing_outlives_it() {
     let Some(place) = place("endings") else { return };
@@ -242,23 +263,8 @@ fn nothing_outlives_it() {
         let mut command = plait();
         command.args(["run", "two.toml", "--set", "transfer.bytes=100000000"]).current_dir(place.path());
         let mut child = command.env("TMPDIR", &temporary).stderr(Stdio::null()).spawn().expect("it runs");
-        let wait = |done: &dyn Fn() -> bool| {
-            for _ in 0..400 {
-                if done() {
-                    return true;
-                }
-                #[allow(clippy::disallowed_methods, reason = "processes are waited for that are not our children")]
-                std::thread::sleep(Duration::from_millis(25));
-            }
-            false
-        };
-        // Server and client name the run's folder in their arguments.
-        assert!(wait(&|| alive(place.path()) > 0), "nothing runs");
-        let killed = Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status();
-        assert!(killed.is_ok_and(|status| status.success()));
-        let status = child.wait().expect("it ends");
+        let status = ended(&mut child, signal, place.path());
         assert_eq!(status.signal().is_some(), signal == "KILL");
-        assert!(wait(&|| alive(place.path()) == 0), "{signal}: programs are left");
     }
     // What a killed one may leave is a folder, and the next one takes it away.
     let done = run(place.path(), "plait", &[], &[]);

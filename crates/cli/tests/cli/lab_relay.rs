@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::time::Duration;
 
+use crate::lab::ended;
 use crate::support::{stderr, summary};
 
 /// A second of a download, half of it over each path.
@@ -158,36 +158,13 @@ fn others_programs_find_their_certificate() {
     assert_eq!(left(place.path()), 0);
 }
 
-/// Processes whose arguments name the folder of this test.
-fn alive(place: &Path) -> usize {
-    let name = place.display().to_string();
-    let processes = fs::read_dir("/proc").expect("it is there").flatten();
-    let names = |entry: fs::DirEntry| fs::read(entry.path().join("cmdline")).unwrap_or_default();
-    processes.map(names).filter(|args| String::from_utf8_lossy(args).contains(&name)).count()
-}
-
 #[test]
 fn no_program_outlives_a_relay() {
     let place = place();
     for signal in ["TERM", "KILL"] {
         let mut child = plait(place.path(), &["--set", "transfer.bytes=100000000"]);
         let mut child = child.stderr(Stdio::null()).spawn().expect("it runs");
-        let wait = |done: &dyn Fn() -> bool| {
-            for _ in 0..400 {
-                if done() {
-                    return true;
-                }
-                #[allow(clippy::disallowed_methods, reason = "processes are waited for that are not our children")]
-                std::thread::sleep(Duration::from_millis(25));
-            }
-            false
-        };
-        // The server names the run's folder in its arguments.
-        assert!(wait(&|| alive(place.path()) > 0), "nothing runs");
-        let killed = Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status();
-        assert!(killed.is_ok_and(|status| status.success()));
-        child.wait().expect("it ends");
-        assert!(wait(&|| alive(place.path()) == 0), "{signal}: programs are left");
+        ended(&mut child, signal, place.path());
     }
     // What a killed one may leave is a folder, and the next one takes it away.
     let done = run(place.path(), &["--contenders", "plait"]);
