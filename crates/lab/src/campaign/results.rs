@@ -92,6 +92,17 @@ impl<'a> Results<'a> {
     pub(crate) fn alone(&self, single: &str, start: Start) -> Option<[f64; 2]> {
         Some([self.seconds(single, start)?, self.seconds(single, self.other(start)?)?])
     }
+
+    /// How much later the first byte of this single-path contender comes over the initial path of a start than over the
+    /// other, seconds: medians, and none where the initial path's comes first or no run tells.
+    pub(crate) fn later_first_byte(&self, single: &str, start: Start) -> f64 {
+        let first_byte = |start| {
+            let times = self.rows(single, start).into_iter().filter_map(|row| row.number("first_byte_ms"));
+            median(times).map(|milliseconds| milliseconds / 1e3)
+        };
+        let later = || Some(first_byte(start)? - first_byte(self.other(start)?)?);
+        later().unwrap_or(0.0).max(0.0)
+    }
 }
 
 /// The middle one; of an even number the larger of the two in the middle, so that one without end counts.
