@@ -172,6 +172,7 @@ impl HeaderKey {
         key.encrypt_in_place(sample, first, number).map_err(|_| SealError::TooShort)
     }
 
+    #[inline]
     pub(crate) fn unmask(&self, packet: &mut [u8], pn_at: usize) -> Result<Unmasked, OpenError> {
         let (first, number, sample) = parts(packet, pn_at).ok_or(OpenError::TooShort)?;
         if let Mask::Tls(key) = &self.0 {

@@ -116,16 +116,16 @@ pub(crate) fn report(info: &PathInfo) -> PeerReport {
 }
 
 /// What the peer told last of one path on which it sends.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct PeerWord {
-    report: Option<PeerReport>,
+    report: Option<Box<PeerReport>>,
     /// It says that the path failed, and nothing has shown otherwise since.
     says_failed: bool,
 }
 
 impl PeerWord {
     pub(crate) fn report(&self) -> Option<PeerReport> {
-        self.report
+        self.report.as_deref().copied()
     }
 
     #[inline]
@@ -135,7 +135,7 @@ impl PeerWord {
 
     /// True where a path failed of which the peer said otherwise before.
     pub(crate) fn on_report(&mut self, report: PeerReport) -> bool {
-        let before = self.report.replace(report).map(|before| before.state);
+        let before = self.report.replace(Box::new(report)).map(|before| before.state);
         let has_failed = report.state == PathState::Failed;
         let is_news = has_failed && before != Some(PathState::Failed);
         // An ack since counts more than the same word again.

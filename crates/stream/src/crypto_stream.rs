@@ -117,6 +117,11 @@ impl CryptoStream {
         Some(chunk.bytes)
     }
 
+    /// True once the peer sent bytes, read or not.
+    pub fn has_received(&self) -> bool {
+        self.highest > 0
+    }
+
     /// Bytes read so far.
     pub fn read_offset(&self) -> u64 {
         self.read

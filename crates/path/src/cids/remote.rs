@@ -25,6 +25,14 @@ struct RemoteCid {
     used: CidUse,
 }
 
+/// Ids that we gave back.
+#[derive(Clone, Debug, Default)]
+struct Retired {
+    numbers: RangeSet,
+    /// Those of which the peer has not acknowledged RETIRE_CONNECTION_ID.
+    told: Vec<(u64, FrameState)>,
+}
+
 /// The peer's ids of one path.
 ///
 /// Invariants: `entries` is sorted by sequence and no longer than the limit that we announced;
@@ -38,8 +46,8 @@ pub(crate) struct RemoteCids {
     /// One above the largest sequence seen.
     next_expected: u64,
     retire_prior_to: u64,
-    retired: RangeSet,
-    retirements: Vec<(u64, FrameState)>,
+    /// None until the first id is retired: what most path ids never need.
+    retired: Option<Box<Retired>>,
     limit: usize,
     closed: bool,
 }
@@ -53,8 +61,7 @@ impl RemoteCids {
             active: None,
             next_expected: 0,
             retire_prior_to: 0,
-            retired: RangeSet::new(),
-            retirements: Vec::new(),
+            retired: None,
             limit: usize::try_from(limit).unwrap_or(usize::MAX),
             closed: false,
         }
@@ -163,13 +170,20 @@ impl RemoteCids {
     }
 
     fn queue(&mut self, sequence: u64) {
-        self.retired.insert_one(sequence);
-        while self.retired.len() > MAX_PENDING_RETIREMENTS {
-            self.retired.pop_first();
+        let retired = self.retired.get_or_insert_default();
+        retired.numbers.insert_one(sequence);
+        while retired.numbers.len() > MAX_PENDING_RETIREMENTS {
+            retired.numbers.pop_first();
         }
-        if !self.closed && !self.retirements.iter().any(|(s, _)| *s == sequence) {
-            self.retirements.push((sequence, FrameState::Due));
+        if !self.closed && !retired.told.iter().any(|(s, _)| *s == sequence) {
+            retired.told.push((sequence, FrameState::Due));
         }
+    }
+
+    /// RETIRE_CONNECTION_ID frames that the peer has not acknowledged.
+    #[inline]
+    fn retirements(&self) -> &[(u64, FrameState)] {
+        self.retired.as_deref().map_or(&[], |retired| &retired.told)
     }
 
     /// NEW_CONNECTION_ID or PATH_NEW_CONNECTION_ID arrived for this path (RFC 9000 19.15).
@@ -181,7 +195,7 @@ impl RemoteCids {
         if self.closed {
             return Ok(());
         }
-        let mut known = self.retired.contains(new.sequence);
+        let mut known = self.retired.as_ref().is_some_and(|retired| retired.numbers.contains(new.sequence));
         for e in &self.entries {
             match (e.sequence == new.sequence, e.cid == new.cid) {
                 // A handshake id may have come without a token, and never comes in a frame.
@@ -203,7 +217,7 @@ impl RemoteCids {
             return Err(Violation::CidLimit);
         }
         // RFC 9000 5.1.2: a bound on retirements that the peer has not acknowledged.
-        if self.retirements.len() > MAX_PENDING_RETIREMENTS {
+        if self.retirements().len() > MAX_PENDING_RETIREMENTS {
             return Err(Violation::TooManyRetirements);
         }
         Ok(())
@@ -239,20 +253,21 @@ impl RemoteCids {
     pub(crate) fn close(&mut self) {
         self.closed = true;
         self.entries.clear();
-        self.retirements.clear();
+        self.retired.iter_mut().for_each(|retired| retired.told.clear());
         self.active = None;
     }
 
     /// True when a frame waits.
     #[inline]
     pub(crate) fn wants_frame(&self) -> bool {
-        self.retirements.iter().any(|(_, d)| d.is_due())
+        self.retirements().iter().any(|(_, d)| d.is_due())
     }
 
     /// Writes the frames that wait, as many as fit.
     pub(crate) fn fill(&mut self, form: CidForm, w: &mut FrameWriter<'_>) {
         let path = self.path;
-        for &mut (sequence, ref mut delivery) in self.retirements.iter_mut().filter(|(_, d)| d.is_due()) {
+        let told = self.retired.iter_mut().flat_map(|retired| &mut retired.told);
+        for &mut (sequence, ref mut delivery) in told.filter(|(_, d)| d.is_due()) {
             if !w.write(&RetireCid { form, path, sequence }, SentFrame::RetireCid { path, sequence }) {
                 return;
             }
@@ -262,12 +277,13 @@ impl RemoteCids {
 
     /// A packet with the retirement was acknowledged.
     pub(crate) fn on_acked(&mut self, sequence: u64) {
-        self.retirements.retain(|(s, _)| *s != sequence);
+        self.retired.iter_mut().for_each(|retired| retired.told.retain(|(s, _)| *s != sequence));
     }
 
     /// A packet with the retirement was lost: again.
     pub(crate) fn on_lost(&mut self, sequence: u64) {
-        if let Some((_, delivery)) = self.retirements.iter_mut().find(|(s, _)| *s == sequence) {
+        let mut told = self.retired.iter_mut().flat_map(|retired| &mut retired.told);
+        if let Some((_, delivery)) = told.find(|(s, _)| *s == sequence) {
             delivery.on_lost();
         }
     }

@@ -56,8 +56,8 @@ pub struct Slot {
     pub path: Option<Box<Path>>,
     /// What is known of it while somebody else serves it: then it is not in `path`.
     pub(super) loan: Option<Box<Loan>>,
-    /// Whether it carries enough to be served elsewhere.
-    pub lending: LendingTurn,
+    /// Whether it carries enough to be served elsewhere; none until somebody asks.
+    pub lending: Option<Box<LendingTurn>>,
     pub(super) binding: Binding,
     pub(super) closing: Option<Box<Closing>>,
     pub(super) cids_blocked: FrameState,
@@ -75,7 +75,7 @@ impl Slot {
             peer_word: PeerWord::default(),
             path: None,
             loan: None,
-            lending: LendingTurn::default(),
+            lending: None,
             binding: Binding::Unbound,
             closing: None,
             cids_blocked: FrameState::Idle,

@@ -197,6 +197,7 @@ impl State {
     pub(crate) fn shrink_to_fit(&mut self) {
         self.engine.shrink_to_fit();
         self.attempts.shrink_to_fit();
+        self.handshake_waiters.shrink_to_fit();
         self.streams.shrink_to_fit();
         self.paths.kept.shrink_to_fit();
     }

@@ -121,13 +121,14 @@ pub(crate) struct Handshake {
     /// None once it is dropped, as the next one: what thousands of idle connections do not need.
     pub(crate) initial: Option<Box<Level>>,
     pub(crate) handshake: Option<Box<Level>>,
-    pub(crate) data: CryptoStream,
+    /// None on a server whose tickets are acknowledged: TLS has nothing more to say.
+    data: Option<Box<CryptoStream>>,
     pub(crate) zero_rtt: ZeroRtt,
     pub(crate) stage: Stage,
     pub(crate) done: Owed,
     pub(crate) params: DeclaredParameters,
     /// The peer's ClientHello or EncryptedExtensions, until all of it is here.
-    pub(crate) hello: Option<HelloBuffer>,
+    pub(crate) hello: Option<Box<HelloBuffer>>,
     /// What a server gives its client for later connections.
     pub(crate) tokens: Tokens,
     write_level: Space,
@@ -156,11 +157,11 @@ impl Handshake {
             token,
             initial: Some(initial),
             handshake: Some(Box::new(Level::new(Space::Handshake))),
-            data: CryptoStream::new(Space::Data),
+            data: Some(Box::new(CryptoStream::new(Space::Data))),
             stage: Stage::Negotiating,
             done: Owed::Nothing,
             params: DeclaredParameters { ours: uniflows, peers: None },
-            hello: Some(HelloBuffer::new(deferred)),
+            hello: Some(Box::new(HelloBuffer::new(deferred))),
             tokens: Tokens::default(),
             write_level: Space::Initial,
         }
@@ -226,7 +227,7 @@ impl Handshake {
         match space {
             Space::Initial => self.initial.as_mut().map(|level| &mut level.crypto),
             Space::Handshake => self.handshake.as_mut().map(|level| &mut level.crypto),
-            Space::Data => Some(&mut self.data),
+            Space::Data => self.data.as_deref_mut(),
         }
     }
 
@@ -252,6 +253,10 @@ impl Handshake {
     /// A CRYPTO frame arrived.
     pub(crate) fn on_crypto(&mut self, space: Space, offset: u64, data: Bytes) -> Result<(), Violation> {
         let expected = self.read_level();
+        if space == Space::Data {
+            // Whatever comes is for TLS to judge.
+            self.data.get_or_insert_with(|| Box::new(CryptoStream::new(space)));
+        }
         let stream = self.crypto(space).ok_or(Violation::CryptoAfterHandshakeLevel)?;
         // RFC 9001 4.1.3: new bytes at a level that TLS has left behind
         if space < expected && offset.saturating_add(data.len() as u64) > stream.read_offset() {
@@ -262,7 +267,7 @@ impl Handshake {
 
     /// True when nothing waits for TLS: it has nothing to say after the handshake but in answer to what it reads.
     pub(crate) fn is_at_rest(&self) -> bool {
-        self.is_complete() && !self.data.has_unread()
+        self.is_complete() && !self.data.as_ref().is_some_and(|stream| stream.has_unread())
     }
 
     /// HANDSHAKE_DONE arrived (RFC 9000 19.20); how far the handshake is.
@@ -397,6 +402,10 @@ impl Handshake {
     /// Gives back memory that nothing is in.
     pub(crate) fn shrink_to_fit(&mut self) {
         self.tokens.shrink_to_fit();
+        let is_over = |stream: &CryptoStream| !(stream.wants_send() || stream.has_unacked() || stream.has_received());
+        if self.side.is_server() && self.is_confirmed() && self.data.as_deref().is_some_and(is_over) {
+            self.data = None;
+        }
     }
 
     /// Drops the Initial or Handshake level with its keys.

@@ -63,7 +63,9 @@ impl Handshake {
 
     /// True when its frames wait for a 1-RTT packet.
     pub(crate) fn wants_control(&self) -> bool {
-        self.done == Owed::Due || self.data.wants_send() || (self.is_complete() && self.tokens.wants_send())
+        self.done == Owed::Due
+            || self.data.as_ref().is_some_and(|stream| stream.wants_send())
+            || (self.is_complete() && self.tokens.wants_send())
     }
 
     /// Writes what it owes in 1-RTT packets.
@@ -72,7 +74,7 @@ impl Handshake {
         if self.done == Owed::Due && w.write(&Frame::HandshakeDone, SentFrame::HandshakeDone) {
             self.done = Owed::Sent;
         }
-        self.data.fill(w);
+        self.data.iter_mut().for_each(|stream| stream.fill(w));
         if self.is_complete() {
             self.tokens.fill(w);
         }

@@ -36,7 +36,7 @@ pub(crate) struct Versions {
     switching: VersionSwitching,
     /// Initial keys of one more version. On a client of one that a packet claims and that the server may move to; on a
     /// server that has moved, of the original one (RFC 9369 4.1).
-    other: Option<(Version, PacketKeys)>,
+    other: Option<Box<(Version, PacketKeys)>>,
 }
 
 impl Versions {
@@ -173,9 +173,9 @@ impl Handshake {
         }
         if self.side.is_client() && self.versions.other.is_none() {
             let keys = initial_keys(version.0, &self.ids.keys_from(), self.side)?;
-            self.versions.other = Some((version, keys));
+            self.versions.other = Some(Box::new((version, keys)));
         }
-        self.versions.other.as_ref().filter(|(v, _)| *v == version).map(|(_, keys)| &keys.remote)
+        self.versions.other.as_deref().filter(|(v, _)| *v == version).map(|(_, keys)| &keys.remote)
     }
 
     /// An Initial of `version` was opened. A client follows its server to that version; true when it did.
@@ -183,7 +183,7 @@ impl Handshake {
         if version == self.versions.current || !self.may_move_to(version) || !self.tls.move_to(version.0) {
             return false;
         }
-        let Some((_, keys)) = self.versions.other.take() else { return false };
+        let Some((_, keys)) = self.versions.other.take().map(|other| *other) else { return false };
         if let Some(level) = &mut self.initial {
             level.keys = Some(keys);
         }
@@ -214,7 +214,9 @@ impl Handshake {
             Hello::Params(params) if is_asked => parameters::decode(params, self.side).ok(),
             Hello::Params(_) | Hello::Unfit => None,
         };
-        let Some(HelloBuffer { bytes_so_far, deferred }) = self.hello.take() else { return Ok(Some(bytes)) };
+        let Some(HelloBuffer { bytes_so_far, deferred }) = self.hello.take().map(|hello| *hello) else {
+            return Ok(Some(bytes));
+        };
         if let Some(params) = params {
             self.settle(deferred, &params)?;
         }
@@ -251,7 +253,7 @@ impl Handshake {
     fn take_version(&mut self, chosen: Version) {
         let keys = initial_keys(chosen.0, &self.ids.keys_from(), self.side);
         let before = self.initial.as_mut().and_then(|level| std::mem::replace(&mut level.keys, keys));
-        self.versions.other = before.map(|keys| (self.versions.original, keys));
+        self.versions.other = before.map(|keys| Box::new((self.versions.original, keys)));
         self.versions.current = chosen;
     }
 

@@ -14,7 +14,7 @@ pub(crate) enum EarlyData {
 
 /// A client seals with its keys until 1-RTT keys are there; a server opens with them until late packets are too late.
 pub(crate) struct ZeroRtt {
-    keys: Option<EarlyKeys>,
+    keys: Option<Box<EarlyKeys>>,
     outcome: EarlyData,
     /// When the keys are dropped.
     discard_at: Option<Instant>,
@@ -24,7 +24,7 @@ impl ZeroRtt {
     /// With the keys of a client that resumes a session; a server gets its own by the ClientHello.
     pub(crate) fn new(keys: Option<EarlyKeys>) -> Self {
         let outcome = if keys.is_some() { EarlyData::Offered } else { EarlyData::None };
-        Self { keys, outcome, discard_at: None }
+        Self { keys: keys.map(Box::new), outcome, discard_at: None }
     }
 
     pub(crate) fn outcome(&self) -> EarlyData {
@@ -37,7 +37,7 @@ impl ZeroRtt {
 
     /// A server's keys; clients get no 0-RTT packets (RFC 9001 5.6).
     pub(crate) fn open_keys(&self) -> Option<&OpenKeys> {
-        match &self.keys {
+        match self.keys.as_deref() {
             Some(EarlyKeys::Open(keys)) => Some(keys),
             _ => None,
         }
@@ -45,7 +45,7 @@ impl ZeroRtt {
 
     /// A client's keys, while it may send with them: until 1-RTT keys are there (RFC 9001 5.6, RFC 9000 17.2.3).
     pub(crate) fn seal_keys(&self) -> Option<&SealKeys> {
-        match &self.keys {
+        match self.keys.as_deref() {
             Some(EarlyKeys::Seal(keys)) if self.outcome == EarlyData::Offered => Some(keys),
             _ => None,
         }
@@ -54,7 +54,7 @@ impl ZeroRtt {
     /// A server takes what its client sends in 0-RTT, where TLS gave keys for it.
     pub(crate) fn on_accepted(&mut self, keys: Option<EarlyKeys>) {
         if keys.is_some() {
-            (self.keys, self.outcome) = (keys, EarlyData::Accepted);
+            (self.keys, self.outcome) = (keys.map(Box::new), EarlyData::Accepted);
         }
     }
 

@@ -127,7 +127,7 @@ impl PathControl {
             self.plan.add_peer(remote);
             // RFC 9000 9.6.1: a policy that opens no paths leaves it to us to go there.
             if !self.table.is_multipath() || self.plan.address_use() == AddressUse::LeavesPaths {
-                self.plan.preferred = Some(FourTuple { remote, ..tuple });
+                self.plan.preferred = Some(Box::new(FourTuple { remote, ..tuple }));
             }
         }
     }
@@ -141,7 +141,7 @@ impl PathControl {
 
     /// RFC 9000 9.6.2, 21.5.3: nothing but probing frames goes to a preferred address before it is proven.
     pub(super) fn challenge_preferred(&mut self, now: Instant) {
-        let Some(tuple) = self.plan.preferred.take() else { return };
+        let Some(tuple) = self.plan.preferred.take().map(|tuple| *tuple) else { return };
         let times = self.validation_times(PathId::ZERO);
         self.table.challenge_candidate(now, PathId::ZERO, tuple, times);
         self.process_table_events();

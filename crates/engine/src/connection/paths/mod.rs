@@ -130,7 +130,7 @@ pub(crate) struct PathControl {
     /// Acks that came for paths which somebody else serves.
     pub(crate) acks_of_lent: VecDeque<AckNote>,
     /// The newest datagram of a uniflow from addresses that it had not before.
-    first_heard: Option<FirstHeard>,
+    first_heard: Option<Box<FirstHeard>>,
 }
 
 /// What the peer's transport parameters say of paths.

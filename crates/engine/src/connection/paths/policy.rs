@@ -26,7 +26,7 @@ pub(crate) struct PathPlan {
     /// Addresses of the peer beside those, from which its packets come: at most one for each flow.
     heard: Vec<SocketAddr>,
     /// A server's preferred address, to be validated once the handshake is confirmed.
-    pub(super) preferred: Option<FourTuple>,
+    pub(super) preferred: Option<Box<FourTuple>>,
     changed: bool,
 }
 

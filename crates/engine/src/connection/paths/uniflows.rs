@@ -55,7 +55,7 @@ impl PathControl {
             return PathAddresses::opened(tuple);
         }
         let mut addresses = PathAddresses::new(tuple, Validation::Unvalidated);
-        if let Some(first) = self.first_heard.filter(|first| first.tuple == tuple) {
+        if let Some(first) = self.first_heard.as_deref().filter(|first| first.tuple == tuple) {
             addresses.credit(first.bytes);
         }
         addresses
@@ -92,7 +92,7 @@ impl PathControl {
     pub(super) fn on_heard_from(&mut self, at: &Arrival) {
         let is_news = self.table.path_mut(at.path).is_some_and(|path| path.on_heard_from(&at.tuple));
         if is_news {
-            self.first_heard = Some(FirstHeard { tuple: at.tuple, bytes: at.bytes });
+            self.first_heard = Some(Box::new(FirstHeard { tuple: at.tuple, bytes: at.bytes }));
             if let Some(hosts) = self.table.hosts_mut() {
                 hosts.on_heard(at.path, at.tuple.remote);
             }

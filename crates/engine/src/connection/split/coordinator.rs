@@ -251,11 +251,12 @@ impl Coordinator {
         for slot in self.connection.paths.table.slots_mut().filter(|slot| !slot.is_lent()) {
             let Some(moved) = slot.moved_bytes() else { continue };
             let bytes = moved + self.given_bytes;
-            let (at, before) = *slot.lending.looked_at.get_or_insert((now, bytes));
+            let turn = slot.lending.get_or_insert_default();
+            let (at, before) = *turn.looked_at.get_or_insert((now, bytes));
             if now.since(at) < LOOK_INTERVAL {
                 continue;
             }
-            slot.lending.looked_at = Some((now, bytes));
+            turn.looked_at = Some((now, bytes));
             if bytes - before >= BUSY_BYTES {
                 busy = busy.or(Some(slot.id));
             }
@@ -310,7 +311,8 @@ impl Coordinator {
             && handshake.levels().all(|level| level.keys.is_none())
             && scheduling.copies.is_empty()
             && !paths.pings.contains(&place.id())
-            && slot.is_some_and(|slot| slot.lending.not_before.is_none_or(|at| at <= now))
+            && slot
+                .is_some_and(|slot| slot.lending.as_ref().and_then(|turn| turn.not_before).is_none_or(|at| at <= now))
             && slot.filter(|slot| slot.is_working()).and_then(Slot::sendable).is_some_and(is_quiet)
     }
 }

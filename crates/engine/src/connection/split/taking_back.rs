@@ -187,7 +187,7 @@ impl Coordinator {
 
     /// A message that came where path `id` was no more: it went back before. Whoever gets such a message returns it.
     pub fn handle_undelivered(&mut self, now: Instant, id: PathId, message: ToPath) {
-        if self.connection.paths.table.slot(id).is_some_and(|slot| slot.lending.is_lost) {
+        if self.connection.paths.table.slot(id).is_some_and(|slot| slot.is_lost()) {
             // What was on its way there counts as lost since.
             return;
         }
@@ -216,8 +216,9 @@ impl Coordinator {
         let Some(slot) = self.connection.paths.table.slot_at_mut(place) else { return };
         let is_welcome = matches!(why, Some(ReturnReason::Quota | ReturnReason::Idle));
         let is_soon = !is_welcome && now.since(loan.since) < LEND_AGAIN_AT_LAST;
-        let wait = if is_soon { (slot.lending.wait * 2).clamp(LEND_AGAIN, LEND_AGAIN_AT_LAST) } else { Duration::ZERO };
-        slot.lending = LendingTurn { looked_at: None, not_before: Some(now + wait), wait, is_lost: false };
+        let turn = slot.lending.get_or_insert_default();
+        let wait = if is_soon { (turn.wait * 2).clamp(LEND_AGAIN, LEND_AGAIN_AT_LAST) } else { Duration::ZERO };
+        **turn = LendingTurn { looked_at: None, not_before: Some(now + wait), wait, is_lost: false };
     }
 
     fn read_unread(&mut self, now: Instant, id: PathId, unread: Unread) {

@@ -32,7 +32,7 @@ fn benefits(results: &Results<'_>, family: &StackFamily, first: First) -> Vec<f6
 
 /// In how many starts a family over several paths takes at most 5 % more than its better path alone.
 struct NeverWorse {
-    /// As measured.
+    /// As the times were measured.
     raw: usize,
     /// A start over the worse path is later by what the first bytes of both paths alone show: that is allowed for.
     allowed: usize,
