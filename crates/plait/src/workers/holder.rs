@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -69,6 +70,8 @@ pub(super) struct Holder {
     pub(super) endpoint: Arc<EndpointShared>,
     pub(super) tally: Arc<WorkerTally>,
     pub(super) bell: Arc<Bell>,
+    /// Set once the connection closes or is closed.
+    pub(super) halt: Arc<AtomicBool>,
     pub(super) buffer: Vec<u8>,
     pub(super) clock: Alarm,
     pub(super) fault: WorkerFault,
@@ -170,7 +173,7 @@ impl Holder {
         }
         // What arrived is handed over before it is acknowledged, and what was sent is reported.
         let mut is_told = tell(now, lent, &mut self.news);
-        if send(cx, now, (lent, send_queues), &mut self.buffer, &self.tally) == Backlog::Left {
+        if send(cx, now, (lent, send_queues), &mut self.buffer, (&self.tally, &self.halt)) == Backlog::Left {
             work = Backlog::Left;
         }
         is_told |= tell(now, lent, &mut self.news);
@@ -226,7 +229,7 @@ fn send(
     now: Instant,
     (lent, send_queues): (&mut LentPath, &mut SendQueues),
     buffer: &mut Vec<u8>,
-    tally: &WorkerTally,
+    (tally, halt): (&WorkerTally, &AtomicBool),
 ) -> Backlog {
     send_queues.flush(cx);
     let max_segments = send_queues.sockets().max_segments();
@@ -236,6 +239,10 @@ fn send(
         }
         if !send_queues.is_empty() {
             // The socket wakes this task when it has room.
+            return Backlog::Empty;
+        }
+        // RFC 9000 10.2.2: nothing leaves once the peer has closed
+        if halt.load(Ordering::Acquire) {
             return Backlog::Empty;
         }
         let Some(transmit) = lent.poll_transmit(now, max_segments, buffer) else { return Backlog::Empty };

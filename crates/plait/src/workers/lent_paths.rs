@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -38,6 +39,8 @@ pub(crate) struct LentPaths {
     loans: Vec<Loan>,
     /// Wakes the connection's task.
     bell: Arc<Bell>,
+    /// Looked at before each train: nothing is sent once it is set.
+    halt: Arc<AtomicBool>,
 }
 
 /// One path on loan.
@@ -61,7 +64,7 @@ struct Loan {
 
 impl LentPaths {
     pub(crate) fn new(handle: ConnectionHandle, endpoint: Arc<EndpointShared>) -> Self {
-        Self { handle, endpoint, loans: Vec::new(), bell: Arc::default() }
+        Self { handle, endpoint, loans: Vec::new(), bell: Arc::default(), halt: Arc::default() }
     }
 
     /// True where whoever serves a path told something, or fell.
@@ -130,13 +133,22 @@ impl LentPaths {
                 }
             }
         }
+        self.heed_close(engine);
         is_heard
+    }
+
+    /// Once the connection closes or is closed, no thread sends another train, even before it hears that its path is wanted back.
+    fn heed_close(&self, engine: &Coordinator) {
+        if engine.is_halted() && !self.halt.load(Ordering::Relaxed) {
+            self.halt.store(true, Ordering::Release);
+        }
     }
 
     /// Lends paths that are busy, and sends orders to those who have some.
     pub(crate) fn serve(&mut self, now: Instant, engine: &mut Coordinator, shared: &Shared, send_queues: &SendQueues) {
         let endpoint = self.endpoint.clone();
         let Some(pool) = endpoint.workers() else { return };
+        self.heed_close(engine);
         while let Some(lent) = engine.poll_lend(now) {
             self.lend(lent, pool, shared, send_queues);
         }
@@ -173,6 +185,7 @@ impl LentPaths {
             endpoint: self.endpoint.clone(),
             tally: tally.clone(),
             bell: bell.clone(),
+            halt: self.halt.clone(),
             buffer: Vec::new(),
             clock: Alarm::default(),
             fault: fault.clone(),

@@ -97,6 +97,27 @@ fn a_full_ring_holds_nobody_up_for_long() {
 }
 
 #[test]
+fn no_thread_sends_another_train_once_the_peer_has_closed() {
+    // RFC 9000 10.2.2
+    run(async {
+        let ends = connected().await;
+        let closes = async {
+            both_lent(&ends).await;
+            ends.server.close(7, b"enough");
+            ends.client.closed().await;
+            // The train that was being sent meanwhile has left by then.
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            let sent = || ends.client_endpoint.workers().iter().map(|worker| worker.sent_bytes).collect::<Vec<_>>();
+            let before = sent();
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            assert_eq!(sent(), before);
+        };
+        assert!(upload(&ends, closes).await.is_err(), "the upload ends with the connection");
+        Ok(())
+    });
+}
+
+#[test]
 fn a_thread_that_panics_costs_its_path_and_no_byte() {
     run(async {
         let ends = connected().await;

@@ -51,6 +51,8 @@ pub enum ReturnReason {
     Idle,
     /// Its datagrams became smaller.
     Shrunk,
+    /// The peer closed the connection.
+    Closed,
     /// The peer broke a rule, or the keys refuse: the connection is to close.
     Fault(TransportError),
 }

@@ -45,11 +45,13 @@ struct Contents {
     reach: Reach,
     /// Bytes of the application; none where there are none of its frames.
     stream_bytes: Option<u64>,
+    /// The peer closes.
+    closes: bool,
 }
 
 impl Contents {
     fn of(payload: &[u8], at: &Arrival) -> Result<Self, TransportError> {
-        let mut contents = Self { eliciting: Eliciting::No, reach: Reach::OwnPath, stream_bytes: None };
+        let mut contents = Self { eliciting: Eliciting::No, reach: Reach::OwnPath, stream_bytes: None, closes: false };
         for frame in Frames::in_packet(payload, PacketKind::OneRtt) {
             let frame = frame?;
             if types::is_ack_eliciting(frame.frame_type()) {
@@ -63,6 +65,7 @@ impl Contents {
                 Frame::Datagram(_) => {
                     contents.stream_bytes.get_or_insert(0);
                 }
+                Frame::Close(_) => contents.closes = true,
                 _ => {}
             }
         }
@@ -185,7 +188,7 @@ impl LentPath {
     /// Takes in the frames of a packet that are its path's own, and hands over the packet where there are others. One that is
     /// about paths sends the path back, and is read there.
     fn read_packet(&mut self, at: &Arrival, payload: &[u8], memory: &Bytes) -> Result<(), TransportError> {
-        let Contents { eliciting, reach: farthest, stream_bytes } = Contents::of(payload, at)?;
+        let Contents { eliciting, reach: farthest, stream_bytes, closes } = Contents::of(payload, at)?;
         if farthest == Reach::Paths {
             self.go_back(ReturnReason::PathMatter);
             return Ok(());
@@ -216,6 +219,10 @@ impl LentPath {
             self.tell(News::Packet(HeldPacket { at: *at, payload: memory.slice_ref(payload) }));
         }
         self.note(at, at.number..at.number + 1, eliciting, (at.bytes, stream_bytes), at.newest);
+        if closes {
+            // RFC 9000 10.2.2: nothing leaves any more
+            self.go_back(ReturnReason::Closed);
+        }
         Ok(())
     }
 

@@ -1,8 +1,9 @@
 //! A peer that breaks rules while paths are lent: it hears what it would hear from a connection on one thread.
 
+use bytes::BytesMut;
 use plait_base::{CloseCode, PathId, Random, Violation, limits};
 use plait_engine::connection::split::ReturnReason;
-use plait_engine::{ConnectionError, Event};
+use plait_engine::{ConnectionError, Event, Received};
 use plait_wire::frame::CidForm;
 
 use super::rig::LentRig;
@@ -133,6 +134,33 @@ fn reserved_bits_close_on_lent_paths_too() {
     packet.first_bits = 0x08;
     lent.send(SECOND, packet);
     assert_eq!(answer(&lent.rig).0, Some(Violation::ReservedBitsSet));
+}
+
+#[test]
+fn nothing_leaves_a_lent_path_after_the_peers_close() {
+    // RFC 9000 10.2.2
+    let mut lent = both_lent(Setup::default());
+    let payload = [stream(0, 0, true, &[1; 100]), raw(&[0x1c, 0, 0, 0], &[])].concat();
+    // Two packets that want an ack at once.
+    let packets = [stream(4, 0, true, &[1; 100]), payload].map(|payload| lent.sealed(Packet::one_rtt(payload).on(1)));
+    let LentRig { rig, coordinator, lent, .. } = &mut lent;
+    let path = lent.iter_mut().find(|path| path.id() == PathId(1)).expect("it is lent");
+    let mut buf = Vec::new();
+    for packet in &packets {
+        let data = BytesMut::from(&packet[..]);
+        let Received::Connection(_, input) = rig.endpoint.receive(rig.now, tuple(SECOND), None, data, &mut buf) else {
+            panic!("it is the connection's")
+        };
+        path.handle_datagram(rig.now, input);
+    }
+    assert_eq!(path.wants_back(), Some(&ReturnReason::Closed));
+    assert!(path.poll_transmit(rig.now, 10, &mut buf).is_none());
+    assert!(!coordinator.is_halted());
+    while let Some(message) = path.poll_message(rig.now) {
+        coordinator.handle_message(rig.now, PathId(1), message);
+    }
+    assert!(coordinator.is_halted(), "whoever serves the others looks at this before each train");
+    assert!(coordinator.poll_transmit(rig.now, 10, &mut buf).is_none());
 }
 
 #[test]
