@@ -81,6 +81,8 @@ pub enum Recall {
 pub struct LendingTurn {
     /// Bytes sent and received by the last look, and when that was.
     pub looked_at: Option<(Instant, u64)>,
+    /// Whether it carried enough by then; true until the next look, so that a path that may not go at once goes as soon as it may.
+    pub is_busy: bool,
     /// Not to be lent before: it came back a moment ago.
     pub not_before: Option<Instant>,
     /// How long it stays the next time that it comes back soon.

@@ -13,6 +13,7 @@ use plait_path::table::{Loan, Pairing, Recall, Slot, SlotPlace};
 use plait_path::{AckRouteFactory, FourTupleRole, Path};
 use plait_schedule::SchedulerFactory;
 use plait_schedule::reinject::ReinjectionFactory;
+use smallvec::SmallVec;
 
 use super::lent::{LentPath, LoanTerms};
 use super::messages::{Instruction, ToPath};
@@ -247,21 +248,20 @@ impl Coordinator {
     /// A path that has become busy, for somebody else to serve. What others were given counts as well: lent ones are asked first, so
     /// that a path that stays here might never become busy.
     pub fn poll_lend(&mut self, now: Instant) -> Option<Box<LentPath>> {
-        let mut busy = None;
+        let mut busy: SmallVec<[PathId; 8]> = SmallVec::new();
         for slot in self.connection.paths.table.slots_mut().filter(|slot| !slot.is_lent()) {
             let Some(moved) = slot.moved_bytes() else { continue };
             let bytes = moved + self.given_bytes;
             let turn = slot.lending.get_or_insert_default();
             let (at, before) = *turn.looked_at.get_or_insert((now, bytes));
-            if now.since(at) < LOOK_INTERVAL {
-                continue;
+            if now.since(at) >= LOOK_INTERVAL {
+                (turn.looked_at, turn.is_busy) = (Some((now, bytes)), bytes - before >= BUSY_BYTES);
             }
-            turn.looked_at = Some((now, bytes));
-            if bytes - before >= BUSY_BYTES {
-                busy = busy.or(Some(slot.id));
+            if turn.is_busy {
+                busy.push(slot.id);
             }
         }
-        self.lend(now, busy?)
+        busy.into_iter().find_map(|id| self.lend(now, id))
     }
 
     /// A path for somebody else to serve; none where it has to be here: while it is not an established path on which nothing but

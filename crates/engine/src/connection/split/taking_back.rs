@@ -218,7 +218,7 @@ impl Coordinator {
         let is_soon = !is_welcome && now.since(loan.since) < LEND_AGAIN_AT_LAST;
         let turn = slot.lending.get_or_insert_default();
         let wait = if is_soon { (turn.wait * 2).clamp(LEND_AGAIN, LEND_AGAIN_AT_LAST) } else { Duration::ZERO };
-        **turn = LendingTurn { looked_at: None, not_before: Some(now + wait), wait, is_lost: false };
+        **turn = LendingTurn { not_before: Some(now + wait), wait, ..LendingTurn::default() };
     }
 
     fn read_unread(&mut self, now: Instant, id: PathId, unread: Unread) {

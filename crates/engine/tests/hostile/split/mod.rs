@@ -267,6 +267,26 @@ fn a_close_ends_it_for_both_and_nothing_leaves_after_it() {
 }
 
 #[test]
+fn a_busy_path_that_may_not_go_yet_holds_no_other_up_and_goes_as_soon_as_it_may() {
+    let mut world = World::new(12, 2, |_| {});
+    world.client.send(5_000_000);
+    world.run(5);
+    let now = world.now;
+    assert!(world.client.coordinator().poll_lend(now).is_none(), "nobody knows yet whether it is busy");
+    world.run(50);
+    let now = world.now;
+    let first = world.client.connection().paths().tuples().next().unwrap().local;
+    let coordinator = world.client.coordinator();
+    coordinator.set_full_sockets(now, &[first]);
+    let lent = coordinator.poll_lend(now).map(|lent| lent.id());
+    assert_eq!(lent, Some(PathId(1)), "the socket of the first is full");
+    assert!(coordinator.poll_lend(now).is_none());
+    coordinator.set_full_sockets(now, &[]);
+    let lent = coordinator.poll_lend(now).map(|lent| lent.id());
+    assert_eq!(lent, Some(PathId::ZERO), "without another look of ten milliseconds");
+}
+
+#[test]
 fn a_path_that_falls_silent_comes_back_and_fails_as_on_one_thread() {
     let mut world = World::new(11, 2, |_| {});
     world.lend(Lending::Eager, Lending::Eager);
