@@ -4,21 +4,22 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use plait_base::limits::MAX_UNTAKEN_MESSAGES;
 use plait_base::time::earliest;
-use plait_base::{FourTuple, Instant, PathId, StreamId};
+use plait_base::{ConnectionId, FourTuple, Instant, PathId, StreamId};
 use plait_crypto::KeyFork;
 use plait_path::table::{Loan, Pairing, Recall, Slot, SlotPlace};
 use plait_path::{AckRouteFactory, FourTupleRole, Path};
 use plait_schedule::SchedulerFactory;
 use plait_schedule::reinject::ReinjectionFactory;
+use plait_wire::header::ProtectedHeader;
 use smallvec::SmallVec;
 
 use super::lent::{LentPath, LoanTerms};
 use super::messages::{Instruction, ToPath};
 use crate::connection::application::{ApplicationDatagrams, OpenStreams, RecvStream, SendStream};
-use crate::connection::receive::train::ShortHeader;
+use crate::connection::receive::train::{ShortHeader, is_short};
 use crate::connection::{Connection, Event};
 use crate::io::{EndpointEvent, Input, InputKind, Transmit};
 
@@ -130,11 +131,54 @@ impl Coordinator {
         if !self.is_lent(input.path) || input.kind != InputKind::Packets {
             return self.connection.handle_datagram(now, input);
         }
+        if is_short(&input.data) {
+            self.pass_on(input);
+            return None;
+        }
+        // RFC 9000 12.2: behind packets with long headers there may be one for the path, which reads no others.
+        let Input { path, tuple, ecn, arrived, mut data, .. } = input;
+        let rest = data.split_off(self.long_bytes(&data));
+        let part = |data: BytesMut| Input {
+            kind: InputKind::Packets,
+            path,
+            tuple,
+            ecn,
+            arrived,
+            segment_bytes: data.len().max(1),
+            data,
+        };
+        if !rest.is_empty() {
+            self.pass_on(part(rest));
+        }
+        self.connection.handle_datagram(now, part(data))
+    }
+
+    /// What came for a lent path goes to whoever serves it.
+    fn pass_on(&mut self, input: Input) {
         // As a network would drop them.
         if self.outbox.len() < MAX_UNTAKEN_MESSAGES {
             self.outbox.push_back(ToPath::datagrams(input));
         }
-        None
+    }
+
+    /// How far packets with long headers go in a datagram, before one with a short header and the same connection id.
+    fn long_bytes(&self, datagram: &[u8]) -> usize {
+        let Connection { handshake, settings, .. } = &self.connection;
+        let (cid_len, rule) = (handshake.cid_len(), settings.fixed_bit_rule());
+        let (mut at, mut first_dcid) = (0, None);
+        while let Some(rest) = datagram.get(at..).filter(|rest| !rest.is_empty()) {
+            let Ok((header, span)) = ProtectedHeader::parse(rest, cid_len, rule) else { return datagram.len() };
+            let dcid = ConnectionId::new(header.dcid(rest));
+            // RFC 9000 12.2: coalesced packets share the first one's connection id
+            if *first_dcid.get_or_insert(dcid) != dcid {
+                return datagram.len();
+            }
+            if is_short(rest) {
+                return at;
+            }
+            at += span.end.max(1);
+        }
+        datagram.len()
     }
 
     /// Sockets that take nothing now, by their local addresses, as [`Connection::set_full_sockets`]: those of lent paths are for

@@ -137,6 +137,31 @@ fn reserved_bits_close_on_lent_paths_too() {
 }
 
 #[test]
+fn long_headers_do_not_go_round_and_what_is_coalesced_behind_them_is_read() {
+    // RFC 9000 12.2
+    let mut lent = both_lent(Setup::default());
+    for (remote, path) in [(PUPPET, 0), (SECOND, 1)] {
+        let data = stream(u64::from(path) * 4, 0, true, &[1; 100]);
+        let short = lent.sealed(Packet::one_rtt(data).on(path));
+        let dcid = lent.rig.peer.engine_cid(PathId(path)).expect("an id");
+        // A Handshake packet that nobody can open any more; alone, cut short, and before one that the path reads.
+        let head = [&[0xe0, 0, 0, 0, 1, dcid.len() as u8][..], &dcid, &[0, 30]].concat();
+        let long = [&head[..], &[7; 30]].concat();
+        let other = [&[0xe0, 0, 0, 0, 1, dcid.len() as u8][..], &vec![9; dcid.len()], &[0, 30], &[7; 30]].concat();
+        let before = lent.messages;
+        lent.deliver(tuple(remote), &long);
+        lent.deliver(tuple(remote), &head);
+        lent.deliver(tuple(remote), &[&long[..], &other, &short].concat());
+        assert!(lent.coordinator.streams().accept(plait_base::Dir::Bi).is_none(), "not the first one's connection id");
+        lent.deliver(tuple(remote), &[&long[..], &long, &short].concat());
+        assert!(lent.messages - before < 30, "{} messages", lent.messages - before);
+        assert!(lent.coordinator.streams().accept(plait_base::Dir::Bi).is_some(), "path {path}");
+    }
+    assert_eq!(lent.lent.len(), 2, "nothing of this is a reason to go back: {:?}", lent.returns);
+    assert_eq!(answer(&lent.rig), (None, None));
+}
+
+#[test]
 fn nothing_leaves_a_lent_path_after_the_peers_close() {
     // RFC 9000 10.2.2
     let mut lent = both_lent(Setup::default());
