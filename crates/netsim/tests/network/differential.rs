@@ -2,7 +2,8 @@
 //!
 //! PLAIT_SEED=n runs one seed, PLAIT_SEEDS=n so many; PLAIT_TRACE=1 prints what plait's ends observe.
 
-use crate::trial::campaign::hold;
+use crate::peers::plait::loans;
+use crate::trial::campaign::{hold, hold_some};
 
 #[test]
 fn plait_plait() {
@@ -42,6 +43,30 @@ fn plait_noq_paths() {
 #[test]
 fn noq_plait_paths() {
     hold("noq_plait_paths");
+}
+
+/// Seeds of each pairing of which an end lends its paths; PLAIT_SEEDS=1000 is the campaign.
+const LENT_SEEDS: u64 = 60;
+
+fn hold_lent(name: &str) {
+    let before = loans();
+    hold_some(name, LENT_SEEDS);
+    assert!(loans() > before, "{name} lent nothing");
+}
+
+#[test]
+fn lent_lent_paths() {
+    hold_lent("lent_lent_paths");
+}
+
+#[test]
+fn lent_noq_paths() {
+    hold_lent("lent_noq_paths");
+}
+
+#[test]
+fn noq_lent_paths() {
+    hold_lent("noq_lent_paths");
 }
 
 /// Both probes of a time-out carry the ClientHello: one of them is enough to begin a connection.

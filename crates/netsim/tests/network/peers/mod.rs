@@ -104,12 +104,18 @@ pub struct Setup {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Plait,
+    /// plait, whose paths are served by others wherever they may be.
+    Lent,
     Quinn,
     Noq,
 }
 
 impl Kind {
     pub const ALL: [Self; 3] = [Self::Plait, Self::Quinn, Self::Noq];
+
+    pub fn is_plait(self) -> bool {
+        matches!(self, Self::Plait | Self::Lent)
+    }
 
     pub fn build(self, setup: Setup) -> Peer {
         self.build_with(setup, PeerOptions::default())
@@ -118,6 +124,7 @@ impl Kind {
     pub fn build_with(self, setup: Setup, options: PeerOptions) -> Peer {
         match self {
             Self::Plait => Peer(Box::new(plait::PlaitHost::with_habits(setup, options))),
+            Self::Lent => Peer(Box::new(plait::PlaitHost::with_habits(setup, options).lending())),
             Self::Quinn => Peer(Box::new(quinn::QuinnHost::new(setup, options))),
             Self::Noq => Peer(Box::new(noq::NoqHost::new(setup, options))),
         }

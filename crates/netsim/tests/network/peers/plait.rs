@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use plait_base::{CloseCode, Dir, FourTuple, Instant, Random, StreamId};
 use plait_engine::config::{RetryPolicy, Switch};
+use plait_engine::connection::split::{Coordinator, LentPath};
 use plait_engine::crypto::{ClientTlsConfig, ServerTlsConfig, SessionStore};
 use plait_engine::path::PathStatus;
 use plait_engine::stream::{Order, ReadError, WriteError};
@@ -20,9 +22,89 @@ use plait_netsim::{Datagram, Host};
 use super::app::{ClientApp, Progress, ReadEnd, Request, ServerApp, Wire};
 use super::{Order as Command, PathBytes, PeerOptions, Setup, Stack, Welcome, tls};
 
+/// Loans of all connections in this process.
+static LOANS: AtomicU64 = AtomicU64::new(0);
+
+/// Loans of paths in this process so far.
+pub fn loans() -> u64 {
+    LOANS.load(Ordering::Relaxed)
+}
+
 struct Live {
-    connection: Connection,
+    coordinator: Coordinator,
+    #[expect(clippy::vec_box, reason = "they come and go boxed")]
+    lent: Vec<Box<LentPath>>,
     server: Option<ServerApp>,
+}
+
+impl Live {
+    fn new(connection: Connection, server: Option<ServerApp>) -> Self {
+        Self { coordinator: Coordinator::new(connection), lent: Vec::new(), server }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let lent = self.lent.iter().filter_map(|lent| lent.deadline()).min();
+        plait_base::time::earliest(self.coordinator.deadline(), lent)
+    }
+
+    /// Carries messages and paths until there are none; false where there was nothing.
+    fn carry(&mut self, now: Instant) -> bool {
+        let Self { coordinator, lent, .. } = self;
+        let mut is_told = false;
+        for path in lent.iter_mut() {
+            while let Some(message) = path.poll_message(now) {
+                coordinator.handle_message(now, path.id(), message);
+                is_told = true;
+            }
+        }
+        while let Some(at) = lent.iter().position(|path| path.wants_back().is_some()) {
+            coordinator.take_back(now, lent.remove(at));
+            is_told = true;
+        }
+        while let Some((id, message)) = coordinator.poll_message(now) {
+            match lent.iter_mut().find(|path| path.id() == id) {
+                Some(path) => path.handle_message(now, message),
+                None => coordinator.handle_undelivered(now, id, message),
+            }
+            is_told = true;
+        }
+        is_told
+    }
+
+    /// The connection with all its paths.
+    fn joined(&mut self, now: Instant) -> &mut Connection {
+        while self.coordinator.joined().is_none() {
+            assert!(self.carry(now), "paths that are asked back come back");
+        }
+        self.coordinator.joined().expect("all paths are here")
+    }
+
+    fn transmit(&mut self, now: Instant, out: &mut VecDeque<Datagram>) {
+        let mut buffer = Vec::new();
+        loop {
+            while let Some(transmit) = self.coordinator.poll_transmit(now, 10, &mut buffer) {
+                push(out, &transmit, &buffer);
+            }
+            let mut is_told = self.carry(now);
+            for path in self.lent.iter_mut().filter(|_| !self.coordinator.is_halted()) {
+                while let Some(transmit) = path.poll_transmit(now, 10, &mut buffer) {
+                    push(out, &transmit, &buffer);
+                }
+            }
+            is_told |= self.carry(now);
+            if !is_told {
+                return;
+            }
+        }
+    }
+
+    fn lend(&mut self, now: Instant) {
+        for id in self.coordinator.connection().paths().ids() {
+            let lent = self.coordinator.lend(now, id);
+            LOANS.fetch_add(u64::from(lent.is_some()), Ordering::Relaxed);
+            self.lent.extend(lent);
+        }
+    }
 }
 
 /// A plait endpoint: a client with one connection, or a server.
@@ -34,6 +116,7 @@ pub struct PlaitHost {
     served: Vec<Progress>,
     wished: Vec<(IpAddr, SocketAddr)>,
     out: VecDeque<Datagram>,
+    lends: bool,
 }
 
 /// Transport settings of tests.
@@ -89,7 +172,7 @@ impl PlaitHost {
             let tuple = FourTuple { local: setup.local, remote };
             let (handle, mut connection) = endpoint.connect(Instant::ZERO, client, tuple, "localhost").unwrap();
             observe(&mut connection, "client");
-            live.insert(handle, Live { connection, server: None });
+            live.insert(handle, Live::new(connection, None));
         }
         Self {
             local: setup.local,
@@ -99,29 +182,43 @@ impl PlaitHost {
             served: Vec::new(),
             wished: Vec::new(),
             out: VecDeque::new(),
+            lends: false,
         }
     }
 
-    /// The first connection, to look at or to steer.
+    /// The same, and its paths are lent wherever they may be.
+    pub fn lending(mut self) -> Self {
+        self.lends = true;
+        self
+    }
+
+    /// The first connection, to look at or to steer; none of its paths is lent.
     pub fn connection(&mut self) -> Option<&mut Connection> {
-        self.live.values_mut().next().map(|one| &mut one.connection)
+        self.live.values_mut().next().and_then(|one| one.coordinator.joined())
     }
 
     fn open_wished(&mut self, now: Instant) {
         let port = self.local.port();
         let Some(one) = self.live.values_mut().find(|one| one.server.is_none()) else { return };
+        if self.wished.is_empty() {
+            return;
+        }
+        let connection = one.joined(now);
         self.wished.retain(|(local, remote)| {
             let tuple = FourTuple { local: SocketAddr::new(*local, port), remote: *remote };
-            one.connection.open_path(now, tuple, PathStatus::Available).is_err()
+            connection.open_path(now, tuple, PathStatus::Available).is_err()
         });
     }
 
     fn drive(&mut self, now: Instant) {
         self.open_wished(now);
-        let Self { endpoint, live, app, served, out, .. } = self;
+        let Self { endpoint, live, app, served, out, lends, .. } = self;
         live.retain(|handle, one| {
+            if *lends {
+                one.lend(now);
+            }
             drive_connection(now, one, (endpoint, *handle), app, out);
-            let keep = !one.connection.is_drained();
+            let keep = !one.coordinator.connection().is_drained();
             if let Some(server) = one.server.as_ref().filter(|_| !keep) {
                 served.push(server.progress());
             }
@@ -158,7 +255,7 @@ fn drive_connection(
     client: &mut ClientApp,
     out: &mut VecDeque<Datagram>,
 ) {
-    while let Some(event) = one.connection.poll() {
+    while let Some(event) = one.coordinator.poll() {
         match (event, &mut one.server) {
             (Event::Connected, Some(server)) => server.on_connected(),
             (Event::Connected, None) => client.on_connected(),
@@ -167,16 +264,13 @@ fn drive_connection(
             _ => {}
         }
     }
-    let mut streams = Streams(&mut one.connection);
+    let mut streams = Streams(&mut one.coordinator);
     match &mut one.server {
         Some(server) => server.drive(&mut streams),
         None => client.drive(&mut streams),
     }
-    let mut buffer = Vec::new();
-    while let Some(transmit) = one.connection.poll_transmit(now, 10, &mut buffer) {
-        push(out, &transmit, &buffer);
-    }
-    while let Some(event) = one.connection.poll_endpoint_event() {
+    one.transmit(now, out);
+    while let Some(event) = one.coordinator.poll_endpoint_event() {
         endpoint.on_connection_event(handle, event);
     }
 }
@@ -189,14 +283,17 @@ impl Host for PlaitHost {
             Received::Nothing => {}
             Received::Connection(handle, input) => {
                 if let Some(one) = self.live.get_mut(&handle) {
-                    one.connection.handle_datagram(now, input);
+                    match one.lent.iter_mut().find(|path| path.id() == input.path()) {
+                        Some(path) => path.handle_datagram(now, input),
+                        None => one.coordinator.handle_datagram(now, input),
+                    };
                 }
             }
             Received::Reply(transmit) => push(&mut self.out, &transmit, &reply),
             Received::Incoming(incoming) => match self.endpoint.accept(incoming, now, &mut reply, None) {
                 Ok((handle, mut connection)) => {
                     observe(&mut connection, "server");
-                    self.live.insert(handle, Live { connection, server: Some(ServerApp::default()) });
+                    self.live.insert(handle, Live::new(connection, Some(ServerApp::default())));
                 }
                 Err(error) => {
                     if let Some(transmit) = error.reply {
@@ -209,14 +306,17 @@ impl Host for PlaitHost {
 
     fn on_timeout(&mut self, now: Instant) {
         for one in self.live.values_mut() {
-            if one.connection.deadline().is_some_and(|at| at <= now) {
-                one.connection.on_timeout(now);
+            if one.coordinator.deadline().is_some_and(|at| at <= now) {
+                one.coordinator.on_timeout(now);
+            }
+            for path in one.lent.iter_mut().filter(|path| path.deadline().is_some_and(|at| at <= now)) {
+                path.on_timeout(now);
             }
         }
     }
 
     fn deadline(&self) -> Option<Instant> {
-        self.live.values().filter_map(|one| one.connection.deadline()).min()
+        self.live.values().filter_map(Live::deadline).min()
     }
 
     fn poll_transmit(&mut self, now: Instant, out: &mut VecDeque<Datagram>) {
@@ -245,20 +345,21 @@ impl Stack for PlaitHost {
 
     fn paths(&mut self) -> Vec<PathBytes> {
         let Some(one) = self.live.values_mut().next() else { return Vec::new() };
-        let ids = one.connection.paths().ids_with_closing();
+        let connection = one.coordinator.connection();
+        let ids = connection.paths().ids_with_closing();
         let bytes = |id| {
-            let stats = one.connection.path_statistics(Instant::ZERO, id)?;
+            let stats = connection.path_statistics(Instant::ZERO, id)?;
             Some(PathBytes { id: u64::from(id.0), sent: stats.sent_bytes, received: stats.received_bytes })
         };
         ids.into_iter().filter_map(bytes).collect()
     }
 
     fn close(&mut self, now: Instant) {
-        self.live.values_mut().for_each(|one| one.connection.close(now, 0, Bytes::new()));
+        self.live.values_mut().for_each(|one| one.joined(now).close(now, 0, Bytes::new()));
     }
 
     fn obey(&mut self, now: Instant, command: Command) {
-        let Some(connection) = self.connection() else { return };
+        let Some(connection) = self.live.values_mut().next().map(|one| one.joined(now)) else { return };
         let ids = connection.paths().ids();
         let path = |nth: usize| ids.get(nth % ids.len().max(1)).copied();
         match command {
@@ -284,7 +385,7 @@ impl Stack for PlaitHost {
     }
 }
 
-struct Streams<'a>(&'a mut Connection);
+struct Streams<'a>(&'a mut Coordinator);
 
 impl Wire for Streams<'_> {
     fn open(&mut self) -> Option<u64> {

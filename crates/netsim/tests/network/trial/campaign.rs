@@ -95,10 +95,15 @@ fn number(name: &str) -> Option<u64> {
 
 /// The trials of a test: PLAIT_SEED picks one, PLAIT_SEEDS says how many, PLAIT_JOBS on how many threads.
 pub fn hold(name: &str) {
+    hold_some(name, SEEDS);
+}
+
+/// The same, with so many seeds where nobody says how many.
+pub fn hold_some(name: &str, usual: u64) {
     let pairing = Pairing::named(name).unwrap();
     let seeds = match number("PLAIT_SEED") {
         Some(seed) => seed..seed + 1,
-        None => 0..number("PLAIT_SEEDS").unwrap_or(SEEDS),
+        None => 0..number("PLAIT_SEEDS").unwrap_or(usual),
     };
     let jobs = number("PLAIT_JOBS").map_or(1, |n| n as usize);
     let tally = sweep(pairing, seeds, jobs);

@@ -42,7 +42,7 @@ impl Trial {
             keep_alive: moves.then_some(KEEP_ALIVE),
         };
         // quinn and noq as clients never accept a Retry after a damaged one.
-        let flips = options.welcome == Welcome::Direct || pairing.client == Kind::Plait;
+        let flips = options.welcome == Welcome::Direct || pairing.client.is_plait();
         let outages: Duration =
             faults.iter().map(|(_, f)| if let Fault::Outage(_, d) = f { *d } else { Duration::ZERO }).sum();
         Self {
@@ -60,7 +60,7 @@ impl Trial {
 }
 
 fn only_plait(pairing: &Pairing) -> bool {
-    pairing.client == Kind::Plait && pairing.server == Kind::Plait
+    pairing.client.is_plait() && pairing.server.is_plait()
 }
 
 fn between(r: &mut Random, low: u64, high: u64) -> u64 {
@@ -197,7 +197,7 @@ fn spare_peers(pairing: &Pairing, legs: &mut [Leg], faults: &mut Vec<(Duration, 
             _ => None,
         })
         .collect();
-    if pairing.server != Kind::Plait {
+    if !pairing.server.is_plait() {
         // quinn and noq keep the MTU of the old address and put PATH_CHALLENGE into full packets: nothing passes.
         faults.retain(|(_, f)| !matches!(f, Fault::Shrink(leg, _) if moved.contains(leg)));
     }

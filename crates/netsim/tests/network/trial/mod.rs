@@ -38,7 +38,7 @@ impl Pairing {
     }
 
     /// Every pairing that there is.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 11] = [
         Self::new("plait_plait", Kind::Plait, Kind::Plait, Width::Single),
         Self::new("plait_quinn", Kind::Plait, Kind::Quinn, Width::Single),
         Self::new("quinn_plait", Kind::Quinn, Kind::Plait, Width::Single),
@@ -47,6 +47,9 @@ impl Pairing {
         Self::new("plait_plait_paths", Kind::Plait, Kind::Plait, Width::Several),
         Self::new("plait_noq_paths", Kind::Plait, Kind::Noq, Width::Several),
         Self::new("noq_plait_paths", Kind::Noq, Kind::Plait, Width::Several),
+        Self::new("lent_lent_paths", Kind::Lent, Kind::Lent, Width::Several),
+        Self::new("lent_noq_paths", Kind::Lent, Kind::Noq, Width::Several),
+        Self::new("noq_lent_paths", Kind::Noq, Kind::Lent, Width::Several),
     ];
 
     /// The pairing of this name.
