@@ -40,6 +40,11 @@ mod lever {
             self.lever.panics.store(true, SeqCst);
         }
 
+        /// Nothing falls any more; true where something was still to fall.
+        pub(crate) fn spare(&self) -> bool {
+            self.lever.panics.swap(false, SeqCst)
+        }
+
         /// It does nothing from now on.
         pub(crate) fn stall(&self) {
             self.lever.stalls.store(true, SeqCst);

@@ -26,4 +26,6 @@ pub(crate) use pool::WorkerPool;
 pub(crate) use routes::Routes;
 
 #[cfg(test)]
+mod chaos;
+#[cfg(test)]
 mod tests;

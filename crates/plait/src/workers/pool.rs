@@ -93,6 +93,13 @@ impl WorkerPool {
         self.worker(index).map(|worker| &worker.fault)
     }
 
+    /// The thread stands still for so long, with all that it serves, as one that the system does not run.
+    #[cfg(test)]
+    #[expect(clippy::disallowed_methods, reason = "it is to wait, and everybody that it serves with it")]
+    pub(crate) fn freeze(&self, index: usize, time: std::time::Duration) {
+        self.worker(index).map(|worker| worker.runtime.spawn(async move { std::thread::sleep(time) }));
+    }
+
     /// What each thread did.
     pub(crate) fn figures(&self) -> Vec<WorkerFigures> {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);

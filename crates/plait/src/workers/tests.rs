@@ -20,27 +20,32 @@ fn endpoint(server: Option<ServerConfig>, sockets: usize) -> Endpoint {
     Endpoint::new(config, server, vec![SocketAddr::from(([127, 0, 0, 1], 0)); sockets]).unwrap()
 }
 
-/// A client and a server with two paths, and two threads each.
-struct Ends {
-    client: Connection,
-    server: Connection,
-    client_endpoint: Endpoint,
-    _server_endpoint: Endpoint,
+/// A client and a server with several paths, and two threads each.
+pub(super) struct Ends {
+    pub(super) client: Connection,
+    pub(super) server: Connection,
+    pub(super) client_endpoint: Endpoint,
+    pub(super) server_endpoint: Endpoint,
 }
 
 async fn connected() -> Ends {
+    connected_by("fullmesh", 2).await
+}
+
+/// The same with a policy that opens paths, and so many sockets of the client.
+pub(super) async fn connected_by(path_policy: &str, sockets: usize) -> Ends {
     let (mut server_config, mut client_config) = configs();
     let mut transport = TransportConfig::default();
-    transport.path_policy(crate::path_policy("fullmesh").unwrap());
+    transport.path_policy(crate::path_policy(path_policy).unwrap());
     transport.scheduler(crate::scheduler("round-robin").unwrap());
     let transport = Arc::new(transport);
     client_config.transport_config(transport.clone());
     server_config.transport_config(transport);
-    let (server_endpoint, client_endpoint) = (endpoint(Some(server_config), 1), endpoint(None, 2));
+    let (server_endpoint, client_endpoint) = (endpoint(Some(server_config), 1), endpoint(None, sockets));
     let connecting =
         client_endpoint.connect_with(client_config, server_endpoint.local_addr().unwrap(), "localhost").unwrap();
     let (client, server) = tokio::join!(connecting, async { server_endpoint.accept().await.unwrap().await });
-    Ends { client: client.unwrap(), server: server.unwrap(), client_endpoint, _server_endpoint: server_endpoint }
+    Ends { client: client.unwrap(), server: server.unwrap(), client_endpoint, server_endpoint }
 }
 
 const BYTES: usize = 10_000_000;
