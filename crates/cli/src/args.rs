@@ -160,6 +160,10 @@ pub(crate) struct ListenArgs {
     /// Seconds after which a client that takes nothing of what it asked for is dropped
     #[arg(long, value_name = "S", default_value_t = 30, value_parser = whole::<u32>(1..=86_400))]
     pub(crate) patience: u32,
+    /// Threads of this process; with 2 or more, so many beside them serve the paths of connections, each path one of them
+    /// [default: one a core, and a connection on one of them]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>(1..=1024))]
+    pub(crate) threads: Option<usize>,
     /// Refuse clients that ask for other policies (`get --server-scheduler` and its like)
     #[arg(long)]
     pub(crate) fixed_policies: bool,
@@ -220,6 +224,10 @@ pub(crate) struct ConnectArgs {
     /// Use one path only, the one that the system chooses
     #[arg(long)]
     pub(crate) single: bool,
+    /// Threads of this process; with 2 or more, so many beside them serve the paths of the connection, and as many paths are opened
+    /// at least: several between two addresses where there are fewer addresses [default: one a core, and a connection on one of them]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>(1..=1024))]
+    pub(crate) threads: Option<usize>,
     /// Accept any certificate
     #[arg(long, conflicts_with = "ca")]
     pub(crate) insecure: bool,

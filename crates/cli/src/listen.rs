@@ -14,7 +14,7 @@ use crate::identity::{Home, addresses};
 use crate::names::PathPolicyName;
 use crate::options::{InteropOptions, PreferredVersion, TransportPlan};
 use crate::output::print_json;
-use crate::output::summary::Listening;
+use crate::output::summary::{Listening, Stopped, WorkerSummary};
 use crate::service::Service;
 use crate::tls::Shown;
 use crate::{stop, tls, transport};
@@ -34,14 +34,14 @@ pub(crate) struct Opened {
     pub(crate) shown: Shown,
 }
 
-/// Opens the sockets; nobody is told yet. Paths are served by so many `threads`; 1 leaves them to the tasks of their connections.
-pub(crate) async fn open(args: &ListenArgs, service: Service, threads: usize) -> Result<Opened, CliError> {
+/// Opens the sockets; nobody is told yet.
+pub(crate) async fn open(args: &ListenArgs, service: Service) -> Result<Opened, CliError> {
     let shown = match (&args.cert, &args.key) {
         (Some(cert), Some(key)) => Shown::read(cert, key)?,
         _ => Shown::self_signed(&Home::new(args.identity.as_ref()).key()?, &args.name, addresses(&args.listen).await)?,
     };
     tls::draw_randomness()?;
-    let endpoint = endpoint(args, service, shown.clone(), threads)?;
+    let endpoint = endpoint(args, service, shown.clone())?;
     // Only now: where the port is taken, the file may be that of the server which holds it.
     if let (Some(file), Some(pem)) = (&args.cert_out, &shown.made_pem) {
         write_whole(file, pem.as_bytes()).map_err(|error| {
@@ -64,11 +64,15 @@ pub(crate) async fn until_stopped(endpoint: Endpoint, serving: impl Future<Outpu
     endpoint.close(0, b"the server stops");
     // Clients that do not hear it time out by themselves.
     let _ = tokio::time::timeout(CLOSE_TIMEOUT, endpoint.wait_idle()).await;
+    let workers: Vec<WorkerSummary> = endpoint.workers().into_iter().map(WorkerSummary::from).collect();
+    if !workers.is_empty() {
+        print_json(&Stopped { event: "stopped", workers })?;
+    }
     Ok(())
 }
 
 /// An endpoint that takes connections as the flags say.
-fn endpoint(args: &ListenArgs, service: Service, shown: Shown, threads: usize) -> Result<Endpoint, CliError> {
+fn endpoint(args: &ListenArgs, service: Service, shown: Shown) -> Result<Endpoint, CliError> {
     let interop = InteropOptions::new(&args.interop, args.qlog.as_ref());
     let mut config = transport::server_config(service, shown, interop.suites)?;
     let mut carriage = transport::config(&TransportPlan::new(&args.transport, args.max_paths));
@@ -86,7 +90,7 @@ fn endpoint(args: &ListenArgs, service: Service, shown: Shown, threads: usize) -
     let mut endpoint_config =
         EndpointConfig::fresh().map_err(|error| CliError::running(error, "the system must provide randomness"))?;
     endpoint_config.max_connections(MAX_CONNECTIONS);
-    endpoint_config.workers(threads);
+    endpoint_config.workers(args.threads.unwrap_or(1));
     if interop.preferred_version == PreferredVersion::Second {
         config.preferred_versions(vec![Version::V2, Version::V1]);
     }

@@ -310,8 +310,18 @@ impl ConnectPlan {
             interop,
             timeout: args.connect_timeout,
             begin: if args.first_path_only { BeginOver::First } else { BeginOver::Any },
-            threads: 1,
+            threads: args.threads.unwrap_or(1),
         })
+    }
+
+    /// The same for the `index`-th of several connections of one path each, served by its task: from one of the named addresses
+    /// in turns, or where the system chooses.
+    pub(crate) fn shard(&self, index: usize) -> Self {
+        let locals = match &self.locals {
+            Locals::Named(names) if !names.is_empty() => Locals::Named(vec![names[index % names.len()].clone()]),
+            _ => Locals::Single,
+        };
+        Self { locals, threads: 1, ..self.clone() }
     }
 
     /// Whether the server may tell addresses beside those that its name has.

@@ -30,8 +30,10 @@ pub fn plait() -> ExitCode {
         _ => "error,rustls_platform_verifier=off",
     });
     let threads = match &line.command {
-        Command::Perf(PerfCommand::Server(args)) => args.threads,
-        Command::Perf(PerfCommand::Client(args)) => args.threads,
+        Command::Serve(args) => args.listen.threads,
+        Command::Get(args) => args.connect.threads,
+        Command::Perf(PerfCommand::Server(args)) => args.listen.threads,
+        Command::Perf(PerfCommand::Client(args)) => args.connect.threads,
         _ => None,
     };
     finish(run(line.command), threads, || usage::name::<CommandLine>("plait"))

@@ -18,7 +18,9 @@ use crate::http::sink::{Digested, Sink, place_of};
 use crate::meter::Meter;
 use crate::options::{Destination, Download, GetPlan, KeyUpdates, Multipath};
 use crate::output::progress::{ProgressDisplay, Snapshot};
-use crate::output::summary::{AttemptSummary, BothSides, DownloadSummary, GetSummary, PathSummary, duplicates};
+use crate::output::summary::{
+    AttemptSummary, BothSides, DownloadSummary, GetSummary, PathSummary, WorkerSummary, duplicates,
+};
 use crate::output::{Format, eprint_line, print_json, refused};
 use crate::paths::PathTable;
 use crate::stop;
@@ -54,6 +56,8 @@ struct DownloadOutcome {
     /// Bytes on streams that were no body.
     told_bytes: u64,
     paths: Vec<PathSummary>,
+    /// Our threads that served paths.
+    workers: Vec<WorkerSummary>,
     ended: Vec<Ended>,
 }
 
@@ -120,6 +124,7 @@ async fn download_all(plan: &GetPlan, args: &GetArgs, outcome: &mut DownloadOutc
         }
     }
     outcome.paths = book.paths();
+    outcome.workers = endpoint.workers().into_iter().map(WorkerSummary::from).collect();
     meter.stop();
     if let Some(error) = connection.close_reason()
         && outcome.ended.iter().any(|ended| ended.result.is_err())
@@ -258,6 +263,7 @@ fn summary(plan: &GetPlan, outcome: &DownloadOutcome, error: Option<&CliError>) 
         longest_stall_ms: ms(arrivals.longest_gap()),
         attempts: outcome.attempts.iter().map(AttemptSummary::from).collect(),
         duplicate_bytes: duplicates(&paths, bytes + outcome.told_bytes).filter(|_| error.is_none()),
+        workers: outcome.workers.clone(),
         paths,
         downloads,
         error: error.map(ToString::to_string),

@@ -22,7 +22,7 @@ pub(crate) async fn run(args: ServeArgs) -> Result<(), CliError> {
     };
     let site = FileServer::new(root, args.listen.terms()).patience(Duration::from_secs(args.listen.patience.into()));
     let site = Arc::new(site);
-    let endpoint = listen::open(&args.listen, FILES, 1).await?.endpoint;
+    let endpoint = listen::open(&args.listen, FILES).await?.endpoint;
     listen::until_stopped(endpoint.clone(), accept(&endpoint, &site)).await
 }
 

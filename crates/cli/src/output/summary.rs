@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use plait::{Attempt, AttemptOutcome};
+use plait::{Attempt, AttemptOutcome, WorkerFigures};
 use serde::Serialize;
 
 use crate::http::policies::{Named, Wish};
@@ -122,6 +122,33 @@ pub(crate) struct DownloadSummary {
     pub(crate) error: Option<String>,
 }
 
+/// What one of our threads did that served paths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct WorkerSummary {
+    /// Paths that were lent to it, each as often as it was.
+    pub(crate) loans: u64,
+    /// UDP payload that it sent.
+    pub(crate) sent_bytes: u64,
+    /// UDP payload that it received, or that was handed to it.
+    pub(crate) received_bytes: u64,
+}
+
+impl From<WorkerFigures> for WorkerSummary {
+    fn from(figures: WorkerFigures) -> Self {
+        let WorkerFigures { loans, sent_bytes, received_bytes, .. } = figures;
+        Self { loans, sent_bytes, received_bytes }
+    }
+}
+
+/// The last line of a server with threads that serve paths.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Stopped {
+    /// The name of the line, always `stopped`.
+    pub(crate) event: &'static str,
+    /// What each of them did.
+    pub(crate) workers: Vec<WorkerSummary>,
+}
+
 /// What `get --json` prints at its end.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct GetSummary {
@@ -163,6 +190,8 @@ pub(crate) struct GetSummary {
     pub(crate) attempts: Vec<AttemptSummary>,
     /// Bytes of bodies that came more than once; none when it failed.
     pub(crate) duplicate_bytes: Option<u64>,
+    /// Our threads that served paths.
+    pub(crate) workers: Vec<WorkerSummary>,
     /// Every path that there was.
     pub(crate) paths: Vec<PathSummary>,
     /// One entry for each URL.
@@ -325,6 +354,7 @@ mod tests {
             longest_stall_ms: 0.0,
             attempts: Vec::new(),
             duplicate_bytes: Some(0),
+            workers: Vec::new(),
             paths: vec![PathSummary::default()],
             downloads: Vec::new(),
             error: None,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 use super::carrier::Kernel;
 use crate::args::{ConnectArgs, ListenArgs, OutputArgs};
@@ -22,10 +22,6 @@ pub(crate) struct PerfServerArgs {
     pub(crate) listen: ListenArgs,
     #[command(flatten)]
     pub(crate) also: CarrierArgs,
-    /// Threads of this process; with 2 or more, so many beside them serve the paths of connections, each path one of them
-    /// [default: one a core, and a connection on one of them]
-    #[arg(long, value_name = "N", value_parser = whole::<usize>(1..=1024))]
-    pub(crate) threads: Option<usize>,
 }
 
 /// Transports of the kernel.
@@ -118,14 +114,24 @@ pub(crate) struct PerfClientArgs {
     /// Size of a datagram [default: 1100]
     #[arg(short, long, value_name = "SIZE", value_parser = parse_size, requires = "datagrams")]
     pub(crate) length: Option<u64>,
-    /// Threads of this process; with 2 or more, so many beside them serve the paths of the connection, and as many paths are opened
-    /// at least: several between two addresses where there are fewer addresses [default: one a core, and a connection on one of them]
-    #[arg(long, value_name = "N", value_parser = whole::<usize>(1..=1024))]
-    pub(crate) threads: Option<usize>,
+    /// How threads share the load
+    #[arg(long, value_name = "HOW", value_enum, default_value_t = Placement::Spread)]
+    pub(crate) placement: Placement,
     #[command(flatten)]
     pub(crate) connect: ConnectArgs,
     #[command(flatten)]
     pub(crate) show: OutputArgs,
+}
+
+/// How several threads share a load.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Placement {
+    /// One connection, whose streams go over all its paths, each served by one of the threads
+    #[default]
+    Spread,
+    /// As many connections of one path each, which share nothing, and at least a stream on each: what no single connection can
+    /// surpass
+    Shard,
 }
 
 impl PerfClientArgs {

@@ -1,4 +1,7 @@
-//! Where streams come from: one QUIC connection, or as many of TCP as there are streams.
+//! Where streams come from: a QUIC connection or several, or as many of TCP as there are streams.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use plait::Connection;
 
@@ -9,16 +12,39 @@ use super::tcp::TcpDialer;
 /// A server that is connected, or can be.
 #[derive(Clone)]
 pub(crate) enum Dialer {
-    Quic(Connection),
+    Quic(Arc<Shards>),
     Tcp(TcpDialer),
+}
+
+/// Connections that streams are dealt to in turns.
+pub(crate) struct Shards {
+    first: Connection,
+    others: Vec<Connection>,
+    next: AtomicUsize,
+}
+
+impl Shards {
+    pub(crate) fn new(first: Connection, others: Vec<Connection>) -> Arc<Self> {
+        Arc::new(Self { first, others, next: AtomicUsize::new(0) })
+    }
+
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Connection> {
+        std::iter::once(&self.first).chain(&self.others)
+    }
+
+    /// The connection of the next stream.
+    fn next(&self) -> &Connection {
+        let turn = self.next.fetch_add(1, Ordering::Relaxed) % (self.others.len() + 1);
+        self.all().nth(turn).unwrap_or(&self.first)
+    }
 }
 
 impl Dialer {
     /// A new stream both ways.
     pub(crate) async fn open(&self) -> Result<(PipeWriter, PipeReader), PipeError> {
         match self {
-            Self::Quic(connection) => {
-                let opened = connection.open_bi().await;
+            Self::Quic(shards) => {
+                let opened = shards.next().open_bi().await;
                 let (send, recv) = opened.map_err(|error| PipeError::Gone(error.to_string()))?;
                 Ok((PipeWriter::Quic(send), PipeReader::Quic(recv)))
             }
@@ -26,10 +52,10 @@ impl Dialer {
         }
     }
 
-    /// The QUIC connection.
+    /// The QUIC connection, the first of several.
     pub(crate) fn connection(&self) -> Option<&Connection> {
         match self {
-            Self::Quic(connection) => Some(connection),
+            Self::Quic(shards) => Some(&shards.first),
             Self::Tcp(_) => None,
         }
     }
@@ -43,6 +69,9 @@ impl Dialer {
 
     /// Bytes of streams that the server has, as its acknowledgements say; none over TCP, which does not tell.
     pub(crate) fn delivered(&self) -> Option<u64> {
-        self.connection().map(|connection| connection.stats().stream_bytes_acked)
+        match self {
+            Self::Quic(shards) => Some(shards.all().map(|connection| connection.stats().stream_bytes_acked).sum()),
+            Self::Tcp(_) => None,
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::args::PerfClientArgs;
+use super::args::{PerfClientArgs, Placement};
 use super::carrier::Carrier;
 use super::datagrams::STAMP_BYTES;
 use super::load::{BulkLoad, ConnectionLoad, DatagramLoad, Extent, RequestLoad, Workload};
@@ -25,6 +25,8 @@ pub(crate) struct PerfPlan {
     pub(crate) load: Workload,
     /// Streams or connections at once, each way.
     pub(crate) streams: u64,
+    /// Connections that the streams of the load are dealt to.
+    pub(crate) shards: usize,
     /// Policies that the server is asked for.
     pub(crate) wish: Wish,
     /// Time between two lines of progress.
@@ -46,9 +48,10 @@ pub(crate) enum Questions {
 impl PerfPlan {
     /// Checks the flags.
     pub(crate) fn new(args: &PerfClientArgs) -> Result<Self, CliError> {
-        let load = load(args)?;
         let mut connect = ConnectPlan::new(&args.connect, PERF, server(&args.server)?)?;
-        connect.threads = args.threads.unwrap_or(1);
+        let shards = shards(args)?;
+        let streams = args.streams.max(u32::try_from(shards).unwrap_or(u32::MAX));
+        let load = load(args, streams.into())?;
         if matches!(load, Workload::Connections(_)) {
             connect.tls.sessions = Sessions::Forgotten;
         }
@@ -71,7 +74,8 @@ impl PerfPlan {
             connect,
             carrier,
             load,
-            streams: u64::from(args.streams),
+            streams: u64::from(streams),
+            shards,
             wish: wished,
             interval: args.interval,
             time_limit: args.max_time,
@@ -80,9 +84,22 @@ impl PerfPlan {
     }
 }
 
-fn load(args: &PerfClientArgs) -> Result<Workload, CliError> {
+/// Connections that share the load.
+fn shards(args: &PerfClientArgs) -> Result<usize, CliError> {
+    match (args.placement, args.connect.threads.unwrap_or(1)) {
+        (Placement::Spread, _) => Ok(1),
+        (Placement::Shard, 1) => {
+            Err(CliError::usage("--placement shard wants --threads 2 or more, a connection for each"))
+        }
+        (Placement::Shard, _) if args.carrier.kernel().is_some() || args.mode.connections || args.mode.datagrams => {
+            Err(CliError::usage("--placement shard goes with streams over QUIC"))
+        }
+        (Placement::Shard, threads) => Ok(threads),
+    }
+}
+
+fn load(args: &PerfClientArgs, lanes: u64) -> Result<Workload, CliError> {
     let time = args.time.unwrap_or(USUAL_TIME);
-    let lanes = u64::from(args.streams);
     let amount = |amount: Option<u64>| amount.map_or(Extent::Time(time), Extent::Amount);
     let is_bulk = !(args.mode.requests || args.mode.connections || args.mode.datagrams);
     let misplaced: [(&str, bool); 8] = [
@@ -170,6 +187,19 @@ mod tests {
         for text in ["", ":1", "host:", "host:x", "host:70000", "https://host", "a b"] {
             assert_eq!(of(text).unwrap_err().exit_code(), 2, "{text}");
         }
+    }
+
+    #[test]
+    fn shards_want_threads_and_streams() {
+        let of = |line: &[&str]| {
+            plan(&[&["h", "--placement", "shard"], line].concat()).map(|plan| (plan.shards, plan.streams))
+        };
+        assert_eq!(of(&["--threads", "3"]).unwrap(), (3, 3));
+        assert_eq!(of(&["--threads", "2", "-P", "8", "--bidir"]).unwrap(), (2, 8));
+        for line in [&[][..], &["--threads", "1"], &["--threads", "2", "--datagrams"], &["--threads", "2", "--tcp"]] {
+            assert_eq!(of(line).unwrap_err().exit_code(), 2, "{line:?}");
+        }
+        assert_eq!(plan(&["h", "--threads", "4"]).unwrap().shards, 1);
     }
 
     #[test]

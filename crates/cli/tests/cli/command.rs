@@ -1,7 +1,7 @@
 //! The command as a user runs it: exit codes, what is printed where, files that appear whole or not at all.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
@@ -26,7 +26,7 @@ fn run(args: &[&str]) -> Output {
 struct Server {
     process: Child,
     // Kept open: the server must not find its standard output closed.
-    _stdout: BufReader<ChildStdout>,
+    stdout: BufReader<ChildStdout>,
     address: String,
     dir: TempDir,
 }
@@ -47,7 +47,7 @@ impl Server {
         let ready: Value = serde_json::from_str(&line).expect("the ready line is JSON");
         assert_eq!(ready["event"], "listening");
         let address = ready["addresses"][0].as_str().unwrap().to_owned();
-        Self { process, _stdout: stdout, address, dir }
+        Self { process, stdout, address, dir }
     }
 
     fn url(&self, path: &str) -> String {
@@ -401,6 +401,24 @@ fn servers_stop_when_told() {
     let mut server = Server::start(&[]);
     let told = Command::new("kill").args(["-TERM", &server.process.id().to_string()]).status().unwrap();
     assert!(told.success());
+    assert_eq!(server.process.wait().unwrap().code(), Some(0));
+}
+
+#[cfg(unix)]
+#[test]
+fn threads_of_a_download_are_told_by_both_ends() {
+    let mut server = Server::start(&["--threads", "2"]);
+    let output = run(&["get", &server.url("/bytes/30M"), "--insecure", "--discard", "--threads", "2", "--json"]);
+    let told = summary(&output);
+    assert_eq!((&told["ok"], &told["bytes"]), (&true.into(), &30_000_000.into()), "{told}");
+    assert_eq!(told["workers"].as_array().map(Vec::len), Some(2), "{told}");
+    assert!(told["paths"].as_array().is_some_and(|paths| paths.len() >= 2), "a path for each: {told}");
+    let stopped = Command::new("kill").args(["-TERM", &server.process.id().to_string()]).status().unwrap();
+    assert!(stopped.success());
+    let mut last = String::new();
+    server.stdout.read_to_string(&mut last).unwrap();
+    let last: Value = serde_json::from_str(&last).expect("one line of JSON");
+    assert_eq!((&last["event"], last["workers"].as_array().map(Vec::len)), (&"stopped".into(), Some(2)), "{last}");
     assert_eq!(server.process.wait().unwrap().code(), Some(0));
 }
 

@@ -118,6 +118,24 @@ fn threads_serve_a_path_each_between_the_same_two_addresses() {
 }
 
 #[test]
+fn shards_are_connections_that_share_nothing_but_the_load() {
+    let server = Server::start(&[]);
+    for direction in [&[][..], &["-R"]] {
+        let told = server.told(&[&["--placement", "shard", "--threads", "3", "-n", "3M"][..], direction].concat());
+        assert_eq!(
+            (&told["ok"], &told["bytes"], &told["streams"]),
+            (&true.into(), &3_000_000.into(), &3.into()),
+            "{told}"
+        );
+        assert_eq!(told["paths"].as_array().map(Vec::len), Some(1), "those of the first: {told}");
+        // The first carried its share, and no more.
+        let path = &told["paths"][0];
+        let moved = number(&path["sent_bytes"]) + number(&path["received_bytes"]);
+        assert!((1e6..2e6).contains(&moved), "{told}");
+    }
+}
+
+#[test]
 fn a_load_of_a_time_ends_in_time() {
     let server = Server::start(&["--tcp"]);
     for flags in [&["-t", "0.4"][..], &["-t", "0.4", "-R"], &["-t", "0.4", "--bidir"], &["-t", "0.4", "--tcp"]] {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use plait::{Attempt, Connection};
 
 use super::summary::{
-    ClockSummary, ConnectionSummary, CpuSummary, FlowSummary, LoadSummary, PerfSummary, RoundSummary, WorkerSummary,
+    ClockSummary, ConnectionSummary, CpuSummary, FlowSummary, LoadSummary, PerfSummary, RoundSummary,
 };
 use crate::clock::Clock;
 use crate::connect::{self, Connected, Verbosity};
@@ -15,7 +15,7 @@ use crate::http::policies::Named;
 use crate::meter::Meter;
 use crate::options::Multipath;
 use crate::output::progress::{ProgressDisplay, Snapshot};
-use crate::output::summary::{AttemptSummary, BothSides, PathSummary};
+use crate::output::summary::{AttemptSummary, BothSides, PathSummary, WorkerSummary};
 use crate::output::table::Table;
 use crate::output::{Format, eprint_line, print_json, print_line, refused};
 use crate::paths::PathTable;
@@ -26,7 +26,7 @@ use crate::perf::connections::{self, Knocker};
 use crate::perf::cpu::cpu_seconds;
 use crate::perf::datagrams::{self, DatagramSummary};
 use crate::perf::delays::{DelaySummary, Delays};
-use crate::perf::dialer::Dialer;
+use crate::perf::dialer::{Dialer, Shards};
 use crate::perf::load::{BulkLoad, Extent, RequestLoad, Workload};
 use crate::perf::paced::{self, Exchanges};
 use crate::perf::plan::{PerfPlan, Questions};
@@ -115,13 +115,20 @@ async fn load_one(plan: &PerfPlan, args: &PerfClientArgs, outcome: &mut PerfOutc
 }
 
 async fn over_quic(plan: &PerfPlan, args: &PerfClientArgs, outcome: &mut PerfOutcome) -> Result<(), CliError> {
-    let connected = connect::connect(&plan.connect, verbosity(args), &mut outcome.attempts).await?;
+    let first = if plan.shards > 1 { plan.connect.shard(0) } else { plan.connect.clone() };
+    let connected = connect::connect(&first, verbosity(args), &mut outcome.attempts).await?;
     let Connected { connection, endpoint, remote, further, meter, handshake: _ } = connected;
     outcome.connection = Some(connection.clone());
     outcome.handshake_s = meter.handshake_s();
     outcome.whole = Some(meter);
     connect::open_further(&connection, further, verbosity(args));
-    let dialer = Dialer::Quic(connection.clone());
+    let mut others = Vec::new();
+    for index in 1..plan.shards {
+        // The summary has the attempts of the first.
+        others.push(connect::connect(&plan.connect.shard(index), verbosity(args), &mut Vec::new()).await?);
+    }
+    let shards = Shards::new(connection.clone(), others.iter().map(|other| other.connection.clone()).collect());
+    let dialer = Dialer::Quic(shards.clone());
     let patience = connection.rtt() * ANSWER_RTTS + ANSWER_TIME;
     if plan.questions == Questions::Asked {
         outcome.theirs = question::ask_policies(&dialer, &plan.wish, patience).await;
@@ -131,13 +138,15 @@ async fn over_quic(plan: &PerfPlan, args: &PerfClientArgs, outcome: &mut PerfOut
     }
     let done = measured(plan, args, &dialer, patience, outcome).await;
     outcome.cost.workers = endpoint.workers().into_iter().map(WorkerSummary::from).collect();
-    if let Some(error) = connection.close_reason() {
+    if let Some(error) = shards.all().find_map(Connection::close_reason) {
         let bytes = outcome.total.map_or(0, |total| total.bytes);
         return Err(connect::connection_lost(&plan.connect.host, remote, bytes, &error));
     }
-    connection.close(0, b"done");
+    shards.all().for_each(|connection| connection.close(0, b"done"));
     // A server that does not hear it times out by itself.
-    let _ = tokio::time::timeout(connect::CLOSE_TIMEOUT, endpoint.wait_closes_sent()).await;
+    for endpoint in std::iter::once(&endpoint).chain(others.iter().map(|other| &other.endpoint)) {
+        let _ = tokio::time::timeout(connect::CLOSE_TIMEOUT, endpoint.wait_closes_sent()).await;
+    }
     done
 }
 

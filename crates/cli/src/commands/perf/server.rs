@@ -17,7 +17,7 @@ use crate::perf::tcp::TcpHost;
 pub(super) async fn run(args: PerfServerArgs) -> Result<(), CliError> {
     let patience = Duration::from_secs(args.listen.patience.into());
     let server = Arc::new(PerfServer::new(args.listen.terms(), patience));
-    let opened = listen::open(&args.listen, PERF, args.threads.unwrap_or(1)).await?;
+    let opened = listen::open(&args.listen, PERF).await?;
     let endpoint = opened.endpoint;
     let host = match args.also.kernel() {
         Some(kernel) => {

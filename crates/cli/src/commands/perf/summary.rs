@@ -1,10 +1,9 @@
 //! What `plait perf client --json` prints at its end.
 
-use plait::WorkerFigures;
 use serde::Serialize;
 
 use crate::args::ExtensionName;
-use crate::output::summary::{AttemptSummary, BothSides, PathSummary};
+use crate::output::summary::{AttemptSummary, BothSides, PathSummary, WorkerSummary};
 use crate::perf::datagrams::DatagramSummary;
 use crate::perf::delays::DelaySummary;
 use crate::perf::paced::Exchange;
@@ -36,24 +35,6 @@ pub(crate) struct CpuSummary {
     pub(crate) client: Option<f64>,
     /// The server's, whoever else it served; none where it does not say.
     pub(crate) server: Option<f64>,
-}
-
-/// What one of our threads did that served paths.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct WorkerSummary {
-    /// Paths that were lent to it, each as often as it was.
-    pub(crate) loans: u64,
-    /// UDP payload that it sent.
-    pub(crate) sent_bytes: u64,
-    /// UDP payload that it received, or that was handed to it.
-    pub(crate) received_bytes: u64,
-}
-
-impl From<WorkerFigures> for WorkerSummary {
-    fn from(figures: WorkerFigures) -> Self {
-        let WorkerFigures { loans, sent_bytes, received_bytes, .. } = figures;
-        Self { loans, sent_bytes, received_bytes }
-    }
 }
 
 /// Requests or connections.
