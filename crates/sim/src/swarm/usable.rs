@@ -20,6 +20,7 @@ pub(super) fn is_usable(scenario: &Scenario) -> bool {
     let mut plans: Vec<DuplexPlan> = scenario.duplexes().cloned().collect();
     let initial = scenario.endpoints.initial_path;
     let (mut interface, mut troubled) = (InterfaceState::Up, false);
+    let (mut goes_away, mut ends_others) = (false, false);
     let way = scenario.way(initial);
     // Few workers: any of them serves the initial path.
     let few_workers = scenario.endpoints.workers.is_none_or(|workers| (workers.count as u64) < WORKERS_MAX);
@@ -38,13 +39,18 @@ pub(super) fn is_usable(scenario: &Scenario) -> bool {
         {
             return false;
         }
+        ends_others |= event.worker.is_some_and(|fault| ends_paths(&fault));
         if event.place == Place::path(initial) {
+            goes_away |= event.interface == Some(InterfaceState::Down);
             interface = event.interface.unwrap_or(interface);
         }
     }
     let good = way.iter().filter_map(|place| plans.get(place.0)).all(|plan| carries(&plan.up) && carries(&plan.down));
     let ruled_out = scenario.rules.iter().any(|rule| way.contains(&rule.place) && closes(rule));
-    good && !ruled_out && interface == InterfaceState::Up
+    // A client leaves a path whose interface goes away. A server whose other path is given up with its worker meanwhile has none
+    // left by which to say so: the connection ends.
+    let may_be_cut_off = goes_away && ends_others;
+    good && !ruled_out && !may_be_cut_off && interface == InterfaceState::Up
 }
 
 fn carries(plan: &LinkPlan) -> bool {
@@ -113,5 +119,15 @@ mod tests {
         ] {
             assert!(!is_usable(&read(&format!("{base}{bad}"))), "{bad}");
         }
+        let away =
+            "[[event]]\nat_s = 1\npath = 0\ninterface = \"down\"\n[[event]]\nat_s = 2\npath = 0\ninterface = \"up\"\n";
+        let dies = "[[event]]\nat_s = 1.5\npath = 1\nworker_dies = \"seen\"\n";
+        let two = |events: &str| {
+            let paths = "[[path]]\nrate_mbps = 1\n[[path]]\nrate_mbps = 1\n";
+            is_usable(&read(&format!(
+                "{paths}[transfer]\nkind = \"upload\"\n[endpoints]\nworkers = {WORKERS_MAX}\n{events}"
+            )))
+        };
+        assert!(two(away) && two(dies) && !two(&format!("{away}{dies}")));
     }
 }

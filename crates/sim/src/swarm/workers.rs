@@ -22,12 +22,14 @@ pub fn draw_with_workers(seed: u64) -> String {
     let lending = if random.chance(0.8) { "eager" } else { "on-demand" };
     // The last table of what was drawn is that of the endpoints.
     let _ = writeln!(text, "workers = {count}\nlending = \"{lending}\"");
+    // A path that is given up beside one whose interface is away may be a server's last.
+    let goes_away = text.contains("interface = \"down\"");
     for _ in 0..random.below(6).saturating_sub(2) {
         let path = random.below(paths as u64) as usize;
         let at = log(&mut random, 0.05, FAULTS_UNTIL_S);
         let end = pick(&mut random, &["client", "server", "both"]);
         // With few workers any of them serves a path that must live.
-        let must_live = keeps.contains(&path) || count < WORKERS_MAX;
+        let must_live = keeps.contains(&path) || count < WORKERS_MAX || goes_away;
         let what = match random.below(4) {
             0 if !must_live => "worker_dies = \"seen\"".to_owned(),
             1 if !must_live => "worker_dies = \"unseen\"".to_owned(),
