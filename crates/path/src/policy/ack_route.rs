@@ -120,8 +120,8 @@ const ANOTHER_PATH: u32 = 8;
 
 /// Acks travel on the path of the smallest RTT, and stay there until another is clearly faster.
 ///
-/// The smallest RTT may belong to a thin path. Where the acks of others fill it, as its RTT shows, all acks keep to their
-/// own paths for a while.
+/// The smallest RTT may belong to a thin path. Where the acks of others fill it, as its RTT shows, or where it is far longer by
+/// now than the way home, all acks keep to their own paths for a while.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Fastest {
     last: Option<PathId>,
@@ -166,7 +166,8 @@ impl AckRoute for Fastest {
         let last = carriers.iter().filter(as_good).find(|c| Some(c.id) == self.last);
         if let Some((last, rtt)) = last.and_then(|c| Some((c, c.rtt?))) {
             let is_crowded = self.is_crowded(last);
-            if is_crowded && last.id != of && own.is_some_and(|own| last.rtt_latest > own.rtt) {
+            let is_late = |own| is_crowded && last.rtt_latest > own || is_far_behind(last, own);
+            if last.id != of && own.is_some_and(|own| is_late(own.rtt)) {
                 self.home_until = last.rtt_latest.map(|latest| now + latest * HOME_ROUND_TRIPS);
                 self.last = None;
             }
@@ -186,6 +187,15 @@ impl AckRoute for Fastest {
     fn on_path_closing(&mut self, path: PathId) {
         self.last = self.last.filter(|&last| last != path);
     }
+}
+
+/// True where the queue on `last` costs acks more than the whole way of their own, whoever filled it.
+///
+/// Who receives sends so little beside what comes that bytes do not tell a thin way back full of acks from a way here full of
+/// data. Behind the second, acks that go home come later by less than the own round trip; in the first they would wait for more.
+fn is_far_behind(last: &AckCarrier, own: Option<Duration>) -> bool {
+    let is_twice = |of: Option<Duration>| last.rtt_latest.zip(of).is_some_and(|(latest, of)| latest > of * 2);
+    is_twice(own) && is_twice(last.rtt_least)
 }
 
 /// True where acks had better move from `last` to `chosen`.

@@ -102,3 +102,22 @@ fn a_queue_of_what_comes_is_no_crowd_of_acks() {
     };
     assert_eq!([choose(50, 1000), choose(400, 900_000)], [0, 0]);
 }
+
+#[test]
+fn acks_leave_a_queue_that_costs_more_than_their_own_way() {
+    let mut fastest = by_name("fastest").unwrap().build();
+    let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+    // What comes hides how much of the queue is acks: 500 bytes of them to 10 kB.
+    let mut choose = |now, of, latest, least| {
+        let thin = AckCarrier { sent_bytes: now * 500, received_bytes: now * 10_000, ..measured(0, 45, least, latest) };
+        fastest.choose(at(now), PathId(of), &[thin, measured(1, 50, 50, 50)])[0].0
+    };
+    assert_eq!(choose(0, 1, 10, 10), 0);
+    assert_eq!(choose(1, 1, 100, 10), 0, "twice the own way, no more");
+    assert_eq!(choose(2, 0, 101, 10), 0, "they have no other way home");
+    assert_eq!(choose(3, 1, 101, 60), 0, "a path that is so long without a queue");
+    assert_eq!(choose(4, 1, 101, 10), 1);
+    // For 32 round trips of 101 ms.
+    assert_eq!(choose(3235, 1, 10, 10), 1);
+    assert_eq!(choose(3237, 1, 10, 10), 0);
+}
