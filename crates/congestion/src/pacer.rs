@@ -27,6 +27,8 @@ pub struct Pace {
     pub max_datagram_bytes: u64,
     /// The controller's rate, bytes per second; without one it is 5/4 windows per smoothed RTT.
     pub rate: Option<u64>,
+    /// Nothing is in flight: what leaves next meets no packet of this path.
+    pub idle: bool,
 }
 
 /// Rate in bytes per second and the bucket's size in bytes times 10^9.
@@ -34,6 +36,8 @@ pub struct Pace {
 struct Terms {
     rate: i128,
     burst: i128,
+    /// The same behind a queue that holds no burst.
+    tight: i128,
 }
 
 /// One path's pacer. Over any span `t` at a steady rate it lets out at most `rate * t` plus one burst.
@@ -48,20 +52,24 @@ pub struct Pacer {
     rested: bool,
     /// The bucket's size is at most this, bytes, but always one datagram.
     burst_max: Option<u64>,
+    /// Credit of a second bucket of one datagram, or of what leaves in 2 ms, while the queue is found too short for a burst.
+    tight: Option<i128>,
 }
 
 impl Pacer {
     /// A pacer with a full bucket of ten datagrams, or of what leaves in 2 ms if that is more; `burst_max` bounds it, in
     /// bytes, though one datagram may always leave.
     pub fn new(now: Instant, burst_max: Option<u64>) -> Self {
-        Self { credit: 0, refilled_at: now, primed: false, rested: false, burst_max }
+        Self { credit: 0, refilled_at: now, primed: false, rested: false, burst_max, tight: None }
     }
 
     /// Credits the time since the last call at the pace of now. To be called only when a packet is to be chosen: the pace
     /// changes in between, so that other moments give another credit.
     pub fn refill(&mut self, now: Instant, pace: &Pace) {
         let Some(terms) = self.terms(pace) else { return };
+        let tight = self.tight_at(now, pace, &terms);
         (self.credit, self.primed) = (self.credit_at(now, &terms), true);
+        self.tight = tight;
         self.refilled_at = self.refilled_at.max(now);
         self.rested = self.credit == terms.burst;
     }
@@ -70,11 +78,12 @@ impl Pacer {
     #[inline]
     pub fn ready_at(&self, now: Instant, pace: &Pace) -> Option<Instant> {
         let needed = i128::from(pace.max_datagram_bytes) * NANOS as i128;
-        if self.primed && self.refilled_at >= now && self.credit >= needed {
+        if self.primed && self.refilled_at >= now && self.tight.unwrap_or(self.credit).min(self.credit) >= needed {
             return None;
         }
         let terms = self.terms(pace)?;
         let credit = self.credit_at(now, &terms);
+        let credit = self.tight_at(now, pace, &terms).map_or(credit, |tight| tight.min(credit));
         if credit >= needed {
             return None;
         }
@@ -94,7 +103,18 @@ impl Pacer {
         let needed = i128::from(pace.max_datagram_bytes) * NANOS as i128;
         let burst = (needed * i128::from(BURST_DATAGRAMS)).max(rate * BURST_TIME.as_nanos() as i128);
         let burst = self.burst_max.map_or(burst, |max| burst.min(i128::from(max) * NANOS as i128).max(needed));
-        Some(Terms { rate, burst })
+        let tight = needed.max(rate * BURST_TIME.as_nanos() as i128).min(burst);
+        Some(Terms { rate, burst, tight })
+    }
+
+    /// Credit of the second bucket, where there is one. A path that rested may begin with a whole burst.
+    fn tight_at(&self, now: Instant, pace: &Pace, terms: &Terms) -> Option<i128> {
+        let tight = self.tight?;
+        if pace.idle {
+            return Some(self.credit_at(now, terms));
+        }
+        let elapsed = now.since(self.refilled_at).as_nanos() as i128;
+        Some((tight + terms.rate * elapsed).min(terms.tight.max(tight)).max(-terms.burst))
     }
 
     fn credit_at(&self, now: Instant, terms: &Terms) -> i128 {
@@ -118,7 +138,18 @@ impl Pacer {
     /// An in-flight packet of `bytes` left.
     pub fn on_sent(&mut self, bytes: u64) {
         self.rested = false;
-        self.credit -= i128::from(bytes) * NANOS as i128;
+        let spent = i128::from(bytes) * NANOS as i128;
+        self.credit -= spent;
+        self.tight = self.tight.map(|tight| tight - spent);
+    }
+
+    /// A packet was lost while the RTT was so much above the smallest. A queue that drops before it holds a burst makes losses
+    /// of bursts, all the more where those of several paths meet: packets leave one by one then, until one is lost to a longer
+    /// queue.
+    pub fn on_lost(&mut self, queued: Duration, pace: &Pace) {
+        let Some(terms) = self.terms(pace) else { return };
+        let holds_a_burst = queued.as_nanos() as i128 * terms.rate >= terms.burst;
+        self.tight = if holds_a_burst { None } else { Some(self.tight.unwrap_or(self.credit.min(terms.tight))) };
     }
 }
 

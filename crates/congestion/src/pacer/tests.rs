@@ -18,7 +18,7 @@ fn refilled(
     max_datagram_bytes: u64,
     rate: Option<u64>,
 ) -> Option<Instant> {
-    let pace = Pace { srtt, window_bytes, max_datagram_bytes, rate };
+    let pace = Pace { srtt, window_bytes, max_datagram_bytes, rate, idle: false };
     let before = pacer.ready_at(now, &pace);
     pacer.refill(now, &pace);
     assert_eq!(pacer.ready_at(now, &pace), before, "asking shows what refilling gives");
@@ -138,4 +138,36 @@ proptest! {
             pacer.on_sent(mss);
         }
     }
+}
+
+#[test]
+fn a_loss_without_a_queue_for_bursts_makes_packets_leave_one_by_one() {
+    // 150 000 bytes/s: one datagram in 8 ms, a burst in 80 ms.
+    let pace = |idle| {
+        let (srtt, window_bytes) = (Duration::from_millis(100), 12_000);
+        Pace { srtt, window_bytes, max_datagram_bytes: MSS, rate: None, idle }
+    };
+    let burst = |pacer: &mut Pacer, now, mut idle| {
+        let mut sent = 0;
+        loop {
+            pacer.refill(now, &pace(idle));
+            if pacer.ready_at(now, &pace(idle)).is_some() {
+                return sent;
+            }
+            pacer.on_sent(MSS);
+            (sent, idle) = (sent + 1, false);
+        }
+    };
+    let mut pacer = Pacer::new(at(0), None);
+    assert_eq!(burst(&mut pacer, at(0), true), 10);
+    pacer.on_lost(Duration::from_millis(79), &pace(false));
+    assert_eq!(burst(&mut pacer, at(50_000), false), 1);
+    assert_eq!(pacer.ready_at(at(50_000), &pace(false)), Some(at(58_000)));
+    assert!(!pacer.is_rested());
+    assert_eq!(burst(&mut pacer, at(300_000), false), 1);
+    // A window that leaves at once after a rest does not wait a round trip.
+    assert_eq!(burst(&mut pacer, at(600_000), true), 10);
+    assert_eq!(burst(&mut pacer, at(900_000), false), 1);
+    pacer.on_lost(Duration::from_millis(80), &pace(false));
+    assert_eq!(burst(&mut pacer, at(1_200_000), false), 10, "the queue holds a burst");
 }

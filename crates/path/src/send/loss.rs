@@ -260,6 +260,8 @@ impl SendFlow {
         }
         if kind == CongestionKind::Loss {
             self.recovery.unproven = Some(0);
+            let queued = self.rtt.smoothed().max(self.rtt.latest()).saturating_sub(self.rtt.min());
+            self.pacer.on_lost(queued, &self.pace());
         }
         self.counters.congestion_events += 1;
         let in_flight = self.flight();

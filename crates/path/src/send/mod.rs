@@ -400,6 +400,7 @@ impl SendFlow {
             window_bytes: self.controller.window(),
             max_datagram_bytes: u64::from(self.config.max_datagram_bytes),
             rate,
+            idle: self.in_flight == 0,
         }
     }
 
