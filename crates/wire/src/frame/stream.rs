@@ -45,7 +45,8 @@ impl<'a> Stream<'a> {
     }
 
     /// The STREAM frame that is all of a payload; none where there is anything else, or anything wrong.
-    #[inline]
+    // It has one caller, once a packet: whether it is inlined there must not depend on what stands beside it.
+    #[inline(always)]
     pub fn alone_in(payload: &'a [u8]) -> Option<Self> {
         let (&first, rest) = payload.split_first()?;
         let frame_type = u64::from(first);

@@ -46,6 +46,7 @@ struct OneRttOpener<'a> {
 }
 
 impl Opener for OneRttOpener<'_> {
+    #[inline]
     fn unmask(&self, packet: &mut [u8], pn_at: usize) -> Result<Unmasked, OpenError> {
         self.keys.unmask(packet, pn_at)
     }
