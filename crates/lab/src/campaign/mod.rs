@@ -17,6 +17,7 @@ mod tests;
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use plait_sim::command::{Pictures, write_page};
 use plait_sim::figures::{self, Figure, FigureFiles};
@@ -47,6 +48,8 @@ pub struct LabFigureRequest<'a> {
     pub jobs: usize,
     /// What the emulator may carry in sum, Mbit/s; a run with more has the machine for itself.
     pub budget_mbps: f64,
+    /// What a real host takes from a datagram to its turn: the simulator is also asked with such hosts.
+    pub host_turn: Duration,
     /// Where rows and report go.
     pub out: Option<PathBuf>,
     /// What becomes of the plots besides the page.
@@ -244,7 +247,8 @@ pub fn figure(name: &str, request: &LabFigureRequest<'_>) -> Result<FigureFiles,
     };
     let results = Results::new(&plan, &rows);
     let mut figure = (kind.report)(&results);
-    report::agreement(&results, request.jobs, request.stop, &mut figure);
+    let compare = report::Comparison { host_turn: request.host_turn, jobs: request.jobs, stop: request.stop };
+    report::agreement(&results, &compare, &mut figure);
     report::circumstances(&results, &mut figure);
     let beside = rows.iter().filter_map(|row| row.number("lab_beside")).fold(0.0, f64::max);
     figure.notes.push(format!(

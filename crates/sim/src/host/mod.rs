@@ -12,6 +12,7 @@ pub mod watched;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::BytesMut;
 use plait_base::time::earliest;
@@ -50,6 +51,9 @@ pub struct HostSetup {
     pub key_log: Option<Arc<dyn rustls::KeyLog>>,
     /// Who serves paths beside its connections.
     pub workers: Option<Workers>,
+    /// How long it takes from a datagram to its turn, and an application from that turn to its own. Without it all is done
+    /// when a datagram comes, and applications speak before their host sends.
+    pub turn: Duration,
 }
 
 /// Why a host could not be made.
@@ -69,6 +73,9 @@ pub type MakeApp = Box<dyn FnMut() -> Box<dyn App>>;
 struct Live {
     coordinator: Coordinator,
     app: Box<dyn App>,
+    turn: Duration,
+    /// When the application has its turn, on a host that takes time.
+    app_at: Option<Instant>,
     failure: Option<String>,
     /// Whoever serves its paths, where somebody does.
     holders: Option<Holders>,
@@ -81,23 +88,31 @@ struct Live {
 }
 
 impl Live {
-    fn new(connection: Connection, app: Box<dyn App>, holders: Option<Holders>) -> Self {
+    fn new(connection: Connection, app: Box<dyn App>, turn: Duration, holders: Option<Holders>) -> Self {
         let coordinator = Coordinator::new(connection);
         let inbox = VecDeque::new();
-        Self { coordinator, app, failure: None, holders, inbox, new_locals: None, is_new: true }
+        Self { coordinator, app, turn, app_at: None, failure: None, holders, inbox, new_locals: None, is_new: true }
     }
 
     fn receive(&mut self, now: Instant, input: Input) {
         let Some(holders) = &mut self.holders else {
             self.coordinator.handle_datagram(now, input);
+            self.rouse(now);
             return;
         };
         self.inbox.extend(holders.receive(input));
     }
 
+    /// Something has happened that the application may want to know.
+    fn rouse(&mut self, now: Instant) {
+        if !self.turn.is_zero() {
+            self.app_at.get_or_insert(now + self.turn);
+        }
+    }
+
     /// When the connection itself wants a turn.
     fn own_deadline(&self) -> Option<Instant> {
-        earliest(self.coordinator.deadline(), self.app.deadline())
+        earliest(earliest(self.coordinator.deadline(), self.app.deadline()), self.app_at)
     }
 
     fn deadline(&self) -> Option<Instant> {
@@ -107,10 +122,7 @@ impl Live {
     /// The connection and those who serve its paths take turns.
     fn drive(&mut self, now: Instant, locals: &[(SocketAddr, InterfaceState)], buffer: &mut Vec<u8>, send: Send<'_>) {
         let Some(holders) = &mut self.holders else {
-            self.take_turn(now, locals);
-            while let Some(transmit) = self.coordinator.poll_transmit(now, TRAIN_SEGMENTS, buffer) {
-                send(&transmit, buffer);
-            }
+            self.take_turn(now, locals, buffer, send);
             return;
         };
         let count = holders.count();
@@ -135,10 +147,7 @@ impl Live {
             if self.coordinator.deadline().is_some_and(|at| at <= now) {
                 self.coordinator.on_timeout(now);
             }
-            self.take_turn(now, locals);
-            while let Some(transmit) = self.coordinator.poll_transmit(now, TRAIN_SEGMENTS, buffer) {
-                send(&transmit, buffer);
-            }
+            self.take_turn(now, locals, buffer, send);
             if let Some(holders) = &mut self.holders {
                 holders.give(now, &mut self.coordinator);
                 holders.check(&self.coordinator);
@@ -146,8 +155,35 @@ impl Live {
         }
     }
 
-    /// What the connection tells goes to the application, which then does whatever it can.
-    fn take_turn(&mut self, now: Instant, locals: &[(SocketAddr, InterfaceState)]) {
+    /// What the connection tells goes to the application, which does whatever it can once it has its turn; and all that is to be
+    /// sent leaves.
+    fn take_turn(
+        &mut self,
+        now: Instant,
+        locals: &[(SocketAddr, InterfaceState)],
+        buffer: &mut Vec<u8>,
+        send: Send<'_>,
+    ) {
+        self.hear(now, locals);
+        if !self.turn.is_zero() {
+            self.send(now, buffer, send);
+            if earliest(self.app_at, self.app.deadline()).is_none_or(|at| at > now) {
+                return;
+            }
+            self.app_at = None;
+        }
+        self.app.drive(now, &mut self.coordinator);
+        self.send(now, buffer, send);
+    }
+
+    fn send(&mut self, now: Instant, buffer: &mut Vec<u8>, send: Send<'_>) {
+        while let Some(transmit) = self.coordinator.poll_transmit(now, TRAIN_SEGMENTS, buffer) {
+            send(&transmit, buffer);
+        }
+    }
+
+    /// What the connection tells.
+    fn hear(&mut self, now: Instant, locals: &[(SocketAddr, InterfaceState)]) {
         while let Some(event) = self.coordinator.poll() {
             match event {
                 Event::Connected => {
@@ -161,7 +197,6 @@ impl Live {
             }
         }
         self.tell_locals(now);
-        self.app.drive(now, &mut self.coordinator);
     }
 
     fn tell_locals(&mut self, now: Instant) {
@@ -185,6 +220,10 @@ pub struct PlaitHost {
     locals: Vec<(SocketAddr, InterfaceState)>,
     make_app: Option<MakeApp>,
     last: Progress,
+    turn: Duration,
+    /// Datagrams that have come since its last turn, and when it has its next for them.
+    waiting: VecDeque<Datagram>,
+    wakes: Option<Instant>,
     out: VecDeque<Datagram>,
     buffer: Vec<u8>,
     /// The deadline as of the last poll: nothing changes it between polls.
@@ -214,10 +253,10 @@ impl PlaitHost {
         let (handle, connection) = endpoint
             .connect(setup.start, client, tuple, "localhost")
             .map_err(|error| HostError::Connect(error.to_string()))?;
-        let mut host = Self::empty(endpoint, setup.workers, &mut random);
+        let mut host = Self::empty(endpoint, setup.workers, setup.turn, &mut random);
         host.locals = locals.iter().map(|local| (*local, InterfaceState::Up)).collect();
         let holders = host.holders();
-        host.live.insert(handle, Live::new(connection, Box::new(app), holders));
+        host.live.insert(handle, Live::new(connection, Box::new(app), setup.turn, holders));
         host.due = host.next_deadline();
         Ok(host)
     }
@@ -237,16 +276,19 @@ impl PlaitHost {
         let mut server = ServerConfig::from_random(tls, &mut random);
         server.transport_config(setup.transport).retry_policy(RetryPolicy::Application);
         let endpoint = Endpoint::new(config, Some(Arc::new(server)), random.fork());
-        let mut host = Self::empty(endpoint, setup.workers, &mut random);
+        let mut host = Self::empty(endpoint, setup.workers, setup.turn, &mut random);
         host.make_app = Some(make_app);
         Ok(host)
     }
 
     /// Without workers nothing is drawn.
-    fn empty(endpoint: Endpoint, workers: Option<Workers>, random: &mut Random) -> Self {
+    fn empty(endpoint: Endpoint, workers: Option<Workers>, turn: Duration, random: &mut Random) -> Self {
         let workers = workers.map(|workers| (workers, random.fork()));
         Self {
             workers,
+            turn,
+            waiting: VecDeque::new(),
+            wakes: None,
             endpoint,
             live: BTreeMap::new(),
             locals: Vec::new(),
@@ -322,13 +364,13 @@ impl PlaitHost {
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        self.live.values().filter_map(Live::deadline).min()
+        earliest(self.live.values().filter_map(Live::deadline).min(), self.wakes)
     }
 
     fn admit(&mut self, handle: ConnectionHandle, connection: Connection) {
         let holders = self.holders();
         let Some(make_app) = &mut self.make_app else { return };
-        self.live.insert(handle, Live::new(connection, make_app(), holders));
+        self.live.insert(handle, Live::new(connection, make_app(), self.turn, holders));
     }
 }
 
@@ -344,8 +386,8 @@ fn push(out: &mut VecDeque<Datagram>, transmit: &Transmit, data: &[u8]) {
     }
 }
 
-impl Host for PlaitHost {
-    fn on_datagram(&mut self, now: Instant, datagram: Datagram) {
+impl PlaitHost {
+    fn receive(&mut self, now: Instant, datagram: Datagram) {
         let mut reply = Vec::new();
         let tuple = FourTuple { local: datagram.dst, remote: datagram.src };
         match self.endpoint.receive(now, tuple, datagram.ecn, datagram.payload, &mut reply) {
@@ -366,12 +408,23 @@ impl Host for PlaitHost {
             },
         }
     }
+}
+
+impl Host for PlaitHost {
+    fn on_datagram(&mut self, now: Instant, datagram: Datagram) {
+        if self.turn.is_zero() {
+            return self.receive(now, datagram);
+        }
+        self.waiting.push_back(datagram);
+        self.wakes.get_or_insert(now + self.turn);
+    }
 
     fn on_timeout(&mut self, now: Instant) {
         // Where others serve paths, timers are for whose turn it is.
         for one in self.live.values_mut().filter(|one| one.holders.is_none()) {
             if one.coordinator.deadline().is_some_and(|at| at <= now) {
                 one.coordinator.on_timeout(now);
+                one.rouse(now);
             }
         }
     }
@@ -381,6 +434,12 @@ impl Host for PlaitHost {
     }
 
     fn poll_transmit(&mut self, now: Instant, out: &mut VecDeque<Datagram>) {
+        if self.wakes.is_some_and(|at| at <= now) {
+            self.wakes = None;
+            while let Some(datagram) = self.waiting.pop_front() {
+                self.receive(now, datagram);
+            }
+        }
         self.drive(now);
         self.due = self.next_deadline();
         if out.is_empty() {

@@ -55,6 +55,7 @@ impl CrossOutcome {
 struct CrossSource {
     plan: CrossPlan,
     protection: Protection,
+    turn: Duration,
     /// Towards the client of the scenario, and towards its server.
     near: SocketAddr,
     far: SocketAddr,
@@ -90,8 +91,17 @@ impl CrossTraffic {
             world.net.route(near.ip(), far.ip(), &there);
             world.net.route(far.ip(), near.ip(), &back);
             let random = world.fork_random();
-            let protection = scenario.endpoints.protection;
-            CrossSource { plan: plan.clone(), protection, near, far, random, hosts: None, ledgers: Default::default() }
+            let Endpoints { protection, turn, .. } = scenario.endpoints;
+            CrossSource {
+                plan: plan.clone(),
+                protection,
+                turn,
+                near,
+                far,
+                random,
+                hosts: None,
+                ledgers: Default::default(),
+            }
         };
         Self { lanes: scenario.cross.iter().enumerate().map(lane).collect(), key_log }
     }
@@ -154,10 +164,11 @@ impl CrossSource {
                     (None, Some(stop)) => Load::DownloadFor { duration: stop },
                     (None, None) => Load::Download { bytes: ENDLESS_BYTES },
                 };
-                let protection = self.protection;
+                let (protection, turn) = (self.protection, self.turn);
                 let setup = |random, ledger: &SharedLedger| {
                     let transport = transport(&endpoints, 1, ledger, None);
-                    HostSetup { transport, protection, random, start: now, key_log: key_log.clone(), workers: None }
+                    let (start, key_log) = (now, key_log.clone());
+                    HostSetup { transport, protection, random, start, key_log, workers: None, turn }
                 };
                 let client = setup(self.random.fork(), &self.ledgers[0]);
                 let client = PlaitHost::client(client, &[receiver], sender, Client::new(load))?;

@@ -142,6 +142,7 @@ impl<'a> Running<'a> {
             start: Instant::ZERO,
             key_log: key_log.clone(),
             workers: endpoints.workers,
+            turn: endpoints.turn,
         };
         let first = endpoints.initial_path;
         let others = (0..scenario.paths.len()).filter(|path| *path != first);

@@ -50,6 +50,24 @@ fn a_limiter_with_a_short_queue_loses_nothing_of_bursts_that_fit() {
 }
 
 #[test]
+fn hosts_that_take_time_answer_later_and_ask_in_a_datagram_of_their_own() {
+    let text = "[[path]]\nrate_mbps = 10\nrtt_ms = 20\n[transfer]\nkind = \"download\"\nbytes = 1000\n";
+    let of = |turn: &str| {
+        let outcome = outcome(text, &[("endpoints.turn_ms", turn)], 1);
+        assert_eq!(outcome.end, End::Complete);
+        (outcome.paths[0].traffic.up.offered_packets, outcome.elapsed)
+    };
+    let (at_once, later) = (of("0"), of("1"));
+    println!("packets up and time: {at_once:?} at once, {later:?} with 1 ms for each turn");
+    assert_eq!(later.0, at_once.0 + 1, "the request is a packet more");
+    // Four hosts' turns, two of applications, and none of the client's at its start.
+    let more = later.1.saturating_sub(at_once.1);
+    assert!((Duration::from_millis(5)..Duration::from_millis(8)).contains(&more), "{more:?}");
+    let download = outcome(TWO, &[("endpoints.turn_ms", "0.1")], 1);
+    assert_eq!((&download.end, download.verified_bytes), (&End::Complete, 2_000_000));
+}
+
+#[test]
 fn two_paths_are_faster_than_one() {
     let one = outcome(TWO, &[("endpoints.extension", "none")], 1);
     let two = outcome(TWO, &[], 1);

@@ -142,6 +142,8 @@ pub struct Endpoints {
     pub uniflow_nonces: bool,
     /// Who serves paths beside each end's connection; none leaves them with it.
     pub workers: Option<Workers>,
+    /// How long a host takes from a datagram to its turn, and its application from that turn to its own.
+    pub turn: Duration,
 }
 
 /// Everything about a run but its seed.

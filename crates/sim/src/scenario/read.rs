@@ -174,6 +174,7 @@ impl Default for Endpoints {
             tell_paths: false,
             uniflow_nonces: false,
             workers: None,
+            turn: Duration::ZERO,
         }
     }
 }
@@ -204,10 +205,14 @@ fn read_endpoints(reader: Reader<'_>, paths: usize, policies: &Policies) -> Resu
         tell_paths: reader.flag("tell_paths")?.unwrap_or(default.tell_paths),
         uniflow_nonces: reader.flag("uniflow_nonces")?.unwrap_or(default.uniflow_nonces),
         workers: read_workers(&reader)?,
+        turn: reader.millis("turn_ms", 0.0..=1000.0)?.unwrap_or_default(),
     };
     reader.finish()?;
     if endpoints.uniflow_nonces && endpoints.extension != Extension::Multiflow {
         return Err(reader.complain("uniflow_nonces", "there are no uniflows", "it with extension = \"multiflow\""));
+    }
+    if !endpoints.turn.is_zero() && endpoints.workers.is_some() {
+        return Err(reader.complain("turn_ms", "turns of workers are drawn", "it without workers"));
     }
     Ok(endpoints)
 }

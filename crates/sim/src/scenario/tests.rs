@@ -190,6 +190,19 @@ fn nonces_of_uniflows_need_uniflows() {
 }
 
 #[test]
+fn hosts_take_their_time_or_have_workers() {
+    let ends = |lines: &str| {
+        let text = format!("[[path]]\nrate_mbps = 1\n[transfer]\nkind = \"download\"\n[endpoints]\n{lines}");
+        read(&text).map(|scenario| scenario.endpoints.turn)
+    };
+    assert_eq!(ends(""), Ok(Duration::ZERO));
+    assert_eq!(ends("turn_ms = 0.08\n"), Ok(Duration::from_micros(80)));
+    let error = ends("turn_ms = 0.08\nworkers = 2\n").unwrap_err();
+    assert!(error.contains("`endpoints.turn_ms`") && error.contains("it without workers"), "{error}");
+    assert!(ends("turn_ms = 2000\n").is_err());
+}
+
+#[test]
 fn jitter_keeps_order_breaks_it_or_drifts() {
     let config = |kind: &str| {
         let text = format!("[[path]]\nrate_mbps = 1\njitter_ms = 3\n{kind}[transfer]\nkind = \"download\"\n");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 
 use crate::commands::sim::args::ShowArgs;
-use crate::units::{parse_mbps, parse_seconds, whole};
+use crate::units::{parse_mbps, parse_millis, parse_seconds, whole};
 
 /// The commands of the laboratory in real time.
 #[derive(Clone, Debug, Subcommand)]
@@ -92,6 +92,9 @@ pub(crate) struct LabFigureArgs {
     /// What runs side by side may carry in sum, Mbit/s; one with more has the machine for itself
     #[arg(long, value_name = "MBPS", default_value = "80", value_parser = parse_mbps)]
     pub(crate) budget_mbps: f64,
+    /// What a host takes from a datagram to its turn, ms (`added, median` of `plait lab doctor`): the simulator is also asked with such hosts
+    #[arg(long, value_name = "MS", default_value = "0.08", value_parser = parse_millis)]
+    pub(crate) host_turn_ms: Duration,
     /// Folder for rows and reports; what was interrupted goes on there
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,

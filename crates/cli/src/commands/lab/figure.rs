@@ -68,6 +68,7 @@ fn try_make(
         seed: args.seed,
         jobs: args.jobs,
         budget_mbps: args.budget_mbps,
+        host_turn: args.host_turn_ms,
         out: args.out.clone(),
         pictures: sim::pictures(args.png),
         commit: sim::commit()?,

@@ -1,6 +1,7 @@
 //! Do two worlds agree: the laboratory and the simulator, runs beside others and runs alone.
 
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use plait_sim::campaign::spread;
 use plait_sim::figures::Figure;
@@ -26,43 +27,53 @@ struct TwoTimes {
     sim: f64,
 }
 
+/// How the simulator is asked.
+pub(crate) struct Comparison<'a> {
+    /// What a real host takes from a datagram to its turn.
+    pub(crate) host_turn: Duration,
+    /// Simulations side by side.
+    pub(crate) jobs: usize,
+    /// Set it to end early.
+    pub(crate) stop: &'a AtomicBool,
+}
+
 /// The same scenario and seed in virtual time, seconds; none where it does not end, or is no contender of ours.
-fn simulated(results: &Results<'_>, job: &Job) -> Option<f64> {
+fn simulated(results: &Results<'_>, job: &Job, turn: Duration) -> Option<f64> {
     let (mut scenario, seed) = results.plan.scenario(job).ok()?;
     match results.plan.contenders.get(job.contender)?.name() {
         "plait" => {}
         "plait-single" => scenario.endpoints.extension = Extension::None,
         _ => return None,
     }
+    scenario.endpoints.turn = turn;
     let outcome = run::run(&scenario, seed, Watch::default()).ok()?;
     outcome.is_complete().then_some(outcome.elapsed.as_secs_f64())
 }
 
-/// Completion times here and there, of our own contenders: a plot, and how many are close. Where losses are drawn, the two
-/// worlds draw others.
-pub(crate) fn agreement(results: &Results<'_>, jobs: usize, stop: &AtomicBool, figure: &mut Figure) {
-    let mut runs = Vec::new();
-    for contender in ["plait", "plait-single"] {
-        for start in results.starts() {
-            runs.extend(results.runs(contender, start, Company::Beside));
+/// Completion times here and there, of our own contenders: how many are close to a simulator whose hosts take no time and to one
+/// whose hosts take as much as real ones, and a plot of the latter.
+pub(crate) fn agreement(results: &Results<'_>, compare: &Comparison<'_>, figure: &mut Figure) {
+    let mut pairs = Vec::new();
+    for turn in [Duration::ZERO, compare.host_turn] {
+        pairs = both_worlds(results, compare, turn);
+        if pairs.is_empty() {
+            return;
         }
+        let ratios = Sorted::new(pairs.iter().map(|pair| pair.lab / pair.sim));
+        let close = ratios.share(|ratio| (1.0 - CLOSE..=1.0 + CLOSE).contains(&ratio));
+        let ours =
+            format!("{} runs, within 5 % in {}; lab / simulator: {}", pairs.len(), percent(close), ratios.summary());
+        let hosts = match turn.is_zero() {
+            true => "as it is".to_owned(),
+            false => format!("with turn_ms = {}", turn.as_secs_f64() * 1e3),
+        };
+        claim(
+            figure,
+            format!("completion times, laboratory and simulator {hosts}"),
+            "asked for: within 5 % in 90 %",
+            ours,
+        );
     }
-    let runs: Vec<_> =
-        runs.into_iter().filter_map(|(job, row)| Some((job, row.seconds()?, row.cell("name")?))).collect();
-    let sims = spread(&runs, jobs, stop, |(job, ..)| simulated(results, job), |_, _| {});
-    let pair = |((job, lab, name), sim): (&(&Job, f64, &str), Option<Option<f64>>)| {
-        let contender = results.plan.contenders.get(job.contender)?.name();
-        let name = format!("{name}, {contender}, path {} first", job.initial);
-        Some(TwoTimes { name, lab: *lab, sim: sim.flatten()? })
-    };
-    let pairs: Vec<TwoTimes> = runs.iter().zip(sims).filter_map(pair).collect();
-    if pairs.is_empty() {
-        return;
-    }
-    let ratios = Sorted::new(pairs.iter().map(|pair| pair.lab / pair.sim));
-    let close = ratios.share(|ratio| (1.0 - CLOSE..=1.0 + CLOSE).contains(&ratio));
-    let ours = format!("within 5 % in {}; lab / simulator: {}", percent(close), ratios.summary());
-    claim(figure, "completion times, laboratory and simulator", "asked for: within 5 % in 90 %, losses aside", ours);
     let mut far: Vec<&TwoTimes> = pairs.iter().filter(|pair| (pair.lab / pair.sim - 1.0).abs() > CLOSE).collect();
     far.sort_by(|a, b| (b.lab / b.sim).ln().abs().total_cmp(&(a.lab / a.sim).ln().abs()));
     for pair in far.iter().take(FAR_MAX) {
@@ -74,6 +85,25 @@ pub(crate) fn agreement(results: &Results<'_>, jobs: usize, stop: &AtomicBool, f
         .y_range(0.9, 1.1);
     plot.curve("runs", pairs.iter().map(|pair| (pair.sim, pair.lab / pair.sim)).collect(), Style::Dots);
     figure.plots.push(plot);
+}
+
+/// Every run of our own contenders that ended in both worlds, in the order of starts.
+fn both_worlds(results: &Results<'_>, compare: &Comparison<'_>, turn: Duration) -> Vec<TwoTimes> {
+    let mut runs = Vec::new();
+    for contender in ["plait", "plait-single"] {
+        for start in results.starts() {
+            runs.extend(results.runs(contender, start, Company::Beside));
+        }
+    }
+    let runs: Vec<_> =
+        runs.into_iter().filter_map(|(job, row)| Some((job, row.seconds()?, row.cell("name")?))).collect();
+    let sims = spread(&runs, compare.jobs, compare.stop, |(job, ..)| simulated(results, job, turn), |_, _| {});
+    let pair = |((job, lab, name), sim): (&(&Job, f64, &str), Option<Option<f64>>)| {
+        let contender = results.plan.contenders.get(job.contender)?.name();
+        let name = format!("{name}, {contender}, path {} first", job.initial);
+        Some(TwoTimes { name, lab: *lab, sim: sim.flatten()? })
+    };
+    runs.iter().zip(sims).filter_map(pair).collect()
 }
 
 /// Runs beside others over the same runs alone.

@@ -9,7 +9,7 @@ use plait_sim::figures::{Claim, Figure, Table};
 
 use super::results::Results;
 
-pub(crate) use agreement::{agreement, company};
+pub(crate) use agreement::{Comparison, agreement, company};
 pub(crate) use benefit::{asymmetric, conext};
 pub(crate) use delays::{handover, mobility};
 pub(crate) use times::{profiles, satellite};
