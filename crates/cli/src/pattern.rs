@@ -1,5 +1,7 @@
 //! Synthetic bodies: bytes that depend on their position, cut from one block without copies.
 
+use std::sync::OnceLock;
+
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
@@ -13,15 +15,20 @@ const PIECE_BYTES: u64 = 256 * 1024;
 pub(crate) struct Pattern(Bytes);
 
 impl Pattern {
-    /// Makes the block.
+    /// The block; the first call makes it, which takes about a millisecond.
     pub(crate) fn new() -> Self {
+        static BLOCK: OnceLock<Bytes> = OnceLock::new();
+        Self(BLOCK.get_or_init(Self::block).clone())
+    }
+
+    fn block() -> Bytes {
         // The high bytes of a multiplicative generator (Lehmer, modulus 2^64).
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
         let next = || {
             state = state.wrapping_mul(0xd134_2543_de82_ef95).wrapping_add(1);
             (state >> 56) as u8
         };
-        Self(std::iter::repeat_with(next).take(PERIOD).collect::<Vec<_>>().into())
+        std::iter::repeat_with(next).take(PERIOD).collect::<Vec<_>>().into()
     }
 
     /// The next piece of a body of `len` bytes from `offset` on; empty at its end.

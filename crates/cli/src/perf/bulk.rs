@@ -58,11 +58,10 @@ fn end(extent: Extent, at: u64, streams: u64) -> StreamEnd {
 
 /// Runs the load to its end.
 pub(crate) async fn run(dialer: &Dialer, load: &BulkLoad, meters: &BulkMeters) -> Result<(), PipeError> {
-    let pattern = Pattern::new();
     let (mut ups, mut downs) = (JoinSet::new(), JoinSet::new());
     for at in 0..load.up {
         let (dialer, meter) = (dialer.clone(), Arc::clone(&meters.up));
-        let (pattern, end) = (pattern.clone(), end(load.extent, at, load.up));
+        let (pattern, end) = (Pattern::new(), end(load.extent, at, load.up));
         ups.spawn(async move {
             let (writer, reader) = dialer.open().await?;
             upload(writer, reader, &pattern, end, &meter).await

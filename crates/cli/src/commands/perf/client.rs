@@ -19,6 +19,7 @@ use crate::output::summary::{AttemptSummary, BothSides, PathSummary, WorkerSumma
 use crate::output::table::Table;
 use crate::output::{Format, eprint_line, print_json, print_line, refused};
 use crate::paths::PathTable;
+use crate::pattern::Pattern;
 use crate::perf::args::PerfClientArgs;
 use crate::perf::bulk::{self, BulkMeters};
 use crate::perf::carrier::Carrier;
@@ -80,6 +81,10 @@ struct Cost {
 /// Runs the load and reports.
 pub(super) async fn run(args: PerfClientArgs) -> Result<(), CliError> {
     let plan = PerfPlan::new(&args).map_err(|fail| refused("perf", args.show, fail))?;
+    if matches!(&plan.load, Workload::Bulk(bulk) if bulk.up > 0) {
+        // Before the clock runs.
+        let _ = Pattern::new();
+    }
     let mut outcome = PerfOutcome::default();
     let work = async {
         match plan.load {
