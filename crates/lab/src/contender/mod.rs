@@ -16,6 +16,7 @@ mod kernel;
 mod ours;
 mod peers;
 mod perf;
+mod picoquic;
 #[cfg(test)]
 mod tests;
 
@@ -82,6 +83,7 @@ pub(crate) fn all() -> Vec<Box<dyn Contender>> {
         Box::new(kernel::Kernel::Mptcp),
         Box::new(kernel::Kernel::Tcp),
         Box::new(peers::Foreign::Noq),
+        Box::new(picoquic::Picoquic),
         Box::new(peers::Foreign::Quinn),
     ]
 }

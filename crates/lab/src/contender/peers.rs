@@ -16,13 +16,21 @@ use crate::machine::Machine;
 use crate::run::{Answer, ClientOutput, Completion, Program, Ready, RunFailure, Work};
 
 /// The variable that names the folder of the programs.
-const FOLDER: &str = "PLAIT_PEERS";
+pub(super) const FOLDER: &str = "PLAIT_PEERS";
 /// Where they are after `cargo build --release --manifest-path bench/peers/Cargo.toml`.
 const USUAL_FOLDER: &str = "bench/peers/target/release";
 /// Paths of a connection.
 const PATHS: &str = "8";
 /// Silence after which noq gives a path up: with its own settings it never does, and a handover never ends.
 const NOQ_PATH_IDLE_MS: &str = "1500";
+
+/// Where a program of others is.
+pub(super) fn program(name: &str) -> PathBuf {
+    let folder = std::env::var_os(FOLDER).map_or_else(|| PathBuf::from(USUAL_FOLDER), PathBuf::from);
+    let file = folder.join(name);
+    // Programs are started by another program, with a folder of its own.
+    file.canonicalize().unwrap_or(file)
+}
 
 /// A stack of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,13 +41,10 @@ pub(crate) enum Foreign {
 
 impl Foreign {
     fn program(self) -> PathBuf {
-        let folder = std::env::var_os(FOLDER).map_or_else(|| PathBuf::from(USUAL_FOLDER), PathBuf::from);
-        let file = folder.join(match self {
+        program(match self {
             Self::Quinn => "peer-quinn",
             Self::Noq => "peer-noq",
-        });
-        // Programs are started by another program, with a folder of its own.
-        file.canonicalize().unwrap_or(file)
+        })
     }
 
     fn set(self, work: &Work, program: Program) -> Program {

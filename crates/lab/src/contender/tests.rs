@@ -63,7 +63,7 @@ fn contenders_are_found_by_their_names() {
     }
     assert_eq!(by_name("plait:scheduler=ecf").unwrap().name(), "plait:scheduler=ecf");
     let unknown = by_name("sctp").unwrap_err().to_string();
-    assert!(unknown.contains("there are plait, plait-single, mptcp, tcp, noq, quinn"), "{unknown}");
+    assert!(unknown.contains("there are plait, plait-single, mptcp, tcp, noq, picoquic, quinn"), "{unknown}");
     assert!(by_name("plait:x=1").unwrap_err().to_string().contains("no setting `x`"));
 }
 
@@ -97,10 +97,12 @@ fn several_paths_begin_with_the_initial_one() {
 #[test]
 fn servers_listen_at_the_address_of_the_run() {
     let work = work(DOWNLOAD);
-    for contender in all() {
+    for contender in all().iter().filter(|contender| contender.name() != "picoquic") {
         let server = contender.server(&work);
         assert!(words(&server).contains("10.9.0.1:4433"), "{}: {}", contender.name(), words(&server));
     }
+    // It knows ports alone, and answers from the address that it was asked at.
+    assert!(words(&by_name("picoquic").unwrap().server(&work)).starts_with("-p 4433 -c /files/cert.pem"));
     let multiflow = by_name("plait:extension=multiflow").unwrap();
     assert!(words(&multiflow.server(&work)).contains("--multiflow"));
     assert!(words(&multiflow.client(&work)).contains("--extension multiflow"));
@@ -137,6 +139,34 @@ fn failures_are_told_apart() {
     assert!(matches!(mptcp.outcome(&work, &output), Err(RunFailure::Strayed(_))), "it fell back");
     output.stderr = "MPTcpExt: MPCapableSYNACKRX MPJoinSynAckRx\nMPTcpExt: 1 1\n".to_owned();
     assert_eq!(mptcp.outcome(&work, &output).unwrap().notes["subflows"], "2");
+}
+
+/// What its client of commit d199d45 says, shortened.
+const PICOQUIC: &str = "Waiting for packets.\nNegotiated ALPN: perf\nThe connection is closed!\nECN was not received.\n\
+    Enable multipath: Success.\nConnection_duration_sec: 0.675387\nNb_transactions: 1\nUpload_bytes: 8\n\
+    Download_bytes: 5000\nTPS: 1.480633\nClient exit with code = 0\n";
+
+#[test]
+fn picoquic_downloads_over_all_paths() {
+    let (picoquic, work) = (by_name("picoquic").unwrap(), work(DOWNLOAD));
+    let client = words(&picoquic.client(&work));
+    assert!(
+        client.ends_with("-A 10.0.1.2/0 10.9.0.1 4433 8:5000") && client.contains("-M -G cubic -Z 1000000"),
+        "{client}"
+    );
+    assert!(picoquic.accepts(&work).is_ok());
+    assert!(picoquic.accepts(&self::work(REQUESTS)).unwrap_err().contains("no requests"));
+    let answer = picoquic.outcome(&work, &said(PICOQUIC)).unwrap();
+    assert_eq!((answer.bytes, answer.completion), (5_000, Completion::LastPacket));
+    assert_eq!(answer.notes["own_seconds"], "0.675387");
+    let failed = |text: String| picoquic.outcome(&work, &said(&text)).unwrap_err();
+    assert!(matches!(failed(PICOQUIC.replace("Success", "Refused")), RunFailure::Strayed(_)));
+    let short = failed(PICOQUIC.replace("Download_bytes: 5000", "Download_bytes: 4000")).to_string();
+    assert!(short.contains("4000 bytes came, not 5000"), "{short}");
+    let error = "Connection ends with local error 0x433 (idle timeout).\n".to_owned();
+    let error = failed(error).to_string();
+    assert!(error.contains("the connection ended with local error 0x433 (idle timeout)"), "{error}");
+    assert!(matches!(failed(String::new()), RunFailure::Client { .. }));
 }
 
 /// The example that strangers begin with does what the others do.
