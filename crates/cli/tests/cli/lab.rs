@@ -121,6 +121,33 @@ fn nats_interfaces_and_others_are_as_in_the_simulator() {
     }
 }
 
+/// A connection that shares a link takes its part of it, from its time on, and a middlebox takes packets of both.
+#[test]
+fn connections_beside_and_middleboxes_are_as_in_the_simulator() {
+    let Some(place) = place("connections beside") else { return };
+    let network = "[[path]]\nrate_mbps = 4\nrtt_ms = 20\n[transfer]\nkind = \"download\"\nbytes = 1_000_000\n";
+    let rule = "[[rule]]\npath = 0\ndirection = \"down\"\naction = \"duplicate\"\nevery = 10\n";
+    let flow = "[[cross]]\nname = \"other\"\nkind = \"flow\"\npath = 0\nrtt_ms = 10\nstart_s = 0.3\n";
+    let of = |more: &str, family: &[&str]| {
+        fs::write(place.path().join("two.toml"), format!("{network}{more}")).expect("it is written");
+        let done = run(place.path(), "plait", family, &[]);
+        let ours = summary(&done)["runs"][0].clone();
+        assert!(done.status.success(), "{ours} {}", stderr(&done));
+        assert_eq!((ours["end"].as_str(), ours["bytes"].as_u64()), (Some("complete"), Some(1_000_000)), "{ours}");
+        (ours["seconds"].as_f64().expect("a time"), ours)
+    };
+    // Alone it takes 2.1 s.
+    let (doubled, row) = of(rule, &[]);
+    assert!((2.2..2.8).contains(&doubled), "a tenth of the packets takes its room twice: {row}");
+    for family in [&[][..], &["--ipv6"]] {
+        let (shared, row) = of(flow, family);
+        assert!((2.6..8.0).contains(&shared), "{row}");
+        let begun = row["lab_cross_begun_s"].as_f64().expect("a time");
+        assert!((0.3..1.5).contains(&begun), "{row}");
+        assert!(row["cross_other_bytes"].as_u64().is_some_and(|bytes| bytes > 150_000), "{row}");
+    }
+}
+
 /// Linux's own stack joins a subflow for each path, whatever addresses they have.
 #[test]
 fn mptcp_adds_up_over_both_families() {

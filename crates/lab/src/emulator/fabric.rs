@@ -1,39 +1,31 @@
-//! Every link of a scenario with the packets on it, the ways through them, what changes addresses on them and who else sends
+//! Every link of a scenario with the packets on it, the ways through them, what changes packets on them and who else sends
 //! there: no clock, no device.
 
 use std::net::IpAddr;
 
 use plait_base::{Instant, Random, time};
 use plait_netsim::link::{Conveyor, Integrity, LinkConfig};
-use plait_netsim::{InterfaceState, Nat, NatConfig, Rebinding};
+use plait_netsim::{InterfaceState, Nat, NatConfig, Pass, Rebinding};
 use plait_sim::run::network::Traffic;
 use plait_sim::scenario::changes::{Changes, Turn};
-use plait_sim::scenario::{Direction, PathPlan, Place, Rebind, Scenario};
+use plait_sim::scenario::{Direction, PathPlan, Rebind, Scenario};
 
+use super::boxes::Boxes;
 use super::cross::{CrossCount, CrossStream};
-use super::packet::{Facts, Whose, address, mark_ce, readdress};
-
-/// A packet on its way.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Parcel {
-    /// Its way: that of the path that it belongs to, or of a stream of cross traffic behind all paths.
-    path: usize,
-    /// Links that lie behind it, the one it is on among them.
-    passed: usize,
-    facts: Facts,
-    bytes: Vec<u8>,
-}
+use super::packet::{Facts, Whose, address, readdress, set_ecn};
+use super::parcel::Parcel;
+use super::way::{Stop, Stops};
 
 /// A packet that has come to the other host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Landed {
     /// When its last bit arrives.
     pub(super) at: Instant,
-    /// By which path.
+    /// By which path; behind all of them come the streams of cross traffic.
     pub(super) path: usize,
     /// To which end.
     pub(super) direction: Direction,
-    /// Bytes of the application, or of the transport that carries its own control with them.
+    /// Bytes of the transfer's application, or of the transport that carries its own control with them; none of cross traffic.
     pub(super) payload_bytes: usize,
     /// The packet; it goes back by [`Fabric::take_back`].
     pub(super) bytes: Vec<u8>,
@@ -91,9 +83,13 @@ impl BothWays {
 pub(super) struct Fabric {
     scenario: Scenario,
     course: Changes,
+    /// Those of the scenario, by place, and behind them those that connections beside the transfer have for themselves.
     links: Vec<BothWays>,
-    /// The links of each path, and of each stream of cross traffic behind them, from clients to servers.
-    ways: Vec<Vec<Place>>,
+    /// How many are the scenario's.
+    shared: usize,
+    /// The stops of each path, and of each stream of cross traffic behind them.
+    ways: Vec<Stops>,
+    boxes: Boxes,
     /// Before the first link of a path, as the client sees it.
     nats: Vec<Option<Nat>>,
     /// Public addresses that NATs have had, and where they are taken from: by path and number.
@@ -117,12 +113,24 @@ impl Fabric {
         let course = Changes::new(scenario, random.fork());
         let mut side = |config| Side::new(config, of_links.fork());
         let mut pair = |(up, down)| BothWays { up: side(up), down: side(down) };
-        let links = course.links().map(&mut pair).collect();
+        let mut links: Vec<BothWays> = course.links().map(&mut pair).collect();
+        let shared = links.len();
         // The simulator's client and server draw here.
         (0..2).for_each(|_| _ = random.fork());
         let cross = CrossStream::all(&scenario.cross, &mut random);
-        let ways = (0..scenario.paths.len()).map(|path| scenario.way(path));
-        let ways = ways.chain(cross.iter().map(|stream| stream.via.clone())).collect();
+        let boxes = Boxes::new(scenario, random.fork());
+        let ways = (0..scenario.paths.len()).map(|path| Stops::new(&scenario.way(path), &boxes));
+        let mut ways: Vec<Stops> = ways.collect();
+        for stream in &cross {
+            let way = Stops::new(&stream.via, &boxes);
+            let Some(access) = &stream.access else {
+                ways.push(way);
+                continue;
+            };
+            ways.push(way.and_then(links.len()));
+            let mut side = || Side::new(access.clone(), random.fork());
+            links.push(BothWays { up: side(), down: side() });
+        }
         let nat = |(path, plan): (usize, &PathPlan)| {
             let (public, nat) = (public(path, 1), plan.nat?);
             let (timeout, mapping, filtering) = (nat.timeout, nat.mapping, nat.filtering);
@@ -130,12 +138,14 @@ impl Fabric {
         };
         let nats = scenario.paths.iter().enumerate().map(nat).collect();
         let (scenario, spare, now) = (scenario.clone(), Vec::new(), Instant::ZERO);
-        Self { scenario, course, links, ways, nats, addresses: 1, public, cross, spare, now }
+        Self { scenario, course, links, shared, ways, boxes, nats, addresses: 1, public, cross, spare, now }
     }
 
     /// A packet of a path enters at its near end.
     pub(super) fn enter(&mut self, now: Instant, path: usize, direction: Direction, facts: Facts, packet: &[u8]) {
         self.now = self.now.max(now);
+        let others = path.checked_sub(self.nats.len()).and_then(|index| self.cross.get_mut(index));
+        others.into_iter().for_each(|stream| stream.on_sent(now, direction));
         let mut bytes = self.spare.pop().unwrap_or_default();
         bytes.clear();
         bytes.extend_from_slice(packet);
@@ -157,27 +167,44 @@ impl Fabric {
         other.map(|other| readdress(packet, whose, other)).is_some()
     }
 
-    /// The next link of a packet's way takes it; gives it back where there is none.
+    /// The next stops of a packet's way take it; gives it back where there is none.
     fn pass(&mut self, now: Instant, direction: Direction, mut parcel: Parcel) -> Option<Parcel> {
-        let way = self.ways.get(parcel.path)?;
-        let next = match direction {
-            Direction::Up => way.get(parcel.passed),
-            Direction::Down => way.iter().rev().nth(parcel.passed),
-        };
-        let Some(place) = next else { return Some(parcel) };
-        parcel.passed += 1;
-        if let Some(dropped) = self.links.get_mut(place.0)?.of(direction).offer(now, parcel) {
-            self.take_back(dropped.bytes);
+        loop {
+            let Some(stop) = self.ways.get(parcel.path)?.stop(direction, parcel.passed) else { return Some(parcel) };
+            parcel.passed += 1;
+            let treated = match stop {
+                Stop::Box(number) => self.boxes.pass(number, now, &mut parcel),
+                Stop::Link(place) => {
+                    if let Some(dropped) = self.links.get_mut(place)?.of(direction).offer(now, parcel) {
+                        self.take_back(dropped.bytes);
+                    }
+                    return None;
+                }
+            };
+            match treated {
+                Pass::On => {}
+                Pass::Twice => self.boxes.hold(now, direction, parcel.clone()),
+                Pass::Later(delay) => {
+                    self.boxes.hold(now + delay, direction, parcel);
+                    return None;
+                }
+                Pass::Drop => {
+                    self.take_back(parcel.bytes);
+                    return None;
+                }
+            }
         }
-        None
     }
 
     /// The next packet to come to a host by `now`.
     pub(super) fn poll(&mut self, now: Instant) -> Option<Landed> {
         self.now = self.now.max(now);
         loop {
-            let (due, index, direction) = match (self.earliest(), self.next_cross()) {
+            let (due, index, direction) = match (self.earliest(), self.next_entry()) {
                 (link, Some(at)) if at <= now && link.is_none_or(|(due, ..)| at <= due) => {
+                    while let Some((direction, parcel)) = self.boxes.release(at) {
+                        self.pass(at, direction, parcel);
+                    }
                     self.send_cross(at);
                     continue;
                 }
@@ -193,25 +220,31 @@ impl Fabric {
                 *last ^= 1;
             }
             if conveyed.ecn != parcel.facts.ecn {
-                mark_ce(&mut parcel.bytes);
+                set_ecn(&mut parcel.bytes, conveyed.ecn);
                 parcel.facts.ecn = conveyed.ecn;
             }
             let Some(parcel) = self.pass(conveyed.at, direction, parcel) else { continue };
             let Parcel { path, facts, mut bytes, .. } = parcel;
             let cross = path.checked_sub(self.nats.len()).and_then(|index| self.cross.get_mut(index));
-            let is_ours = cross.is_none();
-            cross.into_iter().for_each(CrossStream::on_arrival);
-            if !is_ours || direction == Direction::Down && !self.translate(conveyed.at, path, direction, &mut bytes) {
+            let payload_bytes = if cross.is_some() { 0 } else { facts.payload_bytes };
+            let goes_on = match cross {
+                Some(stream) => {
+                    stream.on_arrival(direction, facts.payload_bytes);
+                    stream.has_hosts()
+                }
+                None => direction == Direction::Up || self.translate(conveyed.at, path, direction, &mut bytes),
+            };
+            if !goes_on {
                 self.take_back(bytes);
                 continue;
             }
-            return Some(Landed { at: conveyed.at, path, direction, payload_bytes: facts.payload_bytes, bytes });
+            return Some(Landed { at: conveyed.at, path, direction, payload_bytes, bytes });
         }
     }
 
-    /// When cross traffic sends next.
-    fn next_cross(&self) -> Option<Instant> {
-        self.cross.iter().filter_map(CrossStream::next_at).min()
+    /// When the next packet comes out of a middlebox, or from cross traffic.
+    fn next_entry(&self) -> Option<Instant> {
+        time::earliest(self.boxes.next_at(), self.cross.iter().filter_map(CrossStream::next_at).min())
     }
 
     /// Lets cross traffic send what is due at a time.
@@ -220,12 +253,10 @@ impl Fabric {
             let Some(stream) = self.cross.get_mut(index).filter(|stream| stream.next_at() <= Some(at)) else {
                 continue;
             };
-            let (direction, facts, path) = (stream.direction, stream.facts, self.nats.len() + index);
-            let (count, packet) = stream.poll(at);
-            let packets = vec![packet.to_vec(); count];
-            packets
-                .into_iter()
-                .for_each(|bytes| _ = self.pass(at, direction, Parcel { path, passed: 0, facts, bytes }));
+            let (direction, path) = (stream.direction, self.nats.len() + index);
+            for (facts, bytes) in stream.poll(at) {
+                self.pass(at, direction, Parcel { path, passed: 0, facts, bytes });
+            }
         }
     }
 
@@ -241,7 +272,7 @@ impl Fabric {
 
     /// When [`Fabric::poll`] or [`Fabric::turn`] has something to do.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        let links = time::earliest(self.earliest().map(|(at, ..)| at), self.next_cross());
+        let links = time::earliest(self.earliest().map(|(at, ..)| at), self.next_entry());
         time::earliest(links, self.course.next_at(&self.scenario))
     }
 
@@ -292,7 +323,7 @@ impl Fabric {
             up: *pair.up.conveyor.link().stats(),
             down: *pair.down.conveyor.link().stats(),
         };
-        self.links.iter().map(of).collect()
+        self.links.iter().take(self.shared).map(of).collect()
     }
 }
 
@@ -424,9 +455,71 @@ mod tests {
         assert!((offered / 2e6 - 1.0).abs() < 0.01 && packets > 1000, "{offered}");
         assert_eq!((traffic[0].down.offered_packets, traffic[1].up.offered_packets), (0, 0));
         // A fifth of them is lost on the way.
-        let [CrossCount { sent_packets, arrived_bytes }] = fabric.crossed()[..] else { panic!("one stream") };
-        assert_eq!(sent_packets, packets);
+        let [CrossCount { sent_packets, arrived_bytes, first }] = fabric.crossed()[..] else { panic!("one stream") };
+        assert_eq!((sent_packets, first), (packets, Some(half(2))));
         assert!((arrived_bytes as f64 / 1.6e6 - 1.0).abs() < 0.1, "{arrived_bytes}");
+    }
+
+    #[test]
+    fn a_connection_beside_the_transfer_has_a_way_of_its_own() {
+        let flow = "[[cross]]\nkind = \"flow\"\npath = 1\nrtt_ms = 40\n";
+        let mut fabric = Fabric::new(&scenario(flow), 1, public);
+        let packet = datagram(0);
+        let facts = Facts::read(&packet).unwrap();
+        assert_eq!(fabric.traffic().len(), 2, "links of the scenario alone are told of");
+        // Its path is behind those of the transfer; a fifth of its packets is lost on the link that it shares.
+        for direction in [Direction::Up, Direction::Down] {
+            (0..100).for_each(|number| fabric.enter(at(number), 2, direction, facts, &packet));
+        }
+        let landed: Vec<Landed> = std::iter::from_fn(|| fabric.poll(at(1000))).collect();
+        assert!(landed.len() > 120 && landed.iter().all(|one| one.path == 2 && one.payload_bytes == 0));
+        // Its own 20 ms each way, and what the shared link takes: 10 ms and a packet's time.
+        let first = landed.iter().map(|one| one.at).min().unwrap().since(at(0));
+        assert!((30..33).contains(&first.as_millis()), "{first:?}");
+        let down = landed.iter().filter(|one| one.direction == Direction::Down).count();
+        let [CrossCount { sent_packets, arrived_bytes, first }] = fabric.crossed()[..] else { panic!("one stream") };
+        assert_eq!((sent_packets, arrived_bytes, first), (100, (down * PAYLOAD_BYTES) as u64, Some(at(0))));
+    }
+
+    #[test]
+    fn middleboxes_treat_packets_as_in_the_simulator() {
+        let rule = |what: &str| format!("[[rule]]\npath = 0\ndirection = \"up\"\n{what}\n");
+        let lossless = |rules: &str| {
+            let text =
+                format!("[[path]]\nrate_mbps = 10\nrtt_ms = 2\n[transfer]\nkind = \"download\"\nbytes = 1\n{rules}");
+            let scenario = Scenario::read(&Tree::parse("t", &text).unwrap(), &Traces::default()).unwrap();
+            Fabric::new(&scenario, 1, public)
+        };
+        // What comes out of 12 packets that enter at once: when, in ms, and how large, headers included.
+        let out = |rules: &str| {
+            let mut fabric = lossless(rules);
+            let packet = datagram(0);
+            for _ in 0..12 {
+                fabric.enter(at(0), 0, Direction::Up, Facts::read(&packet).unwrap(), &packet);
+            }
+            let mut out = Vec::new();
+            while let Some(landed) = fabric.poll(at(500)) {
+                out.push((landed.at.since(at(0)).as_millis(), landed.bytes));
+            }
+            assert!(fabric.deadline().is_none(), "nothing is left on the way");
+            out
+        };
+        let size = V4_UDP_BYTES + PAYLOAD_BYTES;
+        assert_eq!(out("").len(), 12);
+        assert_eq!(out(&rule("action = \"drop\"\nevery = 3")).len(), 8);
+        assert_eq!(out(&rule("action = \"duplicate\"\ncount = 2")).len(), 14);
+        let late = out(&rule("action = \"delay\"\ndelay_ms = 500\nskip = 2\ncount = 1"));
+        assert_eq!((late.len(), late[11].0), (12, 501));
+        let cut = out(&rule("action = \"truncate\"\nto_bytes = 100\ncount = 1"));
+        assert_eq!((cut[0].1.len(), cut[1].1.len()), (V4_UDP_BYTES + 100, size));
+        assert_eq!(Facts::read(&cut[0].1).unwrap().payload_bytes, 100);
+        let flipped = out(&rule("action = \"flip-bit\"\ncount = 1"));
+        let differing = |a: &[u8], b: &[u8]| a.iter().zip(b).map(|(a, b)| (a ^ b).count_ones()).sum::<u32>();
+        assert_eq!(differing(&flipped[0].1, &flipped[1].1), 1);
+        // Two boxes one behind the other, and one that is not for this direction.
+        let both = rule("action = \"duplicate\"") + &rule("action = \"duplicate\"");
+        assert_eq!(out(&both).len(), 48);
+        assert_eq!(out("[[rule]]\npath = 0\ndirection = \"down\"\naction = \"drop\"\n").len(), 12);
     }
 
     #[test]

@@ -5,16 +5,19 @@
 //! from the first packet of the transfer, so that events, variation and traces begin with the connection, as in the
 //! simulator, and not with the start of a process.
 
+mod boxes;
 mod cross;
 mod fabric;
 mod gates;
 mod lateness;
 pub(crate) mod packet;
+mod parcel;
 mod rhythm;
+mod way;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
 use nix::sys::prctl;
@@ -60,6 +63,7 @@ pub(crate) struct LinkRecord {
 pub(crate) struct Emulator {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<LinkRecord>>,
+    first: Arc<OnceLock<ClockPoint>>,
     real_time: bool,
 }
 
@@ -71,17 +75,23 @@ impl Emulator {
     pub(crate) fn start(scenario: &Scenario, seed: u64, gates: impl Gates + Send + 'static) -> Result<Self, LabError> {
         let stop = Arc::new(AtomicBool::new(false));
         let fabric = Fabric::new(scenario, seed, gates.public_addresses());
-        let (told, (say, hear)) = (Arc::clone(&stop), mpsc::channel());
+        let first = Arc::new(OnceLock::new());
+        let (told, seen, (say, hear)) = (Arc::clone(&stop), Arc::clone(&first), mpsc::channel());
         let work = move || {
             // As exact as the kernel's timers are; where it may not be set they are 50 µs late.
             let _ = prctl::set_timerslack(1);
             let _ = say.send(gettid());
-            rhythm::run(fabric, gates, &told)
+            rhythm::run(fabric, gates, &seen, &told)
         };
         let thread = std::thread::Builder::new().name("lab-links".to_owned()).spawn(work);
         let thread = thread.map_err(LabError::io("a thread for the links"))?;
         let real_time = hear.recv().is_ok_and(|id| tool::raise(id, PRIORITY));
-        Ok(Self { stop, thread: Some(thread), real_time })
+        Ok(Self { stop, thread: Some(thread), first, real_time })
+    }
+
+    /// When the first packet of the transfer came, if it has.
+    pub(crate) fn first(&self) -> Option<ClockPoint> {
+        self.first.get().copied()
     }
 
     /// Stops it; gives what it saw.

@@ -63,19 +63,66 @@ impl Facts {
     }
 }
 
-/// Marks a packet as having met congestion (RFC 3168 5), and mends the checksum of an IPv4 header.
-pub(super) fn mark_ce(packet: &mut [u8]) {
+/// Sets the ECN field of a packet (RFC 3168 5), and mends the checksum of an IPv4 header.
+pub(super) fn set_ecn(packet: &mut [u8], mark: Option<Ecn>) {
+    let bits = match mark {
+        None => 0b00,
+        Some(Ecn::Ect1) => 0b01,
+        Some(Ecn::Ect0) => 0b10,
+        Some(Ecn::Ce) => 0b11,
+    };
     match packet.first().map(|first| first >> 4) {
         Some(4) if packet.len() >= V4_HEADER_BYTES => {
-            packet[1] |= 0b11;
-            let words = usize::from(packet[0] & 0xf) * 4;
-            (packet[10], packet[11]) = (0, 0);
-            let sum = checksum(packet.get(..words).unwrap_or_default());
-            packet[10..12].copy_from_slice(&sum.to_be_bytes());
+            packet[1] = packet[1] & !0b11 | bits;
+            seal_v4_header(packet);
         }
-        Some(6) if packet.len() >= V6_HEADER_BYTES => packet[1] |= 0b11 << 4,
+        Some(6) if packet.len() >= V6_HEADER_BYTES => packet[1] = packet[1] & !(0b11 << 4) | bits << 4,
         _ => {}
     }
+}
+
+/// The checksum of an IPv4 header, anew.
+fn seal_v4_header(packet: &mut [u8]) {
+    let words = usize::from(packet[0] & 0xf) * 4;
+    (packet[10], packet[11]) = (0, 0);
+    let sum = checksum(packet.get(..words).unwrap_or_default());
+    packet[10..12].copy_from_slice(&sum.to_be_bytes());
+}
+
+/// Lengths and checksums of a packet that [`Facts::read`] has read and whose payload was changed or cut.
+pub(super) fn seal(packet: &mut [u8]) {
+    let Some((ip, port)) = places(packet, Whose::Sender) else { return };
+    let (transport, is_v4) = (port.start, packet[0] >> 4 == 4);
+    let (protocol, length) = (if is_v4 { packet[9] } else { packet[6] }, packet.len() - transport);
+    let sum_at = transport + if protocol == TCP { 16 } else { 6 };
+    if packet.len() < sum_at + 2 {
+        return;
+    }
+    if is_v4 {
+        let total = packet.len() as u16;
+        packet[2..4].copy_from_slice(&total.to_be_bytes());
+        seal_v4_header(packet);
+    } else {
+        packet[4..6].copy_from_slice(&(length as u16).to_be_bytes());
+    }
+    if protocol == UDP {
+        packet[transport + 4..transport + 6].copy_from_slice(&(length as u16).to_be_bytes());
+        // RFC 768: a datagram of IPv4 without a checksum keeps none.
+        if is_v4 && packet[sum_at..sum_at + 2] == [0, 0] {
+            return;
+        }
+    }
+    packet[sum_at..sum_at + 2].copy_from_slice(&[0, 0]);
+    // Both addresses lie one behind the other, in front of the transport or of the options before it.
+    let addresses = ip.start..ip.start + 2 * ip.len();
+    let pseudo = packet[addresses].iter().copied().chain([0, protocol]).chain((length as u16).to_be_bytes());
+    let text: Vec<u8> = pseudo.chain(packet[transport..].iter().copied()).collect();
+    let sum = match checksum(&text) {
+        // RFC 768: none is written as zero, and zero so.
+        0 if protocol == UDP => 0xffff,
+        sum => sum,
+    };
+    packet[sum_at..sum_at + 2].copy_from_slice(&sum.to_be_bytes());
 }
 
 /// Which of a packet's two addresses.
@@ -280,14 +327,50 @@ mod tests {
     #[test]
     fn a_mark_leaves_the_checksum_right() {
         let mut packet = v4();
-        mark_ce(&mut packet);
-        assert_eq!(Facts::read(&packet).unwrap().ecn, Some(Ecn::Ce));
-        assert_eq!(checksum(&packet[..20]), 0);
+        for mark in [Some(Ecn::Ce), None, Some(Ecn::Ect1), Some(Ecn::Ect0)] {
+            set_ecn(&mut packet, mark);
+            assert_eq!((Facts::read(&packet).unwrap().ecn, checksum(&packet[..20])), (mark, 0));
+        }
         let mut v6 = vec![0x60, 0, 0, 0, 0, 11, UDP, 64];
         v6.extend([0; 43]);
-        mark_ce(&mut v6);
+        set_ecn(&mut v6, Some(Ecn::Ce));
         assert_eq!(Facts::read(&v6).unwrap().ecn, Some(Ecn::Ce));
-        mark_ce(&mut []);
-        mark_ce(&mut [0x45; 3]);
+        set_ecn(&mut v6, None);
+        assert_eq!((Facts::read(&v6).unwrap().ecn, v6[0]), (None, 0x60));
+        set_ecn(&mut [], Some(Ecn::Ce));
+        set_ecn(&mut [0x45; 3], None);
+    }
+
+    #[test]
+    fn a_changed_payload_is_sealed_with_right_lengths_and_checksums() {
+        // UDP over IPv4, with a checksum and without.
+        let mut packet = v4();
+        seal(&mut packet);
+        assert_eq!((packet[26], packet[27], packet[25]), (0, 0, 11), "none stays none");
+        packet[26] = 1;
+        packet.pop();
+        *packet.last_mut().unwrap() ^= 0x55;
+        seal(&mut packet);
+        assert_eq!((packet[3], packet[25], udp_sum(&packet), checksum(&packet[..20])), (30, 10, 0, 0));
+        // The same over IPv6, and a TCP segment.
+        for (protocol, header) in [(UDP, 8), (TCP, 20)] {
+            let mut v6 = vec![0x60, 0, 0, 0, 0, 0, protocol, 64];
+            v6.extend("fd00::1".parse::<Ipv6Addr>().unwrap().octets());
+            v6.extend("fd00::2".parse::<Ipv6Addr>().unwrap().octets());
+            v6.extend([0, 7, 0, 9]);
+            v6.resize(40 + header, 0);
+            if protocol == TCP {
+                v6[52] = 5 << 4;
+            }
+            v6.extend([1, 2, 3, 4, 5]);
+            seal(&mut v6);
+            let length = header + 5;
+            assert_eq!(usize::from(u16::from_be_bytes([v6[4], v6[5]])), length);
+            let text: Vec<u8> =
+                v6[8..40].iter().copied().chain([0, protocol, 0, length as u8]).chain(v6[40..].to_vec()).collect();
+            assert_eq!((checksum(&text), Facts::read(&v6).unwrap().payload_bytes), (0, 5), "{protocol}");
+        }
+        seal(&mut []);
+        seal(&mut v4()[..22]);
     }
 }

@@ -1,5 +1,6 @@
 //! The loop: hand over what is due, read what has come, wait exactly until something is due.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -30,19 +31,21 @@ const DATA_BYTES: usize = 100;
 const PACKET_BYTES_MAX: usize = 65_536;
 
 /// The loop's state between rounds.
-struct Rhythm<G> {
+struct Rhythm<'a, G> {
     fabric: Fabric,
     gates: G,
     buffer: Vec<u8>,
     record: LinkRecord,
+    /// Where others learn when the first packet came.
+    first: &'a OnceLock<ClockPoint>,
     /// How long after the end of a pause the loop ran again, of late.
     wake: Duration,
 }
 
-/// Carries packets until told to stop.
-pub(super) fn run(fabric: Fabric, gates: impl Gates, stop: &AtomicBool) -> LinkRecord {
-    let mut rhythm =
-        Rhythm { fabric, gates, buffer: vec![0; PACKET_BYTES_MAX], record: LinkRecord::default(), wake: SPIN_MIN };
+/// Carries packets until told to stop; sets `first` when the first has come.
+pub(super) fn run(fabric: Fabric, gates: impl Gates, first: &OnceLock<ClockPoint>, stop: &AtomicBool) -> LinkRecord {
+    let (buffer, record) = (vec![0; PACKET_BYTES_MAX], LinkRecord::default());
+    let mut rhythm = Rhythm { fabric, gates, buffer, record, first, wake: SPIN_MIN };
     while !stop.load(Ordering::Relaxed) {
         let has_written = rhythm.hand_over();
         let has_read = rhythm.take_in();
@@ -64,7 +67,7 @@ pub(super) fn run(fabric: Fabric, gates: impl Gates, stop: &AtomicBool) -> LinkR
     rhythm.record
 }
 
-impl<G: Gates> Rhythm<G> {
+impl<G: Gates> Rhythm<'_, G> {
     /// Time since the first packet; none before it.
     fn time(&self, now: ClockPoint) -> Option<Instant> {
         self.record.first.map(|first| Instant::ZERO + now.since(first))
@@ -105,6 +108,7 @@ impl<G: Gates> Rhythm<G> {
                 };
                 let clock = ClockPoint::now();
                 let first = *self.record.first.get_or_insert(clock);
+                self.first.get_or_init(|| first);
                 let now = Instant::ZERO + clock.since(first);
                 self.fabric.enter(now, entry.path, entry.direction, facts, packet);
             }

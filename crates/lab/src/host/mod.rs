@@ -15,4 +15,4 @@ mod topology;
 
 pub(crate) use namespace::Namespace;
 pub use topology::Family;
-pub(crate) use topology::{Hosts, Layout, PathEnds};
+pub(crate) use topology::{HostPair, Hosts, Layout, PathEnds};

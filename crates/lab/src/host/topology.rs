@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use nix::poll::{PollFd, PollFlags};
 use plait_netsim::InterfaceState;
-use plait_sim::scenario::{Direction, PathPlan, Scenario};
+use plait_sim::scenario::{CrossLoad, CrossPlan, Direction, PathPlan, Place, Scenario};
 use tappers::Interface;
 use tappers::linux::Tun;
 
@@ -21,9 +21,13 @@ use crate::tool;
 const PORT: u16 = 4433;
 /// Packets that may wait between a host's stack and the emulator: more than any window, so that none is lost there.
 const DEVICE_QUEUE_PACKETS: u32 = 20_000;
+/// The only device of a host beside the transfer.
+const DEVICE: &str = "c0";
 /// The first of the routing tables by source address, and the metric of the route over the initial path.
 const TABLES_FROM: usize = 100;
 const METRIC_INITIAL: usize = 10;
+/// The largest packet of a host beside the transfer, where no link of its way has less.
+const MTU_BYTES: u32 = 1500;
 /// The part of public addresses of NATs that tells them from others.
 const NAT: u8 = 100;
 
@@ -36,6 +40,8 @@ pub(crate) struct Layout {
     pub(crate) initial_path: usize,
     /// IPv4 or IPv6.
     pub(crate) family: Family,
+    /// Of each stream of cross traffic that is a connection, the same as of paths; none for one that has no hosts.
+    pub(crate) beside: Vec<Option<(u32, u32)>>,
 }
 
 impl Layout {
@@ -43,7 +49,17 @@ impl Layout {
     pub(crate) fn of(scenario: &Scenario, family: Family) -> Self {
         let mtu = |path: &PathPlan| (path.own.up.mtu_bytes, path.own.down.mtu_bytes);
         let mtu_bytes = scenario.paths.iter().map(mtu).collect();
-        Self { mtu_bytes, initial_path: scenario.endpoints.initial_path, family }
+        let links: Vec<_> = scenario.duplexes().collect();
+        let least = |(up, down): (u32, u32), place: &Place| {
+            let link = links.get(place.0).map_or((up, down), |link| (link.up.mtu_bytes, link.down.mtu_bytes));
+            (up.min(link.0), down.min(link.1))
+        };
+        let beside = |plan: &CrossPlan| {
+            let is_flow = matches!(plan.load, CrossLoad::Flow { .. });
+            is_flow.then(|| plan.via.iter().fold((MTU_BYTES, MTU_BYTES), least))
+        };
+        let beside = scenario.cross.iter().map(beside).collect();
+        Self { mtu_bytes, initial_path: scenario.endpoints.initial_path, family, beside }
     }
 }
 
@@ -72,6 +88,14 @@ impl Family {
             Self::V4 => Ipv4Addr::new(10, 9, 0, 1).into(),
             Self::V6 => Ipv6Addr::new(0xfd00, 9, 0, 0, 0, 0, 0, 1).into(),
         }
+    }
+
+    /// The two ends of a stream of cross traffic: near the client of the transfer, and near its server.
+    fn beside(self, stream: usize) -> [IpAddr; 2] {
+        [1, 2].map(|side| match self {
+            Self::V4 => Ipv4Addr::new(10, side, stream as u8 + 1, 2).into(),
+            Self::V6 => Ipv6Addr::new(0xfd00, side.into(), 0, stream as u16 + 1, 0, 0, 0, 2).into(),
+        })
     }
 
     /// A public address of a path's NAT; there is a new one after each change.
@@ -118,16 +142,16 @@ struct Ends {
     state: InterfaceState,
 }
 
-/// The devices of all paths, at both hosts.
+/// The devices of all paths, at both hosts, and behind them those of hosts beside them.
 pub(crate) struct Devices {
-    ends: Vec<Ends>,
+    ends: Vec<Option<Ends>>,
     switch: Switch,
     family: Family,
 }
 
 impl Gates for Devices {
     fn waits(&self) -> Vec<PollFd<'_>> {
-        let devices = self.ends.iter().flat_map(|pair| [&pair.client, &pair.server]);
+        let devices = self.ends.iter().flatten().flat_map(|pair| [&pair.client, &pair.server]);
         devices.map(|device| PollFd::new(device.as_fd(), PollFlags::POLLIN)).collect()
     }
 
@@ -137,7 +161,7 @@ impl Gates for Devices {
 
     fn receive(&mut self, source: usize, buffer: &mut [u8]) -> Option<Entry> {
         let (path, direction) = (source / 2, if source.is_multiple_of(2) { Direction::Up } else { Direction::Down });
-        let pair = self.ends.get(path)?;
+        let pair = self.ends.get(path)?.as_ref()?;
         let device = if direction == Direction::Up { &pair.client } else { &pair.server };
         loop {
             let size = device.recv(buffer).ok()?;
@@ -149,7 +173,7 @@ impl Gates for Devices {
     }
 
     fn deliver(&mut self, path: usize, direction: Direction, packet: &[u8]) -> bool {
-        let Some(pair) = self.ends.get(path) else { return false };
+        let Some(Some(pair)) = self.ends.get(path) else { return false };
         match (direction, pair.state) {
             (Direction::Up, _) => pair.server.send(packet).is_ok(),
             (Direction::Down, InterfaceState::Up) => pair.client.send(packet).is_ok(),
@@ -159,7 +183,7 @@ impl Gates for Devices {
     }
 
     fn interface(&mut self, path: usize, state: InterfaceState) {
-        self.ends.get_mut(path).into_iter().for_each(|pair| pair.state = state);
+        self.ends.get_mut(path).into_iter().flatten().for_each(|pair| pair.state = state);
         self.switch.turn(path, state);
     }
 
@@ -186,6 +210,17 @@ pub(crate) struct Hosts {
     pub(crate) ways: Vec<PathEnds>,
     /// Where the server is to listen.
     pub(crate) listen: SocketAddr,
+    /// The hosts of each stream of cross traffic that has some, in the scenario's order.
+    pub(crate) beside: Vec<Option<HostPair>>,
+}
+
+/// Two hosts beside those of the transfer, joined by links of the scenario.
+#[derive(Debug)]
+pub(crate) struct HostPair {
+    /// Near the client of the transfer.
+    pub(crate) near: (Namespace, IpAddr),
+    /// Near its server.
+    pub(crate) far: (Namespace, IpAddr),
 }
 
 /// Counts devices, so that several topologies are built side by side.
@@ -205,16 +240,9 @@ impl Hosts {
         let (mut ends, mut ways, mut moves, mut levers) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let (mut there, mut here) = (Vec::new(), vec![format!("address add {address}{alone} dev lo")]);
         for (path, (mtu_up, mtu_down)) in layout.mtu_bytes.iter().enumerate() {
-            let number = DEVICES.fetch_add(1, Ordering::Relaxed);
-            let names = [format!("tc{number}"), format!("ts{number}")];
-            ends.push(Ends { client: tun(&names[0])?, server: tun(&names[1])?, state: InterfaceState::Up });
-            for (name, space) in names.iter().zip([&client, &server]) {
-                moves.push(format!("link set dev {name} netns {}", space.file().display()));
-            }
+            let (names, pair) = join(&client, &server, &mut moves)?;
+            ends.push(Some(pair));
             let (from, device, peer) = (family.client(path), format!("c{path}"), format!("s{path}"));
-            let rise = |from: &str, to: &str, mtu: u32| {
-                format!("link set dev {from} name {to} mtu {mtu} txqueuelen {DEVICE_QUEUE_PACKETS} up")
-            };
             let metric = METRIC_INITIAL + if path == layout.initial_path { 0 } else { path + 1 };
             let table = TABLES_FROM + path;
             let lines = vec![
@@ -232,12 +260,66 @@ impl Hosts {
             }
             ways.push(PathEnds { client: from, device, server: SocketAddr::new(address, PORT) });
         }
+        let mut beside = Vec::new();
+        for (index, mtu) in layout.beside.iter().enumerate() {
+            let Some(mtu) = mtu else {
+                ends.push(None);
+                beside.push(None);
+                continue;
+            };
+            let spaces = ["near", "far"].map(|side| Namespace::new(folder.join(format!("{side}{index}.net"))));
+            let ([near, far], addresses) = (spaces, family.beside(index));
+            let (near, far) = (near?, far?);
+            let (names, pair) = join(&near, &far, &mut moves)?;
+            ends.push(Some(pair));
+            beside.push(Some((HostPair { near: (near, addresses[0]), far: (far, addresses[1]) }, names, *mtu)));
+        }
         tool::feed("ip", ["-batch", "-"], &moves.join("\n"))?;
         client.ip_batch(flag, &there)?;
         server.ip_batch(flag, &here)?;
+        let beside = beside.into_iter().map(|made| made.map(|made| settle(made, family)).transpose());
+        let beside = beside.collect::<Result<_, _>>()?;
         let devices = Devices { ends, switch: Switch::new(client.file().to_owned(), flag, levers), family };
-        Ok((Self { client, server, ways, listen: SocketAddr::new(address, PORT) }, devices))
+        Ok((Self { client, server, ways, listen: SocketAddr::new(address, PORT), beside }, devices))
     }
+}
+
+/// A device for each of two hosts, and the lines that bring them there; gives the names too.
+fn join(client: &Namespace, server: &Namespace, moves: &mut Vec<String>) -> Result<([String; 2], Ends), LabError> {
+    let number = DEVICES.fetch_add(1, Ordering::Relaxed);
+    let names = [format!("tc{number}"), format!("ts{number}")];
+    let ends = Ends { client: tun(&names[0])?, server: tun(&names[1])?, state: InterfaceState::Up };
+    for (name, space) in names.iter().zip([client, server]) {
+        moves.push(format!("link set dev {name} netns {}", space.file().display()));
+    }
+    Ok((names, ends))
+}
+
+/// The line that gives a device its name and lets it carry packets.
+fn rise(from: &str, to: &str, mtu: u32) -> String {
+    format!("link set dev {from} name {to} mtu {mtu} txqueuelen {DEVICE_QUEUE_PACKETS} up")
+}
+
+impl HostPair {
+    /// Where a server listens on this one of the two.
+    pub(crate) fn listen(address: IpAddr) -> SocketAddr {
+        SocketAddr::new(address, PORT)
+    }
+}
+
+/// Addresses and routes of two hosts that have their devices.
+fn settle((pair, names, mtu): (HostPair, [String; 2], (u32, u32)), family: Family) -> Result<HostPair, LabError> {
+    let (flag, alone) = family.words();
+    let ends = [(&pair.near, &pair.far, mtu.0), (&pair.far, &pair.near, mtu.1)];
+    for (name, ((space, own), (_, other), mtu)) in names.iter().zip(ends) {
+        let lines = [
+            rise(name, DEVICE, mtu),
+            format!("address add {own}{alone} dev {DEVICE}"),
+            format!("route add {other} dev {DEVICE} src {own}"),
+        ];
+        space.ip_batch(flag, &lines)?;
+    }
+    Ok(pair)
 }
 
 /// A device that is read and written without waiting.

@@ -1,5 +1,6 @@
 //! One run: a contender's server and client, joined by emulated links, and what came of it.
 
+mod beside;
 mod one;
 mod outcome;
 mod process;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use plait_sim::run::network::Traffic;
 use plait_sim::scenario::Scenario;
 
+use super::beside::Beside;
 use super::process::Started;
 use super::wiring::Site;
 use super::{Answer, Completion, RunFailure, Wiring, Work, unreal};
@@ -148,7 +149,9 @@ impl Stand<'_> {
         self.contender.prepare(Some(&hosts), &work)?;
         let emulator = Emulator::start(self.scenario, self.seed, devices)?;
         let sites = (Site::Host(&hosts.client), Site::Host(&hosts.server));
-        let result = play(sites, self.contender, &work, self.bench.stop);
+        let beside = Beside::all(self.scenario, self.bench.wiring, &hosts, self.folder, self.bench.stop);
+        let result = beside
+            .and_then(|beside| with_others(&beside, &emulator, || play(sites, self.contender, &work, self.bench.stop)));
         Ok((result, emulator.stop()))
     }
 
@@ -161,6 +164,22 @@ impl Stand<'_> {
         let result = play((Site::Here, Site::Here), self.contender, &work, self.bench.stop);
         Ok((result, emulator.stop()))
     }
+}
+
+/// Does a transfer while others do theirs; it counts only if none of them failed.
+fn with_others(
+    others: &[Beside<'_>],
+    emulator: &Emulator,
+    transfer: impl FnOnce() -> Result<Answer, RunFailure>,
+) -> Result<Answer, RunFailure> {
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let running: Vec<_> = others.iter().map(|one| scope.spawn(|| one.run(emulator, &is_over))).collect();
+        let result = transfer();
+        is_over.store(true, Ordering::Relaxed);
+        let ends = running.into_iter().filter_map(|one| one.join().ok());
+        ends.collect::<Result<Vec<()>, _>>().and(result)
+    })
 }
 
 /// Server up, client to its end, server down.

@@ -111,6 +111,16 @@ impl Started {
         }
     }
 
+    /// Whether it has ended by itself, and then whether it ended well.
+    pub(super) fn ended(&mut self) -> Option<bool> {
+        self.child.try_wait().ok().flatten().map(|status| status.success())
+    }
+
+    /// What it complained of.
+    pub(super) fn complaint(&self) -> String {
+        complaint(&self.err.text()).to_owned()
+    }
+
     /// Waits for a client's end, until the time limit or until told to stop.
     pub(super) fn wait(mut self, time_limit: Duration, server: &Self, stop: &AtomicBool) -> ClientOutput {
         let begun = ClockPoint::now();

@@ -111,9 +111,20 @@ impl Ran {
         put("is_late", yes(self.is_late));
         put("is_beyond", yes(sum_mbps(scenario) > doctor::measured_mbps()));
         put("delays_ms", self.delays());
+        if !self.crossed.is_empty() {
+            put("cross_begun_s", self.begun());
+        }
         if let Ok(answer) = &self.result {
             answer.notes.iter().for_each(|(name, value)| put(name, value.clone()));
         }
+    }
+
+    /// When each stream of cross traffic first sent, seconds; `-` for one that never did.
+    fn begun(&self) -> String {
+        let one = |count: &CrossCount| {
+            count.first.map_or("-".to_owned(), |at| format!("{:.3}", at.since_origin().as_secs_f64()))
+        };
+        self.crossed.iter().map(one).collect::<Vec<_>>().join(" ")
     }
 
     /// Each request with the time of its making and the delay of its answer, `-` without one.

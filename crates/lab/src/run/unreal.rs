@@ -28,13 +28,9 @@ pub(crate) fn check(scenario: &Scenario, wiring: Wiring) -> Result<(), LabError>
             "an hour is the most that is waited; set a shorter time, as --set time_limit_s=120",
         );
     }
-    if !scenario.rules.is_empty() {
-        return no("box".to_owned(), "the loop has no middleboxes; `plait sim run` has");
-    }
     let is_flow = |plan: &CrossPlan| matches!(plan.load, CrossLoad::Flow { .. });
-    if let Some(at) = scenario.cross.iter().position(is_flow) {
-        let why = "a connection that competes wants hosts of its own; packets (kind = \"constant\", \"on-off\") can be sent, and \
-                   `plait sim run` has connections";
+    if let Some(at) = scenario.cross.iter().position(is_flow).filter(|_| wiring == Wiring::Relay) {
+        let why = "a connection that competes wants hosts of its own; leave --relay out";
         return no(format!("cross.{at}.kind"), why);
     }
     if scenario.events.iter().any(|event| event.worker.is_some()) {
@@ -101,13 +97,16 @@ mod tests {
             ("[endpoints]\nkeep_alive_s = 1\n", "endpoints.keep_alive_s cannot"),
             ("[[event]]\nat_s = 1\npath = 0\ninterface = \"down\"\n", ""),
             ("[[path]]\nrate_mbps = 1\n[path.nat]\n", ""),
+            ("[[rule]]\npath = 0\naction = \"drop\"\n", ""),
             ("[[cross]]\nkind = \"constant\"\nrate_mbps = 1\npath = 0\n", ""),
-            ("[[cross]]\nkind = \"flow\"\npath = 0\n", "cross.0.kind cannot"),
+            ("[[cross]]\nkind = \"flow\"\npath = 0\n", ""),
             ("[[link]]\nname = \"a\"\nrate_mbps = 5\n[[path]]\nvia = [\"a\"]\n", ""),
         ] {
             let text = said(more);
             assert!(text.starts_with(expected) && (expected.is_empty() == text.is_empty()), "{more}: {text}");
         }
+        let flow = said_of("[[cross]]\nkind = \"flow\"\npath = 0\n", Wiring::Relay);
+        assert!(flow.starts_with("cross.0.kind cannot be done in real time: a connection that competes"), "{flow}");
         let down = "[[event]]\nat_s = 1\npath = 0\ninterface = \"down\"\n";
         assert!(
             said_of(down, Wiring::Relay).starts_with("event.interface cannot be done in real time: loopback stays up")
