@@ -159,6 +159,9 @@ impl Reassembly {
 
     /// Data beyond `edge` (or in unordered mode): the parts that no piece covers become pieces.
     fn insert_later(&mut self, offset: u64, data: Bytes) {
+        if data.is_empty() {
+            return;
+        }
         let end = offset + data.len() as u64;
         let last_below = self.later.range(..end).next_back().map(|(start, piece)| start + piece.bytes.len() as u64);
         if last_below.is_none_or(|known| known <= offset) {

@@ -31,6 +31,19 @@ fn in_order_data_is_not_copied() {
 }
 
 #[test]
+fn nothing_beyond_a_gap_is_no_piece() {
+    let mut r = Reassembly::default();
+    r.insert(100, Bytes::new(), 10).unwrap();
+    r.insert(90, piece(90, 30), 10).unwrap();
+    r.insert(200, Bytes::new(), 10).unwrap();
+    assert_eq!(r.later.len(), 1);
+    r.insert(0, piece(0, 90), 10).unwrap();
+    let chunk = r.read(usize::MAX, Order::Ordered).unwrap().unwrap();
+    check(&chunk);
+    assert_eq!(chunk.offset, 0);
+}
+
+#[test]
 fn small_pieces_do_not_keep_their_packet_alive() {
     let data = piece(0, 1200);
     let mut r = Reassembly::default();
