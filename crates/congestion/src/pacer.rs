@@ -101,9 +101,10 @@ impl Pacer {
         };
         let rate = rate.clamp(1, RATE_MAX) as i128;
         let needed = i128::from(pace.max_datagram_bytes) * NANOS as i128;
-        let burst = (needed * i128::from(BURST_DATAGRAMS)).max(rate * BURST_TIME.as_nanos() as i128);
+        let in_burst_time = rate * BURST_TIME.as_nanos() as i128;
+        let burst = (needed * i128::from(BURST_DATAGRAMS)).max(in_burst_time);
         let burst = self.burst_max.map_or(burst, |max| burst.min(i128::from(max) * NANOS as i128).max(needed));
-        let tight = needed.max(rate * BURST_TIME.as_nanos() as i128).min(burst);
+        let tight = needed.max(in_burst_time).min(burst);
         Some(Terms { rate, burst, tight })
     }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod acked;
 pub(crate) mod bulk;
+pub(crate) mod coalesced;
 pub(crate) mod dispatch;
 mod loans;
 pub(crate) mod open;
@@ -21,6 +22,7 @@ use plait_wire::header::{PacketKind, PacketSpan, ProtectedHeader, stateless_rese
 use crate::connection::Connection;
 use crate::connection::lifecycle::ConnectionError;
 use crate::io::{EndpointEvent, Input, InputKind};
+use coalesced::{Coalesced, NoFurtherPacket};
 use loans::Loans;
 use open::Refusal;
 use opened::TrainPacket;
@@ -178,20 +180,17 @@ impl Connection {
             return self.events.on_dropped(now, data.len(), DropReason::WrongAddress);
         }
         let mut ending = Ending::of(tuple, &data);
-        let mut first_dcid = None;
+        let mut packets = Coalesced::default();
         while !data.is_empty() && !self.lifecycle.is_drained() {
-            let Ok((header, span)) =
-                ProtectedHeader::parse(&data, self.handshake.cid_len(), self.settings.fixed_bit_rule())
-            else {
-                self.on_unread(now, ending, data.len(), DropReason::Malformed);
-                break;
+            let (header, span) = match packets.next(&data, self.handshake.cid_len(), self.settings.fixed_bit_rule()) {
+                Ok(packet) => packet,
+                Err(NoFurtherPacket::Malformed) => {
+                    return self.on_unread(now, ending, data.len(), DropReason::Malformed);
+                }
+                Err(NoFurtherPacket::OtherConnection) => {
+                    return self.events.on_dropped(now, data.len(), DropReason::Malformed);
+                }
             };
-            let dcid = ConnectionId::new(header.dcid(&data)).unwrap_or(ConnectionId::EMPTY);
-            // RFC 9000 12.2: coalesced packets share the first one's connection id
-            if *first_dcid.get_or_insert(dcid) != dcid {
-                self.events.on_dropped(now, data.len(), DropReason::Malformed);
-                break;
-            }
             let packet = data.split_to(span.end.min(data.len()));
             let bytes = packet.len();
             if let Err(why) = self.on_packet(now, envelope, &header, span, packet) {

@@ -7,18 +7,18 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use plait_base::limits::MAX_UNTAKEN_MESSAGES;
 use plait_base::time::earliest;
-use plait_base::{ConnectionId, FourTuple, Instant, PathId, StreamId};
+use plait_base::{FourTuple, Instant, PathId, StreamId};
 use plait_crypto::KeyFork;
 use plait_path::table::{Loan, Pairing, Recall, Slot, SlotPlace};
 use plait_path::{AckRouteFactory, FourTupleRole, Path};
 use plait_schedule::SchedulerFactory;
 use plait_schedule::reinject::ReinjectionFactory;
-use plait_wire::header::ProtectedHeader;
 use smallvec::SmallVec;
 
 use super::lent::{LentPath, LoanTerms};
 use super::messages::{Instruction, ToPath};
 use crate::connection::application::{ApplicationDatagrams, OpenStreams, RecvStream, SendStream};
+use crate::connection::receive::coalesced::Coalesced;
 use crate::connection::receive::train::{ShortHeader, is_short};
 use crate::connection::{Connection, Event};
 use crate::io::{EndpointEvent, Input, InputKind, Transmit};
@@ -165,14 +165,9 @@ impl Coordinator {
     fn long_bytes(&self, datagram: &[u8]) -> usize {
         let Connection { handshake, settings, .. } = &self.connection;
         let (cid_len, rule) = (handshake.cid_len(), settings.fixed_bit_rule());
-        let (mut at, mut first_dcid) = (0, None);
+        let (mut at, mut packets) = (0, Coalesced::default());
         while let Some(rest) = datagram.get(at..).filter(|rest| !rest.is_empty()) {
-            let Ok((header, span)) = ProtectedHeader::parse(rest, cid_len, rule) else { return datagram.len() };
-            let dcid = ConnectionId::new(header.dcid(rest));
-            // RFC 9000 12.2: coalesced packets share the first one's connection id
-            if *first_dcid.get_or_insert(dcid) != dcid {
-                return datagram.len();
-            }
+            let Ok((_, span)) = packets.next(rest, cid_len, rule) else { return datagram.len() };
             if is_short(rest) {
                 return at;
             }
