@@ -15,7 +15,7 @@ use crate::names::PathPolicyName;
 use crate::options::{InteropOptions, PreferredVersion, TransportPlan};
 use crate::output::print_json;
 use crate::output::summary::{Listening, Stopped, WorkerSummary};
-use crate::service::Service;
+use crate::service::{Receiver, Service};
 use crate::tls::Shown;
 use crate::{stop, tls, transport};
 
@@ -77,6 +77,9 @@ fn endpoint(args: &ListenArgs, service: Service, shown: Shown) -> Result<Endpoin
     let mut config = transport::server_config(service, shown, interop.suites)?;
     let mut carriage = transport::config(&TransportPlan::new(&args.transport, args.max_paths));
     args.hosts.apply(&mut carriage);
+    if service.receiver == Receiver::Counts {
+        transport::lift_windows(&mut carriage);
+    }
     if args.multiflow {
         // Its flows lead wherever the client says that it is.
         carriage.extension(Extension::Either);

@@ -7,4 +7,15 @@ pub(crate) struct Service {
     pub(crate) protocols: &'static [&'static str],
     /// The command that runs such a server.
     pub(crate) server: &'static str,
+    /// What such a server does with what it receives.
+    pub(crate) receiver: Receiver,
+}
+
+/// What is done with packets that come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Receiver {
+    /// They are opened and read.
+    Reads,
+    /// They are counted and acknowledged: for measurements of who sends them.
+    Counts,
 }

@@ -12,7 +12,8 @@ use plait_qlog::QlogFolder;
 use crate::error::CliError;
 use crate::names::PathPolicyName;
 use crate::options::{ClientTls, Sessions, Suites, TransportPlan, Trust};
-use crate::service::Service;
+use crate::perf::null_receiver;
+use crate::service::{Receiver, Service};
 use crate::tls::{self, Shown};
 
 /// The transport of connections.
@@ -39,6 +40,12 @@ pub(crate) fn config(plan: &TransportPlan) -> TransportConfig {
         config.reinjection(reinjection);
     }
     config
+}
+
+/// Lets peers send without end: what is not read needs no room.
+pub(crate) fn lift_windows(config: &mut TransportConfig) {
+    config.max_stream_receive_window(u64::MAX).max_receive_window(u64::MAX);
+    config.stream_receive_window(u64::MAX).receive_window(u64::MAX);
 }
 
 /// Lets a path policy open a client's paths, from sockets that come with an interface later too.
@@ -71,7 +78,10 @@ pub(crate) fn server_config(service: Service, shown: Shown, suites: Suites) -> R
     let hint = "check that --key belongs to --cert";
     let failed = |error: &dyn std::fmt::Display| CliError::running(format!("TLS cannot begin: {error}"), hint);
     let identity = Identity::new(shown.chain, shown.key);
-    let builder = ServerTlsConfig::builder(identity).alpn(service.protocols.iter().copied());
+    let mut builder = ServerTlsConfig::builder(identity).alpn(service.protocols.iter().copied());
+    if service.receiver == Receiver::Counts {
+        builder = builder.provider(null_receiver::provider());
+    }
     let tls = builder.suites(wanted(suites)).early_data().key_log_file().build();
     ServerConfig::new(tls.map_err(|error| failed(&error))?).map_err(|error| failed(&error))
 }

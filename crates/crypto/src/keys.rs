@@ -107,17 +107,19 @@ impl OpenKey {
     ) -> Result<Range<usize>, OpenError> {
         let (header, rest) = packet.split_at_mut_checked(header_len).ok_or(OpenError::TooShort)?;
         let Some(plain_len) = rest.len().checked_sub(TAG_BYTES) else { return Err(OpenError::TooShort) };
-        match &self.0 {
+        let plain_len = match &self.0 {
             Cipher::Tls(key) => {
-                key.decrypt_in_place_for_path(path.0, pn, header, rest).map_err(|_| OpenError::Forged)?;
+                let plain = key.decrypt_in_place_for_path(path.0, pn, header, rest).map_err(|_| OpenError::Forged)?;
+                plain.len()
             }
             Cipher::Null(key) => {
                 let (payload, tag) = rest.split_at(plain_len);
                 if key.tag(path, pn, header, payload) != tag {
                     return Err(OpenError::Forged);
                 }
+                plain_len
             }
-        }
+        };
         check_reserved_bits(header)?;
         Ok(header_len..header_len + plain_len)
     }

@@ -11,10 +11,11 @@ pub(crate) mod sink;
 
 use plait::{SendStream, WriteError};
 
-use crate::service::Service;
+use crate::service::{Receiver, Service};
 
 /// Files and synthetic bodies.
-pub(crate) const FILES: Service = Service { protocols: &["hq-interop"], server: "plait serve" };
+pub(crate) const FILES: Service =
+    Service { protocols: &["hq-interop"], server: "plait serve", receiver: Receiver::Reads };
 
 /// Longest request line, bytes.
 pub(crate) const MAX_REQUEST_BYTES: usize = 8192;

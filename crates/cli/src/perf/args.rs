@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::PERF;
 use super::carrier::Kernel;
 use crate::args::{ConnectArgs, ListenArgs, OutputArgs};
+use crate::service::{Receiver, Service};
 use crate::units::{parse_mbps, parse_millis, parse_seconds, parse_size, whole};
 
 #[derive(Clone, Debug, Subcommand)]
@@ -22,6 +24,18 @@ pub(crate) struct PerfServerArgs {
     pub(crate) listen: ListenArgs,
     #[command(flatten)]
     pub(crate) also: CarrierArgs,
+    /// Count full packets and acknowledge them, without reading them: for measuring who sends. What comes is not authentic, and
+    /// uploads end by their time (-t) only
+    #[arg(long, conflicts_with_all = ["tcp", "mptcp"])]
+    pub(crate) null_receiver: bool,
+}
+
+impl PerfServerArgs {
+    /// What it does, and for whom.
+    pub(crate) fn service(&self) -> Service {
+        let receiver = if self.null_receiver { Receiver::Counts } else { Receiver::Reads };
+        Service { receiver, ..PERF }
+    }
 }
 
 /// Transports of the kernel.

@@ -81,6 +81,15 @@ impl Workload {
         }
     }
 
+    /// True where the server must read nothing large to its end.
+    pub(crate) fn suits_null_receiver(&self) -> bool {
+        match self {
+            Self::Bulk(BulkLoad { up, extent, .. }) => *up == 0 || matches!(extent, Extent::Time(_)),
+            Self::Connections(_) => true,
+            Self::Requests(_) | Self::Datagrams(_) => false,
+        }
+    }
+
     /// Which way the bytes of a bulk load go.
     pub(crate) fn direction(&self) -> Option<&'static str> {
         match self {

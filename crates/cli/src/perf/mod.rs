@@ -14,6 +14,7 @@ pub(crate) mod delays;
 pub(crate) mod dialer;
 pub(crate) mod head;
 pub(crate) mod load;
+pub(crate) mod null_receiver;
 pub(crate) mod paced;
 pub(crate) mod pipe;
 pub(crate) mod plan;
@@ -22,10 +23,11 @@ pub(crate) mod requests;
 pub(crate) mod server;
 pub(crate) mod tcp;
 
-use crate::service::Service;
+use crate::service::{Receiver, Service};
 
 /// What measures with us.
-pub(crate) const PERF: Service = Service { protocols: &[OURS, "perf"], server: "plait perf server" };
+pub(crate) const PERF: Service =
+    Service { protocols: &[OURS, "perf"], server: "plait perf server", receiver: Receiver::Reads };
 /// The protocol in which questions may be asked.
 pub(crate) const OURS: &str = "plait-perf";
 

@@ -23,6 +23,9 @@ pub(crate) struct ServerReport {
     pub(crate) cpu_seconds: Option<f64>,
     /// Datagrams of this connection.
     pub(crate) datagrams: DatagramReport,
+    /// True where full packets are not read.
+    #[serde(default)]
+    pub(crate) null_receiver: bool,
 }
 
 /// Asks for the policies that are wished for; tells those that act.

@@ -16,6 +16,7 @@ use super::{OURS, code};
 use crate::http::policies::{Desk, Terms, Wish};
 use crate::patience::{Debt, Patience};
 use crate::pattern::Pattern;
+use crate::service::Receiver;
 
 /// What a server is set to.
 #[derive(Clone, Debug)]
@@ -23,6 +24,7 @@ pub(crate) struct PerfServer {
     pattern: Pattern,
     patience: Duration,
     terms: Terms,
+    receiver: Receiver,
 }
 
 /// One connection, and what is known of it.
@@ -31,6 +33,7 @@ struct Visitor {
     connection: Connection,
     /// Answers what it may say about how we send; nobody answers in plain `perf`.
     desk: Option<Desk>,
+    receiver: Receiver,
     /// Streams that are being answered.
     streams: AtomicUsize,
     /// Bytes that we took.
@@ -54,7 +57,10 @@ impl Visitor {
                 let wish = Wish::parse(std::str::from_utf8(words).ok()?)?;
                 desk.answer(&wish).ok().map(Bytes::from)
             }
-            Question::Report => report(self.datagrams.lock().unwrap_or_else(PoisonError::into_inner).report()),
+            Question::Report => {
+                let datagrams = self.datagrams.lock().unwrap_or_else(PoisonError::into_inner).report();
+                report(datagrams, self.receiver)
+            }
         }
     }
 }
@@ -88,14 +94,15 @@ impl Party<'_> {
     fn answer(self, question: Question, words: &[u8]) -> Option<Bytes> {
         match (self, question) {
             (Self::Quic(client), _) => client.answer(question, words),
-            (Self::Tcp(_), Question::Report) => report(DatagramReport::default()),
+            (Self::Tcp(_), Question::Report) => report(DatagramReport::default(), Receiver::Reads),
             (Self::Tcp(_), Question::Policies) => None,
         }
     }
 }
 
-fn report(datagrams: DatagramReport) -> Option<Bytes> {
-    serde_json::to_vec(&ServerReport { cpu_seconds: cpu_seconds(), datagrams }).ok().map(Bytes::from)
+fn report(datagrams: DatagramReport, receiver: Receiver) -> Option<Bytes> {
+    let null_receiver = receiver == Receiver::Counts;
+    serde_json::to_vec(&ServerReport { cpu_seconds: cpu_seconds(), datagrams, null_receiver }).ok().map(Bytes::from)
 }
 
 /// What may follow a request.
@@ -107,8 +114,8 @@ enum After {
 
 impl PerfServer {
     /// Gives up clients that take nothing of what they asked for, for so long.
-    pub(crate) fn new(terms: Terms, patience: Duration) -> Self {
-        Self { pattern: Pattern::new(), patience, terms }
+    pub(crate) fn new(terms: Terms, patience: Duration, receiver: Receiver) -> Self {
+        Self { pattern: Pattern::new(), patience, terms, receiver }
     }
 
     /// Answers every stream until the connection ends.
@@ -117,6 +124,7 @@ impl PerfServer {
         let client = Arc::new(Visitor {
             desk: is_ours.then(|| Desk::new(connection.clone(), self.terms)),
             connection: connection.clone(),
+            receiver: self.receiver,
             streams: AtomicUsize::new(0),
             taken: AtomicU64::new(0),
             datagrams: Mutex::new(DatagramTally::new()),

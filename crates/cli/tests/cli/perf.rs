@@ -136,6 +136,26 @@ fn shards_are_connections_that_share_nothing_but_the_load() {
 }
 
 #[test]
+fn a_null_receiver_acknowledges_what_it_does_not_read() {
+    let server = Server::start(&["--null-receiver"]);
+    let up = server.told(&["-t", "1", "--threads", "2", "--scheduler", "round-robin"]);
+    assert_eq!((&up["null_receiver"], up["paths"].as_array().map(Vec::len)), (&true.into(), Some(2)), "{up}");
+    let bytes = number(&up["bytes"]);
+    // More than any window that a server has else.
+    assert!(bytes > 64e6, "{up}");
+    for path in up["paths"].as_array().unwrap() {
+        assert_eq!((&path["state"], number(&path["sent_bytes"]) > bytes / 10.0), (&"active".into(), true), "{up}");
+    }
+    assert!(number(&up["cpu_seconds"]["server"]) > 0.0, "it still answers questions: {up}");
+    assert_eq!(server.told(&["-R", "-n", "3M"])["bytes"], 3_000_000);
+    for load in [&["-n", "1M"][..], &["--requests", "--count", "1"], &["--datagrams", "-t", "0.1"]] {
+        let output = server.client(load);
+        assert_eq!((output.status.code(), stderr(&output).contains("null receiver")), (Some(1), true), "{load:?}");
+    }
+    assert_eq!(Server::start(&[]).told(&["-n", "1M"])["null_receiver"], false);
+}
+
+#[test]
 fn a_load_of_a_time_ends_in_time() {
     let server = Server::start(&["--tcp"]);
     for flags in [&["-t", "0.4"][..], &["-t", "0.4", "-R"], &["-t", "0.4", "--bidir"], &["-t", "0.4", "--tcp"]] {

@@ -56,6 +56,8 @@ struct PerfOutcome {
     up: Option<FlowSummary>,
     down: Option<FlowSummary>,
     cost: Cost,
+    /// Whether the server reads what comes, where it told.
+    null_receiver: Option<bool>,
     rounds: Option<RoundSummary>,
     datagrams: Option<DatagramSummary>,
     /// Runs since the first packet of the connection, to the end of the load.
@@ -168,6 +170,11 @@ async fn measured(
         Questions::None => None,
     };
     let before = (cpu_seconds(), ask().await);
+    outcome.null_receiver = before.1.map(|report| report.null_receiver);
+    if outcome.null_receiver == Some(true) && !plan.load.suits_null_receiver() {
+        let what = format!("{}: a null receiver does not read what such a load sends", plan.connect.host);
+        return Err(CliError::running(what, "send bytes for a time (-t), or let it send (-R)"));
+    }
     let begun = outcome.whole.as_ref().map_or(0.0, |whole| whole.seconds());
     let left = plan.time_limit.map(|limit| limit.saturating_sub(Duration::from_secs_f64(begun)));
     let loading = run_load(plan, args, dialer, outcome);
@@ -384,6 +391,7 @@ fn summary(plan: &PerfPlan, outcome: &PerfOutcome, error: Option<&CliError>) -> 
         down: outcome.down,
         cpu_seconds: outcome.cost.cpu,
         workers: outcome.cost.workers.clone(),
+        null_receiver: outcome.null_receiver,
         requests: of_mode("requests"),
         exchanges: Some(outcome.exchanges.list()).filter(|list| !list.is_empty()),
         connections: of_mode("connections"),

@@ -7,17 +7,24 @@ use plait::Endpoint;
 
 use crate::error::CliError;
 use crate::listen;
-use crate::perf::PERF;
+use crate::output::eprint_line;
 use crate::perf::args::PerfServerArgs;
 use crate::perf::pipe::{PipeReader, PipeWriter};
 use crate::perf::server::PerfServer;
 use crate::perf::tcp::TcpHost;
+use crate::service::Receiver;
 
 /// Serves until stopped.
 pub(super) async fn run(args: PerfServerArgs) -> Result<(), CliError> {
     let patience = Duration::from_secs(args.listen.patience.into());
-    let server = Arc::new(PerfServer::new(args.listen.terms(), patience));
-    let opened = listen::open(&args.listen, PERF).await?;
+    let service = args.service();
+    if service.receiver == Receiver::Counts {
+        eprint_line(
+            "plait: a null receiver: full packets are acknowledged unread, whoever sent them; for measurements only",
+        );
+    }
+    let server = Arc::new(PerfServer::new(args.listen.terms(), patience, service.receiver));
+    let opened = listen::open(&args.listen, service).await?;
     let endpoint = opened.endpoint;
     let host = match args.also.kernel() {
         Some(kernel) => {

@@ -131,6 +131,8 @@ pub(crate) struct PerfSummary {
     pub(crate) cpu_seconds: CpuSummary,
     /// What each thread did that served paths; none where the connection's task served them.
     pub(crate) workers: Vec<WorkerSummary>,
+    /// True where the server acknowledged what came without reading it; none where it did not tell.
+    pub(crate) null_receiver: Option<bool>,
     /// What became of requests.
     pub(crate) requests: Option<RoundSummary>,
     /// Each request of those at an interval.
