@@ -9,8 +9,8 @@ use bytes::{Bytes, BytesMut};
 pub(super) const SLOT_BYTES: usize = 65_536;
 /// Smaller messages are copied out, and their buffer is used again.
 pub(super) const COPY_BELOW_BYTES: usize = SLOT_BYTES / 2;
-/// Buffers remembered, at most: what two receive calls bring.
-const MAX_KEPT: usize = 16;
+/// Buffers remembered, at most, 4 MiB: of a stream over several paths much waits behind what another is still to bring.
+const MAX_KEPT: usize = 64;
 
 /// Buffers that may be free again. New ones would have to be cleared, page by page.
 #[derive(Debug, Default)]

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use plait_base::time::earliest;
 use plait_base::{Instant, PathId};
-use plait_engine::connection::split::{FromPath, LentPath, ToPath};
+use plait_engine::connection::split::{FromPath, LentPath, ReturnReason, ToPath};
 use plait_engine::{ConnectionHandle, Input};
 use rtrb::{Consumer, Producer};
 use tokio::time::Sleep;
@@ -206,6 +206,9 @@ impl Holder {
         // The endpoint reads the socket again, and the path keeps what came before.
         self.intake.source = None;
         self.intake.hand_over(now, &mut held.lent);
+        if held.lent.wants_back() == Some(&ReturnReason::Idle) {
+            self.intake.spare_buffers.clear();
+        }
         let _ = self.news.push(News::Back(held));
     }
 }
