@@ -12,6 +12,8 @@ const BURST_DATAGRAMS: u64 = 10;
 const BURST_TIME: Duration = Duration::from_millis(2);
 /// A held sender waits for at least this much time's worth (or one datagram), so that timers stay few.
 const QUANTUM_TIME: Duration = Duration::from_micros(500);
+/// How many losses it takes after a burst was lost in part until bursts are tried again.
+const TIGHT_LOSSES: u32 = 32;
 /// Rates beyond a petabyte per second count as one, so that products with any time fit 128 bits.
 const RATE_MAX: u128 = 1_000_000_000_000_000;
 const NANOS: u128 = 1_000_000_000;
@@ -29,6 +31,15 @@ pub struct Pace {
     pub rate: Option<u64>,
     /// Nothing is in flight: what leaves next meets no packet of this path.
     pub idle: bool,
+}
+
+/// What packets that were found lost together left in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LostOf {
+    /// At least three of them, in a row, left at one instant.
+    OneBurst,
+    /// At most two left at one instant.
+    Several,
 }
 
 /// Rate in bytes per second and the bucket's size in bytes times 10^9.
@@ -52,8 +63,16 @@ pub struct Pacer {
     rested: bool,
     /// The bucket's size is at most this, bytes, but always one datagram.
     burst_max: Option<u64>,
-    /// Credit of a second bucket of one datagram, or of what leaves in 2 ms, while the queue is found too short for a burst.
-    tight: Option<i128>,
+    /// Present while the queue is found too short for a burst.
+    tight: Option<Tight>,
+}
+
+/// A second bucket, of one datagram or of what leaves in 2 ms.
+#[derive(Clone, Copy, Debug)]
+struct Tight {
+    credit: i128,
+    /// It ends after so many more losses.
+    losses_left: u32,
 }
 
 impl Pacer {
@@ -69,7 +88,9 @@ impl Pacer {
         let Some(terms) = self.terms(pace) else { return };
         let tight = self.tight_at(now, pace, &terms);
         (self.credit, self.primed) = (self.credit_at(now, &terms), true);
-        self.tight = tight;
+        if let (Some(bucket), Some(credit)) = (&mut self.tight, tight) {
+            bucket.credit = credit;
+        }
         self.refilled_at = self.refilled_at.max(now);
         self.rested = self.credit == terms.burst;
     }
@@ -78,7 +99,10 @@ impl Pacer {
     #[inline]
     pub fn ready_at(&self, now: Instant, pace: &Pace) -> Option<Instant> {
         let needed = i128::from(pace.max_datagram_bytes) * NANOS as i128;
-        if self.primed && self.refilled_at >= now && self.tight.unwrap_or(self.credit).min(self.credit) >= needed {
+        if self.primed
+            && self.refilled_at >= now
+            && self.tight.map_or(self.credit, |tight| tight.credit.min(self.credit)) >= needed
+        {
             return None;
         }
         let terms = self.terms(pace)?;
@@ -110,7 +134,7 @@ impl Pacer {
 
     /// Credit of the second bucket, where there is one. A path that rested may begin with a whole burst.
     fn tight_at(&self, now: Instant, pace: &Pace, terms: &Terms) -> Option<i128> {
-        let tight = self.tight?;
+        let tight = self.tight?.credit;
         if pace.idle {
             return Some(self.credit_at(now, terms));
         }
@@ -141,16 +165,25 @@ impl Pacer {
         self.rested = false;
         let spent = i128::from(bytes) * NANOS as i128;
         self.credit -= spent;
-        self.tight = self.tight.map(|tight| tight - spent);
+        if let Some(tight) = &mut self.tight {
+            tight.credit -= spent;
+        }
     }
 
-    /// A packet was lost while the RTT was so much above the smallest. A queue that drops before it holds a burst makes losses
-    /// of bursts, all the more where those of several paths meet: packets leave one by one then, until one is lost to a longer
-    /// queue.
-    pub fn on_lost(&mut self, queued: Duration, pace: &Pace) {
+    /// Packets were found lost while the RTT was so much above the smallest, several of one burst or not. A queue that drops
+    /// before it holds a burst makes losses of bursts, all the more where those of several paths meet: packets leave one by one
+    /// then, until one is lost to a longer queue. Whether bursts are what it drops shows in them alone, so that they are tried
+    /// again after some losses: links that lose at random would be paced for nothing.
+    pub fn on_lost(&mut self, lost: LostOf, queued: Duration, pace: &Pace) {
         let Some(terms) = self.terms(pace) else { return };
         let holds_a_burst = queued.as_nanos() as i128 * terms.rate >= terms.burst;
-        self.tight = if holds_a_burst { None } else { Some(self.tight.unwrap_or(self.credit.min(terms.tight))) };
+        let credit = self.tight.map_or(self.credit.min(terms.tight), |tight| tight.credit);
+        let losses_left = match (lost, self.tight) {
+            _ if holds_a_burst => 0,
+            (LostOf::OneBurst, _) => TIGHT_LOSSES,
+            (LostOf::Several, tight) => tight.map_or(0, |tight| tight.losses_left - 1),
+        };
+        self.tight = (losses_left > 0).then_some(Tight { credit, losses_left });
     }
 }
 

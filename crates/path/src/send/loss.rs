@@ -5,7 +5,7 @@ use std::time::Duration;
 use plait_base::observe::LossTrigger;
 use plait_base::shared_metrics::SharedPathMetrics;
 use plait_base::{Instant, Space};
-use plait_congestion::{Congestion, CongestionKind, Lost};
+use plait_congestion::{Congestion, CongestionKind, Lost, LostOf};
 
 use super::rate::{AppLimited, RateMark};
 use super::sent_packets::{PacketState, SentPacket, SentPackets};
@@ -14,6 +14,9 @@ use crate::feedback::{Feedback, LostPacket};
 
 /// RFC 9002 7.6.1: kPersistentCongestionThreshold.
 const PERSISTENT_TIMEOUTS: u32 = 3;
+/// So many packets of one instant, lost in a row, tell of a queue that dropped the end of a burst. Links that lose one packet in a
+/// hundred at random lose two of a pair that an ack let out once in a hundred losses.
+const BURST_LOSSES: u32 = 3;
 
 /// The loss episode under way. Packets sent before its start cause no further cut (RFC 9002 7.3.2).
 #[derive(Clone, Copy, Debug, Default)]
@@ -92,6 +95,9 @@ pub(crate) struct Losses {
     marked: u32,
     /// The newest packet that shows congestion: when it left, and what it remembers of deliveries.
     newest: Option<(Instant, RateMark, AppLimited)>,
+    /// Of the packets that show congestion: how many in a row left at one instant, by now and at most.
+    together: u32,
+    most_together: u32,
     /// Longest time over which everything sent was lost.
     span: Duration,
 }
@@ -109,6 +115,9 @@ impl Losses {
                 self.bytes += bytes;
                 self.signs += 1;
                 let app_limited = if entry.info.app_limited { AppLimited::Yes } else { AppLimited::No };
+                let joins = self.newest.is_some_and(|(at, ..)| entry.sent_at == at);
+                self.together = if joins { self.together + 1 } else { 1 };
+                self.most_together = self.most_together.max(self.together);
                 if self.newest.is_none_or(|(at, ..)| entry.sent_at >= at) {
                     self.newest = Some((entry.sent_at, entry.rate, app_limited));
                 }
@@ -238,6 +247,9 @@ impl SendFlow {
             let delivery = self.rate.delivery(mark, app_limited);
             self.controller.on_lost(&Lost { now, bytes: losses.bytes, in_flight: self.flight(), delivery });
             self.on_congestion(now, newest, CongestionKind::Loss, losses.bytes, shared);
+            let lost = if losses.most_together >= BURST_LOSSES { LostOf::OneBurst } else { LostOf::Several };
+            let queued = self.rtt.smoothed().max(self.rtt.latest()).saturating_sub(self.rtt.min());
+            self.pacer.on_lost(lost, queued, &self.pace());
             if let Some(unproven) = &mut self.recovery.unproven {
                 *unproven += losses.signs;
             }
@@ -260,8 +272,6 @@ impl SendFlow {
         }
         if kind == CongestionKind::Loss {
             self.recovery.unproven = Some(0);
-            let queued = self.rtt.smoothed().max(self.rtt.latest()).saturating_sub(self.rtt.min());
-            self.pacer.on_lost(queued, &self.pace());
         }
         self.counters.congestion_events += 1;
         let in_flight = self.flight();

@@ -444,6 +444,28 @@ fn pacing_holds_back_a_burst() {
 }
 
 #[test]
+fn the_end_of_a_burst_lost_without_a_queue_ends_bursts() {
+    // A burst of ten datagrams of 1200 bytes, or what leaves in 2 ms, 2500 bytes.
+    for (lost, expected) in [(2, 11), (3, 2)] {
+        let mut b = Bench::new();
+        b.flow.controller = b.scribe(100_000);
+        b.send(0);
+        b.ack(100, &[0..=0]).unwrap();
+        b.send_many(10, 200);
+        b.send_many(3, 201);
+        b.ack(300, &[1..=10 - lost, 11..=13]).unwrap();
+        assert_eq!(b.lost().len() as u64, lost);
+        b.send_many(1, 310);
+        let mut sent = 0;
+        while b.room(400) == SendRoom::Free {
+            b.send(400);
+            sent += 1;
+        }
+        assert_eq!(sent, expected, "{lost} lost");
+    }
+}
+
+#[test]
 fn discarded_space_gives_its_bytes_back() {
     // RFC 9001 4; RFC 9002 6.2.2
     // RFC 9002 6.4-1, 6.4-2
