@@ -48,16 +48,13 @@ struct PerfOutcome {
     connection: Option<Connection>,
     handshake_s: Option<f64>,
     attempts: Vec<Attempt>,
-    /// Policies of the server, where it told them.
-    theirs: Option<Named>,
+    told: Told,
     paths: Vec<PathSummary>,
     /// Bytes both ways, over so many seconds.
     total: Option<FlowSummary>,
     up: Option<FlowSummary>,
     down: Option<FlowSummary>,
     cost: Cost,
-    /// Whether the server reads what comes, where it told.
-    null_receiver: Option<bool>,
     rounds: Option<RoundSummary>,
     datagrams: Option<DatagramSummary>,
     /// Runs since the first packet of the connection, to the end of the load.
@@ -70,6 +67,14 @@ struct PerfOutcome {
     exchanges: Exchanges,
     /// By which controller the kernel sends, over TCP.
     kernel_congestion: Option<String>,
+}
+
+/// What the server says of itself, where it does.
+#[derive(Debug, Default)]
+struct Told {
+    policies: Option<Named>,
+    /// Whether it acknowledges what it does not read.
+    null_receiver: Option<bool>,
 }
 
 /// What the load cost us, and who did the work.
@@ -138,9 +143,9 @@ async fn over_quic(plan: &PerfPlan, args: &PerfClientArgs, outcome: &mut PerfOut
     let dialer = Dialer::Quic(shards.clone());
     let patience = connection.rtt() * ANSWER_RTTS + ANSWER_TIME;
     if plan.questions == Questions::Asked {
-        outcome.theirs = question::ask_policies(&dialer, &plan.wish, patience).await;
+        outcome.told.policies = question::ask_policies(&dialer, &plan.wish, patience).await;
     }
-    if outcome.theirs.is_none() && !plan.wish.is_empty() && verbosity(args) == Verbosity::Normal {
+    if outcome.told.policies.is_none() && !plan.wish.is_empty() && verbosity(args) == Verbosity::Normal {
         eprint_line("plait: the server does not take the policies that were asked for; going on with its own");
     }
     let done = measured(plan, args, &dialer, patience, outcome).await;
@@ -170,8 +175,8 @@ async fn measured(
         Questions::None => None,
     };
     let before = (cpu_seconds(), ask().await);
-    outcome.null_receiver = before.1.map(|report| report.null_receiver);
-    if outcome.null_receiver == Some(true) && !plan.load.suits_null_receiver() {
+    outcome.told.null_receiver = before.1.map(|report| report.null_receiver);
+    if outcome.told.null_receiver == Some(true) && !plan.load.suits_null_receiver() {
         let what = format!("{}: a null receiver does not read what such a load sends", plan.connect.host);
         return Err(CliError::running(what, "send bytes for a time (-t), or let it send (-R)"));
     }
@@ -391,7 +396,7 @@ fn summary(plan: &PerfPlan, outcome: &PerfOutcome, error: Option<&CliError>) -> 
         down: outcome.down,
         cpu_seconds: outcome.cost.cpu,
         workers: outcome.cost.workers.clone(),
-        null_receiver: outcome.null_receiver,
+        null_receiver: outcome.told.null_receiver,
         requests: of_mode("requests"),
         exchanges: Some(outcome.exchanges.list()).filter(|list| !list.is_empty()),
         connections: of_mode("connections"),
@@ -414,7 +419,7 @@ fn connection_summary(plan: &PerfPlan, outcome: &PerfOutcome) -> ConnectionSumma
     };
     let ours =
         connection.map_or_else(|| plan.connect.transport.named(multipath), |connection| connection.policies().into());
-    let theirs = outcome.theirs.clone();
+    let theirs = outcome.told.policies.clone();
     let handshake_ms = outcome.handshake_s.map(|s| rounded(s * 1e3, 3));
     if plan.carrier != Carrier::Quic {
         return ConnectionSummary::of_kernel(handshake_ms, outcome.kernel_congestion.clone());
