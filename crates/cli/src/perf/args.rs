@@ -16,6 +16,36 @@ pub(crate) enum PerfCommand {
     Server(Box<PerfServerArgs>),
     /// Put load on a server: bytes, requests, connections or datagrams
     Client(Box<PerfClientArgs>),
+    /// One connection on 1 to N threads over loopback: what a thread more brings, what it costs, and how far that goes
+    Scaling(PerfScalingArgs),
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct PerfScalingArgs {
+    /// Most threads at each end, 2 to 64 [default: half of the cores, 2 at least]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>(2..=64))]
+    pub(crate) max: Option<u32>,
+    /// Runs of each kind, in turns
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = whole::<u32>(1..=1000))]
+    pub(crate) rounds: u32,
+    /// Size of each load
+    #[arg(short = 'n', long, value_name = "SIZE", default_value = "1G", value_parser = parse_size, conflicts_with = "null_receiver")]
+    pub(crate) bytes: u64,
+    /// Measure the sender alone, beside a server that acknowledges without decrypting
+    #[arg(long)]
+    pub(crate) null_receiver: bool,
+    /// Time of each load beside such a server, seconds
+    #[arg(short, long, value_name = "SECONDS", default_value = "3", value_parser = parse_seconds, requires = "null_receiver")]
+    pub(crate) time: Duration,
+    #[command(flatten)]
+    pub(crate) show: OutputArgs,
+}
+
+impl PerfScalingArgs {
+    /// Ways in which bytes go: a server that reads nothing is there to be sent to.
+    pub(crate) fn directions(&self) -> &'static [&'static str] {
+        if self.null_receiver { &["up"] } else { &["up", "down"] }
+    }
 }
 
 #[derive(Args, Clone, Debug)]

@@ -20,8 +20,10 @@ pub(crate) mod pipe;
 pub(crate) mod plan;
 pub(crate) mod question;
 pub(crate) mod requests;
+pub(crate) mod scaling_law;
 pub(crate) mod server;
 pub(crate) mod tcp;
+pub(crate) mod thread_times;
 
 use crate::service::{Receiver, Service};
 

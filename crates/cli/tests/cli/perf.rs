@@ -156,6 +156,33 @@ fn a_null_receiver_acknowledges_what_it_does_not_read() {
 }
 
 #[test]
+fn scaling_measures_each_number_of_threads_and_says_what_to_expect() {
+    let told = |flags: &[&str]| {
+        let output =
+            plait(&["perf", "scaling", "--json", "--quiet", "--rounds", "2", "--max", "2"]).args(flags).output();
+        let output = output.unwrap();
+        assert_eq!(output.status.code(), Some(0), "{flags:?}: {}", stderr(&output));
+        summary(&output)
+    };
+    let both = told(&["-n", "20M"]);
+    assert_eq!((&both["command"], &both["mode"], &both["ok"]), (&"perf".into(), &"scaling".into(), &true.into()));
+    let of = |run: &Value| (run["direction"].as_str().unwrap().to_owned(), run["threads"].as_u64().unwrap());
+    let round = [("up".to_owned(), 1), ("up".to_owned(), 2), ("down".to_owned(), 1), ("down".to_owned(), 2)];
+    let runs = both["runs"].as_array().unwrap();
+    assert_eq!(runs.iter().map(of).collect::<Vec<_>>(), [round.clone(), round].concat(), "{both}");
+    for run in runs {
+        assert!(number(&run["goodput_gbps"]) > 0.0 && number(&run["client_s_per_gb"]) > 0.0, "{run}");
+        assert!(number(&run["server_s_per_gb"]) > 0.0, "{run}");
+    }
+    // Two numbers of threads are too few for a law.
+    assert_eq!(both["outlooks"].as_array().unwrap().iter().map(|of| &of["law"]).collect::<Vec<_>>(), [&Value::Null; 2]);
+    let alone = told(&["--null-receiver", "-t", "0.3"]);
+    assert_eq!((&alone["null_receiver"], alone["runs"].as_array().unwrap().len()), (&true.into(), 4), "{alone}");
+    let refused = plait(&["perf", "scaling", "--null-receiver", "-n", "1M"]).output().unwrap();
+    assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+}
+
+#[test]
 fn a_load_of_a_time_ends_in_time() {
     let server = Server::start(&["--tcp"]);
     for flags in [&["-t", "0.4"][..], &["-t", "0.4", "-R"], &["-t", "0.4", "--bidir"], &["-t", "0.4", "--tcp"]] {
