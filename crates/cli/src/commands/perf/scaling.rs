@@ -143,9 +143,11 @@ impl Server {
     async fn start(args: &PerfScalingArgs, program: &PathBuf, threads: u32) -> Result<Self, CliError> {
         let mut command = Command::new(program);
         command.args(["perf", "server", "--quiet", "--listen", "127.0.0.1:0", "--scheduler", "round-robin"]);
-        command.args(["--threads", &threads.to_string()]);
         if args.null_receiver {
-            command.arg("--null-receiver").stderr(Stdio::null());
+            // One thread takes less for a packet than two, and is enough for it.
+            command.args(["--threads", "1", "--null-receiver"]).stderr(Stdio::null());
+        } else {
+            command.args(["--threads", &threads.to_string()]);
         }
         let started = command.stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true).spawn();
         let mut process = started.map_err(|error| failed(format!("no server could be started: {error}")))?;
@@ -273,7 +275,7 @@ fn lines(summary: &ScalingSummary, most: u32) -> Vec<String> {
     let ScalingSummary { cores, rounds, outlooks, runs, .. } = summary;
     let mut lines = vec![format!("{cores} cores, {rounds} rounds; median (least-most)")];
     for Outlook { direction, law, cost_s_per_gb, knee_threads, predicted } in outlooks {
-        let name = if *direction == "up" { "the client sends" } else { "the client receives" };
+        let name = if *direction == "up" { "threads, sending" } else { "threads, receiving" };
         let heading =
             [name, "Gbit/s", "CPU s/GB client", "of it elsewhere", "CPU s/GB server", "of it elsewhere", "busy"];
         let mut table = Table::new(&heading);
@@ -285,7 +287,7 @@ fn lines(summary: &ScalingSummary, most: u32) -> Vec<String> {
             };
             let busy = each().filter(|run| run.busy == threads as usize).count();
             table.row(vec![
-                format!("{threads} threads"),
+                threads.to_string(),
                 spread(each().map(|run| Some(run.goodput_gbps))),
                 spread(each().map(|run| run.client_s_per_gb)),
                 elsewhere(|run| run.client_split),
