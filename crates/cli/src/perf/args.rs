@@ -20,10 +20,13 @@ pub(crate) enum PerfCommand {
     Scaling(PerfScalingArgs),
 }
 
+/// Threads at each end, at most.
+pub(crate) const MAX_THREADS: u32 = 64;
+
 #[derive(Args, Clone, Debug)]
 pub(crate) struct PerfScalingArgs {
     /// Most threads at each end, 2 to 64 [default: half of the cores, 2 at least]
-    #[arg(long, value_name = "N", value_parser = whole::<u32>(2..=64))]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>(2..=MAX_THREADS.into()))]
     pub(crate) max: Option<u32>,
     /// Runs of each kind, in turns
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = whole::<u32>(1..=1000))]

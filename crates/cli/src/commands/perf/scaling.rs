@@ -6,6 +6,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use plait_base::Random;
+use plait_sim::stats::Sorted;
 use serde::Serialize;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
@@ -14,15 +15,15 @@ use tokio::process::{Child, ChildStdout, Command};
 use crate::error::CliError;
 use crate::output::table::Table;
 use crate::output::{Format, eprint_line, print_json, print_line, refused};
-use crate::perf::args::PerfScalingArgs;
-use crate::perf::scaling_law::{FittedLaw, MIN_POINTS, ThreadRates, fitted, median};
+use crate::perf::args::{MAX_THREADS, PerfScalingArgs};
+use crate::perf::scaling_law::{FittedLaw, MIN_POINTS, ThreadRates};
 use crate::perf::thread_times::{SharedOut, ThreadTimes};
 use crate::stop;
 
 /// Gbit/s of mcMPQUIC by paths, each on a core (Ingenzi, Barbette, Bonaventure 2024, figure 2): what its text says.
 const POSTER_GBPS: [(u32, f64); 3] = [(1, 3.71), (8, 19.0), (10, 20.83)];
 /// Numbers of threads for which a rate is predicted.
-const PREDICTED: [u32; 8] = [1, 2, 4, 8, 10, 16, 32, 64];
+const PREDICTED: [u32; 8] = [1, 2, 4, 8, 10, 16, 32, MAX_THREADS];
 /// Time between two looks at what the threads of a client have used.
 const LOOK: Duration = Duration::from_millis(10);
 /// A thread that moved less had nothing to do, bytes.
@@ -84,7 +85,7 @@ struct ScalingSummary {
 /// Measures and reports.
 pub(super) async fn run(args: PerfScalingArgs) -> Result<(), CliError> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let most = args.max.unwrap_or_else(|| u32::try_from(cores / 2).unwrap_or(u32::MAX).clamp(2, PREDICTED[7]));
+    let most = args.max.unwrap_or_else(|| u32::try_from(cores / 2).unwrap_or(u32::MAX).clamp(2, MAX_THREADS));
     let result = tokio::select! {
         result = measure(&args, most) => result,
         () = stop::asked() => Err(CliError::Interrupted),
@@ -236,14 +237,15 @@ fn outlook(direction: &'static str, runs: &[Run], has_room: bool) -> Outlook {
             rates: of(runs, threads, direction).map(|run| run.goodput_gbps).collect(),
         })
         .collect();
-    let law = if has_room { fitted(&measured, &mut Random::from_u64(SEED)) } else { None };
-    let two: Vec<SharedOut> = of(runs, 2, direction).filter_map(|run| run.client_split).collect();
-    let middle = |part: fn(&SharedOut) -> f64| median(two.iter().map(part).collect());
-    let cost = (!two.is_empty())
-        .then(|| SharedOut { workers: middle(|split| split.workers), others: middle(|split| split.others) })
+    let law = if has_room { FittedLaw::new(&measured, &mut Random::from_u64(SEED)) } else { None };
+    let two = || of(runs, 2, direction).filter_map(|run| run.client_split);
+    let cost = Sorted::new(two().map(|split| split.workers))
+        .median()
+        .zip(Sorted::new(two().map(|split| split.others)).median())
+        .map(|(workers, others)| SharedOut { workers, others })
         .filter(|cost| cost.workers > 0.0 && cost.others > 0.0);
     let rate = |threads: u32| match (&law, cost) {
-        (Some((law, _)), _) => Some(law.rate(threads)),
+        (Some(fitted), _) => Some(fitted.law().rate(threads)),
         // Each thread has a core, and all else has one.
         (None, Some(cost)) => Some((f64::from(threads) * 8.0 / cost.workers).min(8.0 / cost.others)),
         (None, None) => None,
@@ -253,11 +255,11 @@ fn outlook(direction: &'static str, runs: &[Run], has_room: bool) -> Outlook {
         .into_iter()
         .filter_map(|threads| Some(Prediction { threads, goodput_gbps: rate(threads)?, poster_gbps: poster(threads) }));
     let knee_threads = match &law {
-        Some((law, _)) => law.knee(),
+        Some(fitted) => fitted.knee_threads,
         None => cost.map(|cost| cost.workers / cost.others),
     };
     let predicted = predicted.collect();
-    Outlook { direction, law: law.map(|(_, told)| told), cost_s_per_gb: cost, knee_threads, predicted }
+    Outlook { direction, law, cost_s_per_gb: cost, knee_threads, predicted }
 }
 
 fn of<'a>(runs: &'a [Run], threads: u32, direction: &'static str) -> impl Iterator<Item = &'a Run> {
@@ -266,9 +268,11 @@ fn of<'a>(runs: &'a [Run], threads: u32, direction: &'static str) -> impl Iterat
 
 /// Median, least and most.
 fn spread(values: impl Iterator<Item = Option<f64>>) -> String {
-    let values: Vec<f64> = values.flatten().collect();
-    let (least, most) = values.iter().fold((f64::MAX, f64::MIN), |(least, most), v| (least.min(*v), most.max(*v)));
-    if values.is_empty() { "-".to_owned() } else { format!("{:.3} ({least:.3}-{most:.3})", median(values)) }
+    let sorted = Sorted::new(values.flatten());
+    match (sorted.values().first(), sorted.median(), sorted.values().last()) {
+        (Some(least), Some(median), Some(most)) => format!("{median:.3} ({least:.3}-{most:.3})"),
+        _ => "-".to_owned(),
+    }
 }
 
 fn lines(summary: &ScalingSummary, most: u32) -> Vec<String> {
@@ -282,8 +286,8 @@ fn lines(summary: &ScalingSummary, most: u32) -> Vec<String> {
         for threads in 1..=most {
             let each = || of(runs, threads, direction);
             let elsewhere = |of: fn(&Run) -> Option<SharedOut>| {
-                let values: Vec<f64> = each().filter_map(of).map(|split| split.others).collect();
-                if values.is_empty() { "-".to_owned() } else { format!("{:.3}", median(values)) }
+                let median = Sorted::new(each().filter_map(of).map(|split| split.others)).median();
+                median.map_or("-".to_owned(), |median| format!("{median:.3}"))
             };
             let busy = each().filter(|run| run.busy == threads as usize).count();
             table.row(vec![
