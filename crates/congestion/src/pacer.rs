@@ -12,7 +12,7 @@ const BURST_DATAGRAMS: u64 = 10;
 const BURST_TIME: Duration = Duration::from_millis(2);
 /// A held sender waits for at least this much time's worth (or one datagram), so that timers stay few.
 const QUANTUM_TIME: Duration = Duration::from_micros(500);
-/// How many losses it takes after a burst was lost in part until bursts are tried again.
+/// Bursts are tried again when losses were found so many times after the end of one was lost.
 const TIGHT_LOSSES: u32 = 32;
 /// Rates beyond a petabyte per second count as one, so that products with any time fit 128 bits.
 const RATE_MAX: u128 = 1_000_000_000_000_000;
@@ -33,13 +33,13 @@ pub struct Pace {
     pub idle: bool,
 }
 
-/// What packets that were found lost together left in.
+/// How the packets that were found lost at one time had left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LostOf {
-    /// At least three of them, in a row, left at one instant.
-    OneBurst,
-    /// At most two left at one instant.
-    Several,
+pub enum LossPattern {
+    /// At least three in a row had left at one instant.
+    Burst,
+    /// No more than two in a row had.
+    Scattered,
 }
 
 /// Rate in bytes per second and the bucket's size in bytes times 10^9.
@@ -71,7 +71,7 @@ pub struct Pacer {
 #[derive(Clone, Copy, Debug)]
 struct Tight {
     credit: i128,
-    /// It ends after so many more losses.
+    /// It ends when losses were found so many times more.
     losses_left: u32,
 }
 
@@ -170,18 +170,18 @@ impl Pacer {
         }
     }
 
-    /// Packets were found lost while the RTT was so much above the smallest, several of one burst or not. A queue that drops
-    /// before it holds a burst makes losses of bursts, all the more where those of several paths meet: packets leave one by one
-    /// then, until one is lost to a longer queue. Whether bursts are what it drops shows in them alone, so that they are tried
-    /// again after some losses: links that lose at random would be paced for nothing.
-    pub fn on_lost(&mut self, lost: LostOf, queued: Duration, pace: &Pace) {
+    /// Packets were found lost, and the RTT was above the smallest by `queued`. A queue that cannot hold a burst drops its end, all
+    /// the more where bursts of several paths meet. Packets leave one by one then, until one is lost to a queue that holds a
+    /// burst. Only bursts show whether the queue still drops them, so they are tried again after `TIGHT_LOSSES` losses: a link
+    /// that loses at random would be paced for nothing.
+    pub fn on_lost(&mut self, pattern: LossPattern, queued: Duration, pace: &Pace) {
         let Some(terms) = self.terms(pace) else { return };
         let holds_a_burst = queued.as_nanos() as i128 * terms.rate >= terms.burst;
         let credit = self.tight.map_or(self.credit.min(terms.tight), |tight| tight.credit);
-        let losses_left = match (lost, self.tight) {
+        let losses_left = match (pattern, self.tight) {
             _ if holds_a_burst => 0,
-            (LostOf::OneBurst, _) => TIGHT_LOSSES,
-            (LostOf::Several, tight) => tight.map_or(0, |tight| tight.losses_left - 1),
+            (LossPattern::Burst, _) => TIGHT_LOSSES,
+            (LossPattern::Scattered, tight) => tight.map_or(0, |tight| tight.losses_left - 1),
         };
         self.tight = (losses_left > 0).then_some(Tight { credit, losses_left });
     }

@@ -160,9 +160,9 @@ fn lost_bursts_without_a_queue_for_them_make_packets_leave_one_by_one() {
     };
     let mut pacer = Pacer::new(at(0), None);
     assert_eq!(burst(&mut pacer, at(0), true), 10);
-    pacer.on_lost(LostOf::Several, Duration::ZERO, &pace(false));
+    pacer.on_lost(LossPattern::Scattered, Duration::ZERO, &pace(false));
     assert_eq!(burst(&mut pacer, at(40_000), false), 5, "losses here and there are no queue's");
-    pacer.on_lost(LostOf::OneBurst, Duration::from_millis(79), &pace(false));
+    pacer.on_lost(LossPattern::Burst, Duration::from_millis(79), &pace(false));
     assert_eq!(burst(&mut pacer, at(50_000), false), 1);
     assert_eq!(pacer.ready_at(at(50_000), &pace(false)), Some(at(58_000)));
     assert!(!pacer.is_rested());
@@ -170,12 +170,12 @@ fn lost_bursts_without_a_queue_for_them_make_packets_leave_one_by_one() {
     // A window that leaves at once after a rest does not wait a round trip.
     assert_eq!(burst(&mut pacer, at(600_000), true), 10);
     assert_eq!(burst(&mut pacer, at(900_000), false), 1);
-    pacer.on_lost(LostOf::OneBurst, Duration::from_millis(80), &pace(false));
+    pacer.on_lost(LossPattern::Burst, Duration::from_millis(80), &pace(false));
     assert_eq!(burst(&mut pacer, at(1_200_000), false), 10, "the queue holds a burst");
-    pacer.on_lost(LostOf::OneBurst, Duration::ZERO, &pace(false));
+    pacer.on_lost(LossPattern::Burst, Duration::ZERO, &pace(false));
     for left in (0..32).rev() {
         assert_eq!(burst(&mut pacer, at(1_500_000), false), u64::from(left == 31), "{left}");
-        pacer.on_lost(LostOf::Several, Duration::ZERO, &pace(false));
+        pacer.on_lost(LossPattern::Scattered, Duration::ZERO, &pace(false));
     }
     assert_eq!(burst(&mut pacer, at(1_500_000), false), 9, "bursts are tried again");
 }

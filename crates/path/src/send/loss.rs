@@ -5,7 +5,7 @@ use std::time::Duration;
 use plait_base::observe::LossTrigger;
 use plait_base::shared_metrics::SharedPathMetrics;
 use plait_base::{Instant, Space};
-use plait_congestion::{Congestion, CongestionKind, Lost, LostOf};
+use plait_congestion::{Congestion, CongestionKind, LossPattern, Lost};
 
 use super::rate::{AppLimited, RateMark};
 use super::sent_packets::{PacketState, SentPacket, SentPackets};
@@ -14,8 +14,8 @@ use crate::feedback::{Feedback, LostPacket};
 
 /// RFC 9002 7.6.1: kPersistentCongestionThreshold.
 const PERSISTENT_TIMEOUTS: u32 = 3;
-/// So many packets of one instant, lost in a row, tell of a queue that dropped the end of a burst. Links that lose one packet in a
-/// hundred at random lose two of a pair that an ack let out once in a hundred losses.
+/// So many packets lost in a row that left at one instant show a queue that dropped the end of a burst. Two would not: acks let
+/// packets out in pairs, and a link that loses one packet in a hundred at random loses both of a pair in one of a hundred losses.
 const BURST_LOSSES: u32 = 3;
 
 /// The loss episode under way. Packets sent before its start cause no further cut (RFC 9002 7.3.2).
@@ -95,8 +95,9 @@ pub(crate) struct Losses {
     marked: u32,
     /// The newest packet that shows congestion: when it left, and what it remembers of deliveries.
     newest: Option<(Instant, RateMark, AppLimited)>,
-    /// Of the packets that show congestion: how many in a row left at one instant, by now and at most.
+    /// How many of the newest packets in a row that show congestion left at one instant.
     together: u32,
+    /// The most in a row that did.
     most_together: u32,
     /// Longest time over which everything sent was lost.
     span: Duration,
@@ -247,9 +248,10 @@ impl SendFlow {
             let delivery = self.rate.delivery(mark, app_limited);
             self.controller.on_lost(&Lost { now, bytes: losses.bytes, in_flight: self.flight(), delivery });
             self.on_congestion(now, newest, CongestionKind::Loss, losses.bytes, shared);
-            let lost = if losses.most_together >= BURST_LOSSES { LostOf::OneBurst } else { LostOf::Several };
+            let is_burst = losses.most_together >= BURST_LOSSES;
+            let pattern = if is_burst { LossPattern::Burst } else { LossPattern::Scattered };
             let queued = self.rtt.smoothed().max(self.rtt.latest()).saturating_sub(self.rtt.min());
-            self.pacer.on_lost(lost, queued, &self.pace());
+            self.pacer.on_lost(pattern, queued, &self.pace());
             if let Some(unproven) = &mut self.recovery.unproven {
                 *unproven += losses.signs;
             }
