@@ -38,4 +38,4 @@ mod tool;
 pub use contender::listed as contenders;
 pub use error::LabError;
 pub use host::Family;
-pub use run::Wiring;
+pub use run::{CpuScheduling, Wiring};

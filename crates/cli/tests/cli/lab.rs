@@ -89,6 +89,9 @@ fn two_paths_take_half_the_time_and_leave_nothing() {
             assert!(both[path].as_u64().is_some_and(|bytes| bytes > 300_000), "{path}: {both}");
         }
         assert_eq!(single["path1_down_bytes"].as_u64(), Some(0), "{single}");
+        // Where programs get no real time it says so.
+        let in_real_time = both["lab_cpu_scheduling"] == "rr";
+        assert_ne!(in_real_time, stderr(&done).contains("programs run at the priority of plait lab itself"), "{both}");
         assert_eq!(left(place.path()), Vec::<String>::new());
     }
 }
@@ -199,6 +202,14 @@ fn what_is_missing_is_named() {
     let done = run(place.path(), "mptcp", &[], &[("PATH", &old)]);
     assert_eq!(done.status.code(), Some(1), "{}", stderr(&done));
     assert!(stderr(&done).contains("mptcp cannot be run here: "), "{}", stderr(&done));
+    // A system that allows no real time: programs are scheduled as all else, and it says so.
+    let refuses = "#!/bin/sh\necho 'failed to set policy' >&2; exit 1\n";
+    let done = run(place.path(), "plait", &[], &[("PATH", &script(place.path(), "chrt", refuses))]);
+    let ours = &summary(&done)["runs"][0];
+    let expected = (Some("complete"), Some("inherit"), Some("false"));
+    let found = ["end", "lab_cpu_scheduling", "lab_real_time"].map(|name| ours[name].as_str());
+    assert_eq!((found[0], found[1], found[2]), expected, "{ours}");
+    assert!(stderr(&done).contains("priority of plait lab itself: threads get no real-time priority"), "{ours}");
     // No place for files.
     let mut command = plait();
     command.args(["run", "two.toml"]).current_dir(place.path()).env("TMPDIR", "/nowhere");

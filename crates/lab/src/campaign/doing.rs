@@ -107,7 +107,7 @@ impl Plan {
         if !stamp.starts_with(&stamp_of(self.hash(), self.jobs.len(), "")) {
             let place = out.display();
             return Err(LabError::Usage(format!(
-                "{place} holds runs of another figure, or with other points, repetitions, contenders or settings"
+                "{place} holds runs of another figure, or with other points, repetitions, contenders, scheduling or settings"
             )));
         }
         let rows = Store::with_stamp(out, stamp.to_owned(), Shard::WHOLE)?.load()?;
@@ -148,7 +148,8 @@ impl Plan {
         let (scenario, seed) = self.scenario(job)?;
         let contender = self.contenders.get(job.contender).ok_or(LabError::Stopped)?;
         let files: PathBuf = doing.scratch.join(format!("run-{}", job.index));
-        let bench = Bench { machine, wiring: Wiring::Namespaces(Family::V4), files: &files, stop: doing.stop };
+        let (wiring, scheduling) = (Wiring::Namespaces(Family::V4), self.scheduling);
+        let bench = Bench { machine, wiring, scheduling, files: &files, stop: doing.stop };
         run::run(&scenario, seed, contender.as_ref(), &bench)
     }
 }

@@ -24,6 +24,7 @@ use plait_sim::figures::{self, Figure, FigureFiles};
 
 use crate::error::LabError;
 use crate::machine::Machine;
+use crate::run::CpuScheduling;
 use crate::scratch::Scratch;
 use doing::Doing;
 use plan::{Missing, Plan, Wanted};
@@ -42,6 +43,8 @@ pub struct LabFigureRequest<'a> {
     pub sets: Vec<String>,
     /// Whether runs are done, or only told of.
     pub runs: RunsWanted,
+    /// How contenders' programs are scheduled, where the machine allows it.
+    pub scheduling: CpuScheduling,
     /// Seed of the order of runs.
     pub seed: u64,
     /// Runs side by side at most.
@@ -225,8 +228,15 @@ pub fn figure(name: &str, request: &LabFigureRequest<'_>) -> Result<FigureFiles,
     let contenders: Vec<String> = request.contenders.clone().unwrap_or_else(usual);
     let missing = if request.contenders.is_some() { Missing::Refused } else { Missing::LeftOut };
     let repetitions = request.repetitions.unwrap_or(kind.repetitions);
-    let wanted = Wanted { contenders: &contenders, missing, repetitions, twice: kind.twice, sets: &request.sets };
-    let plan = Plan::new((kind.setups)(request.points.unwrap_or(kind.points)), &wanted, &machine)?;
+    // Rows that are there are of the scheduling that they were asked for, whatever this machine allows.
+    let (scheduling, why_not) = match request.runs {
+        RunsWanted::All => request.scheduling.on(&machine),
+        RunsWanted::SoFar => (request.scheduling, None),
+    };
+    let (twice, sets) = (kind.twice, request.sets.as_slice());
+    let wanted = Wanted { contenders: &contenders, missing, repetitions, twice, sets, scheduling };
+    let mut plan = Plan::new((kind.setups)(request.points.unwrap_or(kind.points)), &wanted, &machine)?;
+    plan.notes.extend(why_not.map(|why| format!("programs run at the priority of plait lab itself: {why}")));
     let scratch = Scratch::make()?;
     let out = request.out.as_ref().map(|out| out.join(kind.name));
     let progress = |done, total| (request.progress)(kind.name, done, total);

@@ -8,6 +8,7 @@ use super::setup::Setup;
 use crate::contender::{self, Contender};
 use crate::error::LabError;
 use crate::machine::Machine;
+use crate::run::CpuScheduling;
 
 /// From one setup's first seed to the next one's: setups that share a seed meet the same early losses, lucky or not.
 const SEEDS_OF_A_SETUP: usize = 1_000;
@@ -48,6 +49,8 @@ pub(crate) struct Plan {
     /// In the order of their numbers.
     pub(crate) jobs: Vec<Job>,
     pub(crate) repetitions: usize,
+    /// How programs are scheduled.
+    pub(crate) scheduling: CpuScheduling,
     /// Those that were left out, and why.
     pub(crate) notes: Vec<String>,
 }
@@ -65,6 +68,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) twice: bool,
     /// Settings over those of the setups, as `key=value`.
     pub(crate) sets: &'a [String],
+    /// How programs are scheduled.
+    pub(crate) scheduling: CpuScheduling,
 }
 
 /// What becomes of a contender that this machine cannot run.
@@ -118,7 +123,8 @@ impl Plan {
                 }
             }
         }
-        Ok(Self { setups, campaigns, contenders, jobs, repetitions: wanted.repetitions, notes })
+        let Wanted { repetitions, scheduling, .. } = *wanted;
+        Ok(Self { setups, campaigns, contenders, jobs, repetitions, scheduling, notes })
     }
 
     /// The run of the simulator that a job stands beside: the same scenario and seed.
@@ -165,7 +171,7 @@ impl Plan {
     pub(crate) fn hash(&self) -> u64 {
         let names = self.contenders.iter().map(|contender| contender.name().to_owned());
         let texts = self.campaigns.iter().map(|campaign| format!("{:016x}", campaign.hash())).chain(names);
-        campaign::hash_of(texts.chain([self.jobs.len().to_string()]))
+        campaign::hash_of(texts.chain([self.jobs.len().to_string(), self.scheduling.name().to_owned()]))
     }
 }
 
@@ -182,6 +188,10 @@ mod tests {
     use super::*;
 
     fn plan(repetitions: usize) -> Plan {
+        scheduled(repetitions, CpuScheduling::RoundRobin)
+    }
+
+    fn scheduled(repetitions: usize, scheduling: CpuScheduling) -> Plan {
         let names = ["plait", "plait-single", "tcp"].map(str::to_owned);
         let wanted = Wanted {
             contenders: &names,
@@ -189,6 +199,7 @@ mod tests {
             repetitions,
             twice: false,
             sets: &["endpoints.scheduler=ecf".to_owned()],
+            scheduling,
         };
         Plan::new(setup::conext("low-bdp-no-loss", 4, None), &wanted, &Machine::look()).unwrap()
     }
@@ -218,5 +229,7 @@ mod tests {
             assert_eq!(scenario.endpoints.scheduler.name(), "ecf");
         }
         assert_ne!(plan.hash(), self::plan(1).hash());
+        // Rows of programs in real time and of others do not go on in each other's files.
+        assert_ne!(plan.hash(), scheduled(2, CpuScheduling::Inherited).hash());
     }
 }

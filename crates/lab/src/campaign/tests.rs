@@ -8,11 +8,18 @@ use plait_sim::run::network::Traffic;
 use super::plan::{Company, Job};
 use super::row::{self, Circumstances};
 use super::*;
-use crate::run::{Answer, Completion, Ran, RunFailure, Wiring, read_delays};
+use crate::run::{Answer, Completion, CpuScheduling, Ran, RunFailure, Wiring, read_delays};
 
 fn planned(setups: Vec<Setup>, names: &[&str], repetitions: usize) -> Plan {
     let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-    let wanted = Wanted { contenders: &names, missing: Missing::LeftOut, repetitions, twice: false, sets: &[] };
+    let wanted = Wanted {
+        contenders: &names,
+        missing: Missing::LeftOut,
+        repetitions,
+        twice: false,
+        sets: &[],
+        scheduling: CpuScheduling::RoundRobin,
+    };
     let mut plan = Plan::new(setups, &wanted, &Machine::look()).unwrap();
     // What this machine cannot run is told of, and what is told of is not in question here.
     plan.notes.clear();
@@ -31,6 +38,7 @@ fn ran(result: Result<Answer, RunFailure>, seconds: f64) -> Ran {
         is_late: false,
         real_time: true,
         wiring: Wiring::Relay,
+        scheduling: CpuScheduling::RoundRobin,
     }
 }
 
@@ -64,6 +72,7 @@ fn rows_are_those_of_the_simulator_and_a_few_columns_more() {
     assert_eq!(["path.1.rtt_ms", "name", "delay_max_ms"].map(|name| cell(0, name)), ["25", "handover", "70.000"]);
     assert_eq!(["end", "unanswered", "lab_congestion"].map(|name| cell(2, name)), ["unfinished", "1", "cubic"]);
     assert_eq!(["end", "error"].map(|name| cell(3, name)), ["unfinished", "time limit"]);
+    assert_eq!(["lab_real_time", "lab_cpu_scheduling"].map(|name| cell(3, name)), ["true", "rr"]);
     assert_eq!(read_delays(&cell(2, "lab_delays_ms")), [(30.0, 20.0), (430.0, f64::INFINITY)]);
     let figure = report::handover(&Results::new(&plan, &rows));
     let told = |name: &str| figure.tables[0].rows.iter().find(|row| row[0] == name).unwrap().join(" ");

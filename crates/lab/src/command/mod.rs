@@ -13,7 +13,7 @@ use plait_sim::command::{CommandError, Pictures, plan, write_page};
 
 use crate::error::LabError;
 use crate::machine::Machine;
-use crate::run::{self, Bench, Wiring, sum_mbps};
+use crate::run::{self, Bench, CpuScheduling, Wiring, sum_mbps};
 use crate::scratch::Scratch;
 use crate::{contender, doctor};
 
@@ -32,6 +32,8 @@ pub struct LabRunRequest {
     pub time_limit: Duration,
     /// What lies between clients and servers.
     pub wiring: Wiring,
+    /// How contenders' programs are scheduled, where the machine allows it.
+    pub scheduling: CpuScheduling,
     /// Where rows and a report go, and what becomes of the report's plots besides; with none the rows are told alone.
     pub out: Option<(PathBuf, Pictures)>,
     /// What results belong to.
@@ -61,6 +63,8 @@ pub struct LabRow {
 /// How far it is.
 #[derive(Clone, Copy, Debug)]
 pub enum RunStep<'a> {
+    /// Programs get no real-time priority here, for this reason.
+    Inherited(&'a str),
     /// So many folders of laboratories that were killed have been taken away.
     Swept(usize),
     /// The paths carry more in sum, Mbit/s, than was ever measured to be exact.
@@ -87,12 +91,14 @@ pub fn run(request: &LabRunRequest, stop: &AtomicBool, mut on: impl FnMut(RunSte
     let campaign = plan(&request.file, &request.sets, request.seeds, &Policies::default())?;
     let contenders: Result<Vec<_>, _> = request.contenders.iter().map(|name| contender::by_name(name)).collect();
     let (contenders, machine, scratch) = (contenders?, Machine::look(), Scratch::make()?);
+    let (scheduling, why_not) = request.scheduling.on(&machine);
+    why_not.into_iter().for_each(|why| on(RunStep::Inherited(why)));
     if scratch.swept > 0 {
         on(RunStep::Swept(scratch.swept));
     }
     let total = campaign.jobs.len() * contenders.len();
     let open = |(out, _): &(PathBuf, Pictures)| {
-        Store::with_stamp(out, stamp_of(request.hash(&campaign), total, &request.commit), Shard::WHOLE)
+        Store::with_stamp(out, stamp_of(request.hash(&campaign, scheduling), total, &request.commit), Shard::WHOLE)
     };
     let store = request.out.as_ref().map(open).transpose()?;
     let mut kept = store.as_ref().map(Store::load).transpose()?.unwrap_or_default();
@@ -109,7 +115,7 @@ pub fn run(request: &LabRunRequest, stop: &AtomicBool, mut on: impl FnMut(RunSte
                 continue;
             }
             let files = scratch.path().join(format!("run-{}", rows.len()));
-            let bench = Bench { machine: &machine, wiring: request.wiring, files: &files, stop };
+            let bench = Bench { machine: &machine, wiring: request.wiring, scheduling, files: &files, stop };
             let ran = run::run(&scenario, job.seed, contender.as_ref(), &bench);
             let ran =
                 ran.map_err(|error| if store.is_some() { interrupted(error, rows.len(), total) } else { error })?;
@@ -152,8 +158,9 @@ impl LabRow {
 
 impl LabRunRequest {
     /// Of everything that decides the results but the program.
-    fn hash(&self, campaign: &Campaign) -> u64 {
-        let more = [format!("{:?} {:?}", self.wiring, self.time_limit), campaign.hash().to_string()];
+    fn hash(&self, campaign: &Campaign, scheduling: CpuScheduling) -> u64 {
+        let more = format!("{:?} {:?} {}", self.wiring, self.time_limit, scheduling.name());
+        let more = [more, campaign.hash().to_string()];
         hash_of(self.contenders.iter().cloned().chain(more))
     }
 }

@@ -68,9 +68,10 @@ pub(super) fn page(name: &str, rows: &[Row], machine: &Machine) -> Page {
         let words = [cell(CONTENDER), "seed", cell("seed"), cell("end"), cell("error")].join(" ");
         figure.notes.push(words.trim().to_owned());
     }
-    let links = rows.first().and_then(|row| row.cell("lab_links")).unwrap_or_default();
+    let first = |name| rows.first().and_then(|row| row.cell(name)).unwrap_or_default();
+    let (links, scheduling) = (first("lab_links"), first("lab_cpu_scheduling"));
     figure.notes.push(format!(
-        "Linux {}, {} cores, links by {links}; the clock from the first packet to the last byte at the client's application",
+        "Linux {}, {} cores, links by {links}, programs scheduled by {scheduling}; the clock from the first packet to the last byte at the client's application",
         machine.kernel, machine.cores
     ));
     figures::page(name, None, &figure)

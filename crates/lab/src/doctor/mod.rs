@@ -33,6 +33,14 @@ impl Finding {
     }
 }
 
+/// What real-time programs leave for all else, though they never rest.
+fn left_for_others(machine: &Machine) -> Result<String, String> {
+    let share = machine.real_time_share.filter(|share| *share < 1.0);
+    let told = share
+        .map(|share| format!("{:.0} % of the time, however busy programs in real time are", (1.0 - share) * 100.0));
+    told.ok_or("nothing while programs in real time never rest; sysctl -w kernel.sched_rt_runtime_us=950000".to_owned())
+}
+
 /// Looks at the machine and at every contender, from inside the laboratory's own namespaces.
 pub fn look() -> Vec<Finding> {
     let machine = Machine::look();
@@ -41,7 +49,8 @@ pub fn look() -> Vec<Finding> {
         Finding::new("machine", "cores", Ok(machine.cores.to_string())),
         Finding::of("TUN devices", &machine.tun, "/dev/net/tun opens"),
         Finding::of("MPTCP", &machine.mptcp, "version 1, endpoints can be set"),
-        Finding::of("real time", &machine.real_time, "SCHED_FIFO is allowed"),
+        Finding::of("real time", &machine.real_time, "SCHED_FIFO for the links, SCHED_RR below it for programs"),
+        Finding::new("machine", "left for others", left_for_others(&machine)),
         Finding::of("netem", &machine.netem, "the kernel has it; links are made by the laboratory itself"),
         Finding::new("machine", "TCP controllers", Ok(machine.tcp_controllers.join(" "))),
     ];

@@ -35,7 +35,7 @@ pub(crate) use gates::{Entry, Gates};
 pub(crate) use lateness::Histogram;
 
 /// The priority of the loop among real-time threads: above ordinary ones, and those that measure it.
-const PRIORITY: u8 = 10;
+pub(crate) const PRIORITY: u8 = 10;
 
 /// What the loop saw.
 #[derive(Clone, Debug, Default)]

@@ -4,7 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::io;
 use std::path::Path;
 
-use crate::tool;
+use crate::{emulator, tool};
 
 /// One thing that is needed or useful: it is there, or why it is not and what to do.
 pub(crate) type Having = Result<(), String>;
@@ -24,6 +24,8 @@ pub(crate) struct Machine {
     pub(crate) netem: Having,
     /// Threads may run in real time.
     pub(crate) real_time: Having,
+    /// The share of the time that the kernel lets real-time threads have; none where it does not bound them.
+    pub(crate) real_time_share: Option<f64>,
     /// Congestion controllers that a TCP socket may name.
     pub(crate) tcp_controllers: Vec<String>,
 }
@@ -39,6 +41,7 @@ impl Machine {
             mptcp: mptcp(),
             netem: netem(),
             real_time: real_time(),
+            real_time_share: real_time_share(),
             tcp_controllers: controllers.split_whitespace().map(str::to_owned).collect(),
         }
     }
@@ -76,8 +79,18 @@ fn netem() -> Having {
 }
 
 fn real_time() -> Having {
-    let tried = tool::run("chrt", ["--fifo", "1", "true"]);
-    tried
-        .map(|_| ())
-        .map_err(|error| format!("threads get no real-time priority ({error}); run as root, or raise `ulimit -r`"))
+    // What is allowed less than the loop has would run programs above it.
+    let tried = tool::run("chrt", ["--fifo", &emulator::PRIORITY.to_string(), "true"]);
+    tried.map(|_| ()).map_err(|error| {
+        format!(
+            "threads get no real-time priority ({error}); run as root, or with `ulimit -r` of {} or more",
+            emulator::PRIORITY
+        )
+    })
+}
+
+/// See sched(7): what is not a number, or -1, is no bound.
+fn real_time_share() -> Option<f64> {
+    let read = |name: &str| read(format!("/proc/sys/kernel/sched_rt_{name}_us")).ok()?.parse::<u32>().ok();
+    Some(f64::from(read("runtime")?) / f64::from(read("period")?))
 }

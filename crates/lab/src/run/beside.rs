@@ -14,7 +14,7 @@ use plait_sim::scenario::{CrossLoad, CrossPlan, Direction, Endpoints, Extension,
 
 use super::process::Started;
 use super::wiring::Site;
-use super::{RunFailure, Wiring, Work};
+use super::{Bench, CpuScheduling, RunFailure, Work};
 use crate::clock::pause;
 use crate::contender::{self, Contender};
 use crate::emulator::Emulator;
@@ -33,6 +33,7 @@ pub(super) struct Beside<'a> {
     stack: Box<dyn Contender>,
     work: Work,
     client: &'a Namespace,
+    scheduling: CpuScheduling,
     /// It goes when this does.
     _server: Started,
 }
@@ -44,22 +45,20 @@ impl<'a> Beside<'a> {
     /// One does not start.
     pub(super) fn all(
         scenario: &'a Scenario,
-        wiring: Wiring,
+        bench: &Bench<'_>,
         hosts: &'a Hosts,
         folder: &Path,
-        stop: &AtomicBool,
     ) -> Result<Vec<Self>, RunFailure> {
         let pairs = scenario.cross.iter().zip(&hosts.beside).filter_map(|(plan, pair)| Some((plan, pair.as_ref()?)));
-        pairs.map(|(plan, pair)| Self::new(scenario, plan, pair, wiring, folder, stop)).collect()
+        pairs.map(|(plan, pair)| Self::new(scenario, plan, pair, bench, folder)).collect()
     }
 
     fn new(
         scenario: &Scenario,
         plan: &'a CrossPlan,
         pair: &'a HostPair,
-        wiring: Wiring,
+        bench: &Bench<'_>,
         folder: &Path,
-        stop: &AtomicBool,
     ) -> Result<Self, RunFailure> {
         let wrong = |said: String| RunFailure::NotStarted { program: format!("cross {}", plan.label), said };
         // Who receives calls, as in the simulator.
@@ -72,7 +71,7 @@ impl<'a> Beside<'a> {
         std::fs::create_dir_all(&files).map_err(|error| wrong(format!("{}: {error}", files.display())))?;
         let work = Work {
             load: load(plan, scenario.time_limit),
-            wiring,
+            wiring: bench.wiring,
             ways: vec![PathEnds { client: receiver.1, device: "c0".to_owned(), server }],
             listen: server,
             endpoints: endpoints(plan),
@@ -81,10 +80,10 @@ impl<'a> Beside<'a> {
         };
         let stack = contender::by_name(STACK).map_err(|error| wrong(error.to_string()))?;
         let (site, program) = (Site::Host(&sender.0), stack.server(&work));
-        let mut started = Started::start(site, &program)?;
-        started.wait_ready(site, &program.ready, stop)?;
-        let (start, stop) = (plan.start, plan.stop);
-        Ok(Self { label: &plan.label, start, stop, stack, work, client: &receiver.0, _server: started })
+        let mut started = Started::start(site, bench.scheduling, &program)?;
+        started.wait_ready(site, &program.ready, bench.stop)?;
+        let (start, stop, scheduling) = (plan.start, plan.stop, bench.scheduling);
+        Ok(Self { label: &plan.label, start, stop, stack, work, client: &receiver.0, scheduling, _server: started })
     }
 
     /// Lets the client run from its time on, until its own time is up or the transfer is over.
@@ -97,7 +96,8 @@ impl<'a> Beside<'a> {
         while !is_over.load(Ordering::Relaxed) && self.stop.is_none_or(|stop| time().is_none_or(|now| now < stop)) {
             match &mut client {
                 None if time().is_some_and(|now| now >= self.start) => {
-                    client = Some(Started::start(Site::Host(self.client), &self.stack.client(&self.work))?);
+                    let program = self.stack.client(&self.work);
+                    client = Some(Started::start(Site::Host(self.client), self.scheduling, &program)?);
                 }
                 None => {}
                 Some(running) => match running.ended() {

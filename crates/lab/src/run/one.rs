@@ -12,12 +12,11 @@ use plait_sim::scenario::Scenario;
 use super::beside::Beside;
 use super::process::Started;
 use super::wiring::Site;
-use super::{Answer, Completion, RunFailure, Wiring, Work, unreal};
+use super::{Answer, Bench, Completion, CpuScheduling, RunFailure, Wiring, Work, unreal};
 use crate::contender::Contender;
 use crate::emulator::{CrossCount, Emulator, LinkRecord};
 use crate::error::LabError;
 use crate::host::{Family, Hosts, Layout, PathEnds};
-use crate::machine::Machine;
 use crate::relay::Relay;
 
 /// A run whose packets were handed over later than this, 1 in 100 of them, says more about the machine than about a stack.
@@ -57,6 +56,8 @@ pub(crate) struct Ran {
     pub(crate) real_time: bool,
     /// What lay between client and server.
     pub(crate) wiring: Wiring,
+    /// How the programs were scheduled.
+    pub(crate) scheduling: CpuScheduling,
 }
 
 /// The run's folder, which goes with it.
@@ -74,19 +75,6 @@ impl Drop for Folder {
         // What is left lies in the laboratory's scratch folder, which goes too.
         let _ = fs::remove_dir_all(&self.0);
     }
-}
-
-/// Where a run is done.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Bench<'a> {
-    /// What this machine can do.
-    pub(crate) machine: &'a Machine,
-    /// What lies between client and server.
-    pub(crate) wiring: Wiring,
-    /// A folder of the run's own, which it makes and takes away.
-    pub(crate) files: &'a Path,
-    /// Set from outside to end the run early.
-    pub(crate) stop: &'a AtomicBool,
 }
 
 /// Runs a scenario with a contender once. May be called from several threads at once.
@@ -112,7 +100,7 @@ pub(crate) fn run(
     if bench.stop.load(Ordering::Relaxed) {
         return Err(LabError::Stopped);
     }
-    Ok(judge(result, record, bench.wiring, scenario.time_limit))
+    Ok(judge(result, record, bench, scenario.time_limit))
 }
 
 /// A run that is about to be done.
@@ -149,9 +137,9 @@ impl Stand<'_> {
         self.contender.prepare(Some(&hosts), &work)?;
         let emulator = Emulator::start(self.scenario, self.seed, devices)?;
         let sites = (Site::Host(&hosts.client), Site::Host(&hosts.server));
-        let beside = Beside::all(self.scenario, self.bench.wiring, &hosts, self.folder, self.bench.stop);
+        let beside = Beside::all(self.scenario, self.bench, &hosts, self.folder);
         let result = beside
-            .and_then(|beside| with_others(&beside, &emulator, || play(sites, self.contender, &work, self.bench.stop)));
+            .and_then(|beside| with_others(&beside, &emulator, || play(sites, self.contender, &work, self.bench)));
         Ok((result, emulator.stop()))
     }
 
@@ -161,7 +149,7 @@ impl Stand<'_> {
         let work = self.work(relay.ways(), relay.server())?;
         self.contender.prepare(None, &work)?;
         let emulator = Emulator::start(self.scenario, self.seed, relay)?;
-        let result = play((Site::Here, Site::Here), self.contender, &work, self.bench.stop);
+        let result = play((Site::Here, Site::Here), self.contender, &work, self.bench);
         Ok((result, emulator.stop()))
     }
 }
@@ -187,14 +175,14 @@ fn play(
     (client, server): (Site<'_>, Site<'_>),
     contender: &dyn Contender,
     work: &Work,
-    stop: &AtomicBool,
+    bench: &Bench<'_>,
 ) -> Result<Answer, RunFailure> {
     let program = contender.server(work);
     let site = server;
-    let mut server = Started::start(site, &program)?;
-    server.wait_ready(site, &program.ready, stop)?;
-    let client = Started::start(client, &contender.client(work))?;
-    let output = client.wait(work.time_limit, &server, stop);
+    let mut server = Started::start(site, bench.scheduling, &program)?;
+    server.wait_ready(site, &program.ready, bench.stop)?;
+    let client = Started::start(client, bench.scheduling, &contender.client(work))?;
+    let output = client.wait(work.time_limit, &server, bench.stop);
     if output.timed_out {
         return Err(RunFailure::TimeLimit(work.time_limit));
     }
@@ -202,7 +190,7 @@ fn play(
 }
 
 /// Reads the clocks.
-fn judge(result: Result<Answer, RunFailure>, record: LinkRecord, wiring: Wiring, time_limit: Duration) -> Ran {
+fn judge(result: Result<Answer, RunFailure>, record: LinkRecord, bench: &Bench<'_>, time_limit: Duration) -> Ran {
     let lateness = Lateness {
         p50: record.lateness.quantile(0.5),
         p99: record.lateness.quantile(0.99),
@@ -221,5 +209,6 @@ fn judge(result: Result<Answer, RunFailure>, record: LinkRecord, wiring: Wiring,
         Ok((answer, elapsed)) => (Ok(answer), elapsed),
         Err(failure) => (Err(failure), time_limit),
     };
-    Ran { result, elapsed, traffic, crossed, lateness, is_late, real_time, wiring }
+    let (wiring, scheduling) = (bench.wiring, bench.scheduling);
+    Ran { result, elapsed, traffic, crossed, lateness, is_late, real_time, wiring, scheduling }
 }

@@ -1,5 +1,6 @@
 //! Programs of a contender while they run: started, waited for, killed with all that they started.
 
+use std::ffi::OsStr;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Stdio};
@@ -13,7 +14,7 @@ use nix::unistd::Pid;
 
 use super::program::complaint;
 use super::wiring::Site;
-use super::{ClientOutput, Program, Ready, RunFailure};
+use super::{ClientOutput, CpuScheduling, Program, Ready, RunFailure};
 use crate::clock::{ClockPoint, pause};
 
 /// From one look at a program to the next.
@@ -69,8 +70,10 @@ impl Started {
     ///
     /// # Errors
     /// The system refuses.
-    pub(super) fn start(site: Site<'_>, program: &Program) -> Result<Self, RunFailure> {
-        let mut command = site.command(&program.file);
+    pub(super) fn start(site: Site<'_>, scheduling: CpuScheduling, program: &Program) -> Result<Self, RunFailure> {
+        let mut words = scheduling.front().iter().map(OsStr::new).chain([program.file.as_os_str()]);
+        let mut command = site.command(words.next().unwrap_or_default());
+        command.args(words);
         // Whoever gives up says why, and not where.
         command.args(&program.args).env("RUST_BACKTRACE", "0").envs(program.env.iter().cloned());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
@@ -156,5 +159,41 @@ impl Started {
 impl Drop for Started {
     fn drop(&mut self) {
         self.kill();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::Machine;
+    use crate::tool;
+
+    /// Real-time priority and policy (sched(7)), the 40th and 41st field of a `stat` of proc(5).
+    fn scheduled(stat: &str) -> (u32, u32) {
+        let behind_name: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+        (behind_name[37].parse().unwrap(), behind_name[38].parse().unwrap())
+    }
+
+    /// How a program that another one starts is scheduled.
+    fn of_child(scheduling: CpuScheduling) -> (u32, u32) {
+        let program = Program::new("sh", ["-c", "cat /proc/self/stat; true"]);
+        let mut started = Started::start(Site::Here, scheduling, &program).unwrap();
+        while started.ended().is_none() {
+            pause(LOOK);
+        }
+        assert_eq!(started.ended(), Some(true), "{}", started.complaint());
+        started.kill();
+        scheduled(&started.out.text())
+    }
+
+    #[test]
+    fn programs_and_what_they_start_are_scheduled_as_asked() {
+        let own = tool::run("cat", ["/proc/self/stat"]).map(|stat| scheduled(&stat)).unwrap();
+        assert_eq!(of_child(CpuScheduling::Inherited), own);
+        match Machine::look().real_time {
+            // SCHED_RR is 2, and 1 its least priority.
+            Ok(()) => assert_eq!(of_child(CpuScheduling::RoundRobin), (1, 2)),
+            Err(why) => println!("!! SKIPPED: programs in real time: {why}"),
+        }
     }
 }

@@ -107,6 +107,7 @@ impl Ran {
         put("late_max_ms", ms(self.lateness.max));
         put("links", self.wiring.name().to_owned());
         put("real_time", self.real_time.to_string());
+        put("cpu_scheduling", self.scheduling.name().to_owned());
         let yes = |is_so: bool| if is_so { "yes" } else { "" }.to_owned();
         put("is_late", yes(self.is_late));
         put("is_beyond", yes(sum_mbps(scenario) > doctor::measured_mbps()));

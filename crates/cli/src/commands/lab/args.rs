@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
+use plait_lab::CpuScheduling;
 
 use crate::commands::sim::args::ShowArgs;
 use crate::units::{parse_mbps, parse_millis, parse_seconds, whole};
@@ -31,6 +32,32 @@ pub(crate) struct LabDoctorArgs {
     pub(crate) show: ShowArgs,
 }
 
+/// How contenders' programs run.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct SchedulingArgs {
+    /// How the kernel schedules contenders' programs: in real time below the links (SCHED_RR), where this is allowed, or as plait lab itself
+    #[arg(long, value_name = "HOW", default_value = "rr")]
+    cpu_scheduling: SchedulingWord,
+}
+
+impl SchedulingArgs {
+    pub(crate) fn wanted(self) -> CpuScheduling {
+        match self.cpu_scheduling {
+            SchedulingWord::Rr => CpuScheduling::RoundRobin,
+            SchedulingWord::Inherit => CpuScheduling::Inherited,
+        }
+    }
+}
+
+/// The words for [`CpuScheduling`].
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum SchedulingWord {
+    /// In real time, below the links (SCHED_RR)
+    Rr,
+    /// As plait lab itself is
+    Inherit,
+}
+
 /// `plait lab run`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct LabRunArgs {
@@ -55,6 +82,8 @@ pub(crate) struct LabRunArgs {
     /// Join client and server by a relay on loopback: for UDP stacks, and for who may make no network namespaces
     #[arg(long, conflicts_with = "ipv6")]
     pub(crate) relay: bool,
+    #[command(flatten)]
+    pub(crate) scheduling: SchedulingArgs,
     /// Folder for rows and a report; what was interrupted goes on there
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
@@ -92,6 +121,8 @@ pub(crate) struct LabFigureArgs {
     /// What runs side by side may carry in sum, Mbit/s; one with more has the machine for itself
     #[arg(long, value_name = "MBPS", default_value = "80", value_parser = parse_mbps)]
     pub(crate) budget_mbps: f64,
+    #[command(flatten)]
+    pub(crate) scheduling: SchedulingArgs,
     /// What a host takes from a datagram to its turn, ms (`added, median` of `plait lab doctor`): the simulator is also asked with such hosts
     #[arg(long, value_name = "MS", default_value = "0.08", value_parser = parse_millis)]
     pub(crate) host_turn_ms: Duration,

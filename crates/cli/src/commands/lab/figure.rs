@@ -65,6 +65,7 @@ fn try_make(
         contenders: (!args.contenders.is_empty()).then(|| args.contenders.clone()),
         sets: args.sets.clone(),
         runs: if args.so_far { RunsWanted::SoFar } else { RunsWanted::All },
+        scheduling: args.scheduling.wanted(),
         seed: args.seed,
         jobs: args.jobs,
         budget_mbps: args.budget_mbps,

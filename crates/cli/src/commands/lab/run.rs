@@ -58,6 +58,7 @@ fn run_all(args: &LabRunArgs, stop: &AtomicBool) -> Result<LabRuns, CliError> {
             (false, true) => Wiring::Namespaces(Family::V6),
             (false, false) => Wiring::Namespaces(Family::V4),
         },
+        scheduling: args.scheduling.wanted(),
         out: args.out.clone().map(|out| (out, sim::pictures(args.png))),
         commit: sim::commit()?,
     };
@@ -66,6 +67,7 @@ fn run_all(args: &LabRunArgs, stop: &AtomicBool) -> Result<LabRuns, CliError> {
         eprint_line(RELAY);
     }
     let runs = command::run(&request, stop, |step| match step {
+        RunStep::Inherited(why) => eprint_line(&format!("programs run at the priority of plait lab itself: {why}")),
         RunStep::Swept(count) => eprint_line(&format!("{count} folders of laboratories that were killed are gone now")),
         RunStep::Beyond(mbps) => {
             eprint_line(&format!(
