@@ -8,7 +8,7 @@ use crate::command::CommandError;
 use crate::plot::Plot;
 use crate::stats::Sorted;
 
-use super::fairness::flow;
+use super::fairness::{JITTER_MS, flow, path};
 use super::{Figure, FigureRequest, rows};
 
 /// Seeds of each setting.
@@ -39,10 +39,10 @@ struct Place {
 impl Place {
     fn scenario(self, endpoints: &str) -> String {
         let Self { controller, beside, aqm, rtts_ms: [shared, free] } = self;
-        let cross = flow(beside, "bottleneck", 0);
+        let (path, cross) = (path("bottleneck", 0, JITTER_MS), flow(beside, "bottleneck", 0));
         format!(
             "name = \"ack-routes\"\n[[link]]\nname = \"bottleneck\"\nrate_mbps = 20\ndelay_ms = {:.1}\nqueue_ms = 60\n\
-             aqm = \"{aqm}\"\n[[path]]\ndelay_ms = 5\njitter_ms = 4\nvia = [\"bottleneck\"]\n\
+             aqm = \"{aqm}\"\n{path}\
              [[path]]\nrate_mbps = 20\nrtt_ms = {free:.1}\nqueue_ms = 60\n{cross}[transfer]\nkind = \"bulk-for\"\n\
              seconds = {SECONDS:.1}\n[endpoints]\ncongestion = \"{controller}\"\nprotection = \"null\"\n{endpoints}\n",
             (shared - 10.0) / 2.0,

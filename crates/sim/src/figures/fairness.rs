@@ -81,12 +81,10 @@ pub(super) struct Bottleneck<'a> {
 }
 
 impl Bottleneck<'_> {
-    /// The scenario: the flows and a connection whose paths go through one queue. All packets come to it
-    /// with a jitter of a few of the queue's packets, as from real machines: without it a full drop-tail queue hits the same
-    /// flow again and again, by the phase of its packets (Floyd and Jacobson, Computer Communication Review 1991).
+    /// The scenario: the flows and a connection whose paths go through one queue.
     pub(super) fn scenario(&self) -> String {
         let Self { paths, controller, beside, aqm, queue_ms, others, mbps, seconds } = *self;
-        let paths = "[[path]]\ndelay_ms = 5\njitter_ms = 4\nvia = [\"bottleneck\"]\n".repeat(paths);
+        let paths: String = (0..paths).map(|number| path("bottleneck", number, JITTER_MS)).collect();
         let cross: String = (0..others).map(|i| flow(beside, "bottleneck", i)).collect();
         format!(
             "name = \"fairness\"\n[[link]]\nname = \"bottleneck\"\nrate_mbps = {mbps:.1}\ndelay_ms = 15\nqueue_ms = {queue_ms}\n\
@@ -96,13 +94,27 @@ impl Bottleneck<'_> {
     }
 }
 
+/// How late packets come to a queue that is shared, by up to so much to either side, milliseconds.
+pub(super) const JITTER_MS: f64 = 4.0;
+
+/// The path of this number of a connection, through `link`. All packets come to the queue there with a jitter of a few of its
+/// packets, as from real machines: without it a full drop-tail queue hits the same flow again and again, by the phase of its
+/// packets (Floyd and Jacobson, Computer Communication Review 1991), and who comes without it among others is hit less. So the
+/// jitter is on the servers' side of the queue, as that of the flows is.
+pub(super) fn path(link: &str, number: usize, jitter_ms: f64) -> String {
+    format!(
+        "[[link]]\nname = \"far{number}\"\nrate_mbps = 1000\ndelay_ms = 5\njitter_ms = {jitter_ms:.1}\n\
+         [[path]]\nvia = [\"{link}\", \"far{number}\"]\n"
+    )
+}
+
 /// The `i`th flow beside a connection, over `link`: their RTTs lie around that of the connection, and all begin with it, since
 /// who is later by a tenth of a second finds a queue there and has less for half a minute.
 pub(super) fn flow(congestion: &str, link: &str, i: usize) -> String {
     let rtt = [10, 11, 9][i % 3];
     format!(
         "[[cross]]\nkind = \"flow\"\ncongestion = \"{congestion}\"\nlink = \"{link}\"\nrtt_ms = {rtt}\n\
-         jitter_ms = 4\n"
+         jitter_ms = {JITTER_MS:.1}\n"
     )
 }
 

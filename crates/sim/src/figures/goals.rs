@@ -5,7 +5,7 @@ use crate::command::CommandError;
 use crate::plot::Plot;
 use crate::stats::Sorted;
 
-use super::fairness::{Bottleneck, flow, share};
+use super::fairness::{Bottleneck, JITTER_MS, flow, path, share};
 use super::{Figure, FigureRequest, rows};
 
 /// Seeds of each setting.
@@ -34,9 +34,7 @@ fn scenario(controller: &str, beside: &str, links: &Links, paths: usize) -> Stri
     for (name, (mbps, _)) in ["a", "b"].iter().zip(links) {
         text += &format!("[[link]]\nname = \"{name}\"\nrate_mbps = {mbps:.1}\ndelay_ms = 15\nqueue_ms = 60\n");
     }
-    for name in ["a", "b"].iter().take(paths) {
-        text += &format!("[[path]]\ndelay_ms = 5\njitter_ms = 4\nvia = [\"{name}\"]\n");
-    }
+    text.extend(["a", "b"].iter().take(paths).enumerate().map(|(number, name)| path(name, number, JITTER_MS)));
     for (name, (_, others)) in ["a", "b"].iter().zip(links) {
         text.extend((0..*others).map(|i| flow(beside, name, i)));
     }

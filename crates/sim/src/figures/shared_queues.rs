@@ -5,7 +5,9 @@ use crate::command::CommandError;
 use crate::plot::Plot;
 use crate::stats::Sorted;
 
-use super::fairness::{Bottleneck, SHARE_MAX, START_SHARE_MAX, flow, is_unfair, share, share_after, verdict};
+use super::fairness::{
+    Bottleneck, JITTER_MS, SHARE_MAX, START_SHARE_MAX, flow, is_unfair, path, share, share_after, verdict,
+};
 use super::{Figure, FigureRequest, Table, rows};
 
 /// Seeds of a queue with one flow beside; with more flows, which take as many times as long, there are fewer.
@@ -63,7 +65,7 @@ const EQUAL: Apart = Apart {
     links: [[10.0, 15.0, 60.0]; 2],
     aqm: "drop-tail",
     loss: 0.0,
-    jitter_ms: 4.0,
+    jitter_ms: JITTER_MS,
     others: 0,
 };
 
@@ -90,8 +92,8 @@ impl Apart {
                  aqm = \"{aqm}\"\nloss = {loss:.3}\n"
             );
         }
-        for name in ["a", "b"] {
-            text += &format!("[[path]]\ndelay_ms = 5\njitter_ms = {jitter_ms:.1}\nvia = [\"{name}\"]\n");
+        for (number, name) in ["a", "b"].into_iter().enumerate() {
+            text += &path(name, number, *jitter_ms);
             text.extend((0..*others).map(|i| flow("cubic", name, i)));
         }
         text + &transfer(controller, SPANS_S[0])
