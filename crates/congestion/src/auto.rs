@@ -90,7 +90,7 @@ impl CongestionController for Auto {
         if self.queue.on_acked(ack, shared) && !self.cubic.size().in_slow_start() {
             self.queue.on_reduced(ack.now);
             self.followed_at = Some(ack.now);
-            self.cubic.cut();
+            self.cubic.cut(ack.now);
         }
         self.cubic.grow(ack, self.gain(ack.now, shared));
     }

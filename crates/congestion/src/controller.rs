@@ -142,6 +142,8 @@ pub struct Congestion {
     pub path: PathId,
     /// When it was noticed.
     pub now: Instant,
+    /// When the newest packet left that shows it, by its loss or its mark.
+    pub sent_at: Instant,
     /// What showed it.
     pub kind: CongestionKind,
     /// Bytes declared lost; 0 for ECN.

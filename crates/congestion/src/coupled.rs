@@ -113,7 +113,7 @@ impl<R: Rule> CongestionController for Linked<R> {
 
     fn on_congestion(&mut self, event: &Congestion, shared: &SharedPathMetrics) {
         let kept = self.place(shared).map_or(0.5, |place| self.rule.kept(&place));
-        let bytes = self.window.kept(kept);
+        let bytes = self.window.kept(kept, event.sent_at);
         match event.kind {
             CongestionKind::Loss | CongestionKind::Ecn => {
                 self.before = Some((self.window.bytes(), self.window.ssthresh()));

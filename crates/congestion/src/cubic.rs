@@ -162,8 +162,8 @@ impl Cubic {
         self.epoch = Some(epoch);
     }
 
-    /// A congestion event: the window keeps [`BETA`] of itself.
-    pub(crate) fn cut(&mut self) {
+    /// A congestion event that a packet of `sent_at` shows: the window keeps [`BETA`] of what it was then.
+    pub(crate) fn cut(&mut self, sent_at: Instant) {
         let window = self.window.segments();
         self.before = Some(Before {
             bytes: self.window.bytes(),
@@ -177,7 +177,7 @@ impl Cubic {
         self.prior = window;
         self.epoch = None;
         self.limited_since = None;
-        self.window.reduce(self.window.kept(BETA));
+        self.window.reduce(self.window.kept(BETA, sent_at));
     }
 }
 
@@ -204,7 +204,7 @@ impl CongestionController for Cubic {
 
     fn on_congestion(&mut self, event: &Congestion, _shared: &SharedPathMetrics) {
         match event.kind {
-            CongestionKind::Loss | CongestionKind::Ecn => self.cut(),
+            CongestionKind::Loss | CongestionKind::Ecn => self.cut(event.sent_at),
             CongestionKind::Persistent => {
                 // RFC 9438 4.8: the stage after a time-out begins at its own plateau.
                 self.window.collapse((self.window.bytes() as f64 * BETA) as u64);

@@ -39,7 +39,8 @@ pub(crate) fn delivery(bytes: u64) -> RateSample {
 
 /// A congestion event on path 0 at second 1.
 pub(crate) fn congestion(kind: CongestionKind) -> Congestion {
-    Congestion { path: PathId::ZERO, now: Instant::from_nanos(1_000_000_000), kind, lost_bytes: 1000, in_flight: 0 }
+    let (now, sent_at) = (Instant::from_nanos(1_000_000_000), Instant::from_nanos(900_000_000));
+    Congestion { path: PathId::ZERO, now, sent_at, kind, lost_bytes: 1000, in_flight: 0 }
 }
 
 /// Metrics of an active path with datagrams of 1000 bytes.

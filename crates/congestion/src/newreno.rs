@@ -59,7 +59,7 @@ impl CongestionController for NewReno {
     }
 
     fn on_congestion(&mut self, event: &Congestion, _shared: &SharedPathMetrics) {
-        let half = self.window.kept(0.5);
+        let half = self.window.kept(0.5, event.sent_at);
         match event.kind {
             CongestionKind::Loss | CongestionKind::Ecn => {
                 self.before = Some((self.window.bytes(), self.window.ssthresh()));

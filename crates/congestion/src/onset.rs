@@ -10,7 +10,8 @@
 //! goes on. If they did, a window an eighth larger has the last word: where the path is full they wait longer in
 //! proportion, and slow start is over; where delays come from jitter or from others' packets they do not.
 //!
-//! Packets that left before the window was held may be lost yet. They speak of the window at which they left.
+//! Packets that left before the window was held may be lost yet, and be found lost when the hold is over, where packets come
+//! out of order and loss detection waits. They speak of the window at which they left.
 
 use std::time::Duration;
 
@@ -96,8 +97,6 @@ struct Run {
 struct Hold {
     /// How far the window may go meanwhile, bytes.
     level: u64,
-    /// How far it had gone, bytes.
-    peak: u64,
     /// Packets count that left with nearly so much in flight, bytes.
     window: u64,
     /// They have at least this number, once the window is where it should be.
@@ -127,6 +126,8 @@ pub(crate) struct Onset {
     last: Option<Round>,
     run: Option<Run>,
     hold: Option<Hold>,
+    /// When an alarm last took a part of the window back, and the window until then, bytes.
+    peak: Option<(Instant, u64)>,
     /// For queues that do not show in this way.
     hystart: HyStart,
     /// The path's smallest RTT at the last ACK.
@@ -145,9 +146,9 @@ impl Onset {
         self.hold.is_some()
     }
 
-    /// The largest window at which packets left whose loss may show now, bytes; at least `window`, that of now.
-    pub(crate) fn struck(&self, window: u64) -> u64 {
-        self.hold.map_or(window, |hold| hold.peak.max(window))
+    /// The largest window at which a packet of `sent_at` may have left, bytes; at least `window`, that of now.
+    pub(crate) fn struck(&self, window: u64, sent_at: Instant) -> u64 {
+        self.peak.filter(|(until, _)| sent_at <= *until).map_or(window, |(_, peak)| peak.max(window))
     }
 
     /// Takes in one ACK frame of which `eligible` bytes may grow the `window`; returns the window after it.
@@ -157,7 +158,7 @@ impl Onset {
         }
         if ack.rtt.min > self.least {
             // It never rises but where acks come back another way: what was measured before compares with nothing.
-            *self = Self { least: ack.rtt.min, ..Self::default() };
+            *self = Self { least: ack.rtt.min, peak: self.peak, ..Self::default() };
         }
         self.least = ack.rtt.min;
         if let Some(hold) = self.hold {
@@ -171,7 +172,7 @@ impl Onset {
         match self.alarm(ack, window) {
             // RFC 9002 7.8: a window that is not in use stays as it is.
             Some(hold) if eligible > 0 && !self.over => {
-                (self.hold, self.run) = (Some(hold), None);
+                (self.hold, self.run, self.peak) = (Some(hold), None, Some((ack.now, window)));
                 hold.window
             }
             _ => window.saturating_add(eligible),
@@ -224,7 +225,6 @@ impl Onset {
         let (from, stage) = (Some(ack.next_number), HoldTest::Wait(threshold));
         Some(Hold {
             level,
-            peak: window,
             window: window.min(level),
             from,
             until: None,
@@ -256,7 +256,6 @@ impl Onset {
                 let (level, stage) = (window.saturating_add(window / PROOF_DIVISOR), HoldTest::Proof(hold.least));
                 self.hold = Some(Hold {
                     level,
-                    peak: window,
                     window: level,
                     from: None,
                     until: None,

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use plait_base::Instant;
+
 use crate::controller::{Acked, Limit, NO_THRESHOLD};
 use crate::hystart::HyStart;
 use crate::hystart_linux::LinuxHyStart;
@@ -150,12 +152,12 @@ impl Window {
         }
     }
 
-    /// What a congestion event of now that keeps `part` of the window leaves, bytes. The packets that show it may have left
-    /// at a larger window, of which slow start has taken a part back since: then it is `part` of that one, at most all of
-    /// this one, since one round's packets are a reason for one cut (RFC 9002 7.3.2).
-    pub(crate) fn kept(&self, part: f64) -> u64 {
+    /// What a congestion event that keeps `part` of the window leaves, bytes. The packets that show it, of which the newest left
+    /// at `sent_at`, may have left at a larger window, of which slow start has taken a part back since: then it is `part` of that
+    /// one, at most all of this one, since one round's packets are a reason for one cut (RFC 9002 7.3.2).
+    pub(crate) fn kept(&self, part: f64, sent_at: Instant) -> u64 {
         let struck = match &self.watch {
-            Watch::Onset(onset) if self.ssthresh == NO_THRESHOLD => onset.struck(self.bytes),
+            Watch::Onset(onset) => onset.struck(self.bytes, sent_at),
             _ => self.bytes,
         };
         ((struck as f64 * part) as u64).min(self.bytes)

@@ -56,7 +56,7 @@ fn a_loss_after_slow_start_took_a_part_back_is_cut_from_what_the_window_was() {
         let wait = if i < 100 { Duration::ZERO } else { Duration::from_millis(6) };
         ack.rtt = RttSample { latest: base + wait, smoothed: base, min: base, shortcut: Duration::ZERO };
         ack.delivery.flight_bytes = window.bytes();
-        assert_eq!(window.kept(0.5), window.bytes().max(peak) / 2);
+        assert_eq!(window.kept(0.5, ack.sent_at), window.bytes().max(peak) / 2);
         let before = window.bytes();
         window.slow_start(&ack);
         if window.bytes() < before {
@@ -65,9 +65,11 @@ fn a_loss_after_slow_start_took_a_part_back_is_cut_from_what_the_window_was() {
     }
     // 1000 bytes a millisecond in 80 ms, and a fifth.
     assert!(window.bytes() == 96_000 && peak == 120_000, "{} {peak}", window.bytes());
-    assert_eq!((window.kept(0.5), window.kept(0.7), window.kept(0.9)), (60_000, 84_000, 96_000));
-    window.reduce(window.kept(0.7));
-    assert_eq!((window.bytes(), window.ssthresh(), window.kept(0.5)), (84_000, 84_000, 42_000));
+    let (before, after) = (acked(0).sent_at, acked(0).now + base * 2);
+    assert_eq!([0.5, 0.7, 0.9].map(|part| window.kept(part, before)), [60_000, 84_000, 96_000]);
+    assert_eq!(window.kept(0.5, after), 48_000, "it left at the window of now");
+    window.reduce(window.kept(0.7, before));
+    assert_eq!((window.bytes(), window.ssthresh(), window.kept(0.5, after)), (84_000, 84_000, 42_000));
 }
 
 #[test]

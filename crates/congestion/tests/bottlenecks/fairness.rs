@@ -47,7 +47,8 @@ fn play(paths: &mut [Path], capacity: u64, rounds: u64) -> Vec<u64> {
                 path.delivered += if round * 2 >= rounds { window } else { 0 };
                 if hit {
                     let kind = CongestionKind::Loss;
-                    let event = Congestion { path: path.id, now, kind, lost_bytes: MSS, in_flight: window };
+                    let event =
+                        Congestion { path: path.id, now, sent_at: now, kind, lost_bytes: MSS, in_flight: window };
                     path.controller.on_congestion(&event, shared);
                 }
                 shared.update(PathMetrics {

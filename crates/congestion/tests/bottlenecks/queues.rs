@@ -143,7 +143,8 @@ impl World {
         }
         flow.recovery_until = now + flow.rtt;
         let kind = CongestionKind::Loss;
-        let event = Congestion { path: flow.id, now, kind, lost_bytes: MSS, in_flight: flow.controller.window() };
+        let in_flight = flow.controller.window();
+        let event = Congestion { path: flow.id, now, sent_at: now, kind, lost_bytes: MSS, in_flight };
         flow.controller.on_congestion(&event, &self.shared[flow.connection]);
         self.post(at);
     }

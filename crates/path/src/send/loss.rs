@@ -277,7 +277,8 @@ impl SendFlow {
         }
         self.counters.congestion_events += 1;
         let in_flight = self.flight();
-        self.controller.on_congestion(&Congestion { path: self.path, now, kind, lost_bytes, in_flight }, shared);
+        self.controller
+            .on_congestion(&Congestion { path: self.path, now, sent_at, kind, lost_bytes, in_flight }, shared);
     }
 
     fn check_persistent(&mut self, now: Instant, space: Space, losses: &Losses, shared: &SharedPathMetrics) {
@@ -287,8 +288,9 @@ impl SendFlow {
             return;
         }
         let (path, in_flight, lost_bytes) = (self.path, self.flight(), losses.bytes);
+        let sent_at = losses.newest.map_or(now, |(sent_at, ..)| sent_at);
         let kind = CongestionKind::Persistent;
-        self.controller.on_congestion(&Congestion { path, now, kind, lost_bytes, in_flight }, shared);
+        self.controller.on_congestion(&Congestion { path, now, sent_at, kind, lost_bytes, in_flight }, shared);
         self.counters.persistent += 1;
         // RFC 9002 B.8: the period ends, so that slow start may begin at once
         self.recovery = Recovery::default();
