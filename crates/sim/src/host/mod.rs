@@ -33,6 +33,8 @@ use tls::{Identity, IdentityError};
 
 use crate::scenario::{WorkerFaultKind, Workers};
 
+/// Payloads are written into allocations of this size.
+const BLOCK_BYTES: usize = 16 << 10;
 /// Datagrams of one train.
 const TRAIN_SEGMENTS: usize = 10;
 
@@ -224,7 +226,7 @@ pub struct PlaitHost {
     /// Datagrams that have come since its last turn, and when it has its next for them.
     waiting: VecDeque<Datagram>,
     wakes: Option<Instant>,
-    out: VecDeque<Datagram>,
+    out: Outbox,
     buffer: Vec<u8>,
     /// The deadline as of the last poll: nothing changes it between polls.
     due: Option<Instant>,
@@ -294,7 +296,7 @@ impl PlaitHost {
             locals: Vec::new(),
             make_app: None,
             last: Progress::default(),
-            out: VecDeque::new(),
+            out: Outbox::default(),
             buffer: Vec::new(),
             due: None,
         }
@@ -348,7 +350,7 @@ impl PlaitHost {
         let Self { endpoint, live, last, out, buffer, locals, .. } = self;
         let mut ended = false;
         for (handle, one) in live.iter_mut() {
-            one.drive(now, locals, buffer, &mut |transmit, data| push(out, transmit, data));
+            one.drive(now, locals, buffer, &mut |transmit, data| out.push(transmit, data));
             while let Some(event) = one.coordinator.poll_endpoint_event() {
                 endpoint.on_connection_event(*handle, event);
             }
@@ -378,11 +380,26 @@ fn usable(locals: &[(SocketAddr, InterfaceState)]) -> Vec<SocketAddr> {
     locals.iter().filter(|(_, state)| *state == InterfaceState::Up).map(|(address, _)| *address).collect()
 }
 
-fn push(out: &mut VecDeque<Datagram>, transmit: &Transmit, data: &[u8]) {
-    let segment = transmit.segment_size.unwrap_or(transmit.size).max(1);
-    for bytes in data.get(..transmit.size).unwrap_or(data).chunks(segment) {
-        let FourTuple { local, remote } = transmit.tuple;
-        out.push_back(Datagram { src: local, dst: remote, ecn: transmit.ecn, payload: BytesMut::from(bytes) });
+/// Datagrams that leave.
+#[derive(Default)]
+struct Outbox {
+    datagrams: VecDeque<Datagram>,
+    /// Where the next payloads go: about ten of full size share one allocation.
+    block: BytesMut,
+}
+
+impl Outbox {
+    fn push(&mut self, transmit: &Transmit, data: &[u8]) {
+        let segment = transmit.segment_size.unwrap_or(transmit.size).max(1);
+        for bytes in data.get(..transmit.size).unwrap_or(data).chunks(segment) {
+            let FourTuple { local, remote } = transmit.tuple;
+            if self.block.capacity() < bytes.len() {
+                self.block = BytesMut::with_capacity(BLOCK_BYTES.max(bytes.len()));
+            }
+            self.block.extend_from_slice(bytes);
+            let payload = self.block.split();
+            self.datagrams.push_back(Datagram { src: local, dst: remote, ecn: transmit.ecn, payload });
+        }
     }
 }
 
@@ -397,12 +414,12 @@ impl PlaitHost {
                     one.receive(now, input);
                 }
             }
-            Received::Reply(transmit) => push(&mut self.out, &transmit, &reply),
+            Received::Reply(transmit) => self.out.push(&transmit, &reply),
             Received::Incoming(incoming) => match self.endpoint.accept(incoming, now, &mut reply, None) {
                 Ok((handle, connection)) => self.admit(handle, connection),
                 Err(error) => {
                     if let Some(transmit) = error.reply {
-                        push(&mut self.out, &transmit, &reply);
+                        self.out.push(&transmit, &reply);
                     }
                 }
             },
@@ -443,9 +460,9 @@ impl Host for PlaitHost {
         self.drive(now);
         self.due = self.next_deadline();
         if out.is_empty() {
-            std::mem::swap(out, &mut self.out);
+            std::mem::swap(out, &mut self.out.datagrams);
         } else {
-            out.append(&mut self.out);
+            out.append(&mut self.out.datagrams);
         }
     }
 

@@ -6,14 +6,15 @@ use bytes::{Bytes, BytesMut};
 use plait_base::Random;
 
 /// Bytes after which the pattern repeats: a prime, so that no size of packet or window divides it.
-const PERIOD_BYTES: usize = 1_048_573;
+const PERIOD_BYTES: usize = 262_139;
 /// Longest slice that [`slice`] gives.
 const SLICE_BYTES: usize = 65_536;
 
 fn tape() -> &'static Bytes {
     static TAPE: OnceLock<Bytes> = OnceLock::new();
     TAPE.get_or_init(|| {
-        let mut bytes = BytesMut::zeroed(PERIOD_BYTES);
+        let mut bytes = BytesMut::with_capacity(PERIOD_BYTES + SLICE_BYTES);
+        bytes.resize(PERIOD_BYTES, 0);
         Random::from_u64(0x0070_6174_7465_726e).fill(&mut bytes);
         let head = bytes[..SLICE_BYTES].to_vec();
         bytes.extend_from_slice(&head);
