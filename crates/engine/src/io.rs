@@ -20,12 +20,23 @@ pub struct Transmit {
     pub size: usize,
     /// Bytes of each datagram of a train but the last, which may be shorter; none for a single datagram.
     pub segment_size: Option<usize>,
+    /// Whether another may follow at the same moment.
+    pub more: More,
+}
+
+/// Whether anything may follow a datagram at the moment at which it leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum More {
+    /// Only the next poll shows.
+    Possible,
+    /// The next poll would give nothing, unless something else happens before it.
+    Nothing,
 }
 
 impl Transmit {
     /// A single unmarked datagram.
     pub fn single(tuple: FourTuple, size: usize) -> Self {
-        Self { tuple, ecn: None, size, segment_size: None }
+        Self { tuple, ecn: None, size, segment_size: None, more: More::Possible }
     }
 }
 

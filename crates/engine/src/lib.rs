@@ -11,7 +11,7 @@ mod io;
 pub use config::{ClientConfig, EndpointConfig, ServerConfig, TransportConfig};
 pub use connection::{Connection, ConnectionError, Event, PathEvent};
 pub use endpoint::{Endpoint, Incoming, Received};
-pub use io::{ConnectionHandle, EndpointEvent, Input, Transmit};
+pub use io::{ConnectionHandle, EndpointEvent, Input, More, Transmit};
 pub use plait_base as base;
 pub use plait_congestion as congestion;
 pub use plait_crypto as crypto;

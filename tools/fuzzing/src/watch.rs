@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use plait_base::Instant;
 use plait_base::limits::{AMPLIFICATION_FACTOR, MAX_DATAGRAM_BYTES};
-use plait_engine::{Connection, Transmit};
+use plait_engine::{Connection, More, Transmit};
 
 /// Datagrams that one input may cause; far above any window of a connection that hears little.
 const MAX_BURST: usize = 20_000;
@@ -50,9 +50,12 @@ impl Watch {
 /// Takes all datagrams that wait in a connection, cut out of their trains.
 pub fn take_datagrams(now: Instant, connection: &mut Connection, mut each: impl FnMut(&Transmit, &[u8])) {
     let mut buf = Vec::new();
+    let mut more = More::Possible;
     for burst in 0.. {
         buf.clear();
         let Some(transmit) = connection.poll_transmit(now, 8, &mut buf) else { return };
+        assert_eq!(more, More::Possible, "a datagram where nothing was to follow");
+        more = transmit.more;
         assert!(burst < MAX_BURST, "a connection that never stops sending");
         assert!(transmit.size > 0 && transmit.size == buf.len());
         let segment = transmit.segment_size.unwrap_or(transmit.size);

@@ -17,8 +17,8 @@ use plait_engine::config::Extension;
 use plait_engine::config::MigrationPolicy;
 use plait_engine::path::policy;
 use plait_engine::{
-    ClientConfig, Connection, ConnectionHandle, Endpoint, EndpointConfig, EndpointEvent, Event, Received, ServerConfig,
-    TransportConfig,
+    ClientConfig, Connection, ConnectionHandle, Endpoint, EndpointConfig, EndpointEvent, Event, More, Received,
+    ServerConfig, TransportConfig,
 };
 use plait_wire::frame::{AckForm, CidForm, Close};
 use plait_wire::params::AdditionalAddressesUse;
@@ -316,7 +316,15 @@ impl Rig {
         let Some(conn) = self.conn.as_mut() else { return };
         let mut buf = Vec::new();
         let mut sent = 0;
-        while let Some(transmit) = conn.poll_transmit(self.now, self.max_segments, &mut buf) {
+        let mut more = More::Possible;
+        loop {
+            let deadline = conn.deadline();
+            let Some(transmit) = conn.poll_transmit(self.now, self.max_segments, &mut buf) else {
+                assert!(more == More::Possible || conn.deadline() == deadline, "the last poll changed the deadline");
+                break;
+            };
+            assert_eq!(more, More::Possible, "a datagram where nothing was to follow");
+            more = transmit.more;
             assert_eq!(transmit.size, buf.len());
             assert!(transmit.size > 0, "an empty datagram");
             for datagram in buf.chunks(transmit.segment_size.unwrap_or(buf.len())) {

@@ -21,7 +21,7 @@ use plait_engine::config::RetryPolicy;
 use plait_engine::connection::split::Coordinator;
 use plait_engine::crypto::Protection;
 use plait_engine::{
-    ClientConfig, Connection, ConnectionHandle, Endpoint, EndpointConfig, Event, Input, Received, ServerConfig,
+    ClientConfig, Connection, ConnectionHandle, Endpoint, EndpointConfig, Event, Input, More, Received, ServerConfig,
     Transmit, TransportConfig,
 };
 use plait_netsim::{Datagram, Host, InterfaceState};
@@ -181,6 +181,9 @@ impl Live {
     fn send(&mut self, now: Instant, buffer: &mut Vec<u8>, send: Send<'_>) {
         while let Some(transmit) = self.coordinator.poll_transmit(now, TRAIN_SEGMENTS, buffer) {
             send(&transmit, buffer);
+            if transmit.more == More::Nothing {
+                break;
+            }
         }
     }
 

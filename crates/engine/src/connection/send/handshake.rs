@@ -53,7 +53,7 @@ impl Connection {
         if buf.is_empty() {
             return None;
         }
-        Some(Transmit { tuple, ecn, size: buf.len(), segment_size: None })
+        Some(Transmit { ecn, ..Transmit::single(tuple, buf.len()) })
     }
 
     fn handshake_packet(&mut self, now: Instant, outline: &Outline, buf: &mut Vec<u8>, padding: Padding) {

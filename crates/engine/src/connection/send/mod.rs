@@ -31,7 +31,7 @@ use crate::connection::send::bulk::Train;
 use crate::connection::send::choice::{DataKeys, Offer, Permission};
 use crate::connection::send::purpose::{Choice, EmptyChoices, Purpose};
 use crate::connection::send::sockets::SMALLEST_PACKET_BYTES;
-use crate::io::Transmit;
+use crate::io::{More, Transmit};
 
 /// Choices that may come to nothing before a poll gives up; no poll makes the same one twice.
 const MAX_EMPTY_CHOICES: usize = 32;
@@ -63,7 +63,8 @@ impl Connection {
         }
         // RFC 9001 6.6: the AEAD's limit comes near, or the keys are as old as configured
         let interval = self.settings.transport.timing.key_update_interval;
-        if transmit.is_none()
+        let is_last = transmit.is_none_or(|transmit| transmit.more == More::Nothing);
+        if is_last
             && !self.paths.table.has_lent()
             && self.keys.as_ref().is_some_and(|keys| keys.wants_update(now, interval))
         {
@@ -109,6 +110,7 @@ impl Connection {
             Switch::Off => 1,
         };
         let mut train = Train { place, ecn, segment, count: 0, max: max_segments };
+        let mut more = More::Possible;
         loop {
             let departure = self.paths.table.path_at(place)?.departure(FourTupleRole::Current)?;
             if departure.ecn != ecn {
@@ -139,15 +141,25 @@ impl Connection {
                 }
             }
             let none = EmptyChoices::default();
+            // What held packets back so far holds them no longer, or is found again.
+            self.scheduling.held_until = None;
             match self.scheduling.next_packet(&mut self.paths, &self.datagrams, &offer, &none) {
                 Some(next) if next.path == id && next.purpose.joins_trains() => purpose = next.purpose,
-                _ => break,
+                Some(_) => break,
+                None => {
+                    // All that goes before the scheduler was asked for before this train, and waits for nothing that it carries.
+                    if offer.mtu_probes == Permission::Given && self.lifecycle.is_open() {
+                        more = More::Nothing;
+                    }
+                    break;
+                }
             }
         }
         if buf.is_empty() {
             return None;
         }
-        Some(Transmit { tuple, ecn, size: buf.len(), segment_size: (train.count > 1).then_some(train.segment) })
+        let segment_size = (train.count > 1).then_some(train.segment);
+        Some(Transmit { tuple, ecn, size: buf.len(), segment_size, more })
     }
 
     fn data_packet(&mut self, now: Instant, outline: &Outline, buf: &mut Vec<u8>) -> Option<Built> {

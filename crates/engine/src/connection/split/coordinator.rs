@@ -21,7 +21,7 @@ use crate::connection::application::{ApplicationDatagrams, OpenStreams, RecvStre
 use crate::connection::receive::coalesced::Coalesced;
 use crate::connection::receive::train::{ShortHeader, is_short};
 use crate::connection::{Connection, Event};
-use crate::io::{EndpointEvent, Input, InputKind, Transmit};
+use crate::io::{EndpointEvent, Input, InputKind, More, Transmit};
 
 /// Packets that one loan of a path may seal; then it comes back for another quota.
 const SEAL_QUOTA: u64 = 1 << 18;
@@ -209,8 +209,13 @@ impl Coordinator {
         }
         loop {
             let transmit = self.connection.poll_transmit(now, max_segments, buf);
-            if transmit.is_some() || !self.hand_out(now) {
-                return transmit;
+            if let Some(transmit) = transmit {
+                // What lent paths are to carry is handed out once these have nothing more.
+                let more = if self.connection.paths.table.has_lent() { More::Possible } else { transmit.more };
+                return Some(Transmit { more, ..transmit });
+            }
+            if !self.hand_out(now) {
+                return None;
             }
         }
     }

@@ -14,7 +14,7 @@ use super::messages::Follows;
 use crate::config::Switch;
 use crate::connection::send::MAX_TRAIN_BYTES;
 use crate::connection::send::bulk::draw_fixed_bit;
-use crate::io::Transmit;
+use crate::io::{More, Transmit};
 
 /// A train that is being made.
 #[derive(Clone, Copy, Debug)]
@@ -115,7 +115,7 @@ impl LentPath {
         self.to_tell.is_due = true;
         self.check_keys();
         let segment_size = (train.count > 1).then_some(train.segment_bytes);
-        Some(Transmit { tuple, ecn, size: buf.len(), segment_size })
+        Some(Transmit { tuple, ecn, size: buf.len(), segment_size, more: More::Possible })
     }
 
     /// True where the next packets are data of leases and nothing else.
