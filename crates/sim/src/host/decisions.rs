@@ -160,8 +160,6 @@ impl Record {
 /// Decisions of a scheduler, counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decisions {
-    /// Packets given to each path.
-    pub sent: BTreeMap<u32, u64>,
     /// Packets that were also copied elsewhere.
     pub copied: u64,
     /// Waits for a faster path though another was open.
@@ -183,11 +181,8 @@ impl Decisions {
     /// Counts a decision, and keeps it where that is wanted.
     pub(super) fn note(&mut self, decision: Decision, paths: &[PathView], demand: &Demand) {
         match decision {
-            Decision::Send(id) => *self.sent.entry(id.0).or_default() += 1,
-            Decision::SendAlso { primary, .. } => {
-                *self.sent.entry(primary.0).or_default() += 1;
-                self.copied += 1;
-            }
+            Decision::Send(_) => {}
+            Decision::SendAlso { .. } => self.copied += 1,
             Decision::Wait(WaitReason::Faster(_)) => self.waited_faster += 1,
             Decision::Wait(WaitReason::Busy) => self.waited_busy += 1,
             Decision::Wait(WaitReason::NoPath) => self.waited_no_path += 1,
@@ -236,6 +231,6 @@ mod tests {
         assert_eq!((count(0, PathVerdict::Sent), count(1, PathVerdict::Idle(WhyIdle::Window))), (4, 3));
         assert_eq!(count(1, PathVerdict::Idle(WhyIdle::Scheduler)), 2);
         assert_eq!(record.log.iter().map(|line| line.count).collect::<Vec<_>>(), [3, 1, 1]);
-        assert_eq!((decisions.sent[&0], decisions.waited_busy, record.left_out), (4, 1, 0));
+        assert_eq!((decisions.waited_busy, record.left_out), (1, 0));
     }
 }

@@ -49,6 +49,11 @@ impl Scheduler for Watching {
         decision
     }
 
+    fn keeps_to(&self, path: PathId, paths: &[PathView], demand: &Demand) -> bool {
+        // A record has the decision about each packet.
+        self.ledger.lock().decisions.record.is_none() && self.inner.keeps_to(path, paths, demand)
+    }
+
     fn on_sent(&mut self, path: PathId, bytes: u64, now: Instant) {
         self.inner.on_sent(path, bytes, now);
     }
