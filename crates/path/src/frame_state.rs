@@ -20,6 +20,7 @@ pub(crate) enum FrameState {
 
 impl FrameState {
     /// True when the frame waits to be written.
+    #[inline]
     pub(crate) fn is_due(self) -> bool {
         self == Self::Due
     }

@@ -522,6 +522,7 @@ impl Path {
 /// Timers of the path.
 impl Path {
     /// When the loss, probe or pause timer is due; acks have their own deadline.
+    #[inline]
     pub fn deadline(&self) -> Option<Instant> {
         plait_base::time::earliest(self.send.deadline(), self.pause_ping_at)
     }

@@ -384,8 +384,8 @@ impl FourTupleState {
     /// peer merely named it goes along with a challenge of ours, or any number of challenges would draw datagrams there.
     #[inline]
     pub(crate) fn wants_response(&self) -> bool {
-        let may_leave = !self.is_hearsay() || self.wants_challenge();
-        !self.responses.is_empty() && may_leave && self.response_credit >= MIN_DATAGRAM_BYTES as u64
+        let may_leave = || !self.is_hearsay() || self.wants_challenge();
+        !self.responses.is_empty() && may_leave() && self.response_credit >= MIN_DATAGRAM_BYTES as u64
     }
 
     /// Writes the waiting responses and a due challenge. Says whether the datagram must be grown.

@@ -260,7 +260,7 @@ impl RemoteCids {
     /// True when a frame waits.
     #[inline]
     pub(crate) fn wants_frame(&self) -> bool {
-        self.retirements().iter().any(|(_, d)| d.is_due())
+        self.retired.as_deref().is_some_and(|retired| retired.told.iter().any(|(_, d)| d.is_due()))
     }
 
     /// Writes the frames that wait, as many as fit.

@@ -186,6 +186,7 @@ impl SendFlow {
     }
 
     /// When [`on_timeout`](Self::on_timeout) is to be called.
+    #[inline]
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let loss = self.spaces.iter().flatten().fold(None, |at, s| earliest(at, s.loss_at));
         // RFC 9002 6.2.1: no probe time-out while the time threshold timer is set
@@ -203,8 +204,9 @@ impl SendFlow {
             return None;
         }
         let mut first: Option<(Instant, Space)> = None;
-        for space in Space::ALL {
-            let Some(state) = self.space(space).filter(|s| s.sent.eliciting > 0) else { continue };
+        for (space, state) in Space::ALL.iter().zip(&self.spaces) {
+            let space = *space;
+            let Some(state) = state.as_deref().filter(|s| s.sent.eliciting > 0) else { continue };
             // RFC 9002 6.2.1: not for application data before the handshake is confirmed
             if space == Space::Data && self.timer.handshake != HandshakeState::Confirmed {
                 continue;

@@ -157,6 +157,7 @@ impl RateEstimator {
     }
 
     /// Smoothed estimate, bits per second; none before the first sample.
+    #[inline]
     pub(crate) fn estimate_bps(&self) -> Option<u64> {
         self.estimate_bps
     }

@@ -90,7 +90,7 @@ pub struct SendStats {
 
 impl SendFlow {
     /// The figures now.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn stats(&self) -> SendStats {
         let c = &self.counters;
         SendStats {

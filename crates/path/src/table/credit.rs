@@ -91,6 +91,7 @@ impl PathCredit {
         }
     }
 
+    #[inline]
     pub(crate) fn wants_frame(&self) -> bool {
         self.max_delivery.is_due() || self.blocked_at.is_some_and(|(_, d)| d.is_due())
     }

@@ -45,6 +45,7 @@ impl UniflowLimits {
 }
 
 impl Negotiated {
+    #[inline]
     pub(super) fn credit(&self) -> Option<&PathCredit> {
         if let Self::Multipath(credit) = self { Some(credit) } else { None }
     }

@@ -294,9 +294,12 @@ impl Paths {
             return;
         }
         if let Some(max) = self.extension.issued_max() {
-            let ids: SmallVec<[PathId; MAX_PATHS]> = not_retired(&self.retired, max).collect();
-            for id in ids {
-                self.ensure_slot(id);
+            let here = self.slots.iter().map(|slot| slot.id).filter(|id| *id <= max);
+            if !not_retired(&self.retired, max).eq(here) {
+                let ids: SmallVec<[PathId; MAX_PATHS]> = not_retired(&self.retired, max).collect();
+                for id in ids {
+                    self.ensure_slot(id);
+                }
             }
         }
         // The peer may give ids for more than it takes: nothing is issued beyond its own limit.

@@ -10,14 +10,15 @@ use crate::frame_state::FrameState;
 impl Paths {
     /// True when [`Self::fill_control`] has something to write.
     pub fn wants_control(&self) -> bool {
+        let credit = self.extension.credit();
         self.pending_abandons.iter().any(|f| f.delivery.is_due())
-            || self.extension.credit().is_some_and(|c| c.wants_frame())
+            || credit.is_some_and(|c| c.wants_frame())
             || self.hosts.as_ref().is_some_and(|hosts| hosts.wants_frame())
             || self.reports.as_ref().is_some_and(|reports| reports.wants_frame())
             || self.slots.iter().any(|slot| {
                 slot.local.wants_frame()
                     || slot.remote.wants_frame()
-                    || self.extension.credit().is_some() && slot.closing.is_none() && slot.status.wants_frame()
+                    || slot.status.wants_frame() && credit.is_some() && slot.closing.is_none()
                     || slot.cids_blocked.is_due()
             })
     }

@@ -59,7 +59,7 @@ pub struct PathSnapshot {
 
 impl Path {
     /// What is known of it, with what its slot says.
-    #[inline]
+    #[inline(always)]
     pub(super) fn snapshot(&self, state: PathState, peer_advice: Option<PathStatus>, room: PathRoom) -> PathSnapshot {
         let counters = self.counters();
         PathSnapshot {

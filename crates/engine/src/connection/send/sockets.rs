@@ -50,6 +50,9 @@ impl FullSockets {
 
     /// What a scheduler sees of a path that is held; it waits for the socket no longer than `patience`.
     pub(crate) fn room(&self, now: Instant, tuple: &FourTuple, patience: impl FnOnce() -> Duration) -> Option<Room> {
+        if self.since.is_empty() {
+            return None;
+        }
         let until = self.since_when(tuple.local)? + patience();
         Some(if until > now { Room::Socket(until) } else { Room::Stuck })
     }

@@ -103,41 +103,42 @@ pub(crate) fn views<'a>(
 }
 
 fn view(paths: &Paths, slot: &Slot, now: Instant, side: Side, full: &FullSockets) -> Option<PathView> {
-    let path = slot.snapshot(now, side)?;
-    let held = || full.room(now, &path.tuple, || path.pto);
-    let room = match path.room {
-        PathRoom::NoCid => Room::NoCid,
-        PathRoom::NotValidated if slot.is_open_to_copies(side) && !full.hold(&path.tuple) => Room::Opening,
-        PathRoom::NotValidated => Room::NotValidated,
-        PathRoom::Amplification => Room::Amplification,
-        PathRoom::Send(room) => held().unwrap_or(match room {
-            SendRoom::Free => Room::Free,
-            SendRoom::Window => Room::Window,
-            SendRoom::Paced(at) => Room::Paced(at),
-        }),
-    };
-    let state = match path.state {
-        PathState::Validating if slot.carries_data_unvalidated() => PathState::Active,
-        _ if paths.is_avoided(slot) => PathState::Failed,
-        state => state,
-    };
-    let is_backup = path.peer_advice == Some(PathStatus::Backup);
-    Some(PathView {
-        id: path.id,
-        state,
-        peer_advice: if is_backup { PeerAdvice::Backup } else { PeerAdvice::Available },
-        room,
-        rtt: path.scheduled_rtt,
-        rtt_var: path.send.rtt_var,
-        rtt_min: path.send.rtt_min.unwrap_or_default(),
-        rtt_max: path.rtt_max,
-        window_bytes: path.send.window_bytes,
-        in_flight_bytes: path.send.in_flight_bytes,
-        ssthresh_bytes: path.ssthresh_bytes,
-        max_datagram_bytes: u64::from(path.max_datagram_bytes),
-        sent_bytes: path.send.sent_bytes,
-        sent_packets: path.send.packets_sent,
-        delivery_rate_bps: path.send.delivery_rate_bps,
-        loss_per_mille: path.send.loss_per_mille,
+    slot.show(now, side, |path| {
+        let held = || full.room(now, &path.tuple, || path.pto);
+        let room = match path.room {
+            PathRoom::NoCid => Room::NoCid,
+            PathRoom::NotValidated if slot.is_open_to_copies(side) && !full.hold(&path.tuple) => Room::Opening,
+            PathRoom::NotValidated => Room::NotValidated,
+            PathRoom::Amplification => Room::Amplification,
+            PathRoom::Send(room) => held().unwrap_or(match room {
+                SendRoom::Free => Room::Free,
+                SendRoom::Window => Room::Window,
+                SendRoom::Paced(at) => Room::Paced(at),
+            }),
+        };
+        let state = match path.state {
+            PathState::Validating if slot.carries_data_unvalidated() => PathState::Active,
+            _ if paths.is_avoided(slot) => PathState::Failed,
+            state => state,
+        };
+        let is_backup = path.peer_advice == Some(PathStatus::Backup);
+        PathView {
+            id: path.id,
+            state,
+            peer_advice: if is_backup { PeerAdvice::Backup } else { PeerAdvice::Available },
+            room,
+            rtt: path.scheduled_rtt,
+            rtt_var: path.send.rtt_var,
+            rtt_min: path.send.rtt_min.unwrap_or_default(),
+            rtt_max: path.rtt_max,
+            window_bytes: path.send.window_bytes,
+            in_flight_bytes: path.send.in_flight_bytes,
+            ssthresh_bytes: path.ssthresh_bytes,
+            max_datagram_bytes: u64::from(path.max_datagram_bytes),
+            sent_bytes: path.send.sent_bytes,
+            sent_packets: path.send.packets_sent,
+            delivery_rate_bps: path.send.delivery_rate_bps,
+            loss_per_mille: path.send.loss_per_mille,
+        }
     })
 }
