@@ -17,7 +17,7 @@ use plait_engine::crypto::{ClientTlsConfig, Protection, ServerTlsConfig};
 use plait_engine::path::PathStatus;
 use plait_engine::stream::Order;
 use plait_engine::{
-    ClientConfig, Connection, ConnectionHandle, Endpoint, EndpointConfig, Event, Received, ServerConfig,
+    ClientConfig, Connection, ConnectionHandle, Endpoint, EndpointConfig, Event, More, Received, ServerConfig,
     TransportConfig,
 };
 
@@ -228,6 +228,9 @@ impl World {
                 segment_bytes: transmit.segment_size.unwrap_or(transmit.size),
                 data: BytesMut::from(&buffer[..transmit.size]),
             });
+            if transmit.more == More::Nothing {
+                return;
+            }
         }
     }
 

@@ -14,9 +14,9 @@ impl Slot {
     ///
     /// It is in line with whoever looks, since nearly all of them look at few of the figures, and at every packet.
     #[inline(always)]
-    pub fn show<T>(&self, now: Instant, side: Side, see: impl Fn(&PathSnapshot) -> T) -> Option<T> {
-        let Some(path) = self.path.as_deref() else { return self.lent_snapshot().map(|lent| see(&lent)) };
-        Some(see(&path.snapshot(self.state(), self.status.remote(), self.room(path, now, side))))
+    pub fn show<T>(&self, now: Instant, side: Side, see: impl Fn(PathSnapshot) -> T) -> Option<T> {
+        let Some(path) = self.path.as_deref() else { return self.lent_snapshot().map(see) };
+        Some(see(path.snapshot(self.state(), self.status.remote(), self.room(path, now, side))))
     }
 
     /// True on path 0 during the handshake, which carries data before the peer's address is validated.
