@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use plait::Extension;
+use plait::{Extension, StreamPlacement};
 use plait_netsim::link::{DropCause, LinkConfig, LinkStats, Loss, QueueLimit};
 use url::Url;
 
@@ -32,6 +32,8 @@ pub(crate) struct TransportPlan {
     pub(crate) congestion: Option<CongestionName>,
     pub(crate) ack_path: AckPathName,
     pub(crate) reinjection: ReinjectionName,
+    /// Which paths carry the data of a stream.
+    pub(crate) placement: StreamPlacement,
     /// Bytes that may be on their way on a stream, and on a connection, each way.
     pub(crate) window_bytes: u64,
     /// Largest datagram to try, bytes of UDP payload; none leaves it to the library.
@@ -48,6 +50,7 @@ impl TransportPlan {
             congestion: args.cc,
             ack_path: args.ack_path.unwrap_or(AckPathName::DEFAULT),
             reinjection: args.reinjection.unwrap_or(ReinjectionName::DEFAULT),
+            placement: StreamPlacement::Pooled,
             window_bytes: args.window.unwrap_or(WINDOW_BYTES),
             mtu: args.mtu,
             paths_max: NonZeroU32::new(paths_max).filter(|max| max.get() > 1),
@@ -376,6 +379,7 @@ pub(crate) fn wish(theirs: &ServerPolicyArgs) -> Wish {
         congestion: theirs.server_cc,
         ack_path: theirs.server_ack_path,
         reinjection: theirs.server_reinjection,
+        placement: None,
     }
 }
 
@@ -582,7 +586,7 @@ mod tests {
         assert_eq!(get(&["x", "--json"]).unwrap().downloads[0].to, Destination::Discard);
         assert_eq!(get(&["x", "--extension", "none"]).unwrap().connect.transport.paths_max, None);
         let asked = get(&["x", "--server-cc", "bbr", "--cc", "balia"]).unwrap();
-        assert_eq!(asked.wish.words().map(|(_, name)| name), [None, Some("bbr"), None, None]);
+        assert_eq!(asked.wish.words().map(|(_, name)| name), [None, Some("bbr"), None, None, None]);
         let plan = get(&["x", "--cc", "balia"]).unwrap().connect.transport;
         assert_eq!(plan.congestion_name(Multipath::Absent), "balia");
         let plan = get(&["x"]).unwrap().connect.transport;

@@ -26,6 +26,7 @@ pub(crate) fn config(plan: &TransportPlan) -> TransportConfig {
         discovery.upper_bound(mtu);
         config.mtu_discovery_config(Some(discovery));
     }
+    config.stream_placement(plan.placement);
     config.max_concurrent_multipath_paths(plan.paths_max.map_or(1, |max| max.get()));
     if let Some(scheduler) = plait::scheduler(plan.scheduler.name()) {
         config.scheduler(scheduler);

@@ -5,6 +5,7 @@
 //!
 //! - [`Streams`]: every stream of a connection and the connection's flow control (RFC 9000 2, 3, 4).
 //! - [`Lease`]: bytes of a stream that whoever serves a path makes packets of.
+//! - [`Lanes`]: streams whose data may go together, where not all of it may.
 //! - [`Datagrams`]: unreliable datagrams, bounded queues both ways (RFC 9221).
 //! - [`CryptoStream`]: handshake bytes of one packet number space (RFC 9000 7.5, 19.6).
 
@@ -14,6 +15,7 @@ mod credit;
 mod crypto_stream;
 mod datagrams;
 mod events;
+mod lanes;
 mod lease;
 mod piece;
 mod priority;
@@ -31,5 +33,6 @@ pub use config::{PeerLimits, StreamsConfig, Window};
 pub use crypto_stream::CryptoStream;
 pub use datagrams::{Datagrams, DatagramsConfig, DroppedDatagrams, Overflow, SendDatagramError};
 pub use events::{Chunk, ClosedStream, Order, ReadError, StreamEvent, WriteError};
+pub use lanes::Lanes;
 pub use lease::{Lease, LeaseWriter};
 pub use streams::Streams;

@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 
 use plait_base::StreamId;
 
+use crate::lanes::Lanes;
+
 /// Empty levels are kept, so that steady use does not allocate, up to this many.
 const KEPT_LEVELS: usize = 8;
 
@@ -44,9 +46,21 @@ impl ReadyQueue {
         }
     }
 
-    /// Takes the stream whose turn it is.
-    pub(crate) fn pop(&mut self) -> Option<StreamId> {
-        self.levels.iter_mut().find_map(|l| l.ids.pop_front())
+    /// Takes the stream whose turn it is among those of `lanes`.
+    #[inline]
+    pub(crate) fn pop(&mut self, lanes: Lanes) -> Option<StreamId> {
+        if lanes == Lanes::ALL {
+            return self.levels.iter_mut().find_map(|l| l.ids.pop_front());
+        }
+        self.levels.iter_mut().find_map(|l| {
+            let at = l.ids.iter().position(|id| lanes.hold(*id))?;
+            l.ids.remove(at)
+        })
+    }
+
+    /// True where a stream of `lanes` waits.
+    pub(crate) fn holds_any_of(&self, lanes: Lanes) -> bool {
+        self.levels.iter().any(|l| l.ids.iter().any(|id| lanes.hold(*id)))
     }
 
     /// Takes `id` out of the level of `priority`; false when it is not there.
@@ -67,6 +81,7 @@ impl ReadyQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plait_base::{Dir, Side};
 
     #[test]
     fn higher_first_and_round_robin() {
@@ -75,14 +90,26 @@ mod tests {
             q.push(StreamId(i), 0);
         }
         q.push(StreamId(9), 5);
-        assert_eq!(q.pop(), Some(StreamId(9)));
-        assert_eq!(q.pop(), Some(StreamId(0)));
+        assert_eq!(q.pop(Lanes::ALL), Some(StreamId(9)));
+        assert_eq!(q.pop(Lanes::ALL), Some(StreamId(0)));
         q.push(StreamId(0), 0);
-        assert_eq!(q.pop(), Some(StreamId(1)));
+        assert_eq!(q.pop(Lanes::ALL), Some(StreamId(1)));
         q.push_front(StreamId(1), 0);
-        assert_eq!(q.pop(), Some(StreamId(1)));
+        assert_eq!(q.pop(Lanes::ALL), Some(StreamId(1)));
         assert!(q.remove(StreamId(2), 0) && !q.remove(StreamId(2), 0) && !q.remove(StreamId(2), 7));
-        assert_eq!((q.pop(), q.pop()), (Some(StreamId(0)), None));
+        assert_eq!((q.pop(Lanes::ALL), q.pop(Lanes::ALL)), (Some(StreamId(0)), None));
+    }
+
+    #[test]
+    fn lanes_have_turns_of_their_own() {
+        let id = |index| StreamId::new(Side::Client, Dir::Bi, index);
+        let [even, odd] = [0, 1].map(|part| Lanes::part(part, 2));
+        let mut q = ReadyQueue::default();
+        (0..4).for_each(|index| q.push(id(index), 0));
+        q.push(id(6), 1);
+        assert_eq!((q.pop(odd), q.pop(odd), q.pop(odd)), (Some(id(1)), Some(id(3)), None));
+        assert!(q.holds_any_of(even) && !q.holds_any_of(odd));
+        assert_eq!([q.pop(even), q.pop(even), q.pop(even)], [6, 0, 2].map(|index| Some(id(index))), "priority first");
     }
 
     #[test]
@@ -90,13 +117,13 @@ mod tests {
         let mut q = ReadyQueue::default();
         for p in 0..100 {
             q.push(StreamId(p as u64), p);
-            q.pop();
+            q.pop(Lanes::ALL);
         }
         assert!(q.levels.len() <= KEPT_LEVELS && q.is_empty());
         for p in [3, -4, 9, 0, 100, -100, 5, 1, 2, 55] {
             q.push(StreamId((p + 200) as u64), p);
         }
-        let order: Vec<_> = std::iter::from_fn(|| q.pop()).map(|id| id.0 as i32 - 200).collect();
+        let order: Vec<_> = std::iter::from_fn(|| q.pop(Lanes::ALL)).map(|id| id.0 as i32 - 200).collect();
         assert_eq!(order, [100, 55, 9, 5, 3, 2, 1, 0, -4, -100]);
     }
 }

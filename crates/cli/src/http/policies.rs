@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::ValueEnum;
-use plait::{Connection, Policies};
+use plait::{Connection, Policies, StreamPlacement};
 use serde::{Deserialize, Serialize};
 
 use super::{Refusal, send_request};
@@ -65,7 +65,13 @@ pub(crate) struct Wish {
     pub(crate) congestion: Option<CongestionName>,
     pub(crate) ack_path: Option<AckPathName>,
     pub(crate) reinjection: Option<ReinjectionName>,
+    /// Whether streams keep to a path each.
+    pub(crate) placement: Option<StreamPlacement>,
 }
+
+/// The names of placements.
+const PLACEMENTS: [(StreamPlacement, &str); 2] =
+    [(StreamPlacement::Pooled, "pooled"), (StreamPlacement::Pinned, "pinned")];
 
 impl Wish {
     /// Reads a query; none where it names something that there is not.
@@ -81,6 +87,10 @@ impl Wish {
                 "congestion" => wish.congestion = name(value)?,
                 "ack_path" => wish.ack_path = name(value)?,
                 "reinjection" => wish.reinjection = name(value)?,
+                "placement" => {
+                    let named = PLACEMENTS.into_iter().find(|(_, name)| *name == value);
+                    wish.placement = Some(named?.0);
+                }
                 _ => return None,
             }
         }
@@ -93,12 +103,18 @@ impl Wish {
     }
 
     /// Each policy named, with its key.
-    pub(crate) fn words(&self) -> [(&'static str, Option<&'static str>); 4] {
+    pub(crate) fn words(&self) -> [(&'static str, Option<&'static str>); 5] {
         [
             ("scheduler", self.scheduler.map(SchedulerName::name)),
             ("congestion", self.congestion.map(CongestionName::name)),
             ("ack_path", self.ack_path.map(AckPathName::name)),
             ("reinjection", self.reinjection.map(ReinjectionName::name)),
+            (
+                "placement",
+                self.placement
+                    .and_then(|placement| PLACEMENTS.into_iter().find(|(is, _)| *is == placement))
+                    .map(|(_, name)| name),
+            ),
         ]
     }
 
@@ -127,6 +143,9 @@ impl Wish {
         }
         if let Some(reinjection) = self.reinjection.and_then(|name| plait::reinjection(name.name())) {
             connection.set_reinjection(&*reinjection);
+        }
+        if let Some(placement) = self.placement {
+            connection.set_stream_placement(placement);
         }
     }
 }

@@ -161,8 +161,8 @@ pub(crate) struct PerfClientArgs {
     /// Size of a datagram [default: 1100]
     #[arg(short, long, value_name = "SIZE", value_parser = parse_size, requires = "datagrams")]
     pub(crate) length: Option<u64>,
-    /// How threads share the load
-    #[arg(long, value_name = "HOW", value_enum, default_value_t = Placement::Spread)]
+    /// How paths, and the threads that serve them, share the streams of the load
+    #[arg(long, value_name = "HOW", value_enum, default_value_t = Placement::Pooled)]
     pub(crate) placement: Placement,
     #[command(flatten)]
     pub(crate) connect: ConnectArgs,
@@ -170,12 +170,14 @@ pub(crate) struct PerfClientArgs {
     pub(crate) show: OutputArgs,
 }
 
-/// How several threads share a load.
+/// How paths and threads share a load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Placement {
-    /// One connection, whose streams go over all its paths, each served by one of the threads
+    /// One connection, each of whose streams goes over all its paths
     #[default]
-    Spread,
+    Pooled,
+    /// One connection, each of whose streams keeps to a path while that works; the server is asked to do so too where it sends
+    Pinned,
     /// As many connections of one path each, which share nothing, and at least a stream on each: what no single connection can
     /// surpass
     Shard,

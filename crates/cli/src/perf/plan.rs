@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use plait::StreamPlacement;
+
 use super::args::{PerfClientArgs, Placement};
 use super::carrier::Carrier;
 use super::datagrams::STAMP_BYTES;
@@ -55,7 +57,11 @@ impl PerfPlan {
         if matches!(load, Workload::Connections(_)) {
             connect.tls.sessions = Sessions::Forgotten;
         }
-        let wished = wish(&args.connect.policies.theirs);
+        let mut wished = wish(&args.connect.policies.theirs);
+        if args.placement == Placement::Pinned {
+            connect.transport.placement = StreamPlacement::Pinned;
+            wished.placement = (args.reverse || args.bidir).then_some(StreamPlacement::Pinned);
+        }
         let carrier = match args.carrier.kernel() {
             None => Carrier::Quic,
             Some(_) if matches!(load, Workload::Datagrams(_)) => {
@@ -68,7 +74,7 @@ impl PerfPlan {
         };
         let questions = if args.no_questions { Questions::None } else { Questions::Asked };
         if questions == Questions::None && !wished.is_empty() {
-            return Err(CliError::usage("--server-... are questions; drop --no-questions"));
+            return Err(CliError::usage("a server is asked for what it is to do; drop --no-questions"));
         }
         Ok(Self {
             connect,
@@ -86,13 +92,15 @@ impl PerfPlan {
 
 /// Connections that share the load.
 fn shards(args: &PerfClientArgs) -> Result<usize, CliError> {
+    let has_streams = args.carrier.kernel().is_none() && !args.mode.connections && !args.mode.datagrams;
     match (args.placement, args.connect.threads.unwrap_or(1)) {
-        (Placement::Spread, _) => Ok(1),
+        (Placement::Pooled, _) => Ok(1),
+        (Placement::Pinned | Placement::Shard, _) if !has_streams => {
+            Err(CliError::usage("--placement goes with streams over QUIC"))
+        }
+        (Placement::Pinned, _) => Ok(1),
         (Placement::Shard, 1) => {
             Err(CliError::usage("--placement shard wants --threads 2 or more, a connection for each"))
-        }
-        (Placement::Shard, _) if args.carrier.kernel().is_some() || args.mode.connections || args.mode.datagrams => {
-            Err(CliError::usage("--placement shard goes with streams over QUIC"))
         }
         (Placement::Shard, threads) => Ok(threads),
     }
@@ -200,6 +208,22 @@ mod tests {
             assert_eq!(of(line).unwrap_err().exit_code(), 2, "{line:?}");
         }
         assert_eq!(plan(&["h", "--threads", "4"]).unwrap().shards, 1);
+    }
+
+    #[test]
+    fn pinned_streams_are_wished_of_whoever_sends() {
+        let of = |line: &[&str]| {
+            plan(&[&["h", "--placement", "pinned"], line].concat())
+                .map(|plan| (plan.shards, plan.connect.transport.placement, plan.wish.placement))
+        };
+        let pinned = StreamPlacement::Pinned;
+        assert_eq!(of(&[]).unwrap(), (1, pinned, None));
+        assert_eq!(of(&["-R", "--threads", "2"]).unwrap(), (1, pinned, Some(pinned)));
+        for line in [&["--datagrams"][..], &["--tcp"], &["--connections"], &["-R", "--no-questions"]] {
+            assert_eq!(of(line).unwrap_err().exit_code(), 2, "{line:?}");
+        }
+        let usual = plan(&["h"]).unwrap();
+        assert_eq!((usual.connect.transport.placement, usual.wish.placement), (StreamPlacement::Pooled, None));
     }
 
     #[test]

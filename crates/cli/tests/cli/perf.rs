@@ -136,6 +136,23 @@ fn shards_are_connections_that_share_nothing_but_the_load() {
 }
 
 #[test]
+fn pinned_streams_go_over_a_path_each() {
+    let server = Server::start(&[]);
+    for (direction, by) in [(&[][..], "sent_bytes"), (&["-R"], "stream_bytes_received")] {
+        let flags = ["--placement", "pinned", "--threads", "2", "-P", "2", "-n", "40M", "--reinjection", "none"];
+        let told = server.told(&[&flags[..], &["--server-reinjection", "none"], direction].concat());
+        assert_eq!((&told["ok"], &told["bytes"]), (&true.into(), &40_000_000.into()), "{told}");
+        let paths = told["paths"].as_array().unwrap();
+        assert_eq!(paths.len(), 2, "{told}");
+        // Half of the load is on either, but for what left before the second path stood.
+        assert!(paths.iter().all(|path| number(&path[by]) > 15e6), "{told}");
+    }
+    let told = server.told(&["--placement", "pinned", "--threads", "2", "-n", "20M", "--reinjection", "none"]);
+    let by_path = told["paths"].as_array().unwrap().iter().map(|path| number(&path["sent_bytes"]));
+    assert!(by_path.into_iter().fold(f64::MAX, f64::min) < 2e6, "one stream has one path: {told}");
+}
+
+#[test]
 fn a_null_receiver_acknowledges_what_it_does_not_read() {
     let server = Server::start(&["--null-receiver"]);
     let up = server.told(&["-t", "1", "--threads", "2", "--scheduler", "round-robin"]);

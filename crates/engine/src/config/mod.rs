@@ -24,7 +24,7 @@ pub use server::{RetryPolicy, ServerConfig};
 pub(crate) use tokens::token_name;
 pub use tokens::{MemoryTokenStore, NoTokenStore, TokenStore};
 pub(crate) use transport::TimingTuning;
-pub use transport::TransportConfig;
+pub use transport::{StreamPlacement, TransportConfig};
 
 /// A setting that is on or off. Setters take `impl Into<Switch>`, so that `true` and `false` work too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

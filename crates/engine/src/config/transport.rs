@@ -31,6 +31,19 @@ pub(crate) struct StreamTuning {
     pub(crate) send_window_bytes: u64,
     /// Whether windows grow when the application reads as fast as the peer sends.
     pub(crate) auto_tune: Switch,
+    /// Which paths carry the data of a stream.
+    pub(crate) placement: StreamPlacement,
+}
+
+/// Which paths carry the data of a stream that we send.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StreamPlacement {
+    /// Any: the scheduler decides for each packet.
+    #[default]
+    Pooled,
+    /// One: streams take paths in turn, by their numbers, over the paths that may carry data. Where a path comes, fails or ends, the
+    /// streams are dealt anew. The scheduler decides about all else: control frames and datagrams.
+    Pinned,
 }
 
 /// A receive window: where it begins and how far auto-tuning may raise it.
@@ -152,6 +165,7 @@ impl Default for StreamTuning {
             window: WindowTuning::new(3 * MIB / 2, 24 * MIB),
             send_window_bytes: 16 * MIB,
             auto_tune: Switch::On,
+            placement: StreamPlacement::Pooled,
         }
     }
 }
@@ -256,6 +270,15 @@ impl TransportConfig {
     /// Bytes written and not yet acknowledged that we keep, over all streams. Default 16 MiB.
     pub fn send_window(&mut self, bytes: u64) -> &mut Self {
         self.streams.send_window_bytes = bytes;
+        self
+    }
+
+    /// Which paths carry the data of a stream. Default [`StreamPlacement::Pooled`].
+    ///
+    /// A stream that keeps to one path is as fast as that path; it arrives without gaps that another path is to fill, and is what
+    /// others do who bind streams to paths. To be compared with, or for streams that must not wait for each other's paths.
+    pub fn stream_placement(&mut self, placement: StreamPlacement) -> &mut Self {
+        self.streams.placement = placement;
         self
     }
 

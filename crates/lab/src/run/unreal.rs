@@ -61,8 +61,9 @@ fn endpoints(endpoints: &Endpoints) -> Option<(&'static str, &'static str)> {
         (endpoints.duplicate_until_rtt != usual.duplicate_until_rtt, "duplicate_until_rtt", flag),
         (endpoints.keep_alive != usual.keep_alive, "keep_alive_s", flag),
         (endpoints.max_burst_bytes != usual.max_burst_bytes, "max_burst_bytes", flag),
-        (endpoints.uniflow_nonces != usual.uniflow_nonces, "uniflow_nonces", flag),
-        (endpoints.tell_paths != usual.tell_paths, "tell_paths", flag),
+        (endpoints.wishes.uniflow_nonces != usual.wishes.uniflow_nonces, "uniflow_nonces", flag),
+        (endpoints.wishes.tell_paths != usual.wishes.tell_paths, "tell_paths", flag),
+        (endpoints.placement != usual.placement, "placement", "no contender is asked for it; leave it out"),
         (endpoints.workers != usual.workers, "workers", "turns of workers are the simulator's to draw; leave it out"),
     ]
     .into_iter()

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use plait_congestion::ControllerFactory;
+use plait_engine::config::StreamPlacement;
 use plait_engine::connection::Policies;
 use plait_path::AckRouteFactory;
 use plait_schedule::SchedulerFactory;
@@ -46,6 +47,13 @@ impl Connection {
     pub fn set_reinjection(&self, factory: &dyn ReinjectionFactory) {
         let mut state = self.shared.lock();
         state.engine.set_reinjection(factory);
+        state.wake_driver();
+    }
+
+    /// Lets streams keep to a path each from now on, or no longer.
+    pub fn set_stream_placement(&self, placement: StreamPlacement) {
+        let mut state = self.shared.lock();
+        state.engine.set_stream_placement(placement);
         state.wake_driver();
     }
 

@@ -67,7 +67,8 @@ pub(super) fn transport(
     let window = endpoints.receive_window_bytes;
     config.max_stream_receive_window(window).max_receive_window(window);
     config.duplicate_until_rtt(endpoints.duplicate_until_rtt);
-    config.tell_paths(endpoints.tell_paths).uniflow_nonces(endpoints.uniflow_nonces);
+    config.tell_paths(endpoints.wishes.tell_paths).uniflow_nonces(endpoints.wishes.uniflow_nonces);
+    config.stream_placement(endpoints.placement);
     config.max_burst_bytes(endpoints.max_burst_bytes);
     config.scheduler(Arc::new(Watched::new(endpoints.scheduler.factory(), ledger.clone())));
     if let Some(factory) = endpoints.congestion.as_ref().map(Chosen::factory) {

@@ -19,6 +19,7 @@ pub mod workers;
 
 use std::time::Duration;
 
+use plait_engine::config::StreamPlacement;
 use plait_engine::congestion::ControllerFactory;
 use plait_engine::crypto::Protection;
 use plait_engine::schedule::SchedulerFactory;
@@ -109,6 +110,15 @@ pub enum Extension {
     None,
 }
 
+/// What both ends ask each other for beside the extension.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wishes {
+    /// Whether the ends tell each other how their paths do.
+    pub tell_paths: bool,
+    /// Whether nonces are those that Multiflow's draft has, with its extension alone.
+    pub uniflow_nonces: bool,
+}
+
 /// What both ends are set to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Endpoints {
@@ -136,10 +146,10 @@ pub struct Endpoints {
     pub path_policy: &'static str,
     /// Bytes that leave at once at most; none leaves it to the pacer.
     pub max_burst_bytes: Option<u32>,
-    /// Whether the ends tell each other how their paths do.
-    pub tell_paths: bool,
-    /// Whether nonces are those that Multiflow's draft has, with its extension alone.
-    pub uniflow_nonces: bool,
+    /// What they ask each other for.
+    pub wishes: Wishes,
+    /// Which paths carry the data of a stream.
+    pub placement: StreamPlacement,
     /// Who serves paths beside each end's connection; none leaves them with it.
     pub workers: Option<Workers>,
     /// How long a host takes from a datagram to its turn, and its application from that turn to its own.

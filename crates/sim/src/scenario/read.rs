@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use plait_engine::config::StreamPlacement;
 use plait_engine::crypto::Protection;
 use plait_engine::path::{ack_route, policy};
 use plait_engine::schedule::reinject;
@@ -14,7 +15,7 @@ use super::duplex::{read_directions, read_duplex, read_vary};
 use super::reader::{Reader, SECONDS_MAX};
 use super::topology::{read_cross, read_links, read_place};
 use super::workers::{read_fault, read_workers};
-use super::{Endpoints, EventPlan, Extension, LinkEdit, PATHS_MAX, PathPlan, Scenario};
+use super::{Endpoints, EventPlan, Extension, LinkEdit, PATHS_MAX, PathPlan, Scenario, Wishes};
 use super::{Traces, Tree};
 use crate::host::app::Load;
 use crate::policies::Policies;
@@ -171,13 +172,16 @@ impl Default for Endpoints {
             reinjection: reinject::DEFAULT,
             path_policy: "fullmesh",
             max_burst_bytes: None,
-            tell_paths: false,
-            uniflow_nonces: false,
+            wishes: Wishes::default(),
+            placement: StreamPlacement::Pooled,
             workers: None,
             turn: Duration::ZERO,
         }
     }
 }
+
+const PLACEMENTS: [(&str, StreamPlacement); 2] =
+    [("pooled", StreamPlacement::Pooled), ("pinned", StreamPlacement::Pinned)];
 
 fn read_endpoints(reader: Reader<'_>, paths: usize, policies: &Policies) -> Result<Endpoints, ScenarioError> {
     let default = Endpoints::default();
@@ -202,13 +206,16 @@ fn read_endpoints(reader: Reader<'_>, paths: usize, policies: &Policies) -> Resu
         reinjection: reader.word("reinjection", &reinject::NAMES)?.unwrap_or(default.reinjection),
         path_policy: reader.word("path_policy", &policy::NAMES)?.unwrap_or(default.path_policy),
         max_burst_bytes: reader.whole("max_burst_bytes", 1200..=1 << 30, "bytes")?.map(|bytes| bytes as u32),
-        tell_paths: reader.flag("tell_paths")?.unwrap_or(default.tell_paths),
-        uniflow_nonces: reader.flag("uniflow_nonces")?.unwrap_or(default.uniflow_nonces),
+        wishes: Wishes {
+            tell_paths: reader.flag("tell_paths")?.unwrap_or(default.wishes.tell_paths),
+            uniflow_nonces: reader.flag("uniflow_nonces")?.unwrap_or(default.wishes.uniflow_nonces),
+        },
+        placement: reader.choice("placement", &PLACEMENTS)?.unwrap_or(default.placement),
         workers: read_workers(&reader)?,
         turn: reader.millis("turn_ms", 0.0..=1000.0)?.unwrap_or_default(),
     };
     reader.finish()?;
-    if endpoints.uniflow_nonces && endpoints.extension != Extension::Multiflow {
+    if endpoints.wishes.uniflow_nonces && endpoints.extension != Extension::Multiflow {
         return Err(reader.complain("uniflow_nonces", "there are no uniflows", "it with extension = \"multiflow\""));
     }
     if !endpoints.turn.is_zero() && endpoints.workers.is_some() {

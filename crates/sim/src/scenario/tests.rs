@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use plait_engine::config::StreamPlacement;
 use plait_netsim::link::{Aqm, Jitter, Loss, Order, Rate, Service};
 
 use super::sweep::take_sweep;
@@ -181,7 +182,7 @@ fn bursts_count_in_packets_or_in_time() {
 fn nonces_of_uniflows_need_uniflows() {
     let ends = |lines: &str| {
         let text = format!("[[path]]\nrate_mbps = 1\n[transfer]\nkind = \"download\"\n[endpoints]\n{lines}");
-        read(&text).map(|scenario| scenario.endpoints.uniflow_nonces)
+        read(&text).map(|scenario| scenario.endpoints.wishes.uniflow_nonces)
     };
     assert_eq!(ends("extension = \"multiflow\"\n"), Ok(false));
     assert_eq!(ends("extension = \"multiflow\"\nuniflow_nonces = true\n"), Ok(true));
@@ -285,6 +286,17 @@ fn chosen(key: &str, name: &str) -> Result<String, String> {
         _ => endpoints.reinjection,
     };
     Ok(name.to_owned())
+}
+
+#[test]
+fn streams_are_pooled_unless_they_are_pinned() {
+    let ends = |line: &str| {
+        let text = format!("[[path]]\nrate_mbps = 1\n[transfer]\nkind = \"download\"\n[endpoints]\n{line}\n");
+        read(&text).map(|scenario| scenario.endpoints.placement)
+    };
+    assert_eq!(ends(""), Ok(StreamPlacement::Pooled));
+    assert_eq!(ends("placement = \"pinned\""), Ok(StreamPlacement::Pinned));
+    assert!(ends("placement = \"shard\"").unwrap_err().ends_with("accepted: pooled, pinned"));
 }
 
 #[test]

@@ -22,6 +22,10 @@ pub fn draw_with_workers(seed: u64) -> String {
     let lending = if random.chance(0.8) { "eager" } else { "on-demand" };
     // The last table of what was drawn is that of the endpoints.
     let _ = writeln!(text, "workers = {count}\nlending = \"{lending}\"");
+    // From a generator of its own: what is drawn behind it stays what it was for each seed.
+    if Random::from_u64(seed ^ 0x7069_6e6e_6564_0001).chance(0.2) {
+        text.push_str("placement = \"pinned\"\n");
+    }
     // A path that is given up beside one whose interface is away may be a server's last.
     let goes_away = text.contains("interface = \"down\"");
     for _ in 0..random.below(6).saturating_sub(2) {
@@ -59,7 +63,7 @@ mod tests {
             assert!(scenario.endpoints.workers.is_some() && is_usable(&scenario), "{seed}:\n{text}");
         }
         let all: String = (0..200).map(draw_with_workers).collect();
-        for key in ["\"on-demand\"", "\"eager\"", "worker_stalls_ms", "\"seen\"", "\"unseen\""] {
+        for key in ["\"on-demand\"", "\"eager\"", "worker_stalls_ms", "\"seen\"", "\"unseen\"", "\"pinned\""] {
             assert!(all.contains(key), "{key}");
         }
     }

@@ -8,6 +8,7 @@ use plait_wire::frame::{
 use plait_wire::{FrameWriter, SentFrame};
 
 use super::{Streams, Tally};
+use crate::lanes::Lanes;
 use crate::lease::LeaseWriter;
 use crate::send::{Fin, StreamEnd, Turn};
 use crate::sink::StreamSink;
@@ -149,17 +150,40 @@ impl Streams {
         out.append(&mut self.updates);
     }
 
-    /// Writes STREAM frames: higher priority first, round robin among equals, lost data first in each stream.
+    /// Writes STREAM frames of the streams in `lanes`: higher priority first, round robin among equals, lost data first in each
+    /// stream.
     #[inline]
-    pub fn fill_data(&mut self, w: &mut FrameWriter<'_>) {
-        self.fill_sink(w);
+    pub fn fill_data(&mut self, lanes: Lanes, w: &mut FrameWriter<'_>) {
+        self.fill_sink(lanes, w);
+    }
+
+    /// True while bytes of streams in `lanes` seem to wait: of all streams for certain, of some unless the connection's credit
+    /// forbids all that waits there.
+    #[inline]
+    pub fn has_unsent(&self, lanes: Lanes) -> bool {
+        self.unsent_bytes() > 0 && (lanes == Lanes::ALL || self.ready.holds_any_of(lanes))
+    }
+
+    /// True where a stream in `lanes` may send now. Streams that stand before it and may not lose their turn, as if a packet had
+    /// passed them over.
+    pub fn next_may_send(&mut self, lanes: Lanes) -> bool {
+        while let Some(id) = self.ready.pop(lanes) {
+            let credit = self.send.left();
+            let Some(half) = self.table.send(id) else { continue };
+            if half.can_send(credit) {
+                self.ready.push_front(id, half.priority);
+                return true;
+            }
+            self.pass_over(id);
+        }
+        false
     }
 
     /// Lends what [`Self::fill_data`] would write, as much as the writer has room for: it counts as sent from now on. Where it
     /// never leaves, it comes back as a frame that was lost ([`Lease::unsent`](crate::Lease::unsent)).
-    pub fn lend(&mut self, w: &mut LeaseWriter) {
+    pub fn lend(&mut self, lanes: Lanes, w: &mut LeaseWriter) {
         let before = w.leases().len();
-        self.fill_sink(w);
+        self.fill_sink(lanes, w);
         w.leases()[before..].iter().for_each(|lease| self.pending.leased.begin(lease.id()));
     }
 
@@ -180,9 +204,9 @@ impl Streams {
         self.pending.leased.poll_recall()
     }
 
-    fn fill_sink(&mut self, w: &mut impl StreamSink) {
+    fn fill_sink(&mut self, lanes: Lanes, w: &mut impl StreamSink) {
         while w.remaining() > 0 {
-            let Some(id) = self.ready.pop() else { return };
+            let Some(id) = self.ready.pop(lanes) else { return };
             let Some(half) = self.table.send(id) else { continue };
             let credit = self.send.left();
             if half.has_only_fresh(credit) {
@@ -201,13 +225,7 @@ impl Streams {
                 continue;
             }
             if !half.can_send(credit) {
-                half.turn = if half.has_backlog() { Turn::Blocked } else { Turn::Idle };
-                if half.turn == Turn::Blocked {
-                    if !std::mem::replace(&mut half.in_blocked, true) {
-                        self.blocked.push(id);
-                    }
-                    self.on_blocked();
-                }
+                self.pass_over(id);
                 continue;
             }
             let before = Tally::of(half);
@@ -223,6 +241,18 @@ impl Streams {
             } else {
                 half.turn = Turn::Idle;
             }
+        }
+    }
+
+    /// The turn of a stream came that has nothing to send, or nothing but what the connection's credit forbids.
+    fn pass_over(&mut self, id: StreamId) {
+        let Some(half) = self.table.send(id) else { return };
+        half.turn = if half.has_backlog() { Turn::Blocked } else { Turn::Idle };
+        if half.turn == Turn::Blocked {
+            if !std::mem::replace(&mut half.in_blocked, true) {
+                self.blocked.push(id);
+            }
+            self.on_blocked();
         }
     }
 

@@ -12,6 +12,7 @@ use plait_base::{Instant, Side};
 use super::*;
 use crate::config::Window;
 use crate::events::{Order, ReadError};
+use crate::lanes::Lanes;
 use crate::testing::{Seen, deliver, packet};
 
 /// Two ends that know each other's limits.
@@ -37,7 +38,7 @@ impl Streams {
     fn packet(&mut self, room: usize) -> (Bytes, Vec<SentFrame>) {
         packet(room, |w| {
             self.fill_control(Instant::ZERO, w);
-            self.fill_data(w);
+            self.fill_data(Lanes::ALL, w);
         })
     }
 

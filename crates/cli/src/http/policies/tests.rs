@@ -29,13 +29,23 @@ fn wishes_travel() {
         congestion: Some(typed("coupled-cubic")),
         ack_path: Some(typed("all")),
         reinjection: Some(typed("none")),
+        placement: Some(StreamPlacement::Pinned),
     };
-    let (path, query) = (PATH, "scheduler=redundant&congestion=coupled-cubic&ack_path=all&reinjection=none");
+    let query = "scheduler=redundant&congestion=coupled-cubic&ack_path=all&reinjection=none&placement=pinned";
+    let path = PATH;
     assert_eq!(wish.target(), format!("{path}?{query}"));
     assert_eq!(Wish::parse(query), Some(wish));
     assert_eq!((Wish::default().target().as_str(), Wish::parse("")), (PATH, Some(Wish::default())));
-    for odd in ["scheduler", "scheduler=best", "scheduler=", "window=1", "scheduler=MINRTT", "=", "scheduler=blest&x=y"]
-    {
+    for odd in [
+        "scheduler",
+        "scheduler=best",
+        "scheduler=",
+        "window=1",
+        "scheduler=MINRTT",
+        "=",
+        "scheduler=blest&x=y",
+        "placement=shard",
+    ] {
         assert_eq!(Wish::parse(odd), None, "{odd}");
     }
 }

@@ -125,7 +125,7 @@ impl Connection {
     ) -> Option<Built> {
         let &Outline { place, role, space, ecn, purpose, .. } = outline;
         let id = place.id();
-        let app_limited = self.streams.unsent_bytes() == 0;
+        let app_limited = !self.streams.has_unsent(self.scheduling.lanes(id));
         let repeats = purpose == Purpose::Copies || self.scheduling.copies.doubles(&self.paths.table, place);
         let (number, bytes) = (built.number, built.bytes as u16);
         let path = self.paths.table.path_at_mut(place)?;

@@ -9,7 +9,7 @@ use plait_base::{Ecn, Instant, PathId, Random, Space};
 use plait_path::table::SlotPlace;
 use plait_path::{AckNeed, Built, FourTupleRole, Path, TrainEnd, TrainPlan, TrainSource};
 use plait_schedule::DemandKind;
-use plait_stream::Streams;
+use plait_stream::{Lanes, Streams};
 use plait_wire::FrameWriter;
 use plait_wire::header::FixedBit;
 
@@ -39,6 +39,7 @@ impl Connection {
     /// other packets may follow.
     pub(crate) fn fill_train(&mut self, now: Instant, train: &mut Train, buf: &mut Vec<u8>) -> TrainEnd {
         let may_clear = self.handshake.may_clear_fixed_bit(self.settings.transport.wire.grease);
+        let lanes = self.scheduling.lanes(train.place.id());
         let Self { paths, streams, keys, scheduling, random, events, .. } = self;
         let Scheduling { scheduler, reinjector, frames, views, .. } = scheduling;
         let Some(slot) = paths.table.slot_at_mut(train.place) else { return TrainEnd::Closed };
@@ -50,6 +51,7 @@ impl Connection {
         let mut bulk = Bulk {
             now,
             path: train.place.id(),
+            lanes,
             streams,
             fixed_bits: may_clear.then_some(random),
             scheduler: &mut **scheduler,
@@ -76,6 +78,8 @@ impl Connection {
 struct Bulk<'a> {
     now: Instant,
     path: PathId,
+    /// Streams whose data goes this way.
+    lanes: Lanes,
     streams: &'a mut Streams,
     /// Where the second bit of each packet is drawn from; none where it is always set.
     fixed_bits: Option<&'a mut Random>,
@@ -89,12 +93,12 @@ struct Bulk<'a> {
 impl TrainSource for Bulk<'_> {
     #[inline]
     fn has_more(&self) -> bool {
-        self.streams.unsent_bytes() > 0 && !self.streams.wants_control()
+        self.streams.has_unsent(self.lanes) && !self.streams.wants_control()
     }
 
     #[inline]
     fn has_unsent(&self) -> bool {
-        self.streams.unsent_bytes() > 0
+        self.streams.has_unsent(self.lanes)
     }
 
     #[inline]
@@ -104,7 +108,7 @@ impl TrainSource for Bulk<'_> {
 
     #[inline]
     fn fill(&mut self, w: &mut FrameWriter<'_>) {
-        self.streams.fill_data(w);
+        self.streams.fill_data(self.lanes, w);
     }
 
     #[inline]

@@ -5,8 +5,9 @@ use plait_base::{Instant, PathId, Side, Space};
 use plait_path::{Path, Paths, SendRoom, frame_room};
 use plait_schedule::reinject::Occasion;
 use plait_schedule::{Decision, Demand, DemandKind, PathView, Room};
-use plait_stream::Datagrams;
+use plait_stream::{Datagrams, Streams};
 
+use crate::config::StreamPlacement;
 use crate::connection::paths::PathControl;
 use crate::connection::send::purpose::{Choice, EmptyChoices, Purpose};
 use crate::connection::send::scheduling::{Scheduling, Shown};
@@ -57,6 +58,7 @@ impl Scheduling {
     pub(crate) fn next_packet(
         &mut self,
         paths: &mut PathControl,
+        streams: &mut Streams,
         datagrams: &Datagrams,
         offer: &Offer,
         empty: &EmptyChoices,
@@ -69,7 +71,7 @@ impl Scheduling {
             return Some(choice);
         }
         if !empty.has_scheduled() {
-            let scheduled = self.next_scheduled(&mut paths.table, datagrams, offer);
+            let scheduled = self.next_scheduled(&mut paths.table, streams, datagrams, offer);
             if scheduled.is_some() {
                 return scheduled;
             }
@@ -83,13 +85,19 @@ impl Scheduling {
     }
 
     /// What the scheduler decides about what waits for it.
-    fn next_scheduled(&mut self, paths: &mut Paths, datagrams: &Datagrams, offer: &Offer) -> Option<Choice> {
+    fn next_scheduled(
+        &mut self,
+        paths: &mut Paths,
+        streams: &mut Streams,
+        datagrams: &Datagrams,
+        offer: &Offer,
+    ) -> Option<Choice> {
         // Asked first: new data without credit is no demand.
         if offer.is_credit_blocked {
             self.scheduler.on_credit_blocked(offer.now);
         }
         let demand = offer.demand.as_ref()?;
-        match self.decide(paths, datagrams, offer, demand) {
+        match self.decide(paths, streams, datagrams, offer, demand) {
             Decision::Send(path) => Some(Choice { path, purpose: data_or_mtu_probe(paths, path, offer) }),
             Decision::SendAlso { primary: path, .. } => Some(Choice { path, purpose: Purpose::Data }),
             Decision::Wait(_) => None,
@@ -101,10 +109,14 @@ impl Scheduling {
     pub(crate) fn decide(
         &mut self,
         paths: &mut Paths,
+        streams: &mut Streams,
         datagrams: &Datagrams,
         offer: &Offer,
         demand: &Demand,
     ) -> Decision {
+        if demand.kind == DemandKind::Stream && self.placement == StreamPlacement::Pinned {
+            return self.decide_pinned(paths, streams, offer, demand);
+        }
         self.look(paths, offer.now, offer.side);
         let holds =
             |view: &PathView, size: usize| datagrams.max_size(frame_room(view.max_datagram_bytes)) >= Some(size);
@@ -118,6 +130,9 @@ impl Scheduling {
             return decision;
         }
         let has_streams = offer.stream_bytes > 0;
+        if has_streams && self.placement == StreamPlacement::Pinned {
+            return self.decide_pinned(paths, streams, offer, &Demand { kind: DemandKind::Stream, ..*demand });
+        }
         self.show(|view| has_streams || datagrams.next_size_within(frame_room(view.max_datagram_bytes)).is_some());
         let kind = if has_streams { DemandKind::Stream } else { DemandKind::Datagram };
         self.pick(Shown::Some, &Demand { kind, ..*demand })

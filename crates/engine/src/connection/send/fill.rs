@@ -73,7 +73,7 @@ impl Connection {
         if purpose != Purpose::Copies {
             // RFC 9221 5.4: asked only where the window lets a packet leave
             datagrams.fill(room, w);
-            streams.fill_data(w);
+            streams.fill_data(scheduling.lanes(id), w);
         }
         pad
     }

@@ -7,6 +7,7 @@ pub(crate) mod choice;
 pub(crate) mod fill;
 mod handshake;
 pub(crate) mod pending_copies;
+mod pinned;
 pub(crate) mod purpose;
 pub(crate) mod reinject;
 pub(crate) mod scheduling;
@@ -56,7 +57,7 @@ impl Connection {
         let mut empty = EmptyChoices::default();
         while transmit.is_none() && empty.len() < MAX_EMPTY_CHOICES {
             let Some(offer) = self.offer(now) else { break };
-            let next = self.scheduling.next_packet(&mut self.paths, &self.datagrams, &offer, &empty);
+            let next = self.scheduling.next_packet(&mut self.paths, &mut self.streams, &self.datagrams, &offer, &empty);
             let Some(choice) = next else { break };
             transmit = self.poll_train(now, max_segments.max(1), buf, choice);
             empty.push(choice);
@@ -143,7 +144,7 @@ impl Connection {
             let none = EmptyChoices::default();
             // What held packets back so far holds them no longer, or is found again.
             self.scheduling.held_until = None;
-            match self.scheduling.next_packet(&mut self.paths, &self.datagrams, &offer, &none) {
+            match self.scheduling.next_packet(&mut self.paths, &mut self.streams, &self.datagrams, &offer, &none) {
                 Some(next) if next.path == id && next.purpose.joins_trains() => purpose = next.purpose,
                 Some(_) => break,
                 None => {
@@ -172,7 +173,9 @@ impl Connection {
             }
             match (purpose, pad) {
                 (Purpose::MtuProbe(_), _) => Padding::UpTo(end),
-                (Purpose::Data, Pad::No) if connection.streams.unsent_bytes() > 0 => {
+                (Purpose::Data, Pad::No)
+                    if connection.streams.has_unsent(connection.scheduling.lanes(outline.place.id())) =>
+                {
                     Padding::Nearly { end, missing_bytes: TRAIN_PADDING_BYTES }
                 }
                 _ => padding_of(pad, start, end),

@@ -9,7 +9,7 @@ use plait_schedule::{Decision, Demand, PathView, Room, Scheduler, WaitReason, Wh
 use plait_wire::SentFrame;
 use smallvec::SmallVec;
 
-use crate::config::TransportConfig;
+use crate::config::{StreamPlacement, TransportConfig};
 use crate::connection::send::acks::Acks;
 use crate::connection::send::pending_copies::{PendingCopies, Target};
 use crate::connection::send::purpose::is_copied;
@@ -20,6 +20,8 @@ use crate::connection::send::views::{self, Views};
 /// What decides which packet leaves next, and on which path.
 pub(crate) struct Scheduling {
     pub(crate) scheduler: Box<dyn Scheduler>,
+    /// Whether streams keep to a path each.
+    pub(crate) placement: StreamPlacement,
     pub(crate) acks: Acks,
     pub(crate) copies: PendingCopies,
     pub(crate) reinjector: Reinjector,
@@ -49,6 +51,7 @@ impl Scheduling {
     pub(crate) fn new(transport: &TransportConfig, random: Random) -> Self {
         Self {
             scheduler: transport.scheduler.build(random),
+            placement: transport.streams.placement,
             acks: Acks::new(transport.paths.ack_route.build(), transport.ack.delay_exponent),
             copies: PendingCopies::new(transport.paths.duplicate_until_rtt),
             reinjector: Reinjector::new(&*transport.paths.reinjection),
@@ -96,7 +99,8 @@ impl Scheduling {
 
     /// True where the scheduler would send whatever stream data follows on this path too, by the paths of the last look.
     pub(crate) fn keeps_to(&self, path: PathId, demand: &Demand) -> bool {
-        self.scheduler.keeps_to(path, self.views.list(), demand)
+        // Pinned streams do not ask where to go.
+        self.placement == StreamPlacement::Pinned || self.scheduler.keeps_to(path, self.views.list(), demand)
     }
 
     /// Sees to it that the views tell how things are, before a packet is chosen.

@@ -17,6 +17,7 @@ use smallvec::SmallVec;
 
 use super::lent::{LentPath, LoanTerms};
 use super::messages::{Instruction, ToPath};
+use crate::config::StreamPlacement;
 use crate::connection::application::{ApplicationDatagrams, OpenStreams, RecvStream, SendStream};
 use crate::connection::receive::coalesced::Coalesced;
 use crate::connection::receive::train::{ShortHeader, is_short};
@@ -93,6 +94,11 @@ impl Coordinator {
     /// Lets idle paths send again by another policy from now on, as [`Connection::set_reinjection`].
     pub fn set_reinjection(&mut self, factory: &dyn ReinjectionFactory) {
         self.connection.set_reinjection(factory);
+    }
+
+    /// Lets streams keep to a path each from now on, or no longer. What is lent already leaves on the path that has it.
+    pub fn set_stream_placement(&mut self, placement: StreamPlacement) {
+        self.connection.scheduling.placement = placement;
     }
 
     /// The streams of the connection: to open one, or to accept one of the peer's.

@@ -34,12 +34,12 @@ impl Coordinator {
             return false;
         }
         let Some(offer) = connection.offer(now) else { return false };
-        let Connection { paths, scheduling, datagrams, .. } = connection;
+        let Connection { paths, streams, scheduling, datagrams, .. } = connection;
         if offer.is_credit_blocked {
             scheduling.scheduler.on_credit_blocked(now);
         }
         let Some(demand) = offer.demand else { return false };
-        let id = match scheduling.decide(&mut paths.table, datagrams, &offer, &demand) {
+        let id = match scheduling.decide(&mut paths.table, streams, datagrams, &offer, &demand) {
             Decision::Send(id) => id,
             Decision::SendAlso { .. } => {
                 scheduling.copy_to.clear();
@@ -66,9 +66,10 @@ impl Coordinator {
         let Some(loan) = paths.table.loan_mut(id) else { return false };
         let packet_bytes = usize::from(loan.record.snapshot.max_datagram_bytes).max(1);
         let mut w = LeaseWriter::new(usize::try_from(loan.room()).unwrap_or(usize::MAX));
-        streams.lend(&mut w);
+        let lanes = scheduling.lanes(id);
+        streams.lend(lanes, &mut w);
         let leases = w.into_leases();
-        let follows = if streams.unsent_bytes() > 0 { Follows::More } else { Follows::Nothing };
+        let follows = if streams.has_unsent(lanes) { Follows::More } else { Follows::Nothing };
         let is_given = !leases.is_empty();
         for lease in leases {
             let bytes = lease.unsent_bytes();

@@ -9,7 +9,7 @@ use plait_base::observe::PathState;
 use plait_base::{Dir, FourTuple, Instant, PathId};
 use plait_crypto::NonceForm;
 use plait_engine::TransportConfig;
-use plait_engine::config::Extension;
+use plait_engine::config::{Extension, StreamPlacement};
 use plait_engine::path::AddressScope;
 use plait_engine::path::PathStatus;
 use plait_engine::path::{ack_route, policy};
@@ -197,6 +197,26 @@ fn scheduler() {
         rig.pump();
         let all = stream_bytes(&rig, from, 0) + stream_bytes(&rig, from, 1);
         assert_eq!(all, if twice { 10_000 } else { 5_000 }, "{name}");
+    }
+}
+
+#[test]
+fn stream_placement() {
+    for (placement, keeps) in [(StreamPlacement::Pooled, false), (StreamPlacement::Pinned, true)] {
+        // In turns, one stream would use both paths.
+        let mut rig = two_paths(|t| {
+            t.stream_placement(placement).scheduler(schedule::by_name("round-robin").unwrap());
+            t.reinjection(reinject::by_name("none").unwrap());
+        });
+        let from = rig.seen.len();
+        for bytes in [5_000, 3_000] {
+            let id = rig.conn().streams().open(Dir::Uni).unwrap();
+            rig.conn().send_stream(id).write(&vec![1; bytes]).unwrap();
+        }
+        rig.pump();
+        let by_path = [stream_bytes(&rig, from, 0), stream_bytes(&rig, from, 1)];
+        assert_eq!(by_path == [5_000, 3_000], keeps, "{placement:?}: {by_path:?}");
+        assert_eq!(by_path.iter().sum::<usize>(), 8_000, "{placement:?}");
     }
 }
 

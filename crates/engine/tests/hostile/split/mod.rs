@@ -1,6 +1,7 @@
 //! Connections whose paths are served by others: the same bytes, limits and ends as on one thread.
 
 mod attacks;
+mod pinned;
 mod rig;
 mod world;
 

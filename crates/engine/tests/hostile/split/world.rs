@@ -371,9 +371,7 @@ impl World {
         };
         world.run(100);
         for index in 1..paths {
-            let now = world.now;
-            let connection = world.client.coordinator().joined().expect("nothing is lent");
-            connection.open_path(now, client_address(index), PathStatus::Available).unwrap();
+            world.open_path(index);
             world.run(100);
         }
         for end in [&mut world.client, &mut world.server] {
@@ -381,6 +379,12 @@ impl World {
             end.events.clear();
         }
         world
+    }
+
+    /// The client opens its path number `index`.
+    pub fn open_path(&mut self, index: usize) {
+        let connection = self.client.coordinator().joined().expect("nothing is lent");
+        connection.open_path(self.now, client_address(index), PathStatus::Available).unwrap();
     }
 
     pub fn lend(&mut self, client: Lending, server: Lending) {

@@ -8,7 +8,7 @@ use crate::lease::{Lease, LeaseWriter};
 /// Lends up to `room` bytes.
 fn lend(from: &mut Streams, room: usize) -> Vec<Lease> {
     let mut w = LeaseWriter::new(room);
-    from.lend(&mut w);
+    from.lend(Lanes::ALL, &mut w);
     from.assert_sums();
     w.into_leases()
 }
