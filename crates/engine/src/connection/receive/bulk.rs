@@ -14,14 +14,13 @@ use super::Arrival;
 use super::opened::TrainPacket;
 use crate::connection::Connection;
 
-/// Takes in what came for streams.
-pub(crate) trait RunSink {
+/// Takes in what came for streams, in pieces of some kind.
+pub(crate) trait RunSink<P> {
     /// STREAM frames of one stream, each of which goes on where the one before ended: see [`Streams::on_stream_run`].
-    fn on_run(&mut self, id: StreamId, range: Range<u64>, fin: bool, pieces: Drain<'_, Bytes>)
-    -> Result<(), Violation>;
+    fn on_run(&mut self, id: StreamId, range: Range<u64>, fin: bool, pieces: Drain<'_, P>) -> Result<(), Violation>;
 }
 
-impl RunSink for Streams {
+impl RunSink<Bytes> for Streams {
     fn on_run(
         &mut self,
         id: StreamId,
@@ -33,47 +32,83 @@ impl RunSink for Streams {
     }
 }
 
+/// A STREAM frame whose data lies at a place of the memory that it came in.
+#[derive(Clone, Debug)]
+pub(crate) struct PlacedStream {
+    pub(crate) id: StreamId,
+    pub(crate) offset: u64,
+    pub(crate) fin: bool,
+    pub(crate) data: Range<usize>,
+}
+
 /// STREAM frames of one stream, each of which goes on where the one before ended.
-pub(crate) struct StreamRun<'a> {
+pub(crate) struct StreamRun<'a, P> {
     id: StreamId,
     range: Range<u64>,
     fin: bool,
-    pieces: &'a mut Vec<Bytes>,
+    pieces: &'a mut Vec<P>,
 }
 
-impl<'a> StreamRun<'a> {
+impl<'a, P> StreamRun<'a, P> {
     /// Nothing so far; `pieces` is memory to work in.
-    pub(crate) fn new(pieces: &'a mut Vec<Bytes>) -> Self {
+    pub(crate) fn new(pieces: &'a mut Vec<P>) -> Self {
         Self { id: StreamId(0), range: 0..0, fin: false, pieces }
     }
 
-    /// Takes a frame in, whose data lies in `memory`. What does not go on is handed over first, and so is what comes before a
+    #[inline]
+    fn goes_on(&self, frame: &PlacedStream) -> bool {
+        frame.id == self.id && frame.offset == self.range.end && !self.fin && !frame.fin
+    }
+
+    /// Takes a frame in, whose data is `piece`. What does not go on is handed over first, and so is what comes before a
     /// stream's end: the end may break rules of its own.
+    #[inline]
     pub(crate) fn add(
         &mut self,
-        frame: &Stream<'_>,
-        memory: &Bytes,
-        sink: &mut impl RunSink,
+        frame: &PlacedStream,
+        piece: P,
+        sink: &mut impl RunSink<P>,
     ) -> Result<(), TransportError> {
-        let goes_on = frame.id == self.id && frame.offset == self.range.end && !self.fin && !frame.fin;
-        if !goes_on {
+        if !self.goes_on(frame) {
             self.hand_over(sink)?;
             (self.id, self.range) = (frame.id, frame.offset..frame.offset);
         }
         self.range.end += frame.data.len() as u64;
         self.fin = frame.fin;
-        self.pieces.push(memory.slice_ref(frame.data));
+        self.pieces.push(piece);
         Ok(())
     }
 
     /// Gives the sink what was taken in.
-    pub(crate) fn hand_over(&mut self, sink: &mut impl RunSink) -> Result<(), TransportError> {
+    pub(crate) fn hand_over(&mut self, sink: &mut impl RunSink<P>) -> Result<(), TransportError> {
         if self.pieces.is_empty() {
             return Ok(());
         }
         let Self { id, range: Range { start, end }, fin, .. } = *self;
         let read = sink.on_run(id, start..end, fin, self.pieces.drain(..));
         read.map_err(|violation| in_stream_frame(violation, id, start, fin))
+    }
+}
+
+impl StreamRun<'_, Range<usize>> {
+    /// Takes in a frame of `train`. Its data moves to where that of the one before ended, over heads and tags that nobody reads
+    /// any more: a run is one piece then.
+    pub(crate) fn gather(
+        &mut self,
+        frame: &PlacedStream,
+        train: &mut [u8],
+        sink: &mut impl RunSink<Range<usize>>,
+    ) -> Result<(), TransportError> {
+        let goes_on = self.goes_on(frame);
+        match self.pieces.last_mut().filter(|_| goes_on) {
+            Some(last) if last.end <= frame.data.start && frame.data.end <= train.len() => {
+                train.copy_within(frame.data.clone(), last.end);
+                last.end += frame.data.len();
+                self.range.end += frame.data.len() as u64;
+                Ok(())
+            }
+            _ => self.add(frame, frame.data.clone(), sink),
+        }
     }
 }
 
@@ -94,18 +129,18 @@ pub(crate) struct BulkRead {
 
 impl BulkRead {
     /// Reads packets from the first on, as long as each is one STREAM frame and numbered next to the one before, the first as
-    /// `is_newest` says; `at` tells of the last of them. `on_packet` hears of each.
-    pub(crate) fn read(
+    /// `is_newest` says; `at` tells of the last of them. `on_packet` hears of each, `take` of its frame.
+    #[inline]
+    pub(crate) fn read<M: AsRef<[u8]>>(
         at: &mut Arrival,
-        (packets, memory): (&[TrainPacket], &Bytes),
+        (packets, train): (&[TrainPacket], &mut M),
         is_newest: impl Fn(&Arrival, u64) -> bool,
         mut on_packet: impl FnMut(&Arrival),
-        sink: &mut impl RunSink,
-        pieces: &mut Vec<Bytes>,
+        mut take: impl FnMut(&mut M, &PlacedStream) -> Result<(), TransportError>,
     ) -> (Self, Result<(), TransportError>) {
-        let (mut done, mut run) = (Self::default(), StreamRun::new(pieces));
+        let mut done = Self::default();
         for packet in packets {
-            let Some((number, datagram, payload)) = packet.read(memory) else { break };
+            let Some((number, datagram, payload)) = packet.read(train.as_ref()) else { break };
             let Some(frame) = Stream::alone_in(payload) else { break };
             let is_next = if done.count > 0 { number == at.number + 1 } else { is_newest(at, number) };
             if !is_next {
@@ -118,12 +153,15 @@ impl BulkRead {
             on_packet(at);
             done.bytes += at.bytes;
             done.stream_bytes += frame.data.len() as u64;
-            if let Err(error) = run.add(&frame, memory, sink) {
+            // The frame is all of the payload, and its data the frame's end.
+            let end = packet.payload_end();
+            let data = end - frame.data.len()..end;
+            let Stream { id, offset, fin, .. } = frame;
+            if let Err(error) = take(train, &PlacedStream { id, offset, fin, data }) {
                 return (done, Err(error));
             }
         }
-        let read = run.hand_over(sink);
-        (done, read)
+        (done, Ok(()))
     }
 
     /// Their numbers, where `at` tells of the last.
@@ -141,9 +179,10 @@ impl Connection {
         }
         let is_observed = self.events.is_observed();
         let Self { receive, events, paths, streams, .. } = self;
+        let mut run = StreamRun::new(&mut receive.pieces);
         let (bulk, read) = BulkRead::read(
             at,
-            (packets, memory),
+            (packets, &mut &**memory),
             |at, number| paths.is_newest(at, number),
             |at| {
                 if is_observed {
@@ -151,9 +190,9 @@ impl Connection {
                     events.observe(at.now, || TraceEvent::PacketReceived { path, space, number, bytes });
                 }
             },
-            streams,
-            &mut receive.pieces,
+            |_, frame| run.add(frame, memory.slice(frame.data.clone()), streams),
         );
+        let read = read.and_then(|()| run.hand_over(streams));
         receive.pieces.clear();
         match read {
             Ok(()) if bulk.count == 0 => {}

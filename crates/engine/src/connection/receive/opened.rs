@@ -37,6 +37,12 @@ impl TrainPacket {
         let datagram = train.get(self.place.clone())?;
         Some((*number, datagram, datagram.get(payload.clone())?))
     }
+
+    /// Where in the train its frames end, where it was opened.
+    #[inline]
+    pub(crate) fn payload_end(&self) -> usize {
+        self.place.start + self.opened.as_ref().map_or(0, |opened| opened.payload.end)
+    }
 }
 
 impl Opener for &OpenKeys {

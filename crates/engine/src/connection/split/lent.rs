@@ -1,9 +1,9 @@
 //! A path in the hands of whoever serves it, with all that this needs: keys, leases, and what is to be told.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::time::Duration;
 
-use bytes::Bytes;
 use plait_base::limits::{MAX_UNTAKEN_MESSAGES, TIMER_GRANULARITY};
 use plait_base::observe::{LossTrigger, TraceEvent};
 use plait_base::shared_metrics::SharedPathMetrics;
@@ -17,7 +17,7 @@ use plait_stream::Lease;
 use plait_wire::SentFrame;
 use plait_wire::frame::AckForm;
 
-use super::messages::{ArrivedRun, Bundle, Fates, Follows, FromPath, Instruction, News, Report, ToPath, UnreadTrain};
+use super::messages::{Bundle, Fates, Follows, Found, FromPath, Instruction, News, Report, ToPath, UnreadTrain};
 use crate::config::Switch;
 use crate::connection::receive::opened::TrainPacket;
 use crate::connection::receive::train::ShortHeader;
@@ -130,9 +130,9 @@ impl Cargo {
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     pub(super) frames: Vec<SentFrame>,
-    pub(super) pieces: Vec<Bytes>,
+    pub(super) pieces: Vec<Range<usize>>,
     pub(super) packets: Vec<TrainPacket>,
-    pub(super) runs: Vec<ArrivedRun>,
+    pub(super) found: Vec<Found>,
     pub(super) feedback: Feedback,
 }
 

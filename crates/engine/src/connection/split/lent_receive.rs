@@ -7,14 +7,14 @@ use bytes::{Bytes, BytesMut};
 use plait_base::observe::{DropReason, TraceEvent};
 use plait_base::{Instant, StreamId, TransportError, Violation};
 use plait_path::Eliciting;
-use plait_wire::frame::{Frame, Frames, types};
+use plait_wire::frame::{Frame, Frames, Stream, types};
 use plait_wire::header::PacketKind;
 
-use super::lent::{LentPath, ReturnReason, ToTell};
-use super::messages::{ArrivedRun, HeldPacket, News, UnreadTrain};
+use super::lent::{LentPath, ReturnReason, Scratch, ToTell};
+use super::messages::{ArrivedRun, Found, HeldPacket, News, UnreadTrain};
 use crate::connection::paths::arrival::PathOpener;
 use crate::connection::receive::acked::ack_report;
-use crate::connection::receive::bulk::{BulkRead, RunSink, StreamRun};
+use crate::connection::receive::bulk::{BulkRead, PlacedStream, RunSink, StreamRun};
 use crate::connection::receive::dispatch::{Reach, reach};
 use crate::connection::receive::open::Refusal;
 use crate::connection::receive::opened::TrainPacket;
@@ -25,17 +25,23 @@ use crate::io::{Input, InputKind};
 /// Datagrams that wait with a path that goes back, at most; more are dropped as a network would.
 const MAX_UNREAD_INPUTS: usize = 256;
 
-impl RunSink for Vec<ArrivedRun> {
+impl RunSink<Range<usize>> for Vec<Found> {
     fn on_run(
         &mut self,
         id: StreamId,
         range: Range<u64>,
         fin: bool,
-        pieces: Drain<'_, Bytes>,
+        pieces: Drain<'_, Range<usize>>,
     ) -> Result<(), Violation> {
-        self.push(ArrivedRun { id, range, fin, pieces: pieces.collect() });
+        self.push(Found::Run { id, range, fin, pieces: pieces.collect() });
         Ok(())
     }
+}
+
+/// Where `part` lies in `train`, of which it is a part.
+fn place_in(train: &[u8], part: &[u8]) -> Range<usize> {
+    let start = part.as_ptr().addr().saturating_sub(train.as_ptr().addr());
+    start..start + part.len()
 }
 
 /// What the frames of a packet are, before any of them was taken in.
@@ -113,8 +119,7 @@ impl LentPath {
         let Self { path, keys, terms, .. } = self;
         let mut opener = PathOpener::new(path, &mut keys.keys, now, terms.guard);
         open_all(&mut train, segment_bytes, terms.short, &mut opener, &mut packets);
-        let memory = train.freeze();
-        let mut at = Arrival::of_train(now, envelope, &memory, self.terms.short);
+        let mut at = Arrival::of_train(now, envelope, &train, self.terms.short);
         // Only an address that the path is known to have is its own; the others are for the connection, once a packet proves
         // to be the peer's.
         let is_here = self.path.tuple() == at.tuple;
@@ -125,14 +130,15 @@ impl LentPath {
                     self.go_back(ReturnReason::PathMatter);
                     0
                 }
-                (true, true) => self.read_some(&mut at, rest, &memory),
-                (false, _) => self.on_unopened(&at, &rest[0], &memory),
+                (true, true) => self.read_some(&mut at, rest, &mut train),
+                (false, _) => self.on_unopened(&at, &rest[0], &train),
             };
             if self.why_back.is_some() {
                 break;
             }
         }
-        self.tell_runs(now);
+        let memory = train.freeze();
+        self.tell_found(now, &memory);
         if read < packets.len() {
             let packets = packets.split_off(read);
             let bytes = packets.iter().map(|packet| packet.place.len() as u64).sum();
@@ -144,28 +150,30 @@ impl LentPath {
     }
 
     /// Reads one packet that was opened, or several of stream data; how many.
-    fn read_some(&mut self, at: &mut Arrival, packets: &[TrainPacket], memory: &Bytes) -> usize {
+    fn read_some(&mut self, at: &mut Arrival, packets: &[TrainPacket], train: &mut BytesMut) -> usize {
         let Self { path, scratch, to_tell, terms, .. } = self;
         let largest = path.receive.largest();
         let is_newest = |number| largest.is_none_or(|largest| number > largest);
-        let (bulk, result) = BulkRead::read(
+        let Scratch { pieces, found, .. } = scratch;
+        let mut run = StreamRun::new(pieces);
+        let (bulk, read) = BulkRead::read(
             at,
-            (packets, memory),
+            (packets, train),
             |_, number| is_newest(number),
             |at| {
                 if terms.is_observed {
                     to_tell.trace_received(at);
                 }
             },
-            &mut scratch.runs,
-            &mut scratch.pieces,
+            |train, frame| run.gather(frame, train, found),
         );
-        debug_assert!(result.is_ok(), "nothing is checked before the streams are");
+        let read = read.and_then(|()| run.hand_over(found));
+        debug_assert!(read.is_ok(), "nothing is checked before the streams are");
         if bulk.count > 0 {
             self.note(at, bulk.numbers(at), Eliciting::Yes, (bulk.bytes, Some(bulk.stream_bytes)), true);
             return bulk.count as usize;
         }
-        let Some((number, datagram, payload)) = packets.first().and_then(|packet| packet.read(memory)) else {
+        let Some((number, datagram, payload)) = packets.first().and_then(|packet| packet.read(train)) else {
             return 1;
         };
         at.bytes = datagram.len() as u64;
@@ -176,7 +184,7 @@ impl LentPath {
             return 1;
         }
         (at.number, at.newest) = (number, is_newest(number));
-        match self.read_packet(at, payload, memory) {
+        match self.read_packet(at, payload, train) {
             Ok(()) => usize::from(self.why_back.is_none()),
             Err(error) => {
                 self.go_back(ReturnReason::Fault(error));
@@ -187,7 +195,7 @@ impl LentPath {
 
     /// Takes in the frames of a packet that are its path's own, and hands over the packet where there are others. One that is
     /// about paths sends the path back, and is read there.
-    fn read_packet(&mut self, at: &Arrival, payload: &[u8], memory: &Bytes) -> Result<(), TransportError> {
+    fn read_packet(&mut self, at: &Arrival, payload: &[u8], train: &[u8]) -> Result<(), TransportError> {
         let Contents { eliciting, reach: farthest, stream_bytes, closes } = Contents::of(payload, at)?;
         if farthest == Reach::Paths {
             self.go_back(ReturnReason::PathMatter);
@@ -205,18 +213,21 @@ impl LentPath {
                     let report = ack_report(ack, self.terms.peer_ack_exponent, at.path);
                     self.take_ack(at.now, &report, ack.ranges());
                 }
-                Frame::Stream(frame) if farthest == Reach::Stream => run.add(frame, memory, &mut self.scratch.runs)?,
+                Frame::Stream(Stream { id, offset, fin, data }) if farthest == Reach::Stream => {
+                    let data = place_in(train, data);
+                    let frame = PlacedStream { id: *id, offset: *offset, fin: *fin, data: data.clone() };
+                    run.add(&frame, data, &mut self.scratch.found)?;
+                }
                 _ => {}
             }
         }
-        run.hand_over(&mut self.scratch.runs)?;
+        run.hand_over(&mut self.scratch.found)?;
         self.scratch.pieces = pieces;
         if matches!(self.why_back, Some(ReturnReason::Fault(_))) {
             return Ok(());
         }
         if farthest == Reach::Connection {
-            self.tell_runs(at.now);
-            self.tell(News::Packet(HeldPacket { at: *at, payload: memory.slice_ref(payload) }));
+            self.scratch.found.push(Found::Packet { at: *at, payload: place_in(train, payload) });
         }
         self.note(at, at.number..at.number + 1, eliciting, (at.bytes, stream_bytes), at.newest);
         if closes {
@@ -247,16 +258,33 @@ impl LentPath {
         self.active_at = at.now;
     }
 
-    fn tell_runs(&mut self, now: Instant) {
-        if !self.scratch.runs.is_empty() {
-            let runs = std::mem::take(&mut self.scratch.runs);
+    /// Tells what was found in a train, in the order in which it came.
+    fn tell_found(&mut self, now: Instant, memory: &Bytes) {
+        let mut found = std::mem::take(&mut self.scratch.found);
+        let mut runs = Vec::new();
+        for one in found.drain(..) {
+            match one {
+                Found::Run { id, range, fin, pieces } => {
+                    let pieces = pieces.into_iter().map(|place| memory.slice(place)).collect();
+                    runs.push(ArrivedRun { id, range, fin, pieces });
+                }
+                Found::Packet { at, payload } => {
+                    if !runs.is_empty() {
+                        self.tell(News::Runs { now, runs: std::mem::take(&mut runs) });
+                    }
+                    self.tell(News::Packet(HeldPacket { at, payload: memory.slice(payload) }));
+                }
+            }
+        }
+        if !runs.is_empty() {
             self.tell(News::Runs { now, runs });
         }
+        self.scratch.found = found;
     }
 
     /// A datagram that did not open may be a stateless reset: the connection knows the tokens.
-    fn on_unopened(&mut self, at: &Arrival, packet: &TrainPacket, memory: &Bytes) -> usize {
-        let datagram = memory.get(packet.place.clone()).unwrap_or_default();
+    fn on_unopened(&mut self, at: &Arrival, packet: &TrainPacket, train: &[u8]) -> usize {
+        let datagram = train.get(packet.place.clone()).unwrap_or_default();
         let why = match packet.opened.as_ref().map_err(|error| Refusal::from(*error)) {
             Err(Refusal::Close(error)) => {
                 self.go_back(ReturnReason::Fault(error));

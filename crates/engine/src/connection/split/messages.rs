@@ -11,6 +11,7 @@ use plait_path::table::{Appetite, LoanRecord};
 use plait_schedule::Delivery;
 use plait_stream::Lease;
 use plait_wire::SentFrame;
+use smallvec::SmallVec;
 
 use crate::connection::receive::acked::AckNote;
 use crate::connection::receive::{Arrival, Ending};
@@ -80,7 +81,15 @@ pub(crate) struct ArrivedRun {
     pub(crate) id: StreamId,
     pub(crate) range: Range<u64>,
     pub(crate) fin: bool,
-    pub(crate) pieces: Vec<Bytes>,
+    /// Mostly one: a run of packets that came together is put together.
+    pub(crate) pieces: SmallVec<[Bytes; 1]>,
+}
+
+/// What a train has for the connection, by where it lies in it.
+#[derive(Debug)]
+pub(super) enum Found {
+    Run { id: StreamId, range: Range<u64>, fin: bool, pieces: SmallVec<[Range<usize>; 1]> },
+    Packet { at: Arrival, payload: Range<usize> },
 }
 
 /// A packet that was opened and is remembered for acks; the frames of its own path are done.

@@ -96,6 +96,35 @@ fn slow_messages_losses_and_datagrams_gone_astray_change_no_byte() {
 }
 
 #[test]
+fn what_came_together_on_a_lent_path_is_read_as_one_piece() {
+    for seed in seeds(12) {
+        let mut world = World::new(150 + seed, 1 + seed as usize % 3, |_| {});
+        // 8 ms at 100 Mbit/s are seventy packets.
+        (world.byte_ns, world.batch_us) = (80, [8_000, 2_000, 500][seed as usize % 3]);
+        world.lend(Lending::Eager, Lending::Eager);
+        world.message_us = [0, 50, 2_000][seed as usize / 3 % 3];
+        world.loss = [0.0, 0.01][seed as usize % 2];
+        (world.client.astray, world.server.astray) = (seed % 5 * 3, 4);
+        // With several streams, packets of the one stand between those of the other.
+        let streams = 1 + seed as usize % 4;
+        let up: Vec<StreamId> = (0..streams).map(|_| world.client.send(1_500_000)).collect();
+        let down = world.server.send(700_000);
+        // Frames that a packet shares with acks, and one that closes a path, between them.
+        world.run(150);
+        if seed % 4 == 3 {
+            assert!(world.client.coordinator().joined().is_none());
+        }
+        world.run_until_done(streams + 1, 60_000);
+        assert!(up.iter().all(|id| world.server.arrived[id] == finished(1_500_000)), "seed {seed}");
+        assert_eq!(world.client.arrived[&down], finished(700_000), "seed {seed}");
+        if streams == 1 {
+            let piece = world.server.longest_piece;
+            assert!(piece > 4_500, "seed {seed}: packets that came together were one piece; the longest was {piece}");
+        }
+    }
+}
+
+#[test]
 fn streams_are_reset_and_stopped_while_their_data_is_lent() {
     // RFC 9000 3.3, 4.5: an end that gets STREAM after RESET_STREAM, or beyond the final size, closes
     for seed in seeds(16) {

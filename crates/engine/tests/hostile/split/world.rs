@@ -82,6 +82,8 @@ pub struct End {
     writes: Vec<(StreamId, u64, u64)>,
     reads: Vec<StreamId>,
     pub arrived: BTreeMap<StreamId, Arrived>,
+    /// The longest piece that was read, bytes.
+    pub longest_piece: usize,
     pub events: Vec<Event>,
     /// Of so many datagrams for a lent path one lands with the connection; 0: none.
     pub astray: u64,
@@ -109,6 +111,8 @@ pub struct World {
     pub slow_path: Option<(u64, u64)>,
     /// The last byte of the client's address on the path that loses everything.
     pub dead_path: Option<u64>,
+    /// Datagrams are received so often, those of a path together where their sizes let them.
+    pub batch_us: u64,
     lanes: BTreeMap<(bool, SocketAddr), Lane>,
     air: Vec<(Instant, bool, FourTuple, Vec<u8>)>,
 }
@@ -156,6 +160,7 @@ impl End {
             writes: Vec::new(),
             reads: Vec::new(),
             arrived: BTreeMap::new(),
+            longest_piece: 0,
             events: Vec::new(),
             astray: 0,
             stalled_until: Instant::ZERO,
@@ -196,7 +201,9 @@ impl End {
     }
 
     fn run_application(&mut self) {
-        let Self { live: Some((_, coordinator)), writes, reads, arrived, events, .. } = self else { return };
+        let Self { live: Some((_, coordinator)), writes, reads, arrived, longest_piece, events, .. } = self else {
+            return;
+        };
         for (id, written, total) in writes.iter_mut() {
             while *written < *total {
                 let data: Vec<u8> = (*written..(*written + 10_000).min(*total)).map(|at| byte(*id, at)).collect();
@@ -220,6 +227,7 @@ impl End {
                         let is_right = chunk.bytes.iter().zip(got.bytes..).all(|(is, at)| *is == byte(*id, at));
                         assert!(is_right, "wrong bytes in stream {id:?} from {}", got.bytes);
                         got.bytes += chunk.bytes.len() as u64;
+                        *longest_piece = chunk.bytes.len().max(*longest_piece);
                     }
                     Ok(None) => {
                         got.is_finished = true;
@@ -316,17 +324,31 @@ impl End {
         }
     }
 
-    fn receive(&mut self, now: Instant, random: &mut Random, (tuple, datagram): (FourTuple, &[u8])) -> Option<Vec<u8>> {
-        let mut reply = Vec::new();
-        match self.endpoint.receive(now, tuple, None, BytesMut::from(datagram), &mut reply) {
+    /// Datagrams that came together, each of `segment` bytes but the last.
+    fn receive(&mut self, now: Instant, random: &mut Random, train: Train) -> Vec<Vec<u8>> {
+        let Train { tuple, mut bytes, segment } = train;
+        let mut replies = Vec::new();
+        while !bytes.is_empty() {
+            let mut reply = Vec::new();
+            let received = self.endpoint.receive_front(now, tuple, None, &mut bytes, segment, &mut reply);
+            replies.extend(self.take_in(now, random, received).then_some(reply));
+        }
+        replies
+    }
+
+    /// True where there is a reply.
+    fn take_in(&mut self, now: Instant, random: &mut Random, received: Received) -> bool {
+        match received {
             Received::Nothing => {}
-            Received::Reply(_) => return Some(reply),
+            Received::Reply(_) => return true,
             Received::Incoming(incoming) => {
-                let (handle, connection) = self.endpoint.accept(incoming, now, &mut reply, None).unwrap();
+                let (handle, connection) = self.endpoint.accept(incoming, now, &mut Vec::new(), None).unwrap();
                 self.live = Some((handle, Coordinator::new(connection)));
             }
             Received::Connection(handle, input) => {
-                let (_, coordinator) = self.live.as_mut().filter(|(live, _)| *live == handle)?;
+                let Some((_, coordinator)) = self.live.as_mut().filter(|(live, _)| *live == handle) else {
+                    return false;
+                };
                 let is_astray = self.astray > 0 && random.below(self.astray) == 0;
                 match self.holders.iter_mut().find(|lent| lent.id() == input.path() && !is_astray) {
                     Some(lent) => lent.handle_datagram(now, input),
@@ -334,8 +356,15 @@ impl End {
                 };
             }
         }
-        None
+        false
     }
+}
+
+/// Datagrams of one tuple, as a receive call with GRO brings them.
+struct Train {
+    tuple: FourTuple,
+    bytes: BytesMut,
+    segment: usize,
 }
 
 impl World {
@@ -366,6 +395,7 @@ impl World {
             byte_ns: 400,
             slow_path: None,
             dead_path: None,
+            batch_us: 0,
             lanes: BTreeMap::new(),
             air: Vec::new(),
         };
@@ -462,11 +492,32 @@ impl World {
 
     fn deliver(&mut self) {
         let now = self.now;
+        if self.batch_us > 0 && !now.since(Instant::ZERO).as_micros().is_multiple_of(u128::from(self.batch_us)) {
+            return;
+        }
         let mut due: Vec<_> = self.air.extract_if(.., |(at, ..)| *at <= now).collect();
-        due.sort_by_key(|(at, ..)| *at);
+        due.sort_by_key(|(at, by_client, tuple, _)| {
+            let path = Some((*by_client, tuple.local, tuple.remote)).filter(|_| self.batch_us > 0);
+            (path, *at)
+        });
+        let mut trains: Vec<(bool, Train)> = Vec::new();
         for (_, by_client, tuple, datagram) in due {
+            let fits = |(by, train): &&mut (bool, Train)| {
+                let is_whole = train.bytes.len().is_multiple_of(train.segment) && train.bytes.len() < 60_000;
+                *by == by_client && train.tuple == tuple && is_whole && datagram.len() <= train.segment
+            };
+            match trains.last_mut().filter(|_| self.batch_us > 0).filter(fits) {
+                Some((_, train)) => train.bytes.extend_from_slice(&datagram),
+                None => {
+                    let segment = datagram.len();
+                    trains.push((by_client, Train { tuple, bytes: BytesMut::from(&datagram[..]), segment }));
+                }
+            }
+        }
+        for (by_client, train) in trains {
             let to = if by_client { &mut self.server } else { &mut self.client };
-            if let Some(reply) = to.receive(now, &mut self.random, (tuple, &datagram)) {
+            let tuple = train.tuple;
+            for reply in to.receive(now, &mut self.random, train) {
                 self.launch(!by_client, tuple, reply);
             }
         }
