@@ -131,12 +131,14 @@ pub(crate) struct WorkerSummary {
     pub(crate) sent_bytes: u64,
     /// UDP payload that it received, or that was handed to it.
     pub(crate) received_bytes: u64,
+    /// Datagrams that another thread received and handed to it.
+    pub(crate) handed_over: u64,
 }
 
 impl From<WorkerFigures> for WorkerSummary {
     fn from(figures: WorkerFigures) -> Self {
-        let WorkerFigures { loans, sent_bytes, received_bytes, .. } = figures;
-        Self { loans, sent_bytes, received_bytes }
+        let WorkerFigures { loans, sent_bytes, received_bytes, handed_over, .. } = figures;
+        Self { loans, sent_bytes, received_bytes, handed_over }
     }
 }
 

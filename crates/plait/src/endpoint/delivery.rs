@@ -27,7 +27,7 @@ pub(crate) fn deliver(
                 Received::Connection(handle, input) => {
                     let Some(input) = first_choice(handle, input) else { continue };
                     if let Some(connection) = state.connection(handle)
-                        && let Some(input) = connection.routes.post(input)
+                        && let Some(input) = connection.routes.post(socket.worker(), input)
                     {
                         connection.inbox.push(input);
                     }

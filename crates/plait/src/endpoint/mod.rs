@@ -19,7 +19,7 @@ use crate::entropy;
 use crate::net::BindError;
 use crate::sockets::{Bind, SharedSocket, SocketList};
 use crate::wakers::until;
-use crate::workers::{WorkerFigures, WorkerPool};
+use crate::workers::{WorkerFigures, WorkerPool, read_group};
 
 pub(crate) use delivery::deliver;
 pub use errors::{ConnectError, EndpointError};
@@ -112,18 +112,23 @@ impl Endpoint {
             0 | 1 => None,
             _ => Some(WorkerPool::start(threads).map_err(|error| EndpointError::Workers { threads, error })?),
         };
-        // A server's sockets bring what is for all its connections, and any of its threads may serve any of their paths.
-        let own = workers.as_ref().filter(|_| server.is_none());
-        let mut list = Vec::new();
+        let (mut list, mut groups) = (Vec::new(), Vec::new());
         for (place, bind) in sockets.into_iter().enumerate() {
             let bind = bind.into();
-            list.push(Arc::new(match own {
-                Some(workers) => workers.open(bind, place)?,
-                None => SharedSocket::new(bind.open()?),
-            }));
+            match &workers {
+                Some(workers) if server.is_none() => list.push(Arc::new(workers.open(bind, place)?)),
+                // A server's address brings what is for all its connections: each thread reads a part of it.
+                Some(workers) => {
+                    let group = workers.open_group(bind)?;
+                    list.extend(group.first().cloned());
+                    groups.push(group);
+                }
+                None => list.push(Arc::new(SharedSocket::new(bind.open()?))),
+            }
         }
         let random = entropy::random()?;
         let shared = EndpointShared::start(config, server, SocketList::new(list), workers, random);
+        groups.into_iter().for_each(|group| read_group(&shared, group));
         Ok(Self { shared: Arc::new(EndpointRef(shared)) })
     }
 

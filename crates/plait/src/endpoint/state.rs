@@ -235,6 +235,9 @@ impl EndpointShared {
         let sockets = Arc::new(change(&state.sockets));
         state.sockets = sockets.clone();
         state.wake_driver();
+        if let Some(workers) = &self.workers {
+            workers.follow(&sockets);
+        }
         for connection in state.connections.iter().flatten() {
             connection.inbox.set_sockets(sockets.clone());
         }

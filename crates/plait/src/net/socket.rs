@@ -87,23 +87,27 @@ impl Socket {
     /// # Errors
     /// Names the address or interface at fault and what to try.
     pub(crate) fn bind(address: SocketAddr, options: &SocketOptions) -> Result<Self, BindError> {
-        let other = |e| BindError::Other(address, e);
-        let socket =
-            socket2::Socket::new(socket2::Domain::for_address(address), socket2::Type::DGRAM, None).map_err(other)?;
-        if address.is_ipv6() {
-            // Not every system can; then IPv6 alone is served.
-            let _ = socket.set_only_v6(!address.ip().is_unspecified());
+        let socket = bind_std(address, options, Port::Own)?;
+        Self::from_std(socket, options).map_err(|e| BindError::Other(address, e))
+    }
+
+    /// So many sockets of one address, among which the system deals what comes for it by the addresses of its sender; one where it
+    /// does not do that.
+    ///
+    /// # Errors
+    /// As [`Self::bind`], also where another program has the address: it would lose a part of what comes for it.
+    pub(crate) fn bind_group(
+        address: SocketAddr,
+        options: &SocketOptions,
+        count: usize,
+    ) -> Result<Vec<std::net::UdpSocket>, BindError> {
+        let alone = bind_std(address, options, Port::Own)?;
+        if !cfg!(target_os = "linux") || count < 2 {
+            return Ok(vec![alone]);
         }
-        if let Some(name) = &options.interface {
-            bind_device(&socket, name)?;
-        }
-        socket.bind(&address.into()).map_err(|e| match e.kind() {
-            io::ErrorKind::AddrInUse => BindError::InUse(address),
-            io::ErrorKind::AddrNotAvailable => BindError::NoSuchAddress(address),
-            io::ErrorKind::PermissionDenied => BindError::Denied(address),
-            _ => BindError::Other(address, e),
-        })?;
-        Self::from_std(socket.into(), options).map_err(other)
+        let address = alone.local_addr().map_err(|e| BindError::Other(address, e))?;
+        drop(alone);
+        (0..count).map(|_| bind_std(address, options, Port::Shared)).collect()
     }
 
     /// Takes over a bound socket.
@@ -220,6 +224,37 @@ impl Socket {
     }
 }
 
+/// Whether other sockets may have the same address.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Port {
+    Own,
+    /// Those of the same user that say so too.
+    Shared,
+}
+
+fn bind_std(address: SocketAddr, options: &SocketOptions, port: Port) -> Result<std::net::UdpSocket, BindError> {
+    let other = |e| BindError::Other(address, e);
+    let socket =
+        socket2::Socket::new(socket2::Domain::for_address(address), socket2::Type::DGRAM, None).map_err(other)?;
+    if address.is_ipv6() {
+        // Not every system can; then IPv6 alone is served.
+        let _ = socket.set_only_v6(!address.ip().is_unspecified());
+    }
+    if let Some(name) = &options.interface {
+        bind_device(&socket, name)?;
+    }
+    if port == Port::Shared {
+        share_port(&socket).map_err(other)?;
+    }
+    socket.bind(&address.into()).map_err(|e| match e.kind() {
+        io::ErrorKind::AddrInUse => BindError::InUse(address),
+        io::ErrorKind::AddrNotAvailable => BindError::NoSuchAddress(address),
+        io::ErrorKind::PermissionDenied => BindError::Denied(address),
+        _ => BindError::Other(address, e),
+    })?;
+    Ok(socket.into())
+}
+
 /// Whether a datagram that was not taken is offered again.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Again {
@@ -250,6 +285,16 @@ fn not_taken(e: &io::Error, again: Again) -> NotTaken {
 
 fn is_fatal(e: &io::Error) -> bool {
     matches!(e.raw_os_error(), Some(libc::EBADF | libc::ENOTSOCK | libc::EFAULT | libc::ENOMEM))
+}
+
+#[cfg(target_os = "linux")]
+fn share_port(socket: &socket2::Socket) -> io::Result<()> {
+    socket.set_reuse_port(true)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn share_port(_: &socket2::Socket) -> io::Result<()> {
+    Ok(())
 }
 
 #[cfg(any(target_os = "linux", target_os = "android"))]

@@ -52,12 +52,32 @@ impl Bind {
     pub(crate) fn open(self) -> Result<Socket, BindError> {
         match self.what {
             What::Address(address) => Socket::bind(address, &self.options),
-            What::Socket(socket) => {
-                let address = socket.local_addr().unwrap_or_else(|_| SocketAddr::from(([0, 0, 0, 0], 0)));
-                Socket::from_std(socket, &self.options).map_err(|e| BindError::Other(address, e))
-            }
+            What::Socket(socket) => adopted(socket, &self.options),
         }
     }
+
+    /// So many sockets of this address where the system deals what comes for it to all of them, each made within the runtime that
+    /// `enter` enters for its number. One where it does not, and where the application made the socket.
+    pub(crate) fn open_group<Entered>(
+        self,
+        count: usize,
+        enter: impl Fn(usize) -> Entered,
+    ) -> Result<Vec<Socket>, BindError> {
+        let group = match self.what {
+            What::Address(address) => Socket::bind_group(address, &self.options, count)?,
+            What::Socket(socket) => vec![socket],
+        };
+        let adopt = |(place, socket)| {
+            let _runtime = enter(place);
+            adopted(socket, &self.options)
+        };
+        group.into_iter().enumerate().map(adopt).collect()
+    }
+}
+
+fn adopted(socket: std::net::UdpSocket, options: &SocketOptions) -> Result<Socket, BindError> {
+    let address = socket.local_addr().unwrap_or_else(|_| SocketAddr::from(([0, 0, 0, 0], 0)));
+    Socket::from_std(socket, options).map_err(|e| BindError::Other(address, e))
 }
 
 impl From<SocketAddr> for Bind {

@@ -14,7 +14,7 @@ use rtrb::{Consumer, Producer, RingBuffer};
 use super::bell::{Bell, RingsAtLast};
 use super::holder::{Alarm, Held, Holder, Intake, News};
 use super::pool::{Worker, WorkerPool};
-use super::routes::Routes;
+use super::routes::{Route, Routes};
 use super::source::Source;
 use crate::connection::{Inbox, Shared};
 use crate::endpoint::EndpointShared;
@@ -46,6 +46,8 @@ pub(crate) struct LentPaths {
 /// One path on loan.
 struct Loan {
     id: PathId,
+    /// Who serves it.
+    thread: usize,
     orders: Producer<ToPath>,
     /// Orders for which the ring had no room.
     waiting: VecDeque<ToPath>,
@@ -164,10 +166,14 @@ impl LentPaths {
     fn lend(&mut self, lent: Box<LentPath>, pool: &WorkerPool, shared: &Shared, send_queues: &SendQueues) {
         let (id, tuple) = (lent.id(), lent.tuple());
         let exit = send_queues.sockets().exit(&tuple);
-        let own_socket = exit.as_ref().filter(|exit| exit.socket.worker().is_some()).map(|exit| &exit.socket);
-        let place = own_socket.and_then(|socket| socket.worker()).unwrap_or(self.handle.0 + id.0 as usize);
-        let Some(Worker { runtime, spare_buffers, tally, fault, .. }) = pool.worker(place) else { return };
-        let source = own_socket.and_then(|socket| Source::new(socket, spare_buffers.clone(), self.endpoint.clone()));
+        let source = exit.and_then(|exit| {
+            let thread = exit.socket.worker()?;
+            let spare_buffers = pool.worker(thread)?.spare_buffers.clone();
+            Some((thread, Source::new(&exit.socket, spare_buffers, self.endpoint.clone())?))
+        });
+        let (thread, source) =
+            source.map_or_else(|| (self.thread_for(id, pool, shared), None), |(at, source)| (at, Some(source)));
+        let Some(Worker { runtime, spare_buffers, tally, fault, .. }) = pool.worker(thread) else { return };
         let spare_buffers = if source.is_some() { spare_buffers } else { &self.endpoint.spare_buffers };
         let (orders, orders_taken) = RingBuffer::new(RING_MESSAGES);
         let (news, news_taken) = RingBuffer::new(RING_MESSAGES);
@@ -193,10 +199,11 @@ impl LentPaths {
             connection: RingsAtLast(self.bell.clone()),
         };
         tally.on_loan();
-        shared.routes.add(id, inbox.clone());
+        shared.routes.add(Route { id, inbox: inbox.clone(), thread, tally: tally.clone() });
         let holder_bell = RingsAtLast(bell);
         self.loans.push(Loan {
             id,
+            thread,
             orders,
             waiting: VecDeque::new(),
             news: news_taken,
@@ -207,6 +214,17 @@ impl LentPaths {
             holder: holder_bell,
         });
         runtime.spawn(holder);
+    }
+}
+
+impl LentPaths {
+    /// Who serves a path whose socket brings datagrams of others too: the thread where its own arrive, or another that serves no path
+    /// of this connection, if that one does.
+    fn thread_for(&self, id: PathId, pool: &WorkerPool, shared: &Shared) -> usize {
+        let usual = shared.routes.arrived_at(id).unwrap_or(self.handle.0 + id.0 as usize);
+        let mut others = (usual..usual + pool.len()).map(|thread| thread % pool.len());
+        let is_free = |thread: &usize| self.loans.iter().all(|loan| loan.thread != *thread);
+        others.find(is_free).unwrap_or(usual % pool.len())
     }
 }
 

@@ -16,6 +16,7 @@ mod holder;
 mod lent_paths;
 mod pin;
 mod pool;
+mod reader;
 mod routes;
 mod source;
 mod sync;
@@ -23,6 +24,7 @@ mod sync;
 pub(crate) use lent_paths::LentPaths;
 pub use pool::WorkerFigures;
 pub(crate) use pool::WorkerPool;
+pub(crate) use reader::read_group;
 pub(crate) use routes::Routes;
 
 #[cfg(test)]

@@ -2,20 +2,26 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::sync::Arc;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
 
 use super::fault::WorkerFault;
 use super::pin::pin_this_thread;
 use crate::net::{BindError, SpareBuffers};
-use crate::sockets::{Bind, SharedSocket};
+use crate::sockets::{Bind, SharedSocket, SocketList};
 
 /// The threads of an endpoint that serve its connections' paths. They end with it.
 #[derive(Debug)]
-pub(crate) struct WorkerPool(Vec<Worker>);
+pub(crate) struct WorkerPool {
+    workers: Vec<Worker>,
+    /// What reads the sockets that share an address, by that address.
+    readers: Mutex<Vec<(SocketAddr, AbortHandle)>>,
+}
 
 /// One thread, which runs tasks of its own and polls sockets of its own.
 #[derive(Debug)]
@@ -35,6 +41,7 @@ pub(super) struct WorkerTally {
     loans: AtomicU64,
     sent_bytes: AtomicU64,
     received_bytes: AtomicU64,
+    handed_over: AtomicU64,
 }
 
 /// What one of the threads that serve paths did so far.
@@ -47,6 +54,8 @@ pub struct WorkerFigures {
     pub sent_bytes: u64,
     /// UDP payload bytes that it received, or that were handed to it.
     pub received_bytes: u64,
+    /// Datagrams of paths that it serves which another thread received and handed to it.
+    pub handed_over: u64,
 }
 
 impl WorkerTally {
@@ -61,6 +70,10 @@ impl WorkerTally {
     pub(super) fn on_received(&self, bytes: usize) {
         self.received_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
+
+    pub(super) fn on_handed_over(&self, datagrams: usize) {
+        self.handed_over.fetch_add(datagrams as u64, Ordering::Relaxed);
+    }
 }
 
 impl WorkerPool {
@@ -69,22 +82,50 @@ impl WorkerPool {
     /// # Errors
     /// The system gives no thread, or no files for its events.
     pub(crate) fn start(count: usize) -> io::Result<Self> {
-        (0..count).map(|index| Worker::start(index, count)).collect::<io::Result<_>>().map(Self)
+        let workers = (0..count).map(|index| Worker::start(index, count)).collect::<io::Result<_>>()?;
+        Ok(Self { workers, readers: Mutex::default() })
     }
 
     /// How many threads there are, at least one.
-    fn len(&self) -> usize {
-        self.0.len().max(1)
+    pub(super) fn len(&self) -> usize {
+        self.workers.len().max(1)
     }
 
     pub(super) fn worker(&self, index: usize) -> Option<&Worker> {
-        self.0.get(index % self.len())
+        self.workers.get(index % self.len())
     }
 
     /// A socket that the `index`-th thread polls.
     pub(crate) fn open(&self, bind: Bind, index: usize) -> Result<SharedSocket, BindError> {
         let _runtime = self.worker(index).map(|worker| worker.runtime.enter());
         Ok(SharedSocket::of_worker(bind.open()?, index % self.len()))
+    }
+
+    /// A socket of this address for each thread, where the system deals to them what comes for it; else one.
+    pub(crate) fn open_group(&self, bind: Bind) -> Result<Vec<Arc<SharedSocket>>, BindError> {
+        let group = bind.open_group(self.len(), |index| self.worker(index).map(|worker| worker.runtime.enter()))?;
+        let shared = |(index, socket)| Arc::new(SharedSocket::of_worker(socket, index));
+        Ok(group.into_iter().enumerate().map(shared).collect())
+    }
+
+    /// A task of one of the threads reads a socket of this address, and ends with it.
+    pub(super) fn keep_reader(&self, local: SocketAddr, reader: AbortHandle) {
+        self.readers().push((local, reader));
+    }
+
+    fn readers(&self) -> MutexGuard<'_, Vec<(SocketAddr, AbortHandle)>> {
+        self.readers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The endpoint has these sockets now: those that share the address of another are closed.
+    pub(crate) fn follow(&self, sockets: &SocketList) {
+        self.readers().retain(|(local, reader)| {
+            let stays = sockets.has(*local);
+            if !stays {
+                reader.abort();
+            }
+            stays
+        });
     }
 
     /// The levers by which tests let threads fail.
@@ -107,8 +148,9 @@ impl WorkerPool {
             loans: read(&tally.loans),
             sent_bytes: read(&tally.sent_bytes),
             received_bytes: read(&tally.received_bytes),
+            handed_over: read(&tally.handed_over),
         };
-        self.0.iter().map(of).collect()
+        self.workers.iter().map(of).collect()
     }
 }
 

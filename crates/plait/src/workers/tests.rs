@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::{Connection, Endpoint, EndpointConfig, PathId, ServerConfig, TransportConfig};
 
 #[allow(dead_code)]
-mod support {
+pub(super) mod support {
     extern crate self as plait;
     include!("../../doc/pair.in");
 }
@@ -68,7 +68,7 @@ async fn upload(ends: &Ends, trouble: impl Future<Output = ()>) -> Outcome {
     uploaded
 }
 
-async fn upload_once(ends: &Ends) -> Outcome {
+pub(super) async fn upload_once(ends: &Ends) -> Outcome {
     let bytes: Vec<u8> = (0..BYTES).map(|at| (at ^ (at >> 8) ^ (at >> 16)) as u8).collect();
     let send = async {
         let mut send = ends.client.open_uni().await?;
