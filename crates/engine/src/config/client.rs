@@ -20,8 +20,10 @@ pub struct ClientConfig {
     pub(crate) attempt_delay: Duration,
 }
 
-/// RFC 8305 8: the recommended Connection Attempt Delay, and the shortest and longest that it allows.
-const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
+/// How long an attempt to connect goes unanswered before the next begins, where nothing else is said: the Connection Attempt Delay
+/// that RFC 8305 8 recommends.
+pub const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
+/// RFC 8305 8: the shortest and the longest that it allows.
 const ATTEMPT_DELAY_MIN: Duration = Duration::from_millis(10);
 const ATTEMPT_DELAY_MAX: Duration = Duration::from_secs(2);
 /// What a known round trip makes of the delay, at most: with a first pair that is dead, the handshake over the second is

@@ -225,7 +225,7 @@ mod tests {
         for job in &plan.jobs {
             let (scenario, seed) = plan.scenario(job).unwrap();
             let expected = 1 + (job.setup * SEEDS_OF_A_SETUP + job.repetition) as u64;
-            assert_eq!((scenario.endpoints.initial_path, seed), (job.initial, expected));
+            assert_eq!((scenario.endpoints.handshake.initial_path, seed), (job.initial, expected));
             assert_eq!(scenario.endpoints.scheduler.name(), "ecf");
         }
         assert_ne!(plan.hash(), self::plan(1).hash());

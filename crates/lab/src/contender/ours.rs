@@ -116,8 +116,10 @@ impl Contender for Plait {
     fn client(&self, work: &Work) -> Program {
         let extension = self.extension(work);
         let mut flags = self.flags(work);
-        // The simulator's client begins where the scenario says, and so do the kernel's.
-        flags.extend(["--extension", extension, "--path-policy", work.endpoints.path_policy, "--first-path-only"]);
+        flags.extend(["--extension", extension, "--path-policy", work.endpoints.path_policy]);
+        if work.endpoints.handshake.first_path_only {
+            flags.push("--first-path-only");
+        }
         if extension == "multiflow" {
             flags.push("--private-addresses");
         }

@@ -59,7 +59,7 @@ impl Layout {
             is_flow.then(|| plan.via.iter().fold((MTU_BYTES, MTU_BYTES), least))
         };
         let beside = scenario.cross.iter().map(beside).collect();
-        Self { mtu_bytes, initial_path: scenario.endpoints.initial_path, family, beside }
+        Self { mtu_bytes, initial_path: scenario.endpoints.handshake.initial_path, family, beside }
     }
 }
 

@@ -145,7 +145,7 @@ impl Stand<'_> {
 
     fn through_relay(&self) -> Result<Played, LabError> {
         Site::check_here()?;
-        let relay = Relay::open(self.scenario.paths.len(), self.scenario.endpoints.initial_path)?;
+        let relay = Relay::open(self.scenario.paths.len(), self.scenario.endpoints.handshake.initial_path)?;
         let work = self.work(relay.ways(), relay.server())?;
         self.contender.prepare(None, &work)?;
         let emulator = Emulator::start(self.scenario, self.seed, relay)?;

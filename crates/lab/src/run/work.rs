@@ -33,7 +33,7 @@ pub(crate) struct Work {
 impl Work {
     /// The path of the handshake.
     pub(crate) fn initial(&self) -> &PathEnds {
-        let at = self.endpoints.initial_path.min(self.ways.len() - 1);
+        let at = self.endpoints.handshake.initial_path.min(self.ways.len() - 1);
         &self.ways[at]
     }
 

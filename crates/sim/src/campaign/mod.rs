@@ -142,7 +142,7 @@ impl Campaign {
         let several = scenario.endpoints.extension != Extension::None && scenario.paths.len() > 1;
         let usual = if several { "auto" } else { "cubic" };
         let Endpoints {
-            initial_path,
+            handshake,
             extension,
             scheduler,
             congestion,
@@ -155,7 +155,7 @@ impl Campaign {
             ..
         } = scenario.endpoints;
         let mut note = |key: &str, value: String| _ = inputs.entry(format!("endpoints.{key}")).or_insert(value);
-        note("initial_path", initial_path.to_string());
+        note("initial_path", handshake.initial_path.to_string());
         note("extension", format!("{extension:?}").to_lowercase());
         note("scheduler", scheduler.name().to_owned());
         note("congestion", congestion.as_ref().map_or(usual, Chosen::name).to_owned());

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use plait_engine::config::ATTEMPT_DELAY;
+
 use crate::campaign::{Row, spread};
 use crate::command::CommandError;
 use crate::stats::Sorted;
@@ -91,8 +93,8 @@ pub(super) struct Contest {
 impl Contest {
     fn scenario(&self) -> String {
         format!(
-            "name = \"{}\"\n{}[transfer]\n{}[endpoints]\n{}[sweep]\nendpoints.extension = [\"none\", \"multipath\"]\n\
-             endpoints.initial_path = [0, 1]\n",
+            "name = \"{}\"\n{}[transfer]\n{}[endpoints]\n{}first_path_only = false\n[sweep]\n\
+             endpoints.extension = [\"none\", \"multipath\"]\nendpoints.initial_path = [0, 1]\n",
             self.name,
             self.network,
             self.load.text(),
@@ -109,7 +111,8 @@ pub(super) struct Pair {
     pub(super) alone: f64,
     /// Over both; infinite where that run did not complete.
     pub(super) together: f64,
-    /// By how much a start over the initial path is later than over the better one, as single runs of this seed show it.
+    /// By how much a start over the initial path is later than over the better one, as single runs of this seed show it, but by no
+    /// more than a client waits before it tries the next path.
     pub(super) later_start: f64,
 }
 
@@ -212,12 +215,21 @@ fn pair_up(contest: &Contest, rows: &[Row]) -> Vec<Compared> {
             together: contest.load.measure(both).unwrap_or(f64::INFINITY),
             later_start: start(single, initial)
                 .zip(start(alone, best))
-                .map_or(0.0, |(this, best)| (this - best).max(0.0)),
+                .map_or(0.0, |(this, best)| (this - best).clamp(0.0, longest_wait(single, initial))),
         };
         let pairs = alone.iter().zip(single).zip(both).map(pair).collect();
         Compared { contest: contest.clone(), initial, best, pairs }
     };
     vec![compared(0, first, from_first), compared(1, second, from_second)]
+}
+
+/// By how much a path can delay a start at most. A client waits [`ATTEMPT_DELAY`] for an answer before it tries the next path,
+/// and after one twice the time that it took: no longer than twice the delay.
+fn longest_wait(alone: &Row, path: usize) -> f64 {
+    let delay = ATTEMPT_DELAY.as_secs_f64();
+    // A run that left its path has no figures of it.
+    let is_late = alone.number(&format!("path{path}_rtt_min_ms")).is_some_and(|ms| ms / 1e3 > delay);
+    if is_late { delay } else { 2.0 * delay }
 }
 
 /// How a set of comparisons came out, each of which counts the same, however many seeds it has.
@@ -353,6 +365,21 @@ mod tests {
         assert_eq!((best_first.pairs[0].raw(), best_first.pairs[0].allowed()), (-0.5, -0.5));
         assert_eq!(best_first.pairs[1].raw(), f64::INFINITY, "what does not complete is no better than what does");
         assert_eq!(Tally::of(&compared).cells()[1], "50.0 % (75.0 %)");
+    }
+
+    #[test]
+    fn a_path_that_does_not_answer_in_time_excuses_the_wait_for_the_next_one() {
+        let with_rtt = |mut row: Row, ms: f64| {
+            row.cells.push(("path0_rtt_min_ms".to_owned(), ms.to_string()));
+            row
+        };
+        for (rtt_ms, later) in [(251.0, 0.25), (250.0, 0.5)] {
+            let rows = [with_rtt(row(9.0, 1200.0), rtt_ms), row(2.0, 100.0), row(2.8, 400.0), row(1.0, 100.0)];
+            let compared = pair_up(&Contest { seeds: 1, ..contest(Load::Download(1000)) }, &rows);
+            let pair = compared[0].pairs[0];
+            assert_eq!(pair.later_start, later);
+            assert!((pair.allowed() - (0.8 - later) / 2.0).abs() < 1e-9, "{pair:?}");
+        }
     }
 
     #[test]

@@ -56,6 +56,13 @@ pub struct Progress {
     pub failure: Option<String>,
 }
 
+impl Progress {
+    /// How far it is, to be compared with others.
+    pub(super) fn rank(&self) -> (bool, u64) {
+        (self.connected.is_some(), self.verified_bytes)
+    }
+}
+
 /// What a client does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {

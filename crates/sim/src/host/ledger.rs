@@ -64,8 +64,10 @@ pub struct StateChange {
 /// All that is written down.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
-    /// By path id.
-    pub paths: BTreeMap<u32, PathFigures>,
+    /// By connection, numbered as they began, and path id.
+    pub paths: BTreeMap<(usize, u32), PathFigures>,
+    /// The first connection whose handshake was completed: the one that a client's attempts led to.
+    pub chosen: Option<usize>,
     /// The sender's decisions.
     pub decisions: Decisions,
     /// State changes in order.
@@ -90,8 +92,14 @@ impl SharedLedger {
 }
 
 impl Ledger {
-    fn path(&mut self, id: PathId) -> &mut PathFigures {
-        self.paths.entry(id.0).or_default()
+    fn path(&mut self, connection: usize, id: PathId) -> &mut PathFigures {
+        self.paths.entry((connection, id.0)).or_default()
+    }
+
+    /// Path ids of the connection that was chosen, with their figures.
+    pub fn chosen_paths(&self) -> impl DoubleEndedIterator<Item = (u32, &PathFigures)> {
+        let chosen = self.chosen.unwrap_or_default();
+        self.paths.range((chosen, 0)..=(chosen, u32::MAX)).map(|((_, id), figures)| (*id, figures))
     }
 
     fn note(&mut self, now: Instant, connection: usize, event: &TraceEvent) {
@@ -100,25 +108,25 @@ impl Ledger {
         }
         match event {
             TraceEvent::PacketSent { path, bytes, .. } => {
-                let figures = self.path(*path);
+                let figures = self.path(connection, *path);
                 figures.packets_sent += 1;
                 figures.sent_bytes += u64::from(*bytes);
                 self.last_sent = Some(now);
             }
             TraceEvent::PacketReceived { path, bytes, .. } => {
-                let figures = self.path(*path);
+                let figures = self.path(connection, *path);
                 figures.packets_received += 1;
                 figures.received_bytes += u64::from(*bytes);
             }
-            TraceEvent::PacketLost { path, .. } => self.path(*path).packets_lost += 1,
+            TraceEvent::PacketLost { path, .. } => self.path(connection, *path).packets_lost += 1,
             TraceEvent::Mtu { path, bytes } => {
-                let figures = self.path(*path);
+                let figures = self.path(connection, *path);
                 figures.mtu_falls += u32::from(*bytes < figures.mtu_bytes);
                 figures.mtu_bytes = *bytes;
             }
-            TraceEvent::ProbeTimeout { path, .. } => self.path(*path).probe_timeouts += 1,
+            TraceEvent::ProbeTimeout { path, .. } => self.path(connection, *path).probe_timeouts += 1,
             TraceEvent::Metrics { path, rtt, rtt_min, window_bytes, in_flight_bytes, .. } => {
-                let figures = self.path(*path);
+                let figures = self.path(connection, *path);
                 figures.rtt = Some(*rtt);
                 figures.rtt_min = Some(*rtt_min);
                 figures.window_bytes = *window_bytes;
@@ -127,11 +135,12 @@ impl Ledger {
                 let beyond = in_flight_bytes.saturating_sub(figures.window_max_bytes);
                 self.beyond_window_bytes = self.beyond_window_bytes.max(beyond);
             }
+            TraceEvent::HandshakeCompleted { .. } => _ = self.chosen.get_or_insert(connection),
             TraceEvent::Started { tuple, .. } => {
-                self.path(PathId::ZERO).scenario_path = crate::run::network::path_of(tuple);
+                self.path(connection, PathId::ZERO).scenario_path = crate::run::network::path_of(tuple);
             }
             TraceEvent::Path { path, tuple, state } => {
-                let figures = self.path(*path);
+                let figures = self.path(connection, *path);
                 let scenario_path = crate::run::network::path_of(tuple);
                 figures.scenario_path = scenario_path;
                 if *state == PathState::Active {

@@ -2,6 +2,7 @@
 
 pub mod acks;
 pub mod app;
+mod attempts;
 pub mod decisions;
 mod holders;
 pub mod ledger;
@@ -27,6 +28,7 @@ use plait_engine::{
 use plait_netsim::{Datagram, Host, InterfaceState};
 
 use app::{App, Progress};
+use attempts::{AttemptState, Attempts, NoApp};
 use holders::{Holders, Out};
 use ledger::SharedLedger;
 use tls::{Identity, IdentityError};
@@ -49,6 +51,8 @@ pub struct HostSetup {
     pub random: Random,
     /// When a client connects.
     pub start: Instant,
+    /// Whether a client waits for an answer to its first address, and tries no other.
+    pub first_path_only: bool,
     /// Who is told the secrets of a server's connections.
     pub key_log: Option<Arc<dyn rustls::KeyLog>>,
     /// Who serves paths beside its connections.
@@ -87,13 +91,31 @@ struct Live {
     new_locals: Option<Vec<SocketAddr>>,
     /// The application and the connection were not asked yet what they want.
     is_new: bool,
+    /// One of a client's attempts; it gets the application if its handshake is the first to be complete.
+    is_attempt: bool,
 }
 
 impl Live {
     fn new(connection: Connection, app: Box<dyn App>, turn: Duration, holders: Option<Holders>) -> Self {
         let coordinator = Coordinator::new(connection);
         let inbox = VecDeque::new();
-        Self { coordinator, app, turn, app_at: None, failure: None, holders, inbox, new_locals: None, is_new: true }
+        Self {
+            coordinator,
+            app,
+            turn,
+            app_at: None,
+            failure: None,
+            holders,
+            inbox,
+            new_locals: None,
+            is_new: true,
+            is_attempt: false,
+        }
+    }
+
+    /// How far it is, to be compared with others.
+    fn rank(&self) -> (bool, (bool, u64)) {
+        (self.failure.is_none(), self.app.progress().rank())
     }
 
     fn receive(&mut self, now: Instant, input: Input) {
@@ -122,9 +144,9 @@ impl Live {
     }
 
     /// The connection and those who serve its paths take turns.
-    fn drive(&mut self, now: Instant, locals: &[(SocketAddr, InterfaceState)], buffer: &mut Vec<u8>, send: Send<'_>) {
+    fn drive(&mut self, now: Instant, around: &mut HostView<'_>, buffer: &mut Vec<u8>, send: Send<'_>) {
         let Some(holders) = &mut self.holders else {
-            self.take_turn(now, locals, buffer, send);
+            self.take_turn(now, around, buffer, send);
             return;
         };
         let count = holders.count();
@@ -149,7 +171,7 @@ impl Live {
             if self.coordinator.deadline().is_some_and(|at| at <= now) {
                 self.coordinator.on_timeout(now);
             }
-            self.take_turn(now, locals, buffer, send);
+            self.take_turn(now, around, buffer, send);
             if let Some(holders) = &mut self.holders {
                 holders.give(now, &mut self.coordinator);
                 holders.check(&self.coordinator);
@@ -159,14 +181,8 @@ impl Live {
 
     /// What the connection tells goes to the application, which does whatever it can once it has its turn; and all that is to be
     /// sent leaves.
-    fn take_turn(
-        &mut self,
-        now: Instant,
-        locals: &[(SocketAddr, InterfaceState)],
-        buffer: &mut Vec<u8>,
-        send: Send<'_>,
-    ) {
-        self.hear(now, locals);
+    fn take_turn(&mut self, now: Instant, around: &mut HostView<'_>, buffer: &mut Vec<u8>, send: Send<'_>) {
+        self.hear(now, around);
         if !self.turn.is_zero() {
             self.send(now, buffer, send);
             if earliest(self.app_at, self.app.deadline()).is_none_or(|at| at > now) {
@@ -188,12 +204,17 @@ impl Live {
     }
 
     /// What the connection tells.
-    fn hear(&mut self, now: Instant, locals: &[(SocketAddr, InterfaceState)]) {
+    fn hear(&mut self, now: Instant, around: &mut HostView<'_>) {
         while let Some(event) = self.coordinator.poll() {
             match event {
                 Event::Connected => {
+                    if self.is_attempt {
+                        // Another one was first: this one is given up in a moment.
+                        let Some(app) = around.attempts.as_mut().and_then(|attempts| attempts.win()) else { continue };
+                        (self.app, self.is_attempt) = (app, false);
+                    }
                     self.app.on_connected(now);
-                    let usable = if locals.len() > 1 { usable(locals) } else { Vec::new() };
+                    let usable = if around.locals.len() > 1 { usable(around.locals) } else { Vec::new() };
                     self.new_locals = (!usable.is_empty()).then_some(usable);
                     self.tell_locals(now);
                 }
@@ -214,6 +235,12 @@ impl Live {
     }
 }
 
+/// What the host has for each of its connections.
+struct HostView<'a> {
+    locals: &'a [(SocketAddr, InterfaceState)],
+    attempts: Option<&'a mut Attempts>,
+}
+
 /// Takes a datagram, or a train, that leaves.
 type Send<'a> = &'a mut dyn FnMut(&Transmit, &[u8]);
 
@@ -224,6 +251,8 @@ pub struct PlaitHost {
     /// Local addresses that a client's path policy may use, and whether each is up.
     locals: Vec<(SocketAddr, InterfaceState)>,
     make_app: Option<MakeApp>,
+    /// A client's attempts to connect, while none has succeeded.
+    attempts: Option<Attempts>,
     last: Progress,
     turn: Duration,
     /// Datagrams that have come since its last turn, and when it has its next for them.
@@ -238,7 +267,7 @@ pub struct PlaitHost {
 }
 
 impl PlaitHost {
-    /// A client that connects from the first of `locals` and may open paths from the others.
+    /// A client that connects from the first of `locals`, or from the first that is answered, and may open paths from the others.
     ///
     /// # Errors
     /// There is no certificate, or the engine refuses.
@@ -250,18 +279,17 @@ impl PlaitHost {
     ) -> Result<Self, HostError> {
         let mut random = setup.random;
         let config = Arc::new(EndpointConfig::from_random(&mut random));
-        let mut endpoint = Endpoint::new(config, None, random.fork());
+        let endpoint = Endpoint::new(config, None, random.fork());
         let mut client = ClientConfig::new(Identity::shared()?.client(setup.protection));
         client.transport_config(setup.transport);
-        let local = *locals.first().ok_or_else(|| HostError::Connect("no local address".into()))?;
-        let tuple = FourTuple { local, remote };
-        let (handle, connection) = endpoint
-            .connect(setup.start, client, tuple, "localhost")
-            .map_err(|error| HostError::Connect(error.to_string()))?;
+        if locals.is_empty() {
+            return Err(HostError::Connect("no local address".into()));
+        }
         let mut host = Self::empty(endpoint, setup.workers, setup.turn, &mut random);
         host.locals = locals.iter().map(|local| (*local, InterfaceState::Up)).collect();
-        let holders = host.holders();
-        host.live.insert(handle, Live::new(connection, Box::new(app), setup.turn, holders));
+        let tried = if setup.first_path_only { &locals[..1] } else { locals };
+        host.attempts = Some(Attempts::new(setup.start, client, tried, remote, Box::new(app)));
+        host.begin_attempts(setup.start)?;
         host.due = host.next_deadline();
         Ok(host)
     }
@@ -298,6 +326,7 @@ impl PlaitHost {
             live: BTreeMap::new(),
             locals: Vec::new(),
             make_app: None,
+            attempts: None,
             last: Progress::default(),
             out: Outbox::default(),
             buffer: Vec::new(),
@@ -305,15 +334,23 @@ impl PlaitHost {
         }
     }
 
-    /// How far the application of the first connection is, or of the last one that is gone.
-    pub fn progress(&self) -> &Progress {
-        self.live.values().next().map_or(&self.last, |one| one.app.progress())
+    /// The connection that is meant where there are several: the one that is furthest, the first of equals.
+    fn chief(&self) -> Option<&Live> {
+        self.live.values().rev().max_by_key(|one| one.rank())
     }
 
-    /// Why the first connection ended, if it did.
+    fn chief_mut(&mut self) -> Option<&mut Live> {
+        self.live.values_mut().rev().max_by_key(|one| one.rank())
+    }
+
+    /// How far the application of the connection is that is furthest, or of one that is gone.
+    pub fn progress(&self) -> &Progress {
+        self.chief().map_or(&self.last, |one| one.app.progress())
+    }
+
+    /// Why that connection ended, if it did.
     pub fn failure(&self) -> Option<&str> {
-        let live = self.live.values().next();
-        live.and_then(|one| one.failure.as_deref()).or(self.last.failure.as_deref())
+        self.chief().map_or(self.last.failure.as_deref(), |one| one.failure.as_deref())
     }
 
     /// Whoever is to serve the paths of one more connection.
@@ -321,9 +358,9 @@ impl PlaitHost {
         self.workers.as_mut().map(|(workers, random)| Holders::new(*workers, random.fork()))
     }
 
-    /// Something befalls a worker of the first connection that serves a path between addresses that are meant.
+    /// Something befalls a worker of the connection that serves a path between addresses that are meant.
     pub fn strike_worker(&mut self, now: Instant, fault: WorkerFaultKind, is_meant: impl Fn(&FourTuple) -> bool) {
-        if let Some(holders) = self.live.values_mut().next().and_then(|one| one.holders.as_mut()) {
+        if let Some(holders) = self.chief_mut().and_then(|one| one.holders.as_mut()) {
             holders.strike(now, fault, is_meant);
         }
     }
@@ -343,23 +380,26 @@ impl PlaitHost {
         joined.collect::<Vec<_>>().into_iter().next()
     }
 
-    /// Path ids of the first connection that are open, and those that are not yet forgotten.
+    /// Path ids of the connection that are open, and those that are not yet forgotten.
     pub fn path_counts(&self) -> (usize, usize) {
-        let first = self.live.values().next().map(|one| one.coordinator.connection().paths());
-        first.map_or((0, 0), |paths| (paths.ids().len(), paths.ids_with_closing().len()))
+        let paths = self.chief().map(|one| one.coordinator.connection().paths());
+        paths.map_or((0, 0), |paths| (paths.ids().len(), paths.ids_with_closing().len()))
     }
 
     fn drive(&mut self, now: Instant) {
-        let Self { endpoint, live, last, out, buffer, locals, .. } = self;
+        let Self { endpoint, live, last, out, buffer, locals, attempts, .. } = self;
         let mut ended = false;
         for (handle, one) in live.iter_mut() {
-            one.drive(now, locals, buffer, &mut |transmit, data| out.push(transmit, data));
+            let mut around = HostView { locals, attempts: attempts.as_mut() };
+            one.drive(now, &mut around, buffer, &mut |transmit, data| out.push(transmit, data));
             while let Some(event) = one.coordinator.poll_endpoint_event() {
                 endpoint.on_connection_event(*handle, event);
             }
             if one.coordinator.connection().is_drained() {
-                *last = one.app.progress().clone();
-                last.failure = last.failure.take().or(one.failure.take());
+                if one.app.progress().rank() >= last.rank() {
+                    *last = one.app.progress().clone();
+                    last.failure = last.failure.take().or(one.failure.take());
+                }
                 ended = true;
             }
         }
@@ -368,8 +408,47 @@ impl PlaitHost {
         }
     }
 
+    /// Begins the attempts whose turn has come.
+    ///
+    /// # Errors
+    /// The engine refuses to connect.
+    fn begin_attempts(&mut self, now: Instant) -> Result<(), HostError> {
+        while let Some(begun) = self.attempts.as_mut().and_then(|attempts| attempts.next(now, &mut self.endpoint)) {
+            let (handle, connection) = begun.map_err(|error| HostError::Connect(error.to_string()))?;
+            let holders = self.holders();
+            let mut one = Live::new(connection, Box::<NoApp>::default(), self.turn, holders);
+            one.is_attempt = true;
+            self.live.insert(handle, one);
+        }
+        Ok(())
+    }
+
+    /// How the attempts fare; once one has succeeded the others are given up.
+    fn judge_attempts(&mut self, now: Instant) {
+        let Self { attempts, live, out, buffer, .. } = self;
+        let Some(race) = attempts else { return };
+        race.observe(now, |handle| match live.get(&handle) {
+            Some(one) if one.failure.is_none() => match one.coordinator.connection().is_heard() {
+                true => AttemptState::Answered,
+                false => AttemptState::Open,
+            },
+            _ => AttemptState::Failed,
+        });
+        if !race.is_won() {
+            return;
+        }
+        *attempts = None;
+        for one in live.values_mut().filter(|one| one.is_attempt) {
+            if let Some(connection) = one.coordinator.joined() {
+                connection.withdraw(now);
+            }
+            one.send(now, buffer, &mut |transmit, data| out.push(transmit, data));
+        }
+    }
+
     fn next_deadline(&self) -> Option<Instant> {
-        earliest(self.live.values().filter_map(Live::deadline).min(), self.wakes)
+        let attempt = self.attempts.as_ref().and_then(Attempts::deadline);
+        earliest(earliest(self.live.values().filter_map(Live::deadline).min(), self.wakes), attempt)
     }
 
     fn admit(&mut self, handle: ConnectionHandle, connection: Connection) {
@@ -460,7 +539,10 @@ impl Host for PlaitHost {
                 self.receive(now, datagram);
             }
         }
+        // What the engine refuses once it would have refused at the start.
+        let _ = self.begin_attempts(now);
         self.drive(now);
+        self.judge_attempts(now);
         self.due = self.next_deadline();
         if out.is_empty() {
             std::mem::swap(out, &mut self.out.datagrams);
@@ -475,7 +557,7 @@ impl Host for PlaitHost {
             *is = state;
         }
         let locals = usable(&self.locals);
-        if let Some(one) = self.live.values_mut().next() {
+        if let Some(one) = self.chief_mut() {
             one.new_locals = Some(locals);
             one.tell_locals(now);
         }

@@ -86,7 +86,7 @@ fn what(scenario: &Scenario, seed: u64) -> String {
         "{load}; {} paths, path {} first; extension {}, scheduler {}, congestion control {}, acks by {}, protection {}; \
          seed {seed}.",
         scenario.paths.len(),
-        ends.initial_path,
+        ends.handshake.initial_path,
         format!("{:?}", ends.extension).to_lowercase(),
         ends.scheduler.name(),
         ends.congestion.as_ref().map_or("by default", Chosen::name),

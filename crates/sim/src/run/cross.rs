@@ -168,7 +168,16 @@ impl CrossSource {
                 let setup = |random, ledger: &SharedLedger| {
                     let transport = transport(&endpoints, 1, ledger, None);
                     let (start, key_log) = (now, key_log.clone());
-                    HostSetup { transport, protection, random, start, key_log, workers: None, turn }
+                    HostSetup {
+                        transport,
+                        protection,
+                        random,
+                        start,
+                        first_path_only: true,
+                        key_log,
+                        workers: None,
+                        turn,
+                    }
                 };
                 let client = setup(self.random.fork(), &self.ledgers[0]);
                 let client = PlaitHost::client(client, &[receiver], sender, Client::new(load))?;

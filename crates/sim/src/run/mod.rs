@@ -21,7 +21,7 @@ use crate::host::ledger::{Ledger, PathFigures, SharedLedger};
 use crate::host::{HostError, HostSetup, PlaitHost};
 use crate::pcap::Captures;
 use crate::scenario::changes::Changes;
-use crate::scenario::{Ends, Place, Scenario, WorkerFault};
+use crate::scenario::{Ends, Extension, Place, Scenario, WorkerFault};
 
 use cross::CrossTraffic;
 use ends::transport;
@@ -140,11 +140,13 @@ impl<'a> Running<'a> {
             protection: endpoints.protection,
             random,
             start: Instant::ZERO,
+            // Without an extension there is one path, and the scenario says which.
+            first_path_only: endpoints.handshake.first_path_only || endpoints.extension == Extension::None,
             key_log: key_log.clone(),
             workers: endpoints.workers,
             turn: endpoints.turn,
         };
-        let first = endpoints.initial_path;
+        let first = endpoints.handshake.initial_path;
         let others = (0..scenario.paths.len()).filter(|path| *path != first);
         let locals: Vec<_> = std::iter::once(first).chain(others).map(client_address).collect();
         let app = Client::new(scenario.load);

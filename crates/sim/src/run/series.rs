@@ -90,8 +90,8 @@ impl Series {
 
 /// The sender's view of a path of the scenario: of the newest path id that ran over it.
 pub(crate) fn of_ledger(ledger: &Ledger, path: usize) -> PathSample {
-    let newest = ledger.paths.values().rev().find(|figures| figures.scenario_path == Some(path));
-    newest.map_or_else(PathSample::default, |figures| PathSample {
+    let newest = ledger.chosen_paths().rev().find(|(_, figures)| figures.scenario_path == Some(path));
+    newest.map_or_else(PathSample::default, |(_, figures)| PathSample {
         carried_bytes: 0,
         window_bytes: figures.window_bytes,
         in_flight_bytes: figures.in_flight_bytes,
@@ -104,8 +104,8 @@ pub(crate) fn of_ledger(ledger: &Ledger, path: usize) -> PathSample {
 /// Verdicts over all path ids that ran over a path of the scenario.
 fn verdicts(ledger: &Ledger, path: usize) -> Verdicts {
     let mut sum = Verdicts::default();
-    let ids = ledger.paths.iter().filter(|(_, figures)| figures.scenario_path == Some(path)).map(|(id, _)| id);
-    for counts in ids.filter_map(|id| ledger.decisions.record.as_ref()?.verdicts.get(id)) {
+    let ids = ledger.chosen_paths().filter(|(_, figures)| figures.scenario_path == Some(path)).map(|(id, _)| id);
+    for counts in ids.filter_map(|id| ledger.decisions.record.as_ref()?.verdicts.get(&id)) {
         sum.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
     }
     sum

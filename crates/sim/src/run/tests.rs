@@ -391,6 +391,44 @@ fn queues_are_managed() {
     assert!(device > 60.0 && device < 150.0, "{device}");
 }
 
+/// A handshake that waits for its path, and one that tries the next as well.
+fn first_and_any(sets: &[(&str, &str)]) -> [Outcome; 2] {
+    let any = [sets, &[("endpoints.first_path_only", "false")]].concat();
+    [outcome(TWO, sets, 1), outcome(TWO, &any, 1)]
+}
+
+#[test]
+fn another_path_is_tried_where_the_first_is_silent_and_only_then() {
+    // The first path answers in time: nobody notices that another might have been tried.
+    let [first, any] = first_and_any(&[]);
+    assert_eq!((first.digest, &first.end), (any.digest, &any.end));
+    assert_eq!(any.end, End::Complete);
+
+    // RFC 8305 5: 250 ms later the second path has its turn, and its RTT is 30 ms.
+    for kind in ["download", "upload"] {
+        let late = [("path.0.rtt_ms", "700"), ("transfer.kind", kind)];
+        let [first, any] = first_and_any(&late);
+        assert_eq!((&first.end, &any.end, any.verified_bytes), (&End::Complete, &End::Complete, 2_000_000), "{kind}");
+        let ms = |outcome: &Outcome| outcome.handshake.unwrap().as_millis();
+        assert!(ms(&first) >= 700 && (280..300).contains(&ms(&any)), "{kind}: {} and {}", ms(&first), ms(&any));
+        assert!(any.elapsed < first.elapsed && any.faults.is_empty(), "{:?} {:?}", any.elapsed, any.faults);
+        let of = |path: usize| any.paths[path].sender.sent_bytes;
+        assert!(of(1) > of(0) && of(0) > 0, "{kind}: both paths carry: {} {}", of(0), of(1));
+    }
+
+    // The attempt that was given up ends long before the transfer does, and that ends nothing else.
+    let [_, any] = first_and_any(&[("path.0.rtt_ms", "700"), ("transfer.bytes", "12_000_000")]);
+    assert_eq!((any.end, any.verified_bytes), (End::Complete, 12_000_000));
+
+    // The first leads nowhere.
+    let [first, any] = first_and_any(&[("path.0.state", "down"), ("time_limit_s", "5")]);
+    assert_eq!((first.end, any.end), (End::Unfinished("time limit"), End::Complete));
+
+    // Without an extension the scenario says which path it is.
+    let [first, any] = first_and_any(&[("path.0.rtt_ms", "700"), ("endpoints.extension", "none")]);
+    assert_eq!(first.digest, any.digest);
+}
+
 #[test]
 fn links_may_carry_one_way_only() {
     let text = TWO.replace("rtt_ms = 30", "rtt_ms = 30\nup = { state = \"down\" }");

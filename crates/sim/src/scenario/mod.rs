@@ -122,8 +122,8 @@ pub struct Wishes {
 /// What both ends are set to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Endpoints {
-    /// Path of the handshake.
-    pub initial_path: usize,
+    /// Where the handshake begins.
+    pub handshake: HandshakePlan,
     /// Multipath or not.
     pub extension: Extension,
     /// The scheduler of both ends.
@@ -154,6 +154,16 @@ pub struct Endpoints {
     pub workers: Option<Workers>,
     /// How long a host takes from a datagram to its turn, and its application from that turn to its own.
     pub turn: Duration,
+}
+
+/// Over which paths a client tries to connect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HandshakePlan {
+    /// Path of the first attempt.
+    pub initial_path: usize,
+    /// Whether it is the only one; otherwise another begins on the next path where none is answered within 250 ms (RFC 8305 5).
+    /// Without an extension it is.
+    pub first_path_only: bool,
 }
 
 /// Everything about a run but its seed.

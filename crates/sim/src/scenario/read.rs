@@ -15,7 +15,7 @@ use super::duplex::{read_directions, read_duplex, read_vary};
 use super::reader::{Reader, SECONDS_MAX};
 use super::topology::{read_cross, read_links, read_place};
 use super::workers::{read_fault, read_workers};
-use super::{Endpoints, EventPlan, Extension, LinkEdit, PATHS_MAX, PathPlan, Scenario, Wishes};
+use super::{Endpoints, EventPlan, Extension, HandshakePlan, LinkEdit, PATHS_MAX, PathPlan, Scenario, Wishes};
 use super::{Traces, Tree};
 use crate::host::app::Load;
 use crate::policies::Policies;
@@ -160,7 +160,7 @@ fn read_load(transfer: Reader<'_>) -> Result<Load, ScenarioError> {
 impl Default for Endpoints {
     fn default() -> Self {
         Self {
-            initial_path: 0,
+            handshake: HandshakePlan { initial_path: 0, first_path_only: true },
             extension: Extension::Multipath,
             scheduler: Policies::default_scheduler(),
             congestion: None,
@@ -192,7 +192,10 @@ fn read_endpoints(reader: Reader<'_>, paths: usize, policies: &Policies) -> Resu
     let scheduler = reader.word("scheduler", &policies.scheduler_names())?;
     let congestion = reader.word("congestion", &policies.controller_names())?;
     let endpoints = Endpoints {
-        initial_path: reader.whole("initial_path", 0..=last, "(the paths of this file)")?.unwrap_or(0) as usize,
+        handshake: HandshakePlan {
+            initial_path: reader.whole("initial_path", 0..=last, "(the paths of this file)")?.unwrap_or(0) as usize,
+            first_path_only: reader.flag("first_path_only")?.unwrap_or(default.handshake.first_path_only),
+        },
         extension: extension.unwrap_or(default.extension),
         scheduler: scheduler.and_then(|name| policies.scheduler(name)).unwrap_or(default.scheduler),
         congestion: congestion.and_then(|name| policies.controller(name)),

@@ -51,7 +51,7 @@ fn every_key_arrives() {
     assert_eq!(second.own.down.delay, Duration::from_millis(25));
     assert!(matches!(second.own.up.loss, Loss::GilbertElliott { .. }));
     assert_eq!(scenario.load, Load::Download { bytes: 20_000_000 });
-    assert_eq!((scenario.endpoints.initial_path, scenario.endpoints.extension), (1, Extension::None));
+    assert_eq!((scenario.endpoints.handshake.initial_path, scenario.endpoints.extension), (1, Extension::None));
     assert_eq!((scenario.events[0].at, scenario.events[0].place), (Duration::from_secs(3), Place(0)));
 }
 

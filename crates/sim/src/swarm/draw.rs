@@ -341,7 +341,10 @@ impl Draft {
             let line = self.or_further(format!("keep_alive_s = {seconds:?}"), |_| String::new());
             self.line(line);
         }
-        let lines = self.further.as_mut().map(further::ends).unwrap_or_default();
+        let mut lines = self.further.as_mut().map(further::ends).unwrap_or_default();
+        // RFC 9000 9: an address stays the same until the handshake is over, and any may be that of the handshake then.
+        let rebinds = self.text.contains("rebind = ");
+        lines.retain(|line| !(rebinds && line.starts_with("first_path_only")));
         lines.iter().for_each(|line| self.line(line));
         if !self.damage {
             self.maybe(0.3, |_| "protection = \"null\"".to_owned());
@@ -379,6 +382,7 @@ mod tests {
             "target_ms",
             "max_burst_bytes",
             "tell_paths",
+            "first_path_only",
         ] {
             assert!(!old.contains(key) && new.contains(key), "{key}");
         }

@@ -65,6 +65,9 @@ pub(super) fn ends(random: &mut Random) -> Vec<String> {
     if random.chance(0.3) {
         lines.push("tell_paths = true".to_owned());
     }
+    if random.chance(0.3) {
+        lines.push("first_path_only = false".to_owned());
+    }
     lines
 }
 

@@ -299,7 +299,7 @@ mod tests {
         let tree = Tree::parse("x", text).unwrap();
         let less = without_item(&tree, "path", 1).unwrap();
         let scenario = Scenario::read(&less, &Traces::default()).unwrap();
-        assert_eq!((scenario.paths.len(), scenario.events.len(), scenario.endpoints.initial_path), (2, 1, 1));
+        assert_eq!((scenario.paths.len(), scenario.events.len(), scenario.endpoints.handshake.initial_path), (2, 1, 1));
         assert_eq!(scenario.events[0].place.0, 1);
         assert!(without_item(&tree, "path", 2).is_none(), "the initial path stays");
     }

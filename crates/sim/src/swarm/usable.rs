@@ -18,7 +18,7 @@ const DELAY_MAX: Duration = Duration::from_secs(2);
 /// True when a run must complete once the last event is over.
 pub(super) fn is_usable(scenario: &Scenario) -> bool {
     let mut plans: Vec<DuplexPlan> = scenario.duplexes().cloned().collect();
-    let initial = scenario.endpoints.initial_path;
+    let initial = scenario.endpoints.handshake.initial_path;
     let (mut interface, mut troubled) = (InterfaceState::Up, false);
     let (mut goes_away, mut ends_others) = (false, false);
     let way = scenario.way(initial);
@@ -31,7 +31,8 @@ pub(super) fn is_usable(scenario: &Scenario) -> bool {
         }
         // RFC 9000 9: addresses stay the same until the handshake is over
         let unsure = troubled || event.at < HANDSHAKE;
-        if event.rebind.is_some() && event.place == Place::path(initial) && unsure {
+        let may_begin = event.place == Place::path(initial) || !scenario.endpoints.handshake.first_path_only;
+        if event.rebind.is_some() && may_begin && unsure {
             return false;
         }
         troubled |= way.contains(&event.place) && event.rebind.is_none() && event.worker.is_none();
