@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use plait_base::{Dir, Instant, PathId, Random};
 use plait_engine::schedule::{
-    Decision, Demand, DemandKind, PathView, Scheduler, SchedulerFactory, WaitReason, candidates, reinject,
+    Decision, Demand, DemandKind, PathView, Scheduler, SchedulerFactory, WaitReason, candidates, fastest, reinject,
 };
 use plait_engine::stream::Overflow;
 use plait_wire::Frame;
@@ -83,6 +83,36 @@ impl SchedulerFactory for Counting {
     }
 }
 
+/// Waits for the fastest path with more than 1,000 bytes, and sends control frames on another one.
+#[derive(Debug)]
+struct Aside;
+
+impl Scheduler for Aside {
+    fn name(&self) -> &'static str {
+        "aside"
+    }
+
+    fn pick(&mut self, paths: &[PathView], demand: &Demand) -> Decision {
+        let fast = fastest(paths).map(|path| path.id);
+        match fast {
+            Some(fast) if demand.kind == DemandKind::Stream && demand.unsent_bytes > 1000 => {
+                Decision::Wait(WaitReason::Faster(fast))
+            }
+            _ => candidates(paths).last().map_or(Decision::Wait(WaitReason::Busy), |path| Decision::Send(path.id)),
+        }
+    }
+}
+
+impl SchedulerFactory for Aside {
+    fn name(&self) -> &'static str {
+        "aside"
+    }
+
+    fn build(&self, _random: Random) -> Box<dyn Scheduler> {
+        Box::new(Self)
+    }
+}
+
 /// Two validated paths with an RTT of about 20 ms.
 fn two_paths(scheduler: Arc<dyn SchedulerFactory>) -> Rig {
     let mut setup = Setup::default();
@@ -115,6 +145,20 @@ fn a_wait_for_a_faster_path_ends_while_stream_data_is_under_way_too() {
         let rtt = rig.conn().path_statistics(now, PathId(0)).unwrap().rtt.unwrap();
         assert!(rig.conn().deadline().unwrap() <= now + rtt, "with {bytes} bytes under way");
     }
+}
+
+#[test]
+fn no_stream_data_rides_along_with_control_frames_where_the_scheduler_waits_with_it() {
+    let mut rig = two_paths(Arc::new(Aside));
+    let id = rig.conn().streams().open(Dir::Uni).unwrap();
+    let seen = rig.seen.len();
+    write(&mut rig, 5_000);
+    assert_eq!(rig.seen.len(), seen, "it waits");
+    rig.conn().send_stream(id).reset(7).unwrap();
+    rig.pump();
+    let since = &rig.seen[seen..];
+    assert!(since.iter().any(|s| s.has(|f| matches!(f, Frame::ResetStream(_)))));
+    assert!(!since.iter().any(|s| s.has(|f| matches!(f, Frame::Stream(_)))));
 }
 
 #[test]

@@ -151,7 +151,7 @@ impl Connection {
             let feedback = self.paths.take_feedback();
             self.process_acked_and_lost(now, id, feedback);
         }
-        if purpose == Purpose::Data && space == Space::Data {
+        if matches!(purpose, Purpose::Data | Purpose::Control) && space == Space::Data {
             self.scheduling.scheduler.on_sent(id, u64::from(bytes), now);
         }
         if purpose != Purpose::End {

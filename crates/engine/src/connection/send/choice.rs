@@ -4,7 +4,7 @@ use plait_base::time::earliest;
 use plait_base::{Instant, PathId, Side, Space};
 use plait_path::{Path, Paths, SendRoom, frame_room};
 use plait_schedule::reinject::Occasion;
-use plait_schedule::{Decision, Demand, DemandKind, PathView, Room};
+use plait_schedule::{Decision, Demand, DemandKind, PathView, Room, WaitReason, fastest};
 use plait_stream::{Datagrams, Streams};
 
 use crate::config::StreamPlacement;
@@ -98,10 +98,23 @@ impl Scheduling {
         }
         let demand = offer.demand.as_ref()?;
         match self.decide(paths, streams, datagrams, offer, demand) {
+            Decision::Send(path) if self.is_for_control_alone(path, offer, demand) => {
+                Some(Choice { path, purpose: Purpose::Control })
+            }
             Decision::Send(path) => Some(Choice { path, purpose: data_or_mtu_probe(paths, path, offer) }),
             Decision::SendAlso { primary: path, .. } => Some(Choice { path, purpose: Purpose::Data }),
             Decision::Wait(_) => None,
         }
+    }
+
+    /// True where control frames, which never wait, leave on a path that stream data would not take: what rode along there would
+    /// hold up all that follows it.
+    fn is_for_control_alone(&mut self, path: PathId, offer: &Offer, demand: &Demand) -> bool {
+        let may_wait = demand.kind == DemandKind::Control
+            && offer.stream_bytes > 0
+            && fastest(self.views.list()).is_some_and(|fast| fast.id != path);
+        let stream = Demand { kind: DemandKind::Stream, ..*demand };
+        may_wait && matches!(self.pick(Shown::All, &stream), Decision::Wait(WaitReason::Faster(_)))
     }
 
     /// The scheduler's answer. Where the next datagram is too large for packets of some paths, those that can carry it are

@@ -70,7 +70,7 @@ impl Connection {
         }
         scheduling.copies.copy_window_updates(id, streams, &paths.table, &scheduling.full_sockets);
         scheduling.copies.fill(id, streams, w);
-        if purpose != Purpose::Copies {
+        if !matches!(purpose, Purpose::Copies | Purpose::Control) {
             // RFC 9221 5.4: asked only where the window lets a packet leave
             datagrams.fill(room, w);
             streams.fill_data(scheduling.lanes(id), w);

@@ -15,6 +15,8 @@ pub(crate) enum Purpose {
     OtherAddress,
     /// What the scheduler was asked about: control frames, datagrams, stream data.
     Data,
+    /// Control frames, where the scheduler waits for a faster path with stream data.
+    Control,
     /// Frames that were sent elsewhere already.
     Copies,
     /// Acks and nothing else.
@@ -35,7 +37,7 @@ impl Purpose {
 
     /// True for what the scheduler was asked about.
     pub(crate) fn is_scheduled(self) -> bool {
-        matches!(self, Self::Data | Self::MtuProbe(_))
+        matches!(self, Self::Data | Self::Control | Self::MtuProbe(_))
     }
 
     /// True where a packet that asks for no ack would miss the point.
