@@ -2,20 +2,16 @@
 //!
 //! A slow path never holds a fast one back. While the peer's window, or our send buffer, is so small that the fast path alone
 //! sends all of it in less than a round trip on the slow one, the fast path is waited for: what the slow one carries would keep
-//! the window closed. The question is that of BLEST (Ferlin et al., 2016), the hysteresis that of ECF (Lim et al., 2017). Nor
-//! does the end of what waits go the slow way while the fast path is only paced and would be done with it sooner.
+//! the window closed. The question is that of BLEST (Ferlin et al., 2016), the hysteresis that of ECF (Lim et al., 2017).
 
 use plait_base::{PathId, Random};
 
 use crate::candidates::fastest_with_room;
 use crate::choice::{Choice, choice};
 use crate::decision::{Decision, WaitReason};
-use crate::patience::{Patience, paced_is_sooner};
+use crate::patience::Patience;
 use crate::scheduler::{Scheduler, SchedulerFactory};
 use crate::view::{Demand, DemandKind, PathView};
-
-/// More than one train of packets carries.
-const TRAIN_BYTES: u64 = 65_536;
 
 /// Builds the scheduler `minrtt`, which has no settings.
 #[derive(Clone, Copy, Debug, Default)]
@@ -51,8 +47,7 @@ impl Scheduler for MinRtt {
             Ok(choice) => choice,
             Err(decision) => return decision,
         };
-        let would_block = self.patience.would_block(fast, slow, window_bytes(paths, demand));
-        if would_block || paced_is_sooner(fast, slow, demand.unsent_bytes) {
+        if self.patience.would_block(fast, slow, window_bytes(paths, demand)) {
             return Decision::Wait(WaitReason::Faster(fast.id));
         }
         Decision::Send(slow.id)
@@ -63,10 +58,7 @@ impl Scheduler for MinRtt {
             Ok(Choice { fast, slow }) => {
                 // What a packet takes of the credit it adds to what is under way: the window stays, and so does the answer.
                 let would_block = || self.patience.blocks(fast, slow, window_bytes(paths, demand));
-                // What follows leaves less to wait for.
-                let rest = demand.unsent_bytes.saturating_sub(TRAIN_BYTES);
-                let is_last = || paced_is_sooner(fast, slow, rest);
-                slow.id == path && self.patience == Patience::Sending && !would_block() && !is_last()
+                slow.id == path && self.patience == Patience::Sending && !would_block()
             }
             Err(decision) => decision == Decision::Send(path),
         }
@@ -122,26 +114,6 @@ mod tests {
     }
 
     #[test]
-    fn the_end_waits_for_a_pacer_that_is_done_sooner() {
-        let unsent = |unsent_bytes| Demand { unsent_bytes, ..demand(1 << 20) };
-        let (mut fast, slow) = (view(0, 20), view(1, 31));
-        (fast.room, fast.window_bytes, fast.in_flight_bytes) =
-            (Room::Paced(plait_base::Instant::ZERO), 100_000, 20_000);
-        let wait = Decision::Wait(WaitReason::Faster(PathId(0)));
-        // At 100,000 bytes in four fifths of 20 ms, 62,500 leave in the 10 ms by which the slow path is later, but for a timer's 1 ms.
-        let mut minrtt = MinRtt::default();
-        assert_eq!(minrtt.pick(&[fast, slow], &unsent(62_500)), wait);
-        assert_eq!(minrtt.pick(&[fast, slow], &unsent(62_501)), Decision::Send(PathId(1)));
-        assert!(minrtt.keeps_to(PathId(1), &[fast, slow], &unsent(62_501 + TRAIN_BYTES)), "a train leaves more");
-        assert!(!minrtt.keeps_to(PathId(1), &[fast, slow], &unsent(62_500 + TRAIN_BYTES)));
-        // What does not fit into the window waits for acks too.
-        fast.in_flight_bytes = 40_000;
-        assert_eq!(minrtt.pick(&[fast, slow], &unsent(62_500)), Decision::Send(PathId(1)));
-        fast.room = Room::Window;
-        assert_eq!(minrtt.pick(&[fast, slow], &unsent(10_000)), Decision::Send(PathId(1)));
-    }
-
-    #[test]
     fn a_window_is_what_all_paths_share() {
         let stream = |bytes| Demand { send_credit_bytes: bytes, ..demand(1 << 20) };
         let (mut fast, mut slow) = (view(0, 20), view(1, 41));
@@ -161,8 +133,5 @@ mod tests {
         assert_eq!(MinRtt::default().pick(&[fast, slow], &stream(60_000)), Decision::Send(PathId(1)));
         fast.delivery_rate_bps = None;
         assert_eq!(MinRtt::default().pick(&[fast, slow], &stream(60_000)), wait);
-        // What it delivers goes on after a cut: 200,000 bytes a round trip, of which 100,000 are under way yet.
-        (fast.window_bytes, fast.in_flight_bytes, fast.delivery_rate_bps) = (50_000, 100_000, Some(80_000_000));
-        assert_eq!(MinRtt::default().pick(&[fast, slow], &stream(200_000)), wait);
     }
 }

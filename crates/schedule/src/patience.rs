@@ -1,15 +1,10 @@
 //! When waiting for a fast path is over sooner than sending on a slow one: the rule of ECF (Lim et al., 2017), and a like one
 //! for a window that all paths share.
 
-use crate::view::{PathView, Room};
+use crate::view::PathView;
 
 /// 1 / beta: the hysteresis of beta = 0.25 that keeps a waiting sender waiting.
 const HYSTERESIS_DIVISOR: u128 = 4;
-
-/// How much faster than a window a round trip packets are paced, as numerator and denominator.
-const PACER_GAIN: (u128, u128) = (5, 4);
-/// How late a timer may be, microseconds.
-const TIMER_MICROS: u128 = 1000;
 
 /// Whether the last decision was to wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -85,21 +80,8 @@ fn window(path: &PathView) -> u128 {
     u128::from(path.window_bytes.max(1))
 }
 
-/// What a path carries in a round trip, as far as it was measured: one that waits for credit, and not for its window, keeps a
-/// window that it has no use for, and one that has just cut its window still delivers what is under way at the same rate.
+/// What of its window a path uses: one that waits for credit, and not for its window, keeps a window that it has no use for.
 fn used_window(path: &PathView) -> u128 {
-    let Some(bps) = path.delivery_rate_bps else { return window(path) };
-    let carried = rtt(path) * u128::from(bps) / 8_000_000;
-    carried.max(u128::from(path.in_flight_bytes).min(window(path))).max(1)
-}
-
-/// True where the pacer alone holds the fast path, and lets out all that waits in less time than the slow path's round trip is
-/// longer: then whatever goes the slow way arrives last.
-pub(crate) fn paced_is_sooner(fast: &PathView, slow: &PathView, unsent: u64) -> bool {
-    let fits = fast.in_flight_bytes.saturating_add(unsent) <= fast.window_bytes;
-    let ahead = rtt(slow).saturating_sub(rtt(fast) + TIMER_MICROS);
-    // RFC 9002 7.7: a window leaves in four fifths of a round trip.
-    matches!(fast.room, Room::Paced(_))
-        && fits
-        && u128::from(unsent) * rtt(fast) * PACER_GAIN.1 <= window(fast) * ahead * PACER_GAIN.0
+    let carried = path.delivery_rate_bps.map_or(u128::MAX, |bps| rtt(path) * u128::from(bps) / 8_000_000);
+    carried.max(u128::from(path.in_flight_bytes)).clamp(1, window(path))
 }
