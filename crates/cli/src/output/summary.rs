@@ -122,9 +122,11 @@ pub(crate) struct DownloadSummary {
     pub(crate) error: Option<String>,
 }
 
-/// What one of our threads did that served paths.
+/// What one of our threads did that served paths and connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct WorkerSummary {
+    /// Connections of clients that it took on.
+    pub(crate) connections: u64,
     /// Paths that were lent to it, each as often as it was.
     pub(crate) loans: u64,
     /// UDP payload that it sent.
@@ -137,8 +139,8 @@ pub(crate) struct WorkerSummary {
 
 impl From<WorkerFigures> for WorkerSummary {
     fn from(figures: WorkerFigures) -> Self {
-        let WorkerFigures { loans, sent_bytes, received_bytes, handed_over, .. } = figures;
-        Self { loans, sent_bytes, received_bytes, handed_over }
+        let WorkerFigures { connections, loans, sent_bytes, received_bytes, handed_over, .. } = figures;
+        Self { connections, loans, sent_bytes, received_bytes, handed_over }
     }
 }
 

@@ -59,6 +59,11 @@ impl EndpointConfig {
         self
     }
 
+    /// Length of our connection ids, as [`Self::cid_len`] set it.
+    pub fn cid_bytes(&self) -> usize {
+        self.cid_len
+    }
+
     /// The key from which stateless reset tokens are derived.
     pub fn reset_key(&mut self, key: ResetKey) -> &mut Self {
         self.reset_key = Arc::new(key);

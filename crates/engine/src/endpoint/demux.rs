@@ -209,6 +209,12 @@ impl Demux {
         }
     }
 
+    /// All ids that lead to a connection, each with its path.
+    pub(crate) fn ids_of(&self, handle: ConnectionHandle) -> impl Iterator<Item = (ConnectionId, PathId)> + '_ {
+        let cids = self.members.get(handle.0).and_then(Option::as_ref).map_or(&[][..], |member| &member.cids);
+        cids.iter().filter_map(|cid| Some((*cid, self.cids.get(cid)?.path)))
+    }
+
     /// True when an id is in use.
     pub(crate) fn is_taken(&self, cid: &ConnectionId) -> bool {
         self.cids.contains_key(cid)

@@ -29,9 +29,21 @@ pub struct Incoming {
     /// Those that its first packet opened under.
     pub(super) initial_keys: Box<PacketKeys>,
     pub(super) first: Input,
+    /// Where the caller said so.
+    pub(super) receiver: Option<usize>,
 }
 
 impl Incoming {
+    /// Says which of several sockets of one address its first packet came by.
+    pub fn set_receiver(&mut self, receiver: Option<usize>) {
+        self.receiver = receiver;
+    }
+
+    /// Which of several sockets of one address its first packet came by, as [`Self::set_receiver`] said.
+    pub fn receiver(&self) -> Option<usize> {
+        self.receiver
+    }
+
     /// The client's address.
     pub fn remote_address(&self) -> SocketAddr {
         self.first.tuple.remote

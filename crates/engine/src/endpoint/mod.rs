@@ -10,6 +10,7 @@ mod connect;
 mod demux;
 mod first;
 mod incoming;
+mod known;
 pub(crate) mod parts;
 mod race;
 mod receive;
@@ -22,7 +23,7 @@ mod waiting;
 use std::fmt;
 use std::sync::Arc;
 
-use plait_base::{ConnectionId, Instant, Random};
+use plait_base::{ConnectionId, Instant, PathId, Random};
 use plait_crypto::ResetKey;
 
 use crate::config::{EndpointConfig, ServerConfig};
@@ -34,6 +35,7 @@ use waiting::{Waiting, WaitingLimits};
 
 pub use connect::ConnectError;
 pub use incoming::{AcceptCause, AcceptError, Incoming, RetryError};
+pub use known::KnownIds;
 pub use race::{Race, pairs};
 pub use receive::Received;
 
@@ -102,6 +104,11 @@ impl Endpoint {
     /// the peer that come until then are not answered (RFC 9000 10.2.2).
     pub fn let_go(&mut self, handle: ConnectionHandle, now: Instant, until: Instant) {
         self.demux.depart(handle, now, until);
+    }
+
+    /// The ids by which datagrams find a connection now, with the path that each leads to.
+    pub fn ids_of(&self, handle: ConnectionHandle) -> impl Iterator<Item = (ConnectionId, PathId)> + '_ {
+        self.demux.ids_of(handle)
     }
 
     /// A random id of our length that no connection has; the empty one when our ids are empty.

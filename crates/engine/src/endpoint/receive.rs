@@ -32,10 +32,10 @@ pub enum Received {
 
 /// A datagram that was received, less its bytes.
 #[derive(Clone, Copy)]
-struct DatagramInfo {
-    now: Instant,
-    tuple: FourTuple,
-    ecn: Option<Ecn>,
+pub(super) struct DatagramInfo {
+    pub(super) now: Instant,
+    pub(super) tuple: FourTuple,
+    pub(super) ecn: Option<Ecn>,
 }
 
 impl DatagramInfo {
@@ -60,6 +60,31 @@ impl DatagramInfo {
 }
 
 const LONG_FORM: u8 = 0x80;
+
+/// The connection id, of `cid_len` bytes, that a datagram with a short header bears.
+fn short_cid(data: &[u8], cid_len: usize) -> Option<ConnectionId> {
+    let (first, rest) = data.split_first()?;
+    if first & LONG_FORM != 0 {
+        return None;
+    }
+    rest.get(..cid_len).and_then(ConnectionId::new)
+}
+
+/// Takes the datagrams at the front of a train that have the same short header's id, where `find` knows whose it is.
+pub(super) fn receive_known(
+    arrival: DatagramInfo,
+    cid_len: usize,
+    train: &mut BytesMut,
+    segment_bytes: usize,
+    find: impl FnOnce(&ConnectionId) -> Option<Destination>,
+) -> Option<Received> {
+    let segment_bytes = segment_bytes.clamp(1, train.len().max(1));
+    let cid = train.get(..segment_bytes).and_then(|first| short_cid(first, cid_len))?;
+    let to = find(&cid)?;
+    let is_same = |segment: &&[u8]| short_cid(segment, cid_len) == Some(cid);
+    let run_bytes = train.chunks(segment_bytes).take_while(is_same).map(<[u8]>::len).sum();
+    Some(arrival.deliver_train(to, train.split_to(run_bytes), segment_bytes))
+}
 
 impl Endpoint {
     /// Takes one datagram in. `reply` is cleared, and holds the bytes of a [`Received::Reply`].
@@ -94,24 +119,18 @@ impl Endpoint {
         reply: &mut Vec<u8>,
     ) -> Received {
         reply.clear();
-        let segment_bytes = segment_bytes.clamp(1, train.len().max(1));
-        let cid = train.get(..segment_bytes).and_then(|first| self.short_cid(first));
-        let Some((cid, to)) = cid.and_then(|cid| Some((cid, self.short_destination(&tuple, &cid)?))) else {
-            return self.receive(now, tuple, ecn, train.split_to(segment_bytes.min(train.len())), reply);
-        };
-        let is_same = |segment: &&[u8]| self.short_cid(segment) == Some(cid);
-        let run_bytes = train.chunks(segment_bytes).take_while(is_same).map(<[u8]>::len).sum();
+        let find = |cid: &ConnectionId| self.short_destination(&tuple, cid);
         let arrival = DatagramInfo { now, tuple, ecn };
-        arrival.deliver_train(to, train.split_to(run_bytes), segment_bytes)
+        if let Some(received) = receive_known(arrival, self.config.cid_len, train, segment_bytes, find) {
+            return received;
+        }
+        let first_bytes = segment_bytes.clamp(1, train.len().max(1)).min(train.len());
+        self.receive(now, tuple, ecn, train.split_to(first_bytes), reply)
     }
 
     /// The connection id that a datagram with a short header bears.
     fn short_cid(&self, data: &[u8]) -> Option<ConnectionId> {
-        let (first, rest) = data.split_first()?;
-        if first & LONG_FORM != 0 {
-            return None;
-        }
-        rest.get(..self.config.cid_len).and_then(ConnectionId::new)
+        short_cid(data, self.config.cid_len)
     }
 
     /// One look-up finds connection and path.
@@ -279,6 +298,7 @@ impl Endpoint {
                     initial_keys: Box::new(initial_keys),
                     // It waits for the application, and must not keep a larger receive buffer for so long.
                     first: arrival.input(InputKind::Packets, PathId::ZERO, BytesMut::from(&*data)),
+                    receiver: None,
                 })
             }
         }

@@ -17,8 +17,9 @@ use tokio::time::Sleep;
 use super::inbox::{cost, trim};
 use super::state::{HandshakeProgress, Shared, State};
 use crate::endpoint::EndpointShared;
+use crate::net::SpareBuffers;
 use crate::sockets::{Listener, OnUnreachable, SendQueues, SocketList};
-use crate::workers::LentPaths;
+use crate::workers::{LentPaths, Seat};
 
 /// Datagrams after which others get a turn.
 const MAX_DATAGRAMS: usize = 256;
@@ -33,6 +34,10 @@ pub(crate) struct Driver {
     send_queues: SendQueues,
     /// The paths that threads serve, on an endpoint that has such threads.
     loans: Option<LentPaths>,
+    /// While it lives on a thread of its endpoint.
+    seat: Option<Seat>,
+    /// Where the memory of datagrams goes.
+    spare_buffers: Arc<SpareBuffers>,
     inputs: VecDeque<Input>,
     endpoint_events: Vec<EndpointEvent>,
     timer: Pin<Box<Sleep>>,
@@ -77,20 +82,23 @@ impl Driver {
         shared: Arc<Shared>,
         endpoint: Arc<EndpointShared>,
         sockets: Arc<SocketList>,
-        listener: Option<Listener>,
+        (listener, seat): (Option<Listener>, Option<Seat>),
     ) -> Self {
         let timer = Box::pin(tokio::time::sleep_until(shared.clock.for_timer(Instant::ZERO)));
         let born_at = shared.clock.now();
         if sockets.may_fragment() {
             shared.lock().now_or_later(born_at, |engine, _| engine.stop_mtu_search());
         }
+        let spare_buffers = seat.as_ref().map_or(&endpoint.spare_buffers, |seat| &seat.spare_buffers).clone();
         let loans = endpoint.workers().map(|_| LentPaths::new(handle, endpoint.clone()));
         Self {
             handle,
             shared,
             endpoint,
-            send_queues: SendQueues::new(sockets),
+            send_queues: SendQueues::new(sockets, seat.as_ref().map(|seat| seat.thread)),
             loans,
+            seat,
+            spare_buffers,
             inputs: VecDeque::new(),
             endpoint_events: Vec::new(),
             timer,
@@ -99,6 +107,23 @@ impl Driver {
             life: Life::Known,
             listener,
         }
+    }
+
+    /// True while threads serve paths of it.
+    pub(crate) fn has_lent(&self) -> bool {
+        self.loans.as_ref().is_some_and(LentPaths::is_lending)
+    }
+
+    /// Goes on as a task of the application's runtime.
+    pub(crate) fn move_to_application(mut self: Box<Self>) {
+        self.seat = None;
+        self.shared.leave_thread();
+        let runtime = self.endpoint.runtime.clone();
+        let _runtime = runtime.enter();
+        // A timer belongs to the runtime that it was made in.
+        self.timer = Box::pin(tokio::time::sleep_until(self.shared.clock.for_timer(Instant::ZERO)));
+        self.timer_at = None;
+        runtime.spawn(self);
     }
 
     /// Word that datagrams do not get through counts until the server is heard.
@@ -143,15 +168,16 @@ impl Driver {
             }
             state.do_later(now);
         }
-        let mut absorbed_bytes = 0;
+        let (mut absorbed_bytes, mut received_bytes) = (0, 0);
         let mut datagrams = 0;
         while datagrams < MAX_DATAGRAMS
             && let Some(input) = self.inputs.pop_front()
         {
             absorbed_bytes += cost(&input);
+            received_bytes += input.size();
             datagrams += input.datagrams();
             if let Some(memory) = state.engine.handle_datagram(now, input) {
-                self.endpoint.spare_buffers.keep(memory);
+                self.spare_buffers.keep(memory);
             }
         }
         trim(&mut self.inputs);
@@ -170,6 +196,9 @@ impl Driver {
         state.deliver_events(&self.shared.notifies);
         drop(state);
         self.shared.inbox.on_absorbed(absorbed_bytes);
+        if let Some(seat) = &self.seat {
+            seat.on_received(received_bytes);
+        }
         if visited && self.inputs.is_empty() { Work::Done } else { Work::Left }
     }
 
@@ -182,7 +211,11 @@ impl Driver {
         TRAIN.set(buffer);
         if let Some(loans) = &mut self.loans {
             let mut state = self.shared.lock();
-            loans.serve(self.shared.clock.now(), &mut state.engine, &self.shared, &self.send_queues);
+            // With one path there is nothing to split: it is served where the connection lives.
+            let splits = self.seat.is_none() || state.engine.connection().paths().tuples().nth(1).is_some();
+            if splits {
+                loans.serve(self.shared.clock.now(), &mut state.engine, &self.shared, &self.send_queues);
+            }
         }
         work
     }
@@ -209,6 +242,9 @@ impl Driver {
                 return Work::Done;
             };
             self.busy_at = Some(now);
+            if let Some(seat) = &self.seat {
+                seat.on_sent(transmit.size);
+            }
             self.send_queues.send(cx, transmit, buffer);
         }
         Work::Left
@@ -225,7 +261,7 @@ impl Driver {
         self.inputs.shrink_to_fit();
         self.shared.inbox.shrink_to_fit();
         self.send_queues.shrink_to_fit();
-        self.endpoint.spare_buffers.clear();
+        self.spare_buffers.clear();
         self.shared.lock().shrink_to_fit();
     }
 
@@ -238,7 +274,7 @@ impl Driver {
                     _ => {}
                 }
             }
-            self.endpoint.on_connection_events(self.handle, &self.endpoint_events);
+            self.endpoint.on_connection_events((self.handle, &self.shared), &self.endpoint_events);
         }
         self.endpoint_events.clear();
     }
@@ -266,7 +302,7 @@ impl Driver {
         }
         if let Life::Draining { until } = self.life {
             self.life = Life::Forgotten;
-            self.endpoint.let_go(self.handle, self.shared.clock.now(), until);
+            self.endpoint.let_go((self.handle, &self.shared), self.shared.clock.now(), until);
             return Poll::Ready(Work::Done);
         }
         let deadline = earliest(deadline, self.loans.as_ref().and_then(LentPaths::deadline));

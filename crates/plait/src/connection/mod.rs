@@ -5,6 +5,7 @@ mod connecting;
 mod driver;
 mod inbox;
 mod policies;
+mod resident;
 mod state;
 mod stats;
 
@@ -26,6 +27,7 @@ pub(crate) use connecting::Contest;
 pub use connecting::{Connecting, ZeroRttAccepted};
 pub(crate) use driver::Driver;
 pub(crate) use inbox::{Inbox, InboxBudget, cost};
+pub(crate) use resident::Resident;
 pub(crate) use state::{ConnectionRef, Shared, Standing, State};
 pub use stats::ConnectionStats;
 

@@ -33,6 +33,10 @@ pub(crate) struct Shared {
     pub(crate) routes: Routes,
     pub(crate) notifies: Notifies,
     pub(crate) clock: Clock,
+    /// The thread of the endpoint that it began on, where its datagrams are to arrive.
+    thread: Option<usize>,
+    /// Its task runs on that thread.
+    lives_there: AtomicBool,
     /// Beside the lock, since the endpoint looks at it under its own.
     close_sent: AtomicBool,
 }
@@ -312,7 +316,13 @@ impl State {
 }
 
 impl Shared {
-    pub(crate) fn new(engine: Engine, remote: SocketAddr, clock: Clock, inboxes: Arc<InboxBudget>) -> Arc<Self> {
+    pub(crate) fn new(
+        engine: Engine,
+        remote: SocketAddr,
+        clock: Clock,
+        inboxes: Arc<InboxBudget>,
+        thread: Option<usize>,
+    ) -> Arc<Self> {
         let state = State {
             engine: Coordinator::new(engine),
             later: VecDeque::new(),
@@ -333,12 +343,29 @@ impl Shared {
             routes: Routes::default(),
             notifies: Notifies::default(),
             clock,
+            thread,
+            lives_there: AtomicBool::new(thread.is_some()),
             close_sent: AtomicBool::new(false),
         })
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The thread of the endpoint that it began on, on a server that has such threads.
+    pub(crate) fn thread(&self) -> Option<usize> {
+        self.thread
+    }
+
+    /// The thread of the endpoint that its task runs on.
+    pub(crate) fn residence(&self) -> Option<usize> {
+        self.thread.filter(|_| self.lives_there.load(Ordering::Relaxed))
+    }
+
+    /// From now on its task runs on the application's runtime.
+    pub(super) fn leave_thread(&self) {
+        self.lives_there.store(false, Ordering::Relaxed);
     }
 
     /// Gives up an attempt that lost; the peer is told if it was heard.

@@ -3,10 +3,10 @@
 use std::sync::{Arc, MutexGuard};
 
 use plait_base::{CloseCode, FourTuple, Random, TransportError};
-use plait_engine::ConnectionHandle;
 use plait_engine::config;
 use plait_engine::connection::ConnectionError;
 use plait_engine::endpoint::{self as engine, AcceptCause, AcceptError};
+use plait_engine::{ConnectionHandle, EndpointEvent};
 
 use super::driver::Driver;
 use super::errors::ConnectError;
@@ -16,7 +16,7 @@ use crate::config::{ClientConfig, EndpointConfig, ServerConfig};
 use crate::connection::{self, Shared, Standing};
 use crate::interfaces;
 use crate::sockets::{Listener, SocketList};
-use crate::workers::WorkerPool;
+use crate::workers::{Seat, WorkerPool};
 
 impl EndpointShared {
     /// Makes the endpoint and starts its task.
@@ -54,10 +54,10 @@ impl EndpointShared {
             state.reach = Reach::Own;
         }
         self.watch(&mut state);
-        let shared = Shared::new(engine, tuple.remote, self.clock(), self.inboxes.clone());
+        let shared = Shared::new(engine, tuple.remote, self.clock(), self.inboxes.clone(), None);
         shared.lock().standing = Standing::Contested;
         let listener = Listener::new(&self.runtime, exit.socket, tuple.remote, shared.clone());
-        self.launch(state, handle, &shared, listener);
+        self.launch(state, handle, &shared, (listener, None));
         Ok(shared)
     }
 
@@ -67,7 +67,7 @@ impl EndpointShared {
         incoming: engine::Incoming,
         config: Option<ServerConfig>,
     ) -> Result<Arc<Shared>, ConnectionError> {
-        let tuple = incoming.tuple();
+        let (tuple, receiver) = (incoming.tuple(), incoming.receiver());
         let mut state = self.lock();
         let now = self.clock().now();
         let State { engine, reply, .. } = &mut *state;
@@ -76,8 +76,10 @@ impl EndpointShared {
                 // A server too may tell its addresses, where an extension lets it.
                 state.sockets.tell(&mut engine, now);
                 self.watch(&mut state);
-                let shared = Shared::new(engine, tuple.remote, self.clock(), self.inboxes.clone());
-                self.launch(state, handle, &shared, None);
+                let seat = receiver.and_then(|thread| self.workers()?.seat(thread));
+                let thread = seat.as_ref().map(|seat| seat.thread);
+                let shared = Shared::new(engine, tuple.remote, self.clock(), self.inboxes.clone(), thread);
+                self.launch(state, handle, &shared, (None, seat));
                 Ok(shared)
             }
             Err(AcceptError { cause, reply }) => {
@@ -102,13 +104,26 @@ impl EndpointShared {
         mut state: MutexGuard<'_, State>,
         handle: ConnectionHandle,
         shared: &Arc<Shared>,
-        listener: Option<Listener>,
+        (listener, seat): (Option<Listener>, Option<Seat>),
     ) {
         state.keep(handle, shared.clone());
         let sockets = state.sockets.clone();
-        drop(state);
-        let _runtime = self.runtime.enter();
-        self.runtime.spawn(connection::Driver::new(handle, shared.clone(), self.clone(), sockets, listener));
+        if let (Some(workers), Some(_)) = (self.workers(), &seat) {
+            // What it was given before it began.
+            let register = |(cid, path)| EndpointEvent::Register { cid, path };
+            let ids: Vec<_> = state.engine.ids_of(handle).map(register).collect();
+            drop(state);
+            workers.on_connection_events((handle, shared), &ids);
+        } else {
+            drop(state);
+        }
+        let runtime = seat.as_ref().map_or(&self.runtime, |seat| &seat.runtime).clone();
+        let _runtime = runtime.enter();
+        let new = |seat| connection::Driver::new(handle, shared.clone(), self.clone(), sockets, (listener, seat));
+        match seat {
+            Some(seat) => runtime.spawn(connection::Resident::new(new(Some(seat.clone())), seat)),
+            None => runtime.spawn(new(None)),
+        };
     }
 }
 

@@ -110,9 +110,12 @@ impl Endpoint {
         let threads = config.worker_count();
         let workers = match threads {
             0 | 1 => None,
-            _ => Some(WorkerPool::start(threads).map_err(|error| EndpointError::Workers { threads, error })?),
+            _ => Some(
+                WorkerPool::start(threads, config.cid_bytes())
+                    .map_err(|error| EndpointError::Workers { threads, error })?,
+            ),
         };
-        let (mut list, mut groups) = (Vec::new(), Vec::new());
+        let (mut list, mut mates, mut groups) = (Vec::new(), Vec::new(), Vec::new());
         for (place, bind) in sockets.into_iter().enumerate() {
             let bind = bind.into();
             match &workers {
@@ -121,13 +124,14 @@ impl Endpoint {
                 Some(workers) => {
                     let group = workers.open_group(bind)?;
                     list.extend(group.first().cloned());
+                    mates.extend(group.iter().skip(1).cloned());
                     groups.push(group);
                 }
                 None => list.push(Arc::new(SharedSocket::new(bind.open()?))),
             }
         }
         let random = entropy::random()?;
-        let shared = EndpointShared::start(config, server, SocketList::new(list), workers, random);
+        let shared = EndpointShared::start(config, server, SocketList::new(list).with_mates(mates), workers, random);
         groups.into_iter().for_each(|group| read_group(&shared, group));
         Ok(Self { shared: Arc::new(EndpointRef(shared)) })
     }

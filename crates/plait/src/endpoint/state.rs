@@ -24,7 +24,8 @@ use crate::workers::WorkerPool;
 pub(crate) struct EndpointShared {
     state: Mutex<State>,
     clock: Clock,
-    pub(super) runtime: Handle,
+    /// That of the application, in which it was made.
+    pub(crate) runtime: Handle,
     /// A client's first packet waits, or the endpoint was closed.
     pub(crate) arrivals: Notify,
     pub(super) inboxes: Arc<InboxBudget>,
@@ -194,7 +195,14 @@ impl EndpointShared {
     }
 
     /// A connection tells what the endpoint must know.
-    pub(crate) fn on_connection_events(&self, handle: ConnectionHandle, events: &[EndpointEvent]) {
+    pub(crate) fn on_connection_events(
+        &self,
+        (handle, connection): (ConnectionHandle, &Arc<Shared>),
+        events: &[EndpointEvent],
+    ) {
+        if let Some(workers) = &self.workers {
+            workers.on_connection_events((handle, connection), events);
+        }
         let mut state = self.lock();
         for event in events {
             state.engine.on_connection_event(handle, *event);
@@ -208,7 +216,10 @@ impl EndpointShared {
     }
 
     /// The task of a connection that the peer closed ends.
-    pub(crate) fn let_go(&self, handle: ConnectionHandle, now: Instant, until: Instant) {
+    pub(crate) fn let_go(&self, (handle, connection): (ConnectionHandle, &Arc<Shared>), now: Instant, until: Instant) {
+        if let Some(workers) = &self.workers {
+            workers.on_connection_events((handle, connection), &[EndpointEvent::Drained]);
+        }
         let mut state = self.lock();
         state.engine.let_go(handle, now, until);
         if let Some(place) = state.connections.get_mut(handle.0) {

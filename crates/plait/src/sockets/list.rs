@@ -14,6 +14,8 @@ use crate::net::Outgoing;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SocketList {
     sockets: Vec<Arc<SharedSocket>>,
+    /// Further sockets of the same addresses, one for each further thread of a server.
+    mates: Vec<Arc<SharedSocket>>,
     /// The machine's addresses; none as long as nobody watches them.
     machine: Option<Arc<[IpAddr]>>,
     /// How often the network around us changed, as far as we know.
@@ -33,6 +35,11 @@ impl SocketList {
         Self { sockets, ..Self::default() }
     }
 
+    /// With further sockets of the same addresses, which threads read and send by.
+    pub(crate) fn with_mates(self, mates: Vec<Arc<SharedSocket>>) -> Self {
+        Self { mates, ..self }
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<SharedSocket>> {
         self.sockets.iter()
     }
@@ -44,7 +51,8 @@ impl SocketList {
     }
 
     pub(crate) fn without(&self, local: SocketAddr) -> Self {
-        Self { sockets: self.sockets.iter().filter(|s| s.local() != local).cloned().collect(), ..self.clone() }
+        let others = |sockets: &[Arc<SharedSocket>]| sockets.iter().filter(|s| s.local() != local).cloned().collect();
+        Self { sockets: others(&self.sockets), mates: others(&self.mates), ..self.clone() }
     }
 
     /// The same sockets on a machine with these addresses.
@@ -106,6 +114,22 @@ impl SocketList {
         Some(Exit { socket: socket.clone(), source })
     }
 
+    /// The same on a thread: by its own socket of the address, where it has one.
+    pub(crate) fn exit_of(&self, thread: Option<usize>, tuple: &FourTuple) -> Option<Exit> {
+        let exit = self.exit(tuple)?;
+        if thread.is_none() || exit.socket.worker() == thread {
+            return Some(exit);
+        }
+        let is_own = |mate: &&Arc<SharedSocket>| mate.worker() == thread && mate.local() == exit.socket.local();
+        let socket = self.mates.iter().find(is_own).cloned().unwrap_or(exit.socket);
+        Some(Exit { socket, source: exit.source })
+    }
+
+    /// True when this very socket is one of them.
+    pub(crate) fn holds(&self, socket: &Arc<SharedSocket>) -> bool {
+        self.sockets.iter().chain(&self.mates).any(|s| Arc::ptr_eq(s, socket))
+    }
+
     /// Datagrams that a GSO batch may hold, whichever socket it leaves by.
     pub(crate) fn max_segments(&self) -> usize {
         self.sockets.iter().map(|s| s.max_segments()).min().unwrap_or(1)
@@ -159,6 +183,25 @@ mod tests {
         assert_eq!((exit.socket.local(), exit.source), (any, Some(from_any.ip())));
         let unknown = SocketAddr::new([127, 0, 0, 3].into(), exact.port());
         assert!(list.exit(&tuple(unknown, "127.0.0.1:9")).is_none() || exact.port() == any.port());
+    }
+
+    #[tokio::test]
+    async fn a_thread_sends_by_its_own_socket_of_an_address() {
+        let address = |port| std::net::SocketAddr::from(([127, 0, 0, 1], port));
+        let group = |count| Bind::address(address(0)).open_group(count, |_| ()).unwrap().into_iter().enumerate();
+        let of_worker = |(index, socket)| Arc::new(SharedSocket::of_worker(socket, index));
+        let mut sockets: Vec<_> = group(3).map(of_worker).collect();
+        let first = sockets.remove(0);
+        let list = SocketList::new(vec![first.clone()]).with_mates(sockets.clone());
+        let tuple = tuple(first.local(), "127.0.0.1:9");
+        let by = |thread| list.exit_of(thread, &tuple).unwrap().socket;
+        assert!(Arc::ptr_eq(&by(None), &first) && Arc::ptr_eq(&by(Some(0)), &first));
+        if !sockets.is_empty() {
+            assert!(Arc::ptr_eq(&by(Some(2)), &sockets[1]) && list.holds(&sockets[1]));
+        }
+        assert!(Arc::ptr_eq(&by(Some(3)), &first), "no such thread");
+        let without = list.without(first.local());
+        assert!(without.sockets.is_empty() && without.mates.is_empty());
     }
 
     #[tokio::test]

@@ -21,6 +21,8 @@ const MAX_GSO_BYTES: usize = 65_000;
 #[derive(Debug)]
 pub(crate) struct SendQueues {
     sockets: Arc<SocketList>,
+    /// The thread that sends, where it may have sockets of its own.
+    thread: Option<usize>,
     queues: Vec<SocketQueue>,
     spare: Vec<Vec<u8>>,
     /// Local addresses whose socket is full, as told last.
@@ -57,9 +59,9 @@ struct GsoBatch {
 }
 
 impl SendQueues {
-    pub(crate) fn new(sockets: Arc<SocketList>) -> Self {
+    pub(crate) fn new(sockets: Arc<SocketList>, thread: Option<usize>) -> Self {
         let (queues, spare, full, too_large) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { sockets, queues, spare, full, too_large, lost: 0, impassable: None }
+        Self { sockets, thread, queues, spare, full, too_large, lost: 0, impassable: None }
     }
 
     /// The sockets in use.
@@ -70,7 +72,7 @@ impl SendQueues {
     /// The endpoint's sockets changed; what waits for one that is gone is lost.
     pub(crate) fn set_sockets(&mut self, sockets: Arc<SocketList>) {
         self.queues.retain(|queue| {
-            let is_kept = sockets.iter().any(|s| Arc::ptr_eq(s, &queue.socket));
+            let is_kept = sockets.holds(&queue.socket);
             self.lost += if is_kept { 0 } else { queue.waiting.len() as u64 };
             is_kept
         });
@@ -128,7 +130,7 @@ impl SendQueues {
         self.full.clear();
         if self.queues.iter().any(|queue| !queue.waiting.is_empty()) {
             for tuple in tuples {
-                let Some(exit) = self.sockets.exit(&tuple) else { continue };
+                let Some(exit) = self.sockets.exit_of(self.thread, &tuple) else { continue };
                 let is_full =
                     |queue: &SocketQueue| Arc::ptr_eq(&queue.socket, &exit.socket) && !queue.waiting.is_empty();
                 if self.queues.iter().any(is_full) && !self.full.contains(&tuple.local) {
@@ -141,7 +143,7 @@ impl SendQueues {
 
     /// Sends the transmit in `buffer`, or keeps it until its socket has room; `buffer` is empty afterwards.
     pub(crate) fn send(&mut self, cx: &Context<'_>, transmit: Transmit, buffer: &mut Vec<u8>) {
-        let Some(exit) = self.sockets.exit(&transmit.tuple) else {
+        let Some(exit) = self.sockets.exit_of(self.thread, &transmit.tuple) else {
             // Its address is gone: as if lost on the way.
             tracing::debug!(tuple = %transmit.tuple, "no socket has this address");
             self.lost += 1;
@@ -231,7 +233,7 @@ mod tests {
     async fn what_the_system_refuses_as_too_large_is_told() {
         let socket = SharedSocket::new(Bind::address("127.0.0.1:0".parse().unwrap()).open().unwrap());
         let tuple = FourTuple { local: socket.local(), remote: "127.0.0.1:9".parse().unwrap() };
-        let mut send_queues = SendQueues::new(Arc::new(SocketList::new(vec![Arc::new(socket)])));
+        let mut send_queues = SendQueues::new(Arc::new(SocketList::new(vec![Arc::new(socket)])), None);
         for (bytes, refused) in [(1_200, None), (65_527, Some(TooLarge { tuple, bytes: 65_527 }))] {
             let mut waiting = Some((Transmit::single(tuple, bytes), vec![0; bytes]));
             let told = poll_fn(|cx| {

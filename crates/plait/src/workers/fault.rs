@@ -13,6 +13,9 @@ impl WorkerFault {
     pub(super) fn stalls(&self) -> bool {
         false
     }
+
+    /// Lets the task of a connection fall.
+    pub(super) fn strike_connection(&self) {}
 }
 
 #[cfg(test)]
@@ -26,6 +29,7 @@ mod lever {
     pub(super) struct Lever {
         panics: AtomicBool,
         stalls: AtomicBool,
+        strikes_connection: AtomicBool,
     }
 
     impl WorkerFault {
@@ -33,6 +37,16 @@ mod lever {
         pub(in super::super) fn stalls(&self) -> bool {
             assert!(!self.lever.panics.swap(false, SeqCst), "as the test wants it");
             self.lever.stalls.load(SeqCst)
+        }
+
+        /// Lets the task of a connection fall.
+        pub(in super::super) fn strike_connection(&self) {
+            assert!(!self.lever.strikes_connection.swap(false, SeqCst), "as the test wants it");
+        }
+
+        /// The next connection that has its turn there falls.
+        pub(crate) fn panic_connection_once(&self) {
+            self.lever.strikes_connection.store(true, SeqCst);
         }
 
         /// Whatever it serves next falls.

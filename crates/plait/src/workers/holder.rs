@@ -17,8 +17,8 @@ use tokio::time::Sleep;
 
 use super::bell::{Bell, RingsAtLast};
 use super::fault::WorkerFault;
-use super::pool::WorkerTally;
 use super::source::{Reading, Source};
+use super::tally::WorkerTally;
 use crate::connection::{Inbox, cost};
 use crate::endpoint::EndpointShared;
 use crate::net::SpareBuffers;

@@ -69,6 +69,11 @@ impl LentPaths {
         Self { handle, endpoint, loans: Vec::new(), bell: Arc::default(), halt: Arc::default() }
     }
 
+    /// True while some path is lent.
+    pub(crate) fn is_lending(&self) -> bool {
+        !self.loans.is_empty()
+    }
+
     /// True where whoever serves a path told something, or fell.
     fn has_news(&self) -> bool {
         self.loans.iter().any(|loan| !loan.news.is_empty() || loan.news.is_abandoned())
@@ -166,6 +171,7 @@ impl LentPaths {
     fn lend(&mut self, lent: Box<LentPath>, pool: &WorkerPool, shared: &Shared, send_queues: &SendQueues) {
         let (id, tuple) = (lent.id(), lent.tuple());
         let exit = send_queues.sockets().exit(&tuple);
+        let exit_worker = exit.as_ref().and_then(|exit| exit.socket.worker());
         let source = exit.and_then(|exit| {
             let thread = exit.socket.worker()?;
             let spare_buffers = pool.worker(thread)?.spare_buffers.clone();
@@ -174,11 +180,13 @@ impl LentPaths {
         let (thread, source) =
             source.map_or_else(|| (self.thread_for(id, pool, shared), None), |(at, source)| (at, Some(source)));
         let Some(Worker { runtime, spare_buffers, tally, fault, .. }) = pool.worker(thread) else { return };
-        let spare_buffers = if source.is_some() { spare_buffers } else { &self.endpoint.spare_buffers };
+        // A thread with a socket of the address receives into its own buffers; without, the endpoint's task receives for all.
+        let is_read_here = source.is_some() || exit_worker.is_some();
+        let spare_buffers = if is_read_here { spare_buffers } else { &self.endpoint.spare_buffers };
         let (orders, orders_taken) = RingBuffer::new(RING_MESSAGES);
         let (news, news_taken) = RingBuffer::new(RING_MESSAGES);
         let (bell, inbox) = (Arc::new(Bell::default()), Arc::new(Inbox::new(self.endpoint.inboxes())));
-        let send_queues = SendQueues::new(send_queues.sockets().clone());
+        let send_queues = SendQueues::new(send_queues.sockets().clone(), Some(thread));
         let holder = Holder {
             held: Some(Box::new(Held { lent, orders: orders_taken, send_queues })),
             intake: Intake {

@@ -3,15 +3,16 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
+use super::directory::Directory;
 use super::fault::WorkerFault;
 use super::pin::pin_this_thread;
+use super::tally::{WorkerFigures, WorkerTally};
 use crate::net::{BindError, SpareBuffers};
 use crate::sockets::{Bind, SharedSocket, SocketList};
 
@@ -30,59 +31,20 @@ pub(super) struct Worker {
     /// Receive buffers of its sockets.
     pub(super) spare_buffers: Arc<SpareBuffers>,
     pub(super) tally: Arc<WorkerTally>,
+    /// Whose datagrams its sockets bring.
+    pub(super) directory: Directory,
     pub(super) fault: WorkerFault,
     /// The thread ends when this is dropped.
     _life: oneshot::Sender<Infallible>,
 }
 
-/// What a thread did.
-#[derive(Debug, Default)]
-pub(super) struct WorkerTally {
-    loans: AtomicU64,
-    sent_bytes: AtomicU64,
-    received_bytes: AtomicU64,
-    handed_over: AtomicU64,
-}
-
-/// What one of the threads that serve paths did so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct WorkerFigures {
-    /// Paths that were lent to it, each as often as it was.
-    pub loans: u64,
-    /// UDP payload bytes that it sent.
-    pub sent_bytes: u64,
-    /// UDP payload bytes that it received, or that were handed to it.
-    pub received_bytes: u64,
-    /// Datagrams of paths that it serves which another thread received and handed to it.
-    pub handed_over: u64,
-}
-
-impl WorkerTally {
-    pub(super) fn on_loan(&self) {
-        self.loans.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn on_sent(&self, bytes: usize) {
-        self.sent_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-    }
-
-    pub(super) fn on_received(&self, bytes: usize) {
-        self.received_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-    }
-
-    pub(super) fn on_handed_over(&self, datagrams: usize) {
-        self.handed_over.fetch_add(datagrams as u64, Ordering::Relaxed);
-    }
-}
-
 impl WorkerPool {
-    /// Starts `count` threads.
+    /// Starts `count` threads, of an endpoint whose ids have `cid_len` bytes.
     ///
     /// # Errors
     /// The system gives no thread, or no files for its events.
-    pub(crate) fn start(count: usize) -> io::Result<Self> {
-        let workers = (0..count).map(|index| Worker::start(index, count)).collect::<io::Result<_>>()?;
+    pub(crate) fn start(count: usize, cid_len: usize) -> io::Result<Self> {
+        let workers = (0..count).map(|index| Worker::start((index, count), cid_len)).collect::<io::Result<_>>()?;
         Ok(Self { workers, readers: Mutex::default() })
     }
 
@@ -143,19 +105,12 @@ impl WorkerPool {
 
     /// What each thread did.
     pub(crate) fn figures(&self) -> Vec<WorkerFigures> {
-        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        let of = |Worker { tally, .. }: &Worker| WorkerFigures {
-            loans: read(&tally.loans),
-            sent_bytes: read(&tally.sent_bytes),
-            received_bytes: read(&tally.received_bytes),
-            handed_over: read(&tally.handed_over),
-        };
-        self.workers.iter().map(of).collect()
+        self.workers.iter().map(|worker| worker.tally.figures()).collect()
     }
 }
 
 impl Worker {
-    fn start(index: usize, count: usize) -> io::Result<Self> {
+    fn start((index, count): (usize, usize), cid_len: usize) -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let handle = runtime.handle().clone();
         let (life, ended) = oneshot::channel::<Infallible>();
@@ -169,6 +124,7 @@ impl Worker {
             runtime: handle,
             spare_buffers: Arc::default(),
             tally: Arc::default(),
+            directory: Directory::new(cid_len),
             fault: WorkerFault::default(),
             _life: life,
         })
@@ -181,7 +137,7 @@ mod tests {
 
     #[test]
     fn each_thread_runs_its_own_tasks_and_ends_with_the_pool() {
-        let pool = WorkerPool::start(2).unwrap();
+        let pool = WorkerPool::start(2, 8).unwrap();
         let names: Vec<_> = (0..4)
             .map(|index| {
                 let (tell, told) = std::sync::mpsc::channel();

@@ -18,7 +18,8 @@ pub(crate) fn read_group(endpoint: &Arc<EndpointShared>, group: Vec<Arc<SharedSo
     for socket in group {
         let Some(worker) = socket.worker().and_then(|index| pool.worker(index)) else { continue };
         let local = socket.local();
-        let reader = worker.runtime.spawn(GroupReader::new(socket, endpoint));
+        let batch = ReceiveBatch::new(worker.spare_buffers.clone());
+        let reader = worker.runtime.spawn(GroupReader::new(socket, batch, endpoint));
         pool.keep_reader(local, reader.abort_handle());
     }
 }
@@ -33,9 +34,8 @@ struct GroupReader {
 
 impl GroupReader {
     /// Nobody else reads the socket from now on.
-    fn new(socket: Arc<SharedSocket>, endpoint: &Arc<EndpointShared>) -> Self {
+    fn new(socket: Arc<SharedSocket>, batch: ReceiveBatch, endpoint: &Arc<EndpointShared>) -> Self {
         socket.claim();
-        let batch = ReceiveBatch::new(endpoint.spare_buffers.clone());
         Self { socket, batch, endpoint: Arc::downgrade(endpoint) }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use plait_base::PathId;
 use plait_engine::Input;
 
-use super::pool::WorkerTally;
+use super::tally::WorkerTally;
 use crate::connection::Inbox;
 
 /// Paths that are not lent of which it is remembered where their datagrams arrive, at most.

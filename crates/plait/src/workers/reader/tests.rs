@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::workers::tests::support::{Outcome, configs, run};
 use crate::workers::tests::{Ends, connected_by, upload_once};
-use crate::{Endpoint, EndpointConfig, EndpointError, PathId, ServerConfig};
+use crate::{Connection, Endpoint, EndpointConfig, EndpointError, PathId, ServerConfig};
 
 fn server(address: SocketAddr, settings: ServerConfig) -> Result<Endpoint, EndpointError> {
     let mut config = EndpointConfig::fresh().unwrap();
@@ -48,33 +48,110 @@ fn each_thread_serves_a_path_wherever_its_datagrams_arrive() {
     }
 }
 
-#[test]
-fn many_connections_are_served_over_the_sockets_of_one_address() {
-    run(async {
-        let (server_config, client_config) = configs();
-        let server = server(SocketAddr::from(([127, 0, 0, 1], 0)), server_config)?;
-        let address = server.local_addr()?;
-        let mut connections = Vec::new();
-        for at in 0..16_u8 {
-            let client = Endpoint::client(SocketAddr::from(([127, 0, 0, 1], 0)))?;
-            let connecting = client.connect_with(client_config.clone(), address, "localhost")?;
-            let (client, accepted) = tokio::join!(connecting, async { server.accept().await.unwrap().await });
-            let accepted = accepted?;
-            let mut send = accepted.open_uni().await?;
-            send.write_all(&[at; 100_000]).await?;
+/// Connections of clients with a socket each, with the endpoints of the clients.
+async fn clients(count: usize) -> Result<(Endpoint, Vec<(Endpoint, Connection, Connection)>), EndpointError> {
+    let (server_config, config) = configs();
+    let server = server(SocketAddr::from(([127, 0, 0, 1], 0)), server_config)?;
+    let mut connections = Vec::new();
+    for _ in 0..count {
+        let client = Endpoint::client(SocketAddr::from(([127, 0, 0, 1], 0)))?;
+        let connecting = client.connect_with(config.clone(), server.local_addr().unwrap(), "localhost").unwrap();
+        let (near, far) = tokio::join!(connecting, async { server.accept().await.unwrap().await });
+        connections.push((client, near.unwrap(), far.unwrap()));
+    }
+    Ok((server, connections))
+}
+
+/// Bytes both ways, and back whole.
+async fn exchange((near, far): (&Connection, &Connection), salt: u8) -> Outcome {
+    let bytes: Vec<u8> = (0..200_000_u32).map(|at| (at ^ (at >> 8)) as u8 ^ salt).collect();
+    for (from, to) in [(near, far), (far, near)] {
+        let send = async {
+            let mut send = from.open_uni().await?;
+            send.write_all(&bytes).await?;
             send.finish()?;
-            connections.push((client?, accepted));
-        }
-        for (at, (client, _)) in connections.iter().enumerate() {
-            let got = client.accept_uni().await?.read_to_end(100_000).await?;
-            assert!(got == [at as u8; 100_000], "the bytes of connection {at}");
-        }
-        let threads = connections.iter().filter_map(|(_, server)| server.shared.routes.arrived_at(PathId::ZERO));
-        let by_thread = threads.fold([0; 2], |mut count, thread| {
-            count[thread] += 1;
-            count
+            Outcome::Ok(())
+        };
+        let (sent, got) = tokio::join!(send, async {
+            to.accept_uni()
+                .await?
+                .read_to_end(bytes.len())
+                .await
+                .map_err(Box::<dyn std::error::Error + Send + Sync>::from)
         });
-        assert!(by_thread.iter().sum::<usize>() == 16 && by_thread.iter().all(|count| *count > 0), "{by_thread:?}");
+        sent?;
+        assert!(got? == bytes, "wrong bytes");
+    }
+    Outcome::Ok(())
+}
+
+#[test]
+fn a_connection_lives_on_the_thread_where_it_arrives() {
+    run(async {
+        let (server, connections) = clients(16).await?;
+        for (at, (_, near, far)) in connections.iter().enumerate() {
+            exchange((near, far), at as u8).await?;
+        }
+        let mut by_thread = [0; 2];
+        for (_, _, far) in &connections {
+            by_thread[far.shared.thread().unwrap()] += 1;
+            assert_eq!(far.shared.routes.arrived_at(PathId::ZERO), far.shared.thread());
+        }
+        let figures = server.workers();
+        let took: Vec<u64> = figures.iter().map(|worker| worker.connections).collect();
+        assert!(by_thread == took[..] && by_thread.iter().all(|count| *count > 0), "{by_thread:?} {took:?}");
+        for worker in &figures {
+            let share = worker.connections * 200_000;
+            assert!(worker.received_bytes > share && worker.sent_bytes > share, "{figures:?}");
+            assert_eq!((worker.handed_over, worker.loans), (0, 0), "{figures:?}");
+        }
+        let known = |thread| server.shared().workers().unwrap().directory(thread).unwrap().lock().connections();
+        assert_eq!([known(0), known(1)].map(|count| count as u64), by_thread);
+        // What is known of them goes with them.
+        connections.iter().for_each(|(_, near, _)| near.close(0, b""));
+        let forgotten = async {
+            while [0, 1].iter().any(|thread| known(*thread) > 0) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(10), forgotten).await?;
+        Outcome::Ok(())
+    });
+}
+
+#[test]
+fn a_thread_that_stands_still_holds_up_its_own_connections_and_no_others() {
+    run(async {
+        let (server, connections) = clients(8).await?;
+        let on = |thread| connections.iter().filter(move |(_, _, far)| far.shared.thread() == Some(thread));
+        let still = Duration::from_millis(400);
+        let before = tokio::time::Instant::now();
+        server.shared().workers().unwrap().freeze(0, still);
+        for (_, near, far) in on(1) {
+            exchange((near, far), 1).await?;
+        }
+        assert!(on(1).count() == 0 || before.elapsed() < still, "{:?}", before.elapsed());
+        for (_, near, far) in on(0) {
+            exchange((near, far), 2).await?;
+        }
+        Outcome::Ok(())
+    });
+}
+
+#[test]
+fn a_connection_whose_task_falls_ends_alone() {
+    run(async {
+        let (server, connections) = clients(6).await?;
+        let (_, near, far) = &connections[0];
+        let thread = far.shared.thread().unwrap();
+        server.shared().workers().unwrap().fault(thread).unwrap().panic_connection_once();
+        // Whatever it is that wakes it.
+        near.send_datagram(bytes::Bytes::from_static(b"fall"))?;
+        far.closed().await;
+        assert!(matches!(far.close_reason(), Some(crate::ConnectionError::TransportError(_))));
+        for (_, near, far) in &connections[1..] {
+            exchange((near, far), 3).await?;
+        }
         Outcome::Ok(())
     });
 }
