@@ -3,6 +3,7 @@
 //! Nothing here knows QUIC: datagrams move between tokio and the operating system through `quinn-udp`.
 
 mod batch;
+mod polled;
 mod report;
 mod socket;
 mod spare;

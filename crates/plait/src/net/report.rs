@@ -6,6 +6,7 @@
 use std::io;
 use std::net::SocketAddr;
 
+use super::polled::Polled;
 use super::socket::Socket;
 
 /// A datagram that did not arrive. Anybody who guesses our port can forge this.
@@ -56,22 +57,20 @@ impl Socket {
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod system {
     use std::io::{self, IoSliceMut};
-    use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6};
+    use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6, UdpSocket};
     use std::os::fd::AsRawFd;
 
     use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt, sockopt};
-    use tokio::io::Interest;
-    use tokio::net::UdpSocket;
 
-    use super::{Obstacle, Reports, Undelivered};
+    use super::{Obstacle, Polled, Reports, Undelivered};
 
     /// Room for the control messages of a report: what went wrong, and what the socket asked for besides, bytes.
     const CONTROL_BYTES: usize = 512;
     /// Reports about ICMP and ICMPv6 messages, as against errors of this machine (linux/errqueue.h).
     const ORIGIN_ICMP: [u8; 2] = [2, 3];
 
-    pub(super) fn set(io: &UdpSocket, reports: Reports) -> io::Result<()> {
-        let kept = reports == Reports::Kept;
+    pub(super) fn set(io: &Polled, reports: Reports) -> io::Result<()> {
+        let (io, kept) = (io.socket(), reports == Reports::Kept);
         if io.local_addr()?.is_ipv6() {
             setsockopt(io, sockopt::Ipv6RecvErr, &kept)?;
             // For IPv4 on a socket of both; not every one is.
@@ -81,9 +80,9 @@ mod system {
         Ok(setsockopt(io, sockopt::Ipv4RecvErr, &kept)?)
     }
 
-    pub(super) async fn next(io: &UdpSocket) -> io::Result<Undelivered> {
+    pub(super) async fn next(io: &Polled) -> io::Result<Undelivered> {
         loop {
-            if let Some(report) = io.async_io(Interest::ERROR, || read(io)).await? {
+            if let Some(report) = io.error(read).await? {
                 return Ok(report);
             }
         }
@@ -127,15 +126,13 @@ mod system {
 mod system {
     use std::io;
 
-    use tokio::net::UdpSocket;
+    use super::{Polled, Reports, Undelivered};
 
-    use super::{Reports, Undelivered};
-
-    pub(super) fn set(_: &UdpSocket, _: Reports) -> io::Result<()> {
+    pub(super) fn set(_: &Polled, _: Reports) -> io::Result<()> {
         Ok(())
     }
 
-    pub(super) async fn next(_: &UdpSocket) -> io::Result<Undelivered> {
+    pub(super) async fn next(_: &Polled) -> io::Result<Undelivered> {
         std::future::pending().await
     }
 }

@@ -4,10 +4,9 @@ use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
 use std::task::{Context, Poll, ready};
 
-use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
-use tokio::io::Interest;
-
 use super::batch::{MAX_SLOTS, ReceiveBatch};
+use super::polled::{Left, Polled};
+use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
 
 /// How a socket is made.
 #[derive(Clone, Debug)]
@@ -75,7 +74,7 @@ pub(crate) enum SendOutcome {
 /// A UDP socket driven by tokio.
 #[derive(Debug)]
 pub(crate) struct Socket {
-    io: tokio::net::UdpSocket,
+    io: Polled,
     state: UdpSocketState,
     local: SocketAddr,
 }
@@ -121,7 +120,7 @@ impl Socket {
         let _ = state.set_send_buffer_size((&socket).into(), options.send_buffer_bytes);
         let _ = state.set_recv_buffer_size((&socket).into(), options.receive_buffer_bytes);
         let local = socket.local_addr()?;
-        Ok(Self { io: tokio::net::UdpSocket::from_std(socket)?, state, local })
+        Ok(Self { io: Polled::new(socket)?, state, local })
     }
 
     /// The bound address.
@@ -132,12 +131,12 @@ impl Socket {
     /// The interface that it is bound to (`SO_BINDTODEVICE`), where it is, and the system tells.
     pub(crate) fn interface(&self) -> Option<String> {
         #[cfg(any(target_os = "linux", target_os = "android"))]
-        return String::from_utf8(socket2::SockRef::from(&self.io).device().ok()??).ok();
+        return String::from_utf8(socket2::SockRef::from(self.io.socket()).device().ok()??).ok();
         #[cfg(not(any(target_os = "linux", target_os = "android")))]
         return None;
     }
 
-    pub(crate) fn io(&self) -> &tokio::net::UdpSocket {
+    pub(super) fn io(&self) -> &Polled {
         &self.io
     }
 
@@ -165,23 +164,20 @@ impl Socket {
         };
         let mut again = Again::Once;
         loop {
-            ready!(self.io.poll_send_ready(cx))?;
-            let sent = self.io.try_io(Interest::WRITABLE, || self.state.try_send((&self.io).into(), &transmit));
-            return Poll::Ready(match sent {
-                Ok(()) => Ok(SendOutcome::Sent),
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => continue,
+            return match ready!(self.io.poll_send(cx, |socket| self.state.try_send(socket.into(), &transmit))) {
+                Ok(()) => Poll::Ready(Ok(SendOutcome::Sent)),
                 Err(e) => match not_taken(&e, again) {
-                    NotTaken::Fatal => Err(e),
+                    NotTaken::Fatal => Poll::Ready(Err(e)),
                     NotTaken::Unsure => {
                         again = Again::No;
                         continue;
                     }
                     NotTaken::Final(outcome) => {
                         tracing::debug!(error = %e, remote = %out.remote, "datagram not sent");
-                        Ok(outcome)
+                        Poll::Ready(Ok(outcome))
                     }
                 },
-            });
+            };
         }
     }
 
@@ -192,30 +188,22 @@ impl Socket {
     pub(crate) fn poll_receive(&self, cx: &mut Context<'_>, batch: &mut ReceiveBatch) -> Poll<io::Result<()>> {
         let mut metas = [RecvMeta::default(); MAX_SLOTS];
         loop {
-            ready!(self.io.poll_recv_ready(cx))?;
-            // What was received by a call that left slots empty: then nothing waits any more, and whoever asks next need
-            // not hear it from the system. To say that a call would block makes tokio wait for the next event.
-            let mut last = None;
-            let received = self.io.try_io(Interest::READABLE, || {
+            let received = ready!(self.io.poll_receive(cx, |socket| {
                 let mut slots: [IoSliceMut<'_>; MAX_SLOTS] = std::array::from_fn(|_| IoSliceMut::new(&mut []));
                 let mut count = 0;
                 for (slot, bytes) in slots.iter_mut().zip(batch.slots()) {
                     *slot = IoSliceMut::new(bytes);
                     count += 1;
                 }
-                let filled = self.state.recv((&self.io).into(), &mut slots[..count], &mut metas)?;
-                if filled < count.min(BATCH_SIZE) {
-                    last = Some(filled);
-                    return Err(io::ErrorKind::WouldBlock.into());
-                }
-                Ok(filled)
-            });
-            match last.map_or(received, Ok) {
+                let filled = self.state.recv(socket.into(), &mut slots[..count], &mut metas)?;
+                // A call that left slots empty left nothing behind.
+                Ok((filled, if filled < count.min(BATCH_SIZE) { Left::Nothing } else { Left::Possible }))
+            }));
+            match received {
                 Ok(count) => {
                     batch.filled(&metas[..count]);
                     return Poll::Ready(Ok(()));
                 }
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
                 Err(e) if is_fatal(&e) => return Poll::Ready(Err(e)),
                 // ICMP errors of earlier sends surface here; they concern one peer, not the socket.
                 Err(e) => tracing::debug!(error = %e, "receive error passed over"),
