@@ -11,7 +11,7 @@ use std::time::Duration;
 use plait_base::time::earliest;
 use plait_base::{CloseCode, Instant, TransportError};
 use plait_engine::connection::{ConnectionError, Unreachable};
-use plait_engine::{ConnectionHandle, EndpointEvent, Input};
+use plait_engine::{ConnectionHandle, EndpointEvent, Input, More};
 use tokio::time::Sleep;
 
 use super::inbox::{cost, trim};
@@ -246,6 +246,9 @@ impl Driver {
                 seat.on_sent(transmit.size);
             }
             self.send_queues.send(cx, transmit, buffer);
+            if transmit.more == More::Nothing {
+                return Work::Done;
+            }
         }
         Work::Left
     }
