@@ -9,12 +9,9 @@ use peer_common::{
     datagram_bytes, run,
 };
 use plait::{
-    ClientConfig, Connection, Endpoint, EndpointConfig, MtuDiscoveryConfig, RecvStream, SendStream, ServerConfig,
+    ClientConfig, Connection, Endpoint, EndpointConfig, MtuDiscoveryConfig, Order, RecvStream, SendStream, ServerConfig,
     TransportConfig,
 };
-
-/// Pieces of a stream that are read at once.
-const PIECES: usize = 64;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
@@ -65,11 +62,8 @@ async fn answer(connection: Connection, payload: Bytes) {
 /// Ends early where the client goes.
 async fn give(mut send: SendStream, mut receive: RecvStream, payload: Bytes) -> Option<()> {
     let mut question = Question::default();
-    let mut pieces = [const { Bytes::new() }; PIECES];
-    while let Some(count) = receive.read_chunks(&mut pieces).await.ok()? {
-        for piece in pieces.iter_mut().take(count) {
-            question.take(&std::mem::take(piece));
-        }
+    while let Some(chunk) = receive.read_chunk(usize::MAX, Order::Ordered).await.ok()? {
+        question.take(&chunk.bytes);
     }
     let mut left = question.wanted()?;
     while left > 0 {
@@ -115,11 +109,8 @@ impl Peer for Client {
     async fn finish((mut send, mut receive): Self::Stream) -> u64 {
         send.finish().expect("an open stream");
         let mut got = 0;
-        let mut pieces = [const { Bytes::new() }; PIECES];
-        while let Some(count) = receive.read_chunks(&mut pieces).await.expect("data") {
-            for piece in pieces.iter_mut().take(count) {
-                got += std::mem::take(piece).len() as u64;
-            }
+        while let Some(chunk) = receive.read_chunk(usize::MAX, Order::Ordered).await.expect("data") {
+            got += chunk.bytes.len() as u64;
         }
         got
     }
