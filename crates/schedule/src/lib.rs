@@ -5,10 +5,15 @@
 //!
 //! ```
 //! use plait_base::{Instant, PathId, Random};
-//! use plait_schedule::{Decision, Demand, DemandKind, PathView, by_name};
+//! use plait_schedule::{Backlog, Decision, Demand, DemandKind, PathView, by_name};
 //! let mut scheduler = by_name("minrtt").unwrap().build(Random::from_u64(1));
-//! let demand =
-//!     Demand { now: Instant::ZERO, kind: DemandKind::Stream, unsent_bytes: 1000, send_credit_bytes: 9000 };
+//! let demand = Demand {
+//!     now: Instant::ZERO,
+//!     kind: DemandKind::Stream,
+//!     unsent_bytes: 1000,
+//!     send_credit_bytes: 9000,
+//!     backlog: Backlog::Growing,
+//! };
 //! assert_eq!(scheduler.pick(&[PathView::new(PathId(3))], &demand), Decision::Send(PathId(3)));
 //! ```
 
@@ -36,6 +41,6 @@ pub use decision::{Copies, Decision, WaitReason};
 pub use minrtt::{MinRtt, MinRttFactory};
 pub use registry::{DEFAULT, NAMES, by_name};
 pub use scheduler::{Delivery, Scheduler, SchedulerFactory};
-pub use view::{Demand, DemandKind, PathView, PeerAdvice, Room};
+pub use view::{Backlog, Demand, DemandKind, PathView, PeerAdvice, Room};
 pub use weighted::{Weight, WeightedFactory};
 pub use why_idle::{WhyIdle, why_idle};

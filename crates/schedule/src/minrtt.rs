@@ -3,15 +3,21 @@
 //! A slow path never holds a fast one back. While the peer's window, or our send buffer, is so small that the fast path alone
 //! sends all of it in less than a round trip on the slow one, the fast path is waited for: what the slow one carries would keep
 //! the window closed. The question is that of BLEST (Ferlin et al., 2016), the hysteresis that of ECF (Lim et al., 2017).
+//!
+//! Nor does the end of all streams go the slow way where it fits into the fast path's window, and that path would be done with it
+//! sooner: there the rule is ECF's, and a like one while only the pacer holds the fast path.
 
 use plait_base::{PathId, Random};
 
 use crate::candidates::fastest_with_room;
 use crate::choice::{Choice, choice};
 use crate::decision::{Decision, WaitReason};
-use crate::patience::Patience;
+use crate::patience::{Patience, paced_is_sooner};
 use crate::scheduler::{Scheduler, SchedulerFactory};
-use crate::view::{Demand, DemandKind, PathView};
+use crate::view::{Backlog, Demand, DemandKind, PathView, Room};
+
+/// More than one train of packets carries.
+const TRAIN_BYTES: u64 = 65_536;
 
 /// Builds the scheduler `minrtt`, which has no settings.
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,10 +33,11 @@ impl SchedulerFactory for MinRttFactory {
     }
 }
 
-/// The default scheduler; its state is whether it waits for a fast path.
+/// The default scheduler; its state is whether it waits for a fast path: for a window that all paths share, and at the end.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MinRtt {
     patience: Patience,
+    at_end: Patience,
 }
 
 impl Scheduler for MinRtt {
@@ -47,7 +54,8 @@ impl Scheduler for MinRtt {
             Ok(choice) => choice,
             Err(decision) => return decision,
         };
-        if self.patience.would_block(fast, slow, window_bytes(paths, demand)) {
+        let would_block = self.patience.would_block(fast, slow, window_bytes(paths, demand));
+        if would_block || (demand.backlog == Backlog::Final && self.end_is_sooner(fast, slow, demand.unsent_bytes)) {
             return Decision::Wait(WaitReason::Faster(fast.id));
         }
         Decision::Send(slow.id)
@@ -58,9 +66,23 @@ impl Scheduler for MinRtt {
             Ok(Choice { fast, slow }) => {
                 // What a packet takes of the credit it adds to what is under way: the window stays, and so does the answer.
                 let would_block = || self.patience.blocks(fast, slow, window_bytes(paths, demand));
-                slow.id == path && self.patience == Patience::Sending && !would_block()
+                // What follows leaves less to wait for.
+                let rest = demand.unsent_bytes.saturating_sub(TRAIN_BYTES);
+                let is_end = || demand.backlog == Backlog::Final && { *self }.end_is_sooner(fast, slow, rest);
+                slow.id == path && self.patience == Patience::Sending && !would_block() && !is_end()
             }
             Err(decision) => decision == Decision::Send(path),
+        }
+    }
+}
+
+impl MinRtt {
+    /// True when the fast path, which has no room just now, is done with the last `unsent` bytes before the slow one.
+    fn end_is_sooner(&mut self, fast: &PathView, slow: &PathView, unsent: u64) -> bool {
+        match fast.room {
+            Room::Paced(_) => paced_is_sooner(fast, slow, unsent),
+            // A longer wait counts on a window that may be cut meanwhile.
+            _ => unsent <= fast.window_bytes && self.at_end.is_worth_it(fast, slow, unsent),
         }
     }
 }
@@ -111,6 +133,47 @@ mod tests {
         for kind in [DemandKind::Datagram, DemandKind::Control] {
             assert_eq!(minrtt.pick(&paths, &with_credit(kind, 0)), Decision::Send(PathId(1)));
         }
+    }
+
+    #[test]
+    fn the_end_waits_for_a_pacer_that_is_done_sooner() {
+        let last = |unsent_bytes| Demand { unsent_bytes, backlog: Backlog::Final, ..demand(1 << 20) };
+        let (mut fast, slow) = (view(0, 20), view(1, 30));
+        (fast.room, fast.window_bytes, fast.in_flight_bytes) =
+            (Room::Paced(plait_base::Instant::ZERO), 100_000, 20_000);
+        let wait = Decision::Wait(WaitReason::Faster(PathId(0)));
+        // At 100,000 bytes in four fifths of 20 ms, 62,500 leave in the 10 ms by which the slow path is later.
+        let mut minrtt = MinRtt::default();
+        assert_eq!(minrtt.pick(&[fast, slow], &last(62_500)), wait);
+        assert_eq!(minrtt.pick(&[fast, slow], &last(62_501)), Decision::Send(PathId(1)));
+        assert!(minrtt.keeps_to(PathId(1), &[fast, slow], &last(62_501 + TRAIN_BYTES)), "a train leaves more");
+        assert!(!minrtt.keeps_to(PathId(1), &[fast, slow], &last(62_500 + TRAIN_BYTES)));
+        // An application that may write more would wait without end.
+        let more = Demand { backlog: Backlog::Growing, ..last(10_000) };
+        assert_eq!(minrtt.pick(&[fast, slow], &more), Decision::Send(PathId(1)));
+        // What does not fit into the window waits for acks too.
+        fast.in_flight_bytes = 40_000;
+        assert_eq!(minrtt.pick(&[fast, slow], &last(62_500)), Decision::Send(PathId(1)));
+    }
+
+    #[test]
+    fn the_end_waits_for_a_window_as_ecf_does() {
+        let last = |unsent_bytes| Demand { unsent_bytes, backlog: Backlog::Final, ..demand(1 << 20) };
+        let (mut fast, slow) = (view(0, 20), view(1, 100));
+        fast.room = Room::Window;
+        (fast.window_bytes, fast.in_flight_bytes) = (50_000, 50_000);
+        let wait = Decision::Wait(WaitReason::Faster(PathId(0)));
+        assert_eq!(MinRtt::default().pick(&[fast, slow], &last(50_000)), wait);
+        assert_eq!(
+            MinRtt::default().pick(&[fast, slow], &last(50_001)),
+            Decision::Send(PathId(1)),
+            "a window and more"
+        );
+        let more = Demand { backlog: Backlog::Growing, ..last(10_000) };
+        assert_eq!(MinRtt::default().pick(&[fast, slow], &more), Decision::Send(PathId(1)), "the end is not known");
+        // A round trip of waiting and one of its own take as long as one on the slow path.
+        fast.rtt = slow.rtt.map(|rtt| rtt / 2);
+        assert_eq!(MinRtt::default().pick(&[fast, slow], &last(10_000)), Decision::Send(PathId(1)));
     }
 
     #[test]

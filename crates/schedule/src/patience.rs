@@ -1,10 +1,13 @@
 //! When waiting for a fast path is over sooner than sending on a slow one: the rule of ECF (Lim et al., 2017), and a like one
 //! for a window that all paths share.
 
-use crate::view::PathView;
+use crate::view::{PathView, Room};
 
 /// 1 / beta: the hysteresis of beta = 0.25 that keeps a waiting sender waiting.
 const HYSTERESIS_DIVISOR: u128 = 4;
+
+/// How much faster than a window a round trip packets are paced, as numerator and denominator (RFC 9002 7.7).
+const PACER_GAIN: (u128, u128) = (5, 4);
 
 /// Whether the last decision was to wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -84,4 +87,14 @@ fn window(path: &PathView) -> u128 {
 fn used_window(path: &PathView) -> u128 {
     let carried = path.delivery_rate_bps.map_or(u128::MAX, |bps| rtt(path) * u128::from(bps) / 8_000_000);
     carried.max(u128::from(path.in_flight_bytes)).clamp(1, window(path))
+}
+
+/// True where the pacer alone holds the fast path, and lets out all that waits in less time than the slow path's round trip is
+/// longer: then whatever goes the slow way arrives last.
+pub(crate) fn paced_is_sooner(fast: &PathView, slow: &PathView, unsent: u64) -> bool {
+    let fits = fast.in_flight_bytes.saturating_add(unsent) <= fast.window_bytes;
+    let ahead = rtt(slow).saturating_sub(rtt(fast));
+    matches!(fast.room, Room::Paced(_))
+        && fits
+        && u128::from(unsent) * rtt(fast) * PACER_GAIN.1 <= window(fast) * ahead * PACER_GAIN.0
 }

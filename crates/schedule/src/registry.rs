@@ -20,7 +20,7 @@ mod tests {
     use crate::candidates::{candidates, eligible};
     use crate::decision::{Decision, WaitReason};
     use crate::scheduler::Delivery;
-    use crate::view::{Demand, DemandKind, PathView, Room};
+    use crate::view::{Backlog, Demand, DemandKind, PathView, Room};
     use plait_base::observe::PathState;
     use plait_base::{Instant, PathId, Random};
     use proptest::prelude::*;
@@ -92,7 +92,8 @@ mod tests {
                         paths.iter().zip(0..).map(|(p, id)| PathView { id: PathId(id), ..*p }).collect();
                     let now = Instant::from_nanos(*now);
                     let kind = DemandKind::Stream;
-                    let demand = Demand { now, kind, unsent_bytes: *unsent, send_credit_bytes: *credit };
+                    let backlog = if unsent % 2 == 0 { Backlog::Growing } else { Backlog::Final };
+                    let demand = Demand { now, kind, unsent_bytes: *unsent, send_credit_bytes: *credit, backlog };
                     let decision = scheduler.pick(&paths, &demand);
                     prop_assert_eq!(decision, twin.pick(&paths, &demand), "{}", name);
                     let open: Vec<_> = candidates(&paths).map(|p| p.id).collect();

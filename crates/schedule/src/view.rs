@@ -138,4 +138,15 @@ pub struct Demand {
     /// Bytes beyond what was sent that the peer's limits, for the connection and for streams in use, and our own send
     /// buffer have room for: when that is spent, something under way must arrive first.
     pub send_credit_bytes: u64,
+    /// Whether more may join what waits.
+    pub backlog: Backlog,
+}
+
+/// Whether the application may add to the stream data that waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backlog {
+    /// It may write more to a stream in use at any time.
+    Growing,
+    /// It finished all streams in use: what waits is the end of them.
+    Final,
 }

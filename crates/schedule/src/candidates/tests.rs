@@ -7,7 +7,7 @@ use plait_base::{Instant, PathId};
 use super::*;
 use crate::decision::Decision;
 use crate::scheduler::Scheduler;
-use crate::view::{Demand, DemandKind, Room};
+use crate::view::{Backlog, Demand, DemandKind, Room};
 
 /// An open, active path with a steady RTT and datagrams of 1000 bytes.
 pub(crate) fn view(id: u32, rtt_ms: u64) -> PathView {
@@ -24,7 +24,8 @@ pub(crate) fn view(id: u32, rtt_ms: u64) -> PathView {
 
 /// Stream data of `unsent` bytes under ample flow control.
 pub(crate) fn demand(unsent: u64) -> Demand {
-    Demand { now: Instant::from_nanos(1), kind: DemandKind::Stream, unsent_bytes: unsent, send_credit_bytes: 1 << 30 }
+    let (now, backlog) = (Instant::from_nanos(1), Backlog::Growing);
+    Demand { now, kind: DemandKind::Stream, unsent_bytes: unsent, send_credit_bytes: 1 << 30, backlog }
 }
 
 /// Sends `packets` and lists the paths they went to.

@@ -206,7 +206,7 @@ impl Decisions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plait_engine::schedule::{DemandKind, Room};
+    use plait_engine::schedule::{Backlog, DemandKind, Room};
 
     #[test]
     fn every_path_has_a_reason_and_like_decisions_are_one_line() {
@@ -218,6 +218,7 @@ mod tests {
             kind: DemandKind::Stream,
             unsent_bytes: 9_000,
             send_credit_bytes: 9_000,
+            backlog: Backlog::Growing,
         };
         (1..4).for_each(|ms| decisions.note(Decision::Send(PathId(0)), &paths, &demand(ms)));
         paths[1].room = Room::Free;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use plait_base::observe::PathState;
 use plait_base::{FourTuple, Instant, PathId};
-use plait_schedule::{Demand, DemandKind, WhyIdle};
+use plait_schedule::{Backlog, Demand, DemandKind, WhyIdle};
 use plait_stream::DroppedDatagrams;
 
 use crate::connection::Connection;
@@ -63,6 +63,7 @@ impl Connection {
             kind: DemandKind::Stream,
             unsent_bytes: 0,
             send_credit_bytes: self.streams.send_credit(),
+            backlog: Backlog::Growing,
         });
         let why_idle = self.scheduling.why_idle(&self.paths.table, side, id, &demand);
         Some(PathStatistics {

@@ -22,7 +22,7 @@ use plait_base::{Instant, Space};
 use plait_path::table::Slot;
 use plait_path::{Built, Departure, FourTupleRole, Pad, Padding, Path, TRAIN_PADDING_BYTES, TrainEnd};
 use plait_schedule::reinject::Occasion;
-use plait_schedule::{Demand, DemandKind};
+use plait_schedule::{Backlog, Demand, DemandKind};
 use plait_stream::Datagrams;
 
 use crate::config::Switch;
@@ -229,7 +229,8 @@ impl Connection {
             (false, false) => DemandKind::Stream,
         };
         let send_credit_bytes = self.streams.send_room();
-        Some(Demand { now, kind, unsent_bytes: stream + datagram, send_credit_bytes })
+        let backlog = if self.streams.is_growing() { Backlog::Growing } else { Backlog::Final };
+        Some(Demand { now, kind, unsent_bytes: stream + datagram, send_credit_bytes, backlog })
     }
 
     /// Says which of our addresses have a socket that takes nothing now, in place of what was said before. Until it is
