@@ -124,8 +124,10 @@ pub const MAX_PENDING_COPIES: usize = 1024;
 pub const MAX_PASSED_ACKS: usize = 1024;
 /// Control frames remembered as under way on a path that another thread serves; no further ones go there.
 pub const MAX_CARRIED_FRAMES: usize = 1024;
-/// Packets read that wait until all paths are back with the connection, since their frames are about paths. Others are dropped
-/// before they are acknowledged.
+/// Packets opened that wait until all paths are back with the connection, since their frames are about paths, or for the connection
+/// ids of the path that they open. Others are dropped before they are acknowledged.
 pub const MAX_DEFERRED_PACKETS: usize = 64;
+/// Bytes of such packets.
+pub const MAX_DEFERRED_BYTES: usize = 131_072;
 /// Messages of a path's server that nobody took, beyond which it drops datagrams that it cannot read.
 pub const MAX_UNTAKEN_MESSAGES: usize = 1024;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use plait_base::limits::{MAX_DEFERRED_PACKETS, MAX_QUEUED_PATH_RESPONSES};
 use plait_base::{CloseCode, PathId, Space};
 use plait_engine::path::PathStatus;
 use plait_engine::{Event, PathEvent};
@@ -250,6 +251,37 @@ fn pitfall_06_ids_for_paths_never_opened_and_none_means_no() {
     rig.pass(ms(10));
     assert_eq!(abandons(&rig, 1), [CloseCode::NO_CID_AVAILABLE_FOR_PATH]);
     assert!(rig.is_open() && rig.conn().paths().ids().len() == 1);
+}
+
+#[test]
+fn packets_that_overtake_the_ids_of_their_path_are_read_when_those_come() {
+    let mut rig = Rig::server(Setup::default());
+    (0..4).for_each(|_| {
+        rig.say_handshake();
+        rig.pass(ms(5));
+    });
+    rig.frames([0x01]);
+    let challenge = |n: u8| [&[0x1a][..], &[n; 8]].concat();
+    let count = MAX_DEFERRED_PACKETS as u8 + 20;
+    for n in 0..count {
+        // Each comes twice.
+        let packet = Packet::one_rtt(challenge(n)).on(1).numbered(n.into()).padded(1200);
+        for _ in 0..2 {
+            rig.send_all(tuple(SECOND), std::slice::from_ref(&packet));
+        }
+    }
+    assert_eq!(rig.count(|f| matches!(f, Frame::PathResponse(_))), 0);
+
+    let frame = rig.peer.new_cid(CidForm::Path, 1, 0);
+    rig.frames(encoded(&frame));
+    rig.pass(ms(1));
+    let answered = |n: u8| rig.count(|f| matches!(f, Frame::PathResponse(r) if r.data == [n; 8]));
+    let got: Vec<_> = (0..count).map(|n| (n, answered(n))).filter(|(_, times)| *times > 0).collect();
+    // As many as may wait were kept, each number was read once, and the last few are answered.
+    let most = MAX_DEFERRED_PACKETS as u8;
+    let last: Vec<_> = (most / 2 - MAX_QUEUED_PATH_RESPONSES as u8..most / 2).map(|n| (n, 1)).collect();
+    assert_eq!(got, last);
+    assert!(abandons(&rig, 1).is_empty() && rig.is_open());
 }
 
 #[test]

@@ -36,6 +36,15 @@ impl DatagramSource {
     }
 }
 
+/// Whether and when a packet is read on its path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MayRead {
+    Now,
+    /// The peer opens a path for which its connection ids may be on their way: once they are here.
+    AwaitsCids,
+    Never,
+}
+
 /// Opens 1-RTT packets of one path.
 struct OneRttOpener<'a> {
     keys: &'a mut OneRttKeys,
@@ -179,20 +188,20 @@ impl PathControl {
     }
 
     /// Lets a 0-RTT or 1-RTT packet in on its path; opens the path when the packet is the peer's first on it.
-    pub(crate) fn admit(&mut self, at: &Arrival, random: &mut Random) -> bool {
+    pub(crate) fn admit(&mut self, at: &Arrival, random: &mut Random) -> MayRead {
+        let when = |is_open| if is_open { MayRead::Now } else { MayRead::Never };
         match self.admission(at) {
-            Admission::Open | Admission::Closing => true,
-            Admission::New => self.accept(at, random),
+            Admission::Open | Admission::Closing => MayRead::Now,
+            Admission::New => when(self.accept(at, random)),
             Admission::Refuse(code) => {
                 let pto = self.table.max_pto();
-                let waits =
-                    code == CloseCode::NO_CID_AVAILABLE_FOR_PATH && self.table.awaits_cids(at.now, at.path, pto * 3);
-                if !waits {
-                    let _ = self.table.abandon(at.now, at.path, code, pto);
+                if code == CloseCode::NO_CID_AVAILABLE_FOR_PATH && self.table.awaits_cids(at.now, at.path, pto * 3) {
+                    return MayRead::AwaitsCids;
                 }
-                false
+                let _ = self.table.abandon(at.now, at.path, code, pto);
+                MayRead::Never
             }
-            Admission::Unknown => false,
+            Admission::Unknown => MayRead::Never,
         }
     }
 

@@ -14,6 +14,7 @@ pub(crate) mod train;
 use std::net::SocketAddr;
 
 use bytes::{Bytes, BytesMut};
+use plait_base::limits::{MAX_DEFERRED_BYTES, MAX_DEFERRED_PACKETS};
 use plait_base::observe::{DropReason, TraceEvent};
 use plait_base::{ConnectionId, Ecn, FourTuple, Instant, PathId, Space};
 use plait_path::table::{Admission, SlotPlace};
@@ -36,7 +37,7 @@ const SPIN_BIT: u8 = 0x20;
 pub(crate) struct Receive {
     pub(crate) saved_packets: SavedPackets,
     pub(crate) loans: Loans,
-    /// Packets with frames about paths, while not all paths are here.
+    /// Packets with frames about paths, while not all paths are here, and packets on paths whose connection ids are to come.
     pub(crate) deferred: Vec<Deferred>,
     /// Room for the datagrams of a train; empty between two.
     train: Vec<TrainPacket>,
@@ -48,6 +49,14 @@ impl Receive {
     pub(crate) fn shrink_to_fit(&mut self) {
         self.saved_packets.shrink_to_fit();
         (self.train, self.pieces) = (Vec::new(), Vec::new());
+    }
+
+    /// Keeps a packet that cannot be read yet. It is not acknowledged before: where too many wait, the peer says it again.
+    fn defer(&mut self, at: &Arrival, packet_bytes: usize, payload: Bytes) {
+        let held: usize = self.deferred.iter().map(|packet| packet.payload.len()).sum();
+        if self.deferred.len() < MAX_DEFERRED_PACKETS && held + payload.len() <= MAX_DEFERRED_BYTES {
+            self.deferred.push(Deferred { at: *at, packet_bytes, payload });
+        }
     }
 }
 
@@ -283,8 +292,8 @@ impl Connection {
         }
         if self.lifecycle.is_open() {
             self.advance_handshake(now);
-            if !self.receive.saved_packets.is_empty() {
-                self.reopen_saved(now);
+            if !self.receive.saved_packets.is_empty() || !self.receive.deferred.is_empty() {
+                self.read_waiting(now);
                 self.advance_handshake(now);
             }
             self.maintain_paths(now);
@@ -299,8 +308,8 @@ impl Connection {
         }
     }
 
-    /// Tries again with packets that waited for keys which may be there now.
-    fn reopen_saved(&mut self, now: Instant) {
+    /// Tries again with packets that waited for keys, for all paths to be here, or for the connection ids of their own.
+    pub(crate) fn read_waiting(&mut self, now: Instant) {
         let one_rtt = self.keys.as_deref().filter(|_| self.handshake.is_complete());
         for packet in self.receive.saved_packets.take_ready(&self.handshake, one_rtt) {
             let SavedPacket { path, tuple, ecn, data, .. } = packet;
@@ -311,6 +320,19 @@ impl Connection {
             let envelope = Envelope { path, tuple, ecn, bytes: bytes as u64, place };
             if let Err(why) = self.on_packet(now, &envelope, &header, span, data) {
                 self.events.on_dropped(now, bytes, why);
+            }
+        }
+        if self.paths.table.has_lent() {
+            return;
+        }
+        let patience = self.paths.table.max_pto() * 3;
+        for mut packet in std::mem::take(&mut self.receive.deferred) {
+            let Deferred { at, packet_bytes, payload } = &mut packet;
+            at.place = self.paths.table.place(at.path);
+            if self.paths.lacks_cids(at) && now < at.now + patience {
+                self.receive.deferred.push(packet);
+            } else if self.paths.judge(at, at.number).is_ok() {
+                self.on_opened(at, *packet_bytes, payload, payload);
             }
         }
     }

@@ -1,16 +1,16 @@
 //! A packet that was opened: its frames are read, then it is remembered for acks and for what it says of its path.
 
 use bytes::Bytes;
-use plait_base::limits::MAX_DEFERRED_PACKETS;
 use plait_base::observe::{DropReason, TraceEvent};
 use plait_base::{Space, TransportError, Violation};
 use plait_path::Eliciting;
 use plait_wire::frame::{Frame, Frames, types};
 use plait_wire::header::PacketKind;
 
+use super::Arrival;
 use super::dispatch::wants_paths;
-use super::{Arrival, Deferred};
 use crate::connection::Connection;
+use crate::connection::paths::arrival::MayRead;
 
 impl Connection {
     /// A packet of `packet_bytes` on the wire, header to tag, holds `payload`, which lies in `memory`.
@@ -24,12 +24,7 @@ impl Connection {
             return;
         }
         if self.paths.table.has_lent() && (self.paths.opens_path(at) || wants_paths(payload, at.path)) {
-            // Not acknowledged before it is read: where too many wait, the peer says it again.
-            if self.receive.deferred.len() < MAX_DEFERRED_PACKETS {
-                let payload = memory.slice_ref(payload);
-                self.receive.deferred.push(Deferred { at: *at, packet_bytes, payload });
-            }
-            return;
+            return self.receive.defer(at, packet_bytes, memory.slice_ref(payload));
         }
         if let Err(error) = self.read_packet(at, packet_bytes, payload, memory) {
             self.close_with(at.now, error);
@@ -43,9 +38,18 @@ impl Connection {
         payload: &[u8],
         memory: &Bytes,
     ) -> Result<(), TransportError> {
-        if at.space == Space::Data && !self.admit(at, payload, memory)? {
-            self.events.on_dropped(at.now, packet_bytes, DropReason::UnknownPath);
-            return Ok(());
+        if at.space == Space::Data {
+            match self.admit(at, payload, memory)? {
+                MayRead::Now => {}
+                MayRead::AwaitsCids => {
+                    self.receive.defer(at, packet_bytes, Bytes::copy_from_slice(payload));
+                    return Ok(());
+                }
+                MayRead::Never => {
+                    self.events.on_dropped(at.now, packet_bytes, DropReason::UnknownPath);
+                    return Ok(());
+                }
+            }
         }
         let &Arrival { path, space, number, .. } = at;
         let bytes = packet_bytes as u16;
@@ -99,7 +103,7 @@ impl Connection {
     }
 
     /// Lets a 0-RTT or 1-RTT packet in on its path; opens the path when the packet is the peer's first on it.
-    fn admit(&mut self, at: &Arrival, payload: &[u8], memory: &Bytes) -> Result<bool, TransportError> {
+    fn admit(&mut self, at: &Arrival, payload: &[u8], memory: &Bytes) -> Result<MayRead, TransportError> {
         if self.paths.lacks_cids(at) {
             // The first packet on a path may bring the ids that it needs to be answered (RFC 10069 3.1).
             for frame in Frames::in_packet(payload, at.kind) {
@@ -110,8 +114,8 @@ impl Connection {
                 }
             }
         }
-        let admitted = self.paths.admit(at, &mut self.random);
+        let may_read = self.paths.admit(at, &mut self.random);
         self.on_path_news(at.now);
-        Ok(admitted)
+        Ok(may_read)
     }
 }

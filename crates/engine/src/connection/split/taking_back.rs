@@ -16,10 +16,10 @@ use super::messages::{
     ArrivedRun, Bundle, Fates, FromPath, HeldPacket, Instruction, News, Report, ToPath, UnreadTrain,
 };
 use crate::connection::Connection;
+use crate::connection::receive::Envelope;
 use crate::connection::receive::bulk::in_stream_frame;
 use crate::connection::receive::dispatch::{Reach, reach};
 use crate::connection::receive::train::is_welcome;
-use crate::connection::receive::{Deferred, Envelope};
 use crate::connection::send::unfit_datagrams::drop_unfit_datagrams;
 
 /// A path that came back soon stays for this long, twice as long each time, and no longer than a second.
@@ -174,7 +174,7 @@ impl Coordinator {
         self.deliver_undelivered(now, id);
         self.read_unread(now, id, unread);
         self.settle(now, id);
-        self.read_deferred();
+        self.connection.read_waiting(now);
     }
 
     /// Orders that had not left for a path that is back.
@@ -237,21 +237,6 @@ impl Coordinator {
         }
     }
 
-    /// All paths are here: packets are read that waited for that.
-    fn read_deferred(&mut self) {
-        let connection = &mut self.connection;
-        if connection.paths.table.has_lent() {
-            return;
-        }
-        for Deferred { mut at, packet_bytes, payload } in std::mem::take(&mut connection.receive.deferred) {
-            at.place = connection.paths.table.place(at.path);
-            let number = at.number;
-            if connection.paths.judge(&mut at, number).is_ok() {
-                connection.on_opened(&at, packet_bytes, &payload, &payload);
-            }
-        }
-    }
-
     /// Whoever served path `id` is gone, and the path with it: its state, its packet numbers above all, exists nowhere else. It
     /// is given up, and what it had goes elsewhere.
     pub fn on_gone(&mut self, now: Instant, id: PathId) {
@@ -268,6 +253,6 @@ impl Coordinator {
         connection.on_path_news(now);
         connection.maintain_paths(now);
         self.outbox.retain(|(to, _)| *to != id);
-        self.read_deferred();
+        self.connection.read_waiting(now);
     }
 }
