@@ -260,7 +260,8 @@ fn differences(name: &str) -> Option<&'static str> {
             "pairs have one network, transfer and seed, and networks count alike however many seeds they have; allowed for, where \
              the initial path is the worse one: that a start over it is later, as runs over either path alone show it (the first \
              byte of a download, the handshake and a round trip of an upload), and at most by what the client waits before it \
-             tries the next path: 250 ms, and twice that where its RTT is shorter; in brackets nothing is"
+             tries the next path: 100 ms, and twice that where its handshake is done before one over the next path could be; in brackets \
+             nothing is"
         }
         "ack" => {
             "one path through a queue of 20 Mbit/s and 60 ms beside a flow of its RTT, the other over 20 Mbit/s of its own; medians of \
@@ -281,7 +282,7 @@ fn differences(name: &str) -> Option<&'static str> {
             "pairs have one network, transfer and seed; the better path is the one with the smaller median alone; in brackets what is \
              raw, else a start over the worse path is allowed for as late as runs over either path alone show it: the first byte of \
              a download, the handshake and a round trip of an upload, and at most what the client waits before it tries the next \
-             path: 250 ms, and twice that where its RTT is shorter; of requests the time is the one that one answer in twenty exceeds; \
+             path: 100 ms, and twice that where its handshake is done before one over the next path could be; of requests the time is the one that one answer in twenty exceeds; \
              gain is rate that comes to that of the better path, all other percentages are time that does"
         }
         "startup" => {

@@ -208,14 +208,15 @@ fn pair_up(contest: &Contest, rows: &[Row]) -> Vec<Compared> {
     let best = usize::from(median(second) < median(first));
     let alone = if best == 0 { first } else { second };
     let start = |row: &Row, path: usize| contest.load.start(row, path);
+    let rtt = |row: &Row, path: usize| row.number(&format!("path{path}_rtt_min_ms"));
     let compared = |initial: usize, single: &[Row], both: &[Row]| {
         let pair = |((alone, single), both): ((&Row, &Row), &Row)| Pair {
             seed: both.number("seed").unwrap_or_default() as u64,
             alone: contest.load.measure(alone).unwrap_or(f64::NAN),
             together: contest.load.measure(both).unwrap_or(f64::INFINITY),
-            later_start: start(single, initial)
-                .zip(start(alone, best))
-                .map_or(0.0, |(this, best)| (this - best).clamp(0.0, longest_wait(single, initial))),
+            later_start: start(single, initial).zip(start(alone, best)).map_or(0.0, |(ours, its)| {
+                (ours - its).clamp(0.0, longest_wait(rtt(single, initial), rtt(alone, best)))
+            }),
         };
         let pairs = alone.iter().zip(single).zip(both).map(pair).collect();
         Compared { contest: contest.clone(), initial, best, pairs }
@@ -223,12 +224,13 @@ fn pair_up(contest: &Contest, rows: &[Row]) -> Vec<Compared> {
     vec![compared(0, first, from_first), compared(1, second, from_second)]
 }
 
-/// By how much a path can delay a start at most. A client waits [`ATTEMPT_DELAY`] for an answer before it tries the next path,
-/// and after one twice the time that it took: no longer than twice the delay.
-fn longest_wait(alone: &Row, path: usize) -> f64 {
+/// By how much the initial path can delay a start at most, seconds, its least round trip and that of the next path in milliseconds.
+/// Another handshake begins on the next path after [`ATTEMPT_DELAY`]. Where the one over the initial path is done before, request and
+/// answer go that way too, and each is later by the difference of the two round trips, which is less than the delay then.
+fn longest_wait(initial_rtt: Option<f64>, next_rtt: Option<f64>) -> f64 {
     let delay = ATTEMPT_DELAY.as_secs_f64();
     // A run that left its path has no figures of it.
-    let is_late = alone.number(&format!("path{path}_rtt_min_ms")).is_some_and(|ms| ms / 1e3 > delay);
+    let is_late = initial_rtt.zip(next_rtt).is_some_and(|(initial, next)| (initial - next) / 1e3 > delay);
     if is_late { delay } else { 2.0 * delay }
 }
 
@@ -352,15 +354,16 @@ mod tests {
 
     #[test]
     fn pairs_are_held_against_the_better_path_of_the_same_seed() {
-        // Path 1 alone is the better one; from path 0 a run begins 400 ms later.
-        let (slow, fast) = ([row(9.0, 500.0), row(9.5, 500.0)], [row(2.0, 100.0), row(3.0, 100.0)]);
-        let (from_slow, from_fast) = ([row(2.4, 500.0), row(3.5, 500.0)], [row(1.0, 100.0), row(f64::INFINITY, 100.0)]);
+        // Path 1 alone is the better one; from path 0 a run begins 150 ms later.
+        let (slow, fast) = ([row(9.0, 250.0), row(9.5, 250.0)], [row(2.0, 100.0), row(3.0, 100.0)]);
+        let (from_slow, from_fast) =
+            ([row(2.15, 250.0), row(3.25, 250.0)], [row(1.0, 100.0), row(f64::INFINITY, 100.0)]);
         let rows: Vec<Row> = [slow, fast, from_slow, from_fast].concat();
         let compared = pair_up(&contest(Load::Download(1000)), &rows);
         let [worse_first, best_first] = &compared[..] else { panic!("{compared:?}") };
         assert!(!worse_first.is_best_first() && best_first.is_best_first());
         let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
-        assert!(near(worse_first.pairs[0].raw(), 0.2) && near(worse_first.pairs[0].allowed(), 0.0));
+        assert!(near(worse_first.pairs[0].raw(), 0.075) && near(worse_first.pairs[0].allowed(), 0.0));
         assert!(near(worse_first.pairs[1].allowed(), 0.1 / 3.0));
         assert_eq!((best_first.pairs[0].raw(), best_first.pairs[0].allowed()), (-0.5, -0.5));
         assert_eq!(best_first.pairs[1].raw(), f64::INFINITY, "what does not complete is no better than what does");
@@ -369,12 +372,14 @@ mod tests {
 
     #[test]
     fn a_path_that_does_not_answer_in_time_excuses_the_wait_for_the_next_one() {
-        let with_rtt = |mut row: Row, ms: f64| {
-            row.cells.push(("path0_rtt_min_ms".to_owned(), ms.to_string()));
+        let with_rtt = |path: usize, mut row: Row, ms: f64| {
+            row.cells.push((format!("path{path}_rtt_min_ms"), ms.to_string()));
             row
         };
-        for (rtt_ms, later) in [(251.0, 0.25), (250.0, 0.5)] {
-            let rows = [with_rtt(row(9.0, 1200.0), rtt_ms), row(2.0, 100.0), row(2.8, 400.0), row(1.0, 100.0)];
+        // The handshake over 50 ms, begun after 100, is done before the one over 151 ms, and after the one over 150.
+        for (rtt_ms, later) in [(151.0, 0.1), (150.0, 0.2)] {
+            let (slow, fast) = (with_rtt(0, row(9.0, 1200.0), rtt_ms), with_rtt(1, row(2.0, 100.0), 50.0));
+            let rows = [slow, fast, row(2.8, 400.0), row(1.0, 100.0)];
             let compared = pair_up(&Contest { seeds: 1, ..contest(Load::Download(1000)) }, &rows);
             let pair = compared[0].pairs[0];
             assert_eq!(pair.later_start, later);
