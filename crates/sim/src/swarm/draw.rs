@@ -50,6 +50,7 @@ pub(super) fn draw_all(seed: u64) -> Drawn {
         slowest: f64::MAX,
         nats: Vec::new(),
         still,
+        rebinds: false,
         further: further::random(seed),
         text,
     };
@@ -74,6 +75,8 @@ struct Draft {
     slowest: f64,
     /// Whether nothing but rebinding happens to the initial path.
     still: bool,
+    /// Whether a NAT rebinds.
+    rebinds: bool,
     /// Randomness of further keys, where the seed draws them.
     further: Option<Random>,
     /// Which paths have a NAT.
@@ -245,6 +248,7 @@ impl Draft {
             // A change of address during the handshake ends the connection (RFC 9000 9).
             let at = if still { round(at + HANDSHAKE_S) } else { at };
             let what = *pick(&mut self.random, &["port", "address"]);
+            self.rebinds = true;
             return self.line(format!("[[event]]\nat_s = {at:?}\npath = {path}\nrebind = \"{what}\""));
         }
         let (now, then) = match self.random.below(12) {
@@ -341,11 +345,13 @@ impl Draft {
             let line = self.or_further(format!("keep_alive_s = {seconds:?}"), |_| String::new());
             self.line(line);
         }
-        let mut lines = self.further.as_mut().map(further::ends).unwrap_or_default();
-        // RFC 9000 9: an address stays the same until the handshake is over, and any may be that of the handshake then.
-        let rebinds = self.text.contains("rebind = ");
-        lines.retain(|line| !(rebinds && line.starts_with("first_path_only")));
+        let lines = self.further.as_mut().map(further::ends).unwrap_or_default();
         lines.iter().for_each(|line| self.line(line));
+        let tries_others = self.further.as_mut().is_some_and(further::tries_other_paths);
+        // RFC 9000 9: an address stays the same until the handshake is over, and any may be that of the handshake then.
+        if tries_others && !self.rebinds {
+            self.line("first_path_only = false");
+        }
         if !self.damage {
             self.maybe(0.3, |_| "protection = \"null\"".to_owned());
         }

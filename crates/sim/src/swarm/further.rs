@@ -65,10 +65,12 @@ pub(super) fn ends(random: &mut Random) -> Vec<String> {
     if random.chance(0.3) {
         lines.push("tell_paths = true".to_owned());
     }
-    if random.chance(0.3) {
-        lines.push("first_path_only = false".to_owned());
-    }
     lines
+}
+
+/// Whether the client begins on other paths too.
+pub(super) fn tries_other_paths(random: &mut Random) -> bool {
+    random.chance(0.3)
 }
 
 /// A window of the receiver, from less than a round trip needs to more than any does.
