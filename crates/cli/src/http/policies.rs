@@ -69,10 +69,6 @@ pub(crate) struct Wish {
     pub(crate) placement: Option<StreamPlacement>,
 }
 
-/// The names of placements.
-const PLACEMENTS: [(StreamPlacement, &str); 2] =
-    [(StreamPlacement::Pooled, "pooled"), (StreamPlacement::Pinned, "pinned")];
-
 impl Wish {
     /// Reads a query; none where it names something that there is not.
     pub(crate) fn parse(query: &str) -> Option<Self> {
@@ -88,8 +84,8 @@ impl Wish {
                 "ack_path" => wish.ack_path = name(value)?,
                 "reinjection" => wish.reinjection = name(value)?,
                 "placement" => {
-                    let named = PLACEMENTS.into_iter().find(|(_, name)| *name == value);
-                    wish.placement = Some(named?.0);
+                    let named = StreamPlacement::NAMES.into_iter().find(|(name, _)| *name == value);
+                    wish.placement = Some(named?.1);
                 }
                 _ => return None,
             }
@@ -109,12 +105,7 @@ impl Wish {
             ("congestion", self.congestion.map(CongestionName::name)),
             ("ack_path", self.ack_path.map(AckPathName::name)),
             ("reinjection", self.reinjection.map(ReinjectionName::name)),
-            (
-                "placement",
-                self.placement
-                    .and_then(|placement| PLACEMENTS.into_iter().find(|(is, _)| *is == placement))
-                    .map(|(_, name)| name),
-            ),
+            ("placement", self.placement.map(StreamPlacement::name)),
         ]
     }
 

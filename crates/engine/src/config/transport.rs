@@ -46,6 +46,20 @@ pub enum StreamPlacement {
     Pinned,
 }
 
+impl StreamPlacement {
+    /// Every placement with its name, as scenario files and programs that ask a server for one call it.
+    pub const NAMES: [(&'static str, Self); 2] =
+        [(Self::Pooled.name(), Self::Pooled), (Self::Pinned.name(), Self::Pinned)];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pooled => "pooled",
+            Self::Pinned => "pinned",
+        }
+    }
+}
+
 /// A receive window: where it begins and how far auto-tuning may raise it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WindowTuning {

@@ -180,9 +180,6 @@ impl Default for Endpoints {
     }
 }
 
-const PLACEMENTS: [(&str, StreamPlacement); 2] =
-    [("pooled", StreamPlacement::Pooled), ("pinned", StreamPlacement::Pinned)];
-
 fn read_endpoints(reader: Reader<'_>, paths: usize, policies: &Policies) -> Result<Endpoints, ScenarioError> {
     let default = Endpoints::default();
     let last = paths as u64 - 1;
@@ -213,7 +210,7 @@ fn read_endpoints(reader: Reader<'_>, paths: usize, policies: &Policies) -> Resu
             tell_paths: reader.flag("tell_paths")?.unwrap_or(default.wishes.tell_paths),
             uniflow_nonces: reader.flag("uniflow_nonces")?.unwrap_or(default.wishes.uniflow_nonces),
         },
-        placement: reader.choice("placement", &PLACEMENTS)?.unwrap_or(default.placement),
+        placement: reader.choice("placement", &StreamPlacement::NAMES)?.unwrap_or(default.placement),
         workers: read_workers(&reader)?,
         turn: reader.millis("turn_ms", 0.0..=1000.0)?.unwrap_or_default(),
     };
