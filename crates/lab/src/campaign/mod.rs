@@ -229,14 +229,14 @@ pub fn figure(name: &str, request: &LabFigureRequest<'_>) -> Result<FigureFiles,
     let missing = if request.contenders.is_some() { Missing::Refused } else { Missing::LeftOut };
     let repetitions = request.repetitions.unwrap_or(kind.repetitions);
     // Rows that are there are of the scheduling that they were asked for, whatever this machine allows.
-    let (scheduling, why_not) = match request.runs {
+    let (scheduling, note) = match request.runs {
         RunsWanted::All => request.scheduling.on(&machine),
         RunsWanted::SoFar => (request.scheduling, None),
     };
     let (twice, sets) = (kind.twice, request.sets.as_slice());
     let wanted = Wanted { contenders: &contenders, missing, repetitions, twice, sets, scheduling };
     let mut plan = Plan::new((kind.setups)(request.points.unwrap_or(kind.points)), &wanted, &machine)?;
-    plan.notes.extend(why_not.map(|why| format!("programs run at the priority of plait lab itself: {why}")));
+    plan.notes.extend(note);
     let scratch = Scratch::make()?;
     let out = request.out.as_ref().map(|out| out.join(kind.name));
     let progress = |done, total| (request.progress)(kind.name, done, total);

@@ -63,7 +63,7 @@ pub struct LabRow {
 /// How far it is.
 #[derive(Clone, Copy, Debug)]
 pub enum RunStep<'a> {
-    /// Programs get no real-time priority here, for this reason.
+    /// A line that says that programs get no real-time priority here, and why.
     Inherited(&'a str),
     /// So many folders of laboratories that were killed have been taken away.
     Swept(usize),
@@ -91,8 +91,8 @@ pub fn run(request: &LabRunRequest, stop: &AtomicBool, mut on: impl FnMut(RunSte
     let campaign = plan(&request.file, &request.sets, request.seeds, &Policies::default())?;
     let contenders: Result<Vec<_>, _> = request.contenders.iter().map(|name| contender::by_name(name)).collect();
     let (contenders, machine, scratch) = (contenders?, Machine::look(), Scratch::make()?);
-    let (scheduling, why_not) = request.scheduling.on(&machine);
-    why_not.into_iter().for_each(|why| on(RunStep::Inherited(why)));
+    let (scheduling, note) = request.scheduling.on(&machine);
+    note.iter().for_each(|note| on(RunStep::Inherited(note)));
     if scratch.swept > 0 {
         on(RunStep::Swept(scratch.swept));
     }

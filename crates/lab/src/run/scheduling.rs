@@ -31,10 +31,12 @@ impl CpuScheduling {
         }
     }
 
-    /// What it is on this machine; where it allows no real time also why.
-    pub(crate) fn on(self, machine: &Machine) -> (Self, Option<&str>) {
+    /// What it is on this machine; where that allows no real time also a line that says so, and why.
+    pub(crate) fn on(self, machine: &Machine) -> (Self, Option<String>) {
         match (self, &machine.real_time) {
-            (Self::RoundRobin, Err(why)) => (Self::Inherited, Some(why)),
+            (Self::RoundRobin, Err(why)) => {
+                (Self::Inherited, Some(format!("programs run at the priority of plait lab itself: {why}")))
+            }
             _ => (self, None),
         }
     }
@@ -57,7 +59,8 @@ mod tests {
         let allowed = Machine { real_time: Ok(()), ..Machine::look() };
         let not = Machine { real_time: Err("not here".to_owned()), ..Machine::look() };
         assert_eq!(CpuScheduling::RoundRobin.on(&allowed), (CpuScheduling::RoundRobin, None));
-        assert_eq!(CpuScheduling::RoundRobin.on(&not), (CpuScheduling::Inherited, Some("not here")));
+        let said = "programs run at the priority of plait lab itself: not here".to_owned();
+        assert_eq!(CpuScheduling::RoundRobin.on(&not), (CpuScheduling::Inherited, Some(said)));
         assert_eq!(CpuScheduling::Inherited.on(&not), (CpuScheduling::Inherited, None));
     }
 }

@@ -67,7 +67,7 @@ fn run_all(args: &LabRunArgs, stop: &AtomicBool) -> Result<LabRuns, CliError> {
         eprint_line(RELAY);
     }
     let runs = command::run(&request, stop, |step| match step {
-        RunStep::Inherited(why) => eprint_line(&format!("programs run at the priority of plait lab itself: {why}")),
+        RunStep::Inherited(note) => eprint_line(note),
         RunStep::Swept(count) => eprint_line(&format!("{count} folders of laboratories that were killed are gone now")),
         RunStep::Beyond(mbps) => {
             eprint_line(&format!(
