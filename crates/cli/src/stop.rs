@@ -1,6 +1,12 @@
 //! Being told to stop: Ctrl-C, and where there are such, the signals of a system or a terminal that goes away.
 
 use std::future::Future;
+use std::time::Duration;
+
+use crate::clock::Clock;
+
+/// Signals that come so soon after the first are of the same request: `timeout` and others tell the process, and then its group.
+const ONE_REQUEST: Duration = Duration::from_millis(300);
 
 /// Exit code of a process that was told twice: it failed while running.
 const TOLD_TWICE: i32 = 1;
@@ -11,9 +17,14 @@ pub(crate) fn asked() -> impl Future<Output = ()> {
     let mut signals = Signals::listen();
     async move {
         signals.next().await;
+        let first = Clock::start();
         tokio::spawn(async move {
-            signals.next().await;
-            std::process::exit(TOLD_TWICE);
+            loop {
+                signals.next().await;
+                if first.elapsed() > ONE_REQUEST {
+                    std::process::exit(TOLD_TWICE);
+                }
+            }
         });
     }
 }

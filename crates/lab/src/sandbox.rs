@@ -23,8 +23,9 @@ const INSIDE: &str = "PLAIT_LAB_INSIDE";
 /// What an inner process is told by its outer one before the pipe ends.
 const GO: u8 = b'g';
 
-/// How long an inner process may take to end when it is told to.
-const STOP_TIME: Duration = Duration::from_secs(5);
+/// How long an inner process may take to end when it is told to: the kernel takes away one device after the other, each in some
+/// 70 ms, four for each of 64 runs side by side. Whoever does not want to wait tells the outer one again.
+const STOP_TIME: Duration = Duration::from_secs(30);
 /// From one look whether it has ended to the next.
 const LOOK: Duration = Duration::from_millis(20);
 

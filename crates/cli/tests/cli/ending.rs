@@ -74,7 +74,7 @@ impl Watched {
         Self { child, ended }
     }
 
-    /// Sends SIGINT as soon as the process heeds it; what it ends with.
+    /// Sends SIGINT as soon as the process heeds it, and once more at once, as `timeout` does; what it ends with.
     fn interrupted(mut self) -> Output {
         let status = format!("/proc/{}/status", self.child.id());
         // A signal is heard only a moment after the system knows its handler. SIGTERM's comes after that moment of SIGINT.
@@ -89,7 +89,7 @@ impl Watched {
             std::thread::yield_now();
         }
         let id = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+        assert!(Command::new("kill").args(["-INT", &id, &id]).status().unwrap().success());
         let output = self.child.wait_with_output().unwrap();
         let _ = self.ended.send(());
         output

@@ -109,3 +109,57 @@ impl Drop for Emulator {
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+
+    use nix::poll::PollFd;
+    use plait_netsim::InterfaceState;
+    use plait_sim::scenario::{Direction, Traces, Tree};
+
+    use super::*;
+
+    /// Ends by which nothing comes; whoever shares the value knows when they are gone.
+    struct Silent(#[allow(dead_code, reason = "counted where it is shared")] Arc<()>);
+
+    impl Gates for Silent {
+        fn waits(&self) -> Vec<PollFd<'_>> {
+            Vec::new()
+        }
+
+        fn sources(&self) -> usize {
+            0
+        }
+
+        fn receive(&mut self, _source: usize, _buffer: &mut [u8]) -> Option<Entry> {
+            None
+        }
+
+        fn deliver(&mut self, _path: usize, _direction: Direction, _packet: &[u8]) -> bool {
+            false
+        }
+
+        fn interface(&mut self, _path: usize, _state: InterfaceState) {}
+
+        fn public_addresses(&self) -> fn(usize, u8) -> IpAddr {
+            |_, _| IpAddr::V4(Ipv4Addr::LOCALHOST)
+        }
+
+        fn lost(&self) -> u64 {
+            0
+        }
+    }
+
+    #[test]
+    fn the_ends_of_paths_go_with_the_loop() {
+        let text = "[[path]]\nrate_mbps = 1\n[transfer]\nkind = \"download\"\n";
+        let scenario = Scenario::read(&Tree::parse("t", text).unwrap(), &Traces::default()).unwrap();
+        let ends = Arc::new(());
+        // Devices that stay until the process ends take the kernel longer each than a whole run takes to stop.
+        drop(Emulator::start(&scenario, 1, Silent(Arc::clone(&ends))).unwrap());
+        assert_eq!(Arc::strong_count(&ends), 1);
+        let record = Emulator::start(&scenario, 1, Silent(Arc::clone(&ends))).unwrap().stop();
+        assert_eq!((Arc::strong_count(&ends), record.first), (1, None));
+    }
+}

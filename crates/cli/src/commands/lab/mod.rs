@@ -60,7 +60,13 @@ fn outside(stop: &AtomicBool) -> Result<(), CliError> {
         Some(0) => Ok(()),
         // It has said why.
         Some(code) => std::process::exit(code),
-        None => Err(CliError::running("the laboratory was killed", "nothing of it is left behind")),
+        None => {
+            let what = "the laboratory did not end when it was told to, and was killed";
+            Err(CliError::running(
+                what,
+                "nothing of it is left behind; what --out has is good, the same command goes on",
+            ))
+        }
     }
 }
 
