@@ -113,7 +113,12 @@ fn read_event(
     if worker.is_some() && place.0 >= paths.len() {
         return Err(event.complain("worker_dies", "a link has no worker", "an event with a path"));
     }
-    Ok(EventPlan { at, place, up: both.clone().over(up), down: both.over(down), vary, interface, rebind, worker })
+    let (up, down) = (both.clone().over(up), both.over(down));
+    let none = LinkEdit::default();
+    if up == none && down == none && vary.is_none() && interface.is_none() && rebind.is_none() && worker.is_none() {
+        return Err(event.complain("path", "nothing happens to it", "a key that changes, such as rate_mbps or state"));
+    }
+    Ok(EventPlan { at, place, up, down, vary, interface, rebind, worker })
 }
 
 /// The words of a transfer's `kind`.

@@ -69,7 +69,9 @@ pub fn take_sweep(tree: &mut Tree) -> Result<Sweep, ScenarioError> {
         }
         let full = points.len().saturating_mul(values.len());
         if full > POINTS_MAX {
-            return Err(reader.complain("wsp", format!("the sweep has {full} points"), format!("1 to {POINTS_MAX}")));
+            let problem = format!("with it the sweep has {full} points");
+            let at = items.first().unwrap_or(&node);
+            return Err(refuse(at, &format!("sweep.{key}"), problem, format!("at most {POINTS_MAX}")));
         }
         let with = |point: &Settings, value: &String| {
             let mut point = point.clone();

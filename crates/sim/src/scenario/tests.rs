@@ -41,6 +41,16 @@ fn read(text: &str) -> Result<Scenario, String> {
 }
 
 #[test]
+fn an_event_that_changes_nothing_is_refused() {
+    let with = |line: &str| read(&format!("{TWO_PATHS}[[event]]\nat_s = 1\npath = 0\n{line}\n"));
+    let error = with("").unwrap_err();
+    assert!(error.contains("`event.1.path`: nothing happens to it; accepted: a key that changes"), "{error}");
+    for line in ["loss = 0.1", "up = { rate_mbps = 1 }", "rtt_ms = 3", "interface = \"down\""] {
+        assert!(with(line).is_ok(), "{line}");
+    }
+}
+
+#[test]
 fn every_key_arrives() {
     let scenario = read(TWO_PATHS).unwrap();
     assert_eq!((scenario.name.as_str(), scenario.seed, scenario.paths.len()), ("two-paths", 1, 2));
@@ -153,6 +163,12 @@ fn sweeps_multiply_lists_and_fill_spaces() {
     assert!(error.contains("x.toml:26: `sweep.path.0.rate_mbps`: is an empty list; accepted: at least one"), "{error}");
     let error = sweep("[sweep]\npath.0.rate_mbps = [1,\n2,\n1]").unwrap_err();
     assert!(error.contains("x.toml:28: `sweep.path.0.rate_mbps`: 1 is there twice"), "{error}");
+    let list = format!("{:?}", (1..=1_001).collect::<Vec<_>>());
+    let error = sweep(&format!("[sweep]\npath.0.rate_mbps = {list}\npath.1.rate_mbps = {list}")).unwrap_err();
+    assert!(
+        error.contains("`sweep.path.1.rate_mbps`: with it the sweep has 1002001 points; accepted: at most"),
+        "{error}"
+    );
     assert!(sweep("[sweep]\nwsp = { points = 3 }").unwrap_err().contains("nothing to vary"));
     assert!(sweep("[sweep]\nwsp = { design = \"conext\" }").unwrap_err().contains("accepted: conext-low"));
 }

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::files::read_text;
+
 /// The folder of a scenario file, and what was read of its traces: each is read once, so that all runs see the same.
 #[derive(Clone, Debug, Default)]
 pub struct Traces {
@@ -24,7 +26,7 @@ impl Traces {
             return Ok(text.clone());
         }
         let path = self.folder.as_ref().map_or_else(|| PathBuf::from(name), |folder| folder.join(name));
-        let text: Arc<str> = std::fs::read_to_string(&path).map_err(|error| error.to_string())?.into();
+        let text: Arc<str> = read_text(&path).map_err(|error| error.to_string())?.into();
         read.insert(name.to_owned(), text.clone());
         Ok(text)
     }

@@ -295,7 +295,7 @@ mod tests {
     #[test]
     fn paths_that_go_take_their_events_along() {
         let text = "endpoints = { initial_path = 2 }\n[[path]]\nrate_mbps = 1\n[[path]]\nrate_mbps = 2\n[[path]]\nrate_mbps = 3\n\
-                    [[event]]\nat_s = 1\npath = 1\n[[event]]\nat_s = 2\npath = 2\n[transfer]\nkind = \"upload\"";
+                    [[event]]\nat_s = 1\npath = 1\nloss = 1\n[[event]]\nat_s = 2\npath = 2\nloss = 1\n[transfer]\nkind = \"upload\"";
         let tree = Tree::parse("x", text).unwrap();
         let less = without_item(&tree, "path", 1).unwrap();
         let scenario = Scenario::read(&less, &Traces::default()).unwrap();
