@@ -4,13 +4,15 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 use plait::{AddressScope, TransportConfig};
 
 use crate::http::policies::Terms;
 use crate::names::{AckPathName, CongestionName, PathPolicyName, ReinjectionName, SchedulerName};
 use crate::units::{
-    parse_mbps, parse_millis, parse_mtu, parse_seconds, parse_share, parse_size, parse_version, parse_window, whole,
+    parse_mbps, parse_millis, parse_mtu, parse_seconds, parse_share, parse_size, parse_socket, parse_version,
+    parse_window, whole,
 };
 
 /// What both sides may choose about the transport.
@@ -129,7 +131,7 @@ pub(crate) struct ServeArgs {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ListenArgs {
     /// Address and port to listen on; repeatable; port 0 takes a free one [default: port 4433 of every address]
-    #[arg(long, value_name = "ADDR:PORT")]
+    #[arg(long, value_name = "ADDR:PORT", value_parser = parse_socket)]
     pub(crate) listen: Vec<SocketAddr>,
     /// Certificate chain, PEM; without it a self-signed certificate is made
     #[arg(long, value_name = "FILE", requires = "key")]
@@ -146,7 +148,7 @@ pub(crate) struct ListenArgs {
     pub(crate) cert_out: Option<PathBuf>,
     /// Name in the self-signed certificate besides localhost and the addresses that are listened on (those of
     /// the machine for a wildcard); repeatable
-    #[arg(long, value_name = "NAME", conflicts_with = "cert")]
+    #[arg(long, value_name = "NAME", conflicts_with = "cert", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) name: Vec<String>,
     /// Make each client prove its address first (Retry)
     #[arg(long)]
@@ -219,7 +221,7 @@ pub(crate) struct InteropArgs {
 pub(crate) struct ConnectArgs {
     /// Local address or interface of a path; repeatable, the first is the initial path
     /// [default: every usable interface that has a route]
-    #[arg(long, value_name = "ADDR|IFACE", conflicts_with = "single")]
+    #[arg(long, value_name = "ADDR|IFACE", conflicts_with = "single", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) path: Vec<String>,
     /// Use one path only, the one that the system chooses
     #[arg(long)]

@@ -1,16 +1,16 @@
 //! Certificates: those a server shows and those a client trusts.
 
-use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 use std::sync::Arc;
 
 use plait::tls::any_certificate;
+use plait_sim::files::read_whole;
 use rcgen::{CertificateParams, KeyPair};
 use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::CryptoProvider;
 use rustls::{CipherSuite, RootCertStore};
-use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::pem::{Error as PemError, PemObject};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::error::CliError;
@@ -140,17 +140,20 @@ fn certificates(flag: &str, file: &Path) -> Result<Vec<CertificateDer<'static>>,
     match found {
         Ok(found) if found.is_empty() => Err(broken("no certificate in it".into())),
         Ok(found) => Ok(found),
+        Err(PemError::MissingSectionEnd { .. }) => Err(broken("a certificate in it is cut off".into())),
         Err(error) => Err(broken(format!("not readable as PEM ({error})"))),
     }
 }
 
 fn read(flag: &str, file: &Path) -> Result<Vec<u8>, CliError> {
-    fs::read(file)
+    read_whole(file)
         .map_err(|error| CliError::running(format!("{flag} {}: {error}", file.display()), "check the file name"))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::identity::fresh;
 

@@ -1,5 +1,6 @@
 //! Amounts as people type and read them: sizes, shares, seconds, rates.
 
+use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -55,6 +56,11 @@ pub(crate) fn parse_mtu(text: &str) -> Result<u16, String> {
     let bytes = parse_size(text).ok().and_then(|bytes| u16::try_from(bytes).ok());
     let in_range = bytes.filter(|bytes| (1200..=65_527).contains(bytes));
     in_range.ok_or_else(|| format!("`{text}` is not the size of a datagram; write bytes of UDP payload, 1200 to 65527"))
+}
+
+/// Reads an address with a port.
+pub(crate) fn parse_socket(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| format!("`{text}` is no address with a port; write 127.0.0.1:4433, [::1]:4433 or [::]:0"))
 }
 
 /// Reads a share as `0.001` or `0.1%`, between 0 and 1.
@@ -161,6 +167,10 @@ mod tests {
         }
         assert!(parse_size("12q").unwrap_err().contains("64Ki"));
         assert_eq!(parse_window("64Ki"), Ok(65_536));
+        assert_eq!(parse_socket("[::1]:9"), Ok(SocketAddr::new(std::net::Ipv6Addr::LOCALHOST.into(), 9)));
+        for text in ["", "127.0.0.1", "localhost:4433", "127.0.0.1:65536", "[::1"] {
+            assert!(parse_socket(text).unwrap_err().contains("write 127.0.0.1:4433"), "{text}");
+        }
         assert_eq!((parse_mtu("1200"), parse_mtu("65527")), (Ok(1200), Ok(65_527)));
         assert!(
             ["1199", "65528", "64Ki", "9k9", "-1"].iter().all(|text| parse_mtu(text).unwrap_err().contains("65527"))

@@ -1,12 +1,11 @@
 //! What `plait sim` does, free of any command line: plans, runs, writes files and gives a summary for people.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use crate::campaign::store::{self, io};
 use crate::campaign::{Campaign, CampaignError, Doing, Job, QlogFiles, Row, Shard, Store, StoreError};
-use crate::files::write_whole;
+use crate::files::{read_text, write_whole};
 use crate::pcap::{self, Captures, PcapError};
 use crate::plot::png;
 use crate::policies::Policies;
@@ -69,7 +68,7 @@ pub struct RunSummary {
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
     /// The file cannot be read.
-    #[error("{0}: {1}")]
+    #[error("{0}: {1}; check the name of the scenario file")]
     File(PathBuf, std::io::Error),
     /// What was asked for is not there, or not so.
     #[error("{0}")]
@@ -109,7 +108,7 @@ impl CommandError {
 /// # Errors
 /// The file cannot be read or is wrong.
 pub fn plan(file: &Path, sets: &[String], seeds: u64, policies: &Policies) -> Result<Campaign, CommandError> {
-    let text = fs::read_to_string(file).map_err(|error| CommandError::File(file.to_owned(), error))?;
+    let text = read_text(file).map_err(|error| CommandError::File(file.to_owned(), error))?;
     let mut tree = Tree::parse(&file.display().to_string(), &text)?;
     set_over(&mut tree, sets)?;
     Ok(Campaign::plan_with(tree, Traces::beside(file), seeds, policies.clone())?)
@@ -184,7 +183,7 @@ fn run_one(campaign: &Campaign, request: &RunRequest, stop: &AtomicBool) -> Resu
     let Some(job) = campaign.jobs.first() else { return Err(CommandError::Usage("there is nothing to run".into())) };
     let stamp = store::stamp(campaign, &request.commit);
     if let Some(out) = &request.out {
-        fs::create_dir_all(out).map_err(io(out))?;
+        store::make_folder(out)?;
         store::check(out, &stamp)?;
     }
     let (observers, logs) = QlogFiles::open(qlog_folder(request).as_deref(), job)?;
@@ -315,6 +314,8 @@ fn campaign_text(campaign: &Campaign, rows: &[Row], table: &[Vec<String>], files
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -347,6 +348,12 @@ mod tests {
             let error = result(seeds, link).unwrap_err();
             assert!(error.is_usage() && error.to_string().contains(says), "{error}");
         }
+        let beneath = RunRequest { out: Some(file.join("out")), pcap: Vec::new(), ..request(2, "") };
+        let error = run(&beneath, &AtomicBool::new(false), &|_, _| ()).unwrap_err().to_string();
+        assert!(error.starts_with("--out ") && error.ends_with("choose a folder that may be written"), "{error}");
+        let missing = RunRequest { file: home.join("nothing.toml"), ..request(1, "") };
+        let error = run(&missing, &AtomicBool::new(false), &|_, _| ()).unwrap_err().to_string();
+        assert!(error.ends_with("check the name of the scenario file"), "{error}");
         let files = result(1, "path.0.up").unwrap().files;
         let captured = ["path0.pcapng", "keys.log"].map(|name| home.join("out/pcap").join(name));
         assert!(files.starts_with(&captured) && files.iter().all(|file| file.is_file()), "{files:?}");

@@ -1,8 +1,32 @@
-//! Files that appear whole or not at all.
+//! Files that are read or appear whole, or not at all.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
+
+/// The most that is read of a file, bytes: no scenario, trace or certificate has as many, and a device may have no end.
+const READ_BYTES_MAX: u64 = 64 << 20;
+
+/// Reads a file of at most 64 MiB.
+///
+/// # Errors
+/// The file system refuses, or it is larger.
+pub fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let read = File::open(path)?.take(READ_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    if read as u64 > READ_BYTES_MAX {
+        return Err(io::Error::other(format!("more than {} MiB, which is more than is read", READ_BYTES_MAX >> 20)));
+    }
+    Ok(bytes)
+}
+
+/// As [`read_whole`], a text.
+///
+/// # Errors
+/// The file system refuses, it is larger, or is no UTF-8.
+pub fn read_text(path: &Path) -> io::Result<String> {
+    String::from_utf8(read_whole(path)?).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "not a text in UTF-8"))
+}
 
 /// Writes a file under another name first, so that what was there stays until all of the new text is on the disk.
 ///
@@ -34,6 +58,12 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_without_end_is_not_read_for_ever() {
+        let error = read_whole(Path::new("/dev/zero")).unwrap_err().to_string();
+        assert!(error.contains("more than 64 MiB"), "{error}");
+    }
 
     #[test]
     fn files_are_replaced_in_one_step() {

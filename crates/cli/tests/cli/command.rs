@@ -371,6 +371,25 @@ fn closed_ports_are_told_at_once() {
 }
 
 #[test]
+fn files_and_words_that_are_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let cut = folder.path().join("cut.pem").to_string_lossy().into_owned();
+    fs::write(&cut, "-----BEGIN CERTIFICATE-----\nMIIB\n").unwrap();
+    for (code, line, said) in [
+        (1, &["get", "https://127.0.0.1:9/", "--ca", &cut][..], "a certificate in it is cut off; give a PEM file"),
+        (1, &["get", "https://127.0.0.1:9/", "--ca", "/dev/zero"], "--ca /dev/zero: more than 64 MiB"),
+        (2, &["sim", "run", "/dev/zero"], "/dev/zero: more than 64 MiB"),
+        (2, &["get", "https://127.0.0.1:9/", "--path", ""], "--path <ADDR|IFACE>"),
+        (2, &["serve", "--listen", "127.0.0.1:0", "--name", ""], "--name <NAME>"),
+        (2, &["serve", "--listen", "localhost"], "write 127.0.0.1:4433"),
+    ] {
+        let output = run(line);
+        assert_eq!(output.status.code(), Some(code), "{line:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(said), "{line:?}: {}", stderr(&output));
+    }
+}
+
+#[test]
 fn interfaces_that_do_not_exist() {
     let output = run(&["get", "https://127.0.0.1:9/", "--path", "eth99"]);
     assert_eq!(output.status.code(), Some(1));

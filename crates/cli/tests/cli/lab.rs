@@ -173,6 +173,8 @@ fn what_is_asked_wrongly_is_said() {
     let Some(place) = place("wrong usage") else { return };
     for (contenders, more, expected) in [
         ("nobody", &[][..], "there is no contender `nobody`; there are plait, "),
+        ("plait,tcp,plait", &[], "the contender `plait` is there twice"),
+        ("plait:scheduler=best", &[], "`plait:scheduler=best`: scheduler cannot be `best`; accepted: minrtt, "),
         ("plait", &["--set", "endpoints.protection=null"], "endpoints.protection cannot be done in real time"),
         ("plait", &["--set", "path.0.rate_mbps=fast"], "path.0.rate_mbps"),
     ] {

@@ -22,6 +22,7 @@ fn what_there_is_and_what_is_asked_wrongly() {
         (&["figure", "nonsense"][..], "there is no figure `nonsense`; accepted: handover,"),
         (&["figure"], "<NAME>"),
         (&["figure", "handover", "--so-far"], "--out"),
+        (&["figure", "handover", "--so-far", "--out", "/nowhere"], "/nowhere/handover/journal.csv: No such file"),
     ] {
         let output = lab(args);
         if cannot_be_had(&output) {

@@ -35,6 +35,14 @@ pub enum StoreError {
         /// What it said.
         error: std::io::Error,
     },
+    /// The folder for results cannot be made.
+    #[error("--out {path}: {error}; choose a folder that may be written")]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// What the file system said.
+        error: std::io::Error,
+    },
     /// The folder holds results of something else.
     #[error("{path} holds results of another campaign or commit ({found}); this is {wanted}: choose another folder")]
     Foreign {
@@ -63,6 +71,11 @@ pub(crate) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> StoreError + '_ 
     move |error| StoreError::Io { path: path.to_owned(), error }
 }
 
+/// Makes the folder for results, if it is not there.
+pub(crate) fn make_folder(folder: &Path) -> Result<(), StoreError> {
+    fs::create_dir_all(folder).map_err(|error| StoreError::Folder { path: folder.to_owned(), error })
+}
+
 impl Store {
     /// Opens or makes the folder for this campaign at this commit.
     ///
@@ -77,7 +90,7 @@ impl Store {
     /// # Errors
     /// The folder cannot be written, or holds results of another stamp.
     pub fn with_stamp(folder: &Path, stamp: String, shard: Shard) -> Result<Self, StoreError> {
-        fs::create_dir_all(folder).map_err(io(folder))?;
+        make_folder(folder)?;
         check(folder, &stamp)?;
         let path = folder.join(journal_name(shard));
         let mut journal = OpenOptions::new().create(true).append(true).open(&path).map_err(io(&path))?;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use plait_sim::figures::{FigureFiles, document};
-use plait_sim::files::write_whole;
+use plait_sim::files::{read_text, write_whole};
 
 use crate::error::CliError;
 
@@ -22,7 +22,7 @@ fn unusable(path: &Path, problem: impl std::fmt::Display) -> CliError {
 /// The files, each with a block for one of the figures at least.
 pub(super) fn read(paths: &[PathBuf], names: &[&str]) -> Result<Vec<Document>, CliError> {
     let read = |path: &PathBuf| {
-        let text = std::fs::read_to_string(path).map_err(|error| unusable(path, error))?;
+        let text = read_text(path).map_err(|error| unusable(path, error))?;
         if !document::wanted_by(&text).any(|wanted| names.contains(&wanted)) {
             let name = names.first().unwrap_or(&"NAME");
             let problem =
