@@ -52,6 +52,14 @@ pub enum LabError {
         /// The names that there are.
         known: String,
     },
+    /// A variant of ours with a setting that it cannot have.
+    #[error("`{name}`: {why}")]
+    BadVariant {
+        /// What was asked for.
+        name: String,
+        /// What is wrong, and what is accepted.
+        why: String,
+    },
     /// A contender that this machine cannot run.
     #[error("{name} cannot be run here: {why}")]
     Unavailable {
@@ -108,6 +116,10 @@ impl LabError {
     /// Whether it was asked wrongly, rather than gone wrong on the way.
     pub fn is_usage(&self) -> bool {
         let is_file = matches!(self, Self::Scenario(_) | Self::Campaign(CampaignError::Scenario(_)));
-        is_file || matches!(self, Self::Usage(_) | Self::NoContender { .. } | Self::NotInRealTime { .. })
+        is_file
+            || matches!(
+                self,
+                Self::Usage(_) | Self::NoContender { .. } | Self::BadVariant { .. } | Self::NotInRealTime { .. }
+            )
     }
 }

@@ -102,7 +102,10 @@ impl Plan {
     /// There are none, or they are of another plan.
     pub(crate) fn rows_so_far(&self, out: &Path) -> Result<Vec<Row>, LabError> {
         let journal = out.join("journal.csv");
-        let text = std::fs::read_to_string(&journal).map_err(LabError::file(&journal))?;
+        let text = std::fs::read_to_string(&journal).map_err(|error| {
+            let place = journal.display();
+            LabError::Usage(format!("{place}: {error}; --so-far wants the --out of a figure that was begun"))
+        })?;
         let stamp = text.lines().next().unwrap_or_default();
         if !stamp.starts_with(&stamp_of(self.hash(), self.jobs.len(), "")) {
             let place = out.display();

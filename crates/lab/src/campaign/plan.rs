@@ -86,8 +86,7 @@ impl Plan {
     /// A scenario is wrong, or a contender is unknown or cannot be run.
     pub(crate) fn new(setups: Vec<Setup>, wanted: &Wanted<'_>, machine: &Machine) -> Result<Self, LabError> {
         let (mut contenders, mut notes) = (Vec::new(), Vec::new());
-        for name in wanted.contenders {
-            let contender = contender::by_name(name)?;
+        for (name, contender) in wanted.contenders.iter().zip(contender::by_names(wanted.contenders)?) {
             match contender.availability(machine) {
                 Ok(()) => contenders.push(contender),
                 Err(why) if wanted.missing == Missing::Refused => {

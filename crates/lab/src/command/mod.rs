@@ -89,8 +89,8 @@ impl From<CommandError> for LabError {
 /// The file is wrong or not of this world, a contender is not to be had here, or it was told to stop.
 pub fn run(request: &LabRunRequest, stop: &AtomicBool, mut on: impl FnMut(RunStep<'_>)) -> Result<LabRuns, LabError> {
     let campaign = plan(&request.file, &request.sets, request.seeds, &Policies::default())?;
-    let contenders: Result<Vec<_>, _> = request.contenders.iter().map(|name| contender::by_name(name)).collect();
-    let (contenders, machine, scratch) = (contenders?, Machine::look(), Scratch::make()?);
+    let contenders = contender::by_names(&request.contenders)?;
+    let (machine, scratch) = (Machine::look(), Scratch::make()?);
     let (scheduling, note) = request.scheduling.on(&machine);
     note.iter().for_each(|note| on(RunStep::Inherited(note)));
     if scratch.swept > 0 {

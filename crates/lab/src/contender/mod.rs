@@ -93,6 +93,18 @@ pub fn listed() -> Vec<(String, String)> {
     all().iter().map(|one| (one.name().to_owned(), one.about().to_owned())).collect()
 }
 
+/// The contenders of these names, each once.
+///
+/// # Errors
+/// There is none of a name, or one is named twice: runs of both would be under one name.
+pub(crate) fn by_names(names: &[String]) -> Result<Vec<Box<dyn Contender>>, LabError> {
+    if let Some((_, twice)) = names.iter().enumerate().find(|(at, name)| names.iter().take(*at).any(|one| one == *name))
+    {
+        return Err(LabError::Usage(format!("the contender `{twice}` is there twice; name each once")));
+    }
+    names.iter().map(|name| by_name(name)).collect()
+}
+
 /// The contender of this name, or a variant of ours: `plait:scheduler=ecf+ack_path=own`.
 ///
 /// # Errors
@@ -100,8 +112,8 @@ pub fn listed() -> Vec<(String, String)> {
 pub(crate) fn by_name(name: &str) -> Result<Box<dyn Contender>, LabError> {
     if let Some(settings) = name.strip_prefix("plait:") {
         let variant = ours::Plait::variant(name, settings);
-        let unknown = |known: String| LabError::NoContender { name: name.to_owned(), known };
-        return variant.map(|variant| Box::new(variant) as Box<dyn Contender>).map_err(unknown);
+        let wrong = |why: String| LabError::BadVariant { name: name.to_owned(), why };
+        return variant.map(|variant| Box::new(variant) as Box<dyn Contender>).map_err(wrong);
     }
     let known = || all().iter().map(|contender| contender.name().to_owned()).collect::<Vec<_>>().join(", ");
     let found = all().into_iter().find(|contender| contender.name() == name);

@@ -1,6 +1,7 @@
 //! This program itself: over every path, over the initial one alone, or with other settings than the scenario's.
 
 use plait_sim::scenario::Extension;
+use plait_sim::{ACK_PATHS, Policies, REINJECTIONS};
 
 use super::{Contender, perf};
 use crate::machine::Machine;
@@ -40,7 +41,7 @@ impl Plait {
     /// `plait:KEY=VALUE`, several joined by `+`: with other settings than the scenario's.
     ///
     /// # Errors
-    /// A key that there is not.
+    /// A key that there is not, or a value that it cannot have.
     pub(crate) fn variant(name: &str, settings: &str) -> Result<Self, String> {
         let mut sets = Vec::new();
         for setting in settings.split('+') {
@@ -48,6 +49,10 @@ impl Plait {
             let known = SETTINGS.iter().find(|(known, _)| *known == key);
             let names = || SETTINGS.map(|(known, _)| known).join(", ");
             let (key, _) = known.ok_or_else(|| format!("there is no setting `{key}`; there are {}", names()))?;
+            let words = words(key);
+            if !words.contains(&value) {
+                return Err(format!("{key} cannot be `{value}`; accepted: {}", words.join(", ")));
+            }
             sets.push((*key, value.to_owned()));
         }
         Ok(Self { name: name.to_owned(), about: format!("this program with {settings}"), sets })
@@ -142,6 +147,18 @@ impl Contender for Plait {
     }
 }
 
+/// The values that a key may have.
+fn words(key: &str) -> Vec<&'static str> {
+    let policies = Policies::default();
+    match key {
+        "scheduler" => policies.scheduler_names(),
+        "congestion" => policies.controller_names(),
+        "ack_path" => ACK_PATHS.to_vec(),
+        "reinjection" => REINJECTIONS.to_vec(),
+        _ => [Extension::Multipath, Extension::Multiflow, Extension::None].map(extension_word).to_vec(),
+    }
+}
+
 fn extension_word(extension: Extension) -> &'static str {
     match extension {
         Extension::Multipath => "multipath",
@@ -160,6 +177,10 @@ mod tests {
         assert_eq!(variant.sets, [("scheduler", "ecf".to_owned()), ("ack_path", "own".to_owned())]);
         assert!(variant.is_multipath() && !Plait::variant("x", "extension=none").unwrap().is_multipath());
         assert!(Plait::variant("x", "speed=9").unwrap_err().contains("there are scheduler, congestion"));
+        for setting in ["scheduler=zz", "congestion=", "ack_path=Own", "reinjection=no", "extension=quic"] {
+            let wrong = Plait::variant("x", setting).unwrap_err();
+            assert!(wrong.contains("cannot be") && wrong.contains("accepted: "), "{wrong}");
+        }
         assert!(Plait::variant("x", "scheduler").unwrap_err().contains("not KEY=VALUE"));
     }
 }

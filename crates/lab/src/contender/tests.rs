@@ -64,7 +64,12 @@ fn contenders_are_found_by_their_names() {
     assert_eq!(by_name("plait:scheduler=ecf").unwrap().name(), "plait:scheduler=ecf");
     let unknown = by_name("sctp").unwrap_err().to_string();
     assert!(unknown.contains("there are plait, plait-single, mptcp, tcp, noq, picoquic, quinn"), "{unknown}");
-    assert!(by_name("plait:x=1").unwrap_err().to_string().contains("no setting `x`"));
+    assert!(
+        by_name("plait:x=1").unwrap_err().to_string().starts_with("`plait:x=1`: there is no setting `x`; there are")
+    );
+    let twice = ["tcp", "plait", "tcp"].map(str::to_owned);
+    assert!(by_names(&twice).unwrap_err().to_string().contains("the contender `tcp` is there twice"));
+    assert_eq!(by_names(&twice[..2]).unwrap().len(), 2);
 }
 
 #[test]
