@@ -213,7 +213,8 @@ impl Reassembly {
         Err(Violation::StreamTooFragmented)
     }
 
-    /// Joins later pieces that touch into blocks; how many disjoint ranges there are.
+    /// Joins later pieces that touch into blocks; how many disjoint ranges there are, those that were read out of order among
+    /// them.
     pub(crate) fn join(&mut self) -> usize {
         let mut joined = BTreeMap::new();
         let mut run: Vec<Piece> = Vec::new();
@@ -238,7 +239,12 @@ impl Reassembly {
         }
         self.later = joined;
         self.lent.later = self.later.values().map(Piece::lent).sum();
-        ranges
+        ranges.max(self.seen_ranges())
+    }
+
+    /// Ranges that are remembered in unordered mode, whether their bytes were read or not.
+    fn seen_ranges(&self) -> usize {
+        self.seen.as_ref().map_or(0, |seen| seen.len())
     }
 
     /// Bytes that keep receive buffers alive.
@@ -246,9 +252,10 @@ impl Reassembly {
         self.lent.ready + self.lent.later
     }
 
-    /// Pieces and ranges that cost memory of their own beside the bytes: those beyond a gap.
+    /// Pieces beyond a gap, which cost memory of their own beside the bytes; in unordered mode the ranges, where there are more:
+    /// joining leaves hardly more pieces than ranges.
     pub(crate) fn pieces(&self) -> usize {
-        self.later.len() + self.seen.as_ref().map_or(0, |seen| seen.len())
+        self.later.len().max(self.seen_ranges())
     }
 
     /// Gives the receive buffers back: what is unread is copied, contiguous data into blocks.

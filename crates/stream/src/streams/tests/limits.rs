@@ -269,6 +269,26 @@ fn pieces_beyond_gaps_are_bounded_over_all_streams() {
     assert!(count > allowed);
 }
 
+/// What was read beyond a gap is remembered as a range: those are bounded over all streams too.
+#[test]
+fn ranges_read_beyond_gaps_are_bounded_over_all_streams() {
+    let (mut a, mut b) = pair(StreamsConfig::default());
+    let ids: Vec<_> = (0..200).map(|_| a.open(Dir::Uni).unwrap()).collect();
+    let allowed = crate::reassembly::max_fragments(StreamsConfig::default().window.first);
+    let mut result = Ok(());
+    let mut count = 0;
+    while result.is_ok() {
+        let (id, at) = (ids[count % ids.len()], 1 + 2 * (count / ids.len()) as u64);
+        result = b.on_stream(id, at, false, Bytes::from_static(b"x"));
+        // Nothing waits: the range alone is left of it.
+        assert!(result.is_err() || b.read(id, 9, Order::Unordered).is_ok());
+        count += 1;
+        assert!(count < 2 * allowed, "without end");
+    }
+    assert_eq!(result, Err(Violation::StreamTooFragmented));
+    assert!(count > allowed);
+}
+
 /// Nothing but an unread byte may be left of a datagram; settling touches the streams that were lent something.
 #[test]
 fn unread_data_of_many_streams_settles() {
