@@ -38,7 +38,7 @@ pub enum StoreError {
     /// The folder for results cannot be made.
     #[error("--out {path}: {error}; choose a folder that may be written")]
     Folder {
-        /// The folder.
+        /// The folder that was asked for.
         path: PathBuf,
         /// What the file system said.
         error: std::io::Error,
