@@ -47,11 +47,11 @@ pub enum StreamPlacement {
 }
 
 impl StreamPlacement {
-    /// Every placement with its name, as scenario files and programs that ask a server for one call it.
+    /// Every placement with its name.
     pub const NAMES: [(&'static str, Self); 2] =
         [(Self::Pooled.name(), Self::Pooled), (Self::Pinned.name(), Self::Pinned)];
 
-    /// Its name.
+    /// What scenario files, and programs that ask a server for one, call it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Pooled => "pooled",
