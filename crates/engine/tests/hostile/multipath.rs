@@ -284,6 +284,29 @@ fn packets_that_overtake_the_ids_of_their_path_are_read_when_those_come() {
     assert!(abandons(&rig, 1).is_empty() && rig.is_open());
 }
 
+/// Each datagram looks at what waits: a peer that never names its ids must not make it wait for ever.
+#[test]
+fn packets_wait_for_the_ids_of_their_path_no_longer_than_three_probe_timeouts() {
+    let mut rig = Rig::server(Setup::default());
+    (0..4).for_each(|_| {
+        rig.say_handshake();
+        rig.pass(ms(5));
+    });
+    rig.frames([0x01]);
+    for n in 0..3 {
+        let challenge = [&[0x1a][..], &[n; 8]].concat();
+        rig.send_all(tuple(SECOND), &[Packet::one_rtt(challenge).on(1).numbered(n.into()).padded(1200)]);
+    }
+    rig.pass(ms(5_000));
+    // The first datagram after that time lets them go.
+    rig.frames([0x01]);
+    let frame = rig.peer.new_cid(CidForm::Path, 1, 0);
+    rig.frames(encoded(&frame));
+    rig.pass(ms(1));
+    assert_eq!(rig.count(|f| matches!(f, Frame::PathResponse(_))), 0);
+    assert!(rig.is_open());
+}
+
 #[test]
 fn pitfall_07_a_retired_id_is_replaced() {
     let mut rig = two_paths();

@@ -51,11 +51,12 @@ impl Receive {
         (self.train, self.pieces) = (Vec::new(), Vec::new());
     }
 
-    /// Keeps a packet that cannot be read yet. It is not acknowledged before: where too many wait, the peer says it again.
-    fn defer(&mut self, at: &Arrival, packet_bytes: usize, payload: Bytes) {
+    /// Keeps a packet that cannot be read yet, out of its receive buffer, which may be much larger. It is not acknowledged before:
+    /// where too many wait, the peer says it again.
+    fn defer(&mut self, at: &Arrival, packet_bytes: usize, payload: &[u8]) {
         let held: usize = self.deferred.iter().map(|packet| packet.payload.len()).sum();
         if self.deferred.len() < MAX_DEFERRED_PACKETS && held + payload.len() <= MAX_DEFERRED_BYTES {
-            self.deferred.push(Deferred { at: *at, packet_bytes, payload });
+            self.deferred.push(Deferred { at: *at, packet_bytes, payload: Bytes::copy_from_slice(payload) });
         }
     }
 }
@@ -329,8 +330,12 @@ impl Connection {
         for mut packet in std::mem::take(&mut self.receive.deferred) {
             let Deferred { at, packet_bytes, payload } = &mut packet;
             at.place = self.paths.table.place(at.path);
-            if self.paths.lacks_cids(at) && now < at.now + patience {
-                self.receive.deferred.push(packet);
+            if self.paths.lacks_cids(at) {
+                // Asked again with its time of arrival it would wait for ever, and be read by each datagram.
+                match now < at.now + patience {
+                    true => self.receive.deferred.push(packet),
+                    false => self.events.on_dropped(now, *packet_bytes, DropReason::UnknownPath),
+                }
             } else if self.paths.judge(at, at.number).is_ok() {
                 self.on_opened(at, *packet_bytes, payload, payload);
             }

@@ -24,7 +24,7 @@ impl Connection {
             return;
         }
         if self.paths.table.has_lent() && (self.paths.opens_path(at) || wants_paths(payload, at.path)) {
-            return self.receive.defer(at, packet_bytes, memory.slice_ref(payload));
+            return self.receive.defer(at, packet_bytes, payload);
         }
         if let Err(error) = self.read_packet(at, packet_bytes, payload, memory) {
             self.close_with(at.now, error);
@@ -42,7 +42,7 @@ impl Connection {
             match self.admit(at, payload, memory)? {
                 MayRead::Now => {}
                 MayRead::AwaitsCids => {
-                    self.receive.defer(at, packet_bytes, Bytes::copy_from_slice(payload));
+                    self.receive.defer(at, packet_bytes, payload);
                     return Ok(());
                 }
                 MayRead::Never => {
