@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plait_base::{Instant, Random, limits};
-use plait_crypto::ResetKey;
+use plait_base::{ConnectionId, Instant, Random, limits};
+use plait_crypto::{CidSteering, ResetKey};
 use plait_wire::Version;
 
 use super::Switch;
@@ -20,6 +20,7 @@ use super::Switch;
 #[derive(Clone, Debug)]
 pub struct EndpointConfig {
     pub(crate) cid_len: usize,
+    pub(crate) steering: Option<Arc<CidSteering>>,
     pub(crate) reset_key: Arc<ResetKey>,
     pub(crate) grease: Switch,
     pub(crate) stateless_resets: Switch,
@@ -35,6 +36,7 @@ impl EndpointConfig {
     pub fn new(reset_key: ResetKey) -> Self {
         Self {
             cid_len: 8,
+            steering: None,
             reset_key: Arc::new(reset_key),
             grease: Switch::On,
             stateless_resets: Switch::On,
@@ -62,6 +64,21 @@ impl EndpointConfig {
     /// Length of our connection ids, as [`Self::cid_len`] set it.
     pub fn cid_bytes(&self) -> usize {
         self.cid_len
+    }
+
+    /// Lets the ids of connections lead to one of several receivers: those of path n of a connection to the n-th after the one that
+    /// [`Incoming::set_receiver`](crate::Incoming::set_receiver) named. Default none: ids lead nowhere.
+    pub fn steer_cids(&mut self, steering: Option<Arc<CidSteering>>) -> &mut Self {
+        self.steering = steering;
+        self
+    }
+
+    /// A random id of `len` bytes; one that leads to a receiver where there are several.
+    pub(crate) fn draw_cid(&self, len: usize, receiver: Option<usize>, random: &mut Random) -> ConnectionId {
+        match (&self.steering, receiver) {
+            (Some(steering), Some(receiver)) => steering.connection_id(len, receiver, random),
+            _ => random.connection_id(len),
+        }
     }
 
     /// The key from which stateless reset tokens are derived.

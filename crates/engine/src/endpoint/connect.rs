@@ -74,7 +74,7 @@ impl Endpoint {
         if self.demux.connections() >= self.config.max_connections {
             return Err(ConnectError::TooManyConnections);
         }
-        let local = self.free_cid().ok_or(ConnectError::CidsExhausted)?;
+        let local = self.free_cid(None).ok_or(ConnectError::CidsExhausted)?;
         let handle = self.demux.enter();
         if !local.is_empty() {
             self.demux.register(handle, local, PathId::ZERO);
@@ -97,6 +97,7 @@ impl Endpoint {
             }),
             transport: config.transport,
             endpoint: self.config.clone(),
+            receiver: None,
             random: self.random.fork(),
         };
         Ok((handle, parts))

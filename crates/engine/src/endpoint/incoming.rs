@@ -142,7 +142,7 @@ impl Endpoint {
         if self.demux.connections() >= self.config.max_connections {
             return Err(self.turn_away(&incoming, AcceptCause::TooManyConnections, reply));
         }
-        let Some(local) = self.free_cid() else {
+        let Some(local) = self.free_cid(incoming.receiver) else {
             return Err(self.turn_away(&incoming, AcceptCause::CidsExhausted, reply));
         };
         let handle = self.demux.enter();
@@ -160,6 +160,7 @@ impl Endpoint {
             ids,
             transport: config.transport.clone(),
             endpoint: self.config.clone(),
+            receiver: incoming.receiver,
             random: self.random.fork(),
             role: Role::Server(ServerParts { config, proof: incoming.proof, initial_keys: incoming.initial_keys }),
         };

@@ -111,14 +111,15 @@ impl Endpoint {
         self.demux.ids_of(handle)
     }
 
-    /// A random id of our length that no connection has; the empty one when our ids are empty.
-    fn free_cid(&mut self) -> Option<ConnectionId> {
+    /// A random id of our length that no connection has, and that leads to a receiver where there are several; the empty one when our ids are empty.
+    fn free_cid(&mut self, receiver: Option<usize>) -> Option<ConnectionId> {
         const TRIES: usize = 8;
         let len = self.config.cid_len;
         if len == 0 {
             return Some(ConnectionId::EMPTY);
         }
-        (0..TRIES).map(|_| self.random.connection_id(len)).find(|cid| !self.demux.is_taken(cid))
+        let Self { config, random, demux, .. } = self;
+        (0..TRIES).map(|_| config.draw_cid(len, receiver, random)).find(|cid| !demux.is_taken(cid))
     }
 }
 

@@ -24,6 +24,8 @@ pub(crate) struct ConnectionParts {
     pub(crate) transport: Arc<TransportConfig>,
     /// The endpoint's settings: id length, reset key, versions, token time.
     pub(crate) endpoint: Arc<EndpointConfig>,
+    /// Which of several receivers the ids of path 0 lead to.
+    pub(crate) receiver: Option<usize>,
     /// The connection's own generator.
     pub(crate) random: Random,
 }

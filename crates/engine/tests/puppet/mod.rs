@@ -274,7 +274,9 @@ impl Rig {
                 self.ledger.entry(transmit.tuple.remote).or_default().from_engine += reply.len() as u64;
                 self.replies.push(reply);
             }
-            Received::Incoming(incoming) if self.accepts => {
+            Received::Incoming(mut incoming) if self.accepts => {
+                // Means nothing where ids are not steered.
+                incoming.set_receiver(Some(1));
                 let (handle, conn) = self.endpoint.accept(incoming, self.now, &mut reply, None).unwrap();
                 (self.handle, self.conn) = (Some(handle), Some(conn));
             }

@@ -19,7 +19,7 @@ use crate::entropy;
 use crate::net::BindError;
 use crate::sockets::{Bind, SharedSocket, SocketList};
 use crate::wakers::until;
-use crate::workers::{WorkerFigures, WorkerPool, read_group};
+use crate::workers::{WorkerFigures, WorkerPool, read_group, steer};
 
 pub(crate) use delivery::deliver;
 pub use errors::{ConnectError, EndpointError};
@@ -103,12 +103,12 @@ impl Endpoint {
     /// # Panics
     /// Outside a tokio runtime.
     pub fn new<B: Into<Bind>>(
-        config: EndpointConfig,
+        mut config: EndpointConfig,
         server: Option<ServerConfig>,
         sockets: impl IntoIterator<Item = B>,
     ) -> Result<Self, EndpointError> {
         let threads = config.worker_count();
-        let workers = match threads {
+        let mut workers = match threads {
             0 | 1 => None,
             _ => Some(
                 WorkerPool::start(threads, config.cid_bytes())
@@ -130,7 +130,12 @@ impl Endpoint {
                 None => list.push(Arc::new(SharedSocket::new(bind.open()?))),
             }
         }
-        let random = entropy::random()?;
+        let mut random = entropy::random()?;
+        if let Some(workers) = &mut workers {
+            let steering = steer(&groups, config.cid_bytes(), &mut random);
+            config.steer_cids(steering.clone());
+            workers.set_steering(steering);
+        }
         let shared = EndpointShared::start(config, server, SocketList::new(list).with_mates(mates), workers, random);
         groups.into_iter().for_each(|group| read_group(&shared, group));
         Ok(Self { shared: Arc::new(EndpointRef(shared)) })

@@ -109,6 +109,25 @@ impl Socket {
         (0..count).map(|_| bind_std(address, options, Port::Shared)).collect()
     }
 
+    /// From now on a program of classic BPF says which of the sockets of this one's address gets a datagram, by their order; where it
+    /// names none, the system goes by the addresses as before. It reads the UDP payload.
+    ///
+    /// # Errors
+    /// What the system says: it knows no such program, or does not take this one.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn deal_by(&self, program: &mut [libc::sock_filter]) -> io::Result<()> {
+        let len = u16::try_from(program.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let program = libc::sock_fprog { len, filter: program.as_mut_ptr() };
+        nix::sys::socket::setsockopt(self.io.socket(), nix::sys::socket::sockopt::AttachReusePortCbpf, &program)?;
+        Ok(())
+    }
+
+    /// For tests that receive by themselves.
+    #[cfg(test)]
+    pub(crate) fn bare(&self) -> &std::net::UdpSocket {
+        self.io.socket()
+    }
+
     /// Takes over a bound socket.
     ///
     /// # Errors

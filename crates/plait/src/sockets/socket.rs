@@ -155,6 +155,18 @@ impl SharedSocket {
         self.socket.poll_receive(cx, batch)
     }
 
+    /// Lets a program of classic BPF say to which socket of its group a datagram goes.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn deal_by(&self, program: &mut [libc::sock_filter]) -> io::Result<()> {
+        self.socket.deal_by(program)
+    }
+
+    /// For tests that receive by themselves.
+    #[cfg(test)]
+    pub(crate) fn bare(&self) -> &std::net::UdpSocket {
+        self.socket.bare()
+    }
+
     /// The addresses of a received message, with our own where the socket or the system knows it.
     pub(crate) fn tuple_of(&self, incoming: &ReceivedMessage) -> FourTuple {
         let remote = plain(incoming.remote);

@@ -24,6 +24,7 @@ mod reader;
 mod routes;
 mod seat;
 mod source;
+mod steer;
 mod sync;
 mod tally;
 
@@ -33,6 +34,7 @@ pub(crate) use pool::WorkerPool;
 pub(crate) use reader::read_group;
 pub(crate) use routes::Routes;
 pub(crate) use seat::Seat;
+pub(crate) use steer::steer;
 pub use tally::WorkerFigures;
 
 #[cfg(test)]

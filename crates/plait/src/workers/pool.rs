@@ -5,6 +5,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use plait_base::ConnectionId;
+use plait_crypto::CidSteering;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
@@ -22,6 +24,8 @@ pub(crate) struct WorkerPool {
     workers: Vec<Worker>,
     /// What reads the sockets that share an address, by that address.
     readers: Mutex<Vec<(SocketAddr, AbortHandle)>>,
+    /// By which the system deals datagrams to their sockets; none where it does so by addresses.
+    steering: Option<Arc<CidSteering>>,
 }
 
 /// One thread, which runs tasks of its own and polls sockets of its own.
@@ -45,7 +49,22 @@ impl WorkerPool {
     /// The system gives no thread, or no files for its events.
     pub(crate) fn start(count: usize, cid_len: usize) -> io::Result<Self> {
         let workers = (0..count).map(|index| Worker::start((index, count), cid_len)).collect::<io::Result<_>>()?;
-        Ok(Self { workers, readers: Mutex::default() })
+        Ok(Self { workers, readers: Mutex::default(), steering: None })
+    }
+
+    /// Datagrams are dealt to the threads by the ids that they bear.
+    pub(crate) fn set_steering(&mut self, steering: Option<Arc<CidSteering>>) {
+        self.steering = steering;
+    }
+
+    /// The thread where datagrams with this id arrive; none where their addresses decide.
+    pub(super) fn thread_of(&self, cid: &ConnectionId) -> Option<usize> {
+        self.steering.as_ref()?.receiver(cid)
+    }
+
+    /// True where the ids of a connection lead to several threads.
+    pub(super) fn is_steered(&self) -> bool {
+        self.steering.is_some()
     }
 
     /// How many threads there are, at least one.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use plait_base::ConnectionId;
 use plait_engine::{ConnectionHandle, EndpointEvent};
 use tokio::runtime::Handle;
 
@@ -73,11 +74,19 @@ impl WorkerPool {
     ) {
         // Those without a thread are found by the endpoint.
         let Some(home) = shared.thread() else { return };
-        let Some(directory) = self.directory(home) else { return };
+        let directory = |cid: &ConnectionId| self.directory(self.thread_of(cid).unwrap_or(home)).map(Directory::lock);
         for event in events {
             match *event {
-                EndpointEvent::Register { cid, path } => directory.lock().enter((handle, shared), (cid, path)),
-                EndpointEvent::Retire { cid } => directory.lock().retire(handle, cid),
+                EndpointEvent::Register { cid, path } => {
+                    if let Some(mut directory) = directory(&cid) {
+                        directory.enter((handle, shared), (cid, path));
+                    }
+                }
+                EndpointEvent::Retire { cid } => {
+                    if let Some(mut directory) = directory(&cid) {
+                        directory.retire(handle, cid);
+                    }
+                }
                 EndpointEvent::Drained => self.forget(handle, home),
                 EndpointEvent::ResetToken { .. }
                 | EndpointEvent::ForgetToken { .. }
@@ -87,9 +96,10 @@ impl WorkerPool {
         }
     }
 
-    /// A connection that lived on `home` is over.
-    pub(crate) fn forget(&self, handle: ConnectionHandle, home: usize) {
-        if let Some(directory) = self.directory(home) {
+    /// A connection that began on `home` is over.
+    fn forget(&self, handle: ConnectionHandle, home: usize) {
+        let threads = if self.is_steered() { 0..self.len() } else { home..home + 1 };
+        for directory in threads.filter_map(|thread| self.directory(thread)) {
             directory.lock().forget(handle);
         }
     }

@@ -67,7 +67,7 @@ impl Connection {
         };
         let mut plan = PathPlan::new(transport.paths.policy.build());
         plan.add_peer(tuple.remote);
-        let own_cids = OwnCids::new(parts.ids.local.len(), parts.endpoint.clone());
+        let own_cids = OwnCids::new(parts.ids.local.len(), parts.endpoint.clone(), parts.receiver);
         let mut connection = Self {
             handshake: Handshake::new(beginning, versions, tls, parts.ids),
             keys: None,
@@ -130,7 +130,7 @@ fn preferred_address(
     if (v4.is_none() && v6.is_none()) || parts.ids.local.is_empty() {
         return None;
     }
-    let cid: ConnectionId = random.connection_id(parts.endpoint.cid_len);
+    let cid: ConnectionId = parts.endpoint.draw_cid(parts.endpoint.cid_len, parts.receiver, random);
     let token = parts.endpoint.reset_key.token(&cid);
     paths.set_local_initial(cid, token);
     events.tell_endpoint(EndpointEvent::Register { cid, path: PathId::ZERO });

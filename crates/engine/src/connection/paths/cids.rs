@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plait_base::{ConnectionId, Random, Violation};
+use plait_base::{ConnectionId, PathId, Random, Violation};
 use plait_path::table::TableEvent;
 use plait_path::{CidSource, Path, Paths};
 use plait_wire::SentFrame;
@@ -17,11 +17,13 @@ pub(crate) struct OwnCids {
     /// Their length, bytes; 0 where we chose to go without.
     len: usize,
     endpoint: Arc<EndpointConfig>,
+    /// Which of several receivers those of path 0 lead to; those of each further path to the next.
+    receiver: Option<usize>,
 }
 
 impl OwnCids {
-    pub(crate) fn new(len: usize, endpoint: Arc<EndpointConfig>) -> Self {
-        Self { len, endpoint }
+    pub(crate) fn new(len: usize, endpoint: Arc<EndpointConfig>, receiver: Option<usize>) -> Self {
+        Self { len, endpoint, receiver }
     }
 }
 
@@ -37,12 +39,13 @@ impl PathControl {
     }
 
     fn issue_cids_by(&mut self, issue: fn(&mut Paths, &mut dyn CidSource), random: &mut Random) {
-        let OwnCids { len, endpoint } = &self.own_cids;
+        let OwnCids { len, endpoint, receiver } = &self.own_cids;
         if *len == 0 {
             return;
         }
-        issue(&mut self.table, &mut |_| {
-            let cid = random.connection_id(*len);
+        issue(&mut self.table, &mut |path: PathId| {
+            let receiver = receiver.map(|first| first + path.0 as usize);
+            let cid = endpoint.draw_cid(*len, receiver, random);
             (cid, endpoint.reset_key.token(&cid))
         });
         self.process_table_events();

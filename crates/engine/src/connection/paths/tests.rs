@@ -47,7 +47,7 @@ impl Client {
         let transport = Arc::new(TransportConfig::default());
         let mut plan = PathPlan::new(transport.paths.policy.build());
         plan.add_peer(tuple(1).remote);
-        let own_cids = OwnCids::new(8, Arc::new(EndpointConfig::from_random(&mut random)));
+        let own_cids = OwnCids::new(8, Arc::new(EndpointConfig::from_random(&mut random)), None);
         let mut paths = PathControl::new(table, plan, PathSettings::new(transport), own_cids, Side::Client);
         paths.open_first(START, PathAddresses::opened(tuple(1)), HandshakeState::AwaitingServer, &mut random);
         let params = TransportParameters { initial_max_path_id: Some(PathId(1)), ..TransportParameters::default() };

@@ -1,9 +1,10 @@
 //! The endpoint: ids, strangers, versions, how many.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use plait_base::{CloseCode, PathId, Space};
-use plait_crypto::ResetKey;
+use plait_base::{CloseCode, PathId, Random, Space};
+use plait_crypto::{CidSteering, ResetKey};
 use plait_engine::{EndpointConfig, Version};
 use plait_wire::header::FixedBit;
 use plait_wire::params::GreaseQuicBit;
@@ -33,6 +34,20 @@ fn resets(change: fn(&mut EndpointConfig), count: u8) -> Vec<Vec<u8>> {
 fn cid_len() {
     let rig = Rig::established_server(endpoint(|e| _ = e.cid_len(12)));
     assert!(rig.peer.dcid.len() == 12 && rig.peer.issued.values().all(|(cid, _)| cid.len() == 12));
+    assert!(rig.peer.engine_cid(PathId(1)).is_some());
+}
+
+#[test]
+fn steer_cids() {
+    fn steering() -> Arc<CidSteering> {
+        Arc::new(CidSteering::generate(5, &mut Random::from_u64(3)))
+    }
+    let rig = Rig::established_server(endpoint(|e| _ = e.steer_cids(Some(steering()))));
+    // The client of these tests arrived at receiver 1.
+    assert_eq!(steering().receiver(&rig.peer.dcid), Some(1));
+    for ((path, _), (cid, _)) in &rig.peer.issued {
+        assert_eq!(steering().receiver(cid), Some((1 + path.0 as usize) % 5));
+    }
     assert!(rig.peer.engine_cid(PathId(1)).is_some());
 }
 
