@@ -1,5 +1,7 @@
 //! Wrong usage in one line that says where to read on.
 
+use std::io::ErrorKind::BrokenPipe;
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
@@ -16,8 +18,12 @@ pub(crate) fn parse<Line: CommandFactory + FromArgMatches>(program: &str) -> Res
         let help =
             [ErrorKind::DisplayHelp, ErrorKind::DisplayVersion, ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand];
         if help.contains(&error.kind()) {
+            let printed = error.print().and_then(|()| std::io::stdout().flush());
             // A reader that went away has seen enough.
-            let _ = error.print();
+            if let Err(full) = printed.or_else(|error| if error.kind() == BrokenPipe { Ok(()) } else { Err(error) }) {
+                eprint_line(&format!("plait: standard output: {full}; is the disk full?"));
+                return ExitCode::FAILURE;
+            }
         } else {
             let (what, name) = (one_line(&error.render().to_string()), name::<Line>(program));
             if std::env::args().any(|word| word == "--json" || word == "--json-stream") {

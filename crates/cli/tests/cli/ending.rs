@@ -138,8 +138,9 @@ impl Drop for Server {
 #[test]
 fn readers_that_go_away_are_no_error_and_full_disks_are() {
     let (_home, file) = scenario(&LONG.replace("1_000_000_000_000", "100_000"));
-    let lines: [&[&str]; 6] = [
+    let lines: [&[&str]; 7] = [
         &["sim", "list"],
+        &["--help"],
         &["sim", "run", &file],
         &["sim", "run", &file, "--json"],
         &["sim", "run", &file, "--json-stream", "--seeds", "3"],
