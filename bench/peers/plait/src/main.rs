@@ -9,8 +9,8 @@ use peer_common::{
     datagram_bytes, run,
 };
 use plait::{
-    ClientConfig, Connection, Endpoint, EndpointConfig, MtuDiscoveryConfig, Order, RecvStream, SendStream, ServerConfig,
-    TransportConfig,
+    ClientConfig, Connection, Endpoint, EndpointConfig, MtuDiscoveryConfig, Order, RecvStream, SendStream,
+    ServerConfig, TransportConfig,
 };
 
 #[tokio::main(flavor = "current_thread")]
