@@ -132,8 +132,10 @@ impl Worker {
 
     /// Everything that it does in a turn; none where it fell on the way.
     fn turn(&mut self, now: Instant, may_send: bool, random: &mut Random, out: &mut Out<'_>) -> Option<()> {
-        while let Some(message) = self.down.pop(now) {
+        while self.down.next_at().is_some_and(|at| at <= now) {
+            // Before it takes the message: a path in it falls too, and would be nowhere otherwise.
             self.survives()?;
+            let Some(message) = self.down.pop(now) else { break };
             match message {
                 Down::Lend(lent) => self.held.push(lent),
                 Down::Tell(id, message) => match self.held.iter_mut().find(|lent| lent.id() == id) {
