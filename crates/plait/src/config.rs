@@ -164,14 +164,14 @@ impl EndpointConfig {
         Ok(config::EndpointConfig::from_random(&mut entropy::random()?).into())
     }
 
-    /// Serves the paths of connections, and the connections of clients, on so many threads, at most 1024. With 1, the default, or 0 the tasks of the connections do
-    /// all of it on the runtime that the endpoint was made in.
+    /// Serves the paths of connections, and the connections of clients, on so many threads, at most 1024. With 1, the default, or 0
+    /// the tasks of the connections do all of it on the runtime that the endpoint was made in.
     ///
     /// A path that is busy is then served by one of these threads: it receives, opens, seals and sends there, while the task of its
     /// connection keeps the streams and all that is rare. A connection profits that has several paths and more to carry than one
     /// core can. A client's connection to a server is run by one of these threads altogether, the one where its first datagram
-    /// arrived, until it has several paths that are busy. Several paths may lead between the same two addresses, each from a socket of its own. Connections that are
-    /// observed, that use Multiflow or whose scheduler sends copies stay on their task.
+    /// arrived, until it has several paths that are busy. Several paths may lead between the same two addresses, each from a socket of
+    /// its own. Connections that are observed, that use Multiflow or whose scheduler sends copies stay on their task.
     pub fn workers(&mut self, threads: usize) -> &mut Self {
         self.workers = threads.min(MAX_WORKERS);
         self

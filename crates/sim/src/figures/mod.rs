@@ -282,8 +282,8 @@ fn differences(name: &str) -> Option<&'static str> {
             "pairs have one network, transfer and seed; the better path is the one with the smaller median alone; in brackets what is \
              raw, else a start over the worse path is allowed for as late as runs over either path alone show it: the first byte of \
              a download, the handshake and a round trip of an upload, and at most what the client waits before it tries the next \
-             path: 100 ms, and twice that where its handshake is done before one over the next path could be; of requests the time is the one that one answer in twenty exceeds; \
-             gain is rate that comes to that of the better path, all other percentages are time that does"
+             path: 100 ms, and twice that where its handshake is done before one over the next path could be; of requests the time is \
+             the one that one answer in twenty exceeds; gain is rate that comes to that of the better path, all other percentages are time that does"
         }
         "startup" => {
             "CUBIC, 20 MB over one clean link of 10 to 100 Mbit/s, RTT 10 to 80 ms, drop-tail queue of 0.5 to 3 times what the \
