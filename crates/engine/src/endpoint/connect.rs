@@ -9,7 +9,7 @@ use super::parts::{ClientParts, ConnectionParts, HandshakeIds, Role};
 use super::{Endpoint, Incoming, first};
 use crate::config::{ClientConfig, ServerConfig, token_name};
 use crate::connection::Connection;
-use crate::io::ConnectionHandle;
+use crate::io::{ConnectionHandle, Input};
 
 /// Why a connection could not begin.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -115,14 +115,28 @@ impl Endpoint {
         reply: &mut Vec<u8>,
         config: Option<Arc<ServerConfig>>,
     ) -> Result<(ConnectionHandle, Connection), AcceptError> {
+        let (handle, mut connection, inputs) = self.accept_unread(incoming, now, reply, config)?;
+        for input in inputs {
+            connection.handle_datagram(now, input);
+        }
+        Ok((handle, connection))
+    }
+
+    /// As [`Self::accept`], for callers who share the endpoint: the datagrams that came so far are for them to hand to the connection,
+    /// in this order, once others may use the endpoint again. The first brings the ClientHello, whose answer costs a signature.
+    ///
+    /// # Errors
+    /// See [`AcceptCause`]; nothing is kept then.
+    pub fn accept_unread(
+        &mut self,
+        incoming: Incoming,
+        now: Instant,
+        reply: &mut Vec<u8>,
+        config: Option<Arc<ServerConfig>>,
+    ) -> Result<(ConnectionHandle, Connection, Vec<Input>), AcceptError> {
         let Admission { handle, parts, inputs } = self.admit(incoming, reply, config)?;
         match Connection::new(now, parts) {
-            Ok(mut connection) => {
-                for input in inputs {
-                    connection.handle_datagram(now, input);
-                }
-                Ok((handle, connection))
-            }
+            Ok(connection) => Ok((handle, connection, inputs)),
             Err(error) => {
                 self.demux.leave(handle);
                 Err(AcceptError { cause: AcceptCause::Transport(Box::new(error)), reply: None })

@@ -9,6 +9,7 @@ use std::task::Waker;
 
 use bytes::Bytes;
 use plait_base::{Dir, Instant, StreamId};
+use plait_engine::Input;
 use plait_engine::connection::split::Coordinator;
 use plait_engine::connection::{Connection as Engine, ConnectionError, Event, PathEvent, Unreachable};
 use plait_stream::StreamEvent;
@@ -18,7 +19,7 @@ use tokio::sync::Notify;
 use super::attempt::Attempt;
 use super::inbox::{Inbox, InboxBudget};
 use crate::clock::Clock;
-use crate::sockets::OnUnreachable;
+use crate::sockets::{OnUnreachable, SocketList};
 use crate::wakers::Wakers;
 use crate::workers::Routes;
 
@@ -351,6 +352,18 @@ impl Shared {
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Before its task begins, a server's connection reads what came of its client so far.
+    pub(crate) fn read_first(&self, now: Instant, first: Vec<Input>, sockets: &SocketList) {
+        let mut state = self.lock();
+        for input in first {
+            state.engine.handle_datagram(now, input);
+        }
+        // A server too may tell its addresses, where an extension lets it.
+        if let Some(engine) = state.engine.joined() {
+            sockets.tell(engine, now);
+        }
     }
 
     /// The thread of the endpoint that it began on, on a server that has such threads.

@@ -57,7 +57,7 @@ impl EndpointShared {
         let shared = Shared::new(engine, tuple.remote, self.clock(), self.inboxes.clone(), None);
         shared.lock().standing = Standing::Contested;
         let listener = Listener::new(&self.runtime, exit.socket, tuple.remote, shared.clone());
-        self.launch(state, handle, &shared, (listener, None));
+        self.launch(self.enter(state, handle, &shared, None), (handle, &shared), (listener, None));
         Ok(shared)
     }
 
@@ -71,15 +71,16 @@ impl EndpointShared {
         let mut state = self.lock();
         let now = self.clock().now();
         let State { engine, reply, .. } = &mut *state;
-        match engine.accept(incoming, now, reply, config.map(ServerConfig::into_engine)) {
-            Ok((handle, mut engine)) => {
-                // A server too may tell its addresses, where an extension lets it.
-                state.sockets.tell(&mut engine, now);
+        match engine.accept_unread(incoming, now, reply, config.map(ServerConfig::into_engine)) {
+            Ok((handle, engine, first)) => {
                 self.watch(&mut state);
                 let seat = receiver.and_then(|thread| self.workers()?.seat(thread));
                 let thread = seat.as_ref().map(|seat| seat.thread);
                 let shared = Shared::new(engine, tuple.remote, self.clock(), self.inboxes.clone(), thread);
-                self.launch(state, handle, &shared, (None, seat));
+                let sockets = self.enter(state, handle, &shared, seat.as_ref());
+                // The signature for the client is made here, while others go on with the endpoint.
+                shared.read_first(now, first, &sockets);
+                self.launch(sockets, (handle, &shared), (None, seat));
                 Ok(shared)
             }
             Err(AcceptError { cause, reply }) => {
@@ -98,25 +99,33 @@ impl EndpointShared {
         }
     }
 
-    /// Starts the task of a new connection.
-    fn launch(
-        self: &Arc<Self>,
+    /// Datagrams of a new connection find it from now on, and changes of the endpoint's sockets: these are the ones it begins with.
+    fn enter(
+        &self,
         mut state: MutexGuard<'_, State>,
         handle: ConnectionHandle,
         shared: &Arc<Shared>,
-        (listener, seat): (Option<Listener>, Option<Seat>),
-    ) {
+        seat: Option<&Seat>,
+    ) -> Arc<SocketList> {
         state.keep(handle, shared.clone());
         let sockets = state.sockets.clone();
-        if let (Some(workers), Some(_)) = (self.workers(), &seat) {
+        if let (Some(workers), Some(_)) = (self.workers(), seat) {
             // What it was given before it began.
             let register = |(cid, path)| EndpointEvent::Register { cid, path };
             let ids: Vec<_> = state.engine.ids_of(handle).map(register).collect();
             drop(state);
             workers.on_connection_events((handle, shared), &ids);
-        } else {
-            drop(state);
         }
+        sockets
+    }
+
+    /// Starts the task of a new connection.
+    fn launch(
+        self: &Arc<Self>,
+        sockets: Arc<SocketList>,
+        (handle, shared): (ConnectionHandle, &Arc<Shared>),
+        (listener, seat): (Option<Listener>, Option<Seat>),
+    ) {
         let runtime = seat.as_ref().map_or(&self.runtime, |seat| &seat.runtime).clone();
         let _runtime = runtime.enter();
         let new = |seat| connection::Driver::new(handle, shared.clone(), self.clone(), sockets, (listener, seat));
