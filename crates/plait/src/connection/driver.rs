@@ -282,6 +282,12 @@ impl Driver {
         self.endpoint_events.clear();
     }
 
+    fn on_begun(&self) {
+        if self.shared.on_begun() {
+            self.endpoint.on_begun();
+        }
+    }
+
     /// Sets the timer. Ready when there is more to do: the timer has fired already, or the connection is over.
     fn rest(&mut self, cx: &mut Context<'_>) -> Poll<Work> {
         if self.loans.as_ref().is_some_and(|loans| loans.arm(cx.waker())) {
@@ -292,11 +298,15 @@ impl Driver {
         state.lost_locally = self.send_queues.lost();
         self.endpoint_events.extend(std::iter::from_fn(|| state.engine.poll_endpoint_event()));
         let (drained, deadline) = (state.engine.connection().is_drained(), state.engine.deadline());
+        let has_begun = state.engine.connection().session().is_confirmed();
         let has_closed = state.engine.connection().is_closed()
             && !state.engine.connection().owes_close()
             && self.send_queues.is_empty();
         drop(state);
         self.tell_endpoint();
+        if has_begun && self.shared.is_beginning() {
+            self.on_begun();
+        }
         if has_closed && self.shared.on_close_sent() {
             self.endpoint.on_close_sent();
         }
@@ -347,6 +357,7 @@ impl Drop for Driver {
     fn drop(&mut self) {
         self.endpoint_events.push(EndpointEvent::Drained);
         self.tell_endpoint();
+        self.on_begun();
         self.shared.inbox.clear();
         let mut state = self.shared.lock();
         let error = TransportError::new(CloseCode::INTERNAL_ERROR, "the connection's task ended");

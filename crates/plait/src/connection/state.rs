@@ -38,7 +38,9 @@ pub(crate) struct Shared {
     thread: Option<usize>,
     /// Its task runs on that thread.
     lives_there: AtomicBool,
-    /// Beside the lock, since the endpoint looks at it under its own.
+    /// A client whose handshake is not confirmed. Beside the lock, since the endpoint looks at it under its own.
+    is_beginning: AtomicBool,
+    /// Beside the lock as well.
     close_sent: AtomicBool,
 }
 
@@ -324,6 +326,7 @@ impl Shared {
         inboxes: Arc<InboxBudget>,
         thread: Option<usize>,
     ) -> Arc<Self> {
+        let is_beginning = AtomicBool::new(engine.side().is_client());
         let state = State {
             engine: Coordinator::new(engine),
             later: VecDeque::new(),
@@ -346,6 +349,7 @@ impl Shared {
             clock,
             thread,
             lives_there: AtomicBool::new(thread.is_some()),
+            is_beginning,
             close_sent: AtomicBool::new(false),
         })
     }
@@ -390,6 +394,16 @@ impl Shared {
             state.end(ConnectionError::LocallyClosed, &self.notifies);
             state.wake_driver();
         }
+    }
+
+    /// A client's handshake is confirmed, or it is over. True the first time.
+    pub(crate) fn on_begun(&self) -> bool {
+        self.is_beginning.swap(false, Ordering::AcqRel)
+    }
+
+    /// True for a client that may not leave the address yet at which it began (RFC 9000 9).
+    pub(crate) fn is_beginning(&self) -> bool {
+        self.is_beginning.load(Ordering::Acquire)
     }
 
     /// The connection is closed and has said so. True the first time.

@@ -48,8 +48,8 @@ impl Driver {
             return;
         }
         self.list = list.clone();
-        self.sources.retain(|source| list.iter().any(|s| Arc::ptr_eq(s, &source.socket)));
-        for socket in list.iter() {
+        self.sources.retain(|source| list.all().any(|s| Arc::ptr_eq(s, &source.socket)));
+        for socket in list.all() {
             if !self.sources.iter().any(|source| Arc::ptr_eq(socket, &source.socket)) {
                 let batch = ReceiveBatch::new(self.shared.spare_buffers.clone());
                 self.sources.push(ReceiveSocket { socket: socket.clone(), batch });

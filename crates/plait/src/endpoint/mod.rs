@@ -253,19 +253,20 @@ impl Endpoint {
     pub fn remove_socket(&self, local: SocketAddr) -> bool {
         let known = self.shared.lock().sockets.has(local);
         if known {
-            self.shared.change_sockets(|list| list.without(local));
+            self.shared.replace_sockets(|list| list.without(local));
         }
         known
     }
 
-    /// Replaces all sockets by one. Clients' connections move there, with one path at least.
+    /// Replaces all sockets by one. Clients' connections move there, with one path at least. Those whose handshake is not confirmed
+    /// yet may not (RFC 9000 9): the old sockets stay open for them alone until it is.
     ///
     /// # Errors
     /// It cannot be bound; nothing changes then.
     pub fn rebind(&self, bind: impl Into<Bind>) -> Result<SocketAddr, BindError> {
         let socket = SharedSocket::new(bind.into().open()?);
         let local = socket.local();
-        self.shared.change_sockets(|_| SocketList::default().with(socket));
+        self.shared.replace_sockets(|_| SocketList::default().with(socket));
         Ok(local)
     }
 

@@ -89,6 +89,11 @@ impl State {
         self.connections.iter().flatten().all(|connection| connection.is_close_sent())
     }
 
+    /// True while some client's handshake is not confirmed.
+    fn is_beginning(&self) -> bool {
+        self.connections.iter().flatten().any(|connection| connection.is_beginning())
+    }
+
     pub(super) fn keep(&mut self, handle: ConnectionHandle, shared: Arc<Shared>) {
         if self.connections.len() <= handle.0 {
             self.connections.resize(handle.0 + 1, None);
@@ -242,8 +247,25 @@ impl EndpointShared {
 
     /// Replaces the list of sockets and tells everybody.
     pub(crate) fn change_sockets(&self, change: impl FnOnce(&SocketList) -> SocketList) {
+        self.set_sockets(|state| Some(change(&state.sockets)));
+    }
+
+    /// The same where sockets go that work: clients that may not leave them yet keep them.
+    pub(crate) fn replace_sockets(&self, change: impl FnOnce(&SocketList) -> SocketList) {
+        self.set_sockets(|state| {
+            let list = change(&state.sockets);
+            Some(if state.is_beginning() { list.leaving(&state.sockets) } else { list })
+        });
+    }
+
+    /// A client's handshake is confirmed, or it is over.
+    pub(crate) fn on_begun(&self) {
+        self.set_sockets(|state| state.sockets.all_left().filter(|_| !state.is_beginning()));
+    }
+
+    fn set_sockets(&self, change: impl FnOnce(&State) -> Option<SocketList>) {
         let mut state = self.lock();
-        let sockets = Arc::new(change(&state.sockets));
+        let Some(sockets) = change(&state).map(Arc::new) else { return };
         state.sockets = sockets.clone();
         state.wake_driver();
         if let Some(workers) = &self.workers {

@@ -16,6 +16,9 @@ pub(crate) struct SocketList {
     sockets: Vec<Arc<SharedSocket>>,
     /// Further sockets of the same addresses, one for each further thread of a server.
     mates: Vec<Arc<SharedSocket>>,
+    /// Sockets that were taken out while a client's handshake went on, which may not leave them before it is confirmed. They are
+    /// no addresses of ours to anybody else.
+    leaving: Vec<Arc<SharedSocket>>,
     /// The machine's addresses; none as long as nobody watches them.
     machine: Option<Arc<[IpAddr]>>,
     /// How often the network around us changed, as far as we know.
@@ -52,7 +55,25 @@ impl SocketList {
 
     pub(crate) fn without(&self, local: SocketAddr) -> Self {
         let others = |sockets: &[Arc<SharedSocket>]| sockets.iter().filter(|s| s.local() != local).cloned().collect();
-        Self { sockets: others(&self.sockets), mates: others(&self.mates), ..self.clone() }
+        let (sockets, mates, leaving) = (others(&self.sockets), others(&self.mates), others(&self.leaving));
+        Self { sockets, mates, leaving, ..self.clone() }
+    }
+
+    /// The same, with those of `before` that are none of these any more, for handshakes that go on there.
+    pub(crate) fn leaving(self, before: &Self) -> Self {
+        let is_gone = |socket: &&Arc<SharedSocket>| !self.sockets.iter().any(|s| Arc::ptr_eq(s, socket));
+        let leaving = before.all().filter(is_gone).cloned().collect();
+        Self { leaving, ..self }
+    }
+
+    /// The same after the last such handshake; none where nothing was kept for any.
+    pub(crate) fn all_left(&self) -> Option<Self> {
+        (!self.leaving.is_empty()).then(|| Self { leaving: Vec::new(), ..self.clone() })
+    }
+
+    /// All sockets that bring datagrams.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<SharedSocket>> {
+        self.sockets.iter().chain(&self.leaving)
     }
 
     /// The same sockets on a machine with these addresses.
@@ -102,12 +123,12 @@ impl SocketList {
     /// The socket by which datagrams on `tuple` leave: bound to its very address, else a wildcard one on its port.
     pub(crate) fn exit(&self, tuple: &FourTuple) -> Option<Exit> {
         let local = tuple.local;
-        if let Some(socket) = self.sockets.iter().find(|s| s.local() == local) {
+        if let Some(socket) = self.all().find(|s| s.local() == local) {
             return Some(Exit { socket: socket.clone(), source: None });
         }
         let on_port = || {
             let wildcard = |s: &&Arc<SharedSocket>| s.is_wildcard() && s.local().port() == local.port();
-            self.sockets.iter().filter(wildcard).filter(|s| s.speaks_to(&tuple.remote))
+            self.all().filter(wildcard).filter(|s| s.speaks_to(&tuple.remote))
         };
         let socket = on_port().find(|s| s.local().is_ipv4() == local.is_ipv4()).or_else(|| on_port().next())?;
         let source = Some(local.ip()).filter(|ip| !ip.is_unspecified());
@@ -127,7 +148,7 @@ impl SocketList {
 
     /// True when this very socket is one of them.
     pub(crate) fn holds(&self, socket: &Arc<SharedSocket>) -> bool {
-        self.sockets.iter().chain(&self.mates).any(|s| Arc::ptr_eq(s, socket))
+        self.all().chain(&self.mates).any(|s| Arc::ptr_eq(s, socket))
     }
 
     /// Datagrams that a GSO batch may hold, whichever socket it leaves by.

@@ -28,6 +28,11 @@ pub struct Session<'a> {
 }
 
 impl Session<'_> {
+    /// True once the handshake is confirmed (RFC 9001 4.1.2): from then on a client may leave for another address.
+    pub fn is_confirmed(&self) -> bool {
+        self.handshake.is_confirmed()
+    }
+
     /// What the handshake agreed on, as far as it is known.
     pub fn summary(&self) -> HandshakeSummary {
         let tls = &self.handshake.tls;

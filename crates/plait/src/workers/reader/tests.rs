@@ -9,8 +9,12 @@ use crate::workers::tests::{Ends, connected_by, upload_once};
 use crate::{Connection, Endpoint, EndpointConfig, EndpointError, PathId, ServerConfig};
 
 fn server(address: SocketAddr, settings: ServerConfig) -> Result<Endpoint, EndpointError> {
+    server_of(2, address, settings)
+}
+
+fn server_of(threads: usize, address: SocketAddr, settings: ServerConfig) -> Result<Endpoint, EndpointError> {
     let mut config = EndpointConfig::fresh().unwrap();
-    config.workers(2);
+    config.workers(threads);
     Endpoint::new(config, Some(settings), [address])
 }
 
@@ -109,6 +113,36 @@ fn a_client_that_moves_stays_with_its_thread() {
         assert!(handed_over_to_a_roamer(40).await? > 0);
         Outcome::Ok(())
     });
+}
+
+/// A client whose socket is replaced as soon as it may send: the server's word that the handshake is confirmed is on its way then, to
+/// where it was.
+async fn moves_at_once(threads: usize) -> Outcome {
+    let (server_config, config) = configs();
+    let server = server_of(threads, SocketAddr::from(([127, 0, 0, 1], 0)), server_config)?;
+    let client = Endpoint::client(SocketAddr::from(([127, 0, 0, 1], 0)))?;
+    let first = client.local_addr()?;
+    let connecting = client.connect_with(config, server.local_addr()?, "localhost")?;
+    let moves = async {
+        let near = connecting.await?;
+        let second = client.rebind(SocketAddr::from(([127, 0, 0, 1], 0)))?;
+        Ok::<_, Box<dyn std::error::Error + Send + Sync>>((near, second))
+    };
+    let (moved, far) = tokio::join!(moves, async { server.accept().await.unwrap().await });
+    let ((near, second), far) = (moved?, far?);
+    exchange((&near, &far), 0).await?;
+    // RFC 9000 9: it left once it might.
+    while far.remote_address() != second || Endpoint::client(first).is_err() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    exchange((&near, &far), 1).await
+}
+
+#[test]
+fn a_client_that_moves_before_its_handshake_is_confirmed_goes_on() {
+    for threads in [1, 2, 1, 2, 1, 2] {
+        run(moves_at_once(threads));
+    }
 }
 
 /// Connections of clients with a socket each, with the endpoints of the clients.
