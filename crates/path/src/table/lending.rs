@@ -73,7 +73,8 @@ impl Slot {
         }
     }
 
-    pub(super) fn totals(&self) -> Option<PathTotals> {
+    /// What the path did, by the word of its holder where somebody else serves it.
+    pub fn totals(&self) -> Option<PathTotals> {
         self.path.as_deref().map(Path::totals).or_else(|| self.lent().map(|lent| lent.totals))
     }
 }
@@ -112,6 +113,7 @@ impl Paths {
         slot.loan = Some(Box::new(Loan {
             record: LoanRecord::of(&path, SendRoom::Window),
             since: now,
+            began_with: path.totals(),
             serial,
             carried,
             leases: Vec::new(),

@@ -35,6 +35,8 @@ pub struct Loan {
     pub record: LoanRecord,
     /// Since when it is lent.
     pub since: Instant,
+    /// What it had done by then.
+    pub began_with: PathTotals,
     /// The number of this loan, which no other of the connection has.
     pub serial: u64,
     /// Control frames that are under way on it or wait there, whose fate is not known.
@@ -95,6 +97,12 @@ impl Loan {
     /// Stream bytes that its holder can still use.
     pub fn room(&self) -> u64 {
         self.appetite.until_bytes.saturating_sub(self.lent_bytes)
+    }
+
+    /// Bytes that were sent and received meanwhile on a path that has done so much by now.
+    pub fn moved_bytes(&self, now: PathTotals) -> u64 {
+        let moved = |totals: PathTotals| totals.sent_bytes + totals.received_bytes;
+        moved(now).saturating_sub(moved(self.began_with))
     }
 
     /// So many leases of a stream ended.

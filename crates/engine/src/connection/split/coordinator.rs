@@ -34,7 +34,9 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 const BUSY_BYTES: u64 = 64 << 10;
 /// A path that does not come back for so long after it was asked, or for three probe time-outs, is gone with its holder. For as
 /// long a holder may say nothing of what it was given, then it is asked.
-const HOLDER_PATIENCE: Duration = Duration::from_millis(100);
+const HOLDER_PATIENCE: Duration = Duration::from_millis(200);
+/// The same for a path without which there is none: giving it up is the end of the connection.
+const LAST_HOLDER_PATIENCE: Duration = Duration::from_secs(3);
 
 /// A connection that may have some of its paths served by others.
 ///
@@ -232,15 +234,31 @@ impl Coordinator {
         if !table.has_lent() {
             return self.connection.deadline();
         }
-        let loans = table.slots().filter_map(Slot::loan);
-        earliest(self.connection.deadline(), loans.filter_map(patience_ends).min())
+        let ends = |slot: &Slot| patience_ends(slot.loan()?, || self.is_last(slot.id));
+        earliest(self.connection.deadline(), table.slots().filter_map(ends).min())
+    }
+
+    /// True where no other path works, nor is with anybody of whom it is awaited.
+    fn is_last(&self, id: PathId) -> bool {
+        let mut others = self.connection.paths.table.slots().filter(|slot| slot.id != id);
+        !others.any(|slot| slot.is_lent() || slot.is_working())
     }
 
     /// Does what is due at `now`. Poll for datagrams and messages afterwards.
     pub fn on_timeout(&mut self, now: Instant) {
-        let is_gone = |slot: &&Slot| slot.loan().is_some_and(|loan| loan.recall != Recall::No && is_overdue(loan, now));
-        let gone: Vec<PathId> = self.connection.paths.table.slots().filter(is_gone).map(|slot| slot.id).collect();
-        gone.into_iter().for_each(|id| self.on_gone(now, id));
+        let asked = self
+            .connection
+            .paths
+            .table
+            .slots()
+            .filter(|slot| slot.loan().is_some_and(|loan| loan.recall != Recall::No));
+        let asked: SmallVec<[PathId; 8]> = asked.map(|slot| slot.id).collect();
+        for id in asked {
+            let loan = self.connection.paths.table.slot(id).and_then(Slot::loan);
+            if loan.and_then(|loan| patience_ends(loan, || self.is_last(id))).is_some_and(|at| at <= now) {
+                self.on_gone(now, id);
+            }
+        }
         self.connection.on_timeout(now);
     }
 
@@ -287,7 +305,8 @@ impl Coordinator {
                 loan.metrics_told = Some(now);
                 tell(id, Instruction::Metrics(paths.shared_metrics.clone()));
             }
-            if loan.recall == Recall::No && (wants_all || is_overdue(loan, now)) {
+            let is_overdue = || patience_ends(loan, || false).is_some_and(|at| at <= now);
+            if loan.recall == Recall::No && (wants_all || is_overdue()) {
                 loan.recall = Recall::Asked(now);
                 loan.show_room();
                 tell(id, Instruction::Recall);
@@ -368,14 +387,11 @@ impl Coordinator {
 }
 
 /// When the holder of a path has said nothing for too long: it is asked for the path then, or given up where it was asked.
-fn patience_ends(loan: &Loan) -> Option<Instant> {
-    let since = match loan.recall {
-        Recall::Asked(at) => Some(at),
-        Recall::No => loan.unanswered_since,
+fn patience_ends(loan: &Loan, is_last: impl FnOnce() -> bool) -> Option<Instant> {
+    let (since, patience) = match loan.recall {
+        Recall::Asked(at) if is_last() => (Some(at), LAST_HOLDER_PATIENCE),
+        Recall::Asked(at) => (Some(at), HOLDER_PATIENCE),
+        Recall::No => (loan.unanswered_since, HOLDER_PATIENCE),
     };
-    since.map(|at| at + HOLDER_PATIENCE.max(loan.record.snapshot.pto * 3))
-}
-
-fn is_overdue(loan: &Loan, now: Instant) -> bool {
-    patience_ends(loan).is_some_and(|at| at <= now)
+    since.map(|at| at + patience.max(loan.record.snapshot.pto * 3))
 }

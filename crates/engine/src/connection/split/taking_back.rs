@@ -22,9 +22,11 @@ use crate::connection::receive::dispatch::{Reach, reach};
 use crate::connection::receive::train::is_welcome;
 use crate::connection::send::unfit_datagrams::drop_unfit_datagrams;
 
-/// A path that came back soon stays for this long, twice as long each time, and no longer than a second.
+/// A path that came back soon, and did little, stays for this long, twice as long each time, and no longer than a second.
 const LEND_AGAIN: Duration = Duration::from_millis(10);
 const LEND_AGAIN_AT_LAST: Duration = Duration::from_secs(1);
+/// A path that moved so many bytes was worth its loan, however soon it came back: two messages are a few hundredths of what that takes.
+const WORTH_BYTES: u64 = 1 << 20;
 
 impl Coordinator {
     /// Takes in what the holder of path `id` tells.
@@ -214,7 +216,8 @@ impl Coordinator {
     fn note_return(&mut self, now: Instant, id: PathId, loan: &Loan, why: Option<&ReturnReason>) {
         let Some(place) = self.connection.paths.table.place(id) else { return };
         let Some(slot) = self.connection.paths.table.slot_at_mut(place) else { return };
-        let is_welcome = matches!(why, Some(ReturnReason::Quota | ReturnReason::Idle));
+        let moved_bytes = slot.totals().map_or(0, |totals| loan.moved_bytes(totals));
+        let is_welcome = matches!(why, Some(ReturnReason::Quota | ReturnReason::Idle)) || moved_bytes >= WORTH_BYTES;
         let is_soon = !is_welcome && now.since(loan.since) < LEND_AGAIN_AT_LAST;
         let turn = slot.lending.get_or_insert_default();
         let wait = if is_soon { (turn.wait * 2).clamp(LEND_AGAIN, LEND_AGAIN_AT_LAST) } else { Duration::ZERO };

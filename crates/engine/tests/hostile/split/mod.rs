@@ -208,6 +208,36 @@ fn with_its_last_path_gone_the_connection_ends_and_says_why() {
 }
 
 #[test]
+fn the_last_path_is_waited_for_longer() {
+    for (paths, stall_ms) in [(1, 1_000), (2, 1_000)] {
+        let mut world = World::new(15, paths, |_| {});
+        world.lend(Lending::Eager, Lending::Never);
+        let up = world.client.send(2_000_000);
+        world.run(60);
+        let last = world.client.take_holder(paths - 1);
+        let gone: Vec<_> = (1..paths).map(|_| world.client.take_holder(0).id()).collect();
+        assert!(world.client.coordinator().joined().is_none());
+        world.run(stall_ms);
+        assert!(!world.client.connection().is_closed(), "{:?}", world.client.events);
+        // As a thread that was held up it comes after all.
+        let now = world.now;
+        world.client.coordinator().take_back(now, last);
+        world.run_until_done(1, 20_000);
+        assert_eq!(world.server.arrived[&up], finished(2_000_000));
+        assert!(gone.iter().all(|id| !world.client.connection().paths().ids().contains(id)));
+    }
+    // Not for ever.
+    let mut world = World::new(16, 1, |_| {});
+    world.lend(Lending::Eager, Lending::Never);
+    world.client.send(1_000_000);
+    world.run(60);
+    world.client.take_holder(0);
+    assert!(world.client.coordinator().joined().is_none());
+    world.run(9_000);
+    assert!(world.client.connection().is_closed());
+}
+
+#[test]
 fn holders_that_stall_are_waited_for() {
     let mut world = World::new(5, 2, |_| {});
     world.lend(Lending::Eager, Lending::Eager);
@@ -314,6 +344,25 @@ fn a_busy_path_that_may_not_go_yet_holds_no_other_up_and_goes_as_soon_as_it_may(
     coordinator.set_full_sockets(now, &[]);
     let lent = coordinator.poll_lend(now).map(|lent| lent.id());
     assert_eq!(lent, Some(PathId::ZERO), "without another look of ten milliseconds");
+}
+
+#[test]
+fn paths_are_lent_for_each_of_many_bursts() {
+    let mut world = World::new(14, 2, |_| {});
+    // 800 Mbit/s
+    world.byte_ns = 10;
+    world.lend(Lending::OnDemand, Lending::OnDemand);
+    for burst in 1..=10 {
+        let before = [world.client.loans, world.server.loans];
+        let id = world.client.send(20_000_000);
+        world.run_until_done(burst, 5_000);
+        assert_eq!(world.server.arrived[&id], finished(20_000_000));
+        world.run(100);
+        // At the end of each burst they come back: how the rest goes is decided with all paths at hand.
+        assert!(!world.client.is_lent() && !world.server.is_lent());
+        let loans = [world.client.loans - before[0], world.server.loans - before[1]];
+        assert!(loans.iter().all(|loans| *loans >= 2), "{burst}: {loans:?} {:?}", world.now);
+    }
 }
 
 #[test]

@@ -29,9 +29,9 @@ fn handed_to_other(ends: &Ends) -> u64 {
     ends.server_endpoint.workers()[1 - home].handed_over
 }
 
-/// Both threads have served a path.
+/// Both threads have served a path that carried much.
 async fn both_busy(ends: &Ends) -> Outcome {
-    let is_busy = |worker: &crate::WorkerFigures| worker.loans > 0 && worker.received_bytes > 100_000;
+    let is_busy = |worker: &crate::WorkerFigures| worker.loans > 0 && worker.received_bytes > 1_000_000;
     for _ in 0..20 {
         upload_once(ends).await?;
         if ends.server_endpoint.workers().iter().all(is_busy) {
