@@ -386,6 +386,13 @@ pub(crate) fn wish(theirs: &ServerPolicyArgs) -> Wish {
 fn parse_url(text: &str) -> Result<Url, CliError> {
     let full = if text.contains("://") { text.to_owned() } else { format!("https://{text}") };
     let url = Url::parse(&full).map_err(|error| CliError::usage(format!("`{text}` is not a URL: {error}")))?;
+    if !url.username().is_empty() || url.password().is_some() {
+        // Neither is repeated: what is on the screen is seen.
+        let host = url.host_str().unwrap_or("");
+        return Err(CliError::usage(format!(
+            "a URL for {host} has a user or a password in it, which nothing here sends; leave them out"
+        )));
+    }
     match (url.scheme(), url.host()) {
         ("https", Some(_)) => Ok(url),
         ("https", None) => Err(CliError::usage(format!("`{text}` names no host"))),
@@ -553,8 +560,10 @@ mod tests {
 
     #[test]
     fn wrong_usage() {
-        let wrong: [&[&str]; 8] = [
+        let wrong: [&[&str]; 10] = [
             &["http://x/"],
+            &["user@x/"],
+            &["https://:word@x/"],
             &["ftp://x/"],
             &["https:///"],
             &["https://x/", "https://y/"],
@@ -566,6 +575,8 @@ mod tests {
         for line in wrong {
             assert_eq!(get(line).unwrap_err().exit_code(), 2, "{line:?}");
         }
+        let told = get(&["https://x/", "https://user:secret@x/"]).unwrap_err().to_string();
+        assert!(told.contains("a URL for x has a user or a password") && !told.contains("secret"), "{told}");
         let multiflow = get(&["https://x/", "--extension", "multiflow", "--private-addresses"]).unwrap();
         assert_eq!(
             (multiflow.connect.extension, multiflow.connect.hosts.private_addresses),
