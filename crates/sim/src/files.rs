@@ -1,10 +1,11 @@
 //! Files that are read or appear whole, or not at all.
 
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 
-/// The most that is read of a file, bytes: no scenario, trace or certificate has as many, and a device may have no end.
+/// The most that is read of a file or of a line of results, bytes: no scenario, trace or certificate has as many, and a device may
+/// have no end.
 const READ_BYTES_MAX: u64 = 64 << 20;
 
 /// Reads a file of at most 64 MiB.
@@ -15,7 +16,7 @@ pub fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let read = File::open(path)?.take(READ_BYTES_MAX + 1).read_to_end(&mut bytes)?;
     if read as u64 > READ_BYTES_MAX {
-        return Err(io::Error::other(format!("more than {} MiB, which is more than is read", READ_BYTES_MAX >> 20)));
+        return Err(too_large("more"));
     }
     Ok(bytes)
 }
@@ -26,6 +27,39 @@ pub fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
 /// The file system refuses, it is larger, or is no UTF-8.
 pub fn read_text(path: &Path) -> io::Result<String> {
     String::from_utf8(read_whole(path)?).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "not a text in UTF-8"))
+}
+
+/// The lines of a file one after another, each of at most 64 MiB and without its end.
+pub(crate) struct Lines(BufReader<File>);
+
+impl Lines {
+    /// Opens a file.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        File::open(path).map(|file| Self(BufReader::new(file)))
+    }
+}
+
+impl Iterator for Lines {
+    type Item = io::Result<Vec<u8>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut line = Vec::new();
+        match self.0.by_ref().take(READ_BYTES_MAX + 1).read_until(b'\n', &mut line) {
+            Ok(0) => None,
+            Ok(read) if read as u64 > READ_BYTES_MAX => Some(Err(too_large("a line of more"))),
+            Ok(_) => {
+                if line.pop_if(|last| *last == b'\n').is_some() {
+                    line.pop_if(|last| *last == b'\r');
+                }
+                Some(Ok(line))
+            }
+            Err(error) => Some(Err(error)),
+        }
+    }
+}
+
+fn too_large(what: &str) -> io::Error {
+    io::Error::other(format!("{what} than {} MiB, which is more than is read", READ_BYTES_MAX >> 20))
 }
 
 /// Writes a file under another name first, so that what was there stays until all of the new text is on the disk.
@@ -63,6 +97,18 @@ mod tests {
     fn a_file_without_end_is_not_read_for_ever() {
         let error = read_whole(Path::new("/dev/zero")).unwrap_err().to_string();
         assert!(error.contains("more than 64 MiB"), "{error}");
+    }
+
+    #[test]
+    fn lines_have_a_bound_and_files_of_many_none() {
+        let mut lines = Lines::open(Path::new("/dev/zero")).unwrap();
+        let error = lines.next().unwrap().unwrap_err().to_string();
+        assert!(error.contains("a line of more than 64 MiB"), "{error}");
+        let file = std::env::temp_dir().join(format!("plait-sim-lines-{}", std::process::id()));
+        fs::write(&file, "one\r\n\ntwo\nthree").unwrap();
+        let lines: Vec<Vec<u8>> = Lines::open(&file).unwrap().collect::<Result<_, _>>().unwrap();
+        fs::remove_file(&file).unwrap();
+        assert_eq!(lines, [&b"one"[..], b"", b"two", b"three"]);
     }
 
     #[test]

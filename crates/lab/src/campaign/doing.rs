@@ -101,19 +101,16 @@ impl Plan {
     /// # Errors
     /// There are none, or they are of another plan.
     pub(crate) fn rows_so_far(&self, out: &Path) -> Result<Vec<Row>, LabError> {
-        let journal = out.join("journal.csv");
-        let text = std::fs::read_to_string(&journal).map_err(|error| {
-            let place = journal.display();
-            LabError::Usage(format!("{place}: {error}; --so-far wants the --out of a figure that was begun"))
+        let stamp = Store::stamp_in(out).map_err(|error| {
+            LabError::Usage(format!("{error}; --so-far wants the --out of a figure that was begun"))
         })?;
-        let stamp = text.lines().next().unwrap_or_default();
         if !stamp.starts_with(&stamp_of(self.hash(), self.jobs.len(), "")) {
             let place = out.display();
             return Err(LabError::Usage(format!(
                 "{place} holds runs of another figure, or with other points, repetitions, contenders, scheduling or settings"
             )));
         }
-        let rows = Store::with_stamp(out, stamp.to_owned(), Shard::WHOLE)?.load()?;
+        let rows = Store::with_stamp(out, stamp, Shard::WHOLE)?.load()?;
         Ok(rows.into_values().collect())
     }
 

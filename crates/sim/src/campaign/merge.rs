@@ -1,29 +1,40 @@
 //! Result files of shards put together into the file that one machine would have written.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::Path;
 
 use super::row::{Row, split_csv};
-use super::store::{STAMP, StoreError, check_commit, io, table};
-use crate::files::write_whole;
+use super::store::{STAMP, StoreError, check_commit, io, runs_of, table};
+use crate::files::{Lines, write_whole};
 
 /// The stamp and rows of a result file.
 ///
 /// # Errors
 /// It cannot be read or is no result file.
 pub fn read(path: &Path) -> Result<(String, Vec<Row>), StoreError> {
-    let text = fs::read_to_string(path).map_err(io(path))?;
     let wrong = || StoreError::Merge(format!("{}: not a result file of plait sim", path.display()));
-    let mut lines = text.lines();
-    let stamp = lines.next().filter(|line| line.starts_with(STAMP)).ok_or_else(wrong)?.to_owned();
-    let names = lines.next().map(split_csv).unwrap_or_default();
+    let mut lines = Lines::open(path).map_err(io(path))?;
+    let mut next = || match lines.next() {
+        Some(line) => String::from_utf8(line.map_err(io(path))?).map(Some).map_err(|_| wrong()),
+        None => Ok(None),
+    };
+    let stamp = next()?.filter(|line| line.starts_with(STAMP)).ok_or_else(wrong)?;
+    let total =
+        runs_of(&stamp).ok_or_else(|| StoreError::Merge(format!("`{stamp}` does not say how many runs there are")))?;
+    let names = next()?.as_deref().map(split_csv).unwrap_or_default();
     if names.iter().collect::<BTreeSet<_>>().len() < names.len() {
         return Err(StoreError::Merge(format!("{}: a column is there twice", path.display())));
     }
-    let rows: Vec<Row> =
-        lines.map(|line| Row::from_lines(&names, split_csv(line)).ok_or_else(wrong)).collect::<Result<_, _>>()?;
-    rows.iter().try_for_each(|row| check_commit(path, &stamp, row))?;
+    let mut rows = Vec::new();
+    while let Some(line) = next()? {
+        let row = Row::from_lines(&names, split_csv(&line)).ok_or_else(wrong)?;
+        check_commit(path, &stamp, &row)?;
+        if row.index >= total || rows.len() == total {
+            let problem = format!("run {} is beyond the {total} runs of the campaign", row.index);
+            return Err(StoreError::Merge(format!("{}: {problem}", path.display())));
+        }
+        rows.push(row);
+    }
     Ok((stamp, rows))
 }
 
@@ -52,12 +63,7 @@ pub fn merge(paths: &[impl AsRef<Path>], out: &Path) -> Result<usize, StoreError
         }
     }
     let stamp = stamp.ok_or_else(|| StoreError::Merge("no result file was given".into()))?;
-    let total: Option<usize> = stamp.split(" of ").nth(1).and_then(|rest| rest.split(' ').next()?.parse().ok());
-    let total = total.ok_or_else(|| StoreError::Merge(format!("`{stamp}` does not say how many runs there are")))?;
-    if let Some(beyond) = rows.keys().find(|index| **index >= total) {
-        return Err(StoreError::Merge(format!("run {beyond} is beyond the {total} runs of the campaign")));
-    }
-    if let Some(missing) = (0..total).find(|index| !rows.contains_key(index)) {
+    if let Some(missing) = (0..runs_of(&stamp).unwrap_or(0)).find(|index| !rows.contains_key(index)) {
         return Err(StoreError::Merge(format!("run {missing} is in none of the files: is a shard missing?")));
     }
     let rows: Vec<Row> = rows.into_values().collect();

@@ -3,13 +3,13 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::{self, File, OpenOptions};
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use super::row::{HEAD, Row, csv_line, split_csv};
 use super::{Campaign, Shard};
-use crate::files::write_whole;
+use crate::files::{Lines, write_whole};
 
 /// How a stamp begins, and what stands before the commit in it.
 pub(crate) const STAMP: &str = "# plait sim,";
@@ -85,6 +85,16 @@ impl Store {
         Self::with_stamp(folder, stamp(campaign, commit), shard)
     }
 
+    /// What the results in a folder belong to, as the first line of their journal says.
+    ///
+    /// # Errors
+    /// It cannot be read, or has no end.
+    pub fn stamp_in(folder: &Path) -> Result<String, StoreError> {
+        let path = folder.join(journal_name(Shard::WHOLE));
+        let line = Lines::open(&path).and_then(|mut lines| lines.next().transpose()).map_err(io(&path))?;
+        Ok(String::from_utf8_lossy(&line.unwrap_or_default()).into_owned())
+    }
+
     /// Opens or makes the folder for results of this stamp.
     ///
     /// # Errors
@@ -109,14 +119,15 @@ impl Store {
     /// The journal cannot be read, or a row in it is of another commit.
     pub fn load(&self) -> Result<BTreeMap<usize, Row>, StoreError> {
         let path = self.folder.join(journal_name(self.shard));
-        let bytes = fs::read(&path).map_err(io(&path))?;
+        let total = runs_of(&self.stamp).unwrap_or(usize::MAX);
         let (mut rows, mut names) = (BTreeMap::new(), Vec::new());
         // Each row is written with its names and an end mark, so that a torn one is noticed.
         let whole = |line: &[u8]| Some(split_csv(std::str::from_utf8(line).ok()?.strip_suffix(",#")?));
-        for values in bytes.split(|byte| *byte == b'\n').skip(1).filter_map(whole) {
+        for line in Lines::open(&path).map_err(io(&path))?.skip(1) {
+            let Some(values) = whole(&line.map_err(io(&path))?) else { continue };
             if values.first().is_some_and(|first| first == "run") {
                 names = values;
-            } else if let Some(row) = Row::from_lines(&names, values) {
+            } else if let Some(row) = Row::from_lines(&names, values).filter(|row| row.index < total) {
                 check_commit(&path, &self.stamp, &row)?;
                 rows.insert(row.index, row);
             }
@@ -230,9 +241,7 @@ pub(crate) fn check(folder: &Path, stamp: &str) -> Result<(), StoreError> {
     paths.retain(|path| path.file_name().and_then(|name| name.to_str()).is_some_and(is_ours));
     paths.sort();
     for path in paths {
-        let mut found = Vec::new();
-        let file = File::open(&path).map_err(io(&path))?;
-        BufReader::new(file).read_until(b'\n', &mut found).map_err(io(&path))?;
+        let found = Lines::open(&path).map_err(io(&path))?.next().transpose().map_err(io(&path))?.unwrap_or_default();
         let found = String::from_utf8_lossy(&found).trim_end().to_owned();
         if found.is_empty() && path.metadata().is_ok_and(|meta| meta.len() == 0) {
             // Killed before its first line.
@@ -246,6 +255,11 @@ pub(crate) fn check(folder: &Path, stamp: &str) -> Result<(), StoreError> {
         }
     }
     Ok(())
+}
+
+/// How many runs a stamp says that there are.
+pub(crate) fn runs_of(stamp: &str) -> Option<usize> {
+    stamp.split(" of ").nth(1)?.split(' ').next()?.parse().ok()
 }
 
 /// The commit in a stamp.

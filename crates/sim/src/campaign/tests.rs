@@ -1,6 +1,6 @@
 //! Campaigns: the same files on any number of threads, after an interruption, and from shards.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::row::{csv_line, split_csv};
@@ -93,6 +93,30 @@ fn interrupted_campaigns_go_on_and_shards_merge() {
     assert_eq!(merge::merge(&files, &out).unwrap(), 12);
     assert_eq!(merge::read(&out).unwrap().1, whole);
     assert!(merge::merge(&files[1..], &out).unwrap_err().to_string().contains("run 0 is in none"));
+}
+
+/// A file says how many runs there are: no other row is taken, and none without end is waited for.
+#[test]
+fn rows_beyond_the_campaign_are_not_taken() {
+    let (home, out) = (folder("beyond"), folder("beyond-out"));
+    std::fs::create_dir_all(&home).unwrap();
+    let file = home.join("journal.csv");
+    let stamp = "# plait sim, campaign 0000000000000001 of 2 runs, commit abc";
+    let refused = |rows: &str| {
+        std::fs::write(&file, format!("{stamp}\nrun,seed,commit\n{rows}")).unwrap();
+        merge::merge(&[&file], &out).unwrap_err().to_string()
+    };
+    assert!(refused("0,1,abc\n2,3,abc\n").contains("run 2 is beyond the 2 runs"));
+    assert!(refused("0,1,abc\n1,2,abc\n1,2,abc\n").contains("run 1 is beyond the 2 runs"));
+    assert!(refused("0,1,abc\n0,1,abc\n").contains("run 0 is there twice"));
+    assert!(refused("1,2,abc\n").contains("run 0 is in none"));
+    let endless = merge::merge(&[Path::new("/dev/zero")], &out).unwrap_err().to_string();
+    assert!(endless.contains("/dev/zero: a line of more than 64 MiB"), "{endless}");
+
+    let rows = "run,seed,commit,#\n0,1,abc,#\n7,8,abc,#\n1,2,abc,#\n1,2";
+    std::fs::write(&file, format!("{stamp}\n{rows}")).unwrap();
+    let store = Store::with_stamp(&home, Store::stamp_in(&home).unwrap(), Shard::WHOLE).unwrap();
+    assert_eq!(store.load().unwrap().into_keys().collect::<Vec<_>>(), [0, 1]);
 }
 
 /// Points whose settings are tables bring columns that other points lack: each cell stands under its own name, in one
