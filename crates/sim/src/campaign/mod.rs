@@ -7,6 +7,7 @@ pub mod store;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -18,6 +19,7 @@ use crate::policies::{Chosen, Policies};
 use crate::run::outcome::Outcome;
 use crate::run::{self, Watch};
 use crate::scenario::read::SEED_MAX;
+use crate::scenario::reader::Reader;
 use crate::scenario::sweep::{Origins, Settings, Sweep, take_sweep};
 use crate::scenario::{Endpoints, Extension, Scenario, ScenarioError, Traces, Tree};
 
@@ -37,6 +39,35 @@ pub struct Job {
 }
 
 /// All runs of one scenario file.
+///
+/// ```
+/// use plait_sim::campaign::{Campaign, Doing, Shard};
+/// use plait_sim::scenario::{Traces, Tree};
+/// use std::sync::atomic::AtomicBool;
+///
+/// let text = r#"
+/// [[path]]
+/// rate_mbps = 10
+/// rtt_ms = 20
+/// [[path]]
+/// rate_mbps = 5
+/// rtt_ms = 40
+/// [transfer]
+/// kind = "download"
+/// bytes = 50_000
+/// [sweep]
+/// endpoints.scheduler = ["minrtt", "round-robin"]
+/// "#;
+/// // Three seeds of each of two points, on two threads.
+/// let campaign = Campaign::plan(Tree::parse("mine.toml", text)?, Traces::default(), 3)?;
+/// let (stop, shard) = (AtomicBool::new(false), Shard::WHOLE);
+/// let doing = Doing { threads: 2, shard, commit: "mine", stop: &stop, qlog: None, store: None, progress: &|_, _| {} };
+/// let rows = campaign.run(&doing)?;
+/// assert_eq!(rows.len(), 6);
+/// assert!(rows.iter().all(|row| row.is_complete()));
+/// assert_eq!(rows[5].cell("endpoints.scheduler"), Some("round-robin"));
+/// # Ok::<(), plait_sim::campaign::CampaignError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Campaign {
     /// The scenario's name.
@@ -97,8 +128,11 @@ impl Campaign {
     pub fn plan_with(mut tree: Tree, traces: Traces, seeds: u64, policies: Policies) -> Result<Self, ScenarioError> {
         let Sweep { points, origins } = take_sweep(&mut tree)?;
         let mut campaign = Self { name: String::new(), tree, origins, traces, policies, jobs: Vec::new() };
+        let mut unused: Option<BTreeSet<usize>> = None;
         for settings in points {
             let scenario = campaign.scenario_of(&settings)?;
+            let links = scenario.unused_links();
+            unused = Some(unused.map_or(links.clone(), |unused| &unused & &links));
             campaign.name.clone_from(&scenario.name);
             let first_max = SEED_MAX.saturating_sub(seeds.saturating_sub(1));
             if scenario.seed > first_max {
@@ -110,7 +144,11 @@ impl Campaign {
                 campaign.jobs.push(Job { index, settings: settings.clone(), seed: scenario.seed + seed });
             }
         }
-        Ok(campaign)
+        // One that only some points use is meant.
+        match unused.unwrap_or_default().first() {
+            Some(link) => Err(unused_link(&campaign.tree, *link)?),
+            None => Ok(campaign),
+        }
     }
 
     /// The scenario of a job.
@@ -186,6 +224,14 @@ impl Campaign {
         }
         hash.0
     }
+}
+
+/// A complaint about a named link that nothing goes through.
+fn unused_link(tree: &Tree, link: usize) -> Result<ScenarioError, ScenarioError> {
+    let tables = Reader::new(&tree.0, "")?.tables("link")?;
+    let table = tables.get(link).ok_or_else(|| tree.complain("link", "is missing".into(), "tables [[link]]".into()))?;
+    let problem = format!("no path and no cross traffic goes through `{}`", table.text("name")?.unwrap_or_default());
+    Ok(table.complain("name", problem, "the `via` of a path, or the `link` or `via` of a [[cross]], with this name"))
 }
 
 /// A hash over texts in their order.

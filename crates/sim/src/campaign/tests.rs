@@ -119,6 +119,28 @@ fn rows_beyond_the_campaign_are_not_taken() {
     assert_eq!(store.load().unwrap().into_keys().collect::<Vec<_>>(), [0, 1]);
 }
 
+/// A named link that nothing goes through is a slip, unless some point of the sweep uses it.
+#[test]
+fn links_that_nothing_goes_through_are_refused() {
+    let plan = |more: &str| {
+        let text = TEXT.replace("[transfer]", "[[link]]\nname = \"core\"\nrate_mbps = 5\n[transfer]");
+        let tree = Tree::parse("x.toml", &format!("{text}{more}")).unwrap();
+        Campaign::plan(tree, Traces::default(), 1).map_err(|error| error.to_string())
+    };
+    let told =
+        "x.toml:11: `link.0.name`: no path and no cross traffic goes through `core`; accepted: the `via` of a path";
+    for more in
+        ["", "[[event]]\nat_s = 1\nlink = \"core\"\nloss = 0.1\n", "[[rule]]\nlink = \"core\"\naction = \"drop\"\n"]
+    {
+        let error = plan(more).unwrap_err();
+        assert!(error.starts_with(told), "{error}");
+    }
+    let flow = "[[cross]]\nkind = \"flow\"\nlink = \"core\"\n";
+    for more in ["path.0.via = [\"core\", []]\n", flow, &flow.replace("link", "via")] {
+        assert!(plan(more).is_ok(), "{more}");
+    }
+}
+
 /// Points whose settings are tables bring columns that other points lack: each cell stands under its own name, in one
 /// file and in one put together from shards.
 #[test]

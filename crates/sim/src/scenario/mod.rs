@@ -17,6 +17,7 @@ pub mod tree;
 mod words;
 pub mod workers;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use plait_engine::config::StreamPlacement;
@@ -201,5 +202,15 @@ impl Scenario {
     pub fn way(&self, path: usize) -> Vec<Place> {
         let via = self.paths.get(path).map_or(&[][..], |plan| &plan.via);
         std::iter::once(Place::path(path)).chain(via.iter().map(|link| Place::link(self.paths.len(), *link))).collect()
+    }
+
+    /// Named links that no path and no cross traffic goes through, by their place in the file.
+    pub(crate) fn unused_links(&self) -> BTreeSet<usize> {
+        let is_crossed = |link: usize| {
+            let place = Place::link(self.paths.len(), link);
+            self.paths.iter().any(|path| path.via.contains(&link))
+                || self.cross.iter().any(|cross| cross.via.contains(&place))
+        };
+        (0..self.links.len()).filter(|link| !is_crossed(*link)).collect()
     }
 }

@@ -115,6 +115,7 @@ impl Draft {
     }
 
     fn network(&mut self) {
+        let from = self.text.len();
         if self.shared {
             self.line("[[link]]\nname = \"core\"");
             let (rate, delay) = (self.log(1.0, 60.0), self.even(0.0, 40.0));
@@ -122,6 +123,7 @@ impl Draft {
             self.line(format!("rate_mbps = {rate:?}\ndelay_ms = {delay:?}"));
             self.queue();
         }
+        let link = from..self.text.len();
         for path in 0..self.paths {
             self.line("[[path]]");
             let rate = self.log(0.3, 100.0);
@@ -162,6 +164,10 @@ impl Draft {
         }
         if self.random.chance(0.2) {
             self.cross();
+        }
+        // A link that nothing goes through is no scenario's.
+        if !self.text.get(link.end..).is_some_and(|beyond| beyond.contains("\"core\"")) {
+            self.text.replace_range(link, "");
         }
     }
 
@@ -368,7 +374,9 @@ mod tests {
         for seed in (0..3_000).chain(further::FURTHER_FROM..further::FURTHER_FROM + 3_000) {
             let text = draw(seed);
             let tree = Tree::parse("drawn.toml", &text).unwrap_or_else(|e| panic!("{e}\n{text}"));
-            Scenario::read(&tree, &Traces::default()).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{text}"));
+            let scenario = Scenario::read(&tree, &Traces::default());
+            let scenario = scenario.unwrap_or_else(|e| panic!("seed {seed}: {e}\n{text}"));
+            assert!(scenario.unused_links().is_empty(), "seed {seed}: {text}");
         }
         assert_eq!(draw(7), draw(7));
         assert_ne!(draw(7), draw(8));

@@ -40,8 +40,9 @@ pub(super) fn shrink_until(tree: &Tree, failure: &Failure, stop: &AtomicBool, to
     shrink_with(tree, failure, judge, told)
 }
 
+/// What `plait sim run` takes, which is no link that nothing goes through.
 fn read(tree: &Tree) -> Option<Scenario> {
-    Scenario::read(tree, &Traces::default()).ok()
+    Scenario::read(tree, &Traces::default()).ok().filter(|scenario| scenario.unused_links().is_empty())
 }
 
 fn shrink_with(
