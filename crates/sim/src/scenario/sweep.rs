@@ -1,6 +1,6 @@
 //! Sweeps: which settings a campaign tries, as the product of lists or as points that fill a space.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::error::ScenarioError;
 use super::origin::Origin;
@@ -57,8 +57,10 @@ pub fn take_sweep(tree: &mut Tree) -> Result<Sweep, ScenarioError> {
     }
     for (key, items) in lists {
         let values: Vec<String> = items.iter().map(Node::text).collect();
+        let mut meanings = BTreeSet::new();
         for (item, value) in items.iter().zip(&values) {
-            if origins.places.insert((key.clone(), value.clone()), item.origin.clone()).is_some() {
+            let before = origins.places.insert((key.clone(), value.clone()), item.origin.clone());
+            if before.is_some() || !meanings.insert(meaning(item)) {
                 return Err(refuse(
                     item,
                     &format!("sweep.{key}"),
@@ -81,6 +83,14 @@ pub fn take_sweep(tree: &mut Tree) -> Result<Sweep, ScenarioError> {
         points = points.iter().flat_map(|point| values.iter().map(move |value| with(point, value))).collect();
     }
     Ok(Sweep { points, origins })
+}
+
+/// What a value says, however it is written: 1 and 1.0 are one number.
+fn meaning(value: &Node) -> String {
+    match value.value {
+        Value::Float(number) if number.fract() == 0.0 => format!("{number:.0}"),
+        _ => value.text(),
+    }
 }
 
 /// Every list in a table of tables, under its dotted key.

@@ -133,8 +133,10 @@ fn settings_from_outside() {
     assert_eq!(scenario.paths[0].own.down.rate, Rate::Fixed(50_000_000));
     assert_eq!(scenario.paths[1].own.down.delay, Duration::from_millis(7));
     assert_eq!(scenario.endpoints.scheduler.name(), "blest");
-    let wrong = tree.set("path.5.loss", "0.1", "--set").unwrap_err().to_string();
-    assert!(wrong.contains("there is no `path.5`; accepted: path.0 to path.1"), "{wrong}");
+    for number in ["5", "00", "01", "+1", "-0", " 1", ""] {
+        let wrong = tree.set(&format!("path.{number}.loss"), "0.1", "--set").unwrap_err().to_string();
+        assert!(wrong.contains(&format!("there is no `path.{number}`; accepted: path.0 to path.1")), "{wrong}");
+    }
     tree.set("path.0.rate_mbps", "fast", "--set").unwrap();
     let error = Scenario::read(&tree, &Traces::default()).unwrap_err().to_string();
     assert!(error.starts_with("--set: `path.0.rate_mbps`: is a string"), "{error}");
@@ -161,8 +163,11 @@ fn sweeps_multiply_lists_and_fill_spaces() {
     assert!(error.contains("x.toml:26: `sweep.path.0.rate_mbps`: is a whole number; accepted: a list"), "{error}");
     let error = sweep("[sweep]\npath.0.rate_mbps = []").unwrap_err();
     assert!(error.contains("x.toml:26: `sweep.path.0.rate_mbps`: is an empty list; accepted: at least one"), "{error}");
-    let error = sweep("[sweep]\npath.0.rate_mbps = [1,\n2,\n1]").unwrap_err();
-    assert!(error.contains("x.toml:28: `sweep.path.0.rate_mbps`: 1 is there twice"), "{error}");
+    for again in ["1", "1.0", "1e0"] {
+        let error = sweep(&format!("[sweep]\npath.0.rate_mbps = [1,\n2,\n{again}]")).unwrap_err();
+        assert!(error.contains("x.toml:28: `sweep.path.0.rate_mbps`: 1"), "{error}");
+        assert!(error.contains("is there twice; accepted: each value once"), "{error}");
+    }
     let list = format!("{:?}", (1..=1_001).collect::<Vec<_>>());
     let error = sweep(&format!("[sweep]\npath.0.rate_mbps = {list}\npath.1.rate_mbps = {list}")).unwrap_err();
     assert!(

@@ -39,6 +39,21 @@ pub struct Node {
 }
 
 /// A whole scenario file, or one put together by program.
+///
+/// ```
+/// use plait_sim::scenario::{Scenario, Traces, Tree};
+///
+/// let text = "[[path]]\nrate_mbps = 10\nrtt_ms = 20\n[transfer]\nkind = \"download\"\n";
+/// let mut tree = Tree::parse("mine.toml", text)?;
+/// tree.set("path.0.loss", "0.01", "--set")?;
+/// tree.set("endpoints.scheduler", "blest", "--set")?;
+/// let scenario = Scenario::read(&tree, &Traces::default())?;
+/// assert_eq!(scenario.endpoints.scheduler.name(), "blest");
+///
+/// let refused = tree.set("path.1.loss", "0.01", "--set").unwrap_err();
+/// assert_eq!(refused.to_string(), "--set: `path.1.loss`: there is no `path.1`; accepted: path.0");
+/// # Ok::<(), plait_sim::scenario::ScenarioError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tree(pub(crate) Node);
 
@@ -95,7 +110,9 @@ impl Tree {
                     .or_insert_with(|| Node { value: Value::Table(BTreeMap::new()), origin: origin.clone() }),
                 Value::Array(items) => {
                     let count = items.len();
-                    let item = part.parse().ok().and_then(|i: usize| items.get_mut(i));
+                    // Written in one way only, so that no table has two keys.
+                    let number = part.parse().ok().filter(|i: &usize| i.to_string() == part);
+                    let item = number.and_then(|i| items.get_mut(i));
                     item.ok_or_else(|| {
                         let known = match count {
                             0 => "a key of another table".to_owned(),
