@@ -115,7 +115,10 @@ pub fn plan(file: &Path, sets: &[String], seeds: u64, policies: &Policies) -> Re
 }
 
 /// Puts settings, each of them key=value, over what a scenario says.
-pub(crate) fn set_over(tree: &mut Tree, sets: &[String]) -> Result<(), CommandError> {
+///
+/// # Errors
+/// One is not key=value, or the scenario has no such table.
+pub fn set_over(tree: &mut Tree, sets: &[String]) -> Result<(), CommandError> {
     for set in sets {
         let wrong =
             || CommandError::Usage(format!("`{set}` is not a setting; accepted: key=value, such as path.0.loss=0.01"));

@@ -2,6 +2,7 @@
 
 use plait_sim::base::Random;
 use plait_sim::campaign::{self, Campaign};
+use plait_sim::command::set_over;
 use plait_sim::scenario::{Scenario, Traces, Tree};
 
 use super::setup::Setup;
@@ -101,11 +102,7 @@ impl Plan {
             let text = format!("{}[endpoints]\n[sweep]\nendpoints.initial_path = [{initial}]\n", setup.text);
             let mut tree = Tree::parse(&setup.name, &text)?;
             tree.set("seed", &(1 + at * SEEDS_OF_A_SETUP).to_string(), "the plan")?;
-            for set in wanted.sets {
-                let wrong = || LabError::Usage(format!("`{set}` is not key=value"));
-                let (key, value) = set.split_once('=').ok_or_else(wrong)?;
-                tree.set(key.trim(), value.trim(), "--set")?;
-            }
+            set_over(&mut tree, wanted.sets)?;
             campaigns.push(Campaign::plan(tree, Traces::default(), wanted.repetitions as u64)?);
         }
         let mut jobs = Vec::new();

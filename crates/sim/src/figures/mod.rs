@@ -24,8 +24,10 @@ mod tests;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
+use plait_engine::config::ATTEMPT_DELAY;
+
 use crate::campaign::{Campaign, CampaignError, Doing, Row, Shard, Store};
-use crate::command::{CommandError, Pictures, write_page};
+use crate::command::{CommandError, Pictures, set_over, write_page};
 use crate::plot::Plot;
 use crate::policies::Policies;
 use crate::report::Page;
@@ -239,7 +241,16 @@ impl FigureFiles {
 /// Head of the table that [`FigureFiles::markdown`] gives the rows of.
 pub const MARKDOWN_HEAD: &str = "| figure | of what | published | here |\n|---|---|---|---|\n";
 
-/// Where a family of figures differs from the paper's by its making.
+/// What stands in captions for [`ATTEMPT_DELAY`].
+const TRIES_AFTER: &str = "{ATTEMPT_DELAY}";
+
+/// Where a family of figures differs from the paper's by its making, and what its figures allow for.
+fn caption(name: &str) -> Option<String> {
+    let tries_after = format!("{} ms", ATTEMPT_DELAY.as_millis());
+    differences(name).map(|text| text.replace(TRIES_AFTER, &tries_after))
+}
+
+/// The words of [`caption`].
 fn differences(name: &str) -> Option<&'static str> {
     Some(match name.split('-').next()? {
         "conext" if name == "conext-fig11" => {
@@ -260,7 +271,7 @@ fn differences(name: &str) -> Option<&'static str> {
             "pairs have one network, transfer and seed, and networks count alike however many seeds they have; allowed for, where \
              the initial path is the worse one: that a start over it is later, as runs over either path alone show it (the first \
              byte of a download, the handshake and a round trip of an upload), and at most by what the client waits before it \
-             tries the next path: 100 ms, and twice that where its handshake is done before one over the next path could be; in brackets \
+             tries the next path: {ATTEMPT_DELAY}, and twice that where its handshake is done before one over the next path could be; in brackets \
              nothing is"
         }
         "ack" => {
@@ -282,7 +293,7 @@ fn differences(name: &str) -> Option<&'static str> {
             "pairs have one network, transfer and seed; the better path is the one with the smaller median alone; in brackets what is \
              raw, else a start over the worse path is allowed for as late as runs over either path alone show it: the first byte of \
              a download, the handshake and a round trip of an upload, and at most what the client waits before it tries the next \
-             path: 100 ms, and twice that where its handshake is done before one over the next path could be; of requests the time is \
+             path: {ATTEMPT_DELAY}, and twice that where its handshake is done before one over the next path could be; of requests the time is \
              the one that one answer in twenty exceeds; gain is rate that comes to that of the better path, all other percentages are time that does"
         }
         "startup" => {
@@ -305,7 +316,7 @@ pub fn figure(name: &str, request: &FigureRequest<'_>) -> Result<FigureFiles, Co
     };
     let mut figure = make(request)?;
     let settings = request.ran.take();
-    figure.notes.extend(differences(name).map(str::to_owned));
+    figure.notes.extend(caption(name));
     let mut files = Vec::new();
     if let Some(out) = &request.out {
         files.extend(write_page(out, name, &page(title, settings.as_deref(), &figure), request.pictures)?);
@@ -335,11 +346,7 @@ pub fn page(title: &str, settings: Option<&str>, figure: &Figure) -> Page {
 /// The scenario of a figure with the request's settings over it.
 fn tree(request: &FigureRequest<'_>, name: &str, text: &str) -> Result<Tree, CommandError> {
     let mut tree = Tree::parse(name, text)?;
-    for set in &request.sets {
-        let (key, value) =
-            set.split_once('=').ok_or_else(|| CommandError::Usage(format!("`{set}` is not key=value")))?;
-        tree.set(key.trim(), value.trim(), "--set")?;
-    }
+    set_over(&mut tree, &request.sets)?;
     Ok(tree)
 }
 

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::AtomicBool;
 
+use plait_engine::config::ATTEMPT_DELAY;
+
 use super::{FigureRequest, RanWith, figure, list};
 use crate::campaign::Campaign;
 use crate::command::Pictures;
@@ -23,6 +25,18 @@ fn plain(stop: &AtomicBool) -> FigureRequest<'_> {
         stop,
         ran: RanWith::default(),
         progress: &|_, _, _| {},
+    }
+}
+
+#[test]
+fn captions_say_after_what_time_another_path_is_tried() {
+    for name in ["never-worse", "profiles"] {
+        let caption = super::caption(name).unwrap();
+        let tries = format!("tries the next path: {} ms, and twice that", ATTEMPT_DELAY.as_millis());
+        assert!(caption.contains(&tries), "{caption}");
+    }
+    for (name, _) in list() {
+        assert!(!super::caption(name).is_some_and(|caption| caption.contains(super::TRIES_AFTER)), "{name}");
     }
 }
 
