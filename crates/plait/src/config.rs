@@ -94,6 +94,16 @@ impl ClientConfig {
 }
 
 /// Settings of a server; its setters are those of [`plait_engine::config::ServerConfig`].
+///
+/// ```
+/// # let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+/// # let key = plait::rustls::pki_types::PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+/// # let chain = vec![made.cert.der().clone()];
+/// let mut config = plait::ServerConfig::with_single_cert(chain, key, ["echo"]).unwrap();
+/// let mut transport = plait::TransportConfig::default();
+/// transport.scheduler(plait::scheduler("blest").unwrap());
+/// config.transport_config(std::sync::Arc::new(transport));
+/// ```
 #[derive(Clone, Debug)]
 pub struct ServerConfig(config::ServerConfig);
 
@@ -130,6 +140,18 @@ impl ServerConfig {
 }
 
 /// Settings of an endpoint; its setters are [`Self::workers`] and those of [`plait_engine::config::EndpointConfig`].
+///
+/// ```
+/// # mod support { include!("../doc/pair.in"); }
+/// # use support::*;
+/// # run(async {
+/// let mut config = plait::EndpointConfig::fresh()?;
+/// config.workers(2);
+/// let client = plait::Endpoint::new(config, None, ["127.0.0.1:0".parse::<std::net::SocketAddr>()?])?;
+/// assert_ne!(client.local_addr()?.port(), 0);
+/// # Ok(())
+/// # });
+/// ```
 #[derive(Clone, Debug)]
 pub struct EndpointConfig {
     engine: config::EndpointConfig,

@@ -125,6 +125,18 @@ impl Connection {
 }
 
 /// A path that is being opened; await it to get the [`Path`].
+///
+/// ```
+/// # mod support { include!("../doc/pair.in"); }
+/// # use support::*;
+/// # run(async {
+/// # let (client, _server) = pair().await;
+/// let second: std::net::IpAddr = "127.0.0.2".parse()?;
+/// let path = client.open_path((second, client.remote_address())).await?;
+/// assert_eq!(path.stats().unwrap().tuple.local.ip(), second);
+/// # Ok(())
+/// # });
+/// ```
 #[must_use = "the path is opened when this is awaited"]
 #[derive(Debug)]
 pub struct OpenPath {
@@ -354,6 +366,27 @@ impl Path {
 
 /// News of a connection's paths; ends with the connection. A listener that is more than 256 events late misses the
 /// oldest.
+///
+/// ```
+/// # mod support { include!("../doc/pair.in"); }
+/// # use support::*;
+/// # run(async {
+/// # let (client, _server) = pair().await;
+/// let mut news = client.path_events();
+/// let second: std::net::IpAddr = "127.0.0.2".parse()?;
+/// let path = client.open_path((second, client.remote_address())).await?;
+/// client.close(0, b"");
+/// let mut opened = Vec::new();
+/// // Ends with the connection.
+/// while let Some(event) = news.next().await {
+///     if let plait::PathEvent::Established { id } = event {
+///         opened.push(id);
+///     }
+/// }
+/// assert!(opened.contains(&path.id()));
+/// # Ok(())
+/// # });
+/// ```
 #[derive(Debug)]
 pub struct PathEvents {
     shared: Arc<ConnectionRef>,

@@ -6,6 +6,14 @@ use plait_base::Random;
 const RESAMPLES: usize = 1_000;
 
 /// Numbers in order, with what describes them.
+///
+/// ```
+/// use plait_sim::stats::Sorted;
+///
+/// let seconds = Sorted::new([2.0, 1.0, f64::NAN, 4.0]);
+/// assert_eq!((seconds.len(), seconds.median()), (3, Some(2.0)));
+/// assert_eq!(seconds.quantile(0.75), Some(3.0));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sorted(Vec<f64>);
 
@@ -95,6 +103,14 @@ impl Sorted {
 
 /// Experimental aggregation benefit (CoNEXT 2017, section 4.1): 0 like the best single path, 1 like all of them
 /// together, -1 for nothing. `single` and `multipath` are goodputs.
+///
+/// ```
+/// use plait_sim::stats::aggregation_benefit;
+///
+/// assert_eq!(aggregation_benefit(15.0, &[10.0, 5.0]), 1.0);
+/// assert_eq!(aggregation_benefit(10.0, &[10.0, 5.0]), 0.0);
+/// assert_eq!(aggregation_benefit(5.0, &[10.0, 5.0]), -0.5);
+/// ```
 pub fn aggregation_benefit(multipath: f64, single: &[f64]) -> f64 {
     let best = single.iter().copied().fold(0.0, f64::max);
     let gain = multipath - best;

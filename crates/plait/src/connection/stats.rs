@@ -9,6 +9,20 @@ use super::Connection;
 
 /// What a connection did so far. The sums are over all paths that it ever had, and never decrease; those in `paths` that
 /// still have state may add up to less.
+///
+/// ```
+/// # mod support { include!("../../doc/pair.in"); }
+/// # use support::*;
+/// # run(async {
+/// # let (client, _server) = pair().await;
+/// let stats = client.stats();
+/// assert!(stats.packets_sent > 0 && stats.sent_bytes >= 1200);
+/// for path in &stats.paths {
+///     println!("path {}: RTT {:?}, window {} bytes", path.id, path.rtt, path.cwnd_bytes);
+/// }
+/// # Ok(())
+/// # });
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ConnectionStats {

@@ -5,6 +5,26 @@ use std::io;
 use plait_engine::connection::ConnectionError;
 
 /// Why nothing was written.
+///
+/// ```
+/// # mod support { include!("../../doc/pair.in"); }
+/// # use support::*;
+/// # run(async {
+/// # let (client, server) = pair().await;
+/// let mut send = client.open_uni().await?;
+/// send.write_all(b"request").await?;
+/// server.accept_uni().await?.stop(7)?;
+/// // Writes go on until the peer's word is here.
+/// let error = loop {
+///     match send.write(&[0; 1000]).await {
+///         Ok(_) => tokio::task::yield_now().await,
+///         Err(error) => break error,
+///     }
+/// };
+/// assert_eq!(error, plait::WriteError::Stopped(7));
+/// # Ok(())
+/// # });
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WriteError {
     /// The peer wants no more of this stream.
@@ -22,6 +42,26 @@ pub enum WriteError {
 }
 
 /// Why nothing was read.
+///
+/// ```
+/// # mod support { include!("../../doc/pair.in"); }
+/// # use support::*;
+/// # run(async {
+/// # let (client, server) = pair().await;
+/// let mut send = client.open_uni().await?;
+/// send.write_all(b"half of").await?;
+/// let mut recv = server.accept_uni().await?;
+/// send.reset(9)?;
+/// let error = loop {
+///     match recv.read(&mut [0; 100]).await {
+///         Ok(read) => assert_eq!(read, Some(7)),
+///         Err(error) => break error,
+///     }
+/// };
+/// assert_eq!(error, plait::ReadError::Reset(9));
+/// # Ok(())
+/// # });
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
     /// The peer abandoned the stream.
@@ -42,6 +82,20 @@ pub enum ReadError {
 }
 
 /// Why [`super::RecvStream::read_exact`] did not fill its buffer.
+///
+/// ```
+/// # mod support { include!("../../doc/pair.in"); }
+/// # use support::*;
+/// # run(async {
+/// # let (client, server) = pair().await;
+/// let mut send = client.open_uni().await?;
+/// send.write_all(b"four").await?;
+/// send.finish()?;
+/// let error = server.accept_uni().await?.read_exact(&mut [0; 5]).await.unwrap_err();
+/// assert_eq!(error, plait::ReadExactError::FinishedEarly(4));
+/// # Ok(())
+/// # });
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadExactError {
     /// The stream ended after so many bytes.
@@ -53,6 +107,20 @@ pub enum ReadExactError {
 }
 
 /// Why [`super::RecvStream::read_to_end`] gave nothing.
+///
+/// ```
+/// # mod support { include!("../../doc/pair.in"); }
+/// # use support::*;
+/// # run(async {
+/// # let (client, server) = pair().await;
+/// let mut send = client.open_uni().await?;
+/// send.write_all(&[0; 1000]).await?;
+/// send.finish()?;
+/// let error = server.accept_uni().await?.read_to_end(999).await.unwrap_err();
+/// assert_eq!(error, plait::ReadToEndError::TooLong);
+/// # Ok(())
+/// # });
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadToEndError {
     /// The stream is longer than the limit.

@@ -15,6 +15,16 @@ pub use run::run_page;
 use crate::plot::{Plot, escape};
 
 /// A page in the making.
+///
+/// ```
+/// use plait_sim::plot::{Plot, Style};
+/// use plait_sim::report::Page;
+///
+/// let mut plot = Plot::new("Window of a path", "time, s", "bytes");
+/// plot.curve("path 0", vec![(0.0, 12_000.0), (0.1, 24_000.0)], Style::Step);
+/// let html = Page::new("My run").text("Two paths.").plots(&[plot]).html();
+/// assert!(html.contains("<svg") && html.contains("Window of a path"));
+/// ```
 #[derive(Debug)]
 pub struct Page {
     title: String,
