@@ -9,6 +9,15 @@ use plait_lab::CpuScheduling;
 use crate::commands::sim::args::ShowArgs;
 use crate::units::{parse_mbps, parse_millis, parse_seconds, whole};
 
+/// The longest turn of a simulated host, as `endpoints.turn_ms` of a scenario has it.
+const TURN_MAX: Duration = Duration::from_secs(1);
+
+/// Reads the turn of a simulated host, 0 to 1,000 ms.
+fn parse_turn(text: &str) -> Result<Duration, String> {
+    let told = || format!("`{text}` is not a time in milliseconds between 0 and {}", TURN_MAX.as_millis());
+    parse_millis(text).ok().filter(|turn| *turn <= TURN_MAX).ok_or_else(told)
+}
+
 /// The commands of the laboratory in real time.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum LabCommand {
@@ -124,7 +133,7 @@ pub(crate) struct LabFigureArgs {
     #[command(flatten)]
     pub(crate) scheduling: SchedulingArgs,
     /// What a host takes from a datagram to its turn, ms (`added, median` of `plait lab doctor`): the simulator is also asked with such hosts
-    #[arg(long, value_name = "MS", default_value = "0.08", value_parser = parse_millis)]
+    #[arg(long, value_name = "MS", default_value = "0.08", value_parser = parse_turn)]
     pub(crate) host_turn_ms: Duration,
     /// Folder for rows and reports; what was interrupted goes on there
     #[arg(long, value_name = "DIR")]
@@ -140,4 +149,18 @@ pub(crate) struct LabFigureArgs {
     /// Print the claims as a Markdown table
     #[arg(long, conflicts_with_all = ["json", "json_stream"])]
     pub(crate) markdown: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_are_those_of_scenarios() {
+        assert_eq!(parse_turn("1000"), Ok(TURN_MAX));
+        for wrong in ["1000.1", "-1", "nan", "fast"] {
+            let told = parse_turn(wrong).unwrap_err();
+            assert_eq!(told, format!("`{wrong}` is not a time in milliseconds between 0 and 1000"));
+        }
+    }
 }
