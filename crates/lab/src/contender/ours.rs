@@ -16,6 +16,9 @@ const SETTINGS: [(&str, &str); 5] = [
     ("extension", "--extension"),
 ];
 
+/// Paths that a client of `plait perf` opens at most.
+const PATHS_MAX: usize = 8;
+
 /// `plait perf` at both ends.
 #[derive(Clone, Debug)]
 pub(crate) struct Plait {
@@ -103,6 +106,9 @@ impl Contender for Plait {
 
     fn accepts(&self, work: &Work) -> Result<(), String> {
         match (work.wiring, self.extension(work)) {
+            (_, several) if several != "none" && work.ways.len() > PATHS_MAX => {
+                Err(format!("`plait perf` opens at most {PATHS_MAX} paths"))
+            }
             (Wiring::Relay, "multiflow") => Err("its hosts tell each other their addresses, and would go round the \
                  relay; leave --relay out"
                 .to_owned()),

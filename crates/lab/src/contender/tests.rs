@@ -55,6 +55,21 @@ const REQUESTS: Load =
     Load::Requests { request_bytes: 750, response_bytes: 900, interval: Duration::from_millis(400), count: 3 };
 
 #[test]
+fn more_paths_than_a_client_opens_are_refused() {
+    let mut work = work(DOWNLOAD);
+    work.ways = work.ways.iter().cycle().take(8).cloned().collect();
+    assert!(all().iter().take(3).all(|contender| contender.accepts(&work).is_ok()));
+    work.ways = work.ways.iter().cycle().take(9).cloned().collect();
+    for (contender, told) in
+        [("plait", "opens at most 8 paths"), ("plait:extension=multiflow", "opens at most 8"), ("mptcp", "8 subflows")]
+    {
+        let refused = by_name(contender).unwrap().accepts(&work).unwrap_err();
+        assert!(refused.contains(told), "{contender}: {refused}");
+    }
+    assert!(by_name("plait-single").unwrap().accepts(&work).is_ok());
+}
+
+#[test]
 fn contenders_are_found_by_their_names() {
     for contender in all() {
         let found = by_name(contender.name()).unwrap();

@@ -7,9 +7,12 @@ use plait_sim::scenario::{CrossLoad, CrossPlan, DuplexPlan, Endpoints, Scenario}
 
 use super::Wiring;
 use crate::error::LabError;
+use crate::host::Family;
 
 /// Paths that fit the address plan.
 const PATHS_MAX: usize = 64;
+/// The smallest MTU of a link that carries IPv6 (RFC 8200 5).
+const IPV6_MTU_MIN: u32 = 1280;
 /// A run that takes longer is a mistake more often than a wish.
 const TIME_LIMIT_MAX: Duration = Duration::from_secs(3600);
 
@@ -42,6 +45,9 @@ pub(crate) fn check(scenario: &Scenario, wiring: Wiring) -> Result<(), LabError>
             "loopback stays up; leave --relay out, or stop the link by state = \"down\" in its place",
         );
     }
+    if let Some(key) = too_small_for_ipv6(scenario).filter(|_| wiring == Wiring::Namespaces(Family::V6)) {
+        return no(key, "a link has to carry 1280 bytes of IPv6; leave --ipv6 out");
+    }
     let unlimited = |link: &DuplexPlan| [&link.up, &link.down].iter().any(|way| way.rate == Rate::Unlimited);
     let bounded = |path: usize| {
         scenario.way(path).iter().any(|place| scenario.duplexes().nth(place.0).is_some_and(|link| !unlimited(link)))
@@ -50,6 +56,14 @@ pub(crate) fn check(scenario: &Scenario, wiring: Wiring) -> Result<(), LabError>
         return no(format!("path.{path}.rate_mbps"), "without a rate the machine would be measured, not the network");
     }
     endpoints(&scenario.endpoints).map_or(Ok(()), |(key, why)| no(format!("endpoints.{key}"), why))
+}
+
+/// The MTU of the first link that is too small to carry IPv6.
+fn too_small_for_ipv6(scenario: &Scenario) -> Option<String> {
+    let is_small = |link: &DuplexPlan| [&link.up, &link.down].iter().any(|way| way.mtu_bytes < IPV6_MTU_MIN);
+    let place = scenario.duplexes().position(is_small)?;
+    let (list, number) = place.checked_sub(scenario.paths.len()).map_or(("path", place), |link| ("link", link));
+    Some(format!("{list}.{number}.mtu_bytes"))
 }
 
 /// The first setting of hosts that only simulated ones have.
@@ -75,7 +89,6 @@ mod tests {
     use plait_sim::scenario::{Traces, Tree};
 
     use super::*;
-    use crate::host::Family;
 
     fn said(more: &str) -> String {
         said_of(more, Wiring::Namespaces(Family::V4))
@@ -106,6 +119,10 @@ mod tests {
             let text = said(more);
             assert!(text.starts_with(expected) && (expected.is_empty() == text.is_empty()), "{more}: {text}");
         }
+        let small = "[[path]]\nrate_mbps = 1\ndown = { mtu_bytes = 1279 }\n";
+        let six = said_of(small, Wiring::Namespaces(Family::V6));
+        assert!(six.starts_with("path.1.mtu_bytes cannot be done in real time: a link has to carry 1280"), "{six}");
+        assert_eq!((said(small), said_of("", Wiring::Namespaces(Family::V6))), (String::new(), String::new()));
         let flow = said_of("[[cross]]\nkind = \"flow\"\npath = 0\n", Wiring::Relay);
         assert!(flow.starts_with("cross.0.kind cannot be done in real time: a connection that competes"), "{flow}");
         let down = "[[event]]\nat_s = 1\npath = 0\ninterface = \"down\"\n";
