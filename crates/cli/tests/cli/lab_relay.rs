@@ -132,7 +132,7 @@ fn what_a_relay_cannot_carry_is_said() {
     let place = place();
     for (more, code, expected) in [
         (&["--contenders", "mptcp"][..], 1, "mptcp cannot be run here: the relay carries UDP alone"),
-        (&["--contenders", "tcp"], 1, "tcp cannot be run here: the relay carries UDP alone"),
+        (&["--contenders", "plait,tcp", "--out", "out"], 1, "tcp cannot be run here: the relay carries UDP alone"),
         (&["--contenders", "plait:extension=multiflow"], 1, "would go round the relay"),
         (&["--ipv6"], 2, "--ipv6"),
     ] {
@@ -141,6 +141,7 @@ fn what_a_relay_cannot_carry_is_said() {
         assert!(stderr(&done).contains(expected), "{more:?}: {}", stderr(&done));
         assert_eq!(left(place.path()), 0);
     }
+    assert!(!place.path().join("out").exists(), "plait had runs before tcp was refused");
 }
 
 #[test]

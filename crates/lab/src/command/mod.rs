@@ -11,6 +11,7 @@ use plait_sim::campaign::store::stamp_of;
 use plait_sim::campaign::{Campaign, CampaignError, Row, Shard, Store, hash_of};
 use plait_sim::command::{CommandError, Pictures, plan, write_page};
 
+use crate::contender::Contender;
 use crate::error::LabError;
 use crate::machine::Machine;
 use crate::run::{self, Bench, CpuScheduling, Wiring, sum_mbps};
@@ -96,6 +97,7 @@ pub fn run(request: &LabRunRequest, stop: &AtomicBool, mut on: impl FnMut(RunSte
     if scratch.swept > 0 {
         on(RunStep::Swept(scratch.swept));
     }
+    check(&campaign, &contenders, &machine, request.wiring)?;
     let total = campaign.jobs.len() * contenders.len();
     let open = |(out, _): &(PathBuf, Pictures)| {
         Store::with_stamp(out, stamp_of(request.hash(&campaign, scheduling), total, &request.commit), Shard::WHOLE)
@@ -136,6 +138,24 @@ pub fn run(request: &LabRunRequest, stop: &AtomicBool, mut on: impl FnMut(RunSte
         files.extend(write_page(out, "report", &page::page(&campaign.name, &plain, &machine), *pictures)?);
     }
     Ok(LabRuns { rows, files })
+}
+
+/// Checks every point of the sweep with every contender, so that nothing is refused when others have run already.
+fn check(
+    campaign: &Campaign,
+    contenders: &[Box<dyn Contender>],
+    machine: &Machine,
+    wiring: Wiring,
+) -> Result<(), LabError> {
+    let mut before = None;
+    for job in &campaign.jobs {
+        if before.replace(&job.settings) == Some(&job.settings) {
+            continue;
+        }
+        let scenario = campaign.scenario(job).map_err(LabError::Scenario)?;
+        contenders.iter().try_for_each(|one| run::check(&scenario, one.as_ref(), machine, wiring))?;
+    }
+    Ok(())
 }
 
 /// The column of the contender's name.

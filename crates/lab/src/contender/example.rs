@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use plait_sim::host::app::Load;
+use plait_sim::scenario::Scenario;
 
 use super::Contender;
 use crate::machine::Machine;
@@ -32,11 +33,11 @@ impl Contender for Plain {
         found.map(|_| ()).map_err(|_| "there is no socat; install it".to_owned())
     }
 
-    fn accepts(&self, work: &Work) -> Result<(), String> {
-        if work.wiring == Wiring::Relay {
+    fn accepts(&self, scenario: &Scenario, wiring: Wiring) -> Result<(), String> {
+        if wiring == Wiring::Relay {
             return Err("the relay carries UDP alone".to_owned());
         }
-        if let Load::Download { .. } = work.load { Ok(()) } else { Err("it can only send files".to_owned()) }
+        if let Load::Download { .. } = scenario.load { Ok(()) } else { Err("it can only send files".to_owned()) }
     }
 
     fn server(&self, work: &Work) -> Program {

@@ -6,6 +6,8 @@
 
 use std::collections::BTreeMap;
 
+use plait_sim::scenario::Scenario;
+
 use super::{Contender, perf};
 use crate::error::LabError;
 use crate::host::Hosts;
@@ -77,14 +79,14 @@ impl Contender for Kernel {
         }
     }
 
-    fn accepts(&self, work: &Work) -> Result<(), String> {
-        if work.wiring == Wiring::Relay {
+    fn accepts(&self, scenario: &Scenario, wiring: Wiring) -> Result<(), String> {
+        if wiring == Wiring::Relay {
             return Err(
                 "the relay carries UDP alone; without --relay there are hosts with kernels of their own".to_owned()
             );
         }
         match self {
-            Self::Mptcp if work.ways.len() > SUBFLOWS_MAX => Err(format!("Linux allows {SUBFLOWS_MAX} subflows")),
+            Self::Mptcp if scenario.paths.len() > SUBFLOWS_MAX => Err(format!("Linux allows {SUBFLOWS_MAX} subflows")),
             Self::Tcp | Self::Mptcp => Ok(()),
         }
     }

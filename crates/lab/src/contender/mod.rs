@@ -22,10 +22,12 @@ mod tests;
 
 use std::fmt::Debug;
 
+use plait_sim::scenario::Scenario;
+
 use crate::error::LabError;
 use crate::host::Hosts;
 use crate::machine::Machine;
-use crate::run::{Answer, ClientOutput, Program, RunFailure, Work};
+use crate::run::{Answer, ClientOutput, Program, RunFailure, Wiring, Work};
 
 /// A stack under test: how its server and its client are started on the two hosts, and how its answer is read.
 ///
@@ -47,11 +49,11 @@ pub(crate) trait Contender: Debug + Send + Sync {
     /// Why not, and what to do.
     fn availability(&self, machine: &Machine) -> Result<(), String>;
 
-    /// Whether it can do this at all: some have no uploads, or one path only, or are no UDP, which alone a relay carries.
+    /// Whether it can do this at all: some have no uploads, or few paths only, or are no UDP, which alone a relay carries.
     ///
     /// # Errors
     /// Why not.
-    fn accepts(&self, work: &Work) -> Result<(), String>;
+    fn accepts(&self, scenario: &Scenario, wiring: Wiring) -> Result<(), String>;
 
     /// Makes ready before the server starts what is needed beside addresses and routes: files in the run's folder, or settings
     /// of the hosts (`ip mptcp`), of which a relay has none.

@@ -1,6 +1,6 @@
 //! This program itself: over every path, over the initial one alone, or with other settings than the scenario's.
 
-use plait_sim::scenario::Extension;
+use plait_sim::scenario::{Endpoints, Extension, Scenario};
 use plait_sim::{ACK_PATHS, Policies, REINJECTIONS};
 
 use super::{Contender, perf};
@@ -62,11 +62,10 @@ impl Plait {
     }
 
     /// The value of a key: the variant's, or the scenario's; none leaves it to the program.
-    fn value<'a>(&'a self, work: &'a Work, key: &str) -> Option<&'a str> {
+    fn value<'a>(&'a self, endpoints: &'a Endpoints, key: &str) -> Option<&'a str> {
         if let Some((_, value)) = self.sets.iter().find(|(set, _)| *set == key) {
             return Some(value);
         }
-        let endpoints = &work.endpoints;
         match key {
             "scheduler" => Some(endpoints.scheduler.name()),
             "congestion" => endpoints.congestion.as_ref().map(|chosen| chosen.name()),
@@ -79,11 +78,11 @@ impl Plait {
     /// Flags of the policies of one side.
     fn flags<'a>(&'a self, work: &'a Work) -> Vec<&'a str> {
         let policies = SETTINGS.iter().filter(|(key, _)| *key != "extension");
-        policies.filter_map(|(key, flag)| Some([*flag, self.value(work, key)?])).flatten().collect()
+        policies.filter_map(|(key, flag)| Some([*flag, self.value(&work.endpoints, key)?])).flatten().collect()
     }
 
-    fn extension<'a>(&'a self, work: &'a Work) -> &'a str {
-        self.value(work, "extension").unwrap_or("multipath")
+    fn extension<'a>(&'a self, endpoints: &'a Endpoints) -> &'a str {
+        self.value(endpoints, "extension").unwrap_or("multipath")
     }
 }
 
@@ -104,9 +103,9 @@ impl Contender for Plait {
         perf::availability()
     }
 
-    fn accepts(&self, work: &Work) -> Result<(), String> {
-        match (work.wiring, self.extension(work)) {
-            (_, several) if several != "none" && work.ways.len() > PATHS_MAX => {
+    fn accepts(&self, scenario: &Scenario, wiring: Wiring) -> Result<(), String> {
+        match (wiring, self.extension(&scenario.endpoints)) {
+            (_, several) if several != "none" && scenario.paths.len() > PATHS_MAX => {
                 Err(format!("`plait perf` opens at most {PATHS_MAX} paths"))
             }
             (Wiring::Relay, "multiflow") => Err("its hosts tell each other their addresses, and would go round the \
@@ -118,14 +117,14 @@ impl Contender for Plait {
 
     fn server(&self, work: &Work) -> Program {
         let mut flags = self.flags(work);
-        if self.extension(work) == "multiflow" {
+        if self.extension(&work.endpoints) == "multiflow" {
             flags.extend(["--multiflow", "--private-addresses"]);
         }
         perf::server(work, &flags)
     }
 
     fn client(&self, work: &Work) -> Program {
-        let extension = self.extension(work);
+        let extension = self.extension(&work.endpoints);
         let mut flags = self.flags(work);
         flags.extend(["--extension", extension, "--path-policy", work.endpoints.path_policy]);
         if work.endpoints.handshake.first_path_only {
@@ -141,12 +140,12 @@ impl Contender for Plait {
     fn outcome(&self, work: &Work, output: &ClientOutput) -> Result<Answer, RunFailure> {
         let mut outcome = perf::outcome(work, output)?;
         let named = outcome.notes.get("extension").map(String::as_str);
-        if let Some(other) = named.filter(|named| *named != self.extension(work) && work.ways.len() > 1) {
+        if let Some(other) = named.filter(|named| *named != self.extension(&work.endpoints) && work.ways.len() > 1) {
             return Err(RunFailure::Strayed(format!("the extension was {other}")));
         }
         for (key, _) in SETTINGS {
             // The client knows what both sides were told, not what the server made of it.
-            let value = self.value(work, key).map(str::to_owned);
+            let value = self.value(&work.endpoints, key).map(str::to_owned);
             outcome.notes.extend(value.map(|value| (key.to_owned(), value)));
         }
         Ok(outcome)

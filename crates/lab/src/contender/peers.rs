@@ -8,12 +8,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use plait_sim::host::app::Load;
+use plait_sim::scenario::Scenario;
 use serde_json::Value;
 
 use super::{Contender, perf};
 use crate::clock::ClockPoint;
 use crate::machine::Machine;
-use crate::run::{Answer, ClientOutput, Completion, Program, Ready, RunFailure, Work};
+use crate::run::{Answer, ClientOutput, Completion, Program, Ready, RunFailure, Wiring, Work};
 
 /// The variable that names the folder of the programs.
 pub(super) const FOLDER: &str = "PLAIT_PEERS";
@@ -89,8 +90,8 @@ impl Contender for Foreign {
         }
     }
 
-    fn accepts(&self, work: &Work) -> Result<(), String> {
-        match work.load {
+    fn accepts(&self, scenario: &Scenario, _wiring: Wiring) -> Result<(), String> {
+        match scenario.load {
             Load::DownloadFor { .. } => Err("its program has no download that ends by time".to_owned()),
             Load::Download { .. } | Load::Upload { .. } | Load::Requests { .. } => Ok(()),
         }

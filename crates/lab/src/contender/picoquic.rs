@@ -10,10 +10,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use plait_sim::host::app::Load;
+use plait_sim::scenario::Scenario;
 
 use super::{Contender, identity, peers};
 use crate::machine::Machine;
-use crate::run::{Answer, ClientOutput, Completion, Program, Ready, RunFailure, Work};
+use crate::run::{Answer, ClientOutput, Completion, Program, Ready, RunFailure, Wiring, Work};
 
 /// The file of the program.
 const PROGRAM: &str = "picoquicdemo";
@@ -72,8 +73,8 @@ impl Contender for Picoquic {
         }
     }
 
-    fn accepts(&self, work: &Work) -> Result<(), String> {
-        match work.load {
+    fn accepts(&self, scenario: &Scenario, _wiring: Wiring) -> Result<(), String> {
+        match scenario.load {
             Load::Download { .. } => Ok(()),
             Load::Upload { .. } => Err("its program does not tell when an upload was done".to_owned()),
             Load::DownloadFor { .. } => Err("its program has no download that ends by time".to_owned()),

@@ -71,7 +71,6 @@ impl<'a> Beside<'a> {
         std::fs::create_dir_all(&files).map_err(|error| wrong(format!("{}: {error}", files.display())))?;
         let work = Work {
             load: load(plan, scenario.time_limit),
-            wiring: bench.wiring,
             ways: vec![PathEnds { client: receiver.1, device: "c0".to_owned(), server }],
             listen: server,
             endpoints: endpoints(plan),

@@ -13,7 +13,7 @@ mod wiring;
 mod work;
 
 pub(crate) use bench::Bench;
-pub(crate) use one::{Ran, run};
+pub(crate) use one::{Ran, check, run};
 pub(crate) use outcome::{Answer, Completion, PathShare, RunFailure};
 pub(crate) use program::{ClientOutput, Program, Ready};
 pub use scheduling::CpuScheduling;

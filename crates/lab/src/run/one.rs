@@ -17,6 +17,7 @@ use crate::contender::Contender;
 use crate::emulator::{CrossCount, Emulator, LinkRecord};
 use crate::error::LabError;
 use crate::host::{Family, Hosts, Layout, PathEnds};
+use crate::machine::Machine;
 use crate::relay::Relay;
 
 /// A run whose packets were handed over later than this, 1 in 100 of them, says more about the machine than about a stack.
@@ -77,6 +78,21 @@ impl Drop for Folder {
     }
 }
 
+/// Checks that a scenario can be done in real time, and by a contender.
+///
+/// # Errors
+/// The scenario is not of this world, or the contender cannot be run here or cannot do it.
+pub(crate) fn check(
+    scenario: &Scenario,
+    contender: &dyn Contender,
+    machine: &Machine,
+    wiring: Wiring,
+) -> Result<(), LabError> {
+    unreal::check(scenario, wiring)?;
+    let able = contender.availability(machine).and_then(|()| contender.accepts(scenario, wiring));
+    able.map_err(|why| LabError::Unavailable { name: contender.name().to_owned(), why })
+}
+
 /// Runs a scenario with a contender once. May be called from several threads at once.
 ///
 /// # Errors
@@ -88,9 +104,7 @@ pub(crate) fn run(
     contender: &dyn Contender,
     bench: &Bench<'_>,
 ) -> Result<Ran, LabError> {
-    unreal::check(scenario, bench.wiring)?;
-    let missing = |why: String| LabError::Unavailable { name: contender.name().to_owned(), why };
-    contender.availability(bench.machine).map_err(missing)?;
+    check(scenario, contender, bench.machine, bench.wiring)?;
     let folder = Folder::make(bench.files)?;
     let stand = Stand { scenario, seed, contender, bench, folder: &folder.0 };
     let (result, record) = match bench.wiring {
@@ -116,24 +130,21 @@ struct Stand<'a> {
 type Played = (Result<Answer, RunFailure>, LinkRecord);
 
 impl Stand<'_> {
-    fn work(&self, ways: Vec<PathEnds>, listen: SocketAddr) -> Result<Work, LabError> {
-        let work = Work {
+    fn work(&self, ways: Vec<PathEnds>, listen: SocketAddr) -> Work {
+        Work {
             load: self.scenario.load,
-            wiring: self.bench.wiring,
             ways,
             listen,
             endpoints: self.scenario.endpoints.clone(),
             files: self.folder.to_owned(),
             time_limit: self.scenario.time_limit,
-        };
-        let refused = |why: String| LabError::Unavailable { name: self.contender.name().to_owned(), why };
-        self.contender.accepts(&work).map(|()| work).map_err(refused)
+        }
     }
 
     fn between_hosts(&self, family: Family) -> Result<Played, LabError> {
         let layout = Layout::of(self.scenario, family);
         let (hosts, devices) = Hosts::build(&layout, self.folder)?;
-        let work = self.work(hosts.ways.clone(), hosts.listen)?;
+        let work = self.work(hosts.ways.clone(), hosts.listen);
         self.contender.prepare(Some(&hosts), &work)?;
         let emulator = Emulator::start(self.scenario, self.seed, devices)?;
         let sites = (Site::Host(&hosts.client), Site::Host(&hosts.server));
@@ -146,7 +157,7 @@ impl Stand<'_> {
     fn through_relay(&self) -> Result<Played, LabError> {
         Site::check_here()?;
         let relay = Relay::open(self.scenario.paths.len(), self.scenario.endpoints.handshake.initial_path)?;
-        let work = self.work(relay.ways(), relay.server())?;
+        let work = self.work(relay.ways(), relay.server());
         self.contender.prepare(None, &work)?;
         let emulator = Emulator::start(self.scenario, self.seed, relay)?;
         let result = play((Site::Here, Site::Here), self.contender, &work, self.bench);

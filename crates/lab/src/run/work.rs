@@ -7,7 +7,6 @@ use std::time::Duration;
 use plait_sim::host::app::Load;
 use plait_sim::scenario::Endpoints;
 
-use super::Wiring;
 use crate::host::PathEnds;
 
 /// One transfer between a client and its server.
@@ -15,8 +14,6 @@ use crate::host::PathEnds;
 pub(crate) struct Work {
     /// What is transferred.
     pub(crate) load: Load,
-    /// What lies between client and server.
-    pub(crate) wiring: Wiring,
     /// The paths, at least one, in the order of the scenario.
     pub(crate) ways: Vec<PathEnds>,
     /// Where the server listens.
