@@ -104,7 +104,7 @@ pub struct Cubic {
     epoch: Option<Epoch>,
     /// Since when the application, not the window, has been the limit.
     limited_since: Option<Instant>,
-    before: Option<Before>,
+    before: Option<Box<Before>>,
 }
 
 impl Cubic {
@@ -165,13 +165,13 @@ impl Cubic {
     /// A congestion event that a packet of `sent_at` shows: the window keeps [`BETA`] of what it was then.
     pub(crate) fn cut(&mut self, sent_at: Instant) {
         let window = self.window.segments();
-        self.before = Some(Before {
+        self.before = Some(Box::new(Before {
             bytes: self.window.bytes(),
             ssthresh: self.window.ssthresh(),
             plateau: self.plateau,
             prior: self.prior,
             epoch: self.epoch,
-        });
+        }));
         // RFC 9438 4.7: fast convergence gives room to newer flows.
         self.plateau = if window < self.plateau { window * (1.0 + BETA) / 2.0 } else { window };
         self.prior = window;

@@ -125,7 +125,7 @@ pub(crate) struct Onset {
     /// The round before.
     last: Option<Round>,
     run: Option<Run>,
-    hold: Option<Hold>,
+    hold: Option<Box<Hold>>,
     /// When an alarm last took a part of the window back, and the window until then, bytes.
     peak: Option<(Instant, u64)>,
     /// For queues that do not show in this way.
@@ -161,7 +161,7 @@ impl Onset {
             *self = Self { least: ack.rtt.min, peak: self.peak, ..Self::default() };
         }
         self.least = ack.rtt.min;
-        if let Some(hold) = self.hold {
+        if let Some(hold) = self.hold.as_deref().copied() {
             let window = window + eligible.min(hold.level.saturating_sub(window));
             self.judge(ack, hold, window);
             return window;
@@ -172,8 +172,9 @@ impl Onset {
         match self.alarm(ack, window) {
             // RFC 9002 7.8: a window that is not in use stays as it is.
             Some(hold) if eligible > 0 && !self.over => {
-                (self.hold, self.run, self.peak) = (Some(hold), None, Some((ack.now, window)));
-                hold.window
+                let held = hold.window;
+                (self.hold, self.run, self.peak) = (Some(Box::new(hold)), None, Some((ack.now, window)));
+                held
             }
             _ => window.saturating_add(eligible),
         }
@@ -240,7 +241,7 @@ impl Onset {
             // Packets that leave once all that is in flight now has been acked found the queue as it will stay.
             let flight = ack.next_number - ack.largest.min(ack.next_number);
             hold.from = (window >= hold.level).then_some(ack.next_number + flight);
-            self.hold = Some(hold);
+            self.hold = Some(Box::new(hold));
             return;
         };
         let full = ack.delivery.flight_bytes.saturating_mul(FULL.1) >= hold.window.saturating_mul(FULL.0);
@@ -249,12 +250,12 @@ impl Onset {
         }
         (hold.least, hold.most) = (hold.least.min(ack.rtt.latest), hold.most.max(ack.rtt.latest));
         let over = ack.largest >= *hold.until.get_or_insert(ack.next_number);
-        self.hold = Some(hold);
+        self.hold = Some(Box::new(hold));
         match hold.stage {
             HoldTest::Wait(threshold) if hold.least < threshold => self.resume(ack, None),
             HoldTest::Wait(_) if over => {
                 let (level, stage) = (window.saturating_add(window / PROOF_DIVISOR), HoldTest::Proof(hold.least));
-                self.hold = Some(Hold {
+                self.hold = Some(Box::new(Hold {
                     level,
                     window: level,
                     from: None,
@@ -262,7 +263,7 @@ impl Onset {
                     least: Duration::MAX,
                     most: Duration::ZERO,
                     stage,
-                });
+                }));
             }
             HoldTest::Proof(before) if over => {
                 let longer = before + before / (2 * PROOF_DIVISOR as u32);

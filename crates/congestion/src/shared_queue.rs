@@ -65,7 +65,7 @@ pub(crate) struct SharedQueue {
     delays: Delays,
     cut: Option<Cut>,
     /// The test of the path's own newest cut, and by how much the delay then was above the smallest, seconds.
-    test: Option<CutTest>,
+    test: Option<Box<CutTest>>,
     wait_s: f64,
     /// When the window was last made smaller, for whatever reason.
     reduced_at: Option<Instant>,
@@ -108,7 +108,7 @@ impl SharedQueue {
     pub(crate) fn on_cut(&mut self, now: Instant, rtt: &RttSample) {
         let serial = self.cut.map_or(0, |cut| cut.serial).wrapping_add(1);
         let cut = Cut { serial, at: now, rtt: rtt.smoothed, fall_s: None };
-        self.test = Some(CutTest::new(&cut, rtt.smoothed));
+        self.test = Some(Box::new(CutTest::new(&cut, rtt.smoothed)));
         self.wait_s = rtt.smoothed.saturating_sub(rtt.min).as_secs_f64();
         self.cut = Some(cut);
         self.on_reduced(now);

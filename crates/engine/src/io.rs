@@ -7,7 +7,15 @@ use plait_base::{ConnectionId, Ecn, FourTuple, Instant, PathId, ResetToken};
 
 /// Names a connection at its endpoint. Given out again after the connection has drained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ConnectionHandle(pub usize);
+pub struct ConnectionHandle(pub u32);
+
+impl ConnectionHandle {
+    /// Its place in a list of the endpoint's connections.
+    #[inline]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
 
 /// One datagram, or a train of datagrams of one size, to be sent; its bytes lie in the buffer that came with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

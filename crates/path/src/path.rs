@@ -102,15 +102,15 @@ pub struct Path {
     /// Our connection id to which the peer's newest packet at its present addresses came.
     heard_cid: Option<ConnectionId>,
     /// Addresses of the newest packet that arrived, where those say nothing of our own way.
-    heard_from: Option<FourTuple>,
+    heard_from: Option<Box<FourTuple>>,
     /// Addresses between which RTT and window were learned.
     learned_at: FourTuple,
     /// Potentially failed: no ack came since a probe time-out, or our own address is gone.
     is_failed: bool,
     /// Whether what arrives under its id says anything of what leaves.
     pairing: Pairing,
-    /// Where it says nothing: the round trips by each receive flow that brought acks.
-    pair_rtts: PairRtts,
+    /// Where it says nothing: the round trips by each receive flow that brought acks, once there are any.
+    pair_rtts: Option<Box<PairRtts>>,
 }
 
 /// Data of the application, as against what only steers the peer.
@@ -150,7 +150,7 @@ impl Path {
             learned_at,
             is_failed: false,
             pairing: Pairing::Paths,
-            pair_rtts: PairRtts::default(),
+            pair_rtts: None,
         }
     }
 
@@ -190,7 +190,9 @@ impl Path {
     pub fn scheduled_rtt(&self) -> Option<Duration> {
         match self.pairing {
             Pairing::Paths => self.send.rtt().measured(),
-            Pairing::Uniflows => self.pair_rtts.aggregate().or_else(|| self.send.rtt().measured()),
+            Pairing::Uniflows => {
+                self.pair_rtts.as_ref().and_then(|pairs| pairs.aggregate()).or_else(|| self.send.rtt().measured())
+            }
         }
     }
 
@@ -430,7 +432,7 @@ impl Path {
             (_, None) => {}
         }
         if outcome.rtt_updated && self.pairing == Pairing::Uniflows {
-            self.pair_rtts.on_sample(report.via, self.send.rtt().adjusted());
+            self.pair_rtts.get_or_insert_default().on_sample(report.via, self.send.rtt().adjusted());
         }
         Ok(outcome)
     }

@@ -16,7 +16,9 @@ pub(crate) struct Status {
     demoted: bool,
     next_sequence: u64,
     delivery: FrameState,
-    remote: Option<(u64, PathStatus)>,
+    remote: Option<PathStatus>,
+    /// Sequence number of the peer's advice, once there is one.
+    remote_sequence: u64,
 }
 
 impl Status {
@@ -29,7 +31,7 @@ impl Status {
     /// What the peer advised last.
     #[inline]
     pub(crate) fn remote(&self) -> Option<PathStatus> {
-        self.remote.map(|(_, status)| status)
+        self.remote
     }
 
     /// Advises the peer as the application wishes; says nothing when that is what we said last.
@@ -65,11 +67,11 @@ impl Status {
 
     /// The peer's advice arrived; the new status when it is news. Stale sequence numbers are ignored.
     pub(crate) fn on_remote(&mut self, status: PathStatus, sequence: u64) -> Option<PathStatus> {
-        if self.remote.is_some_and(|(last, _)| sequence <= last) {
+        if self.remote.is_some() && sequence <= self.remote_sequence {
             return None;
         }
-        let news = self.remote() != Some(status);
-        self.remote = Some((sequence, status));
+        let news = self.remote != Some(status);
+        (self.remote, self.remote_sequence) = (Some(status), sequence);
         news.then_some(status)
     }
 

@@ -52,7 +52,7 @@ struct World {
 impl World {
     fn new(controller: &str, seed: u64, weather: Weather, blocks: u64) -> Self {
         let mut random = Random::from_u64(seed);
-        let config = SendConfig { skip: Some(random.fork()), ..SendConfig::default() };
+        let config = SendConfig { skip: Some(random.fork().into()), ..SendConfig::default() };
         let controller = by_name(controller).unwrap().build(PATH, Instant::ZERO, BYTES.into());
         Self {
             now: Instant::ZERO,

@@ -22,8 +22,15 @@ pub(crate) struct Settings {
 
 /// What only one side needs after the handshake began.
 pub(crate) enum RoleSettings {
-    Client { tls: ClientTlsConfig, server_name: String, token_store: Arc<dyn TokenStore> },
+    Client(Box<ClientSettings>),
     Server(Arc<ServerConfig>),
+}
+
+/// What a client keeps of its configuration.
+pub(crate) struct ClientSettings {
+    pub(crate) tls: ClientTlsConfig,
+    pub(crate) server_name: String,
+    pub(crate) token_store: Arc<dyn TokenStore>,
 }
 
 impl Settings {
@@ -46,9 +53,8 @@ impl Settings {
 
     /// NEW_TOKEN came from the server, and `rtt` is known of it: both are kept for the next connection there.
     pub(crate) fn on_new_token(&self, version: Version, token: &[u8], rtt: Option<Duration>) -> Result<(), Violation> {
-        let RoleSettings::Client { token_store, server_name, .. } = &self.role else {
-            return Err(Violation::NewTokenFromClient);
-        };
+        let RoleSettings::Client(client) = &self.role else { return Err(Violation::NewTokenFromClient) };
+        let ClientSettings { token_store, server_name, .. } = &**client;
         if let Some(rtt) = rtt {
             token_store.note_rtt(server_name, rtt);
         }

@@ -45,14 +45,14 @@ pub(crate) struct Demux {
     resets: BTreeMap<(SocketAddr, HiddenToken), ConnectionHandle>,
     hiding_key: ResetKey,
     members: Vec<Option<Member>>,
-    free: Vec<usize>,
+    free: Vec<ConnectionHandle>,
     handshaking: usize,
     /// Connections that are gone while their peers' packets may still be under way, by the time when they left.
     departed: VecDeque<Departed>,
 }
 
 /// Names no connection: packets of one that departed are known, and dropped (RFC 9000 10.2.2).
-const NOBODY: ConnectionHandle = ConnectionHandle(usize::MAX);
+const NOBODY: ConnectionHandle = ConnectionHandle(u32::MAX);
 
 /// What packets of a connection are known by that is gone.
 struct Departed {
@@ -150,17 +150,17 @@ impl Demux {
 
     /// A handle for a new connection.
     pub(crate) fn enter(&mut self) -> ConnectionHandle {
-        let index = self.free.pop().unwrap_or_else(|| {
+        let handle = self.free.pop().unwrap_or_else(|| {
             self.members.push(None);
-            self.members.len() - 1
+            ConnectionHandle(self.members.len() as u32 - 1)
         });
-        self.members[index] = Some(Member::default());
-        ConnectionHandle(index)
+        self.members[handle.index()] = Some(Member::default());
+        handle
     }
 
     /// Forgets a connection and all that led to it.
     pub(crate) fn leave(&mut self, handle: ConnectionHandle) {
-        let Some(member) = self.members.get_mut(handle.0).and_then(Option::take) else { return };
+        let Some(member) = self.members.get_mut(handle.index()).and_then(Option::take) else { return };
         for cid in &member.cids {
             self.cids.remove(cid);
         }
@@ -178,11 +178,11 @@ impl Demux {
         if member.stage == Stage::Handshaking {
             self.handshaking -= 1;
         }
-        self.free.push(handle.0);
+        self.free.push(handle);
     }
 
     fn member(&mut self, handle: ConnectionHandle) -> Option<&mut Member> {
-        self.members.get_mut(handle.0)?.as_mut()
+        self.members.get_mut(handle.index())?.as_mut()
     }
 
     /// Packets with `cid` go to this connection and path. An id that is taken stays with its first owner.
@@ -211,7 +211,7 @@ impl Demux {
 
     /// All ids that lead to a connection, each with its path.
     pub(crate) fn ids_of(&self, handle: ConnectionHandle) -> impl Iterator<Item = (ConnectionId, PathId)> + '_ {
-        let cids = self.members.get(handle.0).and_then(Option::as_ref).map_or(&[][..], |member| &member.cids);
+        let cids = self.members.get(handle.index()).and_then(Option::as_ref).map_or(&[][..], |member| &member.cids);
         cids.iter().filter_map(|cid| Some((*cid, self.cids.get(cid)?.path)))
     }
 

@@ -132,7 +132,7 @@ pub(crate) struct FourTupleState {
     full_size_proven: bool,
     received_bytes: u64,
     sent_bytes: u64,
-    running: Option<Running>,
+    running: Option<Box<Running>>,
     /// When the newest validation began.
     asked_at: Option<Instant>,
     challenges: VecDeque<Challenge>,
@@ -282,7 +282,7 @@ impl FourTupleState {
         }
         self.challenges.clear();
         self.asked_at = Some(now);
-        self.running = Some(Running {
+        self.running = Some(Box::new(Running {
             times,
             retry: times.retry,
             next: now + times.retry,
@@ -290,7 +290,7 @@ impl FourTupleState {
             challenge_due: true,
             early: 0,
             early_at: None,
-        });
+        }));
     }
 
     /// Starts to validate an address that was proven: a challenge is due once a probe time-out has passed since the last
@@ -303,7 +303,8 @@ impl FourTupleState {
                 // Nor by each packet that is lost or acked without an answer.
                 let (retry, challenge_due, early) = (times.retry, self.wants_challenge(), MAX_EARLY_CHALLENGES);
                 let give_up = now + times.give_up;
-                self.running = Some(Running { times, retry, next, give_up, challenge_due, early, early_at: None });
+                let running = Running { times, retry, next, give_up, challenge_due, early, early_at: None };
+                self.running = Some(Box::new(running));
             }
         }
     }
@@ -377,7 +378,7 @@ impl FourTupleState {
     /// True when a challenge of ours waits.
     #[inline]
     pub(crate) fn wants_challenge(&self) -> bool {
-        self.running.is_some_and(|r| r.challenge_due)
+        self.running.as_ref().is_some_and(|r| r.challenge_due)
     }
 
     /// True when a response waits that may be sent: what came from here pays for its full size. To an address that the
@@ -428,8 +429,8 @@ impl FourTupleState {
 
     /// When the next challenge or the end of patience is due.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        let next = |r: Running| r.early_at.unwrap_or(r.next).min(r.next);
-        self.running.map(|r| if r.challenge_due { r.give_up } else { next(r).min(r.give_up) })
+        let next = |r: &Running| r.early_at.unwrap_or(r.next).min(r.next);
+        self.running.as_ref().map(|r| if r.challenge_due { r.give_up } else { next(r).min(r.give_up) })
     }
 
     pub(crate) fn on_timeout(&mut self, now: Instant) -> ValidationTimeout {

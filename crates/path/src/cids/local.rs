@@ -28,7 +28,7 @@ pub(crate) struct LocalCids {
     next_sequence: u64,
     /// One above the largest sequence that the peer was told.
     told: u64,
-    limit: usize,
+    limit: u8,
     closed: bool,
     /// True while a frame waits: asked for at every packet, and nearly always false.
     wants_frame: bool,
@@ -45,7 +45,8 @@ impl LocalCids {
 
     /// The peer's active_connection_id_limit became known.
     pub(crate) fn set_limit(&mut self, peer_limit: u64) {
-        self.limit = usize::try_from(peer_limit).unwrap_or(usize::MAX).min(MAX_LOCAL_CIDS_PER_PATH);
+        let limit = usize::try_from(peer_limit).unwrap_or(usize::MAX).min(MAX_LOCAL_CIDS_PER_PATH);
+        self.limit = u8::try_from(limit).unwrap_or(u8::MAX);
     }
 
     /// An id that the peer learned without a frame: the handshake's, or the preferred address's (sequence 1).
@@ -65,12 +66,16 @@ impl LocalCids {
     /// How many ids may be issued to have `wanted` active.
     pub(crate) fn need(&self, wanted: usize) -> usize {
         let zero_length = self.entries.first().is_some_and(|e| e.cid.is_empty());
-        if self.closed || zero_length { 0 } else { wanted.min(self.limit).saturating_sub(self.entries.len()) }
+        if self.closed || zero_length {
+            0
+        } else {
+            wanted.min(usize::from(self.limit)).saturating_sub(self.entries.len())
+        }
     }
 
     /// Makes one more id; its frame is due.
     pub(crate) fn issue(&mut self, source: &mut dyn CidSource) -> Option<IssuedCid> {
-        if self.closed || self.entries.len() >= self.limit {
+        if self.closed || self.entries.len() >= usize::from(self.limit) {
             return None;
         }
         let (cid, token) = source.issue(self.path);

@@ -48,7 +48,7 @@ pub(crate) struct RemoteCids {
     retire_prior_to: u64,
     /// None until the first id is retired: what most path ids never need.
     retired: Option<Box<Retired>>,
-    limit: usize,
+    limit: u16,
     closed: bool,
 }
 
@@ -62,7 +62,7 @@ impl RemoteCids {
             next_expected: 0,
             retire_prior_to: 0,
             retired: None,
-            limit: usize::try_from(limit).unwrap_or(usize::MAX),
+            limit: u16::try_from(limit).unwrap_or(u16::MAX),
             closed: false,
         }
     }
@@ -213,7 +213,7 @@ impl RemoteCids {
         self.retire_prior_to = self.retire_prior_to.max(new.retire_prior_to);
         self.retire_below();
         // RFC 9000 5.1.1: counted after retiring.
-        if self.entries.len() > self.limit {
+        if self.entries.len() > usize::from(self.limit) {
             return Err(Violation::CidLimit);
         }
         // RFC 9000 5.1.2: a bound on retirements that the peer has not acknowledged.

@@ -9,7 +9,6 @@ use plait_congestion::CongestionController;
 use super::Path;
 use crate::addresses::{ChallengeData, FourTupleRole, Moved, PathAddresses, ValidationTimes};
 use crate::send::SendRoom;
-use crate::send::pair_rtts::PairRtts;
 use crate::table::Pairing;
 
 impl Path {
@@ -130,7 +129,7 @@ impl Path {
         self.learned_at = self.tuple();
         let _ = self.recover();
         if !self.is_fresh() {
-            self.pair_rtts = PairRtts::default();
+            self.pair_rtts = None;
             self.restart_sending(now, controller());
         }
     }
@@ -143,22 +142,26 @@ impl Path {
 
     /// A packet arrived under its id from `tuple`; true where the one before came from elsewhere.
     pub fn on_heard_from(&mut self, tuple: &FourTuple) -> bool {
-        self.heard_from.replace(*tuple) != Some(*tuple)
+        let is_news = self.heard_from.as_deref() != Some(tuple);
+        if is_news {
+            self.heard_from = Some(Box::new(*tuple));
+        }
+        is_news
     }
 
     /// True where the newest packet under its id came from one of these.
     pub fn is_heard_from_any(&self, remotes: &[SocketAddr]) -> bool {
-        self.heard_from.is_some_and(|tuple| remotes.contains(&tuple.remote))
+        self.heard_from.as_ref().is_some_and(|tuple| remotes.contains(&tuple.remote))
     }
 
     /// The peer left the address from which the newest packet came.
     pub fn forget_heard_from(&mut self) -> Option<FourTuple> {
-        self.heard_from.take()
+        self.heard_from.take().map(|tuple| *tuple)
     }
 
     /// Where the newest packet under its id came from, and to which of our addresses; known for uniflows.
     pub fn heard_from(&self) -> Option<FourTuple> {
-        self.heard_from
+        self.heard_from.as_deref().copied()
     }
 
     /// True where the amplification limit lets a datagram of `bytes` leave.

@@ -87,7 +87,7 @@ pub struct SendConfig {
     pub handshake: HandshakeState,
     /// Chooses packet numbers to leave out, so that acks of what was not received show (RFC 9000 21.4);
     /// without it no number is left out.
-    pub skip: Option<Random>,
+    pub skip: Option<Box<Random>>,
 }
 
 impl Default for SendConfig {
@@ -242,7 +242,7 @@ impl SendFlow {
             recovery: Recovery::default(),
             timer: ProbeTimer::new(now, config.handshake),
             rate: RateEstimator::new(now),
-            number_filter: PacketNumberFilter::new(config.skip.take()),
+            number_filter: PacketNumberFilter::new(config.skip.take().map(|random| *random)),
             counters: Counters::default(),
             in_flight: 0,
             window_used_until: 0,

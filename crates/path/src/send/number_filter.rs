@@ -6,6 +6,8 @@ use plait_base::Random;
 const FIRST_DISTANCE: u64 = 64;
 /// Distances stop growing here.
 const MAX_DISTANCE: u64 = 1 << 16;
+/// No packet has this number.
+const NONE: u64 = u64::MAX;
 
 /// Chooses the numbers to leave out and remembers the newest ones (RFC 9000 21.4).
 #[derive(Debug)]
@@ -13,12 +15,13 @@ pub(crate) struct PacketNumberFilter {
     random: Option<Random>,
     next: u64,
     distance: u64,
-    recent: [Option<u64>; 4],
+    /// The newest ones, [`NONE`] where there are fewer.
+    recent: [u64; 4],
 }
 
 impl PacketNumberFilter {
     pub(crate) fn new(random: Option<Random>) -> Self {
-        let mut number_filter = Self { random, next: 0, distance: FIRST_DISTANCE, recent: [None; 4] };
+        let mut number_filter = Self { random, next: 0, distance: FIRST_DISTANCE, recent: [NONE; 4] };
         number_filter.choose(0);
         number_filter
     }
@@ -31,7 +34,7 @@ impl PacketNumberFilter {
                 random.rest();
                 number
             }
-            None => u64::MAX,
+            None => NONE,
         };
         self.distance = (self.distance * 2).min(MAX_DISTANCE);
     }
@@ -42,14 +45,14 @@ impl PacketNumberFilter {
             return false;
         }
         self.recent.rotate_right(1);
-        self.recent[0] = Some(number);
+        self.recent[0] = number;
         self.choose(number);
         true
     }
 
     /// True when a number left out not long ago lies in `lo..=hi`.
     pub(crate) fn skipped_within(&self, lo: u64, hi: u64) -> bool {
-        self.recent.iter().flatten().any(|n| (lo..=hi).contains(n))
+        self.recent.iter().any(|n| *n != NONE && (lo..=hi).contains(n))
     }
 }
 

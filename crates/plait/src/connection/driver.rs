@@ -33,7 +33,7 @@ pub(crate) struct Driver {
     endpoint: Arc<EndpointShared>,
     send_queues: SendQueues,
     /// The paths that threads serve, on an endpoint that has such threads.
-    loans: Option<LentPaths>,
+    loans: Option<Box<LentPaths>>,
     /// While it lives on a thread of its endpoint.
     seat: Option<Seat>,
     /// Where the memory of datagrams goes.
@@ -90,7 +90,7 @@ impl Driver {
             shared.lock().now_or_later(born_at, |engine, _| engine.stop_mtu_search());
         }
         let spare_buffers = seat.as_ref().map_or(&endpoint.spare_buffers, |seat| &seat.spare_buffers).clone();
-        let loans = endpoint.workers().map(|_| LentPaths::new(handle, endpoint.clone()));
+        let loans = endpoint.workers().map(|_| Box::new(LentPaths::new(handle, endpoint.clone())));
         Self {
             handle,
             shared,
@@ -111,7 +111,7 @@ impl Driver {
 
     /// True while threads serve paths of it.
     pub(crate) fn has_lent(&self) -> bool {
-        self.loans.as_ref().is_some_and(LentPaths::is_lending)
+        self.loans.as_deref().is_some_and(LentPaths::is_lending)
     }
 
     /// Goes on as a task of the application's runtime.
@@ -318,7 +318,7 @@ impl Driver {
             self.endpoint.let_go((self.handle, &self.shared), self.shared.clock.now(), until);
             return Poll::Ready(Work::Done);
         }
-        let deadline = earliest(deadline, self.loans.as_ref().and_then(LentPaths::deadline));
+        let deadline = earliest(deadline, self.loans.as_deref().and_then(LentPaths::deadline));
         let Some(at) = earliest(deadline, self.busy_at.map(|at| at + SILENCE)) else { return Poll::Pending };
         if self.timer_at != Some(at) {
             self.timer_at = Some(at);

@@ -81,7 +81,7 @@ pub(crate) enum Reach {
 impl State {
     /// The connection of this handle.
     pub(crate) fn connection(&self, handle: ConnectionHandle) -> Option<&Arc<Shared>> {
-        self.connections.get(handle.0)?.as_ref()
+        self.connections.get(handle.index())?.as_ref()
     }
 
     /// True when every connection is closed and has said so.
@@ -95,10 +95,10 @@ impl State {
     }
 
     pub(super) fn keep(&mut self, handle: ConnectionHandle, shared: Arc<Shared>) {
-        if self.connections.len() <= handle.0 {
-            self.connections.resize(handle.0 + 1, None);
+        if self.connections.len() <= handle.index() {
+            self.connections.resize(handle.index() + 1, None);
         }
-        self.connections[handle.0] = Some(shared);
+        self.connections[handle.index()] = Some(shared);
     }
 
     /// A client wants in.
@@ -212,7 +212,7 @@ impl EndpointShared {
         for event in events {
             state.engine.on_connection_event(handle, *event);
             if *event == EndpointEvent::Drained
-                && let Some(place) = state.connections.get_mut(handle.0)
+                && let Some(place) = state.connections.get_mut(handle.index())
             {
                 *place = None;
             }
@@ -227,7 +227,7 @@ impl EndpointShared {
         }
         let mut state = self.lock();
         state.engine.let_go(handle, now, until);
-        if let Some(place) = state.connections.get_mut(handle.0) {
+        if let Some(place) = state.connections.get_mut(handle.index()) {
             *place = None;
         }
         self.look_whether_idle(state);

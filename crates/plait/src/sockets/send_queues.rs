@@ -31,7 +31,7 @@ pub(crate) struct SendQueues {
     too_large: Vec<TooLarge>,
     lost: u64,
     /// A pair of addresses between which the system sees no way, since it was asked last.
-    impassable: Option<FourTuple>,
+    impassable: Option<Box<FourTuple>>,
 }
 
 /// A datagram that the system refused as larger than the interface takes.
@@ -81,7 +81,7 @@ impl SendQueues {
 
     /// The pair of addresses of the last datagram that the system did not take because it sees no way; told once.
     pub(crate) fn take_impassable(&mut self) -> Option<FourTuple> {
-        self.impassable.take()
+        self.impassable.take().map(|tuple| *tuple)
     }
 
     /// Gives back the buffers that are kept for batches to come.
@@ -147,7 +147,7 @@ impl SendQueues {
             // Its address is gone: as if lost on the way.
             tracing::debug!(tuple = %transmit.tuple, "no socket has this address");
             self.lost += 1;
-            self.impassable = Some(transmit.tuple);
+            self.impassable = Some(Box::new(transmit.tuple));
             buffer.clear();
             return;
         };
@@ -164,7 +164,7 @@ impl SendQueues {
         };
         if let Poll::Ready(outcome) = left {
             if outcome == SendOutcome::Unreachable {
-                self.impassable = Some(batch.transmit.tuple);
+                self.impassable = Some(Box::new(batch.transmit.tuple));
             }
             *buffer = batch.bytes;
         } else {

@@ -229,7 +229,7 @@ impl LentPaths {
     /// Who serves a path whose socket brings datagrams of others too: the thread where its own arrive, or another that serves no path
     /// of this connection, if that one does.
     fn thread_for(&self, id: PathId, pool: &WorkerPool, shared: &Shared) -> usize {
-        let usual = shared.routes.arrived_at(id).unwrap_or(self.handle.0 + id.0 as usize);
+        let usual = shared.routes.arrived_at(id).unwrap_or(self.handle.index() + id.0 as usize);
         let mut others = (usual..usual + pool.len()).map(|thread| thread % pool.len());
         let is_free = |thread: &usize| self.loans.iter().all(|loan| loan.thread != *thread);
         others.find(is_free).unwrap_or(usual % pool.len())

@@ -34,8 +34,8 @@ pub(crate) fn streams_config(transport: &TransportConfig) -> StreamsConfig {
 /// What a client announces, in its first handshake or after a change of version.
 pub(crate) fn announced_by_client(settings: &Settings, ids: &HandshakeIds, version: Version) -> TransportParameters {
     let mut params = common(&settings.transport, &settings.endpoint, ids, version);
-    if let RoleSettings::Client { tls, .. } = &settings.role {
-        fit_to_tls(&mut params, tls);
+    if let RoleSettings::Client(client) = &settings.role {
+        fit_to_tls(&mut params, &client.tls);
     }
     params
 }

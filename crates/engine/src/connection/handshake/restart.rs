@@ -11,7 +11,7 @@ use super::{Beginning, Handshake, parameters};
 use crate::config::token_name;
 use crate::connection::Connection;
 use crate::connection::lifecycle::ConnectionError;
-use crate::connection::settings::{RoleSettings, Settings};
+use crate::connection::settings::{ClientSettings, RoleSettings, Settings};
 
 /// What a Version Negotiation packet comes to.
 enum Negotiated {
@@ -47,9 +47,10 @@ impl Handshake {
 
     /// The handshake of a client once more, in another version.
     fn again(&self, version: Version, settings: &Settings, random: &mut Random) -> Result<Self, TransportError> {
-        let RoleSettings::Client { tls, server_name, token_store } = &settings.role else {
+        let RoleSettings::Client(client) = &settings.role else {
             return Err(TransportError::new(CloseCode::INTERNAL_ERROR, "only clients choose a version"));
         };
+        let ClientSettings { tls, server_name, token_store } = &**client;
         let ids = self.ids;
         let params = parameters::announced_by_client(settings, &ids, version);
         let (uniflows, params) = (UniflowOffer::of(&params), params.encode(Side::Client, random));

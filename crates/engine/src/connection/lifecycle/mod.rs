@@ -23,7 +23,7 @@ const CLOSING_PTOS: u32 = 3;
 #[derive(Debug)]
 enum Phase {
     Open,
-    Closing { frame: CloseFrame, until: Instant, heard: u32, repeat_at: u32 },
+    Closing { frame: Box<CloseFrame>, until: Instant, heard: u32, repeat_at: u32 },
     Draining { until: Instant },
     Drained,
 }
@@ -137,7 +137,7 @@ impl Lifecycle {
     pub(crate) fn close(&mut self, now: Instant, frame: CloseFrame, pto: Duration) {
         if self.is_open() {
             let until = now + pto * CLOSING_PTOS;
-            self.phase = Phase::Closing { frame, until, heard: 0, repeat_at: 1 };
+            self.phase = Phase::Closing { frame: Box::new(frame), until, heard: 0, repeat_at: 1 };
             self.owes_close = true;
         }
     }

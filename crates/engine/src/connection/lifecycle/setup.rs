@@ -17,7 +17,7 @@ use crate::connection::paths::policy::PathPlan;
 use crate::connection::paths::settings::PathSettings;
 use crate::connection::receive::Receive;
 use crate::connection::send::scheduling::Scheduling;
-use crate::connection::settings::{RoleSettings, Settings};
+use crate::connection::settings::{ClientSettings, RoleSettings, Settings};
 use crate::endpoint::parts::{ConnectionParts, Role};
 use crate::io::EndpointEvent;
 
@@ -42,11 +42,11 @@ impl Connection {
         let transport = parts.transport.clone();
         let (validation, beginning, role, migration) = match parts.role {
             Role::Client(client) => {
-                let role = RoleSettings::Client {
+                let role = RoleSettings::Client(Box::new(ClientSettings {
                     tls: client.tls,
                     server_name: client.server_name,
                     token_store: client.token_store,
-                };
+                }));
                 (None, Beginning::Client { token: client.token }, role, MigrationPolicy::Allowed)
             }
             Role::Server(server) => {

@@ -108,7 +108,7 @@ impl PathControl {
         if self.side.is_server() {
             return;
         }
-        let Some(preferred) = self.peer.as_ref().and_then(|peer| peer.preferred_address) else { return };
+        let Some(preferred) = self.peer.as_ref().and_then(|peer| peer.preferred_address.as_deref()) else { return };
         let Some(tuple) = self.table.path(PathId::ZERO).map(Path::tuple) else { return };
         let same_family = match tuple.remote {
             SocketAddr::V4(_) => preferred.v4.map(SocketAddr::V4),

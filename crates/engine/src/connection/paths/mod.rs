@@ -134,13 +134,13 @@ pub(crate) struct PathControl {
 }
 
 /// What the peer's transport parameters say of paths.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct PeerPathParams {
     max_udp_payload_bytes: u64,
     max_ack_delay: Duration,
     active_migration: ActiveMigration,
     unconfirmed_paths: UnconfirmedPaths,
-    preferred_address: Option<PreferredAddress>,
+    preferred_address: Option<Box<PreferredAddress>>,
 }
 
 impl PathControl {
@@ -222,7 +222,7 @@ impl PathControl {
             max_ack_delay,
             active_migration: params.active_migration,
             unconfirmed_paths: params.unconfirmed_paths,
-            preferred_address: params.preferred_address,
+            preferred_address: params.preferred_address.map(Box::new),
         });
         self.table.set_peer_limits(PeerLimits {
             cid_limit: params.active_cid_limit,

@@ -110,7 +110,7 @@ impl PathSettings {
             pacing: if recovery.pacing == Switch::On { Pacing::On } else { Pacing::Off },
             max_burst_bytes: recovery.max_burst_bytes.map(u64::from),
             handshake,
-            skip: Some(random.fork()),
+            skip: Some(random.fork().into()),
         }
     }
 

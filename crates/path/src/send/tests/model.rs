@@ -74,7 +74,7 @@ impl Model {
 }
 
 fn run(steps: Vec<Step>, drops: Vec<bool>) -> Result<(), TestCaseError> {
-    let mut b = Bench::with(SendConfig { skip: Some(Random::from_u64(9)), ..SendConfig::default() });
+    let mut b = Bench::with(SendConfig { skip: Some(Random::from_u64(9).into()), ..SendConfig::default() });
     let (mut model, mut received, mut ms) = (Model::default(), Vec::<u64>::new(), 0);
     for (i, step) in steps.into_iter().enumerate() {
         b.feedback.clear();

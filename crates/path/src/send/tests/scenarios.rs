@@ -66,7 +66,7 @@ fn acks_of_unsent_numbers() {
 #[test]
 fn acks_of_skipped_numbers() {
     // RFC 9000 21.4
-    let config = SendConfig { skip: Some(Random::from_u64(5)), ..SendConfig::default() };
+    let config = SendConfig { skip: Some(Random::from_u64(5).into()), ..SendConfig::default() };
     let mut b = Bench::with(config);
     let mut skipped = None;
     let mut last = b.send(0);
@@ -85,7 +85,7 @@ fn acks_of_skipped_numbers() {
 /// Found by fuzzing: a rule broken in a later range must not leave what the ranges before it resolved in the flight.
 #[test]
 fn a_forged_range_after_a_true_one_keeps_the_books() {
-    let config = SendConfig { skip: Some(Random::from_u64(1)), ..SendConfig::default() };
+    let config = SendConfig { skip: Some(Random::from_u64(1).into()), ..SendConfig::default() };
     let mut b = Bench::with(config);
     let (mut last, mut skipped) = (b.send(0), None);
     while skipped.is_none() {
