@@ -44,6 +44,8 @@ pub(crate) struct Driver {
     timer_at: Option<Instant>,
     /// When something last came or left; none once memory was given back after it.
     busy_at: Option<Instant>,
+    /// It gave memory back after its handshake.
+    has_rested: bool,
     life: Life,
     /// On a client until the server is heard.
     listener: Option<Listener>,
@@ -56,6 +58,8 @@ thread_local! {
 
 /// After so much silence a connection gives back the memory that it keeps for packets to come.
 const SILENCE: Duration = Duration::from_millis(250);
+/// After so much the first time: what its handshake needed is of no more use, and the next handshake finds that memory.
+const FIRST_SILENCE: Duration = Duration::from_millis(60);
 
 /// Whether there is more to do at once.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -104,6 +108,7 @@ impl Driver {
             timer,
             timer_at: None,
             busy_at: Some(born_at),
+            has_rested: false,
             life: Life::Known,
             listener,
         }
@@ -256,7 +261,7 @@ impl Driver {
     /// Gives back memory for GSO batches while there is nothing to say, and all that is only kept after some silence.
     fn release(&mut self, now: Instant) {
         self.send_queues.release();
-        if self.busy_at.is_none_or(|at| now < at + SILENCE) {
+        if self.rests_at().is_none_or(|at| now < at) {
             return;
         }
         self.busy_at = None;
@@ -265,7 +270,15 @@ impl Driver {
         self.shared.inbox.shrink_to_fit();
         self.send_queues.shrink_to_fit();
         self.spare_buffers.clear();
-        self.shared.lock().shrink_to_fit();
+        let mut state = self.shared.lock();
+        state.shrink_to_fit();
+        self.has_rested |= !state.engine.connection().is_handshaking();
+    }
+
+    /// When it gives memory back if nothing comes or leaves until then.
+    fn rests_at(&self) -> Option<Instant> {
+        let silence = if self.has_rested { SILENCE } else { FIRST_SILENCE };
+        self.busy_at.map(|at| at + silence)
     }
 
     fn tell_endpoint(&mut self) {
@@ -319,7 +332,7 @@ impl Driver {
             return Poll::Ready(Work::Done);
         }
         let deadline = earliest(deadline, self.loans.as_deref().and_then(LentPaths::deadline));
-        let Some(at) = earliest(deadline, self.busy_at.map(|at| at + SILENCE)) else { return Poll::Pending };
+        let Some(at) = earliest(deadline, self.rests_at()) else { return Poll::Pending };
         if self.timer_at != Some(at) {
             self.timer_at = Some(at);
             self.timer.as_mut().reset(self.shared.clock.for_timer(at));
