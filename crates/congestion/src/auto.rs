@@ -2,9 +2,10 @@
 //!
 //! Paths that share a queue act as one CUBIC flow: each grows by its share of what one flow would, and a cut of one is
 //! followed by the other, as RFC 8699 does it for media flows. They begin as if they shared one, since two CUBIC flows would
-//! have taken their double share by the time it is known; slow start is left alone, so that short transfers lose nothing. What
-//! happens to their delays soon tells (`shared_queue.rs`) where they do not, and they are apart from then on, or together
-//! again after a change of route. A path follows a cut that it felt; once it is proven that they share, most cuts at once.
+//! have taken their double share by the time it is known. Slow start is left alone, so that short transfers lose nothing, but
+//! the first cut behind a deep queue leaves each path only its part of one flow. What happens to their delays soon tells
+//! (`shared_queue.rs`) where they share none: they are apart from then on, what was left comes back, and they are together again
+//! after a change of route. A path follows a cut that it felt; once it is proven that they share, most cuts at once.
 
 use std::time::Duration;
 
@@ -62,6 +63,19 @@ impl Auto {
         Gain { curve: share, friendly: share, start: share }
     }
 
+    /// After the first cut, of a window of `before` bytes: what this path has beyond its part of one flow is left to whoever else
+    /// waits in the queue, since each of the paths found as much room in its slow start as one flow would have. It keeps what
+    /// fills its link with an empty queue, and all of it comes back once the paths are found apart. The one that is cut before
+    /// the others leaves half as much: equal paths that are cut alike go on alike, and seem to share a queue when they do not.
+    fn give_way(&mut self, before: u64, now: Instant, shared: &SharedPathMetrics) {
+        // The latest, since the smoothed round trip follows a queue late that slow start has filled.
+        let rtt = self.rtt.latest.max(self.rtt.smoothed).max(self.rtt.min).as_secs_f64();
+        let filling = before as f64 * self.rtt.min.as_secs_f64() / rtt.max(f64::MIN_POSITIVE);
+        let part = self.gain(now, shared).curve.max(filling / self.cubic.window() as f64).min(1.0);
+        let is_first = !shared.established().any(|p| p.cut.is_some() && self.queue.is_shared(p));
+        self.cubic.give_way(if is_first { (1.0 + part) / 2.0 } else { part });
+    }
+
     /// True for losses of packets that left before this path followed a cut, whose answer that was (RFC 9002 7.3.2).
     fn is_answered(&self, now: Instant) -> bool {
         self.followed_at.is_some_and(|at| now <= at + self.rtt.smoothed)
@@ -90,9 +104,17 @@ impl CongestionController for Auto {
         if self.queue.on_acked(ack, shared) && !self.cubic.size().in_slow_start() {
             self.queue.on_reduced(ack.now);
             self.followed_at = Some(ack.now);
+            let (is_first, before) = (self.cubic.is_uncut(), self.window());
             self.cubic.cut(ack.now);
+            if is_first {
+                self.give_way(before, ack.now, shared);
+            }
         }
-        self.cubic.grow(ack, self.gain(ack.now, shared));
+        let gain = self.gain(ack.now, shared);
+        if gain.curve >= 1.0 {
+            self.cubic.take_back();
+        }
+        self.cubic.grow(ack, gain);
     }
 
     fn on_congestion(&mut self, event: &Congestion, shared: &SharedPathMetrics) {
@@ -101,7 +123,11 @@ impl CongestionController for Auto {
             CongestionKind::Loss | CongestionKind::Ecn => self.queue.on_cut(event.now, &self.rtt),
             CongestionKind::Persistent => self.queue.on_reduced(event.now),
         }
+        let (is_first, before) = (self.cubic.is_uncut(), self.window());
         self.cubic.on_congestion(event, shared);
+        if is_first && event.kind != CongestionKind::Persistent {
+            self.give_way(before, event.now, shared);
+        }
     }
 
     fn on_max_datagram_bytes(&mut self, mss: u64) {

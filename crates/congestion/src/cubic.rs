@@ -93,6 +93,13 @@ struct Before {
     epoch: Option<Epoch>,
 }
 
+/// The window and the plateau before a part of them was given to others.
+#[derive(Clone, Copy, Debug)]
+struct Given {
+    bytes: u64,
+    plateau: f64,
+}
+
 /// One path's CUBIC.
 #[derive(Clone, Debug)]
 pub struct Cubic {
@@ -105,6 +112,8 @@ pub struct Cubic {
     /// Since when the application, not the window, has been the limit.
     limited_since: Option<Instant>,
     before: Option<Box<Before>>,
+    /// What the newest cut left, where a part of that was given to others.
+    given: Option<Given>,
 }
 
 impl Cubic {
@@ -117,6 +126,7 @@ impl Cubic {
             epoch: None,
             limited_since: None,
             before: None,
+            given: None,
         }
     }
 
@@ -129,6 +139,27 @@ impl Cubic {
             }
         } else if bytes > 0 {
             self.avoid(ack, bytes, gain);
+        }
+    }
+
+    /// True before the first congestion event.
+    pub(crate) fn is_uncut(&self) -> bool {
+        self.prior == 0.0
+    }
+
+    /// Of what the newest cut left, keeps `share`, and aims at as much of its plateau: the rest may be others'.
+    pub(crate) fn give_way(&mut self, share: f64) {
+        self.given = Some(Given { bytes: self.window.bytes(), plateau: self.plateau });
+        self.plateau *= share;
+        self.window.reduce((self.window.bytes() as f64 * share) as u64);
+    }
+
+    /// Takes back what was given after the newest cut: it was nobody else's.
+    pub(crate) fn take_back(&mut self) {
+        if let Some(Given { bytes, plateau }) = self.given.take() {
+            self.window.restore(bytes, bytes);
+            self.plateau = plateau;
+            self.epoch = None;
         }
     }
 
@@ -177,6 +208,7 @@ impl Cubic {
         self.prior = window;
         self.epoch = None;
         self.limited_since = None;
+        self.given = None;
         self.window.reduce(self.window.kept(BETA, sent_at));
     }
 }
@@ -209,6 +241,7 @@ impl CongestionController for Cubic {
                 // RFC 9438 4.8: the stage after a time-out begins at its own plateau.
                 self.window.collapse((self.window.bytes() as f64 * BETA) as u64);
                 (self.plateau, self.epoch, self.limited_since, self.before) = (0.0, None, None, None);
+                self.given = None;
             }
         }
     }
@@ -220,6 +253,9 @@ impl CongestionController for Cubic {
         self.plateau *= scale;
         self.prior *= scale;
         (self.epoch, self.limited_since) = (None, None);
+        if let Some(given) = &mut self.given {
+            given.plateau *= scale;
+        }
         if let Some(before) = &mut self.before {
             before.plateau *= scale;
             before.prior *= scale;
@@ -232,6 +268,7 @@ impl CongestionController for Cubic {
         if let Some(before) = self.before.take() {
             self.window.restore(before.bytes, before.ssthresh);
             (self.plateau, self.prior, self.epoch) = (before.plateau, before.prior, before.epoch);
+            self.given = None;
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::facts::{acked, congestion, metrics, shared};
-use plait_base::shared_metrics::Delays;
+use plait_base::shared_metrics::{Cut, Delays};
 
 fn auto(window: u64) -> Auto {
     let mut auto = Auto::new(PathId::ZERO, 1000, SlowStart::HyStart);
@@ -52,6 +52,54 @@ fn slow_start_is_not_slowed() {
     let before = auto.window();
     auto.on_acked(&acked(8_000), &siblings);
     assert_eq!(auto.window(), before + 8_000);
+}
+
+/// A path with 100 kB beside `other` with as much, whose round trips are `rtt_ms` when the first packet is lost; 20 ms is the least.
+fn struck(rtt_ms: u64, other: PathMetrics) -> Auto {
+    let mut auto = auto(100_000);
+    let (latest, min) = (Duration::from_millis(rtt_ms), Duration::from_millis(20));
+    let rtt = RttSample { latest, smoothed: latest, min, shortcut: Duration::ZERO };
+    auto.on_acked(&Acked { rtt, ..acked(0) }, &shared(&[other]));
+    auto.on_congestion(&congestion(CongestionKind::Loss), &shared(&[other]));
+    auto
+}
+
+/// A neighbour that was cut before.
+fn cut_before(rtt: Duration) -> PathMetrics {
+    let at = Instant::from_nanos(500_000_000);
+    PathMetrics { cut: Some(Cut { serial: 1, at, rtt, fall_s: None }), ..neighbour(100_000) }
+}
+
+#[test]
+fn the_first_cut_behind_a_deep_queue_leaves_a_part() {
+    let second = cut_before(Duration::from_millis(100));
+    let mut auto = struck(100, second);
+    assert_eq!(auto.window(), 28_823, "70 of both paths' 170 kB, of seven tenths");
+    auto.on_congestion(&congestion(CongestionKind::Loss), &shared(&[second]));
+    assert_eq!(auto.window(), 20_176, "only the first cut does");
+    assert_eq!(struck(100, neighbour(100_000)).window(), 49_411, "who is cut first leaves half as much");
+}
+
+#[test]
+fn what_fills_the_link_is_not_left() {
+    let second = cut_before(Duration::from_millis(40));
+    assert_eq!(struck(40, second).window(), 50_000, "a round trip of the link is half of one with its queue");
+    assert_eq!(struck(25, second).window(), 70_000, "a queue so shallow is empty after any cut");
+}
+
+#[test]
+fn what_was_left_comes_back_to_paths_that_are_apart() {
+    let second = cut_before(Duration::from_millis(100));
+    let mut auto = struck(100, second);
+    auto.on_acked(&acked(0), &shared(&[second]));
+    assert_eq!(auto.window(), 28_823);
+    let apart = shared(&[PathMetrics { shares_with: 0, ..second }]);
+    auto.on_acked(&acked(0), &apart);
+    assert_eq!(auto.window(), 70_000);
+    // Once: a later cut is not undone by it.
+    auto.on_congestion(&congestion(CongestionKind::Loss), &shared(&[second]));
+    auto.on_acked(&acked(0), &apart);
+    assert_eq!(auto.window(), 49_000);
 }
 
 #[test]
