@@ -329,6 +329,13 @@ impl PathAddresses {
         }
     }
 
+    /// True while the current addresses are not settled: others are being validated, answers are due there, or the path may yet
+    /// go back to those before.
+    pub(crate) fn are_on_trial(&self) -> bool {
+        let is_busy = |state: &FourTupleState| state.is_validating() || state.has_frames();
+        self.previous.is_some() || self.candidate.as_deref().is_some_and(is_busy)
+    }
+
     /// True when a challenge or response waits for the current addresses and may be sent.
     #[inline]
     pub(crate) fn is_current_due(&self) -> bool {

@@ -202,6 +202,12 @@ impl Path {
         side.is_client() && !self.takes_only_probes() && self.has_window_for(u64::from(self.mtu()))
     }
 
+    /// True while it may yet change its addresses: others are being validated, or those before are kept in case these fail. A
+    /// candidate that is settled, proven or not, changes nothing until the peer sends from there again.
+    pub fn has_addresses_on_trial(&self) -> bool {
+        self.addresses.are_on_trial()
+    }
+
     /// True where a response to a challenge, or a challenge, waits for the current addresses.
     #[inline]
     pub fn owes_validation(&self) -> bool {

@@ -369,7 +369,7 @@ impl Coordinator {
                 && !path.is_silent()
                 && path.due_timer(now).is_none()
                 && !path.owes_validation()
-                && path.tuples().count() == 1
+                && !path.has_addresses_on_trial()
                 && !tuple.local.ip().is_unspecified()
                 && !scheduling.full_sockets.hold(&tuple)
         };

@@ -242,6 +242,22 @@ fn packets_from_elsewhere_send_the_path_back_and_no_more() {
 }
 
 #[test]
+fn a_path_that_was_once_asked_from_elsewhere_is_lent_again() {
+    // RFC 9000 9.1: probing frames move no path
+    let mut lent = both_lent(Setup::default());
+    let packet = lent.sealed(Packet::one_rtt([0x00]).on(1));
+    lent.deliver(tuple("203.0.113.7:1000"), &packet);
+    assert_eq!(lent.returns, [ReturnReason::PathMatter]);
+    lent.pass(ms(30));
+    lent.lend();
+    assert_eq!(lent.lent.len(), 1, "other addresses are being validated: {:?}", lent.returns);
+    // Nobody answers there.
+    lent.pass(ms(3_000));
+    lent.ack_all();
+    assert_eq!(lent.lend_again(), 2, "{:?}", lent.returns);
+}
+
+#[test]
 fn a_storm_of_path_abandon_ends_what_it_names() {
     // RFC 10069 3.4
     let storm: Vec<u8> = (1..8).rev().flat_map(|id| raw(&[0x3e75, id, 0], &[])).collect();

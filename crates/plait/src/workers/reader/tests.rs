@@ -38,7 +38,8 @@ async fn both_busy(ends: &Ends) -> Outcome {
             return Outcome::Ok(());
         }
     }
-    panic!("{:?}", ends.server_endpoint.workers());
+    let at = [0, 1, 2].map(|id| ends.server.shared.routes.arrived_at(PathId(id)));
+    panic!("arrived at {at:?}: {:?} {:?}", ends.server_endpoint.workers(), ends.server.stats());
 }
 
 /// Ends whose two paths the system deals to one socket of the server, or to both, by their addresses.
