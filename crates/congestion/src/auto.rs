@@ -63,6 +63,11 @@ impl Auto {
         Gain { curve: share, friendly: share, start: share }
     }
 
+    /// The window, bytes, until the first congestion event.
+    fn uncut_window(&self) -> Option<u64> {
+        self.cubic.is_uncut().then(|| self.window())
+    }
+
     /// After the first cut, of a window of `before` bytes: what this path has beyond its part of one flow is left to whoever else
     /// waits in the queue, since each of the paths found as much room in its slow start as one flow would have. It keeps what
     /// fills its link with an empty queue, and all of it comes back once the paths are found apart. The one that is cut before
@@ -72,8 +77,8 @@ impl Auto {
         let rtt = self.rtt.latest.max(self.rtt.smoothed).max(self.rtt.min).as_secs_f64();
         let filling = before as f64 * self.rtt.min.as_secs_f64() / rtt.max(f64::MIN_POSITIVE);
         let part = self.gain(now, shared).curve.max(filling / self.cubic.window() as f64).min(1.0);
-        let is_first = !shared.established().any(|p| p.cut.is_some() && self.queue.is_shared(p));
-        self.cubic.give_way(if is_first { (1.0 + part) / 2.0 } else { part });
+        let was_other_cut = shared.established().any(|p| p.cut.is_some() && self.queue.is_shared(p));
+        self.cubic.give_way(if was_other_cut { part } else { (1.0 + part) / 2.0 });
     }
 
     /// True for losses of packets that left before this path followed a cut, whose answer that was (RFC 9002 7.3.2).
@@ -104,9 +109,9 @@ impl CongestionController for Auto {
         if self.queue.on_acked(ack, shared) && !self.cubic.size().in_slow_start() {
             self.queue.on_reduced(ack.now);
             self.followed_at = Some(ack.now);
-            let (is_first, before) = (self.cubic.is_uncut(), self.window());
+            let uncut = self.uncut_window();
             self.cubic.cut(ack.now);
-            if is_first {
+            if let Some(before) = uncut {
                 self.give_way(before, ack.now, shared);
             }
         }
@@ -123,9 +128,9 @@ impl CongestionController for Auto {
             CongestionKind::Loss | CongestionKind::Ecn => self.queue.on_cut(event.now, &self.rtt),
             CongestionKind::Persistent => self.queue.on_reduced(event.now),
         }
-        let (is_first, before) = (self.cubic.is_uncut(), self.window());
+        let uncut = self.uncut_window().filter(|_| event.kind != CongestionKind::Persistent);
         self.cubic.on_congestion(event, shared);
-        if is_first && event.kind != CongestionKind::Persistent {
+        if let Some(before) = uncut {
             self.give_way(before, event.now, shared);
         }
     }
