@@ -40,6 +40,9 @@ use crate::policies::Chosen;
 /// Paths that a scenario may have.
 pub const PATHS_MAX: usize = 64;
 
+/// The longest turn of a host.
+pub const TURN_MAX: Duration = Duration::from_secs(1);
+
 /// Random values that are drawn anew at an interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Vary {
@@ -153,7 +156,7 @@ pub struct Endpoints {
     pub placement: StreamPlacement,
     /// Who serves paths beside each end's connection; none leaves them with it.
     pub workers: Option<Workers>,
-    /// How long a host takes from a datagram to its turn, and its application from that turn to its own.
+    /// How long a host takes from a datagram to its turn, and its application from that turn to its own, at most [`TURN_MAX`].
     pub turn: Duration,
 }
 

@@ -15,7 +15,9 @@ use super::duplex::{read_directions, read_duplex, read_vary};
 use super::reader::{Reader, SECONDS_MAX};
 use super::topology::{read_cross, read_links, read_place};
 use super::workers::{read_fault, read_workers};
-use super::{Endpoints, EventPlan, Extension, HandshakePlan, LinkEdit, PATHS_MAX, PathPlan, Scenario, Wishes};
+use super::{
+    Endpoints, EventPlan, Extension, HandshakePlan, LinkEdit, PATHS_MAX, PathPlan, Scenario, TURN_MAX, Wishes,
+};
 use super::{Traces, Tree};
 use crate::host::app::Load;
 use crate::policies::Policies;
@@ -217,7 +219,7 @@ fn read_endpoints(reader: Reader<'_>, paths: usize, policies: &Policies) -> Resu
         },
         placement: reader.choice("placement", &StreamPlacement::NAMES)?.unwrap_or(default.placement),
         workers: read_workers(&reader)?,
-        turn: reader.millis("turn_ms", 0.0..=1000.0)?.unwrap_or_default(),
+        turn: reader.millis("turn_ms", 0.0..=TURN_MAX.as_secs_f64() * 1e3)?.unwrap_or_default(),
     };
     reader.finish()?;
     if endpoints.wishes.uniflow_nonces && endpoints.extension != Extension::Multiflow {

@@ -5,12 +5,10 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use plait_lab::CpuScheduling;
+use plait_sim::scenario::TURN_MAX;
 
 use crate::commands::sim::args::ShowArgs;
 use crate::units::{parse_mbps, parse_millis, parse_seconds, whole};
-
-/// The longest turn of a simulated host, as `endpoints.turn_ms` of a scenario has it.
-const TURN_MAX: Duration = Duration::from_secs(1);
 
 /// Reads the turn of a simulated host, 0 to 1,000 ms.
 fn parse_turn(text: &str) -> Result<Duration, String> {
