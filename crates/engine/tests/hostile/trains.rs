@@ -229,6 +229,37 @@ fn closed_by(window: u64, frames: &[Vec<u8>]) -> Option<CloseCode> {
     rig.close_seen()
 }
 
+#[test]
+fn a_run_of_packets_is_read_as_one_piece() {
+    let mut rig = Rig::established_server(Setup::default());
+    let (mut train, mut ends) = (Vec::new(), [0; 2]);
+    // Of two streams by turns: how far each of their runs goes.
+    let runs = [(0, 4), (1, 3), (0, 2)].map(|(stream, packets)| {
+        let start = ends[stream];
+        for _ in 0..packets {
+            let (frame, len) = filling(4 * stream as u64, ends[stream], false);
+            rig.peer.seal(&Packet::one_rtt(frame).padded(SEGMENT), &mut train);
+            ends[stream] += len;
+        }
+        ends[stream] - start
+    });
+    let mut train = BytesMut::from(&train[..]);
+    let (now, tuple) = (rig.now, rig.tuple);
+    let received = rig.endpoint.receive_front(now, tuple, None, &mut train, SEGMENT, &mut Vec::new());
+    let Received::Connection(_, input) = received else { panic!("{received:?}") };
+    rig.conn().handle_datagram(now, input);
+    let mut pieces = |id| {
+        let mut pieces = Vec::new();
+        while let Ok(Some(chunk)) = rig.conn().recv_stream(StreamId(id)).read(usize::MAX, Order::Ordered) {
+            let is_whole = (chunk.offset..).zip(&chunk.bytes).all(|(at, &byte)| byte == at as u8);
+            assert!(is_whole, "stream {id} from {}", chunk.offset);
+            pieces.push(chunk.bytes.len() as u64);
+        }
+        pieces
+    };
+    assert_eq!((pieces(0), pieces(4)), (vec![runs[0], runs[2]], vec![runs[1]]));
+}
+
 /// RFC 9000 4.1, 4.5, 4.6, 19.8: what a run of packets breaks is broken as by one packet.
 #[test]
 fn a_run_that_breaks_a_rule_closes_with_its_code() {

@@ -168,8 +168,12 @@ impl PathControl {
 
     /// True for a number above all that the path received.
     pub(crate) fn is_newest(&self, at: &Arrival, number: u64) -> bool {
-        let path = at.place.and_then(|place| self.table.path_at(place));
-        path.and_then(|path| path.receive.largest()).is_none_or(|largest| number > largest)
+        self.largest_received(at).is_none_or(|largest| number > largest)
+    }
+
+    /// The largest number that the path received.
+    pub(crate) fn largest_received(&self, at: &Arrival) -> Option<u64> {
+        at.place.and_then(|place| self.table.path_at(place))?.receive.largest()
     }
 
     /// The handshake begins again: what is under way, 0-RTT included, counts as never sent. CRYPTO data is left to the

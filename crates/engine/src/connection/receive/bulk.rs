@@ -13,6 +13,7 @@ use plait_wire::frame::{Frame, Stream};
 use super::Arrival;
 use super::opened::TrainPacket;
 use crate::connection::Connection;
+use crate::connection::events::Events;
 
 /// Takes in what came for streams, in pieces of some kind.
 pub(crate) trait RunSink<P> {
@@ -39,6 +40,18 @@ pub(crate) struct PlacedStream {
     pub(crate) offset: u64,
     pub(crate) fin: bool,
     pub(crate) data: Range<usize>,
+}
+
+impl PlacedStream {
+    /// True where `next` goes on in the stream and in memory, and neither of them ends the stream: the end may break rules of its own.
+    #[inline]
+    fn is_followed_by(&self, next: &Self) -> bool {
+        next.id == self.id
+            && next.offset == self.offset + self.data.len() as u64
+            && self.data.end <= next.data.start
+            && !self.fin
+            && !next.fin
+    }
 }
 
 /// STREAM frames of one stream, each of which goes on where the one before ended.
@@ -140,28 +153,39 @@ impl BulkRead {
     ) -> (Self, Result<(), TransportError>) {
         let mut done = Self::default();
         for packet in packets {
-            let Some((number, datagram, payload)) = packet.read(train.as_ref()) else { break };
-            let Some(frame) = Stream::alone_in(payload) else { break };
-            let is_next = if done.count > 0 { number == at.number + 1 } else { is_newest(at, number) };
-            if !is_next {
-                break;
-            }
-            done.count += 1;
-            at.number = number;
-            at.bytes = datagram.len() as u64;
-            at.take_spin(datagram);
+            let Some(frame) = done.next(at, packet, train.as_ref(), &is_newest) else { break };
             on_packet(at);
-            done.bytes += at.bytes;
-            done.stream_bytes += frame.data.len() as u64;
-            // The frame is all of the payload, and its data the frame's end.
-            let end = packet.payload_end();
-            let data = end - frame.data.len()..end;
-            let Stream { id, offset, fin, .. } = frame;
-            if let Err(error) = take(train, &PlacedStream { id, offset, fin, data }) {
+            if let Err(error) = take(train, &frame) {
                 return (done, Err(error));
             }
         }
         (done, Ok(()))
+    }
+
+    /// The frame of the next packet, if that is one STREAM frame and numbered next to the one before.
+    #[inline(always)]
+    fn next(
+        &mut self,
+        at: &mut Arrival,
+        packet: &TrainPacket,
+        train: &[u8],
+        is_newest: impl Fn(&Arrival, u64) -> bool,
+    ) -> Option<PlacedStream> {
+        let (number, datagram, payload) = packet.read(train)?;
+        let Stream { id, offset, fin, data } = Stream::alone_in(payload)?;
+        let is_next = if self.count > 0 { number == at.number + 1 } else { is_newest(at, number) };
+        if !is_next {
+            return None;
+        }
+        self.count += 1;
+        at.number = number;
+        at.bytes = datagram.len() as u64;
+        at.take_spin(datagram);
+        self.bytes += at.bytes;
+        self.stream_bytes += data.len() as u64;
+        // The frame is all of the payload, and its data the frame's end.
+        let end = packet.payload_end();
+        Some(PlacedStream { id, offset, fin, data: end - data.len()..end })
     }
 
     /// Their numbers, where `at` tells of the last.
@@ -170,30 +194,104 @@ impl BulkRead {
     }
 }
 
+/// Room to work in; empty between two trains.
+#[derive(Default)]
+pub(super) struct BulkRoom {
+    pieces: Vec<Bytes>,
+    found: Vec<PlacedStream>,
+}
+
+/// Reads the first packets of a train in bulk while they are opened, when the processor has their bytes at hand and nobody else
+/// holds their memory: what goes on in a stream becomes one piece, by which reassembly, reader and application have to do once
+/// what else they do for each packet.
+pub(super) struct Front<'a> {
+    at: &'a mut Arrival,
+    /// Largest number that the path received before.
+    largest: Option<u64>,
+    bulk: BulkRead,
+    found: &'a mut Vec<PlacedStream>,
+    is_over: bool,
+}
+
+impl<'a> Front<'a> {
+    pub(super) fn new(at: &'a mut Arrival, largest: Option<u64>, room: &'a mut BulkRoom) -> Self {
+        Self { at, largest, bulk: BulkRead::default(), found: &mut room.found, is_over: false }
+    }
+
+    /// The next packet of `train`; what follows it there is not opened yet.
+    #[inline]
+    pub(super) fn read(&mut self, train: &mut [u8], packet: &TrainPacket) {
+        if self.is_over {
+            return;
+        }
+        let Self { at, largest, bulk, found, .. } = self;
+        let is_newest = |_: &Arrival, number| largest.is_none_or(|largest| number > largest);
+        let Some(frame) = bulk.next(at, packet, train, is_newest) else {
+            self.is_over = true;
+            return;
+        };
+        match found.last_mut() {
+            // Its data moves to where that of the one before ended, over heads and tags that nobody reads any more.
+            Some(last) if last.is_followed_by(&frame) && frame.data.end <= train.len() => {
+                let bytes = frame.data.len();
+                train.copy_within(frame.data, last.data.end);
+                last.data.end += bytes;
+            }
+            _ => found.push(frame),
+        }
+    }
+
+    /// Which packets it read, of which its arrival is the last.
+    pub(super) fn finish(self) -> BulkRead {
+        self.bulk
+    }
+}
+
+impl BulkRoom {
+    /// Gives the streams what was found in packets that lie in `memory` now.
+    fn hand_over(&mut self, memory: &Bytes, streams: &mut Streams) -> Result<(), TransportError> {
+        self.found.drain(..).try_for_each(|PlacedStream { id, offset, fin, data }| {
+            let range = offset..offset + data.len() as u64;
+            let read = streams.on_stream_run(id, range, fin, [memory.slice(data)]);
+            read.map_err(|violation| in_stream_frame(violation, id, offset, fin))
+        })
+    }
+}
+
 impl Connection {
     /// Reads packets from the first on, as long as each is one STREAM frame and numbered next to the one before, above all that
-    /// came earlier, and came to where the path is. Says how many; others are read one by one.
-    pub(super) fn read_bulk(&mut self, at: &mut Arrival, packets: &[TrainPacket], memory: &Bytes) -> usize {
-        if !self.lifecycle.is_open() || !self.paths.is_bulk_path(at) {
-            return 0;
-        }
-        let is_observed = self.events.is_observed();
-        let Self { receive, events, paths, streams, .. } = self;
-        let mut run = StreamRun::new(&mut receive.pieces);
-        let (bulk, read) = BulkRead::read(
-            at,
-            (packets, &mut &**memory),
-            |at, number| paths.is_newest(at, number),
-            |at| {
-                if is_observed {
-                    let (path, space, number, bytes) = (at.path, at.space, at.number, at.bytes as u16);
-                    events.observe(at.now, || TraceEvent::PacketReceived { path, space, number, bytes });
+    /// came earlier, and came to where the path is. Says how many; others are read one by one. `front` are those that were
+    /// read while they were opened, of which `at` is the last.
+    pub(super) fn read_bulk(
+        &mut self,
+        at: &mut Arrival,
+        packets: &[TrainPacket],
+        memory: &Bytes,
+        front: BulkRead,
+    ) -> usize {
+        let Self { receive, events, paths, streams, lifecycle, .. } = self;
+        let (bulk, read) = if front.count > 0 {
+            if events.is_observed() {
+                for (number, packet) in front.numbers(at).zip(packets) {
+                    trace_received(events, &Arrival { number, bytes: packet.place.len() as u64, ..*at });
                 }
-            },
-            |_, frame| run.add(frame, memory.slice(frame.data.clone()), streams),
-        );
-        let read = read.and_then(|()| run.hand_over(streams));
-        receive.pieces.clear();
+            }
+            (front, receive.bulk.hand_over(memory, streams))
+        } else if lifecycle.is_open() && paths.is_bulk_path(at) {
+            let mut run = StreamRun::new(&mut receive.bulk.pieces);
+            let (bulk, read) = BulkRead::read(
+                at,
+                (packets, &mut &**memory),
+                |at, number| paths.is_newest(at, number),
+                |at| trace_received(events, at),
+                |_, frame| run.add(frame, memory.slice(frame.data.clone()), streams),
+            );
+            let read = read.and_then(|()| run.hand_over(streams));
+            receive.bulk.pieces.clear();
+            (bulk, read)
+        } else {
+            return 0;
+        };
         match read {
             Ok(()) if bulk.count == 0 => {}
             Ok(()) => {
@@ -207,4 +305,10 @@ impl Connection {
         }
         bulk.count as usize
     }
+}
+
+#[inline]
+fn trace_received(events: &mut Events, at: &Arrival) {
+    let (path, space, number, bytes) = (at.path, at.space, at.number, at.bytes as u16);
+    events.observe(at.now, || TraceEvent::PacketReceived { path, space, number, bytes });
 }

@@ -23,6 +23,7 @@ use plait_wire::header::{PacketKind, PacketSpan, ProtectedHeader, stateless_rese
 use crate::connection::Connection;
 use crate::connection::lifecycle::ConnectionError;
 use crate::io::{EndpointEvent, Input, InputKind};
+use bulk::BulkRoom;
 use coalesced::{Coalesced, NoFurtherPacket};
 use loans::Loans;
 use open::Refusal;
@@ -41,14 +42,13 @@ pub(crate) struct Receive {
     pub(crate) deferred: Vec<Deferred>,
     /// Room for the datagrams of a train; empty between two.
     train: Vec<TrainPacket>,
-    /// Room for the stream data of a train; empty between two.
-    pieces: Vec<Bytes>,
+    bulk: BulkRoom,
 }
 
 impl Receive {
     pub(crate) fn shrink_to_fit(&mut self) {
         self.saved_packets.shrink_to_fit();
-        (self.train, self.pieces) = (Vec::new(), Vec::new());
+        (self.train, self.bulk) = (Vec::new(), BulkRoom::default());
     }
 
     /// Keeps a packet that cannot be read yet, out of its receive buffer, which may be much larger. It is not acknowledged before:

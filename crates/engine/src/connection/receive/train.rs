@@ -9,6 +9,7 @@ use plait_crypto::OpenError;
 use plait_path::table::Admission;
 use plait_wire::header::{FixedBitRule, PacketKind, PacketSpan};
 
+use super::bulk::{BulkRead, Front};
 use super::open::Refusal;
 use super::opened::{OpenedPacket, TrainPacket};
 use super::{Arrival, Ending, Envelope};
@@ -58,22 +59,26 @@ pub(crate) fn is_welcome(envelope: &Envelope, paths: &mut PathControl, settings:
     !source.is_elsewhere() || settings.lets_clients_move_to(envelope.tuple.local)
 }
 
-/// Takes the protection off each datagram in place. A packet's number is made whole beside those before it.
+/// Takes the protection off each datagram in place, of which `on_opened` hears. A packet's number is made whole beside those
+/// before it.
 pub(crate) fn open_all(
     train: &mut [u8],
     segment_bytes: usize,
     short: ShortHeader,
     opener: &mut PathOpener<'_>,
     packets: &mut Vec<TrainPacket>,
+    mut on_opened: impl FnMut(&mut [u8], &TrainPacket),
 ) {
     let mut begin = 0;
-    for datagram in train.chunks_mut(segment_bytes) {
+    while let Some(datagram) = train.get_mut(begin..).and_then(|rest| rest.chunks_mut(segment_bytes).next()) {
         let opened = match short.span(datagram) {
             Some(span) => opener.open(datagram, span),
             None => Err(OpenError::TooShort),
         };
         let end = begin + datagram.len();
-        packets.push(TrainPacket { place: begin..end, opened });
+        let packet = TrainPacket { place: begin..end, opened };
+        on_opened(train, &packet);
+        packets.push(packet);
         begin = end;
     }
 }
@@ -115,28 +120,45 @@ impl Connection {
         }
         let mut packets = std::mem::take(&mut self.receive.train);
         let short = ShortHeader { cid_len: self.handshake.cid_len(), rule: self.settings.fixed_bit_rule() };
+        let mut at = Arrival::of_train(now, envelope, &train, short);
+        let mut front = BulkRead::default();
+        // A datagram that came alone has nothing to be joined with.
+        let is_bulk = train.len() > segment_bytes && self.lifecycle.is_open() && self.paths.is_bulk_path(&mut at);
         if let Some(keys) = self.keys.as_deref_mut() {
             let phase = keys.phase();
+            let largest = self.paths.largest_received(&at);
             if let Some(mut opener) = self.paths.one_rtt_opener(now, envelope.place, keys) {
-                open_all(&mut train, segment_bytes, short, &mut opener, &mut packets);
+                let mut reader = is_bulk.then(|| Front::new(&mut at, largest, &mut self.receive.bulk));
+                open_all(&mut train, segment_bytes, short, &mut opener, &mut packets, |train, packet| {
+                    if let Some(reader) = &mut reader {
+                        reader.read(train, packet);
+                    }
+                });
+                front = reader.map(Front::finish).unwrap_or_default();
             }
             if keys.phase() != phase {
                 self.events.observe(now, || TraceEvent::KeysUpdated { locally: false });
             }
         }
         let memory = train.freeze();
-        self.read_opened(Arrival::of_train(now, envelope, &memory, short), &packets, &memory);
+        self.read_opened(at, &packets, &memory, front);
         packets.clear();
         self.receive.train = packets;
         memory
     }
 
-    /// Reads packets of a train, which was opened; `at` tells of its datagrams.
-    pub(crate) fn read_opened(&mut self, mut at: Arrival, packets: &[TrainPacket], memory: &Bytes) {
+    /// Reads packets of a train, which was opened; `at` tells of its datagrams. The first of them were read as `front` says.
+    pub(crate) fn read_opened(
+        &mut self,
+        mut at: Arrival,
+        packets: &[TrainPacket],
+        memory: &Bytes,
+        mut front: BulkRead,
+    ) {
         let now = at.now;
         let mut rest = packets;
         while let Some((packet, others)) = rest.split_first().filter(|_| !self.lifecycle.is_drained()) {
-            let read = self.read_bulk(&mut at, rest, memory);
+            let read = self.read_bulk(&mut at, rest, memory, std::mem::take(&mut front));
             if read > 0 {
                 rest = rest.get(read..).unwrap_or_default();
                 continue;

@@ -118,7 +118,7 @@ impl LentPath {
         let mut packets = std::mem::take(&mut self.scratch.packets);
         let Self { path, keys, terms, .. } = self;
         let mut opener = PathOpener::new(path, &mut keys.keys, now, terms.guard);
-        open_all(&mut train, segment_bytes, terms.short, &mut opener, &mut packets);
+        open_all(&mut train, segment_bytes, terms.short, &mut opener, &mut packets, |_, _| ());
         let mut at = Arrival::of_train(now, envelope, &train, self.terms.short);
         // Only an address that the path is known to have is its own; the others are for the connection, once a packet proves
         // to be the peer's.

@@ -17,7 +17,7 @@ use super::messages::{
 };
 use crate::connection::Connection;
 use crate::connection::receive::Envelope;
-use crate::connection::receive::bulk::in_stream_frame;
+use crate::connection::receive::bulk::{BulkRead, in_stream_frame};
 use crate::connection::receive::dispatch::{Reach, reach};
 use crate::connection::receive::train::is_welcome;
 use crate::connection::send::unfit_datagrams::drop_unfit_datagrams;
@@ -232,7 +232,7 @@ impl Coordinator {
             let envelope = Envelope { path: id, tuple: at.tuple, ecn: at.ecn, bytes, place };
             if is_welcome(&envelope, &mut connection.paths, &connection.settings) {
                 at.place = place;
-                connection.read_opened(at, &packets, &memory);
+                connection.read_opened(at, &packets, &memory, BulkRead::default());
             }
         }
         for input in inputs {
