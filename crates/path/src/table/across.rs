@@ -196,6 +196,7 @@ impl Paths {
 
     /// Packets may be chosen for every open path whose addresses are not held: see [`Slot::prepare_to_send`].
     pub fn prepare_to_send(&mut self, now: Instant, side: Side, is_held: impl Fn(&FourTuple) -> bool) {
+        self.slots.settle();
         self.slots_mut().for_each(|slot| slot.prepare_to_send(now, side, &is_held));
     }
 }

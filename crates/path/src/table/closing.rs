@@ -94,7 +94,7 @@ impl Paths {
     /// stateless reset, which ends the whole connection.
     fn linger(&mut self, now: Instant) {
         let Self { slots, pending_abandons, .. } = self;
-        for slot in slots {
+        for slot in slots.awake_mut() {
             let unheard = pending_abandons.iter().any(|f| f.id == slot.id);
             let Some(closing) = slot.closing.as_mut().filter(|c| c.forget_at <= now) else { continue };
             if unheard && closing.received_at.is_none() {
@@ -106,7 +106,7 @@ impl Paths {
     pub(super) fn take_forgotten(&mut self, now: Instant) -> Option<Expired> {
         self.linger(now);
         let due = |slot: &Slot| slot.closing.as_ref().is_some_and(|c| c.forget_at <= now);
-        let at = self.slots.iter().position(due)?;
+        let at = self.slots().position(due)?;
         let mut slot = self.slots.remove(at);
         self.on_pto_changed();
         self.retired.insert_one(u64::from(slot.id.0));

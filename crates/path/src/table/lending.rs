@@ -89,12 +89,12 @@ impl Paths {
     /// True while a path on loan was asked back.
     #[inline]
     pub fn has_recalled(&self) -> bool {
-        self.has_lent() && self.slots.iter().filter_map(Slot::loan).any(|loan| loan.recall != Recall::No)
+        self.has_lent() && self.slots().filter_map(Slot::loan).any(|loan| loan.recall != Recall::No)
     }
 
     /// Paths on loan, by id.
     pub fn loans_mut(&mut self) -> impl Iterator<Item = (PathId, &mut Loan)> {
-        self.slots.iter_mut().filter_map(|slot| Some((slot.id, slot.loan.as_deref_mut()?)))
+        self.slots_mut().filter_map(|slot| Some((slot.id, slot.loan.as_deref_mut()?)))
     }
 
     /// What is known of a path on loan, to change.

@@ -15,6 +15,7 @@ mod place;
 mod reports;
 mod shown;
 mod slot;
+mod slots;
 mod snapshot;
 mod uniflows;
 
@@ -49,6 +50,7 @@ pub use place::SlotPlace;
 pub use reports::{ReportedFailure, ReportedPath};
 pub(crate) use slot::Closing;
 pub use slot::Slot;
+use slots::Slots;
 pub use snapshot::{PathRoom, PathSnapshot};
 
 /// Ids issued ahead for a path id that no one uses yet: enough to open it. Its spares follow once it is.
@@ -138,7 +140,7 @@ pub struct Paths {
     hosts: Option<Box<Hosts>>,
     /// What they tell each other of their paths; none where no extension lets them.
     reports: Option<Box<PathReports>>,
-    slots: Vec<Slot>,
+    slots: Slots,
     retired: RangeSet,
     /// Ids that died and for which the peer has no new one yet.
     owed_ids: u32,
@@ -161,7 +163,7 @@ impl Paths {
         let max_validations = config.max_validations.min(MAX_VALIDATIONS);
         let config = TableConfig { initial_max_path_id, max_validations, ..config };
         // RFC 9000 18.2: the peer's limit is 2 until it says otherwise.
-        let slots = vec![Slot::new(PathId::ZERO, config.cid_limit, 2)];
+        let slots = Slots::new(Slot::new(PathId::ZERO, config.cid_limit, 2));
         Self {
             config,
             peer: None,
@@ -183,7 +185,7 @@ impl Paths {
     /// The peer's transport parameters are authenticated.
     pub fn set_peer_limits(&mut self, peer: PeerLimits) {
         self.peer = Some(peer);
-        self.slots.iter_mut().for_each(|slot| slot.local.set_limit(peer.cid_limit));
+        self.slots.all_mut().iter_mut().for_each(|slot| slot.local.set_limit(peer.cid_limit));
     }
 
     /// The handshake is complete: multipath takes effect if both sides want it; true when it does.
@@ -229,7 +231,8 @@ impl Paths {
     /// The slot of an id, to change.
     #[inline]
     pub(crate) fn slot_mut(&mut self, id: PathId) -> Option<&mut Slot> {
-        self.index(id).map(|i| &mut self.slots[i])
+        let at = self.index(id)?;
+        self.slots.get_mut(at)
     }
 
     #[inline]
@@ -249,22 +252,22 @@ impl Paths {
         self.slot_mut(id)?.path.as_deref_mut()
     }
 
-    /// All slots, by id.
+    /// Slots by id, perhaps without those at the end whose ids nobody used or ended, and about which nothing is to be said.
     #[inline]
     pub fn slots(&self) -> impl DoubleEndedIterator<Item = &Slot> + Clone {
-        self.slots.iter()
+        self.slots.awake().iter()
     }
 
-    /// All slots, by id, to change.
+    /// The same slots, to change.
     #[inline]
     pub fn slots_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut Slot> {
-        self.slots.iter_mut()
+        self.slots.awake_mut().iter_mut()
     }
 
     /// Slots of open paths that are not closing, by id.
     #[inline]
     pub fn open_slots(&self) -> impl DoubleEndedIterator<Item = &Slot> + Clone {
-        self.slots.iter().filter(|slot| slot.is_open())
+        self.slots().filter(|slot| slot.is_open())
     }
 
     /// True when the id was used and is forgotten: what comes for it is ignored.
@@ -274,12 +277,14 @@ impl Paths {
 
     /// Path validations under way.
     pub fn validations(&self) -> usize {
-        self.slots.iter().filter_map(|slot| slot.path.as_ref()).map(|path| path.addresses.validations()).sum()
+        self.slots().filter_map(|slot| slot.path.as_ref()).map(|path| path.addresses.validations()).sum()
     }
 
     /// Installs what the handshake gave path 0: our own id, known to the peer.
     pub fn set_local_initial(&mut self, cid: ConnectionId, token: ResetToken) {
-        self.slots[0].local.add_known(cid, token);
+        if let Some(first) = self.slots.get_mut(0) {
+            first.local.add_known(cid, token);
+        }
     }
 
     /// Installs or replaces the peer's handshake id of path 0; the token comes with a server's parameters.
@@ -304,9 +309,13 @@ impl Paths {
         }
         // The peer may give ids for more than it takes: nothing is issued beyond its own limit.
         let is_taken = |id: PathId| self.extension.issued_max().is_none_or(|max| id <= max);
-        for slot in self.slots.iter_mut().filter(|slot| is_taken(slot.id)) {
-            let wanted = if slot.is_opened() { usize::MAX } else { CIDS_AHEAD };
-            for _ in 0..slot.local.need(wanted) {
+        let wanted = |slot: &Slot| if slot.is_opened() { usize::MAX } else { CIDS_AHEAD };
+        for at in 0..self.slots.len() {
+            let taken = self.slots.get(at).filter(|slot| is_taken(slot.id));
+            let need = taken.map_or(0, |slot| slot.local.need(wanted(slot)));
+            // What lacks nothing is left alone.
+            let Some(slot) = (need > 0).then(|| self.slots.get_mut(at)).flatten() else { continue };
+            for _ in 0..need {
                 if let Some(issued) = slot.local.issue(source) {
                     self.events.push_back(TableEvent::CidIssued(issued));
                 }
@@ -348,7 +357,7 @@ impl Paths {
     /// Changes a slot's remote ids and reports which reset tokens came into or went out of use.
     fn change_remote<T>(&mut self, id: PathId, change: impl FnOnce(&mut Slot) -> T) -> Option<T> {
         let at = self.index(id)?;
-        let slot = &mut self.slots[at];
+        let slot = self.slots.get_mut(at)?;
         let before: SmallVec<[ResetToken; 4]> = slot.remote.tokens_in_use().collect();
         let active = slot.remote.active_sequence();
         let out = change(slot);
@@ -372,7 +381,7 @@ impl Paths {
         self.slots.shrink_to_fit();
         self.pending_abandons.shrink_to_fit();
         self.events.shrink_to_fit();
-        self.slots.iter_mut().filter_map(|slot| slot.path.as_mut()).for_each(|path| path.shrink_to_fit());
+        self.slots_mut().filter_map(|slot| slot.path.as_mut()).for_each(|path| path.shrink_to_fit());
     }
 
     /// What the endpoint must be told next.
@@ -386,7 +395,7 @@ impl Paths {
             Some(closing) => Some(closing.forget_at),
             None => slot.path.as_ref().and_then(|path| path.addresses.deadline()),
         };
-        self.slots.iter().fold(None, |first, slot| earliest(first, of(slot)))
+        self.slots().fold(None, |first, slot| earliest(first, of(slot)))
     }
 
     /// What time has brought by `now`; call until none.
@@ -394,16 +403,11 @@ impl Paths {
         if let Some(forgotten) = self.take_forgotten(now) {
             return Some(forgotten);
         }
-        for at in 0..self.slots.len() {
-            let slot = &mut self.slots[at];
-            let Some(path) = slot.path.as_mut().filter(|_| slot.closing.is_none()) else { continue };
-            let id = path.id();
-            if let Some(event) = path.addresses.on_timeout(now) {
-                self.change_remote(id, Slot::assign_cids);
-                return Some(Expired::Address(id, event));
-            }
-        }
-        None
+        let open = self.slots_mut().filter(|slot| slot.closing.is_none()).filter_map(|slot| slot.path.as_mut());
+        let (id, event) =
+            open.map(|path| (path.id(), path.addresses.on_timeout(now))).find(|(_, event)| event.is_some())?;
+        self.change_remote(id, Slot::assign_cids);
+        Some(Expired::Address(id, event?))
     }
 }
 

@@ -153,7 +153,7 @@ impl Paths {
         if slot.remote.held() == 0 {
             return Admission::Refuse(CloseCode::NO_CID_AVAILABLE_FOR_PATH);
         }
-        let open = self.slots.iter().filter(|s| s.is_opened()).count();
+        let open = self.slots().filter(|s| s.is_opened()).count();
         if open >= MAX_PATHS || self.validations() >= self.config.max_validations {
             return Admission::Refuse(CloseCode::PATH_RESOURCE_LIMIT_REACHED);
         }

@@ -15,7 +15,7 @@ impl Paths {
             || credit.is_some_and(|c| c.wants_frame())
             || self.hosts.as_ref().is_some_and(|hosts| hosts.wants_frame())
             || self.reports.as_ref().is_some_and(|reports| reports.wants_frame())
-            || self.slots.iter().any(|slot| {
+            || self.slots().any(|slot| {
                 slot.local.wants_frame()
                     || slot.remote.wants_frame()
                     || slot.status.wants_frame() && credit.is_some() && slot.closing.is_none()
@@ -38,7 +38,7 @@ impl Paths {
             }
         }
         let multipath = self.extension.credit().is_some();
-        for slot in &mut self.slots {
+        for slot in self.slots.awake_mut() {
             slot.remote.fill(form, w);
             slot.local.fill(form, w);
             if multipath && slot.closing.is_none() {
@@ -66,12 +66,12 @@ impl Paths {
 
     /// True when [`Self::fill_control_in_handshake`] has something to write.
     pub fn wants_control_in_handshake(&self) -> bool {
-        self.slots.iter().any(|slot| slot.id != PathId::ZERO && slot.local.wants_frame())
+        self.slots().any(|slot| slot.id != PathId::ZERO && slot.local.wants_frame())
     }
 
     /// Writes, before the handshake is complete, the connection ids of paths that may be opened as soon as it is.
     pub fn fill_control_in_handshake(&mut self, w: &mut FrameWriter<'_>) {
-        for slot in self.slots.iter_mut().filter(|slot| slot.id != PathId::ZERO) {
+        for slot in self.slots_mut().filter(|slot| slot.id != PathId::ZERO) {
             slot.local.fill(CidForm::Path, w);
         }
     }

@@ -36,7 +36,7 @@ impl Paths {
 
     /// The first slot from index `from` on that is wanted, by id.
     pub fn next_slot(&self, from: usize, is_wanted: impl Fn(&Slot) -> bool) -> Option<SlotPlace> {
-        let found = self.slots.iter().enumerate().skip(from).find(|(_, slot)| is_wanted(slot));
+        let found = self.slots().enumerate().skip(from).find(|(_, slot)| is_wanted(slot));
         found.map(|(at, slot)| SlotPlace { id: slot.id, at })
     }
 

@@ -72,13 +72,13 @@ impl Paths {
     pub fn review_report(&mut self, now: Instant) {
         let interval = self.reports.as_ref().and_then(|_| self.max_rtt()).unwrap_or(INTERVAL_WITHOUT_RTT);
         if let Some(reports) = &mut self.reports {
-            reports.review(now, interval, told(&self.slots));
+            reports.review(now, interval, told(self.slots.awake()));
         }
     }
 
     pub(super) fn fill_report(&mut self, w: &mut FrameWriter<'_>) {
         if let Some(reports) = self.reports.as_mut().filter(|reports| reports.wants_frame()) {
-            reports.fill(told(&self.slots), w);
+            reports.fill(told(self.slots.awake()), w);
         }
     }
 

@@ -83,6 +83,19 @@ impl Slot {
         }
     }
 
+    /// True while neither side used or ended the id and nothing is to be said of it: no walk over paths finds anything here.
+    #[inline]
+    pub(super) fn is_dormant(&self) -> bool {
+        self.is_untouched()
+            && self.binding == Binding::Unbound
+            && self.lending.is_none()
+            && self.wanted_since.is_none()
+            && !self.local.wants_frame()
+            && !self.remote.wants_frame()
+            && !self.status.wants_frame()
+            && !self.cids_blocked.is_due()
+    }
+
     /// The end of the path, once it has begun.
     #[inline]
     pub(crate) fn closing(&self) -> Option<&Closing> {

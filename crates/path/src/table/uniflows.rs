@@ -229,7 +229,7 @@ impl Paths {
             let is_elsewhere = fails && path.is_none_or(|path| path.tuple().local != local);
             (fails, is_elsewhere, rtt.unwrap_or(Duration::MAX))
         };
-        let open = self.slots.iter_mut().filter(|slot| slot.sendable().is_some());
+        let open = self.slots_mut().filter(|slot| slot.sendable().is_some());
         if let Some(path) = open.min_by_key(rank).and_then(|slot| slot.path.as_deref_mut()) {
             let tuple = path.tuple();
             path.addresses.on_challenge(&tuple, data);
