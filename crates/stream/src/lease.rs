@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use bytes::Buf;
 use plait_base::StreamId;
 use plait_wire::frame::OutStream;
 use plait_wire::{FrameWriter, SentFrame};
@@ -97,7 +98,9 @@ fn put(chunks: &mut Chunks, mut len: u64, packet: &mut Vec<u8>) {
     while len > 0 {
         let Some(first) = chunks.front_mut() else { return };
         let now = first.len().min(usize::try_from(len).unwrap_or(usize::MAX));
-        packet.extend_from_slice(&first.split_to(now));
+        packet.extend_from_slice(&first[..now]);
+        // Not `split_to`: it counts one more owner of memory that all threads share, for each packet.
+        first.advance(now);
         len -= now as u64;
         if first.is_empty() {
             chunks.pop_front();
