@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use plait_base::observe::{Observer, ObserverFactory, TraceEvent};
 use plait_base::{Dir, Instant, Space};
+use plait_engine::More;
 use plait_wire::params::GreaseQuicBit;
 use plait_wire::{Frame, PacketKind};
 
@@ -62,6 +63,22 @@ fn key_update_interval() {
         let flipped = rig.seen.iter().any(|s| s.kind == PacketKind::OneRtt && s.first & 0x04 != 0);
         assert_eq!((flipped, rig.conn().session().key_phase() > 0), (updates, updates));
     }
+}
+
+#[test]
+fn keys_are_updated_by_an_end_that_always_has_more_to_send() {
+    // RFC 9001 6.6-3: it may not wait until nothing can leave
+    let mut rig = Rig::established_server(with(|t| _ = t.key_update_interval(Some(ms(1_000)))));
+    rig.frames([0x01]);
+    rig.pass(ms(500));
+    rig.ack_all();
+    assert_eq!(rig.conn().session().key_phase(), 0);
+    let now = rig.now + ms(1_000);
+    let stream = rig.conn().streams().open(Dir::Uni).expect("a stream");
+    rig.conn().send_stream(stream).write(&[7; 9_000]).expect("room");
+    let mut buf = Vec::new();
+    let first = rig.conn().poll_transmit(now, 1, &mut buf).expect("a packet");
+    assert_eq!((first.more, rig.conn().session().key_phase()), (More::Possible, 1));
 }
 
 #[test]
