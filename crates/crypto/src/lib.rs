@@ -31,7 +31,7 @@ pub use error::{ConfigError, ExportError, OpenError, SealError, UpdateRefused};
 pub use initial::initial_keys;
 pub use keys::{EarlyKeys, Layout, OpenKeys, PacketKeys, SealKeys, TAG_BYTES, Unmasked, min_payload_bytes};
 pub use nonce::NonceForm;
-pub use one_rtt::{KeyFork, KeyPhase, OneRttKeys, Opened, PhaseMark, SealMark};
+pub use one_rtt::{KeyFork, KeyPhase, OneRttKeys, Opened, PhaseMark, SealMark, SealQuota};
 pub use reset::ResetKey;
 pub use steering::CidSteering;
 pub use tls::{CipherSuite, ClientTlsConfig, KeyChange, Protection, ServerTlsConfig, SessionStore, TlsSession};

@@ -15,7 +15,7 @@ use crate::null::NullKey;
 use crate::usage::{AeadUsage, KeyUsage};
 use crate::versioned::VersionedSecrets;
 
-pub use fork::KeyFork;
+pub use fork::{KeyFork, SealQuota};
 
 /// Which keys open a packet, seen from the current phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use crate::keys::SealKey;
 pub(crate) enum KeyUsage {
     /// Far from the limit.
     Fine,
-    /// Half of the limit is used: update the keys as soon as that is allowed.
+    /// Half of the limit is used, or out for forks: update the keys as soon as that is allowed.
     NearLimit,
     /// The limit is reached: these keys seal nothing more.
     Exhausted,
@@ -23,12 +23,14 @@ pub(crate) struct AeadUsage {
     forged: u64,
     confidentiality: u64,
     integrity: u64,
+    /// A quota was asked for that would pass half of the limit.
+    is_running_out: bool,
 }
 
 impl AeadUsage {
     /// Counts for the limits of one AEAD, both in packets.
     pub(crate) fn new(confidentiality: u64, integrity: u64) -> Self {
-        Self { sealed: 0, forged: 0, confidentiality, integrity }
+        Self { sealed: 0, forged: 0, confidentiality, integrity, is_running_out: false }
     }
 
     /// Counts for the limits of `key`'s AEAD.
@@ -54,14 +56,30 @@ impl AeadUsage {
         if self.forged > self.integrity { Err(Violation::AeadIntegrityLimit) } else { Ok(()) }
     }
 
-    /// Splits a quota of packets to seal off, for a fork: they count as sealed here until they come back. None is left
-    /// where fewer than `quota` remain before half of the limit, at which new keys are wanted.
+    /// Splits a quota of packets to seal off, for a fork: they count as sealed here until they come back.
     pub(crate) fn split(&mut self, quota: u64) -> Option<Self> {
-        let limit = self.sealed.checked_add(quota).filter(|limit| *limit < self.confidentiality / 2)?;
+        let before = self.sealed;
         // What was sealed before counts there too: the rules ask whether anything was.
-        let part = Self { confidentiality: limit, ..*self };
-        self.sealed = limit;
-        Some(part)
+        self.take(quota).then_some(Self { sealed: before, confidentiality: self.sealed, ..*self })
+    }
+
+    /// Takes `quota` packets out for a fork. False where fewer remain before half of the limit: new keys are wanted from then
+    /// on, however many unused ones come back.
+    pub(crate) fn take(&mut self, quota: u64) -> bool {
+        let sealed = self.sealed.checked_add(quota).filter(|sealed| *sealed < self.confidentiality / 2);
+        self.is_running_out |= sealed.is_none();
+        self.sealed = sealed.unwrap_or(self.sealed);
+        sealed.is_some()
+    }
+
+    /// Packets that were taken out are here again, unsealed.
+    pub(crate) fn put_back(&mut self, unused: u64) {
+        self.sealed = self.sealed.saturating_sub(unused);
+    }
+
+    /// A fork's part: `quota` packets more were taken out for it.
+    pub(crate) fn extend(&mut self, quota: u64) {
+        self.confidentiality = self.confidentiality.saturating_add(quota);
     }
 
     /// A fork's part is back, split off when `forged_before` had failed. It sealed `beyond` packets that were not counted here,
@@ -80,6 +98,7 @@ impl AeadUsage {
     /// New keys: sealing starts from zero.
     pub(crate) fn on_new_phase(&mut self) {
         self.sealed = 0;
+        self.is_running_out = false;
     }
 
     /// How near the count of sealed packets is to the limit.
@@ -87,7 +106,7 @@ impl AeadUsage {
     pub(crate) fn key_usage(&self) -> KeyUsage {
         if self.sealed >= self.confidentiality {
             KeyUsage::Exhausted
-        } else if self.sealed >= self.confidentiality / 2 {
+        } else if self.is_running_out || self.sealed >= self.confidentiality / 2 {
             KeyUsage::NearLimit
         } else {
             KeyUsage::Fine

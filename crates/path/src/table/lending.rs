@@ -119,6 +119,7 @@ impl Paths {
             leases: Vec::new(),
             lent_bytes: 0,
             bundles: 0,
+            seal_quota: 0,
             appetite: Appetite::default(),
             unanswered_since: None,
             recall: Recall::No,

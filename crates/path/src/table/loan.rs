@@ -47,6 +47,8 @@ pub struct Loan {
     pub lent_bytes: u64,
     /// Bundles of control frames that went there so far.
     pub bundles: u64,
+    /// Packets that may be sealed there, in all since it began.
+    pub seal_quota: u64,
     /// What its holder takes of both, as it said last.
     pub appetite: Appetite,
     /// Since when something that went there has had no answer.
@@ -59,13 +61,15 @@ pub struct Loan {
     pub metrics_told: Option<Instant>,
 }
 
-/// How much the holder of a path can use.
+/// How much the holder of a path can use, and has used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Appetite {
     /// Stream bytes that may be lent to it, in all since the loan began.
     pub until_bytes: u64,
     /// Bundles that have left.
     pub bundles_sent: u64,
+    /// Packets that were sealed.
+    pub packets_sealed: u64,
 }
 
 /// Whether a lent path was asked back.

@@ -300,6 +300,7 @@ impl Loan {
     ) {
         let Held { lent, mut orders, send_queues: queues } = held;
         routes.remove(self.id);
+        tracing::debug!(path = %self.id, why = ?lent.wants_back(), "a thread gives a path back");
         send_queues.absorb(queues);
         engine.take_back(now, lent);
         while let Ok(order) = orders.pop() {

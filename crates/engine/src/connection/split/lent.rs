@@ -31,7 +31,7 @@ const MAX_LEASE_BYTES: u64 = 256 << 10;
 const LEASE_PATIENCE: Duration = Duration::from_millis(5);
 /// A path on which nothing moves for so long goes back.
 const IDLE: Duration = Duration::from_millis(50);
-/// Packets for which its quota must suffice, or it goes back for another: a train.
+/// Packets for which its quota must suffice, or it goes back: a train.
 const QUOTA_RESERVE: u64 = 128;
 
 /// Why a path goes back to its connection.
@@ -238,6 +238,7 @@ impl LentPath {
                 let id = self.id();
                 others.iter().filter(|path| path.path != id).for_each(|path| self.shared.update(*path));
             }
+            Instruction::Quota(quota) => self.keys.extend(quota),
             Instruction::Recall => self.go_back(ReturnReason::Recalled),
         }
     }
@@ -257,7 +258,11 @@ impl LentPath {
         let room = self.path.data_room(now);
         let ready = self.cargo.unsent_bytes();
         let wish = self.ready_bytes(room).saturating_sub(ready);
-        let appetite = Appetite { until_bytes: self.cargo.lent_bytes + wish, bundles_sent: self.cargo.bundles_sent };
+        let appetite = Appetite {
+            until_bytes: self.cargo.lent_bytes + wish,
+            bundles_sent: self.cargo.bundles_sent,
+            packets_sealed: self.keys.packets_sealed(),
+        };
         let mut record = LoanRecord::of(&self.path, room);
         record.snapshot.send.in_flight_bytes += ready;
         Report {
@@ -306,7 +311,7 @@ impl LentPath {
             return None;
         }
         let at = earliest(self.path.deadline(), self.path.receive.deadline());
-        let at = earliest(at, self.held_until);
+        let at = earliest(at, earliest(self.held_until, self.keys.keys.deadline()));
         earliest(at, earliest(self.lease_ends(), Some(self.idle_at())))
     }
 
@@ -328,6 +333,7 @@ impl LentPath {
         }
         self.held_until = self.held_until.filter(|at| *at > now);
         self.path.receive.on_timeout(now);
+        self.keys.keys.on_timeout(now);
         self.poll_timers(now);
         if self.lease_ends().is_some_and(|at| at <= now) {
             let lost = self.cargo.end(|_| true);

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use plait_base::observe::{DropReason, TraceEvent};
 use plait_base::shared_metrics::{PathMetrics, SharedPathMetrics};
 use plait_base::{Instant, PathId, StreamId};
+use plait_crypto::SealQuota;
 use plait_path::LostPacket;
 use plait_path::table::{Appetite, LoanRecord};
 use plait_schedule::Delivery;
@@ -49,6 +50,8 @@ pub(crate) enum Instruction {
     Unlease(StreamId),
     /// How other paths fare, for coupled controllers.
     Metrics(SharedPathMetrics),
+    /// Packets more that may be sealed with the path's keys.
+    Quota(SealQuota),
     /// The path is wanted back.
     Recall,
 }

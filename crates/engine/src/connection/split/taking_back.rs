@@ -207,6 +207,9 @@ impl Coordinator {
             Instruction::Datagrams(input) => {
                 self.handle_datagram(now, input);
             }
+            Instruction::Quota(quota) => {
+                self.connection.keys.iter_mut().for_each(|keys| keys.return_quota(quota));
+            }
             // Later acks repeat it.
             Instruction::Ack(_) | Instruction::Unlease(_) | Instruction::Metrics(_) | Instruction::Recall => {}
         }
@@ -214,6 +217,8 @@ impl Coordinator {
 
     /// How soon the path may be lent again.
     fn note_return(&mut self, now: Instant, id: PathId, loan: &Loan, why: Option<&ReturnReason>) {
+        let is_for_keys =
+            matches!(why, Some(ReturnReason::Quota | ReturnReason::NewPhase)) || self.connection.wants_new_keys(now);
         let Some(place) = self.connection.paths.table.place(id) else { return };
         let Some(slot) = self.connection.paths.table.slot_at_mut(place) else { return };
         let moved_bytes = slot.totals().map_or(0, |totals| loan.moved_bytes(totals));
@@ -221,7 +226,9 @@ impl Coordinator {
         let is_soon = !is_welcome && now.since(loan.since) < LEND_AGAIN_AT_LAST;
         let turn = slot.lending.get_or_insert_default();
         let wait = if is_soon { (turn.wait * 2).clamp(LEND_AGAIN, LEND_AGAIN_AT_LAST) } else { Duration::ZERO };
-        **turn = LendingTurn { not_before: Some(now + wait), wait, ..LendingTurn::default() };
+        // Only the keys wanted it back: it goes again with the new ones.
+        let is_busy = moved_bytes >= WORTH_BYTES && is_for_keys;
+        **turn = LendingTurn { not_before: Some(now + wait), wait, is_busy, ..LendingTurn::default() };
     }
 
     fn read_unread(&mut self, now: Instant, id: PathId, unread: Unread) {
