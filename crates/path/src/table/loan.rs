@@ -11,6 +11,10 @@ use crate::path::Path;
 use crate::send::SendRoom;
 use crate::stats::PathTotals;
 
+/// A lease takes a little less than the room for it. What is left of that is no room: a scheduler would choose the path for it
+/// in place of one that waits for data.
+const LEAST_LEASE_BYTES: u64 = 256;
+
 /// What is known of a path that somebody else serves.
 #[derive(Clone, Copy, Debug)]
 pub struct LoanRecord {
@@ -98,9 +102,10 @@ pub struct LendingTurn {
 }
 
 impl Loan {
-    /// Stream bytes that its holder can still use.
+    /// Stream bytes that its holder can still use; 0 where they are not worth a lease.
     pub fn room(&self) -> u64 {
-        self.appetite.until_bytes.saturating_sub(self.lent_bytes)
+        let room = self.appetite.until_bytes.saturating_sub(self.lent_bytes);
+        if room < LEAST_LEASE_BYTES { 0 } else { room }
     }
 
     /// Bytes that were sent and received meanwhile on a path that has done so much by now.

@@ -10,7 +10,7 @@ use super::rig::LentRig;
 use crate::puppet::{PUPPET, Packet, Rig, Setup, ms, tuple};
 use crate::violations::{encoded, raw, stream};
 
-const SECOND: &str = "192.0.2.2:5000";
+pub const SECOND: &str = "192.0.2.2:5000";
 
 /// An established server with two paths.
 fn two_paths(setup: Setup) -> Rig {
@@ -23,7 +23,7 @@ fn two_paths(setup: Setup) -> Rig {
 }
 
 /// The same with both paths lent.
-fn both_lent(setup: Setup) -> LentRig {
+pub fn both_lent(setup: Setup) -> LentRig {
     let mut lent = LentRig::new(two_paths(setup));
     assert_eq!(lent.lend_again(), 2, "both paths are lent");
     lent

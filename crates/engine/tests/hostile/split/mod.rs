@@ -3,6 +3,7 @@
 mod attacks;
 mod pinned;
 mod rig;
+mod shares;
 mod world;
 
 use std::time::Duration;
