@@ -30,6 +30,8 @@ const MAX_ORDERS: usize = 64;
 const MAX_DATAGRAMS: usize = 256;
 /// Trains sent before others get a turn.
 const MAX_TRAINS: usize = 8;
+/// Trains after which the connection hears what left, so that it gives more before the last has.
+const TOLD_TRAINS: usize = 4;
 /// When a ring that was full is looked at again.
 const FULL_RING_WAIT: Duration = Duration::from_millis(1);
 
@@ -173,7 +175,13 @@ impl Holder {
         }
         // What arrived is handed over before it is acknowledged, and what was sent is reported.
         let mut is_told = tell(now, lent, &mut self.news);
-        if send(cx, now, (lent, send_queues), &mut self.buffer, (&self.tally, &self.halt)) == Backlog::Left {
+        let report = |lent: &mut LentPath| {
+            if tell(now, lent, &mut self.news) {
+                self.connection.0.ring();
+            }
+        };
+        let flags = (&*self.tally, &*self.halt);
+        if send(cx, now, (lent, send_queues), &mut self.buffer, flags, report) == Backlog::Left {
             work = Backlog::Left;
         }
         is_told |= tell(now, lent, &mut self.news);
@@ -226,17 +234,21 @@ fn tell(now: Instant, lent: &mut LentPath, news: &mut Producer<News>) -> bool {
     is_told
 }
 
-/// Sends while the path has something to say and its socket room for it.
+/// Sends while the path has something to say and its socket room for it, and reports now and then.
 fn send(
     cx: &Context<'_>,
     now: Instant,
     (lent, send_queues): (&mut LentPath, &mut SendQueues),
     buffer: &mut Vec<u8>,
     (tally, halt): (&WorkerTally, &AtomicBool),
+    mut report: impl FnMut(&mut LentPath),
 ) -> Backlog {
     send_queues.flush(cx);
     let max_segments = send_queues.sockets().max_segments();
-    for _ in 0..MAX_TRAINS {
+    for count in 0..MAX_TRAINS {
+        if count > 0 && count % TOLD_TRAINS == 0 {
+            report(lent);
+        }
         for datagram in send_queues.take_too_large() {
             lent.on_too_large(now, datagram.bytes);
         }

@@ -145,8 +145,10 @@ impl Server {
         let mut command = Command::new(program);
         command.args(["perf", "server", "--quiet", "--listen", "127.0.0.1:0", "--scheduler", "round-robin"]);
         if args.null_receiver {
-            // One thread takes less for a packet than two, and is enough for it.
-            command.args(["--threads", "1", "--null-receiver"]).stderr(Stdio::null());
+            // One thread takes less for a packet than two: it has as many as the sender only where they have cores of their own.
+            let cores = std::thread::available_parallelism().map_or(1, usize::from);
+            let threads = if cores > 2 * threads as usize { threads } else { 1 };
+            command.args(["--threads", &threads.to_string(), "--null-receiver"]).stderr(Stdio::null());
         } else {
             command.args(["--threads", &threads.to_string()]);
         }
