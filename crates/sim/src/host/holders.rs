@@ -362,7 +362,7 @@ impl Holders {
         (session.key_phase() == 0 && !is_right).then(|| format!("{sealed} packets counted as sealed, {sent} sent"))
     }
 
-    /// Everything that is on its way arrives, and every path comes back.
+    /// Everything that is on its way arrives, and every path comes back but those that fell with their worker, which are given up.
     pub(super) fn join(&mut self, now: Instant, coordinator: &mut Coordinator) {
         for worker in &mut self.workers {
             let told: Vec<Up> = worker.up.items.drain(..).map(|(_, message)| message).collect();
@@ -379,6 +379,10 @@ impl Holders {
             }
             held.into_iter().for_each(|lent| coordinator.take_back(now, lent));
         }
+        // The run may end before the patience with a worker that fell unseen does.
+        let ids = coordinator.connection().paths().ids();
+        let fallen: Vec<PathId> = ids.into_iter().filter(|id| coordinator.is_lent(*id)).collect();
+        fallen.into_iter().for_each(|id| coordinator.on_gone(now, id));
     }
 }
 
