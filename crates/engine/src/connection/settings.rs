@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use plait_base::Violation;
-use plait_crypto::ClientTlsConfig;
+use plait_base::{Instant, Violation};
+use plait_crypto::{ClientTlsConfig, OneRttKeys};
 use plait_wire::Version;
 use plait_wire::header::FixedBitRule;
 
@@ -41,6 +41,11 @@ impl Settings {
             true => FixedBitRule::Ignored,
             false => FixedBitRule::MustBeSet,
         }
+    }
+
+    /// True when these keys are to be updated as soon as that is allowed.
+    pub(crate) fn wants_new_keys(&self, keys: Option<&OneRttKeys>, now: Instant) -> bool {
+        keys.is_some_and(|keys| keys.wants_update(now, self.transport.timing.key_update_interval))
     }
 
     /// True on a server whose clients may go on from another address of theirs to this one of ours.

@@ -133,7 +133,7 @@ fn a_fork_says_when_its_quota_comes_to_an_end() {
 
 #[test]
 fn forks_made_in_the_middle_of_an_update_open_late_packets_of_the_old_keys() {
-    // RFC 9001 6.5-1
+    // RFC 9001 6.5
     let (mut a, mut b) = settled();
     let late = seal(&mut b, 5, &mut SealMark::default()).unwrap();
     let later = late.clone();

@@ -64,17 +64,11 @@ impl Connection {
         }
         // RFC 9001 6.6: the AEAD's limit comes near, or the keys are as old as configured. A sender that always has more to
         // send must not put it off.
-        if !self.paths.table.has_lent() && self.wants_new_keys(now) {
+        if !self.paths.table.has_lent() && self.settings.wants_new_keys(self.keys.as_deref(), now) {
             // Refused while the peer has not confirmed the last one; it is tried again with the next packets.
             let _ = self.update_keys(now);
         }
         transmit
-    }
-
-    /// True when keys are to be updated as soon as that is allowed.
-    pub(super) fn wants_new_keys(&self, now: Instant) -> bool {
-        let interval = self.settings.transport.timing.key_update_interval;
-        self.keys.as_ref().is_some_and(|keys| keys.wants_update(now, interval))
     }
 
     /// Challenges and responses on addresses other than the path's own.

@@ -265,7 +265,7 @@ impl Coordinator {
 
     /// True where something waits for which all paths must be here.
     fn wants_all_paths(&self, now: Instant) -> bool {
-        let Connection { lifecycle, receive, paths, streams, .. } = &self.connection;
+        let Connection { lifecycle, receive, paths, streams, settings, keys, .. } = &self.connection;
         // The rest of what there is to send has left: which path repeats what of others is decided with all of them here.
         let is_tail = streams.unsent_bytes() == 0
             && streams.has_unacked()
@@ -277,7 +277,7 @@ impl Coordinator {
             || !lifecycle.is_open()
             || !receive.deferred.is_empty()
             || paths.wants_all_paths(now)
-            || self.connection.wants_new_keys(now)
+            || settings.wants_new_keys(keys.as_deref(), now)
     }
 
     /// The next message, and for whoever serves which path.

@@ -217,10 +217,11 @@ impl Coordinator {
 
     /// How soon the path may be lent again.
     fn note_return(&mut self, now: Instant, id: PathId, loan: &Loan, why: Option<&ReturnReason>) {
-        let is_for_keys =
-            matches!(why, Some(ReturnReason::Quota | ReturnReason::NewPhase)) || self.connection.wants_new_keys(now);
-        let Some(place) = self.connection.paths.table.place(id) else { return };
-        let Some(slot) = self.connection.paths.table.slot_at_mut(place) else { return };
+        let Connection { paths, settings, keys, .. } = &mut self.connection;
+        let is_for_keys = matches!(why, Some(ReturnReason::Quota | ReturnReason::NewPhase))
+            || settings.wants_new_keys(keys.as_deref(), now);
+        let Some(place) = paths.table.place(id) else { return };
+        let Some(slot) = paths.table.slot_at_mut(place) else { return };
         let moved_bytes = slot.totals().map_or(0, |totals| loan.moved_bytes(totals));
         let is_welcome = matches!(why, Some(ReturnReason::Quota | ReturnReason::Idle)) || moved_bytes >= WORTH_BYTES;
         let is_soon = !is_welcome && now.since(loan.since) < LEND_AGAIN_AT_LAST;
