@@ -8,12 +8,15 @@ use plait_base::PathId;
 use plait_base::shared_metrics::{PathMetrics, SharedPathMetrics};
 
 use crate::controller::{Acked, Congestion, CongestionController, CongestionKind, RttSample};
+use crate::linked_start::LinkedStart;
 use crate::window::{SlowStart, Window};
 
 /// The formulas that tell one coupled controller from another.
 pub(crate) trait Rule: Debug + Default + Send {
     /// The controller's name.
     const NAME: &'static str;
+    /// Whether the slow starts of all paths together grow as one flow's would.
+    const LINKS_START: bool = false;
 
     /// Segments by which the window grows for each segment acked in congestion avoidance; may be negative.
     fn increase(&self, own: &CoupledPath<'_>) -> f64;
@@ -60,6 +63,7 @@ pub(crate) struct Linked<R> {
     path: PathId,
     pub(crate) window: Window,
     pub(crate) rule: R,
+    start: LinkedStart,
     /// As of the last ACK.
     pub(crate) rtt: RttSample,
     /// Window and threshold before the last congestion event, bytes.
@@ -70,7 +74,8 @@ impl<R: Rule> Linked<R> {
     /// A controller for `path` with an initial window for datagrams of `mss` bytes.
     pub(crate) fn new(path: PathId, mss: u64, slow_start: SlowStart) -> Self {
         let window = Window::new(mss, slow_start);
-        Self { path, window, rule: R::default(), rtt: RttSample::default(), before: None }
+        let start = LinkedStart::default();
+        Self { path, window, rule: R::default(), start, rtt: RttSample::default(), before: None }
     }
 
     fn place<'a>(&self, shared: &'a SharedPathMetrics) -> Option<CoupledPath<'a>> {
@@ -103,6 +108,9 @@ impl<R: Rule> CongestionController for Linked<R> {
     fn on_acked(&mut self, ack: &Acked, shared: &SharedPathMetrics) {
         self.rtt = ack.rtt;
         self.rule.on_acked(ack.bytes_total.max(ack.bytes));
+        if R::LINKS_START {
+            self.start.on_acked(ack, &mut self.window, shared);
+        }
         let bytes = self.window.slow_start(ack);
         if bytes > 0
             && let Some(place) = self.place(shared)

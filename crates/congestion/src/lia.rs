@@ -1,4 +1,5 @@
-//! LIA, the linked increases algorithm (RFC 6356): as aggressive in sum as one Reno on the best path.
+//! LIA, the linked increases algorithm (RFC 6356): as aggressive in sum as one Reno on the best path, in slow start too
+//! (`linked_start.rs`).
 
 use plait_base::{Instant, PathId};
 
@@ -39,6 +40,7 @@ fn linked_increase(paths: impl Iterator<Item = Sibling> + Clone) -> f64 {
 
 impl Rule for LiaRule {
     const NAME: &'static str = "lia";
+    const LINKS_START: bool = true;
 
     fn increase(&self, own: &CoupledPath<'_>) -> f64 {
         // RFC 6356 3: never more aggressive on a path than Reno alone.

@@ -22,6 +22,7 @@ mod facts;
 mod hystart;
 mod hystart_linux;
 mod lia;
+mod linked_start;
 mod math;
 mod newreno;
 mod olia;

@@ -51,6 +51,8 @@ pub(crate) struct Window {
     /// Growth (or shrinkage) of less than a byte that has not been applied yet, in (-1, 1).
     fraction: f64,
     watch: Watch,
+    /// When slow start last gave a part to another path, and the part that it kept.
+    given: Option<(Instant, f64)>,
 }
 
 impl Window {
@@ -68,6 +70,7 @@ impl Window {
                 SlowStart::LinuxHyStart => Watch::LinuxHyStart(LinuxHyStart::default()),
                 SlowStart::Onset => Watch::Onset(Box::default()),
             },
+            given: None,
         }
     }
 
@@ -96,6 +99,24 @@ impl Window {
         self.bytes < self.ssthresh
     }
 
+    /// True in slow start before any threshold is known.
+    pub(crate) fn is_first_slow_start(&self) -> bool {
+        self.ssthresh == NO_THRESHOLD
+    }
+
+    /// True while the window waits for a verdict on a queue.
+    pub(crate) fn is_holding(&self) -> bool {
+        matches!(&self.watch, Watch::Onset(onset) if onset.is_holding())
+    }
+
+    /// Leaves `part` of the window, at most half of it, to another path. What is under way left at the larger window, and
+    /// grows the smaller one in proportion.
+    pub(crate) fn give(&mut self, part: f64, now: Instant) {
+        let kept = 1.0 - part.clamp(0.0, 0.5);
+        self.bytes = ((self.bytes as f64 * kept) as u64).max(minimum_window(self.mss));
+        self.given = Some((now, kept));
+    }
+
     /// Lets slow start take its part of the acked bytes; returns what is left for congestion avoidance.
     pub(crate) fn slow_start(&mut self, ack: &Acked) -> u64 {
         let eligible = if ack.limit == Limit::Window { ack.bytes } else { 0 };
@@ -111,6 +132,10 @@ impl Window {
             self.bytes += growth;
             return eligible - growth;
         }
+        let eligible = match self.given.filter(|(at, _)| ack.sent_at < *at) {
+            Some((_, kept)) => (eligible as f64 * kept) as u64,
+            None => eligible,
+        };
         let ack = &Acked { rtt: ack.rtt.by_own_way(), ..*ack };
         let over = match &mut self.watch {
             Watch::Standard => {
@@ -197,8 +222,7 @@ impl Window {
     /// Two windows per RTT in slow start, so that pacing does not hold back its doubling; else, and while slow start
     /// holds the window, the pacer's default.
     pub(crate) fn pacing_rate(&self, rtt: Duration) -> Option<u64> {
-        let holds = matches!(&self.watch, Watch::Onset(onset) if onset.is_holding());
-        if !self.in_slow_start() || rtt.is_zero() || (holds && self.ssthresh == NO_THRESHOLD) {
+        if !self.in_slow_start() || rtt.is_zero() || (self.is_holding() && self.ssthresh == NO_THRESHOLD) {
             return None;
         }
         let rate = u128::from(self.bytes) * 2 * 1_000_000_000 / rtt.as_nanos();
