@@ -15,7 +15,7 @@ mod tests;
 mod tokens;
 mod transport;
 
-pub use client::{ATTEMPT_DELAY, ClientConfig};
+pub use client::{ClientConfig, NETWORK_DELAY};
 pub use endpoint::EndpointConfig;
 pub use extension::Extension;
 pub use path_tuning::MigrationPolicy;

@@ -36,7 +36,7 @@ use waiting::{Waiting, WaitingLimits};
 pub use connect::ConnectError;
 pub use incoming::{AcceptCause, AcceptError, Incoming, RetryError};
 pub use known::KnownIds;
-pub use race::{Race, pairs};
+pub use race::{AttemptDelays, Race, pairs};
 pub use receive::Received;
 
 /// All connections of one or more sockets that share connection ids.

@@ -1,7 +1,7 @@
 //! Whose turn it is while no pair of addresses has answered: a client's attempts, one soon after the other (RFC 8305 5).
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use plait_base::limits::MAX_CONNECT_ATTEMPTS;
@@ -10,6 +10,15 @@ use plait_base::{FourTuple, Instant};
 /// An attempt that was answered gets so many times the time of this answer before another one begins.
 const ANSWERED_PATIENCE: u32 = 2;
 
+/// How long an attempt goes unanswered before the next begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AttemptDelays {
+    /// Where that one is from an address of ours of the same IP version that had no attempt yet: most often another network.
+    pub network: Duration,
+    /// Where it is from one that had, or of another IP version, which may be the same network.
+    pub other: Duration,
+}
+
 /// Pairs of addresses on which a client tries to reach a server, and when the next has its turn.
 ///
 /// It knows nothing of the attempts themselves. Whoever makes them tells it how they fare, asks for the next pair at
@@ -17,21 +26,30 @@ const ANSWERED_PATIENCE: u32 = 2;
 #[derive(Clone, Debug)]
 pub struct Race {
     waiting: VecDeque<FourTuple>,
-    delay: Duration,
+    /// Our addresses that had their turn.
+    tried: Vec<IpAddr>,
+    delays: AttemptDelays,
     next_at: Instant,
 }
 
 impl Race {
-    /// Attempts on `pairs`, `delay` apart, the first at once. What comes twice, or after
+    /// Attempts on `pairs`, `delays` apart, the first at once. What comes twice, or after
     /// [`MAX_CONNECT_ATTEMPTS`] others, is left out.
-    pub fn new(now: Instant, delay: Duration, pairs: impl IntoIterator<Item = FourTuple>) -> Self {
+    pub fn new(now: Instant, delays: AttemptDelays, pairs: impl IntoIterator<Item = FourTuple>) -> Self {
         let mut waiting = VecDeque::new();
         for pair in pairs {
             if waiting.len() < MAX_CONNECT_ATTEMPTS && !waiting.contains(&pair) {
                 waiting.push_back(pair);
             }
         }
-        Self { waiting, delay, next_at: now }
+        Self { waiting, tried: Vec::new(), delays, next_at: now }
+    }
+
+    /// How long the pair that comes next waits for an answer to those before.
+    fn delay(&self) -> Duration {
+        let Some(next) = self.waiting.front().map(|pair| pair.local.ip()) else { return self.delays.other };
+        let is_other_version = self.tried.iter().all(|ip| ip.is_ipv4() != next.is_ipv4());
+        if is_other_version || self.tried.contains(&next) { self.delays.other } else { self.delays.network }
     }
 
     /// The pair whose turn has come.
@@ -40,7 +58,8 @@ impl Race {
             return None;
         }
         let next = self.waiting.pop_front()?;
-        self.next_at = now + self.delay;
+        self.tried.push(next.local.ip());
+        self.next_at = now + self.delay();
         Some(next)
     }
 
@@ -57,7 +76,7 @@ impl Race {
     /// The attempt that began at `began` was answered. Others wait, as its handshake is likely to be done soon; only not
     /// for ever, as what comes next may be lost.
     pub fn on_answered(&mut self, now: Instant, began: Instant) {
-        self.next_at = self.next_at.max(now + (now.since(began) * ANSWERED_PATIENCE).max(self.delay));
+        self.next_at = self.next_at.max(now + (now.since(began) * ANSWERED_PATIENCE).max(self.delay()));
     }
 }
 
@@ -88,6 +107,7 @@ mod tests {
     use super::*;
 
     const DELAY: Duration = Duration::from_millis(250);
+    const DELAYS: AttemptDelays = AttemptDelays { network: Duration::from_millis(10), other: DELAY };
 
     fn at(ms: u64) -> Instant {
         Instant::ZERO + Duration::from_millis(ms)
@@ -102,7 +122,7 @@ mod tests {
     }
 
     fn race(pairs: u16) -> Race {
-        Race::new(at(0), DELAY, (0..pairs).map(pair))
+        Race::new(at(0), DELAYS, (0..pairs).map(pair))
     }
 
     /// All turns from now on, with their times in milliseconds.
@@ -150,10 +170,25 @@ mod tests {
     }
 
     #[test]
+    fn another_network_is_tried_sooner() {
+        // RFC 8305 8: at least 10 ms
+        let locals = ["10.0.0.1:1", "10.0.1.1:1", "10.0.1.1:2", "[2001:db8::1]:1", "[2001:db8::2]:1"].map(address);
+        let pairs = locals.map(|local| FourTuple { local, remote: address("10.9.0.1:443") });
+        let mut race = Race::new(at(0), DELAYS, pairs);
+        let times: Vec<_> = turns(&mut race).iter().map(|(at, _)| *at).collect();
+        // The same address again, and then another IP version, may be the same network.
+        assert_eq!(times, [0, 10, 260, 510, 520]);
+        let mut race = Race::new(at(0), DELAYS, pairs);
+        race.poll(at(0));
+        race.on_answered(at(9), at(0));
+        assert_eq!(race.deadline(), Some(at(27)), "one that was answered gets twice its time");
+    }
+
+    #[test]
     fn attempts_are_few() {
-        let mut many = Race::new(at(0), DELAY, (0..1000).map(|n| pair(n % 500)));
+        let mut many = Race::new(at(0), DELAYS, (0..1000).map(|n| pair(n % 500)));
         assert_eq!(turns(&mut many).len(), MAX_CONNECT_ATTEMPTS);
-        let mut same = Race::new(at(0), DELAY, [pair(1), pair(1), pair(2)]);
+        let mut same = Race::new(at(0), DELAYS, [pair(1), pair(1), pair(2)]);
         assert_eq!(turns(&mut same), [(0, pair(1)), (250, pair(2))]);
     }
 

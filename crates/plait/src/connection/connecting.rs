@@ -84,7 +84,7 @@ impl Contest {
         server_name: &str,
     ) -> Box<Self> {
         let began = endpoint.clock().now();
-        let race = Race::new(began, config.attempt_delay_to(server_name), pairs.iter().copied());
+        let race = Race::new(began, config.attempt_delays_to(server_name), pairs.iter().copied());
         let server_name = server_name.to_owned();
         Box::new(Self { endpoint, config, server_name, race, began, attempts: Vec::new(), timer: None })
     }

@@ -163,6 +163,34 @@ fn a_known_round_trip_spares_the_second_attempt() {
 }
 
 #[test]
+fn the_attempt_that_loses_is_closed_at_once() {
+    // RFC 9000 10.2.3, RFC 8305 8: 10 ms at least
+    run(async {
+        let (server_config, mut config) = configs();
+        let (server, address) = serve(server_config);
+        let (address, counts) = far_away(address, Duration::from_millis(200)).await;
+        config.attempt_delay(Duration::ZERO);
+        let client = endpoint(None, &["127.0.0.1", "127.0.0.2"]);
+        let connection = client.connect_with(config, address, "localhost")?.await?;
+        let attempts = connection.attempts();
+        assert_eq!(attempts.len(), 2, "{attempts:?}");
+        assert!(attempts[1].after >= Duration::from_millis(10), "{attempts:?}");
+        let won = attempts.iter().find(|attempt| attempt.outcome == AttemptOutcome::Connected);
+        let lost = attempts.iter().find(|attempt| attempt.outcome != AttemptOutcome::Connected).unwrap();
+        assert_eq!(connection.local_ip(), won.map(|attempt| attempt.tuple.local.ip()));
+        // The first packet, and what tells the server: it would keep the connection for its idle time otherwise.
+        let spent = || counts.lock().unwrap().get(&lost.tuple.local.ip()).copied().unwrap_or_default();
+        let told = async {
+            while spent() < 2 || server.open_connections() > 1 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(10), told).await?;
+        check(&client, connection).await
+    });
+}
+
+#[test]
 #[cfg(target_os = "linux")]
 fn a_closed_port_ends_it_at_once() {
     run(async {

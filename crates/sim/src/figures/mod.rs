@@ -24,7 +24,7 @@ mod tests;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use plait_engine::config::ATTEMPT_DELAY;
+use plait_engine::config::NETWORK_DELAY;
 
 use crate::campaign::{Campaign, CampaignError, Doing, Row, Shard, Store};
 use crate::command::{CommandError, Pictures, set_over, write_page};
@@ -241,12 +241,12 @@ impl FigureFiles {
 /// Head of the table that [`FigureFiles::markdown`] gives the rows of.
 pub const MARKDOWN_HEAD: &str = "| figure | of what | published | here |\n|---|---|---|---|\n";
 
-/// What stands in captions for [`ATTEMPT_DELAY`].
-const TRIES_AFTER: &str = "{ATTEMPT_DELAY}";
+/// What stands in captions for [`NETWORK_DELAY`].
+const TRIES_AFTER: &str = "{NETWORK_DELAY}";
 
 /// Where a family of figures differs from the paper's by its making, and what its figures allow for.
 fn caption(name: &str) -> Option<String> {
-    let tries_after = format!("{} ms", ATTEMPT_DELAY.as_millis());
+    let tries_after = format!("{} ms", NETWORK_DELAY.as_millis());
     differences(name).map(|text| text.replace(TRIES_AFTER, &tries_after))
 }
 
@@ -271,7 +271,7 @@ fn differences(name: &str) -> Option<&'static str> {
             "pairs have one network, transfer and seed, and networks count alike however many seeds they have; allowed for, where \
              the initial path is the worse one: that a start over it is later, as runs over either path alone show it (the first \
              byte of a download, the handshake and a round trip of an upload), and at most by what the client waits before it \
-             tries the next path: {ATTEMPT_DELAY}, and twice that where its handshake is done before one over the next path could be; in brackets \
+             tries the next path: {NETWORK_DELAY}, and twice that where its handshake is done before one over the next path could be; in brackets \
              nothing is"
         }
         "ack" => {
@@ -293,7 +293,7 @@ fn differences(name: &str) -> Option<&'static str> {
             "pairs have one network, transfer and seed; the better path is the one with the smaller median alone; in brackets what is \
              raw, else a start over the worse path is allowed for as late as runs over either path alone show it: the first byte of \
              a download, the handshake and a round trip of an upload, and at most what the client waits before it tries the next \
-             path: {ATTEMPT_DELAY}, and twice that where its handshake is done before one over the next path could be; of requests the time is \
+             path: {NETWORK_DELAY}, and twice that where its handshake is done before one over the next path could be; of requests the time is \
              the one that one answer in twenty exceeds; gain is rate that comes to that of the better path, all other percentages are time that does"
         }
         "startup" => {

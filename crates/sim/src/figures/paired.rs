@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use plait_engine::config::ATTEMPT_DELAY;
+use plait_engine::config::NETWORK_DELAY;
 
 use crate::campaign::{Row, spread};
 use crate::command::CommandError;
@@ -225,10 +225,10 @@ fn pair_up(contest: &Contest, rows: &[Row]) -> Vec<Compared> {
 }
 
 /// By how much the initial path can delay a start at most, seconds, its least round trip and that of the next path in milliseconds.
-/// Another handshake begins on the next path after [`ATTEMPT_DELAY`]. Where the one over the initial path is done before, request and
+/// Another handshake begins on the next path after [`NETWORK_DELAY`]. Where the one over the initial path is done before, request and
 /// answer go that way too, and each is later by the difference of the two round trips, which is less than the delay then.
 fn longest_wait(initial_rtt: Option<f64>, next_rtt: Option<f64>) -> f64 {
-    let delay = ATTEMPT_DELAY.as_secs_f64();
+    let delay = NETWORK_DELAY.as_secs_f64();
     // A run that left its path has no figures of it.
     let is_late = initial_rtt.zip(next_rtt).is_some_and(|(initial, next)| (initial - next) / 1e3 > delay);
     if is_late { delay } else { 2.0 * delay }
@@ -354,10 +354,10 @@ mod tests {
 
     #[test]
     fn pairs_are_held_against_the_better_path_of_the_same_seed() {
-        // Path 1 alone is the better one; from path 0 a run begins 150 ms later.
-        let (slow, fast) = ([row(9.0, 250.0), row(9.5, 250.0)], [row(2.0, 100.0), row(3.0, 100.0)]);
+        // Path 1 alone is the better one; from path 0 a run begins 15 ms later.
+        let (slow, fast) = ([row(0.9, 115.0), row(0.95, 115.0)], [row(0.2, 100.0), row(0.3, 100.0)]);
         let (from_slow, from_fast) =
-            ([row(2.15, 250.0), row(3.25, 250.0)], [row(1.0, 100.0), row(f64::INFINITY, 100.0)]);
+            ([row(0.215, 115.0), row(0.325, 115.0)], [row(0.1, 100.0), row(f64::INFINITY, 100.0)]);
         let rows: Vec<Row> = [slow, fast, from_slow, from_fast].concat();
         let compared = pair_up(&contest(Load::Download(1000)), &rows);
         let [worse_first, best_first] = &compared[..] else { panic!("{compared:?}") };
@@ -376,8 +376,8 @@ mod tests {
             row.cells.push((format!("path{path}_rtt_min_ms"), ms.to_string()));
             row
         };
-        // The handshake over 50 ms, begun after 100, is done before the one over 151 ms, and after the one over 150.
-        for (rtt_ms, later) in [(151.0, 0.1), (150.0, 0.2)] {
+        // The handshake over 50 ms, begun after 10, is done before the one over 61 ms, and after the one over 60.
+        for (rtt_ms, later) in [(61.0, 0.01), (60.0, 0.02)] {
             let (slow, fast) = (with_rtt(0, row(9.0, 1200.0), rtt_ms), with_rtt(1, row(2.0, 100.0), 50.0));
             let rows = [slow, fast, row(2.8, 400.0), row(1.0, 100.0)];
             let compared = pair_up(&Contest { seeds: 1, ..contest(Load::Download(1000)) }, &rows);

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use plait_engine::config::ATTEMPT_DELAY;
+use plait_engine::config::NETWORK_DELAY;
 
 use super::{FigureRequest, RanWith, figure, list};
 use crate::campaign::Campaign;
@@ -32,7 +32,7 @@ fn plain(stop: &AtomicBool) -> FigureRequest<'_> {
 fn captions_say_after_what_time_another_path_is_tried() {
     for name in ["never-worse", "profiles"] {
         let caption = super::caption(name).unwrap();
-        let tries = format!("tries the next path: {} ms, and twice that", ATTEMPT_DELAY.as_millis());
+        let tries = format!("tries the next path: {} ms, and twice that", NETWORK_DELAY.as_millis());
         assert!(caption.contains(&tries), "{caption}");
     }
     for (name, _) in list() {

@@ -51,7 +51,7 @@ impl Attempts {
         remote: SocketAddr,
         app: Box<dyn App>,
     ) -> Self {
-        let race = Race::new(start, config.attempt_delay_to(SERVER_NAME), pairs(locals, &[remote]));
+        let race = Race::new(start, config.attempt_delays_to(SERVER_NAME), pairs(locals, &[remote]));
         Self { race, config, under_way: Vec::new(), app: Some(app) }
     }
 

@@ -400,17 +400,17 @@ fn first_and_any(sets: &[(&str, &str)]) -> [Outcome; 2] {
 #[test]
 fn another_path_is_tried_where_the_first_is_silent_and_only_then() {
     // The first path answers in time: nobody notices that another might have been tried.
-    let [first, any] = first_and_any(&[]);
+    let [first, any] = first_and_any(&[("path.0.rtt_ms", "8")]);
     assert_eq!((first.digest, &first.end), (any.digest, &any.end));
     assert_eq!(any.end, End::Complete);
 
-    // RFC 8305 5: 100 ms later the second path has its turn, and its RTT is 30 ms.
+    // RFC 8305 8: 10 ms later the second path has its turn, and its RTT is 30 ms.
     for kind in ["download", "upload"] {
         let late = [("path.0.rtt_ms", "700"), ("transfer.kind", kind)];
         let [first, any] = first_and_any(&late);
         assert_eq!((&first.end, &any.end, any.verified_bytes), (&End::Complete, &End::Complete, 2_000_000), "{kind}");
         let ms = |outcome: &Outcome| outcome.handshake.unwrap().as_millis();
-        assert!(ms(&first) >= 700 && (130..150).contains(&ms(&any)), "{kind}: {} and {}", ms(&first), ms(&any));
+        assert!(ms(&first) >= 700 && (40..60).contains(&ms(&any)), "{kind}: {} and {}", ms(&first), ms(&any));
         assert!(any.elapsed < first.elapsed && any.faults.is_empty(), "{:?} {:?}", any.elapsed, any.faults);
         let of = |path: usize| any.paths[path].sender.sent_bytes;
         assert!(of(1) > of(0) && of(0) > 0, "{kind}: both paths carry: {} {}", of(0), of(1));

@@ -165,7 +165,7 @@ pub struct Endpoints {
 pub struct HandshakePlan {
     /// Path of the first attempt.
     pub initial_path: usize,
-    /// Whether it is the only one; otherwise another begins on the next path where none is answered within 100 ms (RFC 8305 5).
+    /// Whether it is the only one; otherwise another begins on the next path where none is answered within 10 ms (RFC 8305 8).
     /// Without an extension it is.
     pub first_path_only: bool,
 }
