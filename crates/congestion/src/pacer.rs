@@ -95,16 +95,22 @@ impl Pacer {
         self.rested = self.credit == terms.burst;
     }
 
+    /// True where a datagram of `bytes` may leave by what was credited last, at whatever pace: nearly all of a train do, and
+    /// [`Self::ready_at`] need not be asked, for which the controller would have to reckon its rate.
+    #[inline]
+    pub fn has_credit(&self, now: Instant, bytes: u64) -> bool {
+        let needed = i128::from(bytes) * NANOS as i128;
+        let credit = self.tight.map_or(self.credit, |tight| tight.credit.min(self.credit));
+        self.primed && self.refilled_at >= now && credit >= needed
+    }
+
     /// Whether a datagram of the pace's size may leave now (none), or when to ask again. It changes nothing.
     #[inline]
     pub fn ready_at(&self, now: Instant, pace: &Pace) -> Option<Instant> {
-        let needed = i128::from(pace.max_datagram_bytes) * NANOS as i128;
-        if self.primed
-            && self.refilled_at >= now
-            && self.tight.map_or(self.credit, |tight| tight.credit.min(self.credit)) >= needed
-        {
+        if self.has_credit(now, pace.max_datagram_bytes) {
             return None;
         }
+        let needed = i128::from(pace.max_datagram_bytes) * NANOS as i128;
         let terms = self.terms(pace)?;
         let credit = self.credit_at(now, &terms);
         let credit = self.tight_at(now, pace, &terms).map_or(credit, |tight| tight.min(credit));

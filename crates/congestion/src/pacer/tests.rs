@@ -22,6 +22,9 @@ fn refilled(
     let before = pacer.ready_at(now, &pace);
     pacer.refill(now, &pace);
     assert_eq!(pacer.ready_at(now, &pace), before, "asking shows what refilling gives");
+    let has_credit = pacer.has_credit(now, max_datagram_bytes);
+    // Without any pace nothing is credited, and nothing held.
+    assert!(has_credit == before.is_none() || (before.is_none() && srtt.is_zero()), "{has_credit} but {before:?}");
     before
 }
 

@@ -380,7 +380,8 @@ impl SendFlow {
                 None => return SendRoom::Window,
             }
         }
-        if self.config.pacing == Pacing::Off {
+        let has_credit = || self.pacer.has_credit(now, u64::from(self.config.max_datagram_bytes));
+        if self.config.pacing == Pacing::Off || has_credit() {
             return SendRoom::Free;
         }
         match self.pacer.ready_at(now, &self.pace()) {
