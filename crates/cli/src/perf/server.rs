@@ -156,10 +156,16 @@ impl PerfServer {
             };
             client.streams.fetch_add(1, Ordering::Relaxed);
             let (server, client) = (Arc::clone(&self), Arc::clone(&client));
-            tokio::spawn(async move {
+            let stream = async move {
                 server.on_stream(&client, writer, reader).await;
                 client.streams.fetch_sub(1, Ordering::Relaxed);
-            });
+            };
+            // Where the client may open further paths, threads are to serve those, and the load keeps off them.
+            if connection.is_multipath() {
+                tokio::spawn(stream);
+            } else {
+                connection.spawn(stream);
+            }
         }
     }
 

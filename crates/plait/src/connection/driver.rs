@@ -122,8 +122,8 @@ impl Driver {
     /// Goes on as a task of the application's runtime.
     pub(crate) fn move_to_application(mut self: Box<Self>) {
         self.seat = None;
-        self.shared.leave_thread();
-        let runtime = self.endpoint.runtime.clone();
+        self.shared.home.leave_thread();
+        let runtime = self.shared.home.application().clone();
         let _runtime = runtime.enter();
         // A timer belongs to the runtime that it was made in.
         self.timer = Box::pin(tokio::time::sleep_until(self.shared.clock.for_timer(Instant::ZERO)));

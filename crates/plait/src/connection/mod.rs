@@ -3,12 +3,14 @@
 mod attempt;
 mod connecting;
 mod driver;
+mod home;
 mod inbox;
 mod policies;
 mod resident;
 mod state;
 mod stats;
 
+use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +20,7 @@ use plait_base::{Dir, PathId, Side, StreamId};
 use plait_crypto::{ExportError, UpdateRefused};
 use plait_engine::connection::{ConnectionError, HandshakeSummary};
 use rustls_pki_types::CertificateDer;
+use tokio::task::JoinHandle;
 
 use crate::stream::{Early, RecvStream, SendStream};
 use crate::wakers::until;
@@ -26,6 +29,7 @@ pub use attempt::{Attempt, AttemptOutcome};
 pub(crate) use connecting::Contest;
 pub use connecting::{Connecting, ZeroRttAccepted};
 pub(crate) use driver::Driver;
+pub(crate) use home::Home;
 pub(crate) use inbox::{Inbox, InboxBudget, cost};
 pub(crate) use resident::Resident;
 pub(crate) use state::{ConnectionRef, Shared, Standing, State};
@@ -209,6 +213,42 @@ impl Connection {
     /// True once both ends agreed on RFC 10069 or Multiflow: the connection may use several paths.
     pub fn is_multipath(&self) -> bool {
         self.shared.lock().engine.connection().is_multipath()
+    }
+
+    /// Runs a task of the application beside this connection: on the thread of the endpoint that serves it
+    /// ([`EndpointConfig::workers`](crate::EndpointConfig::workers)), where no other thread has to be woken for what arrives. A client's
+    /// connection has no such thread, nor has one with several paths, which several threads serve: their tasks run on the
+    /// runtime that the endpoint was made in. A task stays where it begins.
+    ///
+    /// That thread serves other connections as well, so a task there must not block, nor compute for long without `.await`. It ends with
+    /// the endpoint and its connections at the latest.
+    ///
+    /// ```
+    /// # mod support { include!("../../doc/pair.in"); }
+    /// # use support::*;
+    /// # run(async {
+    /// # let (client, server) = pair().await;
+    /// let beside = server.clone();
+    /// let greeted = server.spawn(async move {
+    ///     let mut greeting = beside.open_uni().await?;
+    ///     greeting.write_all(b"welcome").await?;
+    ///     greeting.finish()?;
+    ///     Ok::<_, Box<dyn std::error::Error + Send + Sync>>(())
+    /// });
+    /// let bytes = client.accept_uni().await?.read_to_end(100).await?;
+    /// assert_eq!(&bytes[..], b"welcome");
+    /// greeted.await??;
+    /// # Ok(())
+    /// # });
+    /// ```
+    pub fn spawn<F>(&self, task: F) -> JoinHandle<F::Output>
+    where
+        F: Future<Output: Send + 'static> + Send + 'static,
+    {
+        let home = &self.shared.home;
+        let has_several = || self.shared.lock().engine.connection().paths().tuples().nth(1).is_some();
+        let runtime = if home.residence().is_some() && has_several() { home.application() } else { home.runtime() };
+        runtime.spawn(task)
     }
 
     /// A number that no other connection of this process has while this one exists.

@@ -17,6 +17,7 @@ use rustc_hash::FxHashMap;
 use tokio::sync::Notify;
 
 use super::attempt::Attempt;
+use super::home::Home;
 use super::inbox::{Inbox, InboxBudget};
 use crate::clock::Clock;
 use crate::sockets::{OnUnreachable, SocketList};
@@ -34,10 +35,7 @@ pub(crate) struct Shared {
     pub(crate) routes: Routes,
     pub(crate) notifies: Notifies,
     pub(crate) clock: Clock,
-    /// The thread of the endpoint that it began on, where its datagrams are to arrive.
-    thread: Option<usize>,
-    /// Its task runs on that thread.
-    lives_there: AtomicBool,
+    pub(crate) home: Home,
     /// A client whose handshake is not confirmed. Beside the lock, since the endpoint looks at it under its own.
     is_beginning: AtomicBool,
     /// Beside the lock as well.
@@ -324,7 +322,7 @@ impl Shared {
         remote: SocketAddr,
         clock: Clock,
         inboxes: Arc<InboxBudget>,
-        thread: Option<usize>,
+        home: Home,
     ) -> Arc<Self> {
         let is_beginning = AtomicBool::new(engine.side().is_client());
         let state = State {
@@ -347,8 +345,7 @@ impl Shared {
             routes: Routes::default(),
             notifies: Notifies::default(),
             clock,
-            thread,
-            lives_there: AtomicBool::new(thread.is_some()),
+            home,
             is_beginning,
             close_sent: AtomicBool::new(false),
         })
@@ -368,21 +365,6 @@ impl Shared {
         if let Some(engine) = state.engine.joined() {
             sockets.tell(engine, now);
         }
-    }
-
-    /// The thread of the endpoint that it began on, on a server that has such threads.
-    pub(crate) fn thread(&self) -> Option<usize> {
-        self.thread
-    }
-
-    /// The thread of the endpoint that its task runs on.
-    pub(crate) fn residence(&self) -> Option<usize> {
-        self.thread.filter(|_| self.lives_there.load(Ordering::Relaxed))
-    }
-
-    /// From now on its task runs on the application's runtime.
-    pub(super) fn leave_thread(&self) {
-        self.lives_there.store(false, Ordering::Relaxed);
     }
 
     /// Gives up an attempt that lost; the peer is told if it was heard.

@@ -63,7 +63,7 @@ pub(crate) fn deliver(
 /// Brings a datagram that came by the socket of `thread` to its connection, or to whoever serves its path.
 fn hand_on(shared: &EndpointShared, thread: Option<usize>, connection: &Shared, input: Input) {
     let Some(input) = connection.routes.post(thread, input) else { return };
-    if let (Some(home), Some(workers)) = (connection.residence(), shared.workers())
+    if let (Some(home), Some(workers)) = (connection.home.residence(), shared.workers())
         && thread != Some(home)
     {
         workers.on_handed_over(home, input.datagrams());

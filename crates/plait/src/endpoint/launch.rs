@@ -13,7 +13,7 @@ use super::errors::ConnectError;
 use super::state::{EndpointShared, Phase, Reach, State};
 use crate::clock;
 use crate::config::{ClientConfig, EndpointConfig, ServerConfig};
-use crate::connection::{self, Shared, Standing};
+use crate::connection::{self, Home, Shared, Standing};
 use crate::interfaces;
 use crate::sockets::{Listener, SocketList};
 use crate::workers::{Seat, WorkerPool};
@@ -54,7 +54,8 @@ impl EndpointShared {
             state.reach = Reach::Own;
         }
         self.watch(&mut state);
-        let shared = Shared::new(engine, tuple.remote, self.clock(), self.inboxes.clone(), None);
+        let home = Home::new(&self.runtime, None);
+        let shared = Shared::new(engine, tuple.remote, self.clock(), self.inboxes.clone(), home);
         shared.lock().standing = Standing::Contested;
         let listener = Listener::new(&self.runtime, exit.socket, tuple.remote, shared.clone());
         self.launch(self.enter(state, handle, &shared, None), (handle, &shared), (listener, None));
@@ -75,8 +76,8 @@ impl EndpointShared {
             Ok((handle, engine, first)) => {
                 self.watch(&mut state);
                 let seat = receiver.and_then(|thread| self.workers()?.seat(thread));
-                let thread = seat.as_ref().map(|seat| seat.thread);
-                let shared = Shared::new(engine, tuple.remote, self.clock(), self.inboxes.clone(), thread);
+                let home = Home::new(&self.runtime, seat.as_ref());
+                let shared = Shared::new(engine, tuple.remote, self.clock(), self.inboxes.clone(), home);
                 let sockets = self.enter(state, handle, &shared, seat.as_ref());
                 // The signature for the client is made here, while others go on with the endpoint.
                 shared.read_first(now, first, &sockets);
@@ -126,7 +127,7 @@ impl EndpointShared {
         (handle, shared): (ConnectionHandle, &Arc<Shared>),
         (listener, seat): (Option<Listener>, Option<Seat>),
     ) {
-        let runtime = seat.as_ref().map_or(&self.runtime, |seat| &seat.runtime).clone();
+        let runtime = shared.home.runtime();
         let _runtime = runtime.enter();
         let new = |seat| connection::Driver::new(handle, shared.clone(), self.clone(), sockets, (listener, seat));
         match seat {

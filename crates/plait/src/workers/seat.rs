@@ -73,7 +73,7 @@ impl WorkerPool {
         events: &[EndpointEvent],
     ) {
         // Those without a thread are found by the endpoint.
-        let Some(home) = shared.thread() else { return };
+        let Some(home) = shared.home.thread() else { return };
         let directory = |cid: &ConnectionId| self.directory(self.thread_of(cid).unwrap_or(home)).map(Directory::lock);
         for event in events {
             match *event {

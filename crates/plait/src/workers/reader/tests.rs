@@ -25,7 +25,7 @@ fn handed_over(server: &Endpoint) -> u64 {
 
 /// How many datagrams of paths that a thread serves were handed to the one where the connection did not begin.
 fn handed_to_other(ends: &Ends) -> u64 {
-    let home = ends.server.shared.thread().unwrap();
+    let home = ends.server.shared.home.thread().unwrap();
     ends.server_endpoint.workers()[1 - home].handed_over
 }
 
@@ -77,9 +77,9 @@ fn paths_arrive_at_threads_of_their_own_whatever_their_addresses() {
             let ends = connected_by("fullmesh", 2).await;
             both_busy(&ends).await?;
             let at = |id| ends.server.shared.routes.arrived_at(PathId(id));
-            let home = ends.server.shared.thread();
+            let home = ends.server.shared.home.thread();
             assert_eq!((at(0), at(1)), (home, home.map(|thread| (thread + 1) % 2)));
-            assert!(ends.server.shared.residence().is_none(), "what lends paths leaves its thread");
+            assert!(ends.server.shared.home.residence().is_none(), "what lends paths leaves its thread");
             // On a machine that holds a thread up, a path may be given up for another, which arrives at the other thread.
             let paths: Vec<PathId> = ends.server.paths().iter().map(crate::Path::id).collect();
             let is_as_dealt = handed_to_other(&ends) == 0 || paths != [PathId(0), PathId(1)];
@@ -192,8 +192,8 @@ fn a_connection_lives_on_the_thread_where_it_arrives() {
         }
         let mut by_thread = [0; 2];
         for (_, _, far) in &connections {
-            by_thread[far.shared.thread().unwrap()] += 1;
-            assert_eq!(far.shared.routes.arrived_at(PathId::ZERO), far.shared.thread());
+            by_thread[far.shared.home.thread().unwrap()] += 1;
+            assert_eq!(far.shared.routes.arrived_at(PathId::ZERO), far.shared.home.thread());
         }
         let figures = server.workers();
         let took: Vec<u64> = figures.iter().map(|worker| worker.connections).collect();
@@ -218,11 +218,38 @@ fn a_connection_lives_on_the_thread_where_it_arrives() {
     });
 }
 
+/// The thread that a task beside the connection runs on.
+async fn thread_of_a_task(connection: &Connection) -> Option<String> {
+    connection.spawn(async { std::thread::current().name().map(str::to_owned) }).await.unwrap()
+}
+
+#[test]
+fn a_task_beside_a_connection_runs_on_its_thread() {
+    run(async {
+        for (_, near, far) in &clients(4).await?.1 {
+            let thread = far.shared.home.thread().map(|thread| format!("plait-worker-{thread}"));
+            assert_eq!(thread_of_a_task(far).await, thread);
+            assert!(!thread_of_a_task(near).await.is_some_and(|name| name.starts_with("plait-worker")));
+        }
+        // Threads that serve its paths are left to them, before they do and after.
+        let ends = connected_by("fullmesh", 2).await;
+        let is_on_a_worker =
+            || async { thread_of_a_task(&ends.server).await.is_some_and(|name| name.starts_with("plait-worker")) };
+        while ends.server.paths().len() < 2 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        assert!(!is_on_a_worker().await);
+        both_busy(&ends).await?;
+        assert!(!is_on_a_worker().await);
+        Outcome::Ok(())
+    });
+}
+
 #[test]
 fn a_thread_that_stands_still_holds_up_its_own_connections_and_no_others() {
     run(async {
         let (server, connections) = clients(8).await?;
-        let on = |thread| connections.iter().filter(move |(_, _, far)| far.shared.thread() == Some(thread));
+        let on = |thread| connections.iter().filter(move |(_, _, far)| far.shared.home.thread() == Some(thread));
         let still = Duration::from_secs(5);
         let before = tokio::time::Instant::now();
         server.shared().workers().unwrap().freeze(0, still);
@@ -242,7 +269,7 @@ fn a_connection_whose_task_falls_ends_alone() {
     run(async {
         let (server, connections) = clients(6).await?;
         let (_, near, far) = &connections[0];
-        let thread = far.shared.thread().unwrap();
+        let thread = far.shared.home.thread().unwrap();
         server.shared().workers().unwrap().fault(thread).unwrap().panic_connection_once();
         near.send_datagram(bytes::Bytes::from_static(b"fall"))?;
         // It falls, or another of that thread that something woke before.
@@ -252,7 +279,7 @@ fn a_connection_whose_task_falls_ends_alone() {
         }
         let (fallen, others): (Vec<_>, Vec<_>) = connections.iter().partition(|connection| is_over(connection));
         let [(_, _, fallen)] = fallen[..] else { panic!("{} fell", fallen.len()) };
-        assert_eq!(fallen.shared.thread(), Some(thread));
+        assert_eq!(fallen.shared.home.thread(), Some(thread));
         assert!(matches!(fallen.close_reason(), Some(crate::ConnectionError::TransportError(_))));
         for (_, near, far) in others {
             exchange((near, far), 3).await?;
