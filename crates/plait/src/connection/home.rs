@@ -4,8 +4,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::runtime::Handle;
 
-use crate::workers::Seat;
-
 /// The runtimes that a connection's own task runs on, and tasks of the application that belong to it.
 #[derive(Debug)]
 pub(crate) struct Home {
@@ -17,9 +15,9 @@ pub(crate) struct Home {
 }
 
 impl Home {
-    /// It begins with this seat, or on the runtime of the application.
-    pub(crate) fn new(application: &Handle, seat: Option<&Seat>) -> Self {
-        let thread = seat.map(|seat| (seat.thread, seat.runtime.clone()));
+    /// It begins on this thread, with its runtime, or on the runtime of the application.
+    pub(crate) fn new(application: &Handle, thread: Option<(usize, &Handle)>) -> Self {
+        let thread = thread.map(|(thread, runtime)| (thread, runtime.clone()));
         Self { application: application.clone(), lives_there: AtomicBool::new(thread.is_some()), thread }
     }
 

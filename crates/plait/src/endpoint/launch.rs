@@ -76,7 +76,7 @@ impl EndpointShared {
             Ok((handle, engine, first)) => {
                 self.watch(&mut state);
                 let seat = receiver.and_then(|thread| self.workers()?.seat(thread));
-                let home = Home::new(&self.runtime, seat.as_ref());
+                let home = Home::new(&self.runtime, seat.as_ref().map(|seat| (seat.thread, &seat.runtime)));
                 let shared = Shared::new(engine, tuple.remote, self.clock(), self.inboxes.clone(), home);
                 let sockets = self.enter(state, handle, &shared, seat.as_ref());
                 // The signature for the client is made here, while others go on with the endpoint.
