@@ -156,9 +156,9 @@ pub(crate) struct ListenArgs {
     /// Write what each connection does to a file in this folder (qlog)
     #[arg(long, value_name = "DIR")]
     pub(crate) qlog: Option<PathBuf>,
-    /// Paths that a client may open, the first included; 1 refuses multipath
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = whole::<u32>(1..=64))]
-    pub(crate) max_paths: u32,
+    /// Paths that a client may open, the first included; 1 refuses multipath [default: 8, or as many as there are threads, at most 64]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>(1..=64))]
+    pub(crate) max_paths: Option<u32>,
     /// Seconds after which a client that takes nothing of what it asked for is dropped
     #[arg(long, value_name = "S", default_value_t = 30, value_parser = whole::<u32>(1..=86_400))]
     pub(crate) patience: u32,

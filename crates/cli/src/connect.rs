@@ -15,7 +15,7 @@ use crate::args::ExtensionName;
 use crate::error::CliError;
 use crate::local::{self, Local};
 use crate::meter::Meter;
-use crate::options::{BeginOver, CLIENT_PATHS_MAX, ConnectPlan, EarlyData, Locals, PreferredVersion};
+use crate::options::{BeginOver, ConnectPlan, EarlyData, Locals, PATHS_MAX, PreferredVersion};
 use crate::output::eprint_line;
 use crate::service::Service;
 use crate::transport;
@@ -191,8 +191,7 @@ fn locals(plan: &ConnectPlan, remotes: &[SocketAddr], others: &[Local]) -> Resul
 /// An address for each thread that serves paths: where there are fewer, several paths begin at one, on ports of their own.
 fn enough(locals: &[Local], plan: &ConnectPlan) -> Vec<Local> {
     let can_have_several = plan.locals != Locals::Single && plan.extension == Extension::Multipath;
-    let wanted =
-        if can_have_several { plan.threads.min(CLIENT_PATHS_MAX as usize).max(locals.len()) } else { locals.len() };
+    let wanted = if can_have_several { plan.threads.min(PATHS_MAX).max(locals.len()) } else { locals.len() };
     locals.iter().cycle().take(wanted).cloned().collect()
 }
 

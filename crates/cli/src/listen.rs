@@ -12,7 +12,7 @@ use crate::args::ListenArgs;
 use crate::error::CliError;
 use crate::identity::{Home, addresses};
 use crate::names::PathPolicyName;
-use crate::options::{InteropOptions, PreferredVersion, TransportPlan};
+use crate::options::{InteropOptions, PreferredVersion, TransportPlan, room_for_paths};
 use crate::output::print_json;
 use crate::output::summary::{Listening, Stopped, WorkerSummary};
 use crate::service::{Receiver, Service};
@@ -75,7 +75,9 @@ pub(crate) async fn until_stopped(endpoint: Endpoint, serving: impl Future<Outpu
 fn endpoint(args: &ListenArgs, service: Service, shown: Shown) -> Result<Endpoint, CliError> {
     let interop = InteropOptions::new(&args.interop, args.qlog.as_ref());
     let mut config = transport::server_config(service, shown, interop.suites)?;
-    let mut carriage = transport::config(&TransportPlan::new(&args.transport, args.max_paths));
+    let threads = args.threads.unwrap_or(1);
+    let paths = args.max_paths.unwrap_or_else(|| room_for_paths(threads));
+    let mut carriage = transport::config(&TransportPlan::new(&args.transport, paths));
     args.hosts.apply(&mut carriage);
     if service.receiver == Receiver::Counts {
         transport::lift_windows(&mut carriage);
@@ -93,7 +95,7 @@ fn endpoint(args: &ListenArgs, service: Service, shown: Shown) -> Result<Endpoin
     let mut endpoint_config =
         EndpointConfig::fresh().map_err(|error| CliError::running(error, "the system must provide randomness"))?;
     endpoint_config.max_connections(MAX_CONNECTIONS);
-    endpoint_config.workers(args.threads.unwrap_or(1));
+    endpoint_config.workers(threads);
     if interop.preferred_version == PreferredVersion::Second {
         config.preferred_versions(vec![Version::V2, Version::V1]);
     }

@@ -237,8 +237,15 @@ impl InteropOptions {
     }
 }
 
-/// Paths that a client keeps open at once.
-pub(crate) const CLIENT_PATHS_MAX: u32 = 8;
+/// Paths that may be open at once where nothing asks for more.
+const USUAL_PATHS: usize = 8;
+/// Paths that may be open at once, at most.
+pub(crate) const PATHS_MAX: usize = 64;
+
+/// How many paths may be open at once where `wanted` are to be: named ones, or one for each thread that serves paths.
+pub(crate) fn room_for_paths(wanted: usize) -> u32 {
+    wanted.clamp(USUAL_PATHS, PATHS_MAX) as u32
+}
 
 /// What connecting to a server needs, whatever is done there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -276,15 +283,16 @@ pub(crate) enum BeginOver {
 impl ConnectPlan {
     /// Checks the flags of a client. Early data is not offered, which the caller may change.
     pub(crate) fn new(args: &ConnectArgs, service: Service, (host, port): (String, u16)) -> Result<Self, CliError> {
+        let threads = args.threads.unwrap_or(1);
         let extension_paths = match args.extension {
             ExtensionName::None if args.path.len() > 1 => {
                 return Err(CliError::usage("--extension none allows one --path only"));
             }
             ExtensionName::None => 1,
-            ExtensionName::Multipath | ExtensionName::Multiflow => CLIENT_PATHS_MAX,
+            ExtensionName::Multipath | ExtensionName::Multiflow => room_for_paths(threads.max(args.path.len())),
         };
-        if args.path.len() > CLIENT_PATHS_MAX as usize {
-            return Err(CliError::usage(format!("at most {CLIENT_PATHS_MAX} paths can be open at once")));
+        if args.path.len() > PATHS_MAX {
+            return Err(CliError::usage(format!("at most {PATHS_MAX} paths can be open at once")));
         }
         let locals = match (args.single || args.extension == ExtensionName::None, args.path.is_empty()) {
             (_, false) => Locals::Named(args.path.clone()),
@@ -313,7 +321,7 @@ impl ConnectPlan {
             interop,
             timeout: args.connect_timeout,
             begin: if args.first_path_only { BeginOver::First } else { BeginOver::Any },
-            threads: args.threads.unwrap_or(1),
+            threads,
         })
     }
 
@@ -596,6 +604,14 @@ mod tests {
         assert_eq!(get(&["x", "--path", "lo"]).unwrap().connect.locals, Locals::Named(vec!["lo".into()]));
         assert_eq!(get(&["x", "--json"]).unwrap().downloads[0].to, Destination::Discard);
         assert_eq!(get(&["x", "--extension", "none"]).unwrap().connect.transport.paths_max, None);
+        let room = |line: &[&str]| get(line).unwrap().connect.transport.paths_max.map(NonZeroU32::get);
+        assert_eq!(
+            (room(&["x"]), room(&["x", "--threads", "12"]), room(&["x", "--threads", "100"])),
+            (Some(8), Some(12), Some(64))
+        );
+        let named = |count| get(&[vec!["x"], ["--path", "lo"].repeat(count)].concat());
+        assert_eq!(named(9).unwrap().connect.transport.paths_max.map(NonZeroU32::get), Some(9));
+        assert!(named(65).unwrap_err().to_string().contains("at most 64 paths"));
         let asked = get(&["x", "--server-cc", "bbr", "--cc", "balia"]).unwrap();
         assert_eq!(asked.wish.words().map(|(_, name)| name), [None, Some("bbr"), None, None, None]);
         let plan = get(&["x", "--cc", "balia"]).unwrap().connect.transport;

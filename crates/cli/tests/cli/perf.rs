@@ -118,6 +118,17 @@ fn threads_serve_a_path_each_between_the_same_two_addresses() {
 }
 
 #[test]
+fn there_are_as_many_paths_as_threads_however_many_those_are() {
+    let server = Server::start(&["--threads", "12"]);
+    let told = server.told(&["--threads", "12", "-t", "1"]);
+    assert_eq!(
+        (told["workers"].as_array().map(Vec::len), told["paths"].as_array().map(Vec::len)),
+        (Some(12), Some(12)),
+        "{told}"
+    );
+}
+
+#[test]
 fn shards_are_connections_that_share_nothing_but_the_load() {
     let server = Server::start(&[]);
     for direction in [&[][..], &["-R"]] {

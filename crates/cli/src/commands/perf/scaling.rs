@@ -82,16 +82,25 @@ struct ScalingSummary {
     runs: Vec<Run>,
 }
 
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// True where both ends have a core for each of so many threads.
+fn fits(threads: u32) -> bool {
+    cores() >= 2 * threads as usize
+}
+
 /// Measures and reports.
 pub(super) async fn run(args: PerfScalingArgs) -> Result<(), CliError> {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let cores = cores();
     let most = args.max.unwrap_or_else(|| u32::try_from(cores / 2).unwrap_or(u32::MAX).clamp(2, MAX_THREADS));
     let result = tokio::select! {
         result = measure(&args, most) => result,
         () = stop::asked() => Err(CliError::Interrupted),
     };
     let runs = result.map_err(|fail| refused("perf", args.show, fail))?;
-    let has_room = most as usize >= MIN_POINTS && cores >= 2 * most as usize;
+    let has_room = most as usize >= MIN_POINTS && fits(most);
     let outlooks = args.directions().iter().map(|direction| outlook(direction, &runs, has_room)).collect();
     let summary = ScalingSummary {
         command: "perf",
@@ -146,8 +155,7 @@ impl Server {
         command.args(["perf", "server", "--quiet", "--listen", "127.0.0.1:0", "--scheduler", "round-robin"]);
         if args.null_receiver {
             // One thread takes less for a packet than two: it has as many as the sender only where they have cores of their own.
-            let cores = std::thread::available_parallelism().map_or(1, usize::from);
-            let threads = if cores > 2 * threads as usize { threads } else { 1 };
+            let threads = if fits(threads) { threads } else { 1 };
             command.args(["--threads", &threads.to_string(), "--null-receiver"]).stderr(Stdio::null());
         } else {
             command.args(["--threads", &threads.to_string()]);
