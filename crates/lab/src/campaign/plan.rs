@@ -139,9 +139,12 @@ impl Plan {
         Ok((campaign.scenario(simulated)?, simulated.seed))
     }
 
-    /// What the emulator has to carry for a job, Mbit/s.
+    /// What the emulator has to carry for a job, Mbit/s: all paths, or the initial one for a contender that has no other.
     pub(crate) fn load_mbps(&self, job: &Job) -> f64 {
-        self.setups.get(job.setup).map_or(0.0, |setup| setup.load_mbps)
+        let Some(setup) = self.setups.get(job.setup) else { return 0.0 };
+        let is_multipath = self.contenders.get(job.contender).is_none_or(|contender| contender.is_multipath());
+        let initial = setup.initial_paths.get(job.initial).and_then(|path| setup.load_mbps.get(*path));
+        initial.filter(|_| !is_multipath).copied().unwrap_or_else(|| setup.load_mbps.iter().sum())
     }
 
     /// The jobs as they are done: repetition after repetition; in each the setups in an order that the seed draws, and of a
@@ -213,6 +216,17 @@ mod tests {
         // The first half is one repetition, in blocks of one setup each.
         assert!(order.iter().take(24).all(|job| job.repetition == 0));
         assert!(order.chunks(6).all(|block| block.iter().all(|job| job.setup == block[0].setup)));
+    }
+
+    #[test]
+    fn one_path_is_less_to_carry_than_two() {
+        let plan = plan(1);
+        for job in &plan.jobs {
+            let [first, second] = plan.setups[job.setup].load_mbps;
+            // plait, plait-single and tcp, from either path.
+            let expected = if job.contender == 0 { first + second } else { [first, second][job.initial] };
+            assert_eq!(plan.load_mbps(job), expected, "{job:?}");
+        }
     }
 
     #[test]

@@ -16,8 +16,8 @@ pub(crate) struct Setup {
     pub(crate) text: String,
     /// Initial paths to run it from.
     pub(crate) initial_paths: Vec<usize>,
-    /// Mbit/s that the emulator has to carry at most.
-    pub(crate) load_mbps: f64,
+    /// Mbit/s that the emulator has to carry at most, of each path.
+    pub(crate) load_mbps: [f64; 2],
 }
 
 /// Runs take no longer than this, done or not.
@@ -88,7 +88,7 @@ pub(crate) fn conext(class: &str, points: usize, bytes: Option<u64>) -> Vec<Setu
             name,
             group: class.to_owned(),
             initial_paths: vec![0, 1],
-            load_mbps: expected.iter().sum(),
+            load_mbps: expected,
         }
     };
     points.iter().enumerate().map(setup).collect()
@@ -106,7 +106,7 @@ pub(crate) fn asymmetric(points: usize) -> Vec<Setup> {
             name,
             group: "asymmetric".to_owned(),
             initial_paths: vec![0, 1],
-            load_mbps: rates.iter().sum(),
+            load_mbps: rates,
         }
     };
     points.iter().enumerate().map(setup).collect()
@@ -119,7 +119,7 @@ pub(crate) fn satellite() -> Vec<Setup> {
                  [[path]]\ndown = { rate_mbps = 50, delay_ms = 10, queue_bytes = 187500 }\n\
                  up = { rate_mbps = 0.01, delay_ms = 1000, queue_bytes = 3750 }\n";
     let text = head(&name) + paths + &download(10_000_000);
-    vec![Setup { text, group: name.clone(), name, initial_paths: vec![0], load_mbps: 60.0 }]
+    vec![Setup { text, group: name.clone(), name, initial_paths: vec![0], load_mbps: [10.0, 50.0] }]
 }
 
 /// CoNEXT'17 Fig. 11: the initial path dies at 3 s.
@@ -130,7 +130,7 @@ pub(crate) fn handover() -> Vec<Setup> {
                 [transfer]\nkind = \"request-response\"\nrequest_bytes = 750\nresponse_bytes = 750\n\
                 interval_ms = 400\ncount = 25\n";
     let text = head(&name).replace("= 60", "= 20") + rest;
-    vec![Setup { text, group: name.clone(), name, initial_paths: vec![0], load_mbps: 1.0 }]
+    vec![Setup { text, group: name.clone(), name, initial_paths: vec![0], load_mbps: [1.0, 1.0] }]
 }
 
 /// Wi-Fi fades from 2 s on and is gone at 4 s, cellular stays, Wi-Fi is back at 8 s: a download and requests.
@@ -150,7 +150,7 @@ pub(crate) fn mobility() -> Vec<Setup> {
         group: "mobility".to_owned(),
         text: head(name) + &network + transfer,
         initial_paths: vec![0],
-        load_mbps: 55.0,
+        load_mbps: [40.0, 15.0],
     };
     vec![setup("mobility-download", &download(35_000_000)), setup("mobility-requests", requests)]
 }
@@ -176,7 +176,7 @@ pub(crate) fn profiles() -> Vec<Setup> {
             group: profile.title.to_owned(),
             text: head(profile.name) + &network + &download(bytes),
             initial_paths: vec![0, 1],
-            load_mbps: sum,
+            load_mbps: [0, 1].map(|path| expected.get(path).copied().unwrap_or_default()),
         }
     };
     design::PROFILES.iter().map(setup).collect()
@@ -197,7 +197,7 @@ mod tests {
             let tree = Tree::parse(&setup.name, &setup.text).unwrap_or_else(|error| panic!("{error}\n{}", setup.text));
             let scenario = Scenario::read(&tree, &Traces::default()).unwrap_or_else(|error| panic!("{error}"));
             assert!(scenario.time_limit <= TIME_LIMIT && scenario.paths.len() == 2, "{}", setup.name);
-            assert!(setup.load_mbps > 0.0, "{}", setup.name);
+            assert!(setup.load_mbps.iter().all(|mbps| *mbps > 0.0), "{}", setup.name);
         }
     }
 
