@@ -149,7 +149,7 @@ impl Plan {
         let contender = self.contenders.get(job.contender).ok_or(LabError::Stopped)?;
         let files: PathBuf = doing.scratch.join(format!("run-{}", job.index));
         let (wiring, scheduling) = (Wiring::Namespaces(Family::V4), self.scheduling);
-        let bench = Bench { machine, wiring, scheduling, files: &files, stop: doing.stop };
+        let bench = Bench { machine, wiring, scheduling, files: &files, qlog: None, stop: doing.stop };
         run::run(&scenario, seed, contender.as_ref(), &bench)
     }
 }

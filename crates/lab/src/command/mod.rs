@@ -37,6 +37,8 @@ pub struct LabRunRequest {
     pub scheduling: CpuScheduling,
     /// Where rows and a report go, and what becomes of the report's plots besides; with none the rows are told alone.
     pub out: Option<(PathBuf, Pictures)>,
+    /// Where our own programs write qlog, a folder for each run.
+    pub qlog: Option<PathBuf>,
     /// What results belong to.
     pub commit: String,
 }
@@ -104,6 +106,9 @@ pub fn run(request: &LabRunRequest, stop: &AtomicBool, mut on: impl FnMut(RunSte
     };
     let store = request.out.as_ref().map(open).transpose()?;
     let mut kept = store.as_ref().map(Store::load).transpose()?.unwrap_or_default();
+    // Programs on the hosts may have another current folder.
+    let absolute = |qlog: &PathBuf| std::path::absolute(qlog).map_err(LabError::file(qlog));
+    let qlogs = request.qlog.as_ref().map(absolute).transpose()?;
     let mut rows = Vec::new();
     for job in &campaign.jobs {
         let mut scenario = campaign.scenario(job).map_err(LabError::Scenario)?;
@@ -117,7 +122,9 @@ pub fn run(request: &LabRunRequest, stop: &AtomicBool, mut on: impl FnMut(RunSte
                 continue;
             }
             let files = scratch.path().join(format!("run-{}", rows.len()));
-            let bench = Bench { machine: &machine, wiring: request.wiring, scheduling, files: &files, stop };
+            let qlog = qlogs.as_ref().map(|qlogs| qlogs.join(format!("run-{}", rows.len())));
+            let (wiring, qlog) = (request.wiring, qlog.as_deref());
+            let bench = Bench { machine: &machine, wiring, scheduling, files: &files, qlog, stop };
             let ran = run::run(&scenario, job.seed, contender.as_ref(), &bench);
             let ran =
                 ran.map_err(|error| if store.is_some() { interrupted(error, rows.len(), total) } else { error })?;

@@ -32,6 +32,10 @@ fn window(work: &Work) -> Vec<OsString> {
     words(&["--window", &work.endpoints.receive_window_bytes.to_string()])
 }
 
+fn qlog(work: &Work) -> impl Iterator<Item = OsString> {
+    work.qlog.iter().flat_map(|folder| [OsString::from("--qlog"), folder.into()])
+}
+
 /// When a client gives up by itself, so that it still says what it has: a little before it is killed.
 pub(super) fn own_limit(work: &Work) -> Duration {
     work.time_limit.saturating_sub(LAST_WORDS).max(work.time_limit / 2)
@@ -43,6 +47,7 @@ pub(super) fn server(work: &Work, flags: &[&str]) -> Program {
     args.push(work.files.join("identity").into());
     args.extend(words(&["--max-paths", "64", "--patience", "86400"]));
     args.extend(window(work));
+    args.extend(qlog(work));
     args.extend(words(flags));
     Program::new(this_program(), args)
 }
@@ -66,6 +71,7 @@ pub(super) fn client(work: &Work, flags: &[&str], paths: impl IntoIterator<Item 
         }
     }
     args.extend(window(work));
+    args.extend(qlog(work));
     args.extend(words(flags));
     for path in paths {
         args.extend(words(&["--path", &path.to_string()]));

@@ -37,6 +37,7 @@ fn work(load: Load) -> Work {
         listen: ([10, 9, 0, 1], 4433).into(),
         endpoints: scenario.endpoints,
         files: "/files".into(),
+        qlog: None,
         time_limit: Duration::from_secs(60),
     }
 }

@@ -17,6 +17,8 @@ pub(crate) struct Bench<'a> {
     pub(crate) scheduling: CpuScheduling,
     /// A folder of the run's own, which it makes and takes away.
     pub(crate) files: &'a Path,
+    /// Where our own programs write qlog; none: nowhere.
+    pub(crate) qlog: Option<&'a Path>,
     /// Set from outside to end the run early.
     pub(crate) stop: &'a AtomicBool,
 }

@@ -75,6 +75,7 @@ impl<'a> Beside<'a> {
             listen: server,
             endpoints: endpoints(plan),
             files,
+            qlog: None,
             time_limit: scenario.time_limit,
         };
         let stack = contender::by_name(STACK).map_err(|error| wrong(error.to_string()))?;

@@ -106,6 +106,7 @@ pub(crate) fn run(
 ) -> Result<Ran, LabError> {
     check(scenario, contender, bench.machine, bench.wiring)?;
     let folder = Folder::make(bench.files)?;
+    bench.qlog.map_or(Ok(()), |qlog| fs::create_dir_all(qlog).map_err(LabError::file(qlog)))?;
     let stand = Stand { scenario, seed, contender, bench, folder: &folder.0 };
     let (result, record) = match bench.wiring {
         Wiring::Namespaces(family) => stand.between_hosts(family)?,
@@ -137,6 +138,7 @@ impl Stand<'_> {
             listen,
             endpoints: self.scenario.endpoints.clone(),
             files: self.folder.to_owned(),
+            qlog: self.bench.qlog.map(Path::to_owned),
             time_limit: self.scenario.time_limit,
         }
     }

@@ -23,6 +23,8 @@ pub(crate) struct Work {
     pub(crate) endpoints: Endpoints,
     /// A folder of this run alone: certificates, logs. It goes when the run is over.
     pub(crate) files: PathBuf,
+    /// A folder for qlog, of those who write it; it stays.
+    pub(crate) qlog: Option<PathBuf>,
     /// After this the run is given up, and the client killed.
     pub(crate) time_limit: Duration,
 }

@@ -97,6 +97,9 @@ pub(crate) struct LabRunArgs {
     /// Write each plot as a PNG file too, to the folder of --out
     #[arg(long, requires = "out")]
     pub(crate) png: bool,
+    /// Let plait's programs write what their connections do (qlog), in a folder for each run below this one; it costs time
+    #[arg(long, value_name = "DIR")]
+    pub(crate) qlog: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) show: ShowArgs,
 }

@@ -60,6 +60,7 @@ fn run_all(args: &LabRunArgs, stop: &AtomicBool) -> Result<LabRuns, CliError> {
         },
         scheduling: args.scheduling.wanted(),
         out: args.out.clone().map(|out| (out, sim::pictures(args.png))),
+        qlog: args.qlog.clone(),
         commit: sim::commit()?,
     };
     let show = args.show;
