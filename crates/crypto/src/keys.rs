@@ -13,7 +13,7 @@ use crate::null::NullKey;
 /// Length of the tag at the end of every protected packet, in bytes.
 pub const TAG_BYTES: usize = 16;
 /// Length of the header protection sample, in bytes (RFC 9001 5.4.2).
-const SAMPLE_BYTES: usize = 16;
+pub(crate) const SAMPLE_BYTES: usize = 16;
 /// The sample starts this many bytes after the start of the packet number.
 const SAMPLE_OFFSET: usize = 4;
 /// Length of the AEAD nonce of every suite, in bytes; multipath asks for at least 12 (RFC 10069 2.4).

@@ -11,6 +11,8 @@
 
 mod backend;
 mod error;
+#[cfg(feature = "aws-lc-rs")]
+mod header_cipher;
 mod initial;
 mod keys;
 mod nonce;
