@@ -108,13 +108,15 @@ pub(crate) fn run(
     let folder = Folder::make(bench.files)?;
     bench.qlog.map_or(Ok(()), |qlog| fs::create_dir_all(qlog).map_err(LabError::file(qlog)))?;
     let stand = Stand { scenario, seed, contender, bench, folder: &folder.0 };
-    let (result, record) = match bench.wiring {
-        Wiring::Namespaces(family) => stand.between_hosts(family)?,
-        Wiring::Relay => stand.through_relay()?,
+    let played = match bench.wiring {
+        Wiring::Namespaces(family) => stand.between_hosts(family),
+        Wiring::Relay => stand.through_relay(),
     };
+    // A terminal interrupts the tools that make hosts too: that they failed says nothing then.
     if bench.stop.load(Ordering::Relaxed) {
         return Err(LabError::Stopped);
     }
+    let (result, record) = played?;
     Ok(judge(result, record, bench, scenario.time_limit))
 }
 
