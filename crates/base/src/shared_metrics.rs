@@ -28,12 +28,23 @@ pub struct PathMetrics {
     pub between_losses_bytes: u64,
     /// The newest probe for more bandwidth, where the controller makes such and tells.
     pub probe: Option<Probe>,
+    /// How fast it delivers, where the controller tells; zero else.
+    pub rates: DeliveryRates,
     /// The newest cut of its window, where the controller tells.
     pub cut: Option<Cut>,
     /// Its RTT samples in sums, where the controller keeps them.
     pub delays: Delays,
     /// Paths that it takes to wait in the same queue, as [`PathId::bit`]s.
     pub shares_with: u64,
+}
+
+/// Rates of delivery, as BBR measures them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeliveryRates {
+    /// By the newest sample, bytes per second.
+    pub newest_bytes_per_s: u64,
+    /// The largest of late, bytes per second.
+    pub largest_bytes_per_s: u64,
 }
 
 /// A probe for more bandwidth, as BBR makes them.
@@ -119,6 +130,7 @@ impl PathMetrics {
             active: false,
             between_losses_bytes: 0,
             probe: None,
+            rates: DeliveryRates::default(),
             cut: None,
             delays: Delays::default(),
             shares_with: 0,

@@ -1,7 +1,7 @@
 //! BBR, version 3 (draft-ietf-ccwg-bbr): sends as fast as bytes are delivered and keeps about one round trip in flight.
 //!
 //! It is *uncoupled*: each path has a BBR of its own, so several paths over one bottleneck take several flows' shares;
-//! `coupled.rs` puts those of one queue in step.
+//! `coupled.rs` makes those of one queue act as one.
 //! Where the draft lowers its short-term bounds after any round with a loss, this does after one that lost more than the 2 %
 //! that it allows a probe: else random loss of 1 % takes a share of the bandwidth each round until the next probe. And where
 //! the draft counts any loss of more than 2 %, this allows for chance while no queue shows, where some other thing than the
@@ -12,6 +12,7 @@
 mod coupled;
 mod cycle;
 mod model;
+mod together;
 
 use std::time::Duration;
 
@@ -26,6 +27,7 @@ pub(crate) use coupled::CoupledBbrFactory;
 pub(crate) use cycle::BbrState;
 use cycle::{AckPhase, Cycle, FullPipe};
 use model::{Bounds, ExtraAcked, LOSS_MAX, MaxBandwidth, MinRtt, Rounds, share};
+use together::Together;
 
 /// PacingMarginPercent: paced a little slower than believed, so that no queue stays.
 const PACING_MARGIN: f64 = 0.99;
@@ -77,6 +79,8 @@ struct Bbr {
     visit: Visit,
     dice: u64,
     undo: Undo,
+    /// Siblings that it is coupled with; none where nobody tells it of any.
+    together: Together,
 }
 
 /// What a loss that proves false gives back (BBRSaveStateUponLoss).
@@ -131,12 +135,23 @@ impl Bbr {
             visit: Visit::default(),
             dice: u64::from(path.0).wrapping_add(now.as_nanos()).wrapping_mul(DICE) | 1,
             undo: Undo::default(),
+            together: Together::default(),
         }
     }
 
     /// The bandwidth it reckons with, bytes per second.
     fn bandwidth(&self) -> u64 {
-        self.bounds.bandwidth(self.bandwidth.get())
+        self.bounds.bandwidth(self.together.part(self.bandwidth.get()))
+    }
+
+    /// Startup goes on from what is left without this part, as if there had been no more.
+    fn give(&mut self, part: f64) {
+        let kept = 1.0 - part;
+        self.window = share(self.window, kept).max(self.window_min());
+        self.pacing = share(self.pacing, kept);
+        self.bandwidth.scale(kept);
+        self.full.scale(kept);
+        self.together.on_given(self.bounds.delivered_bytes());
     }
 
     /// Bytes in flight that `gain` round trips of the smallest RTT hold; none before there is a model.
@@ -153,7 +168,7 @@ impl Bbr {
     fn inflight(&self, bandwidth: u64, gain: f64) -> u64 {
         let Some(pipe) = self.pipe(bandwidth, gain) else { return initial_window(self.mss) };
         let quantum = (self.pacing / 1000).clamp(self.mss, QUANTUM_MAX);
-        let up = if self.phase == BbrState::Up { 2 * self.mss } else { 0 };
+        let up = if self.phase == BbrState::Up { self.cycle.part(2 * self.mss) } else { 0 };
         pipe.max(3 * quantum).max(self.window_min()) + up
     }
 
@@ -172,15 +187,18 @@ impl Bbr {
     fn take_samples(&mut self, ack: &Acked) -> u64 {
         let delivery = &ack.delivery;
         // A sample over less than a round trip measures how acks came, not how packets did.
-        let is_sound = self.rtt.get().is_none_or(|min| delivery.interval >= min);
+        let is_sound =
+            self.rtt.get().is_none_or(|min| delivery.interval >= min) && self.together.is_of_this_share(delivery);
         let rate = delivery.bytes_per_s().filter(|_| is_sound).unwrap_or(0);
         self.bounds.on_acked(delivery, rate);
         self.rounds.on_acked(delivery);
         if self.rounds.started {
             self.cycle.rounds += 1;
         }
+        self.together.on_sample(rate);
         if delivery.limit == Limit::Window || rate >= self.bandwidth.get() {
             self.bandwidth.on_sample(rate);
+            self.together.count(rate);
         }
         let limit = self.rtt.loss_limit(self.mss);
         self.bounds.adapt(self.phase.is_seeking(), self.bandwidth.get(), self.window, limit);
@@ -253,6 +271,7 @@ impl Bbr {
             self.cycle.acks = AckPhase::Init;
             if self.phase.is_probe_bandwidth() && ack.delivery.limit == Limit::Window {
                 self.bandwidth.advance();
+                self.together.advance();
             }
         }
         let long = self.bounds.inflight_long;
@@ -353,7 +372,8 @@ impl Bbr {
     }
 
     fn set_window(&mut self, ack: &Acked) {
-        let most = self.inflight(self.bandwidth(), self.phase.window_gain()).saturating_add(self.extra.get());
+        let extra = self.cycle.part(self.extra.get());
+        let most = self.inflight(self.bandwidth(), self.phase.window_gain()).saturating_add(extra);
         let grown = self.window.saturating_add(ack.bytes_total);
         if self.full.reached {
             self.window = grown.min(most);

@@ -32,24 +32,36 @@ fn is_in_use(path: &PathMetrics) -> bool {
 impl LinkedStart {
     /// Takes in an ACK frame of the path whose `window` it is, which gives way to paths that have come into use since the last.
     pub(crate) fn on_acked(&mut self, ack: &Acked, window: &mut Window, shared: &SharedPathMetrics) {
-        if !window.is_first_slow_start() {
+        if !window.is_first_slow_start() || (window.is_holding() && self.is_begun) {
             return;
         }
-        let others = || shared.established().filter(|p| p.path != ack.path && is_in_use(p));
-        let used = others().fold(0, |bits, p| bits | p.path.bit());
+        let others = shared.established().filter(|p| p.path != ack.path);
+        if let Some(part) = self.part_to_give(window.bytes(), others) {
+            window.give(part, ack.now);
+        }
+    }
+
+    /// The part of `own_bytes` of a path in its first slow start that those of its siblings bring that came into use since the
+    /// last call, at most a half; none where none did. Those that were there before give in proportion to what they have.
+    pub(crate) fn part_to_give<'a>(
+        &mut self,
+        own_bytes: u64,
+        siblings: impl Iterator<Item = &'a PathMetrics> + Clone,
+    ) -> Option<f64> {
+        let others = siblings.filter(|p| is_in_use(p));
+        let used = others.clone().fold(0, |bits, p| bits | p.path.bit());
         if !self.is_begun {
             (self.is_begun, self.met) = (true, used);
         }
         let met = self.met;
-        if used & !met == 0 || window.is_holding() {
-            return;
+        if used & !met == 0 {
+            return None;
         }
         let bytes = |is_met: bool| -> u64 {
-            others().filter(|p| (p.path.bit() & met != 0) == is_met).map(|p| p.window_bytes).sum()
+            others.clone().filter(|p| (p.path.bit() & met != 0) == is_met).map(|p| p.window_bytes).sum()
         };
-        // Those that were there before give in proportion to what they have.
-        window.give(bytes(false) as f64 / (bytes(true) + window.bytes()) as f64, ack.now);
         self.met |= used;
+        Some((bytes(false) as f64 / (bytes(true) + own_bytes).max(1) as f64).min(0.5))
     }
 }
 

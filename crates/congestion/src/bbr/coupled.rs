@@ -1,24 +1,32 @@
-//! Coupled BBR: paths that wait in one queue probe it in step, and so take together what one BBR would.
+//! Coupled BBR: paths that wait in one queue take together what one BBR would.
 //!
-//! What a flow of BBR has in a queue that others share is what its probes win and the probes of others take. Two paths that
-//! probe at different times win more than one flow, as the smaller one of two flows does; two that probe at the same time win
-//! what one flow of both sizes would. Coupled BBR (Han et al., IEEE Transactions on Wireless Communications, 2021) and MPTCP-BBR
-//! (Wei et al., IEEE Transactions on Vehicular Technology, 2021) scale the rates of the paths instead; what paths have here is
-//! theirs to divide, and where each has a queue of its own, probing in step costs nothing.
+//! What a flow of BBR has in a queue that others share is what its probes win and the probes of others take, and how much it
+//! puts there at most. Two paths that probe at different times win more than one flow, as the smaller one of two flows does; two
+//! that probe at the same time win what one flow of both sizes would. Coupled BBR (Han et al., IEEE Transactions on Wireless
+//! Communications, 2021) and MPTCP-BBR (Wei et al., IEEE Transactions on Vehicular Technology, 2021) scale the rates of the
+//! paths instead; what paths have here is theirs to divide, and where each has a queue of its own, it costs next to nothing.
+//! Paths are taken to share one until it is known better (`shared_queue.rs`). Those that do:
 //!
-//! - A path that begins to probe is followed by those that share its queue (`shared_queue.rs`), as far as they are ready.
-//! - Times that count packets in flight, and steps of the upper bound, go by what all of them have in flight.
-//! - Where it is proven that they share, a probe that lost too much on one path is over on all.
+//! - begin to probe when one of them does, as far as they are ready, and throw the same dice for the time of the next probe;
+//! - count packets in flight, and steps of the upper bound, by what all of them have in flight;
+//! - are all done with a probe that lost too much on one, where it is proven that they share;
+//! - divide what a flow has in flight besides the pipe, for acks that come in heaps, and do not have it each. Of what two paths
+//!   had more than one, this was the half;
+//! - believe of their bandwidth what they delivered at one time, not what each did at its best (`together.rs`);
+//! - go through Startup as one (`linked_start.rs`): those that are in it go back by what a newcomer brings.
+//!
+//! In a queue that holds few packets a path has no part of a packet to give, and two take more than one.
 
 use std::time::Duration;
 
-use plait_base::shared_metrics::{PathMetrics, Probe, SharedPathMetrics};
+use plait_base::shared_metrics::{DeliveryRates, PathMetrics, Probe, SharedPathMetrics};
 use plait_base::{Instant, PathId};
 
 use super::{Bbr, BbrState, DICE};
 use crate::controller::{
     Acked, Congestion, CongestionController, CongestionKind, ControllerFactory, Limit, Lost, RttSample,
 };
+use crate::linked_start::LinkedStart;
 use crate::shared_queue::{SharedQueue, is_in_use};
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,6 +44,7 @@ impl ControllerFactory for CoupledBbrFactory {
             path,
             rtt: RttSample::default(),
             probe: None,
+            start: LinkedStart::default(),
         })
     }
 }
@@ -50,12 +59,14 @@ struct CoupledBbr {
     rtt: RttSample,
     /// The newest probe, which may have been a sibling's first.
     probe: Option<Probe>,
+    start: LinkedStart,
 }
 
 /// What the siblings behind the same queue are about.
 #[derive(Clone, Copy, Debug, Default)]
 struct Siblings {
     window_bytes: u64,
+    rates: DeliveryRates,
     /// Their newest probe.
     probe: Option<Probe>,
     /// When one of them that is proven to share the queue lost too much in a probe.
@@ -68,6 +79,8 @@ impl CoupledBbr {
         let is_sibling = |p: &&PathMetrics| p.path != self.path && self.queue.is_shared(p);
         for path in shared.established().filter(is_sibling).filter(|p| is_in_use(p, now, self.rtt.smoothed)) {
             siblings.window_bytes += path.window_bytes;
+            siblings.rates.newest_bytes_per_s += path.rates.newest_bytes_per_s;
+            siblings.rates.largest_bytes_per_s += path.rates.largest_bytes_per_s;
             if path.probe.map(|p| p.began) > siblings.probe.map(|p| p.began) {
                 siblings.probe = path.probe;
             }
@@ -76,6 +89,17 @@ impl CoupledBbr {
             }
         }
         siblings
+    }
+
+    /// In Startup, for paths behind the same queue that have begun to send since the last ACK.
+    fn give_way(&mut self, shared: &SharedPathMetrics) {
+        if self.bbr.full.reached {
+            return;
+        }
+        let siblings = shared.established().filter(|p| p.path != self.path && self.queue.is_shared(p));
+        if let Some(part) = self.start.part_to_give(self.bbr.window, siblings) {
+            self.bbr.give(part);
+        }
     }
 
     /// Does what siblings did first: begins a probe, or ends one that lost too much.
@@ -147,7 +171,9 @@ impl CongestionController for CoupledBbr {
     fn on_acked(&mut self, ack: &Acked, shared: &SharedPathMetrics) {
         self.rtt = ack.rtt;
         self.queue.on_acked(ack, shared);
+        self.give_way(shared);
         let siblings = self.siblings(ack.now, shared);
+        self.bbr.together.others = siblings.rates;
         self.bbr.cycle.others = siblings.window_bytes as f64 / self.bbr.window.max(1) as f64;
         self.follow(ack, &siblings);
         let before = self.bbr.phase;
@@ -175,6 +201,7 @@ impl CongestionController for CoupledBbr {
     fn add_to_metrics(&self, metrics: &mut PathMetrics) {
         self.queue.post(metrics);
         metrics.probe = self.probe;
+        metrics.rates = self.bbr.together.rates(self.bbr.bandwidth.get());
     }
 
     fn on_spurious(&mut self) {

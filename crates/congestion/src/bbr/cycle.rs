@@ -104,6 +104,11 @@ impl FullPipe {
         self.reached |= self.now;
     }
 
+    /// The path goes on with this part of its rate.
+    pub(super) fn scale(&mut self, kept: f64) {
+        self.bytes_per_s = share(self.bytes_per_s, kept);
+    }
+
     /// Losses or marks said so.
     pub(super) fn set(&mut self) {
         (self.now, self.reached) = (true, true);
@@ -144,6 +149,11 @@ impl Cycle {
     /// So much of this path is so much of all that probe in step.
     fn of_all(&self, own: u64) -> u64 {
         share(own, 1.0 + self.others)
+    }
+
+    /// This path's part of what all may have together that probe in step.
+    pub(super) fn part(&self, all: u64) -> u64 {
+        share(all, 1.0 / (1.0 + self.others))
     }
 
     pub(super) fn refill(&mut self) {

@@ -80,6 +80,11 @@ impl MaxBandwidth {
         self.cycles[0] = self.cycles[0].max(bytes_per_s);
     }
 
+    /// The path goes on with this part of its rate.
+    pub(super) fn scale(&mut self, kept: f64) {
+        self.cycles = self.cycles.map(|rate| share(rate, kept));
+    }
+
     /// A cycle ends; an empty one leaves everything as it is.
     pub(super) fn advance(&mut self) {
         if self.cycles[0] > 0 {

@@ -19,7 +19,7 @@ fn cruising(path: u32) -> CoupledBbr {
     bbr.bandwidth.on_sample(1_000_000);
     bbr.cycle.restart(second(1), 0);
     let (queue, rtt) = (SharedQueue::new(PathId(path)), RttSample::default());
-    CoupledBbr { bbr, queue, path: PathId(path), rtt, probe: None }
+    CoupledBbr { bbr, queue, path: PathId(path), rtt, probe: None, start: LinkedStart::default() }
 }
 
 /// A sibling that takes path 0 to share its queue, and was heard of at second 1.
@@ -123,4 +123,77 @@ fn what_ended_a_probe_elsewhere_ends_it_here() {
     path.follow(&ack, &Siblings { lost_at: Some(now), ..Siblings::default() });
     assert_eq!((path.bbr.phase, path.probe.unwrap().lost_at), (BbrState::Down, Some(now)));
     assert_eq!(path.bbr.bounds.inflight_long, 90_000);
+}
+
+#[test]
+fn what_stands_besides_the_pipe_is_divided() {
+    let besides = |others: f64| {
+        let mut path = cruising(0);
+        let now = second(1);
+        path.bbr.rtt.on_sample(now, &RttSample { latest: RTT, smoothed: RTT, min: RTT, shortcut: Duration::ZERO });
+        path.bbr.cycle.others = others;
+        // A heap of 30 datagrams, once.
+        path.bbr.extra.on_acked(now, 30 * MSS, 1_000_000, 100 * MSS, true);
+        path.bbr.window = 1000 * MSS;
+        path.bbr.set_window(&acked(MSS));
+        path.bbr.window - path.bbr.inflight(1_000_000, 2.0)
+    };
+    assert_eq!([0.0, 1.0, 2.0].map(besides), [30 * MSS, 15 * MSS, 10 * MSS]);
+}
+
+#[test]
+fn a_path_in_startup_goes_back_by_what_a_newcomer_brings() {
+    let mut path = CoupledBbr { bbr: Bbr::new(PathId::ZERO, Instant::ZERO, MSS), ..cruising(0) };
+    // The first ACK makes the sibling known, and there is a rate.
+    ack(&mut path, second(1), PathMetrics { window_bytes: 0, ..sibling(None) });
+    path.bbr.window = 60 * MSS;
+    let (rate, pacing) = (path.bbr.bandwidth.get(), path.bbr.pacing);
+    assert!(rate > 0 && pacing > 0);
+    let newcomer = PathMetrics { window_bytes: 20 * MSS, ..sibling(None) };
+    path.give_way(&shared(&[newcomer]));
+    assert_eq!(path.bbr.window, 40 * MSS);
+    assert!((path.bbr.bandwidth.get() * 3).abs_diff(rate * 2) < 4 && (path.bbr.pacing * 3).abs_diff(pacing * 2) < 4);
+    path.give_way(&shared(&[newcomer]));
+    assert_eq!(path.bbr.window, 40 * MSS, "once for each newcomer");
+    // What left before says nothing of the rate that is left.
+    let delivered = path.bbr.bounds.delivered_bytes();
+    let sample = |prior_bytes| crate::controller::RateSample { prior_bytes, ..delivery(2 * MSS) };
+    assert!(!path.bbr.together.is_of_this_share(&sample(delivered - 1)));
+    assert!(path.bbr.together.is_of_this_share(&sample(delivered)));
+}
+
+#[test]
+fn past_startup_and_for_paths_of_other_queues_nothing_is_given() {
+    let newcomer = PathMetrics { window_bytes: 20 * MSS, ..sibling(None) };
+    let left = |is_starting: bool, newcomer: PathMetrics| {
+        let mut path = cruising(0);
+        if is_starting {
+            path.bbr = Bbr::new(PathId::ZERO, Instant::ZERO, MSS);
+        }
+        ack(&mut path, second(1), PathMetrics { window_bytes: 0, ..newcomer });
+        path.bbr.window = 60 * MSS;
+        path.give_way(&shared(&[newcomer]));
+        path.bbr.window
+    };
+    assert_eq!(left(true, newcomer), 40 * MSS);
+    assert_eq!(left(false, newcomer), 60 * MSS);
+    assert_eq!(left(true, PathMetrics { shares_with: 0, ..newcomer }), 60 * MSS);
+}
+
+#[test]
+fn rates_of_siblings_are_told_and_heard() {
+    let mut path = cruising(0);
+    let rates = DeliveryRates { newest_bytes_per_s: 400_000, largest_bytes_per_s: 900_000 };
+    ack(&mut path, second(1), PathMetrics { rates, ..sibling(None) });
+    ack(&mut path, second(1) + RTT / 10, PathMetrics { rates, ..sibling(None) });
+    assert_eq!(path.bbr.together.others, rates);
+    let mut told = PathMetrics::new(PathId::ZERO);
+    path.add_to_metrics(&mut told);
+    // 1,999 bytes in 100 ms, and what the path knew before.
+    assert_eq!(told.rates, DeliveryRates { newest_bytes_per_s: 19_990, largest_bytes_per_s: 1_000_000 });
+    assert_eq!(path.bbr.bandwidth(), 1_000_000 * 419_990 / 1_900_000, "they never delivered more at one time");
+    // A sibling that rests has no part in the queue.
+    ack(&mut path, second(1) + RTT * 10, PathMetrics { rates, ..sibling(None) });
+    assert_eq!(path.bbr.together.others, DeliveryRates::default());
+    assert_eq!(path.bbr.bandwidth(), 1_000_000);
 }
