@@ -14,6 +14,12 @@ use super::{Figure, FigureRequest, Table, rows};
 const SEEDS: usize = 24;
 /// Seconds from the start, and when what comes after them ends.
 const SPANS_S: [f64; 2] = [40.0, 120.0];
+/// Part of what one path of `bbr` has in the place of two of `coupled-bbr` that these have at most.
+const PLACE_MAX: f64 = 1.1;
+/// Seeds of a place that is held to it, for each of another one: a ratio of medians of 24 runs is off by 5 % and more by chance.
+const SEEDS_OF_PLACE: usize = 3;
+/// Runs from which a ratio of medians is held to it.
+const RUNS_FOR_RATIO: usize = 10;
 /// Part of what uncoupled CUBIC has that `auto` should have on links of its own; nothing fails by it.
 const APART_MIN: f64 = 0.98;
 
@@ -56,8 +62,9 @@ struct Apart {
     aqm: &'static str,
     loss: f64,
     jitter_ms: f64,
-    /// CUBIC flows on each of them.
+    /// Flows on each of them, and their controller.
     others: usize,
+    beside: &'static str,
 }
 
 const EQUAL: Apart = Apart {
@@ -67,14 +74,19 @@ const EQUAL: Apart = Apart {
     loss: 0.0,
     jitter_ms: JITTER_MS,
     others: 0,
+    beside: "cubic",
 };
+/// Unequal links, without a flow beside.
+const UNEQUAL: Apart = Apart { name: "20 and 5 Mbit/s", links: [[20.0, 15.0, 60.0], [5.0, 40.0, 100.0]], ..EQUAL };
+const SATELLITE: Apart =
+    Apart { name: "satellite and cellular", links: [[20.0, 295.0, 100.0], [10.0, 25.0, 200.0]], ..EQUAL };
 
 const APART: [Apart; 10] = [
     Apart { name: "equal, 8 ms", links: [[10.0, 15.0, 8.0]; 2], ..EQUAL },
     EQUAL,
     Apart { name: "equal, 500 ms", links: [[10.0, 15.0, 500.0]; 2], ..EQUAL },
-    Apart { name: "20 and 5 Mbit/s", links: [[20.0, 15.0, 60.0], [5.0, 40.0, 100.0]], ..EQUAL },
-    Apart { name: "satellite and cellular", links: [[20.0, 295.0, 100.0], [10.0, 25.0, 200.0]], ..EQUAL },
+    UNEQUAL,
+    SATELLITE,
     Apart { name: "equal, 0.5 % lost, no jitter", loss: 0.005, jitter_ms: 0.0, ..EQUAL },
     Apart { name: "equal, 0.5 % lost", loss: 0.005, ..EQUAL },
     Apart { name: "equal, RED, a flow on each", aqm: "red", others: 1, ..EQUAL },
@@ -82,9 +94,43 @@ const APART: [Apart; 10] = [
     Apart { name: "equal, 500 ms, a flow on each", links: [[10.0, 15.0, 500.0]; 2], others: 1, ..EQUAL },
 ];
 
+/// Where BBR and its coupled form are compared.
+const APART_BBR: [Apart; 8] = [
+    Apart { name: "equal, 8 ms", links: [[10.0, 15.0, 8.0]; 2], ..EQUAL },
+    EQUAL,
+    Apart { name: "equal, 1 % lost", loss: 0.01, ..EQUAL },
+    UNEQUAL,
+    Apart { name: "20 and 5 Mbit/s, 1 % lost", loss: 0.01, ..UNEQUAL },
+    Apart { name: "satellite and cellular, 1 % lost", loss: 0.01, ..SATELLITE },
+    Apart { name: "equal, a flow of bbr on each", others: 1, beside: "bbr", ..EQUAL },
+    Apart {
+        name: "equal, 500 ms, a flow of bbr on each",
+        links: [[10.0, 15.0, 500.0]; 2],
+        others: 1,
+        beside: "bbr",
+        ..EQUAL
+    },
+];
+
+/// Queues that BBR shares, and with whom.
+const BBR_QUEUES: [(Queue, &str); 10] = [
+    (queue("drop-tail", 60, 1), "bbr"),
+    (queue("drop-tail", 60, 1), "cubic"),
+    (queue("drop-tail", 300, 1), "bbr"),
+    (queue("drop-tail", 300, 1), "cubic"),
+    (queue("drop-tail", 8, 1), "bbr"),
+    (queue("drop-tail", 8, 1), "cubic"),
+    (queue("red", 60, 1), "bbr"),
+    (queue("red", 60, 1), "cubic"),
+    (queue("codel", 60, 1), "bbr"),
+    (queue("codel", 60, 1), "cubic"),
+];
+/// So many of them are the gate.
+const BBR_GATED: usize = 2;
+
 impl Apart {
     fn scenario(&self, controller: &str) -> String {
-        let Self { links, aqm, loss, jitter_ms, others, .. } = self;
+        let Self { links, aqm, loss, jitter_ms, others, beside, .. } = self;
         let mut text = String::from("name = \"shared-queues\"\n");
         for (name, [mbps, delay_ms, queue_ms]) in ["a", "b"].iter().zip(links) {
             text += &format!(
@@ -94,7 +140,7 @@ impl Apart {
         }
         for (number, name) in ["a", "b"].into_iter().enumerate() {
             text += &path(name, number, *jitter_ms);
-            text.extend((0..*others).map(|i| flow("cubic", name, i)));
+            text.extend((0..*others).map(|i| flow(beside, name, i)));
         }
         text + &transfer(controller, SPANS_S[0])
     }
@@ -113,13 +159,14 @@ fn cell(values: &Sorted) -> String {
     format!("{:.2} ({:.2} to {:.2})", at(0.5), at(0.25), at(0.75))
 }
 
-/// The figure, and a gate on `auto`.
+/// The figure, and gates on `auto` and on `coupled-bbr`.
 pub(super) fn shared_queues(request: &FigureRequest<'_>) -> Result<Figure, CommandError> {
     let mut figure = Figure::default();
     let seeds = request.points.unwrap_or(SEEDS).max(1);
     shared(request, &mut figure, seeds)?;
     apart(request, &mut figure, seeds)?;
     bbr_beside(request, &mut figure, seeds)?;
+    bbr_apart(request, &mut figure, seeds)?;
     bbr_alone(request, &mut figure, seeds)?;
     figure.notes.push(
         "medians and quartiles; RTT 40 ms, jitter 4 ms, 10 Mbit/s for each flow and for the connection; *one path* is one of CUBIC, or \
@@ -206,20 +253,71 @@ fn apart(request: &FigureRequest<'_>, figure: &mut Figure, seeds: usize) -> Resu
     Ok(())
 }
 
-/// BBR beside one flow of its kind, and beside one of CUBIC.
+/// BBR beside one flow of its kind, and beside one of CUBIC; `coupled-bbr` is held to the place of one path.
 fn bbr_beside(request: &FigureRequest<'_>, figure: &mut Figure, seeds: usize) -> Result<(), CommandError> {
-    let mut table = Table::new(["beside", "runs", "coupled-bbr, two paths", "bbr, two paths", "bbr, one path"]);
-    for beside in ["bbr", "cubic"] {
-        let mut row = vec![format!("{beside}, drop-tail 60 ms"), seeds.to_string()];
+    let mut table = Table::new([
+        "beside",
+        "runs",
+        "coupled-bbr, two paths",
+        "bbr, two paths",
+        "bbr, one path",
+        "coupled-bbr over one path",
+    ]);
+    for (at, (Queue { aqm, ms: queue_ms, others }, beside)) in BBR_QUEUES.into_iter().enumerate() {
+        let name = format!("{beside}, {aqm} {queue_ms} ms");
+        let is_gated = at < BBR_GATED;
+        let seeds = if is_gated { seeds * SEEDS_OF_PLACE } else { seeds };
+        let mut row = vec![name.clone(), seeds.to_string()];
+        let mut medians = Vec::new();
         for (controller, paths) in [("coupled-bbr", 2), ("bbr", 2), ("bbr", 1)] {
-            let (aqm, queue_ms, others, mbps, seconds) = ("drop-tail", 60, 1, 20.0, SPANS_S[0]);
+            let (mbps, seconds) = (20.0, SPANS_S[0]);
             let place = Bottleneck { paths, controller, beside, aqm, queue_ms, others, mbps, seconds };
-            let name = format!("shared-queues-{controller}-{paths}-beside-{beside}");
+            let name = format!("shared-queues-{controller}-{paths}-beside-{beside}-{aqm}-{queue_ms}");
             let shares = rows(request, &name, &place.scenario(), seeds as u64)?;
             let shares = Sorted::new(shares.iter().filter_map(share));
             row.push(cell(&shares));
-            figure.claim(format!("{controller}, {paths} paths beside {beside}"), "-", shares.summary());
+            medians.push(shares.median().unwrap_or(f64::NAN));
         }
+        let of_place = medians[0] / medians[2];
+        row.push(format!("{of_place:.2}"));
+        table.rows.push(row);
+        // What cannot be compared is over it too.
+        let is_over = of_place.is_nan() || of_place > PLACE_MAX;
+        figure.failed |= is_gated && is_over && seeds >= RUNS_FOR_RATIO;
+        let word = if is_over { "over" } else { "held" };
+        figure.claim(
+            format!("coupled-bbr beside {name}"),
+            format!("{PLACE_MAX} of one path of bbr{}", if is_gated { "" } else { ", not gated" }),
+            format!("{of_place:.3} of it, medians of {seeds} runs: {word}"),
+        );
+    }
+    figure.tables.push(table);
+    Ok(())
+}
+
+/// `coupled-bbr` on two links of its own, next to uncoupled BBR.
+fn bbr_apart(request: &FigureRequest<'_>, figure: &mut Figure, seeds: usize) -> Result<(), CommandError> {
+    let mut table =
+        Table::new(["links of its own", "runs", "coupled-bbr over bbr", "coupled-bbr, part of both rates", "bbr"]);
+    for links in &APART_BBR {
+        let run = |controller: &str| {
+            let name = format!("shared-queues-apart-{controller}-{}", links.name.replace([' ', ',', '.', '%'], "-"));
+            rows(request, &name, &links.scenario(controller), seeds as u64)
+        };
+        let (coupled, uncoupled) = (run("coupled-bbr")?, run("bbr")?);
+        let ratio = |(coupled, bbr): (&Row, &Row)| Some(coupled.number("bytes")? / bbr.number("bytes")?);
+        let ratios = Sorted::new(coupled.iter().zip(&uncoupled).filter_map(ratio));
+        let rate: f64 = links.links.iter().map(|link| link[0]).sum();
+        let of_rate = |rows: &[Row]| {
+            let parts = rows.iter().filter_map(|row| Some(row.number("goodput_mbps")? / rate));
+            format!("{:.3}", Sorted::new(parts).median().unwrap_or(f64::NAN))
+        };
+        figure.claim(format!("coupled-bbr, {}", links.name), "as much as bbr, not gated", ratios.summary());
+        let ratio = [0.5, 0.0, 1.0].map(|share| ratios.quantile(share).unwrap_or(f64::NAN));
+        let ratio = format!("{:.3} ({:.3} to {:.3})", ratio[0], ratio[1], ratio[2]);
+        let parts = [of_rate(&coupled), of_rate(&uncoupled)];
+        let mut row = vec![links.name.to_owned(), ratios.len().to_string(), ratio];
+        row.extend(parts);
         table.rows.push(row);
     }
     figure.tables.push(table);
@@ -230,7 +328,7 @@ fn bbr_beside(request: &FigureRequest<'_>, figure: &mut Figure, seeds: usize) ->
 fn bbr_alone(request: &FigureRequest<'_>, figure: &mut Figure, seeds: usize) -> Result<(), CommandError> {
     const SECONDS: f64 = 20.0;
     let mut table = Table::new(["one path, 18 links", "lost", "runs", "median share of the rate", "least"]);
-    for controller in ["bbr", "cubic"] {
+    for controller in ["bbr", "coupled-bbr", "cubic"] {
         for loss in [0.0, 0.01] {
             let text = format!(
                 "name = \"shared-queues\"\n[[path]]\nrate_mbps = 2.0\nrtt_ms = 5.0\nqueue_ms = 10.0\nloss = {loss:.2}\n{}[sweep]\n\

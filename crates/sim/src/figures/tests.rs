@@ -81,7 +81,7 @@ fn every_queue_has_its_row() {
     let sets = vec!["transfer.seconds=0.2".into()];
     let made = figure("shared-queues", &FigureRequest { points: Some(1), sets, ..plain(&stop) }).unwrap();
     let rows: Vec<usize> = made.figure.tables.iter().map(|table| table.rows.len()).collect();
-    assert_eq!(rows, [12, 10, 2, 4], "{}", made.text());
+    assert_eq!(rows, [12, 10, 10, 8, 6], "{}", made.text());
 }
 
 #[test]
@@ -109,17 +109,17 @@ fn late_packets_cost_little_whatever_the_controller() {
     }
 }
 
-/// Median over seeds of what two paths take next to a NewReno flow.
-fn share(controller: &str, queue: &str) -> f64 {
+/// Median over seeds of what so many paths take next to a flow.
+fn share(controller: &str, paths: usize, beside: &str, queue: &str) -> f64 {
     let place = super::fairness::Bottleneck {
         controller,
-        beside: "newreno",
+        beside,
         aqm: queue,
         queue_ms: 60,
         others: 1,
         mbps: 8.0,
         seconds: 30.0,
-        paths: 2,
+        paths,
     };
     let campaign = Campaign::plan(Tree::parse("fairness", &place.scenario()).unwrap(), Traces::default(), 5).unwrap();
     let shares = campaign.jobs.iter().map(|job| {
@@ -133,12 +133,23 @@ fn share(controller: &str, queue: &str) -> f64 {
 #[test]
 fn coupled_paths_are_fair_where_they_share_a_queue() {
     for queue in ["red", "drop-tail"] {
-        let [olia, lia, balia, newreno] = ["olia", "lia", "balia", "newreno"].map(|name| share(name, queue));
+        let [olia, lia, balia, newreno] =
+            ["olia", "lia", "balia", "newreno"].map(|name| share(name, 2, "newreno", queue));
         println!("{queue}, next to NewReno: olia {olia:.2}, lia {lia:.2}, balia {balia:.2}; newreno {newreno:.2}");
         // The figure allows 1.1 over more and longer runs.
         assert!(olia.max(lia).max(balia) <= 1.2, "olia {olia:.2}, lia {lia:.2}, balia {balia:.2}");
         assert!(newreno > 1.5, "uncoupled paths are two flows: {newreno:.2}");
     }
+}
+
+#[test]
+fn two_paths_of_coupled_bbr_take_the_place_of_one_of_bbr() {
+    let [coupled, uncoupled, one] = [("coupled-bbr", 2), ("bbr", 2), ("bbr", 1)]
+        .map(|(controller, paths)| share(controller, paths, "bbr", "drop-tail"));
+    println!("next to bbr: coupled-bbr {coupled:.2}, bbr on two paths {uncoupled:.2}, on one {one:.2}");
+    // The figure allows 1.1 over more and longer runs.
+    assert!(coupled <= 1.2 * one, "coupled-bbr {coupled:.2}, bbr on one path {one:.2}");
+    assert!(uncoupled > 1.5 * one, "uncoupled paths are two flows: {uncoupled:.2}");
 }
 
 /// `MIGRATION_POINTS=24 cargo test -p plait-sim a_change_of_address` for the whole gate.
