@@ -191,9 +191,11 @@ impl EndpointConfig {
     ///
     /// A path that is busy is then served by one of these threads: it receives, opens, seals and sends there, while the task of its
     /// connection keeps the streams and all that is rare. A connection profits that has several paths and more to carry than one
-    /// core can. A client's connection to a server is run by one of these threads altogether, the one where its first datagram
-    /// arrived, until it has several paths that are busy. Several paths may lead between the same two addresses, each from a socket of
-    /// its own. Connections that are observed, that use Multiflow or whose scheduler sends copies stay on their task.
+    /// core can. Several paths may lead between the same two addresses, each from a socket of its own.
+    ///
+    /// A client's connection to a server is run by one of these threads altogether, the one where its first datagram arrived, until it
+    /// has several paths that are busy; [`Connection::spawn`](crate::Connection::spawn) runs tasks of the application there. Connections that
+    /// are observed, that use Multiflow or whose scheduler sends copies stay on their task.
     pub fn workers(&mut self, threads: usize) -> &mut Self {
         self.workers = threads.min(MAX_WORKERS);
         self
