@@ -41,8 +41,6 @@ pub(crate) struct ReceiveCredit {
     consumed: u64,
     /// When the present window began to be measured, and `consumed` then.
     epoch: Option<(Instant, u64)>,
-    /// Limits below this one have held the peer up already, and the window grew for it.
-    answered: u64,
 }
 
 /// An update is due once this fraction of the window was consumed since the last one.
@@ -50,7 +48,7 @@ const UPDATE_FRACTION: u64 = 4;
 
 impl ReceiveCredit {
     pub(crate) fn new(window: u64) -> Self {
-        Self { window, limit: window, received: 0, consumed: 0, epoch: None, answered: 0 }
+        Self { window, limit: window, received: 0, consumed: 0, epoch: None }
     }
 
     pub(crate) fn window(&self) -> u64 {
@@ -110,18 +108,6 @@ impl ReceiveCredit {
         self.limit
     }
 
-    /// The peer says that `limit` held it up (RFC 9000 4.1): doubles the window, up to `max`, once for each limit; the new one,
-    /// if it grew.
-    ///
-    /// Our own round trip may be far shorter than the peer's, whose data stands in queues that our acks never see.
-    pub(crate) fn on_blocked(&mut self, limit: u64, max: u64) -> Option<u64> {
-        if limit < self.answered || limit > self.limit {
-            return None;
-        }
-        self.answered = limit + 1;
-        self.widen_up_to(max)
-    }
-
     /// Doubles the window, up to `max`; the new one, if it grew.
     pub(crate) fn widen_up_to(&mut self, max: u64) -> Option<u64> {
         let wider = self.window.saturating_mul(2).min(max);
@@ -175,20 +161,6 @@ mod tests {
         assert!(credit.wants_update());
         assert_eq!(credit.update(Instant::ZERO, Duration::ZERO, 100), 126);
         assert!(!credit.wants_update());
-    }
-
-    #[test]
-    fn a_limit_that_holds_the_peer_up_widens_the_window_once() {
-        // RFC 9000 4.1, 4.2
-        let mut credit = ReceiveCredit::new(1000);
-        assert_eq!(credit.on_blocked(1001, 16_000), None, "it was never given");
-        assert_eq!(credit.on_blocked(1000, 16_000), Some(2000));
-        assert_eq!(credit.on_blocked(1000, 16_000), None, "told twice");
-        assert_eq!(credit.on_blocked(900, 16_000), None, "told late");
-        assert_eq!(credit.update(Instant::ZERO, Duration::ZERO, 16_000), 2000);
-        assert_eq!(credit.on_blocked(2000, 3000), Some(3000));
-        credit.update(Instant::ZERO, Duration::ZERO, 3000);
-        assert_eq!((credit.on_blocked(3000, 3000), credit.window()), (None, 3000));
     }
 
     #[test]

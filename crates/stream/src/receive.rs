@@ -128,11 +128,6 @@ impl ReceiveHalf {
         self.takes_updates() && held > self.credit.window() / 2 && !self.data.is_readable()
     }
 
-    /// True when the application has read all that it can, and waits for more.
-    pub(crate) fn is_read(&self) -> bool {
-        self.takes_updates() && !self.data.is_readable()
-    }
-
     /// RFC 9000 4.1, 3.2: no MAX_STREAM_DATA once the size is known or the data unwanted.
     pub(crate) fn takes_updates(&self) -> bool {
         self.state == ReceiveState::Open && self.final_size.is_none()

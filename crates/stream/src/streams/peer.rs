@@ -8,7 +8,7 @@ use plait_base::{Dir, StreamId, Violation};
 
 use super::Streams;
 use crate::events::StreamEvent;
-use crate::receive::{FrameEffect, Liveness, ReceiveHalf};
+use crate::receive::{FrameEffect, Liveness};
 use crate::send::Fin;
 
 impl Streams {
@@ -149,28 +149,15 @@ impl Streams {
         }
     }
 
-    /// A DATA_BLOCKED frame (RFC 9000 19.12): the window is too small for the way, if the application has read what came.
-    pub fn on_data_blocked(&mut self, limit: u64) {
-        let held = self.receive.received().saturating_sub(self.receive.consumed());
-        let is_read = held <= self.receive.window() / 2;
-        if is_read && self.receive.on_blocked(limit, self.config.window.max).is_some() {
-            self.pending.max_data = true;
-        }
-    }
+    /// A DATA_BLOCKED frame (RFC 9000 19.12); credit follows the application's reads, so it changes nothing.
+    pub fn on_data_blocked(&mut self, _limit: u64) {}
 
-    /// A STREAM_DATA_BLOCKED frame (RFC 9000 19.13): the same for a stream.
+    /// A STREAM_DATA_BLOCKED frame (RFC 9000 19.13).
     ///
     /// # Errors
     /// The peer may not send on this stream or open it.
-    pub fn on_stream_data_blocked(&mut self, id: StreamId, limit: u64) -> Result<(), Violation> {
-        self.check_peer_sends(id)?;
-        let max = self.config.stream_window.max;
-        let widen = |half: &mut ReceiveHalf| if half.is_read() { half.credit.on_blocked(limit, max) } else { None };
-        if let Some(window) = self.change_receive(id, widen).flatten() {
-            self.pending.stream_credits.insert(id);
-            self.widen_for(window);
-        }
-        Ok(())
+    pub fn on_stream_data_blocked(&mut self, id: StreamId, _limit: u64) -> Result<(), Violation> {
+        self.check_peer_sends(id)
     }
 
     /// A STREAMS_BLOCKED frame (RFC 9000 19.14).

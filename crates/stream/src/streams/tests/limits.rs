@@ -145,34 +145,6 @@ fn blocked_writers_say_so_and_go_on_with_credit() {
 }
 
 #[test]
-fn a_window_that_holds_the_peer_up_grows_if_all_was_read() {
-    // RFC 9000 4.1
-    let config = StreamsConfig {
-        stream_window: Window { first: 1000, max: 4000 },
-        window: Window { first: 1500, max: 9000 },
-        ..small()
-    };
-    let (mut a, mut b) = pair(config);
-    let s = a.open(Dir::Bi).unwrap();
-    a.write(s, &[1; 1000]).unwrap();
-    flush(&mut a, &mut b);
-    b.on_stream_data_blocked(s, 1000).unwrap();
-    b.on_data_blocked(1000);
-    flush(&mut b, &mut a);
-    assert_eq!(a.write(s, &[1; 9000]), Err(WriteError::Blocked), "an application that does not read gets no more");
-    assert_eq!(b.read_all(s).0.len(), 1000);
-    b.on_stream_data_blocked(s, 1000).unwrap();
-    flush(&mut b, &mut a);
-    assert_eq!(a.write(s, &[1; 9000]), Ok(2000), "twice the window of before");
-    flush(&mut a, &mut b);
-    assert_eq!(b.read_all(s).0.len(), 2000);
-    b.on_data_blocked(b.receive.limit());
-    flush(&mut b, &mut a);
-    assert_eq!(b.receive.window(), 6000, "the connection's, which a stream of 2000 had made 3000");
-    a.assert_sums();
-}
-
-#[test]
 fn the_narrowest_limit_is_the_room() {
     let config = StreamsConfig { window: Window::fixed(5000), send_window: 1400, ..small() };
     let (mut a, mut b) = pair(config);
