@@ -16,9 +16,6 @@ const SETTINGS: [(&str, &str); 5] = [
     ("extension", "--extension"),
 ];
 
-/// Paths that a client of `plait perf` opens at most.
-const PATHS_MAX: usize = 8;
-
 /// `plait perf` at both ends.
 #[derive(Clone, Debug)]
 pub(crate) struct Plait {
@@ -105,9 +102,6 @@ impl Contender for Plait {
 
     fn accepts(&self, scenario: &Scenario, wiring: Wiring) -> Result<(), String> {
         match (wiring, self.extension(&scenario.endpoints)) {
-            (_, several) if several != "none" && scenario.paths.len() > PATHS_MAX => {
-                Err(format!("`plait perf` opens at most {PATHS_MAX} paths"))
-            }
             (Wiring::Relay, "multiflow") => Err("its hosts tell each other their addresses, and would go round the \
                  relay; leave --relay out"
                 .to_owned()),

@@ -66,14 +66,13 @@ const REQUESTS: Load =
 #[test]
 fn more_paths_than_a_client_opens_are_refused() {
     let accepts = |name: &str, paths| by_name(name).unwrap().accepts(&scenario(DOWNLOAD, paths), V4);
-    for (name, told) in
-        [("plait", "opens at most 8 paths"), ("plait:extension=multiflow", "opens at most 8"), ("mptcp", "8 subflows")]
-    {
-        assert_eq!(accepts(name, 8), Ok(()));
-        let refused = accepts(name, 9).unwrap_err();
-        assert!(refused.contains(told), "{name}: {refused}");
+    assert_eq!(accepts("mptcp", 8), Ok(()));
+    let refused = accepts("mptcp", 9).unwrap_err();
+    assert!(refused.contains("8 subflows"), "{refused}");
+    // As many as a scenario may have.
+    for name in ["plait", "plait:extension=multiflow", "plait-single"] {
+        assert_eq!(accepts(name, 64), Ok(()));
     }
-    assert_eq!(accepts("plait-single", 9), Ok(()));
 }
 
 #[test]
