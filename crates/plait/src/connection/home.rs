@@ -26,9 +26,14 @@ impl Home {
         self.thread.as_ref().map(|(thread, _)| *thread)
     }
 
+    /// The thread of the endpoint that its task runs on, with its runtime.
+    fn resides(&self) -> Option<&(usize, Handle)> {
+        self.thread.as_ref().filter(|_| self.lives_there.load(Ordering::Relaxed))
+    }
+
     /// The thread of the endpoint that its task runs on.
     pub(crate) fn residence(&self) -> Option<usize> {
-        self.thread().filter(|_| self.lives_there.load(Ordering::Relaxed))
+        self.resides().map(|(thread, _)| *thread)
     }
 
     /// From now on its task runs on the application's runtime.
@@ -38,8 +43,7 @@ impl Home {
 
     /// Its task's runtime.
     pub(crate) fn runtime(&self) -> &Handle {
-        let thread = self.thread.as_ref().filter(|_| self.lives_there.load(Ordering::Relaxed));
-        thread.map_or(&self.application, |(_, runtime)| runtime)
+        self.resides().map_or(&self.application, |(_, runtime)| runtime)
     }
 
     /// The runtime that the endpoint was made in.

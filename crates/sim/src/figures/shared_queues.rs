@@ -226,14 +226,22 @@ fn shared(request: &FigureRequest<'_>, figure: &mut Figure, seeds: usize) -> Res
     Ok(())
 }
 
+/// Runs of a controller on links of its own, one for each seed.
+fn rows_apart(
+    request: &FigureRequest<'_>,
+    links: &Apart,
+    controller: &str,
+    seeds: u64,
+) -> Result<Vec<Row>, CommandError> {
+    let name = format!("shared-queues-apart-{controller}-{}", links.name.replace([' ', ',', '.', '%'], "-"));
+    rows(request, &name, &links.scenario(controller), seeds)
+}
+
 /// `auto` on links of its own, next to uncoupled CUBIC.
 fn apart(request: &FigureRequest<'_>, figure: &mut Figure, seeds: usize) -> Result<(), CommandError> {
     let mut table = Table::new(["links of its own", "runs", "auto over cubic", "cubic, Mbit/s"]);
     for links in &APART {
-        let run = |controller: &str| {
-            let name = format!("shared-queues-apart-{controller}-{}", links.name.replace([' ', ',', '.', '%'], "-"));
-            rows(request, &name, &links.scenario(controller), seeds as u64)
-        };
+        let run = |controller: &str| rows_apart(request, links, controller, seeds as u64);
         let (auto, cubic) = (run("auto")?, run("cubic")?);
         let ratio = |(auto, cubic): (&Row, &Row)| Some(auto.number("bytes")? / cubic.number("bytes")?);
         let ratios = Sorted::new(auto.iter().zip(&cubic).filter_map(ratio));
@@ -300,10 +308,7 @@ fn bbr_apart(request: &FigureRequest<'_>, figure: &mut Figure, seeds: usize) -> 
     let mut table =
         Table::new(["links of its own", "runs", "coupled-bbr over bbr", "coupled-bbr, part of both rates", "bbr"]);
     for links in &APART_BBR {
-        let run = |controller: &str| {
-            let name = format!("shared-queues-apart-{controller}-{}", links.name.replace([' ', ',', '.', '%'], "-"));
-            rows(request, &name, &links.scenario(controller), seeds as u64)
-        };
+        let run = |controller: &str| rows_apart(request, links, controller, seeds as u64);
         let (coupled, uncoupled) = (run("coupled-bbr")?, run("bbr")?);
         let ratio = |(coupled, bbr): (&Row, &Row)| Some(coupled.number("bytes")? / bbr.number("bytes")?);
         let ratios = Sorted::new(coupled.iter().zip(&uncoupled).filter_map(ratio));
