@@ -24,11 +24,6 @@ impl Slot {
         self.loan.as_deref()
     }
 
-    /// True after whoever served the path vanished with it.
-    pub fn is_lost(&self) -> bool {
-        self.lending.as_ref().is_some_and(|turn| turn.is_lost)
-    }
-
     /// Bytes sent and received on a path that is here.
     pub fn moved_bytes(&self) -> Option<u64> {
         let counters = self.path.as_deref()?.counters();
@@ -157,7 +152,6 @@ impl Paths {
     pub fn on_holder_gone(&mut self, id: PathId) -> Option<Box<Loan>> {
         let slot = self.slot_mut(id)?;
         let loan = slot.loan.take()?;
-        slot.lending.get_or_insert_default().is_lost = true;
         self.past = self.past + loan.record.totals;
         self.lent -= 1;
         self.on_pto_changed();

@@ -97,8 +97,6 @@ pub struct LendingTurn {
     pub not_before: Option<Instant>,
     /// How long it stays the next time that it comes back soon.
     pub wait: Duration,
-    /// Its holder vanished with it.
-    pub is_lost: bool,
 }
 
 impl Loan {

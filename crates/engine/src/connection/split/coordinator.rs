@@ -52,12 +52,21 @@ pub struct Coordinator {
     pub(super) wants_copies: bool,
     /// Stream data that lent paths were given in all.
     pub(super) given_bytes: u64,
+    /// Paths whose holders were gone, the latest: what they were given has ended, whenever it turns up.
+    pub(super) lost_paths: VecDeque<PathId>,
 }
 
 impl Coordinator {
     /// A connection none of whose paths is lent.
     pub fn new(connection: Connection) -> Self {
-        Self { connection, outbox: VecDeque::new(), wants_joined: false, wants_copies: false, given_bytes: 0 }
+        Self {
+            connection,
+            outbox: VecDeque::new(),
+            wants_joined: false,
+            wants_copies: false,
+            given_bytes: 0,
+            lost_paths: VecDeque::new(),
+        }
     }
 
     /// The connection, to look at: what it says of lent paths is what their holders told last.

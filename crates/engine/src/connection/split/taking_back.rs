@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use plait_base::limits::MAX_PATHS;
 use plait_base::observe::{LossTrigger, TraceEvent};
 use plait_base::{CloseCode, Instant, PathId, Space};
 use plait_path::Feedback;
@@ -189,8 +190,9 @@ impl Coordinator {
 
     /// A message that came where path `id` was no more: it went back before. Whoever gets such a message returns it.
     pub fn handle_undelivered(&mut self, now: Instant, id: PathId, message: ToPath) {
-        if self.connection.paths.table.slot(id).is_some_and(|slot| slot.is_lost()) {
-            // What was on its way there counts as lost since.
+        if self.lost_paths.contains(&id) {
+            // What was on its way there counts as lost since. A holder that only stood still brings it when the table has long
+            // forgotten the path.
             return;
         }
         match message.0 {
@@ -252,6 +254,10 @@ impl Coordinator {
     /// is given up, and what it had goes elsewhere.
     pub fn on_gone(&mut self, now: Instant, id: PathId) {
         let Some(loan) = self.connection.paths.table.on_holder_gone(id) else { return };
+        if self.lost_paths.len() == MAX_PATHS {
+            self.lost_paths.pop_front();
+        }
+        self.lost_paths.push_back(id);
         let connection = &mut self.connection;
         for stream in loan.leases {
             connection.streams.on_leases_ended(stream, 1);

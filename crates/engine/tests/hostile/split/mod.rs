@@ -209,6 +209,37 @@ fn with_its_last_path_gone_the_connection_ends_and_says_why() {
 }
 
 #[test]
+fn what_a_lost_holder_was_given_ends_once_however_late_it_comes_back() {
+    for seed in seeds(3) {
+        let mut world = World::new(500 + seed, 3, |_| {});
+        world.lend(Lending::Eager, Lending::Never);
+        world.message_us = 4_000;
+        let up = world.client.send(5_000_000);
+        world.run(40 + seed * 5);
+        let holder = world.client.take_holder(0);
+        let id = holder.id();
+        while !world.client.is_leasing(id) {
+            world.run(1);
+        }
+        let (now, orders) = (world.now, world.client.take_orders(id));
+        world.client.coordinator().on_gone(now, id);
+        // Long enough for the path to be forgotten; the stream is still on its way over the others.
+        world.run(800);
+        let coordinator = world.client.coordinator();
+        assert!(coordinator.connection().path_statistics(world.now, id).is_none(), "seed {seed}");
+        let before = coordinator.leases_out();
+        assert!(before > 0, "seed {seed}");
+        coordinator.take_back(world.now, holder);
+        orders.into_iter().for_each(|order| coordinator.handle_undelivered(world.now, id, order));
+        assert_eq!(coordinator.leases_out(), before, "seed {seed}");
+        world.run_until_done(1, 60_000);
+        world.run(200);
+        assert_eq!(world.server.arrived[&up], finished(5_000_000), "seed {seed}");
+        assert_eq!(world.client.coordinator().leases_out(), 0, "seed {seed}");
+    }
+}
+
+#[test]
 fn the_last_path_is_waited_for_longer() {
     for (paths, stall_ms) in [(1, 1_000), (2, 1_000)] {
         let mut world = World::new(15, paths, |_| {});

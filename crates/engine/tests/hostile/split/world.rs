@@ -196,6 +196,25 @@ impl End {
         self.holders.remove(index)
     }
 
+    /// True while stream data is on its way to path `id`.
+    pub fn is_leasing(&self, id: PathId) -> bool {
+        let is_lease = |order: &ToPath| format!("{order:?}").starts_with("ToPath(Lease");
+        self.down.items.iter().any(|(_, down)| matches!(down, Down::Tell(to, order) if *to == id && is_lease(order)))
+    }
+
+    /// Takes away the orders that are on their way to path `id`.
+    pub fn take_orders(&mut self, id: PathId) -> Vec<ToPath> {
+        let (theirs, others): (VecDeque<_>, VecDeque<_>) = std::mem::take(&mut self.down.items)
+            .into_iter()
+            .partition(|(_, down)| matches!(down, Down::Tell(to, _) if *to == id));
+        self.down.items = others;
+        let orders = theirs.into_iter().filter_map(|(_, down)| match down {
+            Down::Tell(_, order) => Some(order),
+            Down::Lend(_) => None,
+        });
+        orders.collect()
+    }
+
     pub fn holders(&self) -> usize {
         self.holders.len()
     }
