@@ -9,13 +9,14 @@ use plait::{
     Attempt, AttemptOutcome, Bind, ClientConfig, Connecting, Connection, ConnectionError, Endpoint, EndpointConfig,
     Extension, FourTuple, PathEvent, Unreachable, Version,
 };
+use plait_base::limits::MAX_PATHS;
 use tokio::task::JoinHandle;
 
 use crate::args::ExtensionName;
 use crate::error::CliError;
 use crate::local::{self, Local};
 use crate::meter::Meter;
-use crate::options::{BeginOver, ConnectPlan, EarlyData, Locals, PATHS_MAX, PreferredVersion};
+use crate::options::{BeginOver, ConnectPlan, EarlyData, Locals, PreferredVersion};
 use crate::output::eprint_line;
 use crate::service::Service;
 use crate::transport;
@@ -191,7 +192,7 @@ fn locals(plan: &ConnectPlan, remotes: &[SocketAddr], others: &[Local]) -> Resul
 /// An address for each thread that serves paths: where there are fewer, several paths begin at one, on ports of their own.
 fn enough(locals: &[Local], plan: &ConnectPlan) -> Vec<Local> {
     let can_have_several = plan.locals != Locals::Single && plan.extension == Extension::Multipath;
-    let wanted = if can_have_several { plan.threads.min(PATHS_MAX).max(locals.len()) } else { locals.len() };
+    let wanted = if can_have_several { plan.threads.min(MAX_PATHS).max(locals.len()) } else { locals.len() };
     locals.iter().cycle().take(wanted).cloned().collect()
 }
 

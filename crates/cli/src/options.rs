@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use plait::{Extension, StreamPlacement};
+use plait_base::limits::MAX_PATHS;
 use plait_netsim::link::{DropCause, LinkConfig, LinkStats, Loss, QueueLimit};
 use url::Url;
 
@@ -239,12 +240,10 @@ impl InteropOptions {
 
 /// Paths that may be open at once where nothing asks for more.
 const USUAL_PATHS: usize = 8;
-/// Paths that may be open at once, at most.
-pub(crate) const PATHS_MAX: usize = 64;
 
 /// How many paths may be open at once where `wanted` are to be: named ones, or one for each thread that serves paths.
 pub(crate) fn room_for_paths(wanted: usize) -> u32 {
-    wanted.clamp(USUAL_PATHS, PATHS_MAX) as u32
+    wanted.clamp(USUAL_PATHS, MAX_PATHS) as u32
 }
 
 /// What connecting to a server needs, whatever is done there.
@@ -291,8 +290,8 @@ impl ConnectPlan {
             ExtensionName::None => 1,
             ExtensionName::Multipath | ExtensionName::Multiflow => room_for_paths(threads.max(args.path.len())),
         };
-        if args.path.len() > PATHS_MAX {
-            return Err(CliError::usage(format!("at most {PATHS_MAX} paths can be open at once")));
+        if args.path.len() > MAX_PATHS {
+            return Err(CliError::usage(format!("at most {MAX_PATHS} paths can be open at once")));
         }
         let locals = match (args.single || args.extension == ExtensionName::None, args.path.is_empty()) {
             (_, false) => Locals::Named(args.path.clone()),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
+use plait_base::limits::MAX_PATHS;
 
 use super::PERF;
 use super::carrier::Kernel;
@@ -20,8 +21,8 @@ pub(crate) enum PerfCommand {
     Scaling(PerfScalingArgs),
 }
 
-/// Threads at each end, at most.
-pub(crate) const MAX_THREADS: u32 = 64;
+/// Threads at each end, at most: each has a path.
+pub(crate) const MAX_THREADS: u32 = MAX_PATHS as u32;
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct PerfScalingArgs {

@@ -20,6 +20,7 @@ pub mod workers;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use plait_base::limits::MAX_PATHS;
 use plait_engine::config::StreamPlacement;
 use plait_engine::congestion::ControllerFactory;
 use plait_engine::crypto::Protection;
@@ -38,7 +39,7 @@ use crate::host::app::Load;
 use crate::policies::Chosen;
 
 /// Paths that a scenario may have.
-pub const PATHS_MAX: usize = 64;
+pub const PATHS_MAX: usize = MAX_PATHS;
 
 /// The longest turn of a host.
 pub const TURN_MAX: Duration = Duration::from_secs(1);
