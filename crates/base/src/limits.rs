@@ -84,6 +84,9 @@ pub const MAX_DEPARTED_CONNECTIONS: usize = 4096;
 /// Attempts of one client to reach one server, each on a pair of addresses of its own; names lead to any number of
 /// addresses (RFC 8305 5).
 pub const MAX_CONNECT_ATTEMPTS: usize = 8;
+/// Addresses of a client that a server's connection keeps as proven, by attempts that the client gave up in favour of this
+/// connection: as many as a client makes.
+pub const MAX_PROVEN_ADDRESSES: usize = MAX_CONNECT_ATTEMPTS;
 /// Packets that arrive before their keys, kept per connection.
 pub const MAX_SAVED_PACKETS: usize = 16;
 /// Bytes of packets that arrive before their keys, kept per connection.

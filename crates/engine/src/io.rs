@@ -53,6 +53,8 @@ impl Transmit {
 pub(crate) enum InputKind {
     /// Packets with a connection id of ours.
     Packets,
+    /// No packet: this connection's client proved the address that it came from, by an attempt that it gave up in its favour.
+    AddressProven,
     /// No packet of ours, but its end is a stateless reset token of this connection's peer (RFC 9000 10.3.1).
     StatelessReset,
 }
@@ -72,6 +74,12 @@ pub struct Input {
 }
 
 impl Input {
+    /// Word for a connection that its client is proven to receive at `tuple.remote`.
+    pub(crate) fn address_proven(at: Instant, tuple: FourTuple) -> Self {
+        let (kind, data) = (InputKind::AddressProven, BytesMut::new());
+        Self { kind, path: PathId::ZERO, tuple, ecn: None, arrived: at, data, segment_bytes: 0 }
+    }
+
     /// The path that its packets are for, as far as their connection id says: whoever serves that may take it.
     pub fn path(&self) -> PathId {
         self.path
@@ -116,6 +124,15 @@ pub enum EndpointEvent {
         remote: SocketAddr,
         /// As in `ResetToken`.
         token: ResetToken,
+    },
+    /// A client that is proven to receive at `tuple.remote` closed in favour of another connection of this endpoint, if it is one.
+    AddressProven {
+        /// A connection id of ours that leads to that one.
+        successor: ConnectionId,
+        /// Between which addresses the client proved its own.
+        tuple: FourTuple,
+        /// When it closed.
+        at: Instant,
     },
     /// The handshake is complete and the peer's address validated: the connection no longer counts as pressure that
     /// makes a server ask others for a Retry. To be sent once by every server connection.

@@ -14,7 +14,7 @@ mod settings;
 pub mod split;
 
 use plait_base::observe::Observer;
-use plait_base::{CloseCode, Instant, Random, Side};
+use plait_base::{ConnectionId, Instant, PathId, Random, Side, Space};
 use plait_crypto::OneRttKeys;
 use plait_stream::{Datagrams, Streams};
 
@@ -30,7 +30,7 @@ pub use paths::PathError;
 
 use events::Events;
 use handshake::Handshake;
-use lifecycle::Lifecycle;
+use lifecycle::{CloseFrame, Lifecycle};
 use paths::PathControl;
 use receive::Receive;
 use send::scheduling::Scheduling;
@@ -126,13 +126,18 @@ impl Connection {
         self.handshake.is_heard()
     }
 
-    /// Gives up an attempt that is not wanted any more. A peer of which nothing was heard is not told: where it answers
-    /// later, it learns by then, and where nobody is nothing is sent.
-    pub fn withdraw(&mut self, now: Instant) {
-        let frame = lifecycle::CloseFrame::Transport(plait_base::TransportError::new(CloseCode::NO_ERROR, ""));
-        self.begin_closing(now, frame, ConnectionError::LocallyClosed);
-        if !self.is_heard() {
-            self.lifecycle.on_close_sent();
+    /// Gives up an attempt of a client that is not wanted any more, in favour of one to which `successor` leads, an id of the
+    /// server's ([`Session::peer_cid`]). The server is told in a Handshake packet, which is short and proves our address (RFC 9000 8.1):
+    /// now, or else once its answer brings the keys. Where it never answers nothing more is sent.
+    pub fn withdraw(&mut self, now: Instant, successor: Option<ConnectionId>) {
+        if !self.lifecycle.is_open() {
+            return;
+        }
+        let patience = self.paths.validation_times(PathId::ZERO).give_up;
+        self.begin_closing(now, CloseFrame::withdrawn(successor), ConnectionError::LocallyClosed);
+        self.lifecycle.await_keys(now, patience);
+        if self.handshake.has_keys(Space::Handshake) || self.handshake.is_complete() {
+            self.lifecycle.on_keys(now, patience);
         }
     }
 

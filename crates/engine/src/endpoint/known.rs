@@ -47,6 +47,7 @@ impl KnownIds {
             EndpointEvent::Drained => self.forget(handle),
             EndpointEvent::ResetToken { .. }
             | EndpointEvent::ForgetToken { .. }
+            | EndpointEvent::AddressProven { .. }
             | EndpointEvent::Established
             | EndpointEvent::Draining { .. } => {}
         }

@@ -27,7 +27,7 @@ use plait_base::{ConnectionId, Instant, PathId, Random};
 use plait_crypto::ResetKey;
 
 use crate::config::{EndpointConfig, ServerConfig};
-use crate::io::{ConnectionHandle, EndpointEvent};
+use crate::io::{ConnectionHandle, EndpointEvent, Input};
 use bucket::Bucket;
 use demux::Demux;
 use token::UsedTokens;
@@ -87,9 +87,18 @@ impl Endpoint {
         self.waiting.len()
     }
 
-    /// A connection tells its news. News of connections that have drained are ignored.
-    pub fn on_connection_event(&mut self, handle: ConnectionHandle, event: EndpointEvent) {
+    /// A connection tells its news. News of connections that have drained are ignored. What comes back is for another connection,
+    /// to be handed to it as if it had been received.
+    pub fn on_connection_event(
+        &mut self,
+        handle: ConnectionHandle,
+        event: EndpointEvent,
+    ) -> Option<(ConnectionHandle, Input)> {
         match event {
+            EndpointEvent::AddressProven { successor, tuple, at } => {
+                let to = self.demux.by_cid(&successor).filter(|to| to.is_somebody() && to.handle != handle)?;
+                return Some((to.handle, Input::address_proven(at, tuple)));
+            }
             EndpointEvent::Register { cid, path } => self.demux.register(handle, cid, path),
             EndpointEvent::Retire { cid } => self.demux.retire(handle, cid),
             EndpointEvent::ResetToken { remote, token } => self.demux.register_reset(handle, remote, &token),
@@ -98,6 +107,7 @@ impl Endpoint {
             EndpointEvent::Draining { .. } => {}
             EndpointEvent::Drained => self.demux.leave(handle),
         }
+        None
     }
 
     /// A connection that its peer closed ([`EndpointEvent::Draining`]) is dropped, and its handle may be given away. Packets of

@@ -1,10 +1,9 @@
-//! A client's attempts at a handshake: those that end early, those that nobody wants any more, paths that want to begin
-//! before the server has read all of it.
+//! A client's attempts at a handshake: those that end early, paths that want to begin before the server has read all of it.
 
 use std::sync::{Arc, Mutex};
 
 use plait_base::observe::{Observer, PathState, TraceEvent};
-use plait_base::{CloseCode, Dir, FourTuple, Instant, PathId, Space};
+use plait_base::{Dir, FourTuple, Instant, PathId, Space};
 use plait_crypto::tls::{Hello, read_client_hello, read_encrypted_extensions};
 use plait_engine::connection::{ConnectionError, Event, Unreachable};
 use plait_path::PathStatus;
@@ -42,34 +41,6 @@ fn lost(rig: &Rig) -> Option<ConnectionError> {
         Event::ConnectionLost(error) => Some(error.clone()),
         _ => None,
     })
-}
-
-#[test]
-fn what_nobody_wants_any_more_ends_in_silence() {
-    let mut rig = Rig::client(Setup::default());
-    let sent = rig.wire.len();
-    assert!(!rig.conn().is_heard());
-    let now = rig.now;
-    rig.conn().withdraw(now);
-    rig.pass(ms(100));
-    assert_eq!(rig.wire.len(), sent, "a server that may not be there is told nothing");
-    // RFC 9000 10.2.1: a server that answers all the same learns of it.
-    rig.say_handshake();
-    assert_eq!(rig.close_seen(), Some(CloseCode::NO_ERROR));
-    rig.pass(ms(60_000));
-    assert!(rig.conn().is_drained());
-}
-
-#[test]
-fn a_server_that_answered_is_told_at_once() {
-    let mut rig = Rig::client(Setup::default());
-    let ping = vec![1];
-    rig.send(Packet::new(PacketKind::Initial, ping).padded(1200));
-    assert!(rig.conn().is_heard());
-    let now = rig.now;
-    rig.conn().withdraw(now);
-    rig.pump();
-    assert_eq!(rig.close_seen(), Some(CloseCode::NO_ERROR));
 }
 
 #[test]

@@ -176,7 +176,7 @@ const EARLY_ENDS: &[EndRow] = &[
     }),
     ("nobody wants it", ours(Some(0), CloseTrigger::NoError), |rig| {
         let now = rig.now;
-        rig.conn().withdraw(now);
+        rig.conn().withdraw(now, None);
     }),
     ("no common version", ours(None, CloseTrigger::VersionMismatch), |rig| {
         let answer = version_negotiation(rig, &[0x0a0a_0a0a, 0x7777_7777]);

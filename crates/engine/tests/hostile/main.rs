@@ -37,3 +37,4 @@ mod spoofed;
 mod trains;
 mod versions;
 mod violations;
+mod withdrawn;

@@ -265,6 +265,12 @@ impl FourTupleState {
         self.end_validation();
     }
 
+    /// The peer proved that it receives here, on another connection. Whether full-sized datagrams pass, the challenge that is under
+    /// way still has to show.
+    pub(crate) fn on_proven_elsewhere(&mut self) {
+        self.validation = Validation::Validated;
+    }
+
     /// The peer proved its address between this one and another of ours: what leaves for it needs no credit.
     pub(crate) fn on_remote_proven(&mut self) {
         self.origin = Origin::Ours;

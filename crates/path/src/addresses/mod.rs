@@ -207,6 +207,11 @@ impl PathAddresses {
         self.current.on_remote_proven();
     }
 
+    /// The peer proved its current address on another connection.
+    pub(crate) fn on_proven_elsewhere(&mut self) {
+        self.current.on_proven_elsewhere();
+    }
+
     /// The peer proved its current address by the handshake or a token.
     pub(crate) fn on_address_proven(&mut self) {
         self.current.on_address_proven();

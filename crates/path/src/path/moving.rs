@@ -55,6 +55,11 @@ impl Path {
         }
     }
 
+    /// The peer proved its current address on another connection; the challenge under way still has to be answered.
+    pub fn on_proven_elsewhere(&mut self) {
+        self.addresses.on_proven_elsewhere();
+    }
+
     /// The peer's newest packet came to `tuple`: where the system chooses our address, this shows when it chose another.
     pub fn follow_system(&mut self, tuple: &FourTuple) -> Moved {
         self.addresses.follow_system(tuple)

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use plait_base::{FourTuple, Instant};
+use plait_base::{ConnectionId, FourTuple, Instant};
 use plait_engine::connection::{ConnectionError, HandshakeSummary};
 use plait_engine::endpoint::Race;
 use tokio::time::Sleep;
@@ -244,7 +244,8 @@ impl Connecting {
             return None;
         }
         let winner = self.contenders.remove(place);
-        self.give_up();
+        let successor = winner.connection.shared.lock().engine.connection().session().peer_cid();
+        self.give_up(successor);
         let mut state = winner.connection.shared.lock();
         if let Some(mut contest) = self.contest.take() {
             contest.note(winner.number, AttemptOutcome::Connected);
@@ -255,9 +256,9 @@ impl Connecting {
         Some(winner.connection)
     }
 
-    /// Ends all attempts.
-    fn give_up(&mut self) {
-        self.contenders.drain(..).for_each(|loser| loser.connection.shared.withdraw());
+    /// Ends all attempts, in favour of the one to which an id of the server leads.
+    fn give_up(&mut self, successor: Option<ConnectionId>) {
+        self.contenders.drain(..).for_each(|loser| loser.connection.shared.withdraw(successor));
     }
 
     /// Waits until ALPN and, on a server, the server name are known: on a client by the first attempt that brings them.
@@ -295,7 +296,7 @@ impl Connecting {
             }
             if contest.race.deadline().is_none() && self.contenders.iter().all(|c| c.seen == Seen::Hopeless) {
                 let error = contest.failure().unwrap_or(ConnectionError::LocallyClosed);
-                self.give_up();
+                self.give_up(None);
                 return Poll::Ready(Err(error));
             }
             ready!(contest.poll_turn(cx));
@@ -344,7 +345,7 @@ impl Connecting {
                     contest.note(number, AttemptOutcome::Failed(error.clone()));
                     contest.race.on_failed(now);
                     if is_definite(&error) {
-                        self.give_up();
+                        self.give_up(None);
                         return Err(error);
                     }
                 }

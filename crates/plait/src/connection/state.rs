@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 use bytes::Bytes;
-use plait_base::{Dir, Instant, StreamId};
+use plait_base::{ConnectionId, Dir, Instant, StreamId};
 use plait_engine::Input;
 use plait_engine::connection::split::Coordinator;
 use plait_engine::connection::{Connection as Engine, ConnectionError, Event, PathEvent, Unreachable};
@@ -367,11 +367,11 @@ impl Shared {
         }
     }
 
-    /// Gives up an attempt that lost; the peer is told if it was heard.
-    pub(crate) fn withdraw(&self) {
+    /// Gives up an attempt that lost, in favour of the one to which an id of the peer leads; the peer is told once it answers.
+    pub(crate) fn withdraw(&self, successor: Option<ConnectionId>) {
         let mut state = self.lock();
         if state.error.is_none() {
-            state.now_or_later(self.clock.now(), Engine::withdraw);
+            state.now_or_later(self.clock.now(), move |engine, now| engine.withdraw(now, successor));
             state.deliver_events(&self.notifies);
             state.end(ConnectionError::LocallyClosed, &self.notifies);
             state.wake_driver();

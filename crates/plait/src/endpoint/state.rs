@@ -210,7 +210,11 @@ impl EndpointShared {
         }
         let mut state = self.lock();
         for event in events {
-            state.engine.on_connection_event(handle, *event);
+            if let Some((other, word)) = state.engine.on_connection_event(handle, *event)
+                && let Some(other) = state.connection(other)
+            {
+                other.inbox.push(word);
+            }
             if *event == EndpointEvent::Drained
                 && let Some(place) = state.connections.get_mut(handle.index())
             {

@@ -91,6 +91,7 @@ impl WorkerPool {
                 EndpointEvent::ResetToken { .. }
                 | EndpointEvent::ForgetToken { .. }
                 | EndpointEvent::Established
+                | EndpointEvent::AddressProven { .. }
                 | EndpointEvent::Draining { .. } => {}
             }
         }

@@ -6,7 +6,9 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use plait::{Attempt, AttemptOutcome, ClientConfig, Connection, ConnectionError, Endpoint, ServerConfig, Unreachable};
+use plait::{
+    Attempt, AttemptOutcome, ClientConfig, Connection, ConnectionError, Endpoint, PathEvent, ServerConfig, Unreachable,
+};
 
 use crate::pair::{Outcome, configs, endpoint, run};
 
@@ -92,6 +94,15 @@ fn one_attempt_is_enough_where_all_is_well() {
 
 /// Brings datagrams from clients to `server` and back, each way in half of `rtt`; counts those of each client.
 async fn far_away(server: SocketAddr, rtt: Duration) -> (SocketAddr, Arc<Mutex<BTreeMap<IpAddr, usize>>>) {
+    relay(server, rtt, |_, _| true).await
+}
+
+/// The same, but for datagrams of clients that do not pass.
+async fn relay(
+    server: SocketAddr,
+    rtt: Duration,
+    mut passes: impl FnMut(IpAddr, &[u8]) -> bool + Send + 'static,
+) -> (SocketAddr, Arc<Mutex<BTreeMap<IpAddr, usize>>>) {
     let front = Arc::new(tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap());
     let (address, counts) = (front.local_addr().unwrap(), Arc::new(Mutex::new(BTreeMap::new())));
     let counted = Arc::clone(&counts);
@@ -99,6 +110,9 @@ async fn far_away(server: SocketAddr, rtt: Duration) -> (SocketAddr, Arc<Mutex<B
         let (mut backs, mut buffer) = (BTreeMap::new(), vec![0; 65_536]);
         while let Ok((len, client)) = front.recv_from(&mut buffer).await {
             *counted.lock().unwrap().entry(client.ip()).or_default() += 1;
+            if !passes(client.ip(), &buffer[..len]) {
+                continue;
+            }
             if let Entry::Vacant(vacant) = backs.entry(client) {
                 let back = Arc::new(tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap());
                 tokio::spawn(pass_back(Arc::clone(&back), Arc::clone(&front), client, rtt / 2));
@@ -187,6 +201,48 @@ fn the_attempt_that_loses_is_closed_at_once() {
         };
         tokio::time::timeout(Duration::from_secs(10), told).await?;
         check(&client, connection).await
+    });
+}
+
+#[test]
+fn the_attempt_that_loses_proves_its_address() {
+    // RFC 10069 3.1-4
+    run(async {
+        let (server_config, mut config) = configs();
+        let server = endpoint(Some(server_config), &["127.0.0.1"]);
+        let other: IpAddr = "127.0.0.2".parse()?;
+        // The first large packet of the path passes, its challenge. No answer to the server's does, which is as large.
+        let mut large = 0;
+        let passes = move |from: IpAddr, datagram: &[u8]| {
+            let is_large = from == other && datagram[0] & 0x80 == 0 && datagram.len() >= 1_000;
+            large += usize::from(is_large);
+            !is_large || large == 1
+        };
+        let (address, _) = relay(server.local_addr()?, Duration::from_millis(200), passes).await;
+        config.attempt_delay(Duration::ZERO);
+        let client = endpoint(None, &["127.0.0.1", "127.0.0.2"]);
+        let (accepted, mut far) = tokio::sync::mpsc::unbounded_channel();
+        tokio::spawn(async move {
+            while let Some(incoming) = server.accept().await {
+                let accepted = accepted.clone();
+                tokio::spawn(async move { incoming.await.map(|connection| accepted.send(connection)) });
+            }
+        });
+        let near = client.connect_with(config, address, "localhost")?.await?;
+        assert_eq!(near.attempts().len(), 2, "{:?}", near.attempts());
+        if near.local_ip() == Some(other) {
+            // The machine stood still, and the second attempt was the first to be answered: nothing to see.
+            return check(&client, near).await;
+        }
+        let mut events = far.recv().await.unwrap().path_events();
+        let _path = near.open_path((other, address)).await?;
+        loop {
+            match tokio::time::timeout(Duration::from_secs(10), events.next()).await?.unwrap() {
+                PathEvent::Established { .. } => return check(&client, near).await,
+                PathEvent::Abandoned { id, .. } => panic!("{id:?} was given up, unproven"),
+                _ => {}
+            }
+        }
     });
 }
 

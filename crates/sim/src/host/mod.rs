@@ -127,6 +127,12 @@ impl Live {
         self.inbox.extend(holders.receive(input));
     }
 
+    /// Another connection has word for this one, which is nobody else's.
+    fn inform(&mut self, now: Instant, word: Input) {
+        self.coordinator.handle_datagram(now, word);
+        self.rouse(now);
+    }
+
     /// Something has happened that the application may want to know.
     fn rouse(&mut self, now: Instant) {
         if !self.turn.is_zero() {
@@ -386,14 +392,29 @@ impl PlaitHost {
         paths.map_or((0, 0), |paths| (paths.ids().len(), paths.ids_with_closing().len()))
     }
 
+    /// All connections have their turn; again where one of them has word for another.
     fn drive(&mut self, now: Instant) {
+        loop {
+            let words = self.take_turns(now);
+            if words.is_empty() {
+                return;
+            }
+            for (handle, word) in words {
+                if let Some(one) = self.live.get_mut(&handle) {
+                    one.inform(now, word);
+                }
+            }
+        }
+    }
+
+    fn take_turns(&mut self, now: Instant) -> Vec<(ConnectionHandle, Input)> {
         let Self { endpoint, live, last, out, buffer, locals, attempts, .. } = self;
-        let mut ended = false;
+        let (mut ended, mut words) = (false, Vec::new());
         for (handle, one) in live.iter_mut() {
             let mut around = HostView { locals, attempts: attempts.as_mut() };
             one.drive(now, &mut around, buffer, &mut |transmit, data| out.push(transmit, data));
             while let Some(event) = one.coordinator.poll_endpoint_event() {
-                endpoint.on_connection_event(*handle, event);
+                words.extend(endpoint.on_connection_event(*handle, event));
             }
             if one.coordinator.connection().is_drained() {
                 if one.app.progress().rank() >= last.rank() {
@@ -406,6 +427,7 @@ impl PlaitHost {
         if ended {
             live.retain(|_, one| !one.coordinator.connection().is_drained());
         }
+        words
     }
 
     /// Begins the attempts whose turn has come.
@@ -438,9 +460,11 @@ impl PlaitHost {
             return;
         }
         *attempts = None;
+        let winner = live.values().find(|one| !one.is_attempt);
+        let successor = winner.and_then(|one| one.coordinator.connection().session().peer_cid());
         for one in live.values_mut().filter(|one| one.is_attempt) {
             if let Some(connection) = one.coordinator.joined() {
-                connection.withdraw(now);
+                connection.withdraw(now, successor);
             }
             one.send(now, buffer, &mut |transmit, data| out.push(transmit, data));
         }

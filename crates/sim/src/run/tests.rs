@@ -518,6 +518,17 @@ fn uniflows_use_a_satellite_whose_way_up_is_all_but_closed() {
 }
 
 #[test]
+fn an_attempt_that_lost_leaves_the_way_up_to_the_path_and_proves_its_address() {
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/satellite.toml")).unwrap();
+    let raced = outcome(&text, &[("endpoints.first_path_only", "false")], 1);
+    assert_eq!((raced.end.clone(), raced.verified_bytes), (End::Complete, 10_000_000));
+    assert!(raced.elapsed < Duration::from_millis(5_000), "{:?}", raced.elapsed);
+    // Without that proof the server may send there when an answer of 1200 bytes has come up, 0.9 seconds later.
+    let second = raced.paths[1].traffic.down.forwarded_bytes;
+    assert!(second > 4_000_000, "{second} bytes");
+}
+
+#[test]
 fn a_direction_that_dies_costs_no_more_where_ends_tell_how_their_paths_do() {
     // Who sends on the dead direction learns of it first. PATH_STATUS_BACKUP tells the other end as soon as the report does.
     for (kind, dead) in [("upload", "up"), ("upload", "down"), ("download", "up"), ("download", "down")] {

@@ -1,5 +1,6 @@
 //! What TLS agreed on: version, application protocol, certificates, 0-RTT, keying material.
 
+use plait_base::ConnectionId;
 use plait_crypto::{CipherSuite, ExportError, OneRttKeys};
 use plait_wire::Version;
 
@@ -31,6 +32,11 @@ impl Session<'_> {
     /// True once the handshake is confirmed (RFC 9001 4.1.2): from then on a client may leave for another address.
     pub fn is_confirmed(&self) -> bool {
         self.handshake.is_confirmed()
+    }
+
+    /// The connection id by which the server knows a client's connection since its first packet; none before that, and on servers.
+    pub fn peer_cid(&self) -> Option<ConnectionId> {
+        self.handshake.peer_scid.filter(|_| self.handshake.side.is_client())
     }
 
     /// What the handshake agreed on, as far as it is known.

@@ -18,7 +18,7 @@ use plait_path::{AckNeed, AckPolicy, ReceiveFlow};
 use plait_stream::CryptoStream;
 use plait_wire::frame::AckForm;
 use plait_wire::params::{GreaseQuicBit, HandshakeCids, TransportParameters};
-use plait_wire::{FrameWriter, SentFrame, Version};
+use plait_wire::{Frame, FrameWriter, Frames, PacketKind, SentFrame, Version};
 
 use crate::endpoint::parts::HandshakeIds;
 use session::Tls;
@@ -263,6 +263,20 @@ impl Handshake {
             return Err(Violation::CryptoAfterHandshakeLevel);
         }
         stream.on_crypto(offset, data)
+    }
+
+    /// Reads a packet of the server only to have the keys of Handshake packets, in which an attempt that was given up is closed. True
+    /// once they are there; what breaks a rule brings none.
+    pub(crate) fn read_hello(&mut self, kind: PacketKind, payload: &[u8]) -> bool {
+        if kind == PacketKind::Initial {
+            for frame in Frames::in_packet(payload, kind) {
+                if let Ok(Frame::Crypto(f)) = frame {
+                    let _ = self.on_crypto(Space::Initial, f.offset, Bytes::copy_from_slice(f.data));
+                }
+            }
+            let _ = self.advance();
+        }
+        self.has_keys(Space::Handshake)
     }
 
     /// True when nothing waits for TLS: it has nothing to say after the handshake but in answer to what it reads.

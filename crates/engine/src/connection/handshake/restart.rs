@@ -85,6 +85,9 @@ impl Handshake {
 impl Connection {
     /// Version Negotiation answered a client's first packet: the whole handshake once more, in another version.
     pub(crate) fn on_version_negotiation(&mut self, now: Instant, versions: &[u8]) {
+        if !self.lifecycle.is_open() {
+            return;
+        }
         let version = match self.handshake.negotiate(versions, &self.settings.endpoint.versions) {
             Negotiated::Nothing => return,
             Negotiated::NoVersion => return self.abort(now, ConnectionError::VersionMismatch),
@@ -104,7 +107,7 @@ impl Connection {
 
     /// A Retry asks for a token (RFC 9000 17.2.5).
     pub(crate) fn on_retry(&mut self, now: Instant, version: Version, scid: ConnectionId, token: Bytes, packet: &[u8]) {
-        if !self.handshake.wants_retry(version, scid, &token, packet) {
+        if !self.lifecycle.is_open() || !self.handshake.wants_retry(version, scid, &token, packet) {
             return;
         }
         self.handshake.adopt_retry(scid, token);

@@ -85,22 +85,19 @@ impl Connection {
         let Departure { tuple, credit_bytes, .. } =
             self.paths.table.path_at(place)?.departure(FourTupleRole::Current)?;
         let end = credit_bytes.min(MIN_DATAGRAM_BYTES);
-        // RFC 9000 10.2.3: at every level that the peer may read
+        let is_client = self.side().is_client();
+        // RFC 9000 10.2.3: at every level that the peer may read. A server of which we have Handshake keys has them too.
         let spaces: &[Space] =
             match (self.handshake.is_confirmed(), self.keys.is_some() && self.handshake.is_complete()) {
                 (true, _) => &[Space::Data],
                 (false, true) => &[Space::Handshake, Space::Data],
+                (false, false) if is_client && self.handshake.has_keys(Space::Handshake) => &[Space::Handshake],
                 (false, false) => &[Space::Initial, Space::Handshake],
             };
         for &space in spaces.iter().filter(|s| id == PathId::ZERO || **s == Space::Data) {
-            let has_handshake = self.handshake.has_keys(Space::Handshake);
-            let padding = match space {
-                // RFC 9000 14.1: a client's datagrams with an Initial are full-sized, the last packet carries the
-                // padding; a server's Initial that asks for no ack stays as it is
-                Space::Initial if self.side().is_client() && !has_handshake => Padding::UpTo(end),
-                Space::Handshake if self.side().is_client() && !buf.is_empty() => Padding::UpTo(end),
-                _ => Padding::Least,
-            };
+            // RFC 9000 14.1: a client's datagrams with an Initial are full-sized; a server's Initial that asks for no ack stays as it is
+            let is_full_sized = space == Space::Initial && is_client;
+            let padding = if is_full_sized { Padding::UpTo(end) } else { Padding::Least };
             let Some(frame) = self.lifecycle.close_to_send().cloned() else { continue };
             let outline = Outline::unmarked(place, space, end, Purpose::End);
             // What does not fit is not padded either.

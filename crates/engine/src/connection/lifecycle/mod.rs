@@ -3,10 +3,12 @@
 mod close;
 mod error;
 mod setup;
+mod successor;
 mod timers;
 
 pub(crate) use error::CloseFrame;
 pub use error::{ApplicationClose, ConnectionError, Unreachable};
+pub(crate) use successor::successor_in;
 
 use std::time::Duration;
 
@@ -19,13 +21,25 @@ use crate::config::TimingTuning;
 const IDLE_PTOS: u32 = 3;
 /// How long a connection that ends stays around, in probe time-outs (RFC 9000 10.2).
 const CLOSING_PTOS: u32 = 3;
+/// Of a server that was told that an attempt is given up, so many datagrams are under way already: three that answer one
+/// (RFC 9000 8.1). The next one draws our close again.
+const UNDER_WAY_DATAGRAMS: u32 = 3;
 
 #[derive(Debug)]
 enum Phase {
     Open,
-    Closing { frame: Box<CloseFrame>, until: Instant, heard: u32, repeat_at: u32 },
+    Closing { frame: Box<CloseFrame>, until: Instant, heard: u32, repetition: Repetition },
     Draining { until: Instant },
     Drained,
+}
+
+/// What draws our close again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Repetition {
+    /// The datagram of this number, counted from the close on.
+    At(u32),
+    /// It was not sent yet: it waits for the keys of Handshake packets.
+    AwaitsKeys,
 }
 
 /// The connection's phase and the timers that end it.
@@ -137,7 +151,30 @@ impl Lifecycle {
     pub(crate) fn close(&mut self, now: Instant, frame: CloseFrame, pto: Duration) {
         if self.is_open() {
             let until = now + pto * CLOSING_PTOS;
-            self.phase = Phase::Closing { frame: Box::new(frame), until, heard: 0, repeat_at: 1 };
+            let repetition = Repetition::At(1);
+            self.phase = Phase::Closing { frame: Box::new(frame), until, heard: 0, repetition };
+            self.owes_close = true;
+        }
+    }
+
+    /// The close that just began is one of an attempt that was given up: it waits for `patience` for the keys of Handshake
+    /// packets, and the peer may never hear of it.
+    pub(crate) fn await_keys(&mut self, now: Instant, patience: Duration) {
+        if let Phase::Closing { until, repetition, .. } = &mut self.phase {
+            (*until, *repetition) = (now + patience, Repetition::AwaitsKeys);
+            self.owes_close = false;
+        }
+    }
+
+    /// True while a close waits for the keys of Handshake packets.
+    pub(crate) fn awaits_keys(&self) -> bool {
+        matches!(self.phase, Phase::Closing { repetition: Repetition::AwaitsKeys, .. })
+    }
+
+    /// They are here: the close is sent now, and heeded for as long as any other.
+    pub(crate) fn on_keys(&mut self, now: Instant, patience: Duration) {
+        if let Phase::Closing { until, heard, repetition, .. } = &mut self.phase {
+            (*until, *heard, *repetition) = (now + patience, 0, Repetition::At(UNDER_WAY_DATAGRAMS + 1));
             self.owes_close = true;
         }
     }
@@ -162,10 +199,10 @@ impl Lifecycle {
 
     /// A packet arrived while closing: our close is repeated for the 1st, 2nd, 4th, 8th... (RFC 9000 10.2.1).
     pub(crate) fn on_heard_while_closing(&mut self) {
-        if let Phase::Closing { heard, repeat_at, .. } = &mut self.phase {
+        if let Phase::Closing { heard, repetition: Repetition::At(next), .. } = &mut self.phase {
             *heard += 1;
-            if heard >= repeat_at {
-                *repeat_at = repeat_at.saturating_mul(2);
+            if heard >= next {
+                *next = next.saturating_mul(2);
                 self.owes_close = true;
                 // A new round: what waits for a full socket must not keep the close from the other paths.
                 self.close_paths_left.clear();
@@ -263,6 +300,27 @@ mod tests {
         life.on_sent_eliciting(Instant::ZERO + ms(10), || ms(1));
         life.on_sent_eliciting(Instant::ZERO + ms(90), || ms(1));
         assert_eq!(life.deadline(), Some(Instant::ZERO + ms(110)));
+    }
+
+    #[test]
+    fn a_close_that_awaits_keys_says_nothing_before_and_little_after() {
+        let mut life = idle_after(ms(9_000));
+        life.close(Instant::ZERO, CloseFrame::withdrawn(None), ms(3));
+        life.await_keys(Instant::ZERO, ms(3_000));
+        life.on_heard_while_closing();
+        assert!(life.awaits_keys() && life.close_to_send().is_none());
+        assert_eq!(life.deadline(), Some(Instant::ZERO + ms(3_000)));
+        life.on_keys(Instant::ZERO + ms(2_000), ms(3_000));
+        assert_eq!(life.deadline(), Some(Instant::ZERO + ms(5_000)));
+        let mut sent = Vec::new();
+        for heard in 0..20 {
+            if life.close_to_send().is_some() {
+                life.on_close_sent();
+                sent.push(heard);
+            }
+            life.on_heard_while_closing();
+        }
+        assert_eq!(sent, [0, 4, 8, 16]);
     }
 
     #[test]

@@ -47,6 +47,7 @@ pub(crate) mod news;
 mod open;
 mod outage;
 pub(crate) mod policy;
+mod proven;
 mod reset_tokens;
 pub(crate) mod settings;
 mod status;

@@ -89,6 +89,8 @@ impl PathControl {
         if proven {
             // No challenge leaves whose response would say so.
             self.on_validated(id);
+        } else if self.plan.proven.has(now, &tuple) {
+            self.count_as_proven(now, id);
         }
         true
     }

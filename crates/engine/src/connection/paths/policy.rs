@@ -7,6 +7,7 @@ use plait_path::policy::{AddressUse, Facts, Opener, PathFact, Wish};
 use plait_path::table::{OpenError, Pairing};
 use plait_path::{PathPolicy, Paths};
 
+use super::proven::ProvenAddresses;
 use super::settings::PathSettings;
 use super::{PathControl, PathError};
 use crate::connection::handshake::Stage;
@@ -28,6 +29,8 @@ pub(crate) struct PathPlan {
     /// A server's preferred address, to be validated once the handshake is confirmed.
     pub(super) preferred: Option<Box<FourTuple>>,
     changed: bool,
+    /// Addresses that the client of this server proved by attempts which it gave up.
+    pub(super) proven: ProvenAddresses,
 }
 
 impl PathPlan {
@@ -42,6 +45,7 @@ impl PathPlan {
             heard: Vec::new(),
             preferred: None,
             changed: false,
+            proven: ProvenAddresses::default(),
         }
     }
 

@@ -109,7 +109,10 @@ impl Connection {
             Frame::MaxPathId(f) => self.paths.on_max_path_id(&f, &mut self.random)?,
             Frame::PathsBlocked(f) => self.paths.table.on_paths_blocked(&f)?,
             Frame::PathCidsBlocked(f) => self.paths.on_path_cids_blocked(&f, &mut self.random)?,
-            Frame::Close(f) => self.drain(at.now, f.into()),
+            Frame::Close(f) => {
+                self.paths.on_close(at, &f);
+                self.drain(at.now, f.into());
+            }
             // We announce no min_ack_delay, so the peer must not ask for another frequency.
             Frame::AckFrequency(_) | Frame::ImmediateAck => return Err(Violation::AckFrequencyNotNegotiated.into()),
             Frame::AddAddress(f) => self.paths.on_add_address(at.now, &f, &mut self.random)?,

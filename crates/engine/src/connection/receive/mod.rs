@@ -155,8 +155,16 @@ impl Connection {
         self.receive.loans.forget_read(&self.streams, &self.datagrams);
         let Input { kind, path, tuple, ecn, mut data, segment_bytes, .. } = input;
         let mut envelope = Envelope { path, tuple, ecn, bytes: 0, place: self.paths.table.place(path) };
-        if kind == InputKind::StatelessReset {
-            self.drain(now, ConnectionError::Reset);
+        match kind {
+            InputKind::Packets => {}
+            InputKind::StatelessReset => self.drain(now, ConnectionError::Reset),
+            InputKind::AddressProven if self.lifecycle.is_open() => {
+                self.paths.on_proven_elsewhere(now, tuple);
+                self.on_path_news(now);
+            }
+            InputKind::AddressProven => {}
+        }
+        if kind != InputKind::Packets {
             self.after_input(now, &envelope);
             return None;
         }

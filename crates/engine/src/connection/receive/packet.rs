@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use plait_base::observe::{DropReason, TraceEvent};
-use plait_base::{Space, TransportError, Violation};
+use plait_base::{PathId, Space, TransportError, Violation};
 use plait_path::Eliciting;
 use plait_wire::frame::{Frame, Frames, types};
 use plait_wire::header::PacketKind;
@@ -20,6 +20,8 @@ impl Connection {
             let mut frames = Frames::in_packet(payload, at.kind);
             if let Some(close) = frames.find_map(|f| if let Ok(Frame::Close(close)) = f { Some(close) } else { None }) {
                 self.drain(at.now, close.into());
+            } else if self.lifecycle.awaits_keys() && self.handshake.read_hello(at.kind, payload) {
+                self.lifecycle.on_keys(at.now, self.paths.validation_times(PathId::ZERO).give_up);
             }
             return;
         }
