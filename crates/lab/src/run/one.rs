@@ -198,10 +198,11 @@ fn play(
     server.wait_ready(site, &program.ready, bench.stop)?;
     let client = Started::start(client, bench.scheduling, &contender.client(work))?;
     let output = client.wait(work.time_limit, &server, bench.stop);
-    if output.timed_out {
-        return Err(RunFailure::TimeLimit(work.time_limit));
-    }
-    contender.outcome(work, &output)
+    let answer = match output.timed_out {
+        true => Err(RunFailure::TimeLimit(work.time_limit)),
+        false => contender.outcome(work, &output),
+    };
+    answer.map_err(|failure| server.explain(failure))
 }
 
 /// Reads the clocks.

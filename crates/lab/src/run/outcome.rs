@@ -64,6 +64,16 @@ pub(crate) enum RunFailure {
     /// The server was not ready in time, or ended.
     #[error("the server did not become ready: {0}")]
     Server(String),
+    /// The server ended while the client still needed it.
+    #[error("the server ended with {code} in the middle: {said}; the client: {client}")]
+    ServerDied {
+        /// Its exit code, or `a signal`.
+        code: String,
+        /// The last line of its complaint.
+        said: String,
+        /// What came of the client.
+        client: Box<RunFailure>,
+    },
     /// The client ended badly.
     #[error("the client ended with {code}: {said}")]
     Client {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-use super::program::complaint;
+use super::program::{code_name, complaint};
 use super::wiring::Site;
 use super::{ClientOutput, CpuScheduling, Program, Ready, RunFailure};
 use crate::clock::{ClockPoint, pause};
@@ -119,6 +119,15 @@ impl Started {
         self.child.try_wait().ok().flatten().map(|status| status.success())
     }
 
+    /// What became of a run whose client failed: this server may have ended before, which says more.
+    pub(super) fn explain(&mut self, client: RunFailure) -> RunFailure {
+        let Ok(Some(status)) = self.child.try_wait() else { return client };
+        // With the rest of what it said.
+        self.kill();
+        let (code, said) = (code_name(status.code()), self.complaint());
+        RunFailure::ServerDied { code, said, client: Box::new(client) }
+    }
+
     /// What it complained of.
     pub(super) fn complaint(&self) -> String {
         complaint(&self.err.text()).to_owned()
@@ -184,6 +193,25 @@ mod tests {
         assert_eq!(started.ended(), Some(true), "{}", started.complaint());
         started.kill();
         scheduled(&started.out.text())
+    }
+
+    /// What is said of a run that was not done in time, with such a server.
+    fn explained(server: &str, is_over: bool) -> String {
+        let program = Program::new("sh", ["-c", server]);
+        let mut started = Started::start(Site::Here, CpuScheduling::Inherited, &program).unwrap();
+        while is_over && started.ended().is_none() {
+            pause(LOOK);
+        }
+        started.explain(RunFailure::TimeLimit(Duration::from_secs(5))).to_string()
+    }
+
+    #[test]
+    fn a_server_that_died_in_the_middle_is_named() {
+        assert_eq!(explained("exec sleep 60", false), "not done within 5s");
+        let died = "the server ended with code 3 in the middle: no memory; the client: not done within 5s";
+        assert_eq!(explained("echo 'no memory' >&2; exit 3", true), died);
+        let killed = "the server ended with a signal in the middle: it said nothing; the client: not done within 5s";
+        assert_eq!(explained("kill -9 $$", true), killed);
     }
 
     #[test]

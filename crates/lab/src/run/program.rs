@@ -70,7 +70,7 @@ pub(crate) struct ClientOutput {
 impl ClientOutput {
     /// The exit code in words.
     pub(crate) fn code_name(&self) -> String {
-        self.code.map_or_else(|| "a signal".to_owned(), |code| format!("code {code}"))
+        code_name(self.code)
     }
 
     /// The last line of standard output, where programs put their JSON.
@@ -82,6 +82,11 @@ impl ClientOutput {
     pub(crate) fn complaint(&self) -> &str {
         complaint(&self.stderr)
     }
+}
+
+/// An exit code in words; none where a signal ended the program.
+pub(super) fn code_name(code: Option<i32>) -> String {
+    code.map_or_else(|| "a signal".to_owned(), |code| format!("code {code}"))
 }
 
 /// What a program complained of: its last line with words that is not a hint of Rust's runtime.
