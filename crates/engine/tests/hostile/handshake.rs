@@ -42,6 +42,22 @@ pub(crate) fn finish(rig: &mut Rig) {
 }
 
 #[test]
+fn a_servers_first_flight_is_read_whole_from_one_datagram() {
+    // RFC 9000 12.2, RFC 9001 5.7: the Initial brings the keys of the Handshake packet, that brings those of the 1-RTT packet
+    let mut rig = Rig::client(Setup::default());
+    rig.pass(ms(1));
+    let mut flight: Vec<Packet> = Vec::new();
+    for (space, kind) in [(Space::Initial, PacketKind::Initial), (Space::Handshake, PacketKind::Handshake)] {
+        flight.extend(rig.peer.crypto_frames(space, 0, 4_000).into_iter().map(|frame| Packet::new(kind, frame)));
+    }
+    flight.push(Packet::one_rtt(stream(1, 0, true, b"early")));
+    let at = rig.tuple;
+    rig.send_all(at, &flight);
+    assert!(rig.events.iter().any(|event| matches!(event, Event::Connected)));
+    assert!(streams_seen(&rig) > 0, "{:?}", rig.events);
+}
+
+#[test]
 fn a_version_negotiation_that_lists_our_version_is_ignored() {
     // RFC 9000 6.2-3, 17.2.1-1: whatever its unused bits say
     let mut rig = Rig::client(Setup::default());

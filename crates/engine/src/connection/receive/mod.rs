@@ -51,6 +51,11 @@ impl Receive {
         (self.train, self.bulk) = (Vec::new(), BulkRoom::default());
     }
 
+    /// True where packets wait for keys, for all paths to be here, or for the connection ids of their own.
+    fn has_waiting(&self) -> bool {
+        !self.saved_packets.is_empty() || !self.deferred.is_empty()
+    }
+
     /// Keeps a packet that cannot be read yet, out of its receive buffer, which may be much larger. It is not acknowledged before:
     /// where too many wait, the peer says it again.
     fn defer(&mut self, at: &Arrival, packet_bytes: usize, payload: &[u8]) {
@@ -301,9 +306,12 @@ impl Connection {
         }
         if self.lifecycle.is_open() {
             self.advance_handshake(now);
-            if !self.receive.saved_packets.is_empty() || !self.receive.deferred.is_empty() {
-                self.read_waiting(now);
-                self.advance_handshake(now);
+            // Twice: Handshake packets that waited bring the keys for the 1-RTT packet behind them.
+            for _ in 0..2 {
+                if self.receive.has_waiting() {
+                    self.read_waiting(now);
+                    self.advance_handshake(now);
+                }
             }
             self.maintain_paths(now);
         }
