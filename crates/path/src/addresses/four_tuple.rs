@@ -8,6 +8,7 @@ use plait_base::limits::{
     AMPLIFICATION_FACTOR, MAX_EARLY_CHALLENGES, MAX_OUTSTANDING_CHALLENGES, MAX_QUEUED_PATH_RESPONSES,
     MIN_DATAGRAM_BYTES, PATH_RESPONSE_BURST_BYTES,
 };
+use plait_base::time::earliest;
 use plait_base::{FourTuple, Instant, Random};
 use plait_wire::frame::{PathChallenge, PathResponse};
 use plait_wire::{FrameWriter, SentFrame};
@@ -80,6 +81,8 @@ pub(crate) enum ValidationTimeout {
     Nothing,
     /// A further challenge is due.
     Again,
+    /// No response came, but the peer proved the address on another connection.
+    Proven,
     /// No response came in time.
     GaveUp,
 }
@@ -114,6 +117,8 @@ struct Running {
     /// Repetitions that packets called for and not the clock, and when the next of them is due.
     early: u32,
     early_at: Option<Instant>,
+    /// From then on the peer's word on another connection counts for its answer.
+    proven_at: Option<Instant>,
 }
 
 fn unspecified(local: SocketAddr) -> SocketAddr {
@@ -265,10 +270,13 @@ impl FourTupleState {
         self.end_validation();
     }
 
-    /// The peer proved that it receives here, on another connection. Whether full-sized datagrams pass, the challenge that is under
-    /// way still has to show.
-    pub(crate) fn on_proven_elsewhere(&mut self) {
-        self.validation = Validation::Validated;
+    /// The peer proved on another connection that it receives here. That counts once the challenge that is under way was not answered
+    /// for `patience`; whether full-sized datagrams pass, its answer still has to show.
+    pub(crate) fn on_proven_elsewhere(&mut self, now: Instant, patience: Duration) {
+        let asked_at = self.asked_at.unwrap_or(now);
+        if let Some(running) = &mut self.running {
+            running.proven_at = Some((asked_at + patience).max(now));
+        }
     }
 
     /// The peer proved its address between this one and another of ours: what leaves for it needs no credit.
@@ -296,6 +304,7 @@ impl FourTupleState {
             challenge_due: true,
             early: 0,
             early_at: None,
+            proven_at: None,
         }));
     }
 
@@ -309,7 +318,8 @@ impl FourTupleState {
                 // Nor by each packet that is lost or acked without an answer.
                 let (retry, challenge_due, early) = (times.retry, self.wants_challenge(), MAX_EARLY_CHALLENGES);
                 let give_up = now + times.give_up;
-                let running = Running { times, retry, next, give_up, challenge_due, early, early_at: None };
+                let running =
+                    Running { times, retry, next, give_up, challenge_due, early, early_at: None, proven_at: None };
                 self.running = Some(Box::new(running));
             }
         }
@@ -436,11 +446,16 @@ impl FourTupleState {
     /// When the next challenge or the end of patience is due.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let next = |r: &Running| r.early_at.unwrap_or(r.next).min(r.next);
-        self.running.as_ref().map(|r| if r.challenge_due { r.give_up } else { next(r).min(r.give_up) })
+        let challenge = |r: &Running| if r.challenge_due { r.give_up } else { next(r).min(r.give_up) };
+        self.running.as_ref().and_then(|r| earliest(r.proven_at, Some(challenge(r))))
     }
 
     pub(crate) fn on_timeout(&mut self, now: Instant) -> ValidationTimeout {
         let Some(running) = &mut self.running else { return ValidationTimeout::Nothing };
+        if running.proven_at.take_if(|at| *at <= now).is_some() && self.validation == Validation::Unvalidated {
+            self.validation = Validation::Validated;
+            return ValidationTimeout::Proven;
+        }
         if now >= running.give_up {
             self.end_validation();
             if self.validation != Validation::Validated {

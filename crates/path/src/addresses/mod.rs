@@ -3,6 +3,7 @@
 mod four_tuple;
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use plait_base::time::earliest;
 use plait_base::{FourTuple, Instant, Random, Violation, limits};
@@ -208,8 +209,8 @@ impl PathAddresses {
     }
 
     /// The peer proved its current address on another connection.
-    pub(crate) fn on_proven_elsewhere(&mut self) {
-        self.current.on_proven_elsewhere();
+    pub(crate) fn on_proven_elsewhere(&mut self, now: Instant, patience: Duration) {
+        self.current.on_proven_elsewhere(now, patience);
     }
 
     /// The peer proved its current address by the handshake or a token.
@@ -378,8 +379,10 @@ impl PathAddresses {
             // It was proven once, so it stays proven; silence now only shows that the peer really left.
             state.on_timeout(now);
         }
-        if self.current.on_timeout(now) != ValidationTimeout::GaveUp {
-            return None;
+        match self.current.on_timeout(now) {
+            ValidationTimeout::Nothing | ValidationTimeout::Again => return None,
+            ValidationTimeout::Proven => return Some(AddressEvent::Validated(FourTupleRole::Current)),
+            ValidationTimeout::GaveUp => {}
         }
         if self.current.is_validated() {
             return Some(AddressEvent::SizeUnproven);

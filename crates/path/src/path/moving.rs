@@ -1,6 +1,7 @@
 //! The addresses of one path: what they admit, and what a move to others means for it.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use plait_base::limits::TIMER_GRANULARITY;
 use plait_base::{ConnectionId, FourTuple, Instant, Side};
@@ -55,9 +56,9 @@ impl Path {
         }
     }
 
-    /// The peer proved its current address on another connection; the challenge under way still has to be answered.
-    pub fn on_proven_elsewhere(&mut self) {
-        self.addresses.on_proven_elsewhere();
+    /// The peer proved its current address on another connection: that counts where its challenge is not answered for `patience`.
+    pub fn on_proven_elsewhere(&mut self, now: Instant, patience: Duration) {
+        self.addresses.on_proven_elsewhere(now, patience);
     }
 
     /// The peer's newest packet came to `tuple`: where the system chooses our address, this shows when it chose another.

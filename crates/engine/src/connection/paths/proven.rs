@@ -66,13 +66,15 @@ impl PathControl {
         ids.into_iter().for_each(|id| self.count_as_proven(now, id));
     }
 
-    /// RFC 10069 3.1-4: the addresses of this path are proven, so it may carry data. Its challenge stays, which shows that they still
-    /// are and that datagrams of 1200 bytes pass (RFC 10069 3.1-6); unanswered it ends the path.
+    /// RFC 10069 3.1-4: the addresses of this path are proven, so it may carry data. Where the answer to its challenge is about to come
+    /// nothing is gained by that, and two slow starts at one moment meet in a queue that they may share: so it has a probe time-out of a
+    /// path that works for it. The challenge stays after that, which shows that the addresses still are the client's and that datagrams
+    /// of 1200 bytes pass (RFC 10069 3.1-6); unanswered it ends the path.
     pub(super) fn count_as_proven(&mut self, now: Instant, id: PathId) {
+        let working = self.table.open_paths().filter(|path| path.is_validated());
+        let patience = working.map(Path::pto).min().unwrap_or_default();
         if let Some(path) = self.table.path_mut(id) {
-            path.on_proven_elsewhere();
+            path.on_proven_elsewhere(now, patience);
         }
-        self.renew(now, id);
-        self.on_validated(id);
     }
 }
