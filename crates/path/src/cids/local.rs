@@ -134,6 +134,10 @@ impl LocalCids {
         self.entries.drain(..).map(|e| e.cid).collect()
     }
 
+    pub(crate) fn shrink_to_fit(&mut self) {
+        self.entries.shrink_to_fit();
+    }
+
     /// True when a frame waits.
     #[inline]
     pub(crate) fn wants_frame(&self) -> bool {

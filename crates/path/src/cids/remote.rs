@@ -15,6 +15,8 @@ enum CidUse {
     Spare,
     /// In use on one of the path's 4-tuples; its reset token counts (RFC 9000 10.3.1).
     InUse,
+    /// In use, and where the path sends; one at most.
+    Active,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -25,10 +27,12 @@ struct RemoteCid {
     used: CidUse,
 }
 
-/// Ids that we gave back.
+/// Ids that we gave back, or are asked to.
 #[derive(Clone, Debug, Default)]
 struct Retired {
     numbers: RangeSet,
+    /// All below are to be retired.
+    prior_to: u64,
     /// Those of which the peer has not acknowledged RETIRE_CONNECTION_ID.
     told: Vec<(u64, FrameState)>,
 }
@@ -42,10 +46,8 @@ pub(crate) struct RemoteCids {
     path: PathId,
     /// As many without an allocation as a path id has that nobody uses yet.
     entries: SmallVec<[RemoteCid; 1]>,
-    active: Option<u64>,
     /// One above the largest sequence seen.
     next_expected: u64,
-    retire_prior_to: u64,
     /// None until the first id is retired: what most path ids never need.
     retired: Option<Box<Retired>>,
     limit: u16,
@@ -58,9 +60,7 @@ impl RemoteCids {
         Self {
             path,
             entries: SmallVec::new(),
-            active: None,
             next_expected: 0,
-            retire_prior_to: 0,
             retired: None,
             limit: u16::try_from(limit).unwrap_or(u16::MAX),
             closed: false,
@@ -72,18 +72,18 @@ impl RemoteCids {
         self.entries.retain(|e| e.sequence != 0);
         self.entries.insert(0, RemoteCid { sequence: 0, cid, token, used: CidUse::InUse });
         self.next_expected = self.next_expected.max(1);
-        self.active = Some(0);
+        self.activate(0);
     }
 
     /// The active id, to which packets of the path go.
     #[inline]
     pub(crate) fn active(&self) -> Option<ConnectionId> {
-        self.active.and_then(|sequence| self.cid(sequence))
+        self.entries.iter().find(|e| e.used == CidUse::Active).map(|e| e.cid)
     }
 
     /// Sequence number of the active id.
     pub(crate) fn active_sequence(&self) -> Option<u64> {
-        self.active
+        self.entries.iter().find(|e| e.used == CidUse::Active).map(|e| e.sequence)
     }
 
     /// The id of a sequence number, while it is not retired.
@@ -110,7 +110,7 @@ impl RemoteCids {
 
     /// Reset tokens of the ids in use.
     pub(crate) fn tokens_in_use(&self) -> impl Iterator<Item = ResetToken> + '_ {
-        self.entries.iter().filter(|e| e.used == CidUse::InUse).filter_map(|e| e.token)
+        self.entries.iter().filter(|e| e.used != CidUse::Spare).filter_map(|e| e.token)
     }
 
     /// True when `cid` is held under any sequence.
@@ -125,8 +125,8 @@ impl RemoteCids {
 
     /// Starts to use the path: the lowest id becomes active. None without an id.
     pub(crate) fn begin(&mut self) -> Option<ConnectionId> {
-        if self.active.is_none() {
-            self.active = self.take_spare();
+        if self.active_sequence().is_none() {
+            self.activate_spare();
         }
         self.active()
     }
@@ -143,8 +143,21 @@ impl RemoteCids {
 
     /// Makes an id in use the active one; the former active one stays in use until [`Self::retire`].
     pub(crate) fn activate(&mut self, sequence: u64) {
-        if self.cid(sequence).is_some() {
-            self.active = Some(sequence);
+        if self.cid(sequence).is_none() {
+            return;
+        }
+        for entry in &mut self.entries {
+            entry.used = match entry.used {
+                _ if entry.sequence == sequence => CidUse::Active,
+                CidUse::Active => CidUse::InUse,
+                used => used,
+            };
+        }
+    }
+
+    fn activate_spare(&mut self) {
+        if let Some(sequence) = self.take_spare() {
+            self.activate(sequence);
         }
     }
 
@@ -152,7 +165,9 @@ impl RemoteCids {
     /// (RFC 10069 3.2.2).
     pub(crate) fn rotate(&mut self) {
         let Some(next) = self.take_spare() else { return };
-        if let Some(old) = self.active.replace(next) {
+        let old = self.active_sequence();
+        self.activate(next);
+        if let Some(old) = old {
             self.retire(old);
         }
     }
@@ -163,9 +178,6 @@ impl RemoteCids {
             return;
         }
         self.entries.retain(|e| e.sequence != sequence);
-        if self.active == Some(sequence) {
-            self.active = None;
-        }
         self.queue(sequence);
     }
 
@@ -210,7 +222,10 @@ impl RemoteCids {
             let entry = RemoteCid { sequence: new.sequence, cid: new.cid, token: Some(new.token), used: CidUse::Spare };
             self.entries.insert(at, entry);
         }
-        self.retire_prior_to = self.retire_prior_to.max(new.retire_prior_to);
+        if new.retire_prior_to > 0 {
+            let retired = self.retired.get_or_insert_default();
+            retired.prior_to = retired.prior_to.max(new.retire_prior_to);
+        }
         self.retire_below();
         // RFC 9000 5.1.1: counted after retiring.
         if self.entries.len() > usize::from(self.limit) {
@@ -224,12 +239,13 @@ impl RemoteCids {
     }
 
     fn retire_below(&mut self) {
-        let was_active = self.active.is_some();
-        while let Some(sequence) = self.entries.first().map(|e| e.sequence).filter(|&s| s < self.retire_prior_to) {
+        let Some(prior_to) = self.retired.as_ref().map(|retired| retired.prior_to) else { return };
+        let was_active = self.active_sequence().is_some();
+        while let Some(sequence) = self.entries.first().map(|e| e.sequence).filter(|&s| s < prior_to) {
             self.retire(sequence);
         }
-        if was_active && self.active.is_none() {
-            self.active = self.take_spare();
+        if was_active && self.active_sequence().is_none() {
+            self.activate_spare();
         }
     }
 
@@ -238,7 +254,7 @@ impl RemoteCids {
         let stale: SmallVec<[u64; 4]> = self
             .entries
             .iter()
-            .filter(|e| e.used == CidUse::InUse && self.active != Some(e.sequence) && !needed.contains(&e.sequence))
+            .filter(|e| e.used == CidUse::InUse && !needed.contains(&e.sequence))
             .map(|e| e.sequence)
             .collect();
         stale.into_iter().for_each(|sequence| self.retire(sequence));
@@ -250,11 +266,14 @@ impl RemoteCids {
     }
 
     /// The path is abandoned: all ids count as retired, without frames (RFC 10069 3.4).
+    pub(crate) fn shrink_to_fit(&mut self) {
+        self.entries.shrink_to_fit();
+    }
+
     pub(crate) fn close(&mut self) {
         self.closed = true;
         self.entries.clear();
         self.retired.iter_mut().for_each(|retired| retired.told.clear());
-        self.active = None;
     }
 
     /// True when a frame waits.

@@ -381,7 +381,12 @@ impl Paths {
         self.slots.shrink_to_fit();
         self.pending_abandons.shrink_to_fit();
         self.events.shrink_to_fit();
-        self.slots_mut().filter_map(|slot| slot.path.as_mut()).for_each(|path| path.shrink_to_fit());
+        // Those that nobody touched have what they need.
+        for slot in self.slots_mut() {
+            slot.local.shrink_to_fit();
+            slot.remote.shrink_to_fit();
+            slot.path.iter_mut().for_each(|path| path.shrink_to_fit());
+        }
     }
 
     /// What the endpoint must be told next.
