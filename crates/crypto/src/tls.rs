@@ -10,6 +10,7 @@ mod promise;
 mod retired;
 mod server;
 mod session;
+mod sessions;
 mod store;
 
 pub use client::{ClientTlsBuilder, ClientTlsConfig, any_certificate};

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use rustls::quic;
 use rustls::server::danger::ClientCertVerifier;
-use rustls::server::{NoServerSessionStorage, ResolvesServerCert, ServerSessionMemoryCache, StoresServerSessions};
+use rustls::server::{NoServerSessionStorage, ResolvesServerCert, StoresServerSessions};
 
 use super::exporter::ExporterLog;
 use super::key_log_capture::{KeyLogCapture, ServerTickets};
 use super::options::{CipherSuite, Identity, Options, Protection, check_provider, common_setters};
 use super::promise::PromisedSessions;
+use super::sessions::Sessions;
 use crate::error::ConfigError;
 use crate::initial::tls_version;
 
@@ -47,7 +48,7 @@ impl ServerTlsConfig {
             return Err(ConfigError::EarlyDataLimited);
         }
         let mut v2 = (*config).clone();
-        v2.session_storage = ServerSessionMemoryCache::new(DEFAULT_SESSIONS);
+        v2.session_storage = Arc::new(Sessions::new(DEFAULT_SESSIONS));
         Ok(Self { v1: config, v2: Arc::new(v2), protection: Protection::Tls })
     }
 
@@ -201,7 +202,7 @@ impl ServerTlsBuilder {
 }
 
 fn storage(sessions: usize) -> Arc<dyn StoresServerSessions> {
-    if sessions == 0 { Arc::new(NoServerSessionStorage {}) } else { ServerSessionMemoryCache::new(sessions) }
+    if sessions == 0 { Arc::new(NoServerSessionStorage {}) } else { Arc::new(Sessions::new(sessions)) }
 }
 
 impl fmt::Debug for ServerTlsBuilder {
