@@ -59,7 +59,7 @@ thread_local! {
 /// After so much silence a connection gives back the memory that it keeps for packets to come.
 const SILENCE: Duration = Duration::from_millis(250);
 /// After so much the first time: what its handshake needed is of no more use, and the next handshake finds that memory.
-const FIRST_SILENCE: Duration = Duration::from_millis(60);
+const FIRST_SILENCE: Duration = Duration::from_millis(15);
 
 /// Whether there is more to do at once.
 #[derive(Clone, Copy, PartialEq, Eq)]
