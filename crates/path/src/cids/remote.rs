@@ -265,11 +265,12 @@ impl RemoteCids {
         self.begin()
     }
 
-    /// The path is abandoned: all ids count as retired, without frames (RFC 10069 3.4).
+    /// Gives back memory that no id needs.
     pub(crate) fn shrink_to_fit(&mut self) {
         self.entries.shrink_to_fit();
     }
 
+    /// The path is abandoned: all ids count as retired, without frames (RFC 10069 3.4).
     pub(crate) fn close(&mut self) {
         self.closed = true;
         self.entries.clear();

@@ -67,9 +67,9 @@ impl PathControl {
     }
 
     /// RFC 10069 3.1-4: the addresses of this path are proven, so it may carry data. Where the answer to its challenge is about to come
-    /// nothing is gained by that, and two slow starts at one moment meet in a queue that they may share: so it has a probe time-out of a
-    /// path that works for it. The challenge stays after that, which shows that the addresses still are the client's and that datagrams
-    /// of 1200 bytes pass (RFC 10069 3.1-6); unanswered it ends the path.
+    /// nothing is gained by that, and two slow starts at one moment meet in a queue that they may share: the answer is awaited first, for the
+    /// shortest probe time-out of the paths that work. The challenge stays after that. It shows that the addresses still are the client's and
+    /// that datagrams of 1200 bytes pass (RFC 10069 3.1-6); unanswered it ends the path.
     pub(super) fn count_as_proven(&mut self, now: Instant, id: PathId) {
         let working = self.table.open_paths().filter(|path| path.is_validated());
         let patience = working.map(Path::pto).min().unwrap_or_default();
