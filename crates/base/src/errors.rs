@@ -120,7 +120,7 @@ violations! {
     NewTokenFromClient => PROTOCOL_VIOLATION, "NEW_TOKEN from a client";
     HandshakeDoneFromClient => PROTOCOL_VIOLATION, "HANDSHAKE_DONE from a client";
     OffsetTooLarge => FRAME_ENCODING_ERROR, "stream data beyond offset 2^62 - 1";
-    AckFrequencyNotNegotiated => PROTOCOL_VIOLATION, "an ACK_FREQUENCY or IMMEDIATE_ACK frame that we did not ask for";
+    AckDelayOutOfRange => PROTOCOL_VIOLATION, "an ACK_FREQUENCY frame asks for a delay below our min_ack_delay, or of 2^14 ms or more";
     DatagramNotNegotiated => PROTOCOL_VIOLATION, "a DATAGRAM frame that we did not ask for";
     DatagramTooLarge => PROTOCOL_VIOLATION, "a DATAGRAM frame larger than announced";
     // Streams

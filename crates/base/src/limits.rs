@@ -108,6 +108,8 @@ pub const MAX_QUEUED_EVENTS: usize = 4096;
 
 /// Ack delay a peer may announce, milliseconds (RFC 9000 18.2: below 2^14).
 pub const MAX_ACK_DELAY_MS: u64 = (1 << 14) - 1;
+/// Shortest ack delay that a peer may ask for, which we announce as min_ack_delay: what our timers keep to.
+pub const MIN_ACK_DELAY: Duration = TIMER_GRANULARITY;
 /// Ack delay exponent a peer may announce (RFC 9000 18.2).
 pub const MAX_ACK_DELAY_EXPONENT: u64 = 20;
 

@@ -5,6 +5,7 @@
 #[path = "../puppet/mod.rs"]
 mod puppet;
 
+mod ack_frequency;
 mod ack_routes;
 mod amplification;
 mod attempts;

@@ -124,7 +124,10 @@ fn frames() -> Vec<(Violation, Attack)> {
         (NewTokenFromClient, || server_gets(&[vec![0x07, 0x01, 0xaa]])),
         // RFC 9000 19.20-2
         (HandshakeDoneFromClient, || server_gets(&[vec![0x1e]])),
-        (AckFrequencyNotNegotiated, || server_gets(&[raw(&[0xaf, 0, 1, 25_000, 1], &[])])),
+        // ACK_FREQUENCY draft, section 4
+        (AckDelayOutOfRange, || server_gets(&[raw(&[0xaf, 0, 1, 999, 1], &[])])),
+        (AckDelayOutOfRange, || server_gets(&[raw(&[0xaf, 0, 1, 16_384_000, 1], &[])])),
+        (AckDelayOutOfRange, || server_gets(&[raw(&[0xaf, 0, 1, (1 << 62) - 1, 1], &[])])),
         // RFC 9221 3
         // RFC 9221 3-3
         (DatagramNotNegotiated, || {

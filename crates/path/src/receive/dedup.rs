@@ -35,16 +35,10 @@ impl Dedup {
 
     /// The first number below `below` and at or above `from` that was not received.
     pub(crate) fn first_missing(&self, from: u64, below: u64) -> Option<u64> {
-        let mut at = from.max(self.floor);
-        for range in self.seen.iter() {
-            if range.end <= at {
-                continue;
-            }
-            if range.start > at {
-                break;
-            }
-            at = range.end;
-        }
-        (at < below).then_some(at)
+        let from = from.max(self.floor);
+        // Mostly it is near the end.
+        let around = self.seen.iter().rev().find(|range| range.start <= from);
+        let first = around.map_or(from, |range| range.end.max(from));
+        (first < below).then_some(first)
     }
 }

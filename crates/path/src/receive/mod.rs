@@ -187,6 +187,16 @@ impl ReceiveFlow {
         self.schedule.on_new_way();
     }
 
+    /// The peer asks for acks by another policy.
+    pub fn set_ack_policy(&mut self, now: Instant, policy: AckPolicy) {
+        self.schedule.set_policy(now, policy);
+    }
+
+    /// The peer wants an ack of what it sent so far, this packet included.
+    pub fn hasten_ack(&mut self) {
+        self.schedule.hasten();
+    }
+
     /// What this path's numbers say of key phases, for [`OneRttKeys::open`](plait_crypto::OneRttKeys::open).
     pub fn phase_mark_mut(&mut self) -> &mut PhaseMark {
         &mut self.phase_mark

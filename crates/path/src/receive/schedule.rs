@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
+use plait_base::limits::MAX_ACK_RANGES;
 use plait_base::{Ecn, Instant};
 
 use super::Eliciting;
@@ -15,6 +16,10 @@ const PROMPT_ACKS: u64 = 4;
 /// the peer which ranges it need not repeat (RFC 9000 13.2.4).
 const MANY_SILENT: u64 = 16;
 
+/// Packets that came out of order since the last ack, after which it is due whatever the peer bears with: each may begin a range,
+/// and none may be forgotten before it was reported (ACK_FREQUENCY draft, section 6).
+const MANY_JUMPS: u64 = MAX_ACK_RANGES as u64 / 4;
+
 /// How eagerly a receiver acknowledges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckPolicy {
@@ -26,17 +31,39 @@ pub struct AckPolicy {
     /// 0: disorder does not hasten acks. 1: any disorder does (RFC 9000 13.2.1). Above: a gap does once numbers
     /// so far above it arrived.
     pub reordering_threshold: u64,
+    /// Which congestion marks call for an ack at once.
+    pub(crate) marks: UrgentMarks,
+}
+
+/// Which packets marked CE call for an ack at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UrgentMarks {
+    /// Each of them (RFC 9000 13.2.1).
+    Each,
+    /// The first after one without the mark (ACK_FREQUENCY draft, section 6.3).
+    First,
 }
 
 impl AckPolicy {
     /// Every second packet, or after `max_ack_delay` (RFC 9000 13.2.2).
     pub fn delayed(max_ack_delay: Duration) -> Self {
-        Self { eliciting_threshold: 1, max_ack_delay, reordering_threshold: 1 }
+        Self { eliciting_threshold: 1, max_ack_delay, reordering_threshold: 1, marks: UrgentMarks::Each }
     }
 
     /// At once, as Initial and Handshake packets need it (RFC 9000 13.2.1).
     pub fn immediate() -> Self {
-        Self { eliciting_threshold: 0, max_ack_delay: Duration::ZERO, reordering_threshold: 1 }
+        Self::delayed(Duration::ZERO).with_eliciting_threshold(0)
+    }
+
+    /// The same, with another [`eliciting_threshold`](Self::eliciting_threshold).
+    pub fn with_eliciting_threshold(self, eliciting_threshold: u64) -> Self {
+        Self { eliciting_threshold, ..self }
+    }
+
+    /// As an ACK_FREQUENCY frame asks.
+    pub fn requested(eliciting_threshold: u64, max_ack_delay: Duration, reordering_threshold: u64) -> Self {
+        let marks = if eliciting_threshold > 1 { UrgentMarks::First } else { UrgentMarks::Each };
+        Self { eliciting_threshold, max_ack_delay, reordering_threshold, marks }
     }
 }
 
@@ -59,6 +86,8 @@ pub(crate) struct AckSchedule {
     unreported: u64,
     /// Ack-eliciting packets received since the last ack.
     eliciting: u64,
+    /// Of these, such as did not follow the largest number.
+    jumps: u64,
     /// An ack is due now.
     due: bool,
     deadline: Option<Instant>,
@@ -68,6 +97,8 @@ pub(crate) struct AckSchedule {
     largest_eliciting: Option<u64>,
     /// Largest number that an ack of ours reported.
     largest_reported: Option<u64>,
+    /// The ack-eliciting packet that came last was marked CE.
+    after_mark: bool,
 }
 
 impl AckSchedule {
@@ -76,17 +107,31 @@ impl AckSchedule {
             policy,
             unreported: 0,
             eliciting: 0,
+            jumps: 0,
             due: false,
             deadline: None,
             prompt_acks: 0,
             largest_eliciting: None,
             largest_reported: None,
+            after_mark: false,
         }
     }
 
     /// The packets take a way of which the peer has no RTT sample yet.
     pub(crate) fn on_new_way(&mut self) {
         self.prompt_acks = PROMPT_ACKS;
+    }
+
+    /// The peer asks for acks by another policy, which holds for what is unreported too.
+    pub(crate) fn set_policy(&mut self, now: Instant, policy: AckPolicy) {
+        self.policy = policy;
+        self.deadline = self.deadline.map(|at| at.min(now + policy.max_ack_delay));
+        self.due |= self.eliciting > policy.eliciting_threshold;
+    }
+
+    /// What is unreported is due now.
+    pub(crate) fn hasten(&mut self) {
+        self.due = true;
     }
 
     /// New packets arrived, one number after the other; `seen` has them already.
@@ -108,9 +153,13 @@ impl AckSchedule {
             self.deadline = Some(now + self.policy.max_ack_delay);
         }
         let disorder = self.is_disorder(numbers, seen);
+        self.jumps += u64::from(self.largest_eliciting.is_some_and(|largest| numbers.start != largest + 1));
         self.largest_eliciting = self.largest_eliciting.max(numbers.end.checked_sub(1));
         // RFC 9000 13.2.1: CE marks are reported at once; 13.2.2: every so many packets
-        let hasty = disorder || ecn == Some(Ecn::Ce) || self.prompt_acks > 0;
+        let is_mark = ecn == Some(Ecn::Ce);
+        let follows_mark = std::mem::replace(&mut self.after_mark, is_mark);
+        let is_urgent = is_mark && (self.policy.marks == UrgentMarks::Each || !follows_mark);
+        let hasty = disorder || is_urgent || self.prompt_acks > 0 || self.jumps >= MANY_JUMPS;
         if hasty || self.eliciting > self.policy.eliciting_threshold {
             self.due = true;
         }
@@ -123,8 +172,10 @@ impl AckSchedule {
             0 => false,
             1 if numbers.start < largest => true,
             1 => !seen.contains_all(largest + 1, numbers.start),
+            // ACK_FREQUENCY draft, section 6.2: the sender has given it up already, and is to hear that it came
+            threshold if self.largest_reported.is_some_and(|n| numbers.start.saturating_add(threshold) <= n) => true,
             threshold => {
-                // ACK_FREQUENCY: the smallest gap not reported yet is `threshold` below the largest number
+                // The same: the smallest gap not reported yet is `threshold` below the largest number
                 let from = self.largest_reported.map_or(0, |n| (n + 1).saturating_sub(threshold));
                 let largest = largest.max(numbers.end.saturating_sub(1));
                 seen.first_missing(from, largest).is_some_and(|gap| largest - gap >= threshold)
@@ -136,7 +187,8 @@ impl AckSchedule {
         if self.eliciting > 0 {
             self.prompt_acks = self.prompt_acks.saturating_sub(1);
         }
-        (self.unreported, self.eliciting, self.due, self.deadline) = (0, 0, false, None);
+        (self.unreported, self.eliciting, self.jumps) = (0, 0, 0);
+        (self.due, self.deadline) = (false, None);
         self.largest_reported = self.largest_reported.max(largest);
     }
 

@@ -115,7 +115,7 @@ fn initial_packets_are_acked_at_once() {
 
 #[test]
 fn a_policy_may_bear_with_disorder() {
-    let relaxed = AckPolicy { eliciting_threshold: 9, max_ack_delay: MS * 100, reordering_threshold: 3 };
+    let relaxed = AckPolicy::requested(9, MS * 100, 3);
     let mut f = flow(relaxed);
     f.on_packet(at(0), 0, Eliciting::Yes, None);
     assert_eq!(f.deadline(), Some(at(100)));
@@ -246,4 +246,81 @@ fn what_came_late_is_reported_although_a_larger_ack_was_echoed() {
     f.on_ack_sent();
     f.on_ack_acked(0, 2);
     assert_eq!(f.ack_need(at(1)), AckNeed::None);
+}
+
+/// Which of these packets, received one by one, call for an ack at once: after each of those an ack leaves.
+fn urgent(f: &mut ReceiveFlow, packets: &[(u64, Option<Ecn>)]) -> Vec<u64> {
+    let mut out = Vec::new();
+    for &(n, ecn) in packets {
+        f.on_packet(at(1), n, Eliciting::Yes, ecn);
+        if f.ack_need(at(1)) == AckNeed::Now {
+            f.on_ack_sent();
+            out.push(n);
+        }
+    }
+    out
+}
+
+#[test]
+fn reordering_is_borne_with_as_the_draft_tabulates() {
+    let told = |threshold, numbers: &[u64]| {
+        let packets: Vec<_> = numbers.iter().map(|n| (*n, None)).collect();
+        urgent(&mut flow(AckPolicy::requested(100, MS * 100, threshold)), &packets)
+    };
+    // ACK_FREQUENCY draft, section 6.2.1
+    assert_eq!(told(3, &[0, 1, 3, 4, 5, 8, 9, 10]), [5, 9, 10]);
+    assert_eq!(told(5, &[0, 1, 3, 5, 6, 7, 8, 9]), [7, 9]);
+    assert_eq!(told(0, &[0, 1, 3, 4, 5, 8, 9, 10, 2]), [0; 0]);
+    assert_eq!(told(1, &[0, 1, 3, 4, 2]), [3, 2]);
+    // What comes after it was given up is reported at once; what may still be awaited is not.
+    assert_eq!(told(3, &[0, 1, 3, 4, 5, 2]), [5, 2]);
+    assert_eq!(told(3, &[0, 1, 2, 4, 5, 3]), [0; 0]);
+    assert_eq!(told(VARINT_MAX, &[0, 1, 3, 90, 2]), [0; 0]);
+}
+
+#[test]
+fn the_first_mark_is_urgent_and_the_next_ones_are_not() {
+    // ACK_FREQUENCY draft, section 6.3
+    let (ce, plain) = (Some(Ecn::Ce), Some(Ecn::Ect0));
+    let packets = [(0, plain), (1, ce), (2, ce), (3, ce), (4, plain), (5, plain), (6, ce), (7, plain)];
+    assert_eq!(urgent(&mut flow(AckPolicy::requested(100, MS * 100, 3)), &packets), [1, 6]);
+    // RFC 9000 13.2.1: each of them where every second packet is acknowledged anyway
+    assert_eq!(urgent(&mut flow(AckPolicy::requested(1, MS * 100, 3)), &packets), [1, 2, 3, 5, 6]);
+    assert_eq!(urgent(&mut flow(AckPolicy::requested(0, MS * 100, 0)), &packets), [0, 1, 2, 3, 4, 5, 6, 7]);
+}
+
+#[test]
+fn another_policy_holds_for_what_waits() {
+    let mut f = flow(AckPolicy::requested(100, MS * 1000, 0));
+    (0..5).for_each(|n| f.on_packet(at(0), n, Eliciting::Yes, None));
+    assert_eq!((f.ack_need(at(0)), f.deadline()), (AckNeed::Piggyback, Some(at(1000))));
+    f.set_ack_policy(at(10), AckPolicy::requested(50, MS * 40, 0));
+    assert_eq!((f.ack_need(at(10)), f.deadline()), (AckNeed::Piggyback, Some(at(50))));
+    f.set_ack_policy(at(11), AckPolicy::requested(50, MS * 400, 0));
+    assert_eq!(f.deadline(), Some(at(50)), "an ack that was promised is not put off");
+    f.set_ack_policy(at(12), AckPolicy::requested(4, MS * 400, 0));
+    assert_eq!(f.ack_need(at(12)), AckNeed::Now, "five are more than four");
+    f.on_ack_sent();
+    f.hasten_ack();
+    f.on_packet(at(13), 5, Eliciting::Yes, None);
+    assert_eq!(f.ack_need(at(13)), AckNeed::Now);
+}
+
+#[test]
+fn nothing_is_forgotten_before_it_was_reported() {
+    // ACK_FREQUENCY draft, section 6: ranges are not cut off before they were sent once
+    let mut f = flow(AckPolicy::requested(VARINT_MAX, MS * 16_000, 0));
+    let (mut reported, mut acks) = (BTreeSet::new(), 0);
+    for n in (0..4_000).step_by(2) {
+        f.on_packet(at(0), n, Eliciting::Yes, None);
+        if f.ack_need(at(0)) == AckNeed::Now {
+            reported.extend(f.to_report().iter().flatten());
+            f.on_ack_sent();
+            acks += 1;
+        }
+        assert!(f.to_report().len() <= MAX_ACK_RANGES);
+    }
+    reported.extend(f.to_report().iter().flatten());
+    assert_eq!(reported.len(), 2_000);
+    assert!(acks <= 2_000 / 32, "{acks}");
 }

@@ -1,6 +1,6 @@
 //! The transport parameters that we announce, from the configuration (RFC 9000 18.2).
 
-use plait_base::{ConnectionId, ResetToken, Side};
+use plait_base::{ConnectionId, ResetToken, Side, limits};
 use plait_crypto::ClientTlsConfig;
 use plait_stream::{DatagramsConfig, PeerLimits, StreamsConfig};
 use plait_wire::params::{
@@ -100,6 +100,8 @@ fn common(
         ..TransportParameters::default()
     };
     params.acks.max_delay_ms = transport.ack.max_delay.as_millis() as u64;
+    // RFC 9000 18.2: max_ack_delay is never set below it
+    params.acks.min_delay_us = Some(limits::MIN_ACK_DELAY.as_micros() as u64);
     params.acks.delay_exponent = transport.ack.delay_exponent;
     if transport.wire.grease == Switch::On && endpoint.grease == Switch::On {
         params.fixed_bit = GreaseQuicBit::Supported;

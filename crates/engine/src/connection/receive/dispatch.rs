@@ -26,7 +26,7 @@ pub(crate) enum Reach {
 /// Who must be at hand to read a frame that came by path `own`.
 pub(crate) fn reach(frame: &Frame<'_>, own: PathId) -> Reach {
     match frame {
-        Frame::Padding(_) | Frame::Ping => Reach::OwnPath,
+        Frame::Padding(_) | Frame::Ping | Frame::ImmediateAck => Reach::OwnPath,
         Frame::Ack(ack) if ack.path == own && ack.form != AckForm::Uniflow => Reach::OwnPath,
         Frame::Stream(_) => Reach::Stream,
         Frame::Ack(_)
@@ -48,7 +48,6 @@ pub(crate) fn reach(frame: &Frame<'_>, own: PathId) -> Reach {
         | Frame::PathChallenge(_)
         | Frame::PathResponse(_)
         | Frame::AckFrequency(_)
-        | Frame::ImmediateAck
         | Frame::PathAbandon(_)
         | Frame::PathStatus(_)
         | Frame::MaxPathId(_)
@@ -113,8 +112,8 @@ impl Connection {
                 self.paths.on_close(at, &f);
                 self.drain(at.now, f.into());
             }
-            // We announce no min_ack_delay, so the peer must not ask for another frequency.
-            Frame::AckFrequency(_) | Frame::ImmediateAck => return Err(Violation::AckFrequencyNotNegotiated.into()),
+            Frame::AckFrequency(f) => self.paths.on_ack_frequency(at.now, &f)?,
+            Frame::ImmediateAck => self.paths.on_immediate_ack(at),
             Frame::AddAddress(f) => self.paths.on_add_address(at.now, &f, &mut self.random)?,
             Frame::RemoveAddress(f) => self.paths.on_remove_address(at, &f, &mut self.random)?,
             Frame::Uniflows(f) => self.paths.on_uniflows(&f)?,

@@ -218,6 +218,7 @@ impl LentPath {
                     let frame = PlacedStream { id: *id, offset: *offset, fin: *fin, data: data.clone() };
                     run.add(&frame, data, &mut self.scratch.found)?;
                 }
+                Frame::ImmediateAck => self.path.receive.hasten_ack(),
                 _ => {}
             }
         }

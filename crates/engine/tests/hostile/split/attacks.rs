@@ -65,6 +65,7 @@ fn broken() -> Vec<(&'static str, Vec<Vec<u8>>)> {
         // RFC 9000 19.7-4, 19.20-2
         ("NEW_TOKEN to a server", vec![vec![0x07, 0x01, 0xaa]]),
         ("HANDSHAKE_DONE to a server", vec![vec![0x1e]]),
+        ("ACK_FREQUENCY with a delay too short", vec![raw(&[0xaf, 0, 1, 999, 1], &[])]),
         ("a DATAGRAM too large", vec![raw(&[0x31, 1_100], &[7; 1_100])]),
         ("CRYPTO too far ahead", vec![raw(&[0x06, 70_000, 1], &[0])]),
         // RFC 9000 4.1, 4.5, 4.6, 19.8

@@ -1,8 +1,8 @@
 //! Connections whose paths are served by others: the same bytes, limits and ends as on one thread.
 
-mod attacks;
+pub mod attacks;
 mod pinned;
-mod rig;
+pub mod rig;
 mod shares;
 mod world;
 
