@@ -143,7 +143,7 @@ impl ServerTlsBuilder {
             clients: None,
             sessions: DEFAULT_SESSIONS,
             early_data: false,
-            tickets: 2,
+            tickets: 1,
         }
     }
 
@@ -167,7 +167,7 @@ impl ServerTlsBuilder {
         self
     }
 
-    /// How many tickets a client gets, at most 2 by default.
+    /// How many tickets a client gets, 1 by default: each serves one further connection, which brings the next one.
     pub fn tickets(mut self, count: usize) -> Self {
         self.tickets = count;
         self
