@@ -58,6 +58,26 @@ fn a_servers_first_flight_is_read_whole_from_one_datagram() {
 }
 
 #[test]
+fn what_waits_for_1_rtt_rides_behind_the_handshake() {
+    // RFC 9000 12.2, 14.1: connection ids of further paths, where padding would be
+    let mut rig = Rig::server(Setup::default());
+    rig.say_handshake();
+    let flight: Vec<_> = rig.wire.iter().map(|(_, _, datagram)| (kinds(datagram), datagram.len())).collect();
+    assert_eq!(flight, [(vec![PacketKind::Initial, PacketKind::Handshake, PacketKind::OneRtt], 1_200)]);
+    assert!(rig.seen.iter().any(|s| s.has(|f| matches!(f, Frame::NewCid(new) if new.path == PathId(1)))));
+    // What the application of a client wrote meanwhile goes with its Finished.
+    let mut rig = Rig::client(Setup::default());
+    let id = rig.conn().streams().open(Dir::Bi).unwrap();
+    rig.conn().send_stream(id).write(&[1; 300]).unwrap();
+    finish(&mut rig);
+    let with_finished = |datagram: &&Vec<u8>| kinds(datagram).contains(&PacketKind::Handshake);
+    let mut datagrams = rig.wire.iter().map(|(_, _, datagram)| datagram).filter(with_finished);
+    assert!(datagrams.any(|datagram| kinds(datagram).ends_with(&[PacketKind::Handshake, PacketKind::OneRtt])));
+    let first = rig.seen.iter().find(|s| s.has(|f| matches!(f, Frame::Stream(_)))).unwrap();
+    assert!(first.kind == PacketKind::OneRtt && first.number == 0 && first.datagram > first.payload.len() + 60);
+}
+
+#[test]
 fn a_version_negotiation_that_lists_our_version_is_ignored() {
     // RFC 9000 6.2-3, 17.2.1-1: whatever its unused bits say
     let mut rig = Rig::client(Setup::default());

@@ -1,17 +1,27 @@
-//! Datagrams of the handshake: Initial and Handshake packets, coalesced, on path 0.
+//! Datagrams of the handshake: Initial and Handshake packets, coalesced, on path 0, and a 1-RTT packet behind them.
 
 use plait_base::limits::MIN_DATAGRAM_BYTES;
 use plait_base::{Instant, PathId, Space};
 use plait_path::{Departure, FourTupleRole, Padding};
 
 use crate::connection::Connection;
-use crate::connection::send::assemble::Outline;
+use crate::connection::send::assemble::{Outline, padding_of};
 use crate::connection::send::purpose::Purpose;
 use crate::connection::send::sockets::SMALLEST_PACKET_BYTES;
 use crate::io::Transmit;
 
+/// Room for a 1-RTT packet that is worth its header, its tag and a few frames, bytes.
+const RIDER_BYTES: usize = 64;
+
+/// Whether a 1-RTT packet is to leave behind those of the handshake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rider {
+    None,
+    Waits,
+}
+
 impl Connection {
-    /// Initial and Handshake packets, coalesced, on path 0.
+    /// Initial and Handshake packets, coalesced, on path 0; what waits for a 1-RTT packet rides in the room behind them.
     pub(crate) fn poll_handshake(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
         if self.handshake.levels().all(|level| level.keys.is_none()) {
             return None;
@@ -36,6 +46,10 @@ impl Connection {
         let full_sized = self.side().is_client()
             || self.paths.owes_probe(Space::Initial)
             || self.handshake.crypto(Space::Initial).is_some_and(|stream| stream.wants_send());
+        // RFC 9000 12.2: what waits for a 1-RTT packet and may leave now
+        let has_window = path.has_window_for(MIN_DATAGRAM_BYTES as u64);
+        let rides = self.keys.is_some() && has_window && self.demand(now).is_some();
+        let rider = if rides { Rider::Waits } else { Rider::None };
         let mut has_initial = false;
         for (i, &(space, wants)) in spaces.iter().enumerate() {
             let rides_along = space == Space::Handshake && has_initial && self.handshake.has_keys(Space::Handshake);
@@ -48,15 +62,27 @@ impl Connection {
                 if last && has_initial && full_sized { Padding::UpTo(MIN_DATAGRAM_BYTES) } else { Padding::Least };
             let purpose = Purpose::Data;
             let outline = Outline { ecn, ..Outline::unmarked(place, space, end, purpose) };
-            self.handshake_packet(now, &outline, buf, padding);
+            self.handshake_packet(now, &outline, buf, padding, rider);
         }
         if buf.is_empty() {
             return None;
         }
+        let least_bytes = if has_initial && full_sized { MIN_DATAGRAM_BYTES } else { 0 };
+        if rides && (buf.len() < least_bytes || end.saturating_sub(buf.len()) >= RIDER_BYTES) {
+            let outline = Outline { ecn, ..Outline::unmarked(place, Space::Data, end, Purpose::Data) };
+            // Wishes about a packet that was not built say nothing about this one.
+            self.scheduling.copy_to.clear();
+            let start = buf.len();
+            self.assemble(now, &outline, buf, |connection, w| {
+                let pad = connection.fill(now, &outline, w);
+                if least_bytes > 0 { Padding::UpTo(least_bytes) } else { padding_of(pad, start, end) }
+            });
+        }
+        debug_assert!(buf.len() >= least_bytes || !self.lifecycle.is_open(), "an Initial in a small datagram");
         Some(Transmit { ecn, ..Transmit::single(tuple, buf.len()) })
     }
 
-    fn handshake_packet(&mut self, now: Instant, outline: &Outline, buf: &mut Vec<u8>, padding: Padding) {
+    fn handshake_packet(&mut self, now: Instant, outline: &Outline, buf: &mut Vec<u8>, padding: Padding, rider: Rider) {
         let space = outline.space;
         let is_probe = self.paths.owes_probe(space);
         let built = self.assemble(now, outline, buf, |connection, w| {
@@ -71,7 +97,9 @@ impl Connection {
             if is_probe && !w.is_ack_eliciting() {
                 w.write_ping();
             }
-            padding
+            // What rides behind pads the datagram, where it has room.
+            let is_padded_behind = rider == Rider::Waits && w.remaining() >= RIDER_BYTES;
+            if is_padded_behind { Padding::Least } else { padding }
         });
         if space == Space::Handshake && self.side().is_client() && built.is_some() {
             // RFC 9001 4.9.1: a client is done with Initial keys once it sends a Handshake packet
