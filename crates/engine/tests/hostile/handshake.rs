@@ -72,7 +72,8 @@ fn what_waits_for_1_rtt_rides_behind_the_handshake() {
     let with_finished = |datagram: &&Vec<u8>| kinds(datagram).contains(&PacketKind::Handshake);
     let mut datagrams = rig.wire.iter().map(|(_, _, datagram)| datagram).filter(with_finished);
     assert!(datagrams.any(|datagram| kinds(datagram).ends_with(&[PacketKind::Handshake, PacketKind::OneRtt])));
-    let first = rig.seen.iter().find(|s| s.kind == PacketKind::OneRtt && s.number == 0).expect("the first 1-RTT packet");
+    let first =
+        rig.seen.iter().find(|s| s.kind == PacketKind::OneRtt && s.number == 0).expect("the first 1-RTT packet");
     assert!(first.has(|f| matches!(f, Frame::NewCid(_))) && first.datagram > first.payload.len() + 60);
 }
 

@@ -120,8 +120,8 @@ const ANOTHER_PATH: u32 = 8;
 
 /// Acks travel on the path of the smallest RTT, and stay there until another is clearly faster.
 ///
-/// The smallest RTT may belong to a thin path. Where the acks of others fill it, as its RTT shows, or where it is far longer by
-/// now than the way home, all acks keep to their own paths for a while.
+/// The smallest RTT may belong to a thin path. Where the acks of others fill it, as its RTT shows, or where its queue is
+/// longer than the way home, all acks keep to their own paths for a while.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Fastest {
     last: Option<PathId>,
@@ -194,8 +194,8 @@ impl AckRoute for Fastest {
 /// Who receives sends so little beside what comes that bytes do not tell a thin way back full of acks from a way here full of
 /// data. Behind the second, acks that go home come later by less than the own round trip; in the first they would wait for more.
 fn is_far_behind(last: &AckCarrier, own: Option<Duration>) -> bool {
-    let is_twice = |of: Option<Duration>| last.rtt_latest.zip(of).is_some_and(|(latest, of)| latest > of * 2);
-    is_twice(own) && is_twice(last.rtt_least)
+    let queue = last.rtt_latest.zip(last.rtt_least).map(|(latest, least)| latest.saturating_sub(least));
+    queue.zip(own).is_some_and(|(queue, own)| queue > own)
 }
 
 /// True where acks had better move from `last` to `chosen`.

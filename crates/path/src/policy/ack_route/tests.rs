@@ -100,7 +100,7 @@ fn a_queue_of_what_comes_is_no_crowd_of_acks() {
         let deep = AckCarrier { sent_bytes: received_bytes / 20, received_bytes, ..measured(0, 200, 40, latest) };
         fastest.choose(Instant::ZERO, PathId(1), &[deep, measured(1, 290, 286, 290)])[0].0
     };
-    assert_eq!([choose(50, 1000), choose(400, 900_000)], [0, 0]);
+    assert_eq!([choose(50, 1000), choose(300, 900_000)], [0, 0]);
 }
 
 #[test]
@@ -113,11 +113,11 @@ fn acks_leave_a_queue_that_costs_more_than_their_own_way() {
         fastest.choose(at(now), PathId(of), &[thin, measured(1, 50, 50, 50)])[0].0
     };
     assert_eq!(choose(0, 1, 10, 10), 0);
-    assert_eq!(choose(1, 1, 100, 10), 0, "twice the own way, no more");
-    assert_eq!(choose(2, 0, 101, 10), 0, "they have no other way home");
+    assert_eq!(choose(1, 1, 60, 10), 0, "a queue of the own way, no more");
+    assert_eq!(choose(2, 0, 61, 10), 0, "they have no other way home");
     assert_eq!(choose(3, 1, 101, 60), 0, "a path that is so long without a queue");
-    assert_eq!(choose(4, 1, 101, 10), 1);
-    // For 32 round trips of 101 ms.
-    assert_eq!(choose(3235, 1, 10, 10), 1);
-    assert_eq!(choose(3237, 1, 10, 10), 0);
+    assert_eq!(choose(4, 1, 61, 10), 1);
+    // For 32 round trips of 61 ms.
+    assert_eq!(choose(1955, 1, 10, 10), 1);
+    assert_eq!(choose(1957, 1, 10, 10), 0);
 }
