@@ -8,6 +8,7 @@ use plait_base::{ConnectionId, FourTuple, Instant, PathId, ResetToken};
 use plait_crypto::ResetKey;
 use rustc_hash::FxHashMap;
 
+use super::cid_list::CidList;
 use super::first::FirstKey;
 use super::waiting::WaitingId;
 use crate::io::ConnectionHandle;
@@ -56,19 +57,16 @@ const NOBODY: ConnectionHandle = ConnectionHandle(u32::MAX);
 
 /// What packets of a connection are known by that is gone.
 struct Departed {
-    cids: Vec<ConnectionId>,
+    cids: CidList,
     first: Option<FirstKey>,
     /// From then on they are a stranger's.
     until: Instant,
 }
 
-/// Room for connection ids of one connection is made for so many.
-const CIDS_AT_ONCE: usize = 6;
-
 /// What must be forgotten with a connection.
 #[derive(Default)]
 struct Member {
-    cids: Vec<ConnectionId>,
+    cids: CidList,
     peer: Option<PeerKey>,
     first: Option<FirstKey>,
     resets: Vec<(SocketAddr, HiddenToken)>,
@@ -124,8 +122,8 @@ impl Demux {
         let Some(member) = self.member(handle) else { return };
         let (cids, first) = (std::mem::take(&mut member.cids), member.first.take());
         self.leave(handle);
-        for cid in &cids {
-            self.cids.insert(*cid, Destination { handle: NOBODY, path: PathId::ZERO });
+        for cid in cids.iter() {
+            self.cids.insert(cid, Destination { handle: NOBODY, path: PathId::ZERO });
         }
         if let Some(first) = first {
             self.firsts.insert(first, FirstOwner::Connection(NOBODY));
@@ -139,8 +137,8 @@ impl Demux {
             && (oldest.until <= now || self.departed.len() >= MAX_DEPARTED_CONNECTIONS)
         {
             let Some(Departed { cids, first, .. }) = self.departed.pop_front() else { return };
-            for cid in &cids {
-                self.cids.remove(cid);
+            for cid in cids.iter() {
+                self.cids.remove(&cid);
             }
             if let Some(first) = first {
                 self.firsts.remove(&first);
@@ -161,8 +159,8 @@ impl Demux {
     /// Forgets a connection and all that led to it.
     pub(crate) fn leave(&mut self, handle: ConnectionHandle) {
         let Some(member) = self.members.get_mut(handle.index()).and_then(Option::take) else { return };
-        for cid in &member.cids {
-            self.cids.remove(cid);
+        for cid in member.cids.iter() {
+            self.cids.remove(&cid);
         }
         if let Some(peer) = member.peer {
             self.peers.remove(&peer);
@@ -191,10 +189,6 @@ impl Demux {
             return;
         }
         let Some(member) = self.member(handle) else { return };
-        if member.cids.len() == member.cids.capacity() {
-            // There are as many for each connection, and rarely more later.
-            member.cids.reserve_exact(CIDS_AT_ONCE);
-        }
         member.cids.push(cid);
         self.cids.insert(cid, Destination { handle, path });
     }
@@ -204,15 +198,16 @@ impl Demux {
         if self.cids.get(&cid).is_some_and(|to| to.handle == handle) {
             self.cids.remove(&cid);
             if let Some(member) = self.member(handle) {
-                member.cids.retain(|kept| *kept != cid);
+                member.cids.remove(&cid);
             }
         }
     }
 
     /// All ids that lead to a connection, each with its path.
     pub(crate) fn ids_of(&self, handle: ConnectionHandle) -> impl Iterator<Item = (ConnectionId, PathId)> + '_ {
-        let cids = self.members.get(handle.index()).and_then(Option::as_ref).map_or(&[][..], |member| &member.cids);
-        cids.iter().filter_map(|cid| Some((*cid, self.cids.get(cid)?.path)))
+        let member = self.members.get(handle.index()).and_then(Option::as_ref);
+        let cids = member.into_iter().flat_map(|member| member.cids.iter());
+        cids.filter_map(|cid| Some((cid, self.cids.get(&cid)?.path)))
     }
 
     /// True when an id is in use.

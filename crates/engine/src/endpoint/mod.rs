@@ -6,6 +6,7 @@
 //! than three times its bytes, and resets, version negotiations and closes no more often than `bucket` allows.
 
 mod bucket;
+mod cid_list;
 mod connect;
 mod demux;
 mod first;
