@@ -46,6 +46,13 @@ impl ReadyQueue {
         }
     }
 
+    /// The stream whose turn it is, where no other of its level waits: its next turn comes right after this one.
+    #[inline]
+    pub(crate) fn sole(&self) -> Option<StreamId> {
+        let level = self.levels.iter().find(|l| !l.ids.is_empty())?;
+        level.ids.front().copied().filter(|_| level.ids.len() == 1)
+    }
+
     /// Takes the stream whose turn it is among those of `lanes`.
     #[inline]
     pub(crate) fn pop(&mut self, lanes: Lanes) -> Option<StreamId> {
@@ -97,7 +104,12 @@ mod tests {
         q.push_front(StreamId(1), 0);
         assert_eq!(q.pop(Lanes::ALL), Some(StreamId(1)));
         assert!(q.remove(StreamId(2), 0) && !q.remove(StreamId(2), 0) && !q.remove(StreamId(2), 7));
-        assert_eq!((q.pop(Lanes::ALL), q.pop(Lanes::ALL)), (Some(StreamId(0)), None));
+        assert_eq!(q.sole(), Some(StreamId(0)));
+        q.push(StreamId(4), -1);
+        assert_eq!(q.sole(), Some(StreamId(0)), "one of a lower level has to wait");
+        q.push(StreamId(5), 0);
+        assert_eq!((q.sole(), q.pop(Lanes::ALL), q.pop(Lanes::ALL)), (None, Some(StreamId(0)), Some(StreamId(5))));
+        assert_eq!((q.pop(Lanes::ALL), q.pop(Lanes::ALL), q.sole()), (Some(StreamId(4)), None, None));
     }
 
     #[test]

@@ -121,20 +121,17 @@ impl SendFlow {
         let overtaken_by = state.sent.largest_acked;
         let mut newest = None;
         while let Some(part) = state.sent.take_unresolved(lo, hi) {
-            for number in part {
-                let Some(entry) = state.sent.mark_acked(number) else { continue };
+            state.sent.mark_acked(part, |number, entry, carried| {
                 // RFC 9000 9.4: what passed at the address before says nothing of the size that passes at this one
-                if number < state.path_start {
-                    let counts = |c: &SentFrame| !matches!(c, SentFrame::MtuProbe(_));
-                    state.sent.frames_of(&entry).filter(counts).for_each(|frame| feedback.add_acked(frame));
-                } else {
-                    state.sent.frames_of(&entry).for_each(|frame| feedback.add_acked(frame));
-                }
+                let is_of_before = number < state.path_start;
+                carried
+                    .filter(|frame| !is_of_before || !matches!(frame, SentFrame::MtuProbe(_)))
+                    .for_each(|frame| feedback.add_acked(frame));
                 newly_acked.packets += 1;
                 newly_acked.eliciting += u64::from(entry.info.awaits_ack());
                 // RFC 9000 9.4: nor is the way to other addresses this path's
-                if number < state.path_start || entry.info.elsewhere {
-                    continue;
+                if is_of_before || entry.info.elsewhere {
+                    return;
                 }
                 newly_acked.marked += u64::from(entry.info.ecn_marked);
                 // RFC 9002 6.1: such a packet was late, and the thresholds have to bear with the next one
@@ -165,7 +162,7 @@ impl SendFlow {
                     newly_acked.biggest = Some((number, entry.info.bytes));
                 }
                 newest = newest.max(Some(number));
-            }
+            });
         }
         if let Some(number) = newest.filter(|number| newly_acked.newest.is_none_or(|(before, _)| *number > before)) {
             newly_acked.newest = state.sent.get(number).map(|entry| (number, *entry));

@@ -44,6 +44,26 @@ pub(crate) struct SentPacket {
     frames: u32,
 }
 
+/// The frames that a packet carried.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Carried<'a> {
+    frames: &'a VecDeque<SentFrame>,
+    at: u64,
+    left: u32,
+}
+
+impl Iterator for Carried<'_> {
+    type Item = SentFrame;
+
+    #[inline]
+    fn next(&mut self) -> Option<SentFrame> {
+        self.left = self.left.checked_sub(1)?;
+        let frame = self.frames.get(self.at as usize).copied();
+        self.at += 1;
+        frame
+    }
+}
+
 /// The sent packets of one space.
 #[derive(Debug, Default)]
 pub(crate) struct SentPackets {
@@ -172,20 +192,28 @@ impl SentPackets {
         Some(part)
     }
 
-    /// Marks an outstanding or lost packet acked; returns what was known of it before.
+    /// Marks packets acked that [`Self::take_unresolved`] gave, and shows each as it was before, with what it carried.
     #[inline]
-    pub(crate) fn mark_acked(&mut self, number: u64) -> Option<SentPacket> {
-        let entry = self.get_mut(number)?;
-        let before = *entry;
-        entry.state = PacketState::Acked;
-        entry.counted = false;
-        match before.state {
-            PacketState::Outstanding => self.settle(&before.info),
-            // A hole in the run of losses was none: the run ends here.
-            PacketState::Lost(_) => self.lost_since = None,
-            PacketState::Acked | PacketState::Skipped => {}
+    pub(crate) fn mark_acked(&mut self, run: Range<u64>, mut see: impl FnMut(u64, &SentPacket, Carried<'_>)) {
+        let index = |number: u64| (number.saturating_sub(self.base) as usize).min(self.entries.len());
+        let run_in_ring = index(run.start)..index(run.end);
+        let (mut eliciting, mut ack_only) = (0, 0);
+        for (number, entry) in (run.start.max(self.base)..).zip(self.entries.range_mut(run_in_ring)) {
+            see(number, entry, Carried { frames: &self.frames, at: entry.frames_at.saturating_sub(self.frames_base), left: entry.frames });
+            match entry.state {
+                PacketState::Outstanding => {
+                    eliciting += u64::from(entry.info.awaits_ack());
+                    ack_only += usize::from(!entry.info.in_flight);
+                }
+                // A hole in the run of losses was none: the run ends here.
+                PacketState::Lost(_) => self.lost_since = None,
+                PacketState::Acked | PacketState::Skipped => {}
+            }
+            entry.state = PacketState::Acked;
+            entry.counted = false;
         }
-        Some(before)
+        self.eliciting -= eliciting;
+        self.ack_only -= ack_only;
     }
 
     /// Marks a packet lost, if it is outstanding; returns what was known of it before.
@@ -208,18 +236,35 @@ impl SentPackets {
     /// Forgets packets at the front whose fate no longer matters: acked ones at once, lost ones and
     /// unacknowledged acks after `keep`.
     pub(crate) fn trim(&mut self, now: Instant, keep: Duration) {
-        while let Some(front) = self.entries.front() {
-            let gone = match front.state {
+        loop {
+            self.forget_settled();
+            let gone = self.entries.front().is_some_and(|front| match front.state {
                 PacketState::Acked | PacketState::Skipped => true,
                 PacketState::Lost(at) => at + keep <= now,
                 PacketState::Outstanding => !front.info.in_flight && front.sent_at + keep <= now,
-            };
+            });
             if !gone {
                 break;
             }
             self.pop_front();
         }
         self.cursor = self.cursor.max(self.base);
+    }
+
+    /// Forgets the packets at the front of which nothing is to come, all at once: they are in no other list.
+    fn forget_settled(&mut self) {
+        let settled = |entry: &&SentPacket| matches!(entry.state, PacketState::Acked | PacketState::Skipped);
+        let (packets, frames) = self
+            .entries
+            .iter()
+            .take_while(settled)
+            .fold((0, 0), |(packets, frames), entry| (packets + 1, frames + entry.frames as usize));
+        if packets > 0 {
+            self.entries.drain(..packets);
+            self.frames.drain(..frames.min(self.frames.len()));
+            self.frames_base += frames as u64;
+            self.base += packets as u64;
+        }
     }
 
     /// Gives back the memory that it does not use.
@@ -330,7 +375,13 @@ mod tests {
             sent.push(Instant::ZERO, &packet(), RateMark::default(), &[SentFrame::MaxData(i), SentFrame::Ping]);
         }
         sent.take_unresolved(1, 3);
-        (1..4).for_each(|n| assert!(sent.mark_acked(n).is_some()));
+        let mut seen = Vec::new();
+        sent.mark_acked(1..9, |number, before, carried| {
+            assert_eq!(before.state, PacketState::Outstanding);
+            seen.extend(carried.map(|frame| (number, frame)));
+        });
+        let carried = |n| [(n, SentFrame::MaxData(n)), (n, SentFrame::Ping)];
+        assert_eq!(seen, [carried(1), carried(2), carried(3)].concat(), "what is no packet yet is passed over");
         sent.trim(Instant::ZERO, Duration::ZERO);
         assert_eq!(sent.len(), 4);
         let entry = *sent.get(2).unwrap();

@@ -206,24 +206,30 @@ impl Streams {
 
     fn fill_sink(&mut self, lanes: Lanes, w: &mut impl StreamSink) {
         while w.remaining() > 0 {
-            let Some(id) = self.ready.pop(lanes) else { return };
-            let Some(half) = self.table.send(id) else { continue };
+            // The next turn of an only one comes right after this one: it stays where it is as long as it has more.
+            let sole = if lanes == Lanes::ALL { self.ready.sole() } else { None };
+            let Some(id) = sole.or_else(|| self.ready.pop(lanes)) else { return };
             let credit = self.send.left();
-            if half.has_only_fresh(credit) {
+            if let Some(half) = self.table.send(id).filter(|half| half.has_only_fresh(credit)) {
                 // The common case: of all that is counted over streams, this moves one figure.
                 let Some(fresh_bytes) = half.fill_fresh(id, credit, w) else {
-                    self.ready.push_front(id, half.priority);
+                    if sole.is_none() {
+                        self.ready.push_front(id, half.priority);
+                    }
                     return;
                 };
                 self.tally.fresh -= fresh_bytes;
                 self.send.used += fresh_bytes;
-                if half.buffer.unsent_bytes() > 0 {
-                    self.ready.push(id, half.priority);
-                } else {
+                if half.buffer.unsent_bytes() == 0 {
                     half.turn = Turn::Idle;
+                    sole.and_then(|_| self.ready.pop(lanes));
+                } else if sole.is_none() {
+                    self.ready.push(id, half.priority);
                 }
                 continue;
             }
+            sole.and_then(|_| self.ready.pop(lanes));
+            let Some(half) = self.table.send(id) else { continue };
             if !half.can_send(credit) {
                 self.pass_over(id);
                 continue;

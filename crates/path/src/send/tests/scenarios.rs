@@ -605,7 +605,7 @@ fn a_spurious_loss_breaks_the_run_of_losses() {
     sent.push(at(0), &packet(), rate::RateMark::default(), &[]);
     sent.mark_lost(0, at(1));
     sent.lost_since = Some(at(0));
-    sent.mark_acked(0);
+    sent.mark_acked(0..1, |_, _, _| ());
     assert_eq!(sent.lost_since, None);
 }
 
