@@ -6,7 +6,7 @@ use plait_base::ConnectionId;
 const IDS_AT_ONCE: usize = 6;
 
 /// Connection ids in the order in which they came.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct CidList(Vec<u8>);
 
 impl CidList {
@@ -19,14 +19,12 @@ impl CidList {
         self.0.extend_from_slice(&cid);
     }
 
-    pub(super) fn remove(&mut self, cid: &ConnectionId) {
-        let before: Option<usize> = self.iter().position(|kept| kept == *cid).map(|at| {
-            let bytes = self.iter().take(at).map(|kept| 1 + kept.len());
-            bytes.sum()
-        });
-        if let Some(from) = before {
-            self.0.drain(from..=from + cid.len());
-        }
+    /// False where it is not there.
+    pub(super) fn remove(&mut self, cid: &ConnectionId) -> bool {
+        let Some(index) = self.iter().position(|kept| kept == *cid) else { return false };
+        let from: usize = self.iter().take(index).map(|kept| 1 + kept.len()).sum();
+        self.0.drain(from..=from + cid.len());
+        true
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = ConnectionId> + '_ {
@@ -50,9 +48,7 @@ mod tests {
         let mut list = CidList::default();
         (0..=20).for_each(|len| list.push(cid(len)));
         assert!(list.iter().eq((0..=20).map(cid)));
-        for gone in [0, 7, 20, 7] {
-            list.remove(&cid(gone));
-        }
+        assert_eq!([0, 7, 20, 7].map(|len| list.remove(&cid(len))), [true, true, true, false]);
         assert!(list.iter().eq((1..20).filter(|len| *len != 7).map(cid)));
         assert_eq!(CidList::default().iter().count(), 0);
     }

@@ -6,9 +6,9 @@ use std::net::SocketAddr;
 use plait_base::limits::MAX_DEPARTED_CONNECTIONS;
 use plait_base::{ConnectionId, FourTuple, Instant, PathId, ResetToken};
 use plait_crypto::ResetKey;
-use rustc_hash::FxHashMap;
 
 use super::cid_list::CidList;
+use super::cid_map::CidMap;
 use super::first::FirstKey;
 use super::waiting::WaitingId;
 use crate::io::ConnectionHandle;
@@ -40,7 +40,7 @@ type HiddenToken = [u8; 16];
 /// Ids that we chose are looked up by hash. Keys that peers choose are kept in ordered maps, where no choice of keys
 /// makes look-ups slow.
 pub(crate) struct Demux {
-    cids: FxHashMap<ConnectionId, Destination>,
+    cids: CidMap<Destination>,
     peers: BTreeMap<PeerKey, ConnectionHandle>,
     firsts: BTreeMap<FirstKey, FirstOwner>,
     resets: BTreeMap<(SocketAddr, HiddenToken), ConnectionHandle>,
@@ -94,7 +94,7 @@ impl Demux {
     /// Nothing known. The key hides reset tokens and is nobody else's.
     pub(crate) fn new(hiding_key: ResetKey) -> Self {
         Self {
-            cids: FxHashMap::default(),
+            cids: CidMap::default(),
             peers: BTreeMap::new(),
             firsts: BTreeMap::new(),
             resets: BTreeMap::new(),
@@ -185,7 +185,7 @@ impl Demux {
 
     /// Packets with `cid` go to this connection and path. An id that is taken stays with its first owner.
     pub(crate) fn register(&mut self, handle: ConnectionHandle, cid: ConnectionId, path: PathId) {
-        if cid.is_empty() || self.cids.contains_key(&cid) {
+        if cid.is_empty() || self.is_taken(&cid) {
             return;
         }
         let Some(member) = self.member(handle) else { return };
@@ -212,7 +212,7 @@ impl Demux {
 
     /// True when an id is in use.
     pub(crate) fn is_taken(&self, cid: &ConnectionId) -> bool {
-        self.cids.contains_key(cid)
+        self.cids.get(cid).is_some()
     }
 
     /// Packets without an id between these addresses go to this connection; false when they go to another already.
@@ -280,7 +280,7 @@ impl Demux {
 
     /// The owner of an id of ours.
     pub(crate) fn by_cid(&self, cid: &ConnectionId) -> Option<Destination> {
-        self.cids.get(cid).copied()
+        self.cids.get(cid)
     }
 
     /// The connection with zero-length ids between these addresses.

@@ -4,6 +4,8 @@ use bytes::BytesMut;
 use plait_base::{ConnectionId, Ecn, FourTuple, Instant, PathId};
 use rustc_hash::FxHashMap;
 
+use super::cid_list::CidList;
+use super::cid_map::CidMap;
 use super::demux::Destination;
 use super::receive::{DatagramInfo, Received, receive_known};
 use crate::io::{ConnectionHandle, EndpointEvent, Input};
@@ -15,14 +17,14 @@ use crate::io::{ConnectionHandle, EndpointEvent, Input};
 #[derive(Debug)]
 pub struct KnownIds {
     cid_len: usize,
-    ids: FxHashMap<ConnectionId, Destination>,
-    owned: FxHashMap<ConnectionHandle, Vec<ConnectionId>>,
+    ids: CidMap<Destination>,
+    owned: FxHashMap<ConnectionHandle, CidList>,
 }
 
 impl KnownIds {
     /// None yet, of an endpoint whose ids have `cid_len` bytes.
     pub fn new(cid_len: usize) -> Self {
-        Self { cid_len, ids: FxHashMap::default(), owned: FxHashMap::default() }
+        Self { cid_len, ids: CidMap::default(), owned: FxHashMap::default() }
     }
 
     /// Datagrams with this id are of that connection and path.
@@ -38,9 +40,8 @@ impl KnownIds {
             EndpointEvent::Register { cid, path } => self.register(handle, cid, path),
             EndpointEvent::Retire { cid } => {
                 if let Some(owned) = self.owned.get_mut(&handle)
-                    && let Some(at) = owned.iter().position(|kept| *kept == cid)
+                    && owned.remove(&cid)
                 {
-                    owned.swap_remove(at);
                     self.ids.remove(&cid);
                 }
             }
@@ -55,7 +56,7 @@ impl KnownIds {
 
     /// Nothing leads to this connection any more.
     pub fn forget(&mut self, handle: ConnectionHandle) {
-        for cid in self.owned.remove(&handle).unwrap_or_default() {
+        for cid in self.owned.remove(&handle).unwrap_or_default().iter() {
             self.ids.remove(&cid);
         }
     }
@@ -67,7 +68,7 @@ impl KnownIds {
 
     /// True when none is known.
     pub fn is_empty(&self) -> bool {
-        self.ids.is_empty()
+        self.len() == 0
     }
 
     /// As [`Endpoint::receive_front`](super::Endpoint::receive_front) for datagrams whose connection is known here; none, and `train`
@@ -81,7 +82,7 @@ impl KnownIds {
         segment_bytes: usize,
     ) -> Option<(ConnectionHandle, Input)> {
         let arrival = DatagramInfo { now, tuple, ecn };
-        match receive_known(arrival, self.cid_len, train, segment_bytes, |cid| self.ids.get(cid).copied())? {
+        match receive_known(arrival, self.cid_len, train, segment_bytes, |cid| self.ids.get(cid))? {
             Received::Connection(handle, input) => Some((handle, input)),
             Received::Nothing | Received::Incoming(_) | Received::Reply(_) => None,
         }

@@ -7,6 +7,7 @@
 
 mod bucket;
 mod cid_list;
+mod cid_map;
 mod connect;
 mod demux;
 mod first;

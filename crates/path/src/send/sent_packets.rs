@@ -199,7 +199,15 @@ impl SentPackets {
         let run_in_ring = index(run.start)..index(run.end);
         let (mut eliciting, mut ack_only) = (0, 0);
         for (number, entry) in (run.start.max(self.base)..).zip(self.entries.range_mut(run_in_ring)) {
-            see(number, entry, Carried { frames: &self.frames, at: entry.frames_at.saturating_sub(self.frames_base), left: entry.frames });
+            see(
+                number,
+                entry,
+                Carried {
+                    frames: &self.frames,
+                    at: entry.frames_at.saturating_sub(self.frames_base),
+                    left: entry.frames,
+                },
+            );
             match entry.state {
                 PacketState::Outstanding => {
                     eliciting += u64::from(entry.info.awaits_ack());
