@@ -78,7 +78,8 @@ impl NewestReport {
         is_written
     }
 
-    fn is_newest(&self, sequence: u64) -> bool {
+    /// True for the number of the report that was written last.
+    pub(crate) fn is_newest(&self, sequence: u64) -> bool {
         sequence + 1 == self.next
     }
 

@@ -4,6 +4,7 @@
 //! one 4-tuple; these two know nothing of each other but by ack reports. [`Paths`] is the table: it holds every path
 //! id, used or not, and speaks the frames of RFC 10069.
 
+mod ack_frequency;
 mod addresses;
 mod cids;
 mod feedback;
@@ -21,6 +22,7 @@ pub mod table;
 #[cfg(test)]
 mod tests;
 
+pub use ack_frequency::{AckTerms, AckWish};
 pub use addresses::{
     AddressEvent, ChallengeData, FourTupleRole, Moved, Pad, PathAddresses, Validation, ValidationTimes,
 };
@@ -35,7 +37,7 @@ pub use policy::{AckCarrier, AckRoute, AckRouteFactory, PathPolicy, PathPolicyFa
 pub use receive::{AckNeed, AckPolicy, Eliciting, ReceiveFlow};
 pub use send::{
     AckOutcome, AckReport, Built, EcnMode, FlightOrder, HandshakeState, InFlight, MtuConfig, MtuSearch, Pacing,
-    PacketBuilder, PacketInfo, Padding, Sealer, SendConfig, SendRoom, SendStats, TimerFired,
+    PacketBuilder, PacketInfo, Padding, ProbePrompt, Sealer, SendConfig, SendRoom, SendStats, TimerFired,
 };
 pub use spin::SpinBit;
 pub use stats::PathTotals;

@@ -14,6 +14,7 @@ use plait_congestion::CongestionController;
 use plait_crypto::OneRttKeys;
 use plait_wire::SentFrame;
 
+use crate::ack_frequency::AckTerms;
 use crate::addresses::{FourTupleRole, PathAddresses, ValidationTimes};
 use crate::feedback::Feedback;
 use crate::policy::AckCarrier;
@@ -21,7 +22,8 @@ use crate::receive::{AckPolicy, Eliciting, ReceiveFlow};
 use crate::send::mtu::{Mtu, MtuConfig};
 use crate::send::pair_rtts::PairRtts;
 use crate::send::{
-    AckOutcome, AckReport, Activity, HandshakeState, PacketInfo, ProbeGate, SendConfig, SendFlow, TimerFired,
+    AckOutcome, AckReport, Activity, HandshakeState, PacketInfo, ProbeGate, ProbePrompt, SendConfig, SendFlow,
+    TimerFired,
 };
 use crate::spin::SpinBit;
 use crate::stats::{PathCounters, PathTotals};
@@ -245,6 +247,21 @@ impl Path {
     pub fn on_peer_params(&mut self, max_udp_payload_bytes: u64, max_ack_delay: Duration) {
         self.set_peer_max_datagram(max_udp_payload_bytes);
         self.send.set_max_ack_delay(max_ack_delay);
+    }
+
+    /// What both ends asked of each other's acks changed, or the path is new to it.
+    pub fn set_ack_terms(&mut self, terms: &AckTerms) {
+        if let Some(policy) = terms.ours {
+            self.receive.set_ack_policy(policy);
+        }
+        if let Some(delay) = terms.peer_max_delay {
+            self.send.set_requested_acks(delay);
+        }
+    }
+
+    /// What a probe carries so that its ack comes soon.
+    pub fn probe_prompt(&self) -> ProbePrompt {
+        self.send.probe_prompt()
     }
 
     /// Begins again with the first window of another controller, made for the largest datagram in bytes; what is in flight

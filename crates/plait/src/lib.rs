@@ -67,8 +67,8 @@ pub use plait_crypto::{ExportError, UpdateRefused};
 pub use plait_engine as engine;
 pub use plait_engine::Version;
 pub use plait_engine::config::{
-    Extension, MemoryTokenStore, MigrationPolicy, MtuDiscoveryConfig, NoTokenStore, RetryPolicy, StreamPlacement,
-    Switch, TokenStore, TransportConfig,
+    AckFrequencyConfig, Extension, MemoryTokenStore, MigrationPolicy, MtuDiscoveryConfig, NoTokenStore, RetryPolicy,
+    StreamPlacement, Switch, TokenStore, TransportConfig,
 };
 pub use plait_engine::connection::{
     ApplicationClose, ConnectionError, HandshakeSummary, PathError, PathEvent, PathStatistics, Policies, Unreachable,

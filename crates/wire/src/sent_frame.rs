@@ -90,4 +90,6 @@ pub enum SentFrame {
     AdditionalAddresses(u64),
     /// MPX_PATHS with this sequence number.
     PathsInfo(u64),
+    /// ACK_FREQUENCY with this sequence number.
+    AckFrequency(u64),
 }

@@ -19,7 +19,7 @@ pub use client::{ClientConfig, NETWORK_DELAY};
 pub use endpoint::EndpointConfig;
 pub use extension::Extension;
 pub use path_tuning::MigrationPolicy;
-pub use recovery::MtuDiscoveryConfig;
+pub use recovery::{AckFrequencyConfig, MtuDiscoveryConfig};
 pub use server::{RetryPolicy, ServerConfig};
 pub(crate) use tokens::token_name;
 pub use tokens::{MemoryTokenStore, NoTokenStore, TokenStore};

@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use plait_base::limits;
+use plait_base::units::VARINT_MAX;
+use plait_path::AckWish;
 
 use super::Switch;
 
@@ -42,11 +44,56 @@ pub(crate) struct AckTuning {
     pub(crate) delay_exponent: u8,
     /// Ack-eliciting packets after which an ACK is sent at once.
     pub(crate) eliciting_threshold: u32,
+    /// What we ask of the peer's acks; none leaves them to it.
+    pub(crate) wish: Option<AckWish>,
 }
 
 impl Default for AckTuning {
     fn default() -> Self {
-        Self { max_delay: Duration::from_millis(25), delay_exponent: 3, eliciting_threshold: 2 }
+        Self { max_delay: Duration::from_millis(25), delay_exponent: 3, eliciting_threshold: 2, wish: None }
+    }
+}
+
+/// How rarely a peer is asked to acknowledge (draft-ietf-quic-ack-frequency-14).
+///
+/// Fewer acks cost both ends less, and take less of a thin way back. They also come later: losses are found later, and windows
+/// grow in larger steps.
+#[derive(Clone, Copy, Debug)]
+pub struct AckFrequencyConfig {
+    wish: AckWish,
+}
+
+impl Default for AckFrequencyConfig {
+    fn default() -> Self {
+        Self { wish: AckWish { eliciting_threshold: 24, max_ack_delay: None, reordering_threshold: None } }
+    }
+}
+
+impl AckFrequencyConfig {
+    /// Ack-eliciting packets that may arrive without an ack being sent at once; the next one calls for it. 0 to 2^62 - 1,
+    /// default 24. While the smallest congestion window of the paths in use is small, a quarter of it is asked for.
+    pub fn ack_eliciting_threshold(&mut self, packets: u64) -> &mut Self {
+        self.wish.eliciting_threshold = packets.min(VARINT_MAX);
+        self
+    }
+
+    /// Longest time that an ack is held back. Moved into the range that the peer allows: from its min_ack_delay to 2^14 ms. None,
+    /// the default: the smallest smoothed RTT of all paths, asked for anew as that changes, and no longer than the
+    /// max_ack_delay that the peer announced.
+    pub fn max_ack_delay(&mut self, delay: Option<Duration>) -> &mut Self {
+        self.wish.max_ack_delay = delay;
+        self
+    }
+
+    /// Packets by which one may come late before an ack is sent at once; 0 bears with any. 0 to 2^62 - 1. None, the default: as
+    /// many as loss detection bears with.
+    pub fn reordering_threshold(&mut self, packets: Option<u64>) -> &mut Self {
+        self.wish.reordering_threshold = packets.map(|packets| packets.min(VARINT_MAX));
+        self
+    }
+
+    pub(crate) fn wish(&self) -> AckWish {
+        self.wish
     }
 }
 

@@ -14,7 +14,7 @@ use plait_stream::Window;
 
 use super::Switch;
 use super::path_tuning::PathTuning;
-use super::recovery::{AckTuning, MtuDiscoveryConfig, MtuTuning, RecoveryTuning};
+use super::recovery::{AckFrequencyConfig, AckTuning, MtuDiscoveryConfig, MtuTuning, RecoveryTuning};
 
 /// Streams and flow control (RFC 9000 2 and 4).
 #[derive(Clone, Copy, Debug)]
@@ -417,6 +417,13 @@ impl TransportConfig {
     /// Ack-eliciting packets after which an ACK is sent at once. At least 1, default 2 (RFC 9000 13.2.2).
     pub fn ack_eliciting_threshold(&mut self, packets: u32) -> &mut Self {
         self.ack.eliciting_threshold = packets.max(1);
+        self
+    }
+
+    /// How rarely the peer is to acknowledge, where it lets us ask by ACK_FREQUENCY; probes ask for an ack at once then. Default
+    /// none: as the peer sees fit, every second packet by RFC 9000 13.2.2.
+    pub fn ack_frequency_config(&mut self, config: Option<AckFrequencyConfig>) -> &mut Self {
+        self.ack.wish = config.map(|config| config.wish());
         self
     }
 

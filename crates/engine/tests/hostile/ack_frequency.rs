@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use plait_base::PathId;
 use plait_base::units::VARINT_MAX;
+use plait_engine::config::{AckFrequencyConfig, MtuDiscoveryConfig};
 use plait_wire::Frame;
 
 use crate::puppet::{PUPPET, Packet, Rig, Setup, ms, tuple};
@@ -140,9 +141,9 @@ fn what_is_asked_holds_on_every_path() {
 fn what_is_asked_holds_on_lent_paths() {
     let mut lent = both_lent(Setup::default());
     let acks = |lent: &crate::split::rig::LentRig, path| acks_of(&lent.rig, path);
+    let returns = lent.returns.len();
     for (sequence, threshold, bounds) in [(0, 24, 0..=5), (1, 0, 90..=100)] {
-        lent.frames_on(0, PUPPET, asks(sequence, threshold, 10_000, 1));
-        assert_eq!(lent.lend_again(), 2);
+        lent.frames_on(sequence as u32, [PUPPET, SECOND][sequence as usize], asks(sequence, threshold, 10_000, 1));
         for (path, remote) in [(0, PUPPET), (1, SECOND)] {
             (0..20).for_each(|_| lent.frames_on(path, remote, PING));
             let before = acks(&lent, path);
@@ -153,17 +154,14 @@ fn what_is_asked_holds_on_lent_paths() {
     }
     // IMMEDIATE_ACK is read where the path is.
     lent.frames_on(0, PUPPET, asks(2, 1_000, 10_000, 1));
-    assert_eq!(lent.lend_again(), 2);
-    let returns = lent.returns.len();
     for (path, remote) in [(0, PUPPET), (1, SECOND)] {
-        lent.pass(ms(1));
         let before = acks(&lent, path);
         lent.frames_on(path, remote, PING);
         assert_eq!(acks(&lent, path), before);
         lent.frames_on(path, remote, [IMMEDIATE_ACK]);
         assert_eq!(acks(&lent, path), before + 1, "path {path}");
     }
-    assert_eq!((lent.lent.len(), lent.returns.len()), (2, returns));
+    assert_eq!(lent.returns[returns..], [], "none of this is a reason to go back");
 }
 
 #[test]
@@ -209,4 +207,132 @@ fn we_announce_what_our_timers_keep_to() {
     assert_eq!(acks(ms(25)), (Some(1_000), 25));
     // It must not be above max_ack_delay.
     assert_eq!(acks(Duration::from_micros(10)), (Some(1_000), 1));
+}
+
+/// An engine that asks for an ack of 25 packets, and a puppet that lets it where `min_delay_us` says so.
+pub fn asking(min_delay_us: Option<u64>, change: impl FnOnce(&mut AckFrequencyConfig)) -> Setup {
+    let mut setup = Setup::default();
+    let mut config = AckFrequencyConfig::default();
+    change(&mut config);
+    setup.transport.ack_frequency_config(Some(config)).mtu_discovery_config(Some(MtuDiscoveryConfig::default()));
+    setup.habits.params.acks.min_delay_us = min_delay_us;
+    setup
+}
+
+/// What the engine asked for: sequence, packets, delay in microseconds, reordering.
+pub fn asked(rig: &Rig) -> Vec<(u64, u64, u64, u64)> {
+    let frames = rig.seen.iter().flat_map(|seen| seen.frames());
+    let asked = |f: Frame<'_>| match f {
+        Frame::AckFrequency(f) => {
+            Some((f.sequence, f.ack_eliciting_threshold, f.max_ack_delay_us, f.reordering_threshold))
+        }
+        _ => None,
+    };
+    frames.filter_map(asked).collect()
+}
+
+fn immediate_acks(rig: &Rig) -> usize {
+    rig.count(|f| matches!(f, Frame::ImmediateAck))
+}
+
+#[test]
+fn we_ask_where_both_wish_it() {
+    // No round trip takes less than the 5 ms that the puppet takes in the handshake; the first window is ten packets.
+    let stated = |config: &mut AckFrequencyConfig| {
+        config.ack_eliciting_threshold(1).max_ack_delay(Some(ms(7))).reordering_threshold(Some(0));
+    };
+    for server in [true, false] {
+        let establish = |setup| if server { Rig::established_server(setup) } else { Rig::established_client(setup) };
+        let [first] = asked(&establish(asking(Some(1_000), stated)))[..] else { panic!("not once") };
+        assert_eq!(first, (0, 1, 7_000, 0));
+        let usual = asked(&establish(asking(Some(1_000), |_| ())));
+        assert!(matches!(usual[..], [(0, 1..=24, 1_000..=25_000, 3), ..]), "{usual:?}");
+        // The peer's min_ack_delay is the least.
+        let [slow] = asked(&establish(asking(Some(20_000), stated)))[..] else { panic!("not once") };
+        assert_eq!(slow, (0, 1, 20_000, 0));
+        let nobody = establish(asking(None, stated));
+        assert_eq!((asked(&nobody), immediate_acks(&nobody)), (vec![], 0), "the peer did not announce it");
+        let mut unasked = asking(Some(1_000), stated);
+        unasked.transport.ack_frequency_config(None);
+        assert_eq!(asked(&establish(unasked)), [], "nobody set it");
+    }
+}
+
+#[test]
+fn what_we_ask_is_asked_again_until_it_arrives() {
+    let mut rig = Rig::established_server(asking(Some(1_000), |config| {
+        config.max_ack_delay(Some(ms(7)));
+    }));
+    rig.pass(ms(1_000));
+    rig.ack_all();
+    let before = asked(&rig).len();
+    // The window grows, which calls for another frame; it is lost, and acks of later packets show it.
+    rig.deaf = true;
+    for round in 0..40 {
+        let id = rig.conn().streams().open(plait_base::Dir::Uni).unwrap();
+        rig.conn().send_stream(id).write(&[1; 12_000]).unwrap();
+        rig.pump();
+        rig.pass(ms(20));
+        rig.deaf = round < 1;
+        rig.ack_all();
+    }
+    let all = asked(&rig);
+    assert!(all.len() > before, "{all:?}");
+    assert!(all.is_sorted_by(|a, b| a.0 < b.0), "no number twice: {all:?}");
+    assert!(rig.is_open());
+}
+
+#[test]
+fn probes_ask_for_their_ack_at_once_where_acks_are_asked_for() {
+    let probes = |setup: Setup| {
+        let mut rig = Rig::established_server(setup);
+        rig.pass(ms(1_000));
+        rig.ack_all();
+        // Larger datagrams are tried beside data, and then probe time-outs pass that nobody answers.
+        for _ in 0..10 {
+            let id = rig.conn().streams().open(plait_base::Dir::Uni).unwrap();
+            rig.conn().send_stream(id).write(&[1; 8_000]).unwrap();
+            rig.pump();
+            rig.pass(ms(5));
+            rig.ack_all();
+        }
+        let id = rig.conn().streams().open(plait_base::Dir::Uni).unwrap();
+        rig.conn().send_stream(id).write(&[1; 8_000]).unwrap();
+        rig.pump();
+        let is_mtu_probe = |s: &&crate::puppet::Seen| {
+            s.datagram > 1_200 && !s.has(|f| !matches!(f, Frame::Ping | Frame::ImmediateAck | Frame::Padding(_)))
+        };
+        let mtu = rig.seen.iter().filter(is_mtu_probe).map(|s| s.has(|f| matches!(f, Frame::ImmediateAck)));
+        let mtu: Vec<bool> = mtu.collect();
+        let before = immediate_acks(&rig);
+        rig.pass(ms(3_000));
+        (mtu, immediate_acks(&rig) - before)
+    };
+    let (mtu, pto) = probes(asking(Some(1_000), |_| ()));
+    assert!(!mtu.is_empty() && mtu.iter().all(|has| *has) && pto >= 2, "{mtu:?} {pto}");
+    let (mtu, pto) = probes(asking(None, |_| ()));
+    assert!(!mtu.is_empty() && !mtu.contains(&true) && pto == 0, "{mtu:?} {pto}");
+}
+
+#[test]
+fn probe_time_outs_allow_for_the_delay_that_was_asked_for() {
+    // ACK_FREQUENCY draft, section 7
+    let quiet_for = |delay: u64| {
+        let mut rig = Rig::established_server(asking(Some(1_000), |config| {
+            config.max_ack_delay(Some(ms(delay)));
+        }));
+        rig.pass(ms(2_000));
+        rig.ack_all();
+        rig.pass(ms(10));
+        let id = rig.conn().streams().open(plait_base::Dir::Uni).unwrap();
+        rig.conn().send_stream(id).write(&[1; 10]).unwrap();
+        rig.pump();
+        let (from, before) = (rig.now, rig.seen.len());
+        while rig.seen.len() == before {
+            rig.pass(ms(1));
+        }
+        rig.now.since(from)
+    };
+    let (short, usual, long) = (quiet_for(1), quiet_for(25), quiet_for(500));
+    assert!(long >= usual + ms(460) && usual >= short + ms(20), "{short:?} {usual:?} {long:?}");
 }

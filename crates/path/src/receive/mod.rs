@@ -188,8 +188,8 @@ impl ReceiveFlow {
     }
 
     /// The peer asks for acks by another policy.
-    pub fn set_ack_policy(&mut self, now: Instant, policy: AckPolicy) {
-        self.schedule.set_policy(now, policy);
+    pub(crate) fn set_ack_policy(&mut self, policy: AckPolicy) {
+        self.schedule.set_policy(policy);
     }
 
     /// The peer wants an ack of what it sent so far, this packet included.

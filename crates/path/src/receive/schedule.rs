@@ -90,7 +90,8 @@ pub(crate) struct AckSchedule {
     jumps: u64,
     /// An ack is due now.
     due: bool,
-    deadline: Option<Instant>,
+    /// When the first ack-eliciting packet since then came, while the ack waits for its time.
+    waits_since: Option<Instant>,
     /// So many acks more leave at once, because the way that the packets take is new.
     prompt_acks: u64,
     /// Largest ack-eliciting number received.
@@ -109,7 +110,7 @@ impl AckSchedule {
             eliciting: 0,
             jumps: 0,
             due: false,
-            deadline: None,
+            waits_since: None,
             prompt_acks: 0,
             largest_eliciting: None,
             largest_reported: None,
@@ -123,9 +124,8 @@ impl AckSchedule {
     }
 
     /// The peer asks for acks by another policy, which holds for what is unreported too.
-    pub(crate) fn set_policy(&mut self, now: Instant, policy: AckPolicy) {
+    pub(crate) fn set_policy(&mut self, policy: AckPolicy) {
         self.policy = policy;
-        self.deadline = self.deadline.map(|at| at.min(now + policy.max_ack_delay));
         self.due |= self.eliciting > policy.eliciting_threshold;
     }
 
@@ -149,8 +149,8 @@ impl AckSchedule {
             return;
         }
         self.eliciting += count;
-        if self.deadline.is_none() && !self.due {
-            self.deadline = Some(now + self.policy.max_ack_delay);
+        if self.waits_since.is_none() && !self.due {
+            self.waits_since = Some(now);
         }
         let disorder = self.is_disorder(numbers, seen);
         self.jumps += u64::from(self.largest_eliciting.is_some_and(|largest| numbers.start != largest + 1));
@@ -188,13 +188,13 @@ impl AckSchedule {
             self.prompt_acks = self.prompt_acks.saturating_sub(1);
         }
         (self.unreported, self.eliciting, self.jumps) = (0, 0, 0);
-        (self.due, self.deadline) = (false, None);
+        (self.due, self.waits_since) = (false, None);
         self.largest_reported = self.largest_reported.max(largest);
     }
 
     #[inline]
     pub(crate) fn need(&self, now: Instant) -> AckNeed {
-        if self.due || self.deadline.is_some_and(|at| at <= now) {
+        if self.due || self.deadline().is_some_and(|at| at <= now) {
             AckNeed::Now
         } else if self.eliciting > 0 || self.unreported >= MANY_SILENT {
             AckNeed::Piggyback
@@ -205,14 +205,14 @@ impl AckSchedule {
 
     /// A deadline that passed leaves a need and no further time-out: what hinders the ack now ends by another event.
     pub(crate) fn on_timeout(&mut self, now: Instant) {
-        if self.deadline.is_some_and(|at| at <= now) {
-            self.deadline = None;
+        if self.deadline().is_some_and(|at| at <= now) {
+            self.waits_since = None;
             self.due = true;
         }
     }
 
     #[inline]
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.deadline
+        self.waits_since.map(|since| since + self.policy.max_ack_delay)
     }
 }

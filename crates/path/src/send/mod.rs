@@ -27,7 +27,7 @@ use plait_base::shared_metrics::{PathMetrics, SharedPathMetrics};
 use plait_base::{Ecn, EcnCounts, Instant, PathId, Random, Space};
 use plait_congestion::{CongestionController, Pace, Pacer};
 use plait_crypto::SealMark;
-use plait_wire::SentFrame;
+use plait_wire::{Frame, SentFrame};
 
 pub use builder::{Built, PacketBuilder, Padding, Sealer};
 pub use copies::{FlightOrder, InFlight};
@@ -63,6 +63,26 @@ pub enum Pacing {
     Off,
 }
 
+/// What a probe carries so that it asks for an ack.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ProbePrompt {
+    /// PING, whose ack may wait for the peer's max_ack_delay.
+    #[default]
+    Ping,
+    /// IMMEDIATE_ACK: the peer knows it, and may have been asked to wait with others.
+    ImmediateAck,
+}
+
+impl ProbePrompt {
+    /// The frame that asks for an ack.
+    pub fn frame(self) -> Frame<'static> {
+        match self {
+            Self::Ping => Frame::Ping,
+            Self::ImmediateAck => Frame::ImmediateAck,
+        }
+    }
+}
+
 /// How a send flow is set up.
 #[derive(Clone, Debug)]
 pub struct SendConfig {
@@ -79,6 +99,8 @@ pub struct SendConfig {
     pub time_threshold: (u32, u32),
     /// The peer's max_ack_delay (RFC 9000 18.2).
     pub max_ack_delay: Duration,
+    /// What probes carry.
+    pub probe_prompt: ProbePrompt,
     /// Whether to pace.
     pub pacing: Pacing,
     /// Bytes that pacing lets leave at once, at most, though always one datagram; none leaves it to the pacer.
@@ -99,6 +121,7 @@ impl Default for SendConfig {
             packet_threshold: 3,
             time_threshold: (9, 8),
             max_ack_delay: Duration::from_millis(25),
+            probe_prompt: ProbePrompt::Ping,
             pacing: Pacing::default(),
             max_burst_bytes: None,
             handshake: HandshakeState::Confirmed,
@@ -477,9 +500,25 @@ impl SendFlow {
         self.controller.on_max_datagram_bytes(u64::from(bytes));
     }
 
-    /// The peer's max_ack_delay became known or was changed by ACK_FREQUENCY.
+    /// The peer's max_ack_delay became known.
     pub(crate) fn set_max_ack_delay(&mut self, delay: Duration) {
         self.config.max_ack_delay = delay;
+    }
+
+    /// The peer is asked for acks by ACK_FREQUENCY, and may have this max_ack_delay from now on.
+    pub(crate) fn set_requested_acks(&mut self, delay: Duration) {
+        self.config.max_ack_delay = delay;
+        self.config.probe_prompt = ProbePrompt::ImmediateAck;
+    }
+
+    pub(crate) fn probe_prompt(&self) -> ProbePrompt {
+        self.config.probe_prompt
+    }
+
+    /// Packets acknowledged beyond a missing one after which it counts as lost (RFC 9002 6.1.1).
+    pub(crate) fn packet_threshold(&self) -> u64 {
+        let fixed = self.config.packet_threshold.max(3);
+        self.space(Space::Data).map_or(fixed, |state| state.reordering.packet_threshold(fixed))
     }
 
     /// Acks that came back over `path` will no more: the smallest RTT is learned anew.

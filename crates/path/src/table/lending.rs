@@ -100,7 +100,7 @@ impl Paths {
     /// Takes a path out of the table, for somebody else to serve. Only one that works, and nothing but works, may go: see
     /// [`Slot::is_working`].
     pub fn lend(&mut self, now: Instant, place: SlotPlace) -> Option<Box<Path>> {
-        let serial = self.loans;
+        let (serial, ack_terms) = (self.loans, self.ack_terms());
         let slot = self.slot_at_mut(place).filter(|slot| slot.is_working())?;
         let path = slot.path.take()?;
         let mut carried = Vec::new();
@@ -120,6 +120,7 @@ impl Paths {
             recall: Recall::No,
             metrics_due: false,
             metrics_told: None,
+            ack_terms,
         }));
         self.lent += 1;
         self.loans += 1;
@@ -139,7 +140,8 @@ impl Paths {
     ///
     /// # Errors
     /// The path, where none of its id is on loan: it was given up.
-    pub fn put_back(&mut self, path: Box<Path>) -> Result<Box<Loan>, Box<Path>> {
+    pub fn put_back(&mut self, mut path: Box<Path>) -> Result<Box<Loan>, Box<Path>> {
+        path.set_ack_terms(&self.ack_terms());
         let Some(slot) = self.slot_mut(path.id()) else { return Err(path) };
         let Some(loan) = slot.loan.take() else { return Err(path) };
         slot.path = Some(path);

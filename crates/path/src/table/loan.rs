@@ -7,6 +7,7 @@ use plait_base::{Instant, StreamId};
 use plait_wire::SentFrame;
 
 use super::{PathRoom, PathSnapshot};
+use crate::ack_frequency::AckTerms;
 use crate::path::Path;
 use crate::send::SendRoom;
 use crate::stats::PathTotals;
@@ -63,6 +64,8 @@ pub struct Loan {
     pub metrics_due: bool,
     /// When they were told last.
     pub metrics_told: Option<Instant>,
+    /// What its holder was told of acks.
+    pub ack_terms: AckTerms,
 }
 
 /// How much the holder of a path can use, and has used.

@@ -1,5 +1,6 @@
 //! The path table: every path id of a connection, from its first connection id until it is forgotten.
 
+mod ack_frequency;
 mod across;
 mod closing;
 mod credit;
@@ -29,6 +30,7 @@ use plait_wire::frame::AckForm;
 use plait_wire::params::AnnouncementParameters;
 use smallvec::SmallVec;
 
+use crate::ack_frequency::AckRequests;
 use crate::addresses::AddressEvent;
 use crate::cids::{CidSource, IssuedCid};
 use crate::hosts::{AddressScope, Hosts};
@@ -140,6 +142,8 @@ pub struct Paths {
     hosts: Option<Box<Hosts>>,
     /// What they tell each other of their paths; none where no extension lets them.
     reports: Option<Box<PathReports>>,
+    /// What both ends ask of each other's acks.
+    ack_requests: AckRequests,
     slots: Slots,
     retired: RangeSet,
     /// Ids that died and for which the peer has no new one yet.
@@ -170,6 +174,7 @@ impl Paths {
             extension: Negotiated::None,
             hosts: None,
             reports: None,
+            ack_requests: AckRequests::default(),
             slots,
             retired: RangeSet::new(),
             owed_ids: 0,

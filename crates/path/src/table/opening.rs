@@ -107,8 +107,9 @@ impl Paths {
     ///
     /// # Errors
     /// [`OpenError::NotUnused`] where the id was used before.
-    pub fn open(&mut self, path: Box<Path>) -> Result<(), OpenError> {
+    pub fn open(&mut self, mut path: Box<Path>) -> Result<(), OpenError> {
         let id = path.id();
+        path.set_ack_terms(&self.ack_terms());
         match self.slot(id) {
             Some(slot) if slot.is_untouched() => {}
             _ => return Err(OpenError::NotUnused(id)),

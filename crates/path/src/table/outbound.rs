@@ -15,6 +15,7 @@ impl Paths {
             || credit.is_some_and(|c| c.wants_frame())
             || self.hosts.as_ref().is_some_and(|hosts| hosts.wants_frame())
             || self.reports.as_ref().is_some_and(|reports| reports.wants_frame())
+            || self.ack_requests.ours.as_ref().is_some_and(|ours| ours.wants_frame())
             || self.slots().any(|slot| {
                 slot.local.wants_frame()
                     || slot.remote.wants_frame()
@@ -54,6 +55,7 @@ impl Paths {
         }
         self.fill_hosts(w);
         self.fill_report(w);
+        self.fill_ack_request(w);
         self.extension.credit().map(PathCredit::allowed_max) != allowed_before
     }
 
@@ -95,6 +97,7 @@ impl Paths {
             SentFrame::PathsInfo(sequence) => {
                 self.reports.iter_mut().for_each(|reports| reports.on_acked(sequence));
             }
+            SentFrame::AckFrequency(sequence) => self.on_ack_request_acked(sequence),
             _ => {}
         }
     }
@@ -126,6 +129,9 @@ impl Paths {
             }
             SentFrame::PathsInfo(sequence) => {
                 self.reports.iter_mut().for_each(|reports| reports.on_lost(sequence));
+            }
+            SentFrame::AckFrequency(sequence) => {
+                self.ack_requests.ours.iter_mut().for_each(|ours| ours.on_lost(sequence));
             }
             _ => {}
         }

@@ -127,7 +127,8 @@ impl Paths {
 
     /// The path of an id that had none: a send flow is to be bound, or packets came under an id of ours for the first time,
     /// and then `path` has no addresses to send to.
-    pub fn put_path(&mut self, path: Box<Path>) {
+    pub fn put_path(&mut self, mut path: Box<Path>) {
+        path.set_ack_terms(&self.ack_terms());
         if let Some(slot) = self.slot_mut(path.id())
             && slot.path.is_none()
         {

@@ -11,7 +11,6 @@ use plait_path::Moved;
 use plait_path::table::{Admission, Pairing, SlotPlace};
 use plait_path::{AckOutcome, AckReport, Eliciting, HandshakeState, Path, ReceiveFlow};
 use plait_wire::SentFrame;
-use plait_wire::frame::AckFrequency;
 use plait_wire::header::{PacketKind, PacketSpan};
 
 use super::PathControl;
@@ -250,15 +249,6 @@ impl PathControl {
         }
     }
 
-    /// The peer asks for other acks of all that it sends, on whatever path (RFC 10069 has one max_ack_delay for all).
-    pub(crate) fn on_ack_frequency(&mut self, now: Instant, frame: &AckFrequency) -> Result<(), Violation> {
-        if let Some(policy) = self.settings.on_ack_frequency(frame)? {
-            let paths = self.table.slots_mut().filter_map(|slot| slot.path.as_deref_mut());
-            paths.for_each(|path| path.receive.set_ack_policy(now, policy));
-        }
-        Ok(())
-    }
-
     /// The peer wants to hear at once which packets of this path came.
     pub(crate) fn on_immediate_ack(&mut self, at: &Arrival) {
         if let Some(path) = self.path_of(at) {
@@ -331,6 +321,7 @@ impl PathControl {
         let recovers = has_news && self.table.recover(id);
         if outcome.rtt_updated {
             self.table.on_pto_changed();
+            self.table.review_ack_request(at.now);
         }
         if recovers {
             self.on_recovered(id);

@@ -139,6 +139,8 @@ pub(crate) struct PathControl {
 struct PeerPathParams {
     max_udp_payload_bytes: u64,
     max_ack_delay: Duration,
+    /// None where it cannot be asked for other acks.
+    min_ack_delay: Option<Duration>,
     active_migration: ActiveMigration,
     unconfirmed_paths: UnconfirmedPaths,
     preferred_address: Option<Box<PreferredAddress>>,
@@ -221,6 +223,7 @@ impl PathControl {
         self.peer = Some(PeerPathParams {
             max_udp_payload_bytes: params.max_udp_payload_bytes,
             max_ack_delay,
+            min_ack_delay: params.acks.min_delay_us.map(Duration::from_micros),
             active_migration: params.active_migration,
             unconfirmed_paths: params.unconfirmed_paths,
             preferred_address: params.preferred_address.map(Box::new),
@@ -255,6 +258,11 @@ impl PathControl {
             }
             self.begin_uniflows();
             self.announce_addresses();
+        }
+        if let Some(peer) = &self.peer
+            && let Some((wish, shortest)) = self.settings.ack_wish().zip(peer.min_ack_delay)
+        {
+            self.table.ask_for_acks(now, wish, shortest, peer.max_ack_delay);
         }
         self.tell_state(PathId::ZERO);
         multipath

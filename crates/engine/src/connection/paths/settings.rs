@@ -3,12 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plait_base::{Random, Side, Violation, limits};
+use plait_base::{Random, Side};
 use plait_congestion::ControllerFactory;
 use plait_path::{
-    AckPolicy, EcnMode, HandshakeState, MtuConfig, MtuSearch, Pacing, SendConfig, SpinBit, ValidationTimes,
+    AckPolicy, AckWish, EcnMode, HandshakeState, MtuConfig, MtuSearch, Pacing, SendConfig, SpinBit, ValidationTimes,
 };
-use plait_wire::frame::AckFrequency;
 
 use crate::config::{Switch, TransportConfig};
 
@@ -21,16 +20,6 @@ pub(crate) struct PathSettings {
     multipath_controller: Option<Arc<dyn ControllerFactory>>,
     /// Whether larger datagrams are tried at all; the transport's settings say how.
     pub(super) mtu_search: Switch,
-    /// What the peer asked for by ACK_FREQUENCY, once it did.
-    requested: Option<RequestedAcks>,
-}
-
-/// How the peer wants to be acknowledged.
-#[derive(Clone, Copy, Debug)]
-struct RequestedAcks {
-    /// Number of the newest frame that said so.
-    sequence: u64,
-    policy: AckPolicy,
 }
 
 impl PathSettings {
@@ -39,7 +28,6 @@ impl PathSettings {
             controller: transport.controller.clone(),
             multipath_controller: transport.multipath_controller.clone(),
             mtu_search: Switch::On,
-            requested: None,
             transport,
         }
     }
@@ -123,34 +111,19 @@ impl PathSettings {
             max_burst_bytes: recovery.max_burst_bytes.map(u64::from),
             handshake,
             skip: Some(random.fork().into()),
+            ..SendConfig::default()
         }
     }
 
     /// When what arrives is acknowledged.
     pub(super) fn acks(&self) -> AckPolicy {
-        if let Some(requested) = &self.requested {
-            return requested.policy;
-        }
         let ack = &self.transport.ack;
         AckPolicy::delayed(ack.max_delay).with_eliciting_threshold(u64::from(ack.eliciting_threshold.saturating_sub(1)))
     }
 
-    /// ACK_FREQUENCY: how the peer wants to be acknowledged from now on; none where a newer frame came before.
-    ///
-    /// # Errors
-    /// [`Violation::AckDelayOutOfRange`] for a delay that we did not offer.
-    pub(super) fn on_ack_frequency(&mut self, frame: &AckFrequency) -> Result<Option<AckPolicy>, Violation> {
-        let delay = Duration::from_micros(frame.max_ack_delay_us);
-        // ACK_FREQUENCY draft, section 4: as max_ack_delay itself, and not below our min_ack_delay
-        if !(limits::MIN_ACK_DELAY..Duration::from_millis(limits::MAX_ACK_DELAY_MS + 1)).contains(&delay) {
-            return Err(Violation::AckDelayOutOfRange);
-        }
-        if self.requested.is_some_and(|newest| frame.sequence <= newest.sequence) {
-            return Ok(None);
-        }
-        let policy = AckPolicy::requested(frame.ack_eliciting_threshold, delay, frame.reordering_threshold);
-        self.requested = Some(RequestedAcks { sequence: frame.sequence, policy });
-        Ok(Some(policy))
+    /// What we ask of the peer's acks, where it lets us.
+    pub(super) fn ack_wish(&self) -> Option<AckWish> {
+        self.transport.ack.wish
     }
 
     pub(super) fn spin(&self, side: Side, random: &mut Random) -> SpinBit {

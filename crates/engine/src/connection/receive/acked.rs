@@ -140,7 +140,8 @@ impl Connection {
             | SentFrame::HostAddress { .. }
             | SentFrame::Uniflows(_)
             | SentFrame::AdditionalAddresses(_)
-            | SentFrame::PathsInfo(_) => self.paths.on_frame_acked(frame),
+            | SentFrame::PathsInfo(_)
+            | SentFrame::AckFrequency(_) => self.paths.on_frame_acked(frame),
             SentFrame::PathChallenge(data) => self.paths.on_challenge_acked(now, path, data),
             SentFrame::Datagram { .. } | SentFrame::Ping | SentFrame::PathResponse => {}
         }
@@ -170,7 +171,8 @@ impl Connection {
             | SentFrame::HostAddress { .. }
             | SentFrame::Uniflows(_)
             | SentFrame::AdditionalAddresses(_)
-            | SentFrame::PathsInfo(_) => self.paths.on_frame_lost(frame),
+            | SentFrame::PathsInfo(_)
+            | SentFrame::AckFrequency(_) => self.paths.on_frame_lost(frame),
             // What was received is reported anew by every later ack; the others are never sent again as they were.
             SentFrame::Ack { .. }
             | SentFrame::Datagram { .. }

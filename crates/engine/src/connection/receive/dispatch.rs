@@ -42,12 +42,12 @@ pub(crate) fn reach(frame: &Frame<'_>, own: PathId) -> Reach {
         | Frame::Datagram(_)
         | Frame::NewToken(_)
         | Frame::HandshakeDone
+        | Frame::AckFrequency(_)
         | Frame::Close(_) => Reach::Connection,
         Frame::NewCid(_)
         | Frame::RetireCid(_)
         | Frame::PathChallenge(_)
         | Frame::PathResponse(_)
-        | Frame::AckFrequency(_)
         | Frame::PathAbandon(_)
         | Frame::PathStatus(_)
         | Frame::MaxPathId(_)
@@ -112,7 +112,7 @@ impl Connection {
                 self.paths.on_close(at, &f);
                 self.drain(at.now, f.into());
             }
-            Frame::AckFrequency(f) => self.paths.on_ack_frequency(at.now, &f)?,
+            Frame::AckFrequency(f) => self.paths.table.on_ack_frequency(&f)?,
             Frame::ImmediateAck => self.paths.on_immediate_ack(at),
             Frame::AddAddress(f) => self.paths.on_add_address(at.now, &f, &mut self.random)?,
             Frame::RemoveAddress(f) => self.paths.on_remove_address(at, &f, &mut self.random)?,

@@ -2,7 +2,7 @@
 //! stream data.
 
 use plait_base::{Instant, Random};
-use plait_path::{FourTupleRole, Pad, Path};
+use plait_path::{FourTupleRole, Pad, Path, ProbePrompt};
 use plait_stream::Streams;
 use plait_wire::{Frame, FrameWriter, SentFrame};
 
@@ -17,7 +17,8 @@ impl Connection {
     pub(crate) fn fill(&mut self, now: Instant, outline: &Outline, w: &mut FrameWriter<'_>) -> Pad {
         let &Outline { place, purpose, .. } = outline;
         if let Purpose::MtuProbe(size) = purpose {
-            let _ = w.write(&Frame::Ping, SentFrame::MtuProbe(size));
+            let prompt = self.paths.table.path_at(place).map(Path::probe_prompt).unwrap_or_default();
+            let _ = w.write(&prompt.frame(), SentFrame::MtuProbe(size));
             return Pad::No;
         }
         let (id, side, one_rtt) = (place.id(), self.handshake.side, self.keys.is_some());
@@ -101,6 +102,10 @@ pub(crate) fn fill_control(
 
 /// Writes what has waited longest for its ack on a path, for a PTO probe there (RFC 9002 6.2.4).
 fn fill_pto_probe(path: &Path, streams: &mut Streams, w: &mut FrameWriter<'_>) {
+    if path.probe_prompt() == ProbePrompt::ImmediateAck {
+        // Never sent again, as a PING.
+        let _ = w.write(&Frame::ImmediateAck, SentFrame::Ping);
+    }
     let mut oldest = Vec::new();
     path.probe_frames(&mut oldest);
     for frame in &oldest {

@@ -308,7 +308,11 @@ impl Coordinator {
         for note in paths.acks_of_lent.drain(..) {
             tell(note.path, Instruction::Ack(note));
         }
+        let ack_terms = paths.table.ack_terms();
         for (id, loan) in paths.table.loans_mut() {
+            if std::mem::replace(&mut loan.ack_terms, ack_terms) != ack_terms {
+                tell(id, Instruction::Acks(ack_terms));
+            }
             let may_tell = loan.metrics_told.is_none_or(|at| now.since(at) >= METRICS_INTERVAL);
             if may_tell && std::mem::take(&mut loan.metrics_due) {
                 loan.metrics_told = Some(now);

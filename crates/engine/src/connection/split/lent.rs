@@ -238,6 +238,7 @@ impl LentPath {
                 let id = self.id();
                 others.iter().filter(|path| path.path != id).for_each(|path| self.shared.update(*path));
             }
+            Instruction::Acks(terms) => self.path.set_ack_terms(&terms),
             Instruction::Quota(quota) => self.keys.extend(quota),
             Instruction::Recall => self.go_back(ReturnReason::Recalled),
         }

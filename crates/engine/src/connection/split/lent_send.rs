@@ -7,7 +7,7 @@ use plait_path::{
     TrainSource,
 };
 use plait_wire::header::FixedBit;
-use plait_wire::{Frame, FrameWriter, SentFrame};
+use plait_wire::{FrameWriter, SentFrame};
 
 use super::lent::{Cargo, LentPath, LoanTerms, ReturnReason, ToTell};
 use super::messages::Follows;
@@ -193,7 +193,7 @@ impl LentPath {
         scratch.frames.clear();
         let mut w = builder.writer(buf, &mut scratch.frames);
         if let Some(size) = probe {
-            let _ = w.write(&Frame::Ping, SentFrame::MtuProbe(size));
+            let _ = w.write(&path.probe_prompt().frame(), SentFrame::MtuProbe(size));
         } else {
             if has_room && let Some(bundle) = cargo.bundles.front() {
                 if w.write_bundle(&bundle.bytes, &bundle.frames) {

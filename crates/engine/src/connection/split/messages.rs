@@ -7,8 +7,8 @@ use plait_base::observe::{DropReason, TraceEvent};
 use plait_base::shared_metrics::{PathMetrics, SharedPathMetrics};
 use plait_base::{Instant, PathId, StreamId};
 use plait_crypto::SealQuota;
-use plait_path::LostPacket;
 use plait_path::table::{Appetite, LoanRecord};
+use plait_path::{AckTerms, LostPacket};
 use plait_schedule::Delivery;
 use plait_stream::Lease;
 use plait_wire::SentFrame;
@@ -50,6 +50,8 @@ pub(crate) enum Instruction {
     Unlease(StreamId),
     /// How other paths fare, for coupled controllers.
     Metrics(SharedPathMetrics),
+    /// What the ends asked of each other's acks.
+    Acks(AckTerms),
     /// Packets more that may be sealed with the path's keys.
     Quota(SealQuota),
     /// The path is wanted back.

@@ -125,6 +125,7 @@ impl Coordinator {
             paths.table.loan_mut(id).into_iter().for_each(|loan| loan.on_leases_ended(stream, count));
         }
         paths.table.on_lent_path(now, id, record, appetite);
+        paths.table.review_ack_request(now);
         if let Some(rtt) = paths.table.max_rtt() {
             streams.on_rtt(rtt);
         }
@@ -212,8 +213,12 @@ impl Coordinator {
             Instruction::Quota(quota) => {
                 self.connection.keys.iter_mut().for_each(|keys| keys.return_quota(quota));
             }
-            // Later acks repeat it.
-            Instruction::Ack(_) | Instruction::Unlease(_) | Instruction::Metrics(_) | Instruction::Recall => {}
+            // Later acks repeat it; a path that is back has heard the rest.
+            Instruction::Acks(_)
+            | Instruction::Ack(_)
+            | Instruction::Unlease(_)
+            | Instruction::Metrics(_)
+            | Instruction::Recall => {}
         }
     }
 

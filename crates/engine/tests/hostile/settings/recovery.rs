@@ -10,6 +10,7 @@ use plait_wire::Frame;
 use plait_wire::frame::{AckForm, OutAck};
 
 use super::{announced, single, with};
+use crate::ack_frequency::{asked, asking};
 use crate::puppet::{Rig, Setup, ms};
 
 const RTT: Duration = ms(100);
@@ -208,4 +209,22 @@ fn multipath_controller() {
     assert!((0.45..0.55).contains(&named[0]) && (0.65..0.75).contains(&named[1]), "{named:?}");
     let none = kept(None, "newreno");
     assert!((0.45..0.55).contains(&none), "{none}");
+}
+
+#[test]
+fn ack_frequency_config() {
+    let rig = Rig::established_server(asking(Some(1_000), |_| ()));
+    assert!(!asked(&rig).is_empty());
+    let mut setup = asking(Some(1_000), |_| ());
+    setup.transport.ack_frequency_config(None);
+    assert_eq!(asked(&Rig::established_server(setup)), []);
+}
+
+#[test]
+fn reordering_threshold() {
+    let most = (1 << 62) - 1;
+    for (set, sent) in [(Some(0), 0), (Some(9), 9), (Some(u64::MAX), most), (None, 3)] {
+        let rig = Rig::established_server(asking(Some(1_000), |config| _ = config.reordering_threshold(set)));
+        assert!(asked(&rig).iter().all(|frame| frame.3 == sent), "{set:?}: {:?}", asked(&rig));
+    }
 }
