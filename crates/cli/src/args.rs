@@ -38,6 +38,10 @@ pub(crate) struct TransportArgs {
     /// [default: 1452]
     #[arg(long, value_name = "SIZE", value_parser = parse_mtu)]
     pub(crate) mtu: Option<u16>,
+    /// Ask the peer for an ack of so many packets, and for one each round trip (ACK_FREQUENCY), where it can be asked [default: as
+    /// the peer sees fit]
+    #[arg(long, value_name = "PACKETS", value_parser = whole::<u32>(1..=1 << 20))]
+    pub(crate) ack_frequency: Option<u32>,
 }
 
 /// Policies of both sides: the side that sends decides, and in a download that is the server.

@@ -39,6 +39,8 @@ pub(crate) struct TransportPlan {
     pub(crate) window_bytes: u64,
     /// Largest datagram to try, bytes of UDP payload; none leaves it to the library.
     pub(crate) mtu: Option<u16>,
+    /// Packets for which the peer is asked for an ack; none asks for nothing.
+    pub(crate) ack_frequency: Option<u32>,
     /// Paths at once; none does not offer the extension.
     pub(crate) paths_max: Option<NonZeroU32>,
 }
@@ -54,6 +56,7 @@ impl TransportPlan {
             placement: StreamPlacement::Pooled,
             window_bytes: args.window.unwrap_or(WINDOW_BYTES),
             mtu: args.mtu,
+            ack_frequency: args.ack_frequency,
             paths_max: NonZeroU32::new(paths_max).filter(|max| max.get() > 1),
         }
     }
@@ -61,7 +64,15 @@ impl TransportPlan {
     /// Our defaults, for so many paths.
     pub(crate) fn usual(paths_max: u32) -> Self {
         Self::new(
-            &TransportArgs { scheduler: None, cc: None, ack_path: None, reinjection: None, window: None, mtu: None },
+            &TransportArgs {
+                scheduler: None,
+                cc: None,
+                ack_path: None,
+                reinjection: None,
+                window: None,
+                mtu: None,
+                ack_frequency: None,
+            },
             paths_max,
         )
     }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use plait::tls::CipherSuite;
 use plait::{
-    ClientConfig, ClientTlsConfig, Identity, MtuDiscoveryConfig, ServerConfig, ServerTlsConfig, TransportConfig,
+    AckFrequencyConfig, ClientConfig, ClientTlsConfig, Identity, MtuDiscoveryConfig, ServerConfig, ServerTlsConfig,
+    TransportConfig,
 };
 use plait_qlog::QlogFolder;
 
@@ -25,6 +26,11 @@ pub(crate) fn config(plan: &TransportPlan) -> TransportConfig {
         let mut discovery = MtuDiscoveryConfig::default();
         discovery.upper_bound(mtu);
         config.mtu_discovery_config(Some(discovery));
+    }
+    if let Some(packets) = plan.ack_frequency {
+        let mut frequency = AckFrequencyConfig::default();
+        frequency.ack_eliciting_threshold(u64::from(packets) - 1);
+        config.ack_frequency_config(Some(frequency));
     }
     config.stream_placement(plan.placement);
     config.max_concurrent_multipath_paths(plan.paths_max.map_or(1, |max| max.get()));

@@ -70,14 +70,16 @@ fn too_small_for_ipv6(scenario: &Scenario) -> Option<String> {
 fn endpoints(endpoints: &Endpoints) -> Option<(&'static str, &'static str)> {
     let usual = Endpoints::default();
     let flag = "`plait perf` has no flag for it; leave it out";
+    let nobody = "no contender is asked for it; leave it out";
     [
         (endpoints.protection != usual.protection, "protection", "real packets are always protected; leave it out"),
         (endpoints.duplicate_until_rtt != usual.duplicate_until_rtt, "duplicate_until_rtt", flag),
         (endpoints.keep_alive != usual.keep_alive, "keep_alive_s", flag),
         (endpoints.max_burst_bytes != usual.max_burst_bytes, "max_burst_bytes", flag),
         (endpoints.wishes.uniflow_nonces != usual.wishes.uniflow_nonces, "uniflow_nonces", flag),
+        (endpoints.wishes.ack_frequency != usual.wishes.ack_frequency, "ack_frequency_packets", nobody),
         (endpoints.wishes.tell_paths != usual.wishes.tell_paths, "tell_paths", flag),
-        (endpoints.placement != usual.placement, "placement", "no contender is asked for it; leave it out"),
+        (endpoints.placement != usual.placement, "placement", nobody),
         (endpoints.workers != usual.workers, "workers", "turns of workers are the simulator's to draw; leave it out"),
     ]
     .into_iter()
@@ -108,6 +110,7 @@ mod tests {
         for (more, expected) in [
             ("[endpoints]\nprotection = \"null\"\n", "endpoints.protection cannot be done in real time: real packets"),
             ("[endpoints]\nmax_burst_bytes = 2000\n", "endpoints.max_burst_bytes cannot"),
+            ("[endpoints]\nack_frequency_packets = 9\n", "endpoints.ack_frequency_packets cannot"),
             ("[endpoints]\nkeep_alive_s = 1\n", "endpoints.keep_alive_s cannot"),
             ("[[event]]\nat_s = 1\npath = 0\ninterface = \"down\"\n", ""),
             ("[[path]]\nrate_mbps = 1\n[path.nat]\n", ""),

@@ -6,13 +6,14 @@ use std::time::Duration;
 use plait_base::Instant;
 use plait_base::observe::{Observer, ObserverFactory, TraceEvent};
 use plait_engine::TransportConfig;
+use plait_engine::config::AckFrequencyConfig;
 use plait_engine::path::{AddressScope, ack_route, policy};
 use plait_engine::schedule::reinject;
 
 use crate::host::ledger::{LedgerObserver, SharedLedger};
 use crate::host::watched::Watched;
 use crate::policies::Chosen;
-use crate::scenario::{Endpoints, Extension};
+use crate::scenario::{AckFrequency, Endpoints, Extension};
 
 /// Silence after which a connection is given up, far beyond any path's.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
@@ -48,6 +49,13 @@ impl ObserverFactory for Observing {
     }
 }
 
+/// The engine's word for it.
+fn asked_acks(asked: AckFrequency) -> AckFrequencyConfig {
+    let mut config = AckFrequencyConfig::default();
+    config.ack_eliciting_threshold(u64::from(asked.packets) - 1).max_ack_delay(asked.delay);
+    config
+}
+
 /// The transport of one end; the decisions of its scheduler are counted.
 pub(super) fn transport(
     endpoints: &Endpoints,
@@ -68,6 +76,7 @@ pub(super) fn transport(
     config.max_stream_receive_window(window).max_receive_window(window);
     config.duplicate_until_rtt(endpoints.duplicate_until_rtt);
     config.tell_paths(endpoints.wishes.tell_paths).uniflow_nonces(endpoints.wishes.uniflow_nonces);
+    config.ack_frequency_config(endpoints.wishes.ack_frequency.map(asked_acks));
     config.stream_placement(endpoints.placement);
     config.max_burst_bytes(endpoints.max_burst_bytes);
     config.scheduler(Arc::new(Watched::new(endpoints.scheduler.factory(), ledger.clone())));

@@ -542,3 +542,57 @@ fn a_direction_that_dies_costs_no_more_where_ends_tell_how_their_paths_do() {
         assert!(told < silent.mul_f64(1.03), "{kind}, {dead}: {told:?} against {silent:?}");
     }
 }
+
+/// Packets that the receiver sent, which carry little but acks, and how long it took.
+fn acks_and_time(text: &str, set: &[(&str, &str)], packets: &str) -> (u64, Duration) {
+    let ask: &[_] = if packets.is_empty() { &[] } else { &[("endpoints.ack_frequency_packets", packets)] };
+    let outcome = outcome(text, &[set, ask].concat(), 1);
+    assert_eq!(outcome.end, End::Complete, "{set:?}, {packets}");
+    let is_download = set.contains(&("transfer.kind", "download"));
+    let traffic = outcome.paths.iter().map(|path| if is_download { path.traffic.up } else { path.traffic.down });
+    (traffic.map(|way| way.offered_packets).sum(), outcome.elapsed)
+}
+
+#[test]
+fn asking_for_few_acks_brings_few_at_about_equal_goodput() {
+    for (extension, kind) in
+        [("none", "download"), ("none", "upload"), ("multipath", "download"), ("multipath", "upload")]
+    {
+        let set = [("endpoints.extension", extension), ("transfer.kind", kind), ("transfer.bytes", "12_000_000")];
+        let [usual, few] = ["", "25"].map(|packets| acks_and_time(TWO, &set, packets));
+        println!("{extension}, {kind}: {usual:?} by itself, {few:?} where it is asked");
+        assert!(few.0 * 5 < usual.0, "{extension}, {kind}: {} acks in place of {}", few.0, usual.0);
+        assert!(few.1 < usual.1.mul_f64(1.03), "{extension}, {kind}: {:?} in place of {:?}", few.1, usual.1);
+    }
+}
+
+#[test]
+fn losses_are_found_and_repaired_with_few_acks() {
+    // A path that loses in both directions, and an outage that only probe time-outs end.
+    for loss in ["0.01", "0.05"] {
+        for extra in ["", "[[event]]\nat_s = 0.6\npath = 0\nloss = 1.0\n[[event]]\nat_s = 1.6\npath = 0\nloss = 0.0\n"]
+        {
+            let text = format!("{TWO}{extra}");
+            for extension in ["none", "multipath"] {
+                let set = [("endpoints.extension", extension), ("transfer.kind", "download"), ("path.0.loss", loss)];
+                let [usual, few] = ["", "25"].map(|packets| acks_and_time(&text, &set, packets));
+                println!("{loss}, {extension}: {usual:?} by itself, {few:?} where it is asked");
+                assert!(few.1 < usual.1.mul_f64(1.25), "{loss}, {extension}, {extra}: {few:?}, {usual:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn few_acks_are_asked_of_paths_that_workers_serve() {
+    let set = [
+        ("endpoints.workers", "2"),
+        ("endpoints.lending", "eager"),
+        ("transfer.kind", "download"),
+        ("transfer.bytes", "12_000_000"),
+    ];
+    let [usual, few] = ["", "25"].map(|packets| acks_and_time(TWO, &set, packets));
+    println!("{usual:?} by itself, {few:?} where it is asked");
+    assert!(few.0 * 4 < usual.0, "{few:?} {usual:?}");
+    assert!(few.1 < usual.1.mul_f64(1.05), "{few:?} {usual:?}");
+}

@@ -122,6 +122,17 @@ pub struct Wishes {
     pub tell_paths: bool,
     /// Whether nonces are those that Multiflow's draft has, with its extension alone.
     pub uniflow_nonces: bool,
+    /// Which acks they ask each other for; none leaves them as they are.
+    pub ack_frequency: Option<AckFrequency>,
+}
+
+/// Which acks an end asks its peer for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AckFrequency {
+    /// An ack is for so many packets at most.
+    pub packets: u32,
+    /// How long one waits; none: a round trip.
+    pub delay: Option<Duration>,
 }
 
 /// What both ends are set to.

@@ -16,7 +16,8 @@ use super::reader::{Reader, SECONDS_MAX};
 use super::topology::{read_cross, read_links, read_place};
 use super::workers::{read_fault, read_workers};
 use super::{
-    Endpoints, EventPlan, Extension, HandshakePlan, LinkEdit, PATHS_MAX, PathPlan, Scenario, TURN_MAX, Wishes,
+    AckFrequency, Endpoints, EventPlan, Extension, HandshakePlan, LinkEdit, PATHS_MAX, PathPlan, Scenario, TURN_MAX,
+    Wishes,
 };
 use super::{Traces, Tree};
 use crate::host::app::Load;
@@ -187,6 +188,17 @@ impl Default for Endpoints {
     }
 }
 
+/// Which acks the ends ask each other for.
+fn read_ack_frequency(reader: &Reader<'_>) -> Result<Option<AckFrequency>, ScenarioError> {
+    let packets = reader.whole("ack_frequency_packets", 1..=1 << 20, "packets")?;
+    let delay = reader.millis("ack_frequency_delay_ms", 1.0..=16_383.0)?;
+    if delay.is_some() && packets.is_none() {
+        let why = "no acks are asked for";
+        return Err(reader.complain("ack_frequency_delay_ms", why, "it with ack_frequency_packets"));
+    }
+    Ok(packets.map(|packets| AckFrequency { packets: packets as u32, delay }))
+}
+
 fn read_endpoints(reader: Reader<'_>, paths: usize, policies: &Policies) -> Result<Endpoints, ScenarioError> {
     let default = Endpoints::default();
     let last = paths as u64 - 1;
@@ -216,6 +228,7 @@ fn read_endpoints(reader: Reader<'_>, paths: usize, policies: &Policies) -> Resu
         wishes: Wishes {
             tell_paths: reader.flag("tell_paths")?.unwrap_or(default.wishes.tell_paths),
             uniflow_nonces: reader.flag("uniflow_nonces")?.unwrap_or(default.wishes.uniflow_nonces),
+            ack_frequency: read_ack_frequency(&reader)?,
         },
         placement: reader.choice("placement", &StreamPlacement::NAMES)?.unwrap_or(default.placement),
         workers: read_workers(&reader)?,

@@ -6,7 +6,7 @@ use plait_engine::config::StreamPlacement;
 use plait_netsim::link::{Aqm, Jitter, Loss, Order, Rate, Service};
 
 use super::sweep::take_sweep;
-use super::{CrossLoad, Direction, Extension, Place, Scenario, Traces, Tree};
+use super::{AckFrequency, CrossLoad, Direction, Extension, Place, Scenario, Traces, Tree};
 use crate::host::app::Load;
 
 const TWO_PATHS: &str = r#"
@@ -209,6 +209,30 @@ fn nonces_of_uniflows_need_uniflows() {
     assert_eq!(ends("extension = \"multiflow\"\nuniflow_nonces = true\n"), Ok(true));
     let error = ends("uniflow_nonces = true\n").unwrap_err();
     assert!(error.contains("`endpoints.uniflow_nonces`") && error.contains("extension = \"multiflow\""), "{error}");
+}
+
+#[test]
+fn acks_are_asked_for_within_bounds() {
+    let ends = |lines: &str| {
+        let text = format!("[[path]]\nrate_mbps = 1\n[transfer]\nkind = \"download\"\n[endpoints]\n{lines}");
+        read(&text).map(|scenario| scenario.endpoints.wishes.ack_frequency)
+    };
+    assert_eq!(ends(""), Ok(None));
+    assert_eq!(ends("ack_frequency_packets = 25\n"), Ok(Some(AckFrequency { packets: 25, delay: None })));
+    let delay = Some(Duration::from_millis(40));
+    assert_eq!(
+        ends("ack_frequency_packets = 1\nack_frequency_delay_ms = 40\n"),
+        Ok(Some(AckFrequency { packets: 1, delay }))
+    );
+    for (lines, key, accepted) in [
+        ("ack_frequency_packets = 0\n", "ack_frequency_packets", "1 to 1048576"),
+        ("ack_frequency_packets = 2000000\n", "ack_frequency_packets", "1 to 1048576"),
+        ("ack_frequency_packets = 2\nack_frequency_delay_ms = 0.5\n", "ack_frequency_delay_ms", "1 to 16383"),
+        ("ack_frequency_delay_ms = 5\n", "ack_frequency_delay_ms", "it with ack_frequency_packets"),
+    ] {
+        let error = ends(lines).unwrap_err();
+        assert!(error.contains(&format!("`endpoints.{key}`")) && error.contains(accepted), "{error}");
+    }
 }
 
 #[test]
