@@ -76,8 +76,14 @@ impl Outstanding {
 /// is less. A path that stood idle has no queue of its own any more, whatever its last samples said.
 pub fn next_round_trip(path: &PathView) -> Option<Duration> {
     let rtt = path.rtt?;
-    let Some(rate) = path.delivery_rate_bps else { return Some(rtt) };
-    Some(rtt.min(drain(path.in_flight_bytes.saturating_add(path.max_datagram_bytes), rate).max(path.rtt_min)))
+    Some(flight_drained(path).map_or(rtt, |drained| rtt.min(drained)))
+}
+
+/// How long a packet more takes behind the flight of `path` at its measured rate, but no less than its least round trip; none
+/// while no rate was measured.
+pub fn flight_drained(path: &PathView) -> Option<Duration> {
+    let rate = path.delivery_rate_bps?;
+    Some(drain(path.in_flight_bytes.saturating_add(path.max_datagram_bytes), rate).max(path.rtt_min))
 }
 
 /// How long `bytes` take at a rate of `bps`.

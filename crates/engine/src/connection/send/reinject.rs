@@ -3,8 +3,8 @@
 use plait_base::Instant;
 use plait_base::time::earliest;
 use plait_path::{FlightOrder, InFlight, Paths};
-use plait_schedule::reinject::{Occasion, Outstanding, Reinjection, ReinjectionFactory, Verdict};
-use plait_schedule::{PathView, Room, candidates};
+use plait_schedule::reinject::{Occasion, Outstanding, Reinjection, ReinjectionFactory, Verdict, flight_drained};
+use plait_schedule::{PathView, Room, candidates, eligible};
 use plait_wire::SentFrame;
 use smallvec::SmallVec;
 
@@ -13,6 +13,9 @@ use crate::connection::send::purpose::{Choice, EmptyChoices, Purpose, is_copied}
 
 /// Packets taken over at once: few enough that an ack may still spare the rest, enough to fill a train.
 const PACKETS_AT_ONCE: usize = 16;
+/// A third path is waited for where so many of its round trips are less than what the flight of an idle one takes: one until it
+/// has room, one for the copy.
+const ROUND_TRIPS_OF_THIRD: u32 = 2;
 
 /// The policy, and when it wants to be asked again.
 #[derive(Debug)]
@@ -79,6 +82,9 @@ impl Reinjector {
         busy.sort_by_key(|view| (std::cmp::Reverse(view.rtt_or_max()), view.id));
         for idle in &idle {
             for busy in busy.iter().filter(|busy| busy.id != idle.id) {
+                if self.is_better_left(now, idle, busy, views) {
+                    continue;
+                }
                 if self.take_over(now, idle, busy, occasion, paths) {
                     for frame in self.found.iter().filter(|frame| is_copied(frame)) {
                         copies.push(*frame, Target::On(idle.id));
@@ -90,6 +96,25 @@ impl Reinjector {
             }
         }
         None
+    }
+
+    /// True where a third path brings a copy far sooner, though it may have no room now. Data is copied once: what a slow path
+    /// takes over from another slow one waits in the queue of the second.
+    fn is_better_left(&mut self, now: Instant, idle: &PathView, busy: &PathView, views: &[PathView]) -> bool {
+        // Where nothing is known of the idle path, it must be better than the one that holds the data.
+        let known = if idle.rtt.is_some() { idle } else { busy };
+        let Some(queued) = flight_drained(known) else { return false };
+        let thirds = eligible(views).filter(|view| view.id != idle.id && view.id != busy.id);
+        let mut sooner = thirds.filter(|third| third.rtt.is_some_and(|rtt| rtt * ROUND_TRIPS_OF_THIRD < queued));
+        sooner.any(|third| match third.room {
+            Room::Free => true,
+            Room::Window => third.in_flight_bytes > 0,
+            Room::Paced(at) => {
+                self.next_look = earliest(self.next_look, Some(at).filter(|at| *at > now));
+                true
+            }
+            _ => false,
+        })
     }
 
     /// Finds frames under way on the `busy` path that the policy wants on the `idle` one too; true where it did.
@@ -123,5 +148,60 @@ impl Reinjector {
         };
         found.clear();
         path.take_copies(order, most, wanted, found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use plait_base::PathId;
+
+    use super::*;
+
+    fn path(id: u32, rtt_ms: u64, rate_bps: u64, in_flight_bytes: u64, room: Room) -> PathView {
+        let rtt = Duration::from_millis(rtt_ms);
+        let delivery_rate_bps = Some(rate_bps);
+        PathView { rtt: Some(rtt), rtt_min: rtt, delivery_rate_bps, in_flight_bytes, room, ..PathView::new(PathId(id)) }
+    }
+
+    /// Whether the second of three paths leaves what the first holds to the third.
+    fn leaves(second: PathView, third: PathView) -> bool {
+        let first = path(0, 4, 200_000, 12_000, Room::Window);
+        let mut reinjector = Reinjector::new(&plait_schedule::reinject::TailFactory);
+        reinjector.is_better_left(Instant::ZERO, &second, &first, &[first, second, third])
+    }
+
+    #[test]
+    fn a_slow_path_takes_nothing_over_that_a_third_brings_sooner() {
+        let slow = path(1, 10, 200_000, 10_000, Room::Free);
+        let fast = path(2, 60, 20_000_000, 100_000, Room::Window);
+        assert!(leaves(slow, fast));
+        assert!(leaves(slow, PathView { room: Room::Free, ..fast }));
+        // 448 ms for ten packets of the slow path, and twice 224 ms.
+        assert!(!leaves(slow, PathView { rtt: Some(Duration::from_millis(224)), ..fast }), "no sooner there");
+        assert!(!leaves(PathView { in_flight_bytes: 0, ..slow }, fast), "nothing waits ahead of it");
+        assert!(!leaves(slow, PathView { in_flight_bytes: 0, ..fast }), "no ack gives it room");
+        assert!(!leaves(slow, PathView { room: Room::Stuck, ..fast }));
+        assert!(!leaves(slow, PathView { rtt: None, ..fast }), "nothing says how long it takes");
+    }
+
+    #[test]
+    fn a_path_of_which_nothing_is_known_takes_nothing_over_that_a_third_brings_sooner() {
+        let opening = PathView { room: Room::Opening, ..PathView::new(PathId(1)) };
+        let fast = path(2, 60, 20_000_000, 100_000, Room::Window);
+        assert!(leaves(opening, fast));
+        assert!(!leaves(opening, PathView { rtt: Some(Duration::from_millis(300)), ..fast }));
+    }
+
+    #[test]
+    fn a_third_path_that_is_paced_is_looked_at_again() {
+        let slow = path(1, 10, 200_000, 10_000, Room::Free);
+        let at = Instant::ZERO + Duration::from_millis(3);
+        let fast = path(2, 60, 20_000_000, 100_000, Room::Paced(at));
+        let first = path(0, 4, 200_000, 12_000, Room::Window);
+        let mut reinjector = Reinjector::new(&plait_schedule::reinject::TailFactory);
+        assert!(reinjector.is_better_left(Instant::ZERO, &slow, &first, &[first, slow, fast]));
+        assert_eq!(reinjector.next_look(), Some(at));
     }
 }
