@@ -34,15 +34,19 @@ struct Lab {
 }
 
 /// A client and a server with one link for each spec.
-fn lab(seed: u64, (client, server): (Kind, Kind), specs: &[PathSpec]) -> Lab {
+fn lab(seed: u64, kinds: (Kind, Kind), specs: &[PathSpec]) -> Lab {
+    lab_with(seed, kinds, specs, PeerOptions::default())
+}
+
+fn lab_with(seed: u64, (client, server): (Kind, Kind), specs: &[PathSpec], options: PeerOptions) -> Lab {
     let mut world = World::new(seed);
     world.set_digest_depth(Depth::Timing); // TLS draws its keys from the system
     let paths = specs.len() as u32;
     let remote = SocketAddr::new(SERVER[0], PORT);
     let setup = Setup { local: SocketAddr::new(CLIENT[0], 50_000), remote: Some(remote), paths, seed };
-    let client = world.add_host(client.build(setup), &CLIENT);
+    let client = world.add_host(client.build_with(setup, options), &CLIENT);
     let setup = Setup { local: remote, remote: None, paths, seed: seed + 1 };
-    let server = world.add_host(server.build(setup), &SERVER);
+    let server = world.add_host(server.build_with(setup, options), &SERVER);
     let links =
         std::iter::zip(CLIENT, SERVER).zip(specs).map(|((a, b), spec)| world.net.connect(a, b, spec.link())).collect();
     Lab { world, client, server, links }
@@ -83,6 +87,36 @@ fn every_pair_downloads_and_uploads_with_loss() {
             lab.world.act::<Peer, _>(lab.client, |peer, now| peer.0.close(now));
             let end = lab.world.now() + Duration::from_secs(40);
             assert_eq!(lab.world.run_until(end), RunEnd::Idle, "{client:?} to {server:?}");
+        }
+    }
+}
+
+#[test]
+fn acks_become_few_with_every_peer_that_asks_or_is_asked() {
+    // Each end asks where it sends: the server in a download, the client in an upload.
+    let pairs = [
+        (Kind::Plait, Kind::Plait),
+        (Kind::Plait, Kind::Quinn),
+        (Kind::Quinn, Kind::Plait),
+        (Kind::Plait, Kind::Noq),
+        (Kind::Noq, Kind::Plait),
+    ];
+    for (client, server) in pairs {
+        for request in [Request::download(4_000_000), Request::upload(4_000_000)] {
+            let run = |ack_frequency| {
+                let options = PeerOptions { ack_frequency, ..PeerOptions::default() };
+                let mut lab = lab_with(11, (client, server), &[PathSpec::new(20, 30)], options);
+                lab.ask(request);
+                let took = lab.finish(60);
+                let net = &lab.world.net;
+                let ways = [lab.links[0].forward, lab.links[0].backward].map(|way| net.link_stats(way).offered_packets);
+                // The way of the acks has fewer packets.
+                (ways[0].min(ways[1]), took)
+            };
+            let [(usual, before), (few, after)] = [None, Some(20)].map(run);
+            println!("{client:?} and {server:?}: {usual} packets of acks in {before:?}, {few} in {after:?}");
+            assert!(few * 3 < usual * 2, "{client:?}, {server:?}: {few} packets of acks in place of {usual}");
+            assert!(after < before.mul_f64(1.1), "{client:?}, {server:?}: {after:?} in place of {before:?}");
         }
     }
 }
@@ -162,7 +196,7 @@ fn servers_move_their_clients_through_loss() {
     for seed in 0..24 {
         let (first, prefers) = if seed % 2 == 0 { (Version::V1, Version::V2) } else { (Version::V2, Version::V1) };
         let welcome = if seed % 3 == 0 { Welcome::Retry } else { Welcome::Direct };
-        let options = PeerOptions { welcome, version: first, prefers: Some(prefers), keep_alive: None };
+        let options = PeerOptions { welcome, version: first, prefers: Some(prefers), ..PeerOptions::default() };
         let mut world = World::new(seed);
         let remote = SocketAddr::new(SERVER[0], PORT);
         let setup = Setup { local: SocketAddr::new(CLIENT[0], 50_000), remote: Some(remote), paths: 1, seed };

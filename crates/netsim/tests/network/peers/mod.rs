@@ -73,11 +73,13 @@ pub struct PeerOptions {
     /// Where a server of plait moves its clients; other implementations stay.
     pub prefers: Option<Version>,
     pub keep_alive: Option<Duration>,
+    /// Packets for which the peer is asked for an ack.
+    pub ack_frequency: Option<u32>,
 }
 
 impl Default for PeerOptions {
     fn default() -> Self {
-        Self { welcome: Welcome::Direct, version: Version::V1, prefers: None, keep_alive: None }
+        Self { welcome: Welcome::Direct, version: Version::V1, prefers: None, keep_alive: None, ack_frequency: None }
     }
 }
 

@@ -9,9 +9,9 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use noq_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use noq_proto::{
-    ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, EcnCodepoint, Endpoint, EndpointConfig, Event,
-    FourTuple, HashedConnectionIdGenerator, PathError, PathStatus, ReadError, ServerConfig, StreamId, Transmit,
-    TransportConfig, VarInt, WriteError,
+    AckFrequencyConfig, ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, EcnCodepoint, Endpoint,
+    EndpointConfig, Event, FourTuple, HashedConnectionIdGenerator, PathError, PathStatus, ReadError, ServerConfig,
+    StreamId, Transmit, TransportConfig, VarInt, WriteError,
 };
 use plait_base::{Ecn, Instant};
 use plait_netsim::{Datagram, Host};
@@ -39,16 +39,21 @@ pub struct NoqHost {
     welcome: Welcome,
 }
 
-fn transport(paths: u32, keep_alive: Option<Duration>) -> Arc<TransportConfig> {
+fn transport(paths: u32, options: &PeerOptions) -> Arc<TransportConfig> {
     let mut config = TransportConfig::default();
+    if let Some(packets) = options.ack_frequency {
+        let mut frequency = AckFrequencyConfig::default();
+        frequency.ack_eliciting_threshold(VarInt::from_u32(packets - 1)).reordering_threshold(VarInt::from_u32(3));
+        config.ack_frequency_config(Some(frequency));
+    }
     config
         .stream_receive_window(VarInt::from_u32(2 << 20))
         .receive_window(VarInt::from_u32(4 << 20))
         .send_window(4 << 20)
         .max_idle_timeout(Some(Duration::from_secs(30).try_into().unwrap()));
-    config.keep_alive_interval(keep_alive);
+    config.keep_alive_interval(options.keep_alive);
     if paths > 1 {
-        config.default_path_keep_alive_interval(keep_alive);
+        config.default_path_keep_alive_interval(options.keep_alive);
         config.max_concurrent_multipath_paths(paths);
         config.max_remote_nat_traversal_addresses(NAT_TRAVERSAL_ADDRESSES);
     }
@@ -69,14 +74,14 @@ impl NoqHost {
         config.cid_generator(Arc::new(move || Box::new(HashedConnectionIdGenerator::from_key(key))));
         let server = setup.remote.is_none().then(|| {
             let mut server = ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls::server()).unwrap()));
-            server.transport_config(transport(setup.paths, options.keep_alive));
+            server.transport_config(transport(setup.paths, &options));
             Arc::new(server)
         });
         let mut endpoint = Endpoint::new(Arc::new(config), server, true);
         let mut live = BTreeMap::new();
         if let Some(remote) = setup.remote {
             let mut client = ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls::client()).unwrap()));
-            client.transport_config(transport(setup.paths, options.keep_alive));
+            client.transport_config(transport(setup.paths, &options));
             let now = clock.to_std(Instant::ZERO);
             let (handle, connection) = endpoint.connect(now, client, remote, "localhost").unwrap();
             live.insert(handle.0, Live { connection, server: None });

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use plait_base::{CloseCode, Dir, FourTuple, Instant, Random, StreamId};
-use plait_engine::config::{RetryPolicy, Switch};
+use plait_engine::config::{AckFrequencyConfig, RetryPolicy, Switch};
 use plait_engine::connection::split::{Coordinator, LentPath};
 use plait_engine::crypto::{ClientTlsConfig, ServerTlsConfig, SessionStore};
 use plait_engine::path::PathStatus;
@@ -139,6 +139,11 @@ impl PlaitHost {
     pub fn with_habits(setup: Setup, options: PeerOptions) -> Self {
         let mut transport = transport(setup.paths);
         transport.keep_alive_interval(options.keep_alive);
+        if let Some(packets) = options.ack_frequency {
+            let mut frequency = AckFrequencyConfig::default();
+            frequency.ack_eliciting_threshold(u64::from(packets) - 1);
+            transport.ack_frequency_config(Some(frequency));
+        }
         let retry = match options.welcome {
             Welcome::Direct => RetryPolicy::Application,
             Welcome::Retry => RetryPolicy::Always,

@@ -10,8 +10,9 @@ use plait_base::{Ecn, Instant};
 use plait_netsim::{Datagram, Host};
 use quinn_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn_proto::{
-    ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, EcnCodepoint, Endpoint, EndpointConfig, Event,
-    HashedConnectionIdGenerator, ReadError, ServerConfig, StreamId, Transmit, TransportConfig, VarInt, WriteError,
+    AckFrequencyConfig, ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, EcnCodepoint, Endpoint,
+    EndpointConfig, Event, HashedConnectionIdGenerator, ReadError, ServerConfig, StreamId, Transmit, TransportConfig,
+    VarInt, WriteError,
 };
 
 use super::app::{ClientApp, Progress, ReadEnd, Request, ServerApp, Wire};
@@ -35,13 +36,18 @@ pub struct QuinnHost {
     welcome: Welcome,
 }
 
-fn transport(keep_alive: Option<Duration>) -> Arc<TransportConfig> {
+fn transport(options: &PeerOptions) -> Arc<TransportConfig> {
     let mut config = TransportConfig::default();
+    if let Some(packets) = options.ack_frequency {
+        let mut frequency = AckFrequencyConfig::default();
+        frequency.ack_eliciting_threshold(VarInt::from_u32(packets - 1)).reordering_threshold(VarInt::from_u32(3));
+        config.ack_frequency_config(Some(frequency));
+    }
     config
         .stream_receive_window(VarInt::from_u32(2 << 20))
         .receive_window(VarInt::from_u32(4 << 20))
         .send_window(4 << 20)
-        .keep_alive_interval(keep_alive)
+        .keep_alive_interval(options.keep_alive)
         .max_idle_timeout(Some(Duration::from_secs(30).try_into().unwrap()));
     Arc::new(config)
 }
@@ -57,14 +63,14 @@ impl QuinnHost {
         config.cid_generator(move || Box::new(HashedConnectionIdGenerator::from_key(key)));
         let server = setup.remote.is_none().then(|| {
             let mut server = ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls::server()).unwrap()));
-            server.transport_config(transport(options.keep_alive));
+            server.transport_config(transport(&options));
             Arc::new(server)
         });
         let mut endpoint = Endpoint::new(Arc::new(config), server, true, None);
         let mut live = BTreeMap::new();
         if let Some(remote) = setup.remote {
             let mut client = ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls::client()).unwrap()));
-            client.transport_config(transport(options.keep_alive));
+            client.transport_config(transport(&options));
             let now = clock.to_std(Instant::ZERO);
             let (handle, connection) = endpoint.connect(now, client, remote, "localhost").unwrap();
             live.insert(handle.0, Live { connection, server: None });

@@ -40,6 +40,7 @@ impl Trial {
             prefers: Some(Version::V2).filter(|_| only_plait(&pairing) && seed.is_multiple_of(3)),
             // A client that is silent behind a NAT which forgot it can never be reached.
             keep_alive: moves.then_some(KEEP_ALIVE),
+            ..PeerOptions::default()
         };
         // quinn and noq as clients never accept a Retry after a damaged one.
         let flips = options.welcome == Welcome::Direct || pairing.client.is_plait();
