@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use plan::Plan;
-use round::{Contestant, Identity, round};
+use round::{Contestant, Identity, Joins, round};
 use table::Table;
 
 fn main() -> ExitCode {
@@ -41,7 +41,7 @@ fn make_identity(folder: &Path) -> Result<Identity, String> {
     Ok(Identity { cert, key })
 }
 
-/// Those of the mode that the plan names.
+/// Those of the mode that the plan names; where it names none, those that always take part.
 fn taking_part(plan: &Plan) -> Result<Vec<&'static Contestant>, String> {
     let all = plan.mode.contestants();
     for name in plan.only.iter().flatten() {
@@ -54,8 +54,9 @@ fn taking_part(plan: &Plan) -> Result<Vec<&'static Contestant>, String> {
             ));
         }
     }
-    let is_named = |contestant: &&Contestant| {
-        plan.only.as_ref().is_none_or(|only| only.iter().any(|name| name == contestant.name))
+    let is_named = |contestant: &&Contestant| match &plan.only {
+        Some(only) => only.iter().any(|name| name == contestant.name),
+        None => contestant.joins == Joins::Always,
     };
     Ok(all.iter().filter(is_named).collect())
 }
@@ -83,5 +84,23 @@ fn run(plan: &Plan) -> Result<(), String> {
     match &plan.csv {
         Some(file) => write(file, &table.csv(&[("load", load), ("loaded", plan.is_loaded.to_string())])),
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Plan, taking_part};
+
+    fn names(words: &str) -> Vec<&'static str> {
+        let plan = Plan::from_words(words.split(' ').map(str::to_owned)).unwrap();
+        taking_part(&plan).unwrap().iter().map(|contestant| contestant.name).collect()
+    }
+
+    #[test]
+    fn some_take_part_only_where_they_are_named() {
+        assert_eq!(names("idle --rounds 1"), ["plait", "s2n-quic", "quinn", "noq"]);
+        assert_eq!(names("idle --only quinn,plait-plain"), ["plait-plain", "quinn"]);
+        assert!(!names("bulk --rounds 1").iter().any(|name| name.starts_with("plait-p")));
+        assert_eq!(names("bulk --only plait-program,plait-plain"), ["plait-program", "plait-plain"]);
     }
 }

@@ -16,6 +16,21 @@ const WINDOW: &str = "4Mi";
 pub struct Contestant {
     pub name: &'static str,
     kind: Kind,
+    /// Whether it takes part where nobody names those who do.
+    pub joins: Joins,
+}
+
+/// When a contestant takes part.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Joins {
+    Always,
+    WhenNamed,
+}
+
+impl Contestant {
+    const fn new(name: &'static str, kind: Kind) -> Self {
+        Self { name, kind, joins: Joins::Always }
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -26,27 +41,34 @@ enum Kind {
     Plait(&'static [&'static str], &'static [&'static str]),
 }
 
-const LIMIT: Contestant = Contestant { name: "limit", kind: Kind::Peer("peer-limit") };
-const TLS_TCP: Contestant = Contestant { name: "tls-tcp", kind: Kind::Plait(&["--tcp"], &["--tcp"]) };
-const S2N: Contestant = Contestant { name: "s2n-quic", kind: Kind::Peer("peer-s2n") };
-const QUINN: Contestant = Contestant { name: "quinn", kind: Kind::Peer("peer-quinn") };
-const NOQ: Contestant = Contestant { name: "noq", kind: Kind::Peer("peer-noq") };
-const PLAIT: Contestant = Contestant { name: "plait", kind: Kind::Peer("peer-plait") };
+const LIMIT: Contestant = Contestant::new("limit", Kind::Peer("peer-limit"));
+const TLS_TCP: Contestant = Contestant::new("tls-tcp", Kind::Plait(&["--tcp"], &["--tcp"]));
+const S2N: Contestant = Contestant::new("s2n-quic", Kind::Peer("peer-s2n"));
+const QUINN: Contestant = Contestant::new("quinn", Kind::Peer("peer-quinn"));
+const NOQ: Contestant = Contestant::new("noq", Kind::Peer("peer-noq"));
+const PLAIT: Contestant = Contestant::new("plait", Kind::Peer("peer-plait"));
+/// The same where `plait` is the program `plait perf`.
+const PLAIT_PROGRAM: Contestant = Contestant { name: "plait-program", joins: Joins::WhenNamed, ..PLAIT };
+/// Built as a dependency of any crate is: in the release profile as cargo has it.
+const PLAIT_PLAIN: Contestant =
+    Contestant { name: "plait-plain", kind: Kind::Peer("../plain/release/peer-plait"), joins: Joins::WhenNamed };
 
-const BULK: [Contestant; 8] = [
+const BULK: [Contestant; 10] = [
     LIMIT,
     TLS_TCP,
-    Contestant { name: "tls-mptcp", kind: Kind::Plait(&["--mptcp"], &["--mptcp"]) },
-    Contestant { name: "plait", kind: Kind::Plait(&["--cc", "cubic"], &["--path", "127.0.0.1"]) },
-    Contestant {
-        name: "plait-two-paths",
-        kind: Kind::Plait(&["--cc", "cubic"], &["--path", "127.0.0.1", "--path", "127.0.0.2"]),
-    },
+    Contestant::new("tls-mptcp", Kind::Plait(&["--mptcp"], &["--mptcp"])),
+    Contestant::new("plait", Kind::Plait(&["--cc", "cubic"], &["--path", "127.0.0.1"])),
+    Contestant::new(
+        "plait-two-paths",
+        Kind::Plait(&["--cc", "cubic"], &["--path", "127.0.0.1", "--path", "127.0.0.2"]),
+    ),
+    PLAIT_PROGRAM,
+    PLAIT_PLAIN,
     S2N,
     QUINN,
     NOQ,
 ];
-const OTHERS: [Contestant; 4] = [PLAIT, S2N, QUINN, NOQ];
+const OTHERS: [Contestant; 5] = [PLAIT, PLAIT_PLAIN, S2N, QUINN, NOQ];
 
 impl Mode {
     /// Who takes part in it.
