@@ -197,6 +197,11 @@ impl ReceiveFlow {
         self.schedule.hasten();
     }
 
+    /// The path that carried the last ack may be dead: the ack leaves once more.
+    pub(crate) fn repeat_ack(&mut self) {
+        self.schedule.repeat();
+    }
+
     /// What this path's numbers say of key phases, for [`OneRttKeys::open`](plait_crypto::OneRttKeys::open).
     pub fn phase_mark_mut(&mut self) -> &mut PhaseMark {
         &mut self.phase_mark

@@ -134,6 +134,11 @@ impl AckSchedule {
         self.due = true;
     }
 
+    /// The last ack may be lost: it is due once more, where it reported anything.
+    pub(crate) fn repeat(&mut self) {
+        self.due |= self.largest_eliciting.is_some();
+    }
+
     /// New packets arrived, one number after the other; `seen` has them already.
     pub(crate) fn on_packets(
         &mut self,

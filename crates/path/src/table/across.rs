@@ -83,12 +83,14 @@ impl Paths {
     }
 
     /// A path counts as potentially failed from now on; true when that is news. Where another can take over, the peer is
-    /// told not to answer there (RFC 10069 3.3).
+    /// told not to answer there (RFC 10069 3.3), and hears the newest acks of the others again: they may have died with it, and
+    /// a peer whose window is full of what they report would wait for its probe time-out.
     pub fn fail(&mut self, id: PathId, others: TakeOver) -> bool {
         let Some(slot) = self.slot_mut(id) else { return false };
         let is_news = slot.path.as_mut().is_some_and(|path| path.fail());
         if is_news && others == TakeOver::Possible {
             slot.status.demote();
+            self.open_paths_mut().filter(|path| path.id() != id).for_each(|path| path.receive.repeat_ack());
         }
         is_news
     }
