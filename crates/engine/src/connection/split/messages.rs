@@ -139,6 +139,11 @@ pub(crate) struct UnreadTrain {
 }
 
 impl ToPath {
+    /// True for stream data that the path is to send.
+    pub fn is_lease(&self) -> bool {
+        matches!(self.0, Instruction::Lease { .. })
+    }
+
     /// Datagrams that came for a path which somebody else serves.
     pub(crate) fn datagrams(input: Input) -> (PathId, Self) {
         (input.path, Self(Instruction::Datagrams(input)))

@@ -198,8 +198,7 @@ impl End {
 
     /// True while stream data is on its way to path `id`.
     pub fn is_leasing(&self, id: PathId) -> bool {
-        let is_lease = |order: &ToPath| format!("{order:?}").starts_with("ToPath(Lease");
-        self.down.items.iter().any(|(_, down)| matches!(down, Down::Tell(to, order) if *to == id && is_lease(order)))
+        self.down.items.iter().any(|(_, down)| matches!(down, Down::Tell(to, order) if *to == id && order.is_lease()))
     }
 
     /// Takes away the orders that are on their way to path `id`.
