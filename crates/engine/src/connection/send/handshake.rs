@@ -48,8 +48,8 @@ impl Connection {
             || self.handshake.crypto(Space::Initial).is_some_and(|stream| stream.wants_send());
         // RFC 9000 12.2: what waits for a 1-RTT packet and may leave now
         let has_window = path.has_window_for(MIN_DATAGRAM_BYTES as u64);
-        let rides = self.keys.is_some() && has_window && self.demand(now).is_some();
-        let rider = if rides { Rider::Waits } else { Rider::None };
+        let waits = self.keys.is_some() && has_window && self.demand(now).is_some();
+        let rider = if waits { Rider::Waits } else { Rider::None };
         let mut has_initial = false;
         for (i, &(space, wants)) in spaces.iter().enumerate() {
             let rides_along = space == Space::Handshake && has_initial && self.handshake.has_keys(Space::Handshake);
@@ -68,7 +68,7 @@ impl Connection {
             return None;
         }
         let least_bytes = if has_initial && full_sized { MIN_DATAGRAM_BYTES } else { 0 };
-        if rides && (buf.len() < least_bytes || end.saturating_sub(buf.len()) >= RIDER_BYTES) {
+        if rider == Rider::Waits && (buf.len() < least_bytes || end.saturating_sub(buf.len()) >= RIDER_BYTES) {
             let outline = Outline { ecn, ..Outline::unmarked(place, Space::Data, end, Purpose::Data) };
             // Wishes about a packet that was not built say nothing about this one.
             self.scheduling.copy_to.clear();
