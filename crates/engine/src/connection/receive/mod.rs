@@ -306,12 +306,14 @@ impl Connection {
         }
         if self.lifecycle.is_open() {
             self.advance_handshake(now);
-            // Twice: Handshake packets that waited bring the keys for the 1-RTT packet behind them.
-            for _ in 0..2 {
-                if self.receive.has_waiting() {
-                    self.read_waiting(now);
-                    self.advance_handshake(now);
-                }
+            if self.receive.has_waiting() {
+                self.read_waiting(now);
+                self.advance_handshake(now);
+            }
+            // Handshake packets that waited bring the keys for the 1-RTT packet behind them.
+            if !self.receive.saved_packets.is_empty() {
+                self.read_waiting(now);
+                self.advance_handshake(now);
             }
             self.maintain_paths(now);
         }
