@@ -6,7 +6,7 @@ use plait_engine::config::StreamPlacement;
 use plait_netsim::link::{Aqm, Jitter, Loss, Order, Rate, Service};
 
 use super::sweep::take_sweep;
-use super::{AckFrequency, CrossLoad, Direction, Extension, Place, Scenario, Traces, Tree};
+use super::{AckFrequency, CrossLoad, Direction, Endpoints, Extension, Place, Scenario, Traces, Tree};
 use crate::host::app::Load;
 
 const TWO_PATHS: &str = r#"
@@ -38,6 +38,12 @@ congestion = "olia"
 fn read(text: &str) -> Result<Scenario, String> {
     let tree = Tree::parse("x.toml", text).map_err(|e| e.to_string())?;
     Scenario::read(&tree, &Traces::default()).map_err(|e| e.to_string())
+}
+
+/// The endpoints of a scenario with these lines about them.
+fn with_endpoints(lines: &str) -> Result<Endpoints, String> {
+    let text = format!("[[path]]\nrate_mbps = 1\n[transfer]\nkind = \"download\"\n[endpoints]\n{lines}\n");
+    read(&text).map(|scenario| scenario.endpoints)
 }
 
 #[test]
@@ -201,10 +207,7 @@ fn bursts_count_in_packets_or_in_time() {
 
 #[test]
 fn nonces_of_uniflows_need_uniflows() {
-    let ends = |lines: &str| {
-        let text = format!("[[path]]\nrate_mbps = 1\n[transfer]\nkind = \"download\"\n[endpoints]\n{lines}");
-        read(&text).map(|scenario| scenario.endpoints.wishes.uniflow_nonces)
-    };
+    let ends = |lines: &str| with_endpoints(lines).map(|ends| ends.wishes.uniflow_nonces);
     assert_eq!(ends("extension = \"multiflow\"\n"), Ok(false));
     assert_eq!(ends("extension = \"multiflow\"\nuniflow_nonces = true\n"), Ok(true));
     let error = ends("uniflow_nonces = true\n").unwrap_err();
@@ -213,10 +216,7 @@ fn nonces_of_uniflows_need_uniflows() {
 
 #[test]
 fn acks_are_asked_for_within_bounds() {
-    let ends = |lines: &str| {
-        let text = format!("[[path]]\nrate_mbps = 1\n[transfer]\nkind = \"download\"\n[endpoints]\n{lines}");
-        read(&text).map(|scenario| scenario.endpoints.wishes.ack_frequency)
-    };
+    let ends = |lines: &str| with_endpoints(lines).map(|ends| ends.wishes.ack_frequency);
     assert_eq!(ends(""), Ok(None));
     assert_eq!(ends("ack_frequency_packets = 25\n"), Ok(Some(AckFrequency { packets: 25, delay: None })));
     let delay = Some(Duration::from_millis(40));
@@ -237,10 +237,7 @@ fn acks_are_asked_for_within_bounds() {
 
 #[test]
 fn hosts_take_their_time_or_have_workers() {
-    let ends = |lines: &str| {
-        let text = format!("[[path]]\nrate_mbps = 1\n[transfer]\nkind = \"download\"\n[endpoints]\n{lines}");
-        read(&text).map(|scenario| scenario.endpoints.turn)
-    };
+    let ends = |lines: &str| with_endpoints(lines).map(|ends| ends.turn);
     assert_eq!(ends(""), Ok(Duration::ZERO));
     assert_eq!(ends("turn_ms = 0.08\n"), Ok(Duration::from_micros(80)));
     let error = ends("turn_ms = 0.08\nworkers = 2\n").unwrap_err();
@@ -321,8 +318,7 @@ fn numbers_that_do_not_fit_are_called_so() {
 
 /// What `key` of the endpoints is, for a scenario that says `name` there.
 fn chosen(key: &str, name: &str) -> Result<String, String> {
-    let ends = "[[path]]\nrate_mbps = 1\n[transfer]\nkind = \"download\"\n[endpoints]\n";
-    let endpoints = read(&format!("{ends}{key} = \"{name}\"\n"))?.endpoints;
+    let endpoints = with_endpoints(&format!("{key} = \"{name}\""))?;
     let name = match key {
         "scheduler" => endpoints.scheduler.name(),
         "congestion" => endpoints.congestion.unwrap().name(),
@@ -335,10 +331,7 @@ fn chosen(key: &str, name: &str) -> Result<String, String> {
 
 #[test]
 fn streams_are_pooled_unless_they_are_pinned() {
-    let ends = |line: &str| {
-        let text = format!("[[path]]\nrate_mbps = 1\n[transfer]\nkind = \"download\"\n[endpoints]\n{line}\n");
-        read(&text).map(|scenario| scenario.endpoints.placement)
-    };
+    let ends = |line: &str| with_endpoints(line).map(|ends| ends.placement);
     assert_eq!(ends(""), Ok(StreamPlacement::Pooled));
     assert_eq!(ends("placement = \"pinned\""), Ok(StreamPlacement::Pinned));
     assert!(ends("placement = \"shard\"").unwrap_err().ends_with("accepted: pooled, pinned"));
