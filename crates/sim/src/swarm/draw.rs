@@ -358,6 +358,9 @@ impl Draft {
         if tries_others && !self.rebinds {
             self.line("first_path_only = false");
         }
+        // The newest draw comes last: a seed draws of the others what it always did.
+        let lines = self.further.as_mut().map(further::asked_acks).unwrap_or_default();
+        lines.iter().for_each(|line| self.line(line));
         if !self.damage {
             self.maybe(0.3, |_| "protection = \"null\"".to_owned());
         }
@@ -397,6 +400,8 @@ mod tests {
             "max_burst_bytes",
             "tell_paths",
             "first_path_only",
+            "ack_frequency_packets",
+            "ack_frequency_delay_ms",
         ] {
             assert!(!old.contains(key) && new.contains(key), "{key}");
         }

@@ -73,6 +73,18 @@ pub(super) fn tries_other_paths(random: &mut Random) -> bool {
     random.chance(0.3)
 }
 
+/// Which acks the ends ask each other for.
+pub(super) fn asked_acks(random: &mut Random) -> Vec<String> {
+    let mut lines = Vec::new();
+    if random.chance(0.3) {
+        lines.push(format!("ack_frequency_packets = {}", log(random, 1.0, 2_000.0) as u64));
+        if random.chance(0.5) {
+            lines.push(format!("ack_frequency_delay_ms = {:?}", log(random, 1.0, 1_000.0)));
+        }
+    }
+    lines
+}
+
 /// A window of the receiver, from less than a round trip needs to more than any does.
 pub(super) fn window(random: &mut Random) -> String {
     format!("receive_window_bytes = {}", log(random, 10_000.0, 64e6) as u64)
