@@ -256,7 +256,7 @@ pub(crate) struct ConnectArgs {
     /// Give up when the handshake takes longer, seconds
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = parse_seconds)]
     pub(crate) connect_timeout: Duration,
-    /// Begin over the first --path, whatever its delay: else the next one is tried beside it where no answer comes in 100 ms
+    /// Begin over the first --path, whatever its delay: else the next one is tried beside it where no answer comes in 10 ms
     #[arg(long)]
     pub(crate) first_path_only: bool,
     #[command(flatten)]
