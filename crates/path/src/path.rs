@@ -312,6 +312,12 @@ impl Path {
         self.is_failed
     }
 
+    /// True while one probe time-out says that it failed, and the next is not due: what lost a packet may lead to the peer yet.
+    #[inline]
+    pub fn is_suspect(&self, now: Instant) -> bool {
+        self.is_failed && self.send.is_first_timeout(now)
+    }
+
     /// A probe time-out passed. Appends the frames that are to be sent again: all that is under way where another path
     /// can take it over, else only the control frames of the oldest packets; the probes repeat the stream data themselves
     /// (RFC 9002 6.2.4).

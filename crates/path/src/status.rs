@@ -34,6 +34,12 @@ impl Status {
         self.remote
     }
 
+    /// True where either side wants the path as a backup, other than since we found that it failed.
+    pub(crate) fn is_wished_backup(&self) -> bool {
+        let ours = self.local.filter(|_| !self.demoted);
+        [ours, self.remote].contains(&Some(PathStatus::Backup))
+    }
+
     /// Advises the peer as the application wishes; says nothing when that is what we said last.
     pub(crate) fn set_local(&mut self, status: PathStatus) {
         self.demoted = false;

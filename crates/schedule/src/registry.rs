@@ -51,7 +51,7 @@ mod tests {
         Room::Amplification,
         Room::NoCid,
         Room::NotValidated,
-        Room::Opening,
+        Room::CopiesOnly,
         Room::Socket(Instant::ZERO),
         Room::Stuck,
     ];

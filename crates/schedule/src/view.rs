@@ -20,8 +20,9 @@ pub enum Room {
     NoCid,
     /// Its address is not validated.
     NotValidated,
-    /// The same, but copies of what other paths carry may go: a client opens it, and nothing is lost where nobody answers.
-    Opening,
+    /// Copies of what other paths carry may go there and nothing else, since nobody may answer: a client opens it, or it fell
+    /// silent a moment ago.
+    CopiesOnly,
     /// The socket that it leaves by is full, and is waited for until then.
     Socket(Instant),
     /// The socket that it leaves by has been full for long: nothing waits for it any more.

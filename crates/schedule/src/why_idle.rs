@@ -67,7 +67,7 @@ pub fn why_idle(path: &PathView, paths: &[PathView], demand: &Demand) -> Option<
         });
     }
     Some(match path.room {
-        Room::NotValidated | Room::Opening => WhyIdle::NotValidated,
+        Room::NotValidated | Room::CopiesOnly => WhyIdle::NotValidated,
         Room::NoCid => WhyIdle::NoCid,
         Room::Amplification => WhyIdle::Amplification,
         _ if demand.unsent_bytes == 0 => WhyIdle::NoData,

@@ -35,6 +35,7 @@ mod sizes;
 mod smoke;
 mod split;
 mod spoofed;
+mod suspects;
 mod trains;
 mod versions;
 mod violations;

@@ -140,6 +140,12 @@ impl SendFlow {
         self.timer.backoff
     }
 
+    /// True from the first of some probe time-outs in a row until the second is due: a lost packet is as likely as a dead path.
+    pub(crate) fn is_first_timeout(&self, now: Instant) -> bool {
+        let ends = |at| at + self.backed_off(self.pto(Space::Data));
+        self.timer.backoff == 1 && self.timer.fired_at.is_some_and(|at| now < ends(at))
+    }
+
     /// The probe time-out of `space` without backoff (RFC 9002 6.2.1).
     #[inline]
     pub(crate) fn pto(&self, space: Space) -> Duration {

@@ -82,17 +82,28 @@ impl Paths {
         self.open_paths().filter(|path| path.id() != id && path.is_silent()).map(Path::id).collect()
     }
 
-    /// A path counts as potentially failed from now on; true when that is news. Where another can take over, the peer is
-    /// told not to answer there (RFC 10069 3.3), and hears the newest acks of the others again: they may have died with it, and
-    /// a peer whose window is full of what they report would wait for its probe time-out.
+    /// A path counts as potentially failed from now on; true when that is news. Where another can take over, the peer hears the
+    /// newest acks of the others again: they may have died with it, and a peer whose window is full of what they report would
+    /// wait for its probe time-out. It is told not to answer there, unless MPX_PATHS says how the path does: a peer that is
+    /// told so may still send copies there.
     pub fn fail(&mut self, id: PathId, others: TakeOver) -> bool {
+        let reports = self.reports.is_some();
         let Some(slot) = self.slot_mut(id) else { return false };
         let is_news = slot.path.as_mut().is_some_and(|path| path.fail());
         if is_news && others == TakeOver::Possible {
-            slot.status.demote();
+            if !reports {
+                slot.status.demote();
+            }
             self.open_paths_mut().filter(|path| path.id() != id).for_each(|path| path.receive.repeat_ack());
         }
         is_news
+    }
+
+    /// A path that failed stays silent: the peer is told not to answer there (RFC 10069 3.3).
+    pub fn demote(&mut self, id: PathId) {
+        if let Some(slot) = self.slot_mut(id) {
+            slot.status.demote();
+        }
     }
 
     /// An ack shows that a path works; true when it counted as failed. What the peer was told of the failure is taken back.

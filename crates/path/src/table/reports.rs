@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use plait_base::limits::{MAX_PATHS, MAX_PATHS_TOLD};
-use plait_base::observe::PeerReport;
+use plait_base::observe::{PathState, PeerReport};
 use plait_base::{Instant, PathId, Violation};
 use plait_wire::FrameWriter;
 use plait_wire::frame::{PathInfo, PathsInfo};
 
 use super::{Paths, Slot};
+use crate::path::TakeOver;
 use crate::reports;
 
 /// Time between two reports of figures before any RTT is known.
@@ -111,6 +112,17 @@ impl Paths {
             && let Some(slot) = self.slot_mut(id)
         {
             slot.peer_word.on_acked();
+        }
+    }
+
+    /// True for a path that may carry copies of what others carry and nothing else: it failed a moment ago, here or as the peer
+    /// says, while another works.
+    #[inline]
+    pub fn takes_copies_only(&self, slot: &Slot, now: Instant) -> bool {
+        match slot.state() {
+            PathState::Active => self.is_avoided(slot),
+            PathState::Failed => slot.is_suspect(now) && self.can_take_over_from(slot.id) == TakeOver::Possible,
+            _ => false,
         }
     }
 

@@ -33,6 +33,13 @@ impl Slot {
         !is_backup && self.path.as_deref().is_some_and(is_ready)
     }
 
+    /// True on a path that failed a moment ago, and is no backup. What other paths carry may be doubled on it meanwhile: should
+    /// it have lost no more than a packet, the copy comes sooner.
+    pub fn is_suspect(&self, now: Instant) -> bool {
+        let is_suspect = |path: &Path| path.is_suspect(now) && !self.status.is_wished_backup();
+        self.state() == PathState::Failed && self.path.as_deref().is_some_and(is_suspect)
+    }
+
     /// What but window and pacer keeps data off the path.
     #[inline]
     fn obstacle(&self, path: &Path, side: Side) -> Option<PathRoom> {

@@ -81,7 +81,7 @@ impl Reinjection for Tail {
             // Nothing says that a path without a round trip is the better one. While it is being opened it takes the flight that
             // may stand in the queue of a slow one, and no lone request: that arrives in half a round trip on any path.
             let is_long = busy.in_flight_bytes > OPENING_FLIGHT_PACKETS * busy.max_datagram_bytes;
-            let may = is_long && idle.room == Room::Opening && occasion != Occasion::Blocked;
+            let may = is_long && idle.room == Room::CopiesOnly && occasion != Occasion::Blocked;
             let copies = may && self.can_afford(packet.bytes, INSURANCE_FREE_BYTES);
             return if copies { Verdict::Copy } else { Verdict::No };
         };

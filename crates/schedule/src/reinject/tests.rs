@@ -125,7 +125,7 @@ fn an_idle_path_that_is_not_measured_takes_nothing() {
 #[test]
 fn a_path_that_is_being_opened_takes_the_first_flight_within_the_budget() {
     let mut opening = view(0, 50);
-    (opening.rtt, opening.room) = (None, Room::Opening);
+    (opening.rtt, opening.room) = (None, Room::CopiesOnly);
     let mut fresh = Tail::default();
     let flight = |packets: u64| PathView { in_flight_bytes: packets * 1200, max_datagram_bytes: 1200, ..view(1, 20) };
     let mut judge = |occasion| fresh.judge(&opening, &flight(9), &packet(0, 1200), occasion, at(1));

@@ -11,7 +11,8 @@ impl PathControl {
     /// A probe time-out passed on a path. Where another works, that takes over its frames; alone it sends its probes and gives
     /// nothing up, since acks may only be late. With another validated path, even one that counts as failed, it counts as
     /// potentially failed (CoNEXT 2017, section 4.3), or is abandoned where another works and `abandon_after_ptos` time-outs
-    /// passed in a row. Neither happens where it only hears, nor where `potentially_failed` is off.
+    /// passed in a row. Neither happens where it only hears, nor where `potentially_failed` is off. From the second time-out on the
+    /// peer is told not to use it: after one it may have lost a packet and no more.
     pub(crate) fn on_probe_timeout(&mut self, now: Instant, id: PathId, random: &mut Random) {
         let others = self.table.can_take_over_from(id);
         self.suspect_size(now, id);
@@ -34,6 +35,9 @@ impl PathControl {
             return;
         }
         self.mark_failed(id, others);
+        if count > 1 && others == TakeOver::Possible {
+            self.table.demote(id);
+        }
     }
 
     pub(super) fn mark_failed(&mut self, id: PathId, others: TakeOver) {

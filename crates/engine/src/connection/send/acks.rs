@@ -89,6 +89,12 @@ impl Acks {
         is_due
     }
 
+    /// True where an ack of `of` that leaves by another path goes home as well: a path that fell silent a moment ago may have lost
+    /// a packet and no more, at either end.
+    fn goes_home_too(&mut self, now: Instant, of: &Slot) -> bool {
+        of.is_suspect(now) && of.sendable().is_some() || may_take_home(of) && self.wants_home(now, of.id)
+    }
+
     /// The paths that carry the acks of `of`, as the policy chooses among those that can.
     fn paths_for(&mut self, now: Instant, paths: &Paths, full: &FullSockets, of: &Slot) -> AckPaths {
         self.carriers.clear();
@@ -202,7 +208,7 @@ impl Acks {
             }
             let home = (paths.pairing() == Pairing::Paths && carrier.id() != of.id())
                 .then_some(of.id())
-                .filter(|home| paths.slot(*home).is_some_and(may_take_home) && self.wants_home(now, *home));
+                .filter(|_| paths.slot_at(of).is_some_and(|slot| self.goes_home_too(now, slot)));
             let others = carriers.iter().copied().chain(home).filter(|id| *id != carrier.id());
             for copy in others.map(|carrier| AckCopy { carrier, of: of.id() }) {
                 if !self.copies.contains(&copy) {

@@ -228,7 +228,7 @@ impl Scheduling {
         self.look(paths, offer.now, offer.side);
         let purpose = Purpose::Copies;
         let open = plait_schedule::candidates(self.views.list()).filter(|view| self.copies.wants(view.id));
-        let is_opening = |view: &&PathView| view.room == Room::Opening && self.copies.are_for(view.id);
+        let is_opening = |view: &&PathView| view.room == Room::CopiesOnly && self.copies.are_for(view.id);
         let opening = self.views.list().iter().filter(is_opening);
         let new = open.chain(opening).filter(|view| !empty.holds(view.id, purpose));
         let best = new.min_by_key(|view| (view.rtt_or_max(), view.id))?;

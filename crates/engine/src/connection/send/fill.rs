@@ -52,7 +52,10 @@ impl Connection {
             _ => {}
         }
         let room = path.frame_room();
-        if purpose == Purpose::Copies && path.is_opening() {
+        let slot = self.paths.table.slot_at(place);
+        let is_doubtful =
+            path.is_opening() || path.is_failed() || slot.is_some_and(|slot| self.paths.table.is_avoided(slot));
+        if purpose == Purpose::Copies && is_doubtful {
             // Nothing that is not on its way elsewhere too: nobody may answer here.
             self.scheduling.copies.fill(id, &mut self.streams, w);
             return pad;

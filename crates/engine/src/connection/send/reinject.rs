@@ -71,7 +71,7 @@ impl Reinjector {
         empty: &EmptyChoices,
     ) -> Option<Choice> {
         let purpose = Purpose::Copies;
-        let opening = views.iter().filter(|view| view.room == Room::Opening);
+        let opening = views.iter().filter(|view| view.room == Room::CopiesOnly);
         let mut idle: SmallVec<[&PathView; 8]> =
             candidates(views).chain(opening).filter(|view| !empty.holds(view.id, purpose)).collect();
         if idle.is_empty() {
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_path_of_which_nothing_is_known_takes_nothing_over_that_a_third_brings_sooner() {
-        let opening = PathView { room: Room::Opening, ..PathView::new(PathId(1)) };
+        let opening = PathView { room: Room::CopiesOnly, ..PathView::new(PathId(1)) };
         let fast = path(2, 60, 20_000_000, 100_000, Room::Window);
         assert!(leaves(opening, fast));
         assert!(!leaves(opening, PathView { rtt: Some(Duration::from_millis(300)), ..fast }));

@@ -107,9 +107,10 @@ fn view(paths: &Paths, slot: &Slot, now: Instant, side: Side, full: &FullSockets
         let held = || full.room(now, &path.tuple, || path.pto);
         let room = match path.room {
             PathRoom::NoCid => Room::NoCid,
-            PathRoom::NotValidated if slot.is_open_to_copies(side) && !full.hold(&path.tuple) => Room::Opening,
+            PathRoom::NotValidated if slot.is_open_to_copies(side) && !full.hold(&path.tuple) => Room::CopiesOnly,
             PathRoom::NotValidated => Room::NotValidated,
             PathRoom::Amplification => Room::Amplification,
+            PathRoom::Send(SendRoom::Free) if paths.takes_copies_only(slot, now) => held().unwrap_or(Room::CopiesOnly),
             PathRoom::Send(room) => held().unwrap_or(match room {
                 SendRoom::Free => Room::Free,
                 SendRoom::Window => Room::Window,
