@@ -18,28 +18,28 @@ use crate::units::{
 /// What both sides may choose about the transport.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct TransportArgs {
-    /// Which path carries the next packet that this side sends [default: minrtt]
+    /// Scheduler of this side: which path carries the next packet [default: minrtt]
     #[arg(long, value_name = "NAME", value_enum)]
     pub(crate) scheduler: Option<SchedulerName>,
     /// Congestion control of this side [default: auto over several paths, cubic over one and in
     /// the demo]
     #[arg(long, value_name = "NAME", value_enum)]
     pub(crate) cc: Option<CongestionName>,
-    /// Path that carries the acknowledgements that this side sends of a path [default: fastest]
+    /// Path by which this side acknowledges what it receives on a path [default: fastest]
     #[arg(long, value_name = "NAME", value_enum)]
     pub(crate) ack_path: Option<AckPathName>,
-    /// Whether an idle path sends again what others still have on their way [default: tail]
+    /// Whether an idle path repeats data that is in flight on another [default: tail]
     #[arg(long, value_name = "NAME", value_enum)]
     pub(crate) reinjection: Option<ReinjectionName>,
-    /// Bytes that may be on their way to or from this side, on a stream and in all [default: 32Mi]
+    /// Flow control window and send buffer of this side, for each stream and for the connection [default: 32Mi]
     #[arg(short, long, value_name = "SIZE", value_parser = parse_window)]
     pub(crate) window: Option<u64>,
     /// Largest datagram that this side tries to send, bytes of UDP payload; larger than 1452 for jumbo frames and loopback
     /// [default: 1452]
     #[arg(long, value_name = "SIZE", value_parser = parse_mtu)]
     pub(crate) mtu: Option<u16>,
-    /// Ask the peer for an ack of so many packets, and for one each round trip (ACK_FREQUENCY), where it can be asked [default: as
-    /// the peer sees fit]
+    /// Ask the peer to acknowledge every so many packets, and at least once a round trip, where it supports ACK_FREQUENCY
+    /// [default: as the peer sees fit]
     #[arg(long, value_name = "PACKETS", value_parser = whole::<u32>(1..=1 << 20))]
     pub(crate) ack_frequency: Option<u32>,
 }
@@ -157,7 +157,7 @@ pub(crate) struct ListenArgs {
     /// Make each client prove its address first (Retry)
     #[arg(long)]
     pub(crate) retry: bool,
-    /// Write what each connection does to a file in this folder (qlog)
+    /// Write a qlog file of each connection to this folder
     #[arg(long, value_name = "DIR")]
     pub(crate) qlog: Option<PathBuf>,
     /// Paths that a client may open, the first included; 1 refuses multipath [default: 8, or as many as there are threads, at most 64]
@@ -166,8 +166,8 @@ pub(crate) struct ListenArgs {
     /// Seconds after which a client that takes nothing of what it asked for is dropped
     #[arg(long, value_name = "S", default_value_t = 30, value_parser = whole::<u32>(1..=86_400))]
     pub(crate) patience: u32,
-    /// Threads of this process; with 2 or more, so many beside them serve the paths of connections, each path one of them
-    /// [default: one a core, and a connection on one of them]
+    /// Threads of this process; with 2 or more, as many further threads serve the paths of connections, each path on one of
+    /// them [default: one for each core, and no further ones]
     #[arg(long, value_name = "N", value_parser = whole::<usize>(1..=1024))]
     pub(crate) threads: Option<usize>,
     /// Refuse clients that ask for other policies (`get --server-scheduler` and its like)
@@ -194,7 +194,7 @@ impl ListenArgs {
     }
 }
 
-/// InteropOptions that other implementations are tested with; not shown in the help.
+/// Options that other implementations are tested with; not shown in the help.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct InteropArgs {
     /// Speak ChaCha20-Poly1305 only
@@ -230,8 +230,8 @@ pub(crate) struct ConnectArgs {
     /// Use one path only, the one that the system chooses
     #[arg(long)]
     pub(crate) single: bool,
-    /// Threads of this process; with 2 or more, so many beside them serve the paths of the connection, and as many paths are opened
-    /// at least: several between two addresses where there are fewer addresses [default: one a core, and a connection on one of them]
+    /// Threads of this process; with 2 or more, as many further threads serve the paths of the connection, and at least as many
+    /// paths are opened, several between the same addresses if need be [default: one for each core, and no further ones]
     #[arg(long, value_name = "N", value_parser = whole::<usize>(1..=1024))]
     pub(crate) threads: Option<usize>,
     /// Accept any certificate
@@ -248,7 +248,7 @@ pub(crate) struct ConnectArgs {
     /// Which further paths this side opens by itself: from every address, or none [default: fullmesh]
     #[arg(long, value_name = "NAME", value_enum)]
     pub(crate) path_policy: Option<PathPolicyName>,
-    /// Write what the connection does to a file in this folder (qlog)
+    /// Write a qlog file of the connection to this folder
     #[arg(long, value_name = "DIR")]
     pub(crate) qlog: Option<PathBuf>,
     #[command(flatten)]
@@ -256,7 +256,7 @@ pub(crate) struct ConnectArgs {
     /// Give up when the handshake takes longer, seconds
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = parse_seconds)]
     pub(crate) connect_timeout: Duration,
-    /// Begin over the first --path, whatever its delay: else the next one is tried beside it where no answer comes in 10 ms
+    /// Connect over the first --path alone; by default the next one is tried too when no answer has come after 10 ms
     #[arg(long)]
     pub(crate) first_path_only: bool,
     #[command(flatten)]
@@ -289,19 +289,21 @@ pub(crate) struct GetArgs {
 /// What hosts tell each other of their addresses and paths.
 #[derive(Args, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HostArgs {
-    /// Tell the peer our addresses, and open paths to those that it tells; without effect unless both sides do
+    /// Announce our addresses, and open paths to those that the peer announces; both sides must ask for it
     #[arg(long)]
     pub(crate) announce_addresses: bool,
-    /// Server addresses by the frames of noq's NAT traversal, for peers that know these alone; without effect unless both sides do
+    /// Announce the server's addresses by the frames of noq's NAT traversal, for peers that know only these; both sides must ask
+    /// for it
     #[arg(long)]
     pub(crate) nat_traversal: bool,
-    /// Server addresses as draft-piraux-quic-additional-addresses has them, all at once; without effect unless both sides do
+    /// Announce the server's addresses by ADDITIONAL_ADDRESSES (draft-piraux-quic-additional-addresses); both sides must ask for
+    /// it
     #[arg(long)]
     pub(crate) additional_addresses: bool,
-    /// Tell the peer how our paths do, and leave those alone that failed for it; without effect unless both sides do
+    /// Report the state of our paths, and avoid those that the peer reports as failed; both sides must ask for it
     #[arg(long)]
     pub(crate) tell_paths: bool,
-    /// Name private, link-local and loopback addresses to the peer too, and ask those that it names: for networks of one's own
+    /// Announce private, link-local and loopback addresses too, and try those that the peer announces: for networks of your own
     #[arg(long)]
     pub(crate) private_addresses: bool,
 }

@@ -8,9 +8,12 @@ use crate::commands::lab::args::LabCommand;
 use crate::commands::sim::args::SimCommand;
 use crate::perf::args::PerfCommand;
 
-/// Multipath QUIC: downloads that use several networks at once.
+/// Multipath QUIC: one connection over several networks at once.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "plait", version, about, arg_required_else_help = true, max_term_width = 100)]
+#[command(
+    after_help = "Exit code: 0 done, 1 failed, 2 wrong usage. docs/json.md describes --json, sizes and variables."
+)]
 pub(crate) struct CommandLine {
     /// What to do.
     #[command(subcommand)]
