@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::support::{stderr, summary};
 
 /// A second and a half of a download, half of it over each path.
-const SCENARIO: &str = "
+pub(crate) const SCENARIO: &str = "
 [[path]]
 rate_mbps = 4
 rtt_ms = 20

@@ -5,21 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use crate::lab::ended;
+use crate::lab::{SCENARIO, ended};
 use crate::support::{stderr, summary};
-
-/// A second of a download, half of it over each path.
-const SCENARIO: &str = "
-[[path]]
-rate_mbps = 4
-rtt_ms = 20
-[[path]]
-rate_mbps = 4
-rtt_ms = 30
-[transfer]
-kind = \"download\"
-bytes = 1_000_000
-";
 
 fn place() -> tempfile::TempDir {
     let place = tempfile::tempdir().expect("a folder");

@@ -9,12 +9,8 @@ use plait_wire::Frame;
 use crate::puppet::{ENGINE, Packet, Rig, Setup, addr, ms, tuple};
 use crate::rules::forgotten_session;
 
-/// A server whose path 0 carries 1452 bytes, proven by a probe.
-fn large_path() -> Rig {
-    let mut setup = Setup::default();
-    setup.transport.mtu_discovery_config(Some(MtuDiscoveryConfig::default()));
-    setup.habits.params.max_datagram_frame_bytes = 65_535;
-    let mut rig = Rig::established_server(setup);
+/// Sends on path 0 until a probe has shown that it carries 1452 bytes.
+fn prove_1452_bytes(rig: &mut Rig) {
     let id = rig.conn().streams().open(plait_base::Dir::Uni).unwrap();
     for _ in 0..20 {
         rig.conn().send_stream(id).write(&[1; 2_000]).unwrap();
@@ -23,6 +19,15 @@ fn large_path() -> Rig {
     }
     let now = rig.now;
     assert_eq!(rig.conn().path_statistics(now, PathId(0)).unwrap().max_datagram_bytes, 1452);
+}
+
+/// A server whose path 0 carries 1452 bytes, proven by a probe.
+fn large_path() -> Rig {
+    let mut setup = Setup::default();
+    setup.transport.mtu_discovery_config(Some(MtuDiscoveryConfig::default()));
+    setup.habits.params.max_datagram_frame_bytes = 65_535;
+    let mut rig = Rig::established_server(setup);
+    prove_1452_bytes(&mut rig);
     rig
 }
 
@@ -107,14 +112,7 @@ fn moves_on(initial_mtu: u16) -> (Rig, usize, usize) {
     let mut rig = Rig::established_client(setup);
     let now = rig.now;
     rig.conn().set_local_addresses(now, &[addr(ENGINE)]);
-    let id = rig.conn().streams().open(plait_base::Dir::Uni).unwrap();
-    for _ in 0..20 {
-        rig.conn().send_stream(id).write(&[1; 2_000]).unwrap();
-        rig.pass(ms(20));
-        rig.ack_all();
-    }
-    let now = rig.now;
-    assert_eq!(rig.conn().path_statistics(now, PathId(0)).unwrap().max_datagram_bytes, 1452);
+    prove_1452_bytes(&mut rig);
     for _ in 0..200 {
         rig.conn().datagrams().send(Bytes::from(vec![7; 1400]), Overflow::Refuse).unwrap();
     }

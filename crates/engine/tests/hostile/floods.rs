@@ -188,18 +188,16 @@ fn opened_and_reset_streams_are_recycled_within_the_limit() {
     assert!(opened > 1_000, "streams are given back: {opened}");
 }
 
+/// A hundred packets of a hundred PATH_STATUS frames each, the two statuses in turns.
+fn status_packets() -> impl Iterator<Item = Vec<u8>> {
+    let status = |sequence: u64| raw(&[0x3e76 + (sequence & 1), 1, sequence], &[]);
+    (0..100).map(move |packet| (1..=100).flat_map(|frame| status(packet * 100 + frame)).collect())
+}
+
 #[test]
 fn status_floods_keep_no_more_news_than_the_bound() {
     let mut rig = Rig::established_server(Setup::default());
-    let mut sequence = 0u64;
-    for _ in 0..100 {
-        let mut payload = Vec::new();
-        for _ in 0..100 {
-            sequence += 1;
-            payload.extend(raw(&[0x3e76 + (sequence & 1), 1, sequence], &[]));
-        }
-        rig.frames(payload);
-    }
+    status_packets().for_each(|payload| rig.frames(payload));
     let news = rig.events.iter().filter(|e| matches!(e, Event::Path(_))).count();
     assert!(news <= 10_000 && rig.is_open());
 }
@@ -207,13 +205,7 @@ fn status_floods_keep_no_more_news_than_the_bound() {
 #[test]
 fn status_floods_that_nobody_reads_are_forgotten() {
     let mut rig = Rig::established_server(Setup::default());
-    let mut sequence = 0u64;
-    for _ in 0..100 {
-        let mut payload = Vec::new();
-        for _ in 0..100 {
-            sequence += 1;
-            payload.extend(raw(&[0x3e76 + (sequence & 1), 1, sequence], &[]));
-        }
+    for payload in status_packets() {
         let mut datagram = Vec::new();
         rig.peer.seal(&Packet::one_rtt(payload), &mut datagram);
         let at = rig.tuple;

@@ -343,6 +343,16 @@ fn a_lost_answer_is_sent_again_in_the_new_version() {
     assert_eq!(pair.versions(false, INITIAL), [V2], "answers to first flights that came again, too");
 }
 
+/// The client says something before its handshake is done, and the server reads it.
+fn assert_takes_early_data(pair: &mut Pair) {
+    let id = pair.client().streams().open(Dir::Uni).unwrap();
+    pair.client().send_stream(id).write(b"early").unwrap();
+    pair.client().send_stream(id).finish().unwrap();
+    pair.run(200);
+    assert_eq!(read_all(pair.server()), b"early");
+    assert_eq!(pair.client().session().accepted_0rtt(), Some(true));
+}
+
 #[test]
 fn early_data_stays_in_the_first_version() {
     // RFC 9369 4.1, 5
@@ -353,12 +363,7 @@ fn early_data_stays_in_the_first_version() {
     pair.server.endpoint.set_server_config(Some(Arc::new(moving)));
     pair.connect();
     assert!(pair.client().session().has_0rtt(), "the ticket of version 1");
-    let id = pair.client().streams().open(Dir::Uni).unwrap();
-    pair.client().send_stream(id).write(b"early").unwrap();
-    pair.client().send_stream(id).finish().unwrap();
-    pair.run(200);
-    assert_eq!(read_all(pair.server()), b"early");
-    assert_eq!(pair.client().session().accepted_0rtt(), Some(true));
+    assert_takes_early_data(&mut pair);
     assert_eq!(pair.versions(true, Some(PacketKind::ZeroRtt)), [V1]);
     pair.assert_works(V2);
     // The tickets of this connection are of version 2: a client that begins in version 1 has none left.
@@ -463,12 +468,7 @@ fn early_data_comes_before_uniflow_nonces() {
     pair.assert_works(V1);
     pair.connect();
     assert!(pair.client().session().has_0rtt());
-    let id = pair.client().streams().open(Dir::Uni).unwrap();
-    pair.client().send_stream(id).write(b"early").unwrap();
-    pair.client().send_stream(id).finish().unwrap();
-    pair.run(200);
-    assert_eq!(read_all(pair.server()), b"early");
-    assert_eq!(pair.client().session().accepted_0rtt(), Some(true));
+    assert_takes_early_data(&mut pair);
     assert!(pair.crossed.iter().any(|c| c.kind == Some(PacketKind::ZeroRtt)));
     pair.assert_works(V1);
 }

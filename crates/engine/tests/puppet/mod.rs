@@ -18,7 +18,7 @@ use plait_engine::config::MigrationPolicy;
 use plait_engine::path::policy;
 use plait_engine::{
     ClientConfig, Connection, ConnectionHandle, Endpoint, EndpointConfig, EndpointEvent, Event, More, Received,
-    ServerConfig, TransportConfig,
+    ServerConfig, Transmit, TransportConfig,
 };
 use plait_wire::frame::{AckForm, CidForm, Close};
 use plait_wire::params::AdditionalAddressesUse;
@@ -315,11 +315,11 @@ impl Rig {
 
     /// Takes out of the engine whatever it has, and watches over what must always hold.
     pub fn pump(&mut self) {
-        let Some(conn) = self.conn.as_mut() else { return };
         let mut buf = Vec::new();
         let mut sent = 0;
         let mut more = More::Possible;
         loop {
+            let Some(conn) = self.conn.as_mut() else { return };
             let deadline = conn.deadline();
             let Some(transmit) = conn.poll_transmit(self.now, self.max_segments, &mut buf) else {
                 assert!(more == More::Possible || conn.deadline() == deadline, "the last poll changed the deadline");
@@ -329,29 +329,12 @@ impl Rig {
             more = transmit.more;
             assert_eq!(transmit.size, buf.len());
             assert!(transmit.size > 0, "an empty datagram");
-            for datagram in buf.chunks(transmit.segment_size.unwrap_or(buf.len())) {
-                self.ledger.entry(transmit.tuple.remote).or_default().from_engine += datagram.len() as u64;
-                self.wire.push((transmit.tuple, transmit.ecn, datagram.to_vec()));
-                if !self.deaf && !self.strangers.contains(&transmit.tuple.remote) {
-                    let seen = self.peer.open(self.now, transmit.tuple, datagram);
-                    seen.iter().for_each(|s| s.check_size(self.peer.side));
-                    self.seen.extend(seen);
-                }
-            }
+            self.take(&transmit, &buf);
             sent += 1;
             assert!(sent < 20_000, "the engine sends without end");
         }
-        while let Some(event) = conn.poll() {
-            self.events.push(event);
-        }
-        while let Some(event) = conn.poll_endpoint_event() {
-            assert!(
-                !self.endpoint_events.contains(&EndpointEvent::Drained),
-                "{event:?} after Drained, which must come once and last"
-            );
-            self.endpoint_events.push(event);
-            self.endpoint.on_connection_event(self.handle.unwrap(), event);
-        }
+        self.events.extend(std::iter::from_fn(|| self.conn.as_mut()?.poll()));
+        self.tell_endpoint();
         self.settle();
     }
 
@@ -370,21 +353,34 @@ impl Rig {
     }
 
     fn pump_once(&mut self) {
-        let Some(conn) = self.conn.as_mut() else { return };
         let mut buf = Vec::new();
-        while let Some(transmit) = conn.poll_transmit(self.now, self.max_segments, &mut buf) {
-            for datagram in buf.chunks(transmit.segment_size.unwrap_or(buf.len())) {
-                self.ledger.entry(transmit.tuple.remote).or_default().from_engine += datagram.len() as u64;
-                self.wire.push((transmit.tuple, transmit.ecn, datagram.to_vec()));
-                if !self.deaf && !self.strangers.contains(&transmit.tuple.remote) {
-                    let seen = self.peer.open(self.now, transmit.tuple, datagram);
-                    seen.iter().for_each(|s| s.check_size(self.peer.side));
-                    self.seen.extend(seen);
-                }
+        while let Some(transmit) =
+            self.conn.as_mut().and_then(|conn| conn.poll_transmit(self.now, self.max_segments, &mut buf))
+        {
+            self.take(&transmit, &buf);
+        }
+        self.tell_endpoint();
+    }
+
+    /// Takes what the engine sends, one datagram or several.
+    fn take(&mut self, transmit: &Transmit, buf: &[u8]) {
+        for datagram in buf.chunks(transmit.segment_size.unwrap_or(buf.len())) {
+            self.ledger.entry(transmit.tuple.remote).or_default().from_engine += datagram.len() as u64;
+            self.wire.push((transmit.tuple, transmit.ecn, datagram.to_vec()));
+            if !self.deaf && !self.strangers.contains(&transmit.tuple.remote) {
+                let seen = self.peer.open(self.now, transmit.tuple, datagram);
+                seen.iter().for_each(|s| s.check_size(self.peer.side));
+                self.seen.extend(seen);
             }
         }
-        while let Some(event) = conn.poll_endpoint_event() {
-            assert!(!self.endpoint_events.contains(&EndpointEvent::Drained), "{event:?} after Drained");
+    }
+
+    fn tell_endpoint(&mut self) {
+        while let Some(event) = self.conn.as_mut().and_then(Connection::poll_endpoint_event) {
+            assert!(
+                !self.endpoint_events.contains(&EndpointEvent::Drained),
+                "{event:?} after Drained, which must come once and last"
+            );
             self.endpoint_events.push(event);
             self.endpoint.on_connection_event(self.handle.unwrap(), event);
         }
