@@ -12,8 +12,3 @@ pub(crate) use ring::{aead, hmac};
 pub(crate) use rustls::crypto::aws_lc_rs as tls;
 #[cfg(all(feature = "ring", not(feature = "aws-lc-rs")))]
 pub(crate) use rustls::crypto::ring as tls;
-
-/// What TLS sessions are made with, when nothing else is asked for.
-pub(crate) fn provider() -> rustls::crypto::CryptoProvider {
-    rustls::crypto::CryptoProvider { cipher_suites: crate::records::suites(), ..tls::default_provider() }
-}

@@ -9,8 +9,8 @@ use rustls::{KeyLog, NoKeyLog, ProtocolVersion, SupportedCipherSuite};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
-use crate::backend;
 use crate::error::ConfigError;
+use crate::{backend, records};
 
 /// An AEAD with its hash, as TLS 1.3 negotiates them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -109,10 +109,15 @@ pub(crate) struct Options {
     pub(crate) protection: Protection,
 }
 
+/// What sessions are made with, when nothing else is asked for.
+fn provider() -> CryptoProvider {
+    CryptoProvider { cipher_suites: records::suites(), ..backend::tls::default_provider() }
+}
+
 impl Default for Options {
     fn default() -> Self {
         Self {
-            provider: Arc::new(backend::provider()),
+            provider: Arc::new(provider()),
             suites: Vec::new(),
             alpn: Vec::new(),
             key_log: Arc::new(NoKeyLog),
